@@ -1,0 +1,74 @@
+// Package shard is one node's search index: immutable files of postings,
+// content and names, and the set of them that this node serves.
+package shard
+
+import "time"
+
+// Result is the answer of some shards to one [Request].
+type Result struct {
+	Files []File // in the total order: Score descending, Repo name, Path
+	Stats Stats
+	// Cut tells that a limit or a deadline left something out: without it the
+	// answer is complete for every shard that was asked.
+	Cut bool
+}
+
+// File is one document with what matched in it.
+type File struct {
+	Repo      uint32 // number of the repository
+	RepoName  string
+	Path      string   // bytes of the path as git has it, not always UTF-8
+	Revisions []string // full ref names that hold this content at this path and that the query selected
+	Language  string
+	OID       string // hex blob id
+	Score     float64
+	NameMatch []Range // in Path
+	Chunks    []Chunk
+	Matches   int    // matches in the content, also those not shown
+	Content   []byte // with Request.Whole
+}
+
+// Chunk is a run of whole lines with the matches in them.
+type Chunk struct {
+	Content []byte
+	Start   Position // of Content in the file
+	Ranges  []Range  // in file coordinates
+	Symbols []Symbol // of each range, in the order of Ranges; absent entries have an empty Name; nil when none
+}
+
+// Range is a half-open run of bytes.
+type Range struct{ Start, End Position }
+
+// Position is a place in a file.
+type Position struct {
+	Offset uint32 // bytes from the start of the file, from 0
+	Line   uint32 // from 1
+	Column uint32 // runes from the start of the line, from 1
+}
+
+// Symbol is a definition found by universal-ctags.
+type Symbol struct {
+	Name, Kind             string
+	ParentName, ParentKind string
+}
+
+// Stats counts the work of a search. Each counter is filled in one layer only:
+// those of this type by the shard that did the work.
+type Stats struct {
+	ActualMatches     int // ranges returned
+	TotalMatches      int // matches found, shown or not
+	Files             int // documents that matched, shown or not
+	FilesSkipped      int // documents left unread because a limit was reached
+	ContentBytes      int64
+	IndexBytes        int64
+	FilesConsidered   int // candidates of the postings and filters
+	FilesLoaded       int // documents whose content was read
+	ShardsScanned     int
+	ShardsSkipped     int // left out because a limit was reached
+	ShardsFiltered    int // left out because the postings proved no match
+	NgramLookups      int
+	NgramMatches      int // candidate units
+	RegexpsConsidered int
+	Planning          time.Duration // from the query to a plan, summed over shards
+	Searching         time.Duration // evaluating it
+}
