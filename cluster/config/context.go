@@ -1,0 +1,15 @@
+package config
+
+// Context is a search context: a named set of repositories. What Include*
+// take in, Exclude* take out again. Patterns are globs on full repository
+// names (host/org/repo) and on topics.
+type Context struct {
+	Name               string   `json:"-"` // the key in the file
+	Include            []string `json:"include"`
+	IncludeConnections []string `json:"includeConnections"`
+	Exclude            []string `json:"exclude"`
+	ExcludeConnections []string `json:"excludeConnections"`
+	IncludeTopics      []string `json:"includeTopics"`
+	ExcludeTopics      []string `json:"excludeTopics"`
+	Description        string   `json:"description"`
+}

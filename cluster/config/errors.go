@@ -1,0 +1,28 @@
+package config
+
+import "strings"
+
+// Error is one thing wrong with a configuration file.
+type Error struct {
+	Path    string // JSON path, as connections.main.exclude.size.min; empty for the whole file
+	Message string // a sentence that says what to do
+}
+
+func (e Error) Error() string {
+	if e.Path == "" {
+		return e.Message
+	}
+	return e.Path + ": " + e.Message
+}
+
+// Errors is everything wrong with a configuration file, sorted by path. It
+// is what Parse returns.
+type Errors []Error
+
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}

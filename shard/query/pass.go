@@ -1,0 +1,54 @@
+package query
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// Map rebuilds a tree bottom-up: f sees every node after its children have
+// been mapped, and returns what takes its place. The input is not changed.
+func Map(q Q, f func(Q) Q) Q {
+	switch n := q.(type) {
+	case *And:
+		return f(&And{Subs: mapAll(n.Subs, f)})
+	case *Or:
+		return f(&Or{Subs: mapAll(n.Subs, f)})
+	case *Not:
+		return f(&Not{Sub: Map(n.Sub, f)})
+	default:
+		return f(q)
+	}
+}
+
+func mapAll(subs []Q, f func(Q) Q) []Q {
+	out := make([]Q, len(subs))
+	for i, s := range subs {
+		out[i] = Map(s, f)
+	}
+	return out
+}
+
+// Resolve replaces every atom that speaks of repositories (Repo, RepoSet,
+// Context, Flag) by the set of numbers that lookup gives for it. The sets
+// become part of the tree and must not be changed afterwards. The first
+// error of lookup ends it.
+func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
+	var failed error
+	out := Map(q, func(n Q) Q {
+		switch n.(type) {
+		case *Repo, *RepoSet, *Context, *Flag:
+		default:
+			return n
+		}
+		if failed != nil {
+			return n
+		}
+		set, err := lookup(n)
+		if err != nil {
+			failed = err
+			return n
+		}
+		return &Repos{Set: set}
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	return out, nil
+}
