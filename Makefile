@@ -1,0 +1,58 @@
+# Every target is a line or two and runs alone. `make run` and `make test` need
+# nothing but Debian and Go: they install the rest.
+
+GO       ?= go
+FUZZTIME ?= 10s
+PACKAGES := git universal-ctags
+
+export GOFLAGS += -trimpath
+
+.PHONY: run build install-deps test race lint fuzz check bench chaos soak oracle replay stories test-mcp clean
+
+run: install-deps build
+	bin/shoal serve --demo .
+
+build:
+	$(GO) build -o bin/shoal ./cmd/shoal
+
+install-deps:
+	@.ci/install $(PACKAGES)
+
+test: install-deps
+	$(GO) test ./...
+
+race: install-deps
+	$(GO) test -race ./...
+
+lint:
+	.ci/lint
+
+fuzz: install-deps
+	.ci/fuzz $(FUZZTIME)
+
+check: test lint
+
+bench: install-deps build
+	@.ci/install codesearch ripgrep linux-source-6.1 git xz-utils
+	bin/shoal bench report --out bench/report
+
+chaos: install-deps
+	$(GO) test -count=1 -timeout 90m -run TestChaos -v ./node/chaostest -chaos=long
+
+soak: install-deps
+	SHOAL_SOAK=1 $(GO) test -count=1 -timeout 90m -run TestSoak -v ./node
+
+oracle: install-deps
+	SHOAL_ORACLE_CASES=10000 $(GO) test -count=1 -timeout 60m -run TestOracle -v ./shard
+
+replay: install-deps
+	SHOAL_REPLAY=1 $(GO) test -count=1 -timeout 60m -run TestReplay -v ./shard
+
+stories: install-deps
+	$(GO) test -count=1 -run TestStories ./node -rewrite
+
+test-mcp: install-deps build
+	.ci/test-mcp
+
+clean:
+	rm -rf bin data

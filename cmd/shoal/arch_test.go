@@ -1,0 +1,416 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/shoalsearch/shoal"
+
+// The rows of the import graph, lowest first: a package imports only packages
+// of lower rows. README draws the same picture.
+var rows = [][]string{
+	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git", "shard/match", "shard/lz", "shard/symbol", "node/place"},
+	{"cluster/catalog", "shard"},
+	{"cluster", "node/host"},
+	{"node/job"},
+	{"node"},
+	{"api/auth", "api/mcp", "api/web", "node/nodetest"},
+	{"api"},
+	{"bench"},
+	{"cmd/shoal"},
+}
+
+// Who alone may import a library (tests aside), and why.
+var only = []struct {
+	library string
+	in      []string
+	why     string
+}{
+	{"github.com/valyala/fasthttp", []string{"api", "cluster/wire"}, "its request objects are reused after a handler returns: they end at the door"},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"api/mcp", "cmd/shoal"}, "tools are functions of node; the protocol is one package's business"},
+	{"github.com/hashicorp/raft", []string{"cluster"}, "the catalog is a pure value; only cluster knows how it is agreed"},
+	{"github.com/hashicorp/memberlist", []string{"cluster/gossip"}, "gossip tells who is alive and decides nothing"},
+	{"os/exec", []string{"shard/git", "shard/symbol", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},
+	{"testing", []string{"node/nodetest"}, "no behaviour of the product depends on being tested"},
+}
+
+const (
+	maxFunction = 80  // lines
+	maxFile     = 600 // lines
+)
+
+// pkg is what `go list` tells of a package.
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Imports    []string
+}
+
+func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Imports", module+"/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func TestImportsGoStrictlyDown(t *testing.T) {
+	t.Parallel()
+	row := map[string]int{}
+	for i, names := range rows {
+		for _, name := range names {
+			row[name] = i
+		}
+	}
+	for _, p := range packages(t) {
+		from, ok := row[p.name()]
+		if !ok {
+			if !onlyTests(p) {
+				t.Errorf("%s stands in no row: add it to rows here and to the picture in README", p.name())
+			}
+			continue
+		}
+		for _, imp := range p.Imports {
+			to := strings.TrimPrefix(imp, module+"/")
+			if to == imp {
+				continue
+			}
+			if row[to] >= from {
+				t.Errorf("%s (row %d) imports %s (row %d): imports go strictly down", p.name(), from, to, row[to])
+			}
+			if strings.HasPrefix(p.name(), "shard") && strings.HasPrefix(to, "cluster") || strings.HasPrefix(p.name(), "cluster") && strings.HasPrefix(to, "shard") {
+				t.Errorf("%s imports %s: the shard side and the cluster side are strangers; only node knows both", p.name(), to)
+			}
+		}
+	}
+}
+
+// onlyTests reports whether a package consists of tests.
+func onlyTests(p pkg) bool {
+	files, _ := filepath.Glob(filepath.Join(p.Dir, "*.go"))
+	for _, f := range files {
+		if !strings.HasSuffix(f, "_test.go") && filepath.Base(f) != "doc.go" {
+			return false
+		}
+	}
+	return true
+}
+
+func TestLibrariesStayInTheirPackages(t *testing.T) {
+	t.Parallel()
+	for _, p := range packages(t) {
+		for _, imp := range p.Imports {
+			for _, rule := range only {
+				if imp != rule.library && !strings.HasPrefix(imp, rule.library+"/") {
+					continue
+				}
+				allowed := false
+				for _, in := range rule.in {
+					allowed = allowed || p.name() == in
+				}
+				if !allowed {
+					t.Errorf("%s imports %s, which only %s may: %s", p.name(), imp, strings.Join(rule.in, ", "), rule.why)
+				}
+			}
+		}
+	}
+}
+
+// source is one parsed Go file of the module.
+type source struct {
+	path string
+	set  *token.FileSet
+	file *ast.File
+}
+
+func (s source) at(n ast.Node) string {
+	return fmt.Sprintf("%s:%d", s.path, s.set.Position(n.Pos()).Line)
+}
+
+func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
+
+func (s source) lines(n ast.Node) int {
+	return s.set.Position(n.End()).Line - s.set.Position(n.Pos()).Line + 1
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var all []source
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "data" || d.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		all = append(all, source{name, set, file})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	documented := map[string]int{}
+	for _, s := range sources(t) {
+		if s.isTest() {
+			continue
+		}
+		dir := filepath.Dir(s.path)
+		documented[dir] += 0
+		if s.file.Doc != nil {
+			documented[dir]++
+		}
+	}
+	for dir, n := range documented {
+		if n != 1 {
+			t.Errorf("%s: %d package comments, want one", dir, n)
+		}
+	}
+}
+
+func TestExportedNamesAreDocumented(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.isTest() {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) && !obvious(d) {
+					t.Errorf("%s: %s has no comment", s.at(d), d.Name.Name)
+				}
+			case *ast.GenDecl:
+				undocumented(t, s, d)
+			}
+		}
+	}
+}
+
+func undocumented(t *testing.T, s source, d *ast.GenDecl) {
+	t.Helper()
+	for _, spec := range d.Specs {
+		switch n := spec.(type) {
+		case *ast.TypeSpec:
+			if n.Name.IsExported() && d.Doc == nil && n.Doc == nil {
+				t.Errorf("%s: type %s has no comment", s.at(n), n.Name.Name)
+			}
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				if name.IsExported() && d.Doc == nil && n.Doc == nil && n.Comment == nil {
+					t.Errorf("%s: %s has no comment", s.at(n), name.Name)
+				}
+			}
+		}
+	}
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	typ := d.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	if index, ok := typ.(*ast.IndexExpr); ok {
+		typ = index.X
+	}
+	id, ok := typ.(*ast.Ident)
+	return ok && id.IsExported()
+}
+
+// obvious names methods whose meaning the language or its library gives.
+func obvious(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return false
+	}
+	switch d.Name.Name {
+	case "String", "Error", "Unwrap", "Is", "Len", "Less", "Swap", "Close", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "LogValue":
+		return true
+	}
+	return false
+}
+
+func TestFunctionsAndFilesAreShort(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.isTest() || generated(s.file) {
+			continue
+		}
+		if n := s.set.File(s.file.Pos()).LineCount(); n > maxFile {
+			t.Errorf("%s: %d lines, at most %d: is it still one concept?", s.path, n, maxFile)
+		}
+		for _, decl := range s.file.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && s.lines(d) > maxFunction {
+				t.Errorf("%s: %s has %d lines, at most %d", s.at(d), d.Name.Name, s.lines(d), maxFunction)
+			}
+		}
+	}
+}
+
+func generated(f *ast.File) bool { return ast.IsGenerated(f) }
+
+func TestNothingRunsOrChangesBehindTheBack(t *testing.T) {
+	t.Parallel()
+	all := sources(t)
+	vars := packageVars(all)
+	for _, s := range all {
+		if s.isTest() {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv == nil && n.Name.Name == "init" {
+					t.Errorf("%s: no init: what runs is called by somebody", s.at(n))
+				}
+			case *ast.AssignStmt:
+				for _, left := range n.Lhs {
+					if v := written(left, s, vars); v != "" && n.Tok != token.DEFINE {
+						t.Errorf("%s: package variable %s is written: state belongs to a value that somebody owns", s.at(n), v)
+					}
+				}
+			case *ast.IncDecStmt:
+				if v := written(n.X, s, vars); v != "" {
+					t.Errorf("%s: package variable %s is written", s.at(n), v)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// packageVars lists the package-level variables of each folder, by the
+// declaration that the parser resolved.
+func packageVars(all []source) map[*ast.Object]bool {
+	vars := map[*ast.Object]bool{}
+	for _, s := range all {
+		for _, decl := range s.file.Decls {
+			d, ok := decl.(*ast.GenDecl)
+			if !ok || d.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range d.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					vars[name.Obj] = true
+				}
+			}
+		}
+	}
+	return vars
+}
+
+// written returns the package variable that an assignment to e writes, "" for none.
+func written(e ast.Expr, s source, vars map[*ast.Object]bool) string {
+	for {
+		switch x := e.(type) {
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		case *ast.Ident:
+			if x.Obj != nil && vars[x.Obj] {
+				return x.Name
+			}
+			return ""
+		default:
+			return ""
+		}
+	}
+}
+
+func TestTestsDoNotSleep(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if !s.isTest() && !strings.HasPrefix(s.path, filepath.Join("node", "nodetest")) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok || sel.Sel.Name != "Sleep" {
+				return true
+			}
+			if id, ok := sel.X.(*ast.Ident); ok && id.Name == "time" && !inBubble(s.file) {
+				t.Errorf("%s: time.Sleep: poll a named condition, or use testing/synctest", s.at(sel))
+			}
+			return true
+		})
+	}
+}
+
+// inBubble reports whether a test file runs under testing/synctest, where a
+// sleep takes no time.
+func inBubble(f *ast.File) bool {
+	for _, imp := range f.Imports {
+		if imp.Path.Value == `"testing/synctest"` {
+			return true
+		}
+	}
+	return false
+}
+
+func TestTopFoldersExplainThemselves(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	for _, dir := range []string{"node", "cluster", "shard", "trigram", "api", "bench", "cmd"} {
+		if _, err := os.Stat(filepath.Join(root, dir, "DESIGN.md")); err != nil {
+			t.Errorf("%s has no DESIGN.md: purpose, flow, decisions with the alternative refused", dir)
+		}
+	}
+	allowed := map[string]bool{"node": true, "cluster": true, "shard": true, "trigram": true, "api": true, "cmd": true, "bench": true, "examples": true, "ops": true, "bin": true, "data": true}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !allowed[e.Name()] {
+			t.Errorf("top folder %s: the layout has no place for it", e.Name())
+		}
+	}
+}
