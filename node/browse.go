@@ -1,0 +1,235 @@
+package node
+
+import (
+	"context"
+	"time"
+)
+
+// SourceRequest asks for the content of a file.
+type SourceRequest struct {
+	Repo string
+	Path string
+	Ref  string // any branch, tag or commit of the mirror; "" means HEAD
+}
+
+// SourceResponse is a file.
+type SourceResponse struct {
+	Content        []byte
+	Language       string
+	Path           string
+	Repo           string
+	CodeHostType   string
+	DisplayName    string
+	RepoWebURL     string // of the code host
+	WebURL         string // of this service
+	ExternalWebURL string // of the code host
+	OID            string
+	Commit         string
+}
+
+// TreeRequest asks for a tree: the entries of each of Paths, and the
+// directories that connect them.
+type TreeRequest struct {
+	Repo      string
+	Ref       string
+	Paths     []string // "" is the root
+	Recursive bool     // with everything below
+	Max       int      // entries; 0 means 100,000
+}
+
+// TreeResponse is a tree. Entries are sorted: directories first, then by name.
+type TreeResponse struct {
+	Root   TreeNode
+	Commit string
+	Cut    bool // Max was reached
+}
+
+// TreeNode is a file or directory. Type is "tree", "blob" or "commit" (a submodule).
+type TreeNode struct {
+	Type     string
+	Path     string
+	Name     string
+	OID      string
+	Mode     uint32
+	Children []TreeNode
+}
+
+// CommitsRequest asks for a page of the history of a revision.
+type CommitsRequest struct {
+	Repo    string
+	Ref     string
+	Path    string
+	Query   string // in the message, case-insensitive
+	Author  string // part of name or e-mail, case-insensitive
+	Since   string // ISO 8601 or relative
+	Until   string
+	Page    int // from 1; 0 means 1
+	PerPage int // 1..100; 0 means 50
+}
+
+// CommitsResponse is a page of commits, newest first, with the count of all.
+type CommitsResponse struct {
+	Commits []CommitInfo
+	Total   int
+	Page    int
+	Per     int
+}
+
+// CommitInfo is one commit.
+type CommitInfo struct {
+	Hash        string
+	Date        time.Time
+	Message     string // first line
+	Body        string
+	Refs        string
+	AuthorName  string
+	AuthorEmail string
+	Parents     []string
+}
+
+// CommitRequest asks for one commit.
+type CommitRequest struct{ Repo, Ref string }
+
+// AuthorsRequest asks who wrote a revision, or a path of it.
+type AuthorsRequest struct {
+	Repo, Ref, Path string
+	Page, PerPage   int
+}
+
+// AuthorsResponse lists authors by their number of commits.
+type AuthorsResponse struct {
+	Authors []AuthorInfo
+	Total   int
+	Page    int
+	Per     int
+}
+
+// AuthorInfo is one author.
+type AuthorInfo struct {
+	Name, Email string
+	Commits     int
+}
+
+// DiffRequest asks for the two-dot difference of two references.
+type DiffRequest struct {
+	Repo, Base, Head string
+	Path             string // directory prefix or file; "" for all
+}
+
+// DiffResponse is a difference.
+type DiffResponse struct {
+	Files []DiffFile
+	Cut   bool // the bound of size was reached
+}
+
+// DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.
+type DiffFile struct {
+	OldPath, NewPath string
+	Binary           bool
+	Hunks            []DiffHunk
+}
+
+// DiffHunk is one changed run of lines. Body has the lines with their ' ', '+' or '-'.
+type DiffHunk struct {
+	OldStart, OldLines int
+	NewStart, NewLines int
+	Heading            string
+	Body               string
+}
+
+// BlameRequest asks which commit each line of a file comes from.
+type BlameRequest struct{ Repo, Path, Ref string }
+
+// BlameResponse is the blame of a file.
+type BlameResponse struct {
+	Ranges  []BlameRange
+	Commits map[string]BlameCommit // by hash
+}
+
+// BlameRange is a run of lines from one commit.
+type BlameRange struct {
+	Hash      string
+	Path      string // of the file in that commit
+	StartLine int    // from 1
+	LineCount int
+}
+
+// BlameCommit is a commit of a blame.
+type BlameCommit struct {
+	Hash, Message           string
+	Date                    time.Time
+	AuthorName, AuthorEmail string
+	PreviousHash            string // "" when none
+	PreviousPath            string
+}
+
+// RefsRequest asks for a page of branches or tags.
+type RefsRequest struct {
+	Repo          string
+	Query         string // case-insensitive part of the name
+	Page, PerPage int    // PerPage 1..100; 0 means 50
+}
+
+// RefsResponse lists refs, newest first.
+type RefsResponse struct {
+	Repo          string
+	DefaultBranch string
+	IndexedAt     time.Time
+	Refs          []RefInfo
+	Total         int
+	Page, Per     int
+}
+
+// RefInfo is a branch or a tag.
+type RefInfo struct {
+	Name        string // short
+	Commit      string // hex; of the commit, also for an annotated tag
+	CommittedAt time.Time
+	Default     bool
+	Indexed     bool
+}
+
+// Source returns the content of a file.
+func (n *Node) Source(ctx context.Context, v Viewer, req SourceRequest) (*SourceResponse, error) {
+	return nil, errUnfinished
+}
+
+// Tree returns a tree.
+func (n *Node) Tree(ctx context.Context, v Viewer, req TreeRequest) (*TreeResponse, error) {
+	return nil, errUnfinished
+}
+
+// Commits returns history.
+func (n *Node) Commits(ctx context.Context, v Viewer, req CommitsRequest) (*CommitsResponse, error) {
+	return nil, errUnfinished
+}
+
+// Commit returns one commit.
+func (n *Node) Commit(ctx context.Context, v Viewer, req CommitRequest) (*CommitInfo, error) {
+	return nil, errUnfinished
+}
+
+// Authors lists authors.
+func (n *Node) Authors(ctx context.Context, v Viewer, req AuthorsRequest) (*AuthorsResponse, error) {
+	return nil, errUnfinished
+}
+
+// Diff compares two references.
+func (n *Node) Diff(ctx context.Context, v Viewer, req DiffRequest) (*DiffResponse, error) {
+	return nil, errUnfinished
+}
+
+// Blame tells where each line comes from.
+func (n *Node) Blame(ctx context.Context, v Viewer, req BlameRequest) (*BlameResponse, error) {
+	return nil, errUnfinished
+}
+
+// Branches lists branches.
+func (n *Node) Branches(ctx context.Context, v Viewer, req RefsRequest) (*RefsResponse, error) {
+	return nil, errUnfinished
+}
+
+// Tags lists tags.
+func (n *Node) Tags(ctx context.Context, v Viewer, req RefsRequest) (*RefsResponse, error) {
+	return nil, errUnfinished
+}

@@ -1,0 +1,36 @@
+package node
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options is how a node is started. The zero value of each optional field is
+// useful; New copies the struct.
+type Options struct {
+	Dir        string // data directory; created when missing
+	ConfigPath string // configuration file; "" for an empty catalog
+
+	ClusterListen   string   // host:port of raft and calls; "127.0.0.1:0" picks a port
+	GossipListen    string   // host:port of memberlist
+	Advertise       string   // host that others reach this node by; "" means the listen host
+	Join            []string // gossip addresses or DNS names of others
+	BootstrapExpect int      // nodes that form a new cluster together; 0 means 1
+	ClusterKeyFile  string   // "" means Dir/cluster.key
+	Zone            string   // "" means "default"
+	Weight          float64  // share of data; 0 means 1
+	Replicas        int      // copies of each shard; 0 means 2
+
+	BaseURL   string // prefix of every link, without a trailing slash
+	APIListen string // where package api listens; told to the other nodes and shown in status
+	Ctags     string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
+	Version   string // of the binary
+
+	Log        *slog.Logger                    // nil discards
+	Registerer prometheus.Registerer           // nil keeps the metrics to itself
+	Now        func() time.Time                // nil means time.Now
+	LookupEnv  func(name string) (string, bool) // nil means an empty environment
+
+}
