@@ -11,6 +11,9 @@ type Result struct {
 	// Cut tells that a limit or a deadline left something out: without it the
 	// answer is complete for every shard that was asked.
 	Cut bool
+	// Failed lists the parts that could not be searched because a file was
+	// found damaged: the answer is not complete for their repositories.
+	Failed []Part
 }
 
 // File is one document with what matched in it.

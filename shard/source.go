@@ -1,0 +1,99 @@
+package shard
+
+import (
+	"context"
+	"time"
+)
+
+// Repository is what a shard knows of a repository beside its files. Names
+// and links that people see come from elsewhere when results are joined; the
+// name here only orders results.
+type Repository struct {
+	ID        uint32 // number in the catalog
+	Name      string
+	Revisions []Revision // at most 64; bit i of a mask is Revisions[i]; HEAD is Revisions[0]
+}
+
+// Revision is one indexed state of a repository.
+type Revision struct {
+	Name   string // "HEAD" or a full ref name
+	Commit string // hex
+	Time   time.Time
+}
+
+// Blob is one unique content with every place where it occurs.
+type Blob struct {
+	OID         string // hex
+	Size        int64  // bytes
+	Occurrences []Occurrence
+}
+
+// Occurrence is a place of a blob: a path of one repository in some of its
+// revisions. Two occurrences of one shard never have the same repository,
+// path and an overlapping mask.
+type Occurrence struct {
+	Repo int    // index into [Source.Repositories]
+	Path string // bytes as git has them
+	Mask uint64 // bit i: Repositories()[Repo].Revisions[i]
+}
+
+// Source is what a shard is built from. Its methods are called from one
+// goroutine, Repositories and Blobs first.
+type Source interface {
+	// Repositories lists the repositories, one for a shard of its own, several
+	// for a pack.
+	Repositories() []Repository
+	// Blobs lists every unique blob once, in any order.
+	Blobs() []Blob
+	// Read hands the contents of Blobs()[i] for each i of want to use, in the
+	// order of want. The content is only valid during the call. An error of
+	// use ends the reading and is returned as it is. A blob that cannot be
+	// read is an error.
+	Read(ctx context.Context, want []int, use func(i int, content []byte) error) error
+}
+
+// BuildOptions are the settings of a build. The same source and options give
+// the same bytes. The zero value has the documented defaults.
+type BuildOptions struct {
+	MaxFileSize     int64                  // bytes; larger files are kept by name only; 0 means 2 MiB
+	MaxTrigrams     int                    // distinct trigrams of a file; 0 means 20,000
+	Always          func(path string) bool // files that the two limits do not concern; nil means none
+	SliceBytes      int64                  // text of one shard file at most (one document more at worst); 0 means 512 MiB
+	Dense           bool                   // spend more time for fewer bytes, as compaction does
+	Workers         int                    // goroutines; 0 means GOMAXPROCS
+	Progress        func(done, total int64)
+	DeltaLimit      int     // shards of one repository before Update folds; 0 means 8
+	DeadLimit       float64 // share of dead documents before Update folds; 0 means 0.25
+	WithoutContents bool    // reserved for tests of the format: names only
+}
+
+// Built tells of one shard file that a build has written.
+type Built struct {
+	Part
+	Bytes       int64 // of the file
+	TextBytes   int64 // of the indexed documents
+	Documents   int
+	Occurrences int
+	Skipped     int // kept by name only
+}
+
+// Part is one piece of a repository's generation: a shard file, for one of
+// the repositories in it, with the side files that change how it is read.
+// Files are named by the SHA-256 of their bytes, in hex, with an extension.
+type Part struct {
+	Repo    uint32 // number of the repository
+	Shard   string // "<sha256>.shard"
+	Dead    string // "<sha256>.dead", or empty: what a later generation changed about this repository
+	Symbols string // "<sha256>.symbols", or empty: the symbols of the documents
+}
+
+// Files lists the file names of the part.
+func (p Part) Files() []string {
+	files := []string{p.Shard}
+	for _, f := range []string{p.Dead, p.Symbols} {
+		if f != "" {
+			files = append(files, f)
+		}
+	}
+	return files
+}
