@@ -1,0 +1,25 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// What can go wrong, besides the errors of contexts and of the file system.
+// ErrNotFound and its kin wrap fs.ErrNotExist, the bad inputs fs.ErrInvalid.
+var (
+	ErrNoRef     = fmt.Errorf("no such branch, tag or commit: %w", fs.ErrNotExist)
+	ErrAmbiguous = fmt.Errorf("ambiguous commit prefix: %w", fs.ErrInvalid)
+	ErrNoPath    = fmt.Errorf("no such path: %w", fs.ErrNotExist)
+	ErrEmpty     = fmt.Errorf("the repository has no commits: %w", fs.ErrNotExist)
+	ErrBadRef    = fmt.Errorf("not a valid ref: %w", fs.ErrInvalid)
+	ErrBadPath   = fmt.Errorf("not a valid path: %w", fs.ErrInvalid)
+	ErrIsDir     = fmt.Errorf("is a directory: %w", fs.ErrInvalid)
+	ErrNotDir    = fmt.Errorf("is not a directory: %w", fs.ErrInvalid)
+	ErrTooLarge  = errors.New("the answer is too large")
+	ErrAuth      = errors.New("the remote asks for a password or refuses the one given")
+	ErrStalled   = errors.New("the remote sends nothing")
+	ErrNoRemote  = errors.New("the remote has no such repository, or hides it")
+	ErrClosed    = errors.New("the mirror is closed")
+)
