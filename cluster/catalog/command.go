@@ -1,0 +1,186 @@
+package catalog
+
+import "time"
+
+// Command is one change of the catalog. The set of implementations is
+// sealed: the structs of this file, always as pointers, each with a number
+// in the table of codec.go that never changes. New fields go to the end.
+type Command interface{ apply(*txn) Result }
+
+// Entry is what one raft entry carries: commands that are applied one after
+// the other. A refused command changes nothing and does not stop the next.
+type Entry struct {
+	Index     uint64    // from raft
+	Request   [16]byte  // the same on a retry; zero: not remembered
+	At        time.Time // by the clock of the proposer
+	Node      string    // the proposer
+	Commands  []Command
+}
+
+// Result is what a command came to.
+type Result struct {
+	ID  uint64 // number of the repository, fence of the grant, number of the member
+	Err *Refusal
+}
+
+// InitCluster is the first command of a cluster: it gives it its id.
+type InitCluster struct{ ID string }
+
+// SetConfig replaces the configuration. NewSetConfig makes it.
+type SetConfig struct {
+	Raw         []byte
+	Hash        string
+	Connections []ConnectionDef // sorted by name
+}
+
+// ConnectionDef is a connection as the configuration has it.
+type ConnectionDef struct{ Name, Kind, Hash string }
+
+// EnqueueJob asks for a job. One that is waiting becomes urgent if asked so,
+// one in backoff or done waits again, a running one will run again after.
+type EnqueueJob struct {
+	Kind      JobKind
+	Subject   string
+	Urgent    bool
+	NotBefore time.Time // zero: now
+}
+
+// GrantJob lets a node run a job. Result.ID is the fence.
+type GrantJob struct {
+	Kind     JobKind
+	Subject  string
+	Node     string
+	Epoch    uint64
+	Deadline time.Time
+}
+
+// FinishJob ends a job that changes nothing else, or that failed.
+type FinishJob struct {
+	Kind      JobKind
+	Subject   string
+	Fence     uint64
+	Error     string    // empty: good
+	Permanent bool      // no use to try again
+	NotBefore time.Time // of the next attempt after a failure
+}
+
+// ReleaseJob gives a job back: its node stops and nothing is wrong with it.
+type ReleaseJob struct {
+	Kind    JobKind
+	Subject string
+	Fence   uint64
+}
+
+// RevokeJob takes a job from a node that is lost or past the deadline.
+type RevokeJob struct {
+	Kind      JobKind
+	Subject   string
+	Fence     uint64
+	Reason    string
+	NotBefore time.Time
+}
+
+// SyncPage is a part of a listing of a connection. Repositories are made or
+// brought up to date. Result.ID is how many were listed so far.
+type SyncPage struct {
+	Connection string
+	Fence      uint64
+	Repos      []ListedRepo // at most MaxPage
+}
+
+// ListedRepo is one repository of a listing.
+type ListedRepo struct {
+	Name string
+	RepoFacts
+}
+
+// MaxPage is the largest number of repositories in a SyncPage.
+const MaxPage = 500
+
+// FinishSync ends a listing. Only a complete one, all of whose Listed
+// repositories have arrived in pages, takes the connection from repositories
+// that it did not list.
+type FinishSync struct {
+	Connection string
+	Fence      uint64
+	Hash       string // of the connection's definition that was listed
+	Complete   bool
+	Listed     uint32 // distinct repositories in the pages
+	Warnings   []string
+}
+
+// FinishIndex ends an index job: the repository switches to a new
+// generation, all of it at once. With Unchanged only the time is noted.
+type FinishIndex struct {
+	Repo          RepoID
+	Fence         uint64
+	Unchanged     bool
+	InputKey      string
+	Revisions     []Revision
+	Shards        []ShardRef
+	DefaultBranch string    // empty: as before
+	PushedAt      time.Time // newest commit; zero: as before
+	Holder        string    // node that has the files and the mirror
+}
+
+// FinishCollect ends a collection: the repository leaves the catalog. It is
+// refused when a connection lists the repository again.
+type FinishCollect struct {
+	Repo  RepoID
+	Fence uint64
+}
+
+// CreateKey adds an API key.
+type CreateKey struct{ Key Key }
+
+// RevokeKey removes one.
+type RevokeKey struct{ ID string }
+
+// TouchKeys notes when keys were last used.
+type TouchKeys struct {
+	IDs  []string
+	Used time.Time
+}
+
+// PutMember brings a node into the catalog, or its new epoch, addresses,
+// zone and weight. Result.ID is its number. A removed id, an epoch that
+// is not newer with other addresses, are refused.
+type PutMember struct{ Member Member }
+
+// SetMemberState drains a member or makes it alive again.
+type SetMemberState struct {
+	ID    string
+	State MemberState
+}
+
+// RemoveMember removes a member for good and forgets what it holds.
+type RemoveMember struct{ ID string }
+
+// Place sets who should hold groups.
+type Place struct{ Groups []Group }
+
+// Confirm says what a node holds, and what it has lost. It is refused when
+// Epoch is not that of the member.
+type Confirm struct {
+	Node  string
+	Epoch uint64
+	Held  []string // keys of holdings
+	Lost  []string
+}
+
+// SetSecret stores a sealed secret; with IfAbsent only the first one.
+type SetSecret struct {
+	Name     string
+	Sealed   []byte
+	IfAbsent bool
+}
+
+// Noop changes nothing but the clock of the catalog.
+type Noop struct{}
+
+// CheckHash compares the hash that the proposer had at an index with
+// that of this node. The result is for the node that applies it.
+type CheckHash struct {
+	At   uint64
+	Hash uint64
+}

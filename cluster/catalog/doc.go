@@ -1,0 +1,23 @@
+// Package catalog is what all nodes agree on: configuration, connections,
+// repositories and their generations of shards, jobs, keys, members and who
+// holds what. It is a plain value and a pure function:
+//
+//	(State, Entry{Index, At, Commands}) --Apply--> (State, []Result)
+//
+// Apply reads no clock, no disk and no map in its own order, so every node
+// that applies the same entries has the same state and the same [State.Hash].
+// Time is what the entry says, and never runs backwards.
+//
+// A [View] is the state at one index: immutable, read without locks, kept as
+// long as the reader likes. Tables are ordered trees that share what did not
+// change (copy on write), so taking a view of 100,000 repositories costs
+// nothing and a snapshot can be written while new entries are applied.
+//
+//	apply thread:  s.Apply(e) ; publish s.View()     any reader: v.Repo(7)
+//
+// Jobs are one state machine, drawn in job.go. The codec of records and
+// commands is in codec.go, that of snapshots in snapshot.go.
+//
+// What the package leaves to others: raft, addresses in use, who is alive,
+// what is due (package job plans), secrets in clear.
+package catalog

@@ -1,0 +1,97 @@
+package catalog
+
+import "time"
+
+// Config is the configuration that the cluster agreed on.
+type Config struct {
+	Raw   []byte // the bytes of the file
+	Hash  string // SHA-256 of Raw, hex
+	Index uint64 // of the entry that set it; 0 when none was set
+	At    time.Time
+	By    string // node that proposed it
+}
+
+// Connection is one connection of the configuration and how its listing goes.
+type Connection struct {
+	Name     string
+	Kind     string // as "github" or "git"
+	Hash     string // of its definition: a change asks for a sync
+	Synced   string // Hash at the last complete listing
+	SyncedAt time.Time
+	Sync     uint64   // fence of the last complete listing; 0 before the first
+	Repos    uint32   // listed by it
+	Error    string   // of the last attempt; empty when it was good
+	Warnings []string // of the last attempt
+}
+
+// Role is what the holder of a key may do.
+type Role uint8
+
+// The roles.
+const (
+	RoleMember Role = 1 // may search and read
+	RoleOwner  Role = 2 // may also administer
+)
+
+// Key is an API key. The key itself is not kept.
+type Key struct {
+	ID      string // public, in lists and logs
+	Hash    []byte // HMAC-SHA-256 of the key
+	Name    string
+	Role    Role
+	Created time.Time
+	By      string    // who created it
+	Expires time.Time // zero: never
+	Used    time.Time // last use, to the hour or so; zero: never
+}
+
+// MemberState is where a member is on its way.
+type MemberState uint8
+
+// The states of a member.
+const (
+	MemberAlive    MemberState = 1
+	MemberDraining MemberState = 2 // gives away what it holds; takes no job
+	MemberRemoved  MemberState = 3 // never comes back under this id
+)
+
+// Member is a node of the cluster. Whether it can be reached at this moment
+// is not here: the cluster knows that from gossip.
+type Member struct {
+	ID      string
+	Number  uint32 // small number, never reused; holders are named by it
+	Epoch   uint64 // counts the starts of the node
+	Session uint64 // index of the entry that announced Epoch
+	Addr    string // host:port for calls between nodes
+	Gossip  string // host:port for gossip
+	API     string // base URL of its API
+	Zone    string
+	Weight  uint32 // in hundredths
+	Version string
+	State   MemberState
+	Since   time.Time // of State
+	Joined  time.Time
+}
+
+// Group is the placement of one placement group or of a slice of a large
+// repository: who should hold it.
+type Group struct {
+	Number uint32 // below 4096 a placement group, else given out by the planner
+	Epoch  uint64 // index of the entry that placed it
+	Nodes  []uint32
+}
+
+// Holding says which members have confirmed one shard file, side file
+// or mirror.
+type Holding struct {
+	Key   string   // ShardKey or MirrorKey
+	Nodes []uint32 // numbers of members, sorted
+}
+
+// Secret is a secret of the cluster, sealed by a key that the catalog does
+// not know.
+type Secret struct {
+	Name   string
+	Sealed []byte
+	Index  uint64
+}
