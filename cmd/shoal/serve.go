@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/shoalsearch/shoal/api"
+	"github.com/shoalsearch/shoal/api/auth"
+	"github.com/shoalsearch/shoal/node"
+)
+
+// serveFlags are the flags of `shoal serve` after the environment filled in
+// what was not given.
+type serveFlags struct {
+	config, dataDir, listen, clusterListen, gossipListen string
+	advertise, join, keyFile, zone, ctags, baseURL       string
+	expect, replicas                                     int
+	weight                                               float64
+	logFormat, logLevel                                  string
+	demo                                                 string
+}
+
+func newServe(getenv func(string) string) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a node",
+		Long: "Run a node of a shoal. Alone it is a cluster of one; with --join it becomes a member of another's.\n" +
+			"Every flag can be given by the environment variable in brackets.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), f, getenv)
+		},
+	}
+	fs := cmd.Flags()
+	text := func(p *string, name, usual, usage string, env ...string) {
+		for i := len(env) - 1; i >= 0; i-- {
+			if v := getenv(env[i]); v != "" {
+				usual = v
+			}
+		}
+		fs.StringVar(p, name, usual, usage+" ["+strings.Join(env, ", ")+"]")
+	}
+	text(&f.config, "config", "", "configuration file", "CONFIG_PATH")
+	text(&f.dataDir, "data-dir", "./data", "data directory", "SHOAL_DATA_DIR")
+	text(&f.listen, "listen", "127.0.0.1:7700", "API, tool server, web pages, metrics", "SHOAL_LISTEN")
+	text(&f.clusterListen, "cluster-listen", "127.0.0.1:7701", "raft and node-to-node calls", "SHOAL_CLUSTER_LISTEN")
+	text(&f.gossipListen, "gossip-listen", "127.0.0.1:7702", "membership", "SHOAL_GOSSIP_LISTEN")
+	text(&f.advertise, "advertise", "", "host that other nodes reach this one by (default the listen host)", "SHOAL_ADVERTISE")
+	text(&f.join, "join", "", "gossip addresses or DNS names of other nodes, comma-separated", "SHOAL_JOIN")
+	text(&f.keyFile, "cluster-key-file", "", "cluster key (default <data-dir>/cluster.key)", "SHOAL_CLUSTER_KEY_FILE")
+	text(&f.zone, "zone", "default", "failure domain of this node", "SHOAL_ZONE")
+	text(&f.ctags, "ctags", "", "universal-ctags program; off for no symbols (default found on PATH)", "CTAGS_COMMAND")
+	text(&f.baseURL, "base-url", "", "prefix of every link (default http://<listen>)", "SHOAL_BASE_URL", "AUTH_URL")
+	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
+	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
+	fs.IntVar(&f.expect, "bootstrap-expect", envInt(getenv, "SHOAL_BOOTSTRAP_EXPECT", 1), "nodes that form a new cluster together [SHOAL_BOOTSTRAP_EXPECT]")
+	fs.IntVar(&f.replicas, "replicas", envInt(getenv, "SHOAL_REPLICAS", 2), "copies of the index [SHOAL_REPLICAS]")
+	fs.Float64Var(&f.weight, "weight", envFloat(getenv, "SHOAL_WEIGHT", 1), "share of the data [SHOAL_WEIGHT]")
+	fs.StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
+	return cmd
+}
+
+// envInt reads a number; one that is malformed becomes 0, which is refused later.
+func envInt(getenv func(string) string, name string, usual int) int {
+	v := getenv(name)
+	if v == "" {
+		return usual
+	}
+	n, _ := strconv.Atoi(v)
+	return n
+}
+
+func envFloat(getenv func(string) string, name string, usual float64) float64 {
+	v := getenv(name)
+	if v == "" {
+		return usual
+	}
+	n, _ := strconv.ParseFloat(v, 64)
+	return n
+}
+
+// check refuses values that no node can run with, all at once.
+func (f *serveFlags) check() error {
+	var errs []error
+	for _, a := range []struct{ flag, addr string }{{"--listen", f.listen}, {"--cluster-listen", f.clusterListen}, {"--gossip-listen", f.gossipListen}} {
+		if _, _, err := net.SplitHostPort(a.addr); err != nil {
+			errs = append(errs, fmt.Errorf("%s %q: want host:port", a.flag, a.addr))
+		}
+	}
+	if f.expect < 1 {
+		errs = append(errs, errors.New("--bootstrap-expect: want a number of at least 1"))
+	}
+	if f.replicas < 1 {
+		errs = append(errs, errors.New("--replicas: want a number of at least 1"))
+	}
+	if !(f.weight > 0) {
+		errs = append(errs, errors.New("--weight: want a number above 0"))
+	}
+	return errors.Join(errs...)
+}
+
+func (f *serveFlags) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
+	}
+	opt := &slog.HandlerOptions{Level: level}
+	switch f.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, opt)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, opt)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
+}
+
+// serve runs a node and its API until ctx ends.
+func serve(ctx context.Context, f serveFlags, getenv func(string) string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	log, err := f.logger()
+	if err != nil {
+		return err
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if f.keyFile == "" {
+		f.keyFile = filepath.Join(f.dataDir, "cluster.key")
+	}
+	if f.baseURL == "" {
+		f.baseURL = "http://" + f.listen
+	}
+	n, err := node.New(node.Options{
+		Dir: f.dataDir, ConfigPath: f.config,
+		ClusterListen: f.clusterListen, GossipListen: f.gossipListen, Advertise: f.advertise,
+		Join: splitList(f.join), BootstrapExpect: f.expect, ClusterKeyFile: f.keyFile,
+		Zone: f.zone, Weight: f.weight, Replicas: f.replicas,
+		BaseURL: strings.TrimSuffix(f.baseURL, "/"), APIListen: f.listen, Ctags: f.ctags, Version: buildVersion(),
+		Log: log, Registerer: reg, LookupEnv: os.LookupEnv,
+	})
+	if err != nil {
+		return err
+	}
+	srv, err := api.New(n, api.Options{
+		Listen: f.listen, OwnerKey: func(key string) bool { return auth.IsOperator(f.keyFile, key) },
+		Version: buildVersion(), Log: log, Gatherer: reg,
+	})
+	if err != nil {
+		// The node is stopped in the way it is always stopped: by the end of a Run.
+		stopped, stop := context.WithCancel(ctx)
+		stop()
+		return errors.Join(err, n.Run(stopped))
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return n.Run(ctx) })
+	g.Go(func() error { return srv.Run(ctx) })
+	return g.Wait()
+}
+
+// splitList splits a comma-separated list and drops empty parts.
+func splitList(s string) []string {
+	var out []string
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
