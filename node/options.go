@@ -28,9 +28,9 @@ type Options struct {
 	Ctags     string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
 	Version   string // of the binary
 
-	Log        *slog.Logger                    // nil discards
-	Registerer prometheus.Registerer           // nil keeps the metrics to itself
-	Now        func() time.Time                // nil means time.Now
+	Log        *slog.Logger                     // nil discards
+	Registerer prometheus.Registerer            // nil keeps the metrics to itself
+	Now        func() time.Time                 // nil means time.Now
 	LookupEnv  func(name string) (string, bool) // nil means an empty environment
 
 }

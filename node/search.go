@@ -26,8 +26,8 @@ type SearchResponse struct {
 	Stats        SearchStats
 	Files        []SearchFile
 	Repositories []RepositoryInfo // of Files, by number
-	Exhaustive bool
-	Cluster    ClusterInfo
+	Exhaustive   bool
+	Cluster      ClusterInfo
 }
 
 // SearchFile is one file of an answer.

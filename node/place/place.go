@@ -1,0 +1,245 @@
+// Package place decides which nodes should hold which data. It is arithmetic
+// on values: no clock, no network, no randomness.
+//
+// Data is cut into units: a placement group carries the mirrors and the
+// shards of all repositories that hash to it; each slice of a very large
+// repository is a unit of its own. For a unit u and a node n the score
+//
+//	weight(n) / -ln(h(u, n))        h in (0, 1), a hash
+//
+// orders the nodes (weighted rendezvous): a node that joins takes only its
+// own share, one that leaves spreads its share over all others.
+//
+//	unit 17   n3 ■■■■■■■■■   n1 ■■■■■■   n4 ■■■■   n2 ■        two copies: n3, n1
+//	n1 dies   n3 ■■■■■■■■■   n4 ■■■■     n2 ■                  n4 takes over
+//
+// [Plan] keeps what is in place wherever it may stay, fills what is missing
+// in the order of the scores, and then moves the least that brings every node
+// near its fair share. Two copies of a unit never meet on one node, nor in
+// one zone while there are zones enough.
+//
+// What the targets cause (pulling, confirming, retiring) is not known here.
+package place
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Groups is the number of placement groups of a cluster.
+const Groups = 4096
+
+// GroupOf is the placement group of a repository, by its lasting number.
+func GroupOf(repo uint32) uint32 { return uint32(mix(uint64(repo)+0x5eed) % Groups) }
+
+// Member is a node that can hold data.
+type Member struct {
+	ID     string
+	Zone   string
+	Weight float64 // share of the data relative to the others; at most 0 means 1
+	// Leaving members keep what they hold until others have it, and are no
+	// target of anything.
+	Leaving bool
+	// Full members keep what they have and take nothing new.
+	Full bool
+}
+
+// Unit is what is placed as one piece.
+type Unit struct {
+	Key     uint64 // tells units apart; group numbers, or SliceKey
+	Bytes   int64
+	Targets []string // in force now, the first being the preferred one
+}
+
+// SliceKey is the key of one slice of a large repository. It never meets the
+// number of a group.
+func SliceKey(repo uint32, slice int) uint64 {
+	return 1<<63 | uint64(repo)<<24 | uint64(slice)&0xffffff
+}
+
+// The bounds of load, as multiples of a member's fair share.
+const (
+	capFill  = 1.10 // a new copy goes where it stays below
+	capOver  = 1.12 // a node above gives away
+	capUnder = 0.90 // a node below is given
+)
+
+// Score is the rendezvous score of a member for a unit: the highest holds first.
+func Score(key uint64, m Member) float64 {
+	h := mix(key ^ mix(hashString(m.ID)))
+	// The top 53 bits, moved off zero, make an exact float in (0, 1).
+	x := (float64(h>>11) + 0.5) / (1 << 53)
+	return weight(m) / -math.Log(x)
+}
+
+// Plan returns the targets of each unit, in the order of units. copies is the
+// number wanted; there are fewer where there are fewer members. The result
+// depends on nothing but the arguments, and a second Plan on it changes
+// nothing.
+func Plan(members []Member, units []Unit, copies int) [][]string {
+	p := newPlan(members, units, copies)
+	if len(p.open) == 0 {
+		return p.names()
+	}
+	for _, u := range p.order {
+		p.keep(u)
+	}
+	for _, u := range p.order {
+		p.fill(u)
+	}
+	p.balance()
+	return p.names()
+}
+
+// plan is the state of one run of Plan.
+type plan struct {
+	members []Member
+	open    []int // members that may be targets, by ID
+	zones   int   // of open members
+	units   []Unit
+	order   []int   // units by size, large first
+	targets [][]int // of each unit: indices into members
+	load    []float64
+	fair    []float64
+	copies  int
+	held    []map[int]bool // units of each member, for balancing
+}
+
+func newPlan(members []Member, units []Unit, copies int) *plan {
+	p := &plan{members: slices.Clone(members), units: units, targets: make([][]int, len(units))}
+	slices.SortFunc(p.members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	zones := map[string]bool{}
+	var sum float64
+	for i, m := range p.members {
+		if !m.Leaving {
+			p.open = append(p.open, i)
+			zones[m.Zone] = true
+			sum += weight(m)
+		}
+	}
+	p.zones = len(zones)
+	p.copies = min(max(copies, 1), len(p.open))
+	var total float64
+	p.order = make([]int, len(units))
+	for i, u := range units {
+		p.order[i] = i
+		total += size(u)
+	}
+	slices.SortFunc(p.order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(units[b].Bytes, units[a].Bytes), cmp.Compare(units[a].Key, units[b].Key))
+	})
+	p.load = make([]float64, len(p.members))
+	p.fair = make([]float64, len(p.members))
+	p.held = make([]map[int]bool, len(p.members))
+	for _, i := range p.open {
+		p.fair[i] = total * float64(p.copies) * weight(p.members[i]) / sum
+		p.held[i] = map[int]bool{}
+	}
+	return p
+}
+
+// keep carries over the targets that may stay.
+func (p *plan) keep(u int) {
+	for _, id := range p.units[u].Targets {
+		i, ok := slices.BinarySearchFunc(p.members, id, func(m Member, id string) int { return cmp.Compare(m.ID, id) })
+		if ok && !p.members[i].Leaving && len(p.targets[u]) < p.copies && p.fits(u, i, -1) {
+			p.add(u, i)
+		}
+	}
+}
+
+// fill adds targets by score until there are enough, first within the bounds
+// of load, then without.
+func (p *plan) fill(u int) {
+	if len(p.targets[u]) >= p.copies {
+		return
+	}
+	ranked := slices.Clone(p.open)
+	slices.SortFunc(ranked, func(a, b int) int {
+		return cmp.Or(-cmp.Compare(Score(p.units[u].Key, p.members[a]), Score(p.units[u].Key, p.members[b])), cmp.Compare(a, b))
+	})
+	rules := []func(i int) bool{
+		func(i int) bool {
+			return !p.members[i].Full && p.fits(u, i, -1) && p.load[i]+size(p.units[u]) <= capFill*p.fair[i]
+		},
+		func(i int) bool { return !p.members[i].Full && p.fits(u, i, -1) },
+		func(i int) bool { return !p.members[i].Full && !slices.Contains(p.targets[u], i) },
+		func(i int) bool { return !slices.Contains(p.targets[u], i) },
+	}
+	for _, allowed := range rules {
+		for _, i := range ranked {
+			if len(p.targets[u]) >= p.copies {
+				return
+			}
+			if allowed(i) {
+				p.add(u, i)
+			}
+		}
+	}
+}
+
+// fits reports whether member i may take unit u beside its targets, the one
+// at position instead being about to leave.
+func (p *plan) fits(u, i, instead int) bool {
+	for at, t := range p.targets[u] {
+		if t == i {
+			return false
+		}
+		if at != instead && p.zones >= p.copies && p.members[t].Zone == p.members[i].Zone {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *plan) add(u, i int) {
+	p.targets[u] = append(p.targets[u], i)
+	p.load[i] += size(p.units[u])
+	p.held[i][u] = true
+}
+
+func (p *plan) move(u, from, to int) {
+	p.targets[u][slices.Index(p.targets[u], from)] = to
+	p.load[from] -= size(p.units[u])
+	p.load[to] += size(p.units[u])
+	delete(p.held[from], u)
+	p.held[to][u] = true
+}
+
+func (p *plan) names() [][]string {
+	out := make([][]string, len(p.targets))
+	for u, ts := range p.targets {
+		for _, i := range ts {
+			out[u] = append(out[u], p.members[i].ID)
+		}
+	}
+	return out
+}
+
+func weight(m Member) float64 {
+	if m.Weight <= 0 {
+		return 1
+	}
+	return m.Weight
+}
+
+// size counts an empty unit as one byte, so that empty ones spread too.
+func size(u Unit) float64 { return float64(max(u.Bytes, 1)) }
+
+// hashString is FNV-1a.
+func hashString(s string) uint64 {
+	h := uint64(0xcbf29ce484222325)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 0x100000001b3
+	}
+	return h
+}
+
+// mix is the finalizer of splitmix64: every bit of x reaches every bit of the result.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
