@@ -1,0 +1,191 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxText is the size limit of the product's default configuration: what is
+// larger is no text to search, for any peer.
+const maxText = 2 << 20
+
+// corpora are the folders with what is searched, made on demand under dir.
+type corpora struct {
+	dir string
+	log func(format string, args ...any)
+}
+
+// tree returns the folder of the plain source tree, unpacked from Debian's
+// package when it is not there.
+func (c corpora) tree(ctx context.Context) (string, error) {
+	dir := filepath.Join(c.dir, "linux")
+	if ok, err := exists(filepath.Join(dir, ".complete")); ok || err != nil {
+		return dir, err
+	}
+	tarballs, err := filepath.Glob("/usr/src/linux-source-6.*.tar.xz")
+	if err != nil || len(tarballs) == 0 {
+		return "", errors.New("no Linux source in /usr/src: install the package linux-source-6.1")
+	}
+	c.log("unpacking %s", tarballs[0])
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if _, err := measure(ctx, dir, nil, "tar", "-xJf", tarballs[0], "--strip-components=1"); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, ".complete"), nil, 0o644)
+}
+
+// large returns a bare repository with the whole tree in one commit.
+func (c corpora) large(ctx context.Context) (string, error) {
+	tree, err := c.tree(ctx)
+	if err != nil {
+		return "", err
+	}
+	return c.repository(ctx, tree, filepath.Join(c.dir, "L.git"))
+}
+
+// repository commits the work tree dir to a bare repository at path.
+func (c corpora) repository(ctx context.Context, dir, path string) (string, error) {
+	if ok, err := exists(filepath.Join(path, "complete")); ok || err != nil {
+		return path, err
+	}
+	c.log("committing %s", dir)
+	steps := [][]string{
+		{"init", "-q", "--bare", "-b", "main", path},
+		{"--git-dir", path, "--work-tree", dir, "add", "-A", "-f", "--", ".", ":!.complete"},
+		{"--git-dir", path, "--work-tree", dir, "-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-q", "-m", "corpus"},
+		{"--git-dir", path, "gc", "-q"},
+	}
+	for _, args := range steps {
+		if _, err := measure(ctx, dir, nil, "git", args...); err != nil {
+			return "", err
+		}
+	}
+	return path, os.WriteFile(filepath.Join(path, "complete"), nil, 0o644)
+}
+
+// many returns a folder with one repository for each directory of the tree
+// that has files in it.
+func (c corpora) many(ctx context.Context) (string, error) {
+	tree, err := c.tree(ctx)
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Join(c.dir, "M")
+	if ok, err := exists(filepath.Join(root, ".complete")); ok || err != nil {
+		return root, err
+	}
+	c.log("cutting %s into repositories", tree)
+	err = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(tree, path)
+		if err != nil {
+			return err
+		}
+		return importDirectory(ctx, path, filepath.Join(root, strings.ReplaceAll(name, "/", "-")+".git"))
+	})
+	if err != nil {
+		return "", err
+	}
+	return root, os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
+}
+
+// importDirectory makes a bare repository of the files that lie directly in dir.
+func importDirectory(ctx context.Context, dir, path string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var stream bytes.Buffer
+	stream.WriteString("commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 6\ncorpus\n")
+	files := 0
+	for _, e := range entries {
+		if !e.Type().IsRegular() || e.Name() == ".complete" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&stream, "M 100644 inline %q\ndata %d\n", e.Name(), len(data))
+		stream.Write(data)
+		stream.WriteByte('\n')
+		files++
+	}
+	if files == 0 {
+		return nil
+	}
+	if _, err := measure(ctx, dir, nil, "git", "init", "-q", "--bare", "-b", "main", path); err != nil {
+		return err
+	}
+	return fastImport(ctx, path, &stream)
+}
+
+// share returns a bare repository with every nth part of the tree's files,
+// chosen evenly over the sorted paths.
+func (c corpora) share(ctx context.Context, n int) (string, error) {
+	path := filepath.Join(c.dir, fmt.Sprintf("L-1-%d.git", n))
+	if ok, err := exists(filepath.Join(path, "complete")); ok || err != nil {
+		return path, err
+	}
+	large, err := c.large(ctx)
+	if err != nil {
+		return "", err
+	}
+	c.log("taking 1/%d of %s", n, large)
+	list, err := measure(ctx, large, nil, "git", "ls-tree", "-r", "-z", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	// The new repository borrows the objects: only its index is written.
+	index := filepath.Join(path, "index.tmp")
+	if _, err := measure(ctx, large, nil, "git", "clone", "-q", "--bare", "--shared", large, path); err != nil {
+		return "", err
+	}
+	var pick bytes.Buffer
+	for i, entry := range bytes.Split(list.Out, []byte{0}) {
+		if i%n == 0 && len(entry) > 0 {
+			pick.Write(entry)
+			pick.WriteByte(0)
+		}
+	}
+	if err := commitEntries(ctx, path, index, &pick); err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(filepath.Join(path, "complete"), nil, 0o644)
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// walkText reads every C file of a tree.
+func walkText(tree string, visit func(text []byte)) error {
+	return filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || (filepath.Ext(path) != ".c" && filepath.Ext(path) != ".h") {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil || info.Size() > maxText {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			visit(text)
+		}
+		return err
+	})
+}

@@ -1,0 +1,230 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// server is a running `shoal serve`.
+type server struct {
+	dir    string // data directory
+	url    string
+	cmd    *exec.Cmd
+	client *http.Client
+	start  time.Time
+	ready  time.Duration // from the start of the process to a good /readyz
+}
+
+// connection is one entry of the configuration file.
+type connection map[string]any
+
+// writeConfig writes a configuration with these connections. Polling is fast,
+// so that what is measured is the work and not the wait for it.
+func writeConfig(path string, settings map[string]any, connections map[string]connection) error {
+	all := map[string]any{"reindexRepoPollingIntervalMs": 50, "resyncConnectionPollingIntervalMs": 50}
+	for k, v := range settings {
+		all[k] = v
+	}
+	data, err := json.MarshalIndent(map[string]any{"settings": all, "connections": connections}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+// serve starts a node on dir and waits until it is ready.
+func serve(ctx context.Context, dir, config string, ctags string) (*server, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{dir: dir, url: "http://" + ports[0], client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	s.cmd = exec.Command(self, "serve", "--config", config, "--data-dir", dir,
+		"--listen", ports[0], "--cluster-listen", ports[1], "--gossip-listen", ports[2], "--ctags", ctags)
+	s.cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")
+	log, err := os.Create(dir + ".log")
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.start = time.Now()
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	err = poll(ctx, time.Minute, 5*time.Millisecond, "the node to be ready", func() bool {
+		return s.get(ctx, "/readyz", nil) == nil
+	})
+	s.ready = time.Since(s.start)
+	if err != nil {
+		return nil, fmt.Errorf("%w (log: %s)", err, log.Name())
+	}
+	return s, nil
+}
+
+func (s *server) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return s.cmd.Wait()
+}
+
+// get fetches a path; out is decoded from JSON unless it is nil.
+func (s *server) get(ctx context.Context, path string, out any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		return err
+	}
+	return s.do(req, out)
+}
+
+func (s *server) post(ctx context.Context, path string, body []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return s.do(req, out)
+}
+
+func (s *server) do(req *http.Request, out any) error {
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", req.URL.Path, resp.Status, data)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(data, out)
+}
+
+// answer is what a search gives that a measurement looks at.
+type answer struct {
+	Stats struct {
+		TotalMatchCount  int
+		FileCount        int
+		ActualMatchCount int
+	}
+	Files []struct {
+		FileName struct{ Text string }
+	}
+	IsSearchExhaustive bool
+}
+
+// search asks and decodes the answer; the time ends with its last byte.
+func (s *server) search(ctx context.Context, body []byte) (answer, time.Duration, error) {
+	data, took, err := s.exchange(ctx, body)
+	if err != nil {
+		return answer{}, 0, err
+	}
+	var a answer
+	return a, took, json.Unmarshal(data, &a)
+}
+
+// exchange sends a search and reads the answer to its last byte.
+func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Duration, error) {
+	start := time.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/search", bytes.NewReader(body))
+	if err != nil {
+		return nil, 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, 0, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, 0, fmt.Errorf("search %s: %s: %s", body, resp.Status, data)
+	}
+	return data, time.Since(start), nil
+}
+
+// indexed waits until the node has indexed this many repositories and has
+// nothing more to do.
+func (s *server) indexed(ctx context.Context, repos int) error {
+	return poll(ctx, 2*time.Hour, 20*time.Millisecond, fmt.Sprintf("%d repositories to be indexed", repos), func() bool {
+		var status struct {
+			Repos struct{ Total, Indexed, Failed int }
+			Jobs  struct{ Pending, Running, Failed int }
+		}
+		if err := s.get(ctx, "/api/status", &status); err != nil {
+			return false
+		}
+		return status.Repos.Indexed >= repos && status.Jobs.Running == 0
+	})
+}
+
+// diskBytes adds up the files of a folder of the data directory.
+func (s *server) diskBytes(folder string) (int64, error) {
+	var sum int64
+	err := filepath.WalkDir(filepath.Join(s.dir, folder), func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		sum += info.Size()
+		return nil
+	})
+	return sum, err
+}
+
+// poll waits for a condition, named in the error when it does not come.
+func poll(ctx context.Context, limit, every time.Duration, what string, holds func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", what, ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// freePorts returns loopback addresses that nobody listens on now.
+func freePorts(n int) ([]string, error) {
+	var addrs []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs, nil
+}

@@ -1,0 +1,271 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// partBuild compares what it costs to make L searchable.
+func partBuild(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Building the index of L, no symbols", Columns: []string{"engine", "CPU", "wall", "wall / CPU", "peak memory", "on disk", "disk / text"}}
+	tree, err := r.corpora.tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := textBytes(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := r.corpora.large(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := r.cindex(ctx, tree); err != nil { // warms the page cache for both
+		return nil, err
+	}
+	peer, index, err := r.cindex(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(index)
+	if err != nil {
+		return nil, err
+	}
+	if r.large != nil {
+		r.close()
+		r.large = nil
+	}
+	s, b, err := r.index(ctx, "L", "off", 1, map[string]connection{"L": {"type": "git", "url": "file://" + repo}})
+	if err != nil {
+		return nil, err
+	}
+	r.large = s
+	cpu := b.own + b.git
+	share := func(n int64) ratio { return ratio(float64(n) / float64(text)) }
+	p.row("cindex (from the work tree, no content stored)", peer.CPU, peer.Wall, float64(peer.Wall)/float64(peer.CPU), bytesize(peer.PeakBytes), bytesize(info.Size()), share(info.Size()))
+	p.row("Shoal (from git, content stored)", cpu, b.wall, float64(b.wall)/float64(cpu), bytesize(b.peak), bytesize(b.disk), share(b.disk))
+	p.note("Text: %s in files of at most 2 MiB. Shoal's CPU: %s of the node, %s of git.", cell(bytesize(text)), cell(b.own), cell(b.git))
+	p.note("CPU: %.3g × cindex (target 0.75). Wall: %.3g × CPU (target 0.6). Peak: %s (target 400 MB). Disk: %.3g × text (target 0.65).",
+		float64(cpu)/float64(peer.CPU), float64(b.wall)/float64(cpu), cell(bytesize(b.peak)), float64(b.disk)/float64(text))
+	if found("zoekt-git-index") {
+		dir := filepath.Join(r.Dir, "zoekt")
+		z, err := measure(ctx, r.Dir, nil, "zoekt-git-index", "-disable_ctags", "-index", dir, repo)
+		if err != nil {
+			return nil, err
+		}
+		p.row("zoekt", z.CPU, z.Wall, float64(z.Wall)/float64(z.CPU), bytesize(z.PeakBytes), "", "")
+	}
+	return p, nil
+}
+
+// partChange measures from a push of one changed file to a search that finds it.
+func partChange(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "One changed file in L, from push to searchable", Columns: []string{"round", "time", "CPU of the node", "CPU of git", "bytes written"}}
+	_, s, err := r.treeAndNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := r.corpora.large(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []struct {
+		RepoID int
+	}
+	if err := s.get(ctx, "/api/repos", &list); err != nil || len(list) == 0 {
+		return nil, fmt.Errorf("list repositories: %d, %w", len(list), err)
+	}
+	before, err := gitIn(ctx, repo, nil, nil, "rev-parse", "main")
+	if err != nil {
+		return nil, err
+	}
+	for round := range 3 {
+		word := fmt.Sprintf("changed_line_%d_%d", time.Now().Unix(), round)
+		own, git, err := procUsage(s.cmd.Process.Pid)
+		if err != nil {
+			return nil, err
+		}
+		disk, err := s.diskBytes("shards")
+		if err != nil {
+			return nil, err
+		}
+		if err := changeOneFile(ctx, repo, "kernel/fork.c", "/* "+word+" */"); err != nil {
+			return nil, err
+		}
+		start := time.Now()
+		if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", list[0].RepoID), []byte("{}"), nil); err != nil {
+			return nil, err
+		}
+		err = poll(ctx, time.Minute, 2*time.Millisecond, "the changed line", func() bool {
+			a, _, err := s.search(ctx, Query{Text: word}.body(1, false))
+			return err == nil && a.Stats.FileCount == 1
+		})
+		if err != nil {
+			return nil, err
+		}
+		took := time.Since(start)
+		own2, git2, err := procUsage(s.cmd.Process.Pid)
+		if err != nil {
+			return nil, err
+		}
+		disk2, err := s.diskBytes("shards")
+		if err != nil {
+			return nil, err
+		}
+		p.row(round+1, took, own2-own, git2-git, fmt.Sprintf("%d", disk2-disk))
+	}
+	p.note("Target: at most 2 s, CPU at most 1 s. The searches that wait for the line are in the node's CPU.")
+	_, err = gitIn(ctx, repo, nil, nil, "update-ref", "refs/heads/main", before)
+	return p, err
+}
+
+// partStart measures a start with L and M indexed.
+func partStart(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Start with L and M indexed", Columns: []string{"start", "process start to ready", "resident", "not backed by files"}}
+	repo, err := r.corpora.large(ctx)
+	if err != nil {
+		return nil, err
+	}
+	root, err := r.corpora.many(ctx)
+	if err != nil {
+		return nil, err
+	}
+	repos, err := filepath.Glob(filepath.Join(root, "*.git"))
+	if err != nil {
+		return nil, err
+	}
+	s, _, err := r.index(ctx, "LM", "off", len(repos)+1, map[string]connection{"L": {"type": "git", "url": "file://" + repo}, "M": {"type": "git", "url": "file://" + root + "/*"}})
+	if err != nil {
+		return nil, err
+	}
+	for i := range 3 {
+		if err := s.stop(); err != nil {
+			return nil, err
+		}
+		if s, err = serve(ctx, s.dir, filepath.Join(r.Dir, "LM.json"), "off"); err != nil {
+			return nil, err
+		}
+		if a, _, err := s.search(ctx, Query{Text: "mutex_lock_interruptible"}.body(10, false)); err != nil || a.Stats.FileCount == 0 {
+			return nil, fmt.Errorf("first search after the start: %d files, %w", a.Stats.FileCount, err)
+		}
+		_, resident, anonymous, err := procMemory(s.cmd.Process.Pid)
+		if err != nil {
+			return nil, err
+		}
+		p.row(i+1, s.ready, bytesize(resident), bytesize(anonymous))
+	}
+	p.note("Target: at most 1 s, at most 150 MB beyond mapped files.")
+	return p, s.stop()
+}
+
+// partHistory compares 64 tags with HEAD alone.
+func partHistory(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "R: 64 tags against HEAD alone", Columns: []string{"revisions", "CPU of the node", "CPU of git", "wall", "on disk", "documents' unique bytes"}}
+	repo := filepath.Join(r.Dir, "R.git")
+	if ok, err := exists(repo); err != nil || !ok {
+		return nil, fmt.Errorf("%s is not there: put a bare repository with history and 64 tags in its place", repo)
+	}
+	tags, err := gitIn(ctx, repo, nil, nil, "tag", "--sort=-creatordate")
+	if err != nil {
+		return nil, err
+	}
+	names := strings.Fields(tags)
+	names = names[:min(64, len(names))]
+	var last [2]float64
+	for _, c := range []struct {
+		name string
+		tags []string
+	}{{"1", nil}, {fmt.Sprint(1 + len(names)), names}} {
+		conn := connection{"type": "git", "url": "file://" + repo}
+		if c.tags != nil {
+			conn["revisions"] = map[string]any{"tags": c.tags}
+		}
+		s, b, err := r.index(ctx, "R"+c.name, "off", 1, map[string]connection{"R": conn})
+		if err != nil {
+			return nil, err
+		}
+		if err := s.stop(); err != nil {
+			return nil, err
+		}
+		unique, err := uniqueBytes(ctx, repo, append([]string{"HEAD"}, c.tags...))
+		if err != nil {
+			return nil, err
+		}
+		p.row(c.name, b.own, b.git, b.wall, bytesize(b.disk), bytesize(unique))
+		if c.tags == nil {
+			last = [2]float64{float64(b.disk), float64(unique)}
+		} else {
+			p.note("Disk grows %.3g × where unique blobs grow %.3g ×.", float64(b.disk)/last[0], float64(unique)/last[1])
+		}
+	}
+	return p, nil
+}
+
+// uniqueBytes adds up the blobs of some revisions, each once.
+func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error) {
+	seen := map[string]bool{}
+	var sum int64
+	for _, rev := range revs {
+		u, err := measure(ctx, repo, nil, "git", "ls-tree", "-r", "-l", "--full-tree", rev)
+		if err != nil {
+			return 0, err
+		}
+		for line := range strings.Lines(string(u.Out)) {
+			f := strings.Fields(line)
+			if len(f) < 5 || f[1] != "blob" || seen[f[2]] {
+				continue
+			}
+			seen[f[2]] = true
+			var n int64
+			if _, err := fmt.Sscan(f[3], &n); err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+	}
+	return sum, nil
+}
+
+// partGrowth indexes growing parts of L.
+func partGrowth(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Growth with the corpus", Columns: []string{"part of L", "CPU", "wall", "on disk", "rare literal", "weak expression", "common word"}}
+	queries := []Query{{Text: "tg3_read_firmware_ver"}, {Text: `[0-9]{8}`, Regexp: true, Case: true}, {Text: "return"}}
+	p.Chart = &Chart{Unit: "", Lines: true, Series: []Series{{Name: "CPU s"}, {Name: "disk MB"}, {Name: "weak ms"}, {Name: "common ms"}}}
+	var xs []float64
+	ys := make([][]float64, 5)
+	for _, n := range []int{8, 4, 2, 1} {
+		repo, err := r.corpora.large(ctx)
+		if n > 1 && err == nil {
+			repo, err = r.corpora.share(ctx, n)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s, b, err := r.index(ctx, "growth", "off", 1, map[string]connection{"L": {"type": "git", "url": "file://" + repo}})
+		if err != nil {
+			return nil, err
+		}
+		var took [3]time.Duration
+		for i, q := range queries {
+			if _, took[i], err = s.bestSearch(ctx, q.body(100, true), r.Repeat); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.stop(); err != nil {
+			return nil, err
+		}
+		p.row(fmt.Sprintf("1/%d", n), b.own+b.git, b.wall, bytesize(b.disk), took[0], took[1], took[2])
+		p.Chart.add(fmt.Sprintf("1/%d", n), (b.own + b.git).Seconds(), float64(b.disk)/1e6, ms(took[1]), ms(took[2]))
+		xs = append(xs, 1/float64(n))
+		for i, v := range []float64{(b.own + b.git).Seconds(), float64(b.disk), ms(took[0]), ms(took[1]), ms(took[2])} {
+			ys[i] = append(ys[i], v)
+		}
+	}
+	p.note("Fitted exponents over the size: CPU %.2f, disk %.2f, rare literal %.2f, weak expression %.2f, common word %.2f.",
+		exponent(xs, ys[0]), exponent(xs, ys[1]), exponent(xs, ys[2]), exponent(xs, ys[3]), exponent(xs, ys[4]))
+	return p, nil
+}

@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// partLoad asks selective queries from growing numbers of connections, then
+// the same while heavy queries run beside them.
+func partLoad(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Requests per second, six selective queries in turn, 50 documents each", Columns: []string{"connections", "requests/s", "median", "p99", "errors"}}
+	_, s, err := r.treeAndNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Chart = &Chart{Unit: "", Lines: true, Series: []Series{{Name: "requests/s"}, {Name: "p99 ms"}}}
+	bodies := make([][]byte, 0, len(selective()))
+	for _, q := range selective() {
+		bodies = append(bodies, q.body(50, false))
+	}
+	for _, conns := range []int{1, 2, 4, 8, 16, 32} {
+		l := s.load(ctx, conns, 5*time.Second, bodies)
+		p.row(conns, l.perSecond(), median(l.took), quantile(l.took, 0.99), l.errors)
+		p.Chart.add(fmt.Sprint(conns), l.perSecond(), ms(quantile(l.took, 0.99)))
+	}
+	heavyCtx, stop := context.WithCancel(ctx)
+	var heavy sync.WaitGroup
+	for _, q := range []Query{{Text: `[a-z]+ = [a-z]+\[[0-9]+\]`, Regexp: true}, {Text: `.{120,}`, Regexp: true}} {
+		heavy.Go(func() {
+			for heavyCtx.Err() == nil {
+				_, _, _ = s.search(heavyCtx, q.body(100, true)) // an error here is the end of the test
+			}
+		})
+	}
+	l := s.load(ctx, 16, 5*time.Second, bodies)
+	stop()
+	heavy.Wait()
+	p.row("16 beside 2 heavy", l.perSecond(), median(l.took), quantile(l.took, 0.99), l.errors)
+	p.note("Target: 1,500 a second and p99 under 50 ms at 16 connections. The client runs on the same machine and takes its share.")
+	return p, nil
+}
+
+// loaded is what a load test saw.
+type loaded struct {
+	took   []time.Duration
+	errors int
+	wall   time.Duration
+}
+
+func (l loaded) perSecond() float64 { return float64(len(l.took)) / l.wall.Seconds() }
+
+// load sends the bodies in turn from some connections until the time is over.
+func (s *server) load(ctx context.Context, conns int, length time.Duration, bodies [][]byte) loaded {
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	var next, errors atomic.Int64
+	took := make([][]time.Duration, conns)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for c := range conns {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				body := bodies[int(next.Add(1))%len(bodies)]
+				_, d, err := s.exchange(ctx, body)
+				if ctx.Err() != nil {
+					return
+				}
+				if err != nil {
+					errors.Add(1)
+					continue
+				}
+				took[c] = append(took[c], d)
+			}
+		})
+	}
+	wg.Wait()
+	l := loaded{errors: int(errors.Load()), wall: time.Since(start)}
+	for _, t := range took {
+		l.took = append(l.took, t...)
+	}
+	return l
+}

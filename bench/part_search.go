@@ -1,0 +1,183 @@
+package bench
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+)
+
+// partTable asks the table of queries, exhaustively, of every engine.
+func partTable(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "The table of queries on L, every match counted, 100 shown",
+		Columns: []string{"query", "files", "matches", "rg files", "rg matches", "Shoal", "rg", "csearch", "Shoal / rg", "bound", ""}}
+	tree, s, err := r.treeAndNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, index, err := r.cindex(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	p.Chart = &Chart{Unit: "ms", Series: []Series{{Name: "Shoal"}, {Name: "ripgrep"}, {Name: "csearch"}}}
+	met := 0
+	for _, q := range baseline() {
+		a, took, err := s.bestSearch(ctx, q.body(100, true), r.Repeat)
+		if err != nil {
+			return nil, err
+		}
+		files, matches, rg, err := bestRipgrep(ctx, tree, q, 2)
+		if err != nil {
+			return nil, err
+		}
+		cs, err := best(2, func() (time.Duration, error) { return csearch(ctx, tree, index, q) })
+		if err != nil {
+			return nil, err
+		}
+		limit := max(3*time.Millisecond, time.Duration(q.bound()*float64(rg)))
+		if q.weak() {
+			limit = time.Duration(q.bound() * float64(rg))
+		}
+		if took <= limit {
+			met++
+		}
+		p.row(q.Text, a.Stats.FileCount, a.Stats.TotalMatchCount, files, matches, took, rg, cs, ratio(float64(took)/float64(rg)), limit, took <= limit)
+		p.Chart.add(q.Text, ms(took), ms(rg), ms(cs))
+	}
+	p.note("%d of %d within their bound: 0.4 × zoekt by its ratio to ripgrep (or 3 ms), 0.3 × ripgrep, 0.1 × for the weak ones.", met, len(p.Rows))
+	p.note("ripgrep: --count-matches --no-ignore --hidden --max-filesize 2 MiB. Shoal: best of %d over the HTTP API, the answer decoded by the client left out.", r.Repeat)
+	return p, nil
+}
+
+// partHard asks regular expressions that an index has little hold on.
+func partHard(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Hard regular expressions on L, every match counted", Columns: []string{"query", "matches", "rg matches", "Shoal", "rg", "Shoal / rg"}}
+	tree, s, err := r.treeAndNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ratios []time.Duration // scaled: a ratio of 1 is a second
+	slower := 0
+	for _, q := range hard() {
+		a, took, err := s.bestSearch(ctx, q.body(100, true), 2)
+		if err != nil {
+			return nil, err
+		}
+		_, matches, rg, err := bestRipgrep(ctx, tree, q, 1)
+		if err != nil {
+			return nil, err
+		}
+		share := float64(took) / float64(rg)
+		ratios = append(ratios, time.Duration(share*float64(time.Second)))
+		if share > 1 {
+			slower++
+		}
+		p.row(q.Text, a.Stats.TotalMatchCount, matches, took, rg, ratio(share))
+	}
+	p.note("Median %.3g × ripgrep; %d of %d slower than ripgrep.", median(ratios).Seconds(), slower, len(ratios))
+	return p, nil
+}
+
+// partTop asks for the best hundred matches only, which is what people do.
+func partTop(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Top results only (matches 100) on L", Columns: []string{"query", "Shoal"}}
+	_, s, err := r.treeAndNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []time.Duration
+	over := 0
+	for _, q := range append(baseline(), hard()...) {
+		_, took, err := s.bestSearch(ctx, q.body(100, false), r.Repeat)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, took)
+		if took > 50*time.Millisecond {
+			over++
+		}
+		p.row(q.Text, took)
+	}
+	p.note("Median %s, worst %s; %d of %d over 50 ms.", cell(median(all)), cell(quantile(all, 1)), over, len(all))
+	p.note("Median of the table of queries alone: %s.", cell(median(all[:len(baseline())])))
+	return p, nil
+}
+
+// partMany asks the table of queries of one big repository and of the same tree cut into thousands.
+func partMany(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "One repository (L) and one for each directory (M)", Columns: []string{"query", "L", "M", "M / L", ""}}
+	_, l, err := r.treeAndNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	root, err := r.corpora.many(ctx)
+	if err != nil {
+		return nil, err
+	}
+	repos, err := filepath.Glob(filepath.Join(root, "*.git"))
+	if err != nil {
+		return nil, err
+	}
+	m, b, err := r.index(ctx, "M", "off", len(repos), map[string]connection{"M": {"type": "git", "url": "file://" + root + "/*"}})
+	if err != nil {
+		return nil, err
+	}
+	defer m.stop()
+	met := 0
+	for _, q := range baseline() {
+		_, one, err := l.bestSearch(ctx, q.body(100, true), r.Repeat)
+		if err != nil {
+			return nil, err
+		}
+		_, many, err := m.bestSearch(ctx, q.body(100, true), r.Repeat)
+		if err != nil {
+			return nil, err
+		}
+		share := float64(many) / float64(one)
+		if share <= 1.5 {
+			met++
+		}
+		p.row(q.Text, one, many, ratio(share), share <= 1.5)
+	}
+	p.note("%d repositories indexed in %s, %s CPU (git %s more), %s on disk, peak memory %s.", len(repos), cell(b.wall), cell(b.own), cell(b.git), cell(bytesize(b.disk)), cell(bytesize(b.peak)))
+	p.note("%d of %d within 1.5 × of L.", met, len(p.Rows))
+	return p, nil
+}
+
+func (r *run) treeAndNode(ctx context.Context) (string, *server, error) {
+	tree, err := r.corpora.tree(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	s, err := r.node(ctx)
+	return tree, s, err
+}
+
+func (s *server) bestSearch(ctx context.Context, body []byte, n int) (answer, time.Duration, error) {
+	var a answer
+	took, err := best(n+1, func() (time.Duration, error) { // the first warms
+		var d time.Duration
+		var err error
+		a, d, err = s.search(ctx, body)
+		return d, err
+	})
+	return a, took, err
+}
+
+func bestRipgrep(ctx context.Context, tree string, q Query, n int) (files, matches int, took time.Duration, err error) {
+	took, err = best(n, func() (time.Duration, error) {
+		var d time.Duration
+		var err error
+		files, matches, d, err = ripgrep(ctx, tree, q)
+		return d, err
+	})
+	return files, matches, took, err
+}
+
+func (c *Chart) add(label string, values ...float64) {
+	c.Labels = append(c.Labels, label)
+	for i, v := range values {
+		c.Series[i].Values = append(c.Series[i].Values, v)
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }

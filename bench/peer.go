@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// ripgrep counts the matches of a query in every file of a tree: its exhaustive
+// answer. It returns the number of files with a match and of matches.
+func ripgrep(ctx context.Context, tree string, q Query) (files, matches int, took time.Duration, err error) {
+	args := []string{"--count-matches", "--no-ignore", "--hidden", "--no-messages", "--max-filesize", strconv.Itoa(maxText), "--glob", "!.complete", "--glob", "!.git"}
+	if !q.Regexp {
+		args = append(args, "--fixed-strings")
+	}
+	if !q.Case {
+		args = append(args, "--ignore-case")
+	}
+	u, err := measure(ctx, tree, nil, "rg", append(args, "-e", q.Text, ".")...)
+	files, matches = countLines(u.Out)
+	return files, matches, u.Wall, err
+}
+
+// csearch does the same over the index that cindex built. It counts lines.
+func csearch(ctx context.Context, tree, index string, q Query) (time.Duration, error) {
+	text := q.Text
+	if !q.Regexp {
+		text = quoteMeta(text)
+	}
+	args := []string{"-c"}
+	if !q.Case {
+		args = append(args, "-i")
+	}
+	u, err := measure(ctx, tree, []string{"CSEARCHINDEX=" + index}, "csearch", append(args, text)...)
+	return u.Wall, err
+}
+
+// cindex builds csearch's index of a tree.
+func (r *run) cindex(ctx context.Context, tree string) (usage, string, error) {
+	index := filepath.Join(r.Dir, "csearch.index")
+	u, err := measure(ctx, tree, []string{"CSEARCHINDEX=" + index}, "cindex", "-reset", tree)
+	return u, index, err
+}
+
+func countLines(out []byte) (files, matches int) {
+	for line := range bytes.Lines(out) {
+		line = bytes.TrimSpace(line)
+		i := bytes.LastIndexByte(line, ':')
+		if n, err := strconv.Atoi(string(line[i+1:])); err == nil {
+			files++
+			matches += n
+		}
+	}
+	return files, matches
+}
+
+// quoteMeta escapes what csearch takes for an operator; it reads a leading
+// minus as a flag, so that one is escaped too.
+func quoteMeta(s string) string {
+	var b bytes.Buffer
+	for i := range len(s) {
+		if bytes.IndexByte([]byte(`\.+*?()|[]{}^$-`), s[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

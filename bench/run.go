@@ -1,0 +1,194 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options say what a run measures and where it works.
+type Options struct {
+	Dir    string // work folder: corpora, indexes, data directories; kept between runs
+	Out    string // folder of the report; "" prints only
+	Parts  []string
+	Repeat int // times that each measurement is repeated; the best or the median counts, as the part says
+	Log    func(format string, args ...any)
+}
+
+// Report measures the parts and writes report.md and report.html. It returns
+// the text.
+func Report(ctx context.Context, o Options) (string, error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return "", err
+	}
+	r := &run{Options: o, corpora: corpora{dir: o.Dir, log: o.Log}}
+	defer r.close()
+	var text, page strings.Builder
+	head := machine()
+	fmt.Fprintf(&text, "# Shoal against its peers\n\n%s\n\n", head)
+	fmt.Fprintf(&page, "<!doctype html><meta charset=utf-8><title>Shoal against its peers</title><style>body{font:14px sans-serif;max-width:1000px;margin:2em auto}table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:2px 8px;text-align:right}td:first-child,th:first-child{text-align:left;font-family:monospace}</style><h1>Shoal against its peers</h1><p>%s</p>\n", html.EscapeString(head))
+	for _, name := range o.Parts {
+		measure, ok := parts()[name]
+		if !ok {
+			return "", fmt.Errorf("unknown part %q: one of %s", name, strings.Join(PartNames(), ", "))
+		}
+		o.Log("measuring %s", name)
+		part, err := measure(ctx, r)
+		if err != nil {
+			return "", fmt.Errorf("part %s: %w", name, err)
+		}
+		text.WriteString(part.Text())
+		page.WriteString(part.HTML())
+	}
+	if o.Out == "" {
+		return text.String(), nil
+	}
+	if err := os.MkdirAll(o.Out, 0o755); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(o.Out, "report.md"), []byte(text.String()), 0o644); err != nil {
+		return "", err
+	}
+	return text.String(), os.WriteFile(filepath.Join(o.Out, "report.html"), []byte(page.String()), 0o644)
+}
+
+// PartNames lists the parts in the order of a full report.
+func PartNames() []string {
+	return []string{"build", "table", "hard", "top", "load", "change", "many", "start", "history", "symbols", "relevance", "growth"}
+}
+
+func parts() map[string]func(context.Context, *run) (*Part, error) {
+	return map[string]func(context.Context, *run) (*Part, error){
+		"build": partBuild, "table": partTable, "hard": partHard, "top": partTop, "load": partLoad, "change": partChange,
+		"many": partMany, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance, "growth": partGrowth,
+	}
+}
+
+// run is the state that parts of one report share: the node with L indexed.
+type run struct {
+	Options
+	corpora
+	large *server
+}
+
+func (r *run) close() {
+	if r.large != nil {
+		if err := r.large.stop(); err != nil {
+			r.Log("stopping the node: %v", err)
+		}
+	}
+}
+
+// built is what indexing a corpus took.
+type built struct {
+	own, git   time.Duration // CPU
+	wall       time.Duration
+	peak       int64
+	disk, text int64
+}
+
+// index starts a node on a new data directory and waits until it has indexed
+// the repositories that urls name. The caller stops the node.
+func (r *run) index(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
+	dir := filepath.Join(r.Dir, "node-"+name)
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, built{}, err
+	}
+	config := filepath.Join(r.Dir, name+".json")
+	if err := writeConfig(config, nil, connections); err != nil {
+		return nil, built{}, err
+	}
+	start := time.Now()
+	s, err := serve(ctx, dir, config, ctags)
+	if err != nil {
+		return nil, built{}, err
+	}
+	if err := s.indexed(ctx, repos); err != nil {
+		return nil, built{}, err
+	}
+	b := built{wall: time.Since(start)}
+	if b.own, b.git, err = procUsage(s.cmd.Process.Pid); err != nil {
+		return nil, built{}, err
+	}
+	if b.peak, _, _, err = procMemory(s.cmd.Process.Pid); err != nil {
+		return nil, built{}, err
+	}
+	if b.disk, err = s.diskBytes("shards"); err != nil {
+		return nil, built{}, err
+	}
+	return s, b, nil
+}
+
+// node returns the node that holds L, without symbols, started once a run.
+func (r *run) node(ctx context.Context) (*server, error) {
+	if r.large != nil {
+		return r.large, nil
+	}
+	repo, err := r.corpora.large(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, _, err := r.index(ctx, "L", "off", 1, map[string]connection{"L": {"type": "git", "url": "file://" + repo}})
+	r.large = s
+	return s, err
+}
+
+// machine describes where the figures were taken.
+func machine() string {
+	model := "unknown processor"
+	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(data)) {
+			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s, %d cores, %s, %s. Times are of whole processes on a warm page cache; compare ratios of one run only.",
+		model, runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format(time.DateOnly))
+}
+
+// textBytes adds up the files of a tree that are text to search: at most
+// maxText bytes, no NUL.
+func textBytes(ctx context.Context, tree string) (int64, error) {
+	u, err := measure(ctx, tree, nil, "find", ".", "-type", "f", "-size", "-2097153c", "-not", "-name", ".complete", "-printf", "%s\n")
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for line := range strings.Lines(string(u.Out)) {
+		var n int64
+		if _, err := fmt.Sscan(line, &n); err != nil {
+			return 0, err
+		}
+		if n <= maxText {
+			sum += n
+		}
+	}
+	return sum, nil
+}
+
+func found(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+// best repeats a measurement and returns the least.
+func best(n int, f func() (time.Duration, error)) (time.Duration, error) {
+	var all []time.Duration
+	for range max(1, n) {
+		d, err := f()
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, d)
+	}
+	return slices.Min(all), nil
+}
