@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -11,7 +12,7 @@ import (
 // Command returns `shoal bench`.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure Shoal against its peers"}
-	cmd.AddCommand(reportCommand())
+	cmd.AddCommand(reportCommand(), soakCommand())
 	return cmd
 }
 
@@ -36,5 +37,29 @@ tags at <dir>/R.git.`,
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder of the report; empty prints only")
 	cmd.Flags().StringSliceVar(&o.Parts, "parts", PartNames(), "what to measure")
 	cmd.Flags().IntVar(&o.Repeat, "repeat", 5, "repetitions of each search; the best counts")
+	return cmd
+}
+
+func soakCommand() *cobra.Command {
+	var o SoakOptions
+	cmd := &cobra.Command{
+		Use:   "soak",
+		Short: "Re-index a changing repository many times, then load the node; memory and disk must stay flat",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			p, err := Soak(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(cmd.OutOrStdout(), p.Text())
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-soak"), "work folder, wiped at the start")
+	cmd.Flags().StringVar(&o.Repo, "repo", "", "repository to copy and change; empty makes a small one")
+	cmd.Flags().IntVar(&o.Rounds, "rounds", 1000, "commits, each waited for until it is searchable")
+	cmd.Flags().DurationVar(&o.Load, "load", 20*time.Minute, "mixed load after the rounds")
+	cmd.Flags().IntVar(&o.Every, "every", 100, "rounds between two samples")
 	return cmd
 }

@@ -103,22 +103,28 @@ func (s *server) post(ctx context.Context, path string, body []byte, out any) er
 }
 
 func (s *server) do(req *http.Request, out any) error {
+	data, err := s.read(req)
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(data, out)
+}
+
+// read sends a request and returns the body of a good answer.
+func (s *server) read(req *http.Request) ([]byte, error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %s", req.URL.Path, resp.Status, data)
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusAccepted {
+		return nil, fmt.Errorf("%s: %s: %s", req.URL.Path, resp.Status, data)
 	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(data, out)
+	return data, nil
 }
 
 // answer is what a search gives that a measurement looks at.
@@ -152,17 +158,9 @@ func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Durati
 		return nil, 0, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := s.client.Do(req)
+	data, err := s.read(req)
 	if err != nil {
-		return nil, 0, err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, 0, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, 0, fmt.Errorf("search %s: %s: %s", body, resp.Status, data)
+		return nil, 0, fmt.Errorf("search %s: %w", body, err)
 	}
 	return data, time.Since(start), nil
 }
