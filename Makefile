@@ -39,8 +39,8 @@ bench: install-deps build
 chaos: install-deps
 	$(GO) test -count=1 -timeout 90m -run TestChaos -v ./node/chaostest -chaos=long
 
-soak: install-deps
-	SHOAL_SOAK=1 $(GO) test -count=1 -timeout 90m -run TestSoak -v ./node
+soak: install-deps build
+	bin/shoal bench soak
 
 oracle: install-deps
 	SHOAL_ORACLE_CASES=10000 $(GO) test -count=1 -timeout 60m -run TestOracle -v ./shard
