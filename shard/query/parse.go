@@ -3,27 +3,38 @@ package query
 import (
 	"fmt"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
-// Options are the defaults of a query, set beside its text; case: and
-// quoting in the text win over them.
+// The bounds of a query text. What is over them is a ParseError.
+const (
+	MaxLength = 16 << 10 // bytes
+	MaxDepth  = 100      // groups in groups
+	MaxAtoms  = 1000     // texts and filters
+)
+
+// Options are the defaults of a query, set beside its text; case: in the
+// text wins over CaseSensitive.
 type Options struct {
-	Regexp        bool // bare words and quoted texts are regular expressions
-	CaseSensitive bool // letters match exactly; regular expressions of files, repositories and symbols too
+	Regexp        bool // words and quoted texts are regular expressions
+	CaseSensitive bool // letters match exactly, in texts and in the filters that are regular expressions
 }
 
 // Query is a parsed query text.
 type Query struct {
-	Q       Q             // what is searched
-	Count   int           // count: NoCount, CountAll, or 1 and more
+	Q       Q             // what is searched; simplified
+	Count   int           // count: NoCount, CountAll, or 1 to MaxCount
 	Timeout time.Duration // timeout:, zero when not given
 	Type    Type          // type:
+	Case    Case          // what letters meant: case:, or the toggle
 }
 
-// The special values of Query.Count.
+// The special values of Query.Count, and its bound.
 const (
 	NoCount  = -1 // no count: in the text
 	CountAll = 0  // count:all, every match and file is counted
+	MaxCount = 1_000_000
 )
 
 // Type is what a query returns.
@@ -34,6 +45,16 @@ const (
 	AnyType  Type = iota // no type: in the text: files with their matches
 	FileType             // type:file, names of the files that match
 	RepoType             // type:repo, the repositories that have a match
+)
+
+// Case is how the letters of a query match.
+type Case uint8
+
+// The ways in which letters match.
+const (
+	CaseNo   Case = iota // without regard to case
+	CaseYes              // exactly
+	CaseAuto             // exactly in the texts that have a capital letter
 )
 
 // ParseError is a query that cannot be understood.
@@ -49,6 +70,277 @@ func (e *ParseError) Error() string {
 // Parse reads a query text in the language of decisions.md §4. An error is
 // always a *ParseError. Where an arm has no Rev, one for HEAD is added, so
 // that below the parser nothing is implied.
+//
+//	query  = and { ("or" | "OR") and }
+//	and    = item { item }
+//	item   = [ "-" ] ( "(" [ query ] ")" | filter | quoted | word )
+//	filter = prefix ( quoted | word )
+//
+// Whatever does not fit is a word: text to search for. Two rules keep code
+// searchable: a group or a quoted text without a blank inside that is glued
+// to what follows is a word ((int)x, "a":"b"), and with Regexp a parenthesis
+// is part of an expression unless its content can only be a query.
 func Parse(text string, opt Options) (*Query, error) {
-	return &Query{Q: Const(true), Count: NoCount}, nil
+	if len(text) > MaxLength {
+		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(text))
+	}
+	if i := invalidUTF8(text); i >= 0 {
+		return nil, fail(i, "text in UTF-8")
+	}
+	out := &Query{Count: NoCount}
+	if opt.CaseSensitive {
+		out.Case = CaseYes
+	}
+	p := &parser{text: text, regexp: opt.Regexp, pair: pairs(text, opt.Regexp), out: out}
+	q, err := p.or(len(text))
+	if err != nil {
+		return nil, err
+	}
+	if q == nil {
+		q = Const(true)
+	}
+	out.Q = Simplify(withHead(withCase(q, out.Case)))
+	return out, nil
+}
+
+func fail(offset int, format string, args ...any) *ParseError {
+	return &ParseError{Offset: offset, Expected: fmt.Sprintf(format, args...)}
+}
+
+func invalidUTF8(text string) int {
+	for i, r := range text {
+		if r == utf8.RuneError {
+			if _, n := utf8.DecodeRuneInString(text[i:]); n == 1 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// parser goes once over the text. A nil tree is a part that searches
+// nothing, as count:10.
+type parser struct {
+	text   string
+	regexp bool
+	pair   []int // of pairs
+	out    *Query
+
+	pos   int
+	depth int
+	atoms int
+}
+
+func (p *parser) space(end int) {
+	for p.pos < end && isSpace(p.text[p.pos]) {
+		p.pos++
+	}
+}
+
+// or reads arms up to end, which is the end of the text or of the group.
+func (p *parser) or(end int) (Q, error) {
+	var arms []Q
+	for {
+		arm, err := p.and(end)
+		if err != nil {
+			return nil, err
+		}
+		if arm != nil {
+			arms = append(arms, arm)
+		}
+		if p.pos >= end {
+			break
+		}
+		p.pos += len("or")
+	}
+	switch len(arms) {
+	case 0:
+		return nil, nil
+	case 1:
+		return arms[0], nil
+	}
+	return &Or{Subs: arms}, nil
+}
+
+// and reads items up to end or to an operator.
+func (p *parser) and(end int) (Q, error) {
+	var subs []Q
+	for first := true; ; first = false {
+		p.space(end)
+		if p.pos >= end || !first && p.atOr(end) {
+			break
+		}
+		q, err := p.item(end)
+		if err != nil {
+			return nil, err
+		}
+		if q != nil {
+			subs = append(subs, q)
+		}
+	}
+	switch len(subs) {
+	case 0:
+		return nil, nil
+	case 1:
+		return subs[0], nil
+	}
+	return &And{Subs: subs}, nil
+}
+
+// atOr reports whether an operator stands here. One with nothing after it is
+// a word.
+func (p *parser) atOr(end int) bool {
+	rest := p.text[p.pos:end]
+	if len(rest) < 3 || rest[:2] != "or" && rest[:2] != "OR" || !isSpace(rest[2]) {
+		return false
+	}
+	for i := 2; i < len(rest); i++ {
+		if !isSpace(rest[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *parser) item(end int) (Q, error) {
+	at := p.pos
+	switch {
+	case p.text[at] == '-' && p.negates(end):
+		p.pos++
+		p.space(end)
+		if name, n := prefixAt(p.text[p.pos:end]); n > 0 && name >= casePrefix {
+			return nil, fail(at, "%s without a minus, because it speaks of the whole query", name)
+		}
+		q, err := p.positive(end)
+		if err != nil {
+			return nil, err
+		}
+		return p.negate(q, at)
+	default:
+		return p.positive(end)
+	}
+}
+
+// negates reports whether the minus at the position negates what follows; if
+// not it is text, as in ->next, --flag and -1.
+func (p *parser) negates(end int) bool {
+	next := p.pos + 1
+	if next >= end {
+		return false
+	}
+	switch c := p.text[next]; {
+	case c == '"':
+		e := quoteEnd(p.text, next)
+		return e >= 0 && e < end
+	case c == '(':
+		return p.pair[next] >= 0
+	case isSpace(c):
+		for next < end && isSpace(p.text[next]) {
+			next++
+		}
+		return isFilter(p.text[next:end])
+	}
+	r, _ := utf8.DecodeRuneInString(p.text[next:end])
+	return r == '_' || unicode.IsLetter(r)
+}
+
+// negate puts a Not around q. Where a flag filters nothing (archived:yes),
+// its negation is what a reader takes it for: without the archived ones.
+func (p *parser) negate(q Q, at int) (Q, error) {
+	if q == nil { // a group that holds directives only
+		return nil, nil
+	}
+	f, ok := q.(*Flag)
+	switch {
+	case ok && f.Value == "yes":
+		return &Flag{Kind: f.Kind, Value: "no"}, nil
+	case ok && f.Value == "any":
+		return nil, fail(at, "-visibility:public or -visibility:private; no repository is without a visibility")
+	}
+	return &Not{Sub: q}, nil
+}
+
+func (p *parser) positive(end int) (Q, error) {
+	at := p.pos
+	if name, n := prefixAt(p.text[at:end]); n > 0 {
+		p.pos += n
+		return p.filter(name, end)
+	}
+	if p.text[at] == '(' && p.group(at, end) {
+		return p.parens(at)
+	}
+	value, quoted := p.value(end)
+	return p.textAtom(value, at, quoted)
+}
+
+// group reports whether the parenthesis at i opens a group.
+func (p *parser) group(i, end int) bool {
+	last := p.pair[i]
+	if last < 0 || last >= end {
+		return false
+	}
+	if last+1 < end && !isSpace(p.text[last+1]) && !hasSpace(p.text[i+1:last]) {
+		return false // code, as (int)x
+	}
+	return !p.regexp || p.isQuery(i+1, last)
+}
+
+// isQuery reports whether text[i:end], the content of a parenthesis where
+// regular expressions are on, can only be a query.
+func (p *parser) isQuery(i, end int) bool {
+	for {
+		for i < end && isSpace(p.text[i]) {
+			i++
+		}
+		if i == end || hasSpace(p.text[i:end]) {
+			return true
+		}
+		if p.text[i] == '-' && i+1 < end {
+			i++
+		}
+		switch {
+		case isFilter(p.text[i:end]):
+			return true
+		case p.text[i] == '"':
+			return quoteEnd(p.text, i) == end-1
+		case p.text[i] == '(' && p.pair[i] == end-1:
+			i, end = i+1, end-1
+		default:
+			return false
+		}
+	}
+}
+
+func (p *parser) parens(at int) (Q, error) {
+	if p.depth++; p.depth > MaxDepth {
+		return nil, fail(at, "at most %d groups inside each other", MaxDepth)
+	}
+	last := p.pair[at]
+	p.pos = at + 1
+	p.space(last)
+	empty := p.pos == last
+	q, err := p.or(last)
+	if err != nil {
+		return nil, err
+	}
+	p.depth--
+	p.pos = last + 1
+	if empty {
+		return Const(false), nil
+	}
+	return q, nil
+}
+
+// value reads a quoted text, without its quotes, or a word.
+func (p *parser) value(end int) (value string, quoted bool) {
+	at := p.pos
+	if p.text[at] == '"' {
+		e := quoteEnd(p.text, at)
+		if e >= 0 && e < end && (e+1 == end || isSpace(p.text[e+1]) || hasSpace(p.text[at:e])) {
+			p.pos = e + 1
+			return p.text[at+1 : e], true
+		}
+	}
+	p.pos = min(wordEnd(p.text, at), end)
+	return p.text[at:p.pos], false
 }

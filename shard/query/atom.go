@@ -1,0 +1,258 @@
+package query
+
+import (
+	"errors"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	enry "github.com/go-enry/go-enry/v2"
+)
+
+// RegexpFlags is how every regular expression of a query is read: RE2 syntax
+// with Perl's and Unicode's classes, ^ and $ at line ends, a dot that stops
+// there.
+const RegexpFlags = syntax.Perl &^ syntax.OneLine
+
+// MaxRegexpSize bounds a regular expression: the number of its nodes once its
+// counted repetitions are written out.
+const MaxRegexpSize = 10_000
+
+// SkippedLang is the language of the files that are kept by name only.
+const SkippedLang = "skipped"
+
+// maxTimeout bounds timeout:.
+const maxTimeout = time.Hour
+
+// textAtom makes a Text of a word or of the content of quotes.
+func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
+	if err := p.count(at); err != nil {
+		return nil, err
+	}
+	if !p.regexp {
+		if quoted {
+			value = unquote(value)
+		}
+		return &Text{Pattern: value}, nil
+	}
+	if quoted {
+		at++
+	}
+	if err := checkRegexp(value, at); err != nil {
+		return nil, err
+	}
+	return &Text{Pattern: value, Regexp: true}, nil
+}
+
+func (p *parser) count(at int) error {
+	if p.atoms++; p.atoms > MaxAtoms {
+		return fail(at, "at most %d texts and filters in a query", MaxAtoms)
+	}
+	return nil
+}
+
+// filter reads the value of a filter, whose name has been read.
+func (p *parser) filter(name prefix, end int) (Q, error) {
+	at := p.pos
+	if at >= end || isSpace(p.text[at]) {
+		return nil, fail(at, "a value right after %s (to search for that text, put it in quotes)", name)
+	}
+	value, quoted := p.value(end)
+	if value == "" {
+		return nil, fail(at, "a value that is not empty after %s", name)
+	}
+	switch name {
+	case contentPrefix:
+		return p.textAtom(value, at, quoted)
+	case filePrefix, symPrefix, repoPrefix:
+		if quoted {
+			at++
+		}
+		return p.pattern(name, value, at)
+	}
+	if quoted {
+		value = unquote(value)
+	}
+	if name >= casePrefix {
+		return nil, p.directive(name, value, at)
+	}
+	if err := p.count(at); err != nil {
+		return nil, err
+	}
+	return word(name, value, at)
+}
+
+// pattern makes the atom of a filter that is a regular expression.
+func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
+	if err := p.count(at); err != nil {
+		return nil, err
+	}
+	if err := checkRegexp(value, at); err != nil {
+		return nil, err
+	}
+	switch name {
+	case repoPrefix:
+		return &Repo{Pattern: value}, nil
+	case symPrefix:
+		return &Text{Pattern: value, Regexp: true, Field: Symbol}, nil
+	default:
+		return &Text{Pattern: value, Regexp: true, Field: Name}, nil
+	}
+}
+
+// word makes the atom of a filter whose value is a plain word.
+func word(name prefix, value string, at int) (Q, error) {
+	switch name {
+	case revPrefix:
+		if strings.ContainsAny(value, "*?[") && !doublestar.ValidatePattern(value) {
+			return nil, fail(at, "a branch, a tag, a commit or a glob after rev:; this glob is malformed")
+		}
+		return &Rev{Pattern: value}, nil
+	case langPrefix:
+		lang, ok := language(value)
+		if !ok {
+			return nil, fail(at, "the name of a language after lang:, as Go, C++, python or \"Emacs Lisp\" (%q is none; lang:%s finds the files kept by name only)", clip(value), SkippedLang)
+		}
+		return &Lang{Name: lang}, nil
+	case contextPrefix:
+		return &Context{Name: value}, nil
+	case repoSetPrefix:
+		var names []string
+		for name := range strings.SplitSeq(value, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, name)
+			}
+		}
+		if len(names) == 0 {
+			return nil, fail(at, "names of repositories with commas between after reposet:")
+		}
+		return &RepoSet{Names: names}, nil
+	case archivedPrefix:
+		return flag(Archived, name, value, at, "yes", "no", "only")
+	case forkPrefix:
+		return flag(Fork, name, value, at, "yes", "no", "only")
+	default:
+		return flag(Visibility, name, value, at, "public", "private", "any")
+	}
+}
+
+func flag(kind FlagKind, name prefix, value string, at int, one, two, three string) (Q, error) {
+	switch value {
+	case one, two, three:
+		return &Flag{Kind: kind, Value: value}, nil
+	}
+	return nil, fail(at, "%s, %s or %s after %s", one, two, three, name)
+}
+
+// language returns the name of go-enry for a name or an alias in any case.
+func language(value string) (string, bool) {
+	if strings.EqualFold(value, SkippedLang) {
+		return SkippedLang, true
+	}
+	if strings.Contains(value, ",") { // go-enry would drop what follows
+		return "", false
+	}
+	if lang, ok := enry.GetLanguageByAlias(value); ok {
+		return lang, true
+	}
+	return enry.GetLanguageByAlias(strings.ReplaceAll(value, " ", "-"))
+}
+
+// directive notes what speaks of the whole query. The last one wins.
+func (p *parser) directive(name prefix, value string, at int) error {
+	switch name {
+	case casePrefix:
+		switch value {
+		case "yes":
+			p.out.Case = CaseYes
+		case "no":
+			p.out.Case = CaseNo
+		case "auto":
+			p.out.Case = CaseAuto
+		default:
+			return fail(at, "yes, no or auto after case:")
+		}
+	case typePrefix:
+		switch value {
+		case "file":
+			p.out.Type = FileType
+		case "repo":
+			p.out.Type = RepoType
+		default:
+			return fail(at, "file or repo after type:")
+		}
+	case countPrefix:
+		if value == "all" {
+			p.out.Count = CountAll
+			return nil
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > MaxCount {
+			return fail(at, "a number from 1 to %d, or all, after count:", MaxCount)
+		}
+		p.out.Count = n
+	case timeoutPrefix:
+		d, err := time.ParseDuration(value)
+		if err != nil || d <= 0 || d > maxTimeout {
+			return fail(at, "a duration up to 1h with its unit after timeout:, as 500ms or 10s")
+		}
+		p.out.Timeout = d
+	}
+	return nil
+}
+
+// checkRegexp tells what is wrong with a regular expression that begins at
+// offset at of the query.
+func checkRegexp(expr string, at int) error {
+	re, err := syntax.Parse(expr, RegexpFlags)
+	if err == nil {
+		if size(re) > MaxRegexpSize {
+			return fail(at, "a smaller regular expression; its repetitions multiply to more than %d parts", MaxRegexpSize)
+		}
+		return nil
+	}
+	var bad *syntax.Error
+	if !errors.As(err, &bad) {
+		return fail(at, "a regular expression in RE2 syntax: %v", err)
+	}
+	if bad.Code == syntax.ErrLarge || bad.Code == syntax.ErrNestingDepth {
+		return fail(at, "a smaller regular expression: %s", bad.Code)
+	}
+	if i := strings.Index(expr, bad.Expr); i > 0 {
+		at += i
+	}
+	return fail(at, "a regular expression in RE2 syntax: %s: %q", bad.Code, clip(bad.Expr))
+}
+
+// size is the number of nodes of re with its repetitions written out, or
+// something over MaxRegexpSize.
+func size(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		if n += size(sub); n > MaxRegexpSize {
+			return n
+		}
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Max, re.Min+1)
+	}
+	return min(n, MaxRegexpSize+1)
+}
+
+// clip shortens what a message shows of the query.
+func clip(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "..."
+}
