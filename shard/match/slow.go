@@ -2,40 +2,58 @@ package match
 
 import (
 	"bytes"
-	"regexp/syntax"
-	"unicode/utf8"
+	"regexp"
 )
 
-// search returns the first match at from or later, empty ones included, but
-// for patterns that are always empty: there it goes by lines.
-func (m *Matcher) search(text []byte, from int) (start, end int, ok bool) {
-	if !m.empty {
-		return m.scan(text, from)
-	}
-	line := bytes.LastIndexByte(text[:from], '\n') + 1
-	for line < len(text) {
-		next := len(text) + 1
-		if i := bytes.IndexByte(text[line:], '\n'); i >= 0 {
-			next = line + i + 1
+// twins are the expression as package regexp has it. It cannot start within
+// a text, so for a search from further in, one byte of context comes first.
+type twins struct {
+	at0, later *regexp.Regexp
+	here0      *regexp.Regexp // anchored where the search starts
+	here       *regexp.Regexp
+}
+
+// regexps returns the twins, which few patterns ever need.
+func (m *Matcher) regexps() *twins {
+	m.once.Do(func() {
+		text := "(" + m.plan.re.String() + ")"
+		m.re = twins{
+			at0:   regexp.MustCompile(text),
+			later: regexp.MustCompile(`\A(?s:.)(?s:.*?)` + text),
+			here0: regexp.MustCompile(`\A` + text),
+			here:  regexp.MustCompile(`\A(?s:.)` + text),
 		}
-		start, end, ok = m.scan(text, line)
-		if !ok {
-			break
+	})
+	return &m.re
+}
+
+// nextSlow is next by package regexp.
+func (m *Matcher) nextSlow(text []byte, from int) (start, end int, ok bool) {
+	for from <= len(text) {
+		start, end, ok = m.scan(text, from)
+		if !ok || end > start {
+			return start, end, ok
 		}
-		if start < next && start >= from {
-			return start, end, true
-		}
-		line = next
+		from = end + runeWidth(text[end:])
 	}
 	return 0, 0, false
 }
 
-// scan is search by package regexp, which cannot start within a text: the
-// byte before from comes along as context.
+// scan returns the first match from text[from:], which may be empty.
 func (m *Matcher) scan(text []byte, from int) (start, end int, ok bool) {
-	re, base := m.at0, 0
+	return run(m.regexps().at0, m.regexps().later, text, from)
+}
+
+// anchored returns the end of the match that starts at from.
+func (m *Matcher) anchored(text []byte, from int) (end int, ok bool) {
+	_, end, ok = run(m.regexps().here0, m.regexps().here, text, from)
+	return end, ok
+}
+
+func run(at0, later *regexp.Regexp, text []byte, from int) (start, end int, ok bool) {
+	re, base := at0, 0
 	if from > 0 {
-		re, base = m.later, from-1
+		re, base = later, from-1
 	}
 	loc := re.FindSubmatchIndex(text[base:])
 	if loc == nil {
@@ -44,51 +62,28 @@ func (m *Matcher) scan(text []byte, from int) (start, end int, ok bool) {
 	return base + loc[2], base + loc[3], true
 }
 
-func runeWidth(b []byte) int {
-	_, n := utf8.DecodeRune(b)
-	return max(n, 1)
-}
-
-// maxLen returns an upper bound of the bytes of a match, -1 where there is
-// none.
-func maxLen(re *syntax.Regexp) int {
-	switch re.Op {
-	case syntax.OpLiteral:
-		return utf8.UTFMax * len(re.Rune)
-	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return utf8.UTFMax
-	case syntax.OpCapture:
-		return maxLen(re.Sub[0])
-	case syntax.OpQuest:
-		return maxLen(re.Sub[0])
-	case syntax.OpStar, syntax.OpPlus:
-		if maxLen(re.Sub[0]) == 0 {
-			return 0
-		}
-		return -1
-	case syntax.OpRepeat:
-		n := maxLen(re.Sub[0])
-		if n == 0 || re.Max == 0 {
-			return 0
-		}
-		if n < 0 || re.Max < 0 {
-			return -1
-		}
-		return n * re.Max
-	case syntax.OpConcat, syntax.OpAlternate:
-		sum := 0
-		for _, sub := range re.Sub {
-			n := maxLen(sub)
-			if n < 0 {
-				return -1
-			}
-			if re.Op == syntax.OpConcat {
-				sum += n
-			} else {
-				sum = max(sum, n)
+// nextLine is next for a pattern that matches only the empty string: the
+// first match of each line counts.
+func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, ok bool) {
+	line := bytes.LastIndexByte(text[:from], '\n') + 1
+	for line < len(text) {
+		at, err := s.ahead.forward(text, line, len(text), false, nil)
+		if err != nil {
+			if at, _, ok = m.scan(text, line); !ok {
+				at = -1
 			}
 		}
-		return sum
+		if at < 0 || at == len(text) && text[at-1] == '\n' {
+			break
+		}
+		if at >= from {
+			return at, at, true
+		}
+		i := bytes.IndexByte(text[line:], '\n')
+		if i < 0 {
+			break
+		}
+		line += i + 1
 	}
-	return 0
+	return 0, 0, false
 }

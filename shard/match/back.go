@@ -1,0 +1,108 @@
+package match
+
+import "unicode/utf8"
+
+// stepBack reads b, the byte before those that s has read, in reverse. Here
+// the unfinished rune is its continuation bytes, the last one first, until
+// their lead comes:
+//
+//	text    E2 82 AC 41 82 82        read from the right
+//	pend                82           wait for a lead
+//	                 82 82           still waiting
+//	              41                 no lead: two broken bytes, then 'A'
+//	           AC, 82, then E2       a whole rune
+func (m *machine) stepBack(s, n *state, b byte) {
+	k := int(s.npend)
+	threads := s.threads
+	if k > 0 {
+		var done bool
+		if threads, done = m.stepPending(s, n, b); done {
+			return
+		}
+	}
+	r := m.resolve(threads, n, lookAt(b))
+	switch {
+	case b < utf8.RuneSelf:
+		n.threads = m.stepRune(r, rune(b), m.b[:0])
+		m.b = n.threads
+		n.prev = kindOf(rune(b))
+	case b <= 0xBF:
+		n.threads = r
+		n.pend, n.npend = [3]byte{b}, 1
+	default:
+		n.threads = m.stepRune(r, utf8.RuneError, m.b[:0])
+		m.b = n.threads
+		n.prev = prevOther
+	}
+}
+
+// stepPending reads b when continuation bytes are pending. Either that gives
+// the state after b, or the pending bytes were broken and the threads after
+// them go on to read b as the start of something new.
+func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool) {
+	k := int(s.npend)
+	if b >= 0x80 && b <= 0xBF {
+		if k < 3 {
+			n.threads, n.pend = s.threads, s.pend
+			n.pend[k], n.npend = b, s.npend+1
+			return nil, true
+		}
+		n.threads = m.boundary(m.flushFirst(s, n, 1), n, k-1)
+		n.pend, n.npend = [3]byte{s.pend[1], s.pend[2], b}, 3
+		return nil, true
+	}
+	if b < utf8.RuneSelf {
+		return m.flushBack(s, n), false
+	}
+	buf := [4]byte{b}
+	for i := range k {
+		buf[i+1] = s.pend[k-1-i]
+	}
+	r, size := utf8.DecodeRune(buf[:k+1])
+	if size == 1 {
+		return m.flushBack(s, n), false
+	}
+	threads = s.threads
+	if rest := k + 1 - size; rest > 0 {
+		threads = m.boundary(m.flushFirst(s, n, rest), n, k-rest)
+	}
+	n.threads = m.stepRune(threads, r, m.b[:0])
+	m.b = n.threads
+	n.prev = kindOf(r)
+	return nil, true
+}
+
+// flushBack steps all pending bytes of s as broken ones.
+func (m *machine) flushBack(s, n *state) []uint32 {
+	return m.flushFirst(s, n, int(s.npend))
+}
+
+// flushFirst steps the count pending bytes that were read first as broken
+// ones, and leaves the boundary after the last of them open.
+func (m *machine) flushFirst(s, n *state, count int) []uint32 {
+	threads := s.threads
+	for i := range count {
+		if i > 0 {
+			threads = m.boundary(threads, n, int(s.npend)-i)
+		}
+		n.threads = m.stepRune(threads, utf8.RuneError, m.b[:0])
+		m.b = n.threads
+		threads = append([]uint32(nil), n.threads...)
+		n.prev = prevOther
+	}
+	return threads
+}
+
+// boundary resolves threads before a broken byte or a whole rune, with left
+// pending bytes not yet stepped.
+func (m *machine) boundary(threads []uint32, n *state, left int) []uint32 {
+	before := n.delta
+	n.delta = noMatch
+	threads = m.resolve(threads, n, ' ')
+	if n.delta >= 0 {
+		n.delta = int8(left)
+	} else {
+		n.delta = before
+	}
+	return threads
+}

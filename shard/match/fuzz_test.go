@@ -1,0 +1,71 @@
+package match
+
+import (
+	"regexp"
+	"testing"
+)
+
+// twin is what the package promises, by package regexp.
+func twin(t *testing.T, expr string, fold bool, text []byte) []Span {
+	flags := "(?m)"
+	if fold {
+		flags = "(?im)"
+	}
+	re := regexp.MustCompile(flags + expr)
+	var out []Span
+	for _, loc := range re.FindAllIndex(text, -1) {
+		if loc[0] < loc[1] {
+			out = append(out, Span{loc[0], loc[1]})
+		}
+	}
+	return out
+}
+
+// check compares every way to ask with the twin.
+func check(t *testing.T, expr string, fold bool, text []byte) {
+	t.Helper()
+	m, err := Compile(expr, Options{Fold: fold})
+	if err != nil {
+		return
+	}
+	if m.plan.empty {
+		m.Count(text) // has a rule of its own; must not hang
+		return
+	}
+	want := twin(t, expr, fold, text)
+	got := m.Append(nil, text, -1)
+	same := len(got) == len(want)
+	for i := 0; same && i < len(got); i++ {
+		same = got[i] == want[i]
+	}
+	if !same {
+		t.Fatalf("matches of %q (fold %v) in %q: %v, want %v", expr, fold, text, got, want)
+	}
+	if n := m.Count(text); n != len(want) {
+		t.Fatalf("Count of %q (fold %v) in %q = %d, want %d", expr, fold, text, n, len(want))
+	}
+	if ok := m.Matches(text); ok != (len(want) > 0) {
+		t.Fatalf("Matches of %q (fold %v) in %q = %v, want %v", expr, fold, text, ok, !ok)
+	}
+}
+
+func FuzzExpression(f *testing.F) {
+	for _, expr := range []string{
+		`a`, `abc`, `a*`, `a*?b`, `(a|ab)(c|bcd)`, `(|a)b?`, `(|ab)|b`, `^a`, `a$`, `^$`, `^\s*a$`, `(^|b)a`, `\ba\b`, `\Bk`,
+		`[0-9]{3}`, `[A-Z]{2,}`, `[a-z]+_lock\(`, `\bv[0-9]+\.[0-9]+\b`, `.`, `..`, `.*b`, `(?s).a`, `[^a]+`, `\s+`, `a\nb`, `\Aa`, `a\z`,
+		`é`, `[é-ü]+`, `\pL+`, `\x{FFFD}`, `[^\x00-\x7f]`, `k+`, `ſs`, `fixme|xxx|hack`, `a.{2,4}?b`, `(a+)(b+)`, `x*y*z`, `\w+\s*\(\)`,
+	} {
+		for _, text := range []string{
+			"", "a", "abcd\nabc", "xx abab kKs\u212a\u017f", "a\n\nb a\n", "v1.2 12345 ABC a_lock(", "\xff\xe2\x82a\xe2\x82\xac\x80b", "éÉü\xc3", "fixme XXX\nhack f() ",
+		} {
+			f.Add(expr, true, []byte(text))
+		}
+	}
+	f.Fuzz(func(t *testing.T, expr string, fold bool, text []byte) {
+		if len(expr) > 100 || len(text) > 2000 {
+			return
+		}
+		check(t, expr, fold, text)
+		check(t, expr, !fold, text)
+	})
+}

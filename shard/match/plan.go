@@ -1,0 +1,281 @@
+package match
+
+import (
+	"fmt"
+	"math/bits"
+	"regexp/syntax"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxInsts bounds the size of a compiled expression.
+const maxInsts = 20_000
+
+// A plan is what is known of an expression before any text is read. It is
+// immutable.
+type plan struct {
+	re   *syntax.Regexp
+	prog *syntax.Prog // forward
+	back *syntax.Prog // reads texts from their end
+
+	class [256]uint8 // of a byte: bytes of one class are never told apart
+	rep   []byte     // one byte of each class
+	shift uint       // 1<<shift classes are room enough
+
+	startLooks bool // an anchor or border may come before anything is read
+	empty      bool // matches nothing but the empty string
+	nullable   bool // may match the empty string
+	crosses    bool // a match may hold a newline
+	skips      bool // an idle machine can skip ahead
+}
+
+func newPlan(re *syntax.Regexp) (*plan, error) {
+	if n := size(re); n > maxInsts {
+		return nil, fmt.Errorf("expression is too large: about %d instructions, at most %d", n, maxInsts)
+	}
+	p := &plan{re: re, crosses: crosses(re)}
+	_, longest := lengths(re)
+	p.empty = longest == 0
+	simple := re.Simplify()
+	var err error
+	if p.prog, err = syntax.Compile(simple); err != nil {
+		return nil, fmt.Errorf("compile expression: %w", err)
+	}
+	if p.back, err = syntax.Compile(reversed(simple)); err != nil {
+		return nil, fmt.Errorf("compile expression in reverse: %w", err)
+	}
+	shortest, _ := lengths(re)
+	p.nullable = shortest == 0
+	p.startLooks = startLooks(p.prog)
+	p.classes()
+	return p, nil
+}
+
+// size estimates the instructions that re compiles to.
+func size(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n += size(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return min(n, 1<<30)
+}
+
+// lengths returns bounds of the bytes of a match; longest is -1 if there is
+// none. shortest is a true lower bound, and 0 exactly if the expression may
+// match the empty string somewhere.
+func lengths(re *syntax.Regexp) (shortest, longest int) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune), utf8.UTFMax * len(re.Rune)
+	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return 1, utf8.UTFMax
+	case syntax.OpCapture:
+		return lengths(re.Sub[0])
+	case syntax.OpQuest:
+		_, n := lengths(re.Sub[0])
+		return 0, n
+	case syntax.OpStar, syntax.OpPlus, syntax.OpRepeat:
+		lo, hi := re.Min, re.Max
+		if re.Op != syntax.OpRepeat {
+			lo, hi = 0, -1
+		}
+		if re.Op == syntax.OpPlus {
+			lo = 1
+		}
+		a, b := lengths(re.Sub[0])
+		switch {
+		case b == 0 || hi == 0:
+			return 0, 0
+		case b < 0 || hi < 0:
+			return lo * a, -1
+		}
+		return lo * a, hi * b
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			a, b := lengths(sub)
+			shortest += a
+			if longest < 0 || b < 0 {
+				longest = -1
+			} else {
+				longest += b
+			}
+		}
+		return shortest, longest
+	case syntax.OpAlternate:
+		shortest, longest = lengths(re.Sub[0])
+		for _, sub := range re.Sub[1:] {
+			a, b := lengths(sub)
+			shortest = min(shortest, a)
+			if longest < 0 || b < 0 {
+				longest = -1
+			} else {
+				longest = max(longest, b)
+			}
+		}
+		return shortest, longest
+	case syntax.OpNoMatch:
+		return 1, 0
+	}
+	return 0, 0
+}
+
+// crosses reports whether a match of re may hold a newline.
+func crosses(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpAnyChar:
+		return true
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			if r == '\n' {
+				return true
+			}
+		}
+	case syntax.OpCharClass:
+		return inRanges(re.Rune, '\n')
+	}
+	for _, sub := range re.Sub {
+		if crosses(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// inRanges reports whether r is in a list of first and last runes.
+func inRanges(ranges []rune, r rune) bool {
+	for i := 0; i+1 < len(ranges); i += 2 {
+		if ranges[i] <= r && r <= ranges[i+1] {
+			return true
+		}
+	}
+	return false
+}
+
+// reversed returns the expression that matches what re does, read from the
+// end. Its anchors look the other way.
+func reversed(re *syntax.Regexp) *syntax.Regexp {
+	out := *re
+	switch re.Op {
+	case syntax.OpBeginLine:
+		out.Op = syntax.OpEndLine
+	case syntax.OpEndLine:
+		out.Op = syntax.OpBeginLine
+	case syntax.OpBeginText:
+		out.Op = syntax.OpEndText
+	case syntax.OpEndText:
+		out.Op = syntax.OpBeginText
+	}
+	if re.Op == syntax.OpLiteral {
+		out.Rune = nil
+		for i := len(re.Rune) - 1; i >= 0; i-- {
+			out.Rune = append(out.Rune, re.Rune[i])
+		}
+	}
+	out.Sub = make([]*syntax.Regexp, len(re.Sub))
+	for i, sub := range re.Sub {
+		at := i
+		if re.Op == syntax.OpConcat {
+			at = len(re.Sub) - 1 - i
+		}
+		out.Sub[at] = reversed(sub)
+	}
+	return &out
+}
+
+// startLooks reports whether prog may look around before it reads.
+func startLooks(prog *syntax.Prog) bool {
+	seen := make([]bool, len(prog.Inst))
+	stack := []uint32{uint32(prog.Start)}
+	for len(stack) > 0 {
+		pc := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[pc] {
+			continue
+		}
+		seen[pc] = true
+		switch in := &prog.Inst[pc]; in.Op {
+		case syntax.InstEmptyWidth:
+			return true
+		case syntax.InstAlt, syntax.InstAltMatch:
+			stack = append(stack, in.Out, in.Arg)
+		case syntax.InstCapture, syntax.InstNop:
+			stack = append(stack, in.Out)
+		}
+	}
+	return false
+}
+
+// classes divides the bytes by what the program can tell apart: the borders
+// of its runes, those of UTF-8 itself, and what anchors and borders see.
+func (p *plan) classes() {
+	var marks [257]bool
+	for _, b := range []int{0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5} {
+		marks[b] = true
+	}
+	for i := range p.prog.Inst {
+		in := &p.prog.Inst[i]
+		switch in.Op {
+		case syntax.InstEmptyWidth:
+			for _, b := range []int{'\n', '\n' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1} {
+				marks[b] = true
+			}
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			markRunes(&marks, in)
+		}
+	}
+	class := -1
+	for b := range 256 {
+		if b == 0 || marks[b] {
+			class++
+			p.rep = append(p.rep, byte(b))
+		}
+		p.class[b] = uint8(class)
+	}
+	p.shift = uint(bits.Len(uint(class)))
+}
+
+// markRunes marks the bytes at which the runes that in takes begin or end.
+func markRunes(marks *[257]bool, in *syntax.Inst) {
+	if len(in.Rune) == 1 {
+		r := in.Rune[0]
+		markRange(marks, r, r)
+		if syntax.Flags(in.Arg)&syntax.FoldCase != 0 {
+			for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+				markRange(marks, f, f)
+			}
+		}
+		return
+	}
+	for i := 0; i+1 < len(in.Rune); i += 2 {
+		markRange(marks, in.Rune[i], in.Rune[i+1])
+	}
+}
+
+func markRange(marks *[257]bool, first, last rune) {
+	markRune(marks, first)
+	markRune(marks, last+1)
+}
+
+// markRune marks that r differs from the rune before it. Each byte of its
+// encoding becomes a class of its own: bytes that share a class then lead
+// from the same beginning to runes between which there is no border.
+func markRune(marks *[257]bool, r rune) {
+	switch {
+	case r <= 0 || r > unicode.MaxRune:
+		return
+	case r < utf8.RuneSelf:
+		marks[r] = true
+		return
+	case r >= 0xD800 && r < 0xE000:
+		r = 0xE000
+	}
+	for _, b := range utf8.AppendRune(nil, r) {
+		marks[b], marks[int(b)+1] = true, true
+	}
+}

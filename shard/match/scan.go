@@ -1,0 +1,149 @@
+package match
+
+import "errors"
+
+// errGaveUp tells that a machine has more states than it is worth.
+var errGaveUp = errors.New("too many states")
+
+// place makes room for a state before a step from state from: a machine
+// that is full starts afresh with that state alone.
+func (m *machine) place(from uint32) (uint32, error) {
+	if !m.full() {
+		return from, nil
+	}
+	m.resets++
+	if m.resets > 4 && m.read < minReadPerFill {
+		return 0, errGaveUp
+	}
+	s := m.states[from>>m.p.shift]
+	m.reset()
+	return m.intern(&s) & stateOf, nil
+}
+
+// contextBefore returns what anchors see before position at.
+func contextBefore(text []byte, at int) prevKind {
+	if at == 0 {
+		return prevNone
+	}
+	return kindOf(lookAt(text[at-1]))
+}
+
+// contextAfter returns what anchors see after position at.
+func contextAfter(text []byte, at int) prevKind {
+	if at == len(text) {
+		return prevNone
+	}
+	return kindOf(lookAt(text[at]))
+}
+
+// forward returns the end of the leftmost-first match that starts in
+// text[from:], or -1. It reads no further than limit: a match that ends
+// there needs the byte at limit, or the end of the text. With any, the end
+// of whatever match is noted first will do.
+//
+// Where the machine is idle it asks skip, if there is one, from where to go
+// on; -1 means nowhere.
+func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at int) int) (int, error) {
+	stop := min(limit+1, len(text))
+	s := m.start(contextBefore(text, from))
+	class, trans := &m.p.class, m.trans
+	last, i, begun := -1, from, from
+	for i < stop {
+		t := trans[s|uint32(class[text[i]])]
+		if t&flagged == 0 {
+			s = t
+			i++
+			continue
+		}
+		if t == unknown {
+			m.read += i - begun
+			begun = i
+			var err error
+			if s, err = m.place(s); err != nil {
+				return -1, err
+			}
+			t = m.step(s, text[i])
+			trans = m.trans
+		}
+		s = t & stateOf
+		i++
+		if t&flagged == 0 {
+			continue
+		}
+		st := &m.states[s>>m.p.shift]
+		if st.delta >= 0 {
+			last = i - 1 - int(st.delta)
+			if any {
+				return last, nil
+			}
+		}
+		if st.dead(false) {
+			return last, nil
+		}
+		if skip != nil && st.idle() {
+			next := skip(i)
+			if next < 0 || next > limit {
+				return last, nil
+			}
+			if next > i {
+				i = next
+				s = m.start(contextBefore(text, i))
+				trans = m.trans
+			}
+		}
+	}
+	m.read += i - begun
+	if i >= len(text) && limit >= len(text) {
+		if d := m.end(s, -1); d >= 0 {
+			last = len(text) - int(d)
+		}
+	}
+	return last, nil
+}
+
+// backward returns the smallest start, from or later, of a match that ends
+// at end.
+func (m *machine) backward(text []byte, from, end int) (int, error) {
+	s := m.start(contextAfter(text, end))
+	class, trans := &m.p.class, m.trans
+	first, i := -1, end
+	for i > from {
+		t := trans[s|uint32(class[text[i-1]])]
+		if t&flagged == 0 {
+			s = t
+			i--
+			continue
+		}
+		if t == unknown {
+			m.read += end - i
+			end = i
+			var err error
+			if s, err = m.place(s); err != nil {
+				return -1, err
+			}
+			t = m.step(s, text[i-1])
+			trans = m.trans
+		}
+		s = t & stateOf
+		i--
+		if t&flagged == 0 {
+			continue
+		}
+		st := &m.states[s>>m.p.shift]
+		if st.delta >= 0 {
+			first = i + 1 + int(st.delta)
+		}
+		if st.dead(true) {
+			return first, nil
+		}
+	}
+	m.read += end - i
+	next := rune(-1)
+	if i > 0 {
+		next = lookAt(text[i-1])
+	}
+	if d := m.end(s, next); d >= 0 {
+		first = i + int(d)
+	}
+	return first, nil
+}

@@ -1,0 +1,465 @@
+package match
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+	"unicode/utf8"
+)
+
+// A machine is a lazily built automaton over bytes.
+//
+// Its transitions are worked out by running the NFA of package regexp over
+// sets of threads, rune by rune. A state that stands inside a rune holds the
+// bytes seen of it, so what is no UTF-8 can be stepped as U+FFFD, byte by
+// byte, once that is known:
+//
+//	state = threads in order of priority, kind of the rune before,
+//	        bytes of an unfinished rune, found already?, match just noted
+//
+// Anchors and word borders look at the rune after them. So threads wait in
+// front of them, and the next byte decides; for the same reason a match is
+// noted by the byte that follows it. A byte that breaks an unfinished rune
+// of k bytes makes k+1 steps at once; the state then tells how many bytes
+// back the match ended.
+//
+// A machine belongs to one goroutine at a time. It holds at most a fixed
+// number of transitions and threads; when they are used up it starts afresh,
+// and when that happens too often for the text it has read, it gives up and
+// the caller takes package regexp.
+type machine struct {
+	p       *plan
+	prog    *syntax.Prog
+	reverse bool // reads backward from the end of a match, and finds its farthest start
+
+	trans  []uint32 // state<<shift + class of the next byte; flagged, see below
+	states []state
+	index  map[string]uint32
+	pcs    int // threads held by all states
+	resets int
+	read   int // bytes read since the last reset
+
+	marks sparse
+	stack []uint32
+	a, b  []uint32
+	key   []byte
+}
+
+// Flags of a transition. The rest of it is a state shifted left.
+const (
+	flagged = 1 << 31         // look at the state: match, end, or a place to skip from
+	unknown = flagged | 1<<30 // not worked out yet
+	stateOf = 1<<30 - 1
+)
+
+const (
+	maxTransitions = 1 << 18 // per machine, 1 MiB
+	maxThreads     = 1 << 18
+	minReadPerFill = 1 << 16 // bytes to be read between two resets, on average
+)
+
+// noMatch is the delta of a state that notes no match.
+const noMatch = -1
+
+// state is one state of a machine.
+type state struct {
+	threads []uint32
+	prev    prevKind
+	pend    [3]byte // of an unfinished rune, in the order they were read
+	npend   uint8
+	found   bool // a match was noted: no new threads start
+	delta   int8 // bytes between the last byte read and the end of a match (in reverse, its start); noMatch
+	atEnd   int8 // the same for the end of the text, lazily; notYet
+}
+
+const notYet = -2
+
+// prevKind is what anchors and borders see of the rune before.
+type prevKind uint8
+
+const (
+	prevOther prevKind = iota
+	prevWord
+	prevLine
+	prevNone // the text begins (ends, for a machine in reverse) here
+)
+
+var prevRune = [...]rune{prevOther: ' ', prevWord: 'a', prevLine: '\n', prevNone: -1}
+
+func kindOf(r rune) prevKind {
+	switch {
+	case r < 0:
+		return prevNone
+	case r == '\n':
+		return prevLine
+	case syntax.IsWordChar(r):
+		return prevWord
+	}
+	return prevOther
+}
+
+// dead reports whether no match can come any more.
+func (s *state) dead(reverse bool) bool {
+	return len(s.threads) == 0 && s.npend == 0 && (s.found || reverse)
+}
+
+// idle reports whether nothing has begun yet.
+func (s *state) idle() bool {
+	return len(s.threads) == 0 && s.npend == 0 && !s.found
+}
+
+func newMachine(p *plan, prog *syntax.Prog, reverse bool) *machine {
+	m := &machine{p: p, prog: prog, reverse: reverse}
+	m.marks.init(len(prog.Inst))
+	m.reset()
+	return m
+}
+
+func (m *machine) reset() {
+	m.trans = m.trans[:0]
+	m.states = m.states[:0]
+	m.index = make(map[string]uint32)
+	m.pcs = 0
+	m.read = 0
+}
+
+// full reports whether another state may not fit.
+func (m *machine) full() bool {
+	return len(m.trans)+1<<m.p.shift > maxTransitions || m.pcs > maxThreads
+}
+
+// start returns the state in which a search begins after the rune before.
+func (m *machine) start(prev prevKind) uint32 {
+	if m.full() {
+		m.resets++
+		m.reset()
+	}
+	var threads []uint32
+	if m.reverse {
+		m.marks.clear()
+		threads = m.follow(m.a[:0], uint32(m.prog.Start))
+		m.a = threads
+	}
+	return m.intern(&state{threads: threads, prev: prev, delta: noMatch}) & stateOf
+}
+
+// intern returns the transition to s, which it adds if it is new. s.threads
+// is copied.
+func (m *machine) intern(s *state) uint32 {
+	if !m.looksBehind(s) {
+		s.prev = prevOther
+	}
+	k := append(m.key[:0], byte(s.prev), s.npend, s.pend[0], s.pend[1], s.pend[2], byte(s.delta+2), 0)
+	if s.found {
+		k[6] = 1
+	}
+	for _, pc := range s.threads {
+		k = binary.LittleEndian.AppendUint32(k, pc)
+	}
+	m.key = k
+	if t, ok := m.index[string(k)]; ok {
+		return t
+	}
+	n := uint32(len(m.states))
+	c := *s
+	c.threads = slices.Clone(s.threads)
+	c.atEnd = notYet
+	m.states = append(m.states, c)
+	m.pcs += len(c.threads) + 16
+	for range 1 << m.p.shift {
+		m.trans = append(m.trans, unknown)
+	}
+	t := n << m.p.shift
+	if c.delta != noMatch || c.dead(m.reverse) || (m.p.skips && !m.reverse && c.idle()) {
+		t |= flagged
+	}
+	m.index[string(k)] = t
+	return t
+}
+
+// looksBehind reports whether a thread of s, or one that starts, may still
+// ask for the rune before.
+func (m *machine) looksBehind(s *state) bool {
+	if s.npend > 0 {
+		return false // decided by the first byte of the rune
+	}
+	if !m.reverse && !s.found && m.p.startLooks {
+		return true
+	}
+	for _, pc := range s.threads {
+		if m.prog.Inst[pc].Op == syntax.InstEmptyWidth {
+			return true
+		}
+	}
+	return false
+}
+
+// step works out where the state at from goes with byte b, and notes it.
+// The caller has made sure that a state fits.
+func (m *machine) step(from uint32, b byte) uint32 {
+	s := m.states[from>>m.p.shift]
+	n := state{found: s.found, delta: noMatch, prev: s.prev}
+	threads := s.threads
+	rep := m.p.rep[m.p.class[b]]
+	switch {
+	case s.npend > 0 && !m.reverse:
+		r, more := extend(&s, rep)
+		if more {
+			n = s
+			n.delta = noMatch
+			break
+		}
+		if r >= 0 {
+			n.threads = m.stepRune(threads, r, m.b[:0])
+			m.b = n.threads
+			n.prev = kindOf(r)
+			break
+		}
+		threads = m.flush(&s, &n)
+		fallthrough
+	case !m.reverse:
+		m.begin(&n, threads, rep)
+	default:
+		m.stepBack(&s, &n, rep)
+	}
+	t := m.intern(&n)
+	m.trans[from|uint32(m.p.class[b])] = t
+	return t
+}
+
+// begin reads b as the first byte of a rune.
+func (m *machine) begin(n *state, threads []uint32, b byte) {
+	r := m.resolve(threads, n, lookAt(b))
+	switch {
+	case len(r) == 0 && n.found:
+	case b < utf8.RuneSelf:
+		n.threads = m.stepRune(r, rune(b), m.b[:0])
+		m.b = n.threads
+		n.prev = kindOf(rune(b))
+	case b >= 0xC2 && b <= 0xF4:
+		n.threads = r
+		n.pend, n.npend = [3]byte{b}, 1
+	default:
+		n.threads = m.stepRune(r, utf8.RuneError, m.b[:0])
+		m.b = n.threads
+		n.prev = prevOther
+	}
+}
+
+// lookAt returns what stands for byte b in the eyes of an anchor or border.
+func lookAt(b byte) rune {
+	if b >= utf8.RuneSelf {
+		return ' '
+	}
+	return rune(b)
+}
+
+// extend reads b as a further byte of the unfinished rune of s. It returns
+// the rune, or more if there is still something missing, or -1 if b does not
+// belong to it.
+func extend(s *state, b byte) (r rune, more bool) {
+	if b < 0x80 || b > 0xBF {
+		return -1, false
+	}
+	var buf [4]byte
+	copy(buf[:], s.pend[:s.npend])
+	buf[s.npend] = b
+	seen := buf[:s.npend+1]
+	if !utf8.FullRune(seen) {
+		s.pend[s.npend] = b
+		s.npend++
+		return -1, true
+	}
+	r, size := utf8.DecodeRune(seen)
+	if size != len(seen) {
+		return -1, false
+	}
+	return r, false
+}
+
+// flush steps the unfinished rune of s as so many broken bytes. The bytes
+// after the first are boundaries of their own, where a match can end.
+func (m *machine) flush(s *state, n *state) []uint32 {
+	threads := s.threads
+	for i := range int(s.npend) {
+		if i > 0 {
+			before := n.delta
+			n.delta = noMatch
+			threads = m.resolve(threads, n, ' ')
+			if n.delta >= 0 {
+				n.delta = int8(int(s.npend) - i)
+			} else {
+				n.delta = before
+			}
+		}
+		threads = slices.Clone(m.stepRune(threads, utf8.RuneError, m.b[:0]))
+		n.prev = prevOther
+	}
+	return threads
+}
+
+// resolve decides what waits in threads, now that the next rune is known to
+// look like next, and lets new threads start. It returns the threads that
+// want to read a rune. A match here is noted in n.
+func (m *machine) resolve(threads []uint32, n *state, next rune) []uint32 {
+	ctx := syntax.EmptyOpContext(prevRune[n.prev], next)
+	m.marks.clear()
+	out := m.a[:0]
+	cut := false
+	for _, pc := range threads {
+		if out, cut = m.expand(out, pc, ctx); cut {
+			n.delta = 0
+			if m.reverse {
+				cut = false
+				continue
+			}
+			n.found = true
+			break
+		}
+	}
+	if !m.reverse && !n.found {
+		if out, cut = m.expand(out, uint32(m.prog.Start), ctx); cut && m.p.empty {
+			n.delta, n.found = 0, true
+		}
+	}
+	m.a = out
+	return out
+}
+
+// stepRune returns the threads of list after rune r, up to what they wait
+// for, appended to out.
+func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
+	m.marks.clear()
+	for _, pc := range list {
+		in := &m.prog.Inst[pc]
+		if !in.MatchRune(r) {
+			continue
+		}
+		out = m.follow(out, in.Out)
+		if n := len(out); !m.reverse && n > 0 && m.prog.Inst[out[n-1]].Op == syntax.InstMatch {
+			break
+		}
+	}
+	if m.reverse {
+		slices.Sort(out)
+	}
+	return out
+}
+
+// follow appends what pc leads to without reading or looking. In a forward
+// machine nothing comes after a match.
+func (m *machine) follow(out []uint32, pc uint32) []uint32 {
+	stack := append(m.stack[:0], pc)
+	for len(stack) > 0 {
+		pc := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if !m.marks.add(pc) {
+			continue
+		}
+		in := &m.prog.Inst[pc]
+		switch in.Op {
+		case syntax.InstFail:
+		case syntax.InstAlt, syntax.InstAltMatch:
+			stack = append(stack, in.Arg, in.Out)
+		case syntax.InstCapture, syntax.InstNop:
+			stack = append(stack, in.Out)
+		case syntax.InstMatch:
+			out = append(out, pc)
+			if !m.reverse {
+				stack = stack[:0]
+			}
+		default:
+			out = append(out, pc)
+		}
+	}
+	m.stack = stack
+	return out
+}
+
+// expand is follow through the anchors and borders that hold. It reports
+// whether it came to a match, and in a forward machine stops there.
+func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp) ([]uint32, bool) {
+	match := false
+	stack := append(m.stack[:0], pc)
+	for len(stack) > 0 {
+		pc := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if !m.marks.add(pc) {
+			continue
+		}
+		in := &m.prog.Inst[pc]
+		switch in.Op {
+		case syntax.InstFail:
+		case syntax.InstAlt, syntax.InstAltMatch:
+			stack = append(stack, in.Arg, in.Out)
+		case syntax.InstCapture, syntax.InstNop:
+			stack = append(stack, in.Out)
+		case syntax.InstEmptyWidth:
+			if syntax.EmptyOp(in.Arg)&^ctx == 0 {
+				stack = append(stack, in.Out)
+			}
+		case syntax.InstMatch:
+			match = true
+			if !m.reverse {
+				stack = stack[:0]
+			}
+		default:
+			out = append(out, pc)
+		}
+	}
+	m.stack = stack
+	return out, match
+}
+
+// end returns the match that the end of the text completes, as a delta of
+// the last boundary, or noMatch. prev tells nothing new: next is what an
+// anchor sees there, -1 for no rune at all.
+func (m *machine) end(from uint32, next rune) int8 {
+	s := &m.states[from>>m.p.shift]
+	if next < 0 && s.atEnd != notYet {
+		return s.atEnd
+	}
+	n := state{found: s.found, delta: noMatch, prev: s.prev}
+	threads := s.threads
+	if s.npend > 0 {
+		if m.reverse {
+			threads = m.flushBack(s, &n)
+		} else {
+			threads = m.flush(s, &n)
+		}
+	}
+	before := n.delta
+	n.delta = noMatch
+	m.resolve(threads, &n, next)
+	if n.delta < 0 {
+		n.delta = before
+	}
+	if next < 0 {
+		s.atEnd = n.delta
+	}
+	return n.delta
+}
+
+// sparse is a set of small numbers that is cleared at once.
+type sparse struct {
+	seen []uint32
+	gen  uint32
+}
+
+func (s *sparse) init(n int) { s.seen = make([]uint32, n) }
+
+func (s *sparse) clear() {
+	s.gen++
+	if s.gen == 0 {
+		clear(s.seen)
+		s.gen = 1
+	}
+}
+
+func (s *sparse) add(n uint32) bool {
+	if s.seen[n] == s.gen {
+		return false
+	}
+	s.seen[n] = s.gen
+	return true
+}
