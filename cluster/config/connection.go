@@ -19,8 +19,8 @@ const (
 // AzureDevOps and Git, always as pointers.
 type Connection interface {
 	Kind() Kind
-	// Common is what every kind has. It is never nil.
-	Common() *Common
+	// Shared is what every kind has. It is never nil.
+	Shared() *Common
 	isConnection()
 }
 
@@ -39,8 +39,8 @@ type Common struct {
 	Raw string `json:"-"`
 }
 
-// Common returns c.
-func (c *Common) Common() *Common { return c }
+// Shared returns c.
+func (c *Common) Shared() *Common { return c }
 
 func (*Common) isConnection() {}
 
@@ -217,3 +217,13 @@ func (*AzureDevOps) Kind() Kind { return KindAzureDevOps }
 
 // Kind returns KindGit.
 func (*Git) Kind() Kind { return KindGit }
+
+var (
+	_ Connection = (*GitHub)(nil)
+	_ Connection = (*GitLab)(nil)
+	_ Connection = (*Gitea)(nil)
+	_ Connection = (*Gerrit)(nil)
+	_ Connection = (*Bitbucket)(nil)
+	_ Connection = (*AzureDevOps)(nil)
+	_ Connection = (*Git)(nil)
+)

@@ -37,7 +37,7 @@ func (f *File) Hash() string { return hex.EncodeToString(f.hash[:]) }
 // Connection returns the connection called name, or nil.
 func (f *File) Connection(name string) Connection {
 	for _, c := range f.Connections {
-		if c.Common().Name == name {
+		if c.Shared().Name == name {
 			return c
 		}
 	}
