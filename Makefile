@@ -37,7 +37,8 @@ bench: install-deps build
 	bin/shoal bench report --out bench/report
 
 chaos: install-deps
-	$(GO) test -count=1 -timeout 90m -run TestChaos -v ./node/chaostest -chaos=long
+	@.ci/install iproute2 nftables
+	$(GO) test -count=1 -timeout 200m -run TestChaos -v ./node/chaostest -chaos 2m -runs 60
 
 soak: install-deps build
 	bin/shoal bench soak
