@@ -64,6 +64,7 @@ type Stats struct {
 	FilesSkipped      int // documents left unread because a limit was reached
 	ContentBytes      int64
 	IndexBytes        int64
+	ShardFiles        int // documents of the shards that were searched
 	FilesConsidered   int // candidates of the postings and filters
 	FilesLoaded       int // documents whose content was read
 	ShardsScanned     int

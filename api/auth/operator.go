@@ -19,6 +19,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
+	"time"
 )
 
 // Prefix begins every API key.
@@ -39,8 +41,32 @@ func OperatorKey(clusterKeyFile string) (string, error) {
 	return Prefix + hex.EncodeToString(mac.Sum(nil)), nil
 }
 
-// IsOperator reports whether key is the operator's for a cluster key file.
-func IsOperator(clusterKeyFile, key string) bool {
-	want, err := OperatorKey(clusterKeyFile)
-	return err == nil && hmac.Equal([]byte(want), []byte(key))
+// Operator recognises the operator's key of a cluster key file. The file is
+// read again at most every few seconds, so that a rotated key takes effect
+// and a stream of bad keys costs no disk access. It is safe for concurrent use.
+type Operator struct {
+	path string
+	now  func() time.Time
+
+	mu   sync.Mutex // guards the fields below
+	key  string
+	read time.Time
+}
+
+// NewOperator recognises the key of a file, which need not exist yet.
+func NewOperator(clusterKeyFile string, now func() time.Time) *Operator {
+	return &Operator{path: clusterKeyFile, now: now}
+}
+
+// Is reports whether key is the operator's.
+func (o *Operator) Is(key string) bool {
+	o.mu.Lock()
+	if now := o.now(); o.key == "" || now.Sub(o.read) > 5*time.Second {
+		// A file that cannot be read has no operator's key: nobody is one.
+		o.key, _ = OperatorKey(o.path)
+		o.read = now
+	}
+	want := o.key
+	o.mu.Unlock()
+	return want != "" && hmac.Equal([]byte(want), []byte(key))
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -156,8 +157,8 @@ func serve(ctx context.Context, f serveFlags, getenv func(string) string) error 
 		return err
 	}
 	srv, err := api.New(n, api.Options{
-		Listen: f.listen, OwnerKey: func(key string) bool { return auth.IsOperator(f.keyFile, key) },
-		Version: buildVersion(), Log: log, Gatherer: reg,
+		Listen: f.listen, OwnerKey: auth.NewOperator(f.keyFile, time.Now).Is,
+		Version: buildVersion(), Log: log, Gatherer: reg, Registerer: reg,
 	})
 	if err != nil {
 		// The node is stopped in the way it is always stopped: by the end of a Run.

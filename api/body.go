@@ -1,0 +1,185 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+	"unicode/utf8"
+)
+
+// fields is the decoded object of a request body. Its methods take a member
+// each and note what is wrong with it, so that one answer names every mistake.
+// Members that nobody asks for are ignored.
+type fields struct {
+	raw  map[string]json.RawMessage
+	errs []string
+}
+
+// decodeBody reads a request body that has to be one JSON object.
+func decodeBody(body []byte) (*fields, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, invalidBody("expected a JSON object, received an empty body")
+	}
+	if i := invalidUTF8(body); i >= 0 {
+		return nil, invalidBody("the body is not valid UTF-8 at byte %d", i)
+	}
+	f := &fields{}
+	err := json.Unmarshal(body, &f.raw)
+	var syntax *json.SyntaxError
+	var typ *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return nil, invalidBody("malformed JSON at byte %d: %s", syntax.Offset, syntax.Error())
+	case errors.As(err, &typ):
+		return nil, invalidBody("expected a JSON object, received %s", typ.Value)
+	case err != nil:
+		return nil, invalidBody("malformed JSON")
+	case f.raw == nil:
+		return nil, invalidBody("expected a JSON object, received null")
+	}
+	return f, nil
+}
+
+// invalidUTF8 is the offset of the first byte that is not UTF-8, -1 for none.
+func invalidUTF8(b []byte) int {
+	for i := 0; i < len(b); {
+		if b[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// err is the failure that names every mistake, in the order of the names; nil for none.
+func (f *fields) err() error {
+	if len(f.errs) == 0 {
+		return nil
+	}
+	sort.Strings(f.errs)
+	return invalidBody("%s", strings.Join(f.errs, "; "))
+}
+
+func (f *fields) wrong(name, format string, args ...any) {
+	f.errs = append(f.errs, name+": "+fmt.Sprintf(format, args...))
+}
+
+// member returns a member that is there and not null.
+func (f *fields) member(name string) (json.RawMessage, bool) {
+	raw, ok := f.raw[name]
+	return raw, ok && string(raw) != "null"
+}
+
+// required is a string that has to be there and not empty.
+func (f *fields) required(name string) string {
+	if _, ok := f.member(name); !ok {
+		f.wrong(name, "required")
+		return ""
+	}
+	before := len(f.errs)
+	s := f.text(name)
+	if s == "" && len(f.errs) == before {
+		f.wrong(name, "must not be empty")
+	}
+	return s
+}
+
+// text is a string, "" where it is not given.
+func (f *fields) text(name string) string {
+	raw, ok := f.member(name)
+	if !ok {
+		return ""
+	}
+	var s string
+	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		f.wrong(name, "expected a string, received %s", kindOf(raw))
+	}
+	return s
+}
+
+// texts is a list of strings.
+func (f *fields) texts(name string) []string {
+	raw, ok := f.member(name)
+	if !ok {
+		f.wrong(name, "required")
+		return nil
+	}
+	var list []*string
+	if raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
+		f.wrong(name, "expected an array of strings, received %s", kindOf(raw))
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, s := range list {
+		if s == nil {
+			f.wrong(fmt.Sprintf("%s[%d]", name, i), "expected a string, received null")
+			continue
+		}
+		out[i] = *s
+	}
+	return out
+}
+
+// flag is a boolean, false where it is not given.
+func (f *fields) flag(name string) bool {
+	raw, ok := f.member(name)
+	if !ok {
+		return false
+	}
+	if s := string(raw); s != "true" && s != "false" {
+		f.wrong(name, "expected a boolean, received %s", kindOf(raw))
+	}
+	return string(raw) == "true"
+}
+
+// integer is a whole number between lo and hi, usual where it is not given.
+func (f *fields) integer(name string, usual, lo, hi int) int {
+	raw, ok := f.member(name)
+	if !ok {
+		return usual
+	}
+	var n float64
+	if kindOf(raw) != "a number" || json.Unmarshal(raw, &n) != nil {
+		if kindOf(raw) == "a number" { // too large for any type
+			f.wrong(name, "must be between %d and %d", lo, hi)
+			return usual
+		}
+		f.wrong(name, "expected a number, received %s", kindOf(raw))
+		return usual
+	}
+	if n != math.Trunc(n) {
+		f.wrong(name, "expected a whole number, received %s", raw)
+		return usual
+	}
+	if n < float64(lo) || n > float64(hi) {
+		f.wrong(name, "must be between %d and %d", lo, hi)
+		return usual
+	}
+	return int(n)
+}
+
+// kindOf names the type of a JSON value.
+func kindOf(raw json.RawMessage) string {
+	switch raw[0] {
+	case '"':
+		return "a string"
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}

@@ -1,0 +1,189 @@
+package api
+
+import (
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// appendSearch appends the answer of POST /api/search.
+func appendSearch(dst []byte, r *node.SearchResponse) []byte {
+	dst = appendStats(append(dst, `{"stats":`...), &r.Stats)
+	dst = appendFiles(append(dst, `,"files":`...), r.Files)
+	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
+	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
+	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
+	return append(dst, '}')
+}
+
+// appendChunkEvent appends one part of a streamed answer.
+func appendChunkEvent(dst []byte, c *node.SearchChunk) []byte {
+	dst = appendStats(append(dst, `{"type":"chunk","stats":`...), &c.Stats)
+	dst = appendFiles(append(dst, `,"files":`...), c.Files)
+	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), c.Repositories)
+	return append(dst, '}')
+}
+
+// appendFinalEvent appends the last part of a streamed answer.
+func appendFinalEvent(dst []byte, r *node.SearchResponse) []byte {
+	dst = appendStats(append(dst, `{"type":"final","accumulatedStats":`...), &r.Stats)
+	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
+	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
+	return append(dst, '}')
+}
+
+func appendStats(dst []byte, s *node.SearchStats) []byte {
+	dst = appendInt(dst, `{"actualMatchCount":`, s.ActualMatches)
+	dst = appendInt(dst, `,"totalMatchCount":`, s.TotalMatches)
+	dst = appendInt(dst, `,"duration":`, s.Duration)
+	dst = appendInt(dst, `,"fileCount":`, s.Files)
+	dst = appendInt(dst, `,"filesSkipped":`, s.FilesSkipped)
+	dst = appendInt(dst, `,"contentBytesLoaded":`, s.ContentBytes)
+	dst = appendInt(dst, `,"indexBytesLoaded":`, s.IndexBytes)
+	dst = appendInt(dst, `,"crashes":`, s.Crashes)
+	dst = appendInt(dst, `,"shardFilesConsidered":`, s.ShardFiles)
+	dst = appendInt(dst, `,"filesConsidered":`, s.FilesConsidered)
+	dst = appendInt(dst, `,"filesLoaded":`, s.FilesLoaded)
+	dst = appendInt(dst, `,"shardsScanned":`, s.ShardsScanned)
+	dst = appendInt(dst, `,"shardsSkipped":`, s.ShardsSkipped)
+	dst = appendInt(dst, `,"shardsSkippedFilter":`, s.ShardsFiltered)
+	dst = appendInt(dst, `,"ngramMatches":`, s.NgramMatches)
+	dst = appendInt(dst, `,"ngramLookups":`, s.NgramLookups)
+	dst = appendInt(dst, `,"wait":`, s.Wait)
+	dst = appendInt(dst, `,"matchTreeConstruction":`, s.Planning)
+	dst = appendInt(dst, `,"matchTreeSearch":`, s.Searching)
+	dst = appendInt(dst, `,"regexpsConsidered":`, s.RegexpsConsidered)
+	dst = appendTextField(dst, `,"flushReason":`, string(s.FlushReason))
+	dst = appendInt(dst, `,"shardsRequired":`, s.ShardsRequired)
+	dst = appendInt(dst, `,"shardsAnswered":`, s.ShardsAnswered)
+	return append(dst, '}')
+}
+
+func appendFiles(dst []byte, files []node.SearchFile) []byte {
+	dst = append(dst, '[')
+	for i := range files {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendFile(dst, &files[i])
+	}
+	return append(dst, ']')
+}
+
+func appendFile(dst []byte, f *node.SearchFile) []byte {
+	dst = appendTextField(dst, `{"fileName":{"text":`, f.Path)
+	dst = appendRanges(dst, `,"matchRanges":`, f.NameRanges)
+	dst = appendTextField(dst, `},"webUrl":`, f.WebURL)
+	if f.ExternalWebURL != "" {
+		dst = appendTextField(dst, `,"externalWebUrl":`, f.ExternalWebURL)
+	}
+	dst = appendTextField(dst, `,"repository":`, f.Repository)
+	dst = appendUint(dst, `,"repositoryId":`, f.RepoID)
+	dst = appendTextField(dst, `,"language":`, f.Language)
+	dst = append(dst, `,"chunks":[`...)
+	for i := range f.Chunks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendChunk(dst, &f.Chunks[i])
+	}
+	dst = appendTexts(dst, `],"branches":`, f.Branches)
+	if f.Content != nil {
+		dst = appendTextField(dst, `,"content":`, f.Content)
+	}
+	return append(dst, '}')
+}
+
+func appendChunk(dst []byte, c *shard.Chunk) []byte {
+	dst = appendTextField(dst, `{"content":`, c.Content)
+	dst = appendRanges(dst, `,"matchRanges":`, c.Ranges)
+	dst = appendPosition(append(dst, `,"contentStart":`...), c.Start)
+	dst = append(dst, `,"symbols":[`...)
+	first := true
+	for i := range c.Symbols {
+		if c.Symbols[i].Name == "" {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = appendSymbol(dst, &c.Symbols[i])
+	}
+	return append(dst, `]}`...)
+}
+
+func appendSymbol(dst []byte, s *shard.Symbol) []byte {
+	dst = appendTextField(dst, `{"symbol":`, s.Name)
+	dst = appendTextField(dst, `,"kind":`, s.Kind)
+	if s.ParentName != "" {
+		dst = appendTextField(dst, `,"parent":{"symbol":`, s.ParentName)
+		dst = appendTextField(dst, `,"kind":`, s.ParentKind)
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}
+
+func appendRepositories(dst []byte, repos []node.RepositoryInfo) []byte {
+	dst = append(dst, '[')
+	for i := range repos {
+		r := &repos[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendUint(dst, `{"id":`, r.ID)
+		dst = appendTextField(dst, `,"codeHostType":`, r.CodeHostType)
+		dst = appendTextField(dst, `,"name":`, r.Name)
+		dst = appendTextField(dst, `,"displayName":`, r.DisplayName)
+		if r.WebURL != "" {
+			dst = appendTextField(dst, `,"webUrl":`, r.WebURL)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+func appendCluster(dst []byte, c *node.ClusterInfo) []byte {
+	dst = appendUint(dst, `{"catalogIndex":`, c.CatalogIndex)
+	dst = appendInt(dst, `,"catalogAgeMs":`, c.CatalogAge.Milliseconds())
+	dst = appendTexts(dst, `,"shardsMissing":`, c.ShardsMissing)
+	dst = appendTexts(dst, `,"reposMissing":`, c.ReposMissing)
+	dst = appendTexts(dst, `,"nodesFailed":`, c.NodesFailed)
+	return append(dst, '}')
+}
+
+// appendSymbols appends the answer of find_definitions and find_references.
+func appendSymbols(dst []byte, r *node.SymbolResponse) []byte {
+	dst = appendInt(dst, `{"stats":{"matchCount":`, r.MatchCount)
+	dst = append(dst, `},"files":[`...)
+	for i := range r.Files {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendSymbolFile(dst, &r.Files[i])
+	}
+	dst = appendRepositories(append(dst, `],"repositoryInfo":`...), r.Repositories)
+	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
+	return append(dst, '}')
+}
+
+func appendSymbolFile(dst []byte, f *node.SymbolFile) []byte {
+	dst = appendTextField(dst, `{"fileName":`, f.Path)
+	dst = appendTextField(dst, `,"repository":`, f.Repository)
+	dst = appendUint(dst, `,"repositoryId":`, f.RepoID)
+	dst = appendTextField(dst, `,"webUrl":`, f.WebURL)
+	dst = appendTextField(dst, `,"language":`, f.Language)
+	dst = append(dst, `,"matches":[`...)
+	for i := range f.Matches {
+		m := &f.Matches[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendTextField(dst, `{"lineContent":`, m.Line)
+		dst = appendRange(append(dst, `,"range":`...), m.Range)
+		if m.Kind != "" {
+			dst = appendTextField(dst, `,"kind":`, m.Kind)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, `]}`...)
+}

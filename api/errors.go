@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/shoalsearch/shoal/node"
+)
+
+// The error codes of the API, as in the specification.
+const (
+	codeUnexpected       = "UNEXPECTED_ERROR"
+	codeInvalidBody      = "INVALID_REQUEST_BODY"
+	codeInvalidParams    = "INVALID_QUERY_PARAMS"
+	codeMissingParam     = "MISSING_REQUIRED_QUERY_PARAMETER"
+	codeNotAuthenticated = "NOT_AUTHENTICATED"
+	codeForbidden        = "INSUFFICIENT_PERMISSIONS"
+	codeNotFound         = "NOT_FOUND"
+	codeRepoNotFound     = "REPOSITORY_NOT_FOUND"
+	codeFileNotFound     = "FILE_NOT_FOUND"
+	codeContextNotFound  = "SEARCH_CONTEXT_NOT_FOUND"
+	codeQuery            = "FAILED_TO_PARSE_QUERY"
+	codeRef              = "INVALID_GIT_REF"
+	codeExists           = "ALREADY_EXISTS"
+	codeMethod           = "METHOD_NOT_ALLOWED"
+	codeTooLarge         = "REQUEST_BODY_TOO_LARGE"
+	codeHeaderTooLarge   = "REQUEST_HEADER_TOO_LARGE"
+	codeMalformed        = "MALFORMED_REQUEST"
+	codeMediaType        = "UNSUPPORTED_MEDIA_TYPE"
+	codeRequestTimeout   = "REQUEST_TIMEOUT"
+	codeRateLimited      = "RATE_LIMITED"
+	codeNoLeader         = "NO_LEADER"
+	codeIncomplete       = "INCOMPLETE_RESULTS"
+	codeUnavailable      = "UNAVAILABLE"
+	codeTimeout          = "TIMEOUT"
+	codeAnswerTooLarge   = "RESPONSE_TOO_LARGE"
+	codeClientGone       = "CLIENT_CLOSED_REQUEST"
+	codeShuttingDown     = "SHUTTING_DOWN"
+	codeNotReady         = "NOT_READY"
+)
+
+// statusClientGone is what logs and metrics show for a request whose client
+// left; nobody receives it.
+const statusClientGone = 499
+
+// failure is an answer outside 2xx: the body that every error has, and the
+// headers that go with some.
+type failure struct {
+	Status     int           `json:"statusCode"`
+	Code       string        `json:"errorCode"`
+	Message    string        `json:"message"`
+	RetryAfter time.Duration `json:"-"`
+	Allow      string        `json:"-"`
+	cause      error         // for the log; never shown
+}
+
+// Error returns the message.
+func (f *failure) Error() string { return f.Message }
+
+// body is the JSON of the failure.
+func (f *failure) body() []byte {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return []byte(`{"statusCode":500,"errorCode":"UNEXPECTED_ERROR","message":"Unexpected error"}`)
+	}
+	return b
+}
+
+// retryAfter is the value of the header of that name: whole seconds, at least one.
+func (f *failure) retryAfter() string {
+	return strconv.Itoa(max(1, int(math.Ceil(f.RetryAfter.Seconds()))))
+}
+
+func invalidBody(format string, args ...any) *failure {
+	return &failure{Status: 400, Code: codeInvalidBody, Message: "Schema validation failed with: " + fmt.Sprintf(format, args...)}
+}
+
+func invalidParams(format string, args ...any) *failure {
+	return &failure{Status: 400, Code: codeInvalidParams, Message: "Query params validation failed with: " + fmt.Sprintf(format, args...)}
+}
+
+// kinds maps what an operation of node can fail with to a status and a code.
+// The first row that matches decides.
+var kinds = []struct {
+	kind   error
+	status int
+	code   string
+}{
+	{node.ErrQuery, 400, codeQuery},
+	{node.ErrRef, 400, codeRef},
+	{node.ErrInvalid, 400, codeInvalidBody},
+	{node.ErrUnauthenticated, 401, codeNotAuthenticated},
+	{node.ErrForbidden, 403, codeForbidden},
+	{node.ErrRepoNotFound, 404, codeRepoNotFound},
+	{node.ErrFileNotFound, 404, codeFileNotFound},
+	{node.ErrContextNotFound, 404, codeContextNotFound},
+	{node.ErrNotFound, 404, codeNotFound},
+	{node.ErrExists, 400, codeExists},
+	{node.ErrTooLarge, 413, codeAnswerTooLarge},
+	{node.ErrOverloaded, 429, codeRateLimited},
+	{node.ErrNoLeader, 503, codeNoLeader},
+	{node.ErrIncomplete, 503, codeIncomplete},
+	{node.ErrUnavailable, 503, codeUnavailable},
+	{node.ErrTimeout, 504, codeTimeout},
+	{context.DeadlineExceeded, 504, codeTimeout},
+}
+
+// errPeerGone is the cause of a context whose client closed its connection.
+var errPeerGone = errors.New("client closed the connection")
+
+// errStopping is the cause of a context that the end of the server cancelled.
+var errStopping = errors.New("server is stopping")
+
+// asFailure turns any error into the answer that is sent for it. An error
+// that has no row in kinds is a defect: its text goes to the log, not out.
+func asFailure(ctx context.Context, err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	if ctx.Err() != nil {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, errPeerGone):
+			return &failure{Status: statusClientGone, Code: codeClientGone, Message: "The client closed the connection.", cause: err}
+		case errors.Is(cause, errStopping):
+			return &failure{Status: 503, Code: codeShuttingDown, Message: "This node is stopping; ask another one.", RetryAfter: time.Second, cause: err}
+		}
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.kind) {
+			return fromNode(k.status, k.code, err)
+		}
+	}
+	return &failure{Status: 500, Code: codeUnexpected, Message: "Unexpected error: the node's log has the details.", cause: err}
+}
+
+// fromNode keeps what a node.Error says for people and where.
+func fromNode(status int, code string, err error) *failure {
+	f := &failure{Status: status, Code: code, cause: err}
+	var e *node.Error
+	if !errors.As(err, &e) {
+		f.Message = sentence(status)
+		return f
+	}
+	f.Message, f.RetryAfter = e.Message, e.RetryAfter
+	if code == codeQuery {
+		return queryFailure(f, e)
+	}
+	return f
+}
+
+// queryFailure adds the place and what could stand there, where the message
+// does not say so itself.
+func queryFailure(f *failure, e *node.Error) *failure {
+	if e.Expected != "" {
+		f.Message = fmt.Sprintf("%s (at byte %d, expected %s)", e.Message, e.Offset, e.Expected)
+	} else {
+		f.Message = fmt.Sprintf("%s (at byte %d)", e.Message, e.Offset)
+	}
+	return f
+}
+
+// sentence is the message of a failure that brings none.
+func sentence(status int) string {
+	if status == 504 {
+		return "The deadline passed before there was an answer."
+	}
+	return "The request failed."
+}

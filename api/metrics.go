@@ -1,0 +1,44 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// meter is the metrics of this package.
+type meter struct {
+	duration *prometheus.HistogramVec // from the request's last byte to the answer's being ready
+	gone     prometheus.Counter
+	limited  prometheus.Counter
+	panics   prometheus.Counter
+}
+
+func newMeter(reg prometheus.Registerer) *meter {
+	m := &meter{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "shoal_http_request_duration_seconds",
+			Help:    "Time from the last byte of a request to its answer, by route, method and status.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"method", "route", "status"}),
+		gone:    prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_clients_gone_total", Help: "Requests stopped because their client left."}),
+		limited: prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_limited_total", Help: "Requests refused with 429."}),
+		panics:  prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_panics_total", Help: "Panics caught while answering: each is a defect."}),
+	}
+	if reg != nil {
+		reg.MustRegister(m.duration, m.gone, m.limited, m.panics)
+	}
+	return m
+}
+
+// done counts an answered request. Methods come from a closed set, so that a
+// client cannot make series.
+func (m *meter) done(route, method string, status int, took time.Duration) {
+	switch method {
+	case "GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH":
+	default:
+		method = "other"
+	}
+	m.duration.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+}

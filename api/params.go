@@ -1,0 +1,102 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// params reads the parameters of a query string and notes what is wrong with
+// them, so that one answer names every mistake.
+type params struct {
+	c       *call
+	missing bool
+	errs    []string
+}
+
+func (c *call) params() *params { return &params{c: c} }
+
+// err is the failure that names every mistake, nil for none.
+func (p *params) err() error {
+	if len(p.errs) == 0 {
+		return nil
+	}
+	f := invalidParams("%s", strings.Join(p.errs, "; "))
+	if p.missing {
+		f.Code = codeMissingParam
+	}
+	return f
+}
+
+func (p *params) wrong(name, format string, args ...any) {
+	p.errs = append(p.errs, name+": "+fmt.Sprintf(format, args...))
+}
+
+// required is a parameter that has to be there and not empty.
+func (p *params) required(name string) string {
+	s := p.text(name)
+	if s == "" {
+		p.missing = true
+		p.wrong(name, "required")
+	}
+	return s
+}
+
+// text is a parameter, "" where it is not given. It may hold any bytes but NUL:
+// paths and names in git need not be UTF-8.
+func (p *params) text(name string) string {
+	s, _ := p.c.arg(name)
+	if strings.IndexByte(s, 0) >= 0 {
+		p.wrong(name, "must not contain a NUL byte")
+		return ""
+	}
+	return s
+}
+
+// integer is a whole number between lo and hi, usual where it is not given.
+func (p *params) integer(name string, usual, lo, hi int) int {
+	s, ok := p.c.arg(name)
+	if !ok {
+		return usual
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		p.wrong(name, "expected a whole number")
+		return usual
+	}
+	if n < lo || n > hi {
+		p.wrong(name, "must be between %d and %d", lo, hi)
+		return usual
+	}
+	return n
+}
+
+// choice is one of the given words, the first where it is not given.
+func (p *params) choice(name string, words ...string) string {
+	s, ok := p.c.arg(name)
+	if !ok {
+		return words[0]
+	}
+	if !slices.Contains(words, s) {
+		p.wrong(name, "expected one of %s", strings.Join(words, ", "))
+		return words[0]
+	}
+	return s
+}
+
+// flag is true or false, usual where it is not given.
+func (p *params) flag(name string, usual bool) bool {
+	s, ok := p.c.arg(name)
+	if !ok {
+		return usual
+	}
+	switch s {
+	case "true", "1", "":
+		return true
+	case "false", "0":
+		return false
+	}
+	p.wrong(name, "expected true or false")
+	return usual
+}

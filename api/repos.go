@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/shoalsearch/shoal/node"
+)
+
+type repoJSON struct {
+	CodeHostType    string         `json:"codeHostType"`
+	RepoID          uint32         `json:"repoId"`
+	RepoName        string         `json:"repoName"`
+	WebURL          string         `json:"webUrl"`
+	RepoDisplayName string         `json:"repoDisplayName,omitempty"`
+	ExternalWebURL  string         `json:"externalWebUrl,omitempty"`
+	IndexedAt       string         `json:"indexedAt,omitempty"`
+	PushedAt        string         `json:"pushedAt,omitempty"`
+	DefaultBranch   string         `json:"defaultBranch,omitempty"`
+	IsFork          bool           `json:"isFork"`
+	IsArchived      bool           `json:"isArchived"`
+	IsPublic        bool           `json:"isPublic"`
+	Connections     []string       `json:"connections"`
+	Topics          []string       `json:"topics"`
+	Revisions       []revisionJSON `json:"revisions"`
+	Documents       int64          `json:"documents"`
+	TextBytes       int64          `json:"textBytes"`
+	IndexBytes      int64          `json:"indexBytes"`
+	Error           string         `json:"error,omitempty"`
+}
+
+type revisionJSON struct {
+	Name   string `json:"name"`
+	Commit string `json:"commit"`
+}
+
+// repos is GET /api/repos.
+func (s *Server) repos(ctx context.Context, c *call) error {
+	p := c.params()
+	req := node.ReposRequest{
+		Query: p.text("query"), Connection: p.text("connection"),
+		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100),
+		Sort: p.choice("sort", "name", "pushed"), Desc: p.choice("direction", "asc", "desc") == "desc",
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := s.node.Repos(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	out := make([]repoJSON, len(r.Repos))
+	for i := range r.Repos {
+		out[i] = repoOf(&r.Repos[i])
+	}
+	c.page(s.node.BaseURL(), req.Page, req.PerPage, r.Total)
+	return c.json(out)
+}
+
+func repoOf(r *node.RepoInfo) repoJSON {
+	out := repoJSON{
+		CodeHostType: r.CodeHostType, RepoID: r.ID, RepoName: r.Name, WebURL: r.WebURL,
+		RepoDisplayName: r.DisplayName, ExternalWebURL: r.ExternalWebURL,
+		IndexedAt: stamp(r.IndexedAt), PushedAt: stamp(r.PushedAt), DefaultBranch: r.DefaultBranch,
+		IsFork: r.Fork, IsArchived: r.Archived, IsPublic: r.Public,
+		Connections: list(r.Connections), Topics: list(r.Topics), Revisions: make([]revisionJSON, len(r.Revisions)),
+		Documents: r.Documents, TextBytes: r.TextBytes, IndexBytes: r.ShardBytes, Error: r.Error,
+	}
+	for i, v := range r.Revisions {
+		out.Revisions[i] = revisionJSON(v)
+	}
+	return out
+}
+
+// reindex is POST /api/repos/{id}/reindex.
+func (s *Server) reindex(ctx context.Context, c *call) error {
+	id, err := strconv.ParseUint(c.wild[0], 10, 32)
+	if err != nil {
+		return invalidParams("id: expected the number of a repository")
+	}
+	r, err := s.node.Reindex(ctx, c.viewer, node.ReindexRequest{ID: uint32(id)})
+	if err != nil {
+		return err
+	}
+	c.status = 202
+	return c.json(struct {
+		RepoID   uint32 `json:"repoId"`
+		RepoName string `json:"repoName"`
+	}{r.ID, r.Name})
+}

@@ -1,0 +1,196 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node"
+)
+
+// The bounds of a search request.
+const (
+	maxMatches      = 1_000_000
+	maxContextLines = 100
+)
+
+// search is POST /api/search.
+func (s *Server) search(ctx context.Context, c *call) error {
+	req, err := searchRequest(c)
+	if err != nil {
+		return err
+	}
+	resp, err := s.node.Search(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	c.pooled = s.routes.buffers.get()
+	c.mime, c.body = mimeJSON, appendSearch(*c.pooled, resp)
+	return nil
+}
+
+func searchRequest(c *call) (node.SearchRequest, error) {
+	f, err := decodeBody(c.requestBody())
+	if err != nil {
+		return node.SearchRequest{}, err
+	}
+	req := node.SearchRequest{
+		Query:         f.text("query"),
+		Matches:       f.integer("matches", 0, 1, maxMatches),
+		ContextLines:  f.integer("contextLines", 0, 0, maxContextLines),
+		Whole:         f.flag("whole"),
+		Regexp:        f.flag("isRegexEnabled"),
+		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
+	}
+	if _, ok := f.member("query"); !ok {
+		f.wrong("query", "required")
+	}
+	p := c.params()
+	req.RequireComplete = !p.flag("allow_partial", true)
+	if err := f.err(); err != nil {
+		return req, err
+	}
+	return req, p.err()
+}
+
+// symbolRequest decodes the body of find_definitions and find_references.
+func symbolRequest(c *call) (node.SymbolRequest, error) {
+	f, err := decodeBody(c.requestBody())
+	if err != nil {
+		return node.SymbolRequest{}, err
+	}
+	req := node.SymbolRequest{
+		Symbol:   f.required("symbolName"),
+		Language: f.text("language"),
+		Revision: f.text("revisionName"),
+		Repo:     f.text("repoName"),
+	}
+	return req, f.err()
+}
+
+// definitions is POST /api/find_definitions.
+func (s *Server) definitions(ctx context.Context, c *call) error {
+	return s.symbols(ctx, c, s.node.Definitions)
+}
+
+// references is POST /api/find_references.
+func (s *Server) references(ctx context.Context, c *call) error {
+	return s.symbols(ctx, c, s.node.References)
+}
+
+func (s *Server) symbols(ctx context.Context, c *call, find func(context.Context, node.Viewer, node.SymbolRequest) (*node.SymbolResponse, error)) error {
+	req, err := symbolRequest(c)
+	if err != nil {
+		return err
+	}
+	resp, err := find(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	c.pooled = s.routes.buffers.get()
+	c.mime, c.body = mimeJSON, appendSymbols(*c.pooled, resp)
+	return nil
+}
+
+// event is one part of a streamed answer, or the error that ended it.
+type event struct {
+	data []byte
+	err  error
+}
+
+// streamSearch is POST /api/stream_search. The search runs in a goroutine
+// that ends before the stream does. What fails before the first part is an
+// ordinary error with its status; later it is an event of type "error".
+func (s *Server) streamSearch(ctx context.Context, c *call) error {
+	req, err := searchRequest(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	events := make(chan event)
+	viewer := c.viewer
+	go func() {
+		defer close(events)
+		if err := s.produce(ctx, viewer, req, events); err != nil {
+			select {
+			case events <- event{err: err}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	// The first part decides whether the answer is a stream at all.
+	first, ok := <-events
+	if !ok || first.err != nil {
+		cancel(nil)
+		if !ok {
+			return context.Cause(ctx)
+		}
+		return first.err
+	}
+	c.mime = mimeSSE
+	c.setHeader("Cache-Control", "no-cache, no-transform")
+	c.setHeader("X-Accel-Buffering", "no")
+	c.stream = func(w *bufio.Writer) error {
+		defer cancel(nil)
+		err := consume(ctx, w, first, events)
+		cancel(errPeerGone)
+		for range events { // until the search has ended
+		}
+		return err
+	}
+	return nil
+}
+
+// produce runs a search and sends its parts and its end.
+func (s *Server) produce(ctx context.Context, v node.Viewer, req node.SearchRequest, events chan<- event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = s.panicked("/api/stream_search", p)
+		}
+	}()
+	send := func(data []byte) error {
+		select {
+		case events <- event{data: data}:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	resp, err := s.node.StreamSearch(ctx, v, req, func(part *node.SearchChunk) error {
+		return send(appendChunkEvent(nil, part))
+	})
+	if err != nil {
+		return err
+	}
+	return send(appendFinalEvent(nil, resp))
+}
+
+// consume writes events until they end or the client has gone.
+func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan event) error {
+	for e, ok := first, true; ok; e, ok = <-events {
+		if e.err != nil {
+			f := asFailure(ctx, e.err)
+			e.data = append(append([]byte(`{"type":"error","error":`), f.body()...), '}')
+			return writeEvent(w, e.data)
+		}
+		if err := writeEvent(w, e.data); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return writeEvent(w, []byte("[DONE]"))
+}
+
+func writeEvent(w *bufio.Writer, data []byte) error {
+	var b strings.Builder
+	b.Grow(len(data) + 8)
+	b.WriteString("data: ")
+	b.Write(data)
+	b.WriteString("\n\n")
+	if _, err := w.WriteString(b.String()); err != nil {
+		return err
+	}
+	return w.Flush()
+}
