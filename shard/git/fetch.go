@@ -1,38 +1,18 @@
 package git
 
 import (
+	"bytes"
 	"context"
-	"time"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 )
-
-// Credential opens a remote. It is handed to git in the environment, never
-// on a command line, and never printed.
-type Credential struct {
-	User, Password string
-}
-
-// String hides the password.
-func (c Credential) String() string {
-	if c == (Credential{}) {
-		return "none"
-	}
-	return "***"
-}
-
-// GoString hides the password.
-func (c Credential) GoString() string { return c.String() }
-
-// Remote is where a mirror is fetched from.
-type Remote struct {
-	URL        string // http, https or file
-	Credential Credential
-}
-
-// FetchOptions bounds a fetch. The zero value is useful.
-type FetchOptions struct {
-	Timeout time.Duration // of the whole fetch; 0 is two hours
-	Stall   time.Duration // with next to nothing received; 0 is 60 s
-}
 
 // Fetched tells what a fetch did.
 type Fetched struct {
@@ -42,40 +22,288 @@ type Fetched struct {
 	Refs          int    // branches and tags of the mirror now
 }
 
+// headRef keeps the commit of a detached HEAD alive.
+const headRef = "refs/shoal/head"
+
+// damage is what git says when objects of the mirror itself are missing.
+var damage = regexp.MustCompile(`(?i)object file .* is empty|bad object|loose object .* is corrupt|packfile .* (cannot be accessed|is far too short)|is corrupt|missing (blob|tree|commit)|did not send all necessary objects|unresolved deltas|bad tree object|could not parse`)
+
 // Fetch brings the mirror to the state of the remote: all branches and tags,
 // moved and deleted ones too, and HEAD. It makes the mirror when there is
-// none, and anew when the remote's hash algorithm has changed. It never
-// prompts, never hangs (Timeout, Stall), and on failure leaves a mirror that
-// is as it was or further ahead. A remote with nothing new costs one
-// listing.
+// none, and anew when the remote's hash algorithm has changed or objects of
+// the mirror are damaged. It never prompts, never hangs (Timeout, Stall), and
+// on failure leaves a mirror that is as it was or further ahead. A remote
+// with nothing new costs one listing.
+//
+// When HEAD leads to no commit but there are branches, main, master or else
+// the first branch by name stands in for it.
 func (m *Mirror) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fetched, error) {
-	return Fetched{}, ErrEmpty
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout(), fmt.Errorf("the fetch took longer than %v: %w", o.timeout(), context.DeadlineExceeded))
+	defer cancel()
+	release, err := m.acquire(ctx)
+	if err != nil {
+		return Fetched{}, err
+	}
+	defer release()
+	there, err := list(ctx, remote, o)
+	if err != nil {
+		return Fetched{}, err
+	}
+	f, err := m.follow(ctx, remote, o, there)
+	var failed *Failure
+	if errors.As(err, &failed) && ctx.Err() == nil && damage.MatchString(failed.Stderr) {
+		if err := m.discard(); err != nil {
+			return Fetched{}, err
+		}
+		return m.follow(ctx, remote, o, there)
+	}
+	return f, err
 }
 
-// Probe asks a remote for its HEAD: the error is nil when the repository is
-// there and may be read, also when it is empty.
-func Probe(ctx context.Context, remote Remote, o FetchOptions) error {
-	return ErrNoRemote
+// follow makes the mirror show what the remote has.
+func (m *Mirror) follow(ctx context.Context, remote Remote, o FetchOptions, there *listing) (Fetched, error) {
+	fresh, err := m.prepare(ctx, there.format())
+	if err != nil {
+		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
+	}
+	defer m.forget()
+	here, err := m.heads(ctx)
+	if err != nil {
+		return Fetched{}, err
+	}
+	symref := there.defaultRef()
+	f := Fetched{Refs: len(there.refs), Empty: len(there.refs) == 0 && there.head == "", DefaultBranch: strings.TrimPrefix(symref, "refs/heads/")}
+	detached := symref == "" && there.head != ""
+	want := maps.Clone(there.refs)
+	if detached {
+		want[headRef] = there.head
+	}
+	if !maps.Equal(here, want) {
+		f.Changed = true
+		if fresh {
+			m.seed(ctx, remote)
+		}
+		if err := m.transfer(ctx, remote, o, detached); err != nil {
+			return Fetched{}, err
+		}
+		if err := m.drop(ctx, here, want); err != nil {
+			return Fetched{}, err
+		}
+	}
+	moved, err := m.point(ctx, symref, there.head)
+	f.Changed = f.Changed || moved
+	return f, err
 }
 
-// Local is a repository found in a directory of this machine.
-type Local struct {
-	Root      string // the directory asked for, cleaned
-	GitDir    string // Root, Root/.git, or where a .git file leads
-	OriginURL string // remote.origin.url; empty when not set
+// defaultRef is the branch that HEAD stands for; empty when HEAD is detached
+// or there is no branch.
+func (l *listing) defaultRef() string {
+	if l.refs[l.symref] != "" && strings.HasPrefix(l.symref, "refs/heads/") {
+		return l.symref
+	}
+	var same, all []string
+	for name, oid := range l.refs {
+		if !strings.HasPrefix(name, "refs/heads/") {
+			continue
+		}
+		all = append(all, name)
+		if oid == l.head {
+			same = append(same, name)
+		}
+	}
+	candidates := all
+	if l.head != "" {
+		// HEAD is detached, or an old server does not tell its branch: a branch
+		// at the same commit shows the same files.
+		candidates = same
+	}
+	slices.Sort(candidates)
+	for _, name := range []string{"refs/heads/main", "refs/heads/master"} {
+		if slices.Contains(candidates, name) {
+			return name
+		}
+	}
+	if len(candidates) != 0 {
+		return candidates[0]
+	}
+	return ""
 }
 
-// OpenLocal looks at the repository whose root is dir, without writing
-// anything. It fails when dir is not the root of a repository.
-func OpenLocal(ctx context.Context, dir string) (Local, error) {
-	return Local{}, ErrNoRemote
+// transfer runs git fetch.
+func (m *Mirror) transfer(ctx context.Context, remote Remote, o FetchOptions, detached bool) error {
+	c, addr, err := commandFor(remote, o, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
+		"--no-auto-maintenance", "--no-recurse-submodules", "--no-show-forced-updates", "--update-shallow", uploadPack, "--end-of-options")
+	if err != nil {
+		return err
+	}
+	c.dir = m.dir
+	c.args = append(c.args, addr, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+	if detached {
+		c.args = append(c.args, "+HEAD:"+headRef)
+	}
+	c.timeout = o.timeout()
+	if err := c.run(ctx); err != nil {
+		return fmt.Errorf("fetch %s: %w", addr, err)
+	}
+	return nil
 }
 
-// Groom makes the mirror quick to read: packed references, few packs, a
-// commit graph with changed-path filters. It is called after a fetch that
-// changed something, and may run while the mirror is read.
-func (m *Mirror) Groom(ctx context.Context) error { return nil }
+// drop deletes references that git's pruning does not reach: all of them
+// when the remote is empty, and that of a HEAD that is no longer detached.
+func (m *Mirror) drop(ctx context.Context, here, want map[string]string) error {
+	var script bytes.Buffer
+	for name := range here {
+		if want[name] == "" && (name == headRef || len(want) == 0) {
+			fmt.Fprintf(&script, "delete %s\x00\x00", name)
+		}
+	}
+	if script.Len() == 0 {
+		return nil
+	}
+	c := m.git("update-ref", "-z", "--stdin")
+	c.stdin = &script
+	c.writes = true
+	return c.run(ctx)
+}
 
-// Close ends the processes of the reading pool. Calls after it fail with
-// ErrClosed.
-func (m *Mirror) Close() error { return nil }
+// point sets HEAD, to a branch or else to a commit.
+func (m *Mirror) point(ctx context.Context, symref, commit string) (moved bool, err error) {
+	old, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
+	if err != nil {
+		return false, err
+	}
+	var want string
+	var c *command
+	switch {
+	case symref != "":
+		want, c = "ref: "+symref, m.git("symbolic-ref", "HEAD", symref)
+	case commit != "":
+		want, c = commit, m.git("update-ref", "--no-deref", "HEAD", commit)
+	default:
+		return false, nil
+	}
+	if strings.TrimSpace(string(old)) == want {
+		return false, nil
+	}
+	c.writes = true
+	return true, c.run(ctx)
+}
+
+// heads reads the references of the mirror.
+func (m *Mirror) heads(ctx context.Context) (map[string]string, error) {
+	c := m.git("for-each-ref", "--format=%(objectname) %(refname)")
+	c.limit = 1 << 30
+	out, err := c.output(ctx)
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		refs[name] = oid
+	}
+	return refs, nil
+}
+
+// prepare makes sure that there is a repository with the right hash
+// algorithm, and that nothing of a killed process is in the way. fresh tells
+// that it was made now.
+func (m *Mirror) prepare(ctx context.Context, format string) (fresh bool, err error) {
+	have, err := formatOf(m.dir)
+	if err != nil {
+		return false, err
+	}
+	if have != "" && (format == "" || have == format) {
+		return false, m.sweep()
+	}
+	if err := m.discard(); err != nil {
+		return false, err
+	}
+	if format == "" {
+		format = "sha1"
+	}
+	next := m.dir + ".new"
+	if err := os.RemoveAll(next); err != nil {
+		return false, err
+	}
+	if err := os.MkdirAll(next, 0o755); err != nil {
+		return false, err
+	}
+	c := &command{args: []string{"init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=" + format, "--", next}, writes: true}
+	if err := c.run(ctx); err != nil {
+		return false, err
+	}
+	return true, os.Rename(next, m.dir)
+}
+
+// discard removes the mirror.
+func (m *Mirror) discard() error {
+	m.pool.reset()
+	m.forget()
+	old := m.dir + ".old"
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(m.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(old)
+}
+
+// formatOf is the hash algorithm of the repository in dir; empty when there
+// is none.
+func formatOf(dir string) (string, error) {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	config, err := os.ReadFile(filepath.Join(dir, "config"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if strings.Contains(strings.ToLower(string(config)), "objectformat = sha256") {
+		return "sha256", err
+	}
+	return "sha1", err
+}
+
+// sweep removes, once in the life of a Mirror, what a killed git left behind:
+// locks that nobody holds, since only we write here, and half packs.
+func (m *Mirror) sweep() error {
+	m.mu.Lock()
+	swept := m.swept
+	m.swept = true
+	m.mu.Unlock()
+	if swept {
+		return nil
+	}
+	return filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && strings.HasPrefix(name, "tmp_objdir-") {
+			os.RemoveAll(path)
+			return fs.SkipDir
+		}
+		temporary := strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-")
+		inObjects := strings.HasPrefix(path, filepath.Join(m.dir, "objects")+"/")
+		if !d.IsDir() && (strings.HasSuffix(name, ".lock") || inObjects && temporary) {
+			return os.Remove(path)
+		}
+		return nil
+	})
+}
+
+// forget drops what is known of the references.
+func (m *Mirror) forget() {
+	m.mu.Lock()
+	m.state = nil
+	m.mu.Unlock()
+}

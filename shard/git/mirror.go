@@ -1,30 +1,62 @@
 package git
 
 import (
+	"context"
 	"sync"
 )
 
 // Mirror is one bare repository on this disk: the branches and tags of a
-// remote, kept by [Mirror.Fetch] and read by everything else. A Mirror holds
-// no file open when idle except the processes of its reading pool. All
-// methods may be called at the same time; fetches of one Mirror take turns,
-// and readers are never blocked by them.
+// remote, kept by [Mirror.Fetch] and read by everything else. All methods may
+// be called at the same time; fetches of one Mirror take turns, and readers
+// are not blocked by them. There must be one Mirror for a directory.
+//
+// An idle mirror holds nothing but what [Mirror.Close] or a minute of rest
+// gives back: some processes that read objects.
 type Mirror struct {
-	dir string
+	dir  string
+	turn chan struct{} // holds one token: whoever has it may change the mirror
+	pool *pool
 
-	fetching sync.Mutex // held while the references change
+	counts   remembered[int]      // of commits, by filter
+	authors  remembered[[]Author] // by filter
+	listings remembered[[]Entry]  // of files, by commit
 
 	mu    sync.Mutex // guards the fields below
 	state *refState  // of the last look at the references; nil when unknown
-	pool  pool
-	shut  bool
+	swept bool       // leftovers of a killed process are gone
 }
 
 // Open returns the mirror in dir, which need not exist before the first
 // fetch. It does no I/O.
 func Open(dir string) *Mirror {
-	return &Mirror{dir: dir}
+	m := &Mirror{dir: dir, turn: make(chan struct{}, 1)}
+	m.turn <- struct{}{}
+	m.pool = newPool(dir)
+	m.listings.most = 2
+	return m
 }
 
 // Dir is the directory of the mirror.
 func (m *Mirror) Dir() string { return m.dir }
+
+// Close ends the processes of the reading pool. Reading after it fails with
+// ErrClosed.
+func (m *Mirror) Close() error {
+	m.pool.close()
+	return nil
+}
+
+// acquire waits for the right to change the mirror.
+func (m *Mirror) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case <-m.turn:
+		return func() { m.turn <- struct{}{} }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// git is a command in the mirror.
+func (m *Mirror) git(args ...string) *command {
+	return &command{dir: m.dir, args: args}
+}

@@ -1,7 +1,213 @@
 package git
 
-// refState is what is computed once per state of the references.
-type refState struct{}
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
 
-// pool is the bounded set of idle cat-file processes of a mirror.
-type pool struct{}
+// Ref is a branch or a tag.
+type Ref struct {
+	Name   string // short
+	Full   string // refs/heads/... or refs/tags/...
+	Commit string
+	Time   time.Time // of the commit
+	Head   bool      // the default branch
+}
+
+// refState is what the references say, computed once after each fetch.
+// It is read-only.
+type refState struct {
+	head     string // commit of HEAD; empty when there is none
+	headTime time.Time
+	symref   string // full name of the default branch; empty when detached
+	branches []Ref  // newest first
+	tags     []Ref
+	byName   map[string]string   // full name to commit
+	byCommit map[string][]string // commit to full names, branches first
+}
+
+// refs returns the state of the references.
+func (m *Mirror) refs(ctx context.Context) (*refState, error) {
+	m.mu.Lock()
+	s := m.state
+	m.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	if format, err := formatOf(m.dir); err != nil {
+		return nil, err
+	} else if format == "" {
+		return nil, ErrEmpty
+	}
+	s, err := m.readRefs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	m.state = s
+	m.mu.Unlock()
+	return s, nil
+}
+
+// refFormat has a NUL between the fields.
+const refFormat = "%(refname)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00%(committerdate:unix)%00%(*committerdate:unix)"
+
+func (m *Mirror) readRefs(ctx context.Context) (*refState, error) {
+	head, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
+	if err != nil {
+		return nil, err
+	}
+	s := &refState{byName: map[string]string{}, byCommit: map[string][]string{}}
+	value := strings.TrimSpace(string(head))
+	if to, ok := strings.CutPrefix(value, "ref: "); ok {
+		s.symref = to
+	}
+	c := m.git("for-each-ref", "--format="+refFormat)
+	c.limit, c.timeout = 1<<30, 5*time.Minute
+	out, err := c.output(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read references: %w", err)
+	}
+	for line := range bytes.Lines(out) {
+		f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\x00")
+		if len(f) != 7 {
+			continue
+		}
+		if err := s.add(ctx, m, f); err != nil {
+			return nil, err
+		}
+	}
+	s.sort()
+	if s.symref != "" {
+		s.head = s.byName[s.symref]
+	} else {
+		s.head = value
+	}
+	if s.head == "" {
+		s.symref = ""
+	}
+	for i := range s.branches {
+		s.branches[i].Head = s.branches[i].Full == s.symref
+		if s.branches[i].Head {
+			s.headTime = s.branches[i].Time
+		}
+	}
+	return s, s.detached(ctx, m)
+}
+
+// add takes a line of for-each-ref.
+func (s *refState) add(ctx context.Context, m *Mirror, f []string) error {
+	r := Ref{Full: f[0]}
+	seconds := ""
+	switch {
+	case f[1] == "commit":
+		r.Commit, seconds = f[2], f[5]
+	case f[1] == "tag" && f[3] == "commit":
+		r.Commit, seconds = f[4], f[6]
+	case f[1] == "tag" && f[3] == "tag": // a tag of a tag: rare, so one question each
+		id, t, err := m.peel(ctx, f[4])
+		if err != nil {
+			return err
+		}
+		r.Commit, r.Time = id, t
+	}
+	if r.Commit == "" {
+		return nil
+	}
+	if n, err := strconv.ParseInt(seconds, 10, 64); err == nil {
+		r.Time = time.Unix(n, 0).UTC()
+	}
+	if name, ok := strings.CutPrefix(r.Full, "refs/heads/"); ok {
+		r.Name = name
+		s.branches = append(s.branches, r)
+	} else if name, ok := strings.CutPrefix(r.Full, "refs/tags/"); ok {
+		r.Name = name
+		s.tags = append(s.tags, r)
+	} else {
+		return nil
+	}
+	s.byName[r.Full] = r.Commit
+	return nil
+}
+
+// peel follows a chain of tags; the commit is empty when it ends elsewhere.
+func (m *Mirror) peel(ctx context.Context, oid string) (commit string, t time.Time, err error) {
+	id := ""
+	err = m.pool.with(ctx, func(p *catFile) error {
+		info, err := p.info(oid + "^{commit}")
+		if err != nil || info.kind != "commit" {
+			return err
+		}
+		id = info.oid
+		return nil
+	})
+	if err != nil || id == "" {
+		return "", t, err
+	}
+	c, err := m.show(ctx, id)
+	return c.Hash, c.CommitTime, err
+}
+
+// sort puts the newest first and fills byCommit in that order.
+func (s *refState) sort() {
+	for _, refs := range [][]Ref{s.branches, s.tags} {
+		slices.SortFunc(refs, newestFirst)
+		for _, r := range refs {
+			s.byCommit[r.Commit] = append(s.byCommit[r.Commit], r.Full)
+		}
+	}
+}
+
+func newestFirst(a, b Ref) int {
+	if c := b.Time.Compare(a.Time); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Full, b.Full)
+}
+
+// detached finds the time of a HEAD that is no branch.
+func (s *refState) detached(ctx context.Context, m *Mirror) error {
+	if s.head == "" || s.symref != "" {
+		return nil
+	}
+	c, err := m.show(ctx, s.head)
+	s.headTime = c.CommitTime
+	return err
+}
+
+// Branches lists the branches, newest commit first, then by name. The slice
+// is the caller's. A mirror without commits has none.
+func (m *Mirror) Branches(ctx context.Context) ([]Ref, error) {
+	s, err := m.refs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(s.branches), nil
+}
+
+// Tags lists the tags that lead to a commit, newest commit first, then by
+// name. The slice is the caller's.
+func (m *Mirror) Tags(ctx context.Context) ([]Ref, error) {
+	s, err := m.refs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(s.tags), nil
+}
+
+// DefaultBranch is the short name of the branch that HEAD stands for; empty
+// when it stands for none.
+func (m *Mirror) DefaultBranch(ctx context.Context) (string, error) {
+	s, err := m.refs(ctx)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimPrefix(s.symref, "refs/heads/"), nil
+}

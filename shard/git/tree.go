@@ -1,8 +1,16 @@
 package git
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // Kind is what a tree holds at a path.
@@ -17,37 +25,350 @@ const (
 	Submodule // its OID is a commit of another repository
 )
 
+// IsBlob reports whether the entry has content of its own.
+func (k Kind) IsBlob() bool { return k <= Symlink }
+
+// Mode is the mode as git writes it.
+func (k Kind) Mode() uint32 {
+	return [...]uint32{0o100644, 0o100755, 0o120000, 0o040000, 0o160000}[k]
+}
+
 // Entry is one line of a tree.
 type Entry struct {
 	Path string // from the root, bytes as git has them
 	Kind Kind
 	OID  string // hex
-	Size int64  // bytes of a blob; -1 for others
+	Size int64  // bytes of a blob; -1 for others, and where sizes were not asked for
 }
 
-// Tree yields the files and symlinks of a commit, all levels, in the order
-// of git; submodules are left out. It ends at the first error.
+// limits against trees made to hurt.
+const (
+	maxTree    = 64 << 20 // bytes of one tree object
+	maxDepth   = 512      // levels of directories
+	maxEntries = 20_000_000
+)
+
+// treeEntry is a line of a tree object as it is stored.
+type treeEntry struct {
+	name string
+	kind Kind
+	oid  string // hex
+}
+
+// parseTree reads a tree object of a repository whose object ids have so
+// many bytes. Names that could lead out of a directory are left out: git
+// refuses them, too.
+func parseTree(b []byte, idBytes int) ([]treeEntry, error) {
+	var out []treeEntry
+	for len(b) > 0 {
+		space := bytes.IndexByte(b, ' ')
+		if space < 0 {
+			return nil, errors.New("malformed tree object")
+		}
+		mode, err := strconv.ParseUint(string(b[:space]), 8, 32)
+		nul := bytes.IndexByte(b[space:], 0)
+		if err != nil || nul < 2 || len(b) < space+nul+1+idBytes {
+			return nil, errors.New("malformed tree object")
+		}
+		name := string(b[space+1 : space+nul])
+		id := b[space+nul+1 : space+nul+1+idBytes]
+		b = b[space+nul+1+idBytes:]
+		if name == "." || name == ".." || strings.Contains(name, "/") {
+			continue
+		}
+		out = append(out, treeEntry{name: name, kind: kindOfMode(mode), oid: hex.EncodeToString(id)})
+	}
+	return out, nil
+}
+
+func kindOfMode(mode uint64) Kind {
+	switch mode & 0o170000 {
+	case 0o040000:
+		return Dir
+	case 0o120000:
+		return Symlink
+	case 0o160000:
+		return Submodule
+	}
+	if mode&0o111 != 0 {
+		return Executable
+	}
+	return File
+}
+
+// askAhead is how many questions are sent before their answers are read: 65
+// bytes and a verb each, they must fit the pipe of 64 KiB.
+const askAhead = 400
+
+// trees reads many tree objects, in the order given.
+func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) error) error {
+	for first := 0; first < len(oids); first += askAhead {
+		part := oids[first:min(len(oids), first+askAhead)]
+		if err := c.ask("contents", part...); err != nil {
+			return err
+		}
+		for i, oid := range part {
+			content, err := c.next(oid, "tree", maxTree)
+			if err != nil {
+				return err
+			}
+			entries, err := parseTree(content, len(oid)/2)
+			if err != nil {
+				return fmt.Errorf("tree %s: %w", oid, err)
+			}
+			if err := use(first+i, entries); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// next reads the answer to a question that was sent before.
+func (c *catFile) next(oid, kind string, limit int64) ([]byte, error) {
+	info, err := c.answer()
+	if err != nil {
+		return nil, err
+	}
+	if info.kind != kind {
+		return nil, fmt.Errorf("object %s is missing or not a %s", oid, kind)
+	}
+	if info.size > limit {
+		return nil, fmt.Errorf("%s %s: %w", kind, oid, ErrTooLarge)
+	}
+	content := make([]byte, info.size)
+	if _, err := io.ReadFull(c.out, content); err != nil {
+		return nil, err
+	}
+	if _, err := c.out.Discard(1); err != nil {
+		return nil, err
+	}
+	c.aligned = c.asked == 0
+	return content, nil
+}
+
+// rootTree is the tree of a commit.
+func (c *catFile) rootTree(commit string) (string, error) {
+	info, err := c.info(commit + "^{tree}")
+	if err != nil {
+		return "", err
+	}
+	if info.kind != "tree" {
+		return "", fmt.Errorf("%s: %w", commit, ErrNoRef)
+	}
+	return info.oid, nil
+}
+
+// find walks to a path, whose last element may be anything.
+func (c *catFile) find(commit, path string) (treeEntry, error) {
+	root, err := c.rootTree(commit)
+	if err != nil {
+		return treeEntry{}, err
+	}
+	at := treeEntry{kind: Dir, oid: root}
+	if path == "" {
+		return at, nil
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if at.kind != Dir {
+			return treeEntry{}, fmt.Errorf("%q: %w", path, ErrNoPath)
+		}
+		found := false
+		err := c.trees([]string{at.oid}, func(_ int, entries []treeEntry) error {
+			for _, e := range entries {
+				if e.name == name {
+					at, found = e, true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return treeEntry{}, err
+		}
+		if !found {
+			return treeEntry{}, fmt.Errorf("%q: %w", path, ErrNoPath)
+		}
+	}
+	return at, nil
+}
+
+// cleanPath checks a path from outside and gives its one form: no slash at
+// the ends, "" for the root.
+func cleanPath(path string) (string, error) {
+	path = strings.Trim(path, "/")
+	if path == "" || path == "." {
+		return "", nil
+	}
+	if len(path) > 4096 || strings.IndexByte(path, 0) >= 0 {
+		return "", fmt.Errorf("%.80q: %w", path, ErrBadPath)
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if name == "" || name == "." || name == ".." {
+			return "", fmt.Errorf("%.80q: %w", path, ErrBadPath)
+		}
+	}
+	return path, nil
+}
+
+// Tree yields the files and symlinks of a commit with their sizes, all
+// levels, in the order of git; submodules are left out. It ends at the first
+// error.
 func (m *Mirror) Tree(ctx context.Context, commit string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) { yield(Entry{}, ErrEmpty) }
+	return func(yield func(Entry, error) bool) {
+		blobs, err := m.Union(ctx, []string{commit})
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		var all []Entry
+		for _, b := range blobs {
+			for _, o := range b.Occurrences {
+				all = append(all, Entry{Path: o.Path, Kind: o.Kind, OID: b.OID, Size: b.Size})
+			}
+		}
+		slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+		for _, e := range all {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
 }
 
-// Occurrence is a path that holds a blob in some of the commits.
-type Occurrence struct {
-	Path    string
-	Kind    Kind
-	Commits uint64 // bit i: in commits[i]
+// ListOptions says what of a tree is wanted.
+type ListOptions struct {
+	Depth int // levels below the path; 0 is 1, negative all
+	Max   int // entries; 0 is 100,000
+	Sizes bool
 }
 
-// Blob is one content and everywhere it occurs.
-type Blob struct {
-	OID         string // hex
-	Size        int64
-	Occurrences []Occurrence
+// List lists a directory: its entries and those below to a depth, a level
+// at a time, directories before files in each directory, then in byte order.
+// Paths are from the root. cut tells that Max left something out.
+func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (entries []Entry, cut bool, err error) {
+	path, err = cleanPath(path)
+	if err != nil {
+		return nil, false, err
+	}
+	if o.Max <= 0 {
+		o.Max = 100_000
+	}
+	if o.Depth == 0 {
+		o.Depth = 1
+	}
+	err = m.pool.with(ctx, func(c *catFile) error {
+		at, err := c.find(commit, path)
+		if err != nil {
+			return err
+		}
+		if at.kind != Dir {
+			return fmt.Errorf("%q: %w", path, ErrNotDir)
+		}
+		entries, cut, err = c.list(at.oid, path, o)
+		if err == nil && o.Sizes {
+			err = c.sizes(len(entries), func(i int) (string, *int64) {
+				if !entries[i].Kind.IsBlob() {
+					return "", nil
+				}
+				return entries[i].OID, &entries[i].Size
+			})
+		}
+		return err
+	})
+	return entries, cut, err
 }
 
-// Union lists the distinct blobs of up to 64 commits, in the order of the
-// first commit that has them (and there of git), with their paths. Subtrees
-// that several commits share are listed once.
-func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
-	return nil, ErrEmpty
+// list walks a level at a time.
+func (c *catFile) list(root, path string, o ListOptions) (out []Entry, cut bool, err error) {
+	type dir struct{ path, oid string }
+	level := []dir{{path, root}}
+	for depth := 1; len(level) > 0 && (o.Depth < 0 || depth <= o.Depth) && depth <= maxDepth; depth++ {
+		// Only as many directories as can still give an entry are read.
+		if left := o.Max - len(out); len(level) > left+1 {
+			level = level[:left+1]
+		}
+		var below []dir
+		oids := make([]string, len(level))
+		for i, d := range level {
+			oids[i] = d.oid
+		}
+		err := c.trees(oids, func(i int, entries []treeEntry) error {
+			slices.SortFunc(entries, directoriesFirst)
+			for _, e := range entries {
+				if len(out) == o.Max {
+					cut = true
+					return nil
+				}
+				full := join(level[i].path, e.name)
+				out = append(out, Entry{Path: full, Kind: e.kind, OID: e.oid, Size: -1})
+				if e.kind == Dir {
+					below = append(below, dir{full, e.oid})
+				}
+			}
+			return nil
+		})
+		if err != nil || cut {
+			return out, cut, err
+		}
+		level = below
+	}
+	return out, false, nil
+}
+
+func directoriesFirst(a, b treeEntry) int {
+	if (a.kind == Dir) != (b.kind == Dir) {
+		if a.kind == Dir {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.name, b.name)
+}
+
+func join(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
+}
+
+// sizes asks for the sizes of n blobs; where gives the id and the place for
+// the answer, or a nil place for none.
+func (c *catFile) sizes(n int, where func(i int) (oid string, size *int64)) error {
+	var oids []string
+	var places []*int64
+	flush := func() error {
+		if len(oids) == 0 {
+			return nil
+		}
+		if err := c.ask("info", oids...); err != nil {
+			return err
+		}
+		for i, place := range places {
+			info, err := c.answer()
+			if err != nil {
+				return err
+			}
+			if info.kind != "blob" {
+				return fmt.Errorf("object %s is missing or not a blob", oids[i])
+			}
+			*place = info.size
+		}
+		c.aligned = c.asked == 0
+		oids, places = oids[:0], places[:0]
+		return nil
+	}
+	for i := range n {
+		oid, place := where(i)
+		if place == nil {
+			continue
+		}
+		oids, places = append(oids, oid), append(places, place)
+		if len(oids) == askAhead {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
 }

@@ -1,0 +1,173 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// BlameRange is a run of lines that one commit brought.
+type BlameRange struct {
+	Commit string
+	Path   string // in that commit
+	First  int    // line of the file, from 1
+	Lines  int
+}
+
+// BlameCommit is a commit of a blame.
+type BlameCommit struct {
+	Hash, Summary           string
+	AuthorName, AuthorEmail string
+	AuthorTime              time.Time
+	PreviousHash            string // where the lines were before; may be empty
+	PreviousPath            string
+}
+
+// Blame is who wrote each line of a file: ranges in the order of lines,
+// neighbours of different commits.
+type Blame struct {
+	Ranges  []BlameRange
+	Commits map[string]BlameCommit
+}
+
+const (
+	blameTime = 90 * time.Second
+	maxBlame  = 8 << 20 // bytes of a file
+)
+
+// Blame tells who wrote the lines of a file. Files over 8 MiB and binary
+// files are ErrTooLarge: there is no answer of use in useful time.
+func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) {
+	s, err := m.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 8000})
+	if err != nil {
+		return Blame{}, err
+	}
+	if s.Size > maxBlame || s.Binary {
+		return Blame{}, fmt.Errorf("%q is binary or larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
+	}
+	c := m.git("blame", "--porcelain", "--end-of-options", commit, "--", s.Path)
+	c.timeout, c.limit = blameTime, 512<<20
+	b := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
+	if err := c.stream(ctx, b.read); err != nil {
+		return Blame{}, fmt.Errorf("blame: %w", err)
+	}
+	return b.blame, nil
+}
+
+type blameReader struct {
+	blame Blame
+	paths map[string]string // where a commit last had the lines
+}
+
+// read parses the porcelain form: a header with a hash for each line, facts
+// about a commit the first time, then the line after a tab.
+func (b *blameReader) read(r io.Reader) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var at *BlameRange
+	for {
+		line, err := readLine(in)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch f := strings.Fields(line); {
+		case strings.HasPrefix(line, "\t"):
+			if at != nil {
+				b.add(*at)
+			}
+			at = nil
+		case len(f) >= 3 && isHex(f[0]):
+			first, err := strconv.Atoi(f[2])
+			if err != nil {
+				return fmt.Errorf("git blame said %.80q", line)
+			}
+			at = &BlameRange{Commit: f[0], First: first, Lines: 1, Path: b.paths[f[0]]}
+		case at != nil:
+			b.fact(at, line)
+		}
+	}
+}
+
+// add joins a line with those before it where all is the same.
+func (b *blameReader) add(r BlameRange) {
+	if n := len(b.blame.Ranges); n > 0 {
+		last := &b.blame.Ranges[n-1]
+		if last.Commit == r.Commit && last.Path == r.Path && last.First+last.Lines == r.First {
+			last.Lines++
+			return
+		}
+	}
+	b.blame.Ranges = append(b.blame.Ranges, r)
+}
+
+// fact takes a line about the commit.
+func (b *blameReader) fact(at *BlameRange, line string) {
+	c := b.blame.Commits[at.Commit]
+	c.Hash = at.Commit
+	key, value, _ := strings.Cut(line, " ")
+	switch key {
+	case "author":
+		c.AuthorName = value
+	case "author-mail":
+		c.AuthorEmail = strings.Trim(value, "<>")
+	case "author-time":
+		c.AuthorTime = unix(value)
+	case "summary":
+		c.Summary = value
+	case "previous":
+		hash, path, _ := strings.Cut(value, " ")
+		c.PreviousHash, c.PreviousPath = hash, unquote(path)
+	case "filename":
+		at.Path = unquote(value)
+		b.paths[at.Commit] = at.Path
+	}
+	b.blame.Commits[at.Commit] = c
+}
+
+// readLine reads a line of any length, of which only the first 64 KiB are
+// kept, without its newline.
+func readLine(in *bufio.Reader) (string, error) {
+	part, err := in.ReadSlice('\n')
+	line := strings.TrimSuffix(string(part), "\n")
+	for err == bufio.ErrBufferFull {
+		_, err = in.ReadSlice('\n')
+	}
+	if err == io.EOF && line != "" {
+		return line, nil
+	}
+	return line, err
+}
+
+// unquote undoes the quoting that git applies to paths with control
+// characters, quotes or backslashes.
+func unquote(s string) string {
+	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
+		return s
+	}
+	s = s[1 : len(s)-1]
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		if n, err := strconv.ParseUint(s[i:min(len(s), i+3)], 8, 8); err == nil {
+			b.WriteByte(byte(n))
+			i += 2
+			continue
+		}
+		if k := strings.IndexByte("abtnvfr", s[i]); k >= 0 {
+			b.WriteByte("\a\b\t\n\v\f\r"[k])
+		} else {
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,318 @@
+package git
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Commit is a commit.
+type Commit struct {
+	Hash        string
+	Parents     []string
+	AuthorName  string
+	AuthorEmail string
+	AuthorTime  time.Time
+	CommitTime  time.Time
+	Subject     string
+	Body        string
+	Refs        []string // full names of branches and tags that point at it
+	Head        bool     // HEAD points at it
+}
+
+// LogQuery selects commits.
+type LogQuery struct {
+	Commit string // where to begin, an id
+	Path   string // only commits that change it
+	Query  string // in the message, without regard to case: as it stands, or as a basic regular expression
+	Author string // in name or e-mail, likewise
+	Since  time.Time
+	Until  time.Time
+	Skip   int
+	Limit  int // 0 is 50
+}
+
+// LogPage is a page of commits, newest first.
+type LogPage struct {
+	Commits []Commit
+	Total   int  // of all pages
+	AtLeast bool // looking ended early: there are Total or more
+}
+
+const (
+	logTime   = 25 * time.Second // for a page
+	countTime = 4 * time.Second  // for counting what the other pages hold
+)
+
+// commitFormat ends each field with a NUL; messages cannot hold one.
+const (
+	commitFormat = "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b"
+	commitFields = 8
+)
+
+// Log lists commits. What takes too long ends with what was found until
+// then, AtLeast set.
+func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
+	if q.Limit <= 0 {
+		q.Limit = 50
+	}
+	s, err := m.refs(ctx)
+	if err != nil {
+		return LogPage{}, err
+	}
+	filter, err := q.arguments()
+	if err != nil {
+		return LogPage{}, err
+	}
+	counted := make(chan LogPage, 1)
+	counting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { counted <- m.count(counting, filter) }()
+	var page LogPage
+	c := m.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
+		"--skip="+strconv.Itoa(max(0, q.Skip)), "--max-count="+strconv.Itoa(q.Limit))
+	c.args = append(c.args, filter...)
+	c.timeout, c.limit = logTime, 256<<20
+	err = c.stream(ctx, func(r io.Reader) error {
+		return readCommits(r, func(c Commit) error {
+			c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+			page.Commits = append(page.Commits, c)
+			return nil
+		})
+	})
+	timedOut := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+	if err != nil && !timedOut {
+		stop()
+		<-counted
+		return LogPage{}, fmt.Errorf("read history: %w", err)
+	}
+	total := <-counted
+	page.Total, page.AtLeast = total.Total, total.AtLeast || timedOut
+	if seen := max(0, q.Skip) + len(page.Commits); page.Total < seen && len(page.Commits) > 0 {
+		page.Total = seen
+	} else if len(page.Commits) > 0 && len(page.Commits) < q.Limit && !timedOut {
+		page.Total, page.AtLeast = seen, false // the last page tells
+	}
+	return page, nil
+}
+
+// arguments are the filters, and where to begin.
+func (q *LogQuery) arguments() ([]string, error) {
+	if err := checkCommit(q.Commit); err != nil {
+		return nil, err
+	}
+	path, err := cleanPath(q.Path)
+	if err != nil {
+		return nil, err
+	}
+	var args []string
+	for _, f := range []struct{ option, text string }{{"--grep=", q.Query}, {"--author=", q.Author}} {
+		if f.text == "" {
+			continue
+		}
+		if strings.ContainsAny(f.text, "\x00\n") || len(f.text) > 1000 {
+			return nil, fmt.Errorf("a filter of commits is one line of at most 1,000 bytes: %w", ErrBadPath)
+		}
+		args = append(args, f.option+quoteBasic(f.text))
+		if basicIsSafe(f.text) {
+			args = append(args, f.option+f.text)
+		}
+	}
+	if len(args) > 0 {
+		args = append(args, "--basic-regexp", "--regexp-ignore-case")
+	}
+	if !q.Since.IsZero() {
+		args = append(args, "--since=@"+strconv.FormatInt(q.Since.Unix(), 10))
+	}
+	if !q.Until.IsZero() {
+		args = append(args, "--until=@"+strconv.FormatInt(q.Until.Unix(), 10))
+	}
+	args = append(args, "--end-of-options", q.Commit, "--")
+	if path != "" {
+		args = append(args, path)
+	}
+	return args, nil
+}
+
+// quoteBasic makes a basic regular expression that matches s as it stands.
+func quoteBasic(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if strings.IndexByte(`\.[]*^$`, s[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// basicIsSafe reports whether s has something of an expression in it, and
+// is certainly one that git accepts: a bad one would fail the whole call.
+func basicIsSafe(s string) bool {
+	if !strings.ContainsAny(s, `.*^$[`) || strings.ContainsAny(s, `\`) {
+		return false
+	}
+	// Without backslashes ( ) { } | + ? are plain in a basic expression.
+	plain := strings.NewReplacer("(", "x", ")", "x", "{", "x", "}", "x", "|", "x", "+", "x", "?", "x").Replace(s)
+	_, err := syntax.Parse(plain, syntax.Perl)
+	return err == nil && !strings.Contains(s, "[:") && !strings.Contains(s, "[.") && !strings.Contains(s, "[=")
+}
+
+// count counts what a filter lets through, for a limited time, and
+// remembers it: the pages of one list ask for the same.
+func (m *Mirror) count(ctx context.Context, filter []string) LogPage {
+	key := strings.Join(filter, "\x00")
+	if n, ok := m.counts.get(key); ok {
+		return LogPage{Total: n}
+	}
+	c := m.git("rev-list")
+	c.args = append(c.args, filter...)
+	c.timeout, c.limit = countTime, 4<<30
+	n := 0
+	err := c.stream(ctx, func(r io.Reader) error {
+		buf := make([]byte, 64<<10)
+		for {
+			k, err := r.Read(buf)
+			for _, b := range buf[:k] {
+				if b == '\n' {
+					n++
+				}
+			}
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		return LogPage{Total: n, AtLeast: true}
+	}
+	m.counts.put(key, n)
+	return LogPage{Total: n}
+}
+
+// readCommits parses what commitFormat prints.
+func readCommits(r io.Reader, use func(Commit) error) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var f [commitFields]string
+	for {
+		for i := range f {
+			s, err := in.ReadString(0)
+			if err == io.EOF && i == 0 && s == "" {
+				return nil
+			}
+			if err != nil {
+				if err == io.EOF {
+					err = io.ErrUnexpectedEOF
+				}
+				return err
+			}
+			f[i] = s[:len(s)-1]
+		}
+		c := Commit{
+			Hash: f[0], Parents: strings.Fields(f[1]), AuthorName: f[2], AuthorEmail: f[3],
+			AuthorTime: unix(f[4]), CommitTime: unix(f[5]), Subject: f[6], Body: strings.TrimRight(f[7], "\n"),
+		}
+		if err := use(c); err != nil {
+			return err
+		}
+	}
+}
+
+// unix reads seconds since 1970; nonsense is the zero time.
+func unix(s string) time.Time {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
+}
+
+// Show returns one commit.
+func (m *Mirror) Show(ctx context.Context, commit string) (Commit, error) {
+	s, err := m.refs(ctx)
+	if err != nil {
+		return Commit{}, err
+	}
+	c, err := m.show(ctx, commit)
+	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+	return c, err
+}
+
+// show is Show without the references.
+func (m *Mirror) show(ctx context.Context, commit string) (found Commit, err error) {
+	if err := checkCommit(commit); err != nil {
+		return found, err
+	}
+	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
+	err = c.stream(ctx, func(r io.Reader) error {
+		return readCommits(r, func(c Commit) error {
+			found = c
+			return nil
+		})
+	})
+	return found, err
+}
+
+// Author is who wrote commits.
+type Author struct {
+	Name, Email string
+	Commits     int
+}
+
+// Authors counts the commits of each author, of a path or of all, most
+// first, then by name and e-mail.
+func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, error) {
+	q := LogQuery{Commit: commit, Path: path}
+	filter, err := q.arguments()
+	if err != nil {
+		return nil, err
+	}
+	key := strings.Join(filter, "\x00")
+	if known, ok := m.authors.get(key); ok {
+		return slices.Clone(known), nil
+	}
+	type identity struct{ name, email string }
+	counts := map[identity]int{}
+	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--format=%an%x00%ae")
+	c.args = append(c.args, filter...)
+	c.timeout, c.limit = time.Minute, 4<<30
+	err = c.stream(ctx, func(r io.Reader) error {
+		in := bufio.NewReaderSize(r, 64<<10)
+		for {
+			name, err := in.ReadString(0)
+			if err == io.EOF && name == "" {
+				return nil
+			}
+			email, err := in.ReadString(0)
+			if err != nil {
+				return err
+			}
+			counts[identity{name[:len(name)-1], email[:len(email)-1]}]++
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count authors: %w", err)
+	}
+	out := make([]Author, 0, len(counts))
+	for id, n := range counts {
+		out = append(out, Author{Name: id.name, Email: id.email, Commits: n})
+	}
+	slices.SortFunc(out, func(a, b Author) int {
+		return cmp.Or(cmp.Compare(b.Commits, a.Commits), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Email, b.Email))
+	})
+	if len(out) < 50_000 {
+		m.authors.put(key, out)
+	}
+	return slices.Clone(out), nil
+}

@@ -1,0 +1,61 @@
+package git
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// ownGroup makes a process the head of a group of its own, so that its
+// children can be killed with it. One that writes dies with the thread that
+// started it: a node that is killed leaves nobody behind who holds locks.
+func ownGroup(writes bool) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if writes {
+		attr.Pdeathsig = syscall.SIGKILL
+	}
+	return attr
+}
+
+// start starts cmd. The thread of a process that writes is kept alive until
+// release is called, because the process would die with it.
+func start(cmd *exec.Cmd, writes bool) (release func(), err error) {
+	if !writes {
+		return func() {}, cmd.Start()
+	}
+	started, done := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		started <- cmd.Start()
+		<-done
+	}()
+	err = <-started
+	if err != nil {
+		close(done)
+		return nil, err
+	}
+	return func() { close(done) }, nil
+}
+
+// killGroup kills a process and all that it started.
+func killGroup(p *os.Process) error {
+	if p == nil {
+		return nil
+	}
+	if err := syscall.Kill(-p.Pid, syscall.SIGKILL); err != nil {
+		return p.Kill()
+	}
+	return nil
+}
+
+// widen makes the pipe of a process larger: fewer turns between the two.
+func widen(f *os.File) {
+	const setPipeSize = 1031 // F_SETPIPE_SZ
+	if raw, err := f.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) {
+			syscall.Syscall(syscall.SYS_FCNTL, fd, setPipeSize, 1<<20)
+		})
+	}
+}

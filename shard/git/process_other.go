@@ -1,0 +1,27 @@
+//go:build unix && !linux
+
+package git
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+func ownGroup(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func start(cmd *exec.Cmd, _ bool) (release func(), err error) {
+	return func() {}, cmd.Start()
+}
+
+func killGroup(p *os.Process) error {
+	if p == nil {
+		return nil
+	}
+	if err := syscall.Kill(-p.Pid, syscall.SIGKILL); err != nil {
+		return p.Kill()
+	}
+	return nil
+}
+
+func widen(*os.File) {}

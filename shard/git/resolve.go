@@ -1,0 +1,95 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// suffixes of a ref: parents and ancestors, nothing that searches or reads
+// reflogs.
+var suffixes = regexp.MustCompile(`(?:[~^][0-9]{0,6})+$`)
+
+// Resolve makes a commit id of a ref: HEAD, a branch or tag by short or full
+// name (a tag before a branch of the same name, as git has it), a full commit
+// id or a prefix of one (4 digits and more), each with suffixes such as ~3 and
+// ^2. An empty ref is HEAD. What it is given can not be an option, nor reach
+// anything but a commit of the mirror.
+func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err error) {
+	if err := checkRef(ref); err != nil {
+		return "", err
+	}
+	s, err := m.refs(ctx)
+	if err != nil {
+		return "", err
+	}
+	base, suffix := ref, suffixes.FindString(ref)
+	base = strings.TrimSuffix(base, suffix)
+	commit = s.named(base)
+	if commit != "" && suffix == "" {
+		return commit, nil
+	}
+	if commit == "" {
+		if base == "" || base == "HEAD" {
+			return "", ErrEmpty
+		}
+		if len(base) < 4 || len(base) > 64 || hexPrefix(base) != len(base) {
+			return "", fmt.Errorf("%q: %w", ref, ErrNoRef)
+		}
+		commit = base
+	}
+	name := commit + suffix + "^{commit}"
+	commit = ""
+	err = m.pool.with(ctx, func(c *catFile) error {
+		info, err := c.info(name)
+		if info.kind == "commit" {
+			commit = info.oid
+		}
+		return err
+	})
+	if err == nil && commit == "" {
+		err = ErrNoRef
+	}
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", ref, err)
+	}
+	return commit, nil
+}
+
+// named finds a branch or tag by one of its names.
+func (s *refState) named(name string) string {
+	switch name {
+	case "", "HEAD", "@":
+		return s.head
+	}
+	for _, full := range []string{name, "refs/" + name, "refs/tags/" + name, "refs/heads/" + name} {
+		if commit := s.byName[full]; commit != "" {
+			return commit
+		}
+	}
+	return ""
+}
+
+// checkRef refuses what git does not allow in a name of a reference, and
+// what its revision syntax would take for more than a name.
+func checkRef(ref string) error {
+	bad := len(ref) > 1024 || strings.HasPrefix(ref, "-") || strings.Contains(ref, "..") || strings.Contains(ref, "@{") ||
+		strings.ContainsAny(ref, " :?*[\\\x7f") || strings.Contains(ref, "^{") || !utf8.ValidString(ref)
+	for i := range len(ref) {
+		bad = bad || ref[i] < ' '
+	}
+	if bad {
+		return fmt.Errorf("%.80q: %w", ref, ErrBadRef)
+	}
+	return nil
+}
+
+// checkCommit refuses what is not a commit id as Resolve gives it.
+func checkCommit(commit string) error {
+	if !isHex(commit) {
+		return fmt.Errorf("%.80q is not a commit id: %w", commit, ErrBadRef)
+	}
+	return nil
+}

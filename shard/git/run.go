@@ -1,0 +1,315 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxStderr is how much of what git complains about is kept.
+const maxStderr = 8 << 10
+
+// command is one run of git.
+type command struct {
+	dir     string // the repository; empty for none
+	args    []string
+	config  []string // pairs of keys and values, on top of the fixed ones
+	env     []string // on top of the fixed ones
+	stdin   io.Reader
+	limit   int64         // bytes of standard output; 0 is 64 MiB
+	timeout time.Duration // 0 is a minute
+	writes  bool          // ends with this process, whatever happens to it
+	secrets []string      // never to appear in an error
+}
+
+// fixedConfig is in force in every run: nothing of git's configuration files
+// is read except that of the mirror itself.
+var fixedConfig = []string{
+	"safe.directory", "*",
+	"core.askPass", "",
+	"core.hooksPath", "/dev/null",
+	"core.fsmonitor", "false",
+	"core.quotePath", "false",
+	"core.bigFileThreshold", "16m",
+	"credential.helper", "",
+	"gc.auto", "0",
+	"maintenance.auto", "false",
+	"log.showSignature", "false",
+	"diff.renameLimit", "2000",
+	"transfer.unpackLimit", "1",
+	"submodule.recurse", "false",
+}
+
+// passed are the variables of our own environment that git sees: how to find
+// programs and how to reach the network.
+var passed = []string{
+	"PATH", "TMPDIR", "http_proxy", "https_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH",
+}
+
+// environ is the whole environment of a run.
+func (c *command) environ() []string {
+	env := []string{
+		"HOME=/nonexistent", // no .netrc, no .gitconfig
+		"LC_ALL=C",
+		"TZ=UTC",
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_ATTR_NOSYSTEM=1",
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_ALLOW_PROTOCOL=http:https:file",
+		"GIT_PROTOCOL_FROM_USER=0",
+		"GIT_OPTIONAL_LOCKS=0",
+		"GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_NO_LAZY_FETCH=1",
+		"GIT_LITERAL_PATHSPECS=1",
+		"GIT_PAGER=cat",
+		"GIT_ADVICE=0",
+	}
+	for _, name := range passed {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	if v, ok := os.LookupEnv("HTTP_PROXY"); ok && os.Getenv("http_proxy") == "" {
+		env = append(env, "http_proxy="+v) // curl reads the small name only
+	}
+	if c.dir != "" {
+		env = append(env, "GIT_DIR="+c.dir)
+	}
+	n := 0
+	for _, pairs := range [][]string{fixedConfig, c.config} {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			k := strconv.Itoa(n)
+			env = append(env, "GIT_CONFIG_KEY_"+k+"="+pairs[i], "GIT_CONFIG_VALUE_"+k+"="+pairs[i+1])
+			n++
+		}
+	}
+	env = append(env, c.env...)
+	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
+}
+
+// process makes the command ready to start. When ctx ends the whole process
+// group is killed.
+func (c *command) process(ctx context.Context) (*exec.Cmd, *tail) {
+	cmd := exec.CommandContext(ctx, "git", c.args...)
+	cmd.Dir = "/"
+	cmd.Env = c.environ()
+	cmd.Stdin = c.stdin
+	complaint := &tail{}
+	cmd.Stderr = complaint
+	cmd.SysProcAttr = ownGroup(c.writes)
+	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd, complaint
+}
+
+// output runs the command and returns what it prints. More than the limit
+// is ErrTooLarge.
+func (c *command) output(ctx context.Context) ([]byte, error) {
+	var out []byte
+	err := c.stream(ctx, func(r io.Reader) error {
+		var err error
+		out, err = io.ReadAll(r)
+		return err
+	})
+	return out, err
+}
+
+// run runs the command for its effect.
+func (c *command) run(ctx context.Context) error {
+	_, err := c.output(ctx)
+	return err
+}
+
+// errStop ends a stream early without being an error.
+var errStop = errors.New("stop")
+
+// stream runs the command and hands its output to read. When read fails, the
+// command is killed and the error returned; errStop is no error. A command
+// that fails after read was content is an error, too.
+func (c *command) stream(ctx context.Context, read func(io.Reader) error) error {
+	timeout := c.timeout
+	if timeout == 0 {
+		timeout = time.Minute
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("git %s took longer than %v: %w", c.name(), timeout, context.DeadlineExceeded))
+	defer cancel()
+	cmd, complaint := c.process(ctx)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("git %s: %w", c.name(), err)
+	}
+	release, err := start(cmd, c.writes)
+	if err != nil {
+		return fmt.Errorf("git %s: %w", c.name(), err)
+	}
+	defer release()
+	limit := c.limit
+	if limit == 0 {
+		limit = 64 << 20
+	}
+	bounded := &limited{r: stdout, left: limit}
+	readErr := read(bounded)
+	if readErr == nil && bounded.passed {
+		readErr = ErrTooLarge
+	}
+	if readErr != nil {
+		killGroup(cmd.Process)
+		cmd.Wait()
+		if errors.Is(readErr, errStop) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return readErr
+	}
+	if err := cmd.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return c.failure(err, complaint)
+	}
+	return nil
+}
+
+// name is the subcommand, for messages.
+func (c *command) name() string {
+	if len(c.args) == 0 {
+		return ""
+	}
+	return c.args[0]
+}
+
+// failure makes an error of a run that ended badly.
+func (c *command) failure(err error, complaint *tail) error {
+	f := &Failure{Command: c.name(), Exit: -1, Stderr: clean(complaint.String(), c.secrets)}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		f.Exit = exit.ExitCode()
+	}
+	f.kind = kindOf(f.Stderr)
+	if f.Stderr == "" {
+		f.Stderr = err.Error()
+	}
+	return f
+}
+
+// Failure is a run of git that ended with an error.
+type Failure struct {
+	Command string // the subcommand
+	Exit    int    // -1 when killed
+	Stderr  string // the end of what it printed, without secrets
+	kind    error
+}
+
+// Error is one line: the last complaint of git.
+func (f *Failure) Error() string {
+	line := ""
+	for l := range strings.Lines(f.Stderr) {
+		l = strings.TrimSpace(l)
+		if l != "" && (line == "" || strings.HasPrefix(l, "fatal:") || strings.HasPrefix(l, "error:")) {
+			line = l
+		}
+	}
+	if f.kind != nil {
+		return fmt.Sprintf("git %s: %v (%s)", f.Command, f.kind, line)
+	}
+	return fmt.Sprintf("git %s: %s", f.Command, line)
+}
+
+// Unwrap returns the kind of the failure, which may be nil.
+func (f *Failure) Unwrap() error { return f.kind }
+
+// kinds tells the causes apart by what git and curl say in the C locale.
+var kinds = []struct {
+	pattern *regexp.Regexp
+	kind    error
+}{
+	{regexp.MustCompile(`could not read (Username|Password)|Authentication failed|returned error: 40[13]|terminal prompts disabled`), ErrAuth},
+	{regexp.MustCompile(`returned error: 404|repository '.*' not found|does not appear to be a git repository|not a git repository|No such file or directory`), ErrNoRemote},
+	{regexp.MustCompile(`Operation too slow|Operation timed out|Connection timed out|Timeout was reached`), ErrStalled},
+}
+
+func kindOf(stderr string) error {
+	for _, k := range kinds {
+		if k.pattern.MatchString(stderr) {
+			return k.kind
+		}
+	}
+	return nil
+}
+
+// inURL is a user, and perhaps a password, inside an address.
+var inURL = regexp.MustCompile(`://[^/\s'"]*@`)
+
+// clean takes secrets out of a text that git printed.
+func clean(s string, secrets []string) string {
+	s = inURL.ReplaceAllString(s, "://")
+	for _, secret := range secrets {
+		if secret != "" {
+			s = strings.ReplaceAll(s, secret, "***")
+		}
+	}
+	return strings.ToValidUTF8(s, "?")
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ buf []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	n := len(p)
+	if n > maxStderr {
+		p = p[n-maxStderr:]
+	}
+	if over := len(t.buf) + len(p) - maxStderr; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	t.buf = append(t.buf, p...)
+	return n, nil
+}
+
+// String is what was kept, progress lines left out.
+func (t *tail) String() string {
+	var b strings.Builder
+	for _, l := range bytes.FieldsFunc(t.buf, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if !bytes.Contains(l, []byte("% (")) {
+			b.Write(l)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// limited ends a stream that is longer than allowed.
+type limited struct {
+	r      io.Reader
+	left   int64
+	passed bool
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		n, err := l.r.Read(p[:min(1, len(p))])
+		if n > 0 {
+			l.passed = true
+			return 0, ErrTooLarge
+		}
+		return 0, err
+	}
+	if int64(len(p)) > l.left {
+		p = p[:l.left]
+	}
+	n, err := l.r.Read(p)
+	l.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,217 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+// Occurrence is a path that holds a blob in some of the commits.
+type Occurrence struct {
+	Path    string
+	Kind    Kind
+	Commits uint64 // bit i: in commits[i]
+}
+
+// Blob is one content and everywhere it occurs.
+type Blob struct {
+	OID         string // hex
+	Size        int64
+	Occurrences []Occurrence
+}
+
+// Union lists the distinct blobs of up to 64 commits with their paths, in
+// the order of their first paths as git sorts them. Subtrees that several
+// commits share are read once. Submodules are left out; a symlink is a blob
+// that holds its target. A blob whose kind differs between commits at one
+// path has an occurrence for each kind.
+func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
+	if len(commits) == 0 || len(commits) > 64 {
+		return nil, fmt.Errorf("%d commits, not 1 to 64: %w", len(commits), fs.ErrInvalid)
+	}
+	var u *union
+	err := m.pool.with(ctx, func(c *catFile) error {
+		var roots []branch
+		for i, commit := range commits {
+			oid, err := c.rootTree(commit)
+			if err != nil {
+				return err
+			}
+			roots = mergeBranch(roots, branch{kind: Dir, oid: oid, in: 1 << i})
+		}
+		root := &dirNode{from: roots}
+		if err := c.grow(root); err != nil {
+			return err
+		}
+		u = &union{index: map[string]int{}}
+		u.emit(root, "")
+		return c.sizes(len(u.blobs), func(i int) (string, *int64) { return u.blobs[i].OID, &u.blobs[i].Size })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return u.blobs, nil
+}
+
+// branch is what some of the commits have at a path.
+type branch struct {
+	kind Kind
+	oid  string
+	in   uint64
+}
+
+// mergeBranch adds b, joined with one that is the same but for its commits.
+func mergeBranch(to []branch, b branch) []branch {
+	for i := range to {
+		if to[i].oid == b.oid && to[i].kind == b.kind {
+			to[i].in |= b.in
+			return to
+		}
+	}
+	return append(to, b)
+}
+
+// dirNode is a directory of one commit or more: from are its different tree
+// objects.
+type dirNode struct {
+	from    []branch
+	entries []dirEntry // by name, directories as if their names ended with a slash
+}
+
+// dirEntry is a name: a blob in some commits, or a directory in some.
+type dirEntry struct {
+	name  string
+	blobs []branch
+	below *dirNode
+}
+
+// grow reads the whole tree below a node, a level at a time so that many
+// questions are under way at once.
+func (c *catFile) grow(root *dirNode) error {
+	level, total := []*dirNode{root}, 0
+	for depth := 0; len(level) > 0; depth++ {
+		if depth > maxDepth {
+			return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
+		}
+		var oids []string
+		var owners []int // index in level, then in from
+		for i, n := range level {
+			for range n.from {
+				owners = append(owners, i)
+			}
+			for _, f := range n.from {
+				oids = append(oids, f.oid)
+			}
+		}
+		seen, node := 0, -1
+		var gather map[string]int
+		err := c.trees(oids, func(i int, entries []treeEntry) error {
+			if owners[i] != node {
+				node, seen = owners[i], 0
+				gather = nil
+			}
+			n := level[node]
+			if len(n.from) > 1 && gather == nil {
+				gather = make(map[string]int, len(entries))
+			}
+			n.take(n.from[seen].in, entries, gather)
+			seen++
+			total += len(entries)
+			if total > maxEntries {
+				return fmt.Errorf("more than %d entries: %w", maxEntries, ErrTooLarge)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		level = below(level)
+	}
+	return nil
+}
+
+// take adds the entries of one of the node's trees. at finds entries by name
+// when there are several trees.
+func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
+	if at == nil {
+		n.entries = make([]dirEntry, 0, len(entries))
+	}
+	for _, e := range entries {
+		if e.kind == Submodule {
+			continue
+		}
+		i, known := -1, false
+		if at != nil {
+			i, known = at[e.name]
+		}
+		if !known {
+			i = len(n.entries)
+			n.entries = append(n.entries, dirEntry{name: e.name})
+			if at != nil {
+				at[e.name] = i
+			}
+		}
+		d := &n.entries[i]
+		b := branch{kind: e.kind, oid: e.oid, in: in}
+		if e.kind != Dir {
+			d.blobs = mergeBranch(d.blobs, b)
+			continue
+		}
+		if d.below == nil {
+			d.below = &dirNode{}
+		}
+		d.below.from = mergeBranch(d.below.from, b)
+	}
+}
+
+// below are the directories in the nodes of a level.
+func below(level []*dirNode) []*dirNode {
+	var next []*dirNode
+	for _, n := range level {
+		for i := range n.entries {
+			if d := n.entries[i].below; d != nil {
+				next = append(next, d)
+			}
+		}
+	}
+	return next
+}
+
+// union gathers blobs in the order in which they are met.
+type union struct {
+	blobs []Blob
+	index map[string]int // by object id
+}
+
+// emit walks a grown tree in the order of git.
+func (u *union) emit(n *dirNode, path string) {
+	if len(n.from) > 1 {
+		slices.SortFunc(n.entries, func(a, b dirEntry) int { return cmp.Compare(a.sortName(), b.sortName()) })
+	}
+	for i := range n.entries {
+		e := &n.entries[i]
+		full := join(path, e.name)
+		for _, b := range e.blobs {
+			k, ok := u.index[b.oid]
+			if !ok {
+				k = len(u.blobs)
+				u.index[b.oid] = k
+				u.blobs = append(u.blobs, Blob{OID: b.oid})
+			}
+			u.blobs[k].Occurrences = append(u.blobs[k].Occurrences, Occurrence{Path: full, Kind: b.kind, Commits: b.in})
+		}
+		if e.below != nil {
+			u.emit(e.below, full)
+			e.below = nil // no longer needed
+		}
+	}
+}
+
+func (e *dirEntry) sortName() string {
+	if e.below != nil && len(e.blobs) == 0 {
+		return e.name + "/"
+	}
+	return e.name
+}
