@@ -238,7 +238,7 @@ func (s *Server) report(c *call, f *failure) {
 		s.meter.gone.Inc()
 	case f.Status == 500:
 		s.log.Error("request failed", "method", c.method, "path", c.path, "error", f.cause)
-	case f.Status > 500:
+	case f.Status > 500 && f.Code != codeNotReady:
 		s.log.Warn("request not served", "method", c.method, "path", c.path, "code", f.Code, "error", f.cause)
 	}
 }

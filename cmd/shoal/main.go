@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/bench"
 )
 
 // version is set by the linker at a release; a build from a checkout tells
@@ -64,6 +66,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newRecover(getenv),
 		newClusterKey(),
 		newMCP(getenv),
+		bench.Command(),
 	)
 	return root
 }

@@ -31,6 +31,8 @@ type serveFlags struct {
 	weight                                               float64
 	logFormat, logLevel                                  string
 	demo                                                 string
+	anonymous                                            bool    // whatever the environment says
+	rate                                                 float64 // requests a second of one client
 }
 
 func newServe(getenv func(string) string) *cobra.Command {
@@ -42,7 +44,7 @@ func newServe(getenv func(string) string) *cobra.Command {
 			"Every flag can be given by the environment variable in brackets.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serve(cmd.Context(), f, getenv)
+			return serve(cmd.Context(), f)
 		},
 	}
 	fs := cmd.Flags()
@@ -70,6 +72,7 @@ func newServe(getenv func(string) string) *cobra.Command {
 	fs.IntVar(&f.expect, "bootstrap-expect", envInt(getenv, "SHOAL_BOOTSTRAP_EXPECT", 1), "nodes that form a new cluster together [SHOAL_BOOTSTRAP_EXPECT]")
 	fs.IntVar(&f.replicas, "replicas", envInt(getenv, "SHOAL_REPLICAS", 2), "copies of the index [SHOAL_REPLICAS]")
 	fs.Float64Var(&f.weight, "weight", envFloat(getenv, "SHOAL_WEIGHT", 1), "share of the data [SHOAL_WEIGHT]")
+	fs.Float64Var(&f.rate, "rate-limit", envFloat(getenv, "SHOAL_RATE_LIMIT", 0), "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
 	fs.StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
 	return cmd
 }
@@ -93,7 +96,8 @@ func envFloat(getenv func(string) string, name string, usual float64) float64 {
 	return n
 }
 
-// check refuses values that no node can run with, all at once.
+// check refuses values that no node can run with, all at once, and fills in
+// those that follow from others.
 func (f *serveFlags) check() error {
 	var errs []error
 	for _, a := range []struct{ flag, addr string }{{"--listen", f.listen}, {"--cluster-listen", f.clusterListen}, {"--gossip-listen", f.gossipListen}} {
@@ -110,7 +114,23 @@ func (f *serveFlags) check() error {
 	if !(f.weight > 0) {
 		errs = append(errs, errors.New("--weight: want a number above 0"))
 	}
-	return errors.Join(errs...)
+	if f.rate < 0 {
+		errs = append(errs, errors.New("--rate-limit: want a number of at least 0"))
+	}
+	if host, _, err := net.SplitHostPort(f.clusterListen); err == nil && wildcard(host) && f.advertise == "" {
+		errs = append(errs, errors.New("--advertise: required, because --cluster-listen is a wildcard address"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	f.keyFile = first(f.keyFile, filepath.Join(f.dataDir, "cluster.key"))
+	f.baseURL = strings.TrimSuffix(first(f.baseURL, "http://"+f.listen), "/")
+	return nil
+}
+
+func wildcard(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
 func (f *serveFlags) logger() (*slog.Logger, error) {
@@ -129,7 +149,12 @@ func (f *serveFlags) logger() (*slog.Logger, error) {
 }
 
 // serve runs a node and its API until ctx ends.
-func serve(ctx context.Context, f serveFlags, getenv func(string) string) error {
+func serve(ctx context.Context, f serveFlags) error {
+	if f.demo != "" {
+		if err := prepareDemo(&f); err != nil {
+			return err
+		}
+	}
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -139,37 +164,58 @@ func serve(ctx context.Context, f serveFlags, getenv func(string) string) error 
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if f.keyFile == "" {
-		f.keyFile = filepath.Join(f.dataDir, "cluster.key")
-	}
-	if f.baseURL == "" {
-		f.baseURL = "http://" + f.listen
-	}
-	n, err := node.New(node.Options{
-		Dir: f.dataDir, ConfigPath: f.config,
-		ClusterListen: f.clusterListen, GossipListen: f.gossipListen, Advertise: f.advertise,
-		Join: splitList(f.join), BootstrapExpect: f.expect, ClusterKeyFile: f.keyFile,
-		Zone: f.zone, Weight: f.weight, Replicas: f.replicas,
-		BaseURL: strings.TrimSuffix(f.baseURL, "/"), APIListen: f.listen, Ctags: f.ctags, Version: buildVersion(),
-		Log: log, Registerer: reg, LookupEnv: os.LookupEnv,
-	})
+	n, err := node.New(f.nodeOptions(log, reg))
 	if err != nil {
 		return err
 	}
 	srv, err := api.New(n, api.Options{
-		Listen: f.listen, OwnerKey: auth.NewOperator(f.keyFile, time.Now).Is,
+		Listen: f.listen, OwnerKey: auth.NewOperator(f.keyFile, time.Now).Is, Limits: api.Limits{Rate: f.rate},
 		Version: buildVersion(), Log: log, Gatherer: reg, Registerer: reg,
 	})
 	if err != nil {
-		// The node is stopped in the way it is always stopped: by the end of a Run.
+		// A node ends in one way only: with the context of its Run.
 		stopped, stop := context.WithCancel(ctx)
 		stop()
 		return errors.Join(err, n.Run(stopped))
 	}
+	if host, _, _ := net.SplitHostPort(srv.Addr().String()); n.AnonymousAccess() && !isLoopback(host) {
+		warnOpen(os.Stderr, f.listen)
+		log.Warn("anonymous access is on and the API listens on a non-loopback address", "listen", f.listen)
+	}
+	log.Info("serving", "api", srv.Addr().String(), "version", buildVersion(), "data", f.dataDir)
+	return runBoth(ctx, n, srv, &f)
+}
+
+// runBoth runs the API and the node. The API ends first, so that no request
+// meets a node whose files are closed.
+func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return n.Run(ctx) })
-	g.Go(func() error { return srv.Run(ctx) })
+	nodeCtx, stopNode := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopNode()
+	failing, fail := context.WithCancel(ctx)
+	g.Go(func() error {
+		defer fail() // without its node the API has nothing to serve
+		return n.Run(nodeCtx)
+	})
+	g.Go(func() error {
+		defer stopNode()
+		return srv.Run(failing)
+	})
+	if f.demo != "" {
+		g.Go(func() error { return runDemo(failing, f, os.Stderr) })
+	}
 	return g.Wait()
+}
+
+func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer) node.Options {
+	return node.Options{
+		Dir: f.dataDir, ConfigPath: f.config,
+		ClusterListen: f.clusterListen, GossipListen: f.gossipListen, Advertise: f.advertise,
+		Join: splitList(f.join), BootstrapExpect: f.expect, ClusterKeyFile: f.keyFile,
+		Zone: f.zone, Weight: f.weight, Replicas: f.replicas,
+		BaseURL: f.baseURL, APIListen: f.listen, Ctags: f.ctags, Version: buildVersion(),
+		Log: log, Registerer: reg, LookupEnv: f.environment,
+	}
 }
 
 // splitList splits a comma-separated list and drops empty parts.

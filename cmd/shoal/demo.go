@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// demoQuery finds something in any checkout of Go code.
+const demoQuery = "func main"
+
+// prepareDemo turns the flags into those of a node that serves one checkout
+// to its own host: a configuration of one connection, anonymous access, and
+// loopback addresses, other ports where the usual ones are taken.
+func prepareDemo(f *serveFlags) error {
+	root, err := checkoutRoot(f.demo)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.dataDir, 0o755); err != nil {
+		return fmt.Errorf("make data directory: %w", err)
+	}
+	text, err := json.MarshalIndent(map[string]any{
+		"connections": map[string]any{
+			"demo": map[string]any{"type": "git", "url": "file://" + (&url.URL{Path: root}).EscapedPath()},
+		},
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	f.config = filepath.Join(f.dataDir, "demo.json")
+	if err := os.WriteFile(f.config, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write the demo's configuration: %w", err)
+	}
+	for _, addr := range []*string{&f.listen, &f.clusterListen, &f.gossipListen} {
+		*addr = freeLoopback(*addr)
+	}
+	f.baseURL = "http://" + f.listen
+	f.anonymous = true
+	if f.logLevel == "info" { // the progress bar says the same
+		f.logLevel = "warn"
+	}
+	return nil
+}
+
+// checkoutRoot is the git repository that a directory lies in.
+func checkoutRoot(dir string) (string, error) {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
+			return at, nil
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return "", fmt.Errorf("--demo %s: no git repository there or above it", dir)
+		}
+		at = up
+	}
+}
+
+// freeLoopback is addr on the loopback interface, with another port where its
+// own is taken.
+func freeLoopback(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || !isLoopback(host) {
+		host = "127.0.0.1"
+	}
+	want := net.JoinHostPort(host, port)
+	for _, try := range []string{want, net.JoinHostPort(host, "0")} {
+		ln, err := net.Listen("tcp", try)
+		if err == nil {
+			defer ln.Close()
+			return ln.Addr().String()
+		}
+	}
+	return want
+}
+
+// runDemo watches a node that has just been started until it has indexed the
+// checkout, then says what to try. It ends with ctx at the latest.
+func runDemo(ctx context.Context, f *serveFlags, w io.Writer) error {
+	c := &client{base: f.baseURL, http: &http.Client{Timeout: time.Minute}}
+	began := time.Now()
+	err := waitIndexed(ctx, c, w)
+	if ctx.Err() != nil {
+		return nil
+	}
+	var failed exitCode
+	if err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	binary := first(os.Args[0], "shoal")
+	remote := ""
+	if f.baseURL != usualURL {
+		remote = " --url " + f.baseURL
+	}
+	fmt.Fprintf(w, `
+ready after %v. Try:
+
+  browser   %s/search?query=%s
+  curl      curl -s %s/api/search -H 'Content-Type: application/json' -d '{"query": "%s", "matches": 10}'
+  terminal  %s search%s '%s'
+  agents    %s/api/mcp
+
+Ctrl-C stops it.
+`, time.Since(began).Round(100*time.Millisecond),
+		f.baseURL, url.QueryEscape(demoQuery),
+		f.baseURL, demoQuery,
+		binary, remote, demoQuery, f.baseURL)
+	return nil
+}
+
+// environment looks up a variable for the node, with anonymous access on in a demo.
+func (f *serveFlags) environment(name string) (string, bool) {
+	if f.anonymous && name == "FORCE_ENABLE_ANONYMOUS_ACCESS" {
+		return "true", true
+	}
+	return os.LookupEnv(name)
+}
+
+// warnOpen says loudly that anybody who reaches the address can read everything.
+func warnOpen(w io.Writer, listen string) {
+	line := strings.Repeat("!", 78)
+	fmt.Fprintf(w, "%s\n! %-74s !\n! %-74s !\n! %-74s !\n%s\n", line,
+		"ANONYMOUS ACCESS IS ON and the API listens on "+listen+":",
+		"everybody who can reach this address can read all indexed code.",
+		"Turn FORCE_ENABLE_ANONYMOUS_ACCESS off, or listen on 127.0.0.1.", line)
+}

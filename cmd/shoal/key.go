@@ -1,0 +1,127 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+type keyAnswer struct{ ID, Name, Role, Prefix, CreatedAt, ExpiresAt, Key string }
+
+func newKey(getenv func(string) string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "API keys (on a node's host, or with an owner's key)",
+	}
+	cmd.AddCommand(newKeyCreate(getenv), newKeyList(getenv), newKeyRevoke(getenv))
+	return cmd
+}
+
+func newKeyCreate(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	var role, expires string
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make an API key and print it; it is shown this once only",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"name": args[0], "role": role}
+			if expires != "" {
+				days, err := strconv.Atoi(strings.TrimSuffix(expires, "d"))
+				if err != nil || days < 1 {
+					return fmt.Errorf("--expires %q: want days, as 90d", expires)
+				}
+				body["expiresInDays"] = days
+			}
+			var k keyAnswer
+			if err := c.call(cmd.Context(), "POST", "/api/keys", body, &k); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, first(k.ExpiresAt, "never"))
+			fmt.Fprintln(cmd.OutOrStdout(), k.Key)
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	cmd.Flags().StringVar(&role, "role", "member", "member (reads) or owner (everything)")
+	cmd.Flags().StringVar(&expires, "expires", "", "days until it ends, as 90d (default never)")
+	return cmd
+}
+
+func newKeyList(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List API keys",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var keys []keyAnswer
+			if err := c.call(cmd.Context(), "GET", "/api/keys", nil, &keys); err != nil {
+				return err
+			}
+			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
+			fmt.Fprintln(t, "NAME\tID\tROLE\tBEGINS\tCREATED\tEXPIRES")
+			for _, k := range keys {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s…\t%s\t%s\n", k.Name, k.ID, k.Role, k.Prefix, k.CreatedAt, first(k.ExpiresAt, "never"))
+			}
+			return t.Flush()
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func newKeyRevoke(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "revoke NAME|ID",
+		Short: "End an API key",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var k keyAnswer
+			if err := c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(args[0]), nil, &k); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s) is revoked\n", k.Name, k.ID)
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func newClusterKey() *cobra.Command {
+	cmd := &cobra.Command{Use: "cluster-key", Short: "The secret that makes nodes one cluster"}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "new",
+		Short: "Make a cluster key and print it; give the same file to every node",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var secret [32]byte
+			if _, err := rand.Read(secret[:]); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), hex.EncodeToString(secret[:]))
+			return nil
+		},
+	})
+	return cmd
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// The colours of grep: names magenta, numbers green, separators cyan, matches
+// bold red.
+const (
+	colorName  = "\x1b[35m"
+	colorLine  = "\x1b[32m"
+	colorMark  = "\x1b[36m"
+	colorMatch = "\x1b[1;31m"
+	colorOff   = "\x1b[0m"
+)
+
+// widest is how many bytes of a line a terminal is shown; a longer line is cut
+// around its first match.
+const widest = 400
+
+// printer writes results as lines.
+type printer struct {
+	out      *bufio.Writer
+	color    bool
+	terminal bool // then control characters are shown, not sent
+}
+
+func (p *printer) paint(color, s string) {
+	if p.color {
+		p.out.WriteString(color + s + colorOff)
+		return
+	}
+	p.out.WriteString(s)
+}
+
+func (p *printer) name(f *fileAnswer) {
+	p.paint(colorName, p.safe(f.Repository))
+	p.paint(colorMark, ":")
+	p.paint(colorName, p.safe(f.FileName.Text))
+}
+
+// span is a run of matching bytes of a line.
+type span struct{ from, to int }
+
+// file writes every line that has a match, and with context the lines around
+// them; a line without a match has dashes for colons, and a gap is a line of
+// two dashes.
+func (p *printer) file(f *fileAnswer, context bool) {
+	last := 0
+	for i := range f.Chunks {
+		c := &f.Chunks[i]
+		number, offset := c.ContentStart.LineNumber, c.ContentStart.ByteOffset
+		if context && last > 0 && number > last+1 {
+			p.paint(colorMark, "--")
+			p.out.WriteByte('\n')
+		}
+		for line := range strings.Lines(c.Content) {
+			text := strings.TrimRight(line, "\r\n")
+			spans := c.spans(offset, len(text))
+			if len(spans) > 0 || context {
+				p.line(f, number, text, spans)
+			}
+			last = number
+			number++
+			offset += len(line)
+		}
+	}
+}
+
+// spans are the matches within a line of n bytes that begins at offset. Offsets
+// count the bytes of the file, so a file that is not UTF-8 may be marked a
+// little off; it is never cut wrong.
+func (c *chunkAnswer) spans(offset, n int) []span {
+	var out []span
+	for _, r := range c.MatchRanges {
+		from, to := max(r.Start.ByteOffset-offset, 0), min(r.End.ByteOffset-offset, n)
+		if from < to || r.Start.ByteOffset == r.End.ByteOffset && from == to {
+			out = append(out, span{from, to})
+		}
+	}
+	return out
+}
+
+func (p *printer) line(f *fileAnswer, number int, text string, spans []span) {
+	sep := ":"
+	if len(spans) == 0 {
+		sep = "-"
+	}
+	p.name(f)
+	p.paint(colorMark, sep)
+	p.paint(colorLine, strconv.Itoa(number))
+	p.paint(colorMark, sep)
+	from, to := 0, len(text)
+	if p.terminal && len(text) > widest {
+		from, to = window(text, spans)
+	}
+	if from > 0 {
+		p.out.WriteString("…")
+	}
+	at := from
+	for _, s := range spans {
+		if s.from < at || s.to > to {
+			continue
+		}
+		p.out.WriteString(p.safe(text[at:s.from]))
+		if s.from < s.to {
+			p.paint(colorMatch, p.safe(text[s.from:s.to]))
+		}
+		at = s.to
+	}
+	p.out.WriteString(p.safe(text[at:to]))
+	if to < len(text) {
+		p.out.WriteString("…")
+	}
+	p.out.WriteByte('\n')
+}
+
+// window picks the part of a long line around its first match.
+func window(text string, spans []span) (from, to int) {
+	if len(spans) > 0 {
+		from = max(0, spans[0].from-widest/4)
+	}
+	to = min(len(text), from+widest)
+	for from > 0 && text[from]&0xC0 == 0x80 {
+		from--
+	}
+	for to < len(text) && text[to]&0xC0 == 0x80 {
+		to++
+	}
+	return from, to
+}
+
+// safe shows control characters of a file instead of letting them move the
+// cursor or rename the window.
+func (p *printer) safe(s string) string {
+	if !p.terminal {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\t' {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}

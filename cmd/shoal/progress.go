@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// waitIndexed draws a progress bar until every connection has been synced and
+// every repository is indexed or has failed. It ends with exit code 1 when
+// one failed.
+func waitIndexed(ctx context.Context, c *client, w io.Writer) error {
+	bar := &bar{w: w, terminal: isTerminal(os.Stderr)}
+	defer bar.clear()
+	lost := 0
+	for {
+		var s statusAnswer
+		err := c.call(ctx, "GET", "/api/status", nil, &s)
+		var answered *apiError
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("still indexing: %w", context.Cause(ctx))
+		case errors.As(err, &answered) && answered.Status < 500:
+			return err
+		case err != nil:
+			// A node that starts or restarts is silent for a while.
+			if lost++; lost > 100 {
+				return err
+			}
+			s = statusAnswer{}
+			bar.draw(&s)
+		case done(&s):
+			bar.draw(&s)
+			return outcome(bar, &s)
+		default:
+			lost = 0
+			bar.draw(&s)
+		}
+		if !pause(ctx, 200*time.Millisecond) {
+			return fmt.Errorf("still indexing: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// done reports whether there is nothing left to wait for.
+func done(s *statusAnswer) bool {
+	for _, k := range s.Connections {
+		if k.State == "pending" || k.State == "syncing" {
+			return false
+		}
+	}
+	if len(s.Connections) == 0 && s.Leader == "" {
+		return false
+	}
+	return s.Repos.Indexed+s.Repos.Failed >= s.Repos.Total
+}
+
+// outcome tells what failed.
+func outcome(b *bar, s *statusAnswer) error {
+	b.clear()
+	bad := s.Repos.Failed > 0
+	for _, k := range s.Connections {
+		if k.State == "failed" {
+			bad = true
+			fmt.Fprintf(b.w, "connection %s: %s\n", k.Name, k.Message)
+		}
+	}
+	for _, j := range s.Failed {
+		fmt.Fprintf(b.w, "%s %s: %s\n", j.Kind, j.Subject, j.Error)
+	}
+	fmt.Fprintf(b.w, "%d of %d repositories indexed, %s of index on this node\n", s.Repos.Indexed, s.Repos.Total, size(s.Storage.ShardBytes))
+	if bad {
+		return exitCode(1)
+	}
+	return nil
+}
+
+// bar is one line that is drawn over itself. Where the output is no terminal
+// it is a line for each change instead.
+type bar struct {
+	w        io.Writer
+	terminal bool
+	last     string
+}
+
+const barWidth = 30
+
+func (b *bar) draw(s *statusAnswer) {
+	line := b.line(s)
+	if line == b.last {
+		return
+	}
+	b.last = line
+	if b.terminal {
+		fmt.Fprintf(b.w, "\r\x1b[K%s", line)
+		return
+	}
+	fmt.Fprintln(b.w, line)
+}
+
+func (b *bar) clear() {
+	if b.terminal && b.last != "" {
+		fmt.Fprint(b.w, "\r\x1b[K")
+	}
+	b.last = ""
+}
+
+// line shows repositories that are done, and of those that are being indexed
+// how far they are.
+func (b *bar) line(s *statusAnswer) string {
+	if s.Node == "" {
+		return "starting"
+	}
+	part, now := 0.0, ""
+	for _, j := range s.Running {
+		if j.Kind != "index" {
+			now = first(now, j.Kind+" "+j.Subject)
+			continue
+		}
+		now = j.Subject + " " + j.Step
+		if j.Total > 0 {
+			part += float64(j.Done) / float64(j.Total)
+			now += fmt.Sprintf(" %d of %d", j.Done, j.Total)
+		}
+	}
+	share := 0.0
+	if s.Repos.Total > 0 {
+		share = min(1, (float64(s.Repos.Indexed+s.Repos.Failed)+part)/float64(s.Repos.Total))
+	}
+	full := int(share * barWidth)
+	if !b.terminal { // a line for each file would be too many
+		now, share = "", 0
+		return fmt.Sprintf("%d of %d repositories indexed", s.Repos.Indexed, s.Repos.Total)
+	}
+	text := fmt.Sprintf("[%s%s] %3.0f%%  %d of %d repositories  %s",
+		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, s.Repos.Indexed, s.Repos.Total, now)
+	if len(text) > 110 {
+		text = text[:110]
+	}
+	return text
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// searchAnswer is what the command needs of the answer of POST /api/search.
+type searchAnswer struct {
+	Stats struct {
+		ActualMatchCount, TotalMatchCount, FileCount int
+		FlushReason                                  string
+		ShardsRequired, ShardsAnswered               int
+	} `json:"stats"`
+	Files      []fileAnswer `json:"files"`
+	Repos      []any        `json:"repositoryInfo"`
+	Exhaustive bool         `json:"isSearchExhaustive"`
+}
+
+type fileAnswer struct {
+	FileName   struct{ Text string } `json:"fileName"`
+	Repository string                `json:"repository"`
+	Chunks     []chunkAnswer         `json:"chunks"`
+}
+
+type chunkAnswer struct {
+	Content      string
+	MatchRanges  []struct{ Start, End positionAnswer }
+	ContentStart positionAnswer
+}
+
+type positionAnswer struct{ ByteOffset, LineNumber, Column int }
+
+type searchFlags struct {
+	clientFlags
+	regex, caseSensitive, asJSON, filesOnly, count bool
+	context, matches                               int
+	color                                          string
+}
+
+func newSearch(getenv func(string) string) *cobra.Command {
+	var f searchFlags
+	cmd := &cobra.Command{
+		Use:   "search QUERY",
+		Short: "Search from the terminal",
+		Long: `Search from the terminal. Lines come as repository:path:line:text, like grep -n.
+Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
+
+  shoal search 'func main lang:go'
+  shoal search -e 'err(or)? != nil' -C 2
+  shoal search 'sym:NewServer repo:shoal'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, strings.Join(args, " "))
+		},
+	}
+	f.add(cmd, getenv)
+	fs := cmd.Flags()
+	fs.BoolVarP(&f.regex, "regexp", "e", false, "terms are regular expressions (RE2)")
+	fs.BoolVarP(&f.caseSensitive, "case-sensitive", "s", false, "letters match only in the same case")
+	fs.IntVarP(&f.context, "context", "C", 0, "lines around each match, 0..100")
+	fs.IntVarP(&f.matches, "matches", "m", 1000, "most matches to show, 1..1000000")
+	fs.BoolVarP(&f.filesOnly, "files-with-matches", "l", false, "only names of files")
+	fs.BoolVarP(&f.count, "count", "c", false, "only counts")
+	fs.BoolVar(&f.asJSON, "json", false, "the answer of the API as it is")
+	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
+	return cmd
+}
+
+func (f *searchFlags) run(cmd *cobra.Command, query string) error {
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	var raw json.RawMessage
+	err = c.call(cmd.Context(), "POST", "/api/search", map[string]any{
+		"query": query, "matches": f.matches, "contextLines": f.context,
+		"isRegexEnabled": f.regex, "isCaseSensitivityEnabled": f.caseSensitive,
+	}, &raw)
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	var answer searchAnswer
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return fmt.Errorf("decode answer: %w", err)
+	}
+	out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
+	if err := f.print(out, raw, &answer); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	f.summary(cmd.ErrOrStderr(), &answer, took)
+	if len(answer.Files) == 0 {
+		return exitCode(1)
+	}
+	return nil
+}
+
+func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *searchAnswer) error {
+	p := printer{out: out, terminal: isTerminal(os.Stdout)}
+	switch f.color {
+	case "always":
+		p.color = true
+	case "auto":
+		p.color = p.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	case "never":
+	default:
+		return fmt.Errorf("--color %q: want auto, always or never", f.color)
+	}
+	switch {
+	case f.asJSON:
+		_, err := fmt.Fprintf(out, "%s\n", raw)
+		return err
+	case f.count:
+		_, err := fmt.Fprintf(out, "%d matches in %d files\n", answer.Stats.TotalMatchCount, answer.Stats.FileCount)
+		return err
+	}
+	for i := range answer.Files {
+		if f.filesOnly || len(answer.Files[i].Chunks) == 0 {
+			p.name(&answer.Files[i])
+			out.WriteByte('\n')
+			continue
+		}
+		p.file(&answer.Files[i], f.context > 0)
+	}
+	return nil
+}
+
+// summary tells a person at a terminal how much there was, and anybody when
+// the answer is not all there is.
+func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) {
+	if !a.Exhaustive {
+		why := "a limit was reached; raise it with --matches or narrow the query"
+		if a.Stats.ShardsAnswered < a.Stats.ShardsRequired {
+			why = fmt.Sprintf("%d of %d shards did not answer", a.Stats.ShardsRequired-a.Stats.ShardsAnswered, a.Stats.ShardsRequired)
+		}
+		fmt.Fprintf(w, "shoal: not everything is shown: %s\n", why)
+	}
+	if isTerminal(os.Stdout) && !f.asJSON && !f.count {
+		fmt.Fprintf(w, "%d matches in %d files of %d repositories, %v\n", a.Stats.ActualMatchCount, len(a.Files), len(a.Repos), took.Round(time.Microsecond*100))
+	}
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

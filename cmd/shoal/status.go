@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// statusAnswer is what the command needs of GET /api/status.
+type statusAnswer struct {
+	Version, Node, Leader string
+	CatalogIndex          uint64
+	Members               []struct {
+		ID, Address, API, Zone, Role, Health, Version string
+		Draining                                      bool
+		Bytes                                         int64
+		Groups                                        int
+		Lag                                           uint64
+	}
+	Repos       struct{ Total, Indexed, Failed int }
+	Jobs        struct{ Pending, Running, Failed int }
+	Connections []struct {
+		Name, Type, State, Message string
+		Warnings                   []string
+		Repos                      int
+	}
+	Running, Failed []jobAnswer
+	Config          struct {
+		Path   string
+		Errors []string
+	}
+	Storage struct {
+		Shards                            int
+		ShardBytes, MirrorBytes, DiskFree int64
+		Quarantined                       int
+	}
+	Warnings []string
+}
+
+type jobAnswer struct {
+	Kind, Subject, Node, Step, Error, NextTry string
+	Attempt                                   int
+	Done, Total                               int64
+}
+
+func newStatus(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	var watch, wait bool
+	var patience time.Duration
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Members, leader, repositories, jobs",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if patience > 0 {
+				bounded, cancel := context.WithTimeout(ctx, patience)
+				defer cancel()
+				ctx = bounded
+			}
+			switch {
+			case wait:
+				return waitIndexed(ctx, c, cmd.ErrOrStderr())
+			case watch:
+				return watchStatus(ctx, c, cmd.OutOrStdout())
+			}
+			var s statusAnswer
+			if err := c.call(ctx, "GET", "/api/status", nil, &s); err != nil {
+				return err
+			}
+			printStatus(cmd.OutOrStdout(), &s)
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again every second")
+	cmd.Flags().BoolVar(&wait, "wait-indexed", false, "wait with a progress bar until every repository is indexed; exit 1 if one failed")
+	cmd.Flags().DurationVar(&patience, "timeout", 0, "give up after this long (0: never)")
+	return cmd
+}
+
+// watchStatus draws the status again and again until ctx ends.
+func watchStatus(ctx context.Context, c *client, w io.Writer) error {
+	for {
+		var s statusAnswer
+		err := c.call(ctx, "GET", "/api/status", nil, &s)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s  %s\n\n", c.base, time.Now().Format(time.TimeOnly))
+		if err != nil {
+			fmt.Fprintln(&b, err)
+		} else {
+			printStatus(&b, &s)
+		}
+		if isTerminal(os.Stdout) {
+			fmt.Fprint(w, "\x1b[H\x1b[2J")
+		}
+		fmt.Fprint(w, b.String())
+		if !pause(ctx, time.Second) {
+			return nil
+		}
+	}
+}
+
+// pause waits and reports whether ctx is still on.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func printStatus(w io.Writer, s *statusAnswer) {
+	fmt.Fprintf(w, "node %s, version %s, catalog %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, first(s.Leader, "none"))
+	fmt.Fprintf(w, "repositories: %d, %d indexed, %d failed    jobs: %d waiting, %d running, %d failed\n",
+		s.Repos.Total, s.Repos.Indexed, s.Repos.Failed, s.Jobs.Pending, s.Jobs.Running, s.Jobs.Failed)
+	fmt.Fprintf(w, "this node: %d index files, %s; mirrors %s; disk free %s\n",
+		s.Storage.Shards, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
+	if s.Storage.Quarantined > 0 {
+		fmt.Fprintf(w, "damaged index files set aside: %d\n", s.Storage.Quarantined)
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	if len(s.Members) > 0 {
+		fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG")
+		for _, m := range s.Members {
+			health := m.Health
+			if m.Draining {
+				health += ", draining"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag)
+		}
+	}
+	if len(s.Connections) > 0 {
+		fmt.Fprintln(t, "\nCONNECTION\tTYPE\tSTATE\tREPOSITORIES\tMESSAGE")
+		for _, k := range s.Connections {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", k.Name, k.Type, k.State, k.Repos, strings.Join(append(k.Warnings, k.Message), " "))
+		}
+	}
+	printJobs(t, "RUNNING", s.Running)
+	printJobs(t, "FAILED", s.Failed)
+	t.Flush()
+	for _, e := range s.Config.Errors {
+		fmt.Fprintf(w, "\n%s is refused: %s", s.Config.Path, e)
+	}
+	if len(s.Config.Errors) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+}
+
+func printJobs(t io.Writer, title string, jobs []jobAnswer) {
+	if len(jobs) == 0 {
+		return
+	}
+	fmt.Fprintf(t, "\n%s\tSUBJECT\tNODE\tATTEMPT\tSTEP\tDETAIL\n", title)
+	for _, j := range jobs {
+		detail := j.Error
+		if detail == "" && j.Total > 0 {
+			detail = fmt.Sprintf("%d of %d", j.Done, j.Total)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", j.Kind, j.Subject, j.Node, j.Attempt, j.Step, detail)
+	}
+}
+
+// size prints a number of bytes for people.
+func size(n int64) string {
+	const units = "kMGTPE"
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, i := float64(n)/1000, 0
+	for f >= 999.95 && i < len(units)-1 {
+		f, i = f/1000, i+1
+	}
+	return fmt.Sprintf("%.1f %cB", f, units[i])
+}
