@@ -3,8 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"io"
-	"time"
 
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -14,80 +12,6 @@ import (
 var ErrDamaged = errors.New("damaged shard file")
 
 var errTodo = errors.New("not built yet")
-
-// Build writes the shard files of a source into dir: one, or several slices
-// where the text is over SliceBytes. With several repositories it gives one
-// Built for each repository and file. Files appear under their final names
-// only when complete and synced.
-func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Built, error) {
-	return nil, errTodo
-}
-
-// Set is the shard files of one node. It is safe for concurrent use.
-type Set struct{}
-
-// SetOptions are the settings of a Set.
-type SetOptions struct {
-	Workers int // cores that searches may use together; 0 means GOMAXPROCS
-	Now     func() time.Time
-	// Damaged, when not nil, is told of each file that was found damaged and
-	// moved into quarantine. It is called on a goroutine of its own.
-	Damaged func(name string, err error)
-}
-
-// OpenSet opens the files that lie in dir, which is made if it is missing.
-// Files left half-written by a crash are removed; files that fail their
-// header check are quarantined.
-func OpenSet(dir string, opt SetOptions) (*Set, error) { return nil, errTodo }
-
-// Close waits for the readers to leave and unmaps every file.
-func (s *Set) Close() error { return nil }
-
-// Dir is the directory of the set, where Build must write.
-func (s *Set) Dir() string { return "" }
-
-// Names lists the files of the set, sorted.
-func (s *Set) Names() []string { return nil }
-
-// Has tells whether the set holds a file.
-func (s *Set) Has(name string) bool { return false }
-
-// Bytes is the size of all files together.
-func (s *Set) Bytes() int64 { return 0 }
-
-// Add opens files that were put into the directory, by Build or by Import.
-// A name that is already open is fine.
-func (s *Set) Add(names ...string) error { return errTodo }
-
-// Import copies a file from r, checks that its bytes have the hash of its
-// name, and adds it. A wrong hash is ErrDamaged and leaves nothing behind.
-func (s *Set) Import(ctx context.Context, name string, r io.Reader) error { return errTodo }
-
-// Export opens a file for copying to another node, with its size.
-func (s *Set) Export(name string) (io.ReadCloser, int64, error) { return nil, 0, errTodo }
-
-// Retain is garbage collection: files for which live says no, and that are
-// older than grace in that state, leave the set at once and are deleted when
-// their last reader is done. Call it again and again; it gives the names that
-// were removed.
-func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed []string, err error) {
-	return nil, errTodo
-}
-
-// Verify reads every byte of a file and compares it with its name; a damaged
-// file is quarantined.
-func (s *Set) Verify(ctx context.Context, name string) error { return errTodo }
-
-// Acquire gives a view of exactly the parts that the set holds, and the parts
-// of which a file is missing. The view must be released.
-func (s *Set) Acquire(parts []Part) (v *View, missing []Part) { return nil, parts }
-
-// View is a fixed list of parts to search. It is safe for concurrent use.
-type View struct{}
-
-// Release gives the files back. The view must not be used afterwards; what
-// its searches returned stays valid.
-func (v *View) Release() {}
 
 // Request is one search.
 type Request struct {
@@ -105,12 +29,6 @@ type Request struct {
 	// way; 0 means 256 MiB. Reaching it sets Cut.
 	MemoryLimit int64
 }
-
-// Search answers r from the parts of the view. The context's end stops it
-// soon: a deadline gives what was found so far with Cut, a cancellation gives
-// the context's error. A damaged file is quarantined and its parts are listed
-// in Result.Failed.
-func (v *View) Search(ctx context.Context, r Request) (*Result, error) { return nil, errTodo }
 
 // Update writes the next generation of the one repository of src, given the
 // parts of the present one: it reads only the blobs that the present parts

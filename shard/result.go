@@ -22,8 +22,9 @@ type File struct {
 	RepoName  string
 	Path      string   // bytes of the path as git has it, not always UTF-8
 	Revisions []string // full ref names that hold this content at this path and that the query selected
-	Language  string
-	OID       string // hex blob id
+	Language  string   // as go-enry names it; "skipped" with Skipped
+	Skipped   string   // why the content is not in the index; empty for most files
+	OID       string   // hex blob id
 	Score     float64
 	NameMatch []Range // in Path
 	Chunks    []Chunk

@@ -11,13 +11,15 @@ import (
 type Repository struct {
 	ID        uint32 // number in the catalog
 	Name      string
-	Revisions []Revision // at most 64; bit i of a mask is Revisions[i]; HEAD is Revisions[0]
+	Revisions []Revision // of at most 64 distinct commits
 }
 
-// Revision is one indexed state of a repository.
+// Revision is one indexed state of a repository. Revisions of one commit share
+// a bit, so that HEAD does not take one of its own.
 type Revision struct {
 	Name   string // "HEAD" or a full ref name
 	Commit string // hex
+	Bit    uint8  // of masks, below 64
 	Time   time.Time
 }
 
@@ -34,7 +36,7 @@ type Blob struct {
 type Occurrence struct {
 	Repo int    // index into [Source.Repositories]
 	Path string // bytes as git has them
-	Mask uint64 // bit i: Repositories()[Repo].Revisions[i]
+	Mask uint64 // the bits of the revisions that have it
 }
 
 // Source is what a shard is built from. Its methods are called from one

@@ -1,0 +1,377 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// bound is a plan made ready for one shard of a view: atoms that its columns
+// answer are answered, and the postings have named the candidates.
+type bound struct {
+	p *plan
+	m *member
+	s *shard
+
+	nodes []boundNode // by slot
+	names []pathSet   // by pattern: the paths that match; nil for other patterns
+	units [][]*trigram.Bitmap
+	syms  []*symbolHits // by pattern, of opSymbol
+
+	docs       []uint32 // candidates, in order
+	candidates int      // units
+	work       trigram.Work
+}
+
+// boundNode is what a shard knows of a node.
+type boundNode struct {
+	repos []uint64 // opRev: bits by repository; opRepos: all ones or none
+	langs []bool   // opLang: by language
+}
+
+// pathSet is a set of paths of a shard.
+type pathSet []uint64
+
+func (p pathSet) has(i uint32) bool { return p[i>>6]&(1<<(i&63)) != 0 }
+
+// scratchPool lends the buffers of posting searches.
+type scratchPool struct{ pool sync.Pool }
+
+// bind makes a plan ready for a member.
+func bind(p *plan, m *member) (*bound, error) {
+	b := &bound{p: p, m: m, s: m.sh}
+	b.nodes = make([]boundNode, p.slots)
+	b.names = make([]pathSet, len(p.patterns))
+	b.units = make([][]*trigram.Bitmap, len(p.patterns))
+	b.syms = make([]*symbolHits, len(p.patterns))
+	if !b.possible(p.root) {
+		return b, nil
+	}
+	if err := b.atoms(p.root); err != nil {
+		return nil, err
+	}
+	// What the columns say comes first: the postings need only look there.
+	filter, err := b.upper(p.root)
+	if err != nil {
+		return nil, err
+	}
+	filter = b.alive(filter)
+	if len(p.contents) > 0 {
+		within := b.unitsOf(filter)
+		for _, i := range p.contents {
+			if err := b.search(i, within); err != nil {
+				return nil, err
+			}
+		}
+		upper, err := b.upper(p.root)
+		if err != nil {
+			return nil, err
+		}
+		filter = upper.and(filter)
+	}
+	for d := filter.next(0, b.s.m.documents); d >= 0; d = filter.next(d+1, b.s.m.documents) {
+		b.docs = append(b.docs, uint32(d))
+	}
+	return b, nil
+}
+
+// possible answers what the revisions and repositories alone can deny, before
+// any column is looked at.
+func (b *bound) possible(n *node) bool {
+	switch n.op {
+	case opConst:
+		return n.yes
+	case opRepos, opRev:
+		bits := make([]uint64, len(b.m.repos))
+		any := false
+		for i, r := range b.m.repos {
+			if r == nil {
+				continue
+			}
+			if n.op == opRev {
+				bits[i] = revisionBits(r.revisions, n.name)
+			} else if n.repos.Contains(r.id) {
+				bits[i] = ^uint64(0)
+			}
+			any = any || bits[i]&r.ever != 0
+		}
+		b.nodes[n.slot].repos = bits
+		return any
+	case opLang:
+		langs, any := make([]bool, len(b.s.m.languages)), false
+		for i, l := range b.s.m.languages {
+			langs[i] = l == n.name
+			any = any || langs[i]
+		}
+		b.nodes[n.slot].langs = langs
+		return any
+	case opAnd:
+		all := true
+		for _, sub := range n.subs {
+			all = b.possible(sub) && all
+		}
+		return all
+	case opOr:
+		any := false
+		for _, sub := range n.subs {
+			any = b.possible(sub) || any
+		}
+		return any
+	case opNot:
+		b.possible(n.subs[0])
+	}
+	return true
+}
+
+// atoms answers the names and the symbols.
+func (b *bound) atoms(n *node) error {
+	var err error
+	switch n.op {
+	case opName:
+		if b.names[n.pat] == nil {
+			b.names[n.pat] = b.s.matchPaths(b.p.patterns[n.pat])
+		}
+	case opSymbol:
+		if b.syms[n.pat] == nil {
+			b.syms[n.pat], err = b.m.matchSymbols(b.p.patterns[n.pat])
+		}
+	}
+	for _, sub := range n.subs {
+		if err == nil {
+			err = b.atoms(sub)
+		}
+	}
+	return err
+}
+
+// matchPaths finds the paths in which a pattern matches.
+func (s *shard) matchPaths(p *pattern) pathSet {
+	set := make(pathSet, (s.m.paths+63)/64)
+	for i := range s.m.paths {
+		if p.m.Matches(s.path(i)) {
+			set[i>>6] |= 1 << (i & 63)
+		}
+	}
+	return set
+}
+
+// alive leaves out the documents that no repository of the view has.
+func (b *bound) alive(filter docSet) docSet {
+	if b.m.full {
+		return filter
+	}
+	return filter.and(b.scan(func(o int) bool {
+		r := b.m.repos[b.s.occRepo.at(o)]
+		return r != nil && r.mask(b.s, o) != 0
+	}, false))
+}
+
+// scan gives the documents of which an occurrence holds, or all do.
+func (b *bound) scan(holds func(o int) bool, all bool) docSet {
+	set := newDocSet(b.s.m.documents)
+	o := 0
+	for d := range b.s.m.documents {
+		end := int(b.s.docOccur.at(d + 1))
+		yes := all
+		for ; o < end; o++ {
+			if holds(o) != all {
+				yes = !all
+			}
+		}
+		if yes {
+			set.add(d)
+		}
+	}
+	return set
+}
+
+// upper gives the documents that may satisfy a node, as far as is known.
+func (b *bound) upper(n *node) (docSet, error) {
+	s := b.s
+	switch n.op {
+	case opConst:
+		if !n.yes {
+			return newDocSet(s.m.documents), nil
+		}
+	case opRepos, opRev:
+		return b.upperRepos(n), nil
+	case opLang:
+		langs := b.nodes[n.slot].langs
+		return b.scan(func(o int) bool { return langs[s.occLang.at(o)] }, false), nil
+	case opName:
+		paths := b.names[n.pat]
+		return b.scan(func(o int) bool { return paths.has(s.occPath.at(o)) }, false), nil
+	case opSymbol:
+		return b.syms[n.pat].docs(s.m.documents), nil
+	case opContent:
+		if b.units[n.pat] != nil {
+			return b.docsOf(b.units[n.pat]), nil
+		}
+	case opNot:
+		lower, err := b.lower(n.subs[0])
+		return lower.not(s.m.documents), err
+	case opAnd:
+		var set docSet
+		for _, sub := range n.subs {
+			u, err := b.upper(sub)
+			if err != nil {
+				return nil, err
+			}
+			set = set.and(u)
+		}
+		return set, nil
+	case opOr:
+		set := newDocSet(s.m.documents)
+		for _, sub := range n.subs {
+			u, err := b.upper(sub)
+			if err != nil {
+				return nil, err
+			}
+			if set = set.or(u); set == nil {
+				break
+			}
+		}
+		return set, nil
+	}
+	return nil, nil
+}
+
+// upperRepos answers for a whole repository at once where it can.
+func (b *bound) upperRepos(n *node) docSet {
+	bits := b.nodes[n.slot].repos
+	all, none := true, true
+	for i, r := range b.m.repos {
+		if r == nil || r.ever == 0 {
+			continue
+		}
+		all = all && bits[i]&r.always != 0
+		none = none && bits[i]&r.ever == 0
+	}
+	switch {
+	case all:
+		return nil
+	case none:
+		return newDocSet(b.s.m.documents)
+	}
+	return b.scan(func(o int) bool {
+		i := b.s.occRepo.at(o)
+		r := b.m.repos[i]
+		return r != nil && bits[i]&r.mask(b.s, o) != 0
+	}, false)
+}
+
+// lower gives documents that satisfy a node for certain, in every occurrence
+// and revision; it may leave some out.
+func (b *bound) lower(n *node) (docSet, error) {
+	s := b.s
+	switch n.op {
+	case opConst:
+		if n.yes {
+			return nil, nil
+		}
+	case opRepos:
+		bits := b.nodes[n.slot].repos
+		return b.scan(func(o int) bool {
+			i := s.occRepo.at(o)
+			return b.m.repos[i] == nil || bits[i] != 0
+		}, true), nil
+	case opLang:
+		langs := b.nodes[n.slot].langs
+		return b.scan(func(o int) bool { return langs[s.occLang.at(o)] }, true), nil
+	case opName:
+		paths := b.names[n.pat]
+		return b.scan(func(o int) bool { return paths.has(s.occPath.at(o)) }, true), nil
+	case opSymbol:
+		return b.syms[n.pat].docs(s.m.documents), nil
+	case opNot:
+		upper, err := b.upper(n.subs[0])
+		return upper.not(s.m.documents), err
+	case opAnd:
+		var set docSet
+		for _, sub := range n.subs {
+			l, err := b.lower(sub)
+			if err != nil {
+				return nil, err
+			}
+			set = set.and(l)
+		}
+		return set, nil
+	case opOr:
+		set := newDocSet(s.m.documents)
+		for _, sub := range n.subs {
+			l, err := b.lower(sub)
+			if err != nil {
+				return nil, err
+			}
+			if set = set.or(l); set == nil {
+				break
+			}
+		}
+		return set, nil
+	}
+	return newDocSet(s.m.documents), nil
+}
+
+// unitsOf gives the units of documents, by segment; nil for all documents.
+func (b *bound) unitsOf(docs docSet) []*trigram.Bitmap {
+	if docs == nil {
+		return nil
+	}
+	s := b.s
+	units := make([]*trigram.Bitmap, len(s.content))
+	for i := range units {
+		units[i] = new(trigram.Bitmap)
+	}
+	for d := docs.next(0, s.m.documents); d >= 0; d = docs.next(d+1, s.m.documents) {
+		from, to := int(s.docUnit.at(d)), int(s.docUnit.at(d+1))
+		if from < to {
+			seg := s.segmentOf(from)
+			units[seg].AddRange(from-s.segStart[seg], to-s.segStart[seg])
+		}
+	}
+	return units
+}
+
+// search asks the postings for the candidates of a content pattern.
+func (b *bound) search(pat int, within []*trigram.Bitmap) error {
+	s := b.s
+	units := make([]*trigram.Bitmap, len(s.content))
+	var scratch trigram.Scratch
+	for seg := range units {
+		var only *trigram.Bitmap
+		if within != nil {
+			only = within[seg]
+		}
+		units[seg] = new(trigram.Bitmap)
+		n, err := s.post.Search(seg, b.p.patterns[pat].formula, only, &scratch, units[seg])
+		if err != nil {
+			if errors.Is(err, trigram.ErrCorrupt) {
+				err = fmt.Errorf("%s: %w: %w", s.f.name, ErrDamaged, err)
+			}
+			return err
+		}
+		b.candidates += n
+	}
+	b.work.Lookups += scratch.Work.Lookups
+	b.work.Lists += scratch.Work.Lists
+	b.work.Bytes += scratch.Work.Bytes
+	b.units[pat] = units
+	return nil
+}
+
+// docsOf gives the documents that own units.
+func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
+	s := b.s
+	set := newDocSet(s.m.documents)
+	for seg, bitmap := range units {
+		start, limit := s.segStart[seg], s.segStart[seg+1]-s.segStart[seg]
+		for u := bitmap.Next(0); u >= 0 && u < limit; {
+			d := s.documentOf(start + u)
+			set.add(d)
+			u = bitmap.Next(int(s.docUnit.at(d+1)) - start)
+		}
+	}
+	return set
+}

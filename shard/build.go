@@ -1,0 +1,138 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Build writes the shard files of a source into dir: one, or several slices
+// where the text is over SliceBytes. With several repositories it gives one
+// Built for each repository and file. Files appear under their final names
+// only when complete and synced. A source without files gives none.
+func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Built, error) {
+	opt = opt.withDefaults()
+	repos, blobs := src.Repositories(), src.Blobs()
+	if err := checkSource(repos, blobs); err != nil {
+		return nil, err
+	}
+	order := arrange(blobs)
+	var total, done int64
+	for _, b := range blobs {
+		total += b.Size
+	}
+	var built []Built
+	for _, slice := range cutSlices(blobs, order, opt) {
+		b := newBuilder(repos, blobs, opt)
+		b.progress = func(n int64) { opt.Progress(done+n, total) }
+		parts, err := b.build(ctx, dir, src, slice)
+		if err != nil {
+			return nil, err
+		}
+		built = append(built, parts...)
+		for _, i := range slice {
+			done += blobs[i].Size
+		}
+		opt.Progress(done, total)
+	}
+	return built, nil
+}
+
+// checkSource refuses what the format cannot hold.
+func checkSource(repos []Repository, blobs []Blob) error {
+	if len(repos) > 1<<16 {
+		return fmt.Errorf("build shard: %d repositories, at most 65,536", len(repos))
+	}
+	for _, r := range repos {
+		for _, v := range r.Revisions {
+			if v.Bit >= maxRevisions {
+				return fmt.Errorf("build shard: %s: bit %d of %s, at most 63", r.Name, v.Bit, v.Name)
+			}
+		}
+	}
+	for _, b := range blobs {
+		if len(b.OID) != 40 && len(b.OID) != 64 {
+			return fmt.Errorf("build shard: blob id %q is neither SHA-1 nor SHA-256", b.OID)
+		}
+		for _, o := range b.Occurrences {
+			if o.Repo < 0 || o.Repo >= len(repos) {
+				return fmt.Errorf("build shard: blob %s is in repository %d of %d", b.OID, o.Repo, len(repos))
+			}
+		}
+	}
+	return nil
+}
+
+// arrange gives the order of the documents: repositories together, in each
+// the files first that a reader more likely wants, then by path, which keeps
+// like beside like.
+func arrange(blobs []Blob) []int {
+	type key struct {
+		repo  int
+		kind  category
+		path  string
+		index int
+	}
+	keys := make([]key, 0, len(blobs))
+	for i, b := range blobs {
+		if len(b.Occurrences) == 0 {
+			continue
+		}
+		best := key{repo: 1 << 30}
+		for _, o := range b.Occurrences {
+			k := key{o.Repo, categoryOf(o.Path), o.Path, i}
+			if k.repo < best.repo || k.repo == best.repo && (k.kind < best.kind || k.kind == best.kind && k.path < best.path) {
+				best = k
+			}
+		}
+		keys = append(keys, best)
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		return cmp.Or(a.repo-b.repo, int(a.kind)-int(b.kind), cmp.Compare(a.path, b.path), cmp.Compare(blobs[a.index].OID, blobs[b.index].OID))
+	})
+	order := make([]int, len(keys))
+	for i, k := range keys {
+		order[i] = k.index
+	}
+	return order
+}
+
+// cutSlices cuts the order into runs of about equal text, none over the
+// limit by more than one document.
+func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
+	size := func(i int) int64 {
+		if blobs[i].Size > opt.MaxFileSize && !alwaysIndexed(blobs[i], opt) {
+			return 0
+		}
+		return min(blobs[i].Size, maxDocument)
+	}
+	var total int64
+	for _, i := range order {
+		total += size(i)
+	}
+	n := (total + opt.SliceBytes - 1) / opt.SliceBytes
+	goal := total
+	if n > 1 {
+		goal = (total + n - 1) / n
+	}
+	var cuts [][]int
+	var sum int64
+	start := 0
+	for k, i := range order {
+		sum += size(i)
+		if sum >= goal && k+1 < len(order) && n > 1 {
+			cuts = append(cuts, order[start:k+1])
+			start, sum = k+1, 0
+		}
+	}
+	if start < len(order) {
+		cuts = append(cuts, order[start:])
+	}
+	return cuts
+}
+
+// alwaysIndexed tells whether the limits do not concern a blob.
+func alwaysIndexed(b Blob, opt BuildOptions) bool {
+	return slices.ContainsFunc(b.Occurrences, func(o Occurrence) bool { return opt.Always(o.Path) })
+}

@@ -1,0 +1,388 @@
+package shard
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/shoalsearch/shoal/shard/lz"
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// builder collects the columns of one shard file while its documents go by.
+type builder struct {
+	repos    []Repository
+	blobs    []Blob
+	opt      BuildOptions
+	progress func(done int64)
+
+	out       *fileWriter
+	post      *trigram.Writer
+	m         meta
+	langs     map[string]int
+	masks     map[uint64]int
+	maskList  []uint64
+	skipped   int
+	inRepo    []int // occurrences of each repository
+	blockBase int64 // start of the content section of the present segment
+
+	blockEnd, unitLine         []byte
+	docUnit, docSize, docOccur []byte
+	docSkip, docID             []byte
+	occPath                    []occurrenceRow
+	done                       int64
+	contentOpen                bool
+}
+
+// occurrenceRow is an occurrence before the paths have numbers.
+type occurrenceRow struct {
+	repo int
+	path string
+	mask int
+	lang int
+	kind category
+}
+
+func newBuilder(repos []Repository, blobs []Blob, opt BuildOptions) *builder {
+	b := &builder{repos: repos, blobs: blobs, opt: opt, langs: map[string]int{}, masks: map[uint64]int{}}
+	b.m.repos = repos
+	b.inRepo = make([]int, len(repos))
+	b.m.oidBytes = 20
+	for _, x := range blobs {
+		b.m.oidBytes = max(b.m.oidBytes, len(x.OID)/2)
+	}
+	return b
+}
+
+// build writes the file of the blobs in order, numbers of b.blobs.
+func (b *builder) build(ctx context.Context, dir string, src Source, order []int) (built []Built, err error) {
+	if b.out, err = newFileWriter(dir, kindShard); err != nil {
+		return nil, err
+	}
+	b.post = trigram.New(trigram.Options{Emit: b.segment})
+	defer b.post.Close()
+	if err := b.documents(ctx, src, order); err != nil {
+		b.out.abort()
+		return nil, err
+	}
+	b.columns()
+	name, size, err := b.out.finish()
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range b.inRepo {
+		if n > 0 {
+			built = append(built, Built{
+				Part:  Part{Repo: b.repos[i].ID, Shard: name},
+				Bytes: size, TextBytes: b.m.textBytes, Documents: b.m.documents, Occurrences: n, Skipped: b.skipped,
+			})
+		}
+	}
+	return built, nil
+}
+
+// segment ends the content of a segment of postings and writes the postings
+// behind it.
+func (b *builder) segment(postings []byte) error {
+	b.closeContent()
+	b.out.add(secText+sectionID(b.m.segments), postings)
+	b.m.segments++
+	return b.out.err
+}
+
+func (b *builder) openContent() {
+	if !b.contentOpen {
+		b.out.begin(secBlocks + sectionID(b.m.segments))
+		b.blockBase = b.out.pos
+		b.contentOpen = true
+	}
+}
+
+func (b *builder) closeContent() {
+	b.openContent()
+	b.out.end()
+	b.contentOpen = false
+}
+
+// encoded is one document after the parallel part of the work.
+type encoded struct {
+	index  int // in builder.blobs
+	text   []byte
+	skip   skip
+	always bool
+	gen    bool
+	langs  []string // of each occurrence
+	blocks []byte
+	ends   []uint32 // of each block in blocks
+	lines  []uint32 // newlines before each unit
+}
+
+// batchBytes is the text that travels from stage to stage at once.
+const batchBytes = 1 << 20
+
+// batch is a run of documents with a buffer for their texts.
+type batch struct {
+	docs    []encoded
+	buf     []byte
+	encoded chan struct{} // closed when the blocks are made
+}
+
+// documents reads, encodes and writes all documents. The reader, the encoders
+// and the writer, which also makes the postings, each have a goroutine; the
+// order of everything that is written is the order of reading.
+func (b *builder) documents(ctx context.Context, src Source, order []int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	workers := b.opt.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	work, write := make(chan *batch, 2), make(chan *batch, workers+2)
+	free := make(chan *batch, workers+6)
+	for range cap(free) {
+		free <- &batch{buf: make([]byte, 0, batchBytes+batchBytes/4)}
+	}
+	finished := make(chan struct{}, workers+1)
+	for range workers {
+		go func() {
+			defer func() { finished <- struct{}{} }()
+			enc := lz.NewEncoder(nil, b.opt.Dense)
+			for t := range work {
+				for i := range t.docs {
+					b.encode(enc, &t.docs[i])
+				}
+				close(t.encoded)
+			}
+		}()
+	}
+	go func() {
+		defer func() { finished <- struct{}{} }()
+		var failed error
+		for t := range write {
+			<-t.encoded
+			if failed == nil {
+				if failed = b.write(t); failed != nil {
+					cancel(failed)
+				}
+			}
+			t.docs, t.buf = t.docs[:0], t.buf[:0]
+			free <- t
+		}
+		if failed == nil {
+			if failed = b.post.Finish(); failed != nil {
+				cancel(failed)
+			}
+		}
+	}()
+	err := b.read(ctx, src, order, func() *batch {
+		t := <-free
+		t.encoded = make(chan struct{})
+		return t
+	}, func(t *batch) { work <- t; write <- t })
+	close(work)
+	close(write)
+	for range workers + 1 {
+		<-finished
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// read fills batches with the documents in order, those that are kept by name
+// only without asking for their content.
+func (b *builder) read(ctx context.Context, src Source, order []int, get func() *batch, put func(*batch)) error {
+	t := get()
+	next := 0
+	add := func(e encoded) {
+		t.docs = append(t.docs, e)
+		if len(t.buf) >= batchBytes || len(t.docs) >= 4096 {
+			put(t)
+			t = get()
+		}
+	}
+	large := func(i int) bool {
+		x := b.blobs[i]
+		return x.Size > maxDocument || x.Size > b.opt.MaxFileSize && !alwaysIndexed(x, b.opt)
+	}
+	upTo := func(i int) { // the large ones that come before blob i
+		for ; next < len(order) && order[next] != i; next++ {
+			add(encoded{index: order[next], skip: skippedLarge})
+		}
+	}
+	var want []int
+	for _, i := range order {
+		if !large(i) {
+			want = append(want, i)
+		}
+	}
+	err := src.Read(ctx, want, func(i int, content []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		upTo(i)
+		if next >= len(order) {
+			return fmt.Errorf("index blob %s: read out of order", b.blobs[i].OID)
+		}
+		next++
+		e := encoded{index: i, always: b.opt.MaxTrigrams < len(content) && alwaysIndexed(b.blobs[i], b.opt)}
+		if isBinary(content) {
+			e.skip = skippedBinary
+		} else {
+			if len(t.buf)+len(content) > cap(t.buf) && len(t.docs) > 0 {
+				put(t)
+				t = get()
+			}
+			at := len(t.buf)
+			t.buf = append(t.buf, content...)
+			e.text = t.buf[at:len(t.buf):len(t.buf)]
+		}
+		add(e)
+		return nil
+	})
+	if err == nil {
+		upTo(-1)
+	}
+	put(t)
+	if err == nil && next < len(order) {
+		err = fmt.Errorf("index blob %s: not read", b.blobs[order[next]].OID)
+	}
+	return err
+}
+
+// encode does the work on a document that no other depends on.
+func (b *builder) encode(enc *lz.Encoder, e *encoded) {
+	x := &b.blobs[e.index]
+	e.langs = e.langs[:0]
+	if e.skip == indexed {
+		e.gen = isGenerated(e.text)
+	}
+	for _, o := range x.Occurrences {
+		if e.skip != indexed {
+			e.langs = append(e.langs, SkippedLanguage)
+		} else {
+			e.langs = append(e.langs, languageOf(o.Path, e.text))
+		}
+	}
+	if e.skip != indexed || len(e.text) == 0 {
+		return
+	}
+	units := trigram.Units(len(e.text))
+	line := uint32(0)
+	for u := range units {
+		from := int(u) * trigram.UnitSize
+		e.blocks = enc.Encode(e.blocks, e.text[from:min(from+trigram.UnitSize+trigram.Overlap, len(e.text))])
+		e.ends = append(e.ends, uint32(len(e.blocks)))
+		e.lines = append(e.lines, line)
+		line += uint32(bytes.Count(e.text[from:min(from+trigram.UnitSize, len(e.text))], newline))
+	}
+}
+
+var newline = []byte{'\n'}
+
+// write appends the documents of a batch to the file and the columns.
+func (b *builder) write(t *batch) error {
+	for i := range t.docs {
+		e := &t.docs[i]
+		if e.skip == indexed && len(e.text) > b.opt.MaxTrigrams && !e.always &&
+			b.post.DistinctTrigrams(e.text, b.opt.MaxTrigrams) > b.opt.MaxTrigrams {
+			e.skip = skippedTrigrams
+			for k := range e.langs {
+				e.langs[k] = SkippedLanguage
+			}
+		}
+		if err := b.document(e); err != nil {
+			return errBlob(b.blobs[e.index].OID, err)
+		}
+		b.done += b.blobs[e.index].Size
+	}
+	b.progress(b.done)
+	return b.out.err
+}
+
+// document writes one document.
+func (b *builder) document(e *encoded) error {
+	x := &b.blobs[e.index]
+	b.docUnit = binary.LittleEndian.AppendUint32(b.docUnit, uint32(b.m.units))
+	b.docSize = binary.LittleEndian.AppendUint32(b.docSize, uint32(min(x.Size, 1<<32-1)))
+	if e.skip == indexed {
+		binary.LittleEndian.PutUint32(b.docSize[len(b.docSize)-4:], uint32(len(e.text)))
+	}
+	b.docSkip = append(b.docSkip, byte(e.skip))
+	b.docOccur = binary.LittleEndian.AppendUint32(b.docOccur, uint32(len(b.occPath)))
+	id, err := hex.DecodeString(x.OID)
+	if err != nil {
+		return err
+	}
+	b.docID = append(b.docID, append(id, make([]byte, b.m.oidBytes-len(id))...)...)
+	b.occurrences(x, e)
+	b.m.documents++
+	if e.skip != indexed {
+		b.skipped++
+		return nil
+	}
+	if len(e.text) == 0 {
+		return nil
+	}
+	// The postings come first: they may close a segment, and the content of
+	// this document belongs behind it.
+	if _, _, err := b.post.Add(e.text); err != nil {
+		return err
+	}
+	b.openContent()
+	base := b.out.pos - b.blockBase
+	_, _ = b.out.Write(e.blocks)
+	for i, end := range e.ends {
+		b.blockEnd = binary.LittleEndian.AppendUint32(b.blockEnd, uint32(base)+end)
+		b.unitLine = binary.LittleEndian.AppendUint32(b.unitLine, e.lines[i])
+	}
+	b.m.units += len(e.ends)
+	b.m.textBytes += int64(len(e.text))
+	return b.out.err
+}
+
+// occurrences notes the places of a blob, sorted, so that the source's order
+// does not matter.
+func (b *builder) occurrences(x *Blob, e *encoded) {
+	start := len(b.occPath)
+	for i, o := range x.Occurrences {
+		kind := categoryOf(o.Path)
+		if e.gen && kind < generatedCode {
+			kind = generatedCode
+		}
+		if len(e.langs) < len(x.Occurrences) {
+			e.langs = append(e.langs, SkippedLanguage)
+		}
+		b.occPath = append(b.occPath, occurrenceRow{o.Repo, o.Path, b.maskNumber(o.Mask), b.langNumber(e.langs[i]), kind})
+		b.inRepo[o.Repo]++
+	}
+	slices.SortFunc(b.occPath[start:], func(p, q occurrenceRow) int {
+		return cmp.Or(p.repo-q.repo, cmp.Compare(p.path, q.path), p.mask-q.mask)
+	})
+}
+
+func (b *builder) maskNumber(mask uint64) int {
+	n, ok := b.masks[mask]
+	if !ok {
+		n = len(b.maskList)
+		b.masks[mask] = n
+		b.maskList = append(b.maskList, mask)
+	}
+	return n
+}
+
+func (b *builder) langNumber(lang string) int {
+	n, ok := b.langs[lang]
+	if !ok {
+		n = len(b.m.languages)
+		b.langs[lang] = n
+		b.m.languages = append(b.m.languages, lang)
+	}
+	return n
+}

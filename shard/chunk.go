@@ -1,0 +1,124 @@
+package shard
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/shard/match"
+)
+
+// chunks makes whole lines of spans, with the lines of context around them.
+// Chunks that touch or overlap become one.
+func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
+	var out []Chunk
+	for i := 0; i < len(spans); {
+		from, to, err := s.lines(e, spans[i])
+		if err != nil {
+			return nil, err
+		}
+		k := i + 1
+		for ; k < len(spans); k++ {
+			a, b, err := s.lines(e, spans[k])
+			if err != nil {
+				return nil, err
+			}
+			if a > to {
+				break
+			}
+			to = max(to, b)
+		}
+		c, err := s.chunk(e, from, to, spans[i:k])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+		i = k
+	}
+	return out, nil
+}
+
+// lines gives the bytes of the lines of a span, with context.
+func (s *search) lines(e *evaluator, sp match.Span) (from, to int, err error) {
+	if from, err = e.t.lineStart(sp.Start); err != nil {
+		return 0, 0, err
+	}
+	// A match that ends with a newline ends its last line.
+	last := sp.End
+	if sp.End > sp.Start {
+		last--
+	}
+	if to, err = e.t.lineEnd(last); err != nil {
+		return 0, 0, err
+	}
+	for range s.r.ContextLines {
+		if from > 0 {
+			if from, err = e.t.lineStart(from - 1); err != nil {
+				return 0, 0, err
+			}
+		}
+		if to < e.t.size {
+			if to, err = e.t.lineEnd(to); err != nil {
+				return 0, 0, err
+			}
+		}
+	}
+	return from, to, nil
+}
+
+// chunk makes one chunk of the lines in [from, to).
+func (s *search) chunk(e *evaluator, from, to int, spans []match.Span) (Chunk, error) {
+	if err := e.t.need(from, to); err != nil {
+		return Chunk{}, err
+	}
+	line, err := e.t.lineNumber(from)
+	if err != nil {
+		return Chunk{}, err
+	}
+	content := append([]byte(nil), e.t.buf[from:to]...)
+	c := Chunk{Content: content, Start: Position{Offset: uint32(from), Line: line, Column: 1}}
+	w := walker{text: content, base: from, line: line}
+	for _, sp := range spans {
+		start := w.to(sp.Start)
+		c.Ranges = append(c.Ranges, Range{Start: start, End: w.to(sp.End)})
+	}
+	c.Symbols = e.symbolsOf(spans)
+	return c, nil
+}
+
+// walker turns offsets that only grow into positions.
+type walker struct {
+	text      []byte
+	base      int // offset of text in the file
+	at        int // in text: how far lines are counted
+	lineStart int // in text: where the present line begins
+	line      uint32
+	column    uint32 // runes of the line before columnAt
+	columnAt  int
+}
+
+func (w *walker) to(offset int) Position {
+	i := offset - w.base
+	if n := bytes.Count(w.text[w.at:i], newline); n > 0 {
+		w.line += uint32(n)
+		w.lineStart = bytes.LastIndexByte(w.text[:i], '\n') + 1
+		w.column, w.columnAt = 0, w.lineStart
+	}
+	w.at = i
+	w.column += uint32(utf8.RuneCount(w.text[w.columnAt:i]))
+	w.columnAt = i
+	return Position{Offset: uint32(offset), Line: w.line, Column: w.column + 1}
+}
+
+// nameRanges turns spans of a path into ranges.
+func nameRanges(path string, spans []match.Span) []Range {
+	if len(spans) == 0 {
+		return nil
+	}
+	w := walker{text: []byte(path), line: 1}
+	ranges := make([]Range, len(spans))
+	for i, sp := range spans {
+		start := w.to(sp.Start)
+		ranges[i] = Range{Start: start, End: w.to(sp.End)}
+	}
+	return ranges
+}

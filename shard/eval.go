@@ -1,0 +1,360 @@
+package shard
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/shoalsearch/shoal/shard/match"
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// evaluator decides documents, one after the other. Each goroutine of a
+// search has its own; its buffers go from document to document.
+type evaluator struct {
+	p *plan
+	b *bound
+	t text
+
+	doc    int
+	found  []finding // by pattern
+	used   []bool    // by pattern: contributes to what is shown
+	joined []match.Span
+	regexp int // documents given to an expression
+}
+
+// finding is what is known of a content pattern in the present document.
+type finding struct {
+	state findState
+	spans []match.Span // in order, not overlapping; complete only when state is foundAll
+}
+
+type findState uint8
+
+const (
+	unknown findState = iota
+	foundNone
+	foundFirst
+	foundAll
+)
+
+func newEvaluator(p *plan) *evaluator {
+	return &evaluator{p: p, found: make([]finding, len(p.patterns)), used: make([]bool, len(p.patterns))}
+}
+
+// turn goes to a document of a shard.
+func (e *evaluator) turn(b *bound, doc int) {
+	e.b, e.doc = b, doc
+	e.t.open(b.s, doc)
+	for _, i := range e.p.contents {
+		e.found[i].state = unknown
+	}
+}
+
+// holds gives the revisions, among those of mask, for which the occurrence
+// satisfies a node.
+func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
+	s := e.b.s
+	yes := false
+	switch n.op {
+	case opConst:
+		yes = n.yes
+	case opRepos, opRev:
+		return mask & e.b.nodes[n.slot].repos[s.occRepo.at(occ)], nil
+	case opLang:
+		yes = e.b.nodes[n.slot].langs[s.occLang.at(occ)]
+	case opName:
+		yes = e.b.names[n.pat].has(s.occPath.at(occ))
+	case opSymbol:
+		yes = e.b.syms[n.pat].has(e.doc)
+	case opContent:
+		var err error
+		if yes, err = e.contains(n.pat); err != nil {
+			return 0, err
+		}
+	case opNot:
+		not, err := e.holds(n.subs[0], occ, mask)
+		return mask &^ not, err
+	case opAnd:
+		for _, sub := range n.subs {
+			var err error
+			if mask, err = e.holds(sub, occ, mask); mask == 0 || err != nil {
+				return 0, err
+			}
+		}
+		return mask, nil
+	case opOr:
+		var any uint64
+		for _, sub := range n.subs {
+			m, err := e.holds(sub, occ, mask&^any)
+			if err != nil {
+				return 0, err
+			}
+			if any |= m; any == mask {
+				break
+			}
+		}
+		return any, nil
+	}
+	if yes {
+		return mask, nil
+	}
+	return 0, nil
+}
+
+// contains tells whether a content pattern matches in the document. Where it
+// is the only one, all matches are collected at once: they will be wanted.
+func (e *evaluator) contains(pat int) (bool, error) {
+	f := &e.found[pat]
+	if f.state == unknown {
+		limit := 1
+		if len(e.p.contents) == 1 {
+			limit = -1
+		}
+		if err := e.find(pat, limit); err != nil {
+			return false, err
+		}
+	}
+	return f.state != foundNone, nil
+}
+
+// all collects every match of a pattern.
+func (e *evaluator) all(pat int) ([]match.Span, error) {
+	f := &e.found[pat]
+	if f.state != foundAll && f.state != foundNone {
+		if err := e.find(pat, -1); err != nil {
+			return nil, err
+		}
+	}
+	if f.state == foundNone {
+		return nil, nil
+	}
+	return f.spans, nil
+}
+
+// find looks for a pattern in the candidate units of the document.
+func (e *evaluator) find(pat, limit int) error {
+	f, p := &e.found[pat], e.p.patterns[pat]
+	f.spans = f.spans[:0]
+	f.state = foundNone
+	if e.t.units == 0 {
+		return nil
+	}
+	if p.text.Regexp {
+		e.regexp++
+	}
+	var err error
+	switch p.reach {
+	case reachStart:
+		err = e.findStarts(f, p, e.b.units[pat], limit)
+	case reachLine:
+		err = e.findLines(f, p, e.b.units[pat], limit)
+	case reachDocument:
+		if _, b := e.run(e.b.units[pat], 0); b < 0 {
+			return nil
+		}
+		if err = e.t.load(0, e.t.units-1); err == nil {
+			f.spans = p.m.Append(f.spans, e.t.buf, limit)
+		}
+	}
+	if len(f.spans) > 0 {
+		f.state = foundFirst
+	}
+	if limit < 0 && f.state == foundFirst {
+		f.state = foundAll
+	}
+	return err
+}
+
+// run gives the next run of candidate units of the document, from unit u on:
+// the first and the last; -1 where there is none.
+func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
+	seg := e.b.s.segmentOf(e.t.row)
+	base := e.t.row - e.b.s.segStart[seg]
+	if u >= e.t.units {
+		return -1, -1
+	}
+	first = units[seg].Next(base+u) - base
+	if first < 0 || first >= e.t.units {
+		return -1, -1
+	}
+	last = first
+	for last+1 < e.t.units && units[seg].Has(uint16(base+last+1)) {
+		last++
+	}
+	return first, last
+}
+
+// findStarts looks for matches that start in candidate units.
+func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
+	done := 0
+	for u := 0; limit < 0 || len(f.spans) < limit; {
+		a, b := e.run(units, u)
+		if a < 0 {
+			break
+		}
+		u = b + 1
+		from, _ := trigram.Span(e.t.size, uint32(a))
+		_, to := trigram.Span(e.t.size, uint32(b))
+		from = max(from, done)
+		end := min(to+p.longest-1, e.t.size)
+		if from >= end {
+			continue
+		}
+		if err := e.t.load(a, b); err != nil {
+			return err
+		}
+		if err := e.t.need(from, end); err != nil {
+			return err
+		}
+		have := len(f.spans)
+		f.spans = p.m.Append(f.spans, e.t.buf[from:end], rest(limit, have))
+		shift(f.spans[have:], from)
+		// A folded needle may be shorter than its bound: what starts behind
+		// the units belongs to the next ones.
+		for len(f.spans) > have && f.spans[len(f.spans)-1].Start >= to {
+			f.spans = f.spans[:len(f.spans)-1]
+		}
+		if len(f.spans) > have {
+			done = f.spans[len(f.spans)-1].End
+		}
+	}
+	return nil
+}
+
+// findLines looks for matches in the lines that touch candidate units.
+func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
+	done := 0
+	for u := 0; limit < 0 || len(f.spans) < limit; {
+		a, b := e.run(units, u)
+		if a < 0 {
+			break
+		}
+		u = b + 1
+		from, _ := trigram.Span(e.t.size, uint32(a))
+		_, to := trigram.Span(e.t.size, uint32(b))
+		if err := e.t.load(a, b); err != nil {
+			return err
+		}
+		start, err := e.t.lineStart(from)
+		if err != nil {
+			return err
+		}
+		end := e.t.size
+		if to < e.t.size {
+			if end, err = e.t.lineEnd(to - 1); err != nil {
+				return err
+			}
+			if end == to { // an empty line behind it may be a match of this unit
+				if end, err = e.t.lineEnd(to); err != nil {
+					return err
+				}
+			}
+		}
+		start = max(start, done)
+		if start >= end {
+			continue
+		}
+		have := len(f.spans)
+		f.spans = p.m.Append(f.spans, e.t.buf[start:end], rest(limit, have))
+		shift(f.spans[have:], start)
+		done = end
+		for u < e.t.units {
+			if _, owned := trigram.Span(e.t.size, uint32(u)); owned > done {
+				break
+			}
+			u++
+		}
+	}
+	return nil
+}
+
+func rest(limit, have int) int {
+	if limit < 0 {
+		return -1
+	}
+	return limit - have
+}
+
+func shift(spans []match.Span, by int) {
+	for i := range spans {
+		spans[i].Start += by
+		spans[i].End += by
+	}
+}
+
+// show marks the content patterns whose matches belong to an occurrence: the
+// positive ones of the arms that hold.
+func (e *evaluator) show(n *node, occ int, mask uint64) error {
+	switch n.op {
+	case opContent:
+		e.used[n.pat] = true
+	case opAnd:
+		for _, sub := range n.subs {
+			if err := e.show(sub, occ, mask); err != nil {
+				return err
+			}
+		}
+	case opOr:
+		for _, sub := range n.subs {
+			held, err := e.holds(sub, occ, mask)
+			if err != nil {
+				return err
+			}
+			if held != 0 {
+				if err := e.show(sub, occ, held); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// spans gives the content matches of an occurrence that satisfies the query
+// in the revisions of mask: those of all its patterns, in order; where two
+// overlap, the one that starts earlier, then the longer.
+func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
+	clear(e.used)
+	if err := e.show(e.p.root, occ, mask); err != nil {
+		return nil, err
+	}
+	one, several := -1, false
+	for _, i := range e.p.contents {
+		if e.used[i] {
+			several = several || one >= 0
+			one = i
+		}
+	}
+	switch {
+	case one < 0:
+		return nil, nil
+	case !several:
+		return e.all(one)
+	}
+	e.joined = e.joined[:0]
+	for _, i := range e.p.contents {
+		if e.used[i] {
+			spans, err := e.all(i)
+			if err != nil {
+				return nil, err
+			}
+			e.joined = append(e.joined, spans...)
+		}
+	}
+	e.joined = withoutOverlaps(e.joined)
+	return e.joined, nil
+}
+
+// withoutOverlaps sorts spans and keeps those that begin behind the end of the
+// one kept before; of equal starts the longest.
+func withoutOverlaps(spans []match.Span) []match.Span {
+	slices.SortFunc(spans, func(a, b match.Span) int { return cmp.Or(a.Start-b.Start, b.End-a.End) })
+	kept := spans[:0]
+	for _, s := range spans {
+		if n := len(kept); n > 0 && (s.Start < kept[n-1].End || s == kept[n-1]) {
+			continue
+		}
+		kept = append(kept, s)
+	}
+	return kept
+}

@@ -1,0 +1,224 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"sort"
+	"sync"
+
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// shard is an open shard file. The columns are read on first use, so that a
+// node with thousands of files starts at once.
+type shard struct {
+	f *file
+
+	once sync.Once // guards the fields below
+	err  error
+	m    *meta
+
+	blockEnd, unitLine         column32
+	docUnit, docSize, docOccur column32
+	docSkip, docID             []byte
+	occPath, occMask           column32
+	occRepo, occLang           column16
+	occKind                    []byte
+	masks                      column64
+	pathEnd                    column32
+	paths                      []byte
+	post                       *trigram.Index
+	segStart                   []int // first unit row of each segment, and one more
+	content                    []section
+	always                     []uint64 // of each repository: revisions that hold every document
+	ever                       []uint64 // revisions that hold any document
+	langKinds                  []byte
+}
+
+// ready reads and checks the columns; every use of the shard begins here.
+func (s *shard) ready() error {
+	s.once.Do(func() {
+		if s.err = s.load(); s.err != nil {
+			s.err = fmt.Errorf("%s: %w", s.f.name, s.err)
+		}
+	})
+	return s.err
+}
+
+func (s *shard) load() error {
+	b, err := s.f.bytes(secMeta)
+	if err != nil {
+		return err
+	}
+	if s.m, err = parseMeta(b); err != nil {
+		return err
+	}
+	for _, c := range s.layout() {
+		if *c.to, err = s.f.bytes(c.id); err != nil {
+			return err
+		}
+		if len(*c.to) != c.width*c.rows {
+			return fmt.Errorf("%w: section %d has %d bytes, not %d", ErrDamaged, c.id, len(*c.to), c.width*c.rows)
+		}
+	}
+	if s.masks, err = s.f.bytes(secMasks); err != nil {
+		return err
+	}
+	if s.paths, err = s.f.bytes(secPaths); err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	return s.openPostings()
+}
+
+// columnPlace says where a column goes and how long it must be.
+type columnPlace struct {
+	id    sectionID
+	to    *[]byte
+	width int
+	rows  int
+}
+
+func (s *shard) layout() []columnPlace {
+	m := s.m
+	return []columnPlace{
+		{secBlockEnd, (*[]byte)(&s.blockEnd), 4, m.units},
+		{secUnitLine, (*[]byte)(&s.unitLine), 4, m.units},
+		{secDocUnit, (*[]byte)(&s.docUnit), 4, m.documents + 1},
+		{secDocSize, (*[]byte)(&s.docSize), 4, m.documents},
+		{secDocOccur, (*[]byte)(&s.docOccur), 4, m.documents + 1},
+		{secDocSkip, &s.docSkip, 1, m.documents},
+		{secDocID, &s.docID, m.oidBytes, m.documents},
+		{secOccPath, (*[]byte)(&s.occPath), 4, m.occurs},
+		{secOccMask, (*[]byte)(&s.occMask), 4, m.occurs},
+		{secOccRepo, (*[]byte)(&s.occRepo), 2, m.occurs},
+		{secOccLang, (*[]byte)(&s.occLang), 2, m.occurs},
+		{secOccKind, &s.occKind, 1, m.occurs},
+		{secPathEnd, (*[]byte)(&s.pathEnd), 4, m.paths},
+	}
+}
+
+// check makes sure that no number of a column leads outside of another, so
+// that searching needs no doubts.
+func (s *shard) check() error {
+	m := s.m
+	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
+	unit, occ := uint32(0), uint32(0)
+	for d := range m.documents {
+		from, to := s.docUnit.at(d), s.docUnit.at(d+1)
+		units := uint32(0)
+		if size := s.docSize.at(d); skip(s.docSkip[d]) == indexed && size > 0 {
+			if size > maxDocument {
+				return wrong("document size")
+			}
+			units = trigram.Units(int(size))
+		}
+		if from != unit || to != from+units {
+			return wrong("units of a document")
+		}
+		unit = to
+		if s.docOccur.at(d) != occ || s.docOccur.at(d+1) < occ {
+			return wrong("occurrences of a document")
+		}
+		occ = s.docOccur.at(d + 1)
+	}
+	if int(unit) != m.units || int(occ) != m.occurs {
+		return wrong("number of units or occurrences")
+	}
+	end := uint32(0)
+	for p := range m.paths {
+		if s.pathEnd.at(p) < end {
+			return wrong("ends of paths")
+		}
+		end = s.pathEnd.at(p)
+	}
+	if int(end) != len(s.paths) {
+		return wrong("length of paths")
+	}
+	return s.checkOccurrences()
+}
+
+func (s *shard) checkOccurrences() error {
+	m := s.m
+	s.always, s.ever = make([]uint64, len(m.repos)), make([]uint64, len(m.repos))
+	for i := range s.always {
+		s.always[i] = ^uint64(0)
+	}
+	for o := range m.occurs {
+		repo, mask := int(s.occRepo.at(o)), int(s.occMask.at(o))
+		if int(s.occPath.at(o)) >= m.paths || mask >= s.masks.len() || repo >= len(m.repos) ||
+			int(s.occLang.at(o)) >= len(m.languages) {
+			return fmt.Errorf("%w: occurrence %d", ErrDamaged, o)
+		}
+		s.always[repo] &= s.masks.at(mask)
+		s.ever[repo] |= s.masks.at(mask)
+	}
+	return nil
+}
+
+// openPostings reads the heads of the segments and where their content lies.
+func (s *shard) openPostings() error {
+	m := s.m
+	if m.segments > maxSections/2 {
+		return fmt.Errorf("%w: number of segments", ErrDamaged)
+	}
+	segments := make([][]byte, m.segments)
+	s.content = make([]section, m.segments)
+	for i := range segments {
+		var err error
+		if segments[i], err = s.f.bytes(secText + sectionID(i)); err != nil {
+			return err
+		}
+		s.content[i] = s.f.find(secBlocks + sectionID(i))
+	}
+	post, err := trigram.Open(segments)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	s.post = post
+	s.segStart = make([]int, m.segments+1)
+	for i := range m.segments {
+		s.segStart[i+1] = s.segStart[i] + post.Units(i)
+	}
+	if s.segStart[m.segments] != m.units {
+		return fmt.Errorf("%w: postings have %d units, documents %d", ErrDamaged, s.segStart[m.segments], m.units)
+	}
+	return nil
+}
+
+// path gives the bytes of a path by its number.
+func (s *shard) path(p int) []byte {
+	from := uint32(0)
+	if p > 0 {
+		from = s.pathEnd.at(p - 1)
+	}
+	return s.paths[from:s.pathEnd.at(p)]
+}
+
+// documentOf gives the document of a unit row.
+func (s *shard) documentOf(row int) int {
+	return sort.Search(s.m.documents, func(d int) bool { return int(s.docUnit.at(d+1)) > row })
+}
+
+// segmentOf gives the segment of a unit row.
+func (s *shard) segmentOf(row int) int {
+	for i := 1; ; i++ {
+		if row < s.segStart[i] {
+			return i - 1
+		}
+	}
+}
+
+// oid gives the blob id of a document in hex.
+func (s *shard) oid(doc int) string {
+	w := s.m.oidBytes
+	id := s.docID[doc*w : doc*w+w]
+	// A SHA-1 among SHA-256 ids is filled up with zeros.
+	if w == 32 && bytes.Equal(id[20:], make([]byte, 12)) {
+		id = id[:20]
+	}
+	return hex.EncodeToString(id)
+}

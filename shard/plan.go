@@ -1,0 +1,228 @@
+package shard
+
+import (
+	"fmt"
+	"path"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/shard/match"
+	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// op is the kind of a node of a plan, cheapest first: the members of an And
+// are tried in this order.
+type op uint8
+
+const (
+	opConst op = iota
+	opRepos
+	opRev
+	opLang
+	opName
+	opSymbol
+	opContent
+	opNot
+	opAnd
+	opOr
+)
+
+// node is a query made ready to be asked of many shards.
+type node struct {
+	op    op
+	subs  []*node
+	yes   bool            // opConst
+	repos *roaring.Bitmap // opRepos
+	name  string          // opRev, opLang
+	pat   int             // opName, opSymbol, opContent: in plan.patterns
+	slot  int             // number of the node, for what a shard knows of it
+}
+
+// pattern is a Text of the query, compiled.
+type pattern struct {
+	text     query.Text
+	m        *match.Matcher
+	formula  *trigram.Formula
+	reach    reach
+	longest  int  // bytes of a match at most, -1 where there is no bound; of literals only
+	positive bool // stands somewhere without a Not above: its matches are shown
+}
+
+// reach is what must be read to verify a candidate unit.
+type reach uint8
+
+const (
+	reachStart    reach = iota // matches start in it
+	reachLine                  // the lines that touch it
+	reachDocument              // the whole document
+)
+
+// plan is a query compiled for all shards. It is immutable.
+type plan struct {
+	root     *node
+	patterns []*pattern
+	contents []int // patterns of opContent
+	slots    int
+}
+
+// maxNodes bounds the size of a query, and with it the depth.
+const maxNodes = 10_000
+
+func newPlan(q query.Q) (*plan, error) {
+	p := &plan{}
+	root, err := p.add(q, true)
+	if err != nil {
+		return nil, err
+	}
+	p.root = root
+	for i, t := range p.patterns {
+		if t.text.Field == query.Content {
+			p.contents = append(p.contents, i)
+		}
+	}
+	return p, nil
+}
+
+func (p *plan) add(q query.Q, positive bool) (*node, error) {
+	n := &node{slot: p.slots}
+	if p.slots++; p.slots > maxNodes {
+		return nil, fmt.Errorf("plan search: more than %d terms", maxNodes)
+	}
+	var subs []query.Q
+	switch q := q.(type) {
+	case query.Const:
+		n.op, n.yes = opConst, bool(q)
+	case *query.Repos:
+		n.op, n.repos = opRepos, q.Set
+	case *query.Rev:
+		n.op, n.name = opRev, q.Pattern
+	case *query.Lang:
+		n.op, n.name = opLang, q.Name
+	case *query.Text:
+		var err error
+		n.op = [...]op{opContent, opName, opSymbol}[q.Field]
+		n.pat, err = p.pattern(*q, positive)
+		return n, err
+	case *query.Not:
+		n.op, subs, positive = opNot, []query.Q{q.Sub}, false
+	case *query.And:
+		n.op, subs = opAnd, q.Subs
+	case *query.Or:
+		n.op, subs = opOr, q.Subs
+	default:
+		return nil, fmt.Errorf("plan search: %s is not resolved", q)
+	}
+	for _, s := range subs {
+		sub, err := p.add(s, positive)
+		if err != nil {
+			return nil, err
+		}
+		n.subs = append(n.subs, sub)
+	}
+	slices.SortStableFunc(n.subs, func(a, b *node) int { return int(a.op) - int(b.op) })
+	return n, nil
+}
+
+// pattern compiles a text, or finds it compiled.
+func (p *plan) pattern(t query.Text, positive bool) (int, error) {
+	for i, have := range p.patterns {
+		if have.text == t {
+			have.positive = have.positive || positive
+			return i, nil
+		}
+	}
+	m, err := match.Compile(t.Pattern, match.Options{Literal: !t.Regexp, Fold: t.Fold})
+	if err != nil {
+		return 0, fmt.Errorf("plan search: %w", err)
+	}
+	c := &pattern{text: t, m: m, positive: positive, longest: -1}
+	if t.Regexp {
+		flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups
+		if t.Fold {
+			flags |= syntax.FoldCase
+		}
+		re, err := syntax.Parse(t.Pattern, flags)
+		if err != nil {
+			return 0, fmt.Errorf("plan search: %w", err)
+		}
+		c.formula = trigram.FromRegexp(re, t.Fold)
+		c.reach = reachDocument
+		if inLine(re) && c.formula.Scope() != trigram.ScopeDocument {
+			c.reach = reachLine
+		}
+	} else {
+		c.formula = trigram.FromLiteral(t.Pattern, t.Fold)
+		c.longest = len(t.Pattern)
+		if t.Fold {
+			c.longest *= 3 // the Kelvin sign has three bytes, its k has one
+		}
+		if t.Pattern == "" {
+			c.reach = reachDocument
+		}
+	}
+	p.patterns = append(p.patterns, c)
+	return len(p.patterns) - 1, nil
+}
+
+// inLine tells whether every match of an expression lies inside one line and
+// does not depend on what other lines hold.
+func inLine(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpBeginText, syntax.OpEndText, syntax.OpAnyChar:
+		return false
+	case syntax.OpLiteral:
+		return !slices.Contains(re.Rune, '\n')
+	case syntax.OpCharClass:
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			if re.Rune[i] <= '\n' && '\n' <= re.Rune[i+1] {
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !inLine(sub) })
+}
+
+// revisionBits gives the bits of the revisions that a pattern of the query
+// language names: "*", a short or full ref name, a glob over either, or the
+// beginning of a commit.
+func revisionBits(revisions []Revision, pattern string) uint64 {
+	var bits uint64
+	for _, r := range revisions {
+		if revisionMatches(r, pattern) {
+			bits |= 1 << (r.Bit & 63)
+		}
+	}
+	return bits
+}
+
+// minCommitPrefix is the fewest hex digits that name a commit, as with git.
+const minCommitPrefix = 4
+
+func revisionMatches(r Revision, pattern string) bool {
+	if pattern == "*" || pattern == r.Name {
+		return true
+	}
+	short := r.Name
+	for _, prefix := range []string{"refs/heads/", "refs/tags/"} {
+		short = strings.TrimPrefix(short, prefix)
+	}
+	if pattern == short || pattern == strings.TrimPrefix(r.Name, "refs/") {
+		return true
+	}
+	if strings.ContainsAny(pattern, "*?[") && (globMatches(pattern, short) || globMatches(pattern, r.Name)) {
+		return true
+	}
+	return len(pattern) >= minCommitPrefix && strings.Trim(pattern, "0123456789abcdefABCDEF") == "" &&
+		strings.HasPrefix(r.Commit, strings.ToLower(pattern))
+}
+
+// globMatches is path.Match, but for * which crosses slashes: branch names
+// have them anywhere.
+func globMatches(pattern, name string) bool {
+	ok, err := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
+	return err == nil && ok
+}

@@ -1,0 +1,160 @@
+package shard
+
+import (
+	"bytes"
+	"math"
+	"strings"
+
+	"github.com/shoalsearch/shoal/shard/match"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// The weights of a score. A kind of evidence always outweighs all weaker
+// kinds together: a definition any use, a whole word any part of one.
+const (
+	scoreDefinition = 4000 // the match is the name of a symbol defined there
+	scoreShape      = 2000 // it looks like a definition
+	scoreWord       = 800  // it is a whole word
+	scorePart       = 100  // it begins or ends one
+	scoreBase       = 400  // the file is named so
+	scoreBasePart   = 100  // the name of the file contains it
+	scoreNameOnly   = 200  // a match in the name where only names were asked
+	scoreCount      = 20   // times the logarithm of the number of matches
+	scoreEarly      = 10   // near the top of the file
+	scoreRecency    = 30   // of the repository
+)
+
+// Deductions, by category: code before documentation, generated, test and
+// vendored files. They stay below the step from a use to a definition.
+var scoreCategory = [...]float64{plainCode: 0, documentation: 60, generatedCode: 150, testCode: 250, vendoredCode: 300}
+
+// scoreLooks is how many matches of a file are looked at.
+const scoreLooks = 24
+
+// score ranks an occurrence of the present document by its first matches.
+func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float64 {
+	sh := r.b.s
+	best := 0.0
+	for _, sp := range spans[:min(len(spans), scoreLooks)] {
+		best = max(best, e.scoreSpan(sp))
+		if best >= scoreDefinition {
+			break
+		}
+	}
+	score := best + scoreCount*math.Log2(float64(1+len(spans)))
+	if len(spans) > 0 {
+		score += scoreEarly / (1 + float64(spans[0].Start)/4096)
+	}
+	score += e.scoreName(occ, len(spans) == 0)
+	kind := sh.occKind[occ]
+	score -= scoreCategory[min(int(kind), len(scoreCategory)-1)]
+	if s.r.Rank != nil {
+		_, recency := s.r.Rank(r.m.repos[sh.occRepo.at(occ)].id)
+		score += scoreRecency * recency
+	}
+	// Few distinct values: equal files fall back on the order of names.
+	return math.Round(score)
+}
+
+// scoreSpan judges one match by what surrounds it.
+func (e *evaluator) scoreSpan(sp match.Span) float64 {
+	if e.definedAt(sp) {
+		return scoreDefinition
+	}
+	text := e.t.buf
+	left, right := e.wordBorder(sp.Start), e.wordBorder(sp.End)
+	switch {
+	case !left && !right:
+		return 0
+	case !left || !right:
+		return scorePart
+	}
+	// What is decoded is enough: a line that begins in another block is
+	// judged by its end.
+	from := sp.Start
+	low := max(0, sp.Start-128)
+	if u := e.t.unitAt(sp.Start); !e.t.have[max(u-1, 0)] {
+		low = max(low, u*4096)
+	}
+	for from > low && text[from-1] != '\n' {
+		from--
+	}
+	high := min(e.t.covered(e.t.unitAt(sp.End)), sp.End+128)
+	to := sp.End
+	for to < high && text[to] != '\n' {
+		to++
+	}
+	if looksDefined(text[from:sp.Start], text[sp.End:to]) {
+		return scoreShape
+	}
+	return scoreWord
+}
+
+// wordBorder tells whether a word begins or ends at an offset.
+func (e *evaluator) wordBorder(at int) bool {
+	if at <= 0 || at >= e.t.size {
+		return true
+	}
+	return isWord(e.t.buf[at-1]) != isWord(e.t.buf[at]) || !isWord(e.t.buf[at])
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// Words in front of a name that define it.
+var definers = [][]byte{
+	[]byte("func "), []byte("def "), []byte("class "), []byte("struct "), []byte("interface "), []byte("type "),
+	[]byte("enum "), []byte("union "), []byte("trait "), []byte("fn "), []byte("#define "), []byte("module "),
+	[]byte("namespace "), []byte("typedef "), []byte("function "), []byte("macro_rules! "), []byte("sub "),
+	[]byte("package "), []byte("const "), []byte("object "), []byte("impl "),
+}
+
+// looksDefined guesses from the line around a word whether the word is
+// defined there. The definition of a C function begins at the margin and does
+// not end with a semicolon.
+func looksDefined(before, after []byte) bool {
+	after = bytes.TrimRight(after, " \t\r")
+	for _, d := range definers {
+		if bytes.HasSuffix(before, d) {
+			use := len(after) > 0 && (after[len(after)-1] == ';' || bytes.IndexByte(after, '*') == 1)
+			return !use || d[0] == '#' || bytes.Equal(d, []byte("const ")) || bytes.Equal(d, []byte("type "))
+		}
+	}
+	if len(before) > 0 && before[0] != ' ' && before[0] != '\t' && before[0] != '#' && before[0] != '*' && before[0] != '/' ||
+		len(before) == 0 {
+		if len(after) > 0 && after[0] == '(' && after[len(after)-1] != ';' && bytes.IndexByte(before, '(') < 0 &&
+			bytes.IndexByte(before, '=') < 0 {
+			return true
+		}
+	}
+	return bytes.HasPrefix(after, []byte(" := ")) || bytes.HasPrefix(after, []byte(" = function")) ||
+		bytes.HasPrefix(after, []byte(" = (")) && bytes.Contains(after, []byte("=>"))
+}
+
+// scoreName adds what the name of the file says.
+func (e *evaluator) scoreName(occ int, only bool) float64 {
+	path := string(e.b.s.path(int(e.b.s.occPath.at(occ))))
+	base := path[strings.LastIndexByte(path, '/')+1:]
+	stem := base
+	if i := strings.IndexByte(base, '.'); i > 0 {
+		stem = base[:i]
+	}
+	score := 0.0
+	for _, p := range e.p.patterns {
+		switch {
+		case !p.positive:
+		case p.text.Field == query.Name && only:
+			if p.m.Matches([]byte(base)) {
+				score = max(score, scoreNameOnly)
+			}
+		case p.text.Field == query.Content && !p.text.Regexp && len(p.text.Pattern) > 1:
+			if strings.EqualFold(stem, p.text.Pattern) || strings.EqualFold(base, p.text.Pattern) {
+				score = max(score, scoreBase)
+			} else if len(p.text.Pattern) > 2 && strings.Contains(strings.ToLower(base), strings.ToLower(p.text.Pattern)) {
+				score = max(score, scoreBasePart)
+			}
+		}
+	}
+	return score
+}

@@ -1,0 +1,166 @@
+package shard
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/shoalsearch/shoal/shard/lz"
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// text is the content of one document, decoded where somebody looked. The
+// buffer is laid out as the document is, so that what is decoded of
+// neighbouring units is contiguous.
+type text struct {
+	s     *shard
+	row   int     // first unit row
+	units int     // of the document
+	size  int     // of the document in bytes
+	seg   section // content of the segment
+	first int     // first unit row of the segment
+	buf   []byte
+	have  []bool // by unit: decoded
+	bytes int64  // decoded since the last reset of the counter
+	index int64  // compressed bytes read for that
+	loads int    // documents of which something was decoded
+	began bool
+}
+
+// open turns to a document.
+func (t *text) open(s *shard, doc int) {
+	t.s = s
+	t.size = 0
+	t.units = int(s.docUnit.at(doc+1) - s.docUnit.at(doc))
+	t.began = false
+	if t.units == 0 {
+		t.buf = t.buf[:0]
+		return
+	}
+	t.size = int(s.docSize.at(doc))
+	t.row = int(s.docUnit.at(doc))
+	seg := s.segmentOf(t.row)
+	t.seg, t.first = s.content[seg], s.segStart[seg]
+	if cap(t.buf) < t.size {
+		t.buf = make([]byte, t.size, t.size+t.size/4)
+	}
+	t.buf = t.buf[:t.size]
+	if cap(t.have) < t.units {
+		t.have = make([]bool, t.units+t.units/4)
+	}
+	t.have = t.have[:t.units]
+	clear(t.have)
+}
+
+// covered is how far the text is readable when unit u is decoded.
+func (t *text) covered(u int) int {
+	return min(u*trigram.UnitSize+trigram.UnitSize+trigram.Overlap, t.size)
+}
+
+// load decodes the units from a to b, both included.
+func (t *text) load(a, b int) error {
+	for u := a; u <= b && u < t.units; u++ {
+		if t.have[u] {
+			continue
+		}
+		if err := t.decode(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *text) decode(u int) error {
+	s, row := t.s, t.row+u
+	from := uint32(0)
+	if row > t.first {
+		from = s.blockEnd.at(row - 1)
+	}
+	to := s.blockEnd.at(row)
+	if from > to || int64(to) > t.seg.length {
+		return fmt.Errorf("%s: %w: block %d out of place", s.f.name, ErrDamaged, row)
+	}
+	at := t.seg.offset + int64(from)
+	if err := s.f.touch(at, int64(to-from)); err != nil {
+		return err
+	}
+	start := u * trigram.UnitSize
+	if err := lz.Decode(t.buf[start:t.covered(u)], 0, s.f.data[at:at+int64(to-from)]); err != nil {
+		return fmt.Errorf("%s: %w: block %d: %w", s.f.name, ErrDamaged, row, err)
+	}
+	t.have[u] = true
+	t.bytes += int64(t.covered(u) - start)
+	t.index += int64(to - from)
+	if !t.began {
+		t.began = true
+		t.loads++
+	}
+	return nil
+}
+
+// unitAt gives the unit that owns a byte.
+func (t *text) unitAt(offset int) int {
+	return min(offset/trigram.UnitSize, t.units-1)
+}
+
+// need decodes so that [from, to) is readable.
+func (t *text) need(from, to int) error {
+	a, b := t.unitAt(from), t.unitAt(max(to-1, from))
+	if b > a && t.covered(b-1) >= to {
+		b--
+	}
+	return t.load(a, b)
+}
+
+// lineStart gives where the line begins that holds the byte at offset.
+func (t *text) lineStart(offset int) (int, error) {
+	for end := offset; end > 0; {
+		u := t.unitAt(end - 1)
+		if err := t.load(u, u); err != nil {
+			return 0, err
+		}
+		from := u * trigram.UnitSize
+		if i := bytes.LastIndexByte(t.buf[from:end], '\n'); i >= 0 {
+			return from + i + 1, nil
+		}
+		end = from
+	}
+	return 0, nil
+}
+
+// lineEnd gives where the line ends that holds the byte at offset: behind its
+// newline, or at the end of the text.
+func (t *text) lineEnd(offset int) (int, error) {
+	for from := offset; from < t.size; {
+		u := t.unitAt(from)
+		// The overlap of the unit before may show the end without another
+		// block.
+		if u > 0 && !t.have[u] && t.have[u-1] && from < t.covered(u-1) {
+			if i := bytes.IndexByte(t.buf[from:t.covered(u-1)], '\n'); i >= 0 {
+				return from + i + 1, nil
+			}
+		}
+		if err := t.load(u, u); err != nil {
+			return 0, err
+		}
+		to := t.covered(u)
+		if i := bytes.IndexByte(t.buf[from:to], '\n'); i >= 0 {
+			return from + i + 1, nil
+		}
+		from = to
+	}
+	return t.size, nil
+}
+
+// lineNumber gives the number of the line, from 1, that holds the byte at
+// offset.
+func (t *text) lineNumber(offset int) (uint32, error) {
+	if t.units == 0 {
+		return 1, nil
+	}
+	u := t.unitAt(offset)
+	if err := t.load(u, u); err != nil {
+		return 0, err
+	}
+	from := u * trigram.UnitSize
+	return t.s.unitLine.at(t.row+u) + uint32(bytes.Count(t.buf[from:offset], newline)) + 1, nil
+}
