@@ -53,7 +53,8 @@ func (s *search) render() (*Result, error) {
 			res.Cut = true
 			break
 		}
-		if f.lost {
+		if !f.done {
+			res.Cut = true
 			continue
 		}
 		if f.shown < f.Matches {
@@ -116,7 +117,7 @@ type rendered struct {
 	File
 	shown int   // matches in the file as it is returned
 	bytes int64 // that it holds
-	lost  bool  // its shard turned out damaged
+	done  bool  // it was made: neither damage nor the deadline came between
 }
 
 // files makes files of notes, on all free cores.
@@ -133,12 +134,12 @@ func (s *search) files(notes []note) ([]rendered, error) {
 	work := func() {
 		e := newEvaluator(s.p)
 		for i := int(next.Add(1)) - 1; i < len(notes) && memory.Load() <= s.r.MemoryLimit; i = int(next.Add(1)) - 1 {
-			if s.ctx.Err() != nil && s.err == nil {
-				s.fail(s.ctx.Err())
+			if s.ctx.Err() != nil {
 				break
 			}
-			if err := guarded(func() error { return s.file(e, notes[i], shown[i], &out[i]) }); err != nil {
-				out[i].lost = true
+			err := guarded(func() error { return s.file(e, notes[i], shown[i], &out[i]) })
+			out[i].done = err == nil
+			if err != nil {
 				if err := s.lose(notes[i].run, err); err != nil {
 					s.fail(err)
 					break
@@ -152,7 +153,7 @@ func (s *search) files(notes []note) ([]rendered, error) {
 		lane = heavy
 	}
 	if err := s.gate.enter(s.ctx, lane); err != nil {
-		return nil, s.ended(err)
+		return out, s.ended(err)
 	}
 	var wg sync.WaitGroup
 	for extra := 0; extra < len(notes)/renderAlone && s.gate.tryEnter(); extra++ {
@@ -167,10 +168,10 @@ func (s *search) files(notes []note) ([]rendered, error) {
 	s.gate.leave()
 	wg.Wait()
 	s.spent += time.Since(began)
-	if s.err != nil && !s.cut {
-		return nil, s.err
+	if err := s.ctx.Err(); err != nil {
+		return out, s.ended(err)
 	}
-	return out, nil
+	return out, s.err
 }
 
 // renderAlone is how many files are worth a goroutine of their own.

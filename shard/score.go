@@ -62,25 +62,19 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 		return scoreDefinition
 	}
 	text := e.t.buf
-	left, right := e.wordBorder(sp.Start), e.wordBorder(sp.End)
+	low, high := e.t.around(sp, scoreSight)
+	left := sp.Start == low || isBorder(text[sp.Start-1], text[sp.Start])
+	right := sp.End == high || isBorder(text[sp.End-1], text[sp.End])
 	switch {
-	case !left && !right:
+	case sp.Start == sp.End, !left && !right:
 		return 0
 	case !left || !right:
 		return scorePart
 	}
-	// What is decoded is enough: a line that begins in another block is
-	// judged by its end.
-	from := sp.Start
-	low := max(0, sp.Start-128)
-	if u := e.t.unitAt(sp.Start); !e.t.have[max(u-1, 0)] {
-		low = max(low, u*4096)
-	}
+	from, to := sp.Start, sp.End
 	for from > low && text[from-1] != '\n' {
 		from--
 	}
-	high := min(e.t.covered(e.t.unitAt(sp.End)), sp.End+128)
-	to := sp.End
 	for to < high && text[to] != '\n' {
 		to++
 	}
@@ -90,13 +84,11 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	return scoreWord
 }
 
-// wordBorder tells whether a word begins or ends at an offset.
-func (e *evaluator) wordBorder(at int) bool {
-	if at <= 0 || at >= e.t.size {
-		return true
-	}
-	return isWord(e.t.buf[at-1]) != isWord(e.t.buf[at]) || !isWord(e.t.buf[at])
-}
+// scoreSight is how far around a match the score looks.
+const scoreSight = 128
+
+// isBorder tells whether a word begins or ends between two bytes.
+func isBorder(before, after byte) bool { return !isWord(before) || !isWord(after) }
 
 func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80

@@ -36,7 +36,7 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 		s.runs = append(s.runs, &run{m: m})
 	}
 	s.planning = time.Since(start)
-	if err := s.work(); err != nil {
+	if err := s.first(start); err != nil {
 		return nil, err
 	}
 	res, err := s.render()
@@ -119,6 +119,21 @@ const (
 	stopLeast  = 500
 )
 
+// first does the first round, within the greater part of the time that is
+// left: the second must have some to show what was found.
+func (s *search) first(now time.Time) error {
+	whole := s.ctx
+	if deadline, ok := whole.Deadline(); ok {
+		ctx, cancel := context.WithDeadline(whole, now.Add(deadline.Sub(now)*9/10))
+		defer cancel()
+		s.ctx = ctx
+	}
+	err := s.work()
+	s.ctx = whole
+	s.err = nil
+	return err
+}
+
 // work does the first round: this goroutine and as many helpers as there are
 // free cores.
 func (s *search) work() error {
@@ -129,10 +144,7 @@ func (s *search) work() error {
 	s.busy = 1
 	s.loop(&wg)
 	wg.Wait()
-	if s.err != nil {
-		return s.ended(s.err)
-	}
-	return nil
+	return s.ended(s.err)
 }
 
 // ended turns the end of the context into what Search promises.

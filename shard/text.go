@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shoalsearch/shoal/shard/lz"
+	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/trigram"
 )
 
@@ -163,4 +164,20 @@ func (t *text) lineNumber(offset int) (uint32, error) {
 	}
 	from := u * trigram.UnitSize
 	return t.s.unitLine.at(t.row+u) + uint32(bytes.Count(t.buf[from:offset], newline)) + 1, nil
+}
+
+// around gives how far around a span that was found the text is decoded, up
+// to sight bytes on each side. It never decodes more: what it says depends
+// only on what the search itself had to read.
+func (t *text) around(sp match.Span, sight int) (low, high int) {
+	u := t.unitAt(sp.Start)
+	low = u * trigram.UnitSize
+	if u > 0 && t.have[u-1] {
+		low -= trigram.UnitSize
+	}
+	last := t.unitAt(sp.End)
+	for last > u && !t.have[last] {
+		last--
+	}
+	return max(low, sp.Start-sight), min(max(t.covered(last), sp.End), sp.End+sight)
 }
