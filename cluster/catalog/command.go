@@ -10,11 +10,11 @@ type Command interface{ apply(*txn) Result }
 // Entry is what one raft entry carries: commands that are applied one after
 // the other. A refused command changes nothing and does not stop the next.
 type Entry struct {
-	Index     uint64    // from raft
-	Request   [16]byte  // the same on a retry; zero: not remembered
-	At        time.Time // by the clock of the proposer
-	Node      string    // the proposer
-	Commands  []Command
+	Index    uint64    // from raft
+	Request  [16]byte  // the same on a retry; zero: not remembered
+	At       time.Time // by the clock of the proposer
+	Node     string    // the proposer
+	Commands []Command
 }
 
 // Result is what a command came to.
@@ -26,7 +26,9 @@ type Result struct {
 // InitCluster is the first command of a cluster: it gives it its id.
 type InitCluster struct{ ID string }
 
-// SetConfig replaces the configuration. NewSetConfig makes it.
+// SetConfig replaces the configuration. NewSetConfig makes it. Connections
+// that are new or changed get a sync that waits; those that left take their
+// listing with them. Result.ID is the index of the configuration in force.
 type SetConfig struct {
 	Raw         []byte
 	Hash        string
@@ -121,6 +123,7 @@ type FinishIndex struct {
 	DefaultBranch string    // empty: as before
 	PushedAt      time.Time // newest commit; zero: as before
 	Holder        string    // node that has the files and the mirror
+	Continue      bool      // the job goes on under the same fence and finishes again
 }
 
 // FinishCollect ends a collection: the repository leaves the catalog. It is
@@ -143,8 +146,10 @@ type TouchKeys struct {
 }
 
 // PutMember brings a node into the catalog, or its new epoch, addresses,
-// zone and weight. Result.ID is its number. A removed id, an epoch that
-// is not newer with other addresses, are refused.
+// zone and weight; of Member only ID, Epoch, Boot and those count. Result.ID
+// is its number. Refused are a removed id, an epoch older than the one known,
+// and the epoch known with another Boot: a copy of a data directory. A
+// new epoch takes away the jobs that the node ran before.
 type PutMember struct{ Member Member }
 
 // SetMemberState drains a member or makes it alive again.
@@ -178,8 +183,9 @@ type SetSecret struct {
 // Noop changes nothing but the clock of the catalog.
 type Noop struct{}
 
-// CheckHash compares the hash that the proposer had at an index with
-// that of this node. The result is for the node that applies it.
+// CheckHash makes each node note its state hash before this entry, which
+// Result.ID is. With the index of the last CheckHash and the hash that the
+// proposer had there, each node sees whether it has diverged.
 type CheckHash struct {
 	At   uint64
 	Hash uint64

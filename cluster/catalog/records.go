@@ -61,6 +61,7 @@ type Member struct {
 	ID      string
 	Number  uint32 // small number, never reused; holders are named by it
 	Epoch   uint64 // counts the starts of the node
+	Boot    string // random per start: tells a copy of the data directory from the original
 	Session uint64 // index of the entry that announced Epoch
 	Addr    string // host:port for calls between nodes
 	Gossip  string // host:port for gossip

@@ -62,6 +62,9 @@ type ShardRef struct {
 	Docs  uint32 // documents that are alive
 	Slice uint16 // number of the slice of the repository, 0 when it is not sliced
 	Text  int64  // bytes of the text it indexes
+	// Symbols is the SHA-256 of the side file with its symbols, hex; empty
+	// when there are none yet.
+	Symbols string
 }
 
 // Indexed tells whether the repository has a generation to search.

@@ -2,109 +2,188 @@ package catalog
 
 import (
 	"iter"
+	"slices"
+	"sync"
 	"time"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
 // View is the catalog at one index. It is immutable, safe for concurrent
 // use, and may be kept. What its methods return is read-only.
-type View struct{ s *State }
+type View struct {
+	tables
+	sets *sets
+}
 
-// Viewer is who asks.
-type Viewer struct {
-	KeyID   string // of the API key; empty for an anonymous viewer
-	Account string // empty when none
-	Role    Role   // 0 for an anonymous viewer
+// parsed is a configuration that is parsed when it is first asked for.
+type parsed struct {
+	raw  []byte
+	once sync.Once
+	file *config.File
+	err  error
 }
 
 // Index is that of the last entry applied.
-func (v *View) Index() uint64 { return 0 }
+func (v *View) Index() uint64 { return v.meta.Index }
 
 // Time is the clock of the catalog: the newest time of any entry.
-func (v *View) Time() time.Time { return time.Time{} }
+func (v *View) Time() time.Time { return v.meta.Clock }
 
 // ClusterID is empty before the cluster is formed.
-func (v *View) ClusterID() string { return "" }
+func (v *View) ClusterID() string { return v.meta.ClusterID }
 
 // Config is the configuration in force; its Index is 0 when there is none.
-func (v *View) Config() *Config { return nil }
+func (v *View) Config() *Config { return v.config }
 
-// File is the parsed configuration. It is never nil.
-func (v *View) File() *config.File { return nil }
+// File is the parsed configuration. It is never nil: without a
+// configuration, or with one that this version cannot read, it is an empty
+// one, and FileError says why.
+func (v *View) File() *config.File {
+	p := v.parsed
+	p.once.Do(func() {
+		if p.file, p.err = config.Parse(p.raw); p.err != nil {
+			p.file, _ = config.Parse(nil)
+		}
+	})
+	return p.file
+}
+
+// FileError says why this version cannot read the configuration in force.
+func (v *View) FileError() error {
+	v.File()
+	return v.parsed.err
+}
 
 // Connection returns nil when there is none of that name.
-func (v *View) Connection(name string) *Connection { return nil }
+func (v *View) Connection(name string) *Connection { return v.connections.get(name) }
 
 // Connections goes through them by name.
-func (v *View) Connections() iter.Seq[*Connection] { return nil }
+func (v *View) Connections() iter.Seq[*Connection] { return v.connections.records() }
 
 // Repo returns nil when there is none of that number.
-func (v *View) Repo(id RepoID) *Repo { return nil }
+func (v *View) Repo(id RepoID) *Repo { return v.repos.get(id) }
 
 // RepoByName returns nil when there is none of that name.
-func (v *View) RepoByName(name string) *Repo { return nil }
+func (v *View) RepoByName(name string) *Repo {
+	id, ok := v.names.get(name)
+	if !ok {
+		return nil
+	}
+	return v.repos.get(id)
+}
 
 // Repos goes through all repositories by number, orphaned ones too.
-func (v *View) Repos() iter.Seq[*Repo] { return nil }
+func (v *View) Repos() iter.Seq[*Repo] { return v.repos.records() }
 
 // ReposByName goes through them by name.
-func (v *View) ReposByName() iter.Seq[*Repo] { return nil }
+func (v *View) ReposByName() iter.Seq[*Repo] {
+	return func(yield func(*Repo) bool) {
+		for _, id := range v.names.all() {
+			if !yield(v.repos.get(id)) {
+				return
+			}
+		}
+	}
+}
 
 // RepoCount is how many repositories there are.
-func (v *View) RepoCount() int { return 0 }
+func (v *View) RepoCount() int { return v.repos.len() }
+
+// FileRefs is how many live generations name a shard or side file. One that
+// none names is no longer needed, once no older View is in use.
+func (v *View) FileRefs(id string) int {
+	n, _ := v.refs.get(id)
+	return int(n)
+}
 
 // Job returns nil when there is none.
-func (v *View) Job(kind JobKind, subject string) *Job { return nil }
+func (v *View) Job(kind JobKind, subject string) *Job { return v.jobs.get(jobKey(kind, subject)) }
 
 // Jobs goes through all by kind and subject.
-func (v *View) Jobs() iter.Seq[*Job] { return nil }
+func (v *View) Jobs() iter.Seq[*Job] { return v.jobs.records() }
 
 // JobsOf goes through the jobs in one of the states, by kind and subject, at
 // the cost of those only. Without states it is Jobs.
-func (v *View) JobsOf(states ...JobState) iter.Seq[*Job] { return nil }
+func (v *View) JobsOf(states ...JobState) iter.Seq[*Job] {
+	if len(states) == 0 {
+		return v.Jobs()
+	}
+	return func(yield func(*Job) bool) {
+		for _, state := range states {
+			for key := range v.jobStates.from(string([]byte{byte(state)})) {
+				if key[0] != byte(state) {
+					break
+				}
+				if !yield(v.jobs.get(key[1:])) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // KeyByHash finds an API key by the HMAC of its text, or returns nil.
 // Whether it has expired is the caller's to see.
-func (v *View) KeyByHash(hash []byte) *Key { return nil }
+func (v *View) KeyByHash(hash []byte) *Key {
+	id, ok := v.keyHashes.get(string(hash))
+	if !ok {
+		return nil
+	}
+	return v.keys.get(id)
+}
+
+// Key returns nil when there is none of that id.
+func (v *View) Key(id string) *Key { return v.keys.get(id) }
 
 // Keys goes through them by id.
-func (v *View) Keys() iter.Seq[*Key] { return nil }
+func (v *View) Keys() iter.Seq[*Key] { return v.keys.records() }
 
 // Member returns nil when there is none of that id.
-func (v *View) Member(id string) *Member { return nil }
+func (v *View) Member(id string) *Member { return v.members.get(id) }
 
 // MemberNumber returns nil when there is none of that number.
-func (v *View) MemberNumber(n uint32) *Member { return nil }
+func (v *View) MemberNumber(n uint32) *Member {
+	id, ok := v.numbers.get(n)
+	if !ok {
+		return nil
+	}
+	return v.members.get(id)
+}
 
 // Members goes through them by id, removed ones too.
-func (v *View) Members() iter.Seq[*Member] { return nil }
+func (v *View) Members() iter.Seq[*Member] { return v.members.records() }
 
 // Group returns nil when the group was never placed.
-func (v *View) Group(number uint32) *Group { return nil }
+func (v *View) Group(number uint32) *Group { return v.groups.get(number) }
 
 // Groups goes through them by number.
-func (v *View) Groups() iter.Seq[*Group] { return nil }
+func (v *View) Groups() iter.Seq[*Group] { return v.groups.records() }
 
 // Holders are the ids of the members that confirmed the file or mirror of a
-// key (ShardKey, MirrorKey) and are not removed, sorted by number.
-func (v *View) Holders(key string) []string { return nil }
+// key (ShardKey, MirrorKey), by number.
+func (v *View) Holders(key string) []string {
+	h := v.holdings.get(key)
+	if h == nil {
+		return nil
+	}
+	ids := make([]string, 0, len(h.Nodes))
+	for _, n := range h.Nodes {
+		if id, ok := v.numbers.get(n); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Holds tells whether a member has confirmed what a key names.
+func (v *View) Holds(node, key string) bool {
+	m, h := v.members.get(node), v.holdings.get(key)
+	return m != nil && h != nil && slices.Contains(h.Nodes, m.Number)
+}
 
 // Holdings goes through what is held, by key.
-func (v *View) Holdings() iter.Seq[*Holding] { return nil }
+func (v *View) Holdings() iter.Seq[*Holding] { return v.holdings.records() }
 
 // Secret returns nil when there is none of that name.
-func (v *View) Secret(name string) *Secret { return nil }
-
-// Visible is the set of repositories that a viewer may know of: not orphaned
-// and permitted. The set is shared: clone it before changing it.
-func (v *View) Visible(w Viewer) *roaring.Bitmap { return nil }
-
-// Context is the set of repositories of a search context, whoever asks, and
-// false when there is no such context. The set is shared.
-func (v *View) Context(name string) (*roaring.Bitmap, bool) { return nil, false }
-
-// Hash is the state hash: equal on all nodes at an equal index.
-func (v *View) Hash() uint64 { return 0 }
+func (v *View) Secret(name string) *Secret { return v.secrets.get(name) }

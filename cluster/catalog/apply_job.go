@@ -1,0 +1,247 @@
+package catalog
+
+import "time"
+
+// jobKey is the key of a job in the tables.
+func jobKey(kind JobKind, subject string) string { return string([]byte{byte(kind)}) + subject }
+
+func stateKey(j *Job) string { return string([]byte{byte(j.State)}) + jobKey(j.Kind, j.Subject) }
+
+func runningKey(j *Job) string { return j.Node + "\x00" + jobKey(j.Kind, j.Subject) }
+
+// setJob stores a job and its place in the indexes.
+func (s *State) setJob(j *Job) {
+	s.unindexJob(s.jobs.get(jobKey(j.Kind, j.Subject)))
+	s.jobs.set(jobKey(j.Kind, j.Subject), j)
+	s.indexJob(j)
+}
+
+func (s *State) indexJob(j *Job) {
+	s.jobStates.set(stateKey(j), struct{}{})
+	if j.State == JobRunning {
+		s.running.set(runningKey(j), struct{}{})
+	}
+}
+
+func (s *State) unindexJob(j *Job) {
+	if j == nil {
+		return
+	}
+	s.jobStates.delete(stateKey(j))
+	if j.State == JobRunning {
+		s.running.delete(runningKey(j))
+	}
+}
+
+func (s *State) dropJob(kind JobKind, subject string) {
+	s.unindexJob(s.jobs.get(jobKey(kind, subject)))
+	s.jobs.delete(jobKey(kind, subject))
+}
+
+// runningOn are the jobs that a node runs.
+func (s *State) runningOn(node string) []*Job {
+	var jobs []*Job
+	prefix := node + "\x00"
+	for key := range s.running.from(prefix) {
+		if len(key) < len(prefix) || key[:len(prefix)] != prefix {
+			break
+		}
+		jobs = append(jobs, s.jobs.get(key[len(prefix):]))
+	}
+	return jobs
+}
+
+// held returns the running job with that fence, or why not.
+func (t *txn) held(kind JobKind, subject string, fence uint64) (*Job, Result) {
+	j := t.jobs.get(jobKey(kind, subject))
+	if j == nil {
+		return nil, refuse(NotFound, "there is no such job")
+	}
+	if j.State != JobRunning || j.Fence != fence {
+		return nil, refuse(Stale, "the job is not held under this fence any more")
+	}
+	return j, Result{}
+}
+
+// hasSubject tells whether what the job is about exists.
+func (t *txn) hasSubject(kind JobKind, subject string) bool {
+	switch kind {
+	case JobSync:
+		return t.connections.get(subject) != nil
+	case JobIndex, JobCollect, JobRepoSync:
+		id := SubjectRepo(subject)
+		return t.repos.get(id) != nil && RepoSubject(id) == subject
+	}
+	return kind == JobAccountSync && subject != ""
+}
+
+func (c *EnqueueJob) apply(t *txn) Result {
+	if !t.hasSubject(c.Kind, c.Subject) {
+		return refuse(NotFound, "there is nothing that the job could be about")
+	}
+	t.enqueue(c.Kind, c.Subject, c.Urgent, c.NotBefore)
+	return Result{}
+}
+
+// enqueue makes a job wait, as EnqueueJob says.
+func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.Time) {
+	old := t.jobs.get(jobKey(kind, subject))
+	if old == nil {
+		t.setJob(&Job{Kind: kind, Subject: subject, State: JobWaiting, Urgent: urgent,
+			EnqueuedAt: t.now, NotBefore: notBefore})
+		return
+	}
+	j := *old
+	switch j.State {
+	case JobRunning:
+		j.Rerun = true
+		j.Urgent = j.Urgent || urgent
+	case JobWaiting:
+		if urgent && !j.Urgent {
+			j.Urgent, j.NotBefore = true, notBefore
+		} else if notBefore.Before(j.NotBefore) {
+			j.NotBefore = notBefore
+		}
+	case JobBackoff:
+		if !urgent {
+			return // the failure stands: it is tried again at its time
+		}
+		j.wait(t.now, urgent, notBefore)
+	case JobDone, JobFailed:
+		j.wait(t.now, urgent, notBefore)
+	}
+	t.setJob(&j)
+}
+
+// wait starts a new round of attempts.
+func (j *Job) wait(now time.Time, urgent bool, notBefore time.Time) {
+	j.State, j.Urgent, j.Rerun = JobWaiting, urgent, false
+	j.Attempt, j.Resets = 0, 0
+	j.EnqueuedAt, j.NotBefore = now, notBefore
+}
+
+func (c *GrantJob) apply(t *txn) Result {
+	old := t.jobs.get(jobKey(c.Kind, c.Subject))
+	if old == nil {
+		return refuse(NotFound, "there is no such job")
+	}
+	if old.State != JobWaiting && old.State != JobBackoff {
+		return refuse(Conflict, "the job does not wait")
+	}
+	if old.NotBefore.After(t.now) {
+		return refuse(Conflict, "the job is not due")
+	}
+	if old.Fence == t.index {
+		return refuse(Conflict, "the job was already granted by this entry")
+	}
+	m := t.members.get(c.Node)
+	if m == nil || m.State != MemberAlive {
+		return refuse(Conflict, "the node takes no jobs")
+	}
+	if m.Epoch != c.Epoch {
+		return refuse(Stale, "the node was started again since")
+	}
+	j := *old
+	j.State, j.Rerun, j.Seen = JobRunning, false, 0
+	j.Attempt++
+	j.Fence, j.Node, j.Epoch = t.index, c.Node, c.Epoch
+	j.GrantedAt, j.Deadline, j.NotBefore = t.now, c.Deadline, time.Time{}
+	t.setJob(&j)
+	return Result{ID: t.index}
+}
+
+func (c *FinishJob) apply(t *txn) Result {
+	old, no := t.held(c.Kind, c.Subject, c.Fence)
+	if old == nil {
+		return no
+	}
+	if c.Error == "" {
+		if c.Kind == JobSync || c.Kind == JobIndex || c.Kind == JobCollect {
+			return refuse(Invalid, "jobs of this kind end with a command of their own")
+		}
+		t.finish(old)
+		return Result{}
+	}
+	t.failed(old, c)
+	if conn := t.connections.get(c.Subject); c.Kind == JobSync && conn != nil {
+		n := *conn
+		n.Error = clip(c.Error)
+		t.connections.set(n.Name, &n)
+	}
+	return Result{}
+}
+
+// finish ends a job well.
+func (t *txn) finish(old *Job) {
+	j := *old
+	j.State, j.Error = JobDone, ""
+	j.Attempt, j.Resets = 0, 0
+	j.FinishedAt, j.GoodAt = t.now, t.now
+	urgent := j.Urgent
+	j.Urgent = false
+	if j.Rerun {
+		j.wait(t.now, urgent, time.Time{})
+	}
+	t.setJob(&j)
+}
+
+func (t *txn) failed(old *Job, c *FinishJob) {
+	j := *old
+	j.State, j.Error = JobBackoff, clip(c.Error)
+	j.FinishedAt, j.NotBefore, j.Resets = t.now, c.NotBefore, 0
+	if c.Permanent {
+		j.State, j.NotBefore = JobFailed, time.Time{}
+		if j.Rerun {
+			j.wait(t.now, j.Urgent, time.Time{})
+		}
+	}
+	j.Rerun = false
+	t.setJob(&j)
+}
+
+func (c *ReleaseJob) apply(t *txn) Result {
+	old, no := t.held(c.Kind, c.Subject, c.Fence)
+	if old == nil {
+		return no
+	}
+	j := *old
+	j.State, j.Rerun = JobWaiting, false
+	j.Attempt--
+	t.setJob(&j)
+	return Result{}
+}
+
+func (c *RevokeJob) apply(t *txn) Result {
+	old, no := t.held(c.Kind, c.Subject, c.Fence)
+	if old == nil {
+		return no
+	}
+	t.revoke(old, c.Reason, c.NotBefore)
+	return Result{}
+}
+
+// revoke takes a job from a node that was lost with it.
+func (t *txn) revoke(old *Job, reason string, notBefore time.Time) {
+	j := *old
+	j.State, j.Rerun = JobWaiting, false
+	j.Error, j.FinishedAt, j.NotBefore = clip(reason), t.now, notBefore
+	j.Resets++
+	if j.Resets > MaxResets {
+		j.State, j.NotBefore = JobFailed, time.Time{}
+	}
+	t.setJob(&j)
+}
+
+// maxText bounds error messages and warnings in records, in bytes.
+const maxText = 1024
+
+func clip(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	cut := maxText
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}

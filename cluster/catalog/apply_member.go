@@ -1,0 +1,191 @@
+package catalog
+
+import (
+	"slices"
+	"time"
+)
+
+// maxMembers is how many members, removed ones included, there may be.
+const maxMembers = 100000
+
+func (c *PutMember) apply(t *txn) Result {
+	in := c.Member
+	if in.ID == "" || in.Epoch == 0 || in.Boot == "" {
+		return refuse(Invalid, "the member has no id, epoch or boot")
+	}
+	m := Member{ID: in.ID, State: MemberAlive, Since: t.now, Joined: t.now, Session: t.index}
+	old := t.members.get(in.ID)
+	if old != nil {
+		if no := old.refuses(&in); no != nil {
+			return Result{Err: no}
+		}
+		m = *old
+		if in.Epoch > old.Epoch {
+			m.Session = t.index
+		}
+	} else {
+		if t.members.len() >= maxMembers {
+			return refuse(Conflict, "there are too many members")
+		}
+		t.meta.LastMember++
+		m.Number = t.meta.LastMember
+		t.numbers.set(m.Number, m.ID)
+	}
+	m.Epoch, m.Boot, m.Addr, m.Gossip, m.API = in.Epoch, in.Boot, in.Addr, in.Gossip, in.API
+	m.Zone, m.Weight, m.Version = in.Zone, in.Weight, in.Version
+	t.members.set(m.ID, &m)
+	if old != nil && in.Epoch > old.Epoch {
+		t.revokeAll(m.ID, "the node was started again")
+	}
+	return Result{ID: uint64(m.Number)}
+}
+
+// refuses says why a member cannot be what in says, or returns nil.
+func (m *Member) refuses(in *Member) *Refusal {
+	switch {
+	case m.State == MemberRemoved:
+		return &Refusal{Conflict, "the node was removed from the cluster: give it an empty data directory to let it join as a new one"}
+	case in.Epoch < m.Epoch:
+		return &Refusal{Stale, "the data directory is older than what the cluster knows of this node: it was rolled back or is a copy"}
+	case in.Epoch == m.Epoch && in.Boot != m.Boot:
+		return &Refusal{Conflict, "another process runs under this node's id: the data directory was copied"}
+	}
+	return nil
+}
+
+// revokeAll takes all jobs from a node that was lost.
+func (t *txn) revokeAll(node, reason string) {
+	for _, j := range t.runningOn(node) {
+		t.revoke(j, reason, time.Time{})
+	}
+}
+
+func (c *SetMemberState) apply(t *txn) Result {
+	old := t.members.get(c.ID)
+	if old == nil {
+		return refuse(NotFound, "there is no such member")
+	}
+	if c.State != MemberAlive && c.State != MemberDraining {
+		return refuse(Invalid, "a member can be alive or draining")
+	}
+	if old.State == MemberRemoved {
+		return refuse(Conflict, "the member was removed")
+	}
+	if old.State == c.State {
+		return Result{}
+	}
+	m := *old
+	m.State, m.Since = c.State, t.now
+	t.members.set(m.ID, &m)
+	return Result{}
+}
+
+func (c *RemoveMember) apply(t *txn) Result {
+	old := t.members.get(c.ID)
+	if old == nil {
+		return refuse(NotFound, "there is no such member")
+	}
+	if old.State == MemberRemoved {
+		return Result{}
+	}
+	m := *old
+	m.State, m.Since = MemberRemoved, t.now
+	t.members.set(m.ID, &m)
+	t.revokeAll(m.ID, "the node was removed")
+	t.unholdAll(m.Number)
+	return Result{}
+}
+
+// unholdAll forgets what a member holds.
+func (t *txn) unholdAll(number uint32) {
+	var keys []string
+	for h := range t.holdings.records() {
+		if slices.Contains(h.Nodes, number) {
+			keys = append(keys, h.Key)
+		}
+	}
+	for _, key := range keys {
+		t.unhold(key, number)
+	}
+}
+
+func (s *State) hold(key string, number uint32) {
+	old := s.holdings.get(key)
+	h := Holding{Key: key}
+	if old != nil {
+		h.Nodes = old.Nodes
+	}
+	i, found := slices.BinarySearch(h.Nodes, number)
+	if found {
+		return
+	}
+	h.Nodes = slices.Insert(slices.Clone(h.Nodes), i, number)
+	s.holdings.set(key, &h)
+}
+
+func (s *State) unhold(key string, number uint32) {
+	old := s.holdings.get(key)
+	if old == nil {
+		return
+	}
+	i, found := slices.BinarySearch(old.Nodes, number)
+	if !found {
+		return
+	}
+	h := Holding{Key: key, Nodes: slices.Delete(slices.Clone(old.Nodes), i, i+1)}
+	if len(h.Nodes) == 0 {
+		s.holdings.delete(key)
+		return
+	}
+	s.holdings.set(key, &h)
+}
+
+func (c *Place) apply(t *txn) Result {
+	for _, g := range c.Groups {
+		for _, n := range g.Nodes {
+			if _, ok := t.numbers.get(n); !ok {
+				return refuse(Invalid, "a group is placed on a member that does not exist")
+			}
+		}
+	}
+	for _, g := range c.Groups {
+		if len(g.Nodes) == 0 {
+			t.groups.delete(g.Number)
+			continue
+		}
+		t.groups.set(g.Number, &Group{Number: g.Number, Epoch: t.index, Nodes: g.Nodes})
+	}
+	return Result{}
+}
+
+func (c *Confirm) apply(t *txn) Result {
+	m := t.members.get(c.Node)
+	if m == nil || m.State == MemberRemoved {
+		return refuse(NotFound, "there is no such member")
+	}
+	if m.Epoch != c.Epoch {
+		return refuse(Stale, "the node was started again since")
+	}
+	for _, key := range c.Lost {
+		t.unhold(key, m.Number)
+	}
+	for _, key := range c.Held {
+		if t.live(key) {
+			t.hold(key, m.Number)
+		}
+	}
+	return Result{}
+}
+
+// live tells whether anything needs what a key of a holding names.
+func (t *txn) live(key string) bool {
+	if key == "" {
+		return false
+	}
+	if key[0] == 's' {
+		_, ok := t.refs.get(key[1:])
+		return ok
+	}
+	id := SubjectRepo(key[1:])
+	return key[0] == 'm' && t.repos.get(id) != nil && MirrorKey(id) == key
+}

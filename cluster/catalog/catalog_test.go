@@ -1,0 +1,454 @@
+package catalog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// book applies commands one entry at a time, through the codec.
+type book struct {
+	t     *testing.T
+	s     *State
+	index uint64
+	now   time.Time
+}
+
+func newBook(t *testing.T) *book { return &book{t: t, s: New(), now: epoch} }
+
+func (b *book) apply(cmds ...Command) []Result {
+	b.t.Helper()
+	b.index++
+	e := Entry{At: b.now, Node: "n1", Commands: cmds}
+	data, err := e.Encode()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	e, err = DecodeEntry(b.index, data)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b.s.Apply(e)
+}
+
+// do applies one command that must be accepted, and returns its id.
+func (b *book) do(c Command) uint64 {
+	b.t.Helper()
+	r := b.apply(c)[0]
+	if r.Err != nil {
+		b.t.Fatalf("%s %+v: refused: %v", CommandName(c), c, r.Err)
+	}
+	return r.ID
+}
+
+// refused applies one command that must be refused.
+func (b *book) refused(code Code, c Command) {
+	b.t.Helper()
+	before := b.s.View()
+	r := b.apply(c)[0]
+	if r.Err == nil || r.Err.Code != code {
+		b.t.Fatalf("%s %+v: got %+v, want a refusal of code %d", CommandName(c), c, r, code)
+	}
+	after := b.s.View()
+	before.meta, before.metaHash = after.meta, after.metaHash
+	if before.Hash() != after.Hash() {
+		b.t.Fatalf("%s %+v: was refused and changed the state", CommandName(c), c)
+	}
+}
+
+// configure sets a configuration of these connections. What stands for the
+// file is not one: parsing is left to package config.
+func (b *book) configure(text string) {
+	b.t.Helper()
+	sum := sha256.Sum256([]byte(text))
+	c := &SetConfig{Raw: []byte(text), Hash: hex.EncodeToString(sum[:])}
+	for _, name := range strings.Fields(text) {
+		c.Connections = append(c.Connections, ConnectionDef{name, "git", name})
+	}
+	b.do(c)
+}
+
+// member makes a node of epoch 1.
+func (b *book) member(id string) {
+	b.t.Helper()
+	b.do(&PutMember{Member{ID: id, Epoch: 1, Boot: "b" + id, Addr: id + ":1"}})
+}
+
+func (b *book) grant(kind JobKind, subject string) uint64 {
+	b.t.Helper()
+	return b.do(&GrantJob{Kind: kind, Subject: subject, Node: "n1", Epoch: 1, Deadline: b.now.Add(time.Hour)})
+}
+
+// listing syncs a connection with these repositories.
+func (b *book) listing(connection string, names ...string) {
+	b.t.Helper()
+	b.do(&EnqueueJob{Kind: JobSync, Subject: connection, Urgent: true})
+	fence := b.grant(JobSync, connection)
+	page := &SyncPage{Connection: connection, Fence: fence}
+	for _, n := range names {
+		page.Repos = append(page.Repos, ListedRepo{Name: n, RepoFacts: RepoFacts{Topics: []string{"T-" + n}}})
+	}
+	b.do(page)
+	b.do(&FinishSync{Connection: connection, Fence: fence, Complete: true, Listed: uint32(len(names))})
+}
+
+func (b *book) names() string {
+	var names []string
+	for r := range b.s.View().ReposByName() {
+		n := r.Name
+		if r.Orphaned() {
+			n += "(orphaned)"
+		}
+		names = append(names, n)
+	}
+	return strings.Join(names, " ")
+}
+
+func hash(n int) string { return fmt.Sprintf("%064x", n) }
+
+const twoConnections = "a b"
+
+func TestAListingMakesRepositoriesAndOnlyACompleteOneTakesThemAway(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.configure(twoConnections)
+	b.member("n1")
+	b.listing("a", "h/one", "h/two")
+	b.listing("b", "h/two", "h/three")
+	if got, want := b.names(), "h/one h/three h/two"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	one := b.s.View().RepoByName("h/one")
+
+	// A partial listing takes nothing away.
+	b.do(&EnqueueJob{Kind: JobSync, Subject: "a"})
+	fence := b.grant(JobSync, "a")
+	b.do(&FinishSync{Connection: "a", Fence: fence, Warnings: []string{"the host went away"}})
+	if got, want := b.names(), "h/one h/three h/two"; got != want {
+		t.Fatalf("after a partial listing: got %s, want %s", got, want)
+	}
+
+	// A complete one whose pages are missing is refused.
+	b.do(&EnqueueJob{Kind: JobSync, Subject: "a"})
+	fence = b.grant(JobSync, "a")
+	b.refused(Conflict, &FinishSync{Connection: "a", Fence: fence, Complete: true, Listed: 1})
+	page := &SyncPage{Connection: "a", Fence: fence, Repos: []ListedRepo{{Name: "h/two"}}}
+	b.do(page)
+	b.do(page) // a page that came twice counts once
+	b.do(&FinishSync{Connection: "a", Fence: fence, Complete: true, Listed: 1})
+	if got, want := b.names(), "h/one(orphaned) h/three h/two"; got != want {
+		t.Fatalf("after a complete listing: got %s, want %s", got, want)
+	}
+	if v := b.s.View(); v.Visible(Viewer{}).Contains(one.ID) || v.Visible(Viewer{}).GetCardinality() != 2 {
+		t.Fatal("an orphaned repository is visible")
+	}
+
+	// Late pages of the sync before are refused.
+	b.refused(Stale, page)
+
+	// The orphan leaves, and its number is never used again.
+	b.do(&EnqueueJob{Kind: JobCollect, Subject: RepoSubject(one.ID)})
+	b.do(&FinishCollect{Repo: one.ID, Fence: b.grant(JobCollect, RepoSubject(one.ID))})
+	b.listing("a", "h/two", "h/one")
+	again := b.s.View().RepoByName("h/one")
+	if again.ID <= one.ID+1 || b.s.View().Repo(one.ID) != nil {
+		t.Fatalf("number %d was used again", again.ID)
+	}
+}
+
+func TestARepositoryListedAgainIsNotCollected(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.configure(twoConnections)
+	b.member("n1")
+	b.listing("a", "h/one")
+	id := b.s.View().RepoByName("h/one").ID
+	b.listing("a")
+	b.do(&EnqueueJob{Kind: JobCollect, Subject: RepoSubject(id)})
+	fence := b.grant(JobCollect, RepoSubject(id))
+	b.listing("b", "h/one")
+	b.refused(NotFound, &FinishCollect{Repo: id, Fence: fence})
+	if r := b.s.View().Repo(id); r == nil || r.Orphaned() {
+		t.Fatal("the repository left though it is listed")
+	}
+}
+
+func TestAConnectionThatLeavesTheConfigurationOrphansItsRepositories(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.configure(twoConnections)
+	b.member("n1")
+	b.listing("a", "h/one", "h/two")
+	b.listing("b", "h/two")
+	b.configure("b")
+	if got, want := b.names(), "h/one(orphaned) h/two"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	if v := b.s.View(); v.Job(JobSync, "a") != nil || v.Connection("a") != nil || v.Job(JobIndex, "1") != nil {
+		t.Fatal("what belongs to the connection stayed")
+	}
+	if j := b.s.View().Job(JobSync, "b"); j.State != JobDone {
+		t.Fatalf("an unchanged connection is synced again: %+v", j)
+	}
+}
+
+func TestContextsIncludeThenExclude(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.configure(twoConnections)
+	b.member("n1")
+	b.listing("a", "h/x1", "h/x9", "h/y")
+	b.listing("b", "h/no", "h/z")
+	def := &config.Context{Include: []string{"h/x*"}, IncludeConnections: []string{"b"},
+		Exclude: []string{"h/x9"}, ExcludeTopics: []string{"t-h/no"}}
+	var got []string
+	for r := range b.s.View().ReposByName() {
+		if inContext(def, r) {
+			got = append(got, r.Name)
+		}
+	}
+	if want := "h/x1 h/z"; strings.Join(got, " ") != want {
+		t.Fatalf("got %v, want %s", got, want)
+	}
+	if _, ok := b.s.View().Context("other"); ok {
+		t.Fatal("a context that is not configured exists")
+	}
+}
+
+func TestAGenerationSwitchesAtOnceAndOnlyUnderTheFence(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.configure(twoConnections)
+	b.member("n1")
+	b.member("n2")
+	b.listing("a", "h/one")
+	id := b.s.View().RepoByName("h/one").ID
+	subject := RepoSubject(id)
+	first := b.grant(JobIndex, subject)
+	b.do(&RevokeJob{Kind: JobIndex, Subject: subject, Fence: first, Reason: "lost"})
+	second := b.grant(JobIndex, subject)
+	finish := func(fence uint64, shards ...ShardRef) *FinishIndex {
+		return &FinishIndex{Repo: id, Fence: fence, Shards: shards, Holder: "n1",
+			Revisions: []Revision{{"HEAD", strings.Repeat("ab", 20)}}}
+	}
+	b.refused(Stale, finish(first, ShardRef{ID: hash(1)}))
+	more := finish(second, ShardRef{ID: hash(2)}, ShardRef{ID: hash(3), Dead: hash(4)})
+	more.Continue = true
+	b.do(more)
+	if j := b.s.View().Job(JobIndex, subject); j.State != JobRunning || !b.s.View().Repo(id).Indexed() {
+		t.Fatalf("a job that continues: %+v", j)
+	}
+	b.do(&Confirm{Node: "n2", Epoch: 1, Held: []string{ShardKey(hash(2)), ShardKey(hash(3)), ShardKey(hash(99)), MirrorKey(id), MirrorKey(99), "", "x"}})
+	old := b.s.View()
+	b.do(finish(second, ShardRef{ID: hash(3), Dead: hash(5)}))
+
+	v := b.s.View()
+	if r := v.Repo(id); r.Generation != 2 || len(r.Shards) != 1 || r.GenerationAt != b.index {
+		t.Fatalf("got %+v", r)
+	}
+	holders := func(v *View, key string) string { return strings.Join(v.Holders(key), " ") }
+	for key, want := range map[string]string{ShardKey(hash(2)): "", ShardKey(hash(3)): "n1 n2", ShardKey(hash(4)): "",
+		ShardKey(hash(5)): "n1", ShardKey(hash(99)): "", MirrorKey(id): "n1 n2", MirrorKey(99): ""} {
+		if got := holders(v, key); got != want {
+			t.Errorf("holders of %s: got %q, want %q", key, got, want)
+		}
+	}
+	if got := holders(old, ShardKey(hash(2))); got != "n1 n2" {
+		t.Errorf("an older view changed: %q hold what n1 and n2 held", got)
+	}
+	if v.FileRefs(hash(3)) != 1 || v.FileRefs(hash(2)) != 0 || old.FileRefs(hash(2)) != 1 {
+		t.Error("references are miscounted")
+	}
+	b.do(&RemoveMember{"n1"})
+	if got := holders(b.s.View(), ShardKey(hash(3))); got != "n2" {
+		t.Errorf("a removed member holds: %q", got)
+	}
+	b.do(&EnqueueJob{Kind: JobIndex, Subject: subject})
+	b.refused(Conflict, &GrantJob{Kind: JobIndex, Subject: subject, Node: "n1", Epoch: 1})
+}
+
+func TestMembersAreTheirLastStartAndNoCopies(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.member("n1")
+	b.do(&PutMember{Member{ID: "n1", Epoch: 1, Boot: "bn1", Addr: "elsewhere:1"}})
+	b.refused(Conflict, &PutMember{Member{ID: "n1", Epoch: 1, Boot: "copy"}})
+	b.configure(twoConnections)
+	b.do(&EnqueueJob{Kind: JobSync, Subject: "a"})
+	fence := b.grant(JobSync, "a")
+	b.do(&PutMember{Member{ID: "n1", Epoch: 2, Boot: "again"}})
+	if j := b.s.View().Job(JobSync, "a"); j.State != JobWaiting || j.Resets != 1 {
+		t.Fatalf("the job of a restarted node: %+v", j)
+	}
+	b.refused(Stale, &FinishJob{Kind: JobSync, Subject: "a", Fence: fence, Error: "x"})
+	b.refused(Stale, &PutMember{Member{ID: "n1", Epoch: 1, Boot: "bn1"}})
+	b.do(&SetMemberState{"n1", MemberDraining})
+	b.refused(Conflict, &GrantJob{Kind: JobSync, Subject: "a", Node: "n1", Epoch: 2})
+	b.do(&RemoveMember{"n1"})
+	b.refused(Conflict, &PutMember{Member{ID: "n1", Epoch: 3, Boot: "third"}})
+	b.member("n9")
+	if m := b.s.View().Member("n9"); m.Number != 2 || b.s.View().MemberNumber(2) != m {
+		t.Fatalf("got %+v", m)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	h := bytes.Repeat([]byte{7}, 32)
+	key := Key{ID: "k1", Hash: h, Name: "ci", Role: RoleMember, Expires: epoch.Add(time.Hour)}
+	b.do(&CreateKey{key})
+	b.refused(Conflict, &CreateKey{key})
+	key.ID = "k2"
+	b.refused(Conflict, &CreateKey{key})
+	b.refused(Invalid, &CreateKey{Key{ID: "k3", Hash: []byte("short"), Role: RoleOwner}})
+	b.do(&TouchKeys{[]string{"k1", "none"}, epoch.Add(time.Minute)})
+	got := b.s.View().KeyByHash(h)
+	if got == nil || got.Name != "ci" || !got.Used.Equal(epoch.Add(time.Minute)) || !got.Created.Equal(epoch) {
+		t.Fatalf("got %+v", got)
+	}
+	b.do(&RevokeKey{"k1"})
+	b.refused(NotFound, &RevokeKey{"k1"})
+	if b.s.View().KeyByHash(h) != nil {
+		t.Fatal("a revoked key is found")
+	}
+}
+
+func TestARetryHasTheFirstResultAndNoEffect(t *testing.T) {
+	t.Parallel()
+	s := New()
+	e := Entry{Index: 1, Request: [16]byte{1}, At: epoch, Commands: []Command{&PutMember{Member{ID: "a", Epoch: 1, Boot: "x"}}, &RevokeKey{"no"}}}
+	first := s.Apply(e)
+	e.Index = 2
+	if again := s.Apply(e); !reflect.DeepEqual(first, again) || s.View().meta.LastMember != 1 {
+		t.Fatalf("got %+v, want %+v", again, first)
+	}
+	for i := range maxRequests + 10 {
+		s.Apply(Entry{Index: uint64(i) + 3, Request: [16]byte{2, byte(i), byte(i >> 8), byte(i >> 16)}, Commands: []Command{&Noop{}}})
+	}
+	if n := s.requests.len(); n != maxRequests || s.order.len() != n || s.replies != n {
+		t.Fatalf("%d requests are remembered, at most %d should be", n, maxRequests)
+	}
+}
+
+func TestTheClockNeverRunsBackwards(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.now = epoch.Add(time.Hour)
+	b.do(&Noop{})
+	b.now = epoch
+	b.do(&Noop{})
+	if got := b.s.View().Time(); !got.Equal(epoch.Add(time.Hour)) {
+		t.Fatalf("got %v", got)
+	}
+}
+
+func TestCheckHashFindsANodeThatDiverged(t *testing.T) {
+	t.Parallel()
+	a, z := newBook(t), newBook(t)
+	var at, sum uint64
+	for _, b := range []*book{a, z} {
+		b.do(&SetSecret{Name: "s", Sealed: []byte("x")})
+		sum = b.do(&CheckHash{})
+		at = b.index
+	}
+	a.do(&CheckHash{At: at, Hash: sum})
+	z.do(&CheckHash{At: at, Hash: sum + 1})
+	if a.s.Diverged() || !z.s.Diverged() {
+		t.Fatalf("diverged: %v %v, want false true", a.s.Diverged(), z.s.Diverged())
+	}
+}
+
+func TestEveryCommandAndRecordSurvivesTheCodec(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	seen := map[uint64]bool{}
+	for _, kind := range commandKinds {
+		if seen[kind.number] {
+			t.Fatalf("command number %d is used twice", kind.number)
+		}
+		seen[kind.number] = true
+		for range 50 {
+			v := reflect.New(kind.typ)
+			fill(rng, v.Elem())
+			in := Entry{At: epoch, Node: "x", Commands: []Command{v.Interface().(Command)}}
+			data, err := in.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := DecodeEntry(0, data)
+			if err != nil || !reflect.DeepEqual(in, out) {
+				t.Fatalf("%v: got %+v, want %+v: %v", kind.typ, out.Commands[0], in.Commands[0], err)
+			}
+			for cut := range data {
+				if _, err := DecodeEntry(0, data[:cut]); err == nil {
+					t.Fatalf("%v: an entry cut at %d of %d is accepted", kind.typ, cut, len(data))
+				}
+			}
+		}
+	}
+	if n := len(commandKinds); len(seen) != n || !slices.IsSortedFunc(commandKinds, func(a, b commandKind) int { return int(a.number) - int(b.number) }) {
+		t.Fatal("the table of commands is not in order")
+	}
+}
+
+// fill sets a value to something random that the codec keeps.
+func fill(rng *rand.Rand, v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(fromMillis(rng.Int64N(1 << 45))))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if rng.IntN(4) > 0 {
+				fill(rng, v.Field(i))
+			}
+		}
+	case v.Kind() == reflect.Slice:
+		n := rng.IntN(4)
+		if n == 0 {
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			fill(rng, v.Index(i))
+		}
+	case v.Kind() == reflect.String:
+		v.SetString([]string{"", "a", "日本", hash(rng.IntN(1000)), strings.Repeat("F", 64), strings.Repeat("a", 41)}[rng.IntN(6)])
+	case v.Kind() == reflect.Bool:
+		v.SetBool(rng.IntN(2) == 0)
+	case v.CanUint():
+		v.SetUint(rng.Uint64() >> (64 - v.Type().Bits()))
+	case v.CanInt():
+		v.SetInt(int64(rng.Uint64()))
+	}
+}
+
+func TestNewerBytesAreRefusedAsSuch(t *testing.T) {
+	t.Parallel()
+	e := Entry{Commands: []Command{&Noop{}}}
+	data, _ := e.Encode()
+	data[len(data)-1] = 1 // one field more than Noop has
+	if _, err := DecodeEntry(1, append(data, 5)); err == nil {
+		t.Fatal("trailing bytes are accepted")
+	}
+	if _, err := DecodeEntry(1, data); !errors.Is(err, errNewer) {
+		t.Fatalf("got %v, want %v", err, errNewer)
+	}
+	data[len(data)-3] = 120 // no such command
+	data[len(data)-1] = 0
+	if _, err := DecodeEntry(1, data); !errors.Is(err, errNewer) {
+		t.Fatalf("got %v, want %v", err, errNewer)
+	}
+}

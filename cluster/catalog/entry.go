@@ -1,0 +1,206 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"reflect"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// recordKind is a kind of record in snapshots and in the state hash.
+type recordKind struct {
+	tag   byte // its number in snapshots, which never changes
+	name  string
+	coder coder
+	typ   reflect.Type
+}
+
+func kindOf[T any](tag byte, name string) *recordKind {
+	t := reflect.TypeFor[T]()
+	return &recordKind{tag: tag, name: name, coder: compile(t), typ: t}
+}
+
+// The kinds of records.
+var (
+	metaKind       = kindOf[meta](1, "meta")
+	configKind     = kindOf[Config](2, "configuration")
+	connectionKind = kindOf[Connection](3, "connection")
+	repoKind       = kindOf[Repo](4, "repository")
+	jobKind        = kindOf[Job](5, "job")
+	keyKind        = kindOf[Key](6, "key")
+	memberKind     = kindOf[Member](7, "member")
+	groupKind      = kindOf[Group](8, "group")
+	holdingKind    = kindOf[Holding](9, "holding")
+	secretKind     = kindOf[Secret](10, "secret")
+	requestKind    = kindOf[request](11, "request")
+)
+
+// append writes a record, a pointer to a struct of this kind.
+func (k *recordKind) append(b []byte, rec any) []byte {
+	return k.coder.enc(b, reflect.ValueOf(rec).Elem())
+}
+
+// hash is what a record adds to the state hash.
+func (k *recordKind) hash(rec any) uint64 {
+	var buf [1024]byte
+	return k.hashOf(k.append(buf[:0], rec))
+}
+
+// hashOf is the hash of a record from its bytes. The tag keeps equal bytes
+// of different kinds apart.
+func (k *recordKind) hashOf(b []byte) uint64 {
+	return (xxhash.Sum64(b) ^ uint64(k.tag)*0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9
+}
+
+// decode reads a record into one of its kind; all bytes must be used.
+func (k *recordKind) decode(b []byte, rec any) error {
+	r := &reader{b: b}
+	k.coder.dec(r, reflect.ValueOf(rec).Elem())
+	if r.err == nil && len(r.b) > 0 {
+		r.err = fmt.Errorf("%d bytes too many", len(r.b))
+	}
+	if r.err != nil {
+		return fmt.Errorf("catalog: %s: %w", k.name, r.err)
+	}
+	return nil
+}
+
+// commandKind is a row of the table of commands.
+type commandKind struct {
+	number uint64 // in entries; never changes, never used again
+	coder  coder
+	typ    reflect.Type // of the struct
+}
+
+func commandOf[T any](number uint64) commandKind {
+	t := reflect.TypeFor[T]()
+	return commandKind{number, compile(t), t}
+}
+
+// commandKinds is the table of commands. To add one: a struct with an apply
+// method in command.go, and a row at the end of this table.
+var commandKinds = []commandKind{
+	commandOf[Noop](1),
+	commandOf[InitCluster](2),
+	commandOf[SetConfig](3),
+	commandOf[EnqueueJob](4),
+	commandOf[GrantJob](5),
+	commandOf[FinishJob](6),
+	commandOf[ReleaseJob](7),
+	commandOf[RevokeJob](8),
+	commandOf[SyncPage](9),
+	commandOf[FinishSync](10),
+	commandOf[FinishIndex](11),
+	commandOf[FinishCollect](12),
+	commandOf[CreateKey](13),
+	commandOf[RevokeKey](14),
+	commandOf[TouchKeys](15),
+	commandOf[PutMember](16),
+	commandOf[SetMemberState](17),
+	commandOf[RemoveMember](18),
+	commandOf[Place](19),
+	commandOf[Confirm](20),
+	commandOf[SetSecret](21),
+	commandOf[CheckHash](22),
+}
+
+func kindOfCommand(c Command) (commandKind, error) {
+	t := reflect.TypeOf(c)
+	for _, k := range commandKinds {
+		if t == reflect.PointerTo(k.typ) {
+			return k, nil
+		}
+	}
+	return commandKind{}, fmt.Errorf("catalog: no command of type %T", c)
+}
+
+func kindOfNumber(n uint64) (commandKind, bool) {
+	for _, k := range commandKinds {
+		if k.number == n {
+			return k, true
+		}
+	}
+	return commandKind{}, false
+}
+
+// CommandName is the name of a command's type, for logs and metrics.
+func CommandName(c Command) string { return reflect.TypeOf(c).Elem().Name() }
+
+const entryVersion = 1
+
+// MaxCommands is the largest number of commands in an entry.
+const MaxCommands = 1024
+
+// Encode writes an entry, without its index, for the log. The bytes are
+// the same for the same entry.
+func (e *Entry) Encode() ([]byte, error) {
+	if len(e.Commands) > MaxCommands {
+		return nil, fmt.Errorf("catalog: %d commands in one entry, at most %d are allowed", len(e.Commands), MaxCommands)
+	}
+	b := append(make([]byte, 0, 512), entryVersion)
+	b = append(b, e.Request[:]...)
+	b = binary.AppendVarint(b, toMillis(e.At))
+	b = appendString(b, e.Node)
+	b = binary.AppendUvarint(b, uint64(len(e.Commands)))
+	var body []byte
+	for _, c := range e.Commands {
+		kind, err := kindOfCommand(c)
+		if err != nil {
+			return nil, err
+		}
+		body = kind.coder.enc(body[:0], reflect.ValueOf(c).Elem())
+		b = binary.AppendUvarint(b, kind.number)
+		b = binary.AppendUvarint(b, uint64(len(body)))
+		b = append(b, body...)
+	}
+	if len(b) > MaxEntry {
+		return nil, fmt.Errorf("catalog: an entry of %d bytes, at most %d are allowed", len(b), MaxEntry)
+	}
+	return b, nil
+}
+
+// DecodeEntry reads what Encode wrote. The entry does not alias the bytes.
+func DecodeEntry(index uint64, data []byte) (Entry, error) {
+	e := Entry{Index: index}
+	r := &reader{b: data}
+	if v := r.take(1); r.err == nil && v[0] != entryVersion {
+		return e, fmt.Errorf("catalog: entry %d of version %d: %w", index, v[0], errNewer)
+	}
+	copy(e.Request[:], r.take(uint64(len(e.Request))))
+	e.At = fromMillis(r.varint())
+	e.Node = r.string()
+	n := r.length()
+	if n > MaxCommands {
+		r.fail(fmt.Errorf("%d commands", n))
+	}
+	for i := 0; i < n && r.err == nil; i++ {
+		e.Commands = append(e.Commands, r.command())
+	}
+	if r.err == nil && len(r.b) > 0 {
+		r.err = fmt.Errorf("%d bytes too many", len(r.b))
+	}
+	if r.err != nil {
+		return Entry{Index: index}, fmt.Errorf("catalog: entry %d: %w", index, r.err)
+	}
+	return e, nil
+}
+
+func (r *reader) command() Command {
+	number := r.uvarint()
+	kind, ok := kindOfNumber(number)
+	if !ok {
+		r.fail(fmt.Errorf("command number %d: %w", number, errNewer))
+		return nil
+	}
+	body := &reader{b: r.take(r.uvarint())}
+	v := reflect.New(kind.typ)
+	kind.coder.dec(body, v.Elem())
+	if body.err == nil && len(body.b) > 0 {
+		body.err = fmt.Errorf("%d bytes too many", len(body.b))
+	}
+	if body.err != nil {
+		r.fail(fmt.Errorf("command %s: %w", kind.typ.Name(), body.err))
+	}
+	return v.Interface().(Command)
+}

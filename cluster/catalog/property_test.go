@@ -1,0 +1,474 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// drawEntry makes commands that mostly fit the state, with wrong fences,
+// epochs and subjects among them.
+func drawEntry(rng *rand.Rand, v *View, index uint64, now time.Time) Entry {
+	e := Entry{Index: index, At: now, Node: "n1"}
+	if rng.IntN(2) == 0 {
+		e.Request = [16]byte{1, byte(rng.IntN(8)), byte(index / 50)}
+	}
+	for range 1 + rng.IntN(4) {
+		e.Commands = append(e.Commands, drawCommand(rng, v, now))
+	}
+	return e
+}
+
+func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
+	node := fmt.Sprintf("n%d", 1+rng.IntN(4))
+	kind, subject, fence, epoch := drawJob(rng, v)
+	repo := SubjectRepo(subject)
+	switch rng.IntN(20) {
+	case 0:
+		return &PutMember{Member{ID: node, Epoch: uint64(1 + rng.IntN(1+int(v.Index()/40))), Boot: "b", Addr: fmt.Sprint(rng.IntN(3))}}
+	case 1:
+		text := []string{"a", "b", "a b", "a b c", ""}[rng.IntN(5)]
+		c := &SetConfig{Raw: []byte(text), Hash: hashText(text)}
+		for _, n := range bytes.Fields([]byte(text)) {
+			c.Connections = append(c.Connections, ConnectionDef{string(n), "git", fmt.Sprint(rng.IntN(3))})
+		}
+		return c
+	case 2, 3:
+		return &EnqueueJob{Kind: kind, Subject: subject, Urgent: rng.IntN(3) == 0}
+	case 4, 5, 6:
+		return &GrantJob{Kind: kind, Subject: subject, Node: node, Epoch: epoch, Deadline: now.Add(time.Hour)}
+	case 7:
+		return &FinishJob{Kind: kind, Subject: subject, Fence: fence, Error: "e", Permanent: rng.IntN(3) == 0, NotBefore: now.Add(time.Second)}
+	case 8:
+		return &RevokeJob{Kind: kind, Subject: subject, Fence: fence, Reason: "r"}
+	case 9, 10:
+		p := &SyncPage{Connection: subject, Fence: fence}
+		for range rng.IntN(6) {
+			p.Repos = append(p.Repos, ListedRepo{fmt.Sprintf("h/%d", rng.IntN(30)), RepoFacts{Stars: rng.Uint32N(3), Public: true}})
+		}
+		return p
+	case 11, 12:
+		c := &FinishSync{Connection: subject, Fence: fence, Complete: rng.IntN(3) > 0}
+		if j := v.Job(JobSync, subject); j != nil {
+			c.Listed = j.Seen
+		}
+		return c
+	case 13, 14:
+		return &FinishIndex{Repo: repo, Fence: fence, Unchanged: rng.IntN(4) == 0, Holder: node, Continue: rng.IntN(4) == 0,
+			Shards: []ShardRef{{ID: hash(rng.IntN(20)), Bytes: 5}, {ID: hash(20 + rng.IntN(20)), Dead: hash(rng.IntN(40))}}}
+	case 15:
+		return &FinishCollect{Repo: repo, Fence: fence}
+	case 16:
+		return &Confirm{Node: node, Epoch: epoch, Held: []string{ShardKey(hash(rng.IntN(40))), MirrorKey(repo)}, Lost: []string{ShardKey(hash(rng.IntN(40)))}}
+	case 17:
+		return &CreateKey{Key{ID: fmt.Sprint(rng.IntN(9)), Hash: bytes.Repeat([]byte{byte(rng.IntN(9))}, 32), Role: RoleOwner}}
+	case 18:
+		return &RevokeKey{fmt.Sprint(rng.IntN(9))}
+	}
+	return []Command{&ReleaseJob{Kind: kind, Subject: subject, Fence: fence}, &SetMemberState{node, MemberState(1 + rng.IntN(2))},
+		&Place{[]Group{{Number: rng.Uint32N(9), Nodes: []uint32{1 + rng.Uint32N(4)}}}}, &InitCluster{"c"}, &CheckHash{},
+		&SetSecret{"s", []byte{byte(rng.IntN(3))}, rng.IntN(2) == 0}, &RemoveMember{fmt.Sprintf("n%d", 3+rng.IntN(60))}}[rng.IntN(7)]
+}
+
+// drawJob picks a job, its fence or one near it, and the epoch of some node.
+func drawJob(rng *rand.Rand, v *View) (JobKind, string, uint64, uint64) {
+	kind, subject, epoch := JobKind(1+rng.IntN(3)), RepoSubject(RepoID(rng.IntN(20))), uint64(1)
+	if kind == JobSync {
+		subject = string("abc"[rng.IntN(3)])
+	}
+	if jobs := slices.Collect(v.JobsOf(JobRunning)); len(jobs) > 0 && rng.IntN(2) == 0 {
+		j := jobs[rng.IntN(len(jobs))]
+		kind, subject = j.Kind, j.Subject
+	}
+	fence := v.Index()
+	if j := v.Job(kind, subject); j != nil {
+		fence = j.Fence - uint64(rng.IntN(5)/4)
+	}
+	for m := range v.Members() {
+		if rng.IntN(2) == 0 {
+			epoch = m.Epoch
+		}
+	}
+	return kind, subject, fence, epoch
+}
+
+func reload(t *testing.T, s *State) *State {
+	t.Helper()
+	var buf, again bytes.Buffer
+	if err := s.View().Save(&buf); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Load(bytes.NewReader(buf.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := loaded.View().Save(&again); err != nil || !bytes.Equal(buf.Bytes(), again.Bytes()) {
+		t.Fatalf("a snapshot of a restored state has other bytes: %v", err)
+	}
+	return loaded
+}
+
+// Three replicas apply the same entries; two of them are saved and loaded at
+// random points, and one starts late from the snapshot of another.
+func TestReplicasAgreeThroughSnapshots(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		now := epoch
+		replicas := []*State{New(), New(), nil}
+		var old *View
+		var oldHash uint64
+		accepted := map[string]int{}
+		for index := uint64(1); index <= 1500; index++ {
+			now = now.Add(time.Duration(rng.IntN(2000)-200) * time.Millisecond)
+			e := drawEntry(rng, replicas[0].View(), index, now)
+			data, err := e.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range replicas {
+				if s == nil {
+					continue
+				}
+				e, err := DecodeEntry(index, data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for n, r := range s.Apply(e) {
+					if i == 0 && r.Err == nil && n < len(e.Commands) {
+						accepted[CommandName(e.Commands[n])]++
+					}
+				}
+				if got, want := s.View().Hash(), replicas[0].View().Hash(); got != want {
+					t.Fatalf("seed %d, entry %d %+v: replica %d has hash %x, the first %x", seed, index, e.Commands, i, got, want)
+				}
+			}
+			switch rng.IntN(100) {
+			case 0:
+				replicas[1] = reload(t, replicas[1])
+			case 1:
+				replicas[2] = reload(t, replicas[rng.IntN(2)])
+			case 2:
+				old = replicas[0].View()
+				oldHash = rehash(old)
+			}
+			if old != nil && index%100 == 0 && rehash(old) != oldHash {
+				t.Fatalf("seed %d, entry %d: a view of entry %d changed", seed, index, old.Index())
+			}
+		}
+		checkTables(t, replicas[0])
+		for _, kind := range commandKinds {
+			if name := kind.typ.Name(); accepted[name] == 0 && name != "Noop" && name != "TouchKeys" {
+				t.Logf("seed %d: no %s was accepted", seed, name)
+			}
+		}
+	}
+}
+
+// rehash computes the state hash from the records alone.
+func rehash(v *View) uint64 {
+	sum := metaKind.hash(&v.meta)
+	if v.config.Index > 0 {
+		sum += configKind.hash(v.config)
+	}
+	return sum + rehashTable(&v.connections) + rehashTable(&v.repos) + rehashTable(&v.jobs) + rehashTable(&v.keys) +
+		rehashTable(&v.members) + rehashTable(&v.groups) + rehashTable(&v.holdings) + rehashTable(&v.secrets) + rehashTable(&v.requests)
+}
+
+func rehashTable[K uint32 | string, T any](t *table[K, T]) uint64 {
+	var sum uint64
+	for rec := range t.records() {
+		sum += t.kind.hash(rec)
+	}
+	return sum
+}
+
+// checkTables holds the indexes against the records, and the rules between
+// the tables.
+func checkTables(t *testing.T, s *State) {
+	t.Helper()
+	v := s.View()
+	if got, want := v.Hash(), rehash(v); got != want {
+		t.Fatalf("the hash kept is %x, that of the records %x", got, want)
+	}
+	fresh := reload(t, s)
+	for what, got := range map[string][2]int{
+		"names": {s.names.len(), fresh.names.len()}, "job states": {s.jobStates.len(), fresh.jobStates.len()},
+		"key hashes": {s.keyHashes.len(), fresh.keyHashes.len()}, "numbers": {s.numbers.len(), fresh.numbers.len()},
+		"references": {s.refs.len(), fresh.refs.len()}, "order": {s.order.len(), fresh.order.len()},
+		"replies": {s.replies, fresh.replies}, "running": {s.running.len(), fresh.running.len()},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("index of %s: %d kept, %d made anew", what, got[0], got[1])
+		}
+	}
+	for id, n := range s.refs.all() {
+		if m, _ := fresh.refs.get(id); m != n {
+			t.Errorf("file %s: %d references kept, %d made anew", id, n, m)
+		}
+	}
+	for h := range v.Holdings() {
+		tx := txn{State: s}
+		if !tx.live(h.Key) || len(h.Nodes) == 0 || !slices.IsSorted(h.Nodes) {
+			t.Errorf("holding %+v of something that nobody needs", h)
+		}
+	}
+	for j := range v.Jobs() {
+		tx := txn{State: s}
+		if !tx.hasSubject(j.Kind, j.Subject) {
+			t.Errorf("job %+v has no subject", j)
+		}
+	}
+}
+
+// model is the job machine again, of one job, written as the drawing in
+// job.go and no more.
+type model struct {
+	state         string
+	rerun, urgent bool
+	fence         uint64
+	attempt       int
+	resets        int
+}
+
+func (m *model) wait(urgent bool) { *m = model{state: "waiting", fence: m.fence, urgent: urgent} }
+
+func (m *model) step(op string, index, fence uint64) (ok bool) {
+	held := m.state == "running" && m.fence == fence
+	switch op {
+	case "enqueue", "urgent":
+		urgent := op == "urgent"
+		switch {
+		case m.state == "running":
+			m.rerun, m.urgent = true, m.urgent || urgent
+		case m.state == "waiting":
+			m.urgent = m.urgent || urgent
+		case m.state == "backoff" && !urgent:
+		default:
+			m.wait(urgent)
+		}
+		return true
+	case "grant":
+		if m.state != "waiting" && m.state != "backoff" {
+			return false
+		}
+		m.state, m.fence, m.rerun = "running", index, false
+		m.attempt++
+		return true
+	}
+	if !held {
+		return false
+	}
+	rerun := m.rerun
+	m.rerun = false
+	switch op {
+	case "good":
+		m.state, m.attempt, m.resets = "done", 0, 0
+		urgent := m.urgent
+		m.urgent = false
+		if rerun {
+			m.wait(urgent)
+		}
+	case "bad":
+		m.state, m.resets = "backoff", 0
+	case "hopeless":
+		m.state, m.resets = "failed", 0
+		if rerun {
+			m.wait(m.urgent)
+		}
+	case "release":
+		m.state = "waiting"
+		m.attempt--
+	case "revoke":
+		m.state = "waiting"
+		if m.resets++; m.resets > MaxResets {
+			m.state = "failed"
+		}
+	}
+	return true
+}
+
+func TestJobsFollowTheModel(t *testing.T) {
+	t.Parallel()
+	states := map[JobState]string{JobWaiting: "waiting", JobRunning: "running", JobBackoff: "backoff", JobDone: "done", JobFailed: "failed"}
+	ops := []string{"enqueue", "urgent", "grant", "grant", "grant", "good", "bad", "hopeless", "release", "revoke", "revoke"}
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		b := newBook(t)
+		b.member("n1")
+		const kind, subject = JobAccountSync, "who"
+		b.do(&EnqueueJob{Kind: kind, Subject: subject})
+		m := &model{state: "waiting"}
+		var fences []uint64
+		for range 300 {
+			op := ops[rng.IntN(len(ops))]
+			fence := m.fence
+			if len(fences) > 0 && rng.IntN(4) == 0 {
+				fence = fences[rng.IntN(len(fences))]
+			}
+			var cmd Command
+			switch op {
+			case "enqueue", "urgent":
+				cmd = &EnqueueJob{Kind: kind, Subject: subject, Urgent: op == "urgent"}
+			case "grant":
+				cmd = &GrantJob{Kind: kind, Subject: subject, Node: "n1", Epoch: 1}
+			case "good":
+				cmd = &FinishJob{Kind: kind, Subject: subject, Fence: fence}
+			case "bad", "hopeless":
+				cmd = &FinishJob{Kind: kind, Subject: subject, Fence: fence, Error: "e", Permanent: op == "hopeless"}
+			case "release":
+				cmd = &ReleaseJob{Kind: kind, Subject: subject, Fence: fence}
+			case "revoke":
+				cmd = &RevokeJob{Kind: kind, Subject: subject, Fence: fence, Reason: "r"}
+			}
+			got := b.apply(cmd)[0].Err == nil
+			want := m.step(op, b.index, fence)
+			j := b.s.View().Job(kind, subject)
+			is := model{state: states[j.State], rerun: j.Rerun, urgent: j.Urgent, fence: j.Fence, attempt: int(j.Attempt), resets: int(j.Resets)}
+			if got != want || is != *m {
+				t.Fatalf("seed %d: %s at entry %d: accepted %v, want %v\n got %+v\nwant %+v", seed, op, b.index, got, want, is, *m)
+			}
+			if op == "grant" && got {
+				fences = append(fences, m.fence)
+			}
+		}
+	}
+}
+
+// large is a catalog of n repositories with two shards each.
+func large(tb testing.TB, n int) *State {
+	tb.Helper()
+	s := New()
+	index := uint64(0)
+	apply := func(c ...Command) Result {
+		index++
+		r := s.Apply(Entry{Index: index, At: epoch, Commands: c})
+		if r[0].Err != nil {
+			tb.Fatal(r[0].Err)
+		}
+		return r[0]
+	}
+	apply(&SetConfig{Raw: []byte("a"), Hash: hashText("a"), Connections: []ConnectionDef{{"a", "git", "a"}}})
+	apply(&PutMember{Member{ID: "n1", Epoch: 1, Boot: "x"}})
+	fence := apply(&GrantJob{Kind: JobSync, Subject: "a", Node: "n1", Epoch: 1}).ID
+	for at := 0; at < n; at += MaxPage {
+		p := &SyncPage{Connection: "a", Fence: fence}
+		for i := at; i < min(at+MaxPage, n); i++ {
+			p.Repos = append(p.Repos, ListedRepo{fmt.Sprintf("example.com/org-%d/repository-%d", i%100, i), RepoFacts{DisplayName: "x", CloneURL: fmt.Sprintf("https://example.com/org-%d/repository-%d.git", i%100, i), Public: true}})
+		}
+		apply(p)
+	}
+	for id := RepoID(1); id <= RepoID(n); id++ {
+		g := apply(&GrantJob{Kind: JobIndex, Subject: RepoSubject(id), Node: "n1", Epoch: 1}).ID
+		apply(&FinishIndex{Repo: id, Fence: g, Holder: "n1", Revisions: []Revision{{"HEAD", hash(int(id))[24:]}},
+			Shards: []ShardRef{{ID: hash(int(id)), Bytes: 1}, {ID: hash(int(id) + n), Bytes: 1}}})
+	}
+	return s
+}
+
+func TestDamagedSnapshotsAreRefused(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	if err := large(t, 700).View().Save(&buf); err != nil {
+		t.Fatal(err)
+	}
+	good := buf.Bytes()
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 200 {
+		bad := slices.Clone(good)
+		at := rng.IntN(len(bad))
+		bad[at] ^= 1 << rng.IntN(8)
+		if _, err := Load(bytes.NewReader(bad)); err == nil {
+			t.Fatalf("a flipped bit in byte %d of %d is accepted", at, len(bad))
+		}
+		if _, err := Load(bytes.NewReader(good[:at])); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("cut at %d of %d: got %v, want %v", at, len(good), err, ErrDamaged)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	var buf bytes.Buffer
+	if err := large(f, 3).View().Save(&buf); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(buf.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if s, err := Load(bytes.NewReader(data)); err == nil {
+			reload(t, s)
+		}
+		s := New()
+		for tag := byte(1); tag < 13; tag++ {
+			_ = s.restore(tag, data)
+		}
+	})
+}
+
+func FuzzDecodeEntry(f *testing.F) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	s := New()
+	for i := range uint64(300) {
+		e := drawEntry(rng, s.View(), i+1, epoch)
+		data, err := e.Encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+		s.Apply(e)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := DecodeEntry(1, data)
+		if err != nil {
+			return
+		}
+		if _, err := e.Encode(); err != nil {
+			t.Fatalf("an entry that was decoded does not encode: %v", err)
+		}
+		New().Apply(e)
+	})
+}
+
+func BenchmarkApplyAndView(b *testing.B) {
+	s := large(b, 100_000)
+	index := s.Index()
+	for b.Loop() {
+		index++
+		s.Apply(Entry{Index: index, At: epoch, Commands: []Command{&EnqueueJob{Kind: JobIndex, Subject: RepoSubject(RepoID(index%100_000 + 1)), Urgent: true}}})
+		_ = s.View()
+	}
+}
+
+func BenchmarkSave(b *testing.B) {
+	v := large(b, 100_000).View()
+	for b.Loop() {
+		var w countWriter
+		if err := v.Save(&w); err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(w))
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	var buf bytes.Buffer
+	if err := large(b, 100_000).View().Save(&buf); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(buf.Len()))
+	for b.Loop() {
+		if _, err := Load(bytes.NewReader(buf.Bytes())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type countWriter int
+
+func (w *countWriter) Write(b []byte) (int, error) {
+	*w += countWriter(len(b))
+	return len(b), nil
+}
