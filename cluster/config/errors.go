@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Error is one thing wrong with a configuration file.
 type Error struct {
@@ -25,4 +28,15 @@ func (e Errors) Error() string {
 		lines[i] = one.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// sorted puts the errors in the order of their paths, each once.
+func (e Errors) sorted() Errors {
+	slices.SortFunc(e, func(a, b Error) int {
+		if c := strings.Compare(a.Path, b.Path); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Message, b.Message)
+	})
+	return slices.Compact(e)
 }

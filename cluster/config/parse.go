@@ -1,13 +1,186 @@
 package config
 
-import "crypto/sha256"
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+)
+
+// maxDepth bounds how deep values are nested. The schema needs eight.
+const maxDepth = 64
 
 // Parse reads a configuration file: JSON, where comments and trailing commas
-// are allowed. An error is always of type Errors and holds everything that
-// is wrong. Empty input is an empty configuration.
+// are allowed. An error is always of type Errors and holds everything that is
+// wrong with the file, as far as it can be read: a file that is no JSON has
+// one error, with the line and the column.
+//
+// Nodes on which nothing is configured parse "{}". Empty input is an error,
+// because a file that is just being written looks like that.
 func Parse(data []byte) (*File, error) {
-	return &File{Settings: DefaultSettings(), hash: sha256.Sum256(data)}, nil
+	root, errs := read(data)
+	if errs != nil {
+		return nil, errs
+	}
+	errs = append(duplicates(root), numbers(root)...)
+	if len(errs) > 0 { // the checks below would see only one of the twins
+		return nil, errs.sorted()
+	}
+	tree := plain(root)
+	if errs = validate(tree); len(errs) == 0 {
+		f, more := decode(tree)
+		if errs = append(more, f.check()...); len(errs) == 0 {
+			f.hash = sha256.Sum256(data)
+			f.warn()
+			return f, nil
+		}
+	}
+	return nil, errs.sorted()
 }
 
-// Schema is the JSON Schema (draft-07) of the file.
-func Schema() []byte { return nil }
+// read makes a tree of the text.
+func read(data []byte) (*hujson.Value, Errors) {
+	whole := func(format string, args ...any) Errors {
+		return Errors{{Message: fmt.Sprintf(format, args...)}}
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	switch {
+	case len(data) > MaxSize:
+		return nil, whole("The file has %d bytes; at most %d are allowed.", len(data), MaxSize)
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil, whole("The file is empty; write {} for a configuration without anything.")
+	case !utf8.Valid(data):
+		line := 1 + bytes.Count(data[:invalidAt(data)], []byte("\n"))
+		return nil, whole("Line %d is not UTF-8; save the file in that encoding.", line)
+	}
+	if line := tooDeep(data); line > 0 {
+		return nil, whole("Line %d: values are nested more than %d deep.", line, maxDepth)
+	}
+	v, err := hujson.Parse(data)
+	if err != nil {
+		return nil, whole("The file is not JSON: %s.", strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	return &v, nil
+}
+
+func invalidAt(data []byte) int {
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(data)
+}
+
+// tooDeep returns the line on which brackets nest deeper than maxDepth, or 0.
+// It runs before the parser, which follows the nesting on its stack.
+func tooDeep(data []byte) int {
+	line, depth := 1, 0
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; c {
+		case '\n':
+			line++
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return line
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			for i++; i < len(data) && data[i] != '"' && data[i] != '\n'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+			if i < len(data) && data[i] == '\n' {
+				line++
+			}
+		case '/':
+			end := 0
+			switch rest := data[i:]; {
+			case bytes.HasPrefix(rest, []byte("//")):
+				end = bytes.IndexByte(rest, '\n')
+			case bytes.HasPrefix(rest, []byte("/*")):
+				end = bytes.Index(rest, []byte("*/"))
+			}
+			if end < 0 {
+				return 0
+			}
+			if end > 0 {
+				line += bytes.Count(data[i:i+end+1], []byte("\n"))
+				i += end
+			}
+		}
+	}
+	return 0
+}
+
+// duplicates finds properties that stand twice in one object: JSON would
+// take the last and say nothing.
+func duplicates(root *hujson.Value) Errors {
+	var errs Errors
+	walk(root, "", func(path string, v *hujson.Value) {
+		obj, ok := v.Value.(*hujson.Object)
+		if !ok {
+			return
+		}
+		seen := make(map[string]bool, len(obj.Members))
+		for _, m := range obj.Members {
+			name := text(m.Name)
+			if seen[name] {
+				errs = append(errs, Error{child(path, name), "It is given twice; remove one of the two."})
+			}
+			seen[name] = true
+		}
+	})
+	return errs
+}
+
+// numbers finds numbers that no setting can need and that would be dear to
+// work with, as 1e999999.
+func numbers(root *hujson.Value) Errors {
+	var errs Errors
+	walk(root, "", func(path string, v *hujson.Value) {
+		if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' && !sane(l.String()) {
+			errs = append(errs, Error{path, "The number is too large, too small or too long; write one that a setting can use."})
+		}
+	})
+	return errs
+}
+
+func sane(number string) bool {
+	if len(number) > 40 {
+		return false
+	}
+	_, exp, ok := strings.Cut(strings.ToLower(number), "e")
+	if !ok {
+		return true
+	}
+	exp = strings.TrimLeft(strings.TrimLeft(exp, "+-"), "0")
+	return len(exp) <= 2
+}
+
+func text(v hujson.Value) string {
+	l, _ := v.Value.(hujson.Literal)
+	return l.String()
+}
+
+// walk calls f for v and everything in it.
+func walk(v *hujson.Value, path string, f func(path string, v *hujson.Value)) {
+	f(path, v)
+	switch n := v.Value.(type) {
+	case *hujson.Object:
+		for i := range n.Members {
+			walk(&n.Members[i].Value, child(path, text(n.Members[i].Name)), f)
+		}
+	case *hujson.Array:
+		for i := range n.Elements {
+			walk(&n.Elements[i], item(path, i), f)
+		}
+	}
+}

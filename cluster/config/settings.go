@@ -3,8 +3,8 @@ package config
 import "time"
 
 // Settings are the global settings of service.md §2.2, with their defaults
-// filled in. Counts and sizes are at least 1, durations at least a
-// microsecond.
+// filled in. Counts and sizes are at least 1, durations at least
+// a millisecond.
 type Settings struct {
 	MaxFileSize     int64 // bytes; a larger file is kept by name only
 	MaxTrigramCount int   // a file with more distinct trigrams is kept by name only

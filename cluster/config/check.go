@@ -1,0 +1,197 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// checker collects what a schema cannot say.
+type checker struct{ errs Errors }
+
+func (c *checker) add(path, format string, args ...any) {
+	c.errs = append(c.errs, Error{path, fmt.Sprintf(format, args...)})
+}
+
+// check tells the errors of a file that fits the schema.
+func (f *File) check() Errors {
+	c := &checker{}
+	for _, conn := range f.Connections {
+		c.connection(conn)
+	}
+	for _, x := range f.Contexts {
+		path := child("contexts", x.Name)
+		c.globs(path+".include", x.Include)
+		c.globs(path+".exclude", x.Exclude)
+		c.globs(path+".includeTopics", x.IncludeTopics)
+		c.globs(path+".excludeTopics", x.ExcludeTopics)
+	}
+	for _, o := range f.Overrides {
+		path := child("environmentOverrides", o.Name) + ".value"
+		c.token(path, o.Token)
+		if strings.ContainsRune(o.Value, 0) {
+			c.add(path, "It has a NUL character, which no environment variable can hold; remove it.")
+		}
+	}
+	for i, m := range f.Models {
+		c.model(item("models", i), m)
+	}
+	for i, a := range f.Apps {
+		path := item("apps", i)
+		c.token(path+".privateKey", a.PrivateKey)
+		if a.DeploymentHostname == "" || strings.ContainsAny(a.DeploymentHostname, "/ @") || control(a.DeploymentHostname) {
+			c.add(path+".deploymentHostname", "It must be a host name without a scheme or a path, as github.com.")
+		}
+		if strings.TrimSpace(a.ID) == "" {
+			c.add(path+".id", "It must not be empty; it is the id that the host shows for the app.")
+		}
+	}
+	for _, p := range f.IdentityProviders {
+		path := child("identityProviders", p.ID)
+		c.url(path+".baseUrl", p.BaseURL)
+		c.token(path+".clientId", p.ClientID)
+		c.token(path+".clientSecret", p.ClientSecret)
+		c.token(path+".issuer", p.Issuer)
+		c.token(path+".audience", p.Audience)
+	}
+	return c.errs
+}
+
+func (c *checker) connection(conn Connection) {
+	s := conn.Shared()
+	path := child("connections", s.Name)
+	c.globs(path+".revisions.branches", s.Revisions.Branches)
+	c.globs(path+".revisions.tags", s.Revisions.Tags)
+	switch n := conn.(type) {
+	case *GitHub:
+		c.host(path, n.URL, n.Token)
+		c.globs(path+".topics", n.Topics)
+		c.globs(path+".exclude.repos", n.Exclude.Repos)
+		c.globs(path+".exclude.topics", n.Exclude.Topics)
+		c.size(path+".exclude.size", n.Exclude.Size)
+	case *GitLab:
+		c.host(path, n.URL, n.Token)
+		c.url(path+".webUrl", n.WebURL)
+		c.globs(path+".topics", n.Topics)
+		c.globs(path+".exclude.projects", n.Exclude.Projects)
+		c.globs(path+".exclude.topics", n.Exclude.Topics)
+	case *Gitea:
+		c.host(path, n.URL, n.Token)
+		c.globs(path+".exclude.repos", n.Exclude.Repos)
+	case *Gerrit:
+		c.host(path, n.URL, nil)
+		c.globs(path+".projects", n.Projects)
+		c.globs(path+".exclude.projects", n.Exclude.Projects)
+	case *Bitbucket:
+		c.host(path, n.URL, n.Token)
+		c.globs(path+".exclude.repos", n.Exclude.Repos)
+	case *AzureDevOps:
+		c.host(path, n.URL, n.Token)
+		c.globs(path+".exclude.repos", n.Exclude.Repos)
+		c.globs(path+".exclude.projects", n.Exclude.Projects)
+		c.size(path+".exclude.size", n.Exclude.Size)
+	case *Git:
+		if dir, ok := strings.CutPrefix(n.URL, "file://"); ok {
+			c.globs(path+".url", []string{dir})
+			if control(n.URL) {
+				c.add(path+".url", "It has a control character; remove it.")
+			}
+			return
+		}
+		c.url(path+".url", n.URL)
+	}
+}
+
+func (c *checker) host(path, url string, t *Token) {
+	c.url(path+".url", url)
+	c.token(path+".token", t)
+}
+
+// url tells what the pattern of the schema lets through although it is no
+// URL of a host.
+func (c *checker) url(path, text string) {
+	if text == "" {
+		return
+	}
+	if control(text) {
+		c.add(path, "It has a control character; remove it.")
+		return
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		reason := err.Error()
+		if i := strings.LastIndex(reason, "\": "); i >= 0 {
+			reason = reason[i+3:]
+		}
+		c.add(path, "It must be a URL: %s.", reason)
+	case u.Hostname() == "":
+		c.add(path, "It must be a URL with a host name.")
+	}
+}
+
+func (c *checker) token(path string, t *Token) {
+	if t != nil && (strings.ContainsRune(t.Env, '=') || strings.ContainsFunc(t.Env, unicode.IsSpace) || control(t.Env)) {
+		c.add(path+".env", "It must be the name of an environment variable, without = and blanks; the secret itself does not belong here.")
+	}
+}
+
+func (c *checker) globs(path string, patterns []string) {
+	for i, p := range patterns {
+		at := item(path, i)
+		if strings.HasSuffix(path, ".url") {
+			at = path
+		}
+		if control(p) {
+			c.add(at, "It has a control character; remove it.")
+		} else if _, err := compileGlob(p); err != nil {
+			c.add(at, "The glob is malformed: %s.", err)
+		}
+	}
+}
+
+func (c *checker) size(path string, s Size) {
+	if s.Min != nil && s.Max != nil && *s.Min > *s.Max {
+		c.add(path+".min", "It is larger than max, so every repository would be left out; exchange the two.")
+	}
+}
+
+func (c *checker) model(path string, m Model) {
+	c.url(path+".baseUrl", m.BaseURL)
+	if strings.TrimSpace(m.Model) == "" {
+		c.add(path+".model", "It must not be empty; it is the name under which the provider knows the model.")
+	}
+	for _, t := range []struct {
+		name  string
+		token *Token
+	}{
+		{"token", m.Token}, {"authToken", m.AuthToken}, {"accessKeyId", m.AccessKeyID},
+		{"accessKeySecret", m.AccessKeySecret}, {"sessionToken", m.SessionToken}, {"credentials", m.Credentials},
+	} {
+		c.token(child(path, t.name), t.token)
+	}
+	c.keyed(path+".headers", m.Headers)
+	c.keyed(path+".queryParams", m.QueryParams)
+}
+
+func (c *checker) keyed(path string, list []KeyText) {
+	seen := make(map[string]string)
+	for _, k := range list {
+		at := child(path, k.Key)
+		c.token(at, k.Token)
+		if control(k.Value) {
+			c.add(at, "It has a line break or another control character; remove it.")
+		}
+		lower := strings.ToLower(k.Key)
+		if twin, ok := seen[lower]; ok && strings.HasSuffix(path, "headers") {
+			c.add(at, "It is the same header as %s; remove one of the two.", twin)
+		}
+		seen[lower] = k.Key
+	}
+}
+
+// control reports whether s has a control character, a tab aside.
+func control(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && unicode.IsControl(r) })
+}

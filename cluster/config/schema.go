@@ -1,0 +1,288 @@
+package config
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+//go:embed schema.json
+var schemaText string
+
+// Schema is the JSON Schema (draft-07) of the file. It says all that a schema
+// can say; Parse checks the rest too.
+func Schema() []byte { return []byte(schemaText) }
+
+// compiled is made at the first use: it takes some milliseconds.
+var compiled = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schemaText))
+	if err != nil {
+		return nil, err
+	}
+	const name = "schema.json"
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft7)
+	if err := c.AddResource(name, doc); err != nil {
+		return nil, err
+	}
+	return c.Compile(name)
+})
+
+// schemaTree is the schema as a tree, for messages that name what is allowed.
+var schemaTree = sync.OnceValue(func() map[string]any {
+	var tree map[string]any
+	d := json.NewDecoder(bytes.NewReader([]byte(schemaText)))
+	if d.Decode(&tree) != nil {
+		return nil
+	}
+	return tree
+})
+
+// validate compares a tree with the schema and tells everything that does
+// not fit.
+func validate(tree any) Errors {
+	schema, err := compiled()
+	if err != nil {
+		return Errors{{Message: fmt.Sprintf("The schema is broken: %v.", err)}}
+	}
+	err = schema.Validate(tree)
+	if err == nil {
+		return nil
+	}
+	var ve *jsonschema.ValidationError
+	if !errors.As(err, &ve) {
+		return Errors{{Message: fmt.Sprintf("The file cannot be validated: %v.", err)}}
+	}
+	errs := names(tree)
+	explain(tree, ve, &errs)
+	return errs
+}
+
+// names tells the keys that are no names.
+func names(tree any) Errors {
+	var errs Errors
+	root, _ := tree.(map[string]any)
+	for _, group := range [...]string{"connections", "contexts", "environmentOverrides", "identityProviders"} {
+		members, _ := root[group].(map[string]any)
+		for name := range members {
+			if !nameRE.MatchString(name) {
+				errs = append(errs, Error{child(group, name), "A name may have letters, digits, _ and - only; rename it."})
+			}
+			if group == "environmentOverrides" && name == "CONFIG_PATH" {
+				errs = append(errs, Error{child(group, name), "It cannot be overridden, because it says where this file is; remove it."})
+			}
+		}
+	}
+	return errs
+}
+
+var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// explain turns the leaves of a tree of errors into sentences.
+func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
+	path, value := locate(tree, ve.InstanceLocation)
+	add := func(path, format string, args ...any) {
+		*errs = append(*errs, Error{path, fmt.Sprintf(format, args...)})
+	}
+	switch k := ve.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		known := knownProperties(ve.SchemaURL)
+		for _, name := range k.Properties {
+			add(child(path, name), "%s", unknown(name, known, ve.SchemaURL))
+		}
+		return
+	case *kind.Required:
+		for _, name := range k.Missing {
+			add(child(path, name), "It is required; add it.")
+		}
+		return
+	case *kind.PropertyNames: // names tells it: the location here may be that of a sibling
+		return
+	case *kind.Type:
+		add(path, "It must be %s, not %s.", typeNames(k.Want), typeName(k.Got))
+	case *kind.Enum:
+		add(path, "It must be one of %s, not %s.", list(k.Want), show(value))
+	case *kind.Const:
+		add(path, "It must be %s, not %s.", show(k.Want), show(value))
+	case *kind.Pattern:
+		add(path, "%s, not %s.", patternText(k.Want), show(value))
+	case *kind.Minimum:
+		add(path, "It must be at least %s, not %s.", ratText(k.Want), ratText(k.Got))
+	case *kind.MinItems:
+		add(path, "It must have at least %d item; leave the property out for none.", k.Want)
+	case *kind.MinLength:
+		add(path, "It must not be empty.")
+	case *kind.MinProperties, *kind.MaxProperties:
+		add(path, `It must have exactly one of "env" and "googleCloudSecret".`)
+	default:
+		for _, cause := range ve.Causes {
+			explain(tree, cause, errs)
+		}
+		if len(ve.Causes) == 0 {
+			add(path, "It does not fit the schema (%s).", strings.Join(ve.ErrorKind.KeywordPath(), "/"))
+		}
+	}
+}
+
+// locate follows a location of the validator and returns it as a path, and
+// what is there.
+func locate(tree any, at []string) (string, any) {
+	path := ""
+	for _, key := range at {
+		switch n := tree.(type) {
+		case map[string]any:
+			path, tree = child(path, key), n[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(n) {
+				return path, nil
+			}
+			path, tree = item(path, i), n[i]
+		default:
+			return path, nil
+		}
+	}
+	return path, tree
+}
+
+// knownProperties returns the names of the properties that the schema at url
+// allows.
+func knownProperties(url string) []string {
+	_, pointer, _ := strings.Cut(url, "#")
+	var node any = schemaTree()
+	for key := range strings.SplitSeq(strings.Trim(pointer, "/"), "/") {
+		if key == "" {
+			continue
+		}
+		m, _ := node.(map[string]any)
+		node = m[key]
+	}
+	m, _ := node.(map[string]any)
+	props, _ := m["properties"].(map[string]any)
+	return slices.Sorted(maps.Keys(props))
+}
+
+func unknown(name string, known []string, url string) string {
+	if len(known) == 0 && strings.HasSuffix(url, "/keyed") {
+		return "This is not a name that a header may have; rename it."
+	}
+	best, distance := "", 3
+	for _, k := range known {
+		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < distance && d < len(k) {
+			best, distance = k, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("There is no such property; did you mean %s?", best)
+	}
+	return fmt.Sprintf("There is no such property; there are %s.", strings.Join(known, ", "))
+}
+
+// edits is the Levenshtein distance of two short words.
+func edits(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := last
+			if a[i] != b[j] {
+				cost++
+			}
+			last = row[j+1]
+			row[j+1] = min(cost, last+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// patterns says in words what the patterns of the schema mean.
+var patterns = map[string]string{
+	`^https?:\/\/[^\s/$.?#].[^\s]*$`:                     "It must be a URL that begins with http:// or https://",
+	`^(https?:\/\/[^\s/$.?#].[^\s]*|file:\/\/\/[^\s]+)$`: "It must be a URL that begins with http:// or https://, or file:// and an absolute path",
+	`^[\w.-]+$`:                     "It must be a name of letters, digits, _, . and -",
+	`^[\w.-]+\/[\w.-]+$`:            "It must have the form owner/name",
+	`^[\w.-]+\/[\w. -]+$`:           "It must have the form organization/project",
+	`^[\w.-]+\/[\w. -]+\/[\w. -]+$`: "It must have the form organization/project/repository",
+	`^projects/[^/\s]+/secrets/[^/\s]+/versions/[^/\s]+$`: "It must have the form projects/<project>/secrets/<secret>/versions/<version>",
+}
+
+func patternText(pattern string) string {
+	if text, ok := patterns[pattern]; ok {
+		return text
+	}
+	return "It must match " + pattern
+}
+
+func typeName(t string) string {
+	switch t {
+	case "null":
+		return "null"
+	case "array":
+		return "a list"
+	case "object", "integer":
+		return "an " + t
+	}
+	return "a " + t
+}
+
+func typeNames(types []string) string {
+	var names []string
+	for _, t := range types {
+		if t == "integer" {
+			names = append(names, "a whole number")
+			continue
+		}
+		names = append(names, typeName(t))
+	}
+	return strings.Join(names, " or ")
+}
+
+func list(values []any) string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = show(v)
+	}
+	return strings.Join(out, ", ")
+}
+
+// show prints a value of the file, shortened.
+func show(v any) string {
+	switch n := v.(type) {
+	case string:
+		return strconv.Quote(clip(n))
+	case json.Number:
+		return clip(n.String())
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	}
+	return fmt.Sprint(v)
+}
+
+func ratText(r *big.Rat) string {
+	if r.IsInt() {
+		return r.Num().String()
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
