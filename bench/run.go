@@ -61,13 +61,13 @@ func Report(ctx context.Context, o Options) (string, error) {
 
 // PartNames lists the parts in the order of a full report.
 func PartNames() []string {
-	return []string{"build", "table", "hard", "top", "load", "change", "many", "start", "history", "symbols", "relevance", "growth"}
+	return []string{"build", "table", "hard", "top", "load", "change", "many", "start", "history", "symbols", "relevance", "codenav", "growth"}
 }
 
 func parts() map[string]func(context.Context, *run) (*Part, error) {
 	return map[string]func(context.Context, *run) (*Part, error){
 		"build": partBuild, "table": partTable, "hard": partHard, "top": partTop, "load": partLoad, "change": partChange,
-		"many": partMany, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance, "growth": partGrowth,
+		"many": partMany, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance, "codenav": partCodenav, "growth": partGrowth,
 	}
 }
 

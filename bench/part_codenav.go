@@ -1,0 +1,267 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// codenavModule is a Go module of its own history and size, fetched like any
+// dependency, so that gopls can check its types here.
+const codenavModule = "github.com/valyala/fasthttp@v1.77.0"
+
+// place is a line of a file.
+type place struct {
+	file string
+	line int
+}
+
+type places map[place]bool
+
+// partCodenav compares definitions and references with what universal-ctags
+// and gopls say, for 200 names of a Go module.
+func partCodenav(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Definitions and references of 200 Go names", Columns: []string{"answer", "against", "lines", "precision", "recall"}}
+	if !found("gopls") {
+		p.note("not measured: no gopls on PATH (go install golang.org/x/tools/gopls)")
+		return p, nil
+	}
+	tree, err := moduleCopy(ctx, filepath.Join(r.Dir, "codenav"), codenavModule)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := r.corpora.repository(ctx, tree, filepath.Join(r.Dir, "codenav.git"))
+	if err != nil {
+		return nil, err
+	}
+	declared, err := declarations(tree)
+	if err != nil {
+		return nil, err
+	}
+	s, _, err := r.index(ctx, "codenav", "ctags", 1, map[string]connection{"go": {"type": "git", "url": "file://" + repo}})
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	names := slices.Sorted(maps.Keys(declared))
+	if err := s.symbolsReady(ctx, names[0]); err != nil {
+		return nil, err
+	}
+	tags, err := ctagsPlaces(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	var defs, defsTags, refs confusion
+	for i := 0; i < len(names); i += max(1, len(names)/200) {
+		name := names[i]
+		got, err := s.lines(ctx, "/api/find_definitions", name)
+		if err != nil {
+			return nil, err
+		}
+		defs.add(got, declared[name].lines())
+		defsTags.add(got, tags[name])
+		if got, err = s.lines(ctx, "/api/find_references", name); err != nil {
+			return nil, err
+		}
+		want, err := goplsReferences(ctx, tree, declared[name])
+		if err != nil {
+			return nil, err
+		}
+		refs.add(got, want)
+	}
+	p.row("find_definitions", "declarations that the Go compiler's parser sees", defs.want, defs.precision(), defs.recall())
+	p.row("find_definitions", "universal-ctags over the tree", defsTags.want, defsTags.precision(), defsTags.recall())
+	p.row("find_references", "gopls references of every declaration of the name", refs.want, refs.precision(), refs.recall())
+	p.note("Lines, not occurrences, are compared. References go by name: a line where another thing has the same name counts against precision, and so does one in a comment or string.")
+	return p, nil
+}
+
+// confusion adds up the agreement of answers with the truth.
+type confusion struct{ right, got, want int }
+
+func (c *confusion) add(got, want places) {
+	c.got += len(got)
+	c.want += len(want)
+	for l := range got {
+		if want[l] {
+			c.right++
+		}
+	}
+}
+
+func (c *confusion) precision() float64 { return float64(c.right) / float64(max(1, c.got)) }
+func (c *confusion) recall() float64    { return float64(c.right) / float64(max(1, c.want)) }
+
+// lines asks where a name is defined or used.
+func (s *server) lines(ctx context.Context, path, name string) (places, error) {
+	body, err := json.Marshal(map[string]string{"symbolName": name})
+	if err != nil {
+		return nil, err
+	}
+	var a struct {
+		Files []struct {
+			FileName string
+			Matches  []struct {
+				Range struct{ Start struct{ LineNumber int } }
+			}
+		}
+	}
+	if err := s.post(ctx, path, body, &a); err != nil {
+		return nil, err
+	}
+	all := places{}
+	for _, f := range a.Files {
+		for _, m := range f.Matches {
+			if filepath.Ext(f.FileName) == ".go" {
+				all[place{f.FileName, m.Range.Start.LineNumber}] = true
+			}
+		}
+	}
+	return all, nil
+}
+
+// moduleCopy copies a module, with what it needs to be checked, to dir.
+func moduleCopy(ctx context.Context, dir, module string) (string, error) {
+	if ok, err := exists(dir); ok || err != nil {
+		return dir, err
+	}
+	u, err := measure(ctx, os.TempDir(), []string{"GOFLAGS="}, "go", "mod", "download", "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var m struct{ Dir string }
+	if err := json.Unmarshal(u.Out, &m); err != nil {
+		return "", err
+	}
+	return dir, os.CopyFS(dir, os.DirFS(m.Dir))
+}
+
+// declaration is a position as gopls takes it.
+type declaration struct {
+	place
+	column int
+}
+
+type declarationList []declaration
+
+func (l declarationList) lines() places {
+	all := places{}
+	for _, d := range l {
+		all[d.place] = true
+	}
+	return all
+}
+
+// declarations finds functions, methods, types, constants and variables at the
+// top of the Go files of a tree.
+func declarations(tree string) (map[string]declarationList, error) {
+	all := map[string]declarationList{}
+	err := filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
+			return err
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(tree, path)
+		if err != nil {
+			return err
+		}
+		for _, id := range declared(file) {
+			if id.Name == "_" || id.Name == "init" || id.Name == "main" {
+				continue
+			}
+			pos := set.Position(id.Pos())
+			all[id.Name] = append(all[id.Name], declaration{place{rel, pos.Line}, pos.Column})
+		}
+		return nil
+	})
+	return all, err
+}
+
+// declared lists the identifiers that a file declares at its top.
+func declared(file *ast.File) []*ast.Ident {
+	var ids []*ast.Ident
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			ids = append(ids, d.Name)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					ids = append(ids, s.Name)
+				case *ast.ValueSpec:
+					ids = append(ids, s.Names...)
+				}
+			}
+		}
+	}
+	return ids
+}
+
+// ctagsPlaces runs universal-ctags over the Go files of a tree.
+func ctagsPlaces(ctx context.Context, tree string) (map[string]places, error) {
+	u, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--languages=Go", "--kinds-Go=-pPu", "--fields=+n", "--output-format=json", "-f", "-", ".")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]places{}
+	scan := bufio.NewScanner(bytes.NewReader(u.Out))
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		var tag struct {
+			Name, Path string
+			Line       int
+		}
+		if err := json.Unmarshal(scan.Bytes(), &tag); err != nil {
+			return nil, fmt.Errorf("ctags: %w", err)
+		}
+		if all[tag.Name] == nil {
+			all[tag.Name] = places{}
+		}
+		all[tag.Name][place{filepath.Clean(tag.Path), tag.Line}] = true
+	}
+	return all, scan.Err()
+}
+
+// goplsReferences asks gopls for the uses of each declaration.
+func goplsReferences(ctx context.Context, tree string, list declarationList) (places, error) {
+	all := places{}
+	for _, d := range list {
+		u, err := measure(ctx, tree, []string{"GOFLAGS="}, "gopls", "-remote=auto", "references", fmt.Sprintf("%s:%d:%d", d.file, d.line, d.column))
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(u.Out)) {
+			fields := strings.Split(strings.TrimSpace(line), ":") // file:line:columns
+			if len(fields) < 3 {
+				continue
+			}
+			file, err := filepath.Rel(tree, fields[0])
+			if err != nil {
+				return nil, err
+			}
+			n, err := strconv.Atoi(fields[1])
+			if err != nil {
+				return nil, fmt.Errorf("gopls: %q: %w", line, err)
+			}
+			all[place{file, n}] = true
+		}
+	}
+	return all, nil
+}
