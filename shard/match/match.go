@@ -1,6 +1,7 @@
 package match
 
 import (
+	"bytes"
 	"errors"
 	"regexp"
 	"regexp/syntax"
@@ -26,21 +27,34 @@ type Span struct{ Start, End int }
 
 // Matcher is a compiled pattern. It is safe for concurrent use.
 type Matcher struct {
-	plan *plan
+	// One of these does the work: a literal, runs of a class, or the
+	// automaton of plan, which may have a filter to tell it where to look.
+	literal *literal
+	runs    *runs
+	plan    *plan
+	filter  *filter
 
-	pool sync.Pool   // of *scratch
-	slow atomic.Bool // the automaton has too many states
-	once sync.Once   // guards at0 and later
-	re   twins
+	pool sync.Pool // of *scratch
+	stop atomic.Bool
+	once sync.Once // guards here
+	here twins
 }
 
 // scratch is what one search at a time works with.
-type scratch struct{ ahead, back *machine }
+type scratch struct {
+	cursor      cursor
+	ahead, back *machine
+}
 
 // Compile reads a pattern. The error of a bad expression is a *syntax.Error.
 func Compile(expr string, o Options) (*Matcher, error) {
 	if len(expr) > MaxPattern {
 		return nil, ErrTooLong
+	}
+	if o.Literal && expr != "" {
+		if l := newLiteral(bytesOf(expr, o.Fold)); l != nil {
+			return &Matcher{literal: l}, nil
+		}
 	}
 	if o.Literal {
 		expr = regexp.QuoteMeta(expr)
@@ -49,11 +63,22 @@ func Compile(expr string, o Options) (*Matcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	if l := literalOf(re); l != nil {
+		return &Matcher{literal: l}, nil
+	}
+	if r := runsOf(re); r != nil {
+		return &Matcher{runs: r}, nil
+	}
 	p, err := newPlan(re)
 	if err != nil {
 		return nil, err
 	}
-	return &Matcher{plan: p}, nil
+	m := &Matcher{plan: p}
+	if need, _ := needOf(re.Simplify(), !p.crosses); need != nil && !p.empty {
+		m.filter = newFilter(need)
+		p.skips = p.crosses && need.before >= 0
+	}
+	return m, nil
 }
 
 // parse is the one reading of an expression: lines for anchors, no newline
@@ -70,17 +95,20 @@ func parse(expr string, fold bool) (*syntax.Regexp, error) {
 // before from is context for anchors and word borders. To go on, pass end,
 // or end+1 where the match is empty.
 func (m *Matcher) Next(text []byte, from int) (start, end int, ok bool) {
-	s := m.scratch()
-	defer m.pool.Put(s)
-	return m.next(s, text, from)
+	if from > len(text) {
+		return 0, 0, false
+	}
+	s := m.scratch(text)
+	start, end, ok = m.next(s, text, from)
+	m.release(s)
+	return start, end, ok
 }
 
 // Append appends the matches of text to dst, from the first to the last but
 // at most limit of them (limit < 0: all), and returns the longer slice.
 func (m *Matcher) Append(dst []Span, text []byte, limit int) []Span {
-	s := m.scratch()
-	defer m.pool.Put(s)
-	for from := 0; limit != 0; limit-- {
+	s := m.scratch(text)
+	for from := 0; limit != 0 && from <= len(text); limit-- {
 		start, end, ok := m.next(s, text, from)
 		if !ok {
 			break
@@ -88,56 +116,164 @@ func (m *Matcher) Append(dst []Span, text []byte, limit int) []Span {
 		dst = append(dst, Span{start, end})
 		from = max(end, start+1)
 	}
+	m.release(s)
 	return dst
 }
 
-// Count returns the number of matches in text.
+// Count returns the number of matches in text. It takes less time than to
+// list them.
 func (m *Matcher) Count(text []byte) int {
-	return len(m.Append(nil, text, -1))
+	s := m.scratch(text)
+	n := 0
+	for from := 0; from <= len(text); n++ {
+		start, end, ok := 0, 0, false
+		if m.plan == nil || m.plan.empty {
+			start, end, ok = m.next(s, text, from)
+		} else {
+			_, end, ok = m.nextEnd(s, text, from)
+		}
+		if !ok {
+			break
+		}
+		from = max(end, start+1)
+	}
+	m.release(s)
+	return n
 }
 
 // Matches reports whether text has a match.
 func (m *Matcher) Matches(text []byte) bool {
-	_, _, ok := m.Next(text, 0)
+	s := m.scratch(text)
+	_, _, ok := m.next(s, text, 0)
+	m.release(s)
 	return ok
 }
 
-func (m *Matcher) scratch() *scratch {
-	if s, ok := m.pool.Get().(*scratch); ok {
-		return s
+// Stop makes the searches that run, and those to come, end early with
+// whatever they found, once they take long. It is for a search whose
+// deadline has passed.
+func (m *Matcher) Stop() { m.stop.Store(true) }
+
+func (m *Matcher) scratch(text []byte) *scratch {
+	s, ok := m.pool.Get().(*scratch)
+	if !ok {
+		s = &scratch{}
+		if m.plan != nil {
+			s.ahead = newMachine(m.plan, m.plan.prog, false, &m.stop)
+			s.back = newMachine(m.plan, m.plan.back, true, &m.stop)
+		}
 	}
-	return &scratch{
-		ahead: newMachine(m.plan, m.plan.prog, false),
-		back:  newMachine(m.plan, m.plan.back, true),
+	switch {
+	case m.literal != nil:
+		s.cursor.reset(text, m.literal)
+	case m.runs != nil:
+		s.cursor.reset(text, m.runs)
+	case m.filter != nil:
+		s.cursor.reset(text, m.filter)
 	}
+	return s
+}
+
+// release gives s back, without the text.
+func (m *Matcher) release(s *scratch) {
+	s.cursor.text = nil
+	m.pool.Put(s)
 }
 
 func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bool) {
-	if from > len(text) {
-		return 0, 0, false
-	}
-	if m.plan.empty {
+	switch {
+	case m.literal != nil:
+		return m.literal.next(&s.cursor, from)
+	case m.runs != nil:
+		return m.runs.next(&s.cursor, from)
+	case m.plan.empty:
 		return m.nextLine(s, text, from)
 	}
-	if !m.slow.Load() {
-		start, end, err := m.find(s, text, from, len(text))
-		if err == nil {
-			return start, end, end >= 0
-		}
-		m.slow.Store(true)
+	lo, end, ok := m.nextEnd(s, text, from)
+	if !ok {
+		return 0, 0, false
 	}
-	return m.nextSlow(text, from)
+	start, err := m.startOf(s, text, lo, end)
+	return start, end, err == nil
 }
 
-// find returns the first match in text[from:] that ends at limit or before,
-// or an end of -1.
-func (m *Matcher) find(s *scratch, text []byte, from, limit int) (start, end int, err error) {
-	end, err = s.ahead.forward(text, from, limit, false, nil)
-	if err != nil || end < 0 {
-		return -1, -1, err
+// nextEnd returns the end of the first match in text[from:] and a place at
+// or before its start.
+func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bool) {
+	var err error
+	switch {
+	case m.filter == nil:
+		end, err = s.ahead.forward(text, from, len(text), false, nil)
+		lo = from
+	case m.plan.crosses:
+		lo, end, err = m.acrossLines(s, text, from)
+	default:
+		lo, end, err = m.byLines(s, text, from)
 	}
-	start, err = m.startOf(s, text, from, end)
-	return start, end, err
+	return lo, end, err == nil && end >= 0
+}
+
+// byLines looks at the lines that the filter names.
+func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err error) {
+	for from <= len(text) {
+		at := m.filter.next(&s.cursor, from)
+		if at < 0 {
+			break
+		}
+		lo := from + bytes.LastIndexByte(text[from:at], '\n') + 1
+		if m.filter.before >= 0 {
+			lo = max(lo, boundary(text, lo, at-m.filter.before))
+		}
+		limit := len(text)
+		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+			limit = at + i
+		}
+		end, err := s.ahead.forward(text, lo, limit, false, nil)
+		if err != nil || end >= 0 {
+			return lo, end, err
+		}
+		from = limit + 1
+	}
+	return 0, -1, nil
+}
+
+// acrossLines starts, and starts again, where the filter says.
+func (m *Matcher) acrossLines(s *scratch, text []byte, from int) (lo, end int, err error) {
+	at := m.filter.next(&s.cursor, from)
+	if at < 0 {
+		return 0, -1, nil
+	}
+	before := m.filter.before
+	if before < 0 {
+		end, err = s.ahead.forward(text, from, len(text), false, nil)
+		return from, end, err
+	}
+	lo = max(from, boundary(text, from, at-before))
+	end, err = s.ahead.forward(text, lo, len(text), false, func(i int) int {
+		if i < at-before {
+			return i
+		}
+		if at < i {
+			if at = m.filter.next(&s.cursor, i); at < 0 {
+				return -1
+			}
+		}
+		return max(i, boundary(text, i, at-before))
+	})
+	return lo, end, err
+}
+
+// boundary returns the start of the rune at a place, but nothing before lo.
+func boundary(text []byte, lo, at int) int {
+	for i := at; i >= lo && i > at-utf8.UTFMax && at < len(text); i-- {
+		if utf8.RuneStart(text[i]) {
+			if i+runeWidth(text[i:]) > at {
+				return i
+			}
+			break
+		}
+	}
+	return max(lo, at)
 }
 
 // startOf returns where the leftmost match from text[from:] begins, given
@@ -154,7 +290,7 @@ func (m *Matcher) startOf(s *scratch, text []byte, from, end int) (int, error) {
 			return start, nil
 		}
 	}
-	return -1, errGaveUp
+	return -1, errStopped
 }
 
 func runeWidth(b []byte) int {

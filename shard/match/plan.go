@@ -9,7 +9,7 @@ import (
 )
 
 // maxInsts bounds the size of a compiled expression.
-const maxInsts = 20_000
+const maxInsts = 10_000
 
 // A plan is what is known of an expression before any text is read. It is
 // immutable.

@@ -2,18 +2,17 @@ package match
 
 import "errors"
 
-// errGaveUp tells that a machine has more states than it is worth.
-var errGaveUp = errors.New("too many states")
+// errStopped is what a search returns after [Matcher.Stop].
+var errStopped = errors.New("search was stopped")
 
 // place makes room for a state before a step from state from: a machine
 // that is full starts afresh with that state alone.
 func (m *machine) place(from uint32) (uint32, error) {
+	if m.stop.Load() {
+		return 0, errStopped
+	}
 	if !m.full() {
 		return from, nil
-	}
-	m.resets++
-	if m.resets > 4 && m.read < minReadPerFill {
-		return 0, errGaveUp
 	}
 	s := m.states[from>>m.p.shift]
 	m.reset()
@@ -47,7 +46,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 	stop := min(limit+1, len(text))
 	s := m.start(contextBefore(text, from))
 	class, trans := &m.p.class, m.trans
-	last, i, begun := -1, from, from
+	last, i := -1, from
 	for i < stop {
 		t := trans[s|uint32(class[text[i]])]
 		if t&flagged == 0 {
@@ -56,8 +55,6 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			continue
 		}
 		if t == unknown {
-			m.read += i - begun
-			begun = i
 			var err error
 			if s, err = m.place(s); err != nil {
 				return -1, err
@@ -92,7 +89,6 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			}
 		}
 	}
-	m.read += i - begun
 	if i >= len(text) && limit >= len(text) {
 		if d := m.end(s, -1); d >= 0 {
 			last = len(text) - int(d)
@@ -115,8 +111,6 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			continue
 		}
 		if t == unknown {
-			m.read += end - i
-			end = i
 			var err error
 			if s, err = m.place(s); err != nil {
 				return -1, err
@@ -137,7 +131,6 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			return first, nil
 		}
 	}
-	m.read += end - i
 	next := rune(-1)
 	if i > 0 {
 		next = lookAt(text[i-1])

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"regexp/syntax"
 	"slices"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -24,9 +25,9 @@ import (
 // back the match ended.
 //
 // A machine belongs to one goroutine at a time. It holds at most a fixed
-// number of transitions and threads; when they are used up it starts afresh,
-// and when that happens too often for the text it has read, it gives up and
-// the caller takes package regexp.
+// number of transitions and threads; when they are used up it starts afresh.
+// An expression whose states never come back costs what it costs to run its
+// threads; the search can be stopped then.
 type machine struct {
 	p       *plan
 	prog    *syntax.Prog
@@ -35,9 +36,8 @@ type machine struct {
 	trans  []uint32 // state<<shift + class of the next byte; flagged, see below
 	states []state
 	index  map[string]uint32
-	pcs    int // threads held by all states
-	resets int
-	read   int // bytes read since the last reset
+	pcs    int          // threads held by all states
+	stop   *atomic.Bool // asked before anything new is worked out
 
 	marks sparse
 	stack []uint32
@@ -55,7 +55,6 @@ const (
 const (
 	maxTransitions = 1 << 18 // per machine, 1 MiB
 	maxThreads     = 1 << 18
-	minReadPerFill = 1 << 16 // bytes to be read between two resets, on average
 )
 
 // noMatch is the delta of a state that notes no match.
@@ -108,8 +107,8 @@ func (s *state) idle() bool {
 	return len(s.threads) == 0 && s.npend == 0 && !s.found
 }
 
-func newMachine(p *plan, prog *syntax.Prog, reverse bool) *machine {
-	m := &machine{p: p, prog: prog, reverse: reverse}
+func newMachine(p *plan, prog *syntax.Prog, reverse bool, stop *atomic.Bool) *machine {
+	m := &machine{p: p, prog: prog, reverse: reverse, stop: stop}
 	m.marks.init(len(prog.Inst))
 	m.reset()
 	return m
@@ -120,7 +119,6 @@ func (m *machine) reset() {
 	m.states = m.states[:0]
 	m.index = make(map[string]uint32)
 	m.pcs = 0
-	m.read = 0
 }
 
 // full reports whether another state may not fit.
@@ -131,7 +129,6 @@ func (m *machine) full() bool {
 // start returns the state in which a search begins after the rune before.
 func (m *machine) start(prev prevKind) uint32 {
 	if m.full() {
-		m.resets++
 		m.reset()
 	}
 	var threads []uint32

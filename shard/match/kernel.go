@@ -1,0 +1,167 @@
+package match
+
+import (
+	"bytes"
+	"math/bits"
+)
+
+// pair is two bytes at a fixed distance, each compared under a mask that is
+// set where a letter matches in either case.
+type pair struct{ b1, f1, b2, f2 byte }
+
+// nibbles tells which of eight buckets a byte may belong to: those of its
+// low half that are also those of its high half.
+type nibbles struct{ lo, hi [16]byte }
+
+func (n *nibbles) add(b, bucket byte) {
+	n.lo[b&15] |= bucket
+	n.hi[b>>4] |= bucket
+}
+
+func (n *nibbles) of(b byte) byte { return n.lo[b&15] & n.hi[b>>4] }
+
+// byteSet is an exact set of bytes below 0x80, with all or none of those
+// above. The bucket of a byte is its high half, so the halves decide alone.
+type byteSet struct {
+	table nibbles
+	high  uint64 // all ones with the bytes above
+}
+
+func (s *byteSet) add(b byte) {
+	if b >= 0x80 {
+		s.high = ^uint64(0)
+		return
+	}
+	s.table.add(b, 1<<(b>>4))
+}
+
+func (s *byteSet) has(b byte) bool {
+	return b < 0x80 && s.table.of(b) != 0 || b >= 0x80 && s.high != 0
+}
+
+// findPairsPortable sets bit i of dst[k] where the pair stands at byte 64k+i
+// of a and of b. Bit k of what it returns tells that dst[k] is not zero.
+func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any uint64) {
+	clear(dst[:blocks])
+	variants := [2]byte{p.b1, p.b1 &^ p.f1}
+	n := 1
+	if p.f1 != 0 {
+		n = 2
+	}
+	for _, want := range variants[:n] {
+		for i := 0; i < 64*blocks; i++ {
+			skip := bytes.IndexByte(a[i:64*blocks], want)
+			if skip < 0 {
+				break
+			}
+			i += skip
+			if b[i]|p.f2 == p.b2 {
+				dst[i>>6] |= 1 << (i & 63)
+				any |= 1 << (i >> 6)
+			}
+		}
+	}
+	return any
+}
+
+func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any uint64) {
+	for k := range blocks {
+		var w uint64
+		for i, b := range src[64*k : 64*k+64] {
+			if s.has(b) {
+				w |= 1 << i
+			}
+		}
+		dst[k] = w
+		if w != 0 {
+			any |= 1 << k
+		}
+	}
+	return any
+}
+
+func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles) (any uint64) {
+	for k := range blocks {
+		var w uint64
+		block := src[64*k : 64*k+66]
+		for i := range 64 {
+			if t[0].of(block[i])&t[1].of(block[i+1])&t[2].of(block[i+2]) != 0 {
+				w |= 1 << i
+			}
+		}
+		dst[k] = w
+		if w != 0 {
+			any |= 1 << k
+		}
+	}
+	return any
+}
+
+// A finder fills a window with candidates. It may name too many places,
+// never too few.
+type finder interface {
+	// fill sets bit i of dst[k] for a candidate at byte 64k+i of src, which
+	// holds reach bytes more than the blocks.
+	fill(dst *[64]uint64, src []byte, blocks int) (any uint64)
+	// reach is how far fill reads past its last block, at most maxReach.
+	reach() int
+}
+
+const maxReach = 128
+
+// cursor walks the candidates of a finder through a text.
+type cursor struct {
+	text   []byte
+	f      finder
+	base   int // the window begins here
+	end    int // and candidates are known up to here
+	any    uint64
+	blocks int // of the next window
+	bits   [64]uint64
+	tail   [64*3 + maxReach]byte
+}
+
+func (c *cursor) reset(text []byte, f finder) {
+	c.text, c.f = text, f
+	c.base, c.end, c.any = 0, 0, 0
+	c.blocks = 4
+}
+
+// next returns the first candidate at from or later, or -1.
+func (c *cursor) next(from int) int {
+	for {
+		if from >= c.base && from < c.end {
+			at := from - c.base
+			if w := c.bits[at>>6] >> (at & 63); w != 0 {
+				return from + bits.TrailingZeros64(w)
+			}
+			if rest := c.any &^ (2<<(at>>6) - 1); rest != 0 {
+				k := bits.TrailingZeros64(rest)
+				return c.base + k<<6 + bits.TrailingZeros64(c.bits[k])
+			}
+			from = c.end
+		}
+		if from >= len(c.text) {
+			return -1
+		}
+		c.window(from)
+	}
+}
+
+// window finds the candidates from a place on. Windows start small, because
+// many a text ends, or its first match comes, early.
+func (c *cursor) window(from int) {
+	c.base = from
+	reach := c.f.reach()
+	if n := (len(c.text) - from - reach) >> 6; n > 0 {
+		n = min(n, c.blocks)
+		c.blocks = min(64, c.blocks*4)
+		c.any = c.f.fill(&c.bits, c.text[from:], n)
+		c.end = from + n<<6
+		return
+	}
+	n := copy(c.tail[:], c.text[from:])
+	clear(c.tail[n:])
+	c.any = c.f.fill(&c.bits, c.tail[:], (n+63)>>6)
+	c.end = len(c.text)
+}

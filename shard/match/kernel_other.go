@@ -1,0 +1,15 @@
+//go:build !amd64
+
+package match
+
+func findPairs(dst *[64]uint64, a, b []byte, blocks int, p *pair) uint64 {
+	return findPairsPortable(dst, a, b, blocks, p)
+}
+
+func findSet(dst *[64]uint64, src []byte, blocks int, s *byteSet) uint64 {
+	return findSetPortable(dst, src, blocks, s)
+}
+
+func findTriples(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles) uint64 {
+	return findTriplesPortable(dst, src, blocks, t)
+}

@@ -1,0 +1,312 @@
+package match
+
+import (
+	"bytes"
+	"encoding/binary"
+	"regexp/syntax"
+	"unicode"
+	"unicode/utf8"
+)
+
+// An elem is one byte or one folded rune of a literal.
+type elem struct {
+	b, fold byte     // the byte, in lower case with fold bits where both cases match
+	alts    [][]byte // or all encodings that will do, where they differ in more than that
+}
+
+// A literal finds one run of bytes, in any case if so asked.
+//
+// Its core is a run of bytes of fixed length. Two of them, the rarest pair,
+// are looked for; then the rest of the core is compared, and then, outward,
+// what is left: letters such as k, which the Kelvin sign of three bytes
+// matches too.
+type literal struct {
+	core   []byte
+	fold   []byte // or-ed to the text before it is compared with core
+	words  []word // of the core
+	left   []elem // before the core
+	right  []elem
+	before syntax.EmptyOp // what must hold around the match
+	after  syntax.EmptyOp
+
+	pair   pair
+	o1, o2 int     // of the pair in the core
+	chance float64 // that the pair stands at a given byte
+}
+
+// word is eight bytes of a core, or what there is of it.
+type word struct {
+	at               int
+	want, fold, keep uint64
+}
+
+// bytesOf returns s as elems.
+func bytesOf(s string, fold bool) []elem {
+	var out []elem
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if !fold || r == utf8.RuneError && n == 1 || unicode.SimpleFold(r) == r {
+			for _, b := range []byte(s[:n]) {
+				out = append(out, elem{b: b})
+			}
+		} else {
+			out = append(out, folded(r))
+		}
+		s = s[n:]
+	}
+	return out
+}
+
+// folded returns r in every case.
+func folded(r rune) elem {
+	e := elem{alts: [][]byte{[]byte(string(r))}}
+	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+		e.alts = append(e.alts, []byte(string(f)))
+	}
+	if len(e.alts) == 2 && len(e.alts[0]) == 1 && len(e.alts[1]) == 1 {
+		return elem{b: e.alts[0][0] | 0x20, fold: 0x20}
+	}
+	return e
+}
+
+// newLiteral returns nil if there is no byte in elems that always matches in
+// the same place.
+func newLiteral(elems []elem) *literal {
+	var best *literal
+	for i := 0; i < len(elems); i++ {
+		if elems[i].alts != nil {
+			continue
+		}
+		n := i
+		l := &literal{}
+		for ; n < len(elems) && elems[n].alts == nil; n++ {
+			l.core = append(l.core, elems[n].b)
+			l.fold = append(l.fold, elems[n].fold)
+		}
+		l.left, l.right = elems[:i], elems[n:]
+		l.choose()
+		if best == nil || l.chance < best.chance {
+			best = l
+		}
+		i = n
+	}
+	if best != nil {
+		best.split()
+	}
+	return best
+}
+
+// choose picks the pair. Neighbours go together more often than their
+// frequencies tell.
+func (l *literal) choose() {
+	n := min(len(l.core), maxReach)
+	l.chance = 2
+	for i := range n {
+		for j := range n {
+			c := chance(l.core[i], l.fold[i])
+			switch {
+			case j < i || j == i && n > 1:
+				continue
+			case j-i == 1:
+				c *= min(1, 4*chance(l.core[j], l.fold[j]))
+			case j > i:
+				c *= min(1, 2*chance(l.core[j], l.fold[j]))
+			}
+			if c < l.chance {
+				l.chance, l.o1, l.o2 = c, i, j
+			}
+		}
+	}
+	l.pair = pair{l.core[l.o1], l.fold[l.o1], l.core[l.o2], l.fold[l.o2]}
+}
+
+func (l *literal) split() {
+	for at := 0; at < len(l.core); at += 8 {
+		if at+8 > len(l.core) && at > 0 {
+			at = len(l.core) - 8
+		}
+		w := word{at: at}
+		for i := range min(8, len(l.core)-at) {
+			w.want |= uint64(l.core[at+i]) << (8 * i)
+			w.fold |= uint64(l.fold[at+i]) << (8 * i)
+			w.keep |= 0xFF << (8 * i)
+		}
+		l.words = append(l.words, w)
+	}
+}
+
+func (l *literal) reach() int { return max(l.o1, l.o2) }
+
+func (l *literal) fill(dst *[64]uint64, src []byte, blocks int) uint64 {
+	return findPairs(dst, src[l.o1:], src[l.o2:], blocks, &l.pair)
+}
+
+// next returns the first match that starts at from or later. c walks the
+// candidates of l.
+func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
+	for at := c.next(from); at >= 0; at = c.next(at + 1) {
+		if start, end, ok = l.verify(c.text, at, from); ok {
+			return start, end, true
+		}
+	}
+	return 0, 0, false
+}
+
+// verify reports whether a match stands with its core at, and not before
+// from.
+func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
+	if !l.equal(text, at) {
+		return 0, 0, false
+	}
+	start, end = at, at+len(l.core)
+	for i := len(l.left) - 1; i >= 0; i-- {
+		n := l.left[i].suffix(text[from:start])
+		if n == 0 {
+			return 0, 0, false
+		}
+		start -= n
+	}
+	for i := range l.right {
+		n := l.right[i].prefix(text[end:])
+		if n == 0 {
+			return 0, 0, false
+		}
+		end += n
+	}
+	return start, end, l.before|l.after == 0 || holds(text, start, l.before) && holds(text, end, l.after)
+}
+
+// equal compares the core.
+func (l *literal) equal(text []byte, at int) bool {
+	if len(text)-at < len(l.core) {
+		return false
+	}
+	if len(l.core) < 8 && len(text)-at < 8 {
+		for i, b := range l.core {
+			if text[at+i]|l.fold[i] != b {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range l.words {
+		w := &l.words[i]
+		if (binary.LittleEndian.Uint64(text[at+w.at:])|w.fold)&w.keep != w.want {
+			return false
+		}
+	}
+	return true
+}
+
+// prefix returns the length of e at the start of text, 0 if it is not there.
+func (e *elem) prefix(text []byte) int {
+	if e.alts == nil {
+		if len(text) > 0 && text[0]|e.fold == e.b {
+			return 1
+		}
+		return 0
+	}
+	for _, a := range e.alts {
+		if bytes.HasPrefix(text, a) {
+			return len(a)
+		}
+	}
+	return 0
+}
+
+// suffix is prefix at the end of text.
+func (e *elem) suffix(text []byte) int {
+	if e.alts == nil {
+		if n := len(text); n > 0 && text[n-1]|e.fold == e.b {
+			return 1
+		}
+		return 0
+	}
+	for _, a := range e.alts {
+		if bytes.HasSuffix(text, a) {
+			return len(a)
+		}
+	}
+	return 0
+}
+
+// holds reports whether the anchors and borders of op hold at a place.
+func holds(text []byte, at int, op syntax.EmptyOp) bool {
+	if op == 0 {
+		return true
+	}
+	before, after := rune(-1), rune(-1)
+	if at > 0 {
+		before = lookAt(text[at-1])
+	}
+	if at < len(text) {
+		after = lookAt(text[at])
+	}
+	return op&^syntax.EmptyOpContext(before, after) == 0
+}
+
+// literalOf returns re as a literal, nil if it is none: literals in a row,
+// with anchors and borders at the ends only.
+func literalOf(re *syntax.Regexp) *literal {
+	var elems []elem
+	var before, after syntax.EmptyOp
+	for _, sub := range flat(re) {
+		if op := emptyOp(sub); op != 0 {
+			if len(elems) == 0 {
+				before |= op
+			} else {
+				after |= op
+			}
+			continue
+		}
+		if sub.Op != syntax.OpLiteral || after != 0 {
+			return nil
+		}
+		for _, r := range sub.Rune {
+			if r == utf8.RuneError || !utf8.ValidRune(r) {
+				return nil // stands for broken bytes too
+			}
+		}
+		elems = append(elems, bytesOf(string(sub.Rune), sub.Flags&syntax.FoldCase != 0)...)
+	}
+	l := newLiteral(elems)
+	if l != nil {
+		l.before, l.after = before, after
+	}
+	return l
+}
+
+// flat returns the parts of a concatenation, groups opened.
+func flat(re *syntax.Regexp) []*syntax.Regexp {
+	switch re.Op {
+	case syntax.OpCapture:
+		return flat(re.Sub[0])
+	case syntax.OpEmptyMatch:
+		return nil
+	case syntax.OpConcat:
+		var out []*syntax.Regexp
+		for _, sub := range re.Sub {
+			out = append(out, flat(sub)...)
+		}
+		return out
+	}
+	return []*syntax.Regexp{re}
+}
+
+func emptyOp(re *syntax.Regexp) syntax.EmptyOp {
+	switch re.Op {
+	case syntax.OpBeginLine:
+		return syntax.EmptyBeginLine
+	case syntax.OpEndLine:
+		return syntax.EmptyEndLine
+	case syntax.OpBeginText:
+		return syntax.EmptyBeginText
+	case syntax.OpEndText:
+		return syntax.EmptyEndText
+	case syntax.OpWordBoundary:
+		return syntax.EmptyWordBoundary
+	case syntax.OpNoWordBoundary:
+		return syntax.EmptyNoWordBoundary
+	}
+	return 0
+}

@@ -1,0 +1,297 @@
+package match
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+const (
+	maxStrings = 24 // in a need
+	maxBytes   = 64 // of a string in a need; the rest is cut off
+)
+
+// A need is a set of strings one of which is part of every match.
+type need struct {
+	strings [][]elem // none empty; no elem with alts
+	before  int      // bytes of a match before the string, at most; -1 unbounded
+	lead    bool     // the strings begin with the newline before the match
+	trail   bool     // they end with the newline after it
+}
+
+// gather walks a concatenation and keeps the best need met.
+type gather struct {
+	lines bool // no match holds a newline, so ^ and $ may stand for one
+	best  *need
+	price float64
+
+	run    [][]elem // strings that all stand at the same place; cross product so far
+	before int      // longest way from the start of the match to run; -1 unbounded
+	lead   bool
+}
+
+// needOf returns the rarest need of re, nil if there is none, and what it
+// costs to look for it.
+func needOf(re *syntax.Regexp, lines bool) (*need, float64) {
+	g := newGather(lines)
+	g.add(re)
+	g.flush(false)
+	return g.best, g.price
+}
+
+func newGather(lines bool) *gather {
+	return &gather{lines: lines, run: [][]elem{nil}}
+}
+
+// add extends the concatenation by re.
+func (g *gather) add(re *syntax.Regexp) {
+	switch re.Op {
+	case syntax.OpCapture:
+		g.add(re.Sub[0])
+		return
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			g.add(sub)
+		}
+		return
+	case syntax.OpLiteral:
+		g.addLiteral(re)
+		return
+	case syntax.OpPlus:
+		g.add(re.Sub[0])
+		g.skip(-1)
+		return
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			g.add(re.Sub[0])
+			if re.Min == 1 && re.Max == 1 {
+				return
+			}
+			_, n := lengths(re)
+			g.skip(n)
+			return
+		}
+	case syntax.OpBeginLine, syntax.OpEndLine:
+		g.addAnchor(re.Op)
+		return
+	case syntax.OpEmptyMatch, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return
+	}
+	if set := exact(re); set != nil {
+		_, n := lengths(re)
+		g.cross(set, n)
+		return
+	}
+	_, n := lengths(re)
+	if re.Op == syntax.OpAlternate {
+		g.alternate(re, n)
+		return
+	}
+	g.skip(n)
+}
+
+// addLiteral adds the runes of a literal one by one. One that has forms of
+// several lengths ends the run.
+func (g *gather) addLiteral(re *syntax.Regexp) {
+	for _, r := range re.Rune {
+		if r == utf8.RuneError || !utf8.ValidRune(r) {
+			g.skip(utf8.UTFMax)
+			continue
+		}
+		es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
+		if es[0].alts != nil {
+			g.skip(utf8.UTFMax)
+			continue
+		}
+		g.cross([][]elem{es}, len(es))
+	}
+}
+
+func (g *gather) addAnchor(op syntax.Op) {
+	if !g.lines {
+		return
+	}
+	newline := [][]elem{{{b: '\n'}}}
+	started := len(g.run[0]) > 0 || len(g.run) > 1
+	if op == syntax.OpBeginLine && !started && g.before == 0 {
+		g.run, g.lead = newline, true
+	}
+	if op == syntax.OpEndLine && started && len(g.run) <= maxStrings && !g.cut() {
+		for i := range g.run {
+			g.run[i] = append(g.run[i][:len(g.run[i]):len(g.run[i])], newline[0]...)
+		}
+		g.flush(true)
+		g.skip(0)
+	}
+}
+
+// cut reports whether a string of the run is as long as it may be.
+func (g *gather) cut() bool {
+	for _, s := range g.run {
+		if len(s) >= maxBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// cross continues the run by one of the strings of set, of at most n bytes.
+func (g *gather) cross(set [][]elem, n int) {
+	if len(g.run)*len(set) > maxStrings || g.cut() {
+		g.skip(0)
+		if len(set) > maxStrings {
+			g.skip(n)
+			return
+		}
+	}
+	next := make([][]elem, 0, len(g.run)*len(set))
+	for _, a := range g.run {
+		for _, b := range set {
+			next = append(next, append(a[:len(a):len(a)], b...))
+		}
+	}
+	g.run = next
+}
+
+// skip ends the run and goes over something of at most n bytes.
+func (g *gather) skip(n int) {
+	longest := 0
+	for _, s := range g.run {
+		longest = max(longest, len(s))
+	}
+	if g.lead {
+		longest--
+	}
+	g.flush(false)
+	if g.before >= 0 {
+		if n < 0 || g.before+longest+n > 1<<16 {
+			g.before = -1
+		} else {
+			g.before += longest + n
+		}
+	}
+	g.run, g.lead = [][]elem{nil}, false
+}
+
+// flush offers the run as a need.
+func (g *gather) flush(trail bool) {
+	g.offer(&need{strings: g.run, before: g.before, lead: g.lead, trail: trail})
+}
+
+func (g *gather) offer(n *need) {
+	only := 0
+	if n.lead {
+		only = 1
+	}
+	for _, s := range n.strings {
+		if len(s) <= only {
+			return
+		}
+	}
+	if p := n.price(); g.best == nil || p < g.price {
+		g.best, g.price = n, p
+	}
+}
+
+// alternate offers the union of what each arm needs.
+func (g *gather) alternate(re *syntax.Regexp, n int) {
+	g.skip(0)
+	union := &need{before: g.before}
+	for _, sub := range re.Sub {
+		arm := newGather(false)
+		arm.add(sub)
+		arm.flush(false)
+		if arm.best == nil {
+			union = nil
+			break
+		}
+		union.strings = append(union.strings, arm.best.strings...)
+		if arm.best.before < 0 || g.before < 0 {
+			union.before = -1
+		} else if union.before >= 0 {
+			union.before = max(union.before, g.before+arm.best.before)
+		}
+	}
+	if union != nil && len(union.strings) <= maxStrings {
+		g.offer(union)
+	}
+	g.skip(n)
+}
+
+// exact returns all strings that re matches, nil if they are too many or not
+// all of bytes.
+func exact(re *syntax.Regexp) [][]elem {
+	switch re.Op {
+	case syntax.OpCapture:
+		return exact(re.Sub[0])
+	case syntax.OpEmptyMatch:
+		return [][]elem{nil}
+	case syntax.OpLiteral:
+		var out []elem
+		for _, r := range re.Rune {
+			es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
+			if r == utf8.RuneError || !utf8.ValidRune(r) || es[0].alts != nil {
+				return nil
+			}
+			out = append(out, es...)
+		}
+		if len(out) > maxBytes {
+			return nil
+		}
+		return [][]elem{out}
+	case syntax.OpCharClass:
+		return exactClass(re.Rune)
+	case syntax.OpQuest:
+		if set := exact(re.Sub[0]); set != nil {
+			return append(set[:len(set):len(set)], nil)
+		}
+	case syntax.OpAlternate:
+		var out [][]elem
+		for _, sub := range re.Sub {
+			set := exact(sub)
+			if set == nil {
+				return nil
+			}
+			out = append(out, set...)
+		}
+		if len(out) <= maxStrings {
+			return out
+		}
+	case syntax.OpConcat:
+		out := [][]elem{nil}
+		for _, sub := range re.Sub {
+			set := exact(sub)
+			if set == nil || len(out)*len(set) > maxStrings {
+				return nil
+			}
+			var next [][]elem
+			for _, a := range out {
+				for _, b := range set {
+					if len(a)+len(b) > maxBytes {
+						return nil
+					}
+					next = append(next, append(a[:len(a):len(a)], b...))
+				}
+			}
+			out = next
+		}
+		return out
+	}
+	return nil
+}
+
+// exactClass returns the members of a small class.
+func exactClass(ranges []rune) [][]elem {
+	var out [][]elem
+	for i := 0; i+1 < len(ranges); i += 2 {
+		if ranges[i+1]-ranges[i] > 8 || len(out) > 8 {
+			return nil
+		}
+		for r := ranges[i]; r <= ranges[i+1]; r++ {
+			if r == utf8.RuneError || !utf8.ValidRune(r) {
+				return nil
+			}
+			out = append(out, bytesOf(string(r), false))
+		}
+	}
+	return out
+}
