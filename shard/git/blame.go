@@ -49,7 +49,7 @@ func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) 
 	if s.Size > maxBlame || s.Binary {
 		return Blame{}, fmt.Errorf("%q is binary or larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
 	}
-	c := m.git("blame", "--porcelain", "--end-of-options", commit, "--", s.Path)
+	c := m.git("blame", "--porcelain", commit, "--", s.Path) // a checked id: blame knows no --end-of-options
 	c.timeout, c.limit = blameTime, 512<<20
 	b := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
 	if err := c.stream(ctx, b.read); err != nil {

@@ -1,15 +1,103 @@
 package git
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	groomTime = time.Hour
+	manyPacks = 20 // from which on they are joined
+)
 
 // Groom makes the mirror quick to read: packed references, few packs, a
 // commit graph with changed-path filters. It is called after a fetch that
-// changed something, and may run while the mirror is read.
+// changed something; the mirror may be read meanwhile. Objects that nothing
+// leads to any more are kept for two weeks.
 func (m *Mirror) Groom(ctx context.Context) error {
 	release, err := m.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
+	if format, err := formatOf(m.dir); err != nil || format == "" {
+		return err
+	}
+	if err := m.groom(ctx, "pack-refs", "--all"); err != nil {
+		return err
+	}
+	packs, err := m.packs()
+	if err != nil {
+		return err
+	}
+	if len(packs) > manyPacks {
+		// Joins small packs into larger ones, so that every object is written
+		// a logarithmic number of times only.
+		if err := m.groom(ctx, "repack", "--quiet", "-d", "--geometric=2", "--write-midx"); err != nil {
+			return err
+		}
+	}
+	if err := m.prune(ctx); err != nil {
+		return err
+	}
+	s, err := m.refs(ctx)
+	if err != nil && !errors.Is(err, ErrEmpty) {
+		return err
+	}
+	if s == nil || len(s.byName) == 0 && s.head == "" {
+		return nil
+	}
+	// Split: a fetch of a few commits adds a small layer. The bound on new
+	// filters keeps the first writing for a long history short: each further
+	// one adds some.
+	return m.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", "--split=replace", "--max-new-filters=200000", "--no-progress")
+}
+
+func (m *Mirror) groom(ctx context.Context, args ...string) error {
+	c := m.git(args...)
+	c.timeout, c.writes = groomTime, true
+	if err := c.run(ctx); err != nil {
+		return fmt.Errorf("groom: %w", err)
+	}
 	return nil
+}
+
+// packs are the names of the mirror's packs.
+func (m *Mirror) packs() ([]string, error) {
+	return filepath.Glob(filepath.Join(escapeGlob(m.dir), "objects/pack/*.pack"))
+}
+
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// pruned is touched when objects were last thrown away.
+const pruned = "shoal-pruned"
+
+// prune throws away, once a week at most, what no reference has led to for
+// two weeks: the commits of forced pushes and deleted branches.
+func (m *Mirror) prune(ctx context.Context) error {
+	const week = 7 * 24 * time.Hour
+	mark := filepath.Join(m.dir, pruned)
+	info, err := os.Stat(mark)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.WriteFile(mark, nil, 0o644) // nothing can be old yet
+	}
+	if err != nil || time.Since(info.ModTime()) < week {
+		return err
+	}
+	if err := m.groom(ctx, "repack", "--quiet", "-d", "-A", "--unpack-unreachable=2.weeks.ago"); err != nil {
+		return err
+	}
+	if err := m.groom(ctx, "prune", "--expire=2.weeks.ago"); err != nil {
+		return err
+	}
+	now := time.Now()
+	return os.Chtimes(mark, now, now)
 }
