@@ -3,53 +3,213 @@ package node
 import (
 	"context"
 	"errors"
-)
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
 
-// errUnfinished marks what is not wired yet.
-var errUnfinished = errors.New("not wired yet")
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/shard"
+)
 
 // Node is one node. Its methods are safe for concurrent use.
 type Node struct {
-	opt Options
+	opt     Options
+	began   time.Time
+	cluster *cluster.Cluster
+	set     *shard.Set
+	mirrors *job.Mirrors
+	env     *environment
+	config  *configFile
+	jobs    *job.Runner
+	poller  *job.Poller
+	keeper  *job.Keeper
+	leader  *job.Leader
+	lanes   *lanes
+	peers   *peers
+	keys    *keyring
+	sites   *sites
+	metrics *metrics
+	unlock  func()
+	tags    tagger
+
+	stopping atomic.Bool
 }
 
 // New opens the data directory and wires the parts. On an error nothing is
 // left open. The caller must call Run, and Run's end closes everything.
-func New(opt Options) (*Node, error) {
-	return &Node{opt: opt}, nil
+func New(opt Options) (n *Node, err error) {
+	opt = withDefaults(opt)
+	n = &Node{opt: opt, began: opt.Now(), lanes: newLanes(), peers: newPeers()}
+	defer func() {
+		if err != nil {
+			n.closeFiles()
+		}
+	}()
+	registerQueries()
+	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if n.unlock, err = lockDir(opt.Dir); err != nil {
+		return nil, err
+	}
+	if n.mirrors, err = job.OpenMirrors(filepath.Join(opt.Dir, "mirrors")); err != nil {
+		return nil, err
+	}
+	n.set, err = shard.OpenSet(filepath.Join(opt.Dir, "shards"), shard.SetOptions{
+		Now: opt.Now, Damaged: func(name string, err error) { n.keeper.Damaged(name, err) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("shards: %w", err)
+	}
+	if n.cluster, err = cluster.New(n.clusterOptions()); err != nil {
+		return nil, err
+	}
+	n.env = newEnvironment(n)
+	n.tags = newTagger(n)
+	n.keys = newKeyring(n)
+	n.sites = newSites(n)
+	n.config = newConfigFile(n)
+	n.wireJobs()
+	n.metrics = newMetrics(n)
+	n.handle()
+	return n, nil
 }
 
-// Run serves until ctx ends, then stops in order: new requests are refused,
-// running ones drained, jobs stopped, the cluster left, files closed.
+func withDefaults(opt Options) Options {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.LookupEnv == nil {
+		opt.LookupEnv = func(string) (string, bool) { return "", false }
+	}
+	if opt.Registerer == nil {
+		opt.Registerer = prometheus.NewRegistry()
+	}
+	if opt.Replicas <= 0 {
+		opt.Replicas = 2
+	}
+	if opt.ClusterKeyFile == "" {
+		opt.ClusterKeyFile = filepath.Join(opt.Dir, "cluster.key")
+	}
+	if opt.Version == "" {
+		opt.Version = "dev"
+	}
+	opt.BaseURL = strings.TrimRight(opt.BaseURL, "/")
+	return opt
+}
+
+func (n *Node) clusterOptions() cluster.Options {
+	o := n.opt
+	return cluster.Options{
+		DataDir: o.Dir, ClusterListen: o.ClusterListen, GossipListen: o.GossipListen, Advertise: o.Advertise,
+		API: o.BaseURL, Join: o.Join, BootstrapExpect: o.BootstrapExpect, ClusterKeyFile: o.ClusterKeyFile,
+		Zone: o.Zone, Weight: o.Weight, Version: o.Version, Now: o.Now, Log: o.Log, Metrics: o.Registerer,
+		Timing: o.Timing,
+	}
+}
+
+func (n *Node) wireJobs() {
+	opt := job.Options{
+		Cluster: n.cluster, Set: n.set, Mirrors: n.mirrors, Log: n.opt.Log, Now: n.opt.Now,
+		Secret: n.env.secret, Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
+		Backoff: n.opt.Backoff, Replicas: n.opt.Replicas, Workers: runtime.GOMAXPROCS(0),
+		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
+	}
+	n.jobs = job.NewRunner(opt)
+	n.poller = job.NewPoller(n.jobs)
+	n.keeper = job.NewKeeper(n.jobs)
+	n.leader = job.NewLeader(opt)
+}
+
+// handle answers the calls of other nodes. It happens before Run.
+func (n *Node) handle() {
+	n.cluster.Handle(methodLeaf, n.serveLeaf)
+	n.cluster.Handle(methodBrowse, n.serveBrowse)
+	n.cluster.Handle(methodStatus, n.serveStatus)
+}
+
+// Run serves until ctx ends, then stops in order: jobs are given back before
+// the cluster is left, files are closed after everything that reads them.
 func (n *Node) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+	defer n.closeFiles()
+	// The cluster outlives the rest: jobs that stop still give their leases
+	// back through it.
+	clusterCtx, stopCluster := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCluster()
+	clusterDone := make(chan error, 1)
+	workCtx, stopWork := context.WithCancelCause(ctx)
+	defer stopWork(nil)
+	go func() {
+		err := n.cluster.Run(clusterCtx)
+		clusterDone <- err
+		stopWork(errors.Join(errors.New("the cluster part has ended"), err))
+	}()
+	g, gctx := errgroup.WithContext(workCtx)
+	for _, part := range []func(context.Context) error{
+		n.leader.Run, n.jobs.Run, n.poller.Run, n.keeper.Run, n.config.run, n.keys.run, n.runLoad, n.runTags,
+	} {
+		g.Go(func() error { return part(gctx) })
+	}
+	err := g.Wait()
+	n.stopping.Store(true)
+	stopCluster()
+	return errors.Join(err, <-clusterDone)
 }
 
-// Authenticate finds the viewer of an API key. It fails with
-// ErrUnauthenticated when the key is unknown, revoked or expired.
-func (n *Node) Authenticate(ctx context.Context, key string) (Viewer, error) {
-	return Viewer{}, errUnfinished
+// closeFiles closes what New opened, in reverse.
+func (n *Node) closeFiles() {
+	if n.tags.close != nil {
+		n.tags.close()
+	}
+	if n.mirrors != nil {
+		n.mirrors.Close()
+	}
+	if n.set != nil {
+		n.set.Close()
+	}
+	if n.unlock != nil {
+		n.unlock()
+		n.unlock = nil
+	}
 }
-
-// AnonymousAccess reports whether a request without a credential is served
-// (FORCE_ENABLE_ANONYMOUS_ACCESS, or settings.enablePublicAccess).
-func (n *Node) AnonymousAccess() bool { return false }
 
 // BaseURL is the prefix of every link, without a trailing slash.
 func (n *Node) BaseURL() string { return n.opt.BaseURL }
 
-// CreateKey makes an API key. Owners only.
-func (n *Node) CreateKey(ctx context.Context, v Viewer, req CreateKeyRequest) (*CreateKeyResponse, error) {
-	return nil, errUnfinished
-}
+// ID is the node's own id in the cluster.
+func (n *Node) ID() string { return n.cluster.Self() }
 
-// Keys lists the API keys. Owners only.
-func (n *Node) Keys(ctx context.Context, v Viewer, req KeysRequest) (*KeysResponse, error) {
-	return nil, errUnfinished
-}
-
-// RevokeKey ends an API key. Owners only.
-func (n *Node) RevokeKey(ctx context.Context, v Viewer, req RevokeKeyRequest) (*RevokeKeyResponse, error) {
-	return nil, errUnfinished
+// runLoad tells the others how busy this node is.
+func (n *Node) runLoad(ctx context.Context) error {
+	for {
+		running, waiting := n.lanes.running()
+		free, total := diskSpace(n.opt.Dir)
+		used := uint8(0)
+		if total > 0 {
+			used = uint8(100 * (total - free) / total)
+		}
+		n.cluster.SetLoad(cluster.Load{
+			Searches: uint32(running + waiting), DiskUsed: used, Applied: n.cluster.View().Index(), StartedAt: n.began,
+		})
+		t := time.NewTimer(2 * time.Second)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-t.C:
+		}
+	}
 }

@@ -28,9 +28,11 @@ type Options struct {
 	Ctags     string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
 	Version   string // of the binary
 
+	Timing  float64       // multiplies the timeouts of the cluster; 0 means 1
+	Backoff time.Duration // after the first failure of a job; 0 means 30 s
+
 	Log        *slog.Logger                     // nil discards
 	Registerer prometheus.Registerer            // nil keeps the metrics to itself
 	Now        func() time.Time                 // nil means time.Now
 	LookupEnv  func(name string) (string, bool) // nil means an empty environment
-
 }

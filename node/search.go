@@ -96,58 +96,36 @@ type SearchChunk struct {
 	Repositories []RepositoryInfo
 }
 
-// SymbolRequest asks where a symbol is defined or used.
-type SymbolRequest struct {
-	Symbol   string
-	Language string // "" for any
-	Revision string // "" means HEAD
-	Repo     string // "" for all
-	Limit    int    // files; 0 means 1000
-}
-
-// SymbolResponse is where a symbol was found.
-type SymbolResponse struct {
-	MatchCount   int
-	Files        []SymbolFile
-	Repositories []RepositoryInfo
-	Exhaustive   bool
-}
-
-// SymbolFile is a file with places of a symbol.
-type SymbolFile struct {
-	RepoID     uint32
-	Repository string
-	Path       string
-	WebURL     string
-	Language   string
-	Matches    []SymbolMatch
-}
-
-// SymbolMatch is one place.
-type SymbolMatch struct {
-	Line  []byte // content of the line, without its end
-	Range shard.Range
-	Kind  string // of a definition, as ctags names it; "" for a reference
-}
-
 // Search finds what the query asks for in all that the viewer may see.
 func (n *Node) Search(ctx context.Context, v Viewer, req SearchRequest) (*SearchResponse, error) {
-	return nil, errUnfinished
+	for try := 0; ; try++ {
+		r, err := n.newRoot(ctx, v, req)
+		if err != nil {
+			return nil, err
+		}
+		r.scatter(r.targets())
+		if len(r.lost) == 0 || try == maxTries || ctx.Err() != nil || !r.overtaken(n.cluster.View()) {
+			defer r.close()
+			return r.respond()
+		}
+		// A generation was replaced while the search was on its way: all of
+		// it is done again on the newer catalog, so that the answer stands on
+		// one index.
+		r.close()
+	}
 }
+
+// maxTries is how often a search begins anew.
+const maxTries = 3
 
 // StreamSearch is Search with parts sent as they come, in no order between
 // parts. Nothing is sent before the query is known to be good. The returned
 // response has the sums and no files. A send that fails stops the search.
 func (n *Node) StreamSearch(ctx context.Context, v Viewer, req SearchRequest, send func(*SearchChunk) error) (*SearchResponse, error) {
-	return nil, errUnfinished
-}
-
-// Definitions finds where a symbol is defined.
-func (n *Node) Definitions(ctx context.Context, v Viewer, req SymbolRequest) (*SymbolResponse, error) {
-	return nil, errUnfinished
-}
-
-// References finds where a symbol is used.
-func (n *Node) References(ctx context.Context, v Viewer, req SymbolRequest) (*SymbolResponse, error) {
-	return nil, errUnfinished
+	r, err := n.newRoot(ctx, v, req)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	return r.stream(send)
 }

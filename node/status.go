@@ -1,8 +1,16 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/job"
 )
 
 // StatusRequest asks for the state of the cluster.
@@ -123,20 +131,249 @@ type RemoveResponse struct {
 	Lost []string
 }
 
+// maxListed is how many jobs a status lists.
+const maxListed = 100
+
 // Status describes the cluster.
 func (n *Node) Status(ctx context.Context, v Viewer, req StatusRequest) (*StatusResponse, error) {
-	return nil, errUnfinished
+	if v.Role == RoleNone {
+		return nil, fail(ErrUnauthenticated, "Not authenticated")
+	}
+	view := n.cluster.View()
+	visible := view.Visible(v.catalog())
+	out := &StatusResponse{
+		Version: n.opt.Version, Node: n.cluster.Self(), Leader: n.cluster.Leader(),
+		CatalogIndex: view.Index(), CatalogAge: n.cluster.Age(),
+		Members: n.memberStatus(view), Repos: countRepos(view, visible), Jobs: countJobs(view),
+		Storage: n.storage(),
+	}
+	out.Running, out.Failed = n.jobStatus(ctx, view, visible)
+	if v.Role != RoleOwner {
+		return out, nil // names of connections and paths are an operator's
+	}
+	out.Config = n.config.state()
+	for c := range view.Connections() {
+		out.Connections = append(out.Connections, connectionStatus(view, c))
+	}
+	out.Warnings = n.warnings(view)
+	return out, nil
 }
 
-// Ready reports whether this node can answer.
-func (n *Node) Ready() ReadyResponse { return ReadyResponse{Reasons: []string{"starting"}} }
-
-// Drain begins or watches the drain of a node: calling it again tells the progress.
-func (n *Node) Drain(ctx context.Context, v Viewer, req DrainRequest) (*DrainResponse, error) {
-	return nil, errUnfinished
+func (n *Node) memberStatus(view *catalog.View) []MemberStatus {
+	groups := map[uint32]int{}
+	for g := range view.Groups() {
+		for _, number := range g.Nodes {
+			groups[number]++
+		}
+	}
+	bytes := heldBytes(view)
+	var list []MemberStatus
+	for _, m := range n.cluster.Members() {
+		s := MemberStatus{
+			ID: m.ID, Address: m.Addr, API: m.API, Zone: m.Zone, Role: "nonvoter", Health: "dead",
+			Draining: m.State == catalog.MemberDraining, Weight: float64(m.Weight) / 100, Version: m.Version,
+			Groups: groups[m.Number], Bytes: bytes[m.Number], Applied: m.Load.Applied,
+		}
+		if m.Voter {
+			s.Role = "voter"
+		}
+		if m.Leader {
+			s.Role = "leader"
+		}
+		if m.Alive {
+			s.Health = "alive"
+		}
+		if m.Self {
+			s.Applied = view.Index()
+		}
+		if s.Applied < view.Index() {
+			s.Lag = view.Index() - s.Applied
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
-// Remove forgets a node for good.
-func (n *Node) Remove(ctx context.Context, v Viewer, req RemoveRequest) (*RemoveResponse, error) {
-	return nil, errUnfinished
+// heldBytes is the bytes of shards that each member has confirmed.
+func heldBytes(view *catalog.View) map[uint32]int64 {
+	sizes := map[string]int64{}
+	for repo := range view.Repos() {
+		for _, s := range repo.Shards {
+			sizes[catalog.ShardKey(s.ID)] = s.Bytes
+		}
+	}
+	bytes := map[uint32]int64{}
+	for h := range view.Holdings() {
+		for _, number := range h.Nodes {
+			bytes[number] += sizes[h.Key]
+		}
+	}
+	return bytes
+}
+
+// countRepos counts the repositories of a set; nil is all.
+func countRepos(view *catalog.View, visible *roaring.Bitmap) RepoCounts {
+	var c RepoCounts
+	for repo := range view.Repos() {
+		if repo.Orphaned() || visible != nil && !visible.Contains(repo.ID) {
+			continue
+		}
+		c.Total++
+		if repo.Indexed() {
+			c.Indexed++
+		}
+		if j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil && j.Error != "" && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff) {
+			c.Failed++
+		}
+	}
+	return c
+}
+
+func countJobs(view *catalog.View) JobCounts {
+	var c JobCounts
+	for j := range view.JobsOf(catalog.JobWaiting, catalog.JobBackoff, catalog.JobRunning, catalog.JobFailed) {
+		switch j.State {
+		case catalog.JobRunning:
+			c.Running++
+		case catalog.JobFailed:
+			c.Failed++
+		default:
+			c.Pending++
+		}
+	}
+	return c
+}
+
+// jobStatus lists the running jobs, with the progress of those whose nodes
+// answer at once, and the failed ones, newest first.
+func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roaring.Bitmap) (running, failed []JobStatus) {
+	progress := n.progress(ctx, view)
+	for j := range view.JobsOf(catalog.JobRunning, catalog.JobBackoff, catalog.JobFailed) {
+		s := JobStatus{
+			Kind: job.KindName(j.Kind), Subject: j.Subject, Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
+			Deadline: j.Deadline, Error: j.Error, NextTry: j.NotBefore,
+		}
+		if j.Kind == catalog.JobIndex || j.Kind == catalog.JobCollect || j.Kind == catalog.JobRepoSync {
+			repo := view.Repo(catalog.SubjectRepo(j.Subject))
+			if repo == nil || !visible.Contains(repo.ID) && !repo.Orphaned() {
+				continue
+			}
+			s.Subject = repo.Name
+		}
+		if j.State != catalog.JobRunning {
+			if j.Error != "" {
+				failed = append(failed, s)
+			}
+			continue
+		}
+		if p, ok := progress[j.Fence]; ok {
+			s.Step, s.Done, s.Total, s.Bytes = p.Step, p.Done, p.Total, p.Bytes
+		}
+		running = append(running, s)
+	}
+	slices.SortStableFunc(running, func(a, b JobStatus) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Subject, b.Subject))
+	})
+	slices.SortStableFunc(failed, func(a, b JobStatus) int {
+		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Subject, b.Subject))
+	})
+	return running[:min(len(running), maxListed)], failed[:min(len(failed), maxListed)]
+}
+
+// progressTime is how long a status waits for the progress of other nodes.
+const progressTime = 300 * time.Millisecond
+
+// progress is how far the running attempts are, by fence, of this node and
+// of the others that run any.
+func (n *Node) progress(ctx context.Context, view *catalog.View) map[uint64]job.Progress {
+	all := map[uint64]job.Progress{}
+	for _, p := range n.jobs.Running() {
+		all[p.Fence] = p
+	}
+	others := map[string]bool{}
+	for j := range view.JobsOf(catalog.JobRunning) {
+		if j.Node != n.cluster.Self() && n.cluster.Alive(j.Node) {
+			others[j.Node] = true
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, progressTime)
+	defer cancel()
+	answers := make(chan []job.Progress, len(others))
+	for node := range others {
+		go func() {
+			var list []job.Progress
+			if out, err := n.cluster.Call(ctx, node, methodStatus, nil); err == nil {
+				decode(out, &list)
+			}
+			answers <- list
+		}()
+	}
+	for range others {
+		for _, p := range <-answers {
+			all[p.Fence] = p
+		}
+	}
+	return all
+}
+
+// serveStatus tells another node of the attempts here.
+func (n *Node) serveStatus(ctx context.Context, _ cluster.Peer, _ []byte) ([]byte, error) {
+	return encode(n.jobs.Running())
+}
+
+func connectionStatus(view *catalog.View, c *catalog.Connection) ConnectionStatus {
+	s := ConnectionStatus{Name: c.Name, Type: c.Kind, Message: c.Error, Warnings: c.Warnings, Repos: int(c.Repos), SyncedAt: c.SyncedAt, State: "pending"}
+	j := view.Job(catalog.JobSync, c.Name)
+	switch {
+	case j != nil && j.State == catalog.JobRunning:
+		s.State = "syncing"
+	case c.Error != "" && j != nil && j.State == catalog.JobFailed && unsupported(c.Kind):
+		s.State = "unsupported"
+	case c.Error != "":
+		s.State = "failed"
+	case c.Synced == c.Hash && c.Synced != "":
+		s.State = "synced"
+	}
+	return s
+}
+
+// unsupported tells that connections of a kind are valid but not synced yet.
+func unsupported(kind string) bool { return kind != "git" }
+
+func (n *Node) storage() StorageStatus {
+	s := StorageStatus{Shards: len(n.set.Names()), ShardBytes: n.set.Bytes()}
+	s.DiskFree, s.DiskTotal = diskSpace(n.opt.Dir)
+	return s
+}
+
+// warnings says what an operator should look at.
+func (n *Node) warnings(view *catalog.View) []string {
+	var out []string
+	for _, w := range view.File().Warnings {
+		out = append(out, "configuration: "+w.Error())
+	}
+	if n.tags.warning != "" {
+		out = append(out, n.tags.warning)
+	}
+	if n.cluster.Leader() == "" {
+		out = append(out, "there is no leader: searches go on, changes wait")
+	}
+	return out
+}
+
+// Ready reports whether this node can answer: it has a catalog, and is not
+// leaving.
+func (n *Node) Ready() ReadyResponse {
+	var r ReadyResponse
+	if err := n.cluster.Ready(); err != nil {
+		r.Reasons = append(r.Reasons, err.Error())
+	}
+	if m := n.cluster.View().Member(n.cluster.Self()); m != nil && m.State == catalog.MemberDraining {
+		r.Reasons = append(r.Reasons, "this node is being drained")
+	}
+	if n.stopping.Load() {
+		r.Reasons = append(r.Reasons, "this node stops")
+	}
+	r.Ready = len(r.Reasons) == 0
+	return r
 }

@@ -1,6 +1,20 @@
 package node
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/match"
+	"github.com/shoalsearch/shoal/shard/query"
+)
 
 // GrepRequest asks for lines that match an expression, case-sensitively.
 type GrepRequest struct {
@@ -113,49 +127,424 @@ type TreeEntry struct {
 	Depth int
 }
 
+// The bounds of the tools.
+const (
+	defaultFiles = 100
+	maxFiles     = 10_000
+	maxLines     = 500
+	maxPattern   = 10_000 // bytes
+)
+
 // Grep finds matching lines. With a repository and a ref that is not indexed
 // the mirror is read instead of the index.
 func (n *Node) Grep(ctx context.Context, v Viewer, req GrepRequest) (*GrepResponse, error) {
-	return nil, errUnfinished
+	if req.Pattern == "" || len(req.Pattern) > maxPattern {
+		return nil, fail(ErrInvalid, "pattern must have 1 to %d bytes", maxPattern)
+	}
+	if _, err := regexp.Compile(req.Pattern); err != nil {
+		return nil, fail(ErrInvalid, "pattern is not a regular expression in RE2 syntax: %v", err)
+	}
+	if err := checkFiles(&req.Limit, req.GroupByRepo); err != nil {
+		return nil, err
+	}
+	names, err := pathPattern(req.Path, req.Include)
+	if err != nil {
+		return nil, err
+	}
+	rev, err := n.indexedRev(v, req.Repo, req.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if rev == "" {
+		return route(ctx, n, v, req.Repo, grepOperation(), req)
+	}
+	text := &query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}
+	r, err := n.toolSearch(ctx, v, []query.Q{text}, names, rev, req.Repo, req.Limit, req.GroupByRepo)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	answer, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+	if req.GroupByRepo {
+		return groupByRepo(answer, r.files), nil
+	}
+	out := &GrepResponse{}
+	for _, f := range answer.Files {
+		if len(out.Files) == req.Limit {
+			break
+		}
+		g := GrepFile{Repo: f.Repository, Path: f.Path, WebURL: f.WebURL, Lines: linesOf(f.Chunks)}
+		out.Files = append(out.Files, g)
+		out.Matches += len(g.Lines)
+	}
+	out.Cut, out.CutWhy = cutWhy(answer, len(answer.Files) > req.Limit, req.Limit)
+	return out, nil
+}
+
+func checkFiles(limit *int, grouped bool) error {
+	if *limit == 0 {
+		*limit = defaultFiles
+		if grouped {
+			*limit = maxFiles
+		}
+	}
+	if *limit < 1 || *limit > maxFiles {
+		return fail(ErrInvalid, "limit must be from 1 to %d", maxFiles)
+	}
+	return nil
+}
+
+// toolSearch runs a search of a tool: in the revision, in one repository or
+// all, below paths that match.
+func (n *Node) toolSearch(ctx context.Context, v Viewer, subs []query.Q, names, rev, repo string, files int, listing bool) (*root, error) {
+	subs = append(subs, &query.Rev{Pattern: rev})
+	if names != "" {
+		subs = append(subs, &query.Text{Pattern: names, Regexp: true, Field: query.Name})
+	}
+	if repo != "" {
+		subs = append(subs, &query.RepoSet{Names: []string{repo}})
+	}
+	r, err := n.newRootOf(ctx, v, SearchRequest{Matches: maxMatches}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount})
+	if err != nil {
+		return nil, err
+	}
+	r.leaf.Files, r.leaf.NoChunks = files+1, listing
+	r.scatter(r.targets())
+	return r, nil
+}
+
+// indexedRev is the name under which a ref is indexed; "" when it is not, so
+// that the mirror has to be read. Over all repositories it is the ref itself.
+func (n *Node) indexedRev(v Viewer, name, ref string) (string, error) {
+	if ref == "" {
+		ref = "HEAD"
+	}
+	if name == "" {
+		return ref, nil
+	}
+	repo, err := n.repoByName(n.cluster.View(), v, name)
+	if err != nil {
+		return "", err
+	}
+	if !repo.Indexed() {
+		return "", nil
+	}
+	for _, r := range repo.Revisions {
+		if r.Name == ref || r.Name == "refs/heads/"+ref || r.Name == "refs/tags/"+ref || r.Commit == ref {
+			return r.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// pathPattern is the expression for paths below a directory that match a
+// glob; "" for all paths.
+func pathPattern(dir, glob string) (string, error) {
+	dir = strings.Trim(dir, "/")
+	if dir == "." {
+		dir = ""
+	}
+	if dir == "" && glob == "" {
+		return "", nil
+	}
+	prefix := "^"
+	if dir != "" {
+		prefix += regexp.QuoteMeta(dir) + "/"
+	}
+	if glob == "" {
+		return prefix, nil
+	}
+	glob = strings.TrimPrefix(glob, "/")
+	if len(glob) > maxPattern || !doublestar.ValidatePattern(glob) {
+		return "", fail(ErrInvalid, "%q is not a valid glob", glob)
+	}
+	return prefix + globExpr(glob) + "$", nil
+}
+
+// linesOf lists the lines with a match, once each.
+func linesOf(chunks []shard.Chunk) []GrepLine {
+	var out []GrepLine
+	for _, c := range chunks {
+		lines := bytes.SplitAfter(c.Content, []byte("\n"))
+		for _, r := range c.Ranges {
+			last := r.End.Line
+			if r.End.Line > r.Start.Line && r.End.Column == 1 {
+				last-- // the match ends with a line break
+			}
+			for at := r.Start.Line; at <= last; at++ {
+				i := int(at) - int(c.Start.Line)
+				if i < 0 || i >= len(lines) || len(out) > 0 && out[len(out)-1].Number >= int(at) {
+					continue
+				}
+				out = append(out, GrepLine{Number: int(at), Text: bytes.TrimRight(lines[i], "\r\n")})
+			}
+		}
+	}
+	return out
+}
+
+func groupByRepo(answer *SearchResponse, files []shard.File) *GrepResponse {
+	out := &GrepResponse{}
+	at := map[string]int{}
+	for _, f := range files {
+		i, ok := at[f.RepoName]
+		if !ok {
+			i = len(out.Repos)
+			at[f.RepoName] = i
+			out.Repos = append(out.Repos, GrepRepo{Repo: f.RepoName})
+		}
+		out.Repos[i].Files++
+		out.Repos[i].Matches += f.Matches
+		out.Matches += f.Matches
+	}
+	slices.SortFunc(out.Repos, func(a, b GrepRepo) int { return strings.Compare(a.Repo, b.Repo) })
+	out.Cut, out.CutWhy = cutWhy(answer, false, len(files))
+	return out
+}
+
+// cutWhy tells whether an answer lacks something, and what.
+func cutWhy(answer *SearchResponse, over bool, limit int) (bool, string) {
+	switch {
+	case answer.Exhaustive && !over:
+		return false, ""
+	case len(answer.Cluster.ShardsMissing) > 0:
+		return true, fmt.Sprintf("%d of %d parts of the index did not answer.", answer.Stats.ShardsRequired-answer.Stats.ShardsAnswered, answer.Stats.ShardsRequired)
+	case answer.Stats.FlushReason == FlushTimeout:
+		return true, "The search ran out of time; a more specific path or pattern helps."
+	case over || answer.Stats.FlushReason == FlushLimit:
+		return true, fmt.Sprintf("More files match than the limit of %d shows; raise limit, or be more specific.", limit)
+	case len(answer.Cluster.ReposMissing) > 0:
+		return true, fmt.Sprintf("%d repositories are not indexed yet, %s among them.", len(answer.Cluster.ReposMissing), answer.Cluster.ReposMissing[0])
+	}
+	return true, "The answer may not be complete."
 }
 
 // Glob finds paths.
 func (n *Node) Glob(ctx context.Context, v Viewer, req GlobRequest) (*GlobResponse, error) {
-	return nil, errUnfinished
+	if req.Pattern == "" {
+		return nil, fail(ErrInvalid, "pattern must not be empty")
+	}
+	if err := checkFiles(&req.Limit, false); err != nil {
+		return nil, err
+	}
+	names, err := pathPattern(req.Path, req.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	rev, err := n.indexedRev(v, req.Repo, req.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if rev == "" {
+		return route(ctx, n, v, req.Repo, globOperation(), req)
+	}
+	r, err := n.toolSearch(ctx, v, nil, names, rev, req.Repo, req.Limit, true)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	answer, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+	out := &GlobResponse{}
+	at := map[string]int{}
+	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
+		i, ok := at[f.Repository]
+		if !ok {
+			i = len(out.Repos)
+			at[f.Repository] = i
+			out.Repos = append(out.Repos, GlobRepo{Repo: f.Repository})
+		}
+		out.Repos[i].Paths = append(out.Repos[i].Paths, f.Path)
+		out.Files++
+	}
+	slices.SortFunc(out.Repos, func(a, b GlobRepo) int { return strings.Compare(a.Repo, b.Repo) })
+	for i := range out.Repos {
+		slices.Sort(out.Repos[i].Paths)
+	}
+	out.Cut, out.CutWhy = cutWhy(answer, len(answer.Files) > req.Limit, req.Limit)
+	return out, nil
 }
 
-// ReadFile returns lines of a file.
-func (n *Node) ReadFile(ctx context.Context, v Viewer, req ReadFileRequest) (*ReadFileResponse, error) {
-	return nil, errUnfinished
+// grepOperation greps a commit that is not indexed.
+func grepOperation() operation[GrepRequest, GrepResponse] {
+	return operation[GrepRequest, GrepResponse]{name: "grep", run: func(ctx context.Context, s *site, req GrepRequest) (*GrepResponse, error) {
+		m, err := match.Compile(req.Pattern, match.Options{})
+		if err != nil {
+			return nil, fail(ErrInvalid, "pattern: %v", err)
+		}
+		commit, keep, err := s.scanOf(ctx, req.Ref, req.Path, req.Include)
+		if err != nil {
+			return nil, err
+		}
+		out := &GrepResponse{}
+		files := 0
+		passed, err := s.mirror.Scan(ctx, commit, git.ScanOptions{Dir: strings.Trim(req.Path, "/"), Keep: keep}, func(e git.Entry, content []byte) bool {
+			lines := matchingLines(m, content)
+			if len(lines) == 0 {
+				return true
+			}
+			if files == req.Limit {
+				out.Cut, out.CutWhy = true, fmt.Sprintf("More files match than the limit of %d shows; raise limit, or be more specific.", req.Limit)
+				return false
+			}
+			files++
+			out.Matches += len(lines)
+			if req.GroupByRepo {
+				return true
+			}
+			out.Files = append(out.Files, GrepFile{Repo: s.repo.Name, Path: e.Path, WebURL: webURL(s.n.opt.BaseURL, s.repo.Name, req.Ref, "blob", e.Path), Lines: lines})
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+		if passed > 0 && !out.Cut {
+			out.Cut, out.CutWhy = true, fmt.Sprintf("%d files are too large to be searched in a revision that is not indexed.", passed)
+		}
+		if req.GroupByRepo && files > 0 {
+			out.Repos = []GrepRepo{{Repo: s.repo.Name, Files: files, Matches: out.Matches}}
+		}
+		return out, nil
+	}}
 }
 
-// ListTree lists a directory.
-func (n *Node) ListTree(ctx context.Context, v Viewer, req ListTreeRequest) (*ListTreeResponse, error) {
-	return nil, errUnfinished
+// scanOf resolves what a scan of a mirror is about.
+func (s *site) scanOf(ctx context.Context, ref, dir, glob string) (commit string, keep func(string) bool, err error) {
+	commit, err = s.mirror.Resolve(ctx, ref)
+	if err != nil {
+		return "", nil, err
+	}
+	names, err := pathPattern(dir, glob)
+	if err != nil {
+		return "", nil, err
+	}
+	re, err := regexp.Compile(names)
+	if err != nil {
+		return "", nil, fail(ErrInvalid, "glob: %v", err)
+	}
+	return commit, re.MatchString, nil
 }
 
-// ListCommits lists commits; it is Commits under the tool's name.
-func (n *Node) ListCommits(ctx context.Context, v Viewer, req CommitsRequest) (*CommitsResponse, error) {
-	return n.Commits(ctx, v, req)
+// matchingLines lists the lines of a text with a match; a file with a NUL
+// byte near its beginning is binary and has none.
+func matchingLines(m *match.Matcher, content []byte) []GrepLine {
+	if bytes.IndexByte(content[:min(len(content), 8000)], 0) >= 0 {
+		return nil
+	}
+	var out []GrepLine
+	line, counted := 1, 0
+	for at := 0; at <= len(content); {
+		from, to, ok := m.Next(content, at)
+		if !ok {
+			break
+		}
+		at = max(to, from+1)
+		if from == to {
+			continue
+		}
+		line += bytes.Count(content[counted:from], []byte("\n"))
+		counted = from
+		begin := bytes.LastIndexByte(content[:from], '\n') + 1
+		number := line
+		for begin < to {
+			end := len(content)
+			if i := bytes.IndexByte(content[begin:], '\n'); i >= 0 {
+				end = begin + i
+			}
+			if len(out) == 0 || out[len(out)-1].Number < number {
+				out = append(out, GrepLine{Number: number, Text: bytes.Clone(bytes.TrimRight(content[begin:end], "\r"))})
+			}
+			begin, number = end+1, number+1
+		}
+	}
+	return out
 }
 
-// ListBranches lists branches; it is Branches under the tool's name.
-func (n *Node) ListBranches(ctx context.Context, v Viewer, req RefsRequest) (*RefsResponse, error) {
-	return n.Branches(ctx, v, req)
+// globOperation lists paths of a commit that is not indexed.
+func globOperation() operation[GlobRequest, GlobResponse] {
+	return operation[GlobRequest, GlobResponse]{name: "glob", run: func(ctx context.Context, s *site, req GlobRequest) (*GlobResponse, error) {
+		commit, keep, err := s.scanOf(ctx, req.Ref, req.Path, req.Pattern)
+		if err != nil {
+			return nil, err
+		}
+		out := &GlobResponse{}
+		var paths []string
+		for e, err := range s.mirror.Tree(ctx, commit) {
+			if err != nil {
+				return nil, err
+			}
+			if !keep(e.Path) {
+				continue
+			}
+			if len(paths) == req.Limit {
+				out.Cut, out.CutWhy = true, fmt.Sprintf("More files match than the limit of %d shows; raise limit, or be more specific.", req.Limit)
+				break
+			}
+			paths = append(paths, e.Path)
+		}
+		if len(paths) > 0 {
+			slices.Sort(paths)
+			out.Repos, out.Files = []GlobRepo{{Repo: s.repo.Name, Paths: paths}}, len(paths)
+		}
+		return out, nil
+	}}
 }
 
-// GetDiff compares; it is Diff under the tool's name.
-func (n *Node) GetDiff(ctx context.Context, v Viewer, req DiffRequest) (*DiffResponse, error) {
-	return n.Diff(ctx, v, req)
+// globExpr turns a valid doublestar glob into an expression.
+func globExpr(glob string) string {
+	var b strings.Builder
+	depth := 0
+	for i := 0; i < len(glob); i++ {
+		switch c := glob[i]; {
+		case strings.HasPrefix(glob[i:], "**/") && (i == 0 || glob[i-1] == '/'):
+			b.WriteString("(?:.*/)?")
+			i += 2
+		case strings.HasPrefix(glob[i:], "**"):
+			b.WriteString(".*")
+			i++
+		case c == '*':
+			b.WriteString("[^/]*")
+		case c == '?':
+			b.WriteString("[^/]")
+		case c == '{':
+			depth++
+			b.WriteString("(?:")
+		case c == '}' && depth > 0:
+			depth--
+			b.WriteString(")")
+		case c == ',' && depth > 0:
+			b.WriteString("|")
+		case c == '[':
+			end := i + 1
+			if end < len(glob) && (glob[end] == '!' || glob[end] == '^') {
+				end++
+			}
+			if end < len(glob) && glob[end] == ']' {
+				end++
+			}
+			for end < len(glob) && glob[end] != ']' {
+				if glob[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			class := glob[i+1 : min(end, len(glob))]
+			if strings.HasPrefix(class, "!") {
+				class = "^" + class[1:]
+			}
+			b.WriteString("[" + strings.ReplaceAll(class, "[", `\[`) + "]")
+			i = end
+		case c == '\\' && i+1 < len(glob):
+			i++
+			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
+		default:
+			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
+		}
+	}
+	return b.String()
 }
-
-// ListRepos lists repositories; it is Repos under the tool's name.
-func (n *Node) ListRepos(ctx context.Context, v Viewer, req ReposRequest) (*ReposResponse, error) {
-	return n.Repos(ctx, v, req)
-}
-
-// Model is a configured language model.
-type Model struct{ Provider, Model, DisplayName string }
-
-// Models lists the configured language models, in the order of the configuration.
-func (n *Node) Models(ctx context.Context, v Viewer) ([]Model, error) { return nil, errUnfinished }

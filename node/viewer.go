@@ -36,9 +36,10 @@ type KeyInfo struct {
 	ID      string
 	Name    string
 	Role    Role
-	Prefix  string // first characters of the key, to recognise it
+	Prefix  string // how the key begins, to recognise it
 	Created time.Time
 	Expires time.Time // zero: never
+	Used    time.Time // last use, to the hour; zero: never
 }
 
 // CreateKeyRequest asks for a new API key.

@@ -243,3 +243,6 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
+
+// Key is a unit key for a name.
+func Key(name string) uint64 { return hashString(name) >> 1 }

@@ -1,0 +1,351 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// indexFormat changes when the same input would give other shards.
+const indexFormat = "1"
+
+// index brings the mirror of a repository up to date and makes its new
+// generation searchable.
+func (r *Runner) index(ctx context.Context, a *attempt) error {
+	began := r.opt.Now()
+	repo := r.opt.Cluster.View().Repo(catalog.SubjectRepo(a.job.Subject))
+	if repo == nil {
+		return fmt.Errorf("the repository is gone: %w", errPermanent)
+	}
+	mirror, fetched, err := r.fetch(ctx, a, repo)
+	if err != nil {
+		return err
+	}
+	fin := &catalog.FinishIndex{Repo: repo.ID, Fence: a.job.Fence, DefaultBranch: fetched.DefaultBranch, Holder: r.opt.Cluster.Self()}
+	revs, err := r.revisions(ctx, mirror, repo)
+	if err != nil {
+		return err
+	}
+	for _, rev := range revs {
+		fin.Revisions = append(fin.Revisions, catalog.Revision{Name: rev.Name, Commit: rev.Commit})
+		if rev.Time.After(fin.PushedAt) {
+			fin.PushedAt = rev.Time
+		}
+	}
+	options := r.optionsKey()
+	wish := wishKey(options, r.opt.Cluster.View(), repo)
+	fin.InputKey = inputKey(wish, fin.Revisions)
+	if repo.Indexed() && r.complete(repo) && sameBuild(fin.InputKey, repo.InputKey) {
+		// Nothing to build. Other globs that select the same commits are
+		// recorded all the same, or every poll would ask again.
+		fin.Unchanged = fin.InputKey == repo.InputKey
+		fin.Shards = repo.Shards
+		_, err := r.propose(ctx, a.job, fin)
+		return err
+	}
+	built, err := r.build(ctx, a, repo, mirror, revs, options)
+	if err != nil {
+		return err
+	}
+	parts := partsOf(built)
+	if err := r.publish(ctx, a, fin, built, r.opt.Tagger != nil && len(parts) > 0); err != nil {
+		return err
+	}
+	r.logIndexed(a, repo, built, began)
+	if fetched.Changed {
+		a.step("grooming")
+		if err := mirror.Groom(ctx); err != nil && ctx.Err() == nil {
+			r.opt.Log.Warn("mirror could not be groomed", "repo", repo.Name, "err", err)
+		}
+	}
+	if r.opt.Tagger == nil || len(parts) == 0 {
+		return nil
+	}
+	return r.symbolize(ctx, a, repo, fin, built)
+}
+
+func (r *Runner) logIndexed(a *attempt, repo *catalog.Repo, built []shard.Built, began time.Time) {
+	var docs int
+	var text, bytes int64
+	for _, b := range built {
+		docs, text, bytes = docs+b.Documents, text+b.TextBytes, bytes+b.Bytes
+	}
+	r.opt.Log.Info("repository indexed", "repo", repo.Name, "job", a.job.Fence, "documents", docs, "text_bytes", text,
+		"index_bytes", bytes, "shards", len(built), "took", r.opt.Now().Sub(began).Round(time.Millisecond))
+}
+
+// fetch makes the mirror what the remote is now.
+func (r *Runner) fetch(ctx context.Context, a *attempt, repo *catalog.Repo) (*git.Mirror, git.Fetched, error) {
+	a.step("fetching")
+	cred, err := r.credential(ctx, repo)
+	if err != nil {
+		return nil, git.Fetched{}, err
+	}
+	mirror := r.opt.Mirrors.Get(repo.ID)
+	limit := r.opt.Cluster.View().File().Settings.RepoIndexTimeout
+	fetched, err := mirror.Fetch(ctx, git.Remote{URL: repo.CloneURL, Credential: cred}, git.FetchOptions{Timeout: limit})
+	if err != nil {
+		return nil, fetched, fmt.Errorf("fetch: %w", err)
+	}
+	return mirror, fetched, nil
+}
+
+// credential is what opens the remote: that of the first connection which has
+// one.
+func (r *Runner) credential(ctx context.Context, repo *catalog.Repo) (git.Credential, error) {
+	file := r.opt.Cluster.View().File()
+	var failed error
+	for _, link := range repo.Connections {
+		conn := file.Connection(link.Name)
+		if conn == nil {
+			continue
+		}
+		cred, err := host.Credential(ctx, conn, repo.CloneURL, r.opt.Secret)
+		if err != nil {
+			failed = fmt.Errorf("credential of connection %s: %w", link.Name, err)
+			continue
+		}
+		if cred != (git.Credential{}) {
+			return cred, nil
+		}
+	}
+	return git.Credential{}, failed
+}
+
+// revisions is what is to be indexed; none for a repository without commits.
+func (r *Runner) revisions(ctx context.Context, m *git.Mirror, repo *catalog.Repo) ([]git.Revision, error) {
+	branches, tags := globs(r.opt.Cluster.View(), repo)
+	revs, skipped, err := m.Revisions(ctx, branches, tags)
+	if errors.Is(err, git.ErrEmpty) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	if skipped > 0 {
+		r.opt.Log.Warn("more revisions match than are indexed", "repo", repo.Name, "left_out", skipped, "limit", git.MaxRevisions)
+	}
+	return revs, nil
+}
+
+// globs is what the connections of a repository ask for, together.
+func globs(view *catalog.View, repo *catalog.Repo) (branches, tags []string) {
+	for _, link := range repo.Connections {
+		if conn := view.File().Connection(link.Name); conn != nil {
+			revs := conn.Shared().Revisions
+			branches, tags = append(branches, revs.Branches...), append(tags, revs.Tags...)
+		}
+	}
+	slices.Sort(branches)
+	slices.Sort(tags)
+	return slices.Compact(branches), slices.Compact(tags)
+}
+
+// optionsKey is what the bytes of an index depend on beside the commits.
+func (r *Runner) optionsKey() string {
+	s := r.opt.Cluster.View().File().Settings
+	return hash(indexFormat, fmt.Sprint(s.MaxFileSize), fmt.Sprint(s.MaxTrigramCount), strings.Join(r.opt.Always(), "\x00"), r.opt.TaggerName)
+}
+
+// The key of an input is three hashes, <options>.<globs>.<revisions>: equal
+// keys give equal answers. The first two, which need no mirror, are the wish.
+
+// wishKey is the key of what is wanted of a repository.
+func wishKey(options string, view *catalog.View, repo *catalog.Repo) string {
+	branches, tags := globs(view, repo)
+	return options + "." + hash(strings.Join(branches, "\x00"), strings.Join(tags, "\x00"))
+}
+
+func inputKey(wish string, revs []catalog.Revision) string {
+	parts := make([]string, 0, 2*len(revs))
+	for _, rev := range revs {
+		parts = append(parts, rev.Name, rev.Commit)
+	}
+	return wish + "." + hash(parts...)
+}
+
+// wishOf is the wish that a key was made for.
+func wishOf(key string) string {
+	return key[:max(strings.LastIndexByte(key, '.'), 0)]
+}
+
+// optionsOf is the options that a key was made with.
+func optionsOf(key string) string {
+	options, _, _ := strings.Cut(key, ".")
+	return options
+}
+
+// sameBuild tells whether two inputs give the same shards.
+func sameBuild(a, b string) bool {
+	return optionsOf(a) == optionsOf(b) && a[strings.LastIndexByte(a, '.')+1:] == b[strings.LastIndexByte(b, '.')+1:]
+}
+
+func hash(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// complete tells whether this node has every file of the live generation.
+func (r *Runner) complete(repo *catalog.Repo) bool {
+	for _, p := range Parts(repo) {
+		for _, f := range p.Files() {
+			if !r.opt.Set.Has(f) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// build writes the shards of the next generation and opens them: on top of
+// the live generation when that is here and made with the same options.
+func (r *Runner) build(ctx context.Context, a *attempt, repo *catalog.Repo, m *git.Mirror, revs []git.Revision, options string) ([]shard.Built, error) {
+	if len(revs) == 0 {
+		return nil, nil
+	}
+	a.step("waiting for a processor")
+	select {
+	case r.builds <- struct{}{}:
+		defer func() { <-r.builds }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	a.step("listing files")
+	src, err := newSource(ctx, m, repo, revs)
+	if err != nil {
+		return nil, err
+	}
+	src.read = a.addBytes
+	a.step("building")
+	opt := r.buildOptions()
+	opt.Progress = a.count
+	var built []shard.Built
+	if optionsOf(repo.InputKey) == options && len(repo.Shards) > 0 && r.complete(repo) {
+		built, err = r.opt.Set.Update(ctx, Parts(repo), src, opt)
+	} else {
+		built, err = shard.Build(ctx, r.opt.Set.Dir(), src, opt)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("build: %w", err)
+	}
+	return built, nil
+}
+
+func (r *Runner) buildOptions() shard.BuildOptions {
+	s := r.opt.Cluster.View().File().Settings
+	patterns := r.opt.Always()
+	opt := shard.BuildOptions{MaxFileSize: s.MaxFileSize, MaxTrigrams: s.MaxTrigramCount, Workers: r.opt.Workers}
+	if len(patterns) > 0 {
+		opt.Always = func(path string) bool {
+			return slices.ContainsFunc(patterns, func(p string) bool { return doublestar.MatchUnvalidated(p, path) })
+		}
+	}
+	return opt
+}
+
+// publish opens the files and switches the repository to them.
+func (r *Runner) publish(ctx context.Context, a *attempt, fin *catalog.FinishIndex, built []shard.Built, more bool) error {
+	var names []string
+	fin.Shards = nil
+	for _, b := range built {
+		names = append(names, b.Files()...)
+		fin.Shards = append(fin.Shards, refOf(b))
+	}
+	release := r.guard(names)
+	defer release()
+	if err := r.opt.Set.Add(names...); err != nil {
+		return fmt.Errorf("open the new shards: %w", err)
+	}
+	a.step("publishing")
+	fin.Continue = more
+	if _, err := r.propose(ctx, a.job, fin); err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	return nil
+}
+
+// symbolize adds the symbols to a generation that is searchable already.
+func (r *Runner) symbolize(ctx context.Context, a *attempt, old *catalog.Repo, fin *catalog.FinishIndex, built []shard.Built) error {
+	a.step("finding symbols")
+	select {
+	case r.builds <- struct{}{}:
+		defer func() { <-r.builds }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	known := slices.DeleteFunc(Parts(old), func(p shard.Part) bool {
+		return slices.ContainsFunc(p.Files(), func(f string) bool { return !r.opt.Set.Has(f) })
+	})
+	var done int64
+	tag := func(ctx context.Context, path, language string, content []byte) ([]shard.Definition, error) {
+		defs, err := r.opt.Tagger(ctx, path, language, content)
+		a.tagged(&done)
+		return defs, err
+	}
+	for i := range built {
+		part, err := r.opt.Set.Symbolize(ctx, built[i].Part, known, tag)
+		if err != nil {
+			return fmt.Errorf("find symbols: %w", err)
+		}
+		built[i].Part = part
+	}
+	return r.publish(ctx, a, fin, built, false)
+}
+
+func (p *progress) tagged(done *int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*done++
+	p.now.Done = *done
+}
+
+// Parts is the live generation of a repository as package shard has it.
+func Parts(repo *catalog.Repo) []shard.Part {
+	parts := make([]shard.Part, len(repo.Shards))
+	for i, s := range repo.Shards {
+		parts[i] = PartOf(repo.ID, s)
+	}
+	return parts
+}
+
+// PartOf is one shard of a repository as package shard has it.
+func PartOf(repo catalog.RepoID, s catalog.ShardRef) shard.Part {
+	p := shard.Part{Repo: repo, Shard: s.ID + ".shard"}
+	if s.Dead != "" {
+		p.Dead = s.Dead + ".dead"
+	}
+	if s.Symbols != "" {
+		p.Symbols = s.Symbols + ".symbols"
+	}
+	return p
+}
+
+func refOf(b shard.Built) catalog.ShardRef {
+	return catalog.ShardRef{
+		ID: strings.TrimSuffix(b.Shard, ".shard"), Dead: strings.TrimSuffix(b.Dead, ".dead"), Symbols: strings.TrimSuffix(b.Symbols, ".symbols"),
+		Bytes: b.Bytes, Docs: uint32(b.Documents), Text: b.TextBytes,
+	}
+}
+
+func partsOf(built []shard.Built) []shard.Part {
+	parts := make([]shard.Part, len(built))
+	for i, b := range built {
+		parts[i] = b.Part
+	}
+	return parts
+}

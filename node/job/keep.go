@@ -1,0 +1,196 @@
+package job
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// Keeper holds the files of this disk and the catalog together: what no view
+// names leaves after the grace period, what is missing is reported as lost
+// and built (or copied) again.
+type Keeper struct {
+	r       *Runner
+	log     *slog.Logger
+	damaged chan string // names of files found damaged
+
+	lastIndex uint64 // of the view at the last look for losses
+	first     bool
+	orphaned  map[catalog.RepoID]time.Time // mirrors that no repository has, since when
+}
+
+// NewKeeper returns a Keeper.
+func NewKeeper(r *Runner) *Keeper {
+	return &Keeper{r: r, log: r.opt.Log, damaged: make(chan string, 64), first: true, orphaned: map[catalog.RepoID]time.Time{}}
+}
+
+// Damaged tells the keeper of a file that was moved into quarantine. It never
+// blocks.
+func (k *Keeper) Damaged(name string, err error) {
+	k.log.Error("a shard file is damaged and was put aside", "file", name, "err", err)
+	select {
+	case k.damaged <- name:
+	default: // the next look finds it missing
+	}
+}
+
+// The bounds of the keeper.
+const (
+	currentEnough = 30 * time.Second // an older view deletes nothing
+	keepEvery     = time.Second
+)
+
+// Run keeps until the context ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	for {
+		k.Keep(ctx)
+		grace := k.r.opt.Cluster.View().File().Settings.RepoGarbageCollectionGrace
+		t := time.NewTimer(min(keepEvery, max(grace/2, 10*time.Millisecond)))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-k.damaged:
+			t.Stop()
+			k.lastIndex = 0
+		case <-t.C:
+		}
+	}
+}
+
+// Keep looks once.
+func (k *Keeper) Keep(ctx context.Context) {
+	c := k.r.opt.Cluster
+	if c.Ready() != nil || c.Age() > currentEnough || c.View().Index() == 0 {
+		return // what is known may be old: delete nothing
+	}
+	guarded := k.r.guards() // before the view: a file leaves the guard only once a view has it
+	view := c.View()
+	k.retain(view, guarded)
+	k.mirrors(view)
+	if view.Index() != k.lastIndex {
+		if k.losses(ctx, view) {
+			k.lastIndex = view.Index()
+			k.first = false
+		}
+	}
+}
+
+// retain lets go of the files that no generation names.
+func (k *Keeper) retain(view *catalog.View, guarded map[string]bool) {
+	live := guarded
+	for repo := range view.Repos() {
+		for _, p := range Parts(repo) {
+			for _, f := range p.Files() {
+				live[f] = true
+			}
+		}
+	}
+	removed, err := k.r.opt.Set.Retain(func(name string) bool { return live[name] }, view.File().Settings.RepoGarbageCollectionGrace)
+	if err != nil {
+		k.log.Error("old shards could not be removed", "err", err)
+	}
+	if len(removed) > 0 {
+		k.log.Debug("old shards removed", "files", len(removed))
+	}
+}
+
+// mirrors lets go of the mirrors of repositories that have left.
+func (k *Keeper) mirrors(view *catalog.View) {
+	ids, strange, err := k.r.opt.Mirrors.Names()
+	if err != nil {
+		k.log.Error("mirrors could not be listed", "err", err)
+		return
+	}
+	for _, name := range strange {
+		k.r.opt.Mirrors.dropStrange(name)
+	}
+	now := k.r.opt.Now()
+	grace := view.File().Settings.RepoGarbageCollectionGrace
+	for _, id := range ids {
+		if view.Repo(id) != nil {
+			delete(k.orphaned, id)
+			continue
+		}
+		since, ok := k.orphaned[id]
+		if !ok {
+			k.orphaned[id] = now
+			continue
+		}
+		if now.Sub(since) < grace || k.r.busy(id) {
+			continue
+		}
+		if err := k.r.opt.Mirrors.Drop(id); err != nil {
+			k.log.Error("mirror could not be removed", "repo", id, "err", err)
+			continue
+		}
+		delete(k.orphaned, id)
+		k.log.Info("mirror removed", "repo", id)
+	}
+}
+
+// losses reports files that the catalog believes to be here and are not, and
+// asks to index their repositories again. It reports whether that is done.
+func (k *Keeper) losses(ctx context.Context, view *catalog.View) bool {
+	c := k.r.opt.Cluster
+	self := c.Self()
+	held := map[string]bool{}
+	for h := range view.Holdings() {
+		for _, n := range h.Nodes {
+			if m := view.MemberNumber(n); m != nil && m.ID == self {
+				held[h.Key] = true
+			}
+		}
+	}
+	var lost []string
+	var again []catalog.Command
+	for repo := range view.Repos() {
+		if k.r.busy(repo.ID) {
+			continue
+		}
+		missing := false
+		for _, s := range repo.Shards {
+			for key, file := range filesOf(repo.ID, s) {
+				if held[key] && !k.r.opt.Set.Has(file) {
+					lost, missing = append(lost, key), true
+				}
+			}
+		}
+		if key := catalog.MirrorKey(repo.ID); k.first && held[key] && !k.r.opt.Mirrors.Has(repo.ID) {
+			lost, missing = append(lost, key), true
+		}
+		if missing && !repo.Orphaned() {
+			again = append(again, &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(repo.ID), Urgent: true})
+		}
+	}
+	if len(lost) == 0 {
+		return true
+	}
+	k.log.Warn("files of this node are missing", "files", len(lost), "repos", len(again))
+	for len(lost) > 0 {
+		n := min(len(lost), 1000)
+		again = append(again, &catalog.Confirm{Node: self, Epoch: c.Epoch(), Lost: lost[:n]})
+		lost = lost[n:]
+	}
+	_, err := c.Propose(ctx, again...)
+	if err != nil && !refused(err) {
+		k.log.Warn("losses could not be reported", "err", err)
+		return false
+	}
+	return true
+}
+
+// filesOf is the files of a shard by the keys of their holdings.
+func filesOf(repo catalog.RepoID, s catalog.ShardRef) map[string]string {
+	p := PartOf(repo, s)
+	files := map[string]string{catalog.ShardKey(s.ID): p.Shard}
+	if s.Dead != "" {
+		files[catalog.ShardKey(s.Dead)] = p.Dead
+	}
+	if s.Symbols != "" {
+		files[catalog.ShardKey(s.Symbols)] = p.Symbols
+	}
+	return files
+}

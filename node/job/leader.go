@@ -1,0 +1,110 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// Leader plans while this node leads. It forgets what it knew of silent
+// nodes whenever the leadership is new: a new leader gives every node time.
+type Leader struct {
+	cluster *cluster.Cluster
+	log     *slog.Logger
+	now     func() time.Time
+
+	seen               map[string]time.Time // when each member was last alive
+	nextSync, nextRepo time.Time
+}
+
+// NewLeader returns a Leader; Run makes it plan.
+func NewLeader(opt Options) *Leader {
+	return &Leader{cluster: opt.Cluster, log: opt.Log, now: opt.Now, seen: map[string]time.Time{}}
+}
+
+// settle is the shortest time between two plans: changes come in crowds.
+const settle = 20 * time.Millisecond
+
+// Run plans when the catalog changes and when a polling interval is over.
+func (l *Leader) Run(ctx context.Context) error {
+	for {
+		changed := l.cluster.Changed()
+		if l.cluster.Leading() {
+			l.plan(ctx)
+		} else {
+			clear(l.seen)
+		}
+		if !sleep(ctx, settle) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-time.After(l.wait()):
+		}
+	}
+}
+
+func (l *Leader) plan(ctx context.Context) {
+	view, now := l.cluster.View(), l.now()
+	in := Input{View: view, Now: now, Nodes: l.nodes(now), LookSync: !now.Before(l.nextSync), LookRepos: !now.Before(l.nextRepo)}
+	cmds := Plan(in)
+	if len(cmds) > 0 {
+		_, err := l.cluster.Propose(ctx, cmds...)
+		if err != nil && !refused(err) && ctx.Err() == nil && !errors.Is(err, cluster.ErrNoLeader) {
+			l.log.Error("plan was not accepted", "err", err)
+		}
+		if err != nil && !refused(err) {
+			return
+		}
+	}
+	settings := view.File().Settings
+	if in.LookSync {
+		l.nextSync = now.Add(settings.ResyncConnectionPollingInterval)
+	}
+	if in.LookRepos && len(cmds) < maxCommands {
+		l.nextRepo = now.Add(settings.ReindexRepoPollingInterval)
+	}
+}
+
+// nodes is the members as the planner sees them.
+func (l *Leader) nodes(now time.Time) []Node {
+	var nodes []Node
+	for _, m := range l.cluster.Members() {
+		if m.Alive || l.seen[m.ID].IsZero() {
+			l.seen[m.ID] = now
+		}
+		nodes = append(nodes, Node{
+			ID: m.ID, Epoch: m.Epoch, Zone: m.Zone, Weight: float64(m.Weight) / 100,
+			Alive: m.Alive, Silent: now.Sub(l.seen[m.ID]), Closed: m.State != catalog.MemberAlive,
+		})
+	}
+	return nodes
+}
+
+// wait is the time to the next look.
+func (l *Leader) wait() time.Duration {
+	now := l.now()
+	next := l.nextSync
+	if l.nextRepo.Before(next) {
+		next = l.nextRepo
+	}
+	return min(max(next.Sub(now), time.Millisecond), time.Second)
+}
+
+// sleep waits, and reports false when the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,329 @@
+package job
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/place"
+)
+
+// Node is a member as the planner sees it.
+type Node struct {
+	ID     string
+	Epoch  uint64
+	Zone   string
+	Weight float64
+	Alive  bool
+	Silent time.Duration // for how long it has not been reached
+	Closed bool          // draining: takes no job
+}
+
+// Input is all that a plan depends on.
+type Input struct {
+	View  *catalog.View
+	Now   time.Time
+	Nodes []Node
+	// Look asks for the kinds of jobs whose schedule is looked at: it happens
+	// at the polling intervals of the settings. Grants are made always.
+	LookSync, LookRepos bool
+}
+
+// The bounds of a plan.
+const (
+	lostAfter   = 25 * time.Second // a silent node loses its jobs
+	lateSlack   = 30 * time.Second // a job that is this much past its deadline is taken away
+	maxCommands = 256              // of one plan
+	syncTime    = time.Hour        // deadline of a connection sync
+	collectTime = 10 * time.Minute // deadline of a collection
+	partialWait = 10 * time.Minute // until an incomplete listing is tried again
+)
+
+// Plan says which commands are due: jobs to enqueue because their time has
+// come, running jobs to take away from nodes that are lost, waiting jobs to
+// grant to nodes with room. It depends on nothing but its input.
+func Plan(in Input) []catalog.Command {
+	p := &planner{in: in, settings: in.View.File().Settings, running: map[string]map[catalog.JobKind]int{}, total: map[catalog.JobKind]int{}}
+	p.revoke()
+	if in.LookSync {
+		p.enqueueSyncs()
+	}
+	if in.LookRepos {
+		p.enqueueRepos()
+	}
+	p.grant()
+	return p.out
+}
+
+type planner struct {
+	in       Input
+	settings config.Settings
+	out      []catalog.Command
+	running  map[string]map[catalog.JobKind]int // by node
+	total    map[catalog.JobKind]int
+}
+
+func (p *planner) add(c catalog.Command) bool {
+	if len(p.out) >= maxCommands {
+		return false
+	}
+	p.out = append(p.out, c)
+	return true
+}
+
+func (p *planner) node(id string) *Node {
+	for i := range p.in.Nodes {
+		if p.in.Nodes[i].ID == id {
+			return &p.in.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// revoke takes running jobs from nodes that are gone, restarted, silent for
+// too long, or past the deadline; the others are counted.
+func (p *planner) revoke() {
+	for j := range p.in.View.JobsOf(catalog.JobRunning) {
+		if why := p.lost(j); why != "" {
+			p.add(&catalog.RevokeJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence, Reason: why, NotBefore: p.in.Now})
+			continue
+		}
+		p.count(j.Node, j.Kind)
+	}
+}
+
+func (p *planner) lost(j *catalog.Job) string {
+	n := p.node(j.Node)
+	switch {
+	case n == nil:
+		return "its node was removed"
+	case n.Epoch != j.Epoch:
+		return "its node has restarted"
+	case !n.Alive && n.Silent >= lostAfter:
+		return "its node cannot be reached"
+	case p.in.Now.After(j.Deadline.Add(lateSlack)):
+		return "it is past its deadline"
+	}
+	return ""
+}
+
+func (p *planner) count(node string, kind catalog.JobKind) {
+	if p.running[node] == nil {
+		p.running[node] = map[catalog.JobKind]int{}
+	}
+	p.running[node][kind]++
+	p.total[kind]++
+}
+
+// enqueueSyncs asks for a sync of the connections whose time has come.
+func (p *planner) enqueueSyncs() {
+	for c := range p.in.View.Connections() {
+		j := p.in.View.Job(catalog.JobSync, c.Name)
+		due := false
+		switch {
+		case j == nil:
+			due = true
+		case j.State == catalog.JobDone && c.Hash != c.Synced:
+			due = !p.in.Now.Before(j.FinishedAt.Add(min(partialWait, p.settings.ResyncConnectionInterval)))
+		case j.State == catalog.JobDone, j.State == catalog.JobFailed:
+			due = !p.in.Now.Before(j.FinishedAt.Add(p.settings.ResyncConnectionInterval))
+		}
+		if due && !p.add(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: c.Name}) {
+			return
+		}
+	}
+}
+
+// enqueueRepos asks for the first index of new repositories, and for the
+// collection of those that no connection lists any more. Later indexing
+// begins with a poll that found something new.
+func (p *planner) enqueueRepos() {
+	for r := range p.in.View.Repos() {
+		subject := catalog.RepoSubject(r.ID)
+		if r.Orphaned() {
+			j := p.in.View.Job(catalog.JobCollect, subject)
+			idle := j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && !p.in.Now.Before(j.FinishedAt.Add(p.settings.ReindexInterval))
+			if idle && !p.in.Now.Before(r.OrphanedAt.Add(p.settings.RepoGarbageCollectionGrace)) {
+				if !p.add(&catalog.EnqueueJob{Kind: catalog.JobCollect, Subject: subject}) {
+					return
+				}
+			}
+			continue
+		}
+		if r.Indexed() {
+			continue
+		}
+		j := p.in.View.Job(catalog.JobIndex, subject)
+		if j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && !p.in.Now.Before(j.FinishedAt.Add(p.settings.ReindexInterval)) {
+			if !p.add(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: subject}) {
+				return
+			}
+		}
+	}
+}
+
+// grant gives waiting jobs to nodes: those that a person asked for first,
+// then repositories that were never indexed, then the longest waiting.
+func (p *planner) grant() {
+	var waiting []*catalog.Job
+	for j := range p.in.View.JobsOf(catalog.JobWaiting, catalog.JobBackoff) {
+		if !p.in.Now.Before(j.NotBefore) {
+			waiting = append(waiting, j)
+		}
+	}
+	rank := func(j *catalog.Job) int {
+		switch {
+		case j.Urgent:
+			return 0
+		case j.GoodAt.IsZero():
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(waiting, func(a, b *catalog.Job) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.EnqueuedAt.Compare(b.EnqueuedAt), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
+	})
+	for _, j := range waiting {
+		if p.total[j.Kind] >= p.clusterCap(j.Kind) || p.blocked(j) {
+			continue
+		}
+		n := p.choose(j)
+		if n == nil {
+			continue
+		}
+		if !p.add(&catalog.GrantJob{Kind: j.Kind, Subject: j.Subject, Node: n.ID, Epoch: n.Epoch, Deadline: p.in.Now.Add(p.time(j.Kind))}) {
+			return
+		}
+		p.count(n.ID, j.Kind)
+	}
+}
+
+// blocked tells that another job on the same repository is running.
+func (p *planner) blocked(j *catalog.Job) bool {
+	other := catalog.JobIndex
+	switch j.Kind {
+	case catalog.JobIndex:
+		other = catalog.JobCollect
+		if r := p.in.View.Repo(catalog.SubjectRepo(j.Subject)); r == nil || r.Orphaned() {
+			return true
+		}
+	case catalog.JobCollect:
+	default:
+		return false
+	}
+	o := p.in.View.Job(other, j.Subject)
+	return o != nil && o.State == catalog.JobRunning
+}
+
+func (p *planner) clusterCap(kind catalog.JobKind) int {
+	switch kind {
+	case catalog.JobSync:
+		return p.settings.MaxConnectionSyncJobs
+	case catalog.JobAccountSync:
+		return p.settings.MaxAccountPermissionSyncJobs
+	case catalog.JobRepoSync:
+		return p.settings.MaxRepoPermissionSyncJobs
+	}
+	return 1 << 30
+}
+
+func (p *planner) nodeCap(kind catalog.JobKind) int {
+	switch kind {
+	case catalog.JobIndex:
+		return p.settings.MaxRepoIndexingJobs
+	case catalog.JobCollect:
+		return p.settings.MaxRepoGarbageCollectionJobs
+	}
+	return 1 << 30
+}
+
+func (p *planner) time(kind catalog.JobKind) time.Duration {
+	switch kind {
+	case catalog.JobIndex:
+		return p.settings.RepoIndexTimeout
+	case catalog.JobCollect:
+		return collectTime
+	}
+	return syncTime
+}
+
+// choose finds the node to run a job: for a repository the live ones that
+// have its mirror or should have it, else any; of these the least busy, and
+// among equals the one with the highest score.
+func (p *planner) choose(j *catalog.Job) *Node {
+	key := subjectKey(j)
+	home := p.home(j)
+	var best *Node
+	for i := range p.in.Nodes {
+		n := &p.in.Nodes[i]
+		if !n.Alive || n.Closed || len(home) > 0 && !slices.Contains(home, n.ID) {
+			continue
+		}
+		if p.running[n.ID][j.Kind] >= p.nodeCap(j.Kind) {
+			continue
+		}
+		if best == nil || p.better(key, n, best, j.Kind) {
+			best = n
+		}
+	}
+	return best
+}
+
+func (p *planner) better(key uint64, n, than *Node, kind catalog.JobKind) bool {
+	a, b := p.running[n.ID][kind], p.running[than.ID][kind]
+	if a != b {
+		return a < b
+	}
+	return place.Score(key, place.Member{ID: n.ID, Weight: n.Weight}) > place.Score(key, place.Member{ID: than.ID, Weight: than.Weight})
+}
+
+// home is the live nodes that a repository's data belongs to; empty when any
+// will do.
+func (p *planner) home(j *catalog.Job) []string {
+	if j.Kind != catalog.JobIndex {
+		return nil
+	}
+	id := catalog.SubjectRepo(j.Subject)
+	var home []string
+	add := func(node string) {
+		if n := p.node(node); n != nil && n.Alive && !n.Closed && !slices.Contains(home, node) {
+			home = append(home, node)
+		}
+	}
+	targets := targetsOf(p.in.View, place.GroupOf(id))
+	for _, node := range p.in.View.Holders(catalog.MirrorKey(id)) {
+		if len(targets) == 0 || slices.Contains(targets, node) {
+			add(node)
+		}
+	}
+	if len(home) == 0 {
+		for _, node := range targets {
+			add(node)
+		}
+	}
+	return home
+}
+
+// targetsOf is the ids of the members that should hold a group.
+func targetsOf(view *catalog.View, group uint32) []string {
+	g := view.Group(group)
+	if g == nil {
+		return nil
+	}
+	var ids []string
+	for _, number := range g.Nodes {
+		if m := view.MemberNumber(number); m != nil && m.State != catalog.MemberRemoved {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+func subjectKey(j *catalog.Job) uint64 {
+	if id := catalog.SubjectRepo(j.Subject); j.Kind == catalog.JobIndex && id != 0 {
+		return uint64(place.GroupOf(id))
+	}
+	return place.Key(j.Subject)
+}

@@ -1,0 +1,100 @@
+package job
+
+import (
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// Progress is how far an attempt has come. It lives on the node that runs it.
+type Progress struct {
+	Kind    catalog.JobKind
+	Subject string // as in the catalog
+	Fence   uint64
+	Started time.Time
+	Step    string // waiting, fetching, listing, building, symbols, ...
+	Done    int64  // documents of the step
+	Total   int64  // 0 when not known
+	Bytes   int64  // of text read so far
+}
+
+type progress struct {
+	mu  sync.Mutex // guards the field below
+	now Progress
+}
+
+func (p *progress) start(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Started, p.now.Step = now, "starting"
+}
+
+func (p *progress) step(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Step, p.now.Done, p.now.Total = name, 0, 0
+}
+
+func (p *progress) count(done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Done, p.now.Total = done, total
+}
+
+func (p *progress) addBytes(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Bytes += n
+}
+
+func (p *progress) snapshot() Progress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// Running lists the attempts of this node, the oldest first.
+func (r *Runner) Running() []Progress {
+	r.mu.Lock()
+	var all []Progress
+	for _, a := range r.running {
+		p := a.progress.snapshot()
+		p.Kind, p.Subject, p.Fence = a.job.Kind, a.job.Subject, a.job.Fence
+		all = append(all, p)
+	}
+	r.mu.Unlock()
+	slices.SortFunc(all, func(a, b Progress) int { return a.Started.Compare(b.Started) })
+	return all
+}
+
+// KindName is the name of a kind of jobs in status, logs and metrics.
+func KindName(k catalog.JobKind) string {
+	switch k {
+	case catalog.JobSync:
+		return "sync"
+	case catalog.JobIndex:
+		return "index"
+	case catalog.JobCollect:
+		return "collect"
+	case catalog.JobAccountSync:
+		return "account_permissions"
+	case catalog.JobRepoSync:
+		return "repo_permissions"
+	}
+	return "unknown"
+}
+
+// short cuts an error text to what the catalog keeps.
+func short(s string) string {
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "?")
+	if len(s) > 500 {
+		s = strings.ToValidUTF8(s[:497], "") + "..."
+	}
+	return s
+}
+
+func stack() string { return string(debug.Stack()) }

@@ -1,0 +1,284 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// The patience of a scatter.
+const (
+	hedgeFloor = 50 * time.Millisecond // no call is sent twice earlier
+	stallTime  = time.Second           // a silent call is always sent twice after
+)
+
+// call is one request to one node for some shards.
+type call struct {
+	node    string
+	targets []*target
+	hedge   bool
+	hedged  bool
+	began   time.Time
+	cancel  context.CancelFunc
+}
+
+// event is the end of a call.
+type event struct {
+	call *call
+	res  *leafResponse
+	err  error
+}
+
+// scatterer is one fan-out: every shard of a list is asked of its first
+// holder, of the next when that fails, of two when the first is slow. A
+// response counts as a whole or not at all, so no match is counted twice.
+type scatterer struct {
+	r       *root
+	events  chan event
+	running map[*call]bool
+	done    map[*target]bool
+	tried   map[*target]int // holders tried so far
+	lost    []*target       // no holder answered
+	wg      sync.WaitGroup
+}
+
+// scatter asks for all targets and takes in what comes back.
+func (r *root) scatter(targets []*target) {
+	s := &scatterer{r: r, events: make(chan event), running: map[*call]bool{}, done: map[*target]bool{}, tried: map[*target]int{}}
+	defer s.stop()
+	s.ask(targets, false)
+	for len(s.running) > 0 {
+		timer := time.NewTimer(s.patience())
+		select {
+		case e := <-s.events:
+			s.end(e)
+		case <-timer.C:
+			s.hedge()
+		}
+		timer.Stop()
+	}
+	r.lost = append(r.lost, s.lost...)
+}
+
+// stop cancels what still runs and waits for it.
+func (s *scatterer) stop() {
+	for c := range s.running {
+		c.cancel()
+	}
+	go func() {
+		s.wg.Wait()
+		close(s.events)
+	}()
+	for range s.events {
+	}
+}
+
+// ask groups targets by their next holder and sends the calls. Those without
+// a further holder are lost.
+func (s *scatterer) ask(targets []*target, hedge bool) {
+	byNode := map[string][]*target{}
+	for _, t := range targets {
+		n := s.tried[t]
+		if n >= len(t.holders) || s.r.ctx.Err() != nil {
+			if !hedge {
+				s.lose(t)
+			}
+			continue
+		}
+		s.tried[t] = n + 1
+		byNode[t.holders[n]] = append(byNode[t.holders[n]], t)
+	}
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		s.send(node, byNode[node], hedge)
+	}
+}
+
+func (s *scatterer) lose(t *target) {
+	if !slices.Contains(s.lost, t) {
+		s.lost = append(s.lost, t)
+	}
+}
+
+func (s *scatterer) send(node string, targets []*target, hedge bool) {
+	ctx, cancel := context.WithCancel(s.r.ctx)
+	c := &call{node: node, targets: targets, hedge: hedge, began: time.Now(), cancel: cancel}
+	s.running[c] = true
+	req := s.r.leaf
+	req.Parts = make([]leafPart, len(targets))
+	for i, t := range targets {
+		req.Parts[i] = leafPart{Part: t.part, Recency: t.recency}
+	}
+	s.wg.Go(func() {
+		defer cancel()
+		res, err := s.r.n.askLeaf(ctx, node, &req)
+		s.r.n.peers.observe(node, time.Since(c.began), err)
+		s.events <- event{call: c, res: res, err: err}
+	})
+}
+
+// end takes in the end of a call.
+func (s *scatterer) end(e event) {
+	delete(s.running, e.call)
+	var again []*target
+	switch {
+	case slices.ContainsFunc(e.call.targets, func(t *target) bool { return s.done[t] }):
+		// The twin of this call was faster.
+		again = s.idle(e.call.targets)
+	case e.err != nil:
+		s.r.callFailed(e.call.node, e.err)
+		again = s.idle(e.call.targets)
+	default:
+		again = s.accept(e)
+	}
+	s.ask(again, false)
+}
+
+// accept takes a response in and returns the targets that it does not answer.
+func (s *scatterer) accept(e event) (again []*target) {
+	for i, t := range e.call.targets {
+		switch e.res.Verdicts[i] {
+		case verdictDone:
+			s.done[t] = true
+			s.r.stats.ShardsAnswered++
+		case verdictLate:
+			s.done[t] = true
+			s.r.timeout, s.r.cut = true, true
+		case verdictDamaged:
+			s.r.stats.Crashes++
+			again = append(again, t)
+		default:
+			again = append(again, t)
+		}
+	}
+	s.r.take(e.res)
+	for c := range s.running {
+		if !slices.ContainsFunc(c.targets, func(t *target) bool { return !s.done[t] }) {
+			c.cancel() // all of it is answered
+		}
+	}
+	return s.idle(again)
+}
+
+// idle is those of the targets that are not answered and not being asked.
+func (s *scatterer) idle(targets []*target) []*target {
+	var out []*target
+	for _, t := range targets {
+		if s.done[t] {
+			continue
+		}
+		asked := false
+		for c := range s.running {
+			asked = asked || slices.Contains(c.targets, t)
+		}
+		if !asked {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// patience is the time to the next moment at which a call should be doubled.
+func (s *scatterer) patience() time.Duration {
+	next := time.Hour
+	for c := range s.running {
+		if c.hedge || c.hedged {
+			continue
+		}
+		next = min(next, time.Until(c.began.Add(s.r.n.peers.patience(c.node))))
+	}
+	return max(next, time.Millisecond)
+}
+
+// hedge sends the calls that are overdue to the next holders too.
+func (s *scatterer) hedge() {
+	for c := range maps.Clone(s.running) {
+		age := time.Since(c.began)
+		if c.hedge || c.hedged || age < s.r.n.peers.patience(c.node) {
+			continue
+		}
+		if age < stallTime && !s.r.n.peers.allowHedge() {
+			// Look again when the call counts as stalled.
+			continue
+		}
+		c.hedged = true
+		if c.node == s.r.n.cluster.Self() {
+			continue // this node is busy, not silent: more work does not help
+		}
+		before := len(s.running)
+		s.ask(c.targets, true)
+		s.r.hedged += len(s.running) - before
+	}
+}
+
+// callFailed notes that a node did not answer.
+func (r *root) callFailed(node string, err error) {
+	if r.ctx.Err() != nil {
+		r.timeout = errors.Is(r.ctx.Err(), context.DeadlineExceeded)
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		return // the twin was faster
+	}
+	if e := (*Error)(nil); errors.As(err, &e) && errors.Is(e.Kind, ErrOverloaded) {
+		r.overload = e
+	}
+	r.stats.Crashes++
+	if !slices.Contains(r.failed, node) {
+		r.failed = append(r.failed, node)
+	}
+	r.n.opt.Log.Warn("a leaf failed", "node", node, "err", err)
+}
+
+// take merges one response into the answer and keeps the answer within its
+// limits.
+func (r *root) take(res *leafResponse) {
+	addStats(&r.stats.Stats, res.Stats)
+	r.stats.Wait = max(r.stats.Wait, res.Wait)
+	r.cut = r.cut || res.Cut
+	for i := range res.Files {
+		if repo := r.view.Repo(res.Files[i].Repo); repo != nil {
+			res.Files[i].RepoName = repo.Name
+		}
+	}
+	r.files = append(r.files, res.Files...)
+	slices.SortStableFunc(r.files, compareFiles)
+	var cut bool
+	if r.files, cut = limitFiles(r.files, r.leaf.Matches, r.leaf.Files, memoryLimit); cut {
+		r.cut = true
+	}
+}
+
+// changed tells whether a repository of a lost shard has another generation
+// in a newer view.
+func (r *root) overtaken(view *catalog.View) bool {
+	return slices.ContainsFunc(r.lost, func(t *target) bool {
+		old, now := r.view.Repo(t.part.Repo), view.Repo(t.part.Repo)
+		return now == nil || old == nil || now.Generation != old.Generation
+	})
+}
+
+// compareFiles is the total order of an answer.
+func compareFiles(a, b shard.File) int {
+	switch {
+	case a.Score != b.Score:
+		if a.Score > b.Score {
+			return -1
+		}
+		return 1
+	case a.RepoName != b.RepoName:
+		return compareStrings(a.RepoName, b.RepoName)
+	case a.Path != b.Path:
+		return compareStrings(a.Path, b.Path)
+	}
+	// The same path in revisions that differ: by their names, then content.
+	if c := slices.Compare(a.Revisions, b.Revisions); c != 0 {
+		return c
+	}
+	return compareStrings(a.OID, b.OID)
+}

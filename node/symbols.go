@@ -1,0 +1,191 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// SymbolRequest asks where a symbol is defined or used.
+type SymbolRequest struct {
+	Symbol   string
+	Language string // "" for any
+	Revision string // "" means HEAD
+	Repo     string // "" for all
+	Limit    int    // files; 0 means 1000
+}
+
+// SymbolResponse is where a symbol was found.
+type SymbolResponse struct {
+	MatchCount   int
+	Files        []SymbolFile
+	Repositories []RepositoryInfo
+	Exhaustive   bool
+}
+
+// SymbolFile is a file with places of a symbol.
+type SymbolFile struct {
+	RepoID     uint32
+	Repository string
+	Path       string
+	WebURL     string
+	Language   string
+	Matches    []SymbolMatch
+}
+
+// SymbolMatch is one place.
+type SymbolMatch struct {
+	Line  []byte // content of the line, without its end
+	Range shard.Range
+	Kind  string // of a definition, as ctags names it; "" for a reference
+}
+
+// maxSymbolMatches bounds the places of one answer, as a search does.
+const maxSymbolMatches = 10_000
+
+// Definitions finds where a symbol is defined.
+func (n *Node) Definitions(ctx context.Context, v Viewer, req SymbolRequest) (*SymbolResponse, error) {
+	return n.symbols(ctx, v, req, &query.Text{Pattern: "^" + regexp.QuoteMeta(req.Symbol) + "$", Regexp: true, Field: query.Symbol})
+}
+
+// References finds where a symbol is used: whole words of its name, the
+// definitions among them.
+func (n *Node) References(ctx context.Context, v Viewer, req SymbolRequest) (*SymbolResponse, error) {
+	pattern := regexp.QuoteMeta(req.Symbol)
+	// A border of a word can only stand where the name begins or ends with a
+	// letter of one: "operator+" has none at its end.
+	if wordByte(req.Symbol, 0) {
+		pattern = `\b` + pattern
+	}
+	if wordByte(req.Symbol, len(req.Symbol)-1) {
+		pattern += `\b`
+	}
+	return n.symbols(ctx, v, req, &query.Text{Pattern: pattern, Regexp: true, Field: query.Content})
+}
+
+func wordByte(s string, i int) bool {
+	if i < 0 || i >= len(s) {
+		return false
+	}
+	c := s[i]
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// symbols runs a search for one symbol.
+func (n *Node) symbols(ctx context.Context, v Viewer, req SymbolRequest, text *query.Text) (*SymbolResponse, error) {
+	if strings.TrimSpace(req.Symbol) == "" || len(req.Symbol) > 1000 || strings.ContainsAny(req.Symbol, "\n\x00") {
+		return nil, fail(ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
+	}
+	rev := req.Revision
+	if rev == "" {
+		rev = "HEAD"
+	}
+	subs := []query.Q{text, &query.Rev{Pattern: rev}}
+	if req.Language != "" {
+		lang, err := languages(req.Language)
+		if err != nil {
+			return nil, err
+		}
+		subs = append(subs, lang)
+	}
+	if req.Repo != "" {
+		if _, err := n.repoByName(n.cluster.View(), v, req.Repo); err != nil {
+			return nil, err
+		}
+		subs = append(subs, &query.RepoSet{Names: []string{req.Repo}})
+	}
+	r, err := n.newRootOf(ctx, v, SearchRequest{Matches: maxSymbolMatches}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount})
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	r.scatter(r.targets())
+	answer, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+	return symbolResponse(answer, req.Limit), nil
+}
+
+func symbolResponse(answer *SearchResponse, limit int) *SymbolResponse {
+	if limit <= 0 {
+		limit = 1000
+	}
+	out := &SymbolResponse{Exhaustive: answer.Exhaustive}
+	used := map[uint32]bool{}
+	for _, f := range answer.Files {
+		file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
+		for _, c := range f.Chunks {
+			for i, rg := range c.Ranges {
+				m := SymbolMatch{Line: lineOf(c, rg), Range: rg}
+				if i < len(c.Symbols) {
+					m.Kind = c.Symbols[i].Kind
+				}
+				file.Matches = append(file.Matches, m)
+			}
+		}
+		if len(file.Matches) == 0 {
+			continue
+		}
+		if len(out.Files) == limit {
+			out.Exhaustive = false
+			break
+		}
+		out.Files = append(out.Files, file)
+		out.MatchCount += len(file.Matches)
+		used[f.RepoID] = true
+	}
+	for _, r := range answer.Repositories {
+		if used[r.ID] {
+			out.Repositories = append(out.Repositories, r)
+		}
+	}
+	return out
+}
+
+// lineOf cuts the line where a range begins out of its chunk.
+func lineOf(c shard.Chunk, r shard.Range) []byte {
+	at := int(r.Start.Offset) - int(c.Start.Offset)
+	if at < 0 || at > len(c.Content) {
+		return nil
+	}
+	from := bytes.LastIndexByte(c.Content[:at], '\n') + 1
+	to := len(c.Content)
+	if i := bytes.IndexByte(c.Content[at:], '\n'); i >= 0 {
+		to = at + i
+	}
+	return bytes.TrimSuffix(c.Content[from:to], []byte("\r"))
+}
+
+// languages is the atom for a language of a symbol: languages that are mixed
+// in one program count as one.
+func languages(name string) (query.Q, error) {
+	parsed, err := query.Parse("lang:"+query.Quote(name), query.Options{})
+	if err != nil {
+		return nil, fail(ErrInvalid, "unknown language %q", name)
+	}
+	var lang string
+	query.Map(parsed.Q, func(q query.Q) query.Q {
+		if l, ok := q.(*query.Lang); ok {
+			lang = l.Name
+		}
+		return q
+	})
+	groups := [][]string{{"C", "C++"}, {"TypeScript", "JavaScript", "JSX", "TSX"}}
+	for _, g := range groups {
+		for _, member := range g {
+			if member == lang {
+				or := &query.Or{}
+				for _, l := range g {
+					or.Subs = append(or.Subs, &query.Lang{Name: l})
+				}
+				return or, nil
+			}
+		}
+	}
+	return &query.Lang{Name: lang}, nil
+}
