@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/shoalsearch/shoal/api/mcp"
 )
 
 // access is who may call a route.
@@ -86,6 +88,10 @@ func (s *Server) newRoutes() *routes {
 	} {
 		r.add(x)
 	}
+	tools := s.bridge(mcp.New(s.node, s.opt.Version, s.log), func(ctx context.Context, c *call) context.Context {
+		return mcp.WithViewer(ctx, c.viewer)
+	})
+	r.add(route{"/api/mcp", "POST", accessRead, toolTimeout, tools})
 	return r
 }
 

@@ -1,0 +1,110 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/shoalsearch/shoal/node"
+)
+
+// fileTemplate names any file of any revision. Repository and ref are
+// percent-encoded, so that their slashes end neither.
+const fileTemplate = "shoal://{repo}/{ref}/{+path}"
+
+// most bytes of a file that a resource read returns.
+const maxResource = 1 << 20
+
+func addResources(s *mcp.Server, n Tools) {
+	s.AddResourceTemplate(&mcp.ResourceTemplate{
+		Name: "file", Title: "File of a repository", URITemplate: fileTemplate,
+		Description: "The text of a file. repo is the full repository name with %2F for its slashes, ref a branch, tag or commit (HEAD for the default branch), path the path from the root.",
+	}, func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return readResource(ctx, n, req.Params.URI)
+	})
+}
+
+// fileOf takes a resource URI apart.
+func fileOf(uri string) (repo, ref, path string, ok bool) {
+	rest, found := strings.CutPrefix(uri, "shoal://")
+	parts := strings.SplitN(rest, "/", 3)
+	if !found || len(parts) != 3 {
+		return "", "", "", false
+	}
+	for i := range parts {
+		var err error
+		if parts[i], err = url.PathUnescape(parts[i]); err != nil || parts[i] == "" {
+			return "", "", "", false
+		}
+	}
+	return parts[0], parts[1], parts[2], true
+}
+
+// readResource reads a file page by page, up to the bound.
+func readResource(ctx context.Context, n Tools, uri string) (*mcp.ReadResourceResult, error) {
+	repo, ref, path, ok := fileOf(uri)
+	if !ok {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	var text strings.Builder
+	for offset := 1; ; {
+		r, err := n.ReadFile(ctx, viewerOf(ctx), node.ReadFileRequest{Repo: repo, Path: path, Ref: ref, Offset: offset, Limit: 500})
+		switch {
+		case errors.Is(err, node.ErrRepoNotFound), errors.Is(err, node.ErrFileNotFound), errors.Is(err, node.ErrRef):
+			return nil, mcp.ResourceNotFoundError(uri)
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", uri, err)
+		case r.Binary:
+			return nil, errors.New("a binary file has no text to read")
+		}
+		for _, line := range r.Lines {
+			text.WriteString(strings.ToValidUTF8(string(line), "\uFFFD"))
+			text.WriteByte('\n')
+		}
+		offset = r.First + len(r.Lines)
+		if offset > r.Total || len(r.Lines) == 0 {
+			break
+		}
+		if text.Len() > maxResource {
+			fmt.Fprintf(&text, "… lines %d-%d are left out\n", offset, r.Total)
+			break
+		}
+	}
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "text/plain", Text: text.String()}}}, nil
+}
+
+// completer offers repository names, and branch names once a repository is known.
+func completer(n Tools) func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+	return func(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+		arg := req.Params.Argument
+		result := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
+		switch arg.Name {
+		case "repo":
+			r, err := n.ListRepos(ctx, viewerOf(ctx), node.ReposRequest{Query: arg.Value, PerPage: 100})
+			if err != nil {
+				return result, nil // a completion that fails offers nothing
+			}
+			for i := range r.Repos {
+				result.Completion.Values = append(result.Completion.Values, r.Repos[i].Name)
+			}
+			result.Completion.Total, result.Completion.HasMore = r.Total, r.Total > len(r.Repos)
+		case "ref":
+			if req.Params.Context == nil || req.Params.Context.Arguments["repo"] == "" {
+				return result, nil
+			}
+			r, err := n.ListBranches(ctx, viewerOf(ctx), node.RefsRequest{Repo: req.Params.Context.Arguments["repo"], Query: arg.Value, PerPage: 100})
+			if err != nil {
+				return result, nil
+			}
+			for _, b := range r.Refs {
+				result.Completion.Values = append(result.Completion.Values, b.Name)
+			}
+			result.Completion.Total, result.Completion.HasMore = r.Total, r.Total > len(r.Refs)
+		}
+		return result, nil
+	}
+}

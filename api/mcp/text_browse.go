@@ -1,0 +1,294 @@
+package mcp
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node"
+)
+
+// longestLine is how many bytes of a line of a file are shown.
+const longestLine = 2000
+
+// fileText writes lines of a file with their numbers.
+func fileText(a *args, r *node.ReadFileResponse) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s %s at %.12s", r.Repo, clean([]byte(r.Path)), r.Commit)
+	if r.Language != "" {
+		fmt.Fprintf(&out, ", %s", r.Language)
+	}
+	switch {
+	case r.Binary:
+		fmt.Fprintf(&out, "\nThis is a binary file of %s: it has no lines to show.\n%s", count(r.Size, "byte"), complete)
+		return out.String()
+	case r.Total == 0:
+		fmt.Fprintf(&out, "\nThe file is empty.\n%s", complete)
+		return out.String()
+	case len(r.Lines) == 0:
+		fmt.Fprintf(&out, "\nThe file has only %s. From its start: %s.", count(r.Total, "line"), a.with("read_file", "offset", nil))
+		return out.String()
+	}
+	header := out.Len()
+	var body strings.Builder
+	next, shortened := r.First, 0
+	for _, line := range r.Lines {
+		text := clean(line)
+		if len(text) > longestLine {
+			text = cutEnd(text, longestLine)
+			shortened++
+		}
+		entry := fmt.Sprintf("%d: %s\n", next, text)
+		if body.Len() > 0 && header+body.Len()+len(entry) > budget-reserve {
+			break
+		}
+		body.WriteString(entry)
+		next++
+	}
+	fmt.Fprintf(&out, ", lines %d-%d of %d", r.First, next-1, r.Total)
+	if r.WebURL != "" {
+		fmt.Fprintf(&out, ", %s", r.WebURL)
+	}
+	out.WriteByte('\n')
+	out.WriteString(body.String())
+	if shortened > 0 {
+		fmt.Fprintf(&out, "%s cut after %d bytes (…); grep with include shows the part around a match.\n", count(shortened, "line"), longestLine)
+	}
+	if next <= r.Total {
+		fmt.Fprintf(&out, "Left out: lines %d-%d; continue with %s.", next, r.Total, a.with("read_file", "offset", next))
+	} else {
+		out.WriteString("End of file. " + complete)
+	}
+	return out.String()
+}
+
+// cutEnd keeps about n bytes of the start of a line.
+func cutEnd(s string, n int) string {
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// treeText writes an indented tree.
+func treeText(a *args, r *node.ListTreeResponse) string {
+	var out strings.Builder
+	where := r.Path
+	if where == "" {
+		where = "/"
+	}
+	noun := "entry"
+	if !a.flag("includeDirectories") {
+		noun = "file"
+	}
+	fmt.Fprintf(&out, "%s %s at %.12s: %s\n", r.Repo, clean([]byte(where)), r.Commit, count(len(r.Entries), noun))
+	shown := 0
+	for _, e := range r.Entries {
+		name := clean([]byte(e.Name))
+		if !a.flag("includeDirectories") { // an indented name would not say where it is
+			name = clean([]byte(e.Path))
+			e.Depth = 1
+		}
+		line := strings.Repeat(" ", max(e.Depth-1, 0)) + name
+		switch {
+		case e.Dir:
+			line += "/"
+		case e.Type == "commit":
+			line += " (submodule)"
+		}
+		if out.Len()+len(line) > budget-reserve {
+			break
+		}
+		out.WriteString(line + "\n")
+		shown++
+	}
+	switch {
+	case shown < len(r.Entries):
+		fmt.Fprintf(&out, "Left out: %d of these entries, for lack of room; list a directory below: %s.", len(r.Entries)-shown, a.with("list_tree", "path", firstDir(r), "depth", 1))
+	case r.Cut && a.number("maxEntries") < 10000:
+		fmt.Fprintf(&out, "Left out: entries beyond maxEntries; continue with %s, or give a path.", a.with("list_tree", "maxEntries", min(10000, a.number("maxEntries")*4)))
+	case r.Cut:
+		fmt.Fprintf(&out, "Left out: entries beyond maxEntries; list a directory below: %s.", a.with("list_tree", "path", firstDir(r)))
+	default:
+		out.WriteString(complete)
+	}
+	return out.String()
+}
+
+// firstDir is a directory of the listing to look into.
+func firstDir(r *node.ListTreeResponse) string {
+	for _, e := range r.Entries {
+		if e.Dir {
+			return e.Path
+		}
+	}
+	return r.Path
+}
+
+// pages ends a paged list.
+func pages(a *args, tool string, shown, total int) string {
+	page, per := a.number("page"), a.number("perPage")
+	before := (page - 1) * per
+	if before+shown >= total || shown == 0 {
+		return complete
+	}
+	return fmt.Sprintf("Left out: %d more; continue with %s.", total-before-shown, a.with(tool, "page", page+1))
+}
+
+// reposText writes repositories, one on a line.
+func reposText(a *args, r *node.ReposResponse) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s", count(r.Total, "repository"))
+	if q := a.text("query"); q != "" {
+		fmt.Fprintf(&out, " with %q in the name", q)
+	}
+	out.WriteByte('\n')
+	for i := range r.Repos {
+		p := &r.Repos[i]
+		out.WriteString(p.Name)
+		var notes []string
+		if p.DefaultBranch != "" {
+			notes = append(notes, p.DefaultBranch)
+		}
+		if !p.PushedAt.IsZero() {
+			notes = append(notes, "pushed "+p.PushedAt.UTC().Format("2006-01-02"))
+		}
+		if p.Fork {
+			notes = append(notes, "fork")
+		}
+		if p.Archived {
+			notes = append(notes, "archived")
+		}
+		if p.IndexedAt.IsZero() {
+			notes = append(notes, "not indexed yet")
+		}
+		if notes != nil {
+			out.WriteString(" (" + strings.Join(notes, ", ") + ")")
+		}
+		out.WriteByte('\n')
+	}
+	out.WriteString(pages(a, "list_repos", len(r.Repos), r.Total))
+	return out.String()
+}
+
+// commitsText writes commits, one on a line.
+func commitsText(a *args, r *node.CommitsResponse) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s, newest first\n", count(r.Total, "commit"))
+	for i := range r.Commits {
+		c := &r.Commits[i]
+		fmt.Fprintf(&out, "%.12s %s %s: %s", c.Hash, c.Date.Format("2006-01-02"), clean([]byte(c.AuthorName)), cut(clean([]byte(c.Message)), 0, 0))
+		if c.Refs != "" {
+			fmt.Fprintf(&out, " (%s)", c.Refs)
+		}
+		out.WriteByte('\n')
+	}
+	out.WriteString(pages(a, "list_commits", len(r.Commits), r.Total))
+	return out.String()
+}
+
+// branchesText writes branches, one on a line.
+func branchesText(a *args, r *node.RefsResponse) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s of %s, newest first", count(r.Total, "branch"), r.Repo)
+	if r.DefaultBranch != "" {
+		fmt.Fprintf(&out, "; default %s", r.DefaultBranch)
+	}
+	out.WriteByte('\n')
+	for _, b := range r.Refs {
+		fmt.Fprintf(&out, "%s %.12s %s", clean([]byte(b.Name)), b.Commit, b.CommittedAt.UTC().Format("2006-01-02"))
+		if b.Default {
+			out.WriteString(" default")
+		}
+		if b.Indexed {
+			out.WriteString(" indexed")
+		}
+		out.WriteByte('\n')
+	}
+	out.WriteString(pages(a, "list_branches", len(r.Refs), r.Total))
+	return out.String()
+}
+
+// diffText writes a unified diff, shared fairly among the files.
+func diffText(a *args, r *node.DiffResponse) string {
+	if len(r.Files) == 0 {
+		return fmt.Sprintf("%s and %s do not differ.\n%s", a.text("base"), a.text("head"), complete)
+	}
+	blocks, added, removed := make([]block, len(r.Files)), 0, 0
+	for i := range r.Files {
+		var plus, minus int
+		blocks[i], plus, minus = diffBlock(&r.Files[i])
+		added, removed = added+plus, removed+minus
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s changed, +%d -%d lines", count(len(r.Files), "file"), added, removed)
+	level, shown := share(blocks, budget-2*reserve)
+	out.WriteByte('\n')
+	var shortened []string
+	for i := range blocks[:shown] {
+		if left := blocks[i].fit(&out, level, func(left int) string { return fmt.Sprintf("… %d more lines\n", left) }); left > 0 {
+			shortened = append(shortened, pathOf(&r.Files[i]))
+		}
+	}
+	var rest []string
+	if shortened != nil {
+		rest = append(rest, fmt.Sprintf("lines of %s (marked …); continue with %s", count(len(shortened), "file"), a.with("get_diff", "path", shortened[0])))
+	}
+	if hidden := r.Files[shown:]; len(hidden) > 0 {
+		names := make([]string, 0, 10)
+		for i := range hidden[:min(10, len(hidden))] {
+			names = append(names, cutEndIfLong(pathOf(&hidden[i])))
+		}
+		rest = append(rest, fmt.Sprintf("%s (%s); continue with %s", count(len(hidden), "file"), strings.Join(names, ", "), a.with("get_diff", "path", pathOf(&hidden[0]))))
+	}
+	if r.Cut {
+		rest = append(rest, "the difference is larger than can be read at once; narrow it with path")
+	}
+	out.WriteString(ending(rest))
+	return out.String()
+}
+
+func cutEndIfLong(s string) string {
+	if len(s) > 80 {
+		return cutEnd(s, 80)
+	}
+	return s
+}
+
+func pathOf(f *node.DiffFile) string {
+	if f.NewPath != "" {
+		return clean([]byte(f.NewPath))
+	}
+	return clean([]byte(f.OldPath))
+}
+
+// diffBlock is one file of a diff and how many lines it adds and removes.
+func diffBlock(f *node.DiffFile) (b block, plus, minus int) {
+	side := func(prefix, path string) string {
+		if path == "" {
+			return "/dev/null"
+		}
+		return prefix + clean([]byte(path))
+	}
+	b.head = "--- " + side("a/", f.OldPath) + "\n+++ " + side("b/", f.NewPath) + "\n"
+	if f.Binary {
+		b.lines = append(b.lines, "Binary files differ\n")
+	}
+	for _, h := range f.Hunks {
+		head := fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines)
+		if h.Heading != "" {
+			head += " " + cut(clean([]byte(h.Heading)), 0, 0)
+		}
+		b.lines = append(b.lines, head+"\n")
+		for line := range strings.Lines(h.Body) {
+			text := clean([]byte(strings.TrimSuffix(line, "\n")))
+			if len(text) > longestLine {
+				text = cutEnd(text, longestLine)
+			}
+			switch {
+			case strings.HasPrefix(text, "+"):
+				plus++
+			case strings.HasPrefix(text, "-"):
+				minus++
+			}
+			b.lines = append(b.lines, text+"\n")
+		}
+	}
+	return b, plus, minus
+}
