@@ -1,6 +1,11 @@
 package bench
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
 
 // Query is one search of a workload.
 type Query struct {
@@ -33,13 +38,9 @@ func (q Query) weak() bool {
 // body is the request for POST /api/search. With all, every match is counted
 // and shown documents are bounded by matches.
 func (q Query) body(matches int, all bool) []byte {
-	text := q.Text
-	if !q.Regexp {
-		quoted, err := json.Marshal(q.Text)
-		if err != nil {
-			panic("BUG: a string does not marshal: " + err.Error())
-		}
-		text = string(quoted)
+	text := query.Quote(q.Text) // an expression with a space in it is one expression
+	if strings.HasPrefix(q.Text, "sym:") {
+		text = q.Text
 	}
 	if all {
 		text += " count:all"
