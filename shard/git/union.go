@@ -1,11 +1,16 @@
 package git
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
+	"strconv"
+	"time"
 )
 
 // Occurrence is a path that holds a blob in some of the commits.
@@ -47,12 +52,48 @@ func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
 		}
 		u = &union{index: map[string]int{}}
 		u.emit(root, "")
-		return c.sizes(len(u.blobs), func(i int) (string, *int64) { return u.blobs[i].OID, &u.blobs[i].Size })
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return u.blobs, nil
+	return u.blobs, m.measure(ctx, u.blobs)
+}
+
+// measure fills in the sizes, by a process of its own: one that answers in
+// large writes is several times cheaper than one that answers each question
+// at once.
+func (m *Mirror) measure(ctx context.Context, blobs []Blob) error {
+	c := m.git("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer")
+	c.timeout, c.limit = 10*time.Minute, 1<<40
+	questions, w := io.Pipe()
+	defer questions.Close()
+	c.stdin = questions
+	go func() {
+		lines := bufio.NewWriterSize(w, 64<<10)
+		for i := range blobs {
+			lines.WriteString(blobs[i].OID)
+			if lines.WriteByte('\n') != nil {
+				break
+			}
+		}
+		w.CloseWithError(lines.Flush())
+	}()
+	return c.stream(ctx, func(r io.Reader) error {
+		in := bufio.NewScanner(r)
+		for i := range blobs {
+			if !in.Scan() {
+				return cmp.Or(in.Err(), io.ErrUnexpectedEOF)
+			}
+			size, ok := bytes.CutPrefix(in.Bytes(), []byte("blob "))
+			n, err := strconv.ParseInt(string(size), 10, 64)
+			if !ok || err != nil {
+				return fmt.Errorf("object %s is missing or not a blob", blobs[i].OID)
+			}
+			blobs[i].Size = n
+		}
+		return nil
+	})
 }
 
 // branch is what some of the commits have at a path.
