@@ -13,6 +13,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
@@ -126,7 +127,15 @@ func (r *Runner) credential(ctx context.Context, repo *catalog.Repo) (git.Creden
 
 // revisions is what is to be indexed; none for a repository without commits.
 func (r *Runner) revisions(ctx context.Context, m *git.Mirror, repo *catalog.Repo) ([]git.Revision, error) {
-	branches, tags := globs(r.opt.Cluster.View(), repo)
+	b, t := globs(r.opt.Cluster.View(), repo)
+	branches, err := config.CompileGlobs(b)
+	if err != nil {
+		return nil, fmt.Errorf("branches: %w", err)
+	}
+	tags, err := config.CompileGlobs(t)
+	if err != nil {
+		return nil, fmt.Errorf("tags: %w", err)
+	}
 	revs, skipped, err := m.Revisions(ctx, branches, tags)
 	if errors.Is(err, git.ErrEmpty) {
 		return nil, nil

@@ -222,19 +222,19 @@ func (m *Mirror) prepare(ctx context.Context, format string) (fresh bool, err er
 	if format == "" {
 		format = "sha1"
 	}
-	next := m.dir + ".new"
-	if err := os.RemoveAll(next); err != nil {
+	if err := os.MkdirAll(m.dir, 0o755); err != nil {
 		return false, err
 	}
-	if err := os.MkdirAll(next, 0o755); err != nil {
-		return false, err
-	}
-	c := &command{args: []string{"init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=" + format, "--", next}, writes: true}
+	c := &command{args: []string{"init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=" + format, "--", m.dir}, writes: true}
 	if err := c.run(ctx); err != nil {
 		return false, err
 	}
-	return true, os.Rename(next, m.dir)
+	return true, os.WriteFile(filepath.Join(m.dir, mark), []byte(format+"\n"), 0o644)
 }
+
+// mark is the file that says, once all else is there, that a directory is a
+// mirror, and with which hash algorithm.
+const mark = "shoal-mirror"
 
 // discard removes the mirror.
 func (m *Mirror) discard() error {
@@ -250,24 +250,24 @@ func (m *Mirror) discard() error {
 	return os.RemoveAll(old)
 }
 
-// formatOf is the hash algorithm of the repository in dir; empty when there
-// is none.
+// formatOf is the hash algorithm of the mirror in dir; empty when there is no
+// complete one.
 func formatOf(dir string) (string, error) {
-	for _, name := range []string{"HEAD", "objects", "refs"} {
+	text, err := os.ReadFile(filepath.Join(dir, mark))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"HEAD", "objects", "refs", "config"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
 			return "", nil
 		} else if err != nil {
 			return "", err
 		}
 	}
-	config, err := os.ReadFile(filepath.Join(dir, "config"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if strings.Contains(strings.ToLower(string(config)), "objectformat = sha256") {
-		return "sha256", err
-	}
-	return "sha1", err
+	return strings.TrimSpace(string(text)), nil
 }
 
 // sweep removes, once in the life of a Mirror, what a killed git left behind:

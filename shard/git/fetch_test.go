@@ -43,14 +43,14 @@ func TestFetchFollowsBranchesAndTags(t *testing.T) {
 	if f := fetch(); f.Changed {
 		t.Errorf("nothing is new: %+v", f)
 	}
-	revs, _, err := m.Revisions(ctx, []string{"**"}, []string{"v*", "light", "tree"})
+	revs, _, err := m.Revisions(ctx, globs{"**"}, globs{"v*", "light", "tree"})
 	if want := "HEAD refs/heads/feature/x refs/heads/dev refs/heads/main refs/tags/v1 refs/tags/v1-again refs/tags/light"; err != nil || names(revs) != want {
 		t.Errorf("revisions %q, %v, want %q", names(revs), err, want)
 	}
 	if revs[4].Commit != r.git("rev-parse", "v1^{commit}") || revs[5].Commit != revs[4].Commit {
 		t.Errorf("annotated tags are not peeled: %+v", revs)
 	}
-	revs, _, _ = m.Revisions(ctx, []string{"*"}, nil)
+	revs, _, _ = m.Revisions(ctx, globs{"*"}, nil)
 	if want := "HEAD refs/heads/dev refs/heads/main"; names(revs) != want {
 		t.Errorf("a star does not pass a slash: %q, want %q", names(revs), want)
 	}
@@ -136,7 +136,7 @@ func TestFetchOfUnusualRepositories(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					revs, _, err := m.Revisions(ctx, []string{"*"}, nil)
+					revs, _, err := m.Revisions(ctx, globs{"*"}, nil)
 					if tt.want == "empty" {
 						if !errors.Is(err, ErrEmpty) {
 							t.Errorf("error %v, want ErrEmpty", err)
@@ -194,7 +194,7 @@ func TestAtMostSixtyFourRevisionsNewestFirst(t *testing.T) {
 	h.commit("refs/heads/main", 0, "Ann", "commit", "f", "main")
 	r.load(h)
 	m := fetched(t, r.url())
-	revs, skipped, err := m.Revisions(within(t), []string{"b*"}, nil)
+	revs, skipped, err := m.Revisions(within(t), globs{"b*"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestAtMostSixtyFourRevisionsNewestFirst(t *testing.T) {
 	if len(revs) != 64 || skipped != 37 || revs[1].Name != "refs/heads/b99" || revs[63].Name != "refs/heads/b37" {
 		t.Errorf("%d revisions, %d skipped: %s", len(revs), skipped, names(revs))
 	}
-	revs, skipped, _ = m.Revisions(within(t), []string{"*"}, []string{"*"})
+	revs, skipped, _ = m.Revisions(within(t), globs{"*"}, globs{"*"})
 	if len(revs) != 64 || skipped != 101-63 {
 		t.Errorf("%d revisions, %d skipped", len(revs), skipped)
 	}

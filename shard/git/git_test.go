@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // repo is a repository of a test, with helpers that fail the test.
@@ -179,4 +181,16 @@ func names(revs []Revision) string {
 		out = append(out, r.Name)
 	}
 	return strings.Join(out, " ")
+}
+
+// globs are patterns of a test.
+type globs []string
+
+func (g globs) Match(name string) bool {
+	for _, p := range g {
+		if doublestar.MatchUnvalidated(p, name) {
+			return true
+		}
+	}
+	return false
 }

@@ -84,10 +84,10 @@ const pruned = "shoal-pruned"
 // two weeks: the commits of forced pushes and deleted branches.
 func (m *Mirror) prune(ctx context.Context) error {
 	const week = 7 * 24 * time.Hour
-	mark := filepath.Join(m.dir, pruned)
-	info, err := os.Stat(mark)
+	touched := filepath.Join(m.dir, pruned)
+	info, err := os.Stat(touched)
 	if errors.Is(err, fs.ErrNotExist) {
-		return os.WriteFile(mark, nil, 0o644) // nothing can be old yet
+		return os.WriteFile(touched, nil, 0o644) // nothing can be old yet
 	}
 	if err != nil || time.Since(info.ModTime()) < week {
 		return err
@@ -99,5 +99,5 @@ func (m *Mirror) prune(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	return os.Chtimes(mark, now, now)
+	return os.Chtimes(touched, now, now)
 }

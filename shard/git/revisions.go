@@ -2,11 +2,7 @@ package git
 
 import (
 	"context"
-	"fmt"
-	"io/fs"
 	"time"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
 // MaxRevisions is how many revisions besides HEAD are indexed.
@@ -19,14 +15,17 @@ type Revision struct {
 	Time   time.Time
 }
 
-// Revisions returns HEAD and the branches and tags that match the globs on
-// their short names (doublestar: * stays within a segment, ** does not): the
-// branches, newest commit first, then the tags, newest commit first, equal
-// times by name. There are at most MaxRevisions besides HEAD, and at most 64
-// different commits in all, so that a set of them fits a uint64; skipped
-// counts what matched and was left out. A tag that does not lead to a commit
-// is no revision. ErrEmpty when there is no commit at all.
-func (m *Mirror) Revisions(ctx context.Context, branches, tags []string) (revs []Revision, skipped int, err error) {
+// Matcher says which names are wanted.
+type Matcher interface{ Match(name string) bool }
+
+// Revisions returns HEAD and the branches and tags whose short names match
+// (nil matches none): the branches, newest commit first, then the tags,
+// newest commit first, equal times by name. There are at most MaxRevisions
+// besides HEAD, and at most 64 different commits in all, so that a set of
+// them fits a uint64; skipped counts what matched and was left out. A tag
+// that does not lead to a commit is no revision. ErrEmpty when there is no
+// commit at all.
+func (m *Mirror) Revisions(ctx context.Context, branches, tags Matcher) (revs []Revision, skipped int, err error) {
 	s, err := m.refs(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -34,15 +33,7 @@ func (m *Mirror) Revisions(ctx context.Context, branches, tags []string) (revs [
 	if s.head == "" {
 		return nil, 0, ErrEmpty
 	}
-	matching, err := choose(s.branches, branches)
-	if err != nil {
-		return nil, 0, err
-	}
-	more, err := choose(s.tags, tags)
-	if err != nil {
-		return nil, 0, err
-	}
-	matching = append(matching, more...)
+	matching := append(choose(s.branches, branches), choose(s.tags, tags)...)
 	revs = []Revision{{Name: "HEAD", Commit: s.head, Time: s.headTime}}
 	commits := map[string]bool{s.head: true}
 	for i, r := range matching {
@@ -55,21 +46,13 @@ func (m *Mirror) Revisions(ctx context.Context, branches, tags []string) (revs [
 	return revs, 0, nil
 }
 
-// choose returns the refs that match one of the globs.
-func choose(refs []Ref, globs []string) ([]Ref, error) {
+// choose returns the refs that are wanted.
+func choose(refs []Ref, wanted Matcher) []Ref {
 	var out []Ref
-	for _, g := range globs {
-		if !doublestar.ValidatePattern(g) {
-			return nil, fmt.Errorf("the glob %q is malformed: %w", g, fs.ErrInvalid)
-		}
-	}
 	for _, r := range refs {
-		for _, g := range globs {
-			if doublestar.MatchUnvalidated(g, r.Name) {
-				out = append(out, r)
-				break
-			}
+		if wanted != nil && wanted.Match(r.Name) {
+			out = append(out, r)
 		}
 	}
-	return out, nil
+	return out
 }
