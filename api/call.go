@@ -35,7 +35,6 @@ const (
 	mimeJSON  = "application/json; charset=utf-8"
 	mimeSSE   = "text/event-stream; charset=utf-8"
 	mimeText  = "text/plain; charset=utf-8"
-	mimeHTML  = "text/html; charset=utf-8"
 	headerKey = "X-Sourcebot-Api-Key"
 )
 

@@ -92,6 +92,9 @@ func (s *Server) newRoutes() *routes {
 		return mcp.WithViewer(ctx, c.viewer)
 	})
 	r.add(route{"/api/mcp", "POST", accessRead, toolTimeout, tools})
+	for _, path := range []string{"/", "/search", "/repos", "/status", "/browse/*", "/static/*"} {
+		r.add(route{path, "GET", accessOpen, 0, s.page})
+	}
 	return r
 }
 

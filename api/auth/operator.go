@@ -14,13 +14,13 @@ package auth
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 // Prefix begins every API key.
@@ -28,17 +28,32 @@ const Prefix = "shoal_"
 
 // OperatorKey computes the owner's credential that goes with a cluster key file.
 func OperatorKey(clusterKeyFile string) (string, error) {
-	secret, err := os.ReadFile(clusterKeyFile)
+	all, err := operatorKeys(clusterKeyFile)
 	if err != nil {
 		return "", err
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(string(secret)), "\n")
-	if len(first) < 16 {
-		return "", fmt.Errorf("%s: too short for a cluster key", clusterKeyFile)
+	return all[0], nil
+}
+
+// operatorKeys has one credential for each key of the file: more than one
+// while the cluster key is being rotated.
+func operatorKeys(clusterKeyFile string) ([]string, error) {
+	text, err := os.ReadFile(clusterKeyFile)
+	if err != nil {
+		return nil, err
 	}
-	mac := hmac.New(sha256.New, []byte(strings.TrimSpace(first)))
-	mac.Write([]byte("shoal operator key v1"))
-	return Prefix + hex.EncodeToString(mac.Sum(nil)), nil
+	keys, err := wire.ParseKeys(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", clusterKeyFile, err)
+	}
+	var all []string
+	for _, k := range keys {
+		all = append(all, Prefix+hex.EncodeToString(k.Derive("operator key", 32)))
+	}
+	if all == nil {
+		return nil, fmt.Errorf("%s: no key in it", clusterKeyFile)
+	}
+	return all, nil
 }
 
 // Operator recognises the operator's key of a cluster key file. The file is
@@ -49,7 +64,7 @@ type Operator struct {
 	now  func() time.Time
 
 	mu   sync.Mutex // guards the fields below
-	key  string
+	keys []string
 	read time.Time
 }
 
@@ -61,12 +76,16 @@ func NewOperator(clusterKeyFile string, now func() time.Time) *Operator {
 // Is reports whether key is the operator's.
 func (o *Operator) Is(key string) bool {
 	o.mu.Lock()
-	if now := o.now(); o.key == "" || now.Sub(o.read) > 5*time.Second {
+	if now := o.now(); o.keys == nil || now.Sub(o.read) > 5*time.Second {
 		// A file that cannot be read has no operator's key: nobody is one.
-		o.key, _ = OperatorKey(o.path)
+		o.keys, _ = operatorKeys(o.path)
 		o.read = now
 	}
-	want := o.key
+	keys := o.keys
 	o.mu.Unlock()
-	return want != "" && hmac.Equal([]byte(want), []byte(key))
+	good := false
+	for _, k := range keys {
+		good = hmac.Equal([]byte(k), []byte(key)) || good
+	}
+	return good
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -10,6 +8,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 type keyAnswer struct{ ID, Name, Role, Prefix, CreatedAt, ExpiresAt, Key string }
@@ -115,11 +115,7 @@ func newClusterKey() *cobra.Command {
 		Short: "Make a cluster key and print it; give the same file to every node",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var secret [32]byte
-			if _, err := rand.Read(secret[:]); err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), hex.EncodeToString(secret[:]))
+			fmt.Fprintln(cmd.OutOrStdout(), wire.NewKey().Text())
 			return nil
 		},
 	})
