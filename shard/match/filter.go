@@ -5,7 +5,7 @@ import "bytes"
 // Prices in nanoseconds, measured: of a kernel per byte, and of a look at a
 // candidate's line.
 const (
-	priceLook   = 60
+	priceLook   = 120
 	priceOne    = 0.04
 	priceTriple = 0.07
 )
@@ -47,17 +47,41 @@ func window(strings [][]elem) (at int, least float64) {
 	return at, least
 }
 
-// A filter finds the places where a match may be: those of a need.
+// A filter finds the places where a match may be: the ends of matches as a
+// program has them, or the strings of a need.
 type filter struct {
 	need
-	one    *literal // when there is but one string
-	many   []*literal
-	tables [3]nibbles
-	at     int // of the three bytes in the strings
+	lines    bool    // matches hold no newline
+	alphabet byteSet // the bytes that matches hold
+
+	program *program
+	one     *literal // when there is but one string
+	many    []*literal
+	tables  [3]nibbles
+	at      int // of the three bytes in the strings
 }
 
-func newFilter(n *need) *filter {
-	f := &filter{need: *n}
+// filterOf returns the cheapest filter for p, or nil.
+func filterOf(p *plan) *filter {
+	if p.empty {
+		return nil
+	}
+	re := p.re.Simplify()
+	n, price := needOf(re)
+	if n != nil && price < priceOne+0.2 {
+		return newFilter(n, p)
+	}
+	if prog := programOf(re); prog != nil && (n == nil || prog.price() < price) {
+		return &filter{need: need{before: -1}, program: prog, lines: !p.crosses, alphabet: alphabet(re)}
+	}
+	if n == nil || price > 3 {
+		return nil
+	}
+	return newFilter(n, p)
+}
+
+func newFilter(n *need, p *plan) *filter {
+	f := &filter{need: *n, lines: !p.crosses, alphabet: alphabet(p.re)}
 	if len(n.strings) == 1 {
 		f.one = newLiteral(n.strings[0])
 		return f
@@ -84,41 +108,92 @@ func newFilter(n *need) *filter {
 }
 
 func (f *filter) reach() int {
-	if f.one != nil {
+	switch {
+	case f.program != nil:
+		return f.program.reach()
+	case f.one != nil:
 		return f.one.reach()
 	}
 	return f.at + 2
 }
 
-func (f *filter) fill(dst *[64]uint64, src []byte, blocks int) uint64 {
-	if f.one != nil {
-		return f.one.fill(dst, src, blocks)
+func (f *filter) fill(c *cursor, src []byte, blocks int, follows bool) uint64 {
+	switch {
+	case f.program != nil:
+		return f.program.fill(c, src, blocks, follows)
+	case f.one != nil:
+		return f.one.fill(c, src, blocks, follows)
 	}
-	return findTriples(dst, src[f.at:], blocks, &f.tables)
+	return findTriples(&c.bits, src[f.at:], blocks, &f.tables)
 }
 
-// next returns the first place at from or later where a match could hold
-// its string, or -1. c walks the candidates of f.
+// next returns a place that the first match from a place on holds or begins
+// after, or -1 if there is none. c walks the candidates of f.
 func (f *filter) next(c *cursor, from int) int {
+	if f.program != nil {
+		at := c.next(from)
+		if at == from {
+			at = c.next(from + 1)
+		}
+		if at > len(c.text) {
+			return -1 // a match that holds newlines after the end
+		}
+		return max(-1, at-1)
+	}
 	shift := 0
 	if f.lead {
 		shift = 1
-		if from == 0 || bytes.IndexByte(c.text[:from], '\n') < 0 && from < len(c.text) {
-			return from // the first line has no newline before it
+		if from == 0 && f.first(c.text) {
+			return 0
 		}
 	}
-	for at := c.next(from - shift); at >= 0; at = c.next(at + 1) {
+	for at := c.next(max(0, from-shift)); at >= 0; at = c.next(at + 1) {
 		if f.verify(c.text, at) {
 			return at + shift
 		}
 	}
-	if f.trail && len(c.text) > 0 {
-		last := max(from, bytes.LastIndexByte(c.text, '\n')+1)
-		if last < len(c.text) {
-			return last // the last line has none after it
-		}
+	if f.trail {
+		return f.last(c.text, from)
 	}
 	return -1
+}
+
+// first reports whether text begins with a string of f, but for its newline.
+func (f *filter) first(text []byte) bool {
+	for _, s := range f.strings {
+		if n := matchAt(s[1:], text); n == len(s)-1 || f.trail && n == len(s)-2 && n == len(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// last returns the place from a place on of a string of f that ends the text
+// instead of standing before a newline, or -1.
+func (f *filter) last(text []byte, from int) int {
+	shift := 0
+	if f.lead {
+		shift = 1
+	}
+	least := -1
+	for _, s := range f.strings {
+		n := len(s) - 1
+		at := len(text) - n
+		if at >= 0 && at+shift >= from && matchAt(s[:n], text[at:]) == n && (least < 0 || at+shift < least) {
+			least = at + shift
+		}
+	}
+	return least
+}
+
+// matchAt returns how many of s stand at the start of text.
+func matchAt(s []elem, text []byte) int {
+	for i, e := range s {
+		if i >= len(text) || text[i]|e.fold != e.b {
+			return i
+		}
+	}
+	return len(s)
 }
 
 func (f *filter) verify(text []byte, at int) bool {
@@ -131,4 +206,24 @@ func (f *filter) verify(text []byte, at int) bool {
 		}
 	}
 	return false
+}
+
+// lowest returns a place at or before the start of any match that goes on to
+// at, and not before lo: as far back as the bytes could belong to one.
+func (f *filter) lowest(text []byte, lo, at int) int {
+	low := at
+	switch {
+	case f.lines:
+		low = lo + bytes.LastIndexByte(text[lo:at], '\n') + 1
+	case f.before < 0:
+		for low > lo && f.alphabet.has(text[low-1]) {
+			low--
+		}
+	default:
+		low = lo
+	}
+	if f.before >= 0 {
+		low = max(low, boundary(text, lo, at-f.before))
+	}
+	return low
 }

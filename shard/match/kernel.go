@@ -100,9 +100,10 @@ func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles)
 // A finder fills a window with candidates. It may name too many places,
 // never too few.
 type finder interface {
-	// fill sets bit i of dst[k] for a candidate at byte 64k+i of src, which
-	// holds reach bytes more than the blocks.
-	fill(dst *[64]uint64, src []byte, blocks int) (any uint64)
+	// fill sets bit i of c.bits[k] for a candidate at byte 64k+i of src, which
+	// holds reach bytes more than the blocks. The window begins at c.base and
+	// may follow the last one that was filled.
+	fill(c *cursor, src []byte, blocks int, follows bool) (any uint64)
 	// reach is how far fill reads past its last block, at most maxReach.
 	reach() int
 }
@@ -118,12 +119,14 @@ type cursor struct {
 	any    uint64
 	blocks int // of the next window
 	bits   [64]uint64
+	regs   [][64]uint64 // of a program
+	carry  []uint64
 	tail   [64*3 + maxReach]byte
 }
 
 func (c *cursor) reset(text []byte, f finder) {
 	c.text, c.f = text, f
-	c.base, c.end, c.any = 0, 0, 0
+	c.base, c.end, c.any = 0, -1, 0
 	c.blocks = 4
 }
 
@@ -141,7 +144,7 @@ func (c *cursor) next(from int) int {
 			}
 			from = c.end
 		}
-		if from >= len(c.text) {
+		if from > len(c.text) {
 			return -1
 		}
 		c.window(from)
@@ -149,19 +152,22 @@ func (c *cursor) next(from int) int {
 }
 
 // window finds the candidates from a place on. Windows start small, because
-// many a text ends, or its first match comes, early.
+// many a text ends, or its first match comes, early. The last one goes past
+// the end of the text, as if newlines stood there.
 func (c *cursor) window(from int) {
+	follows := from == c.end
 	c.base = from
-	reach := c.f.reach()
-	if n := (len(c.text) - from - reach) >> 6; n > 0 {
+	if n := (len(c.text) - from - c.f.reach()) >> 6; n > 0 {
 		n = min(n, c.blocks)
 		c.blocks = min(64, c.blocks*4)
-		c.any = c.f.fill(&c.bits, c.text[from:], n)
+		c.any = c.f.fill(c, c.text[from:], n, follows)
 		c.end = from + n<<6
 		return
 	}
 	n := copy(c.tail[:], c.text[from:])
-	clear(c.tail[n:])
-	c.any = c.f.fill(&c.bits, c.tail[:], (n+63)>>6)
-	c.end = len(c.text)
+	for i := n; i < len(c.tail); i++ {
+		c.tail[i] = '\n'
+	}
+	c.any = c.f.fill(c, c.tail[:], n>>6+1, follows)
+	c.end = len(c.text) + 1
 }

@@ -137,8 +137,8 @@ func (l *literal) split() {
 
 func (l *literal) reach() int { return max(l.o1, l.o2) }
 
-func (l *literal) fill(dst *[64]uint64, src []byte, blocks int) uint64 {
-	return findPairs(dst, src[l.o1:], src[l.o2:], blocks, &l.pair)
+func (l *literal) fill(c *cursor, src []byte, blocks int, _ bool) uint64 {
+	return findPairs(&c.bits, src[l.o1:], src[l.o2:], blocks, &l.pair)
 }
 
 // next returns the first match that starts at from or later. c walks the

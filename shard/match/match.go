@@ -74,10 +74,8 @@ func Compile(expr string, o Options) (*Matcher, error) {
 		return nil, err
 	}
 	m := &Matcher{plan: p}
-	if need, _ := needOf(re.Simplify(), !p.crosses); need != nil && !p.empty {
-		m.filter = newFilter(need)
-		p.skips = p.crosses && need.before >= 0
-	}
+	m.filter = filterOf(p)
+	p.skips = p.crosses && m.filter != nil
 	return m, nil
 }
 
@@ -220,10 +218,7 @@ func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err e
 		if at < 0 {
 			break
 		}
-		lo := from + bytes.LastIndexByte(text[from:at], '\n') + 1
-		if m.filter.before >= 0 {
-			lo = max(lo, boundary(text, lo, at-m.filter.before))
-		}
+		lo := m.filter.lowest(text, from, at)
 		limit := len(text)
 		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 			limit = at + i
@@ -243,22 +238,16 @@ func (m *Matcher) acrossLines(s *scratch, text []byte, from int) (lo, end int, e
 	if at < 0 {
 		return 0, -1, nil
 	}
-	before := m.filter.before
-	if before < 0 {
-		end, err = s.ahead.forward(text, from, len(text), false, nil)
-		return from, end, err
-	}
-	lo = max(from, boundary(text, from, at-before))
+	lo = m.filter.lowest(text, from, at)
+	low := lo
 	end, err = s.ahead.forward(text, lo, len(text), false, func(i int) int {
-		if i < at-before {
-			return i
-		}
 		if at < i {
 			if at = m.filter.next(&s.cursor, i); at < 0 {
 				return -1
 			}
+			low = m.filter.lowest(text, i, at)
 		}
-		return max(i, boundary(text, i, at-before))
+		return max(i, low)
 	})
 	return lo, end, err
 }

@@ -20,7 +20,7 @@ type need struct {
 
 // gather walks a concatenation and keeps the best need met.
 type gather struct {
-	lines bool // no match holds a newline, so ^ and $ may stand for one
+	arm   bool // of an alternation: its strings stand beside others, so no newline for an anchor
 	best  *need
 	price float64
 
@@ -31,15 +31,15 @@ type gather struct {
 
 // needOf returns the rarest need of re, nil if there is none, and what it
 // costs to look for it.
-func needOf(re *syntax.Regexp, lines bool) (*need, float64) {
-	g := newGather(lines)
+func needOf(re *syntax.Regexp) (*need, float64) {
+	g := newGather()
 	g.add(re)
 	g.flush(false)
 	return g.best, g.price
 }
 
-func newGather(lines bool) *gather {
-	return &gather{lines: lines, run: [][]elem{nil}}
+func newGather() *gather {
+	return &gather{run: [][]elem{nil}}
 }
 
 // add extends the concatenation by re.
@@ -107,7 +107,7 @@ func (g *gather) addLiteral(re *syntax.Regexp) {
 }
 
 func (g *gather) addAnchor(op syntax.Op) {
-	if !g.lines {
+	if g.arm {
 		return
 	}
 	newline := [][]elem{{{b: '\n'}}}
@@ -197,7 +197,8 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 	g.skip(0)
 	union := &need{before: g.before}
 	for _, sub := range re.Sub {
-		arm := newGather(false)
+		arm := newGather()
+		arm.arm = true
 		arm.add(sub)
 		arm.flush(false)
 		if arm.best == nil {

@@ -22,6 +22,7 @@ type plan struct {
 	rep   []byte     // one byte of each class
 	shift uint       // 1<<shift classes are room enough
 
+	looks      bool // there are anchors or borders
 	startLooks bool // an anchor or border may come before anything is read
 	empty      bool // matches nothing but the empty string
 	nullable   bool // may match the empty string
@@ -222,6 +223,7 @@ func (p *plan) classes() {
 		in := &p.prog.Inst[i]
 		switch in.Op {
 		case syntax.InstEmptyWidth:
+			p.looks = true
 			for _, b := range []int{'\n', '\n' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1} {
 				marks[b] = true
 			}

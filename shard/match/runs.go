@@ -52,7 +52,8 @@ func runsOf(re *syntax.Regexp) *runs {
 func (r *runs) reach() int { return 64 }
 
 // fill finds where r.filter bytes of the set stand in a row.
-func (r *runs) fill(dst *[64]uint64, src []byte, blocks int) (any uint64) {
+func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
+	dst := &c.bits
 	some := findSet(dst, src, blocks, &r.set)
 	if r.filter == 1 {
 		return some

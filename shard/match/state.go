@@ -183,12 +183,7 @@ func (m *machine) looksBehind(s *state) bool {
 	if !m.reverse && !s.found && m.p.startLooks {
 		return true
 	}
-	for _, pc := range s.threads {
-		if m.prog.Inst[pc].Op == syntax.InstEmptyWidth {
-			return true
-		}
-	}
-	return false
+	return m.p.looks && len(s.threads) > 0
 }
 
 // step works out where the state at from goes with byte b, and notes it.
@@ -344,8 +339,16 @@ func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 }
 
 // follow appends what pc leads to without reading or looking. In a forward
-// machine nothing comes after a match.
+// machine nothing comes after a match. Where there is anything to look at,
+// pc itself has to wait: around a loop of anchors, the order of the threads
+// depends on which of them hold.
 func (m *machine) follow(out []uint32, pc uint32) []uint32 {
+	if m.p.looks && !m.reverse {
+		if m.marks.add(pc) {
+			out = append(out, pc)
+		}
+		return out
+	}
 	stack := append(m.stack[:0], pc)
 	for len(stack) > 0 {
 		pc := stack[len(stack)-1]

@@ -1,0 +1,406 @@
+package match
+
+import (
+	"regexp/syntax"
+)
+
+const (
+	maxRegisters = 48
+	maxSets      = 12
+	longestShift = 63
+)
+
+// A program finds the ends of matches for 64 bytes at a time, one bit for
+// each. It is what serves expressions without a rare string, such as
+// `[A-Z][a-z]+[A-Z]`.
+//
+// A register is a stream of bits; in a marker, bit i tells that what comes
+// before byte i has matched so far. With C the bytes of a class:
+//
+//	class    M' = (M & C) << 1
+//	C*       M' = (((M & C) + C) ^ C) | M      a carry runs along each run of C
+//	A|B      M' = A(M) | B(M)
+//
+// Streams go on from word to word and from window to window by carries.
+// Where an expression says more than that, the program says less: groups in
+// a loop become a loop over all their bytes, a rune beyond ASCII becomes any
+// number of its bytes, and what must hold at the very end is not asked. So
+// it may report too many ends, never too few.
+type program struct {
+	ops   []op
+	sets  []byteSet
+	regs  int
+	slots int   // carries
+	line  []int // slots that begin with a newline, or the start of the text, before the first byte
+	word  []int // slots that begin with whether a word character stands there
+	out   int
+}
+
+// op computes register d from a and b.
+type op struct {
+	code    opcode
+	d, a, b int
+	shift   uint
+	slot    int
+}
+
+type opcode uint8
+
+const (
+	opOnes  opcode = iota
+	opSet          // d = bytes of sets[a]
+	opShift        // d = a << shift
+	opAnd
+	opOr
+	opXor
+	opStep // d = (a & b) << 1
+	opStar // d = markers a, moved along b by any distance
+)
+
+// builder turns an expression into a program. bad tells that it became too
+// large.
+type builder struct {
+	program
+	known map[byteSet]int // registers of sets
+	bad   bool
+	begin int // register of the places where a line begins, or -1
+	edge  int // where a word begins or ends, or -1
+}
+
+// programOf returns the program of re, nil if there is none worth having.
+func programOf(re *syntax.Regexp) *program {
+	b := &builder{known: make(map[byteSet]int), begin: -1, edge: -1}
+	b.out = b.add(re, b.emit(op{code: opOnes}))
+	if b.bad || b.out == 0 {
+		return nil
+	}
+	return &b.program
+}
+
+func (p *program) price() float64 {
+	return 0.05*float64(len(p.sets)) + 0.02*float64(len(p.ops))
+}
+
+func (b *builder) emit(o op) int {
+	if b.regs >= maxRegisters {
+		b.bad = true
+		return 0
+	}
+	o.d = b.regs
+	b.regs++
+	if o.code == opShift || o.code == opStep || o.code == opStar {
+		o.slot = b.slots
+		b.slots++
+	}
+	b.ops = append(b.ops, o)
+	return o.d
+}
+
+func (b *builder) set(s byteSet) int {
+	if r, ok := b.known[s]; ok {
+		return r
+	}
+	if len(b.sets) >= maxSets {
+		b.bad = true
+		return 0
+	}
+	b.sets = append(b.sets, s)
+	r := b.emit(op{code: opSet, a: len(b.sets) - 1})
+	b.known[s] = r
+	return r
+}
+
+// add returns the markers after re, given those before it.
+func (b *builder) add(re *syntax.Regexp, m int) int {
+	if b.bad {
+		return 0
+	}
+	switch re.Op {
+	case syntax.OpCapture:
+		return b.add(re.Sub[0], m)
+	case syntax.OpConcat:
+		for i := 0; i < len(re.Sub); {
+			n := sameRun(re.Sub[i:])
+			m = b.times(re.Sub[i], n, m)
+			i += n
+		}
+		return m
+	case syntax.OpAlternate:
+		out := b.add(re.Sub[0], m)
+		for _, sub := range re.Sub[1:] {
+			out = b.emit(op{code: opOr, a: out, b: b.add(sub, m)})
+		}
+		return out
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			m = b.one(runeSet(r, re.Flags&syntax.FoldCase != 0), 1, m)
+		}
+		return m
+	case syntax.OpQuest:
+		return b.emit(op{code: opOr, a: m, b: b.add(re.Sub[0], m)})
+	case syntax.OpPlus:
+		if s, ok := setOf(re.Sub[0]); ok {
+			return b.star(s, b.one(s, 1, m))
+		}
+		return b.star(alphabet(re.Sub[0]), b.add(re.Sub[0], m))
+	case syntax.OpStar:
+		return b.star(alphabet(re.Sub[0]), m)
+	case syntax.OpBeginLine:
+		return b.emit(op{code: opAnd, a: m, b: b.lineBegins()})
+	case syntax.OpEndLine:
+		return b.emit(op{code: opAnd, a: m, b: b.set(setOfBytes("\n"))})
+	case syntax.OpWordBoundary:
+		return b.emit(op{code: opAnd, a: m, b: b.wordEdges()})
+	}
+	if s, ok := setOf(re); ok {
+		return b.one(s, 1, m)
+	}
+	return m
+}
+
+// sameRun returns how many of subs are the same class in a row.
+func sameRun(subs []*syntax.Regexp) int {
+	n := 1
+	if _, ok := setOf(subs[0]); ok {
+		for n < len(subs) && subs[n].Equal(subs[0]) {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *builder) times(re *syntax.Regexp, n, m int) int {
+	if n == 1 {
+		return b.add(re, m)
+	}
+	s, _ := setOf(re)
+	return b.one(s, n, m)
+}
+
+// one goes over n bytes of s. A rune of s beyond ASCII may have more.
+func (b *builder) one(s byteSet, n, m int) int {
+	c := b.set(s)
+	more := n > longestShift || s.high != 0
+	n = min(n, longestShift)
+	if n == 1 {
+		m = b.emit(op{code: opStep, a: m, b: c})
+	} else {
+		// run: the n bytes before this one are all of s
+		run := b.emit(op{code: opShift, a: c, shift: 1})
+		for have := 1; have < n; {
+			by := min(have, n-have)
+			run = b.emit(op{code: opAnd, a: run, b: b.emit(op{code: opShift, a: run, shift: uint(by)})})
+			have += by
+		}
+		m = b.emit(op{code: opAnd, a: run, b: b.emit(op{code: opShift, a: m, shift: uint(n)})})
+	}
+	switch {
+	case n > 1 && more:
+		return b.star(s, m)
+	case more:
+		return b.star(byteSet{high: ^uint64(0)}, m)
+	}
+	return m
+}
+
+func (b *builder) star(s byteSet, m int) int {
+	return b.emit(op{code: opStar, a: m, b: b.set(s)})
+}
+
+func (b *builder) lineBegins() int {
+	if b.begin < 0 {
+		b.begin = b.emit(op{code: opShift, a: b.set(setOfBytes("\n")), shift: 1})
+		b.line = append(b.line, b.slots-1)
+	}
+	return b.begin
+}
+
+func (b *builder) wordEdges() int {
+	if b.edge < 0 {
+		var s byteSet
+		for c := range byte(0x80) {
+			if syntax.IsWordChar(rune(c)) {
+				s.add(c)
+			}
+		}
+		w := b.set(s)
+		before := b.emit(op{code: opShift, a: w, shift: 1})
+		b.word = append(b.word, b.slots-1)
+		b.edge = b.emit(op{code: opXor, a: w, b: before})
+	}
+	return b.edge
+}
+
+func setOfBytes(s string) (out byteSet) {
+	for i := range len(s) {
+		out.add(s[i])
+	}
+	return out
+}
+
+// runeSet returns the bytes that r may begin with, in any case with fold.
+func runeSet(r rune, fold bool) (out byteSet) {
+	for _, e := range bytesOf(string(r), fold) {
+		if e.alts == nil {
+			out.add(e.b)
+			out.add(e.b &^ e.fold)
+		}
+		for _, a := range e.alts {
+			out.add(a[0])
+		}
+	}
+	return out
+}
+
+// setOf returns the bytes of an expression that matches one rune.
+func setOf(re *syntax.Regexp) (out byteSet, ok bool) {
+	switch re.Op {
+	case syntax.OpCapture:
+		return setOf(re.Sub[0])
+	case syntax.OpLiteral:
+		if len(re.Rune) == 1 {
+			return runeSet(re.Rune[0], re.Flags&syntax.FoldCase != 0), true
+		}
+		return out, false
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		for c := range byte(0x81) {
+			if c != '\n' || re.Op == syntax.OpAnyChar {
+				out.add(c)
+			}
+		}
+		return out, true
+	case syntax.OpCharClass:
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			for r := re.Rune[i]; r <= min(re.Rune[i+1], 0x80); r++ {
+				out.add(byte(r))
+			}
+			if re.Rune[i+1] >= 0x80 {
+				out.add(0x80)
+			}
+		}
+		return out, true
+	}
+	return out, false
+}
+
+// alphabet returns all bytes that a match of re may hold.
+func alphabet(re *syntax.Regexp) (out byteSet) {
+	if s, ok := setOf(re); ok {
+		return s
+	}
+	if re.Op == syntax.OpLiteral {
+		for _, r := range re.Rune {
+			out.join(runeSet(r, re.Flags&syntax.FoldCase != 0))
+		}
+	}
+	for _, sub := range re.Sub {
+		out.join(alphabet(sub))
+	}
+	return out
+}
+
+func (s *byteSet) join(t byteSet) {
+	for i := range s.table.lo {
+		s.table.lo[i] |= t.table.lo[i]
+		s.table.hi[i] |= t.table.hi[i]
+	}
+	s.high |= t.high
+}
+
+func (p *program) reach() int { return 1 }
+
+// fill sets bit i for a match that ends before byte i.
+func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uint64) {
+	if len(c.regs) != p.regs {
+		c.regs = make([][64]uint64, p.regs)
+		c.carry = make([]uint64, p.slots)
+	}
+	if !follows {
+		p.fresh(c)
+	}
+	for i := range p.ops {
+		p.run(c, &p.ops[i], src, blocks)
+	}
+	out := &c.regs[p.out]
+	for k, w := range out[:blocks] {
+		c.bits[k] = w
+		if w != 0 {
+			any |= 1 << k
+		}
+	}
+	return any
+}
+
+// fresh sets the carries for a window that follows nothing.
+func (p *program) fresh(c *cursor) {
+	clear(c.carry)
+	if c.base == 0 || c.text[c.base-1] == '\n' {
+		for _, s := range p.line {
+			c.carry[s] = 1 << 63
+		}
+	}
+	if c.base > 0 && syntax.IsWordChar(lookAt(c.text[c.base-1])) {
+		for _, s := range p.word {
+			c.carry[s] = 1 << 63
+		}
+	}
+}
+
+func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
+	d := c.regs[o.d][:blocks]
+	if o.code == opSet {
+		findSet(&c.regs[o.d], src, blocks, &p.sets[o.a])
+		return
+	}
+	a, b := c.regs[o.a][:blocks], c.regs[o.b][:blocks]
+	switch o.code {
+	case opOnes:
+		for k := range d {
+			d[k] = ^uint64(0)
+		}
+	case opShift:
+		before := c.carry[o.slot]
+		up, down := o.shift&63, (64-o.shift)&63
+		for k, w := range a {
+			d[k] = w<<up | before>>down
+			before = w
+		}
+		c.carry[o.slot] = before
+	case opStep:
+		before := c.carry[o.slot]
+		for k, w := range a {
+			w &= b[k]
+			d[k] = w<<1 | before>>63
+			before = w
+		}
+		c.carry[o.slot] = before
+	case opAnd:
+		for k, w := range a {
+			d[k] = w & b[k]
+		}
+	case opOr:
+		for k, w := range a {
+			d[k] = w | b[k]
+		}
+	case opXor:
+		for k, w := range a {
+			d[k] = w ^ b[k]
+		}
+	case opStar:
+		carry := c.carry[o.slot]
+		for k, w := range a {
+			x := w&b[k] + b[k]
+			over := uint64(0)
+			if x < b[k] {
+				over = 1
+			}
+			y := x + carry
+			if y < x {
+				over = 1
+			}
+			carry = over
+			d[k] = y ^ b[k] | w
+		}
+		c.carry[o.slot] = carry
+	}
+}
