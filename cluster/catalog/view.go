@@ -42,8 +42,12 @@ func (v *View) Config() *Config { return v.config }
 func (v *View) File() *config.File {
 	p := v.parsed
 	p.once.Do(func() {
-		if p.file, p.err = config.Parse(p.raw); p.err != nil {
-			p.file, _ = config.Parse(nil)
+		raw := p.raw
+		if len(raw) == 0 {
+			raw = []byte("{}") // no configuration yet
+		}
+		if p.file, p.err = config.Parse(raw); p.err != nil {
+			p.file, _ = config.Parse([]byte("{}"))
 		}
 	})
 	return p.file

@@ -1,0 +1,208 @@
+// Package nodetest runs real nodes inside a test process: each with a data
+// directory of its own, on ports that the system picks, with the clock and
+// the network of the machine.
+//
+//	n := nodetest.Start(t, nodetest.Config{File: `{"connections": ...}`})
+//	n.Repo("app", map[string]string{"main.go": "package main"})
+//	n.WaitIndexed(1)
+//	n.Search("main")
+//
+// A test waits for a named condition, never for a time. Nothing of a node is
+// reached but through its public methods.
+package nodetest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shoalsearch/shoal/node"
+)
+
+// Patience is how long a condition may take before a test fails.
+const Patience = 90 * time.Second
+
+// Config is how a node of a test is started. The zero value is useful.
+type Config struct {
+	File string            // configuration file; "" for {}
+	Env  map[string]string // environment of the node
+	Log  bool              // write the log of the node to the test's
+	Edit func(*node.Options)
+}
+
+// Node is a node of a test.
+type Node struct {
+	*node.Node
+	Dir     string // data directory
+	File    string // path of the configuration file
+	Metrics *prometheus.Registry
+
+	t      testing.TB
+	cfg    Config
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// Start starts a node, which is stopped when the test ends.
+func Start(t testing.TB, cfg Config) *Node {
+	t.Helper()
+	dir := t.TempDir()
+	n := &Node{t: t, cfg: cfg, Dir: filepath.Join(dir, "data"), File: filepath.Join(dir, "config.json")}
+	if cfg.File == "" {
+		cfg.File = "{}"
+	}
+	n.Configure(cfg.File)
+	n.Start()
+	t.Cleanup(n.Stop)
+	return n
+}
+
+// Start starts a stopped node again, on the same data.
+func (n *Node) Start() {
+	n.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	if n.cfg.Log {
+		log = slog.New(slog.NewTextHandler(&testWriter{t: n.t}, nil))
+	}
+	n.Metrics = prometheus.NewRegistry()
+	opt := node.Options{
+		Dir: n.Dir, ConfigPath: n.File, ClusterListen: "127.0.0.1:0", GossipListen: "127.0.0.1:0",
+		BaseURL: "http://shoal.test", Ctags: "off", Version: "test", Log: log, Registerer: n.Metrics,
+		Backoff: 50 * time.Millisecond, Timing: 0.2,
+		LookupEnv: func(name string) (string, bool) { v, ok := n.cfg.Env[name]; return v, ok },
+	}
+	if n.cfg.Edit != nil {
+		n.cfg.Edit(&opt)
+	}
+	var err error
+	if n.Node, err = node.New(opt); err != nil {
+		n.t.Fatalf("start a node: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n.cancel, n.done = cancel, make(chan error, 1)
+	run := n.Node.Run
+	go func() { n.done <- run(ctx) }()
+	n.Wait("ready", func() error {
+		if r := n.Ready(); !r.Ready {
+			return fmt.Errorf("not ready: %s", strings.Join(r.Reasons, "; "))
+		}
+		return nil
+	})
+}
+
+// Stop stops the node in good order. A stopped node stays stopped.
+func (n *Node) Stop() {
+	if n.cancel == nil {
+		return
+	}
+	n.cancel()
+	n.cancel = nil
+	select {
+	case err := <-n.done:
+		if err != nil {
+			n.t.Errorf("the node ended with: %v", err)
+		}
+	case <-time.After(Patience):
+		n.t.Errorf("the node does not stop")
+	}
+}
+
+// Configure writes the configuration file, the way editors do.
+func (n *Node) Configure(text string) {
+	n.t.Helper()
+	if err := os.WriteFile(n.File+".new", []byte(text), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := os.Rename(n.File+".new", n.File); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// Wait waits until a condition has no error to tell any more.
+func (n *Node) Wait(what string, cond func() error) {
+	n.t.Helper()
+	Wait(n.t, what, cond)
+}
+
+// Wait waits until a condition has no error to tell any more.
+func Wait(t testing.TB, what string, cond func() error) {
+	t.Helper()
+	deadline := time.Now().Add(Patience)
+	for {
+		err := cond()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v for %s: %v", Patience, what, err)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// Status is the status that an owner sees.
+func (n *Node) Status() *node.StatusResponse {
+	n.t.Helper()
+	s, err := n.Node.Status(context.Background(), node.Owner(), node.StatusRequest{})
+	if err != nil {
+		n.t.Fatalf("status: %v", err)
+	}
+	return s
+}
+
+// WaitIndexed waits until that many repositories are listed and indexed, and
+// no job is under way or waiting.
+func (n *Node) WaitIndexed(repos int) {
+	n.t.Helper()
+	n.Wait(fmt.Sprintf("%d repositories to be indexed", repos), func() error {
+		s := n.Status()
+		if s.Repos.Total != repos || s.Repos.Indexed != repos || s.Jobs.Pending+s.Jobs.Running > 0 {
+			return fmt.Errorf("repositories %+v, jobs %+v, failed %+v", s.Repos, s.Jobs, s.Failed)
+		}
+		return nil
+	})
+}
+
+// Find searches as an owner and returns "repository:path" of each file, in
+// order.
+func (n *Node) Find(query string) []string {
+	n.t.Helper()
+	r := n.Search(query)
+	var out []string
+	for _, f := range r.Files {
+		out = append(out, f.Repository+":"+f.Path)
+	}
+	return out
+}
+
+// Search searches as an owner, with regular expressions off and case ignored.
+func (n *Node) Search(query string) *node.SearchResponse {
+	n.t.Helper()
+	r, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: query})
+	if err != nil {
+		n.t.Fatalf("search %q: %v", query, err)
+	}
+	return r
+}
+
+// testWriter writes a log into the log of a test until that has ended.
+type testWriter struct {
+	t  testing.TB
+	mu sync.Mutex
+}
+
+// Write logs one record.
+func (w *testWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.t.Log(strings.TrimRight(string(b), "\n"))
+	return len(b), nil
+}
