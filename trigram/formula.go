@@ -1,13 +1,18 @@
 package trigram
 
-import "regexp/syntax"
+import (
+	"fmt"
+	"regexp/syntax"
+	"strings"
+)
 
 // Scope tells what a candidate unit promises about the matches.
 type Scope uint8
 
 const (
 	// ScopeStart: every match starts at a byte that a candidate unit owns
-	// ([Span]). Read from there as far as the match goes.
+	// ([Span]), or at the end of the document and the last unit is one. Read
+	// from there as far as the match goes.
 	ScopeStart Scope = iota
 	// ScopeLine: no match contains a newline, and the line of every match has
 	// a byte owned by a candidate unit (or is the empty line at its start or
@@ -20,20 +25,93 @@ const (
 
 // Formula is a condition over trigrams that every match implies. It is
 // immutable and safe for concurrent use.
+//
+// Its leaves are factors: strings of at most some sixty bytes or byte classes
+// that lie in a match without a gap, and therefore in the window of the unit
+// that owns their first byte; and runs of a class of bytes. Only inside one
+// factor may trigrams be intersected unit by unit. Different factors of one
+// match can lie in different units, so a sequence of factors is evaluated
+// with a reach: from the units of one factor to all units where, by order and
+// by newlines, the others may be.
 type Formula struct {
-	root  *node
+	root  *node // nil: narrows nothing
 	scope Scope
+	reach reach
 }
 
-type node struct{}
+// reach tells where the other factors of a match can be.
+type reach uint8
+
+const (
+	reachNear     reach = iota // in the same unit or the next
+	reachLine                  // on the same line
+	reachDocument              // in the same document
+)
+
+type op uint8
+
+const (
+	opNone   op = iota // no match anywhere
+	opFactor           // classes in a row
+	opRun              // count bytes of a run class in a row
+	opSeq              // all of subs, in the order of their starts
+	opOr               // one of subs
+)
+
+// node is a condition. A nil node is always true.
+type node struct {
+	op    op
+	subs  []*node
+	set   []byteSet // of a factor, folded
+	picks []int     // positions in set at which trigrams are looked up; none for one or two bytes
+	class int       // of a run
+	count int
+	// special: the text may have U+212A (Kelvin) for k or U+017F (long s) for
+	// s in the factor. Units with these are candidates without more ado.
+	special bool
+}
 
 // FromLiteral returns the formula of a literal. With fold it is found in any
 // case, by simple Unicode folding.
-func FromLiteral(lit string, fold bool) *Formula { return &Formula{} }
+func FromLiteral(lit string, fold bool) *Formula {
+	var s seq
+	for _, r := range toRunes(lit) {
+		s = append(s, r.elems(fold)...)
+	}
+	return newFormula([]seq{s})
+}
 
 // FromRegexp returns the formula of a parsed regular expression. With fold
 // every literal of it counts as case-insensitive.
-func FromRegexp(re *syntax.Regexp, fold bool) *Formula { return &Formula{scope: ScopeDocument} }
+func FromRegexp(re *syntax.Regexp, fold bool) *Formula {
+	return newFormula((&flattener{fold: fold}).flatten(re))
+}
+
+// maxNear is the number of classes of a literal that are used: even if each
+// were three bytes, the last would be in the unit after the first.
+const maxNear = 1200
+
+func newFormula(alts []seq) *Formula {
+	f := &Formula{scope: ScopeDocument, reach: reachDocument}
+	fixed, atStart := true, true
+	for _, s := range alts {
+		fixed = fixed && s.fixed()
+		atStart = atStart && s.located()
+	}
+	switch {
+	case fixed && atStart:
+		f.scope, f.reach = ScopeStart, reachNear
+		for i, s := range alts {
+			alts[i] = s[:min(len(s), maxNear)]
+		}
+	case !bytesOf(alts).has('\n'):
+		f.scope, f.reach = ScopeLine, reachLine
+	case atStart:
+		f.scope = ScopeStart
+	}
+	f.root = orOf(alts, true)
+	return f
+}
 
 // Scope tells how candidates relate to matches.
 func (f *Formula) Scope() Scope { return f.scope }
@@ -42,5 +120,75 @@ func (f *Formula) Scope() Scope { return f.scope }
 // candidate and a scan of everything is the only way.
 func (f *Formula) MatchesAll() bool { return f.root == nil }
 
-// String prints the formula.
-func (f *Formula) String() string { return "all" }
+// String prints the formula: factors quoted with classes in brackets, runs as
+// class{count}, sequences with spaces, alternatives in parentheses with bars.
+func (f *Formula) String() string {
+	if f.root == nil {
+		return "all"
+	}
+	return f.root.String()
+}
+
+// String prints a condition as [Formula.String] does.
+func (n *node) String() string {
+	switch n.op {
+	case opNone:
+		return "none"
+	case opFactor:
+		var b strings.Builder
+		b.WriteByte('"')
+		for _, s := range n.set {
+			b.WriteString(s.String())
+		}
+		b.WriteByte('"')
+		if n.special {
+			b.WriteByte('*')
+		}
+		return b.String()
+	case opRun:
+		return fmt.Sprintf("%s{%d}", [...]string{"digit", "upper", "lower", "hex", "word"}[n.class], n.count)
+	}
+	parts := make([]string, len(n.subs))
+	for i, s := range n.subs {
+		parts[i] = s.String()
+	}
+	if n.op == opSeq {
+		return strings.Join(parts, " ")
+	}
+	return "(" + strings.Join(parts, " | ") + ")"
+}
+
+// orOf makes the condition of alternatives. At the edges of the whole
+// expression line anchors mean newlines.
+func orOf(alts []seq, edges bool) *node {
+	var subs []*node
+	seen := make(map[string]bool)
+	for _, s := range alts {
+		n := s.node(edges)
+		if n == nil {
+			return nil
+		}
+		if k := n.String(); !seen[k] {
+			seen[k] = true
+			subs = append(subs, n)
+		}
+	}
+	switch len(subs) {
+	case 0:
+		return &node{op: opNone}
+	case 1:
+		return subs[0]
+	}
+	return &node{op: opOr, subs: subs}
+}
+
+// seqOf makes the condition of all of subs.
+func seqOf(subs []*node) *node {
+	switch len(subs) {
+	case 0:
+		return nil
+	case 1:
+		return subs[0]
+	}
+	return &node{op: opSeq, subs: subs}
+}

@@ -1,15 +1,58 @@
 package trigram
 
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
 // Index answers formulas from the segments of one shard. It keeps slices of
 // the given bytes and next to nothing else; it is immutable and safe for
 // concurrent use.
 type Index struct{ segs []segment }
 
-type segment struct{ units int }
+// segment is one segment, cut into its parts.
+type segment struct {
+	units                           int
+	columns, blocks, entries, lists []byte
+}
 
 // Open reads the heads of the segments, in the order in which a [Writer]
 // emitted them. The bytes must stay unchanged while the index is in use.
-func Open(segments [][]byte) (*Index, error) { return &Index{}, nil }
+// Lists are checked when they are read.
+func Open(segments [][]byte) (*Index, error) {
+	x := &Index{segs: make([]segment, 0, len(segments))}
+	for i, b := range segments {
+		s, err := openSegment(b)
+		if err != nil {
+			return nil, fmt.Errorf("segment %d: %w", i, err)
+		}
+		x.segs = append(x.segs, s)
+	}
+	return x, nil
+}
+
+func openSegment(b []byte) (segment, error) {
+	if len(b) < headBytes || binary.LittleEndian.Uint32(b) != magic {
+		return segment{}, fmt.Errorf("%w: no head", ErrCorrupt)
+	}
+	u32 := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
+	h := head{units: u32(1), keys: u32(2), entriesBytes: u32(3), listsBytes: u32(4)}
+	if h.units == 0 || h.units > SegmentUnits || h.keys > keyEnd || u32(5) != runClasses || h.entriesBytes > math.MaxInt32 {
+		return segment{}, fmt.Errorf("%w: head out of bounds", ErrCorrupt)
+	}
+	h.layout()
+	if h.length != uint64(len(b)) {
+		return segment{}, fmt.Errorf("%w: %d bytes of %d", ErrCorrupt, len(b), h.length)
+	}
+	return segment{
+		units:   int(h.units),
+		columns: b[h.columnsAt:h.blocksAt:h.blocksAt],
+		blocks:  b[h.blocksAt:h.entriesAt:h.entriesAt],
+		entries: b[h.entriesAt:h.listsAt:h.listsAt],
+		lists:   b[h.listsAt:],
+	}, nil
+}
 
 // Segments returns the number of segments.
 func (x *Index) Segments() int { return len(x.segs) }
@@ -24,16 +67,134 @@ type Work struct {
 	Bytes   int64 // of the lists read
 }
 
-// Scratch holds the buffers of one goroutine for [Index.Search], so that a
-// search allocates nothing. The zero value is ready.
-type Scratch struct {
-	Work Work // added to by every search
+// list is an entry of the dictionary: a set of units yet to be read.
+type list struct {
+	key  uint32
+	kind uint8
+	n    int // units
+	data []byte
 }
 
-// Search sets out to the candidate units of one segment and returns their
-// number. When within is not nil, candidates are wanted only there (units
-// outside may be left out; none is added that is outside). Work is bounded by
-// the size of the segment; damaged bytes give an error that wraps [ErrCorrupt].
-func (x *Index) Search(seg int, f *Formula, within *Bitmap, s *Scratch, out *Bitmap) (int, error) {
-	return 0, nil
+// find looks a key up. Without the key in the dictionary its list has no units.
+func (s *segment) find(key uint32, w *Work) (list, error) {
+	w.Lookups++
+	c := cursor{s: s}
+	if !c.seek(key) {
+		return list{}, c.err
+	}
+	if c.l.key != key {
+		return list{}, nil
+	}
+	return c.l, nil
+}
+
+// cursor walks the dictionary.
+type cursor struct {
+	s     *segment
+	block int // the next one to begin
+	left  int // entries of this block
+	at    int // in entries
+	lists int // in lists
+	l     list
+	err   error
+}
+
+// seek moves to the first entry whose key is not below key.
+func (c *cursor) seek(key uint32) bool {
+	lo, hi := 0, len(c.s.blocks)/blockBytes // the last block whose first key is at most key
+	for lo < hi {
+		m := int(uint(lo+hi) >> 1)
+		if binary.LittleEndian.Uint32(c.s.blocks[m*blockBytes:]) <= key {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	c.block, c.left, c.l = max(lo-1, 0), 0, list{}
+	for c.next() {
+		if c.l.key >= key {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cursor) fail(what string) bool {
+	c.err = fmt.Errorf("%w: %s", ErrCorrupt, what)
+	return false
+}
+
+// next moves to the next entry.
+func (c *cursor) next() bool {
+	if c.err != nil {
+		return false
+	}
+	if c.left == 0 {
+		if (c.block+1)*blockBytes > len(c.s.blocks) {
+			return false
+		}
+		b := c.s.blocks[c.block*blockBytes:]
+		c.block++
+		c.left = blockKeys
+		key := binary.LittleEndian.Uint32(b)
+		if key < c.l.key || key >= keyEnd {
+			return c.fail("keys out of order")
+		}
+		c.l.key = key
+		c.at, c.lists = int(binary.LittleEndian.Uint32(b[4:])), int(binary.LittleEndian.Uint32(b[8:]))
+		if c.at > len(c.s.entries) || c.lists > len(c.s.lists) {
+			return c.fail("block out of bounds")
+		}
+	}
+	if c.at == len(c.s.entries) { // the last block may be short
+		return false
+	}
+	c.left--
+	return c.entry()
+}
+
+// entry reads the entry at the cursor.
+func (c *cursor) entry() bool {
+	x, ok := c.uvarint()
+	if !ok {
+		return false
+	}
+	key := uint64(c.l.key) + x>>3
+	if key >= keyEnd {
+		return c.fail("key out of bounds")
+	}
+	c.l = list{key: uint32(key), kind: uint8(x & 7)}
+	switch c.l.kind {
+	case kindInline1, kindInline2:
+		c.l.n = 1 + int(c.l.kind)
+		if len(c.s.entries)-c.at < 2*c.l.n {
+			return c.fail("entry cut short")
+		}
+		c.l.data = c.s.entries[c.at : c.at+2*c.l.n]
+		c.at += 2 * c.l.n
+		return true
+	case kindVarint, kindSliced, kindFlat:
+		n, ok1 := c.uvarint()
+		size, ok2 := c.uvarint()
+		if !ok1 || !ok2 {
+			return false
+		}
+		if n == 0 || n > uint64(c.s.units) || size > uint64(len(c.s.lists)-c.lists) {
+			return c.fail("list out of bounds")
+		}
+		c.l.n = int(n)
+		c.l.data = c.s.lists[c.lists : c.lists+int(size)]
+		c.lists += int(size)
+		return true
+	}
+	return c.fail("unknown kind of list")
+}
+
+func (c *cursor) uvarint() (uint64, bool) {
+	x, n := binary.Uvarint(c.s.entries[c.at:])
+	if n <= 0 {
+		return 0, c.fail("bad number")
+	}
+	c.at += n
+	return x, true
 }

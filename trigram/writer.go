@@ -1,5 +1,15 @@
 package trigram
 
+import (
+	"bytes"
+	"errors"
+	"math/bits"
+	"slices"
+)
+
+// ErrTrigrams refuses a document with more different trigrams than allowed.
+var ErrTrigrams = errors.New("trigram: document has too many different trigrams")
+
 // Options of a [Writer].
 type Options struct {
 	// Emit receives each finished segment, in order. The bytes are reused
@@ -7,11 +17,64 @@ type Options struct {
 	Emit func(segment []byte) error
 }
 
+const (
+	// hotRows is the number of trigrams with a row in the bit matrix, the
+	// first of which is a waste row for all the others.
+	hotRows = 8192
+	// hotShare: a trigram gets a row when it was in more than one of so many
+	// units.
+	hotShare = 64
+	// hotAfter is the number of units of the first segment after which rows
+	// are handed out.
+	hotAfter = 2048
+	// blockUnits is the number of units of the small bit matrix, which stays
+	// in the second-level cache.
+	blockUnits = 512
+	blockWords = blockUnits / 64
+	// logPairs is the number of (trigram, unit) pairs logged in one segment
+	// before it is ended early. A single document may need more.
+	logPairs = 24 << 20
+)
+
 // Writer turns documents into segments. Equal documents in equal order give
-// equal bytes. It holds some 250 MB outside the heap until Close, allocated
-// as documents come; a writer with few documents holds little. Not safe for
+// equal bytes. It holds up to 250 MB outside the heap until Close, touched as
+// documents come: a writer with few documents holds little. Not safe for
 // concurrent use.
-type Writer struct{ opt Options }
+//
+// Each unit's distinct trigrams are found first ([tables]); then they are
+// dealt out. Trigrams that are in many units are hot: each has a row of bits,
+// and being in a unit sets a bit. All others go to a log, sorted by counting
+// when the segment ends.
+type Writer struct {
+	opt Options
+	err error // once set, stays
+
+	t      tables
+	window []byte   // of a unit that needs virtual newlines
+	ids    []uint32 // of the document being added
+	ends   []uint32 // in ids, of its units
+
+	segment uint32
+	units   int // in this segment
+	first   Bitmap
+	noLine  Bitmap
+	runs    []byte // runClasses a unit
+
+	log     []uint32 // trigram numbers, off-heap
+	logged  int
+	logEnds []uint32 // in log, of the units
+
+	hot    []uint16 // trigram number to row, off-heap
+	hotIDs []uint32 // row to trigram number; hotIDs[0] is unused
+	block  []uint64 // hotRows x blockWords, off-heap
+	rows   []Bitmap // hotRows, off-heap
+
+	counts []uint32 // by trigram number, off-heap; zero between segments
+	sorted []uint16 // units by trigram, off-heap
+	enc    encoder
+	out    []byte
+	idBuf  []uint16
+}
 
 // New returns a writer.
 func New(opt Options) *Writer { return &Writer{opt: opt} }
@@ -19,15 +82,275 @@ func New(opt Options) *Writer { return &Writer{opt: opt} }
 // Add indexes a document, returning the number of its first unit
 // (segment<<16 | position; the others follow) and the number of units.
 // A document that does not fit into the current segment begins the next one.
-func (w *Writer) Add(content []byte) (first, n uint32, err error) { return 0, Units(len(content)), nil }
+// With limit above 0 a document of more different trigrams is refused with
+// [ErrTrigrams], one that is too large with [ErrTooLarge]; both leave the
+// writer as it was.
+func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
+	if w.err != nil {
+		return 0, 0, w.err
+	}
+	if len(content) > MaxDocument {
+		return 0, 0, ErrTooLarge
+	}
+	if w.hot == nil {
+		if w.err = w.open(); w.err != nil {
+			return 0, 0, w.err
+		}
+	}
+	if w.err = w.extract(content); w.err != nil {
+		return 0, 0, w.err
+	}
+	if limit > 0 && len(w.ids) > limit && w.distinct() > limit {
+		return 0, 0, ErrTrigrams
+	}
+	n = Units(len(content))
+	if w.units+int(n) > SegmentUnits || w.logged+len(w.ids) > logPairs || len(w.t.keys) > 1<<20 {
+		if w.units > 0 {
+			// Extra numbers do not outlive the segment: extract again after it.
+			if w.err = w.flush(); w.err != nil {
+				return 0, 0, w.err
+			}
+			if w.err = w.extract(content); w.err != nil {
+				return 0, 0, w.err
+			}
+		}
+		if w.err = w.reserve(len(w.ids)); w.err != nil {
+			return 0, 0, w.err
+		}
+	}
+	first = w.segment<<16 | uint32(w.units)
+	w.first.Set(uint16(w.units))
+	w.facts(content, int(n))
+	w.deal()
+	return first, n, nil
+}
+
+func (w *Writer) open() (err error) {
+	if err = w.t.open(); err != nil {
+		return err
+	}
+	if w.hot, err = offheap[uint16](maxIDs); err != nil {
+		return err
+	}
+	if w.block, err = offheap[uint64](hotRows * blockWords); err != nil {
+		return err
+	}
+	if w.rows, err = offheap[Bitmap](hotRows); err != nil {
+		return err
+	}
+	if w.counts, err = offheap[uint32](maxIDs + 1); err != nil {
+		return err
+	}
+	w.hotIDs = append(w.hotIDs[:0], 0)
+	w.logEnds = append(w.logEnds[:0], 0)
+	return w.reserve(logPairs)
+}
+
+// reserve makes room in the log for a document that needs more than a whole
+// log usually has. The log is empty then.
+func (w *Writer) reserve(pairs int) (err error) {
+	pairs = max(pairs, logPairs)
+	if len(w.log) >= pairs {
+		return nil
+	}
+	release(w.log)
+	release(w.sorted)
+	w.log, w.sorted = nil, nil
+	if w.log, err = offheap[uint32](pairs + 1); err != nil {
+		return err
+	}
+	w.sorted, err = offheap[uint16](pairs)
+	return err
+}
+
+// Close frees the memory.
+func (w *Writer) Close() {
+	w.t.close()
+	release(w.log)
+	release(w.hot)
+	release(w.block)
+	release(w.rows)
+	release(w.counts)
+	release(w.sorted)
+	*w = Writer{err: errors.New("trigram: writer is closed")}
+}
+
+// extract fills ids and ends with the distinct trigrams of each unit.
+func (w *Writer) extract(content []byte) error {
+	n := int(Units(len(content)))
+	w.ids, w.ends = w.ids[:0], w.ends[:0]
+	for u := range n {
+		win := w.cut(content, u, n)
+		w.ids = slices.Grow(w.ids, len(win)+1)
+		at := len(w.ids)
+		k, err := w.t.unit(w.ids[at:at+len(win)+1], win)
+		if err != nil {
+			return err
+		}
+		w.ids = w.ids[:at+k]
+		w.ends = append(w.ends, uint32(at+k))
+	}
+	return nil
+}
+
+// cut returns the window of a unit: one byte before what it owns, and the
+// overlap behind. The document has a newline before it and two after it.
+func (w *Writer) cut(content []byte, u, n int) []byte {
+	from, to := u*UnitSize, min((u+1)*UnitSize+Overlap, len(content))
+	if u > 0 && u < n-1 {
+		return content[from-1 : to]
+	}
+	w.window = w.window[:0]
+	if u == 0 {
+		w.window = append(w.window, '\n')
+	} else {
+		from--
+	}
+	w.window = append(w.window, content[from:to]...)
+	if u == n-1 {
+		w.window = append(w.window, "\n\n"...)
+	}
+	return w.window
+}
+
+// distinct counts the different trigrams of the document in ids.
+func (w *Writer) distinct() int {
+	w.t.next()
+	n := 0
+	for _, id := range w.ids {
+		if w.t.seen[id] != w.t.epoch {
+			w.t.seen[id] = w.t.epoch
+			n++
+		}
+	}
+	return n
+}
+
+// facts notes what is known of the units beside their trigrams.
+func (w *Writer) facts(content []byte, n int) {
+	for u := range n {
+		from, to := Span(len(content), uint32(u))
+		if bytes.IndexByte(content[from:to], '\n') < 0 {
+			w.noLine.Set(uint16(w.units + u))
+		}
+		window := content[from:min(to+Overlap, len(content))]
+		for c := range runClasses {
+			w.runs = append(w.runs, longestRun(window, c))
+		}
+	}
+}
+
+// deal puts the trigrams of the document where they belong, unit by unit.
+func (w *Writer) deal() {
+	at := uint32(0)
+	for _, end := range w.ends {
+		w.dealUnit(w.ids[at:end])
+		at = end
+		w.units++
+		w.logEnds = append(w.logEnds, uint32(w.logged))
+		if w.units%blockUnits == 0 {
+			w.saveBlock()
+		}
+		if w.units == hotAfter && w.segment == 0 {
+			w.chooseHot(w.countLog())
+		}
+	}
+}
+
+// dealUnit is branch-free: cold trigrams also set a bit, in the waste row, and
+// hot ones are also logged, but overwritten by the next.
+func (w *Writer) dealUnit(ids []uint32) {
+	word, bit := w.units>>6&(blockWords-1), uint64(1)<<(w.units&63)
+	block, log, n, hot := w.block[:hotRows*blockWords], w.log, w.logged, w.hot[:maxIDs]
+	for _, id := range ids {
+		row := hot[id]
+		block[int(row&(hotRows-1))*blockWords+word] |= bit
+		log[n] = id
+		m := n + 1
+		if row == 0 {
+			n = m
+		}
+	}
+	w.logged = n
+}
+
+// saveBlock copies the bits of the last units to the rows of the segment.
+func (w *Writer) saveBlock() {
+	at := (w.units - 1) / blockUnits * blockWords
+	for r := 1; r < len(w.hotIDs); r++ {
+		copy(w.rows[r][at:at+blockWords], w.block[r*blockWords:])
+	}
+	clear(w.block[:len(w.hotIDs)*blockWords])
+}
+
+// countLog counts the units of each logged trigram into counts and returns
+// the numbers that occur, ascending.
+func (w *Writer) countLog() []uint32 {
+	var used []uint32
+	for _, id := range w.log[:w.logged] {
+		w.counts[id]++
+	}
+	for id := range uint32(directIDs + len(w.t.keys)) {
+		if w.counts[id] != 0 {
+			used = append(used, id)
+		}
+	}
+	return used
+}
+
+// chooseHot gives rows to the densest of the used trigrams by their counts,
+// which it clears. Extra numbers change with the segment and get none.
+func (w *Writer) chooseHot(used []uint32) {
+	type dense struct{ count, id uint32 }
+	var list []dense
+	for _, id := range used {
+		if c := w.counts[id]; id < directIDs && c > uint32(w.units/hotShare) {
+			list = append(list, dense{c, id})
+		}
+		w.counts[id] = 0
+	}
+	if len(list) > hotRows-1 {
+		slices.SortFunc(list, func(a, b dense) int {
+			if a.count != b.count {
+				return int(b.count) - int(a.count)
+			}
+			return int(a.id) - int(b.id)
+		})
+		list = list[:hotRows-1]
+	}
+	slices.SortFunc(list, func(a, b dense) int { return int(a.id) - int(b.id) })
+	for _, id := range w.hotIDs[1:] {
+		w.hot[id] = 0
+	}
+	w.hotIDs = w.hotIDs[:1]
+	for _, d := range list {
+		w.hot[d.id] = uint16(len(w.hotIDs))
+		w.hotIDs = append(w.hotIDs, d.id)
+	}
+}
 
 // Finish emits the last segment. The writer is then empty and may be used for
 // another index, beginning at unit 0.
-func (w *Writer) Finish() error { return nil }
+func (w *Writer) Finish() error {
+	if w.err == nil && w.units > 0 {
+		w.err = w.flush()
+	}
+	if w.err != nil {
+		return w.err
+	}
+	w.segment = 0
+	for _, id := range w.hotIDs[min(1, len(w.hotIDs)):] {
+		w.hot[id] = 0
+	}
+	w.hotIDs = w.hotIDs[:min(1, len(w.hotIDs))]
+	return nil
+}
 
-// Close frees the memory.
-func (w *Writer) Close() {}
-
-// DistinctTrigrams returns the number of different trigrams of content after
-// folding, or limit+1 if there are more than limit.
-func (w *Writer) DistinctTrigrams(content []byte, limit int) int { return 0 }
+// rowCount returns the number of units in a hot row.
+func (w *Writer) rowCount(r int) int {
+	n := 0
+	for _, x := range w.rows[r][:(w.units+63)/64] {
+		n += bits.OnesCount64(x)
+	}
+	return n
+}

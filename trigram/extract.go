@@ -1,0 +1,125 @@
+package trigram
+
+import "unsafe"
+
+// tables are what extraction needs: for every trigram number the epoch of the
+// last unit that had it, and the numbers of trigrams with an escape in them.
+type tables struct {
+	seen  []uint8  // by number
+	epoch uint8    // of the current unit
+	extra []uint32 // by 24-bit key: its number, 0 for none; allocated when first needed
+	keys  []uint32 // of extra numbers: keys[i] belongs to number directIDs+i
+}
+
+// maxIDs bounds all trigram numbers.
+const maxIDs = directIDs + 1<<24
+
+func (t *tables) open() (err error) {
+	t.seen, err = offheap[uint8](maxIDs)
+	return err
+}
+
+func (t *tables) close() {
+	release(t.seen)
+	release(t.extra)
+	*t = tables{}
+}
+
+// forget drops the extra numbers, at the end of a segment.
+func (t *tables) forget() {
+	for i, k := range t.keys {
+		t.extra[k] = 0
+		t.seen[directIDs+i] = 0
+	}
+	t.keys = t.keys[:0]
+}
+
+// next begins a unit.
+func (t *tables) next() {
+	if t.epoch == 255 {
+		clear(t.seen[:directIDs+len(t.keys)])
+		t.epoch = 0
+	}
+	t.epoch++
+}
+
+// unit writes the distinct trigram numbers of a window into ids, which has
+// room for one a byte, and returns how many there are.
+func (t *tables) unit(ids []uint32, window []byte) (int, error) {
+	t.next()
+	n, escapes := t.direct(ids, window)
+	if escapes&escape == 0 {
+		return n, nil
+	}
+	return t.exact(ids, window)
+}
+
+// direct is the fast way: right unless the window has an escape in it, which
+// it tells. It stores every number and advances over the new ones only, as a
+// branch on "new" would be mispredicted all the time.
+func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
+	if len(window) < 3 || len(ids) < len(window) {
+		return 0, 0
+	}
+	c0, c1 := uint32(classOf[window[0]]), uint32(classOf[window[1]])
+	escapes = c0 | c1
+	seen, out, epoch := unsafe.Pointer(&t.seen[0]), unsafe.Pointer(&ids[0]), t.epoch
+	first := c0 * stride3 // of the next trigram
+	for _, b := range window[2:] {
+		c := uint32(classOf[b])
+		escapes |= c
+		id := first + c1*stride2 + c
+		first, c1 = c1*stride3, c
+		// id is below directIDs, n below len(window): both tables have room.
+		p := (*uint8)(unsafe.Add(seen, id))
+		old := *p
+		*p = epoch
+		*(*uint32)(unsafe.Add(out, n*4)) = id
+		m := n + 1
+		if old != epoch {
+			n = m
+		}
+	}
+	return n, escapes
+}
+
+// exact is the slow way, for windows with escapes. It begins the unit anew:
+// what direct has marked are not all trigrams of the window.
+func (t *tables) exact(ids []uint32, window []byte) (int, error) {
+	if t.extra == nil {
+		extra, err := offheap[uint32](1 << 24)
+		if err != nil {
+			return 0, err
+		}
+		t.extra = extra
+	}
+	t.next()
+	n := 0
+	b0, b1 := foldByte[window[0]], foldByte[window[1]]
+	c0, c1 := uint32(classOf[b0]), uint32(classOf[b1])
+	for _, b := range window[2:] {
+		b2 := foldByte[b]
+		c2 := uint32(classOf[b2])
+		id := c0*stride3 + c1*stride2 + c2
+		if (c0|c1|c2)&escape != 0 {
+			id = t.extraID(uint32(b0)<<16 | uint32(b1)<<8 | uint32(b2))
+		}
+		if t.seen[id] != t.epoch {
+			t.seen[id] = t.epoch
+			ids[n] = id
+			n++
+		}
+		b0, b1, c0, c1 = b1, b2, c1, c2
+	}
+	return n, nil
+}
+
+func (t *tables) extraID(key uint32) uint32 {
+	id := t.extra[key]
+	if id == 0 {
+		id = directIDs + uint32(len(t.keys))
+		t.keys = append(t.keys, key)
+		t.extra[key] = id
+	}
+	return id
+}

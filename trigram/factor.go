@@ -1,0 +1,248 @@
+package trigram
+
+// maxFactor is the number of classes in a factor. It starts at most at the
+// last byte a unit owns and must lie in the window.
+const maxFactor = 56
+
+// maxTriple is the number of trigrams that are worth looking up for one
+// position of a factor.
+const maxTriple = 4096
+
+// anchored turns the line anchors at the edges into newlines and drops the
+// others: in the middle of a match nothing is known of their neighbours.
+func (s seq) anchored(edges bool) seq {
+	first, last := 0, len(s)
+	for first < last && s[first].kind == elemBOL {
+		first++
+	}
+	for last > first && s[last-1].kind == elemEOL {
+		last--
+	}
+	var newline elem
+	newline.set.add('\n')
+	out := make(seq, 0, len(s))
+	if first > 0 && edges {
+		out = append(out, newline)
+	}
+	for _, e := range s[first:last] {
+		if e.kind != elemBOL && e.kind != elemEOL {
+			out = append(out, e)
+		}
+	}
+	if last < len(s) && edges {
+		out = append(out, newline)
+	}
+	return out
+}
+
+// node makes the condition of a sequence: its factors, runs and alternatives
+// in the order of their starts.
+func (s seq) node(edges bool) *node {
+	s = s.anchored(edges)
+	var subs []*node
+	for i := 0; i < len(s); {
+		switch s[i].kind {
+		case elemAlt:
+			if n := orOf(s[i].alts, false); n != nil {
+				subs = append(subs, n)
+			}
+			i++
+		case elemByte:
+			end := i
+			for end < len(s) && s[end].kind == elemByte {
+				end++
+			}
+			subs = append(subs, s.stretch(i, end)...)
+			i = end
+		default:
+			i++
+		}
+	}
+	return seqOf(subs)
+}
+
+// stretch gives the conditions of the bytes from i to end, in the order of
+// their starts. The first of a literal starts at i, if there is one.
+func (s seq) stretch(i, end int) []*node {
+	var subs []*node
+	run, runAt := s.bestRun(i, min(end, i+maxFactor-2))
+	for at := i; ; at += maxFactor - 2 {
+		to := min(at+maxFactor, end)
+		f := s.factor(at, to)
+		if f != nil && !f.exact() && run != nil && runAt == i {
+			f = nil // the run is cheaper and tells more
+		}
+		if f != nil {
+			subs = append(subs, f)
+		}
+		if at == i && run != nil {
+			subs = append(subs, run)
+		}
+		if to == end {
+			return subs
+		}
+	}
+}
+
+// factor gives the condition of the bytes from i to end, or nil where it would
+// tell nothing or cost too much. Short ones are extended by what may follow.
+func (s seq) factor(i, end int) *node {
+	n := &node{op: opFactor}
+	for _, e := range s[i:end] {
+		n.set = append(n.set, e.set.folded())
+		n.special = n.special || e.special
+	}
+	if !n.exact() {
+		n.extend(s, end)
+	}
+	n.trim()
+	if len(n.set) == 0 {
+		return nil
+	}
+	return n
+}
+
+// exact reports whether the factor has a trigram of single bytes.
+func (n *node) exact() bool {
+	for i := 0; i+3 <= len(n.set); i++ {
+		if n.triple(i) == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// triple is the number of trigrams that can be at position i.
+func (n *node) triple(i int) int {
+	return n.set[i].size() * n.set[i+1].size() * n.set[i+2].size()
+}
+
+// extend adds up to two classes of what may follow position at: the union
+// over all ways through gaps.
+func (n *node) extend(s seq, at int) {
+	states := []int{at}
+	for range 2 {
+		var set byteSet
+		var next []int
+		for len(states) > 0 {
+			p := states[0]
+			states = states[1:]
+			if p == len(s) || s[p].kind == elemAlt {
+				return
+			}
+			set = set.or(s[p].set.folded())
+			n.special = n.special || s[p].special
+			if s[p].kind == elemGap {
+				next = append(next, p)
+				states = append(states, p+1)
+				continue
+			}
+			next = append(next, p+1)
+		}
+		n.set = append(n.set, set)
+		states = dedup(next)
+	}
+}
+
+func dedup(s []int) []int {
+	var out []int
+	seen := make(map[int]bool)
+	for _, x := range s {
+		if !seen[x] {
+			seen[x] = true
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+const (
+	// cheapTriple is the number of trigrams that are worth a union beside
+	// trigrams of single bytes.
+	cheapTriple = 32
+	// someTriple is the same beside a cheaper union.
+	someTriple = 256
+)
+
+// trim picks what is looked up and cuts the factor down to it: every position
+// of single bytes and the cheap ones; where there are none, the cheapest and
+// some more; else two bytes or one where there are not too many.
+func (n *node) trim() {
+	best, cost := -1, maxTriple+1
+	for i := 0; i+3 <= len(n.set); i++ {
+		if c := n.triple(i); c < cost {
+			best, cost = i, c
+		}
+	}
+	// A pair is looked up as a range of the dictionary, some 60 trigrams.
+	for i := 0; i+2 <= len(n.set); i++ {
+		if c := 64 * n.set[i].size() * n.set[i+1].size(); c < cost {
+			best, cost = -2-i, c
+		}
+	}
+	switch {
+	case best >= 0:
+		n.pick(best, cost)
+	case best < -1:
+		n.set = n.set[-2-best : -best]
+	case len(n.set) > 0 && n.set[0].size() == 1 && !isText(int(n.set[0].min())):
+		n.set = n.set[:1]
+	default:
+		n.set = nil
+	}
+}
+
+// pick chooses positions, given the cheapest and its cost.
+func (n *node) pick(best, cost int) {
+	limit := someTriple
+	if cost == 1 {
+		limit = cheapTriple
+	}
+	from, to := best, best
+	for i := 0; i+3 <= len(n.set); i++ {
+		if n.triple(i) <= limit || i == best {
+			n.picks = append(n.picks, i)
+			from, to = min(from, i), max(to, i)
+		}
+	}
+	for i := range n.picks {
+		n.picks[i] -= from
+	}
+	n.set = n.set[from : to+3]
+}
+
+// bestRun gives the longest run of the smallest class that has one of the
+// bytes from i to end as its start, gaps included, and the start.
+func (s seq) bestRun(i, end int) (best *node, at int) {
+	for class, set := range runSets {
+		for j := i; j < end; j++ {
+			if n := s.run(j, class, set); n != nil && (best == nil || n.count > best.count) {
+				best, at = n, j
+			}
+		}
+		if best != nil {
+			return best, at
+		}
+	}
+	return nil, 0
+}
+
+func (s seq) run(i, class int, set byteSet) *node {
+	count, classes, special := 0, 0, false
+	for _, e := range s[i:] {
+		if e.kind > elemGap || !e.set.within(set) {
+			break
+		}
+		special = special || e.special
+		if e.kind == elemByte {
+			count++
+			if e.set.folded().size() > 1 {
+				classes++
+			}
+		}
+	}
+	if classes < 4 {
+		return nil
+	}
+	return &node{op: opRun, class: class, count: min(count, maxRun), special: special}
+}

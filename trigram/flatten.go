@@ -1,0 +1,322 @@
+package trigram
+
+import (
+	"regexp/syntax"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A regular expression is first written as alternatives of sequences, each of
+// simple elements over bytes:
+//
+//	byte     one byte of a set
+//	gap      any number of bytes of a set
+//	alt      one of several sequences, where multiplying out would be too much
+//	bol eol  a newline, the document's beginning or its end, not consumed
+//
+// A repetition x+ is a gap and then x, so that x is next to what follows it.
+type elemKind uint8
+
+const (
+	elemByte elemKind = iota
+	elemGap
+	elemAlt
+	elemBOL
+	elemEOL
+)
+
+type elem struct {
+	kind    elemKind
+	special bool // U+212A or U+017F may stand for it
+	set     byteSet
+	alts    []seq
+}
+
+type seq []elem
+
+const (
+	maxAlts   = 64   // alternatives that multiplying out may give
+	maxElems  = 2048 // elements of a sequence
+	maxCopies = 64   // of a counted repetition
+)
+
+// fixed reports whether every match of the sequence is a literal without gaps.
+func (s seq) fixed() bool {
+	for _, e := range s {
+		if e.kind == elemGap || e.kind == elemAlt {
+			return false
+		}
+	}
+	return true
+}
+
+// located reports whether the first condition of the sequence is about the
+// very start of a match.
+func (s seq) located() bool {
+	s = s.anchored(true)
+	n := 0
+	for n < len(s) && s[n].kind == elemByte {
+		n++
+	}
+	if n == 0 {
+		return false
+	}
+	run, at := s.bestRun(0, min(n, maxFactor-2))
+	return s.factor(0, min(n, maxFactor)) != nil || run != nil && at == 0
+}
+
+// bytesOf is the set of all bytes in any match.
+func bytesOf(alts []seq) (set byteSet) {
+	for _, s := range alts {
+		for _, e := range s {
+			set = set.or(e.set)
+		}
+	}
+	return set
+}
+
+// gapOf is the gap that covers any number of the alternatives.
+func gapOf(alts []seq) elem {
+	g := elem{kind: elemGap, set: bytesOf(alts)}
+	for _, s := range alts {
+		for _, e := range s {
+			g.special = g.special || e.special
+		}
+	}
+	return g
+}
+
+// altOf wraps alternatives into one element.
+func altOf(alts []seq) elem {
+	a := gapOf(alts)
+	a.kind, a.alts = elemAlt, alts
+	return a
+}
+
+type flattener struct{ fold bool }
+
+func (f *flattener) flatten(re *syntax.Regexp) []seq {
+	switch re.Op {
+	case syntax.OpNoMatch:
+		return nil
+	case syntax.OpLiteral:
+		var s seq
+		for _, r := range re.Rune {
+			s = append(s, char{r: r}.elems(f.fold || re.Flags&syntax.FoldCase != 0)...)
+		}
+		return []seq{s}
+	case syntax.OpCharClass:
+		if len(re.Rune) == 0 {
+			return nil
+		}
+		return []seq{classElems(re.Rune, f.fold)}
+	case syntax.OpAnyCharNotNL:
+		return []seq{classElems([]rune{0, '\n' - 1, '\n' + 1, unicode.MaxRune}, false)}
+	case syntax.OpAnyChar:
+		return []seq{classElems([]rune{0, unicode.MaxRune}, false)}
+	case syntax.OpBeginLine, syntax.OpBeginText:
+		return []seq{{{kind: elemBOL}}}
+	case syntax.OpEndLine, syntax.OpEndText:
+		return []seq{{{kind: elemEOL}}}
+	case syntax.OpCapture:
+		return f.flatten(re.Sub[0])
+	case syntax.OpStar:
+		return []seq{{gapOf(f.flatten(re.Sub[0]))}}
+	case syntax.OpPlus:
+		x := f.flatten(re.Sub[0])
+		return product([]seq{{gapOf(x)}}, x)
+	case syntax.OpQuest:
+		return union([]seq{{}}, f.flatten(re.Sub[0]))
+	case syntax.OpRepeat:
+		return f.repeat(re)
+	case syntax.OpConcat:
+		all := []seq{{}}
+		for _, sub := range re.Sub {
+			all = product(all, f.flatten(sub))
+		}
+		return all
+	case syntax.OpAlternate:
+		var all []seq
+		for _, sub := range re.Sub {
+			all = union(all, f.flatten(sub))
+		}
+		return all
+	}
+	return []seq{{}} // OpEmptyMatch, word boundaries: nothing consumed
+}
+
+func (f *flattener) repeat(re *syntax.Regexp) []seq {
+	x := f.flatten(re.Sub[0])
+	if re.Max == 0 {
+		return []seq{{}}
+	}
+	all := []seq{{}}
+	if re.Max != re.Min || re.Min > maxCopies {
+		all = []seq{{gapOf(x)}}
+	}
+	for range min(re.Min, maxCopies) {
+		all = product(all, x)
+	}
+	return all
+}
+
+func union(a, b []seq) []seq {
+	if len(a)+len(b) > 64*maxAlts {
+		return []seq{{gapOf(append(a[:len(a):len(a)], b...))}}
+	}
+	return append(a[:len(a):len(a)], b...)
+}
+
+// product is a followed by b.
+func product(a, b []seq) []seq {
+	if len(a) == 0 || len(b) == 0 {
+		return nil
+	}
+	if len(a)*len(b) > maxAlts {
+		if len(a) > 1 && len(a) >= len(b) {
+			a = []seq{{altOf(a)}}
+		} else {
+			b = []seq{{altOf(b)}}
+		}
+		return product(a, b)
+	}
+	all := make([]seq, 0, len(a)*len(b))
+	for _, x := range a {
+		for _, y := range b {
+			if len(x)+len(y) > maxElems {
+				y = seq{gapOf([]seq{y})}
+				if len(x) > maxElems {
+					x = seq{gapOf([]seq{x})}
+				}
+			}
+			all = append(all, append(x[:len(x):len(x)], y...))
+		}
+	}
+	return all
+}
+
+// char is a rune of a literal, or a byte that is no part of one.
+type char struct {
+	r   rune
+	raw bool // r is a byte
+}
+
+func toRunes(s string) []char {
+	var cs []char
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			cs = append(cs, char{rune(s[i]), true})
+		} else {
+			cs = append(cs, char{r: r})
+		}
+		i += n
+	}
+	return cs
+}
+
+// elems gives the elements of one character.
+func (c char) elems(fold bool) seq {
+	if c.raw {
+		var e elem
+		e.set.add(byte(c.r))
+		return seq{e}
+	}
+	ranges := []rune{c.r, c.r}
+	if fold {
+		for r := unicode.SimpleFold(c.r); r != c.r; r = unicode.SimpleFold(r) {
+			ranges = append(ranges, r, r)
+		}
+	}
+	return classElems(ranges, false)
+}
+
+const (
+	kelvin = 0x212a
+	longS  = 0x017f
+)
+
+// classElems gives the elements of one character of a class.
+func classElems(ranges []rune, fold bool) seq {
+	var ascii byteSet
+	var others []rune
+	special, many := false, false
+	for i := 0; i+1 < len(ranges); i += 2 {
+		lo, hi := ranges[i], ranges[i+1]
+		for r := lo; r <= min(hi, utf8.RuneSelf-1); r++ {
+			ascii.add(byte(r))
+		}
+		if lo = max(lo, utf8.RuneSelf); hi-lo > 256 || lo <= utf8.RuneError && utf8.RuneError <= hi {
+			many = true
+			continue
+		}
+		for r := lo; r <= hi; r++ {
+			others = append(others, r)
+		}
+	}
+	if fold {
+		ascii, others, special = foldClass(ascii, others)
+	}
+	if !many {
+		rest := others[:0:0]
+		for _, r := range others {
+			if r == kelvin && ascii.has('k') || r == longS && ascii.has('s') {
+				special = true
+				continue
+			}
+			rest = append(rest, r)
+		}
+		if len(rest) == 0 {
+			return seq{{set: ascii, special: special}}
+		}
+		if s := sameLength(rest); s != nil && ascii == (byteSet{}) && !special {
+			return s
+		}
+	}
+	// One character of one to four bytes: the first of them, then others.
+	first, more := elem{set: ascii}, elem{kind: elemGap}
+	first.set.addRange(0x80, 0xff)
+	more.set.addRange(0x80, 0xbf)
+	return seq{first, more}
+}
+
+// foldClass adds the other cases of a class.
+func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
+	special := ascii.has('k') || ascii.has('K') || ascii.has('s') || ascii.has('S')
+	ascii = ascii.folded()
+	for b := byte('a'); b <= 'z'; b++ {
+		if ascii.has(b) {
+			ascii.add(b - 'a' + 'A')
+		}
+	}
+	for _, r := range others[:len(others):len(others)] {
+		for o := unicode.SimpleFold(r); o != r; o = unicode.SimpleFold(o) {
+			if o < utf8.RuneSelf {
+				ascii.add(byte(o))
+				continue
+			}
+			others = append(others, o)
+		}
+	}
+	return ascii, others, special
+}
+
+// sameLength gives the elements of one of some runes when all have encodings
+// of one length, or nil.
+func sameLength(runes []rune) seq {
+	var s seq
+	for _, r := range runes {
+		var buf [utf8.UTFMax]byte
+		n := utf8.EncodeRune(buf[:], r)
+		if s == nil {
+			s = make(seq, n)
+		}
+		if len(s) != n {
+			return nil
+		}
+		for i, b := range buf[:n] {
+			s[i].set.add(b)
+		}
+	}
+	return s
+}

@@ -1,0 +1,30 @@
+package trigram
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+)
+
+// offheap allocates n values of T outside the Go heap: zeroed, costing memory
+// only where touched, and unseen by the collector. T must hold no pointers.
+func offheap[T any](n int) ([]T, error) {
+	var t T
+	size := n * int(unsafe.Sizeof(t))
+	b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("memory for a trigram writer, %d bytes: %w", size, err)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n), nil
+}
+
+// release gives back what offheap gave.
+func release[T any](s []T) {
+	if cap(s) == 0 {
+		return
+	}
+	s = s[:cap(s)]
+	var t T
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(t)))
+	_ = syscall.Munmap(b)
+}

@@ -1,0 +1,310 @@
+package trigram
+
+import (
+	"errors"
+	"fmt"
+	"math/rand"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const flags = syntax.Perl&^syntax.OneLine | syntax.UnicodeGroups
+
+func parse(t testing.TB, expr string) *syntax.Regexp {
+	t.Helper()
+	re, err := syntax.Parse(expr, flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return re
+}
+
+func TestFormulasInTheUsersNotation(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		expr, want string
+		scope      Scope
+	}{
+		{`foo`, `"foo"`, ScopeStart},
+		{`Foo Bar`, `"foo bar"`, ScopeStart},
+		{`if`, `"if"`, ScopeStart},
+		{`x`, `all`, ScopeLine},
+		{`.*`, `all`, ScopeLine},
+		{`foo.*bar`, `"foo" "bar"`, ScopeLine},
+		{`foo\s*bar`, `"foo" "bar"`, ScopeStart},
+		{`\s*foo\sbar`, `"foo[\t\n\f\r ]bar"`, ScopeDocument},
+		{`(?i)foo.bar`, `"foo" "bar"`, ScopeLine},
+		{`(?i)mask`, `"mask"*`, ScopeStart},
+		{`ext4_[a-z]+_inode`, `"ext4_" "[a-z]_inode"`, ScopeLine},
+		{`(kmalloc|kzalloc)\(sizeof`, `("kmalloc(sizeof" | "kzalloc(sizeof")`, ScopeStart},
+		{`spin_(un)?lock`, `("spin_lock" | "spin_unlock")`, ScopeStart},
+		{`[a-z]+_lock\(`, `"[a-z]_lock("`, ScopeLine},
+		{`\bv[0-9]+\.[0-9]+\b`, `"v[0-9][.0-9]" "[0-9].[0-9]"`, ScopeLine},
+		{`[0-9]{8}`, `digit{8}`, ScopeStart},
+		{`0x[0-9a-f]{8}`, `"0x[0-9a-f][0-9a-f]" hex{8}`, ScopeStart},
+		{`[A-Z]{20,}`, `upper{20}`, ScopeLine},
+		{`copyright.*google`, `"copyright" "google"`, ScopeLine},
+		{`fixme|xxx|hack`, `("fixme" | "xxx" | "hack")`, ScopeStart},
+		{`^#define [A-Z]+_MAX`, `"\n#define " "[a-z]_max"`, ScopeLine},
+		{`^}$`, `"\n}\n"`, ScopeStart},
+		{`^$`, `"\n\n"`, ScopeStart},
+		{`foo$\nbar`, `"foo\nbar"`, ScopeStart},
+		{`a|foo`, `all`, ScopeLine},
+		{`[^\x00-\x{10FFFF}]`, `none`, ScopeStart},
+		{`日本`, `"\xe6\x97\xa5\xe6\x9c\xac"`, ScopeStart},
+		{`(?i)é`, `"\xc3[\x89\xa9]"`, ScopeStart},
+	} {
+		f := FromRegexp(parse(t, c.expr), false)
+		if got := f.String(); got != c.want || f.Scope() != c.scope {
+			t.Errorf("%s: %s, scope %d; want %s, scope %d", c.expr, got, f.Scope(), c.want, c.scope)
+		}
+	}
+}
+
+// checkCovered fails when a match of a document is not among the candidates.
+func checkCovered(t *testing.T, x *Index, firsts []uint32, docs [][]byte, re *regexp.Regexp, f *Formula) (units int) {
+	t.Helper()
+	var s Scratch
+	sets := make([]Bitmap, x.Segments())
+	for i := range sets {
+		n, err := x.Search(i, f, nil, &s, &sets[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		units += n
+	}
+	has := func(unit uint32) bool { return sets[unit>>16].Has(uint16(unit)) }
+	owner := func(d []byte, p int) uint32 { return min(uint32(p/UnitSize), Units(len(d))-1) }
+	for i, d := range docs {
+		for _, m := range re.FindAllIndex(d, -1) {
+			from, to := owner(d, m[0]), owner(d, m[0])
+			switch f.Scope() {
+			case ScopeLine:
+				lo := strings.LastIndexByte(string(d[:m[0]]), '\n') + 1
+				hi := m[1] + strings.IndexByte(string(d[m[1]:])+"\n", '\n')
+				from, to = owner(d, lo), owner(d, max(hi-1, lo))
+			case ScopeDocument:
+				from, to = 0, Units(len(d))-1
+			}
+			ok := false
+			for u := from; u <= to; u++ {
+				ok = ok || has(firsts[i]+u)
+			}
+			if !ok {
+				t.Fatalf("%q: match %d..%d of document %d (%d bytes, first unit %d) is in no candidate unit; formula %s", re, m[0], m[1], i, len(d), firsts[i], f)
+			}
+		}
+	}
+	return units
+}
+
+// randomExpr makes an expression of pieces of a document, so that it has a
+// fair chance to match across units and lines.
+func randomExpr(r *rand.Rand, d []byte) string {
+	gaps := []string{".*", ".", `\s*`, `\s+`, `[^;]*`, `(?s:.*)`, `[a-z]*`, `\w+`, `(x|y)?`, "", `\b`, `[0-9]+`, `$\n^`, `(foo|\d+|[ab]c)*`}
+	var b strings.Builder
+	if r.Intn(3) == 0 {
+		b.WriteString("(?i)")
+	}
+	if r.Intn(6) == 0 {
+		b.WriteString("^")
+	}
+	p := 0
+	if len(d) > 0 {
+		p = r.Intn(len(d))
+	}
+	for range 1 + r.Intn(3) {
+		n := 1 + r.Intn(8)
+		if r.Intn(8) == 0 {
+			n = 1 + r.Intn(150)
+		}
+		end := min(p+n, len(d))
+		lit := string(d[min(p, end):end])
+		if !utf8.ValidString(lit) {
+			lit = strings.ToValidUTF8(lit, "�")
+		}
+		q := regexp.QuoteMeta(lit)
+		switch r.Intn(8) {
+		case 0:
+			q = "(" + q + "|zzz)"
+		case 1:
+			q = "(" + q + ")+"
+		case 2:
+			q = strings.Map(func(c rune) rune {
+				if c >= 'a' && c <= 'z' && r.Intn(2) == 0 {
+					return c - 'a' + 'A'
+				}
+				return c
+			}, q)
+		case 3:
+			q = strings.NewReplacer("1", "[0-9]", "o", "[a-z]", "4", `\d`, "K", "[K-M]").Replace(q)
+		case 4:
+			q = fmt.Sprintf("(%s){1,%d}", q, 1+r.Intn(3))
+		}
+		b.WriteString(q)
+		b.WriteString(gaps[r.Intn(len(gaps))])
+		p = end + r.Intn(3)*r.Intn(3000)
+	}
+	if r.Intn(6) == 0 {
+		b.WriteString("$")
+	}
+	return b.String()
+}
+
+func TestCandidatesCoverEveryMatch(t *testing.T) {
+	t.Parallel()
+	docs := append(randomDocs(7, 30, 3*UnitSize), randomDocs(8, 4, 12*UnitSize)...)
+	docs = append(docs, longLines(9)...)
+	x, _, firsts := build(t, docs)
+	r := rand.New(rand.NewSource(10))
+	for range 200 {
+		expr := randomExpr(r, docs[r.Intn(len(docs))])
+		tree, err := syntax.Parse(expr, flags)
+		if err != nil {
+			continue
+		}
+		re, err := regexp.Compile("(?m:" + expr + ")")
+		if err != nil {
+			continue
+		}
+		checkCovered(t, x, firsts, docs, re, FromRegexp(tree, false))
+		if strings.HasPrefix(expr, "(?i)") {
+			plain, err := syntax.Parse(expr[4:], flags)
+			if err == nil {
+				checkCovered(t, x, firsts, docs, re, FromRegexp(plain, true))
+			}
+		}
+	}
+}
+
+// longLines makes documents whose lines go over many units, with rare words
+// around the borders.
+func longLines(seed int64) [][]byte {
+	r := rand.New(rand.NewSource(seed))
+	var docs [][]byte
+	for range 12 {
+		d := []byte(strings.Repeat("lorem ipsum, ", 1+r.Intn(2500)))
+		for range 6 {
+			word := []string{"needle", "Kelvin Kſ", "pin\n", "12345678901", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}[r.Intn(5)]
+			at := r.Intn(len(d))
+			if r.Intn(2) == 0 {
+				at = at/UnitSize*UnitSize + r.Intn(12) - 8
+			}
+			if at >= 0 && at+len(word) <= len(d) {
+				copy(d[at:], word)
+			}
+		}
+		docs = append(docs, d)
+	}
+	return docs
+}
+
+func TestLiteralsAreFoundInAnyCase(t *testing.T) {
+	t.Parallel()
+	docs := append(randomDocs(11, 40, 2*UnitSize), longLines(12)...)
+	x, _, firsts := build(t, docs)
+	r := rand.New(rand.NewSource(13))
+	for range 150 {
+		d := docs[r.Intn(len(docs))]
+		p := r.Intn(len(d) + 1)
+		lit := strings.ToValidUTF8(string(d[p:min(len(d), p+1+r.Intn(200))]), "")
+		if lit == "" || strings.Contains(lit, "�") {
+			continue
+		}
+		checkCovered(t, x, firsts, docs, regexp.MustCompile(regexp.QuoteMeta(lit)), FromLiteral(lit, false))
+		checkCovered(t, x, firsts, docs, regexp.MustCompile("(?i)"+regexp.QuoteMeta(strings.ToUpper(lit))), FromLiteral(strings.ToUpper(lit), true))
+	}
+	raw := []byte("ab\xff\xfecd")
+	x, _, firsts = build(t, [][]byte{raw})
+	var s Scratch
+	var out Bitmap
+	for lit, want := range map[string]int{"\xff\xfe": 1, "b\xff": 1, "\xfe\xff": 0, "d": 1, "cd": 1, "\xfe": 1} {
+		if n, err := x.Search(0, FromLiteral(lit, true), nil, &s, &out); n != want || err != nil {
+			t.Errorf("%q: %d units, %v; want %d", lit, n, err, want)
+		}
+	}
+	_ = firsts
+}
+
+func TestSelectiveQueriesAreSelective(t *testing.T) {
+	t.Parallel()
+	var docs [][]byte
+	for i := range 300 {
+		docs = append(docs, fmt.Appendf(nil, "func f%03d() {\n\treturn %d\n}\n%s", i, i*7919, strings.Repeat("x := y + z\n", i%7*300)))
+	}
+	x, _, firsts := build(t, docs)
+	for expr, most := range map[string]int{`f123\(`: 1, `f1[0-9]3\(`: 10, `return 791[0-9]$`: 32, `^func f0`: 100, `nothing`: 0, `[0-9]{7}`: 174, `f123.*{`: 1, `f123(?s:.*)7919`: 1} {
+		units := checkCovered(t, x, firsts, docs, regexp.MustCompile("(?m:"+expr+")"), FromRegexp(parse(t, expr), false))
+		if units > most {
+			t.Errorf("%s: %d candidate units, want at most %d", expr, units, most)
+		}
+	}
+}
+
+func TestRefusedDocumentsLeaveTheWriterAsItWas(t *testing.T) {
+	t.Parallel()
+	var a, b []byte
+	for _, refused := range []bool{false, true} {
+		w := New(Options{Emit: func(s []byte) error {
+			if refused {
+				b = append(b, s...)
+			} else {
+				a = append(a, s...)
+			}
+			return nil
+		}})
+		for i, d := range randomDocs(5, 30, 9000) {
+			if refused {
+				if _, _, err := w.Add(randomDocs(int64(i), 1, 30000)[0], 5); err != nil && !errors.Is(err, ErrTrigrams) {
+					t.Fatal(err)
+				} else if err == nil {
+					t.Skip("a random document was too simple to be refused")
+				}
+			}
+			if _, _, err := w.Add(d, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+	}
+	if string(a) != string(b) {
+		t.Error("segments differ")
+	}
+}
+
+func TestDamagedBytesAreErrors(t *testing.T) {
+	t.Parallel()
+	docs := randomDocs(3, 400, 6000)
+	_, segs, _ := build(t, docs)
+	r := rand.New(rand.NewSource(4))
+	var s Scratch
+	var out Bitmap
+	formulas := []*Formula{FromLiteral("struct", true), FromLiteral("if", false), FromRegexp(parse(t, `[0-9]{8}.*foo`), false), FromLiteral("\n", false)}
+	for range 500 {
+		b := append([]byte(nil), segs[0]...)
+		for range 1 + r.Intn(20) {
+			b[r.Intn(len(b))] ^= 1 << r.Intn(8)
+		}
+		if r.Intn(4) == 0 {
+			b = b[:r.Intn(len(b))]
+		}
+		x, err := Open([][]byte{b})
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for _, f := range formulas {
+			if _, err := x.Search(0, f, nil, &s, &out); err != nil && !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package trigram
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand"
+	"testing"
+)
+
+// build indexes documents and returns the index, its segments and the first
+// unit of each document.
+func build(t testing.TB, docs [][]byte) (*Index, [][]byte, []uint32) {
+	t.Helper()
+	var segs [][]byte
+	w := New(Options{Emit: func(b []byte) error { segs = append(segs, bytes.Clone(b)); return nil }})
+	defer w.Close()
+	var firsts []uint32
+	for i, d := range docs {
+		first, n, err := w.Add(d, 0)
+		if err != nil || n != Units(len(d)) {
+			t.Fatalf("Add(document %d): %d units, %v; want %d units", i, n, err, Units(len(d)))
+		}
+		firsts = append(firsts, first)
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	x, err := Open(segs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x, segs, firsts
+}
+
+// naive returns the sets of units by trigram and segment.
+func naive(docs [][]byte, firsts []uint32) map[uint64]bool {
+	set := make(map[uint64]bool) // key<<32 | unit
+	for i, d := range docs {
+		padded := append(append([]byte("\n"), d...), "\n\n"...)
+		n := Units(len(d))
+		for u := range n {
+			from, to := int(u)*UnitSize, int(u+1)*UnitSize+Overlap+1
+			if u == n-1 {
+				to = len(padded)
+			}
+			for p := from; p+3 <= to; p++ {
+				key := uint64(foldByte[padded[p]])<<16 | uint64(foldByte[padded[p+1]])<<8 | uint64(foldByte[padded[p+2]])
+				set[key<<32|uint64(firsts[i]+u)] = true
+			}
+		}
+	}
+	return set
+}
+
+// dump reads all lists of an index in the form of naive.
+func dump(t *testing.T, x *Index) map[uint64]bool {
+	t.Helper()
+	set := make(map[uint64]bool)
+	for i := range x.segs {
+		s := &x.segs[i]
+		c := cursor{s: s}
+		var w Work
+		for c.next() {
+			var b Bitmap
+			if err := c.l.orInto(&b, s.units, &w); err != nil {
+				t.Fatal(err)
+			}
+			if b.Count() != c.l.n {
+				t.Fatalf("list of %06x: %d units, entry says %d", c.l.key, b.Count(), c.l.n)
+			}
+			if found, err := s.find(c.l.key, &w); err != nil || found.n != c.l.n {
+				t.Fatalf("find(%06x) = %d units, %v; want %d", c.l.key, found.n, err, c.l.n)
+			}
+			if c.l.key >= keyFirst {
+				continue
+			}
+			for u := b.Next(0); u >= 0; u = b.Next(u + 1) {
+				set[uint64(c.l.key)<<32|uint64(i<<16+u)] = true
+			}
+		}
+		if c.err != nil {
+			t.Fatal(c.err)
+		}
+	}
+	return set
+}
+
+func randomDocs(seed int64, n, size int) [][]byte {
+	r := rand.New(rand.NewSource(seed))
+	words := []string{"int", "Return ", "struct", "\n", "  ", "foo_bar", "é", "\xff\x00", "中文", "12345678", "}", "\n}\n", "K", "ſ"}
+	var docs [][]byte
+	for range n {
+		var d []byte
+		for want := r.Intn(size); len(d) < want; {
+			if r.Intn(20) == 0 {
+				d = append(d, byte(r.Intn(256)))
+			}
+			d = append(d, words[r.Intn(len(words))]...)
+			if r.Intn(3) == 0 {
+				d = fmt.Appendf(d, "%d", r.Intn(1000000))
+			}
+		}
+		docs = append(docs, d)
+	}
+	return docs
+}
+
+func TestListsAreThoseOfANaiveTwin(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ n, size int }{{1, 1}, {3, 10}, {200, 9000}, {2, 200000}, {3000, 4500}} {
+		docs := randomDocs(int64(c.n), c.n, c.size)
+		x, _, firsts := build(t, docs)
+		got, want := dump(t, x), naive(docs, firsts)
+		if len(got) != len(want) {
+			t.Errorf("%d documents: %d pairs, want %d", c.n, len(got), len(want))
+		}
+		for p := range want {
+			if !got[p] {
+				t.Fatalf("%d documents: trigram %06x of unit %d is missing", c.n, p>>32, uint32(p))
+			}
+		}
+	}
+}
