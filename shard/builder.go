@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -290,12 +291,8 @@ var newline = []byte{'\n'}
 func (b *builder) write(t *batch) error {
 	for i := range t.docs {
 		e := &t.docs[i]
-		if e.skip == indexed && len(e.text) > b.opt.MaxTrigrams && !e.always &&
-			b.post.DistinctTrigrams(e.text, b.opt.MaxTrigrams) > b.opt.MaxTrigrams {
-			e.skip = skippedTrigrams
-			for k := range e.langs {
-				e.langs[k] = SkippedLanguage
-			}
+		if err := b.postings(e); err != nil {
+			return errBlob(b.blobs[e.index].OID, err)
 		}
 		if err := b.document(e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
@@ -306,7 +303,28 @@ func (b *builder) write(t *batch) error {
 	return b.out.err
 }
 
-// document writes one document.
+// postings adds the text of a document to the postings. They come before its
+// content: they may close a segment, and the content belongs behind it.
+func (b *builder) postings(e *encoded) error {
+	if e.skip != indexed || len(e.text) == 0 {
+		return nil
+	}
+	limit := b.opt.MaxTrigrams
+	if e.always {
+		limit = 0
+	}
+	_, _, err := b.post.Add(e.text, limit)
+	if errors.Is(err, trigram.ErrTrigrams) {
+		e.skip = skippedTrigrams
+		for k := range e.langs {
+			e.langs[k] = SkippedLanguage
+		}
+		return nil
+	}
+	return err
+}
+
+// document writes one document, whose postings are written.
 func (b *builder) document(e *encoded) error {
 	x := &b.blobs[e.index]
 	b.docUnit = binary.LittleEndian.AppendUint32(b.docUnit, uint32(b.m.units))
@@ -329,11 +347,6 @@ func (b *builder) document(e *encoded) error {
 	}
 	if len(e.text) == 0 {
 		return nil
-	}
-	// The postings come first: they may close a segment, and the content of
-	// this document belongs behind it.
-	if _, _, err := b.post.Add(e.text); err != nil {
-		return err
 	}
 	b.openContent()
 	base := b.out.pos - b.blockBase
