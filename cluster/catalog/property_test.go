@@ -70,7 +70,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		return &RevokeKey{fmt.Sprint(rng.IntN(9))}
 	}
 	return []Command{&ReleaseJob{Kind: kind, Subject: subject, Fence: fence}, &SetMemberState{node, MemberState(1 + rng.IntN(2))},
-		&Place{[]Group{{Number: rng.Uint32N(9), Nodes: []uint32{1 + rng.Uint32N(4)}}}}, &InitCluster{"c"}, &CheckHash{},
+		&Place{[]Group{{Number: rng.Uint64N(9), Nodes: []uint32{1 + rng.Uint32N(4)}}}}, &InitCluster{"c"}, &CheckHash{},
 		&SetSecret{"s", []byte{byte(rng.IntN(3))}, rng.IntN(2) == 0}, &RemoveMember{fmt.Sprintf("n%d", 3+rng.IntN(60))}}[rng.IntN(7)]
 }
 
@@ -179,7 +179,7 @@ func rehash(v *View) uint64 {
 		rehashTable(&v.members) + rehashTable(&v.groups) + rehashTable(&v.holdings) + rehashTable(&v.secrets) + rehashTable(&v.requests)
 }
 
-func rehashTable[K uint32 | string, T any](t *table[K, T]) uint64 {
+func rehashTable[K uint32 | uint64 | string, T any](t *table[K, T]) uint64 {
 	var sum uint64
 	for rec := range t.records() {
 		sum += t.kind.hash(rec)

@@ -77,7 +77,7 @@ type Member struct {
 // Group is the placement of one placement group or of a slice of a large
 // repository: who should hold it.
 type Group struct {
-	Number uint32 // below 4096 a placement group, else given out by the planner
+	Number uint64 // below 4096 a placement group, else the key of a slice
 	Epoch  uint64 // index of the entry that placed it
 	Nodes  []uint32
 }

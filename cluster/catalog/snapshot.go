@@ -76,7 +76,7 @@ type saver struct {
 	err  error
 }
 
-func saveTable[K uint32 | string, T any](s *saver, t *table[K, T]) {
+func saveTable[K uint32 | uint64 | string, T any](s *saver, t *table[K, T]) {
 	for rec := range t.records() {
 		s.record(t.kind, rec)
 	}
@@ -244,7 +244,7 @@ func (s *State) restore(tag byte, b []byte) (err error) {
 	case memberKind.tag:
 		err = restoreInto(&s.members, b, func(m *Member) string { return m.ID })
 	case groupKind.tag:
-		err = restoreInto(&s.groups, b, func(g *Group) uint32 { return g.Number })
+		err = restoreInto(&s.groups, b, func(g *Group) uint64 { return g.Number })
 	case holdingKind.tag:
 		err = restoreInto(&s.holdings, b, func(h *Holding) string { return h.Key })
 	case secretKind.tag:
@@ -257,7 +257,7 @@ func (s *State) restore(tag byte, b []byte) (err error) {
 	return err
 }
 
-func restoreInto[K uint32 | string, T any](t *table[K, T], b []byte, key func(*T) K) error {
+func restoreInto[K uint32 | uint64 | string, T any](t *table[K, T], b []byte, key func(*T) K) error {
 	rec := new(T)
 	if err := t.kind.decode(b, rec); err != nil {
 		return err

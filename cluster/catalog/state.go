@@ -26,7 +26,7 @@ type tables struct {
 	jobs        table[string, Job] // by jobKey
 	keys        table[string, Key]
 	members     table[string, Member]
-	groups      table[uint32, Group]
+	groups      table[uint64, Group]
 	holdings    table[string, Holding]
 	secrets     table[string, Secret]
 	requests    table[string, request]
@@ -81,7 +81,7 @@ func New() *State {
 		jobs:        newTable[string, Job](jobKind),
 		keys:        newTable[string, Key](keyKind),
 		members:     newTable[string, Member](memberKind),
-		groups:      newTable[uint32, Group](groupKind),
+		groups:      newTable[uint64, Group](groupKind),
 		holdings:    newTable[string, Holding](holdingKind),
 		secrets:     newTable[string, Secret](secretKind),
 		requests:    newTable[string, request](requestKind),

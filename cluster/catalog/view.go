@@ -159,7 +159,7 @@ func (v *View) MemberNumber(n uint32) *Member {
 func (v *View) Members() iter.Seq[*Member] { return v.members.records() }
 
 // Group returns nil when the group was never placed.
-func (v *View) Group(number uint32) *Group { return v.groups.get(number) }
+func (v *View) Group(number uint64) *Group { return v.groups.get(number) }
 
 // Groups goes through them by number.
 func (v *View) Groups() iter.Seq[*Group] { return v.groups.records() }

@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// identity is node.json: who this node is. It is written before anything
+// that depends on it, and synced.
+type identity struct {
+	NodeID    string `json:"node_id"`
+	BootEpoch uint64 `json:"boot_epoch"` // counts the starts
+	ClusterID string `json:"cluster_id"` // empty until the node is part of a cluster
+	// Founding is set while this node makes a new cluster: a crash in between
+	// is finished by this node and by no other.
+	Founding bool `json:"founding,omitempty"`
+
+	boot string // random per start, never written
+	path string
+}
+
+// home is the data directory, locked by this process.
+type home struct {
+	dir  string
+	raft string
+	lock *os.File
+}
+
+// openHome makes and locks the data directory.
+func openHome(dir string) (*home, error) {
+	h := &home{dir: dir, raft: filepath.Join(dir, "raft")}
+	if err := os.MkdirAll(h.raft, 0o700); err != nil {
+		return nil, fmt.Errorf("cluster: data directory: %w", err)
+	}
+	lock, err := os.Open(h.raft)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: data directory: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("cluster: the data directory %s is used by another process", dir)
+	}
+	h.lock = lock
+	return h, nil
+}
+
+func (h *home) close() { h.lock.Close() }
+
+// loadIdentity reads node.json without counting a start.
+func (h *home) loadIdentity() (*identity, error) {
+	id := &identity{path: filepath.Join(h.dir, "node.json"), boot: randomID()}
+	data, err := os.ReadFile(id.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if h.hasRaft() {
+			return nil, fmt.Errorf("cluster: %s is missing but %s is not empty: put node.json back, or empty the data directory to join as a new node", id.path, h.raft)
+		}
+		return id, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cluster: node.json: %w", err)
+	}
+	if err := json.Unmarshal(data, id); err != nil || id.NodeID == "" {
+		return nil, fmt.Errorf("cluster: %s is damaged: put it back from a copy, or empty the data directory to join as a new node", id.path)
+	}
+	if id.ClusterID != "" && !id.Founding && !h.hasRaft() {
+		return nil, fmt.Errorf("cluster: %s says that this node is part of a cluster, but %s is gone: a node must not forget its votes. Empty the whole data directory to join as a new node", id.path, h.raft)
+	}
+	return id, nil
+}
+
+// hasRaft tells whether there is a raft log.
+func (h *home) hasRaft() bool {
+	_, err := os.Stat(filepath.Join(h.raft, logFile))
+	return err == nil
+}
+
+// start counts a start, making the identity at the first.
+func (id *identity) start() error {
+	if id.NodeID == "" {
+		id.NodeID = newNodeID()
+	}
+	id.BootEpoch++
+	return id.save()
+}
+
+func (id *identity) save() error {
+	data, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cluster: node.json: %w", err)
+	}
+	if err := writeFile(id.path, append(data, '\n')); err != nil {
+		return fmt.Errorf("cluster: node.json: %w", err)
+	}
+	return nil
+}
+
+// writeFile replaces a file so that after a crash it is the old or the new.
+func writeFile(path string, data []byte) error {
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	return err
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// newNodeID is 80 random bits in 16 letters and digits: short enough to type.
+func newNodeID() string {
+	var b [10]byte
+	rand.Read(b[:])
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+// randomID is 128 random bits in hexadecimal.
+func randomID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// raftLog writes raft's log lines to a slog.Logger, one level lower: what is
+// news to raft is detail to an operator.
+type raftLog struct {
+	hclog.Logger // answers what is not overridden
+	log          *slog.Logger
+}
+
+func newRaftLog(log *slog.Logger) hclog.Logger {
+	return &raftLog{hclog.NewNullLogger(), log.With("part", "raft")}
+}
+
+func (l *raftLog) write(level slog.Level, msg string, args []any) {
+	if !l.log.Enabled(context.Background(), level) {
+		return
+	}
+	for i, a := range args {
+		if f, ok := a.(hclog.Format); ok && len(f) > 0 {
+			args[i] = fmt.Sprintf(f[0].(string), f[1:]...)
+		}
+	}
+	l.log.Log(context.Background(), level, msg, args...)
+}
+
+// Trace implements hclog.Logger.
+func (l *raftLog) Trace(string, ...any) {}
+
+// Debug implements hclog.Logger.
+func (l *raftLog) Debug(string, ...any) {}
+
+// Info implements hclog.Logger.
+func (l *raftLog) Info(msg string, args ...any) { l.write(slog.LevelDebug, msg, args) }
+
+// Warn implements hclog.Logger.
+func (l *raftLog) Warn(msg string, args ...any) { l.write(slog.LevelInfo, msg, args) }
+
+// Error implements hclog.Logger.
+func (l *raftLog) Error(msg string, args ...any) { l.write(slog.LevelWarn, msg, args) }
+
+// Named implements hclog.Logger.
+func (l *raftLog) Named(string) hclog.Logger { return l }
+
+// With implements hclog.Logger.
+func (l *raftLog) With(args ...any) hclog.Logger {
+	return &raftLog{l.Logger, l.log.With(args...)}
+}

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+)
+
+// logFile is the file of the raft log and of the votes.
+const logFile = "raft.db"
+
+// store is the log and stable store of raft: raft-boltdb, with three things
+// added.
+//
+//   - It keeps the commit index, so that a node that starts without a quorum
+//     still serves all that it knew to be committed: the staged index
+//     travels in Extensions of the last entry of the next batch, and so is
+//     written with it, atomically and without another sync.
+//   - A write that the disk does not finish ends the process. A leader with
+//     a stalled disk would keep its leadership for ever, since heartbeats
+//     do not touch the disk.
+//   - Any failed write ends it too: what raft believes to be in the log
+//     would no longer be what is there.
+type store struct {
+	*raftboltdb.BoltStore
+	staged atomic.Uint64
+	// bound is the highest commit index to report: raft's start-up blocks for
+	// ever when it has more entries to replay than its queue takes.
+	bound uint64
+	dog   *watchdog
+}
+
+var _ raft.CommitTrackingLogStore = (*store)(nil)
+
+func openStore(dir string, dog *watchdog) (*store, error) {
+	b, err := raftboltdb.New(raftboltdb.Options{
+		Path: filepath.Join(dir, logFile),
+		BoltOptions: &bbolt.Options{
+			Timeout: 5 * time.Second,
+			// The list of free pages is not written with every commit, where a
+			// truncated log would make it megabytes.
+			NoFreelistSync: true,
+			FreelistType:   bbolt.FreelistMapType,
+		},
+		MsgpackUseNewTimeFormat: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cluster: open raft log: %w", err)
+	}
+	return &store{BoltStore: b, dog: dog}, nil
+}
+
+// extension marks the commit index in Extensions.
+const extension = 'c'
+
+// StageCommitIndex implements raft.CommitTrackingLogStore.
+func (s *store) StageCommitIndex(index uint64) error {
+	s.staged.Store(index)
+	return nil
+}
+
+// GetCommitIndex implements raft.CommitTrackingLogStore.
+func (s *store) GetCommitIndex() (uint64, error) {
+	last, err := s.LastIndex()
+	if err != nil || last == 0 {
+		return 0, err
+	}
+	var l raft.Log
+	if err := s.BoltStore.GetLog(last, &l); err != nil {
+		return 0, err
+	}
+	return min(committedIn(&l), last, s.bound), nil
+}
+
+func committedIn(l *raft.Log) uint64 {
+	if len(l.Extensions) != 9 || l.Extensions[0] != extension {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(l.Extensions[1:])
+}
+
+// GetLog implements raft.LogStore.
+func (s *store) GetLog(index uint64, l *raft.Log) error {
+	err := s.BoltStore.GetLog(index, l)
+	l.Extensions = nil
+	return err
+}
+
+// StoreLog implements raft.LogStore.
+func (s *store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore.
+func (s *store) StoreLogs(logs []*raft.Log) error {
+	if n := len(logs); n > 0 {
+		// raft shares the entries with its cache: mark a copy.
+		last := *logs[n-1]
+		last.Extensions = binary.LittleEndian.AppendUint64([]byte{extension}, s.staged.Load())
+		logs = append(append(make([]*raft.Log, 0, n), logs[:n-1]...), &last)
+	}
+	return s.dog.guard("write the raft log", func() error { return s.BoltStore.StoreLogs(logs) })
+}
+
+// DeleteRange implements raft.LogStore.
+func (s *store) DeleteRange(first, last uint64) error {
+	return s.dog.guard("shorten the raft log", func() error { return s.BoltStore.DeleteRange(first, last) })
+}
+
+// Set implements raft.StableStore.
+func (s *store) Set(k, v []byte) error {
+	return s.dog.guard("write a vote", func() error { return s.BoltStore.Set(k, v) })
+}
+
+// SetUint64 implements raft.StableStore.
+func (s *store) SetUint64(k []byte, v uint64) error {
+	return s.dog.guard("write a term", func() error { return s.BoltStore.SetUint64(k, v) })
+}
+
+// watchdog ends the process when the disk does not answer or fails.
+type watchdog struct {
+	limit time.Duration
+	exit  func(reason string)
+}
+
+// guard runs a write. Past the limit, or when it fails, the process ends.
+func (w *watchdog) guard(what string, write func() error) error {
+	timer := time.AfterFunc(w.limit, func() {
+		w.exit(fmt.Sprintf("the disk took more than %v to %s", w.limit, what))
+	})
+	err := write()
+	timer.Stop()
+	if err != nil {
+		w.exit(fmt.Sprintf("cannot %s: %v", what, err))
+	}
+	return err
+}
