@@ -1,0 +1,53 @@
+package symbol
+
+import (
+	"path"
+	"strings"
+
+	"github.com/go-enry/go-enry/v2"
+)
+
+// extensions give a language away where a name does not, or misleads: .h is
+// C++ to the program, and scripts often have no extension.
+var extensions = map[string]string{
+	"C": ".c", "C++": ".cpp", "Objective-C": ".m", "Shell": ".sh", "Python": ".py", "Perl": ".pl", "Ruby": ".rb", "JavaScript": ".js",
+	"PHP": ".php", "Tcl": ".tcl", "Awk": ".awk", "Lua": ".lua", "TypeScript": ".ts", "Makefile": ".mk",
+}
+
+// nameFor returns the name under which the program sees a file: one that
+// tells the language and nothing else. False stands for files without
+// symbols.
+func nameFor(file, language string) (string, bool) {
+	if language == "" {
+		return "", false
+	}
+	switch enry.GetLanguageType(language) {
+	case enry.Data, enry.Prose:
+		return "", false
+	}
+	if language == "TSX" {
+		return "f.ts", true // a dialect that the program knows by one name only
+	}
+	base := path.Base(file)
+	ext := path.Ext(base)
+	if want, ok := extensions[language]; ok && (ext == "" || ext == ".h" || ext == ".in" || ext == ".inc") {
+		if language == "Makefile" && plain(base) {
+			return base, true
+		}
+		return "f" + want, true
+	}
+	if plain(base) && len(base) <= 100 {
+		return base, true
+	}
+	if !plain(ext) {
+		return "", false
+	}
+	return "f" + ext, true
+}
+
+// plain reports whether s has nothing in it that needs quoting anywhere.
+func plain(s string) bool {
+	return s != "" && s[0] != '-' && strings.Trim(s, ".") != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r == '.' || r == '_' || r == '-' || r == '+' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	}) < 0
+}

@@ -1,0 +1,229 @@
+package symbol
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Off is the command that stands for no symbols at all.
+const Off = "off"
+
+// ErrOff is returned by [Open] for [Off].
+var ErrOff = errors.New("symbols are switched off")
+
+// ErrMissing is returned by [Open] where no usable program is installed.
+var ErrMissing = errors.New("universal-ctags is not installed")
+
+// Options tell how to run the program.
+type Options struct {
+	Command   string        // path or name; "" looks for universal-ctags, then ctags; Off
+	Processes int           // at once; 0 means GOMAXPROCS
+	Timeout   time.Duration // for one file; 0 means 20 s
+	MaxSize   int           // bytes of a file; larger ones have no symbols; 0 means 4 MiB
+}
+
+// Symbol is a definition.
+type Symbol struct {
+	Name       string
+	Kind       string // in full: function, struct, macro...
+	ParentName string // of the enclosing scope, as the language writes it; "" at the top
+	ParentKind string
+	Line       uint32 // from 1
+}
+
+// Pool is a bounded set of processes. It is safe for concurrent use.
+type Pool struct {
+	options Options
+	path    string
+	version string
+	args    []string
+
+	slots chan *process // nil entries are processes not yet started
+	once  sync.Once
+	done  chan struct{}
+}
+
+var versionLine = regexp.MustCompile(`Universal Ctags [0-9][^,\s]*`)
+
+// Open finds the program and asks what it can do. The pool starts processes
+// when they are first needed. Close ends them.
+func Open(ctx context.Context, o Options) (*Pool, error) {
+	if o.Command == Off {
+		return nil, ErrOff
+	}
+	if o.Processes <= 0 {
+		o.Processes = runtime.GOMAXPROCS(0)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 20 * time.Second
+	}
+	if o.MaxSize <= 0 {
+		o.MaxSize = 4 << 20
+	}
+	names := []string{"universal-ctags", "ctags"}
+	if o.Command != "" {
+		names = []string{o.Command}
+	}
+	var reason error
+	for _, name := range names {
+		p, err := open(ctx, name, o)
+		if err == nil {
+			return p, nil
+		}
+		if reason == nil || !errors.Is(err, exec.ErrNotFound) {
+			reason = err
+		}
+	}
+	return nil, fmt.Errorf("%w: %w", ErrMissing, reason)
+}
+
+func open(ctx context.Context, name string, o Options) (*Pool, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	version, err := ask(ctx, path, "--version")
+	if err != nil {
+		return nil, fmt.Errorf("%s --version: %w", path, err)
+	}
+	v := versionLine.FindString(version)
+	if v == "" {
+		return nil, fmt.Errorf("%s is not universal-ctags", path)
+	}
+	features, err := ask(ctx, path, "--list-features")
+	if err != nil {
+		return nil, fmt.Errorf("%s --list-features: %w", path, err)
+	}
+	mode := "default"
+	if strings.Contains(features, "sandbox") {
+		mode = "sandbox"
+	}
+	if !strings.Contains(features, "interactive") {
+		return nil, fmt.Errorf("%s lacks the interactive mode", path)
+	}
+	p := &Pool{
+		options: o, path: path, version: v,
+		args:  []string{"--options=NONE", "--quiet=yes", "--_interactive=" + mode, "--fields=Nnzsp"},
+		slots: make(chan *process, o.Processes),
+		done:  make(chan struct{}),
+	}
+	for range o.Processes {
+		p.slots <- nil
+	}
+	return p, nil
+}
+
+// ask returns what the program says to one option.
+func ask(ctx context.Context, path, option string) (string, error) {
+	cmd := exec.CommandContext(ctx, path, "--options=NONE", "--quiet=yes", option)
+	cmd.Env = []string{}
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout = limited{&out, 1 << 20}
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// limited is a writer that ends a command which says too much.
+type limited struct {
+	to *bytes.Buffer
+	at int
+}
+
+func (l limited) Write(b []byte) (int, error) {
+	if l.to.Len()+len(b) > l.at {
+		return 0, io.ErrShortBuffer
+	}
+	return l.to.Write(b)
+}
+
+// Version names the program and its version. Files tagged by another version
+// may have other symbols.
+func (p *Pool) Version() string { return p.version }
+
+// Close ends the processes. It waits for the files under way, whose time is
+// limited. Tag fails from then on.
+func (p *Pool) Close() {
+	p.once.Do(func() {
+		close(p.done)
+		for range cap(p.slots) {
+			if proc := <-p.slots; proc != nil {
+				proc.end()
+			}
+		}
+	})
+}
+
+// Tag returns the symbols of a file, by line. Language is a name of go-enry;
+// prose and data have no symbols. It waits for a free process. Whatever the
+// file does to the process, the next one is served by a fresh one.
+func (p *Pool) Tag(ctx context.Context, path, language string, content []byte) ([]Symbol, error) {
+	name, ok := nameFor(path, language)
+	if !ok || len(content) == 0 || len(content) > p.options.MaxSize {
+		return nil, nil
+	}
+	var proc *process
+	select {
+	case proc = <-p.slots:
+	case <-p.done:
+		return nil, errors.New("find symbols: pool is closed")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case <-p.done:
+		p.slots <- proc
+		return nil, errors.New("find symbols: pool is closed")
+	default:
+	}
+	symbols, proc, err := p.tag(ctx, proc, name, content)
+	p.slots <- proc
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("find symbols in %q: %w", path, err)
+	}
+	return symbols, nil
+}
+
+// tag works on one file and returns the process to keep, if any.
+func (p *Pool) tag(ctx context.Context, proc *process, name string, content []byte) ([]Symbol, *process, error) {
+	if proc == nil {
+		var err error
+		if proc, err = p.start(); err != nil {
+			return nil, nil, err
+		}
+	}
+	stop := context.AfterFunc(ctx, proc.kill)
+	limit := time.AfterFunc(p.options.Timeout, proc.kill)
+	symbols, err := proc.tag(name, content)
+	inTime := limit.Stop()
+	undisturbed := stop()
+	if err != nil || !inTime || !undisturbed {
+		proc.end()
+		if !inTime {
+			err = fmt.Errorf("gave up after %v", p.options.Timeout)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		return nil, nil, err
+	}
+	if proc.files >= filesPerProcess {
+		proc.end()
+		proc = nil
+	}
+	return symbols, proc, nil
+}
