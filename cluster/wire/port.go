@@ -15,9 +15,12 @@ package wire
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -70,8 +73,8 @@ type Options struct {
 	Errors map[string]error
 
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error) // default net.Dialer
-	Now  func() time.Time                                                 // for certificates; default time.Now
-	Log  *slog.Logger                                                     // default: discards
+	Now  func() time.Time                                                  // for certificates; default time.Now
+	Log  *slog.Logger                                                      // default: discards
 
 	HandshakeTimeout time.Duration // default 5 s
 	StallTimeout     time.Duration // how long a peer may take no byte or send none in a message; default 30 s
@@ -86,3 +89,213 @@ const (
 	MaxHandshakes  = 128      // of those, without a proved identity
 	MaxCallsToNode = 64       // calls to one node at a time; more wait
 )
+
+// Port is a node's end of all connections to and from the other nodes. All
+// methods are safe for concurrent use.
+type Port struct {
+	o      Options
+	ring   *ring
+	kinds  kinds
+	ln     net.Listener
+	raft   *raftListener
+	base   context.Context // of handlers and of dialing; ends with the port
+	cancel context.CancelFunc
+	slots  chan struct{} // connections that came in
+	shakes chan struct{} // of those, without a proved identity
+	pool   *pool
+	wg     sync.WaitGroup // every goroutine of the port
+
+	mu       sync.Mutex // guards the fields below
+	calls    map[string]Handler
+	joins    map[string]Handler
+	streams  map[string]StreamHandler
+	links    map[*link]struct{} // open connections
+	finished bool
+}
+
+// Listen opens the port; Run serves it. After Listen either Run or Close must
+// be called.
+func Listen(o Options) (*Port, error) {
+	defaults(&o)
+	r, err := newRing(o.Self, o.Keys, o.Now)
+	if err != nil {
+		return nil, err
+	}
+	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
+	ln, err := lc.Listen(context.Background(), "tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for other nodes: %w", err)
+	}
+	p := &Port{
+		o: o, ring: r, kinds: newKinds(o.Errors), ln: ln,
+		slots: make(chan struct{}, MaxConns), shakes: make(chan struct{}, MaxHandshakes),
+		calls: make(map[string]Handler), joins: make(map[string]Handler), streams: make(map[string]StreamHandler),
+		links: make(map[*link]struct{}),
+	}
+	p.base, p.cancel = context.WithCancel(context.Background())
+	p.raft = &raftListener{addr: ln.Addr(), conns: make(chan net.Conn), done: p.base.Done(), closed: make(chan struct{})}
+	p.pool = newPool(o.IdleTimeout)
+	return p, nil
+}
+
+// keepAlive finds out within half a minute that a machine is gone.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4}
+
+func defaults(o *Options) {
+	if o.Admit == nil {
+		o.Admit = func(Peer, Protocol) error { return nil }
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, d := range []struct {
+		to *time.Duration
+		by time.Duration
+	}{{&o.HandshakeTimeout, 5 * time.Second}, {&o.StallTimeout, 30 * time.Second}, {&o.IdleTimeout, 90 * time.Second}} {
+		if *d.to <= 0 {
+			*d.to = d.by
+		}
+	}
+}
+
+// Addr is the address on which the port listens, with the real number where
+// port 0 was asked for.
+func (p *Port) Addr() string { return p.ln.Addr().String() }
+
+// Handle sets who answers calls of a method, by nodes of the own cluster.
+// Names have at most 255 bytes.
+func (p *Port) Handle(method string, h Handler) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[method] = h
+}
+
+// HandleJoin sets who answers calls of a method that nodes without a cluster
+// may make. The peer's Cluster tells which those are.
+func (p *Port) HandleJoin(method string, h Handler) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.joins[method] = h
+}
+
+// HandleStream sets who answers streams of a method.
+func (p *Port) HandleStream(method string, h StreamHandler) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.streams[method] = h
+}
+
+// SetCluster sets the cluster that this node belongs to from now on.
+func (p *Port) SetCluster(id string) error {
+	if err := p.ring.setCluster(id); err != nil {
+		return err
+	}
+	p.pool.closeIdle() // those connections are under the old identity
+	return nil
+}
+
+// SetKeys replaces the keys. The first one issues from now on, and
+// connections under a key that is no longer valid are closed.
+func (p *Port) SetKeys(keys Keys) error {
+	if err := p.ring.setKeys(keys); err != nil {
+		return err
+	}
+	p.dropLinks(func(l *link) bool { return !p.ring.valid(l.key) })
+	return nil
+}
+
+// Drop closes all connections with a node, as when it was removed.
+func (p *Port) Drop(node string) {
+	p.dropLinks(func(l *link) bool { return l.peer.Node == node })
+}
+
+func (p *Port) dropLinks(which func(*link) bool) {
+	p.mu.Lock()
+	var drop []*link
+	for l := range p.links {
+		if which(l) {
+			drop = append(drop, l)
+		}
+	}
+	p.mu.Unlock()
+	for _, l := range drop {
+		l.Close()
+	}
+}
+
+// Run serves the port until the context ends. Then it closes every
+// connection, those of raft too, waits for the handlers and returns nil.
+func (p *Port) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { p.shut() })
+	defer stop()
+	p.wg.Go(func() { p.pool.janitor(p.base) })
+	err := p.accept()
+	p.shut()
+	p.wg.Wait()
+	return err
+}
+
+// Close ends a port that was never run.
+func (p *Port) Close() error {
+	p.shut()
+	p.wg.Wait()
+	return nil
+}
+
+func (p *Port) shut() {
+	p.mu.Lock()
+	p.finished = true
+	p.mu.Unlock()
+	p.cancel()
+	p.ln.Close()
+	p.dropLinks(func(*link) bool { return true })
+}
+
+// accept takes connections until the listener is closed. Where the system has
+// no more descriptors it waits for some to be closed.
+func (p *Port) accept() error {
+	for {
+		raw, err := p.ln.Accept()
+		switch {
+		case p.base.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept from other nodes: %w", err)
+		case err != nil:
+			p.o.Log.Warn("accept from other nodes", "err", err)
+			if !pause(p.base, 100*time.Millisecond) {
+				return nil
+			}
+			continue
+		}
+		select {
+		case p.slots <- struct{}{}:
+		default:
+			p.o.Log.Warn("too many connections from other nodes", "max", MaxConns)
+			raw.Close()
+			continue
+		}
+		p.wg.Go(func() {
+			defer func() { <-p.slots }()
+			p.welcome(raw)
+		})
+	}
+}
+
+// pause waits, and reports whether the context has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pool keeps the connections on which this node calls others.
+type pool struct {
+	idleTime time.Duration
+
+	mu    sync.Mutex // guards the fields below
+	nodes map[poolKey]*poolNode
+}
+
+// poolKey tells connections apart that cannot stand for each other.
+type poolKey struct {
+	Target
+	proto Protocol
+}
+
+type poolNode struct {
+	slots chan struct{} // calls at a time
+	users int           // calls that have or wait for a slot
+	idle  []*caller     // the one used last is the last
+}
+
+func newPool(idle time.Duration) *pool {
+	return &pool{idleTime: idle, nodes: make(map[poolKey]*poolNode)}
+}
+
+// enter waits for a slot; leave must follow.
+func (p *pool) enter(ctx context.Context, k poolKey) error {
+	p.mu.Lock()
+	n := p.nodes[k]
+	if n == nil {
+		n = &poolNode{slots: make(chan struct{}, MaxCallsToNode)}
+		p.nodes[k] = n
+	}
+	n.users++
+	p.mu.Unlock()
+	select {
+	case n.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		n.users--
+		return context.Cause(ctx)
+	}
+}
+
+func (p *pool) leave(k poolKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.nodes[k]
+	<-n.slots
+	n.users--
+}
+
+// get takes an idle connection, or returns nil.
+func (p *pool) get(k poolKey) *caller {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.nodes[k]
+	if n == nil || len(n.idle) == 0 {
+		return nil
+	}
+	c := n.idle[len(n.idle)-1]
+	n.idle = n.idle[:len(n.idle)-1]
+	return c
+}
+
+// put gives a connection back.
+func (p *pool) put(c *caller) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.mu.Lock()
+	dead := c.dead
+	c.mu.Unlock()
+	n := p.nodes[c.key]
+	if dead || n == nil || len(n.idle) >= MaxCallsToNode {
+		c.l.Close()
+		return
+	}
+	c.since = time.Now()
+	n.idle = append(n.idle, c)
+}
+
+// drop forgets a connection that has ended.
+func (p *pool) drop(c *caller) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.nodes[c.key]
+	if n == nil {
+		return
+	}
+	for i, other := range n.idle {
+		if other == c {
+			n.idle = append(n.idle[:i], n.idle[i+1:]...)
+			return
+		}
+	}
+}
+
+// closeIdle closes what is not in use.
+func (p *pool) closeIdle() { p.sweep(time.Time{}) }
+
+// sweep closes the connections that are unused since a time, all for the zero
+// time, and forgets nodes without any.
+func (p *pool) sweep(since time.Time) {
+	p.mu.Lock()
+	var old []*caller
+	for k, n := range p.nodes {
+		keep := n.idle[:0]
+		for _, c := range n.idle {
+			if since.IsZero() || c.since.Before(since) {
+				old = append(old, c)
+			} else {
+				keep = append(keep, c)
+			}
+		}
+		clear(n.idle[len(keep):])
+		n.idle = keep
+		if len(keep) == 0 && n.users == 0 {
+			delete(p.nodes, k)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range old {
+		c.l.Close()
+	}
+}
+
+// janitor closes connections that nobody uses.
+func (p *pool) janitor(ctx context.Context) {
+	for pause(ctx, p.idleTime/4) {
+		p.sweep(time.Now().Add(-p.idleTime))
+	}
+}

@@ -1,0 +1,109 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Stream asks a node for a long answer, on a connection of its own. It
+// returns once the request is sent; an error of the handler, and one that wraps
+// ErrBroken for an answer that was cut off, come from Read in the place of
+// io.EOF. The end of ctx ends the stream. The reader must be closed.
+func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (io.ReadCloser, error) {
+	k := poolKey{t, Bulk}
+	fail := func(err error) error {
+		return fmt.Errorf("stream %s from %s: %w", method, name(t), err)
+	}
+	if err := checkCall(ctx, method, in); err != nil {
+		return nil, fail(err)
+	}
+	if err := p.pool.enter(ctx, k); err != nil {
+		return nil, fail(err)
+	}
+	l, err := p.dial(ctx, t, Bulk)
+	if err != nil {
+		p.pool.leave(k)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+		return nil, fail(err)
+	}
+	s := &stream{p: p, l: l, ctx: ctx, key: k, fail: fail}
+	s.stop = context.AfterFunc(ctx, func() { l.Close() })
+	s.r = bufio.NewReaderSize(&timed{c: l.Conn, wait: l.stall}, 32<<10)
+	req := request{left: timeLeft(ctx), method: method}
+	if err := l.send(requestFrame, 1, req.head(), in); err != nil {
+		s.Close()
+		return nil, s.broken(err)
+	}
+	return s, nil
+}
+
+// stream is the answer to a streaming call. It is read by one goroutine; Close
+// may be called from another.
+type stream struct {
+	p    *Port
+	l    *link
+	ctx  context.Context
+	key  poolKey
+	fail func(error) error
+	stop func() bool
+	r    *bufio.Reader
+
+	rest []byte // of the last chunk
+	err  error  // the end
+	once sync.Once
+}
+
+// Read returns the next bytes of the answer.
+func (s *stream) Read(b []byte) (int, error) {
+	for len(s.rest) == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		f, err := readFrame(s.r, maxChunk)
+		switch {
+		case err != nil:
+			s.err = s.broken(err)
+		case f.kind == chunkFrame:
+			s.rest = f.body
+		case f.kind == endFrame:
+			s.err = io.EOF
+		case f.kind == errorFrame:
+			s.err = s.fail(s.p.remote(s.l.peer, f.body))
+		default:
+			s.err = s.broken(errFrame)
+		}
+		if s.err != nil {
+			s.l.Close()
+		}
+	}
+	n := copy(b, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// broken is the error of a stream that was cut off.
+func (s *stream) broken(err error) error {
+	if s.ctx.Err() != nil {
+		return s.fail(context.Cause(s.ctx))
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return s.fail(fmt.Errorf("%w: %w", ErrBroken, err))
+}
+
+// Close ends the stream; the handler's context ends with it.
+func (s *stream) Close() error {
+	s.once.Do(func() {
+		s.stop()
+		s.l.Close()
+		s.p.pool.leave(s.key)
+	})
+	return nil
+}

@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseKeys(t *testing.T) {
+	t.Parallel()
+	a, b := NewKey(), NewKey()
+	keys, err := ParseKeys([]byte("# issued in May\n" + a.Text() + "\r\n\n  " + b.Text() + " # the old one"))
+	if err != nil || len(keys) != 2 || keys[0] != a || keys[1] != b || !keys.Has(b) || keys.Has(NewKey()) {
+		t.Errorf("%v, %v", keys, err)
+	}
+	for in, want := range map[string]string{
+		"":                                  "holds no key",
+		"# none":                            "holds no key",
+		"abc":                               "line 1: expected 64",
+		"\n" + a.Text()[2:]:                 "line 2: expected 64",
+		strings.Repeat(a.Text()+"\n", 5):    "at most 4",
+		a.Text() + "\n" + a.Text() + " x\n": "line 2: expected 64",
+	} {
+		if _, err := ParseKeys([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", in, err, want)
+		}
+	}
+	if strings.Contains(a.String(), a.Text()[:8]) && a.Fingerprint() != a.Text()[:8] {
+		t.Errorf("the key prints as %s", a)
+	}
+	if bytes.Equal(a.Derive("gossip", 32), a.Derive("seal", 32)) || bytes.Equal(a.Derive("gossip", 32), b.Derive("gossip", 32)) ||
+		!bytes.Equal(a.Derive("gossip", 32), a.Derive("gossip", 32)) {
+		t.Error("derived keys")
+	}
+}
+
+func TestIdentities(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []Peer{{}, {Node: "a/b"}, {Node: "-"}, {Node: strings.Repeat("x", 101)}, {Cluster: "a b", Node: "x"}, {Cluster: "-", Node: "x"}} {
+		if _, err := newRing(bad, Keys{NewKey()}, time.Now); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+	p := Peer{Cluster: "0192aa-B_c", Node: "01J-x_Y", Epoch: 1<<64 - 1}
+	r, err := newRing(p, Keys{NewKey()}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.setCluster("a b"); err == nil || r.me() != p {
+		t.Errorf("setCluster: %v, %+v", err, r.me())
+	}
+}
+
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 1, 1 << 16, 1<<16 + 1, 1 << 20} {
+		body := bytes.Repeat([]byte("a"), size)
+		b := appendFrame(nil, chunkFrame, 7, body)
+		f, err := readFrame(bytes.NewReader(b), 1<<20)
+		if err != nil || f.kind != chunkFrame || f.call != 7 || !bytes.Equal(f.body, body) {
+			t.Errorf("%d bytes: %d bytes, %v", size, len(f.body), err)
+		}
+		if _, err := readFrame(bytes.NewReader(b[:len(b)-1]), 1<<20); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%d bytes, cut: %v", size, err)
+		}
+		if size > 0 {
+			if _, err := readFrame(bytes.NewReader(b), size-1); !errors.Is(err, ErrTooLarge) {
+				t.Errorf("%d bytes, over the bound: %v", size, err)
+			}
+		}
+	}
+	if _, err := readFrame(bytes.NewReader(nil), 1); err != io.EOF {
+		t.Errorf("nothing: %v", err)
+	}
+	r := request{left: 3 * time.Second, method: "search", in: []byte("in")}
+	got, err := parseRequest(append(r.head(), r.in...))
+	if err != nil || got.left != r.left || got.method != r.method || string(got.in) != "in" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	kind, text, err := parseError(errorBody("busy", strings.Repeat("é", maxText)))
+	if err != nil || kind != "busy" || len(text) > maxText {
+		t.Errorf("%s, %d bytes, %v", kind, len(text), err)
+	}
+}
+
+func FuzzReadFrame(f *testing.F) {
+	f.Add(appendFrame(nil, requestFrame, 1, request{method: "m"}.head(), []byte("in")))
+	f.Add(appendFrame(nil, errorFrame, 1, errorBody("busy", "text")))
+	f.Add([]byte{255, 255, 255, 255, 1, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fr, err := readFrame(bytes.NewReader(data), 1<<20)
+		if err != nil {
+			return
+		}
+		if again := appendFrame(nil, fr.kind, fr.call, fr.body); !bytes.HasPrefix(data, again) {
+			t.Fatalf("%x is read as %x", data, again)
+		}
+		if r, err := parseRequest(fr.body); err == nil && r.left < 0 {
+			t.Fatalf("request %+v", r)
+		}
+		if kind, text, err := parseError(fr.body); err == nil && len(kind)+len(text)+1 != len(fr.body) {
+			t.Fatalf("error %q %q of %q", kind, text, fr.body)
+		}
+	})
+}
+
+func TestPoolForgetsNodes(t *testing.T) {
+	t.Parallel()
+	p := newPool(time.Minute)
+	k := poolKey{Target{"n", "addr"}, Call}
+	for range MaxCallsToNode {
+		if err := p.enter(context.Background(), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := p.enter(ctx, k); !errors.Is(err, context.Canceled) {
+		t.Errorf("one call too many: %v", err)
+	}
+	p.closeIdle()
+	if len(p.nodes) != 1 {
+		t.Error("a node in use is forgotten")
+	}
+	for range MaxCallsToNode {
+		p.leave(k)
+	}
+	p.closeIdle()
+	if len(p.nodes) != 0 {
+		t.Error("an unused node is kept")
+	}
+}
