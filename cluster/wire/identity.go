@@ -92,12 +92,12 @@ func (p Peer) uri() *url.URL {
 	if cluster == "" {
 		cluster = noCluster
 	}
-	return &url.URL{Scheme: "shoal", Host: cluster, Path: "/" + p.Node + "/" + strconv.FormatUint(p.Epoch, 10)}
+	return &url.URL{Scheme: "shoal", Host: cluster, Path: "/" + p.Node + "/" + strconv.FormatUint(p.Epoch, 10) + "/" + p.Boot}
 }
 
 // check tells whether an identity can stand in a certificate.
 func (p Peer) check() error {
-	for _, s := range []string{p.Cluster, p.Node} {
+	for _, s := range []string{p.Cluster, p.Node, p.Boot} {
 		if len(s) > 100 || s == noCluster || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 			return fmt.Errorf("identity %q: expected at most 100 letters, digits, - and _", s)
 		}
@@ -113,12 +113,15 @@ func peerOf(cert *x509.Certificate) (Peer, error) {
 		return Peer{}, fmt.Errorf("the certificate names %d identities, expected one", len(cert.URIs))
 	}
 	u := cert.URIs[0]
-	node, epoch, ok := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
-	n, err := strconv.ParseUint(epoch, 10, 64)
-	if u.Scheme != "shoal" || !ok || err != nil {
+	path := strings.Split(strings.TrimPrefix(u.Path, "/"), "/")
+	if u.Scheme != "shoal" || len(path) != 3 {
 		return Peer{}, errors.New("the certificate names no node")
 	}
-	p := Peer{Cluster: u.Host, Node: node, Epoch: n}
+	epoch, err := strconv.ParseUint(path[1], 10, 64)
+	if err != nil {
+		return Peer{}, errors.New("the certificate names no start of the node")
+	}
+	p := Peer{Cluster: u.Host, Node: path[0], Epoch: epoch, Boot: path[2]}
 	if p.Cluster == noCluster {
 		p.Cluster = ""
 	}

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -80,4 +82,43 @@ func (ks Keys) Has(k Key) bool {
 		}
 	}
 	return false
+}
+
+// Seal encrypts under the first key, so that only who has it and names the
+// same purpose can read and nobody else can write.
+func (ks Keys) Seal(purpose string, plain []byte) ([]byte, error) {
+	if len(ks) == 0 {
+		return nil, errors.New("seal: no cluster key")
+	}
+	box, err := ks[0].box(purpose)
+	if err != nil {
+		return nil, err
+	}
+	return box.Seal(nil, nil, plain, nil), nil
+}
+
+// Open decrypts what Seal made under any of the keys.
+func (ks Keys) Open(purpose string, sealed []byte) ([]byte, error) {
+	for _, k := range ks {
+		box, err := k.box(purpose)
+		if err != nil {
+			return nil, err
+		}
+		if plain, err := box.Open(nil, nil, sealed, nil); err == nil {
+			return plain, nil
+		}
+	}
+	return nil, fmt.Errorf("unseal %s: it was sealed under another cluster key, or is damaged", purpose)
+}
+
+func (k Key) box(purpose string) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(k.Derive("seal "+purpose, 32))
+	if err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	box, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	return box, nil
 }

@@ -174,10 +174,8 @@ func (p *Port) greet(raw net.Conn) (*link, Protocol, error) {
 func (p *Port) receive(peer Peer, proto Protocol) error {
 	me := p.ring.me()
 	switch {
-	case peer.Node == me.Node && peer.Epoch == me.Epoch:
-		return ErrSelf
 	case peer.Node == me.Node:
-		return fmt.Errorf("node %s runs twice: two machines have copies of one data directory; remove the directory of one of them", short(me.Node))
+		return twin(peer, me)
 	case proto == "":
 		return errors.New("the connection does not say what it is for")
 	case proto == Join && (peer.Cluster == "" || me.Cluster == "" || peer.Cluster == me.Cluster):
@@ -187,6 +185,14 @@ func (p *Port) receive(peer Peer, proto Protocol) error {
 		return otherCluster(peer, me)
 	}
 	return p.o.Admit(peer, proto)
+}
+
+// twin is the error of meeting a node with the id of this one.
+func twin(peer, me Peer) error {
+	if peer.Boot == me.Boot {
+		return ErrSelf
+	}
+	return fmt.Errorf("node %s runs twice: two machines have copies of one data directory; remove the directory of one of them", short(me.Node))
 }
 
 func otherCluster(peer, me Peer) error {
@@ -230,12 +236,18 @@ func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Prot
 	}
 	me := p.ring.me()
 	switch {
-	case peer.Node == me.Node && peer.Epoch == me.Epoch:
-		return nil, ErrSelf
+	case peer.Node == me.Node:
+		if err := twin(peer, me); errors.Is(err, ErrSelf) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %w", ErrRefused, twin(peer, me))
 	case t.Node != "" && peer.Node != t.Node:
 		return nil, fmt.Errorf("%w: node %s answers where %s is expected", ErrRefused, short(peer.Node), short(t.Node))
 	case proto != Join && peer.Cluster != me.Cluster:
 		return nil, fmt.Errorf("%w: %w", ErrRefused, otherCluster(peer, me))
+	}
+	if err := p.o.Admit(peer, proto); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	l := &link{Conn: c, peer: peer, key: key, stall: p.o.StallTimeout}
 	deadline, _ := ctx.Deadline()

@@ -15,6 +15,7 @@ package wire
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,7 @@ type Peer struct {
 	Cluster string // id of its cluster; empty while it is in none
 	Node    string
 	Epoch   uint64 // counts the starts of the node
+	Boot    string // random for each start, so that a copy of a data directory is told from the original; made by Listen when empty
 }
 
 // Target is a node to be called.
@@ -62,10 +64,10 @@ type Options struct {
 	Self   Peer   // Node is required
 	Keys   Keys   // required
 
-	// Admit is asked for each connection that comes in, after its identity
-	// was proved; the text of its error is shown to the peer. Default: all of
-	// the own cluster.
-	Admit func(from Peer, p Protocol) error
+	// Admit is asked for each connection, on both of its sides, after the
+	// peer's identity was proved; the text of its error is shown to the peer
+	// that called. Default: all of the own cluster.
+	Admit func(peer Peer, p Protocol) error
 
 	// Errors are the kinds of errors that keep their identity on the way,
 	// besides those of io/fs and context: what errors.Is finds on one side it
@@ -117,6 +119,9 @@ type Port struct {
 // be called.
 func Listen(o Options) (*Port, error) {
 	defaults(&o)
+	if o.Self.Boot == "" {
+		o.Self.Boot = rand.Text()
+	}
 	r, err := newRing(o.Self, o.Keys, o.Now)
 	if err != nil {
 		return nil, err
@@ -167,6 +172,9 @@ func defaults(o *Options) {
 // Addr is the address on which the port listens, with the real number where
 // port 0 was asked for.
 func (p *Port) Addr() string { return p.ln.Addr().String() }
+
+// Self is this node as its certificates name it.
+func (p *Port) Self() Peer { return p.ring.me() }
 
 // Handle sets who answers calls of a method, by nodes of the own cluster.
 // Names have at most 255 bytes.

@@ -134,3 +134,28 @@ func TestPoolForgetsNodes(t *testing.T) {
 		t.Error("an unused node is kept")
 	}
 }
+
+func TestSeal(t *testing.T) {
+	t.Parallel()
+	a, b := NewKey(), NewKey()
+	sealed, err := Keys{a}.Seal("hmac", []byte("secret"))
+	if err != nil || bytes.Contains(sealed, []byte("secret")) {
+		t.Fatalf("%q, %v", sealed, err)
+	}
+	if plain, err := (Keys{b, a}).Open("hmac", sealed); err != nil || string(plain) != "secret" {
+		t.Errorf("%q, %v", plain, err)
+	}
+	if _, err := (Keys{a}).Open("other", sealed); err == nil {
+		t.Error("another purpose opens it")
+	}
+	if _, err := (Keys{b}).Open("hmac", sealed); err == nil {
+		t.Error("another key opens it")
+	}
+	sealed[len(sealed)-1] ^= 1
+	if _, err := (Keys{a}).Open("hmac", sealed); err == nil {
+		t.Error("it is opened although it is damaged")
+	}
+	if _, err := (Keys{}).Seal("hmac", nil); err == nil {
+		t.Error("sealed without a key")
+	}
+}

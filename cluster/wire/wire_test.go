@@ -378,11 +378,7 @@ func TestWhoMayTalk(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, tt.key, tt.cluster, tt.node, func(o *Options) {
-				if tt.name == "a clone" {
-					o.Self.Epoch = 7
-				}
-			})
+			p := start(t, tt.key, tt.cluster, tt.node)
 			call, method := p.Call, "echo"
 			if tt.join {
 				call, method = p.CallJoin, "hello"
