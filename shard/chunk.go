@@ -104,9 +104,11 @@ func (w *walker) to(offset int) Position {
 		w.column, w.columnAt = 0, w.lineStart
 	}
 	w.at = i
-	w.column += uint32(utf8.RuneCount(w.text[w.columnAt:i]))
-	w.columnAt = i
-	return Position{Offset: uint32(offset), Line: w.line, Column: w.column + 1}
+	column := w.column + uint32(utf8.RuneCount(w.text[w.columnAt:i]))
+	if i == len(w.text) || utf8.RuneStart(w.text[i]) { // else the rune would be counted in two pieces
+		w.column, w.columnAt = column, i
+	}
+	return Position{Offset: uint32(offset), Line: w.line, Column: column + 1}
 }
 
 // nameRanges turns spans of a path into ranges.

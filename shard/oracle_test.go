@@ -579,6 +579,7 @@ func TestSearchAgreesWithAScan(t *testing.T) {
 		if len(missing) > 0 {
 			t.Fatalf("missing %v", missing)
 		}
+		t.Cleanup(v.Release)
 		for i := range perWorld {
 			if t.Run(fmt.Sprintf("%d-%d", seed, i), func(t *testing.T) {
 				w.check(t, v, w.randomQuery(r, 2), r.IntN(3))
@@ -587,6 +588,6 @@ func TestSearchAgreesWithAScan(t *testing.T) {
 			}
 		}
 		v.Release()
-		_ = os.RemoveAll(home)
+		_ = os.RemoveAll(home) // mapped files may be deleted
 	}
 }

@@ -2,10 +2,8 @@ package shard
 
 import (
 	"fmt"
-	"path"
 	"regexp/syntax"
 	"slices"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -187,42 +185,14 @@ func inLine(re *syntax.Regexp) bool {
 }
 
 // revisionBits gives the bits of the revisions that a pattern of the query
-// language names: "*", a short or full ref name, a glob over either, or the
-// beginning of a commit.
+// language names.
 func revisionBits(revisions []Revision, pattern string) uint64 {
+	rev := query.Rev{Pattern: pattern}
 	var bits uint64
 	for _, r := range revisions {
-		if revisionMatches(r, pattern) {
+		if rev.Matches(r.Name, r.Commit, r.Name == "HEAD") {
 			bits |= 1 << (r.Bit & 63)
 		}
 	}
 	return bits
-}
-
-// minCommitPrefix is the fewest hex digits that name a commit, as with git.
-const minCommitPrefix = 4
-
-func revisionMatches(r Revision, pattern string) bool {
-	if pattern == "*" || pattern == r.Name {
-		return true
-	}
-	short := r.Name
-	for _, prefix := range []string{"refs/heads/", "refs/tags/"} {
-		short = strings.TrimPrefix(short, prefix)
-	}
-	if pattern == short || pattern == strings.TrimPrefix(r.Name, "refs/") {
-		return true
-	}
-	if strings.ContainsAny(pattern, "*?[") && (globMatches(pattern, short) || globMatches(pattern, r.Name)) {
-		return true
-	}
-	return len(pattern) >= minCommitPrefix && strings.Trim(pattern, "0123456789abcdefABCDEF") == "" &&
-		strings.HasPrefix(r.Commit, strings.ToLower(pattern))
-}
-
-// globMatches is path.Match, but for * which crosses slashes: branch names
-// have them anywhere.
-func globMatches(pattern, name string) bool {
-	ok, err := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
-	return err == nil && ok
 }

@@ -61,12 +61,15 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	if e.definedAt(sp) {
 		return scoreDefinition
 	}
+	if sp.Start == sp.End {
+		return 0
+	}
 	text := e.t.buf
 	low, high := e.t.around(sp, scoreSight)
 	left := sp.Start == low || isBorder(text[sp.Start-1], text[sp.Start])
 	right := sp.End == high || isBorder(text[sp.End-1], text[sp.End])
 	switch {
-	case sp.Start == sp.End, !left && !right:
+	case !left && !right:
 		return 0
 	case !left || !right:
 		return scorePart

@@ -18,48 +18,34 @@ type source struct {
 	read   func(n int64) // told of bytes as they are read
 }
 
-// newSource lists the blobs of the revisions. Revisions that share a commit
-// are one bit each all the same, so that each is found by its own name.
+// newSource lists the blobs of the revisions. Revisions of one commit share a
+// bit of the masks.
 func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []git.Revision) (*source, error) {
 	s := &source{mirror: m, repo: shard.Repository{ID: repo.ID, Name: repo.Name}}
 	var commits []string
-	bits := map[string]uint64{} // commit -> the revisions that are it
 	at := map[string]int{}
-	for i, rev := range revs {
-		s.repo.Revisions = append(s.repo.Revisions, shard.Revision{Name: rev.Name, Commit: rev.Commit, Time: rev.Time})
-		if _, ok := at[rev.Commit]; !ok {
-			at[rev.Commit] = len(commits)
+	for _, rev := range revs {
+		bit, ok := at[rev.Commit]
+		if !ok {
+			bit = len(commits)
+			at[rev.Commit] = bit
 			commits = append(commits, rev.Commit)
 		}
-		bits[rev.Commit] |= 1 << i
+		s.repo.Revisions = append(s.repo.Revisions,
+			shard.Revision{Name: rev.Name, Commit: rev.Commit, Bit: uint8(bit), Time: rev.Time})
 	}
 	blobs, err := m.Union(ctx, commits)
 	if err != nil {
 		return nil, fmt.Errorf("list files: %w", err)
 	}
-	masks := make([]uint64, len(commits))
-	for commit, i := range at {
-		masks[i] = bits[commit]
-	}
 	s.blobs = make([]shard.Blob, len(blobs))
 	for i, b := range blobs {
 		s.blobs[i] = shard.Blob{OID: b.OID, Size: b.Size, Occurrences: make([]shard.Occurrence, len(b.Occurrences))}
 		for k, o := range b.Occurrences {
-			s.blobs[i].Occurrences[k] = shard.Occurrence{Path: o.Path, Mask: spread(o.Commits, masks)}
+			s.blobs[i].Occurrences[k] = shard.Occurrence{Path: o.Path, Mask: o.Commits}
 		}
 	}
 	return s, nil
-}
-
-// spread turns a mask of commits into one of revisions.
-func spread(commits uint64, masks []uint64) uint64 {
-	var out uint64
-	for i, m := range masks {
-		if commits>>i&1 == 1 {
-			out |= m
-		}
-	}
-	return out
 }
 
 // Repositories lists the one repository.
