@@ -9,15 +9,21 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"io"
 	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 // Options say how a node takes part. Zero values are the defaults named.
@@ -38,16 +44,13 @@ type Options struct {
 	Now             func() time.Time
 	Log             *slog.Logger          // default: discards
 	Metrics         prometheus.Registerer // default: none
-	Exit            func(reason string)   // called when the disk of raft stalls; default ends the process with code 70
+	Exit            func(reason string)   // called when the disk of raft stalls or fails; default ends the process with code 70
+
+	// For tests that stand between nodes: how to connect, and which gossip
+	// addresses can be reached. Nil is the network as it is.
+	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
+	Reach func(addr string) bool
 }
-
-// ErrNoLeader is returned by Propose when no leader accepted the commands
-// within the hold time: no quorum, or an election that does not end. It is
-// not known whether commands that were already on their way take effect.
-var ErrNoLeader = errors.New("cluster: no leader")
-
-// ErrClosed is returned after Run has ended.
-var ErrClosed = errors.New("cluster: closed")
 
 // Member is a node as this node sees it: what the catalog says and whether
 // it can be reached.
@@ -69,113 +72,187 @@ type Load struct {
 }
 
 // Peer is who calls. Its identity was proved by its certificate.
-type Peer struct {
-	ID    string
-	Epoch uint64
-}
+type Peer = wire.Peer
 
-// Handler answers a call. The context ends with the caller's deadline.
-type Handler func(ctx context.Context, from Peer, in []byte) ([]byte, error)
+// Handler answers a call. The context ends with the caller's deadline, when
+// the caller gives up, and when the connection breaks.
+type Handler = wire.Handler
 
 // StreamHandler answers a call whose answer is long.
-type StreamHandler func(ctx context.Context, from Peer, in []byte, out io.Writer) error
+type StreamHandler = wire.StreamHandler
 
 // Cluster is this node's part in the cluster. All methods are safe for
 // concurrent use.
-type Cluster struct{}
+type Cluster struct {
+	o    Options
+	log  *slog.Logger
+	home *home
+	keys wire.Keys
+
+	idMu sync.Mutex // guards changes of id.ClusterID and id.Founding
+	id   *identity
+
+	store   *store
+	snaps   *raft.FileSnapshotStore
+	machine *machine
+	raft    *raft.Raft
+	trans   raft.Transport
+
+	leading  atomic.Bool // an entry of this term was applied here
+	handlers map[string]Handler
+	streams  map[string]StreamHandler
+
+	fatal     chan error // the first error with which the node cannot go on
+	closed    chan struct{}
+	closeOnce sync.Once
+}
 
 // New opens what the data directory holds and serves the catalog as it was
 // committed there; Run takes part in the cluster. After New either Run or
 // Close must be called.
-func New(o Options) (*Cluster, error) { return nil, errors.New("cluster: not yet") }
+func New(o Options) (*Cluster, error) {
+	o.setDefaults()
+	c := &Cluster{o: o, log: o.Log, fatal: make(chan error, 1), closed: make(chan struct{}),
+		handlers: map[string]Handler{}, streams: map[string]StreamHandler{}}
+	c.machine = newMachine(o.Log, c.fail, func(committed uint64) { c.store.note(committed) })
+	c.Handle(methodPropose, c.servePropose)
+	c.Handle(methodSync, c.serveSync)
+	if err := c.open(); err != nil {
+		c.release()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (o *Options) setDefaults() {
+	o.ClusterListen = cmp.Or(o.ClusterListen, "127.0.0.1:7701")
+	o.GossipListen = cmp.Or(o.GossipListen, "127.0.0.1:7702")
+	o.BootstrapExpect = cmp.Or(o.BootstrapExpect, 1)
+	o.ClusterKeyFile = cmp.Or(o.ClusterKeyFile, filepath.Join(o.DataDir, "cluster.key"))
+	o.Zone = cmp.Or(o.Zone, "default")
+	o.Weight = cmp.Or(o.Weight, 1)
+	o.HoldTime = cmp.Or(o.HoldTime, 5*time.Second)
+	o.Timing = cmp.Or(o.Timing, 1)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Exit == nil {
+		log := o.Log
+		o.Exit = func(reason string) {
+			log.Error("the node stops at once", "reason", reason)
+			os.Exit(70)
+		}
+	}
+}
+
+// open goes from the data directory to a running raft.
+func (c *Cluster) open() (err error) {
+	if c.home, err = openHome(c.o.DataDir); err != nil {
+		return err
+	}
+	if c.id, err = c.home.loadIdentity(); err != nil {
+		return err
+	}
+	if err := c.id.start(); err != nil {
+		return err
+	}
+	if c.keys, err = c.loadKeys(); err != nil {
+		return err
+	}
+	c.log = c.log.With("node", c.id.NodeID)
+	if err := c.openRaft(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// fail notes an error with which the node cannot go on; Run returns it.
+func (c *Cluster) fail(err error) {
+	select {
+	case c.fatal <- err:
+		c.log.Error("the node cannot go on", "error", err)
+	default:
+	}
+}
 
 // Run takes part until the context ends, then leaves the leadership to
 // another, closes everything and returns nil. An error means that the
 // node cannot go on.
-func (c *Cluster) Run(ctx context.Context) error { return nil }
-
-// Close ends a Cluster that was never Run.
-func (c *Cluster) Close() error { return nil }
-
-// Propose sends commands as one entry to the leader, waits until this node
-// has applied it, and returns its index. An error that wraps
-// *catalog.Refusal says that a command was refused; the others of the
-// entry were still applied. ErrNoLeader is returned after the hold time.
-func (c *Cluster) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
-	return 0, nil
+func (c *Cluster) Run(ctx context.Context) error {
+	defer c.release()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var tasks sync.WaitGroup
+	for _, task := range []func(context.Context){c.watchLeadership, c.announce} {
+		tasks.Go(func() { task(ctx) })
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+		c.handOver()
+	case err = <-c.fatal:
+	}
+	cancel()
+	tasks.Wait()
+	return err
 }
 
-// ProposeAll is Propose with the result of each command. The error is only
-// about getting the entry committed.
-func (c *Cluster) ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error) {
-	return 0, nil, nil
+// Close ends a Cluster that was never Run.
+func (c *Cluster) Close() error {
+	c.release()
+	return nil
+}
+
+// release closes everything that is open, once.
+func (c *Cluster) release() {
+	c.closeOnce.Do(func() {
+		close(c.closed)
+		c.closeRaft()
+		if c.home != nil {
+			c.home.close()
+		}
+	})
 }
 
 // View is the catalog as this node has applied it. It is never nil.
-func (c *Cluster) View() *catalog.View { return nil }
+func (c *Cluster) View() *catalog.View { return c.machine.view.Load() }
 
 // Changed returns a channel that is closed when the view changes after this
 // call. Call it before View to miss nothing.
-func (c *Cluster) Changed() <-chan struct{} { return nil }
-
-// Await waits until this node has applied an index.
-func (c *Cluster) Await(ctx context.Context, index uint64) error { return nil }
-
-// Sync returns an index that is not older than any write acknowledged before
-// the call, after this node has applied it. It needs a leader.
-func (c *Cluster) Sync(ctx context.Context) (uint64, error) { return 0, nil }
+func (c *Cluster) Changed() <-chan struct{} { return c.machine.next() }
 
 // Age is for how long this node may have missed changes: 0 on a leader, else
 // the time since it last heard of one.
-func (c *Cluster) Age() time.Duration { return 0 }
+func (c *Cluster) Age() time.Duration {
+	if c.Leading() {
+		return 0
+	}
+	if last := c.raft.LastContact(); !last.IsZero() {
+		return time.Since(last)
+	}
+	return max(0, c.o.Now().Sub(c.View().Time()))
+}
 
 // Self is the id of this node.
-func (c *Cluster) Self() string { return "" }
+func (c *Cluster) Self() string { return c.id.NodeID }
 
-// Epoch counts the starts of this node.
-func (c *Cluster) Epoch() uint64 { return 0 }
-
-// Members are all that are not removed, by id.
-func (c *Cluster) Members() []Member { return nil }
-
-// Alive tells whether a member can be reached, as far as gossip knows.
-func (c *Cluster) Alive(node string) bool { return false }
+// Epoch is which start of the node this is: see catalog.NewEpoch.
+func (c *Cluster) Epoch() uint64 { return c.id.epoch() }
 
 // Leader is the id of the leader as this node knows it; empty when none.
-func (c *Cluster) Leader() string { return "" }
+func (c *Cluster) Leader() string {
+	_, id := c.raft.LeaderWithID()
+	return string(id)
+}
 
 // Leading tells whether this node leads: it plans jobs and placement.
-func (c *Cluster) Leading() bool { return false }
-
-// Ready tells whether the node has a catalog to serve, and if not, why.
-func (c *Cluster) Ready() error { return nil }
+func (c *Cluster) Leading() bool { return c.leading.Load() }
 
 // Handle sets who answers calls of a method. Call it before Run.
-func (c *Cluster) Handle(method string, h Handler) {}
+func (c *Cluster) Handle(method string, h Handler) { c.handlers[method] = h }
 
 // HandleStream sets who answers streaming calls. Call it before Run.
-func (c *Cluster) HandleStream(method string, h StreamHandler) {}
-
-// Call asks a member. A call to Self is answered without the network.
-// Errors of handlers keep their kind as wire has it.
-func (c *Cluster) Call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
-	return nil, nil
-}
-
-// Stream is Call with a long answer, on a connection of its own. The error
-// of a broken stream comes from Read.
-func (c *Cluster) Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error) {
-	return nil, nil
-}
-
-// SetLoad sets what gossip tells the others of this node.
-func (c *Cluster) SetLoad(l Load) {}
-
-// Drain makes a member give away what it holds and its roles.
-func (c *Cluster) Drain(ctx context.Context, node string) error { return nil }
-
-// Remove removes a member for good.
-func (c *Cluster) Remove(ctx context.Context, node string) error { return nil }
-
-// Snapshot writes the catalog as a file for Restore.
-func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) error { return nil }
+func (c *Cluster) HandleStream(method string, h StreamHandler) { c.streams[method] = h }

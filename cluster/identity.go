@@ -3,6 +3,7 @@ package cluster
 import (
 	"crypto/rand"
 	"encoding/base32"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 // identity is node.json: who this node is. It is written before anything
@@ -25,9 +28,11 @@ type identity struct {
 	// is finished by this node and by no other.
 	Founding bool `json:"founding,omitempty"`
 
-	boot string // random per start, never written
-	path string
+	random uint32 // of this start, never written: see catalog.NewEpoch
+	path   string
 }
+
+func (id *identity) epoch() uint64 { return catalog.NewEpoch(id.BootEpoch, id.random) }
 
 // home is the data directory, locked by this process.
 type home struct {
@@ -58,7 +63,7 @@ func (h *home) close() { h.lock.Close() }
 
 // loadIdentity reads node.json without counting a start.
 func (h *home) loadIdentity() (*identity, error) {
-	id := &identity{path: filepath.Join(h.dir, "node.json"), boot: randomID()}
+	id := &identity{path: filepath.Join(h.dir, "node.json"), random: randomBits()}
 	data, err := os.ReadFile(id.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if h.hasRaft() {
@@ -141,6 +146,12 @@ func newNodeID() string {
 	var b [10]byte
 	rand.Read(b[:])
 	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+func randomBits() uint32 {
+	var b [4]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint32(b[:])
 }
 
 // randomID is 128 random bits in hexadecimal.

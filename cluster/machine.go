@@ -19,8 +19,11 @@ import (
 type machine struct {
 	log   *slog.Logger
 	fatal func(error)
-	state *catalog.State // touched by raft's apply thread only
-	stuck bool           // an entry could not be applied: nothing after it may be
+	note  func(committed uint64) // told what was applied
+
+	applyMu sync.Mutex // held while state changes: by raft's apply thread, and by replay at the start
+	state   *catalog.State
+	stuck   bool // an entry could not be applied: nothing after it may be
 
 	view    atomic.Pointer[catalog.View]
 	applied atomic.Uint64 // index of the last entry applied or skipped
@@ -35,8 +38,8 @@ var (
 	_ raft.ConfigurationStore = (*machine)(nil)
 )
 
-func newMachine(log *slog.Logger, fatal func(error)) *machine {
-	m := &machine{log: log, fatal: fatal, state: catalog.New(), changed: make(chan struct{})}
+func newMachine(log *slog.Logger, fatal func(error), note func(uint64)) *machine {
+	m := &machine{log: log, fatal: fatal, note: note, state: catalog.New(), changed: make(chan struct{})}
 	m.view.Store(m.state.View())
 	return m
 }
@@ -46,22 +49,60 @@ func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0
 
 // ApplyBatch implements raft.BatchingFSM.
 func (m *machine) ApplyBatch(logs []*raft.Log) []any {
+	m.applyMu.Lock()
+	defer m.applyMu.Unlock()
 	m.busy.Store(time.Now().UnixNano())
 	defer m.busy.Store(0)
 	out := make([]any, len(logs))
 	last := m.applied.Load()
 	for i, l := range logs {
-		if l.Type == raft.LogCommand && !m.stuck {
-			out[i] = m.apply(l)
+		out[i] = m.step(l)
+		if !m.stuck {
+			last = max(last, l.Index)
 		}
-		if m.stuck {
-			out[i] = errStuck
-			continue
-		}
-		last = l.Index
 	}
 	m.publish(last)
+	m.note(last)
 	return out
+}
+
+// step applies an entry, unless that was done already: by replay, or before
+// the snapshot that the state came from.
+func (m *machine) step(l *raft.Log) any {
+	if m.stuck {
+		return errStuck
+	}
+	if l.Type != raft.LogCommand || l.Index <= m.state.Index() {
+		return nil
+	}
+	return m.apply(l)
+}
+
+// replay applies the entries up to one that is known to be committed. Raft
+// hands them over once more when it learns of that from a leader.
+func (m *machine) replay(logs raft.LogStore, upto uint64) error {
+	m.applyMu.Lock()
+	defer m.applyMu.Unlock()
+	first, err := logs.FirstIndex()
+	if err != nil {
+		return fmt.Errorf("cluster: read raft log: %w", err)
+	}
+	from := m.state.Index() + 1
+	if upto < from || first == 0 || first > from {
+		return nil
+	}
+	for index := from; index <= upto; index++ {
+		var l raft.Log
+		if err := logs.GetLog(index, &l); err != nil {
+			return fmt.Errorf("cluster: read entry %d of the raft log: %w", index, err)
+		}
+		if m.step(&l); m.stuck {
+			return errStuck
+		}
+	}
+	m.publish(max(upto, m.applied.Load()))
+	m.note(upto)
+	return nil
 }
 
 // StoreConfiguration implements raft.ConfigurationStore. Having it lets raft
@@ -119,6 +160,8 @@ func (m *machine) await(ctx context.Context, index uint64) error {
 
 // Snapshot implements raft.FSM.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	m.applyMu.Lock()
+	defer m.applyMu.Unlock()
 	return snapshot{m.state.View()}, nil
 }
 
@@ -131,6 +174,8 @@ func (m *machine) Restore(r io.ReadCloser) error {
 		m.log.Error("snapshot refused", "error", err)
 		return err
 	}
+	m.applyMu.Lock()
+	defer m.applyMu.Unlock()
 	m.state = s
 	m.publish(max(s.Index(), m.applied.Load()))
 	return nil

@@ -18,10 +18,13 @@ const logFile = "raft.db"
 // store is the log and stable store of raft: raft-boltdb, with three things
 // added.
 //
-//   - It keeps the commit index, so that a node that starts without a quorum
-//     still serves all that it knew to be committed: the staged index
-//     travels in Extensions of the last entry of the next batch, and so is
-//     written with it, atomically and without another sync.
+//   - It keeps an index up to which entries are known to be committed, so
+//     that a node that starts without a quorum still serves them: it travels
+//     in Extensions of the last entry of the next batch, and so is written
+//     with it, atomically and without another sync. (Raft's own
+//     RestoreCommittedLogs is not used: it forgets the members that were
+//     written to the log before that index, and waits for ever when it has
+//     more entries to replay than its queue takes.)
 //   - A write that the disk does not finish ends the process. A leader with
 //     a stalled disk would keep its leadership for ever, since heartbeats
 //     do not touch the disk.
@@ -29,14 +32,9 @@ const logFile = "raft.db"
 //     would no longer be what is there.
 type store struct {
 	*raftboltdb.BoltStore
-	staged atomic.Uint64
-	// bound is the highest commit index to report: raft's start-up blocks for
-	// ever when it has more entries to replay than its queue takes.
-	bound uint64
-	dog   *watchdog
+	committed atomic.Uint64 // to be written with the next batch
+	dog       *watchdog
 }
-
-var _ raft.CommitTrackingLogStore = (*store)(nil)
 
 func openStore(dir string, dog *watchdog) (*store, error) {
 	b, err := raftboltdb.New(raftboltdb.Options{
@@ -59,14 +57,11 @@ func openStore(dir string, dog *watchdog) (*store, error) {
 // extension marks the commit index in Extensions.
 const extension = 'c'
 
-// StageCommitIndex implements raft.CommitTrackingLogStore.
-func (s *store) StageCommitIndex(index uint64) error {
-	s.staged.Store(index)
-	return nil
-}
+// note sets the index that is written with the next batch.
+func (s *store) note(committed uint64) { s.committed.Store(committed) }
 
-// GetCommitIndex implements raft.CommitTrackingLogStore.
-func (s *store) GetCommitIndex() (uint64, error) {
+// known is the newest commit index that was written.
+func (s *store) known() (uint64, error) {
 	last, err := s.LastIndex()
 	if err != nil || last == 0 {
 		return 0, err
@@ -75,7 +70,7 @@ func (s *store) GetCommitIndex() (uint64, error) {
 	if err := s.BoltStore.GetLog(last, &l); err != nil {
 		return 0, err
 	}
-	return min(committedIn(&l), last, s.bound), nil
+	return min(committedIn(&l), last), nil
 }
 
 func committedIn(l *raft.Log) uint64 {
@@ -100,7 +95,7 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 	if n := len(logs); n > 0 {
 		// raft shares the entries with its cache: mark a copy.
 		last := *logs[n-1]
-		last.Extensions = binary.LittleEndian.AppendUint64([]byte{extension}, s.staged.Load())
+		last.Extensions = binary.LittleEndian.AppendUint64([]byte{extension}, s.committed.Load())
 		logs = append(append(make([]*raft.Log, 0, n), logs[:n-1]...), &last)
 	}
 	return s.dog.guard("write the raft log", func() error { return s.BoltStore.StoreLogs(logs) })

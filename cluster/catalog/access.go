@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/shoalsearch/shoal/cluster/config"
 )
@@ -66,7 +65,8 @@ func (v *View) Context(name string) (*roaring.Bitmap, bool) {
 	if set := v.sets.contexts[name]; set != nil {
 		return set, true
 	}
-	set := v.where(func(r *Repo) bool { return !r.Orphaned() && inContext(def, r) })
+	scope := newScope(def)
+	set := v.where(func(r *Repo) bool { return !r.Orphaned() && scope.has(r) })
 	if v.sets.contexts == nil {
 		v.sets.contexts = map[string]*roaring.Bitmap{}
 	}
@@ -74,24 +74,40 @@ func (v *View) Context(name string) (*roaring.Bitmap, bool) {
 	return set, true
 }
 
-// inContext: what Include* take in, Exclude* take out again.
-func inContext(c *config.Context, r *Repo) bool {
-	in := matchesAny(c.Include, r.Name) || listedByAny(c.IncludeConnections, r) || hasTopic(c.IncludeTopics, r)
-	return in && !matchesAny(c.Exclude, r.Name) && !listedByAny(c.ExcludeConnections, r) && !hasTopic(c.ExcludeTopics, r)
+// scope is a search context with its globs compiled.
+type scope struct {
+	def                                         *config.Context
+	include, exclude, withTopics, withoutTopics config.Globs
 }
 
-func matchesAny(globs []string, s string) bool {
-	return slices.ContainsFunc(globs, func(glob string) bool { return doublestar.MatchUnvalidated(glob, s) })
+// newScope compiles the globs of a context. Those of a parsed file compile;
+// one that does not matches nothing.
+func newScope(def *config.Context) *scope {
+	compile := func(patterns []string) config.Globs {
+		g, _ := config.CompileGlobs(patterns)
+		return g
+	}
+	return &scope{def, compile(def.Include), compile(def.Exclude), compile(lower(def.IncludeTopics)), compile(lower(def.ExcludeTopics))}
+}
+
+func lower(in []string) []string {
+	out := make([]string, len(in))
+	for i, s := range in {
+		out[i] = strings.ToLower(s)
+	}
+	return out
+}
+
+// has: what include* take in, exclude* take out again.
+func (s *scope) has(r *Repo) bool {
+	in := s.include.Match(r.Name) || listedByAny(s.def.IncludeConnections, r) || hasTopic(s.withTopics, r)
+	return in && !s.exclude.Match(r.Name) && !listedByAny(s.def.ExcludeConnections, r) && !hasTopic(s.withoutTopics, r)
 }
 
 func listedByAny(connections []string, r *Repo) bool {
 	return slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return slices.Contains(connections, c.Name) })
 }
 
-func hasTopic(globs []string, r *Repo) bool {
-	return slices.ContainsFunc(r.Topics, func(topic string) bool {
-		return slices.ContainsFunc(globs, func(glob string) bool {
-			return doublestar.MatchUnvalidated(strings.ToLower(glob), strings.ToLower(topic))
-		})
-	})
+func hasTopic(globs config.Globs, r *Repo) bool {
+	return slices.ContainsFunc(r.Topics, func(topic string) bool { return globs.Match(strings.ToLower(topic)) })
 }

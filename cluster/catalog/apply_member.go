@@ -10,8 +10,8 @@ const maxMembers = 100000
 
 func (c *PutMember) apply(t *txn) Result {
 	in := c.Member
-	if in.ID == "" || in.Epoch == 0 || in.Boot == "" {
-		return refuse(Invalid, "the member has no id, epoch or boot")
+	if in.ID == "" || EpochStart(in.Epoch) == 0 {
+		return refuse(Invalid, "the member has no id or epoch")
 	}
 	m := Member{ID: in.ID, State: MemberAlive, Since: t.now, Joined: t.now, Session: t.index}
 	old := t.members.get(in.ID)
@@ -31,7 +31,7 @@ func (c *PutMember) apply(t *txn) Result {
 		m.Number = t.meta.LastMember
 		t.numbers.set(m.Number, m.ID)
 	}
-	m.Epoch, m.Boot, m.Addr, m.Gossip, m.API = in.Epoch, in.Boot, in.Addr, in.Gossip, in.API
+	m.Epoch, m.Addr, m.Gossip, m.API = in.Epoch, in.Addr, in.Gossip, in.API
 	m.Zone, m.Weight, m.Version = in.Zone, in.Weight, in.Version
 	t.members.set(m.ID, &m)
 	if old != nil && in.Epoch > old.Epoch {
@@ -42,13 +42,20 @@ func (c *PutMember) apply(t *txn) Result {
 
 // refuses says why a member cannot be what in says, or returns nil.
 func (m *Member) refuses(in *Member) *Refusal {
+	if m.State == MemberRemoved {
+		return &Refusal{Conflict, "the node was removed from the cluster: empty its data directory to let it join as a new one"}
+	}
+	return m.RefusesEpoch(in.Epoch)
+}
+
+// RefusesEpoch says why the node of this member cannot have an epoch, or
+// returns nil.
+func (m *Member) RefusesEpoch(epoch uint64) *Refusal {
 	switch {
-	case m.State == MemberRemoved:
-		return &Refusal{Conflict, "the node was removed from the cluster: give it an empty data directory to let it join as a new one"}
-	case in.Epoch < m.Epoch:
-		return &Refusal{Stale, "the data directory is older than what the cluster knows of this node: it was rolled back or is a copy"}
-	case in.Epoch == m.Epoch && in.Boot != m.Boot:
-		return &Refusal{Conflict, "another process runs under this node's id: the data directory was copied"}
+	case EpochStart(epoch) < EpochStart(m.Epoch):
+		return &Refusal{Stale, "the data directory is older than what the cluster knows of this node: it was rolled back or is a copy. Empty it to let the node join as a new one"}
+	case EpochStart(epoch) == EpochStart(m.Epoch) && epoch != m.Epoch:
+		return &Refusal{Conflict, "another process was started from a copy of this data directory: empty one of them to let that node join as a new one"}
 	}
 	return nil
 }

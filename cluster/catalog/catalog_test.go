@@ -83,12 +83,12 @@ func (b *book) configure(text string) {
 // member makes a node of epoch 1.
 func (b *book) member(id string) {
 	b.t.Helper()
-	b.do(&PutMember{Member{ID: id, Epoch: 1, Boot: "b" + id, Addr: id + ":1"}})
+	b.do(&PutMember{Member{ID: id, Epoch: 1 << 24, Addr: id + ":1"}})
 }
 
 func (b *book) grant(kind JobKind, subject string) uint64 {
 	b.t.Helper()
-	return b.do(&GrantJob{Kind: kind, Subject: subject, Node: "n1", Epoch: 1, Deadline: b.now.Add(time.Hour)})
+	return b.do(&GrantJob{Kind: kind, Subject: subject, Node: "n1", Epoch: 1 << 24, Deadline: b.now.Add(time.Hour)})
 }
 
 // listing syncs a connection with these repositories.
@@ -215,7 +215,7 @@ func TestContextsIncludeThenExclude(t *testing.T) {
 		Exclude: []string{"h/x9"}, ExcludeTopics: []string{"t-h/no"}}
 	var got []string
 	for r := range b.s.View().ReposByName() {
-		if inContext(def, r) {
+		if newScope(def).has(r) {
 			got = append(got, r.Name)
 		}
 	}
@@ -250,7 +250,7 @@ func TestAGenerationSwitchesAtOnceAndOnlyUnderTheFence(t *testing.T) {
 	if j := b.s.View().Job(JobIndex, subject); j.State != JobRunning || !b.s.View().Repo(id).Indexed() {
 		t.Fatalf("a job that continues: %+v", j)
 	}
-	b.do(&Confirm{Node: "n2", Epoch: 1, Held: []string{ShardKey(hash(2)), ShardKey(hash(3)), ShardKey(hash(99)), MirrorKey(id), MirrorKey(99), "", "x"}})
+	b.do(&Confirm{Node: "n2", Epoch: 1 << 24, Held: []string{ShardKey(hash(2)), ShardKey(hash(3)), ShardKey(hash(99)), MirrorKey(id), MirrorKey(99), "", "x"}})
 	old := b.s.View()
 	b.do(finish(second, ShardRef{ID: hash(3), Dead: hash(5)}))
 
@@ -276,28 +276,28 @@ func TestAGenerationSwitchesAtOnceAndOnlyUnderTheFence(t *testing.T) {
 		t.Errorf("a removed member holds: %q", got)
 	}
 	b.do(&EnqueueJob{Kind: JobIndex, Subject: subject})
-	b.refused(Conflict, &GrantJob{Kind: JobIndex, Subject: subject, Node: "n1", Epoch: 1})
+	b.refused(Conflict, &GrantJob{Kind: JobIndex, Subject: subject, Node: "n1", Epoch: 1 << 24})
 }
 
 func TestMembersAreTheirLastStartAndNoCopies(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.member("n1")
-	b.do(&PutMember{Member{ID: "n1", Epoch: 1, Boot: "bn1", Addr: "elsewhere:1"}})
-	b.refused(Conflict, &PutMember{Member{ID: "n1", Epoch: 1, Boot: "copy"}})
+	b.do(&PutMember{Member{ID: "n1", Epoch: 1 << 24, Addr: "elsewhere:1"}})
+	b.refused(Conflict, &PutMember{Member{ID: "n1", Epoch: 1<<24 + 7}})
 	b.configure(twoConnections)
 	b.do(&EnqueueJob{Kind: JobSync, Subject: "a"})
 	fence := b.grant(JobSync, "a")
-	b.do(&PutMember{Member{ID: "n1", Epoch: 2, Boot: "again"}})
+	b.do(&PutMember{Member{ID: "n1", Epoch: 2 << 24}})
 	if j := b.s.View().Job(JobSync, "a"); j.State != JobWaiting || j.Resets != 1 {
 		t.Fatalf("the job of a restarted node: %+v", j)
 	}
 	b.refused(Stale, &FinishJob{Kind: JobSync, Subject: "a", Fence: fence, Error: "x"})
-	b.refused(Stale, &PutMember{Member{ID: "n1", Epoch: 1, Boot: "bn1"}})
+	b.refused(Stale, &PutMember{Member{ID: "n1", Epoch: 1 << 24}})
 	b.do(&SetMemberState{"n1", MemberDraining})
-	b.refused(Conflict, &GrantJob{Kind: JobSync, Subject: "a", Node: "n1", Epoch: 2})
+	b.refused(Conflict, &GrantJob{Kind: JobSync, Subject: "a", Node: "n1", Epoch: 2 << 24})
 	b.do(&RemoveMember{"n1"})
-	b.refused(Conflict, &PutMember{Member{ID: "n1", Epoch: 3, Boot: "third"}})
+	b.refused(Conflict, &PutMember{Member{ID: "n1", Epoch: 3 << 24}})
 	b.member("n9")
 	if m := b.s.View().Member("n9"); m.Number != 2 || b.s.View().MemberNumber(2) != m {
 		t.Fatalf("got %+v", m)
@@ -329,7 +329,7 @@ func TestKeys(t *testing.T) {
 func TestARetryHasTheFirstResultAndNoEffect(t *testing.T) {
 	t.Parallel()
 	s := New()
-	e := Entry{Index: 1, Request: [16]byte{1}, At: epoch, Commands: []Command{&PutMember{Member{ID: "a", Epoch: 1, Boot: "x"}}, &RevokeKey{"no"}}}
+	e := Entry{Index: 1, Request: [16]byte{1}, At: epoch, Commands: []Command{&PutMember{Member{ID: "a", Epoch: 1 << 24}}, &RevokeKey{"no"}}}
 	first := s.Apply(e)
 	e.Index = 2
 	if again := s.Apply(e); !reflect.DeepEqual(first, again) || s.View().meta.LastMember != 1 {

@@ -146,10 +146,10 @@ type TouchKeys struct {
 }
 
 // PutMember brings a node into the catalog, or its new epoch, addresses,
-// zone and weight; of Member only ID, Epoch, Boot and those count. Result.ID
-// is its number. Refused are a removed id, an epoch older than the one known,
-// and the epoch known with another Boot: a copy of a data directory. A
-// new epoch takes away the jobs that the node ran before.
+// zone and weight; of Member only ID, Epoch and those count. Result.ID is its
+// number. Refused are a removed id, an epoch older than the one known, and
+// another epoch of the same start: a copy of a data directory. A new epoch
+// takes away the jobs that the node ran before.
 type PutMember struct{ Member Member }
 
 // SetMemberState drains a member or makes it alive again.

@@ -204,3 +204,25 @@ func (r *reader) command() Command {
 	}
 	return v.Interface().(Command)
 }
+
+// reply is what the leader answers to a node that forwarded an entry.
+type reply struct {
+	Index   uint64
+	Results []Result
+}
+
+// EncodeReply writes the index and results of an entry for another node.
+func EncodeReply(index uint64, results []Result) []byte {
+	return structCoder(reflect.TypeFor[reply]()).enc(nil, reflect.ValueOf(reply{index, results}))
+}
+
+// DecodeReply reads what EncodeReply wrote.
+func DecodeReply(b []byte) (index uint64, results []Result, err error) {
+	var out reply
+	r := &reader{b: b}
+	structCoder(reflect.TypeFor[reply]()).dec(r, reflect.ValueOf(&out).Elem())
+	if r.err != nil {
+		return 0, nil, fmt.Errorf("catalog: reply: %w", r.err)
+	}
+	return out.Index, out.Results, nil
+}

@@ -29,7 +29,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	repo := SubjectRepo(subject)
 	switch rng.IntN(20) {
 	case 0:
-		return &PutMember{Member{ID: node, Epoch: uint64(1 + rng.IntN(1+int(v.Index()/40))), Boot: "b", Addr: fmt.Sprint(rng.IntN(3))}}
+		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3))}}
 	case 1:
 		text := []string{"a", "b", "a b", "a b c", ""}[rng.IntN(5)]
 		c := &SetConfig{Raw: []byte(text), Hash: hashText(text)}
@@ -76,7 +76,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 
 // drawJob picks a job, its fence or one near it, and the epoch of some node.
 func drawJob(rng *rand.Rand, v *View) (JobKind, string, uint64, uint64) {
-	kind, subject, epoch := JobKind(1+rng.IntN(3)), RepoSubject(RepoID(rng.IntN(20))), uint64(1)
+	kind, subject, epoch := JobKind(1+rng.IntN(3)), RepoSubject(RepoID(rng.IntN(20))), uint64(1<<24)
 	if kind == JobSync {
 		subject = string("abc"[rng.IntN(3)])
 	}
@@ -315,7 +315,7 @@ func TestJobsFollowTheModel(t *testing.T) {
 			case "enqueue", "urgent":
 				cmd = &EnqueueJob{Kind: kind, Subject: subject, Urgent: op == "urgent"}
 			case "grant":
-				cmd = &GrantJob{Kind: kind, Subject: subject, Node: "n1", Epoch: 1}
+				cmd = &GrantJob{Kind: kind, Subject: subject, Node: "n1", Epoch: 1 << 24}
 			case "good":
 				cmd = &FinishJob{Kind: kind, Subject: subject, Fence: fence}
 			case "bad", "hopeless":
@@ -353,8 +353,8 @@ func large(tb testing.TB, n int) *State {
 		return r[0]
 	}
 	apply(&SetConfig{Raw: []byte("a"), Hash: hashText("a"), Connections: []ConnectionDef{{"a", "git", "a"}}})
-	apply(&PutMember{Member{ID: "n1", Epoch: 1, Boot: "x"}})
-	fence := apply(&GrantJob{Kind: JobSync, Subject: "a", Node: "n1", Epoch: 1}).ID
+	apply(&PutMember{Member{ID: "n1", Epoch: 1 << 24}})
+	fence := apply(&GrantJob{Kind: JobSync, Subject: "a", Node: "n1", Epoch: 1 << 24}).ID
 	for at := 0; at < n; at += MaxPage {
 		p := &SyncPage{Connection: "a", Fence: fence}
 		for i := at; i < min(at+MaxPage, n); i++ {
@@ -363,7 +363,7 @@ func large(tb testing.TB, n int) *State {
 		apply(p)
 	}
 	for id := RepoID(1); id <= RepoID(n); id++ {
-		g := apply(&GrantJob{Kind: JobIndex, Subject: RepoSubject(id), Node: "n1", Epoch: 1}).ID
+		g := apply(&GrantJob{Kind: JobIndex, Subject: RepoSubject(id), Node: "n1", Epoch: 1 << 24}).ID
 		apply(&FinishIndex{Repo: id, Fence: g, Holder: "n1", Revisions: []Revision{{"HEAD", hash(int(id))[24:]}},
 			Shards: []ShardRef{{ID: hash(int(id)), Bytes: 1}, {ID: hash(int(id) + n), Bytes: 1}}})
 	}

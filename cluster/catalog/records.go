@@ -60,8 +60,7 @@ const (
 type Member struct {
 	ID      string
 	Number  uint32 // small number, never reused; holders are named by it
-	Epoch   uint64 // counts the starts of the node
-	Boot    string // random per start: tells a copy of the data directory from the original
+	Epoch   uint64 // which start of the node: see NewEpoch
 	Session uint64 // index of the entry that announced Epoch
 	Addr    string // host:port for calls between nodes
 	Gossip  string // host:port for gossip
@@ -96,3 +95,15 @@ type Secret struct {
 	Sealed []byte
 	Index  uint64
 }
+
+// epochRandom is how many low bits of an epoch are random.
+const epochRandom = 24
+
+// NewEpoch is the epoch of a node's start: the number of the start, and random
+// bits that tell a copy of a data directory from the original.
+func NewEpoch(start uint64, random uint32) uint64 {
+	return start<<epochRandom | uint64(random)&(1<<epochRandom-1)
+}
+
+// EpochStart is the number of the start in an epoch, from 1.
+func EpochStart(epoch uint64) uint64 { return epoch >> epochRandom }

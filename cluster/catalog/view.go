@@ -42,11 +42,10 @@ func (v *View) Config() *Config { return v.config }
 func (v *View) File() *config.File {
 	p := v.parsed
 	p.once.Do(func() {
-		raw := p.raw
-		if len(raw) == 0 {
-			raw = []byte("{}") // no configuration yet
+		if len(p.raw) > 0 {
+			p.file, p.err = config.Parse(p.raw)
 		}
-		if p.file, p.err = config.Parse(raw); p.err != nil {
+		if p.file == nil || p.err != nil {
 			p.file, _ = config.Parse([]byte("{}"))
 		}
 	})

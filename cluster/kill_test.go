@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const killChild = "SHOAL_TEST_KILL_CHILD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(killChild); dir != "" {
+		os.Exit(writeForEver(dir))
+	}
+	os.Exit(m.Run())
+}
+
+// writeForEver runs a lone node in this process, writes counters, and prints
+// each when it is acknowledged. It takes snapshots in between.
+func writeForEver(dir string) int {
+	c, err := New(Options{DataDir: dir, HoldTime: patience, ClusterListen: "127.0.0.1:0", GossipListen: "127.0.0.1:0"})
+	if err != nil {
+		fmt.Println("error", err)
+		return 1
+	}
+	ctx := context.Background()
+	go c.Run(ctx)
+	n, _ := strconv.Atoi(secretOf(c.View(), "counter"))
+	fmt.Println("begin", n)
+	for {
+		n++
+		if _, err := c.Propose(ctx, set("counter", strconv.Itoa(n)), set(fmt.Sprint("k", n%1000), strconv.Itoa(n))); err != nil {
+			fmt.Println("error", err)
+			return 1
+		}
+		fmt.Println("done", n)
+		if n%7 == 0 {
+			go c.raft.Snapshot()
+		}
+	}
+}
+
+// A real process is killed at random points, again and again: it always comes
+// up, and never without what it has acknowledged.
+func TestKillingTheProcessLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(7, 7))
+	dir := t.TempDir()
+	acked := 0
+	rounds := 12
+	if testing.Short() {
+		rounds = 4
+	}
+	for round := range rounds {
+		acked = killOnce(t, dir, acked, rng.IntN(25), time.Duration(rng.IntN(3000))*time.Microsecond)
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+	c, err := New(options(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got, _ := strconv.Atoi(secretOf(c.View(), "counter")); got < acked {
+		t.Fatalf("at the end the counter is %d, but %d was acknowledged", got, acked)
+	}
+}
+
+// killOnce starts the process, and kills it some time after it has
+// acknowledged so many writes; with 0 it may be killed while it starts. It
+// returns the last number acknowledged.
+func killOnce(t *testing.T, dir string, acked, writes int, after time.Duration) int {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), killChild+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := func() { cmd.Process.Kill() }
+	defer time.AfterFunc(patience, kill).Stop()
+	if writes == 0 {
+		time.AfterFunc(after*10, kill)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		n, _ := strconv.Atoi(rest)
+		switch {
+		case word == "error":
+			t.Errorf("the process says: %s", rest)
+		case word == "begin" && n < acked:
+			t.Errorf("the process begins with %d, but %d was acknowledged", n, acked)
+		case word == "done":
+			acked = n
+		}
+		if writes--; writes == 0 {
+			time.AfterFunc(after, kill)
+		}
+	}
+	io.Copy(io.Discard, out)
+	cmd.Wait()
+	return acked
+}

@@ -1,0 +1,279 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// Settings of raft, at Timing 1. The timeouts are three times the library's:
+// a node under load must not lose its leadership for a slow second.
+const (
+	heartbeatTimeout  = 3 * time.Second
+	leaderLease       = 1500 * time.Millisecond
+	commitTimeout     = 50 * time.Millisecond
+	snapshotInterval  = 30 * time.Second
+	snapshotThreshold = 4096
+	trailingLogs      = 20480
+	maxAppendEntries  = 128
+	snapshotsKept     = 3
+	diskStall         = 15 * time.Second
+	handOverTime      = 5 * time.Second
+	hurryPatience     = 10 * time.Second
+	announcePause     = time.Second
+	keyFileMode       = 0o600
+	transportTimeout  = 10 * time.Second
+	transportPool     = 3
+)
+
+// loadKeys reads the cluster key; a lone node makes one at its first start.
+func (c *Cluster) loadKeys() (wire.Keys, error) {
+	path := c.o.ClusterKeyFile
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if len(c.o.Join) > 0 || c.o.BootstrapExpect > 1 {
+			return nil, fmt.Errorf("cluster: the cluster key file %s is missing: copy the one of the other nodes, or make one with shoal cluster-key new", path)
+		}
+		text = []byte(wire.NewKey().Text() + "\n")
+		err = writeFile(path, text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cluster: cluster key: %w", err)
+	}
+	return wire.ParseKeys(text)
+}
+
+// scaled is a timeout at the chosen Timing.
+func (c *Cluster) scaled(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * c.o.Timing)
+}
+
+func (c *Cluster) raftConfig() *raft.Config {
+	conf := raft.DefaultConfig()
+	conf.LocalID = raft.ServerID(c.id.NodeID)
+	conf.HeartbeatTimeout = c.scaled(heartbeatTimeout)
+	conf.ElectionTimeout = c.scaled(heartbeatTimeout)
+	conf.LeaderLeaseTimeout = c.scaled(leaderLease)
+	conf.CommitTimeout = commitTimeout
+	conf.MaxAppendEntries = maxAppendEntries
+	conf.BatchApplyCh = true
+	conf.SnapshotInterval = snapshotInterval
+	conf.SnapshotThreshold = snapshotThreshold
+	conf.TrailingLogs = trailingLogs
+	conf.ShutdownOnRemove = false
+	conf.NoLegacyTelemetry = true
+	conf.Logger = newRaftLog(c.log)
+	return conf
+}
+
+// openRaft opens log and snapshots, makes a cluster of one where that is
+// asked for, starts raft, and waits until what was known to be committed is
+// applied.
+func (c *Cluster) openRaft() (err error) {
+	dog := &watchdog{limit: diskStall, exit: c.o.Exit}
+	if c.store, err = openStore(c.home.raft, dog); err != nil {
+		return err
+	}
+	conf := c.raftConfig()
+	if c.snaps, err = raft.NewFileSnapshotStoreWithLogger(c.home.raft, snapshotsKept, conf.Logger); err != nil {
+		return fmt.Errorf("cluster: open snapshots: %w", err)
+	}
+	_, c.trans = raft.NewInmemTransport(raft.ServerAddress(c.id.NodeID))
+	c.trans.(*raft.InmemTransport).Connect(raft.ServerAddress(c.id.NodeID), c.trans)
+	if c.foundsAlone() {
+		if err := c.found(conf); err != nil {
+			return err
+		}
+	}
+	if c.raft, err = raft.NewRaft(conf, c.machine, c.store, c.store, c.snaps, c.trans); err != nil {
+		return fmt.Errorf("cluster: start raft: %w", err)
+	}
+	if err := c.replay(); err != nil {
+		return err
+	}
+	return c.hurry()
+}
+
+// replay applies what was known to be committed when the node stopped.
+func (c *Cluster) replay() error {
+	known, err := c.store.known()
+	if err != nil {
+		return fmt.Errorf("cluster: read raft log: %w", err)
+	}
+	return c.machine.replay(c.store, known)
+}
+
+// foundsAlone tells whether this node is to be a cluster of one.
+func (c *Cluster) foundsAlone() bool {
+	return len(c.o.Join) == 0 && c.o.BootstrapExpect == 1 && (c.id.ClusterID == "" || c.id.Founding)
+}
+
+// found makes a new cluster with this node as its only voter. The id is
+// written first, so that a crash at any point is finished by the next start.
+func (c *Cluster) found(conf *raft.Config) error {
+	if c.id.ClusterID == "" {
+		c.id.ClusterID, c.id.Founding = randomID(), true
+		if err := c.id.save(); err != nil {
+			return err
+		}
+	}
+	self := raft.Server{ID: raft.ServerID(c.id.NodeID), Address: raft.ServerAddress(c.id.NodeID)}
+	err := raft.BootstrapCluster(conf, c.store, c.store, c.snaps, c.trans, raft.Configuration{Servers: []raft.Server{self}})
+	if err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
+		return fmt.Errorf("cluster: make a new cluster: %w", err)
+	}
+	return nil
+}
+
+// hurry makes a lone voter ask for its own vote at once instead of waiting
+// for a leader that cannot exist, and waits until all of its log is applied:
+// what it has written, it has committed.
+func (c *Cluster) hurry() error {
+	servers := c.servers()
+	if len(servers) != 1 || string(servers[0].ID) != c.id.NodeID {
+		return nil
+	}
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(c.id.NodeID), Addr: []byte(c.id.NodeID)}
+	var resp raft.TimeoutNowResponse
+	err := c.trans.TimeoutNow(servers[0].ID, servers[0].Address, &raft.TimeoutNowRequest{RPCHeader: header}, &resp)
+	if err != nil {
+		c.log.Debug("no early election", "error", err)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), hurryPatience)
+	defer cancel()
+	last, err := c.lastCommand()
+	if err != nil {
+		return err
+	}
+	if err := c.machine.await(ctx, last); err != nil {
+		c.log.Info("not all of the log is applied yet", "error", err)
+	}
+	return nil
+}
+
+// lastCommand is the index of the last entry of the log that the machine gets
+// to see.
+func (c *Cluster) lastCommand() (uint64, error) {
+	first, err := c.store.FirstIndex()
+	if err != nil {
+		return 0, fmt.Errorf("cluster: read raft log: %w", err)
+	}
+	for index := c.raft.LastIndex(); index >= first && index > c.machine.applied.Load(); index-- {
+		var l raft.Log
+		if err := c.store.GetLog(index, &l); err != nil {
+			return 0, fmt.Errorf("cluster: read raft log: %w", err)
+		}
+		if l.Type == raft.LogCommand || l.Type == raft.LogConfiguration {
+			return index, nil
+		}
+	}
+	return 0, nil
+}
+
+// servers are the members that raft knows, by the newest configuration,
+// which may not be committed yet.
+func (c *Cluster) servers() []raft.Server {
+	f := c.raft.GetConfiguration()
+	if f.Error() != nil {
+		return nil
+	}
+	return f.Configuration().Servers
+}
+
+// watchLeadership keeps c.leading: true once an entry of the own term is
+// applied here.
+func (c *Cluster) watchLeadership(ctx context.Context) {
+	defer c.leading.Store(false)
+	for {
+		select {
+		case leads := <-c.raft.LeaderCh():
+			c.leading.Store(false)
+			if !leads {
+				continue
+			}
+			if err := c.raft.Barrier(0).Error(); err != nil {
+				c.log.Info("leadership was lost at once", "error", err)
+				continue
+			}
+			c.leading.Store(c.raft.State() == raft.Leader)
+			c.log.Info("this node leads", "term", c.raft.CurrentTerm())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// announce brings this start of the node into the catalog.
+func (c *Cluster) announce(ctx context.Context) {
+	for {
+		err := c.announceOnce(ctx)
+		if err == nil {
+			return
+		}
+		if no, ok := catalog.Refused(err); ok {
+			c.fail(fmt.Errorf("cluster: the cluster refuses this node: %w", no))
+			return
+		}
+		if !c.pause(ctx, announcePause) {
+			return
+		}
+	}
+}
+
+func (c *Cluster) announceOnce(ctx context.Context) error {
+	_, err := c.Propose(ctx, &catalog.InitCluster{ID: c.clusterID()}, &catalog.PutMember{Member: catalog.Member{
+		ID: c.id.NodeID, Epoch: c.id.epoch(), API: c.o.API, Zone: c.o.Zone,
+		Weight: uint32(c.o.Weight * 100), Version: c.o.Version,
+	}})
+	if err != nil {
+		return err
+	}
+	c.idMu.Lock()
+	defer c.idMu.Unlock()
+	if !c.id.Founding {
+		return nil
+	}
+	c.id.Founding = false
+	return c.id.save()
+}
+
+func (c *Cluster) clusterID() string {
+	c.idMu.Lock()
+	defer c.idMu.Unlock()
+	return c.id.ClusterID
+}
+
+// handOver gives the leadership to another voter, so that a restart costs no
+// election timeout.
+func (c *Cluster) handOver() {
+	if c.raft.State() != raft.Leader || len(c.servers()) < 2 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
+	defer cancel()
+	if err := wait(ctx, c.raft.LeadershipTransfer()); err != nil {
+		c.log.Info("leadership was not handed over", "error", err)
+	}
+}
+
+func (c *Cluster) closeRaft() {
+	if c.raft != nil {
+		if err := c.raft.Shutdown().Error(); err != nil {
+			c.log.Warn("raft did not stop well", "error", err)
+		}
+	}
+	if c.store != nil {
+		if err := c.store.Close(); err != nil {
+			c.log.Warn("raft log was not closed well", "error", err)
+		}
+	}
+}
