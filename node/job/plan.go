@@ -308,7 +308,7 @@ func (p *planner) home(j *catalog.Job) []string {
 
 // targetsOf is the ids of the members that should hold a group.
 func targetsOf(view *catalog.View, group uint32) []string {
-	g := view.Group(group)
+	g := view.Group(uint64(group))
 	if g == nil {
 		return nil
 	}
