@@ -30,15 +30,6 @@ type Request struct {
 	MemoryLimit int64
 }
 
-// Update writes the next generation of the one repository of src, given the
-// parts of the present one: it reads only the blobs that the present parts
-// do not have at the same path, and writes side files for what they lose. It
-// folds everything into new shards when that has become cheaper. The parts of
-// the answer replace all of old.
-func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptions) ([]Built, error) {
-	return nil, errTodo
-}
-
 // Definition is a symbol and the line that defines it.
 type Definition struct {
 	Symbol

@@ -1,0 +1,296 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// Update writes the next generation of the one repository of src, given the
+// parts of the present one: it reads only the blobs that the present parts
+// do not have at the same path, and writes side files for what they lose. It
+// folds parts into new shards where that has become cheaper. The parts of the
+// answer replace all of old; their files are added to the set. Old parts that
+// are missing or damaged are built anew.
+func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptions) ([]Built, error) {
+	opt = opt.withDefaults()
+	repos := src.Repositories()
+	if len(repos) != 1 {
+		return nil, fmt.Errorf("update shards: %d repositories, want 1", len(repos))
+	}
+	v, _ := s.Acquire(old)
+	defer v.Release()
+	u := &update{repo: repos[0], src: src, blobs: src.Blobs(), opt: opt}
+	for _, m := range v.members {
+		if err := m.ready(); err != nil {
+			s.quarantine(m.bad.name, err)
+			continue
+		}
+		if p := newPrior(m, u.repo.ID); p != nil {
+			u.prior = append(u.prior, p)
+		}
+	}
+	// Large parts first: a place that several parts have stays in the largest.
+	slices.SortStableFunc(u.prior, func(a, b *prior) int { return cmp.Compare(b.m.sh.m.textBytes, a.m.sh.m.textBytes) })
+	u.match()
+	for u.fold() {
+		u.match()
+	}
+	built, err := u.keep(s)
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := Build(ctx, s.dir, u.rest(), opt)
+	if err != nil {
+		return nil, err
+	}
+	built = append(built, fresh...)
+	for _, b := range built {
+		if err := s.Add(b.Files()...); err != nil {
+			return nil, err
+		}
+	}
+	return built, nil
+}
+
+// update is one call of Update at work.
+type update struct {
+	repo  Repository
+	src   Source
+	blobs []Blob
+	opt   BuildOptions
+	prior []*prior
+	fresh [][]Occurrence // by blob: the places that no kept part has
+	delta int64          // bytes of the blobs that have such places
+}
+
+// prior is a part of the present generation and what becomes of it.
+type prior struct {
+	m     *member
+	part  Part
+	index int      // of the repository in the shard
+	want  []uint64 // by occurrence of the shard: its mask in the next generation
+	mine  int      // occurrences of the repository
+	alive int      // of these, with a mask in the next generation
+}
+
+func newPrior(m *member, repo uint32) *prior {
+	for i, r := range m.sh.m.repos {
+		if r.ID == repo && m.repos[i] != nil {
+			for _, p := range m.parts {
+				if p.Repo == repo {
+					return &prior{m: m, part: p, index: i}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// place is what makes an occurrence the same in two generations.
+type place struct {
+	path string
+	oid  string
+}
+
+// match gives each occurrence of the next generation to the part that has it
+// already, and what nobody has to the delta.
+func (u *update) match() {
+	type spot struct {
+		p   *prior
+		occ int
+	}
+	spots := map[place]spot{}
+	for _, p := range u.prior {
+		sh := p.m.sh
+		p.want, p.mine, p.alive = make([]uint64, sh.m.occurs), 0, 0
+		for d := range sh.m.documents {
+			for o := int(sh.docOccur.at(d)); o < int(sh.docOccur.at(d+1)); o++ {
+				if int(sh.occRepo.at(o)) != p.index {
+					continue
+				}
+				p.mine++
+				key := place{string(sh.path(int(sh.occPath.at(o)))), sh.oid(d)}
+				if _, taken := spots[key]; !taken {
+					spots[key] = spot{p, o}
+				}
+			}
+		}
+	}
+	u.fresh, u.delta = make([][]Occurrence, len(u.blobs)), 0
+	for i, b := range u.blobs {
+		for _, o := range b.Occurrences {
+			s, ok := spots[place{o.Path, b.OID}]
+			if !ok {
+				u.fresh[i] = append(u.fresh[i], o)
+				continue
+			}
+			if s.p.want[s.occ] == 0 {
+				s.p.alive++
+			}
+			s.p.want[s.occ] |= o.Mask
+		}
+		if u.fresh[i] != nil {
+			u.delta += b.Size
+		}
+	}
+}
+
+// fold drops parts whose content is better written anew, and tells whether it
+// dropped any: those that are mostly dead, and the smallest ones when there
+// are too many. A part is only folded together with others at least a quarter
+// as large as all of them, so that each byte is rewritten a logarithmic number
+// of times.
+func (u *update) fold() bool {
+	for i, p := range u.prior {
+		if dead := p.mine - p.alive; float64(dead) > u.opt.DeadLimit*float64(p.mine) {
+			u.prior = slices.Delete(u.prior, i, i+1)
+			return true
+		}
+	}
+	whole := 0 // parts as large as slices, which stay
+	for whole < len(u.prior) && u.prior[whole].m.sh.m.textBytes >= u.opt.SliceBytes/4 {
+		whole++
+	}
+	if len(u.prior)-whole < u.opt.DeltaLimit {
+		return false
+	}
+	sum, keep := u.delta, len(u.prior)
+	for keep > whole {
+		size := u.prior[keep-1].m.sh.m.textBytes
+		if size > 4*sum && keep-whole <= u.opt.DeltaLimit/2 {
+			break
+		}
+		sum += size
+		keep--
+	}
+	folded := keep < len(u.prior)
+	u.prior = u.prior[:keep]
+	return folded
+}
+
+// keep writes the side files of the parts that stay.
+func (u *update) keep(s *Set) ([]Built, error) {
+	var built []Built
+	for _, p := range u.prior {
+		if p.alive == 0 {
+			continue
+		}
+		part, err := p.next(s, u.repo)
+		if err != nil {
+			return nil, err
+		}
+		sh := p.m.sh
+		built = append(built, Built{
+			Part: part, Bytes: p.m.entry.size, TextBytes: sh.m.textBytes, Documents: sh.m.documents, Occurrences: p.alive,
+		})
+	}
+	return built, nil
+}
+
+// next gives the part as the next generation reads it.
+func (p *prior) next(s *Set, repo Repository) (Part, error) {
+	part, sh := p.part, p.m.sh
+	c := change{shard: sh.f.name, repo: repo, from: p.from()}
+	same := true
+	for o, want := range p.want {
+		if int(sh.occRepo.at(o)) != p.index {
+			continue
+		}
+		base := sh.masks.at(int(sh.occMask.at(o)))
+		same = same && base == want
+		if remap(c.from, base) != want {
+			c.occurs = append(c.occurs, uint32(o))
+			c.masks = append(c.masks, want)
+		}
+	}
+	if same && slices.EqualFunc(repo.Revisions, sh.m.repos[p.index].Revisions, sameRevision) {
+		part.Dead = ""
+		return part, nil
+	}
+	name, _, err := c.write(s.dir)
+	part.Dead = name
+	return part, err
+}
+
+func sameRevision(a, b Revision) bool {
+	return a.Name == b.Name && a.Commit == b.Commit && a.Bit == b.Bit
+}
+
+// from chooses for each bit of the next generation the bit of the shard that
+// tells most occurrences right.
+func (p *prior) from() []uint8 {
+	sh := p.m.sh
+	type pair struct{ base, want uint64 }
+	count := map[pair]int{}
+	var bases, wants uint64
+	for o, want := range p.want {
+		if int(sh.occRepo.at(o)) == p.index {
+			base := sh.masks.at(int(sh.occMask.at(o)))
+			count[pair{base, want}]++
+			bases |= base
+			wants |= want
+		}
+	}
+	from := make([]uint8, maxRevisions)
+	for j := range from {
+		from[j] = noBit
+		if wants>>j&1 == 0 {
+			continue
+		}
+		best := 0
+		for pr, n := range count {
+			if pr.want>>j&1 == 0 {
+				best += n
+			}
+		}
+		for b := bases; b != 0; b &= b - 1 {
+			i, right := bits.TrailingZeros64(b), 0
+			for pr, n := range count {
+				if pr.want>>j&1 == pr.base>>i&1 {
+					right += n
+				}
+			}
+			if right > best {
+				best, from[j] = right, uint8(i)
+			}
+		}
+	}
+	return from
+}
+
+// rest is the source of what no kept part has.
+func (u *update) rest() Source {
+	r := &restSource{u: u}
+	for i, occurrences := range u.fresh {
+		if occurrences != nil {
+			b := u.blobs[i]
+			b.Occurrences = occurrences
+			r.blobs = append(r.blobs, b)
+			r.index = append(r.index, i)
+		}
+	}
+	return r
+}
+
+// restSource is some blobs of another source.
+type restSource struct {
+	u     *update
+	blobs []Blob
+	index []int // of each blob in the other source
+}
+
+func (r *restSource) Repositories() []Repository { return []Repository{r.u.repo} }
+func (r *restSource) Blobs() []Blob              { return r.blobs }
+
+func (r *restSource) Read(ctx context.Context, want []int, use func(i int, content []byte) error) error {
+	all := make([]int, len(want))
+	back := make(map[int]int, len(want))
+	for k, i := range want {
+		all[k] = r.index[i]
+		back[r.index[i]] = i
+	}
+	return r.u.src.Read(ctx, all, func(i int, content []byte) error { return use(back[i], content) })
+}
