@@ -23,6 +23,7 @@ type builder struct {
 	progress func(done int64)
 
 	out       *fileWriter
+	dict      []byte // of the blocks
 	post      *trigram.Writer
 	m         meta
 	langs     map[string]int
@@ -67,7 +68,11 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 	}
 	b.post = trigram.New(trigram.Options{Emit: b.segment})
 	defer b.post.Close()
-	if err := b.documents(ctx, src, order); err != nil {
+	err = b.train(ctx, src, order)
+	if err == nil {
+		err = b.documents(ctx, src, order)
+	}
+	if err != nil {
 		b.out.abort()
 		return nil, err
 	}
@@ -152,7 +157,7 @@ func (b *builder) documents(ctx context.Context, src Source, order []int) error 
 	for range workers {
 		go func() {
 			defer func() { finished <- struct{}{} }()
-			enc := lz.NewEncoder(nil, b.opt.Dense)
+			enc := lz.NewEncoder(b.dict, b.opt.Dense)
 			for t := range work {
 				for i := range t.docs {
 					b.encode(enc, &t.docs[i])

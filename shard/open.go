@@ -29,7 +29,8 @@ type shard struct {
 	pathEnd                    column32
 	paths                      []byte
 	post                       *trigram.Index
-	segStart                   []int // first unit row of each segment, and one more
+	dict                       []byte // of the blocks
+	segStart                   []int  // first unit row of each segment, and one more
 	content                    []section
 	always                     []uint64 // of each repository: revisions that hold every document
 	ever                       []uint64 // revisions that hold any document
@@ -173,6 +174,12 @@ func (s *shard) openPostings() error {
 			return err
 		}
 		s.content[i] = s.f.find(secBlocks + sectionID(i))
+	}
+	if d := s.f.find(secDict); d.length > 0 {
+		var err error
+		if s.dict, err = s.f.bytes(secDict); err != nil {
+			return err
+		}
 	}
 	post, err := trigram.Open(segments)
 	if err != nil {

@@ -85,7 +85,7 @@ func (t *text) decode(u int) error {
 		return err
 	}
 	start := u * trigram.UnitSize
-	if err := lz.Decode(t.buf[start:t.covered(u)], 0, s.f.data[at:at+int64(to-from)]); err != nil {
+	if err := lz.Decode(t.buf[start:t.covered(u)], s.f.data[at:at+int64(to-from)], s.dict); err != nil {
 		return fmt.Errorf("%s: %w: block %d: %w", s.f.name, ErrDamaged, row, err)
 	}
 	t.have[u] = true

@@ -1,12 +1,22 @@
-// Package lz compresses blocks of text so that they decode at memory speed:
-// byte-aligned tokens of literals and matches, no entropy coding.
+// Package lz compresses small blocks of text so that they decode at memory
+// speed: byte-aligned literals and matches, no entropy coding.
 //
-// A block is decoded into a buffer whose beginning may hold a dictionary that
-// was also given to the encoder; matches reach back into it. So small blocks
-// compress almost as well as large ones and a reader touches only what it
-// needs:
+// A block is a run of sequences, each some literal bytes and then a match, a
+// copy of bytes that came shortly before:
 //
-//	buf   | dictionary (resident) | block decoded here |
+//	token     1 byte: literals<<4 | match-4, 15 meaning "and more"
+//	more      while a byte is 255, then one that is not: added to the literals
+//	literals
+//	offset    u16 little-endian, from where the match is copied
+//	more      added to the match
+//
+// The last sequence ends after its literals or its match, when the block is
+// complete: blocks know neither their own length nor that of their text.
+//
+// What came before the block is the dictionary: text that all blocks of a file
+// share, so that small blocks compress almost as well as large ones, and a
+// reader touches only what it needs. A match lies either in the dictionary or
+// in the block, never in both.
 //
 // Sizes of blocks and where they lie are kept by the caller.
 package lz
@@ -18,33 +28,9 @@ var ErrCorrupt = errors.New("lz: corrupt block")
 
 const (
 	// MaxBlock is the greatest size of a block before compression.
-	MaxBlock = 64 << 10
-	// MaxDict is the greatest size of a dictionary; dictionary and block
-	// together may have 65,535 bytes for the whole dictionary to be in reach.
-	MaxDict = 60 << 10
+	MaxBlock = 8 << 10
+	// MaxDict is the greatest size of a dictionary.
+	MaxDict = 56 << 10
+
+	minMatch = 4
 )
-
-// Encoder compresses blocks. It is not safe for concurrent use. The same
-// input gives the same output, always.
-type Encoder struct {
-	dict []byte
-	best bool
-}
-
-// NewEncoder returns an encoder over a dictionary (nil for none). With best it
-// searches longer for better matches: several times slower, for compaction.
-func NewEncoder(dict []byte, best bool) *Encoder { return &Encoder{dict: dict, best: best} }
-
-// Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
-func (e *Encoder) Encode(dst, src []byte) []byte { return append(dst, src...) }
-
-// Decode decompresses a block into buf[dict:], where buf[:dict] is the
-// dictionary of the encoder. len(buf)-dict is how many bytes are wanted: the
-// length of the block, or less to decode only its beginning.
-func Decode(buf []byte, dict int, block []byte) error {
-	if len(block) < len(buf)-dict {
-		return ErrCorrupt
-	}
-	copy(buf[dict:], block)
-	return nil
-}

@@ -1,0 +1,114 @@
+package lz
+
+import "unsafe"
+
+// wide is what the fast ways of copying read and write at once. They are taken
+// only where that many bytes are left on both sides, because beyond dst lies
+// text of others and beyond block is unknown land.
+const wide = 16
+
+// Decode decompresses a block into dst, whose length is how many bytes are
+// wanted: the length of the text, or less to decode only its beginning. dict
+// is the dictionary of the encoder. Nothing is written beyond dst.
+func Decode(dst, block, dict []byte) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	if len(block) == 0 {
+		return ErrCorrupt
+	}
+	in, out := unsafe.Pointer(&block[0]), unsafe.Pointer(&dst[0])
+	i, o, n, m := 0, 0, len(block), len(dst)
+	for i < n {
+		token := int(*(*byte)(unsafe.Add(in, i)))
+		i++
+		lit := token >> 4
+		if lit < 15 && i+wide <= n && o+wide <= m {
+			copyWide(unsafe.Add(out, o), unsafe.Add(in, i))
+		} else {
+			if lit == 15 {
+				if i, lit = more(block, i, lit); lit < 0 {
+					return ErrCorrupt
+				}
+			}
+			if lit > n-i {
+				return ErrCorrupt
+			}
+			lit = min(lit, m-o)
+			copy(dst[o:o+lit], block[i:i+lit])
+		}
+		i, o = i+lit, o+lit
+		if o >= m {
+			return nil
+		}
+		if i+2 > n {
+			return ErrCorrupt
+		}
+		offset := int(*(*byte)(unsafe.Add(in, i))) | int(*(*byte)(unsafe.Add(in, i+1)))<<8
+		i += 2
+		length := token & 15
+		if length == 15 {
+			if i, length = more(block, i, length); length < 0 {
+				return ErrCorrupt
+			}
+		}
+		length += minMatch
+		if offset > o {
+			at := len(dict) - (offset - o)
+			if at < 0 || length > len(dict)-at {
+				return ErrCorrupt
+			}
+			if length <= wide && at+wide <= len(dict) && o+wide <= m {
+				copyWide(unsafe.Add(out, o), unsafe.Pointer(&dict[at]))
+			} else {
+				length = copy(dst[o:], dict[at:at+length])
+			}
+			o += length
+		} else {
+			if o+length+2*wide <= m && offset >= wide {
+				from, to := unsafe.Add(out, o-offset), unsafe.Add(out, o)
+				copyWide(to, from)
+				for k := wide; k < length; k += wide {
+					copyWide(unsafe.Add(to, k), unsafe.Add(from, k))
+				}
+			} else if offset == 0 {
+				return ErrCorrupt
+			} else {
+				length = min(length, m-o)
+				repeat(dst, o, offset, length)
+			}
+			o += length
+		}
+		if o >= m {
+			return nil
+		}
+	}
+	return ErrCorrupt
+}
+
+func copyWide(to, from unsafe.Pointer) {
+	*(*[wide]byte)(to) = *(*[wide]byte)(from)
+}
+
+// repeat copies length bytes from offset before o, which may overlap.
+func repeat(dst []byte, o, offset, length int) {
+	end := o + length
+	for o < end {
+		n := copy(dst[o:end], dst[o-offset:o])
+		o += n
+		offset += n
+	}
+}
+
+// more reads the rest of a length; it is negative when the block ends in it.
+func more(block []byte, i, length int) (int, int) {
+	for i < len(block) {
+		b := int(block[i])
+		i++
+		length += b
+		if b != 255 {
+			return i, length
+		}
+	}
+	return i, -1
+}

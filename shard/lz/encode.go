@@ -1,0 +1,142 @@
+package lz
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+const (
+	hashBits  = 12 // of the table of the block
+	dictBits  = 15 // of the table of the dictionary
+	maxOffset = 1<<16 - 1
+	skipShift = 5 // misses before the search takes larger steps, as a power of two
+)
+
+// Encoder compresses blocks. It is not safe for concurrent use. The same
+// input gives the same output, always.
+type Encoder struct {
+	dict []byte
+	best *chains // nil for the fast way
+
+	inDict []uint16              // by hash: 1 + position in dict
+	table  [1 << hashBits]uint16 // by hash: 1 + position in src
+}
+
+// NewEncoder returns an encoder over a dictionary (nil for none, at most
+// MaxDict bytes). With best it searches longer for better matches: several
+// times slower, for compaction.
+func NewEncoder(dict []byte, best bool) *Encoder {
+	e := &Encoder{dict: dict[:min(len(dict), MaxDict)]}
+	if best {
+		e.best = newChains(e.dict)
+		return e
+	}
+	e.inDict = make([]uint16, 1<<dictBits)
+	for i := 0; i+8 <= len(e.dict); i++ {
+		e.inDict[hash(binary.LittleEndian.Uint64(e.dict[i:]), dictBits)] = uint16(i + 1)
+	}
+	return e
+}
+
+// hash is of the first five bytes of x.
+func hash(x uint64, bits uint) uint64 {
+	return (x << 24 * 0x9e3779b185ebca87) >> (64 - bits)
+}
+
+// Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
+func (e *Encoder) Encode(dst, src []byte) []byte {
+	if e.best != nil {
+		return e.best.encode(dst, src)
+	}
+	clear(e.table[:])
+	anchor, i, misses := 0, 0, 0
+	for i+8 < len(src) {
+		x := binary.LittleEndian.Uint64(src[i:])
+		h := hash(x, hashBits)
+		at := int(e.table[h]) - 1
+		e.table[h] = uint16(i + 1)
+		offset, length := 0, 0
+		if at >= 0 && uint32(x) == binary.LittleEndian.Uint32(src[at:]) {
+			offset, length = i-at, 4+matchLength(src[i+4:], src[at+4:])
+		} else if at = int(e.inDict[hash(x, dictBits)]) - 1; at >= 0 && uint32(x) == binary.LittleEndian.Uint32(e.dict[at:]) {
+			offset, length = i+len(e.dict)-at, 4+matchLength(src[i+4:], e.dict[at+4:])
+		} else {
+			i += 1 + misses>>skipShift
+			misses++
+			continue
+		}
+		misses = 0
+		// Reach back over literals that match as well.
+		from := e.before(src, i, offset)
+		for i > anchor && from > 0 && src[i-1] == e.at(src, i, offset, from) {
+			i, length, from = i-1, length+1, from-1
+		}
+		dst = appendSequence(dst, src[anchor:i], offset, length)
+		end := i + length
+		if end+8 < len(src) {
+			e.table[hash(binary.LittleEndian.Uint64(src[end-2:]), hashBits)] = uint16(end - 1)
+		}
+		i, anchor = end, end
+	}
+	if anchor < len(src) || len(src) == 0 {
+		dst = appendLiterals(dst, src[anchor:], 0)
+	}
+	return dst
+}
+
+// before is how many bytes precede the match of position i in its own text.
+func (e *Encoder) before(src []byte, i, offset int) int {
+	if offset > i {
+		return len(e.dict) - (offset - i)
+	}
+	return i - offset
+}
+
+// at is the byte before the match of position i.
+func (e *Encoder) at(src []byte, i, offset, from int) byte {
+	if offset > i {
+		return e.dict[from-1]
+	}
+	return src[from-1]
+}
+
+// matchLength is the number of bytes in which a and b begin alike.
+func matchLength(a, b []byte) int {
+	n := min(len(a), len(b))
+	i := 0
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)>>3
+		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+func appendLiterals(dst, lit []byte, match int) []byte {
+	dst = append(dst, byte(min(len(lit), 15)<<4|match))
+	if len(lit) >= 15 {
+		dst = appendMore(dst, len(lit)-15)
+	}
+	return append(dst, lit...)
+}
+
+func appendSequence(dst, lit []byte, offset, length int) []byte {
+	length -= minMatch
+	dst = appendLiterals(dst, lit, min(length, 15))
+	dst = append(dst, byte(offset), byte(offset>>8))
+	if length >= 15 {
+		dst = appendMore(dst, length-15)
+	}
+	return dst
+}
+
+func appendMore(dst []byte, n int) []byte {
+	for n >= 255 {
+		dst = append(dst, 255)
+		n -= 255
+	}
+	return append(dst, byte(n))
+}

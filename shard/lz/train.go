@@ -1,0 +1,89 @@
+package lz
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+const (
+	trainBits = 20 // of the table of counts
+	trainStep = 64 // bytes that are taken into the dictionary at once
+	gram      = 8  // bytes that are counted together
+	rare      = 3  // grams in at most so many samples are worth nothing
+)
+
+// Train makes a dictionary of at most size bytes out of samples: of each part
+// of them the stretch whose grams are in the most samples and not yet in the
+// dictionary. The best come last. Equal samples give an equal dictionary.
+func Train(samples [][]byte, size int) []byte {
+	counts := countGrams(samples)
+	type stretch struct {
+		score int
+		text  []byte
+	}
+	var found []stretch
+	parts := min(min(size, MaxDict)/trainStep, len(samples))
+	for p := range parts {
+		best := stretch{}
+		for _, text := range samples[p*len(samples)/parts : (p+1)*len(samples)/parts] {
+			if at, score := bestStretch(text, counts); score > best.score {
+				best = stretch{score, text[at : at+trainStep]}
+			}
+		}
+		if best.score == 0 {
+			continue
+		}
+		for i := 0; i+gram <= trainStep; i++ {
+			counts[trainHash(best.text[i:])] = 0
+		}
+		found = append(found, best)
+	}
+	slices.SortStableFunc(found, func(a, b stretch) int { return cmp.Compare(a.score, b.score) })
+	texts := make([][]byte, len(found))
+	for i, f := range found {
+		texts[i] = f.text
+	}
+	return bytes.Join(texts, nil)
+}
+
+func trainHash(b []byte) uint32 {
+	return uint32(binary.LittleEndian.Uint64(b) * 0x9e3779b185ebca87 >> (64 - trainBits))
+}
+
+// countGrams counts the samples that each gram is in, by hash.
+func countGrams(samples [][]byte) []uint16 {
+	counts, last := make([]uint16, 1<<trainBits), make([]uint16, 1<<trainBits)
+	for n, text := range samples[:min(len(samples), 1<<16-1)] {
+		for i := 0; i+gram <= len(text); i++ {
+			if h := trainHash(text[i:]); last[h] != uint16(n+1) {
+				last[h] = uint16(n + 1)
+				counts[h]++
+			}
+		}
+	}
+	return counts
+}
+
+// bestStretch finds the trainStep bytes with the highest sum of counts.
+func bestStretch(text []byte, counts []uint16) (at, score int) {
+	worth := func(i int) int {
+		if c := int(counts[trainHash(text[i:])]); c > rare {
+			return c
+		}
+		return 0
+	}
+	const grams = trainStep - gram + 1
+	sum := 0
+	for i := 0; i+gram <= len(text); i++ {
+		sum += worth(i)
+		if i >= grams {
+			sum -= worth(i - grams)
+		}
+		if i >= grams-1 && sum > score {
+			at, score = i-grams+1, sum
+		}
+	}
+	return at, score
+}
