@@ -1,0 +1,225 @@
+package gossip
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var testKey = bytes.Repeat([]byte{7}, 32)
+
+// begin runs a node until the test ends or the function that it returns is
+// called.
+func begin(t *testing.T, o Options) (*Gossip, func()) {
+	t.Helper()
+	o.Listen, o.Timing = "127.0.0.1:0", 0.2
+	if o.Keys == nil {
+		o.Keys = [][]byte{testKey}
+	}
+	g, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	t.Cleanup(stop)
+	return g, stop
+}
+
+// await waits until every node sees the given peers, in the form
+// "a b:dead c=meta".
+func await(t *testing.T, want string, nodes ...*Gossip) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	for _, g := range nodes {
+		for {
+			changed := g.Changed()
+			got := view(g)
+			if got == want {
+				break
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				t.Fatalf("node %s sees %q, want %q", g.o.Node, got, want)
+			}
+		}
+	}
+}
+
+func view(g *Gossip) string {
+	var out []string
+	for _, p := range g.Peers() {
+		s := p.Node
+		if len(p.Meta) > 0 {
+			s += "=" + string(p.Meta)
+		}
+		if !p.Alive {
+			s += ":dead"
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestNodesFindEachOther(t *testing.T) {
+	t.Parallel()
+	a, _ := begin(t, Options{Node: "node-a", Epoch: 1})
+	b, _ := begin(t, Options{Node: "node-b", Epoch: 1, Join: []string{a.Addr()}})
+	c, stop := begin(t, Options{Node: "node-c", Epoch: 1, Join: []string{a.Addr(), "127.0.0.1:1"}})
+	await(t, "node-a node-b node-c", a, b, c)
+	if err := c.SetMeta([]byte("load 7")); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "node-a node-b node-c=load 7", a, b, c)
+	if err := c.SetMeta(make([]byte, MaxMeta+1)); err == nil {
+		t.Error("too much meta data is accepted")
+	}
+	stop()
+	await(t, "node-a node-b node-c=load 7:dead", a, b)
+	// Started again it has another address, and its old self does not count.
+	c, _ = begin(t, Options{Node: "node-c", Epoch: 2, Join: []string{b.Addr()}})
+	await(t, "node-a node-b node-c", a, b, c)
+	if p, ok := a.Peer("node-c"); !ok || p.Epoch != 2 || p.Addr != c.Addr() {
+		t.Errorf("after a restart: %+v", p)
+	}
+	if _, ok := a.Peer("node-d"); ok {
+		t.Error("an unknown node is known")
+	}
+}
+
+func TestPartitionHeals(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	cut := false
+	side := map[string]bool{} // by address
+	reach := func(own bool) func(string) bool {
+		return func(addr string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return !cut || side[addr] == own
+		}
+	}
+	set := func(is bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		cut = is
+	}
+	a, _ := begin(t, Options{Node: "a", Reach: reach(true)})
+	b, _ := begin(t, Options{Node: "b", Reach: reach(false), Join: []string{a.Addr()}})
+	c, _ := begin(t, Options{Node: "c", Reach: reach(false), Join: []string{a.Addr()}})
+	mu.Lock()
+	side[a.Addr()] = true
+	mu.Unlock()
+	await(t, "a b c", a, b, c)
+	set(true)
+	await(t, "a b:dead c:dead", a)
+	await(t, "a:dead b c", b, c)
+	set(false)
+	await(t, "a b c", a, b, c)
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	second := bytes.Repeat([]byte{9}, 32)
+	a, _ := begin(t, Options{Node: "a"})
+	other, _ := begin(t, Options{Node: "x", Keys: [][]byte{second}})
+	if _, err := other.list.Join([]string{a.Addr()}); err == nil {
+		t.Error("a node with another key was let in")
+	}
+	if got := view(a); got != "a" {
+		t.Errorf("after a try with another key it sees %q", got)
+	}
+	// Rotation: both accept, both use, both forget.
+	b, _ := begin(t, Options{Node: "b", Join: []string{a.Addr()}})
+	await(t, "a b", a, b)
+	for i, keys := range [][][]byte{{testKey, second}, {second, testKey}, {second}} {
+		for _, g := range []*Gossip{a, b} {
+			if err := g.SetKeys(keys); err != nil {
+				t.Fatal(err)
+			}
+		}
+		meta := fmt.Sprint("step ", i)
+		if err := b.SetMeta([]byte(meta)); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "a b="+meta, a)
+	}
+	if err := a.SetKeys(nil); err == nil {
+		t.Error("no key is accepted")
+	}
+	if _, err := b.list.Join([]string{other.Addr()}); err != nil {
+		t.Errorf("under the new key: %v", err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	good := Options{Listen: "127.0.0.1:0", Node: "a", Keys: [][]byte{testKey}}
+	for _, tt := range []struct {
+		set  func(*Options)
+		want string
+	}{
+		{func(o *Options) { o.Node = "" }, "node id"},
+		{func(o *Options) { o.Keys = nil }, "no key"},
+		{func(o *Options) { o.Keys = [][]byte{{1}} }, "key size"},
+		{func(o *Options) { o.Meta = make([]byte, MaxMeta+1) }, "meta data"},
+		{func(o *Options) { o.Listen = "nowhere" }, "missing port"},
+		{func(o *Options) { o.Listen = "0.0.0.0:0" }, "wildcard"},
+		{func(o *Options) { o.Advertise = "127.0.0.1:x" }, "no number"},
+	} {
+		o := good
+		tt.set(&o)
+		if g, err := New(o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("got %v, want %s", err, tt.want)
+			if err == nil {
+				g.Close()
+			}
+		}
+	}
+	o := good
+	o.Listen, o.Advertise = "0.0.0.0:0", "localhost"
+	g, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if !strings.HasPrefix(g.Addr(), "127.0.0.1:") && !strings.HasPrefix(g.Addr(), "[::1]:") {
+		t.Errorf("address %s", g.Addr())
+	}
+	g.Know([]string{"127.0.0.1:9", g.Addr()})
+	g.o.Join = []string{"127.0.0.2", "127.0.0.3:5", "[::1]:6"}
+	got, alone := g.targets(context.Background())
+	if !alone || len(got) != 4 {
+		t.Errorf("targets %v, alone %t", got, alone)
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Peer{{Node: "a"}, {Node: "a-b-c", Epoch: 35}, {Node: "x", Epoch: 1<<64 - 1}} {
+		if node, epoch, ok := parseName(name(p.Node, p.Epoch)); !ok || node != p.Node || epoch != p.Epoch {
+			t.Errorf("%+v becomes %s %d %t", p, node, epoch, ok)
+		}
+	}
+	for _, bad := range []string{"", "a", "-1", "a-", "a-?"} {
+		if _, _, ok := parseName(bad); ok {
+			t.Errorf("%q is a name", bad)
+		}
+	}
+}
