@@ -1,15 +1,15 @@
 package node
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // SourceRequest asks for the content of a file.
 type SourceRequest struct {
 	Repo string
 	Path string
 	Ref  string // any branch, tag or commit of the mirror; "" means HEAD
+
+	FirstLine int // from 1; 0 means 1
+	Lines     int // 0 means all
 }
 
 // SourceResponse is a file.
@@ -25,6 +25,11 @@ type SourceResponse struct {
 	ExternalWebURL string // of the code host
 	OID            string
 	Commit         string
+	Size           int64 // bytes of the whole file
+	FirstLine      int   // of Content, from 1
+	Total          int   // lines of the file
+	Binary         bool  // a NUL byte near the beginning
+	LFS            bool  // Content is a pointer of Git LFS
 }
 
 // TreeRequest asks for a tree: the entries of each of Paths, and the
@@ -71,6 +76,7 @@ type CommitsRequest struct {
 type CommitsResponse struct {
 	Commits []CommitInfo
 	Total   int
+	AtLeast bool // counting took too long: there are Total or more
 	Page    int
 	Per     int
 }
@@ -114,19 +120,26 @@ type AuthorInfo struct {
 type DiffRequest struct {
 	Repo, Base, Head string
 	Path             string // directory prefix or file; "" for all
+	MaxBytes         int    // of hunks; 0 means 16 MiB
 }
 
 // DiffResponse is a difference.
 type DiffResponse struct {
 	Files []DiffFile
 	Cut   bool // the bound of size was reached
+
+	BaseCommit, HeadCommit string
 }
 
 // DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.
 type DiffFile struct {
 	OldPath, NewPath string
+	Status           byte // A added, M modified, D deleted, R renamed, T of another type
+	OldMode, NewMode string
 	Binary           bool
+	Added, Removed   int // lines in Hunks
 	Hunks            []DiffHunk
+	Cut              bool // hunks were left out
 }
 
 // DiffHunk is one changed run of lines. Body has the lines with their ' ', '+' or '-'.
@@ -144,6 +157,7 @@ type BlameRequest struct{ Repo, Path, Ref string }
 type BlameResponse struct {
 	Ranges  []BlameRange
 	Commits map[string]BlameCommit // by hash
+	Commit  string
 }
 
 // BlameRange is a run of lines from one commit.
@@ -188,53 +202,3 @@ type RefInfo struct {
 	Default     bool
 	Indexed     bool
 }
-
-// Source returns the content of a file.
-func (n *Node) Source(ctx context.Context, v Viewer, req SourceRequest) (*SourceResponse, error) {
-	return nil, errUnfinished
-}
-
-// Tree returns a tree.
-func (n *Node) Tree(ctx context.Context, v Viewer, req TreeRequest) (*TreeResponse, error) {
-	return nil, errUnfinished
-}
-
-// Commits returns history.
-func (n *Node) Commits(ctx context.Context, v Viewer, req CommitsRequest) (*CommitsResponse, error) {
-	return nil, errUnfinished
-}
-
-// Commit returns one commit.
-func (n *Node) Commit(ctx context.Context, v Viewer, req CommitRequest) (*CommitInfo, error) {
-	return nil, errUnfinished
-}
-
-// Authors lists authors.
-func (n *Node) Authors(ctx context.Context, v Viewer, req AuthorsRequest) (*AuthorsResponse, error) {
-	return nil, errUnfinished
-}
-
-// Diff compares two references.
-func (n *Node) Diff(ctx context.Context, v Viewer, req DiffRequest) (*DiffResponse, error) {
-	return nil, errUnfinished
-}
-
-// Blame tells where each line comes from.
-func (n *Node) Blame(ctx context.Context, v Viewer, req BlameRequest) (*BlameResponse, error) {
-	return nil, errUnfinished
-}
-
-// Branches lists branches.
-func (n *Node) Branches(ctx context.Context, v Viewer, req RefsRequest) (*RefsResponse, error) {
-	return nil, errUnfinished
-}
-
-// Tags lists tags.
-func (n *Node) Tags(ctx context.Context, v Viewer, req RefsRequest) (*RefsResponse, error) {
-	return nil, errUnfinished
-}
-
-var errUnfinished = fail(ErrUnavailable, "not wired yet")
-
-// registerBrowse makes the reads of this file known to the other nodes.
-func registerBrowse(s *sites) {}

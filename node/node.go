@@ -35,6 +35,7 @@ type Node struct {
 	keeper  *job.Keeper
 	leader  *job.Leader
 	lanes   *lanes
+	readers *readers
 	peers   *peers
 	keys    *keyring
 	sites   *sites
@@ -49,7 +50,7 @@ type Node struct {
 // left open. The caller must call Run, and Run's end closes everything.
 func New(opt Options) (n *Node, err error) {
 	opt = withDefaults(opt)
-	n = &Node{opt: opt, began: opt.Now(), lanes: newLanes(), peers: newPeers()}
+	n = &Node{opt: opt, began: opt.Now(), lanes: newLanes(), readers: newReaders(), peers: newPeers()}
 	defer func() {
 		if err != nil {
 			n.closeFiles()

@@ -40,13 +40,13 @@ func (n *Node) linkFile(out *ReadFileResponse, ref string) {
 
 func readFileOperation() operation[ReadFileRequest, ReadFileResponse] {
 	return operation[ReadFileRequest, ReadFileResponse]{name: "read_file", run: func(ctx context.Context, s *site, req ReadFileRequest) (*ReadFileResponse, error) {
-		commit, err := s.mirror.Resolve(ctx, req.Ref)
+		commit, err := s.resolve(ctx, req.Ref)
 		if err != nil {
 			return nil, err
 		}
 		src, err := s.mirror.Source(ctx, commit, req.Path, git.SourceOptions{FirstLine: req.Offset, Lines: req.Limit, MaxBytes: 4 << 20, Count: true})
 		if err != nil {
-			return nil, err
+			return nil, s.explain(ctx, err, commit, req.Path)
 		}
 		out := &ReadFileResponse{
 			Repo: s.repo.Name, Path: src.Path, Commit: commit, First: src.FirstLine, Total: src.Total,
@@ -83,7 +83,7 @@ const maxListedEntries = 100_000
 
 func listTreeOperation() operation[ListTreeRequest, ListTreeResponse] {
 	return operation[ListTreeRequest, ListTreeResponse]{name: "list_tree", run: func(ctx context.Context, s *site, req ListTreeRequest) (*ListTreeResponse, error) {
-		commit, err := s.mirror.Resolve(ctx, req.Ref)
+		commit, err := s.resolve(ctx, req.Ref)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func listTreeOperation() operation[ListTreeRequest, ListTreeResponse] {
 		}
 		entries, cut, err := s.mirror.List(ctx, commit, dir, git.ListOptions{Depth: req.Depth, Max: maxListedEntries})
 		if err != nil {
-			return nil, err
+			return nil, s.explain(ctx, err, commit, dir)
 		}
 		out := &ListTreeResponse{Repo: s.repo.Name, Path: dir, Commit: commit}
 		// The listing goes by levels, so a cut keeps the upper ones.

@@ -98,6 +98,11 @@ func route[Req, Resp any](ctx context.Context, n *Node, v Viewer, name string, o
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
+	leave, err := n.readers.enter(ctx, v)
+	if err != nil {
+		return nil, kindly(err)
+	}
+	defer leave()
 	var last error
 	for _, holder := range n.mirrorHolders(view, repo.ID) {
 		resp, again, err := routeTo(ctx, n, holder, repo, op, req)

@@ -415,7 +415,7 @@ func grepOperation() operation[GrepRequest, GrepResponse] {
 
 // scanOf resolves what a scan of a mirror is about.
 func (s *site) scanOf(ctx context.Context, ref, dir, glob string) (commit string, keep func(string) bool, err error) {
-	commit, err = s.mirror.Resolve(ctx, ref)
+	commit, err = s.resolve(ctx, ref)
 	if err != nil {
 		return "", nil, err
 	}

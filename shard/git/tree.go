@@ -250,6 +250,9 @@ func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (
 	if err != nil {
 		return nil, false, err
 	}
+	if err := checkCommit(commit); err != nil {
+		return nil, false, err
+	}
 	if o.Max <= 0 {
 		o.Max = 100_000
 	}
@@ -371,4 +374,23 @@ func (c *catFile) sizes(n int, where func(i int) (oid string, size *int64)) erro
 		}
 	}
 	return flush()
+}
+
+// Stat tells what a commit has at a path, "" being its root directory. The
+// size of a file is not looked up.
+func (m *Mirror) Stat(ctx context.Context, commit, path string) (Entry, error) {
+	path, err := cleanPath(path)
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := checkCommit(commit); err != nil {
+		return Entry{}, err
+	}
+	var e treeEntry
+	err = m.pool.with(ctx, func(c *catFile) error {
+		var err error
+		e, err = c.find(commit, path)
+		return err
+	})
+	return Entry{Path: path, Kind: e.kind, OID: e.oid, Size: -1}, err
 }

@@ -36,6 +36,11 @@ func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
 	if len(commits) == 0 || len(commits) > 64 {
 		return nil, fmt.Errorf("%d commits, not 1 to 64: %w", len(commits), fs.ErrInvalid)
 	}
+	for _, commit := range commits {
+		if err := checkCommit(commit); err != nil {
+			return nil, err
+		}
+	}
 	var u *union
 	err := m.pool.with(ctx, func(c *catFile) error {
 		var roots []branch

@@ -1,0 +1,85 @@
+package node
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// maxHunks bounds the text of a difference, in bytes.
+const maxHunks = 64 << 20
+
+// Diff compares two references directly (two dots).
+func (n *Node) Diff(ctx context.Context, v Viewer, req DiffRequest) (*DiffResponse, error) {
+	if req.Base == "" || req.Head == "" {
+		return nil, fail(ErrInvalid, "base and head must both be given")
+	}
+	if req.MaxBytes < 0 || req.MaxBytes > maxHunks {
+		return nil, fail(ErrInvalid, "a difference has at most %d bytes", maxHunks)
+	}
+	return route(ctx, n, v, req.Repo, diffOperation(), req)
+}
+
+func diffOperation() operation[DiffRequest, DiffResponse] {
+	return operation[DiffRequest, DiffResponse]{name: "diff", run: func(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, error) {
+		base, err := s.resolve(ctx, req.Base)
+		if err != nil {
+			return nil, err
+		}
+		head, err := s.resolve(ctx, req.Head)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.mirror.Diff(ctx, base, head, git.DiffOptions{Path: req.Path, MaxBytes: req.MaxBytes})
+		if err != nil {
+			return nil, err
+		}
+		out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head}
+		for i := range d.Files {
+			out.Files[i] = diffFile(&d.Files[i])
+		}
+		return out, nil
+	}}
+}
+
+func diffFile(f *git.FileDiff) DiffFile {
+	out := DiffFile{
+		OldPath: f.OldPath, NewPath: f.NewPath, Status: f.Status, OldMode: f.OldMode, NewMode: f.NewMode,
+		Binary: f.Binary, Added: f.Added, Removed: f.Removed, Cut: f.Cut, Hunks: make([]DiffHunk, len(f.Hunks)),
+	}
+	for i, h := range f.Hunks {
+		out.Hunks[i] = DiffHunk{
+			OldStart: h.Old.Start, OldLines: h.Old.Lines, NewStart: h.New.Start, NewLines: h.New.Lines, Heading: h.Heading, Body: h.Body,
+		}
+	}
+	return out
+}
+
+// Blame tells where each line of a file comes from.
+func (n *Node) Blame(ctx context.Context, v Viewer, req BlameRequest) (*BlameResponse, error) {
+	return route(ctx, n, v, req.Repo, blameOperation(), req)
+}
+
+func blameOperation() operation[BlameRequest, BlameResponse] {
+	return operation[BlameRequest, BlameResponse]{name: "blame", run: func(ctx context.Context, s *site, req BlameRequest) (*BlameResponse, error) {
+		commit, err := s.resolve(ctx, req.Ref)
+		if err != nil {
+			return nil, err
+		}
+		b, err := s.mirror.Blame(ctx, commit, req.Path)
+		if err != nil {
+			return nil, s.explain(ctx, err, commit, req.Path)
+		}
+		out := &BlameResponse{Ranges: make([]BlameRange, len(b.Ranges)), Commits: make(map[string]BlameCommit, len(b.Commits)), Commit: commit}
+		for i, r := range b.Ranges {
+			out.Ranges[i] = BlameRange{Hash: r.Commit, Path: r.Path, StartLine: r.First, LineCount: r.Lines}
+		}
+		for hash, c := range b.Commits {
+			out.Commits[hash] = BlameCommit{
+				Hash: c.Hash, Message: c.Summary, Date: c.AuthorTime, AuthorName: c.AuthorName, AuthorEmail: c.AuthorEmail,
+				PreviousHash: c.PreviousHash, PreviousPath: c.PreviousPath,
+			}
+		}
+		return out, nil
+	}}
+}
