@@ -139,21 +139,18 @@ func (f *fake) ListRepos(ctx context.Context, v node.Viewer, req node.ReposReque
 func (f *fake) Reindex(_ context.Context, _ node.Viewer, req node.ReindexRequest) (*node.ReindexResponse, error) {
 	return answer(f, &node.ReindexResponse{ID: req.ID, Name: "example.com/a/b"})
 }
-func (f *fake) Webhook(_ context.Context, _ node.Viewer, req node.WebhookRequest) (*node.WebhookResponse, error) {
-	f.lastReq.Store(req)
+func (f *fake) Webhook(_ context.Context, _ node.Viewer, _ node.WebhookRequest) (*node.WebhookResponse, error) {
 	return answer(f, &node.WebhookResponse{Repos: []string{"example.com/a/b"}})
 }
 func (f *fake) WebhookSecret(connection string) (string, error) { return "hush-" + connection, f.err }
 
-func (f *fake) Source(_ context.Context, _ node.Viewer, req node.SourceRequest) (*node.SourceResponse, error) {
-	f.lastReq.Store(req)
+func (f *fake) Source(_ context.Context, _ node.Viewer, _ node.SourceRequest) (*node.SourceResponse, error) {
 	return answer(f, &node.SourceResponse{
 		Content: []byte("a\xe9\n"), Language: "Go", Path: "dir/a.go", Repo: "example.com/a/b", CodeHostType: "genericGitHost", DisplayName: "a/b",
 		RepoWebURL: "https://example.com/a/b", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b/x", OID: "b10b", Commit: "c0ffee",
 	})
 }
-func (f *fake) Tree(_ context.Context, _ node.Viewer, req node.TreeRequest) (*node.TreeResponse, error) {
-	f.lastReq.Store(req)
+func (f *fake) Tree(_ context.Context, _ node.Viewer, _ node.TreeRequest) (*node.TreeResponse, error) {
 	return answer(f, &node.TreeResponse{Commit: "c0ffee", Cut: true, Root: node.TreeNode{Type: "tree", Children: []node.TreeNode{{Type: "blob", Path: "a", Name: "a"}}}})
 }
 
@@ -216,22 +213,19 @@ func (f *fake) Ready() node.ReadyResponse {
 
 var aKey = node.KeyInfo{ID: "k1", Name: "ci", Role: node.RoleMember, Prefix: "shoal_1111", Created: day, Expires: day}
 
-func (f *fake) CreateKey(_ context.Context, _ node.Viewer, req node.CreateKeyRequest) (*node.CreateKeyResponse, error) {
-	f.lastReq.Store(req)
+func (f *fake) CreateKey(_ context.Context, _ node.Viewer, _ node.CreateKeyRequest) (*node.CreateKeyResponse, error) {
 	return answer(f, &node.CreateKeyResponse{Key: memberKey, Info: aKey})
 }
 func (f *fake) Keys(context.Context, node.Viewer, node.KeysRequest) (*node.KeysResponse, error) {
 	return answer(f, &node.KeysResponse{Keys: []node.KeyInfo{aKey}})
 }
-func (f *fake) RevokeKey(_ context.Context, _ node.Viewer, req node.RevokeKeyRequest) (*node.RevokeKeyResponse, error) {
-	f.lastReq.Store(req)
+func (f *fake) RevokeKey(_ context.Context, _ node.Viewer, _ node.RevokeKeyRequest) (*node.RevokeKeyResponse, error) {
 	return answer(f, &node.RevokeKeyResponse{Info: aKey})
 }
 func (f *fake) Drain(_ context.Context, _ node.Viewer, req node.DrainRequest) (*node.DrainResponse, error) {
 	return answer(f, &node.DrainResponse{Node: req.Node, Done: true, Remaining: 3})
 }
 func (f *fake) Remove(_ context.Context, _ node.Viewer, req node.RemoveRequest) (*node.RemoveResponse, error) {
-	f.lastReq.Store(req)
 	return answer(f, &node.RemoveResponse{Node: req.Node, Lost: []string{"example.com/a/b"}})
 }
 
@@ -255,16 +249,16 @@ func (f *fake) Models(context.Context, node.Viewer) ([]node.Model, error) {
 }
 
 // start serves a fake on a loopback port until the test ends.
-func start(t *testing.T, f *fake, change ...func(*Options)) *Server {
+func start(t *testing.T, n Node, change ...func(*Options)) *Server {
 	t.Helper()
-	if f.base == "" {
+	if f, ok := n.(*fake); ok && f.base == "" {
 		f.base = "http://shoal.example.com"
 	}
 	opt := Options{Listen: "127.0.0.1:0", Version: "v1", OwnerKey: func(k string) bool { return k == localKey }}
 	for _, c := range change {
 		c(&opt)
 	}
-	s, err := New(f, opt)
+	s, err := New(n, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

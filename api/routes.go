@@ -170,8 +170,9 @@ func (s *Server) route(c *call) (*route, *failure) {
 			allow = append(allow, "HEAD")
 		}
 	}
+	allow = append(allow, "OPTIONS")
 	slices.Sort(allow)
-	f := &failure{Status: 405, Code: codeMethod, Allow: strings.Join(slices.Compact(append(allow, "OPTIONS")), ", ")}
+	f := &failure{Status: 405, Code: codeMethod, Allow: strings.Join(slices.Compact(allow), ", ")}
 	if c.method == fasthttp.MethodOptions {
 		return &route{name: found[0].name, handle: func(_ context.Context, c *call) error {
 			c.status = fasthttp.StatusNoContent
