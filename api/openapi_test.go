@@ -1,0 +1,252 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// document is as much of openapi.json as the tests read.
+type document struct {
+	Paths map[string]map[string]struct {
+		OperationID string `json:"operationId"`
+		Security    []map[string][]string
+		Parameters  []struct{ Name, In string }
+		RequestBody *struct {
+			Content map[string]struct{ Schema any }
+		}
+		Responses map[string]struct {
+			Content map[string]struct{ Schema json.RawMessage }
+		}
+	}
+	Components struct{ Schemas map[string]any }
+}
+
+func openAPI(t *testing.T) document {
+	t.Helper()
+	var doc document
+	if err := json.Unmarshal(openAPIDocument, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func TestOpenAPIHasEveryRoute(t *testing.T) {
+	t.Parallel()
+	doc := openAPI(t)
+	s := start(t, &fake{})
+	var served, described []string
+	access := map[string]access{}
+	note := func(x *route) {
+		if strings.HasPrefix(x.name, "/api/") {
+			served = append(served, x.method+" "+x.name)
+			access[x.method+" "+x.name] = x.access
+		}
+	}
+	for _, list := range s.routes.exact {
+		for _, x := range list {
+			note(x)
+		}
+	}
+	for _, x := range s.routes.wild {
+		note(x)
+	}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			name := strings.ToUpper(method) + " " + path
+			described = append(described, name)
+			open := len(op.Security) == 0
+			if got, ok := access[name]; ok && open != (got == accessOpen) && !strings.Contains(path, "webhook") {
+				t.Errorf("%s: described as open: %t, served with access %d", name, open, got)
+			}
+		}
+	}
+	sort.Strings(served)
+	sort.Strings(described)
+	if a, b := strings.Join(served, "\n"), strings.Join(described, "\n"); a != b {
+		t.Errorf("served:\n%s\ndescribed:\n%s", a, b)
+	}
+}
+
+// TestOpenAPIHasEveryField holds each answer, with every field filled in,
+// against its schema: no field that the schema does not name, and none of the
+// schema that the answer does not have.
+func TestOpenAPIHasEveryField(t *testing.T) {
+	t.Parallel()
+	doc := openAPI(t)
+	s := start(t, &fake{})
+	compiler := jsonschema.NewCompiler()
+	var whole any
+	whole, err := jsonschema.UnmarshalJSON(bytes.NewReader(openAPIDocument))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compiler.AddResource("openapi.json", whole); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what, path, method, status, mime string, body []byte) {
+		pointer := fmt.Sprintf("openapi.json#/paths/%s/%s/responses/%s/content/%s/schema", escape(path), method, status, escape(mime))
+		schema, err := compiler.Compile(pointer)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+		if err := schema.Validate(value); err != nil {
+			t.Errorf("%s does not fit its schema: %v\n%s", what, err, body)
+		}
+		for _, missing := range unused(whole, resolve(whole, schemaAt(whole, path, method, status, mime)), value, what) {
+			t.Errorf("no answer has the field %s of the schema", missing)
+		}
+	}
+	for _, op := range operations {
+		path, _, _ := strings.Cut(op.path, "?")
+		found, _ := s.routes.at(path)
+		template := found[0].name
+		if _, ok := doc.Paths[template]; !ok {
+			t.Errorf("%s: no path %s", op.name, template)
+			continue
+		}
+		_, body := ask(t, s, op.method, op.path, op.body)
+		check(op.name, template, strings.ToLower(op.method), fmt.Sprint(op.status), "application/json", body)
+	}
+	_, body := ask(t, s, "GET", "/api/nothing", "")
+	check("an error", "/api/repos", "get", "default", "application/json", body)
+	_, stream := ask(t, s, "POST", "/api/stream_search", `{"query":"a"}`)
+	for line := range strings.Lines(string(stream)) {
+		data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: ")
+		if !ok || data == "[DONE]" {
+			continue
+		}
+		schema, err := compiler.Compile("openapi.json#/components/schemas/SearchEvent")
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value); err != nil {
+			t.Errorf("event does not fit: %v\n%s", err, data)
+		}
+	}
+}
+
+func escape(s string) string {
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1")
+	return strings.NewReplacer("{", "%7B", "}", "%7D").Replace(s)
+}
+
+func schemaAt(doc any, path, method, status, mime string) any {
+	at := doc
+	for _, key := range []string{"paths", path, method, "responses", status, "content", mime, "schema"} {
+		at = at.(map[string]any)[key]
+	}
+	return at
+}
+
+func resolve(doc, schema any) map[string]any {
+	m, _ := schema.(map[string]any)
+	if ref, ok := m["$ref"].(string); ok {
+		return resolve(doc, doc.(map[string]any)["components"].(map[string]any)["schemas"].(map[string]any)[ref[strings.LastIndexByte(ref, '/')+1:]])
+	}
+	return m
+}
+
+// unused lists the properties of a schema that no part of a value has.
+func unused(doc any, schema map[string]any, value any, at string) []string {
+	var missing []string
+	switch v := value.(type) {
+	case map[string]any:
+		props, _ := schema["properties"].(map[string]any)
+		for name, sub := range props {
+			if inner, ok := v[name]; ok {
+				missing = append(missing, unused(doc, resolve(doc, sub), inner, at+"."+name)...)
+			} else {
+				missing = append(missing, at+"."+name)
+			}
+		}
+	case []any:
+		items := resolve(doc, schema["items"])
+		// A field is there if one of the elements has it.
+		counts := map[string]int{}
+		for _, element := range v {
+			for _, m := range unused(doc, items, element, at+"[]") {
+				counts[m]++
+			}
+		}
+		for m, n := range counts {
+			if n == len(v) {
+				missing = append(missing, m)
+			}
+		}
+	}
+	return missing
+}
+
+// TestOpenAPIRequestsAreRead sends each request body with a wrong type in each
+// member that its schema names: a handler that does not look at a member would
+// not complain.
+func TestOpenAPIRequestsAreRead(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{})
+	doc := openAPI(t)
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			if op.RequestBody == nil || path == "/api/mcp" {
+				continue
+			}
+			schema := resolve(anyOf(t), op.RequestBody.Content["application/json"].Schema)
+			for name := range schema["properties"].(map[string]any) {
+				_, body := ask(t, s, strings.ToUpper(method), path, `{"`+name+`":{"wrong":1}}`)
+				if !strings.Contains(string(body), name+": expected") {
+					t.Errorf("%s %s: a wrong %s is not noticed: %s", method, path, name, body)
+				}
+			}
+		}
+	}
+}
+
+func anyOf(t *testing.T) any {
+	t.Helper()
+	var whole any
+	if err := json.Unmarshal(openAPIDocument, &whole); err != nil {
+		t.Fatal(err)
+	}
+	return whole
+}
+
+// TestOpenAPIParametersAreRead checks that parameters with bounds are checked.
+func TestOpenAPIParametersAreRead(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{})
+	doc := openAPI(t)
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			for _, p := range op.Parameters {
+				if p.In != "query" {
+					continue
+				}
+				// A NUL is wrong in every parameter, of whatever type.
+				url := strings.NewReplacer("{id}", "1", "{node}", "n", "{connection}", "c", "{key}", "k").Replace(path) + "?" + p.Name + "=%00"
+				body := ""
+				if op.RequestBody != nil {
+					body = `{"query":"a"}`
+				}
+				_, text := ask(t, s, strings.ToUpper(method), url, body)
+				if !strings.Contains(string(text), p.Name+": ") {
+					t.Errorf("%s %s: a wrong %s is not noticed: %.200s", method, path, p.Name, text)
+				}
+			}
+		}
+	}
+}
