@@ -49,6 +49,10 @@ type Node struct {
 // New opens the data directory and wires the parts. On an error nothing is
 // left open. The caller must call Run, and Run's end closes everything.
 func New(opt Options) (n *Node, err error) {
+	// git runs in folders of its own: a relative path would mean another place there.
+	if opt.Dir, err = filepath.Abs(opt.Dir); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
 	opt = withDefaults(opt)
 	n = &Node{opt: opt, began: opt.Now(), lanes: newLanes(), readers: newReaders(), peers: newPeers()}
 	defer func() {
