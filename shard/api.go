@@ -11,8 +11,6 @@ import (
 // what was written: the file is quarantined and must be built or copied anew.
 var ErrDamaged = errors.New("damaged shard file")
 
-var errTodo = errors.New("not built yet")
-
 // Request is one search.
 type Request struct {
 	Q            query.Q // And, Or, Not, Const, Text, Lang, Rev and Repos
@@ -39,11 +37,3 @@ type Definition struct {
 // Tagger finds the definitions in one text. It is called from several
 // goroutines. Language is as in [File.Language].
 type Tagger func(ctx context.Context, path, language string, content []byte) ([]Definition, error)
-
-// Symbolize writes the symbols side of a part and gives the part with it. An
-// error of tag for one file costs the symbols of that file; only the end of
-// ctx ends the whole. Documents whose symbols are known from known parts are
-// copied instead of read.
-func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (Part, error) {
-	return p, errTodo
-}

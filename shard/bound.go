@@ -20,6 +20,7 @@ type bound struct {
 	units [][]*trigram.Bitmap
 	syms  []*symbolHits // by pattern, of opSymbol
 
+	defs       docSet   // documents that define a word of the query; nil when none does
 	docs       []uint32 // candidates, in order
 	candidates int      // units
 	work       trigram.Work
@@ -73,6 +74,12 @@ func bind(p *plan, m *member) (*bound, error) {
 	}
 	for d := filter.next(0, b.s.m.documents); d >= 0; d = filter.next(d+1, b.s.m.documents) {
 		b.docs = append(b.docs, uint32(d))
+	}
+	if len(b.docs) > 0 {
+		if err := b.definitions(); err != nil {
+			return nil, err
+		}
+		b.definitionsFirst()
 	}
 	return b, nil
 }

@@ -81,8 +81,8 @@ func (s *search) chunk(e *evaluator, from, to int, spans []match.Span) (Chunk, e
 		start := w.to(sp.Start)
 		c.Ranges = append(c.Ranges, Range{Start: start, End: w.to(sp.End)})
 	}
-	c.Symbols = e.symbolsOf(spans)
-	return c, nil
+	c.Symbols, err = e.symbolsOf(spans)
+	return c, err
 }
 
 // walker turns offsets that only grow into positions.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/shoalsearch/shoal/shard/match"
+	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/trigram"
 )
 
@@ -286,7 +287,7 @@ func shift(spans []match.Span, by int) {
 // positive ones of the arms that hold.
 func (e *evaluator) show(n *node, occ int, mask uint64) error {
 	switch n.op {
-	case opContent:
+	case opContent, opSymbol:
 		e.used[n.pat] = true
 	case opAnd:
 		for _, sub := range n.subs {
@@ -319,7 +320,7 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 		return nil, err
 	}
 	one, several := -1, false
-	for _, i := range e.p.contents {
+	for i := range e.used {
 		if e.used[i] {
 			several = several || one >= 0
 			one = i
@@ -328,18 +329,26 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 	switch {
 	case one < 0:
 		return nil, nil
-	case !several:
+	case !several && e.p.patterns[one].text.Field == query.Content:
 		return e.all(one)
 	}
 	e.joined = e.joined[:0]
-	for _, i := range e.p.contents {
-		if e.used[i] {
-			spans, err := e.all(i)
-			if err != nil {
+	for i := range e.used {
+		if !e.used[i] {
+			continue
+		}
+		if e.p.patterns[i].text.Field == query.Symbol {
+			var err error
+			if e.joined, err = e.findSymbols(i, e.joined); err != nil {
 				return nil, err
 			}
-			e.joined = append(e.joined, spans...)
+			continue
 		}
+		spans, err := e.all(i)
+		if err != nil {
+			return nil, err
+		}
+		e.joined = append(e.joined, spans...)
 	}
 	e.joined = withoutOverlaps(e.joined)
 	return e.joined, nil

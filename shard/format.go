@@ -69,14 +69,8 @@ const (
 	secPaths                         // the distinct paths, one behind the other
 	secNamePost                      // postings of the paths
 	secDict                          // dictionary that the blocks were compressed with
-	secSymNames                      // symbols side: the names
-	secSymEnd
-	secSymPost
-	secSymRefs
-	secSymDocs
-	secSymMore
-	secText   sectionID = 1 << 12
-	secBlocks sectionID = 1 << 13
+	secText     sectionID = 1 << 12
+	secBlocks   sectionID = 1 << 13
 )
 
 // section is a run of bytes of a file.

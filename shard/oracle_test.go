@@ -428,15 +428,26 @@ func findAll(q *query.Text, text string) (spans [][2]int) {
 	return spans
 }
 
+// positions counts from the start of the line for each place, but goes on
+// from the last place of the same line where a rune begins there.
 func positions(text string, spans [][2]int) []Range {
+	line, start, last, column := 0, 0, 0, 0
 	at := func(i int) Position {
-		line := strings.Count(text[:i], "\n")
-		start := strings.LastIndexByte(text[:i], '\n') + 1
-		return Position{Offset: uint32(i), Line: uint32(line + 1), Column: uint32(utf8.RuneCountInString(text[start:i]) + 1)}
+		if n := strings.Count(text[last:i], "\n"); n > 0 {
+			line += n
+			start = strings.LastIndexByte(text[:i], '\n') + 1
+			last, column = start, 0
+		}
+		here := column + utf8.RuneCountInString(text[last:i])
+		if i < len(text) && utf8.RuneStart(text[i]) {
+			last, column = i, here
+		}
+		return Position{Offset: uint32(i), Line: uint32(line + 1), Column: uint32(here + 1)}
 	}
 	var out []Range
 	for _, s := range spans {
-		out = append(out, Range{at(s[0]), at(s[1])})
+		a := at(s[0])
+		out = append(out, Range{a, at(s[1])})
 	}
 	return out
 }

@@ -64,6 +64,7 @@ type plan struct {
 	root     *node
 	patterns []*pattern
 	contents []int // patterns of opContent
+	symbols  bool  // there is an opSymbol
 	slots    int
 }
 
@@ -81,6 +82,7 @@ func newPlan(q query.Q) (*plan, error) {
 		if t.text.Field == query.Content {
 			p.contents = append(p.contents, i)
 		}
+		p.symbols = p.symbols || t.text.Field == query.Symbol
 	}
 	return p, nil
 }

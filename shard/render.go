@@ -30,6 +30,10 @@ func (s *search) render() (*Result, error) {
 		}
 		if r.b == nil {
 			s.stats.ShardsSkipped++
+			continue
+		}
+		if s.p.symbols && r.m.sym == nil && r.m.sh.m.documents > 0 {
+			res.Cut = true // its symbols are not known yet
 		}
 	}
 	for _, n := range notes {

@@ -65,6 +65,9 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 		return 0
 	}
 	text := e.t.buf
+	if u := e.t.unitAt(sp.Start); !e.t.have[u] {
+		return scoreDefinition // a symbol's name: nothing was read for it
+	}
 	low, high := e.t.around(sp, scoreSight)
 	left := sp.Start == low || isBorder(text[sp.Start-1], text[sp.Start])
 	right := sp.End == high || isBorder(text[sp.End-1], text[sp.End])

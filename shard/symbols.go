@@ -1,14 +1,228 @@
 package shard
 
-import "github.com/shoalsearch/shoal/shard/match"
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
 
-// symbolsFile is the symbols side of a shard.
-type symbolsFile struct{ f *file }
+	"github.com/shoalsearch/shoal/shard/lz"
+	"github.com/shoalsearch/shoal/shard/match"
+	"github.com/shoalsearch/shoal/trigram"
+)
 
-func (y *symbolsFile) ready(s *shard) error { return nil }
+// A .symbols file holds the definitions in the documents of one shard:
+//
+//	meta      name of the shard, counts, the kinds, the parents
+//	pages     the distinct names, sorted without regard to case, each followed
+//	          by a newline, in pages of at most 4 KiB, each a block of package lz
+//	first     the first name of each page
+//	postings  of package trigram; a page is a document of one unit
+//	refs      for each name the documents that define it: bytes, then gaps
+//	docs      for each document its symbols by offset: gap, name, kind, parent
+//
+// So a pattern reads a few pages to find names, then only lists; no content is
+// touched before the lines of a result are cut out.
+type symbolsFile struct {
+	f *file
 
-// symbolHits is what a pattern of opSymbol found in one shard.
-type symbolHits struct{ set docSet }
+	once      sync.Once // guards the fields below
+	err       error
+	shard     string
+	documents int
+	names     int
+	kinds     []string
+	parents   []parent
+	pageEnd   column32 // in pages
+	pageSize  column32 // bytes of the page before compression
+	pageName  column32 // number of the page's first name
+	firstEnd  column32
+	first     []byte
+	pages     []byte
+	refEnd    column32 // end of the references of a page's names
+	refs      []byte
+	docEnd    column32
+	docs      []byte
+	post      *trigram.Index
+}
+
+// parent is what a symbol is defined in.
+type parent struct{ name, kind string }
+
+// The sections of a .symbols file.
+const (
+	secSymMeta sectionID = 1 + iota
+	secSymPageEnd
+	secSymPageSize
+	secSymPageName
+	secSymFirstEnd
+	secSymFirst
+	secSymPages
+	secSymRefEnd
+	secSymRefs
+	secSymDocEnd
+	secSymDocs
+)
+
+// symbolPage is the greatest size of a page of names: one unit of postings.
+const symbolPage = 4096
+
+func (y *symbolsFile) ready(s *shard) error {
+	y.once.Do(func() {
+		if y.err = y.load(); y.err != nil {
+			y.err = fmt.Errorf("%s: %w", y.f.name, y.err)
+		}
+	})
+	if y.err == nil && (y.shard != s.f.name || y.documents != s.m.documents) {
+		return fmt.Errorf("%s: %w: it belongs to %s", y.f.name, ErrDamaged, y.shard)
+	}
+	return y.err
+}
+
+func (y *symbolsFile) load() error {
+	b, err := y.f.bytes(secSymMeta)
+	if err != nil {
+		return err
+	}
+	d := decoder{b: b}
+	y.shard = d.text()
+	y.documents, y.names = int(d.uint()&(1<<40-1)), int(d.uint()&(1<<40-1))
+	y.kinds = make([]string, d.count())
+	for i := range y.kinds {
+		y.kinds[i] = d.text()
+	}
+	y.parents = make([]parent, d.count())
+	for i := range y.parents {
+		y.parents[i] = parent{d.text(), d.text()}
+	}
+	if d.err != nil {
+		return d.err
+	}
+	for _, c := range []struct {
+		id sectionID
+		to *[]byte
+	}{
+		{secSymPageEnd, (*[]byte)(&y.pageEnd)}, {secSymPageSize, (*[]byte)(&y.pageSize)}, {secSymPageName, (*[]byte)(&y.pageName)},
+		{secSymFirstEnd, (*[]byte)(&y.firstEnd)}, {secSymFirst, &y.first}, {secSymPages, &y.pages},
+		{secSymRefEnd, (*[]byte)(&y.refEnd)}, {secSymRefs, &y.refs}, {secSymDocEnd, (*[]byte)(&y.docEnd)}, {secSymDocs, &y.docs},
+	} {
+		if *c.to, err = y.f.bytes(c.id); err != nil {
+			return err
+		}
+	}
+	return y.check()
+}
+
+// check makes sure that the columns fit together.
+func (y *symbolsFile) check() error {
+	pages := y.pageEnd.len()
+	if y.pageSize.len() != pages || y.pageName.len() != pages || y.firstEnd.len() != pages || y.refEnd.len() != pages ||
+		y.docEnd.len() != y.documents || !ascending(y.pageEnd, len(y.pages)) || !ascending(y.firstEnd, len(y.first)) ||
+		!ascending(y.refEnd, len(y.refs)) || !ascending(y.docEnd, len(y.docs)) || !ascending(y.pageName, y.names) {
+		return fmt.Errorf("%w: columns do not fit together", ErrDamaged)
+	}
+	for i := range pages {
+		if y.pageSize.at(i) > lz.MaxBlock {
+			return fmt.Errorf("%w: size of a page", ErrDamaged)
+		}
+	}
+	var segments [][]byte
+	for i := sectionID(0); ; i++ {
+		s := y.f.find(secText + i)
+		if s.length == 0 {
+			break
+		}
+		b, err := y.f.bytes(s.id)
+		if err != nil {
+			return err
+		}
+		segments = append(segments, b)
+	}
+	post, err := trigram.Open(segments)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	y.post = post
+	units := 0
+	for i := range segments {
+		units += post.Units(i)
+	}
+	if units != pages {
+		return fmt.Errorf("%w: %d pages, postings of %d", ErrDamaged, pages, units)
+	}
+	return nil
+}
+
+// ascending tells whether a column never falls and stays within limit.
+func ascending(c column32, limit int) bool {
+	last := uint32(0)
+	for i := range c.len() {
+		if c.at(i) < last {
+			return false
+		}
+		last = c.at(i)
+	}
+	return int(last) <= limit
+}
+
+// part gives the bytes of entry i of a blob cut by its ends.
+func part(blob []byte, ends column32, i int) []byte {
+	from := uint32(0)
+	if i > 0 {
+		from = ends.at(i - 1)
+	}
+	return blob[from:ends.at(i)]
+}
+
+// page decodes a page of names into buf.
+func (y *symbolsFile) page(i int, buf []byte) ([]byte, error) {
+	size := int(y.pageSize.at(i))
+	if cap(buf) < size {
+		buf = make([]byte, max(size, symbolPage))
+	}
+	buf = buf[:size]
+	if err := lz.Decode(buf, 0, part(y.pages, y.pageEnd, i)); err != nil {
+		return nil, fmt.Errorf("%s: %w: page %d: %w", y.f.name, ErrDamaged, i, err)
+	}
+	return buf, nil
+}
+
+// name gives the text of a name by its number.
+func (y *symbolsFile) name(n int, buf []byte) (string, error) {
+	p := sort.Search(y.pageName.len(), func(i int) bool { return int(y.pageName.at(i)) > n }) - 1
+	if p < 0 {
+		return "", fmt.Errorf("%s: %w: name %d", y.f.name, ErrDamaged, n)
+	}
+	page, err := y.page(p, buf)
+	if err != nil {
+		return "", err
+	}
+	for skip := n - int(y.pageName.at(p)); ; skip-- {
+		line, rest, ok := bytes.Cut(page, newline)
+		if !ok {
+			return "", fmt.Errorf("%s: %w: name %d", y.f.name, ErrDamaged, n)
+		}
+		if skip == 0 {
+			return string(line), nil
+		}
+		page = rest
+	}
+}
+
+// symbolHits is what a pattern found among the names of a shard.
+type symbolHits struct {
+	names []symbolHit // by number
+	set   docSet
+}
+
+// symbolHit is a name and where in it the pattern matches first.
+type symbolHit struct {
+	name       uint32
+	start, end uint16
+}
 
 func (h *symbolHits) docs(documents int) docSet {
 	if h.set == nil {
@@ -19,10 +233,155 @@ func (h *symbolHits) docs(documents int) docSet {
 
 func (h *symbolHits) has(doc int) bool { return h.set != nil && h.set.has(doc) }
 
-func (m *member) matchSymbols(p *pattern) (*symbolHits, error) { return &symbolHits{}, nil }
+// matchSymbols finds the names in which a pattern matches and the documents
+// that define them.
+func (m *member) matchSymbols(p *pattern) (*symbolHits, error) {
+	h := &symbolHits{}
+	if m.sym == nil {
+		return h, nil
+	}
+	y := m.sym.sym
+	h.set = newDocSet(y.documents)
+	var scratch trigram.Scratch
+	var units trigram.Bitmap
+	var buf []byte
+	base := 0
+	for seg := range y.post.Segments() {
+		units.Clear()
+		if _, err := y.post.Search(seg, p.formula, nil, &scratch, &units); err != nil {
+			return nil, y.damage(err)
+		}
+		for u := units.Next(0); u >= 0 && u < y.post.Units(seg); u = units.Next(u + 1) {
+			var err error
+			if buf, err = y.page(base+u, buf); err != nil {
+				return nil, err
+			}
+			if err := y.matchPage(base+u, buf, p.m, h); err != nil {
+				return nil, err
+			}
+		}
+		base += y.post.Units(seg)
+	}
+	return h, nil
+}
 
-// symbolsOf gives the symbol of each span, nil where there is none.
-func (e *evaluator) symbolsOf(spans []match.Span) []Symbol { return nil }
+func (y *symbolsFile) damage(err error) error {
+	if errors.Is(err, trigram.ErrCorrupt) {
+		return fmt.Errorf("%s: %w: %w", y.f.name, ErrDamaged, err)
+	}
+	return err
+}
 
-// definedAt tells whether a span is the name of a symbol at its definition.
-func (e *evaluator) definedAt(sp match.Span) bool { return false }
+// matchPage tries the names of a page.
+func (y *symbolsFile) matchPage(page int, text []byte, m *match.Matcher, h *symbolHits) error {
+	refs := refReader{b: part(y.refs, y.refEnd, page)}
+	for n := y.pageName.at(page); len(text) > 0; n++ {
+		line, rest, _ := bytes.Cut(text, newline)
+		text = rest
+		docs := refs.next()
+		if start, end, ok := m.Next(line, 0); ok {
+			h.names = append(h.names, symbolHit{n, uint16(start), uint16(end)})
+			if err := eachDoc(docs, y.documents, h.set.add); err != nil {
+				return fmt.Errorf("%s: %w", y.f.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// refReader goes through the references of the names of a page.
+type refReader struct{ b []byte }
+
+func (r *refReader) next() []byte {
+	n, w := binary.Uvarint(r.b)
+	if w <= 0 || n > uint64(len(r.b)-w) {
+		r.b = nil
+		return nil
+	}
+	docs := r.b[w : w+int(n)]
+	r.b = r.b[w+int(n):]
+	return docs
+}
+
+// eachDoc calls use with the documents of a list of gaps.
+func eachDoc(list []byte, documents int, use func(int)) error {
+	doc := -1
+	for len(list) > 0 {
+		gap, w := binary.Uvarint(list)
+		if w <= 0 || gap >= uint64(documents) || doc+1+int(gap) >= documents {
+			return fmt.Errorf("%w: document of a symbol", ErrDamaged)
+		}
+		doc += 1 + int(gap)
+		use(doc)
+		list = list[w:]
+	}
+	return nil
+}
+
+// defining gives the documents that define a symbol of exactly this name, or
+// of this name in any case.
+func (y *symbolsFile) defining(name string, fold bool) (docs []uint32, err error) {
+	want := strings.ToLower(name)
+	first := func(i int) string { return strings.ToLower(string(part(y.first, y.firstEnd, i))) }
+	p := max(sort.Search(y.firstEnd.len(), func(i int) bool { return first(i) >= want })-1, 0)
+	var buf []byte
+	for ; p < y.firstEnd.len() && first(p) <= want; p++ {
+		if buf, err = y.page(p, buf); err != nil {
+			return nil, err
+		}
+		refs := refReader{b: part(y.refs, y.refEnd, p)}
+		for text := buf; len(text) > 0; {
+			line, rest, _ := bytes.Cut(text, newline)
+			text = rest
+			list := refs.next()
+			if string(line) == name || fold && len(line) == len(name) && strings.ToLower(string(line)) == want {
+				if err := eachDoc(list, y.documents, func(d int) { docs = append(docs, uint32(d)) }); err != nil {
+					return nil, fmt.Errorf("%s: %w", y.f.name, err)
+				}
+			}
+		}
+	}
+	return docs, nil
+}
+
+// symbolRow is one symbol of a document.
+type symbolRow struct {
+	offset int // of the name in the document
+	name   int
+	kind   int
+	parent int // number of the parent and one, or 0
+}
+
+// rows calls use with the symbols of a document, by offset, until it says no.
+func (y *symbolsFile) rows(doc int, use func(symbolRow) bool) error {
+	list := part(y.docs, y.docEnd, doc)
+	row := symbolRow{}
+	for len(list) > 0 {
+		var v [4]uint64
+		for i := range v {
+			n, w := binary.Uvarint(list)
+			if w <= 0 {
+				return fmt.Errorf("%s: %w: symbols of document %d", y.f.name, ErrDamaged, doc)
+			}
+			v[i], list = n, list[w:]
+		}
+		if v[1] >= uint64(y.names) || v[2] >= uint64(len(y.kinds)) || v[3] > uint64(len(y.parents)) || v[0] > maxDocument {
+			return fmt.Errorf("%s: %w: symbols of document %d", y.f.name, ErrDamaged, doc)
+		}
+		row = symbolRow{row.offset + int(v[0]), int(v[1]), int(v[2]), int(v[3])}
+		if !use(row) {
+			break
+		}
+	}
+	return nil
+}
+
+// symbol gives the words of a row.
+func (y *symbolsFile) symbol(r symbolRow, buf []byte) (Symbol, error) {
+	name, err := y.name(r.name, buf)
+	s := Symbol{Name: name, Kind: y.kinds[r.kind]}
+	if r.parent > 0 {
+		s.ParentName, s.ParentKind = y.parents[r.parent-1].name, y.parents[r.parent-1].kind
+	}
+	return s, err
+}

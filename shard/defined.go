@@ -1,0 +1,162 @@
+package shard
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/shoalsearch/shoal/shard/match"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// definitions finds, for the words of a query, the documents that define a
+// symbol of that name. They are what a reader most likely looks for, so they
+// are decided before all others and an early stop cannot miss them.
+func (b *bound) definitions() error {
+	if b.m.sym == nil {
+		return nil
+	}
+	for _, p := range b.p.patterns {
+		if p.text.Field != query.Content || p.text.Regexp || !p.positive || !isName(p.text.Pattern) {
+			continue
+		}
+		docs, err := b.m.sym.sym.defining(p.text.Pattern, p.text.Fold)
+		if err != nil {
+			return err
+		}
+		if len(docs) > 0 && b.defs == nil {
+			b.defs = newDocSet(b.s.m.documents)
+		}
+		for _, d := range docs {
+			b.defs.add(int(d))
+		}
+	}
+	return nil
+}
+
+// isName tells whether a literal could be the name of a symbol.
+func isName(s string) bool {
+	for i := range len(s) {
+		if !isWord(s[i]) {
+			return false
+		}
+	}
+	return len(s) > 1
+}
+
+// definitionsFirst moves the defining documents to the front, in order.
+func (b *bound) definitionsFirst() {
+	if b.defs == nil {
+		return
+	}
+	slices.SortStableFunc(b.docs, func(x, y uint32) int {
+		a, c := b.defs.has(int(x)), b.defs.has(int(y))
+		switch {
+		case a && !c:
+			return -1
+		case c && !a:
+			return 1
+		}
+		return 0
+	})
+}
+
+// definedAt tells whether a span is the name of a symbol at its definition.
+func (e *evaluator) definedAt(sp match.Span) bool {
+	b := e.b
+	if b.defs == nil || !b.defs.has(e.doc) {
+		return false
+	}
+	found := false
+	// Damage shows elsewhere: here it only costs a better rank.
+	_ = b.m.sym.sym.rows(e.doc, func(r symbolRow) bool {
+		found = r.offset == sp.Start
+		return r.offset < sp.Start
+	})
+	return found && e.wordEnds(sp.End)
+}
+
+// wordEnds tells whether a word ends at an offset, as far as is decoded.
+func (e *evaluator) wordEnds(at int) bool {
+	u := e.t.unitAt(at - 1)
+	return at >= e.t.covered(u) || !isWord(e.t.buf[at])
+}
+
+// findSymbols gives the places in the document where a pattern of opSymbol
+// matches.
+func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, error) {
+	h := e.b.syms[pat]
+	if !h.has(e.doc) {
+		return spans, nil
+	}
+	err := e.b.m.sym.sym.rows(e.doc, func(r symbolRow) bool {
+		i := sort.Search(len(h.names), func(i int) bool { return int(h.names[i].name) >= r.name })
+		if i < len(h.names) && int(h.names[i].name) == r.name {
+			hit := h.names[i]
+			if end := r.offset + int(hit.end); end <= e.t.size {
+				spans = append(spans, match.Span{Start: r.offset + int(hit.start), End: end})
+			}
+		}
+		return true
+	})
+	return spans, err
+}
+
+// symbolsOf gives the symbol whose name holds each span; nil when none does.
+func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
+	if e.b.m.sym == nil || len(spans) == 0 {
+		return nil, nil
+	}
+	y := e.b.m.sym.sym
+	var out []Symbol
+	var failed error
+	var buf [symbolPage]byte
+	i := 0
+	err := y.rows(e.doc, func(r symbolRow) bool {
+		for i < len(spans) && spans[i].Start < r.offset {
+			i++
+		}
+		if i == len(spans) {
+			return false
+		}
+		if spans[i].Start > r.offset+symbolPage {
+			return true
+		}
+		// Names are words mostly: a span that begins behind the word at the
+		// offset cannot be in it, and the name need not be looked up.
+		if spans[i].Start > r.offset && !e.insideName(r.offset, spans[i].Start) {
+			return true
+		}
+		s, err := y.symbol(r, buf[:])
+		if err != nil {
+			failed = err
+			return false
+		}
+		for k := i; k < len(spans) && spans[k].Start < r.offset+len(s.Name); k++ {
+			if spans[k].End <= r.offset+len(s.Name) {
+				if out == nil {
+					out = make([]Symbol, len(spans))
+				}
+				out[k] = s
+			}
+		}
+		return true
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	return out, err
+}
+
+// insideName tells whether the bytes from a symbol's offset up to at may all
+// belong to its name: names do not cross lines.
+func (e *evaluator) insideName(from, at int) bool {
+	if e.t.need(from, at) != nil {
+		return true
+	}
+	for _, c := range e.t.buf[from:at] {
+		if c == '\n' || c == ' ' || c == '(' || c == ';' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,155 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+var defines = regexp.MustCompile(`(?m)^(?:func|struct) (\w+)`)
+
+// tagLines is a Tagger that knows "func NAME" and "struct NAME" at the margin.
+func tagLines(calls *atomic.Int64) Tagger {
+	return func(_ context.Context, path, _ string, content []byte) ([]Definition, error) {
+		calls.Add(1)
+		if strings.Contains(path, "broken") {
+			return nil, errors.New("crashed")
+		}
+		var out []Definition
+		for _, m := range defines.FindAllSubmatchIndex(content, -1) {
+			kind := "function"
+			if content[m[0]] == 's' {
+				kind = "struct"
+			}
+			out = append(out, Definition{
+				Symbol: Symbol{Name: string(content[m[2]:m[3]]), Kind: kind, ParentName: "pkg", ParentKind: "package"},
+				Line:   uint32(1 + strings.Count(string(content[:m[0]]), "\n")),
+			})
+		}
+		return out, nil
+	}
+}
+
+// symbolWorld has a definition and many uses of some hundred names.
+func symbolWorld() *world {
+	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
+	r := rand.New(rand.NewPCG(1, 1))
+	tree := map[string][]string{}
+	for i := range 120 {
+		var b strings.Builder
+		fmt.Fprintf(&b, "package p%d\n", i)
+		for k := range 60 {
+			fmt.Fprintf(&b, "\tname%d(name%d, name%d)\n", r.IntN(4000), r.IntN(4000), 7*k)
+			if k%6 == 0 {
+				fmt.Fprintf(&b, "func name%d(a int) {\n}\nstruct Name%d {\n}\n", i*10+k/6, i*10+k/6)
+			}
+		}
+		tree[fmt.Sprintf("d/f%03d.go", i)] = []string{b.String()}
+	}
+	tree["broken.go"] = []string{"func name5(b int) {\n}\n"}
+	w.trees = append(w.trees, tree)
+	return w
+}
+
+func TestSymbolsAreFoundWithoutContent(t *testing.T) {
+	t.Parallel()
+	w := symbolWorld()
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	var calls atomic.Int64
+	part, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	if err != nil || part.Symbols == "" {
+		t.Fatal(part, err)
+	}
+	again, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	if err != nil || again != part {
+		t.Fatalf("a second time %v, want %v, %v", again, part, err)
+	}
+	v, _ := set.Acquire([]Part{part})
+	defer v.Release()
+	for _, c := range []struct {
+		pattern string
+		fold    bool
+		want    int
+	}{
+		{`^name77$`, false, 1}, {`^name77$`, true, 2}, {`name`, false, 1200}, {`^Name1.3$`, false, 10}, {`nothing`, true, 0}, {`^pkg$`, false, 0},
+	} {
+		res, err := v.Search(context.Background(), Request{
+			Q: &query.Text{Pattern: c.pattern, Regexp: true, Fold: c.fold, Field: query.Symbol}, MaxMatches: 5000, CountAll: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Stats.TotalMatches != c.want || res.Cut {
+			t.Errorf("sym:%s: %d matches, cut %v, want %d", c.pattern, res.Stats.TotalMatches, res.Cut, c.want)
+		}
+		for _, f := range res.Files {
+			for _, ch := range f.Chunks {
+				for i, r := range ch.Ranges {
+					at := int(r.Start.Offset - ch.Start.Offset)
+					name := string(ch.Content[at : at+int(r.End.Offset-r.Start.Offset)])
+					if s := ch.Symbols[i]; !strings.Contains(s.Name, name) || s.ParentName != "pkg" || s.Kind == "" {
+						t.Fatalf("sym:%s found %q with symbol %+v", c.pattern, name, s)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestTheDefiningFileComesFirst(t *testing.T) {
+	t.Parallel()
+	w := symbolWorld()
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	var calls atomic.Int64
+	part, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := set.Acquire([]Part{part})
+	defer v.Release()
+	for i := range 119 {
+		name := fmt.Sprintf("name%d", 10+i*10)
+		res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: name, Fold: true}, MaxMatches: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("d/f%03d.go", i+1); len(res.Files) == 0 || res.Files[0].Path != want {
+			t.Errorf("%s: first is %+v, want %s", name, res.Files, want)
+		}
+	}
+}
+
+func TestSymbolsAreCopiedForKnownBlobs(t *testing.T) {
+	t.Parallel()
+	w := symbolWorld()
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	var calls atomic.Int64
+	part, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.trees[0]["d/f003.go"] = []string{"func changed() {\n}\n"}
+	built, err := Build(context.Background(), set.Dir(), w.source(-1), BuildOptions{})
+	if err != nil || set.Add(built[0].Shard) != nil {
+		t.Fatal(err)
+	}
+	calls.Store(0)
+	next, err := set.Symbolize(context.Background(), built[0].Part, []Part{part}, tagLines(&calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls.Load() != 1 {
+		t.Fatalf("tagged %d files, want 1", calls.Load())
+	}
+	fresh, err := set.Symbolize(context.Background(), built[0].Part, nil, tagLines(&calls))
+	if err != nil || fresh != next {
+		t.Fatalf("copied symbols give %v, tagged ones %v, %v", next, fresh, err)
+	}
+}
