@@ -184,7 +184,7 @@ func (y *symbolsFile) page(i int, buf []byte) ([]byte, error) {
 		buf = make([]byte, max(size, symbolPage))
 	}
 	buf = buf[:size]
-	if err := lz.Decode(buf, 0, part(y.pages, y.pageEnd, i)); err != nil {
+	if err := lz.Decode(buf, part(y.pages, y.pageEnd, i), nil); err != nil {
 		return nil, fmt.Errorf("%s: %w: page %d: %w", y.f.name, ErrDamaged, i, err)
 	}
 	return buf, nil
