@@ -94,9 +94,13 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 
 // segment ends the content of a segment of postings and writes the postings
 // behind it.
-func (b *builder) segment(postings []byte) error {
+func (b *builder) segment(postings ...[]byte) error {
 	b.closeContent()
-	b.out.add(secText+sectionID(b.m.segments), postings)
+	b.out.begin(secText + sectionID(b.m.segments))
+	for _, p := range postings {
+		_, _ = b.out.Write(p)
+	}
+	b.out.end()
 	b.m.segments++
 	return b.out.err
 }

@@ -73,7 +73,6 @@ func keyOfID(id uint32) uint32 {
 const (
 	runDigit = iota
 	runUpper
-	runLower
 	runHex
 	runWord
 	runClasses
@@ -98,16 +97,21 @@ func makeRunBits() (t [256]uint8) {
 	set('A', 'F', runHex)
 	set('a', 'f', runHex)
 	set('A', 'Z', runUpper, runWord)
-	set('a', 'z', runLower, runWord)
+	set('a', 'z', runWord)
 	set('_', '_', runWord)
 	return t
 }
 
+// shortest is, for each run class, the length of the shortest run that counts.
+// Shorter ones are in most units anyway, and noting them costs time: the
+// search for a run steps as far as the run that it looks for is long.
+var shortest = [runClasses]int{runDigit: 4, runUpper: 6, runHex: 6, runWord: 10}
+
 // longestRun returns the length of the longest run of bytes of the class,
-// at most 255. It looks at every byte only where runs are longer than the
-// longest so far: it tries the last byte of a longer run first.
+// at most 255, or 0 when none counts. It tries the last byte of a run that is
+// longer than the longest so far first, and most of the time it is a miss.
 func longestRun(text []byte, class int) uint8 {
-	bit, longest := uint8(1)<<class, 0
+	bit, longest := uint8(1)<<class, shortest[class]-1
 	for i := 0; i+longest < len(text); {
 		j := i + longest
 		for j >= i && runBits[text[j]]&bit != 0 {
@@ -123,6 +127,9 @@ func longestRun(text []byte, class int) uint8 {
 		}
 		longest = end - i
 		i = end + 1
+	}
+	if longest < shortest[class] {
+		return 0
 	}
 	return uint8(min(longest, 255))
 }

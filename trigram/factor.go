@@ -241,7 +241,7 @@ func (s seq) run(i, class int, set byteSet) *node {
 			}
 		}
 	}
-	if classes < 4 {
+	if classes < 4 || count < shortest[class] {
 		return nil
 	}
 	return &node{op: opRun, class: class, count: min(count, maxRun), special: special}

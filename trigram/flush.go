@@ -14,16 +14,12 @@ func (w *Writer) flush() error {
 
 	h := head{units: uint32(w.units), keys: w.enc.keys, entriesBytes: uint32(len(w.enc.entries)), listsBytes: uint32(len(w.enc.lists))}
 	h.layout()
-	out := slices.Grow(w.out[:0], int(h.length))
-	out = h.append(out)
+	w.front = h.append(w.front[:0])
 	for c := range runClasses {
 		for u := range w.units {
-			out = append(out, w.runs[u*runClasses+c])
+			w.front = append(w.front, w.runs[u*runClasses+c])
 		}
 	}
-	out = append(out, w.enc.blocks...)
-	out = append(out, w.enc.entries...)
-	w.out = append(out, w.enc.lists...)
 
 	w.segment++
 	w.units, w.logged = 0, 0
@@ -32,7 +28,7 @@ func (w *Writer) flush() error {
 	w.first.Clear()
 	w.noLine.Clear()
 	w.t.forget()
-	return w.opt.Emit(w.out)
+	return w.opt.Emit(w.front, w.enc.blocks, w.enc.entries, w.enc.lists)
 }
 
 // scatter sorts the log by trigram into sorted. Afterwards counts[id] is the

@@ -146,7 +146,7 @@ func (n *node) String() string {
 		}
 		return b.String()
 	case opRun:
-		return fmt.Sprintf("%s{%d}", [...]string{"digit", "upper", "lower", "hex", "word"}[n.class], n.count)
+		return fmt.Sprintf("%s{%d}", [...]string{"digit", "upper", "hex", "word"}[n.class], n.count)
 	}
 	parts := make([]string, len(n.subs))
 	for i, s := range n.subs {

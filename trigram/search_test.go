@@ -1,6 +1,7 @@
 package trigram
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand"
@@ -248,11 +249,11 @@ func TestRefusedDocumentsLeaveTheWriterAsItWas(t *testing.T) {
 	t.Parallel()
 	var a, b []byte
 	for _, refused := range []bool{false, true} {
-		w := New(Options{Emit: func(s []byte) error {
+		w := New(Options{Emit: func(parts ...[]byte) error {
 			if refused {
-				b = append(b, s...)
+				b = append(b, bytes.Join(parts, nil)...)
 			} else {
-				a = append(a, s...)
+				a = append(a, bytes.Join(parts, nil)...)
 			}
 			return nil
 		}})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/bits"
 	"slices"
+	"unsafe"
 )
 
 // ErrTrigrams refuses a document with more different trigrams than allowed.
@@ -12,9 +13,10 @@ var ErrTrigrams = errors.New("trigram: document has too many different trigrams"
 
 // Options of a [Writer].
 type Options struct {
-	// Emit receives each finished segment, in order. The bytes are reused
-	// after it returns. An error stops the writer.
-	Emit func(segment []byte) error
+	// Emit receives each finished segment, in order, as parts that are to be
+	// stored one behind the other. The bytes are reused after it returns. An
+	// error stops the writer.
+	Emit func(segment ...[]byte) error
 }
 
 const (
@@ -72,8 +74,8 @@ type Writer struct {
 	counts []uint32 // by trigram number, off-heap; zero between segments
 	sorted []uint16 // units by trigram, off-heap
 	enc    encoder
-	out    []byte
 	idBuf  []uint16
+	front  []byte // head and columns
 }
 
 // New returns a writer.
@@ -260,18 +262,25 @@ func (w *Writer) deal() {
 // dealUnit is branch-free: cold trigrams also set a bit, in the waste row, and
 // hot ones are also logged, but overwritten by the next.
 func (w *Writer) dealUnit(ids []uint32) {
-	word, bit := w.units>>6&(blockWords-1), uint64(1)<<(w.units&63)
-	block, log, n, hot := w.block[:hotRows*blockWords], w.log, w.logged, w.hot[:maxIDs]
+	if len(ids) == 0 || w.logged+len(ids) > len(w.log) {
+		return
+	}
+	// Rows are below hotRows and ids below maxIDs, because only chooseHot and
+	// the tables make them; the log has room for all of ids.
+	bit := uint64(1) << (w.units & 63)
+	word := unsafe.Pointer(&w.block[w.units>>6&(blockWords-1)])
+	next, hot := unsafe.Pointer(&w.log[w.logged]), unsafe.Pointer(&w.hot[0])
+	n := 0
 	for _, id := range ids {
-		row := hot[id]
-		block[int(row&(hotRows-1))*blockWords+word] |= bit
-		log[n] = id
+		row := *(*uint16)(unsafe.Add(hot, uintptr(id)*2))
+		*(*uint64)(unsafe.Add(word, uintptr(row)*8*blockWords)) |= bit
+		*(*uint32)(unsafe.Add(next, uintptr(n)*4)) = id
 		m := n + 1
 		if row == 0 {
 			n = m
 		}
 	}
-	w.logged = n
+	w.logged += n
 }
 
 // saveBlock copies the bits of the last units to the rows of the segment.

@@ -12,7 +12,7 @@ import (
 func build(t testing.TB, docs [][]byte) (*Index, [][]byte, []uint32) {
 	t.Helper()
 	var segs [][]byte
-	w := New(Options{Emit: func(b []byte) error { segs = append(segs, bytes.Clone(b)); return nil }})
+	w := New(Options{Emit: func(parts ...[]byte) error { segs = append(segs, bytes.Join(parts, nil)); return nil }})
 	defer w.Close()
 	var firsts []uint32
 	for i, d := range docs {

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 const (
 	chainBits  = 15
-	chainDepth = 12
+	chainDepth = 8
 	chainGood  = 48 // a match of that length ends the search, and the next bytes are not searched
 )
 
@@ -125,8 +125,8 @@ func (c *chains) encode(dst, src []byte) []byte {
 			if cost < ways[i].cost {
 				ways[i] = choice{cost, uint16(length), uint16(m.offset)}
 			}
-			if length > 64 {
-				length -= length >> 3
+			if length > 20 {
+				length -= length >> 2
 			}
 		}
 	}

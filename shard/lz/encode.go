@@ -3,6 +3,7 @@ package lz
 import (
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 )
 
 const (
@@ -18,8 +19,8 @@ type Encoder struct {
 	dict []byte
 	best *chains // nil for the fast way
 
-	inDict []uint16              // by hash: 1 + position in dict
-	table  [1 << hashBits]uint16 // by hash: 1 + position in src
+	inDict *[1 << dictBits]uint16 // by hash: 1 + position in dict
+	table  [1 << hashBits]uint16  // by hash: 1 + position in src
 }
 
 // NewEncoder returns an encoder over a dictionary (nil for none, at most
@@ -31,34 +32,38 @@ func NewEncoder(dict []byte, best bool) *Encoder {
 		e.best = newChains(e.dict)
 		return e
 	}
-	e.inDict = make([]uint16, 1<<dictBits)
+	e.inDict = new([1 << dictBits]uint16)
 	for i := 0; i+8 <= len(e.dict); i++ {
-		e.inDict[hash(binary.LittleEndian.Uint64(e.dict[i:]), dictBits)] = uint16(i + 1)
+		e.inDict[(binary.LittleEndian.Uint64(e.dict[i:])<<24*prime)>>(64-dictBits)] = uint16(i + 1)
 	}
 	return e
 }
 
-// hash is of the first five bytes of x.
-func hash(x uint64, bits uint) uint64 {
-	return (x << 24 * 0x9e3779b185ebca87) >> (64 - bits)
-}
+// prime spreads the first five bytes of eight; the top bits are the hash.
+const prime = 0x9e3779b185ebca87
 
 // Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
 func (e *Encoder) Encode(dst, src []byte) []byte {
 	if e.best != nil {
 		return e.best.encode(dst, src)
 	}
+	if len(src) > MaxBlock {
+		panic("BUG: block of more than MaxBlock bytes")
+	}
 	clear(e.table[:])
 	anchor, i, misses := 0, 0, 0
+	base, dict := unsafe.Pointer(unsafe.SliceData(src)), unsafe.Pointer(unsafe.SliceData(e.dict))
+	table, inDict := &e.table, e.inDict
 	for i+8 < len(src) {
-		x := binary.LittleEndian.Uint64(src[i:])
-		h := hash(x, hashBits)
-		at := int(e.table[h]) - 1
-		e.table[h] = uint16(i + 1)
+		// Positions in the tables have four bytes behind them in their text.
+		x := load64(base, i)
+		h := (x << 24 * prime) >> (64 - dictBits)
+		at := int(table[h>>(dictBits-hashBits)]) - 1
+		table[h>>(dictBits-hashBits)] = uint16(i + 1)
 		offset, length := 0, 0
-		if at >= 0 && uint32(x) == binary.LittleEndian.Uint32(src[at:]) {
+		if at >= 0 && uint32(x) == load32(base, at) {
 			offset, length = i-at, 4+matchLength(src[i+4:], src[at+4:])
-		} else if at = int(e.inDict[hash(x, dictBits)]) - 1; at >= 0 && uint32(x) == binary.LittleEndian.Uint32(e.dict[at:]) {
+		} else if at = int(inDict[h]) - 1; at >= 0 && uint32(x) == load32(dict, at) {
 			offset, length = i+len(e.dict)-at, 4+matchLength(src[i+4:], e.dict[at+4:])
 		} else {
 			i += 1 + misses>>skipShift
@@ -67,14 +72,14 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 		}
 		misses = 0
 		// Reach back over literals that match as well.
-		from := e.before(src, i, offset)
+		from := e.before(i, offset)
 		for i > anchor && from > 0 && src[i-1] == e.at(src, i, offset, from) {
 			i, length, from = i-1, length+1, from-1
 		}
 		dst = appendSequence(dst, src[anchor:i], offset, length)
 		end := i + length
 		if end+8 < len(src) {
-			e.table[hash(binary.LittleEndian.Uint64(src[end-2:]), hashBits)] = uint16(end - 1)
+			table[(load64(base, end-2)<<24*prime)>>(64-hashBits)] = uint16(end - 1)
 		}
 		i, anchor = end, end
 	}
@@ -84,8 +89,11 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	return dst
 }
 
+func load64(p unsafe.Pointer, i int) uint64 { return *(*uint64)(unsafe.Add(p, i)) }
+func load32(p unsafe.Pointer, i int) uint32 { return *(*uint32)(unsafe.Add(p, i)) }
+
 // before is how many bytes precede the match of position i in its own text.
-func (e *Encoder) before(src []byte, i, offset int) int {
+func (e *Encoder) before(i, offset int) int {
 	if offset > i {
 		return len(e.dict) - (offset - i)
 	}
