@@ -1,0 +1,260 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A copy of a mirror travels as text lines and then a pack:
+//
+//	shoal mirror 1
+//	sha1
+//	ref: refs/heads/main          or a commit, or nothing
+//	2
+//	<oid> refs/heads/main
+//	<oid> refs/tags/v1
+//	PACK...                       objects that the receiver lacks, to the end
+//
+// The pack ends with a checksum of itself, so a stream that breaks off is
+// seen; after it, all that the references lead to is looked for before they
+// are moved.
+const copyMagic = "shoal mirror 1"
+
+const copyTime = 2 * time.Hour
+
+// Tips are the objects that the references lead to, sorted: what a holder of
+// another copy may leave out of a stream for this one. An empty or missing
+// mirror has none.
+func (m *Mirror) Tips(ctx context.Context) ([]string, error) {
+	if format, err := formatOf(m.dir); err != nil || format == "" {
+		return nil, err
+	}
+	refs, err := m.heads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Compact(slices.Sorted(maps.Values(refs))), nil
+}
+
+// Export writes the whole state of the mirror as a stream for Import: all
+// references, HEAD, and the objects that have does not lead to. Ids that the
+// mirror does not know are ignored.
+func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
+	format, err := formatOf(m.dir)
+	if err != nil {
+		return err
+	}
+	if format == "" {
+		return fmt.Errorf("the mirror was never fetched: %w", ErrEmpty)
+	}
+	refs, err := m.heads(ctx)
+	if err != nil {
+		return err
+	}
+	head, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
+	if err != nil {
+		return err
+	}
+	known, err := m.known(ctx, have)
+	if err != nil {
+		return err
+	}
+	var header, want bytes.Buffer
+	fmt.Fprintf(&header, "%s\n%s\n%s\n%d\n", copyMagic, format, strings.TrimSpace(string(head)), len(refs))
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		fmt.Fprintf(&header, "%s %s\n", refs[name], name)
+		fmt.Fprintf(&want, "%s\n", refs[name])
+	}
+	if len(known) > 0 {
+		fmt.Fprintf(&want, "--not\n%s\n", strings.Join(known, "\n"))
+	}
+	if _, err := w.Write(header.Bytes()); err != nil {
+		return err
+	}
+	c := m.git("pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "--quiet")
+	c.config = []string{"pack.window", "0"} // deltas that are there are used, none are looked for
+	c.stdin, c.timeout, c.limit = &want, copyTime, 1<<50
+	return c.stream(ctx, func(r io.Reader) error {
+		_, err := io.Copy(w, r)
+		return err
+	})
+}
+
+// known keeps the ids of objects that are here.
+func (m *Mirror) known(ctx context.Context, ids []string) ([]string, error) {
+	var out []string
+	err := m.pool.with(ctx, func(c *catFile) error {
+		for first := 0; first < len(ids); first += askAhead {
+			part := slices.DeleteFunc(slices.Clone(ids[first:min(len(ids), first+askAhead)]), func(id string) bool { return !isHex(id) })
+			if err := c.ask("info", part...); err != nil {
+				return err
+			}
+			for _, id := range part {
+				info, err := c.answer()
+				if err != nil && !errors.Is(err, ErrAmbiguous) {
+					return err
+				}
+				if info.kind != "" {
+					out = append(out, id)
+				}
+			}
+			c.aligned = c.asked == 0
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Import makes the mirror a copy of the one that wrote the stream, moved and
+// deleted references included. On an error the references stay as they were;
+// only a stream with another hash algorithm replaces the mirror first.
+func (m *Mirror) Import(ctx context.Context, r io.Reader) error {
+	release, err := m.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	in := bufio.NewReaderSize(r, 64<<10)
+	format, head, refs, err := readHeader(in)
+	if err != nil {
+		return fmt.Errorf("read the copy of a mirror: %w", err)
+	}
+	if _, err := m.prepare(ctx, format); err != nil {
+		return fmt.Errorf("prepare mirror: %w", err)
+	}
+	defer m.forget()
+	if err := m.takePack(ctx, in); err != nil {
+		return fmt.Errorf("read the pack of a copy: %w", err)
+	}
+	if err := m.connected(ctx, refs); err != nil {
+		return fmt.Errorf("the copy lacks objects: %w", err)
+	}
+	if err := m.move(ctx, refs); err != nil {
+		return fmt.Errorf("move references: %w", err)
+	}
+	symref, isRef := strings.CutPrefix(head, "ref: ")
+	if !isRef {
+		symref = ""
+	}
+	_, err = m.point(ctx, symref, head)
+	return err
+}
+
+// readHeader reads and checks what stands before the pack.
+func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, err error) {
+	var lines [4]string
+	for i := range lines {
+		if lines[i], err = shortLine(in); err != nil {
+			return "", "", nil, err
+		}
+	}
+	format, head = lines[1], lines[2]
+	n, err := strconv.Atoi(lines[3])
+	if lines[0] != copyMagic || format != "sha1" && format != "sha256" || err != nil || n < 0 || n > maxRefs {
+		return "", "", nil, errors.New("not a copy of a mirror, or one of another version")
+	}
+	if ref, ok := strings.CutPrefix(head, "ref: "); ok && !strings.HasPrefix(ref, "refs/heads/") || !ok && !isHex(head) {
+		return "", "", nil, fmt.Errorf("HEAD is %.80q", head)
+	}
+	refs = make(map[string]string, min(n, 1<<16))
+	for range n {
+		line, err := shortLine(in)
+		if err != nil {
+			return "", "", nil, err
+		}
+		oid, name, _ := strings.Cut(line, " ")
+		mine := strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == headRef
+		if !isHex(oid) || !mine {
+			return "", "", nil, fmt.Errorf("a reference is %.80q", line)
+		}
+		refs[name] = oid
+	}
+	return format, head, refs, nil
+}
+
+// shortLine reads a line that must fit the buffer.
+func shortLine(in *bufio.Reader) (string, error) {
+	line, err := in.ReadSlice('\n')
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(line[:len(line)-1]), nil
+}
+
+// takePack adds the objects of a pack, which may be without any.
+func (m *Mirror) takePack(ctx context.Context, in *bufio.Reader) error {
+	start, err := in.Peek(12)
+	if err != nil {
+		return io.ErrUnexpectedEOF
+	}
+	if string(start[:4]) != "PACK" {
+		return errors.New("no pack")
+	}
+	if binary.BigEndian.Uint32(start[8:]) == 0 {
+		_, err := io.Copy(io.Discard, in)
+		return err
+	}
+	c := m.git("index-pack", "--stdin", "--fix-thin")
+	c.stdin, c.timeout, c.writes = in, copyTime, true
+	return c.run(ctx)
+}
+
+// connected looks for everything that the references lead to.
+func (m *Mirror) connected(ctx context.Context, refs map[string]string) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	var tips bytes.Buffer
+	for _, oid := range refs {
+		tips.WriteString(oid + "\n")
+	}
+	c := m.git("rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
+	c.stdin, c.timeout = &tips, copyTime
+	return c.run(ctx)
+}
+
+// move makes the references those given: first those that are no more go,
+// which may stand where a new one needs a directory.
+func (m *Mirror) move(ctx context.Context, refs map[string]string) error {
+	here, err := m.heads(ctx)
+	if err != nil {
+		return err
+	}
+	var gone, moved bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(here)) {
+		if refs[name] == "" {
+			fmt.Fprintf(&gone, "delete %s\x00\x00", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		if here[name] != refs[name] {
+			fmt.Fprintf(&moved, "update %s\x00%s\x00\x00", name, refs[name])
+		}
+	}
+	for _, script := range []*bytes.Buffer{&gone, &moved} {
+		if script.Len() == 0 {
+			continue
+		}
+		c := m.git("update-ref", "-z", "--stdin")
+		c.stdin, c.writes, c.timeout = script, true, 10*time.Minute
+		if err := c.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
