@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/gossip"
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
@@ -65,10 +66,10 @@ type Member struct {
 
 // Load is what a node tells of itself.
 type Load struct {
-	Searches  uint32 // in flight
-	DiskUsed  uint8  // percent of the volume of the data directory
-	Applied   uint64 // index of its catalog
-	StartedAt time.Time
+	Searches  uint32    `json:"s,omitempty"` // in flight
+	DiskUsed  uint8     `json:"d,omitempty"` // percent of the volume of the data directory
+	Applied   uint64    `json:"i,omitempty"` // index of its catalog
+	StartedAt time.Time `json:"t,omitzero"`
 }
 
 // Peer is who calls. Its identity was proved by its certificate.
@@ -89,18 +90,27 @@ type Cluster struct {
 	home *home
 	keys wire.Keys
 
-	idMu sync.Mutex // guards changes of id.ClusterID and id.Founding
-	id   *identity
+	idMu    sync.Mutex // guards what changes in id, and attempt
+	id      *identity
+	attempt string // id of the cluster that this node tries to found
 
 	store   *store
 	snaps   *raft.FileSnapshotStore
 	machine *machine
 	raft    *raft.Raft
-	trans   raft.Transport
+	trans   *transport
+	port    *wire.Port
+	gossip  *gossip.Gossip
 
-	leading  atomic.Bool // an entry of this term was applied here
-	handlers map[string]Handler
-	streams  map[string]StreamHandler
+	leading atomic.Bool // an entry of this term was applied here
+	load    atomic.Pointer[Load]
+	ready   atomic.Bool
+	ran     atomic.Bool // Run closes the network
+	started time.Time
+
+	transferring atomic.Int64 // UnixNano since when raft refuses writes for a transfer of leadership; 0 when it does not
+	handlers     map[string]Handler
+	streams      map[string]StreamHandler
 
 	fatal     chan error // the first error with which the node cannot go on
 	closed    chan struct{}
@@ -113,14 +123,15 @@ type Cluster struct {
 func New(o Options) (*Cluster, error) {
 	o.setDefaults()
 	c := &Cluster{o: o, log: o.Log, fatal: make(chan error, 1), closed: make(chan struct{}),
-		handlers: map[string]Handler{}, streams: map[string]StreamHandler{}}
+		handlers: map[string]Handler{}, streams: map[string]StreamHandler{}, started: time.Now()}
 	c.machine = newMachine(o.Log, c.fail, func(committed uint64) { c.store.note(committed) })
-	c.Handle(methodPropose, c.servePropose)
-	c.Handle(methodSync, c.serveSync)
 	if err := c.open(); err != nil {
 		c.release()
 		return nil, err
 	}
+	c.Handle(methodPropose, c.servePropose)
+	c.Handle(methodSync, c.serveSync)
+	c.handleForming()
 	return c, nil
 }
 
@@ -163,10 +174,10 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 	c.log = c.log.With("node", c.id.NodeID)
-	if err := c.openRaft(); err != nil {
+	if err := c.openNetwork(); err != nil {
 		return err
 	}
-	return nil
+	return c.openRaft()
 }
 
 // fail notes an error with which the node cannot go on; Run returns it.
@@ -185,8 +196,17 @@ func (c *Cluster) Run(ctx context.Context) error {
 	defer c.release()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var tasks sync.WaitGroup
-	for _, task := range []func(context.Context){c.watchLeadership, c.announce} {
+	var tasks, network sync.WaitGroup
+	netCtx, stopNetwork := context.WithCancel(context.Background())
+	for _, run := range []func(context.Context) error{c.port.Run, c.gossip.Run} {
+		network.Go(func() {
+			if err := run(netCtx); err != nil {
+				c.fail(err)
+			}
+		})
+	}
+	c.ran.Store(true)
+	for _, task := range []func(context.Context){c.form, c.watchLeadership, c.announce, c.tell, c.chooseVoters, c.watch} {
 		tasks.Go(func() { task(ctx) })
 	}
 	var err error
@@ -197,6 +217,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 	cancel()
 	tasks.Wait()
+	// The network goes before raft: an endless transfer must not hold it up.
+	stopNetwork()
+	network.Wait()
 	return err
 }
 
@@ -210,6 +233,9 @@ func (c *Cluster) Close() error {
 func (c *Cluster) release() {
 	c.closeOnce.Do(func() {
 		close(c.closed)
+		if !c.ran.Load() {
+			c.closeNetwork()
+		}
 		c.closeRaft()
 		if c.home != nil {
 			c.home.close()
@@ -250,9 +276,3 @@ func (c *Cluster) Leader() string {
 
 // Leading tells whether this node leads: it plans jobs and placement.
 func (c *Cluster) Leading() bool { return c.leading.Load() }
-
-// Handle sets who answers calls of a method. Call it before Run.
-func (c *Cluster) Handle(method string, h Handler) { c.handlers[method] = h }
-
-// HandleStream sets who answers streaming calls. Call it before Run.
-func (c *Cluster) HandleStream(method string, h StreamHandler) { c.streams[method] = h }

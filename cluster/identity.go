@@ -28,11 +28,20 @@ type identity struct {
 	// is finished by this node and by no other.
 	Founding bool `json:"founding,omitempty"`
 
+	// Promise binds this node to another that founds a cluster: see form.go.
+	Promise promise `json:"promise,omitzero"`
+
 	random uint32 // of this start, never written: see catalog.NewEpoch
 	path   string
 }
 
 func (id *identity) epoch() uint64 { return catalog.NewEpoch(id.BootEpoch, id.random) }
+
+// promise says which cluster a node will join, and who founds it.
+type promise struct {
+	Founder string `json:"founder"`
+	Cluster string `json:"cluster"`
+}
 
 // home is the data directory, locked by this process.
 type home struct {

@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -18,6 +16,16 @@ func (c *Cluster) Members() []Member {
 		voters[s.ID] = s.Suffrage == raft.Voter
 	}
 	leader := c.Leader()
+	known := map[string]peer{}
+	cluster := c.clusterID()
+	for _, p := range c.peers() {
+		if p.Cluster == cluster {
+			known[p.Node] = p
+		}
+	}
+	if l := c.load.Load(); l != nil {
+		known[c.id.NodeID] = peer{meta: meta{Load: *l}}
+	}
 	var out []Member
 	for m := range c.View().Members() {
 		if m.State == catalog.MemberRemoved {
@@ -28,53 +36,40 @@ func (c *Cluster) Members() []Member {
 			Self:   m.ID == c.id.NodeID,
 			Leader: m.ID == leader,
 			Voter:  voters[raft.ServerID(m.ID)],
-			Alive:  c.Alive(m.ID),
+			Alive:  m.ID == c.id.NodeID || known[m.ID].Alive,
+			Load:   known[m.ID].Load,
 		})
 	}
 	return out
 }
 
 // Alive tells whether a member can be reached, as far as gossip knows.
-func (c *Cluster) Alive(node string) bool { return node == c.id.NodeID }
-
-// Ready tells whether the node has a catalog to serve, and if not, why.
-func (c *Cluster) Ready() error {
-	if c.View().ClusterID() == "" {
-		return errors.New("cluster: the node is not part of a cluster yet")
+func (c *Cluster) Alive(node string) bool {
+	if node == c.id.NodeID {
+		return true
 	}
+	p, ok := c.lookup(node)
+	return ok && p.Alive
+}
+
+// readyPatience is how long a node that knows its catalog waits for the
+// cluster before it serves what it has.
+const readyPatience = 15 * time.Second
+
+// Ready tells whether the node has a catalog to serve, and if not, why. A
+// missing leader is no reason once the node has been ready.
+func (c *Cluster) Ready() error {
+	if c.ready.Load() {
+		return nil
+	}
+	v := c.View()
+	if c.clusterID() == "" || v.ClusterID() == "" {
+		return errors.New("the node is not part of a cluster yet")
+	}
+	m := v.Member(c.id.NodeID)
+	if (m == nil || m.Epoch != c.id.epoch()) && time.Since(c.started) < c.scaled(readyPatience) {
+		return errors.New("the node has not yet caught up with the cluster")
+	}
+	c.ready.Store(true)
 	return nil
 }
-
-// Call asks a member. A call to Self is answered without the network.
-func (c *Cluster) Call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
-	if node == c.id.NodeID {
-		h := c.handlers[method]
-		if h == nil {
-			return nil, fmt.Errorf("cluster: no method %s", method)
-		}
-		return h(ctx, c.self(), in)
-	}
-	return nil, fmt.Errorf("cluster: node %s cannot be reached", node)
-}
-
-func (c *Cluster) self() Peer {
-	return Peer{Cluster: c.clusterID(), Node: c.id.NodeID, Epoch: c.id.epoch()}
-}
-
-// Stream is Call with a long answer, on a connection of its own. The error
-// of a broken stream comes from Read.
-func (c *Cluster) Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error) {
-	if node != c.id.NodeID {
-		return nil, fmt.Errorf("cluster: node %s cannot be reached", node)
-	}
-	h := c.streams[method]
-	if h == nil {
-		return nil, fmt.Errorf("cluster: no method %s", method)
-	}
-	r, w := io.Pipe()
-	go func() { w.CloseWithError(h(ctx, c.self(), in, w)) }()
-	return r, nil
-}
-
-// SetLoad sets what gossip tells the others of this node.
-func (c *Cluster) SetLoad(Load) {}

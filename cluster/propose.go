@@ -97,11 +97,11 @@ func (c *Cluster) pause(ctx context.Context, d time.Duration) bool {
 }
 
 func (c *Cluster) proposeOnce(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
-	leader := c.Leader()
-	switch leader {
-	case "":
-		return 0, nil, errNotLeader
-	case c.id.NodeID:
+	leader, err := c.findLeader(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	if leader == c.id.NodeID {
 		return c.lead(ctx, data)
 	}
 	out, err := c.Call(ctx, leader, methodPropose, data)
@@ -122,7 +122,9 @@ func (c *Cluster) lead(ctx context.Context, data []byte) (uint64, []catalog.Resu
 		return 0, nil, err
 	}
 	f := c.raft.Apply(data, timeLeft(ctx))
-	if err := wait(ctx, f); err != nil {
+	err = wait(ctx, f)
+	c.noteTransfer(err)
+	if err != nil {
 		return 0, nil, raftError(err)
 	}
 	switch r := f.Response().(type) {
@@ -132,6 +134,16 @@ func (c *Cluster) lead(ctx context.Context, data []byte) (uint64, []catalog.Resu
 		return 0, nil, r
 	}
 	return 0, nil, errStuck
+}
+
+// noteTransfer remembers since when writes fail because of a transfer of
+// leadership, which in raft may never end.
+func (c *Cluster) noteTransfer(err error) {
+	if errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+		c.transferring.CompareAndSwap(0, time.Now().UnixNano())
+		return
+	}
+	c.transferring.Store(0)
 }
 
 // raftError gives raft's errors the names that are known here.
@@ -194,11 +206,11 @@ func (c *Cluster) Sync(ctx context.Context) (uint64, error) {
 }
 
 func (c *Cluster) syncOnce(ctx context.Context) (uint64, error) {
-	leader := c.Leader()
-	switch leader {
-	case "":
-		return 0, errNotLeader
-	case c.id.NodeID:
+	leader, err := c.findLeader(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if leader == c.id.NodeID {
 		return c.leaderIndex(ctx)
 	}
 	out, err := c.Call(ctx, leader, methodSync, nil)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
@@ -86,8 +85,7 @@ func (c *Cluster) openRaft() (err error) {
 	if c.snaps, err = raft.NewFileSnapshotStoreWithLogger(c.home.raft, snapshotsKept, conf.Logger); err != nil {
 		return fmt.Errorf("cluster: open snapshots: %w", err)
 	}
-	_, c.trans = raft.NewInmemTransport(raft.ServerAddress(c.id.NodeID))
-	c.trans.(*raft.InmemTransport).Connect(raft.ServerAddress(c.id.NodeID), c.trans)
+	c.trans = c.newTransport()
 	if c.foundsAlone() {
 		if err := c.found(conf); err != nil {
 			return err
@@ -102,6 +100,11 @@ func (c *Cluster) openRaft() (err error) {
 	return c.hurry()
 }
 
+// onlySelf is raft's membership of a new cluster.
+func (c *Cluster) onlySelf() raft.Configuration {
+	return raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(c.id.NodeID), Address: raft.ServerAddress(c.id.NodeID)}}}
+}
+
 // replay applies what was known to be committed when the node stopped.
 func (c *Cluster) replay() error {
 	known, err := c.store.known()
@@ -111,9 +114,10 @@ func (c *Cluster) replay() error {
 	return c.machine.replay(c.store, known)
 }
 
-// foundsAlone tells whether this node is to be a cluster of one.
+// foundsAlone tells whether this node is to be a cluster of one, or was about
+// to found one when it stopped.
 func (c *Cluster) foundsAlone() bool {
-	return len(c.o.Join) == 0 && c.o.BootstrapExpect == 1 && (c.id.ClusterID == "" || c.id.Founding)
+	return c.id.Founding || c.id.ClusterID == "" && c.id.Promise.Cluster == "" && len(c.o.Join) == 0 && c.o.BootstrapExpect == 1
 }
 
 // found makes a new cluster with this node as its only voter. The id is
@@ -125,8 +129,10 @@ func (c *Cluster) found(conf *raft.Config) error {
 			return err
 		}
 	}
-	self := raft.Server{ID: raft.ServerID(c.id.NodeID), Address: raft.ServerAddress(c.id.NodeID)}
-	err := raft.BootstrapCluster(conf, c.store, c.store, c.snaps, c.trans, raft.Configuration{Servers: []raft.Server{self}})
+	if err := c.port.SetCluster(c.id.ClusterID); err != nil {
+		return err
+	}
+	err := raft.BootstrapCluster(conf, c.store, c.store, c.snaps, c.trans, c.onlySelf())
 	if err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
 		return fmt.Errorf("cluster: make a new cluster: %w", err)
 	}
@@ -137,17 +143,10 @@ func (c *Cluster) found(conf *raft.Config) error {
 // for a leader that cannot exist, and waits until all of its log is applied:
 // what it has written, it has committed.
 func (c *Cluster) hurry() error {
-	servers := c.servers()
-	if len(servers) != 1 || string(servers[0].ID) != c.id.NodeID {
+	if !c.lone() {
 		return nil
 	}
-	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(c.id.NodeID), Addr: []byte(c.id.NodeID)}
-	var resp raft.TimeoutNowResponse
-	err := c.trans.TimeoutNow(servers[0].ID, servers[0].Address, &raft.TimeoutNowRequest{RPCHeader: header}, &resp)
-	if err != nil {
-		c.log.Debug("no early election", "error", err)
-		return nil
-	}
+	c.trans.electSelf(c.id.NodeID)
 	ctx, cancel := context.WithTimeout(context.Background(), hurryPatience)
 	defer cancel()
 	last, err := c.lastCommand()
@@ -158,6 +157,20 @@ func (c *Cluster) hurry() error {
 		c.log.Info("not all of the log is applied yet", "error", err)
 	}
 	return nil
+}
+
+// lone tells whether this node is the only voter.
+func (c *Cluster) lone() bool {
+	voters := 0
+	for _, s := range c.servers() {
+		if s.Suffrage == raft.Voter {
+			voters++
+			if string(s.ID) != c.id.NodeID {
+				return false
+			}
+		}
+	}
+	return voters == 1
 }
 
 // lastCommand is the index of the last entry of the log that the machine gets
@@ -212,40 +225,6 @@ func (c *Cluster) watchLeadership(ctx context.Context) {
 	}
 }
 
-// announce brings this start of the node into the catalog.
-func (c *Cluster) announce(ctx context.Context) {
-	for {
-		err := c.announceOnce(ctx)
-		if err == nil {
-			return
-		}
-		if no, ok := catalog.Refused(err); ok {
-			c.fail(fmt.Errorf("cluster: the cluster refuses this node: %w", no))
-			return
-		}
-		if !c.pause(ctx, announcePause) {
-			return
-		}
-	}
-}
-
-func (c *Cluster) announceOnce(ctx context.Context) error {
-	_, err := c.Propose(ctx, &catalog.InitCluster{ID: c.clusterID()}, &catalog.PutMember{Member: catalog.Member{
-		ID: c.id.NodeID, Epoch: c.id.epoch(), API: c.o.API, Zone: c.o.Zone,
-		Weight: uint32(c.o.Weight * 100), Version: c.o.Version,
-	}})
-	if err != nil {
-		return err
-	}
-	c.idMu.Lock()
-	defer c.idMu.Unlock()
-	if !c.id.Founding {
-		return nil
-	}
-	c.id.Founding = false
-	return c.id.save()
-}
-
 func (c *Cluster) clusterID() string {
 	c.idMu.Lock()
 	defer c.idMu.Unlock()
@@ -262,6 +241,16 @@ func (c *Cluster) handOver() {
 	defer cancel()
 	if err := wait(ctx, c.raft.LeadershipTransfer()); err != nil {
 		c.log.Info("leadership was not handed over", "error", err)
+	}
+}
+
+// closeNetwork ends ports that were never run.
+func (c *Cluster) closeNetwork() {
+	if c.port != nil {
+		c.port.Close()
+	}
+	if c.gossip != nil {
+		c.gossip.Close()
 	}
 }
 

@@ -1,0 +1,313 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/gossip"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// meta is what a node tells of itself by gossip.
+type meta struct {
+	Cluster string `json:"c,omitempty"`
+	Addr    string `json:"w"` // of its port for calls
+	API     string `json:"a,omitempty"`
+	Expect  int    `json:"x,omitempty"` // BootstrapExpect, while in no cluster
+	Load    Load   `json:"l"`
+}
+
+// openNetwork opens the ports. Nothing is served before Run.
+func (c *Cluster) openNetwork() (err error) {
+	c.port, err = wire.Listen(wire.Options{
+		Listen: c.o.ClusterListen,
+		Self:   wire.Peer{Cluster: c.id.ClusterID, Node: c.id.NodeID, Epoch: c.id.epoch()},
+		Keys:   c.keys,
+		Admit:  c.admit,
+		Errors: map[string]error{"no-leader": ErrNoLeader, "not-leader": errNotLeader, "closed": ErrClosed},
+		Dial:   c.o.Dial,
+		Log:    c.log.With("part", "wire"),
+	})
+	if err != nil {
+		return err
+	}
+	gossipKeys := make([][]byte, len(c.keys))
+	for i, k := range c.keys {
+		gossipKeys[i] = k.Derive("gossip", 32)
+	}
+	c.gossip, err = gossip.New(gossip.Options{
+		Listen:    c.o.GossipListen,
+		Advertise: c.o.Advertise,
+		Keys:      gossipKeys,
+		Node:      c.id.NodeID,
+		Epoch:     c.id.epoch(),
+		Join:      c.o.Join,
+		Meta:      c.ownMeta(),
+		Reach:     c.o.Reach,
+		Timing:    c.o.Timing,
+		Log:       c.log.With("part", "gossip"),
+	})
+	if err != nil {
+		return err
+	}
+	c.gossip.SetMeta(c.ownMeta())
+	return nil
+}
+
+// ClusterAddr is the address for calls, with the real port.
+func (c *Cluster) ClusterAddr() string { return c.advertised(c.port.Addr()) }
+
+// GossipAddr is the address for gossip, with the real port.
+func (c *Cluster) GossipAddr() string { return c.gossip.Addr() }
+
+// advertised puts the host that others use into an address.
+func (c *Cluster) advertised(addr string) string {
+	if c.o.Advertise == "" {
+		return addr
+	}
+	host := c.o.Advertise
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (c *Cluster) ownMeta() []byte {
+	m := meta{Cluster: c.clusterID(), Addr: c.ClusterAddr(), API: c.o.API}
+	if m.Cluster == "" {
+		m.Expect = c.o.BootstrapExpect
+	}
+	if l := c.load.Load(); l != nil {
+		m.Load = *l
+	}
+	m.Load.Applied = c.machine.applied.Load()
+	data, err := json.Marshal(m)
+	if err != nil || len(data) > gossip.MaxMeta {
+		c.log.Error("this node cannot tell others of itself: its addresses are too long", "bytes", len(data))
+		return nil
+	}
+	return data
+}
+
+// peer is another node as gossip has it.
+type peer struct {
+	gossip.Peer
+	meta
+}
+
+// peers are the others that gossip knows of, alive or not.
+func (c *Cluster) peers() []peer {
+	var out []peer
+	for _, g := range c.gossip.Peers() {
+		p := peer{Peer: g}
+		if g.Node == c.id.NodeID || json.Unmarshal(g.Meta, &p.meta) != nil {
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// lookup finds what gossip knows of a member of this cluster.
+func (c *Cluster) lookup(node string) (peer, bool) {
+	for _, p := range c.peers() {
+		if p.Node == node && p.Cluster == c.clusterID() {
+			return p, true
+		}
+	}
+	return peer{}, false
+}
+
+// target is where a member is reached: by gossip, which hears of a new
+// address first, else by the catalog.
+func (c *Cluster) target(node string) (wire.Target, error) {
+	if p, ok := c.lookup(node); ok && p.meta.Addr != "" {
+		return wire.Target{Node: node, Addr: p.meta.Addr}, nil
+	}
+	if m := c.View().Member(node); m != nil && m.Addr != "" {
+		return wire.Target{Node: node, Addr: m.Addr}, nil
+	}
+	return wire.Target{}, fmt.Errorf("cluster: no address of node %s is known: %w", node, wire.ErrUnreachable)
+}
+
+// refusal begins the text with which a node is kept out for good.
+const refusal = "this node is not let into the cluster: "
+
+// admit keeps out nodes that were removed, and those whose data directory is
+// an old one or a copy.
+func (c *Cluster) admit(from Peer, proto wire.Protocol) error {
+	if proto == wire.Join {
+		return nil
+	}
+	m := c.View().Member(from.Node)
+	if m == nil {
+		return nil // it was let in a moment ago, or this node is behind
+	}
+	if m.State == catalog.MemberRemoved {
+		return fmt.Errorf(refusal + "it was removed; empty its data directory to let it join as a new one")
+	}
+	if no := m.RefusesEpoch(from.Epoch); no != nil {
+		return fmt.Errorf(refusal+"%w", no)
+	}
+	return nil
+}
+
+// Call asks a member. A call to Self is answered without the network. The
+// deadline and the end of the context reach the handler.
+func (c *Cluster) Call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
+	if node == c.id.NodeID {
+		h := c.handlers[method]
+		if h == nil {
+			return nil, fmt.Errorf("cluster: no method %s", method)
+		}
+		return h(ctx, c.port.Self(), in)
+	}
+	t, err := c.target(node)
+	if err != nil {
+		return nil, err
+	}
+	return c.port.Call(ctx, t, method, in)
+}
+
+// Stream is Call with a long answer, on a connection of its own. The error
+// of a broken stream comes from Read.
+func (c *Cluster) Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error) {
+	if node != c.id.NodeID {
+		t, err := c.target(node)
+		if err != nil {
+			return nil, err
+		}
+		return c.port.Stream(ctx, t, method, in)
+	}
+	h := c.streams[method]
+	if h == nil {
+		return nil, fmt.Errorf("cluster: no method %s", method)
+	}
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(h(ctx, c.port.Self(), in, w)) }()
+	return r, nil
+}
+
+// Handle sets who answers calls of a method. Call it before Run.
+func (c *Cluster) Handle(method string, h Handler) {
+	c.handlers[method] = h
+	c.port.Handle(method, h)
+}
+
+// HandleStream sets who answers streaming calls. Call it before Run.
+func (c *Cluster) HandleStream(method string, h StreamHandler) {
+	c.streams[method] = h
+	c.port.HandleStream(method, h)
+}
+
+// SetLoad sets what gossip tells the others of this node. Applied is filled in.
+func (c *Cluster) SetLoad(l Load) { c.load.Store(&l) }
+
+// tellPause is how often what gossip tells of this node is brought up to date.
+const tellPause = 2 * time.Second
+
+// tell keeps what gossip says of this node up to date, and gossip informed
+// of where members once were.
+func (c *Cluster) tell(ctx context.Context) {
+	for {
+		c.gossip.SetMeta(c.ownMeta())
+		var addrs []string
+		for m := range c.View().Members() {
+			if m.State != catalog.MemberRemoved && m.ID != c.id.NodeID && m.Gossip != "" {
+				addrs = append(addrs, m.Gossip)
+			}
+		}
+		c.gossip.Know(addrs)
+		if !c.pause(ctx, c.scaled(tellPause)) {
+			return
+		}
+	}
+}
+
+// transport is raft's, over the port for calls. Servers are addressed by
+// their ids, so that a new address is no change of raft's membership.
+type transport struct {
+	*raft.NetworkTransport
+	rpcs chan raft.RPC
+}
+
+func (c *Cluster) newTransport() *transport {
+	t := &transport{
+		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream:  raftStream{c.port.Raft(), c},
+			MaxPool: transportPool,
+			// No pipelining: after a refused append it can wait for ever.
+			MaxRPCsInFlight:         1,
+			Timeout:                 c.scaled(transportTimeout),
+			Logger:                  newRaftLog(c.log),
+			MsgpackUseNewTimeFormat: true,
+		}),
+		rpcs: make(chan raft.RPC),
+	}
+	go func() {
+		for {
+			select {
+			case rpc := <-t.NetworkTransport.Consumer():
+				select {
+				case t.rpcs <- rpc:
+				case <-c.closed:
+					return
+				}
+			case <-c.closed:
+				return
+			}
+		}
+	}()
+	return t
+}
+
+// Consumer implements raft.Transport.
+func (t *transport) Consumer() <-chan raft.RPC { return t.rpcs }
+
+// electSelf makes raft ask for votes at once.
+func (t *transport) electSelf(id string) {
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)}
+	done := make(chan raft.RPCResponse, 1)
+	t.rpcs <- raft.RPC{Command: &raft.TimeoutNowRequest{RPCHeader: header}, RespChan: done}
+	<-done
+}
+
+// raftStream implements raft.StreamLayer.
+type raftStream struct {
+	net.Listener
+	c *Cluster
+}
+
+// nodeAddr is a node id where raft wants an address.
+type nodeAddr string
+
+// Network implements net.Addr.
+func (nodeAddr) Network() string { return "shoal" }
+
+// String implements net.Addr.
+func (a nodeAddr) String() string { return string(a) }
+
+// Addr implements net.Listener.
+func (s raftStream) Addr() net.Addr { return nodeAddr(s.c.id.NodeID) }
+
+// Dial implements raft.StreamLayer.
+func (s raftStream) Dial(id raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	t, err := s.c.target(string(id))
+	if err != nil {
+		return nil, err
+	}
+	return s.c.port.DialRaft(ctx, t)
+}

@@ -1,0 +1,325 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// flock is several nodes under one cluster key in this process.
+type flock struct {
+	t    *testing.T
+	key  string // path of the key file
+	dirs []string
+	n    []*testNode
+}
+
+func newFlock(t *testing.T) *flock {
+	t.Helper()
+	f := &flock{t: t, key: filepath.Join(t.TempDir(), "cluster.key")}
+	if err := os.WriteFile(f.key, []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// with are the options of a node that knows the gossip address of some other.
+func (f *flock) with(dir string, expect int) Options {
+	o := options(f.t, dir)
+	o.ClusterKeyFile, o.BootstrapExpect, o.Timing = f.key, expect, 0.5
+	for _, n := range f.n {
+		o.Join = append(o.Join, n.GossipAddr())
+	}
+	return o
+}
+
+// add starts a new node that joins by the addresses of the others.
+func (f *flock) add(expect int) *testNode {
+	f.t.Helper()
+	dir := f.t.TempDir()
+	n := start(f.t, f.with(dir, expect))
+	f.dirs = append(f.dirs, dir)
+	f.n = append(f.n, n)
+	return n
+}
+
+// restart starts a node again on its data directory, at new addresses.
+func (f *flock) restart(i int) *testNode {
+	f.t.Helper()
+	f.n[i].stop()
+	old := f.n
+	f.n = slices.Delete(slices.Clone(f.n), i, i+1)
+	o := f.with(f.dirs[i], 3)
+	f.n = old
+	f.n[i] = start(f.t, o)
+	return f.n[i]
+}
+
+// settled waits until the nodes agree on everything and have so many voters.
+func (f *flock) settled(voters int, nodes ...*testNode) {
+	f.t.Helper()
+	until(f.t, fmt.Sprintf("%d nodes agree with %d voters", len(nodes), voters), func() bool {
+		ids := map[string]bool{}
+		for _, n := range nodes {
+			count, alive := 0, 0
+			for _, m := range n.Members() {
+				if m.Voter {
+					count++
+				}
+				if m.Alive {
+					alive++
+				}
+			}
+			ids[n.View().ClusterID()] = true
+			if count != voters || alive < len(nodes) || n.Leader() == "" || n.Ready() != nil {
+				return false
+			}
+		}
+		return len(ids) == 1 && !ids[""]
+	})
+}
+
+func (f *flock) leader() *testNode {
+	f.t.Helper()
+	var found *testNode
+	until(f.t, "there is a leader", func() bool {
+		for _, n := range f.n {
+			if n.Leading() {
+				found = n
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func others(all []*testNode, not *testNode) []*testNode {
+	return slices.DeleteFunc(slices.Clone(all), func(n *testNode) bool { return n == not })
+}
+
+func TestThreeNodesFormOneClusterAndOutliveTheLeader(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	for range 3 {
+		f.add(3)
+	}
+	f.settled(3, f.n...)
+	for i, n := range f.n {
+		n.propose(set(fmt.Sprint("from", i), "v"))
+	}
+	for i := range f.n {
+		for _, n := range f.n {
+			until(t, "every node has every write", func() bool { return secretOf(n.View(), fmt.Sprint("from", i)) == "v" })
+		}
+	}
+	old := f.leader()
+	rest := others(f.n, old)
+	old.stop()
+	rest[0].propose(set("after", "v"))
+	if _, err := rest[1].Sync(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if secretOf(rest[1].View(), "after") != "v" {
+		t.Fatal("a linearizable read misses a write")
+	}
+
+	// It comes back at new addresses and catches up.
+	i := slices.Index(f.n, old)
+	again := f.restart(i)
+	until(t, "the node that was away has caught up", func() bool { return secretOf(again.View(), "after") == "v" && again.Ready() == nil })
+	again.propose(set("back", "v"))
+	f.settled(3, f.n...)
+}
+
+func TestWithoutQuorumReadsGoOnAndWritesSayNoLeader(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	for range 3 {
+		f.add(3)
+	}
+	f.settled(3, f.n...)
+	f.n[0].propose(set("k", "v"))
+	for _, n := range f.n {
+		until(t, "every node has the write", func() bool { return secretOf(n.View(), "k") == "v" })
+	}
+	last := f.n[0]
+	last.o.HoldTime = 300 * time.Millisecond
+	f.n[1].stop()
+	f.n[2].stop()
+	until(t, "the last node has no leader", func() bool { return last.Leader() == "" })
+	if _, err := last.Propose(context.Background(), set("lost", "v")); err == nil || !strings.Contains(err.Error(), ErrNoLeader.Error()) {
+		t.Fatalf("got %v", err)
+	}
+	if secretOf(last.View(), "k") != "v" || last.Ready() != nil {
+		t.Fatal("reads do not go on")
+	}
+	age := last.Age()
+	until(t, "its age grows", func() bool { return last.Age() > age })
+
+	// Started again without the others, it still serves what it knew.
+	last = f.restart(0)
+	if secretOf(last.View(), "k") != "v" {
+		t.Fatal("after a restart without quorum a committed write is not served")
+	}
+}
+
+func TestANodeJoinsARunningClusterAndIsRemoved(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	first := f.add(1)
+	first.propose(set("k", "v"))
+	second := f.add(1)
+	until(t, "the newcomer has the catalog", func() bool { return secretOf(second.View(), "k") == "v" && second.Ready() == nil })
+	f.settled(1, first, second)
+	third := f.add(1)
+	f.settled(3, first, second, third)
+	third.propose(set("third", "v"))
+
+	if err := first.Drain(context.Background(), third.Self()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a draining node has no vote", func() bool {
+		for _, m := range first.Members() {
+			if m.ID == third.Self() {
+				return !m.Voter && m.State == catalog.MemberDraining
+			}
+		}
+		return false
+	})
+	if err := first.Remove(context.Background(), third.Self()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "raft has forgotten the node", func() bool { return len(first.servers()) == 2 })
+}
+
+func TestFiveNodesStartedTogetherMakeOneCluster(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	for range 5 {
+		f.add(3)
+	}
+	f.settled(3, f.n...)
+}
+
+func TestARemovedNodeIsToldSo(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	first := f.add(1)
+	second := f.add(1)
+	f.settled(1, first, second)
+	second.stop()
+	if err := first.Remove(context.Background(), second.Self()); err != nil {
+		t.Fatal(err)
+	}
+	expectRefused(t, f.with(f.dirs[1], 1), "it was removed")
+}
+
+func TestACopyOfADataDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	first := f.add(1)
+	second := f.add(1)
+	f.settled(1, first, second)
+	second.stop()
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(f.dirs[1])); err != nil {
+		t.Fatal(err)
+	}
+	back := f.restart(1)
+	until(t, "the original is back", func() bool {
+		m := first.View().Member(back.Self())
+		return m != nil && m.Epoch == back.Epoch()
+	})
+	expectRefused(t, f.with(copied, 1), "copy")
+
+	// A copy that was started more often does not take over from the
+	// original while that runs.
+	expectRefused(t, f.with(copied, 1), "copied")
+	if m := first.View().Member(back.Self()); m.Epoch != back.Epoch() {
+		t.Fatal("the copy took over")
+	}
+}
+
+// expectRefused starts a node whose Run must end with an error that says why.
+func expectRefused(t *testing.T, o Options, why string) {
+	t.Helper()
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := c.Run(ctx); err == nil || !strings.Contains(err.Error(), why) {
+		t.Fatalf("got %v, want an error with %q", err, why)
+	}
+}
+
+func TestVoters(t *testing.T) {
+	t.Parallel()
+	const h, d = 10 * time.Second, time.Minute
+	node := func(text string) candidate {
+		c := candidate{healthy: h}
+		parts := strings.Split(text, ",")
+		c.id, c.zone = parts[0], parts[1]
+		for _, p := range parts[2:] {
+			switch p {
+			case "voter":
+				c.voter = true
+			case "leader":
+				c.voter, c.leader = true, true
+			case "dead":
+				c.healthy, c.dead = 0, 2*d
+			case "away":
+				c.healthy, c.dead = 0, time.Second
+			case "new":
+				c.healthy = time.Second
+			case "draining":
+				c.draining = true
+			case "removed":
+				c.removed = true
+			}
+		}
+		return c
+	}
+	for _, tt := range []struct{ nodes, want string }{
+		{"a,z,leader", "none "},
+		{"a,z,leader b,z", "none "},
+		{"a,z,leader b,z c,z", "promote b"},
+		{"a,z,leader b,z,new c,z", "promote c"},
+		{"a,z,leader b,z,voter c,z", "promote c"},
+		{"a,z,leader b,z,voter c,z,voter", "none "},
+		{"a,z,leader b,z,voter c,z,voter,away d,z", "none "},
+		{"a,z,leader b,z,voter c,z,voter,dead", "none "},
+		{"a,z,leader b,z,voter c,z,voter,dead d,z", "promote d"},
+		{"a,z,leader b,z,voter c,z,voter,dead d,z,voter", "demote c"},
+		{"a,z,leader b,z,voter c,z,voter,draining", "demote c"},
+		{"a,z,leader,draining b,z,voter c,z,voter d,z", "promote d"},
+		{"a,z,leader,draining b,z,voter c,z,voter d,z,voter", "transfer a"},
+		{"a,z,leader b,z,voter,removed c,z,voter", "forget b"},
+		{"a,z,leader,removed b,z,voter c,z,voter", "transfer a"},
+		{"a,x,leader b,x,voter c,x,voter d,y", "promote d"},
+		{"a,x,leader b,x,voter c,x,voter d,y,voter", "demote c"},
+		{"a,x,leader b,x,voter c,y,voter d,y", "none "},
+		{"a,x,leader b,y,voter c,x e,z", "promote e"},
+		{"a,z,leader b,z,voter", "demote b"},
+		{"a,z,leader b,z,voter c,z,voter d,z e,z f,z g,z h,z i,z j,z", "promote d"},
+	} {
+		var nodes []candidate
+		for _, n := range strings.Fields(tt.nodes) {
+			nodes = append(nodes, node(n))
+		}
+		got := planVoters(nodes, h, d)
+		if s := got.kind.String() + " " + got.id; s != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.nodes, s, tt.want)
+		}
+	}
+}
