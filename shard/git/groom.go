@@ -43,7 +43,8 @@ func (m *Mirror) Groom(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := m.prune(ctx); err != nil {
+	threw, err := m.prune(ctx)
+	if err != nil {
 		return err
 	}
 	s, err := m.refs(ctx)
@@ -53,10 +54,13 @@ func (m *Mirror) Groom(ctx context.Context) error {
 	if s == nil || len(s.byName) == 0 && s.head == "" {
 		return nil
 	}
-	// Split: a fetch of a few commits adds a small layer. The bound on new
-	// filters keeps the first writing for a long history short: each further
-	// one adds some.
-	return m.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", "--split=replace", "--max-new-filters=200000", "--no-progress")
+	// A fetch of a few commits adds a small layer. A graph that knows commits
+	// which are gone has to be written anew.
+	split := "--split"
+	if threw {
+		split = "--split=replace"
+	}
+	return m.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--max-new-filters=500000", "--no-progress")
 }
 
 func (m *Mirror) groom(ctx context.Context, args ...string) error {
@@ -82,22 +86,22 @@ const pruned = "shoal-pruned"
 
 // prune throws away, once a week at most, what no reference has led to for
 // two weeks: the commits of forced pushes and deleted branches.
-func (m *Mirror) prune(ctx context.Context) error {
+func (m *Mirror) prune(ctx context.Context) (threw bool, err error) {
 	const week = 7 * 24 * time.Hour
 	touched := filepath.Join(m.dir, pruned)
 	info, err := os.Stat(touched)
 	if errors.Is(err, fs.ErrNotExist) {
-		return os.WriteFile(touched, nil, 0o644) // nothing can be old yet
+		return false, os.WriteFile(touched, nil, 0o644) // nothing can be old yet
 	}
 	if err != nil || time.Since(info.ModTime()) < week {
-		return err
+		return false, err
 	}
 	if err := m.groom(ctx, "repack", "--quiet", "-d", "-A", "--unpack-unreachable=2.weeks.ago"); err != nil {
-		return err
+		return false, err
 	}
 	if err := m.groom(ctx, "prune", "--expire=2.weeks.ago"); err != nil {
-		return err
+		return true, err
 	}
 	now := time.Now()
-	return os.Chtimes(touched, now, now)
+	return true, os.Chtimes(touched, now, now)
 }
