@@ -96,11 +96,7 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 // behind it.
 func (b *builder) segment(postings ...[]byte) error {
 	b.closeContent()
-	b.out.begin(secText + sectionID(b.m.segments))
-	for _, p := range postings {
-		_, _ = b.out.Write(p)
-	}
-	b.out.end()
+	b.out.add(secText+sectionID(b.m.segments), postings...)
 	b.m.segments++
 	return b.out.err
 }

@@ -358,8 +358,8 @@ func (y *symbolizer) pages(w *fileWriter) error {
 	le := binary.LittleEndian
 	refs := y.references()
 	segment := sectionID(0)
-	post := trigram.New(trigram.Options{Emit: func(p []byte) error {
-		w.add(secText+segment, p)
+	post := trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
+		w.add(secText+segment, parts...)
 		segment++
 		return w.err
 	}})

@@ -94,10 +94,12 @@ func (w *fileWriter) end() {
 	s.length = w.pos - s.offset
 }
 
-// add writes a whole section.
-func (w *fileWriter) add(id sectionID, p []byte) {
+// add writes a whole section, given in parts.
+func (w *fileWriter) add(id sectionID, parts ...[]byte) {
 	w.begin(id)
-	_, _ = w.Write(p)
+	for _, p := range parts {
+		_, _ = w.Write(p)
+	}
 	w.end()
 }
 
