@@ -242,6 +242,27 @@ func TestFetchNeverWritesIntoALocalRepository(t *testing.T) {
 	}
 }
 
+func TestALocalRepositoryOfAnotherUserIsRead(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	r := newRepo(t)
+	h := &history{}
+	h.commit("refs/heads/main", 1, "Ann", "one", "a", "1\n")
+	r.load(h)
+	err := filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, 65534, 65534))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched(t, LocalURL(r.dir))
+	if _, err := OpenLocal(within(t), r.dir); err != nil {
+		t.Error(err)
+	}
+}
+
 // readOnly takes the right to write from everything below dir.
 func readOnly(t *testing.T, dir string) {
 	set := func(mode fs.FileMode) {

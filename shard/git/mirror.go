@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 )
 
@@ -29,6 +30,9 @@ type Mirror struct {
 // Open returns the mirror in dir, which need not exist before the first
 // fetch. It does no I/O.
 func Open(dir string) *Mirror {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // git runs elsewhere
+	}
 	m := &Mirror{dir: dir, turn: make(chan struct{}, 1)}
 	m.turn <- struct{}{}
 	m.pool = newPool(dir)
