@@ -180,6 +180,9 @@ func (c *Cluster) lastCommand() (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cluster: read raft log: %w", err)
 	}
+	if first == 0 { // everything is in a snapshot
+		return 0, nil
+	}
 	for index := c.raft.LastIndex(); index >= first && index > c.machine.applied.Load(); index-- {
 		var l raft.Log
 		if err := c.store.GetLog(index, &l); err != nil {

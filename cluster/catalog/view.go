@@ -190,3 +190,6 @@ func (v *View) Holdings() iter.Seq[*Holding] { return v.holdings.records() }
 
 // Secret returns nil when there is none of that name.
 func (v *View) Secret(name string) *Secret { return v.secrets.get(name) }
+
+// Secrets goes through the secrets, by name.
+func (v *View) Secrets() iter.Seq[*Secret] { return v.secrets.records() }

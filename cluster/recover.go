@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// Both ways back after a disaster, for a node that is stopped. Each makes a
+// new cluster, with a new id and this node as its only member: nodes of the
+// old one, should they come back, are refused instead of being mixed in.
+
+// Recovered is what Restore or Recover has made.
+type Recovered struct {
+	Node    string   // id of the node
+	Cluster string   // id of the new cluster
+	Before  string   // id of the old one
+	Index   uint64   // of the newest entry that is in the catalog
+	Removed []string // members of the old cluster that the new one does not have
+}
+
+// Restore makes an empty data directory that of a node with the catalog of a
+// snapshot (see Cluster.Snapshot). The key file must hold the key of the
+// cluster that wrote it.
+func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
+	h, err := openHome(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	id, err := h.loadIdentity()
+	if err != nil {
+		return nil, err
+	}
+	if id.NodeID != "" || h.hasRaft() {
+		return nil, fmt.Errorf("cluster: the data directory %s holds a node already: restore into an empty one", dataDir)
+	}
+	state, err := catalog.Load(snapshot)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: restore: %w", err)
+	}
+	if err := opens(keyFile, state.View()); err != nil {
+		return nil, err
+	}
+	id.NodeID = newNodeID()
+	r := refound(state, id, "")
+	if err := saveAsRaft(h, id, state); err != nil {
+		return nil, err
+	}
+	return r, id.save()
+}
+
+// opens tells whether the secrets of a catalog can be read with the keys of a
+// file.
+func opens(keyFile string, v *catalog.View) error {
+	for s := range v.Secrets() {
+		text, err := os.ReadFile(keyFile)
+		if err != nil {
+			return fmt.Errorf("cluster: the snapshot needs the cluster key of the cluster that wrote it: %w", err)
+		}
+		keys, err := wire.ParseKeys(text)
+		if err != nil {
+			return err
+		}
+		if _, err := unseal(keys, s.Name, s.Sealed); err != nil {
+			return fmt.Errorf("cluster: %s is not the cluster key of the cluster that wrote the snapshot: copy that one first", keyFile)
+		}
+	}
+	return nil
+}
+
+// refound gives a catalog and an identity to a new cluster.
+func refound(state *catalog.State, id *identity, keep string) *Recovered {
+	r := &Recovered{Node: id.NodeID, Cluster: randomID(), Before: state.View().ClusterID(), Index: state.Index()}
+	r.Removed = state.Refound(r.Cluster, keep)
+	id.ClusterID, id.Founding = r.Cluster, false
+	return r
+}
+
+// alone is the configuration of raft with one voter.
+func alone(id *identity) raft.Configuration {
+	return raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(id.NodeID), Address: raft.ServerAddress(id.NodeID)}}}
+}
+
+// saveAsRaft writes a state as the snapshot from which raft starts.
+func saveAsRaft(h *home, id *identity, state *catalog.State) error {
+	fail := func(err error) error { return fmt.Errorf("cluster: write the catalog as raft's: %w", err) }
+	store, err := openStore(h.raft, offline())
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	snaps, err := raft.NewFileSnapshotStore(h.raft, snapshotsKept, io.Discard)
+	if err != nil {
+		return fail(err)
+	}
+	const term = 1
+	_, trans := raft.NewInmemTransport(raft.ServerAddress(id.NodeID))
+	sink, err := snaps.Create(raft.SnapshotVersionMax, max(1, state.Index()), term, alone(id), 1, trans)
+	if err != nil {
+		return fail(err)
+	}
+	if err := (snapshot{state.View()}).Persist(sink); err != nil {
+		return fail(err)
+	}
+	if err := store.SetUint64([]byte("CurrentTerm"), term); err != nil { // the name is raft's
+		return fail(err)
+	}
+	return nil
+}
+
+// offline lets a failed write be an error: there is no process to be ended.
+func offline() *watchdog {
+	return &watchdog{limit: diskStall, exit: func(string) {}}
+}
+
+// Recover makes a node of a cluster that has lost the majority of its voters
+// for good the only one of a new cluster, with all that is in its log, also
+// what was not acknowledged. Choose the node whose Index is the highest, and
+// empty the data directories of the others before they join the new cluster.
+func Recover(dataDir string) (*Recovered, error) {
+	h, err := openHome(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	id, err := h.loadIdentity()
+	if err != nil {
+		return nil, err
+	}
+	if id.ClusterID == "" || !h.hasRaft() {
+		return nil, fmt.Errorf("cluster: the data directory %s is not that of a member of a cluster", dataDir)
+	}
+	store, err := openStore(h.raft, offline())
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	snaps, err := raft.NewFileSnapshotStore(h.raft, snapshotsKept, io.Discard)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: open snapshots: %w", err)
+	}
+	m := &recovery{machine: newMachine(discard(), func(error) {}, func(uint64) {}), id: id}
+	conf := raft.DefaultConfig()
+	conf.LocalID, conf.Logger = raft.ServerID(id.NodeID), newRaftLog(discard())
+	_, trans := raft.NewInmemTransport(raft.ServerAddress(id.NodeID))
+	if err := raft.RecoverCluster(conf, m, store, store, snaps, trans, alone(id)); err != nil {
+		return nil, fmt.Errorf("cluster: recover: %w", err)
+	}
+	if m.done == nil {
+		return nil, errors.New("cluster: recover: nothing was written")
+	}
+	return m.done, id.save()
+}
+
+// recovery is a machine whose snapshot is that of the new cluster.
+type recovery struct {
+	*machine
+	id   *identity
+	done *Recovered
+}
+
+// Snapshot implements raft.FSM.
+func (r *recovery) Snapshot() (raft.FSMSnapshot, error) {
+	if r.stuck {
+		return nil, errStuck
+	}
+	r.done = refound(r.state, r.id, r.id.NodeID)
+	return snapshot{r.state.View()}, nil
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+func TestRestoreMakesANewCluster(t *testing.T) {
+	t.Parallel()
+	from, to := t.TempDir(), t.TempDir()
+	n := start(t, options(t, from))
+	n.propose(&catalog.CreateKey{Key: catalog.Key{ID: "k", Hash: bytes.Repeat([]byte{1}, 32), Role: catalog.RoleOwner}})
+	old := n.View().ClusterID()
+	if _, err := n.Secret(context.Background(), "hmac"); err != nil {
+		t.Fatal(err)
+	}
+	secret, err := n.Secret(context.Background(), "hmac")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var saved bytes.Buffer
+	if err := n.Snapshot(context.Background(), &saved); err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(filepath.Join(from, "cluster.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.stop(); err != nil {
+		t.Fatal(err)
+	}
+	keyFile := filepath.Join(to, "cluster.key")
+	refused := func(dir, want string, snapshot io.Reader) {
+		t.Helper()
+		if _, err := Restore(dir, keyFile, snapshot); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	refused(from, "holds a node already", bytes.NewReader(saved.Bytes()))
+	refused(to, "needs the cluster key", bytes.NewReader(saved.Bytes()))
+	if err := os.WriteFile(keyFile, []byte(wire.NewKey().Text()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(to, "is not the cluster key", bytes.NewReader(saved.Bytes()))
+	if err := os.WriteFile(keyFile, key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(to, "damaged", bytes.NewReader(saved.Bytes()[:saved.Len()/2]))
+
+	r, err := Restore(to, keyFile, bytes.NewReader(saved.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Before != old || r.Cluster == old || len(r.Removed) != 1 || r.Removed[0] != n.Self() || r.Node == n.Self() {
+		t.Errorf("%+v", r)
+	}
+	again := start(t, options(t, to))
+	again.propose(&catalog.CreateKey{Key: catalog.Key{ID: "k2", Hash: bytes.Repeat([]byte{2}, 32), Role: catalog.RoleOwner}})
+	if again.View().Key("k") == nil || again.View().Key("k2") == nil {
+		t.Error("keys are gone")
+	}
+	if s, err := again.Secret(context.Background(), "hmac"); err != nil || !bytes.Equal(s, secret) {
+		t.Errorf("secret: %v", err)
+	}
+	if again.View().ClusterID() != r.Cluster || again.Self() != r.Node {
+		t.Errorf("cluster %s, node %s, want %+v", again.View().ClusterID(), again.Self(), r)
+	}
+	if err := again.stop(); err != nil {
+		t.Fatal(err)
+	}
+	refused(to, "holds a node already", bytes.NewReader(saved.Bytes()))
+}
+
+// loseMajority writes into the data directory of a stopped node that two
+// others, which do not exist, vote too.
+func loseMajority(t *testing.T, dir string) {
+	t.Helper()
+	h, err := openHome(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	id, err := h.loadIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := openStore(h.raft, offline())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	snaps, err := raft.NewFileSnapshotStore(h.raft, snapshotsKept, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := raft.DefaultConfig()
+	conf.LocalID, conf.Logger = raft.ServerID(id.NodeID), newRaftLog(discard())
+	_, trans := raft.NewInmemTransport("x")
+	three := alone(id)
+	for _, other := range []string{"other1", "other2"} {
+		three.Servers = append(three.Servers, raft.Server{ID: raft.ServerID(other), Address: raft.ServerAddress(other)})
+	}
+	m := newMachine(discard(), func(error) {}, func(uint64) {})
+	if err := raft.RecoverCluster(conf, m, store, store, snaps, trans, three); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRecoverAfterTheLossOfTheMajority(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := Recover(dir); err == nil || !strings.Contains(err.Error(), "not that of a member") {
+		t.Errorf("an empty directory: %v", err)
+	}
+	n := start(t, options(t, dir))
+	n.propose(set("k", "v"), &catalog.PutMember{Member: catalog.Member{ID: "other1", Epoch: catalog.NewEpoch(1, 1)}})
+	old := n.View().ClusterID()
+	if _, err := Recover(dir); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a running node: %v", err)
+	}
+	if err := n.stop(); err != nil {
+		t.Fatal(err)
+	}
+	loseMajority(t, dir)
+	r, err := Recover(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Node != n.Self() || r.Before != old || r.Cluster == old || len(r.Removed) != 1 || r.Removed[0] != "other1" {
+		t.Errorf("%+v", r)
+	}
+	n = start(t, options(t, dir))
+	n.propose(set("k2", "v2"))
+	if got := secretOf(n.View(), "k") + secretOf(n.View(), "k2"); got != "vv2" {
+		t.Errorf("k and k2 are %q", got)
+	}
+	if m := n.View().Member("other1"); m == nil || m.State != catalog.MemberRemoved || n.View().ClusterID() != r.Cluster {
+		t.Errorf("member %+v of cluster %s", m, n.View().ClusterID())
+	}
+}

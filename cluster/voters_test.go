@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// From any state with a quorum, the steps of the plan come to an end, with
+// the wanted number of voters where there are nodes for it, and never lose
+// the quorum on the way.
+func TestPlanVotersConverges(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(3, 9))
+	for round := range 20_000 {
+		servers := randomServers(rng)
+		start := fmt.Sprintf("round %d: %+v", round, servers)
+		for steps := 0; ; steps++ {
+			if steps > 60 {
+				t.Fatalf("%s\ndoes not come to an end: %+v", start, servers)
+			}
+			s := planVoters(slices.Clone(servers), time.Second, time.Minute)
+			if s.kind == noChange {
+				break
+			}
+			i := slices.IndexFunc(servers, func(x candidate) bool { return x.id == s.id })
+			switch s.kind {
+			case promote:
+				servers[i].voter = true
+				if servers[i].healthy < time.Second || servers[i].removed || servers[i].draining {
+					t.Fatalf("%s\npromotes %+v", start, servers[i])
+				}
+			case demote:
+				servers[i].voter = false
+			case forget:
+				if !servers[i].removed {
+					t.Fatalf("%s\nforgets %+v", start, servers[i])
+				}
+				servers = slices.Delete(servers, i, i+1)
+			case transfer:
+				to := slices.IndexFunc(servers, func(x candidate) bool { return x.voter && x.dead == 0 && !x.leader })
+				if to < 0 {
+					break // it fails, and is tried again
+				}
+				servers[i].leader, servers[to].leader = false, true
+			}
+			if s.kind == transfer && slices.IndexFunc(servers, func(x candidate) bool { return x.voter && x.dead == 0 && !x.leader }) < 0 {
+				break
+			}
+			if alive, n := countVoters(servers); alive*2 <= n {
+				t.Fatalf("%s\nloses the quorum by %v %s: %+v", start, s.kind, s.id, servers)
+			}
+		}
+		checkVoters(t, start, servers)
+	}
+}
+
+// randomServers draws a state that has a leader and a quorum.
+func randomServers(rng *rand.Rand) []candidate {
+	for {
+		n := 1 + rng.IntN(14)
+		servers := make([]candidate, n)
+		for i := range servers {
+			s := &servers[i]
+			s.id, s.zone = string(rune('a'+i)), string(rune('1'+rng.IntN(3)))
+			s.voter = rng.IntN(2) == 0
+			switch rng.IntN(6) {
+			case 0:
+				s.dead = time.Hour
+			case 1:
+				s.dead = time.Second
+			case 2:
+			default:
+				s.healthy = time.Hour
+			}
+			s.draining, s.removed = rng.IntN(8) == 0, rng.IntN(8) == 0
+		}
+		servers[0].leader, servers[0].voter, servers[0].dead, servers[0].healthy = true, true, 0, time.Hour
+		if alive, n := countVoters(servers); alive*2 > n {
+			return servers
+		}
+	}
+}
+
+func countVoters(servers []candidate) (alive, all int) {
+	for _, s := range servers {
+		if s.voter {
+			all++
+			if s.dead == 0 {
+				alive++
+			}
+		}
+	}
+	return alive, all
+}
+
+// checkVoters tells what is wrong where nothing is left to do.
+func checkVoters(t *testing.T, start string, servers []candidate) {
+	t.Helper()
+	staying, spare := 0, 0
+	for _, s := range servers {
+		if !s.draining {
+			staying++
+		}
+		if !s.voter && s.healthy > 0 && !s.draining && !s.removed {
+			spare++
+		}
+	}
+	_, n := countVoters(servers)
+	if want := wantedVoters(staying); n < want && spare > 0 {
+		t.Fatalf("%s\nends with %d of %d voters: %+v", start, n, want, servers)
+	}
+}
