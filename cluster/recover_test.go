@@ -15,12 +15,30 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
+// announced waits until a node is in its own catalog.
+func announced(t *testing.T, n *testNode) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		changed := n.Changed()
+		if n.View().Member(n.Self()) != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatal("the node does not announce itself")
+		}
+	}
+}
+
 func TestRestoreMakesANewCluster(t *testing.T) {
 	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
 	n := start(t, options(t, from))
 	n.propose(&catalog.CreateKey{Key: catalog.Key{ID: "k", Hash: bytes.Repeat([]byte{1}, 32), Role: catalog.RoleOwner}})
-	old := n.View().ClusterID()
+	old := n.clusterID()
 	if _, err := n.Secret(context.Background(), "hmac"); err != nil {
 		t.Fatal(err)
 	}
@@ -28,6 +46,7 @@ func TestRestoreMakesANewCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	announced(t, n)
 	var saved bytes.Buffer
 	if err := n.Snapshot(context.Background(), &saved); err != nil {
 		t.Fatal(err)
@@ -72,6 +91,7 @@ func TestRestoreMakesANewCluster(t *testing.T) {
 	if s, err := again.Secret(context.Background(), "hmac"); err != nil || !bytes.Equal(s, secret) {
 		t.Errorf("secret: %v", err)
 	}
+	announced(t, again)
 	if again.View().ClusterID() != r.Cluster || again.Self() != r.Node {
 		t.Errorf("cluster %s, node %s, want %+v", again.View().ClusterID(), again.Self(), r)
 	}
@@ -124,7 +144,8 @@ func TestRecoverAfterTheLossOfTheMajority(t *testing.T) {
 	}
 	n := start(t, options(t, dir))
 	n.propose(set("k", "v"), &catalog.PutMember{Member: catalog.Member{ID: "other1", Epoch: catalog.NewEpoch(1, 1)}})
-	old := n.View().ClusterID()
+	announced(t, n)
+	old := n.clusterID()
 	if _, err := Recover(dir); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a running node: %v", err)
 	}

@@ -65,22 +65,26 @@ func wantedVoters(nodes int) int {
 // times after which a state is believed.
 func planVoters(servers []candidate, healthyFor, deadFor time.Duration) change {
 	slices.SortFunc(servers, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
-	for _, s := range servers {
-		if s.removed && s.leader && len(servers) > 1 {
-			return change{transfer, s.id}
-		}
-		if s.removed {
-			return change{forget, s.id}
-		}
-	}
-	// Nodes that are away for a while still count: they will be back, and a
-	// cluster that shrank to one voter would have one disk to lose.
 	var voters []candidate
-	staying := 0
 	for _, s := range servers {
 		if s.voter {
 			voters = append(voters, s)
 		}
+	}
+	for _, s := range servers {
+		if s.removed && !s.leader && (!s.voter || spareable(voters, s)) {
+			return change{forget, s.id}
+		}
+	}
+	for _, s := range servers {
+		if s.removed && s.leader && slices.ContainsFunc(voters, func(v candidate) bool { return !v.removed && v.dead == 0 }) {
+			return change{transfer, s.id}
+		}
+	}
+	// Nodes that are away for a while still count: they will be back, and a
+	// cluster that shrank to one voter would have one disk to lose.
+	staying := 0
+	for _, s := range servers {
 		if !s.draining {
 			staying++
 		}
@@ -91,22 +95,38 @@ func planVoters(servers []candidate, healthyFor, deadFor time.Duration) change {
 		zones[v.zone]++
 	}
 	spare := bestSpare(servers, zones, healthyFor)
-	unfit := slices.IndexFunc(voters, func(v candidate) bool { return v.draining || v.dead >= deadFor })
+	unfit := worstVoter(voters, zones, func(v candidate) bool { return v.removed || v.draining || v.dead >= deadFor })
+	worst := worstVoter(voters, zones, func(candidate) bool { return true })
 	switch {
-	case unfit >= 0 && (len(voters) > want || spare != nil && len(voters)%2 == 0):
-		return voters[unfit].demoted()
-	case unfit >= 0 && spare != nil:
+	case unfit != nil && (len(voters) > want || spare != nil && len(voters)%2 == 0):
+		return unfit.demoted()
+	case unfit != nil && spare != nil:
 		return change{promote, spare.id}
-	case unfit >= 0:
+	case unfit != nil:
 		return change{}
 	case len(voters) < want && spare != nil:
 		return change{promote, spare.id}
-	case len(voters) > want:
-		return worstVoter(voters, zones).demoted()
-	case spare != nil && zones[spare.zone] == 0 && len(zones) < len(voters):
+	case len(voters) > want && worst != nil:
+		return worst.demoted()
+	case len(voters) == want && spare != nil && zones[spare.zone] == 0 && len(zones) < len(voters):
 		return change{promote, spare.id} // a zone without a voter; one too many is demoted next
 	}
 	return change{}
+}
+
+// spareable tells whether the voters have a quorum without one of them.
+func spareable(voters []candidate, without candidate) bool {
+	alive, n := 0, 0
+	for _, v := range voters {
+		if v.id == without.id {
+			continue
+		}
+		n++
+		if v.dead == 0 {
+			alive++
+		}
+	}
+	return alive > n/2
 }
 
 // demoted is how a voter loses its vote. A leader gives the lead away first.
@@ -131,18 +151,29 @@ func bestSpare(servers []candidate, zones map[string]int, healthyFor time.Durati
 	return best
 }
 
-// worstVoter is the one in the zone with the most voters; the leader only
-// when there is no other.
-func worstVoter(voters []candidate, zones map[string]int) candidate {
-	return slices.MaxFunc(voters, func(a, b candidate) int {
-		if a.leader != b.leader {
-			if a.leader {
-				return -1
-			}
+// worstVoter is, of those that the others have a quorum without, one that is
+// dead, else one in the zone with the most voters; the leader only when there
+// is no other.
+func worstVoter(voters []candidate, zones map[string]int, which func(candidate) bool) *candidate {
+	var worst *candidate
+	rank := func(v candidate) int {
+		switch {
+		case v.leader:
+			return 0
+		case v.dead == 0:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(zones[a.zone], zones[b.zone]), cmp.Compare(a.id, b.id))
-	})
+		return 2
+	}
+	for i, v := range voters {
+		if !which(v) || !spareable(voters, v) {
+			continue
+		}
+		if worst == nil || cmp.Or(cmp.Compare(rank(v), rank(*worst)), cmp.Compare(zones[v.zone], zones[worst.zone]), cmp.Compare(v.id, worst.id)) > 0 {
+			worst = &voters[i]
+		}
+	}
+	return worst
 }
 
 // electorate remembers since when servers are healthy or dead. It begins anew
