@@ -44,13 +44,7 @@ func (k *keyring) hmac(ctx context.Context, label, text string) ([]byte, error) 
 	k.mu.Unlock()
 	if secret == nil {
 		var err error
-		c, ok := any(k.n.cluster).(interface {
-			Secret(ctx context.Context, name string) ([]byte, error)
-		})
-		if !ok {
-			return nil, cluster.ErrNoLeader
-		}
-		if secret, err = c.Secret(ctx, "api-keys"); err != nil {
+		if secret, err = k.n.cluster.Secret(ctx, "api-keys"); err != nil {
 			return nil, err
 		}
 		k.mu.Lock()

@@ -55,9 +55,10 @@ func New(opt Options) (n *Node, err error) {
 	}
 	opt = withDefaults(opt)
 	n = &Node{opt: opt, began: opt.Now(), lanes: newLanes(), readers: newReaders(), peers: newPeers()}
+	unwind := n // the named result is nil where an error is returned
 	defer func() {
 		if err != nil {
-			n.closeFiles()
+			unwind.closeFiles()
 		}
 	}()
 	registerQueries()

@@ -19,11 +19,12 @@ type Leader struct {
 
 	seen               map[string]time.Time // when each member was last alive
 	nextSync, nextRepo time.Time
+	placer             placer
 }
 
 // NewLeader returns a Leader; Run makes it plan.
 func NewLeader(opt Options) *Leader {
-	return &Leader{cluster: opt.Cluster, log: opt.Log, now: opt.Now, seen: map[string]time.Time{}}
+	return &Leader{cluster: opt.Cluster, log: opt.Log, now: opt.Now, seen: map[string]time.Time{}, placer: placer{copies: max(opt.Replicas, 1)}}
 }
 
 // settle is the shortest time between two plans: changes come in crowds.
@@ -37,6 +38,7 @@ func (l *Leader) Run(ctx context.Context) error {
 			l.plan(ctx)
 		} else {
 			clear(l.seen)
+			l.placer = placer{copies: l.placer.copies}
 		}
 		if !sleep(ctx, settle) {
 			return nil
@@ -53,6 +55,11 @@ func (l *Leader) Run(ctx context.Context) error {
 func (l *Leader) plan(ctx context.Context) {
 	view, now := l.cluster.View(), l.now()
 	in := Input{View: view, Now: now, Nodes: l.nodes(now), LookSync: !now.Before(l.nextSync), LookRepos: !now.Before(l.nextRepo)}
+	if in.LookRepos {
+		l.place(ctx, view, in.Nodes, now)
+		view = l.cluster.View()
+		in.View = view
+	}
 	cmds := Plan(in)
 	if len(cmds) > 0 {
 		_, err := l.cluster.Propose(ctx, cmds...)
@@ -81,7 +88,7 @@ func (l *Leader) nodes(now time.Time) []Node {
 		}
 		nodes = append(nodes, Node{
 			ID: m.ID, Epoch: m.Epoch, Zone: m.Zone, Weight: float64(m.Weight) / 100,
-			Alive: m.Alive, Silent: now.Sub(l.seen[m.ID]), Closed: m.State != catalog.MemberAlive,
+			Alive: m.Alive, Silent: now.Sub(l.seen[m.ID]), Closed: m.State != catalog.MemberAlive, Disk: int(m.Load.DiskUsed),
 		})
 	}
 	return nodes

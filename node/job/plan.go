@@ -19,6 +19,7 @@ type Node struct {
 	Alive  bool
 	Silent time.Duration // for how long it has not been reached
 	Closed bool          // draining: takes no job
+	Disk   int           // percent of its volume in use
 }
 
 // Input is all that a plan depends on.
@@ -38,6 +39,7 @@ const (
 	maxCommands = 256              // of one plan
 	syncTime    = time.Hour        // deadline of a connection sync
 	collectTime = 10 * time.Minute // deadline of a collection
+	rebuildWait = 10 * time.Second // after an index, until a lost one is built again
 	partialWait = 10 * time.Minute // until an incomplete listing is tried again
 )
 
@@ -152,16 +154,46 @@ func (p *planner) enqueueRepos() {
 			}
 			continue
 		}
+		j := p.in.View.Job(catalog.JobIndex, subject)
 		if r.Indexed() {
+			if p.orphanedData(r) && (j == nil || j.State == catalog.JobDone) && !p.add(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: subject}) {
+				return
+			}
 			continue
 		}
-		j := p.in.View.Job(catalog.JobIndex, subject)
 		if j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && !p.in.Now.Before(j.FinishedAt.Add(p.settings.ReindexInterval)) {
 			if !p.add(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: subject}) {
 				return
 			}
 		}
 	}
+}
+
+// orphanedData tells that nobody has a part of the generation of a
+// repository any more, or only nodes that have been silent for long: it must
+// be built again. A generation that is lost right after it was made is not
+// made again at once.
+func (p *planner) orphanedData(r *catalog.Repo) bool {
+	if p.in.Now.Before(r.IndexedAt.Add(min(rebuildWait, p.settings.ReindexInterval))) {
+		return false
+	}
+	lost := func(key string) bool {
+		for _, id := range p.in.View.Holders(key) {
+			if n := p.node(id); n != nil && (n.Alive || n.Silent < deadAfter) {
+				return false
+			}
+		}
+		return true
+	}
+	if lost(catalog.MirrorKey(r.ID)) {
+		return true
+	}
+	for _, s := range r.Shards {
+		if lost(catalog.ShardKey(s.ID)) || s.Dead != "" && lost(catalog.ShardKey(s.Dead)) || s.Symbols != "" && lost(catalog.ShardKey(s.Symbols)) {
+			return true
+		}
+	}
+	return false
 }
 
 // grant gives waiting jobs to nodes: those that a person asked for first,
@@ -258,7 +290,7 @@ func (p *planner) choose(j *catalog.Job) *Node {
 	var best *Node
 	for i := range p.in.Nodes {
 		n := &p.in.Nodes[i]
-		if !n.Alive || n.Closed || len(home) > 0 && !slices.Contains(home, n.ID) {
+		if !n.Alive || n.Closed || n.Disk >= diskStop || len(home) > 0 && !slices.Contains(home, n.ID) {
 			continue
 		}
 		if p.running[n.ID][j.Kind] >= p.nodeCap(j.Kind) {
@@ -306,24 +338,9 @@ func (p *planner) home(j *catalog.Job) []string {
 	return home
 }
 
-// targetsOf is the ids of the members that should hold a group.
-func targetsOf(view *catalog.View, group uint32) []string {
-	g := view.Group(uint64(group))
-	if g == nil {
-		return nil
-	}
-	var ids []string
-	for _, number := range g.Nodes {
-		if m := view.MemberNumber(number); m != nil && m.State != catalog.MemberRemoved {
-			ids = append(ids, m.ID)
-		}
-	}
-	return ids
-}
-
 func subjectKey(j *catalog.Job) uint64 {
 	if id := catalog.SubjectRepo(j.Subject); j.Kind == catalog.JobIndex && id != 0 {
-		return uint64(place.GroupOf(id))
+		return place.GroupOf(id)
 	}
 	return place.Key(j.Subject)
 }

@@ -93,7 +93,7 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 // spreadOf shortens the interval by up to a tenth, by repository, so that
 // repositories that were added together are not polled together for ever.
 func spreadOf(id catalog.RepoID, interval time.Duration) time.Duration {
-	return interval - time.Duration(uint64(interval/10)*uint64(place.GroupOf(id))/place.Groups)
+	return interval - time.Duration(uint64(interval/10)*place.GroupOf(id)/place.Groups)
 }
 
 // mine tells whether this node polls a repository: the first live holder of
@@ -105,7 +105,7 @@ func (p *Poller) mine(view *catalog.View, repo *catalog.Repo) bool {
 		if !c.Alive(id) {
 			continue
 		}
-		if s := place.Score(uint64(place.GroupOf(repo.ID)), place.Member{ID: id}); best == "" || s > bestScore {
+		if s := place.Score(place.GroupOf(repo.ID), place.Member{ID: id}); best == "" || s > bestScore {
 			best, bestScore = id, s
 		}
 	}

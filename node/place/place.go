@@ -31,7 +31,7 @@ import (
 const Groups = 4096
 
 // GroupOf is the placement group of a repository, by its lasting number.
-func GroupOf(repo uint32) uint32 { return uint32(mix(uint64(repo)+0x5eed) % Groups) }
+func GroupOf(repo uint32) uint64 { return mix(uint64(repo)+0x5eed) % Groups }
 
 // Member is a node that can hold data.
 type Member struct {
@@ -47,16 +47,14 @@ type Member struct {
 
 // Unit is what is placed as one piece.
 type Unit struct {
-	Key     uint64 // tells units apart; group numbers, or SliceKey
+	Key     uint64 // tells units apart: GroupOf or UnitOf
 	Bytes   int64
 	Targets []string // in force now, the first being the preferred one
 }
 
-// SliceKey is the key of one slice of a large repository. It never meets the
-// number of a group.
-func SliceKey(repo uint32, slice int) uint64 {
-	return 1<<63 | uint64(repo)<<24 | uint64(slice)&0xffffff
-}
+// UnitOf is the number of the unit of one slice of a large repository. It is
+// above those of the groups.
+func UnitOf(repo uint32, slice uint16) uint64 { return (uint64(repo)+1)<<16 | uint64(slice) }
 
 // The bounds of load, as multiples of a member's fair share.
 const (
@@ -74,10 +72,11 @@ func Score(key uint64, m Member) float64 {
 }
 
 // Plan returns the targets of each unit, in the order of units. copies is the
-// number wanted; there are fewer where there are fewer members. The result
-// depends on nothing but the arguments, and a second Plan on it changes
-// nothing.
-func Plan(members []Member, units []Unit, copies int) [][]string {
+// number wanted; there are fewer where there are fewer members. With balance
+// data also moves off members that have too much and to those that have too
+// little; without it only what is missing is filled. The result depends on
+// nothing but the arguments, and a second Plan on it changes nothing.
+func Plan(members []Member, units []Unit, copies int, balance bool) [][]string {
 	p := newPlan(members, units, copies)
 	if len(p.open) == 0 {
 		return p.names()
@@ -88,7 +87,9 @@ func Plan(members []Member, units []Unit, copies int) [][]string {
 	for _, u := range p.order {
 		p.fill(u)
 	}
-	p.balance()
+	if balance {
+		p.balance()
+	}
 	return p.names()
 }
 
