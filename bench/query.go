@@ -39,6 +39,9 @@ func (q Query) weak() bool {
 // and shown documents are bounded by matches.
 func (q Query) body(matches int, all bool) []byte {
 	text := query.Quote(q.Text) // an expression with a space in it is one expression
+	if q.Regexp {
+		text = query.QuoteRegexp(q.Text)
+	}
 	if strings.HasPrefix(q.Text, "sym:") {
 		text = q.Text
 	}

@@ -209,6 +209,29 @@ func Quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(text) + `"`
 }
 
+// QuoteRegexp returns an expression in quotes, so that it is one expression in
+// a query with the regular expression toggle, where a backslash keeps the
+// meaning that it has in the expression. A line break becomes \n.
+func QuoteRegexp(expr string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := 0; i < len(expr); i++ {
+		switch c := expr[i]; {
+		case c == '\\' && i+1 < len(expr) && expr[i+1] != '\n':
+			b.WriteString(expr[i : i+2])
+			i++
+		case c == '"':
+			b.WriteString(`\"`)
+		case c == '\n':
+			b.WriteString(`\n`)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
 // unquote undoes the escapes of a quoted text: \" is a quote, \\ a
 // backslash, and any other backslash stands for itself.
 func unquote(s string) string {

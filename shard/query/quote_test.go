@@ -1,0 +1,39 @@
+package query
+
+import "testing"
+
+func TestWhatIsQuotedIsOneText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`a b`, `say "x"`, `C:\dir`, `file:x`, `a or b`, `\"`, `-x`, `(`, `"`} {
+		q, err := Parse(Quote(text), Options{CaseSensitive: true})
+		if err != nil {
+			t.Errorf("Quote(%q) = %s: %v", text, Quote(text), err)
+			continue
+		}
+		want := (&And{[]Q{&Text{Pattern: text}, &Rev{"HEAD"}}}).String()
+		if got := q.Q.String(); got != want {
+			t.Errorf("Quote(%q) parses to %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestWhatIsQuotedIsOneExpression(t *testing.T) {
+	t.Parallel()
+	for expr, want := range map[string]string{
+		`struct [a-z]+ \{`: `struct [a-z]+ \{`,
+		`"[^"]+"`:          `\"[^\"]+\"`,
+		`a\\b \d`:          `a\\b \d`,
+		`\"x\" y`:          `"x" y`, // no operator in it: the parser makes a literal of it
+		"a\nb":             "a\nb",
+	} {
+		q, err := Parse(QuoteRegexp(expr), Options{Regexp: true, CaseSensitive: true})
+		if err != nil {
+			t.Errorf("QuoteRegexp(%q) = %s: %v", expr, QuoteRegexp(expr), err)
+			continue
+		}
+		text, ok := q.Q.(*And).Subs[0].(*Text)
+		if !ok || text.Pattern != want {
+			t.Errorf("QuoteRegexp(%q) parses to %s, want the expression %s", expr, q.Q, want)
+		}
+	}
+}
