@@ -88,7 +88,7 @@ type Cluster struct {
 	o    Options
 	log  *slog.Logger
 	home *home
-	keys wire.Keys
+	keys atomic.Pointer[wire.Keys]
 
 	idMu    sync.Mutex // guards what changes in id, and attempt
 	id      *identity
@@ -170,9 +170,11 @@ func (c *Cluster) open() (err error) {
 	if err := c.id.start(); err != nil {
 		return err
 	}
-	if c.keys, err = c.loadKeys(); err != nil {
+	keys, err := c.loadKeys()
+	if err != nil {
 		return err
 	}
+	c.keys.Store(&keys)
 	c.log = c.log.With("node", c.id.NodeID)
 	if err := c.openNetwork(); err != nil {
 		return err
@@ -206,7 +208,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 		})
 	}
 	c.ran.Store(true)
-	for _, task := range []func(context.Context){c.form, c.watchLeadership, c.announce, c.tell, c.chooseVoters, c.watch} {
+	for _, task := range []func(context.Context){c.form, c.watchLeadership, c.announce, c.tell, c.chooseVoters, c.watch, c.watchKeys} {
 		tasks.Go(func() { task(ctx) })
 	}
 	var err error

@@ -29,7 +29,7 @@ func (c *Cluster) openNetwork() (err error) {
 	c.port, err = wire.Listen(wire.Options{
 		Listen: c.o.ClusterListen,
 		Self:   wire.Peer{Cluster: c.id.ClusterID, Node: c.id.NodeID, Epoch: c.id.epoch()},
-		Keys:   c.keys,
+		Keys:   c.validKeys(),
 		Admit:  c.admit,
 		Errors: map[string]error{"no-leader": ErrNoLeader, "not-leader": errNotLeader, "closed": ErrClosed},
 		Dial:   c.o.Dial,
@@ -38,14 +38,10 @@ func (c *Cluster) openNetwork() (err error) {
 	if err != nil {
 		return err
 	}
-	gossipKeys := make([][]byte, len(c.keys))
-	for i, k := range c.keys {
-		gossipKeys[i] = k.Derive("gossip", 32)
-	}
 	c.gossip, err = gossip.New(gossip.Options{
 		Listen:    c.o.GossipListen,
 		Advertise: c.o.Advertise,
-		Keys:      gossipKeys,
+		Keys:      gossipKeys(c.validKeys()),
 		Node:      c.id.NodeID,
 		Epoch:     c.id.epoch(),
 		Join:      c.o.Join,

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 // Settings of raft, at Timing 1. The timeouts are three times the library's:
@@ -32,23 +28,6 @@ const (
 	transportTimeout  = 10 * time.Second
 	transportPool     = 3
 )
-
-// loadKeys reads the cluster key; a lone node makes one at its first start.
-func (c *Cluster) loadKeys() (wire.Keys, error) {
-	path := c.o.ClusterKeyFile
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if len(c.o.Join) > 0 || c.o.BootstrapExpect > 1 {
-			return nil, fmt.Errorf("cluster: the cluster key file %s is missing: copy the one of the other nodes, or make one with shoal cluster-key new", path)
-		}
-		text = []byte(wire.NewKey().Text() + "\n")
-		err = writeFile(path, text)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cluster: cluster key: %w", err)
-	}
-	return wire.ParseKeys(text)
-}
 
 // scaled is a timeout at the chosen Timing.
 func (c *Cluster) scaled(d time.Duration) time.Duration {

@@ -21,11 +21,11 @@ const secretSize = 32
 // made and there is no leader.
 func (c *Cluster) Secret(ctx context.Context, name string) ([]byte, error) {
 	if s := c.View().Secret(name); s != nil {
-		return unseal(c.keys, name, s.Sealed)
+		return unseal(c.validKeys(), name, s.Sealed)
 	}
 	fresh := make([]byte, secretSize)
 	rand.Read(fresh)
-	sealed, err := seal(c.keys[0], name, fresh)
+	sealed, err := seal(c.validKeys()[0], name, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (c *Cluster) Secret(ctx context.Context, name string) ([]byte, error) {
 	if s == nil {
 		return nil, fmt.Errorf("cluster: secret %s is gone", name)
 	}
-	return unseal(c.keys, name, s.Sealed)
+	return unseal(c.validKeys(), name, s.Sealed)
 }
 
 func sealer(k wire.Key) (cipher.AEAD, error) {
