@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"sync"
@@ -41,9 +42,8 @@ func (s *search) render() (*Result, error) {
 	}
 	s.stats.Files = len(notes)
 	s.stats.Planning = s.planning
-	s.sort(notes)
-	chosen := s.choose(notes)
-	if len(chosen) < len(notes) {
+	chosen := s.choose(s.best(notes))
+	if len(chosen) < s.stats.Files {
 		res.Cut = true
 	}
 	files, err := s.files(chosen)
@@ -77,15 +77,42 @@ func (s *search) render() (*Result, error) {
 	return res, nil
 }
 
-// sort gives notes the total order of files.
-func (s *search) sort(notes []note) {
-	slices.SortFunc(notes, func(a, b note) int {
-		if a.score != b.score {
-			return cmp.Compare(b.score, a.score)
+// order is the total order of files.
+func (s *search) order(a, b note) int {
+	if a.score != b.score {
+		return cmp.Compare(b.score, a.score)
+	}
+	if c := cmp.Compare(a.repoName(s), b.repoName(s)); c != 0 {
+		return c
+	}
+	if c := bytes.Compare(a.rawPath(), b.rawPath()); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.mask, b.mask), cmp.Compare(a.oid(), b.oid()))
+}
+
+// best gives the first notes of the order, as many as may be shown: a note
+// has at least one match. An exhaustive answer has a hundred times more of
+// them, which need no order.
+func (s *search) best(notes []note) []note {
+	most := max(1, s.r.MaxMatches)
+	if s.r.MaxFiles > 0 {
+		most = min(most, s.r.MaxFiles)
+	}
+	top, full := notes[:0], false
+	var last note // of the best so far: what comes behind it is not shown
+	for _, n := range notes {
+		if full && s.order(n, last) >= 0 {
+			continue
 		}
-		return cmp.Or(cmp.Compare(a.repoName(s), b.repoName(s)), cmp.Compare(a.path(), b.path()), cmp.Compare(a.mask, b.mask),
-			cmp.Compare(a.oid(), b.oid()))
-	})
+		if top = append(top, n); len(top) == 2*most {
+			slices.SortFunc(top, s.order)
+			top, full = top[:most], true
+			last = top[most-1]
+		}
+	}
+	slices.SortFunc(top, s.order)
+	return top[:min(len(top), most)]
 }
 
 func (n note) repoName(s *search) string {
@@ -97,9 +124,11 @@ func (n note) repoName(s *search) string {
 	return n.run.b.s.m.repos[repo].Name
 }
 
-func (n note) path() string {
+func (n note) path() string { return string(n.rawPath()) }
+
+func (n note) rawPath() []byte {
 	sh := n.run.b.s
-	return string(sh.path(int(sh.occPath.at(int(n.occ)))))
+	return sh.path(int(sh.occPath.at(int(n.occ))))
 }
 
 func (n note) oid() string { return n.run.b.s.oid(int(n.doc)) }
