@@ -123,19 +123,50 @@ type encoded struct {
 	always bool
 	gen    bool
 	langs  []string // of each occurrence
-	blocks []byte
-	ends   []uint32 // of each block in blocks
-	lines  []uint32 // newlines before each unit
+	blocks span     // in batch.blocks
+	units  span     // in batch.ends and batch.lines
 }
 
 // batchBytes is the text that travels from stage to stage at once.
 const batchBytes = 1 << 20
 
-// batch is a run of documents with a buffer for their texts.
+// batch is a run of documents with buffers for all that they have together.
 type batch struct {
 	docs    []encoded
-	buf     []byte
+	buf     []byte        // texts
+	blocks  []byte        // of all documents
+	ends    []uint32      // of each unit's block in the blocks of its document
+	lines   []uint32      // newlines before each unit
 	encoded chan struct{} // closed when the blocks are made
+}
+
+// encode does the work on the documents of the batch that no others depend on.
+func (b *builder) encode(enc *lz.Encoder, t *batch) {
+	t.blocks, t.ends, t.lines = t.blocks[:0], t.ends[:0], t.lines[:0]
+	for i := range t.docs {
+		e := &t.docs[i]
+		b.classify(e)
+		from, unit := len(t.blocks), len(t.ends)
+		if e.skip == indexed && len(e.text) > 0 {
+			t.compress(enc, e.text)
+		}
+		e.blocks, e.units = span{from, len(t.blocks)}, span{unit, len(t.ends)}
+	}
+}
+
+// span is a half-open run of a buffer.
+type span struct{ from, to int }
+
+// compress makes the blocks of a text.
+func (t *batch) compress(enc *lz.Encoder, text []byte) {
+	start, line := len(t.blocks), uint32(0)
+	for u := range trigram.Units(len(text)) {
+		from := int(u) * trigram.UnitSize
+		t.blocks = enc.Encode(t.blocks, text[from:min(from+trigram.UnitSize+trigram.Overlap, len(text))])
+		t.ends = append(t.ends, uint32(len(t.blocks)-start))
+		t.lines = append(t.lines, line)
+		line += uint32(bytes.Count(text[from:min(from+trigram.UnitSize, len(text))], newline))
+	}
 }
 
 // documents reads, encodes and writes all documents. The reader, the encoders
@@ -159,9 +190,7 @@ func (b *builder) documents(ctx context.Context, src Source, order []int) error 
 			defer func() { finished <- struct{}{} }()
 			enc := lz.NewEncoder(b.dict, b.opt.Dense)
 			for t := range work {
-				for i := range t.docs {
-					b.encode(enc, &t.docs[i])
-				}
+				b.encode(enc, t)
 				close(t.encoded)
 			}
 		}()
@@ -262,8 +291,8 @@ func (b *builder) read(ctx context.Context, src Source, order []int, get func() 
 	return err
 }
 
-// encode does the work on a document that no other depends on.
-func (b *builder) encode(enc *lz.Encoder, e *encoded) {
+// classify finds the languages of a document.
+func (b *builder) classify(e *encoded) {
 	x := &b.blobs[e.index]
 	e.langs = e.langs[:0]
 	if e.skip == indexed {
@@ -276,18 +305,6 @@ func (b *builder) encode(enc *lz.Encoder, e *encoded) {
 			e.langs = append(e.langs, languageOf(o.Path, e.text))
 		}
 	}
-	if e.skip != indexed || len(e.text) == 0 {
-		return
-	}
-	units := trigram.Units(len(e.text))
-	line := uint32(0)
-	for u := range units {
-		from := int(u) * trigram.UnitSize
-		e.blocks = enc.Encode(e.blocks, e.text[from:min(from+trigram.UnitSize+trigram.Overlap, len(e.text))])
-		e.ends = append(e.ends, uint32(len(e.blocks)))
-		e.lines = append(e.lines, line)
-		line += uint32(bytes.Count(e.text[from:min(from+trigram.UnitSize, len(e.text))], newline))
-	}
 }
 
 var newline = []byte{'\n'}
@@ -299,7 +316,7 @@ func (b *builder) write(t *batch) error {
 		if err := b.postings(e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
 		}
-		if err := b.document(e); err != nil {
+		if err := b.document(t, e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
 		}
 		b.done += b.blobs[e.index].Size
@@ -330,7 +347,7 @@ func (b *builder) postings(e *encoded) error {
 }
 
 // document writes one document, whose postings are written.
-func (b *builder) document(e *encoded) error {
+func (b *builder) document(t *batch, e *encoded) error {
 	x := &b.blobs[e.index]
 	b.docUnit = binary.LittleEndian.AppendUint32(b.docUnit, uint32(b.m.units))
 	b.docSize = binary.LittleEndian.AppendUint32(b.docSize, uint32(min(x.Size, 1<<32-1)))
@@ -355,12 +372,13 @@ func (b *builder) document(e *encoded) error {
 	}
 	b.openContent()
 	base := b.out.pos - b.blockBase
-	_, _ = b.out.Write(e.blocks)
-	for i, end := range e.ends {
+	_, _ = b.out.Write(t.blocks[e.blocks.from:e.blocks.to])
+	lines := t.lines[e.units.from:e.units.to]
+	for i, end := range t.ends[e.units.from:e.units.to] {
 		b.blockEnd = binary.LittleEndian.AppendUint32(b.blockEnd, uint32(base)+end)
-		b.unitLine = binary.LittleEndian.AppendUint32(b.unitLine, e.lines[i])
+		b.unitLine = binary.LittleEndian.AppendUint32(b.unitLine, lines[i])
 	}
-	b.m.units += len(e.ends)
+	b.m.units += len(lines)
 	b.m.textBytes += int64(len(e.text))
 	return b.out.err
 }

@@ -38,6 +38,9 @@ const (
 	logPairs = 24 << 20
 )
 
+// listBytes is the room for the lists of a segment, more than most need.
+const listBytes = 96 << 20
+
 // Writer turns documents into segments. Equal documents in equal order give
 // equal bytes. It holds up to 250 MB outside the heap until Close, touched as
 // documents come: a writer with few documents holds little. Not safe for
@@ -74,6 +77,7 @@ type Writer struct {
 	counts []uint32 // by trigram number, off-heap; zero between segments
 	sorted []uint16 // units by trigram, off-heap
 	enc    encoder
+	lists  []byte // off-heap, where enc.lists begins; more goes to the heap
 	idBuf  []uint16
 	front  []byte // head and columns
 }
@@ -143,6 +147,10 @@ func (w *Writer) open() (err error) {
 	if w.counts, err = offheap[uint32](maxIDs + 1); err != nil {
 		return err
 	}
+	if w.lists, err = offheap[byte](listBytes); err != nil {
+		return err
+	}
+	w.enc.lists = w.lists[:0]
 	w.hotIDs = append(w.hotIDs[:0], 0)
 	w.logEnds = append(w.logEnds[:0], 0)
 	return w.reserve(logPairs)
@@ -174,6 +182,7 @@ func (w *Writer) Close() {
 	release(w.rows)
 	release(w.counts)
 	release(w.sorted)
+	release(w.lists)
 	*w = Writer{err: errors.New("trigram: writer is closed")}
 }
 

@@ -3,6 +3,7 @@ package lz
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unsafe"
 )
 
@@ -51,6 +52,7 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 		panic("BUG: block of more than MaxBlock bytes")
 	}
 	clear(e.table[:])
+	dst = slices.Grow(dst, len(src)/2+64)
 	anchor, i, misses := 0, 0, 0
 	base, dict := unsafe.Pointer(unsafe.SliceData(src)), unsafe.Pointer(unsafe.SliceData(e.dict))
 	table, inDict := &e.table, e.inDict
@@ -76,7 +78,7 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 		for i > anchor && from > 0 && src[i-1] == e.at(src, i, offset, from) {
 			i, length, from = i-1, length+1, from-1
 		}
-		dst = appendSequence(dst, src[anchor:i], offset, length)
+		dst = e.sequence(dst, src, anchor, i, offset, length)
 		end := i + length
 		if end+8 < len(src) {
 			table[(load64(base, end-2)<<24*prime)>>(64-hashBits)] = uint16(end - 1)
@@ -87,6 +89,21 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 		dst = appendLiterals(dst, src[anchor:], 0)
 	}
 	return dst
+}
+
+// sequence appends the literals from anchor to i and a match. Few literals are
+// copied all at once, with what follows them, where there is room.
+func (e *Encoder) sequence(dst, src []byte, anchor, i, offset, length int) []byte {
+	lit := i - anchor
+	if lit >= 15 || length-minMatch >= 15 || cap(dst)-len(dst) < 3+wide || anchor+wide > len(src) {
+		return appendSequence(dst, src[anchor:i], offset, length)
+	}
+	n := len(dst)
+	dst = dst[:n+3+wide]
+	dst[n] = byte(lit<<4 | (length - minMatch))
+	*(*[wide]byte)(dst[n+1:]) = *(*[wide]byte)(src[anchor:])
+	binary.LittleEndian.PutUint16(dst[n+1+lit:], uint16(offset))
+	return dst[:n+3+lit]
 }
 
 func load64(p unsafe.Pointer, i int) uint64 { return *(*uint64)(unsafe.Add(p, i)) }
