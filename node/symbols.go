@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/shard"
@@ -17,6 +18,8 @@ type SymbolRequest struct {
 	Revision string // "" means HEAD
 	Repo     string // "" for all
 	Limit    int    // files; 0 means 1000
+
+	IncludeDefinitions bool // keep the definitions among the references
 }
 
 // SymbolResponse is where a symbol was found.
@@ -42,6 +45,43 @@ type SymbolMatch struct {
 	Line  []byte // content of the line, without its end
 	Range shard.Range
 	Kind  string // of a definition, as ctags names it; "" for a reference
+
+	ParentName, ParentKind string // what encloses a definition; "" when nothing does
+	Remark                 bool   // a reference in a comment or in a text
+
+	at int // of the range in Line
+}
+
+// arrangeReferences takes out the definitions and puts remarks last; the
+// order is otherwise kept.
+func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
+	byRemark := func(a, b SymbolMatch) int {
+		switch {
+		case a.Remark == b.Remark:
+			return 0
+		case a.Remark:
+			return 1
+		}
+		return -1
+	}
+	out.MatchCount = 0
+	for i := range out.Files {
+		f := &out.Files[i]
+		if !req.IncludeDefinitions {
+			f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return m.Kind != "" })
+		}
+		for j := range f.Matches {
+			m := &f.Matches[j]
+			m.Remark = m.Kind == "" && inRemark(f.Language, m.Line, m.at)
+		}
+		slices.SortStableFunc(f.Matches, byRemark)
+		out.MatchCount += len(f.Matches)
+	}
+	out.Files = slices.DeleteFunc(out.Files, func(f SymbolFile) bool { return len(f.Matches) == 0 })
+	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int { return byRemark(a.Matches[0], b.Matches[0]) })
+	out.Repositories = slices.DeleteFunc(out.Repositories, func(r RepositoryInfo) bool {
+		return !slices.ContainsFunc(out.Files, func(f SymbolFile) bool { return f.RepoID == r.ID })
+	})
 }
 
 // maxSymbolMatches bounds the places of one answer, as a search does.
@@ -52,8 +92,9 @@ func (n *Node) Definitions(ctx context.Context, v Viewer, req SymbolRequest) (*S
 	return n.symbols(ctx, v, req, &query.Text{Pattern: "^" + regexp.QuoteMeta(req.Symbol) + "$", Regexp: true, Field: query.Symbol})
 }
 
-// References finds where a symbol is used: whole words of its name, the
-// definitions among them.
+// References finds where a symbol is used: whole words of its name, without
+// those that define it. What stands in comments and in texts comes last, in
+// each file and among the files.
 func (n *Node) References(ctx context.Context, v Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	pattern := regexp.QuoteMeta(req.Symbol)
 	// A border of a word can only stand where the name begins or ends with a
@@ -64,7 +105,12 @@ func (n *Node) References(ctx context.Context, v Viewer, req SymbolRequest) (*Sy
 	if wordByte(req.Symbol, len(req.Symbol)-1) {
 		pattern += `\b`
 	}
-	return n.symbols(ctx, v, req, &query.Text{Pattern: pattern, Regexp: true, Field: query.Content})
+	out, err := n.symbols(ctx, v, req, &query.Text{Pattern: pattern, Regexp: true, Field: query.Content})
+	if err != nil {
+		return nil, err
+	}
+	arrangeReferences(out, req)
+	return out, nil
 }
 
 func wordByte(s string, i int) bool {
@@ -121,9 +167,11 @@ func symbolResponse(answer *SearchResponse, limit int) *SymbolResponse {
 		file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
 		for _, c := range f.Chunks {
 			for i, rg := range c.Ranges {
-				m := SymbolMatch{Line: lineOf(c, rg), Range: rg}
+				m := SymbolMatch{Range: rg}
+				m.Line, m.at = lineOf(c, rg)
 				if i < len(c.Symbols) {
-					m.Kind = c.Symbols[i].Kind
+					s := c.Symbols[i]
+					m.Kind, m.ParentName, m.ParentKind = s.Kind, s.ParentName, s.ParentKind
 				}
 				file.Matches = append(file.Matches, m)
 			}
@@ -147,18 +195,19 @@ func symbolResponse(answer *SearchResponse, limit int) *SymbolResponse {
 	return out
 }
 
-// lineOf cuts the line where a range begins out of its chunk.
-func lineOf(c shard.Chunk, r shard.Range) []byte {
+// lineOf cuts the line where a range begins out of its chunk, and tells where
+// in it that is.
+func lineOf(c shard.Chunk, r shard.Range) (line []byte, offset int) {
 	at := int(r.Start.Offset) - int(c.Start.Offset)
 	if at < 0 || at > len(c.Content) {
-		return nil
+		return nil, 0
 	}
 	from := bytes.LastIndexByte(c.Content[:at], '\n') + 1
 	to := len(c.Content)
 	if i := bytes.IndexByte(c.Content[at:], '\n'); i >= 0 {
 		to = at + i
 	}
-	return bytes.TrimSuffix(c.Content[from:to], []byte("\r"))
+	return bytes.TrimSuffix(c.Content[from:to], []byte("\r")), at - from
 }
 
 // languages is the atom for a language of a symbol: languages that are mixed
