@@ -183,6 +183,10 @@ func appendSymbolFile(dst []byte, f *node.SymbolFile) []byte {
 		if m.Kind != "" {
 			dst = appendTextField(dst, `,"kind":`, m.Kind)
 		}
+		if m.ParentName != "" {
+			dst = appendTextField(dst, `,"parent":{"symbol":`, m.ParentName)
+			dst = append(appendTextField(dst, `,"kind":`, m.ParentKind), '}')
+		}
 		dst = append(dst, '}')
 	}
 	return append(dst, `]}`...)

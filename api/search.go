@@ -64,6 +64,8 @@ func symbolRequest(c *call) (node.SymbolRequest, error) {
 		Language: f.text("language"),
 		Revision: f.text("revisionName"),
 		Repo:     f.text("repoName"),
+
+		IncludeDefinitions: f.flag("includeDefinitions"),
 	}
 	return req, f.err()
 }

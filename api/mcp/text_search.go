@@ -194,6 +194,9 @@ func symbolText(a *args, r *node.SymbolResponse, noun string) string {
 			kind, from := "", int(m.Range.Start.Column)-1
 			if m.Kind != "" {
 				kind = " [" + m.Kind + "]"
+				if m.ParentName != "" {
+					kind = " [" + m.Kind + " in " + strings.TrimSpace(m.ParentKind+" "+clean([]byte(m.ParentName))) + "]"
+				}
 			}
 			text := clean(m.Line)
 			if at := strings.Index(text, symbol); at >= 0 {
