@@ -114,7 +114,7 @@ func (f *fake) symbols() (*node.SymbolResponse, error) {
 		Repositories: searchResponse().Repositories,
 		Files: []node.SymbolFile{{
 			RepoID: 7, Repository: "example.com/a/b", Path: "main.go", WebURL: "http://shoal/browse/x", Language: "Go",
-			Matches: []node.SymbolMatch{{Line: []byte("func main() {"), Range: shard.Range{Start: at(5, 1, 6), End: at(9, 1, 10)}, Kind: "function"}},
+			Matches: []node.SymbolMatch{{Line: []byte("func main() {"), Range: shard.Range{Start: at(5, 1, 6), End: at(9, 1, 10)}, Kind: "function", ParentName: "p", ParentKind: "package"}},
 		}},
 	})
 }
