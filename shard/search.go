@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 )
@@ -306,6 +307,9 @@ func (s *search) lose(r *run, err error) error {
 	bad := r.m.entry
 	if r.m.bad != nil && r.m.err != nil {
 		bad = r.m.bad
+	}
+	if r.m.sym != nil && strings.Contains(err.Error(), r.m.sym.name) {
+		bad = r.m.sym
 	}
 	s.v.set.quarantine(bad.name, err)
 	s.mu.Lock()

@@ -90,29 +90,32 @@ func (v *View) Release() {
 
 // ready reads the columns and the side files.
 func (m *member) ready() error {
-	m.once.Do(func() {
-		m.bad = m.entry
-		if m.err = m.sh.ready(); m.err != nil {
-			return
-		}
-		m.repos = make([]*repoView, len(m.sh.m.repos))
-		m.full = true
-		for i, p := range m.parts {
-			if m.err = m.join(p, m.dead[i]); m.err != nil {
-				return
-			}
-		}
-		for i, r := range m.repos {
-			if r == nil && m.sh.ever[i] != 0 {
-				m.full = false
-			}
-		}
-		if m.sym != nil {
-			m.bad = m.sym
-			m.err = m.sym.sym.ready(m.sh)
-		}
-	})
+	m.once.Do(func() { m.err = guarded(m.load) })
 	return m.err
+}
+
+func (m *member) load() error {
+	m.bad = m.entry
+	if err := m.sh.ready(); err != nil {
+		return err
+	}
+	m.repos = make([]*repoView, len(m.sh.m.repos))
+	m.full = true
+	for i, p := range m.parts {
+		if err := m.join(p, m.dead[i]); err != nil {
+			return err
+		}
+	}
+	for i, r := range m.repos {
+		if r == nil && m.sh.ever[i] != 0 {
+			m.full = false
+		}
+	}
+	if m.sym != nil {
+		m.bad = m.sym
+		return m.sym.sym.ready(m.sh)
+	}
+	return nil
 }
 
 // join adds the repository of a part.

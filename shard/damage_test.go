@@ -1,0 +1,202 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// probes are questions that together touch every section.
+func probes() []query.Q {
+	return []query.Q{
+		&query.Text{Pattern: "lock", Fold: true},
+		&query.Text{Pattern: `[a-z]+_\w+`, Regexp: true},
+		&query.Text{Pattern: `(.|\n)lock`, Regexp: true},
+		&query.And{Subs: []query.Q{&query.Text{Pattern: "o", Field: query.Name}, &query.Not{Sub: &query.Lang{Name: "Go"}}}},
+		&query.Text{Pattern: `^n`, Regexp: true, Field: query.Symbol},
+		&query.Rev{Pattern: "*"},
+	}
+}
+
+// ask gives the answers of the probes, nil for those that were not complete.
+func ask(t *testing.T, set *Set, parts []Part) []*Result {
+	t.Helper()
+	var out []*Result
+	for _, q := range probes() {
+		v, missing := set.Acquire(parts)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		res, err := v.Search(ctx, Request{Q: q, MaxMatches: 1 << 20, CountAll: true, Whole: true})
+		cancel()
+		v.Release()
+		if err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+		if len(missing) > 0 || len(res.Failed) > 0 {
+			res = nil
+		} else {
+			res.Stats = Stats{}
+		}
+		out = append(out, res)
+	}
+	return out
+}
+
+// TestDamagedFilesAreNeverBelieved flips bytes of the files of a shard, or
+// cuts them short. Each answer is then the right one or none.
+func TestDamagedFilesAreNeverBelieved(t *testing.T) {
+	t.Parallel()
+	w := randomWorld(rand.New(rand.NewPCG(5, 5)))
+	w.trees[0]["src/n.go"] = []string{"func nine() {\n}\nfunc ten_lock() {\n}\n"}
+	w.trees[0]["src/n.go"] = append(w.trees[0]["src/n.go"], make([]string, 3)...)[:len(w.repos[0].Revisions)-1]
+	home := t.TempDir()
+	set, parts := w.built(t, home, true, BuildOptions{})
+	var calls atomic.Int64
+	part, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range parts {
+		parts[i].Symbols = part.Symbols
+	}
+	want := ask(t, set, parts)
+	r := rand.New(rand.NewPCG(6, 6))
+	noticed := 0
+	for i := range 150 {
+		name := parts[0].Shard
+		if i%3 == 0 {
+			name = part.Symbols
+		}
+		data, err := os.ReadFile(filepath.Join(home, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case i%10 == 9:
+			data = data[:r.IntN(len(data))]
+		default:
+			data[r.IntN(len(data))] ^= 1 << r.IntN(8)
+		}
+		if damagedAnswer(t, home, name, data, parts, want) {
+			noticed++
+		}
+	}
+	// A flip in padding or in a page that no probe reads is not noticed.
+	if noticed < 100 {
+		t.Fatalf("noticed %d of 150", noticed)
+	}
+}
+
+// damagedAnswer asks a set whose file name holds data, and tells whether the
+// damage was noticed.
+func damagedAnswer(t *testing.T, home, name string, data []byte, parts []Part, want []*Result) bool {
+	t.Helper()
+	dir := t.TempDir()
+	for _, other := range []string{parts[0].Shard, parts[0].Symbols} {
+		if other != name {
+			if err := os.Link(filepath.Join(home, other), filepath.Join(dir, other)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan string, 4)
+	set, err := OpenSet(dir, SetOptions{Damaged: func(name string, _ error) { told <- name }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	noticed := false
+	for i, got := range ask(t, set, parts) {
+		if got == nil {
+			noticed = true
+		} else if !reflect.DeepEqual(got, want[i]) {
+			t.Fatalf("%s: wrong answer %d from a damaged file", name, i)
+		}
+	}
+	if noticed {
+		select {
+		case got := <-told:
+			if got != name {
+				t.Fatalf("quarantined %s, damaged was %s", got, name)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("nobody was told of the damage")
+		}
+		if set.Has(name) {
+			t.Fatalf("%s is still in the set", name)
+		}
+	}
+	return noticed
+}
+
+// TestAFileCutShortWhileMapped truncates a file behind the back of a reader.
+func TestAFileCutShortWhileMapped(t *testing.T) {
+	t.Parallel()
+	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
+	text := strings.Repeat("some text with a lock in it\n", 20000)
+	w.trees = append(w.trees, map[string][]string{"a.c": {text}, "b.c": {text + "x"}})
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	v, _ := set.Acquire(parts)
+	defer v.Release()
+	path := filepath.Join(set.Dir(), parts[0].Shard)
+	if err := errors.Join(os.Chmod(path, 0o600), os.Truncate(path, 8192)); err != nil {
+		t.Fatal(err)
+	}
+	res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "lock"}, CountAll: true})
+	if err != nil || len(res.Failed) != 1 || len(res.Files) != 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+}
+
+// FuzzResealed changes bytes of a shard and makes the checksums right again,
+// as a bug of the writer would: searching must end, whatever it says.
+func FuzzResealed(f *testing.F) {
+	w := randomWorld(rand.New(rand.NewPCG(9, 9)))
+	dir := f.TempDir()
+	built, err := Build(context.Background(), dir, w.source(-1), BuildOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, built[0].Shard))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(uint32(20), uint8(1), uint32(300), uint8(0xff))
+	f.Fuzz(func(t *testing.T, at uint32, value uint8, again uint32, value2 uint8) {
+		bad := append([]byte(nil), data...)
+		table, err := readTable(bad, kindShard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad[headBytes+int(at)%(int(table.end)-headBytes)] ^= value
+		bad[headBytes+int(again)%(int(table.end)-headBytes)] ^= value2
+		for p := range table.pages {
+			table.pages[p] = castagnoli(bad[p*pageBytes : min((p+1)*pageBytes, int(table.end))])
+		}
+		m := &member{entry: &entry{name: built[0].Shard}, sh: &shard{f: newFile(built[0].Shard, bad, table)}}
+		for _, b := range built {
+			m.parts = append(m.parts, b.Part)
+			m.dead = append(m.dead, nil)
+		}
+		set := &Set{dir: t.TempDir(), gate: newGate(2), files: map[string]*entry{}}
+		v := &View{set: set, members: []*member{m}}
+		for _, q := range probes() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			if _, err := v.Search(ctx, Request{Q: q, CountAll: true}); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+	})
+}
