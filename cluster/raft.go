@@ -243,6 +243,11 @@ func (c *Cluster) closeRaft() {
 		}
 	}
 	if c.store != nil {
+		if c.raft != nil {
+			if err := c.store.keep(); err != nil {
+				c.log.Warn("the commit index was not kept", "error", err)
+			}
+		}
 		if err := c.store.Close(); err != nil {
 			c.log.Warn("raft log was not closed well", "error", err)
 		}

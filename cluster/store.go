@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -70,8 +71,18 @@ func (s *store) known() (uint64, error) {
 	if err := s.BoltStore.GetLog(last, &l); err != nil {
 		return 0, err
 	}
-	return min(committedIn(&l), last), nil
+	kept, err := s.GetUint64([]byte(committedKey))
+	if err != nil && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
+		return 0, err
+	}
+	return min(max(committedIn(&l), kept), last), nil
 }
+
+// committedKey holds the commit index of a node that was stopped in order.
+const committedKey = "shoal-committed"
+
+// keep writes the commit index on its own: no batch will follow.
+func (s *store) keep() error { return s.SetUint64([]byte(committedKey), s.committed.Load()) }
 
 func committedIn(l *raft.Log) uint64 {
 	if len(l.Extensions) != 9 || l.Extensions[0] != extension {
