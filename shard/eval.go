@@ -197,29 +197,60 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 		from, _ := trigram.Span(e.t.size, uint32(a))
 		_, to := trigram.Span(e.t.size, uint32(b))
 		from = max(from, done)
-		end := min(to+p.longest-1, e.t.size)
-		if from >= end {
+		if from >= to {
 			continue
 		}
-		if err := e.t.load(a, b); err != nil {
-			return err
-		}
-		if err := e.t.need(from, end); err != nil {
+		start, end, err := e.startRegion(p, a, b, from, to)
+		if err != nil {
 			return err
 		}
 		have := len(f.spans)
-		f.spans = p.m.Append(f.spans, e.t.buf[from:end], rest(limit, have))
-		shift(f.spans[have:], from)
-		// A folded needle may be shorter than its bound: what starts behind
-		// the units belongs to the next ones.
-		for len(f.spans) > have && f.spans[len(f.spans)-1].Start >= to {
-			f.spans = f.spans[:len(f.spans)-1]
-		}
-		if len(f.spans) > have {
-			done = f.spans[len(f.spans)-1].End
+		f.spans = p.m.Append(f.spans, e.t.buf[start:end], rest(limit, have))
+		shift(f.spans[have:], start)
+		f.spans = owned(f.spans, have, from, to)
+		if n := len(f.spans); n > have {
+			done = f.spans[n-1].End
 		}
 	}
 	return nil
+}
+
+// startRegion decodes what decides about the matches that start in [from, to),
+// which the units a to b own, and gives its place.
+func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int, err error) {
+	if err := e.t.load(a, b); err != nil {
+		return 0, 0, err
+	}
+	if !p.text.Regexp {
+		end = min(to+p.longest-1, e.t.size)
+		return from, end, e.t.need(from, end)
+	}
+	start = from
+	if p.behind && from > 0 {
+		// A line is the shortest context in which an expression cannot match
+		// differently than in the whole text.
+		if start, err = e.t.lineStart(from); err != nil {
+			return 0, 0, err
+		}
+	}
+	end = e.t.size
+	if to < e.t.size {
+		end, err = e.t.lineEnd(to - 1)
+	}
+	return start, end, err
+}
+
+// owned drops the spans from index have on that do not start in [from, to):
+// others are found where they start.
+func owned(spans []match.Span, have, from, to int) []match.Span {
+	for len(spans) > have && spans[len(spans)-1].Start >= to {
+		spans = spans[:len(spans)-1]
+	}
+	skip := have
+	for skip < len(spans) && spans[skip].Start < from {
+		skip++
+	}
+	return append(spans[:have], spans[skip:]...)
 }
 
 // findLines looks for matches in the lines that touch candidate units.

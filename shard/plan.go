@@ -46,7 +46,8 @@ type pattern struct {
 	m        *match.Matcher
 	formula  *trigram.Formula
 	reach    reach
-	longest  int  // bytes of a match at most, -1 where there is no bound; of literals only
+	longest  int  // bytes of a match at most, of a literal; a match of an expression with reachStart ends in its line
+	behind   bool // what stands before a match decides too
 	positive bool // stands somewhere without a Not above: its matches are shown
 }
 
@@ -151,21 +152,68 @@ func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 		}
 		c.formula = trigram.FromRegexp(re, t.Fold)
 		c.reach = reachDocument
-		if inLine(re) && c.formula.Scope() != trigram.ScopeDocument {
+		if scope := c.formula.Scope(); inLine(re) && scope != trigram.ScopeDocument {
 			c.reach = reachLine
+			if scope == trigram.ScopeStart && !nullable(re) {
+				c.reach, c.behind = reachStart, looksBehind(re)
+			}
 		}
 	} else {
 		c.formula = trigram.FromLiteral(t.Pattern, t.Fold)
-		c.longest = len(t.Pattern)
-		if t.Fold {
-			c.longest *= 3 // the Kelvin sign has three bytes, its k has one
-		}
+		c.longest = longestFold(t.Pattern, t.Fold)
 		if t.Pattern == "" {
 			c.reach = reachDocument
 		}
 	}
 	p.patterns = append(p.patterns, c)
 	return len(p.patterns) - 1, nil
+}
+
+// longestFold bounds the bytes of a match of a literal: with folding, an ASCII
+// k may be found as the Kelvin sign of three bytes and an s as the long s of
+// two; of other letters nothing is known.
+func longestFold(lit string, fold bool) int {
+	n := len(lit)
+	if !fold {
+		return n
+	}
+	for i := range len(lit) {
+		switch c := lit[i]; {
+		case c >= 0x80:
+			return 3 * len(lit)
+		case c|0x20 == 'k':
+			n += 2
+		case c|0x20 == 's':
+			n++
+		}
+	}
+	return n
+}
+
+// nullable tells whether an expression can match nothing.
+func nullable(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
+		return len(re.Rune) == 0 && re.Op == syntax.OpLiteral
+	case syntax.OpRepeat:
+		return re.Min == 0 || nullable(re.Sub[0])
+	case syntax.OpPlus, syntax.OpCapture:
+		return nullable(re.Sub[0])
+	case syntax.OpConcat:
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !nullable(sub) })
+	case syntax.OpAlternate:
+		return slices.ContainsFunc(re.Sub, nullable)
+	}
+	return true
+}
+
+// looksBehind tells whether an expression asks what stands before a byte.
+func looksBehind(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpBeginLine, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return true
+	}
+	return slices.ContainsFunc(re.Sub, looksBehind)
 }
 
 // inLine tells whether every match of an expression lies inside one line and
