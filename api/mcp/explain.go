@@ -18,7 +18,9 @@ func explain(ctx context.Context, n Tools, v node.Viewer, t *tool, a *args, err 
 	var e *node.Error
 	message := "The tool failed for a reason that is in the node's log. Try once more, then another way."
 	if errors.As(err, &e) {
-		message = strings.TrimRight(e.Message, ". ") + "."
+		if message = strings.TrimRight(e.Message, ". "); !strings.HasSuffix(message, "?") {
+			message += "."
+		}
 	}
 	repo := a.text("repo")
 	switch {

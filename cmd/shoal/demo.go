@@ -93,7 +93,7 @@ func freeLoopback(addr string) string {
 func runDemo(ctx context.Context, f *serveFlags, w io.Writer) error {
 	c := &client{base: f.baseURL, http: &http.Client{Timeout: time.Minute}}
 	began := time.Now()
-	err := waitIndexed(ctx, c, w)
+	err := waitIndexed(ctx, c, 1, w)
 	if ctx.Err() != nil {
 		return nil
 	}

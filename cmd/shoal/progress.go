@@ -11,9 +11,9 @@ import (
 )
 
 // waitIndexed draws a progress bar until every connection has been synced and
-// every repository is indexed or has failed. It ends with exit code 1 when
-// one failed.
-func waitIndexed(ctx context.Context, c *client, w io.Writer) error {
+// every repository, of at least so many, is indexed or has failed. It ends
+// with exit code 1 when one failed.
+func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error {
 	bar := &bar{w: w, terminal: isTerminal(os.Stderr)}
 	defer bar.clear()
 	lost := 0
@@ -33,7 +33,7 @@ func waitIndexed(ctx context.Context, c *client, w io.Writer) error {
 			}
 			s = statusAnswer{}
 			bar.draw(&s)
-		case done(&s):
+		case s.Repos.Total >= atLeast && done(&s):
 			bar.draw(&s)
 			return outcome(bar, &s)
 		default:
@@ -53,7 +53,8 @@ func done(s *statusAnswer) bool {
 			return false
 		}
 	}
-	if len(s.Connections) == 0 && s.Leader == "" {
+	starting := s.Leader == "" || s.Config.Path != "" && s.Config.Hash == "" && len(s.Config.Errors) == 0
+	if len(s.Connections) == 0 && starting {
 		return false
 	}
 	return s.Repos.Indexed+s.Repos.Failed >= s.Repos.Total

@@ -32,8 +32,8 @@ type statusAnswer struct {
 	}
 	Running, Failed []jobAnswer
 	Config          struct {
-		Path   string
-		Errors []string
+		Path, Hash string
+		Errors     []string
 	}
 	Storage struct {
 		Shards                            int
@@ -70,7 +70,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 			}
 			switch {
 			case wait:
-				return waitIndexed(ctx, c, cmd.ErrOrStderr())
+				return waitIndexed(ctx, c, 0, cmd.ErrOrStderr())
 			case watch:
 				return watchStatus(ctx, c, cmd.OutOrStdout())
 			}

@@ -18,4 +18,3 @@ func newSnapshot(func(string) string) *cobra.Command {
 func newRecover(func(string) string) *cobra.Command {
 	return unfinished("recover", "Recovery after loss of the majority")
 }
-func newMCP(func(string) string) *cobra.Command { return unfinished("mcp", "Stdio bridge for agents") }

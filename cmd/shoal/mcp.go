@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+)
+
+func newMCP(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Stdio bridge to a cluster for agents without HTTP",
+		Long: `Speaks the Model Context Protocol on standard input and output and passes each
+message to the tool server of a node. For agent clients that start a program:
+
+  {"mcpServers": {"shoal": {"command": "shoal", "args": ["mcp", "--url", "http://127.0.0.1:7700"]}}}`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			c.http.Timeout = 0 // a call ends with the agent that made it
+			b := &stdio{client: c, out: cmd.OutOrStdout(), running: map[string]context.CancelFunc{}}
+			return b.run(cmd.Context(), cmd.InOrStdin())
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+// maxMessage bounds one message of the agent, as the tool server does.
+const maxMessage = 1 << 20
+
+// maxRunning bounds how many messages are on their way at a time.
+const maxRunning = 32
+
+// stdio passes messages between an agent on standard input and output and a
+// tool server. Each message is a request of its own; answers are written in
+// the order in which they come.
+type stdio struct {
+	client *client
+
+	writing sync.Mutex // serialises out
+	out     io.Writer
+
+	mu      sync.Mutex // guards the fields below
+	version string     // protocol version agreed by initialize
+	running map[string]context.CancelFunc
+}
+
+// message is what the bridge reads of a JSON-RPC message.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string          `json:"name"`
+		URI       string          `json:"uri"`
+		RequestID json.RawMessage `json:"requestId"`
+		Meta      struct {
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	} `json:"params"`
+	Result struct {
+		Version string `json:"protocolVersion"`
+	} `json:"result"`
+}
+
+// run passes messages until the input ends, then waits for the answers that
+// are still due. When ctx ends it returns at once.
+func (b *stdio) run(ctx context.Context, in io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines, failed := make(chan []byte), make(chan error, 1)
+	go func() { // a read of standard input cannot be interrupted, so nobody waits for its end
+		defer close(lines)
+		scan := bufio.NewScanner(in)
+		scan.Buffer(make([]byte, 64<<10), maxMessage)
+		for scan.Scan() {
+			select {
+			case lines <- bytes.Clone(bytes.TrimSpace(scan.Bytes())):
+			case <-ctx.Done():
+				return
+			}
+		}
+		failed <- scan.Err()
+	}()
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxRunning)
+	for {
+		select {
+		case <-ctx.Done():
+			wg.Wait()
+			return nil
+		case line, ok := <-lines:
+			if !ok {
+				wg.Wait()
+				select {
+				case err := <-failed:
+					return err
+				default:
+					return nil
+				}
+			}
+			if len(line) == 0 {
+				continue
+			}
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				b.pass(ctx, line)
+			})
+		}
+	}
+}
+
+// pass sends one message and writes what comes back.
+func (b *stdio) pass(ctx context.Context, line []byte) {
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil {
+		b.fail(nil, -32700, "the message is not JSON: "+err.Error())
+		return
+	}
+	if m.Method == "notifications/cancelled" {
+		// The server keeps no sessions: a call is cancelled by leaving it.
+		b.cancel(string(m.Params.RequestID))
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if id := string(m.ID); id != "" {
+		b.mu.Lock()
+		b.running[id] = cancel
+		b.mu.Unlock()
+		defer func() {
+			b.mu.Lock()
+			delete(b.running, id)
+			b.mu.Unlock()
+		}()
+	}
+	err := b.post(ctx, line, &m)
+	if err != nil && ctx.Err() == nil && len(m.ID) > 0 {
+		b.fail(m.ID, -32000, err.Error())
+	}
+}
+
+func (b *stdio) cancel(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if stop, ok := b.running[id]; ok {
+		stop()
+	}
+}
+
+// post sends a message to the tool server and writes each message of the answer.
+func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.client.base+"/api/mcp", bytes.NewReader(line))
+	if err != nil {
+		return err
+	}
+	b.headers(req.Header, m)
+	resp, err := b.client.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("no answer from %s: %w", b.client.base, err)
+	}
+	defer resp.Body.Close()
+	kind := resp.Header.Get("Content-Type")
+	switch {
+	case strings.HasPrefix(kind, "text/event-stream"):
+		return b.events(resp.Body)
+	case resp.StatusCode == http.StatusAccepted:
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		return fmt.Errorf("answer of %s: %w", b.client.base, err)
+	}
+	var answered struct {
+		Version string `json:"jsonrpc"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(text, &answered) == nil && answered.Version == "2.0" {
+		return b.write(text)
+	}
+	if answered.Message != "" {
+		return errors.New(answered.Message)
+	}
+	return fmt.Errorf("%s answered %s: %.200s", b.client.base, resp.Status, text)
+}
+
+// headers sets what the protocol wants beside the message: newer versions
+// repeat parts of it, so that proxies need not read the body.
+func (b *stdio) headers(h http.Header, m *message) {
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "application/json, text/event-stream")
+	if b.client.key != "" {
+		h.Set("Authorization", "Bearer "+b.client.key)
+	}
+	b.mu.Lock()
+	version := first(m.Params.Meta.Version, b.version)
+	b.mu.Unlock()
+	if version != "" && m.Method != "initialize" {
+		h.Set("Mcp-Protocol-Version", version)
+	}
+	if m.Method != "" {
+		h.Set("Mcp-Method", m.Method)
+	}
+	name := m.Params.Name
+	if m.Method == "resources/read" {
+		name = m.Params.URI
+	}
+	if name != "" {
+		h.Set("Mcp-Name", headerText(name))
+	}
+}
+
+// headerText writes a value so that it can stand in a header.
+func headerText(s string) string {
+	for _, r := range s {
+		if r < ' ' || r > '~' {
+			return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
+		}
+	}
+	return s
+}
+
+// events writes the messages of an event stream.
+func (b *stdio) events(r io.Reader) error {
+	in := bufio.NewReader(r)
+	var data []byte
+	for {
+		line, err := in.ReadBytes('\n')
+		line = bytes.TrimRight(line, "\r\n")
+		if part, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			data = append(data, bytes.TrimPrefix(part, []byte(" "))...)
+		}
+		if len(line) == 0 && len(data) > 0 {
+			if err := b.write(data); err != nil {
+				return err
+			}
+			data = nil
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("answer of %s: %w", b.client.base, err)
+		}
+	}
+}
+
+// write sends one message to the agent, on one line, and notes the protocol
+// version that an initialize agrees on.
+func (b *stdio) write(text []byte) error {
+	var line bytes.Buffer
+	if err := json.Compact(&line, text); err != nil {
+		return fmt.Errorf("answer of %s: %w", b.client.base, err)
+	}
+	var m message
+	if json.Unmarshal(text, &m) == nil && m.Result.Version != "" {
+		b.mu.Lock()
+		b.version = m.Result.Version
+		b.mu.Unlock()
+	}
+	line.WriteByte('\n')
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	_, err := b.out.Write(line.Bytes())
+	return err
+}
+
+// fail answers a message with an error of JSON-RPC.
+func (b *stdio) fail(id json.RawMessage, code int, text string) {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}})
+	if err == nil {
+		_ = b.write(answer) // an agent that has gone needs no answer
+	}
+}
