@@ -1,0 +1,256 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/shoalsearch/shoal/node"
+)
+
+// versions are the protocol revisions that clients may speak.
+var versions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
+
+// withKey sends an API key with every request.
+type withKey struct{ key string }
+
+func (w withKey) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// connect opens a session of the SDK's client.
+func connect(t *testing.T, s *Server, key, version string, opt *sdk.ClientOptions) *sdk.ClientSession {
+	t.Helper()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opt)
+	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: "http://" + s.Addr().String() + "/api/mcp", HTTPClient: &http.Client{Transport: withKey{key}}, MaxRetries: -1,
+	}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatalf("connect with %s: %v", version, err)
+	}
+	t.Cleanup(func() { session.Close() })
+	return session
+}
+
+func textOf(t *testing.T, r *sdk.CallToolResult) string {
+	t.Helper()
+	if len(r.Content) != 1 || r.StructuredContent != nil {
+		t.Fatalf("want one text and nothing structured, got %d parts, %v", len(r.Content), r.StructuredContent)
+	}
+	text, ok := r.Content[0].(*sdk.TextContent)
+	if !ok {
+		t.Fatalf("want a text, got %T", r.Content[0])
+	}
+	return text.Text
+}
+
+func TestToolsInEveryProtocolVersion(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{})
+	for _, version := range versions {
+		session := connect(t, s, memberKey, version, nil)
+		tools, err := session.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", version, err)
+		}
+		if len(tools.Tools) != 11 {
+			t.Errorf("%s: %d tools", version, len(tools.Tools))
+		}
+		for _, tool := range tools.Tools {
+			a := tool.Annotations
+			if tool.Title == "" || tool.Description == "" || a == nil || !a.ReadOnlyHint || !a.IdempotentHint || tool.OutputSchema != nil {
+				t.Errorf("%s: %s: %+v", version, tool.Name, tool)
+			}
+			if words := len(strings.Fields(tool.Description)); words > 60 {
+				t.Errorf("%s has a description of %d words", tool.Name, words)
+			}
+			result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool.Name, Arguments: map[string]any{
+				"pattern": "main", "repo": "example.com/a/b", "path": "main.go", "symbol": "main", "base": "a", "head": "b",
+				"unknown": 1, "ref": nil, "limit": "5",
+			}})
+			if err != nil {
+				t.Errorf("%s: %s: %v", version, tool.Name, err)
+				continue
+			}
+			if text := textOf(t, result); result.IsError || text == "" {
+				t.Errorf("%s: %s: %s", version, tool.Name, text)
+			}
+		}
+	}
+}
+
+func TestResourcesAndCompletion(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{})
+	session := connect(t, s, memberKey, "2025-11-25", nil)
+	templates, err := session.ListResourceTemplates(t.Context(), nil)
+	if err != nil || len(templates.ResourceTemplates) != 1 {
+		t.Fatalf("%v %v", templates, err)
+	}
+	if templates.CacheScope != "private" {
+		t.Errorf("cacheScope %q", templates.CacheScope)
+	}
+	read, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "shoal://example.com%2Fa%2Fb/HEAD/dir/main.go"})
+	if err != nil || len(read.Contents) != 1 || read.Contents[0].Text != "package main\n" || read.CacheScope != "private" {
+		t.Errorf("%+v %v", read, err)
+	}
+	if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "shoal://nothing"}); err == nil {
+		t.Error("a resource that does not exist was read")
+	}
+	complete := func(name, value string, known map[string]string) []string {
+		r, err := session.Complete(t.Context(), &sdk.CompleteParams{
+			Ref:      &sdk.CompleteReference{Type: "ref/resource", URI: templates.ResourceTemplates[0].URITemplate},
+			Argument: sdk.CompleteParamsArgument{Name: name, Value: value}, Context: &sdk.CompleteContext{Arguments: known},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Completion.Values
+	}
+	if got := complete("repo", "a/", nil); len(got) != 1 || got[0] != "example.com/a/b" {
+		t.Errorf("repositories: %q", got)
+	}
+	if got := complete("ref", "m", map[string]string{"repo": "example.com/a/b"}); len(got) != 1 || got[0] != "main" {
+		t.Errorf("refs: %q", got)
+	}
+}
+
+func TestToolFailuresAreToldToTheModel(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{err: &node.Error{Kind: node.ErrUnavailable, Message: "no live node holds the mirror"}})
+	session := connect(t, s, memberKey, "2025-11-25", nil)
+	for _, c := range []struct {
+		args map[string]any
+		want string
+	}{
+		{map[string]any{"repo": "r", "path": "a"}, "Try again in a few seconds"},
+		{map[string]any{"path": "a"}, "repo is required"},
+		{map[string]any{"repo": 7, "path": "a"}, "repo has to be a string"},
+		{map[string]any{"repo": "r", "path": "a", "offset": 0}, "offset has to be at least 1"},
+		{map[string]any{"repo": "r", "path": "a", "offset": 1.5}, "offset has to be a whole number"},
+		{map[string]any{"repo": "r", "path": "a\x00"}, "path must not contain a NUL byte"},
+	} {
+		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "read_file", Arguments: c.args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := textOf(t, r); !r.IsError || !strings.Contains(text, c.want) {
+			t.Errorf("%v: %t %q, want %q", c.args, r.IsError, text, c.want)
+		}
+	}
+}
+
+// TestCallsEndWithTheirClient cancels calls in each protocol version: the work
+// ends, whatever the version says about cancelling.
+func TestCallsEndWithTheirClient(t *testing.T) {
+	t.Parallel()
+	began, ended := make(chan struct{}), make(chan error, 1)
+	s := start(t, &fake{grep: func(ctx context.Context, _ node.Viewer, _ node.GrepRequest) (*node.GrepResponse, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return nil, ctx.Err()
+	}})
+	for _, version := range versions {
+		session := connect(t, s, memberKey, version, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "grep", Arguments: map[string]any{"pattern": "a"}})
+			failed <- err
+		}()
+		wait(t, version+": the call to begin", began)
+		cancel()
+		wait(t, version+": the work to end", ended)
+		if err := wait(t, version+": the call to return", failed); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+// TestNoCallSeesAnotherIdentity lets clients of two users call and vanish at
+// random points, on connections that are used again at once. Run it with
+// -race.
+func TestNoCallSeesAnotherIdentity(t *testing.T) {
+	t.Parallel()
+	type call struct{ viewer, marker string }
+	seen := make(chan call, 10_000)
+	s := start(t, &fake{grep: func(ctx context.Context, v node.Viewer, req node.GrepRequest) (*node.GrepResponse, error) {
+		if strings.HasSuffix(req.Pattern, "slow") { // its client has gone; look at what is left
+			<-ctx.Done()
+		}
+		seen <- call{v.Name, req.Pattern}
+		return &node.GrepResponse{}, nil
+	}})
+	users := map[string]string{"alice": memberKey, "root": ownerKey}
+	var wg sync.WaitGroup
+	for user, key := range users {
+		for worker := range 4 {
+			wg.Go(func() {
+				for i := range 25 {
+					pattern := fmt.Sprintf("%s-%d-%d", user, worker, i)
+					ctx, cancel := context.WithCancel(context.Background())
+					if i%3 == 0 {
+						pattern += "-slow"
+						stop := time.AfterFunc(5*time.Millisecond, cancel)
+						defer stop.Stop()
+					}
+					callGrep(ctx, s, key, pattern)
+					cancel()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	<-s.running.none()
+	close(seen)
+	calls := 0
+	for c := range seen {
+		calls++
+		if !strings.HasPrefix(c.marker, c.viewer+"-") {
+			t.Errorf("a call of %s ran as %s", c.marker, c.viewer)
+		}
+	}
+	if calls < 100 {
+		t.Errorf("only %d calls were made", calls)
+	}
+}
+
+// callGrep sends one call and drops the answer.
+func callGrep(ctx context.Context, s *Server, key, pattern string) {
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"grep","arguments":{"pattern":"` + pattern + `"}}}`
+	req, err := http.NewRequestWithContext(ctx, "POST", "http://"+s.Addr().String()+"/api/mcp", strings.NewReader(body))
+	if err != nil {
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+}
+
+func TestToolServerOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{})
+	if resp, body := ask(t, s, "GET", "/api/mcp", ""); resp.StatusCode != 405 || resp.Header.Get("Allow") != "OPTIONS, POST" {
+		t.Errorf("GET: %d, Allow %q: %s", resp.StatusCode, resp.Header.Get("Allow"), body)
+	}
+	if resp, body := ask(t, s, "POST", "/api/mcp", strings.Repeat(" ", maxBody+1)); resp.StatusCode != 413 {
+		t.Errorf("too large: %d %s", resp.StatusCode, body)
+	}
+}
