@@ -43,8 +43,16 @@ func (l *raftLog) Info(msg string, args ...any) { l.write(slog.LevelDebug, msg, 
 // Warn implements hclog.Logger.
 func (l *raftLog) Warn(msg string, args ...any) { l.write(slog.LevelInfo, msg, args) }
 
-// Error implements hclog.Logger.
-func (l *raftLog) Error(msg string, args ...any) { l.write(slog.LevelWarn, msg, args) }
+// Error implements hclog.Logger. Raft tries a node that is away several times
+// a second and says so each time; that it is away is told by the members' health.
+func (l *raftLog) Error(msg string, args ...any) {
+	switch msg {
+	case "failed to appendEntries to", "failed to heartbeat to", "failed to make requestVote RPC", "failed to make preVote RPC":
+		l.write(slog.LevelDebug, msg, args)
+	default:
+		l.write(slog.LevelWarn, msg, args)
+	}
+}
 
 // Named implements hclog.Logger.
 func (l *raftLog) Named(string) hclog.Logger { return l }

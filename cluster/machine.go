@@ -27,6 +27,7 @@ type machine struct {
 
 	view    atomic.Pointer[catalog.View]
 	applied atomic.Uint64 // index of the last entry applied or skipped
+	bytes   atomic.Int64  // applied since the start
 	busy    atomic.Int64  // UnixNano since when a batch is being applied; 0 when idle
 
 	mu      sync.Mutex
@@ -118,6 +119,7 @@ func (m *machine) apply(l *raft.Log) any {
 		m.fatal(fmt.Errorf("cluster: this node stops, since it cannot apply what the cluster has agreed on: %w", err))
 		return err
 	}
+	m.bytes.Add(int64(len(l.Data)))
 	results := m.state.Apply(e)
 	if m.state.Diverged() {
 		m.stuck = true

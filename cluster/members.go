@@ -23,9 +23,7 @@ func (c *Cluster) Members() []Member {
 			known[p.Node] = p
 		}
 	}
-	if l := c.load.Load(); l != nil {
-		known[c.id.NodeID] = peer{meta: meta{Load: *l}}
-	}
+	known[c.id.NodeID] = peer{meta: meta{Load: c.ownLoad()}}
 	var out []Member
 	for m := range c.View().Members() {
 		if m.State == catalog.MemberRemoved {

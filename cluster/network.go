@@ -84,16 +84,22 @@ func (c *Cluster) ownMeta() []byte {
 	if m.Cluster == "" {
 		m.Expect = c.o.BootstrapExpect
 	}
-	if l := c.load.Load(); l != nil {
-		m.Load = *l
-	}
-	m.Load.Applied = c.machine.applied.Load()
+	m.Load = c.ownLoad()
 	data, err := json.Marshal(m)
 	if err != nil || len(data) > gossip.MaxMeta {
 		c.log.Error("this node cannot tell others of itself: its addresses are too long", "bytes", len(data))
 		return nil
 	}
 	return data
+}
+
+func (c *Cluster) ownLoad() Load {
+	var l Load
+	if set := c.load.Load(); set != nil {
+		l = *set
+	}
+	l.Applied = c.machine.applied.Load()
+	return l
 }
 
 // peer is another node as gossip has it.
