@@ -279,3 +279,31 @@ func TestAReaderWaitsForItsOwnReadsOnly(t *testing.T) {
 		}
 	})
 }
+
+func TestAGrepOfAnUnindexedCommitRanksAsTheIndex(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	r, err := ask(t, s, grepOperation(), GrepRequest{Pattern: `package (main|src)$|hello`, Limit: 10, Ref: "HEAD~0"})
+	if err != nil || r.Cut || r.Matches != 3 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	var got []string
+	for _, f := range r.Files {
+		got = append(got, fmt.Sprintf("%s:%d:%s", f.Path, f.Lines[0].Number, f.Lines[0].Text))
+	}
+	if want := "src/server/main.go:1:package main src/util.go:1:package src README.md:1:# hello"; strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	r, err = ask(t, s, grepOperation(), GrepRequest{Pattern: "package", Limit: 1, Include: "**/*.go"})
+	if err != nil || !r.Cut || len(r.Files) != 1 || r.Files[0].Path != "src/server/main.go" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r, err = ask(t, s, grepOperation(), GrepRequest{Pattern: "package", Limit: 1, GroupByRepo: true})
+	if err != nil || r.Cut || len(r.Repos) != 1 || r.Repos[0] != (GrepRepo{"example.org/app", 2, 2}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	g, err := ask(t, s, globOperation(), GlobRequest{Pattern: "src/**/*.go", Limit: 10})
+	if err != nil || g.Files != 2 || g.Cut || strings.Join(g.Repos[0].Paths, " ") != "src/server/main.go src/util.go" {
+		t.Errorf("%+v, %v", g, err)
+	}
+}

@@ -69,6 +69,12 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 		return scoreDefinition // a symbol's name: nothing was read for it
 	}
 	low, high := e.t.around(sp, scoreSight)
+	return scoreShapeOf(text, sp, low, high)
+}
+
+// scoreShapeOf judges one match by the text around it, of which low to high
+// may be looked at.
+func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 	left := sp.Start == low || isBorder(text[sp.Start-1], text[sp.Start])
 	right := sp.End == high || isBorder(text[sp.End-1], text[sp.End])
 	switch {
