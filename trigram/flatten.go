@@ -30,13 +30,14 @@ type elem struct {
 	special bool // U+212A or U+017F may stand for it
 	set     byteSet
 	alts    []seq
+	weight  int // of alts
 }
 
 type seq []elem
 
 const (
 	maxAlts   = 64   // alternatives that multiplying out may give
-	maxElems  = 2048 // elements of a sequence
+	maxWeight = 4096 // elements of alternatives together
 	maxCopies = 64   // of a counted repetition
 )
 
@@ -86,11 +87,26 @@ func gapOf(alts []seq) elem {
 	return g
 }
 
-// altOf wraps alternatives into one element.
+// altOf wraps alternatives into one element, or into a gap where they are too
+// many: what is inside is worked through once for each place that it is in.
 func altOf(alts []seq) elem {
 	a := gapOf(alts)
-	a.kind, a.alts = elemAlt, alts
+	if w := weigh(alts); w <= maxWeight {
+		a.kind, a.alts, a.weight = elemAlt, alts, w
+	}
 	return a
+}
+
+// weigh counts the elements of sequences, those inside of others included.
+func weigh(alts []seq) int {
+	n := 0
+	for _, s := range alts {
+		n++
+		for _, e := range s {
+			n += 1 + e.weight
+		}
+	}
+	return n
 }
 
 type flattener struct{ fold bool }
@@ -161,10 +177,11 @@ func (f *flattener) repeat(re *syntax.Regexp) []seq {
 }
 
 func union(a, b []seq) []seq {
-	if len(a)+len(b) > 64*maxAlts {
-		return []seq{{gapOf(append(a[:len(a):len(a)], b...))}}
+	all := append(a[:len(a):len(a)], b...)
+	if weigh(all) > 4*maxWeight {
+		return []seq{{gapOf(all)}}
 	}
-	return append(a[:len(a):len(a)], b...)
+	return all
 }
 
 // product is a followed by b.
@@ -172,23 +189,22 @@ func product(a, b []seq) []seq {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
-	if len(a)*len(b) > maxAlts {
-		if len(a) > 1 && len(a) >= len(b) {
-			a = []seq{{altOf(a)}}
-		} else {
-			b = []seq{{altOf(b)}}
+	if len(a) == 1 && len(a[0]) == 0 {
+		return b
+	}
+	if len(a)*len(b) > maxAlts || len(a)*weigh(b)+len(b)*weigh(a) > 2*maxWeight {
+		switch {
+		case len(a) > 1 && len(a) >= len(b):
+			return product([]seq{{altOf(a)}}, b)
+		case len(b) > 1:
+			return product(a, []seq{{altOf(b)}})
 		}
-		return product(a, b)
+		// Each is one sequence and together they are too long.
+		return []seq{{gapOf(a), gapOf(b)}}
 	}
 	all := make([]seq, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {
-			if len(x)+len(y) > maxElems {
-				y = seq{gapOf([]seq{y})}
-				if len(x) > maxElems {
-					x = seq{gapOf([]seq{x})}
-				}
-			}
 			all = append(all, append(x[:len(x):len(x)], y...))
 		}
 	}

@@ -155,7 +155,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 const enough = 32
 
 // evalExact intersects all trigrams of single bytes, the rarest first, into an
-// empty set. It returns at least the number of units.
+// empty set, and returns the number of units.
 func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 	from := len(e.lists)
 	defer func() { e.lists = e.lists[:from] }()
@@ -163,27 +163,53 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 		return 0, err
 	}
 	lists := e.lists[from:]
-	if lists[0].n <= small {
-		ids := e.ids[:0]
-		err := lists[0].collect(e.seg.units, &e.Work, &ids)
-		for i := 1; i < len(lists) && err == nil && len(ids) > 0; i++ {
-			ids, err = lists[i].filter(ids, e.seg.units, &e.Work, &e.tmp)
-		}
-		e.ids = ids[:0]
-		for _, id := range ids {
-			out.Set(id)
-		}
-		return len(ids), err
-	}
-	if err := lists[0].orInto(out, e.seg.units, &e.Work); err != nil {
-		return 0, err
-	}
-	for i := 1; i < len(lists); i++ {
-		if err := lists[i].andInto(out, &e.tmp, e.seg.units, &e.Work); err != nil {
+	count := lists[0].n
+	if count > small {
+		if err := lists[0].orInto(out, e.seg.units, &e.Work); err != nil {
 			return 0, err
 		}
+		for lists = lists[1:]; len(lists) > 0 && count > small; lists = lists[1:] {
+			if err := lists[0].andInto(out, &e.tmp, e.seg.units, &e.Work); err != nil {
+				return 0, err
+			}
+			count = out.Count()
+		}
 	}
-	return lists[0].n, nil
+	if count > small || count == 0 {
+		return count, nil
+	}
+	// Few are left: an array of them is faster now.
+	var err error
+	ids := e.ids[:0]
+	if len(lists) == len(e.lists)-from {
+		err = lists[0].collect(e.seg.units, &e.Work, &ids)
+		lists = lists[1:]
+	} else {
+		ids = out.appendTo(ids)
+	}
+	for ; len(lists) > 0 && err == nil && len(ids) > few; lists = lists[1:] {
+		ids, err = lists[0].filter(ids, e.seg.units, &e.Work, &e.tmp)
+	}
+	out.Clear()
+	for _, id := range ids {
+		out.Set(id)
+	}
+	e.ids = ids[:0]
+	return len(ids), err
+}
+
+// few is the number of units at which reading them costs no more than ruling
+// them out by further lists.
+const few = 2
+
+// appendTo appends the members in ascending order.
+func (b *Bitmap) appendTo(ids []uint16) []uint16 {
+	for i, w := range b {
+		for ; w != 0; w &= w - 1 {
+			ids = append(ids, uint16(i<<6+bits.TrailingZeros64(w)))
+		}
+	}
+	return ids
 }
 
 // lookup appends the lists of the trigrams of single bytes to e.lists, in the
@@ -427,9 +453,7 @@ func (l *list) collect(units int, w *Work, ids *[]uint16) error {
 		if err := l.orInto(&b, units, w); err != nil {
 			return err
 		}
-		for u := b.Next(0); u >= 0; u = b.Next(u + 1) {
-			*ids = append(*ids, uint16(u))
-		}
+		*ids = b.appendTo(*ids)
 		return nil
 	}
 	w.count(l)

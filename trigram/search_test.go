@@ -309,3 +309,16 @@ func TestDamagedBytesAreErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestNestedRepetitionsStayBounded(t *testing.T) {
+	t.Parallel()
+	for _, expr := range []string{`((a|b){30}x){30}`, `(((a|b)?c){10}){10}`, `(x|yy|zzz|w){64}`, `((foo|bar|baz){3}|(qux|quux){4}){5}`, `(a?){60}(b?){60}`, strings.Repeat("(a|bb", 100) + strings.Repeat(")?", 100)} {
+		tree, err := syntax.Parse(expr, flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(FromRegexp(tree, false).String()); n > 1<<20 {
+			t.Errorf("%s: the formula has %d bytes in print", expr, n)
+		}
+	}
+}
