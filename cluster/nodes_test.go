@@ -152,11 +152,12 @@ func TestWithoutQuorumReadsGoOnAndWritesSayNoLeader(t *testing.T) {
 		until(t, "every node has the write", func() bool { return secretOf(n.View(), "k") == "v" })
 	}
 	last := f.n[0]
-	last.o.HoldTime = 300 * time.Millisecond
 	f.n[1].stop()
 	f.n[2].stop()
 	until(t, "the last node has no leader", func() bool { return last.Leader() == "" })
-	if _, err := last.Propose(context.Background(), set("lost", "v")); err == nil || !strings.Contains(err.Error(), ErrNoLeader.Error()) {
+	short, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := last.Propose(short, set("lost", "v")); err == nil || !strings.Contains(err.Error(), ErrNoLeader.Error()) {
 		t.Fatalf("got %v", err)
 	}
 	if secretOf(last.View(), "k") != "v" || last.Ready() != nil {
