@@ -226,7 +226,5 @@ const codecVersion = 1
 const (
 	methodLeaf   = "search"
 	methodBrowse = "browse"
-	methodFile   = "file"
-	methodMirror = "mirror"
 	methodStatus = "status"
 )

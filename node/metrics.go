@@ -132,6 +132,12 @@ func stateMetrics() []stateMetric {
 					emit(truth(c.Error != ""), c.Name)
 				}
 			}},
+		{gauge("shoal_under_replicated_repos", "Repositories with fewer live copies than wanted."),
+			func(n *Node, s *snapshot, emit func(float64, ...string)) {
+				emit(float64(len(job.UnderReplicated(s.view, n.cluster, n.opt.Replicas))))
+			}},
+		{gauge("shoal_copies_here", "Copies of files and mirrors into this node that are under way."),
+			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(n.copier.Moves())) }},
 		{gauge("shoal_shard_files", "Index files of this node."),
 			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(len(n.set.Names()))) }},
 		{gauge("shoal_shard_bytes", "Bytes of the index files of this node."),

@@ -34,6 +34,9 @@ type Node struct {
 	poller  *job.Poller
 	keeper  *job.Keeper
 	leader  *job.Leader
+	copier  *job.Copier
+	scrub   *job.Scrubber
+	copies  *job.Transfers
 	lanes   *lanes
 	readers *readers
 	peers   *peers
@@ -132,12 +135,16 @@ func (n *Node) wireJobs() {
 		Cluster: n.cluster, Set: n.set, Mirrors: n.mirrors, Log: n.opt.Log, Now: n.opt.Now,
 		Secret: n.env.secret, Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
 		Backoff: n.opt.Backoff, Replicas: n.opt.Replicas, Workers: runtime.GOMAXPROCS(0),
-		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
+		DiskUsed: func() int { return int(n.diskUsed()) },
+		Observe:  func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
 	}
 	n.jobs = job.NewRunner(opt)
 	n.poller = job.NewPoller(n.jobs)
 	n.keeper = job.NewKeeper(n.jobs)
 	n.leader = job.NewLeader(opt)
+	n.copies = job.NewTransfers(n.jobs)
+	n.copier = job.NewCopier(n.jobs)
+	n.scrub = job.NewScrubber(n.jobs)
 }
 
 // handle answers the calls of other nodes. It happens before Run.
@@ -145,6 +152,7 @@ func (n *Node) handle() {
 	n.cluster.Handle(methodLeaf, n.serveLeaf)
 	n.cluster.Handle(methodBrowse, n.serveBrowse)
 	n.cluster.Handle(methodStatus, n.serveStatus)
+	n.copies.Handle(n.cluster)
 }
 
 // Run serves until ctx ends, then stops in order: jobs are given back before
@@ -165,7 +173,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}()
 	g, gctx := errgroup.WithContext(workCtx)
 	for _, part := range []func(context.Context) error{
-		n.leader.Run, n.jobs.Run, n.poller.Run, n.keeper.Run, n.config.run, n.keys.run, n.runLoad, n.runTags,
+		n.leader.Run, n.jobs.Run, n.poller.Run, n.keeper.Run, n.copier.Run, n.scrub.Run, n.config.run, n.keys.run, n.runLoad, n.runTags,
 	} {
 		g.Go(func() error { return part(gctx) })
 	}
@@ -198,17 +206,21 @@ func (n *Node) BaseURL() string { return n.opt.BaseURL }
 // ID is the node's own id in the cluster.
 func (n *Node) ID() string { return n.cluster.Self() }
 
+// diskUsed is how full the volume of the data directory is, in percent.
+func (n *Node) diskUsed() uint8 {
+	free, total := diskSpace(n.opt.Dir)
+	if total <= 0 {
+		return 0
+	}
+	return uint8(100 * (total - free) / total)
+}
+
 // runLoad tells the others how busy this node is.
 func (n *Node) runLoad(ctx context.Context) error {
 	for {
 		running, waiting := n.lanes.running()
-		free, total := diskSpace(n.opt.Dir)
-		used := uint8(0)
-		if total > 0 {
-			used = uint8(100 * (total - free) / total)
-		}
 		n.cluster.SetLoad(cluster.Load{
-			Searches: uint32(running + waiting), DiskUsed: used, Applied: n.cluster.View().Index(), StartedAt: n.began,
+			Searches: uint32(running + waiting), DiskUsed: n.diskUsed(), Applied: n.cluster.View().Index(), StartedAt: n.began,
 		})
 		t := time.NewTimer(2 * time.Second)
 		select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
@@ -128,6 +129,19 @@ func route[Req, Resp any](ctx context.Context, n *Node, v Viewer, name string, o
 // mirror that is being made is none yet.
 func (n *Node) mirrorHolders(view *catalog.View, id catalog.RepoID) []string {
 	holders := n.prefer(view.Holders(catalog.MirrorKey(id)), catalog.MirrorKey(id))
+	repo := view.Repo(id)
+	if repo == nil || len(holders) < 2 {
+		return holders
+	}
+	if holders[0] == n.cluster.Self() && n.copier.Fresh(context.Background(), view, repo) {
+		return holders
+	}
+	// Who indexed last has the newest copy; the others follow in a moment.
+	if j := view.Job(catalog.JobIndex, catalog.RepoSubject(id)); j != nil {
+		if i := slices.Index(holders, j.Node); i > 0 {
+			holders[0], holders[i] = holders[i], holders[0]
+		}
+	}
 	return holders
 }
 

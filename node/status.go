@@ -31,7 +31,16 @@ type StatusResponse struct {
 	Failed       []JobStatus // last failures, at most 100
 	Config       ConfigStatus
 	Storage      StorageStatus
+	Placement    PlacementStatus
 	Warnings     []string
+}
+
+// PlacementStatus is how the data lies on the nodes.
+type PlacementStatus struct {
+	Groups          int      // units that are placed
+	UnderReplicated int      // repositories with fewer live copies than wanted
+	Short           []string // names of at most 20 of them, for owners
+	Moves           int      // copies into this node that are under way
 }
 
 // MemberStatus is one node of the cluster.
@@ -147,11 +156,17 @@ func (n *Node) Status(ctx context.Context, v Viewer, req StatusRequest) (*Status
 		Members: n.memberStatus(view), Repos: countRepos(view, visible), Jobs: countJobs(view),
 		Storage: n.storage(),
 	}
+	short := job.UnderReplicated(view, n.cluster, n.opt.Replicas)
+	for range view.Groups() {
+		out.Placement.Groups++
+	}
+	out.Placement.UnderReplicated, out.Placement.Moves = len(short), n.copier.Moves()
 	out.Running, out.Failed = n.jobStatus(ctx, view, visible)
 	if v.Role != RoleOwner {
 		return out, nil // names of connections and paths are an operator's
 	}
 	out.Config = n.config.state()
+	out.Placement.Short = short[:min(len(short), maxNamed)]
 	for c := range view.Connections() {
 		out.Connections = append(out.Connections, connectionStatus(view, c))
 	}

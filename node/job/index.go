@@ -243,6 +243,7 @@ func (r *Runner) build(ctx context.Context, a *attempt, repo *catalog.Repo, m *g
 	a.step("building")
 	opt := r.buildOptions()
 	opt.Progress = a.count
+	r.ensure(ctx, repo)
 	var built []shard.Built
 	if optionsOf(repo.InputKey) == options && len(repo.Shards) > 0 && r.complete(repo) {
 		built, err = r.opt.Set.Update(ctx, Parts(repo), src, opt)
@@ -267,19 +268,32 @@ func (r *Runner) buildOptions() shard.BuildOptions {
 	return opt
 }
 
+// sliceFrom is how many bytes of index a repository has whose shards are
+// placed one by one, so that many nodes search it together.
+const sliceFrom = 2 << 30
+
 // publish opens the files and switches the repository to them.
 func (r *Runner) publish(ctx context.Context, a *attempt, fin *catalog.FinishIndex, built []shard.Built, more bool) error {
 	var names []string
+	var bytes int64
 	fin.Shards = nil
 	for _, b := range built {
 		names = append(names, b.Files()...)
 		fin.Shards = append(fin.Shards, refOf(b))
+		bytes += b.Bytes
+	}
+	if bytes >= sliceFrom && len(built) > 1 {
+		for i := range fin.Shards {
+			fin.Shards[i].Slice = uint16(i + 1)
+		}
 	}
 	release := r.guard(names)
 	defer release()
 	if err := r.opt.Set.Add(names...); err != nil {
 		return fmt.Errorf("open the new shards: %w", err)
 	}
+	a.step("copying")
+	r.spread(ctx, fin.Repo, names)
 	a.step("publishing")
 	fin.Continue = more
 	if _, err := r.propose(ctx, a.job, fin); err != nil {

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -81,10 +82,19 @@ func (k *Keeper) Keep(ctx context.Context) {
 // retain lets go of the files that no generation names.
 func (k *Keeper) retain(view *catalog.View, guarded map[string]bool) {
 	live := guarded
+	self, held := k.r.opt.Cluster.Self(), k.held(view)
 	for repo := range view.Repos() {
-		for _, p := range Parts(repo) {
-			for _, f := range p.Files() {
-				live[f] = true
+		group := targetsOf(view, groupOf(repo.ID))
+		for _, s := range repo.Shards {
+			targets := group
+			if s.Slice != 0 {
+				targets = targetsOf(view, UnitOf(repo.ID, s))
+			}
+			wanted := len(targets) == 0 || slices.Contains(targets, self)
+			for key, file := range filesOf(repo.ID, s) {
+				if wanted || held[key] {
+					live[file] = true
+				}
 			}
 		}
 	}
@@ -110,7 +120,7 @@ func (k *Keeper) mirrors(view *catalog.View) {
 	now := k.r.opt.Now()
 	grace := view.File().Settings.RepoGarbageCollectionGrace
 	for _, id := range ids {
-		if view.Repo(id) != nil {
+		if k.wantsMirror(view, id) {
 			delete(k.orphaned, id)
 			continue
 		}
@@ -131,21 +141,16 @@ func (k *Keeper) mirrors(view *catalog.View) {
 	}
 }
 
-// losses reports files that the catalog believes to be here and are not, and
-// asks to index their repositories again. It reports whether that is done.
+// losses reports files that the catalog believes to be here and are not.
+// Then either the copier gets them from another holder, or the plan sees that
+// nobody has them and asks to index the repository again. It reports whether
+// that is done.
 func (k *Keeper) losses(ctx context.Context, view *catalog.View) bool {
 	c := k.r.opt.Cluster
-	self := c.Self()
-	held := map[string]bool{}
-	for h := range view.Holdings() {
-		for _, n := range h.Nodes {
-			if m := view.MemberNumber(n); m != nil && m.ID == self {
-				held[h.Key] = true
-			}
-		}
-	}
+	self, held := c.Self(), k.held(view)
 	var lost []string
 	var again []catalog.Command
+	repos := 0
 	for repo := range view.Repos() {
 		if k.r.busy(repo.ID) {
 			continue
@@ -161,14 +166,14 @@ func (k *Keeper) losses(ctx context.Context, view *catalog.View) bool {
 		if key := catalog.MirrorKey(repo.ID); k.first && held[key] && !k.r.opt.Mirrors.Has(repo.ID) {
 			lost, missing = append(lost, key), true
 		}
-		if missing && !repo.Orphaned() {
-			again = append(again, &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(repo.ID), Urgent: true})
+		if missing {
+			repos++
 		}
 	}
 	if len(lost) == 0 {
 		return true
 	}
-	k.log.Warn("files of this node are missing", "files", len(lost), "repos", len(again))
+	k.log.Warn("files of this node are missing", "files", len(lost), "repos", repos)
 	for len(lost) > 0 {
 		n := min(len(lost), 1000)
 		again = append(again, &catalog.Confirm{Node: self, Epoch: c.Epoch(), Lost: lost[:n]})
@@ -180,6 +185,30 @@ func (k *Keeper) losses(ctx context.Context, view *catalog.View) bool {
 		return false
 	}
 	return true
+}
+
+// held is the keys that the catalog believes this node to hold.
+func (k *Keeper) held(view *catalog.View) map[string]bool {
+	held := map[string]bool{}
+	self := view.Member(k.r.opt.Cluster.Self())
+	if self == nil {
+		return held
+	}
+	for h := range view.Holdings() {
+		if slices.Contains(h.Nodes, self.Number) {
+			held[h.Key] = true
+		}
+	}
+	return held
+}
+
+// wantsMirror tells whether the mirror of a repository belongs here.
+func (k *Keeper) wantsMirror(view *catalog.View, id catalog.RepoID) bool {
+	if view.Repo(id) == nil {
+		return false
+	}
+	self, targets := k.r.opt.Cluster.Self(), targetsOf(view, groupOf(id))
+	return len(targets) == 0 || slices.Contains(targets, self) || slices.Contains(view.Holders(catalog.MirrorKey(id)), self)
 }
 
 // filesOf is the files of a shard by the keys of their holdings.

@@ -36,6 +36,8 @@ type Options struct {
 	Observe func(kind catalog.JobKind, took time.Duration, err error)
 	// Replicas is the number of copies wanted of everything.
 	Replicas int
+	// DiskUsed is how full the volume is, in percent; nil for unknown.
+	DiskUsed func() int
 	// Workers is how many cores a build may use; 0 means all.
 	Workers int
 }
@@ -51,8 +53,9 @@ var errStopping = errors.New("the node stops")
 
 // Runner runs the jobs that are granted to this node.
 type Runner struct {
-	opt    Options
-	builds chan struct{} // a slot for each build that may use the processors
+	opt       Options
+	transfers *Transfers    // nil: nothing is copied between nodes
+	builds    chan struct{} // a slot for each build that may use the processors
 
 	mu      sync.Mutex // guards the fields below
 	running map[catalog.JobKey]*attempt

@@ -115,6 +115,14 @@ func (n *Node) Stop() {
 	}
 }
 
+// RemoveAll deletes a part of the data directory of a stopped node.
+func (n *Node) RemoveAll(name string) {
+	n.t.Helper()
+	if err := os.RemoveAll(filepath.Join(n.Dir, name)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
 // Configure writes the configuration file, the way editors do.
 func (n *Node) Configure(text string) {
 	n.t.Helper()

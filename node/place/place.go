@@ -157,8 +157,12 @@ func (p *plan) fill(u int) {
 		return
 	}
 	ranked := slices.Clone(p.open)
+	score := make([]float64, len(p.members)) // a logarithm each: once, not at every comparison
+	for _, i := range ranked {
+		score[i] = Score(p.units[u].Key, p.members[i])
+	}
 	slices.SortFunc(ranked, func(a, b int) int {
-		return cmp.Or(-cmp.Compare(Score(p.units[u].Key, p.members[a]), Score(p.units[u].Key, p.members[b])), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b))
 	})
 	rules := []func(i int) bool{
 		func(i int) bool {

@@ -1,0 +1,302 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// The calls with which nodes copy from each other. The only parameter of a
+// file is its hash.
+const (
+	MethodFile     = "file"     // stream: a shard or side file by name
+	MethodMirror   = "mirror"   // stream: a mirror by number, without what the caller has
+	MethodPrefetch = "prefetch" // call: take files of a generation before it is published
+)
+
+// The bounds of copying.
+const (
+	copiesIn     = 4               // streams into this node at once
+	copiesOut    = 4               // streams out of it
+	copyRate     = 256 << 20       // bytes a second into this node
+	spreadTime   = time.Minute     // a publication waits for a second copy at most
+	prefetchHold = 5 * time.Minute // files taken before their generation is known stay
+)
+
+// mirrorCall asks for a mirror.
+type mirrorCall struct {
+	Repo catalog.RepoID
+	Have []string // tips that the caller has
+}
+
+// prefetchCall asks to take files from the caller.
+type prefetchCall struct{ Names []string }
+
+// Transfers moves files and mirrors between nodes.
+type Transfers struct {
+	r       *Runner
+	in, out chan struct{}
+	rate    *pace
+	name    *regexp.Regexp // of files that may be asked for
+}
+
+// NewTransfers returns the Transfers of a runner, which uses it too.
+func NewTransfers(r *Runner) *Transfers {
+	t := &Transfers{
+		r: r, in: make(chan struct{}, copiesIn), out: make(chan struct{}, copiesOut), rate: &pace{perSecond: copyRate},
+		name: regexp.MustCompile(`^[0-9a-f]{64}\.(shard|dead|symbols)$`),
+	}
+	r.transfers = t
+	return t
+}
+
+// Handle serves the other nodes. It must be called before the cluster runs.
+func (t *Transfers) Handle(c *cluster.Cluster) {
+	c.HandleStream(MethodFile, t.serveFile)
+	c.HandleStream(MethodMirror, t.serveMirror)
+	c.Handle(MethodPrefetch, t.servePrefetch)
+}
+
+func (t *Transfers) serveFile(ctx context.Context, _ cluster.Peer, in []byte, out io.Writer) error {
+	name := string(in)
+	if !t.name.MatchString(name) {
+		return errors.New("that is not the name of an index file")
+	}
+	if err := enter(ctx, t.out); err != nil {
+		return err
+	}
+	defer func() { <-t.out }()
+	f, _, err := t.r.opt.Set.Export(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(out, &reader{ctx: ctx, r: f})
+	return err
+}
+
+func (t *Transfers) serveMirror(ctx context.Context, _ cluster.Peer, in []byte, out io.Writer) error {
+	var call mirrorCall
+	if err := json.Unmarshal(in, &call); err != nil {
+		return fmt.Errorf("mirror: %w", err)
+	}
+	if !t.r.opt.Mirrors.Has(call.Repo) {
+		return errors.New("the mirror is not here")
+	}
+	if err := enter(ctx, t.out); err != nil {
+		return err
+	}
+	defer func() { <-t.out }()
+	return t.r.opt.Mirrors.Get(call.Repo).Export(ctx, call.Have, out)
+}
+
+// servePrefetch takes the files of a generation that the caller is about to
+// publish, so that it is never on one disk only.
+func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []byte) ([]byte, error) {
+	var call prefetchCall
+	if err := json.Unmarshal(in, &call); err != nil {
+		return nil, fmt.Errorf("prefetch: %w", err)
+	}
+	release := t.r.guard(call.Names)
+	for _, name := range call.Names {
+		if err := t.File(ctx, name, []string{from.Node}); err != nil {
+			release()
+			return nil, err
+		}
+	}
+	time.AfterFunc(prefetchHold, release)
+	return nil, nil
+}
+
+// File copies a file from the first of the nodes that gives it. One that is
+// here already is fine.
+func (t *Transfers) File(ctx context.Context, name string, from []string) error {
+	if !t.name.MatchString(name) {
+		return errors.New("that is not the name of an index file")
+	}
+	if t.r.opt.Set.Has(name) {
+		return nil
+	}
+	if t.full() {
+		return errDisk
+	}
+	if err := enter(ctx, t.in); err != nil {
+		return err
+	}
+	defer func() { <-t.in }()
+	err := fmt.Errorf("copy %s: no node has it", name)
+	for _, node := range from {
+		if err = t.file(ctx, name, node); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (t *Transfers) file(ctx context.Context, name, node string) error {
+	rc, err := t.r.opt.Cluster.Stream(ctx, node, MethodFile, []byte(name))
+	if err != nil {
+		return fmt.Errorf("copy %s from %s: %w", name, node, err)
+	}
+	defer rc.Close()
+	if err := t.r.opt.Set.Import(ctx, name, &reader{ctx: ctx, r: rc, rate: t.rate}); err != nil {
+		return fmt.Errorf("copy %s from %s: %w", name, node, err)
+	}
+	return nil
+}
+
+// Mirror makes the mirror of a repository a copy of that of the first node
+// which gives it.
+func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string) error {
+	if t.full() {
+		return errDisk
+	}
+	if err := enter(ctx, t.in); err != nil {
+		return err
+	}
+	defer func() { <-t.in }()
+	m := t.r.opt.Mirrors.Get(id)
+	have, err := m.Tips(ctx)
+	if err != nil {
+		have = nil // a damaged copy is made anew
+	}
+	in, err := json.Marshal(mirrorCall{Repo: id, Have: have})
+	if err != nil {
+		return err
+	}
+	err = fmt.Errorf("copy mirror %d: no node has it", id)
+	for _, node := range from {
+		var rc io.ReadCloser
+		if rc, err = t.r.opt.Cluster.Stream(ctx, node, MethodMirror, in); err != nil {
+			continue
+		}
+		err = m.Import(ctx, &reader{ctx: ctx, r: rc, rate: t.rate})
+		rc.Close()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("copy mirror %d: %w", id, err)
+}
+
+var errDisk = errors.New("the disk is nearly full")
+
+func (t *Transfers) full() bool {
+	return t.r.opt.DiskUsed != nil && t.r.opt.DiskUsed() >= diskStop
+}
+
+func enter(ctx context.Context, places chan struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// reader ends with its context and keeps to a pace.
+type reader struct {
+	ctx  context.Context
+	r    io.Reader
+	rate *pace
+}
+
+// Read reads from the stream.
+func (r *reader) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := r.r.Read(b)
+	if r.rate != nil && n > 0 && !sleep(r.ctx, r.rate.take(n, time.Now())) {
+		return n, r.ctx.Err()
+	}
+	return n, err
+}
+
+// pace is a bound of bytes a second, for many streams together.
+type pace struct {
+	perSecond float64
+
+	mu   sync.Mutex // guards the field below
+	next time.Time  // when the bytes taken so far are paid for
+}
+
+// take says how long to wait after n bytes.
+func (p *pace) take(n int, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next.Before(now) {
+		p.next = now
+	}
+	p.next = p.next.Add(time.Duration(float64(n) / p.perSecond * float64(time.Second)))
+	return max(p.next.Sub(now)-100*time.Millisecond, 0) // bursts of a tenth of a second are free
+}
+
+// spread has another node take the files of a generation that is about to be
+// published. Where none does in time, the publication goes on alone.
+func (r *Runner) spread(ctx context.Context, repo catalog.RepoID, names []string) {
+	if r.transfers == nil || r.opt.Replicas < 2 || len(names) == 0 {
+		return
+	}
+	self := r.opt.Cluster.Self()
+	in, err := json.Marshal(prefetchCall{Names: names})
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, spreadTime)
+	defer cancel()
+	for _, node := range r.neighbours(repo) {
+		if node == self {
+			continue
+		}
+		if _, err = r.opt.Cluster.Call(ctx, node, MethodPrefetch, in); err == nil {
+			return
+		}
+		r.opt.Log.Warn("a second copy could not be made before publishing", "repo", repo, "node", node, "err", err)
+	}
+}
+
+// neighbours are the live nodes that should have a repository.
+func (r *Runner) neighbours(id catalog.RepoID) []string {
+	var live []string
+	for _, node := range targetsOf(r.opt.Cluster.View(), groupOf(id)) {
+		if r.opt.Cluster.Alive(node) {
+			live = append(live, node)
+		}
+	}
+	return live
+}
+
+// ensure copies the files of the live generation that are not here.
+func (r *Runner) ensure(ctx context.Context, repo *catalog.Repo) {
+	if r.transfers == nil || r.complete(repo) {
+		return
+	}
+	view := r.opt.Cluster.View()
+	for _, s := range repo.Shards {
+		for key, file := range filesOf(repo.ID, s) {
+			if r.opt.Set.Has(file) {
+				continue
+			}
+			if err := r.transfers.File(ctx, file, r.sources(view, key)); err != nil {
+				return // it is built instead
+			}
+		}
+	}
+}
+
+// sources are the live holders of a key beside this node, in an order of
+// this node's own, so that not everybody asks the same.
+func (r *Runner) sources(view *catalog.View, key string) []string {
+	return orderBy(r.opt.Cluster.Self()+key, view.Holders(key), func(id string) bool {
+		return id != r.opt.Cluster.Self() && r.opt.Cluster.Alive(id)
+	})
+}
