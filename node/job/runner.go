@@ -176,6 +176,9 @@ func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
 // end reports a failed attempt; good ones have reported themselves.
 func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	j, took := a.job, r.opt.Now().Sub(a.progress.snapshot().Started)
+	if r.ended(j) {
+		err = nil // its own report was seen as a loss before it came back
+	}
 	if r.opt.Observe != nil {
 		r.opt.Observe(j.Kind, took, err)
 	}
@@ -201,6 +204,12 @@ func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	if _, err := r.propose(ctx, j, fin); err != nil && !refused(err) {
 		log.Error("failure could not be reported", "err", err)
 	}
+}
+
+// ended tells whether an attempt's own report has ended its job well.
+func (r *Runner) ended(j *catalog.Job) bool {
+	now := r.opt.Cluster.View().Job(j.Kind, j.Subject)
+	return now != nil && now.Fence == j.Fence && now.State == catalog.JobDone
 }
 
 // backoff is 30 s × 2^attempt up to an hour, spread by a fifth so that many
