@@ -87,9 +87,81 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 // maxSymbolMatches bounds the places of one answer, as a search does.
 const maxSymbolMatches = 10_000
 
-// Definitions finds where a symbol is defined.
+// Definitions finds where a symbol is defined. What can be called or
+// instantiated comes before variables and members. A name that nothing bears
+// may be qualified, by dots or colons: then the enclosing scope decides.
 func (n *Node) Definitions(ctx context.Context, v Viewer, req SymbolRequest) (*SymbolResponse, error) {
-	return n.symbols(ctx, v, req, &query.Text{Pattern: "^" + regexp.QuoteMeta(req.Symbol) + "$", Regexp: true, Field: query.Symbol})
+	out, err := n.definitions(ctx, v, req, req.Symbol)
+	if err != nil || len(out.Files) > 0 {
+		return out, err
+	}
+	scope, name := qualified(req.Symbol)
+	if scope == "" {
+		return out, nil
+	}
+	if out, err = n.definitions(ctx, v, req, name); err != nil {
+		return nil, err
+	}
+	out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
+	return out, nil
+}
+
+func (n *Node) definitions(ctx context.Context, v Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {
+	out, err := n.symbols(ctx, v, req, &query.Text{Pattern: "^" + regexp.QuoteMeta(name) + "$", Regexp: true, Field: query.Symbol})
+	if err != nil {
+		return nil, err
+	}
+	rank := func(a, b SymbolMatch) int { return kindRank(a.Kind) - kindRank(b.Kind) }
+	for i := range out.Files {
+		slices.SortStableFunc(out.Files[i].Matches, rank)
+	}
+	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int { return rank(a.Matches[0], b.Matches[0]) })
+	return out, nil
+}
+
+// keep drops the places that are not wanted, and what is left empty by that.
+func (r *SymbolResponse) keep(wanted func(m SymbolMatch) bool) {
+	r.MatchCount = 0
+	for i := range r.Files {
+		f := &r.Files[i]
+		f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return !wanted(m) })
+		r.MatchCount += len(f.Matches)
+	}
+	r.Files = slices.DeleteFunc(r.Files, func(f SymbolFile) bool { return len(f.Matches) == 0 })
+	r.Repositories = slices.DeleteFunc(r.Repositories, func(repo RepositoryInfo) bool {
+		return !slices.ContainsFunc(r.Files, func(f SymbolFile) bool { return f.RepoID == repo.ID })
+	})
+}
+
+// qualified splits a name from the scope that is written before it.
+func qualified(symbol string) (scope, name string) {
+	for _, sep := range []string{"::", ".", "#"} {
+		if i := strings.LastIndex(symbol, sep); i > 0 && i+len(sep) < len(symbol) {
+			return symbol[:i], symbol[i+len(sep):]
+		}
+	}
+	return "", symbol
+}
+
+// inScope reports whether a scope as ctags writes it ends with the one asked
+// for.
+func inScope(parent, scope string) bool {
+	norm := strings.NewReplacer("::", ".", "#", ".")
+	parent, scope = norm.Replace(parent), norm.Replace(scope)
+	return parent == scope || strings.HasSuffix(parent, "."+scope)
+}
+
+// kindRank orders kinds of definitions: somebody who looks for a name that a
+// function has does not mean the hundred structs with a member of that name.
+func kindRank(kind string) int {
+	switch kind {
+	case "function", "method", "class", "struct", "interface", "trait", "type", "typedef", "enum", "union", "macro", "module", "namespace",
+		"protocol", "implementation", "constructor", "target", "table", "view":
+		return 0
+	case "constant", "variable", "package":
+		return 1
+	}
+	return 2
 }
 
 // References finds where a symbol is used: whole words of its name, without
