@@ -302,6 +302,10 @@ func TestAGrepOfAnUnindexedCommitRanksAsTheIndex(t *testing.T) {
 	if err != nil || r.Cut || len(r.Repos) != 1 || r.Repos[0] != (GrepRepo{"example.org/app", 2, 2}) {
 		t.Errorf("%+v, %v", r, err)
 	}
+	r, err = ask(t, s, grepOperation(), GrepRequest{Pattern: "^$", Limit: 10, Path: "src/server"})
+	if err != nil || len(r.Files) != 1 || len(r.Files[0].Lines) != 1 || r.Files[0].Lines[0].Number != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
 	g, err := ask(t, s, globOperation(), GlobRequest{Pattern: "src/**/*.go", Limit: 10})
 	if err != nil || g.Files != 2 || g.Cut || strings.Join(g.Repos[0].Paths, " ") != "src/server/main.go src/util.go" {
 		t.Errorf("%+v, %v", g, err)

@@ -165,17 +165,14 @@ func (s *site) scanOf(ctx context.Context, ref, dir, glob string) (commit string
 }
 
 // matchingLines lists the first lines of a text that a match touches, and
-// counts all of them. Empty matches are none.
+// counts all of them. An empty match touches the line it is in.
 func matchingLines(content []byte, spans []match.Span) (lines []GrepLine, count int) {
 	line, counted, last := 1, 0, 0
 	for _, sp := range spans {
-		if sp.Start == sp.End {
-			continue
-		}
 		line += bytes.Count(content[counted:sp.Start], []byte("\n"))
 		counted = sp.Start
 		begin := bytes.LastIndexByte(content[:sp.Start], '\n') + 1
-		for number := line; begin < sp.End; number++ {
+		for number := line; begin < max(sp.End, sp.Start+1); number++ {
 			end := len(content)
 			if i := bytes.IndexByte(content[begin:], '\n'); i >= 0 {
 				end = begin + i
