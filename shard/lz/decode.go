@@ -18,6 +18,7 @@ func Decode(dst, block, dict []byte) error {
 		return ErrCorrupt
 	}
 	in, out := unsafe.Pointer(&block[0]), unsafe.Pointer(&dst[0])
+	far := unsafe.Pointer(unsafe.SliceData(dict))
 	i, o, n, m := 0, 0, len(block), len(dst)
 	for i < n {
 		token := int(*(*byte)(unsafe.Add(in, i)))
@@ -53,37 +54,47 @@ func Decode(dst, block, dict []byte) error {
 			}
 		}
 		length += minMatch
-		if offset > o {
-			at := len(dict) - (offset - o)
-			if at < 0 || length > len(dict)-at {
-				return ErrCorrupt
-			}
-			if length <= wide && at+wide <= len(dict) && o+wide <= m {
-				copyWide(unsafe.Add(out, o), unsafe.Pointer(&dict[at]))
-			} else {
-				length = copy(dst[o:], dict[at:at+length])
-			}
-			o += length
-		} else {
-			if o+length+2*wide <= m && offset >= wide {
-				from, to := unsafe.Add(out, o-offset), unsafe.Add(out, o)
-				copyWide(to, from)
-				for k := wide; k < length; k += wide {
-					copyWide(unsafe.Add(to, k), unsafe.Add(from, k))
-				}
-			} else if offset == 0 {
-				return ErrCorrupt
-			} else {
-				length = min(length, m-o)
-				repeat(dst, o, offset, length)
-			}
-			o += length
+		// Where the match is is not to be predicted: no branch for it.
+		from, at, last := out, o-offset, m-wide
+		if at < 0 {
+			from, at, last = far, at+len(dict), len(dict)-wide
 		}
+		if length <= wide && offset >= wide && at >= 0 && at <= last && o+wide <= m {
+			copyWide(unsafe.Add(out, o), unsafe.Add(from, at))
+		} else if length = match(dst, dict, o, offset, length); length < 0 {
+			return ErrCorrupt
+		}
+		o += length
 		if o >= m {
 			return nil
 		}
 	}
 	return ErrCorrupt
+}
+
+// match copies a match of any length and from anywhere, as far as dst goes,
+// and tells how much it was; it is negative when there is no such match.
+func match(dst, dict []byte, o, offset, length int) int {
+	if offset > o {
+		at := len(dict) - (offset - o)
+		if at < 0 || length > len(dict)-at {
+			return -1
+		}
+		return copy(dst[o:], dict[at:at+length])
+	}
+	if offset == 0 {
+		return -1
+	}
+	if offset >= wide && o+length+wide <= len(dst) {
+		from, to := unsafe.Pointer(&dst[o-offset]), unsafe.Pointer(&dst[o])
+		for k := 0; k < length; k += wide {
+			copyWide(unsafe.Add(to, k), unsafe.Add(from, k))
+		}
+		return length
+	}
+	length = min(length, len(dst)-o)
+	repeat(dst, o, offset, length)
+	return length
 }
 
 func copyWide(to, from unsafe.Pointer) {
