@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -219,5 +220,26 @@ func TestLimiterCountsOnlyWhatRuns(t *testing.T) {
 	}
 	if l.total != 0 {
 		t.Errorf("%d under way", l.total)
+	}
+}
+
+func TestHostRule(t *testing.T) {
+	t.Parallel()
+	r := newHostRule(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7700}, "http://code.example:7700")
+	for _, c := range []struct {
+		host, origin string
+		want         bool
+	}{
+		{"127.0.0.1:7700", "", true},
+		{"localhost:7700", "http://localhost:7700", true},
+		{"code.example:7700", "http://code.example:7700", true},
+		{"evil.example", "", false},
+		{"127.0.0.1:7700", "http://evil.example", false},
+		{"", "", true}, // a health check of a balancer in HTTP/1.0
+		{"", "http://evil.example", false},
+	} {
+		if got := r.allows(c.host, c.origin); got != c.want {
+			t.Errorf("host %q, origin %q: %t, want %t", c.host, c.origin, got, c.want)
+		}
 	}
 }

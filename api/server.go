@@ -267,6 +267,9 @@ func (r hostRule) allows(host, origin string) bool {
 	if !r.loopback {
 		return true
 	}
+	if host == "" { // a health check in HTTP/1.0: browsers always name the host
+		return origin == ""
+	}
 	host = strings.ToLower(host)
 	if host != r.base && !loopbackName(host) {
 		return false

@@ -24,6 +24,11 @@ func (p *Port) Raft() net.Listener { return p.raft }
 // hand waits until the connection is taken. Where raft takes none the peer
 // shall not wait for ever.
 func (r *raftListener) hand(l *link) {
+	// The deadline of the greeting would end the connection in the middle of raft's work.
+	if err := l.SetDeadline(time.Time{}); err != nil {
+		l.Close()
+		return
+	}
 	t := time.NewTimer(l.stall)
 	defer t.Stop()
 	select {

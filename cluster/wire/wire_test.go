@@ -338,6 +338,35 @@ func TestRaft(t *testing.T) {
 	}
 }
 
+func TestNoDeadlineOfTheGreetingIsLeftOnAConnectionOfRaft(t *testing.T) {
+	t.Parallel()
+	const stall = 100 * time.Millisecond
+	key := NewKey()
+	short := func(o *Options) { o.StallTimeout = stall }
+	a, b := start(t, key, "c1", "a", short), start(t, key, "c1", "b", short)
+	go func() {
+		if c, err := b.Raft().Accept(); err == nil {
+			io.Copy(c, c)
+			c.Close()
+		}
+	}()
+	c, err := a.DialRaft(within(t), b.target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tick := time.NewTicker(stall / 4)
+	defer tick.Stop()
+	for start := time.Now(); time.Since(start) < 3*stall; <-tick.C {
+		if _, err := c.Write([]byte{1}); err != nil {
+			t.Fatalf("write: %v", err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+			t.Fatalf("read: %v", err)
+		}
+	}
+}
+
 func TestWhoMayTalk(t *testing.T) {
 	t.Parallel()
 	key, other := NewKey(), NewKey()
