@@ -102,10 +102,10 @@ func arrange(blobs []Blob) []int {
 // limit by more than one document.
 func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	size := func(i int) int64 {
-		if blobs[i].Size > opt.MaxFileSize && !alwaysIndexed(blobs[i], opt) {
+		if opt.fate(blobs[i]) != indexed {
 			return 0
 		}
-		return min(blobs[i].Size, maxDocument)
+		return blobs[i].Size
 	}
 	var total int64
 	for _, i := range order {
@@ -132,7 +132,21 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	return cuts
 }
 
+// fate tells before reading a blob whether it will have no content.
+func (o BuildOptions) fate(b Blob) skip {
+	if known, ok := o.known[b.OID]; ok {
+		return known
+	}
+	if b.Size > maxDocument || b.Size > o.MaxFileSize && !alwaysIndexed(b, o) {
+		return skippedLarge
+	}
+	return indexed
+}
+
 // alwaysIndexed tells whether the limits do not concern a blob.
 func alwaysIndexed(b Blob, opt BuildOptions) bool {
+	if known, ok := opt.known[b.OID]; ok {
+		return known == indexed
+	}
 	return slices.ContainsFunc(b.Occurrences, func(o Occurrence) bool { return opt.Always(o.Path) })
 }

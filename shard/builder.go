@@ -242,18 +242,14 @@ func (b *builder) read(ctx context.Context, src Source, order []int, get func() 
 			t = get()
 		}
 	}
-	large := func(i int) bool {
-		x := b.blobs[i]
-		return x.Size > maxDocument || x.Size > b.opt.MaxFileSize && !alwaysIndexed(x, b.opt)
-	}
-	upTo := func(i int) { // the large ones that come before blob i
+	upTo := func(i int) { // what comes before blob i without content
 		for ; next < len(order) && order[next] != i; next++ {
-			add(encoded{index: order[next], skip: skippedLarge})
+			add(encoded{index: order[next], skip: b.opt.fate(b.blobs[order[next]])})
 		}
 	}
 	var want []int
 	for _, i := range order {
-		if !large(i) {
+		if b.opt.fate(b.blobs[i]) == indexed {
 			want = append(want, i)
 		}
 	}
@@ -386,21 +382,26 @@ func (b *builder) document(t *batch, e *encoded) error {
 // occurrences notes the places of a blob, sorted, so that the source's order
 // does not matter.
 func (b *builder) occurrences(x *Blob, e *encoded) {
-	start := len(b.occPath)
-	for i, o := range x.Occurrences {
+	order := make([]int, len(x.Occurrences))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		p, q := x.Occurrences[i], x.Occurrences[j]
+		return cmp.Or(p.Repo-q.Repo, cmp.Compare(p.Path, q.Path), cmp.Compare(p.Mask, q.Mask))
+	})
+	for _, i := range order {
+		o, lang := x.Occurrences[i], SkippedLanguage
+		if i < len(e.langs) {
+			lang = e.langs[i]
+		}
 		kind := categoryOf(o.Path)
 		if e.gen && kind < generatedCode {
 			kind = generatedCode
 		}
-		if len(e.langs) < len(x.Occurrences) {
-			e.langs = append(e.langs, SkippedLanguage)
-		}
-		b.occPath = append(b.occPath, occurrenceRow{o.Repo, o.Path, b.maskNumber(o.Mask), b.langNumber(e.langs[i]), kind})
+		b.occPath = append(b.occPath, occurrenceRow{o.Repo, o.Path, b.maskNumber(o.Mask), b.langNumber(lang), kind})
 		b.inRepo[o.Repo]++
 	}
-	slices.SortFunc(b.occPath[start:], func(p, q occurrenceRow) int {
-		return cmp.Or(p.repo-q.repo, cmp.Compare(p.path, q.path), p.mask-q.mask)
-	})
 }
 
 func (b *builder) maskNumber(mask uint64) int {

@@ -23,7 +23,7 @@ func (b *builder) train(ctx context.Context, src Source, order []int) error {
 	var text int64
 	var fit []int
 	for _, i := range order {
-		if x := b.blobs[i]; x.Size > 0 && x.Size <= min(b.opt.MaxFileSize, maxDocument) {
+		if x := b.blobs[i]; x.Size > 0 && x.Size <= b.opt.MaxFileSize && b.opt.fate(x) == indexed {
 			text += x.Size
 			fit = append(fit, i)
 		}

@@ -57,16 +57,17 @@ type Source interface {
 // BuildOptions are the settings of a build. The same source and options give
 // the same bytes. The zero value has the documented defaults.
 type BuildOptions struct {
-	MaxFileSize     int64                  // bytes; larger files are kept by name only; 0 means 2 MiB
-	MaxTrigrams     int                    // distinct trigrams of a file; 0 means 20,000
-	Always          func(path string) bool // files that the two limits do not concern; nil means none
-	SliceBytes      int64                  // text of one shard file at most (one document more at worst); 0 means 512 MiB
-	Dense           bool                   // spend more time for fewer bytes, as compaction does
-	Workers         int                    // goroutines; 0 means GOMAXPROCS
-	Progress        func(done, total int64)
-	DeltaLimit      int     // shards of one repository before Update folds; 0 means 8
-	DeadLimit       float64 // share of dead documents before Update folds; 0 means 0.25
-	WithoutContents bool    // reserved for tests of the format: names only
+	MaxFileSize int64                  // bytes; larger files are kept by name only; 0 means 2 MiB
+	MaxTrigrams int                    // distinct trigrams of a file; 0 means 20,000
+	Always      func(path string) bool // files that the two limits do not concern; nil means none
+	SliceBytes  int64                  // text of one shard file at most (one document more at worst); 0 means 512 MiB
+	Dense       bool                   // spend more time for fewer bytes, as compaction does
+	Workers     int                    // goroutines; 0 means GOMAXPROCS
+	Progress    func(done, total int64)
+	DeltaLimit  int     // shards of one repository before Update folds; 0 means 8
+	DeadLimit   float64 // share of dead documents before Update folds; 0 means 0.25
+
+	known map[string]skip // by blob id: what was decided before, when packing
 }
 
 // Built tells of one shard file that a build has written.
