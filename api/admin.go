@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -102,4 +103,17 @@ func (s *Server) remove(ctx context.Context, c *call) error {
 		Node string   `json:"node"`
 		Lost []string `json:"lost"`
 	}{r.Node, list(r.Lost)})
+}
+
+// snapshot is GET /api/snapshot: the catalog as a file for `shoal snapshot
+// restore`. It is written whole before it is sent, so that a client never
+// takes half of one for a good one.
+func (s *Server) snapshot(ctx context.Context, c *call) error {
+	var b bytes.Buffer
+	if err := s.node.Snapshot(ctx, c.viewer, &b); err != nil {
+		return err
+	}
+	c.mime, c.body = "application/octet-stream", b.Bytes()
+	c.setHeader("Content-Disposition", `attachment; filename="shoal-catalog.snapshot"`)
+	return nil
 }

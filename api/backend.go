@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 
 	"github.com/shoalsearch/shoal/api/mcp"
 	"github.com/shoalsearch/shoal/node"
@@ -36,6 +37,7 @@ type Node interface {
 
 	Status(context.Context, node.Viewer, node.StatusRequest) (*node.StatusResponse, error)
 	Ready() node.ReadyResponse
+	Snapshot(context.Context, node.Viewer, io.Writer) error
 	CreateKey(context.Context, node.Viewer, node.CreateKeyRequest) (*node.CreateKeyResponse, error)
 	Keys(context.Context, node.Viewer, node.KeysRequest) (*node.KeysResponse, error)
 	RevokeKey(context.Context, node.Viewer, node.RevokeKeyRequest) (*node.RevokeKeyResponse, error)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -23,6 +22,8 @@ type sourceJSON struct {
 	ExternalWebURL      string `json:"externalWebUrl,omitempty"`
 	BlobSha             string `json:"blobSha,omitempty"`
 	Commit              string `json:"commit,omitempty"`
+	StartLine           int    `json:"startLine"` // of source, from 1
+	LineCount           int    `json:"lineCount"` // of the whole file
 	IsBinary            bool   `json:"isBinary"`
 	HasInvalidCharacter bool   `json:"hasReplacementCharacters"` // bytes that are not UTF-8 were replaced
 }
@@ -121,6 +122,13 @@ func stamp(t time.Time) string {
 func (s *Server) source(ctx context.Context, c *call) error {
 	p := c.params()
 	req := node.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
+	req.FirstLine = p.integer("startLine", 0, 1, 1<<30)
+	if last := p.integer("endLine", 0, 1, 1<<30); last > 0 {
+		req.Lines = last - max(req.FirstLine, 1) + 1
+		if req.Lines < 1 {
+			p.wrong("endLine", "must not be before startLine")
+		}
+	}
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -132,7 +140,7 @@ func (s *Server) source(ctx context.Context, c *call) error {
 		Source: string(r.Content), Language: r.Language, Path: r.Path, Repo: r.Repo,
 		RepoCodeHostType: r.CodeHostType, RepoDisplayName: r.DisplayName, RepoExternalWebURL: r.RepoWebURL,
 		WebURL: r.WebURL, ExternalWebURL: r.ExternalWebURL, BlobSha: r.OID, Commit: r.Commit,
-		IsBinary:            strings.IndexByte(string(r.Content[:min(len(r.Content), 8000)]), 0) >= 0,
+		StartLine: max(r.FirstLine, 1), LineCount: r.Total, IsBinary: r.Binary,
 		HasInvalidCharacter: !utf8.Valid(r.Content),
 	})
 }
@@ -195,6 +203,9 @@ func (s *Server) commits(ctx context.Context, c *call) error {
 		list[i].Parents = nil
 	}
 	c.page(s.node.BaseURL(), req.Page, req.PerPage, r.Total)
+	if r.AtLeast {
+		c.setHeader("X-Total-Count-At-Least", "true") // counting took too long: there are that many or more
+	}
 	return c.json(list)
 }
 

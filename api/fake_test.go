@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ func (f *fake) WebhookSecret(connection string) (string, error) { return "hush-"
 func (f *fake) Source(_ context.Context, _ node.Viewer, _ node.SourceRequest) (*node.SourceResponse, error) {
 	return answer(f, &node.SourceResponse{
 		Content: []byte("a\xe9\n"), Language: "Go", Path: "dir/a.go", Repo: "example.com/a/b", CodeHostType: "genericGitHost", DisplayName: "a/b",
-		RepoWebURL: "https://example.com/a/b", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b/x", OID: "b10b", Commit: "c0ffee",
+		RepoWebURL: "https://example.com/a/b", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b/x", OID: "b10b", Commit: "c0ffee", FirstLine: 2, Total: 9,
 	})
 }
 func (f *fake) Tree(_ context.Context, _ node.Viewer, _ node.TreeRequest) (*node.TreeResponse, error) {
@@ -157,7 +158,7 @@ func (f *fake) Tree(_ context.Context, _ node.Viewer, _ node.TreeRequest) (*node
 var aCommit = node.CommitInfo{Hash: "c0ffee", Date: day, Message: "subject", Body: "body", Refs: "HEAD -> main", AuthorName: "A", AuthorEmail: "a@example.com", Parents: []string{"dad"}}
 
 func (f *fake) Commits(_ context.Context, _ node.Viewer, req node.CommitsRequest) (*node.CommitsResponse, error) {
-	return answer(f, &node.CommitsResponse{Commits: []node.CommitInfo{aCommit}, Total: 1, Page: req.Page, Per: req.PerPage})
+	return answer(f, &node.CommitsResponse{Commits: []node.CommitInfo{aCommit}, Total: 1, AtLeast: true, Page: req.Page, Per: req.PerPage})
 }
 func (f *fake) ListCommits(ctx context.Context, v node.Viewer, req node.CommitsRequest) (*node.CommitsResponse, error) {
 	return f.Commits(ctx, v, req)
@@ -206,6 +207,13 @@ func (f *fake) Status(context.Context, node.Viewer, node.StatusRequest) (*node.S
 		Storage:  node.StorageStatus{Shards: 1, ShardBytes: 2, MirrorBytes: 3, Quarantined: 4, DiskFree: 5, DiskTotal: 6},
 		Warnings: []string{"w"},
 	})
+}
+func (f *fake) Snapshot(_ context.Context, _ node.Viewer, w io.Writer) error {
+	if f.err != nil {
+		return f.err
+	}
+	_, err := io.WriteString(w, "a catalog")
+	return err
 }
 func (f *fake) Ready() node.ReadyResponse {
 	return node.ReadyResponse{Ready: !f.notOK, Reasons: []string{"no catalog yet"}}

@@ -80,6 +80,7 @@ func (s *Server) newRoutes() *routes {
 		{"/api/keys/{key}", "DELETE", accessOwner, adminTimeout, s.revokeKey},
 		{"/api/nodes/{node}/drain", "POST", accessOwner, adminTimeout, s.drain},
 		{"/api/nodes/{node}/remove", "POST", accessOwner, adminTimeout, s.remove},
+		{"/api/snapshot", "GET", accessOwner, adminTimeout, s.snapshot},
 		{"/api/webhook/{connection}", "POST", accessOpen, adminTimeout, s.webhook},
 		{"/api/webhook/{connection}", "GET", accessOwner, adminTimeout, s.webhookSecret},
 		{"/metrics", "GET", accessOpen, 0, s.metrics},

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/cluster"
+)
+
+func newSnapshot(getenv func(string) string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "snapshot",
+		Short: "Back-up of the catalog: repositories, keys, configuration, placement",
+	}
+	cmd.AddCommand(newSnapshotSave(getenv), newSnapshotRestore(getenv))
+	return cmd
+}
+
+func newSnapshotSave(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "save FILE",
+		Short: "Save the catalog of a running cluster",
+		Long:  "Save the catalog of a running cluster. Keep the cluster key with it: what is secret in the catalog is sealed with that key.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			n, err := writeFile(args[0], resp.Body)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], size(n))
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+// writeFile writes a file that is there whole or not at all.
+func writeFile(path string, r io.Reader) (n int64, err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(tmp.Name()) // fails, as it should, once it has its name
+	n, err = io.Copy(tmp, r)
+	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return 0, fmt.Errorf("write %s: %w", path, err)
+	}
+	return n, os.Rename(tmp.Name(), path)
+}
+
+func newSnapshotRestore(getenv func(string) string) *cobra.Command {
+	var dataDir, keyFile string
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Begin a new cluster of one node with a saved catalog",
+		Long: "Begin a new cluster of one node with a saved catalog. The data directory has to be empty, the node stopped,\n" +
+			"and the key file that of the cluster that was saved. Repositories are fetched and indexed again.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			r, err := cluster.Restore(dataDir, first(keyFile, filepath.Join(dataDir, "cluster.key")), file)
+			if err != nil {
+				return err
+			}
+			printRecovered(cmd.OutOrStdout(), r)
+			return nil
+		},
+	}
+	offlineFlags(cmd, getenv, &dataDir)
+	cmd.Flags().StringVar(&keyFile, "cluster-key-file", getenv("SHOAL_CLUSTER_KEY_FILE"), "cluster key (default <data-dir>/cluster.key) [SHOAL_CLUSTER_KEY_FILE]")
+	return cmd
+}
+
+func newRecover(getenv func(string) string) *cobra.Command {
+	var dataDir string
+	var accept bool
+	cmd := &cobra.Command{
+		Use:   "recover",
+		Short: "Recovery after loss of the majority: make this stopped node a cluster of its own",
+		Long: "Recovery after loss of the majority of nodes for good: makes this stopped node a cluster of its own with the catalog\n" +
+			"that it has. Changes that only the lost nodes had acknowledged are lost. Run it on one node, the one with the\n" +
+			"newest catalog; give the others empty data directories before they join.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !accept {
+				return errors.New("changes that only the lost nodes know are lost for good: say --accept-loss if that is what you want")
+			}
+			r, err := cluster.Recover(dataDir)
+			if err != nil {
+				return err
+			}
+			printRecovered(cmd.OutOrStdout(), r)
+			return nil
+		},
+	}
+	offlineFlags(cmd, getenv, &dataDir)
+	cmd.Flags().BoolVar(&accept, "accept-loss", false, "go on although changes may be lost")
+	return cmd
+}
+
+// offlineFlags are those of a command that works on the files of a stopped node.
+func offlineFlags(cmd *cobra.Command, getenv func(string) string, dataDir *string) {
+	cmd.Flags().StringVar(dataDir, "data-dir", first(getenv("SHOAL_DATA_DIR"), "./data"), "data directory of the stopped node [SHOAL_DATA_DIR]")
+}
+
+func printRecovered(w io.Writer, r *cluster.Recovered) {
+	fmt.Fprintf(w, "node %s is cluster %s (before: %s) with the catalog up to entry %d\n", r.Node, r.Cluster, r.Before, r.Index)
+	for _, id := range r.Removed {
+		fmt.Fprintf(w, "no longer a member: %s\n", id)
+	}
+}
