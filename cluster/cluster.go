@@ -97,6 +97,7 @@ type Cluster struct {
 	store   *store
 	snaps   *raft.FileSnapshotStore
 	machine *machine
+	metrics *metrics
 	raft    *raft.Raft
 	trans   *transport
 	port    *wire.Port
@@ -125,10 +126,13 @@ func New(o Options) (*Cluster, error) {
 	c := &Cluster{o: o, log: o.Log, fatal: make(chan error, 1), closed: make(chan struct{}),
 		handlers: map[string]Handler{}, streams: map[string]StreamHandler{}, started: time.Now()}
 	c.machine = newMachine(o.Log, c.fail, func(committed uint64) { c.store.note(committed) })
+	c.metrics = newMetrics(c)
+	c.machine.loop.exit, c.machine.took = o.Exit, c.metrics.apply
 	if err := c.open(); err != nil {
 		c.release()
 		return nil, err
 	}
+	c.metrics.register(o.Metrics)
 	c.Handle(methodPropose, c.servePropose)
 	c.Handle(methodSync, c.serveSync)
 	c.handleForming()
@@ -235,6 +239,7 @@ func (c *Cluster) Close() error {
 func (c *Cluster) release() {
 	c.closeOnce.Do(func() {
 		close(c.closed)
+		c.metrics.unregister(c.o.Metrics)
 		if !c.ran.Load() {
 			c.closeNetwork()
 		}

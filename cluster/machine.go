@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
@@ -29,6 +30,9 @@ type machine struct {
 	applied atomic.Uint64 // index of the last entry applied or skipped
 	bytes   atomic.Int64  // applied since the start
 	busy    atomic.Int64  // UnixNano since when a batch is being applied; 0 when idle
+
+	loop restoreLoop
+	took prometheus.Observer // seconds of each batch; nil: nobody looks
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next publication
@@ -52,8 +56,12 @@ func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0
 func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
-	m.busy.Store(time.Now().UnixNano())
+	began := time.Now()
+	m.busy.Store(began.UnixNano())
 	defer m.busy.Store(0)
+	if m.took != nil {
+		defer func() { observe(m.took, began) }()
+	}
 	out := make([]any, len(logs))
 	last := m.applied.Load()
 	for i, l := range logs {
@@ -62,6 +70,7 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 			last = max(last, l.Index)
 		}
 	}
+	m.loop.applied(last)
 	m.publish(last)
 	m.note(last)
 	return out
@@ -180,6 +189,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	defer m.applyMu.Unlock()
 	m.state = s
 	m.publish(max(s.Index(), m.applied.Load()))
+	m.loop.restored(s.Index())
 	return nil
 }
 

@@ -56,7 +56,19 @@ func (c *Cluster) Propose(ctx context.Context, cmds ...catalog.Command) (uint64,
 //
 // A write that fails on its way is sent again under the same request id,
 // which the catalog remembers: it takes effect once.
-func (c *Cluster) ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error) {
+func (c *Cluster) ProposeAll(ctx context.Context, cmds ...catalog.Command) (index uint64, results []catalog.Result, err error) {
+	began := time.Now()
+	defer func() {
+		result := "ok"
+		if err != nil {
+			result = "failed"
+		}
+		observe(c.metrics.proposed.WithLabelValues(result), began)
+	}()
+	return c.proposeAll(ctx, cmds)
+}
+
+func (c *Cluster) proposeAll(ctx context.Context, cmds []catalog.Command) (uint64, []catalog.Result, error) {
 	e := catalog.Entry{Node: c.id.NodeID, Commands: cmds}
 	rand.Read(e.Request[:])
 	data, err := e.Encode()

@@ -56,7 +56,7 @@ func (c *Cluster) raftConfig() *raft.Config {
 // asked for, starts raft, and waits until what was known to be committed is
 // applied.
 func (c *Cluster) openRaft() (err error) {
-	dog := &watchdog{limit: diskStall, exit: c.o.Exit}
+	dog := &watchdog{limit: diskStall, exit: c.o.Exit, took: c.metrics.disk}
 	if c.store, err = openStore(c.home.raft, dog); err != nil {
 		return err
 	}
@@ -73,6 +73,7 @@ func (c *Cluster) openRaft() (err error) {
 	if c.raft, err = raft.NewRaft(conf, c.machine, c.store, c.store, c.snaps, c.trans); err != nil {
 		return fmt.Errorf("cluster: start raft: %w", err)
 	}
+	c.metrics.watchLeaders(c.raft)
 	if err := c.replay(); err != nil {
 		return err
 	}

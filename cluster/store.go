@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/bbolt"
 )
 
@@ -131,6 +132,7 @@ func (s *store) SetUint64(k []byte, v uint64) error {
 type watchdog struct {
 	limit time.Duration
 	exit  func(reason string)
+	took  prometheus.Observer // seconds of each write; nil: nobody looks
 }
 
 // guard runs a write. Past the limit, or when it fails, the process ends.
@@ -138,8 +140,12 @@ func (w *watchdog) guard(what string, write func() error) error {
 	timer := time.AfterFunc(w.limit, func() {
 		w.exit(fmt.Sprintf("the disk took more than %v to %s", w.limit, what))
 	})
+	began := time.Now()
 	err := write()
 	timer.Stop()
+	if w.took != nil {
+		observe(w.took, began)
+	}
 	if err != nil {
 		w.exit(fmt.Sprintf("cannot %s: %v", what, err))
 	}

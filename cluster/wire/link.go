@@ -15,6 +15,7 @@ import (
 type link struct {
 	*tls.Conn
 	peer  Peer
+	proto Protocol
 	key   Key // under which the peer's certificate was made
 	stall time.Duration
 
@@ -150,8 +151,8 @@ func (p *Port) greet(raw net.Conn) (*link, Protocol, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	l := &link{Conn: c, peer: peer, key: key, stall: p.o.StallTimeout}
 	proto := Protocol(state.NegotiatedProtocol)
+	l := &link{Conn: c, peer: peer, proto: proto, key: key, stall: p.o.StallTimeout}
 	if err = p.receive(peer, proto); err == nil {
 		if err = p.enter(l); err == nil {
 			if err = l.send(responseFrame, 0); err != nil {
@@ -249,7 +250,7 @@ func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Prot
 	if err := p.o.Admit(peer, proto); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	l := &link{Conn: c, peer: peer, key: key, stall: p.o.StallTimeout}
+	l := &link{Conn: c, peer: peer, proto: proto, key: key, stall: p.o.StallTimeout}
 	deadline, _ := ctx.Deadline()
 	if err := c.SetReadDeadline(deadline); err != nil {
 		return nil, err

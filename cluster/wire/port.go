@@ -223,6 +223,17 @@ func (p *Port) Drop(node string) {
 	p.dropLinks(func(l *link) bool { return l.peer.Node == node })
 }
 
+// Connections counts the open connections, in both directions.
+func (p *Port) Connections() map[Protocol]int {
+	n := map[Protocol]int{Raft: 0, Call: 0, Bulk: 0, Join: 0}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		n[l.proto]++
+	}
+	return n
+}
+
 func (p *Port) dropLinks(which func(*link) bool) {
 	p.mu.Lock()
 	var drop []*link
