@@ -69,6 +69,13 @@ type plan struct {
 	slots    int
 }
 
+// stop makes the patterns end early. Their plan is of no use afterwards.
+func (p *plan) stop() {
+	for _, c := range p.patterns {
+		c.m.Stop()
+	}
+}
+
 // maxNodes bounds the size of a query, and with it the depth.
 const maxNodes = 10_000
 

@@ -32,6 +32,9 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	// An expression can take long over a single document.
+	stop := context.AfterFunc(ctx, p.stop)
+	defer stop()
 	s := &search{v: v, r: r, p: p, ctx: ctx, gate: v.set.gate}
 	for _, m := range v.members {
 		s.runs = append(s.runs, &run{m: m})
@@ -384,6 +387,9 @@ func (s *search) note(e *evaluator, r *run, pc *piece) error {
 		spans, err := e.spans(o, mask)
 		if err != nil {
 			return err
+		}
+		if err := s.ctx.Err(); err != nil {
+			return err // a stopped pattern may have overlooked something
 		}
 		n := note{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask, matches: int32(len(spans)), content: len(spans) > 0}
 		if n.matches == 0 {

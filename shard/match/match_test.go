@@ -26,3 +26,45 @@ func TestCountFollowsLines(t *testing.T) {
 		}
 	}
 }
+
+func TestStopEndsTheSearch(t *testing.T) {
+	t.Parallel()
+	m, err := Compile(`(a|b)+c(d|e)?.f`, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []byte("abcdxf aacxf")
+	if n := m.Count(text); n != 2 {
+		t.Fatalf("Count = %d, want 2", n)
+	}
+	fresh, err := Compile(`(a|b)+c(d|e)?.f`, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh.Stop()
+	if fresh.Matches(text) || fresh.Count(text) != 0 || fresh.Append(nil, text, -1) != nil {
+		t.Error("a stopped matcher went on to work out new states")
+	}
+}
+
+func TestManyStatesAreBounded(t *testing.T) {
+	t.Parallel()
+	// Each byte leads to a state that was never seen: the states in which the
+	// last 14 letters were an a or not.
+	m, err := Compile(`a[ab]{14}c`, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, 200_000)
+	x := uint32(1)
+	for i := range text {
+		x = x*1664525 + 1013904223
+		text[i] = 'a' + byte(x>>31)
+	}
+	copy(text[150_000:], "abbbbbbbbbbbbbbc")
+	want := twin(t, `a[ab]{14}c`, false, text)
+	got := m.Append(nil, text, -1)
+	if len(got) != len(want) || len(got) != 1 || got[0] != want[0] {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
