@@ -64,6 +64,7 @@ type Writer struct {
 	first   Bitmap
 	noLine  Bitmap
 	runs    []byte // runClasses a unit
+	masks   runMasks
 
 	log     []uint32 // trigram numbers, off-heap
 	logged  int
@@ -245,9 +246,7 @@ func (w *Writer) facts(content []byte, n int) {
 			w.noLine.Set(uint16(w.units + u))
 		}
 		window := content[from:min(to+Overlap, len(content))]
-		for c := range runClasses {
-			w.runs = append(w.runs, longestRun(window, c))
-		}
+		w.runs = w.masks.longestRuns(w.runs, window)
 	}
 }
 

@@ -121,3 +121,23 @@ func TestListsAreThoseOfANaiveTwin(t *testing.T) {
 		}
 	}
 }
+
+func TestMasksFindTheRunsThatBytesFind(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewSource(6))
+	pieces := []string{"0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdef0123", "_", " ", "word_Word9", "\xff\xc1", "@", "[", "`", "{", "/", ":"}
+	var m runMasks
+	for range 3000 {
+		var text []byte
+		for want := r.Intn(400); len(text) < want; {
+			p := pieces[r.Intn(len(pieces))]
+			text = append(text, p[:1+r.Intn(len(p))]...)
+		}
+		if r.Intn(50) == 0 {
+			text = bytes.Repeat([]byte("7"), r.Intn(UnitSize+Overlap))
+		}
+		if got, want := m.longestRuns(nil, text), appendRuns(nil, text); !bytes.Equal(got, want) {
+			t.Fatalf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
