@@ -171,7 +171,7 @@ func (s *search) files(notes []note) ([]rendered, error) {
 				break
 			}
 			err := guarded(func() error { return s.file(e, notes[i], shown[i], &out[i]) })
-			out[i].done = err == nil
+			out[i].done = err == nil && !s.stopped.Load()
 			if err != nil {
 				if err := s.lose(notes[i].run, err); err != nil {
 					s.fail(err)

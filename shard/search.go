@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,6 +41,7 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 		s.runs = append(s.runs, &run{m: m})
 	}
 	s.planning = time.Since(start)
+	defer context.AfterFunc(ctx, s.stop)()
 	if err := s.first(start); err != nil {
 		return nil, err
 	}
@@ -63,6 +65,8 @@ type search struct {
 	p    *plan
 	ctx  context.Context
 	gate *gate
+
+	stopped atomic.Bool // the matchers no longer tell the truth
 
 	mu       sync.Mutex // guards the fields below
 	runs     []*run     // by member
@@ -122,6 +126,14 @@ const (
 	stopFactor = 4
 	stopLeast  = 500
 )
+
+// stop ends matchers that are at work in a long text.
+func (s *search) stop() {
+	s.stopped.Store(true)
+	for _, p := range s.p.patterns {
+		p.m.Stop()
+	}
+}
 
 // first does the first round, within the greater part of the time that is
 // left: the second must have some to show what was found.
@@ -344,7 +356,13 @@ func (s *search) decide(e *evaluator, r *run, i int) error {
 			}
 		}
 		e.turn(r.b, int(d))
-		if err := s.note(e, r, pc); err != nil {
+		have := len(pc.notes)
+		err := s.note(e, r, pc)
+		if s.stopped.Load() {
+			pc.notes = pc.notes[:have]
+			return s.ctx.Err()
+		}
+		if err != nil {
 			if errors.Is(err, ErrDamaged) {
 				return s.lose(r, err)
 			}

@@ -1,0 +1,166 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// manyFiles is a world of one repository in which every file has the word.
+func manyFiles(n int) *world {
+	r := rand.New(rand.NewPCG(8, 8))
+	tree := map[string][]string{}
+	for i := range n {
+		text := fmt.Sprintf("file %d\n%s\n", i, words[r.IntN(len(words))])
+		for range r.IntN(4) {
+			text += "a common word\n"
+		}
+		tree[fmt.Sprintf("%c/f%05d.c", 'a'+i%7, i)] = []string{text + "common\n"}
+	}
+	return &world{
+		repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}},
+		trees: []map[string][]string{tree},
+	}
+}
+
+// TestStoppingEarlyIsDeterministic asks for a few of many matches with any
+// number of cores: the same files come, and the answer says that it is cut.
+func TestStoppingEarlyIsDeterministic(t *testing.T) {
+	t.Parallel()
+	w := manyFiles(6000)
+	dir := t.TempDir()
+	_, parts := w.built(t, dir, false, BuildOptions{})
+	var first []File
+	for workers := 1; workers <= 4; workers++ {
+		set, err := OpenSet(dir, SetOptions{Workers: workers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close()
+		v, _ := set.Acquire(parts)
+		defer v.Release()
+		for range 3 {
+			res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "common"}, MaxMatches: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !res.Cut || res.Stats.ActualMatches != 10 || res.Stats.FilesSkipped == 0 {
+				t.Fatalf("cut %v, %+v", res.Cut, res.Stats)
+			}
+			if first == nil {
+				first = res.Files
+			}
+			if !reflect.DeepEqual(res.Files, first) {
+				t.Fatalf("%d workers found other files", workers)
+			}
+		}
+		all, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "common"}, MaxMatches: 10, CountAll: true})
+		if err != nil || all.Stats.Files != 6000 || all.Stats.ActualMatches != 10 || !all.Cut {
+			t.Fatalf("%+v, %v", all, err)
+		}
+	}
+}
+
+func TestTheContextEndsASearch(t *testing.T) {
+	t.Parallel()
+	w := manyFiles(300)
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	v, _ := set.Acquire(parts)
+	defer v.Release()
+	q := &query.Text{Pattern: `(a|b|o)+.*d\s`, Regexp: true}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := v.Search(ctx, Request{Q: q, CountAll: true}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	ctx, cancel = context.WithDeadline(context.Background(), time.Unix(1, 0))
+	defer cancel()
+	if res, err := v.Search(ctx, Request{Q: q, CountAll: true}); err != nil || !res.Cut {
+		t.Errorf("late: %+v, %v", res, err)
+	}
+	if res, err := v.Search(context.Background(), Request{Q: q, MemoryLimit: 2000, Whole: true}); err != nil || !res.Cut || len(res.Files) == 0 {
+		t.Errorf("little memory: %+v, %v", res, err)
+	}
+}
+
+// TestSkippedFilesAreFoundByName builds with small limits.
+func TestSkippedFilesAreFoundByName(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 3))
+	noise := make([]byte, 3000)
+	for i := range noise {
+		noise[i] = byte(33 + r.IntN(90))
+	}
+	w := &world{
+		repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}},
+		trees: []map[string][]string{{
+			"bin": {"a\x00b"}, "large.txt": {string(make([]byte, 5000)) + "x"}, "noise.txt": {string(noise)},
+			"always/noise.txt": {string(noise) + "!"}, "fine.txt": {"fine text"},
+		}},
+	}
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{
+		MaxFileSize: 4000, MaxTrigrams: 500, Always: func(path string) bool { return path == "always/noise.txt" },
+	})
+	v, _ := set.Acquire(parts)
+	defer v.Release()
+	res, err := v.Search(context.Background(), Request{Q: &query.Lang{Name: SkippedLanguage}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range res.Files {
+		got[f.Path] = f.Skipped
+	}
+	want := map[string]string{
+		"bin": skippedBinary.reason(), "large.txt": skippedLarge.reason(), "noise.txt": skippedTrigrams.reason(),
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+// TestLightSearchesPassHeavyOnes holds every slot of a gate and lets a light
+// and a heavy search wait: the light one is served first, and every fourth
+// turn goes to the heavy lane.
+func TestLightSearchesPassHeavyOnes(t *testing.T) {
+	t.Parallel()
+	g := newGate(1)
+	if err := g.enter(context.Background(), light); err != nil {
+		t.Fatal(err)
+	}
+	order := make(chan int)
+	for i := range 12 {
+		lane := light
+		if i < 6 {
+			lane = heavy
+		}
+		waiting := func() int {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return len(g.lanes[light]) + len(g.lanes[heavy])
+		}
+		go func() {
+			if g.enter(context.Background(), lane) == nil {
+				order <- lane
+			}
+		}()
+		for waiting() <= i { // until it stands in line
+			<-time.After(time.Millisecond)
+		}
+	}
+	var got []int
+	for range 12 {
+		g.leave()
+		got = append(got, <-order)
+	}
+	want := []int{light, light, light, heavy, light, light, light, heavy, heavy, heavy, heavy, heavy}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("order %v, want %v", got, want)
+	}
+}
