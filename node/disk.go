@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// lockPatience is how long a start waits for the former process to be gone.
+const lockPatience = 3 * time.Second
 
 // lockDir makes sure that one process at a time uses a data directory.
 func lockDir(dir string) (unlock func(), err error) {
@@ -14,7 +18,16 @@ func lockDir(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	// A process that is being started by the former owner holds the lock for
+	// the moment between fork and exec: a short while is nobody's fault.
+	for deadline := time.Now().Add(lockPatience); ; {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			break
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	if err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("data directory %s is in use by another process", dir)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -126,7 +127,7 @@ func (n *Node) clusterOptions() cluster.Options {
 		DataDir: o.Dir, ClusterListen: o.ClusterListen, GossipListen: o.GossipListen, Advertise: o.Advertise,
 		API: o.BaseURL, Join: o.Join, BootstrapExpect: o.BootstrapExpect, ClusterKeyFile: o.ClusterKeyFile,
 		Zone: o.Zone, Weight: o.Weight, Version: o.Version, Now: o.Now, Log: o.Log, Metrics: o.Registerer,
-		Timing: o.Timing,
+		Timing: o.Timing, Dial: o.Dial, Reach: o.Reach,
 	}
 }
 
@@ -214,6 +215,24 @@ func (n *Node) diskUsed() uint8 {
 	}
 	return uint8(100 * (total - free) / total)
 }
+
+// LiveFiles lists the index files that the live generations are made of.
+func (n *Node) LiveFiles() []string {
+	var files []string
+	for repo := range n.cluster.View().Repos() {
+		for _, p := range job.Parts(repo) {
+			files = append(files, p.Files()...)
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+// ClusterAddr is the address at which other nodes call this one.
+func (n *Node) ClusterAddr() string { return n.cluster.ClusterAddr() }
+
+// GossipAddr is the address that others can join by.
+func (n *Node) GossipAddr() string { return n.cluster.GossipAddr() }
 
 // runLoad tells the others how busy this node is.
 func (n *Node) runLoad(ctx context.Context) error {

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +29,11 @@ type Options struct {
 	APIListen string // where package api listens; told to the other nodes and shown in status
 	Ctags     string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
 	Version   string // of the binary
+
+	// Dial and Reach let a test stand between nodes: Dial opens every connection
+	// to another one, Reach says whether gossip may pass to an address.
+	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
+	Reach func(addr string) bool
 
 	Timing  float64       // multiplies the timeouts of the cluster; 0 means 1
 	Backoff time.Duration // after the first failure of a job; 0 means 30 s

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
@@ -67,6 +68,7 @@ type attempt struct {
 	job    *catalog.Job
 	cancel context.CancelCauseFunc
 	done   chan struct{}
+	ending atomic.Bool // its last command is on its way: the catalog alone judges it
 	progress
 }
 
@@ -114,7 +116,9 @@ func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, a := range r.running {
-		if j := mine[key]; j == nil || j.Fence != a.job.Fence {
+		// A job that is not running any more may have been finished by this
+		// attempt, which has not heard of it yet.
+		if j := mine[key]; (j == nil || j.Fence != a.job.Fence) && !a.ending.Load() {
 			a.cancel(errLost)
 		}
 	}
@@ -224,6 +228,13 @@ func (r *Runner) backoff(j *catalog.Job) time.Duration {
 // propose sends a command of a job until it is committed: without a leader it
 // tries again as long as the job is this attempt's.
 func (r *Runner) propose(ctx context.Context, j *catalog.Job, cmd catalog.Command) (uint64, error) {
+	r.mu.Lock()
+	a := r.running[j.Key()]
+	r.mu.Unlock()
+	if a != nil {
+		a.ending.Store(true)
+		defer a.ending.Store(!goesOn(cmd))
+	}
 	for {
 		index, err := r.opt.Cluster.Propose(ctx, cmd)
 		if err == nil || !errors.Is(err, cluster.ErrNoLeader) {
@@ -239,6 +250,15 @@ func (r *Runner) propose(ctx context.Context, j *catalog.Job, cmd catalog.Comman
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// goesOn tells that a command does not end its job.
+func goesOn(cmd catalog.Command) bool {
+	if fin, ok := cmd.(*catalog.FinishIndex); ok {
+		return fin.Continue
+	}
+	_, page := cmd.(*catalog.SyncPage)
+	return page
 }
 
 // refused tells that the catalog did not take a command, so that trying

@@ -45,6 +45,8 @@ type Node struct {
 	File    string // path of the configuration file
 	Metrics *prometheus.Registry
 
+	addr, gossip string // of a node of a fleet, kept over restarts
+
 	t      testing.TB
 	cfg    Config
 	cancel context.CancelFunc
@@ -65,8 +67,24 @@ func Start(t testing.TB, cfg Config) *Node {
 	return n
 }
 
+// Open starts a node on a data directory and a configuration that are there.
+func Open(t testing.TB, dir, file string) *Node {
+	t.Helper()
+	n := &Node{t: t, Dir: dir, File: file}
+	n.Start()
+	t.Cleanup(n.Stop)
+	return n
+}
+
 // Start starts a stopped node again, on the same data.
 func (n *Node) Start() {
+	n.t.Helper()
+	n.launch()
+	n.waitReady()
+}
+
+// launch starts a node and does not wait for it.
+func (n *Node) launch() {
 	n.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	if n.cfg.Log {
@@ -89,7 +107,12 @@ func (n *Node) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel, n.done = cancel, make(chan error, 1)
 	run := n.Node.Run
-	go func() { n.done <- run(ctx) }()
+	done := n.done
+	go func() { done <- run(ctx) }()
+}
+
+func (n *Node) waitReady() {
+	n.t.Helper()
 	n.Wait("ready", func() error {
 		if r := n.Ready(); !r.Ready {
 			return fmt.Errorf("not ready: %s", strings.Join(r.Reasons, "; "))

@@ -1,0 +1,156 @@
+package node_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// TestMain runs a node instead of the tests where the environment says so:
+// the process that TestNothingIsLostByKilling kills.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("SHOAL_TEST_CHILD"); dir != "" {
+		if err := child(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// child runs a node on dir/data and makes keys, writing down each one that
+// was acknowledged.
+func child(dir string) error {
+	n, err := node.New(node.Options{
+		Dir: filepath.Join(dir, "data"), ConfigPath: filepath.Join(dir, "config.json"),
+		ClusterListen: "127.0.0.1:0", GossipListen: "127.0.0.1:0", Ctags: "off", Timing: 0.2, Backoff: 20 * time.Millisecond,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	acked, err := os.OpenFile(filepath.Join(dir, "acked"), os.O_APPEND|os.O_CREATE|os.O_WRONLY|os.O_SYNC, 0o600)
+	if err != nil {
+		return err
+	}
+	for i := 0; ctx.Err() == nil; i++ {
+		made, err := n.CreateKey(ctx, node.Owner(), node.CreateKeyRequest{Name: fmt.Sprintf("%d-%d", os.Getpid(), i)})
+		if err == nil {
+			fmt.Fprintln(acked, made.Key)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	return <-done
+}
+
+func TestNothingIsLostByKilling(t *testing.T) {
+	t.Parallel()
+	rounds := 4
+	if text := os.Getenv("SHOAL_KILL_ROUNDS"); text != "" {
+		rounds, _ = strconv.Atoi(text)
+	}
+	dir := t.TempDir()
+	src := filepath.Join(dir, "src")
+	var repos []*nodetest.Repo
+	for i := range 4 {
+		repos = append(repos, nodetest.NewRepo(t, filepath.Join(src, fmt.Sprintf("r%d", i)), map[string]string{"a.txt": "seal 0\n", "b.txt": "otter\n"}))
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(local(src)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range rounds {
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), "SHOAL_TEST_CHILD="+dir)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		repos[rng.IntN(len(repos))].Commit(map[string]string{"a.txt": fmt.Sprintf("seal %d\n", round)})
+		<-time.After(time.Duration(100+rng.IntN(900)) * time.Millisecond) // the point of the kill, not a wait for anything
+		cmd.Process.Kill()
+		if err := cmd.Wait(); err == nil {
+			t.Fatal("the process ended before it was killed")
+		}
+	}
+	n := nodetest.Open(t, filepath.Join(dir, "data"), filepath.Join(dir, "config.json"))
+	n.WaitIndexed(4)
+	var want []string
+	for i := range repos {
+		want = append(want, fmt.Sprintf("local/r%d:a.txt", i))
+	}
+	n.Wait("the last commits", func() error {
+		for i, r := range repos {
+			text, err := os.ReadFile(filepath.Join(r.Dir, "a.txt"))
+			if err != nil {
+				return err
+			}
+			if err := found(n, fmt.Sprintf("repo:r%d %q", i, strings.TrimSpace(string(text))), want[i])(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	checkAcked(t, n, filepath.Join(dir, "acked"))
+	n.Wait("orphan files to go", func() error { return orphans(n) })
+}
+
+// checkAcked checks that every key that was acknowledged still works.
+func checkAcked(t *testing.T, n *nodetest.Node, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatalf("no write was acknowledged: %v", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if _, err := n.Authenticate(context.Background(), lines.Text()); err != nil {
+			t.Errorf("an acknowledged key is lost: %v", err)
+		}
+	}
+}
+
+// orphans tells of files that no repository has.
+func orphans(n *nodetest.Node) error {
+	files, err := os.ReadDir(filepath.Join(n.Dir, "shards"))
+	if err != nil {
+		return err
+	}
+	s := n.Status()
+	var names []string
+	for _, f := range files {
+		if !f.IsDir() {
+			names = append(names, f.Name())
+		}
+	}
+	live := n.LiveFiles()
+	slices.Sort(names)
+	slices.Sort(live)
+	if !slices.Equal(names, live) {
+		return fmt.Errorf("files %q, want %q; %+v", names, live, s.Storage)
+	}
+	return nil
+}
