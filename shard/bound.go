@@ -3,7 +3,6 @@ package shard
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/shoalsearch/shoal/trigram"
 )
@@ -37,12 +36,29 @@ type pathSet []uint64
 
 func (p pathSet) has(i uint32) bool { return p[i>>6]&(1<<(i&63)) != 0 }
 
-// scratchPool lends the buffers of posting searches.
-type scratchPool struct{ pool sync.Pool }
+// scratch is the buffers of a goroutine for posting searches. A view may have
+// thousands of small shards, most of which have no candidate: what one of them
+// did not need goes to the next.
+type scratch struct {
+	post  trigram.Scratch
+	spare []*trigram.Bitmap // empty
+}
+
+func (s *scratch) bitmap() *trigram.Bitmap {
+	if n := len(s.spare); n > 0 {
+		b := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return b
+	}
+	return new(trigram.Bitmap)
+}
 
 // bind makes a plan ready for a member.
-func bind(p *plan, m *member) (*bound, error) {
+func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	b := &bound{p: p, m: m, s: m.sh}
+	if b.s.m.documents == 0 {
+		return b, nil
+	}
 	b.nodes = make([]boundNode, p.slots)
 	b.names = make([]pathSet, len(p.patterns))
 	b.units = make([][]*trigram.Bitmap, len(p.patterns))
@@ -62,7 +78,7 @@ func bind(p *plan, m *member) (*bound, error) {
 	if len(p.contents) > 0 {
 		within := b.unitsOf(filter)
 		for _, i := range p.contents {
-			if err := b.search(i, within); err != nil {
+			if err := b.search(i, within, scratch); err != nil {
 				return nil, err
 			}
 		}
@@ -342,28 +358,33 @@ func (b *bound) unitsOf(docs docSet) []*trigram.Bitmap {
 }
 
 // search asks the postings for the candidates of a content pattern.
-func (b *bound) search(pat int, within []*trigram.Bitmap) error {
+func (b *bound) search(pat int, within []*trigram.Bitmap, scratch *scratch) error {
 	s := b.s
 	units := make([]*trigram.Bitmap, len(s.content))
-	var scratch trigram.Scratch
+	scratch.post.Work = trigram.Work{}
 	for seg := range units {
 		var only *trigram.Bitmap
 		if within != nil {
 			only = within[seg]
 		}
-		units[seg] = new(trigram.Bitmap)
-		n, err := s.post.Search(seg, b.p.patterns[pat].formula, only, &scratch, units[seg])
+		found := scratch.bitmap()
+		n, err := s.post.Search(seg, b.p.patterns[pat].formula, only, &scratch.post, found)
 		if err != nil {
 			if errors.Is(err, trigram.ErrCorrupt) {
 				err = fmt.Errorf("%s: %w: %w", s.f.name, ErrDamaged, err)
 			}
 			return err
 		}
+		if n == 0 {
+			scratch.spare = append(scratch.spare, found)
+			continue // nil: no candidates
+		}
+		units[seg] = found
 		b.candidates += n
 	}
-	b.work.Lookups += scratch.Work.Lookups
-	b.work.Lists += scratch.Work.Lists
-	b.work.Bytes += scratch.Work.Bytes
+	b.work.Lookups += scratch.post.Work.Lookups
+	b.work.Lists += scratch.post.Work.Lists
+	b.work.Bytes += scratch.post.Work.Bytes
 	b.units[pat] = units
 	return nil
 }
@@ -373,6 +394,9 @@ func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 	s := b.s
 	set := newDocSet(s.m.documents)
 	for seg, bitmap := range units {
+		if bitmap == nil {
+			continue
+		}
 		start, limit := s.segStart[seg], s.segStart[seg+1]-s.segStart[seg]
 		for u := bitmap.Next(0); u >= 0 && u < limit; {
 			d := s.documentOf(start + u)

@@ -16,6 +16,8 @@ type evaluator struct {
 	b *bound
 	t text
 
+	scratch scratch
+
 	doc    int
 	found  []finding // by pattern
 	used   []bool    // by pattern: contributes to what is shown
@@ -171,7 +173,7 @@ func (e *evaluator) find(pat, limit int) error {
 func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
 	seg := e.b.s.segmentOf(e.t.row)
 	base := e.t.row - e.b.s.segStart[seg]
-	if u >= e.t.units {
+	if u >= e.t.units || units[seg] == nil {
 		return -1, -1
 	}
 	first = units[seg].Next(base+u) - base

@@ -288,7 +288,7 @@ func (s *search) bind(e *evaluator, r *run) error {
 		if err := r.m.ready(); err != nil {
 			return err
 		}
-		b, err := bind(s.p, r.m)
+		b, err := bind(s.p, r.m, &e.scratch)
 		r.b = b
 		return err
 	})
