@@ -338,12 +338,19 @@ func (y *symbolizer) write(dir string) (string, error) {
 	w.add(secSymMeta, e.b)
 	var docs, ends []byte
 	for _, rows := range y.docs {
-		last := uint32(0)
+		var last tempSymbol
 		for _, r := range rows {
-			for _, n := range []uint32{r.offset - last, r.name, r.kind, r.parent} {
-				docs = binary.AppendUvarint(docs, uint64(n))
+			gap := uint64(r.offset-last.offset) << 1
+			if r.kind != last.kind || r.parent != last.parent {
+				gap |= 1
 			}
-			last = r.offset
+			docs = binary.AppendUvarint(docs, gap)
+			docs = binary.AppendVarint(docs, int64(r.name)-int64(last.name))
+			if gap&1 != 0 {
+				docs = binary.AppendUvarint(docs, uint64(r.kind))
+				docs = binary.AppendUvarint(docs, uint64(r.parent))
+			}
+			last = r
 		}
 		ends = binary.LittleEndian.AppendUint32(ends, uint32(len(docs)))
 	}
@@ -365,7 +372,7 @@ func (y *symbolizer) pages(w *fileWriter) error {
 	}})
 	defer post.Close()
 	enc := lz.NewEncoder(nil, true)
-	var blocks, blockEnd, size, number, first, firstEnd, ref, refEnd, page []byte
+	var blocks, blockEnd, size, number, first, firstEnd, ref, refEnd, page, coded []byte
 	start := 0
 	flush := func(next int) error {
 		if len(page) == 0 {
@@ -374,9 +381,17 @@ func (y *symbolizer) pages(w *fileWriter) error {
 		if _, _, err := post.Add(page, 0); err != nil {
 			return err
 		}
-		blocks = enc.Encode(blocks, page)
+		coded = coded[:0]
+		for i := start; i < next; i++ {
+			before := ""
+			if i > start {
+				before = y.list[i-1]
+			}
+			coded = front(coded, before, y.list[i])
+		}
+		blocks = enc.Encode(blocks, coded)
 		blockEnd = le.AppendUint32(blockEnd, uint32(len(blocks)))
-		size = le.AppendUint32(size, uint32(len(page)))
+		size = le.AppendUint32(size, uint32(len(coded)))
 		number = le.AppendUint32(number, uint32(start))
 		first = append(first, y.list[start]...)
 		firstEnd = le.AppendUint32(firstEnd, uint32(len(first)))

@@ -17,12 +17,14 @@ import (
 // A .symbols file holds the definitions in the documents of one shard:
 //
 //	meta      name of the shard, counts, the kinds, the parents
-//	pages     the distinct names, sorted without regard to case, each followed
-//	          by a newline, in pages of at most 4 KiB, each a block of package lz
+//	pages     the distinct names, sorted without regard to case, in pages of
+//	          at most 4 KiB, front-coded, each a block of package lz
 //	first     the first name of each page
 //	postings  of package trigram; a page is a document of one unit
 //	refs      for each name the documents that define it: bytes, then gaps
-//	docs      for each document its symbols by offset: gap, name, kind, parent
+//	docs      for each document its symbols by offset: gap, distance of the
+//	          name's number from the last one, and kind and parent where they
+//	          are not those of the last symbol
 //
 // So a pattern reads a few pages to find names, then only lists; no content is
 // touched before the lines of a result are cut out.
@@ -37,7 +39,7 @@ type symbolsFile struct {
 	kinds     []string
 	parents   []parent
 	pageEnd   column32 // in pages
-	pageSize  column32 // bytes of the page before compression
+	pageSize  column32 // bytes of the page before compression, front-coded
 	pageName  column32 // number of the page's first name
 	firstEnd  column32
 	first     []byte
@@ -125,7 +127,7 @@ func (y *symbolsFile) check() error {
 		return fmt.Errorf("%w: columns do not fit together", ErrDamaged)
 	}
 	for i := range pages {
-		if y.pageSize.at(i) > lz.MaxBlock {
+		if y.pageSize.at(i) > frontPage {
 			return fmt.Errorf("%w: size of a page", ErrDamaged)
 		}
 	}
@@ -179,15 +181,53 @@ func part(blob []byte, ends column32, i int) []byte {
 
 // page decodes a page of names into buf.
 func (y *symbolsFile) page(i int, buf []byte) ([]byte, error) {
-	size := int(y.pageSize.at(i))
-	if cap(buf) < size {
-		buf = make([]byte, max(size, symbolPage))
-	}
-	buf = buf[:size]
-	if err := lz.Decode(buf, part(y.pages, y.pageEnd, i), nil); err != nil {
+	var front [frontPage]byte
+	coded := front[:y.pageSize.at(i)]
+	if err := lz.Decode(coded, part(y.pages, y.pageEnd, i), nil); err != nil {
 		return nil, fmt.Errorf("%s: %w: page %d: %w", y.f.name, ErrDamaged, i, err)
 	}
-	return buf, nil
+	if cap(buf) < symbolPage {
+		buf = make([]byte, symbolPage)
+	}
+	page, ok := unfront(buf[:0], coded)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w: page %d: names do not follow each other", y.f.name, ErrDamaged, i)
+	}
+	return page, nil
+}
+
+// frontPage is the greatest size of a page in which each name is written as
+// the number of bytes that it shares with the one before, then the rest of it
+// and a newline. Sorted names share much, and what compresses a page sees
+// only what they do not.
+const frontPage = 2 * symbolPage
+
+// front appends a name in that form.
+func front(dst []byte, before, name string) []byte {
+	n := 0
+	for n < len(before) && n < len(name) && n < 255 && before[n] == name[n] {
+		n++
+	}
+	return append(append(append(dst, byte(n)), name[n:]...), '\n')
+}
+
+// unfront writes the names of a page in full, each with a newline behind it,
+// to dst, which has room for symbolPage bytes.
+func unfront(dst, coded []byte) ([]byte, bool) {
+	last := dst
+	for len(coded) > 0 {
+		n, end := int(coded[0]), bytes.IndexByte(coded, '\n')
+		if n == '\n' {
+			end = bytes.IndexByte(coded[1:], '\n') + 1
+		}
+		if end < 1 || n > len(last) || len(dst)+n+end > symbolPage {
+			return nil, false
+		}
+		from := len(dst)
+		dst = append(append(dst, last[:n]...), coded[1:end+1]...)
+		last, coded = dst[from:len(dst)-1], coded[end+1:]
+	}
+	return dst, true
 }
 
 // name gives the text of a name by its number.
@@ -354,21 +394,19 @@ type symbolRow struct {
 
 // rows calls use with the symbols of a document, by offset, until it says no.
 func (y *symbolsFile) rows(doc int, use func(symbolRow) bool) error {
-	list := part(y.docs, y.docEnd, doc)
+	d := decoder{b: part(y.docs, y.docEnd, doc)}
 	row := symbolRow{}
-	for len(list) > 0 {
-		var v [4]uint64
-		for i := range v {
-			n, w := binary.Uvarint(list)
-			if w <= 0 {
-				return fmt.Errorf("%s: %w: symbols of document %d", y.f.name, ErrDamaged, doc)
-			}
-			v[i], list = n, list[w:]
+	for len(d.b) > 0 {
+		gap := d.uint()
+		step := d.uint()
+		if gap&1 != 0 {
+			row.kind, row.parent = int(d.uint()&(1<<40-1)), int(d.uint()&(1<<40-1))
 		}
-		if v[1] >= uint64(y.names) || v[2] >= uint64(len(y.kinds)) || v[3] > uint64(len(y.parents)) || v[0] > maxDocument {
+		row.offset += int(gap >> 1 & (1<<40 - 1))
+		row.name += int(int64(step>>1) ^ -int64(step&1))
+		if d.err != nil || uint(row.name) >= uint(y.names) || row.kind >= len(y.kinds) || row.parent > len(y.parents) || row.offset > maxDocument {
 			return fmt.Errorf("%s: %w: symbols of document %d", y.f.name, ErrDamaged, doc)
 		}
-		row = symbolRow{row.offset + int(v[0]), int(v[1]), int(v[2]), int(v[3])}
 		if !use(row) {
 			break
 		}
