@@ -112,6 +112,7 @@ func ownServer(t *testing.T) (url, repo string) {
 	n := nodetest.Start(t, nodetest.Config{
 		File: `{"connections": {"checks": {"type": "git", "url": "file://` + dir + `"}}}`,
 		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
+		Edit: func(o *node.Options) { o.Ctags = "" }, // the one on PATH
 	})
 	n.WaitIndexed(1)
 	n.Wait("symbols", func() error { return symbolsThere(n) })
