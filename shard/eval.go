@@ -47,6 +47,7 @@ func newEvaluator(p *plan) *evaluator {
 // turn goes to a document of a shard.
 func (e *evaluator) turn(b *bound, doc int) {
 	e.b, e.doc = b, doc
+	e.t.cache = b.cache
 	e.t.open(b.s, doc)
 	for _, i := range e.p.contents {
 		e.found[i].state = unknown

@@ -295,6 +295,9 @@ func (s *search) bind(e *evaluator, r *run) error {
 	if err != nil {
 		return s.lose(r, err)
 	}
+	if !s.r.CountAll || r.b.candidates <= cacheCandidates && len(r.b.docs) <= cacheCandidates {
+		r.b.cache = s.v.set.cache
+	}
 	r.cut()
 	s.mu.Lock()
 	defer s.mu.Unlock()

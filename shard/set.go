@@ -22,6 +22,8 @@ type Set struct {
 	opt  SetOptions
 	gate *gate
 
+	cache *blockCache
+
 	mu     sync.Mutex // guards the fields below
 	files  map[string]*entry
 	idle   sync.Cond // signalled when an entry loses its last reader
@@ -69,7 +71,7 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open index directory: %w", err)
 	}
-	s := &Set{dir: dir, opt: opt, gate: newGate(opt.Workers), files: map[string]*entry{}}
+	s := &Set{dir: dir, opt: opt, gate: newGate(opt.Workers), cache: newBlockCache(), files: map[string]*entry{}}
 	s.idle.L = &s.mu
 	for _, d := range list {
 		name := d.Name()

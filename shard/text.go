@@ -25,6 +25,7 @@ type text struct {
 	index int64  // compressed bytes read for that
 	loads int    // documents of which something was decoded
 	began bool
+	cache *blockCache // nil: pass it by
 }
 
 // open turns to a document.
@@ -72,6 +73,12 @@ func (t *text) load(a, b int) error {
 
 func (t *text) decode(u int) error {
 	s, row := t.s, t.row+u
+	start := u * trigram.UnitSize
+	dst := t.buf[start:t.covered(u)]
+	if t.cache != nil && t.cache.get(s.f, row, dst) {
+		t.note(u, len(dst), 0)
+		return nil
+	}
 	from := uint32(0)
 	if row > t.first {
 		from = s.blockEnd.at(row - 1)
@@ -84,18 +91,25 @@ func (t *text) decode(u int) error {
 	if err := s.f.touch(at, int64(to-from)); err != nil {
 		return err
 	}
-	start := u * trigram.UnitSize
-	if err := lz.Decode(t.buf[start:t.covered(u)], s.f.data[at:at+int64(to-from)], s.dict); err != nil {
+	if err := lz.Decode(dst, s.f.data[at:at+int64(to-from)], s.dict); err != nil {
 		return fmt.Errorf("%s: %w: block %d: %w", s.f.name, ErrDamaged, row, err)
 	}
+	if t.cache != nil {
+		t.cache.put(s.f, row, dst)
+	}
+	t.note(u, len(dst), int64(to-from))
+	return nil
+}
+
+// note counts a unit that is readable now.
+func (t *text) note(u, size int, read int64) {
 	t.have[u] = true
-	t.bytes += int64(t.covered(u) - start)
-	t.index += int64(to - from)
+	t.bytes += int64(size)
+	t.index += read
 	if !t.began {
 		t.began = true
 		t.loads++
 	}
-	return nil
 }
 
 // unitAt gives the unit that owns a byte.
