@@ -203,9 +203,10 @@ func (f *fake) Status(context.Context, node.Viewer, node.StatusRequest) (*node.S
 		Repos:   node.RepoCounts{Total: 3, Indexed: 2, Failed: 1}, Jobs: node.JobCounts{Pending: 1, Running: 2, Failed: 3},
 		Connections: []node.ConnectionStatus{{Name: "main", Type: "git", State: "synced", Message: "m", Warnings: []string{"w"}, Repos: 3, SyncedAt: day}},
 		Running:     []node.JobStatus{job}, Failed: []node.JobStatus{job},
-		Config:   node.ConfigStatus{Path: "c.json", Hash: "ab", LoadedAt: day, Errors: []string{"e"}, RefusedAt: day},
-		Storage:  node.StorageStatus{Shards: 1, ShardBytes: 2, MirrorBytes: 3, Quarantined: 4, DiskFree: 5, DiskTotal: 6},
-		Warnings: []string{"w"},
+		Config:    node.ConfigStatus{Path: "c.json", Hash: "ab", LoadedAt: day, Errors: []string{"e"}, RefusedAt: day},
+		Storage:   node.StorageStatus{Shards: 1, ShardBytes: 2, MirrorBytes: 3, Quarantined: 4, DiskFree: 5, DiskTotal: 6},
+		Placement: node.PlacementStatus{Groups: 1, UnderReplicated: 2, Short: []string{"s"}, Moves: 3},
+		Warnings:  []string{"w"},
 	})
 }
 func (f *fake) Snapshot(_ context.Context, _ node.Viewer, w io.Writer) error {

@@ -26,7 +26,15 @@ type statusJSON struct {
 	Failed       []jobJSON        `json:"failed"`
 	Config       configJSON       `json:"config"`
 	Storage      storageJSON      `json:"storage"`
+	Placement    placementJSON    `json:"placement"`
 	Warnings     []string         `json:"warnings"`
+}
+
+type placementJSON struct {
+	Groups          int      `json:"groups"`
+	UnderReplicated int      `json:"underReplicated"`
+	Short           []string `json:"short"`
+	Moves           int      `json:"moves"`
 }
 
 type memberJSON struct {
@@ -119,6 +127,7 @@ func (s *Server) status(ctx context.Context, c *call) error {
 		Connections: make([]connectionJSON, len(r.Connections)), Running: jobsOf(r.Running), Failed: jobsOf(r.Failed),
 		Config:  configJSON{r.Config.Path, r.Config.Hash, stamp(r.Config.LoadedAt), list(r.Config.Errors), stamp(r.Config.RefusedAt)},
 		Storage: storageJSON(r.Storage), Warnings: list(r.Warnings),
+		Placement: placementJSON{r.Placement.Groups, r.Placement.UnderReplicated, list(r.Placement.Short), r.Placement.Moves},
 	}
 	for i, m := range r.Members {
 		out.Members[i] = memberJSON(m)
