@@ -47,6 +47,7 @@ type Node struct {
 	unlock  func()
 	tags    tagger
 
+	wired    atomic.Bool // New has made every part
 	stopping atomic.Bool
 }
 
@@ -76,7 +77,7 @@ func New(opt Options) (n *Node, err error) {
 		return nil, err
 	}
 	n.set, err = shard.OpenSet(filepath.Join(opt.Dir, "shards"), shard.SetOptions{
-		Now: opt.Now, Damaged: func(name string, err error) { n.keeper.Damaged(name, err) },
+		Now: opt.Now, Damaged: func(name string, err error) { n.damaged(name, err) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
@@ -92,6 +93,7 @@ func New(opt Options) (n *Node, err error) {
 	n.wireJobs()
 	n.metrics = newMetrics(n)
 	n.handle()
+	n.wired.Store(true)
 	return n, nil
 }
 
@@ -154,6 +156,17 @@ func (n *Node) handle() {
 	n.cluster.Handle(methodBrowse, n.serveBrowse)
 	n.cluster.Handle(methodStatus, n.serveStatus)
 	n.copies.Handle(n.cluster)
+}
+
+// damaged is told by the set of files that were put aside, also while New
+// still wires: what the keeper does not hear of then it finds missing.
+func (n *Node) damaged(name string, err error) {
+	if n.wired.Load() {
+		n.metrics.damaged.Inc()
+		n.keeper.Damaged(name, err)
+		return
+	}
+	n.opt.Log.Error("a shard file is damaged and was put aside", "file", name, "err", err)
 }
 
 // Run serves until ctx ends, then stops in order: jobs are given back before

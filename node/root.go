@@ -21,6 +21,7 @@ const (
 	defaultMatches = 1000
 	maxMatches     = 1_000_000
 	maxContext     = 100
+	heavyMatches   = 10_000   // more wait in the lane of the expensive ones
 	maxQuery       = 64 << 10 // bytes
 	defaultTime    = 30 * time.Second
 	maxTime        = 2 * time.Minute
@@ -92,6 +93,7 @@ func (n *Node) newRootOf(ctx context.Context, v Viewer, req SearchRequest, parse
 	r.leaf = leafRequest{
 		Q: box(r.q), Matches: r.req.Matches, Context: r.req.ContextLines, Whole: r.req.Whole,
 		CountAll: parsed.Count == query.CountAll, NoChunks: parsed.Type != query.AnyType,
+		Heavy: parsed.Count == query.CountAll || r.req.Matches > heavyMatches || parsed.Type == query.RepoType,
 	}
 	if parsed.Type == query.RepoType {
 		r.leaf.Matches = maxMatches

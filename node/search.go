@@ -98,6 +98,12 @@ type SearchChunk struct {
 
 // Search finds what the query asks for in all that the viewer may see.
 func (n *Node) Search(ctx context.Context, v Viewer, req SearchRequest) (*SearchResponse, error) {
+	out, err := n.search(ctx, v, req)
+	n.metrics.search(out, err)
+	return out, err
+}
+
+func (n *Node) search(ctx context.Context, v Viewer, req SearchRequest) (*SearchResponse, error) {
 	for try := 0; ; try++ {
 		r, err := n.newRoot(ctx, v, req)
 		if err != nil {
@@ -127,5 +133,7 @@ func (n *Node) StreamSearch(ctx context.Context, v Viewer, req SearchRequest, se
 		return nil, err
 	}
 	defer r.close()
-	return r.stream(send)
+	out, err := r.stream(send)
+	n.metrics.search(out, err)
+	return out, err
 }

@@ -18,21 +18,18 @@ type source struct {
 	read   func(n int64) // told of bytes as they are read
 }
 
-// newSource lists the blobs of the revisions. Revisions of one commit share a
-// bit of the masks.
+// newSource lists the blobs of the revisions. A bit of a mask stands for a
+// commit; names of one commit share it.
 func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []git.Revision) (*source, error) {
 	s := &source{mirror: m, repo: shard.Repository{ID: repo.ID, Name: repo.Name}}
 	var commits []string
 	at := map[string]int{}
 	for _, rev := range revs {
-		bit, ok := at[rev.Commit]
-		if !ok {
-			bit = len(commits)
-			at[rev.Commit] = bit
+		if _, ok := at[rev.Commit]; !ok {
+			at[rev.Commit] = len(commits)
 			commits = append(commits, rev.Commit)
 		}
-		s.repo.Revisions = append(s.repo.Revisions,
-			shard.Revision{Name: rev.Name, Commit: rev.Commit, Bit: uint8(bit), Time: rev.Time})
+		s.repo.Revisions = append(s.repo.Revisions, shard.Revision{Name: rev.Name, Commit: rev.Commit, Time: rev.Time, Bit: uint8(at[rev.Commit])})
 	}
 	blobs, err := m.Union(ctx, commits)
 	if err != nil {
