@@ -395,9 +395,10 @@ func (y *symbolizer) pages(w *fileWriter) error {
 		number = le.AppendUint32(number, uint32(start))
 		first = append(first, y.list[start]...)
 		firstEnd = le.AppendUint32(firstEnd, uint32(len(first)))
+		last := 0
 		for _, r := range refs[start:next] {
-			ref = binary.AppendUvarint(ref, uint64(len(r)))
-			ref = append(ref, r...)
+			ref = appendReference(ref, last, r)
+			last = r.first
 		}
 		refEnd = le.AppendUint32(refEnd, uint32(len(ref)))
 		page, start = page[:0], next
@@ -429,16 +430,19 @@ func (y *symbolizer) pages(w *fileWriter) error {
 	return w.err
 }
 
-// references gives for each name the documents that define it, as gaps.
-func (y *symbolizer) references() [][]byte {
-	refs := make([][]byte, len(y.list))
-	last := make([]int32, len(y.list))
+// references gives for each name the documents that define it.
+func (y *symbolizer) references() []reference {
+	refs := make([]reference, len(y.list))
+	last := make([]int32, len(y.list)) // document of the name, and one
 	for d, rows := range y.docs {
 		for _, r := range rows {
-			if gap := int32(d) + 1 - last[r.name]; gap > 0 {
-				refs[r.name] = binary.AppendUvarint(refs[r.name], uint64(gap-1))
-				last[r.name] = int32(d) + 1
+			switch gap := int32(d) + 1 - last[r.name]; {
+			case last[r.name] == 0:
+				refs[r.name].first = d
+			case gap > 0:
+				refs[r.name].rest = binary.AppendUvarint(refs[r.name].rest, uint64(gap-1))
 			}
+			last[r.name] = int32(d) + 1
 		}
 	}
 	return refs

@@ -321,7 +321,7 @@ func (y *symbolsFile) matchPage(page int, text []byte, m *match.Matcher, h *symb
 		docs := refs.next()
 		if start, end, ok := m.Next(line, 0); ok {
 			h.names = append(h.names, symbolHit{n, uint16(start), uint16(end)})
-			if err := eachDoc(docs, y.documents, h.set.add); err != nil {
+			if err := docs.each(y.documents, h.set.add); err != nil {
 				return fmt.Errorf("%s: %w", y.f.name, err)
 			}
 		}
@@ -329,33 +329,73 @@ func (y *symbolsFile) matchPage(page int, text []byte, m *match.Matcher, h *symb
 	return nil
 }
 
-// refReader goes through the references of the names of a page.
-type refReader struct{ b []byte }
-
-func (r *refReader) next() []byte {
-	n, w := binary.Uvarint(r.b)
-	if w <= 0 || n > uint64(len(r.b)-w) {
-		r.b = nil
-		return nil
-	}
-	docs := r.b[w : w+int(n)]
-	r.b = r.b[w+int(n):]
-	return docs
+// refReader goes through the references of the names of a page. The first
+// document of a name is written as the distance from that of the name before,
+// because names that begin alike are often defined side by side; a bit tells
+// whether there are more.
+type refReader struct {
+	b    []byte
+	last int
 }
 
-// eachDoc calls use with the documents of a list of gaps.
-func eachDoc(list []byte, documents int, use func(int)) error {
-	doc := -1
-	for len(list) > 0 {
+// reference is the documents of a name: the first, then gaps.
+type reference struct {
+	first int
+	rest  []byte
+}
+
+func (r *refReader) next() reference {
+	head, w := binary.Uvarint(r.b)
+	if w <= 0 {
+		r.b = nil
+		return reference{first: -1}
+	}
+	r.b = r.b[w:]
+	step := head >> 1
+	r.last += int(int64(step>>1) ^ -int64(step&1))
+	ref := reference{first: r.last}
+	if head&1 != 0 {
+		n, w := binary.Uvarint(r.b)
+		if w <= 0 || n > uint64(len(r.b)-w) {
+			r.b = nil
+			return reference{first: -1}
+		}
+		ref.rest, r.b = r.b[w:w+int(n)], r.b[w+int(n):]
+	}
+	return ref
+}
+
+// appendReference is what refReader reads. last is the first document of the
+// name before, in the same page.
+func appendReference(dst []byte, last int, ref reference) []byte {
+	step := int64(ref.first - last)
+	head := uint64(step<<1^step>>63) << 1
+	if len(ref.rest) == 0 {
+		return binary.AppendUvarint(dst, head)
+	}
+	dst = binary.AppendUvarint(dst, head|1)
+	dst = binary.AppendUvarint(dst, uint64(len(ref.rest)))
+	return append(dst, ref.rest...)
+}
+
+// each calls use with the documents.
+func (r reference) each(documents int, use func(int)) error {
+	doc, list := r.first, r.rest
+	for {
+		if uint(doc) >= uint(documents) {
+			return fmt.Errorf("%w: document of a symbol", ErrDamaged)
+		}
+		use(doc)
+		if len(list) == 0 {
+			return nil
+		}
 		gap, w := binary.Uvarint(list)
-		if w <= 0 || gap >= uint64(documents) || doc+1+int(gap) >= documents {
+		if w <= 0 || gap >= uint64(documents) {
 			return fmt.Errorf("%w: document of a symbol", ErrDamaged)
 		}
 		doc += 1 + int(gap)
-		use(doc)
 		list = list[w:]
 	}
-	return nil
 }
 
 // defining gives the documents that define a symbol of exactly this name, or
@@ -375,7 +415,7 @@ func (y *symbolsFile) defining(name string, fold bool) (docs []uint32, err error
 			text = rest
 			list := refs.next()
 			if string(line) == name || fold && len(line) == len(name) && strings.ToLower(string(line)) == want {
-				if err := eachDoc(list, y.documents, func(d int) { docs = append(docs, uint32(d)) }); err != nil {
+				if err := list.each(y.documents, func(d int) { docs = append(docs, uint32(d)) }); err != nil {
 					return nil, fmt.Errorf("%s: %w", y.f.name, err)
 				}
 			}
