@@ -20,7 +20,10 @@ func Decode(dst, block, dict []byte) error {
 	in, out := unsafe.Pointer(&block[0]), unsafe.Pointer(&dst[0])
 	far := unsafe.Pointer(unsafe.SliceData(dict))
 	i, o, n, m := 0, 0, len(block), len(dst)
-	for i < n {
+	for {
+		if i, o = short(dst, block, dict, i, o); i >= n {
+			return ErrCorrupt
+		}
 		token := int(*(*byte)(unsafe.Add(in, i)))
 		i++
 		lit := token >> 4
@@ -69,7 +72,6 @@ func Decode(dst, block, dict []byte) error {
 			return nil
 		}
 	}
-	return ErrCorrupt
 }
 
 // match copies a match of any length and from anywhere, as far as dst goes,
