@@ -15,6 +15,7 @@ type answer struct {
 	scope        []byte
 	scopeKind    []byte
 	line         uint32
+	warning      bool // of an error: it concerns one symbol, not the file
 }
 
 // parseAnswer reads a flat JSON object. The program writes one for each
@@ -69,6 +70,8 @@ func (a *answer) set(key, value []byte) {
 		a.scope = value
 	case "scopeKind":
 		a.scopeKind = value
+	case "warning":
+		a.warning = string(value) == "true"
 	case "line":
 		a.line = 0
 		for _, c := range value {

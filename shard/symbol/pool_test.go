@@ -23,7 +23,7 @@ echo '{"_type": "program", "name": "Universal Ctags"}'
 while read -r head; do
 	read -r what
 	case "$what" in
-	good) echo '{"_type": "tag", "name": "good", "line": 1, "kind": "func"}'; echo '{"_type": "completed", "command": "generate-tags"}';;
+	good) echo '{"_type": "error", "message": "ignoring null tag", "warning": true}'; echo '{"_type": "tag", "name": "good", "line": 1, "kind": "func"}'; echo '{"_type": "completed", "command": "generate-tags"}';;
 	crash) echo '{"_type": "tag", "name": "lost", "line": 1, "kind": "func"}'; exit 3;;
 	hang) while read -r x; do :; done;;
 	garbage) echo 'Segmentation fault? \0';;

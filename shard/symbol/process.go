@@ -83,6 +83,9 @@ func (p *process) tag(name string, content []byte) ([]Symbol, error) {
 		case "completed":
 			return tidy(symbols), nil
 		case "error":
+			if a.warning {
+				continue
+			}
 			return nil, fmt.Errorf("program says: %.200s", line)
 		case "tag":
 			if len(symbols) >= maxSymbols {
