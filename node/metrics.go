@@ -68,10 +68,14 @@ func newMetrics(n *Node) *metrics {
 	return m
 }
 
-func stateMetrics() []stateMetric {
-	gauge := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, labels, nil)
-	}
+func gauge(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// stateMetrics are those of the cluster, then those of this node.
+func stateMetrics() []stateMetric { return append(clusterMetrics(), hereMetrics()...) }
+
+func clusterMetrics() []stateMetric {
 	return []stateMetric{
 		{gauge("shoal_node_info", "Always 1; the labels tell the version and the id of the node.", "version", "node"),
 			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(1, n.opt.Version, n.cluster.Self()) }},
@@ -108,6 +112,11 @@ func stateMetrics() []stateMetric {
 				emit(float64(s.jobs.Running), "running")
 				emit(float64(s.jobs.Failed), "failed")
 			}},
+	}
+}
+
+func hereMetrics() []stateMetric {
+	return []stateMetric{
 		{gauge("shoal_jobs_here", "Jobs that run on this node, by kind and step.", "kind", "step"),
 			func(n *Node, s *snapshot, emit func(float64, ...string)) {
 				count := map[[2]string]int{}
