@@ -359,6 +359,9 @@ func (s *search) decide(e *evaluator, r *run, i int) error {
 			}
 		}
 		e.turn(r.b, int(d))
+		if i >= cachePieces && r.b.candidates > cacheCandidates {
+			e.t.cache = nil
+		}
 		have := len(pc.notes)
 		err := s.note(e, r, pc)
 		if s.stopped.Load() {
