@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/shoalsearch/shoal/api/auth"
 )
 
 // server is a running `shoal serve`.
@@ -24,6 +26,7 @@ type server struct {
 	client *http.Client
 	start  time.Time
 	ready  time.Duration // from the start of the process to a good /readyz
+	key    string        // the operator's
 }
 
 // connection is one entry of the configuration file.
@@ -74,7 +77,8 @@ func serve(ctx context.Context, dir, config string, ctags string) (*server, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w (log: %s)", err, log.Name())
 	}
-	return s, nil
+	s.key, err = auth.OperatorKey(filepath.Join(dir, "cluster.key"))
+	return s, err
 }
 
 func (s *server) stop() error {
@@ -112,6 +116,9 @@ func (s *server) do(req *http.Request, out any) error {
 
 // read sends a request and returns the body of a good answer.
 func (s *server) read(req *http.Request) ([]byte, error) {
+	if s.key != "" {
+		req.Header.Set("Authorization", "Bearer "+s.key)
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, err
