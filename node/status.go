@@ -106,8 +106,8 @@ type ConfigStatus struct {
 type StorageStatus struct {
 	Shards      int
 	ShardBytes  int64
-	MirrorBytes int64
-	Quarantined int
+	MirrorBytes int64 // as last measured: about a second after a fetch
+	Quarantined int   // damaged index files that were put aside, kept for a look
 	DiskFree    int64
 	DiskTotal   int64
 }
@@ -356,7 +356,7 @@ func connectionStatus(view *catalog.View, c *catalog.Connection) ConnectionStatu
 func unsupported(kind string) bool { return kind != "git" }
 
 func (n *Node) storage() StorageStatus {
-	s := StorageStatus{Shards: len(n.set.Names()), ShardBytes: n.set.Bytes()}
+	s := StorageStatus{Shards: len(n.set.Names()), ShardBytes: n.set.Bytes(), MirrorBytes: n.mirrors.Bytes(), Quarantined: n.set.Quarantined()}
 	s.DiskFree, s.DiskTotal = diskSpace(n.opt.Dir)
 	return s
 }

@@ -148,6 +148,19 @@ func (s *Set) Bytes() int64 {
 	return sum
 }
 
+// Quarantined is the number of damaged files that lie aside, also those that
+// an earlier process has put there; 0 when that cannot be told.
+func (s *Set) Quarantined() int {
+	n := 0
+	list, _ := os.ReadDir(filepath.Join(s.dir, quarantineDir))
+	for _, d := range list {
+		if _, ok := kindOf(d.Name()); ok {
+			n++
+		}
+	}
+	return n
+}
+
 // Add opens files that were put into the directory, by Build or by Update.
 // A name that is already open is fine. A damaged file is quarantined.
 func (s *Set) Add(names ...string) error {

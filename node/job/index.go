@@ -97,6 +97,7 @@ func (r *Runner) fetch(ctx context.Context, a *attempt, repo *catalog.Repo) (*gi
 	mirror := r.opt.Mirrors.Get(repo.ID)
 	limit := r.opt.Cluster.View().File().Settings.RepoIndexTimeout
 	fetched, err := mirror.Fetch(ctx, git.Remote{URL: repo.CloneURL, Credential: cred}, git.FetchOptions{Timeout: limit})
+	r.opt.Mirrors.changed(repo.ID)
 	if err != nil {
 		return nil, fetched, fmt.Errorf("fetch: %w", err)
 	}

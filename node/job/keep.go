@@ -118,6 +118,7 @@ func (k *Keeper) mirrors(view *catalog.View) {
 		k.r.opt.Mirrors.dropStrange(name)
 	}
 	now := k.r.opt.Now()
+	k.r.opt.Mirrors.measure(ids, now)
 	grace := view.File().Settings.RepoGarbageCollectionGrace
 	for _, id := range ids {
 		if k.wantsMirror(view, id) {

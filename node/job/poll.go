@@ -159,8 +159,12 @@ func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wish string, chan
 		return wish, false, err
 	}
 	m := r.opt.Mirrors.Get(id)
-	if _, err := m.Fetch(ctx, git.Remote{URL: repo.CloneURL, Credential: cred}, git.FetchOptions{Timeout: pollTime}); err != nil {
+	fetched, err := m.Fetch(ctx, git.Remote{URL: repo.CloneURL, Credential: cred}, git.FetchOptions{Timeout: pollTime})
+	if err != nil {
 		return wish, false, err
+	}
+	if fetched.Changed {
+		r.opt.Mirrors.changed(id)
 	}
 	revs, err := r.revisions(ctx, m, repo)
 	if err != nil && !errors.Is(err, git.ErrEmpty) {

@@ -1,0 +1,91 @@
+package node_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+func TestStatusTellsWhatLiesOnDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
+	n.WaitIndexed(1)
+	before := int64(0)
+	n.Wait("the size of the mirror", func() error {
+		if before = n.Status().Storage.MirrorBytes; before == 0 {
+			return fmt.Errorf("a mirror of no bytes")
+		}
+		return nil
+	})
+	noise := make([]byte, 64<<10) // does not compress
+	for i, x := 0, uint32(1); i < len(noise); i++ {
+		x = x*1664525 + 1013904223
+		noise[i] = byte(x >> 24)
+	}
+	app.Commit(map[string]string{"noise.bin": string(noise)})
+	n.Wait("the size of the mirror after a fetch", func() error {
+		if s := n.Status().Storage; s.MirrorBytes < before+int64(len(noise))/2 {
+			return fmt.Errorf("%d bytes, were %d", s.MirrorBytes, before)
+		}
+		return nil
+	})
+	n.Configure(local(t.TempDir()))
+	n.Wait("the mirror to go", func() error {
+		if s := n.Status().Storage; s.MirrorBytes != 0 || s.Quarantined != 0 {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+}
+
+func TestADamagedFileIsPutAsideAndMadeAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
+	n.WaitIndexed(1)
+	files := n.LiveFiles()
+	n.Stop()
+	damaged := 0
+	for _, name := range files {
+		if filepath.Ext(name) != ".shard" {
+			continue
+		}
+		path := filepath.Join(n.Dir, "shards", name)
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw[0] ^= 0x40 // of the header, which a start checks
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		damaged++
+	}
+	if damaged == 0 {
+		t.Fatalf("no shard among %q", files)
+	}
+	n.Start()
+	n.Wait("the file to be put aside", func() error {
+		if s := n.Status().Storage; s.Quarantined != damaged {
+			return fmt.Errorf("%+v, want %d put aside", s, damaged)
+		}
+		return nil
+	})
+	n.Wait("the index to be made again", func() error {
+		if got := n.Find("walrus"); !slices.Equal(got, []string{"local/app:a.txt"}) {
+			return fmt.Errorf("found %q; %+v", got, n.Status().Storage)
+		}
+		return nil
+	})
+	complete(t, n, "walrus")
+}
