@@ -395,6 +395,7 @@ func (c *Cluster) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, er
 // announce brings this start of the node into the catalog, and again
 // whenever what the catalog has of it is no longer true.
 func (c *Cluster) announce(ctx context.Context) {
+	wait := announceSoon
 	for {
 		changed := c.Changed()
 		if err := c.announceOnce(ctx); err != nil {
@@ -403,11 +404,17 @@ func (c *Cluster) announce(ctx context.Context) {
 				return
 			}
 			c.log.Debug("not announced yet", "error", err)
-			if !c.pause(ctx, c.scaled(announcePause)) {
+			if !c.pause(ctx, c.scaled(wait)) {
 				return
+			}
+			// A cluster that is being founded has its leader in a moment, and
+			// no job is granted to a node that is not announced.
+			if c.clusterID() != "" {
+				wait = min(2*wait, announcePause)
 			}
 			continue
 		}
+		wait = announceSoon
 		select {
 		case <-changed:
 		case <-ctx.Done():

@@ -23,6 +23,7 @@ const (
 	diskStall         = 15 * time.Second
 	handOverTime      = 5 * time.Second
 	hurryPatience     = 10 * time.Second
+	announceSoon      = 25 * time.Millisecond
 	announcePause     = time.Second
 	keyFileMode       = 0o600
 	transportTimeout  = 10 * time.Second

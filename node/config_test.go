@@ -67,3 +67,24 @@ func TestDeletedFilesAreMadeAgain(t *testing.T) {
 	n.Start()
 	n.Wait("the index to be made again", found(n, "walrus", "local/app:a.txt"))
 }
+
+func TestWhatIsNewDoesNotWaitForTheNextLook(t *testing.T) {
+	t.Parallel()
+	rare := `{"settings": {"resyncConnectionPollingIntervalMs": 3600000, "reindexRepoPollingIntervalMs": 3600000},
+		"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`
+	one, two := t.TempDir(), t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(one, "app"), map[string]string{"a.txt": "walrus\n"})
+	nodetest.NewRepo(t, filepath.Join(two, "lib"), map[string]string{"b.txt": "walrus\n"})
+	nodetest.NewRepo(t, filepath.Join(two, "tool"), map[string]string{"c.txt": "walrus\n"})
+	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(rare, one)})
+	n.WaitIndexed(1)
+	n.Configure(fmt.Sprintf(rare, two))
+	n.Wait("the other connection", func() error {
+		for _, query := range []string{"walrus file:b", "walrus file:c"} {
+			if len(n.Find(query)) != 1 {
+				return fmt.Errorf("%q finds %q", query, n.Find(query))
+			}
+		}
+		return nil
+	})
+}

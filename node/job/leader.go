@@ -19,6 +19,8 @@ type Leader struct {
 
 	seen               map[string]time.Time // when each member was last alive
 	nextSync, nextRepo time.Time
+	config             uint64 // index of the configuration at the last look for syncs
+	repos              int    // number of repositories at the last look for them
 	placer             placer
 }
 
@@ -54,7 +56,14 @@ func (l *Leader) Run(ctx context.Context) error {
 
 func (l *Leader) plan(ctx context.Context) {
 	view, now := l.cluster.View(), l.now()
-	in := Input{View: view, Now: now, Nodes: l.nodes(now), LookSync: !now.Before(l.nextSync), LookRepos: !now.Before(l.nextRepo)}
+	// What is new does not wait for the next look: a configuration names other
+	// connections, a listing has other repositories.
+	config, repos := view.Config().Index, view.RepoCount()
+	in := Input{
+		View: view, Now: now, Nodes: l.nodes(now),
+		LookSync:  !now.Before(l.nextSync) || config != l.config,
+		LookRepos: !now.Before(l.nextRepo) || repos != l.repos,
+	}
 	if in.LookRepos {
 		l.place(ctx, view, in.Nodes, now)
 		view = l.cluster.View()
@@ -72,9 +81,11 @@ func (l *Leader) plan(ctx context.Context) {
 	}
 	settings := view.File().Settings
 	if in.LookSync {
+		l.config = config
 		l.nextSync = now.Add(settings.ResyncConnectionPollingInterval)
 	}
 	if in.LookRepos && len(cmds) < maxCommands {
+		l.repos = repos
 		l.nextRepo = now.Add(settings.ReindexRepoPollingInterval)
 	}
 }
