@@ -22,13 +22,12 @@ type call struct {
 	viewer node.Viewer
 
 	// The answer. A handler sets one of body and stream.
-	status   int
-	mime     string
-	header   [][2]string
-	body     []byte
-	pooled   *[]byte // where body came from, to be given back once it is written
-	stream   func(w *bufio.Writer) error
-	finished func() // called once the answer of stream has been written or given up
+	status int
+	mime   string
+	header [][2]string
+	body   []byte
+	pooled *[]byte // where body came from, to be given back once it is written
+	stream func(w *bufio.Writer) error
 }
 
 const (

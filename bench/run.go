@@ -88,10 +88,10 @@ func (r *run) close() {
 
 // built is what indexing a corpus took.
 type built struct {
-	own, git   time.Duration // CPU
-	wall       time.Duration
-	peak       int64
-	disk, text int64
+	own, git time.Duration // CPU
+	wall     time.Duration
+	peak     int64
+	disk     int64
 }
 
 // index starts a node on a new data directory and waits until it has indexed

@@ -10,14 +10,6 @@ func newDocSet(documents int) docSet { return make(docSet, (documents+63)/64) }
 func (d docSet) add(i int)      { d[i>>6] |= 1 << (i & 63) }
 func (d docSet) has(i int) bool { return d == nil || d[i>>6]&(1<<(i&63)) != 0 }
 
-func (d docSet) count() int {
-	n := 0
-	for _, w := range d {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
 // and gives what is in both; it may reuse either.
 func (d docSet) and(o docSet) docSet {
 	if d == nil {

@@ -73,4 +73,3 @@ func (c column32) at(i int) uint32 { return binary.LittleEndian.Uint32(c[i*4:]) 
 func (c column16) at(i int) uint16 { return binary.LittleEndian.Uint16(c[i*2:]) }
 func (c column64) len() int        { return len(c) / 8 }
 func (c column32) len() int        { return len(c) / 4 }
-func (c column16) len() int        { return len(c) / 2 }

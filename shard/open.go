@@ -34,7 +34,6 @@ type shard struct {
 	content                    []section
 	always                     []uint64 // of each repository: revisions that hold every document
 	ever                       []uint64 // revisions that hold any document
-	langKinds                  []byte
 }
 
 // ready reads and checks the columns; every use of the shard begins here.

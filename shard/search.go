@@ -73,7 +73,6 @@ type search struct {
 	next     int        // member to bind next
 	ready    []*run     // bound ones with pieces that nobody has taken
 	busy     int        // goroutines that may still add to ready
-	helpers  int
 	spent    time.Duration
 	planning time.Duration
 	stats    Stats

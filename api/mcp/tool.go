@@ -190,13 +190,18 @@ type args struct {
 	given  []string       // names that the caller gave, in the order of the row
 }
 
+// misuse is what a model did wrong with a tool, in sentences for it to read.
+type misuse string
+
+func (m misuse) Error() string { return string(m) }
+
 // decode checks the arguments. null is the same as absent. Numbers and
 // booleans may come as strings, as some models write them.
 func (t *tool) decode(raw json.RawMessage) (*args, error) {
 	var members map[string]json.RawMessage
 	if len(raw) > 0 && string(raw) != "null" {
 		if err := json.Unmarshal(raw, &members); err != nil {
-			return nil, fmt.Errorf("The arguments have to be one JSON object, as %s.", t.example())
+			return nil, misuse("The arguments have to be one JSON object, as " + t.example() + ".")
 		}
 	}
 	a := &args{values: map[string]any{}}
@@ -222,7 +227,7 @@ func (t *tool) decode(raw json.RawMessage) (*args, error) {
 		a.given = append(a.given, p.name)
 	}
 	if wrong != nil {
-		return nil, fmt.Errorf("Wrong arguments: %s. Example: %s", strings.Join(wrong, "; "), t.example())
+		return nil, misuse("Wrong arguments: " + strings.Join(wrong, "; ") + ". Example: " + t.example())
 	}
 	return a, nil
 }

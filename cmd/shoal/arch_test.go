@@ -300,33 +300,44 @@ func TestNothingRunsOrChangesBehindTheBack(t *testing.T) {
 		if s.isTest() {
 			continue
 		}
-		ast.Inspect(s.file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
-				if n.Recv == nil && n.Name.Name == "init" {
-					t.Errorf("%s: no init: what runs is called by somebody", s.at(n))
+		for _, decl := range s.file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s: no init: what runs is called by somebody", s.at(f))
+			}
+			local := localNames(f)
+			ast.Inspect(f, func(n ast.Node) bool {
+				var targets []ast.Expr
+				switch n := n.(type) {
+				case *ast.AssignStmt:
+					if n.Tok != token.DEFINE {
+						targets = n.Lhs
+					}
+				case *ast.IncDecStmt:
+					targets = []ast.Expr{n.X}
 				}
-			case *ast.AssignStmt:
-				for _, left := range n.Lhs {
-					if v := written(left, s, vars); v != "" && n.Tok != token.DEFINE {
-						t.Errorf("%s: package variable %s is written: state belongs to a value that somebody owns", s.at(n), v)
+				for _, e := range targets {
+					if name := root(e); name != "" && name != "_" && vars[filepath.Dir(s.path)][name] && !local[name] {
+						t.Errorf("%s: package variable %s is written: state belongs to a value that somebody owns", s.at(n), name)
 					}
 				}
-			case *ast.IncDecStmt:
-				if v := written(n.X, s, vars); v != "" {
-					t.Errorf("%s: package variable %s is written", s.at(n), v)
-				}
-			}
-			return true
-		})
+				return true
+			})
+		}
 	}
 }
 
-// packageVars lists the package-level variables of each folder, by the
-// declaration that the parser resolved.
-func packageVars(all []source) map[*ast.Object]bool {
-	vars := map[*ast.Object]bool{}
+// packageVars lists the names of the package-level variables of each folder.
+func packageVars(all []source) map[string]map[string]bool {
+	vars := map[string]map[string]bool{}
 	for _, s := range all {
+		dir := filepath.Dir(s.path)
+		if vars[dir] == nil {
+			vars[dir] = map[string]bool{}
+		}
 		for _, decl := range s.file.Decls {
 			d, ok := decl.(*ast.GenDecl)
 			if !ok || d.Tok != token.VAR {
@@ -334,7 +345,7 @@ func packageVars(all []source) map[*ast.Object]bool {
 			}
 			for _, spec := range d.Specs {
 				for _, name := range spec.(*ast.ValueSpec).Names {
-					vars[name.Obj] = true
+					vars[dir][name.Name] = true
 				}
 			}
 		}
@@ -342,8 +353,39 @@ func packageVars(all []source) map[*ast.Object]bool {
 	return vars
 }
 
-// written returns the package variable that an assignment to e writes, "" for none.
-func written(e ast.Expr, s source, vars map[*ast.Object]bool) string {
+// localNames lists what a function declares: parameters, results, variables.
+func localNames(f *ast.FuncDecl) map[string]bool {
+	names := map[string]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			for _, id := range n.Names {
+				names[id.Name] = true
+			}
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				names[id.Name] = true
+			}
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				for _, e := range n.Lhs {
+					names[root(e)] = true
+				}
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				names[root(n.Key)] = true
+				names[root(n.Value)] = true
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// root returns the name at the left end of what is assigned to, "" when it
+// has none.
+func root(e ast.Expr) string {
 	for {
 		switch x := e.(type) {
 		case *ast.IndexExpr:
@@ -355,10 +397,7 @@ func written(e ast.Expr, s source, vars map[*ast.Object]bool) string {
 		case *ast.ParenExpr:
 			e = x.X
 		case *ast.Ident:
-			if x.Obj != nil && vars[x.Obj] {
-				return x.Name
-			}
-			return ""
+			return x.Name
 		default:
 			return ""
 		}

@@ -303,17 +303,3 @@ func (c *catFile) skip(rest int64) {
 		c.aligned = true
 	}
 }
-
-// object reads a whole object into memory.
-func (c *catFile) object(name string, limit int64) (info objectInfo, content []byte, err error) {
-	err = c.contents(name, func(i objectInfo, r io.Reader) error {
-		info = i
-		if i.size > limit {
-			return fmt.Errorf("object %s has %d bytes: %w", i.oid, i.size, ErrTooLarge)
-		}
-		content = make([]byte, i.size)
-		_, err := io.ReadFull(r, content)
-		return err
-	})
-	return info, content, err
-}
