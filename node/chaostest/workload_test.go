@@ -139,7 +139,7 @@ func (w *workload) keymaker(ctx context.Context, rng *rand.Rand) {
 	for n := 0; pause(ctx, 100*time.Millisecond); n++ {
 		name := fmt.Sprintf("key%d", n)
 		callCtx, cancel := context.WithTimeout(ctx, 15*time.Second)
-		_, err := w.c.shoal(callCtx, rng.IntN(len(w.c.nodes)), "key", "create", "--name", name)
+		_, err := w.c.shoal(callCtx, rng.IntN(len(w.c.nodes)), "key", "create", name)
 		cancel()
 		if err != nil {
 			w.refused.Add(1)
