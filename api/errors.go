@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/node"
@@ -157,6 +158,9 @@ func fromNode(status int, code string, err error) *failure {
 // queryFailure adds the place and what could stand there, where the message
 // does not say so itself.
 func queryFailure(f *failure, e *node.Error) *failure {
+	if strings.HasPrefix(e.Message, fmt.Sprintf("at byte %d:", e.Offset)) {
+		return f
+	}
 	if e.Expected != "" {
 		f.Message = fmt.Sprintf("%s (at byte %d, expected %s)", e.Message, e.Offset, e.Expected)
 	} else {

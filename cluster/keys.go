@@ -23,11 +23,15 @@ import (
 // keysPause is how often the key file is looked at, at Timing 1.
 const keysPause = 5 * time.Second
 
-// loadKeys reads the cluster key; a lone node makes one at its first start.
+// loadKeys reads the cluster key; a lone node makes one at its first start. Not
+// later: what the catalog keeps secret could not be read with another key.
 func (c *Cluster) loadKeys() (wire.Keys, error) {
 	path := c.o.ClusterKeyFile
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if c.id.ClusterID != "" {
+			return nil, fmt.Errorf("cluster: the cluster key file %s is missing: put it back, what the catalog keeps secret cannot be read without it", path)
+		}
 		if len(c.o.Join) > 0 || c.o.BootstrapExpect > 1 {
 			return nil, fmt.Errorf("cluster: the cluster key file %s is missing: copy the one of the other nodes, or make one with shoal cluster-key new", path)
 		}

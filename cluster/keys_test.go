@@ -3,8 +3,12 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"io"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -67,5 +71,43 @@ func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
 		if err := a.useKeys([]byte(bad)); err == nil {
 			t.Errorf("the key file %q is taken over", bad)
 		}
+	}
+}
+
+// A new key in place of one that is lost would leave all secrets unreadable.
+func TestAMemberMakesNoNewKey(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := start(t, options(t, dir))
+	announced(t, n)
+	if err := n.stop(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "cluster.key")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := New(options(t, dir)); err == nil || !strings.Contains(err.Error(), "put it back") {
+		t.Errorf("got %v", err)
+		if c != nil {
+			c.Close()
+		}
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("there is a new key")
+	}
+}
+
+func TestTheEndOfANodeIsNoWarning(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log := newRaftLog(slog.New(slog.NewTextHandler(&out, nil)))
+	log.Error("failed to accept connection", "error", net.ErrClosed)
+	if out.Len() > 0 {
+		t.Error(out.String())
+	}
+	log.Error("failed to accept connection", "error", io.ErrUnexpectedEOF)
+	if out.Len() == 0 {
+		t.Error("another error is not told")
 	}
 }

@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -46,6 +48,12 @@ func (l *raftLog) Warn(msg string, args ...any) { l.write(slog.LevelInfo, msg, a
 // Error implements hclog.Logger. Raft tries a node that is away several times
 // a second and says so each time; that it is away is told by the members' health.
 func (l *raftLog) Error(msg string, args ...any) {
+	for _, a := range args {
+		if err, ok := a.(error); ok && errors.Is(err, net.ErrClosed) {
+			l.write(slog.LevelDebug, msg, args) // what ends with the node
+			return
+		}
+	}
 	switch msg {
 	case "failed to appendEntries to", "failed to heartbeat to", "failed to make requestVote RPC", "failed to make preVote RPC":
 		l.write(slog.LevelDebug, msg, args)

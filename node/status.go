@@ -234,7 +234,7 @@ func countRepos(view *catalog.View, visible *roaring.Bitmap) RepoCounts {
 			continue
 		}
 		c.Total++
-		if repo.Indexed() {
+		if repo.Indexed() && kept(view, repo) {
 			c.Indexed++
 		}
 		if j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil && j.Error != "" && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff) {
@@ -242,6 +242,18 @@ func countRepos(view *catalog.View, visible *roaring.Bitmap) RepoCounts {
 		}
 	}
 	return c
+}
+
+// kept tells whether some node has each shard of a repository. Nobody has them
+// after a catalog was restored, or the last holder was removed, until the
+// repository is indexed again.
+func kept(view *catalog.View, repo *catalog.Repo) bool {
+	for _, s := range repo.Shards {
+		if len(view.Holders(catalog.ShardKey(s.ID))) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func countJobs(view *catalog.View) JobCounts {

@@ -50,3 +50,15 @@ func TestTheDocumentObeysItsPolicy(t *testing.T) {
 		t.Error("app.js uses innerHTML: text of repositories must never become markup")
 	}
 }
+
+// The pages pass lists of lists of elements around; one that is not unfolded
+// would be shown as the text of its links.
+func TestElementsUnfoldLists(t *testing.T) {
+	t.Parallel()
+	script, _, _ := Page("/static/app.js")
+	for _, want := range []string{"e.append(...children.flat(Infinity)", "main.replaceChildren(...children.flat(Infinity)"} {
+		if !strings.Contains(string(script), want) {
+			t.Errorf("app.js does not unfold lists: no %s", want)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 			}
 			s = statusAnswer{}
 			bar.draw(&s)
-		case s.Repos.Total >= atLeast && done(&s):
+		case s.Repos.Total >= atLeast && done(&s) && serves(ctx, c, &s):
 			bar.draw(&s)
 			return outcome(bar, &s)
 		default:
@@ -58,6 +58,17 @@ func done(s *statusAnswer) bool {
 		return false
 	}
 	return s.Repos.Indexed+s.Repos.Failed >= s.Repos.Total
+}
+
+// serves reports whether the node takes searches: one that was started again
+// knows what is indexed before it is ready. One that is drained never is.
+func serves(ctx context.Context, c *client, s *statusAnswer) bool {
+	for _, m := range s.Members {
+		if m.ID == s.Node && m.Draining {
+			return true
+		}
+	}
+	return c.call(ctx, "GET", "/readyz", nil, nil) == nil
 }
 
 // outcome tells what failed.

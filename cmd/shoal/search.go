@@ -69,7 +69,7 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 	fs.IntVarP(&f.context, "context", "C", 0, "lines around each match, 0..100")
 	fs.IntVarP(&f.matches, "matches", "m", 1000, "most matches to show, 1..1000000")
 	fs.BoolVarP(&f.filesOnly, "files-with-matches", "l", false, "only names of files")
-	fs.BoolVarP(&f.count, "count", "c", false, "only counts")
+	fs.BoolVarP(&f.count, "count", "c", false, "only the numbers of all matches and files")
 	fs.BoolVar(&f.asJSON, "json", false, "the answer of the API as it is")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
 	return cmd
@@ -80,10 +80,14 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 	if err != nil {
 		return err
 	}
+	matches := f.matches
+	if f.onlyCount() {
+		query, matches = query+" count:all", 1
+	}
 	began := time.Now()
 	var raw json.RawMessage
 	err = c.call(cmd.Context(), "POST", "/api/search", map[string]any{
-		"query": query, "matches": f.matches, "contextLines": f.context,
+		"query": query, "matches": matches, "contextLines": f.context,
 		"isRegexEnabled": f.regex, "isCaseSensitivityEnabled": f.caseSensitive,
 	}, &raw)
 	if err != nil {
@@ -107,6 +111,10 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 	}
 	return nil
 }
+
+// onlyCount tells whether nothing but the numbers is shown. They are those of
+// all that there is, whatever the limit, and no line is sent for them.
+func (f *searchFlags) onlyCount() bool { return f.count && !f.asJSON }
 
 func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *searchAnswer) error {
 	p := printer{out: out, terminal: isTerminal(os.Stdout)}
@@ -141,9 +149,10 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 // summary tells a person at a terminal how much there was, and anybody when
 // the answer is not all there is.
 func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) {
-	if !a.Exhaustive {
+	silent := a.Stats.ShardsAnswered < a.Stats.ShardsRequired
+	if !a.Exhaustive && (silent || !f.onlyCount()) {
 		why := "a limit was reached; raise it with --matches or narrow the query"
-		if a.Stats.ShardsAnswered < a.Stats.ShardsRequired {
+		if silent {
 			why = fmt.Sprintf("%d of %d shards did not answer", a.Stats.ShardsRequired-a.Stats.ShardsAnswered, a.Stats.ShardsRequired)
 		}
 		fmt.Fprintf(w, "shoal: not everything is shown: %s\n", why)

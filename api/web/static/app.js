@@ -15,11 +15,11 @@ function el(name, attributes, ...children) {
     if (k === 'onclick') e.addEventListener('click', v);
     else if (v !== undefined && v !== false) e.setAttribute(k, v);
   }
-  e.append(...children.flat().filter(c => c !== undefined && c !== null));
+  e.append(...children.flat(Infinity).filter(c => c !== undefined && c !== null));
   return e;
 }
 
-function show(...children) { main.replaceChildren(...children.flat()); }
+function show(...children) { main.replaceChildren(...children.flat(Infinity).filter(c => c !== undefined && c !== null)); }
 
 class Refusal extends Error {
   constructor(status, body) { super(body.message || 'status ' + status); this.status = status; this.code = body.errorCode; }
@@ -230,6 +230,7 @@ function drawDiff(p, hash, f) {
 // ---- lists
 
 async function reposPage() {
+  document.title = 'Repositories - Shoal';
   const q = new URLSearchParams(location.search);
   const page = Number(q.get('page') || 1);
   const { data, headers } = await api('/api/repos?' + params({ page, perPage: 100, query: q.get('query') || undefined }));
@@ -240,13 +241,45 @@ async function reposPage() {
 }
 
 async function statusPage() {
-  const { data } = await api('/api/status');
-  show(el('pre', {}, JSON.stringify(data, null, 2)));
+  document.title = 'Status - Shoal';
+  const { data: s } = await api('/api/status');
+  const jobs = j => [j.kind, j.subject, j.node, j.attempt, j.error || [j.step, j.total ? `${j.done} of ${j.total}` : ''].join(' ')];
+  show(
+    (s.warnings || []).map(w => el('p', { class: 'error' }, w)),
+    ((s.config || {}).errors || []).map(e => el('p', { class: 'error' }, `${s.config.path} is refused: ${e}`)),
+    table('Cluster', ['', ''], [
+      ['Node', `${s.node}, version ${s.version}`],
+      ['Leader', s.leader || 'none'],
+      ['Repositories', `${s.repos.total}, ${s.repos.indexed} indexed, ${s.repos.failed} failed`],
+      ['Jobs', `${s.jobs.pending} waiting, ${s.jobs.running} running, ${s.jobs.failed} failed`],
+      s.storage && ['This node', `${s.storage.shards} index files, ${bytes(s.storage.shardBytes)}; mirrors ${bytes(s.storage.mirrorBytes)}; disk free ${bytes(s.storage.diskFree)}`],
+      s.storage && s.storage.quarantined ? ['Damaged files set aside', s.storage.quarantined] : null,
+    ].filter(Boolean)),
+    table('Nodes', ['Node', 'Role', 'Health', 'Zone', 'Address', 'Index', 'Lag'], (s.members || []).map(m => [m.id, m.role, m.health + (m.draining ? ', draining' : ''), m.zone, m.address, bytes(m.bytes), m.lag])),
+    table('Connections', ['Connection', 'Type', 'State', 'Repositories', 'Message'], (s.connections || []).map(c => [c.name, c.type, c.state, c.repos, [...(c.warnings || []), c.message].filter(Boolean).join(' ')])),
+    table('Running', ['Job', 'Subject', 'Node', 'Attempt', 'Step'], (s.running || []).map(jobs)),
+    table('Failed', ['Job', 'Subject', 'Node', 'Attempt', 'Error'], (s.failed || []).map(jobs)),
+    el('details', {}, el('summary', {}, 'All that the node says'), el('pre', {}, JSON.stringify(s, null, 2))));
+}
+
+// table is a titled table, or nothing where there are no rows.
+function table(title, head, rows) {
+  if (!rows.length) return null;
+  const titles = head.some(Boolean) ? el('tr', {}, head.map(h => el('th', {}, h))) : null;
+  return [el('h3', {}, title), el('table', { class: 'list' }, titles, rows.map(r => el('tr', {}, r.map(v => el('td', {}, v === undefined || v === null ? '' : String(v))))))];
+}
+
+// bytes prints a size for people.
+function bytes(n) {
+  let i = 0;
+  for (n = n || 0; n >= 999.95 && i < 6; i++) n /= 1000;
+  return i ? `${n.toFixed(1)} ${' kMGTPE'[i]}B` : `${n} B`;
 }
 
 function homePage() {
   document.title = 'Shoal';
-  const rows = [['foo bar', 'both words'], ['"foo bar"', 'the text as it stands'], ['foo or bar', 'one of them'], ['-file:_test\\.go$', 'not in these paths'], ['lang:go sym:^New', 'symbols of a language'], ['repo:linux rev:v6.*', 'repositories and revisions'], ['count:all', 'count every match exactly']];
+  box.query.focus();
+  const rows = [['foo bar', 'both words'], ['"foo bar"', 'the text as it stands'], ['foo or bar', 'one of them'], ['-file:_test\\.go$', 'not in these paths'], ['lang:go sym:^New', 'symbols of a language'], ['repo:linux rev:v6.*', 'repositories and revisions'], ['"TODO" count:all', 'every match is counted']];
   show(el('table', { class: 'list help' }, rows.map(([q, what]) => el('tr', {}, el('td', {}, el('a', { href: '/search?' + new URLSearchParams({ query: q }) }, q)), el('td', {}, what)))));
 }
 
