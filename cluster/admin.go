@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
@@ -25,11 +27,57 @@ func (c *Cluster) Undrain(ctx context.Context, node string) error {
 	return nil
 }
 
+// withdrawTime is how long a member that is to be removed may take to give its
+// vote and the lead away, at Timing 1.
+const withdrawTime = 30 * time.Second
+
 // Remove removes a member for good: its data directory will not be let in
-// again, and what it holds is forgotten.
+// again, and what it holds is forgotten. One that runs and votes loses its
+// vote before: the others do not hear it any more once it is removed, and two
+// voters of which one is not heard cannot even agree to go on without it.
 func (c *Cluster) Remove(ctx context.Context, node string) error {
+	if err := c.withdraw(ctx, node); err != nil {
+		return fmt.Errorf("remove node %s: %w", node, err)
+	}
 	if _, err := c.Propose(ctx, &catalog.RemoveMember{ID: node}); err != nil {
 		return fmt.Errorf("remove node %s: %w", node, err)
+	}
+	return nil
+}
+
+// withdraw waits until a member has no vote, or is not alive.
+func (c *Cluster) withdraw(ctx context.Context, node string) error {
+	votes := func() bool {
+		for _, m := range c.Members() {
+			if m.ID == node {
+				return m.Voter && m.Alive
+			}
+		}
+		return false
+	}
+	if !votes() {
+		return nil
+	}
+	m := c.View().Member(node)
+	drained := m != nil && m.State == catalog.MemberDraining
+	if !drained {
+		if err := c.Drain(ctx, node); err != nil {
+			return err
+		}
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.scaled(withdrawTime))
+	defer cancel()
+	for votes() {
+		if c.pause(bounded, c.scaled(voterPause)/4) {
+			continue
+		}
+		err := errors.New("the others cannot decide without its vote: bring back or remove those that are not alive, or add a node")
+		if !drained {
+			again, done := context.WithTimeout(context.WithoutCancel(ctx), c.scaled(withdrawTime))
+			defer done()
+			err = errors.Join(err, c.Undrain(again, node))
+		}
+		return err
 	}
 	return nil
 }

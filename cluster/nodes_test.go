@@ -211,6 +211,27 @@ func TestFiveNodesStartedTogetherMakeOneCluster(t *testing.T) {
 	f.settled(3, f.n...)
 }
 
+// A removed node is not heard any more. That it votes, or leads, must not
+// take the majority from those that stay.
+func TestRunningVotersAreRemoved(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	nodes := []*testNode{f.add(3), f.add(3), f.add(3)}
+	f.settled(3, nodes...)
+	for len(nodes) > 1 {
+		leader := f.leader()
+		nodes = slices.DeleteFunc(nodes, func(n *testNode) bool { return n == leader })
+		if err := nodes[0].Remove(t.Context(), leader.Self()); err != nil {
+			t.Fatal(err)
+		}
+		leader.stop()
+		f.n = nodes
+		until(t, "raft has forgotten the node", func() bool { return f.leader() != nil && len(f.leader().servers()) == len(nodes) })
+		f.settled(1, nodes...)
+		nodes[0].propose(set("left", fmt.Sprint(len(nodes))))
+	}
+}
+
 func TestARemovedNodeIsToldSo(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)

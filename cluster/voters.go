@@ -104,6 +104,8 @@ func planVoters(servers []candidate, healthyFor, deadFor time.Duration) change {
 		return change{promote, spare.id}
 	case unfit != nil:
 		return change{}
+	case len(voters) == 1 && voters[0].draining && spare != nil:
+		return change{promote, spare.id} // the only voter needs a successor
 	case len(voters) < want && spare != nil:
 		return change{promote, spare.id}
 	case len(voters) > want && worst != nil:

@@ -92,7 +92,7 @@ type apiError struct {
 
 func (e *apiError) Error() string {
 	if e.Code == "NOT_AUTHENTICATED" {
-		return e.Message + " Make one with `shoal key create` on a node's host and pass it with --key or SHOAL_API_KEY."
+		return strings.TrimSuffix(e.Message, ".") + ". Make an API key with `shoal key create` on a node's host and pass it with --key or SHOAL_API_KEY."
 	}
 	return e.Message
 }

@@ -65,3 +65,13 @@ func TestWaitingEndsWhenTheNodeServes(t *testing.T) {
 		t.Errorf("asked %d times: %q, %v", asked, stderr, err)
 	}
 }
+
+func TestWithoutAKeyItIsSaidHowToGetOne(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{"Not authenticated", "Not authenticated."} {
+		e := &apiError{Code: "NOT_AUTHENTICATED", Message: message}
+		if got := e.Error(); !strings.HasPrefix(got, "Not authenticated. Make an API key with") {
+			t.Errorf("got %q", got)
+		}
+	}
+}
