@@ -17,7 +17,7 @@ func (r *root) respond() (*SearchResponse, error) {
 	if err := r.ctx.Err(); errors.Is(err, context.Canceled) {
 		return nil, fail(context.Canceled, "the search was given up by its caller")
 	}
-	missing := r.stats.ShardsRequired - r.stats.ShardsAnswered
+	missing := r.stats.ShardsRequired - r.stats.ShardsAnswered - r.unasked
 	if r.overload != nil && r.stats.ShardsAnswered == 0 && missing > 0 {
 		return nil, r.overload
 	}
@@ -83,12 +83,37 @@ func (r *root) fill(out *SearchResponse, files []shard.File) {
 		slices.SortFunc(out.Repositories, func(a, b RepositoryInfo) int { return int(int64(a.ID) - int64(b.ID)) })
 		return
 	}
-	// The repositories are the answer: by name, and no more than asked for.
-	slices.SortFunc(out.Repositories, func(a, b RepositoryInfo) int { return compareStrings(a.Name, b.Name) })
-	if len(out.Repositories) > r.req.Matches {
-		out.Repositories = out.Repositories[:r.req.Matches]
+	r.fillRepositories(out)
+}
+
+// fillRepositories makes the repositories the answer: by name, each in one
+// part only, and no more than asked for.
+func (r *root) fillRepositories(out *SearchResponse) {
+	list := slices.DeleteFunc(out.Repositories, func(i RepositoryInfo) bool { return r.seen[i.ID] })
+	slices.SortFunc(list, func(a, b RepositoryInfo) int { return compareStrings(a.Name, b.Name) })
+	if r.seen == nil {
+		r.seen = map[uint32]bool{}
+	}
+	for _, i := range list {
+		r.seen[i.ID] = true
+	}
+	out.Stats.Files, out.Stats.TotalMatches = len(list), len(list)
+	if most := max(r.req.Matches-r.returned, 0); len(list) > most {
+		list, r.cut = list[:most], true
 		out.Exhaustive, out.Stats.FlushReason = false, FlushLimit
 	}
+	r.returned += len(list)
+	out.Repositories, out.Stats.ActualMatches = list, len(list)
+}
+
+// onePerRepository keeps the first file of each repository.
+func onePerRepository(files []shard.File) []shard.File {
+	seen := map[uint32]bool{}
+	return slices.DeleteFunc(files, func(f shard.File) bool {
+		had := seen[f.Repo]
+		seen[f.Repo] = true
+		return had
+	})
 }
 
 func (n *Node) searchFile(repo *catalog.Repo, f shard.File) SearchFile {
@@ -176,6 +201,7 @@ func addStats(to *shard.Stats, s shard.Stats) {
 	to.FilesSkipped += s.FilesSkipped
 	to.ContentBytes += s.ContentBytes
 	to.IndexBytes += s.IndexBytes
+	to.ShardFiles += s.ShardFiles
 	to.FilesConsidered += s.FilesConsidered
 	to.FilesLoaded += s.FilesLoaded
 	to.ShardsScanned += s.ShardsScanned
@@ -196,20 +222,34 @@ const streamBatch = 64
 func (r *root) stream(send func(*SearchChunk) error) (*SearchResponse, error) {
 	targets := r.targets()
 	var repos []RepositoryInfo
-	left := r.leaf.Matches
+	left := r.req.Matches
 	actual := 0
-	for batch := range slices.Chunk(targets, streamBatch) {
+	var counted shard.Stats // of repositories, where they are the answer
+	for len(targets) > 0 {
 		if r.ctx.Err() != nil || (left <= 0 && !r.leaf.CountAll) {
 			break
 		}
-		r.files, r.leaf.Matches = nil, max(left, 1)
+		batch := targets[:min(r.n.streamBatch, len(targets))]
+		targets = targets[len(batch):]
+		r.files = nil
+		switch r.typ {
+		case query.AnyType:
+			r.leaf.Matches = max(left, 1)
+		case query.FileType:
+			r.leaf.Files = max(left, 1)
+		}
 		before := r.stats
 		r.scatter(batch)
 		part := &SearchResponse{}
-		if left > 0 {
+		if left > 0 || r.typ == query.RepoType {
 			r.fill(part, r.files)
 		}
-		left -= max(part.Stats.ActualMatches, len(part.Files))
+		counted.Files, counted.TotalMatches = counted.Files+part.Stats.Files, counted.TotalMatches+part.Stats.TotalMatches
+		if r.typ == query.FileType {
+			left -= len(part.Files)
+		} else {
+			left -= max(part.Stats.ActualMatches, len(part.Files))
+		}
 		actual += part.Stats.ActualMatches
 		if len(part.Files) == 0 && len(part.Repositories) == 0 {
 			continue
@@ -217,23 +257,26 @@ func (r *root) stream(send func(*SearchChunk) error) (*SearchResponse, error) {
 		repos = append(repos, part.Repositories...)
 		chunk := &SearchChunk{Files: part.Files, Repositories: part.Repositories, Stats: subStats(r.stats, before)}
 		chunk.Stats.ActualMatches = part.Stats.ActualMatches
+		if r.typ == query.RepoType {
+			chunk.Stats.Files, chunk.Stats.TotalMatches = part.Stats.Files, part.Stats.TotalMatches
+		}
 		if err := send(chunk); err != nil {
 			r.cancel()
 			return nil, err
 		}
 	}
-	r.files, r.leaf.Matches = nil, r.req.Matches
-	if left <= 0 && len(targets) > streamBatch {
-		r.cut = true
+	r.files = nil
+	if left <= 0 && len(targets) > 0 {
+		r.cut, r.unasked = true, len(targets)
 	}
 	out, err := r.respond()
 	if err != nil {
 		return nil, err
 	}
-	if left <= 0 && out.Stats.ShardsAnswered < out.Stats.ShardsRequired && len(r.lost) == 0 {
-		out.Stats.FlushReason = FlushLimit
-	}
 	out.Repositories, out.Stats.ActualMatches = repos, actual
+	if r.typ == query.RepoType {
+		out.Stats.Files, out.Stats.TotalMatches = counted.Files, counted.TotalMatches
+	}
 	return out, nil
 }
 
@@ -245,6 +288,7 @@ func subStats(now, before SearchStats) SearchStats {
 	d.FilesSkipped -= before.FilesSkipped
 	d.ContentBytes -= before.ContentBytes
 	d.IndexBytes -= before.IndexBytes
+	d.ShardFiles -= before.ShardFiles
 	d.FilesConsidered -= before.FilesConsidered
 	d.FilesLoaded -= before.FilesLoaded
 	d.ShardsScanned -= before.ShardsScanned

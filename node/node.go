@@ -47,6 +47,8 @@ type Node struct {
 	unlock  func()
 	tags    tagger
 
+	streamBatch int // shards of a part of a stream
+
 	wired    atomic.Bool // New has made every part
 	stopping atomic.Bool
 }
@@ -59,7 +61,7 @@ func New(opt Options) (n *Node, err error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	opt = withDefaults(opt)
-	n = &Node{opt: opt, began: opt.Now(), lanes: newLanes(), readers: newReaders(), peers: newPeers()}
+	n = &Node{opt: opt, began: opt.Now(), streamBatch: streamBatch, lanes: newLanes(), readers: newReaders(), peers: newPeers()}
 	unwind := n // the named result is nil where an error is returned
 	defer func() {
 		if err != nil {

@@ -49,9 +49,12 @@ type root struct {
 	stats     SearchStats
 	cut       bool
 	lost      []*target // shards without an answer
+	unasked   int       // shards left out, as the limit was reached before them
 	overload  *Error
-	unindexed []string // repositories
-	failed    []string // nodes
+	unindexed []string        // repositories
+	seen      map[uint32]bool // repositories that were counted, where they are the answer
+	returned  int             // of them that were given out
+	failed    []string        // nodes
 	hedged    int
 	timeout   bool
 }
@@ -93,10 +96,13 @@ func (n *Node) newRootOf(ctx context.Context, v Viewer, req SearchRequest, parse
 	r.leaf = leafRequest{
 		Q: box(r.q), Matches: r.req.Matches, Context: r.req.ContextLines, Whole: r.req.Whole,
 		CountAll: parsed.Count == query.CountAll, NoChunks: parsed.Type != query.AnyType,
-		Heavy: parsed.Count == query.CountAll || r.req.Matches > heavyMatches || parsed.Type == query.RepoType,
+		Heavy: parsed.Count == query.CountAll || r.req.Matches > heavyMatches || parsed.Type != query.AnyType,
 	}
-	if parsed.Type == query.RepoType {
+	switch parsed.Type {
+	case query.RepoType:
 		r.leaf.Matches = maxMatches
+	case query.FileType: // each file counts once, however much is in it
+		r.leaf.Matches, r.leaf.Files = maxMatches, r.req.Matches
 	}
 	r.ctx, r.cancel = context.WithTimeout(ctx, limit)
 	return r, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // The patience of a scatter.
@@ -248,6 +249,9 @@ func (r *root) take(res *leafResponse) {
 	}
 	r.files = append(r.files, res.Files...)
 	slices.SortStableFunc(r.files, compareFiles)
+	if r.typ == query.RepoType {
+		r.files = onePerRepository(r.files) // one is enough to name it
+	}
 	var cut bool
 	if r.files, cut = limitFiles(r.files, r.leaf.Matches, r.leaf.Files, memoryLimit); cut {
 		r.cut = true

@@ -57,6 +57,12 @@ type RepositoryInfo struct {
 
 // SearchStats is the work of a search. The shard counts what it did, the root
 // the rest; each counter is filled in one place.
+//
+// With type:repo the answer is repositories, and so are the counts: Files and
+// TotalMatches are the repositories that have a match, ActualMatches those
+// that were returned. With type:file, Files is the files that match and
+// TotalMatches the matches in them, of which the files show none but those of
+// their names; the limit of matches is one of files.
 type SearchStats struct {
 	shard.Stats
 	Duration       time.Duration // root: from the call to the answer

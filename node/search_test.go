@@ -1,0 +1,209 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// still is a configuration with the repositories of one directory, which are
+// indexed once.
+func still(dir string) string {
+	return fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir)
+}
+
+// lines is a text with a word on each of n lines.
+func lines(word string, n int) string { return strings.Repeat("a "+word+" swims\n", n) }
+
+func stream(t *testing.T, n *nodetest.Node, req node.SearchRequest) (chunks []*node.SearchChunk, sum *node.SearchResponse) {
+	t.Helper()
+	sum, err := n.StreamSearch(context.Background(), node.Owner(), req, func(c *node.SearchChunk) error {
+		chunks = append(chunks, c)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("stream %q: %v", req.Query, err)
+	}
+	return chunks, sum
+}
+
+func TestAStreamHasWhatASearchHas(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const repos = 9 // more shards than one part of a stream is made of
+	for i := range repos {
+		nodetest.NewRepo(t, filepath.Join(dir, fmt.Sprintf("r%02d", i)), map[string]string{
+			"a.txt": lines("otter", 1+i%3), "b.txt": "no such animal\n",
+		})
+	}
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(repos)
+	n.SetStreamBatch(4)
+	for _, query := range []string{"otter", "animal", "otter repo:r1", "type:file otter", "nothing"} {
+		whole := n.Search(query)
+		chunks, sum := stream(t, n, node.SearchRequest{Query: query})
+		var files, found []string
+		stats := node.SearchStats{}
+		for _, c := range chunks {
+			for _, f := range c.Files {
+				files = append(files, fmt.Sprint(f.Repository, f.Path, f.Chunks))
+			}
+			stats.Files += c.Stats.Files
+			stats.TotalMatches += c.Stats.TotalMatches
+			stats.ActualMatches += c.Stats.ActualMatches
+		}
+		for _, f := range whole.Files {
+			found = append(found, fmt.Sprint(f.Repository, f.Path, f.Chunks))
+		}
+		want(t, files, found...)
+		for name, got := range map[string][3]int{
+			"the parts": {stats.Files, stats.TotalMatches, stats.ActualMatches},
+			"the sum":   {sum.Stats.Files, sum.Stats.TotalMatches, sum.Stats.ActualMatches},
+		} {
+			if want := [3]int{whole.Stats.Files, whole.Stats.TotalMatches, whole.Stats.ActualMatches}; got != want {
+				t.Errorf("%q: %s count %v, the search %v", query, name, got, want)
+			}
+		}
+		if !sum.Exhaustive || !whole.Exhaustive || sum.Stats.ShardsAnswered != sum.Stats.ShardsRequired {
+			t.Errorf("%q: not exhaustive: %+v and %+v", query, sum.Stats, whole.Stats)
+		}
+	}
+	checkRepositories(t, n, repos)
+
+	stop := errors.New("the reader left")
+	_, err := n.StreamSearch(context.Background(), node.Owner(), node.SearchRequest{Query: "otter"}, func(*node.SearchChunk) error { return stop })
+	if !errors.Is(err, stop) {
+		t.Errorf("a failing send gives %v", err)
+	}
+}
+
+// checkRepositories checks what type:repo finds, and how it is counted.
+func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
+	t.Helper()
+	whole := n.Search("type:repo otter")
+	chunks, sum := stream(t, n, node.SearchRequest{Query: "type:repo otter"})
+	var names, streamed []string
+	for _, r := range whole.Repositories {
+		names = append(names, r.Name)
+	}
+	for _, c := range chunks {
+		for _, r := range c.Repositories {
+			streamed = append(streamed, r.Name)
+		}
+	}
+	if len(whole.Files) != 0 || len(names) != repos || !slices.IsSorted(names) {
+		t.Errorf("type:repo finds %q and %d files", names, len(whole.Files))
+	}
+	want(t, streamed, names...)
+	for _, s := range []node.SearchStats{whole.Stats, sum.Stats} {
+		if s.Files != repos || s.TotalMatches != repos || s.ActualMatches != repos {
+			t.Errorf("type:repo counts %d files, %d matches, %d returned; want %d each", s.Files, s.TotalMatches, s.ActualMatches, repos)
+		}
+	}
+	for _, query := range []string{"type:repo otter count:3"} {
+		cut := n.Search(query)
+		if len(cut.Repositories) != 3 || cut.Exhaustive || cut.Stats.Files != repos || cut.Stats.ActualMatches != 3 {
+			t.Errorf("%q finds %d repositories, exhaustive %v, %+v", query, len(cut.Repositories), cut.Exhaustive, cut.Stats)
+		}
+		chunks, sum := stream(t, n, node.SearchRequest{Query: query})
+		got := 0
+		for _, c := range chunks {
+			got += len(c.Repositories)
+		}
+		if got != 3 || sum.Exhaustive || sum.Stats.ActualMatches != 3 {
+			t.Errorf("%q streams %d repositories, exhaustive %v, %+v", query, got, sum.Exhaustive, sum.Stats)
+		}
+	}
+}
+
+func TestLimitsAndCountsOfASearch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const files, each = 60, 40
+	tree := map[string]string{"other.txt": "nobody\n"}
+	for i := range files {
+		tree[fmt.Sprintf("d%d/otter%02d.txt", i%7, i)] = lines("heron", each)
+	}
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), tree)
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(1)
+
+	all := n.Search("heron count:all")
+	if s := all.Stats; s.TotalMatches != files*each || s.Files != files {
+		t.Errorf("count:all counts %d matches in %d files, want %d in %d", s.TotalMatches, s.Files, files*each, files)
+	}
+	limited, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "heron", Matches: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges := 0
+	for _, f := range limited.Files {
+		for _, c := range f.Chunks {
+			ranges += len(c.Ranges)
+		}
+	}
+	if s := limited.Stats; ranges != 50 || s.ActualMatches != 50 || limited.Exhaustive || s.FlushReason != node.FlushLimit {
+		t.Errorf("with a limit of 50: %d ranges, exhaustive %v, %+v", ranges, limited.Exhaustive, s)
+	}
+	exact, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "heron count:all", Matches: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := exact.Stats; s.ActualMatches != 50 || s.TotalMatches != files*each || s.Files != files {
+		t.Errorf("count:all with a limit of 50: %+v", s)
+	}
+	if !slices.Equal(paths(exact), paths(limited)) {
+		t.Errorf("count:all changes the answer: %q, %q", paths(exact), paths(limited))
+	}
+
+	listed := n.Search("type:file heron")
+	if s := listed.Stats; len(listed.Files) != files || s.Files != files || !listed.Exhaustive {
+		t.Errorf("type:file finds %d files, %+v", len(listed.Files), s)
+	}
+	for _, f := range listed.Files {
+		if len(f.Chunks) > 0 {
+			t.Errorf("type:file shows lines of %s", f.Path)
+		}
+	}
+	named := n.Search("type:file file:otter")
+	if len(named.Files) != files || len(named.Files[0].NameRanges) != 1 {
+		t.Errorf("type:file of a name finds %d files", len(named.Files))
+	}
+	few := n.Search("type:file heron count:7")
+	if len(few.Files) != 7 || few.Exhaustive || few.Stats.FlushReason != node.FlushLimit {
+		t.Errorf("type:file with a limit of 7 finds %d files, exhaustive %v, %+v", len(few.Files), few.Exhaustive, few.Stats)
+	}
+}
+
+func paths(r *node.SearchResponse) (list []string) {
+	for _, f := range r.Files {
+		list = append(list, f.Path)
+	}
+	return list
+}
+
+func TestATimeoutOfTheQueryEndsTheSearch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": lines("heron", 10)})
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(1)
+	if r := n.Search("heron timeout:1m"); !r.Exhaustive || len(r.Files) != 1 {
+		t.Errorf("with time enough: %+v", r)
+	}
+	r := n.Search("heron timeout:1ns")
+	if r.Exhaustive || r.Stats.FlushReason != node.FlushTimeout {
+		t.Errorf("with no time: exhaustive %v, %+v", r.Exhaustive, r.Stats)
+	}
+	_, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "heron timeout:soon"})
+	if !errors.Is(err, node.ErrQuery) {
+		t.Errorf("a timeout that is none gives %v", err)
+	}
+}
