@@ -1,0 +1,124 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+func TestReindexFindsTheNewCommit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(1)
+	app.Commit(map[string]string{"b.txt": "narwhal\n"})
+	repos, err := n.Repos(context.Background(), node.Owner(), node.ReposRequest{})
+	if err != nil || len(repos.Repos) != 1 {
+		t.Fatalf("repositories %+v, %v", repos, err)
+	}
+	req := node.ReindexRequest{ID: repos.Repos[0].ID}
+	if _, err := n.Reindex(context.Background(), node.Guest(), req); !errors.Is(err, node.ErrForbidden) && !errors.Is(err, node.ErrUnauthenticated) {
+		t.Errorf("a guest may reindex: %v", err)
+	}
+	if _, err := n.Reindex(context.Background(), node.Owner(), node.ReindexRequest{ID: req.ID + 1000}); !errors.Is(err, node.ErrRepoNotFound) {
+		t.Errorf("a repository that is not there: %v", err)
+	}
+	if got, err := n.Reindex(context.Background(), node.Owner(), req); err != nil || got.Name != "local/app" {
+		t.Fatalf("reindex: %+v, %v", got, err)
+	}
+	n.Wait("the new commit", found(n, "narwhal", "local/app:b.txt"))
+	want(t, n.Find("walrus"), "local/app:a.txt")
+}
+
+func TestAnEventBringsTheNewCommit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	nodetest.NewRepo(t, filepath.Join(dir, "lib"), map[string]string{"a.txt": "walrus\n"})
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(2)
+	app.Commit(map[string]string{"b.txt": "narwhal\n"})
+	event := node.WebhookRequest{Connection: "local", CloneURLs: []string{"file://" + app.Dir + "/"}}
+	if got, err := n.Webhook(context.Background(), node.Owner(), event); err != nil || len(got.Repos) != 1 || got.Repos[0] != "local/app" {
+		t.Fatalf("the event queues %+v, %v", got, err)
+	}
+	n.Wait("the new commit", found(n, "narwhal", "local/app:b.txt"))
+	if _, err := n.Webhook(context.Background(), node.Owner(), node.WebhookRequest{Connection: "other"}); !errors.Is(err, node.ErrNotFound) {
+		t.Errorf("an event of an unknown connection: %v", err)
+	}
+
+	// One of a repository that is not known yet brings the next listing.
+	late := nodetest.NewRepo(t, filepath.Join(dir, "late"), map[string]string{"c.txt": "beluga\n"})
+	event.CloneURLs = []string{"file://" + late.Dir}
+	if got, err := n.Webhook(context.Background(), node.Owner(), event); err != nil || len(got.Repos) != 0 {
+		t.Fatalf("the event queues %+v, %v", got, err)
+	}
+	n.Wait("the new repository", found(n, "beluga", "local/late:c.txt"))
+}
+
+func TestARelativeDataDirectory(t *testing.T) {
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "src", "app"), map[string]string{"a.txt": "walrus\n"})
+	t.Chdir(dir)
+	n := nodetest.Start(t, nodetest.Config{File: still(filepath.Join(dir, "src")), Edit: func(o *node.Options) { o.Dir = "here/data" }})
+	n.WaitIndexed(1)
+	want(t, n.Find("walrus"), "local/app:a.txt")
+	src, err := n.Source(context.Background(), node.Owner(), node.SourceRequest{Repo: "local/app", Path: "a.txt"})
+	if err != nil || string(src.Content) != "walrus\n" {
+		t.Errorf("the file is %+v, %v", src, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "here", "data", "mirrors")); err != nil {
+		t.Errorf("the data is elsewhere: %v", err)
+	}
+}
+
+func TestARepositoryThatIsNotListedIsCollected(t *testing.T) {
+	t.Parallel()
+	one, two := t.TempDir(), t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(one, "app"), map[string]string{"a.txt": "walrus\n"})
+	nodetest.NewRepo(t, filepath.Join(two, "lib"), map[string]string{"b.txt": "walrus\n"})
+	both := `{"settings": {"repoGarbageCollectionGracePeriodMs": 100, "reindexRepoPollingIntervalMs": 20, "resyncConnectionPollingIntervalMs": 20},
+		"connections": {"local": {"type": "git", "url": "file://%s/*"}%s}}`
+	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(both, one, fmt.Sprintf(`, "more": {"type": "git", "url": "file://%s/*"}`, two))})
+	n.WaitIndexed(2)
+	want(t, n.Find("walrus"), "local/app:a.txt", "local/lib:b.txt")
+	before := disk(t, n)
+
+	n.Configure(fmt.Sprintf(both, one, ""))
+	n.Wait("the repository to leave", found(n, "walrus", "local/app:a.txt"))
+	n.Wait("its files to go", func() error {
+		if err := orphans(n); err != nil {
+			return err
+		}
+		if now := disk(t, n); now["mirrors"] != 1 || now["shards"] >= before["shards"] {
+			return fmt.Errorf("%v, were %v", now, before)
+		}
+		return nil
+	})
+}
+
+// disk counts the index files and the mirrors of a node.
+func disk(t *testing.T, n *nodetest.Node) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for _, dir := range []string{"shards", "mirrors"} {
+		list, err := os.ReadDir(filepath.Join(n.Dir, dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for _, d := range list {
+			if d.IsDir() == (dir == "mirrors") {
+				count[dir]++
+			}
+		}
+	}
+	return count
+}
