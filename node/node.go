@@ -79,7 +79,7 @@ func New(opt Options) (n *Node, err error) {
 		return nil, err
 	}
 	n.set, err = shard.OpenSet(filepath.Join(opt.Dir, "shards"), shard.SetOptions{
-		Now: opt.Now, Damaged: func(name string, err error) { n.damaged(name, err) },
+		Now: opt.Now, Damaged: func(name string, err error) { unwind.damaged(name, err) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
