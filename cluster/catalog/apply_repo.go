@@ -63,7 +63,9 @@ func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
 	}
 	r := *t.repos.get(id)
 	wasOrphaned := r.Orphaned()
-	r.takeFacts(l.RepoFacts)
+	if r.CloneURL == l.CloneURL || !r.listedBefore(conn.Name) {
+		r.takeFacts(l.RepoFacts)
+	}
 	fresh := r.listedBy(conn.Name, fence)
 	r.OrphanedAt = time.Time{}
 	t.setRepo(&r)
@@ -72,6 +74,14 @@ func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
 		t.enqueue(JobIndex, RepoSubject(id), false, time.Time{})
 	}
 	return fresh
+}
+
+// listedBefore tells whether a connection with a lesser name lists the
+// repository. Of connections that list different repositories under one name
+// the first by name has it: whose sync came last must not decide what is
+// indexed.
+func (r *Repo) listedBefore(connection string) bool {
+	return len(r.Connections) > 0 && r.Connections[0].Name < connection
 }
 
 // takeFacts replaces the facts, but keeps what a host that does not know

@@ -168,6 +168,36 @@ func TestAListingMakesRepositoriesAndOnlyACompleteOneTakesThemAway(t *testing.T)
 	}
 }
 
+func TestOfConnectionsWithOneNameForTwoRepositoriesTheFirstHasIt(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.configure(twoConnections)
+	b.member("n1")
+	sync := func(connection, url string) {
+		t.Helper()
+		b.do(&EnqueueJob{Kind: JobSync, Subject: connection, Urgent: true})
+		fence := b.grant(JobSync, connection)
+		page := &SyncPage{Connection: connection, Fence: fence}
+		if url != "" {
+			page.Repos = []ListedRepo{{Name: "local/x", RepoFacts: RepoFacts{CloneURL: url}}}
+		}
+		b.do(page)
+		b.do(&FinishSync{Connection: connection, Fence: fence, Complete: true, Listed: uint32(len(page.Repos))})
+	}
+	for _, step := range []struct{ connection, url, want string }{
+		{"b", "file:///two/x", "file:///two/x"},
+		{"a", "file:///one/x", "file:///one/x"},
+		{"b", "file:///two/x", "file:///one/x"},
+		{"a", "", "file:///one/x"}, // a lists it no more: b's next sync has it
+		{"b", "file:///two/x", "file:///two/x"},
+	} {
+		sync(step.connection, step.url)
+		if got := b.s.View().RepoByName("local/x").CloneURL; got != step.want {
+			t.Fatalf("after %s listed %q: %s, want %s", step.connection, step.url, got, step.want)
+		}
+	}
+}
+
 func TestARepositoryListedAgainIsNotCollected(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)

@@ -44,13 +44,33 @@ func (r *Runner) sync(ctx context.Context, a *attempt) error {
 	}
 	fin := &catalog.FinishSync{
 		Connection: j.Subject, Fence: j.Fence, Hash: known.Hash,
-		Complete: listing.Complete, Listed: uint32(len(listing.Repos)), Warnings: listing.Warnings,
+		Complete: listing.Complete, Listed: uint32(len(listing.Repos)), Warnings: append(listing.Warnings, shadowed(r.opt.Cluster.View(), listing.Repos)...),
 	}
 	if _, err := r.propose(ctx, j, fin); err != nil {
 		return fmt.Errorf("finish the listing: %w", err)
 	}
-	r.opt.Log.Info("connection synced", "connection", j.Subject, "repos", len(listing.Repos), "complete", listing.Complete, "warnings", len(listing.Warnings))
+	r.opt.Log.Info("connection synced", "connection", j.Subject, "repos", len(listing.Repos), "complete", listing.Complete, "warnings", len(fin.Warnings))
 	return nil
+}
+
+// maxShadowed bounds the warnings about names that another connection has.
+const maxShadowed = 20
+
+// shadowed warns of listed repositories whose name another connection has for
+// another address: they are not indexed under this one.
+func shadowed(view *catalog.View, list []host.Repo) []string {
+	var warnings []string
+	for _, repo := range list {
+		known := view.RepoByName(repo.Name)
+		if known == nil || known.CloneURL == repo.Remote.URL || len(known.Connections) == 0 {
+			continue
+		}
+		if len(warnings) == maxShadowed {
+			return append(warnings, "and more names that other connections have")
+		}
+		warnings = append(warnings, fmt.Sprintf("%s is the name of another repository of connection %s: %s is not indexed; give it a remote.origin.url or move it to a directory of another name", repo.Name, known.Connections[0].Name, repo.Remote.URL))
+	}
+	return warnings
 }
 
 // listed is a repository of a listing as the catalog has it. What a host does
