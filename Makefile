@@ -3,11 +3,12 @@
 
 GO       ?= go
 FUZZTIME ?= 10s
+REPO     ?= .
 PACKAGES := git universal-ctags
 
 export GOFLAGS += -trimpath
 
-.PHONY: run build install-deps test race lint fuzz check bench chaos soak oracle replay stories test-mcp clean
+.PHONY: run build install-deps test race lint fuzz check bench chaos soak oracle replay test-mcp clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -44,13 +45,10 @@ soak: install-deps build
 	bin/shoal bench soak
 
 oracle: install-deps
-	SHOAL_ORACLE_CASES=10000 $(GO) test -count=1 -timeout 60m -run TestOracle -v ./shard
+	SHOAL_ORACLE_CASES=10000 $(GO) test -count=1 -timeout 60m -run TestSearchAgreesWithAScan -v ./shard
 
 replay: install-deps
-	SHOAL_REPLAY=1 $(GO) test -count=1 -timeout 60m -run TestReplay -v ./shard
-
-stories: install-deps
-	$(GO) test -count=1 -run TestStories ./node -rewrite
+	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestReplay -v ./shard
 
 test-mcp: install-deps build
 	.ci/test-mcp

@@ -41,3 +41,34 @@ func TestOperationsFilesNameRealMetrics(t *testing.T) {
 		}
 	}
 }
+
+// A -run that matches nothing passes: every test that the Makefile names is there.
+func TestTheMakefileNamesRealTests(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`-run (Test\w+).* \./(\S+)`).FindAllStringSubmatch(string(makefile), -1)
+	if len(found) < 3 {
+		t.Fatalf("%d tests named in the Makefile, want at least 3", len(found))
+	}
+	for _, m := range found {
+		files, err := filepath.Glob(filepath.Join(root, m[2], "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := false
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			there = there || strings.Contains(string(data), "func "+m[1]+"(")
+		}
+		if !there {
+			t.Errorf("the Makefile runs %s in %s, which is not there", m[1], m[2])
+		}
+	}
+}
