@@ -60,7 +60,7 @@ func (c corpora) repository(ctx context.Context, dir, path string) (string, erro
 	steps := [][]string{
 		{"init", "-q", "--bare", "-b", "main", path},
 		{"--git-dir", path, "--work-tree", dir, "add", "-A", "-f", "--", ".", ":!.complete"},
-		{"--git-dir", path, "--work-tree", dir, "-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-q", "-m", "corpus"},
+		{"--git-dir", path, "--work-tree", dir, "-c", "gc.auto=0", "-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-q", "-m", "corpus"},
 		{"--git-dir", path, "gc", "-q"},
 	}
 	for _, args := range steps {
