@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"html"
 	"os"
@@ -23,7 +24,7 @@ type Options struct {
 }
 
 // Report measures the parts and writes report.md and report.html. It returns
-// the text.
+// the text, also of the parts beside one that failed: a run takes long.
 func Report(ctx context.Context, o Options) (string, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return "", err
@@ -35,28 +36,36 @@ func Report(ctx context.Context, o Options) (string, error) {
 	fmt.Fprintf(&text, "# Shoal against its peers\n\n%s\n\n", head)
 	fmt.Fprintf(&page, "<!doctype html><meta charset=utf-8><title>Shoal against its peers</title><style>body{font:14px sans-serif;max-width:1000px;margin:2em auto}table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:2px 8px;text-align:right}td:first-child,th:first-child{text-align:left;font-family:monospace}</style><h1>Shoal against its peers</h1><p>%s</p>\n", html.EscapeString(head))
 	for _, name := range o.Parts {
-		measure, ok := parts()[name]
-		if !ok {
+		if _, ok := parts()[name]; !ok {
 			return "", fmt.Errorf("unknown part %q: one of %s", name, strings.Join(PartNames(), ", "))
 		}
+	}
+	var failed []error
+	for _, name := range o.Parts {
 		o.Log("measuring %s", name)
-		part, err := measure(ctx, r)
+		part, err := parts()[name](ctx, r)
 		if err != nil {
-			return "", fmt.Errorf("part %s: %w", name, err)
+			failed = append(failed, fmt.Errorf("part %s: %w", name, err))
+			continue
 		}
 		text.WriteString(part.Text())
 		page.WriteString(part.HTML())
 	}
+	return text.String(), errors.Join(append(failed, o.write(text.String(), page.String()))...)
+}
+
+// write keeps the report in the folder Out.
+func (o Options) write(text, page string) error {
 	if o.Out == "" {
-		return text.String(), nil
+		return nil
 	}
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
-		return "", err
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(o.Out, "report.md"), []byte(text.String()), 0o644); err != nil {
-		return "", err
+	if err := os.WriteFile(filepath.Join(o.Out, "report.md"), []byte(text), 0o644); err != nil {
+		return err
 	}
-	return text.String(), os.WriteFile(filepath.Join(o.Out, "report.html"), []byte(page.String()), 0o644)
+	return os.WriteFile(filepath.Join(o.Out, "report.html"), []byte(page), 0o644)
 }
 
 // PartNames lists the parts in the order of a full report.
