@@ -9,7 +9,13 @@ type tables struct {
 	epoch uint8    // of the current unit
 	extra []uint32 // by 24-bit key: its number, 0 for none; allocated when first needed
 	keys  []uint32 // of extra numbers: keys[i] belongs to number directIDs+i
+
+	classes [longestWindow + 64]byte // of the window, for the fast way
 }
+
+// longestWindow is the size of the window of a unit with all its virtual
+// newlines.
+const longestWindow = 1 + UnitSize + Overlap + 2
 
 // maxIDs bounds all trigram numbers.
 const maxIDs = directIDs + 1<<24
@@ -54,10 +60,10 @@ func (t *tables) unit(ids []uint32, window []byte) (int, error) {
 	return t.exact(ids, window)
 }
 
-// direct is the fast way: right unless the window has an escape in it, which
-// it tells. It stores every number and advances over the new ones only, as a
-// branch on "new" would be mispredicted all the time.
-func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
+// directPortable is the fast way on any machine. It stores every number and
+// advances over the new ones only, as a branch on "new" would be mispredicted
+// all the time.
+func (t *tables) directPortable(ids []uint32, window []byte) (n int, escapes uint32) {
 	if len(window) < 3 || len(ids) < len(window) {
 		return 0, 0
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 )
 
@@ -25,7 +26,7 @@ func build(t testing.TB, docs [][]byte) (*Index, [][]byte, []uint32) {
 	if err := w.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	x, err := Open(segs)
+	x, err := Open(segs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +139,49 @@ func TestMasksFindTheRunsThatBytesFind(t *testing.T) {
 		}
 		if got, want := m.longestRuns(nil, text), appendRuns(nil, text); !bytes.Equal(got, want) {
 			t.Fatalf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestFastWayFindsWhatThePortableOneFinds(t *testing.T) {
+	t.Parallel()
+	var fast, slow tables
+	for _, x := range []*tables{&fast, &slow} {
+		if err := x.open(); err != nil {
+			t.Fatal(err)
+		}
+		defer x.close()
+	}
+	r := rand.New(rand.NewSource(8))
+	for i := range 4000 {
+		window := make([]byte, 3+r.Intn(longestWindow-2))
+		if i%3 == 0 {
+			window = window[:3+r.Intn(min(100, len(window)-2))]
+		}
+		for k := range window {
+			window[k] = byteOf[r.Intn(min(classes, 1+r.Intn(90)))]
+			if r.Intn(8) == 0 {
+				window[k] = byte('A' + r.Intn(26))
+			}
+		}
+		if i%16 == 0 {
+			window[r.Intn(len(window))] = byte(r.Intn(256))
+		}
+		var ids [2][]uint32
+		var escapes [2]bool
+		for k, x := range []*tables{&fast, &slow} {
+			x.next()
+			ids[k] = make([]uint32, len(window)+1)
+			find := x.direct
+			if x == &slow {
+				find = x.directPortable
+			}
+			n, e := find(ids[k], window)
+			ids[k], escapes[k] = ids[k][:n], e&escape != 0
+			slices.Sort(ids[k])
+		}
+		if escapes[0] != escapes[1] || !escapes[0] && !slices.Equal(ids[0], ids[1]) {
+			t.Fatalf("%q: %d numbers, escapes %v; want %d, %v", window, len(ids[0]), escapes[0], len(ids[1]), escapes[1])
 		}
 	}
 }
