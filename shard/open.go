@@ -3,6 +3,7 @@ package shard
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sort"
 	"sync"
@@ -160,18 +161,18 @@ func (s *shard) checkOccurrences() error {
 }
 
 // openPostings reads the heads of the segments and where their content lies.
+// Lists are checked page by page as they are read: all of them together are a
+// sixth of the text.
 func (s *shard) openPostings() error {
 	m := s.m
 	if m.segments > maxSections/2 {
 		return fmt.Errorf("%w: number of segments", ErrDamaged)
 	}
-	segments := make([][]byte, m.segments)
+	segments, offsets := make([][]byte, m.segments), make([]int64, m.segments)
 	s.content = make([]section, m.segments)
 	for i := range segments {
-		var err error
-		if segments[i], err = s.f.bytes(secText + sectionID(i)); err != nil {
-			return err
-		}
+		lists := s.f.find(secText + sectionID(i))
+		segments[i], offsets[i] = s.f.raw(lists), lists.offset
 		s.content[i] = s.f.find(secBlocks + sectionID(i))
 	}
 	if d := s.f.find(secDict); d.length > 0 {
@@ -180,7 +181,12 @@ func (s *shard) openPostings() error {
 			return err
 		}
 	}
-	post, err := trigram.Open(segments)
+	post, err := trigram.Open(segments, func(segment, from, n int) error {
+		return s.f.touch(offsets[segment]+int64(from), int64(n))
+	})
+	if errors.Is(err, ErrDamaged) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

@@ -143,7 +143,7 @@ func (y *symbolsFile) check() error {
 		}
 		segments = append(segments, b)
 	}
-	post, err := trigram.Open(segments)
+	post, err := trigram.Open(segments, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

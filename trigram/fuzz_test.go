@@ -44,7 +44,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	formulas := []*Formula{FromLiteral("struct", true), FromLiteral("if", false), FromLiteral("k", true), FromRegexp(parse(f, `[0-9]{8}.*foo`), false)}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		x, err := Open([][]byte{b})
+		x, err := Open([][]byte{b}, nil)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)

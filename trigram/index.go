@@ -13,20 +13,35 @@ type Index struct{ segs []segment }
 
 // segment is one segment, cut into its parts.
 type segment struct {
+	number                          int
+	touch                           Touch
 	units                           int
 	columns, blocks, entries, lists []byte
+	listsAt, entriesAt              int // where these parts begin
 }
+
+// Touch is told which n bytes of a segment, from one on, are about to be read,
+// and says whether they may be believed: a caller with checksums checks what is
+// touched and not all that there is. Its error is returned as it is.
+type Touch func(segment, from, n int) error
 
 // Open reads the heads of the segments, in the order in which a [Writer]
 // emitted them. The bytes must stay unchanged while the index is in use.
-// Lists are checked when they are read.
-func Open(segments [][]byte) (*Index, error) {
+// Lists are checked when they are read. touch may be nil.
+func Open(segments [][]byte, touch Touch) (*Index, error) {
+	if touch == nil {
+		touch = func(int, int, int) error { return nil }
+	}
 	x := &Index{segs: make([]segment, 0, len(segments))}
 	for i, b := range segments {
+		if err := touch(i, 0, min(headBytes, len(b))); err != nil {
+			return nil, err
+		}
 		s, err := openSegment(b)
 		if err != nil {
 			return nil, fmt.Errorf("segment %d: %w", i, err)
 		}
+		s.number, s.touch = i, touch
 		x.segs = append(x.segs, s)
 	}
 	return x, nil
@@ -51,7 +66,15 @@ func openSegment(b []byte) (segment, error) {
 		blocks:  b[h.blocksAt:h.entriesAt:h.entriesAt],
 		entries: b[h.entriesAt:h.listsAt:h.listsAt],
 		lists:   b[h.listsAt:],
+
+		entriesAt: int(h.entriesAt), listsAt: int(h.listsAt),
 	}, nil
+}
+
+// column gives a column of longest runs.
+func (s *segment) column(class int) ([]byte, error) {
+	from := class * s.units
+	return s.columns[from : from+s.units], s.touch(s.number, headBytes+from, s.units)
 }
 
 // Segments returns the number of segments.
@@ -67,12 +90,15 @@ type Work struct {
 	Bytes   int64 // of the lists read
 }
 
-// list is an entry of the dictionary: a set of units yet to be read.
+// list is an entry of the dictionary: a set of units yet to be read, which
+// [list.open] must allow.
 type list struct {
 	key  uint32
 	kind uint8
 	n    int // units
 	data []byte
+	at   int // in the lists of the segment; unused for those inside their entry
+	s    *segment
 }
 
 // find looks a key up. Without the key in the dictionary its list has no units.
@@ -101,6 +127,9 @@ type cursor struct {
 
 // seek moves to the first entry whose key is not below key.
 func (c *cursor) seek(key uint32) bool {
+	if c.err = c.s.touch(c.s.number, c.s.entriesAt-len(c.s.blocks), len(c.s.blocks)); c.err != nil {
+		return false
+	}
 	lo, hi := 0, len(c.s.blocks)/blockBytes // the last block whose first key is at most key
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
@@ -145,6 +174,11 @@ func (c *cursor) next() bool {
 		if c.at > len(c.s.entries) || c.lists > len(c.s.lists) {
 			return c.fail("block out of bounds")
 		}
+		// An entry is at most 16 bytes long.
+		n := min(16*blockKeys, len(c.s.entries)-c.at)
+		if c.err = c.s.touch(c.s.number, c.s.entriesAt+c.at, n); c.err != nil {
+			return false
+		}
 	}
 	if c.at == len(c.s.entries) { // the last block may be short
 		return false
@@ -163,7 +197,7 @@ func (c *cursor) entry() bool {
 	if key >= keyEnd {
 		return c.fail("key out of bounds")
 	}
-	c.l = list{key: uint32(key), kind: uint8(x & 7)}
+	c.l = list{key: uint32(key), kind: uint8(x & 7), at: c.lists, s: c.s}
 	switch c.l.kind {
 	case kindInline1, kindInline2:
 		c.l.n = 1 + int(c.l.kind)

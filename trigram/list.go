@@ -9,7 +9,9 @@ import (
 // orInto adds the units of a list to a set. The list is checked: exactly n
 // units, ascending, below units.
 func (l *list) orInto(b *Bitmap, units int, w *Work) error {
-	w.count(l)
+	if err := l.open(w); err != nil {
+		return err
+	}
 	switch l.kind {
 	case kindFlat:
 		return l.orFlat(b, units)
@@ -19,9 +21,14 @@ func (l *list) orInto(b *Bitmap, units int, w *Work) error {
 	return l.each(units, func(id uint16) { b.Set(id) })
 }
 
-func (w *Work) count(l *list) {
+// open counts the list and makes sure that its bytes may be believed.
+func (l *list) open(w *Work) error {
 	w.Lists++
 	w.Bytes += int64(len(l.data))
+	if l.kind < kindVarint {
+		return nil // a part of the entry
+	}
+	return l.s.touch(l.s.number, l.s.listsAt+l.at, len(l.data))
 }
 
 func (l *list) corrupt() error { return fmt.Errorf("%w: list of %06x", ErrCorrupt, l.key) }
@@ -152,7 +159,9 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 // andInto removes from a set what is not in the list. tmp is a buffer.
 func (l *list) andInto(b, tmp *Bitmap, units int, w *Work) error {
 	if l.kind == kindFlat {
-		w.count(l)
+		if err := l.open(w); err != nil {
+			return err
+		}
 		if len(l.data) != 8*((units+63)/64) {
 			return l.corrupt()
 		}

@@ -97,7 +97,10 @@ func (e *evaluation) eval(n *node, out *Bitmap) error {
 		}
 	}
 	if n.op == opRun {
-		column := e.seg.columns[n.class*e.seg.units : (n.class+1)*e.seg.units]
+		column, err := e.seg.column(n.class)
+		if err != nil {
+			return err
+		}
 		for u, longest := range column {
 			if int(longest) >= n.count {
 				out.Set(uint16(u))
@@ -456,16 +459,20 @@ func (l *list) collect(units int, w *Work, ids *[]uint16) error {
 		*ids = b.appendTo(*ids)
 		return nil
 	}
-	w.count(l)
+	if err := l.open(w); err != nil {
+		return err
+	}
 	return l.each(units, func(id uint16) { *ids = append(*ids, id) })
 }
 
 // filter keeps the ids that are in the list. tmp is a buffer.
 func (l *list) filter(ids []uint16, units int, w *Work, tmp *Bitmap) ([]uint16, error) {
+	if err := l.open(w); err != nil {
+		return nil, err
+	}
 	kept := ids[:0]
 	switch l.kind {
 	case kindFlat:
-		w.count(l)
 		if len(l.data) != 8*((units+63)/64) {
 			return nil, l.corrupt()
 		}
@@ -476,9 +483,8 @@ func (l *list) filter(ids []uint16, units int, w *Work, tmp *Bitmap) ([]uint16, 
 		}
 		return kept, nil
 	case kindSliced:
-		return l.filterSliced(ids, w)
+		return l.filterSliced(ids)
 	}
-	w.count(l)
 	i := 0
 	err := l.each(units, func(id uint16) {
 		for i < len(ids) && ids[i] < id {
@@ -493,8 +499,7 @@ func (l *list) filter(ids []uint16, units int, w *Work, tmp *Bitmap) ([]uint16, 
 }
 
 // filterSliced skips the slices that no id asks for.
-func (l *list) filterSliced(ids []uint16, w *Work) ([]uint16, error) {
-	w.count(l)
+func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 	if len(l.data) < 32 {
 		return nil, l.corrupt()
 	}

@@ -295,7 +295,7 @@ func TestDamagedBytesAreErrors(t *testing.T) {
 		if r.Intn(4) == 0 {
 			b = b[:r.Intn(len(b))]
 		}
-		x, err := Open([][]byte{b})
+		x, err := Open([][]byte{b}, nil)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
@@ -319,6 +319,64 @@ func TestNestedRepetitionsStayBounded(t *testing.T) {
 		}
 		if n := len(FromRegexp(tree, false).String()); n > 1<<20 {
 			t.Errorf("%s: the formula has %d bytes in print", expr, n)
+		}
+	}
+}
+
+// TestSearchTouchesWhatItReads shows a caller with checksums all that is
+// believed, and little more.
+func TestSearchTouchesWhatItReads(t *testing.T) {
+	t.Parallel()
+	_, segs, _ := build(t, randomDocs(4, 2000, 4000))
+	bad := errors.New("wrong checksum")
+	f := FromLiteral("foo_bar8", false)
+	var spans [][2]int
+	var denied int // the call that is refused
+	touch := func(seg, from, n int) error {
+		if from < 0 || n < 0 || from+n > len(segs[seg]) {
+			t.Fatalf("touched %d bytes from %d of %d", n, from, len(segs[seg]))
+		}
+		spans = append(spans, [2]int{from, from + n})
+		if len(spans) == denied {
+			return bad
+		}
+		return nil
+	}
+	search := func() (Bitmap, error) {
+		var out Bitmap
+		spans = spans[:0]
+		x, err := Open(segs, touch)
+		if err == nil {
+			_, err = x.Search(0, f, nil, new(Scratch), &out)
+		}
+		return out, err
+	}
+	want, err := search()
+	if err != nil || want.Count() == 0 {
+		t.Fatalf("%d units, %v", want.Count(), err)
+	}
+	// What was not touched may be anything.
+	whole, calls, seen := segs[0], len(spans), 0
+	masked := bytes.Repeat([]byte{0xa5}, len(whole))
+	for _, s := range spans {
+		copy(masked[s[0]:s[1]], whole[s[0]:s[1]])
+	}
+	for i := range masked {
+		if masked[i] == whole[i] {
+			seen++
+		}
+	}
+	if seen > len(whole)/2 {
+		t.Errorf("%d bytes of %d were touched for one literal", seen, len(whole))
+	}
+	segs[0] = masked
+	if got, err := search(); err != nil || got != want {
+		t.Errorf("it depends on bytes that were not touched: %v", err)
+	}
+	segs[0] = whole
+	for denied = 1; denied <= calls; denied++ {
+		if _, err := search(); !errors.Is(err, bad) {
+			t.Fatalf("refusing touch %d of %d: %v", denied, calls, err)
 		}
 	}
 }
