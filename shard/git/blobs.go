@@ -1,13 +1,11 @@
 package git
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"os/exec"
+	"slices"
 	"sync"
 )
 
@@ -18,152 +16,71 @@ import (
 //	for {
 //	    buf, err = b.Next(buf[:0])   // io.EOF after the last
 //	}
+//
+// They come straight from the packs of the mirror; git is asked for the few
+// that are in none.
 type Blobs struct {
-	ctx       context.Context
-	cancel    context.CancelFunc
-	cmd       *exec.Cmd
-	complaint *tail
-	in        io.WriteCloser
-	out       *bufio.Reader
-	fed       chan struct{} // closed when no more ids are sent
-	feedErr   error         // read after fed
-	closing   sync.Once
+	ctx     context.Context
+	m       *Mirror
+	packs   *packs
+	next    func() (string, bool)
+	stop    func()
+	closing sync.Once
 }
 
-// Blobs starts reading the blobs of oids, which is drawn from in another
-// goroutine while Next is called, some thousand ahead.
+// Blobs starts reading the blobs of oids, which is drawn from as Next is
+// called.
 func (m *Mirror) Blobs(ctx context.Context, oids iter.Seq[string]) (*Blobs, error) {
-	k := m.git("cat-file", "--batch=%(objecttype) %(objectsize)", "--buffer")
-	ctx, cancel := context.WithCancel(ctx)
-	b := &Blobs{ctx: ctx, cancel: cancel, fed: make(chan struct{})}
-	b.cmd, b.complaint = k.process(ctx)
-	in, err := b.cmd.StdinPipe()
+	p, err := openPacks(m.dir)
 	if err != nil {
-		cancel()
-		return nil, err
+		return nil, fmt.Errorf("open packs: %w", err)
 	}
-	out, err := b.cmd.StdoutPipe()
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	if err := b.cmd.Start(); err != nil {
-		cancel()
-		return nil, fmt.Errorf("git cat-file: %w", err)
-	}
-	if f, ok := out.(*os.File); ok {
-		widen(f)
-	}
-	b.in, b.out = in, bufio.NewReaderSize(out, 256<<10)
-	go b.feed(oids)
+	b := &Blobs{ctx: ctx, m: m, packs: p}
+	b.next, b.stop = iter.Pull(oids)
 	return b, nil
-}
-
-// feed writes the ids; when the process is gone, writing fails and it ends.
-func (b *Blobs) feed(oids iter.Seq[string]) {
-	defer close(b.fed)
-	defer b.in.Close()
-	w := bufio.NewWriterSize(b.in, 32<<10)
-	for oid := range oids {
-		if !isHex(oid) {
-			b.feedErr = fmt.Errorf("%.80q is no object id", oid)
-			break
-		}
-		w.WriteString(oid)
-		if w.WriteByte('\n') != nil {
-			return
-		}
-	}
-	w.Flush()
-}
-
-// header reads the line before a blob.
-func (b *Blobs) header() (size int, err error) {
-	line, err := b.out.ReadSlice('\n')
-	if err == io.EOF && len(line) == 0 {
-		return 0, b.finished()
-	}
-	if err != nil {
-		return 0, b.fail(err)
-	}
-	const kind = "blob "
-	if len(line) < len(kind)+2 || string(line[:len(kind)]) != kind {
-		return 0, fmt.Errorf("git cat-file: not a blob: %s", line[:len(line)-1])
-	}
-	for _, d := range line[len(kind) : len(line)-1] {
-		if d < '0' || d > '9' || size > 1<<31 {
-			return 0, fmt.Errorf("git cat-file said %q", line)
-		}
-		size = size*10 + int(d-'0')
-	}
-	return size, nil
-}
-
-// finished tells the end of all from the end of the process.
-func (b *Blobs) finished() error {
-	select {
-	case <-b.fed:
-		if b.feedErr != nil {
-			return b.feedErr
-		}
-	default:
-		return b.fail(io.ErrUnexpectedEOF)
-	}
-	if err := b.cmd.Wait(); err != nil {
-		return b.fail(err)
-	}
-	return io.EOF
-}
-
-func (b *Blobs) fail(err error) error {
-	if b.ctx.Err() != nil {
-		return context.Cause(b.ctx)
-	}
-	if said := clean(b.complaint.String(), nil); said != "" {
-		return fmt.Errorf("git cat-file: %s: %w", said, err)
-	}
-	return fmt.Errorf("git cat-file: %w", err)
 }
 
 // Next appends the next blob to dst and returns it; io.EOF after the last.
 // It allocates only when dst is too small. A missing object is an error.
 func (b *Blobs) Next(dst []byte) ([]byte, error) {
-	size, err := b.header()
-	if err != nil {
-		return dst, err
+	if b.ctx.Err() != nil {
+		return dst, context.Cause(b.ctx)
 	}
-	n := len(dst)
-	if cap(dst)-n < size {
-		dst = append(make([]byte, 0, max(n+size, 2*cap(dst))), dst...)
+	oid, ok := b.next()
+	if !ok {
+		return dst, io.EOF
 	}
-	dst = dst[:n+size]
-	if _, err := io.ReadFull(b.out, dst[n:]); err != nil {
-		return dst[:n], b.fail(err)
+	if !isHex(oid) {
+		return dst, fmt.Errorf("%.80q is no object id", oid)
 	}
-	if _, err := b.out.Discard(1); err != nil {
-		return dst[:n], b.fail(err)
+	// What is damaged here may be whole in another place that git knows.
+	if out, ok, err := b.packs.read(dst, oid); ok && err == nil {
+		return out, nil
 	}
-	return dst, nil
+	return b.ask(dst, oid)
 }
 
-// Skip passes over the next blob without keeping it.
-func (b *Blobs) Skip() error {
-	size, err := b.header()
-	if err != nil {
-		return err
-	}
-	if _, err := b.out.Discard(size + 1); err != nil {
-		return b.fail(err)
-	}
-	return nil
+// ask has git read a blob.
+func (b *Blobs) ask(dst []byte, oid string) ([]byte, error) {
+	err := b.m.pool.with(b.ctx, func(c *catFile) error {
+		return c.contents(oid, func(info objectInfo, r io.Reader) error {
+			if info.kind != "blob" {
+				return fmt.Errorf("object %s is missing or not a blob", oid)
+			}
+			n := len(dst)
+			dst = slices.Grow(dst, int(info.size))[:n+int(info.size)]
+			_, err := io.ReadFull(r, dst[n:])
+			return err
+		})
+	})
+	return dst, err
 }
 
 // Close ends the reading. It must be called, also after an error.
 func (b *Blobs) Close() error {
 	b.closing.Do(func() {
-		b.cancel()
-		b.cmd.Wait()
-		<-b.fed
+		b.stop()
+		b.packs.close()
 	})
 	return nil
 }
