@@ -152,6 +152,11 @@ func routeTo[Req, Resp any](ctx context.Context, n *Node, node string, repo *cat
 		if !n.mirrors.Has(repo.ID) {
 			return nil, true, fail(ErrUnavailable, "the mirror of %q is being made", repo.Name)
 		}
+		leave, _, err := n.lanes.reads.enter(ctx, "reads of repositories")
+		if err != nil {
+			return nil, true, err
+		}
+		defer leave()
 		resp, err := op.run(ctx, &site{n: n, repo: repo, mirror: n.mirrors.Get(repo.ID)}, req)
 		return resp, errors.Is(err, ErrUnavailable), err
 	}
@@ -217,6 +222,11 @@ func (n *Node) browseHere(ctx context.Context, call browseCall) ([]byte, error) 
 	if repo == nil || !n.mirrors.Has(call.Repo) {
 		return nil, fail(ErrUnavailable, "this node does not have the mirror")
 	}
+	leave, _, err := n.lanes.reads.enter(ctx, "reads of repositories")
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	return run(ctx, &site{n: n, repo: repo, mirror: n.mirrors.Get(call.Repo)}, call.Body)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,8 @@ import (
 // Mirrors is the bare repositories of this node: one directory for each, named
 // by the number of the repository. It is safe for concurrent use.
 type Mirrors struct {
-	dir string
+	dir   string
+	procs *git.Processes // that read objects, of all mirrors
 
 	mu    sync.Mutex // guards the fields below
 	open  map[catalog.RepoID]*git.Mirror
@@ -45,7 +47,7 @@ func OpenMirrors(dir string) (*Mirrors, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("mirrors: %w", err)
 	}
-	return &Mirrors{dir: dir, open: map[catalog.RepoID]*git.Mirror{}, sizes: map[catalog.RepoID]mirrorSize{}}, nil
+	return &Mirrors{dir: dir, procs: git.NewProcesses(max(16, 4*runtime.GOMAXPROCS(0))), open: map[catalog.RepoID]*git.Mirror{}, sizes: map[catalog.RepoID]mirrorSize{}}, nil
 }
 
 // Get returns the mirror of a repository, which need not exist yet. All
@@ -55,7 +57,7 @@ func (ms *Mirrors) Get(id catalog.RepoID) *git.Mirror {
 	defer ms.mu.Unlock()
 	m := ms.open[id]
 	if m == nil {
-		m = git.Open(ms.path(id))
+		m = ms.procs.Open(ms.path(id))
 		ms.open[id] = m
 	}
 	return m

@@ -44,13 +44,11 @@ type LogQuery struct {
 type LogPage struct {
 	Commits []Commit
 	Total   int  // of all pages
-	AtLeast bool // looking ended early: there are Total or more
+	AtLeast bool // there are Total or more: looking ended early, or counting goes on still
 }
 
-const (
-	logTime   = 25 * time.Second // for a page
-	countTime = 4 * time.Second  // for counting what the other pages hold
-)
+// logTime bounds the reading of a page.
+const logTime = 25 * time.Second
 
 // commitFormat ends each field with a NUL; messages cannot hold one.
 const (
@@ -59,7 +57,8 @@ const (
 )
 
 // Log lists commits. What takes too long ends with what was found until
-// then, AtLeast set.
+// then, AtLeast set. Nobody waits long for the count of a long history: it
+// goes on, and the next page has it.
 func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -72,10 +71,6 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if err != nil {
 		return LogPage{}, err
 	}
-	counted := make(chan LogPage, 1)
-	counting, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() { counted <- m.count(counting, filter) }()
 	var page LogPage
 	c := m.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
 		"--skip="+strconv.Itoa(max(0, q.Skip)), "--max-count="+strconv.Itoa(q.Limit))
@@ -90,16 +85,18 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	})
 	timedOut := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 	if err != nil && !timedOut {
-		stop()
-		<-counted
 		return LogPage{}, fmt.Errorf("read history: %w", err)
 	}
-	total := <-counted
-	page.Total, page.AtLeast = total.Total, total.AtLeast || timedOut
-	if seen := max(0, q.Skip) + len(page.Commits); page.Total < seen && len(page.Commits) > 0 {
-		page.Total = seen
-	} else if len(page.Commits) > 0 && len(page.Commits) < q.Limit && !timedOut {
-		page.Total, page.AtLeast = seen, false // the last page tells
+	seen := max(0, q.Skip) + len(page.Commits)
+	switch last := len(page.Commits) < q.Limit; {
+	case timedOut:
+		page.Total, page.AtLeast = seen, true
+	case last && (len(page.Commits) > 0 || q.Skip <= 0):
+		page.Total = seen // the page itself tells
+	default:
+		if page.Total, page.AtLeast = m.count(ctx, filter); page.AtLeast && len(page.Commits) > 0 {
+			page.Total = max(page.Total, seen)
+		}
 	}
 	return page, nil
 }
@@ -164,53 +161,6 @@ func basicIsSafe(s string) bool {
 	plain := strings.NewReplacer("(", "x", ")", "x", "{", "x", "}", "x", "|", "x", "+", "x", "?", "x").Replace(s)
 	_, err := syntax.Parse(plain, syntax.Perl)
 	return err == nil && !strings.Contains(s, "[:") && !strings.Contains(s, "[.") && !strings.Contains(s, "[=")
-}
-
-// count counts what a filter lets through, for a limited time, and
-// remembers it: the pages of one list ask for the same.
-func (m *Mirror) count(ctx context.Context, filter []string) LogPage {
-	key := strings.Join(filter, "\x00")
-	if n, ok := m.counts.get(key); ok {
-		return LogPage{Total: n}
-	}
-	c := m.git("rev-list")
-	c.timeout, c.limit = countTime, 4<<30
-	n := 0
-	if len(filter) == 3 { // only where to begin: git counts faster than it prints
-		c.args = append(append(c.args, "--count"), filter...)
-		out, err := c.output(ctx)
-		if err == nil {
-			n, err = strconv.Atoi(strings.TrimSpace(string(out)))
-		}
-		if err != nil {
-			return LogPage{AtLeast: true}
-		}
-		m.counts.put(key, n)
-		return LogPage{Total: n}
-	}
-	c.args = append(c.args, filter...)
-	err := c.stream(ctx, func(r io.Reader) error {
-		buf := make([]byte, 64<<10)
-		for {
-			k, err := r.Read(buf)
-			for _, b := range buf[:k] {
-				if b == '\n' {
-					n++
-				}
-			}
-			if err == io.EOF {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-		}
-	})
-	if err != nil {
-		return LogPage{Total: n, AtLeast: true}
-	}
-	m.counts.put(key, n)
-	return LogPage{Total: n}
 }
 
 // readCommits parses what commitFormat prints.

@@ -18,7 +18,7 @@ type Mirror struct {
 	turn chan struct{} // holds one token: whoever has it may change the mirror
 	pool *pool
 
-	counts   remembered[int]      // of commits, by filter
+	counter  counter
 	authors  remembered[[]Author] // by filter
 	listings remembered[[]Entry]  // of files, by commit
 
@@ -27,15 +27,20 @@ type Mirror struct {
 	swept bool       // leftovers of a killed process are gone
 }
 
+// Open returns the mirror in dir, with processes of its own; see
+// [Processes.Open].
+func Open(dir string) *Mirror { return NewProcesses(poolSize).Open(dir) }
+
 // Open returns the mirror in dir, which need not exist before the first
 // fetch. It does no I/O.
-func Open(dir string) *Mirror {
+func (ps *Processes) Open(dir string) *Mirror {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs // git runs elsewhere
 	}
 	m := &Mirror{dir: dir, turn: make(chan struct{}, 1)}
 	m.turn <- struct{}{}
-	m.pool = newPool(dir)
+	m.pool = newPool(dir, ps)
+	m.counter.ctx, m.counter.stop = context.WithCancel(context.Background())
 	m.listings.most = 2
 	return m
 }
@@ -46,6 +51,7 @@ func (m *Mirror) Dir() string { return m.dir }
 // Close ends the processes of the reading pool. Reading after it fails with
 // ErrClosed.
 func (m *Mirror) Close() error {
+	m.counter.close()
 	m.pool.close()
 	return nil
 }

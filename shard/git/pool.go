@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,22 +21,40 @@ const (
 	poolRest = 30 * time.Second // after which an idle process is let go
 )
 
-// pool is the bounded set of processes that answer questions about single
-// objects of one mirror. Starting git costs some milliseconds, a question to
-// one that runs some microseconds.
-type pool struct {
-	dir   string
-	slots chan struct{} // a token for each process that may still be used
+// Processes bounds the processes that answer questions about single objects,
+// over all the mirrors that it opens. Starting git costs some milliseconds, a
+// question to one that runs some microseconds: so they are kept for a while,
+// and where there are too many the one that has rested longest makes room.
+type Processes struct {
+	free chan struct{} // a token for each process that may still be started
 
-	mu     sync.Mutex // guards the fields below
-	idle   []*catFile // most recently used last
-	sweeps *time.Timer
-	epoch  int // processes of an older epoch read a directory that is gone
-	shut   bool
+	mu      sync.Mutex // guards the fields below
+	idle    []*catFile // of all mirrors, most recently used last
+	sweeps  *time.Timer
+	waiting int // readers without a process
 }
 
-func newPool(dir string) *pool {
-	p := &pool{dir: dir, slots: make(chan struct{}, poolSize)}
+// NewProcesses allows so many processes at a time.
+func NewProcesses(most int) *Processes {
+	ps := &Processes{free: make(chan struct{}, most)}
+	for range most {
+		ps.free <- struct{}{}
+	}
+	return ps
+}
+
+// pool is the part of the processes that one mirror may use.
+type pool struct {
+	dir   string
+	all   *Processes
+	slots chan struct{} // a token for each process that may still be used
+
+	epoch int // processes of an older epoch read a directory that is gone; guarded by all.mu
+	shut  bool
+}
+
+func newPool(dir string, all *Processes) *pool {
+	p := &pool{dir: dir, all: all, slots: make(chan struct{}, poolSize)}
 	for range poolSize {
 		p.slots <- struct{}{}
 	}
@@ -51,18 +70,18 @@ func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
 		return context.Cause(ctx)
 	}
 	defer func() { p.slots <- struct{}{} }()
-	c, err := p.take()
+	c, err := p.take(ctx)
 	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, c.kill)
 	err = use(c)
 	if !stop() { // the context ended: the process is being killed
-		c.end()
+		p.all.end(c)
 		return context.Cause(ctx)
 	}
 	if err != nil && !c.aligned {
-		c.end()
+		p.all.end(c)
 		if said := c.complaint.String(); said != "" && !errors.Is(err, errStop) {
 			return fmt.Errorf("git cat-file: %s: %w", strings.TrimSpace(clean(said, nil)), err)
 		}
@@ -72,78 +91,131 @@ func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
 	return err
 }
 
-func (p *pool) take() (*catFile, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// take gives an idle process of the mirror, or a new one.
+func (p *pool) take(ctx context.Context) (*catFile, error) {
+	ps := p.all
+	ps.mu.Lock()
 	if p.shut {
+		ps.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if n := len(p.idle); n > 0 {
-		c := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		return c, nil
+	for i := len(ps.idle) - 1; i >= 0; i-- {
+		if c := ps.idle[i]; c.pool == p {
+			ps.idle = slices.Delete(ps.idle, i, i+1)
+			ps.mu.Unlock()
+			return c, nil
+		}
+	}
+	epoch := p.epoch
+	ps.mu.Unlock()
+	if err := ps.room(ctx); err != nil {
+		return nil, err
 	}
 	c, err := startCatFile(p.dir)
 	if err != nil {
+		ps.free <- struct{}{}
 		return nil, err
 	}
-	c.epoch = p.epoch
+	c.pool, c.epoch = p, epoch
 	return c, nil
 }
 
+// room takes a token, an idle process's if there is no other.
+func (ps *Processes) room(ctx context.Context) error {
+	select {
+	case <-ps.free:
+		return nil
+	default:
+	}
+	ps.mu.Lock()
+	if len(ps.idle) > 0 {
+		old := ps.idle[0]
+		ps.idle = ps.idle[1:]
+		ps.mu.Unlock()
+		old.end() // its token is ours now
+		return nil
+	}
+	ps.waiting++ // from now on nobody goes idle
+	ps.mu.Unlock()
+	defer func() {
+		ps.mu.Lock()
+		ps.waiting--
+		ps.mu.Unlock()
+	}()
+	select {
+	case <-ps.free:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// end ends a process and gives its token back.
+func (ps *Processes) end(c *catFile) {
+	c.end()
+	ps.free <- struct{}{}
+}
+
+// put makes a process idle, unless it is of no more use or others wait.
 func (p *pool) put(c *catFile) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shut || c.epoch != p.epoch || c.broken() {
-		go c.end()
+	ps := p.all
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if p.shut || c.epoch != p.epoch || c.broken() || ps.waiting > 0 {
+		go ps.end(c)
 		return
 	}
 	c.since = time.Now()
-	p.idle = append(p.idle, c)
-	if p.sweeps == nil {
-		p.sweeps = time.AfterFunc(poolRest, p.sweep)
+	ps.idle = append(ps.idle, c)
+	if ps.sweeps == nil {
+		ps.sweeps = time.AfterFunc(poolRest, ps.sweep)
 	}
 }
 
 // sweep ends the processes that have rested long enough.
-func (p *pool) sweep() {
-	p.mu.Lock()
-	var old []*catFile
+func (ps *Processes) sweep() {
+	ps.mu.Lock()
 	limit := time.Now().Add(-poolRest)
-	for len(p.idle) > 0 && !p.idle[0].since.After(limit) {
-		old = append(old, p.idle[0])
-		p.idle = p.idle[1:]
-	}
-	if len(p.idle) > 0 {
-		p.sweeps = time.AfterFunc(poolRest, p.sweep)
+	old := ps.remove(func(c *catFile) bool { return !c.since.After(limit) })
+	if len(ps.idle) > 0 {
+		ps.sweeps = time.AfterFunc(poolRest, ps.sweep)
 	} else {
-		p.sweeps = nil
+		ps.sweeps = nil
 	}
-	p.mu.Unlock()
+	ps.mu.Unlock()
 	for _, c := range old {
-		c.end()
+		ps.end(c)
 	}
 }
 
-// reset lets go of all processes: the directory is about to be replaced.
+// remove takes idle processes out. Called with ps.mu held.
+func (ps *Processes) remove(which func(*catFile) bool) (out []*catFile) {
+	ps.idle = slices.DeleteFunc(ps.idle, func(c *catFile) bool {
+		if which(c) {
+			out = append(out, c)
+			return true
+		}
+		return false
+	})
+	return out
+}
+
+// reset lets go of the mirror's processes: the directory is about to be
+// replaced.
 func (p *pool) reset() {
-	p.mu.Lock()
-	old := p.idle
-	p.idle = nil
+	p.all.mu.Lock()
 	p.epoch++
-	p.mu.Unlock()
+	old := p.all.remove(func(c *catFile) bool { return c.pool == p })
+	p.all.mu.Unlock()
 	for _, c := range old {
-		c.end()
+		p.all.end(c)
 	}
 }
 
 func (p *pool) close() {
-	p.mu.Lock()
+	p.all.mu.Lock()
 	p.shut = true
-	if p.sweeps != nil {
-		p.sweeps.Stop()
-	}
-	p.mu.Unlock()
+	p.all.mu.Unlock()
 	p.reset()
 }
 
@@ -153,6 +225,7 @@ type catFile struct {
 	in        io.WriteCloser
 	out       *bufio.Reader
 	complaint *tail
+	pool      *pool
 	epoch     int
 	since     time.Time
 	aligned   bool // the next byte of out begins an answer

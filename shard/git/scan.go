@@ -3,63 +3,51 @@ package git
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 )
 
-// ScanOptions says which files of a commit are read by a scan.
-type ScanOptions struct {
-	Dir     string                 // only below this directory, or this file; empty is all
-	Keep    func(path string) bool // nil keeps every file
-	MaxSize int64                  // larger files are passed over; 0 is 2 MiB
-}
-
-// Scan reads the files of a commit in the order of their paths and hands
-// each to visit, whose content is valid during the call only; visit returns
-// false to end the scan. It is how a commit that is not indexed is searched:
-// as the index would, only slower. passed counts the files that were larger
-// than MaxSize.
-func (m *Mirror) Scan(ctx context.Context, commit string, o ScanOptions, visit func(e Entry, content []byte) bool) (passed int, err error) {
-	files, err := m.Files(ctx, commit, o)
-	if err != nil {
-		return 0, err
+// Scan reads files in the order given and hands each to visit, whose content
+// is valid during the call only; visit returns false to end the scan. It is
+// how what is not indexed is searched: as the index would, only slower. Files
+// larger than maxSize (0 is 2 MiB) are passed over.
+func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit func(e Entry, content []byte) bool) error {
+	if maxSize <= 0 {
+		maxSize = 2 << 20
 	}
-	if o.MaxSize <= 0 {
-		o.MaxSize = 2 << 20
+	read := make([]Entry, 0, len(files))
+	for _, e := range files {
+		if e.Size <= maxSize {
+			read = append(read, e)
+		}
 	}
-	all := len(files)
-	files = slices.DeleteFunc(files, func(e Entry) bool { return e.Size > o.MaxSize })
+	if len(read) == 0 {
+		return nil
+	}
 	b, err := m.Blobs(ctx, func(yield func(string) bool) {
-		for _, e := range files {
+		for _, e := range read {
 			if !yield(e.OID) {
 				return
 			}
 		}
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer b.Close()
 	var buf []byte
-	for _, e := range files {
-		buf, err = b.Next(buf[:0])
-		if err != nil {
-			return 0, fmt.Errorf("read %q: %w", e.Path, err)
+	for _, e := range read {
+		if buf, err = b.Next(buf[:0]); err != nil {
+			return fmt.Errorf("read %q: %w", e.Path, err)
 		}
 		if !visit(e, buf) {
 			break
 		}
 	}
-	return all - len(files), nil
+	return nil
 }
 
-// Files lists the files and symlinks of a commit with their sizes, as Scan
-// would read them but of any size, in the order of their paths.
-func (m *Mirror) Files(ctx context.Context, commit string, o ScanOptions) ([]Entry, error) {
-	dir, err := cleanPath(o.Dir)
-	if err != nil {
-		return nil, err
-	}
+// Files lists the files and symlinks of a commit that keep says yes to (nil
+// keeps all), with their sizes, in the order of their paths.
+func (m *Mirror) Files(ctx context.Context, commit string, keep func(path string) bool) ([]Entry, error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, err
 	}
@@ -77,8 +65,7 @@ func (m *Mirror) Files(ctx context.Context, commit string, o ScanOptions) ([]Ent
 	}
 	kept := make([]Entry, 0, len(files))
 	for _, e := range files {
-		below := dir == "" || e.Path == dir || strings.HasPrefix(e.Path, dir) && e.Path[len(dir)] == '/'
-		if below && (o.Keep == nil || o.Keep(e.Path)) {
+		if keep == nil || keep(e.Path) {
 			kept = append(kept, e)
 		}
 	}

@@ -304,11 +304,46 @@ func TestScanReadsAsTheIndexWould(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	var got []string
-	passed, err := m.Scan(within(t), head, ScanOptions{MaxSize: 20, Keep: func(p string) bool { return filepath.Ext(p) == ".txt" }}, func(e Entry, content []byte) bool {
+	files, err := m.Files(within(t), head, func(p string) bool { return filepath.Ext(p) == ".txt" })
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%+v, %v", files, err)
+	}
+	err = m.Scan(within(t), files, 20, func(e Entry, content []byte) bool {
 		got = append(got, fmt.Sprintf("%s=%d", e.Path, len(content)))
 		return true
 	})
-	if want := "a/b/c/d/e/f/deep.txt=5 latin\xe9.txt=5 plain.txt=6"; err != nil || strings.Join(got, " ") != want || passed != 1 {
-		t.Errorf("%q, %d passed over, %v", got, passed, err)
+	if want := "a/b/c/d/e/f/deep.txt=5 latin\xe9.txt=5 plain.txt=6"; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestChangesAreThoseOfDiffTree(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &history{}
+	h.commit("refs/heads/main", 1, "Ann", "one", "same", "same\n", "dir/changed", "1\n", "dir/gone", "gone\n", "was/file", "x\n")
+	h.commit("refs/heads/main", 60, "Ann", "two", "dir/changed", "22\n", "dir/gone", "D", "dir/ne\tw", "333\n", "was/file", "D")
+	r.load(h)
+	m, ctx := fetched(t, r.url()), within(t)
+	base, _ := m.Resolve(ctx, "main~1")
+	head, _ := m.Resolve(ctx, "main")
+	d, err := m.Changes(ctx, base, head, 10)
+	if err != nil || d.Cut || strings.Join(d.Gone, " ") != "dir/changed dir/gone was/file" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if len(d.Now) != 2 || d.Now[0].Path != "dir/changed" || d.Now[0].Size != 3 || d.Now[1].Path != "dir/ne\tw" || d.Now[1].Size != 4 {
+		t.Errorf("%+v", d.Now)
+	}
+	if d, err = m.Changes(ctx, base, head, 2); err != nil || !d.Cut || d.Now != nil || d.Gone != nil {
+		t.Errorf("more than wanted: %+v, %v", d, err)
+	}
+	if d, err = m.Changes(ctx, head, head, 10); err != nil || len(d.Now)+len(d.Gone) != 0 {
+		t.Errorf("the same commit: %+v, %v", d, err)
+	}
+	missing := strings.Repeat("0", 40)
+	for want, among := range map[int][]string{0: {head, base}, 1: {missing, base, head}, -1: {missing}} {
+		if got, err := m.Nearest(ctx, map[bool]string{true: head, false: base}[want == 0], among); err != nil || got != want {
+			t.Errorf("nearest of %q: %d, %v, want %d", among, got, err, want)
+		}
 	}
 }
