@@ -89,10 +89,13 @@ func (s *Server) newRoutes() *routes {
 	} {
 		r.add(x)
 	}
-	tools := s.bridge(mcp.New(s.node, s.opt.Version, s.log), func(ctx context.Context, c *call) context.Context {
+	tools := s.opt.tools
+	if tools == nil {
+		tools = mcp.New(s.node, s.opt.Version, s.log)
+	}
+	r.add(route{"/api/mcp", "POST", accessRead, toolTimeout, s.bridge(tools, func(ctx context.Context, c *call) context.Context {
 		return mcp.WithViewer(ctx, c.viewer)
-	})
-	r.add(route{"/api/mcp", "POST", accessRead, toolTimeout, tools})
+	})})
 	for _, path := range []string{"/", "/search", "/repos", "/status", "/browse/*", "/static/*"} {
 		r.add(route{path, "GET", accessOpen, 0, s.page})
 	}

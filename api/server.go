@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ type Options struct {
 	Gatherer   prometheus.Gatherer   // what /metrics shows; nil for nothing
 	Registerer prometheus.Registerer // nil keeps the metrics of this package to itself
 	Now        func() time.Time      // nil means time.Now
+
+	tools http.Handler // of the tool server; nil means those of package mcp
 }
 
 // Server serves the API of one node. Make it with New, then call Run once.

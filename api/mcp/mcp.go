@@ -87,11 +87,17 @@ func New(n Tools, version string, log *slog.Logger) http.Handler {
 		// What a user sees is that user's alone.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
-	s.AddReceivingMiddleware(endWithRequest)
 	for _, t := range table(n) {
 		s.AddTool(t.declaration(), t.handler(n, log))
 	}
 	addResources(s, n)
+	return Mount(s, log)
+}
+
+// Mount makes the handler of a server: stateless, every protocol revision, a
+// call ends with its request.
+func Mount(s *mcp.Server, log *slog.Logger) http.Handler {
+	s.AddReceivingMiddleware(endWithRequest)
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{
 		Stateless:                    true,
 		PropagateRequestCancellation: true,
