@@ -70,9 +70,9 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 // of a similar name in the deepest directory of the path that is there.
 func (s *site) otherPaths(ctx context.Context, commit, p string) string {
 	base := strings.ToLower(path.Base(p))
-	same, err := s.mirror.Files(ctx, commit, git.ScanOptions{Keep: func(other string) bool {
+	same, err := s.mirror.Files(ctx, commit, func(other string) bool {
 		return strings.ToLower(path.Base(other)) == base
-	}})
+	})
 	if err != nil {
 		return ""
 	}

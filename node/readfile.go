@@ -171,8 +171,7 @@ func (n *Node) ListRepos(ctx context.Context, v Viewer, req ReposRequest) (*Repo
 
 // registerOperations makes every routed read known to the other nodes.
 func registerOperations(s *sites) {
-	serve(s, grepOperation())
-	serve(s, globOperation())
+	serve(s, scanOperation())
 	serve(s, readFileOperation())
 	serve(s, listTreeOperation())
 	registerBrowse(s)

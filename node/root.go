@@ -288,7 +288,10 @@ func (r *root) targets() []*target {
 
 func (r *root) targetsOf(view *catalog.View, repo *catalog.Repo) []*target {
 	list := make([]*target, 0, len(repo.Shards))
-	recency := recencyOf(view, repo)
+	recency := uint8(0)
+	if r.repos.GetCardinality() > 1 { // of one repository all files are equally recent
+		recency = recencyOf(view, repo)
+	}
 	for _, s := range repo.Shards {
 		list = append(list, &target{part: job.PartOf(repo.ID, s), recency: recency, holders: r.n.holders(view, s)})
 	}

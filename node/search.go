@@ -110,19 +110,27 @@ func (n *Node) Search(ctx context.Context, v Viewer, req SearchRequest) (*Search
 }
 
 func (n *Node) search(ctx context.Context, v Viewer, req SearchRequest) (*SearchResponse, error) {
+	r, err := n.onOneIndex(ctx, func() (*root, error) { return n.newRoot(ctx, v, req) })
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	return r.respond()
+}
+
+// onOneIndex runs a search that begin makes. Where a generation was replaced
+// while it was on its way, all of it is done again on the newer catalog, so
+// that the answer stands on one index. The caller closes what it returns.
+func (n *Node) onOneIndex(ctx context.Context, begin func() (*root, error)) (*root, error) {
 	for try := 0; ; try++ {
-		r, err := n.newRoot(ctx, v, req)
+		r, err := begin()
 		if err != nil {
 			return nil, err
 		}
 		r.scatter(r.targets())
 		if len(r.lost) == 0 || try == maxTries || ctx.Err() != nil || !r.overtaken(n.cluster.View()) {
-			defer r.close()
-			return r.respond()
+			return r, nil
 		}
-		// A generation was replaced while the search was on its way: all of
-		// it is done again on the newer catalog, so that the answer stands on
-		// one index.
 		r.close()
 	}
 }

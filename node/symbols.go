@@ -216,12 +216,13 @@ func (n *Node) symbols(ctx context.Context, v Viewer, req SymbolRequest, text *q
 		}
 		subs = append(subs, &query.RepoSet{Names: []string{req.Repo}})
 	}
-	r, err := n.newRootOf(ctx, v, SearchRequest{Matches: maxSymbolMatches}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount})
+	r, err := n.onOneIndex(ctx, func() (*root, error) {
+		return n.newRootOf(ctx, v, SearchRequest{Matches: maxSymbolMatches}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount})
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	r.scatter(r.targets())
 	answer, err := r.respond()
 	if err != nil {
 		return nil, err

@@ -154,10 +154,13 @@ func (n *Node) Grep(ctx context.Context, v Viewer, req GrepRequest) (*GrepRespon
 		return nil, err
 	}
 	if rev == "" {
-		return route(ctx, n, v, req.Repo, grepOperation(), req)
+		return n.grepUnindexed(ctx, v, req, names)
 	}
-	text := &query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}
-	r, err := n.toolSearch(ctx, v, []query.Q{text}, names, rev, req.Repo, req.Limit, req.GroupByRepo)
+	return n.grepIndexed(ctx, v, req, names, rev)
+}
+
+func (n *Node) grepIndexed(ctx context.Context, v Viewer, req GrepRequest, names, rev string) (*GrepResponse, error) {
+	r, err := n.toolSearch(ctx, v, grepAtoms(req), names, rev, req.Repo, req.Limit, req.GroupByRepo)
 	if err != nil {
 		return nil, err
 	}
@@ -170,16 +173,20 @@ func (n *Node) Grep(ctx context.Context, v Viewer, req GrepRequest) (*GrepRespon
 		return groupByRepo(answer, r.files), nil
 	}
 	out := &GrepResponse{}
-	for _, f := range answer.Files {
-		if len(out.Files) == req.Limit {
-			break
-		}
-		g := GrepFile{Repo: f.Repository, Path: f.Path, WebURL: f.WebURL, Lines: linesOf(f.Chunks)}
-		out.Files = append(out.Files, g)
-		out.Matches += len(g.Lines)
+	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
+		out.add(GrepFile{Repo: f.Repository, Path: f.Path, WebURL: f.WebURL, Lines: linesOf(f.Chunks)})
 	}
 	out.Cut, out.CutWhy = cutWhy(answer, len(answer.Files) > req.Limit, req.Limit)
 	return out, nil
+}
+
+func grepAtoms(req GrepRequest) []query.Q {
+	return []query.Q{&query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}}
+}
+
+func (r *GrepResponse) add(f GrepFile) {
+	r.Files = append(r.Files, f)
+	r.Matches += len(f.Lines)
 }
 
 func checkFiles(limit *int, grouped bool) error {
@@ -205,13 +212,13 @@ func (n *Node) toolSearch(ctx context.Context, v Viewer, subs []query.Q, names, 
 	if repo != "" {
 		subs = append(subs, &query.RepoSet{Names: []string{repo}})
 	}
-	r, err := n.newRootOf(ctx, v, SearchRequest{Matches: maxMatches}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount})
-	if err != nil {
-		return nil, err
-	}
-	r.leaf.Files, r.leaf.NoChunks = files+1, listing
-	r.scatter(r.targets())
-	return r, nil
+	return n.onOneIndex(ctx, func() (*root, error) {
+		r, err := n.newRootOf(ctx, v, SearchRequest{Matches: maxMatches}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount})
+		if err == nil {
+			r.leaf.Files, r.leaf.NoChunks = files+1, listing
+		}
+		return r, err
+	})
 }
 
 // indexedRev is the name under which a ref is indexed; "" when it is not, so
@@ -239,7 +246,7 @@ func (n *Node) indexedRev(v Viewer, name, ref string) (string, error) {
 }
 
 // pathPattern is the expression for paths below a directory that match a
-// glob; "" for all paths.
+// glob; "" for all paths. Without a glob the path of a file is the file.
 func pathPattern(dir, glob string) (string, error) {
 	dir = strings.Trim(dir, "/")
 	if dir == "." {
@@ -248,12 +255,12 @@ func pathPattern(dir, glob string) (string, error) {
 	if dir == "" && glob == "" {
 		return "", nil
 	}
+	if glob == "" { // a file is as good as a directory
+		return "^" + regexp.QuoteMeta(dir) + "(?:/|$)", nil
+	}
 	prefix := "^"
 	if dir != "" {
 		prefix += regexp.QuoteMeta(dir) + "/"
-	}
-	if glob == "" {
-		return prefix, nil
 	}
 	glob = strings.TrimPrefix(glob, "/")
 	if len(glob) > maxPattern || !doublestar.ValidatePattern(glob) {
@@ -337,7 +344,7 @@ func (n *Node) Glob(ctx context.Context, v Viewer, req GlobRequest) (*GlobRespon
 		return nil, err
 	}
 	if rev == "" {
-		return route(ctx, n, v, req.Repo, globOperation(), req)
+		return n.globUnindexed(ctx, v, req, names)
 	}
 	r, err := n.toolSearch(ctx, v, nil, names, rev, req.Repo, req.Limit, true)
 	if err != nil {
@@ -349,23 +356,30 @@ func (n *Node) Glob(ctx context.Context, v Viewer, req GlobRequest) (*GlobRespon
 		return nil, err
 	}
 	out := &GlobResponse{}
-	at := map[string]int{}
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
-		i, ok := at[f.Repository]
-		if !ok {
-			i = len(out.Repos)
-			at[f.Repository] = i
-			out.Repos = append(out.Repos, GlobRepo{Repo: f.Repository})
-		}
-		out.Repos[i].Paths = append(out.Repos[i].Paths, f.Path)
-		out.Files++
+		out.add(f.Repository, f.Path)
 	}
-	slices.SortFunc(out.Repos, func(a, b GlobRepo) int { return strings.Compare(a.Repo, b.Repo) })
-	for i := range out.Repos {
-		slices.Sort(out.Repos[i].Paths)
-	}
+	out.sort()
 	out.Cut, out.CutWhy = cutWhy(answer, len(answer.Files) > req.Limit, req.Limit)
 	return out, nil
+}
+
+func (r *GlobResponse) add(repo, path string) {
+	i := slices.IndexFunc(r.Repos, func(g GlobRepo) bool { return g.Repo == repo })
+	if i < 0 {
+		i = len(r.Repos)
+		r.Repos = append(r.Repos, GlobRepo{Repo: repo})
+	}
+	r.Repos[i].Paths = append(r.Repos[i].Paths, path)
+	r.Files++
+}
+
+// sort puts repositories and paths in the order of their names.
+func (r *GlobResponse) sort() {
+	slices.SortFunc(r.Repos, func(a, b GlobRepo) int { return strings.Compare(a.Repo, b.Repo) })
+	for i := range r.Repos {
+		slices.Sort(r.Repos[i].Paths)
+	}
 }
 
 // globExpr turns a valid doublestar glob into an expression.

@@ -1,0 +1,62 @@
+package node_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// TestToolsAnswerForCommitsThatAreNotIndexed asks about a commit whose files
+// are in part those of the index, in part changed, deleted and added since.
+func TestToolsAnswerForCommitsThatAreNotIndexed(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "app")
+	app := nodetest.NewRepo(t, dir, map[string]string{
+		"same.go": "package kraken\n", "changed.go": "package kraken\n\nvar old = 1\n", "gone.go": "package kraken\n", "test/a.go": "package kraken // kraken\n",
+	})
+	app.Git("tag", "old")
+	app.Git("rm", "-q", "gone.go")
+	app.Commit(map[string]string{"changed.go": "package other\n", "new.go": "package kraken\n"})
+	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s"}}}`, dir)})
+	n.WaitIndexed(1)
+	grep := func(req node.GrepRequest) *node.GrepResponse {
+		t.Helper()
+		req.Repo = "local/app"
+		r, err := n.Grep(t.Context(), node.Owner(), req)
+		if err != nil {
+			t.Fatalf("%+v: %v", req, err)
+		}
+		return r
+	}
+	lines := func(r *node.GrepResponse) (all []string) {
+		for _, f := range r.Files {
+			for _, l := range f.Lines {
+				all = append(all, fmt.Sprintf("%s:%d:%s", f.Path, l.Number, l.Text))
+			}
+		}
+		return all
+	}
+	old := grep(node.GrepRequest{Pattern: "kraken", Ref: "old"})
+	want(t, lines(old), "changed.go:1:package kraken", "gone.go:1:package kraken", "same.go:1:package kraken", "test/a.go:1:package kraken // kraken")
+	if old.Cut || old.Matches != 4 {
+		t.Errorf("%+v", old)
+	}
+	want(t, lines(grep(node.GrepRequest{Pattern: "kraken"})), "new.go:1:package kraken", "same.go:1:package kraken", "test/a.go:1:package kraken // kraken")
+	want(t, lines(grep(node.GrepRequest{Pattern: "kraken", Ref: "old", Path: "test"})), "test/a.go:1:package kraken // kraken")
+	want(t, lines(grep(node.GrepRequest{Pattern: "other", Ref: "old"})))
+	if r := grep(node.GrepRequest{Pattern: "kraken", Ref: "HEAD~1", Limit: 2}); !r.Cut || !slices.Equal(lines(r), lines(old)[:2]) {
+		t.Errorf("the first two: %v, of %v", lines(r), lines(old))
+	}
+	if r := grep(node.GrepRequest{Pattern: "kraken", Ref: "old", GroupByRepo: true}); r.Cut || len(r.Repos) != 1 || r.Repos[0] != (node.GrepRepo{Repo: "local/app", Files: 4, Matches: 5}) {
+		t.Errorf("counts: %+v", r)
+	}
+	g, err := n.Glob(t.Context(), node.Owner(), node.GlobRequest{Pattern: "**/*.go", Repo: "local/app", Ref: "old"})
+	if err != nil || g.Cut || g.Files != 4 || strings.Join(g.Repos[0].Paths, " ") != "changed.go gone.go same.go test/a.go" {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
