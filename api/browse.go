@@ -202,10 +202,7 @@ func (s *Server) commits(ctx context.Context, c *call) error {
 		list[i] = commitOf(&r.Commits[i])
 		list[i].Parents = nil
 	}
-	c.page(s.node.BaseURL(), req.Page, req.PerPage, r.Total)
-	if r.AtLeast {
-		c.setHeader("X-Total-Count-At-Least", "true") // counting took too long: there are that many or more
-	}
+	c.page(s.node.BaseURL(), paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast})
 	return c.json(list)
 }
 
@@ -253,7 +250,7 @@ func (s *Server) authors(ctx context.Context, c *call) error {
 	for i, a := range r.Authors {
 		list[i] = authorJSON{a.Name, a.Email, a.Commits}
 	}
-	c.page(s.node.BaseURL(), req.Page, req.PerPage, r.Total)
+	c.page(s.node.BaseURL(), paged{req.Page, req.PerPage, len(list), r.Total, false})
 	return c.json(list)
 }
 
@@ -337,6 +334,6 @@ func (s *Server) refs(ctx context.Context, c *call, list func(context.Context, n
 	for i, f := range r.Refs {
 		refs[i] = refJSON{f.Name, f.Commit, stamp(f.CommittedAt), f.Default, f.Indexed}
 	}
-	c.page(s.node.BaseURL(), req.Page, req.PerPage, r.Total)
+	c.page(s.node.BaseURL(), paged{req.Page, req.PerPage, len(refs), r.Total, false})
 	return c.json(refs)
 }

@@ -84,11 +84,25 @@ func (c *call) json(v any) error {
 	return nil
 }
 
+// paged is what the headers of a paged list tell.
+type paged struct {
+	page, per, shown, total int
+	atLeast                 bool // there are total or more
+}
+
 // page answers the headers of a paged list: the count of all, and RFC 8288
 // links to the other pages, which are left out where there is one page only.
-func (c *call) page(base string, page, per, total int) {
-	c.setHeader("X-Total-Count", strconv.Itoa(total))
-	last := (total + per - 1) / per
+// While the count is not known there is no last page, and a full one has a
+// next.
+func (c *call) page(base string, p paged) {
+	c.setHeader("X-Total-Count", strconv.Itoa(p.total))
+	last := (p.total + p.per - 1) / p.per
+	if p.atLeast {
+		c.setHeader("X-Total-Count-At-Least", "true")
+		if last = p.page; p.shown == p.per {
+			last++
+		}
+	}
 	if last <= 1 {
 		return
 	}
@@ -96,15 +110,18 @@ func (c *call) page(base string, page, per, total int) {
 	c.rc.QueryArgs().CopyTo(&args)
 	link := func(n int, rel string) string {
 		args.SetUint("page", n)
-		args.SetUint("perPage", per)
+		args.SetUint("perPage", p.per)
 		return "<" + base + c.path + "?" + args.String() + ">; rel=\"" + rel + "\""
 	}
 	links := []string{link(1, "first")}
-	if page > 1 {
-		links = append(links, link(min(page-1, last), "prev"))
+	if p.page > 1 {
+		links = append(links, link(min(p.page-1, last), "prev"))
 	}
-	if page < last {
-		links = append(links, link(page+1, "next"))
+	if p.page < last {
+		links = append(links, link(p.page+1, "next"))
 	}
-	c.setHeader("Link", strings.Join(append(links, link(last, "last")), ", "))
+	if !p.atLeast {
+		links = append(links, link(last, "last"))
+	}
+	c.setHeader("Link", strings.Join(links, ", "))
 }

@@ -53,7 +53,7 @@ func (s *Server) repos(ctx context.Context, c *call) error {
 	for i := range r.Repos {
 		out[i] = repoOf(&r.Repos[i])
 	}
-	c.page(s.node.BaseURL(), req.Page, req.PerPage, r.Total)
+	c.page(s.node.BaseURL(), paged{req.Page, req.PerPage, len(out), r.Total, false})
 	return c.json(out)
 }
 

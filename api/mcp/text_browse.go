@@ -121,11 +121,18 @@ func firstDir(r *node.ListTreeResponse) string {
 	return r.Path
 }
 
-// pages ends a paged list.
-func pages(a *args, tool string, shown, total int) string {
+// pages ends a paged list. atLeast says that there are total or more.
+func pages(a *args, tool string, shown, total int, atLeast bool) string {
 	page, per := a.number("page"), a.number("perPage")
 	before := (page - 1) * per
-	if before+shown >= total || shown == 0 {
+	switch {
+	case shown == 0 && total > 0 && page > 1:
+		return fmt.Sprintf("There is no page %d; the last is %s.", page, a.with(tool, "page", (total+per-1)/per))
+	case atLeast && shown == per:
+		return fmt.Sprintf("Left out: what is older; continue with %s.", a.with(tool, "page", page+1))
+	case atLeast:
+		return "Left out: what is older; looking through the history took too long. Narrow with since, until or path."
+	case before+shown >= total || shown == 0:
 		return complete
 	}
 	return fmt.Sprintf("Left out: %d more; continue with %s.", total-before-shown, a.with(tool, "page", page+1))
@@ -163,13 +170,16 @@ func reposText(a *args, r *node.ReposResponse) string {
 		}
 		out.WriteByte('\n')
 	}
-	out.WriteString(pages(a, "list_repos", len(r.Repos), r.Total))
+	out.WriteString(pages(a, "list_repos", len(r.Repos), r.Total, false))
 	return out.String()
 }
 
 // commitsText writes commits, one on a line.
 func commitsText(a *args, r *node.CommitsResponse) string {
 	var out strings.Builder
+	if r.AtLeast {
+		out.WriteString("At least ")
+	}
 	fmt.Fprintf(&out, "%s, newest first\n", count(r.Total, "commit"))
 	for i := range r.Commits {
 		c := &r.Commits[i]
@@ -179,7 +189,7 @@ func commitsText(a *args, r *node.CommitsResponse) string {
 		}
 		out.WriteByte('\n')
 	}
-	out.WriteString(pages(a, "list_commits", len(r.Commits), r.Total))
+	out.WriteString(pages(a, "list_commits", len(r.Commits), r.Total, r.AtLeast))
 	return out.String()
 }
 
@@ -201,7 +211,7 @@ func branchesText(a *args, r *node.RefsResponse) string {
 		}
 		out.WriteByte('\n')
 	}
-	out.WriteString(pages(a, "list_branches", len(r.Refs), r.Total))
+	out.WriteString(pages(a, "list_branches", len(r.Refs), r.Total, false))
 	return out.String()
 }
 
