@@ -17,7 +17,7 @@ import (
 // logFile is the file of the raft log and of the votes.
 const logFile = "raft.db"
 
-// store is the log and stable store of raft: raft-boltdb, with three things
+// store is the log and stable store of raft: raft-boltdb, with four things
 // added.
 //
 //   - It keeps an index up to which entries are known to be committed, so
@@ -32,6 +32,7 @@ const logFile = "raft.db"
 //     do not touch the disk.
 //   - Any failed write ends it too: what raft believes to be in the log
 //     would no longer be what is there.
+//   - Everything has a checksum: see verify.go.
 type store struct {
 	*raftboltdb.BoltStore
 	committed atomic.Uint64 // to be written with the next batch
@@ -39,8 +40,12 @@ type store struct {
 }
 
 func openStore(dir string, dog *watchdog) (*store, error) {
+	path := filepath.Join(dir, logFile)
+	if err := verify(path); err != nil {
+		return nil, err
+	}
 	b, err := raftboltdb.New(raftboltdb.Options{
-		Path: filepath.Join(dir, logFile),
+		Path: path,
 		BoltOptions: &bbolt.Options{
 			Timeout: 5 * time.Second,
 			// The list of free pages is not written with every commit, where a
@@ -56,9 +61,6 @@ func openStore(dir string, dog *watchdog) (*store, error) {
 	return &store{BoltStore: b, dog: dog}, nil
 }
 
-// extension marks the commit index in Extensions.
-const extension = 'c'
-
 // note sets the index that is written with the next batch.
 func (s *store) note(committed uint64) { s.committed.Store(committed) }
 
@@ -69,14 +71,15 @@ func (s *store) known() (uint64, error) {
 		return 0, err
 	}
 	var l raft.Log
-	if err := s.BoltStore.GetLog(last, &l); err != nil {
+	committed, err := s.read(last, &l)
+	if err != nil {
 		return 0, err
 	}
 	kept, err := s.GetUint64([]byte(committedKey))
 	if err != nil && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
 		return 0, err
 	}
-	return min(max(committedIn(&l), kept), last), nil
+	return min(max(committed, kept), last), nil
 }
 
 // committedKey holds the commit index of a node that was stopped in order.
@@ -85,17 +88,22 @@ const committedKey = "shoal-committed"
 // keep writes the commit index on its own: no batch will follow.
 func (s *store) keep() error { return s.SetUint64([]byte(committedKey), s.committed.Load()) }
 
-func committedIn(l *raft.Log) uint64 {
-	if len(l.Extensions) != 9 || l.Extensions[0] != extension {
-		return 0
+// read gets an entry and checks it. It returns the commit index that was
+// written with it.
+func (s *store) read(index uint64, l *raft.Log) (committed uint64, err error) {
+	if err := s.BoltStore.GetLog(index, l); err != nil {
+		return 0, err
 	}
-	return binary.LittleEndian.Uint64(l.Extensions[1:])
+	return unsealEntry(index, l)
 }
 
-// GetLog implements raft.LogStore.
+// GetLog implements raft.LogStore. An entry that is not what was written ends
+// the process: raft would take it for one that it can do without.
 func (s *store) GetLog(index uint64, l *raft.Log) error {
-	err := s.BoltStore.GetLog(index, l)
-	l.Extensions = nil
+	_, err := s.read(index, l)
+	if errors.Is(err, errDamaged) {
+		s.dog.exit(err.Error())
+	}
 	return err
 }
 
@@ -104,13 +112,11 @@ func (s *store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l})
 
 // StoreLogs implements raft.LogStore.
 func (s *store) StoreLogs(logs []*raft.Log) error {
-	if n := len(logs); n > 0 {
-		// raft shares the entries with its cache: mark a copy.
-		last := *logs[n-1]
-		last.Extensions = binary.LittleEndian.AppendUint64([]byte{extension}, s.committed.Load())
-		logs = append(append(make([]*raft.Log, 0, n), logs[:n-1]...), &last)
+	sealed := make([]*raft.Log, len(logs))
+	for i, l := range logs {
+		sealed[i] = sealEntry(l, i == len(logs)-1, s.committed.Load())
 	}
-	return s.dog.guard("write the raft log", func() error { return s.BoltStore.StoreLogs(logs) })
+	return s.dog.guard("write the raft log", func() error { return s.BoltStore.StoreLogs(sealed) })
 }
 
 // DeleteRange implements raft.LogStore.
@@ -120,12 +126,33 @@ func (s *store) DeleteRange(first, last uint64) error {
 
 // Set implements raft.StableStore.
 func (s *store) Set(k, v []byte) error {
-	return s.dog.guard("write a vote", func() error { return s.BoltStore.Set(k, v) })
+	return s.dog.guard("write a vote", func() error { return s.BoltStore.Set(k, sealValue(k, v)) })
+}
+
+// Get implements raft.StableStore.
+func (s *store) Get(k []byte) ([]byte, error) {
+	sealed, err := s.BoltStore.Get(k)
+	if err != nil {
+		return nil, err
+	}
+	return unsealValue(k, sealed)
 }
 
 // SetUint64 implements raft.StableStore.
 func (s *store) SetUint64(k []byte, v uint64) error {
-	return s.dog.guard("write a term", func() error { return s.BoltStore.SetUint64(k, v) })
+	return s.Set(k, binary.BigEndian.AppendUint64(nil, v))
+}
+
+// GetUint64 implements raft.StableStore.
+func (s *store) GetUint64(k []byte) (uint64, error) {
+	v, err := s.Get(k)
+	if err != nil {
+		return 0, err
+	}
+	if len(v) != 8 {
+		return 0, fmt.Errorf("the value %s beside the raft log has %d bytes, not 8", k, len(v))
+	}
+	return binary.BigEndian.Uint64(v), nil
 }
 
 // watchdog ends the process when the disk does not answer or fails.

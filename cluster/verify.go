@@ -1,0 +1,227 @@
+package cluster
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+)
+
+// A bit that the disk has turned over must not become a part of what the
+// cluster believes: a voter would apply another entry than the others, or send
+// it to them as the leader, or vote twice in a term. So entries, votes and
+// terms carry a checksum, which is looked at whenever they are read, and all
+// of them before raft starts. Pages of bbolt have none; a file whose pages do
+// not hang together is refused before bbolt writes to it.
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// errDamaged is wrapped by what reading a damaged log or vote gives.
+var errDamaged = errors.New("it does not have the checksum that it was written with")
+
+// Marks of Extensions: an entry with its checksum, and one that also carries
+// the commit index.
+const (
+	plainMark  = 'k'
+	commitMark = 'c'
+)
+
+// sealEntry returns a copy of an entry with its checksum, and with the commit
+// index when it is the last of its batch.
+func sealEntry(l *raft.Log, last bool, committed uint64) *raft.Log {
+	sealed := *l // raft shares the entries with its cache
+	sealed.Extensions = []byte{plainMark}
+	if last {
+		sealed.Extensions = binary.LittleEndian.AppendUint64([]byte{commitMark}, committed)
+	}
+	sealed.Extensions = binary.LittleEndian.AppendUint32(sealed.Extensions, entrySum(&sealed))
+	return &sealed
+}
+
+// unsealEntry checks an entry that was read at an index, takes the checksum from
+// it, and returns the commit index that it carries, 0 for none.
+func unsealEntry(index uint64, l *raft.Log) (committed uint64, err error) {
+	ext := l.Extensions
+	n := len(ext) - crc32.Size
+	ok := n == 1 && ext[0] == plainMark || n == 9 && ext[0] == commitMark
+	if !ok || l.Index != index {
+		return 0, fmt.Errorf("entry %d of the raft log: %w", index, errDamaged)
+	}
+	l.Extensions = ext[:n]
+	if entrySum(l) != binary.LittleEndian.Uint32(ext[n:]) {
+		return 0, fmt.Errorf("entry %d of the raft log: %w", index, errDamaged)
+	}
+	if n == 9 {
+		committed = binary.LittleEndian.Uint64(ext[1:])
+	}
+	l.Extensions = nil
+	return committed, nil
+}
+
+// entrySum is the checksum of all of an entry that means anything.
+func entrySum(l *raft.Log) uint32 {
+	var head [17]byte
+	binary.LittleEndian.PutUint64(head[:], l.Index)
+	binary.LittleEndian.PutUint64(head[8:], l.Term)
+	head[16] = byte(l.Type)
+	sum := crc32.Update(0, castagnoli, head[:])
+	sum = crc32.Update(sum, castagnoli, l.Data)
+	return crc32.Update(sum, castagnoli, l.Extensions)
+}
+
+// sealValue adds a checksum to what is kept under a key.
+func sealValue(key, value []byte) []byte {
+	sum := crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+	return binary.LittleEndian.AppendUint32(append(make([]byte, 0, len(value)+crc32.Size), value...), sum)
+}
+
+func unsealValue(key, sealed []byte) ([]byte, error) {
+	n := len(sealed) - crc32.Size
+	if n < 0 || string(sealValue(key, sealed[:n])) != string(sealed) {
+		return nil, fmt.Errorf("the value %s beside the raft log: %w", key, errDamaged)
+	}
+	return sealed[:n], nil
+}
+
+// verify reads all of the file of the log before bbolt may write to it: the
+// two heads, the tree of pages, and every entry and value. Entries have no gap.
+func verify(path string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cluster: the raft log %s is damaged: empty the data directory to let this node join as a new one, or restore a snapshot if it is the only one: %w", path, err)
+		}
+	}()
+	if exists, err := verifyHeads(path); err != nil || !exists {
+		return err
+	}
+	// What a turned bit points to may lie outside of the file.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	empty, err := verifyTree(path)
+	if err != nil || empty {
+		return err
+	}
+	return verifyEntries(path)
+}
+
+// verifyTree looks at the pages and at what is kept beside the log.
+func verifyTree(path string) (empty bool, err error) {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 5 * time.Second})
+	if err != nil {
+		return false, err
+	}
+	defer db.Close()
+	return empty, db.View(func(tx *bbolt.Tx) error {
+		logs, values := tx.Bucket([]byte("logs")), tx.Bucket([]byte("conf")) // the names are those of raft-boltdb
+		if logs == nil || values == nil {
+			empty = true // the process ended before anything was written
+			return nil
+		}
+		if err := noGaps(logs); err != nil {
+			return err
+		}
+		err := values.ForEach(func(key, value []byte) error {
+			_, err := unsealValue(key, value)
+			return err
+		})
+		for broken := range tx.Check() {
+			err = cmp.Or(err, broken)
+		}
+		return err
+	})
+}
+
+func noGaps(logs *bbolt.Bucket) error {
+	next := uint64(0)
+	return logs.ForEach(func(key, _ []byte) error {
+		if len(key) != 8 {
+			return fmt.Errorf("an entry has the key %x", key)
+		}
+		index := binary.BigEndian.Uint64(key)
+		if next != 0 && index != next {
+			return fmt.Errorf("entry %d is missing", next)
+		}
+		next = index + 1
+		return nil
+	})
+}
+
+func verifyEntries(path string) error {
+	b, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: &bbolt.Options{ReadOnly: true, Timeout: 5 * time.Second}})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	first, err := b.FirstIndex()
+	if err != nil || first == 0 {
+		return err
+	}
+	last, err := b.LastIndex()
+	if err != nil {
+		return err
+	}
+	for index := first; index <= last; index++ {
+		var l raft.Log
+		if err := b.GetLog(index, &l); err != nil {
+			return fmt.Errorf("entry %d of the raft log: %w", index, err)
+		}
+		if _, err := unsealEntry(index, &l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The head of a file of bbolt, which is there twice: a page header, then
+// numbers and a checksum. bbolt takes the older one where the newer is
+// damaged, and with it forgets a write that others count on. A head fits in
+// a sector, so a power cut leaves no half of one.
+const (
+	headAt     = 16
+	headSummed = 56
+	headSize   = headAt + headSummed + 8
+)
+
+// verifyHeads checks both heads; a file that is not there or empty has none.
+func verifyHeads(path string) (exists bool, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() == 0 {
+		return false, err
+	}
+	at := int64(0)
+	for range 2 {
+		b := make([]byte, headSize)
+		if _, err := f.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
+			return true, err
+		}
+		sum := fnv.New64a()
+		sum.Write(b[headAt : headAt+headSummed])
+		if sum.Sum64() != binary.NativeEndian.Uint64(b[headAt+headSummed:]) {
+			return true, fmt.Errorf("the head at %d: %w", at, errDamaged)
+		}
+		at += int64(binary.NativeEndian.Uint32(b[headAt+8:])) // the size of a page
+	}
+	return true, nil
+}

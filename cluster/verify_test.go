@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+// logIn writes a log and votes as raft does, in many batches, and returns what
+// is to be read.
+func logIn(t *testing.T, dir string) string {
+	t.Helper()
+	s, err := openStore(dir, offline())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	index := uint64(0)
+	for range 60 {
+		var batch []*raft.Log
+		for range 1 + rng.IntN(4) {
+			index++
+			batch = append(batch, &raft.Log{Index: index, Term: 1 + index/50, Type: raft.LogCommand, Data: fmt.Appendf(nil, "entry %d %s", index, strings.Repeat("x", rng.IntN(300)))})
+		}
+		s.note(index - 1)
+		for _, err := range []error{s.StoreLogs(batch), s.SetUint64([]byte("CurrentTerm"), 1+index/50), s.Set([]byte("LastVoteCand"), []byte("n1"))} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.DeleteRange(1, 20); err != nil {
+		t.Fatal(err)
+	}
+	return readAll(t, s)
+}
+
+// readAll is all that a store has to tell.
+func readAll(t *testing.T, s *store) string {
+	t.Helper()
+	first, err := s.FirstIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := s.LastIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for index := first; index <= last; index++ {
+		var l raft.Log
+		if err := s.GetLog(index, &l); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&all, "%d %d %d %s\n", l.Index, l.Term, l.Type, l.Data)
+	}
+	known, err := s.known()
+	term, termErr := s.GetUint64([]byte("CurrentTerm"))
+	vote, voteErr := s.Get([]byte("LastVoteCand"))
+	if err != nil || termErr != nil || voteErr != nil {
+		t.Fatal(err, termErr, voteErr)
+	}
+	fmt.Fprintf(&all, "%d %d %s", known, term, vote)
+	return all.String()
+}
+
+// A bit of the log that has turned over is found before raft starts, wherever
+// it is, or it means nothing.
+func TestTurnedBitsOfTheLogAreFound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	want := logIn(t, dir)
+	good, err := os.ReadFile(filepath.Join(dir, logFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	found := 0
+	rounds := 400
+	if testing.Short() {
+		rounds = 100
+	}
+	for round := range rounds {
+		bad := append([]byte(nil), good...)
+		at := rng.IntN(len(bad))
+		if round%4 == 0 {
+			at = rng.IntN(4 * os.Getpagesize()) // the heads
+		}
+		bit := rng.IntN(8)
+		bad[at] ^= 1 << bit
+		dir := filepath.Join(dir, fmt.Sprint(round))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, logFile), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := openStore(dir, offline())
+		if err != nil {
+			if !strings.Contains(err.Error(), "is damaged: empty the data directory") {
+				t.Errorf("bit %d of byte %d: the error does not say what to do: %v", bit, at, err)
+			}
+			found++
+			continue
+		}
+		if got := readAll(t, s); got != want {
+			t.Errorf("bit %d of byte %d turned and was not found", bit, at)
+		}
+		s.Close()
+		os.RemoveAll(dir)
+	}
+	t.Logf("%d of %d turned bits found, the others meant nothing", found, rounds)
+	if found < rounds/10 {
+		t.Errorf("only %d of %d found", found, rounds)
+	}
+}
