@@ -26,7 +26,12 @@ const maxKeyDays = 3650
 
 // keys is GET /api/keys.
 func (s *Server) keys(ctx context.Context, c *call) error {
-	r, err := s.node.Keys(ctx, c.viewer, node.KeysRequest{})
+	p := c.params()
+	req := node.KeysRequest{Consistent: p.flag("consistent", false)}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := s.node.Keys(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func TestRestoreMakesANewCluster(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	again := start(t, options(t, to))
-	again.propose(&catalog.CreateKey{Key: catalog.Key{ID: "k2", Hash: bytes.Repeat([]byte{2}, 32), Role: catalog.RoleOwner}})
+	again.propose(&catalog.CreateKey{Key: catalog.Key{ID: "k2", Name: "k2", Hash: bytes.Repeat([]byte{2}, 32), Role: catalog.RoleOwner}})
 	if again.View().Key("k") == nil || again.View().Key("k2") == nil {
 		t.Error("keys are gone")
 	}

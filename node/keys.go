@@ -143,11 +143,6 @@ func (n *Node) CreateKey(ctx context.Context, v Viewer, req CreateKeyRequest) (*
 	case req.Expires < 0:
 		return nil, fail(ErrInvalid, "a key cannot expire in the past")
 	}
-	for k := range n.cluster.View().Keys() {
-		if k.Name == req.Name {
-			return nil, fail(ErrExists, "there is a key called %q already", req.Name)
-		}
-	}
 	var random [32]byte
 	rand.Read(random[:])
 	digits := hex.EncodeToString(random[:])
@@ -173,10 +168,16 @@ func keyInfo(k *catalog.Key) KeyInfo {
 	return KeyInfo{ID: k.ID, Prefix: keyPrefix + k.ID, Name: k.Name, Role: roleOf(k.Role), Created: k.Created, Expires: k.Expires, Used: k.Used}
 }
 
-// Keys lists the API keys. Owners only.
+// Keys lists the API keys, as this node knows them or, when asked, with all
+// that was changed at any node before the call. Owners only.
 func (n *Node) Keys(ctx context.Context, v Viewer, req KeysRequest) (*KeysResponse, error) {
 	if err := owner(v); err != nil {
 		return nil, err
+	}
+	if req.Consistent {
+		if _, err := n.cluster.Sync(ctx); err != nil {
+			return nil, unavailable(err)
+		}
 	}
 	out := &KeysResponse{}
 	for k := range n.cluster.View().Keys() {
@@ -185,10 +186,14 @@ func (n *Node) Keys(ctx context.Context, v Viewer, req KeysRequest) (*KeysRespon
 	return out, nil
 }
 
-// RevokeKey ends an API key. Owners only.
+// RevokeKey ends an API key. It knows the keys that were made at any node
+// before the call. Owners only.
 func (n *Node) RevokeKey(ctx context.Context, v Viewer, req RevokeKeyRequest) (*RevokeKeyResponse, error) {
 	if err := owner(v); err != nil {
 		return nil, err
+	}
+	if _, err := n.cluster.Sync(ctx); err != nil {
+		return nil, unavailable(err)
 	}
 	for k := range n.cluster.View().Keys() {
 		if k.ID != req.Key && k.Name != req.Key {

@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -64,4 +65,36 @@ func TestAKeyExpires(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What was confirmed at one node is known to the others when they are asked
+// to change it, also to one that was cut off a moment ago.
+func TestKeysOfOtherNodesAreKnown(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := nodetest.StartFleet(t, 3, nodetest.Config{})
+	f.Nodes[0].Wait("three voters", func() error {
+		for _, m := range f.Nodes[0].Status().Members {
+			if m.Role == "nonvoter" {
+				return fmt.Errorf("%s has no vote yet", m.ID)
+			}
+		}
+		return nil
+	})
+	f.Isolate(2)
+	f.Nodes[0].Wait("a key", func() error {
+		_, err := f.Nodes[0].CreateKey(ctx, node.Owner(), node.CreateKeyRequest{Name: "ci"})
+		return err
+	})
+	if _, err := f.Nodes[2].Keys(ctx, node.Owner(), node.KeysRequest{Consistent: true}); !errors.Is(err, node.ErrNoLeader) {
+		t.Errorf("a node without a leader lists keys as if it knew all: %v", err)
+	}
+	f.Heal()
+	if _, err := f.Nodes[2].RevokeKey(ctx, node.Owner(), node.RevokeKeyRequest{Key: "ci"}); err != nil {
+		t.Errorf("a key that was made at another node cannot be revoked: %v", err)
+	}
+	list, err := f.Nodes[1].Keys(ctx, node.Owner(), node.KeysRequest{Consistent: true})
+	if err != nil || len(list.Keys) != 0 {
+		t.Errorf("a revoked key is listed: %+v, %v", list, err)
+	}
 }

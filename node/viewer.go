@@ -56,7 +56,9 @@ type CreateKeyResponse struct {
 }
 
 // KeysRequest asks for the list of keys.
-type KeysRequest struct{}
+type KeysRequest struct {
+	Consistent bool // not older than any change that was confirmed; fails without a leader
+}
 
 // KeysResponse lists keys by name.
 type KeysResponse struct{ Keys []KeyInfo }

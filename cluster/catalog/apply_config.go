@@ -3,6 +3,7 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"time"
 
@@ -107,6 +108,11 @@ func (c *CreateKey) apply(t *txn) Result {
 	}
 	if _, taken := t.keyHashes.get(string(k.Hash)); taken {
 		return refuse(Conflict, "the key exists")
+	}
+	for old := range t.keys.records() {
+		if old.Name == k.Name {
+			return refuse(Conflict, fmt.Sprintf("there is a key called %q already", k.Name))
+		}
 	}
 	if t.keys.len() >= maxKeys {
 		return refuse(Conflict, "there are too many keys: revoke some first")

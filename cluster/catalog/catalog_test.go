@@ -343,6 +343,8 @@ func TestKeys(t *testing.T) {
 	b.refused(Conflict, &CreateKey{key})
 	key.ID = "k2"
 	b.refused(Conflict, &CreateKey{key})
+	// Two nodes may be asked for the same name at once: the catalog decides.
+	b.refused(Conflict, &CreateKey{Key{ID: "k2", Hash: bytes.Repeat([]byte{8}, 32), Name: "ci", Role: RoleMember}})
 	b.refused(Invalid, &CreateKey{Key{ID: "k3", Hash: []byte("short"), Role: RoleOwner}})
 	b.do(&TouchKeys{[]string{"k1", "none"}, epoch.Add(time.Minute)})
 	got := b.s.View().KeyByHash(h)

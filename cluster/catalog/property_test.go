@@ -65,7 +65,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	case 16:
 		return &Confirm{Node: node, Epoch: epoch, Held: []string{ShardKey(hash(rng.IntN(40))), MirrorKey(repo)}, Lost: []string{ShardKey(hash(rng.IntN(40)))}}
 	case 17:
-		return &CreateKey{Key{ID: fmt.Sprint(rng.IntN(9)), Hash: bytes.Repeat([]byte{byte(rng.IntN(9))}, 32), Role: RoleOwner}}
+		return &CreateKey{Key{ID: fmt.Sprint(rng.IntN(9)), Name: fmt.Sprint(rng.IntN(9)), Hash: bytes.Repeat([]byte{byte(rng.IntN(9))}, 32), Role: RoleOwner}}
 	case 18:
 		return &RevokeKey{fmt.Sprint(rng.IntN(9))}
 	}
