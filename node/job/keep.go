@@ -67,7 +67,7 @@ func (k *Keeper) Keep(ctx context.Context) {
 	if c.Ready() != nil || c.Age() > currentEnough || c.View().Index() == 0 {
 		return // what is known may be old: delete nothing
 	}
-	guarded := k.r.guards() // before the view: a file leaves the guard only once a view has it
+	guarded := k.r.guards(c.View()) // before the view below: a file leaves the guard only once a view has it
 	view := c.View()
 	k.retain(view, guarded)
 	k.mirrors(view)

@@ -60,7 +60,8 @@ type Runner struct {
 
 	mu      sync.Mutex // guards the fields below
 	running map[catalog.JobKey]*attempt
-	guarded map[string]int // files that are being put into the catalog
+	guarded map[string]int     // files that are being put into the catalog
+	awaited map[string]awaited // files whose generation another node is about to publish
 }
 
 // attempt is one run of a job.
@@ -79,7 +80,7 @@ func NewRunner(opt Options) *Runner {
 	}
 	return &Runner{
 		opt: opt, builds: make(chan struct{}, maxBuilds),
-		running: map[catalog.JobKey]*attempt{}, guarded: map[string]int{},
+		running: map[catalog.JobKey]*attempt{}, guarded: map[string]int{}, awaited: map[string]awaited{},
 	}
 }
 
@@ -294,12 +295,43 @@ func (r *Runner) guard(names []string) (release func()) {
 	}
 }
 
-// guards lists the guarded files.
-func (r *Runner) guards() map[string]bool {
+// awaited says for how long a file is kept whose generation is not known yet.
+type awaited struct {
+	repo  catalog.RepoID
+	after uint64 // the generation that is to be replaced
+	until time.Time
+}
+
+// await keeps the files of a generation that another node is about to publish.
+func (r *Runner) await(call prefetchCall, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range call.Names {
+		r.awaited[n] = awaited{call.Repo, call.Generation, until}
+	}
+}
+
+// over tells that nobody publishes any more what was awaited: the repository
+// has a later generation, this one or another, or the time is up.
+func (a awaited) over(view *catalog.View, now time.Time) bool {
+	repo := view.Repo(a.repo)
+	return repo == nil || repo.GenerationAt > a.after || now.After(a.until)
+}
+
+// guards lists the files that are kept though no view up to this one names
+// them.
+func (r *Runner) guards(view *catalog.View) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names := make(map[string]bool, len(r.guarded))
 	for n := range r.guarded {
+		names[n] = true
+	}
+	for n, a := range r.awaited {
+		if a.over(view, time.Now()) {
+			delete(r.awaited, n)
+			continue
+		}
 		names[n] = true
 	}
 	return names

@@ -37,8 +37,13 @@ type mirrorCall struct {
 	Have []string // tips that the caller has
 }
 
-// prefetchCall asks to take files from the caller.
-type prefetchCall struct{ Names []string }
+// prefetchCall asks to take files from the caller, which is about to make them
+// the next generation of a repository.
+type prefetchCall struct {
+	Names      []string
+	Repo       catalog.RepoID
+	Generation uint64 // index of the one that is live
+}
 
 // Transfers moves files and mirrors between nodes.
 type Transfers struct {
@@ -112,7 +117,8 @@ func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []b
 			return nil, err
 		}
 	}
-	time.AfterFunc(prefetchHold, release)
+	t.r.await(call, time.Now().Add(prefetchHold))
+	release()
 	return nil, nil
 }
 
@@ -246,8 +252,11 @@ func (r *Runner) spread(ctx context.Context, repo catalog.RepoID, names []string
 	if r.transfers == nil || r.opt.Replicas < 2 || len(names) == 0 {
 		return
 	}
-	self := r.opt.Cluster.Self()
-	in, err := json.Marshal(prefetchCall{Names: names})
+	self, call := r.opt.Cluster.Self(), prefetchCall{Names: names, Repo: repo}
+	if old := r.opt.Cluster.View().Repo(repo); old != nil {
+		call.Generation = old.GenerationAt
+	}
+	in, err := json.Marshal(call)
 	if err != nil {
 		return
 	}
