@@ -39,7 +39,7 @@ bench: install-deps build
 
 chaos: install-deps
 	@.ci/install iproute2 nftables
-	$(GO) test -count=1 -timeout 200m -run TestChaos -v ./node/chaostest -chaos 2m -runs 60
+	$(GO) test -count=1 -timeout 200m -run TestChaos -v ./node/chaostest -chaos 2m -runs 60 -results chaos.jsonl
 
 soak: install-deps build
 	bin/shoal bench soak

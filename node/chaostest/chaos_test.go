@@ -2,27 +2,32 @@ package chaostest
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
 var (
-	length = flag.Duration("chaos", 0, "length of each run; 0 runs none")
-	seed   = flag.Uint64("seed", 1, "first seed")
-	runs   = flag.Int("runs", 1, "number of runs, each with the next seed")
-	size   = flag.Int("nodes", 3, "nodes of the cluster")
-	race   = flag.Bool("racebinary", false, "build the nodes with the race detector")
-	faults = flag.String("faults", "", "faults to choose from, comma-separated; all without")
+	length    = flag.Duration("chaos", 0, "length of each run; 0 runs none")
+	seed      = flag.Uint64("seed", 1, "first seed")
+	runs      = flag.Int("runs", 1, "number of runs, each with the next seed; -parallel says how many at once")
+	size      = flag.Int("nodes", 3, "nodes that found the cluster; one more joins and leaves")
+	race      = flag.Bool("racebinary", false, "build the nodes with the race detector")
+	faults    = flag.String("faults", "", "faults to choose from, comma-separated; all without")
+	prebuilt  = flag.String("binary", "", "binary to run; built without")
+	rootless  = flag.Bool("rootless", false, "use loopback addresses and proxies, even as root")
+	results   = flag.String("results", "", "file to which a line of JSON is added for each run")
+	keep      = flag.String("keep", "", "directory to which the logs of failed runs are copied")
+	searchers = flag.Int("searchers", 6, "clients that search at the same time")
+	pace      = flag.Duration("pace", 20*time.Millisecond, "pause of a client between two searches")
 )
 
 func TestChaos(t *testing.T) {
@@ -30,238 +35,187 @@ func TestChaos(t *testing.T) {
 		t.Skip("takes minutes: run it with -chaos 2m, or by make chaos")
 	}
 	for i := range *runs {
-		t.Run(fmt.Sprintf("seed%d", *seed+uint64(i)), func(t *testing.T) { chaos(t, *seed+uint64(i)) })
+		t.Run(fmt.Sprintf("seed%d", *seed+uint64(i)), func(t *testing.T) {
+			t.Parallel()
+			chaos(t, *seed+uint64(i))
+		})
 	}
 }
 
 func chaos(t *testing.T, seed uint64) {
-	c := startCluster(t, *size, seed)
+	c := newCluster(t, *size, 1)
+	t.Cleanup(func() { c.keepLogs(seed) })
 	repos := filepath.Join(c.dir, "repos")
-	w := &workload{c: c, repos: newRepositories(t, repos, 12), keys: map[string]bool{}}
-	if err := writeConfig(c, repos); err != nil {
-		t.Fatal(err)
-	}
-	for i := range c.nodes {
-		if err := c.start(i); err != nil {
+	for _, dir := range []string{"making", "linked"} {
+		if err := os.MkdirAll(filepath.Join(c.dir, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx := t.Context()
-	if err := w.converged(ctx, 2*time.Minute); err != nil {
-		t.Fatalf("before any fault: %v\n%s", err, tail(c.nodes[0].dir+".log"))
+	w := newWorkload(c, repos, makeRepositories(t, repos, 12))
+	if err := w.configure(); err != nil {
+		t.Fatal(err)
 	}
+	ctx, rng := t.Context(), rand.New(rand.NewPCG(seed, 1000))
+	began := time.Now()
+	founders := slices.Clone(c.members())
+	rng.Shuffle(len(founders), func(i, j int) { founders[i], founders[j] = founders[j], founders[i] })
+	if err := c.startAll(founders); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.converged(ctx, convergeLimit); err != nil {
+		t.Fatalf("before any fault: %v\n%s", err, tail(c.nodes[0].log()))
+	}
+	formed := time.Since(began)
+	w.settled.Store(true)
 	during, stop := context.WithTimeout(ctx, *length)
 	defer stop()
 	wait := w.run(during, seed)
-	nemesis(during, t, c, rand.New(rand.NewPCG(seed, 1000)))
-	<-during.Done()
+	n := &nemesis{ctx: during, c: c, w: w, rng: rng}
+	n.run()
 	wait()
-	if err := c.hosts.heal(); err != nil {
+	if err := c.net.heal(); err != nil {
 		t.Fatal(err)
 	}
-	for i := range c.nodes {
-		c.signal(i, syscall.SIGCONT)
-		if err := c.start(i); err != nil {
-			t.Fatal(err)
-		}
+	for _, p := range c.members() {
+		p.signal(syscall.SIGCONT)
 	}
-	if err := w.converged(ctx, 2*time.Minute); err != nil {
-		t.Errorf("after the cluster has healed: %v", err)
+	if err := c.startAll(c.members()); err != nil {
+		t.Fatal(err)
 	}
-	w.acknowledgedKeysAreThere(ctx, t)
-	w.report(t)
+	gossip := w.audit(ctx)
+	c.report(w, n, &result{Seed: seed, Formed: formed.Seconds(), Gossip: gossip.Seconds()})
 }
 
-// report prints the counts and fails on a violation or on too little traffic.
-func (w *workload) report(t *testing.T) {
-	slices.Sort(w.slow)
-	p := func(q float64) time.Duration {
-		if len(w.slow) == 0 {
-			return 0
-		}
-		return w.slow[int(q*float64(len(w.slow)-1))]
-	}
-	t.Logf("%d searches: %d exhaustive, %d incomplete, %d failed; %d keys acknowledged, %d refused; median %s, p99 %s",
-		w.searches.Load(), w.exhaustive.Load(), w.incomplete.Load(), w.failed.Load(), w.writes.Load(), w.refused.Load(), p(0.5), p(0.99))
-	for _, b := range w.broken {
-		t.Error(b)
-	}
-	if w.exhaustive.Load() < int64(length.Seconds())*5 || w.writes.Load() < int64(length.Seconds())/4 {
-		t.Errorf("too little traffic for a verdict")
-	}
+// result is the line that tells of a run.
+type result struct {
+	Seed       uint64
+	At         string
+	Length     float64
+	Links      string
+	Verdict    string
+	Faults     map[string]int
+	Searches   int64
+	Exhaustive int64
+	Young      int64 // lacked only what was never indexed
+	Incomplete int64
+	Failed     int64
+	Unserved   map[string]int     // by fault: no complete answer from any node in 10 s
+	Waited     map[string]float64 // by fault: longest wait for one, seconds
+	Calm99     float64            // milliseconds, of exhaustive answers
+	Kill99     float64            // the same while one node was down
+	Acked      int64
+	Refused    int64
+	Pushes     int64
+	Configs    int64
+	KeyOps     int
+	Moments    int // different indices with a proved answer
+	Elections  int
+	Election   float64 // longest, seconds
+	Recoveries int
+	Recovery   float64 // longest until all serve after all were killed, seconds
+	Formed     float64
+	Gossip     float64
+	Broken     []string
 }
 
-// converged waits until every node finds the newest version of every
-// repository and names the same leader.
-func (w *workload) converged(ctx context.Context, limit time.Duration) error {
-	for i := range w.c.nodes {
-		var last string
-		err := until(ctx, fmt.Sprintf("node %d to find every newest commit", i+1), limit, func() bool {
-			versions, err := w.search(ctx, i)
-			last = fmt.Sprint(versions, err)
-			if err != nil || versions == nil {
-				return false
-			}
-			for _, r := range w.repos {
-				if versions[r.name] != r.newest() {
-					last = fmt.Sprintf("%s at v%d, newest v%d", r.name, versions[r.name], r.newest())
-					return false
-				}
-			}
-			return true
-		})
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, last)
+// The least traffic for a verdict, each second.
+const (
+	leastExhaustive = 8.5 // 1,000 in two minutes
+	leastAcked      = 1.7 // 200
+)
+
+// report prints what a run has shown and fails on a violation or on too
+// little traffic.
+func (c *cluster) report(w *workload, n *nemesis, r *result) {
+	elections := n.elections(c.leaderships())
+	c.limits(elections)
+	if s := length.Seconds(); float64(w.exhaustive.Load()) < s*leastExhaustive || float64(w.writes.Load()) < s*leastAcked {
+		c.violation("too little traffic for a verdict: %d exhaustive answers, %d acknowledged writes", w.exhaustive.Load(), w.writes.Load())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.At, r.Length, r.Links = time.Now().UTC().Format(time.RFC3339), length.Seconds(), strings.TrimPrefix(fmt.Sprintf("%T", c.net), "*chaostest.")
+	r.Faults, r.Unserved, r.Waited = n.count, w.without, map[string]float64{}
+	for fault, d := range w.waited {
+		r.Waited[fault] = rounded(d, time.Second)
+	}
+	r.Searches, r.Exhaustive, r.Young, r.Incomplete, r.Failed = w.searches.Load(), w.exhaustive.Load(), w.young.Load(), w.incomplete.Load(), w.failed.Load()
+	r.Acked, r.Refused, r.Pushes, r.Configs = w.writes.Load(), w.refused.Load(), w.pushes.Load(), w.configs.Load()
+	r.KeyOps, r.Moments = len(w.keys.ops), len(w.history.at)
+	r.Calm99, r.Kill99 = percentile(w.took[calm]), percentile(append(slices.Clone(w.took["kill"]), w.took["kill-leader"]...))
+	r.Elections, r.Election = len(elections), rounded(longest(elections), time.Second)
+	r.Recoveries, r.Recovery = len(n.recovered), rounded(longest(n.recovered), time.Second)
+	r.Broken, r.Verdict = c.violations(), "pass"
+	if len(r.Broken) > 0 {
+		r.Verdict = "FAIL"
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Logf("result: %s", text)
+	if *results != "" {
+		if err := appendLine(*results, text); err != nil {
+			c.t.Error(err)
 		}
 	}
-	return until(ctx, "one leader", limit, func() bool {
-		leaders := map[string]bool{}
-		for i := range w.c.nodes {
-			var s struct{ Leader any }
-			if w.c.call(ctx, i, "GET", "/api/status", nil, &s) != nil {
-				return false
-			}
-			leaders[fmt.Sprint(s.Leader)] = true
-		}
-		return len(leaders) == 1 && !leaders[""] && !leaders["<nil>"]
-	})
-}
-
-func (w *workload) acknowledgedKeysAreThere(ctx context.Context, t *testing.T) {
-	for i := range w.c.nodes {
-		out, err := w.c.shoal(ctx, i, "key", "list")
-		if err != nil {
-			t.Errorf("node %d: %v", i+1, err)
-			continue
-		}
-		there := map[string]bool{}
-		for _, field := range strings.Fields(out) {
-			there[field] = true
-		}
-		for name := range w.keys {
-			if !there[name] {
-				t.Errorf("node %d lost the acknowledged key %s", i+1, name)
-			}
-		}
-	}
-}
-
-// fault breaks something and returns how to mend it.
-type fault struct {
-	name string
-	run  func(c *cluster, rng *rand.Rand) (mend func() error, err error)
-}
-
-func allFaults() []fault {
-	return []fault{
-		{"kill", func(c *cluster, rng *rand.Rand) (func() error, error) {
-			i := rng.IntN(len(c.nodes))
-			c.kill(i)
-			return func() error { return c.start(i) }, nil
-		}},
-		{"kill-all", func(c *cluster, _ *rand.Rand) (func() error, error) {
-			var wg sync.WaitGroup
-			for i := range c.nodes {
-				wg.Go(func() { c.kill(i) })
-			}
-			wg.Wait()
-			return func() error {
-				for i := range c.nodes {
-					if err := c.start(i); err != nil {
-						return err
-					}
-				}
-				return nil
-			}, nil
-		}},
-		{"stop", func(c *cluster, rng *rand.Rand) (func() error, error) {
-			i := rng.IntN(len(c.nodes))
-			c.signal(i, syscall.SIGSTOP)
-			return func() error { c.signal(i, syscall.SIGCONT); return nil }, nil
-		}},
-		{"isolate", func(c *cluster, rng *rand.Rand) (func() error, error) {
-			i := rng.IntN(len(c.nodes))
-			for j := range c.nodes {
-				if j != i {
-					if err := cutBoth(c, i, j); err != nil {
-						return nil, err
-					}
-				}
-			}
-			return c.hosts.heal, nil
-		}},
-		{"one-way", func(c *cluster, rng *rand.Rand) (func() error, error) {
-			i := rng.IntN(len(c.nodes))
-			for j := range c.nodes {
-				if j != i {
-					if err := c.hosts.cut(i, j); err != nil {
-						return nil, err
-					}
-				}
-			}
-			return c.hosts.heal, nil
-		}},
-		{"bridge", func(c *cluster, rng *rand.Rand) (func() error, error) {
-			i := rng.IntN(len(c.nodes))
-			return c.hosts.heal, cutBoth(c, i, (i+1)%len(c.nodes))
-		}},
-		{"flip", flip},
-		{"wipe", func(c *cluster, rng *rand.Rand) (func() error, error) {
-			i := rng.IntN(len(c.nodes))
-			c.kill(i)
-			err := os.RemoveAll(filepath.Join(c.nodes[i].dir, "shards"))
-			return func() error { return c.start(i) }, err
-		}},
+	for _, b := range r.Broken {
+		c.t.Error(b)
 	}
 }
 
-func cutBoth(c *cluster, i, j int) error {
-	if err := c.hosts.cut(i, j); err != nil {
+// limits notes what took longer than it may.
+func (c *cluster) limits(elections []time.Duration) {
+	if d := longest(elections); d > leaderLimit {
+		c.violation("a new leader took %s", d)
+	}
+}
+
+func appendLine(path string, line []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
 		return err
 	}
-	return c.hosts.cut(j, i)
+	defer f.Close()
+	_, err = f.Write(append(line, '\n'))
+	return err
 }
 
-// flip kills a node and flips a bit in one of its shard files.
-func flip(c *cluster, rng *rand.Rand) (func() error, error) {
-	i := rng.IntN(len(c.nodes))
-	c.kill(i)
-	mend := func() error { return c.start(i) }
-	var files []string
-	err := filepath.WalkDir(filepath.Join(c.nodes[i].dir, "shards"), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			files = append(files, path)
-		}
-		return err
-	})
-	if err != nil || len(files) == 0 {
-		return mend, err
+func longest(list []time.Duration) time.Duration {
+	if len(list) == 0 {
+		return 0
 	}
-	path := files[rng.IntN(len(files))]
-	data, err := os.ReadFile(path)
-	if err != nil || len(data) == 0 {
-		return mend, err
-	}
-	data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
-	return mend, os.WriteFile(path, data, 0o644)
+	return slices.Max(list)
 }
 
-// nemesis breaks one thing at a time until ctx ends, and mends the last.
-func nemesis(ctx context.Context, t *testing.T, c *cluster, rng *rand.Rand) {
-	all := allFaults()
-	if *faults != "" {
-		all = slices.DeleteFunc(all, func(f fault) bool { return !slices.Contains(strings.Split(*faults, ","), f.name) })
+func rounded(d, unit time.Duration) float64 {
+	return float64(int64(1000*d.Seconds()/unit.Seconds())) / 1000
+}
+
+// percentile is the 99th, in milliseconds.
+func percentile(took []time.Duration) float64 {
+	if len(took) == 0 {
+		return 0
 	}
-	for pause(ctx, time.Duration(2+rng.IntN(6))*time.Second) {
-		f := all[rng.IntN(len(all))]
-		t.Logf("%s: %s", time.Now().Format("15:04:05"), f.name)
-		mend, err := f.run(c, rng)
-		if err != nil {
-			t.Errorf("fault %s: %v", f.name, err)
-		}
-		pause(ctx, time.Duration(1+rng.IntN(10))*time.Second)
-		if err := mend(); err != nil {
-			t.Errorf("mend %s: %v", f.name, err)
+	sorted := slices.Sorted(slices.Values(took))
+	return rounded(sorted[len(sorted)*99/100], time.Millisecond)
+}
+
+// keepLogs copies the logs of a failed run.
+func (c *cluster) keepLogs(seed uint64) {
+	if *keep == "" || !c.t.Failed() {
+		return
+	}
+	to := filepath.Join(*keep, fmt.Sprintf("seed%d", seed))
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		c.t.Error(err)
+	}
+	for _, p := range c.nodes {
+		try("cp", p.log(), to)
+	}
+	if len(c.violations()) > 0 {
+		for _, p := range c.nodes { // what an audit may want to look at
+			try("cp", "-a", p.dir, to)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,16 +17,25 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shoalsearch/shoal/api/auth"
+	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 // cluster is the processes of a run.
 type cluster struct {
-	t      *testing.T
-	hosts  *hosts
-	dir    string
-	binary string
-	client *http.Client
-	nodes  []*process
+	t       *testing.T
+	net     network
+	dir     string
+	binary  string
+	expect  int // nodes that found it
+	volumes bool
+	owner   string // credential
+	client  *http.Client
+	nodes   []*process // the founders, then spare ones
+
+	mu     sync.Mutex // guards the fields below
+	broken []string   // what must not have happened
 }
 
 // process is one node: the same data directory through all its lives.
@@ -34,68 +44,160 @@ type process struct {
 	dir   string
 	url   string
 
-	mu    sync.Mutex // guards the fields below
-	cmd   *exec.Cmd
-	done  chan struct{} // closed when cmd has ended
-	life  int           // counts starts
-	meant bool          // the end of cmd was wanted
+	mu     sync.Mutex // guards the fields below
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when cmd has ended
+	life   int           // counts starts
+	meant  bool          // the end of cmd was wanted
+	mayEnd bool          // the end of cmd is no fault of it
+	in     bool          // it is meant to be a member
+	id     string        // of the node, once it was heard
 }
 
-// build makes the binary under test, with the race detector when asked.
-func build(t *testing.T, dir string) string {
+var built struct {
+	sync.Once
+	path string
+	err  error
+}
+
+// build makes the binary under test once for all runs, with the race detector
+// when asked.
+func build(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(dir, "shoal")
-	args := []string{"build", "-o", binary}
-	if *race {
-		args = append(args, "-race")
+	if *prebuilt != "" {
+		return *prebuilt
 	}
-	cmd := exec.Command("go", append(args, "github.com/shoalsearch/shoal/cmd/shoal")...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v: %s", err, out)
+	built.Do(func() {
+		dir, err := os.MkdirTemp("", "shoal-chaos")
+		if err != nil {
+			built.err = err
+			return
+		}
+		built.path = filepath.Join(dir, "shoal")
+		args := []string{"build", "-trimpath", "-o", built.path}
+		if *race {
+			args = append(args, "-race")
+		}
+		if out, err := exec.Command("go", append(args, "github.com/shoalsearch/shoal/cmd/shoal")...).CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("build: %w: %s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	return binary
+	return built.path
 }
 
-func startCluster(t *testing.T, n int, seed uint64) *cluster {
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.path != "" {
+		os.RemoveAll(filepath.Dir(built.path))
+	}
+	os.Exit(code)
+}
+
+// newCluster makes the hosts of so many founders and spare nodes. It starts none.
+func newCluster(t *testing.T, founders, spare int) *cluster {
 	t.Helper()
 	dir := t.TempDir()
-	c := &cluster{t: t, hosts: newHosts(t, n, seed), dir: dir, binary: build(t, dir),
-		client: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 2 * time.Second}}}
-	key, err := exec.Command(c.binary, "cluster-key", "new").Output()
-	if err != nil {
-		t.Fatal("cluster-key new: ", err)
-	}
-	if err := os.WriteFile(c.keyFile(), key, 0o600); err != nil {
+	c := &cluster{t: t, dir: dir, binary: build(t), expect: founders, net: newNetwork(t, founders+spare),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 2 * time.Second}}}
+	if err := os.WriteFile(c.keyFile(), []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for i := range n {
-		c.nodes = append(c.nodes, &process{index: i, dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), url: "http://" + c.hosts.addrs[i] + ":7700"})
+	var err error
+	if c.owner, err = auth.OperatorKey(c.keyFile()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range founders + spare {
+		p := &process{index: i, dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), url: "http://" + c.net.listen(i) + ":" + portAPI, in: i < founders}
+		c.nodes = append(c.nodes, p)
+		c.mount(p)
 	}
 	t.Cleanup(c.stop)
 	return c
 }
 
+// The sizes of the volumes of a node where there are any.
+const (
+	dataVolume = "size=192m"
+	raftVolume = "size=96m"
+)
+
+// mount gives a node small volumes of its own, which can be filled. Without
+// the right to do so its disk is that of the machine.
+func (c *cluster) mount(p *process) {
+	for _, v := range [][2]string{{p.dir, dataVolume}, {filepath.Join(p.dir, "raft"), raftVolume}} {
+		if err := os.MkdirAll(v[0], 0o700); err != nil {
+			c.t.Fatal(err)
+		}
+		if *rootless || exec.Command("mount", "-t", "tmpfs", "-o", v[1], "shoal-chaos", v[0]).Run() != nil {
+			return
+		}
+		c.volumes = true
+		c.t.Cleanup(func() { try("umount", "-l", v[0]) })
+	}
+}
+
 func (c *cluster) keyFile() string    { return filepath.Join(c.dir, "cluster.key") }
 func (c *cluster) configFile() string { return filepath.Join(c.dir, "config.json") }
+func (p *process) log() string        { return p.dir + ".log" }
 
-// start starts node i; a node that runs is left alone.
-func (c *cluster) start(i int) error {
-	p := c.nodes[i]
+// violation notes what must not have happened.
+func (c *cluster) violation(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.broken) < 20 {
+		c.broken = append(c.broken, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *cluster) violations() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.broken...)
+}
+
+// members are the nodes that are meant to be in the cluster.
+func (c *cluster) members() []*process {
+	var in []*process
+	for _, p := range c.nodes {
+		p.mu.Lock()
+		if p.in {
+			in = append(in, p)
+		}
+		p.mu.Unlock()
+	}
+	return in
+}
+
+func (p *process) setMember(in bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.in, p.id = in, ""
+}
+
+// start starts a node; one that runs is left alone.
+func (c *cluster) start(p *process) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cmd != nil {
 		return nil
 	}
 	var join []string
-	for _, addr := range c.hosts.addrs {
-		join = append(join, addr+":7702")
+	for i := range c.nodes {
+		join = append(join, c.net.advertise(i)+":"+portGossip)
 	}
-	addr := c.hosts.addrs[i]
-	cmd := c.hosts.command(i, c.binary, "serve", "--config", c.configFile(), "--data-dir", p.dir, "--cluster-key-file", c.keyFile(),
-		"--listen", addr+":7700", "--cluster-listen", addr+":7701", "--gossip-listen", addr+":7702",
-		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(len(c.nodes)), "--ctags", "off", "--zone", fmt.Sprintf("z%d", i%3+1))
+	addr := c.net.listen(p.index)
+	expect := c.expect
+	if p.index >= expect {
+		expect = 1 // it only joins
+	}
+	cmd := c.net.command(p.index, c.binary, "serve", "--config", c.configFile(), "--data-dir", p.dir, "--cluster-key-file", c.keyFile(),
+		"--listen", addr+":"+portAPI, "--cluster-listen", addr+":"+portCalls, "--gossip-listen", addr+":"+portGossip, "--advertise", c.net.advertise(p.index),
+		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(expect), "--ctags", "off", "--zone", fmt.Sprintf("z%d", p.index%3+1))
 	cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true", "GORACE=halt_on_error=1")
-	log, err := os.OpenFile(p.dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -105,26 +207,42 @@ func (c *cluster) start(i int) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	done := make(chan struct{})
-	p.cmd, p.done, p.life, p.meant = cmd, done, p.life+1, false
-	go func() {
-		err := cmd.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		defer close(done)
-		if !p.meant {
-			c.t.Errorf("node %d ended by itself: %v; end of its log:\n%s", p.index+1, err, tail(p.dir+".log"))
-		}
-		p.cmd = nil
-	}()
+	p.cmd, p.done, p.life, p.meant = cmd, make(chan struct{}), p.life+1, false
+	go c.watch(p, cmd, p.done)
 	return nil
 }
 
-// kill ends node i as a power cut would.
-func (c *cluster) kill(i int) { c.end(i, syscall.SIGKILL) }
+// watch waits for the end of a process.
+func (c *cluster) watch(p *process, cmd *exec.Cmd, done chan struct{}) {
+	err := cmd.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer close(done)
+	if !p.meant && !p.mayEnd {
+		c.violation("node %d ended by itself: %v; end of its log:\n%s", p.index+1, err, tail(p.log()))
+	}
+	p.cmd = nil
+}
 
-func (c *cluster) end(i int, sig syscall.Signal) {
-	p := c.nodes[i]
+// startAll starts nodes at once.
+func (c *cluster) startAll(list []*process) error {
+	var errs []error
+	for _, p := range list {
+		errs = append(errs, c.start(p))
+	}
+	return errors.Join(errs...)
+}
+
+// kill ends nodes as a power cut would, all at once.
+func (c *cluster) kill(list ...*process) {
+	var wg sync.WaitGroup
+	for _, p := range list {
+		wg.Go(func() { p.end(syscall.SIGKILL) })
+	}
+	wg.Wait()
+}
+
+func (p *process) end(sig syscall.Signal) {
 	p.mu.Lock()
 	if p.cmd == nil {
 		p.mu.Unlock()
@@ -139,8 +257,7 @@ func (c *cluster) end(i int, sig syscall.Signal) {
 }
 
 // signal sends a signal that the process survives.
-func (c *cluster) signal(i int, sig syscall.Signal) {
-	p := c.nodes[i]
+func (p *process) signal(sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cmd != nil {
@@ -148,12 +265,17 @@ func (c *cluster) signal(i int, sig syscall.Signal) {
 	}
 }
 
-func (c *cluster) stop() {
-	var wg sync.WaitGroup
-	for i := range c.nodes {
-		wg.Go(func() { c.end(i, syscall.SIGKILL) })
-	}
-	wg.Wait()
+// allowEnd says whether the process may end by itself.
+func (p *process) allowEnd(may bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mayEnd = may
+}
+
+func (p *process) running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd != nil
 }
 
 func (p *process) lives() int {
@@ -162,75 +284,158 @@ func (p *process) lives() int {
 	return p.life
 }
 
+// empty removes what is in the data directory and leaves its volumes.
+func (p *process) empty() error {
+	raft := filepath.Join(p.dir, "raft")
+	for _, dir := range []string{p.dir, raft} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			if path := filepath.Join(dir, e.Name()); path != raft {
+				if err := os.RemoveAll(path); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *cluster) stop() { c.kill(c.nodes...) }
+
 // tail returns the last lines of a log.
 func tail(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	return string(data[max(0, len(data)-4000):])
+	return string(data[max(0, len(data)-3000):])
 }
 
-var errStatus = errors.New("unexpected status")
+// statusError is an answer other than 2xx.
+type statusError struct {
+	code int
+	body string
+}
 
-// call sends JSON to a node and decodes what comes back.
-func (c *cluster) call(ctx context.Context, i int, method, path string, in, out any) error {
+func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.code, e.body) }
+
+// codeOf is the status of an answer that was no success; 0 without an answer.
+func codeOf(err error) int {
+	var s *statusError
+	if errors.As(err, &s) {
+		return s.code
+	}
+	return 0
+}
+
+// raw sends a request to a node and returns the body of its answer.
+func (c *cluster) raw(ctx context.Context, p *process, method, path string, in any) ([]byte, error) {
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.nodes[i].url+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, p.url+path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+c.owner)
 	resp, err := c.client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = &statusError{resp.StatusCode, string(data)}
+	}
+	return data, err
+}
+
+// call is raw for answers in JSON.
+func (c *cluster) call(ctx context.Context, p *process, method, path string, in, out any) error {
+	data, err := c.raw(ctx, p, method, path, in)
+	if err != nil || out == nil {
 		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%w %d: %s", errStatus, resp.StatusCode, data)
-	}
-	if out == nil {
-		return nil
 	}
 	return json.Unmarshal(data, out)
 }
 
-// shoal runs the command line against a node, with the owner's credential.
-func (c *cluster) shoal(ctx context.Context, i int, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, c.binary, args...)
-	cmd.Env = append(os.Environ(), "SHOAL_URL="+c.nodes[i].url, "SHOAL_CLUSTER_KEY_FILE="+c.keyFile())
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("shoal %s: %w: %s", args[0], err, errs.String())
+// status is the part of /api/status that is looked at.
+type status struct {
+	Node         string
+	Leader       string
+	CatalogIndex uint64
+	Members      []struct {
+		ID, API, Role, Health string
+		Draining              bool
+		Lag                   uint64
 	}
-	return string(out), nil
+	Config    struct{ Hash string }
+	Storage   struct{ Quarantined int }
+	Placement struct{ UnderReplicated int }
 }
 
-// until polls a condition.
-func until(ctx context.Context, what string, limit time.Duration, holds func() bool) error {
+func (c *cluster) status(ctx context.Context, p *process) (*status, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	s := new(status)
+	if err := c.call(ctx, p, "GET", "/api/status", nil, s); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.id = s.Node
+	return s, nil
+}
+
+// byID is the member with a node id, nil for none.
+func (c *cluster) byID(id string) *process {
+	for _, p := range c.members() {
+		p.mu.Lock()
+		same := id != "" && p.id == id
+		p.mu.Unlock()
+		if same {
+			return p
+		}
+	}
+	return nil
+}
+
+// until polls a condition, which says what is not as it should be.
+func until(ctx context.Context, limit time.Duration, holds func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for !holds() {
+	for {
+		err := holds()
+		if err == nil {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited %s for %s", limit, what)
+			return fmt.Errorf("after %s: %w", limit, err)
 		case <-tick.C:
 		}
 	}
-	return nil
+}
+
+// pause waits and reports whether the run still goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

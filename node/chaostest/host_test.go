@@ -5,38 +5,87 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
-// hosts are the machines of a run. Each has an address that the test can reach.
-type hosts struct {
-	names []string // network namespaces; empty on loopback
-	addrs []string
-	tag   string
+// network is the hosts of a run and the links between them.
+type network interface {
+	// command runs a program on a host.
+	command(host int, name string, args ...string) *exec.Cmd
+	// listen is the address of a host, advertise the one that others use.
+	listen(host int) string
+	advertise(host int) string
+	// hurt damages what goes from one host to another, in that direction only.
+	hurt(from, to int, d damage) error
+	// heal mends every link.
+	heal() error
+	// can tells whether a kind of damage can be done here.
+	can(k damageKind) bool
 }
 
-// newHosts makes n hosts: namespaces joined by a bridge for root, loopback
-// addresses for others. What it makes is removed when the test ends.
-func newHosts(t *testing.T, n int, seed uint64) *hosts {
+// damage is what happens to a link.
+type damage struct {
+	kind    damageKind
+	percent int           // of the packets, with lose
+	delay   time.Duration // of each piece, with slow
+}
+
+type damageKind int
+
+const (
+	drop   damageKind = iota // nothing arrives and nobody says so
+	reject                   // connections break at once
+	lose                     // some packets do not arrive
+	quiet                    // gossip does not arrive, all else does
+	slow                     // everything arrives late
+)
+
+// The ports of every node.
+const (
+	portAPI    = "7700"
+	portCalls  = "7701"
+	portGossip = "7702"
+)
+
+// newNetwork makes hosts: namespaces joined by a bridge for root, loopback
+// addresses with proxies between them for others. What it makes is removed
+// when the test ends.
+func newNetwork(t *testing.T, hosts int) network {
 	t.Helper()
-	h := &hosts{tag: fmt.Sprintf("sh%d", os.Getpid()%10000)}
-	if !canSeparate() {
-		t.Log("no right to make network namespaces: links are not cut, the rest is as always")
-		for i := range n {
-			h.addrs = append(h.addrs, fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%250, seed%250, i+1))
-		}
-		return h
+	if *rootless || !canSeparate() {
+		return newProxies(t, hosts)
 	}
-	bridge := h.tag + "b"
-	net := fmt.Sprintf("10.%d.%d", 100+os.Getpid()%100, seed%250)
+	return newSpaces(t, hosts)
+}
+
+// number is different for every network of this machine that is in use.
+var networks atomic.Int64
+
+func networkNumber() int { return os.Getpid()*4 + int(networks.Add(1))%4 }
+
+// spaces are network namespaces joined by a bridge.
+type spaces struct {
+	names []string
+	addrs []string
+}
+
+func newSpaces(t *testing.T, hosts int) *spaces {
+	t.Helper()
+	number := networkNumber()
+	tag := fmt.Sprintf("sh%x", number)
+	h := &spaces{}
+	bridge := tag + "b"
+	net := fmt.Sprintf("10.%d.%d", 64+number/250%128, number%250)
 	must(t, "ip", "link", "add", bridge, "type", "bridge")
-	t.Cleanup(func() { quiet("ip", "link", "del", bridge) })
+	t.Cleanup(func() { try("ip", "link", "del", bridge) })
 	must(t, "ip", "addr", "add", net+".254/24", "dev", bridge)
 	must(t, "ip", "link", "set", bridge, "up")
-	for i := range n {
-		name, addr := fmt.Sprintf("%sn%d", h.tag, i+1), fmt.Sprintf("%s.%d", net, i+1)
+	for i := range hosts {
+		name, addr := fmt.Sprintf("%sn%d", tag, i+1), fmt.Sprintf("%s.%d", net, i+1)
 		must(t, "ip", "netns", "add", name)
-		t.Cleanup(func() { quiet("ip", "netns", "del", name) })
+		t.Cleanup(func() { try("ip", "netns", "del", name) })
 		outer, inner := name+"o", name+"i"
 		must(t, "ip", "link", "add", outer, "type", "veth", "peer", "name", inner)
 		must(t, "ip", "link", "set", inner, "netns", name)
@@ -60,36 +109,40 @@ func canSeparate() bool {
 			return false
 		}
 	}
-	probe := fmt.Sprintf("shprobe%d", os.Getpid())
+	probe := fmt.Sprintf("shp%x", networkNumber())
 	if exec.Command("ip", "netns", "add", probe).Run() != nil {
 		return false
 	}
-	defer quiet("ip", "netns", "del", probe)
+	defer try("ip", "netns", "del", probe)
 	return exec.Command("ip", "netns", "exec", probe, "nft", "add table inet chaos").Run() == nil
 }
 
-// command runs a program on host i.
-func (h *hosts) command(i int, name string, args ...string) *exec.Cmd {
-	if len(h.names) == 0 {
-		return exec.Command(name, args...)
-	}
-	return exec.Command("ip", append([]string{"netns", "exec", h.names[i], name}, args...)...)
+func (h *spaces) command(host int, name string, args ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", h.names[host], name}, args...)...)
 }
 
-// cut drops what goes from one host to another, in that direction only.
-func (h *hosts) cut(from, to int) error {
-	if len(h.names) == 0 {
-		return nil
-	}
-	out, err := exec.Command("ip", "netns", "exec", h.names[to], "nft", "add", "rule", "inet", "chaos", "in", "ip", "saddr", h.addrs[from], "drop").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("cut %d to %d: %w: %s", from, to, err, out)
+func (h *spaces) listen(host int) string    { return h.addrs[host] }
+func (h *spaces) advertise(host int) string { return h.addrs[host] }
+
+func (h *spaces) can(k damageKind) bool { return k != slow }
+
+func (h *spaces) hurt(from, to int, d damage) error {
+	rules := map[damageKind][]string{
+		drop:   {"drop"},
+		reject: {"meta l4proto tcp reject with tcp reset", "drop"},
+		lose:   {fmt.Sprintf("numgen random mod 100 < %d drop", d.percent)},
+		quiet:  {"udp dport " + portGossip + " drop", "tcp dport " + portGossip + " drop"},
+	}[d.kind]
+	for _, rule := range rules {
+		args := append([]string{"netns", "exec", h.names[to], "nft", "add", "rule", "inet", "chaos", "in", "ip", "saddr", h.addrs[from]}, strings.Fields(rule)...)
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s from %d to %d: %w: %s", rule, from, to, err, out)
+		}
 	}
 	return nil
 }
 
-// heal mends every link.
-func (h *hosts) heal() error {
+func (h *spaces) heal() error {
 	for _, name := range h.names {
 		out, err := exec.Command("ip", "netns", "exec", name, "nft", "flush", "chain", "inet", "chaos", "in").CombinedOutput()
 		if err != nil {
@@ -106,5 +159,5 @@ func must(t *testing.T, name string, args ...string) {
 	}
 }
 
-// quiet runs a command of the clean-up, whose failure changes no verdict.
-func quiet(name string, args ...string) { _ = exec.Command(name, args...).Run() }
+// try runs a command of the clean-up, whose failure changes no verdict.
+func try(name string, args ...string) { _ = exec.Command(name, args...).Run() }

@@ -4,132 +4,78 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 )
 
-// token is a word that stands once in every file of every repository.
-const token = "shoalchaostoken"
-
-// repository is a bare repository whose every version is known: version v has
-// filesOf(v) files, each with one line that names the repository, the file
-// and v.
-type repository struct {
-	name string
-	dir  string
-
-	mu     sync.Mutex
-	pushed int // last version that is in the repository
-	begun  int // last version whose push has begun
-}
-
-func filesOf(version int) int { return 3 + version%3 }
-
-func line(repo string, file, version int) string {
-	return fmt.Sprintf("%s %s f%d v%d", token, repo, file, version)
-}
-
-func newRepositories(t *testing.T, dir string, n int) []*repository {
-	t.Helper()
-	var all []*repository
-	for i := range n {
-		r := &repository{name: fmt.Sprintf("r%02d", i), dir: filepath.Join(dir, fmt.Sprintf("r%02d.git", i))}
-		must(t, "git", "init", "-q", "--bare", "-b", "main", r.dir)
-		if err := r.push(); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, r)
-	}
-	return all
-}
-
-// push commits the next version.
-func (r *repository) push() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v := r.begun + 1
-	r.begun = v
-	var s strings.Builder
-	fmt.Fprintf(&s, "commit refs/heads/main\ncommitter chaos <chaos@localhost> %d +0000\ndata 1\nv\n", 1700000000+v)
-	if v > 1 {
-		s.WriteString("from refs/heads/main^0\ndeleteall\n")
-	}
-	for f := range filesOf(v) {
-		text := line(r.name, f, v) + "\n"
-		fmt.Fprintf(&s, "M 100644 inline dir/f%d.txt\ndata %d\n%s\n", f, len(text), text)
-	}
-	cmd := exec.Command("git", "-C", r.dir, "fast-import", "--quiet")
-	cmd.Stdin = strings.NewReader(s.String())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("push %s v%d: %w: %s", r.name, v, err, out)
-	}
-	r.pushed = v
-	return nil
-}
-
-// newest returns the last version whose push has begun: no answer shows a later one.
-func (r *repository) newest() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.begun
-}
-
-// workload is what users do during a run, and what was acknowledged.
+// workload is what users do during a run, and what they were told.
 type workload struct {
-	c     *cluster
-	repos []*repository
+	c       *cluster
+	dir     string        // holds the repositories of the first connection
+	stable  []*repository // are there all the time
+	history history
+	keys    register
 
-	searches, exhaustive, incomplete, failed, writes, refused atomic.Int64
+	searches, exhaustive, young, incomplete, failed, unserved, pushes, configs, writes, refused atomic.Int64
 
-	mu     sync.Mutex
-	keys   map[string]bool // names acknowledged
-	slow   []time.Duration
-	broken []string // violations
+	during  atomic.Pointer[string] // the fault that is on
+	settled atomic.Bool            // everything was found once
+
+	mu      sync.Mutex // guards the fields below
+	all     map[string]*repository
+	gone    map[string]bool            // was taken away
+	linked  map[string]bool            // has a connection of its own
+	turn    int                        // of the context
+	acked   map[string]bool            // names of keys that are never revoked
+	took    map[string][]time.Duration // of exhaustive answers, by fault
+	waited  map[string]time.Duration   // longest wait for a complete answer, by fault
+	without map[string]int             // searches that found no complete answer, by fault
 }
 
-func (w *workload) violation(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.broken) < 20 {
-		w.broken = append(w.broken, fmt.Sprintf(format, args...))
+const calm = "calm"
+
+func newWorkload(c *cluster, dir string, stable []*repository) *workload {
+	w := &workload{
+		c: c, dir: dir, stable: stable, all: map[string]*repository{}, gone: map[string]bool{}, linked: map[string]bool{},
+		acked: map[string]bool{}, took: map[string][]time.Duration{}, waited: map[string]time.Duration{}, without: map[string]int{},
 	}
+	for _, r := range stable {
+		w.all[r.name] = r
+	}
+	w.setDuring(calm)
+	return w
 }
 
-func writeConfig(c *cluster, dir string) error {
-	data, err := json.Marshal(map[string]any{
-		"settings":    map[string]any{"reindexIntervalMs": 1000, "reindexRepoPollingIntervalMs": 100, "resyncConnectionIntervalMs": 5000, "repoGarbageCollectionGracePeriodMs": 1000},
-		"connections": map[string]any{"chaos": map[string]any{"type": "git", "url": "file://" + dir + "/*.git"}},
-	})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(c.configFile(), data, 0o644)
-}
+func (w *workload) setDuring(fault string) { w.during.Store(&fault) }
 
 // run starts the users; they stop when ctx ends, and wait returns after them.
 func (w *workload) run(ctx context.Context, seed uint64) (wait func()) {
 	var wg sync.WaitGroup
-	for i := range 6 {
+	for i := range *searchers {
 		wg.Go(func() { w.searcher(ctx, rand.New(rand.NewPCG(seed, uint64(i)))) })
 	}
 	wg.Go(func() { w.pusher(ctx, rand.New(rand.NewPCG(seed, 100))) })
 	wg.Go(func() { w.keymaker(ctx, rand.New(rand.NewPCG(seed, 101))) })
+	wg.Go(func() { w.changer(ctx, rand.New(rand.NewPCG(seed, 102))) })
+	for i := range 3 {
+		wg.Go(func() { w.registrar(ctx, i, rand.New(rand.NewPCG(seed, 200+uint64(i)))) })
+	}
 	return wg.Wait
 }
 
 // pusher pushes a commit to some repository a few times a second.
 func (w *workload) pusher(ctx context.Context, rng *rand.Rand) {
-	for pause(ctx, 150*time.Millisecond) {
-		if err := w.repos[rng.IntN(len(w.repos))].push(); err != nil {
-			w.violation("%v", err)
+	for pause(ctx, 200*time.Millisecond) {
+		if err := w.stable[rng.IntN(len(w.stable))].push(); err != nil {
+			w.c.violation("%v", err)
 		}
+		w.pushes.Add(1)
 	}
 }
 
@@ -138,145 +84,285 @@ func (w *workload) pusher(ctx context.Context, rng *rand.Rand) {
 func (w *workload) keymaker(ctx context.Context, rng *rand.Rand) {
 	for n := 0; pause(ctx, 100*time.Millisecond); n++ {
 		name := fmt.Sprintf("key%d", n)
-		callCtx, cancel := context.WithTimeout(ctx, 15*time.Second)
-		_, err := w.c.shoal(callCtx, rng.IntN(len(w.c.nodes)), "key", "create", name)
-		cancel()
-		if err != nil {
-			w.refused.Add(1)
+		if w.write(ctx, w.some(rng), "POST", "/api/keys", map[string]string{"name": name}) != nil {
 			continue
 		}
-		w.writes.Add(1)
 		w.mu.Lock()
-		w.keys[name] = true
+		w.acked[name] = true
 		w.mu.Unlock()
 	}
 }
 
-// seen is the newest version of each repository that one life of a node has shown.
-type seen struct {
-	life     int
-	versions map[string]int
+// write asks for a change and counts the answer.
+func (w *workload) write(ctx context.Context, p *process, method, path string, in any) error {
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	_, err := w.c.raw(ctx, p, method, path, in)
+	if err == nil {
+		w.writes.Add(1)
+	} else {
+		w.refused.Add(1)
+	}
+	return err
 }
 
+// some is any node that should answer.
+func (w *workload) some(rng *rand.Rand) *process {
+	in := w.c.members()
+	return in[rng.IntN(len(in))]
+}
+
+// The number of repositories that come and go.
+const maxPassing = 5
+
+// changer adds and takes away repositories and connections, and changes a
+// context, all by way of the configuration file and the file system.
+func (w *workload) changer(ctx context.Context, rng *rand.Rand) {
+	for n := 0; pause(ctx, time.Duration(1500+rng.IntN(2500))*time.Millisecond); n++ {
+		var err error
+		switch passing := w.passing(); {
+		case rng.IntN(4) == 0:
+			w.mu.Lock()
+			w.turn++
+			w.mu.Unlock()
+		case len(passing) < maxPassing && rng.IntN(2) == 0 || len(passing) == 0:
+			err = w.add(fmt.Sprintf("x%03d", n), rng.IntN(2) == 0)
+		default:
+			err = w.take(passing[rng.IntN(len(passing))])
+		}
+		if err == nil {
+			err = w.configure()
+		}
+		if err != nil {
+			w.c.violation("change: %v", err)
+		}
+		w.configs.Add(1)
+	}
+}
+
+// passing is the names of the repositories that are there for a while.
+func (w *workload) passing() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var names []string
+	for name := range w.all {
+		if !w.gone[name] && !slices.Contains(w.stable, w.all[name]) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// add makes a repository that no other had the name of: one of the first
+// connection, or with a connection of its own.
+func (w *workload) add(name string, linked bool) error {
+	r, err := makeRepository(filepath.Join(w.c.dir, "making"), name)
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(w.dir, name+".git")
+	if linked {
+		to = filepath.Join(w.c.dir, "linked", name+".git")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all[name], w.linked[name] = r, linked
+	return os.Rename(r.dir, to)
+}
+
+// take takes a repository away: its connection where it has one of its own,
+// else its directory.
+func (w *workload) take(name string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone[name] = true
+	if w.linked[name] {
+		return nil
+	}
+	return os.Rename(filepath.Join(w.dir, name+".git"), filepath.Join(w.c.dir, "taken-"+name))
+}
+
+// expected is the names that an answer has once everything has settled.
+func (w *workload) expected() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(func(yield func(string) bool) {
+		for name := range w.all {
+			if !w.gone[name] && !yield(name) {
+				return
+			}
+		}
+	})
+}
+
+// The two forms of the context "pair", as globs and as the names that match.
+var pairs = [2][2]int{{0, 5}, {3, 8}}
+
+// configure writes the configuration file as it should be now.
+func (w *workload) configure() error {
+	w.mu.Lock()
+	connections := map[string]any{"chaos": map[string]any{"type": "git", "url": "file://" + w.dir + "/*.git"}}
+	for name := range w.linked {
+		if w.linked[name] && !w.gone[name] {
+			connections["of-"+name] = map[string]any{"type": "git", "url": "file://" + filepath.Join(w.c.dir, "linked", name+".git")}
+		}
+	}
+	pair := pairs[w.turn%2]
+	w.mu.Unlock()
+	data, err := json.Marshal(map[string]any{
+		"settings": map[string]any{"reindexIntervalMs": 1000, "reindexRepoPollingIntervalMs": 100, "resyncConnectionIntervalMs": 3000,
+			"resyncConnectionPollingIntervalMs": 500, "repoGarbageCollectionGracePeriodMs": 1000},
+		"connections": connections,
+		"contexts":    map[string]any{"pair": map[string]any{"include": []string{fmt.Sprintf("local/r0[%d-%d]", pair[0], pair[1])}}},
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(w.c.configFile()+".new", data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(w.c.configFile()+".new", w.c.configFile())
+}
+
+// clientPatience is how long a user, or the load balancer before the nodes,
+// asks one node after the other for a complete answer.
+const (
+	clientPatience = 10 * time.Second
+	tryTime        = 4 * time.Second
+)
+
+// searcher searches at any node, and at the others where the answer is not
+// complete.
 func (w *workload) searcher(ctx context.Context, rng *rand.Rand) {
-	last := make([]seen, len(w.c.nodes))
-	for ctx.Err() == nil {
-		i := rng.IntN(len(w.c.nodes))
-		life := w.c.nodes[i].lives()
-		start := time.Now()
-		versions, err := w.search(ctx, i)
+	indices := make([]indexOfLife, len(w.c.nodes))
+	for pause(ctx, *pace) {
+		fault, began := *w.during.Load(), time.Now()
+		q := query{text: token}
+		if rng.IntN(5) == 0 {
+			q = query{text: "context:pair " + token, pair: true}
+		}
+		served := false
+		for round := 0; !served && (round == 0 || time.Since(began) < clientPatience); round++ {
+			if round > 0 && !pause(ctx, 50*time.Millisecond) {
+				return
+			}
+			in := w.c.members()
+			rng.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
+			for _, p := range in {
+				if served = w.try(ctx, p, q, fault, &indices[p.index]); served {
+					break
+				}
+			}
+		}
 		if ctx.Err() != nil {
 			return
 		}
-		w.searches.Add(1)
-		switch {
-		case err != nil:
-			w.failed.Add(1)
-			pause(ctx, 20*time.Millisecond)
-			continue
-		case versions == nil:
-			w.incomplete.Add(1)
-			continue
+		fault = worse(fault, *w.during.Load())
+		w.mu.Lock()
+		w.waited[fault] = max(w.waited[fault], time.Since(began))
+		if !served {
+			w.without[fault]++
+			w.unserved.Add(1)
 		}
+		w.mu.Unlock()
+	}
+}
+
+// worse is the fault that a search which saw two phases is counted for.
+func worse(a, b string) string {
+	if a == calm {
+		return b
+	}
+	return a
+}
+
+// indexOfLife is the newest index that one life of a node has answered with.
+type indexOfLife struct {
+	life  int
+	index uint64
+}
+
+// try asks one node, checks what it says, and reports whether that is a
+// complete answer or lacks only what was never indexed.
+func (w *workload) try(ctx context.Context, p *process, q query, fault string, last *indexOfLife) bool {
+	life, began := p.lives(), time.Now()
+	a, err := w.ask(ctx, p, q)
+	if ctx.Err() != nil {
+		return false
+	}
+	w.searches.Add(1)
+	if err != nil {
+		w.failed.Add(1)
+		return false
+	}
+	if life == p.lives() {
+		if life == last.life && a.Cluster.CatalogIndex < last.index {
+			w.c.violation("node %d went back from index %d to %d", p.index+1, last.index, a.Cluster.CatalogIndex)
+		}
+		*last = indexOfLife{life, a.Cluster.CatalogIndex}
+	}
+	switch {
+	case a.IsSearchExhaustive:
 		w.exhaustive.Add(1)
 		w.mu.Lock()
-		w.slow = append(w.slow, time.Since(start))
+		w.took[fault] = append(w.took[fault], time.Since(began))
 		w.mu.Unlock()
-		if life != last[i].life || life != w.c.nodes[i].lives() {
-			last[i] = seen{life: life, versions: map[string]int{}}
-		}
-		for repo, v := range versions {
-			if v < last[i].versions[repo] {
-				w.violation("node %d went back: %s at v%d after v%d", i+1, repo, v, last[i].versions[repo])
-			}
-			last[i].versions[repo] = v
-		}
-	}
-}
-
-// answer is the part of a search response that is checked.
-type answer struct {
-	IsSearchExhaustive bool
-	Files              []struct {
-		Repository string
-		FileName   struct{ Text string }
-		Chunks     []struct{ Content string }
-	}
-}
-
-// search asks node i for every file of every repository. It returns the
-// version of each repository that the answer shows, nil when the answer says
-// that it is not complete, and reports every lie.
-func (w *workload) search(ctx context.Context, i int) (map[string]int, error) {
-	var a answer
-	if err := w.c.call(ctx, i, "POST", "/api/search", map[string]any{"query": token, "matches": 100000}, &a); err != nil {
-		return nil, err
-	}
-	found := map[string]map[string]string{} // repository, file, line
-	for _, f := range a.Files {
-		repo := f.Repository[strings.LastIndexByte(f.Repository, '/')+1:]
-		repo = strings.TrimSuffix(repo, ".git")
-		if found[repo] == nil {
-			found[repo] = map[string]string{}
-		}
-		if _, twice := found[repo][f.FileName.Text]; twice {
-			w.violation("node %d: %s of %s twice in one answer", i+1, f.FileName.Text, repo)
-		}
-		if len(f.Chunks) != 1 {
-			w.violation("node %d: %s of %s has %d chunks, want one", i+1, f.FileName.Text, repo, len(f.Chunks))
-			continue
-		}
-		found[repo][f.FileName.Text] = strings.TrimSpace(f.Chunks[0].Content)
-	}
-	if !a.IsSearchExhaustive {
-		return nil, nil
-	}
-	versions := map[string]int{}
-	for _, r := range w.repos {
-		v, err := r.version(found[r.name])
-		if err != nil {
-			w.violation("node %d, exhaustive answer: %v", i+1, err)
-			continue
-		}
-		versions[r.name] = v
-	}
-	return versions, nil
-}
-
-// version finds the one version whose files are exactly those.
-func (r *repository) version(files map[string]string) (int, error) {
-	if len(files) == 0 {
-		return 0, fmt.Errorf("%s is missing", r.name)
-	}
-	var v int
-	for name, text := range files {
-		if _, err := fmt.Sscanf(text[strings.LastIndexByte(text, ' ')+1:], "v%d", &v); err != nil {
-			return 0, fmt.Errorf("%s: line %q of %s: %w", r.name, text, name, err)
-		}
-		break
-	}
-	if v < 1 || v > r.newest() {
-		return 0, fmt.Errorf("%s shows v%d, which was never pushed (newest v%d)", r.name, v, r.newest())
-	}
-	if len(files) != filesOf(v) {
-		return 0, fmt.Errorf("%s at v%d shows %d files, want %d: %v", r.name, v, len(files), filesOf(v), files)
-	}
-	for f := range filesOf(v) {
-		if got, want := files[fmt.Sprintf("dir/f%d.txt", f)], line(r.name, f, v); got != want {
-			return 0, fmt.Errorf("%s mixes versions: file f%d is %q, want %q", r.name, f, got, want)
-		}
-	}
-	return v, nil
-}
-
-// pause waits and reports whether the run still goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
+		return true
+	case len(a.Cluster.ShardsMissing) == 0 && len(a.Cluster.ReposMissing) > 0:
+		w.young.Add(1)
 		return true
 	}
+	w.incomplete.Add(1)
+	return false
+}
+
+// converged waits until every member finds the newest version of every
+// repository and no other, and names the same leader.
+func (w *workload) converged(ctx context.Context, limit time.Duration) error {
+	deadline := time.Now().Add(limit)
+	for _, p := range w.c.members() {
+		err := until(ctx, time.Until(deadline), func() error { return w.current(ctx, p) })
+		if err != nil {
+			return fmt.Errorf("node %d does not find every newest commit: %w", p.index+1, err)
+		}
+	}
+	return until(ctx, max(time.Until(deadline), time.Second), func() error {
+		leaders := map[string]bool{}
+		for _, p := range w.c.members() {
+			s, err := w.c.status(ctx, p)
+			if err != nil {
+				return err
+			}
+			leaders[s.Leader] = true
+		}
+		if len(leaders) != 1 || leaders[""] {
+			return fmt.Errorf("the leaders are %v", slices.Collect(maps.Keys(leaders)))
+		}
+		return nil
+	})
+}
+
+// current says how the answer of a node differs from the newest state.
+func (w *workload) current(ctx context.Context, p *process) error {
+	a, err := w.ask(ctx, p, query{text: token})
+	if err != nil {
+		return err
+	}
+	if !a.IsSearchExhaustive {
+		return fmt.Errorf("not exhaustive: %+v", a.Cluster)
+	}
+	names := w.expected()
+	if got := slices.Sorted(maps.Keys(a.versions)); !slices.Equal(got, names) {
+		return fmt.Errorf("repositories are %v, want %v", got, names)
+	}
+	for _, name := range names {
+		w.mu.Lock()
+		r := w.all[name]
+		w.mu.Unlock()
+		if v := a.versions[name]; v != r.newest() {
+			return fmt.Errorf("%s at v%d, newest v%d", name, v, r.newest())
+		}
+	}
+	return nil
 }
