@@ -128,9 +128,12 @@ func verifyTree(path string) (empty bool, err error) {
 	defer db.Close()
 	return empty, db.View(func(tx *bbolt.Tx) error {
 		logs, values := tx.Bucket([]byte("logs")), tx.Bucket([]byte("conf")) // the names are those of raft-boltdb
-		if logs == nil || values == nil {
+		if first, _ := tx.Cursor().First(); first == nil {
 			empty = true // the process ended before anything was written
 			return nil
+		}
+		if logs == nil || values == nil {
+			return errors.New("a part of it has another name")
 		}
 		if err := noGaps(logs); err != nil {
 			return err

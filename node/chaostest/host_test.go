@@ -60,10 +60,11 @@ func newNetwork(t *testing.T, hosts int) network {
 	return newSpaces(t, hosts)
 }
 
-// number is different for every network of this machine that is in use.
 var networks atomic.Int64
 
-func networkNumber() int { return os.Getpid()*4 + int(networks.Add(1))%4 }
+// networkNumber is another one for every network of this machine that is in
+// use.
+func networkNumber() int { return os.Getpid()*64 + int(networks.Add(1))%64 }
 
 // spaces are network namespaces joined by a bridge.
 type spaces struct {

@@ -71,7 +71,7 @@ func (w *workload) run(ctx context.Context, seed uint64) (wait func()) {
 
 // pusher pushes a commit to some repository a few times a second.
 func (w *workload) pusher(ctx context.Context, rng *rand.Rand) {
-	for pause(ctx, 200*time.Millisecond) {
+	for pause(ctx, 250*time.Millisecond) {
 		if err := w.stable[rng.IntN(len(w.stable))].push(); err != nil {
 			w.c.violation("%v", err)
 		}
@@ -118,7 +118,7 @@ const maxPassing = 5
 // changer adds and takes away repositories and connections, and changes a
 // context, all by way of the configuration file and the file system.
 func (w *workload) changer(ctx context.Context, rng *rand.Rand) {
-	for n := 0; pause(ctx, time.Duration(1500+rng.IntN(2500))*time.Millisecond); n++ {
+	for n := 0; pause(ctx, time.Duration(3000+rng.IntN(5000))*time.Millisecond); n++ {
 		var err error
 		switch passing := w.passing(); {
 		case rng.IntN(4) == 0:
@@ -211,7 +211,7 @@ func (w *workload) configure() error {
 	pair := pairs[w.turn%2]
 	w.mu.Unlock()
 	data, err := json.Marshal(map[string]any{
-		"settings": map[string]any{"reindexIntervalMs": 1000, "reindexRepoPollingIntervalMs": 100, "resyncConnectionIntervalMs": 3000,
+		"settings": map[string]any{"reindexIntervalMs": 3000, "reindexRepoPollingIntervalMs": 100, "resyncConnectionIntervalMs": 3000,
 			"resyncConnectionPollingIntervalMs": 500, "repoGarbageCollectionGracePeriodMs": 1000},
 		"connections": connections,
 		"contexts":    map[string]any{"pair": map[string]any{"include": []string{fmt.Sprintf("local/r0[%d-%d]", pair[0], pair[1])}}},
