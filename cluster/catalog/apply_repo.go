@@ -212,14 +212,22 @@ func (c *FinishIndex) apply(t *txn) Result {
 	}
 	if m := t.members.get(c.Holder); m != nil {
 		t.hold(MirrorKey(r.ID), m.Number)
-		for _, key := range files(r.Shards) {
-			t.hold(ShardKey(key), m.Number)
-		}
+		t.holdFiles(&r, m)
+	}
+	if m := t.members.get(c.Second); m != nil && m.State != MemberRemoved {
+		t.holdFiles(&r, m)
 	}
 	if !c.Continue {
 		t.finish(job)
 	}
 	return Result{ID: r.Generation}
+}
+
+// holdFiles notes that a member has all files of the live generation.
+func (t *txn) holdFiles(r *Repo, m *Member) {
+	for _, key := range files(r.Shards) {
+		t.hold(ShardKey(key), m.Number)
+	}
 }
 
 // files are the ids of the files of a generation.

@@ -307,6 +307,12 @@ func TestAGenerationSwitchesAtOnceAndOnlyUnderTheFence(t *testing.T) {
 	}
 	b.do(&EnqueueJob{Kind: JobIndex, Subject: subject})
 	b.refused(Conflict, &GrantJob{Kind: JobIndex, Subject: subject, Node: "n1", Epoch: 1 << 24})
+	b.member("n3")
+	fence := b.do(&GrantJob{Kind: JobIndex, Subject: subject, Node: "n2", Epoch: 1 << 24, Deadline: epoch.Add(time.Hour)})
+	b.do(&FinishIndex{Repo: id, Fence: fence, Shards: []ShardRef{{ID: hash(6)}}, Holder: "n2", Second: "n3"})
+	if got, mirror := holders(b.s.View(), ShardKey(hash(6))), holders(b.s.View(), MirrorKey(id)); got != "n2 n3" || mirror != "n2" {
+		t.Errorf("after a publication with a second copy %q hold the shard and %q the mirror", got, mirror)
+	}
 }
 
 func TestMembersAreTheirLastStartAndNoCopies(t *testing.T) {

@@ -124,6 +124,7 @@ type FinishIndex struct {
 	PushedAt      time.Time // newest commit; zero: as before
 	Holder        string    // node that has the files and the mirror
 	Continue      bool      // the job goes on under the same fence and finishes again
+	Second        string    // another node that has the files; empty: none
 }
 
 // FinishCollect ends a collection: the repository leaves the catalog. It is

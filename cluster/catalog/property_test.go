@@ -58,7 +58,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		}
 		return c
 	case 13, 14:
-		return &FinishIndex{Repo: repo, Fence: fence, Unchanged: rng.IntN(4) == 0, Holder: node, Continue: rng.IntN(4) == 0,
+		return &FinishIndex{Repo: repo, Fence: fence, Unchanged: rng.IntN(4) == 0, Holder: node, Second: fmt.Sprintf("n%d", rng.IntN(6)), Continue: rng.IntN(4) == 0,
 			Shards: []ShardRef{{ID: hash(rng.IntN(20)), Bytes: 5}, {ID: hash(20 + rng.IntN(20)), Dead: hash(rng.IntN(40))}}}
 	case 15:
 		return &FinishCollect{Repo: repo, Fence: fence}

@@ -295,7 +295,7 @@ func (n *nemesis) elections(all []leadership) (took []time.Duration) {
 
 // ledAlready tells that the fault missed the leader: another node led when it
 // began.
-func (n *nemesis) ledAlready(all []leadership, b blow) bool {
+func (n *nemesis) ledAlready(all []leadership, b lost) bool {
 	last := ""
 	for _, l := range all {
 		if l.at.Before(b.at) {

@@ -24,11 +24,11 @@ type nemesis struct {
 
 	count     map[string]int
 	recovered []time.Duration // from the start of all nodes until all answer
-	blows     []blow
+	blows     []lost
 }
 
-// blow is a fault that took the leader from the majority of the others.
-type blow struct {
+// lost is a fault that may have taken the leader from the others.
+type lost struct {
 	at, until time.Time
 	leader    string // node id
 }
@@ -110,9 +110,14 @@ func (n *nemesis) one(f fault) {
 	if err != nil {
 		n.c.violation("fault %s: %v", f.name, err)
 	}
-	pause(n.ctx, time.Duration(1000+n.rng.IntN(11000))*time.Millisecond)
-	if slices.Contains([]string{"kill-leader", "isolate", "reject", "stop"}, f.name) && leader != "" {
-		n.blows = append(n.blows, blow{began, time.Now(), leader})
+	hold := time.Duration(1000+n.rng.IntN(11000)) * time.Millisecond
+	blow := slices.Contains([]string{"kill-leader", "isolate", "reject", "stop"}, f.name) && leader != ""
+	if blow {
+		hold = max(hold, leaderLimit) // a new leader must come
+	}
+	pause(n.ctx, hold)
+	if blow {
+		n.blows = append(n.blows, lost{began, time.Now(), leader})
 	}
 	if mend == nil {
 		return

@@ -294,7 +294,7 @@ func (r *Runner) publish(ctx context.Context, a *attempt, fin *catalog.FinishInd
 		return fmt.Errorf("open the new shards: %w", err)
 	}
 	a.step("copying")
-	r.spread(ctx, fin.Repo, names)
+	fin.Second = r.spread(ctx, fin.Repo, names)
 	a.step("publishing")
 	fin.Continue = more
 	if _, err := r.propose(ctx, a.job, fin); err != nil {

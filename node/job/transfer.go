@@ -247,10 +247,12 @@ func (p *pace) take(n int, now time.Time) time.Duration {
 }
 
 // spread has another node take the files of a generation that is about to be
-// published. Where none does in time, the publication goes on alone.
-func (r *Runner) spread(ctx context.Context, repo catalog.RepoID, names []string) {
+// published, and returns that node. Where none does in time, the publication
+// goes on alone. The catalog learns of both copies at once: a node that dies in
+// that moment takes nothing with it, not even until the other has confirmed.
+func (r *Runner) spread(ctx context.Context, repo catalog.RepoID, names []string) (second string) {
 	if r.transfers == nil || r.opt.Replicas < 2 || len(names) == 0 {
-		return
+		return ""
 	}
 	self, call := r.opt.Cluster.Self(), prefetchCall{Names: names, Repo: repo}
 	if old := r.opt.Cluster.View().Repo(repo); old != nil {
@@ -258,7 +260,7 @@ func (r *Runner) spread(ctx context.Context, repo catalog.RepoID, names []string
 	}
 	in, err := json.Marshal(call)
 	if err != nil {
-		return
+		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, spreadTime)
 	defer cancel()
@@ -266,11 +268,28 @@ func (r *Runner) spread(ctx context.Context, repo catalog.RepoID, names []string
 		if node == self {
 			continue
 		}
-		if _, err = r.opt.Cluster.Call(ctx, node, MethodPrefetch, in); err == nil {
-			return
+		if err = r.prefetch(ctx, node, in); err == nil {
+			return node
 		}
 		r.opt.Log.Warn("a second copy could not be made before publishing", "repo", repo, "node", node, "err", err)
 	}
+	return ""
+}
+
+// prefetch asks a node to take files, for as long as it is alive: one that
+// has stopped would hold up the publication for all of its time.
+func (r *Runner) prefetch(ctx context.Context, node string, in []byte) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for sleep(ctx, time.Second) {
+			if !r.opt.Cluster.Alive(node) {
+				cancel(errors.New("the node cannot be reached any more"))
+			}
+		}
+	}()
+	_, err := r.opt.Cluster.Call(ctx, node, MethodPrefetch, in)
+	return err
 }
 
 // neighbours are the live nodes that should have a repository.
