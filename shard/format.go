@@ -12,7 +12,7 @@ import (
 const (
 	magicHead   = "SHOALIDX"
 	magicTail   = "SHOALEND"
-	version     = 1
+	version     = 2
 	headBytes   = 16      // magic, version, kind of file
 	tailBytes   = 32      // offset, length and checksum of the table, zero, magic
 	pageBytes   = 1 << 16 // bytes under one checksum

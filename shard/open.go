@@ -176,10 +176,10 @@ func (s *shard) openPostings() error {
 		s.content[i] = s.f.find(secBlocks + sectionID(i))
 	}
 	if d := s.f.find(secDict); d.length > 0 {
-		var err error
-		if s.dict, err = s.f.bytes(secDict); err != nil {
+		if _, err := s.f.bytes(secDict); err != nil {
 			return err
 		}
+		s.dict = s.f.data[d.offset : d.offset+d.length] // what follows may be read too, to no effect
 	}
 	post, err := trigram.Open(segments, func(segment, from, n int) error {
 		return s.f.touch(offsets[segment]+int64(from), int64(n))

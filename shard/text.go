@@ -42,8 +42,8 @@ func (t *text) open(s *shard, doc int) {
 	t.row = int(s.docUnit.at(doc))
 	seg := s.segmentOf(t.row)
 	t.seg, t.first = s.content[seg], s.segStart[seg]
-	if cap(t.buf) < t.size {
-		t.buf = make([]byte, t.size, t.size+t.size/4)
+	if cap(t.buf) < t.size+lz.Slack {
+		t.buf = make([]byte, t.size, t.size+t.size/4+lz.Slack)
 	}
 	t.buf = t.buf[:t.size]
 	if cap(t.have) < t.units {
@@ -91,8 +91,18 @@ func (t *text) decode(u int) error {
 	if err := s.f.touch(at, int64(to-from)); err != nil {
 		return err
 	}
+	// Decoding may write a little too far: into a neighbour that is there.
+	var beyond [lz.Slack]byte
+	next := u+1 < t.units && t.have[u+1]
+	behind := t.buf[start+len(dst) : min(start+len(dst)+lz.Slack, cap(t.buf))]
+	if next {
+		copy(beyond[:], behind)
+	}
 	if err := lz.Decode(dst, s.f.data[at:at+int64(to-from)], s.dict); err != nil {
 		return fmt.Errorf("%s: %w: block %d: %w", s.f.name, ErrDamaged, row, err)
+	}
+	if next {
+		copy(behind, beyond[:])
 	}
 	if t.cache != nil {
 		t.cache.put(s.f, row, dst)

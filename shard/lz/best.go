@@ -89,8 +89,9 @@ type choice struct {
 }
 
 // encode takes the cheapest way through the block: the cost of the rest is
-// known behind each position when working from its end.
-func (c *chains) encode(dst, src []byte) []byte {
+// known behind each position when working from its end. It returns where the
+// last literals begin.
+func (c *chains) encode(out *writer, src []byte) (anchor int) {
 	base := len(c.dict)
 	c.text = append(c.text[:base], src...)
 	n := len(src)
@@ -119,8 +120,8 @@ func (c *chains) encode(dst, src []byte) []byte {
 		// Lengths just below the steps of the format and the full one.
 		for length := m.length; length >= minMatch; length-- {
 			cost := ways[i+length].cost + 24
-			if length >= 19 {
-				cost += 8 * int32(1+(length-19)/255)
+			if length > maxShortCopy || m.offset < min(length, wide) {
+				cost += 8 * int32(2+(length-minMatch)/255)
 			}
 			if cost < ways[i].cost {
 				ways[i] = choice{cost, uint16(length), uint16(m.offset)}
@@ -130,19 +131,15 @@ func (c *chains) encode(dst, src []byte) []byte {
 			}
 		}
 	}
-	anchor := 0
 	for i := 0; i < n; {
 		w := ways[i]
 		if w.length == 0 {
 			i++
 			continue
 		}
-		dst = appendSequence(dst, src[anchor:i], int(w.offset), int(w.length))
+		out.sequence(src, anchor, i, int(w.offset), int(w.length))
 		i += int(w.length)
 		anchor = i
 	}
-	if anchor < n || n == 0 {
-		dst = appendLiterals(dst, src[anchor:], 0)
-	}
-	return dst
+	return anchor
 }

@@ -2,23 +2,23 @@ package lz
 
 import "unsafe"
 
-// decodeShort decodes sequences of the common kind: fewer than 15 literals, a
-// match of fewer than 19 bytes from at least 16 before, as long as o is at
-// most last, i at most lastIn, and a match in the dictionary begins at most at
-// lastDict. It stops before the first sequence that is not, and tells where.
+// decodeShort decodes the sequences from record r on, as long as out is at
+// most lastOut, l at most lastLit, and a match in the dictionary begins at
+// most at span. It stops before the first sequence that asks for more care,
+// and tells where it is.
 //
 //go:noescape
-func decodeShort(dst *byte, o, last int, block *byte, i, lastIn int, dict *byte, dictLen, lastDict int) (i2, o2 int)
+func decodeShort(dst *byte, o, lastOut int, block *byte, r, end, l, lastLit int, dict *byte, dictLen, span int, lengths *[256]uint16) (r2, l2, o2 int)
 
-// short is decodeShort with the room that its wide copies need: 48 bytes from
-// o on in dst, 20 from i on in block, 32 in dict.
-func short(dst, block, dict []byte, i, o int) (int, int) {
-	if len(dst)-o < 48 || len(block)-i < 20 {
-		return i, o
+// short is decodeShort with the room that its wide copies need.
+func short(dst, block, dict []byte, r, end, l, o int) (int, int, int) {
+	lastOut, lastLit := min(len(dst)-1, cap(dst)-Slack), cap(block)-2*wide
+	if o > lastOut || l > lastLit {
+		return r, l, o
 	}
-	far, size, last := unsafe.SliceData(dict), len(dict), len(dict)-32
-	if last < 0 {
-		far, size, last = &dst[0], 0, 0
+	far, size, span := unsafe.SliceData(dict), len(dict), min(len(dict)-1, cap(dict)-2*wide)
+	if span < 0 {
+		far, size, span = &dst[0], 0, 0 // no match in the dictionary is taken here
 	}
-	return decodeShort(&dst[0], o, len(dst)-48, &block[0], i, len(block)-20, far, size, last)
+	return decodeShort(&dst[0], o, lastOut, &block[0], r, end, l, lastLit, far, size, span, &lengths)
 }

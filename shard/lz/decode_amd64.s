@@ -1,68 +1,143 @@
 #include "textflag.h"
 
-// func decodeShort(dst *byte, o, last int, block *byte, i, lastIn int, dict *byte, dictLen, lastDict int) (i2, o2 int)
+// func decodeShort(dst *byte, o, lastOut int, block *byte, r, end, l, lastLit int, dict *byte, dictLen, span int, lengths *[256]uint16) (r2, l2, o2 int)
 //
-// AX  length of the match less 4   BX  literals, then o behind them
-// CX  offset                       DX  i + literals
-// DI  dst      R8  o      R9  last
-// SI  block    R10 i      R11 lastIn
-// R12 dict     R13 dictLen
-// R15 where the match is           R14 that in the dictionary, then its limit
-TEXT ·decodeShort(SB), NOSPLIT, $0-88
-	MOVQ dst+0(FP), DI
-	MOVQ o+8(FP), R8
-	MOVQ last+16(FP), R9
-	MOVQ block+24(FP), SI
-	MOVQ i+32(FP), R10
-	MOVQ lastIn+40(FP), R11
-	MOVQ dict+48(FP), R12
-	MOVQ dictLen+56(FP), R13
+// SI  record       0(SP) behind the last   R11 lengths
+// R8  literals     R10 the last place from where all of them can be read at once
+// DI  output       R9  the last place to where all can be written at once
+// R12 dst          R13 from a place before dst to the same one in the dictionary
+// R14 dictionary   R15 the last place in it from where all can be read at once
+// AX  offset, BX literals, CX length of the match, DX where the match is
+TEXT ·decodeShort(SB), NOSPLIT, $8-120
+	MOVQ dst+0(FP), R12
+	MOVQ o+8(FP), DI
+	MOVQ lastOut+16(FP), R9
+	MOVQ block+24(FP), BX
+	MOVQ r+32(FP), SI
+	MOVQ end+40(FP), DX
+	MOVQ l+48(FP), R8
+	MOVQ lastLit+56(FP), R10
+	MOVQ dict+64(FP), R14
+	MOVQ dictLen+72(FP), R13
+	MOVQ span+80(FP), R15
+	MOVQ lengths+88(FP), R11
+	ADDQ R12, DI
+	ADDQ R12, R9
+	ADDQ BX, SI
+	ADDQ BX, DX
+	MOVQ DX, 0(SP)
+	ADDQ BX, R8
+	ADDQ BX, R10
+	ADDQ R14, R13
+	SUBQ R12, R13
 
 loop:
-	CMPQ R8, R9
-	JGT  done
-	CMPQ R10, R11
-	JGT  done
-	MOVBLZX (SI)(R10*1), AX
-	MOVL AX, BX
-	SHRL $4, BX
-	ANDL $15, AX
-	CMPL BX, $15
-	JEQ  done
-	CMPL AX, $15
-	JEQ  done
-	MOVOU 1(SI)(R10*1), X0
-	MOVOU X0, (DI)(R8*1)
-	LEAQ (R10)(BX*1), DX
-	MOVWLZX 1(SI)(DX*1), CX
-	CMPL CX, $16
-	JLT  done
-	ADDQ R8, BX
-
-	// In the block, or else in the dictionary: no branch for it.
-	MOVQ BX, R15
-	SUBQ CX, R15
-	LEAQ (R15)(R13*1), R14
-	MOVQ DI, CX
-	TESTQ R15, R15
-	CMOVQLT R12, CX
-	CMOVQLT R14, R15
-	MOVQ R9, R14
-	CMOVQLT lastDict+64(FP), R14
-	ADDQ R15, CX
-
-	// Where it would lead outside, R15 is negative: above every limit.
-	CMPQ R15, R14
+	CMPQ SI, 0(SP)
+	JCC  done
+	CMPQ DI, R9
 	JHI  done
-	MOVOU (CX), X1
-	MOVOU X1, (DI)(BX*1)
-	MOVOU 16(CX), X2
-	MOVOU X2, 16(DI)(BX*1)
-	LEAQ 4(BX)(AX*1), R8
-	LEAQ 3(DX), R10
+	CMPQ R8, R10
+	JHI  done
+	MOVL (SI), AX
+	CMPB AX, $0xff
+	JEQ  long
+	MOVOU (R8), X0
+	MOVOU X0, (DI)
+	MOVBLZX AX, BX
+	MOVWLZX (R11)(BX*2), CX
+	MOVBLZX CX, BX
+	SHRL $8, CX
+	SHRL $8, AX
+	MOVWLZX AX, AX
+	ADDQ BX, R8
+	ADDQ BX, DI
+
+	// In the block, or else in the dictionary: no branch for it. BX is how
+	// far into the dictionary, 0 in the block.
+	MOVQ DI, DX
+	SUBQ AX, DX
+	LEAQ (DX)(R13*1), BX
+	CMPQ DX, R12
+	CMOVQCS BX, DX
+	CMOVQCC R14, BX
+	SUBQ R14, BX
+	CMPQ BX, R15
+	JHI  undo
+	MOVOU (DX), X0
+	MOVOU X0, (DI)
+	MOVOU 16(DX), X1
+	MOVOU X1, 16(DI)
+	ADDQ CX, DI
+	ADDQ $3, SI
 	JMP  loop
 
+long:
+	MOVBLZX (R8), BX
+	MOVBLZX 1(R8), CX
+	CMPL BX, $255
+	JEQ  done
+	CMPL CX, $255
+	JEQ  done
+	SHRL $8, AX
+	MOVWLZX AX, AX
+	CMPL AX, $16
+	JCS  done
+	LEAQ (R8)(BX*1), DX
+	CMPQ DX, R10
+	JHI  done
+	LEAQ (DI)(BX*1), DX
+	ADDQ CX, DX
+	CMPQ DX, R9
+	JHI  done
+	SUBQ CX, DX
+	SUBQ AX, DX
+	CMPQ DX, R12
+	JCC  near
+	ADDQ R13, DX
+	MOVQ DX, AX
+	SUBQ R14, AX
+	JCS  done
+	ADDQ CX, AX
+	CMPQ AX, R15
+	JHI  done
+
+near:
+	ADDQ $2, R8
+	XORL AX, AX
+
+literals:
+	MOVOU (R8)(AX*1), X0
+	MOVOU X0, (DI)(AX*1)
+	ADDQ $16, AX
+	CMPQ AX, BX
+	JCS  literals
+	ADDQ BX, R8
+	ADDQ BX, DI
+	ADDQ $4, CX
+	XORL AX, AX
+
+match:
+	MOVOU (DX)(AX*1), X0
+	MOVOU X0, (DI)(AX*1)
+	ADDQ $16, AX
+	CMPQ AX, CX
+	JCS  match
+	ADDQ CX, DI
+	ADDQ $3, SI
+	JMP  loop
+
+undo:
+	MOVBLZX (SI), BX
+	MOVBLZX (R11)(BX*2), BX
+	SUBQ BX, R8
+	SUBQ BX, DI
+
 done:
-	MOVQ R10, i2+72(FP)
-	MOVQ R8, o2+80(FP)
+	MOVQ block+24(FP), BX
+	SUBQ BX, SI
+	SUBQ BX, R8
+	SUBQ R12, DI
+	MOVQ SI, r2+96(FP)
+	MOVQ R8, l2+104(FP)
+	MOVQ DI, o2+112(FP)
 	RET

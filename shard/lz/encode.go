@@ -3,7 +3,6 @@ package lz
 import (
 	"encoding/binary"
 	"math/bits"
-	"slices"
 	"unsafe"
 )
 
@@ -19,6 +18,7 @@ const (
 type Encoder struct {
 	dict []byte
 	best *chains // nil for the fast way
+	out  writer
 
 	inDict *[1 << dictBits]uint16 // by hash: 1 + position in dict
 	table  [1 << hashBits]uint16  // by hash: 1 + position in src
@@ -45,14 +45,14 @@ const prime = 0x9e3779b185ebca87
 
 // Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
 func (e *Encoder) Encode(dst, src []byte) []byte {
-	if e.best != nil {
-		return e.best.encode(dst, src)
-	}
 	if len(src) > MaxBlock {
 		panic("BUG: block of more than MaxBlock bytes")
 	}
+	e.out.reset()
+	if e.best != nil {
+		return e.out.finish(dst, src[e.best.encode(&e.out, src):])
+	}
 	clear(e.table[:])
-	dst = slices.Grow(dst, len(src)/2+64)
 	anchor, i, misses := 0, 0, 0
 	base, dict := unsafe.Pointer(unsafe.SliceData(src)), unsafe.Pointer(unsafe.SliceData(e.dict))
 	table, inDict := &e.table, e.inDict
@@ -78,32 +78,14 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 		for i > anchor && from > 0 && src[i-1] == e.at(src, i, offset, from) {
 			i, length, from = i-1, length+1, from-1
 		}
-		dst = e.sequence(dst, src, anchor, i, offset, length)
+		e.out.sequence(src, anchor, i, offset, length)
 		end := i + length
 		if end+8 < len(src) {
 			table[(load64(base, end-2)<<24*prime)>>(64-hashBits)] = uint16(end - 1)
 		}
 		i, anchor = end, end
 	}
-	if anchor < len(src) || len(src) == 0 {
-		dst = appendLiterals(dst, src[anchor:], 0)
-	}
-	return dst
-}
-
-// sequence appends the literals from anchor to i and a match. Few literals are
-// copied all at once, with what follows them, where there is room.
-func (e *Encoder) sequence(dst, src []byte, anchor, i, offset, length int) []byte {
-	lit := i - anchor
-	if lit >= 15 || length-minMatch >= 15 || cap(dst)-len(dst) < 3+wide || anchor+wide > len(src) {
-		return appendSequence(dst, src[anchor:i], offset, length)
-	}
-	n := len(dst)
-	dst = dst[:n+3+wide]
-	dst[n] = byte(lit<<4 | (length - minMatch))
-	*(*[wide]byte)(dst[n+1:]) = *(*[wide]byte)(src[anchor:])
-	binary.LittleEndian.PutUint16(dst[n+1+lit:], uint16(offset))
-	return dst[:n+3+lit]
+	return e.out.finish(dst, src[anchor:])
 }
 
 func load64(p unsafe.Pointer, i int) uint64 { return *(*uint64)(unsafe.Add(p, i)) }
@@ -138,30 +120,4 @@ func matchLength(a, b []byte) int {
 		i++
 	}
 	return i
-}
-
-func appendLiterals(dst, lit []byte, match int) []byte {
-	dst = append(dst, byte(min(len(lit), 15)<<4|match))
-	if len(lit) >= 15 {
-		dst = appendMore(dst, len(lit)-15)
-	}
-	return append(dst, lit...)
-}
-
-func appendSequence(dst, lit []byte, offset, length int) []byte {
-	length -= minMatch
-	dst = appendLiterals(dst, lit, min(length, 15))
-	dst = append(dst, byte(offset), byte(offset>>8))
-	if length >= 15 {
-		dst = appendMore(dst, length-15)
-	}
-	return dst
-}
-
-func appendMore(dst []byte, n int) []byte {
-	for n >= 255 {
-		dst = append(dst, 255)
-		n -= 255
-	}
-	return append(dst, byte(n))
 }

@@ -1,17 +1,28 @@
 // Package lz compresses small blocks of text so that they decode at memory
 // speed: byte-aligned literals and matches, no entropy coding.
 //
-// A block is a run of sequences, each some literal bytes and then a match, a
-// copy of bytes that came shortly before:
+// A text is a run of sequences, each some literal bytes and then a match, a
+// copy of bytes that came shortly before; after the last match more literals
+// may follow. A block is two streams, so that where a sequence is told does
+// not depend on the one before:
 //
-//	token     1 byte: literals<<4 | match-4, 15 meaning "and more"
-//	more      while a byte is 255, then one that is not: added to the literals
-//	literals
-//	offset    u16 little-endian, from where the match is copied
-//	more      added to the match
+//	count     u16 little-endian: of the records
+//	records   3 bytes each: a token, and the offset u16, from how far back the
+//	          match is copied
+//	literals  of all sequences, to the end of the block
 //
-// The last sequence ends after its literals or its match, when the block is
-// complete: blocks know neither their own length nor that of their text.
+// A token tells the number of literals and the length of the match:
+//
+//	literals<<4 | length-4        up to 15 literals, a match of 4 to 18
+//	                              bytes, or 19 without literals
+//	(length-19)<<4 | 15           no literals, a match of 20 to 32 bytes
+//	255                           any: the lengths stand in the stream of
+//	                              literals, in front of those of the sequence
+//
+// In the stream stands the number of literals and then the length less 4, each
+// as bytes to be added up of which all but the last are 255. A match that
+// overlaps what it makes and is from less than 16 before is always told that
+// way: all others can be copied 16 bytes at once.
 //
 // What came before the block is the dictionary: text that all blocks of a file
 // share, so that small blocks compress almost as well as large ones, and a
@@ -31,6 +42,44 @@ const (
 	MaxBlock = 8 << 10
 	// MaxDict is the greatest size of a dictionary.
 	MaxDict = 56 << 10
+	// Slack is how many bytes behind a text [Decode] may overwrite.
+	Slack = 48
 
-	minMatch = 4
+	minMatch     = 4
+	recordBytes  = 3
+	wide         = 16 // bytes copied at once
+	maxShort     = 15 // literals told by a token
+	maxShortCopy = 32 // bytes of a match told by a token
+	escape       = 0xff
 )
+
+// lengths are, by token, the literals and <<8 the length of the match; those
+// of an unused one do no harm. tokens is the inverse: by literals, then length.
+var (
+	lengths = makeLengths()
+	tokens  = makeTokens()
+)
+
+func makeLengths() (t [256]uint16) {
+	for token := range t {
+		lit, length := token>>4, token&15+minMatch
+		if token&15 == 15 && lit > 0 {
+			lit, length = 0, min(lit+19, maxShortCopy)
+		}
+		t[token] = uint16(lit | length<<8)
+	}
+	return t
+}
+
+func makeTokens() (t [maxShort + 1][maxShortCopy + 1]uint8) {
+	for lit := range t {
+		for length := range t[lit] {
+			t[lit][length] = escape
+		}
+	}
+	for token := escape - 1; token >= 0; token-- { // of several the smallest
+		l := lengths[token]
+		t[l&0xff][l>>8] = uint8(token)
+	}
+	return t
+}

@@ -32,15 +32,33 @@ func check(t *testing.T, e *Encoder, dict, src []byte) {
 	block := e.Encode([]byte("head"), src)[4:]
 	for _, n := range []int{len(src), len(src) / 2, min(len(src), 5), max(len(src)-1, 0)} {
 		buf := bytes.Repeat([]byte{0xee}, n+40)
-		if err := Decode(buf[:n], block, dict); err != nil || !bytes.Equal(buf[:n], src[:n]) {
+		if err := Decode(buf[:n:n], block, dict); err != nil || !bytes.Equal(buf[:n], src[:n]) {
 			t.Fatalf("%d of %d bytes: %v", n, len(src), err)
 		}
 		if bytes.Count(buf[n:], []byte{0xee}) != 40 {
 			t.Fatalf("%d of %d bytes: written beyond", n, len(src))
 		}
+		checkLoose(t, block, dict, src[:n])
 	}
 	if err := Decode(make([]byte, len(src)+1), block, dict); !errors.Is(err, ErrCorrupt) {
 		t.Fatalf("one byte more than there is: %v", err)
+	}
+}
+
+// checkLoose decodes with room behind all slices, and sees that no more of it
+// is touched than may be.
+func checkLoose(t *testing.T, block, dict, want []byte) {
+	t.Helper()
+	n := len(want)
+	buf := bytes.Repeat([]byte{0xee}, n+Slack+8)
+	room := func(b []byte) []byte {
+		return append(append(make([]byte, 0, len(b)+64), b...), bytes.Repeat([]byte{0xdd}, 64)...)[:len(b)]
+	}
+	if err := Decode(buf[:n], room(block), room(dict)); err != nil || !bytes.Equal(buf[:n], want) {
+		t.Fatalf("%d bytes, with room: %v", n, err)
+	}
+	if bytes.Count(buf[n+Slack:], []byte{0xee}) != 8 {
+		t.Fatalf("%d bytes: written beyond the slack", n)
 	}
 }
 
@@ -75,7 +93,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, block []byte, n int) {
 		n = max(0, min(n, MaxBlock))
 		buf := bytes.Repeat([]byte{0xee}, n+40)
-		err := Decode(buf[:n], block, []byte("dictionary of some bytes"))
+		err := Decode(buf[:n:n], block, []byte("dictionary of some bytes"))
 		if err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Fatal(err)
 		}
