@@ -23,8 +23,34 @@ import (
 const indexFormat = "1"
 
 // index brings the mirror of a repository up to date and makes its new
-// generation searchable.
+// generation searchable. Where the mirror cannot be read because this disk has
+// damaged it, it is made anew: waiting and trying again would not help.
 func (r *Runner) index(ctx context.Context, a *attempt) error {
+	err := r.indexOnce(ctx, a)
+	if suspect := (mirrorError{}); !errors.As(err, &suspect) || ctx.Err() != nil {
+		return err
+	}
+	id := catalog.SubjectRepo(a.job.Subject)
+	a.step("checking the mirror")
+	mirror := r.opt.Mirrors.Get(id)
+	if mirror.Sound(ctx) {
+		return err
+	}
+	r.opt.Log.Error("a mirror is damaged and is made anew", "repo", r.subject(a.job), "err", err)
+	if err := mirror.Discard(ctx); err != nil {
+		return fmt.Errorf("remove a damaged mirror: %w", err)
+	}
+	return r.indexOnce(ctx, a)
+}
+
+// mirrorError is a failure after the fetch, which a damaged mirror can be the
+// cause of.
+type mirrorError struct{ error }
+
+// Unwrap returns the failure.
+func (e mirrorError) Unwrap() error { return e.error }
+
+func (r *Runner) indexOnce(ctx context.Context, a *attempt) error {
 	began := r.opt.Now()
 	repo := r.opt.Cluster.View().Repo(catalog.SubjectRepo(a.job.Subject))
 	if repo == nil {
@@ -37,7 +63,7 @@ func (r *Runner) index(ctx context.Context, a *attempt) error {
 	fin := &catalog.FinishIndex{Repo: repo.ID, Fence: a.job.Fence, DefaultBranch: fetched.DefaultBranch, Holder: r.opt.Cluster.Self()}
 	revs, err := r.revisions(ctx, mirror, repo)
 	if err != nil {
-		return err
+		return mirrorError{err}
 	}
 	for _, rev := range revs {
 		fin.Revisions = append(fin.Revisions, catalog.Revision{Name: rev.Name, Commit: rev.Commit})
@@ -58,7 +84,7 @@ func (r *Runner) index(ctx context.Context, a *attempt) error {
 	}
 	built, err := r.build(ctx, a, repo, mirror, revs, options)
 	if err != nil {
-		return err
+		return mirrorError{err}
 	}
 	parts := partsOf(built)
 	if err := r.publish(ctx, a, fin, built, r.opt.Tagger != nil && len(parts) > 0); err != nil {

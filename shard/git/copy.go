@@ -119,13 +119,24 @@ func (m *Mirror) known(ctx context.Context, ids []string) ([]string, error) {
 
 // Import makes the mirror a copy of the one that wrote the stream, moved and
 // deleted references included. On an error the references stay as they were;
-// only a stream with another hash algorithm replaces the mirror first.
+// only a stream with another hash algorithm replaces the mirror first, and a
+// mirror that turns out to be damaged is removed.
 func (m *Mirror) Import(ctx context.Context, r io.Reader) error {
 	release, err := m.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
+	if err := m.take(ctx, r); err != nil {
+		if ctx.Err() == nil && !m.Sound(ctx) {
+			err = errors.Join(err, m.discard())
+		}
+		return err
+	}
+	return nil
+}
+
+func (m *Mirror) take(ctx context.Context, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	format, head, refs, err := readHeader(in)
 	if err != nil {

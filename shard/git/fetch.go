@@ -31,7 +31,7 @@ var damage = regexp.MustCompile(`(?i)object file .* is empty|bad object|loose ob
 // Fetch brings the mirror to the state of the remote: all branches and tags,
 // moved and deleted ones too, and HEAD. It makes the mirror when there is
 // none, and anew when the remote's hash algorithm has changed or objects of
-// the mirror are damaged. It never prompts, never hangs (Timeout, Stall), and
+// the mirror are found damaged. It never prompts, never hangs (Timeout, Stall), and
 // on failure leaves a mirror that is as it was or further ahead. A remote
 // with nothing new costs one listing.
 //
@@ -50,14 +50,23 @@ func (m *Mirror) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fetc
 		return Fetched{}, err
 	}
 	f, err := m.follow(ctx, remote, o, there)
-	var failed *Failure
-	if errors.As(err, &failed) && ctx.Err() == nil && damage.MatchString(failed.Stderr) {
+	if err != nil && ctx.Err() == nil && m.suspect(ctx, err) {
 		if err := m.discard(); err != nil {
 			return Fetched{}, err
 		}
 		return m.follow(ctx, remote, o, there)
 	}
 	return f, err
+}
+
+// suspect tells whether a fetch failed, from a remote that answers, because
+// the mirror is damaged.
+func (m *Mirror) suspect(ctx context.Context, err error) bool {
+	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) {
+		return false
+	}
+	var failed *Failure
+	return errors.As(err, &failed) && damage.MatchString(failed.Stderr) || !m.Sound(ctx)
 }
 
 // follow makes the mirror show what the remote has.

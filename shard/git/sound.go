@@ -1,0 +1,47 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"time"
+)
+
+// soundTime bounds the reading of all objects of a mirror. It happens only
+// where something has failed already.
+const soundTime = 30 * time.Minute
+
+// corrupt is what git fsck says of objects whose bytes are not those that
+// were written. Objects that were made wrong, which old repositories have, are
+// no damage: another copy has them too.
+var corrupt = regexp.MustCompile(`(?i)hash mismatch|object corrupt or missing|inflate|garbage|unable to (unpack|parse|read|find)|unknown object type`)
+
+// Sound reads all of the mirror and reports whether everything that its
+// references lead to is there as it was written. It is for telling damage of
+// this disk from other failures, and takes long for a large mirror. A mirror
+// that was never fetched is sound; so is one that could not be looked at in time.
+func (m *Mirror) Sound(ctx context.Context) bool {
+	if format, err := formatOf(m.dir); err != nil || format == "" {
+		return err == nil
+	}
+	c := m.git("fsck", "--full", "--no-dangling", "--no-progress")
+	c.timeout = soundTime
+	_, err := c.output(ctx)
+	var failed *Failure
+	if err == nil || ctx.Err() != nil || !errors.As(err, &failed) || failed.Exit < 0 {
+		return true
+	}
+	// The lowest bit of the exit code is for single objects.
+	return failed.Exit == 1 && !damage.MatchString(failed.Stderr) && !corrupt.MatchString(failed.Stderr)
+}
+
+// Discard removes a mirror that is not sound. The next fetch or copy makes
+// it anew.
+func (m *Mirror) Discard(ctx context.Context) error {
+	release, err := m.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return m.discard()
+}
