@@ -3,6 +3,7 @@ package shard
 import (
 	"bytes"
 	"path"
+	"slices"
 
 	"github.com/go-enry/go-enry/v2"
 )
@@ -16,21 +17,29 @@ const SkippedLanguage = "skipped"
 const headBytesForLanguage = 4 << 10
 
 // languageOf names the language of a file as go-enry does, but for its price:
-// the name alone decides where it can, a few marks decide between the
-// languages of .h, and only what is left pays for reading.
+// the name alone decides where it can, a few marks decide for the extensions
+// that are many, and only what is left pays for reading by expressions.
 func languageOf(p string, content []byte) string {
 	if l := enry.GetLanguagesByFilename(p, nil, nil); len(l) == 1 {
 		return l[0]
 	}
-	ext := path.Ext(p)
-	if ext == ".h" {
-		return headerLanguage(content)
+	head := content[:min(len(content), headBytesForLanguage)]
+	switch ext := path.Ext(p); ext {
+	case ".h":
+		return headerLanguage(content[:min(len(content), 4*headBytesForLanguage)])
+	case ".yaml", ".json":
+		if plainData(head) {
+			return map[string]string{".yaml": "YAML", ".json": "JSON"}[ext]
+		}
+	case ".s", ".S":
+		if l := assemblyLanguage(head); l != "" {
+			return l
+		}
 	}
 	byExt := enry.GetLanguagesByExtension(p, nil, nil)
 	if len(byExt) == 1 {
 		return byExt[0]
 	}
-	head := content[:min(len(content), headBytesForLanguage)]
 	if len(byExt) == 0 {
 		if l := enry.GetLanguagesByShebang(p, head, nil); len(l) > 0 {
 			return l[0]
@@ -43,25 +52,94 @@ func languageOf(p string, content []byte) string {
 	return byExt[0]
 }
 
-// Marks of the languages that share the extension .h.
-var (
-	cppMarks  = [][]byte{[]byte("\nclass "), []byte("\nnamespace "), []byte("\ntemplate"), []byte("std::"), []byte("public:"), []byte("extern \"C++\"")}
-	objcMarks = [][]byte{[]byte("@interface"), []byte("@protocol"), []byte("@class"), []byte("@import"), []byte("#import")}
-)
-
-func headerLanguage(content []byte) string {
-	head := content[:min(len(content), 4*headBytesForLanguage)]
-	for _, m := range objcMarks {
-		if bytes.Contains(head, m) {
-			return "Objective-C"
-		}
+// headerLanguage tells the languages that share the extension .h apart by
+// marks of C++ and of Objective-C, found by the rarest of their bytes.
+func headerLanguage(head []byte) string {
+	if after(head, '@', "interface", "protocol", "class", "import") || after(head, '#', "import") {
+		return "Objective-C"
 	}
-	for _, m := range cppMarks {
-		if bytes.Contains(head, m) {
-			return "C++"
-		}
+	if after(head, '\n', "class ", "namespace ", "template") || before(head, ':', "public") ||
+		after(head, ':', ":") && bytes.Contains(head, []byte("std::")) ||
+		after(head, '"', `C++"`) && bytes.Contains(head, []byte(`extern "C++"`)) {
+		return "C++"
 	}
 	return "C"
+}
+
+// after tells whether one of the words follows a byte somewhere.
+func after(text []byte, b byte, words ...string) bool {
+	for i := bytes.IndexByte(text, b); i >= 0; i = bytes.IndexByte(text, b) {
+		text = text[i+1:]
+		for _, w := range words {
+			if len(text) >= len(w) && text[0] == w[0] && string(text[:len(w)]) == w {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// before tells whether the word stands before a byte somewhere.
+func before(text []byte, b byte, word string) bool {
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(text[at:], b)
+		if i < 0 {
+			return false
+		}
+		if at += i; at >= len(word) && string(text[at-len(word):at]) == word {
+			return true
+		}
+	}
+}
+
+// marks68000 are what go-enry looks for in assembly for the 68000.
+var marks68000 = []string{"moveq", "MOVEQ", "movem", "MOVEM", "movep", "MOVEP", "move.", "MOVE.", "move sr", "move\tsr",
+	"move usp", "move\tusp", "MOVE SR", "MOVE\tSR", "MOVE USP", "MOVE\tUSP", "btst", "BTST", "dbra", "DBRA"}
+
+// assemblyLanguage tells the assemblers of .s apart, as far as the operands of
+// mov do; "" where only the expressions of go-enry can tell.
+func assemblyLanguage(head []byte) string {
+	found := ""
+	rest := head
+	for {
+		i := bytes.IndexAny(rest, "mM")
+		if i < 0 {
+			break
+		}
+		rest = rest[i+1:]
+		if len(rest) < 3 || rest[0]|0x20 != 'o' || rest[1]|0x20 != 'v' {
+			continue
+		}
+		args := rest[2:]
+		if c := args[0] | 0x20; c == 'l' || c == 'q' {
+			args = args[1:]
+		}
+		if trimmed := bytes.TrimLeft(args, " \t\n\f\r"); len(trimmed) > 0 && len(trimmed) < len(args) {
+			if trimmed[0] == '%' || trimmed[0] == '$' {
+				return "Unix Assembly"
+			}
+		}
+		if trimmed := bytes.TrimLeft(rest[2:], " \t\n\f\r"); len(trimmed) < len(rest)-2 {
+			end := bytes.IndexAny(trimmed, " \t\n\f\r%")
+			if end < 0 {
+				end = len(trimmed)
+			}
+			if end > 2 && bytes.IndexByte(trimmed[2:end], ',') >= 0 {
+				found = "Assembly"
+			}
+		}
+	}
+	if found == "" && !slices.ContainsFunc(marks68000, func(m string) bool { return after(head, m[0], m[1:]) }) {
+		return "Assembly"
+	}
+	return found
+}
+
+// plainData tells that nothing in a file of YAML or JSON makes it one of the
+// dialects that go-enry knows: API descriptions, and YAML with tabs.
+func plainData(head []byte) bool {
+	return !bytes.Contains(head, []byte("swagger")) && !bytes.Contains(head, []byte("openapi")) &&
+		!bytes.HasPrefix(head, []byte{'\t'}) && !after(head, '\n', "\t")
 }
 
 // isGenerated tells by the words that generators leave at the top of a file.
