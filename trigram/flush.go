@@ -4,6 +4,9 @@ import "slices"
 
 // flush ends the segment: sorts the log, encodes every list, emits.
 func (w *Writer) flush() error {
+	if w.units%64 != 0 {
+		w.saveWord()
+	}
 	if w.units%blockUnits != 0 {
 		w.saveBlock()
 	}

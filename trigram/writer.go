@@ -29,8 +29,10 @@ const (
 	// hotAfter is the number of units of the first segment after which rows
 	// are handed out.
 	hotAfter = 2048
-	// blockUnits is the number of units of the small bit matrix, which stays
-	// in the second-level cache.
+	// blockUnits is the number of units of the bit matrix that stays in the
+	// second-level cache: what is copied from it to the rows of the segment is
+	// a line of the cache each. Units set their bits in a still smaller one, a
+	// word a row.
 	blockUnits = 512
 	blockWords = blockUnits / 64
 	// logPairs is the number of (trigram, unit) pairs logged in one segment
@@ -72,6 +74,7 @@ type Writer struct {
 
 	hot    []uint16 // trigram number to row, off-heap
 	hotIDs []uint32 // row to trigram number; hotIDs[0] is unused
+	word   []uint64 // hotRows: the last units, up to 64; off-heap
 	block  []uint64 // hotRows x blockWords, off-heap
 	rows   []Bitmap // hotRows, off-heap
 
@@ -139,6 +142,9 @@ func (w *Writer) open() (err error) {
 	if w.hot, err = offheap[uint16](maxIDs); err != nil {
 		return err
 	}
+	if w.word, err = offheap[uint64](hotRows); err != nil {
+		return err
+	}
 	if w.block, err = offheap[uint64](hotRows * blockWords); err != nil {
 		return err
 	}
@@ -179,6 +185,7 @@ func (w *Writer) Close() {
 	w.t.close()
 	release(w.log)
 	release(w.hot)
+	release(w.word)
 	release(w.block)
 	release(w.rows)
 	release(w.counts)
@@ -258,6 +265,9 @@ func (w *Writer) deal() {
 		at = end
 		w.units++
 		w.logEnds = append(w.logEnds, uint32(w.logged))
+		if w.units%64 == 0 {
+			w.saveWord()
+		}
 		if w.units%blockUnits == 0 {
 			w.saveBlock()
 		}
@@ -276,12 +286,12 @@ func (w *Writer) dealUnit(ids []uint32) {
 	// Rows are below hotRows and ids below maxIDs, because only chooseHot and
 	// the tables make them; the log has room for all of ids.
 	bit := uint64(1) << (w.units & 63)
-	word := unsafe.Pointer(&w.block[w.units>>6&(blockWords-1)])
+	word := unsafe.Pointer(&w.word[0])
 	next, hot := unsafe.Pointer(&w.log[w.logged]), unsafe.Pointer(&w.hot[0])
 	n := 0
 	for _, id := range ids {
 		row := *(*uint16)(unsafe.Add(hot, uintptr(id)*2))
-		*(*uint64)(unsafe.Add(word, uintptr(row)*8*blockWords)) |= bit
+		*(*uint64)(unsafe.Add(word, uintptr(row)*8)) |= bit
 		*(*uint32)(unsafe.Add(next, uintptr(n)*4)) = id
 		m := n + 1
 		if row == 0 {
@@ -289,6 +299,15 @@ func (w *Writer) dealUnit(ids []uint32) {
 		}
 	}
 	w.logged += n
+}
+
+// saveWord copies the bits of the last units to the block.
+func (w *Writer) saveWord() {
+	at := (w.units - 1) >> 6 & (blockWords - 1)
+	for r := range w.hotIDs {
+		w.block[r*blockWords+at] = w.word[r]
+	}
+	clear(w.word[:len(w.hotIDs)])
 }
 
 // saveBlock copies the bits of the last units to the rows of the segment.
