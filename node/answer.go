@@ -49,7 +49,7 @@ func (r *root) flushReason(missing int) FlushReason {
 func (r *root) clusterInfo() ClusterInfo {
 	info := ClusterInfo{CatalogIndex: r.view.Index(), CatalogAge: r.age, NodesFailed: r.failed, Hedged: r.hedged}
 	for _, t := range r.lost {
-		info.ShardsMissing = append(info.ShardsMissing, t.part.Shard)
+		info.ShardsMissing = append(info.ShardsMissing, t.group.Parts[0].Shard)
 	}
 	slices.Sort(info.ShardsMissing)
 	info.ShardsMissing = info.ShardsMissing[:min(len(info.ShardsMissing), maxNamed)]

@@ -6,6 +6,8 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
@@ -16,7 +18,7 @@ import (
 // leafRequest is a search of some shards of one node.
 type leafRequest struct {
 	Q        boxed
-	Parts    []leafPart
+	Groups   []leafGroup
 	Matches  int
 	Files    int // at most; 0 for no limit of its own
 	Context  int
@@ -25,12 +27,6 @@ type leafRequest struct {
 	NoChunks bool
 	Heavy    bool
 	Within   time.Duration // until the answer is of no more use
-}
-
-// leafPart is one shard of the request.
-type leafPart struct {
-	Part    shard.Part
-	Recency uint8
 }
 
 // verdict is what came of one shard.
@@ -45,10 +41,11 @@ const (
 	verdictLate                   // the deadline passed before all of it was searched
 )
 
-// leafResponse is the answer: a verdict for each part of the request, and
-// what the parts that are done have.
+// leafResponse is the answer: a verdict for each group of the request, and
+// what the groups that are done have.
 type leafResponse struct {
 	Verdicts []verdict
+	Without  []uint32 // repositories that were left out of groups that are done: a file of theirs is missing
 	Files    []shard.File
 	Stats    shard.Stats
 	Cut      bool
@@ -72,14 +69,14 @@ func registerQueries() {
 // searchLeaf searches shards of this node. A repository of which a part is
 // missing is not searched at all, so that no answer mixes generations.
 func (n *Node) searchLeaf(ctx context.Context, req *leafRequest) (*leafResponse, error) {
-	out := &leafResponse{Verdicts: make([]verdict, len(req.Parts)), Applied: n.cluster.View().Index()}
+	out := &leafResponse{Verdicts: make([]verdict, len(req.Groups)), Applied: n.cluster.View().Index()}
 	leave, wait, err := n.lanes.enter(ctx, req.Heavy)
 	out.Wait = wait
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	view := n.acquire(req, out.Verdicts)
+	view := n.acquire(req, out)
 	defer view.Release()
 	res, err := view.Search(ctx, shard.Request{
 		Q: req.Q.Q, MaxMatches: req.Matches, MaxFiles: req.Files, CountAll: req.CountAll, ContextLines: req.Context, Whole: req.Whole,
@@ -89,15 +86,15 @@ func (n *Node) searchLeaf(ctx context.Context, req *leafRequest) (*leafResponse,
 		return nil, err
 	}
 	out.Files, out.Stats, out.Cut = res.Files, res.Stats, res.Cut
-	failed := map[shard.Part]bool{}
+	failed := map[string]bool{}
 	for _, p := range res.Failed {
-		failed[p] = true
+		failed[p.Shard] = true
 	}
 	late := ctx.Err() != nil
-	for i, p := range req.Parts {
+	for i := range req.Groups {
 		switch {
 		case out.Verdicts[i] != verdictNone:
-		case failed[p.Part]:
+		case failed[req.Groups[i].group.Parts[0].Shard]:
 			out.Verdicts[i] = verdictDamaged
 		case late && res.Cut:
 			out.Verdicts[i] = verdictLate
@@ -109,20 +106,35 @@ func (n *Node) searchLeaf(ctx context.Context, req *leafRequest) (*leafResponse,
 }
 
 // acquire takes the parts of the repositories that are here completely, and
-// marks the others.
-func (n *Node) acquire(req *leafRequest, verdicts []verdict) *shard.View {
+// says which are not.
+func (n *Node) acquire(req *leafRequest, out *leafResponse) *shard.View {
 	incomplete := map[uint32]bool{}
+	complete := func(repo uint32) bool { return !incomplete[repo] }
 	for {
-		var parts []shard.Part
-		for i, p := range req.Parts {
-			if incomplete[p.Part.Repo] {
-				verdicts[i] = verdictMissing
-				continue
+		var groups []*shard.Group
+		without := map[uint32]bool{}
+		for i := range req.Groups {
+			g := req.Groups[i].group
+			if len(incomplete) > 0 {
+				have := within(g, complete)
+				if have == nil {
+					out.Verdicts[i] = verdictMissing
+					continue
+				}
+				if len(have.Parts) < len(g.Parts) {
+					for _, p := range g.Parts {
+						if incomplete[p.Repo] {
+							without[p.Repo] = true
+						}
+					}
+					g = have
+				}
 			}
-			parts = append(parts, p.Part)
+			groups = append(groups, g)
 		}
-		view, missing := n.set.Acquire(parts)
+		view, missing := n.set.AcquireGroups(groups)
 		if len(missing) == 0 {
+			out.Without = slices.Sorted(maps.Keys(without))
 			return view
 		}
 		view.Release()
@@ -134,17 +146,13 @@ func (n *Node) acquire(req *leafRequest, verdicts []verdict) *shard.View {
 
 // ranker names repositories for the order of an answer.
 func (n *Node) ranker(req *leafRequest) func(repo uint32) (string, float64) {
-	recency := make(map[uint32]uint8, len(req.Parts))
-	for _, p := range req.Parts {
-		recency[p.Part.Repo] = p.Recency
+	if len(req.Groups) == 0 {
+		return nil
 	}
-	view := n.cluster.View()
+	ranks := req.Groups[0].rank // the same for all
 	return func(repo uint32) (string, float64) {
-		name := ""
-		if r := view.Repo(repo); r != nil {
-			name = r.Name
-		}
-		return name, float64(recency[repo]) / 255
+		r := ranks[repo]
+		return r.name, float64(r.recency) / 255
 	}
 }
 
@@ -152,6 +160,9 @@ func (n *Node) ranker(req *leafRequest) func(repo uint32) (string, float64) {
 func (n *Node) serveLeaf(ctx context.Context, _ cluster.Peer, in []byte) ([]byte, error) {
 	var req leafRequest
 	if err := decode(in, &req); err != nil {
+		return nil, err
+	}
+	if err := n.groups.unpack(n.cluster.View(), &req); err != nil {
 		return nil, err
 	}
 	if req.Within > 0 {
@@ -181,6 +192,9 @@ func (n *Node) askLeaf(ctx context.Context, node string, req *leafRequest) (*lea
 		defer cancel()
 		return n.searchLeaf(local, req)
 	}
+	for i := range req.Groups {
+		req.Groups[i].pack()
+	}
 	in, err := encode(req)
 	if err != nil {
 		return nil, err
@@ -193,8 +207,8 @@ func (n *Node) askLeaf(ctx context.Context, node string, req *leafRequest) (*lea
 	if err := decode(out, res); err != nil {
 		return nil, err
 	}
-	if len(res.Verdicts) != len(req.Parts) {
-		return nil, fmt.Errorf("%d verdicts for %d shards", len(res.Verdicts), len(req.Parts))
+	if len(res.Verdicts) != len(req.Groups) {
+		return nil, fmt.Errorf("%d verdicts for %d shards", len(res.Verdicts), len(req.Groups))
 	}
 	return res, nil
 }
@@ -220,7 +234,7 @@ func decode(in []byte, v any) error {
 	return nil
 }
 
-const codecVersion = 1
+const codecVersion = 2
 
 // The methods that nodes call on each other.
 const (

@@ -48,6 +48,8 @@ type Node struct {
 	tags    tagger
 
 	streamBatch int // shards of a part of a stream
+	layouts     layouts
+	groups      groups
 
 	wired    atomic.Bool // New has made every part
 	stopping atomic.Bool

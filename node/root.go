@@ -11,7 +11,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -260,41 +259,28 @@ func onlyRepos(q query.Q) bool {
 	return false
 }
 
-// target is one shard that has to answer, and who can.
+// target is one shard that has to answer, for some of the repositories in it,
+// and who can.
 type target struct {
-	part    shard.Part
-	recency uint8
+	group   *shard.Group
 	holders []string // live ones, the preferred first
+	rank    map[uint32]rank
 }
 
 // targets is the exact list of shards that the query needs at this view.
 // Repositories without an index are noted.
 func (r *root) targets() []*target {
-	var list []*target
-	for it := r.repos.Iterator(); it.HasNext(); {
-		repo := r.view.Repo(it.Next())
-		if repo == nil {
-			continue
-		}
-		if !repo.Indexed() {
-			r.unindexed = append(r.unindexed, repo.Name)
-			continue
-		}
-		list = append(list, r.targetsOf(r.view, repo)...)
+	l := r.n.layouts.of(r.view)
+	for it := roaring.And(l.unindexed, r.repos).Iterator(); it.HasNext(); {
+		r.unindexed = append(r.unindexed, l.rank[it.Next()].name)
 	}
+	ranks := l.rank
+	if r.repos.GetCardinality() == 1 { // of one repository all files are equally recent
+		id := r.repos.Minimum()
+		ranks = map[uint32]rank{id: {name: l.rank[id].name}}
+	}
+	list := r.n.targetsOf(r.view, l, r.repos, ranks)
 	r.stats.ShardsRequired = len(list)
-	return list
-}
-
-func (r *root) targetsOf(view *catalog.View, repo *catalog.Repo) []*target {
-	list := make([]*target, 0, len(repo.Shards))
-	recency := uint8(0)
-	if r.repos.GetCardinality() > 1 { // of one repository all files are equally recent
-		recency = recencyOf(view, repo)
-	}
-	for _, s := range repo.Shards {
-		list = append(list, &target{part: job.PartOf(repo.ID, s), recency: recency, holders: r.n.holders(view, s)})
-	}
 	return list
 }
 
@@ -307,26 +293,6 @@ func recencyOf(view *catalog.View, repo *catalog.Repo) uint8 {
 	}
 	weeks := view.Config().At.Sub(repo.PushedAt).Hours() / (24 * 7)
 	return uint8(255 / (1 + max(weeks, 0)/8))
-}
-
-// holders lists the live members that have all files of a shard, this node
-// first, the others in an order that spreads shards over them.
-func (n *Node) holders(view *catalog.View, s catalog.ShardRef) []string {
-	ids := view.Holders(catalog.ShardKey(s.ID))
-	for _, side := range []string{s.Dead, s.Symbols} {
-		if side == "" {
-			continue
-		}
-		also := view.Holders(catalog.ShardKey(side))
-		both := make([]string, 0, len(ids))
-		for _, id := range ids {
-			if slices.Contains(also, id) {
-				both = append(both, id)
-			}
-		}
-		ids = both
-	}
-	return n.prefer(ids, s.ID)
 }
 
 // prefer orders members: this node, then by a hash of the key; without those

@@ -111,9 +111,9 @@ func (s *scatterer) send(node string, targets []*target, hedge bool) {
 	c := &call{node: node, targets: targets, hedge: hedge, began: time.Now(), cancel: cancel}
 	s.running[c] = true
 	req := s.r.leaf
-	req.Parts = make([]leafPart, len(targets))
+	req.Groups = make([]leafGroup, len(targets))
 	for i, t := range targets {
-		req.Parts[i] = leafPart{Part: t.part, Recency: t.recency}
+		req.Groups[i] = leafGroup{group: t.group, rank: t.rank}
 	}
 	s.wg.Go(func() {
 		defer cancel()
@@ -147,6 +147,9 @@ func (s *scatterer) accept(e event) (again []*target) {
 		case verdictDone:
 			s.done[t] = true
 			s.r.stats.ShardsAnswered++
+			if rest := s.without(t, e.res.Without); rest != nil {
+				again = append(again, rest)
+			}
 		case verdictLate:
 			s.done[t] = true
 			s.r.timeout, s.r.cut = true, true
@@ -164,6 +167,22 @@ func (s *scatterer) accept(e event) (again []*target) {
 		}
 	}
 	return s.idle(again)
+}
+
+// without is the target of the repositories that an answered one left out,
+// since the node lacks a file of theirs; nil when there are none.
+func (s *scatterer) without(t *target, repos []uint32) *target {
+	if len(repos) == 0 {
+		return nil
+	}
+	rest := within(t.group, func(repo uint32) bool { return slices.Contains(repos, repo) })
+	if rest == nil {
+		return nil
+	}
+	left := &target{group: rest, holders: t.holders, rank: t.rank}
+	s.tried[left] = s.tried[t]
+	s.r.stats.ShardsRequired++
+	return left
 }
 
 // idle is those of the targets that are not answered and not being asked.
@@ -258,12 +277,14 @@ func (r *root) take(res *leafResponse) {
 	}
 }
 
-// changed tells whether a repository of a lost shard has another generation
-// in a newer view.
+// overtaken tells whether a repository of a lost shard has other files in a
+// newer view: another generation, or the same one packed.
 func (r *root) overtaken(view *catalog.View) bool {
 	return slices.ContainsFunc(r.lost, func(t *target) bool {
-		old, now := r.view.Repo(t.part.Repo), view.Repo(t.part.Repo)
-		return now == nil || old == nil || now.Generation != old.Generation
+		return slices.ContainsFunc(t.group.Parts, func(p shard.Part) bool {
+			old, now := r.view.Repo(p.Repo), view.Repo(p.Repo)
+			return now == nil || old == nil || !slices.Equal(now.Shards, old.Shards)
+		})
 	})
 }
 

@@ -214,7 +214,7 @@ func heldBytes(view *catalog.View) map[uint32]int64 {
 	sizes := map[string]int64{}
 	for repo := range view.Repos() {
 		for _, s := range repo.Shards {
-			sizes[catalog.ShardKey(s.ID)] = s.Bytes
+			sizes[catalog.ShardKey(s.ID)] += s.Bytes // of a pack each its share
 		}
 	}
 	bytes := map[uint32]int64{}

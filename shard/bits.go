@@ -10,7 +10,7 @@ func newDocSet(documents int) docSet { return make(docSet, (documents+63)/64) }
 func (d docSet) add(i int)      { d[i>>6] |= 1 << (i & 63) }
 func (d docSet) has(i int) bool { return d == nil || d[i>>6]&(1<<(i&63)) != 0 }
 
-// and gives what is in both; it may reuse either.
+// and gives what is in both; it may change d and share o.
 func (d docSet) and(o docSet) docSet {
 	if d == nil {
 		return o

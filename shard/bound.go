@@ -75,7 +75,10 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	filter = b.alive(filter)
+	alive, few := m.alive()
+	if few || filter != nil {
+		filter, alive = filter.and(alive), nil
+	}
 	if len(p.contents) > 0 {
 		within := b.unitsOf(filter)
 		for _, i := range p.contents {
@@ -89,6 +92,7 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 		}
 		filter = upper.and(filter)
 	}
+	filter = filter.and(alive)
 	for d := filter.next(0, b.s.m.documents); d >= 0; d = filter.next(d+1, b.s.m.documents) {
 		b.docs = append(b.docs, uint32(d))
 	}
@@ -179,17 +183,6 @@ func (s *shard) matchPaths(p *pattern) pathSet {
 		}
 	}
 	return set
-}
-
-// alive leaves out the documents that no repository of the view has.
-func (b *bound) alive(filter docSet) docSet {
-	if b.m.full {
-		return filter
-	}
-	return filter.and(b.scan(func(o int) bool {
-		r := b.m.repos[b.s.occRepo.at(o)]
-		return r != nil && r.mask(b.s, o) != 0
-	}, false))
 }
 
 // scan gives the documents of which an occurrence holds, or all do.

@@ -30,8 +30,9 @@ type builder struct {
 	masks     map[uint64]int
 	maskList  []uint64
 	skipped   int
-	inRepo    []int // occurrences of each repository
-	blockBase int64 // start of the content section of the present segment
+	inRepo    []int   // occurrences of each repository
+	shares    []share // of each repository
+	blockBase int64   // start of the content section of the present segment
 
 	blockEnd, unitLine         []byte
 	docUnit, docSize, docOccur []byte
@@ -53,7 +54,7 @@ type occurrenceRow struct {
 func newBuilder(repos []Repository, blobs []Blob, opt BuildOptions) *builder {
 	b := &builder{repos: repos, blobs: blobs, opt: opt, langs: map[string]int{}, masks: map[uint64]int{}}
 	b.m.repos = repos
-	b.inRepo = make([]int, len(repos))
+	b.inRepo, b.shares = make([]int, len(repos)), make([]share, len(repos))
 	b.m.oidBytes = 20
 	for _, x := range blobs {
 		b.m.oidBytes = max(b.m.oidBytes, len(x.OID)/2)
@@ -83,10 +84,9 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 	}
 	for i, n := range b.inRepo {
 		if n > 0 {
-			built = append(built, Built{
-				Part:  Part{Repo: b.repos[i].ID, Shard: name},
-				Bytes: size, TextBytes: b.m.textBytes, Documents: b.m.documents, Occurrences: n, Skipped: b.skipped,
-			})
+			one := b.shares[i].built(Part{Repo: b.repos[i].ID, Shard: name}, size, &b.m)
+			one.Occurrences, one.Skipped = n, b.skipped
+			built = append(built, one)
 		}
 	}
 	return built, nil
@@ -390,8 +390,17 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 		p, q := x.Occurrences[i], x.Occurrences[j]
 		return cmp.Or(p.Repo-q.Repo, cmp.Compare(p.Path, q.Path), cmp.Compare(p.Mask, q.Mask))
 	})
+	last := -1
 	for _, i := range order {
 		o, lang := x.Occurrences[i], SkippedLanguage
+		if o.Repo != last {
+			last = o.Repo
+			if e.skip != indexed {
+				b.shares[last].add(0)
+			} else {
+				b.shares[last].add(int64(len(e.text)))
+			}
+		}
 		if i < len(e.langs) {
 			lang = e.langs[i]
 		}

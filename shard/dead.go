@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+	"sync/atomic"
 )
 
 // A .dead file says how a later generation reads the occurrences that an
@@ -27,6 +28,8 @@ type deadFile struct {
 	from   []uint8
 	occurs column32
 	masks  column64
+
+	viewed atomic.Pointer[repoView] // what view gave
 }
 
 // The sections of a .dead file.
@@ -124,6 +127,9 @@ func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 	if d.shard != s.f.name || d.repo.ID != s.m.repos[i].ID {
 		return nil, fmt.Errorf("%s: %w: it belongs to %s", d.f.name, ErrDamaged, d.shard)
 	}
+	if v := d.viewed.Load(); v != nil {
+		return v, nil
+	}
 	v := &repoView{id: d.repo.ID, revisions: d.repo.Revisions, always: ^uint64(0), changed: map[uint32]uint64{}}
 	v.masks = make([]uint64, s.masks.len())
 	for k := range v.masks {
@@ -142,5 +148,6 @@ func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 			v.ever |= m
 		}
 	}
+	d.viewed.Store(v)
 	return v, nil
 }

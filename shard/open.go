@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shoalsearch/shoal/trigram"
 )
@@ -33,8 +35,10 @@ type shard struct {
 	dict                       []byte // of the blocks
 	segStart                   []int  // first unit row of each segment, and one more
 	content                    []section
-	always                     []uint64 // of each repository: revisions that hold every document
-	ever                       []uint64 // revisions that hold any document
+	base                       []repoView     // of each repository, as it was when the file was written
+	places                     map[uint32]int // of repositories by number; nil where there are few
+
+	last atomic.Pointer[joined] // the group that was searched last
 }
 
 // ready reads and checks the columns; every use of the shard begins here.
@@ -144,20 +148,43 @@ func (s *shard) check() error {
 
 func (s *shard) checkOccurrences() error {
 	m := s.m
-	s.always, s.ever = make([]uint64, len(m.repos)), make([]uint64, len(m.repos))
-	for i := range s.always {
-		s.always[i] = ^uint64(0)
+	masks := make([]uint64, s.masks.len())
+	for i := range masks {
+		masks[i] = s.masks.at(i)
+	}
+	s.base = make([]repoView, len(m.repos))
+	for i, r := range m.repos {
+		s.base[i] = repoView{id: r.ID, revisions: r.Revisions, masks: masks, always: ^uint64(0)}
 	}
 	for o := range m.occurs {
 		repo, mask := int(s.occRepo.at(o)), int(s.occMask.at(o))
-		if int(s.occPath.at(o)) >= m.paths || mask >= s.masks.len() || repo >= len(m.repos) ||
+		if int(s.occPath.at(o)) >= m.paths || mask >= len(masks) || repo >= len(m.repos) ||
 			int(s.occLang.at(o)) >= len(m.languages) {
 			return fmt.Errorf("%w: occurrence %d", ErrDamaged, o)
 		}
-		s.always[repo] &= s.masks.at(mask)
-		s.ever[repo] |= s.masks.at(mask)
+		s.base[repo].always &= masks[mask]
+		s.base[repo].ever |= masks[mask]
+	}
+	if len(m.repos) > fewRepos {
+		s.places = make(map[uint32]int, len(m.repos))
+		for i, r := range m.repos {
+			s.places[r.ID] = i
+		}
 	}
 	return nil
+}
+
+// fewRepos are found without a table.
+const fewRepos = 4
+
+// place gives the place of a repository in the file.
+func (s *shard) place(repo uint32) (int, bool) {
+	if s.places != nil {
+		i, ok := s.places[repo]
+		return i, ok
+	}
+	i := slices.IndexFunc(s.m.repos, func(r Repository) bool { return r.ID == repo })
+	return i, i >= 0
 }
 
 // openPostings reads the heads of the segments and where their content lies.
@@ -208,6 +235,28 @@ func (s *shard) path(p int) []byte {
 		from = s.pathEnd.at(p - 1)
 	}
 	return s.paths[from:s.pathEnd.at(p)]
+}
+
+// shareOf gives what the repository at a place has of the file.
+func (s *shard) shareOf(repo int) share {
+	if len(s.m.repos) == 1 {
+		return share{s.m.textBytes, s.m.documents}
+	}
+	var has share
+	for d := range s.m.documents {
+		for o := s.docOccur.at(d); o < s.docOccur.at(d+1); o++ {
+			if int(s.occRepo.at(int(o))) != repo {
+				continue
+			}
+			text := int64(0)
+			if skip(s.docSkip[d]) == indexed {
+				text = int64(s.docSize.at(d))
+			}
+			has.add(text)
+			break
+		}
+	}
+	return has
 }
 
 // documentOf gives the document of a unit row.

@@ -11,8 +11,9 @@ import (
 // different repositories, into shard files of their own: a search pays for
 // each file, so thousands of small ones cost more than what is in them.
 // Everything is read from the parts, nothing from a mirror. The parts of the
-// answer replace those given; parts of a repository must be given together.
-// Symbols are copied by [Set.Symbolize] with the old parts as known ones.
+// answer replace those given; other parts of the same generations may stay
+// beside them. Symbols are copied by [Set.Symbolize] with the old parts as
+// known ones.
 func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built, error) {
 	v, missing := s.Acquire(parts)
 	defer v.Release()

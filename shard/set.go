@@ -337,22 +337,6 @@ func (s *Set) Verify(ctx context.Context, name string) error {
 	return nil
 }
 
-// hold takes references on files; all of them or none.
-func (s *Set) hold(names []string) ([]*entry, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	entries := make([]*entry, len(names))
-	for i, name := range names {
-		if entries[i] = s.files[name]; entries[i] == nil || s.closed {
-			return nil, false
-		}
-	}
-	for _, e := range entries {
-		e.refs++
-	}
-	return entries, true
-}
-
 // release gives references back.
 func (s *Set) release(entries []*entry) {
 	s.mu.Lock()

@@ -70,14 +70,36 @@ type BuildOptions struct {
 	known map[string]skip // by blob id: what was decided before, when packing
 }
 
-// Built tells of one shard file that a build has written.
+// Built tells of one shard file that a build has written, or of the share
+// that one repository has in it.
 type Built struct {
 	Part
-	Bytes       int64 // of the file
-	TextBytes   int64 // of the indexed documents
-	Documents   int
+	Bytes       int64 // of the file; of a pack in proportion to the text
+	TextBytes   int64 // of the documents that the repository has
+	Documents   int   // that the repository has
 	Occurrences int
-	Skipped     int // kept by name only
+	Skipped     int   // documents of the file that are kept by name only
+	Pack        int64 // bytes of text of the whole file where it is one of several repositories, else 0
+}
+
+// share is what a repository has of a file.
+type share struct {
+	text      int64
+	documents int
+}
+
+func (s *share) add(text int64) {
+	s.text += text
+	s.documents++
+}
+
+func (s *share) built(part Part, size int64, m *meta) Built {
+	b := Built{Part: part, Bytes: size, TextBytes: s.text, Documents: s.documents}
+	if len(m.repos) > 1 {
+		b.Pack = max(m.textBytes, 1)
+		b.Bytes = int64(float64(size) * float64(s.text) / float64(b.Pack))
+	}
+	return b
 }
 
 // Part is one piece of a repository's generation: a shard file, for one of

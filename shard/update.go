@@ -33,7 +33,7 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 		}
 	}
 	// Large parts first: a place that several parts have stays in the largest.
-	slices.SortStableFunc(u.prior, func(a, b *prior) int { return cmp.Compare(b.m.sh.m.textBytes, a.m.sh.m.textBytes) })
+	slices.SortStableFunc(u.prior, func(a, b *prior) int { return cmp.Compare(b.text, a.text) })
 	u.match()
 	for u.fold() {
 		u.match()
@@ -74,16 +74,17 @@ type prior struct {
 	want  []uint64 // by occurrence of the shard: its mask in the next generation
 	mine  int      // occurrences of the repository
 	alive int      // of these, with a mask in the next generation
+	share          // of the repository in the file
 }
 
 func newPrior(m *member, repo uint32) *prior {
-	for i, r := range m.sh.m.repos {
-		if r.ID == repo && m.repos[i] != nil {
-			for _, p := range m.parts {
-				if p.Repo == repo {
-					return &prior{m: m, part: p, index: i}
-				}
-			}
+	i, ok := m.sh.place(repo)
+	if !ok || m.repos[i] == nil {
+		return nil
+	}
+	for _, p := range m.parts {
+		if p.Repo == repo {
+			return &prior{m: m, part: p, index: i, share: m.sh.shareOf(i)}
 		}
 	}
 	return nil
@@ -151,7 +152,7 @@ func (u *update) fold() bool {
 		}
 	}
 	whole := 0 // parts as large as slices, which stay
-	for whole < len(u.prior) && u.prior[whole].m.sh.m.textBytes >= u.opt.SliceBytes/4 {
+	for whole < len(u.prior) && u.prior[whole].text >= u.opt.SliceBytes/4 {
 		whole++
 	}
 	if len(u.prior)-whole < u.opt.DeltaLimit {
@@ -159,7 +160,7 @@ func (u *update) fold() bool {
 	}
 	sum, keep := u.delta, len(u.prior)
 	for keep > whole {
-		size := u.prior[keep-1].m.sh.m.textBytes
+		size := u.prior[keep-1].text
 		if size > 4*sum && keep-whole <= u.opt.DeltaLimit/2 {
 			break
 		}
@@ -182,10 +183,9 @@ func (u *update) keep(s *Set) ([]Built, error) {
 		if err != nil {
 			return nil, err
 		}
-		sh := p.m.sh
-		built = append(built, Built{
-			Part: part, Bytes: p.m.entry.size, TextBytes: sh.m.textBytes, Documents: sh.m.documents, Occurrences: p.alive,
-		})
+		b := p.share.built(part, p.m.entry.size, p.m.sh.m)
+		b.Occurrences = p.alive
+		built = append(built, b)
 	}
 	return built, nil
 }

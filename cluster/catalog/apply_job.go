@@ -71,6 +71,9 @@ func (t *txn) hasSubject(kind JobKind, subject string) bool {
 	case JobIndex, JobCollect, JobRepoSync:
 		id := SubjectRepo(subject)
 		return t.repos.get(id) != nil && RepoSubject(id) == subject
+	case JobPack:
+		_, ok := SubjectMembers(subject)
+		return ok
 	}
 	return kind == JobAccountSync && subject != ""
 }
@@ -156,7 +159,7 @@ func (c *FinishJob) apply(t *txn) Result {
 		return no
 	}
 	if c.Error == "" {
-		if c.Kind == JobSync || c.Kind == JobIndex || c.Kind == JobCollect {
+		if c.Kind == JobSync || c.Kind == JobIndex || c.Kind == JobCollect || c.Kind == JobPack {
 			return refuse(Invalid, "jobs of this kind end with a command of their own")
 		}
 		t.finish(old)

@@ -134,6 +134,35 @@ type FinishCollect struct {
 	Fence uint64
 }
 
+// FinishPack ends a pack job: each repository that still has the files of
+// From as they were when the pack was made reads the packs in their place.
+// That is another form of its generation, not a new one. Repositories that
+// have changed since, or are being indexed, stay as they are. Result.ID is how
+// many were switched.
+type FinishPack struct {
+	Subject string
+	Fence   uint64
+	From    []string   // ids of the shard files that the packs replace
+	Packs   []ShardRef // with the size of the whole file
+	Repos   []PackedRepo
+	Holder  string // node that has the packs
+	Second  string // another node that has them; empty: none
+}
+
+// PackedRepo is what a repository gets in place of its files in a pack.
+type PackedRepo struct {
+	Repo   RepoID
+	Was    uint64 // FilesHash of those
+	Shares []PackShare
+}
+
+// PackShare is the part of a pack that belongs to one repository.
+type PackShare struct {
+	Pack uint32 // in FinishPack.Packs
+	Docs uint32
+	Text int64
+}
+
 // CreateKey adds an API key.
 type CreateKey struct{ Key Key }
 

@@ -103,6 +103,7 @@ var commandKinds = []commandKind{
 	commandOf[Confirm](20),
 	commandOf[SetSecret](21),
 	commandOf[CheckHash](22),
+	commandOf[FinishPack](23),
 }
 
 func kindOfCommand(c Command) (commandKind, error) {

@@ -30,6 +30,7 @@ const (
 	JobCollect     JobKind = 3 // removes an orphaned repository; subject: RepoSubject
 	JobAccountSync JobKind = 4 // what one account may read; subject: the account
 	JobRepoSync    JobKind = 5 // who may read a repository; subject: RepoSubject
+	JobPack        JobKind = 6 // joins small files of repositories that are held by the same members; subject: PackSubject
 )
 
 // JobState is where a job is.

@@ -27,6 +27,9 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	node := fmt.Sprintf("n%d", 1+rng.IntN(4))
 	kind, subject, fence, epoch := drawJob(rng, v)
 	repo := SubjectRepo(subject)
+	if kind == JobPack && rng.IntN(2) == 0 {
+		return drawPack(rng, v, subject, fence, node)
+	}
 	switch rng.IntN(20) {
 	case 0:
 		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3))}}
@@ -74,11 +77,27 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		&SetSecret{"s", []byte{byte(rng.IntN(3))}, rng.IntN(2) == 0}, &RemoveMember{fmt.Sprintf("n%d", 3+rng.IntN(60))}}[rng.IntN(7)]
 }
 
+// drawPack packs some files of all repositories, some of which it knows wrong.
+func drawPack(rng *rand.Rand, v *View, subject string, fence uint64, node string) Command {
+	c := &FinishPack{Subject: subject, Fence: fence, Holder: node, Packs: []ShardRef{{ID: hash(rng.IntN(40)), Bytes: 9, Pack: 9}}}
+	for range 1 + rng.IntN(9) {
+		c.From = append(c.From, hash(rng.IntN(40)))
+	}
+	for r := range v.Repos() {
+		c.Repos = append(c.Repos, PackedRepo{r.ID, FilesHash(r.Shards, func(id string) bool { return slices.Contains(c.From, id) }) + rng.Uint64N(2),
+			[]PackShare{{Docs: 1, Text: 3}}})
+	}
+	return c
+}
+
 // drawJob picks a job, its fence or one near it, and the epoch of some node.
 func drawJob(rng *rand.Rand, v *View) (JobKind, string, uint64, uint64) {
-	kind, subject, epoch := JobKind(1+rng.IntN(3)), RepoSubject(RepoID(rng.IntN(20))), uint64(1<<24)
-	if kind == JobSync {
+	kind, subject, epoch := []JobKind{JobSync, JobIndex, JobCollect, JobPack}[rng.IntN(4)], RepoSubject(RepoID(rng.IntN(20))), uint64(1<<24)
+	switch kind {
+	case JobSync:
 		subject = string("abc"[rng.IntN(3)])
+	case JobPack:
+		subject = PackSubject([][]uint32{nil, {2, 1}, {3}}[rng.IntN(3)])
 	}
 	if jobs := slices.Collect(v.JobsOf(JobRunning)); len(jobs) > 0 && rng.IntN(2) == 0 {
 		j := jobs[rng.IntN(len(jobs))]

@@ -58,13 +58,16 @@ type Revision struct {
 type ShardRef struct {
 	ID    string // SHA-256 of the bytes of the file, hex
 	Dead  string // SHA-256 of the side file with its dead occurrences, hex; empty when none
-	Bytes int64  // size of the file
+	Bytes int64  // size of the file; of a pack this repository's share
 	Docs  uint32 // documents that are alive
 	Slice uint16 // number of the slice of the repository, 0 when it is not sliced
-	Text  int64  // bytes of the text it indexes
+	Text  int64  // bytes of this repository's text that it indexes
 	// Symbols is the SHA-256 of the side file with its symbols, hex; empty
 	// when there are none yet.
 	Symbols string
+	// Pack is the bytes of text of the whole file where several repositories
+	// share it; 0 for a file of this repository alone.
+	Pack int64
 }
 
 // Indexed tells whether the repository has a generation to search.

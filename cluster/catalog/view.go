@@ -93,6 +93,13 @@ func (v *View) ReposByName() iter.Seq[*Repo] {
 // RepoCount is how many repositories there are.
 func (v *View) RepoCount() int { return v.repos.len() }
 
+// SameRepos tells that two views have the same repositories with the same
+// generations, and the same configuration: what was worked out from these for
+// one view holds for the other. It costs nothing, and may say no of equal ones.
+func (v *View) SameRepos(other *View) bool {
+	return v.repos.live == other.repos.live && v.config == other.config
+}
+
 // FileRefs is how many live generations name a shard or side file. One that
 // none names is no longer needed, once no older View is in use.
 func (v *View) FileRefs(id string) int {

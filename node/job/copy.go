@@ -73,7 +73,20 @@ type work struct {
 	held, lost []string // keys
 	files      map[string][]string
 	mirrors    map[catalog.RepoID][]string
+
+	// What each repository that reads a file says of it: the repositories of
+	// a pack may be of different minds after a move.
+	wish map[string]wish
 }
+
+// wish is what to do with a file, the strongest reason last.
+type wish uint8
+
+const (
+	giveUp wish = 1 + iota // all that should have it do
+	keep                   // it is here and not everywhere yet where it should be
+	want                   // it should be here
+)
 
 func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) {
 	cl := c.r.opt.Cluster
@@ -135,7 +148,7 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 
 // find compares what the view wants of this node with what is here.
 func (c *Copier) find(ctx context.Context, view *catalog.View) *work {
-	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}}
+	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, wish: map[string]wish{}}
 	self := c.r.opt.Cluster.Self()
 	for repo := range view.Repos() {
 		if repo.Orphaned() || !repo.Indexed() {
@@ -159,16 +172,27 @@ func (c *Copier) find(ctx context.Context, view *catalog.View) *work {
 			c.findShard(view, repo, s, targets, w)
 		}
 	}
+	for key, wish := range w.wish {
+		if wish == giveUp {
+			w.lost = append(w.lost, key)
+		}
+	}
 	return w
 }
 
+// findShard notes what a repository wants of the files of a shard.
 func (c *Copier) findShard(view *catalog.View, repo *catalog.Repo, s catalog.ShardRef, targets []string, w *work) {
 	self := c.r.opt.Cluster.Self()
+	wanted := slices.Contains(targets, self)
 	for key, file := range filesOf(repo.ID, s) {
+		if w.wish[key] == want {
+			continue // another repository of a pack wants it already
+		}
 		holders := view.Holders(key)
 		held := slices.Contains(holders, self)
 		switch {
-		case slices.Contains(targets, self):
+		case wanted:
+			w.wish[key] = want
 			if !c.r.opt.Set.Has(file) {
 				if from := c.r.sources(view, key); len(from) > 0 {
 					w.files[file] = from
@@ -177,7 +201,9 @@ func (c *Copier) findShard(view *catalog.View, repo *catalog.Repo, s catalog.Sha
 				w.held = append(w.held, key)
 			}
 		case held && c.covered(holders, targets):
-			w.lost = append(w.lost, key)
+			w.wish[key] = max(w.wish[key], giveUp)
+		case held:
+			w.wish[key] = max(w.wish[key], keep)
 		}
 	}
 }

@@ -348,6 +348,9 @@ func (r *Runner) symbolize(ctx context.Context, a *attempt, old *catalog.Repo, f
 		return defs, err
 	}
 	for i := range built {
+		if built[i].Symbols != "" {
+			continue // a file that stays, with its symbols
+		}
 		part, err := r.opt.Set.Symbolize(ctx, built[i].Part, known, tag)
 		if err != nil {
 			return fmt.Errorf("find symbols: %w", err)
@@ -388,7 +391,7 @@ func PartOf(repo catalog.RepoID, s catalog.ShardRef) shard.Part {
 func refOf(b shard.Built) catalog.ShardRef {
 	return catalog.ShardRef{
 		ID: strings.TrimSuffix(b.Shard, ".shard"), Dead: strings.TrimSuffix(b.Dead, ".dead"), Symbols: strings.TrimSuffix(b.Symbols, ".symbols"),
-		Bytes: b.Bytes, Docs: uint32(b.Documents), Text: b.TextBytes,
+		Bytes: b.Bytes, Docs: uint32(b.Documents), Text: b.TextBytes, Pack: b.Pack,
 	}
 }
 

@@ -174,6 +174,8 @@ func (k *Keeper) losses(ctx context.Context, view *catalog.View) bool {
 	if len(lost) == 0 {
 		return true
 	}
+	slices.Sort(lost)
+	lost = slices.Compact(lost) // a pack is missed by each of its repositories
 	k.log.Warn("files of this node are missing", "files", len(lost), "repos", repos)
 	for len(lost) > 0 {
 		n := min(len(lost), 1000)

@@ -19,6 +19,8 @@ type Leader struct {
 
 	seen               map[string]time.Time // when each member was last alive
 	nextSync, nextRepo time.Time
+	nextPack           time.Time
+	packed             uint64 // index of the view at the last look for packs
 	config             uint64 // index of the configuration at the last look for syncs
 	repos              int    // number of repositories at the last look for them
 	placer             placer
@@ -31,6 +33,13 @@ func NewLeader(opt Options) *Leader {
 
 // settle is the shortest time between two plans: changes come in crowds.
 const settle = 20 * time.Millisecond
+
+// The pace of looks for what can be packed, each of which goes through all
+// repositories.
+const (
+	packEvery = time.Second
+	packShare = 50 // a plan with such a look takes at most one in so many parts of the time
+)
 
 // Run plans when the catalog changes and when a polling interval is over.
 func (l *Leader) Run(ctx context.Context) error {
@@ -63,6 +72,7 @@ func (l *Leader) plan(ctx context.Context) {
 		View: view, Now: now, Nodes: l.nodes(now),
 		LookSync:  !now.Before(l.nextSync) || config != l.config,
 		LookRepos: !now.Before(l.nextRepo) || repos != l.repos,
+		LookPacks: !now.Before(l.nextPack) && view.Index() != l.packed,
 	}
 	if in.LookRepos {
 		l.place(ctx, view, in.Nodes, now)
@@ -83,6 +93,10 @@ func (l *Leader) plan(ctx context.Context) {
 	if in.LookSync {
 		l.config = config
 		l.nextSync = now.Add(settings.ResyncConnectionPollingInterval)
+	}
+	if in.LookPacks {
+		l.packed = view.Index()
+		l.nextPack = now.Add(max(packEvery, packShare*l.now().Sub(now)))
 	}
 	if in.LookRepos && len(cmds) < maxCommands {
 		l.repos = repos

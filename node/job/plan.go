@@ -28,8 +28,9 @@ type Input struct {
 	Now   time.Time
 	Nodes []Node
 	// Look asks for the kinds of jobs whose schedule is looked at: it happens
-	// at the polling intervals of the settings. Grants are made always.
-	LookSync, LookRepos bool
+	// at the polling intervals of the settings, and of packs at one of its own.
+	// Grants are made always.
+	LookSync, LookRepos, LookPacks bool
 }
 
 // The bounds of a plan.
@@ -54,6 +55,9 @@ func Plan(in Input) []catalog.Command {
 	}
 	if in.LookRepos {
 		p.enqueueRepos()
+	}
+	if in.LookPacks {
+		p.enqueuePacks()
 	}
 	p.grant()
 	return p.out
@@ -267,13 +271,15 @@ func (p *planner) nodeCap(kind catalog.JobKind) int {
 		return p.settings.MaxRepoIndexingJobs
 	case catalog.JobCollect:
 		return p.settings.MaxRepoGarbageCollectionJobs
+	case catalog.JobPack:
+		return 1
 	}
 	return 1 << 30
 }
 
 func (p *planner) time(kind catalog.JobKind) time.Duration {
 	switch kind {
-	case catalog.JobIndex:
+	case catalog.JobIndex, catalog.JobPack:
 		return p.settings.RepoIndexTimeout
 	case catalog.JobCollect:
 		return collectTime
@@ -282,11 +288,17 @@ func (p *planner) time(kind catalog.JobKind) time.Duration {
 }
 
 // choose finds the node to run a job: for a repository the live ones that
-// have its mirror or should have it, else any; of these the least busy, and
+// have its mirror or should have it, for a pack those that should hold it, else any; of these the least busy, and
 // among equals the one with the highest score.
 func (p *planner) choose(j *catalog.Job) *Node {
 	key := subjectKey(j)
 	home := p.home(j)
+	if j.Kind == catalog.JobPack {
+		var bound bool
+		if home, bound = p.packHome(j.Subject); bound && len(home) == 0 {
+			return nil
+		}
+	}
 	var best *Node
 	for i := range p.in.Nodes {
 		n := &p.in.Nodes[i]

@@ -49,7 +49,7 @@ func (w *world) do(cmds ...catalog.Command) {
 
 // plan plans, applies the plan, and tells it in words.
 func (w *world) plan() string {
-	cmds := Plan(Input{View: w.state.View(), Now: w.now, Nodes: w.nodes, LookSync: true, LookRepos: true})
+	cmds := Plan(Input{View: w.state.View(), Now: w.now, Nodes: w.nodes, LookSync: true, LookRepos: true, LookPacks: true})
 	var words []string
 	for _, c := range cmds {
 		switch c := c.(type) {

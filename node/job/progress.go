@@ -84,6 +84,8 @@ func KindName(k catalog.JobKind) string {
 		return "account_permissions"
 	case catalog.JobRepoSync:
 		return "repo_permissions"
+	case catalog.JobPack:
+		return "pack"
 	}
 	return "unknown"
 }

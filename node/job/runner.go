@@ -174,6 +174,8 @@ func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
 		return r.index(ctx, a)
 	case catalog.JobCollect:
 		return r.collect(ctx, a)
+	case catalog.JobPack:
+		return r.pack(ctx, a)
 	}
 	return fmt.Errorf("kind %d of jobs is not known to this version: %w", a.job.Kind, errPermanent)
 }

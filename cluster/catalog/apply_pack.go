@@ -1,0 +1,96 @@
+package catalog
+
+import (
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// FilesHash is the hash of those of the files of a generation that pick
+// takes, with their sides: it tells whether a repository still has the files
+// that a pack was made from.
+func FilesHash(shards []ShardRef, pick func(id string) bool) uint64 {
+	h := xxhash.New()
+	for _, s := range shards {
+		if pick(s.ID) {
+			for _, id := range []string{s.ID, s.Dead, s.Symbols} {
+				_, _ = h.WriteString(id)
+				_, _ = h.WriteString("\x00")
+			}
+		}
+	}
+	return h.Sum64()
+}
+
+func (c *FinishPack) check() string {
+	for _, s := range c.Packs {
+		if !isHash(s.ID) || s.Dead != "" || s.Symbols != "" && !isHash(s.Symbols) || s.Slice != 0 || s.Pack < 0 {
+			return "a pack is not named by a SHA-256, or is not a whole one"
+		}
+	}
+	for _, r := range c.Repos {
+		for _, s := range r.Shares {
+			if int(s.Pack) >= len(c.Packs) {
+				return "a repository is in a pack that is not there"
+			}
+		}
+	}
+	return ""
+}
+
+func (c *FinishPack) apply(t *txn) Result {
+	job, no := t.held(JobPack, c.Subject, c.Fence)
+	if job == nil {
+		return no
+	}
+	if problem := c.check(); problem != "" {
+		return refuse(Invalid, problem)
+	}
+	from := make(map[string]bool, len(c.From))
+	for _, id := range c.From {
+		from[id] = true
+	}
+	packed := 0
+	for i := range c.Repos {
+		if t.pack(c, &c.Repos[i], from) {
+			packed++
+		}
+	}
+	for _, holder := range []string{c.Holder, c.Second} {
+		m := t.members.get(holder)
+		for _, id := range files(c.Packs) {
+			if n, _ := t.refs.get(id); n > 0 && m != nil && m.State != MemberRemoved {
+				t.hold(ShardKey(id), m.Number)
+			}
+		}
+	}
+	t.dropJob(JobPack, c.Subject)
+	return Result{ID: uint64(packed)}
+}
+
+// pack switches one repository to its shares, unless its files are others
+// now. A running index job builds on the files that are there: they stay.
+func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
+	old := t.repos.get(p.Repo)
+	in := func(id string) bool { return from[id] }
+	if old == nil || FilesHash(old.Shards, in) != p.Was {
+		return false
+	}
+	if j := t.jobs.get(jobKey(JobIndex, RepoSubject(p.Repo))); j != nil && j.State == JobRunning {
+		return false
+	}
+	r := *old
+	r.Shards = slices.DeleteFunc(slices.Clone(old.Shards), func(s ShardRef) bool { return from[s.ID] })
+	for _, s := range p.Shares {
+		ref := c.Packs[s.Pack]
+		if ref.Pack > 0 {
+			ref.Bytes = int64(float64(ref.Bytes) * min(float64(s.Text)/float64(ref.Pack), 1))
+		}
+		ref.Docs, ref.Text = s.Docs, s.Text
+		r.Shards = append(r.Shards, ref)
+	}
+	t.repos.set(r.ID, &r)
+	t.reference(&r, 1)
+	t.reference(old, -1)
+	return true
+}

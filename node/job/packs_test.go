@@ -1,0 +1,179 @@
+package job
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// sizes are files with a text each.
+func sizes(text ...int64) []*packFile {
+	var files []*packFile
+	for i, n := range text {
+		files = append(files, &packFile{id: fmt.Sprint(i), text: n, live: n, repos: []*catalog.Repo{{ID: catalog.RepoID(i)}}})
+	}
+	return files
+}
+
+func TestChoosePack(t *testing.T) {
+	t.Parallel()
+	eight := []int64{1, 1, 1, 1, 1, 1, 1, 1}
+	for _, c := range []struct {
+		what  string
+		files []*packFile
+		calm  bool
+		want  int
+	}{
+		{"nothing", nil, true, 0},
+		{"too few", sizes(eight[:7]...), true, 0},
+		{"enough", sizes(eight...), true, 8},
+		{"more are to come", sizes(eight...), false, 0},
+		{"a pack that the small ones do not outweigh", sizes(append([]int64{3}, eight...)...), true, 8},
+		{"one that they do", sizes(append([]int64{2}, eight...)...), true, 9},
+		{"steps of growth", sizes(1, 4, 16, 64, 256, 1024, 4096, 16384, 65536), true, 0},
+		{"more text than a pack takes", sizes(slices.Repeat([]int64{packText / 10}, 25)...), true, 10},
+		{"large files alone", sizes(slices.Repeat([]int64{packText/2 + 1}, 9)...), true, 0},
+	} {
+		if got := choosePack(c.files, c.calm); len(got) != c.want {
+			t.Errorf("%s: %d files, want %d", c.what, len(got), c.want)
+		}
+	}
+	for whole, want := range map[int64]int{100: 1, 80: 0} {
+		worn := sizes(40, 1)
+		worn[0].whole = whole
+		if got := choosePack(worn, true); len(got) != want || want > 0 && got[0].text != 40 {
+			t.Errorf("40 alive of %d: %d files, want %d", whole, len(got), want)
+		}
+	}
+}
+
+// Files of all sizes keep coming. The number of files stays small, and what is
+// written stays within the logarithm of what came.
+func TestPacksStayFewAndAreSeldomWritten(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var files []*packFile
+		var came, written int64
+		smallest := int64(1 << 60)
+		for i := range 3000 {
+			n := int64(math.Exp(rng.NormFloat64()*2+8)) + 1
+			came, smallest = came+n, min(smallest, n)
+			files = append(files, &packFile{id: fmt.Sprint(i), text: n, live: n, repos: []*catalog.Repo{{}}})
+			for chosen := choosePack(files, true); len(chosen) > 0; chosen = choosePack(files, true) {
+				sum := int64(0)
+				for _, f := range chosen {
+					sum += f.text
+				}
+				written += sum
+				files = slices.DeleteFunc(files, func(f *packFile) bool { return slices.Contains(chosen, f) })
+				files = append(files, &packFile{id: fmt.Sprint("p", i), text: sum, live: sum, whole: sum, repos: []*catalog.Repo{{}}})
+			}
+		}
+		steps := math.Log(float64(came)/float64(smallest)) / math.Log(packGrowth+1)
+		if len(files) > packLeast+3*int(steps) || float64(written) > steps*float64(came) {
+			t.Errorf("seed %d: %d files after 3,000, each byte written %.1f times; growth allows %.1f", seed, len(files), float64(written)/float64(came), steps)
+		}
+	}
+}
+
+// packed is a world whose repositories 1 to n are indexed and have a file each.
+func packed(t *testing.T, n, nodes int) *world {
+	w := newWorld(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, nodes)
+	w.plan()
+	fence := w.state.View().Job(catalog.JobSync, "a").Fence
+	page := &catalog.SyncPage{Connection: "a", Fence: fence}
+	for i := range n {
+		page.Repos = append(page.Repos, catalog.ListedRepo{Name: fmt.Sprintf("r%02d", i)})
+	}
+	w.do(page, &catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.state.View().Connection("a").Hash, Complete: true, Listed: uint32(n)})
+	for i := 1; i <= n; i++ {
+		w.plan()
+		w.finish(catalog.RepoID(i), catalog.ShardRef{ID: fmt.Sprintf("%064x", i), Text: 10, Bytes: 5})
+	}
+	return w
+}
+
+// finish ends the running index job of a repository.
+func (w *world) finish(id catalog.RepoID, shards ...catalog.ShardRef) {
+	w.t.Helper()
+	subject := catalog.RepoSubject(id)
+	j := w.state.View().Job(catalog.JobIndex, subject)
+	if j.State != catalog.JobRunning {
+		w.do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: subject}, &catalog.GrantJob{Kind: catalog.JobIndex, Subject: subject, Node: "n1", Epoch: epoch})
+		j = w.state.View().Job(catalog.JobIndex, subject)
+	}
+	w.do(&catalog.FinishIndex{Repo: id, Fence: j.Fence, InputKey: "k", Holder: "n1", Shards: shards})
+}
+
+// classes tells the files of each class as "subject: ids of repositories".
+func (w *world) classes() string {
+	var lines []string
+	for subject, files := range packClasses(w.state.View()) {
+		n := 0
+		for _, f := range files {
+			n += len(f.repos)
+		}
+		lines = append(lines, fmt.Sprintf("%s: %d files, %d repositories", subject, len(files), n))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func TestPlanPacksWhatIsIndexedAndKeepsStill(t *testing.T) {
+	t.Parallel()
+	w := packed(t, 9, 1)
+	w.do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "9"})
+	if got := w.classes(); got != "all: 8 files, 8 repositories" {
+		t.Errorf("with one repository about to change: %s", got)
+	}
+	w.expect("one is indexed, eight are packed", "enqueue pack all\ngrant index 9")
+	w.expect("and granted", "grant pack all")
+	j := w.state.View().Job(catalog.JobPack, "all")
+	fin := newPacking(j, choosePack(packClasses(w.state.View())["all"], true)).fin
+	pack := fmt.Sprintf("%064x", 99)
+	fin.Packs = []catalog.ShardRef{{ID: pack, Bytes: 40, Pack: 80}}
+	for i := range fin.Repos {
+		fin.Repos[i].Shares = []catalog.PackShare{{Docs: 1, Text: 10}}
+	}
+	w.do(fin)
+	w.finish(9, catalog.ShardRef{ID: fmt.Sprintf("%064x", 9), Text: 10})
+	w.expect("two files are not worth a pack", "")
+	if got := w.classes(); got != "all: 2 files, 9 repositories" {
+		t.Errorf("packed: %s", got)
+	}
+	// A push leaves the pack where it is; when most of them have left it, the rest is written anew.
+	for id := catalog.RepoID(1); id <= 4; id++ {
+		w.finish(id, catalog.ShardRef{ID: fmt.Sprintf("%064x", 10+id), Text: 10})
+	}
+	w.expect("half of the pack is alive", "")
+	w.finish(5, catalog.ShardRef{ID: fmt.Sprintf("%064x", 15), Text: 10})
+	w.expect("less than half", "enqueue pack all")
+}
+
+func TestPacksAreForThoseWhoHoldTheRepositories(t *testing.T) {
+	t.Parallel()
+	w := packed(t, 20, 3)
+	if got := w.classes(); got != "" {
+		t.Errorf("nothing is placed: %s", got)
+	}
+	for i := catalog.RepoID(1); i <= 20; i++ {
+		w.do(&catalog.Place{Groups: []catalog.Group{{Number: groupOf(i), Nodes: []uint32{1 + uint32(i%2), 2 + uint32(i%2)}}}})
+	}
+	if got := w.classes(); got != "n1+n2: 10 files, 10 repositories\nn2+n3: 10 files, 10 repositories" {
+		t.Errorf("two pairs of nodes: %s", got)
+	}
+	w.nodes[1].Alive = false
+	w.expect("packs are due", "enqueue pack n1+n2\nenqueue pack n2+n3")
+	w.expect("each is made by one who holds the files", "grant pack n1+n2\ngrant pack n2+n3")
+	for subject, want := range map[string]string{"n1+n2": "n1", "n2+n3": "n3"} {
+		if j := w.state.View().Job(catalog.JobPack, subject); j.Node != want {
+			t.Errorf("the pack of %s is made by %s, want %s", subject, j.Node, want)
+		}
+	}
+}

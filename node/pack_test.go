@@ -1,0 +1,164 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// crowd makes repositories r00, r01, ..., each with a file that has its name
+// and the word whale.
+func crowd(t *testing.T, dir string, n int) []*nodetest.Repo {
+	var repos []*nodetest.Repo
+	for i := range n {
+		name := fmt.Sprintf("r%02d", i)
+		repos = append(repos, nodetest.NewRepo(t, filepath.Join(dir, name), map[string]string{
+			"main.go": fmt.Sprintf("package main // whale in %s\n", name), "same.txt": "dolphin everywhere\n",
+		}))
+	}
+	return repos
+}
+
+// crowdFiles is what a file of that name in each of the repositories is called.
+func crowdFiles(n int, file string) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("local/r%02d:%s", i, file))
+	}
+	return out
+}
+
+// shardFiles counts the shards that a node has on disk, without side files.
+func shardFiles(t *testing.T, n *nodetest.Node) int {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(n.Dir, "shards", "*.shard"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// packedInto waits until no more than that many shards are left.
+func packedInto(t *testing.T, n *nodetest.Node, shards int) {
+	t.Helper()
+	n.Wait("the small repositories to be packed", func() error {
+		if got := shardFiles(t, n); got > shards {
+			return fmt.Errorf("%d shards, jobs %+v, failed %+v", got, n.Status().Jobs, n.Status().Failed)
+		}
+		return nil
+	})
+}
+
+func TestSmallRepositoriesShareAFileAndStayThemselves(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const count = 12
+	repos := crowd(t, dir, count)
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	n.WaitIndexed(count)
+	all := n.Search("whale")
+	packedInto(t, n, 2) // the last ones may have come too late
+	again := n.Search("whale")
+	if len(again.Files) != count || !again.Exhaustive || again.Stats.ShardsRequired > 2 {
+		t.Errorf("packed: %d files, %+v", len(again.Files), again.Stats)
+	}
+	for i := range again.Files {
+		if got, was := again.Files[i], all.Files[i]; got.Repository != was.Repository || got.Path != was.Path || got.Score != was.Score || !slices.Equal(got.Branches, was.Branches) {
+			t.Errorf("file %d is %+v, was %+v", i, got, was)
+		}
+	}
+	want(t, n.Find("whale repo:r03"), "local/r03:main.go")
+	want(t, n.Find("dolphin -repo:r0"), "local/r10:same.txt", "local/r11:same.txt")
+	listed, err := n.Repos(context.Background(), node.Owner(), node.ReposRequest{})
+	if err != nil || len(listed.Repos) != count {
+		t.Fatalf("%+v, %v", listed, err)
+	}
+	for _, r := range listed.Repos {
+		if r.Documents != 2 || r.TextBytes == 0 || r.ShardBytes == 0 {
+			t.Errorf("%s has %+v", r.Name, r)
+		}
+	}
+
+	repos[3].Commit(map[string]string{"main.go": "package main // orca\n", "same.txt": ""})
+	n.Wait("the new commit", found(n, "orca", "local/r03:main.go"))
+	want(t, n.Find("whale"), slices.Delete(crowdFiles(count, "main.go"), 3, 4)...)
+	want(t, n.Find("dolphin"), slices.Delete(crowdFiles(count, "same.txt"), 3, 4)...)
+
+	if err := os.RemoveAll(repos[5].Dir); err != nil {
+		t.Fatal(err)
+	}
+	n.Wait("a repository to leave", found(n, "whale", slices.Delete(slices.Delete(crowdFiles(count, "main.go"), 5, 6), 3, 4)...))
+	n.Stop()
+	n.Start()
+	want(t, n.Find("whale"), slices.Delete(slices.Delete(crowdFiles(count, "main.go"), 5, 6), 3, 4)...)
+}
+
+// Many pushes leave deltas behind, which are packed too.
+func TestWhatPushesLeaveIsPacked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const count = 9
+	repos := crowd(t, dir, count)
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	n.WaitIndexed(count)
+	packedInto(t, n, 1)
+	for i, r := range repos {
+		r.Commit(map[string]string{"new.txt": fmt.Sprintf("orca %d\n", i)})
+	}
+	n.Wait("the new commits", found(n, "orca", crowdFiles(count, "new.txt")...))
+	packedInto(t, n, 3)
+	want(t, n.Find("orca"), crowdFiles(count, "new.txt")...)
+	want(t, n.Find("whale"), crowdFiles(count, "main.go")...)
+	want(t, n.Find("dolphin"), crowdFiles(count, "same.txt")...)
+}
+
+// A damaged pack is set aside and its repositories are indexed anew.
+func TestADamagedPackIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const count = 8
+	crowd(t, dir, count)
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	n.WaitIndexed(count)
+	packedInto(t, n, 1)
+	n.Stop()
+	list, err := filepath.Glob(filepath.Join(n.Dir, "shards", "*.shard"))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	if err := os.Truncate(list[0], 100); err != nil {
+		t.Fatal(err)
+	}
+	n.Start()
+	n.Wait("the repositories to be back", found(n, "whale", crowdFiles(count, "main.go")...))
+}
+
+// In a fleet a pack is built once, and the others copy it.
+func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const count = 9
+	crowd(t, dir, count)
+	f := nodetest.StartFleet(t, 2, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	f.Nodes[0].Wait("one pack with two copies", func() error {
+		s, r := f.Nodes[0].Status(), f.Nodes[0].Search("whale")
+		if s.Repos.Indexed < count || s.Placement.UnderReplicated > 0 || r.Stats.ShardsRequired != 1 {
+			return fmt.Errorf("%+v, %+v, %d shards, jobs %+v", s.Repos, s.Placement, r.Stats.ShardsRequired, s.Jobs)
+		}
+		return nil
+	})
+	f.Nodes[1].Stop()
+	f.Nodes[0].Wait("all to be found without the other node", func() error {
+		r, err := f.Nodes[0].Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "whale"})
+		if err != nil || len(r.Files) != count || !r.Exhaustive || r.Stats.ShardsRequired != 1 {
+			return fmt.Errorf("%+v, %v", r, err)
+		}
+		return nil
+	})
+}
