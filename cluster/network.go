@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -241,11 +242,77 @@ func (c *Cluster) tell(ctx context.Context) {
 // their ids, so that a new address is no change of raft's membership.
 type transport struct {
 	*raft.NetworkTransport
+	c    *Cluster
 	rpcs chan raft.RPC
+}
+
+// AppendEntries implements raft.Transport. After failures raft waits longer
+// and longer before it sends entries again, in the end ten seconds, also to a
+// node that has come back meanwhile: that one would be neither ready nor fit to
+// lead for as long. So a call to a node that is not there ends when the node
+// is, and raft does not count a second failure.
+func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	err := t.NetworkTransport.AppendEntries(id, addr, args, resp)
+	if err != nil && !heartbeat(args) && errors.Is(err, wire.ErrUnreachable) {
+		t.c.absence(string(id)).outlast()
+	}
+	return err
+}
+
+// heartbeat tells a call that only says who leads from one about the log.
+func heartbeat(args *raft.AppendEntriesRequest) bool {
+	return len(args.Entries) == 0 && args.PrevLogEntry == 0 && args.PrevLogTerm == 0 && args.LeaderCommitIndex == 0
+}
+
+// absence is a node that could not be reached.
+type absence struct {
+	alive func() bool // gossip hears of it
+	wait  func() bool // for a moment; false when there is nothing to wait for
+	reach func() bool // tries to connect, where gossip may be wrong
+}
+
+// reachEvery is how many waits there are between two tries to connect.
+const reachEvery = 100
+
+func (a absence) outlast() {
+	for n := 1; !a.alive() && a.wait(); n++ {
+		if n%reachEvery == 0 && a.reach() {
+			return
+		}
+	}
+}
+
+// absencePause is one wait, at Timing 1.
+const absencePause = 50 * time.Millisecond
+
+func (c *Cluster) absence(node string) absence {
+	return absence{
+		alive: func() bool { return c.Alive(node) },
+		wait: func() bool {
+			m := c.View().Member(node)
+			gone := m != nil && m.State == catalog.MemberRemoved
+			return !gone && c.raft.State() == raft.Leader && c.pause(context.Background(), c.scaled(absencePause))
+		},
+		reach: func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), c.scaled(formTime))
+			defer cancel()
+			t, err := c.target(node)
+			if err != nil {
+				return false
+			}
+			conn, err := c.port.DialRaft(ctx, t)
+			if err != nil {
+				return false
+			}
+			conn.Close()
+			return true
+		},
+	}
 }
 
 func (c *Cluster) newTransport() *transport {
 	t := &transport{
+		c: c,
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream:  raftStream{c.port.Raft(), c},
 			MaxPool: transportPool,

@@ -22,6 +22,7 @@ type nemesis struct {
 	w   *workload
 	rng *rand.Rand
 
+	hit       *process // the one node that the fault takes from the others
 	count     map[string]int
 	recovered []time.Duration // from the start of all nodes until all answer
 	blows     []lost
@@ -101,6 +102,7 @@ func (n *nemesis) run() {
 func (n *nemesis) one(f fault) {
 	began, leader := time.Now(), n.leaderID()
 	n.w.setDuring(f.name)
+	n.hit = nil
 	defer n.w.setDuring(calm)
 	mend, err := f.run(n)
 	if errors.Is(err, errSkipped) {
@@ -111,7 +113,7 @@ func (n *nemesis) one(f fault) {
 		n.c.violation("fault %s: %v", f.name, err)
 	}
 	hold := time.Duration(1000+n.rng.IntN(11000)) * time.Millisecond
-	blow := slices.Contains([]string{"kill-leader", "isolate", "reject", "stop"}, f.name) && leader != ""
+	blow := n.hit != nil && n.hit == n.c.byID(leader)
 	if blow {
 		hold = max(hold, leaderLimit) // a new leader must come
 	}
@@ -199,6 +201,9 @@ func (n *nemesis) killTwo() (func() error, error) {
 }
 
 func (n *nemesis) killThese(list ...*process) (func() error, error) {
+	if len(list) == 1 {
+		n.hit = list[0]
+	}
 	n.c.kill(list...)
 	return func() error { return n.c.startAll(list) }, nil
 }
@@ -242,6 +247,9 @@ func (n *nemesis) stopTwo() (func() error, error) {
 // stopThese lets processes sleep. One whose disk seemed to hang for so long
 // may end when it wakes up.
 func (n *nemesis) stopThese(list ...*process) (func() error, error) {
+	if len(list) == 1 {
+		n.hit = list[0]
+	}
 	for _, p := range list {
 		p.allowEnd(true)
 		p.signal(syscall.SIGSTOP)
@@ -264,6 +272,7 @@ func (n *nemesis) hurt(from, to *process, d damage) error {
 
 func (n *nemesis) isolate(d damage) (func() error, error) {
 	p := n.victim()
+	n.hit = p
 	var errs []error
 	for _, o := range n.others(p) {
 		errs = append(errs, n.hurt(p, o, d), n.hurt(o, p, d))
@@ -295,7 +304,9 @@ func (n *nemesis) bridge() (func() error, error) {
 // flap isolates a node again and again for moments.
 func (n *nemesis) flap() (func() error, error) {
 	for range 5 {
-		if _, err := n.isolate(damage{kind: drop}); err != nil {
+		_, err := n.isolate(damage{kind: drop})
+		n.hit = nil // not for long
+		if err != nil {
 			return n.c.net.heal, err
 		}
 		pause(n.ctx, time.Duration(200+n.rng.IntN(1200))*time.Millisecond)

@@ -22,7 +22,7 @@ type workload struct {
 	history history
 	keys    register
 
-	searches, exhaustive, young, incomplete, failed, unserved, pushes, configs, writes, refused atomic.Int64
+	searches, exhaustive, young, incomplete, failed, pushes, configs, writes, refused atomic.Int64
 
 	during  atomic.Pointer[string] // the fault that is on
 	settled atomic.Bool            // everything was found once
@@ -61,7 +61,9 @@ func (w *workload) run(ctx context.Context, seed uint64) (wait func()) {
 		wg.Go(func() { w.searcher(ctx, rand.New(rand.NewPCG(seed, uint64(i)))) })
 	}
 	wg.Go(func() { w.pusher(ctx, rand.New(rand.NewPCG(seed, 100))) })
-	wg.Go(func() { w.keymaker(ctx, rand.New(rand.NewPCG(seed, 101))) })
+	for i := range 3 {
+		wg.Go(func() { w.keymaker(ctx, i, rand.New(rand.NewPCG(seed, 110+uint64(i)))) })
+	}
 	wg.Go(func() { w.changer(ctx, rand.New(rand.NewPCG(seed, 102))) })
 	for i := range 3 {
 		wg.Go(func() { w.registrar(ctx, i, rand.New(rand.NewPCG(seed, 200+uint64(i)))) })
@@ -81,9 +83,9 @@ func (w *workload) pusher(ctx context.Context, rng *rand.Rand) {
 
 // keymaker makes keys and remembers what was acknowledged. A key whose making
 // failed may or may not be there.
-func (w *workload) keymaker(ctx context.Context, rng *rand.Rand) {
-	for n := 0; pause(ctx, 100*time.Millisecond); n++ {
-		name := fmt.Sprintf("key%d", n)
+func (w *workload) keymaker(ctx context.Context, client int, rng *rand.Rand) {
+	for n := 0; pause(ctx, 200*time.Millisecond); n++ {
+		name := fmt.Sprintf("key%d-%d", client, n)
 		if w.write(ctx, w.some(rng), "POST", "/api/keys", map[string]string{"name": name}) != nil {
 			continue
 		}
@@ -242,7 +244,7 @@ func (w *workload) searcher(ctx context.Context, rng *rand.Rand) {
 		if rng.IntN(5) == 0 {
 			q = query{text: "context:pair " + token, pair: true}
 		}
-		served := false
+		served, said := false, ""
 		for round := 0; !served && (round == 0 || time.Since(began) < clientPatience); round++ {
 			if round > 0 && !pause(ctx, 50*time.Millisecond) {
 				return
@@ -250,9 +252,12 @@ func (w *workload) searcher(ctx context.Context, rng *rand.Rand) {
 			in := w.c.members()
 			rng.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
 			for _, p := range in {
-				if served = w.try(ctx, p, q, fault, &indices[p.index]); served {
+				var why string
+				if why = w.try(ctx, p, q, fault, &indices[p.index]); why == "" {
+					served = true
 					break
 				}
+				said = fmt.Sprintf("%s; node %d: %s", said[max(0, len(said)-400):], p.index+1, why)
 			}
 		}
 		if ctx.Err() != nil {
@@ -263,7 +268,7 @@ func (w *workload) searcher(ctx context.Context, rng *rand.Rand) {
 		w.waited[fault] = max(w.waited[fault], time.Since(began))
 		if !served {
 			w.without[fault]++
-			w.unserved.Add(1)
+			w.c.t.Logf("%s to %s: no complete answer, %s%s", began.Format("15:04:05.000"), time.Now().Format("15:04:05.000"), fault, said)
 		}
 		w.mu.Unlock()
 	}
@@ -283,18 +288,18 @@ type indexOfLife struct {
 	index uint64
 }
 
-// try asks one node, checks what it says, and reports whether that is a
-// complete answer or lacks only what was never indexed.
-func (w *workload) try(ctx context.Context, p *process, q query, fault string, last *indexOfLife) bool {
+// try asks one node and checks what it says. It returns why that is no
+// complete answer; one that lacks only what was never indexed is.
+func (w *workload) try(ctx context.Context, p *process, q query, fault string, last *indexOfLife) (why string) {
 	life, began := p.lives(), time.Now()
 	a, err := w.ask(ctx, p, q)
 	if ctx.Err() != nil {
-		return false
+		return "the run is over"
 	}
 	w.searches.Add(1)
 	if err != nil {
 		w.failed.Add(1)
-		return false
+		return err.Error()
 	}
 	if life == p.lives() {
 		if life == last.life && a.Cluster.CatalogIndex < last.index {
@@ -308,13 +313,13 @@ func (w *workload) try(ctx context.Context, p *process, q query, fault string, l
 		w.mu.Lock()
 		w.took[fault] = append(w.took[fault], time.Since(began))
 		w.mu.Unlock()
-		return true
+		return ""
 	case len(a.Cluster.ShardsMissing) == 0 && len(a.Cluster.ReposMissing) > 0:
 		w.young.Add(1)
-		return true
+		return ""
 	}
 	w.incomplete.Add(1)
-	return false
+	return fmt.Sprintf("at %d lacks %d shards", a.Cluster.CatalogIndex, len(a.Cluster.ShardsMissing))
 }
 
 // converged waits until every member finds the newest version of every
