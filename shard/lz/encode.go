@@ -9,39 +9,60 @@ import (
 const (
 	hashBits  = 12 // of the table of the block
 	dictBits  = 15 // of the table of the dictionary
+	hashed    = 6  // bytes of the text that are hashed
+	least     = 5  // bytes of a match worth a record of three and an end of literals
 	maxOffset = 1<<16 - 1
-	skipShift = 5 // misses before the search takes larger steps, as a power of two
+	skipShift = 4 // misses before the search takes larger steps, as a power of two
+	// margin is how far text is read beyond its ends, without belief.
+	margin = 32
+	// prime spreads what is hashed; the top bits are the hash.
+	prime = 0x9e3779b185ebca87
 )
 
 // Encoder compresses blocks. It is not safe for concurrent use. The same
 // input gives the same output, always.
+//
+// What it waits for is branches that cannot be predicted, at each match and
+// behind it, the more so the later they are decided. So the tables tell by 16
+// more bits of the hash whether a place is worth looking at, before the text
+// there is; a match of the block and one of the dictionary are the same thing,
+// in one text, chosen without a branch; and so are lengths up to 16 and up to
+// eight bytes that match in front.
 type Encoder struct {
-	dict []byte
+	dict int     // bytes
 	best *chains // nil for the fast way
 	out  writer
 
-	inDict *[1 << dictBits]uint16 // by hash: 1 + position in dict
-	table  [1 << hashBits]uint16  // by hash: 1 + position in src
+	text   []byte                 // a margin, the dictionary, the block, a margin
+	inDict *[1 << dictBits]uint32 // by hash: the position in text behind the margin, and above it 16 further bits of the hash
+	table  [1 << hashBits]uint32  // the same of the block
 }
 
 // NewEncoder returns an encoder over a dictionary (nil for none, at most
 // MaxDict bytes). With best it searches longer for better matches: several
 // times slower, for compaction.
 func NewEncoder(dict []byte, best bool) *Encoder {
-	e := &Encoder{dict: dict[:min(len(dict), MaxDict)]}
+	dict = dict[:min(len(dict), MaxDict)]
 	if best {
-		e.best = newChains(e.dict)
-		return e
+		return &Encoder{best: newChains(dict)}
 	}
-	e.inDict = new([1 << dictBits]uint16)
-	for i := 0; i+8 <= len(e.dict); i++ {
-		e.inDict[(binary.LittleEndian.Uint64(e.dict[i:])<<24*prime)>>(64-dictBits)] = uint16(i + 1)
+	if len(dict) < 8 {
+		dict = nil
+	}
+	e := &Encoder{dict: len(dict), text: make([]byte, margin+len(dict)+MaxBlock+margin), inDict: new([1 << dictBits]uint32)}
+	copy(e.text[margin:], dict)
+	for i := 0; i+8 <= len(dict); i++ {
+		h := hash(binary.LittleEndian.Uint64(dict[i:]))
+		e.inDict[h>>(64-dictBits)] = uint32(i) | further(h)
 	}
 	return e
 }
 
-// prime spreads the first five bytes of eight; the top bits are the hash.
-const prime = 0x9e3779b185ebca87
+// hash spreads the first bytes of eight.
+func hash(x uint64) uint64 { return x << (64 - 8*hashed) * prime }
+
+// further is the part of a hash that is kept with a position.
+func further(h uint64) uint32 { return uint32(h>>16) & 0xffff0000 }
 
 // Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
 func (e *Encoder) Encode(dst, src []byte) []byte {
@@ -53,59 +74,79 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 		return e.out.finish(dst, src[e.best.encode(&e.out, src):])
 	}
 	clear(e.table[:])
-	anchor, i, misses := 0, 0, 0
-	base, dict := unsafe.Pointer(unsafe.SliceData(src)), unsafe.Pointer(unsafe.SliceData(e.dict))
-	table, inDict := &e.table, e.inDict
-	for i+8 < len(src) {
-		// Positions in the tables have four bytes behind them in their text.
-		x := load64(base, i)
-		h := (x << 24 * prime) >> (64 - dictBits)
-		at := int(table[h>>(dictBits-hashBits)]) - 1
-		table[h>>(dictBits-hashBits)] = uint16(i + 1)
-		offset, length := 0, 0
-		if at >= 0 && uint32(x) == load32(base, at) {
-			offset, length = i-at, 4+matchLength(src[i+4:], src[at+4:])
-		} else if at = int(inDict[h]) - 1; at >= 0 && uint32(x) == load32(dict, at) {
-			offset, length = i+len(e.dict)-at, 4+matchLength(src[i+4:], e.dict[at+4:])
-		} else {
+	// Position 0, which is what empty places of the tables say, is as good as
+	// any other before i.
+	n, end := e.dict, e.dict+len(src)
+	copy(e.text[margin+n:], src)
+	text := unsafe.Pointer(&e.text[margin])
+	i, anchor, misses := max(n, 1), n, 0
+	for i+8 <= end {
+		h := hash(load64(text, i))
+		more := further(h)
+		place := &e.table[h>>(64-hashBits)]
+		found, other := *place, e.inDict[h>>(64-dictBits)]
+		*place = uint32(i) | more
+		if found^more > maxOffset {
+			found = other
+		}
+		at := int(found ^ more)
+		if at > maxOffset {
 			i += 1 + misses>>skipShift
 			misses++
 			continue
 		}
+		length := e.match(text, i, at, end)
+		if length < least {
+			i++
+			continue
+		}
 		misses = 0
-		// Reach back over literals that match as well.
-		from := e.before(i, offset)
-		for i > anchor && from > 0 && src[i-1] == e.at(src, i, offset, from) {
-			i, length, from = i-1, length+1, from-1
+		back := e.reach(text, i, at, anchor)
+		e.out.sequence(e.text[margin:], anchor, i-back, i-at, length+back)
+		i += length
+		anchor = i
+		if i+8 <= end {
+			h := hash(load64(text, i-2))
+			e.table[h>>(64-hashBits)] = uint32(i-2) | further(h)
 		}
-		e.out.sequence(src, anchor, i, offset, length)
-		end := i + length
-		if end+8 < len(src) {
-			table[(load64(base, end-2)<<24*prime)>>(64-hashBits)] = uint16(end - 1)
-		}
-		i, anchor = end, end
 	}
-	return e.out.finish(dst, src[anchor:])
+	return e.out.finish(dst, e.text[margin+anchor:margin+end])
+}
+
+// match is the number of bytes in which the texts at i and at begin alike; one
+// that begins in the dictionary ends there.
+func (e *Encoder) match(text unsafe.Pointer, i, at, end int) int {
+	room := e.dict - at // 0 or less: at is in the block
+	room += int(uint64(room-1)>>63) << 20
+	room = min(room, end-i)
+	x, y := load64(text, i)^load64(text, at), load64(text, i+8)^load64(text, at+8)
+	length, longer := bits.TrailingZeros64(x)>>3, 8+bits.TrailingZeros64(y)>>3
+	if x == 0 {
+		length = longer
+	}
+	if length == 16 {
+		for length < room {
+			if x = load64(text, i+length) ^ load64(text, at+length); x != 0 {
+				length += bits.TrailingZeros64(x) >> 3
+				break
+			}
+			length += 8
+		}
+	}
+	return min(length, room)
+}
+
+// reach is the number of bytes before i, literals so far, that match as well.
+func (e *Encoder) reach(text unsafe.Pointer, i, at, anchor int) int {
+	before := at
+	if at >= e.dict {
+		before = at - e.dict
+	}
+	alike := bits.LeadingZeros64(load64(text, i-8)^load64(text, at-8)) >> 3
+	return min(alike, i-anchor, before)
 }
 
 func load64(p unsafe.Pointer, i int) uint64 { return *(*uint64)(unsafe.Add(p, i)) }
-func load32(p unsafe.Pointer, i int) uint32 { return *(*uint32)(unsafe.Add(p, i)) }
-
-// before is how many bytes precede the match of position i in its own text.
-func (e *Encoder) before(i, offset int) int {
-	if offset > i {
-		return len(e.dict) - (offset - i)
-	}
-	return i - offset
-}
-
-// at is the byte before the match of position i.
-func (e *Encoder) at(src []byte, i, offset, from int) byte {
-	if offset > i {
-		return e.dict[from-1]
-	}
-	return src[from-1]
-}
 
 // matchLength is the number of bytes in which a and b begin alike.
 func matchLength(a, b []byte) int {
