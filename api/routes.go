@@ -91,7 +91,7 @@ func (s *Server) newRoutes() *routes {
 	}
 	tools := s.opt.tools
 	if tools == nil {
-		tools = mcp.New(s.node, s.opt.Version, s.log)
+		tools = mcp.New(s.node, s.node.BaseURL(), s.opt.Version, s.log)
 	}
 	r.add(route{"/api/mcp", "POST", accessRead, toolTimeout, s.bridge(tools, func(ctx context.Context, c *call) context.Context {
 		return mcp.WithViewer(ctx, c.viewer)

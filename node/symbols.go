@@ -2,7 +2,9 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,6 +30,7 @@ type SymbolResponse struct {
 	Files        []SymbolFile
 	Repositories []RepositoryInfo
 	Exhaustive   bool
+	Similar      []string // where nothing has the name: names that have it in them, at most 10
 }
 
 // SymbolFile is a file with places of a symbol.
@@ -44,6 +47,7 @@ type SymbolFile struct {
 type SymbolMatch struct {
 	Line  []byte // content of the line, without its end
 	Range shard.Range
+	Name  string // of the symbol that is defined; "" for a reference
 	Kind  string // of a definition, as ctags names it; "" for a reference
 
 	ParentName, ParentKind string // what encloses a definition; "" when nothing does
@@ -84,8 +88,10 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	})
 }
 
-// maxSymbolMatches bounds the places of one answer, as a search does.
-const maxSymbolMatches = 10_000
+const (
+	maxSymbolMatches = 10_000 // places of one answer, as of a search
+	maxSimilar       = 200    // looked at for similar names
+)
 
 // Definitions finds where a symbol is defined. What can be called or
 // instantiated comes before variables and members. A name that nothing bears
@@ -96,18 +102,38 @@ func (n *Node) Definitions(ctx context.Context, v Viewer, req SymbolRequest) (*S
 		return out, err
 	}
 	scope, name := qualified(req.Symbol)
-	if scope == "" {
-		return out, nil
+	if scope != "" {
+		if out, err = n.definitions(ctx, v, req, name); err != nil {
+			return nil, err
+		}
+		out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
 	}
-	if out, err = n.definitions(ctx, v, req, name); err != nil {
+	if len(out.Files) == 0 && len(name) > 2 {
+		out.Similar, err = n.similar(ctx, v, req, name)
+	}
+	return out, err
+}
+
+// similar lists names of symbols that have a name in them, in any case, the
+// shortest first.
+func (n *Node) similar(ctx context.Context, v Viewer, req SymbolRequest, name string) ([]string, error) {
+	found, err := n.symbols(ctx, v, req, &query.Text{Pattern: "(?i)" + regexp.QuoteMeta(name), Regexp: true, Field: query.Symbol}, maxSimilar)
+	if err != nil {
 		return nil, err
 	}
-	out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
-	return out, nil
+	names := map[string]bool{}
+	for _, f := range found.Files {
+		for _, m := range f.Matches {
+			names[m.Name] = true
+		}
+	}
+	delete(names, "")
+	list := slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return list[:min(len(list), 10)], nil
 }
 
 func (n *Node) definitions(ctx context.Context, v Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {
-	out, err := n.symbols(ctx, v, req, &query.Text{Pattern: "^" + regexp.QuoteMeta(name) + "$", Regexp: true, Field: query.Symbol})
+	out, err := n.symbols(ctx, v, req, &query.Text{Pattern: "^" + regexp.QuoteMeta(name) + "$", Regexp: true, Field: query.Symbol}, maxSymbolMatches)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +203,7 @@ func (n *Node) References(ctx context.Context, v Viewer, req SymbolRequest) (*Sy
 	if wordByte(req.Symbol, len(req.Symbol)-1) {
 		pattern += `\b`
 	}
-	out, err := n.symbols(ctx, v, req, &query.Text{Pattern: pattern, Regexp: true, Field: query.Content})
+	out, err := n.symbols(ctx, v, req, &query.Text{Pattern: pattern, Regexp: true, Field: query.Content}, maxSymbolMatches)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +220,7 @@ func wordByte(s string, i int) bool {
 }
 
 // symbols runs a search for one symbol.
-func (n *Node) symbols(ctx context.Context, v Viewer, req SymbolRequest, text *query.Text) (*SymbolResponse, error) {
+func (n *Node) symbols(ctx context.Context, v Viewer, req SymbolRequest, text *query.Text, most int) (*SymbolResponse, error) {
 	if strings.TrimSpace(req.Symbol) == "" || len(req.Symbol) > 1000 || strings.ContainsAny(req.Symbol, "\n\x00") {
 		return nil, fail(ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
 	}
@@ -217,7 +243,7 @@ func (n *Node) symbols(ctx context.Context, v Viewer, req SymbolRequest, text *q
 		subs = append(subs, &query.RepoSet{Names: []string{req.Repo}})
 	}
 	r, err := n.onOneIndex(ctx, func() (*root, error) {
-		return n.newRootOf(ctx, v, SearchRequest{Matches: maxSymbolMatches}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount})
+		return n.newRootOf(ctx, v, SearchRequest{Matches: most}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount})
 	})
 	if err != nil {
 		return nil, err
@@ -244,7 +270,7 @@ func symbolResponse(answer *SearchResponse, limit int) *SymbolResponse {
 				m.Line, m.at = lineOf(c, rg)
 				if i < len(c.Symbols) {
 					s := c.Symbols[i]
-					m.Kind, m.ParentName, m.ParentKind = s.Kind, s.ParentName, s.ParentKind
+					m.Name, m.Kind, m.ParentName, m.ParentKind = s.Name, s.Kind, s.ParentName, s.ParentKind
 				}
 				file.Matches = append(file.Matches, m)
 			}

@@ -254,7 +254,7 @@ func (n *Node) grepUnindexed(ctx context.Context, v Viewer, req GrepRequest, nam
 		if one.Files > 0 {
 			out.Repos, out.Matches = []GrepRepo{one}, one.Matches
 		}
-		out.Cut, out.CutWhy = shared.cutWhy(found, false, req.Limit)
+		out.Cut, out.CutWhy, out.Over = shared.cutWhy(found, false, req.Limit)
 		return out, nil
 	}
 	files := found.Files
@@ -265,7 +265,7 @@ func (n *Node) grepUnindexed(ctx context.Context, v Viewer, req GrepRequest, nam
 	for _, f := range files[:min(len(files), req.Limit)] {
 		out.add(GrepFile{Repo: req.Repo, Path: f.Path, WebURL: webURL(n.opt.BaseURL, req.Repo, req.Ref, "blob", f.Path), Lines: f.Lines})
 	}
-	out.Cut, out.CutWhy = shared.cutWhy(found, found.Found+len(shared.files) > req.Limit, req.Limit)
+	out.Cut, out.CutWhy, out.Over = shared.cutWhy(found, found.Found+len(shared.files) > req.Limit, req.Limit)
 	return out, nil
 }
 
@@ -287,7 +287,7 @@ func (n *Node) globUnindexed(ctx context.Context, v Viewer, req GlobRequest, nam
 		out.add(req.Repo, f.Path)
 	}
 	out.sort()
-	out.Cut, out.CutWhy = shared.cutWhy(found, found.Found+len(shared.files) > req.Limit, req.Limit)
+	out.Cut, out.CutWhy, out.Over = shared.cutWhy(found, found.Found+len(shared.files) > req.Limit, req.Limit)
 	return out, nil
 }
 
@@ -297,10 +297,10 @@ type sharedFiles struct {
 	answer *SearchResponse // nil when the index was of no use
 }
 
-func (s *sharedFiles) cutWhy(found *scanResponse, over bool, limit int) (bool, string) {
+func (s *sharedFiles) cutWhy(found *scanResponse, over bool, limit int) (cut bool, why string, more bool) {
 	switch {
 	case found.Late:
-		return true, "This revision is not indexed and reading it took too long; a path or include makes it quicker."
+		return true, "This revision is not indexed and reading it took too long; a path or include makes it quicker.", false
 	case s.answer != nil:
 		return cutWhy(s.answer, over, limit)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -32,6 +33,7 @@ type GrepResponse struct {
 	Matches int        // lines in Files
 	Cut     bool       // more files match than Limit lets through, or a part did not answer
 	CutWhy  string     // one sentence, when Cut
+	Over    bool       // a greater Limit gives more
 }
 
 // GrepFile is one file with matching lines.
@@ -69,6 +71,7 @@ type GlobResponse struct {
 	Files  int
 	Cut    bool
 	CutWhy string
+	Over   bool // a greater Limit gives more
 }
 
 // GlobRepo is the paths of one repository.
@@ -140,7 +143,7 @@ func (n *Node) Grep(ctx context.Context, v Viewer, req GrepRequest) (*GrepRespon
 		return nil, fail(ErrInvalid, "pattern must have 1 to %d bytes", maxPattern)
 	}
 	if _, err := regexp.Compile(req.Pattern); err != nil {
-		return nil, fail(ErrInvalid, "pattern is not a regular expression in RE2 syntax: %v", err)
+		return nil, fail(ErrQuery, "pattern is not a regular expression in RE2 syntax: %v", err)
 	}
 	if err := checkFiles(&req.Limit, req.GroupByRepo); err != nil {
 		return nil, err
@@ -170,13 +173,16 @@ func (n *Node) grepIndexed(ctx context.Context, v Viewer, req GrepRequest, names
 		return nil, err
 	}
 	if req.GroupByRepo {
-		return groupByRepo(answer, r.files), nil
+		out := r.groupByRepo(answer, req.Limit)
+		r.addLacking(req.Repo, req.Ref, &out.Cut, &out.CutWhy)
+		return out, nil
 	}
 	out := &GrepResponse{}
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
 		out.add(GrepFile{Repo: f.Repository, Path: f.Path, WebURL: f.WebURL, Lines: linesOf(f.Chunks)})
 	}
-	out.Cut, out.CutWhy = cutWhy(answer, len(answer.Files) > req.Limit, req.Limit)
+	out.Cut, out.CutWhy, out.Over = cutWhy(answer, len(answer.Files) > req.Limit, req.Limit)
+	r.addLacking(req.Repo, req.Ref, &out.Cut, &out.CutWhy)
 	return out, nil
 }
 
@@ -237,12 +243,18 @@ func (n *Node) indexedRev(v Viewer, name, ref string) (string, error) {
 	if !repo.Indexed() {
 		return "", nil
 	}
+	return nameOfRevision(repo, ref), nil
+}
+
+// nameOfRevision is the name under which a repository has a ref indexed; ""
+// when it has not.
+func nameOfRevision(repo *catalog.Repo, ref string) string {
 	for _, r := range repo.Revisions {
 		if r.Name == ref || r.Name == "refs/heads/"+ref || r.Name == "refs/tags/"+ref || r.Commit == ref {
-			return r.Name, nil
+			return r.Name
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // pathPattern is the expression for paths below a directory that match a
@@ -291,10 +303,11 @@ func linesOf(chunks []shard.Chunk) []GrepLine {
 	return out
 }
 
-func groupByRepo(answer *SearchResponse, files []shard.File) *GrepResponse {
+// groupByRepo counts what each repository has.
+func (r *root) groupByRepo(answer *SearchResponse, limit int) *GrepResponse {
 	out := &GrepResponse{}
 	at := map[string]int{}
-	for _, f := range files {
+	for _, f := range r.files[:min(len(r.files), limit)] {
 		i, ok := at[f.RepoName]
 		if !ok {
 			i = len(out.Repos)
@@ -306,25 +319,54 @@ func groupByRepo(answer *SearchResponse, files []shard.File) *GrepResponse {
 		out.Matches += f.Matches
 	}
 	slices.SortFunc(out.Repos, func(a, b GrepRepo) int { return strings.Compare(a.Repo, b.Repo) })
-	out.Cut, out.CutWhy = cutWhy(answer, false, len(files))
+	out.Cut, out.CutWhy, out.Over = cutWhy(answer, len(r.files) > limit, limit)
 	return out
 }
 
-// cutWhy tells whether an answer lacks something, and what.
-func cutWhy(answer *SearchResponse, over bool, limit int) (bool, string) {
-	switch {
-	case answer.Exhaustive && !over:
-		return false, ""
-	case len(answer.Cluster.ShardsMissing) > 0:
-		return true, fmt.Sprintf("%d of %d parts of the index did not answer.", answer.Stats.ShardsRequired-answer.Stats.ShardsAnswered, answer.Stats.ShardsRequired)
+// cutWhy tells whether the answer of a tool lacks something, what, and
+// whether a greater limit would give it.
+func cutWhy(answer *SearchResponse, over bool, limit int) (cut bool, why string, more bool) {
+	switch missing := len(answer.Cluster.ShardsMissing); {
+	case missing > 0:
+		return true, fmt.Sprintf("%d of %d parts of the index did not answer.", answer.Stats.ShardsRequired-answer.Stats.ShardsAnswered, answer.Stats.ShardsRequired), false
 	case answer.Stats.FlushReason == FlushTimeout:
-		return true, "The search ran out of time; a more specific path or pattern helps."
+		return true, "The search ran out of time; a more specific path or pattern helps.", false
 	case over || answer.Stats.FlushReason == FlushLimit:
-		return true, fmt.Sprintf("More files match than the limit of %d shows; raise limit, or be more specific.", limit)
+		return true, fmt.Sprintf("More files match than the limit of %d shows.", limit), true
 	case len(answer.Cluster.ReposMissing) > 0:
-		return true, fmt.Sprintf("%d repositories are not indexed yet, %s among them.", len(answer.Cluster.ReposMissing), answer.Cluster.ReposMissing[0])
+		return true, fmt.Sprintf("At least %d repositories are not indexed yet, %s among them.", len(answer.Cluster.ReposMissing), answer.Cluster.ReposMissing[0]), false
+	case !answer.Exhaustive:
+		return true, "The answer may not be complete.", false
 	}
-	return true, "The answer may not be complete."
+	return false, "", false
+}
+
+// addLacking notes, where all repositories were searched at a ref and nothing
+// else was left out, that it is not indexed everywhere.
+func (r *root) addLacking(repo, ref string, cut *bool, why *string) {
+	if repo != "" || ref == "" || ref == "HEAD" || *cut {
+		return
+	}
+	*why = r.lacking(ref)
+	*cut = *why != ""
+}
+
+// lacking says in how many repositories a revision is not indexed, as a
+// sentence; "" when there are none.
+func (r *root) lacking(rev string) string {
+	all, without := 0, 0
+	for it := r.view.Visible(r.viewer.catalog()).Iterator(); it.HasNext(); {
+		if repo := r.view.Repo(it.Next()); repo != nil && repo.Indexed() {
+			all++
+			if nameOfRevision(repo, rev) == "" {
+				without++
+			}
+		}
+	}
+	if without == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q is not indexed in %d of %d repositories; with repo it is searched wherever it exists.", rev, without, all)
 }
 
 // Glob finds paths.
@@ -360,7 +402,8 @@ func (n *Node) Glob(ctx context.Context, v Viewer, req GlobRequest) (*GlobRespon
 		out.add(f.Repository, f.Path)
 	}
 	out.sort()
-	out.Cut, out.CutWhy = cutWhy(answer, len(answer.Files) > req.Limit, req.Limit)
+	out.Cut, out.CutWhy, out.Over = cutWhy(answer, len(answer.Files) > req.Limit, req.Limit)
+	r.addLacking(req.Repo, req.Ref, &out.Cut, &out.CutWhy)
 	return out, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"sort"
 	"strings"
 
@@ -27,12 +28,15 @@ func explain(ctx context.Context, n Tools, v node.Viewer, t *tool, a *args, err 
 	case errors.Is(err, node.ErrRepoNotFound):
 		return message + suggestRepos(ctx, n, v, repo)
 	case errors.Is(err, node.ErrFileNotFound):
+		if strings.HasSuffix(message, "?") { // it names what could be meant
+			return message
+		}
 		base := path.Base(a.text("path"))
 		return message + " Find the path with glob " + quote(map[string]any{"repo": repo, "pattern": "**/" + base}) + "."
 	case errors.Is(err, node.ErrRef):
 		return message + " See the branches with list_branches " + quote(map[string]any{"repo": repo}) + ", or leave ref out for the default branch."
 	case errors.Is(err, node.ErrQuery):
-		return message + " pattern is a regular expression in RE2 syntax: no look-around, no back-references; escape ( ) [ ] { } . * + ? | ^ $ \\ to find them as they are."
+		return message + " There are no look-arounds and no back-references. To find it as it stands: " + a.with(t.name, "pattern", regexp.QuoteMeta(a.text("pattern"))) + "."
 	case errors.Is(err, node.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		return "The call took too long. Narrow it with repo, path or include, or use a longer literal in the pattern."
 	case errors.Is(err, node.ErrOverloaded), errors.Is(err, node.ErrUnavailable), errors.Is(err, node.ErrIncomplete):

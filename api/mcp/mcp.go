@@ -17,6 +17,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -51,7 +52,8 @@ Usual way: list_repos finds full repository names; grep finds lines by regular e
 - Repositories have full names such as github.com/acme/app; an unambiguous ending (acme/app) is enough.
 - ref is any branch, tag or commit (HEAD~3 too); without it, the default branch.
 - path is a directory from the root of the repository; include and pattern are globs such as **/*.go.
-- The first line of a result says what was found; the last line says "Complete." or what was left out and the call that continues.`
+- The first line of a result says what was found; the last line says "Complete." or what was left out and the call that continues.
+- To give people a link to lines of a file: %s/browse/REPO@REF/-/blob/PATH#L10 (without @REF, the default branch).`
 
 // contextKey is the type of the keys of this package's context values.
 type contextKey int
@@ -74,13 +76,13 @@ func viewerOf(ctx context.Context) node.Viewer {
 	return v
 }
 
-// New makes the handler of POST /api/mcp. The context of each request has to
-// come from [WithViewer].
-func New(n Tools, version string, log *slog.Logger) http.Handler {
+// New makes the handler of POST /api/mcp. base is the URL of the pages for
+// people. The context of each request has to come from [WithViewer].
+func New(n Tools, base, version string, log *slog.Logger) http.Handler {
 	s := mcp.NewServer(&mcp.Implementation{
 		Name: "shoal", Title: "Shoal code search", Version: version,
 	}, &mcp.ServerOptions{
-		Instructions:      instructions,
+		Instructions:      fmt.Sprintf(instructions, base),
 		Logger:            log,
 		Capabilities:      &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		CompletionHandler: completer(n),

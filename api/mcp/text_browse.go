@@ -13,7 +13,8 @@ const longestLine = 2000
 // fileText writes lines of a file with their numbers.
 func fileText(a *args, r *node.ReadFileResponse) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s %s at %.12s", r.Repo, clean([]byte(r.Path)), r.Commit)
+	out.WriteString(of(a, r.Repo))
+	fmt.Fprintf(&out, "%s at %.12s", clean([]byte(r.Path)), r.Commit)
 	if r.Language != "" {
 		fmt.Fprintf(&out, ", %s", r.Language)
 	}
@@ -45,20 +46,25 @@ func fileText(a *args, r *node.ReadFileResponse) string {
 		next++
 	}
 	fmt.Fprintf(&out, ", lines %d-%d of %d", r.First, next-1, r.Total)
-	if r.WebURL != "" {
-		fmt.Fprintf(&out, ", %s", r.WebURL)
-	}
 	out.WriteByte('\n')
 	out.WriteString(body.String())
 	if shortened > 0 {
 		fmt.Fprintf(&out, "%s cut after %d bytes (…); grep with include shows the part around a match.\n", count(shortened, "line"), longestLine)
 	}
 	if next <= r.Total {
-		fmt.Fprintf(&out, "Left out: lines %d-%d; continue with %s.", next, r.Total, a.with("read_file", "offset", next))
+		fmt.Fprintf(&out, "More: %s", a.with("read_file", "offset", next))
 	} else {
-		out.WriteString("End of file. " + complete)
+		out.WriteString("End of file.")
 	}
 	return out.String()
+}
+
+// of names a repository in front of a path unless the call had its full name.
+func of(a *args, repo string) string {
+	if a.asked == repo {
+		return ""
+	}
+	return repo + " "
 }
 
 // cutEnd keeps about n bytes of the start of a line.
@@ -77,7 +83,7 @@ func treeText(a *args, r *node.ListTreeResponse) string {
 	if !a.flag("includeDirectories") {
 		noun = "file"
 	}
-	fmt.Fprintf(&out, "%s %s at %.12s: %s\n", r.Repo, clean([]byte(where)), r.Commit, count(len(r.Entries), noun))
+	fmt.Fprintf(&out, "%s%s at %.12s: %s\n", of(a, r.Repo), clean([]byte(where)), r.Commit, count(len(r.Entries), noun))
 	shown := 0
 	for _, e := range r.Entries {
 		name := clean([]byte(e.Name))
@@ -213,92 +219,4 @@ func branchesText(a *args, r *node.RefsResponse) string {
 	}
 	out.WriteString(pages(a, "list_branches", len(r.Refs), r.Total, false))
 	return out.String()
-}
-
-// diffText writes a unified diff, shared fairly among the files.
-func diffText(a *args, r *node.DiffResponse) string {
-	if len(r.Files) == 0 {
-		return fmt.Sprintf("%s and %s do not differ.\n%s", a.text("base"), a.text("head"), complete)
-	}
-	blocks, added, removed := make([]block, len(r.Files)), 0, 0
-	for i := range r.Files {
-		var plus, minus int
-		blocks[i], plus, minus = diffBlock(&r.Files[i])
-		added, removed = added+plus, removed+minus
-	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s changed, +%d -%d lines", count(len(r.Files), "file"), added, removed)
-	level, shown := share(blocks, budget-2*reserve)
-	out.WriteByte('\n')
-	var shortened []string
-	for i := range blocks[:shown] {
-		if left := blocks[i].fit(&out, level, func(left int) string { return fmt.Sprintf("… %d more lines\n", left) }); left > 0 {
-			shortened = append(shortened, pathOf(&r.Files[i]))
-		}
-	}
-	var rest []string
-	if shortened != nil {
-		rest = append(rest, fmt.Sprintf("lines of %s (marked …); continue with %s", count(len(shortened), "file"), a.with("get_diff", "path", shortened[0])))
-	}
-	if hidden := r.Files[shown:]; len(hidden) > 0 {
-		names := make([]string, 0, 10)
-		for i := range hidden[:min(10, len(hidden))] {
-			names = append(names, cutEndIfLong(pathOf(&hidden[i])))
-		}
-		rest = append(rest, fmt.Sprintf("%s (%s); continue with %s", count(len(hidden), "file"), strings.Join(names, ", "), a.with("get_diff", "path", pathOf(&hidden[0]))))
-	}
-	if r.Cut {
-		rest = append(rest, "the difference is larger than can be read at once; narrow it with path")
-	}
-	out.WriteString(ending(rest))
-	return out.String()
-}
-
-func cutEndIfLong(s string) string {
-	if len(s) > 80 {
-		return cutEnd(s, 80)
-	}
-	return s
-}
-
-func pathOf(f *node.DiffFile) string {
-	if f.NewPath != "" {
-		return clean([]byte(f.NewPath))
-	}
-	return clean([]byte(f.OldPath))
-}
-
-// diffBlock is one file of a diff and how many lines it adds and removes.
-func diffBlock(f *node.DiffFile) (b block, plus, minus int) {
-	side := func(prefix, path string) string {
-		if path == "" {
-			return "/dev/null"
-		}
-		return prefix + clean([]byte(path))
-	}
-	b.head = "--- " + side("a/", f.OldPath) + "\n+++ " + side("b/", f.NewPath) + "\n"
-	if f.Binary {
-		b.lines = append(b.lines, "Binary files differ\n")
-	}
-	for _, h := range f.Hunks {
-		head := fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines)
-		if h.Heading != "" {
-			head += " " + cut(clean([]byte(h.Heading)), 0, 0)
-		}
-		b.lines = append(b.lines, head+"\n")
-		for line := range strings.Lines(h.Body) {
-			text := clean([]byte(strings.TrimSuffix(line, "\n")))
-			if len(text) > longestLine {
-				text = cutEnd(text, longestLine)
-			}
-			switch {
-			case strings.HasPrefix(text, "+"):
-				plus++
-			case strings.HasPrefix(text, "-"):
-				minus++
-			}
-			b.lines = append(b.lines, text+"\n")
-		}
-	}
-	return b, plus, minus
 }

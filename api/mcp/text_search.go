@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 
@@ -34,7 +35,7 @@ func grepText(a *args, r *node.GrepResponse, limit int) string {
 	if a.text("repo") == "" {
 		fmt.Fprintf(&out, " of %s", count(len(repos), "repository"))
 	}
-	return blocksText(&out, blocks, r.Cut, r.CutWhy, func(i int) string { return onlyFile(a, "grep", r.Files[i].Repo, r.Files[i].Path) }, moreFiles(a, "grep", limit))
+	return blocksText(&out, blocks, rest{r.Cut, r.CutWhy, r.Over}, func(i int) string { return onlyFile(a, "grep", r.Files[i].Repo, r.Files[i].Path) }, moreFiles(a, "grep", limit))
 }
 
 // around cuts a line around its first match.
@@ -66,10 +67,17 @@ func moreFiles(a *args, tool string, limit int) string {
 	return a.with(tool, "limit", min(10000, limit*4)) + ", or narrow with repo, path or include"
 }
 
+// rest is what an answer lacks before it is written.
+type rest struct {
+	cut  bool
+	why  string // a sentence
+	over bool   // a greater limit gives more
+}
+
 // blocksText writes files within the budget and says in the last line what
 // was left out. one is the call for the file with a number, more the call
 // for further files.
-func blocksText(out *strings.Builder, blocks []block, wasCut bool, why string, one func(i int) string, more string) string {
+func blocksText(out *strings.Builder, blocks []block, lacks rest, one func(i int) string, more string) string {
 	level, shown := share(blocks, budget-reserve-out.Len())
 	if shown < len(blocks) {
 		fmt.Fprintf(out, "; the first %d files are shown", shown)
@@ -84,17 +92,20 @@ func blocksText(out *strings.Builder, blocks []block, wasCut bool, why string, o
 			}
 		}
 	}
-	var rest []string
+	var left []string
 	if shortened > 0 {
-		rest = append(rest, fmt.Sprintf("lines of %s (marked …); continue with %s", count(shortened, "file"), one(first)))
+		left = append(left, fmt.Sprintf("lines of %s (marked …); continue with %s", count(shortened, "file"), one(first)))
 	}
 	if hidden := len(blocks) - shown; hidden > 0 {
-		rest = append(rest, fmt.Sprintf("%s; narrow with repo, path or include", count(hidden, "file")))
+		left = append(left, fmt.Sprintf("%s; narrow with repo, path or include", count(hidden, "file")))
 	}
-	if wasCut {
-		rest = append(rest, because(why)+"continue with "+more)
+	switch {
+	case lacks.cut && lacks.over:
+		left = append(left, because(lacks.why)+"continue with "+more)
+	case lacks.cut:
+		left = append(left, strings.TrimRight(lacks.why, ". "))
 	}
-	out.WriteString(ending(rest))
+	out.WriteString(ending(left))
 	return out.String()
 }
 
@@ -136,18 +147,18 @@ func grepCounts(a *args, r *node.GrepResponse) string {
 	var out strings.Builder
 	lines := block{}
 	for _, c := range r.Repos {
-		lines.lines = append(lines.lines, fmt.Sprintf("%s: %s in %s\n", c.Repo, count(c.Matches, "line"), count(c.Files, "file")))
+		lines.lines = append(lines.lines, fmt.Sprintf("%s: %s in %s\n", c.Repo, count(c.Matches, "match"), count(c.Files, "file")))
 	}
 	fmt.Fprintf(&out, "%s with matches\n", count(len(r.Repos), "repository"))
-	left := lines.fit(&out, budget-reserve, func(int) string { return "" })
-	var rest []string
-	if left > 0 {
-		rest = append(rest, count(left, "repository")+"; narrow with path or include")
+	hidden := lines.fit(&out, budget-reserve, func(int) string { return "" })
+	var left []string
+	if hidden > 0 {
+		left = append(left, count(hidden, "repository")+"; narrow with path or include")
 	}
 	if r.Cut {
-		rest = append(rest, because(r.CutWhy)+"counts are at least these; narrow with repo, path or include")
+		left = append(left, because(r.CutWhy)+"counts are at least these; narrow with repo, path or include")
 	}
-	out.WriteString(ending(rest))
+	out.WriteString(ending(left))
 	return out.String()
 }
 
@@ -161,9 +172,7 @@ func globText(a *args, r *node.GlobResponse, limit int) string {
 		if a.text("repo") == "" {
 			blocks[i].head = "[" + r.Repos[i].Repo + "]\n"
 		}
-		for _, path := range r.Repos[i].Paths {
-			blocks[i].lines = append(blocks[i].lines, clean([]byte(path))+"\n")
-		}
+		blocks[i].lines = byDirectory(r.Repos[i].Paths)
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s", count(r.Files, "file"))
@@ -173,7 +182,34 @@ func globText(a *args, r *node.GlobResponse, limit int) string {
 	one := func(i int) string {
 		return a.with("glob", "repo", r.Repos[i].Repo) + " with a narrower pattern or path"
 	}
-	return blocksText(&out, blocks, r.Cut, r.CutWhy, one, moreFiles(a, "glob", limit))
+	return blocksText(&out, blocks, rest{r.Cut, r.CutWhy, r.Over}, one, moreFiles(a, "glob", limit))
+}
+
+// byDirectory writes paths so that a directory with several of them is named
+// once, with the names of its files below it.
+func byDirectory(paths []string) []string {
+	in := map[string]int{}
+	for _, p := range paths {
+		in[path.Dir(p)]++
+	}
+	var lines []string
+	written := map[string]bool{}
+	for _, p := range paths {
+		dir := path.Dir(p)
+		switch {
+		case dir == "." || in[dir] == 1:
+			lines = append(lines, clean([]byte(p))+"\n")
+		case !written[dir]:
+			written[dir] = true
+			lines = append(lines, clean([]byte(dir))+"/\n")
+			for _, q := range paths {
+				if path.Dir(q) == dir {
+					lines = append(lines, " "+clean([]byte(path.Base(q)))+"\n")
+				}
+			}
+		}
+	}
+	return lines
 }
 
 // symbolText writes places of a symbol by file.
@@ -181,6 +217,9 @@ func symbolText(a *args, r *node.SymbolResponse, noun string) string {
 	symbol := a.text("symbol")
 	if len(r.Files) == 0 {
 		text := "No " + noun + " of " + symbol + " found. As text: grep " + quote(map[string]string{"pattern": `\b` + regexp.QuoteMeta(symbol) + `\b`, "repo": a.text("repo")}) + ".\n"
+		if len(r.Similar) > 0 {
+			text += "Similar names: " + clean([]byte(strings.Join(r.Similar, ", "))) + ".\n"
+		}
 		if !r.Exhaustive {
 			return text + "Not everything was searched; try again in a few seconds."
 		}
@@ -211,5 +250,5 @@ func symbolText(a *args, r *node.SymbolResponse, noun string) string {
 	one := func(i int) string {
 		return "grep " + quote(map[string]string{"pattern": `\b` + regexp.QuoteMeta(symbol) + `\b`, "repo": a.text("repo"), "include": globQuote(r.Files[i].Path)})
 	}
-	return blocksText(&out, blocks, !r.Exhaustive, "some were left out", one, `grep {"pattern":`+quote(`\b`+regexp.QuoteMeta(symbol)+`\b`)+`,"repo":`+quote(a.text("repo"))+`}`)
+	return blocksText(&out, blocks, rest{!r.Exhaustive, "some were left out", true}, one, `grep {"pattern":`+quote(`\b`+regexp.QuoteMeta(symbol)+`\b`)+`,"repo":`+quote(a.text("repo"))+`}`)
 }

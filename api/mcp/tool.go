@@ -188,6 +188,7 @@ func progress(ctx context.Context, req *mcp.CallToolRequest, name string) (stop 
 type args struct {
 	values map[string]any // string, int or bool by name
 	given  []string       // names that the caller gave, in the order of the row
+	asked  string         // repo as the caller wrote it
 }
 
 // misuse is what a model did wrong with a tool, in sentences for it to read.
@@ -226,6 +227,7 @@ func (t *tool) decode(raw json.RawMessage) (*args, error) {
 		a.values[p.name] = value
 		a.given = append(a.given, p.name)
 	}
+	a.asked = a.text("repo")
 	if wrong != nil {
 		return nil, misuse("Wrong arguments: " + strings.Join(wrong, "; ") + ". Example: " + t.example())
 	}

@@ -66,7 +66,7 @@ func grepTool(n Tools) tool {
 func globTool(n Tools) tool {
 	return tool{
 		name: "glob", title: "Find files by path",
-		about: "Finds files whose path matches a glob, such as **/*.proto or src/**/{test,spec}/*.ts, in one repository or in all. Use it when you know a file's name but not its directory. Comes back as paths grouped by repository.",
+		about: "Finds files whose path matches a glob, such as **/*.proto or src/**/{test,spec}/*.ts, in one repository or in all. Use it when you know a file's name but not its directory. Comes back as paths by repository; a directory with several is named once, its files indented below.",
 		params: []param{
 			{name: "pattern", kind: "string", required: true, about: "glob of the whole path: ** crosses directories, * and ? do not, {a,b} is either; **/name finds name anywhere"},
 			anyRepoParam,
@@ -245,7 +245,7 @@ func listBranchesTool(n Tools) tool {
 func getDiffTool(n Tools) tool {
 	return tool{
 		name: "get_diff", title: "Compare two revisions",
-		about: "Shows what differs between two revisions of a repository (two-dot: the trees are compared), as a unified diff. For one commit give base as <commit>~1 and head as <commit>. Narrow a large difference with path.",
+		about: "Shows what differs between two revisions of a repository (two-dot: the trees are compared), as a unified diff below a line for each file (M, A, D or R and its path). A large difference is summed up first: narrow it with path. For one commit give base as <commit>~1 and head as <commit>.",
 		params: []param{
 			repoParam,
 			{name: "base", kind: "string", required: true, about: "branch, tag or commit to compare from"},
