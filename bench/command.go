@@ -36,6 +36,7 @@ tags at <dir>/R.git.`,
 	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-bench"), "work folder, kept between runs")
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder of the report; empty prints only")
 	cmd.Flags().StringSliceVar(&o.Parts, "parts", PartNames(), "what to measure")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "use the indexes of an earlier run: for parts that do not measure building")
 	cmd.Flags().IntVar(&o.Repeat, "repeat", 5, "repetitions of each search; the best counts")
 	return cmd
 }

@@ -19,7 +19,8 @@ type Options struct {
 	Dir    string // work folder: corpora, indexes, data directories; kept between runs
 	Out    string // folder of the report; "" prints only
 	Parts  []string
-	Repeat int // times that each measurement is repeated; the best or the median counts, as the part says
+	Keep   bool // use the indexes of an earlier run; what building them takes is then not measured
+	Repeat int  // times that each measurement is repeated; the best or the median counts, as the part says
 	Log    func(format string, args ...any)
 }
 
@@ -70,13 +71,14 @@ func (o Options) write(text, page string) error {
 
 // PartNames lists the parts in the order of a full report.
 func PartNames() []string {
-	return []string{"build", "table", "hard", "top", "load", "change", "many", "start", "history", "symbols", "relevance", "codenav", "growth"}
+	return []string{"build", "table", "hard", "top", "load", "change", "many", "start", "history", "symbols", "relevance", "codenav", "tools", "agents", "growth"}
 }
 
 func parts() map[string]func(context.Context, *run) (*Part, error) {
 	return map[string]func(context.Context, *run) (*Part, error){
 		"build": partBuild, "table": partTable, "hard": partHard, "top": partTop, "load": partLoad, "change": partChange,
-		"many": partMany, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance, "codenav": partCodenav, "growth": partGrowth,
+		"many": partMany, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance, "codenav": partCodenav,
+		"tools": partTools, "agents": partAgents, "growth": partGrowth,
 	}
 }
 
@@ -107,8 +109,10 @@ type built struct {
 // the repositories that urls name. The caller stops the node.
 func (r *run) index(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
 	dir := filepath.Join(r.Dir, "node-"+name)
-	if err := os.RemoveAll(dir); err != nil {
-		return nil, built{}, err
+	if !r.Keep {
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, built{}, err
+		}
 	}
 	config := filepath.Join(r.Dir, name+".json")
 	if err := writeConfig(config, nil, connections); err != nil {

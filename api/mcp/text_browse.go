@@ -14,7 +14,7 @@ const longestLine = 2000
 func fileText(a *args, r *node.ReadFileResponse) string {
 	var out strings.Builder
 	out.WriteString(of(a, r.Repo))
-	fmt.Fprintf(&out, "%s at %.12s", clean([]byte(r.Path)), r.Commit)
+	fmt.Fprintf(&out, "%s at %.8s", clean([]byte(r.Path)), r.Commit)
 	if r.Language != "" {
 		fmt.Fprintf(&out, ", %s", r.Language)
 	}
@@ -83,7 +83,7 @@ func treeText(a *args, r *node.ListTreeResponse) string {
 	if !a.flag("includeDirectories") {
 		noun = "file"
 	}
-	fmt.Fprintf(&out, "%s%s at %.12s: %s\n", of(a, r.Repo), clean([]byte(where)), r.Commit, count(len(r.Entries), noun))
+	fmt.Fprintf(&out, "%s%s at %.8s: %s\n", of(a, r.Repo), clean([]byte(where)), r.Commit, count(len(r.Entries), noun))
 	shown := 0
 	for _, e := range r.Entries {
 		name := clean([]byte(e.Name))

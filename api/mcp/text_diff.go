@@ -39,9 +39,17 @@ func diffText(a *args, r *node.DiffResponse) string {
 		names += len(files[i].line())
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s changed, +%d -%d lines\n", count(len(files), "file"), plus, minus)
 	var left []string
 	switch {
+	case len(files) == 1: // its line is the first
+		files[0].head = files[0].line()
+	default:
+		fmt.Fprintf(&out, "%s changed, +%d -%d lines\n", count(len(files), "file"), plus, minus)
+	}
+	switch {
+	case len(files) == 1 && size > budget-2*reserve:
+		rest := files[0].fit(&out, budget-2*reserve, func(int) string { return "" })
+		left = append(left, "the last "+count(rest, "line")+" of the difference; read the file itself with read_file")
 	case size <= budget-2*reserve:
 		for i := range files {
 			files[i].fit(&out, budget, nil)

@@ -45,8 +45,8 @@ func TestADifferenceOfAnySizeIsOfUse(t *testing.T) {
 		r     *node.DiffResponse
 		wants []string
 	}{
-		{"small", diffOf(2, "x/y.go"), []string{"1 file changed, +2 -2 lines\nM x/y.go\n@@ -1,2 +1,2 @@\n-the old line\n", "\nComplete."}},
-		{"one large file", diffOf(5000, "x/y.go"), []string{"+5000 -5000", "… ", `continue with get_diff {"repo":"r","base":"a","head":"b","path":"x/y.go"}`}},
+		{"small", diffOf(2, "x/y.go"), []string{"M x/y.go +2 -2\n@@ -1,2 +1,2 @@\n-the old line\n", "\nComplete."}},
+		{"one large file", diffOf(5000, "x/y.go"), []string{"M x/y.go +5000 -5000\n", "-the old line", "lines of the difference; read the file itself"}},
 		{"many files", diffOf(200, paths(200, "d%d/f%d.go")...), []string{"M d0/f0.go +200 -200\n", "M d19/f199.go +200 -200\n", "-the old line", "the lines of ", `"path":`}},
 		{"more files than a list holds", diffOf(3, paths(5000, "top/d%d/f%d.go")...), []string{"5000 files changed", "top/d0/: 250 files, +750 -750\n", `"path":"top/d0"`}},
 	} {

@@ -1,0 +1,150 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// toolCall is one call of a tool of the tool server.
+type toolCall struct {
+	tool string
+	args map[string]any
+}
+
+// tool calls a tool as an agent does and returns the text that it reads.
+func (s *server) tool(ctx context.Context, c toolCall) (text string, took time.Duration, err error) {
+	body, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": c.tool, "arguments": c.args},
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	start := time.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/mcp", bytes.NewReader(body))
+	if err != nil {
+		return "", 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	data, err := s.read(req)
+	took = time.Since(start)
+	if err != nil {
+		return "", 0, fmt.Errorf("%s %v: %w", c.tool, c.args, err)
+	}
+	text, err = toolText(data)
+	if err != nil {
+		err = fmt.Errorf("%s %v: %w", c.tool, c.args, err)
+	}
+	return text, took, err
+}
+
+// toolText takes the text out of an answer, which is JSON or an event stream
+// that ends with it.
+func toolText(data []byte) (string, error) {
+	for line := range bytes.Lines(data) {
+		if part, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: ")); ok {
+			data = part
+		}
+	}
+	var m struct {
+		Result struct {
+			Content []struct{ Text string }
+			IsError bool
+		}
+		Error *struct{ Message string }
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return "", fmt.Errorf("%.200s: %w", data, err)
+	}
+	switch {
+	case m.Error != nil:
+		return "", errors.New(m.Error.Message)
+	case len(m.Result.Content) != 1:
+		return "", fmt.Errorf("%d contents", len(m.Result.Content))
+	case m.Result.IsError:
+		return "", errors.New(m.Result.Content[0].Text)
+	}
+	return m.Result.Content[0].Text, nil
+}
+
+// agents lets some agents call in turn until the time is over or each call of
+// the list was made some times.
+func (s *server) agents(ctx context.Context, agents, rounds int, length time.Duration, calls []toolCall) (loaded, error) {
+	bounded, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	var next atomic.Int64
+	var mu sync.Mutex
+	l := loaded{}
+	var failed error
+	start := time.Now()
+	var wg sync.WaitGroup
+	for range agents {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= rounds*len(calls) || bounded.Err() != nil {
+					return
+				}
+				_, took, err := s.tool(bounded, calls[i%len(calls)])
+				if bounded.Err() != nil {
+					return
+				}
+				mu.Lock()
+				if err != nil {
+					l.errors++
+					failed = err
+				} else {
+					l.took = append(l.took, took)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	l.wall = time.Since(start)
+	if len(l.took) == 0 && failed == nil {
+		failed = fmt.Errorf("no call of %s ended within %v", calls[0].tool, length)
+	}
+	return l, failed
+}
+
+// estimateTokens guesses how many tokens a text has for a model: short words
+// are one, longer ones one for every five letters, numbers one for every
+// three digits, every other byte that is not a space one.
+func estimateTokens(text string) int {
+	n, letters, digits := 0, 0, 0
+	flush := func() {
+		n += (letters + 4) / 5
+		n += (digits + 2) / 3
+		letters, digits = 0, 0
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			if digits > 0 {
+				flush()
+			}
+			letters++
+		case c >= '0' && c <= '9':
+			if letters > 0 {
+				flush()
+			}
+			digits++
+		default:
+			flush()
+			if !strings.ContainsRune(" \t", rune(c)) {
+				n++
+			}
+		}
+	}
+	flush()
+	return n
+}
