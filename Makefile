@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags
 
 export GOFLAGS += -trimpath
 
-.PHONY: run build install-deps test race lint fuzz check bench chaos soak oracle replay test-mcp clean
+.PHONY: run build install-deps test race lint fuzz check bench chaos chaos-short soak oracle replay test-mcp clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -40,6 +40,10 @@ bench: install-deps build
 chaos: install-deps
 	@.ci/install iproute2 nftables
 	$(GO) test -count=1 -timeout 200m -run TestChaos -v ./node/chaostest -chaos 2m -runs 60 -results chaos.jsonl
+
+chaos-short: install-deps
+	@.ci/install iproute2 nftables
+	$(GO) test -count=1 -timeout 5m -run TestChaos -v ./node/chaostest -chaos 15s -faults kill,isolate,stop,flip-shard
 
 soak: install-deps build
 	bin/shoal bench soak
