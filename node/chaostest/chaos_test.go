@@ -128,7 +128,7 @@ const (
 // little traffic.
 func (c *cluster) report(w *workload, n *nemesis, r *result) {
 	elections := n.elections(c.leaderships())
-	c.limits(elections)
+	c.limits(w, elections)
 	if s := length.Seconds(); float64(w.exhaustive.Load()) < s*leastExhaustive || float64(w.writes.Load()) < s*leastAcked {
 		c.violation("too little traffic for a verdict: %d exhaustive answers, %d acknowledged writes", w.exhaustive.Load(), w.writes.Load())
 	}
@@ -164,8 +164,16 @@ func (c *cluster) report(w *workload, n *nemesis, r *result) {
 	}
 }
 
-// limits notes what took longer than it may.
-func (c *cluster) limits(elections []time.Duration) {
+// limits notes what took longer than it may. One node of a cluster that has all
+// its copies may die without a search that stays incomplete.
+func (c *cluster) limits(w *workload, elections []time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, fault := range []string{"kill", "kill-leader"} {
+		if n := w.without[fault]; n > 0 {
+			c.violation("%d searches found no complete answer in %s while one node was down (%s)", n, clientPatience, fault)
+		}
+	}
 	if d := longest(elections); d > leaderLimit {
 		c.violation("a new leader took %s", d)
 	}

@@ -187,6 +187,17 @@ func (n *nemesis) victim() *process {
 	return n.pick()
 }
 
+// short tells that some repository has fewer copies than it should, because of
+// a fault before: then the loss of a node may take the last one away.
+func (n *nemesis) short() bool {
+	for _, p := range n.c.members() {
+		if s, err := n.c.status(n.ctx, p); err != nil || s.Placement.UnderReplicated > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (n *nemesis) killOne() (func() error, error) { return n.killThese(n.pick()) }
 
 func (n *nemesis) killLeader() (func() error, error) { return n.killThese(n.leader()) }
@@ -199,6 +210,9 @@ func (n *nemesis) killTwo() (func() error, error) {
 func (n *nemesis) killThese(list ...*process) (func() error, error) {
 	if len(list) == 1 {
 		n.hit = list[0]
+		if n.short() {
+			n.w.setDuring("kill-short")
+		}
 	}
 	n.c.kill(list...)
 	return func() error { return n.c.startAll(list) }, nil
