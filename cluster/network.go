@@ -249,12 +249,14 @@ type transport struct {
 // AppendEntries implements raft.Transport. After failures raft waits longer
 // and longer before it sends entries again, in the end ten seconds, also to a
 // node that has come back meanwhile: that one would be neither ready nor fit to
-// lead for as long. So a call to a node that is not there ends when the node
-// is, and raft does not count a second failure.
+// lead for as long. So a call to a node that is not there waits until the node
+// is and is made again, and raft counts no failure.
 func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	err := t.NetworkTransport.AppendEntries(id, addr, args, resp)
 	if err != nil && !heartbeat(args) && errors.Is(err, wire.ErrUnreachable) {
-		t.c.absence(string(id)).outlast()
+		if t.c.absence(string(id)).outlast() {
+			return t.NetworkTransport.AppendEntries(id, addr, args, resp)
+		}
 	}
 	return err
 }
@@ -274,12 +276,17 @@ type absence struct {
 // reachEvery is how many waits there are between two tries to connect.
 const reachEvery = 100
 
-func (a absence) outlast() {
-	for n := 1; !a.alive() && a.wait(); n++ {
-		if n%reachEvery == 0 && a.reach() {
-			return
+// outlast waits, and reports whether the node came back meanwhile.
+func (a absence) outlast() bool {
+	if a.alive() {
+		return false // what failed has another reason, or gossip has not noticed
+	}
+	for n := 1; a.wait(); n++ {
+		if a.alive() || n%reachEvery == 0 && a.reach() {
+			return true
 		}
 	}
+	return false
 }
 
 // absencePause is one wait, at Timing 1.
