@@ -38,3 +38,9 @@ func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
 	}
 	return distinctNumbers(&ids[0], &t.classes[0], n, &t.seen[0], t.epoch), 0
 }
+
+// dealOut sets the bit of a unit in the rows of its n trigrams and writes those
+// of row 0 to log, which has room for all of them; see [Writer.dealUnit].
+//
+//go:noescape
+func dealOut(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uint32) (logged int)

@@ -149,3 +149,32 @@ kept:
 	MOVQ R9, count+40(FP)
 	VZEROUPPER
 	RET
+
+// func dealOut(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uint32) (logged int)
+//
+// Comparing a row with 1 carries when it is 0, which is added to the count.
+TEXT ·dealOut(SB), NOSPLIT, $0-56
+	MOVQ ids+0(FP), SI
+	MOVQ n+8(FP), CX
+	MOVQ hot+16(FP), R8
+	MOVQ word+24(FP), R10
+	MOVQ bit+32(FP), DX
+	MOVQ log+40(FP), DI
+	XORL R9, R9
+	LEAQ (SI)(CX*4), SI
+	NEGQ CX
+	JZ   dealt
+
+deal:
+	MOVL    (SI)(CX*4), AX
+	MOVWLZX (R8)(AX*2), BX
+	MOVL    AX, (DI)(R9*4)
+	ORQ     DX, (R10)(BX*8)
+	CMPL    BX, $1
+	ADCQ    $0, R9
+	INCQ    CX
+	JNZ     deal
+
+dealt:
+	MOVQ R9, logged+48(FP)
+	RET

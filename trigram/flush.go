@@ -99,7 +99,8 @@ func (w *Writer) encodeRow(key uint32, row int, ids []uint16) {
 	for _, id := range ids {
 		b.Set(id)
 	}
-	w.idBuf = w.enc.addBitmap(key, b, w.rowCount(row), w.idBuf)
+	w.rowUnits[row] = uint32(w.rowCount(row))
+	w.idBuf = w.enc.addBitmap(key, b, int(w.rowUnits[row]), w.idBuf)
 }
 
 // extraList is the list of a trigram that has an escape in it.
@@ -135,7 +136,7 @@ func (w *Writer) chooseNext(used []uint32) {
 			if w.counts[id] == 0 {
 				used = append(used, id)
 			}
-			w.counts[id] = uint32(w.rowCount(r))
+			w.counts[id] = w.rowUnits[r]
 			clear(w.rows[r][:(w.units+63)/64])
 		}
 	}

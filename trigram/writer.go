@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/bits"
 	"slices"
-	"unsafe"
 )
 
 // ErrTrigrams refuses a document with more different trigrams than allowed.
@@ -77,6 +76,8 @@ type Writer struct {
 	word   []uint64 // hotRows: the last units, up to 64; off-heap
 	block  []uint64 // hotRows x blockWords, off-heap
 	rows   []Bitmap // hotRows, off-heap
+
+	rowUnits [hotRows]uint32 // units in each row, when the segment is encoded
 
 	counts []uint32 // by trigram number, off-heap; zero between segments
 	sorted []uint16 // units by trigram, off-heap
@@ -285,20 +286,7 @@ func (w *Writer) dealUnit(ids []uint32) {
 	}
 	// Rows are below hotRows and ids below maxIDs, because only chooseHot and
 	// the tables make them; the log has room for all of ids.
-	bit := uint64(1) << (w.units & 63)
-	word := unsafe.Pointer(&w.word[0])
-	next, hot := unsafe.Pointer(&w.log[w.logged]), unsafe.Pointer(&w.hot[0])
-	n := 0
-	for _, id := range ids {
-		row := *(*uint16)(unsafe.Add(hot, uintptr(id)*2))
-		*(*uint64)(unsafe.Add(word, uintptr(row)*8)) |= bit
-		*(*uint32)(unsafe.Add(next, uintptr(n)*4)) = id
-		m := n + 1
-		if row == 0 {
-			n = m
-		}
-	}
-	w.logged += n
+	w.logged += dealOut(&ids[0], len(ids), &w.hot[0], &w.word[0], 1<<(w.units&63), &w.log[w.logged])
 }
 
 // saveWord copies the bits of the last units to the block.
