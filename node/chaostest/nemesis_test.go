@@ -19,6 +19,7 @@ type nemesis struct {
 	rng *rand.Rand
 
 	hit       *process // the one node that the fault takes from the others
+	hitAt     time.Time
 	count     map[string]int
 	recovered []time.Duration // from the start of all nodes until all answer
 	blows     []lost
@@ -115,7 +116,7 @@ func (n *nemesis) one(f fault) {
 	}
 	pause(n.ctx, hold)
 	if blow {
-		n.blows = append(n.blows, lost{began, time.Now(), leader})
+		n.blows = append(n.blows, lost{n.hitAt, time.Now(), leader})
 	}
 	if mend == nil {
 		return
@@ -209,10 +210,10 @@ func (n *nemesis) killTwo() (func() error, error) {
 
 func (n *nemesis) killThese(list ...*process) (func() error, error) {
 	if len(list) == 1 {
-		n.hit = list[0]
 		if n.short() {
 			n.w.setDuring("kill-short")
 		}
+		n.hit, n.hitAt = list[0], time.Now()
 	}
 	n.c.kill(list...)
 	return func() error { return n.c.startAll(list) }, nil
@@ -258,7 +259,7 @@ func (n *nemesis) stopTwo() (func() error, error) {
 // may end when it wakes up.
 func (n *nemesis) stopThese(list ...*process) (func() error, error) {
 	if len(list) == 1 {
-		n.hit = list[0]
+		n.hit, n.hitAt = list[0], time.Now()
 	}
 	for _, p := range list {
 		p.allowEnd(true)
@@ -282,11 +283,11 @@ func (n *nemesis) hurt(from, to *process, d damage) error {
 
 func (n *nemesis) isolate(d damage) (func() error, error) {
 	p := n.victim()
-	n.hit = p
 	var errs []error
 	for _, o := range n.others(p) {
 		errs = append(errs, n.hurt(p, o, d), n.hurt(o, p, d))
 	}
+	n.hit, n.hitAt = p, time.Now()
 	return n.c.net.heal, errors.Join(errs...)
 }
 

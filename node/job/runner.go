@@ -239,7 +239,7 @@ func (r *Runner) propose(ctx context.Context, j *catalog.Job, cmd catalog.Comman
 		defer a.ending.Store(!goesOn(cmd))
 	}
 	for {
-		index, err := r.opt.Cluster.Propose(ctx, cmd)
+		index, err := commit(ctx, r.opt.Cluster, cmd)
 		if err == nil || !errors.Is(err, cluster.ErrNoLeader) {
 			return index, err
 		}
@@ -253,6 +253,26 @@ func (r *Runner) propose(ctx context.Context, j *catalog.Job, cmd catalog.Comman
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// agreement is what commit needs of a cluster.
+type agreement interface {
+	ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error)
+	Await(ctx context.Context, index uint64) error
+}
+
+// commit proposes a command and waits, as long as the context lasts, until
+// this node has applied it. Once it has an index it is agreed upon: that this
+// node is behind the others is no failure of it.
+func commit(ctx context.Context, a agreement, cmd catalog.Command) (uint64, error) {
+	index, results, err := a.ProposeAll(ctx, cmd)
+	if err != nil && index > 0 {
+		err = a.Await(ctx, index)
+	}
+	if err == nil && results[0].Err != nil {
+		err = fmt.Errorf("%s: %w", catalog.CommandName(cmd), results[0].Err)
+	}
+	return index, err
 }
 
 // goesOn tells that a command does not end its job.
