@@ -171,21 +171,3 @@ func exists(path string) (bool, error) {
 	}
 	return err == nil, err
 }
-
-// walkText reads every C file of a tree.
-func walkText(tree string, visit func(text []byte)) error {
-	return filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || (filepath.Ext(path) != ".c" && filepath.Ext(path) != ".h") {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil || info.Size() > maxText {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err == nil {
-			visit(text)
-		}
-		return err
-	})
-}

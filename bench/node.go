@@ -172,19 +172,41 @@ func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Durati
 	return data, time.Since(start), nil
 }
 
-// indexed waits until the node has indexed this many repositories and has
-// nothing more to do.
+// indexed waits until the node has indexed this many repositories.
 func (s *server) indexed(ctx context.Context, repos int) error {
 	return poll(ctx, 2*time.Hour, 20*time.Millisecond, fmt.Sprintf("%d repositories to be indexed", repos), func() bool {
-		var status struct {
-			Repos struct{ Total, Indexed, Failed int }
-			Jobs  struct{ Pending, Running, Failed int }
-		}
-		if err := s.get(ctx, "/api/status", &status); err != nil {
-			return false
-		}
-		return status.Repos.Indexed >= repos && status.Jobs.Running == 0
+		status, err := s.status(ctx)
+		return err == nil && status.Repos.Indexed >= repos && status.Jobs.Running == 0
 	})
+}
+
+// settled waits until the node has had nothing to do for a while: small
+// repositories are packed in the background after they were indexed.
+func (s *server) settled(ctx context.Context) error {
+	quiet := time.Now()
+	return poll(ctx, 2*time.Hour, 50*time.Millisecond, "the node to have nothing to do", func() bool {
+		status, err := s.status(ctx)
+		if err != nil || status.Jobs.Running+status.Jobs.Pending > 0 {
+			quiet = time.Now()
+		}
+		return time.Since(quiet) > quietTime
+	})
+}
+
+// quietTime is longer than a node takes to see that something is due.
+const quietTime = 4 * time.Second
+
+// status is what a measurement looks at of a node's status.
+type status struct {
+	Repos   struct{ Total, Indexed, Failed int }
+	Jobs    struct{ Pending, Running, Failed int }
+	Storage struct{ Shards int }
+}
+
+func (s *server) status(ctx context.Context) (status, error) {
+	var st status
+	err := s.get(ctx, "/api/status", &st)
+	return st, err
 }
 
 // diskBytes adds up the files of a folder of the data directory.

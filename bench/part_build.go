@@ -142,6 +142,9 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.settled(ctx); err != nil {
+		return nil, err
+	}
 	for i := range 3 {
 		if err := s.stop(); err != nil {
 			return nil, err

@@ -122,6 +122,21 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 	defer m.stop()
+	fresh, err := m.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.settled(ctx); err != nil {
+		return nil, err
+	}
+	packed, err := m.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	settled, err := m.diskBytes("shards")
+	if err != nil {
+		return nil, err
+	}
 	met := 0
 	for _, q := range baseline() {
 		_, one, err := l.bestSearch(ctx, q.body(100, true), r.Repeat)
@@ -139,6 +154,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		p.row(q.Text, one, many, ratio(share), share <= 1.5)
 	}
 	p.note("%d repositories indexed in %s, %s CPU (git %s more), %s on disk, peak memory %s.", len(repos), cell(b.wall), cell(b.own), cell(b.git), cell(bytesize(b.disk)), cell(bytesize(b.peak)))
+	p.note("%d files when all was indexed, %d after packing, %s; %s on disk.", fresh.Storage.Shards, packed.Storage.Shards, cell(time.Since(m.start)), cell(bytesize(settled)))
 	p.note("%d of %d within 1.5 × of L.", met, len(p.Rows))
 	return p, nil
 }

@@ -137,7 +137,7 @@ func (n *Node) definitions(ctx context.Context, v Viewer, req SymbolRequest, nam
 	if err != nil {
 		return nil, err
 	}
-	rank := func(a, b SymbolMatch) int { return kindRank(a.Kind) - kindRank(b.Kind) }
+	rank := func(a, b SymbolMatch) int { return shard.KindRank(a.Kind) - shard.KindRank(b.Kind) }
 	for i := range out.Files {
 		slices.SortStableFunc(out.Files[i].Matches, rank)
 	}
@@ -175,19 +175,6 @@ func inScope(parent, scope string) bool {
 	norm := strings.NewReplacer("::", ".", "#", ".")
 	parent, scope = norm.Replace(parent), norm.Replace(scope)
 	return parent == scope || strings.HasSuffix(parent, "."+scope)
-}
-
-// kindRank orders kinds of definitions: somebody who looks for a name that a
-// function has does not mean the hundred structs with a member of that name.
-func kindRank(kind string) int {
-	switch kind {
-	case "function", "method", "class", "struct", "interface", "trait", "type", "typedef", "enum", "union", "macro", "module", "namespace",
-		"protocol", "implementation", "constructor", "target", "table", "view":
-		return 0
-	case "constant", "variable", "package":
-		return 1
-	}
-	return 2
 }
 
 // References finds where a symbol is used: whole words of its name, without

@@ -19,10 +19,11 @@ type bound struct {
 	units [][]*trigram.Bitmap
 	syms  []*symbolHits // by pattern, of opSymbol
 
-	defs       docSet      // documents that define a word of the query; nil when none does
-	cache      *blockCache // nil where so much will be read that it would only suffer
-	docs       []uint32    // candidates, in order
-	candidates int         // units
+	defs       docSet       // documents that define a word of the query; nil when none does
+	defNames   map[int]bool // numbers of the names that do: whether the case is that of the query, where it need not be
+	cache      *blockCache  // nil where so much will be read that it would only suffer
+	docs       []uint32     // candidates, in order
+	candidates int          // units
 	work       trigram.Work
 }
 

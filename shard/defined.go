@@ -19,15 +19,15 @@ func (b *bound) definitions() error {
 		if p.text.Field != query.Content || p.text.Regexp || !p.positive || !isName(p.text.Pattern) {
 			continue
 		}
-		docs, err := b.m.sym.sym.defining(p.text.Pattern, p.text.Fold)
+		err := b.m.sym.sym.defining(p.text.Pattern, p.text.Fold, func(number int, exact bool, doc int) {
+			if b.defs == nil {
+				b.defs, b.defNames = newDocSet(b.s.m.documents), map[int]bool{}
+			}
+			b.defs.add(doc)
+			b.defNames[number] = b.defNames[number] || exact && p.text.Fold
+		})
 		if err != nil {
 			return err
-		}
-		if len(docs) > 0 && b.defs == nil {
-			b.defs = newDocSet(b.s.m.documents)
-		}
-		for _, d := range docs {
-			b.defs.add(int(d))
 		}
 	}
 	return nil
@@ -60,25 +60,27 @@ func (b *bound) definitionsFirst() {
 	})
 }
 
-// definedAt tells whether a span is the name of a symbol at its definition.
-func (e *evaluator) definedAt(sp match.Span) bool {
+// definition is the score of the best symbol that the document defines under
+// a word of the query; 0 when it defines none.
+func (e *evaluator) definition() float64 {
 	b := e.b
 	if b.defs == nil || !b.defs.has(e.doc) {
-		return false
+		return 0
 	}
-	found := false
+	best := 0.0
+	y := b.m.sym.sym
 	// Damage shows elsewhere: here it only costs a better rank.
-	_ = b.m.sym.sym.rows(e.doc, func(r symbolRow) bool {
-		found = r.offset == sp.Start
-		return r.offset < sp.Start
+	_ = y.rows(e.doc, func(r symbolRow) bool {
+		if exact, ok := b.defNames[r.name]; ok {
+			score := scoreDefinition + scoreKind[KindRank(y.kinds[r.kind])]
+			if exact {
+				score += scoreExact
+			}
+			best = max(best, score)
+		}
+		return true
 	})
-	return found && e.wordEnds(sp.End)
-}
-
-// wordEnds tells whether a word ends at an offset, as far as is decoded.
-func (e *evaluator) wordEnds(at int) bool {
-	u := e.t.unitAt(at - 1)
-	return at >= e.t.covered(u) || !isWord(e.t.buf[at])
+	return best
 }
 
 // findSymbols gives the places in the document where a pattern of opSymbol

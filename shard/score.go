@@ -12,9 +12,12 @@ import (
 // The weights of a score. A kind of evidence always outweighs all weaker
 // kinds together: a definition any use, a whole word any part of one.
 const (
-	scoreDefinition = 4000 // the match is the name of a symbol defined there
+	scoreDefinition = 4000 // the match is the name of a symbol defined there; scoreKind comes on top
+	scoreExact      = 3000 // the case of the name too is that of the query
 	scoreShape      = 2000 // it looks like a definition
+	scoreExactShape = 1000 // in the case of the query
 	scoreWord       = 800  // it is a whole word
+	scoreExactWord  = 400  // in the case of the query
 	scorePart       = 100  // it begins or ends one
 	scoreBase       = 400  // the file is named so
 	scoreBasePart   = 100  // the name of the file contains it
@@ -23,6 +26,23 @@ const (
 	scoreEarly      = 10   // near the top of the file
 	scoreRecency    = 30   // of the repository
 )
+
+// What a definition is worth by the rank of its kind: who looks for a name
+// looks for what it does before where a member is called so.
+var scoreKind = [...]float64{2000, 1000, 0}
+
+// KindRank orders kinds of symbols, as universal-ctags names them: what can be
+// called or instantiated, what has a value, members and the rest.
+func KindRank(kind string) int {
+	switch kind {
+	case "function", "method", "class", "struct", "interface", "trait", "type", "typedef", "enum", "union", "macro", "module", "namespace",
+		"protocol", "implementation", "constructor", "target", "table", "view":
+		return 0
+	case "constant", "variable", "package":
+		return 1
+	}
+	return 2
+}
 
 // Deductions, by category: code before documentation, generated, test and
 // vendored files. They stay below the step from a use to a definition.
@@ -34,12 +54,9 @@ const scoreLooks = 24
 // score ranks an occurrence of the present document by its first matches.
 func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float64 {
 	sh := r.b.s
-	best := 0.0
-	for _, sp := range spans[:min(len(spans), scoreLooks)] {
-		best = max(best, e.scoreSpan(sp))
-		if best >= scoreDefinition {
-			break
-		}
+	best := e.definition()
+	for i := 0; best < scoreDefinition && i < min(len(spans), scoreLooks); i++ {
+		best = max(best, e.scoreSpan(spans[i]))
 	}
 	score := best + scoreCount*math.Log2(float64(1+len(spans)))
 	if len(spans) > 0 {
@@ -58,9 +75,6 @@ func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float6
 
 // scoreSpan judges one match by what surrounds it.
 func (e *evaluator) scoreSpan(sp match.Span) float64 {
-	if e.definedAt(sp) {
-		return scoreDefinition
-	}
 	if sp.Start == sp.End {
 		return 0
 	}
@@ -69,7 +83,25 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 		return scoreDefinition // a symbol's name: nothing was read for it
 	}
 	low, high := e.t.around(sp, scoreSight)
-	return scoreShapeOf(text, sp, low, high)
+	score := scoreShapeOf(text, sp, low, high)
+	switch {
+	case score < scoreWord || !e.exact(text[sp.Start:sp.End]):
+		return score
+	case score < scoreShape:
+		return score + scoreExactWord
+	}
+	return score + scoreExactShape
+}
+
+// exact tells whether a match is a word of the query in its very case, where
+// the query does not ask for it.
+func (e *evaluator) exact(found []byte) bool {
+	for _, p := range e.p.patterns {
+		if p.text.Fold && !p.text.Regexp && p.text.Field == query.Content && string(found) == p.text.Pattern {
+			return true
+		}
+	}
+	return false
 }
 
 // scoreShapeOf judges one match by the text around it, of which low to high

@@ -398,30 +398,33 @@ func (r reference) each(documents int, use func(int)) error {
 	}
 }
 
-// defining gives the documents that define a symbol of exactly this name, or
-// of this name in any case.
-func (y *symbolsFile) defining(name string, fold bool) (docs []uint32, err error) {
+// defining gives the names that are this one, or this one in any case, and
+// the documents that define them.
+func (y *symbolsFile) defining(name string, fold bool, use func(number int, exact bool, doc int)) error {
 	want := strings.ToLower(name)
 	first := func(i int) string { return strings.ToLower(string(part(y.first, y.firstEnd, i))) }
 	p := max(sort.Search(y.firstEnd.len(), func(i int) bool { return first(i) >= want })-1, 0)
 	var buf []byte
+	var err error
 	for ; p < y.firstEnd.len() && first(p) <= want; p++ {
 		if buf, err = y.page(p, buf); err != nil {
-			return nil, err
+			return err
 		}
 		refs := refReader{b: part(y.refs, y.refEnd, p)}
-		for text := buf; len(text) > 0; {
+		number := int(y.pageName.at(p))
+		for text := buf; len(text) > 0; number++ {
 			line, rest, _ := bytes.Cut(text, newline)
 			text = rest
 			list := refs.next()
-			if string(line) == name || fold && len(line) == len(name) && strings.ToLower(string(line)) == want {
-				if err := list.each(y.documents, func(d int) { docs = append(docs, uint32(d)) }); err != nil {
-					return nil, fmt.Errorf("%s: %w", y.f.name, err)
+			exact := string(line) == name
+			if exact || fold && len(line) == len(name) && strings.ToLower(string(line)) == want {
+				if err := list.each(y.documents, func(d int) { use(number, exact, d) }); err != nil {
+					return fmt.Errorf("%s: %w", y.f.name, err)
 				}
 			}
 		}
 	}
-	return docs, nil
+	return nil
 }
 
 // symbolRow is one symbol of a document.

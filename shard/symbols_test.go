@@ -153,3 +153,40 @@ func TestSymbolsAreCopiedForKnownBlobs(t *testing.T) {
 		t.Fatalf("copied symbols give %v, tagged ones %v, %v", next, fresh, err)
 	}
 }
+
+// Of several definitions of a word, the case of the query comes before its
+// kind, a function before a variable before a member, and each before a use.
+func TestTheBestDefinitionComesFirst(t *testing.T) {
+	t.Parallel()
+	w := symbolWorld()
+	w.trees[0] = map[string][]string{}
+	files := []string{ // in the order of the answer
+		"def member Whale\n", "def function whale\n", "def variable whale\n", "def member whale\n", "func Whale() {\n", "func whale() {\n", "a Whale b\n", "a whale b\n", "whales\n",
+	}
+	for i, text := range files {
+		w.trees[0][fmt.Sprintf("f%d.go", len(files)-i)] = []string{text}
+	}
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	tag := func(_ context.Context, _, _ string, content []byte) ([]Definition, error) {
+		f := strings.Fields(string(content))
+		if f[0] != "def" {
+			return nil, nil
+		}
+		return []Definition{{Symbol{Name: f[2], Kind: f[1]}, 1}}, nil
+	}
+	part, err := set.Symbolize(context.Background(), parts[0], nil, tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := set.Acquire([]Part{part})
+	defer v.Release()
+	res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "Whale", Fold: true}})
+	if err != nil || len(res.Files) != len(files) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for i, f := range res.Files {
+		if want := fmt.Sprintf("f%d.go", len(files)-i); f.Path != want {
+			t.Errorf("place %d has %s with %v, want %s: %q", i, f.Path, f.Score, want, files[i])
+		}
+	}
+}

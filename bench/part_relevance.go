@@ -1,0 +1,227 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The bounds of the part on relevance.
+const (
+	relevanceNames = 300 // of each repository
+	relevanceFails = 20  // of each repository are named
+	relevanceUses  = 5   // files that hold a name at least
+)
+
+// subject is a repository whose names are searched, and its files.
+type subject struct{ name, repo, tree string }
+
+// partRelevance searches bare names that are defined in exactly one file and
+// used in five or more, and looks where the defining file stands: with symbols
+// and, as right after a push, without. The repositories are L and those that lie
+// or are linked in <dir>/relevance.
+func partRelevance(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Relevance: where the defining file of a name stands", Columns: []string{"repository", "names", "first place", "MRR", "first place without symbols", "MRR without"}}
+	subjects, err := r.subjects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range subjects {
+		names, err := definedOnce(ctx, s.tree, relevanceNames)
+		if err != nil {
+			return nil, err
+		}
+		row := []any{s.name, len(names)}
+		for _, ctags := range []string{"ctags", "off"} {
+			places, err := r.places(ctx, s, ctags, names)
+			if err != nil {
+				return nil, err
+			}
+			first, sum := 0, 0.0
+			for i, pl := range places {
+				if pl.at == 1 {
+					first++
+				} else if ctags != "off" && i-first < relevanceFails {
+					p.note("%s in %s: defined in %s, which stands at %d; first is %s", names[i].name, s.name, names[i].file, pl.at, pl.first)
+				}
+				if pl.at > 0 {
+					sum += 1 / float64(pl.at)
+				}
+			}
+			row = append(row, fmt.Sprintf("%.1f %%", 100*float64(first)/float64(len(names))), fmt.Sprintf("%.4f", sum/float64(len(names))))
+		}
+		p.row(row...)
+	}
+	p.note("Names of functions, types and macros with at least six letters, picked evenly; the bare word, in any case, 200 matches asked for. Target: 98 %% and 0.99.")
+	return p, nil
+}
+
+// subjects lists the repositories with their trees.
+func (r *run) subjects(ctx context.Context) ([]subject, error) {
+	repo, err := r.corpora.large(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := r.corpora.tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := []subject{{"Linux", repo, tree}}
+	more, err := filepath.Glob(filepath.Join(r.Dir, "relevance", "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range more {
+		repo, err := filepath.EvalSymlinks(link)
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSuffix(filepath.Base(link), ".git")
+		tree := filepath.Join(r.Dir, "relevance-"+name)
+		if ok, err := exists(tree); err != nil {
+			return nil, err
+		} else if !ok {
+			if _, err := measure(ctx, r.Dir, nil, "git", "clone", "-q", "--shared", "--depth=1", "file://"+repo, tree); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, subject{name, repo, tree})
+	}
+	return list, nil
+}
+
+// standing is where a file stands in an answer, from 1; 0 when it is not there.
+type standing struct {
+	at    int
+	first string // file
+}
+
+// places asks for each name.
+func (r *run) places(ctx context.Context, in subject, ctags string, names []definition) ([]standing, error) {
+	s, _, err := r.index(ctx, "relevance", ctags, 1, map[string]connection{"L": {"type": "git", "url": "file://" + in.repo}})
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	if err := s.settled(ctx); err != nil {
+		return nil, err
+	}
+	if ctags != "off" {
+		if err := s.symbolsReady(ctx, names[0].name); err != nil {
+			return nil, err
+		}
+	}
+	var out []standing
+	for _, n := range names {
+		a, _, err := s.search(ctx, Query{Text: n.name}.body(200, false))
+		if err != nil {
+			return nil, err
+		}
+		var place standing
+		for i, f := range a.Files {
+			if i == 0 {
+				place.first = f.FileName.Text
+			}
+			if f.FileName.Text == n.file {
+				place.at = i + 1
+				break
+			}
+		}
+		out = append(out, place)
+	}
+	return out, nil
+}
+
+// symbolsReady waits until a name is found as a symbol: symbols follow the text.
+func (s *server) symbolsReady(ctx context.Context, name string) error {
+	return poll(ctx, time.Hour, 200*time.Millisecond, "the symbols", func() bool {
+		a, _, err := s.search(ctx, Query{Text: "sym:^" + name + "$", Regexp: true}.body(10, false))
+		return err == nil && a.Stats.FileCount > 0
+	})
+}
+
+// definition is a name and the file that defines it.
+type definition struct{ name, file string }
+
+// definedOnce returns names of functions, types and macros that
+// universal-ctags finds in exactly one file and that occur in at least five,
+// picked evenly over the sorted names.
+func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) {
+	u, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--map-C=+.h", "--languages=C,C++,Go", "--kinds-C=fstgud", "--kinds-C++=fcstgud",
+		"--kinds-Go=fstic", "--output-format=json", "-f", "-", ".")
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]map[string]bool{}
+	scan := bufio.NewScanner(bytes.NewReader(u.Out))
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		var tag struct{ Name, Path string }
+		if json.Unmarshal(scan.Bytes(), &tag) != nil || len(tag.Name) < 6 || strings.HasPrefix(tag.Name, "__anon") {
+			continue
+		}
+		if files[tag.Name] == nil {
+			files[tag.Name] = map[string]bool{}
+		}
+		files[tag.Name][filepath.ToSlash(filepath.Clean(tag.Path))] = true
+	}
+	uses, err := filesWithWord(tree)
+	if err != nil {
+		return nil, err
+	}
+	var all []definition
+	for name, in := range files {
+		if len(in) != 1 || uses[name] < relevanceUses {
+			continue
+		}
+		for file := range in {
+			all = append(all, definition{name, file})
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no names defined once in %s", tree)
+	}
+	slices.SortFunc(all, func(a, b definition) int { return strings.Compare(a.name, b.name) })
+	var picked []definition
+	for i := range min(n, len(all)) {
+		picked = append(picked, all[i*len(all)/min(n, len(all))])
+	}
+	return picked, nil
+}
+
+// filesWithWord counts the source files that hold each identifier.
+func filesWithWord(tree string) (map[string]int, error) {
+	word := regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{5,}`)
+	count := map[string]int{}
+	root, err := filepath.EvalSymlinks(tree)
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !slices.Contains([]string{".c", ".h", ".cc", ".cpp", ".go"}, filepath.Ext(path)) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || len(text) > maxText {
+			return err
+		}
+		seen := map[string]bool{}
+		for _, w := range word.FindAll(text, -1) {
+			if !seen[string(w)] {
+				seen[string(w)] = true
+				count[string(w)]++
+			}
+		}
+		return nil
+	})
+	return count, err
+}
