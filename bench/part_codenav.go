@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -14,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -63,7 +63,13 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+	g, err := startGopls(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	defer g.stop()
 	var defs, defsTags, refs confusion
+	missed := misses{tree: tree}
 	for i := 0; i < len(names); i += max(1, len(names)/200) {
 		name := names[i]
 		got, err := s.lines(ctx, "/api/find_definitions", name)
@@ -75,15 +81,21 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 		if got, err = s.lines(ctx, "/api/find_references", name); err != nil {
 			return nil, err
 		}
-		want, err := goplsReferences(ctx, tree, declared[name])
-		if err != nil {
-			return nil, err
+		want := places{}
+		for _, d := range declared[name] {
+			if err := g.references(d, want); err != nil {
+				return nil, err
+			}
 		}
 		refs.add(got, want)
+		missed.note(name, got, want)
 	}
 	p.row("find_definitions", "declarations that the Go compiler's parser sees", defs.want, defs.precision(), defs.recall())
 	p.row("find_definitions", "universal-ctags over the tree", defsTags.want, defsTags.precision(), defsTags.recall())
 	p.row("find_references", "gopls references of every declaration of the name", refs.want, refs.precision(), refs.recall())
+	if err := missed.explain(p); err != nil {
+		return nil, err
+	}
 	p.note("Lines, not occurrences, are compared. References go by name: a line where another thing has the same name counts against precision, and so does one in a comment or string.")
 	return p, nil
 }
@@ -99,6 +111,71 @@ func (c *confusion) add(got, want places) {
 			c.right++
 		}
 	}
+}
+
+// misses are lines that one side has and the other has not.
+type misses struct {
+	tree        string
+	extra, lost []miss
+}
+
+type miss struct {
+	name string
+	at   place
+}
+
+func (m *misses) note(name string, got, want places) {
+	for l := range got {
+		if !want[l] {
+			m.extra = append(m.extra, miss{name, l})
+		}
+	}
+	for l := range want {
+		if !got[l] {
+			m.lost = append(m.lost, miss{name, l})
+		}
+	}
+}
+
+// explain says of what kind the lines are, by what they hold.
+func (m *misses) explain(p *Part) error {
+	kinds := map[string]int{}
+	for _, x := range m.extra {
+		line, err := lineAt(m.tree, x.at)
+		if err != nil {
+			return err
+		}
+		kind := "another thing of that name"
+		code, _, remark := strings.Cut(line, "//")
+		switch {
+		case remark && !strings.Contains(code, x.name):
+			kind = "in a comment"
+		case strings.Contains(line, `"`+x.name) || strings.Contains(line, x.name+`"`):
+			kind = "in a text"
+		}
+		kinds[kind]++
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		p.note("Not in gopls's answer, %s: %d lines.", kind, kinds[kind])
+	}
+	for _, x := range m.lost[:min(len(m.lost), 10)] {
+		line, err := lineAt(m.tree, x.at)
+		if err != nil {
+			return err
+		}
+		p.note("Missed of %s: %s:%d: %s", x.name, x.at.file, x.at.line, strings.TrimSpace(line))
+	}
+	p.note("%d lines of gopls are missed in all.", len(m.lost))
+	return nil
+}
+
+func lineAt(tree string, at place) (string, error) {
+	text, err := os.ReadFile(filepath.Join(tree, at.file))
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Split(string(text), "\n")
+	return lines[min(at.line, len(lines))-1], nil
 }
 
 func (c *confusion) precision() float64 { return float64(c.right) / float64(max(1, c.got)) }
@@ -172,6 +249,10 @@ func declarations(tree string) (map[string]declarationList, error) {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
 			return err
 		}
+		// gopls knows the files that are built here, no others.
+		if ok, err := build.Default.MatchFile(filepath.Dir(path), d.Name()); err != nil || !ok {
+			return err
+		}
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
 		if err != nil {
@@ -237,31 +318,4 @@ func ctagsPlaces(ctx context.Context, tree string) (map[string]places, error) {
 		all[tag.Name][place{filepath.Clean(tag.Path), tag.Line}] = true
 	}
 	return all, scan.Err()
-}
-
-// goplsReferences asks gopls for the uses of each declaration.
-func goplsReferences(ctx context.Context, tree string, list declarationList) (places, error) {
-	all := places{}
-	for _, d := range list {
-		u, err := measure(ctx, tree, []string{"GOFLAGS="}, "gopls", "-remote=auto", "references", fmt.Sprintf("%s:%d:%d", d.file, d.line, d.column))
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(string(u.Out)) {
-			fields := strings.Split(strings.TrimSpace(line), ":") // file:line:columns
-			if len(fields) < 3 {
-				continue
-			}
-			file, err := filepath.Rel(tree, fields[0])
-			if err != nil {
-				return nil, err
-			}
-			n, err := strconv.Atoi(fields[1])
-			if err != nil {
-				return nil, fmt.Errorf("gopls: %q: %w", line, err)
-			}
-			all[place{file, n}] = true
-		}
-	}
-	return all, nil
 }

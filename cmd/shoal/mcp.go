@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -220,17 +220,16 @@ func (b *stdio) headers(h http.Header, m *message) {
 	if m.Method == "resources/read" {
 		name = m.Params.URI
 	}
-	if name != "" {
-		h.Set("Mcp-Name", headerText(name))
+	if name = headerText(name); name != "" {
+		h.Set("Mcp-Name", name)
 	}
 }
 
-// headerText writes a value so that it can stand in a header.
+// headerText is a value as it can stand in a header; "" when it cannot. The
+// server compares it with the message as it stands.
 func headerText(s string) string {
-	for _, r := range s {
-		if r < ' ' || r > '~' {
-			return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
-		}
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return ""
 	}
 	return s
 }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/shoalsearch/shoal/api/mcp"
+	"github.com/shoalsearch/shoal/node"
+)
+
+// tools answers two tools; no test calls another.
+type tools struct {
+	mcp.Tools
+	began, ended chan struct{}
+}
+
+func (f *tools) Grep(ctx context.Context, v node.Viewer, req node.GrepRequest) (*node.GrepResponse, error) {
+	if req.Pattern == "for ever" {
+		f.began <- struct{}{}
+		<-ctx.Done()
+		f.ended <- struct{}{}
+		return nil, ctx.Err()
+	}
+	return &node.GrepResponse{Matches: 1, Files: []node.GrepFile{{Repo: "a/b", Path: v.Name, Lines: []node.GrepLine{{Number: 7, Text: []byte(req.Pattern)}}}}}, nil
+}
+
+func (f *tools) ReadFile(_ context.Context, _ node.Viewer, req node.ReadFileRequest) (*node.ReadFileResponse, error) {
+	return &node.ReadFileResponse{Repo: req.Repo, Path: req.Path, First: 1, Total: 1, Lines: [][]byte{[]byte("of " + req.Path)}}, nil
+}
+
+// TestTheBridgeServesARealClient lets the SDK's client speak through the
+// bridge, in the newest protocol and in one with a handshake.
+func TestTheBridgeServesARealClient(t *testing.T) {
+	t.Parallel()
+	f := &tools{began: make(chan struct{}), ended: make(chan struct{})}
+	handler := mcp.New(f, "http://shoal.example.com", "v1", slog.New(slog.DiscardHandler))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who := node.Viewer{Role: node.RoleMember, Name: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")}
+		handler.ServeHTTP(w, r.WithContext(mcp.WithViewer(r.Context(), who)))
+	}))
+	t.Cleanup(server.Close)
+	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
+		session := bridged(t, server.URL, version)
+		list, err := session.ListTools(t.Context(), nil)
+		if err != nil || len(list.Tools) != 11 {
+			t.Fatalf("%s: %+v, %v", version, list, err)
+		}
+		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "grep", Arguments: map[string]any{"pattern": "needle"}})
+		if err != nil || r.IsError || !strings.Contains(r.Content[0].(*sdk.TextContent).Text, "shoal_key\n7: needle\n") {
+			t.Errorf("%s: %+v, %v", version, r, err)
+		}
+		read, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "shoal://a%2Fb/HEAD/gr%C3%B6%C3%9Fe.go"})
+		if err != nil || len(read.Contents) != 1 || read.Contents[0].Text != "of größe.go\n" {
+			t.Errorf("%s: %+v, %v", version, read, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "grep", Arguments: map[string]any{"pattern": "for ever"}})
+			failed <- err
+		}()
+		<-f.began
+		cancel()
+		<-f.ended // the work behind the bridge ends
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: a cancelled call: %v", version, err)
+		}
+	}
+}
+
+// bridged opens a session through `shoal mcp` on pipes.
+func bridged(t *testing.T, url, version string) *sdk.ClientSession {
+	t.Helper()
+	in, toBridge := io.Pipe()
+	fromBridge, out := io.Pipe()
+	cmd := newRoot(func(string) string { return "" })
+	cmd.SetIn(in)
+	cmd.SetOut(out)
+	cmd.SetArgs([]string{"mcp", "--url", url, "--key", "shoal_key"})
+	done := make(chan error, 1)
+	go func() { done <- cmd.ExecuteContext(context.Background()) }()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatalf("%s: %v", version, err)
+	}
+	t.Cleanup(func() {
+		_ = toBridge.Close() // the agent leaves: the bridge ends
+		_ = fromBridge.Close()
+		if err := <-done; err != nil {
+			t.Errorf("%s: the bridge: %v", version, err)
+		}
+	})
+	return session
+}
