@@ -50,6 +50,8 @@ const (
 	// mappedMost is how much of a pack is mapped at a time: what was read need
 	// not count as memory of this process.
 	mappedMost = 16 << 20
+	// aroundFault is how much the kernel maps where one page is touched.
+	aroundFault = 64 << 10
 )
 
 // errPack tells that a pack is damaged.
@@ -291,7 +293,7 @@ func (p *packs) inflate(dst []byte, one *pack, o packed) ([]byte, int, error) {
 	if err != nil {
 		return dst[:at], 0, fmt.Errorf("%w: %w", errPack, err)
 	}
-	if one.touched += n; one.touched > mappedMost {
+	if one.touched += n + aroundFault; one.touched > mappedMost {
 		one.touched = 0
 		_ = syscall.Madvise(one.data, syscall.MADV_DONTNEED)
 	}
@@ -467,7 +469,6 @@ type bases struct {
 	texts map[baseKey][]byte
 	order []baseKey // as they came
 	bytes int
-	free  [][]byte
 }
 
 type baseKey struct {
@@ -476,7 +477,7 @@ type baseKey struct {
 }
 
 const (
-	basesBytes = 16 << 20
+	basesBytes = 8 << 20
 	baseMost   = 1 << 20 // a larger text is not kept
 )
 
