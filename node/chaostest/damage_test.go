@@ -38,16 +38,17 @@ func (n *nemesis) flip(part, pattern string) (func() error, error) {
 		if err := n.c.start(p); err != nil {
 			return err
 		}
-		ready := until(n.ctx, 15*time.Second, func() error {
+		ctx := context.WithoutCancel(n.ctx) // also at the end of the run
+		ready := until(ctx, 20*time.Second, func() error {
 			if !p.running() {
 				return nil
 			}
-			_, err := n.w.ask(n.ctx, p, query{text: token})
+			_, err := n.w.ask(ctx, p, query{text: token})
 			return err
 		})
 		p.allowEnd(false)
 		switch {
-		case p.running() && ready != nil && n.ctx.Err() == nil:
+		case p.running() && ready != nil:
 			return fmt.Errorf("node %d neither works nor ends: %w", p.index+1, ready)
 		case p.running():
 			return nil
@@ -227,7 +228,7 @@ func (n *nemesis) fill(part string) (func() error, error) {
 		if err := os.Remove(ballast); err != nil {
 			return err
 		}
-		pause(n.ctx, time.Second)
+		pause(context.WithoutCancel(n.ctx), time.Second)
 		p.allowEnd(false)
 		return n.c.start(p)
 	}, nil

@@ -269,7 +269,7 @@ func (n *nemesis) stopThese(list ...*process) (func() error, error) {
 		for _, p := range list {
 			p.signal(syscall.SIGCONT)
 		}
-		pause(n.ctx, time.Second)
+		pause(context.WithoutCancel(n.ctx), time.Second)
 		for _, p := range list {
 			p.allowEnd(false)
 		}
