@@ -110,6 +110,9 @@ type finder interface {
 
 const maxReach = 128
 
+// newlines are what a text is thought to go on with.
+var newlines = [64 + maxReach]byte(bytes.Repeat([]byte{'\n'}, 64+maxReach))
+
 // cursor walks the candidates of a finder through a text.
 type cursor struct {
 	text   []byte
@@ -165,9 +168,8 @@ func (c *cursor) window(from int) {
 		return
 	}
 	n := copy(c.tail[:], c.text[from:])
-	for i := n; i < len(c.tail); i++ {
-		c.tail[i] = '\n'
-	}
-	c.any = c.f.fill(c, c.tail[:], n>>6+1, follows)
+	blocks := n>>6 + 1
+	copy(c.tail[n:blocks<<6+c.f.reach()], newlines[:])
+	c.any = c.f.fill(c, c.tail[:], blocks, follows)
 	c.end = len(c.text) + 1
 }

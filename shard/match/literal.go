@@ -29,6 +29,11 @@ type literal struct {
 	before syntax.EmptyOp // what must hold around the match
 	after  syntax.EmptyOp
 
+	// With an anchor of lines the core is looked for together with its
+	// newlines: that is rarer by far.
+	scan *literal
+	lead int // 1 where scan begins with a newline
+
 	pair   pair
 	o1, o2 int     // of the pair in the core
 	chance float64 // that the pair stands at a given byte
@@ -135,17 +140,51 @@ func (l *literal) split() {
 	}
 }
 
-func (l *literal) reach() int { return max(l.o1, l.o2) }
+// anchor makes scan, after before and after are known.
+func (l *literal) anchor() {
+	if len(l.left)+len(l.right) > 0 {
+		return
+	}
+	newline := elem{b: '\n'}
+	var elems []elem
+	if l.before&syntax.EmptyBeginLine != 0 {
+		elems, l.lead = append(elems, newline), 1
+	}
+	for i, b := range l.core {
+		elems = append(elems, elem{b: b, fold: l.fold[i]})
+	}
+	if l.after&syntax.EmptyEndLine != 0 {
+		elems = append(elems, newline)
+	}
+	if len(elems) > len(l.core) {
+		l.scan = newLiteral(elems)
+	}
+}
+
+func (l *literal) reach() int {
+	if l.scan != nil {
+		l = l.scan
+	}
+	return max(l.o1, l.o2)
+}
 
 func (l *literal) fill(c *cursor, src []byte, blocks int, _ bool) uint64 {
+	if l.scan != nil {
+		l = l.scan
+	}
 	return findPairs(&c.bits, src[l.o1:], src[l.o2:], blocks, &l.pair)
 }
 
 // next returns the first match that starts at from or later. c walks the
 // candidates of l.
 func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
-	for at := c.next(from); at >= 0; at = c.next(at + 1) {
-		if start, end, ok = l.verify(c.text, at, from); ok {
+	if l.lead > 0 && from == 0 { // the newline before the text is not in it
+		if start, end, ok = l.verify(c.text, 0, 0); ok {
+			return start, end, true
+		}
+	}
+	for at := c.next(max(0, from-l.lead)); at >= 0; at = c.next(at + 1) {
+		if start, end, ok = l.verify(c.text, at+l.lead, from); ok {
 			return start, end, true
 		}
 	}
@@ -272,6 +311,7 @@ func literalOf(re *syntax.Regexp) *literal {
 	l := newLiteral(elems)
 	if l != nil {
 		l.before, l.after = before, after
+		l.anchor()
 	}
 	return l
 }

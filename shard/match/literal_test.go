@@ -94,3 +94,31 @@ func TestLiteralsInLongTexts(t *testing.T) {
 		}
 	})
 }
+
+// TestLiteralsAtLines puts lines where windows and texts begin and end.
+func TestLiteralsAtLines(t *testing.T) {
+	t.Parallel()
+	for _, expr := range []string{`^}$`, `^}`, `}$`, `(?i)^ab$`, `^a}`, `\b^}$`, `^}$\b`, `^^}$$`, `\A}$`, `^}\z`, `^k$`} {
+		m, err := Compile(expr, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		re := regexp.MustCompile("(?m:" + expr + ")")
+		for _, line := range []string{"}", "ab", "AB", "a}", "}}", "k", ""} {
+			for n := range 330 {
+				text := []byte(strings.Repeat("x", n) + "\n" + line + "\n" + strings.Repeat("}\nab\n", n%7) + line)
+				text = text[n%3*min(1, n):]
+				want := re.FindAllIndex(text, -1)
+				got := m.Append(nil, text, -1)
+				if len(got) != len(want) {
+					t.Fatalf("%s in %q: %v, want %v", expr, text, got, want)
+				}
+				for i := range got {
+					if got[i].Start != want[i][0] || got[i].End != want[i][1] {
+						t.Fatalf("%s in %q: %v, want %v", expr, text, got, want)
+					}
+				}
+			}
+		}
+	}
+}

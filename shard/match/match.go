@@ -27,6 +27,16 @@ type Span struct{ Start, End int }
 
 // Matcher is a compiled pattern. It is safe for concurrent use.
 type Matcher struct {
+	*compiled
+	stop atomic.Bool
+}
+
+// Again returns a matcher of the same pattern that shares with m whatever it
+// has found out, but is not ended by its Stop.
+func (m *Matcher) Again() *Matcher { return &Matcher{compiled: m.compiled} }
+
+// compiled is what the matchers of one pattern share.
+type compiled struct {
 	// One of these does the work: a literal, runs of a class, or the
 	// automaton of plan, which may have a filter to tell it where to look.
 	literal *literal
@@ -35,7 +45,6 @@ type Matcher struct {
 	filter  *filter
 
 	pool sync.Pool // of *scratch
-	stop atomic.Bool
 	once sync.Once // guards here
 	here twins
 }
@@ -53,7 +62,7 @@ func Compile(expr string, o Options) (*Matcher, error) {
 	}
 	if o.Literal && expr != "" {
 		if l := newLiteral(bytesOf(expr, o.Fold)); l != nil {
-			return &Matcher{literal: l}, nil
+			return &Matcher{compiled: &compiled{literal: l}}, nil
 		}
 	}
 	if o.Literal {
@@ -64,16 +73,16 @@ func Compile(expr string, o Options) (*Matcher, error) {
 		return nil, err
 	}
 	if l := literalOf(re); l != nil {
-		return &Matcher{literal: l}, nil
+		return &Matcher{compiled: &compiled{literal: l}}, nil
 	}
 	if r := runsOf(re); r != nil {
-		return &Matcher{runs: r}, nil
+		return &Matcher{compiled: &compiled{runs: r}}, nil
 	}
 	p, err := newPlan(re)
 	if err != nil {
 		return nil, err
 	}
-	m := &Matcher{plan: p}
+	m := &Matcher{compiled: &compiled{plan: p}}
 	m.filter = filterOf(p)
 	p.skips = p.crosses && m.filter != nil
 	return m, nil
@@ -157,9 +166,12 @@ func (m *Matcher) scratch(text []byte) *scratch {
 	if !ok {
 		s = &scratch{}
 		if m.plan != nil {
-			s.ahead = newMachine(m.plan, m.plan.prog, false, &m.stop)
-			s.back = newMachine(m.plan, m.plan.back, true, &m.stop)
+			s.ahead = newMachine(m.plan, m.plan.prog, false)
+			s.back = newMachine(m.plan, m.plan.back, true)
 		}
+	}
+	if s.ahead != nil {
+		s.ahead.stop, s.back.stop = &m.stop, &m.stop
 	}
 	switch {
 	case m.literal != nil:

@@ -68,3 +68,18 @@ func TestManyStatesAreBounded(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+func TestStopEndsOneMatcherOfAPattern(t *testing.T) {
+	t.Parallel()
+	m, err := Compile(`[a-z]+x[0-9]`, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []byte("one line\nand abcx1 in another\n")
+	twin := m.Again()
+	twin.Append(nil, text, -1)
+	twin.Stop()
+	if got := m.Append(nil, text, -1); len(got) != 1 || got[0] != (Span{13, 18}) {
+		t.Errorf("after its twin was stopped: %v", got)
+	}
+}

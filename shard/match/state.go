@@ -107,8 +107,8 @@ func (s *state) idle() bool {
 	return len(s.threads) == 0 && s.npend == 0 && !s.found
 }
 
-func newMachine(p *plan, prog *syntax.Prog, reverse bool, stop *atomic.Bool) *machine {
-	m := &machine{p: p, prog: prog, reverse: reverse, stop: stop}
+func newMachine(p *plan, prog *syntax.Prog, reverse bool) *machine {
+	m := &machine{p: p, prog: prog, reverse: reverse}
 	m.marks.init(len(prog.Inst))
 	m.reset()
 	return m
