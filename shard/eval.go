@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -232,7 +233,7 @@ func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int,
 	if p.behind && from > 0 {
 		// A line is the shortest context in which an expression cannot match
 		// differently than in the whole text.
-		if start, err = e.t.lineStart(from); err != nil {
+		if start, err = e.firstLine(p, a, from); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -241,6 +242,20 @@ func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int,
 		end, err = e.t.lineEnd(to - 1)
 	}
 	return start, end, err
+}
+
+// firstLine gives where the first line begins that may have a match which a
+// run of candidates from unit a on promises; from is where it is looked for. A
+// line that began in the unit before mostly has none, and that is seen
+// without reading there.
+func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
+	if from > 0 && from == a*trigram.UnitSize {
+		text := e.t.buf[from:e.t.covered(a)]
+		if i := bytes.IndexByte(text, '\n'); i >= 0 && !p.formula.MayBegin(text, i) {
+			return from + i + 1, nil
+		}
+	}
+	return e.t.lineStart(from)
 }
 
 // owned drops the spans from index have on that do not start in [from, to):
@@ -270,7 +285,7 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 		if err := e.t.load(a, b); err != nil {
 			return err
 		}
-		start, err := e.t.lineStart(from)
+		start, err := e.firstLine(p, a, from)
 		if err != nil {
 			return err
 		}

@@ -92,6 +92,9 @@ func checkCovered(t *testing.T, x *Index, firsts []uint32, docs [][]byte, re *re
 			}
 			ok := false
 			for u := from; u <= to; u++ {
+				if has(firsts[i]+u) && !ok && f.Scope() != ScopeDocument {
+					checkBegin(t, f, d, m, u, u > 0 && has(firsts[i]+u-1))
+				}
 				ok = ok || has(firsts[i]+u)
 			}
 			if !ok {
@@ -100,6 +103,22 @@ func checkCovered(t *testing.T, x *Index, firsts []uint32, docs [][]byte, re *re
 		}
 	}
 	return units
+}
+
+// checkBegin fails when the first candidate unit of a match is held to have
+// none on its first line, which began before it.
+func checkBegin(t *testing.T, f *Formula, d []byte, m []int, u uint32, before bool) {
+	t.Helper()
+	from, _ := Span(len(d), u)
+	text := d[from:min(from+UnitSize+Overlap, len(d))]
+	end := strings.IndexByte(string(text), '\n')
+	starts := m[0] >= from && m[0] <= from+end || f.Scope() == ScopeLine && m[0] <= from+end
+	if from == 0 || d[from-1] == '\n' || before || end < 0 || !starts {
+		return
+	}
+	if !f.MayBegin(text, end) {
+		t.Fatalf("match %d..%d: the line that reaches into unit %d is held to have none; formula %s", m[0], m[1], u, f)
+	}
 }
 
 // randomExpr makes an expression of pieces of a document, so that it has a

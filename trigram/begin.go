@@ -1,0 +1,54 @@
+package trigram
+
+// MayBegin reports whether one of the conditions of f may begin at a byte of
+// text[:to]; what follows in text is context.
+//
+// It is for the line that reaches into the first of some candidates in a row
+// from the unit before. A condition that begins in a unit lies in its window,
+// so each match has its anchor in a candidate: the unit before is none, and
+// where no condition begins in the rest of the line there is no match on it.
+// Then the unit before need not be read to see where the line begins.
+func (f *Formula) MayBegin(text []byte, to int) bool {
+	return f.root == nil || f.root.mayBegin(text, to)
+}
+
+func (n *node) mayBegin(text []byte, to int) bool {
+	for _, sub := range n.subs {
+		if sub.mayBegin(text, to) {
+			return true
+		}
+	}
+	if n.op != opFactor && n.op != opRun {
+		return false
+	}
+	for i := range to {
+		if n.special && text[i] >= 0x80 || n.holdsAt(text, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsAt reports whether a factor or run may stand at a place: what is behind
+// the end of text could be anything.
+func (n *node) holdsAt(text []byte, at int) bool {
+	rest := text[at:]
+	if n.op == opRun {
+		bit := uint8(1) << n.class
+		for _, b := range rest[:min(n.count, len(rest))] {
+			if runBits[b]&bit == 0 {
+				return n.special && b >= 0x80
+			}
+		}
+		return true
+	}
+	for k, set := range n.set {
+		if k == len(rest) {
+			break
+		}
+		if !set.has(foldByte[rest[k]]) {
+			return n.special && rest[k] >= 0x80
+		}
+	}
+	return true
+}
