@@ -15,9 +15,12 @@ type bound struct {
 	s *shard
 
 	nodes []boundNode // by slot
-	names []pathSet   // by pattern: the paths that match; nil for other patterns
+	names []*nameSet  // by pattern, of opName
 	units [][]*trigram.Bitmap
 	syms  []*symbolHits // by pattern, of opSymbol
+
+	coarse bool   // the columns are not asked yet
+	within docSet // and when they are, of these documents only
 
 	defs       docSet       // documents that define a word of the query; nil when none does
 	defNames   map[int]bool // numbers of the names that do: whether the case is that of the query, where it need not be
@@ -33,18 +36,48 @@ type boundNode struct {
 	langs []bool   // opLang: by language
 }
 
-// pathSet is a set of paths of a shard.
-type pathSet []uint64
+// nameSet is what is known of a pattern and the paths of a shard. While a plan
+// is bound it learns; afterwards it is read by many.
+type nameSet struct {
+	p          *pattern
+	known, yes []uint64
+}
 
-func (p pathSet) has(i uint32) bool { return p[i>>6]&(1<<(i&63)) != 0 }
+func newNameSet(p *pattern, s *shard) *nameSet {
+	words := (s.m.paths + 63) / 64
+	bits := make([]uint64, 2*words)
+	return &nameSet{p: p, known: bits[:words], yes: bits[words:]}
+}
+
+// has tells whether the pattern matches in a path.
+func (n *nameSet) has(s *shard, path uint32) bool {
+	if bit := uint64(1) << (path & 63); n.known[path>>6]&bit != 0 {
+		return n.yes[path>>6]&bit != 0
+	}
+	return n.p.m.Matches(s.path(int(path)))
+}
+
+// learn is has, and keeps the answer.
+func (n *nameSet) learn(s *shard, path uint32) bool {
+	yes := n.has(s, path)
+	bit := uint64(1) << (path & 63)
+	n.known[path>>6] |= bit
+	if yes {
+		n.yes[path>>6] |= bit
+	}
+	return yes
+}
 
 // scratch is the buffers of a goroutine for posting searches. A view may have
 // thousands of small shards, most of which have no candidate: what one of them
 // did not need goes to the next.
 type scratch struct {
 	post  trigram.Scratch
-	spare []*trigram.Bitmap // empty
+	spare []*trigram.Bitmap // that nobody uses
 }
+
+// keepBitmaps is how many spare bitmaps, of 8 KiB each, go to the next search.
+const keepBitmaps = 32
 
 func (s *scratch) bitmap() *trigram.Bitmap {
 	if n := len(s.spare); n > 0 {
@@ -62,7 +95,7 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 		return b, nil
 	}
 	b.nodes = make([]boundNode, p.slots)
-	b.names = make([]pathSet, len(p.patterns))
+	b.names = make([]*nameSet, len(p.patterns))
 	b.units = make([][]*trigram.Bitmap, len(p.patterns))
 	b.syms = make([]*symbolHits, len(p.patterns))
 	if !b.possible(p.root) {
@@ -71,29 +104,32 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	if err := b.atoms(p.root); err != nil {
 		return nil, err
 	}
-	// What the columns say comes first: the postings need only look there.
-	filter, err := b.upper(p.root)
-	if err != nil {
-		return nil, err
-	}
+	// The postings come first: a column is then asked about few documents.
 	alive, few := m.alive()
-	if few || filter != nil {
-		filter, alive = filter.and(alive), nil
+	if few {
+		b.within = alive
 	}
 	if len(p.contents) > 0 {
-		within := b.unitsOf(filter)
 		for _, i := range p.contents {
-			if err := b.search(i, within, scratch); err != nil {
+			if err := b.search(i, scratch); err != nil {
 				return nil, err
 			}
 		}
+		b.coarse = true
 		upper, err := b.upper(p.root)
 		if err != nil {
 			return nil, err
 		}
-		filter = upper.and(filter)
+		b.coarse = false
+		b.within = upper.and(b.within)
 	}
-	filter = filter.and(alive)
+	filter, err := b.upper(p.root)
+	if err != nil {
+		return nil, err
+	}
+	if filter = filter.and(b.within); !few {
+		filter = filter.and(alive)
+	}
 	for d := filter.next(0, b.s.m.documents); d >= 0; d = filter.next(d+1, b.s.m.documents) {
 		b.docs = append(b.docs, uint32(d))
 	}
@@ -154,13 +190,13 @@ func (b *bound) possible(n *node) bool {
 	return true
 }
 
-// atoms answers the names and the symbols.
+// atoms answers the symbols and makes ready to learn of names.
 func (b *bound) atoms(n *node) error {
 	var err error
 	switch n.op {
 	case opName:
 		if b.names[n.pat] == nil {
-			b.names[n.pat] = b.s.matchPaths(b.p.patterns[n.pat])
+			b.names[n.pat] = newNameSet(b.p.patterns[n.pat], b.s)
 		}
 	case opSymbol:
 		if b.syms[n.pat] == nil {
@@ -175,25 +211,14 @@ func (b *bound) atoms(n *node) error {
 	return err
 }
 
-// matchPaths finds the paths in which a pattern matches.
-func (s *shard) matchPaths(p *pattern) pathSet {
-	set := make(pathSet, (s.m.paths+63)/64)
-	for i := range s.m.paths {
-		if p.m.Matches(s.path(i)) {
-			set[i>>6] |= 1 << (i & 63)
-		}
-	}
-	return set
-}
-
-// scan gives the documents of which an occurrence holds, or all do.
+// scan gives the documents, of those that matter, of which an occurrence
+// holds, or all do.
 func (b *bound) scan(holds func(o int) bool, all bool) docSet {
-	set := newDocSet(b.s.m.documents)
-	o := 0
-	for d := range b.s.m.documents {
-		end := int(b.s.docOccur.at(d + 1))
+	documents := b.s.m.documents
+	set := newDocSet(documents)
+	for d := b.within.next(0, documents); d >= 0; d = b.within.next(d+1, documents) {
 		yes := all
-		for ; o < end; o++ {
+		for o, end := int(b.s.docOccur.at(d)), int(b.s.docOccur.at(d+1)); o < end; o++ {
 			if holds(o) != all {
 				yes = !all
 			}
@@ -203,6 +228,17 @@ func (b *bound) scan(holds func(o int) bool, all bool) docSet {
 		}
 	}
 	return set
+}
+
+// hasLang and hasName give the conditions of scan for atoms.
+func (b *bound) hasLang(n *node) func(o int) bool {
+	langs := b.nodes[n.slot].langs
+	return func(o int) bool { return langs[b.s.occLang.at(o)] }
+}
+
+func (b *bound) hasName(n *node) func(o int) bool {
+	names := b.names[n.pat]
+	return func(o int) bool { return names.learn(b.s, b.s.occPath.at(o)) }
 }
 
 // upper gives the documents that may satisfy a node, as far as is known.
@@ -216,11 +252,13 @@ func (b *bound) upper(n *node) (docSet, error) {
 	case opRepos, opRev:
 		return b.upperRepos(n), nil
 	case opLang:
-		langs := b.nodes[n.slot].langs
-		return b.scan(func(o int) bool { return langs[s.occLang.at(o)] }, false), nil
+		if !b.coarse {
+			return b.scan(b.hasLang(n), false), nil
+		}
 	case opName:
-		paths := b.names[n.pat]
-		return b.scan(func(o int) bool { return paths.has(s.occPath.at(o)) }, false), nil
+		if !b.coarse {
+			return b.scan(b.hasName(n), false), nil
+		}
 	case opSymbol:
 		return b.syms[n.pat].docs(s.m.documents), nil
 	case opContent:
@@ -272,6 +310,8 @@ func (b *bound) upperRepos(n *node) docSet {
 		return nil
 	case none:
 		return newDocSet(b.s.m.documents)
+	case b.coarse:
+		return nil
 	}
 	return b.scan(func(o int) bool {
 		i := b.s.occRepo.at(o)
@@ -284,6 +324,9 @@ func (b *bound) upperRepos(n *node) docSet {
 // and revision; it may leave some out.
 func (b *bound) lower(n *node) (docSet, error) {
 	s := b.s
+	if b.coarse && (n.op == opRepos || n.op == opLang || n.op == opName) {
+		return newDocSet(s.m.documents), nil
+	}
 	switch n.op {
 	case opConst:
 		if n.yes {
@@ -296,11 +339,9 @@ func (b *bound) lower(n *node) (docSet, error) {
 			return b.m.repos[i] == nil || bits[i] != 0
 		}, true), nil
 	case opLang:
-		langs := b.nodes[n.slot].langs
-		return b.scan(func(o int) bool { return langs[s.occLang.at(o)] }, true), nil
+		return b.scan(b.hasLang(n), true), nil
 	case opName:
-		paths := b.names[n.pat]
-		return b.scan(func(o int) bool { return paths.has(s.occPath.at(o)) }, true), nil
+		return b.scan(b.hasName(n), true), nil
 	case opSymbol:
 		return b.syms[n.pat].docs(s.m.documents), nil
 	case opNot:
@@ -332,38 +373,14 @@ func (b *bound) lower(n *node) (docSet, error) {
 	return newDocSet(s.m.documents), nil
 }
 
-// unitsOf gives the units of documents, by segment; nil for all documents.
-func (b *bound) unitsOf(docs docSet) []*trigram.Bitmap {
-	if docs == nil {
-		return nil
-	}
-	s := b.s
-	units := make([]*trigram.Bitmap, len(s.content))
-	for i := range units {
-		units[i] = new(trigram.Bitmap)
-	}
-	for d := docs.next(0, s.m.documents); d >= 0; d = docs.next(d+1, s.m.documents) {
-		from, to := int(s.docUnit.at(d)), int(s.docUnit.at(d+1))
-		if from < to {
-			seg := s.segmentOf(from)
-			units[seg].AddRange(from-s.segStart[seg], to-s.segStart[seg])
-		}
-	}
-	return units
-}
-
 // search asks the postings for the candidates of a content pattern.
-func (b *bound) search(pat int, within []*trigram.Bitmap, scratch *scratch) error {
+func (b *bound) search(pat int, scratch *scratch) error {
 	s := b.s
 	units := make([]*trigram.Bitmap, len(s.content))
 	scratch.post.Work = trigram.Work{}
 	for seg := range units {
-		var only *trigram.Bitmap
-		if within != nil {
-			only = within[seg]
-		}
 		found := scratch.bitmap()
-		n, err := s.post.Search(seg, b.p.patterns[pat].formula, only, &scratch.post, found)
+		n, err := s.post.Search(seg, b.p.patterns[pat].formula, nil, &scratch.post, found)
 		if err != nil {
 			if errors.Is(err, trigram.ErrCorrupt) {
 				err = fmt.Errorf("%s: %w: %w", s.f.name, ErrDamaged, err)
@@ -387,14 +404,14 @@ func (b *bound) search(pat int, within []*trigram.Bitmap, scratch *scratch) erro
 // docsOf gives the documents that own units.
 func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 	s := b.s
-	set := newDocSet(s.m.documents)
+	set, d := newDocSet(s.m.documents), 0
 	for seg, bitmap := range units {
 		if bitmap == nil {
 			continue
 		}
 		start, limit := s.segStart[seg], s.segStart[seg+1]-s.segStart[seg]
 		for u := bitmap.Next(0); u >= 0 && u < limit; {
-			d := s.documentOf(start + u)
+			d = s.documentFrom(d, start+u)
 			set.add(d)
 			u = bitmap.Next(int(s.docUnit.at(d+1)) - start)
 		}

@@ -142,8 +142,10 @@ func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 		v.changed[d.occurs.at(k)] = d.masks.at(k)
 	}
 	for o := range s.m.occurs {
-		if int(s.occRepo.at(o)) == i {
-			m := v.mask(s, o)
+		if int(s.occRepo.at(o)) != i {
+			continue
+		}
+		if m := v.mask(s, o); m != 0 {
 			v.always &= m
 			v.ever |= m
 		}

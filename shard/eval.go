@@ -24,6 +24,9 @@ type evaluator struct {
 	used   []bool    // by pattern: contributes to what is shown
 	joined []match.Span
 	regexp int // documents given to an expression
+
+	ranked  *repoView // whose recency is known
+	recency float64
 }
 
 // finding is what is known of a content pattern in the present document.
@@ -41,8 +44,51 @@ const (
 	foundAll
 )
 
-func newEvaluator(p *plan) *evaluator {
-	return &evaluator{p: p, found: make([]finding, len(p.patterns)), used: make([]bool, len(p.patterns))}
+// evaluator gives one that is made ready for the plan of the search. Most
+// searches are short: to make its buffers would cost as much as to answer.
+func (s *search) evaluator() *evaluator {
+	e, ok := s.v.set.spare.Get().(*evaluator)
+	if !ok {
+		e = &evaluator{}
+	}
+	e.p = s.p
+	n := len(s.p.patterns)
+	e.found, e.used = slices.Grow(e.found[:0], n)[:n], slices.Grow(e.used[:0], n)[:n]
+	return e
+}
+
+// The largest buffers that are kept from one search for the next.
+const (
+	keepText  = 4 << 20
+	keepSpans = 64 << 10
+)
+
+// giveBack keeps the buffers of e, and the bitmaps of some runs, for the next
+// search.
+func (s *search) giveBack(e *evaluator, runs ...*run) {
+	for _, r := range runs {
+		if r.b == nil {
+			continue
+		}
+		for _, units := range r.b.units {
+			for _, b := range units {
+				if b != nil && len(e.scratch.spare) < keepBitmaps {
+					e.scratch.spare = append(e.scratch.spare, b)
+				}
+			}
+		}
+		r.b.units = nil
+	}
+	if cap(e.t.buf) > keepText {
+		e.t.buf = nil
+	}
+	for i := range e.found {
+		if cap(e.found[i].spans) > keepSpans {
+			e.found[i].spans = nil
+		}
+	}
+	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, t: text{buf: e.t.buf, have: e.t.have}}
+	s.v.set.spare.Put(e)
 }
 
 // turn goes to a document of a shard.
@@ -68,7 +114,7 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	case opLang:
 		yes = e.b.nodes[n.slot].langs[s.occLang.at(occ)]
 	case opName:
-		yes = e.b.names[n.pat].has(s.occPath.at(occ))
+		yes = e.b.names[n.pat].has(s, s.occPath.at(occ))
 	case opSymbol:
 		yes = e.b.syms[n.pat].has(e.doc)
 	case opContent:

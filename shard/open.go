@@ -259,9 +259,15 @@ func (s *shard) shareOf(repo int) share {
 	return has
 }
 
-// documentOf gives the document of a unit row.
-func (s *shard) documentOf(row int) int {
-	return sort.Search(s.m.documents, func(d int) bool { return int(s.docUnit.at(d+1)) > row })
+// documentFrom gives the document of a unit row, not before document d: near
+// ones are found soon.
+func (s *shard) documentFrom(d, row int) int {
+	step := 1
+	for d+step < s.m.documents && int(s.docUnit.at(d+step)) <= row {
+		d += step
+		step *= 2
+	}
+	return d + sort.Search(min(step, s.m.documents-d), func(i int) bool { return int(s.docUnit.at(d+i+1)) > row })
 }
 
 // segmentOf gives the segment of a unit row.

@@ -43,6 +43,7 @@ type node struct {
 // pattern is a Text of the query, compiled.
 type pattern struct {
 	text     query.Text
+	name     []byte // text.Pattern
 	m        *match.Matcher
 	formula  *trigram.Formula
 	reach    reach
@@ -62,6 +63,7 @@ const (
 
 // plan is a query compiled for all shards. It is immutable.
 type plan struct {
+	known    *patterns // that were compiled before; nil for none
 	root     *node
 	patterns []*pattern
 	contents []int // patterns of opContent
@@ -79,8 +81,8 @@ func (p *plan) stop() {
 // maxNodes bounds the size of a query, and with it the depth.
 const maxNodes = 10_000
 
-func newPlan(q query.Q) (*plan, error) {
-	p := &plan{}
+func newPlan(q query.Q, known *patterns) (*plan, error) {
+	p := &plan{known: known}
 	root, err := p.add(q, true)
 	if err != nil {
 		return nil, err
@@ -143,11 +145,22 @@ func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 			return i, nil
 		}
 	}
+	c, err := p.known.compile(t)
+	if err != nil {
+		return 0, err
+	}
+	c.positive = positive
+	p.patterns = append(p.patterns, c)
+	return len(p.patterns) - 1, nil
+}
+
+// compile makes a pattern of a text.
+func compile(t query.Text) (*pattern, error) {
 	m, err := match.Compile(t.Pattern, match.Options{Literal: !t.Regexp, Fold: t.Fold})
 	if err != nil {
-		return 0, fmt.Errorf("plan search: %w", err)
+		return nil, fmt.Errorf("plan search: %w", err)
 	}
-	c := &pattern{text: t, m: m, positive: positive, longest: -1}
+	c := &pattern{text: t, name: []byte(t.Pattern), m: m, longest: -1}
 	if t.Regexp {
 		flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups
 		if t.Fold {
@@ -155,7 +168,7 @@ func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 		}
 		re, err := syntax.Parse(t.Pattern, flags)
 		if err != nil {
-			return 0, fmt.Errorf("plan search: %w", err)
+			return nil, fmt.Errorf("plan search: %w", err)
 		}
 		c.formula = trigram.FromRegexp(re, t.Fold)
 		c.reach = reachDocument
@@ -172,8 +185,7 @@ func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 			c.reach = reachDocument
 		}
 	}
-	p.patterns = append(p.patterns, c)
-	return len(p.patterns) - 1, nil
+	return c, nil
 }
 
 // longestFold bounds the bytes of a match of a literal: with folding, an ASCII

@@ -165,7 +165,8 @@ func (s *search) files(notes []note) ([]rendered, error) {
 	var next, memory atomic.Int64
 	began := time.Now()
 	work := func() {
-		e := newEvaluator(s.p)
+		e := s.evaluator()
+		defer s.giveBack(e)
 		for i := int(next.Add(1)) - 1; i < len(notes) && memory.Load() <= s.r.MemoryLimit; i = int(next.Add(1)) - 1 {
 			if s.ctx.Err() != nil {
 				break

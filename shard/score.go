@@ -3,7 +3,6 @@ package shard
 import (
 	"bytes"
 	"math"
-	"strings"
 
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -54,8 +53,8 @@ const scoreLooks = 24
 // score ranks an occurrence of the present document by its first matches.
 func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float64 {
 	sh := r.b.s
-	best := e.definition()
-	for i := 0; best < scoreDefinition && i < min(len(spans), scoreLooks); i++ {
+	best, most := e.definition(), s.p.bestUse()
+	for i := 0; best < most && i < min(len(spans), scoreLooks); i++ {
 		best = max(best, e.scoreSpan(spans[i]))
 	}
 	score := best + scoreCount*math.Log2(float64(1+len(spans)))
@@ -65,12 +64,33 @@ func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float6
 	score += e.scoreName(occ, len(spans) == 0)
 	kind := sh.occKind[occ]
 	score -= scoreCategory[min(int(kind), len(scoreCategory)-1)]
-	if s.r.Rank != nil {
-		_, recency := s.r.Rank(r.m.repos[sh.occRepo.at(occ)].id)
-		score += scoreRecency * recency
-	}
+	score += scoreRecency * e.recencyOf(s, r.m.repos[sh.occRepo.at(occ)])
 	// Few distinct values: equal files fall back on the order of names.
 	return math.Round(score)
+}
+
+// bestUse is the most that scoreSpan gives: no better match need be looked for.
+func (p *plan) bestUse() float64 {
+	best := float64(scoreShape)
+	for _, c := range p.patterns {
+		switch {
+		case c.text.Field == query.Symbol:
+			return scoreDefinition
+		case c.text.Fold && !c.text.Regexp && c.text.Field == query.Content:
+			best = scoreShape + scoreExactShape
+		}
+	}
+	return best
+}
+
+// recencyOf asks how recent a repository is; for the one that was asked about
+// last, it is known.
+func (e *evaluator) recencyOf(s *search, repo *repoView) float64 {
+	if s.r.Rank != nil && repo != e.ranked {
+		e.ranked = repo
+		_, e.recency = s.r.Rank(repo.id)
+	}
+	return e.recency
 }
 
 // scoreSpan judges one match by what surrounds it.
@@ -115,12 +135,12 @@ func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 	case !left || !right:
 		return scorePart
 	}
-	from, to := sp.Start, sp.End
-	for from > low && text[from-1] != '\n' {
-		from--
+	if !isWord(text[sp.Start]) {
+		return scoreWord // not a name
 	}
-	for to < high && text[to] != '\n' {
-		to++
+	from, to := low+bytes.LastIndexByte(text[low:sp.Start], '\n')+1, high
+	if i := bytes.IndexByte(text[sp.End:high], '\n'); i >= 0 {
+		to = sp.End + i
 	}
 	if looksDefined(text[from:sp.Start], text[sp.End:to]) {
 		return scoreShape
@@ -138,7 +158,7 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// Words in front of a name that define it.
+// Words in front of a name that define it, each with a space behind it.
 var definers = [][]byte{
 	[]byte("func "), []byte("def "), []byte("class "), []byte("struct "), []byte("interface "), []byte("type "),
 	[]byte("enum "), []byte("union "), []byte("trait "), []byte("fn "), []byte("#define "), []byte("module "),
@@ -151,10 +171,12 @@ var definers = [][]byte{
 // not end with a semicolon.
 func looksDefined(before, after []byte) bool {
 	after = bytes.TrimRight(after, " \t\r")
-	for _, d := range definers {
-		if bytes.HasSuffix(before, d) {
-			use := len(after) > 0 && (after[len(after)-1] == ';' || bytes.IndexByte(after, '*') == 1)
-			return !use || d[0] == '#' || bytes.Equal(d, []byte("const ")) || bytes.Equal(d, []byte("type "))
+	if n := len(before); n > 0 && before[n-1] == ' ' {
+		for _, d := range definers {
+			if bytes.HasSuffix(before, d) {
+				use := len(after) > 0 && (after[len(after)-1] == ';' || bytes.IndexByte(after, '*') == 1)
+				return !use || d[0] == '#' || bytes.Equal(d, []byte("const ")) || bytes.Equal(d, []byte("type "))
+			}
 		}
 	}
 	if len(before) > 0 && before[0] != ' ' && before[0] != '\t' && before[0] != '#' && before[0] != '*' && before[0] != '/' ||
@@ -164,16 +186,19 @@ func looksDefined(before, after []byte) bool {
 			return true
 		}
 	}
+	if len(after) == 0 || after[0] != ' ' {
+		return false
+	}
 	return bytes.HasPrefix(after, []byte(" := ")) || bytes.HasPrefix(after, []byte(" = function")) ||
 		bytes.HasPrefix(after, []byte(" = (")) && bytes.Contains(after, []byte("=>"))
 }
 
 // scoreName adds what the name of the file says.
 func (e *evaluator) scoreName(occ int, only bool) float64 {
-	path := string(e.b.s.path(int(e.b.s.occPath.at(occ))))
-	base := path[strings.LastIndexByte(path, '/')+1:]
+	path := e.b.s.path(int(e.b.s.occPath.at(occ)))
+	base := path[bytes.LastIndexByte(path, '/')+1:]
 	stem := base
-	if i := strings.IndexByte(base, '.'); i > 0 {
+	if i := bytes.IndexByte(base, '.'); i > 0 {
 		stem = base[:i]
 	}
 	score := 0.0
@@ -181,16 +206,27 @@ func (e *evaluator) scoreName(occ int, only bool) float64 {
 		switch {
 		case !p.positive:
 		case p.text.Field == query.Name && only:
-			if p.m.Matches([]byte(base)) {
+			if p.m.Matches(base) {
 				score = max(score, scoreNameOnly)
 			}
-		case p.text.Field == query.Content && !p.text.Regexp && len(p.text.Pattern) > 1:
-			if strings.EqualFold(stem, p.text.Pattern) || strings.EqualFold(base, p.text.Pattern) {
+		case p.text.Field == query.Content && !p.text.Regexp && len(p.name) > 1:
+			if bytes.EqualFold(stem, p.name) || bytes.EqualFold(base, p.name) {
 				score = max(score, scoreBase)
-			} else if len(p.text.Pattern) > 2 && strings.Contains(strings.ToLower(base), strings.ToLower(p.text.Pattern)) {
+			} else if len(p.name) > 2 && containsFold(base, p.name) {
 				score = max(score, scoreBasePart)
 			}
 		}
 	}
 	return score
+}
+
+// containsFold tells whether a name contains what bytes.EqualFold finds equal
+// to part.
+func containsFold(name, part []byte) bool {
+	for i := 0; i+len(part) <= len(name); i++ {
+		if (name[i]^part[0])&^0x20 == 0 && bytes.EqualFold(name[i:i+len(part)], part) {
+			return true
+		}
+	}
+	return false
 }

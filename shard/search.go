@@ -29,7 +29,7 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	if r.MemoryLimit <= 0 {
 		r.MemoryLimit = defaultMemoryLimit
 	}
-	p, err := newPlan(r.Q)
+	p, err := newPlan(r.Q, &v.set.known)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +46,7 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 		return nil, err
 	}
 	res, err := s.render()
+	s.giveBack(s.evaluator(), s.runs...)
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +121,19 @@ const (
 
 // stopFactor is how many times the matches that are shown a search collects,
 // at least and in each shard, before it stops where not all are to be
-// counted: ranking chooses among them.
+// counted: ranking chooses among them. Where matches are rare among the
+// candidates, it takes half as many after each stopPieces pieces, but never
+// fewer than are shown: a better choice is not worth reading everything.
 const (
 	stopFactor = 4
-	stopLeast  = 500
+	stopLeast  = 250
+	stopPieces = 12
 )
+
+// enough is how many matches end a search after some pieces of a shard.
+func (s *search) enough(pieces int) int {
+	return max(s.r.MaxMatches, max(s.r.MaxMatches*stopFactor, stopLeast)>>(pieces/stopPieces))
+}
 
 // stop ends matchers that are at work in a long text.
 func (s *search) stop() {
@@ -173,7 +182,7 @@ func (s *search) ended(err error) error {
 
 // loop takes tasks until there are none. It holds a slot of the gate.
 func (s *search) loop(wg *sync.WaitGroup) {
-	e := newEvaluator(s.p)
+	e := s.evaluator()
 	lane := light
 	inside := true
 	for {
@@ -205,6 +214,7 @@ func (s *search) loop(wg *sync.WaitGroup) {
 	s.stats.FilesLoaded += e.t.loads
 	s.stats.RegexpsConsidered += e.regexp
 	s.mu.Unlock()
+	s.giveBack(e)
 	if inside {
 		s.gate.leave()
 	}
@@ -380,7 +390,7 @@ func (s *search) decide(e *evaluator, r *run, i int) error {
 	for r.done < len(r.pieces) && r.pieces[r.done].ended {
 		r.sum += r.pieces[r.done].matches
 		r.done++
-		if !s.r.CountAll && r.sum >= max(s.r.MaxMatches*stopFactor, stopLeast) && r.done < r.limit {
+		if !s.r.CountAll && r.sum >= s.enough(r.done) && r.done < r.limit {
 			r.limit = r.done
 		}
 	}

@@ -23,6 +23,8 @@ type Set struct {
 	gate *gate
 
 	cache *blockCache
+	spare sync.Pool // of *evaluator
+	known patterns
 
 	mu     sync.Mutex // guards the fields below
 	files  map[string]*entry
