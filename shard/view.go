@@ -75,7 +75,7 @@ type repoView struct {
 	revisions []Revision
 	masks     []uint64          // by mask number, in bits of revisions
 	changed   map[uint32]uint64 // occurrences whose mask is another one
-	always    uint64            // revisions that hold every occurrence
+	always    uint64            // revisions that hold every occurrence that is not dead
 	ever      uint64            // revisions that hold any
 }
 
