@@ -174,7 +174,11 @@ func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Durati
 
 // indexed waits until the node has indexed this many repositories.
 func (s *server) indexed(ctx context.Context, repos int) error {
-	return poll(ctx, 2*time.Hour, 20*time.Millisecond, fmt.Sprintf("%d repositories to be indexed", repos), func() bool {
+	every := 20 * time.Millisecond
+	if repos > 100 {
+		every = time.Second // a status goes through all of them, and its cost is the node's
+	}
+	return poll(ctx, 2*time.Hour, every, fmt.Sprintf("%d repositories to be indexed", repos), func() bool {
 		status, err := s.status(ctx)
 		return err == nil && status.Repos.Indexed >= repos && status.Jobs.Running == 0
 	})

@@ -43,6 +43,35 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
+// partMixed asks light queries alone, and beside heavy ones that never end.
+func partMixed(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Light queries (50 documents, 4 connections) alone and beside heavy ones (every match counted)",
+		Columns: []string{"heavy connections", "light requests/s", "light median", "light p99", "light worst", "heavy answers"}}
+	_, s, err := r.treeAndNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var bodies, heavy [][]byte
+	for _, q := range selective() {
+		bodies = append(bodies, q.body(50, false))
+	}
+	for _, pattern := range []string{`[a-z]+ = [a-z]+\[[0-9]+\]`, `.{120,}`, `return`, `[^ \t\n]{80,}`} {
+		heavy = append(heavy, Query{Text: pattern, Regexp: true}.body(1000, true))
+	}
+	const length = 10 * time.Second
+	for _, conns := range []int{0, 1, 2, 8} {
+		beside := make(chan loaded, 1)
+		heavyCtx, stop := context.WithCancel(ctx)
+		go func() { beside <- s.load(heavyCtx, conns, time.Minute, heavy) }()
+		l := s.load(ctx, 4, length, bodies)
+		stop()
+		h := <-beside
+		p.row(conns, l.perSecond(), median(l.took), quantile(l.took, 0.99), quantile(l.took, 1), len(h.took))
+	}
+	p.note("A heavy query gives its core to waiting light ones after each piece of work, and every fourth turn is a heavy one's: with both cores taken a light query waits for the rest of a piece.")
+	return p, nil
+}
+
 // loaded is what a load test saw.
 type loaded struct {
 	took   []time.Duration

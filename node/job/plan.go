@@ -204,8 +204,12 @@ func (p *planner) orphanedData(r *catalog.Repo) bool {
 // then repositories that were never indexed, then the longest waiting.
 func (p *planner) grant() {
 	var waiting []*catalog.Job
+	room := map[catalog.JobKind]bool{}
 	for j := range p.in.View.JobsOf(catalog.JobWaiting, catalog.JobBackoff) {
-		if !p.in.Now.Before(j.NotBefore) {
+		if _, known := room[j.Kind]; !known {
+			room[j.Kind] = p.room(j.Kind)
+		}
+		if room[j.Kind] && !p.in.Now.Before(j.NotBefore) {
 			waiting = append(waiting, j)
 		}
 	}
@@ -234,6 +238,14 @@ func (p *planner) grant() {
 		}
 		p.count(n.ID, j.Kind)
 	}
+}
+
+// room tells whether any node could take a job of a kind. Thousands may wait
+// while every node is busy, and are looked at with each change.
+func (p *planner) room(kind catalog.JobKind) bool {
+	return p.total[kind] < p.clusterCap(kind) && slices.ContainsFunc(p.in.Nodes, func(n Node) bool {
+		return n.Alive && !n.Closed && n.Disk < diskStop && p.running[n.ID][kind] < p.nodeCap(kind)
+	})
 }
 
 // blocked tells that another job on the same repository is running.
