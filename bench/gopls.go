@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 type gopls struct {
 	tree string
 	cmd  *exec.Cmd
+	said bytes.Buffer // on standard error; read when it has ended
 	in   io.WriteCloser
 	out  *bufio.Reader
 	last int // id of a request
@@ -28,6 +30,7 @@ func startGopls(ctx context.Context, tree string) (*gopls, error) {
 	g := &gopls{tree: tree, cmd: exec.CommandContext(ctx, "gopls", "serve")}
 	g.cmd.Dir = tree
 	g.cmd.Env = append(os.Environ(), "GOFLAGS=")
+	g.cmd.Stderr = &g.said
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -80,7 +83,8 @@ func (g *gopls) call(method string, params, result any) error {
 			Error  *struct{ Message string }
 		}
 		if err := g.receive(&m); err != nil {
-			return fmt.Errorf("gopls %s: %w", method, err)
+			g.stop()
+			return fmt.Errorf("gopls %s: %w: %.2000s", method, err, g.said.Bytes())
 		}
 		switch {
 		case m.Method != "" && m.ID != nil:
