@@ -164,8 +164,8 @@ func (f *former) join(ctx context.Context, members []peer, p promise) error {
 		cancel()
 		if err != nil {
 			last = err
-			if strings.Contains(err.Error(), refusal) {
-				c.fail(fmt.Errorf("cluster: %w", err))
+			if no := refusalIn(err); no != nil {
+				c.fail(no)
 			}
 			continue
 		}
@@ -399,8 +399,8 @@ func (c *Cluster) announce(ctx context.Context) {
 	for {
 		changed := c.Changed()
 		if err := c.announceOnce(ctx); err != nil {
-			if strings.Contains(err.Error(), refusal) {
-				c.fail(fmt.Errorf("cluster: %w", err))
+			if no := refusalIn(err); no != nil {
+				c.fail(no)
 				return
 			}
 			c.log.Debug("not announced yet", "error", err)
@@ -511,19 +511,38 @@ func (c *Cluster) findLeader(ctx context.Context) (string, error) {
 	if leader := c.Leader(); leader != "" {
 		return leader, nil
 	}
-	last := ErrNoLeader
+	return c.askForLeader(ctx)
+}
+
+// askForLeader asks all members at once who leads: one that does not answer
+// must not hold up those that know.
+func (c *Cluster) askForLeader(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.scaled(formTime))
+	defer cancel()
+	type said struct {
+		leader string
+		err    error
+	}
+	var asked []string
 	for _, p := range c.peers() {
-		if !p.Alive || p.Cluster != c.clusterID() {
-			continue
+		if p.Alive && p.Cluster == c.clusterID() {
+			asked = append(asked, p.Node)
 		}
-		ctx, cancel := context.WithTimeout(ctx, c.scaled(formTime))
-		out, err := c.Call(ctx, p.Node, methodLeader, nil)
-		cancel()
-		if err == nil && len(out) > 0 {
-			return string(out), nil
-		}
-		if err != nil {
-			last = err
+	}
+	answers := make(chan said, len(asked))
+	for _, node := range asked {
+		go func() {
+			out, err := c.Call(ctx, node, methodLeader, nil)
+			answers <- said{string(out), err}
+		}()
+	}
+	last := ErrNoLeader
+	for range asked {
+		switch a := <-answers; {
+		case a.err != nil:
+			last = a.err
+		case a.leader != "":
+			return a.leader, nil
 		}
 	}
 	return "", last

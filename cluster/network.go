@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -146,6 +147,15 @@ func (c *Cluster) target(node string) (wire.Target, error) {
 
 // refusal begins the text with which a node is kept out for good.
 const refusal = "this node is not let into the cluster: "
+
+// refusalIn is the refusal that an error brings, without the way that it took,
+// or nil.
+func refusalIn(err error) error {
+	if _, why, found := strings.Cut(err.Error(), refusal); found {
+		return errors.New("cluster: " + refusal + why)
+	}
+	return nil
+}
 
 // admit keeps out nodes that were removed, and those whose data directory is
 // an old one or a copy.

@@ -3,10 +3,12 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -344,4 +346,102 @@ func TestVoters(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", tt.nodes, s, tt.want)
 		}
 	}
+}
+
+// A leader that vanishes without a word, as behind a cut cable, must not hold
+// a write up for as long as that may take: the next leader gets it.
+func TestAWriteDoesNotWaitForAVanishedLeader(t *testing.T) {
+	t.Parallel()
+	cable := &cable{node: -1}
+	f := newFlock(t)
+	for i := range 3 {
+		o := f.with(t.TempDir(), 3)
+		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return cable.dial(ctx, i, network, addr)
+		}
+		f.n = append(f.n, start(t, o))
+	}
+	f.settled(3, f.n...)
+	leader := f.leader()
+	rest := others(f.n, leader)
+	for i, n := range rest { // calls are under way on connections that are open
+		n.propose(set(fmt.Sprint("before", i), "v"))
+	}
+	cable.cut(slices.Index(f.n, leader), leader.ClusterAddr())
+	ctx, cancel := context.WithTimeout(context.Background(), patience/3)
+	defer cancel()
+	if _, err := rest[0].Propose(ctx, set("after", "v")); err != nil {
+		t.Error(err)
+	}
+	cable.cut(-1, "")
+}
+
+// cable connects nodes until one is cut off: what is sent to it or comes from
+// it waits then, until the connection is closed.
+type cable struct {
+	mu   sync.Mutex // guards the fields below
+	node int
+	addr string
+	ends []chan struct{} // of those that wait
+}
+
+func (c *cable) cut(node int, addr string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.node, c.addr = node, addr
+	for _, end := range c.ends {
+		close(end)
+	}
+	c.ends = nil
+}
+
+// wait returns at once between nodes that are not cut off.
+func (c *cable) wait(from int, addr string, closed <-chan struct{}) {
+	c.mu.Lock()
+	if c.addr != addr && c.node != from {
+		c.mu.Unlock()
+		return
+	}
+	end := make(chan struct{})
+	c.ends = append(c.ends, end)
+	c.mu.Unlock()
+	select {
+	case <-end:
+	case <-closed:
+	}
+}
+
+func (c *cable) dial(ctx context.Context, from int, network, addr string) (net.Conn, error) {
+	c.wait(from, addr, ctx.Done())
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &cabled{Conn: conn, cable: c, from: from, addr: addr, closed: make(chan struct{})}, nil
+}
+
+// cabled is a connection over a cable.
+type cabled struct {
+	net.Conn
+	cable  *cable
+	from   int
+	addr   string
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *cabled) Write(b []byte) (int, error) {
+	c.cable.wait(c.from, c.addr, c.closed)
+	return c.Conn.Write(b)
+}
+
+func (c *cabled) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.cable.wait(c.from, c.addr, c.closed)
+	return n, err
+}
+
+func (c *cabled) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
 }

@@ -116,11 +116,27 @@ func (c *Cluster) proposeOnce(ctx context.Context, data []byte) (uint64, []catal
 	if leader == c.id.NodeID {
 		return c.lead(ctx, data)
 	}
+	ctx, cancel := c.whileSameLeader(ctx)
+	defer cancel()
 	out, err := c.Call(ctx, leader, methodPropose, data)
 	if err != nil {
 		return 0, nil, err
 	}
 	return catalog.DecodeReply(out)
+}
+
+// whileSameLeader ends a context when raft tells this node of another leader,
+// or of none: a leader that has vanished without a word would hold a call up
+// until its deadline, while the next one is there.
+func (c *Cluster) whileSameLeader(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	before := c.Leader()
+	go func() {
+		for c.Leader() == before && c.pause(ctx, retryPause) {
+		}
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // lead commits an entry as the leader. Its time is the leader's.
@@ -225,6 +241,8 @@ func (c *Cluster) syncOnce(ctx context.Context) (uint64, error) {
 	if leader == c.id.NodeID {
 		return c.leaderIndex(ctx)
 	}
+	ctx, cancel := c.whileSameLeader(ctx)
+	defer cancel()
 	out, err := c.Call(ctx, leader, methodSync, nil)
 	if err != nil {
 		return 0, err
