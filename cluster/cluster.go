@@ -50,7 +50,7 @@ type Options struct {
 	// For tests that stand between nodes: how to connect, and which gossip
 	// addresses can be reached. Nil is the network as it is.
 	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
-	Reach func(addr string) bool
+	Reach func(network, addr string) bool
 }
 
 // Member is a node as this node sees it: what the catalog says and whether

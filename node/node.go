@@ -141,7 +141,7 @@ func (n *Node) wireJobs() {
 	opt := job.Options{
 		Cluster: n.cluster, Set: n.set, Mirrors: n.mirrors, Log: n.opt.Log, Now: n.opt.Now,
 		Secret: n.env.secret, Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
-		Backoff: n.opt.Backoff, Replicas: n.opt.Replicas, Workers: runtime.GOMAXPROCS(0),
+		Backoff: n.opt.Backoff, Timing: n.opt.Timing, SliceBytes: n.opt.SliceBytes, Replicas: n.opt.Replicas, Workers: runtime.GOMAXPROCS(0),
 		DiskUsed: func() int { return int(n.diskUsed()) },
 		Observe:  func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
 	}

@@ -31,12 +31,17 @@ type Options struct {
 	Version   string // of the binary
 
 	// Dial and Reach let a test stand between nodes: Dial opens every connection
-	// to another one, Reach says whether gossip may pass to an address.
+	// to another one, Reach says whether gossip may pass to an address ("udp": one way, "tcp": both).
 	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
-	Reach func(addr string) bool
+	Reach func(network, addr string) bool
 
 	Timing  float64       // multiplies the timeouts of the cluster; 0 means 1
 	Backoff time.Duration // after the first failure of a job; 0 means 30 s
+
+	// SliceBytes is the text that one shard of a repository holds at most; 0
+	// means 512 MiB. A repository with four times as much index is placed shard
+	// by shard.
+	SliceBytes int64
 
 	Log        *slog.Logger                     // nil discards
 	Registerer prometheus.Registerer            // nil keeps the metrics to itself

@@ -49,7 +49,7 @@ func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 // transport adds to the one of memberlist what tests need to cut links.
 type transport struct {
 	*memberlist.NetTransport
-	reach func(addr string) bool
+	reach func(network, addr string) bool
 }
 
 var errCut = errors.New("cut off by the test")
@@ -60,7 +60,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 
 // WriteToAddress sends a packet. One to where nothing can be reached is lost.
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
-	if t.reach != nil && !t.reach(a.Addr) {
+	if t.reach != nil && !t.reach("udp", a.Addr) {
 		return time.Now(), nil
 	}
 	return t.NetTransport.WriteToAddress(b, a)
@@ -71,7 +71,7 @@ func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, e
 }
 
 func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
-	if t.reach != nil && !t.reach(a.Addr) {
+	if t.reach != nil && !t.reach("tcp", a.Addr) {
 		return nil, errCut
 	}
 	return t.NetTransport.DialAddressTimeout(a, timeout)

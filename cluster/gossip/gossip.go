@@ -41,9 +41,9 @@ type Options struct {
 	Meta      []byte   // what the node tells of itself; at most MaxMeta bytes
 	Join      []string // host:port, host (with the port of Listen) or _service._proto.name, looked up each time
 
-	Reach  func(addr string) bool // false for an address that cannot be reached, for tests; default: all can
-	Timing float64                // multiplies all intervals; default 1
-	Log    *slog.Logger           // default: discards
+	Reach  func(network, addr string) bool // false for an address that a packet (udp) does not get to, or with which no connection (tcp) is made; for tests; default: all can
+	Timing float64                         // multiplies all intervals; default 1
+	Log    *slog.Logger                    // default: discards
 }
 
 // Peer is another node, or this one.

@@ -108,8 +108,8 @@ func TestPartitionHeals(t *testing.T) {
 	var mu sync.Mutex
 	cut := false
 	side := map[string]bool{} // by address
-	reach := func(own bool) func(string) bool {
-		return func(addr string) bool {
+	reach := func(own bool) func(string, string) bool {
+		return func(_, addr string) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return !cut || side[addr] == own

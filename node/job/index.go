@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -286,7 +287,7 @@ func (r *Runner) build(ctx context.Context, a *attempt, repo *catalog.Repo, m *g
 func (r *Runner) buildOptions() shard.BuildOptions {
 	s := r.opt.Cluster.View().File().Settings
 	patterns := r.opt.Always()
-	opt := shard.BuildOptions{MaxFileSize: s.MaxFileSize, MaxTrigrams: s.MaxTrigramCount, Workers: r.opt.Workers}
+	opt := shard.BuildOptions{MaxFileSize: s.MaxFileSize, MaxTrigrams: s.MaxTrigramCount, Workers: r.opt.Workers, SliceBytes: r.opt.SliceBytes}
 	if len(patterns) > 0 {
 		opt.Always = func(path string) bool {
 			return slices.ContainsFunc(patterns, func(p string) bool { return doublestar.MatchUnvalidated(p, path) })
@@ -297,7 +298,7 @@ func (r *Runner) buildOptions() shard.BuildOptions {
 
 // sliceFrom is how many bytes of index a repository has whose shards are
 // placed one by one, so that many nodes search it together.
-const sliceFrom = 2 << 30
+func (r *Runner) sliceFrom() int64 { return 4 * cmp.Or(r.opt.SliceBytes, 512<<20) }
 
 // publish opens the files and switches the repository to them.
 func (r *Runner) publish(ctx context.Context, a *attempt, fin *catalog.FinishIndex, built []shard.Built, more bool) error {
@@ -309,7 +310,7 @@ func (r *Runner) publish(ctx context.Context, a *attempt, fin *catalog.FinishInd
 		fin.Shards = append(fin.Shards, refOf(b))
 		bytes += b.Bytes
 	}
-	if bytes >= sliceFrom && len(built) > 1 {
+	if bytes >= r.sliceFrom() && len(built) > 1 {
 		for i := range fin.Shards {
 			fin.Shards[i].Slice = uint16(i + 1)
 		}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,6 +17,7 @@ type Leader struct {
 	cluster *cluster.Cluster
 	log     *slog.Logger
 	now     func() time.Time
+	timing  float64
 
 	seen               map[string]time.Time // when each member was last alive
 	nextSync, nextRepo time.Time
@@ -28,7 +30,7 @@ type Leader struct {
 
 // NewLeader returns a Leader; Run makes it plan.
 func NewLeader(opt Options) *Leader {
-	return &Leader{cluster: opt.Cluster, log: opt.Log, now: opt.Now, seen: map[string]time.Time{}, placer: placer{copies: max(opt.Replicas, 1)}}
+	return &Leader{cluster: opt.Cluster, log: opt.Log, now: opt.Now, timing: cmp.Or(opt.Timing, 1), seen: map[string]time.Time{}, placer: placer{copies: max(opt.Replicas, 1)}}
 }
 
 // settle is the shortest time between two plans: changes come in crowds.
@@ -113,7 +115,7 @@ func (l *Leader) nodes(now time.Time) []Node {
 		}
 		nodes = append(nodes, Node{
 			ID: m.ID, Epoch: m.Epoch, Zone: m.Zone, Weight: float64(m.Weight) / 100,
-			Alive: m.Alive, Silent: now.Sub(l.seen[m.ID]), Closed: m.State != catalog.MemberAlive, Disk: int(m.Load.DiskUsed),
+			Alive: m.Alive, Silent: time.Duration(float64(now.Sub(l.seen[m.ID])) / l.timing), Closed: m.State != catalog.MemberAlive, Disk: int(m.Load.DiskUsed),
 		})
 	}
 	return nodes

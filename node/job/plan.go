@@ -17,7 +17,7 @@ type Node struct {
 	Zone   string
 	Weight float64
 	Alive  bool
-	Silent time.Duration // for how long it has not been reached
+	Silent time.Duration // for how long it has not been reached, at Timing 1
 	Closed bool          // draining: takes no job
 	Disk   int           // percent of its volume in use
 }

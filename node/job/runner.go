@@ -39,6 +39,10 @@ type Options struct {
 	Replicas int
 	// DiskUsed is how full the volume is, in percent; nil for unknown.
 	DiskUsed func() int
+	// Timing multiplies how long a silent node keeps its jobs and its data; 0 means 1.
+	Timing float64
+	// SliceBytes is the text of one shard at most; 0 means 512 MiB.
+	SliceBytes int64
 	// Workers is how many cores a build may use; 0 means all.
 	Workers int
 }
