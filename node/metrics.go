@@ -61,8 +61,11 @@ func newMetrics(n *Node) *metrics {
 			Name: "shoal_damaged_files_total", Help: "Index files of this node that failed a check and were put aside.",
 		}),
 	}
+	copied := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "shoal_copied_bytes_total", Help: "Bytes of index files and mirrors that this node has copied from others.",
+	}, func() float64 { return float64(n.copies.Copied()) })
 	m.state = stateMetrics()
-	for _, c := range []prometheus.Collector{m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, m} {
+	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, m} {
 		n.opt.Registerer.Register(c) // twice the same is harmless
 	}
 	return m

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
@@ -51,7 +52,12 @@ type Transfers struct {
 	in, out chan struct{}
 	rate    *pace
 	name    *regexp.Regexp // of files that may be asked for
+	copied  atomic.Int64   // bytes that came in
 }
+
+// Copied is how many bytes of files and mirrors this node has copied from
+// others since it started.
+func (t *Transfers) Copied() int64 { return t.copied.Load() }
 
 // NewTransfers returns the Transfers of a runner, which uses it too.
 func NewTransfers(r *Runner) *Transfers {
@@ -153,7 +159,7 @@ func (t *Transfers) file(ctx context.Context, name, node string) error {
 		return fmt.Errorf("copy %s from %s: %w", name, node, err)
 	}
 	defer rc.Close()
-	if err := t.r.opt.Set.Import(ctx, name, &reader{ctx: ctx, r: rc, rate: t.rate}); err != nil {
+	if err := t.r.opt.Set.Import(ctx, name, &reader{ctx: ctx, r: rc, rate: t.rate, count: &t.copied}); err != nil {
 		return fmt.Errorf("copy %s from %s: %w", name, node, err)
 	}
 	return nil
@@ -184,7 +190,7 @@ func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string
 		if rc, err = t.r.opt.Cluster.Stream(ctx, node, MethodMirror, in); err != nil {
 			continue
 		}
-		err = m.Import(ctx, &reader{ctx: ctx, r: rc, rate: t.rate})
+		err = m.Import(ctx, &reader{ctx: ctx, r: rc, rate: t.rate, count: &t.copied})
 		rc.Close()
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -208,11 +214,12 @@ func enter(ctx context.Context, places chan struct{}) error {
 	}
 }
 
-// reader ends with its context and keeps to a pace.
+// reader ends with its context, keeps to a pace and counts.
 type reader struct {
-	ctx  context.Context
-	r    io.Reader
-	rate *pace
+	ctx   context.Context
+	r     io.Reader
+	rate  *pace
+	count *atomic.Int64
 }
 
 // Read reads from the stream.
@@ -221,6 +228,9 @@ func (r *reader) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := r.r.Read(b)
+	if r.count != nil {
+		r.count.Add(int64(n))
+	}
 	if r.rate != nil && n > 0 && !sleep(r.ctx, r.rate.take(n, time.Now())) {
 		return n, r.ctx.Err()
 	}
