@@ -4,11 +4,11 @@
 GO       ?= go
 FUZZTIME ?= 10s
 REPO     ?= .
-PACKAGES := git universal-ctags
+PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: run build install-deps test race lint fuzz check bench chaos chaos-short soak oracle replay test-mcp clean
+.PHONY: run build install-deps test race lint fuzz check bench chaos chaos-short seeds stories soak oracle replay test-mcp clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -44,6 +44,12 @@ chaos: install-deps
 chaos-short: install-deps
 	@.ci/install iproute2 nftables
 	$(GO) test -count=1 -timeout 5m -run TestChaos -v ./node/chaostest -chaos 15s -faults kill,isolate,stop,flip-shard
+
+seeds: install-deps
+	$(GO) test -count=1 -timeout 400m -run TestSeeds -v ./node -seeds 2000
+
+stories: install-deps
+	$(GO) test -count=1 -run TestStories ./node -rewrite
 
 soak: install-deps build
 	bin/shoal bench soak

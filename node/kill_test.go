@@ -3,12 +3,14 @@ package node_test
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +31,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	// Tests of clusters mostly wait: more than one for each processor may run.
+	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
+		f.Value.Set(strconv.Itoa(3 * runtime.GOMAXPROCS(0)))
 	}
 	os.Exit(m.Run())
 }

@@ -1,75 +1,99 @@
 package nodetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
+	"math/rand/v2"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/wire"
 	"github.com/shoalsearch/shoal/node"
 )
 
-// Fleet is a cluster of nodes in one process, with links that can be cut.
+// Fleet is nodes in one process under one cluster key, with links between
+// them that can be cut. Each node has a loopback address of its own, so that
+// it finds its ports free when it comes back.
 type Fleet struct {
-	Nodes []*Node
+	Nodes  []*Node
+	Key    string // text of the key file of the nodes added from now on
+	Expect int    // BootstrapExpect of them
 
-	t     testing.TB
-	mu    sync.Mutex // guards the fields below
-	addrs map[string]int
-	cut   map[[2]int]bool
-	conns map[[2]int][]net.Conn
+	t       testing.TB
+	dir     string
+	cfg     Config
+	network *network
+	subnet  string // first three numbers of the addresses
+}
+
+// NewFleet makes a fleet without nodes that form clusters of expect. All
+// nodes will have the same configuration. They are stopped when the test ends.
+func NewFleet(t testing.TB, expect int, cfg Config) *Fleet {
+	t.Helper()
+	f := &Fleet{Key: wire.NewKey().Text(), Expect: expect, t: t, dir: t.TempDir(), cfg: cfg, network: newNetwork(), subnet: subnet()}
+	t.Cleanup(f.Stop)
+	return f
 }
 
 // StartFleet starts n nodes that form one cluster; all have the same
 // configuration. They are stopped when the test ends.
 func StartFleet(t testing.TB, n int, cfg Config) *Fleet {
 	t.Helper()
-	f := &Fleet{t: t, addrs: map[string]int{}, cut: map[[2]int]bool{}, conns: map[[2]int][]net.Conn{}}
-	dir := t.TempDir()
-	key := filepath.Join(dir, "cluster.key")
-	if err := os.WriteFile(key, []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
+	f := NewFleet(t, n, cfg)
+	for range n {
+		f.Add().Launch()
 	}
-	if cfg.File == "" {
-		cfg.File = "{}"
-	}
-	for i := range n {
-		c := cfg
-		c.Edit = func(o *node.Options) {
-			o.ClusterKeyFile, o.BootstrapExpect = key, n
-			o.Dial = f.dial(i)
-			o.Reach = func(addr string) bool { return !f.isCut(i, addr) }
-			for _, other := range f.Nodes {
-				if other.Node != nil && other.gossip != "" {
-					o.Join = append(o.Join, other.gossip)
-				}
-			}
-			if i < len(f.Nodes) && f.Nodes[i].addr != "" {
-				o.ClusterListen, o.GossipListen = f.Nodes[i].addr, f.Nodes[i].gossip
-			}
-			if cfg.Edit != nil {
-				cfg.Edit(o)
-			}
-		}
-		m := &Node{t: t, cfg: c, Dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), File: filepath.Join(dir, fmt.Sprintf("n%d.json", i+1))}
-		m.Configure(cfg.File)
-		m.launch()
-		f.mu.Lock()
-		m.addr, m.gossip = m.ClusterAddr(), m.GossipAddr()
-		f.addrs[m.addr], f.addrs[m.gossip] = i, i
-		f.mu.Unlock()
-		f.Nodes = append(f.Nodes, m)
-	}
-	t.Cleanup(f.Stop)
 	for _, m := range f.Nodes {
-		m.waitReady()
+		m.WaitReady()
 	}
 	return f
+}
+
+// Add adds a node and does not start it. It joins through all nodes that have
+// an address by the time it starts.
+func (f *Fleet) Add() *Node {
+	f.t.Helper()
+	i := len(f.Nodes)
+	name := fmt.Sprintf("n%d", i+1)
+	n := &Node{t: f.t, cfg: f.cfg, Dir: filepath.Join(f.dir, name), File: filepath.Join(f.dir, name+".json")}
+	if n.cfg.File == "" {
+		n.cfg.File = "{}"
+	}
+	n.KeyFile = filepath.Join(f.dir, name+".key")
+	n.WriteKey(f.Key)
+	host, expect := fmt.Sprintf("%s.%d", f.subnet, i+1), f.Expect
+	n.cfg.Edit = func(o *node.Options) {
+		o.ClusterKeyFile, o.BootstrapExpect = n.KeyFile, expect
+		o.Dial, o.Reach = f.network.dial(i), f.network.reach(i)
+		o.ClusterListen, o.GossipListen = host+":0", host+":0"
+		if n.addr != "" {
+			o.ClusterListen, o.GossipListen = n.addr, n.gossip
+		}
+		for _, other := range f.Nodes {
+			if other != n && other.gossip != "" {
+				o.Join = append(o.Join, other.gossip)
+			}
+		}
+		if f.cfg.Edit != nil {
+			f.cfg.Edit(o)
+		}
+	}
+	n.opened = func() {
+		n.addr, n.gossip = n.ClusterAddr(), n.GossipAddr()
+		f.network.own(n.addr, i)
+		f.network.own(n.gossip, i)
+	}
+	n.Configure(n.cfg.File)
+	f.Nodes = append(f.Nodes, n)
+	return n
+}
+
+// WriteKey replaces the key file of a node of a fleet.
+func (n *Node) WriteKey(text string) {
+	n.t.Helper()
+	n.replace(n.KeyFile, text+"\n")
 }
 
 // Stop stops every node, all at once.
@@ -82,56 +106,80 @@ func (f *Fleet) Stop() {
 	wg.Wait()
 }
 
+// Crash ends a node without a word to the others: no lead is handed over, no
+// job given back, no goodbye said. The files are closed in good order, though:
+// what a killed process leaves is the business of the tests that kill one.
+// The links of the node are whole afterwards.
+func (f *Fleet) Crash(a int) {
+	f.Isolate(a)
+	f.Nodes[a].Stop()
+	f.network.set(func(l *link) { *l = link{} }, f.around(a)...)
+}
+
 // Cut cuts the link between two nodes, in both directions.
 func (f *Fleet) Cut(a, b int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, link := range [][2]int{{a, b}, {b, a}} {
-		f.cut[link] = true
-		for _, c := range f.conns[link] {
-			c.Close()
-		}
-		delete(f.conns, link)
-	}
+	f.network.set(func(l *link) { l.cut = true }, [2]int{a, b}, [2]int{b, a})
+}
+
+// CutOneWay lets nothing of node a come to node b.
+func (f *Fleet) CutOneWay(a, b int) { f.network.set(func(l *link) { l.cut = true }, [2]int{a, b}) }
+
+// Slow delays all that two nodes send each other.
+func (f *Fleet) Slow(a, b int, delay time.Duration) {
+	f.network.set(func(l *link) { l.delay = delay }, [2]int{a, b}, [2]int{b, a})
+}
+
+// Flap cuts and mends the link between two nodes in turn, until Heal.
+func (f *Fleet) Flap(a, b int, period time.Duration) {
+	f.network.flap(period, [2]int{a, b}, [2]int{b, a})
 }
 
 // Isolate cuts a node off from all others.
-func (f *Fleet) Isolate(a int) {
-	for b := range f.Nodes {
-		if a != b {
+func (f *Fleet) Isolate(a int) { f.network.set(func(l *link) { l.cut = true }, f.around(a)...) }
+
+// Split lets no node of one side hear one of the other.
+func (f *Fleet) Split(side, other []int) {
+	for _, a := range side {
+		for _, b := range other {
 			f.Cut(a, b)
 		}
 	}
 }
 
 // Heal mends every link.
-func (f *Fleet) Heal() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clear(f.cut)
+func (f *Fleet) Heal() { f.network.heal() }
+
+// around is the links of a node, in both directions.
+func (f *Fleet) around(a int) (links [][2]int) {
+	for b := range f.Nodes {
+		if a != b {
+			links = append(links, [2]int{a, b}, [2]int{b, a})
+		}
+	}
+	return links
 }
 
-func (f *Fleet) isCut(from int, addr string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	to, known := f.addrs[addr]
-	return known && f.cut[[2]int{from, to}]
-}
+// Move gives a stopped node other addresses for its next start.
+func (n *Node) Move() { n.addr, n.gossip = "", "" }
 
-func (f *Fleet) dial(from int) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if f.isCut(from, addr) {
-			return nil, errors.New("the link is cut")
-		}
-		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if to, known := f.addrs[addr]; known {
-			f.conns[[2]int{from, to}] = append(f.conns[[2]int{from, to}], c)
-		}
-		return c, nil
+// Ended waits until a node has ended by itself and returns why. It is stopped
+// then.
+func (n *Node) Ended() error {
+	n.t.Helper()
+	if n.cancel == nil {
+		return errors.New("the node was not started")
+	}
+	select {
+	case err := <-n.done:
+		n.cancel()
+		n.cancel = nil
+		return err
+	case <-time.After(Patience):
+		n.t.Fatal("the node does not end")
+		return nil
 	}
 }
+
+// subnet is three numbers of loopback addresses that no other fleet is likely
+// to have.
+func subnet() string { return fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)) }

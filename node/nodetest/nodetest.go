@@ -13,6 +13,7 @@ package nodetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -43,9 +44,11 @@ type Node struct {
 	*node.Node
 	Dir     string // data directory
 	File    string // path of the configuration file
+	KeyFile string // path of the key file, of a node of a fleet
 	Metrics *prometheus.Registry
 
 	addr, gossip string // of a node of a fleet, kept over restarts
+	opened       func() // called when the ports are open; may be nil
 
 	t      testing.TB
 	cfg    Config
@@ -79,13 +82,20 @@ func Open(t testing.TB, dir, file string) *Node {
 // Start starts a stopped node again, on the same data.
 func (n *Node) Start() {
 	n.t.Helper()
-	n.launch()
-	n.waitReady()
+	n.Launch()
+	n.WaitReady()
 }
 
-// launch starts a node and does not wait for it.
-func (n *Node) launch() {
+// Launch starts a stopped node and does not wait for it.
+func (n *Node) Launch() {
 	n.t.Helper()
+	if err := n.TryLaunch(); err != nil {
+		n.t.Fatalf("start a node: %v", err)
+	}
+}
+
+// TryLaunch is Launch for a node that may refuse to start.
+func (n *Node) TryLaunch() error {
 	log := slog.New(slog.DiscardHandler)
 	if n.cfg.Log {
 		log = slog.New(slog.NewTextHandler(&testWriter{t: n.t}, nil))
@@ -100,18 +110,29 @@ func (n *Node) launch() {
 	if n.cfg.Edit != nil {
 		n.cfg.Edit(&opt)
 	}
-	var err error
-	if n.Node, err = node.New(opt); err != nil {
-		n.t.Fatalf("start a node: %v", err)
+	// A process that the test forks right when a node stops has the lock of its
+	// directory for a moment more.
+	started, err := node.New(opt)
+	for end := time.Now().Add(Patience / 9); err != nil && strings.Contains(err.Error(), "another process") && time.Now().Before(end); started, err = node.New(opt) {
+		<-time.After(20 * time.Millisecond)
+	}
+	if err != nil {
+		return err
+	}
+	n.Node = started
+	if n.opened != nil {
+		n.opened()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel, n.done = cancel, make(chan error, 1)
 	run := n.Node.Run
 	done := n.done
 	go func() { done <- run(ctx) }()
+	return nil
 }
 
-func (n *Node) waitReady() {
+// WaitReady waits until the node can answer.
+func (n *Node) WaitReady() {
 	n.t.Helper()
 	n.Wait("ready", func() error {
 		if r := n.Ready(); !r.Ready {
@@ -123,18 +144,23 @@ func (n *Node) waitReady() {
 
 // Stop stops the node in good order. A stopped node stays stopped.
 func (n *Node) Stop() {
+	if err := n.End(); err != nil {
+		n.t.Errorf("the node ended with: %v", err)
+	}
+}
+
+// End is Stop for a node that may have an error to tell.
+func (n *Node) End() error {
 	if n.cancel == nil {
-		return
+		return nil
 	}
 	n.cancel()
 	n.cancel = nil
 	select {
 	case err := <-n.done:
-		if err != nil {
-			n.t.Errorf("the node ended with: %v", err)
-		}
+		return err
 	case <-time.After(Patience):
-		n.t.Errorf("the node does not stop")
+		return errors.New("it does not stop")
 	}
 }
 
@@ -149,10 +175,15 @@ func (n *Node) RemoveAll(name string) {
 // Configure writes the configuration file, the way editors do.
 func (n *Node) Configure(text string) {
 	n.t.Helper()
-	if err := os.WriteFile(n.File+".new", []byte(text), 0o600); err != nil {
+	n.replace(n.File, text)
+}
+
+func (n *Node) replace(path, text string) {
+	n.t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
-	if err := os.Rename(n.File+".new", n.File); err != nil {
+	if err := os.Rename(path+".new", path); err != nil {
 		n.t.Fatal(err)
 	}
 }

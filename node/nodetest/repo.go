@@ -28,6 +28,9 @@ func NewRepo(t testing.TB, dir string, files map[string]string) *Repo {
 	return r
 }
 
+// OpenRepo is the repository that is at dir already.
+func OpenRepo(t testing.TB, dir string) *Repo { return &Repo{Dir: dir, t: t} }
+
 // Commit writes files and commits them; an empty content deletes the file.
 func (r *Repo) Commit(files map[string]string) {
 	r.t.Helper()

@@ -1,0 +1,668 @@
+package node_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// commands are what a story can say; each returns what it prints. They are
+// described in testdata/README.md.
+var commands = map[string]func(s *story, args []string) string{
+	"expect": func(s *story, args []string) string {
+		s.fleet.Expect, _ = strconv.Atoi(args[0])
+		return ""
+	},
+	"start": (*story).start, "launch": (*story).launch, "stop": (*story).stop, "crash": (*story).crash,
+	"move": (*story).move, "refused": (*story).refused, "copy": (*story).copyData, "keep": (*story).keepData, "roll-back": (*story).rollBack,
+	"wipe": (*story).wipe, "keys": (*story).writeKeys, "snapshot": (*story).snapshot, "restore": (*story).restore, "recover": (*story).recover,
+
+	"repo": (*story).repo, "big-repo": (*story).bigRepo, "push": (*story).push, "forget": (*story).forget, "configure": (*story).configure,
+	"host": (*story).hostRepo, "hold": (*story).hold, "release": (*story).release, "fetching": (*story).fetching,
+
+	"name": (*story).name, "said": (*story).said,
+
+	"cut": (*story).cut, "split": (*story).split, "isolate": (*story).isolate, "slow": (*story).slow, "flap": (*story).flap, "heal": (*story).heal,
+
+	"search": (*story).search, "file": (*story).file, "watch": (*story).watchSearch, "watched": (*story).watched, "write": (*story).write, "written": (*story).written,
+	"settled": (*story).settled, "members": (*story).members, "leaders": (*story).leaders, "ready": (*story).ready, "catalogs": (*story).catalogs, "age": (*story).age,
+	"drain": (*story).drain, "remove": (*story).remove, "setting": (*story).setting, "holders": (*story).holders, "generation": (*story).generation, "files": (*story).files, "running": (*story).running,
+}
+
+func (s *story) start(args []string) string {
+	s.launch(args)
+	for _, name := range args {
+		s.node(name).WaitReady()
+	}
+	return ""
+}
+
+func (s *story) launch(args []string) string {
+	for _, name := range args {
+		s.node(name).Launch()
+	}
+	return ""
+}
+
+func (s *story) stop(args []string) string {
+	for _, name := range args {
+		if err := s.node(name).End(); err != nil && !strings.Contains(err.Error(), "it was removed") {
+			s.t.Errorf("%s ended with: %v", name, err)
+		}
+	}
+	return ""
+}
+
+func (s *story) crash(args []string) string {
+	for _, name := range args {
+		s.fleet.Crash(s.index(name))
+	}
+	return ""
+}
+
+func (s *story) move(args []string) string {
+	s.node(args[0]).Move()
+	return ""
+}
+
+// refused starts a node that must end by itself, and prints why.
+func (s *story) refused(args []string) string {
+	n := s.node(args[0])
+	err := n.TryLaunch()
+	if err == nil {
+		err = n.Ended()
+	}
+	if err == nil {
+		return "it ended without a word"
+	}
+	return err.Error()
+}
+
+// copyData: copy n2 to n4.
+func (s *story) copyData(args []string) string {
+	s.saveDir(s.node(args[0]).Dir, s.node(args[2]).Dir)
+	return ""
+}
+
+// keepData puts a copy of the data of a node aside.
+func (s *story) keepData(args []string) string {
+	s.saved[args[0]] = filepath.Join(s.t.TempDir(), args[0])
+	s.saveDir(s.node(args[0]).Dir, s.saved[args[0]])
+	return ""
+}
+
+// rollBack puts the data of a node back to what keep put aside.
+func (s *story) rollBack(args []string) string {
+	s.saveDir(s.saved[args[0]], s.node(args[0]).Dir)
+	return ""
+}
+
+// wipe empties the data directory of a node, or a part of it.
+func (s *story) wipe(args []string) string {
+	s.node(args[0]).RemoveAll(strings.Join(args[1:], ""))
+	return ""
+}
+
+// writeKeys: keys B A on n1 n2. Each letter is a key.
+func (s *story) writeKeys(args []string) string {
+	letters, names := s.on(args)
+	var text []string
+	for _, l := range letters {
+		if s.keys[l] == "" {
+			s.keys[l] = wire.NewKey().Text()
+		}
+		text = append(text, s.keys[l])
+	}
+	for _, name := range names {
+		s.node(name).WriteKey(strings.Join(text, "\n"))
+	}
+	return ""
+}
+
+// snapshot: snapshot FILE on n1.
+func (s *story) snapshot(args []string) string {
+	what, names := s.on(args)
+	data, err := snapshot(s.node(names[0]))
+	if err != nil {
+		return err.Error()
+	}
+	s.saved[what[0]] = string(data)
+	return ""
+}
+
+// restore: restore FILE on n4.
+func (s *story) restore(args []string) string {
+	what, names := s.on(args)
+	n := s.node(names[0])
+	r, err := cluster.Restore(n.Dir, n.KeyFile, bytes.NewReader([]byte(s.saved[what[0]])))
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("a new cluster without %s", s.named(r.Removed))
+}
+
+// recover makes the node of a stopped one the only one of a new cluster.
+func (s *story) recover(args []string) string {
+	r, err := cluster.Recover(s.node(args[0]).Dir)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("a new cluster without %s", s.named(r.Removed))
+}
+
+// named are ids by their names in the story, in order.
+func (s *story) named(ids []string) string {
+	names := strings.Fields(s.plain(strings.Join(ids, " ")))
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// repo: repo app a.txt=text b.txt=text. A new one, or a commit more.
+func (s *story) repo(args []string) string {
+	s.commit(args[0], args[1:])
+	return ""
+}
+
+func (s *story) commit(name string, args []string) {
+	files := map[string]string{}
+	for _, a := range args {
+		path, text, _ := strings.Cut(a, "=")
+		files[path] = text + "\n"
+	}
+	if r := s.repos[name]; r != nil {
+		r.Commit(files)
+		return
+	}
+	// Made beside and moved: a listing must not see half a repository.
+	dir := filepath.Join(s.t.TempDir(), name)
+	nodetest.NewRepo(s.t, dir, files)
+	if err := os.Rename(dir, filepath.Join(s.dir, name)); err != nil {
+		s.t.Fatal(err)
+	}
+	s.repos[name] = nodetest.OpenRepo(s.t, filepath.Join(s.dir, name))
+}
+
+// bigRepo: big-repo app 40 whale. So many files of 2 KB with a word in each.
+func (s *story) bigRepo(args []string) string {
+	n, _ := strconv.Atoi(args[1])
+	var files []string
+	for i := range n {
+		text := args[2] + fmt.Sprintf(" number%dx\n", i)
+		for l := range 40 {
+			text += fmt.Sprintf("line %d of %d: %x\n", l, i, (l+1)*(i+7)*2654435761)
+		}
+		files = append(files, fmt.Sprintf("dir/f%02d.txt=%s", i, text))
+	}
+	s.commit(args[0], files)
+	return ""
+}
+
+// push: push app a.txt=text on n1. A commit, of which the host tells a node.
+func (s *story) push(args []string) string {
+	what, names := s.on(args)
+	s.commit(what[0], what[1:])
+	req := node.WebhookRequest{Connection: "local", Names: []string{"local/" + what[0]}}
+	if s.host != nil && slices.Contains(s.host.list(), what[0]) {
+		req = node.WebhookRequest{Connection: what[0]}
+	}
+	_, err := s.node(names[0]).Webhook(context.Background(), node.Owner(), req)
+	return failure(err)
+}
+
+// forget deletes a repository at the code host.
+func (s *story) forget(args []string) string {
+	if err := os.RemoveAll(filepath.Join(s.dir, args[0])); err != nil {
+		s.t.Fatal(err)
+	}
+	delete(s.repos, args[0])
+	return ""
+}
+
+// configure: configure maxFileSize=1000 on n2. One node gets another file.
+func (s *story) configure(args []string) string {
+	what, names := s.on(args)
+	more := ""
+	for _, w := range what {
+		name, value, _ := strings.Cut(w, "=")
+		more += fmt.Sprintf(", %q: %s", name, value)
+	}
+	for _, name := range names {
+		s.node(name).Configure(s.config(more))
+	}
+	return ""
+}
+
+// hostRepo: host app a.txt=text. A repository of a host that can hang.
+func (s *story) hostRepo(args []string) string {
+	if s.host == nil {
+		s.host = newGitHost(s.t, s.t.TempDir())
+	}
+	s.commit(args[0], args[1:])
+	if err := os.Rename(filepath.Join(s.dir, args[0]), filepath.Join(s.host.root, args[0])); err != nil {
+		s.t.Fatal(err)
+	}
+	s.repos[args[0]] = nodetest.OpenRepo(s.t, filepath.Join(s.host.root, args[0]))
+	s.host.add(args[0])
+	for _, n := range s.fleet.Nodes {
+		n.Configure(s.config(""))
+	}
+	return ""
+}
+
+func (s *story) hold(args []string) string {
+	s.host.hold(args[0])
+	return ""
+}
+
+func (s *story) release(args []string) string {
+	s.host.release(args[0])
+	return ""
+}
+
+// fetching prints how often a held repository was asked for.
+func (s *story) fetching(args []string) string {
+	return fmt.Sprintf("fetched %d times", s.host.fetches(args[0]))
+}
+
+// cut: cut n1 n2, cut n1 > n2.
+func (s *story) cut(args []string) string {
+	if args[1] == ">" {
+		s.fleet.CutOneWay(s.index(args[0]), s.index(args[2]))
+	} else {
+		s.fleet.Cut(s.index(args[0]), s.index(args[1]))
+	}
+	return ""
+}
+
+func (s *story) isolate(args []string) string {
+	for _, name := range args {
+		s.fleet.Isolate(s.index(name))
+	}
+	return ""
+}
+
+// split: split n1 n2 / n3 n4 n5.
+func (s *story) split(args []string) string {
+	var sides [2][]int
+	i := 0
+	for _, a := range args {
+		if a == "/" {
+			i = 1
+			continue
+		}
+		sides[i] = append(sides[i], s.index(a))
+	}
+	s.fleet.Split(sides[0], sides[1])
+	return ""
+}
+
+// slow: slow n1 n2 100ms.
+func (s *story) slow(args []string) string {
+	d, err := time.ParseDuration(args[2])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.fleet.Slow(s.index(args[0]), s.index(args[1]), d)
+	return ""
+}
+
+// flap: flap n1 n2 100ms.
+func (s *story) flap(args []string) string {
+	d, err := time.ParseDuration(args[2])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.fleet.Flap(s.index(args[0]), s.index(args[1]), d)
+	return ""
+}
+
+func (s *story) heal([]string) string {
+	s.fleet.Heal()
+	return ""
+}
+
+func (s *story) search(args []string) string {
+	query, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string { return answer(n, strings.Join(query, " ")) })
+}
+
+// file: file app a.txt on n1.
+func (s *story) file(args []string) string {
+	what, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		src, err := n.Source(context.Background(), node.Owner(), node.SourceRequest{Repo: "local/" + what[0], Path: what[1]})
+		if err != nil {
+			return failure(err)
+		}
+		return string(src.Content)
+	})
+}
+
+func (s *story) watchSearch(args []string) string {
+	query, names := s.on(args)
+	var nodes []*nodetest.Node
+	for _, name := range names {
+		nodes = append(nodes, s.node(name))
+	}
+	s.watch = newWatch(nodes, strings.Join(query, " "))
+	s.t.Cleanup(s.watch.stop)
+	return ""
+}
+
+func (s *story) watched([]string) string { return s.watch.end() }
+
+// write makes an API key of a name: a write that goes through the leader.
+func (s *story) write(args []string) string {
+	what, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		began := time.Now()
+		_, err := n.CreateKey(context.Background(), node.Owner(), node.CreateKeyRequest{Name: what[0]})
+		if errors.Is(err, node.ErrExists) && s.saved["tried "+what[0]] != "" {
+			return "" // the answer to the last try was lost, not the write
+		}
+		s.saved["tried "+what[0]] = "yes"
+		if errors.Is(err, node.ErrNoLeader) && time.Since(began) < 8*time.Second {
+			return "refused in time: no leader"
+		}
+		return failure(err)
+	})
+}
+
+// written lists the names of the keys.
+func (s *story) written(args []string) string {
+	_, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		r, err := n.Keys(context.Background(), node.Owner(), node.KeysRequest{})
+		if err != nil {
+			return failure(err)
+		}
+		var out []string
+		for _, k := range r.Keys {
+			out = append(out, k.Name)
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	})
+}
+
+// failure prints an error, and nothing for none.
+func failure(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "error: " + err.Error()
+}
+
+// settled: settled 3 on n1 n2. So many repositories are indexed, each in all
+// the copies that there can be, nothing is under way, and all vote that should.
+func (s *story) settled(args []string) string {
+	what, names := s.on(args)
+	repos, _ := strconv.Atoi(what[0])
+	for _, name := range names {
+		n := s.node(name)
+		n.Wait("everything to be settled", func() error {
+			st := n.Status()
+			if st.Leader == "" || st.Repos.Total != repos || st.Repos.Indexed != repos || st.Jobs.Pending+st.Jobs.Running > 0 || st.Placement.UnderReplicated > 0 {
+				return fmt.Errorf("leader %q, repositories %+v, jobs %+v, placement %+v, failed %+v", st.Leader, st.Repos, st.Jobs, st.Placement, st.Failed)
+			}
+			if !n.Announced() {
+				return errors.New("the catalog does not know of its start")
+			}
+			alive, voters := 0, 0
+			for _, m := range st.Members {
+				if m.Health == "alive" {
+					alive++
+				}
+				if m.Role != "nonvoter" {
+					voters++
+				}
+			}
+			if want := map[bool]int{true: 3, false: 1}[alive > 2]; voters != want {
+				return fmt.Errorf("%d voters, want %d", voters, want)
+			}
+			return nil
+		})
+	}
+	return ""
+}
+
+// members prints who belongs to the cluster and in what role.
+func (s *story) members(args []string) string {
+	_, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		var out []string
+		for _, m := range n.Status().Members {
+			role, more := m.Role, ""
+			if role == "leader" {
+				role = "voter" // which of them leads is chance
+			}
+			if m.Draining {
+				more = " draining"
+			}
+			out = append(out, strings.TrimSpace(s.plain(m.ID))+" "+role+" "+m.Health+more)
+		}
+		slices.Sort(out)
+		return strings.Join(out, "\n")
+	})
+}
+
+// leaders prints how many leaders the nodes name together.
+func (s *story) leaders(args []string) string {
+	_, names := s.on(args)
+	leaders := map[string]bool{}
+	for _, name := range names {
+		leaders[s.node(name).Status().Leader] = true
+	}
+	if leaders[""] {
+		return "not all know a leader"
+	}
+	return fmt.Sprintf("%d", len(leaders))
+}
+
+func (s *story) ready(args []string) string {
+	_, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		if r := n.Ready(); !r.Ready {
+			return "not ready: " + strings.Join(r.Reasons, "; ")
+		}
+		return "ready"
+	})
+}
+
+// catalogs compares the state of nodes at an equal index.
+func (s *story) catalogs(args []string) string {
+	_, names := s.on(args)
+	var top uint64
+	for _, name := range names {
+		top = max(top, s.node(name).View().Index())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	type at struct{ index, hash uint64 }
+	seen := map[at]bool{}
+	for _, name := range names {
+		if err := s.node(name).Await(ctx, top); err != nil {
+			return name + " is behind"
+		}
+		v := s.node(name).View()
+		seen[at{v.Index(), v.Hash()}] = true
+	}
+	if len(seen) > 1 {
+		return "different, or on the move"
+	}
+	return "equal"
+}
+
+// age prints whether a node says that its catalog may be old.
+func (s *story) age(args []string) string {
+	_, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		r, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "anything"})
+		switch {
+		case err != nil:
+			return failure(err)
+		case r.Cluster.CatalogAge > time.Second:
+			return "the answer says that it may be old"
+		}
+		return "the answer is current"
+	})
+}
+
+// drain: drain n3 on n1.
+func (s *story) drain(args []string) string {
+	what, names := s.on(args)
+	d, err := s.node(names[0]).Drain(context.Background(), node.Owner(), node.DrainRequest{Node: s.node(what[0]).ID()})
+	if err != nil {
+		return failure(err)
+	}
+	if !d.Done {
+		return fmt.Sprintf("%d to go", d.Remaining)
+	}
+	return "done"
+}
+
+// remove: remove n3 on n1, remove n3 accepting loss on n1.
+func (s *story) remove(args []string) string {
+	what, names := s.on(args)
+	req := node.RemoveRequest{Node: s.node(what[0]).ID(), AcceptLoss: strings.Join(what[1:], " ") == "accepting loss"}
+	r, err := s.node(names[0]).Remove(context.Background(), node.Owner(), req)
+	if err != nil {
+		return failure(err)
+	}
+	if len(r.Lost) > 0 {
+		return "removed, and lost " + strings.Join(r.Lost, " ")
+	}
+	return "removed"
+}
+
+// setting: setting maxFileSize on n1 n2.
+func (s *story) setting(args []string) string {
+	what, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		set := n.View().File().Settings
+		switch what[0] {
+		case "maxFileSize":
+			return fmt.Sprint(set.MaxFileSize)
+		case "maxTrigramCount":
+			return fmt.Sprint(set.MaxTrigramCount)
+		}
+		return "unknown setting"
+	})
+}
+
+// holders: holders app on n1. How many copies of each shard there are, and
+// over how many nodes the shards of a repository are spread.
+func (s *story) holders(args []string) string {
+	what, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		v := n.View()
+		repo := v.RepoByName("local/" + what[0])
+		if repo == nil {
+			return "no such repository"
+		}
+		nodes, fewest := map[string]bool{}, 1000
+		for _, sh := range repo.Shards {
+			hs := v.Holders(catalog.ShardKey(sh.ID))
+			fewest = min(fewest, len(hs))
+			for _, h := range hs {
+				nodes[h] = true
+			}
+		}
+		many := "1 shard"
+		if len(repo.Shards) > 1 {
+			many = "many shards"
+		}
+		return fmt.Sprintf("%s on %d nodes, %d copies of each", many, len(nodes), fewest)
+	})
+}
+
+// generation: generation app on n1 n2. How often the repository was indexed
+// anew.
+func (s *story) generation(args []string) string {
+	what, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		name := "local/" + what[0]
+		if s.host != nil {
+			name = s.host.name() + "/" + what[0]
+		}
+		if repo := n.View().RepoByName(name); repo != nil {
+			return fmt.Sprint(repo.Generation)
+		}
+		return "no such repository"
+	})
+}
+
+// files prints whether the disks have just what the catalog names.
+func (s *story) files(args []string) string {
+	_, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		dir, err := os.ReadDir(filepath.Join(n.Dir, "shards"))
+		if err != nil {
+			return err.Error()
+		}
+		live := n.LiveFiles()
+		for _, f := range dir {
+			if !f.IsDir() && !slices.Contains(live, f.Name()) {
+				return "there are files that no repository has"
+			}
+		}
+		return "no file too many"
+	})
+}
+
+// running: running on n1. Whether the node called worker has an index job,
+// another has one, or nobody.
+func (s *story) running(args []string) string {
+	_, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		for j := range n.View().JobsOf(catalog.JobRunning) {
+			switch {
+			case j.Kind != catalog.JobIndex:
+			case j.Node == s.node("worker").ID():
+				return "worker"
+			default:
+				return "another"
+			}
+		}
+		return "nobody"
+	})
+}
+
+// name calls the node that has an index job worker, and one that has none
+// other.
+func (s *story) name([]string) string {
+	for _, n := range s.fleet.Nodes {
+		for j := range n.View().JobsOf(catalog.JobRunning) {
+			for i, m := range s.fleet.Nodes {
+				if j.Kind == catalog.JobIndex && m.ID() == j.Node {
+					s.alias["worker"], s.alias["other"] = i, (i+1)%len(s.fleet.Nodes)
+					return "found"
+				}
+			}
+		}
+	}
+	return "nobody works"
+}
+
+// said: said TEXT on n1 n2. How often that is in their logs together.
+func (s *story) said(args []string) string {
+	what, names := s.on(args)
+	count := 0
+	for _, name := range names {
+		count += strings.Count(s.logs[s.node(name).Dir].String(), strings.Join(what, " "))
+	}
+	return fmt.Sprintf("%d times", count)
+}
