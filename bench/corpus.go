@@ -99,6 +99,36 @@ func (c corpora) many(ctx context.Context) (string, error) {
 	return root, os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
 }
 
+// few returns a folder with n of the repositories of many, evenly chosen.
+func (c corpora) few(ctx context.Context, n int) (string, error) {
+	root := filepath.Join(c.dir, fmt.Sprintf("M-%d", n))
+	if ok, err := exists(filepath.Join(root, ".complete")); ok || err != nil {
+		return root, err
+	}
+	many, err := c.many(ctx)
+	if err != nil {
+		return "", err
+	}
+	repos, err := filepath.Glob(filepath.Join(many, "*.git"))
+	if err != nil {
+		return "", err
+	}
+	if len(repos) < n {
+		return "", fmt.Errorf("%s has %d repositories, not %d", many, len(repos), n)
+	}
+	for i := range n {
+		from := repos[i*len(repos)/n]
+		to := filepath.Join(root, filepath.Base(from))
+		if err := os.RemoveAll(to); err != nil {
+			return "", err
+		}
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			return "", err
+		}
+	}
+	return root, os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
+}
+
 // importDirectory makes a bare repository of the files that lie directly in dir.
 func importDirectory(ctx context.Context, dir, path string) error {
 	entries, err := os.ReadDir(dir)

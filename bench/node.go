@@ -48,17 +48,26 @@ func writeConfig(path string, settings map[string]any, connections map[string]co
 
 // serve starts a node on dir and waits until it is ready.
 func serve(ctx context.Context, dir, config string, ctags string) (*server, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, url: "http://" + ports[0], client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
-	s.cmd = exec.Command(self, "serve", "--config", config, "--data-dir", dir,
-		"--listen", ports[0], "--cluster-listen", ports[1], "--gossip-listen", ports[2], "--ctags", ctags)
+	s, err := launch(dir, "http://"+ports[0], []string{"--config", config,
+		"--listen", ports[0], "--cluster-listen", ports[1], "--gossip-listen", ports[2], "--ctags", ctags})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.wait(ctx, filepath.Join(dir, "cluster.key"))
+}
+
+// launch starts a node on dir that will answer at url.
+func launch(dir, url string, args []string) (*server, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{dir: dir, url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	s.cmd = exec.Command(self, append([]string{"serve", "--data-dir", dir}, args...)...)
 	s.cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")
 	log, err := os.Create(dir + ".log")
 	if err != nil {
@@ -67,18 +76,29 @@ func serve(ctx context.Context, dir, config string, ctags string) (*server, erro
 	defer log.Close()
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.start = time.Now()
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	err = poll(ctx, time.Minute, 5*time.Millisecond, "the node to be ready", func() bool {
+	return s, s.cmd.Start()
+}
+
+// wait waits until the node is ready.
+func (s *server) wait(ctx context.Context, keyFile string) error {
+	err := poll(ctx, time.Minute, 5*time.Millisecond, "the node to be ready", func() bool {
 		return s.get(ctx, "/readyz", nil) == nil
 	})
 	s.ready = time.Since(s.start)
 	if err != nil {
-		return nil, fmt.Errorf("%w (log: %s)", err, log.Name())
+		return fmt.Errorf("%w (log: %s.log)", err, s.dir)
 	}
-	s.key, err = auth.OperatorKey(filepath.Join(dir, "cluster.key"))
-	return s, err
+	s.key, err = auth.OperatorKey(keyFile)
+	return err
+}
+
+// kill ends the node as a power cut would.
+func (s *server) kill() error {
+	if err := s.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = s.cmd.Wait() // "killed" is what it says
+	return nil
 }
 
 func (s *server) stop() error {
