@@ -185,3 +185,62 @@ func TestGroupsAndSlicesDoNotMeet(t *testing.T) {
 		}
 	}
 }
+
+// A million shards: those of small repositories lie in the groups, those of
+// large ones are units of their own.
+func million() []Unit {
+	rng := rand.New(rand.NewPCG(3, 1))
+	groups := make([]Unit, Groups)
+	for i := range groups {
+		groups[i].Key = uint64(i)
+	}
+	shards := 0
+	for repo := uint32(1); shards < 990_000; repo++ {
+		for range 1 + rng.IntN(3) {
+			groups[GroupOf(repo)].Bytes += int64(1 + rng.ExpFloat64()*1e6)
+			shards++
+		}
+	}
+	units := groups
+	for repo := uint32(1 << 24); shards < 1_000_000; repo++ {
+		for slice := uint16(1); slice <= 100; slice++ {
+			units = append(units, Unit{Key: UnitOf(repo, slice), Bytes: 400e6 + rng.Int64N(100e6)})
+			shards++
+		}
+	}
+	return units
+}
+
+func TestAThousandNodesAndAMillionShards(t *testing.T) {
+	t.Parallel()
+	const nodes, copies = 1000, 2
+	members := cluster(nodes+1, 5)
+	units := million()
+	before := apply(units, Plan(members[:nodes], units, copies, true))
+	zone := map[string]string{}
+	for _, m := range members {
+		zone[m.ID] = m.Zone
+	}
+	for _, u := range before {
+		if len(u.Targets) != copies || zone[u.Targets[0]] == zone[u.Targets[1]] {
+			t.Fatalf("unit %d is on %q", u.Key, u.Targets)
+		}
+	}
+	var sum, top int64
+	for _, l := range loads(before) {
+		sum, top = sum+l, max(top, l)
+	}
+	if ratio := float64(top) * nodes / float64(sum); ratio > 1.15 {
+		t.Errorf("the fullest node has %.3f of the mean, want at most 1.15", ratio)
+	}
+	after := apply(before, Plan(members, before, copies, true))
+	if got, ideal := moved(before, after), sum/(nodes+1); float64(got) > 1.3*float64(ideal) {
+		t.Errorf("a node joins: %d bytes move, the ideal is %d", got, ideal)
+	}
+	gone := loads(after)[members[7].ID]
+	members[7].Leaving = true
+	last := apply(after, Plan(members, after, copies, true))
+	if got := moved(after, last); float64(got) > 1.3*float64(gone) {
+		t.Errorf("a node leaves: %d bytes move, it had %d", got, gone)
+	}
+}
