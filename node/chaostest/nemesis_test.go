@@ -342,24 +342,25 @@ func (n *nemesis) everywhere(d damage) (func() error, error) {
 
 // changeMember lets the spare node join, or leave when it is there.
 func (n *nemesis) changeMember() (func() error, error) {
-	for _, p := range n.c.nodes[n.c.expect:] {
-		if slices.Contains(n.c.members(), p) {
-			return nil, n.leave(p)
-		}
-		if err := p.empty(); err != nil {
-			return nil, err
-		}
-		if err := n.c.start(p); err != nil {
-			return nil, err
-		}
-		ctx := context.WithoutCancel(n.ctx)
-		if err := until(ctx, 30*time.Second, func() error { return n.working(p) }); err != nil {
-			return nil, fmt.Errorf("a new node does not join: %w", err)
-		}
-		p.setMember(true)
-		return nil, nil
+	if len(n.c.nodes) == n.c.expect {
+		return nil, errSkipped
 	}
-	return nil, errSkipped
+	p := n.c.nodes[n.c.expect]
+	if slices.Contains(n.c.members(), p) {
+		return nil, n.leave(p)
+	}
+	if err := p.empty(); err != nil {
+		return nil, err
+	}
+	if err := n.c.start(p); err != nil {
+		return nil, err
+	}
+	ctx := context.WithoutCancel(n.ctx)
+	if err := until(ctx, 30*time.Second, func() error { return n.working(p) }); err != nil {
+		return nil, fmt.Errorf("a new node does not join: %w", err)
+	}
+	p.setMember(true)
+	return nil, nil
 }
 
 // leave drains a node and removes it.
