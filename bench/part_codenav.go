@@ -30,10 +30,12 @@ type place struct {
 
 type places map[place]bool
 
+var goFiles = []string{".go"}
+
 // partCodenav compares definitions and references with what universal-ctags
 // and gopls say, for 200 names of a Go module.
 func partCodenav(ctx context.Context, r *run) (*Part, error) {
-	p := &Part{Title: "Definitions and references of 200 Go names", Columns: []string{"answer", "against", "lines", "precision", "recall"}}
+	p := &Part{Title: "Definitions and references of 200 names a language", Columns: []string{"answer", "against", "lines", "precision", "recall"}}
 	if !found("gopls") {
 		p.note("not measured: no gopls on PATH (go install golang.org/x/tools/gopls)")
 		return p, nil
@@ -59,7 +61,7 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 	if err := s.symbolsReady(ctx, names[0]); err != nil {
 		return nil, err
 	}
-	tags, err := ctagsPlaces(ctx, tree)
+	tags, err := ctagsPlaces(ctx, tree, "Go", "-pPu")
 	if err != nil {
 		return nil, err
 	}
@@ -72,13 +74,13 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 	missed := misses{tree: tree}
 	for i := 0; i < len(names); i += max(1, len(names)/200) {
 		name := names[i]
-		got, err := s.lines(ctx, "/api/find_definitions", name)
+		got, err := s.lines(ctx, "/api/find_definitions", name, goFiles)
 		if err != nil {
 			return nil, err
 		}
 		defs.add(got, declared[name].lines())
 		defsTags.add(got, tags[name])
-		if got, err = s.lines(ctx, "/api/find_references", name); err != nil {
+		if got, err = s.lines(ctx, "/api/find_references", name, goFiles); err != nil {
 			return nil, err
 		}
 		want := places{}
@@ -97,7 +99,7 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 	p.note("Lines, not occurrences, are compared. References go by name: a line where another thing has the same name counts against precision, and so does one in a comment or string.")
-	return p, nil
+	return p, r.addLanguages(ctx, p)
 }
 
 // confusion adds up the agreement of answers with the truth.
@@ -181,8 +183,8 @@ func lineAt(tree string, at place) (string, error) {
 func (c *confusion) precision() float64 { return float64(c.right) / float64(max(1, c.got)) }
 func (c *confusion) recall() float64    { return float64(c.right) / float64(max(1, c.want)) }
 
-// lines asks where a name is defined or used.
-func (s *server) lines(ctx context.Context, path, name string) (places, error) {
+// lines asks where a name is defined or used, in files of some extensions.
+func (s *server) lines(ctx context.Context, path, name string, exts []string) (places, error) {
 	body, err := json.Marshal(map[string]string{"symbolName": name})
 	if err != nil {
 		return nil, err
@@ -201,7 +203,7 @@ func (s *server) lines(ctx context.Context, path, name string) (places, error) {
 	all := places{}
 	for _, f := range a.Files {
 		for _, m := range f.Matches {
-			if filepath.Ext(f.FileName) == ".go" {
+			if slices.Contains(exts, filepath.Ext(f.FileName)) {
 				all[place{f.FileName, m.Range.Start.LineNumber}] = true
 			}
 		}
@@ -295,9 +297,9 @@ func declared(file *ast.File) []*ast.Ident {
 	return ids
 }
 
-// ctagsPlaces runs universal-ctags over the Go files of a tree.
-func ctagsPlaces(ctx context.Context, tree string) (map[string]places, error) {
-	u, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--languages=Go", "--kinds-Go=-pPu", "--fields=+n", "--output-format=json", "-f", "-", ".")
+// ctagsPlaces runs universal-ctags over the files of a language in a tree.
+func ctagsPlaces(ctx context.Context, tree, language, kinds string) (map[string]places, error) {
+	u, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--languages="+language, "--kinds-"+language+"="+kinds, "--fields=+n", "--output-format=json", "-f", "-", ".")
 	if err != nil {
 		return nil, err
 	}

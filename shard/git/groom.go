@@ -60,7 +60,7 @@ func (m *Mirror) Groom(ctx context.Context) error {
 	if threw {
 		split = "--split=replace"
 	}
-	return m.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--max-new-filters=500000", "--no-progress")
+	return m.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--no-progress")
 }
 
 func (m *Mirror) groom(ctx context.Context, args ...string) error {
