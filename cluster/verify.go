@@ -105,6 +105,9 @@ func verify(path string) (err error) {
 	if exists, err := verifyHeads(path); err != nil || !exists {
 		return err
 	}
+	if err := verifyPages(path); err != nil {
+		return err
+	}
 	// What a turned bit points to may lie outside of the file.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -119,4 +120,40 @@ func TestTurnedBitsOfTheLogAreFound(t *testing.T) {
 	if found < rounds/10 {
 		t.Errorf("only %d of %d found", found, rounds)
 	}
+}
+
+// A length that a turned bit has made too great for the file is an error, and
+// does not end the process in a goroutine of bbolt.
+func TestTurnedLengthsInPagesOfTheLogAreFound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	logIn(t, dir)
+	path := filepath.Join(dir, logFile)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	branches := 0
+	for page := 2 * os.Getpagesize(); page < len(good); page += os.Getpagesize() {
+		if binary.NativeEndian.Uint16(good[page+8:]) != branchPage {
+			continue
+		}
+		branches++
+		bad := append([]byte(nil), good...)
+		bad[page+pageHeader+7] ^= 4 // the length of the first key
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// A page that is free may hold anything.
+		s, err := openStore(dir, offline())
+		if err == nil {
+			s.Close()
+			continue
+		}
+		if !strings.Contains(err.Error(), "is damaged: empty the data directory") {
+			t.Errorf("the error does not say what to do: %v", err)
+		}
+		return
+	}
+	t.Errorf("no turned bit was found in %d branch pages", branches)
 }
