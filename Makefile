@@ -49,7 +49,7 @@ seeds: install-deps
 	$(GO) test -count=1 -timeout 400m -run TestSeeds -v ./node -seeds 2000
 
 stories: install-deps
-	$(GO) test -count=1 -run TestStories ./node -rewrite
+	SHOAL_STORIES=1 $(GO) test -count=1 -run TestStories ./node -rewrite
 
 soak: install-deps build
 	bin/shoal bench soak
