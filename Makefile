@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: run build install-deps test race lint fuzz check bench chaos chaos-short seeds stories soak oracle replay test-mcp clean
+.PHONY: run build install-deps test race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle replay test-mcp clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -49,6 +49,9 @@ seeds: install-deps
 	$(GO) test -count=1 -timeout 400m -run TestSeeds -v ./node -seeds 2000
 
 stories: install-deps
+	SHOAL_STORIES=1 $(GO) test -count=1 -run TestStories -v ./node
+
+stories-rewrite: install-deps
 	SHOAL_STORIES=1 $(GO) test -count=1 -run TestStories ./node -rewrite
 
 soak: install-deps build
