@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -49,12 +50,31 @@ type Options struct {
 // Peer is another node, or this one.
 type Peer struct {
 	Node  string
-	Epoch uint64 // the newest that was heard of
+	Epoch uint64 // of the start that counts
 	Addr  string // host:port of its gossip
 	Meta  []byte // not to be changed
 	Alive bool
 
 	since time.Time // when Alive changed
+}
+
+// start is one start of a node. Several of a node can be known at once: while
+// the others have not yet noticed that the earlier one ended, and when a copy
+// of the data directory runs beside the node itself.
+type start struct {
+	node  string
+	epoch uint64
+}
+
+// counts reports whether p tells where its node is, rather than q, which is
+// another start of it: what is alive goes before what is not, for the start
+// of a copied directory, whose epoch may be newer, must not hide the node
+// once it ended; then the newer start.
+func (p Peer) counts(q Peer) bool {
+	if p.Alive != q.Alive {
+		return p.Alive
+	}
+	return p.Epoch > q.Epoch
 }
 
 // Gossip is this node's part. All methods are safe for concurrent use.
@@ -67,9 +87,9 @@ type Gossip struct {
 
 	mu      sync.Mutex // guards the fields below
 	meta    []byte
-	peers   map[string]Peer // by id
-	known   []string        // more addresses to look for nodes at
-	changed chan struct{}   // closed at the next change
+	peers   map[start]Peer
+	known   []string      // more addresses to look for nodes at
+	changed chan struct{} // closed at the next change
 }
 
 // New starts to listen; the node is alone until Run looks for others. After
@@ -86,7 +106,7 @@ func New(o Options) (*Gossip, error) {
 	}
 	g := &Gossip{
 		o: o, wakeup: make(chan struct{}, 1), meta: slices.Clone(o.Meta),
-		peers: make(map[string]Peer), changed: make(chan struct{}),
+		peers: make(map[start]Peer), changed: make(chan struct{}),
 	}
 	var err error
 	if g.keys, err = memberlist.NewKeyring(o.Keys, o.Keys[0]); err != nil {
@@ -252,24 +272,32 @@ func (g *Gossip) Know(addrs []string) {
 }
 
 // Peers returns all nodes that were heard of, this one included, by id. Of a
-// node that was started again only the newest start counts.
+// node that was started again only the newest start that is alive counts, or
+// the newest when none is.
 func (g *Gossip) Peers() []Peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out := make([]Peer, 0, len(g.peers))
-	for _, p := range g.peers {
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(a, b Peer) int { return strings.Compare(a.Node, b.Node) })
-	return out
+	best := g.best()
+	return slices.SortedFunc(maps.Values(best), func(a, b Peer) int { return strings.Compare(a.Node, b.Node) })
 }
 
 // Peer returns one node, if it was heard of.
 func (g *Gossip) Peer(node string) (Peer, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p, ok := g.peers[node]
+	p, ok := g.best()[node]
 	return p, ok
+}
+
+// best is the start that counts of each node. The caller holds mu.
+func (g *Gossip) best() map[string]Peer {
+	out := make(map[string]Peer, len(g.peers))
+	for _, p := range g.peers {
+		if q, ok := out[p.Node]; !ok || p.counts(q) {
+			out[p.Node] = p
+		}
+	}
+	return out
 }
 
 // Changed returns a channel that is closed at the next change of Peers. Call
@@ -284,7 +312,8 @@ func (g *Gossip) Changed() <-chan struct{} {
 // 7, the slower it seems to be itself.
 func (g *Gossip) Health() int { return g.list.GetHealthScore() }
 
-// note records what was heard of a node.
+// note records what was heard of a start of a node, and drops the starts of
+// it that ended and do not count.
 func (g *Gossip) note(n *memberlist.Node, alive bool) {
 	node, epoch, ok := parseName(n.Name)
 	if !ok {
@@ -292,24 +321,24 @@ func (g *Gossip) note(n *memberlist.Node, alive bool) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	old, known := g.peers[node]
-	if known && old.Epoch > epoch {
-		return // of an earlier start
-	}
+	s := start{node, epoch}
+	old, known := g.peers[s]
 	p := Peer{Node: node, Epoch: epoch, Addr: n.Address(), Meta: slices.Clone(n.Meta), Alive: alive, since: old.since}
 	if !known || old.Alive != alive {
 		p.since = time.Now()
 	}
-	g.peers[node] = p
+	g.peers[s] = p
+	counts := g.best()[node]
+	maps.DeleteFunc(g.peers, func(s start, p Peer) bool { return s.node == node && !p.Alive && s.epoch != counts.Epoch })
 	g.forget()
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// forget drops the nodes that are lost for longest, where there are too many.
+// forget drops the start that is lost for longest, where there are too many.
 func (g *Gossip) forget() {
 	dead := 0
-	oldest := Peer{}
+	var oldest Peer
 	for _, p := range g.peers {
 		if !p.Alive {
 			if dead == 0 || p.since.Before(oldest.since) {
@@ -319,7 +348,7 @@ func (g *Gossip) forget() {
 		}
 	}
 	if dead > maxDead {
-		delete(g.peers, oldest.Node)
+		delete(g.peers, start{oldest.Node, oldest.Epoch})
 	}
 }
 

@@ -103,6 +103,22 @@ func TestNodesFindEachOther(t *testing.T) {
 	}
 }
 
+// A copy of a data directory that was started once more than the node itself
+// has the newer epoch. When it has ended the node is found again.
+func TestACopyThatEndsDoesNotHideTheNode(t *testing.T) {
+	t.Parallel()
+	a, _ := begin(t, Options{Node: "a"})
+	b, _ := begin(t, Options{Node: "b", Epoch: 3, Join: []string{a.Addr()}})
+	await(t, "a b", a, b)
+	copied, stop := begin(t, Options{Node: "b", Epoch: 4, Meta: []byte("copy"), Join: []string{a.Addr()}})
+	await(t, "a b=copy", a, copied)
+	stop()
+	await(t, "a b", a, b)
+	if p, _ := a.Peer("b"); p.Addr != b.Addr() || p.Epoch != 3 {
+		t.Errorf("the node is taken to be at %s with epoch %d, it is at %s", p.Addr, p.Epoch, b.Addr())
+	}
+}
+
 func TestPartitionHeals(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -98,7 +98,7 @@ func (g *Gossip) targets(ctx context.Context) (addrs []string, alone bool) {
 	g.mu.Lock()
 	addrs = slices.Clone(g.known)
 	var alive []string
-	for _, p := range g.peers {
+	for _, p := range g.best() {
 		if p.Alive {
 			alive = append(alive, p.Addr)
 		} else {
