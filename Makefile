@@ -49,10 +49,10 @@ seeds: install-deps
 	$(GO) test -count=1 -timeout 400m -run TestSeeds -v ./node -seeds 2000
 
 stories: install-deps
-	SHOAL_STORIES=1 $(GO) test -count=1 -run TestStories -v ./node
+	$(GO) test -count=1 -run TestStories -v ./node
 
 stories-rewrite: install-deps
-	SHOAL_STORIES=1 $(GO) test -count=1 -run TestStories ./node -rewrite
+	$(GO) test -count=1 -run TestStories ./node -rewrite
 
 soak: install-deps build
 	bin/shoal bench soak
