@@ -35,6 +35,12 @@ func start(t *testing.T, o Options) *testNode {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return run(t, c)
+}
+
+// run runs a node that was made until the test ends.
+func run(t *testing.T, c *Cluster) *testNode {
+	t.Helper()
 	n := &testNode{Cluster: c, t: t}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

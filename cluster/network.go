@@ -176,8 +176,13 @@ func (c *Cluster) admit(from Peer, proto wire.Protocol) error {
 	return nil
 }
 
-// Call asks a member. A call to Self is answered without the network. The
-// deadline and the end of the context reach the handler.
+// Call asks a member; it is for what changes nothing there. A call to Self is
+// answered without the network. The deadline and the end of the context reach
+// the handler.
+//
+// A call whose connection breaks is made once more: every connection of a key
+// ends when the key is no longer valid, and so all holders of a shard could
+// fail one search at the same moment.
 func (c *Cluster) Call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
 	if node == c.id.NodeID {
 		h := c.handlers[method]
@@ -190,7 +195,11 @@ func (c *Cluster) Call(ctx context.Context, node, method string, in []byte) ([]b
 	if err != nil {
 		return nil, err
 	}
-	return c.port.Call(ctx, t, method, in)
+	out, err := c.port.Call(ctx, t, method, in)
+	if errors.Is(err, wire.ErrBroken) && ctx.Err() == nil {
+		return c.port.Call(ctx, t, method, in)
+	}
+	return out, err
 }
 
 // Stream is Call with a long answer, on a connection of its own. The error
