@@ -218,8 +218,14 @@ func (s *story) push(args []string) string {
 	if s.host != nil && slices.Contains(s.host.list(), what[0]) {
 		req = node.WebhookRequest{Connection: what[0]}
 	}
-	_, err := s.node(names[0]).Webhook(context.Background(), node.Owner(), req)
-	return failure(err)
+	began := time.Now()
+	for {
+		_, err := s.node(names[0]).Webhook(context.Background(), node.Owner(), req)
+		// As a code host does: what a cluster without a leader refuses is told again.
+		if !errors.Is(err, node.ErrNoLeader) || time.Since(began) > nodetest.Patience {
+			return failure(err)
+		}
+	}
 }
 
 // forget deletes a repository at the code host.

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -111,9 +112,9 @@ func (n *Node) TryLaunch() error {
 		n.cfg.Edit(&opt)
 	}
 	// A process that the test forks right when a node stops has the lock of its
-	// directory for a moment more.
+	// directory and its ports for a moment more.
 	started, err := node.New(opt)
-	for end := time.Now().Add(Patience / 9); err != nil && strings.Contains(err.Error(), "another process") && time.Now().Before(end); started, err = node.New(opt) {
+	for end := time.Now().Add(Patience / 9); held(err) && time.Now().Before(end); started, err = node.New(opt) {
 		<-time.After(20 * time.Millisecond)
 	}
 	if err != nil {
@@ -129,6 +130,11 @@ func (n *Node) TryLaunch() error {
 	done := n.done
 	go func() { done <- run(ctx) }()
 	return nil
+}
+
+// held tells whether a node did not start since something of it was in use.
+func held(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "another process") || strings.Contains(err.Error(), syscall.EADDRINUSE.Error()))
 }
 
 // WaitReady waits until the node can answer.
