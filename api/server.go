@@ -34,6 +34,7 @@ type Options struct {
 	OwnerKey   func(key string) bool // recognises the operator's own credential; nil for none
 	Version    string
 	Limits     Limits
+	Linger     time.Duration         // between saying that it stops and refusing connections: for load balancers to notice
 	Log        *slog.Logger          // nil discards
 	Gatherer   prometheus.Gatherer   // what /metrics shows; nil for nothing
 	Registerer prometheus.Registerer // nil keeps the metrics of this package to itself
@@ -111,8 +112,11 @@ func New(n Node, opt Options) (*Server, error) {
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
-// Run serves until ctx ends, lets running requests finish within a few
+// Run serves until ctx ends, lingers, lets running requests finish within a few
 // seconds, cancels the rest and returns nil when it stopped because of ctx.
+// While it lingers every request is answered, and its connection ends with the
+// answer: a load balancer that closed none of them by itself would send the
+// next request where nobody listens any more.
 func (s *Server) Run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(s.ln) }()
@@ -127,6 +131,14 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	close(s.leaving) // /readyz turns bad, streams of agents end
+	linger := time.NewTimer(s.opt.Linger)
+	defer linger.Stop()
+	select {
+	case <-linger.C:
+	case err := <-failed:
+		s.stop(errStopping)
+		return fmt.Errorf("serve the API: %w", err)
+	}
 	late := time.AfterFunc(stopGrace, func() { s.stop(errStopping) })
 	defer late.Stop()
 	// The listener closes first, so that nothing new comes in while the
@@ -180,6 +192,11 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	if f != nil {
 		s.report(c, f)
 		c.fail(f)
+	}
+	select {
+	case <-s.leaving:
+		rc.SetConnectionClose()
+	default:
 	}
 	if c.stream == nil {
 		c.write(s)

@@ -420,6 +420,36 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// A server that stops says so before it stops, and still answers: each answer
+// ends its connection.
+func TestAStoppingServerLingers(t *testing.T) {
+	t.Parallel()
+	s, err := New(&fake{base: "http://shoal.example.com"}, Options{Listen: "127.0.0.1:0", Linger: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	if resp, _ := ask(t, s, "GET", "/readyz", ""); resp.StatusCode != 200 || resp.Close {
+		t.Errorf("before: %d, closes %v", resp.StatusCode, resp.Close)
+	}
+	cancel()
+	<-s.leaving
+	if resp, _ := ask(t, s, "GET", "/readyz", ""); resp.StatusCode != 503 || !resp.Close {
+		t.Errorf("it does not say that it stops: %d, closes %v", resp.StatusCode, resp.Close)
+	}
+	if resp, _ := ask(t, s, "GET", "/api/version", ""); resp.StatusCode != 200 || !resp.Close {
+		t.Errorf("while it lingers: %d, closes %v", resp.StatusCode, resp.Close)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", s.Addr().String()); err == nil {
+		t.Error("it listens although it stopped")
+	}
+}
+
 func TestOptionsAndHead(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{})

@@ -1,0 +1,347 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// TestBalancersLoseNoRequest restarts every node of three in turn, and then
+// kills one, while clients ask through the balancers of examples/: no request
+// fails and no answer lacks anything.
+func TestBalancersLoseNoRequest(t *testing.T) {
+	t.Parallel()
+	c := startProcesses(t)
+	var balancers []*crowd
+	for _, b := range []struct {
+		name, example string
+		command       func(file, dir string) []string
+	}{
+		{"haproxy", "haproxy.cfg", func(file, dir string) []string { return []string{"-db", "-f", file} }},
+		{"nginx", "nginx.conf", func(file, dir string) []string {
+			return []string{"-p", dir, "-c", file, "-e", filepath.Join(dir, "error.log"), "-g", "daemon off; pid " + filepath.Join(dir, "nginx.pid") + ";"}
+		}},
+	} {
+		url := c.balance(t, b.name, b.example, b.command)
+		balancers = append(balancers, c.load(t, b.name, url))
+	}
+	for i := range c.nodes {
+		c.stop(t, i, syscall.SIGTERM)
+		c.start(t, i)
+		c.await(t, fmt.Sprintf("node %d is back", i+1), func() error { return c.settled() })
+	}
+	for _, b := range balancers {
+		b.report(t, "while every node was restarted")
+	}
+	c.stop(t, 0, syscall.SIGKILL)
+	for _, b := range balancers {
+		b.more(t, 100)
+		b.report(t, "after a node was killed")
+	}
+}
+
+// processes is three nodes on loopback addresses of their own.
+type processes struct {
+	binary, dir string
+	subnet      string
+	nodes       []*exec.Cmd
+	http        *http.Client
+}
+
+// startProcesses starts three nodes that hold two copies of a repository.
+func startProcesses(t *testing.T) *processes {
+	t.Helper()
+	dir := t.TempDir()
+	c := &processes{
+		binary: filepath.Join(dir, "shoal"), dir: dir, subnet: fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)),
+		nodes: make([]*exec.Cmd, 3), http: &http.Client{Timeout: 10 * time.Second},
+	}
+	command(t, ".", "go", "build", "-o", c.binary, "github.com/shoalsearch/shoal/cmd/shoal")
+	repo := filepath.Join(dir, "repos", "app")
+	command(t, dir, "git", "init", "-q", "-b", "main", repo)
+	for i := range wantFiles {
+		write(t, filepath.Join(repo, fmt.Sprintf("f%02d.txt", i)), fmt.Sprintf("whale number %d\n", i))
+	}
+	command(t, repo, "git", "add", ".")
+	command(t, repo, "git", "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-qm", "first")
+	write(t, filepath.Join(dir, "config.json"), fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/repos/*"}}}`, dir))
+	write(t, filepath.Join(dir, "cluster.key"), wire.NewKey().Text()+"\n")
+	for i := range c.nodes {
+		c.start(t, i)
+		t.Cleanup(func() { c.end(i, syscall.SIGKILL) })
+	}
+	c.await(t, "the cluster is formed and holds two copies", c.settled)
+	return c
+}
+
+// wantFiles is how many files have the word that is searched for.
+const wantFiles = 20
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func command(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+}
+
+func (c *processes) host(i int) string { return fmt.Sprintf("%s.%d", c.subnet, i+1) }
+
+func (c *processes) start(t *testing.T, i int) {
+	t.Helper()
+	var join []string
+	for j := range c.nodes {
+		join = append(join, c.host(j)+":7702")
+	}
+	cmd := exec.Command(c.binary, "serve", "--config", filepath.Join(c.dir, "config.json"), "--cluster-key-file", filepath.Join(c.dir, "cluster.key"),
+		"--data-dir", filepath.Join(c.dir, fmt.Sprintf("n%d", i)), "--listen", c.host(i)+":7700", "--cluster-listen", c.host(i)+":7701",
+		"--gossip-listen", c.host(i)+":7702", "--join", strings.Join(join, ","), "--bootstrap-expect", "3", "--ctags", "off")
+	cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.OpenFile(filepath.Join(c.dir, fmt.Sprintf("n%d.log", i)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.nodes[i] = cmd
+}
+
+// stop ends a node; by SIGTERM in good order, or it is an error.
+func (c *processes) stop(t *testing.T, i int, sig syscall.Signal) {
+	t.Helper()
+	if err := c.end(i, sig); err != nil && sig == syscall.SIGTERM {
+		t.Errorf("node %d ended with %v", i+1, err)
+	}
+}
+
+func (c *processes) end(i int, sig syscall.Signal) error {
+	if c.nodes[i] == nil {
+		return nil
+	}
+	_ = c.nodes[i].Process.Signal(sig)
+	err := c.nodes[i].Wait()
+	c.nodes[i] = nil
+	return err
+}
+
+// settled is nil when all nodes are ready and nothing lacks a copy.
+func (c *processes) settled() error {
+	for i := range c.nodes {
+		if _, err := c.get("http://" + c.host(i) + ":7700/readyz"); err != nil {
+			return err
+		}
+		text, err := c.get("http://" + c.host(i) + ":7700/api/status")
+		if err != nil {
+			return err
+		}
+		var status struct {
+			Placement struct{ UnderReplicated int }
+			Repos     struct{ Indexed int }
+		}
+		if err := json.Unmarshal(text, &status); err != nil {
+			return err
+		}
+		if status.Placement.UnderReplicated != 0 || status.Repos.Indexed != 1 {
+			return fmt.Errorf("node %d: %+v", i+1, status)
+		}
+	}
+	return nil
+}
+
+func (c *processes) get(url string) ([]byte, error) {
+	res, err := c.http.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %d %s", url, res.StatusCode, body)
+	}
+	return body, err
+}
+
+// await polls until a condition has no error to tell any more.
+func (c *processes) await(t *testing.T, what string, cond func() error) {
+	t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		err := cond()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			var logs strings.Builder
+			for i := range c.nodes {
+				text, _ := os.ReadFile(filepath.Join(c.dir, fmt.Sprintf("n%d.log", i)))
+				fmt.Fprintf(&logs, "end of the log of node %d:\n%s\n", i+1, text[max(0, len(text)-2000):])
+			}
+			t.Fatalf("%s: not within two minutes: %v\n%s", what, err, logs.String())
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// balance runs a balancer with the configuration of examples/ over the nodes
+// and returns its URL.
+func (c *processes) balance(t *testing.T, name, example string, args func(file, dir string) []string) string {
+	t.Helper()
+	program, err := exec.LookPath(name)
+	if err != nil {
+		if program, err = exec.LookPath("/usr/sbin/" + name); err != nil {
+			t.Fatalf("%v: make install-deps installs it", err)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "examples", example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("%s.%d:8080", c.subnet, 100+len(name))
+	config := strings.NewReplacer("10.0.0.", c.subnet+".", "bind :8080", "bind "+address, "listen 8080", "listen "+address).Replace(string(text))
+	if strings.Count(config, c.subnet) != 4 {
+		t.Fatalf("%s does not have three nodes and an address to listen at:\n%s", example, config)
+	}
+	dir := filepath.Join(c.dir, name)
+	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, example)
+	write(t, file, config)
+	cmd := exec.Command(program, args(file, dir)...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			log, _ := os.ReadFile(filepath.Join(dir, "error.log"))
+			t.Logf("%s says:\n%s%s", name, out.String(), log[:min(len(log), 3000)])
+		}
+	})
+	url := "http://" + address
+	c.await(t, name+" serves", func() error { _, err := c.get(url + "/readyz"); return err })
+	return url
+}
+
+// crowd is users who ask through one balancer until the test ends.
+type crowd struct {
+	name  string
+	asked atomic.Int64
+
+	mu    sync.Mutex // guards the field below
+	wrong []string
+}
+
+// load lets eight users ask, each again and again.
+func (c *processes) load(t *testing.T, name, url string) *crowd {
+	t.Helper()
+	b := &crowd{name: name}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for user := range 8 {
+		wg.Go(func() {
+			for round := 0; ; round++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := c.ask(url, user+round); err != nil {
+					b.mu.Lock()
+					b.wrong = append(b.wrong, err.Error())
+					b.mu.Unlock()
+				}
+				b.asked.Add(1)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		close(stop)
+		wg.Wait()
+	})
+	return b
+}
+
+// ask searches or reads a file, and says what is wrong with the answer.
+func (c *processes) ask(url string, round int) error {
+	if round%4 == 0 {
+		text, err := c.get(fmt.Sprintf("%s/api/source?repo=local/app&path=f%02d.txt", url, round%wantFiles))
+		if err == nil && !bytes.Contains(text, []byte("whale")) {
+			err = fmt.Errorf("a file without its text: %s", text)
+		}
+		return err
+	}
+	res, err := c.http.Post(url+"/api/search", "application/json", strings.NewReader(`{"query": "whale", "matches": 100}`))
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Files              []struct{}
+		IsSearchExhaustive bool
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || len(answer.Files) != wantFiles || !answer.IsSearchExhaustive {
+		return fmt.Errorf("status %d, %d files, exhaustive %v: %.300s", res.StatusCode, len(answer.Files), answer.IsSearchExhaustive, text)
+	}
+	return nil
+}
+
+// more waits for n more answers.
+func (b *crowd) more(t *testing.T, n int64) {
+	t.Helper()
+	from, deadline := b.asked.Load(), time.Now().Add(time.Minute)
+	for b.asked.Load() < from+n {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %d answers in a minute", b.name, b.asked.Load()-from)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// report fails the test for what was wrong so far.
+func (b *crowd) report(t *testing.T, when string) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.Logf("%s: %d requests %s", b.name, b.asked.Load(), when)
+	if len(b.wrong) > 0 {
+		slices.Sort(b.wrong)
+		t.Errorf("%s: %d of %d requests failed %s, such as\n%s", b.name, len(b.wrong), b.asked.Load(), when, strings.Join(slices.Compact(b.wrong)[:1], "\n"))
+		b.wrong = nil
+	}
+}
