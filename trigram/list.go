@@ -100,65 +100,91 @@ func overrun(b *Bitmap, units int) bool {
 	return units&63 != 0 && b[units>>6]>>(units&63) != 0
 }
 
-// slices walks the slices of a sliced list: f gets the number of the slice,
-// its count and its 1 to 32 bytes.
-func (l *list) slices(f func(slice, n int, data []byte)) error {
+// cutSlice takes a slice off the data of a sliced list: its number of units
+// and its 1 to 32 bytes.
+func cutSlice(data []byte) (n int, slice, rest []byte, ok bool) {
+	if len(data) < 2 {
+		return 0, nil, nil, false
+	}
+	n = int(data[0]) + 1
+	size := 1 + min(n, 32)
+	if len(data) < size {
+		return 0, nil, nil, false
+	}
+	return n, data[1:size], data[size:], true
+}
+
+// sliceWords gives a slice as a bitmap.
+func sliceWords(n int, slice []byte) (w [4]uint64) {
+	if n >= 32 {
+		for i := range w {
+			w[i] = binary.LittleEndian.Uint64(slice[8*i:])
+		}
+		return w
+	}
+	for _, c := range slice {
+		w[c>>6] |= 1 << (c & 63)
+	}
+	return w
+}
+
+func (l *list) orSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
 		return l.corrupt()
 	}
-	present, data, total := l.data[:32], l.data[32:], 0
+	words, data, total := (units+63)/64, l.data[32:], 0
 	for i := range 4 {
-		for x := binary.LittleEndian.Uint64(present[8*i:]); x != 0; x &= x - 1 {
-			if len(data) < 2 {
+		for x := binary.LittleEndian.Uint64(l.data[8*i:]); x != 0; x &= x - 1 {
+			n, slice, rest, ok := cutSlice(data)
+			at := 4 * (i<<6 + bits.TrailingZeros64(x))
+			if !ok || at >= words {
 				return l.corrupt()
 			}
-			n := int(data[0]) + 1
-			size := min(n, 32)
-			if len(data) < 1+size {
-				return l.corrupt()
+			data, total = rest, total+n
+			to := b[at : at+4]
+			for k, w := range sliceWords(n, slice) {
+				to[k] |= w
 			}
-			f(i<<6+bits.TrailingZeros64(x), n, data[1:1+size])
-			data = data[1+size:]
-			total += n
 		}
 	}
+	if len(data) != 0 || total != l.n || overrun(b, units) || len(b) > words && b[words] != 0 {
+		return l.corrupt()
+	}
+	return nil
+}
+
+func (l *list) andSliced(b *Bitmap, units int) error {
+	if len(l.data) < 32 {
+		return l.corrupt()
+	}
+	words, data, total, done := (units+63)/64, l.data[32:], 0, 0
+	for i := range 4 {
+		for x := binary.LittleEndian.Uint64(l.data[8*i:]); x != 0; x &= x - 1 {
+			n, slice, rest, ok := cutSlice(data)
+			at := 4 * (i<<6 + bits.TrailingZeros64(x))
+			if !ok || at >= words {
+				return l.corrupt()
+			}
+			data, total = rest, total+n
+			clear(b[done:at])
+			done = at + 4
+			to := b[at:done]
+			for k, w := range sliceWords(n, slice) {
+				to[k] &= w
+			}
+		}
+	}
+	clear(b[done:])
 	if len(data) != 0 || total != l.n {
 		return l.corrupt()
 	}
 	return nil
 }
 
-func (l *list) orSliced(b *Bitmap, units int) error {
-	words := (units + 63) / 64
-	bad := false
-	err := l.slices(func(slice, n int, data []byte) {
-		if slice*4 >= words {
-			bad = true
-			return
-		}
-		to := b[slice*4 : slice*4+4]
-		if n >= 32 {
-			for i := range to {
-				to[i] |= binary.LittleEndian.Uint64(data[8*i:])
-			}
-			return
-		}
-		for _, c := range data {
-			to[c>>6] |= 1 << (c & 63)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if bad || overrun(b, units) || len(b) > words && b[words] != 0 {
-		return l.corrupt()
-	}
-	return nil
-}
-
-// andInto removes from a set what is not in the list. tmp is a buffer.
-func (l *list) andInto(b, tmp *Bitmap, units int, w *Work) error {
-	if l.kind == kindFlat {
+// andInto removes from a set what is not in the list.
+func (l *list) andInto(b *Bitmap, units int, w *Work) error {
+	switch l.kind {
+	case kindFlat:
 		if err := l.open(w); err != nil {
 			return err
 		}
@@ -169,11 +195,16 @@ func (l *list) andInto(b, tmp *Bitmap, units int, w *Work) error {
 			b[i] &= binary.LittleEndian.Uint64(l.data[8*i:])
 		}
 		return nil
+	case kindSliced:
+		if err := l.open(w); err != nil {
+			return err
+		}
+		return l.andSliced(b, units)
 	}
-	tmp.Clear()
-	if err := l.orInto(tmp, units, w); err != nil {
+	var only Bitmap
+	if err := l.orInto(&only, units, w); err != nil {
 		return err
 	}
-	b.And(tmp)
+	b.And(&only)
 	return nil
 }

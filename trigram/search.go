@@ -12,10 +12,11 @@ import (
 type Scratch struct {
 	Work Work // added to by every search
 
-	tmp   Bitmap
-	free  []*Bitmap
-	lists []list
-	ids   []uint16
+	free   []*Bitmap
+	lists  []list
+	ids    []uint16
+	only   []uint16
+	thrown []uint16
 }
 
 // small is the number of units up to which an intersection is a sorted array.
@@ -53,6 +54,9 @@ type evaluation struct {
 	atStart bool // the first condition of a sequence says where a match starts
 	first   *Bitmap
 	noLine  *Bitmap
+	// within, when not nil, is where units are of use: what is found outside
+	// of it may be left out.
+	within *Bitmap
 }
 
 func (s *Scratch) take() *Bitmap {
@@ -116,13 +120,13 @@ func (e *evaluation) evalSpecial(out *Bitmap) error {
 	if err := e.key(0xe284aa, out); err != nil {
 		return err
 	}
-	return e.pairs(0xc5, 0xbf, nil, out)
+	return e.pairs(0xc5, 0xbf, nil, nil, out)
 }
 
 // evalFactor adds the units that have all of a factor's trigrams.
 func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	if n.picks == nil {
-		return e.evalClasses(n.set, out)
+		return e.evalClasses(n.set, e.limit(e.within), out)
 	}
 	b := e.take()
 	defer e.give(b)
@@ -135,16 +139,22 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 		}
 	}
 	for _, i := range n.picks {
-		if n.triple(i) == 1 || count < enough {
-			continue
+		k := n.triple(i)
+		if k == 1 || exact && count < k {
+			continue // to look up a list costs about what reading a unit does
+		}
+		among := e.within
+		if exact {
+			among = b
 		}
 		union := e.take()
-		err := e.evalClasses(n.set[i:i+3], union)
+		err := e.evalClasses(n.set[i:i+3], e.limit(among), union)
 		if exact {
 			b.And(union)
 		} else {
 			*b, exact = *union, true
 		}
+		count = b.Count()
 		e.give(union)
 		if err != nil {
 			return err
@@ -154,8 +164,14 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	return nil
 }
 
-// enough is the number of units below which unions are not worth their cost.
-const enough = 32
+// limit gives the members of a set, where there are few, for evalClasses.
+func (e *evaluation) limit(among *Bitmap) []uint16 {
+	if among == nil || among.Count() > small {
+		return nil
+	}
+	e.only = among.appendTo(e.only[:0])
+	return e.only
+}
 
 // evalExact intersects all trigrams of single bytes, the rarest first, into an
 // empty set, and returns the number of units.
@@ -166,38 +182,52 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 		return 0, err
 	}
 	lists := e.lists[from:]
-	count := lists[0].n
-	if count > small {
-		if err := lists[0].orInto(out, e.seg.units, &e.Work); err != nil {
+	if e.within != nil {
+		if k := e.within.Count(); k <= small && k <= lists[0].n {
+			e.ids = e.within.appendTo(e.ids[:0])
+			return e.evalFew(lists, out)
+		}
+	}
+	if lists[0].n <= small {
+		e.ids = e.ids[:0]
+		if err := lists[0].collect(e.seg.units, &e.Work, &e.ids); err != nil {
 			return 0, err
 		}
-		for lists = lists[1:]; len(lists) > 0 && count > small; lists = lists[1:] {
-			if err := lists[0].andInto(out, &e.tmp, e.seg.units, &e.Work); err != nil {
-				return 0, err
-			}
-			count = out.Count()
+		return e.evalFew(lists[1:], out)
+	}
+	if err := lists[0].orInto(out, e.seg.units, &e.Work); err != nil {
+		return 0, err
+	}
+	count := lists[0].n
+	if e.within != nil {
+		out.And(e.within)
+		count = out.Count()
+	}
+	for lists = lists[1:]; len(lists) > 0 && count > small; lists = lists[1:] {
+		if err := lists[0].andInto(out, e.seg.units, &e.Work); err != nil {
+			return 0, err
 		}
+		count = out.Count()
 	}
 	if count > small || count == 0 {
 		return count, nil
 	}
 	// Few are left: an array of them is faster now.
-	var err error
-	ids := e.ids[:0]
-	if len(lists) == len(e.lists)-from {
-		err = lists[0].collect(e.seg.units, &e.Work, &ids)
-		lists = lists[1:]
-	} else {
-		ids = out.appendTo(ids)
-	}
-	for ; len(lists) > 0 && err == nil && len(ids) > few; lists = lists[1:] {
-		ids, err = lists[0].filter(ids, e.seg.units, &e.Work, &e.tmp)
-	}
+	e.ids = out.appendTo(e.ids[:0])
 	out.Clear()
+	return e.evalFew(lists, out)
+}
+
+// evalFew sets out to those of e.ids that are in all lists.
+func (e *evaluation) evalFew(lists []list, out *Bitmap) (int, error) {
+	ids := e.ids
+	var err error
+	for ; len(lists) > 0 && err == nil && len(ids) > few; lists = lists[1:] {
+		ids, err = lists[0].filter(ids, e.seg.units, &e.Work)
+	}
 	for _, id := range ids {
 		out.Set(id)
 	}
-	e.ids = ids[:0]
 	return len(ids), err
 }
 
@@ -234,8 +264,9 @@ func (e *evaluation) lookup(n *node, w *Work) (bool, error) {
 	return true, nil
 }
 
-// evalClasses adds the union over all trigrams of one to three classes.
-func (e *evaluation) evalClasses(set []byteSet, out *Bitmap) error {
+// evalClasses adds the union over all trigrams of one to three classes: of
+// those in only, unless it is nil.
+func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) error {
 	var buf [2][256]byte
 	first := set[0].bytes(buf[0][:0])
 	second := buf[1][:0]
@@ -255,7 +286,7 @@ func (e *evaluation) evalClasses(set []byteSet, out *Bitmap) error {
 			if foldByte[b] != b {
 				continue
 			}
-			if err := e.pairs(a, b, third, out); err != nil {
+			if err := e.pairs(a, b, third, only, out); err != nil {
 				return err
 			}
 		}
@@ -263,9 +294,9 @@ func (e *evaluation) evalClasses(set []byteSet, out *Bitmap) error {
 	return nil
 }
 
-// pairs adds the units of all trigrams that begin with two bytes and have the
-// third in a set, any for nil.
-func (e *evaluation) pairs(a, b byte, third *byteSet, out *Bitmap) error {
+// pairs adds the units, those in only unless it is nil, of all trigrams that
+// begin with two bytes and have the third in a set, any for nil.
+func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap) error {
 	prefix := uint32(a)<<16 | uint32(b)<<8
 	e.Work.Lookups++
 	c := cursor{s: e.seg}
@@ -273,8 +304,19 @@ func (e *evaluation) pairs(a, b byte, third *byteSet, out *Bitmap) error {
 		if third != nil && !third.has(byte(c.l.key)) {
 			continue
 		}
-		if err := c.l.orInto(out, e.seg.units, &e.Work); err != nil {
+		if only == nil {
+			if err := c.l.orInto(out, e.seg.units, &e.Work); err != nil {
+				return err
+			}
+			continue
+		}
+		e.thrown = append(e.thrown[:0], only...)
+		kept, err := c.l.filter(e.thrown, e.seg.units, &e.Work)
+		if err != nil {
 			return err
+		}
+		for _, id := range kept {
+			out.Set(id)
 		}
 	}
 	return c.err
@@ -341,19 +383,31 @@ func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
 		if o.i == anchor || *set == (Bitmap{}) {
 			continue
 		}
-		other := e.take()
-		err := e.eval(n.subs[o.i], other)
-		if err == nil {
-			err = e.spread(other, o.i > anchor)
-		}
-		set.And(other)
-		e.give(other)
-		if err != nil {
+		if err := e.require(set, n.subs[o.i], o.i > anchor); err != nil {
 			return err
 		}
 	}
 	out.Or(set)
 	return nil
+}
+
+// require removes from a set the units from which a condition is not in reach,
+// ahead or behind.
+func (e *evaluation) require(set *Bitmap, n *node, ahead bool) error {
+	// The condition is of interest only where a unit of the set reaches.
+	near, other, outer := e.take(), e.take(), e.within
+	defer func() { e.give(near); e.give(other); e.within = outer }()
+	*near = *set
+	if err := e.spread(near, !ahead); err != nil {
+		return err
+	}
+	e.within = near
+	if err := e.eval(n, other); err != nil {
+		return err
+	}
+	err := e.spread(other, ahead)
+	set.And(other)
+	return err
 }
 
 // spread grows the set of units where a condition holds to those that have
@@ -465,8 +519,8 @@ func (l *list) collect(units int, w *Work, ids *[]uint16) error {
 	return l.each(units, func(id uint16) { *ids = append(*ids, id) })
 }
 
-// filter keeps the ids that are in the list. tmp is a buffer.
-func (l *list) filter(ids []uint16, units int, w *Work, tmp *Bitmap) ([]uint16, error) {
+// filter keeps the ids that are in the list.
+func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 	if err := l.open(w); err != nil {
 		return nil, err
 	}
