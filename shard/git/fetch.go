@@ -45,6 +45,9 @@ func (m *Mirror) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fetc
 		return Fetched{}, err
 	}
 	defer release()
+	if f, ok := m.quick(ctx, remote); ok {
+		return f, nil
+	}
 	there, err := list(ctx, remote, o)
 	if err != nil {
 		return Fetched{}, err
@@ -200,6 +203,9 @@ func (m *Mirror) point(ctx context.Context, symref, commit string) (moved bool, 
 
 // heads reads the references of the mirror.
 func (m *Mirror) heads(ctx context.Context) (map[string]string, error) {
+	if refs, ok := m.refFiles(); ok {
+		return refs, nil
+	}
 	c := m.git("for-each-ref", "--format=%(objectname) %(refname)")
 	c.limit = 1 << 30
 	out, err := c.output(ctx)
@@ -231,14 +237,33 @@ func (m *Mirror) prepare(ctx context.Context, format string) (fresh bool, err er
 	if format == "" {
 		format = "sha1"
 	}
-	if err := os.MkdirAll(m.dir, 0o755); err != nil {
-		return false, err
-	}
-	c := &command{args: []string{"init", "--quiet", "--bare", "--template=", "--initial-branch=main", "--object-format=" + format, "--", m.dir}, writes: true}
-	if err := c.run(ctx); err != nil {
+	if err := m.initialize(format); err != nil {
 		return false, err
 	}
 	return true, os.WriteFile(filepath.Join(m.dir, mark), []byte(format+"\n"), 0o644)
+}
+
+// initialize makes an empty repository, as git init --bare does without a
+// template.
+func (m *Mirror) initialize(format string) error {
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(m.dir, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(m.dir, "config"), []byte(configOf(format)), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(m.dir, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644)
+}
+
+// configOf is the configuration of a mirror.
+func configOf(format string) string {
+	version, extensions := "0", ""
+	if format != "sha1" {
+		version, extensions = "1", "[extensions]\n\tobjectformat = "+format+"\n"
+	}
+	return "[core]\n\trepositoryformatversion = " + version + "\n\tfilemode = true\n\tbare = true\n" + extensions
 }
 
 // mark is the file that says, once all else is there, that a directory is a

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,6 +16,8 @@ import (
 const (
 	groomTime = time.Hour
 	manyPacks = 20 // from which on they are joined
+
+	briefHistory = 16 // commits that no graph is written of
 )
 
 // Groom makes the mirror quick to read: packed references, few packs, a
@@ -29,8 +33,10 @@ func (m *Mirror) Groom(ctx context.Context) error {
 	if format, err := formatOf(m.dir); err != nil || format == "" {
 		return err
 	}
-	if err := m.groom(ctx, "pack-refs", "--all"); err != nil {
-		return err
+	if m.looseRefs() {
+		if err := m.groom(ctx, "pack-refs", "--all"); err != nil {
+			return err
+		}
 	}
 	packs, err := m.packs()
 	if err != nil {
@@ -54,6 +60,9 @@ func (m *Mirror) Groom(ctx context.Context) error {
 	if s == nil || len(s.byName) == 0 && s.head == "" {
 		return nil
 	}
+	if !threw && m.brief(s) {
+		return nil
+	}
 	// A fetch of a few commits adds a small layer. A graph that knows commits
 	// which are gone has to be written anew.
 	split := "--split"
@@ -61,6 +70,27 @@ func (m *Mirror) Groom(ctx context.Context) error {
 		split = "--split=replace"
 	}
 	return m.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--no-progress")
+}
+
+// brief tells that a mirror has so few commits, and no graph of them yet, that
+// reading them all takes less than a graph would.
+func (m *Mirror) brief(s *refState) bool {
+	if graphs, err := filepath.Glob(filepath.Join(escapeGlob(m.dir), "objects/info/commit-graph*")); err != nil || len(graphs) > 0 {
+		return false
+	}
+	tips := slices.Collect(maps.Values(s.byName))
+	if s.head != "" {
+		tips = append(tips, s.head)
+	}
+	if len(tips) > fewRefs {
+		return false
+	}
+	p, err := openPacks(m.dir)
+	if err != nil {
+		return false
+	}
+	defer p.close()
+	return p.fewCommits(tips, briefHistory)
 }
 
 func (m *Mirror) groom(ctx context.Context, args ...string) error {

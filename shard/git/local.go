@@ -39,6 +39,10 @@ func OpenLocal(ctx context.Context, dir string) (Local, error) {
 	if err != nil {
 		return l, err
 	}
+	if name, ok := plainOrigin(filepath.Join(common, "config")); ok {
+		l.OriginURL = name
+		return l, nil
+	}
 	c := &command{args: []string{"config", "--file", filepath.Join(common, "config"), "--get", "remote.origin.url"}}
 	out, err := c.output(ctx)
 	var failed *Failure
@@ -47,6 +51,39 @@ func OpenLocal(ctx context.Context, dir string) (Local, error) {
 	}
 	l.OriginURL = strings.TrimSuffix(string(out), "\n")
 	return l, err
+}
+
+// plainOrigin finds remote.origin.url in a config file, where that takes no
+// more than reading its lines: a listing of thousands of directories should
+// not start git for each. It reports false where git should be asked.
+func plainOrigin(path string) (address string, ok bool) {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+		return "", false
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", false
+	}
+	if !strings.Contains(strings.ToLower(string(text)), "origin") {
+		return "", !strings.Contains(string(text), `\`) // which may write it in another way
+	}
+	found, inside := 0, false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			inside = line == `[remote "origin"]`
+			if !inside && strings.Contains(strings.ToLower(line), "remote") && strings.Contains(strings.ToLower(line), "origin") {
+				return "", false // written in another way
+			}
+			continue
+		}
+		if key, value, _ := strings.Cut(line, "="); inside && strings.EqualFold(strings.TrimSpace(key), "url") {
+			found++
+			address = strings.TrimSpace(value)
+		}
+	}
+	return address, found <= 1 && !strings.ContainsAny(address, "\\\"#;") && !strings.Contains(string(text), "\\\n")
 }
 
 // gitDir finds the repository of a directory that must be its root.

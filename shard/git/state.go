@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,17 +70,11 @@ func (m *Mirror) readRefs(ctx context.Context) (*refState, error) {
 	if to, ok := strings.CutPrefix(value, "ref: "); ok {
 		s.symref = to
 	}
-	c := m.git("for-each-ref", "--format="+refFormat)
-	c.limit, c.timeout = 1<<30, 5*time.Minute
-	out, err := c.output(ctx)
+	lines, err := m.refLines(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read references: %w", err)
 	}
-	for line := range bytes.Lines(out) {
-		f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\x00")
-		if len(f) != 7 {
-			continue
-		}
+	for _, f := range lines {
 		if err := s.add(ctx, m, f); err != nil {
 			return nil, err
 		}
@@ -100,6 +95,59 @@ func (m *Mirror) readRefs(ctx context.Context) (*refState, error) {
 		}
 	}
 	return s, s.detached(ctx, m)
+}
+
+// refLines is what for-each-ref prints of the references, in fields.
+func (m *Mirror) refLines(ctx context.Context) ([][]string, error) {
+	if lines, ok := m.fewRefLines(); ok {
+		return lines, nil
+	}
+	c := m.git("for-each-ref", "--format="+refFormat)
+	c.limit, c.timeout = 1<<30, 5*time.Minute
+	out, err := c.output(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var lines [][]string
+	for line := range bytes.Lines(out) {
+		if f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\x00"); len(f) == 7 {
+			lines = append(lines, f)
+		}
+	}
+	return lines, nil
+}
+
+// fewRefLines reads them, where they are few, from the files of the mirror.
+func (m *Mirror) fewRefLines() (lines [][]string, ok bool) {
+	refs, ok := m.refFiles()
+	if !ok || len(refs) > fewRefs {
+		return nil, false
+	}
+	p, err := openPacks(m.dir)
+	if err != nil {
+		return nil, false
+	}
+	defer p.close()
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		oid := refs[name]
+		kind, content, ok := p.whole(oid)
+		f := []string{name, kind, oid, "", "", "", ""}
+		switch kind {
+		case "commit":
+			f[5], ok = committed(content)
+		case "tag":
+			f[4], _ = headerLine(content, "object")
+			f[3], content, ok = p.whole(f[4])
+			if f[3] == "commit" {
+				f[6], ok = committed(content)
+			}
+		}
+		if !ok {
+			return nil, false
+		}
+		lines = append(lines, f)
+	}
+	return lines, true
 }
 
 // add takes a line of for-each-ref.

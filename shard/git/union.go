@@ -41,28 +41,65 @@ func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
 			return nil, err
 		}
 	}
-	var u *union
-	err := m.pool.with(ctx, func(c *catFile) error {
-		var roots []branch
-		for i, commit := range commits {
-			oid, err := c.rootTree(commit)
-			if err != nil {
-				return err
-			}
-			roots = mergeBranch(roots, branch{kind: Dir, oid: oid, in: 1 << i})
-		}
-		root := &dirNode{from: roots}
-		if err := c.grow(root); err != nil {
-			return err
-		}
-		u = &union{index: map[string]int{}}
-		u.emit(root, "")
-		return nil
+	if blobs, ok := m.smallUnion(ctx, commits); ok {
+		return blobs, nil
+	}
+	var blobs []Blob
+	err := m.pool.with(ctx, func(c *catFile) (err error) {
+		blobs, err = unite(c, commits, maxEntries)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return u.blobs, m.measure(ctx, u.blobs)
+	return blobs, m.measure(ctx, blobs)
+}
+
+// treeReader gives trees: a process of git, or the packs themselves.
+type treeReader interface {
+	rootTree(commit string) (string, error)
+	trees(oids []string, use func(i int, entries []treeEntry) error) error
+}
+
+// unite lists the distinct blobs of some commits, without their sizes.
+func unite(from treeReader, commits []string, most int) ([]Blob, error) {
+	var roots []branch
+	for i, commit := range commits {
+		oid, err := from.rootTree(commit)
+		if err != nil {
+			return nil, err
+		}
+		roots = mergeBranch(roots, branch{kind: Dir, oid: oid, in: 1 << i})
+	}
+	root := &dirNode{from: roots}
+	if err := root.grow(from, most); err != nil {
+		return nil, err
+	}
+	u := &union{index: map[string]int{}}
+	u.emit(root, "")
+	return u.blobs, nil
+}
+
+// smallUnion is Union for repositories with few files, all of it read from
+// their packs. It reports false for others.
+func (m *Mirror) smallUnion(ctx context.Context, commits []string) ([]Blob, bool) {
+	p, err := openPacks(m.dir)
+	if err != nil {
+		return nil, false
+	}
+	defer p.close()
+	blobs, err := unite(p, commits, fewBlobs)
+	if err != nil {
+		return nil, false
+	}
+	for i := range blobs {
+		size, ok := p.blobSize(blobs[i].OID)
+		if !ok || ctx.Err() != nil {
+			return nil, false
+		}
+		blobs[i].Size = size
+	}
+	return blobs, true
 }
 
 // measure fills in the sizes, by a process of its own: one that answers in
@@ -135,7 +172,7 @@ type dirEntry struct {
 
 // grow reads the whole tree below a node, a level at a time so that many
 // questions are under way at once.
-func (c *catFile) grow(root *dirNode) error {
+func (root *dirNode) grow(from treeReader, most int) error {
 	level, total := []*dirNode{root}, 0
 	for depth := 0; len(level) > 0; depth++ {
 		if depth > maxDepth {
@@ -153,7 +190,7 @@ func (c *catFile) grow(root *dirNode) error {
 		}
 		seen, node := 0, -1
 		var gather map[string]int
-		err := c.trees(oids, func(i int, entries []treeEntry) error {
+		err := from.trees(oids, func(i int, entries []treeEntry) error {
 			if owners[i] != node {
 				node, seen = owners[i], 0
 				gather = nil
@@ -165,7 +202,7 @@ func (c *catFile) grow(root *dirNode) error {
 			n.take(n.from[seen].in, entries, gather)
 			seen++
 			total += len(entries)
-			if total > maxEntries {
+			if total > most {
 				return fmt.Errorf("more than %d entries: %w", maxEntries, ErrTooLarge)
 			}
 			return nil

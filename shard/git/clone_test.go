@@ -1,0 +1,193 @@
+package git
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A first copy without git's own transport shows what a clone shows, and
+// whatever is out of the ordinary is left to git.
+func TestFirstCopiesOfDirectories(t *testing.T) {
+	t.Parallel()
+	filled := func(t *testing.T) *repo {
+		r := newRepo(t)
+		h := &history{}
+		h.commit("refs/heads/main", 1, "Ann", "one", "a.txt", "1\n", "dir/b.txt", "2\n")
+		h.commit("refs/heads/main", 2, "Ann", "two", "a.txt", "one more\n")
+		h.commit("refs/heads/dev/x", 3, "Bob", "three", "c.txt", "3\n")
+		r.load(h)
+		r.git("tag", "-a", "-m", "annotated", "v1", "main")
+		return r
+	}
+	for _, tt := range []struct {
+		name  string
+		make  func(r *repo)
+		quick bool
+	}{
+		{"loose", func(r *repo) {}, true},
+		{"packed", func(r *repo) { r.git("gc", "--quiet") }, true},
+		{"both", func(r *repo) {
+			r.git("gc", "--quiet")
+			h := &history{}
+			h.commit("refs/heads/late", 4, "Ann", "four", "d.txt", "4\n")
+			r.load(h)
+		}, true},
+		{"detached", func(r *repo) { r.git("update-ref", "--no-deref", "HEAD", r.git("rev-parse", "main~1")) }, true},
+		{"unborn", func(r *repo) { r.git("symbolic-ref", "HEAD", "refs/heads/none") }, true},
+		{"hidden references", func(r *repo) { r.git("config", "transfer.hideRefs", "refs/heads/dev") }, false},
+		{"a symbolic branch", func(r *repo) { r.git("symbolic-ref", "refs/heads/alias", "refs/heads/main") }, false},
+		{"a missing object", func(r *repo) {
+			oid := r.git("rev-parse", "main:a.txt")
+			if err := os.Remove(filepath.Join(r.dir, "objects", oid[:2], oid[2:])); err != nil {
+				r.t.Fatal(err)
+			}
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := filled(t)
+			tt.make(r)
+			m, ctx := newMirror(t), within(t)
+			f, ok := m.quick(ctx, Remote{URL: r.url()})
+			if ok != tt.quick {
+				t.Fatalf("copied %v, want %v", ok, tt.quick)
+			}
+			if !ok {
+				if _, err := os.Stat(m.Dir()); err == nil {
+					t.Error("half a mirror was left")
+				}
+				return
+			}
+			other := newMirror(t)
+			if err := other.viaGit(t, r); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"for-each-ref"}, {"rev-list", "--objects", "--all"}, {"rev-parse", "HEAD"}, {"fsck", "--full"}} {
+				if got, want := run(t, m.Dir(), nil, args...), run(t, other.Dir(), nil, args...); got != want {
+					t.Errorf("git %v: %q, want %q", args, got, want)
+				}
+			}
+			if again, ok := m.quick(ctx, Remote{URL: r.url()}); !ok || again.Changed || again.DefaultBranch != f.DefaultBranch || !f.Changed {
+				t.Errorf("once more: %+v, %v; first %+v", again, ok, f)
+			}
+			r.git("update-ref", "refs/heads/new", r.git("rev-parse", "main"))
+			if _, ok := m.quick(ctx, Remote{URL: r.url()}); ok {
+				t.Error("a change was not seen")
+			}
+		})
+	}
+}
+
+// viaGit fills a mirror by git's transport.
+func (m *Mirror) viaGit(t *testing.T, r *repo) error {
+	t.Helper()
+	there, err := list(within(t), Remote{URL: r.url()}, FetchOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = m.follow(within(t), Remote{URL: r.url()}, FetchOptions{}, there)
+	return err
+}
+
+// What is read from the files of a small mirror is what git reads.
+func TestSmallMirrorsAreReadAsGitReadsThem(t *testing.T) {
+	t.Parallel()
+	r, ctx := newRepo(t), within(t)
+	h := &history{}
+	text := strings.Repeat("a line of a file that is changed little\n", 50)
+	for i := range 20 {
+		h.commit("refs/heads/main", i, "Ann", "change", "a.txt", text+strings.Repeat("x", i)+"\n", "dir/sub/f", strings.Repeat("y", i))
+	}
+	r.load(h)
+	r.git("tag", "-a", "-m", "annotated", "v1", "main~3")
+	r.git("tag", "light", "main~5")
+	r.git("gc", "--quiet") // blobs and trees become deltas
+	m := fetched(t, r.url())
+	commits := []string{r.git("rev-parse", "main"), r.git("rev-parse", "main~7")}
+	got, ok := m.smallUnion(ctx, commits)
+	if !ok {
+		t.Fatal("git had to be asked")
+	}
+	var want []Blob
+	err := m.pool.with(ctx, func(c *catFile) (err error) {
+		want, err = unite(c, commits, maxEntries)
+		return err
+	})
+	if err == nil {
+		err = m.measure(ctx, want)
+	}
+	same := func(a, b Blob) bool {
+		return a.OID == b.OID && a.Size == b.Size && slices.Equal(a.Occurrences, b.Occurrences)
+	}
+	if err != nil || !slices.EqualFunc(got, want, same) {
+		t.Errorf("files %+v, %v, want %+v", got, err, want)
+	}
+	lines, ok := m.fewRefLines()
+	var refs []string
+	for _, f := range lines {
+		refs = append(refs, strings.Join(f, "|"))
+	}
+	format := strings.ReplaceAll(refFormat, "%00", "|")
+	if want := run(t, m.Dir(), nil, "for-each-ref", "--format="+format); !ok || strings.Join(refs, "\n") != want {
+		t.Errorf("references %q, want %q", refs, want)
+	}
+	loose, ok := refFiles(r.dir)
+	if !ok || len(loose) != 3 || !maps.Equal(loose, must(m.heads(ctx))(t)) {
+		t.Errorf("files of references: %v, %v", loose, ok)
+	}
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func TestOriginsReadFromPlainConfigurations(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text, want string
+		ok         bool
+	}{
+		{"[core]\n\tbare = true\n", "", true},
+		{"[remote \"origin\"]\n\turl = https://example.org/a.git\n\tfetch = +refs/*:refs/*\n", "https://example.org/a.git", true},
+		{"[remote \"origin\"]\n\tURL=x:y\n[remote \"other\"]\n\turl = z\n", "x:y", true},
+		{"[remote \"other\"]\n\turl = origin\n", "", true},
+		{"[remote \"origin\"]\n\turl = a\n\turl = b\n", "", false},
+		{"[remote \"origin\"] url = a\n", "", false},
+		{"[remote.origin]\n\turl = a\n", "", false},
+		{"[remote \"origin\"]\n\turl = \"a b\"\n", "", false},
+		{"[remote \"origin\"]\n\turl = a ; comment\n", "", false},
+		{"[remote \"o\\rigin\"]\n\turl = a\n", "", false},
+	} {
+		path := filepath.Join(t.TempDir(), "config")
+		if err := os.WriteFile(path, []byte(tt.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := plainOrigin(path); ok != tt.ok || ok && got != tt.want {
+			t.Errorf("%q: %q, %v, want %q, %v", tt.text, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+func TestNamesOfReferencesThatGitTakes(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	for _, name := range []string{"refs/heads/a", "refs/heads/a/b.c", "refs/heads/.a", "refs/heads/a.lock", "refs/heads/a..b", "refs/heads/a b", "refs/heads/a@{1}",
+		"refs/heads/a.", "refs/heads//a", "refs/heads/a/", "refs/heads/ä", "refs/heads/a~1", "refs/heads/a[1]", "refs/tags/@", "heads/a"} {
+		if plainRef(name) {
+			run(t, r.dir, nil, "check-ref-format", name)
+		}
+	}
+	if !plainRef("refs/heads/feature/x-1_2.3+ä") {
+		t.Error("an ordinary name is refused")
+	}
+}
