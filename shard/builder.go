@@ -179,10 +179,15 @@ func (b *builder) documents(ctx context.Context, src Source, order []int) error 
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
+	// Most repositories are small: one batch, one encoder, no more memory than
+	// their text.
+	text := b.textOf(order)
+	workers = min(workers, 1+int(text/batchBytes))
+	room := int(min(text, batchBytes))
 	work, write := make(chan *batch, 2), make(chan *batch, workers+2)
 	free := make(chan *batch, workers+6)
 	for range cap(free) {
-		free <- &batch{buf: make([]byte, 0, batchBytes+batchBytes/4)}
+		free <- &batch{}
 	}
 	finished := make(chan struct{}, workers+1)
 	for range workers {
@@ -216,6 +221,9 @@ func (b *builder) documents(ctx context.Context, src Source, order []int) error 
 	}()
 	err := b.read(ctx, src, order, func() *batch {
 		t := <-free
+		if t.buf == nil {
+			t.buf = make([]byte, 0, room+room/4)
+		}
 		t.encoded = make(chan struct{})
 		return t
 	}, func(t *batch) { work <- t; write <- t })
@@ -228,6 +236,16 @@ func (b *builder) documents(ctx context.Context, src Source, order []int) error 
 		return cause
 	}
 	return err
+}
+
+// textOf is the text of some blobs, as far as it can be told before reading.
+func (b *builder) textOf(order []int) (text int64) {
+	for _, i := range order {
+		if b.opt.fate(b.blobs[i]) == indexed {
+			text += b.blobs[i].Size
+		}
+	}
+	return text
 }
 
 // read fills batches with the documents in order, those that are kept by name

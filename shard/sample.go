@@ -13,8 +13,10 @@ const (
 	sampleWindows = 8   // pieces of each at most
 	// dictShare: the dictionary costs at most one in so many bytes of text.
 	dictShare = 64
-	// smallestDict is the size below which none is made.
-	smallestDict = 2 << 10
+	// smallestDict is the size below which none is made: that of a megabyte of
+	// text. What is smaller is soon written anew in a pack that has one, and
+	// making one takes as long as making the rest of such a file.
+	smallestDict = 16 << 10
 )
 
 // train makes the dictionary of the file out of some documents, evenly spread
