@@ -35,6 +35,7 @@ type placementJSON struct {
 	UnderReplicated int      `json:"underReplicated"`
 	Short           []string `json:"short"`
 	Moves           int      `json:"moves"`
+	Hot             int      `json:"hot"`
 }
 
 type memberJSON struct {
@@ -127,7 +128,7 @@ func (s *Server) status(ctx context.Context, c *call) error {
 		Connections: make([]connectionJSON, len(r.Connections)), Running: jobsOf(r.Running), Failed: jobsOf(r.Failed),
 		Config:  configJSON{r.Config.Path, r.Config.Hash, stamp(r.Config.LoadedAt), list(r.Config.Errors), stamp(r.Config.RefusedAt)},
 		Storage: storageJSON(r.Storage), Warnings: list(r.Warnings),
-		Placement: placementJSON{r.Placement.Groups, r.Placement.UnderReplicated, list(r.Placement.Short), r.Placement.Moves},
+		Placement: placementJSON{r.Placement.Groups, r.Placement.UnderReplicated, list(r.Placement.Short), r.Placement.Moves, r.Placement.Hot},
 	}
 	for i, m := range r.Members {
 		out.Members[i] = memberJSON(m)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -76,6 +77,7 @@ func (n *Node) searchLeaf(ctx context.Context, req *leafRequest) (*leafResponse,
 		return nil, err
 	}
 	defer leave()
+	defer n.measure(req, time.Now())
 	view := n.acquire(req, out)
 	defer view.Release()
 	res, err := view.Search(ctx, shard.Request{
@@ -103,6 +105,40 @@ func (n *Node) searchLeaf(ctx context.Context, req *leafRequest) (*leafResponse,
 		}
 	}
 	return out, nil
+}
+
+// measure counts the time of a search for the units that it searched. Packs are
+// left out: they get no extra copies.
+func (n *Node) measure(req *leafRequest, began time.Time) {
+	view := n.cluster.View()
+	units := make([]uint64, 0, len(req.Groups))
+	for i := range req.Groups {
+		p := req.Groups[i].group.Parts[0]
+		repo := view.Repo(p.Repo)
+		if repo == nil {
+			continue
+		}
+		for _, s := range repo.Shards {
+			if s.Pack == 0 && s.ID == fileID(p.Shard) {
+				units = append(units, job.UnitOf(p.Repo, s))
+			}
+		}
+	}
+	n.searched.Add(units, time.Since(began))
+}
+
+// askSearched asks a node how long it searched each unit so far.
+func (n *Node) askSearched(ctx context.Context, node string) (map[uint64]time.Duration, error) {
+	out, err := n.cluster.Call(ctx, node, methodSearched, nil)
+	if err != nil {
+		return nil, err
+	}
+	var used map[uint64]time.Duration
+	return used, decode(out, &used)
+}
+
+func (n *Node) serveSearched(context.Context, cluster.Peer, []byte) ([]byte, error) {
+	return encode(n.searched.Used())
 }
 
 // acquire takes the parts of the repositories that are here completely, and
@@ -238,7 +274,8 @@ const codecVersion = 2
 
 // The methods that nodes call on each other.
 const (
-	methodLeaf   = "search"
-	methodBrowse = "browse"
-	methodStatus = "status"
+	methodLeaf     = "search"
+	methodBrowse   = "browse"
+	methodStatus   = "status"
+	methodSearched = "searched"
 )

@@ -150,6 +150,8 @@ func hereMetrics() []stateMetric {
 			}},
 		{gauge("shoal_copies_here", "Copies of files and mirrors into this node that are under way."),
 			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(n.copier.Moves())) }},
+		{gauge("shoal_hot_units", "Groups and slices that have more copies than the rest since they are searched so much."),
+			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(n.hotUnits(s.view))) }},
 		{gauge("shoal_shard_files", "Index files of this node."),
 			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(len(n.set.Names()))) }},
 		{gauge("shoal_shard_bytes", "Bytes of the index files of this node."),

@@ -47,6 +47,7 @@ type Node struct {
 	unlock  func()
 	tags    tagger
 
+	searched    job.Meter
 	streamBatch int // shards of a part of a stream
 	layouts     layouts
 	groups      groups
@@ -143,7 +144,8 @@ func (n *Node) wireJobs() {
 		Secret: n.env.secret, Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
 		Backoff: n.opt.Backoff, Timing: n.opt.Timing, SliceBytes: n.opt.SliceBytes, Replicas: n.opt.Replicas, Workers: runtime.GOMAXPROCS(0),
 		DiskUsed: func() int { return int(n.diskUsed()) },
-		Observe:  func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
+		Searched: n.askSearched, HeatWindow: n.opt.HeatWindow,
+		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
 	}
 	n.jobs = job.NewRunner(opt)
 	n.poller = job.NewPoller(n.jobs)
@@ -159,6 +161,7 @@ func (n *Node) handle() {
 	n.cluster.Handle(methodLeaf, n.serveLeaf)
 	n.cluster.Handle(methodBrowse, n.serveBrowse)
 	n.cluster.Handle(methodStatus, n.serveStatus)
+	n.cluster.Handle(methodSearched, n.serveSearched)
 	n.copies.Handle(n.cluster)
 }
 

@@ -38,6 +38,11 @@ type Options struct {
 	Timing  float64       // multiplies the timeouts of the cluster; 0 means 1
 	Backoff time.Duration // after the first failure of a job; 0 means 30 s
 
+	// HeatWindow is how long searches are counted to find data that is searched
+	// much more than the rest; 0 means 1 min. After five such windows it gets
+	// another copy, after sixty without the copy goes.
+	HeatWindow time.Duration
+
 	// SliceBytes is the text that one shard of a repository holds at most; 0
 	// means 512 MiB. A repository with four times as much index is placed shard
 	// by shard.

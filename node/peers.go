@@ -9,12 +9,14 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// peers remembers how fast each node has answered, and how many calls may be
-// sent twice: a twentieth of all.
+// peers remembers how fast each node has answered, how many calls of this node
+// it has not answered yet, and how many calls may be sent twice: a twentieth of
+// all.
 type peers struct {
-	mu     sync.Mutex // guards the fields below
-	took   map[string]*window
-	tokens float64
+	mu      sync.Mutex // guards the fields below
+	took    map[string]*window
+	waiting map[string]int
+	tokens  float64
 }
 
 // window is the last durations of one node.
@@ -28,13 +30,36 @@ const (
 	hedgeBurst = 10
 )
 
-func newPeers() *peers { return &peers{took: map[string]*window{}, tokens: hedgeBurst} }
+func newPeers() *peers {
+	return &peers{took: map[string]*window{}, waiting: map[string]int{}, tokens: hedgeBurst}
+}
 
-// observe notes one call.
+// begin notes that a call is on its way. observe ends it.
+func (p *peers) begin(node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting[node]++
+}
+
+// busy is how many calls each of some nodes has not answered.
+func (p *peers) busy(nodes []string) map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make(map[string]int, len(nodes))
+	for _, n := range nodes {
+		out[n] = p.waiting[n]
+	}
+	return out
+}
+
+// observe notes the end of a call.
 func (p *peers) observe(node string, took time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tokens = min(p.tokens+hedgeShare, hedgeBurst)
+	if p.waiting[node]--; p.waiting[node] <= 0 {
+		delete(p.waiting, node)
+	}
 	if err != nil {
 		return
 	}

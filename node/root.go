@@ -295,8 +295,9 @@ func recencyOf(view *catalog.View, repo *catalog.Repo) uint8 {
 	return uint8(255 / (1 + max(weeks, 0)/8))
 }
 
-// prefer orders members: this node, then by a hash of the key; without those
-// that cannot be reached.
+// prefer orders members: this node, then those with the fewest calls of this
+// node to answer, then by a hash of the key, so that in quiet times a node keeps
+// what it has read; without those that cannot be reached.
 func (n *Node) prefer(ids []string, key string) []string {
 	self := n.cluster.Self()
 	live := make([]string, 0, len(ids))
@@ -305,12 +306,18 @@ func (n *Node) prefer(ids []string, key string) []string {
 			live = append(live, id)
 		}
 	}
+	if len(live) == 1 || len(live) == 2 && live[0] == self {
+		return live
+	}
+	busy := n.peers.busy(live)
 	slices.SortFunc(live, func(a, b string) int {
 		switch {
 		case a == self:
 			return -1
 		case b == self:
 			return 1
+		case busy[a] != busy[b]:
+			return busy[a] - busy[b]
 		}
 		return compareBy(key, a, b)
 	})

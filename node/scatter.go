@@ -115,6 +115,7 @@ func (s *scatterer) send(node string, targets []*target, hedge bool) {
 	for i, t := range targets {
 		req.Groups[i] = leafGroup{group: t.group, rank: t.rank}
 	}
+	s.r.n.peers.begin(node)
 	s.wg.Go(func() {
 		defer cancel()
 		res, err := s.r.n.askLeaf(ctx, node, &req)

@@ -41,6 +41,7 @@ type PlacementStatus struct {
 	UnderReplicated int      // repositories with fewer live copies than wanted
 	Short           []string // names of at most 20 of them, for owners
 	Moves           int      // copies into this node that are under way
+	Hot             int      // units that have more copies than the rest since they are searched so much
 }
 
 // MemberStatus is one node of the cluster.
@@ -160,6 +161,7 @@ func (n *Node) Status(ctx context.Context, v Viewer, req StatusRequest) (*Status
 	for range view.Groups() {
 		out.Placement.Groups++
 	}
+	out.Placement.Hot = n.hotUnits(view)
 	out.Placement.UnderReplicated, out.Placement.Moves = len(short), n.copier.Moves()
 	out.Running, out.Failed = n.jobStatus(ctx, view, visible)
 	if v.Role != RoleOwner {
@@ -341,6 +343,17 @@ func (n *Node) progress(ctx context.Context, view *catalog.View) map[uint64]job.
 		}
 	}
 	return all
+}
+
+// hotUnits counts what has more copies than is wanted of everything.
+func (n *Node) hotUnits(view *catalog.View) int {
+	hot := 0
+	for g := range view.Groups() {
+		if len(g.Nodes) > n.opt.Replicas {
+			hot++
+		}
+	}
+	return hot
 }
 
 // serveStatus tells another node of the attempts here.

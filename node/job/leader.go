@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
@@ -26,11 +27,12 @@ type Leader struct {
 	config             uint64 // index of the configuration at the last look for syncs
 	repos              int    // number of repositories at the last look for them
 	placer             placer
+	heat               *heat
 }
 
 // NewLeader returns a Leader; Run makes it plan.
 func NewLeader(opt Options) *Leader {
-	return &Leader{cluster: opt.Cluster, log: opt.Log, now: opt.Now, timing: cmp.Or(opt.Timing, 1), seen: map[string]time.Time{}, placer: placer{copies: max(opt.Replicas, 1)}}
+	return &Leader{cluster: opt.Cluster, log: opt.Log, now: opt.Now, timing: cmp.Or(opt.Timing, 1), seen: map[string]time.Time{}, placer: placer{copies: max(opt.Replicas, 1)}, heat: newHeat(opt)}
 }
 
 // settle is the shortest time between two plans: changes come in crowds.
@@ -45,6 +47,9 @@ const (
 
 // Run plans when the catalog changes and when a polling interval is over.
 func (l *Leader) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { l.heat.run(ctx) })
 	for {
 		changed := l.cluster.Changed()
 		if l.cluster.Leading() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ type Placement struct {
 	Nodes   []Node
 	Copies  int
 	Balance bool
+	Extra   map[uint64]int // copies more of units that are searched much, by number
 }
 
 // Place says which units should be held by whom, where that differs from the
@@ -37,6 +39,7 @@ func Place(in Placement) []catalog.Command {
 		return nil
 	}
 	units, numbers := in.units()
+	in.hot(units)
 	targets := place.Plan(members, units, in.Copies, in.Balance)
 	var groups []catalog.Group
 	for i, ids := range targets {
@@ -105,6 +108,25 @@ func (in *Placement) units() (units []place.Unit, numbers []uint64) {
 	return units, numbers
 }
 
+// hot gives units their extra copies. A group with a pack gets none: what
+// shares a file has the same holders.
+func (in *Placement) hot(units []place.Unit) {
+	if len(in.Extra) == 0 {
+		return
+	}
+	packed := map[uint64]bool{}
+	for repo := range in.View.Repos() {
+		for _, s := range repo.Shards {
+			packed[UnitOf(repo.ID, s)] = packed[UnitOf(repo.ID, s)] || s.Pack > 0
+		}
+	}
+	for i := range units {
+		if !packed[units[i].Key] {
+			units[i].Extra = in.Extra[units[i].Key]
+		}
+	}
+}
+
 func idsOf(view *catalog.View, g *catalog.Group) []string {
 	var ids []string
 	for _, number := range g.Nodes {
@@ -139,6 +161,7 @@ type placer struct {
 	members  string // fingerprint of the members at the last balancing
 	balanced time.Time
 	index    uint64 // of the view at the last look
+	extra    map[uint64]int
 }
 
 // place proposes what should move.
@@ -146,10 +169,11 @@ func (l *Leader) place(ctx context.Context, view *catalog.View, nodes []Node, no
 	p := &l.placer
 	finger := fingerprint(nodes)
 	balance := finger != p.members || now.Sub(p.balanced) >= balanceAfter
-	if !balance && p.index == view.Index() {
+	extra := l.heat.extra(view)
+	if !balance && p.index == view.Index() && maps.Equal(extra, p.extra) {
 		return
 	}
-	cmds := Place(Placement{View: view, Nodes: nodes, Copies: p.copies, Balance: balance})
+	cmds := Place(Placement{View: view, Nodes: nodes, Copies: p.copies, Balance: balance, Extra: extra})
 	for _, cmd := range cmds {
 		if _, err := l.cluster.Propose(ctx, cmd); err != nil {
 			if !errors.Is(err, cluster.ErrNoLeader) && ctx.Err() == nil {
@@ -161,7 +185,7 @@ func (l *Leader) place(ctx context.Context, view *catalog.View, nodes []Node, no
 	if len(cmds) > 0 {
 		l.log.Info("placement changed", "commands", len(cmds), "balanced", balance)
 	}
-	p.index = view.Index()
+	p.index, p.extra = view.Index(), extra
 	if balance {
 		p.members, p.balanced = finger, now
 	}

@@ -43,6 +43,11 @@ type Options struct {
 	Timing float64
 	// SliceBytes is the text of one shard at most; 0 means 512 MiB.
 	SliceBytes int64
+	// Searched asks a node how long it has searched each unit so far; nil: no
+	// unit gets an extra copy. HeatWindow is how long searches are counted; 0
+	// means a minute.
+	Searched   func(ctx context.Context, node string) (map[uint64]time.Duration, error)
+	HeatWindow time.Duration
 	// Workers is how many cores a build may use; 0 means all.
 	Workers int
 }

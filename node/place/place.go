@@ -16,7 +16,8 @@
 // [Plan] keeps what is in place wherever it may stay, fills what is missing
 // in the order of the scores, and then moves the least that brings every node
 // near its fair share. Two copies of a unit never meet on one node, nor in
-// one zone while there are zones enough.
+// one zone while there are zones enough. A unit may have extra copies; they
+// are in further zones while there are any.
 //
 // What the targets cause (pulling, confirming, retiring) is not known here.
 package place
@@ -50,6 +51,7 @@ type Unit struct {
 	Key     uint64 // tells units apart: GroupOf or UnitOf
 	Bytes   int64
 	Targets []string // in force now, the first being the preferred one
+	Extra   int      // copies beyond those of every unit, since it is searched so much
 }
 
 // UnitOf is the number of the unit of one slice of a large repository. It is
@@ -121,11 +123,11 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 	}
 	p.zones = len(zones)
 	p.copies = min(max(copies, 1), len(p.open))
-	var total float64
+	var total float64 // bytes of all copies
 	p.order = make([]int, len(units))
 	for i, u := range units {
 		p.order[i] = i
-		total += size(u)
+		total += size(u) * float64(p.wanted(i))
 	}
 	slices.SortFunc(p.order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(units[b].Bytes, units[a].Bytes), cmp.Compare(units[a].Key, units[b].Key))
@@ -134,7 +136,7 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 	p.fair = make([]float64, len(p.members))
 	p.held = make([]map[int]bool, len(p.members))
 	for _, i := range p.open {
-		p.fair[i] = total * float64(p.copies) * weight(p.members[i]) / sum
+		p.fair[i] = total * weight(p.members[i]) / sum
 		p.held[i] = map[int]bool{}
 	}
 	return p
@@ -144,7 +146,7 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 func (p *plan) keep(u int) {
 	for _, id := range p.units[u].Targets {
 		i, ok := slices.BinarySearchFunc(p.members, id, func(m Member, id string) int { return cmp.Compare(m.ID, id) })
-		if ok && !p.members[i].Leaving && len(p.targets[u]) < p.copies && p.fits(u, i, -1) {
+		if ok && !p.members[i].Leaving && len(p.targets[u]) < p.wanted(u) && p.fits(u, i, -1) {
 			p.add(u, i)
 		}
 	}
@@ -153,7 +155,7 @@ func (p *plan) keep(u int) {
 // fill adds targets by score until there are enough, first within the bounds
 // of load, then without.
 func (p *plan) fill(u int) {
-	if len(p.targets[u]) >= p.copies {
+	if len(p.targets[u]) >= p.wanted(u) {
 		return
 	}
 	ranked := slices.Clone(p.open)
@@ -172,10 +174,10 @@ func (p *plan) fill(u int) {
 		func(i int) bool { return !p.members[i].Full && !slices.Contains(p.targets[u], i) },
 		func(i int) bool { return !slices.Contains(p.targets[u], i) },
 	}
-	for _, allowed := range rules {
+	for at, allowed := range rules {
 		for _, i := range ranked {
-			if len(p.targets[u]) >= p.copies {
-				return
+			if len(p.targets[u]) >= p.wanted(u) || at == len(rules)-1 && len(p.targets[u]) >= p.copies {
+				return // an extra copy does not go to a full member
 			}
 			if allowed(i) {
 				p.add(u, i)
@@ -184,18 +186,25 @@ func (p *plan) fill(u int) {
 	}
 }
 
+// wanted is the number of copies of unit u.
+func (p *plan) wanted(u int) int { return min(p.copies+max(p.units[u].Extra, 0), len(p.open)) }
+
 // fits reports whether member i may take unit u beside its targets, the one
 // at position instead being about to leave.
 func (p *plan) fits(u, i, instead int) bool {
+	shared := false
+	zones := map[string]bool{}
 	for at, t := range p.targets[u] {
 		if t == i {
 			return false
 		}
-		if at != instead && p.zones >= p.copies && p.members[t].Zone == p.members[i].Zone {
-			return false
+		if at != instead {
+			zones[p.members[t].Zone] = true
+			shared = shared || p.members[t].Zone == p.members[i].Zone
 		}
 	}
-	return true
+	// Where the copies are in as many zones as can be, the next may share one.
+	return !shared || p.zones < p.copies || len(zones) >= min(p.zones, p.wanted(u))
 }
 
 func (p *plan) add(u, i int) {
