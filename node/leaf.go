@@ -22,6 +22,7 @@ type leafRequest struct {
 	Groups   []leafGroup
 	Matches  int
 	Files    int // at most; 0 for no limit of its own
+	Shards   int // that the whole search asks
 	Context  int
 	Whole    bool
 	CountAll bool
@@ -81,7 +82,7 @@ func (n *Node) searchLeaf(ctx context.Context, req *leafRequest) (*leafResponse,
 	view := n.acquire(req, out)
 	defer view.Release()
 	res, err := view.Search(ctx, shard.Request{
-		Q: req.Q.Q, MaxMatches: req.Matches, MaxFiles: req.Files, CountAll: req.CountAll, ContextLines: req.Context, Whole: req.Whole,
+		Q: req.Q.Q, MaxMatches: req.Matches, MaxFiles: req.Files, Shards: req.Shards, CountAll: req.CountAll, ContextLines: req.Context, Whole: req.Whole,
 		NoChunks: req.NoChunks, Rank: n.ranker(req), MemoryLimit: memoryLimit,
 	})
 	if err != nil {

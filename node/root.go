@@ -280,7 +280,7 @@ func (r *root) targets() []*target {
 		ranks = map[uint32]rank{id: {name: l.rank[id].name}}
 	}
 	list := r.n.targetsOf(r.view, l, r.repos, ranks)
-	r.stats.ShardsRequired = len(list)
+	r.stats.ShardsRequired, r.leaf.Shards = len(list), len(list)
 	return list
 }
 

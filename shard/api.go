@@ -16,6 +16,7 @@ type Request struct {
 	Q            query.Q // And, Or, Not, Const, Text, Lang, Rev and Repos
 	MaxMatches   int     // matches shown at most, over all files; 0 means 1,000
 	MaxFiles     int     // files shown at most; 0 means no limit of its own
+	Shards       int     // files of shards that the whole search asks, here and on other nodes; 0 means one
 	CountAll     bool    // count every match and file, also those that are not shown
 	ContextLines int     // lines around a match in its chunk
 	Whole        bool    // give the whole content of each file

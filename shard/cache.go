@@ -29,9 +29,9 @@ const (
 	// cacheCandidates is how many units of a shard an exhaustive search may
 	// have to read through the cache.
 	cacheCandidates = 2 << 10
-	// cachePieces is how many pieces of a search that may stop early go
-	// through the cache when it has more candidates than that.
-	cachePieces = 4
+	// cacheUnits is how many units of documents of a search that may stop
+	// early go through the cache when it has more candidates than that.
+	cacheUnits = 4 * pieceUnits
 )
 
 func newBlockCache() *blockCache { return &blockCache{slots: make([]blockSlot, cacheSlots)} }

@@ -39,6 +39,9 @@ type shard struct {
 	places                     map[uint32]int // of repositories by number; nil where there are few
 
 	last atomic.Pointer[joined] // the group that was searched last
+
+	stemOnce sync.Once // guards the field below
+	stems    []uint32  // of stemsByDocument
 }
 
 // ready reads and checks the columns; every use of the shard begins here.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,6 +97,7 @@ type run struct {
 // piece is a run of candidates that one goroutine decides at a time.
 type piece struct {
 	docs    []uint32
+	units   int // of its documents and of those of the pieces before
 	notes   []note
 	matches int
 	ended   bool
@@ -113,26 +115,34 @@ type note struct {
 }
 
 // The size of a piece: enough work to be worth handing out, little enough that
-// a light search waits for at most a few milliseconds of a heavy one.
+// a light search waits for at most a few milliseconds of a heavy one. Where a
+// search may stop early the first piece is small, since the first few
+// documents may be all that is wanted, and each is twice the one before.
 const (
 	pieceUnits = 512
+	pieceFirst = 16
 	pieceDocs  = 256
 )
 
 // stopFactor is how many times the matches that are shown a search collects,
-// at least and in each shard, before it stops where not all are to be
-// counted: ranking chooses among them. Where matches are rare among the
-// candidates, it takes half as many after each stopPieces pieces, but never
-// fewer than are shown: a better choice is not worth reading everything.
+// at least and over all of its shards, before it stops where not all are to be
+// counted: ranking chooses among them. Each shard gives its share of them, but
+// stopShare times what is shown, since others may have none. Where matches
+// are rare among the candidates, it takes half as many after each stopUnits
+// units, but never fewer than are shown: a better choice is not worth reading
+// everything.
 const (
 	stopFactor = 4
+	stopShare  = 2
 	stopLeast  = 250
-	stopPieces = 12
+	stopUnits  = 12 * pieceUnits
 )
 
-// enough is how many matches end a search after some pieces of a shard.
-func (s *search) enough(pieces int) int {
-	return max(s.r.MaxMatches, max(s.r.MaxMatches*stopFactor, stopLeast)>>(pieces/stopPieces))
+// enough is how many matches end a search after some units of a shard.
+func (s *search) enough(units int) int {
+	shown := s.r.MaxMatches
+	choice := max(shown*stopShare, max(shown*stopFactor, stopLeast)/max(s.r.Shards, 1))
+	return max(shown, choice>>(units/stopUnits))
 }
 
 // stop ends matchers that are at work in a long text.
@@ -240,15 +250,10 @@ func (s *search) take(e *evaluator, wg *sync.WaitGroup) func() error {
 	if s.err != nil {
 		return nil
 	}
-	for len(s.ready) > 0 {
-		r := s.ready[0]
-		if r.next >= r.limit {
-			s.ready = s.ready[1:]
-			continue
-		}
+	if r := s.wanted(); r != nil {
 		i := r.next
 		r.next++
-		if r.next < r.limit || len(s.ready) > 1 || s.next < len(s.runs) {
+		if s.next < len(s.runs) || s.wanted() != nil {
 			s.help(wg)
 		}
 		return func() error { return s.decide(e, r, i) }
@@ -262,6 +267,38 @@ func (s *search) take(e *evaluator, wg *sync.WaitGroup) func() error {
 		return func() error { return s.bind(e, r) }
 	}
 	return nil
+}
+
+// wanted gives the first run with a piece that somebody should take now.
+// Called with s.mu held.
+func (s *search) wanted() *run {
+	for i := 0; i < len(s.ready); {
+		r := s.ready[i]
+		switch {
+		case r.next >= r.limit:
+			s.ready = slices.Delete(s.ready, i, i+1)
+		case s.worth(r):
+			return r
+		default:
+			i++
+		}
+	}
+	return nil
+}
+
+// worth tells whether the next piece of a run is likely to count. A search
+// that may stop early does not begin what those at work will make superfluous,
+// going by the matches in the pieces before: whoever ends one comes back for
+// the next.
+func (s *search) worth(r *run) bool {
+	if s.r.CountAll || r.next == r.done {
+		return true
+	}
+	if r.done == 0 {
+		return false
+	}
+	known, begun := r.pieces[r.done-1].units, r.pieces[r.next-1].units
+	return float64(r.sum)*float64(begun) < float64(s.enough(begun))*float64(known)
 }
 
 // help starts another goroutine if a core is free. Called with s.mu held.
@@ -307,7 +344,10 @@ func (s *search) bind(e *evaluator, r *run) error {
 	if !s.r.CountAll || r.b.candidates <= cacheCandidates && len(r.b.docs) <= cacheCandidates {
 		r.b.cache = s.v.set.cache
 	}
-	r.cut()
+	if !s.r.CountAll {
+		r.b.namedFirst()
+	}
+	r.cut(s.r.CountAll)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.planning += time.Since(began)
@@ -347,13 +387,17 @@ func (s *search) lose(r *run, err error) error {
 }
 
 // cut makes the pieces. Where it cuts depends on the candidates alone.
-func (r *run) cut() {
-	docs, units, start := r.b.docs, 0, 0
+func (r *run) cut(all bool) {
+	docs, units, start, from := r.b.docs, 0, 0, 0
+	size := pieceUnits
+	if !all {
+		size = pieceFirst
+	}
 	for i, d := range docs {
 		units += int(r.b.s.docUnit.at(int(d)+1) - r.b.s.docUnit.at(int(d)))
-		if units >= pieceUnits || i-start >= pieceDocs || i == len(docs)-1 {
-			r.pieces = append(r.pieces, piece{docs: docs[start : i+1]})
-			start, units = i+1, 0
+		if units-from >= size || i-start+1 >= pieceDocs || i == len(docs)-1 {
+			r.pieces = append(r.pieces, piece{docs: docs[start : i+1], units: units})
+			start, from, size = i+1, units, min(2*size, pieceUnits)
 		}
 	}
 }
@@ -368,7 +412,7 @@ func (s *search) decide(e *evaluator, r *run, i int) error {
 			}
 		}
 		e.turn(r.b, int(d))
-		if i >= cachePieces && r.b.candidates > cacheCandidates {
+		if pc.units >= cacheUnits && r.b.candidates > cacheCandidates {
 			e.t.cache = nil
 		}
 		have := len(pc.notes)
@@ -390,7 +434,7 @@ func (s *search) decide(e *evaluator, r *run, i int) error {
 	for r.done < len(r.pieces) && r.pieces[r.done].ended {
 		r.sum += r.pieces[r.done].matches
 		r.done++
-		if !s.r.CountAll && r.sum >= s.enough(r.done) && r.done < r.limit {
+		if !s.r.CountAll && r.sum >= s.enough(r.pieces[r.done-1].units) && r.done < r.limit {
 			r.limit = r.done
 		}
 	}

@@ -1,0 +1,129 @@
+package shard
+
+import (
+	"bytes"
+	"hash/maphash"
+	"slices"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// stemSeed makes the hashes of stems: they live as long as the process.
+var stemSeed = maphash.MakeSeed()
+
+// stemsByDocument gives for each document a hash of its name: the letters and
+// digits of the last part of its first path, without endings and case. They
+// are made when they are first asked for, at 30 ns a document.
+func (s *shard) stemsByDocument() []uint32 {
+	s.stemOnce.Do(func() {
+		s.stems = make([]uint32, s.m.documents)
+		var buf []byte
+		for d := range s.stems {
+			if o := int(s.docOccur.at(d)); o < int(s.docOccur.at(d+1)) {
+				buf = appendStem(buf[:0], s.path(int(s.occPath.at(o))))
+				s.stems[d] = stemHash(buf)
+			}
+		}
+	})
+	return s.stems
+}
+
+func stemHash(stem []byte) uint32 { return uint32(maphash.Bytes(stemSeed, stem)) }
+
+// appendStem appends what counts of the name of a file.
+func appendStem(dst, path []byte) []byte {
+	base := path[bytes.LastIndexByte(path, '/')+1:]
+	if i := bytes.IndexByte(base, '.'); i > 0 {
+		base = base[:i]
+	}
+	for _, c := range base {
+		if letter := c | 0x20; letter >= 'a' && letter <= 'z' {
+			dst = append(dst, letter)
+		} else if c >= '0' && c <= '9' || c >= 0x80 {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// The parts of a word that may be the name of a file.
+const (
+	stemShortest = 3  // bytes
+	stemParts    = 12 // that are looked at, of a literal
+)
+
+// stemsOf gives the hashes of what a literal lets a file be called: every run
+// of its parts, which are what lies between underscores, other signs and the
+// humps of CamelCase. Mutex_lock_slow may be in mutex.c, MutexLock.java or
+// mutex_lock_slow.go.
+func stemsOf(literal string) []uint32 {
+	var parts [][]byte
+	for i := 0; i < len(literal); i++ {
+		c := literal[i]
+		if c == '_' || !isWord(c) {
+			continue
+		}
+		hump := i > 0 && c >= 'A' && c <= 'Z' && literal[i-1] >= 'a' && literal[i-1] <= 'z'
+		if i == 0 || hump || literal[i-1] == '_' || !isWord(literal[i-1]) {
+			if len(parts) == stemParts {
+				break
+			}
+			parts = append(parts, nil)
+		}
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], c)
+	}
+	var hashes []uint32
+	for from := range parts {
+		var run []byte
+		for _, p := range parts[from:] {
+			if run = append(run, p...); len(run) >= stemShortest {
+				hashes = append(hashes, stemHash(run))
+			}
+		}
+	}
+	return hashes
+}
+
+// namedFirst moves the documents that are called like something in the query
+// to the front of those that do not define it: where a search stops early,
+// and nothing is known of symbols, they are the likeliest to define it.
+func (b *bound) namedFirst() {
+	var stems []uint32
+	for _, p := range b.p.patterns {
+		if p.text.Field == query.Content && !p.text.Regexp && p.positive {
+			stems = append(stems, stemsOf(p.text.Pattern)...)
+		}
+	}
+	if len(stems) == 0 || len(b.docs) <= 1 {
+		return
+	}
+	var sieve [4]uint64 // most documents are none of them, by a bit
+	for _, h := range stems {
+		sieve[h>>6&3] |= 1 << (h & 63)
+	}
+	byDoc := b.s.stemsByDocument()
+	to := 0
+	if b.defs != nil {
+		for to < len(b.docs) && b.defs.has(int(b.docs[to])) {
+			to++
+		}
+	}
+	var named []uint32
+	rest := b.docs[to:]
+	kept := rest[:0]
+	for _, d := range rest {
+		if h := byDoc[d]; sieve[h>>6&3]>>(h&63)&1 != 0 && slices.Contains(stems, h) {
+			named = append(named, d)
+		} else {
+			kept = append(kept, d)
+		}
+	}
+	if len(named) > 0 {
+		// kept lies where the whole shall: move it behind the named.
+		copy(rest[len(named):], kept)
+		copy(rest, named)
+	}
+}
