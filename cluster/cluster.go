@@ -102,6 +102,7 @@ type Cluster struct {
 	trans   *transport
 	port    *wire.Port
 	gossip  *gossip.Gossip
+	heard   atomic.Pointer[hearsay]
 
 	leading atomic.Bool // an entry of this term was applied here
 	load    atomic.Pointer[Load]

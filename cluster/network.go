@@ -110,17 +110,33 @@ type peer struct {
 	meta
 }
 
-// peers are the others that gossip knows of, alive or not.
+// hearsay is what gossip knew at some moment.
+type hearsay struct {
+	changed <-chan struct{} // closed when it knows something else
+	peers   []peer
+}
+
+// peers are the others that gossip knows of, alive or not. They are not to be
+// changed. Searches ask for every shard whether its holders are alive, so what
+// they tell is read once for each change.
 func (c *Cluster) peers() []peer {
-	var out []peer
+	if h := c.heard.Load(); h != nil {
+		select {
+		case <-h.changed:
+		default:
+			return h.peers
+		}
+	}
+	h := &hearsay{changed: c.gossip.Changed()} // before Peers, to miss nothing
 	for _, g := range c.gossip.Peers() {
 		p := peer{Peer: g}
 		if g.Node == c.id.NodeID || json.Unmarshal(g.Meta, &p.meta) != nil {
 			continue
 		}
-		out = append(out, p)
+		h.peers = append(h.peers, p)
 	}
-	return out
+	c.heard.Store(h)
+	return h.peers
 }
 
 // lookup finds what gossip knows of a member of this cluster.
