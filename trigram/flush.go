@@ -1,21 +1,28 @@
 package trigram
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
-// flush ends the segment: sorts the log, encodes every list, emits.
+// flush ends the segment: sorts the log, encodes every list, emits. The rows
+// are encoded beside it, since whoever gives documents may have to wait.
 func (w *Writer) flush() error {
 	if w.units%64 != 0 {
 		w.saveWord()
 	}
-	if w.units%blockUnits != 0 {
-		w.saveBlock()
-	}
+	encoded := make(chan struct{})
+	go func() {
+		defer close(encoded)
+		w.encodeRows()
+	}()
 	used := w.countLog()
 	w.scatter(used)
+	<-encoded
 	w.encode(used)
 	w.chooseNext(used)
 
-	h := head{units: uint32(w.units), keys: w.enc.keys, entriesBytes: uint32(len(w.enc.entries)), listsBytes: uint32(len(w.enc.lists))}
+	h := head{units: uint32(w.units), keys: w.enc.keys, entriesBytes: uint32(len(w.enc.entries)), listsBytes: uint32(w.enc.total)}
 	h.layout()
 	w.front = h.append(w.front[:0])
 	for c := range runClasses {
@@ -31,7 +38,7 @@ func (w *Writer) flush() error {
 	w.first.Clear()
 	w.noLine.Clear()
 	w.t.forget()
-	return w.opt.Emit(w.front, w.enc.blocks, w.enc.entries, w.enc.lists)
+	return w.opt.Emit(append([][]byte{w.front, w.enc.blocks, w.enc.entries}, w.enc.parts...)...)
 }
 
 // scatter sorts the log by trigram into sorted. Afterwards counts[id] is the
@@ -52,27 +59,20 @@ func (w *Writer) scatter(used []uint32) {
 	}
 }
 
-// encode walks the hot rows and the cold lists in the order of their keys,
-// then the lists of the extra trigrams, whose keys lie between.
+// encode walks the rows and the cold lists in the order of their keys, then the
+// lists of the extra trigrams, whose keys lie between.
 func (w *Writer) encode(used []uint32) {
 	w.enc.reset(w.units)
 	direct, _ := slices.BinarySearch(used, directIDs)
 	extras := w.extraOrder(used, direct)
 	hot, cold, from := w.hotIDs[1:], used[:direct], uint32(0)
-	row := 1
-	for len(hot) > 0 || len(cold) > 0 {
-		isHot := len(hot) > 0 && (len(cold) == 0 || hot[0] <= cold[0])
-		isCold := len(cold) > 0 && (len(hot) == 0 || cold[0] <= hot[0])
-		var ids []uint16
+	for row := 1; len(hot) > 0 || len(cold) > 0; {
+		isHot := len(hot) > 0 && (len(cold) == 0 || hot[0] < cold[0])
 		var id uint32
-		if isCold {
-			id = cold[0]
-			ids, from = w.sorted[from:w.counts[id]], w.counts[id]
-			cold = cold[1:]
-		}
 		if isHot {
-			id = hot[0]
-			hot = hot[1:]
+			id, hot = hot[0], hot[1:]
+		} else {
+			id, cold = cold[0], cold[1:]
 		}
 		key := keyOfID(id)
 		for len(extras) > 0 && extras[0].key < key {
@@ -80,27 +80,62 @@ func (w *Writer) encode(used []uint32) {
 			extras = extras[1:]
 		}
 		if isHot {
-			w.encodeRow(key, row, ids)
+			w.enc.addRow(key, &w.rows[row], w.rowLists)
 			row++
 			continue
 		}
-		w.enc.add(key, ids)
+		w.enc.add(key, w.sorted[from:w.counts[id]])
+		from = w.counts[id]
 	}
 	for _, e := range extras {
 		w.enc.add(e.key, e.ids)
 	}
-	w.idBuf = w.enc.addBitmap(keyFirst, &w.first, w.first.Count(), w.idBuf)
-	w.idBuf = w.enc.addBitmap(keyNoNewline, &w.noLine, w.noLine.Count(), w.idBuf)
+	w.enc.addBitmap(keyFirst, &w.first)
+	w.enc.addBitmap(keyNoNewline, &w.noLine)
+	w.enc.endPart()
 }
 
-// encodeRow encodes a hot row, to which ids were logged before it was hot.
-func (w *Writer) encodeRow(key uint32, row int, ids []uint16) {
-	b := &w.rows[row]
-	for _, id := range ids {
-		b.Set(id)
+// rowList is the list of a row: its kind, its units, and where it is.
+type rowList struct {
+	kind    int
+	units   int
+	at, end int // in Writer.rowLists
+}
+
+// rowGroup is the number of rows that are gathered from the blocks at once:
+// what they have in a block lies together.
+const rowGroup = 16
+
+// encodeRows encodes the lists of all rows.
+func (w *Writer) encodeRows() {
+	words := (w.units + 63) / 64
+	lists := w.rowLists[:0]
+	for first := 0; first < len(w.hotIDs); first += rowGroup {
+		n := min(rowGroup, len(w.hotIDs)-first)
+		for k := 0; k < words; k += blockWords {
+			block := w.blocks[(k/blockWords*hotRows+first)*blockWords:]
+			for r := range n {
+				*(*[blockWords]uint64)(w.gathered[r][k:]) = *(*[blockWords]uint64)(block[r*blockWords:])
+			}
+		}
+		for r := range n {
+			if first+r == 0 {
+				continue // the waste row
+			}
+			b, row := &w.gathered[r], &w.rows[first+r]
+			clear(b[words:min(len(b), words+blockWords)]) // of the segment before
+			row.at, row.units = len(lists), countBits(b[:words])
+			row.kind, lists = appendBitmapList(lists, b, row.units, words)
+			row.end = len(lists)
+		}
 	}
-	w.rowUnits[row] = uint32(w.rowCount(row))
-	w.idBuf = w.enc.addBitmap(key, b, int(w.rowUnits[row]), w.idBuf)
+}
+
+func countBits(words []uint64) (n int) {
+	for _, w := range words {
+		n += bits.OnesCount64(w)
+	}
+	return n
 }
 
 // extraList is the list of a trigram that has an escape in it.
@@ -133,11 +168,8 @@ func (w *Writer) chooseNext(used []uint32) {
 	}
 	for r, id := range w.hotIDs {
 		if r > 0 {
-			if w.counts[id] == 0 {
-				used = append(used, id)
-			}
-			w.counts[id] = w.rowUnits[r]
-			clear(w.rows[r][:(w.units+63)/64])
+			w.counts[id] = uint32(w.rows[r].units)
+			used = append(used, id)
 		}
 	}
 	w.chooseHot(used)

@@ -76,22 +76,34 @@ func (h *head) append(dst []byte) []byte {
 	return dst
 }
 
-// encoder builds the three parts of a segment that grow with the keys.
+// encoder builds the three parts of a segment that grow with the keys. The
+// lists lie in pieces: those of rows where they were made.
 type encoder struct {
-	words    int // in a flat list
-	blocks   []byte
-	entries  []byte
-	lists    []byte
-	keys     uint32
-	last     uint32
-	listsAt  int
-	sliceBuf []byte
+	words   int // in a flat list
+	blocks  []byte
+	entries []byte
+	lists   []byte
+	parted  int      // bytes of lists that are in parts
+	parts   [][]byte // all lists, in order
+	total   int      // bytes of all lists
+	keys    uint32
+	last    uint32
+	buf     []byte
 }
 
 func (e *encoder) reset(units int) {
 	e.words = (units + 63) / 64
 	e.blocks, e.entries, e.lists = e.blocks[:0], e.entries[:0], e.lists[:0]
-	e.keys, e.last, e.listsAt = 0, 0, 0
+	e.parts, e.parted, e.total = e.parts[:0], 0, 0
+	e.keys, e.last = 0, 0
+}
+
+// endPart makes a part of the lists that are in none.
+func (e *encoder) endPart() {
+	if len(e.lists) > e.parted {
+		e.parts = append(e.parts, e.lists[e.parted:len(e.lists):len(e.lists)])
+		e.parted = len(e.lists)
+	}
 }
 
 // entry opens the entry of a key, beginning a block where one is due.
@@ -100,7 +112,7 @@ func (e *encoder) entry(key uint32, kind int) {
 	if e.keys%blockKeys == 0 {
 		e.blocks = binary.LittleEndian.AppendUint32(e.blocks, key)
 		e.blocks = binary.LittleEndian.AppendUint32(e.blocks, uint32(len(e.entries)))
-		e.blocks = binary.LittleEndian.AppendUint32(e.blocks, uint32(len(e.lists)))
+		e.blocks = binary.LittleEndian.AppendUint32(e.blocks, uint32(e.total))
 		delta = 0
 	}
 	e.entries = binary.AppendUvarint(e.entries, uint64(delta)<<3|uint64(kind))
@@ -108,10 +120,11 @@ func (e *encoder) entry(key uint32, kind int) {
 	e.keys++
 }
 
-// list closes the entry of a list whose bytes begin at from.
-func (e *encoder) list(units, from int) {
+// list closes the entry of a list of so many bytes.
+func (e *encoder) list(units, size int) {
 	e.entries = binary.AppendUvarint(e.entries, uint64(units))
-	e.entries = binary.AppendUvarint(e.entries, uint64(len(e.lists)-from))
+	e.entries = binary.AppendUvarint(e.entries, uint64(size))
+	e.total += size
 }
 
 // add appends a list given by its ids in ascending order, at least one.
@@ -128,54 +141,85 @@ func (e *encoder) add(key uint32, ids []uint16) {
 	case len(ids) <= varintMax:
 		e.entry(key, kindVarint)
 		e.lists = appendDeltas(e.lists, ids)
-		e.list(len(ids), from)
+		e.list(len(ids), len(e.lists)-from)
 	default:
-		e.sliceBuf = appendSliced(e.sliceBuf[:0], ids)
-		if len(e.sliceBuf) >= 8*e.words {
+		e.buf = appendSliced(e.buf[:0], ids)
+		if len(e.buf) >= 8*e.words {
 			var b Bitmap
 			for _, id := range ids {
 				b.Set(id)
 			}
-			e.addFlat(key, &b, len(ids))
-			return
+			e.entry(key, kindFlat)
+			e.lists = appendFlat(e.lists, &b, e.words)
+		} else {
+			e.entry(key, kindSliced)
+			e.lists = append(e.lists, e.buf...)
 		}
-		e.entry(key, kindSliced)
-		e.lists = append(e.lists, e.sliceBuf...)
-		e.list(len(ids), from)
+		e.list(len(ids), len(e.lists)-from)
 	}
 }
 
-// addBitmap appends a list given as a bitmap with n ids. ids is a buffer.
-func (e *encoder) addBitmap(key uint32, b *Bitmap, n int, ids []uint16) []uint16 {
-	if n == 0 {
-		return ids
+// addBitmap appends a list given as a bitmap.
+func (e *encoder) addBitmap(key uint32, b *Bitmap) {
+	n, kind := b.Count(), 0
+	kind, e.buf = appendBitmapList(e.buf[:0], b, n, e.words)
+	e.addList(key, kind, n, e.buf, func() { e.lists = append(e.lists, e.buf...) })
+}
+
+// addRow appends the list of a row, which stays where it is.
+func (e *encoder) addRow(key uint32, r *rowList, lists []byte) {
+	data := lists[r.at:r.end]
+	e.addList(key, r.kind, r.units, data, func() {
+		e.endPart()
+		e.parts = append(e.parts, data)
+	})
+}
+
+// addList appends a list of a kind; put does it with what is no part of the
+// entry.
+func (e *encoder) addList(key uint32, kind, units int, data []byte, put func()) {
+	if units == 0 {
+		return
 	}
+	e.entry(key, kind)
+	if kind < kindVarint {
+		e.entries = append(e.entries, data...)
+		return
+	}
+	put()
+	e.list(units, len(data))
+}
+
+// appendBitmapList appends the list of the n units of a bitmap in the kind
+// that suits it. Bits beyond words are not set.
+func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) {
 	if n > varintMax {
-		if slicedSize(b, e.words) >= 8*e.words {
-			e.addFlat(key, b, n)
-			return ids
+		if slicedSize(b, words) >= 8*words {
+			return kindFlat, appendFlat(dst, b, words)
 		}
-		e.entry(key, kindSliced)
-		from := len(e.lists)
-		e.lists = appendSlicedBitmap(e.lists, b, e.words)
-		e.list(n, from)
-		return ids
+		return kindSliced, appendSlicedBitmap(dst, b, words)
 	}
-	ids = ids[:0]
-	for u := b.Next(0); u >= 0; u = b.Next(u + 1) {
-		ids = append(ids, uint16(u))
+	var buf [varintMax]uint16
+	ids := buf[:0]
+	for i, w := range b[:words] {
+		for ; w != 0; w &= w - 1 {
+			ids = append(ids, uint16(i<<6+bits.TrailingZeros64(w)))
+		}
 	}
-	e.add(key, ids)
-	return ids
+	if n > 2 {
+		return kindVarint, appendDeltas(dst, ids)
+	}
+	for _, id := range ids {
+		dst = binary.LittleEndian.AppendUint16(dst, id)
+	}
+	return kindInline1 + max(n, 1) - 1, dst
 }
 
-func (e *encoder) addFlat(key uint32, b *Bitmap, n int) {
-	e.entry(key, kindFlat)
-	from := len(e.lists)
-	for _, w := range b[:e.words] {
-		e.lists = binary.LittleEndian.AppendUint64(e.lists, w)
+func appendFlat(dst []byte, b *Bitmap, words int) []byte {
+	for _, w := range b[:words] {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
 	}
-	e.list(n, from)
+	return dst
 }
 
 func appendDeltas(dst []byte, ids []uint16) []byte {

@@ -3,7 +3,6 @@ package trigram
 import (
 	"bytes"
 	"errors"
-	"math/bits"
 	"slices"
 )
 
@@ -28,10 +27,10 @@ const (
 	// hotAfter is the number of units of the first segment after which rows
 	// are handed out.
 	hotAfter = 2048
-	// blockUnits is the number of units of the bit matrix that stays in the
-	// second-level cache: what is copied from it to the rows of the segment is
-	// a line of the cache each. Units set their bits in a still smaller one, a
-	// word a row.
+	// blockUnits is the number of units of a block of the bit matrix, in which
+	// each row has a line of the cache: a block stays in the second-level cache
+	// while it is filled. Units set their bits in a still smaller one, a word
+	// a row.
 	blockUnits = 512
 	blockWords = blockUnits / 64
 	// logPairs is the number of (trigram, unit) pairs logged in one segment
@@ -74,16 +73,16 @@ type Writer struct {
 	hot    []uint16 // trigram number to row, off-heap
 	hotIDs []uint32 // row to trigram number; hotIDs[0] is unused
 	word   []uint64 // hotRows: the last units, up to 64; off-heap
-	block  []uint64 // hotRows x blockWords, off-heap
-	rows   []Bitmap // hotRows, off-heap
+	blocks []uint64 // of the segment x hotRows x blockWords, off-heap
 
-	rowUnits [hotRows]uint32 // units in each row, when the segment is encoded
+	rows     []rowList // hotRows, when the segment is encoded; off-heap
+	rowLists []byte    // of all rows, off-heap
+	gathered []Bitmap  // rowGroup, off-heap
 
 	counts []uint32 // by trigram number, off-heap; zero between segments
 	sorted []uint16 // units by trigram, off-heap
 	enc    encoder
 	lists  []byte // off-heap, where enc.lists begins; more goes to the heap
-	idBuf  []uint16
 	front  []byte // head and columns
 }
 
@@ -146,10 +145,16 @@ func (w *Writer) open() (err error) {
 	if w.word, err = offheap[uint64](hotRows); err != nil {
 		return err
 	}
-	if w.block, err = offheap[uint64](hotRows * blockWords); err != nil {
+	if w.blocks, err = offheap[uint64](SegmentUnits / blockUnits * hotRows * blockWords); err != nil {
 		return err
 	}
-	if w.rows, err = offheap[Bitmap](hotRows); err != nil {
+	if w.rows, err = offheap[rowList](hotRows); err != nil {
+		return err
+	}
+	if w.gathered, err = offheap[Bitmap](rowGroup); err != nil {
+		return err
+	}
+	if w.rowLists, err = offheap[byte](hotRows * SegmentUnits / 8); err != nil {
 		return err
 	}
 	if w.counts, err = offheap[uint32](maxIDs + 1); err != nil {
@@ -187,8 +192,10 @@ func (w *Writer) Close() {
 	release(w.log)
 	release(w.hot)
 	release(w.word)
-	release(w.block)
+	release(w.blocks)
 	release(w.rows)
+	release(w.gathered)
+	release(w.rowLists)
 	release(w.counts)
 	release(w.sorted)
 	release(w.lists)
@@ -269,11 +276,9 @@ func (w *Writer) deal() {
 		if w.units%64 == 0 {
 			w.saveWord()
 		}
-		if w.units%blockUnits == 0 {
-			w.saveBlock()
-		}
 		if w.units == hotAfter && w.segment == 0 {
 			w.chooseHot(w.countLog())
+			w.logToRows()
 		}
 	}
 }
@@ -289,22 +294,32 @@ func (w *Writer) dealUnit(ids []uint32) {
 	w.logged += dealOut(&ids[0], len(ids), &w.hot[0], &w.word[0], 1<<(w.units&63), &w.log[w.logged])
 }
 
-// saveWord copies the bits of the last units to the block.
+// saveWord copies the bits of the last units to their block.
 func (w *Writer) saveWord() {
-	at := (w.units - 1) >> 6 & (blockWords - 1)
+	at := (w.units - 1) / blockUnits * hotRows * blockWords
+	block, k := w.blocks[at:at+hotRows*blockWords], (w.units-1)>>6&(blockWords-1)
 	for r := range w.hotIDs {
-		w.block[r*blockWords+at] = w.word[r]
+		block[r*blockWords+k] = w.word[r]
 	}
 	clear(w.word[:len(w.hotIDs)])
 }
 
-// saveBlock copies the bits of the last units to the rows of the segment.
-func (w *Writer) saveBlock() {
-	at := (w.units - 1) / blockUnits * blockWords
-	for r := 1; r < len(w.hotIDs); r++ {
-		copy(w.rows[r][at:at+blockWords], w.block[r*blockWords:])
+// logToRows moves what was logged before rows were handed out to the rows.
+func (w *Writer) logToRows() {
+	clear(w.blocks[:hotAfter/blockUnits*hotRows*blockWords])
+	kept, from := 0, w.logEnds[0]
+	for u, end := range w.logEnds[1:] {
+		for _, id := range w.log[from:end] {
+			if r := int(w.hot[id]); r != 0 {
+				w.blocks[(u/blockUnits*hotRows+r)*blockWords+u>>6&(blockWords-1)] |= 1 << (u & 63)
+				continue
+			}
+			w.log[kept] = id
+			kept++
+		}
+		from, w.logEnds[u+1] = end, uint32(kept)
 	}
-	clear(w.block[:len(w.hotIDs)*blockWords])
+	w.logged = kept
 }
 
 // countLog counts the units of each logged trigram into counts and returns
@@ -368,13 +383,4 @@ func (w *Writer) Finish() error {
 	}
 	w.hotIDs = w.hotIDs[:min(1, len(w.hotIDs))]
 	return nil
-}
-
-// rowCount returns the number of units in a hot row.
-func (w *Writer) rowCount(r int) int {
-	n := 0
-	for _, x := range w.rows[r][:(w.units+63)/64] {
-		n += bits.OnesCount64(x)
-	}
-	return n
 }

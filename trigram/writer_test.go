@@ -123,6 +123,30 @@ func TestListsAreThoseOfANaiveTwin(t *testing.T) {
 	}
 }
 
+// TestNothingOfAnIndexIsInTheNext builds two indexes with one writer: a large
+// one with rows, then a small one, whose words and rows lie where those were.
+func TestNothingOfAnIndexIsInTheNext(t *testing.T) {
+	t.Parallel()
+	docs, others := randomDocs(9, 3500, 4500), randomDocs(10, 3000, 4500)
+	var segs [][]byte
+	w := New(Options{Emit: func(parts ...[]byte) error { segs = append(segs, bytes.Join(parts, nil)); return nil }})
+	defer w.Close()
+	for _, part := range [][][]byte{docs, others, docs[:3], others} {
+		segs = segs[:0]
+		for _, d := range part {
+			if _, _, err := w.Add(d, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		if _, want, _ := build(t, part); !slices.EqualFunc(segs, want, bytes.Equal) {
+			t.Fatalf("%d documents: other bytes than by a writer of its own", len(part))
+		}
+	}
+}
+
 func TestMasksFindTheRunsThatBytesFind(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(6))
