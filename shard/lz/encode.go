@@ -9,10 +9,10 @@ import (
 const (
 	hashBits  = 12 // of the table of the block
 	dictBits  = 15 // of the table of the dictionary
-	hashed    = 6  // bytes of the text that are hashed
+	hashed    = 7  // bytes of the text that are hashed
 	least     = 5  // bytes of a match worth a record of three and an end of literals
 	maxOffset = 1<<16 - 1
-	skipShift = 4 // misses before the search takes larger steps, as a power of two
+	skipShift = 3 // misses before the search takes larger steps, as a power of two
 	// margin is how far text is read beyond its ends, without belief.
 	margin = 32
 	// prime spreads what is hashed; the top bits are the hash.
