@@ -82,7 +82,7 @@ func partAgents(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 	defer s.stop()
-	if err := s.symbolsReady(ctx, "strbuf_addf"); err != nil {
+	if err := s.symbolsReady(ctx, symbolsTime, "strbuf_addf"); err != nil {
 		return nil, err
 	}
 	repo := "local/" + repoName(history)

@@ -58,7 +58,7 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer s.stop()
 	names := slices.Sorted(maps.Keys(declared))
-	if err := s.symbolsReady(ctx, names[0]); err != nil {
+	if err := s.symbolsReady(ctx, symbolsTime, names[0]); err != nil {
 		return nil, err
 	}
 	tags, err := ctagsPlaces(ctx, tree, "Go", "-pPu")

@@ -35,7 +35,7 @@ func (r *run) addLanguages(ctx context.Context, p *Part) error {
 		return err
 	}
 	defer s.stop()
-	if err := s.symbolsReady(ctx, "evsel__open_per_cpu"); err != nil {
+	if err := s.symbolsReady(ctx, symbolsTime, "evsel__open_per_cpu"); err != nil {
 		return err
 	}
 	for _, l := range []navLanguage{{"C", "-p", []string{".c", ".h"}}, {"Python", "-iI", []string{".py"}}} {

@@ -116,7 +116,7 @@ func (r *run) places(ctx context.Context, in subject, ctags string, names []defi
 		return nil, err
 	}
 	if ctags != "off" {
-		if err := s.symbolsReady(ctx, names[0].name); err != nil {
+		if err := s.symbolsReady(ctx, symbolsTimeLarge, names[0].name); err != nil {
 			return nil, err
 		}
 	}
@@ -141,12 +141,24 @@ func (r *run) places(ctx context.Context, in subject, ctags string, names []defi
 	return out, nil
 }
 
-// symbolsReady waits until a name is found as a symbol: symbols follow the text.
-func (s *server) symbolsReady(ctx context.Context, name string) error {
-	return poll(ctx, time.Hour, 200*time.Millisecond, "the symbols", func() bool {
+// Symbols follow the text: how long that takes at most.
+const (
+	symbolsTime      = 2 * time.Minute
+	symbolsTimeLarge = 15 * time.Minute // of L, on a machine that others use
+)
+
+// symbolsReady waits until a name is found as a symbol.
+func (s *server) symbolsReady(ctx context.Context, limit time.Duration, name string) error {
+	var last error
+	err := poll(ctx, limit, 200*time.Millisecond, fmt.Sprintf("%q to be a symbol", name), func() bool {
 		a, _, err := s.search(ctx, Query{Text: "sym:^" + name + "$", Regexp: true}.body(10, false))
+		last = err
 		return err == nil && a.Stats.FileCount > 0
 	})
+	if err != nil {
+		return fmt.Errorf("%w (%v; is universal-ctags on PATH? log: %s.log)", err, last, s.dir)
+	}
+	return nil
 }
 
 // definition is a name and the file that defines it.

@@ -63,7 +63,7 @@ func (r *run) historyTools(ctx context.Context, w *toolWatch) error {
 		return err
 	}
 	defer s.stop()
-	if err := s.symbolsReady(ctx, "read_loose_object"); err != nil {
+	if err := s.symbolsReady(ctx, symbolsTime, "read_loose_object"); err != nil {
 		return err
 	}
 	w.s, w.before, w.most, w.peak = s, 0, 0, 0

@@ -76,7 +76,8 @@ type CommitsRequest struct {
 type CommitsResponse struct {
 	Commits []CommitInfo
 	Total   int
-	AtLeast bool // counting took too long: there are Total or more
+	AtLeast bool      // counting took too long: there are Total or more
+	Reached time.Time // when looking took too long: what is of this time and older was not looked at
 	Page    int
 	Per     int
 }

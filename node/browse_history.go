@@ -90,7 +90,7 @@ func commitsOperation() operation[CommitsRequest, CommitsResponse] {
 		if err != nil {
 			return nil, err
 		}
-		out := &CommitsResponse{Commits: make([]CommitInfo, len(page.Commits)), Total: page.Total, AtLeast: page.AtLeast, Page: req.Page, Per: req.PerPage}
+		out := &CommitsResponse{Commits: make([]CommitInfo, len(page.Commits)), Total: page.Total, AtLeast: page.AtLeast, Reached: page.Reached, Page: req.Page, Per: req.PerPage}
 		branch, _ := s.mirror.DefaultBranch(ctx)
 		for i := range page.Commits {
 			out.Commits[i] = commitInfo(&page.Commits[i], branch)

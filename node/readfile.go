@@ -78,9 +78,6 @@ func (n *Node) ListTree(ctx context.Context, v Viewer, req ListTreeRequest) (*Li
 	return route(ctx, n, v, req.Repo, listTreeOperation(), req)
 }
 
-// maxListedEntries bounds what a listing reads before it is filtered.
-const maxListedEntries = 100_000
-
 func listTreeOperation() operation[ListTreeRequest, ListTreeResponse] {
 	return operation[ListTreeRequest, ListTreeResponse]{name: "list_tree", run: func(ctx context.Context, s *site, req ListTreeRequest) (*ListTreeResponse, error) {
 		commit, err := s.resolve(ctx, req.Ref)
@@ -91,24 +88,15 @@ func listTreeOperation() operation[ListTreeRequest, ListTreeResponse] {
 		if dir == "." {
 			dir = ""
 		}
-		entries, cut, err := s.mirror.List(ctx, commit, dir, git.ListOptions{Depth: req.Depth, Max: maxListedEntries})
+		entries, cut, err := s.mirror.List(ctx, commit, dir, git.ListOptions{Depth: req.Depth, Max: req.MaxEntries, NoFiles: req.NoFiles, NoDirs: req.NoDirectories})
 		if err != nil {
 			return nil, s.explain(ctx, err, commit, dir)
 		}
 		out := &ListTreeResponse{Repo: s.repo.Name, Path: dir, Commit: commit}
 		// The listing goes by levels, so a cut keeps the upper ones.
 		kept := map[string]bool{}
-		n := 0
 		for _, e := range entries {
-			if e.Kind == git.Dir && req.NoDirectories || e.Kind != git.Dir && req.NoFiles {
-				continue
-			}
-			if n == req.MaxEntries {
-				cut = true
-				break
-			}
-			kept[e.Path] = true
-			n++
+			kept[e.Path] = e.Kind != git.Dir || !req.NoDirectories
 		}
 		out.Cut = cut
 		out.Entries = depthFirst(entries, kept, dir)

@@ -85,7 +85,7 @@ type scan struct {
 	commit  string
 	keep    func(path string) bool
 	beside  catalog.Revision
-	changes git.Changes
+	changes *git.Changes
 	without []string
 }
 
@@ -120,7 +120,11 @@ func (s *site) scanOf(ctx context.Context, req scanRequest) (*scan, error) {
 		return c, err
 	}
 	c.beside = req.Beside[i]
-	c.without = slices.DeleteFunc(c.changes.Gone, func(path string) bool { return !c.keep(path) })
+	for _, path := range c.changes.Gone {
+		if c.keep(path) {
+			c.without = append(c.without, path)
+		}
+	}
 	return c, nil
 }
 
@@ -129,7 +133,13 @@ func (c *scan) list(ctx context.Context) ([]git.Entry, error) {
 	if c.beside.Name == "" {
 		return c.mirror.Files(ctx, c.commit, c.keep)
 	}
-	return slices.DeleteFunc(c.changes.Now, func(e git.Entry) bool { return !c.keep(e.Path) }), nil
+	var kept []git.Entry
+	for _, e := range c.changes.Now {
+		if c.keep(e.Path) {
+			kept = append(kept, e)
+		}
+	}
+	return kept, nil
 }
 
 // maxFileSize is the size of the largest files that are searched.

@@ -3,6 +3,7 @@ package mcp
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/node"
 )
@@ -194,6 +195,12 @@ func commitsText(a *args, r *node.CommitsResponse) string {
 			fmt.Fprintf(&out, " (%s)", c.Refs)
 		}
 		out.WriteByte('\n')
+	}
+	if !r.Reached.IsZero() {
+		reached := r.Reached.UTC().Format(time.RFC3339)
+		fmt.Fprintf(&out, "Left out: commits from %s back, which were not looked at: that takes long; continue with %s, or narrow with path, author or since.",
+			reached, a.with("list_commits", "until", reached, "page", nil))
+		return out.String()
 	}
 	out.WriteString(pages(a, "list_commits", len(r.Commits), r.Total, r.AtLeast))
 	return out.String()

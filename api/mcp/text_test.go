@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoalsearch/shoal/node"
 )
@@ -96,6 +97,15 @@ func TestTheEndOfAPageSaysHowToGoOn(t *testing.T) {
 		if got := pages(a, "list_commits", tt.shown, tt.total, tt.atLeast); !strings.Contains(got, tt.want) {
 			t.Errorf("%+v: %q", tt, got)
 		}
+	}
+}
+
+func TestALateListOfCommitsSaysWhereItStopped(t *testing.T) {
+	t.Parallel()
+	a := asked("repo", "r", "query", "word", "page", 2)
+	got := commitsText(a, &node.CommitsResponse{Total: 1, AtLeast: true, Reached: time.Unix(1_700_000_000, 0), Commits: []node.CommitInfo{{Hash: "abc", Message: "a word"}}})
+	if want := `continue with list_commits {"repo":"r","query":"word","until":"2023-11-14T22:13:20Z"}, or`; !strings.Contains(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -1,99 +1,142 @@
 package git
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 )
 
 // Changes is how the files of one commit differ from those of another, in
 // the order of their paths. Submodules are no files.
 type Changes struct {
-	Now  []Entry  // files that the other commit does not have so, with their sizes
+	Now  []Entry  // files that the other commit does not have so, without their sizes
 	Gone []string // paths of the other commit that are not there, or not so
 	Cut  bool     // there are more than were asked for: Now and Gone say nothing
 }
 
 // Changes compares two commits without reading a file: subtrees that both
 // share are not even looked at, so neighbours in history cost next to
-// nothing. At most most paths are listed.
-func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (Changes, error) {
+// nothing. At most most paths are listed. The answer is not the caller's
+// alone: it must not be changed.
+func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*Changes, error) {
 	for _, c := range []string{base, commit} {
 		if err := checkCommit(c); err != nil {
-			return Changes{}, err
+			return nil, err
 		}
 	}
-	var out Changes
-	if base == commit {
-		return out, nil
+	key := fmt.Sprint(base, commit, most)
+	if known, ok := m.changes.get(key); ok {
+		return known, nil
 	}
-	c := m.git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", "--end-of-options", base, commit, "--")
-	c.limit = 1 << 30
-	err := c.stream(ctx, func(r io.Reader) error {
-		in := bufio.NewReaderSize(r, 64<<10)
-		for {
-			cut, err := out.read(in, most)
-			if err == io.EOF {
-				return nil
-			}
-			if cut {
-				out = Changes{Cut: true}
-				return errStop
-			}
-			if err != nil {
-				return err
-			}
+	d := &differ{most: most}
+	err := m.pool.with(ctx, func(c *catFile) error {
+		d.c = c
+		was, err := c.rootTree(base)
+		if err != nil {
+			return err
 		}
+		is, err := c.rootTree(commit)
+		if err != nil {
+			return err
+		}
+		return d.trees(was, is, "", 0)
 	})
-	if err != nil {
-		return Changes{}, fmt.Errorf("compare trees: %w", err)
+	if errors.Is(err, errStop) {
+		d.out, err = Changes{Cut: true}, nil
 	}
-	err = m.pool.with(ctx, func(c *catFile) error {
-		return c.sizes(len(out.Now), func(i int) (string, *int64) { return out.Now[i].OID, &out.Now[i].Size })
-	})
-	return out, err
+	if err != nil {
+		return nil, fmt.Errorf("compare trees: %w", err)
+	}
+	m.changes.put(key, &d.out)
+	return &d.out, nil
 }
 
-// read takes one path: ":100644 100644 <oid> <oid> M" NUL path NUL.
-func (d *Changes) read(in *bufio.Reader, most int) (cut bool, err error) {
-	head, err := in.ReadString(0)
-	if err != nil {
-		return false, err
-	}
-	f := strings.Fields(strings.TrimRight(head, "\x00"))
-	path, err := in.ReadString(0)
-	if err != nil || len(f) != 5 || !strings.HasPrefix(f[0], ":") {
-		return false, fmt.Errorf("git diff-tree said %.80q", head)
-	}
-	path = path[:len(path)-1]
-	was, err := modeOf(f[0][1:])
-	if err != nil {
-		return false, err
-	}
-	is, err := modeOf(f[1])
-	if err != nil {
-		return false, err
-	}
-	if was != 0 && kindOfMode(was).IsBlob() {
-		d.Gone = append(d.Gone, path)
-	}
-	if is != 0 && kindOfMode(is).IsBlob() {
-		d.Now = append(d.Now, Entry{Path: path, Kind: kindOfMode(is), OID: f[3], Size: -1})
-	}
-	return max(len(d.Gone), len(d.Now)) > most, nil
+// differ compares trees.
+type differ struct {
+	c    *catFile
+	most int
+	out  Changes
 }
 
-// modeOf reads a mode; 0 is nothing there.
-func modeOf(s string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 8, 32)
-	if err != nil {
-		return 0, fmt.Errorf("git diff-tree said %.80q", s)
+// trees compares two trees at a path; one of them may be none.
+func (d *differ) trees(was, is, path string, depth int) error {
+	if was == is {
+		return nil
 	}
-	return n, nil
+	if depth > maxDepth {
+		return fmt.Errorf("%.80q: %w", path, ErrTooLarge)
+	}
+	var sides [2][]treeEntry
+	for i, oid := range []string{was, is} {
+		if oid == "" {
+			continue
+		}
+		if err := d.c.trees([]string{oid}, func(_ int, entries []treeEntry) error {
+			sides[i] = entries
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	old, now := sides[0], sides[1]
+	for len(old) > 0 || len(now) > 0 {
+		var a, b treeEntry
+		order := 0
+		switch {
+		case len(old) == 0:
+			order = 1
+		case len(now) == 0:
+			order = -1
+		default:
+			order = strings.Compare(old[0].sortName(), now[0].sortName())
+		}
+		if order <= 0 {
+			a, old = old[0], old[1:]
+		}
+		if order >= 0 {
+			b, now = now[0], now[1:]
+		}
+		if err := d.entries(a, b, join(path, cmp.Or(a.name, b.name)), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sortName is what git sorts the entries of a tree by.
+func (e *treeEntry) sortName() string {
+	if e.kind == Dir {
+		return e.name + "/"
+	}
+	return e.name
+}
+
+// entries compares what two trees have under one name; one may be nothing.
+func (d *differ) entries(a, b treeEntry, path string, depth int) error {
+	if a == b {
+		return nil
+	}
+	if a.oid != "" && a.kind.IsBlob() {
+		d.out.Gone = append(d.out.Gone, path)
+	}
+	if b.oid != "" && b.kind.IsBlob() {
+		d.out.Now = append(d.out.Now, Entry{Path: path, Kind: b.kind, OID: b.oid, Size: -1})
+	}
+	if max(len(d.out.Gone), len(d.out.Now)) > d.most {
+		return errStop
+	}
+	var was, is string
+	if a.kind == Dir {
+		was = a.oid
+	}
+	if b.kind == Dir {
+		is = b.oid
+	}
+	return d.trees(was, is, path, depth+1)
 }
 
 // Nearest tells which of some commits is closest in time to another, the

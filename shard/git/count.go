@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -68,12 +69,18 @@ func (c *counter) start(key string, count func(ctx context.Context) (int, error)
 
 // count counts what a filter lets through, and remembers it: the pages of one
 // list ask for the same. atLeast tells that it is not known yet.
-func (m *Mirror) count(ctx context.Context, filter []string) (total int, atLeast bool) {
+func (m *Mirror) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
 	key := strings.Join(filter, "\x00")
 	if n, ok := m.counter.known.get(key); ok {
 		return n, false
 	}
-	done := m.counter.start(key, func(ctx context.Context) (int, error) { return m.countAll(ctx, filter) })
+	done := m.counter.start(key, func(ctx context.Context) (int, error) {
+		n, err := m.countRead(ctx, q)
+		if errors.Is(err, errElsewhere) || errors.Is(err, errPack) {
+			n, err = m.countAll(ctx, filter)
+		}
+		return n, err
+	})
 	if done == nil {
 		return 0, true
 	}
@@ -88,6 +95,38 @@ func (m *Mirror) count(ctx context.Context, filter []string) (total int, atLeast
 	return n, !ok
 }
 
+// countRead counts by the commit graph and the packs.
+func (m *Mirror) countRead(ctx context.Context, q LogQuery) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	c, err := openChronicle(m.dir)
+	if err != nil {
+		return 0, err
+	}
+	defer c.close()
+	w, match, err := c.begin(q, func() error { return context.Cause(ctx) })
+	if err != nil {
+		return 0, err
+	}
+	if match == nil {
+		for ; ; n++ {
+			if _, err := w.next(); err == io.EOF {
+				return n, nil
+			} else if err != nil {
+				return 0, err
+			}
+		}
+	}
+	err = eachText(ctx, w, maxBatch, func(_, text []byte, low *[]byte) bool { return match(text, low) }, func(ok bool) bool {
+		if ok {
+			n++
+		}
+		return true
+	})
+	return n, err
+}
+
+// countAll has git count.
 func (m *Mirror) countAll(ctx context.Context, filter []string) (int, error) {
 	c := m.git("rev-list")
 	c.timeout, c.limit = countTime, 4<<30

@@ -49,6 +49,7 @@ type DiffOptions struct {
 type Diff struct {
 	Files []FileDiff // in the order of their paths
 	Cut   bool       // a limit left something out
+	late  bool       // the limit was one of time
 }
 
 const (
@@ -57,7 +58,8 @@ const (
 )
 
 // Diff compares two commits directly (two dots), with renames found. A limit
-// on bytes leaves out hunks, never the names of files.
+// on bytes leaves out hunks, never the names of files. The answer is not the
+// caller's alone: it must not be changed.
 func (m *Mirror) Diff(ctx context.Context, base, head string, o DiffOptions) (Diff, error) {
 	path, err := cleanPath(o.Path)
 	if err != nil {
@@ -74,6 +76,31 @@ func (m *Mirror) Diff(ctx context.Context, base, head string, o DiffOptions) (Di
 	if o.MaxFiles <= 0 {
 		o.MaxFiles = 10_000
 	}
+	key := fmt.Sprint(m.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles)
+	return m.pool.all.diffs.do(ctx, key, func(d Diff) int64 { return d.size() }, func(ctx context.Context) (Diff, error) {
+		return m.diff(ctx, base, head, path, o)
+	})
+}
+
+// size is about what a difference takes of memory; negative for one that may
+// be larger the next time.
+func (d *Diff) size() int64 {
+	n := int64(100)
+	for i := range d.Files {
+		f := &d.Files[i]
+		n += 300 + int64(len(f.OldPath)+len(f.NewPath))
+		for _, h := range f.Hunks {
+			n += 100 + int64(len(h.Body)+len(h.Heading))
+		}
+	}
+	if d.late {
+		return -1
+	}
+	return n
+}
+
+// diff is Diff of a clean path, with all options set.
+func (m *Mirror) diff(ctx context.Context, base, head, path string, o DiffOptions) (Diff, error) {
 	around := 3
 	if o.Context != 0 {
 		around = max(0, o.Context)
@@ -85,13 +112,13 @@ func (m *Mirror) Diff(ctx context.Context, base, head string, o DiffOptions) (Di
 	}
 	c.timeout, c.limit = diffTime, 8<<30
 	d := &diffReader{o: o}
-	err = c.stream(ctx, func(r io.Reader) error {
+	err := c.stream(ctx, func(r io.Reader) error {
 		d.in = bufio.NewReaderSize(r, 64<<10)
 		return d.read()
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && len(d.diff.Files) > 0 {
 		d.cutFrom(d.file)
-		err = nil
+		d.diff.late, err = true, nil
 	}
 	if err != nil {
 		return Diff{}, fmt.Errorf("compare: %w", err)
@@ -107,6 +134,8 @@ type diffReader struct {
 	diff  Diff
 	file  int // index of the file whose patch is read
 	bytes int // of hunks so far
+	long  []byte
+	body  []byte // of the hunk that is read
 }
 
 func (d *diffReader) read() error {
@@ -117,7 +146,7 @@ func (d *diffReader) read() error {
 	half := false // the first patch of a type change, which has two, was read
 	line, err := d.line()
 	for err == nil {
-		if !strings.HasPrefix(line, "diff --git ") {
+		if !bytes.HasPrefix(line, []byte("diff --git ")) {
 			return fmt.Errorf("git diff-tree said %.80q", line)
 		}
 		if d.file >= 0 && d.diff.Files[d.file].Status == 'T' && !half {
@@ -188,47 +217,49 @@ func (d *diffReader) raw() error {
 	}
 }
 
-// line reads a line without its newline; of a very long one the beginning.
-func (d *diffReader) line() (string, error) {
-	var long []byte
+// line reads a line without its newline; of a very long one the beginning. It
+// is valid until the next is read.
+func (d *diffReader) line() ([]byte, error) {
+	part, err := d.in.ReadSlice('\n')
+	if err == nil {
+		return part[:len(part)-1], nil
+	}
+	d.long = d.long[:0]
 	for {
-		part, err := d.in.ReadSlice('\n')
-		if err == nil && long == nil {
-			return string(part[:len(part)-1]), nil
-		}
-		if len(long) < maxLine {
-			long = append(long, part...)
+		if len(d.long) < maxLine {
+			d.long = append(d.long, part...)
 		}
 		switch {
 		case err == nil:
-			return string(bytes.TrimSuffix(long, []byte{'\n'})), nil
-		case err == io.EOF && len(long) > 0:
-			return string(long), nil
+			return bytes.TrimSuffix(d.long, []byte{'\n'}), nil
+		case err == io.EOF && len(d.long) > 0:
+			return d.long, nil
 		case err != bufio.ErrBufferFull:
-			return "", err
+			return nil, err
 		}
+		part, err = d.in.ReadSlice('\n')
 	}
 }
 
 // patch reads the patch of a file up to the line that begins the next.
-func (d *diffReader) patch(f *FileDiff) (next string, err error) {
+func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
 	for {
 		line, err := d.line()
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		switch {
-		case strings.HasPrefix(line, "diff --git "):
+		case bytes.HasPrefix(line, []byte("diff --git ")):
 			return line, nil
-		case strings.HasPrefix(line, "Binary files "):
+		case bytes.HasPrefix(line, []byte("Binary files ")):
 			f.Binary = true
-		case strings.HasPrefix(line, "@@ "):
+		case bytes.HasPrefix(line, []byte("@@ ")):
 			if d.bytes > d.o.MaxBytes {
 				d.cutFrom(d.file)
-				return "", errStop
+				return nil, errStop
 			}
-			if err := d.hunk(f, line); err != nil {
-				return "", err
+			if err := d.hunk(f, string(line)); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -250,14 +281,14 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 	if err != nil {
 		return err
 	}
-	var body strings.Builder
+	d.body = d.body[:0]
 	for oldLeft, newLeft := h.Old.Lines, h.New.Lines; oldLeft > 0 || newLeft > 0 || d.noNewlineFollows(); {
 		line, err := d.line()
 		if err != nil {
 			return err
 		}
 		switch {
-		case line == "" || line[0] == ' ':
+		case len(line) == 0 || line[0] == ' ':
 			oldLeft, newLeft = oldLeft-1, newLeft-1
 		case line[0] == '-':
 			oldLeft--
@@ -268,13 +299,12 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 		}
 		d.bytes += len(line) + 1
 		if d.bytes <= d.o.MaxBytes {
-			body.WriteString(line)
-			body.WriteByte('\n')
+			d.body = append(append(d.body, line...), '\n')
 		} else {
 			f.Cut, d.diff.Cut = true, true
 		}
 	}
-	h.Body = body.String()
+	h.Body = string(d.body)
 	if h.Body != "" {
 		f.Hunks = append(f.Hunks, h)
 	}

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -43,12 +44,16 @@ type LogQuery struct {
 // LogPage is a page of commits, newest first.
 type LogPage struct {
 	Commits []Commit
-	Total   int  // of all pages
-	AtLeast bool // there are Total or more: looking ended early, or counting goes on still
+	Total   int       // of all pages
+	AtLeast bool      // there are Total or more: looking ended early, or counting goes on still
+	Reached time.Time // when looking ended early: commits of this time and older were not looked at
 }
 
-// logTime bounds the reading of a page.
-const logTime = 25 * time.Second
+// What a reader waits for a page at most: less when something was found.
+const (
+	logTime = 15 * time.Second
+	logSoon = 4 * time.Second
+)
 
 // commitFormat ends each field with a NUL; messages cannot hold one.
 const (
@@ -57,12 +62,13 @@ const (
 )
 
 // Log lists commits. What takes too long ends with what was found until
-// then, AtLeast set. Nobody waits long for the count of a long history: it
-// goes on, and the next page has it.
+// then, Reached set: asking again with Until goes on there. Nobody waits long
+// for the count of a long history: it goes on, and the next page has it.
 func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
+	q.Skip = max(0, q.Skip)
 	s, err := m.refs(ctx)
 	if err != nil {
 		return LogPage{}, err
@@ -71,34 +77,153 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if err != nil {
 		return LogPage{}, err
 	}
-	var page LogPage
-	c := m.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
-		"--skip="+strconv.Itoa(max(0, q.Skip)), "--max-count="+strconv.Itoa(q.Limit))
-	c.args = append(c.args, filter...)
-	c.timeout, c.limit = logTime, 256<<20
-	err = c.stream(ctx, func(r io.Reader) error {
-		return readCommits(r, func(c Commit) error {
-			c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
-			page.Commits = append(page.Commits, c)
-			return nil
-		})
-	})
-	timedOut := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
-	if err != nil && !timedOut {
+	page, err := m.read(ctx, q)
+	if errors.Is(err, errElsewhere) || errors.Is(err, errPack) {
+		page, err = m.askLog(ctx, q, filter)
+	}
+	if err != nil {
 		return LogPage{}, fmt.Errorf("read history: %w", err)
 	}
-	seen := max(0, q.Skip) + len(page.Commits)
+	for i := range page.Commits {
+		c := &page.Commits[i]
+		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+	}
+	seen := q.Skip + len(page.Commits)
 	switch last := len(page.Commits) < q.Limit; {
-	case timedOut:
-		page.Total, page.AtLeast = seen, true
-	case last && (len(page.Commits) > 0 || q.Skip <= 0):
+	case page.AtLeast:
+		page.Total = seen
+	case last && (len(page.Commits) > 0 || q.Skip == 0):
 		page.Total = seen // the page itself tells
 	default:
-		if page.Total, page.AtLeast = m.count(ctx, filter); page.AtLeast && len(page.Commits) > 0 {
+		if page.Total, page.AtLeast = m.count(ctx, q, filter); page.AtLeast && len(page.Commits) > 0 {
 			page.Total = max(page.Total, seen)
 		}
 	}
 	return page, nil
+}
+
+// read reads a page of history out of the commit graph and the packs.
+func (m *Mirror) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
+	c, err := openChronicle(m.dir)
+	if err != nil {
+		return page, err
+	}
+	defer c.close()
+	began, skip := time.Now(), q.Skip
+	w, match, err := c.begin(q, func() error {
+		took := time.Since(began)
+		if took > logTime || took > logSoon && len(page.Commits) > 0 {
+			return errLate
+		}
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		return page, err
+	}
+	if match == nil { // what is passed over need not be read
+		for ; skip > 0; skip-- {
+			if _, err := w.next(); err == io.EOF {
+				return page, nil
+			} else if err != nil {
+				return page, err
+			}
+		}
+	}
+	var foreign []int
+	type looked struct {
+		commit *Commit
+		ok     bool
+	}
+	err = eachText(ctx, w, q.Limit, func(id, text []byte, low *[]byte) looked {
+		if match != nil && !match(text, low) {
+			return looked{}
+		}
+		c, ok := parseCommit(id, text)
+		return looked{&c, ok}
+	}, func(l looked) bool {
+		if l.commit == nil {
+			return true
+		}
+		if skip > 0 {
+			skip--
+			return true
+		}
+		if !l.ok {
+			foreign = append(foreign, len(page.Commits))
+		}
+		page.Commits = append(page.Commits, *l.commit)
+		return len(page.Commits) < q.Limit
+	})
+	if errors.Is(err, errLate) {
+		page.AtLeast, page.Reached, err = true, time.Unix(w.reached, 0).UTC(), nil
+	}
+	for _, i := range foreign {
+		if err != nil {
+			break
+		}
+		if page.Commits[i], err = m.show(ctx, page.Commits[i].Hash); err != nil {
+			return page, err
+		}
+	}
+	return page, err
+}
+
+// begin starts a walk for a question. match tells whether a commit has the
+// texts that are asked for; nil when none are.
+func (c *chronicle) begin(q LogQuery, stop func() error) (w *walk, match func(text []byte, low *[]byte) bool, err error) {
+	path, err := cleanPath(q.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w, err = c.walk(q.Commit, path); err != nil {
+		return nil, nil, err
+	}
+	w.stop = stop
+	if !q.Since.IsZero() {
+		w.since = q.Since.Unix()
+	}
+	if !q.Until.IsZero() {
+		w.until = q.Until.Unix()
+	}
+	if q.Query == "" && q.Author == "" {
+		return w, nil, nil
+	}
+	var message, who *wanted
+	if q.Query != "" {
+		if message, err = newWanted(q.Query); err != nil {
+			return nil, nil, err
+		}
+	}
+	if q.Author != "" {
+		if who, err = newWanted(q.Author); err != nil {
+			return nil, nil, err
+		}
+	}
+	return w, func(text []byte, low *[]byte) bool {
+		if who != nil && !who.in(author(text), low) {
+			return false
+		}
+		_, words, _ := bytes.Cut(text, []byte("\n\n"))
+		return message == nil || message.in(words, low)
+	}, nil
+}
+
+// askLog has git read a page.
+func (m *Mirror) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
+	c := m.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
+		"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
+	c.args = append(c.args, filter...)
+	c.timeout, c.limit = logTime, 256<<20
+	err = c.stream(ctx, func(r io.Reader) error {
+		return readCommits(r, func(c Commit) error {
+			page.Commits = append(page.Commits, c)
+			return nil
+		})
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		page.AtLeast, err = true, nil
+	}
+	return page, err
 }
 
 // arguments are the filters, and where to begin.

@@ -21,6 +21,7 @@ type Mirror struct {
 	counter  counter
 	authors  remembered[[]Author] // by filter
 	listings remembered[[]Entry]  // of files, by commit
+	changes  remembered[*Changes] // by both commits
 
 	mu    sync.Mutex // guards the fields below
 	state *refState  // of the last look at the references; nil when unknown
@@ -41,7 +42,7 @@ func (ps *Processes) Open(dir string) *Mirror {
 	m.turn <- struct{}{}
 	m.pool = newPool(dir, ps)
 	m.counter.ctx, m.counter.stop = context.WithCancel(context.Background())
-	m.listings.most = 2
+	m.listings.most, m.changes.most = 2, 4
 	return m
 }
 

@@ -39,6 +39,7 @@ type pack struct {
 	idBytes     int
 	objects     int
 	touched     int // bytes read since the mapping was last given back
+	near        int // where the last object was, in pages that are mapped at once
 }
 
 const (
@@ -219,6 +220,8 @@ func (p *pack) sum(i int) uint32 {
 
 // The kinds of objects in a pack that are read here.
 const (
+	packCommit   = 1
+	packTree     = 2
 	packBlob     = 3
 	packOffDelta = 6
 	packRefDelta = 7
@@ -293,8 +296,13 @@ func (p *packs) inflate(dst []byte, one *pack, o packed) ([]byte, int, error) {
 	if err != nil {
 		return dst[:at], 0, fmt.Errorf("%w: %w", errPack, err)
 	}
-	if one.touched += n + aroundFault; one.touched > mappedMost {
-		one.touched = 0
+	one.touched += n
+	if at := o.body / aroundFault; at != one.near { // neighbours share what a fault maps
+		one.near = at
+		one.touched += aroundFault
+	}
+	if one.touched > mappedMost {
+		one.touched, one.near = 0, -1
 		_ = syscall.Madvise(one.data, syscall.MADV_DONTNEED)
 	}
 	return dst, o.body + n, nil
@@ -305,35 +313,48 @@ func (p *packs) inflate(dst []byte, one *pack, o packed) ([]byte, int, error) {
 func (p *packs) read(dst []byte, oid string) (out []byte, ok bool, err error) {
 	var raw [32]byte
 	n, err := hex.Decode(raw[:], []byte(oid))
-	if err != nil || len(p.list) == 0 {
+	if err != nil {
 		return dst, false, err
 	}
+	return p.get(dst, packBlob, raw[:n])
+}
+
+// get appends the object of a kind with an id to dst. It reports false when
+// it does not have it.
+func (p *packs) get(dst []byte, kind int, id []byte) (out []byte, ok bool, err error) {
 	out = dst
 	err = faultless(func() error {
-		for _, one := range p.list {
-			if n != one.idBytes {
-				continue
-			}
-			i, found := one.find(raw[:n])
-			if !found {
-				continue
-			}
-			ok = true
-			out, err = p.object(dst, one, i, raw[:n])
-			return err
+		one, i := p.lookup(id)
+		if ok = one != nil; !ok {
+			return nil
 		}
-		return nil
+		var err error
+		out, err = p.object(dst, kind, one, i, id)
+		return err
 	})
 	if err != nil {
-		return dst, true, fmt.Errorf("read object %s: %w", oid, err)
+		return dst, true, fmt.Errorf("read object %x: %w", id, err)
 	}
 	return out, ok, nil
 }
 
+// lookup finds the pack that has an object, and its place in the index.
+func (p *packs) lookup(id []byte) (*pack, int) {
+	for _, one := range p.list {
+		if len(id) != one.idBytes {
+			continue
+		}
+		if i, found := one.find(id); found {
+			return one, i
+		}
+	}
+	return nil, 0
+}
+
 // object appends the object with a place in the index of a pack. Nothing is
-// believed unseen: a blob that is stored whole has a checksum in the index, one
+// believed unseen: one that is stored whole has a checksum in the index, one
 // that is made of deltas must have its id, since many bytes went into it.
-func (p *packs) object(dst []byte, one *pack, i int, id []byte) ([]byte, error) {
+func (p *packs) object(dst []byte, kind int, one *pack, i int, id []byte) ([]byte, error) {
 	at, err := one.offset(i)
 	if err != nil {
 		return dst, err
@@ -342,7 +363,7 @@ func (p *packs) object(dst []byte, one *pack, i int, id []byte) ([]byte, error) 
 	if err != nil {
 		return dst, err
 	}
-	if o.kind == packBlob {
+	if o.kind == kind {
 		dst, end, err := p.inflate(dst, one, o)
 		if err == nil && crc32.ChecksumIEEE(one.data[at:end]) != one.sum(i) {
 			err = errPack
@@ -350,30 +371,30 @@ func (p *packs) object(dst []byte, one *pack, i int, id []byte) ([]byte, error) 
 		return dst, err
 	}
 	from := len(dst)
-	if dst, err = p.resolve(dst, one, o); err == nil && !hasID(dst[from:], id) {
+	if dst, err = p.resolve(dst, kind, one, o); err == nil && !hasID(kind, dst[from:], id) {
 		err = errPack
 	}
 	return dst, err
 }
 
-// hasID tells whether a blob is the one that its id says.
-func hasID(content, id []byte) bool {
+// hasID tells whether an object is the one that its id says.
+func hasID(kind int, content, id []byte) bool {
 	var sum hash.Hash = sha1.New()
 	if len(id) == sha256.Size {
 		sum = sha256.New()
 	}
-	fmt.Fprintf(sum, "blob %d\x00", len(content))
+	fmt.Fprintf(sum, "%s %d\x00", kindNames[kind], len(content))
 	sum.Write(content)
 	return bytes.Equal(sum.Sum(nil), id)
 }
 
 // resolve appends an object that is stored as what differs from another.
-func (p *packs) resolve(dst []byte, one *pack, o packed) ([]byte, error) {
+func (p *packs) resolve(dst []byte, kind int, one *pack, o packed) ([]byte, error) {
 	p.chain = p.chain[:0]
 	var text []byte
-	for known := false; o.kind != packBlob && !known; {
+	for known := false; o.kind != kind && !known; {
 		if o.kind != packOffDelta && o.kind != packRefDelta || len(p.chain) > maxChain {
-			return dst, fmt.Errorf("%w: not a blob", errPack)
+			return dst, fmt.Errorf("%w: not of the kind that was asked for", errPack)
 		}
 		p.chain = append(p.chain, o)
 		if text, known = p.bases.get(one, o.base); !known {
@@ -384,7 +405,7 @@ func (p *packs) resolve(dst []byte, one *pack, o packed) ([]byte, error) {
 		}
 	}
 	var err error
-	if o.kind == packBlob {
+	if o.kind == kind {
 		if p.buf[0], _, err = p.inflate(p.buf[0][:0], one, o); err != nil {
 			return dst, err
 		}

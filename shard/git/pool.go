@@ -19,6 +19,8 @@ import (
 const (
 	poolSize = 4                // processes of one mirror at most
 	poolRest = 30 * time.Second // after which an idle process is let go
+
+	diffBytes = 32 << 20 // of remembered differences
 )
 
 // Processes bounds the processes that answer questions about single objects,
@@ -26,7 +28,8 @@ const (
 // question to one that runs some microseconds: so they are kept for a while,
 // and where there are too many the one that has rested longest makes room.
 type Processes struct {
-	free chan struct{} // a token for each process that may still be started
+	free  chan struct{} // a token for each process that may still be started
+	diffs flights[Diff] // what was compared lately: who reads a part of a difference often reads on
 
 	mu      sync.Mutex // guards the fields below
 	idle    []*catFile // of all mirrors, most recently used last
@@ -37,6 +40,7 @@ type Processes struct {
 // NewProcesses allows so many processes at a time.
 func NewProcesses(most int) *Processes {
 	ps := &Processes{free: make(chan struct{}, most)}
+	ps.diffs.most = diffBytes
 	for range most {
 		ps.free <- struct{}{}
 	}
@@ -74,6 +78,7 @@ func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
 	if err != nil {
 		return err
 	}
+	c.ctx = ctx
 	stop := context.AfterFunc(ctx, c.kill)
 	err = use(c)
 	if !stop() { // the context ended: the process is being killed
@@ -111,11 +116,7 @@ func (p *pool) take(ctx context.Context) (*catFile, error) {
 	if err := ps.room(ctx); err != nil {
 		return nil, err
 	}
-	c, err := startCatFile(p.dir)
-	if err != nil {
-		ps.free <- struct{}{}
-		return nil, err
-	}
+	c := newCatFile(p.dir)
 	c.pool, c.epoch = p, epoch
 	return c, nil
 }
@@ -165,6 +166,7 @@ func (p *pool) put(c *catFile) {
 		go ps.end(c)
 		return
 	}
+	c.packs.rest()
 	c.since = time.Now()
 	ps.idle = append(ps.idle, c)
 	if ps.sweeps == nil {
@@ -219,9 +221,14 @@ func (p *pool) close() {
 	p.reset()
 }
 
-// catFile is a running `git cat-file --batch-command`.
+// catFile answers questions about single objects: out of the packs where it
+// can, else by a `git cat-file --batch-command` that runs from the first such
+// question on.
 type catFile struct {
-	cmd       *exec.Cmd
+	dir       string
+	ctx       context.Context // of who uses it
+	packs     objects
+	cmd       *exec.Cmd // nil before the first question to it
 	in        io.WriteCloser
 	out       *bufio.Reader
 	complaint *tail
@@ -231,34 +238,51 @@ type catFile struct {
 	aligned   bool // the next byte of out begins an answer
 	asked     int  // questions whose answer has not been read
 
-	mu   sync.Mutex // guards done
+	mu   sync.Mutex // guards the start of cmd and done
 	done bool       // the process is waited for: its number may be another's soon
 }
 
-func startCatFile(dir string) (*catFile, error) {
-	k := &command{dir: dir, args: []string{"cat-file", "--batch-command", "-z"}}
+func newCatFile(dir string) *catFile {
+	return &catFile{dir: dir, packs: objects{dir: dir}, complaint: &tail{}, aligned: true}
+}
+
+// start starts the process, once.
+func (c *catFile) start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cmd != nil {
+		return nil
+	}
+	if c.done {
+		return context.Cause(c.ctx) // killed before it began
+	}
+	k := &command{dir: c.dir, args: []string{"cat-file", "--batch-command", "-z"}}
 	cmd, complaint := k.process(context.Background())
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("git cat-file: %w", err)
+		return fmt.Errorf("git cat-file: %w", err)
 	}
 	if f, ok := out.(*os.File); ok {
 		widen(f)
 	}
-	return &catFile{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), complaint: complaint, aligned: true}, nil
+	c.cmd, c.in, c.out, c.complaint = cmd, in, bufio.NewReaderSize(out, 64<<10), complaint
+	return nil
 }
 
 func (c *catFile) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.done {
+	switch {
+	case c.cmd == nil:
+		c.done = true
+	case !c.done:
 		killGroup(c.cmd.Process)
 	}
 }
@@ -268,6 +292,10 @@ func (c *catFile) broken() bool { return !c.aligned || c.asked != 0 }
 // end closes the input, which ends the process, and waits for it; one that
 // is in the middle of an answer is killed.
 func (c *catFile) end() {
+	c.packs.close()
+	if c.cmd == nil {
+		return
+	}
 	c.in.Close()
 	if c.broken() {
 		c.kill()
@@ -288,6 +316,9 @@ type objectInfo struct {
 // ask sends questions without waiting for the answers. Their text together
 // must be shorter than a pipe holds (64 KiB), or both sides would wait.
 func (c *catFile) ask(verb string, names ...string) error {
+	if err := c.start(); err != nil {
+		return err
+	}
 	c.aligned = false
 	var b bytes.Buffer
 	for _, n := range names {
@@ -345,6 +376,12 @@ func (c *catFile) info(name string) (objectInfo, error) {
 // contents asks for an object and hands what it holds to read, which need
 // not read all of it. A missing object has an empty kind and no content.
 func (c *catFile) contents(name string, read func(objectInfo, io.Reader) error) error {
+	if err := c.live(); err != nil {
+		return err
+	}
+	if info, content, ok := c.packs.small(name); ok {
+		return read(info, bytes.NewReader(content))
+	}
 	if err := c.ask("contents", name); err != nil {
 		return err
 	}

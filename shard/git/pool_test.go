@@ -3,7 +3,9 @@ package git
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -72,4 +74,57 @@ func TestMirrorsShareABoundOnProcesses(t *testing.T) {
 	for _, m := range mirrors {
 		m.Close()
 	}
+}
+
+func TestAQuestionIsAnsweredOnceForAllWhoAsk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := flights[int]{most: 100}
+		runs, ended := 0, 0
+		work := func(ctx context.Context) (int, error) {
+			runs++
+			select {
+			case <-time.After(time.Second):
+				return 7, nil
+			case <-ctx.Done():
+				ended++
+				return 0, ctx.Err()
+			}
+		}
+		size := func(int) int64 { return 10 }
+		ctx, cancel := context.WithCancel(t.Context())
+		for i := range 3 {
+			of := t.Context()
+			if i == 0 {
+				of = ctx
+			}
+			go func() {
+				n, err := f.do(of, "key", size, work)
+				if i == 0 != (err != nil) || err == nil && n != 7 {
+					t.Errorf("%d: %d, %v", i, n, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		cancel() // one of three leaves: the others have their answer
+		<-time.After(2 * time.Second)
+		if n, err := f.do(t.Context(), "key", size, work); n != 7 || err != nil || runs != 1 || ended != 0 {
+			t.Errorf("%d, %v after %d runs", n, err, runs)
+		}
+		left, leave := context.WithCancel(t.Context())
+		go func() { _, _ = f.do(left, "other", size, work) }()
+		synctest.Wait()
+		leave() // nobody waits any more
+		synctest.Wait()
+		if runs != 2 || ended != 1 || len(f.running) != 0 {
+			t.Errorf("%d runs, %d of them ended, %d go on", runs, ended, len(f.running))
+		}
+		for i := range 20 {
+			go func() { _, _ = f.do(t.Context(), fmt.Sprint(i), size, work) }()
+		}
+		<-time.After(2 * time.Second)
+		if f.bytes > 100 || len(f.known) != 10 || len(f.order) != 10 {
+			t.Errorf("%d bytes, %d answers", f.bytes, len(f.known))
+		}
+	})
 }

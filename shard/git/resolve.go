@@ -43,6 +43,14 @@ func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err er
 	name := commit + suffix + "^{commit}"
 	commit = ""
 	err = m.pool.with(ctx, func(c *catFile) error {
+		if suffix == "" && isHex(base) {
+			if id, err := decodeID(base); err == nil {
+				if info, _, ok := c.packs.info(id); ok && info.kind == "commit" {
+					commit = strings.ToLower(base)
+					return nil
+				}
+			}
+		}
 		info, err := c.info(name)
 		if info.kind == "commit" {
 			commit = info.oid

@@ -3,22 +3,30 @@ package git
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Scan reads files in the order given and hands each to visit, whose content
 // is valid during the call only; visit returns false to end the scan. It is
 // how what is not indexed is searched: as the index would, only slower. Files
-// larger than maxSize (0 is 2 MiB) are passed over.
+// larger than maxSize (0 is 2 MiB) are passed over; a size below 0 is looked up.
 func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit func(e Entry, content []byte) bool) error {
 	if maxSize <= 0 {
 		maxSize = 2 << 20
 	}
-	read := make([]Entry, 0, len(files))
-	for _, e := range files {
-		if e.Size <= maxSize {
-			read = append(read, e)
-		}
+	read := slices.Clone(files)
+	err := m.pool.with(ctx, func(c *catFile) error {
+		return c.sizes(len(read), func(i int) (string, *int64) {
+			if read[i].Size >= 0 {
+				return "", nil
+			}
+			return read[i].OID, &read[i].Size
+		})
+	})
+	if err != nil {
+		return err
 	}
+	read = slices.DeleteFunc(read, func(e Entry) bool { return e.Size > maxSize })
 	if len(read) == 0 {
 		return nil
 	}

@@ -102,7 +102,24 @@ const askAhead = 400
 
 // trees reads many tree objects, in the order given.
 func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) error) error {
-	for first := 0; first < len(oids); first += askAhead {
+	parsed := func(i int, content []byte) error {
+		entries, err := parseTree(content, len(oids[i])/2)
+		if err != nil {
+			return fmt.Errorf("tree %s: %w", oids[i], err)
+		}
+		return use(i, entries)
+	}
+	for first := 0; first < len(oids); {
+		if err := c.live(); err != nil {
+			return err
+		}
+		if info, content, ok := c.packs.small(oids[first]); ok && info.kind == "tree" {
+			if err := parsed(first, content); err != nil {
+				return err
+			}
+			first++
+			continue
+		}
 		part := oids[first:min(len(oids), first+askAhead)]
 		if err := c.ask("contents", part...); err != nil {
 			return err
@@ -112,14 +129,11 @@ func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) erro
 			if err != nil {
 				return err
 			}
-			entries, err := parseTree(content, len(oid)/2)
-			if err != nil {
-				return fmt.Errorf("tree %s: %w", oid, err)
-			}
-			if err := use(first+i, entries); err != nil {
+			if err := parsed(first+i, content); err != nil {
 				return err
 			}
 		}
+		first += len(part)
 	}
 	return nil
 }
@@ -149,6 +163,11 @@ func (c *catFile) next(oid, kind string, limit int64) ([]byte, error) {
 
 // rootTree is the tree of a commit.
 func (c *catFile) rootTree(commit string) (string, error) {
+	if info, content, ok := c.packs.small(commit); ok && info.kind == "commit" {
+		if line, _, _ := bytes.Cut(content, []byte("\n")); bytes.HasPrefix(line, []byte("tree ")) && isHex(string(line[5:])) {
+			return string(line[5:]), nil
+		}
+	}
 	info, err := c.info(commit + "^{tree}")
 	if err != nil {
 		return "", err
@@ -240,6 +259,9 @@ type ListOptions struct {
 	Depth int // levels below the path; 0 is 1, negative all
 	Max   int // entries; 0 is 100,000
 	Sizes bool
+
+	NoFiles bool // list directories only
+	NoDirs  bool // directories do not count towards Max; they are listed where they lead to what does
 }
 
 // List lists a directory: its entries and those below to a depth, a level
@@ -285,9 +307,10 @@ func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (
 func (c *catFile) list(root, path string, o ListOptions) (out []Entry, cut bool, err error) {
 	type dir struct{ path, oid string }
 	level := []dir{{path, root}}
+	counted := 0
 	for depth := 1; len(level) > 0 && (o.Depth < 0 || depth <= o.Depth) && depth <= maxDepth; depth++ {
 		// Only as many directories as can still give an entry are read.
-		if left := o.Max - len(out); len(level) > left+1 {
+		if left := o.Max - counted; len(level) > left+1 && !o.NoDirs && !o.NoFiles {
 			level = level[:left+1]
 		}
 		var below []dir
@@ -298,9 +321,15 @@ func (c *catFile) list(root, path string, o ListOptions) (out []Entry, cut bool,
 		err := c.trees(oids, func(i int, entries []treeEntry) error {
 			slices.SortFunc(entries, directoriesFirst)
 			for _, e := range entries {
-				if len(out) == o.Max {
+				switch {
+				case o.NoFiles && e.kind != Dir:
+					continue
+				case o.NoDirs && e.kind == Dir:
+				case counted == o.Max:
 					cut = true
-					return nil
+					return errStop
+				default:
+					counted++
 				}
 				full := join(level[i].path, e.name)
 				out = append(out, Entry{Path: full, Kind: e.kind, OID: e.oid, Size: -1})
@@ -310,7 +339,10 @@ func (c *catFile) list(root, path string, o ListOptions) (out []Entry, cut bool,
 			}
 			return nil
 		})
-		if err != nil || cut {
+		if cut {
+			return out, cut, nil
+		}
+		if err != nil {
 			return out, cut, err
 		}
 		level = below
@@ -365,6 +397,17 @@ func (c *catFile) sizes(n int, where func(i int) (oid string, size *int64)) erro
 		oid, place := where(i)
 		if place == nil {
 			continue
+		}
+		if i&255 == 0 {
+			if err := c.live(); err != nil {
+				return err
+			}
+		}
+		if id, err := hex.DecodeString(oid); err == nil {
+			if info, kind, ok := c.packs.info(id); ok && kind == packBlob {
+				*place = info.size
+				continue
+			}
 		}
 		oids, places = append(oids, oid), append(places, place)
 		if len(oids) == askAhead {

@@ -1,0 +1,357 @@
+package git
+
+import (
+	"bytes"
+	"container/heap"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// chronicle is the history of a repository, read without git: the commit
+// graph, and the packs for what is newer than the graph and for the texts.
+// Not for concurrent use.
+type chronicle struct {
+	dir    string
+	graph  *graph
+	packs  *packs
+	extras []extra // commits that the graph does not have; their positions follow the graph's
+	byID   map[string]uint32
+	buf    []byte
+}
+
+// extra is a commit that the graph does not have yet.
+type extra struct {
+	id, tree []byte
+	parents  [][]byte
+	date     int64
+}
+
+// maxExtras bounds the commits that are read one by one for their parents.
+const maxExtras = 50_000
+
+// errElsewhere tells that something is in no pack: git has to be asked.
+var errElsewhere = errors.New("the object is in no pack")
+
+func openChronicle(dir string) (*chronicle, error) {
+	p, err := openPacks(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open packs: %w", err)
+	}
+	c := &chronicle{dir: dir, packs: p, graph: openGraph(dir), byID: map[string]uint32{}}
+	if c.graph.idBytes == 0 && len(p.list) > 0 {
+		c.graph.idBytes = p.list[0].idBytes
+	}
+	return c, nil
+}
+
+func (c *chronicle) close() {
+	c.packs.close()
+	c.graph.close()
+}
+
+// object reads an object; the result is valid until the next call.
+func (c *chronicle) object(kind int, id []byte) ([]byte, error) {
+	var ok bool
+	var err error
+	c.buf, ok, err = c.packs.get(c.buf[:0], kind, id)
+	if err == nil && !ok {
+		err = errElsewhere
+	}
+	return c.buf, err
+}
+
+// position finds a commit, reading it when the graph does not have it.
+func (c *chronicle) position(id []byte) (uint32, error) {
+	if pos, ok := c.graph.find(id); ok {
+		return pos, nil
+	}
+	if pos, ok := c.byID[string(id)]; ok {
+		return pos, nil
+	}
+	if len(c.extras) == maxExtras {
+		return 0, errElsewhere
+	}
+	text, err := c.object(packCommit, id)
+	if err != nil {
+		return 0, err
+	}
+	x := extra{id: bytes.Clone(id)}
+	for line := range bytes.Lines(text) {
+		key, value, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+		switch string(key) {
+		case "tree", "parent":
+			raw, err := hex.DecodeString(string(value))
+			if err != nil || len(raw) != len(id) {
+				return 0, errPack
+			}
+			if string(key) == "tree" {
+				x.tree = raw
+			} else {
+				x.parents = append(x.parents, raw)
+			}
+			continue
+		case "committer":
+			if f := bytes.Fields(value[bytes.LastIndexByte(value, '>')+1:]); len(f) > 0 {
+				x.date, _ = strconv.ParseInt(string(f[0]), 10, 64)
+			}
+		case "author":
+			continue
+		}
+		break
+	}
+	if x.tree == nil {
+		return 0, errPack
+	}
+	pos := uint32(c.graph.commits + len(c.extras))
+	c.extras = append(c.extras, x)
+	c.byID[string(id)] = pos
+	return pos, nil
+}
+
+func (c *chronicle) id(pos uint32) []byte {
+	if int(pos) < c.graph.commits {
+		return c.graph.id(pos)
+	}
+	return c.extras[int(pos)-c.graph.commits].id
+}
+
+func (c *chronicle) tree(pos uint32) []byte {
+	if int(pos) < c.graph.commits {
+		return c.graph.tree(pos)
+	}
+	return c.extras[int(pos)-c.graph.commits].tree
+}
+
+func (c *chronicle) date(pos uint32) int64 {
+	if int(pos) < c.graph.commits {
+		return c.graph.date(pos)
+	}
+	return c.extras[int(pos)-c.graph.commits].date
+}
+
+func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
+	if int(pos) < c.graph.commits {
+		return c.graph.parents(dst, pos)
+	}
+	for _, id := range c.extras[int(pos)-c.graph.commits].parents {
+		p, err := c.position(id)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, p)
+	}
+	return dst, nil
+}
+
+// walk goes through history in the order of git log: the newest first of
+// those whose children were seen. With a path, a commit that has the same
+// there as a parent is passed over, and only that parent is followed.
+type walk struct {
+	c            *chronicle
+	since, until int64 // seconds; 0 is no bound
+	path         []string
+	key          *pathKey
+
+	seen    []uint64 // a bit for each position
+	queue   queue
+	order   uint32
+	stop    func() error // asked now and then whether to go on
+	steps   int
+	reached int64 // date of the last commit that was looked at
+	near    []uint32
+	trees   map[string]found // by id of a tree and what is looked for in it
+}
+
+// found is what a tree has at a path; no id is nothing.
+type found struct {
+	mode string
+	id   string
+}
+
+// maxTrees is how many answers about trees are remembered.
+const maxTrees = 20_000
+
+func (c *chronicle) walk(commit, path string) (*walk, error) {
+	w := &walk{c: c}
+	if path != "" {
+		w.path, w.key, w.trees = strings.Split(path, "/"), newPathKey(path), map[string]found{}
+	}
+	id, err := decodeID(commit)
+	if err != nil {
+		return nil, err
+	}
+	pos, err := c.position(id)
+	if err != nil {
+		return nil, err
+	}
+	w.see(pos)
+	return w, nil
+}
+
+// see puts a commit into the queue, once.
+func (w *walk) see(pos uint32) {
+	word := int(pos / 64)
+	if word >= len(w.seen) {
+		w.seen = append(w.seen, make([]uint64, max(word+1, w.c.graph.commits/64+1)-len(w.seen))...)
+	}
+	if w.seen[word]&(1<<(pos%64)) != 0 {
+		return
+	}
+	w.seen[word] |= 1 << (pos % 64)
+	heap.Push(&w.queue, queued{w.c.date(pos), w.order, pos})
+	w.order++
+}
+
+// errLate tells that a walk was stopped before its end.
+var errLate = errors.New("out of time")
+
+// next is the next commit; io.EOF after the last, errLate when stop says so.
+func (w *walk) next() (pos uint32, err error) {
+	ok := false
+	err = faultless(func() error {
+		for ; !ok; w.steps++ {
+			if w.steps&255 == 255 {
+				if err := w.stop(); err != nil {
+					return err
+				}
+			}
+			if len(w.queue) == 0 {
+				return io.EOF
+			}
+			at := heap.Pop(&w.queue).(queued)
+			pos, w.reached = at.pos, at.date
+			if w.since != 0 && at.date < w.since {
+				continue
+			}
+			changed, err := w.follow(pos)
+			if err != nil {
+				return err
+			}
+			ok = changed && (w.until == 0 || at.date <= w.until)
+		}
+		return nil
+	})
+	return pos, err
+}
+
+// follow goes on to the parents of a commit and tells whether it changed the
+// path.
+func (w *walk) follow(pos uint32) (changed bool, err error) {
+	if w.near, err = w.c.parents(w.near[:0], pos); err != nil {
+		return false, err
+	}
+	if w.path == nil {
+		for _, p := range w.near {
+			w.see(p)
+		}
+		return true, nil
+	}
+	if len(w.near) > 0 && int(pos) < w.c.graph.commits && w.c.graph.unchanged(pos, w.key) {
+		w.see(w.near[0])
+		return false, nil
+	}
+	mine, err := w.look(pos)
+	if err != nil {
+		return false, err
+	}
+	if len(w.near) == 0 {
+		return mine.id != "", nil
+	}
+	for _, p := range w.near {
+		theirs, err := w.look(p)
+		if err != nil {
+			return false, err
+		}
+		if mine == theirs {
+			w.see(p)
+			return false, nil
+		}
+	}
+	for _, p := range w.near {
+		w.see(p)
+	}
+	return true, nil
+}
+
+// look finds what a commit has at the path.
+func (w *walk) look(pos uint32) (found, error) {
+	return w.within(w.c.tree(pos), 0)
+}
+
+// within finds what a tree has at the path from its element number at on.
+func (w *walk) within(tree []byte, at int) (found, error) {
+	key := string(append([]byte{byte(at), byte(at >> 8)}, tree...))
+	if f, ok := w.trees[key]; ok {
+		return f, nil
+	}
+	text, err := w.c.object(packTree, tree)
+	if err != nil {
+		return found{}, err
+	}
+	f, err := lookInTree(text, w.path[at], len(tree))
+	if err == nil && at+1 < len(w.path) {
+		if f.mode == "40000" {
+			f, err = w.within([]byte(f.id), at+1)
+		} else {
+			f = found{}
+		}
+	}
+	if err != nil {
+		return found{}, err
+	}
+	if len(w.trees) == maxTrees {
+		clear(w.trees)
+	}
+	w.trees[key] = f
+	return f, nil
+}
+
+// lookInTree finds a name in a tree object.
+func lookInTree(b []byte, name string, idBytes int) (found, error) {
+	for len(b) > 0 {
+		space := bytes.IndexByte(b[:min(len(b), 8)], ' ')
+		if space < 0 {
+			return found{}, errPack
+		}
+		nul := bytes.IndexByte(b[space:], 0)
+		if nul < 0 || len(b) < space+nul+1+idBytes {
+			return found{}, errPack
+		}
+		id := b[space+nul+1 : space+nul+1+idBytes]
+		if string(b[space+1:space+nul]) == name {
+			return found{string(b[:space]), string(id)}, nil
+		}
+		b = b[space+nul+1+idBytes:]
+	}
+	return found{}, nil
+}
+
+// queued is a commit that waits for its turn.
+type queued struct {
+	date  int64
+	order uint32 // in which they came
+	pos   uint32
+}
+
+// queue has the newest first, of equally new ones the one that came first.
+type queue []queued
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].date > q[j].date || q[i].date == q[j].date && q[i].order < q[j].order
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push and Pop are for the package heap.
+func (q *queue) Push(x any) { *q = append(*q, x.(queued)) }
+
+// Pop takes the last.
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
