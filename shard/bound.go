@@ -375,8 +375,11 @@ func (b *bound) lower(n *node) (docSet, error) {
 
 // search asks the postings for the candidates of a content pattern.
 func (b *bound) search(pat int, scratch *scratch) error {
+	if b.recall(pat, scratch) {
+		return nil
+	}
 	s := b.s
-	units := make([]*trigram.Bitmap, len(s.content))
+	units, sum := newUnits(s), 0
 	scratch.post.Work = trigram.Work{}
 	for seg := range units {
 		found := scratch.bitmap()
@@ -392,14 +395,19 @@ func (b *bound) search(pat int, scratch *scratch) error {
 			continue // nil: no candidates
 		}
 		units[seg] = found
-		b.candidates += n
+		sum += n
 	}
 	b.work.Lookups += scratch.post.Work.Lookups
 	b.work.Lists += scratch.post.Work.Lists
 	b.work.Bytes += scratch.post.Work.Bytes
+	b.candidates += sum
 	b.units[pat] = units
+	b.remember(pat, sum)
 	return nil
 }
+
+// newUnits makes room for the candidates of a pattern, by segment.
+func newUnits(s *shard) []*trigram.Bitmap { return make([]*trigram.Bitmap, len(s.content)) }
 
 // docsOf gives the documents that own units.
 func (b *bound) docsOf(units []*trigram.Bitmap) docSet {

@@ -40,6 +40,8 @@ type shard struct {
 
 	last atomic.Pointer[joined] // the group that was searched last
 
+	found candidates // by earlier searches
+
 	stemOnce sync.Once // guards the field below
 	stems    []uint32  // of stemsByDocument
 }
