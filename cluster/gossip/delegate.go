@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -111,9 +112,56 @@ func listen(o Options) (*memberlist.NetTransport, int, error) {
 }
 
 // logger takes the lines of memberlist, which begin with a level.
-func logger(l *slog.Logger) *log.Logger { return log.New(&logWriter{l}, "", 0) }
+func logger(l *slog.Logger) *log.Logger {
+	return log.New(&logWriter{log: l, now: time.Now, said: map[string]*saying{}}, "", 0)
+}
 
-type logWriter struct{ l *slog.Logger }
+// logWriter says the same thing once in a while only: a node with another
+// cluster key makes a line of every packet.
+type logWriter struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu   sync.Mutex // guards the field below
+	said map[string]*saying
+}
+
+// saying is a line that was written, without what differs each time.
+type saying struct {
+	at     time.Time
+	unsaid int // times since
+}
+
+// How often the same is said again, and how much is remembered.
+const (
+	sayAgain = 30 * time.Second
+	sayings  = 256
+)
+
+// due tells whether a line is to be written, and how often it was not.
+func (w *logWriter) due(text string) (unsaid int, yes bool) {
+	key, _, _ := strings.Cut(text, "from=")
+	key = strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, key)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	if s := w.said[key]; s != nil {
+		if now.Sub(s.at) < sayAgain {
+			s.unsaid++
+			return 0, false
+		}
+		unsaid = s.unsaid
+	} else if len(w.said) >= sayings {
+		clear(w.said)
+	}
+	w.said[key] = &saying{at: now}
+	return unsaid, true
+}
 
 func (w *logWriter) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
@@ -127,6 +175,15 @@ func (w *logWriter) Write(line []byte) (int, error) {
 			break
 		}
 	}
-	w.l.Log(context.Background(), level, strings.TrimPrefix(text, "memberlist: "))
+	text = strings.TrimPrefix(text, "memberlist: ")
+	if level == slog.LevelDebug {
+		w.log.Debug(text)
+		return len(line), nil
+	}
+	if unsaid, yes := w.due(text); yes && unsaid > 0 {
+		w.log.Log(context.Background(), level, text, "again", unsaid)
+	} else if yes {
+		w.log.Log(context.Background(), level, text)
+	}
 	return len(line), nil
 }

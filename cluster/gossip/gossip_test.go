@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -237,5 +238,38 @@ func TestNames(t *testing.T) {
 		if _, _, ok := parseName(bad); ok {
 			t.Errorf("%q is a name", bad)
 		}
+	}
+}
+
+// What memberlist says of every packet of a stranger is written now and then.
+func TestTheSameIsNotSaidAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	strip := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	w := &logWriter{log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: strip})), now: func() time.Time { return now }, said: map[string]*saying{}}
+	for i := range 100 {
+		fmt.Fprintf(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:%d\n", 1000+i)
+	}
+	fmt.Fprintln(w, "[WARN] memberlist: Refuting a dead message (from: n1)")
+	now = now.Add(sayAgain)
+	fmt.Fprintln(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:2000")
+	for i := range 10 * sayings {
+		fmt.Fprintf(w, "[WARN] memberlist: %s\n", strings.Repeat("x", i+1))
+	}
+	if len(w.said) > sayings {
+		t.Errorf("%d lines are remembered", len(w.said))
+	}
+	want := `level=WARN msg="Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:1000"
+level=INFO msg="Refuting a dead message (from: n1)"
+level=WARN msg="Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:2000" again=99
+`
+	if got := out.String(); !strings.HasPrefix(got, want) {
+		t.Errorf("got\n%.500s\nwant\n%s", got, want)
 	}
 }
