@@ -130,32 +130,44 @@ func within(g *shard.Group, has func(repo uint32) bool) *shard.Group {
 // members can answer for, usually for all.
 func (n *Node) split(view *catalog.View, ranks map[uint32]rank, g *shard.Group, f *layoutFile) []*target {
 	common := n.holders(view, f.ids)
-	whole := []*target{{group: g, holders: common, rank: ranks}}
 	if !f.sided {
-		return whole
+		return []*target{{group: g, holders: common, rank: ranks}}
 	}
-	others := map[string][]shard.Part{} // by who can answer, where that is not all of common
+	return splitBy(g, ranks, common, func(p shard.Part) []string {
+		return n.holders(view, append(slices.Clone(f.ids), fileID(p.Dead)))
+	})
+}
+
+// splitBy is split, given who has the files of all and who has those of a
+// repository with a side file. The order of the targets is that of the group.
+func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(shard.Part) []string) []*target {
+	var others []*target // of those that not all of common can answer for
+	parts := map[*target][]shard.Part{}
 	apart := map[uint32]bool{}
 	for _, p := range g.Parts {
 		if p.Dead == "" {
 			continue
 		}
-		if who := n.holders(view, append(slices.Clone(f.ids), fileID(p.Dead))); !slices.Equal(who, common) {
-			key := strings.Join(who, "\x00")
-			others[key] = append(others[key], p)
-			apart[p.Repo] = true
+		holders := who(p)
+		if slices.Equal(holders, common) {
+			continue
 		}
+		apart[p.Repo] = true
+		i := slices.IndexFunc(others, func(t *target) bool { return slices.Equal(t.holders, holders) })
+		if i < 0 {
+			i, others = len(others), append(others, &target{holders: holders, rank: ranks})
+		}
+		parts[others[i]] = append(parts[others[i]], p)
 	}
 	if len(apart) == 0 {
-		return whole
+		return []*target{{group: g, holders: common, rank: ranks}}
 	}
 	var list []*target
 	if rest := within(g, func(repo uint32) bool { return !apart[repo] }); rest != nil {
 		list = append(list, &target{group: rest, holders: common, rank: ranks})
 	}
-	for _, parts := range others {
-		t := &target{group: shard.Groups(parts)[0], rank: ranks}
-		t.holders = n.holders(view, append(slices.Clone(f.ids), fileID(parts[0].Dead)))
+	for _, t := range others {
+		t.group = shard.Groups(parts[t])[0]
 		list = append(list, t)
 	}
 	return list

@@ -33,6 +33,11 @@ const (
 	JobPack        JobKind = 6 // joins small files of repositories that are held by the same members; subject: PackSubject
 )
 
+// JobKinds lists the kinds.
+func JobKinds() []JobKind {
+	return []JobKind{JobSync, JobIndex, JobCollect, JobAccountSync, JobRepoSync, JobPack}
+}
+
 // JobState is where a job is.
 type JobState uint8
 

@@ -3,6 +3,7 @@ package catalog
 import (
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,16 +122,36 @@ func (v *View) JobsOf(states ...JobState) iter.Seq[*Job] {
 	}
 	return func(yield func(*Job) bool) {
 		for _, state := range states {
-			for key := range v.jobStates.from(string([]byte{byte(state)})) {
-				if key[0] != byte(state) {
-					break
-				}
-				if !yield(v.jobs.get(key[1:])) {
-					return
-				}
+			if !v.jobsUnder(string([]byte{byte(state)}), yield) {
+				return
 			}
 		}
 	}
+}
+
+// JobsOfKind goes through the jobs of a kind in one of the states, by subject,
+// at the cost of those only.
+func (v *View) JobsOfKind(kind JobKind, states ...JobState) iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		for _, state := range states {
+			if !v.jobsUnder(string([]byte{byte(state), byte(kind)}), yield) {
+				return
+			}
+		}
+	}
+}
+
+// jobsUnder goes through the jobs whose place in jobStates begins so.
+func (v *View) jobsUnder(prefix string, yield func(*Job) bool) bool {
+	for key := range v.jobStates.from(prefix) {
+		if !strings.HasPrefix(key, prefix) {
+			break
+		}
+		if !yield(v.jobs.get(key[1:])) {
+			return false
+		}
+	}
+	return true
 }
 
 // KeyByHash finds an API key by the HMAC of its text, or returns nil.

@@ -39,6 +39,7 @@ type failure struct {
 const (
 	copyLook   = 200 * time.Millisecond // between two looks
 	copyIdle   = 5 * time.Second        // when nothing changes
+	copyShare  = 20                     // a look takes at most one in so many parts of the time
 	copyRetry  = time.Second            // after a failure, doubled
 	confirmMax = 1000                   // keys of one command
 )
@@ -54,8 +55,8 @@ func (c *Copier) Run(ctx context.Context) error {
 	defer wg.Wait()
 	for {
 		changed := c.r.opt.Cluster.Changed()
-		c.look(ctx, &wg)
-		if !sleep(ctx, copyLook) {
+		took := c.look(ctx, &wg)
+		if !sleep(ctx, max(copyLook, min(copyShare*took, copyIdle))) {
 			return nil
 		}
 		t := time.NewTimer(copyIdle)
@@ -88,12 +89,15 @@ const (
 	want                   // it should be here
 )
 
-func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) {
-	cl := c.r.opt.Cluster
+// look starts what is to be copied and says what is here. It tells how long
+// the search for that took: with many repositories, milliseconds.
+func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
+	cl, began := c.r.opt.Cluster, time.Now()
 	if cl.Ready() != nil || cl.View().Index() == 0 {
-		return
+		return 0
 	}
 	w := c.find(ctx, cl.View())
+	took := time.Since(began)
 	for name, from := range w.files {
 		c.start(ctx, wg, name, func() error { return c.r.transfers.File(ctx, name, from) })
 	}
@@ -106,6 +110,7 @@ func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) {
 		})
 	}
 	c.confirm(ctx, w)
+	return took
 }
 
 // confirm tells the catalog what this node holds and what not any more.

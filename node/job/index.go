@@ -205,6 +205,34 @@ func wishKey(options string, view *catalog.View, repo *catalog.Repo) string {
 	return options + "." + hash(strings.Join(branches, "\x00"), strings.Join(tags, "\x00"))
 }
 
+// wishes makes the keys of many repositories: those of the same connections
+// have the same.
+type wishes struct {
+	options string
+	view    *catalog.View
+	known   map[string]string // by the names of the connections
+}
+
+func (w *wishes) of(repo *catalog.Repo) string {
+	names := ""
+	for i, link := range repo.Connections {
+		if i == 0 {
+			names = link.Name
+		} else {
+			names += "\x00" + link.Name
+		}
+	}
+	wish, ok := w.known[names]
+	if !ok {
+		wish = wishKey(w.options, w.view, repo)
+		if w.known == nil {
+			w.known = map[string]string{}
+		}
+		w.known[names] = wish
+	}
+	return wish
+}
+
 func inputKey(wish string, revs []catalog.Revision) string {
 	parts := make([]string, 0, 2*len(revs))
 	for _, rev := range revs {
@@ -255,13 +283,11 @@ func (r *Runner) build(ctx context.Context, a *attempt, repo *catalog.Repo, m *g
 	if len(revs) == 0 {
 		return nil, nil
 	}
-	a.step("waiting for a processor")
-	select {
-	case r.builds <- struct{}{}:
-		defer func() { <-r.builds }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	release, err := r.processor(ctx, a)
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	a.step("listing files")
 	src, err := newSource(ctx, m, repo, revs)
 	if err != nil {
@@ -282,6 +308,17 @@ func (r *Runner) build(ctx context.Context, a *attempt, repo *catalog.Repo, m *g
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	return built, nil
+}
+
+// processor waits for the right to use the processors.
+func (r *Runner) processor(ctx context.Context, a *attempt) (release func(), err error) {
+	a.step("waiting for a processor")
+	select {
+	case r.builds <- struct{}{}:
+		return func() { <-r.builds }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (r *Runner) buildOptions() shard.BuildOptions {
@@ -332,13 +369,12 @@ func (r *Runner) publish(ctx context.Context, a *attempt, fin *catalog.FinishInd
 
 // symbolize adds the symbols to a generation that is searchable already.
 func (r *Runner) symbolize(ctx context.Context, a *attempt, old *catalog.Repo, fin *catalog.FinishIndex, built []shard.Built) error {
-	a.step("finding symbols")
-	select {
-	case r.builds <- struct{}{}:
-		defer func() { <-r.builds }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	release, err := r.processor(ctx, a)
+	if err != nil {
+		return err
 	}
+	defer release()
+	a.step("finding symbols")
 	known := slices.DeleteFunc(Parts(old), func(p shard.Part) bool {
 		return slices.ContainsFunc(p.Files(), func(f string) bool { return !r.opt.Set.Has(f) })
 	})

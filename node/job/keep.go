@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -41,14 +42,17 @@ func (k *Keeper) Damaged(name string, err error) {
 const (
 	currentEnough = 30 * time.Second // an older view deletes nothing
 	keepEvery     = time.Second
+	keepLatest    = 10 * time.Second // between two looks, which take long with many repositories
 )
 
 // Run keeps until the context ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	for {
+		began := time.Now()
 		k.Keep(ctx)
 		grace := k.r.opt.Cluster.View().File().Settings.RepoGarbageCollectionGrace
-		t := time.NewTimer(min(keepEvery, max(grace/2, 10*time.Millisecond)))
+		rest := min(lookShare*time.Since(began), keepLatest)
+		t := time.NewTimer(max(rest, min(keepEvery, max(grace/2, 10*time.Millisecond))))
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -69,10 +73,11 @@ func (k *Keeper) Keep(ctx context.Context) {
 	}
 	guarded := k.r.guards(c.View()) // before the view below: a file leaves the guard only once a view has it
 	view := c.View()
-	k.retain(view, guarded)
+	held := k.held(view)
+	k.retain(view, held, guarded)
 	k.mirrors(view)
 	if view.Index() != k.lastIndex {
-		if k.losses(ctx, view) {
+		if k.losses(ctx, view, held) {
 			k.lastIndex = view.Index()
 			k.first = false
 		}
@@ -80,9 +85,9 @@ func (k *Keeper) Keep(ctx context.Context) {
 }
 
 // retain lets go of the files that no generation names.
-func (k *Keeper) retain(view *catalog.View, guarded map[string]bool) {
+func (k *Keeper) retain(view *catalog.View, held, guarded map[string]bool) {
 	live := guarded
-	self, held := k.r.opt.Cluster.Self(), k.held(view)
+	self := k.r.opt.Cluster.Self()
 	for repo := range view.Repos() {
 		group := targetsOf(view, groupOf(repo.ID))
 		for _, s := range repo.Shards {
@@ -146,9 +151,9 @@ func (k *Keeper) mirrors(view *catalog.View) {
 // Then either the copier gets them from another holder, or the plan sees that
 // nobody has them and asks to index the repository again. It reports whether
 // that is done.
-func (k *Keeper) losses(ctx context.Context, view *catalog.View) bool {
+func (k *Keeper) losses(ctx context.Context, view *catalog.View, held map[string]bool) bool {
 	c := k.r.opt.Cluster
-	self, held := c.Self(), k.held(view)
+	self := c.Self()
 	var lost []string
 	var again []catalog.Command
 	repos := 0
@@ -215,14 +220,11 @@ func (k *Keeper) wantsMirror(view *catalog.View, id catalog.RepoID) bool {
 }
 
 // filesOf is the files of a shard by the keys of their holdings.
-func filesOf(repo catalog.RepoID, s catalog.ShardRef) map[string]string {
-	p := PartOf(repo, s)
-	files := map[string]string{catalog.ShardKey(s.ID): p.Shard}
-	if s.Dead != "" {
-		files[catalog.ShardKey(s.Dead)] = p.Dead
+func filesOf(repo catalog.RepoID, s catalog.ShardRef) iter.Seq2[string, string] {
+	return func(yield func(key, file string) bool) {
+		p := PartOf(repo, s)
+		_ = yield(catalog.ShardKey(s.ID), p.Shard) &&
+			(s.Dead == "" || yield(catalog.ShardKey(s.Dead), p.Dead)) &&
+			(s.Symbols == "" || yield(catalog.ShardKey(s.Symbols), p.Symbols))
 	}
-	if s.Symbols != "" {
-		files[catalog.ShardKey(s.Symbols)] = p.Symbols
-	}
-	return files
 }

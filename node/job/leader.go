@@ -38,11 +38,11 @@ func NewLeader(opt Options) *Leader {
 // settle is the shortest time between two plans: changes come in crowds.
 const settle = 20 * time.Millisecond
 
-// The pace of looks for what can be packed, each of which goes through all
-// repositories.
+// The pace of looks that go through all repositories. With thousands of them
+// each takes milliseconds, so the interval grows with what a look took.
 const (
 	packEvery = time.Second
-	packShare = 50 // a plan with such a look takes at most one in so many parts of the time
+	lookShare = 50 // a plan with such a look takes at most one in so many parts of the time
 )
 
 // Run plans when the catalog changes and when a polling interval is over.
@@ -87,6 +87,7 @@ func (l *Leader) plan(ctx context.Context) {
 		in.View = view
 	}
 	cmds := Plan(in)
+	rest := lookShare * l.now().Sub(now)
 	if len(cmds) > 0 {
 		_, err := l.cluster.Propose(ctx, cmds...)
 		if err != nil && !refused(err) && ctx.Err() == nil && !errors.Is(err, cluster.ErrNoLeader) {
@@ -103,11 +104,11 @@ func (l *Leader) plan(ctx context.Context) {
 	}
 	if in.LookPacks {
 		l.packed = view.Index()
-		l.nextPack = now.Add(max(packEvery, packShare*l.now().Sub(now)))
+		l.nextPack = now.Add(max(packEvery, rest))
 	}
 	if in.LookRepos && len(cmds) < maxCommands {
 		l.repos = repos
-		l.nextRepo = now.Add(settings.ReindexRepoPollingInterval)
+		l.nextRepo = now.Add(max(settings.ReindexRepoPollingInterval, rest))
 	}
 }
 

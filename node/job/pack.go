@@ -101,13 +101,11 @@ func newPacking(j *catalog.Job, files []*packFile) *packing {
 
 // join writes the pack, and its symbols where the files have any.
 func (r *Runner) join(ctx context.Context, a *attempt, p *packing) error {
-	a.step("waiting for a processor")
-	select {
-	case r.builds <- struct{}{}:
-		defer func() { <-r.builds }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	release, err := r.processor(ctx, a)
+	if err != nil {
+		return err
 	}
+	defer release()
 	a.step("packing")
 	opt := r.buildOptions()
 	opt.Progress, opt.Workers = a.count, 1

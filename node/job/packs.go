@@ -26,7 +26,7 @@ const (
 	packOwn    = 32 << 20  // a repository with a file of more text keeps it
 	packRepos  = 16 << 10  // repositories in a pack
 	packLeast  = 8         // files are worth a pack
-	packMany   = 512       // while repositories wait for their first index
+	packMany   = 2048      // while repositories wait for their first index: as many as fill a pack
 	packGrowth = 3         // a file is written anew only with others that have so many times its text
 )
 
@@ -45,10 +45,8 @@ func (f *packFile) worn() bool { return 2*f.live < f.whole && len(f.repos) > 0 }
 // packClasses is the files that may be packed, by the subject of the class.
 func packClasses(view *catalog.View) map[string][]*packFile {
 	changing := map[catalog.RepoID]bool{}
-	for j := range view.JobsOf(catalog.JobRunning, catalog.JobWaiting) {
-		if j.Kind == catalog.JobIndex {
-			changing[catalog.SubjectRepo(j.Subject)] = true
-		}
+	for j := range view.JobsOfKind(catalog.JobIndex, catalog.JobRunning, catalog.JobWaiting) {
+		changing[catalog.SubjectRepo(j.Subject)] = true
 	}
 	subjects, alone := map[uint64]string{}, memberCount(view) < 2
 	at := map[string]map[string]*packFile{}
@@ -132,11 +130,9 @@ func packSubject(view *catalog.View, group uint64, alone bool) string {
 // calm tells that no repository is about to get its first index: until then
 // it is cheaper to wait for more.
 func calm(view *catalog.View) bool {
-	for j := range view.JobsOf(catalog.JobRunning, catalog.JobWaiting) {
-		if j.Kind == catalog.JobIndex {
-			if r := view.Repo(catalog.SubjectRepo(j.Subject)); r != nil && !r.Indexed() {
-				return false
-			}
+	for j := range view.JobsOfKind(catalog.JobIndex, catalog.JobRunning, catalog.JobWaiting) {
+		if r := view.Repo(catalog.SubjectRepo(j.Subject)); r != nil && !r.Indexed() {
+			return false
 		}
 	}
 	return true

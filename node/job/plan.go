@@ -1,7 +1,8 @@
 package job
 
 import (
-	"cmp"
+	"container/heap"
+	"maps"
 	"slices"
 	"time"
 
@@ -203,30 +204,22 @@ func (p *planner) orphanedData(r *catalog.Repo) bool {
 // grant gives waiting jobs to nodes: those that a person asked for first,
 // then repositories that were never indexed, then the longest waiting.
 func (p *planner) grant() {
-	var waiting []*catalog.Job
-	room := map[catalog.JobKind]bool{}
-	for j := range p.in.View.JobsOf(catalog.JobWaiting, catalog.JobBackoff) {
-		if _, known := room[j.Kind]; !known {
-			room[j.Kind] = p.room(j.Kind)
+	var queue waiting
+	open := map[catalog.JobKind]bool{}
+	for _, kind := range catalog.JobKinds() {
+		if open[kind] = p.room(kind); !open[kind] {
+			continue // thousands may wait, and are not looked at
 		}
-		if room[j.Kind] && !p.in.Now.Before(j.NotBefore) {
-			waiting = append(waiting, j)
+		for j := range p.in.View.JobsOfKind(kind, catalog.JobWaiting, catalog.JobBackoff) {
+			if !p.in.Now.Before(j.NotBefore) {
+				queue = append(queue, j)
+			}
 		}
 	}
-	rank := func(j *catalog.Job) int {
-		switch {
-		case j.Urgent:
-			return 0
-		case j.GoodAt.IsZero():
-			return 1
-		}
-		return 2
-	}
-	slices.SortStableFunc(waiting, func(a, b *catalog.Job) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.EnqueuedAt.Compare(b.EnqueuedAt), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
-	})
-	for _, j := range waiting {
-		if p.total[j.Kind] >= p.clusterCap(j.Kind) || p.blocked(j) {
+	heap.Init(&queue)
+	for len(queue) > 0 && slices.Contains(slices.Collect(maps.Values(open)), true) {
+		j := heap.Pop(&queue).(*catalog.Job)
+		if !open[j.Kind] || p.blocked(j) {
 			continue
 		}
 		n := p.choose(j)
@@ -237,11 +230,11 @@ func (p *planner) grant() {
 			return
 		}
 		p.count(n.ID, j.Kind)
+		open[j.Kind] = p.room(j.Kind)
 	}
 }
 
-// room tells whether any node could take a job of a kind. Thousands may wait
-// while every node is busy, and are looked at with each change.
+// room tells whether any node could take a job of a kind.
 func (p *planner) room(kind catalog.JobKind) bool {
 	return p.total[kind] < p.clusterCap(kind) && slices.ContainsFunc(p.in.Nodes, func(n Node) bool {
 		return n.Alive && !n.Closed && n.Disk < diskStop && p.running[n.ID][kind] < p.nodeCap(kind)

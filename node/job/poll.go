@@ -20,6 +20,20 @@ type Poller struct {
 
 	mu    sync.Mutex // guards the fields below
 	polls map[catalog.RepoID]poll
+	calm  calmness
+}
+
+// calmness spares looks at all repositories while the same ones, for the same
+// options, are not due yet.
+type calmness struct {
+	view    *catalog.View
+	options string
+	until   time.Time
+}
+
+// holds tells that nothing can be due yet.
+func (c *calmness) holds(view *catalog.View, options string, now time.Time) bool {
+	return c.view != nil && c.view.SameRepos(view) && c.options == options && now.Before(c.until)
 }
 
 // poll is what is known of the last one of a repository.
@@ -54,10 +68,13 @@ func (p *Poller) Run(ctx context.Context) error {
 // due marks the repositories to poll now as running and returns them.
 func (p *Poller) due(limit int) []catalog.RepoID {
 	view, now := p.r.opt.Cluster.View(), p.r.opt.Now()
-	options := p.r.optionsKey()
+	wishes := wishes{options: p.r.optionsKey(), view: view}
 	interval := view.File().Settings.ReindexInterval
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.calm.holds(view, wishes.options, now) {
+		return nil
+	}
 	running := 0
 	for id, s := range p.polls {
 		if s.running {
@@ -66,29 +83,42 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 			delete(p.polls, id)
 		}
 	}
+	// What another node polls becomes due here too, and stays so.
+	next := now.Add(min(othersPause, interval))
 	var due []catalog.RepoID
 	for repo := range view.Repos() {
 		if running+len(due) >= limit {
+			next = now
 			break
 		}
 		s := p.polls[repo.ID]
-		if s.running || repo.Orphaned() || !repo.Indexed() || !p.mine(view, repo) {
+		if s.running || repo.Orphaned() || !repo.Indexed() {
 			continue
 		}
 		last := repo.IndexedAt
 		if s.at.After(last) {
 			last = s.at
 		}
-		wish := wishKey(options, view, repo)
-		if now.Before(last.Add(spreadOf(repo.ID, interval))) && (wishOf(repo.InputKey) == wish || s.wish == wish) {
+		wish := wishes.of(repo)
+		if at := last.Add(spreadOf(repo.ID, interval)); now.Before(at) && (wishOf(repo.InputKey) == wish || s.wish == wish) {
+			if at.Before(next) {
+				next = at
+			}
+			continue
+		}
+		if !p.mine(view, repo) {
 			continue
 		}
 		s.running = true
 		p.polls[repo.ID] = s
 		due = append(due, repo.ID)
 	}
+	p.calm = calmness{view, wishes.options, next}
 	return due
 }
+
+// othersPause is the longest time between two looks at all repositories.
+const othersPause = time.Second
 
 // spreadOf shortens the interval by up to a tenth, by repository, so that
 // repositories that were added together are not polled together for ever.
