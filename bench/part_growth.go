@@ -1,0 +1,203 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// partGrowth indexes growing parts of L.
+func partGrowth(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Growth with the corpus", Columns: []string{"part of L", "CPU", "wall", "on disk", "rare literal", "weak expression", "common word"}}
+	p.Chart = &Chart{Unit: "", Lines: true, Series: []Series{{Name: "CPU s"}, {Name: "disk MB"}, {Name: "weak ms"}, {Name: "common ms"}}}
+	f := newFit("CPU", "disk", "rare literal", "weak expression", "common word")
+	for _, n := range []int{8, 4, 2, 1} {
+		repo, err := r.corpora.large(ctx)
+		if n > 1 && err == nil {
+			repo, err = r.corpora.share(ctx, n)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s, b, err := r.index(ctx, "growth", "off", 1, map[string]connection{"L": {"type": "git", "url": "file://" + repo}})
+		if err != nil {
+			return nil, err
+		}
+		took, err := r.searched(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.stop(); err != nil {
+			return nil, err
+		}
+		p.row(fmt.Sprintf("1/%d", n), b.own+b.git, b.wall, bytesize(b.disk), fmt.Sprintf("%.3g ms", took[0]), fmt.Sprintf("%.3g ms", took[1]), fmt.Sprintf("%.3g ms", took[2]))
+		p.Chart.add(fmt.Sprintf("1/%d", n), (b.own + b.git).Seconds(), float64(b.disk)/1e6, took[1], took[2])
+		f.add(1/float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk)}, took...)...)
+	}
+	p.note("Fitted exponents over the size: %s.", f)
+	return p, nil
+}
+
+// fit collects what grows with a size.
+type fit struct {
+	names []string
+	xs    []float64
+	ys    [][]float64
+}
+
+func newFit(names ...string) *fit { return &fit{names: names, ys: make([][]float64, len(names))} }
+
+func (f *fit) add(x float64, values ...float64) {
+	f.xs = append(f.xs, x)
+	for i, v := range values {
+		f.ys[i] = append(f.ys[i], v)
+	}
+}
+
+// String names the fitted exponents.
+func (f *fit) String() string {
+	var parts []string
+	for i, name := range f.names {
+		parts = append(parts, fmt.Sprintf("%s %.2f", name, exponent(f.xs, f.ys[i])))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// growthQueries are a rare literal, a weak expression and a common word.
+func growthQueries() []Query {
+	return []Query{{Text: "tg3_read_firmware_ver"}, {Text: `[0-9]{8}`, Regexp: true, Case: true}, {Text: "return"}}
+}
+
+// searched is the time of each growth query, in milliseconds.
+func (r *run) searched(ctx context.Context, s *server) ([]float64, error) {
+	var took []float64
+	for _, q := range growthQueries() {
+		_, d, err := s.bestSearch(ctx, q.body(100, true), r.Repeat)
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, ms(d))
+	}
+	return took, nil
+}
+
+// partGrowthRepos indexes growing parts of M.
+func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Growth with the number of repositories", Columns: []string{"repositories", "CPU of the node", "CPU of git", "wall", "on disk", "CPU of a second at rest", "rare literal", "weak expression", "common word"}}
+	f := newFit("CPU", "disk", "rest", "rare literal", "weak expression", "common word")
+	all, err := r.corpora.many(ctx)
+	if err != nil {
+		return nil, err
+	}
+	repos, err := filepath.Glob(filepath.Join(all, "*.git"))
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range []int{8, 4, 2, 1} {
+		n, root := len(repos)/part, all
+		if part > 1 {
+			if root, err = r.corpora.few(ctx, n); err != nil {
+				return nil, err
+			}
+		}
+		s, b, err := r.index(ctx, "growth", "off", n, map[string]connection{"M": {"type": "git", "url": "file://" + root + "/*"}})
+		if err != nil {
+			return nil, err
+		}
+		if err := s.settled(ctx); err != nil {
+			return nil, err
+		}
+		rest, err := s.resting(ctx)
+		if err != nil {
+			return nil, err
+		}
+		took, err := r.searched(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.stop(); err != nil {
+			return nil, err
+		}
+		p.row(n, b.own, b.git, b.wall, bytesize(b.disk), rest, fmt.Sprintf("%.3g ms", took[0]), fmt.Sprintf("%.3g ms", took[1]), fmt.Sprintf("%.3g ms", took[2]))
+		f.add(float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk), ms(rest)}, took...)...)
+	}
+	p.note("Fitted exponents over the number of repositories: %s.", f)
+	return p, nil
+}
+
+// resting is the CPU that a second of a node takes that has nothing to do.
+func (s *server) resting(ctx context.Context) (time.Duration, error) {
+	before, _, err := procUsage(s.cmd.Process.Pid)
+	if err != nil {
+		return 0, err
+	}
+	const seconds = 10
+	over := time.After(seconds * time.Second)
+	select {
+	case <-over:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	after, _, err := procUsage(s.cmd.Process.Pid)
+	return max((after-before)/seconds, time.Millisecond), err
+}
+
+// partGrowthRevisions indexes R with growing numbers of tags.
+func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Growth with the number of revisions", Columns: []string{"revisions", "unique text", "CPU of the node", "CPU of git", "on disk"}}
+	repo := filepath.Join(r.Dir, "R.git")
+	if ok, err := exists(repo); err != nil || !ok {
+		return nil, fmt.Errorf("%s is not there: put a bare repository with history and 64 tags in its place", repo)
+	}
+	list, err := gitIn(ctx, repo, nil, nil, "tag", "--sort=-creatordate")
+	if err != nil {
+		return nil, err
+	}
+	tags := strings.Fields(list)
+	byRevisions, byText := newFit("CPU", "disk"), newFit("CPU", "disk")
+	for _, n := range []int{1, 4, 16, 64} {
+		named := tags[:min(n-1, len(tags))]
+		conn := connection{"type": "git", "url": "file://" + repo}
+		if len(named) > 0 {
+			conn["revisions"] = map[string]any{"tags": named}
+		}
+		s, b, err := r.index(ctx, "growth", "off", 1, map[string]connection{"R": conn})
+		if err != nil {
+			return nil, err
+		}
+		if err := s.stop(); err != nil {
+			return nil, err
+		}
+		unique, err := uniqueBytes(ctx, repo, append([]string{"HEAD"}, named...))
+		if err != nil {
+			return nil, err
+		}
+		p.row(1+len(named), bytesize(unique), b.own, b.git, bytesize(b.disk))
+		byRevisions.add(float64(1+len(named)), (b.own + b.git).Seconds(), float64(b.disk))
+		byText.add(float64(unique), (b.own + b.git).Seconds(), float64(b.disk))
+	}
+	p.note("Fitted exponents over the number of revisions: %s; over their unique text: %s.", byRevisions, byText)
+	return p, nil
+}
+
+// partGrowthMatches searches L for words that occur more and more often.
+func partGrowthMatches(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Growth with the number of matches, every match counted, 100 shown", Columns: []string{"word", "files", "matches", "Shoal"}}
+	s, err := r.node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := newFit("time")
+	for _, word := range []string{"tg3_read_firmware_ver", "mutex_lock_interruptible", "spin_lock_irqsave", "printk", "struct device", "static", "return", "the", "e"} {
+		a, took, err := s.bestSearch(ctx, Query{Text: word}.body(100, true), r.Repeat)
+		if err != nil {
+			return nil, err
+		}
+		p.row(word, a.Stats.FileCount, a.Stats.TotalMatchCount, took)
+		f.add(float64(a.Stats.TotalMatchCount), ms(took))
+	}
+	p.note("Fitted exponent over the number of matches: %s.", f)
+	return p, nil
+}
