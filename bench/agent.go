@@ -76,10 +76,13 @@ func toolText(data []byte) (string, error) {
 }
 
 // agents lets some agents call in turn until the time is over or each call of
-// the list was made some times.
+// the list was made some times. What is under way then is waited for: leaving
+// out the slowest calls would flatter the rest.
 func (s *server) agents(ctx context.Context, agents, rounds int, length time.Duration, calls []toolCall) (loaded, error) {
-	bounded, cancel := context.WithTimeout(ctx, length)
+	bounded, cancel := context.WithTimeout(ctx, length+time.Minute)
 	defer cancel()
+	var ended atomic.Bool
+	defer time.AfterFunc(length, func() { ended.Store(true) }).Stop()
 	var next atomic.Int64
 	var mu sync.Mutex
 	l := loaded{}
@@ -90,13 +93,10 @@ func (s *server) agents(ctx context.Context, agents, rounds int, length time.Dur
 		wg.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1
-				if i >= rounds*len(calls) || bounded.Err() != nil {
+				if i >= rounds*len(calls) || ended.Load() {
 					return
 				}
 				_, took, err := s.tool(bounded, calls[i%len(calls)])
-				if bounded.Err() != nil {
-					return
-				}
 				mu.Lock()
 				if err != nil {
 					l.errors++
@@ -111,7 +111,7 @@ func (s *server) agents(ctx context.Context, agents, rounds int, length time.Dur
 	wg.Wait()
 	l.wall = time.Since(start)
 	if len(l.took) == 0 && failed == nil {
-		failed = fmt.Errorf("no call of %s ended within %v", calls[0].tool, length)
+		failed = fmt.Errorf("no call of %s was made", calls[0].tool)
 	}
 	return l, failed
 }

@@ -59,7 +59,7 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 	case errors.Is(err, git.ErrNotDir):
 		return fail(ErrFileNotFound, "%q in repository %q is a file, not a directory", p, s.repo.Name)
 	case errors.Is(err, git.ErrBadPath):
-		return fail(ErrFileNotFound, "File %.80q not found in repository %q: paths are written from its root, without . and ..", p, s.repo.Name)
+		return fail(ErrFileNotFound, "File %.80q not found in repository %q: write paths from its root; none of their parts can be one or two dots", p, s.repo.Name)
 	case errors.Is(err, git.ErrNoPath), errors.Is(err, fs.ErrNotExist):
 		return fail(ErrFileNotFound, "File %q not found in repository %q at %.12s%s", p, s.repo.Name, commit, s.otherPaths(ctx, commit, p))
 	}

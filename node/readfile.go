@@ -84,7 +84,7 @@ func listTreeOperation() operation[ListTreeRequest, ListTreeResponse] {
 		if err != nil {
 			return nil, err
 		}
-		dir := strings.Trim(req.Path, "/")
+		dir := strings.Trim(strings.TrimPrefix(req.Path, "./"), "/")
 		if dir == "." {
 			dir = ""
 		}

@@ -260,7 +260,7 @@ func nameOfRevision(repo *catalog.Repo, ref string) string {
 // pathPattern is the expression for paths below a directory that match a
 // glob; "" for all paths. Without a glob the path of a file is the file.
 func pathPattern(dir, glob string) (string, error) {
-	dir = strings.Trim(dir, "/")
+	dir = strings.Trim(strings.TrimPrefix(dir, "./"), "/")
 	if dir == "." {
 		dir = ""
 	}
@@ -274,7 +274,7 @@ func pathPattern(dir, glob string) (string, error) {
 	if dir != "" {
 		prefix += regexp.QuoteMeta(dir) + "/"
 	}
-	glob = strings.TrimPrefix(glob, "/")
+	glob = strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "/")
 	if len(glob) > maxPattern || !doublestar.ValidatePattern(glob) {
 		return "", fail(ErrInvalid, "%q is not a valid glob", glob)
 	}

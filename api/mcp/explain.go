@@ -31,6 +31,16 @@ func explain(ctx context.Context, n Tools, v node.Viewer, t *tool, a *args, err 
 		if strings.HasSuffix(message, "?") { // it names what could be meant
 			return message
 		}
+		at := map[string]any{"repo": repo, "path": strings.Trim(a.text("path"), "/")}
+		if ref := a.text("ref"); ref != "" {
+			at["ref"] = ref
+		}
+		switch {
+		case strings.HasSuffix(message, "is a directory, not a file."):
+			return message + " See what is in it with list_tree " + quote(at) + "."
+		case strings.HasSuffix(message, "is a file, not a directory."):
+			return message + " Read it with read_file " + quote(at) + "."
+		}
 		base := path.Base(a.text("path"))
 		return message + " Find the path with glob " + quote(map[string]any{"repo": repo, "pattern": "**/" + base}) + "."
 	case errors.Is(err, node.ErrRef):

@@ -83,7 +83,7 @@ func New(n Tools, base, version string, log *slog.Logger) http.Handler {
 		Name: "shoal", Title: "Shoal code search", Version: version,
 	}, &mcp.ServerOptions{
 		Instructions:      fmt.Sprintf(instructions, base),
-		Logger:            log,
+		Logger:            slog.New(loud{log.Handler()}),
 		Capabilities:      &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		CompletionHandler: completer(n),
 		// What a user sees is that user's alone.
@@ -104,10 +104,25 @@ func Mount(s *mcp.Server, log *slog.Logger) http.Handler {
 		Stateless:                    true,
 		PropagateRequestCancellation: true,
 		MaxRequestBodyBytes:          maxBody,
-		Logger:                       log,
+		Logger:                       slog.New(loud{log.Handler()}),
 		DisableLocalhostProtection:   true, // package api checks Host and Origin for every route
 	})
 }
+
+// loud lets only what is at least a warning through: to the SDK each call is a
+// session, which it tells of as it comes and goes.
+type loud struct{ slog.Handler }
+
+// Enabled is of [slog.Handler].
+func (l loud) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && l.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs is of [slog.Handler].
+func (l loud) WithAttrs(attrs []slog.Attr) slog.Handler { return loud{l.Handler.WithAttrs(attrs)} }
+
+// WithGroup is of [slog.Handler].
+func (l loud) WithGroup(name string) slog.Handler { return loud{l.Handler.WithGroup(name)} }
 
 // endWithRequest ends the work of a call when its HTTP request ends. The SDK
 // does so for the newest protocol only; with any version a client that has

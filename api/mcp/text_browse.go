@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -183,6 +184,9 @@ func reposText(a *args, r *node.ReposResponse) string {
 
 // commitsText writes commits, one on a line.
 func commitsText(a *args, r *node.CommitsResponse) string {
+	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 {
+		return noCommits(a)
+	}
 	var out strings.Builder
 	if r.AtLeast {
 		out.WriteString("At least ")
@@ -204,6 +208,20 @@ func commitsText(a *args, r *node.CommitsResponse) string {
 	}
 	out.WriteString(pages(a, "list_commits", len(r.Commits), r.Total, r.AtLeast))
 	return out.String()
+}
+
+// noCommits says which filter most likely was too narrow.
+func noCommits(a *args) string {
+	hint := ""
+	switch {
+	case a.text("since") != "" || a.text("until") != "":
+		hint = " At any time: " + a.with("list_commits", "since", nil, "until", nil) + "."
+	case a.text("path") != "":
+		hint = " If the path may be wrong: glob " + quote(map[string]any{"repo": a.text("repo"), "pattern": "**/" + path.Base(a.text("path"))}) + "."
+	case a.text("query") != "":
+		hint = " query is found as it stands in one line of a message: try fewer words."
+	}
+	return "No commit matches." + hint + "\n" + complete
 }
 
 // branchesText writes branches, one on a line.

@@ -29,6 +29,10 @@ type changed struct {
 // what is too large even for a list is summed up by directories.
 func diffText(a *args, r *node.DiffResponse) string {
 	if len(r.Files) == 0 {
+		if path := a.text("path"); path != "" {
+			return fmt.Sprintf("%s and %s do not differ below %s, or neither has it. All that differs: %s.\n%s",
+				a.text("base"), a.text("head"), clean([]byte(path)), a.with("get_diff", "path", nil), complete)
+		}
 		return fmt.Sprintf("%s and %s do not differ.\n%s", a.text("base"), a.text("head"), complete)
 	}
 	files, plus, minus, size, names := make([]changed, len(r.Files)), 0, 0, 0, 0

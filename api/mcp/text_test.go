@@ -109,6 +109,20 @@ func TestALateListOfCommitsSaysWhereItStopped(t *testing.T) {
 	}
 }
 
+func TestNothingFoundSaysWhatToTry(t *testing.T) {
+	t.Parallel()
+	none := &node.CommitsResponse{}
+	for _, tt := range []struct{ got, want string }{
+		{commitsText(asked("repo", "r", "path", "a/b.go"), none), `glob {"pattern":"**/b.go","repo":"r"}`},
+		{commitsText(asked("repo", "r", "path", "a", "since", "2020"), none), `At any time: list_commits {"repo":"r","path":"a"}.`},
+		{diffText(asked("repo", "r", "base", "a", "head", "b", "path", "no/such"), &node.DiffResponse{}), `All that differs: get_diff {"repo":"r","base":"a","head":"b"}.`},
+	} {
+		if !strings.Contains(tt.got, tt.want) || !strings.HasSuffix(tt.got, "\n"+complete) {
+			t.Errorf("%q has no %q", tt.got, tt.want)
+		}
+	}
+}
+
 func TestALimitIsRaisedOnlyWhereThatHelps(t *testing.T) {
 	t.Parallel()
 	files := []node.GrepFile{{Repo: "r", Path: "a", Lines: []node.GrepLine{{Number: 1, Text: []byte("x")}}}}

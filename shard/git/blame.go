@@ -35,7 +35,7 @@ type Blame struct {
 }
 
 const (
-	blameTime = 90 * time.Second
+	blameTime = 28 * time.Second // who asks waits no longer than half a minute
 	maxBlame  = 8 << 20 // bytes of a file
 )
 

@@ -212,8 +212,11 @@ func (c *catFile) find(commit, path string) (treeEntry, error) {
 }
 
 // cleanPath checks a path from outside and gives its one form: no slash at
-// the ends, "" for the root.
+// the ends, no dot and slash before it, "" for the root.
 func cleanPath(path string) (string, error) {
+	for strings.HasPrefix(path, "./") {
+		path = strings.TrimLeft(path[2:], "/")
+	}
 	path = strings.Trim(path, "/")
 	if path == "" || path == "." {
 		return "", nil
