@@ -298,6 +298,9 @@ func (r *Runner) build(ctx context.Context, a *attempt, repo *catalog.Repo, m *g
 	opt := r.buildOptions()
 	opt.Progress = a.count
 	r.ensure(ctx, repo)
+	if src.text() >= thriftyFrom {
+		defer r.thrift.begin()()
+	}
 	var built []shard.Built
 	if optionsOf(repo.InputKey) == options && len(repo.Shards) > 0 && r.complete(repo) {
 		built, err = r.opt.Set.Update(ctx, Parts(repo), src, opt)

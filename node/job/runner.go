@@ -66,6 +66,7 @@ type Runner struct {
 	opt       Options
 	transfers *Transfers    // nil: nothing is copied between nodes
 	builds    chan struct{} // a slot for each build that may use the processors
+	thrift    thrift
 
 	mu      sync.Mutex // guards the fields below
 	running map[catalog.JobKey]*attempt

@@ -45,6 +45,14 @@ func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []gi
 	return s, nil
 }
 
+// text is the size of all blobs.
+func (s *source) text() (n int64) {
+	for _, b := range s.blobs {
+		n += b.Size
+	}
+	return n
+}
+
 // Repositories lists the one repository.
 func (s *source) Repositories() []shard.Repository { return []shard.Repository{s.repo} }
 
