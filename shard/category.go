@@ -15,13 +15,42 @@ const (
 	vendoredCode
 )
 
-// Parts of paths that give a category away.
+// dirCategories are what directories say of the files under them.
+var dirCategories = map[string]dirMask{
+	"vendor": vendorDir, "node_modules": vendorDir, "third_party": vendorDir, "thirdparty": vendorDir, "3rdparty": vendorDir,
+	"external": vendorDir, "bower_components": vendorDir, "dist": vendorDir, "godeps": vendorDir, ".yarn": vendorDir,
+
+	"test": testDir, "tests": testDir, "testdata": testDir, "__tests__": testDir, "spec": testDir, "specs": testDir,
+	"testing": testDir, "selftests": testDir, "fixtures": testDir, "e2e": testDir, "mocks": testDir, "benchmarks": testDir,
+	"samples": testDir, "examples": testDir, "example": testDir,
+
+	"doc": docDir, "docs": docDir, "documentation": docDir, "man": docDir,
+}
+
+// dirMask is a set of what directories say.
+type dirMask uint8
+
+const (
+	vendorDir dirMask = 1 << iota
+	testDir
+	docDir
+)
+
+// dirsOf gathers what the directories of a path say: a look-up for each of
+// them is a tenth of the price of looking for each name in the path.
+func dirsOf(path string) (m dirMask) {
+	for {
+		i := strings.IndexByte(path, '/')
+		if i < 0 {
+			return m
+		}
+		m |= dirCategories[path[:i]]
+		path = path[i+1:]
+	}
+}
+
+// Parts of names that give a category away.
 var (
-	vendorDirs = []string{"vendor/", "node_modules/", "third_party/", "thirdparty/", "3rdparty/", "external/",
-		"bower_components/", "dist/", "godeps/", ".yarn/"}
-	testDirs = []string{"test/", "tests/", "testdata/", "__tests__/", "spec/", "specs/", "testing/", "selftests/",
-		"fixtures/", "e2e/", "mocks/", "benchmarks/", "samples/", "examples/", "example/"}
-	docDirs      = []string{"doc/", "docs/", "documentation/", "man/"}
 	testMarks    = []string{"_test.", ".test.", ".spec.", "_spec.", "_mock.", "-test."}
 	testStarts   = []string{"test_", "test-"}
 	generateEnds = []string{".min.js", ".min.css", ".pb.go", ".pb.cc", ".pb.h", "_pb2.py", "_pb2_grpc.py", ".g.dart",
@@ -35,27 +64,18 @@ var (
 func categoryOf(path string) category {
 	lower := strings.ToLower(path)
 	base := lower[strings.LastIndexByte(lower, '/')+1:]
+	dirs := dirsOf(lower)
 	switch {
-	case underAny(lower, vendorDirs):
+	case dirs&vendorDir != 0:
 		return vendoredCode
-	case underAny(lower, testDirs), containsAny(base, testMarks), prefixAny(base, testStarts):
+	case dirs&testDir != 0, containsAny(base, testMarks), prefixAny(base, testStarts):
 		return testCode
 	case suffixAny(base, generateEnds):
 		return generatedCode
-	case underAny(lower, docDirs), suffixAny(base, docEnds):
+	case dirs&docDir != 0, suffixAny(base, docEnds):
 		return documentation
 	}
 	return plainCode
-}
-
-// underAny tells whether the path has one of the directories.
-func underAny(path string, dirs []string) bool {
-	for _, d := range dirs {
-		if strings.HasPrefix(path, d) || strings.Contains(path, "/"+d) {
-			return true
-		}
-	}
-	return false
 }
 
 func containsAny(s string, parts []string) bool {
