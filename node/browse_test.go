@@ -196,7 +196,7 @@ func TestMissingRefsAndPathsAreExplained(t *testing.T) {
 		{"", "server/main.go", ErrFileNotFound, `; did you mean "src/server/main.go"?`},
 		{"", "src/utils.go", ErrFileNotFound, `; did you mean "src/util.go"?`},
 		{"", "src", ErrFileNotFound, `"src" in repository "example.org/app" is a directory, not a file`},
-		{"", "../../etc/passwd", ErrFileNotFound, "without . and .."},
+		{"", "../../etc/passwd", ErrFileNotFound, "one or two dots"},
 		{"", "a\x00b", ErrFileNotFound, "not found"},
 	} {
 		_, err := ask(t, s, sourceOperation(), SourceRequest{Ref: tt.ref, Path: tt.path})
