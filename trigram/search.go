@@ -290,9 +290,17 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 				return err
 			}
 		}
+		if only == nil && out.Count() >= e.seg.units-e.seg.units/saturated {
+			out.AddRange(0, e.seg.units)
+			return nil
+		}
 	}
 	return nil
 }
+
+// saturated is one over the share of units that a union has to rule out to be
+// worth its end: what is in all but these rarely becomes less by more lists.
+const saturated = 8
 
 // pairs adds the units, those in only unless it is nil, of all trigrams that
 // begin with two bytes and have the third in a set, any for nil.
