@@ -1,0 +1,58 @@
+package shard
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestTheCacheGivesWhatWasPut keeps blocks of two files in a cache that is too
+// small: what it gives is what was put, and what was asked for last is there.
+func TestTheCacheGivesWhatWasPut(t *testing.T) {
+	t.Parallel()
+	c := &blockCache{rows: make([]blockRow, cacheRows)}
+	files := []*file{{data: make([]byte, 10)}, {data: make([]byte, 11)}}
+	r := rand.New(rand.NewPCG(5, 6))
+	text := func(f, row int) []byte {
+		return bytes.Repeat([]byte{byte(f), byte(row), byte(row >> 8)}, 1+(f+row)%1300)
+	}
+	hits := 0
+	for range 40_000 {
+		f, row := r.IntN(2), int(r.ExpFloat64()*8000)
+		want := text(f, row)
+		got := make([]byte, len(want))
+		if c.get(files[f], row, got) {
+			hits++
+		} else {
+			c.put(files[f], row, want)
+			if !c.get(files[f], row, got) {
+				t.Fatalf("block %d of file %d is gone at once", row, f)
+			}
+		}
+		if !bytes.Equal(got, want) {
+			t.Fatalf("block %d of file %d is another one", row, f)
+		}
+		if c.get(files[f], row, make([]byte, len(want)+1)) {
+			t.Fatal("a block of another size is taken")
+		}
+	}
+	if hits < 10_000 {
+		t.Errorf("%d hits", hits)
+	}
+	// As many blocks of a row as it has slots stay; one more drives out the
+	// one that was asked for first.
+	var same []int
+	for row := 0; len(same) <= cacheWays; row++ {
+		if c.place(files[0], row) == c.place(files[0], 0) {
+			same = append(same, row)
+		}
+	}
+	for _, row := range same {
+		c.put(files[0], row, text(0, row))
+	}
+	for i, row := range same {
+		if got := c.get(files[0], row, make([]byte, len(text(0, row)))); got != (i > 0) {
+			t.Errorf("block %d of %d: %v", i, len(same), got)
+		}
+	}
+}
