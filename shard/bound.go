@@ -20,6 +20,7 @@ type bound struct {
 	syms  []*symbolHits // by pattern, of opSymbol
 
 	coarse bool   // the columns are not asked yet
+	passed bool   // one of them would have been
 	within docSet // and when they are, of these documents only
 
 	defs       docSet       // documents that define a word of the query; nil when none does
@@ -123,11 +124,15 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 		b.coarse = false
 		b.within = upper.and(b.within)
 	}
-	filter, err := b.upper(p.root)
-	if err != nil {
-		return nil, err
+	filter := b.within
+	if len(p.contents) == 0 || b.passed {
+		upper, err := b.upper(p.root)
+		if err != nil {
+			return nil, err
+		}
+		filter = upper.and(filter)
 	}
-	if filter = filter.and(b.within); !few {
+	if !few {
 		filter = filter.and(alive)
 	}
 	for d := filter.next(0, b.s.m.documents); d >= 0; d = filter.next(d+1, b.s.m.documents) {
@@ -211,6 +216,13 @@ func (b *bound) atoms(n *node) error {
 	return err
 }
 
+// pass tells whether a column is not to be asked yet, and notes that it will
+// have to be.
+func (b *bound) pass() bool {
+	b.passed = b.passed || b.coarse
+	return b.coarse
+}
+
 // scan gives the documents, of those that matter, of which an occurrence
 // holds, or all do.
 func (b *bound) scan(holds func(o int) bool, all bool) docSet {
@@ -252,11 +264,11 @@ func (b *bound) upper(n *node) (docSet, error) {
 	case opRepos, opRev:
 		return b.upperRepos(n), nil
 	case opLang:
-		if !b.coarse {
+		if !b.pass() {
 			return b.scan(b.hasLang(n), false), nil
 		}
 	case opName:
-		if !b.coarse {
+		if !b.pass() {
 			return b.scan(b.hasName(n), false), nil
 		}
 	case opSymbol:
@@ -310,7 +322,7 @@ func (b *bound) upperRepos(n *node) docSet {
 		return nil
 	case none:
 		return newDocSet(b.s.m.documents)
-	case b.coarse:
+	case b.pass():
 		return nil
 	}
 	return b.scan(func(o int) bool {
@@ -324,7 +336,7 @@ func (b *bound) upperRepos(n *node) docSet {
 // and revision; it may leave some out.
 func (b *bound) lower(n *node) (docSet, error) {
 	s := b.s
-	if b.coarse && (n.op == opRepos || n.op == opLang || n.op == opName) {
+	if (n.op == opRepos || n.op == opLang || n.op == opName) && b.pass() {
 		return newDocSet(s.m.documents), nil
 	}
 	switch n.op {
