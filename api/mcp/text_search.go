@@ -225,7 +225,7 @@ func symbolText(a *args, r *node.SymbolResponse, noun string) string {
 		}
 		return text + complete
 	}
-	blocks := make([]block, len(r.Files))
+	blocks, remarks := make([]block, len(r.Files)), 0
 	for i := range r.Files {
 		f := &r.Files[i]
 		blocks[i].head = clean([]byte(f.Path)) + "\n"
@@ -237,6 +237,10 @@ func symbolText(a *args, r *node.SymbolResponse, noun string) string {
 					kind = " [" + m.Kind + " in " + strings.TrimSpace(m.ParentKind+" "+clean([]byte(m.ParentName))) + "]"
 				}
 			}
+			if m.Remark {
+				kind = "~"
+				remarks++
+			}
 			text := clean(m.Line)
 			if at := strings.Index(text, symbol); at >= 0 {
 				from = at
@@ -247,6 +251,9 @@ func symbolText(a *args, r *node.SymbolResponse, noun string) string {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s of %s in %s", count(r.MatchCount, noun), symbol, count(len(r.Files), "file"))
+	if remarks > 0 {
+		fmt.Fprintf(&out, ", %d of them in comments or strings (~)", remarks)
+	}
 	one := func(i int) string {
 		return "grep " + quote(map[string]string{"pattern": `\b` + regexp.QuoteMeta(symbol) + `\b`, "repo": a.text("repo"), "include": globQuote(r.Files[i].Path)})
 	}

@@ -185,7 +185,7 @@ func definitionsTool(n Tools) tool {
 func referencesTool(n Tools) tool {
 	return tool{
 		name: "find_symbol_references", title: "Find references",
-		about:  "Finds where a symbol is used in a repository, without the places that define it. Code comes before comments and strings. Comes back as `line: text` by file.",
+		about:  "Finds where a symbol is used in a repository, without the places that define it. Code comes before comments and strings, which are marked `line~: text`. Comes back as `line: text` by file.",
 		params: symbolParams(),
 		run: func(ctx context.Context, v node.Viewer, a *args) (string, error) {
 			r, err := n.References(ctx, v, node.SymbolRequest{Symbol: a.text("symbol"), Repo: a.text("repo")})

@@ -77,13 +77,24 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if err != nil {
 		return LogPage{}, err
 	}
-	page, err := m.read(ctx, q)
-	if errors.Is(err, errElsewhere) || errors.Is(err, errPack) {
-		page, err = m.askLog(ctx, q, filter)
+	work := func(ctx context.Context) (LogPage, error) {
+		page, err := m.read(ctx, q)
+		if errors.Is(err, errElsewhere) || errors.Is(err, errPack) {
+			page, err = m.askLog(ctx, q, filter)
+		}
+		return page, err
+	}
+	var page LogPage
+	if q.Query == "" && q.Author == "" && q.Path == "" {
+		page, err = work(ctx) // costs less than to remember it
+	} else {
+		key := fmt.Sprint(m.dir, "\x00", strings.Join(filter, "\x00"), "\x00", q.Skip, q.Limit)
+		page, err = m.pool.all.pages.do(ctx, key, func(p LogPage) int64 { return p.size() }, work)
 	}
 	if err != nil {
 		return LogPage{}, fmt.Errorf("read history: %w", err)
 	}
+	page.Commits = slices.Clone(page.Commits) // others have it, too
 	for i := range page.Commits {
 		c := &page.Commits[i]
 		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
@@ -100,6 +111,20 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 		}
 	}
 	return page, nil
+}
+
+// size is about what a page takes of memory; negative for one that may be
+// longer the next time.
+func (p *LogPage) size() int64 {
+	if p.AtLeast {
+		return -1
+	}
+	n := int64(200)
+	for i := range p.Commits {
+		c := &p.Commits[i]
+		n += 400 + int64(len(c.Subject)+len(c.Body)+len(c.AuthorName)+len(c.AuthorEmail))
+	}
+	return n
 }
 
 // read reads a page of history out of the commit graph and the packs.

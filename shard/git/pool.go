@@ -21,6 +21,7 @@ const (
 	poolRest = 30 * time.Second // after which an idle process is let go
 
 	diffBytes = 32 << 20 // of remembered differences
+	pageBytes = 8 << 20  // of remembered pages of history
 )
 
 // Processes bounds the processes that answer questions about single objects,
@@ -28,8 +29,9 @@ const (
 // question to one that runs some microseconds: so they are kept for a while,
 // and where there are too many the one that has rested longest makes room.
 type Processes struct {
-	free  chan struct{} // a token for each process that may still be started
-	diffs flights[Diff] // what was compared lately: who reads a part of a difference often reads on
+	free  chan struct{}    // a token for each process that may still be started
+	pages flights[LogPage] // of history with a filter: the same words are asked for again and again
+	diffs flights[Diff]    // what was compared lately: who reads a part of a difference often reads on
 
 	mu      sync.Mutex // guards the fields below
 	idle    []*catFile // of all mirrors, most recently used last
@@ -40,7 +42,7 @@ type Processes struct {
 // NewProcesses allows so many processes at a time.
 func NewProcesses(most int) *Processes {
 	ps := &Processes{free: make(chan struct{}, most)}
-	ps.diffs.most = diffBytes
+	ps.diffs.most, ps.pages.most = diffBytes, pageBytes
 	for range most {
 		ps.free <- struct{}{}
 	}
