@@ -30,6 +30,8 @@ type fileWriter struct {
 	page uint32 // checksum of the page that is being filled
 	crc  *crc32.Table
 	err  error
+
+	behind *behind // nil until there is something to write, and after the end
 }
 
 // writeBytes is how much is collected before it goes to the file. Small
@@ -70,14 +72,28 @@ func (w *fileWriter) Write(p []byte) (int, error) {
 	return n, w.err
 }
 
+// flush hands what is collected to be hashed and written. A failure to write
+// is seen by one of the next.
 func (w *fileWriter) flush() {
-	if w.err == nil {
-		_, _ = w.sum.Write(w.buf)
-		if _, err := w.file.Write(w.buf); err != nil {
-			w.err = fmt.Errorf("write index file: %w", err)
-		}
+	if w.behind == nil {
+		w.behind = newBehind(w.file, w.sum)
 	}
-	w.buf = w.buf[:0]
+	if w.err == nil {
+		w.err = w.behind.failed()
+	}
+	if w.buf = w.behind.write(w.buf); w.buf == nil {
+		w.buf = make([]byte, 0, 2*writeBytes)
+	}
+}
+
+// settle waits for all that was flushed.
+func (w *fileWriter) settle() {
+	if w.behind != nil {
+		if err := w.behind.end(); w.err == nil {
+			w.err = err
+		}
+		w.behind = nil
+	}
 }
 
 // begin opens a section, at a multiple of eight bytes.
@@ -113,6 +129,7 @@ func (w *fileWriter) finish() (name string, size int64, err error) {
 	w.buf = append(w.buf, tail...)
 	size = w.pos + int64(len(tail))
 	w.flush()
+	w.settle()
 	if w.err != nil {
 		w.abort()
 		return "", 0, w.err
@@ -127,6 +144,7 @@ func (w *fileWriter) finish() (name string, size int64, err error) {
 
 // abort removes the unfinished file.
 func (w *fileWriter) abort() {
+	w.settle()
 	_ = w.file.Close()
 	_ = os.Remove(w.file.Name())
 }
