@@ -33,8 +33,8 @@ type bound struct {
 
 // boundNode is what a shard knows of a node.
 type boundNode struct {
-	repos []uint64 // opRev: bits by repository; opRepos: all ones or none
-	langs []bool   // opLang: by language
+	repos *repoMasks // opRev, opRepos
+	langs []bool     // opLang: by language
 }
 
 // nameSet is what is known of a pattern and the paths of a shard. While a plan
@@ -154,21 +154,9 @@ func (b *bound) possible(n *node) bool {
 	case opConst:
 		return n.yes
 	case opRepos, opRev:
-		bits := make([]uint64, len(b.m.repos))
-		any := false
-		for i, r := range b.m.repos {
-			if r == nil {
-				continue
-			}
-			if n.op == opRev {
-				bits[i] = revisionBits(r.revisions, n.name)
-			} else if n.repos.Contains(r.id) {
-				bits[i] = ^uint64(0)
-			}
-			any = any || bits[i]&r.ever != 0
-		}
-		b.nodes[n.slot].repos = bits
-		return any
+		masks := b.m.masksOf(n)
+		b.nodes[n.slot].repos = masks
+		return !masks.none
 	case opLang:
 		langs, any := make([]bool, len(b.s.m.languages)), false
 		for i, l := range b.s.m.languages {
@@ -308,19 +296,12 @@ func (b *bound) upper(n *node) (docSet, error) {
 
 // upperRepos answers for a whole repository at once where it can.
 func (b *bound) upperRepos(n *node) docSet {
-	bits := b.nodes[n.slot].repos
-	all, none := true, true
-	for i, r := range b.m.repos {
-		if r == nil || r.ever == 0 {
-			continue
-		}
-		all = all && bits[i]&r.always != 0
-		none = none && bits[i]&r.ever == 0
-	}
+	masks := b.nodes[n.slot].repos
+	bits := masks.bits
 	switch {
-	case all:
+	case masks.all:
 		return nil
-	case none:
+	case masks.none:
 		return newDocSet(b.s.m.documents)
 	case b.pass():
 		return nil
@@ -345,7 +326,7 @@ func (b *bound) lower(n *node) (docSet, error) {
 			return nil, nil
 		}
 	case opRepos:
-		bits := b.nodes[n.slot].repos
+		bits := b.nodes[n.slot].repos.bits
 		return b.scan(func(o int) bool {
 			i := s.occRepo.at(o)
 			return b.m.repos[i] == nil || bits[i] != 0

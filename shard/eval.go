@@ -110,7 +110,7 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	case opConst:
 		yes = n.yes
 	case opRepos, opRev:
-		return mask & e.b.nodes[n.slot].repos[s.occRepo.at(occ)], nil
+		return mask & e.b.nodes[n.slot].repos.bits[s.occRepo.at(occ)], nil
 	case opLang:
 		yes = e.b.nodes[n.slot].langs[s.occLang.at(occ)]
 	case opName:

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"sync"
+	"sync/atomic"
 )
 
 // View is a fixed list of parts to search. It is safe for concurrent use.
@@ -67,6 +68,45 @@ type joined struct {
 	once   sync.Once // guards the fields below
 	living docSet    // documents that a repository of the group has
 	count  int       // of them
+
+	last atomic.Pointer[repoMasks] // of the revisions that were asked for last: nearly always the same
+}
+
+// repoMasks is what a node about repositories or revisions says of each
+// repository of a group. It is immutable.
+type repoMasks struct {
+	name      string   // of the revisions
+	bits      []uint64 // by the repository's place in the shard: the revisions it says yes of
+	all, none bool     // it says yes, or no, of every occurrence
+}
+
+// masksOf works them out; a pack has thousands of repositories, so those of
+// revisions are kept.
+func (j *joined) masksOf(n *node) *repoMasks {
+	if n.op == opRev {
+		if known := j.last.Load(); known != nil && known.name == n.name {
+			return known
+		}
+	}
+	m := &repoMasks{name: n.name, bits: make([]uint64, len(j.repos)), all: true, none: true}
+	for i, r := range j.repos {
+		if r == nil {
+			continue
+		}
+		if n.op == opRev {
+			m.bits[i] = revisionBits(r.revisions, n.name)
+		} else if n.repos.Contains(r.id) {
+			m.bits[i] = ^uint64(0)
+		}
+		if r.ever != 0 {
+			m.all = m.all && m.bits[i]&r.always != 0
+			m.none = m.none && m.bits[i]&r.ever == 0
+		}
+	}
+	if n.op == opRev {
+		j.last.Store(m)
+	}
+	return m
 }
 
 // repoView is how one repository in a shard is to be read. It is immutable.
