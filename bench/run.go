@@ -47,6 +47,9 @@ func Report(ctx context.Context, o Options) (string, error) {
 		part, err := parts()[name](ctx, r)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("part %s: %w", name, err))
+			if ctx.Err() != nil {
+				break // nobody waits for the other parts, whose nodes would go on alone
+			}
 			continue
 		}
 		text.WriteString(part.Text())
@@ -125,7 +128,7 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 		return nil, built{}, err
 	}
 	if err := s.indexed(ctx, repos); err != nil {
-		return nil, built{}, err
+		return nil, built{}, errors.Join(err, s.stop())
 	}
 	b := built{wall: time.Since(start)}
 	if b.own, b.git, err = procUsage(s.cmd.Process.Pid); err != nil {
