@@ -36,11 +36,12 @@ type Blame struct {
 
 const (
 	blameTime = 28 * time.Second // who asks waits no longer than half a minute
-	maxBlame  = 8 << 20 // bytes of a file
+	maxBlame  = 8 << 20          // bytes of a file
 )
 
 // Blame tells who wrote the lines of a file. Files over 8 MiB and binary
-// files are ErrTooLarge: there is no answer of use in useful time.
+// files are ErrTooLarge: there is no answer of use in useful time. The answer is
+// not the caller's alone: it must not be changed.
 func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) {
 	s, err := m.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 8000})
 	if err != nil {
@@ -49,7 +50,15 @@ func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) 
 	if s.Size > maxBlame || s.Binary {
 		return Blame{}, fmt.Errorf("%q is binary or larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
 	}
-	c := m.git("blame", "--porcelain", commit, "--", s.Path) // a checked id: blame knows no --end-of-options
+	key := fmt.Sprint(m.dir, "\x00", commit, s.Path)
+	return m.pool.all.blames.do(ctx, key, func(b Blame) int64 {
+		return int64(300 + 120*len(b.Ranges) + 600*len(b.Commits))
+	}, func(ctx context.Context) (Blame, error) { return m.blame(ctx, commit, s.Path) })
+}
+
+// blame has git look.
+func (m *Mirror) blame(ctx context.Context, commit, path string) (Blame, error) {
+	c := m.git("blame", "--porcelain", commit, "--", path) // a checked id: blame knows no --end-of-options
 	c.timeout, c.limit = blameTime, 512<<20
 	b := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
 	if err := c.stream(ctx, b.read); err != nil {

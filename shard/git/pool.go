@@ -21,7 +21,7 @@ const (
 	poolRest = 30 * time.Second // after which an idle process is let go
 
 	diffBytes = 32 << 20 // of remembered differences
-	pageBytes = 8 << 20  // of remembered pages of history
+	pageBytes = 8 << 20  // of remembered pages of history, and of blames
 )
 
 // Processes bounds the processes that answer questions about single objects,
@@ -29,9 +29,10 @@ const (
 // question to one that runs some microseconds: so they are kept for a while,
 // and where there are too many the one that has rested longest makes room.
 type Processes struct {
-	free  chan struct{}    // a token for each process that may still be started
-	pages flights[LogPage] // of history with a filter: the same words are asked for again and again
-	diffs flights[Diff]    // what was compared lately: who reads a part of a difference often reads on
+	free   chan struct{}    // a token for each process that may still be started
+	pages  flights[LogPage] // of history with a filter: the same words are asked for again and again
+	blames flights[Blame]   // who reads a blame comes back to it
+	diffs  flights[Diff]    // what was compared lately: who reads a part of a difference often reads on
 
 	mu      sync.Mutex // guards the fields below
 	idle    []*catFile // of all mirrors, most recently used last
@@ -42,7 +43,7 @@ type Processes struct {
 // NewProcesses allows so many processes at a time.
 func NewProcesses(most int) *Processes {
 	ps := &Processes{free: make(chan struct{}, most)}
-	ps.diffs.most, ps.pages.most = diffBytes, pageBytes
+	ps.diffs.most, ps.pages.most, ps.blames.most = diffBytes, pageBytes, pageBytes
 	for range most {
 		ps.free <- struct{}{}
 	}

@@ -2,7 +2,6 @@ package git
 
 import (
 	"bytes"
-	"container/heap"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -202,7 +201,7 @@ func (w *walk) see(pos uint32) {
 		return
 	}
 	w.seen[word] |= 1 << (pos % 64)
-	heap.Push(&w.queue, queued{w.c.date(pos), w.order, pos})
+	w.queue.push(queued{w.c.date(pos), w.order, pos})
 	w.order++
 }
 
@@ -222,7 +221,7 @@ func (w *walk) next() (pos uint32, err error) {
 			if len(w.queue) == 0 {
 				return io.EOF
 			}
-			at := heap.Pop(&w.queue).(queued)
+			at := w.queue.pop()
 			pos, w.reached = at.pos, at.date
 			if w.since != 0 && at.date < w.since {
 				continue
@@ -337,21 +336,39 @@ type queued struct {
 	pos   uint32
 }
 
-// queue has the newest first, of equally new ones the one that came first.
+// queue is a heap with the newest on top, of equally new ones the one that
+// came first. That of package heap would allocate for each commit.
 type queue []queued
 
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
+func (q queue) before(i, j int) bool {
 	return q[i].date > q[j].date || q[i].date == q[j].date && q[i].order < q[j].order
 }
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
-// Push and Pop are for the package heap.
-func (q *queue) Push(x any) { *q = append(*q, x.(queued)) }
+func (q *queue) push(x queued) {
+	*q = append(*q, x)
+	h := *q
+	for i := len(h) - 1; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
+}
 
-// Pop takes the last.
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
+func (q *queue) pop() queued {
+	h := *q
+	top, last := h[0], len(h)-1
+	h[0] = h[last]
+	h = h[:last]
+	*q = h
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if h.before(child, least) {
+				least = child
+			}
+		}
+		if least == i {
+			return top
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
 }
