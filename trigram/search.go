@@ -592,10 +592,5 @@ func inSlice(data []byte, low byte) bool {
 	if len(data) == 32 {
 		return data[low>>3]&(1<<(low&7)) != 0
 	}
-	for _, b := range data {
-		if b == low {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(data, low)
 }
