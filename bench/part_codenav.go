@@ -299,7 +299,7 @@ func declared(file *ast.File) []*ast.Ident {
 
 // ctagsPlaces runs universal-ctags over the files of a language in a tree.
 func ctagsPlaces(ctx context.Context, tree, language, kinds string) (map[string]places, error) {
-	u, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--languages="+language, "--kinds-"+language+"="+kinds, "--fields=+n", "--output-format=json", "-f", "-", ".")
+	u, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--map-C=+.h", "--languages="+language, "--kinds-"+language+"="+kinds, "--fields=+n", "--output-format=json", "-f", "-", ".")
 	if err != nil {
 		return nil, err
 	}

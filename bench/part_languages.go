@@ -52,6 +52,12 @@ func (s *server) compareLanguage(ctx context.Context, p *Part, tree string, l na
 	if err != nil {
 		return err
 	}
+	for name, at := range tags { // scripts without an extension are not asked about
+		maps.DeleteFunc(at, func(p place, _ bool) bool { return !slices.Contains(l.exts, filepath.Ext(p.file)) })
+		if len(at) == 0 {
+			delete(tags, name)
+		}
+	}
 	names := slices.Sorted(maps.Keys(tags))
 	names = slices.DeleteFunc(names, func(n string) bool { return len(n) < 4 || !isWord(n) || strings.HasPrefix(n, "__anon") })
 	var defs, refs confusion
