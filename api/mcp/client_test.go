@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -46,7 +48,12 @@ func TestClientScript(t *testing.T) {
 			t.Fatalf("%s %v: want %q in\n%s", tool, args, want, text)
 		}
 	}
-	for range rounds {
+	for round := range rounds {
+		if pid, err := strconv.Atoi(os.Getenv("SHOAL_CHECK_KILL")); err == nil && round == rounds/2 {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
 		call(repo, "list_repos", map[string]any{"query": "checks"})
 		call("README", "list_tree", map[string]any{"repo": repo, "depth": 2})
 		call("Checks", "read_file", map[string]any{"repo": repo, "path": "README.md", "limit": 5})
