@@ -73,11 +73,34 @@ func (in *Placement) members() []place.Member {
 	return members
 }
 
+// unknownBytes is what a repository without an index counts while there is
+// none to compare it with.
+const unknownBytes = 1 << 20
+
+// usualBytes is what a repository is likely to have before it is indexed: as
+// much as the others. A young cluster is placed when next to nothing is indexed:
+// if what is not weighed nothing, all of it could lie on the first two nodes.
+func (in *Placement) usualBytes() int64 {
+	n, sum := int64(0), int64(0)
+	for repo := range in.View.Repos() {
+		if repo.Indexed() {
+			n++
+			for _, s := range repo.Shards {
+				sum += s.Bytes + s.Text/4
+			}
+		}
+	}
+	if n == 0 {
+		return unknownBytes
+	}
+	return max(sum/n, 1)
+}
+
 // units lists what is placed: the groups that have a repository, and the
 // slices of large repositories. Where nothing was placed before, the holders
 // count as the targets in force, so that the first plan moves little.
 func (in *Placement) units() (units []place.Unit, numbers []uint64) {
-	at := map[uint64]int{}
+	at, usual := map[uint64]int{}, in.usualBytes()
 	unit := func(number uint64) *place.Unit {
 		i, ok := at[number]
 		if !ok {
@@ -95,6 +118,9 @@ func (in *Placement) units() (units []place.Unit, numbers []uint64) {
 		group := unit(place.GroupOf(repo.ID))
 		if in.View.Group(group.Key) == nil && len(group.Targets) == 0 {
 			group.Targets = in.View.Holders(catalog.MirrorKey(repo.ID))
+		}
+		if !repo.Indexed() {
+			group.Bytes += usual
 		}
 		for _, s := range repo.Shards {
 			u := unit(UnitOf(repo.ID, s))
