@@ -338,6 +338,6 @@ func (m *Mirror) sweep() error {
 // forget drops what is known of the references.
 func (m *Mirror) forget() {
 	m.mu.Lock()
-	m.state = nil
+	m.state, m.fetched = nil, m.fetched+1
 	m.mu.Unlock()
 }

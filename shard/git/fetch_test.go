@@ -76,6 +76,36 @@ func TestFetchFollowsBranchesAndTags(t *testing.T) {
 	}
 }
 
+// Who reads the references while they change must not leave what was before
+// for those who read them afterwards.
+func TestReferencesReadDuringAFetchAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &history{}
+	h.commit("refs/heads/main", 1, "Ann", "one", "a.txt", "1\n")
+	r.load(h)
+	m := fetched(t, r.url())
+	m.forget()
+	m.mu.Lock()
+	before := m.fetched
+	m.mu.Unlock()
+	old, err := m.readRefs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "two", "main^{tree}"))
+	if _, err := m.Fetch(t.Context(), Remote{URL: r.url()}, FetchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if m.keep(old, before) {
+		t.Error("what was read before the fetch is remembered after it")
+	}
+	now, err := m.refs(t.Context())
+	if err != nil || now.head == old.head {
+		t.Errorf("after the fetch HEAD is %s as before, %v", now.head, err)
+	}
+}
+
 func TestFetchOfUnusualRepositories(t *testing.T) {
 	t.Parallel()
 	fill := func(r *repo, branches ...string) {

@@ -23,9 +23,10 @@ type Mirror struct {
 	listings remembered[[]Entry]  // of files, by commit
 	changes  remembered[*Changes] // by both commits
 
-	mu    sync.Mutex // guards the fields below
-	state *refState  // of the last look at the references; nil when unknown
-	swept bool       // leftovers of a killed process are gone
+	mu      sync.Mutex // guards the fields below
+	state   *refState  // of the last look at the references; nil when unknown
+	fetched uint64     // how often they have changed
+	swept   bool       // leftovers of a killed process are gone
 }
 
 // Open returns the mirror in dir, with processes of its own; see

@@ -36,25 +36,39 @@ type refState struct {
 
 // refs returns the state of the references.
 func (m *Mirror) refs(ctx context.Context) (*refState, error) {
+	for {
+		m.mu.Lock()
+		s, fetched := m.state, m.fetched
+		m.mu.Unlock()
+		if s != nil {
+			return s, nil
+		}
+		if format, err := formatOf(m.dir); err != nil {
+			return nil, err
+		} else if format == "" {
+			return nil, ErrEmpty
+		}
+		s, err := m.readRefs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if m.keep(s, fetched) {
+			return s, nil
+		}
+	}
+}
+
+// keep makes a state what is known, unless the references have changed since
+// they were read for it: who has just fetched would be told what was before,
+// and index a repository that was being copied as an empty one.
+func (m *Mirror) keep(s *refState, fetched uint64) bool {
 	m.mu.Lock()
-	s := m.state
-	m.mu.Unlock()
-	if s != nil {
-		return s, nil
+	defer m.mu.Unlock()
+	if m.fetched != fetched {
+		return false
 	}
-	if format, err := formatOf(m.dir); err != nil {
-		return nil, err
-	} else if format == "" {
-		return nil, ErrEmpty
-	}
-	s, err := m.readRefs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
 	m.state = s
-	m.mu.Unlock()
-	return s, nil
+	return true
 }
 
 // refFormat has a NUL between the fields.
