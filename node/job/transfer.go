@@ -25,11 +25,11 @@ const (
 
 // The bounds of copying.
 const (
-	copiesIn     = 4               // streams into this node at once
-	copiesOut    = 4               // streams out of it
-	copyRate     = 256 << 20       // bytes a second into this node
-	spreadTime   = time.Minute     // a publication waits for a second copy at most
-	prefetchHold = 5 * time.Minute // files taken before their generation is known stay
+	copiesIn     = 4           // streams into this node at once
+	copiesOut    = 4           // streams out of it
+	copyRate     = 256 << 20   // bytes a second into this node
+	spreadTime   = time.Minute // a publication waits for a second copy at most
+	prefetchHold = time.Minute // files taken before their generation is known stay
 )
 
 // mirrorCall asks for a mirror.
