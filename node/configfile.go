@@ -52,6 +52,7 @@ func (c *configFile) run(ctx context.Context) error {
 	last := []byte(nil)
 	seen := false
 	for {
+		inForce := c.n.cluster.View().Config().Index // before the file is read
 		raw, err := readBounded(c.path, config.MaxSize)
 		switch {
 		case err != nil:
@@ -61,7 +62,7 @@ func (c *configFile) run(ctx context.Context) error {
 			}
 			seen = true
 		case !seen || !bytes.Equal(raw, last):
-			if c.offer(ctx, raw) {
+			if c.offer(ctx, raw, inForce) {
 				last, seen = raw, true
 			}
 		}
@@ -109,9 +110,10 @@ func (c *configFile) watch(ctx context.Context) <-chan struct{} {
 	return out
 }
 
-// offer validates the bytes of a file and proposes them. It reports whether
-// that is settled; if not it is to be tried again.
-func (c *configFile) offer(ctx context.Context, raw []byte) bool {
+// offer validates the bytes of a file and proposes them instead of what was in
+// force when they were read. It reports whether that is settled; if not the
+// file is to be read and tried again.
+func (c *configFile) offer(ctx context.Context, raw []byte, inForce uint64) bool {
 	file, err := config.Parse(raw)
 	if err != nil {
 		var list []string
@@ -133,12 +135,14 @@ func (c *configFile) offer(ctx context.Context, raw []byte) bool {
 	// Another node may have a newer file. Bytes that were offered from here
 	// before, or that an older start of this node found, do not win again
 	// only because this node was restarted: a file counts when it changes.
-	if _, err := c.n.cluster.Propose(ctx, catalog.NewSetConfig(raw, file)); err != nil {
+	set := catalog.NewSetConfig(raw, file)
+	set.Instead = inForce
+	if _, err := c.n.cluster.Propose(ctx, set); err != nil {
 		if ctx.Err() == nil {
 			c.n.opt.Log.Warn("configuration could not be proposed yet", "path", c.path, "err", err)
 		}
 		var refusal *catalog.Refusal
-		return errors.As(err, &refusal)
+		return errors.As(err, &refusal) && refusal.Code != catalog.Stale
 	}
 	c.n.opt.Log.Info("configuration accepted", "path", c.path, "hash", hashOf(raw)[:12], "connections", len(file.Connections))
 	c.accepted(file, hashOf(raw))

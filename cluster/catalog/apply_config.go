@@ -47,6 +47,11 @@ func (c *SetConfig) apply(t *txn) Result {
 	if t.config.Index > 0 && t.config.Hash == c.Hash {
 		return Result{ID: t.config.Index}
 	}
+	// The file was read before another one came into force: it may be older
+	// than that, where a node slept or could not be heard for a while.
+	if c.Instead > 0 && c.Instead != t.config.Index {
+		return refuse(Stale, "the configuration was changed since the file was read")
+	}
 	for i, d := range c.Connections {
 		if d.Name == "" || i > 0 && c.Connections[i-1].Name >= d.Name {
 			return refuse(Invalid, "connections are not sorted by name")

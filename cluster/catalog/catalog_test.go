@@ -234,6 +234,26 @@ func TestAConnectionThatLeavesTheConfigurationOrphansItsRepositories(t *testing.
 	}
 }
 
+// A node that slept may offer what it read long ago.
+func TestAConfigurationReadBeforeTheOneInForceIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.configure("a")
+	read := b.s.View().Config().Index
+	b.configure("a b")
+	old := &SetConfig{Raw: []byte("a "), Hash: hashText("a "), Connections: []ConnectionDef{{"a", "git", "a"}}, Instead: read}
+	b.refused(Stale, old)
+	same := &SetConfig{Raw: []byte("a b"), Hash: hashText("a b"), Instead: read}
+	if got, want := b.do(same), b.s.View().Config().Index; got != want {
+		t.Errorf("the configuration in force, offered again, gets index %d, want %d", got, want)
+	}
+	old.Instead = b.s.View().Config().Index
+	b.do(old)
+	if v := b.s.View(); v.Connection("b") != nil {
+		t.Error("what was read since is not taken")
+	}
+}
+
 func TestContextsIncludeThenExclude(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)

@@ -33,6 +33,7 @@ type SetConfig struct {
 	Raw         []byte
 	Hash        string
 	Connections []ConnectionDef // sorted by name
+	Instead     uint64          // index of the configuration that was in force when the file was read; 0 for any
 }
 
 // ConnectionDef is a connection as the configuration has it.
