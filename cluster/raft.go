@@ -12,7 +12,7 @@ import (
 // Settings of raft, at Timing 1. The timeouts are three times the library's:
 // a node under load must not lose its leadership for a slow second.
 const (
-	heartbeatTimeout  = 3 * time.Second
+	heartbeatTimeout  = 2 * time.Second // two rounds of an election that both wait longest are over in 10 s
 	leaderLease       = 1500 * time.Millisecond
 	commitTimeout     = 50 * time.Millisecond
 	snapshotInterval  = 30 * time.Second
