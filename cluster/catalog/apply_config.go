@@ -24,7 +24,7 @@ func (c *InitCluster) apply(t *txn) Result {
 // NewSetConfig makes the command for a configuration file. raw must be what
 // f was parsed from.
 func NewSetConfig(raw []byte, f *config.File) *SetConfig {
-	c := &SetConfig{Raw: raw, Hash: f.Hash()}
+	c := &SetConfig{Raw: raw, Hash: f.Hash(), Instead: InsteadOfAny}
 	for _, conn := range f.Connections {
 		c.Connections = append(c.Connections, ConnectionDef{
 			Name: conn.Shared().Name,
@@ -49,7 +49,7 @@ func (c *SetConfig) apply(t *txn) Result {
 	}
 	// The file was read before another one came into force: it may be older
 	// than that, where a node slept or could not be heard for a while.
-	if c.Instead > 0 && c.Instead != t.config.Index {
+	if c.Instead != InsteadOfAny && c.Instead != t.config.Index {
 		return refuse(Stale, "the configuration was changed since the file was read")
 	}
 	for i, d := range c.Connections {

@@ -73,7 +73,7 @@ func (b *book) refused(code Code, c Command) {
 func (b *book) configure(text string) {
 	b.t.Helper()
 	sum := sha256.Sum256([]byte(text))
-	c := &SetConfig{Raw: []byte(text), Hash: hex.EncodeToString(sum[:])}
+	c := &SetConfig{Raw: []byte(text), Hash: hex.EncodeToString(sum[:]), Instead: InsteadOfAny}
 	for _, name := range strings.Fields(text) {
 		c.Connections = append(c.Connections, ConnectionDef{name, "git", name})
 	}
@@ -242,6 +242,8 @@ func TestAConfigurationReadBeforeTheOneInForceIsRefused(t *testing.T) {
 	read := b.s.View().Config().Index
 	b.configure("a b")
 	old := &SetConfig{Raw: []byte("a "), Hash: hashText("a "), Connections: []ConnectionDef{{"a", "git", "a"}}, Instead: read}
+	b.refused(Stale, old)
+	old.Instead = 0 // of a new node, which does not know what is in force
 	b.refused(Stale, old)
 	same := &SetConfig{Raw: []byte("a b"), Hash: hashText("a b"), Instead: read}
 	if got, want := b.do(same), b.s.View().Config().Index; got != want {

@@ -1,6 +1,9 @@
 package catalog
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Command is one change of the catalog. The set of implementations is
 // sealed: the structs of this file, always as pointers, each with a number
@@ -33,8 +36,11 @@ type SetConfig struct {
 	Raw         []byte
 	Hash        string
 	Connections []ConnectionDef // sorted by name
-	Instead     uint64          // index of the configuration that was in force when the file was read; 0 for any
+	Instead     uint64          // index of the configuration that was in force when the file was read, 0 for none, or InsteadOfAny
 }
+
+// InsteadOfAny lets a configuration replace whichever is in force.
+const InsteadOfAny = math.MaxUint64
 
 // ConnectionDef is a connection as the configuration has it.
 type ConnectionDef struct{ Name, Kind, Hash string }

@@ -35,7 +35,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3))}}
 	case 1:
 		text := []string{"a", "b", "a b", "a b c", ""}[rng.IntN(5)]
-		c := &SetConfig{Raw: []byte(text), Hash: hashText(text)}
+		c := &SetConfig{Raw: []byte(text), Hash: hashText(text), Instead: InsteadOfAny}
 		for _, n := range bytes.Fields([]byte(text)) {
 			c.Connections = append(c.Connections, ConnectionDef{string(n), "git", fmt.Sprint(rng.IntN(3))})
 		}
@@ -371,7 +371,7 @@ func large(tb testing.TB, n int) *State {
 		}
 		return r[0]
 	}
-	apply(&SetConfig{Raw: []byte("a"), Hash: hashText("a"), Connections: []ConnectionDef{{"a", "git", "a"}}})
+	apply(&SetConfig{Raw: []byte("a"), Hash: hashText("a"), Connections: []ConnectionDef{{"a", "git", "a"}}, Instead: InsteadOfAny})
 	apply(&PutMember{Member{ID: "n1", Epoch: 1 << 24}})
 	fence := apply(&GrantJob{Kind: JobSync, Subject: "a", Node: "n1", Epoch: 1 << 24}).ID
 	for at := 0; at < n; at += MaxPage {
