@@ -52,6 +52,27 @@ func (w *workload) audit(ctx context.Context) (gossip time.Duration) {
 	return gossip
 }
 
+// voters tells that every one of some nodes sees three voters, or as many as
+// they are.
+func (c *cluster) voters(ctx context.Context, nodes []*process) error {
+	for _, p := range nodes {
+		s, err := c.status(ctx, p)
+		if err != nil {
+			return err
+		}
+		voters := 0
+		for _, m := range s.Members {
+			if m.Role == "leader" || m.Role == "voter" {
+				voters++
+			}
+		}
+		if voters < min(3, len(nodes)) {
+			return fmt.Errorf("node %d sees %d voters", p.index+1, voters)
+		}
+	}
+	return nil
+}
+
 // sameViews tells that every member sees all members alive and no other.
 func (c *cluster) sameViews(ctx context.Context) error {
 	in := c.members()

@@ -65,6 +65,11 @@ func chaos(t *testing.T, seed uint64) {
 	if err := w.converged(ctx, convergeLimit); err != nil {
 		t.Fatalf("before any fault: %v\n%s", err, tail(c.nodes[0].log()))
 	}
+	// While voters are added one by one there is a moment with two, which cannot
+	// lose either.
+	if err := until(ctx, convergeLimit, func() error { return c.voters(ctx, founders) }); err != nil {
+		t.Fatalf("before any fault: %v\n%s", err, tail(c.nodes[0].log()))
+	}
 	formed := time.Since(began)
 	w.settled.Store(true)
 	during, stop := context.WithTimeout(ctx, *length)
