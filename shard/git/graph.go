@@ -3,7 +3,6 @@ package git
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"math/bits"
@@ -312,5 +311,3 @@ func murmur3(seed uint32, s string, signed bool) uint32 {
 	seed = (seed ^ seed>>13) * 0xc2b2ae35
 	return seed ^ seed>>16
 }
-
-func decodeID(oid string) ([]byte, error) { return hex.DecodeString(oid) }

@@ -2,13 +2,8 @@ package git
 
 import (
 	"bytes"
-	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"hash"
 	"strconv"
 	"strings"
 )
@@ -24,116 +19,40 @@ const (
 	fewRefs   = 256      // references of one
 )
 
-// objectKinds are the kinds of whole objects in a pack.
-var objectKinds = [...]string{1: "commit", 2: "tree", 3: "blob", 4: "tag"}
-
-// whole reads an object of any kind. It reports false where git had better be
-// asked: the object is in no pack, too large, or damaged.
+// whole reads an object of any kind, and believes nothing but its id. It reports
+// false where git had better be asked: the object is in no pack, too large, or
+// damaged.
 func (p *packs) whole(oid string) (kind string, content []byte, ok bool) {
-	id, one, at := p.locate(oid)
-	if one == nil {
+	id, o, err := p.tell(oid)
+	if err != nil || o.size > maxSmall || o.root > maxSmall || o.deltas > maxDeltas {
 		return "", nil, false
 	}
-	err := faultless(func() (err error) {
-		kind, content, err = p.wholeAt(one, at, 0)
-		return err
-	})
-	if err != nil {
-		return "", nil, false
-	}
-	var sum hash.Hash = sha1.New()
-	if len(id) == sha256.Size {
-		sum = sha256.New()
-	}
-	fmt.Fprintf(sum, "%s %d\x00", kind, len(content))
-	sum.Write(content)
-	return kind, content, bytes.Equal(sum.Sum(nil), id)
+	content, ok, err = p.get(nil, o.kind, id)
+	return kindNames[o.kind], content, ok && err == nil && hasID(o.kind, content, id)
 }
 
-// locate finds the pack that has an object, and where in it.
-func (p *packs) locate(oid string) (id []byte, one *pack, at int) {
-	id, err := hex.DecodeString(oid)
-	if err != nil {
-		return nil, nil, 0
+// tell is info of an object by its name; errUnsuited for one that is in no pack.
+func (p *packs) tell(oid string) (id []byte, o told, err error) {
+	if id, err = hex.DecodeString(oid); err != nil {
+		return nil, o, err
 	}
 	err = faultless(func() error {
-		for _, pk := range p.list {
-			if len(id) != pk.idBytes {
-				continue
-			}
-			if i, found := pk.find(id); found {
-				one = pk
-				at, err = pk.offset(i)
-				return err
-			}
+		one, i := p.lookup(id)
+		if one == nil {
+			return errUnsuited
 		}
-		return nil
+		o, err = p.info(one, i)
+		return err
 	})
-	if err != nil {
-		return nil, nil, 0
-	}
-	return id, one, at
+	return id, o, err
 }
 
 var errUnsuited = errors.New("git had better be asked")
 
-func (p *packs) wholeAt(one *pack, at, depth int) (kind string, content []byte, err error) {
-	o, err := one.header(at)
-	if err != nil {
-		return "", nil, err
-	}
-	if o.size > maxSmall || depth > maxDeltas {
-		return "", nil, errUnsuited
-	}
-	if o.kind >= 1 && o.kind < len(objectKinds) {
-		content, _, err = p.inflate(nil, one, o)
-		return objectKinds[o.kind], content, err
-	}
-	if o.kind != packOffDelta && o.kind != packRefDelta {
-		return "", nil, errPack
-	}
-	kind, base, err := p.wholeAt(one, o.base, depth+1)
-	if err != nil {
-		return "", nil, err
-	}
-	content, err = p.apply(nil, base, one, o)
-	return kind, content, err
-}
-
-// blobSize is the size of an object that a tree says is a blob; false where
-// git had better be asked.
+// blobSize is the size of a blob; false where git had better be asked.
 func (p *packs) blobSize(oid string) (size int64, ok bool) {
-	_, one, at := p.locate(oid)
-	if one == nil {
-		return 0, false
-	}
-	err := faultless(func() error {
-		o, err := one.header(at)
-		switch {
-		case err != nil:
-			return err
-		case o.kind == packBlob:
-			size = int64(o.size)
-			return nil
-		case o.kind != packOffDelta && o.kind != packRefDelta || o.size > maxSmall:
-			return errUnsuited
-		}
-		if p.delta, _, err = p.inflate(p.delta[:0], one, o); err != nil {
-			return err
-		}
-		// A delta begins with the sizes of its base and of what it makes.
-		_, n := binary.Uvarint(p.delta)
-		if n <= 0 {
-			return errPack
-		}
-		made, n := binary.Uvarint(p.delta[n:])
-		if n <= 0 || made > maxObject {
-			return errPack
-		}
-		size = int64(made)
-		return nil
-	})
-	return size, err == nil
+	_, o, err := p.tell(oid)
+	return int64(o.size), err == nil && o.kind == packBlob
 }
 
 // headerLine is the value of the first line of a commit or tag that begins
@@ -180,11 +99,18 @@ func (p *packs) trees(oids []string, use func(i int, entries []treeEntry) error)
 	return nil
 }
 
+// treeOf is the tree that a commit names in its first line.
+func treeOf(commit []byte) (tree string, ok bool) {
+	line, _, _ := bytes.Cut(commit, newline)
+	tree, ok = strings.CutPrefix(string(line), "tree ")
+	return tree, ok && isHex(tree)
+}
+
 // rootTree is the tree of a commit.
 func (p *packs) rootTree(commit string) (string, error) {
 	kind, content, ok := p.whole(commit)
-	tree, has := headerLine(content, "tree")
-	if !ok || kind != "commit" || !has || !isHex(tree) {
+	tree, has := treeOf(content)
+	if !ok || kind != "commit" || !has {
 		return "", errUnsuited
 	}
 	return tree, nil

@@ -71,7 +71,52 @@ func (o *objects) lookup(id []byte) (one *pack, i int) {
 }
 
 // kindNames are the kinds of objects that are read here, as git calls them.
-var kindNames = [...]string{packCommit: "commit", packTree: "tree", packBlob: "blob"}
+var kindNames = [...]string{packCommit: "commit", packTree: "tree", packBlob: "blob", packTag: "tag"}
+
+// told is what can be said of an object without reading it.
+type told struct {
+	kind, size int
+	deltas     int // it is made of
+	root       int // size of what they are applied to
+}
+
+// info tells what the object with a place in the index of a pack is. The size
+// of one made of deltas stands at the beginning of the last of them.
+func (p *packs) info(one *pack, i int) (o told, err error) {
+	at, err := one.offset(i)
+	if err != nil {
+		return o, err
+	}
+	h, err := one.header(at)
+	if err != nil {
+		return o, err
+	}
+	o.size = h.size
+	for ; h.kind == packOffDelta || h.kind == packRefDelta; o.deltas++ {
+		if o.deltas > maxChain || h.size > smallObject {
+			return o, errPack // too much to read for a size
+		}
+		if o.deltas == 0 {
+			if p.delta, _, err = p.inflate(p.delta[:0], one, h); err != nil {
+				return o, err
+			}
+			_, n := binary.Uvarint(p.delta)
+			whole, m := binary.Uvarint(p.delta[max(n, 0):])
+			if n <= 0 || m <= 0 || whole > maxObject {
+				return o, errPack
+			}
+			o.size = int(whole)
+		}
+		if h, err = one.header(h.base); err != nil {
+			return o, err
+		}
+	}
+	o.kind, o.root = h.kind, h.size
+	if o.kind < packCommit || o.kind > packTag {
+		return o, errPack
+	}
+	return o, nil
+}
 
 // info tells what an object is. It reports false when git has to be asked.
 func (o *objects) info(id []byte) (info objectInfo, kind int, ok bool) {
@@ -79,47 +124,15 @@ func (o *objects) info(id []byte) (info objectInfo, kind int, ok bool) {
 	if one == nil {
 		return info, 0, false
 	}
-	err := faultless(func() error {
-		at, err := one.offset(i)
-		if err != nil {
-			return err
-		}
-		p, err := one.header(at)
-		if err != nil {
-			return err
-		}
-		size := p.size
-		if p.kind == packOffDelta || p.kind == packRefDelta {
-			if p.size > smallObject {
-				return errPack // too much to read for a size
-			}
-			if o.packs.delta, _, err = o.packs.inflate(o.packs.delta[:0], one, p); err != nil {
-				return err
-			}
-			_, n := binary.Uvarint(o.packs.delta)
-			whole, m := binary.Uvarint(o.packs.delta[max(n, 0):])
-			if n <= 0 || m <= 0 || whole > maxObject {
-				return errPack
-			}
-			size = int(whole)
-		}
-		for steps := 0; p.kind == packOffDelta || p.kind == packRefDelta; steps++ {
-			if steps > maxChain {
-				return errPack
-			}
-			if p, err = one.header(p.base); err != nil {
-				return err
-			}
-		}
-		kind = p.kind
-		info.size = int64(size)
-		return nil
+	var found told
+	err := faultless(func() (err error) {
+		found, err = o.packs.info(one, i)
+		return err
 	})
-	if err != nil || kind < packCommit || kind > packBlob {
+	if err != nil || found.kind > packBlob {
 		return objectInfo{}, 0, false
 	}
-	info.kind = kindNames[kind]
-	return info, kind, true
+	return objectInfo{kind: kindNames[found.kind], size: int64(found.size)}, found.kind, true
 }
 
 // small reads an object that is named by its id and not large. The content is

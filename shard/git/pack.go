@@ -223,6 +223,7 @@ const (
 	packCommit   = 1
 	packTree     = 2
 	packBlob     = 3
+	packTag      = 4
 	packOffDelta = 6
 	packRefDelta = 7
 )

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
@@ -44,7 +45,7 @@ func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err er
 	commit = ""
 	err = m.pool.with(ctx, func(c *catFile) error {
 		if suffix == "" && isHex(base) {
-			if id, err := decodeID(base); err == nil {
+			if id, err := hex.DecodeString(base); err == nil {
 				if info, _, ok := c.packs.info(id); ok && info.kind == "commit" {
 					commit = strings.ToLower(base)
 					return nil

@@ -164,8 +164,8 @@ func (c *catFile) next(oid, kind string, limit int64) ([]byte, error) {
 // rootTree is the tree of a commit.
 func (c *catFile) rootTree(commit string) (string, error) {
 	if info, content, ok := c.packs.small(commit); ok && info.kind == "commit" {
-		if line, _, _ := bytes.Cut(content, []byte("\n")); bytes.HasPrefix(line, []byte("tree ")) && isHex(string(line[5:])) {
-			return string(line[5:]), nil
+		if tree, ok := treeOf(content); ok {
+			return tree, nil
 		}
 	}
 	info, err := c.info(commit + "^{tree}")

@@ -179,7 +179,7 @@ func (c *chronicle) walk(commit, path string) (*walk, error) {
 	if path != "" {
 		w.path, w.key, w.trees = strings.Split(path, "/"), newPathKey(path), map[string]found{}
 	}
-	id, err := decodeID(commit)
+	id, err := hex.DecodeString(commit)
 	if err != nil {
 		return nil, err
 	}
