@@ -39,7 +39,6 @@ func Place(in Placement) []catalog.Command {
 		return nil
 	}
 	units, numbers := in.units()
-	in.hot(units)
 	targets := place.Plan(members, units, in.Copies, in.Balance)
 	var groups []catalog.Group
 	for i, ids := range targets {
@@ -77,30 +76,18 @@ func (in *Placement) members() []place.Member {
 // none to compare it with.
 const unknownBytes = 1 << 20
 
-// usualBytes is what a repository is likely to have before it is indexed: as
-// much as the others. A young cluster is placed when next to nothing is indexed:
-// if what is not weighed nothing, all of it could lie on the first two nodes.
-func (in *Placement) usualBytes() int64 {
-	n, sum := int64(0), int64(0)
-	for repo := range in.View.Repos() {
-		if repo.Indexed() {
-			n++
-			for _, s := range repo.Shards {
-				sum += s.Bytes + s.Text/4
-			}
-		}
-	}
-	if n == 0 {
-		return unknownBytes
-	}
-	return max(sum/n, 1)
-}
-
 // units lists what is placed: the groups that have a repository, and the
 // slices of large repositories. Where nothing was placed before, the holders
 // count as the targets in force, so that the first plan moves little.
+//
+// What is not indexed yet counts as much as the rest. A young cluster is placed
+// when next to nothing is indexed: if that weighed nothing, all of it could lie
+// on the first two nodes. A group with a pack gets no extra copies: what shares
+// a file has the same holders.
 func (in *Placement) units() (units []place.Unit, numbers []uint64) {
-	at, usual := map[uint64]int{}, in.usualBytes()
+	at, packed := map[uint64]int{}, map[uint64]bool{}
+	var young []uint64 // groups of what is not indexed yet
+	var indexed, sum int64
 	unit := func(number uint64) *place.Unit {
 		i, ok := at[number]
 		if !ok {
@@ -119,38 +106,37 @@ func (in *Placement) units() (units []place.Unit, numbers []uint64) {
 		if in.View.Group(group.Key) == nil && len(group.Targets) == 0 {
 			group.Targets = in.View.Holders(catalog.MirrorKey(repo.ID))
 		}
-		if !repo.Indexed() {
-			group.Bytes += usual
+		if repo.Indexed() {
+			indexed++
+		} else {
+			young = append(young, group.Key)
 		}
 		for _, s := range repo.Shards {
 			u := unit(UnitOf(repo.ID, s))
 			u.Bytes += s.Bytes
+			sum += s.Bytes + s.Text/4
+			if s.Pack > 0 {
+				packed[u.Key] = true
+			}
 			if u.Key >= place.Groups && len(u.Targets) == 0 && in.View.Group(u.Key) == nil {
 				u.Targets = in.View.Holders(catalog.ShardKey(s.ID))
 			}
 			unit(place.GroupOf(repo.ID)).Bytes += s.Text / 4 // about the mirror
 		}
 	}
-	return units, numbers
-}
-
-// hot gives units their extra copies. A group with a pack gets none: what
-// shares a file has the same holders.
-func (in *Placement) hot(units []place.Unit) {
-	if len(in.Extra) == 0 {
-		return
+	usual := int64(unknownBytes)
+	if indexed > 0 {
+		usual = max(sum/indexed, 1)
 	}
-	packed := map[uint64]bool{}
-	for repo := range in.View.Repos() {
-		for _, s := range repo.Shards {
-			packed[UnitOf(repo.ID, s)] = packed[UnitOf(repo.ID, s)] || s.Pack > 0
-		}
+	for _, group := range young {
+		unit(group).Bytes += usual
 	}
 	for i := range units {
 		if !packed[units[i].Key] {
 			units[i].Extra = in.Extra[units[i].Key]
 		}
 	}
+	return units, numbers
 }
 
 func idsOf(view *catalog.View, g *catalog.Group) []string {
