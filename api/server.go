@@ -124,10 +124,13 @@ func (s *Server) Run(ctx context.Context) error {
 	watched := make(chan struct{})
 	go func() { defer close(watched); s.peers.run(watch) }()
 	defer func() { unwatch(); <-watched }()
-	select {
-	case err := <-failed:
+	broke := func(err error) error {
 		s.stop(errStopping)
 		return fmt.Errorf("serve the API: %w", err)
+	}
+	select {
+	case err := <-failed:
+		return broke(err)
 	case <-ctx.Done():
 	}
 	close(s.leaving) // /readyz turns bad, streams of agents end
@@ -136,8 +139,7 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-linger.C:
 	case err := <-failed:
-		s.stop(errStopping)
-		return fmt.Errorf("serve the API: %w", err)
+		return broke(err)
 	}
 	late := time.AfterFunc(stopGrace, func() { s.stop(errStopping) })
 	defer late.Stop()

@@ -119,8 +119,9 @@ func (n *Node) measure(req *leafRequest, began time.Time) {
 		if repo == nil {
 			continue
 		}
+		id := fileID(p.Shard)
 		for _, s := range repo.Shards {
-			if s.Pack == 0 && s.ID == fileID(p.Shard) {
+			if s.Pack == 0 && s.ID == id {
 				units = append(units, job.UnitOf(p.Repo, s))
 			}
 		}

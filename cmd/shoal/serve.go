@@ -33,7 +33,8 @@ type serveFlags struct {
 	demo                                                 string
 	anonymous                                            bool    // whatever the environment says
 	rate                                                 float64 // requests a second of one client
-	linger                                               string
+	lingerText                                           string
+	linger                                               time.Duration // lingerText, by check
 }
 
 func newServe(getenv func(string) string) *cobra.Command {
@@ -74,7 +75,7 @@ func newServe(getenv func(string) string) *cobra.Command {
 	fs.IntVar(&f.replicas, "replicas", envInt(getenv, "SHOAL_REPLICAS", 2), "copies of the index [SHOAL_REPLICAS]")
 	fs.Float64Var(&f.weight, "weight", envFloat(getenv, "SHOAL_WEIGHT", 1), "share of the data [SHOAL_WEIGHT]")
 	fs.Float64Var(&f.rate, "rate-limit", envFloat(getenv, "SHOAL_RATE_LIMIT", 0), "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
-	text(&f.linger, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s, 0s for a node alone)", "SHOAL_LINGER")
+	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s, 0s for a node alone)", "SHOAL_LINGER")
 	fs.StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
 	return cmd
 }
@@ -119,14 +120,13 @@ func (f *serveFlags) check() error {
 	if f.rate < 0 {
 		errs = append(errs, errors.New("--rate-limit: want a number of at least 0"))
 	}
-	if f.linger == "" {
-		f.linger = "2s"
-		if f.expect == 1 && f.join == "" {
-			f.linger = "0s"
-		}
+	usual := "2s"
+	if f.expect == 1 && f.join == "" {
+		usual = "0s"
 	}
-	if d, err := time.ParseDuration(f.linger); err != nil || d < 0 {
-		errs = append(errs, fmt.Errorf("--linger %q: want a duration such as 2s", f.linger))
+	var err error
+	if f.linger, err = time.ParseDuration(first(f.lingerText, usual)); err != nil || f.linger < 0 {
+		errs = append(errs, fmt.Errorf("--linger %q: want a duration such as 2s", f.lingerText))
 	}
 	if host, _, err := net.SplitHostPort(f.clusterListen); err == nil && wildcard(host) && f.advertise == "" {
 		errs = append(errs, errors.New("--advertise: required, because --cluster-listen is a wildcard address"))
@@ -175,16 +175,12 @@ func serve(ctx context.Context, f serveFlags) error {
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	linger, err := time.ParseDuration(f.linger)
-	if err != nil {
-		return err
-	}
 	n, err := node.New(f.nodeOptions(log, reg))
 	if err != nil {
 		return err
 	}
 	srv, err := api.New(n, api.Options{
-		Listen: f.listen, OwnerKey: auth.NewOperator(f.keyFile, time.Now).Is, Limits: api.Limits{Rate: f.rate}, Linger: linger,
+		Listen: f.listen, OwnerKey: auth.NewOperator(f.keyFile, time.Now).Is, Limits: api.Limits{Rate: f.rate}, Linger: f.linger,
 		Version: buildVersion(), Log: log, Gatherer: reg, Registerer: reg,
 	})
 	if err != nil {
