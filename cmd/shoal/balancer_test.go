@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/wire"
+	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
 // TestBalancersLoseNoRequest restarts every node of three in turn, and then
@@ -43,7 +44,7 @@ func TestBalancersLoseNoRequest(t *testing.T) {
 	for i := range c.nodes {
 		c.stop(t, i, syscall.SIGTERM)
 		c.start(t, i)
-		c.await(t, fmt.Sprintf("node %d is back", i+1), func() error { return c.settled() })
+		nodetest.Wait(t, fmt.Sprintf("node %d is back", i+1), func() error { return c.settled() })
 	}
 	for _, b := range balancers {
 		b.report(t, "while every node was restarted")
@@ -71,21 +72,23 @@ func startProcesses(t *testing.T) *processes {
 		binary: filepath.Join(dir, "shoal"), dir: dir, subnet: fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)),
 		nodes: make([]*exec.Cmd, 3), http: &http.Client{Timeout: 10 * time.Second},
 	}
-	command(t, ".", "go", "build", "-o", c.binary, "github.com/shoalsearch/shoal/cmd/shoal")
-	repo := filepath.Join(dir, "repos", "app")
-	command(t, dir, "git", "init", "-q", "-b", "main", repo)
-	for i := range wantFiles {
-		write(t, filepath.Join(repo, fmt.Sprintf("f%02d.txt", i)), fmt.Sprintf("whale number %d\n", i))
+	if out, err := exec.Command("go", "build", "-o", c.binary, "github.com/shoalsearch/shoal/cmd/shoal").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
 	}
-	command(t, repo, "git", "add", ".")
-	command(t, repo, "git", "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-qm", "first")
+	repo := filepath.Join(dir, "repos", "app")
+	files := map[string]string{}
+	for i := range wantFiles {
+		files[fmt.Sprintf("f%02d.txt", i)] = fmt.Sprintf("whale number %d\n", i)
+	}
+	nodetest.NewRepo(t, repo, files)
 	write(t, filepath.Join(dir, "config.json"), fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/repos/*"}}}`, dir))
 	write(t, filepath.Join(dir, "cluster.key"), wire.NewKey().Text()+"\n")
 	for i := range c.nodes {
 		c.start(t, i)
 		t.Cleanup(func() { c.end(i, syscall.SIGKILL) })
 	}
-	c.await(t, "the cluster is formed and holds two copies", c.settled)
+	t.Cleanup(func() { c.tell(t) })
+	nodetest.Wait(t, "the cluster is formed and holds two copies", c.settled)
 	return c
 }
 
@@ -96,15 +99,6 @@ func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func command(t *testing.T, dir, name string, args ...string) {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
 	}
 }
 
@@ -188,24 +182,14 @@ func (c *processes) get(url string) ([]byte, error) {
 	return body, err
 }
 
-// await polls until a condition has no error to tell any more.
-func (c *processes) await(t *testing.T, what string, cond func() error) {
-	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		err := cond()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			var logs strings.Builder
-			for i := range c.nodes {
-				text, _ := os.ReadFile(filepath.Join(c.dir, fmt.Sprintf("n%d.log", i)))
-				fmt.Fprintf(&logs, "end of the log of node %d:\n%s\n", i+1, text[max(0, len(text)-2000):])
-			}
-			t.Fatalf("%s: not within two minutes: %v\n%s", what, err, logs.String())
-		}
-		<-time.After(50 * time.Millisecond)
+// tell shows the ends of the logs of a test that failed.
+func (c *processes) tell(t *testing.T) {
+	if !t.Failed() {
+		return
+	}
+	for i := range c.nodes {
+		text, _ := os.ReadFile(filepath.Join(c.dir, fmt.Sprintf("n%d.log", i)))
+		t.Logf("end of the log of node %d:\n%s", i+1, text[max(0, len(text)-2000):])
 	}
 }
 
@@ -250,7 +234,7 @@ func (c *processes) balance(t *testing.T, name, example string, args func(file, 
 		}
 	})
 	url := "http://" + address
-	c.await(t, name+" serves", func() error { _, err := c.get(url + "/readyz"); return err })
+	nodetest.Wait(t, name+" serves", func() error { _, err := c.get(url + "/readyz"); return err })
 	return url
 }
 
@@ -324,13 +308,13 @@ func (c *processes) ask(url string, round int) error {
 // more waits for n more answers.
 func (b *crowd) more(t *testing.T, n int64) {
 	t.Helper()
-	from, deadline := b.asked.Load(), time.Now().Add(time.Minute)
-	for b.asked.Load() < from+n {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %d answers in a minute", b.name, b.asked.Load()-from)
+	from := b.asked.Load()
+	nodetest.Wait(t, fmt.Sprintf("%d more answers through %s", n, b.name), func() error {
+		if got := b.asked.Load() - from; got < n {
+			return fmt.Errorf("%d so far", got)
 		}
-		<-time.After(10 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // report fails the test for what was wrong so far.
