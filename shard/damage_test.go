@@ -60,7 +60,7 @@ func TestDamagedFilesAreNeverBelieved(t *testing.T) {
 	home := t.TempDir()
 	set, parts := w.built(t, home, true, BuildOptions{})
 	var calls atomic.Int64
-	part, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	part, err := symbolize(set, parts[0], nil, tagLines(&calls))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 // Everything is read from the parts, nothing from a mirror. The parts of the
 // answer replace those given; other parts of the same generations may stay
 // beside them. Symbols are copied by [Set.Symbolize] with the old parts as
-// known ones.
+// known ones. The files are not in the set yet: the caller says what keeps them,
+// then calls Add.
 func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built, error) {
 	v, missing := s.Acquire(parts)
 	defer v.Release()
@@ -28,11 +29,6 @@ func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built
 	built, err := Build(ctx, s.dir, src, opt)
 	if err != nil {
 		return nil, fmt.Errorf("pack shards: %w", err)
-	}
-	for _, b := range built {
-		if err := s.Add(b.Shard); err != nil {
-			return nil, err
-		}
 	}
 	return built, nil
 }

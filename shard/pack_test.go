@@ -44,6 +44,9 @@ func TestPackAnswersAsItsParts(t *testing.T) {
 		}
 		var packed []Part
 		for _, b := range built {
+			if err := set.Add(b.Shard); err != nil {
+				t.Fatal(err)
+			}
 			packed = append(packed, b.Part)
 			if b.Shard != built[0].Shard {
 				t.Fatalf("more than one file: %+v", built)

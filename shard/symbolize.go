@@ -16,8 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// Symbolize writes the symbols side of a part and gives the part with it; the
-// file is added to the set. An error of tag for one file costs the symbols of
+// Symbolize writes the symbols side of a part and gives the part with it. The
+// file is not in the set yet: the caller says what keeps it, then calls Add. An error of tag for one file costs the symbols of
 // that file; only the end of ctx ends the whole. Documents whose symbols are
 // known from known parts are copied instead of read.
 func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (Part, error) {
@@ -43,7 +43,7 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (
 		return p, fmt.Errorf("symbolize: %w", err)
 	}
 	p.Symbols = name
-	return p, s.Add(name)
+	return p, nil
 }
 
 // knownDoc is a document whose symbols an older file has.

@@ -37,6 +37,15 @@ func tagLines(calls *atomic.Int64) Tagger {
 	}
 }
 
+// symbolize adds the symbols of a part to a set.
+func symbolize(set *Set, p Part, known []Part, tag Tagger) (Part, error) {
+	p, err := set.Symbolize(context.Background(), p, known, tag)
+	if err != nil {
+		return p, err
+	}
+	return p, set.Add(p.Symbols)
+}
+
 // symbolWorld has a definition and many uses of some hundred names.
 func symbolWorld() *world {
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
@@ -63,11 +72,11 @@ func TestSymbolsAreFoundWithoutContent(t *testing.T) {
 	w := symbolWorld()
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
 	var calls atomic.Int64
-	part, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	part, err := symbolize(set, parts[0], nil, tagLines(&calls))
 	if err != nil || part.Symbols == "" {
 		t.Fatal(part, err)
 	}
-	again, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	again, err := symbolize(set, parts[0], nil, tagLines(&calls))
 	if err != nil || again != part {
 		t.Fatalf("a second time %v, want %v, %v", again, part, err)
 	}
@@ -108,7 +117,7 @@ func TestTheDefiningFileComesFirst(t *testing.T) {
 	w := symbolWorld()
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
 	var calls atomic.Int64
-	part, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	part, err := symbolize(set, parts[0], nil, tagLines(&calls))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +140,7 @@ func TestSymbolsAreCopiedForKnownBlobs(t *testing.T) {
 	w := symbolWorld()
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
 	var calls atomic.Int64
-	part, err := set.Symbolize(context.Background(), parts[0], nil, tagLines(&calls))
+	part, err := symbolize(set, parts[0], nil, tagLines(&calls))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,14 +150,14 @@ func TestSymbolsAreCopiedForKnownBlobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls.Store(0)
-	next, err := set.Symbolize(context.Background(), built[0].Part, []Part{part}, tagLines(&calls))
+	next, err := symbolize(set, built[0].Part, []Part{part}, tagLines(&calls))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if calls.Load() != 1 {
 		t.Fatalf("tagged %d files, want 1", calls.Load())
 	}
-	fresh, err := set.Symbolize(context.Background(), built[0].Part, nil, tagLines(&calls))
+	fresh, err := symbolize(set, built[0].Part, nil, tagLines(&calls))
 	if err != nil || fresh != next {
 		t.Fatalf("copied symbols give %v, tagged ones %v, %v", next, fresh, err)
 	}
@@ -174,7 +183,7 @@ func TestTheBestDefinitionComesFirst(t *testing.T) {
 		}
 		return []Definition{{Symbol{Name: f[2], Kind: f[1]}, 1}}, nil
 	}
-	part, err := set.Symbolize(context.Background(), parts[0], nil, tag)
+	part, err := symbolize(set, parts[0], nil, tag)
 	if err != nil {
 		t.Fatal(err)
 	}

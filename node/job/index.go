@@ -76,8 +76,12 @@ func (r *Runner) indexOnce(ctx context.Context, a *attempt) error {
 	wish := wishKey(options, r.opt.Cluster.View(), repo)
 	fin.InputKey = inputKey(wish, fin.Revisions)
 	if repo.Indexed() && r.complete(repo) && sameBuild(fin.InputKey, repo.InputKey) {
-		// Nothing to build. Other globs that select the same commits are
-		// recorded all the same, or every poll would ask again.
+		// Nothing to build, unless an attempt ended between text and symbols.
+		// Other globs that select the same commits are recorded all the same, or
+		// every poll would ask again.
+		if r.opt.Tagger != nil && slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool { return s.Symbols == "" }) {
+			return r.symbolize(ctx, a, repo, fin, builtOf(repo))
+		}
 		fin.Unchanged = fin.InputKey == repo.InputKey
 		fin.Shards = repo.Shards
 		_, err := r.propose(ctx, a.job, fin)
@@ -355,10 +359,8 @@ func (r *Runner) publish(ctx context.Context, a *attempt, fin *catalog.FinishInd
 			fin.Shards[i].Slice = uint16(i + 1)
 		}
 	}
-	release := r.guard(names)
-	defer release()
-	if err := r.opt.Set.Add(names...); err != nil {
-		return fmt.Errorf("open the new shards: %w", err)
+	if err := r.adopt(a, names...); err != nil {
+		return err
 	}
 	a.step("copying")
 	fin.Second = r.spread(ctx, fin.Repo, names)
@@ -394,6 +396,9 @@ func (r *Runner) symbolize(ctx context.Context, a *attempt, old *catalog.Repo, f
 		part, err := r.opt.Set.Symbolize(ctx, built[i].Part, known, tag)
 		if err != nil {
 			return fmt.Errorf("find symbols: %w", err)
+		}
+		if err := r.adopt(a, part.Symbols); err != nil { // the next file may take long
+			return err
 		}
 		built[i].Part = part
 	}
@@ -433,6 +438,15 @@ func refOf(b shard.Built) catalog.ShardRef {
 		ID: strings.TrimSuffix(b.Shard, ".shard"), Dead: strings.TrimSuffix(b.Dead, ".dead"), Symbols: strings.TrimSuffix(b.Symbols, ".symbols"),
 		Bytes: b.Bytes, Docs: uint32(b.Documents), Text: b.TextBytes, Pack: b.Pack,
 	}
+}
+
+// builtOf is the live generation of a repository as it was built.
+func builtOf(repo *catalog.Repo) []shard.Built {
+	built := make([]shard.Built, len(repo.Shards))
+	for i, s := range repo.Shards {
+		built[i] = shard.Built{Part: PartOf(repo.ID, s), Bytes: s.Bytes, Documents: int(s.Docs), TextBytes: s.Text, Pack: s.Pack}
+	}
+	return built
 }
 
 func partsOf(built []shard.Built) []shard.Part {

@@ -32,8 +32,6 @@ func (r *Runner) pack(ctx context.Context, a *attempt) error {
 	fin := p.fin
 	fin.Holder = r.opt.Cluster.Self()
 	names := p.names()
-	release := r.guard(names)
-	defer release()
 	if len(p.fin.Repos) > 0 {
 		a.step("copying")
 		fin.Second = r.spread(ctx, p.fin.Repos[0].Repo, names)
@@ -114,9 +112,12 @@ func (r *Runner) join(ctx context.Context, a *attempt, p *packing) error {
 		return err
 	}
 	p.built = built
+	if err := r.adopt(a, p.names()...); err != nil {
+		return err
+	}
 	if slices.ContainsFunc(p.parts, func(part shard.Part) bool { return part.Symbols != "" }) {
 		a.step("joining symbols")
-		if err := r.packSymbols(ctx, p); err != nil {
+		if err := r.packSymbols(ctx, a, p); err != nil {
 			return err
 		}
 	}
@@ -126,7 +127,7 @@ func (r *Runner) join(ctx context.Context, a *attempt, p *packing) error {
 
 // packSymbols copies the symbols of the parts; only what has none yet is
 // looked at anew.
-func (r *Runner) packSymbols(ctx context.Context, p *packing) error {
+func (r *Runner) packSymbols(ctx context.Context, a *attempt, p *packing) error {
 	tag := r.opt.Tagger
 	if tag == nil {
 		tag = func(context.Context, string, string, []byte) ([]shard.Definition, error) { return nil, nil }
@@ -138,6 +139,9 @@ func (r *Runner) packSymbols(ctx context.Context, p *packing) error {
 			part, err := r.opt.Set.Symbolize(ctx, b.Part, p.parts, tag)
 			if err != nil {
 				return fmt.Errorf("join symbols: %w", err)
+			}
+			if err := r.adopt(a, part.Symbols); err != nil {
+				return err
 			}
 			symbols[b.Shard] = part.Symbols
 		}

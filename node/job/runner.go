@@ -80,6 +80,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	ending atomic.Bool // its last command is on its way: the catalog alone judges it
+	guards []func()    // let go of the files that it has adopted
 	progress
 }
 
@@ -159,6 +160,9 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 		}
 		cancel(nil)
 		r.end(ctx, a, err)
+		for _, release := range a.guards {
+			release()
+		}
 		r.mu.Lock()
 		delete(r.running, key)
 		r.mu.Unlock()
@@ -307,6 +311,17 @@ func (r *Runner) stopAll() {
 	for _, a := range r.running {
 		a.cancel(errStopping)
 	}
+}
+
+// adopt takes files that an attempt has written into the set and keeps them
+// for as long as the attempt lasts: nothing names them before its end, which
+// may be many minutes away.
+func (r *Runner) adopt(a *attempt, names ...string) error {
+	a.guards = append(a.guards, r.guard(names))
+	if err := r.opt.Set.Add(names...); err != nil {
+		return fmt.Errorf("open the new shards: %w", err)
+	}
+	return nil
 }
 
 // guard keeps files from being collected until release is called.

@@ -1,0 +1,68 @@
+package node_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// defining makes a repository whose files define a name with orca each.
+func defining(t *testing.T, dir string, files int) (names []string) {
+	t.Helper()
+	contents := map[string]string{}
+	for i := range files {
+		name := fmt.Sprintf("f%02d.c", i)
+		contents[name] = fmt.Sprintf("int orca%d(int a) { return a; }\n", i) + strings.Repeat("/* deep sea */\n", 300)
+		names = append(names, "local/r:"+name)
+	}
+	nodetest.NewRepo(t, filepath.Join(dir, "r"), contents)
+	return names
+}
+
+// wrapped is a program that runs ctags by a line of shell.
+func wrapped(t *testing.T, line string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "ctags")
+	text := "#!/bin/sh\ncase \"$*\" in *--_interactive*) ;; *) exec ctags \"$@\";; esac\n" + line + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The symbols of a repository of many shards are published together, the first
+// of them long after they were written: longer than files are kept that
+// nothing names.
+func TestSymbolsOfManyShardsOutlastTheGracePeriod(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	names := defining(t, dir, 16)
+	slow := wrapped(t, `ctags "$@" | while read -r line; do sleep 0.1; echo "$line"; done`)
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose(), Edit: func(o *node.Options) { o.Ctags, o.SliceBytes = slow, 4<<10 }})
+	n.Wait("the symbols", found(n, "sym:orca", names...))
+}
+
+// A node that stops between text and symbols finds the symbols when it is back.
+func TestSymbolsAreFoundAfterAStop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	names := defining(t, dir, 3)
+	hold := filepath.Join(t.TempDir(), "hold")
+	if err := os.WriteFile(hold, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	slow := wrapped(t, "while [ -e "+hold+" ]; do sleep 0.05; done\nexec ctags \"$@\"")
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose(), Edit: func(o *node.Options) { o.Ctags = slow }})
+	n.Wait("the text", found(n, "orca", names...))
+	n.Stop()
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
+	n.Start()
+	n.Wait("the symbols", found(n, "sym:orca", names...))
+}
