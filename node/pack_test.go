@@ -37,11 +37,20 @@ func crowdFiles(n int, file string) []string {
 // shardFiles counts the shards that a node has on disk, without side files.
 func shardFiles(t *testing.T, n *nodetest.Node) int {
 	t.Helper()
+	return len(shardNames(t, n))
+}
+
+// shardNames is the names of the shards that a node has on disk.
+func shardNames(t *testing.T, n *nodetest.Node) []string {
+	t.Helper()
 	list, err := filepath.Glob(filepath.Join(n.Dir, "shards", "*.shard"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(list)
+	for i := range list {
+		list[i] = filepath.Base(list[i])
+	}
+	return list
 }
 
 // packedInto waits until no more than that many shards are left.
@@ -161,4 +170,44 @@ func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Of a pack that a newcomer needs a part of, it gets that part, written by one
+// who has the pack; never the whole.
+func TestANewcomerGetsItsPartOfAPack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const count = 24
+	crowd(t, dir, count)
+	f := nodetest.StartFleet(t, 2, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	f.Nodes[0].WaitIndexed(count)
+	packedInto(t, f.Nodes[0], 1)
+	f.Nodes[0].Wait("the pack to be in both places", even(t, f.Nodes[0], count))
+	old := shardNames(t, f.Nodes[0])
+	f.Add()
+	newcomer := f.Nodes[2]
+	newcomer.Launch()
+	newcomer.WaitReady()
+	newcomer.Wait("the newcomer to have its share", func() error {
+		names := shardNames(t, newcomer)
+		if slices.Contains(names, old[0]) {
+			t.Fatalf("the newcomer copied the pack of all: %q", names)
+		}
+		if len(names) == 0 {
+			return fmt.Errorf("jobs %+v, placement %+v", newcomer.Status().Jobs, newcomer.Status().Placement)
+		}
+		return even(t, newcomer, count)()
+	})
+	want(t, newcomer.Find("whale"), crowdFiles(count, "main.go")...)
+}
+
+// even tells that everything is where it should be.
+func even(t *testing.T, n *nodetest.Node, repos int) func() error {
+	return func() error {
+		s := n.Status()
+		if s.Repos.Indexed < repos || s.Placement.UnderReplicated+s.Placement.Moves > 0 || s.Jobs.Pending+s.Jobs.Running > 0 {
+			return fmt.Errorf("%+v, %+v, jobs %+v", s.Repos, s.Placement, s.Jobs)
+		}
+		return nil
+	}
 }

@@ -28,6 +28,7 @@ type Copier struct {
 	active map[string]bool
 	failed map[string]failure
 	fresh  map[catalog.RepoID]uint64 // generation that the mirror is known to have
+	put    map[string]time.Time      // since when a file waits for the part of it that belongs here
 }
 
 type failure struct {
@@ -42,11 +43,16 @@ const (
 	copyShare  = 20                     // a look takes at most one in so many parts of the time
 	copyRetry  = time.Second            // after a failure, doubled
 	confirmMax = 1000                   // keys of one command
+
+	// How long a copy of a pack waits for the job that writes the part of it
+	// which is wanted here, and where there are too few copies.
+	partWait  = 5 * time.Minute
+	partHurry = 30 * time.Second
 )
 
 // NewCopier returns a Copier.
 func NewCopier(r *Runner) *Copier {
-	return &Copier{r: r, active: map[string]bool{}, failed: map[string]failure{}, fresh: map[catalog.RepoID]uint64{}}
+	return &Copier{r: r, active: map[string]bool{}, failed: map[string]failure{}, fresh: map[catalog.RepoID]uint64{}, put: map[string]time.Time{}}
 }
 
 // Run copies until the context ends.
@@ -78,6 +84,9 @@ type work struct {
 	// What each repository that reads a file says of it: the repositories of
 	// a pack may be of different minds after a move.
 	wish map[string]wish
+
+	parts *parts
+	put   map[string]bool // files that wait for the part of them that belongs here
 }
 
 // wish is what to do with a file, the strongest reason last.
@@ -153,7 +162,7 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 
 // find compares what the view wants of this node with what is here.
 func (c *Copier) find(ctx context.Context, view *catalog.View) *work {
-	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, wish: map[string]wish{}}
+	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, wish: map[string]wish{}, parts: newParts(view), put: map[string]bool{}}
 	self := c.r.opt.Cluster.Self()
 	for repo := range view.Repos() {
 		if repo.Orphaned() || !repo.Indexed() {
@@ -182,6 +191,7 @@ func (c *Copier) find(ctx context.Context, view *catalog.View) *work {
 			w.lost = append(w.lost, key)
 		}
 	}
+	c.forget(w)
 	return w
 }
 
@@ -192,6 +202,9 @@ func (c *Copier) findShard(view *catalog.View, repo *catalog.Repo, s catalog.Sha
 	for key, file := range filesOf(repo.ID, s) {
 		if w.wish[key] == want {
 			continue // another repository of a pack wants it already
+		}
+		if wanted && s.Pack > 0 && !c.r.opt.Set.Has(file) && c.waits(view, repo.ID, s.ID, w) {
+			continue
 		}
 		holders := view.Holders(key)
 		held := slices.Contains(holders, self)
@@ -285,11 +298,11 @@ func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Re
 	return true
 }
 
-// Moves is how many copies are under way.
+// Moves is how many copies are under way, or put off.
 func (c *Copier) Moves() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.active)
+	return len(c.active) + len(c.put)
 }
 
 // UnderReplicated counts the repositories of which something has fewer live

@@ -81,7 +81,7 @@ func (l *Leader) plan(ctx context.Context) {
 		LookRepos: !now.Before(l.nextRepo) || repos != l.repos,
 		LookPacks: !now.Before(l.nextPack) && view.Index() != l.packed,
 	}
-	if in.LookRepos {
+	if in.LookRepos || in.LookPacks { // a pack is for those who hold its repositories in the end
 		l.place(ctx, view, in.Nodes, now)
 		view = l.cluster.View()
 		in.View = view

@@ -18,7 +18,8 @@ import (
 //	eight small files    ->  one pack               a byte moves only into a file
 //	packs, more files    ->  a larger pack          four times the size
 //	a push               ->  the pack, a side file that says what died, a delta
-//	half of it dead, or moved to another class  ->  what is alive is written anew
+//	half of it dead                             ->  what is alive is written anew
+//	a part moved to another class               ->  the part is written by one who has it, and only then copied
 
 // The bounds of packing.
 const (
@@ -37,10 +38,16 @@ type packFile struct {
 	live  int64 // of the repositories of the class
 	text  int64 // of those that are not about to change: only these are packed
 	repos []*catalog.Repo
+	// Some members of the class hold it and others do not: it would have to
+	// be copied, with what those have no use for.
+	partly bool
 }
 
-// worn tells that less than half of a file is of use to the class.
-func (f *packFile) worn() bool { return 2*f.live < f.whole && len(f.repos) > 0 }
+// worn tells that a file is written anew for what the class has of it: less
+// than half, or less than three quarters where the rest would be copied in vain.
+func (f *packFile) worn() bool {
+	return len(f.repos) > 0 && (2*f.live < f.whole || f.partly && 4*f.live < 3*f.whole)
+}
 
 // packClasses is the files that may be packed, by the subject of the class.
 func packClasses(view *catalog.View) map[string][]*packFile {
@@ -74,7 +81,7 @@ func packClasses(view *catalog.View) map[string][]*packFile {
 			}
 			f := files[s.ID]
 			if f == nil {
-				f = &packFile{id: s.ID, whole: s.Pack}
+				f = &packFile{id: s.ID, whole: s.Pack, partly: partlyHeld(view, subject, s.ID)}
 				files[s.ID] = f
 			}
 			f.live += s.Text
@@ -93,6 +100,18 @@ func packClasses(view *catalog.View) map[string][]*packFile {
 		}
 	}
 	return out
+}
+
+// partlyHeld tells that some members of a class hold a file and others do not.
+func partlyHeld(view *catalog.View, subject, id string) bool {
+	members, _ := catalog.SubjectMembers(subject)
+	holders, have := view.Holders(catalog.ShardKey(id)), 0
+	for _, number := range members {
+		if m := view.MemberNumber(number); m != nil && slices.Contains(holders, m.ID) {
+			have++
+		}
+	}
+	return have > 0 && have < len(members)
 }
 
 func memberCount(view *catalog.View) int {
@@ -177,11 +196,12 @@ func choosePack(files []*packFile, calm bool) []*packFile {
 
 // enqueuePacks asks for a pack where files have gathered.
 func (p *planner) enqueuePacks() {
-	classes, calm := packClasses(p.in.View), calm(p.in.View)
-	for _, subject := range slices.Sorted(maps.Keys(classes)) {
+	calm := calm(p.in.View)
+	p.classes = packClasses(p.in.View)
+	for _, subject := range slices.Sorted(maps.Keys(p.classes)) {
 		j := p.in.View.Job(catalog.JobPack, subject)
 		idle := j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && !p.in.Now.Before(j.FinishedAt.Add(p.settings.ReindexInterval))
-		if !idle || len(choosePack(classes[subject], calm)) == 0 {
+		if !idle || len(choosePack(p.classes[subject], calm)) == 0 {
 			continue
 		}
 		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobPack, Subject: subject}) {
@@ -191,14 +211,34 @@ func (p *planner) enqueuePacks() {
 }
 
 // packHome is the live nodes that should hold the files of a class, and
-// whether it matters.
+// whether it matters. Where some of them have more than others of what is to be
+// packed, it is those.
 func (p *planner) packHome(subject string) (home []string, bound bool) {
+	if p.classes == nil {
+		p.classes = packClasses(p.in.View)
+	}
 	members, _ := catalog.SubjectMembers(subject)
+	files, most := p.classes[subject], int64(-1)
 	for _, number := range members {
-		if m := p.in.View.MemberNumber(number); m != nil {
-			if n := p.node(m.ID); n != nil && n.Alive && !n.Closed {
-				home = append(home, n.ID)
+		m := p.in.View.MemberNumber(number)
+		if m == nil {
+			continue
+		}
+		n := p.node(m.ID)
+		if n == nil || !n.Alive || n.Closed {
+			continue
+		}
+		held := int64(0)
+		for _, f := range files {
+			if f.worn() && slices.Contains(p.in.View.Holders(catalog.ShardKey(f.id)), m.ID) {
+				held += f.text
 			}
+		}
+		if held > most {
+			home, most = home[:0], held
+		}
+		if held == most {
+			home = append(home, n.ID)
 		}
 	}
 	return home, len(members) > 0

@@ -177,3 +177,46 @@ func TestPacksAreForThoseWhoHoldTheRepositories(t *testing.T) {
 		}
 	}
 }
+
+// Repositories of a pack move to a new pair of members. One of it has the pack
+// and writes what moved; the other waits for that.
+func TestWhatMovesOutOfAPackIsWrittenByWhoHasIt(t *testing.T) {
+	t.Parallel()
+	w := packed(t, 12, 3)
+	pair := func(id catalog.RepoID, a, b uint32) {
+		w.do(&catalog.Place{Groups: []catalog.Group{{Number: groupOf(id), Nodes: []uint32{a, b}}}})
+	}
+	for id := catalog.RepoID(1); id <= 12; id++ {
+		pair(id, 1, 2)
+	}
+	w.expect("all are packed", "enqueue pack n1+n2")
+	w.expect("by one of the pair", "grant pack n1+n2")
+	j := w.state.View().Job(catalog.JobPack, "n1+n2")
+	fin := newPacking(j, choosePack(packClasses(w.state.View())["n1+n2"], true)).fin
+	pack := fmt.Sprintf("%064x", 99)
+	fin.Packs, fin.Holder, fin.Second = []catalog.ShardRef{{ID: pack, Bytes: 60, Pack: 120}}, "n1", "n2"
+	for i := range fin.Repos {
+		fin.Repos[i].Shares = []catalog.PackShare{{Docs: 1, Text: 10}}
+	}
+	w.do(fin)
+	w.expect("all is where it should be", "")
+	for moved := catalog.RepoID(1); moved <= 10; moved++ {
+		pair(moved, 2, 3)
+		due := newParts(w.state.View())
+		// Nine of twelve are three quarters: the pack is copied as it is.
+		if got := due.due(moved, pack); got != (moved < 9) {
+			t.Errorf("%d moved: written anew %v", moved, got)
+		}
+		if due.due(12, pack) != (moved >= 7) { // what stays is less than half
+			t.Errorf("%d moved: what stays is written anew: %v", moved, due.due(12, pack))
+		}
+	}
+	for id := catalog.RepoID(5); id <= 10; id++ {
+		pair(id, 1, 2)
+	}
+	w.expect("four moved", "enqueue pack n2+n3")
+	w.expect("the one that has them writes them", "grant pack n2+n3")
+	if j := w.state.View().Job(catalog.JobPack, "n2+n3"); j.Node != "n2" {
+		t.Errorf("the part that moved is written by %s", j.Node)
+	}
+}

@@ -16,7 +16,8 @@ import (
 // The pace of placement.
 const (
 	deadAfter    = 5 * time.Minute  // a node that is silent for so long is replaced
-	balanceAfter = 10 * time.Minute // data moves for balance at most so often, and after members change
+	balanceAfter = 10 * time.Minute // data moves for balance so often, after members change, and by growth
+	grownBy      = 4                // growth: all is indexed and a part of this size is new. A young cluster is placed before sizes are known
 	placeBatch   = 500              // groups of one command
 	diskFull     = 85               // percent: takes nothing new
 	diskStop     = 95               // percent: nothing is pulled or built
@@ -172,6 +173,7 @@ type placer struct {
 	copies   int
 	members  string // fingerprint of the members at the last balancing
 	balanced time.Time
+	bytes    int64  // of all indexes at the last balancing
 	index    uint64 // of the view at the last look
 	extra    map[uint64]int
 }
@@ -185,6 +187,8 @@ func (l *Leader) place(ctx context.Context, view *catalog.View, nodes []Node, no
 	if !balance && p.index == view.Index() && maps.Equal(extra, p.extra) {
 		return
 	}
+	bytes := indexBytes(view)
+	balance = balance || calm(view) && bytes > p.bytes+p.bytes/grownBy
 	cmds := Place(Placement{View: view, Nodes: nodes, Copies: p.copies, Balance: balance, Extra: extra})
 	for _, cmd := range cmds {
 		if _, err := l.cluster.Propose(ctx, cmd); err != nil {
@@ -199,8 +203,18 @@ func (l *Leader) place(ctx context.Context, view *catalog.View, nodes []Node, no
 	}
 	p.index, p.extra = view.Index(), extra
 	if balance {
-		p.members, p.balanced = finger, now
+		p.members, p.balanced, p.bytes = finger, now, bytes
 	}
+}
+
+// indexBytes is the size of all indexes, each counted once.
+func indexBytes(view *catalog.View) (sum int64) {
+	for repo := range view.Repos() {
+		for _, s := range repo.Shards {
+			sum += s.Bytes
+		}
+	}
+	return sum
 }
 
 // fingerprint tells whether the members that data can be on have changed.

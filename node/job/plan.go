@@ -70,6 +70,7 @@ type planner struct {
 	out      []catalog.Command
 	running  map[string]map[catalog.JobKind]int // by node
 	total    map[catalog.JobKind]int
+	classes  map[string][]*packFile // of the view, once they are asked for
 }
 
 func (p *planner) add(c catalog.Command) bool {

@@ -60,9 +60,9 @@ func UnitOf(repo uint32, slice uint16) uint64 { return (uint64(repo)+1)<<16 | ui
 
 // The bounds of load, as multiples of a member's fair share.
 const (
-	capFill  = 1.10 // a new copy goes where it stays below
-	capOver  = 1.12 // a node above gives away
-	capUnder = 0.90 // a node below is given
+	capFill  = 1.07 // a new copy goes where it stays below
+	capOver  = 1.10 // a node above gives away
+	capUnder = 0.92 // a node below is given
 )
 
 // Score is the rendezvous score of a member for a unit: the highest holds first.
