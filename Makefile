@@ -46,7 +46,7 @@ chaos-short: install-deps
 	$(GO) test -count=1 -timeout 5m -run TestChaos -v ./node/chaostest -chaos 15s -faults kill,isolate,stop,flip-shard
 
 seeds: install-deps
-	$(GO) test -count=1 -timeout 400m -run TestSeeds -v ./node -seeds 2000
+	GOGC=800 $(GO) test -count=1 -timeout 400m -run TestSeeds -v ./node -seeds 2000 -together 16
 
 stories: install-deps
 	$(GO) test -count=1 -run TestStories -v ./node

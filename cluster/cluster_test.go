@@ -58,6 +58,13 @@ func run(t *testing.T, c *Cluster) *testNode {
 	return n
 }
 
+// founded tells that the identity says so, which a crash may not undo.
+func (n *testNode) founded() bool {
+	n.idMu.Lock()
+	defer n.idMu.Unlock()
+	return !n.id.Founding
+}
+
 // propose must succeed.
 func (n *testNode) propose(cmds ...catalog.Command) uint64 {
 	n.t.Helper()
@@ -185,11 +192,7 @@ func TestAWipedRaftDirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	n := start(t, options(t, dir))
 	n.propose(set("a", "b"))
-	until(t, "the cluster is founded", func() bool {
-		n.idMu.Lock()
-		defer n.idMu.Unlock()
-		return !n.id.Founding
-	})
+	until(t, "the cluster is founded", n.founded)
 	n.stop()
 	if err := os.RemoveAll(filepath.Join(dir, "raft")); err != nil {
 		t.Fatal(err)

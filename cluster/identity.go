@@ -87,15 +87,16 @@ func (h *home) loadIdentity() (*identity, error) {
 		return nil, fmt.Errorf("cluster: %s is damaged: put it back from a copy, or empty the data directory to join as a new node", id.path)
 	}
 	if id.ClusterID != "" && !id.Founding && !h.hasRaft() {
-		return nil, fmt.Errorf("cluster: %s says that this node is part of a cluster, but %s is gone: a node must not forget its votes. Empty the whole data directory to join as a new node", id.path, h.raft)
+		return nil, fmt.Errorf("cluster: %s says that this node is part of a cluster, but the log in %s is gone: a node must not forget its votes. Empty the whole data directory to join as a new node", id.path, h.raft)
 	}
 	return id, nil
 }
 
-// hasRaft tells whether there is a raft log.
+// hasRaft tells whether there is a raft log. An empty file, which a power cut
+// can leave on some file systems, is none: bbolt would begin a new one.
 func (h *home) hasRaft() bool {
-	_, err := os.Stat(filepath.Join(h.raft, logFile))
-	return err == nil
+	info, err := os.Stat(filepath.Join(h.raft, logFile))
+	return err == nil && info.Size() > 0
 }
 
 // start counts a start, making the identity at the first.

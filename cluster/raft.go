@@ -65,14 +65,21 @@ func (c *Cluster) openRaft() (err error) {
 	if c.snaps, err = raft.NewFileSnapshotStoreWithLogger(c.home.raft, snapshotsKept, conf.Logger); err != nil {
 		return fmt.Errorf("cluster: open snapshots: %w", err)
 	}
+	newest, err := c.snapshotted()
+	if err != nil {
+		return err
+	}
+	if err := c.whole(newest); err != nil {
+		return err
+	}
 	c.trans = c.newTransport()
 	if c.foundsAlone() {
 		if err := c.found(conf); err != nil {
 			return err
 		}
 	}
-	if c.raft, err = raft.NewRaft(conf, c.machine, c.store, c.store, c.snaps, c.trans); err != nil {
-		return fmt.Errorf("cluster: start raft: %w", err)
+	if err := c.newRaft(conf); err != nil {
+		return fmt.Errorf("cluster: start raft on %s: %s: %w", c.home.raft, startAnew, err)
 	}
 	c.metrics.watchLeaders(c.raft)
 	if err := c.replay(); err != nil {
@@ -80,6 +87,57 @@ func (c *Cluster) openRaft() (err error) {
 	}
 	return c.hurry()
 }
+
+// whole refuses a log whose beginning is in no snapshot up to the index covered:
+// raft would take what is left for all there is.
+func (c *Cluster) whole(covered uint64) error {
+	first, err := c.store.FirstIndex()
+	if err != nil {
+		return fmt.Errorf("cluster: read raft log: %w", err)
+	}
+	needed := max(first, 1) - 1
+	if first == 0 { // a snapshot of the leader has replaced all of the log
+		if needed, err = c.store.kept(); err != nil {
+			return fmt.Errorf("cluster: read raft log: %w", err)
+		}
+	}
+	if covered < needed {
+		return fmt.Errorf("cluster: the snapshots in %s are gone or damaged: %s: they have the first %d entries of the raft log, and the log begins after %d", c.home.raft, startAnew, covered, needed)
+	}
+	return nil
+}
+
+// snapshotted is the index of the newest snapshot that can be read, 0 for none.
+func (c *Cluster) snapshotted() (uint64, error) {
+	list, err := c.snaps.List()
+	if err != nil {
+		return 0, fmt.Errorf("cluster: list snapshots: %w", err)
+	}
+	for _, s := range list { // newest first
+		_, r, err := c.snaps.Open(s.ID) // checks the sum over all of it
+		if err != nil {
+			c.log.Error("a snapshot is damaged", "snapshot", s.ID, "err", err)
+			continue
+		}
+		return s.Index, r.Close()
+	}
+	return 0, nil
+}
+
+// newRaft starts raft. Where it falls back to a snapshot before the
+// beginning of the log, since the newest is of a later version, it panics.
+func (c *Cluster) newRaft(conf *raft.Config) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("snapshots and log do not fit together: %v", p)
+		}
+	}()
+	c.raft, err = raft.NewRaft(conf, c.machine, c.store, c.store, c.snaps, c.trans)
+	return err
+}
+
+// startAnew is what can be done about a state that is not whole.
+const startAnew = "empty the data directory to let this node join as a new one, or restore a snapshot if it is the only one"
 
 // onlySelf is raft's membership of a new cluster.
 func (c *Cluster) onlySelf() raft.Configuration {

@@ -75,8 +75,8 @@ func (s *store) known() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	kept, err := s.GetUint64([]byte(committedKey))
-	if err != nil && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
+	kept, err := s.kept()
+	if err != nil {
 		return 0, err
 	}
 	return min(max(committed, kept), last), nil
@@ -87,6 +87,15 @@ const committedKey = "shoal-committed"
 
 // keep writes the commit index on its own: no batch will follow.
 func (s *store) keep() error { return s.SetUint64([]byte(committedKey), s.committed.Load()) }
+
+// kept is the commit index of the last stop in order, 0 for none.
+func (s *store) kept() (uint64, error) {
+	index, err := s.GetUint64([]byte(committedKey))
+	if errors.Is(err, raftboltdb.ErrKeyNotFound) {
+		return 0, nil
+	}
+	return index, err
+}
 
 // read gets an entry and checks it. It returns the commit index that was
 // written with it.

@@ -99,7 +99,7 @@ func unsealValue(key, sealed []byte) ([]byte, error) {
 func verify(path string) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cluster: the raft log %s is damaged: empty the data directory to let this node join as a new one, or restore a snapshot if it is the only one: %w", path, err)
+			err = fmt.Errorf("cluster: the raft log %s is damaged: %s: %w", path, startAnew, err)
 		}
 	}()
 	if exists, err := verifyHeads(path); err != nil || !exists {
