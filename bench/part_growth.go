@@ -32,9 +32,9 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
-		p.row(fmt.Sprintf("1/%d", n), b.own+b.git, b.wall, bytesize(b.disk), fmt.Sprintf("%.3g ms", took[0]), fmt.Sprintf("%.3g ms", took[1]), fmt.Sprintf("%.3g ms", took[2]))
-		p.Chart.add(fmt.Sprintf("1/%d", n), (b.own + b.git).Seconds(), float64(b.disk)/1e6, took[1], took[2])
-		f.add(1/float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk)}, took...)...)
+		p.row(fmt.Sprintf("1/%d", n), b.own+b.git, b.wall, bytesize(b.disk), took[0], took[1], took[2])
+		p.Chart.add(fmt.Sprintf("1/%d", n), (b.own + b.git).Seconds(), float64(b.disk)/1e6, ms(took[1]), ms(took[2]))
+		f.add(1/float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk)}, millis(took)...)...)
 	}
 	p.note("Fitted exponents over the size: %s.", f)
 	return p, nil
@@ -70,17 +70,25 @@ func growthQueries() []Query {
 	return []Query{{Text: "tg3_read_firmware_ver"}, {Text: `[0-9]{8}`, Regexp: true, Case: true}, {Text: "return"}}
 }
 
-// searched is the time of each growth query, in milliseconds.
-func (r *run) searched(ctx context.Context, s *server) ([]float64, error) {
-	var took []float64
+// searched is the time of each growth query.
+func (r *run) searched(ctx context.Context, s *server) ([]time.Duration, error) {
+	var took []time.Duration
 	for _, q := range growthQueries() {
 		_, d, err := s.bestSearch(ctx, q.body(100, true), r.Repeat)
 		if err != nil {
 			return nil, err
 		}
-		took = append(took, ms(d))
+		took = append(took, d)
 	}
 	return took, nil
+}
+
+func millis(all []time.Duration) []float64 {
+	var out []float64
+	for _, d := range all {
+		out = append(out, ms(d))
+	}
+	return out
 }
 
 // partGrowthRepos indexes growing parts of M.
@@ -120,8 +128,8 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
-		p.row(n, b.own, b.git, b.wall, bytesize(b.disk), rest, fmt.Sprintf("%.3g ms", took[0]), fmt.Sprintf("%.3g ms", took[1]), fmt.Sprintf("%.3g ms", took[2]))
-		f.add(float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk), ms(rest)}, took...)...)
+		p.row(n, b.own, b.git, b.wall, bytesize(b.disk), rest, took[0], took[1], took[2])
+		f.add(float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk), ms(rest)}, millis(took)...)...)
 	}
 	p.note("Fitted exponents over the number of repositories: %s.", f)
 	return p, nil

@@ -35,6 +35,9 @@ func (p *Part) note(format string, args ...any) {
 func cell(v any) string {
 	switch v := v.(type) {
 	case time.Duration:
+		if v < time.Millisecond {
+			return fmt.Sprintf("%.2f ms", float64(v)/1e6)
+		}
 		if v < 10*time.Second {
 			return fmt.Sprintf("%.1f ms", float64(v)/1e6)
 		}

@@ -81,7 +81,7 @@ func packClasses(view *catalog.View) map[string][]*packFile {
 			}
 			f := files[s.ID]
 			if f == nil {
-				f = &packFile{id: s.ID, whole: s.Pack, partly: partlyHeld(view, subject, s.ID)}
+				f = &packFile{id: s.ID, whole: s.Pack, partly: s.Pack > 0 && partlyHeld(view, subject, s.ID)}
 				files[s.ID] = f
 			}
 			f.live += s.Text
