@@ -1,6 +1,11 @@
 package match
 
-import "testing"
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
 
 func TestCountFollowsLines(t *testing.T) {
 	t.Parallel()
@@ -81,5 +86,37 @@ func TestStopEndsOneMatcherOfAPattern(t *testing.T) {
 	twin.Stop()
 	if got := m.Append(nil, text, -1); len(got) != 1 || got[0] != (Span{13, 18}) {
 		t.Errorf("after its twin was stopped: %v", got)
+	}
+}
+
+// Matches that are rare, begin in one window and end in another, or stand at
+// the border of two: a program leaves out what cannot match in a window.
+func TestRareMatchesAtBordersOfWindows(t *testing.T) {
+	t.Parallel()
+	exprs := []string{
+		`^[A-Z][a-z]+ [a-z]+ [a-z]+`, `[A-Z][a-z]{3}[0-9]+`, `\b[A-Z]+[0-9]{8}\b`, `([A-Z][a-z]+)(=|:)[^ \n]+`, `[A-Z]+(\n[a-z]+)+[0-9]`,
+		`[A-Z]\b`, `[0-9][A-Z][a-z]*$`, `^[A-Z]*[0-9]$`, `(?s)[A-Z].[0-9].[A-Z]`, `[A-Z][^;]+;`, `[A-Zé][a-zü]+ß?[0-9]`, `([A-Z]|[0-9][a-z])[a-z]+[0-9]`,
+	}
+	parts := []string{"\n", " ", "Abc de fgh", "Word123", "A12345678", "Key=value", "Key:", "UP\nlow\nlow7", "\nX9", "7Zed\n", "A-1-B", "Start of it ;", "Éü9", "9abc7", "Zzzz", "q"}
+	rng := rand.New(rand.NewPCG(5, 6))
+	for round := range 300 {
+		filler := []byte{'a', '-', '\n', ' '}[round%4]
+		text := bytes.Repeat([]byte{filler}, 64*(1+rng.IntN(250))+rng.IntN(64))
+		for range rng.IntN(5) {
+			at := rng.IntN(len(text))
+			if rng.IntN(3) > 0 {
+				at = max(0, at&^63-rng.IntN(12)) // around a border
+			}
+			copy(text[at:], parts[rng.IntN(len(parts))])
+		}
+		for _, expr := range exprs {
+			m, err := Compile(expr, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := m.Append(nil, text, -1), twin(t, expr, false, text); !slices.Equal(got, want) {
+				t.Fatalf("round %d, %s: %v, want %v", round, expr, got, want)
+			}
+		}
 	}
 }

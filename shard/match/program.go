@@ -34,7 +34,13 @@ type program struct {
 	line  []int // slots that begin with a newline, or the start of the text, before the first byte
 	word  []int // slots that begin with whether a word character stands there
 	out   int
+	gates []gate
+	moved []bool // of each slot: it carries markers, not bytes of a class
 }
+
+// gate is a place in the ops where all that follow go on from one marker.
+// Where that is nowhere in a window, nothing that follows is.
+type gate struct{ op, slot, marker int }
 
 // op computes register d from a and b.
 type op struct {
@@ -62,6 +68,7 @@ const (
 type builder struct {
 	program
 	known map[byteSet]int // registers of sets
+	bytes []bool          // of each register: it depends on single bytes, on no marker
 	bad   bool
 	begin int // register of the places where a line begins, or -1
 	edge  int // where a word begins or ends, or -1
@@ -70,7 +77,7 @@ type builder struct {
 // programOf returns the program of re, nil if there is none worth having.
 func programOf(re *syntax.Regexp) *program {
 	b := &builder{known: make(map[byteSet]int), begin: -1, edge: -1}
-	b.out = b.add(re, b.emit(op{code: opOnes}))
+	b.out = b.chain(re, b.emit(op{code: opOnes}))
 	if b.bad || b.out == 0 {
 		return nil
 	}
@@ -88,9 +95,12 @@ func (b *builder) emit(o op) int {
 	}
 	o.d = b.regs
 	b.regs++
+	plain := o.code == opSet || o.code != opOnes && b.bytes[o.a] && (o.code == opShift || b.bytes[o.b])
+	b.bytes = append(b.bytes, plain)
 	if o.code == opShift || o.code == opStep || o.code == opStar {
 		o.slot = b.slots
 		b.slots++
+		b.moved = append(b.moved, !plain)
 	}
 	b.ops = append(b.ops, o)
 	return o.d
@@ -108,6 +118,23 @@ func (b *builder) set(s byteSet) int {
 	r := b.emit(op{code: opSet, a: len(b.sets) - 1})
 	b.known[s] = r
 	return r
+}
+
+// chain is add for the whole expression, with a gate behind each of its links.
+func (b *builder) chain(re *syntax.Regexp, m int) int {
+	if re.Op == syntax.OpCapture {
+		return b.chain(re.Sub[0], m)
+	}
+	if re.Op != syntax.OpConcat {
+		return b.add(re, m)
+	}
+	for i := 0; i < len(re.Sub); {
+		n := sameRun(re.Sub[i:])
+		m = b.times(re.Sub[i], n, m)
+		b.gates = append(b.gates, gate{op: len(b.ops), slot: b.slots, marker: m})
+		i += n
+	}
+	return m
 }
 
 // add returns the markers after re, given those before it.
@@ -318,8 +345,18 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 	if !follows {
 		p.fresh(c)
 	}
-	for i := range p.ops {
-		p.run(c, &p.ops[i], src, blocks)
+	next := 0
+	for _, g := range p.gates {
+		for ; next < g.op; next++ {
+			p.run(c, &p.ops[next], src, blocks)
+		}
+		if p.shut(c, g, blocks) {
+			p.skip(c, g, src[:blocks<<6])
+			return 0
+		}
+	}
+	for ; next < len(p.ops); next++ {
+		p.run(c, &p.ops[next], src, blocks)
 	}
 	out := &c.regs[p.out]
 	for k, w := range out[:blocks] {
@@ -329,6 +366,40 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 		}
 	}
 	return any
+}
+
+// shut reports whether nothing in a window has matched as far as a gate, nor
+// comes from the window before.
+func (p *program) shut(c *cursor, g gate, blocks int) bool {
+	some := uint64(0)
+	for _, w := range c.regs[g.marker][:blocks] {
+		some |= w
+	}
+	for s := g.slot; s < p.slots && some == 0; s++ {
+		if p.moved[s] {
+			some = c.carry[s]
+		}
+	}
+	return some == 0
+}
+
+// skip leaves out what is behind a gate: there are no candidates, and the
+// carries are those of markers that are nowhere. What a run of one class carries
+// is asked only together with a marker.
+func (p *program) skip(c *cursor, g gate, window []byte) {
+	clear(c.bits[:len(window)>>6])
+	clear(c.carry[g.slot:])
+	last := window[len(window)-1]
+	for _, s := range p.line {
+		if s >= g.slot && last == '\n' {
+			c.carry[s] = 1 << 63
+		}
+	}
+	for _, s := range p.word {
+		if s >= g.slot && syntax.IsWordChar(lookAt(last)) {
+			c.carry[s] = 1 << 63
+		}
+	}
 }
 
 // fresh sets the carries for a window that follows nothing.
