@@ -16,7 +16,13 @@ type behind struct {
 	free chan []byte
 	done chan struct{}
 	err  atomic.Pointer[error]
+
+	pos, begun int64 // bytes written, and those that are on their way to the disk
 }
+
+// writebackBytes is how much is written before the disk is asked to begin with
+// it: a sync at the end would wait for all, with nothing else to do.
+const writebackBytes = 8 << 20
 
 // behindBuffers is how many buffers are on their way at most.
 const behindBuffers = 4
@@ -38,6 +44,10 @@ func (b *behind) run() {
 			if _, err := b.file.Write(buf); err != nil {
 				err = fmt.Errorf("write index file: %w", err)
 				b.err.Store(&err)
+			}
+			if b.pos += int64(len(buf)); b.pos-b.begun >= writebackBytes {
+				writeback(b.file, b.begun, b.pos-b.begun)
+				b.begun = b.pos
 			}
 		}
 		b.free <- buf[:0]

@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -22,21 +23,49 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 	for _, b := range blobs {
 		total += b.Size
 	}
-	var built []Built
+	var end ending // of the slice before
 	for _, slice := range cutSlices(blobs, order, opt) {
 		b := newBuilder(repos, blobs, opt)
 		b.progress = func(n int64) { opt.Progress(done+n, total) }
-		parts, err := b.build(ctx, dir, src, slice)
-		if err != nil {
+		err := b.build(ctx, dir, src, slice)
+		end.wait()
+		if err == nil && end.err != nil {
+			b.out.abort()
+		}
+		if err := errors.Join(end.err, err); err != nil {
 			return nil, err
 		}
-		built = append(built, parts...)
+		end.begin(b)
 		for _, i := range slice {
 			done += blobs[i].Size
 		}
 		opt.Progress(done, total)
 	}
-	return built, nil
+	end.wait()
+	return end.built, end.err
+}
+
+// ending ends one slice after the other, each while the next one is built: the
+// end is one goroutine's work, and waits for the disk.
+type ending struct {
+	done  chan struct{}
+	built []Built
+	err   error
+}
+
+func (e *ending) begin(b *builder) {
+	e.done = make(chan struct{})
+	go func() {
+		defer close(e.done)
+		built, err := b.end()
+		e.built, e.err = append(e.built, built...), errors.Join(e.err, err)
+	}()
+}
+
+func (e *ending) wait() {
+	if e.done != nil {
+		<-e.done
+	}
 }
 
 // checkSource refuses what the format cannot hold.

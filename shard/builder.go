@@ -62,10 +62,11 @@ func newBuilder(repos []Repository, blobs []Blob, opt BuildOptions) *builder {
 	return b
 }
 
-// build writes the file of the blobs in order, numbers of b.blobs.
-func (b *builder) build(ctx context.Context, dir string, src Source, order []int) (built []Built, err error) {
+// build writes the documents of the blobs in order, numbers of b.blobs. Where it
+// succeeds end must be called.
+func (b *builder) build(ctx context.Context, dir string, src Source, order []int) (err error) {
 	if b.out, err = newFileWriter(dir, kindShard); err != nil {
-		return nil, err
+		return err
 	}
 	b.post = trigram.New(trigram.Options{Emit: b.segment})
 	defer b.post.Close()
@@ -75,8 +76,12 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 	}
 	if err != nil {
 		b.out.abort()
-		return nil, err
 	}
+	return err
+}
+
+// end writes what stands behind the documents and gives the file its name.
+func (b *builder) end() (built []Built, err error) {
 	b.columns()
 	name, size, err := b.out.finish()
 	if err != nil {
