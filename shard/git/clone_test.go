@@ -1,6 +1,8 @@
 package git
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -93,6 +95,58 @@ func (m *Mirror) viaGit(t *testing.T, r *repo) error {
 	return err
 }
 
+// all is pointers to blobs.
+func all(blobs []Blob) []*Blob {
+	list := make([]*Blob, len(blobs))
+	for i := range blobs {
+		list[i] = &blobs[i]
+	}
+	return list
+}
+
+// Sizes are those that git tells, of whole blobs and deltas in packs, and of
+// what is in none.
+func TestSizesAreThoseOfGit(t *testing.T) {
+	t.Parallel()
+	r, ctx := newRepo(t), within(t)
+	h := &history{}
+	var files []string
+	for i := range 2*measureShare + 100 {
+		files = append(files, fmt.Sprintf("d%d/f%d", i%40, i), fmt.Sprint(i))
+	}
+	text := strings.Repeat("a line of a file that is changed little\n", 50)
+	h.commit("refs/heads/main", 0, "Ann", "many", files...)
+	for i := range 20 {
+		h.commit("refs/heads/main", 1+i, "Ann", "change", "a.txt", text+strings.Repeat("x", i)+"\n")
+	}
+	r.load(h)
+	r.git("gc", "--quiet")
+	m := fetched(t, r.url())
+	var got []Blob
+	for _, commit := range []string{"main", "main~7"} {
+		for line := range strings.Lines(r.git("ls-tree", "-r", commit)) {
+			got = append(got, Blob{OID: strings.Fields(line)[2]})
+		}
+	}
+	got = append(got, Blob{OID: run(t, m.dir, []byte("loose\n"), "hash-object", "-w", "--stdin")})
+	want := slices.Clone(got)
+	if err := errors.Join(m.measure(ctx, got), m.measureByGit(ctx, all(want))); err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		if got[i].Size != want[i].Size {
+			t.Fatalf("%s: %d bytes, want %d", got[i].OID, got[i].Size, want[i].Size)
+		}
+	}
+	if rest := m.measurePacked(ctx, got); len(rest) != 1 {
+		t.Errorf("git is asked for %d, want 1", len(rest))
+	}
+	missing := []Blob{{OID: strings.Repeat("ab", 20)}}
+	if err := m.measure(ctx, missing); err == nil {
+		t.Error("a blob that is not there has a size")
+	}
+}
+
 // What is read from the files of a small mirror is what git reads.
 func TestSmallMirrorsAreReadAsGitReadsThem(t *testing.T) {
 	t.Parallel()
@@ -118,7 +172,7 @@ func TestSmallMirrorsAreReadAsGitReadsThem(t *testing.T) {
 		return err
 	})
 	if err == nil {
-		err = m.measure(ctx, want)
+		err = m.measureByGit(ctx, all(want))
 	}
 	same := func(a, b Blob) bool {
 		return a.OID == b.OID && a.Size == b.Size && slices.Equal(a.Occurrences, b.Occurrences)

@@ -303,10 +303,21 @@ func (p *packs) inflate(dst []byte, one *pack, o packed) ([]byte, int, error) {
 		one.touched += aroundFault
 	}
 	if one.touched > mappedMost {
-		one.touched, one.near = 0, -1
-		_ = syscall.Madvise(one.data, syscall.MADV_DONTNEED)
+		one.give()
 	}
 	return dst, o.body + n, nil
+}
+
+// give gives mapped memory back.
+func (p *pack) give() {
+	p.touched, p.near = 0, -1
+	_ = syscall.Madvise(p.data, syscall.MADV_DONTNEED)
+}
+
+func (p *packs) give() {
+	for _, one := range p.list {
+		one.give()
+	}
 }
 
 // read appends the blob with an id, given in hex, to dst. It reports false
