@@ -211,8 +211,8 @@ func (p *planner) enqueuePacks() {
 }
 
 // packHome is the live nodes that should hold the files of a class, and
-// whether it matters. Where some of them have more than others of what is to be
-// packed, it is those.
+// whether it matters. Where some of them have more of the files than others, it
+// is those: a newcomer may have nothing yet.
 func (p *planner) packHome(subject string) (home []string, bound bool) {
 	if p.classes == nil {
 		p.classes = packClasses(p.in.View)
@@ -230,7 +230,7 @@ func (p *planner) packHome(subject string) (home []string, bound bool) {
 		}
 		held := int64(0)
 		for _, f := range files {
-			if f.worn() && slices.Contains(p.in.View.Holders(catalog.ShardKey(f.id)), m.ID) {
+			if slices.Contains(p.in.View.Holders(catalog.ShardKey(f.id)), m.ID) {
 				held += f.text
 			}
 		}
