@@ -98,6 +98,9 @@ func (n *nemesis) run() {
 
 func (n *nemesis) one(f fault) {
 	began, leader := time.Now(), n.leaderID()
+	// Right after a node was replaced there are two voters, until the new one has
+	// been well for a while: without one of them the other cannot lead.
+	enough := n.c.voters(n.ctx, n.c.members()) == nil
 	n.w.setDuring(f.name)
 	n.hit = nil
 	defer n.w.setDuring(calm)
@@ -110,7 +113,7 @@ func (n *nemesis) one(f fault) {
 		n.c.violation("fault %s: %v", f.name, err)
 	}
 	hold := time.Duration(1000+n.rng.IntN(11000)) * time.Millisecond
-	blow := n.hit != nil && n.hit == n.c.byID(leader)
+	blow := enough && n.hit != nil && n.hit == n.c.byID(leader)
 	if blow {
 		hold = max(hold, leaderLimit) // a new leader must come
 	}
