@@ -101,7 +101,11 @@ func (n *nemesis) one(f fault) {
 	// Right after a node was replaced there are two voters, until the new one has
 	// been well for a while: without one of them the other cannot lead.
 	enough := n.c.voters(n.ctx, n.c.members()) == nil
-	n.w.setDuring(f.name)
+	during := f.name
+	if (f.name == "kill" || f.name == "kill-leader") && n.short() {
+		during = "kill-short" // said before the node is gone, since searches begin at any time
+	}
+	n.w.setDuring(during)
 	n.hit = nil
 	defer n.w.setDuring(calm)
 	mend, err := f.run(n)
@@ -213,9 +217,6 @@ func (n *nemesis) killTwo() (func() error, error) {
 
 func (n *nemesis) killThese(list ...*process) (func() error, error) {
 	if len(list) == 1 {
-		if n.short() {
-			n.w.setDuring("kill-short")
-		}
 		n.hit, n.hitAt = list[0], time.Now()
 	}
 	n.c.kill(list...)
