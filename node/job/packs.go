@@ -46,11 +46,26 @@ type packFile struct {
 // worn tells that a file is written anew for what the class has of it: less
 // than half, or less than three quarters where the rest would be copied in vain.
 func (f *packFile) worn() bool {
-	return len(f.repos) > 0 && (2*f.live < f.whole || f.partly && 4*f.live < 3*f.whole)
+	return 2*f.live < f.whole || f.partly && 4*f.live < 3*f.whole
 }
 
-// packClasses is the files that may be packed, by the subject of the class.
+// packClasses is the files that may be packed, by the subject of the class:
+// those of a repository that is not about to change.
 func packClasses(view *catalog.View) map[string][]*packFile {
+	classes := map[string][]*packFile{}
+	for subject, files := range classFiles(view) {
+		for _, f := range files {
+			if len(f.repos) > 0 {
+				classes[subject] = append(classes[subject], f)
+			}
+		}
+	}
+	return classes
+}
+
+// classFiles is the files of small repositories, by the subject of the class and
+// by id.
+func classFiles(view *catalog.View) map[string]map[string]*packFile {
 	changing := map[catalog.RepoID]bool{}
 	for j := range view.JobsOfKind(catalog.JobIndex, catalog.JobRunning, catalog.JobWaiting) {
 		changing[catalog.SubjectRepo(j.Subject)] = true
@@ -91,15 +106,7 @@ func packClasses(view *catalog.View) map[string][]*packFile {
 			}
 		}
 	}
-	out := make(map[string][]*packFile, len(at))
-	for subject, files := range at {
-		for _, f := range files {
-			if len(f.repos) > 0 {
-				out[subject] = append(out[subject], f)
-			}
-		}
-	}
-	return out
+	return at
 }
 
 // partlyHeld tells that some members of a class hold a file and others do not.

@@ -214,6 +214,15 @@ func TestWhatMovesOutOfAPackIsWrittenByWhoHasIt(t *testing.T) {
 	for id := catalog.RepoID(5); id <= 10; id++ {
 		pair(id, 1, 2)
 	}
+	for moved := catalog.RepoID(1); moved <= 4; moved++ { // a poll finds nothing and changes nothing
+		w.do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(moved)})
+		if !newParts(w.state.View()).due(moved, pack) {
+			t.Errorf("while %d is polled the pack is copied", moved)
+		}
+	}
+	for moved := catalog.RepoID(1); moved <= 4; moved++ {
+		w.finish(moved, w.state.View().Repo(moved).Shards...)
+	}
 	w.expect("four moved", "enqueue pack n2+n3")
 	w.expect("the one that has them writes them", "grant pack n2+n3")
 	if j := w.state.View().Job(catalog.JobPack, "n2+n3"); j.Node != "n2" {

@@ -11,7 +11,7 @@ import (
 type parts struct {
 	view     *catalog.View
 	subjects map[uint64]string // of placement groups
-	worn     map[string]map[string]bool
+	files    map[string]map[string]*packFile
 }
 
 func newParts(view *catalog.View) *parts {
@@ -19,17 +19,11 @@ func newParts(view *catalog.View) *parts {
 }
 
 // due tells that what the class of a repository has of a pack is about to
-// be written to a file of its own.
+// be written to a file of its own: at once, or when its repositories, which are
+// polled all the time, are not about to change.
 func (p *parts) due(repo catalog.RepoID, id string) bool {
-	if p.worn == nil {
-		p.worn = map[string]map[string]bool{}
-		for subject, files := range packClasses(p.view) {
-			of := map[string]bool{}
-			for _, f := range files {
-				of[f.id] = f.worn()
-			}
-			p.worn[subject] = of
-		}
+	if p.files == nil {
+		p.files = classFiles(p.view)
 	}
 	group := groupOf(repo)
 	subject, ok := p.subjects[group]
@@ -37,7 +31,8 @@ func (p *parts) due(repo catalog.RepoID, id string) bool {
 		subject = packSubject(p.view, group, false)
 		p.subjects[group] = subject
 	}
-	return p.worn[subject][id]
+	f := p.files[subject][id]
+	return f != nil && f.worn()
 }
 
 // waits tells that a pack is not copied yet. When repositories of a pack move,
