@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 )
 
 // partSymbols compares indexing with symbols with what universal-ctags alone takes.
@@ -30,9 +32,12 @@ func partSymbols(ctx context.Context, r *run) (*Part, error) {
 	if err := s.stop(); err != nil {
 		return nil, err
 	}
-	alone, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--output-format=json", "--fields=*", "-f", "/dev/null", ".")
+	alone, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--output-format=json", "--fields=Nnzsp", "-f", filepath.Join(r.Dir, "tags.json"), ".")
 	if err != nil {
 		return nil, err
+	}
+	if alone.Code != 0 {
+		return nil, fmt.Errorf("run ctags: exit code %d", alone.Code)
 	}
 	text, err := textBytes(ctx, tree)
 	if err != nil {

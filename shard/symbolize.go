@@ -278,9 +278,7 @@ func wordIn(line []byte, name string) int {
 // number sorts the names, kinds and parents, so that the order in which
 // documents were tagged leaves no trace in the file.
 func (y *symbolizer) number(ctx context.Context) error {
-	names := sortedNumbers(y.list, func(a, b string) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a), strings.ToLower(b)), cmp.Compare(a, b))
-	})
+	names := sortedNames(y.list)
 	kinds := sortedNumbers(y.kindsBy, func(a, b string) int { return cmp.Compare(a, b) })
 	parents := sortedNumbers(y.parBy, func(a, b parent) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind))
@@ -304,12 +302,46 @@ func sortedNumbers[T any](list []T, compare func(a, b T) int) []uint32 {
 		order[i] = uint32(i)
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return compare(list[a], list[b]) })
+	return reorder(list, order)
+}
+
+// reorder puts a list into an order of its places, and gives for each old place
+// the new one.
+func reorder[T any](list []T, order []uint32) []uint32 {
 	sorted, back := make([]T, len(list)), make([]uint32, len(list))
 	for i, o := range order {
 		sorted[i], back[o] = list[o], uint32(i)
 	}
 	copy(list, sorted)
 	return back
+}
+
+// sortedNames is sortedNumbers for names, without regard to case first. There
+// are millions of them: what is compared is made once, and most comparisons
+// look at eight bytes in a row of memory.
+func sortedNames(list []string) []uint32 {
+	type key struct {
+		head uint64 // first bytes of low
+		at   uint32
+	}
+	low, keys := make([]string, len(list)), make([]key, len(list))
+	for i, name := range list {
+		low[i] = strings.ToLower(name)
+		var head [8]byte
+		copy(head[:], low[i])
+		keys[i] = key{binary.BigEndian.Uint64(head[:]), uint32(i)}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		return cmp.Or(cmp.Compare(low[a.at], low[b.at]), cmp.Compare(list[a.at], list[b.at]))
+	})
+	order := make([]uint32, len(list))
+	for i, k := range keys {
+		order[i] = k.at
+	}
+	return reorder(list, order)
 }
 
 // write writes the file.

@@ -1,11 +1,13 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -196,6 +198,27 @@ func TestTheBestDefinitionComesFirst(t *testing.T) {
 	for i, f := range res.Files {
 		if want := fmt.Sprintf("f%d.go", len(files)-i); f.Path != want {
 			t.Errorf("place %d has %s with %v, want %s: %q", i, f.Path, f.Score, want, files[i])
+		}
+	}
+}
+
+// Names are in the order of their lower case, then as they are: pages of them
+// are found by it.
+func TestNamesAreSortedWithoutRegardToCase(t *testing.T) {
+	t.Parallel()
+	list := []string{"zebra", "Able", "able", "ABLE", "ablebodied", "Ablebodied", "a", "", "a\x00", "Ähre", "ähre", "prefix_of_eight_b", "prefix_of_eight_A", "PREFIX_of_eight_a", "İ", "ſ", "K"}
+	want := slices.Clone(list)
+	slices.SortFunc(want, func(a, b string) int {
+		return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
+	})
+	old := slices.Clone(list)
+	back := sortedNames(list)
+	if !slices.Equal(list, want) {
+		t.Errorf("%q, want %q", list, want)
+	}
+	for i, at := range back {
+		if list[at] != old[i] {
+			t.Errorf("%q is said to be at %d, where %q is", old[i], at, list[at])
 		}
 	}
 }
