@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -21,8 +20,7 @@ type lane struct {
 	limit   int64 // of waiting
 }
 
-func newLanes() *lanes {
-	cores := runtime.GOMAXPROCS(0)
+func newLanes(cores int) *lanes {
 	return &lanes{
 		light: lane{places: make(chan struct{}, 4*cores), limit: int64(128 * cores)},
 		heavy: lane{places: make(chan struct{}, max(1, cores/2)), limit: int64(32 * cores)},

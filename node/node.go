@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func New(opt Options) (n *Node, err error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	opt = withDefaults(opt)
-	n = &Node{opt: opt, began: opt.Now(), streamBatch: streamBatch, lanes: newLanes(), readers: newReaders(), peers: newPeers()}
+	n = &Node{opt: opt, began: opt.Now(), streamBatch: streamBatch, lanes: newLanes(opt.Cores), readers: newReaders(), peers: newPeers()}
 	unwind := n // the named result is nil where an error is returned
 	defer func() {
 		if err != nil {
@@ -82,7 +83,7 @@ func New(opt Options) (n *Node, err error) {
 		return nil, err
 	}
 	n.set, err = shard.OpenSet(filepath.Join(opt.Dir, "shards"), shard.SetOptions{
-		Now: opt.Now, Damaged: func(name string, err error) { unwind.damaged(name, err) },
+		Now: opt.Now, Workers: opt.Cores, Damaged: func(name string, err error) { unwind.damaged(name, err) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
@@ -103,6 +104,7 @@ func New(opt Options) (n *Node, err error) {
 }
 
 func withDefaults(opt Options) Options {
+	opt.Cores = cmp.Or(opt.Cores, runtime.GOMAXPROCS(0))
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
@@ -142,7 +144,7 @@ func (n *Node) wireJobs() {
 	opt := job.Options{
 		Cluster: n.cluster, Set: n.set, Mirrors: n.mirrors, Log: n.opt.Log, Now: n.opt.Now,
 		Secret: n.env.secret, Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
-		Backoff: n.opt.Backoff, Timing: n.opt.Timing, SliceBytes: n.opt.SliceBytes, Replicas: n.opt.Replicas, Workers: runtime.GOMAXPROCS(0),
+		Backoff: n.opt.Backoff, Timing: n.opt.Timing, SliceBytes: n.opt.SliceBytes, Replicas: n.opt.Replicas, Workers: n.opt.Cores,
 		DiskUsed: func() int { return int(n.diskUsed()) },
 		Searched: n.askSearched, HeatWindow: n.opt.HeatWindow,
 		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },

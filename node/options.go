@@ -38,6 +38,10 @@ type Options struct {
 	Timing  float64       // multiplies the timeouts of the cluster; 0 means 1
 	Backoff time.Duration // after the first failure of a job; 0 means 30 s
 
+	// Cores is how many processors searches and jobs use together; 0 means
+	// GOMAXPROCS. Where that is more, requests are read while all cores work.
+	Cores int
+
 	// HeatWindow is how long searches are counted to find data that is searched
 	// much more than the rest; 0 means 1 min. After five such windows it gets
 	// another copy, after sixty without the copy goes.

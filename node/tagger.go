@@ -20,7 +20,7 @@ type tagger struct {
 // newTagger looks for the program. Without it a node works, but for symbols,
 // and says so.
 func newTagger(n *Node) tagger {
-	pool, err := symbol.Open(context.Background(), symbol.Options{Command: n.opt.Ctags})
+	pool, err := symbol.Open(context.Background(), symbol.Options{Command: n.opt.Ctags, Processes: n.opt.Cores})
 	switch {
 	case errors.Is(err, symbol.ErrOff):
 		return tagger{}

@@ -120,6 +120,7 @@ type note struct {
 // documents may be all that is wanted, and each is twice the one before.
 const (
 	pieceUnits = 512
+	pieceAll   = 64 // where all are counted, and light searches wait for the end of a piece
 	pieceFirst = 16
 	pieceDocs  = 256
 )
@@ -389,7 +390,11 @@ func (s *search) lose(r *run, err error) error {
 // cut makes the pieces. Where it cuts depends on the candidates alone.
 func (r *run) cut(all bool) {
 	docs, units, start, from := r.b.docs, 0, 0, 0
-	size := pieceUnits
+	most := pieceUnits
+	if all {
+		most = pieceAll
+	}
+	size := most
 	if !all {
 		size = pieceFirst
 	}
@@ -397,7 +402,7 @@ func (r *run) cut(all bool) {
 		units += int(r.b.s.docUnit.at(int(d)+1) - r.b.s.docUnit.at(int(d)))
 		if units-from >= size || i-start+1 >= pieceDocs || i == len(docs)-1 {
 			r.pieces = append(r.pieces, piece{docs: docs[start : i+1], units: units})
-			start, from, size = i+1, units, min(2*size, pieceUnits)
+			start, from, size = i+1, units, min(2*size, most)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -175,7 +176,12 @@ func serve(ctx context.Context, f serveFlags) error {
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	n, err := node.New(f.nodeOptions(log, reg))
+	// The scheduler of Go looks at the network when it has nothing else to run,
+	// and every 10 ms. With searches on all cores a request would wait that long
+	// to be read, so there is more room than the searches may take.
+	cores := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(cores + spareThreads)
+	n, err := node.New(f.nodeOptions(log, reg, cores))
 	if err != nil {
 		return err
 	}
@@ -196,6 +202,9 @@ func serve(ctx context.Context, f serveFlags) error {
 	log.Info("serving", "api", srv.Addr().String(), "version", buildVersion(), "data", f.dataDir)
 	return runBoth(ctx, n, srv, &f)
 }
+
+// spareThreads is how many threads may run beside those that search.
+const spareThreads = 2
 
 // runBoth runs the API and the node. The API ends first, so that no request
 // meets a node whose files are closed.
@@ -218,12 +227,13 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags) 
 	return g.Wait()
 }
 
-func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer) node.Options {
+func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, cores int) node.Options {
 	return node.Options{
 		Dir: f.dataDir, ConfigPath: f.config,
 		ClusterListen: f.clusterListen, GossipListen: f.gossipListen, Advertise: f.advertise,
 		Join: splitList(f.join), BootstrapExpect: f.expect, ClusterKeyFile: f.keyFile,
 		Zone: f.zone, Weight: f.weight, Replicas: f.replicas,
+		Cores:   cores,
 		BaseURL: f.baseURL, APIListen: f.listen, Ctags: f.ctags, Version: buildVersion(),
 		Log: log, Registerer: reg, LookupEnv: f.environment,
 	}
