@@ -100,6 +100,8 @@ type seedRun struct {
 
 	searches, exhaustive, failed, writes, refused, pushes, faults atomic.Int64
 
+	clocks sync.Map // by data directory: how far the clock of a node is off
+
 	mu    sync.Mutex // guards the fields below
 	acked []string
 	tried map[string]bool
@@ -118,6 +120,10 @@ func seeded(t *testing.T, host *seedHost, seed uint64) tally {
 	r.check = newChecker(r.repos)
 	cfg := nodetest.Config{File: strings.Replace(local(dir), `"reindexIntervalMs": 200`, `"reindexIntervalMs": 3600000`, 1)}
 	cfg.File = strings.Replace(cfg.File, `"resyncConnectionIntervalMs": 200`, `"resyncConnectionIntervalMs": 3600000`, 1)
+	cfg.Edit = func(o *node.Options) {
+		skew := r.clock(o.Dir)
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(skew.Load())) }
+	}
 	r.fleet = nodetest.NewFleet(t, nodes, cfg)
 	r.up, r.ends = make([]atomic.Pointer[node.Node], nodes), make([]context.CancelFunc, nodes)
 	for range nodes {
@@ -161,6 +167,13 @@ func (r *seedRun) note(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, fmt.Sprintf("%7.3f  ", time.Since(r.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// clock is how far the clock of the node with a data directory is off, in
+// nanoseconds.
+func (r *seedRun) clock(dir string) *atomic.Int64 {
+	skew, _ := r.clocks.LoadOrStore(dir, new(atomic.Int64))
+	return skew.(*atomic.Int64)
 }
 
 func (r *seedRun) pause(atMost time.Duration) {
@@ -208,7 +221,7 @@ func (r *seedRun) breakSomething() {
 	r.faults.Add(1)
 	i := r.rng.IntN(len(r.up))
 	j := (i + 1 + r.rng.IntN(len(r.up)-1)) % len(r.up)
-	switch kind := r.rng.IntN(9); kind {
+	switch kind := r.rng.IntN(10); kind {
 	case 0, 1, 2:
 		r.note("%s n%d", [...]string{"stop", "crash", "crash and move"}[kind], i+1)
 		r.stop(i, kind > 0)
@@ -235,6 +248,10 @@ func (r *seedRun) breakSomething() {
 		d := time.Duration(10+r.rng.IntN(200)) * time.Millisecond
 		r.note("flap n%d n%d %s", i+1, j+1, d)
 		r.fleet.Flap(i, j, d)
+	case 9:
+		d := time.Duration(r.rng.Int64N(int64(4*time.Hour))) - 2*time.Hour
+		r.note("clock of n%d off by %s", i+1, d)
+		r.clock(r.fleet.Nodes[i].Dir).Store(int64(d))
 	case 8:
 		r.note("crash all")
 		for k := range r.up {
