@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/node"
@@ -179,7 +180,9 @@ func TestANewcomerGetsItsPartOfAPack(t *testing.T) {
 	dir := t.TempDir()
 	const count = 24
 	crowd(t, dir, count)
-	f := nodetest.StartFleet(t, 2, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	// No polls: an index job that the newcomer is given reads the files as they are.
+	still := strings.Replace(local(dir), `"reindexIntervalMs": 200`, `"reindexIntervalMs": 3600000`, 1)
+	f := nodetest.StartFleet(t, 2, nodetest.Config{File: still, Log: testing.Verbose()})
 	f.Nodes[0].WaitIndexed(count)
 	packedInto(t, f.Nodes[0], 1)
 	f.Nodes[0].Wait("the pack to be in both places", even(t, f.Nodes[0], count))
