@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,14 +81,14 @@ func TestAQuestionIsAnsweredOnceForAllWhoAsk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := flights[int]{most: 100}
-		runs, ended := 0, 0
+		var runs, ended atomic.Int32
 		work := func(ctx context.Context) (int, error) {
-			runs++
+			runs.Add(1)
 			select {
 			case <-time.After(time.Second):
 				return 7, nil
 			case <-ctx.Done():
-				ended++
+				ended.Add(1)
 				return 0, ctx.Err()
 			}
 		}
@@ -108,21 +109,22 @@ func TestAQuestionIsAnsweredOnceForAllWhoAsk(t *testing.T) {
 		}
 		cancel() // one of three leaves: the others have their answer
 		<-time.After(2 * time.Second)
-		if n, err := f.do(t.Context(), "key", size, work); n != 7 || err != nil || runs != 1 || ended != 0 {
-			t.Errorf("%d, %v after %d runs", n, err, runs)
+		if n, err := f.do(t.Context(), "key", size, work); n != 7 || err != nil || runs.Load() != 1 || ended.Load() != 0 {
+			t.Errorf("%d, %v after %d runs", n, err, runs.Load())
 		}
 		left, leave := context.WithCancel(t.Context())
 		go func() { _, _ = f.do(left, "other", size, work) }()
 		synctest.Wait()
 		leave() // nobody waits any more
 		synctest.Wait()
-		if runs != 2 || ended != 1 || len(f.running) != 0 {
-			t.Errorf("%d runs, %d of them ended, %d go on", runs, ended, len(f.running))
+		if runs.Load() != 2 || ended.Load() != 1 || len(f.running) != 0 {
+			t.Errorf("%d runs, %d of them ended, %d go on", runs.Load(), ended.Load(), len(f.running))
 		}
 		for i := range 20 {
 			go func() { _, _ = f.do(t.Context(), fmt.Sprint(i), size, work) }()
 		}
 		<-time.After(2 * time.Second)
+		synctest.Wait()
 		if f.bytes > 100 || len(f.known) != 10 || len(f.order) != 10 {
 			t.Errorf("%d bytes, %d answers", f.bytes, len(f.known))
 		}
