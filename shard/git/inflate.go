@@ -29,6 +29,7 @@ type inflater struct {
 	length [codeRoom]uint32 // of the codes that tell the lengths of codes
 	sizes  [288 + 32]uint8
 	fixed  bool // the tables are those of blocks without tables of their own
+	plain  bool // take the way of any machine, for comparison
 }
 
 const (
@@ -100,17 +101,17 @@ func makeCodeEntries() (t [19]uint32) {
 
 // makeTable fills a table of codes, given the length of the code of each
 // symbol; first bits index its beginning. Tables of the further bits of longer
-// codes all have room for the longest.
+// codes all have room for the longest. Codes are dealt with from the shortest
+// on: the table of n bits, written twice, is the table of n+1 bits.
 func makeTable(table []uint32, first int, sizes []uint8, entries []uint32) error {
-	var count, next [16]int
+	var count, from [16]int
 	for _, n := range sizes {
-		count[n]++
+		count[n&15]++
 	}
-	count[0] = 0
-	code, used, longest := 0, 0, 0
+	at, used, longest := 0, 0, 0
 	for n := 1; n <= 15; n++ {
-		code = (code + count[n-1]) << 1
-		next[n] = code
+		from[n] = at
+		at += count[n]
 		used += count[n] << (15 - n)
 		if count[n] > 0 {
 			longest = n
@@ -124,38 +125,59 @@ func makeTable(table []uint32, first int, sizes []uint8, entries []uint32) error
 		if used != 0 && (used != 1<<14 || count[1] != 1) {
 			return errStream
 		}
-		for i := range table[:1<<first] {
-			table[i] = entryRare
+		table[0] = entryRare
+	}
+	var sorted [288]uint16 // symbols by length
+	for s, n := range sizes {
+		if n != 0 {
+			sorted[from[n&15]%288] = uint16(s)
+			from[n&15]++
 		}
 	}
-	free, width := 1<<first, longest-first
-	if width > 0 {
-		clear(table[:1<<first])
-	}
-	for s, size := range sizes {
-		if size == 0 {
-			continue
+	symbols := sorted[:at]
+	// Codes come as bits of the input do, lowest first: the next code of a
+	// length is found by adding one at the other end.
+	code, size := 0, 1
+	for n := 1; n <= min(first, longest); n++ {
+		copy(table[size:2*size], table[:size])
+		size *= 2
+		for _, s := range symbols[:count[n]] {
+			table[code] = entries[s] + uint32(n)<<8 + uint32(n)
+			code = nextCode(code, n)
 		}
-		n := int(size)
-		at := int(bits.Reverse16(uint16(next[n])) >> (16 - n))
-		next[n]++
-		if n <= first {
-			for ; at < 1<<first; at += 1 << n {
-				table[at] = entries[s] + uint32(n)<<8 + uint32(n)
+		symbols = symbols[count[n]:]
+	}
+	for size < 1<<first {
+		copy(table[size:2*size], table[:size])
+		size *= 2
+	}
+	free, low, width := 1<<first, -1, longest-first
+	for n := first + 1; n <= longest; n++ {
+		for _, s := range symbols[:count[n]] {
+			if code&(1<<first-1) != low {
+				low = code & (1<<first - 1)
+				table[low] = entryRare | entryMore | uint32(free)<<16 | uint32(width)<<8 | uint32(first)
+				free += 1 << width
 			}
-			continue
+			for i := code >> first; i < 1<<width; i += 1 << (n - first) {
+				table[free-1<<width+i] = entries[s] + uint32(n-first)<<8 + uint32(n-first)
+			}
+			code = nextCode(code, n)
 		}
-		low := at & (1<<first - 1)
-		if table[low] == 0 {
-			table[low] = entryRare | entryMore | uint32(free)<<16 | uint32(width)<<8 | uint32(first)
-			free += 1 << width
-		}
-		more, n := int(table[low]>>16&0x7fff), n-first
-		for at >>= first; at < 1<<width; at += 1 << n {
-			table[more+at] = entries[s] + uint32(n)<<8 + uint32(n)
-		}
+		symbols = symbols[count[n]:]
 	}
 	return nil
+}
+
+// nextCode is the code of n bits that follows another, both with their bits
+// reversed: the highest zero becomes one, and the ones above it zeros. Behind
+// the last code comes 0.
+func nextCode(code, n int) int {
+	ones := bits.Len(uint(code ^ (1<<n - 1)))
+	if ones == 0 {
+		return 0
+	}
+	return code&(1<<(ones-1)-1) | 1<<(ones-1)
 }
 
 // stream is an input of which bits are taken, lowest first.
@@ -194,7 +216,8 @@ func (b *stream) take(n uint) (v uint64, ok bool) {
 }
 
 // inflate decompresses the stream at the beginning of src into dst, which it
-// fills exactly, and returns the length of the stream.
+// fills exactly, and returns the length of the stream. What dst has room for
+// behind its end, it may use; it is faster with fastOut bytes there.
 func (f *inflater) inflate(dst, src []byte) (int, error) {
 	if len(src) < 2 || src[0]&15 != 8 || src[0]>>4 > 7 || src[1]&0x20 != 0 || binary.BigEndian.Uint16(src)%31 != 0 {
 		return 0, errStream
@@ -339,7 +362,7 @@ func (f *inflater) readTables(b *stream) error {
 // both sides for all that a step can touch, else with care.
 func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 	for {
-		if len(b.src)-b.at >= fastIn && len(dst)-out >= fastOut {
+		if b.at <= len(b.src)-fastIn && out <= lastOut(dst) {
 			var end bool
 			var err error
 			if out, end, err = f.fast(dst, out, b); end || err != nil {
@@ -397,12 +420,16 @@ const (
 	fastOut = 3 + 258 + 32
 )
 
-// fast decompresses as long as there is room, and tells whether the block
-// came to its end.
-func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
+// lastOut is the last place of dst from where a step may write. What dst has
+// room for behind its end is room for a step, so that nearly all of a text can
+// be made in steps; who stepped over the end finds out.
+func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
+
+// fastPortable is fast on any machine.
+func (f *inflater) fastPortable(dst []byte, out int, b *stream) (int, bool, error) {
 	in, to := unsafe.Pointer(unsafe.SliceData(b.src)), unsafe.Pointer(unsafe.SliceData(dst))
 	at, buf, n := b.at, b.buf, b.n
-	lastIn, lastOut := len(b.src)-fastIn, len(dst)-fastOut
+	lastIn, lastOut := len(b.src)-fastIn, lastOut(dst)
 	lit, dist := &f.lit, &f.dist
 	for at <= lastIn && out <= lastOut {
 		buf |= *(*uint64)(unsafe.Add(in, at)) << (n & 63)
@@ -435,7 +462,7 @@ func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 			}
 			if e&entryRare != 0 {
 				b.at, b.buf, b.n = at, buf>>(e&63), n-uint(e&63)
-				if e&entryEnd == 0 {
+				if e&entryEnd == 0 || out > len(dst) {
 					return out, false, errStream
 				}
 				return out, true, nil
@@ -465,6 +492,9 @@ func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 		out += length
 	}
 	b.at, b.buf, b.n = at, buf, n
+	if out > len(dst) {
+		return out, false, errStream
+	}
 	return out, false, nil
 }
 

@@ -292,7 +292,7 @@ func (p *pack) header(at int) (packed, error) {
 // ends. It gives mapped memory back from time to time.
 func (p *packs) inflate(dst []byte, one *pack, o packed) ([]byte, int, error) {
 	at := len(dst)
-	dst = slices.Grow(dst, o.size)[:at+o.size]
+	dst = slices.Grow(dst, o.size+fastOut)[:at+o.size]
 	n, err := p.inf.inflate(dst[at:], one.data[o.body:len(one.data)-one.idBytes])
 	if err != nil {
 		return dst[:at], 0, fmt.Errorf("%w: %w", errPack, err)

@@ -29,7 +29,9 @@ func deflated(t testing.TB) (streams, texts [][]byte) {
 	add(nil)
 	add([]byte("a"))
 	add(bytes.Repeat([]byte("a"), 70000))
-	add(bytes.Repeat([]byte("abcdefg"), 3000))
+	for d := 2; d < 34; d++ { // matches at each short distance
+		add(bytes.Repeat([]byte("abcdefghijklmnopqrstuvwxyz0123456789")[:d], 3000/d))
+	}
 	noise := make([]byte, 100000)
 	r.Read(noise)
 	add(noise)
@@ -58,30 +60,42 @@ func deflated(t testing.TB) (streams, texts [][]byte) {
 
 func TestInflateGivesWhatWasDeflated(t *testing.T) {
 	t.Parallel()
-	var f inflater
 	streams, texts := deflated(t)
-	for i, s := range streams {
-		buf := bytes.Repeat([]byte{0xee}, len(texts[i])+64)
-		n, err := f.inflate(buf[:len(texts[i])], append(bytes.Clone(s), "what follows"...))
-		if err != nil || n != len(s) || !bytes.Equal(buf[:len(texts[i])], texts[i]) {
-			t.Fatalf("stream %d of %d bytes: %d, %v", i, len(s), n, err)
-		}
-		if bytes.Count(buf[len(texts[i]):], []byte{0xee}) != 64 {
-			t.Fatalf("stream %d: written beyond", i)
-		}
-		if len(texts[i]) > 0 {
-			if _, err := f.inflate(buf[:len(texts[i])-1], s); err == nil {
-				t.Fatalf("stream %d: fits a smaller text", i)
+	for _, plain := range []bool{false, true} {
+		for _, room := range []int{0, 64, fastOut} { // behind the text, for steps that go too far
+			f := inflater{plain: plain}
+			for i, s := range streams {
+				f.check(t, fmt.Sprintf("stream %d of %d bytes, plain %v, room %d", i, len(s), plain, room), s, texts[i], room)
 			}
 		}
-		if _, err := f.inflate(buf[:len(texts[i])+1], s); err == nil {
-			t.Fatalf("stream %d: fits a larger text", i)
+	}
+}
+
+// check decompresses a stream whole, cut short, and into texts of other sizes.
+func (f *inflater) check(t *testing.T, what string, stream, text []byte, room int) {
+	t.Helper()
+	end := len(text) + 1 + room
+	buf := bytes.Repeat([]byte{0xee}, end+64)
+	into := func(size int) []byte { return buf[: size : size+room] }
+	n, err := f.inflate(into(len(text)), append(bytes.Clone(stream), "what follows"...))
+	if err != nil || n != len(stream) || !bytes.Equal(buf[:len(text)], text) {
+		t.Fatalf("%s: %d, %v", what, n, err)
+	}
+	if len(text) > 0 {
+		if _, err := f.inflate(into(len(text)-1), stream); err == nil {
+			t.Fatalf("%s: fits a smaller text", what)
 		}
-		for _, cut := range []int{0, 1, 2, len(s) / 2, len(s) - 5, len(s) - 1} {
-			if _, err := f.inflate(buf[:len(texts[i])], s[:cut:cut]); err == nil {
-				t.Fatalf("stream %d of %d bytes: %d are enough", i, len(s), cut)
-			}
+	}
+	if _, err := f.inflate(into(len(text)+1), stream); err == nil {
+		t.Fatalf("%s: fits a larger text", what)
+	}
+	for _, cut := range []int{0, 1, 2, len(stream) / 2, len(stream) - 5, len(stream) - 1} {
+		if _, err := f.inflate(into(len(text)), stream[:cut:cut]); err == nil {
+			t.Fatalf("%s: %d are enough", what, cut)
 		}
+	}
+	if bytes.Count(buf[end:], []byte{0xee}) != 64 {
+		t.Fatalf("%s: written beyond", what)
 	}
 }
 
@@ -90,16 +104,20 @@ func FuzzInflate(f *testing.F) {
 	streams, texts := deflated(f)
 	for i, s := range streams {
 		if len(s) < 3000 {
-			f.Add(s, len(texts[i]))
+			f.Add(s, len(texts[i]), i%7*60)
 		}
 	}
-	f.Fuzz(func(t *testing.T, stream []byte, size int) {
-		size = max(0, min(size, 1<<17))
+	f.Fuzz(func(t *testing.T, stream []byte, size, room int) {
+		size, room = max(0, min(size, 1<<17)), max(0, min(room, 1000))
 		var inf inflater
-		buf := bytes.Repeat([]byte{0xee}, size+64)
-		n, err := inf.inflate(buf[:size], stream)
-		if bytes.Count(buf[size:], []byte{0xee}) != 64 {
+		plain := inflater{plain: true}
+		buf, other := bytes.Repeat([]byte{0xee}, size+room+64), make([]byte, size)
+		n, err := inf.inflate(buf[:size:size+room], stream)
+		if bytes.Count(buf[size+room:], []byte{0xee}) != 64 {
 			t.Fatal("written beyond")
+		}
+		if m, failed := plain.inflate(other, stream); (err == nil) != (failed == nil) || m != n || err == nil && !bytes.Equal(other, buf[:size]) {
+			t.Fatalf("%d, %v; plain %d, %v", n, err, m, failed)
 		}
 		if err != nil {
 			return
