@@ -11,7 +11,7 @@ import (
 
 // tagger finds symbols with universal-ctags, where that is installed.
 type tagger struct {
-	tag     func(ctx context.Context, path, language string, content []byte) ([]shard.Definition, error)
+	tag     shard.Tagger
 	name    string // kind and version; "" without
 	warning string
 	close   func()
@@ -29,22 +29,12 @@ func newTagger(n *Node) tagger {
 		return tagger{warning: fmt.Sprintf("symbols are not indexed: %v", err)}
 	}
 	t := tagger{name: pool.Version(), close: pool.Close}
-	t.tag = func(ctx context.Context, path, language string, content []byte) ([]shard.Definition, error) {
-		symbols, err := pool.Tag(ctx, path, language, content)
-		if err != nil {
-			if ctx.Err() == nil {
-				n.opt.Log.Warn("file has no symbols", "error", err)
-			}
-			return nil, err
+	t.tag = func(ctx context.Context, path, language string, content []byte, use func(shard.Definition)) error {
+		err := pool.Tag(ctx, path, language, content, func(s symbol.Symbol) { use(shard.Definition(s)) })
+		if err != nil && ctx.Err() == nil {
+			n.opt.Log.Warn("file has no symbols", "error", err)
 		}
-		defs := make([]shard.Definition, len(symbols))
-		for i, s := range symbols {
-			defs[i] = shard.Definition{
-				Symbol: shard.Symbol{Name: s.Name, Kind: s.Kind, ParentName: s.ParentName, ParentKind: s.ParentKind},
-				Line:   s.Line,
-			}
-		}
-		return defs, nil
+		return err
 	}
 	return t
 }

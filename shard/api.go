@@ -29,12 +29,17 @@ type Request struct {
 	MemoryLimit int64
 }
 
-// Definition is a symbol and the line that defines it.
+// Definition is a symbol and the line that defines it, on its way from the
+// tagger: the names are valid during the call that hands them over.
 type Definition struct {
-	Symbol
-	Line uint32 // from 1
+	Name       []byte
+	Kind       string
+	ParentName []byte
+	ParentKind string
+	Line       uint32 // from 1
 }
 
-// Tagger finds the definitions in one text. It is called from several
-// goroutines. Language is as in [File.Language].
-type Tagger func(ctx context.Context, path, language string, content []byte) ([]Definition, error)
+// Tagger calls use with the definitions in one text, in any order; an error
+// makes them void. It is called from several goroutines. Language is as in
+// [File.Language].
+type Tagger func(ctx context.Context, path, language string, content []byte, use func(Definition)) error

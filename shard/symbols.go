@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"sort"
 	"strings"
 	"sync"
@@ -203,7 +204,7 @@ func (y *symbolsFile) page(i int, buf []byte) ([]byte, error) {
 const frontPage = 2 * symbolPage
 
 // front appends a name in that form.
-func front(dst []byte, before, name string) []byte {
+func front(dst, before, name []byte) []byte {
 	n := 0
 	for n < len(before) && n < len(name) && n < 255 && before[n] == name[n] {
 		n++
@@ -365,18 +366,28 @@ func (r *refReader) next() reference {
 	return ref
 }
 
-// appendReference is what refReader reads. last is the first document of the
-// name before, in the same page.
-func appendReference(dst []byte, last int, ref reference) []byte {
-	step := int64(ref.first - last)
+// appendReference is what refReader reads, of documents that ascend. last is
+// the first document of the name before, in the same page.
+func appendReference(dst []byte, last int, docs []uint32) []byte {
+	step := int64(docs[0]) - int64(last)
 	head := uint64(step<<1^step>>63) << 1
-	if len(ref.rest) == 0 {
+	if len(docs) == 1 {
 		return binary.AppendUvarint(dst, head)
 	}
+	size := 0
+	for i, d := range docs[1:] {
+		size += uvarintSize(d - docs[i] - 1)
+	}
 	dst = binary.AppendUvarint(dst, head|1)
-	dst = binary.AppendUvarint(dst, uint64(len(ref.rest)))
-	return append(dst, ref.rest...)
+	dst = binary.AppendUvarint(dst, uint64(size))
+	for i, d := range docs[1:] {
+		dst = binary.AppendUvarint(dst, uint64(d-docs[i]-1))
+	}
+	return dst
 }
+
+// uvarintSize is the number of bytes that a number takes.
+func uvarintSize(v uint32) int { return (bits.Len32(v|1) + 6) / 7 }
 
 // each calls use with the documents.
 func (r reference) each(documents int, use func(int)) error {
@@ -435,24 +446,71 @@ type symbolRow struct {
 	parent int // number of the parent and one, or 0
 }
 
+// appendRow appends a row as rowReader reads it; last is the one before, of
+// the same document.
+func appendRow(dst []byte, last, r symbolRow) []byte {
+	gap := uint64(r.offset-last.offset) << 1
+	if r.kind != last.kind || r.parent != last.parent {
+		gap |= 1
+	}
+	dst = binary.AppendUvarint(dst, gap)
+	dst = binary.AppendVarint(dst, int64(r.name)-int64(last.name))
+	if gap&1 != 0 {
+		dst = binary.AppendUvarint(dst, uint64(r.kind))
+		dst = binary.AppendUvarint(dst, uint64(r.parent))
+	}
+	return dst
+}
+
+// rowReader goes through the rows of a document.
+type rowReader struct {
+	b   []byte
+	row symbolRow
+	bad bool // it ended at bytes that are no row
+}
+
+func (r *rowReader) next() bool {
+	if len(r.b) == 0 {
+		return false
+	}
+	gap, step := r.uint(), r.uint()
+	if gap&1 != 0 {
+		r.row.kind, r.row.parent = int(r.uint()&(1<<40-1)), int(r.uint()&(1<<40-1))
+	}
+	r.row.offset += int(gap >> 1 & (1<<40 - 1))
+	r.row.name += int(int64(step>>1) ^ -int64(step&1))
+	return !r.bad
+}
+
+func (r *rowReader) uint() uint64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 {
+		v := r.b[0]
+		r.b = r.b[1:]
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
 // rows calls use with the symbols of a document, by offset, until it says no.
 func (y *symbolsFile) rows(doc int, use func(symbolRow) bool) error {
-	d := decoder{b: part(y.docs, y.docEnd, doc)}
-	row := symbolRow{}
-	for len(d.b) > 0 {
-		gap := d.uint()
-		step := d.uint()
-		if gap&1 != 0 {
-			row.kind, row.parent = int(d.uint()&(1<<40-1)), int(d.uint()&(1<<40-1))
-		}
-		row.offset += int(gap >> 1 & (1<<40 - 1))
-		row.name += int(int64(step>>1) ^ -int64(step&1))
-		if d.err != nil || uint(row.name) >= uint(y.names) || row.kind >= len(y.kinds) || row.parent > len(y.parents) || row.offset > maxDocument {
-			return fmt.Errorf("%s: %w: symbols of document %d", y.f.name, ErrDamaged, doc)
-		}
-		if !use(row) {
+	r := rowReader{b: part(y.docs, y.docEnd, doc)}
+	for r.next() {
+		if uint(r.row.name) >= uint(y.names) || r.row.kind >= len(y.kinds) || r.row.parent > len(y.parents) || r.row.offset > maxDocument {
+			r.bad = true
 			break
 		}
+		if !use(r.row) {
+			break
+		}
+	}
+	if r.bad {
+		return fmt.Errorf("%s: %w: symbols of document %d", y.f.name, ErrDamaged, doc)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -19,23 +20,22 @@ var defines = regexp.MustCompile(`(?m)^(?:func|struct) (\w+)`)
 
 // tagLines is a Tagger that knows "func NAME" and "struct NAME" at the margin.
 func tagLines(calls *atomic.Int64) Tagger {
-	return func(_ context.Context, path, _ string, content []byte) ([]Definition, error) {
+	return func(_ context.Context, path, _ string, content []byte, use func(Definition)) error {
 		calls.Add(1)
-		if strings.Contains(path, "broken") {
-			return nil, errors.New("crashed")
-		}
-		var out []Definition
 		for _, m := range defines.FindAllSubmatchIndex(content, -1) {
 			kind := "function"
 			if content[m[0]] == 's' {
 				kind = "struct"
 			}
-			out = append(out, Definition{
-				Symbol: Symbol{Name: string(content[m[2]:m[3]]), Kind: kind, ParentName: "pkg", ParentKind: "package"},
-				Line:   uint32(1 + strings.Count(string(content[:m[0]]), "\n")),
+			use(Definition{
+				Name: content[m[2]:m[3]], Kind: kind, ParentName: []byte("pkg"), ParentKind: "package",
+				Line: uint32(1 + strings.Count(string(content[:m[0]]), "\n")),
 			})
 		}
-		return out, nil
+		if strings.Contains(path, "broken") {
+			return errors.New("crashed")
+		}
+		return nil
 	}
 }
 
@@ -178,12 +178,11 @@ func TestTheBestDefinitionComesFirst(t *testing.T) {
 		w.trees[0][fmt.Sprintf("f%d.go", len(files)-i)] = []string{text}
 	}
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
-	tag := func(_ context.Context, _, _ string, content []byte) ([]Definition, error) {
-		f := strings.Fields(string(content))
-		if f[0] != "def" {
-			return nil, nil
+	tag := func(_ context.Context, _, _ string, content []byte, use func(Definition)) error {
+		if f := strings.Fields(string(content)); f[0] == "def" {
+			use(Definition{Name: []byte(f[2]), Kind: f[1], Line: 1})
 		}
-		return []Definition{{Symbol{Name: f[2], Kind: f[1]}, 1}}, nil
+		return nil
 	}
 	part, err := symbolize(set, parts[0], nil, tag)
 	if err != nil {
@@ -206,19 +205,57 @@ func TestTheBestDefinitionComesFirst(t *testing.T) {
 // are found by it.
 func TestNamesAreSortedWithoutRegardToCase(t *testing.T) {
 	t.Parallel()
-	list := []string{"zebra", "Able", "able", "ABLE", "ablebodied", "Ablebodied", "a", "", "a\x00", "Ähre", "ähre", "prefix_of_eight_b", "prefix_of_eight_A", "PREFIX_of_eight_a", "İ", "ſ", "K"}
+	list := []string{"zebra", "Able", "able", "ABLE", "ablebodied", "Ablebodied", "a", "[", "@", "`", "{", "eightbyt", "EIGHTBYT", "eightbyte", "Ähre", "ähre", "prefix_of_eight_b", "prefix_of_eight_A", "PREFIX_of_eight_a", "İ", "ſ", "K"}
+	names := newInterner()
+	for _, s := range list {
+		names.number([]byte(s), names.hash([]byte(s)))
+	}
+	checkSorted(t, names, list)
+}
+
+// checkSorted compares the order of names with that of the plain way.
+func checkSorted(t *testing.T, names *interner, list []string) {
+	t.Helper()
 	want := slices.Clone(list)
 	slices.SortFunc(want, func(a, b string) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
 	})
-	old := slices.Clone(list)
-	back := sortedNames(list)
-	if !slices.Equal(list, want) {
-		t.Errorf("%q, want %q", list, want)
+	var got []string
+	for _, n := range sortedNames(names) {
+		got = append(got, string(names.name(n)))
 	}
-	for i, at := range back {
-		if list[at] != old[i] {
-			t.Errorf("%q is said to be at %d, where %q is", old[i], at, list[at])
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// FuzzInterner gives numbers to names as a map does, and sorts them.
+func FuzzInterner(f *testing.F) {
+	f.Add([]byte("foo,bar,foo,Foo,FOOBAR_baz_1,foobar_BAZ_0,\xc3\x84hre,\xe4,x\xe2\x84\xaa"), byte(','))
+	f.Add([]byte(strings.Repeat("aAbBcCdD", 300)), byte('d'))
+	f.Fuzz(func(t *testing.T, text []byte, comma byte) {
+		names, twin := newInterner(), map[string]uint32{}
+		var list []string
+		for _, name := range bytes.Split(text, []byte{comma}) {
+			if len(name) == 0 || len(name) > maxSymbolName || bytes.IndexByte(name, 0) >= 0 {
+				continue
+			}
+			want, ok := twin[string(name)]
+			if !ok {
+				want = uint32(len(list))
+				twin[string(name)] = want
+				list = append(list, string(name))
+			}
+			// A hash of few values makes them meet in the table.
+			if got, ok := names.number(name, names.hash(name)&7); !ok || got != want {
+				t.Fatalf("number of %q is %d, %v, want %d", name, got, ok, want)
+			}
 		}
-	}
+		for i, want := range list {
+			if got := names.name(uint32(i)); string(got) != want {
+				t.Fatalf("name %d is %q, want %q", i, got, want)
+			}
+		}
+		checkSorted(t, names, list)
+	})
 }

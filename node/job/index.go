@@ -384,10 +384,9 @@ func (r *Runner) symbolize(ctx context.Context, a *attempt, old *catalog.Repo, f
 		return slices.ContainsFunc(p.Files(), func(f string) bool { return !r.opt.Set.Has(f) })
 	})
 	var done int64
-	tag := func(ctx context.Context, path, language string, content []byte) ([]shard.Definition, error) {
-		defs, err := r.opt.Tagger(ctx, path, language, content)
-		a.tagged(&done)
-		return defs, err
+	tag := func(ctx context.Context, path, language string, content []byte, use func(shard.Definition)) error {
+		defer a.tagged(&done)
+		return r.opt.Tagger(ctx, path, language, content, use)
 	}
 	for i := range built {
 		if built[i].Symbols != "" {

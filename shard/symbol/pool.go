@@ -31,11 +31,12 @@ type Options struct {
 	MaxSize   int           // bytes of a file; larger ones have no symbols; 0 means 4 MiB
 }
 
-// Symbol is a definition.
+// Symbol is a definition. There are millions of them, so its names are those
+// of the buffer that they were read into: valid during the call that gets it.
 type Symbol struct {
-	Name       string
+	Name       []byte
 	Kind       string // in full: function, struct, macro...
-	ParentName string // of the enclosing scope, as the language writes it; "" at the top
+	ParentName []byte // of the enclosing scope, as the language writes it; empty at the top
 	ParentKind string
 	Line       uint32 // from 1
 }
@@ -114,7 +115,7 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	}
 	p := &Pool{
 		options: o, path: path, version: v,
-		args:  []string{"--options=NONE", "--quiet=yes", "--_interactive=" + mode, "--fields=Nnzsp"},
+		args:  []string{"--options=NONE", "--quiet=yes", "--_interactive=" + mode, "--output-format=xref", "--_xformat=" + tagFormat},
 		slots: make(chan *process, o.Processes),
 		done:  make(chan struct{}),
 	}
@@ -165,51 +166,52 @@ func (p *Pool) Close() {
 	})
 }
 
-// Tag returns the symbols of a file, by line. Language is a name of go-enry;
-// prose and data have no symbols. It waits for a free process. Whatever the
-// file does to the process, the next one is served by a fresh one.
-func (p *Pool) Tag(ctx context.Context, path, language string, content []byte) ([]Symbol, error) {
+// Tag calls use with the symbols of a file, in the order in which the program
+// finds them; an error makes those void. Language is a name of go-enry; prose
+// and data have no symbols. It waits for a free process. Whatever the file
+// does to the process, the next one is served by a fresh one.
+func (p *Pool) Tag(ctx context.Context, path, language string, content []byte, use func(Symbol)) error {
 	name, ok := nameFor(path, language)
 	if !ok || len(content) == 0 || len(content) > p.options.MaxSize {
-		return nil, nil
+		return nil
 	}
 	var proc *process
 	select {
 	case proc = <-p.slots:
 	case <-p.done:
-		return nil, errors.New("find symbols: pool is closed")
+		return errors.New("find symbols: pool is closed")
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	select {
 	case <-p.done:
 		p.slots <- proc
-		return nil, errors.New("find symbols: pool is closed")
+		return errors.New("find symbols: pool is closed")
 	default:
 	}
-	symbols, proc, err := p.tag(ctx, proc, name, content)
+	proc, err := p.tag(ctx, proc, name, content, use)
 	p.slots <- proc
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
-		return nil, fmt.Errorf("find symbols in %q: %w", path, err)
+		return fmt.Errorf("find symbols in %q: %w", path, err)
 	}
-	return symbols, nil
+	return nil
 }
 
 // tag works on one file and returns the process to keep, if any.
-func (p *Pool) tag(ctx context.Context, proc *process, name string, content []byte) ([]Symbol, *process, error) {
+func (p *Pool) tag(ctx context.Context, proc *process, name string, content []byte, use func(Symbol)) (*process, error) {
 	if proc == nil {
 		var err error
 		if proc, err = p.start(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	stop := context.AfterFunc(ctx, proc.kill)
-	limit := time.AfterFunc(p.options.Timeout, proc.kill)
-	symbols, err := proc.tag(name, content)
-	inTime := limit.Stop()
+	proc.limit.Reset(p.options.Timeout)
+	err := proc.tag(name, content, use)
+	inTime := proc.limit.Stop()
 	undisturbed := stop()
 	if err != nil || !inTime || !undisturbed {
 		proc.end()
@@ -219,11 +221,11 @@ func (p *Pool) tag(ctx context.Context, proc *process, name string, content []by
 		if err == nil {
 			err = ctx.Err()
 		}
-		return nil, nil, err
+		return nil, err
 	}
 	if proc.files >= filesPerProcess {
 		proc.end()
 		proc = nil
 	}
-	return symbols, proc, nil
+	return proc, nil
 }

@@ -1,12 +1,15 @@
 package symbol
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,14 +26,32 @@ echo '{"_type": "program", "name": "Universal Ctags"}'
 while read -r head; do
 	read -r what
 	case "$what" in
+	plain) printf '7\tfunc\tclass\tgood\tA\n'; echo '{"_type": "completed", "command": "generate-tags"}';;
 	good) echo '{"_type": "error", "message": "ignoring null tag", "warning": true}'; echo '{"_type": "tag", "name": "good", "line": 1, "kind": "func"}'; echo '{"_type": "completed", "command": "generate-tags"}';;
 	crash) echo '{"_type": "tag", "name": "lost", "line": 1, "kind": "func"}'; exit 3;;
 	hang) while read -r x; do :; done;;
+	half) printf '7\tfunc\tcla'; exit 3;;
 	garbage) echo 'Segmentation fault? \0';;
 	long) while :; do echo '{"_type": "tag", "name": "again", "line": 1, "kind": "func"}'; done;;
 	esac
 done
 `
+
+// words is a symbol in words that stay.
+type words struct {
+	Name, Kind, ParentName, ParentKind string
+	Line                               uint32
+}
+
+// symbols gives the symbols of a file by line.
+func (p *Pool) symbols(ctx context.Context, path, language, text string) ([]words, error) {
+	var out []words
+	err := p.Tag(ctx, path, language, []byte(text), func(s Symbol) {
+		out = append(out, words{string(s.Name), s.Kind, string(s.ParentName), s.ParentKind, s.Line})
+	})
+	slices.SortStableFunc(out, func(a, b words) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name)) })
+	return out, err
+}
 
 func openFake(t *testing.T, o Options) *Pool {
 	t.Helper()
@@ -50,14 +71,15 @@ func TestBadFilesCostThemselvesOnly(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 2, Timeout: 60 * time.Second})
 	var wg sync.WaitGroup
-	for i := range 20 {
-		what := []string{"good", "crash", "garbage", "good", "good"}[i%5]
+	for i := range 24 {
+		what := []string{"good", "crash", "garbage", "half", "good", "plain"}[i%6]
 		wg.Go(func() {
-			symbols, err := p.Tag(t.Context(), "a.c", "C", []byte(what+"\n"))
-			if what == "good" && (err != nil || len(symbols) != 1 || symbols[0].Name != "good" || symbols[0].Kind != "function") {
-				t.Errorf("good file: %v, %v", symbols, err)
+			symbols, err := p.symbols(t.Context(), "a.c", "C", what+"\n")
+			want := map[string][]words{"good": {{"good", "function", "", "", 1}}, "plain": {{"good", "method", "A", "class", 7}}}[what]
+			if want != nil && (err != nil || !reflect.DeepEqual(symbols, want)) {
+				t.Errorf("%s file: %v, %v", what, symbols, err)
 			}
-			if what != "good" && err == nil {
+			if want == nil && err == nil {
 				t.Errorf("%s file: no error", what)
 			}
 		})
@@ -68,15 +90,15 @@ func TestBadFilesCostThemselvesOnly(t *testing.T) {
 func TestHangingFileIsGivenUp(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1, Timeout: 3 * time.Second})
-	if _, err := p.Tag(t.Context(), "a.c", "C", []byte("hang\n")); err == nil || !strings.Contains(err.Error(), "gave up") {
+	if _, err := p.symbols(t.Context(), "a.c", "C", "hang\n"); err == nil || !strings.Contains(err.Error(), "gave up") {
 		t.Errorf("hanging file: %v", err)
 	}
-	if _, err := p.Tag(t.Context(), "a.c", "C", []byte("long\n")); err == nil {
+	if _, err := p.symbols(t.Context(), "a.c", "C", "long\n"); err == nil {
 		t.Error("endless answer: no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.Tag(ctx, "a.c", "C", []byte("hang\n")); !errors.Is(err, context.Canceled) {
+	if _, err := p.symbols(ctx, "a.c", "C", "hang\n"); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -85,7 +107,7 @@ func TestClosedPoolRefuses(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1})
 	p.Close()
-	if _, err := p.Tag(t.Context(), "a.c", "C", []byte("good\n")); err == nil {
+	if _, err := p.symbols(t.Context(), "a.c", "C", "good\n"); err == nil {
 		t.Error("closed pool: no error")
 	}
 }
@@ -111,19 +133,21 @@ func TestRealProgramFindsDefinitions(t *testing.T) {
 	t.Cleanup(p.Close)
 	for _, c := range []struct {
 		path, language, text string
-		want                 []Symbol
+		want                 []words
 	}{
-		{"x/a.c", "C", "struct foo { int a; };\n#define X 1\nint main(void) { return 0; }\n", []Symbol{
+		{"x/a.c", "C", "struct foo { int a; };\n#define X 1\nint main(void) { return 0; }\n", []words{
 			{"a", "member", "foo", "struct", 1}, {"foo", "struct", "", "", 1}, {"X", "macro", "", "", 2}, {"main", "function", "", "", 3},
 		}},
-		{"b\xff\".go", "Go", "package b\n\ntype T struct{}\n\nfunc (T) M() {}\n", []Symbol{
+		{"b\xff\".go", "Go", "package b\n\ntype T struct{}\n\nfunc (T) M() {}\n", []words{
 			{"b", "package", "", "", 1}, {"T", "struct", "b", "package", 3}, {"M", "method", "b.T", "struct", 5},
 		}},
-		{"tool", "Python", "class A:\n  def f(self): pass\n", []Symbol{{"A", "class", "", "", 1}, {"f", "member", "A", "class", 2}}},
+		{"tool", "Python", "class A:\n  def f(self): pass\n", []words{{"A", "class", "", "", 1}, {"f", "member", "A", "class", 2}}},
 		{"README", "Markdown", "# Head\n", nil},
-		{"h.h", "C", "int class;\n", []Symbol{{"class", "variable", "", "", 1}}},
+		{"t.php", "PHP", "<?php\nnamespace A\\B;\nclass C {}\n", []words{{"A\\B", "namespace", "", "", 2}, {"C", "class", "A\\B", "namespace", 3}}},
+		{"t.py", "Python", "caf\xe9 = 1\nclass \xe9:\n  def f(self): pass\n", []words{{"f", "member", "", "", 3}}}, // not UTF-8: not a name
+		{"h.h", "C", "int class;\n", []words{{"class", "variable", "", "", 1}}},
 	} {
-		got, err := p.Tag(t.Context(), c.path, c.language, []byte(c.text))
+		got, err := p.symbols(t.Context(), c.path, c.language, c.text)
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("Tag(%q) = %+v, %v, want %+v", c.path, got, err, c.want)
 		}
@@ -132,8 +156,11 @@ func TestRealProgramFindsDefinitions(t *testing.T) {
 
 func FuzzParseAnswer(f *testing.F) {
 	f.Add(`a"b\é`, "func", `{"_type": "tag", "na`)
+	f.Add("tab\tnewline\nback\\slash\x01", "func", "3\tmacro\t\tNAME\n")
+	f.Add("x", "func", "3\tmacro\t\t\\x4\t\\\n")
 	f.Fuzz(func(t *testing.T, name, kind, raw string) {
-		_, _ = parseAnswer([]byte(raw)) // must not panic
+		var a answer
+		_ = a.parse([]byte(raw)) // must not panic
 		line, err := json.Marshal(map[string]any{"_type": "tag", "name": name, "kind": kind, "line": len(raw), "file": true})
 		if err != nil {
 			t.Fatal(err)
@@ -142,9 +169,33 @@ func FuzzParseAnswer(f *testing.F) {
 		if err := json.Unmarshal(line, &want); err != nil {
 			t.Fatal(err)
 		}
-		a, err := parseAnswer(line)
-		if err != nil || string(a.name) != want.Name || string(a.kind) != want.Kind || a.line != uint32(len(raw)) || string(a.kindOfAnswer) != "tag" {
-			t.Fatalf("parseAnswer(%s) = %q, %q, %d, %v", line, a.name, a.kind, a.line, err)
+		check := func(line, name, kind string) {
+			err := a.parse([]byte(line))
+			if err != nil || string(a.name) != name || string(a.kind) != kind || a.line != uint32(len(raw)) || string(a.kindOfAnswer) != "tag" {
+				t.Fatalf("parse(%q) = %q, %q, %d, %v", line, a.name, a.kind, a.line, err)
+			}
+		}
+		check(string(line), want.Name, want.Kind)
+		if !strings.ContainsAny(kind, "\t\n") {
+			check(fmt.Sprintf("%d\t%s\t\t%s\t\n", len(raw), kind, escape(name)), name, kind)
 		}
 	})
+}
+
+// escape writes a field as the program does.
+func escape(field string) string {
+	var b strings.Builder
+	for i := range len(field) {
+		switch c := field[i]; {
+		case c == '\\':
+			b.WriteString(`\\`)
+		case c >= 7 && c <= 13:
+			b.WriteString(`\` + "abtnvfr"[c-7:c-6])
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\x%02X`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -18,6 +17,7 @@ const (
 	maxSymbols      = 200_000
 	maxAnswer       = 64 << 20 // bytes of the answer for one file
 	maxLine         = 1 << 20
+	maxKinds        = 1 << 10 // that a process remembers
 )
 
 // process is one running program. It belongs to one goroutine at a time;
@@ -26,8 +26,11 @@ type process struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
+	limit *time.Timer // kills it; runs while a file is under way
 	files int
-	long  []byte // a line that did not fit the buffer of out
+	send  []byte            // a file and what goes before it
+	long  []byte            // a line that did not fit the buffer of out
+	kinds map[string]string // what the program calls them: what we do
 }
 
 func (p *Pool) start() (*process, error) {
@@ -45,7 +48,10 @@ func (p *Pool) start() (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.path, err)
 	}
-	return &process{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10)}, nil
+	proc := &process{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), kinds: map[string]string{}}
+	proc.limit = time.AfterFunc(time.Hour, proc.kill)
+	proc.limit.Stop()
+	return proc, nil
 }
 
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
@@ -59,40 +65,42 @@ func (p *process) end() {
 }
 
 // tag sends one file and reads the answer.
-func (p *process) tag(name string, content []byte) ([]Symbol, error) {
+func (p *process) tag(name string, content []byte, use func(Symbol)) error {
 	p.files++
-	head := `{"command":"generate-tags","filename":` + strconv.Quote(name) + `,"size":` + strconv.Itoa(len(content)) + "}\n"
-	if _, err := p.in.Write(append([]byte(head), content...)); err != nil {
-		return nil, fmt.Errorf("write: %w", err)
+	p.send = append(p.send[:0], `{"command":"generate-tags","filename":`...)
+	p.send = strconv.AppendQuote(p.send, name)
+	p.send = append(p.send, `,"size":`...)
+	p.send = strconv.AppendInt(p.send, int64(len(content)), 10)
+	p.send = append(append(p.send, "}\n"...), content...)
+	if _, err := p.in.Write(p.send); err != nil {
+		return fmt.Errorf("write: %w", err)
 	}
-	var symbols []Symbol
-	words := make(map[string]string) // kinds and scopes come again and again
-	for size := 0; ; {
+	var a answer
+	for size, symbols := 0, 0; ; {
 		line, err := p.line()
 		if err != nil {
-			return nil, fmt.Errorf("read: %w", err)
+			return fmt.Errorf("read: %w", err)
 		}
 		if size += len(line); size > maxAnswer {
-			return nil, errors.New("answer is too long")
+			return errors.New("answer is too long")
 		}
-		a, err := parseAnswer(line)
-		if err != nil {
-			return nil, err
+		if err := a.parse(line); err != nil {
+			return err
 		}
 		switch string(a.kindOfAnswer) {
 		case "completed":
-			return tidy(symbols), nil
+			return nil
 		case "error":
 			if a.warning {
 				continue
 			}
-			return nil, fmt.Errorf("program says: %.200s", line)
+			return fmt.Errorf("program says: %.200s", line)
 		case "tag":
-			if len(symbols) >= maxSymbols {
-				return nil, errors.New("too many symbols")
+			if symbols++; symbols > maxSymbols {
+				return errors.New("too many symbols")
 			}
-			if s, ok := a.symbol(words); ok {
-				symbols = append(symbols, s)
+			if s, ok := p.symbol(&a); ok {
+				use(s)
 			}
 		}
 	}
@@ -116,26 +124,39 @@ func (p *process) line() ([]byte, error) {
 
 // symbol turns an answer into a symbol; false for what has no name of its
 // own.
-func (a *answer) symbol(words map[string]string) (Symbol, bool) {
-	if len(a.name) == 0 || len(a.name) > 1<<10 || a.line == 0 || bytes.Contains(a.name, []byte("__anon")) || bytes.IndexByte(a.name, '\n') >= 0 {
+func (p *process) symbol(a *answer) (Symbol, bool) {
+	if a.line == 0 || !named(a.name) || bytes.IndexByte(a.name, '\n') >= 0 {
 		return Symbol{}, false
 	}
-	word := func(b []byte) string {
-		w, ok := words[string(b)]
-		if !ok {
-			w = string(b)
-			words[w] = w
-		}
-		return w
-	}
-	s := Symbol{Name: string(a.name), Kind: kindName(word(a.kind)), Line: a.line}
-	if len(a.scope) > 0 && len(a.scope) <= 1<<10 && !bytes.Contains(a.scope, []byte("__anon")) {
-		s.ParentName, s.ParentKind = word(a.scope), kindName(word(a.scopeKind))
+	s := Symbol{Name: a.name, Kind: p.kind(a.kind), Line: a.line}
+	if named(a.scope) {
+		s.ParentName, s.ParentKind = a.scope, p.kind(a.scopeKind)
 	}
 	if s.Kind == "function" && typeKinds[s.ParentKind] {
 		s.Kind = "method"
 	}
 	return s, true
+}
+
+var anonymous = []byte("__anon")
+
+// named tells whether a name was given by people: text, and not made up by
+// the program.
+func named(name []byte) bool {
+	return len(name) > 0 && len(name) <= 1<<10 && !bytes.Contains(name, anonymous) && utf8.Valid(name)
+}
+
+// kind is the word for a kind that the program has named.
+func (p *process) kind(b []byte) string {
+	kind, ok := p.kinds[string(b)]
+	if !ok {
+		if len(p.kinds) >= maxKinds {
+			clear(p.kinds)
+		}
+		kind = kindName(string(b))
+		p.kinds[string(b)] = kind
+	}
+	return kind
 }
 
 // typeKinds are the scopes whose functions are methods.
@@ -154,15 +175,4 @@ func kindName(kind string) string {
 		return "method"
 	}
 	return kind
-}
-
-// tidy orders symbols by line and drops what was said twice.
-func tidy(symbols []Symbol) []Symbol {
-	slices.SortStableFunc(symbols, func(a, b Symbol) int {
-		if a.Line != b.Line {
-			return int(a.Line) - int(b.Line)
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return slices.CompactFunc(symbols, func(a, b Symbol) bool { return a == b })
 }
