@@ -29,12 +29,17 @@ func newTagger(n *Node) tagger {
 		return tagger{warning: fmt.Sprintf("symbols are not indexed: %v", err)}
 	}
 	t := tagger{name: pool.Version(), close: pool.Close}
-	t.tag = func(ctx context.Context, path, language string, content []byte, use func(shard.Definition)) error {
-		err := pool.Tag(ctx, path, language, content, func(s symbol.Symbol) { use(shard.Definition(s)) })
-		if err != nil && ctx.Err() == nil {
-			n.opt.Log.Warn("file has no symbols", "error", err)
+	t.tag = func(ctx context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
+		files := make([]symbol.File, len(texts))
+		for i, t := range texts {
+			files[i] = symbol.File(t)
 		}
-		return err
+		return pool.Tag(ctx, files, func(s symbol.Symbol) { use(shard.Definition(s)) }, func(i int, err error) {
+			if err != nil {
+				n.opt.Log.Warn("file has no symbols", "error", err)
+			}
+			done(i, err)
+		})
 	}
 	return t
 }

@@ -39,7 +39,14 @@ type Definition struct {
 	Line       uint32 // from 1
 }
 
-// Tagger calls use with the definitions in one text, in any order; an error
-// makes them void. It is called from several goroutines. Language is as in
-// [File.Language].
-type Tagger func(ctx context.Context, path, language string, content []byte, use func(Definition)) error
+// Untagged is a text whose definitions are wanted.
+type Untagged struct {
+	Path     string
+	Language string // as in [File.Language]
+	Content  []byte
+}
+
+// Tagger calls use with the definitions in each text, in any order, and then
+// done with the number of the text; an error there makes them void. It is
+// called from several goroutines. Its own error ends the whole.
+type Tagger func(ctx context.Context, texts []Untagged, use func(Definition), done func(i int, err error)) error

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -56,18 +55,22 @@ type symbolizer struct {
 	err     error
 }
 
-// run tags the documents, as many at a time as there are cores.
+// run tags the documents, as many groups of them at a time as there are cores.
 func (y *symbolizer) run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) + 1 {
+	workers := runtime.GOMAXPROCS(0) + 1
+	group := min(max(int(y.m.sh.m.textBytes)/(workers*groupShare), leastGroup), mostGroup)
+	for range workers {
 		wg.Go(func() {
-			w := tagging{y: y}
-			for d, ok := y.take(ctx); ok; d, ok = y.take(ctx) {
-				// An error of the tagger costs the symbols of the document,
-				// damage ends the whole.
-				err := guarded(func() error { return w.document(ctx, d) })
-				if errors.Is(err, ErrDamaged) {
+			w := tagging{y: y, group: group}
+			for more := true; more; {
+				err := guarded(func() (err error) {
+					more, err = w.next(ctx)
+					return err
+				})
+				if err != nil {
 					y.fail(err)
+					return
 				}
 			}
 		})
@@ -75,6 +78,14 @@ func (y *symbolizer) run(ctx context.Context) error {
 	wg.Wait()
 	return y.err
 }
+
+// The text that is handed to the tagger at once. It is less where that would
+// leave nothing to the other cores.
+const (
+	leastGroup = 16 << 10
+	mostGroup  = 512 << 10
+	groupShare = 8 // groups for each goroutine, at least
+)
 
 // take gives the next document that is to be tagged.
 func (y *symbolizer) take(ctx context.Context) (int, bool) {
@@ -94,7 +105,9 @@ func (y *symbolizer) take(ctx context.Context) (int, bool) {
 func (y *symbolizer) fail(err error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	y.err = err
+	if y.err == nil {
+		y.err = err
+	}
 }
 
 // maxKinds is the number of kinds from which on no new one is believed: two

@@ -18,9 +18,19 @@ import (
 
 var defines = regexp.MustCompile(`(?m)^(?:func|struct) (\w+)`)
 
+// eachText makes a Tagger of what tags one text.
+func eachText(tag func(path string, content []byte, use func(Definition)) error) Tagger {
+	return func(ctx context.Context, texts []Untagged, use func(Definition), done func(int, error)) error {
+		for i, t := range texts {
+			done(i, tag(t.Path, t.Content, use))
+		}
+		return ctx.Err()
+	}
+}
+
 // tagLines is a Tagger that knows "func NAME" and "struct NAME" at the margin.
 func tagLines(calls *atomic.Int64) Tagger {
-	return func(_ context.Context, path, _ string, content []byte, use func(Definition)) error {
+	return eachText(func(path string, content []byte, use func(Definition)) error {
 		calls.Add(1)
 		for _, m := range defines.FindAllSubmatchIndex(content, -1) {
 			kind := "function"
@@ -36,7 +46,7 @@ func tagLines(calls *atomic.Int64) Tagger {
 			return errors.New("crashed")
 		}
 		return nil
-	}
+	})
 }
 
 // symbolize adds the symbols of a part to a set.
@@ -178,12 +188,12 @@ func TestTheBestDefinitionComesFirst(t *testing.T) {
 		w.trees[0][fmt.Sprintf("f%d.go", len(files)-i)] = []string{text}
 	}
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
-	tag := func(_ context.Context, _, _ string, content []byte, use func(Definition)) error {
+	tag := eachText(func(_ string, content []byte, use func(Definition)) error {
 		if f := strings.Fields(string(content)); f[0] == "def" {
 			use(Definition{Name: []byte(f[2]), Kind: f[1], Line: 1})
 		}
 		return nil
-	}
+	})
 	part, err := symbolize(set, parts[0], nil, tag)
 	if err != nil {
 		t.Fatal(err)

@@ -19,8 +19,13 @@ const maxKindName = 100
 // each word of each one would cost more than all else.
 type tagging struct {
 	y     *symbolizer
+	group int // bytes of text that are tagged together
 	text  text
 	kinds []taggedKind
+
+	docs  []int      // the documents under way
+	texts []Untagged // of docs
+	room  []byte     // their contents
 
 	rows    []taggedRow    // symbols of the document
 	parents []taggedParent // of rows
@@ -51,8 +56,24 @@ type taggedKind struct {
 	number uint32
 }
 
-// document finds the symbols of a document.
-func (w *tagging) document(ctx context.Context, d int) error {
+// next finds the symbols of the next documents; false when there are no more.
+func (w *tagging) next(ctx context.Context) (more bool, err error) {
+	w.docs, w.texts, w.room = w.docs[:0], w.texts[:0], w.room[:0]
+	for more = true; more && len(w.room) < w.group; {
+		var d int
+		if d, more = w.y.take(ctx); !more {
+			break
+		}
+		if err := w.read(d); err != nil {
+			return false, err
+		}
+	}
+	w.clear()
+	return more, w.y.tag(ctx, w.texts, w.add, w.done)
+}
+
+// read adds a document to those under way.
+func (w *tagging) read(d int) error {
 	sh := w.y.m.sh
 	key, ok := w.y.m.key(d)
 	if !ok {
@@ -62,16 +83,27 @@ func (w *tagging) document(ctx context.Context, d int) error {
 	if err := w.text.load(0, w.text.units-1); err != nil {
 		return err
 	}
-	w.rows, w.parents, w.bytes = w.rows[:0], w.parents[:0], w.bytes[:0]
+	from := len(w.room)
+	w.room = append(w.room, w.text.buf...)
 	path := string(sh.path(int(sh.occPath.at(int(sh.docOccur.at(d))))))
-	if err := w.y.tag(ctx, path, key.path, w.text.buf, w.add); err != nil {
-		return err
-	}
-	w.locate(w.text.buf)
-	if w.number() {
-		w.y.docs[d] = w.encode()
-	}
+	w.docs = append(w.docs, d)
+	// The contents of those before stay where they are when room moves.
+	w.texts = append(w.texts, Untagged{path, key.path, w.room[from:len(w.room):len(w.room)]})
 	return nil
+}
+
+func (w *tagging) clear() { w.rows, w.parents, w.bytes = w.rows[:0], w.parents[:0], w.bytes[:0] }
+
+// done takes what add was given as the symbols of a text. An error costs just
+// these.
+func (w *tagging) done(i int, err error) {
+	if err == nil {
+		w.locate(w.texts[i].Content)
+		if w.number() {
+			w.y.docs[w.docs[i]] = w.encode()
+		}
+	}
+	w.clear()
 }
 
 // add takes a definition from the tagger.

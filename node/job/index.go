@@ -383,10 +383,12 @@ func (r *Runner) symbolize(ctx context.Context, a *attempt, old *catalog.Repo, f
 	known := slices.DeleteFunc(Parts(old), func(p shard.Part) bool {
 		return slices.ContainsFunc(p.Files(), func(f string) bool { return !r.opt.Set.Has(f) })
 	})
-	var done int64
-	tag := func(ctx context.Context, path, language string, content []byte, use func(shard.Definition)) error {
-		defer a.tagged(&done)
-		return r.opt.Tagger(ctx, path, language, content, use)
+	var tagged int64
+	tag := func(ctx context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
+		return r.opt.Tagger(ctx, texts, use, func(i int, err error) {
+			done(i, err)
+			a.tagged(&tagged)
+		})
 	}
 	for i := range built {
 		if built[i].Symbols != "" {

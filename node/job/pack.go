@@ -130,7 +130,7 @@ func (r *Runner) join(ctx context.Context, a *attempt, p *packing) error {
 func (r *Runner) packSymbols(ctx context.Context, a *attempt, p *packing) error {
 	tag := r.opt.Tagger
 	if tag == nil {
-		tag = func(context.Context, string, string, []byte, func(shard.Definition)) error { return nil }
+		tag = func(context.Context, []shard.Untagged, func(shard.Definition), func(int, error)) error { return nil }
 	}
 	symbols := map[string]string{} // by shard
 	for i := range p.built {

@@ -166,66 +166,89 @@ func (p *Pool) Close() {
 	})
 }
 
-// Tag calls use with the symbols of a file, in the order in which the program
-// finds them; an error makes those void. Language is a name of go-enry; prose
-// and data have no symbols. It waits for a free process. Whatever the file
-// does to the process, the next one is served by a fresh one.
-func (p *Pool) Tag(ctx context.Context, path, language string, content []byte, use func(Symbol)) error {
-	name, ok := nameFor(path, language)
-	if !ok || len(content) == 0 || len(content) > p.options.MaxSize {
+// File is a text whose symbols are wanted.
+type File struct {
+	Path     string
+	Language string // a name of go-enry; prose and data have no symbols
+	Content  []byte
+}
+
+// Tag calls use with the symbols of each file, in the order in which the
+// program finds them, and then done, with an error that makes them void. It
+// waits for a free process. Whatever a file does to the process, the next one
+// is served by a fresh one. Only the end of ctx or of the pool ends the whole.
+func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done func(i int, err error)) error {
+	var todo []task
+	for i, f := range files {
+		name, ok := nameFor(f.Path, f.Language)
+		if !ok || len(f.Content) == 0 || len(f.Content) > p.options.MaxSize {
+			done(i, nil)
+			continue
+		}
+		todo = append(todo, task{i, name, f.Content})
+	}
+	if len(todo) == 0 {
 		return nil
 	}
 	var proc *process
 	select {
 	case proc = <-p.slots:
 	case <-p.done:
-		return errors.New("find symbols: pool is closed")
+		return errClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	select {
-	case <-p.done:
-		p.slots <- proc
-		return errors.New("find symbols: pool is closed")
-	default:
-	}
-	proc, err := p.tag(ctx, proc, name, content, use)
-	p.slots <- proc
-	if err != nil {
+	defer func() { p.slots <- proc }()
+	for len(todo) > 0 {
+		select {
+		case <-p.done:
+			return errClosed
+		default:
+		}
+		var n int
+		var err error
+		n, proc, err = p.tag(ctx, proc, todo, use, done)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("find symbols in %q: %w", path, err)
+		if err != nil {
+			done(todo[n].number, fmt.Errorf("find symbols in %q: %w", files[todo[n].number].Path, err))
+			n++
+		}
+		todo = todo[n:]
 	}
 	return nil
 }
 
-// tag works on one file and returns the process to keep, if any.
-func (p *Pool) tag(ctx context.Context, proc *process, name string, content []byte, use func(Symbol)) (*process, error) {
+// errClosed is what a closed pool says.
+var errClosed = errors.New("find symbols: pool is closed")
+
+// task is a file on its way to a process.
+type task struct {
+	number  int
+	name    string // by which the program sees it
+	content []byte
+}
+
+// tag works on the first of the tasks. It returns how many have their answer,
+// and the process to keep, if any. An error is that of the next task.
+func (p *Pool) tag(ctx context.Context, proc *process, todo []task, use func(Symbol), done func(int, error)) (int, *process, error) {
 	if proc == nil {
 		var err error
 		if proc, err = p.start(); err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 	}
 	stop := context.AfterFunc(ctx, proc.kill)
-	proc.limit.Reset(p.options.Timeout)
-	err := proc.tag(name, content, use)
+	n, err := proc.tag(todo, p.options.Timeout, use, done)
 	inTime := proc.limit.Stop()
 	undisturbed := stop()
-	if err != nil || !inTime || !undisturbed {
-		proc.end()
-		if !inTime {
-			err = fmt.Errorf("gave up after %v", p.options.Timeout)
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		return nil, err
+	if err == nil && inTime && undisturbed && !proc.late && proc.files < filesPerProcess {
+		return n, proc, nil
 	}
-	if proc.files >= filesPerProcess {
-		proc.end()
-		proc = nil
+	proc.end()
+	if err != nil && !inTime {
+		err = fmt.Errorf("gave up after %v", p.options.Timeout)
 	}
-	return proc, nil
+	return n, nil, err
 }

@@ -43,14 +43,22 @@ type words struct {
 	Line                               uint32
 }
 
-// symbols gives the symbols of a file by line.
-func (p *Pool) symbols(ctx context.Context, path, language, text string) ([]words, error) {
-	var out []words
-	err := p.Tag(ctx, path, language, []byte(text), func(s Symbol) {
-		out = append(out, words{string(s.Name), s.Kind, string(s.ParentName), s.ParentKind, s.Line})
+// tagAll gives the symbols of files by line, or what went wrong with each.
+func (p *Pool) tagAll(ctx context.Context, files []File) (out [][]words, errs []error, err error) {
+	out, errs = make([][]words, len(files)), make([]error, len(files))
+	var now []words
+	err = p.Tag(ctx, files, func(s Symbol) {
+		now = append(now, words{string(s.Name), s.Kind, string(s.ParentName), s.ParentKind, s.Line})
+	}, func(i int, err error) {
+		slices.SortStableFunc(now, func(a, b words) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name)) })
+		out[i], errs[i], now = now, err, nil
 	})
-	slices.SortStableFunc(out, func(a, b words) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name)) })
-	return out, err
+	return out, errs, err
+}
+
+func (p *Pool) symbols(ctx context.Context, path, language, text string) ([]words, error) {
+	out, errs, err := p.tagAll(ctx, []File{{path, language, []byte(text)}})
+	return out[0], cmp.Or(err, errs[0])
 }
 
 func openFake(t *testing.T, o Options) *Pool {
@@ -71,16 +79,26 @@ func TestBadFilesCostThemselvesOnly(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 2, Timeout: 60 * time.Second})
 	var wg sync.WaitGroup
-	for i := range 24 {
-		what := []string{"good", "crash", "garbage", "half", "good", "plain"}[i%6]
+	for from := range 6 {
 		wg.Go(func() {
-			symbols, err := p.symbols(t.Context(), "a.c", "C", what+"\n")
-			want := map[string][]words{"good": {{"good", "function", "", "", 1}}, "plain": {{"good", "method", "A", "class", 7}}}[what]
-			if want != nil && (err != nil || !reflect.DeepEqual(symbols, want)) {
-				t.Errorf("%s file: %v, %v", what, symbols, err)
+			kinds := []string{"good", "crash", "garbage", "half", "good", "plain"}
+			var files []File
+			for i := range 24 {
+				what := kinds[(from+i)%len(kinds)]
+				files = append(files, File{what, "C", []byte(what + "\n")})
 			}
-			if want == nil && err == nil {
-				t.Errorf("%s file: no error", what)
+			symbols, errs, err := p.tagAll(t.Context(), files)
+			if err != nil {
+				t.Error(err)
+			}
+			for i, f := range files {
+				want := map[string][]words{"good": {{"good", "function", "", "", 1}}, "plain": {{"good", "method", "A", "class", 7}}}[f.Path]
+				if want != nil && (errs[i] != nil || !reflect.DeepEqual(symbols[i], want)) {
+					t.Errorf("%s file: %v, %v", f.Path, symbols[i], errs[i])
+				}
+				if want == nil && errs[i] == nil {
+					t.Errorf("%s file: no error", f.Path)
+				}
 			}
 		})
 	}

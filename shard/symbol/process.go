@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"time"
@@ -23,35 +23,78 @@ const (
 // process is one running program. It belongs to one goroutine at a time;
 // only kill may come from elsewhere.
 type process struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *bufio.Reader
-	limit *time.Timer // kills it; runs while a file is under way
-	files int
-	send  []byte            // a file and what goes before it
-	long  []byte            // a line that did not fit the buffer of out
-	kinds map[string]string // what the program calls them: what we do
+	cmd    *exec.Cmd
+	in     *os.File
+	out    *bufio.Reader
+	answer *patient    // below out
+	window int         // bytes that in takes without anybody reading
+	limit  *time.Timer // kills it; runs while files are under way
+	late   bool        // limit came between two files
+	files  int
+	send   []byte            // files and what goes before each
+	long   []byte            // a line that did not fit the buffer of out
+	kinds  map[string]string // what the program calls them: what we do
 }
 
 func (p *Pool) start() (*process, error) {
+	proc, err := p.launch()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.path, err)
+	}
+	return proc, nil
+}
+
+func (p *Pool) launch() (*process, error) {
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirIn.Close()
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	defer theirOut.Close()
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Env = []string{}
-	cmd.WaitDelay = time.Second
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.path, err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.path, err)
-	}
+	cmd.Stdin, cmd.Stdout = theirIn, theirOut
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.path, err)
+		return nil, errors.Join(err, in.Close(), out.Close())
 	}
-	proc := &process{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), kinds: map[string]string{}}
+	widen(out)
+	answer := &patient{f: out}
+	proc := &process{
+		cmd: cmd, in: in, out: bufio.NewReaderSize(answer, answerBuffer), answer: answer,
+		window: widen(in) - 2*os.Getpagesize(), kinds: map[string]string{},
+	}
 	proc.limit = time.AfterFunc(time.Hour, proc.kill)
 	proc.limit.Stop()
 	return proc, nil
+}
+
+// patient reads the answers of the program. It says little at a time, so to
+// read whenever there is something would mean to wake up more often than it
+// completes a file: while it has much to do, it is left alone for a moment.
+type patient struct {
+	f    *os.File
+	todo int  // bytes of text that have no answer yet
+	full bool // the last read took all it could: more is there
+}
+
+const (
+	byteTime     = 20 * time.Nanosecond // in which the program reads a byte, about
+	longestPause = 4 * time.Millisecond
+	leastPause   = 100 * time.Microsecond
+	answerBuffer = 128 << 10 // more than the program says in the longest pause
+)
+
+func (r *patient) Read(b []byte) (int, error) {
+	if pause := min(time.Duration(r.todo)*byteTime, longestPause); pause >= leastPause && !r.full {
+		time.Sleep(pause)
+	}
+	n, err := r.f.Read(b)
+	r.full = n == len(b)
+	return n, err
 }
 
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
@@ -61,20 +104,59 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() }
 func (p *process) end() {
 	p.kill()
 	_ = p.in.Close()
+	_ = p.answer.f.Close()
 	_ = p.cmd.Wait()
 }
 
-// tag sends one file and reads the answer.
-func (p *process) tag(name string, content []byte, use func(Symbol)) error {
-	p.files++
-	p.send = append(p.send[:0], `{"command":"generate-tags","filename":`...)
-	p.send = strconv.AppendQuote(p.send, name)
-	p.send = append(p.send, `,"size":`...)
-	p.send = strconv.AppendInt(p.send, int64(len(content)), 10)
-	p.send = append(append(p.send, "}\n"...), content...)
-	if _, err := p.in.Write(p.send); err != nil {
-		return fmt.Errorf("write: %w", err)
+// tag sends the first of the tasks, as many as the pipe holds, so that the
+// program finds the next file when it has done one, and reads the answers. It
+// returns how many there were; an error is that of the next task.
+func (p *process) tag(todo []task, timeout time.Duration, use func(Symbol), done func(int, error)) (int, error) {
+	todo = p.pack(todo)
+	p.limit.Reset(timeout)
+	// Where the program ends before it has read all, its answers tell how far
+	// it came.
+	_, writeErr := p.in.Write(p.send)
+	for n, t := range todo {
+		p.files++
+		if err := p.read(use); err != nil {
+			if writeErr != nil {
+				err = fmt.Errorf("%w (write: %w)", err, writeErr)
+			}
+			return n, err
+		}
+		done(t.number, nil)
+		p.answer.todo -= len(t.content)
+		if !p.limit.Reset(timeout) {
+			p.late = true
+			return n + 1, nil
+		}
 	}
+	return len(todo), nil
+}
+
+// pack fills send with the first tasks and returns those.
+func (p *process) pack(todo []task) []task {
+	p.send, p.answer.todo, p.answer.full = p.send[:0], 0, false
+	for n, t := range todo {
+		if size := len(p.send) + len(t.name) + len(t.content) + headRoom; n > 0 && size > p.window {
+			return todo[:n]
+		}
+		p.send = append(p.send, `{"command":"generate-tags","filename":`...)
+		p.send = strconv.AppendQuote(p.send, t.name)
+		p.send = append(p.send, `,"size":`...)
+		p.send = strconv.AppendInt(p.send, int64(len(t.content)), 10)
+		p.send = append(append(p.send, "}\n"...), t.content...)
+		p.answer.todo += len(t.content)
+	}
+	return todo
+}
+
+// headRoom is more than what goes before a file, but for its name.
+const headRoom = 100
+
+// read reads the answer for one file.
+func (p *process) read(use func(Symbol)) error {
 	var a answer
 	for size, symbols := 0, 0; ; {
 		line, err := p.line()
