@@ -24,6 +24,7 @@ type bound struct {
 	within docSet // and when they are, of these documents only
 
 	defs       docSet       // documents that define a word of the query; nil when none does
+	defExact   docSet       // those of them that define it in the case of the query
 	defNames   map[int]bool // numbers of the names that do: whether the case is that of the query, where it need not be
 	cache      *blockCache  // nil where so much will be read that it would only suffer
 	docs       []uint32     // candidates, in order

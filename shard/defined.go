@@ -21,9 +21,12 @@ func (b *bound) definitions() error {
 		}
 		err := b.m.sym.sym.defining(p.text.Pattern, p.text.Fold, func(number int, exact bool, doc int) {
 			if b.defs == nil {
-				b.defs, b.defNames = newDocSet(b.s.m.documents), map[int]bool{}
+				b.defs, b.defExact, b.defNames = newDocSet(b.s.m.documents), newDocSet(b.s.m.documents), map[int]bool{}
 			}
 			b.defs.add(doc)
+			if exact {
+				b.defExact.add(doc)
+			}
 			b.defNames[number] = b.defNames[number] || exact && p.text.Fold
 		})
 		if err != nil {
@@ -43,21 +46,23 @@ func isName(s string) bool {
 	return len(s) > 1
 }
 
-// definitionsFirst moves the defining documents to the front, in order.
+// definitionsFirst moves the defining documents to the front, in order, those
+// that define the name in the case of the query before the others: of a common
+// name there may be more than a search that stops early decides.
 func (b *bound) definitionsFirst() {
 	if b.defs == nil {
 		return
 	}
-	slices.SortStableFunc(b.docs, func(x, y uint32) int {
-		a, c := b.defs.has(int(x)), b.defs.has(int(y))
+	turn := func(doc uint32) int {
 		switch {
-		case a && !c:
-			return -1
-		case c && !a:
+		case b.defExact.has(int(doc)):
+			return 0
+		case b.defs.has(int(doc)):
 			return 1
 		}
-		return 0
-	})
+		return 2
+	}
+	slices.SortStableFunc(b.docs, func(x, y uint32) int { return turn(x) - turn(y) })
 }
 
 // definition is the score of the best symbol that the document defines under

@@ -147,6 +147,26 @@ func TestTheDefiningFileComesFirst(t *testing.T) {
 	}
 }
 
+func TestOneInTheCaseOfTheQueryIsNotMissedAmongManyDefinitions(t *testing.T) {
+	t.Parallel()
+	tree := map[string][]string{"z/last.go": {"struct config {\n}\n"}}
+	for i := range 400 {
+		tree[fmt.Sprintf("a/f%03d.go", i)] = []string{strings.Repeat(fmt.Sprintf("config(%d) ", i), 20) + "\nstruct Config {\n}\n"}
+	}
+	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{tree}}
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	part, err := symbolize(set, parts[0], nil, tagLines(new(atomic.Int64)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := set.Acquire([]Part{part})
+	defer v.Release()
+	res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "config", Fold: true, Field: query.Content}, MaxMatches: 20})
+	if err != nil || !res.Cut || len(res.Files) == 0 || res.Files[0].Path != "z/last.go" {
+		t.Errorf("first of %d files is not z/last.go, cut %v, %v", len(res.Files), res.Cut, err)
+	}
+}
+
 func TestSymbolsAreCopiedForKnownBlobs(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()
