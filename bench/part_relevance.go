@@ -164,12 +164,20 @@ func (s *server) symbolsReady(ctx context.Context, limit time.Duration, name str
 // definition is a name and the file that defines it.
 type definition struct{ name, file string }
 
+// defining are the kinds of universal-ctags whose names people look for: what is
+// called, instantiated or implemented, not what only holds a value. Methods of
+// Python are its members.
+var defining = []string{"class", "classMethod", "def", "enum", "func", "function", "generator", "interface", "macro", "method", "methodSpec", "mixin", "module",
+	"object", "protocol", "singletonMethod", "struct", "subroutine", "talias", "trait", "type", "typealias", "typedef", "typespec", "union"}
+
+// sources are the extensions of the files whose names are looked at.
+var sources = []string{".c", ".h", ".cc", ".cpp", ".hpp", ".go", ".py", ".java", ".js", ".ts", ".tsx", ".jsx", ".rb", ".rs", ".php", ".cs", ".kt", ".scala", ".pl", ".lua"}
+
 // definedOnce returns names of functions, types and macros that
 // universal-ctags finds in exactly one file and that occur in at least five,
 // picked evenly over the sorted names.
 func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) {
-	u, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--map-C=+.h", "--languages=C,C++,Go", "--kinds-C=fstgud", "--kinds-C++=fcstgud",
-		"--kinds-Go=fstic", "--output-format=json", "-f", "-", ".")
+	u, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--map-C=+.h", "--fields=+K", "--output-format=json", "-f", "-", ".")
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +185,9 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 	scan := bufio.NewScanner(bytes.NewReader(u.Out))
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
-		var tag struct{ Name, Path string }
-		if json.Unmarshal(scan.Bytes(), &tag) != nil || len(tag.Name) < 6 || strings.HasPrefix(tag.Name, "__anon") {
+		var tag struct{ Name, Path, Kind string }
+		if json.Unmarshal(scan.Bytes(), &tag) != nil || !wholeName.MatchString(tag.Name) || strings.HasPrefix(tag.Name, "__anon") ||
+			!slices.Contains(defining, tag.Kind) && (tag.Kind != "member" || filepath.Ext(tag.Path) != ".py") || !slices.Contains(sources, filepath.Ext(tag.Path)) {
 			continue
 		}
 		if files[tag.Name] == nil {
@@ -210,16 +219,21 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 	return picked, nil
 }
 
+// Names that are looked at, in a text and alone.
+var (
+	word      = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{5,}`)
+	wholeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{5,}$`)
+)
+
 // filesWithWord counts the source files that hold each identifier.
 func filesWithWord(tree string) (map[string]int, error) {
-	word := regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{5,}`)
 	count := map[string]int{}
 	root, err := filepath.EvalSymlinks(tree)
 	if err != nil {
 		return nil, err
 	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || !slices.Contains([]string{".c", ".h", ".cc", ".cpp", ".go"}, filepath.Ext(path)) {
+		if err != nil || !d.Type().IsRegular() || !slices.Contains(sources, filepath.Ext(path)) {
 			return err
 		}
 		text, err := os.ReadFile(path)
