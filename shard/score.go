@@ -31,11 +31,12 @@ const (
 var scoreKind = [...]float64{2000, 1000, 0}
 
 // KindRank orders kinds of symbols, as universal-ctags names them: what can be
-// called or instantiated, what has a value, members and the rest.
+// called or instantiated, what has a value, members and the rest. An
+// implementation, as of Rust, adds to what is defined elsewhere.
 func KindRank(kind string) int {
 	switch kind {
 	case "function", "method", "class", "struct", "interface", "trait", "type", "typedef", "enum", "union", "macro", "module", "namespace",
-		"protocol", "implementation", "constructor", "target", "table", "view":
+		"protocol", "constructor", "target", "table", "view":
 		return 0
 	case "constant", "variable", "package":
 		return 1

@@ -202,7 +202,7 @@ func TestTheBestDefinitionComesFirst(t *testing.T) {
 	w := symbolWorld()
 	w.trees[0] = map[string][]string{}
 	files := []string{ // in the order of the answer
-		"def member Whale\n", "def function whale\n", "def variable whale\n", "def member whale\n", "func Whale() {\n", "func whale() {\n", "a Whale b\n", "a whale b\n", "whales\n",
+		"def member Whale\n", "def function whale\n", "def variable whale\n", "def implementation whale\n", "func Whale() {\n", "func whale() {\n", "a Whale b\n", "a whale b\n", "whales\n",
 	}
 	for i, text := range files {
 		w.trees[0][fmt.Sprintf("f%d.go", len(files)-i)] = []string{text}
