@@ -42,7 +42,7 @@ func TestSymbolsOfManyShardsOutlastTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	names := defining(t, dir, 16)
-	slow := wrapped(t, `ctags "$@" | while read -r line; do sleep 0.1; echo "$line"; done`)
+	slow := wrapped(t, `ctags "$@" | while IFS= read -r line; do sleep 0.1; printf "%s\n" "$line"; done`)
 	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose(), Edit: func(o *node.Options) { o.Ctags, o.SliceBytes = slow, 4<<10 }})
 	n.Wait("the symbols", found(n, "sym:orca", names...))
 }
