@@ -174,29 +174,72 @@ func FuzzResealed(f *testing.F) {
 	}
 	f.Add(uint32(20), uint8(1), uint32(300), uint8(0xff))
 	f.Fuzz(func(t *testing.T, at uint32, value uint8, again uint32, value2 uint8) {
-		bad := append([]byte(nil), data...)
-		table, err := readTable(bad, kindShard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bad[headBytes+int(at)%(int(table.end)-headBytes)] ^= value
-		bad[headBytes+int(again)%(int(table.end)-headBytes)] ^= value2
-		for p := range table.pages {
-			table.pages[p] = castagnoli(bad[p*pageBytes : min((p+1)*pageBytes, int(table.end))])
-		}
-		m := &member{entry: &entry{name: built[0].Shard}, sh: &shard{f: newFile(built[0].Shard, bad, table)}}
+		m := &member{entry: &entry{name: built[0].Shard}, sh: &shard{f: resealed(t, built[0].Shard, data, at, value, again, value2)}}
 		for _, b := range built {
 			m.parts = append(m.parts, b.Part)
 			m.dead = append(m.dead, nil)
 		}
-		set := &Set{dir: t.TempDir(), gate: newGate(2), files: map[string]*entry{}}
-		v := &View{set: set, members: []*member{m}}
-		for _, q := range probes() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			if _, err := v.Search(ctx, Request{Q: q, CountAll: true}); err != nil {
-				t.Fatal(err)
-			}
-			cancel()
-		}
+		searchResealed(t, m)
 	})
+}
+
+// FuzzResealedSymbols does the same to the symbols of a shard.
+func FuzzResealedSymbols(f *testing.F) {
+	w := symbolWorld()
+	dir := f.TempDir()
+	built, err := Build(context.Background(), dir, w.source(-1), BuildOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	set, err := OpenSet(dir, SetOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = set.Close() })
+	var calls atomic.Int64
+	part, err := symbolize(set, built[0].Part, nil, tagLines(&calls))
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, part.Symbols))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(uint32(20), uint8(1), uint32(300), uint8(0xff))
+	f.Fuzz(func(t *testing.T, at uint32, value uint8, again uint32, value2 uint8) {
+		v, _ := set.Acquire([]Part{built[0].Part})
+		defer v.Release()
+		bad := &symbolsFile{f: resealed(t, part.Symbols, data, at, value, again, value2)}
+		m := v.members[0] // of this view alone
+		m.parts, m.sym = []Part{part}, &entry{name: part.Symbols, sym: bad}
+		searchResealed(t, m)
+	})
+}
+
+// resealed is a file with two bytes changed and the checksums made right.
+func resealed(t *testing.T, name string, data []byte, at uint32, value uint8, again uint32, value2 uint8) *file {
+	bad := append([]byte(nil), data...)
+	kind, _ := kindOf(name)
+	table, err := readTable(bad, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad[headBytes+int(at)%(int(table.end)-headBytes)] ^= value
+	bad[headBytes+int(again)%(int(table.end)-headBytes)] ^= value2
+	for p := range table.pages {
+		table.pages[p] = castagnoli(bad[p*pageBytes : min((p+1)*pageBytes, int(table.end))])
+	}
+	return newFile(name, bad, table)
+}
+
+func searchResealed(t *testing.T, m *member) {
+	set := &Set{dir: t.TempDir(), gate: newGate(2), files: map[string]*entry{}}
+	v := &View{set: set, members: []*member{m}}
+	for _, q := range probes() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		if _, err := v.Search(ctx, Request{Q: q, CountAll: true}); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+	}
 }

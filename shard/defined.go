@@ -75,7 +75,7 @@ func (e *evaluator) definition() float64 {
 	best := 0.0
 	y := b.m.sym.sym
 	// Damage shows elsewhere: here it only costs a better rank.
-	_ = y.rows(e.doc, func(r symbolRow) bool {
+	_ = y.rows(e.doc, &e.symbols, func(r symbolRow) bool {
 		if exact, ok := b.defNames[r.name]; ok {
 			score := scoreDefinition + scoreKind[KindRank(y.kinds[r.kind])]
 			if exact {
@@ -95,7 +95,7 @@ func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, erro
 	if !h.has(e.doc) {
 		return spans, nil
 	}
-	err := e.b.m.sym.sym.rows(e.doc, func(r symbolRow) bool {
+	err := e.b.m.sym.sym.rows(e.doc, &e.symbols, func(r symbolRow) bool {
 		i := sort.Search(len(h.names), func(i int) bool { return int(h.names[i].name) >= r.name })
 		if i < len(h.names) && int(h.names[i].name) == r.name {
 			hit := h.names[i]
@@ -116,9 +116,8 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	y := e.b.m.sym.sym
 	var out []Symbol
 	var failed error
-	var buf [symbolPage]byte
 	i := 0
-	err := y.rows(e.doc, func(r symbolRow) bool {
+	err := y.rows(e.doc, &e.symbols, func(r symbolRow) bool {
 		for i < len(spans) && spans[i].Start < r.offset {
 			i++
 		}
@@ -133,7 +132,7 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 		if spans[i].Start > r.offset && !e.insideName(r.offset, spans[i].Start) {
 			return true
 		}
-		s, err := y.symbol(r, buf[:])
+		s, err := y.symbol(r, &e.symbols)
 		if err != nil {
 			failed = err
 			return false

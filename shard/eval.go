@@ -18,6 +18,7 @@ type evaluator struct {
 	t text
 
 	scratch scratch
+	symbols heldSymbols
 
 	doc    int
 	found  []finding // by pattern
@@ -87,7 +88,7 @@ func (s *search) giveBack(e *evaluator, runs ...*run) {
 			e.found[i].spans = nil
 		}
 	}
-	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, t: text{buf: e.t.buf, have: e.t.have}}
+	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, symbols: e.symbols.room(), t: text{buf: e.t.buf, have: e.t.have}}
 	s.v.set.spare.Put(e)
 }
 

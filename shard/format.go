@@ -12,7 +12,6 @@ import (
 const (
 	magicHead   = "SHOALIDX"
 	magicTail   = "SHOALEND"
-	version     = 2
 	headBytes   = 16      // magic, version, kind of file
 	tailBytes   = 32      // offset, length and checksum of the table, zero, magic
 	pageBytes   = 1 << 16 // bytes under one checksum
@@ -27,6 +26,11 @@ const (
 	kindDead
 	kindSymbols
 )
+
+// version is that of the form which this program writes and reads.
+func (k fileKind) version() uint32 {
+	return [...]uint32{0, 2, 2, 3}[k]
+}
 
 // extension is how names of the kind end.
 func (k fileKind) extension() string {
@@ -122,8 +126,8 @@ func readTable(file []byte, kind fileKind) (*table, error) {
 	if string(file[:8]) != magicHead {
 		return nil, damaged("not a file of the index")
 	}
-	if v := binary.LittleEndian.Uint32(file[8:]); v != version {
-		return nil, damaged(fmt.Sprintf("version %d, this program reads %d", v, version))
+	if v := binary.LittleEndian.Uint32(file[8:]); v != kind.version() {
+		return nil, damaged(fmt.Sprintf("version %d, this program reads %d", v, kind.version()))
 	}
 	if k := binary.LittleEndian.Uint32(file[12:]); k != uint32(kind) {
 		return nil, damaged("another kind of file than its name says")

@@ -45,6 +45,7 @@ type symbolCopy struct {
 	y    *symbolizer
 	from *symbolsFile
 	docs []copiedDoc
+	held heldSymbols
 
 	names   []uint32 // by old number: 0 not used, 1 used, then the new number and 2
 	parents []uint32 // by old number: the new one and 1, or 0
@@ -55,7 +56,7 @@ type copiedDoc struct{ from, to int }
 
 func (c *symbolCopy) run() error {
 	for _, d := range c.docs {
-		err := c.from.rows(d.from, func(r symbolRow) bool {
+		err := c.from.rows(d.from, &c.held, func(r symbolRow) bool {
 			c.names[r.name] = 1
 			return true
 		})
@@ -103,7 +104,7 @@ func (c *symbolCopy) number() error {
 func (c *symbolCopy) copy(d copiedDoc) error {
 	coded, last := []byte{}, symbolRow{}
 	var failed error
-	err := c.from.rows(d.from, func(r symbolRow) bool {
+	err := c.from.rows(d.from, &c.held, func(r symbolRow) bool {
 		if c.names[r.name] < 2 {
 			failed = fmt.Errorf("%s: %w: name %d", c.from.f.name, ErrDamaged, r.name)
 			return false

@@ -11,13 +11,14 @@ import (
 	"sync"
 
 	"github.com/shoalsearch/shoal/shard/lz"
-	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/trigram"
 )
 
 // A .symbols file holds the definitions in the documents of one shard:
 //
-//	meta      name of the shard, counts, the kinds, the parents
+//	meta      name of the shard, counts, the kinds
+//	parents   sorted and front-coded
+//	codes     of Huffman, one for each of parents, pages, refs and docs
 //	pages     the distinct names, sorted without regard to case, in pages of
 //	          at most 4 KiB, front-coded, each a block of package lz
 //	first     the first name of each page
@@ -26,6 +27,8 @@ import (
 //	docs      for each document its symbols by offset: gap, distance of the
 //	          name's number from the last one, and kind and parent where they
 //	          are not those of the last symbol
+//
+// The entries of parents, pages, refs and docs are in codes of Huffman.
 //
 // So a pattern reads a few pages to find names, then only lists; no content is
 // touched before the lines of a result are cut out.
@@ -49,6 +52,8 @@ type symbolsFile struct {
 	refs      []byte
 	docEnd    column32
 	docs      []byte
+	dict      []byte // of the blocks of pages
+	code      struct{ parents, pages, refs, docs *huffmanTable }
 	post      *trigram.Index
 }
 
@@ -68,6 +73,9 @@ const (
 	secSymRefs
 	secSymDocEnd
 	secSymDocs
+	secSymParents
+	secSymCodes
+	secSymDict
 )
 
 // symbolPage is the greatest size of a page of names: one unit of postings.
@@ -97,12 +105,18 @@ func (y *symbolsFile) load() error {
 	for i := range y.kinds {
 		y.kinds[i] = d.text()
 	}
-	y.parents = make([]parent, d.count())
-	for i := range y.parents {
-		y.parents[i] = parent{d.text(), d.text()}
+	parentKinds := make([]string, d.count())
+	for i := range parentKinds {
+		parentKinds[i] = d.text()
 	}
 	if d.err != nil {
 		return d.err
+	}
+	if err := y.codes(); err != nil {
+		return err
+	}
+	if err := y.loadParents(parentKinds); err != nil {
+		return err
 	}
 	for _, c := range []struct {
 		id sectionID
@@ -110,13 +124,56 @@ func (y *symbolsFile) load() error {
 	}{
 		{secSymPageEnd, (*[]byte)(&y.pageEnd)}, {secSymPageSize, (*[]byte)(&y.pageSize)}, {secSymPageName, (*[]byte)(&y.pageName)},
 		{secSymFirstEnd, (*[]byte)(&y.firstEnd)}, {secSymFirst, &y.first}, {secSymPages, &y.pages},
-		{secSymRefEnd, (*[]byte)(&y.refEnd)}, {secSymRefs, &y.refs}, {secSymDocEnd, (*[]byte)(&y.docEnd)}, {secSymDocs, &y.docs},
+		{secSymRefEnd, (*[]byte)(&y.refEnd)}, {secSymRefs, &y.refs}, {secSymDocEnd, (*[]byte)(&y.docEnd)}, {secSymDocs, &y.docs}, {secSymDict, &y.dict},
 	} {
 		if *c.to, err = y.f.bytes(c.id); err != nil {
 			return err
 		}
 	}
 	return y.check()
+}
+
+// codes reads the codes of the sections.
+func (y *symbolsFile) codes() error {
+	b, err := y.f.bytes(secSymCodes)
+	if err != nil {
+		return err
+	}
+	all := []**huffmanTable{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs}
+	if len(b) != len(all)*codeBytes {
+		return fmt.Errorf("%w: size of the codes", ErrDamaged)
+	}
+	for i, t := range all {
+		if *t, err = newHuffmanTable(b[i*codeBytes : (i+1)*codeBytes]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadParents reads the parents: of each the bytes that its name shares with
+// the one before, the rest of it, and its kind.
+func (y *symbolsFile) loadParents(kinds []string) error {
+	b, err := y.f.bytes(secSymParents)
+	if err != nil {
+		return err
+	}
+	b, ok := y.code.parents.decodeCoded(nil, b)
+	if !ok {
+		return fmt.Errorf("%w: parents", ErrDamaged)
+	}
+	d := decoder{b: b}
+	y.parents = make([]parent, d.count())
+	last := ""
+	for i := range y.parents {
+		shared, rest, kind := d.uint(), d.text(), d.uint()
+		if d.err != nil || shared > uint64(len(last)) || len(rest) > maxSymbolName-int(shared) || kind >= uint64(len(kinds)) {
+			return fmt.Errorf("%w: parent %d", ErrDamaged, i)
+		}
+		last = last[:shared] + rest
+		y.parents[i] = parent{last, kinds[kind]}
+	}
+	return nil
 }
 
 // check makes sure that the columns fit together.
@@ -182,9 +239,14 @@ func part(blob []byte, ends column32, i int) []byte {
 
 // page decodes a page of names into buf.
 func (y *symbolsFile) page(i int, buf []byte) ([]byte, error) {
-	var front [frontPage]byte
+	var front [frontPage + lz.Slack]byte
+	var room [symbolPage / 2]byte
 	coded := front[:y.pageSize.at(i)]
-	if err := lz.Decode(coded, part(y.pages, y.pageEnd, i), nil); err != nil {
+	block, ok := y.code.pages.decodeCoded(room[:0], part(y.pages, y.pageEnd, i))
+	if !ok {
+		return nil, fmt.Errorf("%s: %w: page %d: codes", y.f.name, ErrDamaged, i)
+	}
+	if err := lz.Decode(coded, block, y.dict); err != nil {
 		return nil, fmt.Errorf("%s: %w: page %d: %w", y.f.name, ErrDamaged, i, err)
 	}
 	if cap(buf) < symbolPage {
@@ -231,16 +293,51 @@ func unfront(dst, coded []byte) ([]byte, bool) {
 	return dst, true
 }
 
+// heldSymbols is what was decoded last: a document's rows are asked for by each
+// of its chunks, and names that stand together are mostly of one page.
+type heldSymbols struct {
+	y    *symbolsFile
+	doc  int // whose rows they are, and one
+	rows []byte
+	page int // of names, and one
+	text []byte
+}
+
+// of turns to a file.
+func (h *heldSymbols) of(y *symbolsFile) {
+	if h.y != y {
+		h.y, h.doc, h.page = y, 0, 0
+	}
+}
+
+// keepSymbols is the size from which on a buffer of rows is not kept for the next
+// search.
+const keepSymbols = 64 << 10
+
+// room gives the buffers alone.
+func (h *heldSymbols) room() heldSymbols {
+	out := heldSymbols{text: h.text}
+	if cap(h.rows) <= keepSymbols {
+		out.rows = h.rows
+	}
+	return out
+}
+
 // name gives the text of a name by its number.
-func (y *symbolsFile) name(n int, buf []byte) (string, error) {
+func (y *symbolsFile) name(n int, held *heldSymbols) (string, error) {
 	p := sort.Search(y.pageName.len(), func(i int) bool { return int(y.pageName.at(i)) > n }) - 1
 	if p < 0 {
 		return "", fmt.Errorf("%s: %w: name %d", y.f.name, ErrDamaged, n)
 	}
-	page, err := y.page(p, buf)
-	if err != nil {
-		return "", err
+	if held.of(y); held.page != p+1 {
+		text, err := y.page(p, held.text)
+		if err != nil {
+			held.page = 0
+			return "", err
+		}
+		held.page, held.text = p+1, text
 	}
+	page := held.text
 	for skip := n - int(y.pageName.at(p)); ; skip-- {
 		line, rest, ok := bytes.Cut(page, newline)
 		if !ok {
@@ -286,6 +383,7 @@ func (m *member) matchSymbols(p *pattern) (*symbolHits, error) {
 	var scratch trigram.Scratch
 	var units trigram.Bitmap
 	var buf []byte
+	refs := pageRefs{y: y}
 	base := 0
 	for seg := range y.post.Segments() {
 		units.Clear()
@@ -297,7 +395,7 @@ func (m *member) matchSymbols(p *pattern) (*symbolHits, error) {
 			if buf, err = y.page(base+u, buf); err != nil {
 				return nil, err
 			}
-			if err := y.matchPage(base+u, buf, p.m, h); err != nil {
+			if err := y.matchPage(refs.turn(base+u), buf, p, h); err != nil {
 				return nil, err
 			}
 		}
@@ -313,19 +411,66 @@ func (y *symbolsFile) damage(err error) error {
 	return err
 }
 
-// matchPage tries the names of a page.
-func (y *symbolsFile) matchPage(page int, text []byte, m *match.Matcher, h *symbolHits) error {
-	refs := refReader{b: part(y.refs, y.refEnd, page)}
-	for n := y.pageName.at(page); len(text) > 0; n++ {
+// matchPage tries the names of a page. A pattern that looks at nothing beyond
+// its line is asked of the whole page where the next name may be in which it
+// matches: most pages have few.
+func (y *symbolsFile) matchPage(refs *pageRefs, text []byte, p *pattern, h *symbolHits) error {
+	first := y.pageName.at(refs.page)
+	for n := 0; len(text) > 0; n++ {
+		if p.reach != reachDocument {
+			at, _, ok := p.m.Next(text, 0)
+			if !ok {
+				return nil
+			}
+			line := bytes.LastIndexByte(text[:at], '\n') + 1
+			n += bytes.Count(text[:line], newline)
+			text = text[line:]
+		}
 		line, rest, _ := bytes.Cut(text, newline)
 		text = rest
-		docs := refs.next()
-		if start, end, ok := m.Next(line, 0); ok {
-			h.names = append(h.names, symbolHit{n, uint16(start), uint16(end)})
-			if err := docs.each(y.documents, h.set.add); err != nil {
-				return fmt.Errorf("%s: %w", y.f.name, err)
+		if start, end, ok := p.m.Next(line, 0); ok {
+			h.names = append(h.names, symbolHit{first + uint32(n), uint16(start), uint16(end)})
+			if err := refs.each(n, h.set.add); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// pageRefs gives the references of the names of a page. They are decoded when
+// the first name asks.
+type pageRefs struct {
+	y    *symbolsFile
+	page int
+	r    refReader
+	next int // name that r comes to
+	read bool
+	buf  []byte
+}
+
+// turn turns to a page.
+func (p *pageRefs) turn(page int) *pageRefs {
+	p.page, p.r, p.next, p.read = page, refReader{}, 0, false
+	return p
+}
+
+// each calls use with the documents of a name, by its place in the page;
+// places ascend.
+func (p *pageRefs) each(name int, use func(int)) error {
+	if !p.read {
+		var ok bool
+		if p.buf, ok = p.y.code.refs.decodeCoded(p.buf, part(p.y.refs, p.y.refEnd, p.page)); !ok {
+			return fmt.Errorf("%s: %w: references of page %d", p.y.f.name, ErrDamaged, p.page)
+		}
+		p.r.b, p.read = p.buf, true
+	}
+	var docs reference
+	for ; p.next <= name; p.next++ {
+		docs = p.r.next()
+	}
+	if err := docs.each(p.y.documents, use); err != nil {
+		return fmt.Errorf("%s: %w", p.y.f.name, err)
 	}
 	return nil
 }
@@ -415,22 +560,23 @@ func (y *symbolsFile) defining(name string, fold bool, use func(number int, exac
 	want := strings.ToLower(name)
 	first := func(i int) string { return strings.ToLower(string(part(y.first, y.firstEnd, i))) }
 	p := max(sort.Search(y.firstEnd.len(), func(i int) bool { return first(i) >= want })-1, 0)
+	refs := pageRefs{y: y}
 	var buf []byte
 	var err error
 	for ; p < y.firstEnd.len() && first(p) <= want; p++ {
 		if buf, err = y.page(p, buf); err != nil {
 			return err
 		}
-		refs := refReader{b: part(y.refs, y.refEnd, p)}
-		number := int(y.pageName.at(p))
-		for text := buf; len(text) > 0; number++ {
+		refs.turn(p)
+		n := 0
+		for text := buf; len(text) > 0; n++ {
 			line, rest, _ := bytes.Cut(text, newline)
 			text = rest
-			list := refs.next()
 			exact := string(line) == name
 			if exact || fold && len(line) == len(name) && strings.ToLower(string(line)) == want {
-				if err := list.each(y.documents, func(d int) { use(number, exact, d) }); err != nil {
-					return fmt.Errorf("%s: %w", y.f.name, err)
+				number := int(y.pageName.at(p)) + n
+				if err := refs.each(n, func(d int) { use(number, exact, d) }); err != nil {
+					return err
 				}
 			}
 		}
@@ -498,8 +644,22 @@ func (r *rowReader) uint() uint64 {
 }
 
 // rows calls use with the symbols of a document, by offset, until it says no.
-func (y *symbolsFile) rows(doc int, use func(symbolRow) bool) error {
-	r := rowReader{b: part(y.docs, y.docEnd, doc)}
+func (y *symbolsFile) rows(doc int, held *heldSymbols, use func(symbolRow) bool) error {
+	coded := part(y.docs, y.docEnd, doc)
+	if len(coded) == 0 {
+		return nil
+	}
+	r := rowReader{}
+	if held.of(y); held.doc != doc+1 {
+		var ok bool
+		held.doc = doc + 1
+		if held.rows, ok = y.code.docs.decodeCoded(held.rows, coded); !ok {
+			held.doc, r.bad = 0, true
+		}
+	}
+	if !r.bad {
+		r.b = held.rows
+	}
 	for r.next() {
 		if uint(r.row.name) >= uint(y.names) || r.row.kind >= len(y.kinds) || r.row.parent > len(y.parents) || r.row.offset > maxDocument {
 			r.bad = true
@@ -516,8 +676,8 @@ func (y *symbolsFile) rows(doc int, use func(symbolRow) bool) error {
 }
 
 // symbol gives the words of a row.
-func (y *symbolsFile) symbol(r symbolRow, buf []byte) (Symbol, error) {
-	name, err := y.name(r.name, buf)
+func (y *symbolsFile) symbol(r symbolRow, held *heldSymbols) (Symbol, error) {
+	name, err := y.name(r.name, held)
 	s := Symbol{Name: name, Kind: y.kinds[r.kind]}
 	if r.parent > 0 {
 		s.ParentName, s.ParentKind = y.parents[r.parent-1].name, y.parents[r.parent-1].kind

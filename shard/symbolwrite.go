@@ -54,8 +54,12 @@ func (y *symbolizer) write(ctx context.Context, dir string) (string, error) {
 	y.parents.drop()
 	names := ranked(sortedNames(y.names))
 	kinds := rankedBy(len(y.kindsBy), func(a, b uint32) int { return cmp.Compare(y.kindsBy[a], y.kindsBy[b]) })
-	parents := rankedBy(y.parents.len(), func(a, b uint32) int {
-		p, q := y.parent(a), y.parent(b)
+	list := make([]parent, y.parents.len())
+	for i := range list {
+		list[i] = y.parent(uint32(i))
+	}
+	parents := rankedBy(len(list), func(a, b uint32) int {
+		p, q := &list[a], &list[b]
 		return cmp.Or(cmp.Compare(p.name, q.name), cmp.Compare(p.kind, q.kind))
 	})
 	if err := ctx.Err(); err != nil {
@@ -65,6 +69,7 @@ func (y *symbolizer) write(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	c := newCoded(w)
 	var e encoder
 	e.text(y.m.sh.f.name)
 	e.uint(uint64(len(y.docs)))
@@ -73,22 +78,78 @@ func (y *symbolizer) write(ctx context.Context, dir string) (string, error) {
 	for _, n := range kinds.order {
 		e.text(y.kindsBy[n])
 	}
-	e.uint(uint64(len(parents.order)))
-	for _, n := range parents.order {
-		p := y.parent(n)
-		e.text(p.name)
-		e.text(p.kind)
-	}
+	parentsOf(&e, c, list, parents.order)
+	w.add(secSymMeta, e.b)
 	docs, ends, refs := y.columns(names, kinds, parents)
-	if err := y.pages(w, names.order, refs); err != nil {
+	if err := y.pages(w, c, names.order, refs); err != nil {
 		w.abort()
 		return "", err
 	}
-	w.add(secSymMeta, e.b)
-	w.add(secSymDocs, docs)
-	w.add(secSymDocEnd, ends)
+	c.add(secSymDocs, docs, secSymDocEnd, ends)
+	w.add(secSymCodes, c.codes)
 	name, _, err := w.finish()
 	return name, err
+}
+
+// coded writes columns in codes of Huffman, in the order of symbolsFile.code.
+type coded struct {
+	w     *fileWriter
+	codes []byte // the codes so far, as the file has them
+}
+
+func newCoded(w *fileWriter) *coded { return &coded{w: w} }
+
+// add writes the entries of blob, which end at ends, each on its own, and
+// where they end then.
+func (c *coded) add(id sectionID, blob []byte, endID sectionID, ends column32) {
+	var counts [1 << 8]int
+	for _, b := range blob {
+		counts[b]++
+	}
+	code := newHuffmanCode(&counts)
+	c.codes = code.appendTo(c.codes)
+	var out []byte
+	outEnds := make([]byte, 0, len(ends))
+	for i := range ends.len() {
+		if entry := part(blob, ends, i); len(entry) > 0 {
+			out = code.appendCoded(out, entry)
+		}
+		outEnds = binary.LittleEndian.AppendUint32(outEnds, uint32(len(out)))
+	}
+	c.w.add(id, out)
+	if endID != 0 {
+		c.w.add(endID, outEnds)
+	}
+}
+
+// parentsOf writes the parents: of each the bytes that its name shares with
+// the one before, the rest of it, and its kind by its place in meta.
+func parentsOf(meta *encoder, c *coded, list []parent, order []uint32) {
+	var kinds []string
+	var e encoder
+	e.uint(uint64(len(order)))
+	last := ""
+	for _, n := range order {
+		p := list[n]
+		kind := slices.Index(kinds, p.kind)
+		if kind < 0 {
+			kind = len(kinds)
+			kinds = append(kinds, p.kind)
+		}
+		shared := 0
+		for shared < len(last) && shared < len(p.name) && last[shared] == p.name[shared] {
+			shared++
+		}
+		e.uint(uint64(shared))
+		e.text(p.name[shared:])
+		e.uint(uint64(kind))
+		last = p.name
+	}
+	meta.uint(uint64(len(kinds)))
+	for _, k := range kinds {
+		meta.text(k)
+	}
+	c.add(secSymParents, e.b, 0, binary.LittleEndian.AppendUint32(nil, uint32(len(e.b))))
 }
 
 // columns gives the symbols of the documents, where those of each end, and the
@@ -163,7 +224,7 @@ func (r *references) of(name int) []uint32 {
 }
 
 // pages writes the names in pages, with postings and references.
-func (y *symbolizer) pages(w *fileWriter, names []uint32, refs references) error {
+func (y *symbolizer) pages(w *fileWriter, c *coded, names []uint32, refs references) error {
 	segment := sectionID(0)
 	post := trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
 		w.add(secText+segment, parts...)
@@ -171,7 +232,8 @@ func (y *symbolizer) pages(w *fileWriter, names []uint32, refs references) error
 		return w.err
 	}})
 	defer post.Close()
-	p := pageWriter{names: y.names, order: names, refs: refs, enc: lz.NewEncoder(nil, true)}
+	dict := y.dictionary(names)
+	p := pageWriter{names: y.names, order: names, refs: refs, enc: lz.NewEncoder(dict, false)}
 	for i, n := range names {
 		name := y.names.name(n)
 		if len(p.page)+len(name)+1 > symbolPage {
@@ -187,16 +249,40 @@ func (y *symbolizer) pages(w *fileWriter, names []uint32, refs references) error
 	if err := post.Finish(); err != nil {
 		return err
 	}
-	for _, c := range []struct {
-		id sectionID
-		b  []byte
-	}{
-		{secSymPages, p.blocks}, {secSymPageEnd, p.blockEnd}, {secSymPageSize, p.size}, {secSymPageName, p.number}, {secSymFirst, p.first},
-		{secSymFirstEnd, p.firstEnd}, {secSymRefs, p.ref}, {secSymRefEnd, p.refEnd},
-	} {
-		w.add(c.id, c.b)
-	}
+	c.add(secSymPages, p.blocks, secSymPageEnd, p.blockEnd)
+	c.add(secSymRefs, p.ref, secSymRefEnd, p.refEnd)
+	w.add(secSymPageSize, p.size)
+	w.add(secSymPageName, p.number)
+	w.add(secSymFirst, p.first)
+	w.add(secSymFirstEnd, p.firstEnd)
+	w.add(secSymDict, dict)
 	return w.err
+}
+
+// The dictionary of the pages is made of this many runs of names that follow
+// each other, taken at equal distances, of so many bytes each.
+const (
+	dictRuns     = 1 << 10
+	dictRunBytes = 1 << 10
+	dictFrom     = 4 * dictRuns * 64 // names from which on it is worth its bytes
+)
+
+// dictionary gives what the pages of names are compressed with.
+func (y *symbolizer) dictionary(names []uint32) []byte {
+	if len(names) < dictFrom {
+		return nil
+	}
+	samples := make([][]byte, dictRuns)
+	for i := range samples {
+		var run, before []byte
+		for at := i * len(names) / dictRuns; at < len(names) && len(run) < dictRunBytes; at++ {
+			name := y.names.name(names[at])
+			run = front(run, before, name)
+			before = name
+		}
+		samples[i] = run
+	}
+	return lz.Train(samples, lz.MaxDict)
 }
 
 // pageWriter collects the sections that have an entry for each page.

@@ -46,7 +46,7 @@ func newFileWriter(dir string, kind fileKind) (*fileWriter, error) {
 	w := &fileWriter{dir: dir, kind: kind, file: f, sum: sha256.New(), crc: crc32.MakeTable(crc32.Castagnoli)}
 	w.buf = make([]byte, 0, 2*writeBytes)
 	head := append([]byte(magicHead), 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.LittleEndian.PutUint32(head[8:], version)
+	binary.LittleEndian.PutUint32(head[8:], kind.version())
 	binary.LittleEndian.PutUint32(head[12:], uint32(kind))
 	_, _ = w.Write(head)
 	return w, nil
