@@ -217,7 +217,7 @@ func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
 
 // equal compares the core.
 func (l *literal) equal(text []byte, at int) bool {
-	if len(text)-at < len(l.core) {
+	if len(text)-at < max(1, len(l.core)) { // an empty line has a newline
 		return false
 	}
 	if len(l.core) < 8 && len(text)-at < 8 {
@@ -308,12 +308,25 @@ func literalOf(re *syntax.Regexp) *literal {
 		}
 		elems = append(elems, bytesOf(string(sub.Rune), sub.Flags&syntax.FoldCase != 0)...)
 	}
+	if len(elems) == 0 && before == syntax.EmptyBeginLine|syntax.EmptyEndLine {
+		return emptyLine()
+	}
 	l := newLiteral(elems)
 	if l != nil {
 		l.before, l.after = before, after
 		l.anchor()
 	}
 	return l
+}
+
+// emptyLine finds the places between two newlines, and the one before a newline
+// that begins a text. Behind the last newline is no line.
+func emptyLine() *literal {
+	newline := elem{b: '\n'}
+	return &literal{
+		before: syntax.EmptyBeginLine | syntax.EmptyEndLine,
+		lead:   1, scan: newLiteral([]elem{newline, newline}),
+	}
 }
 
 // flat returns the parts of a concatenation, groups opened.

@@ -36,8 +36,9 @@ type machine struct {
 	trans  []uint32 // state<<shift + class of the next byte; flagged, see below
 	states []state
 	index  map[string]uint32
-	pcs    int          // threads held by all states
-	stop   *atomic.Bool // asked before anything new is worked out
+	begins [prevNone + 1]uint32 // by the rune before: the state in which a search begins; unknown
+	pcs    int                  // threads held by all states
+	stop   *atomic.Bool         // asked before anything new is worked out
 
 	marks sparse
 	stack []uint32
@@ -118,6 +119,9 @@ func (m *machine) reset() {
 	m.trans = m.trans[:0]
 	m.states = m.states[:0]
 	m.index = make(map[string]uint32)
+	for k := range m.begins {
+		m.begins[k] = unknown
+	}
 	m.pcs = 0
 }
 
@@ -128,6 +132,9 @@ func (m *machine) full() bool {
 
 // start returns the state in which a search begins after the rune before.
 func (m *machine) start(prev prevKind) uint32 {
+	if s := m.begins[prev]; s != unknown {
+		return s
+	}
 	if m.full() {
 		m.reset()
 	}
@@ -137,7 +144,8 @@ func (m *machine) start(prev prevKind) uint32 {
 		threads = m.follow(m.a[:0], uint32(m.prog.Start))
 		m.a = threads
 	}
-	return m.intern(&state{threads: threads, prev: prev, delta: noMatch}) & stateOf
+	m.begins[prev] = m.intern(&state{threads: threads, prev: prev, delta: noMatch}) & stateOf
+	return m.begins[prev]
 }
 
 // intern returns the transition to s, which it adds if it is new. s.threads
