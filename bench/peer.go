@@ -9,8 +9,9 @@ import (
 )
 
 // ripgrep counts the matches of a query in every file of a tree: its exhaustive
-// answer. It returns the number of files with a match and of matches.
-func ripgrep(ctx context.Context, tree string, q Query) (files, matches int, took time.Duration, err error) {
+// answer. It returns the number of files with a match and of matches. Further
+// options may be given.
+func ripgrep(ctx context.Context, tree string, q Query, options ...string) (files, matches int, took time.Duration, err error) {
 	args := []string{"--count-matches", "--no-ignore", "--hidden", "--no-messages", "--max-filesize", strconv.Itoa(maxText), "--glob", "!.complete", "--glob", "!.git"}
 	if !q.Regexp {
 		args = append(args, "--fixed-strings")
@@ -18,6 +19,7 @@ func ripgrep(ctx context.Context, tree string, q Query) (files, matches int, too
 	if !q.Case {
 		args = append(args, "--ignore-case")
 	}
+	args = append(args, options...)
 	u, err := measure(ctx, tree, nil, "rg", append(args, "-e", q.Text, ".")...)
 	files, matches = countLines(u.Out)
 	return files, matches, u.Wall, err
