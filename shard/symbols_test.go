@@ -167,6 +167,54 @@ func TestOneInTheCaseOfTheQueryIsNotMissedAmongManyDefinitions(t *testing.T) {
 	}
 }
 
+// What a tagger says is held against the text: lines of parsers that have read
+// on, generated names, and what is only imported.
+func TestNamesAreFoundInTheText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		path, text, name, kind string
+		line                   uint32
+		want                   string // name and what follows it; "" where there is no symbol
+	}{
+		{"a.ts", "export interface Whale\n  extends Fish {\n}\n", "Whale", "interface", 2, "Whale\n"},
+		{"a.ts", "export class Whale\n  // of the sea\n  implements Fish\n{\n", "Whale", "class", 4, "Whale\n"},
+		{"a.ts", "class Whales {}\nclass Fish\n{\n", "Whale", "class", 3, ""},
+		{"a.ts", "class Whale {}\n\n\n\n\nclass Fish {}\n", "Whale", "class", 6, ""},
+		{"a.ts", "export type Whale = Fish\n", "Whale", "alias", 1, "Whale ="},
+		{"a.ts", "type Whale<T> = T[]\n", "Whale", "alias", 1, "Whale<"},
+		{"a.ts", "import { type Whale, b } from 'x'\n", "Whale", "alias", 1, ""},
+		{"a.ts", "import {\n  type Whale\n} from 'x'\n", "Whale", "alias", 2, ""},
+		{"a.rb", "alias_method :Whale, :fish\n", "Whale", "alias", 1, "Whale, :"},
+		{"a.py", "import fish as Whale\n", "Whale", "namespace", 1, ""},
+		{"a.py", "class Whale:\n", "Whale", "class", 1, "Whale:"},
+		{"a.cs", "namespace Whale {\n", "Whale", "namespace", 1, "Whale {"},
+	} {
+		tree := map[string][]string{c.path: {c.text}}
+		w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{tree}}
+		set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+		part, err := symbolize(set, parts[0], nil, eachText(func(_ string, _ []byte, use func(Definition)) error {
+			use(Definition{Name: []byte(c.name), Kind: c.kind, Line: c.line})
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := set.Acquire([]Part{part})
+		res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: ".+", Regexp: true, Field: query.Symbol}})
+		v.Release()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range res.Files {
+			got = c.text[f.Chunks[0].Ranges[0].Start.Offset:]
+		}
+		if (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s in %q: %q, want %q", c.name, c.text, got, c.want)
+		}
+	}
+}
+
 func TestSymbolsAreCopiedForKnownBlobs(t *testing.T) {
 	t.Parallel()
 	w := symbolWorld()

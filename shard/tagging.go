@@ -98,7 +98,7 @@ func (w *tagging) clear() { w.rows, w.parents, w.bytes = w.rows[:0], w.parents[:
 // these.
 func (w *tagging) done(i int, err error) {
 	if err == nil {
-		w.locate(w.texts[i].Content)
+		w.locate(w.texts[i])
 		if w.number() {
 			w.y.docs[w.docs[i]] = w.encode()
 		}
@@ -155,8 +155,10 @@ func (w *tagging) parent(name []byte, kind string) uint32 {
 func (w *tagging) name(r *taggedRow) []byte { return w.bytes[r.at:r.end] }
 
 // locate finds the names in their lines, drops those that do not stand there,
-// as generated ones, and orders the rest by offset.
-func (w *tagging) locate(text []byte) {
+// as generated ones, and those that are only imported, and orders the rest by
+// offset.
+func (w *tagging) locate(t Untagged) {
+	text := t.Content
 	byLine := func(a, b taggedRow) int { return cmp.Compare(a.line, b.line) }
 	if !slices.IsSortedFunc(w.rows, byLine) {
 		slices.SortStableFunc(w.rows, byLine)
@@ -181,8 +183,14 @@ func (w *tagging) locate(text []byte) {
 				end = len(text)
 			}
 		}
-		if at := wordIn(text[start:end], w.name(&r)); at >= 0 {
-			r.offset = uint32(start + at)
+		at := wordIn(text[start:end], w.name(&r))
+		if at >= 0 {
+			at += start
+		} else {
+			at = wordBefore(text[:start], w.name(&r))
+		}
+		if at >= 0 && !imported(t.Language, w.kinds[r.kind].name, text[at+int(r.end-r.at):]) {
+			r.offset = uint32(at)
 			found = append(found, r)
 		}
 	}
@@ -214,6 +222,45 @@ func wordIn(line, name []byte) int {
 		at += 1 + i
 	}
 	return first
+}
+
+// linesBefore is how far before its line a name is looked for: parsers that have
+// read on tell the line where they are.
+const linesBefore = 3
+
+// wordBefore gives where a name stands as a word of its own in the last lines of
+// a text, the last of all, or -1.
+func wordBefore(text, name []byte) int {
+	for range linesBefore {
+		if len(text) == 0 {
+			break
+		}
+		text = text[:len(text)-1]
+		start := bytes.LastIndexByte(text, '\n') + 1
+		line := text[start:]
+		if at := wordIn(line, name); at >= 0 && (at == 0 || isBorder(line[at-1], line[at])) {
+			if end := at + len(name); end == len(line) || isBorder(line[end-1], line[end]) {
+				return start + at
+			}
+		}
+		text = text[:start]
+	}
+	return -1
+}
+
+// imported tells of a name by its kind and what follows that it is defined
+// elsewhere. Those of types in TypeScript are aliases as are types of their own,
+// which go on as `type T = ...` or `type T<V> = ...`; a name that Python gives
+// what it imports is a namespace.
+func imported(language, kind string, after []byte) bool {
+	switch language {
+	case "TypeScript", "TSX":
+		after = bytes.TrimLeft(after, " \t")
+		return kind == "alias" && !bytes.HasPrefix(after, []byte("=")) && !bytes.HasPrefix(after, []byte("<"))
+	case "Python":
+		return kind == "namespace" || kind == "unknown"
+	}
+	return false
 }
 
 // number gives names, kinds and parents their numbers; false where there is no
