@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -46,36 +47,46 @@ func isName(s string) bool {
 	return len(s) > 1
 }
 
-// definitionsFirst moves the defining documents to the front, in order, those
-// that define the name in the case of the query before the others: of a common
-// name there may be more than a search that stops early decides.
+// definersJudged is how many documents that define a name in the case of the
+// query are ordered by what they define.
+const definersJudged = 512
+
+// definitionsFirst moves the defining documents to the front, those first that
+// define the name in the case of the query, and of these the ones that define
+// what is looked for most: of a common name there may be more than a search
+// that stops early decides.
 func (b *bound) definitionsFirst() {
 	if b.defs == nil {
 		return
 	}
-	turn := func(doc uint32) int {
-		switch {
-		case b.defExact.has(int(doc)):
-			return 0
-		case b.defs.has(int(doc)):
-			return 1
+	worth := map[uint32]float64{}
+	var held heldSymbols
+	judged := 0
+	for _, doc := range b.docs {
+		if !b.defs.has(int(doc)) {
+			continue
 		}
-		return 2
+		worth[doc] = scoreDefinition
+		if b.defExact.has(int(doc)) {
+			worth[doc] += scoreExact
+			if judged++; judged <= definersJudged {
+				worth[doc] = b.definition(int(doc), &held)
+			}
+		}
 	}
-	slices.SortStableFunc(b.docs, func(x, y uint32) int { return turn(x) - turn(y) })
+	slices.SortStableFunc(b.docs, func(x, y uint32) int { return cmp.Compare(worth[y], worth[x]) })
 }
 
-// definition is the score of the best symbol that the document defines under
-// a word of the query; 0 when it defines none.
-func (e *evaluator) definition() float64 {
-	b := e.b
-	if b.defs == nil || !b.defs.has(e.doc) {
+// definition is the score of the best symbol that a document defines under a
+// word of the query; 0 when it defines none.
+func (b *bound) definition(doc int, held *heldSymbols) float64 {
+	if b.defs == nil || !b.defs.has(doc) {
 		return 0
 	}
 	best := 0.0
 	y := b.m.sym.sym
 	// Damage shows elsewhere: here it only costs a better rank.
-	_ = y.rows(e.doc, &e.symbols, func(r symbolRow) bool {
+	_ = y.rows(doc, held, func(r symbolRow) bool {
 		if exact, ok := b.defNames[r.name]; ok {
 			score := scoreDefinition + scoreKind[KindRank(y.kinds[r.kind])]
 			if exact {

@@ -54,7 +54,7 @@ const scoreLooks = 24
 // score ranks an occurrence of the present document by its first matches.
 func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float64 {
 	sh := r.b.s
-	best, most := e.definition(), s.p.bestUse()
+	best, most := e.b.definition(e.doc, &e.symbols), s.p.bestUse()
 	for i := 0; best < most && i < min(len(spans), scoreLooks); i++ {
 		best = max(best, e.scoreSpan(spans[i]))
 	}

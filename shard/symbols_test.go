@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-var defines = regexp.MustCompile(`(?m)^(?:func|struct) (\w+)`)
+var defines = regexp.MustCompile(`(?m)^(?:func|struct|var) (\w+)`)
 
 // eachText makes a Tagger of what tags one text.
 func eachText(tag func(path string, content []byte, use func(Definition)) error) Tagger {
@@ -28,15 +28,13 @@ func eachText(tag func(path string, content []byte, use func(Definition)) error)
 	}
 }
 
-// tagLines is a Tagger that knows "func NAME" and "struct NAME" at the margin.
+// tagLines is a Tagger that knows "func NAME", "struct NAME" and "var NAME" at
+// the margin.
 func tagLines(calls *atomic.Int64) Tagger {
 	return eachText(func(path string, content []byte, use func(Definition)) error {
 		calls.Add(1)
 		for _, m := range defines.FindAllSubmatchIndex(content, -1) {
-			kind := "function"
-			if content[m[0]] == 's' {
-				kind = "struct"
-			}
+			kind := map[byte]string{'f': "function", 's': "struct", 'v': "variable"}[content[m[0]]]
 			use(Definition{
 				Name: content[m[2]:m[3]], Kind: kind, ParentName: []byte("pkg"), ParentKind: "package",
 				Line: uint32(1 + strings.Count(string(content[:m[0]]), "\n")),
@@ -147,11 +145,12 @@ func TestTheDefiningFileComesFirst(t *testing.T) {
 	}
 }
 
-func TestOneInTheCaseOfTheQueryIsNotMissedAmongManyDefinitions(t *testing.T) {
+func TestTheBestOfManyDefinitionsIsNotMissed(t *testing.T) {
 	t.Parallel()
 	tree := map[string][]string{"z/last.go": {"struct config {\n}\n"}}
 	for i := range 400 {
-		tree[fmt.Sprintf("a/f%03d.go", i)] = []string{strings.Repeat(fmt.Sprintf("config(%d) ", i), 20) + "\nstruct Config {\n}\n"}
+		defined := []string{"struct Config {\n}\n", "var config\n"}[i%2]
+		tree[fmt.Sprintf("a/f%03d.go", i)] = []string{strings.Repeat(fmt.Sprintf("config(%d) ", i), 20) + "\n" + defined}
 	}
 	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{tree}}
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
