@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/node"
@@ -181,8 +180,7 @@ func TestANewcomerGetsItsPartOfAPack(t *testing.T) {
 	const count = 24
 	crowd(t, dir, count)
 	// No polls: an index job that the newcomer is given reads the files as they are.
-	still := strings.Replace(local(dir), `"reindexIntervalMs": 200`, `"reindexIntervalMs": 3600000`, 1)
-	f := nodetest.StartFleet(t, 2, nodetest.Config{File: still, Log: testing.Verbose()})
+	f := nodetest.StartFleet(t, 2, nodetest.Config{File: unpolled(dir), Log: testing.Verbose()})
 	f.Nodes[0].WaitIndexed(count)
 	packedInto(t, f.Nodes[0], 1)
 	f.Nodes[0].Wait("the pack to be in both places", even(t, f.Nodes[0], count))

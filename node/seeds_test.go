@@ -118,8 +118,7 @@ func seeded(t *testing.T, host *seedHost, seed uint64) tally {
 	dir := t.TempDir()
 	r.repos = host.repositories(t, dir, 4)
 	r.check = newChecker(r.repos)
-	cfg := nodetest.Config{File: strings.Replace(local(dir), `"reindexIntervalMs": 200`, `"reindexIntervalMs": 3600000`, 1)}
-	cfg.File = strings.Replace(cfg.File, `"resyncConnectionIntervalMs": 200`, `"resyncConnectionIntervalMs": 3600000`, 1)
+	cfg := nodetest.Config{File: unpolled(dir)}
 	cfg.Edit = func(o *node.Options) {
 		skew := r.clock(o.Dir)
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(skew.Load())) }

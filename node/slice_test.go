@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/nodetest"
@@ -14,6 +15,13 @@ func local(dir string) string {
 	return fmt.Sprintf(`{"settings": {"reindexIntervalMs": 200, "reindexRepoPollingIntervalMs": 20, "resyncConnectionPollingIntervalMs": 20,
 		"resyncConnectionIntervalMs": 200, "repoGarbageCollectionGracePeriodMs": 50},
 		"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir)
+}
+
+// unpolled is such a configuration whose repositories are listed and indexed
+// once.
+func unpolled(dir string) string {
+	seldom := strings.NewReplacer(`"reindexIntervalMs": 200`, `"reindexIntervalMs": 3600000`, `"resyncConnectionIntervalMs": 200`, `"resyncConnectionIntervalMs": 3600000`)
+	return seldom.Replace(local(dir))
 }
 
 func TestARepositoryIsFoundFollowedAndForgotten(t *testing.T) {
