@@ -225,28 +225,18 @@ func (p *planner) packHome(subject string) (home []string, bound bool) {
 		p.classes = packClasses(p.in.View)
 	}
 	members, _ := catalog.SubjectMembers(subject)
-	files, most := p.classes[subject], int64(-1)
 	for _, number := range members {
-		m := p.in.View.MemberNumber(number)
-		if m == nil {
-			continue
+		if m := p.in.View.MemberNumber(number); m != nil && p.open(m.ID) {
+			home = append(home, m.ID)
 		}
-		n := p.node(m.ID)
-		if n == nil || !n.Alive || n.Closed {
-			continue
-		}
-		held := int64(0)
+	}
+	files := p.classes[subject]
+	return mostOf(home, func(id string) (held int64) {
 		for _, f := range files {
-			if slices.Contains(p.in.View.Holders(catalog.ShardKey(f.id)), m.ID) {
+			if p.in.View.Holds(id, catalog.ShardKey(f.id)) {
 				held += f.text
 			}
 		}
-		if held > most {
-			home, most = home[:0], held
-		}
-		if held == most {
-			home = append(home, n.ID)
-		}
-	}
-	return home, len(members) > 0
+		return held
+	}), len(members) > 0
 }

@@ -293,8 +293,8 @@ func (p *planner) time(kind catalog.JobKind) time.Duration {
 	return syncTime
 }
 
-// choose finds the node to run a job: for a repository the live ones that
-// have its mirror or should have it, for a pack those that should hold it, else any; of these the least busy, and
+// choose finds the node to run a job: for a repository one of its home, for a
+// pack one of those that should hold it, else any; of these the least busy, and
 // among equals the one with the highest score.
 func (p *planner) choose(j *catalog.Job) *Node {
 	key := subjectKey(j)
@@ -329,31 +329,65 @@ func (p *planner) better(key uint64, n, than *Node, kind catalog.JobKind) bool {
 	return place.Score(key, place.Member{ID: n.ID, Weight: n.Weight}) > place.Score(key, place.Member{ID: than.ID, Weight: than.Weight})
 }
 
-// home is the live nodes that a repository's data belongs to; empty when any
-// will do.
+// home is the nodes that may index a repository; empty when any will do. Of
+// those with the mirror it is those that have most of the files, because a build
+// copies the others to where it runs, and one of them may be the pack of many
+// repositories. So what moves is indexed by its old holders until the files are
+// where they should be, and from then on there.
 func (p *planner) home(j *catalog.Job) []string {
-	if j.Kind != catalog.JobIndex {
+	repo := p.in.View.Repo(catalog.SubjectRepo(j.Subject))
+	if j.Kind != catalog.JobIndex || repo == nil {
 		return nil
 	}
-	id := catalog.SubjectRepo(j.Subject)
-	var home []string
-	add := func(node string) {
-		if n := p.node(node); n != nil && n.Alive && !n.Closed && !slices.Contains(home, node) {
-			home = append(home, node)
-		}
+	cannot := func(id string) bool { return !p.open(id) || p.node(id).Disk >= diskStop }
+	targets := slices.DeleteFunc(targetsOf(p.in.View, groupOf(repo.ID)), cannot)
+	holders := slices.DeleteFunc(p.in.View.Holders(catalog.MirrorKey(repo.ID)), cannot)
+	if len(holders) == 0 {
+		return targets
 	}
-	targets := targetsOf(p.in.View, place.GroupOf(id))
-	for _, node := range p.in.View.Holders(catalog.MirrorKey(id)) {
-		if len(targets) == 0 || slices.Contains(targets, node) {
-			add(node)
-		}
-	}
-	if len(home) == 0 {
-		for _, node := range targets {
-			add(node)
-		}
+	home := mostOf(holders, func(id string) int64 { return heldOf(p.in.View, repo, id) })
+	if slices.ContainsFunc(home, func(id string) bool { return slices.Contains(targets, id) }) {
+		home = slices.DeleteFunc(home, func(id string) bool { return !slices.Contains(targets, id) })
 	}
 	return home
+}
+
+// open tells that a node takes jobs.
+func (p *planner) open(id string) bool {
+	n := p.node(id)
+	return n != nil && n.Alive && !n.Closed
+}
+
+// heldOf is how much of the live generation of a repository a node has. Side
+// files, whose sizes are not known, count next to nothing.
+func heldOf(view *catalog.View, repo *catalog.Repo, node string) (held int64) {
+	for _, s := range repo.Shards {
+		for key := range filesOf(repo.ID, s) {
+			if !view.Holds(node, key) {
+				continue
+			}
+			held++
+			if key == catalog.ShardKey(s.ID) {
+				held += s.Bytes
+			}
+		}
+	}
+	return held
+}
+
+// mostOf is those of the nodes that have most of something.
+func mostOf(nodes []string, held func(id string) int64) (most []string) {
+	best := int64(-1)
+	for _, id := range nodes {
+		n := held(id)
+		if n > best {
+			most, best = nil, n
+		}
+		if n == best {
+			most = append(most, id)
+		}
+	}
+	return most
 }
 
 func subjectKey(j *catalog.Job) uint64 {

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,4 +135,52 @@ func TestPlanKeepsToTheLimits(t *testing.T) {
 			t.Errorf("%s runs %d index jobs, want 2", n.ID, busy[n.ID])
 		}
 	}
+}
+
+// A build copies what is missing where it runs. So it runs where the files are,
+// whether they are to stay there or not.
+func TestARepositoryIsIndexedWhereItsFilesAre(t *testing.T) {
+	t.Parallel()
+	w := packed(t, 1, 4)
+	shard, mirror := catalog.ShardKey(fmt.Sprintf("%064x", 1)), catalog.MirrorKey(1)
+	for _, step := range []struct {
+		what   string
+		change func()
+		on     string // nodes that the job may be given
+	}{
+		{"the only holder is the only node that the planner may choose", func() {}, "n1"},
+		{"two copies", func() {
+			w.do(&catalog.Place{Groups: []catalog.Group{{Number: groupOf(1), Nodes: []uint32{1, 2}}}})
+			w.confirm("n2", mirror, shard)
+		}, "n1 n2"},
+		{"it moves from n1 to n3", func() {
+			w.do(&catalog.Place{Groups: []catalog.Group{{Number: groupOf(1), Nodes: []uint32{2, 3}}}})
+		}, "n2"},
+		{"the mirror is there first", func() { w.confirm("n3", mirror) }, "n2"},
+		{"n2 drains", func() { w.nodes[1].Closed = true }, "n1"},
+		{"n1 has a full disk", func() { w.nodes[0].Disk = diskStop }, "n3"},
+		{"n3 is silent too", func() { w.nodes[2].Alive = false }, "n4"},
+		{"all are well", func() { w.nodes[0].Disk, w.nodes[1].Closed, w.nodes[2].Alive = 0, false, true }, "n2"},
+		{"n3 has it", func() { w.confirm("n3", shard) }, "n2 n3"},
+		{"n2 is lost", func() { w.nodes[1].Alive = false }, "n3"},
+	} {
+		step.change()
+		w.do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "1"})
+		// The score chooses among equals: each of them in turn is busy.
+		var on []string
+		p := &planner{in: Input{View: w.state.View(), Nodes: w.nodes}, settings: config.DefaultSettings(), running: map[string]map[catalog.JobKind]int{}, total: map[catalog.JobKind]int{}}
+		for n := p.choose(w.state.View().Job(catalog.JobIndex, "1")); n != nil && !slices.Contains(on, n.ID); n = p.choose(w.state.View().Job(catalog.JobIndex, "1")) {
+			on = append(on, n.ID)
+			p.count(n.ID, catalog.JobIndex)
+		}
+		slices.Sort(on)
+		if got := strings.Join(on, " "); got != step.on {
+			t.Errorf("%s: indexed on %s, want %s", step.what, got, step.on)
+		}
+	}
+}
+
+// confirm notes that a node has what the keys name.
+func (w *world) confirm(node string, keys ...string) {
+	w.do(&catalog.Confirm{Node: node, Epoch: epoch, Held: keys})
 }
