@@ -3,10 +3,12 @@ package node_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/nodetest"
@@ -173,25 +175,25 @@ func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
 }
 
 // Of a pack that a newcomer needs a part of, it gets that part, written by one
-// who has the pack; never the whole.
+// who has the pack; never the whole. It polls its repositories meanwhile, and
+// finds nothing new: that asks for no index job.
 func TestANewcomerGetsItsPartOfAPack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 24
 	crowd(t, dir, count)
-	// No polls: an index job that the newcomer is given reads the files as they are.
-	f := nodetest.StartFleet(t, 2, nodetest.Config{File: unpolled(dir), Log: testing.Verbose()})
+	f := nodetest.StartFleet(t, 2, nodetest.Config{File: local(dir), Log: testing.Verbose()})
 	f.Nodes[0].WaitIndexed(count)
-	packedInto(t, f.Nodes[0], 1)
+	packedInto(t, f.Nodes[0], 2) // the last ones may have come too late
 	f.Nodes[0].Wait("the pack to be in both places", even(t, f.Nodes[0], count))
-	old := shardNames(t, f.Nodes[0])
+	old, indexed := packs(f.Nodes[0]), indexTimes(f.Nodes[0])
 	f.Add()
 	newcomer := f.Nodes[2]
 	newcomer.Launch()
 	newcomer.WaitReady()
 	newcomer.Wait("the newcomer to have its share", func() error {
 		names := shardNames(t, newcomer)
-		if slices.Contains(names, old[0]) {
+		if slices.ContainsFunc(names, func(name string) bool { return old[name] }) {
 			t.Fatalf("the newcomer copied the pack of all: %q", names)
 		}
 		if len(names) == 0 {
@@ -200,6 +202,31 @@ func TestANewcomerGetsItsPartOfAPack(t *testing.T) {
 		return even(t, newcomer, count)()
 	})
 	want(t, newcomer.Find("whale"), crowdFiles(count, "main.go")...)
+	if now := indexTimes(newcomer); !maps.Equal(now, indexed) {
+		t.Errorf("repositories that nobody changed were indexed again: %v, were at %v", now, indexed)
+	}
+}
+
+// packs is the files that several repositories share.
+func packs(n *nodetest.Node) map[string]bool {
+	names := map[string]bool{}
+	for repo := range n.View().Repos() {
+		for _, s := range repo.Shards {
+			if s.Pack > 0 {
+				names[s.ID+".shard"] = true
+			}
+		}
+	}
+	return names
+}
+
+// indexTimes is when each repository was indexed last.
+func indexTimes(n *nodetest.Node) map[string]time.Time {
+	at := map[string]time.Time{}
+	for repo := range n.View().Repos() {
+		at[repo.Name] = repo.IndexedAt
+	}
+	return at
 }
 
 // even tells that everything is where it should be.

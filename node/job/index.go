@@ -75,17 +75,15 @@ func (r *Runner) indexOnce(ctx context.Context, a *attempt) error {
 	options := r.optionsKey()
 	wish := wishKey(options, r.opt.Cluster.View(), repo)
 	fin.InputKey = inputKey(wish, fin.Revisions)
-	if repo.Indexed() && r.complete(repo) && sameBuild(fin.InputKey, repo.InputKey) {
-		// Nothing to build, unless an attempt ended between text and symbols.
-		// Other globs that select the same commits are recorded all the same, or
-		// every poll would ask again.
-		if r.opt.Tagger != nil && slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool { return s.Symbols == "" }) {
+	if repo.Indexed() && sameBuild(fin.InputKey, repo.InputKey) {
+		here := r.complete(repo)
+		untagged := r.opt.Tagger != nil && slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool { return s.Symbols == "" })
+		switch {
+		case here && untagged: // an attempt ended between text and symbols
 			return r.symbolize(ctx, a, repo, fin, builtOf(repo))
+		case here, !untagged && !r.lost(r.opt.Cluster.View(), repo):
+			return r.unchanged(ctx, a, repo, fin, here)
 		}
-		fin.Unchanged = fin.InputKey == repo.InputKey
-		fin.Shards = repo.Shards
-		_, err := r.propose(ctx, a.job, fin)
-		return err
 	}
 	built, err := r.build(ctx, a, repo, mirror, revs, options)
 	if err != nil {
@@ -106,6 +104,18 @@ func (r *Runner) indexOnce(ctx context.Context, a *attempt) error {
 		return nil
 	}
 	return r.symbolize(ctx, a, repo, fin, built)
+}
+
+// unchanged ends a job that has nothing to build. Other globs that select the
+// same commits are recorded all the same, or every poll would ask again. What
+// others have is not copied for that: the placement says who should hold what.
+func (r *Runner) unchanged(ctx context.Context, a *attempt, repo *catalog.Repo, fin *catalog.FinishIndex, here bool) error {
+	fin.Unchanged, fin.Shards = fin.InputKey == repo.InputKey, repo.Shards
+	if !here {
+		fin.Holder = ""
+	}
+	_, err := r.propose(ctx, a.job, fin)
+	return err
 }
 
 func (r *Runner) logIndexed(a *attempt, repo *catalog.Repo, built []shard.Built, began time.Time) {

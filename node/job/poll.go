@@ -204,7 +204,7 @@ func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wish string, chan
 	for _, rev := range revs {
 		names = append(names, catalog.Revision{Name: rev.Name, Commit: rev.Commit})
 	}
-	return wish, inputKey(wish, names) != repo.InputKey || !r.complete(repo), nil
+	return wish, inputKey(wish, names) != repo.InputKey || r.lost(view, repo), nil
 }
 
 // pollTime bounds one poll; a clone that takes longer is a job's work.

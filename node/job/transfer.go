@@ -331,6 +331,19 @@ func (r *Runner) ensure(ctx context.Context, repo *catalog.Repo) {
 	}
 }
 
+// lost tells that a file of the live generation is neither here nor on another
+// live node.
+func (r *Runner) lost(view *catalog.View, repo *catalog.Repo) bool {
+	for _, s := range repo.Shards {
+		for key, file := range filesOf(repo.ID, s) {
+			if !r.opt.Set.Has(file) && len(r.sources(view, key)) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // sources are the live holders of a key beside this node, in an order of
 // this node's own, so that not everybody asks the same.
 func (r *Runner) sources(view *catalog.View, key string) []string {
