@@ -1,12 +1,15 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -264,7 +267,7 @@ func (r *Runner) spread(ctx context.Context, repo catalog.RepoID, names []string
 	if r.transfers == nil || r.opt.Replicas < 2 || len(names) == 0 {
 		return ""
 	}
-	self, call := r.opt.Cluster.Self(), prefetchCall{Names: names, Repo: repo}
+	call := prefetchCall{Names: names, Repo: repo}
 	if old := r.opt.Cluster.View().Repo(repo); old != nil {
 		call.Generation = old.GenerationAt
 	}
@@ -274,10 +277,7 @@ func (r *Runner) spread(ctx context.Context, repo catalog.RepoID, names []string
 	}
 	ctx, cancel := context.WithTimeout(ctx, spreadTime)
 	defer cancel()
-	for _, node := range r.neighbours(repo) {
-		if node == self {
-			continue
-		}
+	for _, node := range r.neighbours(repo, names) {
 		if err = r.prefetch(ctx, node, in); err == nil {
 			return node
 		}
@@ -302,15 +302,30 @@ func (r *Runner) prefetch(ctx context.Context, node string, in []byte) error {
 	return err
 }
 
-// neighbours are the live nodes that should have a repository.
-func (r *Runner) neighbours(id catalog.RepoID) []string {
-	var live []string
-	for _, node := range targetsOf(r.opt.Cluster.View(), groupOf(id)) {
-		if r.opt.Cluster.Alive(node) {
-			live = append(live, node)
+// neighbours are the other live nodes that should have a repository, and those
+// that have some of the files already. Those with most of them come first: a push
+// leaves a pack as it is, and it is not copied for what the push has added.
+func (r *Runner) neighbours(id catalog.RepoID, names []string) []string {
+	view := r.opt.Cluster.View()
+	ids := neighbours(view, id, names, r.opt.Set.Size)
+	return slices.DeleteFunc(ids, func(node string) bool {
+		return node == r.opt.Cluster.Self() || !r.opt.Cluster.Alive(node)
+	})
+}
+
+func neighbours(view *catalog.View, id catalog.RepoID, names []string, size func(name string) int64) []string {
+	ids, held := targetsOf(view, groupOf(id)), map[string]int64{}
+	for _, name := range names {
+		file, _, _ := strings.Cut(name, ".")
+		for _, node := range view.Holders(catalog.ShardKey(file)) {
+			if held[node] == 0 && !slices.Contains(ids, node) && view.Member(node).State == catalog.MemberAlive {
+				ids = append(ids, node)
+			}
+			held[node] += size(name)
 		}
 	}
-	return live
+	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(held[b], held[a]) })
+	return ids
 }
 
 // ensure copies the files of the live generation that are not here.

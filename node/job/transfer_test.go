@@ -1,0 +1,33 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// The second copy of what a push adds to a pack is made where the pack is.
+func TestWhoHasMostOfTheFilesTakesTheOthersFirst(t *testing.T) {
+	t.Parallel()
+	w := packed(t, 1, 4)
+	pack, delta := fmt.Sprintf("%064x", 1), fmt.Sprintf("%064x", 2)
+	w.do(&catalog.Place{Groups: []catalog.Group{{Number: groupOf(1), Nodes: []uint32{2, 3}}}})
+	w.confirm("n2", catalog.ShardKey(pack))
+	names := []string{pack + ".shard", delta + ".shard"}
+	ask := func() string {
+		return strings.Join(neighbours(w.state.View(), 1, names, func(string) int64 { return 10 }), " ")
+	}
+	if got := ask(); got != "n2 n1 n3" {
+		t.Errorf("n1 and n2 have the pack, n2 and n3 should: asked are %s", got)
+	}
+	w.do(&catalog.SetMemberState{ID: "n1", State: catalog.MemberDraining})
+	if got := ask(); got != "n2 n3" {
+		t.Errorf("n1 leaves: asked are %s", got)
+	}
+	names = names[1:]
+	if got := ask(); got != "n2 n3" {
+		t.Errorf("a file that nobody has: asked are %s", got)
+	}
+}
