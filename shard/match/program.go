@@ -390,28 +390,34 @@ func (p *program) skip(c *cursor, g gate, window []byte) {
 	clear(c.bits[:len(window)>>6])
 	clear(c.carry[g.slot:])
 	last := window[len(window)-1]
-	for _, s := range p.line {
-		if s >= g.slot && last == '\n' {
-			c.carry[s] = 1 << 63
-		}
-	}
-	for _, s := range p.word {
-		if s >= g.slot && syntax.IsWordChar(lookAt(last)) {
-			c.carry[s] = 1 << 63
-		}
-	}
+	p.carryOver(c, g.slot, last == '\n', syntax.IsWordChar(lookAt(last)))
 }
 
 // fresh sets the carries for a window that follows nothing.
 func (p *program) fresh(c *cursor) {
 	clear(c.carry)
-	if c.base == 0 || c.text[c.base-1] == '\n' {
-		for _, s := range p.line {
-			c.carry[s] = 1 << 63
-		}
+	if c.base == 0 {
+		p.carryOver(c, 0, true, false)
+		return
 	}
-	if c.base > 0 && syntax.IsWordChar(lookAt(c.text[c.base-1])) {
-		for _, s := range p.word {
+	last := c.text[c.base-1]
+	p.carryOver(c, 0, last == '\n', syntax.IsWordChar(lookAt(last)))
+}
+
+// carryOver sets the carries, from a slot on, of what the byte before a window
+// decides: whether a line begins there, and whether a word goes on.
+func (p *program) carryOver(c *cursor, from int, line, word bool) {
+	if line {
+		carryAt(c, p.line, from)
+	}
+	if word {
+		carryAt(c, p.word, from)
+	}
+}
+
+func carryAt(c *cursor, slots []int, from int) {
+	for _, s := range slots {
+		if s >= from {
 			c.carry[s] = 1 << 63
 		}
 	}
