@@ -390,13 +390,9 @@ func (s *search) lose(r *run, err error) error {
 // cut makes the pieces. Where it cuts depends on the candidates alone.
 func (r *run) cut(all bool) {
 	docs, units, start, from := r.b.docs, 0, 0, 0
-	most := pieceUnits
+	size, most := pieceFirst, pieceUnits
 	if all {
-		most = pieceAll
-	}
-	size := most
-	if !all {
-		size = pieceFirst
+		size, most = pieceAll, pieceAll
 	}
 	for i, d := range docs {
 		units += int(r.b.s.docUnit.at(int(d)+1) - r.b.s.docUnit.at(int(d)))
