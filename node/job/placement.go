@@ -187,8 +187,7 @@ func (l *Leader) place(ctx context.Context, view *catalog.View, nodes []Node, no
 	if !balance && p.index == view.Index() && maps.Equal(extra, p.extra) {
 		return
 	}
-	bytes := indexBytes(view)
-	balance = balance || calm(view) && bytes > p.bytes+p.bytes/grownBy
+	balance = balance || calm(view) && indexBytes(view) > p.bytes+p.bytes/grownBy
 	cmds := Place(Placement{View: view, Nodes: nodes, Copies: p.copies, Balance: balance, Extra: extra})
 	for _, cmd := range cmds {
 		if _, err := l.cluster.Propose(ctx, cmd); err != nil {
@@ -203,7 +202,7 @@ func (l *Leader) place(ctx context.Context, view *catalog.View, nodes []Node, no
 	}
 	p.index, p.extra = view.Index(), extra
 	if balance {
-		p.members, p.balanced, p.bytes = finger, now, bytes
+		p.members, p.balanced, p.bytes = finger, now, indexBytes(view)
 	}
 }
 
