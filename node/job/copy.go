@@ -162,7 +162,7 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 
 // find compares what the view wants of this node with what is here.
 func (c *Copier) find(ctx context.Context, view *catalog.View) *work {
-	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, wish: map[string]wish{}, parts: newParts(view), put: map[string]bool{}}
+	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, wish: map[string]wish{}, parts: &parts{view: view}, put: map[string]bool{}}
 	self := c.r.opt.Cluster.Self()
 	for repo := range view.Repos() {
 		if repo.Orphaned() || !repo.Indexed() {

@@ -52,43 +52,46 @@ func (f *packFile) worn() bool {
 // packClasses is the files that may be packed, by the subject of the class:
 // those of a repository that is not about to change.
 func packClasses(view *catalog.View) map[string][]*packFile {
-	classes := map[string][]*packFile{}
-	for subject, files := range classFiles(view) {
+	packable := map[string][]*packFile{}
+	for subject, files := range classesOf(view).files {
 		for _, f := range files {
 			if len(f.repos) > 0 {
-				classes[subject] = append(classes[subject], f)
+				packable[subject] = append(packable[subject], f)
 			}
 		}
 	}
-	return classes
+	return packable
 }
 
-// classFiles is the files of small repositories, by the subject of the class and
-// by id.
-func classFiles(view *catalog.View) map[string]map[string]*packFile {
+// classes is which repositories may share files, and those that they have.
+type classes struct {
+	subjects map[uint64]string               // by placement group
+	files    map[string]map[string]*packFile // of small repositories, by subject and id
+}
+
+func classesOf(view *catalog.View) *classes {
 	changing := map[catalog.RepoID]bool{}
 	for j := range view.JobsOfKind(catalog.JobIndex, catalog.JobRunning, catalog.JobWaiting) {
 		changing[catalog.SubjectRepo(j.Subject)] = true
 	}
-	subjects, alone := map[uint64]string{}, memberCount(view) < 2
-	at := map[string]map[string]*packFile{}
+	c, alone := &classes{map[uint64]string{}, map[string]map[string]*packFile{}}, memberCount(view) < 2
 	for repo := range view.Repos() {
 		if repo.Orphaned() || !repo.Indexed() {
 			continue
 		}
 		group := groupOf(repo.ID)
-		subject, ok := subjects[group]
+		subject, ok := c.subjects[group]
 		if !ok {
 			subject = packSubject(view, group, alone)
-			subjects[group] = subject
+			c.subjects[group] = subject
 		}
 		if subject == "" {
 			continue
 		}
-		files := at[subject]
+		files := c.files[subject]
 		if files == nil {
 			files = map[string]*packFile{}
-			at[subject] = files
+			c.files[subject] = files
 		}
 		for _, s := range repo.Shards {
 			if s.Slice != 0 || s.Pack == 0 && s.Text > packOwn {
@@ -106,7 +109,7 @@ func classFiles(view *catalog.View) map[string]map[string]*packFile {
 			}
 		}
 	}
-	return at
+	return c
 }
 
 // partlyHeld tells that some members of a class hold a file and others do not.
@@ -204,11 +207,11 @@ func choosePack(files []*packFile, calm bool) []*packFile {
 // enqueuePacks asks for a pack where files have gathered.
 func (p *planner) enqueuePacks() {
 	calm := calm(p.in.View)
-	p.classes = packClasses(p.in.View)
-	for _, subject := range slices.Sorted(maps.Keys(p.classes)) {
+	classes := p.packClasses()
+	for _, subject := range slices.Sorted(maps.Keys(classes)) {
 		j := p.in.View.Job(catalog.JobPack, subject)
 		idle := j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && !p.in.Now.Before(j.FinishedAt.Add(p.settings.ReindexInterval))
-		if !idle || len(choosePack(p.classes[subject], calm)) == 0 {
+		if !idle || len(choosePack(classes[subject], calm)) == 0 {
 			continue
 		}
 		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobPack, Subject: subject}) {
@@ -217,20 +220,25 @@ func (p *planner) enqueuePacks() {
 	}
 }
 
+// packClasses is that of the view.
+func (p *planner) packClasses() map[string][]*packFile {
+	if p.classes == nil {
+		p.classes = packClasses(p.in.View)
+	}
+	return p.classes
+}
+
 // packHome is the live nodes that should hold the files of a class, and
 // whether it matters. Where some of them have more of the files than others, it
 // is those: a newcomer may have nothing yet.
 func (p *planner) packHome(subject string) (home []string, bound bool) {
-	if p.classes == nil {
-		p.classes = packClasses(p.in.View)
-	}
 	members, _ := catalog.SubjectMembers(subject)
 	for _, number := range members {
 		if m := p.in.View.MemberNumber(number); m != nil && p.open(m.ID) {
 			home = append(home, m.ID)
 		}
 	}
-	files := p.classes[subject]
+	files := p.packClasses()[subject]
 	return mostOf(home, func(id string) (held int64) {
 		for _, f := range files {
 			if p.in.View.Holds(id, catalog.ShardKey(f.id)) {

@@ -202,7 +202,7 @@ func TestWhatMovesOutOfAPackIsWrittenByWhoHasIt(t *testing.T) {
 	w.expect("all is where it should be", "")
 	for moved := catalog.RepoID(1); moved <= 10; moved++ {
 		pair(moved, 2, 3)
-		due := newParts(w.state.View())
+		due := &parts{view: w.state.View()}
 		// Nine of twelve are three quarters: the pack is copied as it is.
 		if got := due.due(moved, pack); got != (moved < 9) {
 			t.Errorf("%d moved: written anew %v", moved, got)
@@ -216,7 +216,7 @@ func TestWhatMovesOutOfAPackIsWrittenByWhoHasIt(t *testing.T) {
 	}
 	for moved := catalog.RepoID(1); moved <= 4; moved++ { // a poll finds nothing and changes nothing
 		w.do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(moved)})
-		if !newParts(w.state.View()).due(moved, pack) {
+		if !(&parts{view: w.state.View()}).due(moved, pack) {
 			t.Errorf("while %d is polled the pack is copied", moved)
 		}
 	}

@@ -9,29 +9,18 @@ import (
 // parts tells which packs are about to be written anew for a class, as far as
 // anybody asks.
 type parts struct {
-	view     *catalog.View
-	subjects map[uint64]string // of placement groups
-	files    map[string]map[string]*packFile
-}
-
-func newParts(view *catalog.View) *parts {
-	return &parts{view: view, subjects: map[uint64]string{}}
+	view    *catalog.View
+	classes *classes // once anybody asks
 }
 
 // due tells that what the class of a repository has of a pack is about to
 // be written to a file of its own: at once, or when its repositories, which are
 // polled all the time, are not about to change.
 func (p *parts) due(repo catalog.RepoID, id string) bool {
-	if p.files == nil {
-		p.files = classFiles(p.view)
+	if p.classes == nil {
+		p.classes = classesOf(p.view)
 	}
-	group := groupOf(repo)
-	subject, ok := p.subjects[group]
-	if !ok {
-		subject = packSubject(p.view, group, false)
-		p.subjects[group] = subject
-	}
-	f := p.files[subject][id]
+	f := p.classes.files[p.classes.subjects[groupOf(repo)]][id]
 	return f != nil && f.worn()
 }
 
