@@ -60,13 +60,7 @@ func (c *cluster) voters(ctx context.Context, nodes []*process) error {
 		if err != nil {
 			return err
 		}
-		voters := 0
-		for _, m := range s.Members {
-			if m.Role == "leader" || m.Role == "voter" {
-				voters++
-			}
-		}
-		if voters < min(3, len(nodes)) {
+		if voters := s.voters(); voters < min(3, len(nodes)) {
 			return fmt.Errorf("node %d sees %d voters", p.index+1, voters)
 		}
 	}

@@ -383,6 +383,16 @@ type status struct {
 	Placement struct{ UnderReplicated int }
 }
 
+// voters counts the members that vote.
+func (s *status) voters() (n int) {
+	for _, m := range s.Members {
+		if m.Role != "nonvoter" {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *cluster) status(ctx context.Context, p *process) (*status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

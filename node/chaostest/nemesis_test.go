@@ -171,16 +171,12 @@ func (n *nemesis) healthy() bool {
 		if err != nil || s.Leader == "" || len(s.Members) != len(in) {
 			return false
 		}
-		voters := 0
 		for _, m := range s.Members {
 			if m.Health != "alive" || m.Lag > 200 {
 				return false
 			}
-			if m.Role != "nonvoter" {
-				voters++
-			}
 		}
-		if voters < 3 {
+		if s.voters() < 3 {
 			return false
 		}
 	}
