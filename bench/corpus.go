@@ -176,7 +176,8 @@ func (c corpora) share(ctx context.Context, n int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The new repository borrows the objects: only its index is written.
+	// The new repository borrows the objects until it has those of its commit in
+	// a pack, as L has: what has to be copied by git costs the node more.
 	index := filepath.Join(path, "index.tmp")
 	if _, err := measure(ctx, large, nil, "git", "clone", "-q", "--bare", "--shared", large, path); err != nil {
 		return "", err
@@ -189,6 +190,12 @@ func (c corpora) share(ctx context.Context, n int) (string, error) {
 		}
 	}
 	if err := commitEntries(ctx, path, index, &pick); err != nil {
+		return "", err
+	}
+	if _, err := measure(ctx, path, nil, "git", "repack", "-a", "-d", "-q"); err != nil {
+		return "", err
+	}
+	if err := os.Remove(filepath.Join(path, "objects", "info", "alternates")); err != nil {
 		return "", err
 	}
 	return path, os.WriteFile(filepath.Join(path, "complete"), nil, 0o644)
