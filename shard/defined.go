@@ -59,22 +59,33 @@ func (b *bound) definitionsFirst() {
 	if b.defs == nil {
 		return
 	}
-	worth := map[uint32]float64{}
+	type definer struct {
+		doc   uint32
+		worth float64
+	}
+	var definers []definer
 	var held heldSymbols
-	judged := 0
+	others, judged := make([]uint32, 0, len(b.docs)), 0
 	for _, doc := range b.docs {
 		if !b.defs.has(int(doc)) {
+			others = append(others, doc)
 			continue
 		}
-		worth[doc] = scoreDefinition
+		d := definer{doc, scoreDefinition}
 		if b.defExact.has(int(doc)) {
-			worth[doc] += scoreExact
+			d.worth += scoreExact
 			if judged++; judged <= definersJudged {
-				worth[doc] = b.definition(int(doc), &held)
+				d.worth = b.definition(int(doc), &held)
 			}
 		}
+		definers = append(definers, d)
 	}
-	slices.SortStableFunc(b.docs, func(x, y uint32) int { return cmp.Compare(worth[y], worth[x]) })
+	slices.SortStableFunc(definers, func(x, y definer) int { return cmp.Compare(y.worth, x.worth) })
+	b.docs = b.docs[:0]
+	for _, d := range definers {
+		b.docs = append(b.docs, d.doc)
+	}
+	b.docs = append(b.docs, others...)
 }
 
 // definition is the score of the best symbol that a document defines under a
