@@ -114,6 +114,8 @@ TEXT ·inflateWide(SB), NOSPLIT, $0-120
 	ADDQ AX, R8
 	ADDQ R12, DI
 	ADDQ R12, R9
+
+again:
 	CMPQ SI, R8
 	JHI  room
 	CMPQ DI, R9
@@ -134,15 +136,7 @@ next:
 	TESTL AX, AX
 	JPL   length
 	LITERAL
-
-again:
-	CMPQ SI, R8
-	JHI  room
-	CMPQ DI, R9
-	JHI  room
-	REFILL
-	CODE
-	JMP  next
+	JMP   again
 
 length:
 	TESTL $0x8000, AX
