@@ -55,15 +55,6 @@ func TestBoundsAreNeverAboveThePeers(t *testing.T) {
 	}
 }
 
-func TestSpansLines(t *testing.T) {
-	t.Parallel()
-	for expr, want := range map[string]bool{`a.b`: false, `(?s:a.b)`: true, `"[^"]{60,}"`: true, `[^ \n]+`: false, `\s+$`: true, `^$`: false, `a\nb`: true, `\w+`: false} {
-		if got, err := (Query{Text: expr}).spansLines(); err != nil || got != want {
-			t.Errorf("%s: %v, %v, want %v", expr, got, err, want)
-		}
-	}
-}
-
 func TestPartPrintsAsMarkdownAndAsWellFormedHTML(t *testing.T) {
 	t.Parallel()
 	p := &Part{Title: "A <title>", Columns: []string{"query", "time"}, Chart: &Chart{Unit: "ms", Labels: []string{"a|b<c"}, Series: []Series{{"Shoal", []float64{0.5}}, {"rg", []float64{450}}}}}

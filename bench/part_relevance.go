@@ -186,7 +186,7 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
 		var tag struct{ Name, Path, Kind string }
-		if json.Unmarshal(scan.Bytes(), &tag) != nil || !wholeName.MatchString(tag.Name) || strings.HasPrefix(tag.Name, "__anon") ||
+		if json.Unmarshal(scan.Bytes(), &tag) != nil || tag.Name == "" || word.FindString(tag.Name) != tag.Name || strings.HasPrefix(tag.Name, "__anon") ||
 			!slices.Contains(defining, tag.Kind) && (tag.Kind != "member" || filepath.Ext(tag.Path) != ".py") || !slices.Contains(sources, filepath.Ext(tag.Path)) {
 			continue
 		}
@@ -219,11 +219,8 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 	return picked, nil
 }
 
-// Names that are looked at, in a text and alone.
-var (
-	word      = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{5,}`)
-	wholeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{5,}$`)
-)
+// word is a name that is looked at.
+var word = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{5,}`)
 
 // filesWithWord counts the source files that hold each identifier.
 func filesWithWord(tree string) (map[string]int, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/match"
 )
 
 // partTable asks the table of queries, exhaustively, of every engine.
@@ -67,7 +69,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 		rg := byLines
-		spans, err := q.spansLines()
+		spans, err := match.SpansLines(q.Text)
 		if err != nil {
 			return nil, err
 		}

@@ -2,9 +2,6 @@ package bench
 
 import (
 	"encoding/json"
-	"regexp"
-	"regexp/syntax"
-	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/shard/query"
@@ -58,28 +55,6 @@ func (q Query) body(matches int, all bool) []byte {
 		panic("BUG: a request does not marshal: " + err.Error())
 	}
 	return body
-}
-
-// spansLines tells whether a match of the expression may hold a newline.
-func (q Query) spansLines() (bool, error) {
-	re, err := syntax.Parse(q.Text, syntax.Perl)
-	if err != nil {
-		return false, err
-	}
-	return takes(re, '\n'), nil
-}
-
-// takes reports whether a rune may be part of a match.
-func takes(re *syntax.Regexp, r rune) bool {
-	switch re.Op {
-	case syntax.OpAnyChar:
-		return true
-	case syntax.OpLiteral:
-		return slices.Contains(re.Rune, r)
-	case syntax.OpCharClass:
-		return regexp.MustCompile(re.String()).MatchString(string(r))
-	}
-	return slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return takes(sub, r) })
 }
 
 // baseline is the table of queries that every engine of the field was measured on.

@@ -98,6 +98,16 @@ func parse(expr string, fold bool) (*syntax.Regexp, error) {
 	return syntax.Parse(expr, flags)
 }
 
+// SpansLines reports whether a match of the expression may hold a newline. The
+// error of a bad expression is a *syntax.Error.
+func SpansLines(expr string) (bool, error) {
+	re, err := parse(expr, false)
+	if err != nil {
+		return false, err
+	}
+	return crosses(re), nil
+}
+
 // Next returns the first match that starts at from or later. What stands
 // before from is context for anchors and word borders. To go on, pass end,
 // or end+1 where the match is empty.

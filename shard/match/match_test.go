@@ -120,3 +120,12 @@ func TestRareMatchesAtBordersOfWindows(t *testing.T) {
 		}
 	}
 }
+
+func TestSpansLines(t *testing.T) {
+	t.Parallel()
+	for expr, want := range map[string]bool{`a.b`: false, `(?s:a.b)`: true, `"[^"]{60,}"`: true, `[^ \n]+`: false, `\s+$`: true, `^$`: false, `a\nb`: true, `\w+`: false} {
+		if got, err := SpansLines(expr); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", expr, got, err, want)
+		}
+	}
+}
