@@ -386,7 +386,7 @@ type status struct {
 // voters counts the members that vote.
 func (s *status) voters() (n int) {
 	for _, m := range s.Members {
-		if m.Role != "nonvoter" {
+		if m.Role == "leader" || m.Role == "voter" {
 			n++
 		}
 	}
