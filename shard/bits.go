@@ -10,7 +10,7 @@ func newDocSet(documents int) docSet { return make(docSet, (documents+63)/64) }
 func (d docSet) add(i int)      { d[i>>6] |= 1 << (i & 63) }
 func (d docSet) has(i int) bool { return d == nil || d[i>>6]&(1<<(i&63)) != 0 }
 
-// and gives what is in both; it may change d and share o.
+// and returns the intersection. It may change d, and may share o.
 func (d docSet) and(o docSet) docSet {
 	if d == nil {
 		return o
@@ -18,13 +18,14 @@ func (d docSet) and(o docSet) docSet {
 	if o == nil {
 		return d
 	}
+
 	for i := range d {
 		d[i] &= o[i]
 	}
 	return d
 }
 
-// or gives what is in one of them; it may reuse either.
+// or returns the union. It may change d.
 func (d docSet) or(o docSet) docSet {
 	if d == nil || o == nil {
 		return nil
@@ -35,12 +36,14 @@ func (d docSet) or(o docSet) docSet {
 	return d
 }
 
-// not gives what is missing of the documents.
+// not returns the complement within so many documents.
 func (d docSet) not(documents int) docSet {
 	out := newDocSet(documents)
 	if d == nil {
 		return out
 	}
+
+	// No bit may stand behind the last document.
 	for i := range out {
 		out[i] = ^d[i]
 	}
@@ -50,7 +53,7 @@ func (d docSet) not(documents int) docSet {
 	return out
 }
 
-// next gives the first member that is not below i, or -1.
+// next returns the least member that is at least i, or -1.
 func (d docSet) next(i, documents int) int {
 	if d == nil {
 		if i < documents {
@@ -58,10 +61,13 @@ func (d docSet) next(i, documents int) int {
 		}
 		return -1
 	}
+
 	w := i >> 6
 	if w >= len(d) {
 		return -1
 	}
+
+	// Without the bits below i.
 	word := d[w] >> (i & 63) << (i & 63)
 	for word == 0 {
 		if w++; w == len(d) {

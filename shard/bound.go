@@ -2,26 +2,26 @@ package shard
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// bound is a plan made ready for one shard of a view: atoms that its columns
-// answer are answered, and the postings have named the candidates.
+// bound is a plan applied to one shard of a view: what its columns say about the
+// atoms, and the candidates that the postings name.
 type bound struct {
 	p *plan
 	m *member
 	s *shard
 
-	nodes []boundNode // by slot
-	names []*nameSet  // by pattern, of opName
-	units [][]*trigram.Bitmap
-	syms  []*symbolHits // by pattern, of opSymbol
+	nodes []boundNode         // by slot
+	names []*nameSet          // by pattern, of opName
+	units [][]*trigram.Bitmap // by pattern of opContent, by segment: candidates; a nil bitmap is none
+	syms  []*symbolHits       // by pattern, of opSymbol
+	feeds []bool              // by segment: it has a "\r"; nil while no pattern depends on how lines end
 
-	coarse bool   // the columns are not asked yet
-	passed bool   // one of them would have been
-	within docSet // and when they are, of these documents only
+	coarse bool   // columns are not to be asked yet: every one of them may hold
+	passed bool   // a column was passed over because of coarse
+	within docSet // documents of which columns are asked; nil for all
 
 	defs       docSet       // documents that define a word of the query; nil when none does
 	defExact   docSet       // those of them that define it in the case of the query
@@ -38,11 +38,11 @@ type boundNode struct {
 	langs []bool     // opLang: by language
 }
 
-// nameSet is what is known of a pattern and the paths of a shard. While a plan
-// is bound it learns; afterwards it is read by many.
+// nameSet remembers which paths of a shard a pattern matches. While a plan is
+// bound it learns; afterwards many goroutines read it.
 type nameSet struct {
 	p          *pattern
-	known, yes []uint64
+	known, yes []uint64 // a bit for each path
 }
 
 func newNameSet(p *pattern, s *shard) *nameSet {
@@ -51,7 +51,7 @@ func newNameSet(p *pattern, s *shard) *nameSet {
 	return &nameSet{p: p, known: bits[:words], yes: bits[words:]}
 }
 
-// has tells whether the pattern matches in a path.
+// has reports whether the pattern matches in a path.
 func (n *nameSet) has(s *shard, path uint32) bool {
 	if bit := uint64(1) << (path & 63); n.known[path>>6]&bit != 0 {
 		return n.yes[path>>6]&bit != 0
@@ -59,10 +59,11 @@ func (n *nameSet) has(s *shard, path uint32) bool {
 	return n.p.m.Matches(s.path(int(path)))
 }
 
-// learn is has, and keeps the answer.
+// learn is has, and remembers the answer.
 func (n *nameSet) learn(s *shard, path uint32) bool {
 	yes := n.has(s, path)
 	bit := uint64(1) << (path & 63)
+
 	n.known[path>>6] |= bit
 	if yes {
 		n.yes[path>>6] |= bit
@@ -70,7 +71,7 @@ func (n *nameSet) learn(s *shard, path uint32) bool {
 	return yes
 }
 
-// scratch is the buffers of a goroutine for posting searches. A view may have
+// scratch holds the buffers of a goroutine for asking postings. A view may have
 // thousands of small shards, most of which have no candidate: what one of them
 // did not need goes to the next.
 type scratch struct {
@@ -81,6 +82,7 @@ type scratch struct {
 // keepBitmaps is how many spare bitmaps, of 8 KiB each, go to the next search.
 const keepBitmaps = 32
 
+// bitmap returns a bitmap of any content.
 func (s *scratch) bitmap() *trigram.Bitmap {
 	if n := len(s.spare); n > 0 {
 		b := s.spare[n-1]
@@ -90,41 +92,41 @@ func (s *scratch) bitmap() *trigram.Bitmap {
 	return new(trigram.Bitmap)
 }
 
-// bind makes a plan ready for a member.
+// bind applies a plan to a member: it finds the documents that may match.
+//
+// It asks in the order of cost. First what can be denied by the lists of
+// repositories, revisions and languages alone; then the postings; then the
+// columns (paths, languages of occurrences), of the documents that are left.
 func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	b := &bound{p: p, m: m, s: m.sh}
 	if b.s.m.documents == 0 {
 		return b, nil
 	}
+
 	b.nodes = make([]boundNode, p.slots)
 	b.names = make([]*nameSet, len(p.patterns))
 	b.units = make([][]*trigram.Bitmap, len(p.patterns))
 	b.syms = make([]*symbolHits, len(p.patterns))
+
 	if !b.possible(p.root) {
 		return b, nil
 	}
 	if err := b.atoms(p.root); err != nil {
 		return nil, err
 	}
-	// The postings come first: a column is then asked about few documents.
+
 	alive, few := m.alive()
 	if few {
 		b.within = alive
 	}
 	if len(p.contents) > 0 {
-		for _, i := range p.contents {
-			if err := b.search(i, scratch); err != nil {
-				return nil, err
-			}
-		}
-		b.coarse = true
-		upper, err := b.upper(p.root)
-		if err != nil {
+		if err := b.postings(scratch); err != nil {
 			return nil, err
 		}
-		b.coarse = false
-		b.within = upper.and(b.within)
 	}
+
+	// Now the columns, of few documents. Without postings, or where they passed
+	// over no column, nothing is left to ask.
 	filter := b.within
 	if len(p.contents) == 0 || b.passed {
 		upper, err := b.upper(p.root)
@@ -136,20 +138,62 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	if !few {
 		filter = filter.and(alive)
 	}
+
 	for d := filter.next(0, b.s.m.documents); d >= 0; d = filter.next(d+1, b.s.m.documents) {
 		b.docs = append(b.docs, uint32(d))
 	}
+
+	// Documents that define a word of the query are decided first.
 	if len(b.docs) > 0 {
 		if err := b.definitions(); err != nil {
 			return nil, err
 		}
 		b.definitionsFirst()
 	}
+
 	return b, nil
 }
 
-// possible answers what the revisions and repositories alone can deny, before
-// any column is looked at.
+// postings asks the postings for each content pattern and narrows b.within to
+// the documents that they leave. Columns are not asked.
+func (b *bound) postings(scratch *scratch) error {
+	for _, i := range b.p.contents {
+		if err := b.search(i, scratch); err != nil {
+			return err
+		}
+	}
+	if err := b.lineEnds(); err != nil {
+		return err
+	}
+
+	b.coarse = true
+	upper, err := b.upper(b.p.root)
+	b.coarse = false
+	b.within = upper.and(b.within)
+	return err
+}
+
+// lineEnds asks which segments have a "\r", where a pattern depends on it.
+func (b *bound) lineEnds() error {
+	for _, i := range b.p.contents {
+		if !b.p.patterns[i].m.EndsLines() {
+			continue
+		}
+		b.feeds = make([]bool, b.s.post.Segments())
+		for seg := range b.feeds {
+			var err error
+			if b.feeds[seg], err = b.s.post.HasByte(seg, '\r'); err != nil {
+				return err
+			}
+		}
+		break
+	}
+	return nil
+}
+
+// possible reports whether the shard can have a match, going by its lists of
+// repositories, revisions and languages. It looks at every node, since it also
+// prepares what the columns will be compared with.
 func (b *bound) possible(n *node) bool {
 	switch n.op {
 	case opConst:
@@ -184,7 +228,7 @@ func (b *bound) possible(n *node) bool {
 	return true
 }
 
-// atoms answers the symbols and makes ready to learn of names.
+// atoms finds the symbols that the query asks for and prepares nameSets.
 func (b *bound) atoms(n *node) error {
 	var err error
 	switch n.op {
@@ -197,6 +241,7 @@ func (b *bound) atoms(n *node) error {
 			b.syms[n.pat], err = b.m.matchSymbols(b.p.patterns[n.pat])
 		}
 	}
+
 	for _, sub := range n.subs {
 		if err == nil {
 			err = b.atoms(sub)
@@ -205,25 +250,28 @@ func (b *bound) atoms(n *node) error {
 	return err
 }
 
-// pass tells whether a column is not to be asked yet, and notes that it will
-// have to be.
+// pass reports whether a column is not to be asked yet, and remembers that it
+// will have to be.
 func (b *bound) pass() bool {
 	b.passed = b.passed || b.coarse
 	return b.coarse
 }
 
-// scan gives the documents, of those that matter, of which an occurrence
-// holds, or all do.
+// scan returns the documents within b.within of which any occurrence holds, or
+// with all set, every one.
 func (b *bound) scan(holds func(o int) bool, all bool) docSet {
 	documents := b.s.m.documents
 	set := newDocSet(documents)
 	for d := b.within.next(0, documents); d >= 0; d = b.within.next(d+1, documents) {
+		// Looking for an occurrence that decides: one that holds makes "any"
+		// true, one that does not makes "all" false.
 		yes := all
-		for o, end := int(b.s.docOccur.at(d)), int(b.s.docOccur.at(d+1)); o < end; o++ {
+		for o, end := int(b.s.docOccur.At(d)), int(b.s.docOccur.At(d+1)); o < end; o++ {
 			if holds(o) != all {
 				yes = !all
 			}
 		}
+
 		if yes {
 			set.add(d)
 		}
@@ -231,18 +279,33 @@ func (b *bound) scan(holds func(o int) bool, all bool) docSet {
 	return set
 }
 
-// hasLang and hasName give the conditions of scan for atoms.
+// skipped returns the documents that are kept by name only.
+func (b *bound) skipped() docSet {
+	set := newDocSet(b.s.m.documents)
+	for d, why := range b.s.docSkip {
+		if skip(why) != indexed {
+			set.add(d)
+		}
+	}
+	return set
+}
+
+// hasLang is the condition of scan for a language.
 func (b *bound) hasLang(n *node) func(o int) bool {
 	langs := b.nodes[n.slot].langs
-	return func(o int) bool { return langs[b.s.occLang.at(o)] }
+	return func(o int) bool { return langs[b.s.occLang.At(o)] }
 }
 
+// hasName is the condition of scan for a pattern of paths.
 func (b *bound) hasName(n *node) func(o int) bool {
 	names := b.names[n.pat]
-	return func(o int) bool { return names.learn(b.s, b.s.occPath.at(o)) }
+	return func(o int) bool { return names.learn(b.s, b.s.occPath.At(o)) }
 }
 
-// upper gives the documents that may satisfy a node, as far as is known.
+// upper returns a superset of the documents that satisfy a node; nil stands for
+// all documents. upper and lower are bounds of the exact set:
+//
+//	lower(n) <= exact(n) <= upper(n)     upper(not n) = not lower(n)
 func (b *bound) upper(n *node) (docSet, error) {
 	s := b.s
 	switch n.op {
@@ -253,6 +316,9 @@ func (b *bound) upper(n *node) (docSet, error) {
 	case opRepos, opRev:
 		return b.upperRepos(n), nil
 	case opLang:
+		if n.name == SkippedLanguage {
+			return b.skipped(), nil
+		}
 		if !b.pass() {
 			return b.scan(b.hasLang(n), false), nil
 		}
@@ -270,32 +336,43 @@ func (b *bound) upper(n *node) (docSet, error) {
 		lower, err := b.lower(n.subs[0])
 		return lower.not(s.m.documents), err
 	case opAnd:
-		var set docSet
-		for _, sub := range n.subs {
-			u, err := b.upper(sub)
-			if err != nil {
-				return nil, err
-			}
-			set = set.and(u)
-		}
-		return set, nil
+		return intersect(n.subs, b.upper)
 	case opOr:
-		set := newDocSet(s.m.documents)
-		for _, sub := range n.subs {
-			u, err := b.upper(sub)
-			if err != nil {
-				return nil, err
-			}
-			if set = set.or(u); set == nil {
-				break
-			}
-		}
-		return set, nil
+		return b.unite(n.subs, b.upper)
 	}
 	return nil, nil
 }
 
-// upperRepos answers for a whole repository at once where it can.
+// intersect returns the intersection of the bounds of subs.
+func intersect(subs []*node, bound func(*node) (docSet, error)) (docSet, error) {
+	var set docSet
+	for _, sub := range subs {
+		one, err := bound(sub)
+		if err != nil {
+			return nil, err
+		}
+		set = set.and(one)
+	}
+	return set, nil
+}
+
+// unite returns the union of the bounds of subs.
+func (b *bound) unite(subs []*node, bound func(*node) (docSet, error)) (docSet, error) {
+	set := newDocSet(b.s.m.documents)
+	for _, sub := range subs {
+		one, err := bound(sub)
+		if err != nil {
+			return nil, err
+		}
+		if set = set.or(one); set == nil {
+			break
+		}
+	}
+	return set, nil
+}
+
+// upperRepos is upper for repositories and revisions. It answers for the whole
+// shard at once where all of it has the same answer.
 func (b *bound) upperRepos(n *node) docSet {
 	masks := b.nodes[n.slot].repos
 	bits := masks.bits
@@ -307,20 +384,22 @@ func (b *bound) upperRepos(n *node) docSet {
 	case b.pass():
 		return nil
 	}
+
 	return b.scan(func(o int) bool {
-		i := b.s.occRepo.at(o)
+		i := b.s.occRepo.At(o)
 		r := b.m.repos[i]
 		return r != nil && bits[i]&r.mask(b.s, o) != 0
 	}, false)
 }
 
-// lower gives documents that satisfy a node for certain, in every occurrence
-// and revision; it may leave some out.
+// lower returns a subset of the documents that satisfy a node in every occurrence
+// and revision.
 func (b *bound) lower(n *node) (docSet, error) {
 	s := b.s
 	if (n.op == opRepos || n.op == opLang || n.op == opName) && b.pass() {
 		return newDocSet(s.m.documents), nil
 	}
+
 	switch n.op {
 	case opConst:
 		if n.yes {
@@ -329,7 +408,7 @@ func (b *bound) lower(n *node) (docSet, error) {
 	case opRepos:
 		bits := b.nodes[n.slot].repos.bits
 		return b.scan(func(o int) bool {
-			i := s.occRepo.at(o)
+			i := s.occRepo.At(o)
 			return b.m.repos[i] == nil || bits[i] != 0
 		}, true), nil
 	case opLang:
@@ -342,36 +421,19 @@ func (b *bound) lower(n *node) (docSet, error) {
 		upper, err := b.upper(n.subs[0])
 		return upper.not(s.m.documents), err
 	case opAnd:
-		var set docSet
-		for _, sub := range n.subs {
-			l, err := b.lower(sub)
-			if err != nil {
-				return nil, err
-			}
-			set = set.and(l)
-		}
-		return set, nil
+		return intersect(n.subs, b.lower)
 	case opOr:
-		set := newDocSet(s.m.documents)
-		for _, sub := range n.subs {
-			l, err := b.lower(sub)
-			if err != nil {
-				return nil, err
-			}
-			if set = set.or(l); set == nil {
-				break
-			}
-		}
-		return set, nil
+		return b.unite(n.subs, b.lower)
 	}
 	return newDocSet(s.m.documents), nil
 }
 
-// search asks the postings for the candidates of a content pattern.
+// search asks the postings of each segment for the candidates of a pattern.
 func (b *bound) search(pat int, scratch *scratch) error {
 	if b.recall(pat, scratch) {
 		return nil
 	}
+
 	s := b.s
 	units, sum := newUnits(s), 0
 	scratch.post.Work = trigram.Work{}
@@ -380,17 +442,20 @@ func (b *bound) search(pat int, scratch *scratch) error {
 		n, err := s.post.Search(seg, b.p.patterns[pat].formula, nil, &scratch.post, found)
 		if err != nil {
 			if errors.Is(err, trigram.ErrCorrupt) {
-				err = fmt.Errorf("%s: %w: %w", s.f.name, ErrDamaged, err)
+				err = s.f.Damaged("%w", err)
 			}
 			return err
 		}
+
 		if n == 0 {
 			scratch.spare = append(scratch.spare, found)
 			continue // nil: no candidates
 		}
+
 		units[seg] = found
 		sum += n
 	}
+
 	b.work.Lookups += scratch.post.Work.Lookups
 	b.work.Lists += scratch.post.Work.Lists
 	b.work.Bytes += scratch.post.Work.Bytes
@@ -403,7 +468,7 @@ func (b *bound) search(pat int, scratch *scratch) error {
 // newUnits makes room for the candidates of a pattern, by segment.
 func newUnits(s *shard) []*trigram.Bitmap { return make([]*trigram.Bitmap, len(s.content)) }
 
-// docsOf gives the documents that own units.
+// docsOf returns the documents that own candidate units.
 func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 	s := b.s
 	set, d := newDocSet(s.m.documents), 0
@@ -411,11 +476,13 @@ func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 		if bitmap == nil {
 			continue
 		}
+
 		start, limit := s.segStart[seg], s.segStart[seg+1]-s.segStart[seg]
 		for u := bitmap.Next(0); u >= 0 && u < limit; {
+			// One unit is enough: go on behind the document that owns it.
 			d = s.documentFrom(d, start+u)
 			set.add(d)
-			u = bitmap.Next(int(s.docUnit.at(d+1)) - start)
+			u = bitmap.Next(int(s.docUnit.At(d+1)) - start)
 		}
 	}
 	return set

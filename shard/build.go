@@ -9,43 +9,50 @@ import (
 )
 
 // Build writes the shard files of a source into dir: one, or several slices
-// where the text is over SliceBytes. With several repositories it gives one
-// Built for each repository and file. Files appear under their final names
-// only when complete and synced. A source without files gives none.
+// where there is more text than SliceBytes. With several repositories it returns
+// one Built for each repository and file. A file gets its name only when it is
+// complete and synced. A source without files makes none.
 func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Built, error) {
 	opt = opt.withDefaults()
 	repos, blobs := src.Repositories(), src.Blobs()
 	if err := checkSource(repos, blobs); err != nil {
 		return nil, err
 	}
+
 	order := arrange(blobs)
 	var total, done int64
 	for _, b := range blobs {
 		total += b.Size
 	}
-	var end ending // of the slice before
+
+	var end ending // of the slice before, beside which the next one is built
 	for _, slice := range cutSlices(blobs, order, opt) {
 		b := newBuilder(repos, blobs, opt)
 		b.progress = func(n int64) { opt.Progress(done+n, total) }
 		err := b.build(ctx, dir, src, slice)
+
 		end.wait()
+
+		// If only the slice before failed, this one's file is given up too.
 		if err == nil && end.err != nil {
-			b.out.abort()
+			b.out.Abort()
 		}
 		if err := errors.Join(end.err, err); err != nil {
 			return nil, err
 		}
+
 		end.begin(b)
 		for _, i := range slice {
 			done += blobs[i].Size
 		}
+
 		opt.Progress(done, total)
 	}
 	end.wait()
 	return end.built, end.err
 }
 
-// ending ends one slice after the other, each while the next one is built: the
+// ending ends one slice after the other, each while the next one is built: an
 // end is one goroutine's work, and waits for the disk.
 type ending struct {
 	done  chan struct{}
@@ -53,6 +60,7 @@ type ending struct {
 	err   error
 }
 
+// begin starts the end of a slice; the one before must have been waited for.
 func (e *ending) begin(b *builder) {
 	e.done = make(chan struct{})
 	go func() {
@@ -62,6 +70,7 @@ func (e *ending) begin(b *builder) {
 	}()
 }
 
+// wait waits for the end that was begun, if any.
 func (e *ending) wait() {
 	if e.done != nil {
 		<-e.done
@@ -80,6 +89,7 @@ func checkSource(repos []Repository, blobs []Blob) error {
 			}
 		}
 	}
+
 	for _, b := range blobs {
 		if len(b.OID) != 40 && len(b.OID) != 64 {
 			return fmt.Errorf("build shard: blob id %q is neither SHA-1 nor SHA-256", b.OID)
@@ -93,9 +103,10 @@ func checkSource(repos []Repository, blobs []Blob) error {
 	return nil
 }
 
-// arrange gives the order of the documents: repositories together, in each
-// the files first that a reader more likely wants, then by path, which keeps
-// like beside like.
+// arrange returns the order of the documents: by repository, then what a reader
+// more likely wants (code before documentation, generated, tests, vendored), then
+// by path, which keeps similar texts together. A blob in several places stands
+// where the best of them does.
 func arrange(blobs []Blob) []int {
 	type key struct {
 		repo  int
@@ -117,9 +128,11 @@ func arrange(blobs []Blob) []int {
 		}
 		keys = append(keys, best)
 	}
+
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(a.repo-b.repo, int(a.kind)-int(b.kind), cmp.Compare(a.path, b.path), cmp.Compare(blobs[a.index].OID, blobs[b.index].OID))
 	})
+
 	order := make([]int, len(keys))
 	for i, k := range keys {
 		order[i] = k.index
@@ -127,8 +140,9 @@ func arrange(blobs []Blob) []int {
 	return order
 }
 
-// cutSlices cuts the order into runs of about equal text, none over the
-// limit by more than one document.
+// cutSlices cuts the order into runs of about equal text. A run has at most the
+// limit and one document. With a limit of 10, texts of 4 4 4 4 4 are n = 2 runs
+// with a goal of 10: {4 4 4} {4 4}.
 func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	size := func(i int) int64 {
 		if opt.fate(blobs[i]) != indexed {
@@ -136,15 +150,18 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 		}
 		return blobs[i].Size
 	}
+
 	var total int64
 	for _, i := range order {
 		total += size(i)
 	}
+
 	n := (total + opt.SliceBytes - 1) / opt.SliceBytes
 	goal := total
 	if n > 1 {
 		goal = (total + n - 1) / n
 	}
+
 	var cuts [][]int
 	var sum int64
 	start := 0
@@ -161,7 +178,7 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	return cuts
 }
 
-// fate tells before reading a blob whether it will have no content.
+// fate says before a blob is read whether its content will be left out, and why.
 func (o BuildOptions) fate(b Blob) skip {
 	if known, ok := o.known[b.OID]; ok {
 		return known
@@ -172,7 +189,7 @@ func (o BuildOptions) fate(b Blob) skip {
 	return indexed
 }
 
-// alwaysIndexed tells whether the limits do not concern a blob.
+// alwaysIndexed reports whether no limit applies to a blob.
 func alwaysIndexed(b Blob, opt BuildOptions) bool {
 	if known, ok := opt.known[b.OID]; ok {
 		return known == indexed

@@ -7,10 +7,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"runtime"
 	"slices"
 
+	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/lz"
 	"github.com/shoalsearch/shoal/trigram"
 )
@@ -22,27 +21,29 @@ type builder struct {
 	opt      BuildOptions
 	progress func(done int64)
 
-	out       *fileWriter
+	out       *file.Writer
 	dict      []byte // of the blocks
 	post      *trigram.Writer
 	m         meta
 	langs     map[string]int
-	masks     map[uint64]int
+	masks     map[uint64]int // the number of each mask: its index in maskList
 	maskList  []uint64
-	skipped   int
+	skipped   int     // documents kept by name only
 	inRepo    []int   // occurrences of each repository
 	shares    []share // of each repository
 	blockBase int64   // start of the content section of the present segment
 
-	blockEnd, unitLine         []byte
-	docUnit, docSize, docOccur []byte
-	docSkip, docID             []byte
-	occPath                    []occurrenceRow
-	done                       int64
-	contentOpen                bool
+	// The columns, as they will be written: numbers of 4 bytes, little endian.
+	blockEnd, unitLine         []byte // by unit
+	docUnit, docSize, docOccur []byte // by document
+	docSkip, docID             []byte // by document, of 1 byte and of m.oidBytes
+
+	occPath     []occurrenceRow // sorted into columns at the end
+	done        int64           // bytes of the blobs that are written
+	contentOpen bool            // the content section of the present segment is begun
 }
 
-// occurrenceRow is an occurrence before the paths have numbers.
+// occurrenceRow is an occurrence before the paths, sorted, have numbers.
 type occurrenceRow struct {
 	repo int
 	path string
@@ -62,34 +63,37 @@ func newBuilder(repos []Repository, blobs []Blob, opt BuildOptions) *builder {
 	return b
 }
 
-// build writes the documents of the blobs in order, numbers of b.blobs. Where it
-// succeeds end must be called.
+// build writes the documents of the blobs in order, indices of b.blobs. When it
+// succeeds, end or b.out.Abort must follow.
 func (b *builder) build(ctx context.Context, dir string, src Source, order []int) (err error) {
-	if b.out, err = newFileWriter(dir, kindShard); err != nil {
+	if b.out, err = file.NewWriter(dir, KindShard); err != nil {
 		return err
 	}
 	b.post = trigram.New(trigram.Options{Emit: b.segment})
 	defer b.post.Close()
+
 	err = b.train(ctx, src, order)
 	if err == nil {
 		err = b.documents(ctx, src, order)
 	}
+
 	if err != nil {
-		b.out.abort()
+		b.out.Abort()
 	}
 	return err
 }
 
-// end writes what stands behind the documents and gives the file its name.
+// end writes the columns behind the documents and gives the file its name.
 func (b *builder) end() (built []Built, err error) {
 	b.columns()
-	name, size, err := b.out.finish()
+	id, size, err := b.out.Finish()
 	if err != nil {
 		return nil, err
 	}
+
 	for i, n := range b.inRepo {
 		if n > 0 {
-			one := b.shares[i].built(Part{Repo: b.repos[i].ID, Shard: name}, size, &b.m)
+			one := b.shares[i].built(Part{Repo: b.repos[i].ID, Shard: id}, size, &b.m)
 			one.Occurrences, one.Skipped = n, b.skipped
 			built = append(built, one)
 		}
@@ -97,60 +101,66 @@ func (b *builder) end() (built []Built, err error) {
 	return built, nil
 }
 
-// segment ends the content of a segment of postings and writes the postings
-// behind it.
+// segment writes the postings of a segment behind its content: the file has
+// content 0, postings 0, content 1, postings 1, and so on. The postings' writer
+// calls it when a segment is complete.
 func (b *builder) segment(postings ...[]byte) error {
 	b.closeContent()
-	b.out.add(secText+sectionID(b.m.segments), postings...)
+	b.out.Add(secText+file.SectionID(b.m.segments), postings...)
 	b.m.segments++
-	return b.out.err
+	return b.out.Err()
 }
 
 func (b *builder) openContent() {
 	if !b.contentOpen {
-		b.out.begin(secBlocks + sectionID(b.m.segments))
-		b.blockBase = b.out.pos
+		b.out.Begin(secBlocks + file.SectionID(b.m.segments))
+		b.blockBase = b.out.Pos()
 		b.contentOpen = true
 	}
 }
 
 func (b *builder) closeContent() {
 	b.openContent()
-	b.out.end()
+	b.out.End()
 	b.contentOpen = false
 }
 
-// encoded is one document after the parallel part of the work.
+// encoded is a document, on its way through the pipeline.
 type encoded struct {
 	index  int // in builder.blobs
 	text   []byte
 	skip   skip
-	always bool
-	gen    bool
+	always bool     // no limit applies to it
+	gen    bool     // it was generated
 	langs  []string // of each occurrence
 	blocks span     // in batch.blocks
 	units  span     // in batch.ends and batch.lines
 }
 
-// batchBytes is the text that travels from stage to stage at once.
-const batchBytes = 1 << 20
+// How much goes from stage to stage at once.
+const (
+	batchBytes = 1 << 20 // about, of text
+	batchDocs  = 4096
+)
 
-// batch is a run of documents with buffers for all that they have together.
+// batch is a run of documents, with the buffers that they share.
 type batch struct {
 	docs    []encoded
 	buf     []byte        // texts
 	blocks  []byte        // of all documents
 	ends    []uint32      // of each unit's block in the blocks of its document
 	lines   []uint32      // newlines before each unit
-	encoded chan struct{} // closed when the blocks are made
+	encoded chan struct{} // closed by the encoder when it is done
 }
 
-// encode does the work on the documents of the batch that no others depend on.
+// encode does for the documents of a batch what does not depend on others:
+// languages and blocks.
 func (b *builder) encode(enc *lz.Encoder, t *batch) {
 	t.blocks, t.ends, t.lines = t.blocks[:0], t.ends[:0], t.lines[:0]
 	for i := range t.docs {
 		e := &t.docs[i]
 		b.classify(e)
+
 		from, unit := len(t.blocks), len(t.ends)
 		if e.skip == indexed && len(e.text) > 0 {
 			t.compress(enc, e.text)
@@ -162,88 +172,21 @@ func (b *builder) encode(enc *lz.Encoder, t *batch) {
 // span is a half-open run of a buffer.
 type span struct{ from, to int }
 
-// compress makes the blocks of a text.
+// compress appends the blocks of a text: each of a unit and the overlap behind it.
 func (t *batch) compress(enc *lz.Encoder, text []byte) {
 	start, line := len(t.blocks), uint32(0)
 	for u := range trigram.Units(len(text)) {
 		from := int(u) * trigram.UnitSize
+
 		t.blocks = enc.Encode(t.blocks, text[from:min(from+trigram.UnitSize+trigram.Overlap, len(text))])
 		t.ends = append(t.ends, uint32(len(t.blocks)-start))
+
 		t.lines = append(t.lines, line)
 		line += uint32(bytes.Count(text[from:min(from+trigram.UnitSize, len(text))], newline))
 	}
 }
 
-// documents reads, encodes and writes all documents. The reader, the encoders
-// and the writer, which also makes the postings, each have a goroutine; the
-// order of everything that is written is the order of reading.
-func (b *builder) documents(ctx context.Context, src Source, order []int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	workers := b.opt.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	// Most repositories are small: one batch, one encoder, no more memory than
-	// their text.
-	text := b.textOf(order)
-	workers = min(workers, 1+int(text/batchBytes))
-	room := int(min(text, batchBytes))
-	work, write := make(chan *batch, 2), make(chan *batch, workers+2)
-	free := make(chan *batch, workers+6)
-	for range cap(free) {
-		free <- &batch{}
-	}
-	finished := make(chan struct{}, workers+1)
-	for range workers {
-		go func() {
-			defer func() { finished <- struct{}{} }()
-			enc := lz.NewEncoder(b.dict, b.opt.Dense)
-			for t := range work {
-				b.encode(enc, t)
-				close(t.encoded)
-			}
-		}()
-	}
-	go func() {
-		defer func() { finished <- struct{}{} }()
-		var failed error
-		for t := range write {
-			<-t.encoded
-			if failed == nil {
-				if failed = b.write(t); failed != nil {
-					cancel(failed)
-				}
-			}
-			t.docs, t.buf = t.docs[:0], t.buf[:0]
-			free <- t
-		}
-		if failed == nil {
-			if failed = b.post.Finish(); failed != nil {
-				cancel(failed)
-			}
-		}
-	}()
-	err := b.read(ctx, src, order, func() *batch {
-		t := <-free
-		if t.buf == nil {
-			t.buf = make([]byte, 0, room+room/4)
-		}
-		t.encoded = make(chan struct{})
-		return t
-	}, func(t *batch) { work <- t; write <- t })
-	close(work)
-	close(write)
-	for range workers + 1 {
-		<-finished
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
-}
-
-// textOf is the text of some blobs, as far as it can be told before reading.
+// textOf is how much text some blobs have, as far as is known before reading.
 func (b *builder) textOf(order []int) (text int64) {
 	for _, i := range order {
 		if b.opt.fate(b.blobs[i]) == indexed {
@@ -253,63 +196,6 @@ func (b *builder) textOf(order []int) (text int64) {
 	return text
 }
 
-// read fills batches with the documents in order, those that are kept by name
-// only without asking for their content.
-func (b *builder) read(ctx context.Context, src Source, order []int, get func() *batch, put func(*batch)) error {
-	t := get()
-	next := 0
-	add := func(e encoded) {
-		t.docs = append(t.docs, e)
-		if len(t.buf) >= batchBytes || len(t.docs) >= 4096 {
-			put(t)
-			t = get()
-		}
-	}
-	upTo := func(i int) { // what comes before blob i without content
-		for ; next < len(order) && order[next] != i; next++ {
-			add(encoded{index: order[next], skip: b.opt.fate(b.blobs[order[next]])})
-		}
-	}
-	var want []int
-	for _, i := range order {
-		if b.opt.fate(b.blobs[i]) == indexed {
-			want = append(want, i)
-		}
-	}
-	err := src.Read(ctx, want, func(i int, content []byte) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		upTo(i)
-		if next >= len(order) {
-			return fmt.Errorf("index blob %s: read out of order", b.blobs[i].OID)
-		}
-		next++
-		e := encoded{index: i, always: b.opt.MaxTrigrams < len(content) && alwaysIndexed(b.blobs[i], b.opt)}
-		if isBinary(content) {
-			e.skip = skippedBinary
-		} else {
-			if len(t.buf)+len(content) > cap(t.buf) && len(t.docs) > 0 {
-				put(t)
-				t = get()
-			}
-			at := len(t.buf)
-			t.buf = append(t.buf, content...)
-			e.text = t.buf[at:len(t.buf):len(t.buf)]
-		}
-		add(e)
-		return nil
-	})
-	if err == nil {
-		upTo(-1)
-	}
-	put(t)
-	if err == nil && next < len(order) {
-		err = fmt.Errorf("index blob %s: not read", b.blobs[order[next]].OID)
-	}
-	return err
-}
-
 // classify finds the languages of a document.
 func (b *builder) classify(e *encoded) {
 	x := &b.blobs[e.index]
@@ -317,6 +203,7 @@ func (b *builder) classify(e *encoded) {
 	if e.skip == indexed {
 		e.gen = isGenerated(e.text)
 	}
+
 	for _, o := range x.Occurrences {
 		if e.skip != indexed {
 			e.langs = append(e.langs, SkippedLanguage)
@@ -341,11 +228,11 @@ func (b *builder) write(t *batch) error {
 		b.done += b.blobs[e.index].Size
 	}
 	b.progress(b.done)
-	return b.out.err
+	return b.out.Err()
 }
 
-// postings adds the text of a document to the postings. They come before its
-// content: they may close a segment, and the content belongs behind it.
+// postings adds the text of a document to the postings. It comes before document:
+// it may end a segment, and the content of this document belongs to the next.
 func (b *builder) postings(e *encoded) error {
 	if e.skip != indexed || len(e.text) == 0 {
 		return nil
@@ -354,6 +241,7 @@ func (b *builder) postings(e *encoded) error {
 	if e.always {
 		limit = 0
 	}
+
 	_, _, err := b.post.Add(e.text, limit)
 	if errors.Is(err, trigram.ErrTrigrams) {
 		e.skip = skippedTrigrams
@@ -365,7 +253,8 @@ func (b *builder) postings(e *encoded) error {
 	return err
 }
 
-// document writes one document, whose postings are written.
+// document appends a document to the columns, and its blocks to the file. Its
+// postings must be written.
 func (b *builder) document(t *batch, e *encoded) error {
 	x := &b.blobs[e.index]
 	b.docUnit = binary.LittleEndian.AppendUint32(b.docUnit, uint32(b.m.units))
@@ -374,13 +263,17 @@ func (b *builder) document(t *batch, e *encoded) error {
 		binary.LittleEndian.PutUint32(b.docSize[len(b.docSize)-4:], uint32(len(e.text)))
 	}
 	b.docSkip = append(b.docSkip, byte(e.skip))
+
 	b.docOccur = binary.LittleEndian.AppendUint32(b.docOccur, uint32(len(b.occPath)))
+	b.occurrences(x, e)
+
+	// A SHA-1 in a file with SHA-256 is filled up with zeros.
 	id, err := hex.DecodeString(x.OID)
 	if err != nil {
 		return err
 	}
 	b.docID = append(b.docID, append(id, make([]byte, b.m.oidBytes-len(id))...)...)
-	b.occurrences(x, e)
+
 	b.m.documents++
 	if e.skip != indexed {
 		b.skipped++
@@ -389,9 +282,12 @@ func (b *builder) document(t *batch, e *encoded) error {
 	if len(e.text) == 0 {
 		return nil
 	}
+
+	// Ends of blocks count from the beginning of the segment's content.
 	b.openContent()
-	base := b.out.pos - b.blockBase
-	_, _ = b.out.Write(t.blocks[e.blocks.from:e.blocks.to])
+	base := b.out.Pos() - b.blockBase
+	_, _ = b.out.Write(t.blocks[e.blocks.from:e.blocks.to]) // its error is b.out.Err
+
 	lines := t.lines[e.units.from:e.units.to]
 	for i, end := range t.ends[e.units.from:e.units.to] {
 		b.blockEnd = binary.LittleEndian.AppendUint32(b.blockEnd, uint32(base)+end)
@@ -399,11 +295,11 @@ func (b *builder) document(t *batch, e *encoded) error {
 	}
 	b.m.units += len(lines)
 	b.m.textBytes += int64(len(e.text))
-	return b.out.err
+	return b.out.Err()
 }
 
-// occurrences notes the places of a blob, sorted, so that the source's order
-// does not matter.
+// occurrences appends the places of a blob. They are sorted, so that the bytes of
+// the file do not depend on the order of the source.
 func (b *builder) occurrences(x *Blob, e *encoded) {
 	order := make([]int, len(x.Occurrences))
 	for i := range order {
@@ -413,7 +309,8 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 		p, q := x.Occurrences[i], x.Occurrences[j]
 		return cmp.Or(p.Repo-q.Repo, cmp.Compare(p.Path, q.Path), cmp.Compare(p.Mask, q.Mask))
 	})
-	last := -1
+
+	last := -1 // repository of the place before
 	for _, i := range order {
 		o, lang := x.Occurrences[i], SkippedLanguage
 		if o.Repo != last {
@@ -424,6 +321,7 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 				b.shares[last].add(int64(len(e.text)))
 			}
 		}
+
 		if i < len(e.langs) {
 			lang = e.langs[i]
 		}
@@ -431,11 +329,13 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 		if e.gen && kind < generatedCode {
 			kind = generatedCode
 		}
+
 		b.occPath = append(b.occPath, occurrenceRow{o.Repo, o.Path, b.maskNumber(o.Mask), b.langNumber(lang), kind})
 		b.inRepo[o.Repo]++
 	}
 }
 
+// maskNumber returns the number of a mask, a new one for one not seen before.
 func (b *builder) maskNumber(mask uint64) int {
 	n, ok := b.masks[mask]
 	if !ok {
@@ -446,6 +346,7 @@ func (b *builder) maskNumber(mask uint64) int {
 	return n
 }
 
+// langNumber returns the number of a language, a new one for one not seen before.
 func (b *builder) langNumber(lang string) int {
 	n, ok := b.langs[lang]
 	if !ok {

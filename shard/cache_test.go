@@ -3,7 +3,10 @@ package shard
 import (
 	"bytes"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
+
+	"github.com/shoalsearch/shoal/shard/file"
 )
 
 // TestTheCacheGivesWhatWasPut keeps blocks of two files in a cache that is too
@@ -11,7 +14,7 @@ import (
 func TestTheCacheGivesWhatWasPut(t *testing.T) {
 	t.Parallel()
 	c := &blockCache{rows: make([]blockRow, cacheRows)}
-	files := []*file{{data: make([]byte, 10)}, {data: make([]byte, 11)}}
+	files := []*file.File{emptyFile(t, 10), emptyFile(t, 20)}
 	r := rand.New(rand.NewPCG(5, 6))
 	text := func(f, row int) []byte {
 		return bytes.Repeat([]byte{byte(f), byte(row), byte(row >> 8)}, 1+(f+row)%1300)
@@ -55,4 +58,25 @@ func TestTheCacheGivesWhatWasPut(t *testing.T) {
 			t.Errorf("block %d of %d: %v", i, len(same), got)
 		}
 	}
+}
+
+// emptyFile is a file with one section of so many zeros.
+func emptyFile(t *testing.T, size int) *file.File {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := file.NewWriter(dir, KindDead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Add(1, make([]byte, size))
+	id, _, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := file.Open(filepath.Join(dir, id.Name(KindDead)), KindDead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
 }

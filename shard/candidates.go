@@ -7,16 +7,15 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// candidates remembers for a shard which units its postings named for the
-// formulas of late. A file never changes, so what they named once they name
-// again.
+// candidates remembers which units the postings of a shard named for the latest
+// formulas. A file never changes, so nothing remembered can be out of date.
 type candidates struct {
 	mu   sync.Mutex // guards the fields below
 	kept []namedUnits
 	rows int // in kept
 }
 
-// namedUnits is what the postings named for a formula: unit rows in order.
+// namedUnits is what the postings named for a formula: unit rows, sorted.
 type namedUnits struct {
 	formula *trigram.Formula // of a pattern that is remembered too
 	rows    []uint32
@@ -25,10 +24,10 @@ type namedUnits struct {
 // The bounds of what is kept for a shard.
 const (
 	keepNamed = 32   // formulas
-	keepRows  = 1024 // at least; of large shards as many as they have units, a thousandth of the text
+	keepRows  = 1024 // rows of all formulas; in a larger shard as many as it has units, a thousandth of the text
 )
 
-// get gives what was named for a formula. It must not be changed.
+// get returns the rows for a formula. They must not be changed.
 func (c *candidates) get(f *trigram.Formula) (rows []uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,29 +39,32 @@ func (c *candidates) get(f *trigram.Formula) (rows []uint32, ok bool) {
 	return nil, false
 }
 
-// put keeps what was named for a formula within a number of rows for all of
-// them; the oldest go.
+// put keeps the rows for a formula. All of them together are at most most rows; the
+// oldest go.
 func (c *candidates) put(n namedUnits, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.ContainsFunc(c.kept, func(k namedUnits) bool { return k.formula == n.formula }) {
 		return
 	}
+
 	drop := 0
 	for c.rows+len(n.rows) > most || len(c.kept)-drop == keepNamed {
 		c.rows -= len(c.kept[drop].rows)
 		drop++
 	}
+
 	c.kept = append(slices.Delete(c.kept, 0, drop), n)
 	c.rows += len(n.rows)
 }
 
-// recall sets the candidates of a pattern as they were found before.
+// recall sets the candidates of a pattern to what was found before, if anything was.
 func (b *bound) recall(pat int, scratch *scratch) bool {
 	rows, ok := b.s.found.get(b.p.patterns[pat].formula)
 	if !ok {
 		return false
 	}
+
 	units, seg := newUnits(b.s), 0
 	for _, row := range rows {
 		for int(row) >= b.s.segStart[seg+1] {
@@ -74,18 +76,20 @@ func (b *bound) recall(pat int, scratch *scratch) bool {
 		}
 		units[seg].Set(uint16(int(row) - b.s.segStart[seg]))
 	}
+
 	b.candidates += len(rows)
 	b.units[pat] = units
 	return true
 }
 
-// remember keeps the n candidates of a pattern for the next search. Many
-// units take longer to read than to find: they are not kept.
+// remember keeps the n candidates of a pattern for the next search. Of very many
+// it would take longer to set the bits than to ask the postings.
 func (b *bound) remember(pat, n int) {
 	most := max(keepRows, b.s.m.units)
 	if n > most/4 || len(b.p.patterns[pat].text.Pattern) > keepPattern {
 		return
 	}
+
 	named := namedUnits{formula: b.p.patterns[pat].formula, rows: make([]uint32, 0, n)}
 	for seg, bitmap := range b.units[pat] {
 		if bitmap == nil {
@@ -95,5 +99,6 @@ func (b *bound) remember(pat, n int) {
 			named.rows = append(named.rows, uint32(b.s.segStart[seg]+u))
 		}
 	}
+
 	b.s.found.put(named, most)
 }

@@ -1,10 +1,14 @@
 package shard
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
-// category sorts paths by how likely a reader wants to see them first. The
-// order of the constants is the order of documents in a shard, so that a
-// search which stops early has seen the better ones.
+// category says how likely a reader wants to see a path first. The order of the
+// constants is the order of documents in a shard, so that a search which stops early
+// has seen the better ones.
 type category uint8
 
 const (
@@ -15,7 +19,7 @@ const (
 	vendoredCode
 )
 
-// dirCategories are what directories say of the files under them.
+// dirCategories says what the name of a directory makes of the files below it.
 var dirCategories = map[string]dirMask{
 	"vendor": vendorDir, "node_modules": vendorDir, "third_party": vendorDir, "thirdparty": vendorDir, "3rdparty": vendorDir,
 	"external": vendorDir, "bower_components": vendorDir, "dist": vendorDir, "godeps": vendorDir, ".yarn": vendorDir,
@@ -27,7 +31,7 @@ var dirCategories = map[string]dirMask{
 	"doc": docDir, "docs": docDir, "documentation": docDir, "man": docDir,
 }
 
-// dirMask is a set of what directories say.
+// dirMask is what all directories of a path say together.
 type dirMask uint8
 
 const (
@@ -36,8 +40,8 @@ const (
 	docDir
 )
 
-// dirsOf gathers what the directories of a path say: a look-up for each of
-// them is a tenth of the price of looking for each name in the path.
+// dirsOf collects what the directories of a path say. A look-up for each of them
+// costs a tenth of searching the path for each name.
 func dirsOf(path string) (m dirMask) {
 	for {
 		i := strings.IndexByte(path, '/')
@@ -49,7 +53,7 @@ func dirsOf(path string) (m dirMask) {
 	}
 }
 
-// Parts of names that give a category away.
+// What in the name of a file decides its category.
 var (
 	testMarks    = []string{"_test.", ".test.", ".spec.", "_spec.", "_mock.", "-test."}
 	testStarts   = []string{"test_", "test-"}
@@ -59,8 +63,8 @@ var (
 	docEnds = []string{".md", ".rst", ".txt", ".adoc", ".html", ".po", ".pot", ".tex", ".1", ".7"}
 )
 
-// categoryOf judges a path by its words alone: it must be known before any
-// content is read, because it orders the reading.
+// categoryOf judges a path by its names alone: it must be known before any content
+// is read, because it decides the order of reading.
 func categoryOf(path string) category {
 	lower := strings.ToLower(path)
 	base := lower[strings.LastIndexByte(lower, '/')+1:]
@@ -104,3 +108,30 @@ func suffixAny(s string, ends []string) bool {
 	}
 	return false
 }
+
+// TestPaths is a regular expression for the paths of tests: what is in a directory
+// for tests, or is named like one.
+func TestPaths() string {
+	var dirs []string
+	for dir, mask := range dirCategories {
+		if mask&testDir != 0 {
+			dirs = append(dirs, regexp.QuoteMeta(dir))
+		}
+	}
+	slices.Sort(dirs)
+	return "(?i)(?:^|/)(?:" + strings.Join(dirs, "|") + ")/" +
+		"|(?:" + quoteAll(testMarks) + ")[^/]*$" +
+		"|(?:^|/)(?:" + quoteAll(testStarts) + ")[^/]*$"
+}
+
+func quoteAll(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, t := range texts {
+		quoted[i] = regexp.QuoteMeta(t)
+	}
+	return strings.Join(quoted, "|")
+}
+
+// PathRank orders paths by how likely a reader wants to see them first: source,
+// then documentation, generated files, tests, and what others wrote.
+func PathRank(path string) int { return int(categoryOf(path)) }

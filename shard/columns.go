@@ -7,17 +7,19 @@ import (
 
 // columns writes everything behind the content and the postings.
 func (b *builder) columns() {
+	// The last of these columns have one entry more: where the last document ends.
 	le := binary.LittleEndian
 	b.docUnit = le.AppendUint32(b.docUnit, uint32(b.m.units))
 	b.docOccur = le.AppendUint32(b.docOccur, uint32(len(b.occPath)))
 	b.m.occurs = len(b.occPath)
-	b.out.add(secBlockEnd, b.blockEnd)
-	b.out.add(secUnitLine, b.unitLine)
-	b.out.add(secDocUnit, b.docUnit)
-	b.out.add(secDocSize, b.docSize)
-	b.out.add(secDocSkip, b.docSkip)
-	b.out.add(secDocOccur, b.docOccur)
-	b.out.add(secDocID, b.docID)
+
+	b.out.Add(secBlockEnd, b.blockEnd)
+	b.out.Add(secUnitLine, b.unitLine)
+	b.out.Add(secDocUnit, b.docUnit)
+	b.out.Add(secDocSize, b.docSize)
+	b.out.Add(secDocSkip, b.docSkip)
+	b.out.Add(secDocOccur, b.docOccur)
+	b.out.Add(secDocID, b.docID)
 
 	paths := b.pathTable()
 	var path, mask []byte
@@ -30,20 +32,21 @@ func (b *builder) columns() {
 		lang = le.AppendUint16(lang, uint16(o.lang))
 		kind = append(kind, byte(o.kind))
 	}
-	b.out.add(secOccPath, path)
-	b.out.add(secOccRepo, repo)
-	b.out.add(secOccMask, mask)
-	b.out.add(secOccLang, lang)
-	b.out.add(secOccKind, kind)
+	b.out.Add(secOccPath, path)
+	b.out.Add(secOccRepo, repo)
+	b.out.Add(secOccMask, mask)
+	b.out.Add(secOccLang, lang)
+	b.out.Add(secOccKind, kind)
+
 	var masks []byte
 	for _, m := range b.maskList {
 		masks = le.AppendUint64(masks, m)
 	}
-	b.out.add(secMasks, masks)
-	b.out.add(secMeta, b.m.append(nil))
+	b.out.Add(secMasks, masks)
+	b.out.Add(secMeta, b.m.append(nil))
 }
 
-// pathTable writes the distinct paths in order and gives their numbers.
+// pathTable writes the distinct paths, sorted, and returns their numbers.
 func (b *builder) pathTable() map[string]int {
 	all := make([]string, len(b.occPath))
 	for i, o := range b.occPath {
@@ -51,6 +54,7 @@ func (b *builder) pathTable() map[string]int {
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
+
 	b.m.paths = len(all)
 	numbers := make(map[string]int, len(all))
 	var ends, text []byte
@@ -59,7 +63,8 @@ func (b *builder) pathTable() map[string]int {
 		text = append(text, p...)
 		ends = binary.LittleEndian.AppendUint32(ends, uint32(len(text)))
 	}
-	b.out.add(secPathEnd, ends)
-	b.out.add(secPaths, text)
+
+	b.out.Add(secPathEnd, ends)
+	b.out.Add(secPaths, text)
 	return numbers
 }

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
 // probes are questions that together touch every section.
@@ -27,7 +29,7 @@ func probes() []query.Q {
 	}
 }
 
-// ask gives the answers of the probes, nil for those that were not complete.
+// ask returns the answers of the probes, nil for those that were not complete.
 func ask(t *testing.T, set *Set, parts []Part) []*Result {
 	t.Helper()
 	var out []*Result
@@ -71,9 +73,9 @@ func TestDamagedFilesAreNeverBelieved(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	noticed := 0
 	for i := range 150 {
-		name := parts[0].Shard
+		name := parts[0].Shard.Name(KindShard)
 		if i%3 == 0 {
-			name = part.Symbols
+			name = part.Symbols.Name(KindSymbols)
 		}
 		data, err := os.ReadFile(filepath.Join(home, name))
 		if err != nil {
@@ -100,7 +102,7 @@ func TestDamagedFilesAreNeverBelieved(t *testing.T) {
 func damagedAnswer(t *testing.T, home, name string, data []byte, parts []Part, want []*Result) bool {
 	t.Helper()
 	dir := t.TempDir()
-	for _, other := range []string{parts[0].Shard, parts[0].Symbols} {
+	for _, other := range parts[0].Files() {
 		if other != name {
 			if err := os.Link(filepath.Join(home, other), filepath.Join(dir, other)); err != nil {
 				t.Fatal(err)
@@ -149,13 +151,60 @@ func TestAFileCutShortWhileMapped(t *testing.T) {
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
 	v, _ := set.Acquire(parts)
 	defer v.Release()
-	path := filepath.Join(set.Dir(), parts[0].Shard)
+	path := filepath.Join(set.Dir(), parts[0].Shard.Name(KindShard))
 	if err := errors.Join(os.Chmod(path, 0o600), os.Truncate(path, 8192)); err != nil {
 		t.Fatal(err)
 	}
 	res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "lock"}, CountAll: true})
 	if err != nil || len(res.Failed) != 1 || len(res.Files) != 0 {
 		t.Fatalf("%+v, %v", res, err)
+	}
+}
+
+// A side file that was cut short is the one that is put aside, not the shard
+// that is read through it.
+func TestASideFileCutShortIsTheOneThatIsNamed(t *testing.T) {
+	t.Parallel()
+	set, parts := symbolWorld().built(t, t.TempDir(), false, BuildOptions{})
+	var calls atomic.Int64
+	part, err := symbolize(set, parts[0], nil, tagLines(&calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := set.Acquire([]Part{part})
+	defer v.Release()
+	name := part.Symbols.Name(KindSymbols)
+	if err := errors.Join(os.Chmod(filepath.Join(set.Dir(), name), 0o600), os.Truncate(filepath.Join(set.Dir(), name), 0)); err != nil {
+		t.Fatal(err)
+	}
+	res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "a", Field: query.Symbol}})
+	if err != nil || len(res.Failed) != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if set.Has(name) || !set.Has(part.Shard.Name(KindShard)) {
+		t.Fatalf("the set has %q, put aside should be %s alone", set.Names(), name)
+	}
+}
+
+func TestFileNames(t *testing.T) {
+	t.Parallel()
+	id := FileID{0xab, 31: 1}
+	for _, kind := range []FileKind{KindShard, KindDead, KindSymbols} {
+		if got, is, ok := ParseFileName(id.Name(kind)); got != id || is != kind || !ok {
+			t.Errorf("%s: %v, kind %d, %v", id.Name(kind), got, is, ok)
+		}
+	}
+	if got, err := ParseFileID(id.String()); got != id || err != nil {
+		t.Errorf("%s: %v, %v", id, got, err)
+	}
+	digits := id.String()
+	for _, name := range []string{
+		"", ".shard", digits, digits + ".shards", digits + ".shard.dead", "../" + digits + ".shard",
+		strings.ToUpper(digits) + ".shard", digits[1:] + ".shard", strings.Repeat("0", 64) + ".shard",
+	} {
+		if _, _, ok := ParseFileName(name); ok {
+			t.Errorf("%q counts as the name of an index file", name)
+		}
 	}
 }
 
@@ -168,13 +217,14 @@ func FuzzResealed(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, built[0].Shard))
+	data, err := os.ReadFile(filepath.Join(dir, built[0].Shard.Name(KindShard)))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(uint32(20), uint8(1), uint32(300), uint8(0xff))
 	f.Fuzz(func(t *testing.T, at uint32, value uint8, again uint32, value2 uint8) {
-		m := &member{entry: &entry{name: built[0].Shard}, sh: &shard{f: resealed(t, built[0].Shard, data, at, value, again, value2)}}
+		changed := resealed(t, built[0].Shard.Name(KindShard), data, at, value, again, value2)
+		m := &member{entry: &entry{f: changed}, sh: &shard{f: changed}}
 		for _, b := range built {
 			m.parts = append(m.parts, b.Part)
 			m.dead = append(m.dead, nil)
@@ -201,7 +251,7 @@ func FuzzResealedSymbols(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, part.Symbols))
+	data, err := os.ReadFile(filepath.Join(dir, part.Symbols.Name(KindSymbols)))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -209,31 +259,34 @@ func FuzzResealedSymbols(f *testing.F) {
 	f.Fuzz(func(t *testing.T, at uint32, value uint8, again uint32, value2 uint8) {
 		v, _ := set.Acquire([]Part{built[0].Part})
 		defer v.Release()
-		bad := &symbolsFile{f: resealed(t, part.Symbols, data, at, value, again, value2)}
+		bad := resealed(t, part.Symbols.Name(KindSymbols), data, at, value, again, value2)
 		m := v.members[0] // of this view alone
-		m.parts, m.sym = []Part{part}, &entry{name: part.Symbols, sym: bad}
+		m.parts, m.sym = []Part{part}, &entry{f: bad, sym: symbols.Open(bad)}
 		searchResealed(t, m)
 	})
 }
 
 // resealed is a file with two bytes changed and the checksums made right.
-func resealed(t *testing.T, name string, data []byte, at uint32, value uint8, again uint32, value2 uint8) *file {
-	bad := append([]byte(nil), data...)
-	kind, _ := kindOf(name)
-	table, err := readTable(bad, kind)
+func resealed(t *testing.T, name string, data []byte, at uint32, value uint8, again uint32, value2 uint8) *file.File {
+	t.Helper()
+	changed := append([]byte(nil), data...)
+	_, kind, _ := ParseFileName(name)
+	err := file.Seal(changed, kind, func(sections []byte) {
+		sections[int(at)%len(sections)] ^= value
+		sections[int(again)%len(sections)] ^= value2
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad[headBytes+int(at)%(int(table.end)-headBytes)] ^= value
-	bad[headBytes+int(again)%(int(table.end)-headBytes)] ^= value2
-	for p := range table.pages {
-		table.pages[p] = castagnoli(bad[p*pageBytes : min((p+1)*pageBytes, int(table.end))])
+	f, err := file.FromBytes(name, changed, kind)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return newFile(name, bad, table)
+	return f
 }
 
 func searchResealed(t *testing.T, m *member) {
-	set := &Set{dir: t.TempDir(), gate: newGate(2), files: map[string]*entry{}}
+	set := &Set{dir: t.TempDir(), gate: newGate(2), files: map[fileKey]*entry{}}
 	v := &View{set: set, members: []*member{m}}
 	for _, q := range probes() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -6,40 +6,49 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+
+	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// A .dead file says how a later generation reads the occurrences that an
-// older shard has of one repository:
+// A .dead file says how a later generation reads the occurrences that an older
+// shard has of one repository:
 //
-//	meta     name of the shard, the repository with its present revisions,
-//	         for each bit of a mask the bit of the shard that it takes over
-//	occurs   column32: the occurrences for which that is not the truth, sorted
-//	masks    column64: their revisions now; 0 for a dead one
+//	meta     name of the shard, the repository with its present revisions, and
+//	         from: for each bit of a mask now the bit of the shard that it comes from
+//	occurs   file.Column32: the occurrences for which that is wrong, sorted
+//	masks    file.Column64: their masks now; 0 for a dead one
 //
-// So a moved branch costs a few bytes for each file that it changed, and a
-// new tag on an indexed commit costs nothing.
+// An example. The shard has HEAD as bit 0, and occurrences 0, 1, 2 with mask 1. A
+// push changes the file of occurrence 1, and adds a tag on the old commit as bit 1:
+//
+//	from     0 0 - - ...    both bits come from bit 0: mask 1 reads as 0b11
+//	occurs   1              of occurrence 1 only the tag is left
+//	masks    0b10
+//
+// So a moved branch costs a few bytes for each file that it changed, and a new tag
+// on an indexed commit costs nothing.
 type deadFile struct {
-	f *file
+	f *file.File
 
 	once   sync.Once // guards the fields below
 	err    error
 	shard  string
 	repo   Repository
 	from   []uint8
-	occurs column32
-	masks  column64
+	occurs file.Column32
+	masks  file.Column64
 
-	viewed atomic.Pointer[repoView] // what view gave
+	viewed atomic.Pointer[repoView] // the last answer of view
 }
 
 // The sections of a .dead file.
 const (
-	secDeadMeta sectionID = 1 + iota
+	secDeadMeta file.SectionID = 1 + iota
 	secDeadOccurs
 	secDeadMasks
 )
 
-// noBit stands in from for a bit that takes over none.
+// noBit stands in from for a bit that no occurrence has.
 const noBit = 255
 
 // change is what a .dead file is written from.
@@ -51,28 +60,33 @@ type change struct {
 	masks  []uint64
 }
 
+// write writes the file into dir and returns its name.
 // write writes the file.
-func (c *change) write(dir string) (string, int64, error) {
-	w, err := newFileWriter(dir, kindDead)
+func (c *change) write(dir string) (FileID, int64, error) {
+	w, err := file.NewWriter(dir, KindDead)
 	if err != nil {
-		return "", 0, err
+		return FileID{}, 0, err
 	}
-	var e encoder
-	e.text(c.shard)
-	e.repos([]Repository{c.repo})
-	e.text(string(c.from))
-	w.add(secDeadMeta, e.b)
+
+	var e file.Encoder
+	e.Text(c.shard)
+	appendRepos(&e, []Repository{c.repo})
+	e.Text(string(c.from))
+	w.Add(secDeadMeta, e.B)
+
 	var occurs, masks []byte
 	for i, o := range c.occurs {
 		occurs = binary.LittleEndian.AppendUint32(occurs, o)
 		masks = binary.LittleEndian.AppendUint64(masks, c.masks[i])
 	}
-	w.add(secDeadOccurs, occurs)
-	w.add(secDeadMasks, masks)
-	return w.finish()
+
+	w.Add(secDeadOccurs, occurs)
+	w.Add(secDeadMasks, masks)
+	return w.Finish()
 }
 
-// remap moves the bits of a mask of the shard to where from puts them.
+// remap moves the bits of a mask of the shard to where from wants them:
+// remap({0 0 noBit ...}, 0b1) = 0b11.
 func remap(from []uint8, mask uint64) uint64 {
 	var out uint64
 	for i, f := range from {
@@ -83,66 +97,73 @@ func remap(from []uint8, mask uint64) uint64 {
 	return out
 }
 
+// ready reads and checks the file. Every use of it begins here.
 func (d *deadFile) ready() error {
 	d.once.Do(func() {
-		if d.err = d.load(); d.err != nil {
-			d.err = fmt.Errorf("%s: %w", d.f.name, d.err)
-		}
+		d.err = d.f.Blame(d.load())
 	})
 	return d.err
 }
 
+// load is ready's work.
 func (d *deadFile) load() error {
-	b, err := d.f.bytes(secDeadMeta)
+	b, err := d.f.Bytes(secDeadMeta)
 	if err != nil {
 		return err
 	}
-	dec := decoder{b: b}
-	d.shard = dec.text()
-	repos := dec.repos()
-	d.from = []uint8(dec.text())
-	if dec.err != nil {
-		return dec.err
-	}
-	if d.occurs, err = d.f.bytes(secDeadOccurs); err != nil {
+
+	dec := file.NewDecoder(b)
+	d.shard = dec.Text()
+	repos := readRepos(dec)
+	d.from = []uint8(dec.Text())
+	if err := dec.Err(); err != nil {
 		return err
 	}
-	if d.masks, err = d.f.bytes(secDeadMasks); err != nil {
+
+	if d.occurs, err = d.f.Bytes(secDeadOccurs); err != nil {
 		return err
 	}
+	if d.masks, err = d.f.Bytes(secDeadMasks); err != nil {
+		return err
+	}
+
 	if len(repos) != 1 || len(d.from) != maxRevisions || len(d.occurs)%4 != 0 ||
 		len(d.masks) != 2*len(d.occurs) ||
-		!sort.SliceIsSorted(make([]struct{}, d.occurs.len()), func(i, j int) bool { return d.occurs.at(i) < d.occurs.at(j) }) {
+		!sort.SliceIsSorted(make([]struct{}, d.occurs.Len()), func(i, j int) bool { return d.occurs.At(i) < d.occurs.At(j) }) {
 		return fmt.Errorf("%w: columns do not fit together", ErrDamaged)
 	}
 	d.repo = repos[0]
 	return nil
 }
 
-// view gives the reading of the repository at place i of the shard.
+// view returns how to read the repository with index i in the shard.
 func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 	if err := d.ready(); err != nil {
 		return nil, err
 	}
-	if d.shard != s.f.name || d.repo.ID != s.m.repos[i].ID {
-		return nil, fmt.Errorf("%s: %w: it belongs to %s", d.f.name, ErrDamaged, d.shard)
+	if d.shard != s.f.Name() || d.repo.ID != s.m.repos[i].ID {
+		return nil, d.f.Damaged("it belongs to %s", d.shard)
 	}
+
 	if v := d.viewed.Load(); v != nil {
 		return v, nil
 	}
+
 	v := &repoView{id: d.repo.ID, revisions: d.repo.Revisions, always: ^uint64(0), changed: map[uint32]uint64{}}
-	v.masks = make([]uint64, s.masks.len())
+	v.masks = make([]uint64, s.masks.Len())
 	for k := range v.masks {
-		v.masks[k] = remap(d.from, s.masks.at(k))
+		v.masks[k] = remap(d.from, s.masks.At(k))
 	}
-	for k := range d.occurs.len() {
-		if int(d.occurs.at(k)) >= s.m.occurs {
-			return nil, fmt.Errorf("%s: %w: occurrence out of range", d.f.name, ErrDamaged)
+
+	for k := range d.occurs.Len() {
+		if int(d.occurs.At(k)) >= s.m.occurs {
+			return nil, d.f.Damaged("occurrence out of range")
 		}
-		v.changed[d.occurs.at(k)] = d.masks.at(k)
+		v.changed[d.occurs.At(k)] = d.masks.At(k)
 	}
+
 	for o := range s.m.occurs {
-		if int(s.occRepo.at(o)) != i {
+		if int(s.occRepo.At(o)) != i {
 			continue
 		}
 		if m := v.mask(s, o); m != 0 {

@@ -7,11 +7,42 @@ import (
 
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// definitions finds, for the words of a query, the documents that define a
-// symbol of that name. They are what a reader most likely looks for, so they
-// are decided before all others and an early stop cannot miss them.
+// symbolHits is what a pattern found among the names of a shard.
+type symbolHits struct {
+	names []symbols.Hit // by number
+	set   docSet        // documents that define one of them; nil where there are no symbols
+}
+
+// matchSymbols finds the names in which a pattern matches and the documents
+// that define them.
+func (m *member) matchSymbols(p *pattern) (*symbolHits, error) {
+	h := &symbolHits{}
+	if m.sym == nil {
+		return h, nil
+	}
+
+	h.set = newDocSet(m.sh.m.documents)
+	var err error
+	h.names, err = m.sym.sym.Match(symbols.Pattern{Matcher: p.m, Formula: p.formula, InLine: p.reach != reachDocument}, h.set.add)
+	return h, err
+}
+
+// docs is a copy of the set, for a shard of so many documents.
+func (h *symbolHits) docs(documents int) docSet {
+	if h.set == nil {
+		return newDocSet(documents)
+	}
+	return append(docSet(nil), h.set...)
+}
+
+func (h *symbolHits) has(doc int) bool { return h.set != nil && h.set.has(doc) }
+
+// definitions finds, for the words of a query, the documents that define a symbol
+// of that name. They are what a reader most likely wants, so they are decided
+// before all others and an early stop cannot miss them.
 func (b *bound) definitions() error {
 	if b.m.sym == nil {
 		return nil
@@ -20,7 +51,8 @@ func (b *bound) definitions() error {
 		if p.text.Field != query.Content || p.text.Regexp || !p.positive || !isName(p.text.Pattern) {
 			continue
 		}
-		err := b.m.sym.sym.defining(p.text.Pattern, p.text.Fold, func(number int, exact bool, doc int) {
+
+		err := b.m.sym.sym.Defining(p.text.Pattern, p.text.Fold, func(number int, exact bool, doc int) {
 			if b.defs == nil {
 				b.defs, b.defExact, b.defNames = newDocSet(b.s.m.documents), newDocSet(b.s.m.documents), map[int]bool{}
 			}
@@ -30,6 +62,7 @@ func (b *bound) definitions() error {
 			}
 			b.defNames[number] = b.defNames[number] || exact && p.text.Fold
 		})
+
 		if err != nil {
 			return err
 		}
@@ -37,23 +70,23 @@ func (b *bound) definitions() error {
 	return nil
 }
 
-// isName tells whether a literal could be the name of a symbol.
+// isName reports whether a literal could be the name of a symbol.
 func isName(s string) bool {
 	for i := range len(s) {
-		if !isWord(s[i]) {
+		if !symbols.IsWord(s[i]) {
 			return false
 		}
 	}
 	return len(s) > 1
 }
 
-// definersJudged is how many documents that define a name in the case of the
-// query are ordered by what they define.
+// definersJudged: of the documents that define a name in the case of the query, so
+// many are ordered by what they define; to look at more would cost too much.
 const definersJudged = 512
 
-// definitionsFirst moves the defining documents to the front, those first that
+// definitionsFirst moves the defining documents to the front: first those that
 // define the name in the case of the query, and of these the ones that define
-// what is looked for most: of a common name there may be more than a search
+// what is wanted most. Of a common name there may be more of them than a search
 // that stops early decides.
 func (b *bound) definitionsFirst() {
 	if b.defs == nil {
@@ -63,14 +96,16 @@ func (b *bound) definitionsFirst() {
 		doc   uint32
 		worth float64
 	}
+
 	var definers []definer
-	var held heldSymbols
+	var held symbols.Recent
 	others, judged := make([]uint32, 0, len(b.docs)), 0
 	for _, doc := range b.docs {
 		if !b.defs.has(int(doc)) {
 			others = append(others, doc)
 			continue
 		}
+
 		d := definer{doc, scoreDefinition}
 		if b.defExact.has(int(doc)) {
 			d.worth += scoreExact
@@ -80,6 +115,7 @@ func (b *bound) definitionsFirst() {
 		}
 		definers = append(definers, d)
 	}
+
 	slices.SortStableFunc(definers, func(x, y definer) int { return cmp.Compare(y.worth, x.worth) })
 	b.docs = b.docs[:0]
 	for _, d := range definers {
@@ -88,18 +124,19 @@ func (b *bound) definitionsFirst() {
 	b.docs = append(b.docs, others...)
 }
 
-// definition is the score of the best symbol that a document defines under a
-// word of the query; 0 when it defines none.
-func (b *bound) definition(doc int, held *heldSymbols) float64 {
+// definition returns the score of the best symbol that a document defines under a
+// word of the query; 0 if it defines none.
+func (b *bound) definition(doc int, held *symbols.Recent) float64 {
 	if b.defs == nil || !b.defs.has(doc) {
 		return 0
 	}
+
+	// A damaged symbols file is reported elsewhere: here it only costs rank.
 	best := 0.0
 	y := b.m.sym.sym
-	// Damage shows elsewhere: here it only costs a better rank.
-	_ = y.rows(doc, held, func(r symbolRow) bool {
-		if exact, ok := b.defNames[r.name]; ok {
-			score := scoreDefinition + scoreKind[KindRank(y.kinds[r.kind])]
+	_ = y.Rows(doc, held, func(r symbols.Row) bool {
+		if exact, ok := b.defNames[r.Name]; ok {
+			score := scoreDefinition + scoreKind[KindRank(y.Kind(r.Kind))]
 			if exact {
 				score += scoreExact
 			}
@@ -110,19 +147,21 @@ func (b *bound) definition(doc int, held *heldSymbols) float64 {
 	return best
 }
 
-// findSymbols gives the places in the document where a pattern of opSymbol
+// findSymbols returns the places in the document where a pattern of opSymbol
 // matches.
 func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, error) {
 	h := e.b.syms[pat]
 	if !h.has(e.doc) {
 		return spans, nil
 	}
-	err := e.b.m.sym.sym.rows(e.doc, &e.symbols, func(r symbolRow) bool {
-		i := sort.Search(len(h.names), func(i int) bool { return int(h.names[i].name) >= r.name })
-		if i < len(h.names) && int(h.names[i].name) == r.name {
+
+	// A row has a name by its number; names is sorted by numbers.
+	err := e.b.m.sym.sym.Rows(e.doc, &e.symbols, func(r symbols.Row) bool {
+		i := sort.Search(len(h.names), func(i int) bool { return int(h.names[i].Name) >= r.Name })
+		if i < len(h.names) && int(h.names[i].Name) == r.Name {
 			hit := h.names[i]
-			if end := r.offset + int(hit.end); end <= e.t.size {
-				spans = append(spans, match.Span{Start: r.offset + int(hit.start), End: end})
+			if end := r.Offset + int(hit.End); end <= e.t.size {
+				spans = append(spans, match.Span{Start: r.Offset + int(hit.Start), End: end})
 			}
 		}
 		return true
@@ -130,7 +169,8 @@ func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, erro
 	return spans, err
 }
 
-// symbolsOf gives the symbol whose name holds each span; nil when none does.
+// symbolsOf returns for each span the symbol whose name holds it; nil when no span
+// has one. Spans and rows are both sorted, so one pass merges them.
 func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	if e.b.m.sym == nil || len(spans) == 0 {
 		return nil, nil
@@ -139,34 +179,41 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	var out []Symbol
 	var failed error
 	i := 0
-	err := y.rows(e.doc, &e.symbols, func(r symbolRow) bool {
-		for i < len(spans) && spans[i].Start < r.offset {
+
+	err := y.Rows(e.doc, &e.symbols, func(r symbols.Row) bool {
+		// i: the first span that this row or a later one can hold.
+		for i < len(spans) && spans[i].Start < r.Offset {
 			i++
 		}
 		if i == len(spans) {
 			return false
 		}
-		if spans[i].Start > r.offset+symbolPage {
+
+		if spans[i].Start > r.Offset+symbols.MaxName {
 			return true
 		}
-		// Names are words mostly: a span that begins behind the word at the
-		// offset cannot be in it, and the name need not be looked up.
-		if spans[i].Start > r.offset && !e.insideName(r.offset, spans[i].Start) {
+
+		// Most names are one word. A span that begins behind the end of the word at
+		// the offset cannot be in the name, which need not be looked up then.
+		if spans[i].Start > r.Offset && !e.insideName(r.Offset, spans[i].Start) {
 			return true
 		}
-		s, err := y.symbol(r, &e.symbols)
+
+		s, err := y.Symbol(r, &e.symbols)
 		if err != nil {
 			failed = err
 			return false
 		}
-		for k := i; k < len(spans) && spans[k].Start < r.offset+len(s.Name); k++ {
-			if spans[k].End <= r.offset+len(s.Name) {
+
+		for k := i; k < len(spans) && spans[k].Start < r.Offset+len(s.Name); k++ {
+			if spans[k].End <= r.Offset+len(s.Name) {
 				if out == nil {
 					out = make([]Symbol, len(spans))
 				}
 				out[k] = s
 			}
 		}
+
 		return true
 	})
 	if failed != nil {
@@ -175,8 +222,8 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	return out, err
 }
 
-// insideName tells whether the bytes from a symbol's offset up to at may all
-// belong to its name: names do not cross lines.
+// insideName reports whether the bytes from the offset of a symbol up to at may all
+// belong to its name. Names do not cross lines.
 func (e *evaluator) insideName(from, at int) bool {
 	if e.t.need(from, at) != nil {
 		return true

@@ -7,26 +7,27 @@ import (
 
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/shard/symbols"
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// evaluator decides documents, one after the other. Each goroutine of a
-// search has its own; its buffers go from document to document.
+// evaluator decides documents, one after the other. Each goroutine of a search
+// has its own; its buffers are kept from document to document.
 type evaluator struct {
 	p *plan
 	b *bound
 	t text
 
 	scratch scratch
-	symbols heldSymbols
+	symbols symbols.Recent
 
-	doc    int
-	found  []finding // by pattern
-	used   []bool    // by pattern: contributes to what is shown
-	joined []match.Span
-	regexp int // documents given to an expression
+	doc    int          // the present document
+	found  []finding    // by pattern: what is known of the present document
+	used   []bool       // by pattern: its matches are shown
+	joined []match.Span // buffer of spans
+	regexp int          // documents given to an expression
 
-	ranked  *repoView // whose recency is known
+	ranked  *repoView // the repository that recency belongs to
 	recency float64
 }
 
@@ -45,13 +46,14 @@ const (
 	foundAll
 )
 
-// evaluator gives one that is made ready for the plan of the search. Most
-// searches are short: to make its buffers would cost as much as to answer.
+// evaluator returns one prepared for the plan of the search. Most searches are
+// short: making its buffers would cost as much as answering.
 func (s *search) evaluator() *evaluator {
 	e, ok := s.v.set.spare.Get().(*evaluator)
 	if !ok {
 		e = &evaluator{}
 	}
+
 	e.p = s.p
 	n := len(s.p.patterns)
 	e.found, e.used = slices.Grow(e.found[:0], n)[:n], slices.Grow(e.used[:0], n)[:n]
@@ -64,9 +66,8 @@ const (
 	keepSpans = 64 << 10
 )
 
-// giveBack keeps the buffers of e, and the bitmaps of some runs, for the next
-// search.
-func (s *search) giveBack(e *evaluator, runs ...*run) {
+// recycle keeps the buffers of e, and the bitmaps of runs, for the next search.
+func (s *search) recycle(e *evaluator, runs ...*run) {
 	for _, r := range runs {
 		if r.b == nil {
 			continue
@@ -80,6 +81,8 @@ func (s *search) giveBack(e *evaluator, runs ...*run) {
 		}
 		r.b.units = nil
 	}
+
+	// A buffer that grew for one huge document is not worth keeping.
 	if cap(e.t.buf) > keepText {
 		e.t.buf = nil
 	}
@@ -88,12 +91,13 @@ func (s *search) giveBack(e *evaluator, runs ...*run) {
 			e.found[i].spans = nil
 		}
 	}
-	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, symbols: e.symbols.room(), t: text{buf: e.t.buf, have: e.t.have}}
+
+	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, symbols: e.symbols.Room(), t: text{buf: e.t.buf, have: e.t.have}}
 	s.v.set.spare.Put(e)
 }
 
-// turn goes to a document of a shard.
-func (e *evaluator) turn(b *bound, doc int) {
+// moveTo goes to a document of a shard.
+func (e *evaluator) moveTo(b *bound, doc int) {
 	e.b, e.doc = b, doc
 	e.t.cache = b.cache
 	e.t.open(b.s, doc)
@@ -102,8 +106,10 @@ func (e *evaluator) turn(b *bound, doc int) {
 	}
 }
 
-// holds gives the revisions, among those of mask, for which the occurrence
-// satisfies a node.
+// holds returns those revisions of mask for which the occurrence satisfies the
+// node. Since a revision is a bit, And, Or and Not are operations on masks:
+//
+//	holds(not a, 0b0111) = 0b0111 &^ holds(a, 0b0111)
 func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	s := e.b.s
 	yes := false
@@ -111,11 +117,11 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	case opConst:
 		yes = n.yes
 	case opRepos, opRev:
-		return mask & e.b.nodes[n.slot].repos.bits[s.occRepo.at(occ)], nil
+		return mask & e.b.nodes[n.slot].repos.bits[s.occRepo.At(occ)], nil
 	case opLang:
-		yes = e.b.nodes[n.slot].langs[s.occLang.at(occ)]
+		yes = e.b.nodes[n.slot].langs[s.occLang.At(occ)]
 	case opName:
-		yes = e.b.names[n.pat].has(s, s.occPath.at(occ))
+		yes = e.b.names[n.pat].has(s, s.occPath.At(occ))
 	case opSymbol:
 		yes = e.b.syms[n.pat].has(e.doc)
 	case opContent:
@@ -127,6 +133,7 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 		not, err := e.holds(n.subs[0], occ, mask)
 		return mask &^ not, err
 	case opAnd:
+		// Whatever a member denies need not be asked of the next.
 		for _, sub := range n.subs {
 			var err error
 			if mask, err = e.holds(sub, occ, mask); mask == 0 || err != nil {
@@ -135,6 +142,7 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 		}
 		return mask, nil
 	case opOr:
+		// Whatever a member grants need not be asked of the next.
 		var any uint64
 		for _, sub := range n.subs {
 			m, err := e.holds(sub, occ, mask&^any)
@@ -147,14 +155,15 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 		}
 		return any, nil
 	}
+
 	if yes {
 		return mask, nil
 	}
 	return 0, nil
 }
 
-// contains tells whether a content pattern matches in the document. Where it
-// is the only one, all matches are collected at once: they will be wanted.
+// contains reports whether a content pattern matches in the document. If it is
+// the only pattern all its matches are collected at once: they will be wanted.
 func (e *evaluator) contains(pat int) (bool, error) {
 	f := &e.found[pat]
 	if f.state == unknown {
@@ -183,7 +192,9 @@ func (e *evaluator) all(pat int) ([]match.Span, error) {
 	return f.spans, nil
 }
 
-// find looks for a pattern in the candidate units of the document.
+// find looks for up to limit matches of a pattern in the document, all with a
+// negative limit. It reads the candidate units, and around them as far as the
+// reach of the pattern says.
 func (e *evaluator) find(pat, limit int) error {
 	f, p := &e.found[pat], e.p.patterns[pat]
 	f.spans = f.spans[:0]
@@ -191,9 +202,11 @@ func (e *evaluator) find(pat, limit int) error {
 	if e.t.units == 0 {
 		return nil
 	}
+
 	if p.text.Regexp {
 		e.regexp++
 	}
+
 	var err error
 	switch p.reach {
 	case reachStart:
@@ -205,9 +218,10 @@ func (e *evaluator) find(pat, limit int) error {
 			return nil
 		}
 		if err = e.t.load(0, e.t.units-1); err == nil {
-			f.spans = p.m.Append(f.spans, e.t.buf, limit)
+			f.spans = e.matches(p, f.spans, e.t.buf, limit)
 		}
 	}
+
 	if len(f.spans) > 0 {
 		f.state = foundFirst
 	}
@@ -217,18 +231,30 @@ func (e *evaluator) find(pat, limit int) error {
 	return err
 }
 
-// run gives the next run of candidate units of the document, from unit u on:
-// the first and the last; -1 where there is none.
+// matches appends the first matches of a text of the present document.
+func (e *evaluator) matches(p *pattern, spans []match.Span, text []byte, limit int) []match.Span {
+	if e.b.feeds != nil && !e.b.feeds[e.b.s.segmentOf(e.t.row)] {
+		return p.m.AppendUnix(spans, text, limit)
+	}
+	return p.m.Append(spans, text, limit)
+}
+
+// run returns the first and the last unit of the next run of candidate units at
+// or behind unit u of the document, -1 and -1 where there is none. With
+// candidates 2, 3, 4 and 9: run(0) = 2, 4; run(3) = 3, 4; run(5) = 9, 9.
 func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
+	// Bitmaps count units from the beginning of the segment.
 	seg := e.b.s.segmentOf(e.t.row)
 	base := e.t.row - e.b.s.segStart[seg]
 	if u >= e.t.units || units[seg] == nil {
 		return -1, -1
 	}
+
 	first = units[seg].Next(base+u) - base
 	if first < 0 || first >= e.t.units {
 		return -1, -1
 	}
+
 	last = first
 	for last+1 < e.t.units && units[seg].Has(uint16(base+last+1)) {
 		last++
@@ -236,7 +262,8 @@ func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
 	return first, last
 }
 
-// findStarts looks for matches that start in candidate units.
+// findStarts looks for matches that start in candidate units. done is the end of
+// the last match: matches do not overlap, so the next starts there or later.
 func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
 	for u := 0; limit < 0 || len(f.spans) < limit; {
@@ -245,20 +272,24 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 			break
 		}
 		u = b + 1
+
 		from, _ := trigram.Span(e.t.size, uint32(a))
 		_, to := trigram.Span(e.t.size, uint32(b))
 		from = max(from, done)
 		if from >= to {
 			continue
 		}
+
 		start, end, err := e.startRegion(p, a, b, from, to)
 		if err != nil {
 			return err
 		}
+
 		have := len(f.spans)
-		f.spans = p.m.Append(f.spans, e.t.buf[start:end], rest(limit, have))
+		f.spans = e.matches(p, f.spans, e.t.buf[start:end], rest(limit, have))
 		shift(f.spans[have:], start)
 		f.spans = owned(f.spans, have, from, to)
+
 		if n := len(f.spans); n > have {
 			done = f.spans[n-1].End
 		}
@@ -266,24 +297,28 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 	return nil
 }
 
-// startRegion decodes what decides about the matches that start in [from, to),
-// which the units a to b own, and gives its place.
+// startRegion decodes all that decides about the matches that start in
+// [from, to), the bytes that units a to b own, and returns where it lies.
 func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int, err error) {
 	if err := e.t.load(a, b); err != nil {
 		return 0, 0, err
 	}
+
+	// A literal ends after its longest match.
 	if !p.text.Regexp {
 		end = min(to+p.longest-1, e.t.size)
 		return from, end, e.t.need(from, end)
 	}
+
+	// An expression that looks behind itself needs the line in which it starts:
+	// within lines it cannot match differently than in the whole text.
 	start = from
-	if p.behind && from > 0 {
-		// A line is the shortest context in which an expression cannot match
-		// differently than in the whole text.
+	if p.lookBehind && from > 0 {
 		if start, err = e.firstLine(p, a, from); err != nil {
 			return 0, 0, err
 		}
 	}
+
 	end = e.t.size
 	if to < e.t.size {
 		end, err = e.t.lineEnd(to - 1)
@@ -291,10 +326,10 @@ func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int,
 	return start, end, err
 }
 
-// firstLine gives where the first line begins that may have a match which a
-// run of candidates from unit a on promises; from is where it is looked for. A
-// line that began in the unit before mostly has none, and that is seen
-// without reading there.
+// firstLine returns where the first line begins that may have a match which the
+// candidates from unit a on promise, looking from offset from. Mostly the line
+// that began in the unit before has none (Formula.MayBegin), and the unit
+// before need not be read.
 func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 	if from > 0 && from == a*trigram.UnitSize {
 		text := e.t.buf[from:e.t.covered(a)]
@@ -306,11 +341,12 @@ func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 }
 
 // owned drops the spans from index have on that do not start in [from, to):
-// others are found where they start.
+// those are found when the units are read that own their start.
 func owned(spans []match.Span, have, from, to int) []match.Span {
 	for len(spans) > have && spans[len(spans)-1].Start >= to {
 		spans = spans[:len(spans)-1]
 	}
+
 	skip := have
 	for skip < len(spans) && spans[skip].Start < from {
 		skip++
@@ -318,7 +354,8 @@ func owned(spans []match.Span, have, from, to int) []match.Span {
 	return append(spans[:have], spans[skip:]...)
 }
 
-// findLines looks for matches in the lines that touch candidate units.
+// findLines looks for matches in the lines that touch candidate units. Lines are
+// searched once: done is the end of those that were.
 func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
 	for u := 0; limit < 0 || len(f.spans) < limit; {
@@ -327,33 +364,42 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 			break
 		}
 		u = b + 1
+
 		from, _ := trigram.Span(e.t.size, uint32(a))
 		_, to := trigram.Span(e.t.size, uint32(b))
 		if err := e.t.load(a, b); err != nil {
 			return err
 		}
+
 		start, err := e.firstLine(p, a, from)
 		if err != nil {
 			return err
 		}
+
+		// Up to the end of the last line that touches unit b. An empty line right
+		// behind the unit may be a match of the unit too.
 		end := e.t.size
 		if to < e.t.size {
 			if end, err = e.t.lineEnd(to - 1); err != nil {
 				return err
 			}
-			if end == to { // an empty line behind it may be a match of this unit
+			if end == to {
 				if end, err = e.t.lineEnd(to); err != nil {
 					return err
 				}
 			}
 		}
+
 		start = max(start, done)
 		if start >= end {
 			continue
 		}
+
 		have := len(f.spans)
-		f.spans = p.m.Append(f.spans, e.t.buf[start:end], rest(limit, have))
+		f.spans = e.matches(p, f.spans, e.t.buf[start:end], rest(limit, have))
 		shift(f.spans[have:], start)
+
+		// Go on at the first unit that is not searched to its end.
 		done = end
 		for u < e.t.units {
 			if _, owned := trigram.Span(e.t.size, uint32(u)); owned > done {
@@ -365,6 +411,7 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 	return nil
 }
 
+// rest is how many of limit matches are missing; all while limit is negative.
 func rest(limit, have int) int {
 	if limit < 0 {
 		return -1
@@ -372,6 +419,7 @@ func rest(limit, have int) int {
 	return limit - have
 }
 
+// shift moves spans from the beginning of a region to its place in the text.
 func shift(spans []match.Span, by int) {
 	for i := range spans {
 		spans[i].Start += by
@@ -379,8 +427,8 @@ func shift(spans []match.Span, by int) {
 	}
 }
 
-// show marks the content patterns whose matches belong to an occurrence: the
-// positive ones of the arms that hold.
+// show marks the patterns whose matches belong to an occurrence: the positive
+// ones of the arms that hold.
 func (e *evaluator) show(n *node, occ int, mask uint64) error {
 	switch n.op {
 	case opContent, opSymbol:
@@ -407,14 +455,16 @@ func (e *evaluator) show(n *node, occ int, mask uint64) error {
 	return nil
 }
 
-// spans gives the content matches of an occurrence that satisfies the query
-// in the revisions of mask: those of all its patterns, in order; where two
-// overlap, the one that starts earlier, then the longer.
+// spans returns the matches in the content of an occurrence that satisfies the
+// query in the revisions of mask: those of all its patterns, in order, without
+// overlaps.
 func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 	clear(e.used)
 	if err := e.show(e.p.root, occ, mask); err != nil {
 		return nil, err
 	}
+
+	// Most queries show one pattern, whose matches are in order as they are.
 	one, several := -1, false
 	for i := range e.used {
 		if e.used[i] {
@@ -428,6 +478,7 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 	case !several && e.p.patterns[one].text.Field == query.Content:
 		return e.all(one)
 	}
+
 	e.joined = e.joined[:0]
 	for i := range e.used {
 		if !e.used[i] {
@@ -446,12 +497,15 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 		}
 		e.joined = append(e.joined, spans...)
 	}
+
 	e.joined = withoutOverlaps(e.joined)
 	return e.joined, nil
 }
 
-// withoutOverlaps sorts spans and keeps those that begin behind the end of the
-// one kept before; of equal starts the longest.
+// withoutOverlaps sorts spans and drops each that overlaps one kept before. Of two
+// that overlap, the one that starts earlier is kept, then the longer one:
+//
+//	{0 4} {3 9} {4 6} {4 5}  ->  {0 4} {4 6}
 func withoutOverlaps(spans []match.Span) []match.Span {
 	slices.SortFunc(spans, func(a, b match.Span) int { return cmp.Or(a.Start-b.Start, b.End-a.End) })
 	kept := spans[:0]

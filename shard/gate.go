@@ -8,13 +8,13 @@ import (
 )
 
 // gate shares the cores among the searches of a node. Each goroutine of a
-// search holds a slot while it works. There are two lanes: a search begins in
-// the light one and moves to the heavy one when it has used up heavyAfter;
-// heavy goroutines offer their slot after each piece of work, and light ones
-// that wait go first, but for every fourth turn.
+// search holds a slot while it works, and offers it to others after each piece.
+// Who waits, waits in one of two lanes: a search begins in the light one and
+// moves to the heavy one when it has used heavyAfter. The light lane goes first,
+// but every fourth slot goes to the heavy one.
 type gate struct {
-	mu    sync.Mutex // guards the fields below
-	free  int
+	mu    sync.Mutex         // guards the fields below
+	free  int                // free slots; while one is free nobody waits
 	lanes [2][]chan struct{} // who waits: light, heavy
 	turn  int
 }
@@ -23,8 +23,8 @@ type gate struct {
 // makes room for others.
 const heavyAfter = 20 * time.Millisecond
 
-// heavyTurn is how often a waiting heavy search goes before waiting light
-// ones, so that these cannot shut it out.
+// heavyTurn: of so many slots one goes to a waiting heavy search, so that light
+// ones cannot starve it.
 const heavyTurn = 4
 
 const (
@@ -39,7 +39,7 @@ func newGate(slots int) *gate {
 	return &gate{free: slots}
 }
 
-// enter waits for a slot.
+// enter waits for a slot. An error is ctx's: there is no slot then.
 func (g *gate) enter(ctx context.Context, lane int) error {
 	g.mu.Lock()
 	if g.free > 0 {
@@ -47,14 +47,19 @@ func (g *gate) enter(ctx context.Context, lane int) error {
 		g.mu.Unlock()
 		return nil
 	}
+
 	ready := make(chan struct{})
 	g.lanes[lane] = append(g.lanes[lane], ready)
 	g.mu.Unlock()
+
 	select {
 	case <-ready:
 		return nil
 	case <-ctx.Done():
 	}
+
+	// We gave up. If we still wait, that is all; else leave has handed us a slot
+	// in the meantime, which goes to the next.
 	g.mu.Lock()
 	for i, c := range g.lanes[lane] {
 		if c == ready {
@@ -64,7 +69,7 @@ func (g *gate) enter(ctx context.Context, lane int) error {
 		}
 	}
 	g.mu.Unlock()
-	g.leave() // the slot came at the same moment
+	g.leave()
 	return ctx.Err()
 }
 
@@ -79,26 +84,29 @@ func (g *gate) tryEnter() bool {
 	return true
 }
 
-// leave gives the slot to who waits longest in the lane whose turn it is.
+// leave hands the slot to who has waited longest in the lane whose turn it is.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	lane := light
 	if len(g.lanes[light]) == 0 || len(g.lanes[heavy]) > 0 && g.turn%heavyTurn == heavyTurn-1 {
 		lane = heavy
 	}
+
 	if len(g.lanes[lane]) == 0 {
 		g.free++
 		return
 	}
+
 	g.turn++
 	next := g.lanes[lane][0]
 	g.lanes[lane] = g.lanes[lane][1:]
 	close(next)
 }
 
-// yield lets others go first if somebody waits. The slot is lost when ctx
-// ends meanwhile.
+// yield hands the slot on if somebody waits who goes first, and waits for
+// another. With an error the slot is lost.
 func (g *gate) yield(ctx context.Context, lane int) error {
 	g.mu.Lock()
 	waiting := len(g.lanes[light]) > 0 || lane == light && len(g.lanes[heavy]) > 0

@@ -11,18 +11,19 @@ import (
 // SkippedLanguage is the language of files that are kept by name only.
 const SkippedLanguage = "skipped"
 
-// headBytesForLanguage is how much of a content is looked at where the name
-// leaves several languages: enough for every mark that tells them apart, and
-// cheap next to the rest of a build.
+// headBytesForLanguage is how much of a content decides where the name leaves several
+// languages open: enough for every mark that distinguishes them, and cheap beside the
+// rest of a build.
 const headBytesForLanguage = 4 << 10
 
-// languageOf names the language of a file as go-enry does, but for its price:
-// the name alone decides where it can, a few marks decide for the extensions
-// that are many, and only what is left pays for reading by expressions.
+// languageOf names the language of a file as go-enry does, but cheaper: the name
+// alone decides where it can, a few marks decide for the most frequent extensions,
+// and only the rest is read by go-enry's expressions.
 func languageOf(p string, content []byte) string {
 	if l := enry.GetLanguagesByFilename(p, nil, nil); len(l) == 1 {
 		return l[0]
 	}
+
 	head := content[:min(len(content), headBytesForLanguage)]
 	switch ext := path.Ext(p); ext {
 	case ".h":
@@ -36,28 +37,32 @@ func languageOf(p string, content []byte) string {
 			return l
 		}
 	}
+
 	byExt := enry.GetLanguagesByExtension(p, nil, nil)
 	if len(byExt) == 1 {
 		return byExt[0]
 	}
+
 	if len(byExt) == 0 {
 		if l := enry.GetLanguagesByShebang(p, head, nil); len(l) > 0 {
 			return l[0]
 		}
 		return ""
 	}
+
 	if l := enry.GetLanguagesByContent(p, head, byExt); len(l) > 0 {
 		return l[0]
 	}
 	return byExt[0]
 }
 
-// headerLanguage tells the languages that share the extension .h apart by
-// marks of C++ and of Objective-C, found by the rarest of their bytes.
+// headerLanguage distinguishes the languages of .h files by marks of C++ and
+// Objective-C, each searched for by its rarest byte.
 func headerLanguage(head []byte) string {
 	if after(head, '@', "interface", "protocol", "class", "import") || after(head, '#', "import") {
 		return "Objective-C"
 	}
+
 	if after(head, '\n', "class ", "namespace ", "template") || before(head, ':', "public") ||
 		after(head, ':', ":") && bytes.Contains(head, []byte("std::")) ||
 		after(head, '"', `C++"`) && bytes.Contains(head, []byte(`extern "C++"`)) {
@@ -66,7 +71,7 @@ func headerLanguage(head []byte) string {
 	return "C"
 }
 
-// after tells whether one of the words follows a byte somewhere.
+// after reports whether one of the words follows a byte somewhere.
 func after(text []byte, b byte, words ...string) bool {
 	for i := bytes.IndexByte(text, b); i >= 0; i = bytes.IndexByte(text, b) {
 		text = text[i+1:]
@@ -79,7 +84,7 @@ func after(text []byte, b byte, words ...string) bool {
 	return false
 }
 
-// before tells whether the word stands before a byte somewhere.
+// before reports whether a word stands right before a byte somewhere.
 func before(text []byte, b byte, word string) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(text[at:], b)
@@ -96,8 +101,8 @@ func before(text []byte, b byte, word string) bool {
 var marks68000 = []string{"moveq", "MOVEQ", "movem", "MOVEM", "movep", "MOVEP", "move.", "MOVE.", "move sr", "move\tsr",
 	"move usp", "move\tusp", "MOVE SR", "MOVE\tSR", "MOVE USP", "MOVE\tUSP", "btst", "BTST", "dbra", "DBRA"}
 
-// assemblyLanguage tells the assemblers of .s apart, as far as the operands of
-// mov do; "" where only the expressions of go-enry can tell.
+// assemblyLanguage distinguishes the assemblers of .s files by the operands of mov;
+// "" where only go-enry's expressions can.
 func assemblyLanguage(head []byte) string {
 	found := ""
 	rest := head
@@ -106,19 +111,25 @@ func assemblyLanguage(head []byte) string {
 		if i < 0 {
 			break
 		}
+
 		rest = rest[i+1:]
 		if len(rest) < 3 || rest[0]|0x20 != 'o' || rest[1]|0x20 != 'v' {
 			continue
 		}
+
+		// mov, movl, movq, and an operand as the GNU assembler writes it.
 		args := rest[2:]
 		if c := args[0] | 0x20; c == 'l' || c == 'q' {
 			args = args[1:]
 		}
+
 		if trimmed := bytes.TrimLeft(args, " \t\n\f\r"); len(trimmed) > 0 && len(trimmed) < len(args) {
 			if trimmed[0] == '%' || trimmed[0] == '$' {
 				return "Unix Assembly"
 			}
 		}
+
+		// Two operands with a comma between them: another assembler.
 		if trimmed := bytes.TrimLeft(rest[2:], " \t\n\f\r"); len(trimmed) < len(rest)-2 {
 			end := bytes.IndexAny(trimmed, " \t\n\f\r%")
 			if end < 0 {
@@ -129,23 +140,26 @@ func assemblyLanguage(head []byte) string {
 			}
 		}
 	}
+
 	if found == "" && !slices.ContainsFunc(marks68000, func(m string) bool { return after(head, m[0], m[1:]) }) {
 		return "Assembly"
 	}
 	return found
 }
 
-// plainData tells that nothing in a file of YAML or JSON makes it one of the
-// dialects that go-enry knows: API descriptions, and YAML with tabs.
+// plainData reports whether a file of YAML or JSON is of none of the dialects that
+// go-enry knows: API descriptions, and YAML with tabs.
 func plainData(head []byte) bool {
 	return !bytes.Contains(head, []byte("swagger")) && !bytes.Contains(head, []byte("openapi")) &&
 		!bytes.HasPrefix(head, []byte{'\t'}) && !after(head, '\n', "\t")
 }
 
-// isGenerated tells by the words that generators leave at the top of a file.
+// isGenerated reports whether the top of a file has the words that generators leave.
 func isGenerated(content []byte) bool {
 	head := content[:min(len(content), 1024)]
-	return bytes.Contains(head, []byte("DO NOT EDIT")) || bytes.Contains(head, []byte("enerated")) && // which few files have
+
+	// Few files have "enerated": look for the rest only in those.
+	return bytes.Contains(head, []byte("DO NOT EDIT")) || bytes.Contains(head, []byte("enerated")) &&
 		(bytes.Contains(head, []byte("@generated")) || bytes.Contains(head, []byte("automatically generated")) ||
 			bytes.Contains(head, []byte("Autogenerated by")))
 }

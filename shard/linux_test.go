@@ -132,8 +132,8 @@ func TestLargeTable(t *testing.T) {
 	t.Logf("open: %v", time.Since(start))
 	var parts []Part
 	for _, name := range set.Names() {
-		if kind, _ := kindOf(name); kind == kindShard {
-			parts = append(parts, Part{Repo: 1, Shard: name})
+		if id, kind, _ := ParseFileName(name); kind == KindShard {
+			parts = append(parts, Part{Repo: 1, Shard: id})
 		}
 	}
 	v, _ := set.Acquire(parts)

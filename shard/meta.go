@@ -1,8 +1,12 @@
 package shard
 
-import "time"
+import (
+	"time"
 
-// meta is the section that says what the columns number.
+	"github.com/shoalsearch/shoal/shard/file"
+)
+
+// meta is the first section: what the numbers in the columns stand for.
 type meta struct {
 	repos     []Repository
 	languages []string // canonical names, "" for none, by the numbers of secOccLang
@@ -15,44 +19,49 @@ type meta struct {
 	oidBytes  int // width of secDocID
 }
 
+// append appends what parseMeta reads.
 func (m *meta) append(b []byte) []byte {
-	e := encoder{b}
-	e.repos(m.repos)
-	e.uint(uint64(len(m.languages)))
+	e := &file.Encoder{B: b}
+	appendRepos(e, m.repos)
+	e.Uint(uint64(len(m.languages)))
 	for _, l := range m.languages {
-		e.text(l)
+		e.Text(l)
 	}
+
 	for _, n := range []int{m.documents, m.occurs, m.paths, m.units, m.segments, int(m.textBytes), m.oidBytes} {
-		e.uint(uint64(n))
+		e.Uint(uint64(n))
 	}
-	return e.b
+	return e.B
 }
 
-func (e *encoder) repos(repos []Repository) {
-	e.uint(uint64(len(repos)))
+// appendRepos appends what readRepos reads.
+func appendRepos(e *file.Encoder, repos []Repository) {
+	e.Uint(uint64(len(repos)))
 	for _, r := range repos {
-		e.uint(uint64(r.ID))
-		e.text(r.Name)
-		e.uint(uint64(len(r.Revisions)))
+		e.Uint(uint64(r.ID))
+		e.Text(r.Name)
+		e.Uint(uint64(len(r.Revisions)))
 		for _, v := range r.Revisions {
-			e.text(v.Name)
-			e.text(v.Commit)
-			e.uint(uint64(v.Bit))
-			e.uint(uint64(max(v.Time.Unix(), 0)))
+			e.Text(v.Name)
+			e.Text(v.Commit)
+			e.Uint(uint64(v.Bit))
+			e.Uint(uint64(max(v.Time.Unix(), 0)))
 		}
 	}
 }
 
-func (d *decoder) repos() []Repository {
-	repos := make([]Repository, d.count())
+// readRepos reads what appendRepos wrote; the decoder keeps the first error.
+func readRepos(d *file.Decoder) []Repository {
+	repos := make([]Repository, d.Count())
 	for i := range repos {
 		r := &repos[i]
-		r.ID = uint32(d.uint())
-		r.Name = d.text()
-		n := d.count()
+		r.ID = uint32(d.Uint())
+		r.Name = d.Text()
+
+		n := d.Count()
 		r.Revisions = make([]Revision, n)
 		for k := range r.Revisions {
-			r.Revisions[k] = Revision{Name: d.text(), Commit: d.text(), Bit: uint8(d.uint()) & (maxRevisions - 1), Time: time.Unix(int64(d.uint()), 0).UTC()}
+			r.Revisions[k] = Revision{Name: d.Text(), Commit: d.Text(), Bit: uint8(d.Uint()) & (maxRevisions - 1), Time: time.Unix(int64(d.Uint()), 0).UTC()}
 		}
 	}
 	return repos
@@ -61,20 +70,23 @@ func (d *decoder) repos() []Repository {
 // maxRevisions is the number of bits of a mask.
 const maxRevisions = 64
 
+// parseMeta reads what append wrote.
 func parseMeta(b []byte) (*meta, error) {
-	d := decoder{b: b}
-	m := &meta{repos: d.repos()}
-	m.languages = make([]string, d.count())
+	d := file.NewDecoder(b)
+	m := &meta{repos: readRepos(d)}
+	m.languages = make([]string, d.Count())
 	for i := range m.languages {
-		m.languages[i] = d.text()
+		m.languages[i] = d.Text()
 	}
+
 	text := 0
 	for _, n := range []*int{&m.documents, &m.occurs, &m.paths, &m.units, &m.segments, &text, &m.oidBytes} {
-		*n = int(d.uint() & (1<<48 - 1))
+		*n = int(d.Uint() & (1<<48 - 1))
 	}
 	m.textBytes = int64(text)
+
 	if m.oidBytes > 32 {
-		d.fail("width of blob ids")
+		d.Fail("width of blob ids")
 	}
-	return m, d.err
+	return m, d.Err()
 }

@@ -6,21 +6,22 @@ import (
 	"slices"
 
 	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// stemSeed makes the hashes of stems: they live as long as the process.
+// stemSeed seeds the hashes of stems, which live as long as the process.
 var stemSeed = maphash.MakeSeed()
 
-// stemsByDocument gives for each document a hash of its name: the letters and
-// digits of the last part of its first path, without endings and case. They
-// are made when they are first asked for, at 30 ns a document.
+// stemsByDocument returns for each document the hash of its stem: the letters and
+// digits of its file name without extension, in lower case. They are made when they
+// are first asked for, at 30 ns a document.
 func (s *shard) stemsByDocument() []uint32 {
 	s.stemOnce.Do(func() {
 		s.stems = make([]uint32, s.m.documents)
 		var buf []byte
 		for d := range s.stems {
-			if o := int(s.docOccur.at(d)); o < int(s.docOccur.at(d+1)) {
-				buf = appendStem(buf[:0], s.path(int(s.occPath.at(o))))
+			if o := int(s.docOccur.At(d)); o < int(s.docOccur.At(d+1)) {
+				buf = appendStem(buf[:0], s.path(int(s.occPath.At(o))))
 				s.stems[d] = stemHash(buf)
 			}
 		}
@@ -30,12 +31,14 @@ func (s *shard) stemsByDocument() []uint32 {
 
 func stemHash(stem []byte) uint32 { return uint32(maphash.Bytes(stemSeed, stem)) }
 
-// appendStem appends what counts of the name of a file.
+// appendStem appends the stem of a path: that of "kernel/Mutex-Lock.h" is
+// "mutexlock".
 func appendStem(dst, path []byte) []byte {
 	base := path[bytes.LastIndexByte(path, '/')+1:]
 	if i := bytes.IndexByte(base, '.'); i > 0 {
 		base = base[:i]
 	}
+
 	for _, c := range base {
 		if letter := c | 0x20; letter >= 'a' && letter <= 'z' {
 			dst = append(dst, letter)
@@ -48,33 +51,36 @@ func appendStem(dst, path []byte) []byte {
 
 // The parts of a word that may be the name of a file.
 const (
-	stemShortest = 3  // bytes
-	stemParts    = 12 // that are looked at, of a literal
+	stemShortest = 3  // bytes of a stem that is looked for
+	stemParts    = 12 // parts of a literal that are looked at
 )
 
-// stemsOf gives the hashes of what a literal lets a file be called: every run
-// of its parts, which are what lies between underscores, other signs and the
-// humps of CamelCase. Mutex_lock_slow may be in mutex.c, MutexLock.java or
-// mutex_lock_slow.go.
+// stemsOf returns the hashes of the stems that a literal suggests: of every run of
+// its parts, which are what lies between underscores, other signs and the humps of
+// camel case. Mutex_lock_slow suggests mutex, mutexlock, mutexlockslow, lock,
+// lockslow and slow.
 func stemsOf(literal string) []uint32 {
 	var parts [][]byte
 	for i := 0; i < len(literal); i++ {
 		c := literal[i]
-		if c == '_' || !isWord(c) {
+		if c == '_' || !symbols.IsWord(c) {
 			continue
 		}
+
 		hump := i > 0 && c >= 'A' && c <= 'Z' && literal[i-1] >= 'a' && literal[i-1] <= 'z'
-		if i == 0 || hump || literal[i-1] == '_' || !isWord(literal[i-1]) {
+		if i == 0 || hump || literal[i-1] == '_' || !symbols.IsWord(literal[i-1]) {
 			if len(parts) == stemParts {
 				break
 			}
 			parts = append(parts, nil)
 		}
+
 		if c >= 'A' && c <= 'Z' {
 			c |= 0x20
 		}
 		parts[len(parts)-1] = append(parts[len(parts)-1], c)
 	}
+
 	var hashes []uint32
 	for from := range parts {
 		var run []byte
@@ -87,9 +93,9 @@ func stemsOf(literal string) []uint32 {
 	return hashes
 }
 
-// namedFirst moves the documents that are called like something in the query
-// to the front of those that do not define it: where a search stops early,
-// and nothing is known of symbols, they are the likeliest to define it.
+// namedFirst moves documents whose names suggest something in the query to the
+// front of those that do not define it. Where a search stops early and no symbols
+// are known, they are the likeliest to define it.
 func (b *bound) namedFirst() {
 	var stems []uint32
 	for _, p := range b.p.patterns {
@@ -100,10 +106,14 @@ func (b *bound) namedFirst() {
 	if len(stems) == 0 || len(b.docs) <= 1 {
 		return
 	}
-	var sieve [4]uint64 // most documents are none of them, by a bit
+
+	// A Bloom filter of one hash: most documents have none of the stems.
+	var sieve [4]uint64
 	for _, h := range stems {
 		sieve[h>>6&3] |= 1 << (h & 63)
 	}
+
+	// Behind the documents that define something.
 	byDoc := b.s.stemsByDocument()
 	to := 0
 	if b.defs != nil {
@@ -111,6 +121,7 @@ func (b *bound) namedFirst() {
 			to++
 		}
 	}
+
 	var named []uint32
 	rest := b.docs[to:]
 	kept := rest[:0]
@@ -121,8 +132,9 @@ func (b *bound) namedFirst() {
 			kept = append(kept, d)
 		}
 	}
+
+	// kept is the beginning of rest: it moves back by as many as are named.
 	if len(named) > 0 {
-		// kept lies where the whole shall: move it behind the named.
 		copy(rest[len(named):], kept)
 		copy(rest, named)
 	}

@@ -10,88 +10,92 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// shard is an open shard file. The columns are read on first use, so that a
-// node with thousands of files starts at once.
+// shard is an open shard file. Its columns are read on first use, so that a node
+// with thousands of files starts at once.
 type shard struct {
-	f *file
+	f *file.File
 
 	once sync.Once // guards the fields below
 	err  error
 	m    *meta
 
-	blockEnd, unitLine         column32
-	docUnit, docSize, docOccur column32
+	blockEnd, unitLine         file.Column32
+	docUnit, docSize, docOccur file.Column32
 	docSkip, docID             []byte
-	occPath, occMask           column32
-	occRepo, occLang           column16
+	occPath, occMask           file.Column32
+	occRepo, occLang           file.Column16
 	occKind                    []byte
-	masks                      column64
-	pathEnd                    column32
+	masks                      file.Column64
+	pathEnd                    file.Column32
 	paths                      []byte
 	post                       *trigram.Index
-	dict                       []byte // of the blocks
-	segStart                   []int  // first unit row of each segment, and one more
-	content                    []section
-	base                       []repoView     // of each repository, as it was when the file was written
-	places                     map[uint32]int // of repositories by number; nil where there are few
+	dict                       []byte         // of the blocks
+	segStart                   []int          // first unit row of each segment, and the number of all
+	content                    []file.Section // of each segment
+	base                       []repoView     // of each repository, as when the file was written
+	places                     map[uint32]int // index of each repository by its number; nil if there are few
 
 	last atomic.Pointer[joined] // the group that was searched last
 
-	found candidates // by earlier searches
+	found candidates // that earlier searches found
 
 	stemOnce sync.Once // guards the field below
 	stems    []uint32  // of stemsByDocument
 }
 
-// ready reads and checks the columns; every use of the shard begins here.
+// ready reads and checks the columns. Every use of the shard begins here.
 func (s *shard) ready() error {
 	s.once.Do(func() {
-		if s.err = s.load(); s.err != nil {
-			s.err = fmt.Errorf("%s: %w", s.f.name, s.err)
-		}
+		s.err = s.f.Blame(s.load())
 	})
 	return s.err
 }
 
+// load is ready's work.
 func (s *shard) load() error {
-	b, err := s.f.bytes(secMeta)
+	b, err := s.f.Bytes(secMeta)
 	if err != nil {
 		return err
 	}
 	if s.m, err = parseMeta(b); err != nil {
 		return err
 	}
+
 	for _, c := range s.layout() {
-		if *c.to, err = s.f.bytes(c.id); err != nil {
+		if *c.to, err = s.f.Bytes(c.id); err != nil {
 			return err
 		}
 		if len(*c.to) != c.width*c.rows {
 			return fmt.Errorf("%w: section %d has %d bytes, not %d", ErrDamaged, c.id, len(*c.to), c.width*c.rows)
 		}
 	}
-	if s.masks, err = s.f.bytes(secMasks); err != nil {
+
+	if s.masks, err = s.f.Bytes(secMasks); err != nil {
 		return err
 	}
-	if s.paths, err = s.f.bytes(secPaths); err != nil {
+	if s.paths, err = s.f.Bytes(secPaths); err != nil {
 		return err
 	}
+
 	if err := s.check(); err != nil {
 		return err
 	}
 	return s.openPostings()
 }
 
-// columnPlace says where a column goes and how long it must be.
+// columnPlace says where a column goes and which length it must have.
 type columnPlace struct {
-	id    sectionID
+	id    file.SectionID
 	to    *[]byte
 	width int
 	rows  int
 }
 
+// layout lists the columns whose length follows from the counts in meta.
 func (s *shard) layout() []columnPlace {
 	m := s.m
 	return []columnPlace{
@@ -111,65 +115,82 @@ func (s *shard) layout() []columnPlace {
 	}
 }
 
-// check makes sure that no number of a column leads outside of another, so
-// that searching needs no doubts.
+// check makes sure that no number in a column points outside of another, so that
+// searching need not check anything. With units and occurrences as rows,
+//
+//	docUnit[0] = 0    docUnit[d+1] = docUnit[d] + units of document d     docUnit[documents] = units
+//	docOccur[0] = 0   docOccur[d+1] >= docOccur[d]                        docOccur[documents] = occurs
+//	pathEnd[p+1] >= pathEnd[p]                                            pathEnd[paths-1] = len(paths)
 func (s *shard) check() error {
 	m := s.m
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
+
 	unit, occ := uint32(0), uint32(0)
 	for d := range m.documents {
-		from, to := s.docUnit.at(d), s.docUnit.at(d+1)
+		from, to := s.docUnit.At(d), s.docUnit.At(d+1)
 		units := uint32(0)
-		if size := s.docSize.at(d); skip(s.docSkip[d]) == indexed && size > 0 {
+		if size := s.docSize.At(d); skip(s.docSkip[d]) == indexed && size > 0 {
 			if size > maxDocument {
 				return wrong("document size")
 			}
 			units = trigram.Units(int(size))
 		}
+
 		if from != unit || to != from+units {
 			return wrong("units of a document")
 		}
 		unit = to
-		if s.docOccur.at(d) != occ || s.docOccur.at(d+1) < occ {
+
+		if s.docOccur.At(d) != occ || s.docOccur.At(d+1) < occ {
 			return wrong("occurrences of a document")
 		}
-		occ = s.docOccur.at(d + 1)
+		occ = s.docOccur.At(d + 1)
 	}
+
 	if int(unit) != m.units || int(occ) != m.occurs {
 		return wrong("number of units or occurrences")
 	}
+
 	end := uint32(0)
 	for p := range m.paths {
-		if s.pathEnd.at(p) < end {
+		if s.pathEnd.At(p) < end {
 			return wrong("ends of paths")
 		}
-		end = s.pathEnd.at(p)
+		end = s.pathEnd.At(p)
 	}
+
 	if int(end) != len(s.paths) {
 		return wrong("length of paths")
 	}
 	return s.checkOccurrences()
 }
 
+// checkOccurrences checks the columns of occurrences, and works out on the way
+// which revisions each repository has anywhere and everywhere.
 func (s *shard) checkOccurrences() error {
 	m := s.m
-	masks := make([]uint64, s.masks.len())
+	masks := make([]uint64, s.masks.Len())
 	for i := range masks {
-		masks[i] = s.masks.at(i)
+		masks[i] = s.masks.At(i)
 	}
+
 	s.base = make([]repoView, len(m.repos))
 	for i, r := range m.repos {
 		s.base[i] = repoView{id: r.ID, revisions: r.Revisions, masks: masks, always: ^uint64(0)}
 	}
+
 	for o := range m.occurs {
-		repo, mask := int(s.occRepo.at(o)), int(s.occMask.at(o))
-		if int(s.occPath.at(o)) >= m.paths || mask >= len(masks) || repo >= len(m.repos) ||
-			int(s.occLang.at(o)) >= len(m.languages) {
+		repo, mask := int(s.occRepo.At(o)), int(s.occMask.At(o))
+
+		if int(s.occPath.At(o)) >= m.paths || mask >= len(masks) || repo >= len(m.repos) ||
+			int(s.occLang.At(o)) >= len(m.languages) {
 			return fmt.Errorf("%w: occurrence %d", ErrDamaged, o)
 		}
+
 		s.base[repo].always &= masks[mask]
 		s.base[repo].ever |= masks[mask]
 	}
+
 	if len(m.repos) > fewRepos {
 		s.places = make(map[uint32]int, len(m.repos))
 		for i, r := range m.repos {
@@ -179,10 +200,10 @@ func (s *shard) checkOccurrences() error {
 	return nil
 }
 
-// fewRepos are found without a table.
+// fewRepos: so many are searched one by one, without a map.
 const fewRepos = 4
 
-// place gives the place of a repository in the file.
+// place returns the index of a repository in the file.
 func (s *shard) place(repo uint32) (int, bool) {
 	if s.places != nil {
 		i, ok := s.places[repo]
@@ -192,70 +213,78 @@ func (s *shard) place(repo uint32) (int, bool) {
 	return i, i >= 0
 }
 
-// openPostings reads the heads of the segments and where their content lies.
-// Lists are checked page by page as they are read: all of them together are a
-// sixth of the text.
+// openPostings opens the segments' heads and finds their content. Lists are checked
+// page by page when they are read: all of them are a sixth of the text.
 func (s *shard) openPostings() error {
 	m := s.m
-	if m.segments > maxSections/2 {
+	if m.segments > maxSegments {
 		return fmt.Errorf("%w: number of segments", ErrDamaged)
 	}
+
 	segments, offsets := make([][]byte, m.segments), make([]int64, m.segments)
-	s.content = make([]section, m.segments)
+	s.content = make([]file.Section, m.segments)
 	for i := range segments {
-		lists := s.f.find(secText + sectionID(i))
-		segments[i], offsets[i] = s.f.raw(lists), lists.offset
-		s.content[i] = s.f.find(secBlocks + sectionID(i))
+		lists := s.f.Find(secText + file.SectionID(i))
+		segments[i], offsets[i] = s.f.Raw(lists), lists.Offset
+		s.content[i] = s.f.Find(secBlocks + file.SectionID(i))
 	}
-	if d := s.f.find(secDict); d.length > 0 {
-		if _, err := s.f.bytes(secDict); err != nil {
+
+	if d := s.f.Find(secDict); d.Length > 0 {
+		if _, err := s.f.Bytes(secDict); err != nil {
 			return err
 		}
-		s.dict = s.f.data[d.offset : d.offset+d.length] // what follows may be read too, to no effect
+
+		// The slice is not cut at its end: the decoder may read a little too far.
+		s.dict = s.f.Data()[d.Offset : d.Offset+d.Length]
 	}
+
 	post, err := trigram.Open(segments, func(segment, from, n int) error {
-		return s.f.touch(offsets[segment]+int64(from), int64(n))
+		return s.f.Touch(offsets[segment]+int64(from), int64(n))
 	})
 	if errors.Is(err, ErrDamaged) {
 		return err
 	}
+
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
+
 	s.post = post
+
 	s.segStart = make([]int, m.segments+1)
 	for i := range m.segments {
 		s.segStart[i+1] = s.segStart[i] + post.Units(i)
 	}
+
 	if s.segStart[m.segments] != m.units {
 		return fmt.Errorf("%w: postings have %d units, documents %d", ErrDamaged, s.segStart[m.segments], m.units)
 	}
 	return nil
 }
 
-// path gives the bytes of a path by its number.
+// path returns the bytes of a path by its number.
 func (s *shard) path(p int) []byte {
 	from := uint32(0)
 	if p > 0 {
-		from = s.pathEnd.at(p - 1)
+		from = s.pathEnd.At(p - 1)
 	}
-	return s.paths[from:s.pathEnd.at(p)]
+	return s.paths[from:s.pathEnd.At(p)]
 }
 
-// shareOf gives what the repository at a place has of the file.
+// shareOf returns what the repository at a place has of the file.
 func (s *shard) shareOf(repo int) share {
 	if len(s.m.repos) == 1 {
 		return share{s.m.textBytes, s.m.documents}
 	}
 	var has share
 	for d := range s.m.documents {
-		for o := s.docOccur.at(d); o < s.docOccur.at(d+1); o++ {
-			if int(s.occRepo.at(int(o))) != repo {
+		for o := s.docOccur.At(d); o < s.docOccur.At(d+1); o++ {
+			if int(s.occRepo.At(int(o))) != repo {
 				continue
 			}
 			text := int64(0)
 			if skip(s.docSkip[d]) == indexed {
-				text = int64(s.docSize.at(d))
+				text = int64(s.docSize.At(d))
 			}
 			has.add(text)
 			break
@@ -264,18 +293,18 @@ func (s *shard) shareOf(repo int) share {
 	return has
 }
 
-// documentFrom gives the document of a unit row, not before document d: near
-// ones are found soon.
+// documentFrom returns the document that owns a unit row. It is d or a later one,
+// probably near: steps of 1, 2, 4 ... find a bound, then binary search.
 func (s *shard) documentFrom(d, row int) int {
 	step := 1
-	for d+step < s.m.documents && int(s.docUnit.at(d+step)) <= row {
+	for d+step < s.m.documents && int(s.docUnit.At(d+step)) <= row {
 		d += step
 		step *= 2
 	}
-	return d + sort.Search(min(step, s.m.documents-d), func(i int) bool { return int(s.docUnit.at(d+i+1)) > row })
+	return d + sort.Search(min(step, s.m.documents-d), func(i int) bool { return int(s.docUnit.At(d+i+1)) > row })
 }
 
-// segmentOf gives the segment of a unit row.
+// segmentOf returns the segment of a unit row.
 func (s *shard) segmentOf(row int) int {
 	for i := 1; ; i++ {
 		if row < s.segStart[i] {
@@ -284,10 +313,11 @@ func (s *shard) segmentOf(row int) int {
 	}
 }
 
-// oid gives the blob id of a document in hex.
+// oid returns the blob id of a document in hex.
 func (s *shard) oid(doc int) string {
 	w := s.m.oidBytes
 	id := s.docID[doc*w : doc*w+w]
+
 	// A SHA-1 among SHA-256 ids is filled up with zeros.
 	if w == 32 && bytes.Equal(id[20:], make([]byte, 12)) {
 		id = id[:20]

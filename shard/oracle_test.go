@@ -60,7 +60,7 @@ func blobID(content string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// source gives the world, or one repository of it, as a source.
+// source returns the world, or one repository of it, as a source.
 func (w *world) source(only int) *memorySource {
 	src := &memorySource{}
 	index := map[string]int{}
@@ -473,7 +473,10 @@ func (w *world) check(t *testing.T, v *View, q query.Q, contextLines int) {
 			s.Ranges = append(s.Ranges, c.Ranges...)
 		}
 		got = append(got, s)
-		matches += f.Matches
+		matches += len(f.NameMatch) + len(s.Ranges)
+		if f.Matches != len(s.Ranges) {
+			t.Fatalf("%s: %s has %d matches in its content, shows %d", q, f.Path, f.Matches, len(s.Ranges))
+		}
 		w.checkChunks(t, f, contextLines)
 	}
 	sortScanned(got)

@@ -44,7 +44,7 @@ func TestPackAnswersAsItsParts(t *testing.T) {
 		}
 		var packed []Part
 		for _, b := range built {
-			if err := set.Add(b.Shard); err != nil {
+			if err := set.Add(b.Shard.Name(KindShard)); err != nil {
 				t.Fatal(err)
 			}
 			packed = append(packed, b.Part)

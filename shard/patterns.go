@@ -6,14 +6,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// patterns remembers what was compiled lately. The same search comes again and
-// again, with another page or filter, and an automaton that has met the text
+// patterns remembers the patterns compiled lately. The same search comes again
+// and again, with another page or filter, and an automaton that has seen the text
 // need not learn its states anew.
 type patterns struct {
 	mu   sync.Mutex // guards the fields below
 	all  map[query.Text]*pattern
-	list []query.Text // as they came; the oldest goes
-	next int
+	list []query.Text // a ring of the keys of all, in the order in which they came
+	next int          // index in list of the oldest, which goes next
 }
 
 // The bounds of what is remembered.
@@ -22,7 +22,8 @@ const (
 	keepPattern  = 200 // bytes
 )
 
-// compile gives a pattern for one search.
+// compile returns a pattern for one search. Searches share what the automaton has
+// learned; the copy has a stop of its own.
 func (k *patterns) compile(t query.Text) (*pattern, error) {
 	if k == nil || len(t.Pattern) > keepPattern {
 		return compile(t)
@@ -30,6 +31,7 @@ func (k *patterns) compile(t query.Text) (*pattern, error) {
 	k.mu.Lock()
 	first := k.all[t]
 	k.mu.Unlock()
+
 	if first == nil {
 		var err error
 		if first, err = compile(t); err != nil {
@@ -37,11 +39,13 @@ func (k *patterns) compile(t query.Text) (*pattern, error) {
 		}
 		k.add(t, first)
 	}
+
 	c := *first
 	c.m = first.m.Again()
 	return &c, nil
 }
 
+// add remembers a pattern in place of the oldest.
 func (k *patterns) add(t query.Text, c *pattern) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,6 +55,7 @@ func (k *patterns) add(t query.Text, c *pattern) {
 	case k.all == nil:
 		k.all = map[query.Text]*pattern{}
 	}
+
 	if len(k.list) < keepPatterns {
 		k.list = append(k.list, t)
 	} else {

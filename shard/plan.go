@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// op is the kind of a node of a plan, cheapest first: the members of an And
-// are tried in this order.
+// op is the kind of a node of a plan. They stand in the order of their cost: the
+// cheapest member of an And is asked first.
 type op uint8
 
 const (
@@ -29,30 +29,37 @@ const (
 	opOr
 )
 
-// node is a query made ready to be asked of many shards.
+// node is a query compiled, to be asked of many shards.
 type node struct {
 	op    op
 	subs  []*node
 	yes   bool            // opConst
 	repos *roaring.Bitmap // opRepos
 	name  string          // opRev, opLang
-	pat   int             // opName, opSymbol, opContent: in plan.patterns
-	slot  int             // number of the node, for what a shard knows of it
+	pat   int             // opName, opSymbol, opContent: index in plan.patterns
+	slot  int             // number of the node: index in bound.nodes
 }
 
 // pattern is a Text of the query, compiled.
 type pattern struct {
-	text     query.Text
-	name     []byte // text.Pattern
-	m        *match.Matcher
-	formula  *trigram.Formula
-	reach    reach
-	longest  int  // bytes of a match at most, of a literal; a match of an expression with reachStart ends in its line
-	behind   bool // what stands before a match decides too
-	positive bool // stands somewhere without a Not above: its matches are shown
+	text    query.Text
+	name    []byte // text.Pattern
+	m       *match.Matcher
+	formula *trigram.Formula
+	reach   reach
+	// longest is the most bytes that a match of a literal has, -1 for an
+	// expression: with reachStart its matches end in the line in which they start.
+	longest    int
+	lookBehind bool // whether it matches depends on what stands before, as with ^ or \b
+	positive   bool // stands somewhere without a Not above: its matches are shown
 }
 
-// reach is what must be read to verify a candidate unit.
+// reach is how much of a document must be read to verify a candidate unit. With
+// units of 4 KiB, an expression that starts in unit 7 needs
+//
+//	reachStart     unit 7, and unit 8 up to the end of the line (or the longest match)
+//	reachLine      that, and unit 6 back to where the line begins
+//	reachDocument  all units
 type reach uint8
 
 const (
@@ -61,17 +68,19 @@ const (
 	reachDocument              // the whole document
 )
 
-// plan is a query compiled for all shards. It is immutable.
+// plan is a query compiled for all shards. It is immutable, but for stop.
 type plan struct {
-	known    *patterns // that were compiled before; nil for none
+	known    *patterns // patterns compiled for earlier searches; nil for none
 	root     *node
 	patterns []*pattern
-	contents []int // patterns of opContent
-	symbols  bool  // there is an opSymbol
+	contents []int    // indices of the patterns in the content
+	words    [][]byte // words that all have to be there, in the order of the query; nil for fewer than two
+	symbols  bool     // there is an opSymbol
+	named    bool     // matches of a pattern in paths are shown
 	slots    int
 }
 
-// stop makes the patterns end early. Their plan is of no use afterwards.
+// stop cuts the matchers short. The plan is of no use afterwards.
 func (p *plan) stop() {
 	for _, c := range p.patterns {
 		c.m.Stop()
@@ -81,27 +90,34 @@ func (p *plan) stop() {
 // maxNodes bounds the size of a query, and with it the depth.
 const maxNodes = 10_000
 
+// newPlan compiles a resolved query: it must have no repository atoms left.
 func newPlan(q query.Q, known *patterns) (*plan, error) {
 	p := &plan{known: known}
 	root, err := p.add(q, true)
 	if err != nil {
 		return nil, err
 	}
+
 	p.root = root
+	p.words = p.phrase()
+
 	for i, t := range p.patterns {
 		if t.text.Field == query.Content {
 			p.contents = append(p.contents, i)
 		}
 		p.symbols = p.symbols || t.text.Field == query.Symbol
+		p.named = p.named || t.text.Field == query.Name && t.positive
 	}
 	return p, nil
 }
 
+// add makes the node of q. positive is false below a Not.
 func (p *plan) add(q query.Q, positive bool) (*node, error) {
 	n := &node{slot: p.slots}
 	if p.slots++; p.slots > maxNodes {
 		return nil, fmt.Errorf("plan search: more than %d terms", maxNodes)
 	}
+
 	var subs []query.Q
 	switch q := q.(type) {
 	case query.Const:
@@ -126,6 +142,8 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 	default:
 		return nil, fmt.Errorf("plan search: %s is not resolved", q)
 	}
+
+	// The cheapest member of an And or Or comes first.
 	for _, s := range subs {
 		sub, err := p.add(s, positive)
 		if err != nil {
@@ -133,11 +151,13 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 		}
 		n.subs = append(n.subs, sub)
 	}
+
 	slices.SortStableFunc(n.subs, func(a, b *node) int { return int(a.op) - int(b.op) })
 	return n, nil
 }
 
-// pattern compiles a text, or finds it compiled.
+// pattern compiles a text and returns its index; a text that stands twice in the
+// query is compiled once.
 func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 	for i, have := range p.patterns {
 		if have.text == t {
@@ -145,52 +165,77 @@ func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 			return i, nil
 		}
 	}
+
 	c, err := p.known.compile(t)
 	if err != nil {
 		return 0, err
 	}
+
 	c.positive = positive
 	p.patterns = append(p.patterns, c)
 	return len(p.patterns) - 1, nil
 }
 
-// compile makes a pattern of a text.
+// compile compiles a text for matching, and for the postings.
 func compile(t query.Text) (*pattern, error) {
 	m, err := match.Compile(t.Pattern, match.Options{Literal: !t.Regexp, Fold: t.Fold})
 	if err != nil {
 		return nil, fmt.Errorf("plan search: %w", err)
 	}
 	c := &pattern{text: t, name: []byte(t.Pattern), m: m, longest: -1}
+
 	if t.Regexp {
-		flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups
-		if t.Fold {
-			flags |= syntax.FoldCase
-		}
-		re, err := syntax.Parse(t.Pattern, flags)
-		if err != nil {
-			return nil, fmt.Errorf("plan search: %w", err)
-		}
-		c.formula = trigram.FromRegexp(re, t.Fold)
-		c.reach = reachDocument
-		if scope := c.formula.Scope(); inLine(re) && scope != trigram.ScopeDocument {
-			c.reach = reachLine
-			if scope == trigram.ScopeStart && !nullable(re) {
-				c.reach, c.behind = reachStart, looksBehind(re)
-			}
-		}
+		err = c.planRegexp()
 	} else {
-		c.formula = trigram.FromLiteral(t.Pattern, t.Fold)
-		c.longest = longestFold(t.Pattern, t.Fold)
-		if t.Pattern == "" {
-			c.reach = reachDocument
-		}
+		c.planLiteral()
 	}
-	return c, nil
+	return c, err
 }
 
-// longestFold bounds the bytes of a match of a literal: with folding, an ASCII
-// k may be found as the Kelvin sign of three bytes and an s as the long s of
-// two; of other letters nothing is known.
+// planLiteral finds the formula and the reach of a literal.
+func (c *pattern) planLiteral() {
+	t := c.text
+	c.formula = trigram.FromLiteral(t.Pattern, t.Fold)
+	c.longest = longestFold(t.Pattern, t.Fold)
+
+	if t.Pattern == "" {
+		c.reach = reachDocument
+	}
+}
+
+// planRegexp finds the formula and the reach of a regular expression.
+func (c *pattern) planRegexp() error {
+	t := c.text
+	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups
+	if t.Fold {
+		flags |= syntax.FoldCase
+	}
+	re, err := syntax.Parse(t.Pattern, flags)
+	if err != nil {
+		return fmt.Errorf("plan search: %w", err)
+	}
+	c.formula = trigram.FromRegexp(re, t.Fold)
+
+	// Only an expression whose matches stay in a line can do with less than the
+	// document, and only one that the postings tie to a place.
+	scope := c.formula.Scope()
+	if !inLine(re) || scope == trigram.ScopeDocument {
+		c.reach = reachDocument
+		return nil
+	}
+
+	c.reach = reachLine
+
+	// An empty match has no byte, so no unit owns its start.
+	if scope == trigram.ScopeStart && !nullable(re) {
+		c.reach, c.lookBehind = reachStart, looksBehind(re)
+	}
+	return nil
+}
+
+// longestFold bounds the bytes of a match of a literal. With folding an ASCII k
+// also matches the Kelvin sign of three bytes and an s the long s of two; a letter
+// beyond ASCII may match any rune.
 func longestFold(lit string, fold bool) int {
 	n := len(lit)
 	if !fold {
@@ -209,7 +254,7 @@ func longestFold(lit string, fold bool) int {
 	return n
 }
 
-// nullable tells whether an expression can match nothing.
+// nullable reports whether an expression matches the empty text.
 func nullable(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
@@ -226,7 +271,7 @@ func nullable(re *syntax.Regexp) bool {
 	return true
 }
 
-// looksBehind tells whether an expression asks what stands before a byte.
+// looksBehind reports whether a match depends on what stands before it.
 func looksBehind(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpBeginLine, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
@@ -235,7 +280,7 @@ func looksBehind(re *syntax.Regexp) bool {
 	return slices.ContainsFunc(re.Sub, looksBehind)
 }
 
-// inLine tells whether every match of an expression lies inside one line and
+// inLine reports whether every match of an expression lies inside one line and
 // does not depend on what other lines hold.
 func inLine(re *syntax.Regexp) bool {
 	switch re.Op {
@@ -253,7 +298,7 @@ func inLine(re *syntax.Regexp) bool {
 	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !inLine(sub) })
 }
 
-// revisionBits gives the bits of the revisions that a pattern of the query
+// revisionBits returns the bits of the revisions that a pattern of the query
 // language names.
 func revisionBits(revisions []Revision, pattern string) uint64 {
 	rev := query.Rev{Pattern: pattern}

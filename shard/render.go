@@ -3,54 +3,87 @@ package shard
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// render puts the notes in order and makes the files of the first ones.
-func (s *search) render() (*Result, error) {
+// render makes the second round: it puts the hits in order and renders the files
+// of the first ones.
+func (s *search) render(ctx context.Context) (*Result, error) {
 	res := &Result{Cut: s.cut}
-	var notes []note
+
+	hits := s.hits(res)
+	for _, h := range hits {
+		s.stats.TotalMatches += h.ranges()
+	}
+	s.stats.Files = len(hits)
+	s.stats.Planning = s.planning
+
+	chosen := s.choose(s.best(hits))
+	if len(chosen) < s.stats.Files {
+		res.Cut = true
+	}
+
+	files, err := s.files(ctx, chosen)
+	if err != nil {
+		return nil, err
+	}
+
+	s.show(res, files)
+
+	// Files of these may have been found damaged while rendering.
+	for _, r := range s.runs {
+		if r.failed && !slices.Contains(res.Failed, r.m.parts[0]) {
+			res.Failed = append(res.Failed, r.m.parts...)
+		}
+	}
+
+	res.Stats = s.stats
+	return res, nil
+}
+
+// hits returns the hits of the first round in the order of shards and pieces,
+// and notes in res what is missing from them.
+func (s *search) hits(res *Result) []hit {
+	var hits []hit
 	for _, r := range s.runs {
 		if r.failed {
 			res.Failed = append(res.Failed, r.m.parts...)
 			continue
 		}
+
+		// Pieces behind the limit were left out by an early stop.
 		counted := r.pieces[:min(r.limit, len(r.pieces))]
 		for _, pc := range counted {
-			notes = append(notes, pc.notes...)
+			hits = append(hits, pc.hits...)
 		}
 		for _, pc := range r.pieces[len(counted):] {
 			s.stats.FilesSkipped += len(pc.docs)
 			res.Cut = true
 		}
-		if r.b == nil {
+
+		if r.b == nil { // the deadline came before it was bound
 			s.stats.ShardsSkipped++
 			continue
 		}
 		if s.p.symbols && r.m.sym == nil && r.m.sh.m.documents > 0 {
-			res.Cut = true // its symbols are not known yet
+			res.Cut, res.Untagged = true, true
 		}
 	}
-	for _, n := range notes {
-		s.stats.TotalMatches += int(n.matches)
-	}
-	s.stats.Files = len(notes)
-	s.stats.Planning = s.planning
-	chosen := s.choose(s.best(notes))
-	if len(chosen) < s.stats.Files {
-		res.Cut = true
-	}
-	files, err := s.files(chosen)
-	if err != nil {
-		return nil, err
-	}
-	left, memory := s.r.MaxMatches, s.r.MemoryLimit
+	return hits
+}
+
+// show adds rendered files to the result, as many as memory allows, and sets
+// res.Cut where anything is left out of them.
+func (s *search) show(res *Result, files []rendered) {
+	memory := s.r.MemoryLimit
 	for i := range files {
 		f := &files[i]
 		if memory -= f.bytes; memory < 0 {
@@ -61,24 +94,18 @@ func (s *search) render() (*Result, error) {
 			res.Cut = true
 			continue
 		}
-		if f.shown < f.Matches {
+		if f.shown < f.all {
 			res.Cut = true
 		}
-		left -= f.shown
+
 		s.stats.ActualMatches += f.shown
 		res.Files = append(res.Files, f.File)
 	}
-	for _, r := range s.runs {
-		if r.failed && !slices.Contains(res.Failed, r.m.parts[0]) {
-			res.Failed = append(res.Failed, r.m.parts...)
-		}
-	}
-	res.Stats = s.stats
-	return res, nil
 }
 
-// order is the total order of files.
-func (s *search) order(a, b note) int {
+// order is the total order of files: by score, then by names, so that the same
+// request always has the same answer.
+func (s *search) order(a, b hit) int {
 	if a.score != b.score {
 		return cmp.Compare(b.score, a.score)
 	}
@@ -88,35 +115,40 @@ func (s *search) order(a, b note) int {
 	if c := bytes.Compare(a.rawPath(), b.rawPath()); c != 0 {
 		return c
 	}
+
 	return cmp.Or(cmp.Compare(a.mask, b.mask), cmp.Compare(a.oid(), b.oid()))
 }
 
-// best gives the first notes of the order, as many as may be shown: a note
-// has at least one match. An exhaustive answer has a hundred times more of
-// them, which need no order.
-func (s *search) best(notes []note) []note {
+// best returns the first hits of the order, sorted: as many as may be shown, going
+// by one match a hit. An exhaustive search has a hundred times as many hits, so
+// they are not all sorted: top grows to twice what is wanted, is sorted and cut in
+// half, and from then on only hits before the last of them come in.
+func (s *search) best(hits []hit) []hit {
 	most := max(1, s.r.MaxMatches)
 	if s.r.MaxFiles > 0 {
 		most = min(most, s.r.MaxFiles)
 	}
-	top, full := notes[:0], false
-	var last note // of the best so far: what comes behind it is not shown
-	for _, n := range notes {
+
+	top, full := hits[:0], false
+	var last hit // the last of top when it was cut: what comes behind it is not shown
+	for _, n := range hits {
 		if full && s.order(n, last) >= 0 {
 			continue
 		}
+
 		if top = append(top, n); len(top) == 2*most {
 			slices.SortFunc(top, s.order)
 			top, full = top[:most], true
 			last = top[most-1]
 		}
 	}
+
 	slices.SortFunc(top, s.order)
 	return top[:min(len(top), most)]
 }
 
-func (n note) repoName(s *search) string {
-	repo := n.run.b.s.occRepo.at(int(n.occ))
+func (n hit) repoName(s *search) string {
+	repo := n.run.b.s.occRepo.At(int(n.occ))
 	if s.r.Rank != nil {
 		name, _ := s.r.Rank(n.run.m.repos[repo].id)
 		return name
@@ -124,128 +156,163 @@ func (n note) repoName(s *search) string {
 	return n.run.b.s.m.repos[repo].Name
 }
 
-func (n note) path() string { return string(n.rawPath()) }
+func (n hit) path() string { return string(n.rawPath()) }
 
-func (n note) rawPath() []byte {
+func (n hit) rawPath() []byte {
 	sh := n.run.b.s
-	return sh.path(int(sh.occPath.at(int(n.occ))))
+	return sh.path(int(sh.occPath.At(int(n.occ))))
 }
 
-func (n note) oid() string { return n.run.b.s.oid(int(n.doc)) }
+func (n hit) oid() string { return n.run.b.s.oid(int(n.doc)) }
 
-// choose gives the first notes that together have the matches to show.
-func (s *search) choose(notes []note) []note {
+// choose returns the first hits that together have the matches to show.
+func (s *search) choose(hits []hit) []hit {
 	left := s.r.MaxMatches
-	for i, n := range notes {
+	for i, n := range hits {
 		if left <= 0 || s.r.MaxFiles > 0 && i >= s.r.MaxFiles {
-			return notes[:i]
+			return hits[:i]
 		}
-		left -= int(n.matches)
+		left -= n.weight()
 	}
-	return notes
+	return hits
 }
 
-// rendered is a file with what render must know of it.
+// rendered is a file and what render must know of it.
 type rendered struct {
 	File
-	shown int   // matches in the file as it is returned
-	bytes int64 // that it holds
-	done  bool  // it was made: neither damage nor the deadline came between
+	all   int   // places that match
+	shown int   // those of them in the file as it is returned
+	bytes int64 // of memory that it holds
+	done  bool  // neither damage nor the deadline came in between
 }
 
-// files makes files of notes, on all free cores.
-func (s *search) files(notes []note) ([]rendered, error) {
-	out := make([]rendered, len(notes))
-	shown := make([]int, len(notes)) // matches that each may show
-	left := s.r.MaxMatches
-	for i, n := range notes {
-		shown[i] = min(left, int(n.matches))
-		left -= shown[i]
-	}
-	var next, memory atomic.Int64
-	began := time.Now()
-	work := func() {
-		e := s.evaluator()
-		defer s.giveBack(e)
-		for i := int(next.Add(1)) - 1; i < len(notes) && memory.Load() <= s.r.MemoryLimit; i = int(next.Add(1)) - 1 {
-			if s.ctx.Err() != nil {
-				break
-			}
-			err := guarded(func() error { return s.file(e, notes[i], shown[i], &out[i]) })
-			out[i].done = err == nil && !s.stopped.Load()
-			if err != nil {
-				if err := s.lose(notes[i].run, err); err != nil {
-					s.fail(err)
-					break
-				}
-			}
-			memory.Add(out[i].bytes)
-		}
-	}
+// files renders the files of hits, on all free cores.
+func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
+	began := clock.Now()
+	w := &rendering{hits: hits, shown: s.allot(hits), out: make([]rendered, len(hits))}
+
 	lane := light
 	if s.spent > heavyAfter {
 		lane = heavy
 	}
-	if err := s.gate.enter(s.ctx, lane); err != nil {
-		return out, s.ended(err)
+	if err := s.gate.enter(ctx, lane); err != nil {
+		return w.out, s.ended(err)
 	}
+
 	var wg sync.WaitGroup
-	for extra := 0; extra < len(notes)/renderAlone && s.gate.tryEnter(); extra++ {
+	for extra := 0; extra < len(hits)/renderAlone && s.gate.tryEnter(); extra++ {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
 			defer s.gate.leave()
-			work()
+			s.renderAll(ctx, w)
 		}()
 	}
-	work()
+
+	s.renderAll(ctx, w)
 	s.gate.leave()
 	wg.Wait()
-	s.spent += time.Since(began)
-	if err := s.ctx.Err(); err != nil {
-		return out, s.ended(err)
+	s.spent += clock.Since(began)
+
+	if err := ctx.Err(); err != nil {
+		return w.out, s.ended(err)
 	}
-	return out, s.err
+	return w.out, s.err
 }
 
-// renderAlone is how many files are worth a goroutine of their own.
+// rendering is the hits that some goroutines render together.
+type rendering struct {
+	hits  []hit
+	shown []int      // matches that each may show
+	out   []rendered // of each hit
+
+	next, memory atomic.Int64 // the hit to take next, and the bytes of all rendered so far
+}
+
+// renderAll is the work of one goroutine: it takes the next hit until there is none, or
+// the memory is full.
+func (s *search) renderAll(ctx context.Context, w *rendering) {
+	e := s.evaluator()
+	defer s.recycle(e)
+
+	for w.memory.Load() <= s.r.MemoryLimit && ctx.Err() == nil {
+		i := int(w.next.Add(1)) - 1
+		if i >= len(w.hits) {
+			break
+		}
+
+		err := file.Guard(func() error { return s.file(e, w.hits[i], w.shown[i], &w.out[i]) })
+		w.out[i].done = err == nil && !s.stopped.Load()
+		if err != nil {
+			if err := s.lose(w.hits[i].run, err); err != nil {
+				s.fail(err)
+				break
+			}
+		}
+		w.memory.Add(w.out[i].bytes)
+	}
+}
+
+// allot returns how many of its matches each hit may show. With 10 matches to
+// show, hits of 7, 5 and 4 matches get 7, 3 and 0. A hit without any takes one.
+func (s *search) allot(hits []hit) []int {
+	shown := make([]int, len(hits))
+	left := s.r.MaxMatches
+	for i, h := range hits {
+		shown[i] = min(left, h.weight())
+		left -= shown[i]
+	}
+	return shown
+}
+
+// renderAlone: one goroutine more for each so many files.
 const renderAlone = 16
 
-// file makes the file of a note with its first shown matches.
-func (s *search) file(e *evaluator, n note, shown int, out *rendered) error {
+// file renders the file of a hit with its first shown matches.
+func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	b := n.run.b
 	sh, o := b.s, int(n.occ)
-	e.turn(b, int(n.doc))
+	e.moveTo(b, int(n.doc))
+
 	spans, err := e.spans(o, n.mask)
 	if err != nil {
 		return err
 	}
-	// holds has to have been asked before spans; here all of it is known to
-	// hold, but for arms of an Or, which spans asks itself.
-	repo := n.run.m.repos[sh.occRepo.at(o)]
+
+	// The first round has asked holds; that all of it is true is forgotten but for
+	// the arms of an Or, which spans asks again.
+	repo := n.run.m.repos[sh.occRepo.At(o)]
 	f := &out.File
 	f.Repo, f.RepoName, f.Path = repo.id, n.repoName(s), n.path()
-	f.OID, f.Score, f.Matches = n.oid(), float64(n.score), int(n.matches)
-	f.Language = sh.m.languages[sh.occLang.at(o)]
+	f.OID, f.Score, f.Matches = n.oid(), float64(n.score), int(n.content)
+	f.Language = sh.m.languages[sh.occLang.At(o)]
 	f.Skipped = skip(sh.docSkip[n.doc]).reason()
+
 	for _, r := range repo.revisions {
 		if n.mask>>(r.Bit&63)&1 != 0 {
 			f.Revisions = append(f.Revisions, r.Name)
 		}
 	}
-	f.NameMatch = nameRanges(f.Path, e.nameSpans(o, n.mask))
-	out.shown = shown
-	if len(spans) > 0 && !s.r.NoChunks {
-		if f.Chunks, err = s.chunks(e, spans[:min(len(spans), shown)]); err != nil {
+
+	// What may be shown goes to the content first.
+	out.all, out.shown = n.ranges(), min(shown, n.ranges())
+	inside := min(len(spans), shown)
+	names := e.nameSpans(o)
+	f.NameMatch = nameRanges(f.Path, names[:min(len(names), shown-inside)])
+
+	if inside > 0 && !s.r.NoChunks {
+		if f.Chunks, err = s.chunks(e, spans[:inside]); err != nil {
 			return err
 		}
 	}
+
 	if s.r.Whole && e.t.units > 0 {
 		if err := e.t.load(0, e.t.units-1); err != nil {
 			return err
 		}
 		f.Content = append([]byte(nil), e.t.buf...)
 	}
+
 	out.bytes = int64(len(f.Content)) + 256
 	for _, c := range f.Chunks {
 		out.bytes += int64(len(c.Content)) + 32*int64(len(c.Ranges))
@@ -253,10 +320,14 @@ func (s *search) file(e *evaluator, n note, shown int, out *rendered) error {
 	return nil
 }
 
-// nameSpans gives where the positive name patterns match in the path of an
+// nameSpans returns where the positive patterns of names match in the path of an
 // occurrence.
-func (e *evaluator) nameSpans(occ int, mask uint64) []match.Span {
-	path := e.b.s.path(int(e.b.s.occPath.at(occ)))
+func (e *evaluator) nameSpans(occ int) []match.Span {
+	if !e.p.named {
+		return nil
+	}
+
+	path := e.b.s.path(int(e.b.s.occPath.At(occ)))
 	var spans []match.Span
 	for _, p := range e.p.patterns {
 		if p.text.Field == query.Name && p.positive {

@@ -8,11 +8,14 @@ import "time"
 type Result struct {
 	Files []File // in the total order: Score descending, Repo name, Path
 	Stats Stats
-	// Cut tells that a limit or a deadline left something out: without it the
+	// Cut reports that a limit or a deadline left something out; without it the
 	// answer is complete for every shard that was asked.
 	Cut bool
-	// Failed lists the parts that could not be searched because a file was
-	// found damaged: the answer is not complete for their repositories.
+	// Untagged reports that a question about symbols met files whose symbols are not
+	// known (yet): the answer is cut too.
+	Untagged bool
+	// Failed lists the parts that could not be searched because a file is damaged:
+	// the answer is not complete for their repositories.
 	Failed []Part
 }
 
@@ -32,7 +35,7 @@ type File struct {
 	Content   []byte // with Request.Whole
 }
 
-// Chunk is a run of whole lines with the matches in them.
+// Chunk is a run of whole lines and the matches in them.
 type Chunk struct {
 	Content []byte
 	Start   Position // of Content in the file
@@ -50,19 +53,14 @@ type Position struct {
 	Column uint32 // runes from the start of the line, from 1
 }
 
-// Symbol is a definition found by universal-ctags.
-type Symbol struct {
-	Name, Kind             string
-	ParentName, ParentKind string
-}
-
 // Stats counts the work of a search. Each counter is filled in one layer only:
 // those of this type by the shard that did the work.
 type Stats struct {
-	ActualMatches     int // ranges returned
-	TotalMatches      int // matches found, shown or not
+	ActualMatches     int // ranges returned, in content and paths
+	TotalMatches      int // ranges found, shown or not
 	Files             int // documents that matched, shown or not
 	FilesSkipped      int // documents left unread because a limit was reached
+	FilesNotSearched  int // files kept by name only that could match, were their content known
 	ContentBytes      int64
 	IndexBytes        int64
 	ShardFiles        int // documents of the shards that were searched
@@ -76,4 +74,32 @@ type Stats struct {
 	RegexpsConsidered int
 	Planning          time.Duration // from the query to a plan, summed over shards
 	Searching         time.Duration // evaluating it
+}
+
+// Add adds the counters of o.
+func (s *Stats) Add(o Stats) { s.sum(o, 1) }
+
+// Sub subtracts the counters of o: what is left is the work done since o was read.
+func (s *Stats) Sub(o Stats) { s.sum(o, -1) }
+
+// sum adds every counter of o, sign times.
+func (s *Stats) sum(o Stats, sign int) {
+	s.ActualMatches += sign * o.ActualMatches
+	s.TotalMatches += sign * o.TotalMatches
+	s.Files += sign * o.Files
+	s.FilesSkipped += sign * o.FilesSkipped
+	s.FilesNotSearched += sign * o.FilesNotSearched
+	s.ContentBytes += int64(sign) * o.ContentBytes
+	s.IndexBytes += int64(sign) * o.IndexBytes
+	s.ShardFiles += sign * o.ShardFiles
+	s.FilesConsidered += sign * o.FilesConsidered
+	s.FilesLoaded += sign * o.FilesLoaded
+	s.ShardsScanned += sign * o.ShardsScanned
+	s.ShardsSkipped += sign * o.ShardsSkipped
+	s.ShardsFiltered += sign * o.ShardsFiltered
+	s.NgramLookups += sign * o.NgramLookups
+	s.NgramMatches += sign * o.NgramMatches
+	s.RegexpsConsidered += sign * o.RegexpsConsidered
+	s.Planning += time.Duration(sign) * o.Planning
+	s.Searching += time.Duration(sign) * o.Searching
 }

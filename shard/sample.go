@@ -11,16 +11,16 @@ import (
 const (
 	sampleBlobs   = 400 // documents that the dictionary is made of
 	sampleWindows = 8   // pieces of each at most
-	// dictShare: the dictionary costs at most one in so many bytes of text.
+	// dictShare: the dictionary is at most one byte in so many of text.
 	dictShare = 64
-	// smallestDict is the size below which none is made: that of a megabyte of
-	// text. What is smaller is soon written anew in a pack that has one, and
-	// making one takes as long as making the rest of such a file.
+	// smallestDict: a smaller dictionary, that of less than a megabyte of text, is
+	// not made. So small a file is soon rewritten in a pack, and making the
+	// dictionary takes as long as all the rest of the build.
 	smallestDict = 16 << 10
 )
 
-// train makes the dictionary of the file out of some documents, evenly spread
-// over its order, and writes it.
+// train makes the dictionary of the file from documents evenly spread over its
+// order, and writes it.
 func (b *builder) train(ctx context.Context, src Source, order []int) error {
 	var text int64
 	var fit []int
@@ -30,10 +30,13 @@ func (b *builder) train(ctx context.Context, src Source, order []int) error {
 			fit = append(fit, i)
 		}
 	}
+
 	size := min(text/dictShare, lz.MaxDict)
 	if size < smallestDict {
 		return nil
 	}
+
+	// Which documents: of many, some at equal distances.
 	want := fit
 	if len(fit) > sampleBlobs {
 		want = make([]int, sampleBlobs)
@@ -41,24 +44,31 @@ func (b *builder) train(ctx context.Context, src Source, order []int) error {
 			want[k] = fit[k*len(fit)/sampleBlobs]
 		}
 	}
+
 	var samples [][]byte
 	err := src.Read(ctx, want, func(_ int, content []byte) error {
-		if isBinary(content) {
-			return nil
-		}
-		units := int(trigram.Units(len(content)))
-		n := min(units, sampleWindows)
-		for k := range n {
-			from, to := trigram.Span(len(content), uint32(k*units/n))
-			samples = append(samples, bytes.Clone(content[from:to]))
+		if !isBinary(content) {
+			samples = appendSamples(samples, content)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+
 	if b.dict = lz.Train(samples, int(size)); len(b.dict) > 0 {
-		b.out.add(secDict, b.dict)
+		b.out.Add(secDict, b.dict)
 	}
 	return nil
+}
+
+// appendSamples appends copies of some units of a text, at equal distances.
+func appendSamples(samples [][]byte, content []byte) [][]byte {
+	units := int(trigram.Units(len(content)))
+	n := min(units, sampleWindows)
+	for k := range n {
+		from, to := trigram.Span(len(content), uint32(k*units/n))
+		samples = append(samples, bytes.Clone(content[from:to]))
+	}
+	return samples
 }

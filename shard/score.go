@@ -3,13 +3,15 @@ package shard
 import (
 	"bytes"
 	"math"
+	"strings"
 
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// The weights of a score. A kind of evidence always outweighs all weaker
-// kinds together: a definition any use, a whole word any part of one.
+// The weights of a score. Each kind of evidence outweighs all weaker kinds
+// together: a definition any use, a whole word any part of a word.
 const (
 	scoreDefinition = 4000 // the match is the name of a symbol defined there; scoreKind comes on top
 	scoreExact      = 3000 // the case of the name too is that of the query
@@ -26,13 +28,14 @@ const (
 	scoreRecency    = 30   // of the repository
 )
 
-// What a definition is worth by the rank of its kind: who looks for a name
-// looks for what it does before where a member is called so.
+// scoreKind is what a definition is worth by the rank of its kind: who looks for
+// a name rather wants the function of that name than a member.
 var scoreKind = [...]float64{2000, 1000, 0}
 
-// KindRank orders kinds of symbols, as universal-ctags names them: what can be
-// called or instantiated, what has a value, members and the rest. An
-// implementation, as of Rust, adds to what is defined elsewhere.
+// KindRank orders kinds of symbols, as universal-ctags names them: 0 for what can
+// be called or instantiated, 1 for what has a value, 2 for members and the rest.
+// The "implementation" of Rust is among the rest: it adds to a type that is
+// defined elsewhere.
 func KindRank(kind string) int {
 	switch kind {
 	case "function", "method", "class", "struct", "interface", "trait", "type", "typedef", "enum", "union", "macro", "module", "namespace",
@@ -44,33 +47,39 @@ func KindRank(kind string) int {
 	return 2
 }
 
-// Deductions, by category: code before documentation, generated, test and
-// vendored files. They stay below the step from a use to a definition.
+// scoreCategory is deducted by category: code comes before documentation,
+// generated, test and vendored files. A deduction is less than the step from a
+// use to a definition.
 var scoreCategory = [...]float64{plainCode: 0, documentation: 60, generatedCode: 150, testCode: 250, vendoredCode: 300}
 
-// scoreLooks is how many matches of a file are looked at.
+// scoreLooks is how many matches of a file are judged.
 const scoreLooks = 24
 
 // score ranks an occurrence of the present document by its first matches.
 func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float64 {
 	sh := r.b.s
+
+	// The best match counts. A definition is known without looking at any.
 	best, most := e.b.definition(e.doc, &e.symbols), s.p.bestUse()
 	for i := 0; best < most && i < min(len(spans), scoreLooks); i++ {
 		best = max(best, e.scoreSpan(spans[i]))
 	}
-	score := best + scoreCount*math.Log2(float64(1+len(spans)))
+
+	score := best + e.together(spans) + scoreCount*math.Log2(float64(1+len(spans)))
 	if len(spans) > 0 {
 		score += scoreEarly / (1 + float64(spans[0].Start)/4096)
 	}
+
 	score += e.scoreName(occ, len(spans) == 0)
 	kind := sh.occKind[occ]
 	score -= scoreCategory[min(int(kind), len(scoreCategory)-1)]
-	score += scoreRecency * e.recencyOf(s, r.m.repos[sh.occRepo.at(occ)])
+	score += scoreRecency * e.recencyOf(s, r.m.repos[sh.occRepo.At(occ)])
+
 	// Few distinct values: equal files fall back on the order of names.
 	return math.Round(score)
 }
 
-// bestUse is the most that scoreSpan gives: no better match need be looked for.
+// bestUse is the most that scoreSpan can return: whoever has it stops looking.
 func (p *plan) bestUse() float64 {
 	best := float64(scoreShape)
 	for _, c := range p.patterns {
@@ -84,8 +93,7 @@ func (p *plan) bestUse() float64 {
 	return best
 }
 
-// recencyOf asks how recent a repository is; for the one that was asked about
-// last, it is known.
+// recencyOf asks how recent a repository is, once for a run of its documents.
 func (e *evaluator) recencyOf(s *search, repo *repoView) float64 {
 	if s.r.Rank != nil && repo != e.ranked {
 		e.ranked = repo
@@ -103,6 +111,7 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	if u := e.t.unitAt(sp.Start); !e.t.have[u] {
 		return scoreDefinition // a symbol's name: nothing was read for it
 	}
+
 	low, high := e.t.around(sp, scoreSight)
 	score := scoreShapeOf(text, sp, low, high)
 	switch {
@@ -114,8 +123,8 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	return score + scoreExactShape
 }
 
-// exact tells whether a match is a word of the query in its very case, where
-// the query does not ask for it.
+// exact reports whether a match is a word of the query in the very case of the
+// query, where the query ignores case.
 func (e *evaluator) exact(found []byte) bool {
 	for _, p := range e.p.patterns {
 		if p.text.Fold && !p.text.Regexp && p.text.Field == query.Content && string(found) == p.text.Pattern {
@@ -125,41 +134,38 @@ func (e *evaluator) exact(found []byte) bool {
 	return false
 }
 
-// scoreShapeOf judges one match by the text around it, of which low to high
-// may be looked at.
+// scoreShapeOf judges a match by the text around it, of which [low, high) may be
+// looked at.
 func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
-	left := sp.Start == low || isBorder(text[sp.Start-1], text[sp.Start])
-	right := sp.End == high || isBorder(text[sp.End-1], text[sp.End])
+	left := sp.Start == low || symbols.IsBorder(text[sp.Start-1], text[sp.Start])
+	right := sp.End == high || symbols.IsBorder(text[sp.End-1], text[sp.End])
+
 	switch {
 	case !left && !right:
 		return 0
 	case !left || !right:
 		return scorePart
 	}
-	if !isWord(text[sp.Start]) {
+
+	if !symbols.IsWord(text[sp.Start]) {
 		return scoreWord // not a name
 	}
+
 	from, to := low+bytes.LastIndexByte(text[low:sp.Start], '\n')+1, high
 	if i := bytes.IndexByte(text[sp.End:high], '\n'); i >= 0 {
 		to = sp.End + i
 	}
+
 	if looksDefined(text[from:sp.Start], text[sp.End:to]) {
 		return scoreShape
 	}
 	return scoreWord
 }
 
-// scoreSight is how far around a match the score looks.
+// scoreSight is how many bytes on each side of a match are looked at.
 const scoreSight = 128
 
-// isBorder tells whether a word begins or ends between two bytes.
-func isBorder(before, after byte) bool { return !isWord(before) || !isWord(after) }
-
-func isWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
-}
-
-// Words in front of a name that define it, each with a space behind it.
+// definers are words that, right before a name, define it.
 var definers = [][]byte{
 	[]byte("func "), []byte("def "), []byte("class "), []byte("struct "), []byte("interface "), []byte("type "),
 	[]byte("enum "), []byte("union "), []byte("trait "), []byte("fn "), []byte("#define "), []byte("module "),
@@ -167,26 +173,17 @@ var definers = [][]byte{
 	[]byte("package "), []byte("const "), []byte("object "), []byte("impl "),
 }
 
-// looksDefined guesses from the line around a word whether the word is
-// defined there. The definition of a C function begins at the margin and does
-// not end with a semicolon.
+// looksDefined guesses whether a word is defined in the line that surrounds it.
 func looksDefined(before, after []byte) bool {
 	after = bytes.TrimRight(after, " \t\r")
-	if n := len(before); n > 0 && before[n-1] == ' ' {
-		for _, d := range definers {
-			if bytes.HasSuffix(before, d) {
-				use := len(after) > 0 && (after[len(after)-1] == ';' || bytes.IndexByte(after, '*') == 1)
-				return !use || d[0] == '#' || bytes.Equal(d, []byte("const ")) || bytes.Equal(d, []byte("type "))
-			}
-		}
+	if d := definer(before); d != nil {
+		return !looksUsed(d, after)
 	}
-	if len(before) > 0 && before[0] != ' ' && before[0] != '\t' && before[0] != '#' && before[0] != '*' && before[0] != '/' ||
-		len(before) == 0 {
-		if len(after) > 0 && after[0] == '(' && after[len(after)-1] != ';' && bytes.IndexByte(before, '(') < 0 &&
-			bytes.IndexByte(before, '=') < 0 {
-			return true
-		}
+	if looksCDefined(before, after) {
+		return true
 	}
+
+	// name := ..., name = function, name = (...) => ...
 	if len(after) == 0 || after[0] != ' ' {
 		return false
 	}
@@ -194,14 +191,53 @@ func looksDefined(before, after []byte) bool {
 		bytes.HasPrefix(after, []byte(" = (")) && bytes.Contains(after, []byte("=>"))
 }
 
-// scoreName adds what the name of the file says.
+// definer returns the definer that a text ends with, nil for none.
+func definer(before []byte) []byte {
+	if n := len(before); n == 0 || before[n-1] != ' ' {
+		return nil
+	}
+	for _, d := range definers {
+		if bytes.HasSuffix(before, d) {
+			return d
+		}
+	}
+	return nil
+}
+
+// looksUsed reports whether a name behind a definer is only used: "struct list;"
+// declares, "struct list *next" is of that type. A macro, a constant and a type may
+// end so and be defined.
+func looksUsed(definer, after []byte) bool {
+	if len(after) == 0 || definer[0] == '#' || string(definer) == "const " || string(definer) == "type " {
+		return false
+	}
+	return after[len(after)-1] == ';' || bytes.IndexByte(after, '*') == 1
+}
+
+// looksCDefined reports whether the line looks like the head of a C function: it
+// begins at the margin, the name is followed by a parenthesis, and no semicolon
+// ends the line. "static int parse(char *s)" is one, "x = parse(s)" and
+// "int parse(char *s);" are none.
+func looksCDefined(before, after []byte) bool {
+	if len(after) == 0 || after[0] != '(' || after[len(after)-1] == ';' {
+		return false
+	}
+	if len(before) > 0 && strings.IndexByte(" \t#*/", before[0]) >= 0 {
+		return false
+	}
+	return bytes.IndexByte(before, '(') < 0 && bytes.IndexByte(before, '=') < 0
+}
+
+// scoreName judges the name of the file: whether it is named like a word of the
+// query (list.c for "list"), or only is there because of its name.
 func (e *evaluator) scoreName(occ int, only bool) float64 {
-	path := e.b.s.path(int(e.b.s.occPath.at(occ)))
+	path := e.b.s.path(int(e.b.s.occPath.At(occ)))
 	base := path[bytes.LastIndexByte(path, '/')+1:]
 	stem := base
 	if i := bytes.IndexByte(base, '.'); i > 0 {
 		stem = base[:i]
 	}
+
 	score := 0.0
 	for _, p := range e.p.patterns {
 		switch {
@@ -221,8 +257,7 @@ func (e *evaluator) scoreName(occ int, only bool) float64 {
 	return score
 }
 
-// containsFold tells whether a name contains what bytes.EqualFold finds equal
-// to part.
+// containsFold reports whether a name contains part, in any case.
 func containsFold(name, part []byte) bool {
 	for i := 0; i+len(part) <= len(name); i++ {
 		if (name[i]^part[0])&^0x20 == 0 && bytes.EqualFold(name[i:i+len(part)], part) {

@@ -6,22 +6,25 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// ScoreText ranks a file that no shard has as a search would rank it for the
-// same matches in its content, as far as that can be told without symbols:
-// files of a commit that is not indexed come in the order of the index. spans
-// are the first matches, in order; without any the path alone decides. Of one
-// repository the scores can be compared with those of a search.
+// ScoreText ranks a file that is in no shard as a search would rank it for the
+// same matches in its content, as far as that can be done without symbols: so
+// the files of a commit that is not indexed come in the order of the index. spans
+// are the first matches, in order; without any the path alone decides. Within one
+// repository its scores compare with those of a search.
 func ScoreText(path string, content []byte, spans []match.Span) float64 {
+	// As search.score does, but without definitions and recency.
 	best := 0.0
 	for _, sp := range spans[:min(len(spans), scoreLooks)] {
 		if sp.Start < sp.End {
 			best = max(best, scoreShapeOf(content, sp, max(0, sp.Start-scoreSight), min(len(content), sp.End+scoreSight)))
 		}
 	}
+
 	score := best + scoreCount*math.Log2(float64(1+len(spans)))
 	if len(spans) > 0 {
 		score += scoreEarly / (1 + float64(spans[0].Start)/4096)
 	}
+
 	score -= scoreCategory[min(int(categoryOf(path)), len(scoreCategory)-1)]
 	return math.Round(score)
 }

@@ -3,13 +3,13 @@ package shard
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/shard/file"
 )
 
 // Search answers r from the parts of the view. The context's end stops it
@@ -17,43 +17,57 @@ import (
 // the context's error. A damaged file is quarantined and its parts are listed
 // in Result.Failed.
 //
-// It goes in two rounds. The first decides documents and keeps a short note
-// of each that matches; the second makes files of the notes that rank first.
-// Every shard is worked on by all cores: its candidates are cut into pieces
-// which any goroutine takes; notes are put together in the order of pieces,
-// so that the answer does not depend on who was faster.
+// A search goes in two rounds. The first decides which documents match and
+// keeps a hit of some 40 bytes for each file that does; the second renders
+// the files of the hits that rank first. All cores work on each shard: its
+// candidates are cut into pieces, and any goroutine takes the next piece. Hits
+// are put together in the order of the pieces, so the answer does not depend
+// on which goroutine was faster.
 func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
-	start := time.Now()
+	start := clock.Now()
 	if r.MaxMatches <= 0 {
 		r.MaxMatches = defaultMaxMatches
 	}
 	if r.MemoryLimit <= 0 {
 		r.MemoryLimit = defaultMemoryLimit
 	}
+
 	p, err := newPlan(r.Q, &v.set.known)
 	if err != nil {
 		return nil, err
 	}
+
 	// An expression can take long over a single document.
 	stop := context.AfterFunc(ctx, p.stop)
 	defer stop()
-	s := &search{v: v, r: r, p: p, ctx: ctx, gate: v.set.gate}
+
+	s := &search{v: v, r: r, p: p, gate: v.set.gate}
 	for _, m := range v.members {
 		s.runs = append(s.runs, &run{m: m})
 	}
-	s.planning = time.Since(start)
+
+	s.planning = clock.Since(start)
+
+	// From here on the end of ctx also cuts matchers short, so what they say is
+	// no longer to be trusted.
 	defer context.AfterFunc(ctx, s.stop)()
-	if err := s.first(start); err != nil {
+
+	if err := s.first(ctx, start); err != nil {
 		return nil, err
 	}
-	res, err := s.render()
-	s.giveBack(s.evaluator(), s.runs...)
+
+	res, err := s.render(ctx)
+	s.recycle(s.evaluator(), s.runs...)
 	if err != nil {
 		return nil, err
 	}
-	res.Stats.Searching = time.Since(start) - s.planning
+	res.Stats.Searching = apart(clock.Since(start), s.planning)
 	return res, nil
 }
+
+// apart is what is left of a span of time beside a part of it. Parts are summed
+// over goroutines: together they may be longer than the whole.
+func apart(whole, part time.Duration) time.Duration { return max(0, whole-part) }
 
 const (
 	defaultMaxMatches  = 1000
@@ -65,16 +79,15 @@ type search struct {
 	v    *View
 	r    Request
 	p    *plan
-	ctx  context.Context
 	gate *gate
 
-	stopped atomic.Bool // the matchers no longer tell the truth
+	stopped atomic.Bool // the matchers were cut short: what they say is wrong
 
 	mu       sync.Mutex // guards the fields below
 	runs     []*run     // by member
-	next     int        // member to bind next
-	ready    []*run     // bound ones with pieces that nobody has taken
-	busy     int        // goroutines that may still add to ready
+	next     int        // index of the run to bind next
+	ready    []*run     // bound runs with pieces that nobody has taken
+	busy     int        // goroutines at work, which may still add to ready
 	spent    time.Duration
 	planning time.Duration
 	stats    Stats
@@ -82,56 +95,69 @@ type search struct {
 	cut      bool
 }
 
-// run is a search in one shard.
+// run is a search in one shard. At any time
+//
+//	done <= next <= len(pieces)   and   limit <= len(pieces)
+//
+// where pieces[:done] are decided, pieces[:next] are taken and pieces[:limit]
+// count. limit falls when an early stop leaves out the pieces behind it, and to
+// 0 for a damaged file.
 type run struct {
 	m      *member
 	b      *bound
 	pieces []piece
-	next   int // piece to take next
-	done   int // pieces from the first on that are finished
-	sum    int // matches in those
-	limit  int // pieces that count; later ones are left out by an early stop
+	next   int // the piece to take next
+	done   int // pieces from the first on that are decided
+	sum    int // matches in pieces[:done]
+	limit  int // pieces that count
 	failed bool
 }
 
 // piece is a run of candidates that one goroutine decides at a time.
 type piece struct {
 	docs    []uint32
-	units   int // of its documents and of those of the pieces before
-	notes   []note
-	matches int
+	units   int // posting units of the documents of this piece and of all before it
+	hits    []hit
+	matches int // weights of the hits, together
 	ended   bool
 }
 
-// note is what the first round keeps of a file.
-type note struct {
+// hit is what the first round keeps of a file that matches.
+type hit struct {
 	run     *run
 	doc     uint32
-	occ     uint32
-	mask    uint64
-	matches int32 // in the content; at least 1 for ranking within MaxMatches
-	content bool
+	occ     uint32 // occurrence of the document: its place in a repository
+	mask    uint64 // revisions for which the query holds
+	content int32  // matches in the content
+	names   int32  // matches in the path
 	score   float32
 }
 
-// The size of a piece: enough work to be worth handing out, little enough that
-// a light search waits for at most a few milliseconds of a heavy one. Where a
-// search may stop early the first piece is small, since the first few
-// documents may be all that is wanted, and each is twice the one before.
+// ranges is how many places of the file match, in its content and in its path.
+func (h hit) ranges() int { return int(h.content) + int(h.names) }
+
+// weight is what the file takes of a limit of matches: one where it matches without any
+// place, as it does with `lang:go`.
+func (h hit) weight() int { return max(1, h.ranges()) }
+
+// The size of a piece, in posting units: enough work to be worth handing out,
+// little enough that a light search waits at most a few milliseconds for the
+// end of a heavy one's piece. Where a search may stop early the first piece is
+// small, since its documents may be all that is wanted, and each piece is twice
+// the one before.
 const (
 	pieceUnits = 512
-	pieceAll   = 64 // where all are counted, and light searches wait for the end of a piece
+	pieceAll   = 64 // where all matches are counted
 	pieceFirst = 16
-	pieceDocs  = 256
+	pieceDocs  = 256 // documents in a piece at most
 )
 
-// stopFactor is how many times the matches that are shown a search collects,
-// at least and over all of its shards, before it stops where not all are to be
-// counted: ranking chooses among them. Each shard gives its share of them, but
-// stopShare times what is shown, since others may have none. Where matches
-// are rare among the candidates, it takes half as many after each stopUnits
-// units, but never fewer than are shown: a better choice is not worth reading
-// everything.
+// A search that need not count all matches stops when it has enough to choose
+// from by rank. Over all shards that is stopFactor times what is shown, and at
+// least stopLeast; each shard gives its share of that, but at least stopShare
+// times what is shown, since the other shards may have none. Where matches are
+// rare among the candidates a better choice is not worth reading everything: the
+// number halves after each stopUnits units, down to what is shown.
 const (
 	stopFactor = 4
 	stopShare  = 2
@@ -139,14 +165,17 @@ const (
 	stopUnits  = 12 * pieceUnits
 )
 
-// enough is how many matches end a search after some units of a shard.
+// enough is how many matches end the search of a shard after so many units.
+// For 10 matches shown and one shard: 250 at first, 125 after 6,144 units, 62
+// after 12,288, and so on down to 10.
 func (s *search) enough(units int) int {
 	shown := s.r.MaxMatches
 	choice := max(shown*stopShare, max(shown*stopFactor, stopLeast)/max(s.r.Shards, 1))
+
 	return max(shown, choice>>(units/stopUnits))
 }
 
-// stop ends matchers that are at work in a long text.
+// stop cuts short the matchers that are at work in a long text.
 func (s *search) stop() {
 	s.stopped.Store(true)
 	for _, p := range s.p.patterns {
@@ -154,35 +183,39 @@ func (s *search) stop() {
 	}
 }
 
-// first does the first round, within the greater part of the time that is
-// left: the second must have some to show what was found.
-func (s *search) first(now time.Time) error {
-	whole := s.ctx
-	if deadline, ok := whole.Deadline(); ok {
-		ctx, cancel := context.WithDeadline(whole, now.Add(deadline.Sub(now)*9/10))
+// first does the first round in nine tenths of the time that is left: the
+// second round needs some to show what was found.
+func (s *search) first(ctx context.Context, now time.Time) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, now.Add(deadline.Sub(now)*9/10))
 		defer cancel()
-		s.ctx = ctx
 	}
-	err := s.work()
-	s.ctx = whole
-	s.err = nil
-	return err
+
+	return s.work(ctx)
 }
 
 // work does the first round: this goroutine and as many helpers as there are
 // free cores.
-func (s *search) work() error {
-	if err := s.gate.enter(s.ctx, light); err != nil {
+func (s *search) work(ctx context.Context) error {
+	if err := s.gate.enter(ctx, light); err != nil {
 		return s.ended(err)
 	}
+
+	// The loop starts helpers, which may start more; wg waits for all of them.
 	var wg sync.WaitGroup
 	s.busy = 1
-	s.loop(&wg)
+	s.loop(ctx, &wg)
 	wg.Wait()
-	return s.ended(s.err)
+
+	err := s.err
+	s.err = nil // the second round begins without it
+
+	return s.ended(err)
 }
 
-// ended turns the end of the context into what Search promises.
+// ended makes a deadline a cut answer, as Search promises, and passes other
+// errors on.
 func (s *search) ended(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.cut = true
@@ -191,20 +224,22 @@ func (s *search) ended(err error) error {
 	return err
 }
 
-// loop takes tasks until there are none. It holds a slot of the gate.
-func (s *search) loop(wg *sync.WaitGroup) {
+// loop takes tasks until there are none. It begins with a slot of the gate and
+// gives it up at the end.
+func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 	e := s.evaluator()
-	lane := light
-	inside := true
+	lane, inside := light, true // inside: we hold a slot
 	for {
-		task := s.take(e, wg)
+		task := s.take(ctx, e, wg)
 		if task == nil {
 			break
 		}
-		began := time.Now()
-		err := guarded(task)
+
+		began := clock.Now()
+		err := file.Guard(task)
+
 		s.mu.Lock()
-		s.spent += time.Since(began)
+		s.spent += clock.Since(began)
 		if s.spent > heavyAfter {
 			lane = heavy
 		}
@@ -212,12 +247,15 @@ func (s *search) loop(wg *sync.WaitGroup) {
 			s.err = err
 		}
 		s.mu.Unlock()
-		if err := s.gate.yield(s.ctx, lane); err != nil {
+
+		if err := s.gate.yield(ctx, lane); err != nil {
 			s.fail(err)
 			inside = false
 			break
 		}
 	}
+
+	// Sum up what this goroutine read.
 	s.mu.Lock()
 	s.busy--
 	s.stats.ContentBytes += e.t.bytes
@@ -225,12 +263,14 @@ func (s *search) loop(wg *sync.WaitGroup) {
 	s.stats.FilesLoaded += e.t.loads
 	s.stats.RegexpsConsidered += e.regexp
 	s.mu.Unlock()
-	s.giveBack(e)
+
+	s.recycle(e)
 	if inside {
 		s.gate.leave()
 	}
 }
 
+// fail remembers the first error; it ends the search.
 func (s *search) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,39 +279,42 @@ func (s *search) fail(err error) {
 	}
 }
 
-// take gives the next task: to bind a member while there are any, then the
-// pieces in order. While more is waiting than this goroutine can do, it calls
-// another for help.
-func (s *search) take(e *evaluator, wg *sync.WaitGroup) func() error {
-	if err := s.ctx.Err(); err != nil {
+// take returns the next task, nil when there is none: a piece of a bound run
+// if one is worth deciding, else to bind the next run. While more is waiting
+// than this goroutine can do, it starts another.
+func (s *search) take(ctx context.Context, e *evaluator, wg *sync.WaitGroup) func() error {
+	if err := ctx.Err(); err != nil {
 		s.fail(err)
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return nil
 	}
+
 	if r := s.wanted(); r != nil {
 		i := r.next
 		r.next++
 		if s.next < len(s.runs) || s.wanted() != nil {
-			s.help(wg)
+			s.help(ctx, wg)
 		}
-		return func() error { return s.decide(e, r, i) }
+		return func() error { return s.decide(ctx, e, r, i) }
 	}
+
 	if s.next < len(s.runs) {
 		r := s.runs[s.next]
 		s.next++
 		if s.next < len(s.runs) {
-			s.help(wg)
+			s.help(ctx, wg)
 		}
 		return func() error { return s.bind(e, r) }
 	}
 	return nil
 }
 
-// wanted gives the first run with a piece that somebody should take now.
-// Called with s.mu held.
+// wanted returns the first run with a piece that should be decided now, nil for
+// none. s.mu is held.
 func (s *search) wanted() *run {
 	for i := 0; i < len(s.ready); {
 		r := s.ready[i]
@@ -287,51 +330,45 @@ func (s *search) wanted() *run {
 	return nil
 }
 
-// worth tells whether the next piece of a run is likely to count. A search
-// that may stop early does not begin what those at work will make superfluous,
-// going by the matches in the pieces before: whoever ends one comes back for
-// the next.
+// worth reports whether the next piece of a run is likely to count. A search
+// that may stop early does not begin a piece that those at work will probably
+// make superfluous. It expects as many matches a unit in the pieces begun as in
+// those done: with k units done and b units begun,
+//
+//	expected(b) = sum * b / k   and the piece is wanted while   expected(b) < enough(b)
+//
+// A goroutine that is refused ends; whoever finishes a piece asks again.
 func (s *search) worth(r *run) bool {
 	if s.r.CountAll || r.next == r.done {
 		return true
 	}
 	if r.done == 0 {
-		return false
+		return false // nothing is known yet: wait for the first piece
 	}
-	known, begun := r.pieces[r.done-1].units, r.pieces[r.next-1].units
-	return float64(r.sum)*float64(begun) < float64(s.enough(begun))*float64(known)
+
+	k, b := r.pieces[r.done-1].units, r.pieces[r.next-1].units
+	return float64(r.sum)*float64(b) < float64(s.enough(b))*float64(k)
 }
 
-// help starts another goroutine if a core is free. Called with s.mu held.
-func (s *search) help(wg *sync.WaitGroup) {
+// help starts another goroutine if a core is free. s.mu is held.
+func (s *search) help(ctx context.Context, wg *sync.WaitGroup) {
 	if !s.gate.tryEnter() {
 		return
 	}
+
 	s.busy++
 	wg.Add(1)
+
 	go func() {
 		defer wg.Done()
-		s.loop(wg)
+		s.loop(ctx, wg)
 	}()
 }
 
-// guarded runs a task and turns a fault of reading a mapped file, which has
-// become shorter behind our back, into an error.
-func guarded(task func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", ErrDamaged, p)
-		}
-	}()
-	return task()
-}
-
-// bind finds the candidates of a member and cuts them into pieces. Few are
-// decided at once.
+// bind finds the candidates of a run and cuts them into pieces.
 func (s *search) bind(e *evaluator, r *run) error {
-	began := time.Now()
-	err := guarded(func() error {
+	began := clock.Now()
+	err := file.Guard(func() error {
 		if err := r.m.ready(); err != nil {
 			return err
 		}
@@ -342,6 +379,9 @@ func (s *search) bind(e *evaluator, r *run) error {
 	if err != nil {
 		return s.lose(r, err)
 	}
+
+	// A search that reads much of a shard would only throw the blocks of other
+	// searches out of the cache.
 	if !s.r.CountAll || r.b.candidates <= cacheCandidates && len(r.b.docs) <= cacheCandidates {
 		r.b.cache = s.v.set.cache
 	}
@@ -349,79 +389,97 @@ func (s *search) bind(e *evaluator, r *run) error {
 		r.b.namedFirst()
 	}
 	r.cut(s.r.CountAll)
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.planning += time.Since(began)
+	s.planning += clock.Since(began)
 	s.stats.ShardFiles += r.m.sh.m.documents
 	s.stats.NgramLookups += r.b.work.Lookups
 	s.stats.IndexBytes += r.b.work.Bytes
 	s.stats.NgramMatches += r.b.candidates
 	s.stats.FilesConsidered += len(r.b.docs)
+
 	r.limit = len(r.pieces)
+
 	if r.limit == 0 {
 		s.stats.ShardsFiltered++
 		return nil
 	}
+
 	s.stats.ShardsScanned++
 	s.ready = append(s.ready, r)
 	return nil
 }
 
-// lose gives up a member whose file is damaged; other errors end the search.
+// lose returns up the run of a damaged file and puts the file into quarantine;
+// any other error ends the search.
 func (s *search) lose(r *run, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
 	}
-	bad := r.m.entry
-	if r.m.bad != nil && r.m.err != nil {
-		bad = r.m.bad
-	}
-	if r.m.sym != nil && strings.Contains(err.Error(), r.m.sym.name) {
-		bad = r.m.sym
-	}
-	s.v.set.quarantine(bad.name, err)
+
+	s.v.set.quarantine(r.m.culprit(err), err)
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.failed = true
 	r.limit = 0
+
 	return nil
 }
 
-// cut makes the pieces. Where it cuts depends on the candidates alone.
+// cut makes the pieces. Where it cuts depends on the candidates alone, never on
+// the number of cores. With all false, pieces have about 16, 32, 64 ... 512 units:
+//
+//	documents of 10, 3, 5, 20, 15 units  ->  {10 3 5} {20 15}
 func (r *run) cut(all bool) {
-	docs, units, start, from := r.b.docs, 0, 0, 0
 	size, most := pieceFirst, pieceUnits
 	if all {
 		size, most = pieceAll, pieceAll
 	}
+
+	docs := r.b.docs
+	start := 0  // the first document of the present piece
+	units := 0  // of all documents up to here
+	before := 0 // of the pieces that are complete
 	for i, d := range docs {
-		units += int(r.b.s.docUnit.at(int(d)+1) - r.b.s.docUnit.at(int(d)))
-		if units-from >= size || i-start+1 >= pieceDocs || i == len(docs)-1 {
+		units += int(r.b.s.docUnit.At(int(d)+1) - r.b.s.docUnit.At(int(d)))
+
+		full := units-before >= size || i-start+1 >= pieceDocs
+		if full || i == len(docs)-1 {
 			r.pieces = append(r.pieces, piece{docs: docs[start : i+1], units: units})
-			start, from, size = i+1, units, min(2*size, most)
+			start, before, size = i+1, units, min(2*size, most)
 		}
 	}
 }
 
-// decide decides the documents of a piece.
-func (s *search) decide(e *evaluator, r *run, i int) error {
+// decide decides the documents of the i-th piece of a run.
+func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error {
 	pc := &r.pieces[i]
 	for k, d := range pc.docs {
-		if k&15 == 15 {
-			if err := s.ctx.Err(); err != nil {
+		if k&15 == 15 { // often enough to stop soon, seldom enough to cost nothing
+			if err := ctx.Err(); err != nil {
 				return err
 			}
 		}
-		e.turn(r.b, int(d))
+
+		e.moveTo(r.b, int(d))
+
+		// So far into a large result the cache would only suffer.
 		if pc.units >= cacheUnits && r.b.candidates > cacheCandidates {
 			e.t.cache = nil
 		}
-		have := len(pc.notes)
-		err := s.note(e, r, pc)
+
+		have := len(pc.hits)
+		err := s.collect(ctx, e, r, pc)
+
+		// A matcher that was cut short may have overlooked matches of this
+		// document: drop its hits.
 		if s.stopped.Load() {
-			pc.notes = pc.notes[:have]
-			return s.ctx.Err()
+			pc.hits = pc.hits[:have]
+			return ctx.Err()
 		}
+
 		if err != nil {
 			if errors.Is(err, ErrDamaged) {
 				return s.lose(r, err)
@@ -429,25 +487,32 @@ func (s *search) decide(e *evaluator, r *run, i int) error {
 			return err
 		}
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pc.ended = true
+
+	// Count the pieces that are done without a gap, and stop early where they
+	// are enough: pieces behind them do not count, even if they are decided.
 	for r.done < len(r.pieces) && r.pieces[r.done].ended {
 		r.sum += r.pieces[r.done].matches
 		r.done++
-		if !s.r.CountAll && r.sum >= s.enough(r.pieces[r.done-1].units) && r.done < r.limit {
+
+		last := r.pieces[r.done-1].units
+		if !s.r.CountAll && r.sum >= s.enough(last) && r.done < r.limit {
 			r.limit = r.done
 		}
 	}
 	return nil
 }
 
-// note looks at the occurrences of the present document and notes those that
-// satisfy the query.
-func (s *search) note(e *evaluator, r *run, pc *piece) error {
+// collect decides the occurrences of the present document and adds a hit to the
+// piece for each that satisfies the query.
+func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) error {
 	sh := r.b.s
-	for o := int(sh.docOccur.at(e.doc)); o < int(sh.docOccur.at(e.doc+1)); o++ {
-		repo := r.m.repos[sh.occRepo.at(o)]
+	for o := int(sh.docOccur.At(e.doc)); o < int(sh.docOccur.At(e.doc+1)); o++ {
+		// Not of this view, or of no revision that is alive.
+		repo := r.m.repos[sh.occRepo.At(o)]
 		if repo == nil {
 			continue
 		}
@@ -455,6 +520,7 @@ func (s *search) note(e *evaluator, r *run, pc *piece) error {
 		if mask == 0 {
 			continue
 		}
+
 		mask, err := e.holds(s.p.root, o, mask)
 		if err != nil {
 			return err
@@ -462,20 +528,20 @@ func (s *search) note(e *evaluator, r *run, pc *piece) error {
 		if mask == 0 {
 			continue
 		}
+
 		spans, err := e.spans(o, mask)
 		if err != nil {
 			return err
 		}
-		if err := s.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err // a stopped pattern may have overlooked something
 		}
-		n := note{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask, matches: int32(len(spans)), content: len(spans) > 0}
-		if n.matches == 0 {
-			n.matches = int32(max(1, len(e.nameSpans(o, mask))))
-		}
-		n.score = float32(s.score(e, r, o, spans))
-		pc.notes = append(pc.notes, n)
-		pc.matches += int(n.matches)
+
+		h := hit{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask, content: int32(len(spans))}
+		h.names = int32(len(e.nameSpans(o)))
+		h.score = float32(s.score(e, r, o, spans))
+		pc.hits = append(pc.hits, h)
+		pc.matches += h.weight()
 	}
 	return nil
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,9 +128,41 @@ func TestSkippedFilesAreFoundByName(t *testing.T) {
 	}
 }
 
+// A file is binary if a NUL stands in its first 8,000 bytes, as git has it:
+// what comes after a later one is searched as what comes before.
+func TestANulBehindTheHeadOfAFileIsText(t *testing.T) {
+	t.Parallel()
+	head := strings.Repeat("a line of the head\n", 1000)
+	w := &world{
+		repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}},
+		trees: []map[string][]string{{
+			"last":  {head[:7999] + "\x00 needle"},
+			"first": {head[:8000] + "\x00 needle"},
+			"late":  {head + "before\x00\x00needle\x00after\n\x00"},
+		}},
+	}
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	v, _ := set.Acquire(parts)
+	defer v.Release()
+	for _, expr := range []string{"needle", `\x00+ ?needle`, `[^a-z]needle`} {
+		res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: expr, Regexp: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range res.Files {
+			got = append(got, f.Path)
+		}
+		slices.Sort(got)
+		if want := []string{"first", "late"}; !slices.Equal(got, want) {
+			t.Errorf("%s is found in %q, want %q", expr, got, want)
+		}
+	}
+}
+
 // TestLightSearchesPassHeavyOnes holds every slot of a gate and lets a light
 // and a heavy search wait: the light one is served first, and every fourth
-// turn goes to the heavy lane.
+// moveTo goes to the heavy lane.
 func TestLightSearchesPassHeavyOnes(t *testing.T) {
 	t.Parallel()
 	g := newGate(1)
@@ -151,7 +186,7 @@ func TestLightSearchesPassHeavyOnes(t *testing.T) {
 			}
 		}()
 		for waiting() <= i { // until it stands in line
-			<-time.After(time.Millisecond)
+			runtime.Gosched()
 		}
 	}
 	var got []int

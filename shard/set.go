@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
 // Set is the index files of one node. It is safe for concurrent use.
@@ -27,23 +30,35 @@ type Set struct {
 	known patterns
 
 	mu     sync.Mutex // guards the fields below
-	files  map[string]*entry
+	files  map[fileKey]*entry
 	idle   sync.Cond // signalled when an entry loses its last reader
 	closed bool
 }
 
+// fileKey is what a file of the set is found by.
+type fileKey struct {
+	id   FileID
+	kind FileKind
+}
+
+// keyOf returns the key of a file by its name; false if no index file has such a
+// name.
+func keyOf(name string) (fileKey, bool) {
+	id, kind, ok := ParseFileName(name)
+	return fileKey{id, kind}, ok
+}
+
 // entry is an open file of the set.
 type entry struct {
-	name string
 	size int64
-	f    *file
-	sh   *shard       // of a .shard
-	dead *deadFile    // of a .dead
-	sym  *symbolsFile // of a .symbols
+	f    *file.File
+	sh   *shard        // of KindShard
+	dead *deadFile     // of KindDead
+	sym  *symbols.File // of KindSymbols
 
 	refs   int       // readers; guarded by Set.mu
-	gone   bool      // no longer in Set.files: unmap with the last reader
-	unused time.Time // since when Retain finds it dead; zero: alive
+	gone   bool      // no longer in Set.files: to be unmapped with its last reader
+	unused time.Time // since when Retain finds it unused; zero while it is used
 }
 
 // SetOptions are the settings of a Set.
@@ -51,12 +66,12 @@ type SetOptions struct {
 	Workers int // cores that searches may use together; 0 means GOMAXPROCS
 	Now     func() time.Time
 	// Damaged, when not nil, is told of each file that was found damaged and
-	// moved into quarantine. It is called on a goroutine of its own.
+	// moved into quarantine, by the goroutine that found it. It must not block.
 	Damaged func(name string, err error)
 }
 
-// quarantineDir is where damaged files go, inside the directory of the set:
-// somebody may want to know what happened to them.
+// quarantineDir is where damaged files go, inside the directory of the set, for
+// somebody to look at.
 const quarantineDir = "damaged"
 
 // OpenSet opens the files that lie in dir, which is made if it is missing.
@@ -64,24 +79,28 @@ const quarantineDir = "damaged"
 // header check are quarantined.
 func OpenSet(dir string, opt SetOptions) (*Set, error) {
 	if opt.Now == nil {
-		opt.Now = time.Now
+		opt.Now = clock.Now
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open index directory: %w", err)
 	}
+
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open index directory: %w", err)
 	}
-	s := &Set{dir: dir, opt: opt, gate: newGate(opt.Workers), cache: newBlockCache(), files: map[string]*entry{}}
+
+	s := &Set{dir: dir, opt: opt, gate: newGate(opt.Workers), cache: newBlockCache(), files: map[fileKey]*entry{}}
 	s.idle.L = &s.mu
+
 	for _, d := range list {
 		name := d.Name()
-		if strings.HasPrefix(name, tempPrefix) {
+		if strings.HasPrefix(name, file.TempPrefix) {
 			_ = os.Remove(filepath.Join(dir, name))
 			continue
 		}
-		if _, ok := kindOf(name); !ok {
+
+		if _, ok := keyOf(name); !ok {
 			continue
 		}
 		if err := s.Add(name); err != nil && !errors.Is(err, ErrDamaged) {
@@ -96,12 +115,12 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	for name, e := range s.files {
+	for key, e := range s.files {
 		for e.refs > 0 {
 			s.idle.Wait()
 		}
-		e.f.close()
-		delete(s.files, name)
+		e.f.Close()
+		delete(s.files, key)
 	}
 	s.mu.Unlock()
 	return nil
@@ -115,25 +134,27 @@ func (s *Set) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := make([]string, 0, len(s.files))
-	for name := range s.files {
-		names = append(names, name)
+	for _, e := range s.files {
+		names = append(names, e.f.Name())
 	}
 	slices.Sort(names)
 	return names
 }
 
-// Has tells whether the set holds a file.
+// Has reports whether the set holds a file.
 func (s *Set) Has(name string) bool {
+	key, ok := keyOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.files[name] != nil
+	return ok && s.files[key] != nil
 }
 
 // Size is the number of bytes of a file of the set, 0 for one it has not.
 func (s *Set) Size(name string) int64 {
+	key, _ := keyOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.files[name]; e != nil {
+	if e := s.files[key]; e != nil {
 		return e.size
 	}
 	return 0
@@ -156,101 +177,114 @@ func (s *Set) Quarantined() int {
 	n := 0
 	list, _ := os.ReadDir(filepath.Join(s.dir, quarantineDir))
 	for _, d := range list {
-		if _, ok := kindOf(d.Name()); ok {
+		if _, ok := keyOf(d.Name()); ok {
 			n++
 		}
 	}
 	return n
 }
 
-// Add opens files that were put into the directory, by Build or by Update.
-// A name that is already open is fine. A damaged file is quarantined.
+// Add opens files that Build or Update put into the directory. A name that is
+// open already is fine. A damaged file is quarantined.
 func (s *Set) Add(names ...string) error {
 	for _, name := range names {
 		if s.Has(name) {
 			continue
 		}
-		e, err := openEntry(filepath.Join(s.dir, name), name)
+		key, ok := keyOf(name)
+		if !ok {
+			return fmt.Errorf("open %q: not the name of an index file: %w", name, fs.ErrInvalid)
+		}
+
+		e, err := openEntry(filepath.Join(s.dir, name), key.kind)
 		if err != nil {
 			if errors.Is(err, ErrDamaged) {
 				s.quarantine(name, err)
 			}
-			return err
+			return fmt.Errorf("open index file: %w", err)
 		}
+
 		s.mu.Lock()
-		if s.closed || s.files[name] != nil {
-			e.f.close()
+		if s.closed || s.files[key] != nil {
+			e.f.Close()
 		} else {
-			s.files[name] = e
+			s.files[key] = e
 		}
 		s.mu.Unlock()
 	}
 	return nil
 }
 
-func openEntry(path, name string) (*entry, error) {
-	f, err := openFile(path, name)
+func openEntry(path string, kind FileKind) (*entry, error) {
+	f, err := file.Open(path, kind)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{name: name, size: int64(len(f.data)), f: f}
-	switch kind, _ := kindOf(name); kind {
-	case kindShard:
+
+	e := &entry{size: f.Size(), f: f}
+	switch kind {
+	case KindShard:
 		e.sh = &shard{f: f}
-	case kindDead:
+	case KindDead:
 		e.dead = &deadFile{f: f}
-	case kindSymbols:
-		e.sym = &symbolsFile{f: f}
+	case KindSymbols:
+		e.sym = symbols.Open(f)
 	}
 	return e, nil
 }
 
-// quarantine moves a damaged file aside and tells about it. Readers that have
-// it open keep their view of it.
+// quarantine moves a damaged file into quarantineDir and reports it. Those who
+// have it open may go on reading.
 func (s *Set) quarantine(name string, cause error) {
+	key, _ := keyOf(name)
 	s.mu.Lock()
-	if e := s.files[name]; e != nil {
-		delete(s.files, name)
+	if e := s.files[key]; e != nil {
+		delete(s.files, key)
 		e.gone = true
 		if e.refs == 0 {
-			e.f.close()
+			e.f.Close()
 		}
 	}
 	s.mu.Unlock()
+
 	from, to := filepath.Join(s.dir, name), filepath.Join(s.dir, quarantineDir)
-	err := os.MkdirAll(to, 0o755)
+	err := os.MkdirAll(to, 0o700)
 	if err == nil {
 		err = os.Rename(from, filepath.Join(to, name))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return // somebody else did it
+		return // another goroutine has moved it
 	}
 	if s.opt.Damaged != nil {
-		go s.opt.Damaged(name, errors.Join(cause, err))
+		s.opt.Damaged(name, errors.Join(cause, err))
 	}
 }
 
-// Import copies a file from r, checks that its bytes have the hash of its
-// name, and adds it. A wrong hash is ErrDamaged and leaves nothing behind.
+// Import copies a file from r, checks that its bytes have the hash in its name,
+// and adds it. A wrong hash is ErrDamaged and leaves nothing behind.
 func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
-	if _, ok := kindOf(name); !ok {
+	key, ok := keyOf(name)
+	if !ok {
 		return fmt.Errorf("import %q: not the name of an index file: %w", name, fs.ErrInvalid)
 	}
 	if s.Has(name) {
 		return nil
 	}
-	f, err := os.CreateTemp(s.dir, tempPrefix+"*")
+
+	f, err := os.CreateTemp(s.dir, file.TempPrefix+"*")
 	if err != nil {
 		return fmt.Errorf("import index file: %w", err)
 	}
+
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(f, sum), contextReader{ctx, r})
-	if err == nil && !strings.HasPrefix(name, hex.EncodeToString(sum.Sum(nil))) {
-		err = fmt.Errorf("%w: other bytes than its name says", ErrDamaged)
+	if err == nil && FileID(sum.Sum(nil)) != key.id {
+		err = errOtherBytes
 	}
 	if err == nil {
-		err = publish(f, filepath.Join(s.dir, name))
+		err = file.Publish(f, filepath.Join(s.dir, name))
 	}
+
 	if err != nil {
 		_ = f.Close()
 		_ = os.Remove(f.Name())
@@ -258,6 +292,8 @@ func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 	}
 	return s.Add(name)
 }
+
+var errOtherBytes = fmt.Errorf("%w: other bytes than its name says", ErrDamaged)
 
 // contextReader ends with its context.
 type contextReader struct {
@@ -272,7 +308,7 @@ func (c contextReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// Export opens a file for copying to another node, with its size.
+// Export opens a file, to be copied to another node, and returns its size.
 func (s *Set) Export(name string) (io.ReadCloser, int64, error) {
 	if !s.Has(name) {
 		return nil, 0, fmt.Errorf("export %q: %w", name, fs.ErrNotExist)
@@ -284,34 +320,40 @@ func (s *Set) Export(name string) (io.ReadCloser, int64, error) {
 	return f, s.Size(name), nil
 }
 
-// Retain is garbage collection: files for which live says no, and have said
-// no for the grace time, leave the set at once and are deleted when their
-// last reader is done. Call it again and again; it gives the names that were
-// removed. live must also say yes for the files of jobs that still run.
+// Retain collects garbage: files that live has denied for the grace time leave the
+// set at once, and are deleted when their last reader is done. It returns the
+// names that were removed. Call it again and again; live must also grant the files
+// of jobs that still run.
 func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed []string, err error) {
 	now := s.opt.Now()
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, e := range s.files {
+	for key, e := range s.files {
+		name := e.f.Name()
 		if live(name) {
 			e.unused = time.Time{}
 			continue
 		}
+
 		if e.unused.IsZero() {
 			e.unused = now
 		}
 		if now.Sub(e.unused) < grace {
 			continue
 		}
+
+		// Readers may have it mapped: the name goes now, the bytes with them.
 		// The name goes now, the bytes with the last mapping.
 		if rm := os.Remove(filepath.Join(s.dir, name)); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
 			err = errors.Join(err, fmt.Errorf("remove index file: %w", rm))
 			continue
 		}
-		delete(s.files, name)
+
+		delete(s.files, key)
 		e.gone = true
 		if e.refs == 0 {
-			e.f.close()
+			e.f.Close()
 		}
 		removed = append(removed, name)
 	}
@@ -331,15 +373,16 @@ func (s *Set) Verify(ctx context.Context, name string) error {
 	if _, err := io.Copy(sum, contextReader{ctx, r}); err != nil {
 		return fmt.Errorf("verify %s: %w", name, err)
 	}
-	if !strings.HasPrefix(name, hex.EncodeToString(sum.Sum(nil))) {
-		err := fmt.Errorf("verify %s: %w: other bytes than its name says", name, ErrDamaged)
+
+	if key, _ := keyOf(name); FileID(sum.Sum(nil)) != key.id {
+		err := fmt.Errorf("verify index file: %w", &DamagedError{File: name, Err: errOtherBytes})
 		s.quarantine(name, err)
 		return err
 	}
 	return nil
 }
 
-// release gives references back.
+// release ends the use of entries. The last reader unmaps what has left the set.
 func (s *Set) release(entries []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,7 +390,7 @@ func (s *Set) release(entries []*entry) {
 		e.refs--
 		if e.refs == 0 {
 			if e.gone {
-				e.f.close()
+				e.f.Close()
 			}
 			s.idle.Broadcast()
 		}

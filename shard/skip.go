@@ -15,11 +15,14 @@ const (
 	skippedTrigrams
 )
 
-// reason says it in words, for File.Skipped. maxima are those of the build.
+// SkippedBinary is [File.Skipped] of a binary file.
+const SkippedBinary = "binary file"
+
+// reason returns the words of File.Skipped, "" for indexed.
 func (s skip) reason() string {
 	switch s {
 	case skippedBinary:
-		return "binary file"
+		return SkippedBinary
 	case skippedLarge:
 		return "larger than the maximum file size"
 	case skippedTrigrams:
@@ -35,11 +38,12 @@ const (
 	defaultSliceBytes  = 512 << 20
 	defaultDeltaLimit  = 8
 	defaultDeadLimit   = 0.25
-	// maxDocument is the largest document whatever the options say: the
-	// postings keep a document inside one segment.
+	// maxDocument is the largest document whatever the options say: the postings
+	// of a document are in one segment.
 	maxDocument = 256 << 20
 )
 
+// withDefaults fills in the defaults that BuildOptions documents.
 func (o BuildOptions) withDefaults() BuildOptions {
 	if o.MaxFileSize <= 0 {
 		o.MaxFileSize = defaultMaxFileSize
@@ -65,7 +69,14 @@ func (o BuildOptions) withDefaults() BuildOptions {
 	return o
 }
 
-// isBinary tells text from the rest as git and other indexers do: by NUL.
-func isBinary(content []byte) bool { return bytes.IndexByte(content, 0) >= 0 }
+// binaryHead is how many bytes of a file decide whether it is binary.
+const binaryHead = 8000
 
+// isBinary reports whether a file is binary, as git decides it: by a NUL in its
+// first 8,000 bytes.
+func isBinary(content []byte) bool {
+	return bytes.IndexByte(content[:min(len(content), binaryHead)], 0) >= 0
+}
+
+// errBlob says which blob an error of indexing is about.
 func errBlob(oid string, err error) error { return fmt.Errorf("index blob %s: %w", oid, err) }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Repository is what a shard knows of a repository beside its files. Names
-// and links that people see come from elsewhere when results are joined; the
-// name here only orders results.
+// Repository is what a shard knows of a repository beside its files. The names and
+// links that people see are joined to results elsewhere; the name here only orders
+// results.
 type Repository struct {
 	ID        uint32 // number in the catalog
 	Name      string
 	Revisions []Revision // of at most 64 distinct commits
 }
 
-// Revision is one indexed state of a repository. Revisions of one commit share
-// a bit, so that HEAD does not take one of its own.
+// Revision is one indexed state of a repository. Revisions of the same commit share
+// a bit, so HEAD takes none of its own.
 type Revision struct {
 	Name   string // "HEAD" or a full ref name
 	Commit string // hex
@@ -23,7 +23,7 @@ type Revision struct {
 	Time   time.Time
 }
 
-// Blob is one unique content with every place where it occurs.
+// Blob is one distinct content and every place where it occurs.
 type Blob struct {
 	OID         string // hex
 	Size        int64  // bytes
@@ -59,19 +59,19 @@ type Source interface {
 type BuildOptions struct {
 	MaxFileSize int64                  // bytes; larger files are kept by name only; 0 means 2 MiB
 	MaxTrigrams int                    // distinct trigrams of a file; 0 means 20,000
-	Always      func(path string) bool // files that the two limits do not concern; nil means none
-	SliceBytes  int64                  // text of one shard file at most (one document more at worst); 0 means 512 MiB
+	Always      func(path string) bool // files to which the two limits do not apply; nil means none
+	SliceBytes  int64                  // text of one shard file, exceeded by at most one document; 0 means 512 MiB
 	Dense       bool                   // spend more time for fewer bytes, as compaction does
 	Workers     int                    // goroutines; 0 means GOMAXPROCS
 	Progress    func(done, total int64)
 	DeltaLimit  int     // shards of one repository before Update folds; 0 means 8
 	DeadLimit   float64 // share of dead documents before Update folds; 0 means 0.25
 
-	known map[string]skip // by blob id: what was decided before, when packing
+	known map[string]skip // by blob id: what was decided before; when packing
 }
 
-// Built tells of one shard file that a build has written, or of the share
-// that one repository has in it.
+// Built describes a shard file that a build has written, or the share that one
+// repository has in it.
 type Built struct {
 	Part
 	Bytes       int64 // of the file; of a pack in proportion to the text
@@ -82,17 +82,19 @@ type Built struct {
 	Pack        int64 // bytes of text of the whole file where it is one of several repositories, else 0
 }
 
-// share is what a repository has of a file.
+// share is how much a repository has of a file.
 type share struct {
 	text      int64
 	documents int
 }
 
+// add counts a document with so much text.
 func (s *share) add(text int64) {
 	s.text += text
 	s.documents++
 }
 
+// built describes the share in a file of so many bytes.
 func (s *share) built(part Part, size int64, m *meta) Built {
 	b := Built{Part: part, Bytes: size, TextBytes: s.text, Documents: s.documents}
 	if len(m.repos) > 1 {
@@ -104,21 +106,21 @@ func (s *share) built(part Part, size int64, m *meta) Built {
 
 // Part is one piece of a repository's generation: a shard file, for one of
 // the repositories in it, with the side files that change how it is read.
-// Files are named by the SHA-256 of their bytes, in hex, with an extension.
 type Part struct {
 	Repo    uint32 // number of the repository
-	Shard   string // "<sha256>.shard"
-	Dead    string // "<sha256>.dead", or empty: what a later generation changed about this repository
-	Symbols string // "<sha256>.symbols", or empty: the symbols of the documents
+	Shard   FileID // of [KindShard]
+	Dead    FileID // of [KindDead]; zero for none: what a later generation changed about this repository
+	Symbols FileID // of [KindSymbols]; zero for none yet: the symbols of the documents
 }
 
-// Files lists the file names of the part.
+// Files lists the names of the files of the part.
 func (p Part) Files() []string {
-	files := []string{p.Shard}
-	for _, f := range []string{p.Dead, p.Symbols} {
-		if f != "" {
-			files = append(files, f)
-		}
+	files := []string{p.Shard.Name(KindShard)}
+	if !p.Dead.IsZero() {
+		files = append(files, p.Dead.Name(KindDead))
+	}
+	if !p.Symbols.IsZero() {
+		files = append(files, p.Symbols.Name(KindSymbols))
 	}
 	return files
 }

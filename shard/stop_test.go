@@ -60,7 +60,7 @@ func TestStoppingEarlyIsABeginning(t *testing.T) {
 	var order []string
 	s := v.members[0].sh
 	for d := range s.m.documents {
-		path := string(s.path(int(s.occPath.at(int(s.docOccur.at(d))))))
+		path := string(s.path(int(s.occPath.At(int(s.docOccur.At(d))))))
 		if strings.Contains(tree[path][0], word) {
 			order = append(order, path)
 		}

@@ -3,143 +3,86 @@ package shard
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
+
+	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// Symbolize writes the symbols side of a part and gives the part with it. The
-// file is not in the set yet: the caller says what keeps it, then calls Add. An error of tag for one file costs the symbols of
-// that file; only the end of ctx ends the whole. Documents whose symbols are
-// known from known parts are copied instead of read.
+// Symbol is a definition found by universal-ctags.
+type Symbol = symbols.Symbol
+
+// Definition is a symbol and the line that defines it, on its way from the
+// tagger.
+type Definition = symbols.Definition
+
+// Untagged is a text whose definitions are wanted.
+type Untagged = symbols.Untagged
+
+// Tagger finds the definitions in texts.
+type Tagger = symbols.Tagger
+
+// Symbolize writes the symbols file of a part and returns the part with it. The
+// file is not in the set yet: the caller first makes sure that something keeps it,
+// then calls Add. An error of tag for one text costs the symbols of that text; only
+// the end of ctx ends the whole. The symbols of documents that known parts have are
+// copied.
 func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (Part, error) {
-	p.Symbols = ""
+	p.Symbols = FileID{}
 	v, missing := s.Acquire([]Part{p})
 	defer v.Release()
 	if len(missing) > 0 {
-		return p, fmt.Errorf("symbolize: shard %s is not here", p.Shard)
+		return p, fmt.Errorf("symbolize: shard %s is not here", p.Shard.Name(KindShard))
 	}
 	m := v.members[0]
 	if err := m.ready(); err != nil {
-		s.quarantine(m.bad.name, err)
+		s.quarantine(m.culprit(err), err)
 		return p, fmt.Errorf("symbolize: %w", err)
 	}
+
 	old, _ := s.Acquire(known)
 	defer old.Release()
-	y := &symbolizer{m: m, tag: tag, names: newInterner(), parents: newInterner(), kinds: map[string]uint32{}}
-	if err := y.copyKnown(ctx, old); err != nil {
-		return p, fmt.Errorf("symbolize: %w", err)
+	var have []symbols.Known
+	for _, m := range old.members {
+		if m.ready() == nil && m.sym != nil {
+			have = append(have, symbols.Known{File: m.sym.sym, Texts: m.texts()})
+		}
 	}
-	if err := y.run(ctx); err != nil {
-		return p, fmt.Errorf("symbolize: %w", err)
-	}
-	name, err := y.write(ctx, s.dir)
+
+	id, err := symbols.Write(ctx, s.dir, m.texts(), have, tag)
 	if err != nil {
 		return p, fmt.Errorf("symbolize: %w", err)
 	}
-	p.Symbols = name
+	p.Symbols = id
 	return p, nil
 }
 
-// symbolizer collects the symbols of a shard.
-type symbolizer struct {
-	m    *member
-	tag  Tagger
-	docs [][]byte // by document: its symbols as appendRow writes them; nil: not yet known
-
-	mu      sync.Mutex // guards the fields below
-	names   *interner
-	parents *interner // the name, a zero, the kind
-	kinds   map[string]uint32
-	kindsBy []string
-	next    int
-	err     error
-}
-
-// run tags the documents, as many groups of them at a time as there are cores.
-func (y *symbolizer) run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0) + 1
-	group := min(max(int(y.m.sh.m.textBytes)/(workers*groupShare), leastGroup), mostGroup)
-	for range workers {
-		wg.Go(func() {
-			w := tagging{y: y, group: group}
-			for more := true; more; {
-				err := guarded(func() (err error) {
-					more, err = w.next(ctx)
-					return err
-				})
-				if err != nil {
-					y.fail(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return y.err
-}
-
-// The text that is handed to the tagger at once. It is less where that would
-// leave nothing to the other cores.
-const (
-	leastGroup = 16 << 10
-	mostGroup  = 512 << 10
-	groupShare = 8 // groups for each goroutine, at least
-)
-
-// take gives the next document that is to be tagged.
-func (y *symbolizer) take(ctx context.Context) (int, bool) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	for y.next < len(y.docs) && y.docs[y.next] != nil {
-		y.next++
-	}
-	if y.err == nil {
-		y.err = ctx.Err()
-	}
-	d := y.next
-	y.next++
-	return d, y.err == nil && d < len(y.docs)
-}
-
-func (y *symbolizer) fail(err error) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	if y.err == nil {
-		y.err = err
+// texts returns the documents of a member, to be tagged.
+func (m *member) texts() symbols.Texts {
+	return symbols.Texts{
+		Shard: m.sh.f.Name(), Count: m.sh.m.documents, Bytes: m.sh.m.textBytes,
+		Key: m.symbolsKey, Reader: m.textReader,
 	}
 }
 
-// maxKinds is the number of kinds from which on no new one is believed: two
-// bytes hold each of them, and "".
-const maxKinds = 1<<16 - 1
-
-// kindNumber gives the number of a kind. The lock is held, or nobody else is
-// there.
-func (y *symbolizer) kindNumber(kind string) uint32 {
-	if len(y.kindsBy) >= maxKinds {
-		kind = "" // nobody has so many: something talks nonsense
+// symbolsKey returns the language and the blob of a document, on which its symbols
+// depend; false if the document has no text.
+func (m *member) symbolsKey(doc int) (symbols.Key, bool) {
+	sh := m.sh
+	o := int(sh.docOccur.At(doc))
+	if o == int(sh.docOccur.At(doc+1)) || sh.docUnit.At(doc) == sh.docUnit.At(doc+1) {
+		return symbols.Key{}, false
 	}
-	n, ok := y.kinds[kind]
-	if !ok {
-		n = uint32(len(y.kindsBy))
-		y.kinds[kind] = n
-		y.kindsBy = append(y.kindsBy, kind)
-	}
-	return n
+	return symbols.Key{Language: sh.m.languages[sh.occLang.At(o)], OID: sh.oid(doc)}, true
 }
 
-// parentKey is how symbolizer.parents has a parent.
-func parentKey(dst, name []byte, kind string) []byte {
-	return append(append(append(dst, name...), 0), kind...)
-}
-
-// key gives the language and the blob of a document, on which its symbols
-// depend; false where the document has no text.
-func (m *member) key(d int) (place, bool) {
-	o := int(m.sh.docOccur.at(d))
-	if o == int(m.sh.docOccur.at(d+1)) || m.sh.docUnit.at(d) == m.sh.docUnit.at(d+1) {
-		return place{}, false
+// textReader returns a function that reads whole documents, for one goroutine.
+func (m *member) textReader() func(doc int, dst []byte) ([]byte, string, error) {
+	var t text
+	return func(doc int, dst []byte) ([]byte, string, error) {
+		t.open(m.sh, doc)
+		if err := t.load(0, t.units-1); err != nil {
+			return nil, "", err
+		}
+		o := int(m.sh.docOccur.At(doc)) // the first path of the document
+		return append(dst, t.buf...), string(m.sh.path(int(m.sh.occPath.At(o)))), nil
 	}
-	return place{m.sh.m.languages[m.sh.occLang.at(o)], m.sh.oid(d)}, true
 }

@@ -1,14 +1,11 @@
 package shard
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,7 +50,7 @@ func symbolize(set *Set, p Part, known []Part, tag Tagger) (Part, error) {
 	if err != nil {
 		return p, err
 	}
-	return p, set.Add(p.Symbols)
+	return p, set.Add(p.Symbols.Name(KindSymbols))
 }
 
 // symbolWorld has a definition and many uses of some hundred names.
@@ -83,7 +80,7 @@ func TestSymbolsAreFoundWithoutContent(t *testing.T) {
 	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
 	var calls atomic.Int64
 	part, err := symbolize(set, parts[0], nil, tagLines(&calls))
-	if err != nil || part.Symbols == "" {
+	if err != nil || part.Symbols.IsZero() {
 		t.Fatal(part, err)
 	}
 	again, err := symbolize(set, parts[0], nil, tagLines(&calls))
@@ -225,7 +222,7 @@ func TestSymbolsAreCopiedForKnownBlobs(t *testing.T) {
 	}
 	w.trees[0]["d/f003.go"] = []string{"func changed() {\n}\n"}
 	built, err := Build(context.Background(), set.Dir(), w.source(-1), BuildOptions{})
-	if err != nil || set.Add(built[0].Shard) != nil {
+	if err != nil || set.Add(built[0].Shard.Name(KindShard)) != nil {
 		t.Fatal(err)
 	}
 	calls.Store(0)
@@ -276,63 +273,4 @@ func TestTheBestDefinitionComesFirst(t *testing.T) {
 			t.Errorf("place %d has %s with %v, want %s: %q", i, f.Path, f.Score, want, files[i])
 		}
 	}
-}
-
-// Names are in the order of their lower case, then as they are: pages of them
-// are found by it.
-func TestNamesAreSortedWithoutRegardToCase(t *testing.T) {
-	t.Parallel()
-	list := []string{"zebra", "Able", "able", "ABLE", "ablebodied", "Ablebodied", "a", "[", "@", "`", "{", "eightbyt", "EIGHTBYT", "eightbyte", "Ähre", "ähre", "prefix_of_eight_b", "prefix_of_eight_A", "PREFIX_of_eight_a", "İ", "ſ", "K"}
-	names := newInterner()
-	for _, s := range list {
-		names.number([]byte(s), names.hash([]byte(s)))
-	}
-	checkSorted(t, names, list)
-}
-
-// checkSorted compares the order of names with that of the plain way.
-func checkSorted(t *testing.T, names *interner, list []string) {
-	t.Helper()
-	want := slices.Clone(list)
-	slices.SortFunc(want, func(a, b string) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
-	})
-	var got []string
-	for _, n := range sortedNames(names) {
-		got = append(got, string(names.name(n)))
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// FuzzInterner gives numbers to names as a map does, and sorts them.
-func FuzzInterner(f *testing.F) {
-	f.Add([]byte("foo,bar,foo,Foo,FOOBAR_baz_1,foobar_BAZ_0,\xc3\x84hre,\xe4,x\xe2\x84\xaa"), byte(','))
-	f.Add([]byte(strings.Repeat("aAbBcCdD", 300)), byte('d'))
-	f.Fuzz(func(t *testing.T, text []byte, comma byte) {
-		names, twin := newInterner(), map[string]uint32{}
-		var list []string
-		for _, name := range bytes.Split(text, []byte{comma}) {
-			if len(name) == 0 || len(name) > maxSymbolName || bytes.IndexByte(name, 0) >= 0 {
-				continue
-			}
-			want, ok := twin[string(name)]
-			if !ok {
-				want = uint32(len(list))
-				twin[string(name)] = want
-				list = append(list, string(name))
-			}
-			// A hash of few values makes them meet in the table.
-			if got, ok := names.number(name, names.hash(name)&7); !ok || got != want {
-				t.Fatalf("number of %q is %d, %v, want %d", name, got, ok, want)
-			}
-		}
-		for i, want := range list {
-			if got := names.name(uint32(i)); string(got) != want {
-				t.Fatalf("name %d is %q, want %q", i, got, want)
-			}
-		}
-		checkSorted(t, names, list)
-	})
 }

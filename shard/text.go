@@ -2,50 +2,57 @@ package shard
 
 import (
 	"bytes"
-	"fmt"
 
+	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/lz"
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// text is the content of one document, decoded where somebody looked. The
-// buffer is laid out as the document is, so that what is decoded of
-// neighbouring units is contiguous.
+// text is the content of one document, decoded where somebody has looked. The
+// buffer is laid out as the document is: offsets in it are offsets in the file,
+// and units that are neighbours there are neighbours here.
+//
+//	unit          0        1        2        3
+//	have        true              true     true
+//	buf       |aaaaaaaa|a.......|cccccccc|dddd|     the overlap of unit 0 reaches into 1
 type text struct {
 	s     *shard
-	row   int     // first unit row
-	units int     // of the document
-	size  int     // of the document in bytes
-	seg   section // content of the segment
-	first int     // first unit row of the segment
+	row   int          // row of the first unit in the shard
+	units int          // of the document
+	size  int          // of the document in bytes
+	seg   file.Section // content of the segment
+	first int          // row of the first unit of the segment
 	buf   []byte
-	have  []bool // by unit: decoded
-	bytes int64  // decoded since the last reset of the counter
-	index int64  // compressed bytes read for that
-	loads int    // documents of which something was decoded
-	began bool
+	have  []bool      // by unit: decoded
+	bytes int64       // decoded, of all documents
+	index int64       // compressed bytes read for that
+	loads int         // documents of which anything was decoded
+	began bool        // of the present document something was decoded
 	cache *blockCache // nil: pass it by
 }
 
-// open turns to a document.
+// open moves to a document, of which nothing is decoded yet.
 func (t *text) open(s *shard, doc int) {
 	t.s = s
 	t.size = 0
-	t.units = int(s.docUnit.at(doc+1) - s.docUnit.at(doc))
+	t.units = int(s.docUnit.At(doc+1) - s.docUnit.At(doc))
 	t.began = false
 	if t.units == 0 {
 		t.buf = t.buf[:0]
 		return
 	}
-	t.size = int(s.docSize.at(doc))
-	t.row = int(s.docUnit.at(doc))
+
+	t.size = int(s.docSize.At(doc))
+	t.row = int(s.docUnit.At(doc))
 	seg := s.segmentOf(t.row)
 	t.seg, t.first = s.content[seg], s.segStart[seg]
+
 	if cap(t.buf) < t.size+lz.Slack {
 		t.buf = make([]byte, t.size, t.size+t.size/4+lz.Slack)
 	}
 	t.buf = t.buf[:t.size]
+
 	if cap(t.have) < t.units {
 		t.have = make([]bool, t.units+t.units/4)
 	}
@@ -71,48 +78,55 @@ func (t *text) load(a, b int) error {
 	return nil
 }
 
+// decode decodes a unit, or copies it from the cache.
 func (t *text) decode(u int) error {
 	s, row := t.s, t.row+u
 	start := u * trigram.UnitSize
 	dst := t.buf[start:t.covered(u)]
 	if t.cache != nil && t.cache.get(s.f, row, dst) {
-		t.note(u, len(dst), 0)
+		t.loaded(u, len(dst), 0)
 		return nil
 	}
+
+	// Where the block lies. Ends count from the beginning of the segment's content.
 	from := uint32(0)
 	if row > t.first {
-		from = s.blockEnd.at(row - 1)
+		from = s.blockEnd.At(row - 1)
 	}
-	to := s.blockEnd.at(row)
-	if from > to || int64(to) > t.seg.length {
-		return fmt.Errorf("%s: %w: block %d out of place", s.f.name, ErrDamaged, row)
+	to := s.blockEnd.At(row)
+	if from > to || int64(to) > t.seg.Length {
+		return s.f.Damaged("block %d out of place", row)
 	}
-	at := t.seg.offset + int64(from)
-	if err := s.f.touch(at, int64(to-from)); err != nil {
+
+	at := t.seg.Offset + int64(from)
+	if err := s.f.Touch(at, int64(to-from)); err != nil {
 		return err
 	}
-	// Decoding may write a little too far: into a neighbour that is there.
-	var beyond [lz.Slack]byte
+
+	// Decoding may write up to Slack bytes behind dst. If the next unit is
+	// decoded already, its first bytes are saved and put back.
+	var saved [lz.Slack]byte
 	next := u+1 < t.units && t.have[u+1]
 	behind := t.buf[start+len(dst) : min(start+len(dst)+lz.Slack, cap(t.buf))]
 	if next {
-		copy(beyond[:], behind)
+		copy(saved[:], behind)
 	}
-	if err := lz.Decode(dst, s.f.data[at:at+int64(to-from)], s.dict); err != nil {
-		return fmt.Errorf("%s: %w: block %d: %w", s.f.name, ErrDamaged, row, err)
+	if err := lz.Decode(dst, s.f.Data()[at:at+int64(to-from)], s.dict); err != nil {
+		return s.f.Damaged("block %d: %w", row, err)
 	}
 	if next {
-		copy(behind, beyond[:])
+		copy(behind, saved[:])
 	}
+
 	if t.cache != nil {
 		t.cache.put(s.f, row, dst)
 	}
-	t.note(u, len(dst), int64(to-from))
+	t.loaded(u, len(dst), int64(to-from))
 	return nil
 }
 
-// note counts a unit that is readable now.
-func (t *text) note(u, size int, read int64) {
+// loaded counts a unit that is readable now.
+func (t *text) loaded(u, size int, read int64) {
 	t.have[u] = true
 	t.bytes += int64(size)
 	t.index += read
@@ -122,27 +136,30 @@ func (t *text) note(u, size int, read int64) {
 	}
 }
 
-// unitAt gives the unit that owns a byte.
+// unitAt returns the unit that owns a byte.
 func (t *text) unitAt(offset int) int {
 	return min(offset/trigram.UnitSize, t.units-1)
 }
 
-// need decodes so that [from, to) is readable.
+// need decodes as much as it takes to read [from, to).
 func (t *text) need(from, to int) error {
 	a, b := t.unitAt(from), t.unitAt(max(to-1, from))
+
+	// The overlap of the unit before may be enough.
 	if b > a && t.covered(b-1) >= to {
 		b--
 	}
 	return t.load(a, b)
 }
 
-// lineStart gives where the line begins that holds the byte at offset.
+// lineStart returns where the line begins that holds the byte at offset.
 func (t *text) lineStart(offset int) (int, error) {
 	for end := offset; end > 0; {
 		u := t.unitAt(end - 1)
 		if err := t.load(u, u); err != nil {
 			return 0, err
 		}
+
 		from := u * trigram.UnitSize
 		if i := bytes.LastIndexByte(t.buf[from:end], '\n'); i >= 0 {
 			return from + i + 1, nil
@@ -152,21 +169,23 @@ func (t *text) lineStart(offset int) (int, error) {
 	return 0, nil
 }
 
-// lineEnd gives where the line ends that holds the byte at offset: behind its
+// lineEnd returns where the line ends that holds the byte at offset: behind its
 // newline, or at the end of the text.
 func (t *text) lineEnd(offset int) (int, error) {
 	for from := offset; from < t.size; {
 		u := t.unitAt(from)
-		// The overlap of the unit before may show the end without another
-		// block.
+
+		// The overlap of the unit before may show the end without another block.
 		if u > 0 && !t.have[u] && t.have[u-1] && from < t.covered(u-1) {
 			if i := bytes.IndexByte(t.buf[from:t.covered(u-1)], '\n'); i >= 0 {
 				return from + i + 1, nil
 			}
 		}
+
 		if err := t.load(u, u); err != nil {
 			return 0, err
 		}
+
 		to := t.covered(u)
 		if i := bytes.IndexByte(t.buf[from:to], '\n'); i >= 0 {
 			return from + i + 1, nil
@@ -176,32 +195,36 @@ func (t *text) lineEnd(offset int) (int, error) {
 	return t.size, nil
 }
 
-// lineNumber gives the number of the line, from 1, that holds the byte at
+// lineNumber returns the number of the line, from 1, that holds the byte at
 // offset.
 func (t *text) lineNumber(offset int) (uint32, error) {
 	if t.units == 0 {
 		return 1, nil
 	}
+
 	u := t.unitAt(offset)
 	if err := t.load(u, u); err != nil {
 		return 0, err
 	}
 	from := u * trigram.UnitSize
-	return t.s.unitLine.at(t.row+u) + uint32(bytes.Count(t.buf[from:offset], newline)) + 1, nil
+	return t.s.unitLine.At(t.row+u) + uint32(bytes.Count(t.buf[from:offset], newline)) + 1, nil
 }
 
-// around gives how far around a span that was found the text is decoded, up
-// to sight bytes on each side. It never decodes more: what it says depends
-// only on what the search itself had to read.
+// around returns how far around a span the text is decoded, up to sight bytes on
+// each side. It decodes nothing: so a score depends only on what the search had to
+// read anyway.
 func (t *text) around(sp match.Span, sight int) (low, high int) {
 	u := t.unitAt(sp.Start)
+
 	low = u * trigram.UnitSize
 	if u > 0 && t.have[u-1] {
 		low -= trigram.UnitSize
 	}
+
 	last := t.unitAt(sp.End)
 	for last > u && !t.have[last] {
 		last--
 	}
+
 	return max(low, sp.Start-sight), min(max(t.covered(last), sp.End), sp.End+sight)
 }

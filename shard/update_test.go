@@ -135,7 +135,7 @@ func TestUpdateReadsOnlyWhatIsNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if src.read != 1 || len(built) != 2 || built[0].Dead == "" || built[1].Documents != 1 {
+	if src.read != 1 || len(built) != 2 || built[0].Dead.IsZero() || built[1].Documents != 1 {
 		t.Fatalf("read %d blobs, built %+v", src.read, built)
 	}
 	again, err := set.Update(context.Background(), []Part{built[0].Part, built[1].Part}, src, BuildOptions{})

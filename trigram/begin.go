@@ -1,17 +1,18 @@
 package trigram
 
 // MayBegin reports whether one of the conditions of f may begin at a byte of
-// text[:to]; what follows in text is context.
+// text[:to]; what stands behind is context.
 //
-// It is for the line that reaches into the first of some candidates in a row
-// from the unit before. A condition that begins in a unit lies in its window,
-// so each match has its anchor in a candidate: the unit before is none, and
-// where no condition begins in the rest of the line there is no match on it.
-// Then the unit before need not be read to see where the line begins.
+// It is for a line that begins in the unit before a run of candidates and ends in the
+// first candidate. Whatever begins in a unit lies in its window. So a match whose
+// first condition begins in the unit before would make that unit a candidate, which
+// it is not; and if no condition begins in the rest of the line either, the line has
+// no match. Then the unit before need not be read to find where the line begins.
 func (f *Formula) MayBegin(text []byte, to int) bool {
 	return f.root == nil || f.root.mayBegin(text, to)
 }
 
+// mayBegin is MayBegin for a condition.
 func (n *node) mayBegin(text []byte, to int) bool {
 	for _, sub := range n.subs {
 		if sub.mayBegin(text, to) {
@@ -29,8 +30,8 @@ func (n *node) mayBegin(text []byte, to int) bool {
 	return false
 }
 
-// holdsAt reports whether a factor or run may stand at a place: what is behind
-// the end of text could be anything.
+// holdsAt reports whether a factor or run may stand at a place. What is behind the
+// end of text could be anything.
 func (n *node) holdsAt(text []byte, at int) bool {
 	rest := text[at:]
 	if n.op == opRun {

@@ -41,14 +41,14 @@ func (s byteSet) bytes(dst []byte) []byte {
 	return dst
 }
 
-// folded maps capitals to small letters.
+// folded maps capitals to lower case.
 func (s byteSet) folded() byteSet {
 	const capitals = 0x07fffffe
 	s[1] = s[1]&^capitals | s[1]&capitals<<32
 	return s
 }
 
-// String prints a member as it is and more of them as ranges in brackets.
+// String prints a single member as it is, and several as ranges in brackets.
 func (s byteSet) String() string {
 	m := s.bytes(nil)
 	if len(m) == 1 {
@@ -93,7 +93,7 @@ func makeRunSets() (t [runClasses]byteSet) {
 	return t
 }
 
-// min is the smallest member; 0 when there is none.
+// min is the smallest member; 0 if there is none.
 func (s byteSet) min() byte {
 	for i, w := range s {
 		if w != 0 {

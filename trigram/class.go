@@ -1,30 +1,33 @@
 package trigram
 
-// Keys of trigrams come in two forms. On disk a trigram is its three folded
-// bytes, big-endian in 24 bits. While building, it is a small number, so that
-// the tables indexed by it stay in the second-level cache: each text byte has
-// a class from 0 to 71 and three classes make the number. Bytes that are no
-// printable ASCII, tab, newline or carriage return share the class escape;
-// their trigrams get numbers as they come (see extras).
+// A trigram has two forms. On disk it is a key: its three folded bytes, big-endian in
+// 24 bits. While building it is a number, small enough for the tables that it indexes
+// to stay in the second-level cache: each byte of text has a class from 0 to 71, and
+// three classes make the number. All bytes that are not printable ASCII, tab, newline
+// or carriage return have the class escape; their trigrams are numbered as they come
+// (tables.extra). "the" has the classes 61, 49, 46:
+//
+//	key 0x746865     number (61*72 + 49)*72 + 46
 
 const (
 	classes = 72
-	escape  = 128 // one bit, so that the classes of a window can be or-ed to find it
+	escape  = 128 // a bit of its own: or-ing the classes of a window shows whether it is among them
 	stride2 = classes
 	stride3 = classes * classes
 	// directIDs bounds the numbers that classes can make, escape included.
 	directIDs = escape*(stride3+stride2+1) + 1
 )
 
-// classOf maps bytes to classes, in the order of the folded bytes.
+// classOf maps each byte to its class. Classes are in the order of the folded bytes.
 var classOf = makeClasses()
 
-// byteOf is the inverse for classes below escape.
+// byteOf is the inverse of classOf for classes below escape.
 var byteOf = makeBytes()
 
-// foldByte maps ASCII capitals to small letters.
+// foldByte maps ASCII capitals to lower case.
 var foldByte = makeFold()
 
+// isText reports whether a byte has a class of its own.
 func isText(b int) bool {
 	return b == '\t' || b == '\n' || b == '\r' || b >= ' ' && b <= '~'
 }
@@ -63,7 +66,7 @@ func makeBytes() (t [classes]byte) {
 	return t
 }
 
-// keyOfID gives the key of a direct number that has no escape in it.
+// keyOfID returns the key of a number of three classes without escape.
 func keyOfID(id uint32) uint32 {
 	return uint32(byteOf[id/stride3])<<16 | uint32(byteOf[id/stride2%classes])<<8 | uint32(byteOf[id%classes])
 }

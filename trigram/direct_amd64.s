@@ -1,3 +1,5 @@
+//go:build !purego
+
 #include "textflag.h"
 
 #define CONST(name, value) \
@@ -26,7 +28,16 @@ CONST(times5184, 0x0001144000011440)
 // func classify(classes, text *byte, blocks int) (escapes uint32)
 //
 // Classes are in the order of the folded bytes: tab, newline and carriage
-// return are 0 to 2, space to '@' come from 3 on, '[' to '~' behind them.
+// return are 0 to 2, space to '@' come from 3 on, '[' to '~' behind them. With
+// x folded,
+//
+//	class = x - ' ' + 3                  for ' ' <= x <= '@'
+//	class = x - ' ' + 3 - 26             for '[' <= x <= '~': no capitals before it
+//	class = 0, 1, 2                      for tab, newline, carriage return
+//	class = 128                          for all others: escape
+//
+// Invariant of block: SI and DI are at the next 32 bytes, CX blocks are left,
+// and Y8 is the or of the escapes of those before.
 TEXT ·classify(SB), NOSPLIT, $0-28
 	MOVQ    classes+0(FP), DI
 	MOVQ    text+8(FP), SI
@@ -97,6 +108,11 @@ classified:
 // Bytes of seen are never above the epoch, so that the carry of comparing
 // tells what is new. Sixteen numbers are made at once; the last sixteen
 // overlap those before, whose numbers are no longer new.
+//
+// Invariant of numbers: SI is at the classes of the next trigram, CX > 0 of them
+// are left, and 16 can be made from SI on; ids[:R9] are the distinct numbers so
+// far, each with seen = epoch; R9 <= trigrams done <= n, so that a number that is
+// stored and not kept lies within ids.
 TEXT ·distinctNumbers(SB), NOSPLIT, $64-48
 	MOVQ    ids+0(FP), DI
 	MOVQ    classes+8(FP), SI
@@ -153,6 +169,9 @@ kept:
 // func dealOut(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uint32) (logged int)
 //
 // Comparing a row with 1 carries when it is 0, which is added to the count.
+//
+// Invariant of deal: SI is behind the last trigram and -CX > 0 are left;
+// log[:R9] are those of row 0 so far, R9 <= n + CX.
 TEXT ·dealOut(SB), NOSPLIT, $0-56
 	MOVQ ids+0(FP), SI
 	MOVQ n+8(FP), CX

@@ -2,15 +2,20 @@ package trigram
 
 import "unsafe"
 
-// tables are what extraction needs: for every trigram number the epoch of the
-// last unit that had it, and the numbers of trigrams with an escape in them.
+// tables are what extraction needs: for every trigram number the epoch of the last
+// unit that had it, and the numbers of trigrams with an escape. A trigram is new in a
+// unit if
+//
+//	seen[number] != epoch
+//
+// so that nothing has to be cleared from unit to unit.
 type tables struct {
-	seen  []uint8  // by number
+	seen  []uint8  // by number: the epoch of the last unit that had it
 	epoch uint8    // of the current unit
-	extra []uint32 // by 24-bit key: its number, 0 for none; allocated when first needed
-	keys  []uint32 // of extra numbers: keys[i] belongs to number directIDs+i
+	extra []uint32 // by 24-bit key, of trigrams with an escape: the number, 0 for none yet; made when first needed
+	keys  []uint32 // keys[i] is the key of number directIDs+i
 
-	classes [longestWindow + 64]byte // of the window, for the fast way
+	classes [longestWindow + 64]byte // of the window's bytes, for the fast way
 }
 
 // longestWindow is the size of the window of a unit with all its virtual
@@ -31,7 +36,7 @@ func (t *tables) close() {
 	*t = tables{}
 }
 
-// forget drops the extra numbers, at the end of a segment.
+// forget drops the numbers of trigrams with an escape, at the end of a segment.
 func (t *tables) forget() {
 	for i, k := range t.keys {
 		t.extra[k] = 0
@@ -49,8 +54,8 @@ func (t *tables) next() {
 	t.epoch++
 }
 
-// unit writes the distinct trigram numbers of a window into ids, which has
-// room for one a byte, and returns how many there are.
+// unit writes the distinct trigram numbers of a window into ids, which has room for
+// one a byte, and returns how many there are. Most windows have no escape.
 func (t *tables) unit(ids []uint32, window []byte) (int, error) {
 	t.next()
 	n, escapes := t.direct(ids, window)
@@ -60,9 +65,11 @@ func (t *tables) unit(ids []uint32, window []byte) (int, error) {
 	return t.exact(ids, window)
 }
 
-// directPortable is the fast way on any machine. It stores every number and
-// advances over the new ones only, as a branch on "new" would be mispredicted
-// all the time.
+// directPortable is the fast way on any machine. It stores every number and advances
+// over the new ones only: a branch on "new" would be mispredicted all the time. Before
+// each trigram
+//
+//	ids[:n] = the distinct numbers so far, and first = stride3 * class of its first byte
 func (t *tables) directPortable(ids []uint32, window []byte) (n int, escapes uint32) {
 	if len(window) < 3 || len(ids) < len(window) {
 		return 0, 0
@@ -76,6 +83,7 @@ func (t *tables) directPortable(ids []uint32, window []byte) (n int, escapes uin
 		escapes |= c
 		id := first + c1*stride2 + c
 		first, c1 = c1*stride3, c
+
 		// id is below directIDs, n below len(window): both tables have room.
 		p := (*uint8)(unsafe.Add(seen, id))
 		old := *p
@@ -89,8 +97,8 @@ func (t *tables) directPortable(ids []uint32, window []byte) (n int, escapes uin
 	return n, escapes
 }
 
-// exact is the slow way, for windows with escapes. It begins the unit anew:
-// what direct has marked are not all trigrams of the window.
+// exact is the slow way, for windows with an escape. It begins the unit anew, since
+// direct has not seen all trigrams of the window.
 func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 	if t.extra == nil {
 		extra, err := offheap[uint32](1 << 24)
@@ -99,6 +107,7 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 		}
 		t.extra = extra
 	}
+
 	t.next()
 	n := 0
 	b0, b1 := foldByte[window[0]], foldByte[window[1]]
@@ -120,6 +129,7 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 	return n, nil
 }
 
+// extraID returns the number of a trigram with an escape, a new one for a new key.
 func (t *tables) extraID(key uint32) uint32 {
 	id := t.extra[key]
 	if id == 0 {

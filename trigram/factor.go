@@ -1,15 +1,16 @@
 package trigram
 
-// maxFactor is the number of classes in a factor. It starts at most at the
-// last byte a unit owns and must lie in the window.
+// maxFactor is the most classes of a factor. It begins at the latest at the last byte
+// a unit owns and must lie in the window.
 const maxFactor = 56
 
-// maxTriple is the number of trigrams that are worth looking up for one
-// position of a factor.
+// maxTriple is the most trigrams that are worth looking up for one position of a factor.
 const maxTriple = 4096
 
-// anchored turns the line anchors at the edges into newlines and drops the
-// others: in the middle of a match nothing is known of their neighbours.
+// anchored turns the line anchors at the edges of a sequence into newlines: `a$` is
+// followed by one, or by the carriage return of a line that ends in "\r\n". All others
+// are dropped, since in the middle of a match nothing is known of what stands around
+// them; such a $ leaves room for a carriage return.
 func (s seq) anchored(edges bool) seq {
 	first, last := 0, len(s)
 	for first < last && s[first].kind == elemBOL {
@@ -18,25 +19,34 @@ func (s seq) anchored(edges bool) seq {
 	for last > first && s[last-1].kind == elemEOL {
 		last--
 	}
+
 	var newline elem
 	newline.set.add('\n')
 	out := make(seq, 0, len(s))
 	if first > 0 && edges {
 		out = append(out, newline)
 	}
+
 	for _, e := range s[first:last] {
-		if e.kind != elemBOL && e.kind != elemEOL {
+		switch e.kind {
+		case elemBOL:
+		case elemEOL:
+			out = append(out, elem{kind: elemGap, set: e.set})
+		default:
 			out = append(out, e)
 		}
 	}
+
 	if last < len(s) && edges {
-		out = append(out, newline)
+		end := newline
+		end.set.add('\r')
+		out = append(out, end)
 	}
 	return out
 }
 
-// node makes the condition of a sequence: its factors, runs and alternatives
-// in the order of their starts.
+// node makes the condition of a sequence: its factors, runs and alternatives, in the
+// order of their starts.
 func (s seq) node(edges bool) *node {
 	s = s.anchored(edges)
 	var subs []*node
@@ -61,16 +71,18 @@ func (s seq) node(edges bool) *node {
 	return seqOf(subs)
 }
 
-// stretch gives the conditions of the bytes from i to end, in the order of
-// their starts. The first of a literal starts at i, if there is one.
+// stretch returns the conditions of the bytes [i, end), in the order of their starts.
+// They overlap by two bytes, so that no trigram is lost. The first condition of a
+// literal starts at i if there is one there.
 func (s seq) stretch(i, end int) []*node {
 	var subs []*node
 	run, runAt := s.bestRun(i, min(end, i+maxFactor-2))
 	for at := i; ; at += maxFactor - 2 {
 		to := min(at+maxFactor, end)
+
 		f := s.factor(at, to)
 		if f != nil && !f.exact() && run != nil && runAt == i {
-			f = nil // the run is cheaper and tells more
+			f = nil // the run is cheaper and says more
 		}
 		if f != nil {
 			subs = append(subs, f)
@@ -84,17 +96,19 @@ func (s seq) stretch(i, end int) []*node {
 	}
 }
 
-// factor gives the condition of the bytes from i to end, or nil where it would
-// tell nothing or cost too much. Short ones are extended by what may follow.
+// factor returns the condition of the bytes [i, end), or nil if it would say nothing or
+// cost too much. A short one is extended by what may follow.
 func (s seq) factor(i, end int) *node {
 	n := &node{op: opFactor}
 	for _, e := range s[i:end] {
 		n.set = append(n.set, e.set.folded())
 		n.special = n.special || e.special
 	}
+
 	if !n.exact() {
 		n.extend(s, end)
 	}
+
 	n.trim()
 	if len(n.set) == 0 {
 		return nil
@@ -102,7 +116,7 @@ func (s seq) factor(i, end int) *node {
 	return n
 }
 
-// exact reports whether the factor has a trigram of single bytes.
+// exact reports whether the factor has a trigram of three single bytes.
 func (n *node) exact() bool {
 	for i := 0; i+3 <= len(n.set); i++ {
 		if n.triple(i) == 1 {
@@ -112,13 +126,15 @@ func (n *node) exact() bool {
 	return false
 }
 
-// triple is the number of trigrams that can be at position i.
+// triple is the number of trigrams that are possible at position i: for [ab]c[0-9]
+// they are 20.
 func (n *node) triple(i int) int {
 	return n.set[i].size() * n.set[i+1].size() * n.set[i+2].size()
 }
 
-// extend adds up to two classes of what may follow position at: the union
-// over all ways through gaps.
+// extend adds up to two classes of what may follow position at: the union over all
+// ways through gaps. In `[0-9]\.[0-9]+x` the factor of the first three elements is
+// followed by [0-9x].
 func (n *node) extend(s seq, at int) {
 	states := []int{at}
 	for range 2 {
@@ -130,6 +146,7 @@ func (n *node) extend(s seq, at int) {
 			if p == len(s) || s[p].kind == elemAlt {
 				return
 			}
+
 			set = set.or(s[p].set.folded())
 			n.special = n.special || s[p].special
 			if s[p].kind == elemGap {
@@ -137,6 +154,7 @@ func (n *node) extend(s seq, at int) {
 				states = append(states, p+1)
 				continue
 			}
+
 			next = append(next, p+1)
 		}
 		n.set = append(n.set, set)
@@ -144,6 +162,7 @@ func (n *node) extend(s seq, at int) {
 	}
 }
 
+// dedup returns the distinct members, in order.
 func dedup(s []int) []int {
 	var out []int
 	seen := make(map[int]bool)
@@ -157,29 +176,32 @@ func dedup(s []int) []int {
 }
 
 const (
-	// cheapTriple is the number of trigrams that are worth a union beside
-	// trigrams of single bytes.
+	// cheapTriple: a union of so many trigrams is worth its price beside trigrams of
+	// single bytes.
 	cheapTriple = 32
-	// someTriple is the same beside a cheaper union.
+	// someTriple: so many are beside a cheaper union.
 	someTriple = 256
 )
 
-// trim picks what is looked up and cuts the factor down to it: every position
-// of single bytes and the cheap ones; where there are none, the cheapest and
-// some more; else two bytes or one where there are not too many.
+// trim chooses what is looked up and cuts the factor down to it: every position of
+// single bytes and the cheap ones; if there is none, the cheapest and some more; else
+// two bytes, or one, if that is not too much.
 func (n *node) trim() {
-	best, cost := -1, maxTriple+1
+	best, cost := -1, maxTriple+1 // position; -2-i for the pair at i
+
 	for i := 0; i+3 <= len(n.set); i++ {
 		if c := n.triple(i); c < cost {
 			best, cost = i, c
 		}
 	}
+
 	// A pair is looked up as a range of the dictionary, some 60 trigrams.
 	for i := 0; i+2 <= len(n.set); i++ {
 		if c := 64 * n.set[i].size() * n.set[i+1].size(); c < cost {
 			best, cost = -2-i, c
 		}
 	}
+
 	switch {
 	case best >= 0:
 		n.pick(best, cost)
@@ -192,12 +214,13 @@ func (n *node) trim() {
 	}
 }
 
-// pick chooses positions, given the cheapest and its cost.
+// pick chooses positions, given the cheapest one and its cost.
 func (n *node) pick(best, cost int) {
 	limit := someTriple
 	if cost == 1 {
 		limit = cheapTriple
 	}
+
 	from, to := best, best
 	for i := 0; i+3 <= len(n.set); i++ {
 		if n.triple(i) <= limit || i == best {
@@ -205,14 +228,15 @@ func (n *node) pick(best, cost int) {
 			from, to = min(from, i), max(to, i)
 		}
 	}
+
 	for i := range n.picks {
 		n.picks[i] -= from
 	}
 	n.set = n.set[from : to+3]
 }
 
-// bestRun gives the longest run of the smallest class that has one of the
-// bytes from i to end as its start, gaps included, and the start.
+// bestRun returns the longest run of the smallest class that begins at one of the bytes
+// [i, end), gaps included, and where it begins.
 func (s seq) bestRun(i, end int) (best *node, at int) {
 	for class, set := range runSets {
 		for j := i; j < end; j++ {
@@ -227,6 +251,8 @@ func (s seq) bestRun(i, end int) (best *node, at int) {
 	return nil, 0
 }
 
+// run returns the run of a class that begins at i, nil if it is too short to say
+// anything, or so literal that a factor says more.
 func (s seq) run(i, class int, set byteSet) *node {
 	count, classes, special := 0, 0, false
 	for _, e := range s[i:] {
@@ -241,6 +267,7 @@ func (s seq) run(i, class int, set byteSet) *node {
 			}
 		}
 	}
+
 	if classes < 4 || count < shortest[class] {
 		return nil
 	}

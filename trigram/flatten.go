@@ -12,7 +12,8 @@ import (
 //	byte     one byte of a set
 //	gap      any number of bytes of a set
 //	alt      one of several sequences, where multiplying out would be too much
-//	bol eol  a newline, the document's beginning or its end, not consumed
+//	bol      a newline or the document's beginning, not consumed
+//	eol      a newline or the document's end, not consumed; a carriage return may be
 //
 // A repetition x+ is a gap and then x, so that x is next to what follows it.
 type elemKind uint8
@@ -25,6 +26,7 @@ const (
 	elemEOL
 )
 
+// elem is an element of a sequence.
 type elem struct {
 	kind    elemKind
 	special bool // U+212A or U+017F may stand for it
@@ -33,26 +35,30 @@ type elem struct {
 	weight  int // of alts
 }
 
+// seq is a sequence of elements.
 type seq []elem
 
 const (
-	maxAlts   = 64   // alternatives that multiplying out may give
-	maxWeight = 4096 // elements of alternatives together
+	maxAlts   = 64   // alternatives that multiplying out may make
+	maxWeight = 4096 // elements of all alternatives together
 	maxCopies = 64   // of a counted repetition
 )
 
-// fixed reports whether every match of the sequence is a literal without gaps.
+// fixed reports whether the sequence has no gaps and no alternatives. A line's end in
+// the middle of it may be one byte or two.
 func (s seq) fixed() bool {
+	ended := false
 	for _, e := range s {
-		if e.kind == elemGap || e.kind == elemAlt {
+		if e.kind == elemGap || e.kind == elemAlt || ended && e.kind != elemEOL {
 			return false
 		}
+		ended = ended || e.kind == elemEOL
 	}
 	return true
 }
 
-// located reports whether the first condition of the sequence is about the
-// very start of a match.
+// located reports whether the first condition of the sequence is about the very start
+// of a match.
 func (s seq) located() bool {
 	s = s.anchored(true)
 	n := 0
@@ -66,7 +72,7 @@ func (s seq) located() bool {
 	return s.factor(0, min(n, maxFactor)) != nil || run != nil && at == 0
 }
 
-// bytesOf is the set of all bytes in any match.
+// bytesOf returns all bytes of all matches.
 func bytesOf(alts []seq) (set byteSet) {
 	for _, s := range alts {
 		for _, e := range s {
@@ -76,7 +82,7 @@ func bytesOf(alts []seq) (set byteSet) {
 	return set
 }
 
-// gapOf is the gap that covers any number of the alternatives.
+// gapOf returns a gap that any number of the alternatives in a row fits into.
 func gapOf(alts []seq) elem {
 	g := elem{kind: elemGap, set: bytesOf(alts)}
 	for _, s := range alts {
@@ -87,8 +93,8 @@ func gapOf(alts []seq) elem {
 	return g
 }
 
-// altOf wraps alternatives into one element, or into a gap where they are too
-// many: what is inside is worked through once for each place that it is in.
+// altOf makes one element of alternatives, or a gap if they are too many: what is
+// inside is worked through for each place that it stands in.
 func altOf(alts []seq) elem {
 	a := gapOf(alts)
 	if w := weigh(alts); w <= maxWeight {
@@ -97,7 +103,7 @@ func altOf(alts []seq) elem {
 	return a
 }
 
-// weigh counts the elements of sequences, those inside of others included.
+// weigh counts the elements of sequences, and those inside of them.
 func weigh(alts []seq) int {
 	n := 0
 	for _, s := range alts {
@@ -109,8 +115,14 @@ func weigh(alts []seq) int {
 	return n
 }
 
+// flattener turns expressions into alternatives of sequences.
 type flattener struct{ fold bool }
 
+// flatten returns the alternatives of an expression, for example
+//
+//	(a|b)c+     a (gap of c) c    and    b (gap of c) c
+//
+// nil if it matches nothing.
 func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	switch re.Op {
 	case syntax.OpNoMatch:
@@ -133,7 +145,7 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	case syntax.OpBeginLine, syntax.OpBeginText:
 		return []seq{{{kind: elemBOL}}}
 	case syntax.OpEndLine, syntax.OpEndText:
-		return []seq{{{kind: elemEOL}}}
+		return []seq{{{kind: elemEOL, set: carriageReturn()}}}
 	case syntax.OpCapture:
 		return f.flatten(re.Sub[0])
 	case syntax.OpStar:
@@ -161,11 +173,20 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	return []seq{{}} // OpEmptyMatch, word boundaries: nothing consumed
 }
 
+// carriageReturn is what $ may take in: lines may end in "\r\n".
+func carriageReturn() (set byteSet) {
+	set.add('\r')
+	return set
+}
+
+// repeat is flatten of x{n,m}: a gap of x for the copies that may be missing, then n
+// copies of x.
 func (f *flattener) repeat(re *syntax.Regexp) []seq {
 	x := f.flatten(re.Sub[0])
 	if re.Max == 0 {
 		return []seq{{}}
 	}
+
 	all := []seq{{}}
 	if re.Max != re.Min || re.Min > maxCopies {
 		all = []seq{{gapOf(x)}}
@@ -176,6 +197,7 @@ func (f *flattener) repeat(re *syntax.Regexp) []seq {
 	return all
 }
 
+// union is a or b.
 func union(a, b []seq) []seq {
 	all := append(a[:len(a):len(a)], b...)
 	if weigh(all) > 4*maxWeight {
@@ -184,14 +206,16 @@ func union(a, b []seq) []seq {
 	return all
 }
 
-// product is a followed by b.
+// product is a followed by b, multiplied out if that is not too much.
 func product(a, b []seq) []seq {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
+
 	if len(a) == 1 && len(a[0]) == 0 {
 		return b
 	}
+
 	if len(a)*len(b) > maxAlts || len(a)*weigh(b)+len(b)*weigh(a) > 2*maxWeight {
 		switch {
 		case len(a) > 1 && len(a) >= len(b):
@@ -199,9 +223,11 @@ func product(a, b []seq) []seq {
 		case len(b) > 1:
 			return product(a, []seq{{altOf(b)}})
 		}
-		// Each is one sequence and together they are too long.
+
+		// Each is one sequence, and together they are too long.
 		return []seq{{gapOf(a), gapOf(b)}}
 	}
+
 	all := make([]seq, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {
@@ -211,12 +237,13 @@ func product(a, b []seq) []seq {
 	return all
 }
 
-// char is a rune of a literal, or a byte that is no part of one.
+// char is a rune of a literal, or a byte that is not part of a rune.
 type char struct {
 	r   rune
 	raw bool // r is a byte
 }
 
+// toRunes cuts a literal into chars.
 func toRunes(s string) []char {
 	var cs []char
 	for i := 0; i < len(s); {
@@ -231,13 +258,14 @@ func toRunes(s string) []char {
 	return cs
 }
 
-// elems gives the elements of one character.
+// elems returns the elements of a char.
 func (c char) elems(fold bool) seq {
 	if c.raw {
 		var e elem
 		e.set.add(byte(c.r))
 		return seq{e}
 	}
+
 	ranges := []rune{c.r, c.r}
 	if fold {
 		for r := unicode.SimpleFold(c.r); r != c.r; r = unicode.SimpleFold(r) {
@@ -252,27 +280,16 @@ const (
 	longS  = 0x017f
 )
 
-// classElems gives the elements of one character of a class.
+// classElems returns the elements of one rune of a class. ASCII is a set of bytes; a few
+// other runes with encodings of one length are sets too; else any rune beyond ASCII is
+// meant.
 func classElems(ranges []rune, fold bool) seq {
-	var ascii byteSet
-	var others []rune
-	special, many := false, false
-	for i := 0; i+1 < len(ranges); i += 2 {
-		lo, hi := ranges[i], ranges[i+1]
-		for r := lo; r <= min(hi, utf8.RuneSelf-1); r++ {
-			ascii.add(byte(r))
-		}
-		if lo = max(lo, utf8.RuneSelf); hi-lo > 256 || lo <= utf8.RuneError && utf8.RuneError <= hi {
-			many = true
-			continue
-		}
-		for r := lo; r <= hi; r++ {
-			others = append(others, r)
-		}
-	}
+	ascii, others, many := members(ranges)
+	special := false
 	if fold {
 		ascii, others, special = foldClass(ascii, others)
 	}
+
 	if !many {
 		rest := others[:0:0]
 		for _, r := range others {
@@ -282,6 +299,7 @@ func classElems(ranges []rune, fold bool) seq {
 			}
 			rest = append(rest, r)
 		}
+
 		if len(rest) == 0 {
 			return seq{{set: ascii, special: special}}
 		}
@@ -289,14 +307,36 @@ func classElems(ranges []rune, fold bool) seq {
 			return s
 		}
 	}
-	// One character of one to four bytes: the first of them, then others.
+
+	// One rune of one to four bytes: the first of them, then others.
 	first, more := elem{set: ascii}, elem{kind: elemGap}
 	first.set.addRange(0x80, 0xff)
 	more.set.addRange(0x80, 0xbf)
 	return seq{first, more}
 }
 
-// foldClass adds the other cases of a class.
+// members returns the members of a class below 0x80, and the others. many is set if there
+// are too many of those, or if U+FFFD is among them, which stands for broken bytes too.
+func members(ranges []rune) (ascii byteSet, others []rune, many bool) {
+	for i := 0; i+1 < len(ranges); i += 2 {
+		lo, hi := ranges[i], ranges[i+1]
+		for r := lo; r <= min(hi, utf8.RuneSelf-1); r++ {
+			ascii.add(byte(r))
+		}
+
+		if lo = max(lo, utf8.RuneSelf); hi-lo > 256 || lo <= utf8.RuneError && utf8.RuneError <= hi {
+			many = true
+			continue
+		}
+		for r := lo; r <= hi; r++ {
+			others = append(others, r)
+		}
+	}
+	return ascii, others, many
+}
+
+// foldClass adds the other cases of the members of a class. special is set if the class
+// has a k or an s, which have cases beyond ASCII.
 func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
 	special := ascii.has('k') || ascii.has('K') || ascii.has('s') || ascii.has('S')
 	ascii = ascii.folded()
@@ -317,8 +357,8 @@ func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
 	return ascii, others, special
 }
 
-// sameLength gives the elements of one of some runes when all have encodings
-// of one length, or nil.
+// sameLength returns the elements of one of some runes if all have encodings of one
+// length, else nil: é and è (C3 A9, C3 A8) are C3 and one of A8 and A9.
 func sameLength(runes []rune) seq {
 	var s seq
 	for _, r := range runes {

@@ -5,19 +5,22 @@ import (
 	"slices"
 )
 
-// flush ends the segment: sorts the log, encodes every list, emits. The rows
-// are encoded beside it, since whoever gives documents may have to wait.
+// flush ends the segment: it sorts the log, encodes every list and emits. The rows
+// are encoded beside the sorting, since whoever adds documents waits for it.
 func (w *Writer) flush() error {
 	if w.units%64 != 0 {
 		w.saveWord()
 	}
+
 	encoded := make(chan struct{})
 	go func() {
 		defer close(encoded)
 		w.encodeRows()
 	}()
+
 	used := w.countLog()
 	w.scatter(used)
+
 	<-encoded
 	w.encode(used)
 	w.chooseNext(used)
@@ -38,16 +41,20 @@ func (w *Writer) flush() error {
 	w.first.Clear()
 	w.noLine.Clear()
 	w.t.forget()
+
 	return w.opt.Emit(append([][]byte{w.front, w.enc.blocks, w.enc.entries}, w.enc.parts...)...)
 }
 
-// scatter sorts the log by trigram into sorted. Afterwards counts[id] is the
-// end of the units of id, and the beginning is the end of the used one before.
+// scatter sorts the log by trigram into sorted, by counting. Afterwards counts[id]
+// is where the units of id end; they begin where those of the used number before end.
+//
+//	counts {a: 2, b: 1}   ->  a begins at 0, b at 2   ->  after the log {a: 2, b: 3}
 func (w *Writer) scatter(used []uint32) {
 	at := uint32(0)
 	for _, id := range used {
 		at, w.counts[id] = at+w.counts[id], at
 	}
+
 	from := w.logEnds[0]
 	for u, end := range w.logEnds[1:] {
 		for _, id := range w.log[from:end] {
@@ -59,12 +66,13 @@ func (w *Writer) scatter(used []uint32) {
 	}
 }
 
-// encode walks the rows and the cold lists in the order of their keys, then the
-// lists of the extra trigrams, whose keys lie between.
+// encode merges the rows and the sorted log in the order of their keys, then the
+// lists of trigrams with an escape, whose keys lie in between.
 func (w *Writer) encode(used []uint32) {
 	w.enc.reset(w.units)
 	direct, _ := slices.BinarySearch(used, directIDs)
 	extras := w.extraOrder(used, direct)
+
 	hot, cold, from := w.hotIDs[1:], used[:direct], uint32(0)
 	for row := 1; len(hot) > 0 || len(cold) > 0; {
 		isHot := len(hot) > 0 && (len(cold) == 0 || hot[0] < cold[0])
@@ -74,11 +82,13 @@ func (w *Writer) encode(used []uint32) {
 		} else {
 			id, cold = cold[0], cold[1:]
 		}
+
 		key := keyOfID(id)
 		for len(extras) > 0 && extras[0].key < key {
 			w.enc.add(extras[0].key, extras[0].ids)
 			extras = extras[1:]
 		}
+
 		if isHot {
 			w.enc.addRow(key, &w.rows[row], w.rowLists)
 			row++
@@ -87,23 +97,25 @@ func (w *Writer) encode(used []uint32) {
 		w.enc.add(key, w.sorted[from:w.counts[id]])
 		from = w.counts[id]
 	}
+
 	for _, e := range extras {
 		w.enc.add(e.key, e.ids)
 	}
+
 	w.enc.addBitmap(keyFirst, &w.first)
 	w.enc.addBitmap(keyNoNewline, &w.noLine)
 	w.enc.endPart()
 }
 
-// rowList is the list of a row: its kind, its units, and where it is.
+// rowList is the list of a row: its kind, its number of units, and where it is.
 type rowList struct {
 	kind    int
 	units   int
 	at, end int // in Writer.rowLists
 }
 
-// rowGroup is the number of rows that are gathered from the blocks at once:
-// what they have in a block lies together.
+// rowGroup is how many rows are gathered from the blocks at once. In a block they lie
+// together.
 const rowGroup = 16
 
 // encodeRows encodes the lists of all rows.
@@ -112,18 +124,23 @@ func (w *Writer) encodeRows() {
 	lists := w.rowLists[:0]
 	for first := 0; first < len(w.hotIDs); first += rowGroup {
 		n := min(rowGroup, len(w.hotIDs)-first)
+
+		// The words of a row, scattered over the blocks, into one bitmap a row.
 		for k := 0; k < words; k += blockWords {
 			block := w.blocks[(k/blockWords*hotRows+first)*blockWords:]
 			for r := range n {
 				*(*[blockWords]uint64)(w.gathered[r][k:]) = *(*[blockWords]uint64)(block[r*blockWords:])
 			}
 		}
+
 		for r := range n {
 			if first+r == 0 {
-				continue // the waste row
+				continue // nobody's row
 			}
+
 			b, row := &w.gathered[r], &w.rows[first+r]
 			clear(b[words:min(len(b), words+blockWords)]) // of the segment before
+
 			row.at, row.units = len(lists), countBits(b[:words])
 			row.kind, lists = appendBitmapList(lists, b, row.units, words)
 			row.end = len(lists)
@@ -138,18 +155,19 @@ func countBits(words []uint64) (n int) {
 	return n
 }
 
-// extraList is the list of a trigram that has an escape in it.
+// extraList is the list of a trigram with an escape.
 type extraList struct {
 	key uint32
 	ids []uint16
 }
 
-// extraOrder lists those of used from position direct on by their keys.
+// extraOrder returns the lists of the numbers in used[direct:], sorted by key.
 func (w *Writer) extraOrder(used []uint32, direct int) []extraList {
 	from := uint32(0)
 	if direct > 0 {
 		from = w.counts[used[direct-1]]
 	}
+
 	var list []extraList
 	for _, id := range used[direct:] {
 		list = append(list, extraList{w.t.keys[id-directIDs], w.sorted[from:w.counts[id]]})
@@ -159,13 +177,16 @@ func (w *Writer) extraOrder(used []uint32, direct int) []extraList {
 	return list
 }
 
-// chooseNext picks the hot trigrams of the next segment by this one's counts.
+// chooseNext chooses the hot trigrams of the next segment by the counts of this one.
 func (w *Writer) chooseNext(used []uint32) {
 	from := uint32(0)
+
+	// From ends back to counts; of the rows, their numbers of units.
 	for _, id := range used {
 		end := w.counts[id]
 		w.counts[id], from = end-from, end
 	}
+
 	for r, id := range w.hotIDs {
 		if r > 0 {
 			w.counts[id] = uint32(w.rows[r].units)

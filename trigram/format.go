@@ -11,16 +11,30 @@ import (
 //	columns     runClasses times one byte a unit: its longest run of the class
 //	blocks      12 bytes each: key of the first entry u32, its offset in
 //	            entries u32, its offset in lists u32
-//	entries     per trigram, ascending by key, 16 to a block:
-//	              uvarint  key delta to the entry before (0 for the first of a block) <<3 | kind
+//	entries     a posting list for each trigram, ascending by key, 16 to a block:
+//	              uvarint  key minus that of the entry before (0 for the first of a block) <<3 | kind
 //	              inline1  u16 unit
 //	              inline2  u16 unit, u16 unit
 //	              others   uvarint number of units, uvarint bytes in lists
-//	lists       the bytes of the lists in the order of their entries
+//	lists       the bytes of the posting lists, in the order of their entries
 //
 // and all numbers are little-endian. Two keys beyond the 24 bits of trigrams
-// hold facts about units: [keyFirst] those that begin a document, and
-// [keyNoNewline] those that own no newline.
+// stand for facts about units: [keyFirst] for those that begin a document, and
+// [keyNoNewline] for those that own no newline.
+//
+// An example. "abc" is in the units 5 and 9, "abd" in 3, 4 and 300, and these are the
+// first two trigrams of all:
+//
+//	blocks      63 62 61 00   00 00 00 00   00 00 00 00     key 0x616263, offsets 0 and 0
+//	entries     01  05 00  09 00                            0<<3 | inline2, units 5 and 9
+//	            0a  03  04                                  1<<3 | varint, 3 units in 4 bytes
+//	lists       03  00  a7 02                               3; 4 is the next; 295 are left out to 300
+//
+// As a sliced list the second would be (it never is: see varintMax)
+//
+//	lists       03 00 .. 00                                 32 bytes: slices 0 and 1 have units
+//	            01  03 04                                   2 units: 3 and 4
+//	            00  2c                                      1 unit: 256 + 44
 const (
 	headBytes  = 40
 	blockBytes = 12
@@ -34,22 +48,22 @@ const (
 	keyEnd       = 1<<24 + 2
 )
 
-// Kinds of lists. Ids are those of units in the segment.
+// Kinds of posting lists. Their ids are numbers of units in the segment.
 const (
 	kindInline1 = iota // one id, in the entry
 	kindInline2        // two ids, in the entry
 	kindVarint         // ids as differences minus one, uvarint
-	// kindSliced cuts the ids by their high byte: 32 bytes tell which of the
-	// 256 slices have ids; each of them has a byte, the number of ids less
-	// one, and then the low bytes, or where these would take more than 32
-	// bytes a bitmap of 32.
+	// kindSliced cuts the ids by their high byte: 32 bytes say which of the 256
+	// slices have ids; each of those has a byte, the number of its ids less one,
+	// and then their low bytes, or where these would take more than 32 bytes a
+	// bitmap of 32.
 	kindSliced
 	kindFlat // a bitmap, 64-bit words up to the last unit of the segment
 	kinds
 )
 
-// varintMax is the number of ids up to which varint lists are used: they are
-// smaller, but cannot be read from the middle.
+// varintMax is the number of ids up to which varint lists are used. They are
+// smaller, but can only be read from their beginning.
 const varintMax = 256
 
 // head is the fixed beginning of a segment.
@@ -60,6 +74,7 @@ type head struct {
 	entriesAt, listsAt, length uint64
 }
 
+// layout computes where the parts begin.
 func (h *head) layout() {
 	h.columnsAt = headBytes
 	h.blocks = (h.keys + blockKeys - 1) / blockKeys
@@ -69,6 +84,7 @@ func (h *head) layout() {
 	h.length = h.listsAt + uint64(h.listsBytes)
 }
 
+// append writes the head.
 func (h *head) append(dst []byte) []byte {
 	for _, v := range []uint32{magic, h.units, h.keys, h.entriesBytes, h.listsBytes, runClasses, 0, 0, 0, 0} {
 		dst = binary.LittleEndian.AppendUint32(dst, v)
@@ -76,21 +92,22 @@ func (h *head) append(dst []byte) []byte {
 	return dst
 }
 
-// encoder builds the three parts of a segment that grow with the keys. The
-// lists lie in pieces: those of rows where they were made.
+// encoder builds the three parts of a segment that grow with the keys: blocks,
+// entries and lists. The lists are in pieces: those of rows stay where they were made.
 type encoder struct {
-	words   int // in a flat list
+	words   int // of a flat list
 	blocks  []byte
 	entries []byte
-	lists   []byte
-	parted  int      // bytes of lists that are in parts
+	lists   []byte   // made here
+	parted  int      // lists[:parted] are in parts
 	parts   [][]byte // all lists, in order
 	total   int      // bytes of all lists
-	keys    uint32
-	last    uint32
+	keys    uint32   // entries so far
+	last    uint32   // key of the last one
 	buf     []byte
 }
 
+// reset begins a segment.
 func (e *encoder) reset(units int) {
 	e.words = (units + 63) / 64
 	e.blocks, e.entries, e.lists = e.blocks[:0], e.entries[:0], e.lists[:0]
@@ -98,7 +115,7 @@ func (e *encoder) reset(units int) {
 	e.keys, e.last = 0, 0
 }
 
-// endPart makes a part of the lists that are in none.
+// endPart makes a part of the lists that are not yet in one.
 func (e *encoder) endPart() {
 	if len(e.lists) > e.parted {
 		e.parts = append(e.parts, e.lists[e.parted:len(e.lists):len(e.lists)])
@@ -106,7 +123,7 @@ func (e *encoder) endPart() {
 	}
 }
 
-// entry opens the entry of a key, beginning a block where one is due.
+// entry begins the entry of a key, and a block where one is due.
 func (e *encoder) entry(key uint32, kind int) {
 	delta := key - e.last
 	if e.keys%blockKeys == 0 {
@@ -115,19 +132,20 @@ func (e *encoder) entry(key uint32, kind int) {
 		e.blocks = binary.LittleEndian.AppendUint32(e.blocks, uint32(e.total))
 		delta = 0
 	}
+
 	e.entries = binary.AppendUvarint(e.entries, uint64(delta)<<3|uint64(kind))
 	e.last = key
 	e.keys++
 }
 
-// list closes the entry of a list of so many bytes.
+// list ends an entry whose list has so many units and bytes.
 func (e *encoder) list(units, size int) {
 	e.entries = binary.AppendUvarint(e.entries, uint64(units))
 	e.entries = binary.AppendUvarint(e.entries, uint64(size))
 	e.total += size
 }
 
-// add appends a list given by its ids in ascending order, at least one.
+// add appends a list by its ids, at least one, ascending.
 func (e *encoder) add(key uint32, ids []uint16) {
 	from := len(e.lists)
 	switch {
@@ -159,14 +177,14 @@ func (e *encoder) add(key uint32, ids []uint16) {
 	}
 }
 
-// addBitmap appends a list given as a bitmap.
+// addBitmap appends a list by its bitmap.
 func (e *encoder) addBitmap(key uint32, b *Bitmap) {
 	n, kind := b.Count(), 0
 	kind, e.buf = appendBitmapList(e.buf[:0], b, n, e.words)
 	e.addList(key, kind, n, e.buf, func() { e.lists = append(e.lists, e.buf...) })
 }
 
-// addRow appends the list of a row, which stays where it is.
+// addRow appends the list of a row without copying it.
 func (e *encoder) addRow(key uint32, r *rowList, lists []byte) {
 	data := lists[r.at:r.end]
 	e.addList(key, r.kind, r.units, data, func() {
@@ -175,23 +193,24 @@ func (e *encoder) addRow(key uint32, r *rowList, lists []byte) {
 	})
 }
 
-// addList appends a list of a kind; put does it with what is no part of the
-// entry.
+// addList appends a list of a kind; put appends what is not in the entry.
 func (e *encoder) addList(key uint32, kind, units int, data []byte, put func()) {
 	if units == 0 {
 		return
 	}
+
 	e.entry(key, kind)
 	if kind < kindVarint {
 		e.entries = append(e.entries, data...)
 		return
 	}
+
 	put()
 	e.list(units, len(data))
 }
 
-// appendBitmapList appends the list of the n units of a bitmap in the kind
-// that suits it. Bits beyond words are not set.
+// appendBitmapList appends the list of a bitmap with n units, in the kind that is
+// smallest. No bits beyond words are set.
 func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) {
 	if n > varintMax {
 		if slicedSize(b, words) >= 8*words {
@@ -199,6 +218,7 @@ func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) 
 		}
 		return kindSliced, appendSlicedBitmap(dst, b, words)
 	}
+
 	var buf [varintMax]uint16
 	ids := buf[:0]
 	for i, w := range b[:words] {
@@ -206,6 +226,7 @@ func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) 
 			ids = append(ids, uint16(i<<6+bits.TrailingZeros64(w)))
 		}
 	}
+
 	if n > 2 {
 		return kindVarint, appendDeltas(dst, ids)
 	}
@@ -215,6 +236,7 @@ func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) 
 	return kindInline1 + max(n, 1) - 1, dst
 }
 
+// appendFlat, appendDeltas and appendSliced append the bytes of a list of their kind.
 func appendFlat(dst []byte, b *Bitmap, words int) []byte {
 	for _, w := range b[:words] {
 		dst = binary.LittleEndian.AppendUint64(dst, w)
@@ -239,12 +261,13 @@ func appendDeltas(dst []byte, ids []uint16) []byte {
 func appendSliced(dst []byte, ids []uint16) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, 32)...)
-	for len(ids) > 0 {
+	for len(ids) > 0 { // slice by slice
 		slice := ids[0] >> 8
 		n := 1
 		for n < len(ids) && ids[n]>>8 == slice {
 			n++
 		}
+
 		dst[at+int(slice>>3)] |= 1 << (slice & 7)
 		dst = append(dst, byte(n-1))
 		if n < 32 {
@@ -274,6 +297,7 @@ func slicedSize(b *Bitmap, words int) int {
 	return size
 }
 
+// appendSlicedBitmap is appendSliced for a bitmap.
 func appendSlicedBitmap(dst []byte, b *Bitmap, words int) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, 32)...)
@@ -290,6 +314,7 @@ func appendSlicedBitmap(dst []byte, b *Bitmap, words int) []byte {
 			}
 			continue
 		}
+
 		for i, w := range b[s : s+4] {
 			for ; w != 0; w &= w - 1 {
 				dst = append(dst, byte(i<<6+bits.TrailingZeros64(w)))
@@ -299,6 +324,7 @@ func appendSlicedBitmap(dst []byte, b *Bitmap, words int) []byte {
 	return dst
 }
 
+// sliceCount returns the number of units of the slice that begins at word s.
 func sliceCount(b *Bitmap, s int) int {
 	return bits.OnesCount64(b[s]) + bits.OnesCount64(b[s+1]) + bits.OnesCount64(b[s+2]) + bits.OnesCount64(b[s+3])
 }

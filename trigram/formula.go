@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Scope tells what a candidate unit promises about the matches.
+// Scope says what a candidate unit promises about the matches.
 type Scope uint8
 
 const (
@@ -25,21 +25,19 @@ const (
 
 // Formula is a condition over trigrams that every match implies. It is
 // immutable and safe for concurrent use.
-//
-// Its leaves are factors: strings of at most some sixty bytes or byte classes
-// that lie in a match without a gap, and therefore in the window of the unit
-// that owns their first byte; and runs of a class of bytes. Only inside one
-// factor may trigrams be intersected unit by unit. Different factors of one
-// match can lie in different units, so a sequence of factors is evaluated
-// with a reach: from the units of one factor to all units where, by order and
-// by newlines, the others may be.
+// Its leaves are factors and runs. A factor is a string of at most some sixty bytes or
+// byte classes that a match contains without a gap; so it lies in the window of the
+// unit that owns its first byte. A run is a number of bytes of a class. Only inside one
+// factor may trigrams be intersected unit by unit: different factors of a match can lie
+// in different units. So a sequence of factors is evaluated with a reach: from the units
+// of one factor to all units where, by order and by newlines, the others may be.
 type Formula struct {
-	root  *node // nil: narrows nothing
+	root  *node // nil: it narrows nothing
 	scope Scope
 	reach reach
 }
 
-// reach tells where the other factors of a match can be.
+// reach says where the other factors of a match can be.
 type reach uint8
 
 const (
@@ -58,21 +56,21 @@ const (
 	opOr               // one of subs
 )
 
-// node is a condition. A nil node is always true.
+// node is a condition. A nil node always holds.
 type node struct {
 	op    op
 	subs  []*node
 	set   []byteSet // of a factor, folded
-	picks []int     // positions in set at which trigrams are looked up; none for one or two bytes
+	picks []int     // positions in set whose trigrams are looked up; none for one or two bytes
 	class int       // of a run
-	count int
-	// special: the text may have U+212A (Kelvin) for k or U+017F (long s) for
-	// s in the factor. Units with these are candidates without more ado.
+	count int       // of a run
+	// special: in the text U+212A (Kelvin) may stand for k, or U+017F (long s) for s.
+	// Units that have one of these are candidates without looking further.
 	special bool
 }
 
-// FromLiteral returns the formula of a literal. With fold it is found in any
-// case, by simple Unicode folding.
+// FromLiteral returns the formula of a literal. With fold it is found in any case, by
+// simple Unicode folding.
 func FromLiteral(lit string, fold bool) *Formula {
 	var s seq
 	for _, r := range toRunes(lit) {
@@ -81,16 +79,17 @@ func FromLiteral(lit string, fold bool) *Formula {
 	return newFormula([]seq{s})
 }
 
-// FromRegexp returns the formula of a parsed regular expression. With fold
-// every literal of it counts as case-insensitive.
+// FromRegexp returns the formula of a parsed expression. With fold every literal in it
+// ignores case.
 func FromRegexp(re *syntax.Regexp, fold bool) *Formula {
 	return newFormula((&flattener{fold: fold}).flatten(re))
 }
 
-// maxNear is the number of classes of a literal that are used: even if each
-// were three bytes, the last would be in the unit after the first.
+// maxNear is how many classes of a literal are used: even if each were three bytes, the
+// last would be in the unit after the first.
 const maxNear = 1200
 
+// newFormula makes the formula of alternatives, and decides what its candidates promise.
 func newFormula(alts []seq) *Formula {
 	f := &Formula{scope: ScopeDocument, reach: reachDocument}
 	fixed, atStart := true, true
@@ -98,6 +97,7 @@ func newFormula(alts []seq) *Formula {
 		fixed = fixed && s.fixed()
 		atStart = atStart && s.located()
 	}
+
 	switch {
 	case fixed && atStart:
 		f.scope, f.reach = ScopeStart, reachNear
@@ -109,15 +109,16 @@ func newFormula(alts []seq) *Formula {
 	case atStart:
 		f.scope = ScopeStart
 	}
+
 	f.root = orOf(alts, true)
 	return f
 }
 
-// Scope tells how candidates relate to matches.
+// Scope reports how candidates relate to matches.
 func (f *Formula) Scope() Scope { return f.scope }
 
-// MatchesAll reports whether the formula narrows nothing: every unit is a
-// candidate and a scan of everything is the only way.
+// MatchesAll reports whether the formula narrows nothing: every unit is a candidate,
+// and everything has to be read.
 func (f *Formula) MatchesAll() bool { return f.root == nil }
 
 // String prints the formula: factors quoted with classes in brackets, runs as
@@ -158,8 +159,8 @@ func (n *node) String() string {
 	return "(" + strings.Join(parts, " | ") + ")"
 }
 
-// orOf makes the condition of alternatives. At the edges of the whole
-// expression line anchors mean newlines.
+// orOf makes the condition of alternatives. With edges they are the whole expression,
+// whose line anchors stand for newlines.
 func orOf(alts []seq, edges bool) *node {
 	var subs []*node
 	seen := make(map[string]bool)
@@ -173,6 +174,7 @@ func orOf(alts []seq, edges bool) *node {
 			subs = append(subs, n)
 		}
 	}
+
 	switch len(subs) {
 	case 0:
 		return &node{op: opNone}
@@ -182,7 +184,7 @@ func orOf(alts []seq, edges bool) *node {
 	return &node{op: opOr, subs: subs}
 }
 
-// seqOf makes the condition of all of subs.
+// seqOf makes the condition that all of subs hold.
 func seqOf(subs []*node) *node {
 	switch len(subs) {
 	case 0:

@@ -6,9 +6,8 @@ import (
 	"math"
 )
 
-// Index answers formulas from the segments of one shard. It keeps slices of
-// the given bytes and next to nothing else; it is immutable and safe for
-// concurrent use.
+// Index answers formulas from the segments of one shard. It keeps slices of the given
+// bytes and next to nothing else. It is immutable and safe for concurrent use.
 type Index struct{ segs []segment }
 
 // segment is one segment, cut into its parts.
@@ -20,9 +19,9 @@ type segment struct {
 	listsAt, entriesAt              int // where these parts begin
 }
 
-// Touch is told which n bytes of a segment, from one on, are about to be read,
-// and says whether they may be believed: a caller with checksums checks what is
-// touched and not all that there is. Its error is returned as it is.
+// Touch is called before n bytes of a segment, from one on, are read, and says whether
+// they may be believed: a caller with checksums checks only what is touched. Its error
+// is returned as it is.
 type Touch func(segment, from, n int) error
 
 // Open reads the heads of the segments, in the order in which a [Writer]
@@ -47,6 +46,7 @@ func Open(segments [][]byte, touch Touch) (*Index, error) {
 	return x, nil
 }
 
+// openSegment cuts a segment into its parts.
 func openSegment(b []byte) (segment, error) {
 	if len(b) < headBytes || binary.LittleEndian.Uint32(b) != magic {
 		return segment{}, fmt.Errorf("%w: no head", ErrCorrupt)
@@ -56,6 +56,7 @@ func openSegment(b []byte) (segment, error) {
 	if h.units == 0 || h.units > SegmentUnits || h.keys > keyEnd || u32(5) != runClasses || h.entriesBytes > math.MaxInt32 {
 		return segment{}, fmt.Errorf("%w: head out of bounds", ErrCorrupt)
 	}
+
 	h.layout()
 	if h.length != uint64(len(b)) {
 		return segment{}, fmt.Errorf("%w: %d bytes of %d", ErrCorrupt, len(b), h.length)
@@ -71,7 +72,7 @@ func openSegment(b []byte) (segment, error) {
 	}, nil
 }
 
-// column gives a column of longest runs.
+// column returns a column of longest runs.
 func (s *segment) column(class int) ([]byte, error) {
 	from := class * s.units
 	return s.columns[from : from+s.units], s.touch(s.number, headBytes+from, s.units)
@@ -83,6 +84,14 @@ func (x *Index) Segments() int { return len(x.segs) }
 // Units returns the number of units in a segment.
 func (x *Index) Units(seg int) int { return x.segs[seg].units }
 
+// HasByte reports whether a byte, folded, occurs in the documents of a segment. It looks
+// one entry of the dictionary up: what begins with b is a trigram at every place of b.
+func (x *Index) HasByte(seg int, b byte) (bool, error) {
+	c := cursor{s: &x.segs[seg]}
+	key := uint32(b) << 16
+	return c.seek(key) && c.l.key>>16 == uint32(b), c.err
+}
+
 // Work counts what answering formulas has cost.
 type Work struct {
 	Lookups int   // trigrams looked up
@@ -90,18 +99,18 @@ type Work struct {
 	Bytes   int64 // of the lists read
 }
 
-// list is an entry of the dictionary: a set of units yet to be read, which
-// [list.open] must allow.
+// list is an entry of the dictionary: a posting list yet to be read, which [list.open]
+// must allow.
 type list struct {
 	key  uint32
 	kind uint8
 	n    int // units
 	data []byte
-	at   int // in the lists of the segment; unused for those inside their entry
+	at   int // in the lists of the segment; unused for an inline list
 	s    *segment
 }
 
-// find looks a key up. Without the key in the dictionary its list has no units.
+// find looks a key up. A key that is not there has a list of no units.
 func (s *segment) find(key uint32, w *Work) (list, error) {
 	w.Lookups++
 	c := cursor{s: s}
@@ -117,20 +126,23 @@ func (s *segment) find(key uint32, w *Work) (list, error) {
 // cursor walks the dictionary.
 type cursor struct {
 	s     *segment
-	block int // the next one to begin
-	left  int // entries of this block
-	at    int // in entries
-	lists int // in lists
-	l     list
+	block int  // the next one to begin
+	left  int  // entries left of this block
+	at    int  // in entries
+	lists int  // in lists
+	l     list // the present entry
 	err   error
 }
 
-// seek moves to the first entry whose key is not below key.
+// seek moves to the first entry whose key is at least key.
 func (c *cursor) seek(key uint32) bool {
 	if c.err = c.s.touch(c.s.number, c.s.entriesAt-len(c.s.blocks), len(c.s.blocks)); c.err != nil {
 		return false
 	}
-	lo, hi := 0, len(c.s.blocks)/blockBytes // the last block whose first key is at most key
+
+	// The last block whose first key is at most key, by binary search:
+	// blocks[:lo] begin at most at key, blocks[hi:] beyond it.
+	lo, hi := 0, len(c.s.blocks)/blockBytes
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
 		if binary.LittleEndian.Uint32(c.s.blocks[m*blockBytes:]) <= key {
@@ -139,6 +151,7 @@ func (c *cursor) seek(key uint32) bool {
 			hi = m
 		}
 	}
+
 	c.block, c.left, c.l = max(lo-1, 0), 0, list{}
 	for c.next() {
 		if c.l.key >= key {
@@ -148,6 +161,7 @@ func (c *cursor) seek(key uint32) bool {
 	return false
 }
 
+// fail ends the walk with an error.
 func (c *cursor) fail(what string) bool {
 	c.err = fmt.Errorf("%w: %s", ErrCorrupt, what)
 	return false
@@ -158,33 +172,39 @@ func (c *cursor) next() bool {
 	if c.err != nil {
 		return false
 	}
-	if c.left == 0 {
-		if (c.block+1)*blockBytes > len(c.s.blocks) {
-			return false
-		}
-		b := c.s.blocks[c.block*blockBytes:]
-		c.block++
-		c.left = blockKeys
-		key := binary.LittleEndian.Uint32(b)
-		if key < c.l.key || key >= keyEnd {
-			return c.fail("keys out of order")
-		}
-		c.l.key = key
-		c.at, c.lists = int(binary.LittleEndian.Uint32(b[4:])), int(binary.LittleEndian.Uint32(b[8:]))
-		if c.at > len(c.s.entries) || c.lists > len(c.s.lists) {
-			return c.fail("block out of bounds")
-		}
-		// An entry is at most 16 bytes long.
-		n := min(16*blockKeys, len(c.s.entries)-c.at)
-		if c.err = c.s.touch(c.s.number, c.s.entriesAt+c.at, n); c.err != nil {
-			return false
-		}
+	if c.left == 0 && !c.nextBlock() {
+		return false
 	}
 	if c.at == len(c.s.entries) { // the last block may be short
 		return false
 	}
 	c.left--
 	return c.entry()
+}
+
+// nextBlock begins the next block, if there is one.
+func (c *cursor) nextBlock() bool {
+	if (c.block+1)*blockBytes > len(c.s.blocks) {
+		return false
+	}
+	b := c.s.blocks[c.block*blockBytes:]
+	c.block++
+	c.left = blockKeys
+
+	key := binary.LittleEndian.Uint32(b)
+	if key < c.l.key || key >= keyEnd {
+		return c.fail("keys out of order")
+	}
+	c.l.key = key
+	c.at, c.lists = int(binary.LittleEndian.Uint32(b[4:])), int(binary.LittleEndian.Uint32(b[8:]))
+	if c.at > len(c.s.entries) || c.lists > len(c.s.lists) {
+		return c.fail("block out of bounds")
+	}
+
+	// An entry is at most 16 bytes long.
+	n := min(16*blockKeys, len(c.s.entries)-c.at)
+	c.err = c.s.touch(c.s.number, c.s.entriesAt+c.at, n)
+	return c.err == nil
 }
 
 // entry reads the entry at the cursor.
@@ -197,7 +217,9 @@ func (c *cursor) entry() bool {
 	if key >= keyEnd {
 		return c.fail("key out of bounds")
 	}
+
 	c.l = list{key: uint32(key), kind: uint8(x & 7), at: c.lists, s: c.s}
+
 	switch c.l.kind {
 	case kindInline1, kindInline2:
 		c.l.n = 1 + int(c.l.kind)

@@ -4,10 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
-// orInto adds the units of a list to a set. The list is checked: exactly n
-// units, ascending, below units.
+// orInto adds the units of a list to a set. The list is checked on the way: it must
+// have exactly n units, ascending, below units.
 func (l *list) orInto(b *Bitmap, units int, w *Work) error {
 	if err := l.open(w); err != nil {
 		return err
@@ -21,40 +22,32 @@ func (l *list) orInto(b *Bitmap, units int, w *Work) error {
 	return l.each(units, func(id uint16) { b.Set(id) })
 }
 
-// open counts the list and makes sure that its bytes may be believed.
+// open counts the list as read and asks whether its bytes may be believed.
 func (l *list) open(w *Work) error {
 	w.Lists++
 	w.Bytes += int64(len(l.data))
 	if l.kind < kindVarint {
-		return nil // a part of the entry
+		return nil // it is in the entry
 	}
 	return l.s.touch(l.s.number, l.s.listsAt+l.at, len(l.data))
 }
 
 func (l *list) corrupt() error { return fmt.Errorf("%w: list of %06x", ErrCorrupt, l.key) }
 
-// each calls f for the units of a list that is inline or of differences.
+// each calls f for each unit of an inline or varint list.
 func (l *list) each(units int, f func(uint16)) error {
 	if l.n == 0 {
 		return nil
 	}
 	if l.kind != kindVarint {
-		last := -1
-		for i := range l.n {
-			id := int(binary.LittleEndian.Uint16(l.data[2*i:]))
-			if id <= last || id >= units {
-				return l.corrupt()
-			}
-			f(uint16(id))
-			last = id
-		}
-		return nil
+		return l.eachInline(units, f)
 	}
+
 	next, data := 0, l.data
 	for range l.n {
 		d, shift := 0, 0
 		for {
-			if len(data) == 0 || shift > 14 {
+			if len(data) == 0 || shift > 14 { // ids have 16 bits: three bytes at most
 				return l.corrupt()
 			}
 			c := data[0]
@@ -65,6 +58,7 @@ func (l *list) each(units int, f func(uint16)) error {
 			}
 			shift += 7
 		}
+
 		next += d
 		if next >= units {
 			return l.corrupt()
@@ -78,11 +72,27 @@ func (l *list) each(units int, f func(uint16)) error {
 	return nil
 }
 
+// eachInline is each for an inline list.
+func (l *list) eachInline(units int, f func(uint16)) error {
+	last := -1
+	for i := range l.n {
+		id := int(binary.LittleEndian.Uint16(l.data[2*i:]))
+		if id <= last || id >= units {
+			return l.corrupt()
+		}
+		f(uint16(id))
+		last = id
+	}
+	return nil
+}
+
+// orFlat is orInto for a flat list.
 func (l *list) orFlat(b *Bitmap, units int) error {
 	words := (units + 63) / 64
 	if len(l.data) != 8*words {
 		return l.corrupt()
 	}
+
 	data, n := l.data, 0
 	for i := range words {
 		x := binary.LittleEndian.Uint64(data[8*i:])
@@ -95,12 +105,12 @@ func (l *list) orFlat(b *Bitmap, units int) error {
 	return nil
 }
 
-// overrun reports whether the last word of a set has units that do not exist.
+// overrun reports whether a set has units that do not exist in the last word.
 func overrun(b *Bitmap, units int) bool {
 	return units&63 != 0 && b[units>>6]>>(units&63) != 0
 }
 
-// cutSlice takes a slice off the data of a sliced list: its number of units
+// cutSlice cuts the first slice off the data of a sliced list: its number of units
 // and its 1 to 32 bytes.
 func cutSlice(data []byte) (n int, slice, rest []byte, ok bool) {
 	if len(data) < 2 {
@@ -114,7 +124,7 @@ func cutSlice(data []byte) (n int, slice, rest []byte, ok bool) {
 	return n, data[1:size], data[size:], true
 }
 
-// sliceWords gives a slice as a bitmap.
+// sliceWords returns a slice as a bitmap.
 func sliceWords(n int, slice []byte) (w [4]uint64) {
 	if n >= 32 {
 		for i := range w {
@@ -128,6 +138,7 @@ func sliceWords(n int, slice []byte) (w [4]uint64) {
 	return w
 }
 
+// orSliced is orInto for a sliced list.
 func (l *list) orSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
 		return l.corrupt()
@@ -141,18 +152,22 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 				return l.corrupt()
 			}
 			data, total = rest, total+n
+
 			to := b[at : at+4]
 			for k, w := range sliceWords(n, slice) {
 				to[k] |= w
 			}
 		}
 	}
+
+	// All data is used, no unit is beyond the end, and none is counted twice.
 	if len(data) != 0 || total != l.n || overrun(b, units) || len(b) > words && b[words] != 0 {
 		return l.corrupt()
 	}
 	return nil
 }
 
+// andSliced is andInto for a sliced list. What lies between its slices is cleared.
 func (l *list) andSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
 		return l.corrupt()
@@ -165,15 +180,18 @@ func (l *list) andSliced(b *Bitmap, units int) error {
 			if !ok || at >= words {
 				return l.corrupt()
 			}
+
 			data, total = rest, total+n
 			clear(b[done:at])
 			done = at + 4
+
 			to := b[at:done]
 			for k, w := range sliceWords(n, slice) {
 				to[k] &= w
 			}
 		}
 	}
+
 	clear(b[done:])
 	if len(data) != 0 || total != l.n {
 		return l.corrupt()
@@ -201,10 +219,101 @@ func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 		}
 		return l.andSliced(b, units)
 	}
+
 	var only Bitmap
 	if err := l.orInto(&only, units, w); err != nil {
 		return err
 	}
 	b.And(&only)
 	return nil
+}
+
+// collect appends the units of a list to ids.
+func (l *list) collect(units int, w *Work, ids *[]uint16) error {
+	if l.kind == kindFlat || l.kind == kindSliced {
+		var b Bitmap
+		if err := l.orInto(&b, units, w); err != nil {
+			return err
+		}
+		*ids = b.appendTo(*ids)
+		return nil
+	}
+
+	if err := l.open(w); err != nil {
+		return err
+	}
+	return l.each(units, func(id uint16) { *ids = append(*ids, id) })
+}
+
+// filter keeps those ids that are in the list.
+func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
+	if err := l.open(w); err != nil {
+		return nil, err
+	}
+
+	kept := ids[:0]
+	switch l.kind {
+	case kindFlat:
+		if len(l.data) != 8*((units+63)/64) {
+			return nil, l.corrupt()
+		}
+		for _, id := range ids {
+			if l.data[id>>3]&(1<<(id&7)) != 0 {
+				kept = append(kept, id)
+			}
+		}
+		return kept, nil
+	case kindSliced:
+		return l.filterSliced(ids)
+	}
+
+	i := 0
+	err := l.each(units, func(id uint16) {
+		for i < len(ids) && ids[i] < id {
+			i++
+		}
+		if i < len(ids) && ids[i] == id {
+			kept = append(kept, id)
+			i++
+		}
+	})
+	return kept, err
+}
+
+// filterSliced is filter for a sliced list. Slices that no id asks for are skipped.
+func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
+	if len(l.data) < 32 {
+		return nil, l.corrupt()
+	}
+	kept, data := ids[:0], l.data[32:]
+	for word := 0; word < 4 && len(ids) > 0; word++ {
+		for x := binary.LittleEndian.Uint64(l.data[8*word:]); x != 0 && len(ids) > 0; x &= x - 1 {
+			if len(data) < 2 || len(data) < 1+min(int(data[0])+1, 32) {
+				return nil, l.corrupt()
+			}
+
+			// Of the ids those in this slice; smaller ones are in no slice.
+			slice, size := uint16(word<<6+bits.TrailingZeros64(x)), min(int(data[0])+1, 32)
+			for len(ids) > 0 && ids[0]>>8 < slice {
+				ids = ids[1:]
+			}
+			for len(ids) > 0 && ids[0]>>8 == slice {
+				if inSlice(data[1:1+size], byte(ids[0])) {
+					kept = append(kept, ids[0])
+				}
+				ids = ids[1:]
+			}
+
+			data = data[1+size:]
+		}
+	}
+	return kept, nil
+}
+
+// inSlice reports whether a slice of 1 to 31 low bytes, or a bitmap, has a low byte.
+func inSlice(data []byte, low byte) bool {
+	if len(data) == 32 {
+		return data[low>>3]&(1<<(low&7)) != 0
+	}
+	return slices.Contains(data, low)
 }

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// offheap allocates n values of T outside the Go heap: zeroed, costing memory
-// only where touched, and unseen by the collector. T must hold no pointers.
+// offheap allocates n values of T outside of the Go heap: zeroed, costing memory only
+// where touched, and unknown to the garbage collector. T must hold no pointers.
 func offheap[T any](n int) ([]T, error) {
 	var t T
 	size := n * int(unsafe.Sizeof(t))
@@ -18,7 +18,7 @@ func offheap[T any](n int) ([]T, error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n), nil
 }
 
-// release gives back what offheap gave.
+// release frees what offheap allocated.
 func release[T any](s []T) {
 	if cap(s) == 0 {
 		return

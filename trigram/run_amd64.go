@@ -1,9 +1,11 @@
+//go:build !purego
+
 package trigram
 
 import "golang.org/x/sys/cpu"
 
-// classMasks sets masks, runClasses for each block of 64 bytes of text, to
-// which of its bytes are in the run class. It needs AVX2.
+// classMasks sets masks, runClasses for each block of 64 bytes of text: which of its
+// bytes are of the run class. It needs AVX2.
 //
 //go:noescape
 func classMasks(text *byte, blocks int, masks *uint64)
@@ -13,6 +15,7 @@ func (m *runMasks) longestRuns(dst []byte, text []byte) []byte {
 	if !cpu.X86.HasAVX2 || len(text) > 64*runBlocks {
 		return appendRuns(dst, text)
 	}
+
 	blocks, tail := len(text)/64, [64]byte{}
 	if blocks > 0 {
 		classMasks(&text[0], blocks, &m[0][0])
@@ -21,6 +24,7 @@ func (m *runMasks) longestRuns(dst []byte, text []byte) []byte {
 		classMasks(&tail[0], 1, &m[blocks][0])
 		blocks++
 	}
+
 	for c := range runClasses {
 		dst = append(dst, m.longest(blocks, c))
 	}

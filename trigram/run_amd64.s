@@ -1,3 +1,5 @@
+//go:build !purego
+
 #include "textflag.h"
 
 #define BROADCAST(value, x, y) \
@@ -34,6 +36,10 @@
 	MOVL      R8, 24+to(DI)
 
 // func classMasks(text *byte, blocks int, masks *uint64)
+//
+// Invariant of loop: SI is at the next 64 bytes, DI at their four masks, and CX
+// blocks are left. Bit i of mask c tells of byte i of the block whether it is in
+// run class c: digits, capitals, hex digits, words.
 TEXT ·classMasks(SB), NOSPLIT, $0-24
 	MOVQ text+0(FP), SI
 	MOVQ blocks+8(FP), CX

@@ -50,9 +50,9 @@ func TestFormulasInTheUsersNotation(t *testing.T) {
 		{`copyright.*google`, `"copyright" "google"`, ScopeLine},
 		{`fixme|xxx|hack`, `("fixme" | "xxx" | "hack")`, ScopeStart},
 		{`^#define [A-Z]+_MAX`, `"\n#define " "[a-z]_max"`, ScopeLine},
-		{`^}$`, `"\n}\n"`, ScopeStart},
-		{`^$`, `"\n\n"`, ScopeStart},
-		{`foo$\nbar`, `"foo\nbar"`, ScopeStart},
+		{`^}$`, `"\n}[\n\r]"`, ScopeStart},
+		{`^$`, `"\n[\n\r]"`, ScopeStart},
+		{`foo$\nbar`, `"foo" "\nbar"`, ScopeStart},
 		{`a|foo`, `all`, ScopeLine},
 		{`[^\x00-\x{10FFFF}]`, `none`, ScopeStart},
 		{`日本`, `"\xe6\x97\xa5\xe6\x9c\xac"`, ScopeStart},
@@ -396,6 +396,16 @@ func TestSearchTouchesWhatItReads(t *testing.T) {
 	for denied = 1; denied <= calls; denied++ {
 		if _, err := search(); !errors.Is(err, bad) {
 			t.Fatalf("refusing touch %d of %d: %v", denied, calls, err)
+		}
+	}
+}
+
+func TestASegmentTellsItsBytes(t *testing.T) {
+	t.Parallel()
+	x, _, _ := build(t, [][]byte{[]byte("Some text\n"), []byte("\r"), []byte("")})
+	for b, want := range map[byte]bool{'s': true, 'S': false, '\r': true, '\n': true, 'q': false, 0xFF: false} {
+		if got, err := x.HasByte(0, b); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", b, got, err, want)
 		}
 	}
 }

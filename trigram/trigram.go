@@ -2,7 +2,7 @@
 //
 // A document is cut into units: windows of 4 KiB, each reaching 64 bytes into
 // its successor. For every unit the set of its trigrams (three bytes in a
-// row, ASCII letters folded to lower case) is known; a regular expression
+// row, ASCII letters in lower case) is known; a regular expression
 // becomes a [Formula] over trigrams, and the units that satisfy it are the
 // candidates that somebody else has to read and verify.
 //
@@ -38,7 +38,7 @@ const (
 	MaxDocument = SegmentUnits * UnitSize
 )
 
-// ErrCorrupt tells that the bytes of a segment contradict themselves.
+// ErrCorrupt is the kind of every error about a segment that contradicts itself.
 var ErrCorrupt = errors.New("trigram: corrupt segment")
 
 // ErrTooLarge refuses a document of more than [MaxDocument] bytes.
@@ -85,11 +85,12 @@ func (b *Bitmap) Count() int {
 	return n
 }
 
-// Next returns the first unit of the set that is not below u, or -1.
+// Next returns the least unit of the set that is at least u, or -1.
 func (b *Bitmap) Next(u int) int {
 	if u >= SegmentUnits {
 		return -1
 	}
+
 	i := u >> 6
 	w := b[i] >> (u & 63) << (u & 63)
 	for w == 0 {

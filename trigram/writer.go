@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"unsafe"
 )
 
-// ErrTrigrams refuses a document with more different trigrams than allowed.
+// ErrTrigrams refuses a document with more distinct trigrams than allowed.
 var ErrTrigrams = errors.New("trigram: document has too many different trigrams")
 
 // Options of a [Writer].
@@ -18,8 +19,8 @@ type Options struct {
 }
 
 const (
-	// hotRows is the number of trigrams with a row in the bit matrix, the
-	// first of which is a waste row for all the others.
+	// hotRows is the number of trigrams with a row in the bit matrix. Row 0 is
+	// nobody's: all other trigrams write to it.
 	hotRows = 8192
 	// hotShare: a trigram gets a row when it was in more than one of so many
 	// units.
@@ -28,17 +29,17 @@ const (
 	// are handed out.
 	hotAfter = 2048
 	// blockUnits is the number of units of a block of the bit matrix, in which
-	// each row has a line of the cache: a block stays in the second-level cache
-	// while it is filled. Units set their bits in a still smaller one, a word
-	// a row.
+	// each row has a cache line. A block stays in the second-level cache while it
+	// is filled. Units set their bits in a matrix that is smaller still, a word a
+	// row, which is copied to the block after 64 units.
 	blockUnits = 512
 	blockWords = blockUnits / 64
-	// logPairs is the number of (trigram, unit) pairs logged in one segment
+	// logPairs is how many pairs of a trigram and a unit are logged in a segment
 	// before it is ended early. A single document may need more.
 	logPairs = 24 << 20
 )
 
-// listBytes is the room for the lists of a segment, more than most need.
+// listBytes is the room for the lists of a segment; most need less.
 const listBytes = 96 << 20
 
 // Writer turns documents into segments. Equal documents in equal order give
@@ -46,55 +47,59 @@ const listBytes = 96 << 20
 // documents come: a writer with few documents holds little. Not safe for
 // concurrent use.
 //
-// Each unit's distinct trigrams are found first ([tables]); then they are
-// dealt out. Trigrams that are in many units are hot: each has a row of bits,
-// and being in a unit sets a bit. All others go to a log, sorted by counting
-// when the segment ends.
+// It works in two steps. First each unit's distinct trigrams are found ([tables]).
+// Then they are distributed: trigrams that are in many units are hot, and each has a
+// row of bits, one a unit; all others go to a log of pairs, which is sorted by
+// counting when the segment ends.
+//
+//	trigrams of unit 70     " th" "the" "zqx"
+//	hot                     " th" is row 17, "the" row 18, "zqx" row 0: it is cold
+//	word[17], word[18]      bit 70-64 = 6 is set; after unit 127 they go to the block
+//	log                     ... "zqx"        logEnds[71] is behind it
 type Writer struct {
 	opt Options
 	err error // once set, stays
 
 	t      tables
 	window []byte   // of a unit that needs virtual newlines
-	ids    []uint32 // of the document being added
-	ends   []uint32 // in ids, of its units
+	ids    []uint32 // distinct trigrams of the document being added, unit by unit
+	ends   []uint32 // where in ids each of its units ends
 
-	segment uint32
-	units   int // in this segment
-	first   Bitmap
-	noLine  Bitmap
-	runs    []byte // runClasses a unit
+	segment uint32 // number of this segment
+	units   int    // in this segment
+	first   Bitmap // units that begin a document
+	noLine  Bitmap // units that own no newline
+	runs    []byte // longest runs, runClasses a unit
 	masks   runMasks
 
 	log     []uint32 // trigram numbers, off-heap
 	logged  int
-	logEnds []uint32 // in log, of the units
+	logEnds []uint32 // logEnds[u] is where unit u begins in log, and unit u-1 ends
 
 	hot    []uint16 // trigram number to row, off-heap
 	hotIDs []uint32 // row to trigram number; hotIDs[0] is unused
-	word   []uint64 // hotRows: the last units, up to 64; off-heap
-	blocks []uint64 // of the segment x hotRows x blockWords, off-heap
+	word   []uint64 // by row: the last units, up to 64; off-heap
+	blocks []uint64 // by block of the segment, row, word; off-heap
 
-	rows     []rowList // hotRows, when the segment is encoded; off-heap
+	rows     []rowList // by row, while a segment is encoded; off-heap
 	rowLists []byte    // of all rows, off-heap
-	gathered []Bitmap  // rowGroup, off-heap
+	gathered []Bitmap  // rows being encoded, rowGroup of them; off-heap
 
 	counts []uint32 // by trigram number, off-heap; zero between segments
-	sorted []uint16 // units by trigram, off-heap
+	sorted []uint16 // units of the logged trigrams, sorted by trigram; off-heap
 	enc    encoder
-	lists  []byte // off-heap, where enc.lists begins; more goes to the heap
+	lists  []byte // off-heap, where enc.lists begins; what is more goes to the heap
 	front  []byte // head and columns
 }
 
 // New returns a writer.
 func New(opt Options) *Writer { return &Writer{opt: opt} }
 
-// Add indexes a document, returning the number of its first unit
-// (segment<<16 | position; the others follow) and the number of units.
-// A document that does not fit into the current segment begins the next one.
-// With limit above 0 a document of more different trigrams is refused with
-// [ErrTrigrams], one that is too large with [ErrTooLarge]; both leave the
-// writer as it was.
+// Add indexes a document. It returns the number of its first unit
+// (segment<<16 | position; the others follow) and how many units it has. A document
+// that does not fit into the current segment begins the next one. With limit above 0
+// a document with more distinct trigrams is refused with [ErrTrigrams], one that is
+// too large with [ErrTooLarge]; both leave the writer as it was.
 func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 	if w.err != nil {
 		return 0, 0, w.err
@@ -102,21 +107,26 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 	if len(content) > MaxDocument {
 		return 0, 0, ErrTooLarge
 	}
+
 	if w.hot == nil {
 		if w.err = w.open(); w.err != nil {
 			return 0, 0, w.err
 		}
 	}
+
 	if w.err = w.extract(content); w.err != nil {
 		return 0, 0, w.err
 	}
 	if limit > 0 && len(w.ids) > limit && w.distinct() > limit {
 		return 0, 0, ErrTrigrams
 	}
+
+	// A document lies in one segment: end this one if there is no room.
 	n = Units(len(content))
 	if w.units+int(n) > SegmentUnits || w.logged+len(w.ids) > logPairs || len(w.t.keys) > 1<<20 {
 		if w.units > 0 {
-			// Extra numbers do not outlive the segment: extract again after it.
+			// Numbers of trigrams with an escape end with their segment, so those in
+			// w.ids are void.
 			if w.err = w.flush(); w.err != nil {
 				return 0, 0, w.err
 			}
@@ -128,6 +138,7 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 			return 0, 0, w.err
 		}
 	}
+
 	first = w.segment<<16 | uint32(w.units)
 	w.first.Set(uint16(w.units))
 	w.facts(content, int(n))
@@ -135,6 +146,7 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 	return first, n, nil
 }
 
+// open allocates the memory.
 func (w *Writer) open() (err error) {
 	if err = w.t.open(); err != nil {
 		return err
@@ -163,14 +175,15 @@ func (w *Writer) open() (err error) {
 	if w.lists, err = offheap[byte](listBytes); err != nil {
 		return err
 	}
+
 	w.enc.lists = w.lists[:0]
 	w.hotIDs = append(w.hotIDs[:0], 0)
 	w.logEnds = append(w.logEnds[:0], 0)
 	return w.reserve(logPairs)
 }
 
-// reserve makes room in the log for a document that needs more than a whole
-// log usually has. The log is empty then.
+// reserve makes room in the log for so many pairs: a document may have more than a
+// segment usually. The log is empty when it is called.
 func (w *Writer) reserve(pairs int) (err error) {
 	pairs = max(pairs, logPairs)
 	if len(w.log) >= pairs {
@@ -179,6 +192,7 @@ func (w *Writer) reserve(pairs int) (err error) {
 	release(w.log)
 	release(w.sorted)
 	w.log, w.sorted = nil, nil
+
 	if w.log, err = offheap[uint32](pairs + 1); err != nil {
 		return err
 	}
@@ -202,7 +216,7 @@ func (w *Writer) Close() {
 	*w = Writer{err: errors.New("trigram: writer is closed")}
 }
 
-// extract fills ids and ends with the distinct trigrams of each unit.
+// extract finds the distinct trigrams of each unit of a document: ids and ends.
 func (w *Writer) extract(content []byte) error {
 	n := int(Units(len(content)))
 	w.ids, w.ends = w.ids[:0], w.ends[:0]
@@ -220,13 +234,15 @@ func (w *Writer) extract(content []byte) error {
 	return nil
 }
 
-// cut returns the window of a unit: one byte before what it owns, and the
-// overlap behind. The document has a newline before it and two after it.
+// cut returns the window of unit u of n: the byte before what it owns, what it owns,
+// and the overlap. Before the document stands a virtual newline, behind it two.
 func (w *Writer) cut(content []byte, u, n int) []byte {
 	from, to := u*UnitSize, min((u+1)*UnitSize+Overlap, len(content))
 	if u > 0 && u < n-1 {
 		return content[from-1 : to]
 	}
+
+	// At an end of the document a copy has to hold the newlines.
 	w.window = w.window[:0]
 	if u == 0 {
 		w.window = append(w.window, '\n')
@@ -240,7 +256,7 @@ func (w *Writer) cut(content []byte, u, n int) []byte {
 	return w.window
 }
 
-// distinct counts the different trigrams of the document in ids.
+// distinct returns the number of distinct trigrams of the document in ids.
 func (w *Writer) distinct() int {
 	w.t.next()
 	n := 0
@@ -253,29 +269,34 @@ func (w *Writer) distinct() int {
 	return n
 }
 
-// facts notes what is known of the units beside their trigrams.
+// facts records what is known of each unit beside its trigrams: whether it owns a
+// newline, and its longest runs.
 func (w *Writer) facts(content []byte, n int) {
 	for u := range n {
 		from, to := Span(len(content), uint32(u))
 		if bytes.IndexByte(content[from:to], '\n') < 0 {
 			w.noLine.Set(uint16(w.units + u))
 		}
+
 		window := content[from:min(to+Overlap, len(content))]
 		w.runs = w.masks.longestRuns(w.runs, window)
 	}
 }
 
-// deal puts the trigrams of the document where they belong, unit by unit.
+// deal distributes the trigrams of the document, unit by unit.
 func (w *Writer) deal() {
 	at := uint32(0)
 	for _, end := range w.ends {
 		w.dealUnit(w.ids[at:end])
 		at = end
+
 		w.units++
 		w.logEnds = append(w.logEnds, uint32(w.logged))
 		if w.units%64 == 0 {
 			w.saveWord()
 		}
+
+		// The first segment chooses its rows from what it has logged so far.
 		if w.units == hotAfter && w.segment == 0 {
 			w.chooseHot(w.countLog())
 			w.logToRows()
@@ -283,18 +304,40 @@ func (w *Writer) deal() {
 	}
 }
 
-// dealUnit is branch-free: cold trigrams also set a bit, in the waste row, and
-// hot ones are also logged, but overwritten by the next.
+// dealUnit distributes the trigrams of one unit.
 func (w *Writer) dealUnit(ids []uint32) {
 	if len(ids) == 0 || w.logged+len(ids) > len(w.log) {
 		return
 	}
-	// Rows are below hotRows and ids below maxIDs, because only chooseHot and
-	// the tables make them; the log has room for all of ids.
+
+	// dealOut does not check indices: rows are below hotRows and ids below maxIDs,
+	// because only chooseHot and the tables make them, and the log has room for ids.
 	w.logged += dealOut(&ids[0], len(ids), &w.hot[0], &w.word[0], 1<<(w.units&63), &w.log[w.logged])
 }
 
-// saveWord copies the bits of the last units to their block.
+// dealOutPortable distributes the n trigrams of a unit. Of each trigram whose row in
+// hot is not 0, the bit of the unit is set in the word of the row; the others are
+// written to log, in order, and counted. log has room for n.
+//
+// There is no branch in it, since nobody could predict it. A trigram of row 0 sets a
+// bit too, in a row that nobody reads; one of another row is logged too, where the
+// next one overwrites it. Before each trigram,
+//
+//	log[:logged] = the trigrams of row 0 so far, logged <= how many came before
+func dealOutPortable(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uint32) (logged int) {
+	for _, id := range unsafe.Slice(ids, n) {
+		row := *(*uint16)(unsafe.Add(unsafe.Pointer(hot), uintptr(id)*2))
+		*(*uint64)(unsafe.Add(unsafe.Pointer(word), uintptr(row)*8)) |= bit
+		*(*uint32)(unsafe.Add(unsafe.Pointer(log), uintptr(logged)*4)) = id
+		next := logged + 1
+		if row == 0 {
+			logged = next
+		}
+	}
+	return logged
+}
+
+// saveWord copies the bits of the last 64 units to their block.
 func (w *Writer) saveWord() {
 	at := (w.units - 1) / blockUnits * hotRows * blockWords
 	block, k := w.blocks[at:at+hotRows*blockWords], (w.units-1)>>6&(blockWords-1)
@@ -304,7 +347,7 @@ func (w *Writer) saveWord() {
 	clear(w.word[:len(w.hotIDs)])
 }
 
-// logToRows moves what was logged before rows were handed out to the rows.
+// logToRows moves to the rows what was logged before there were any.
 func (w *Writer) logToRows() {
 	clear(w.blocks[:hotAfter/blockUnits*hotRows*blockWords])
 	kept, from := 0, w.logEnds[0]
@@ -317,18 +360,20 @@ func (w *Writer) logToRows() {
 			w.log[kept] = id
 			kept++
 		}
+
 		from, w.logEnds[u+1] = end, uint32(kept)
 	}
 	w.logged = kept
 }
 
-// countLog counts the units of each logged trigram into counts and returns
-// the numbers that occur, ascending.
+// countLog counts into counts in how many units each logged trigram is, and returns
+// their numbers, ascending.
 func (w *Writer) countLog() []uint32 {
 	var used []uint32
 	for _, id := range w.log[:w.logged] {
 		w.counts[id]++
 	}
+
 	for id := range uint32(directIDs + len(w.t.keys)) {
 		if w.counts[id] != 0 {
 			used = append(used, id)
@@ -337,8 +382,9 @@ func (w *Writer) countLog() []uint32 {
 	return used
 }
 
-// chooseHot gives rows to the densest of the used trigrams by their counts,
-// which it clears. Extra numbers change with the segment and get none.
+// chooseHot gives rows to the trigrams among used that are in most units, by counts,
+// which it clears. Numbers of trigrams with an escape change with the segment and get
+// no row.
 func (w *Writer) chooseHot(used []uint32) {
 	type dense struct{ count, id uint32 }
 	var list []dense
@@ -348,6 +394,7 @@ func (w *Writer) chooseHot(used []uint32) {
 		}
 		w.counts[id] = 0
 	}
+
 	if len(list) > hotRows-1 {
 		slices.SortFunc(list, func(a, b dense) int {
 			if a.count != b.count {
@@ -357,10 +404,13 @@ func (w *Writer) chooseHot(used []uint32) {
 		})
 		list = list[:hotRows-1]
 	}
+
 	slices.SortFunc(list, func(a, b dense) int { return int(a.id) - int(b.id) })
 	for _, id := range w.hotIDs[1:] {
 		w.hot[id] = 0
 	}
+
+	// Rows are in the order of their trigrams, as encode wants them.
 	w.hotIDs = w.hotIDs[:1]
 	for _, d := range list {
 		w.hot[d.id] = uint16(len(w.hotIDs))
@@ -377,6 +427,7 @@ func (w *Writer) Finish() error {
 	if w.err != nil {
 		return w.err
 	}
+
 	w.segment = 0
 	for _, id := range w.hotIDs[min(1, len(w.hotIDs)):] {
 		w.hot[id] = 0

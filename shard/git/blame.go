@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // BlameRange is a run of lines that one commit brought.
@@ -50,16 +52,19 @@ func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) 
 	if s.Size > maxBlame || s.Binary {
 		return Blame{}, fmt.Errorf("%q is binary or larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
 	}
+
 	key := fmt.Sprint(m.dir, "\x00", commit, s.Path)
-	return m.pool.all.blames.do(ctx, key, func(b Blame) int64 {
-		return int64(300 + 120*len(b.Ranges) + 600*len(b.Commits))
-	}, func(ctx context.Context) (Blame, error) { return m.blame(ctx, commit, s.Path) })
+	size := func(b Blame) int64 { return int64(300 + 120*len(b.Ranges) + 600*len(b.Commits)) }
+	return m.pool.all.blames.do(ctx, m.tasks, key, size, func(ctx context.Context) (Blame, error) {
+		return m.blame(ctx, commit, s.Path)
+	})
 }
 
-// blame has git look.
+// blame runs git blame.
 func (m *Mirror) blame(ctx context.Context, commit, path string) (Blame, error) {
 	c := m.git("blame", "--porcelain", commit, "--", path) // a checked id: blame knows no --end-of-options
 	c.timeout, c.limit = blameTime, 512<<20
+
 	b := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
 	if err := c.stream(ctx, b.read); err != nil {
 		return Blame{}, fmt.Errorf("blame: %w", err)
@@ -72,11 +77,17 @@ type blameReader struct {
 	paths map[string]string // where a commit last had the lines
 }
 
-// read parses the porcelain form: a header with a hash for each line, facts
-// about a commit the first time, then the line after a tab.
+// read parses the porcelain form. Each line of the file comes with a header;
+// the facts about a commit come with its first line only:
+//
+//	<commit> <line in the commit> <line in the file> [<lines of this run>]
+//	author Ann
+//	...
+//	filename src/a.c
+//	TAB the line itself
 func (b *blameReader) read(r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	var at *BlameRange
+	var at *BlameRange // the line whose header was read
 	for {
 		line, err := readLine(in)
 		if err == io.EOF {
@@ -85,13 +96,14 @@ func (b *blameReader) read(r io.Reader) error {
 		if err != nil {
 			return err
 		}
+
 		switch f := strings.Fields(line); {
 		case strings.HasPrefix(line, "\t"):
 			if at != nil {
 				b.add(*at)
 			}
 			at = nil
-		case len(f) >= 3 && isHex(f[0]):
+		case len(f) >= 3 && pack.IsID(f[0]):
 			first, err := strconv.Atoi(f[2])
 			if err != nil {
 				return fmt.Errorf("git blame said %.80q", line)
@@ -119,6 +131,7 @@ func (b *blameReader) add(r BlameRange) {
 func (b *blameReader) fact(at *BlameRange, line string) {
 	c := b.blame.Commits[at.Commit]
 	c.Hash = at.Commit
+
 	key, value, _ := strings.Cut(line, " ")
 	switch key {
 	case "author":
@@ -126,7 +139,7 @@ func (b *blameReader) fact(at *BlameRange, line string) {
 	case "author-mail":
 		c.AuthorEmail = strings.Trim(value, "<>")
 	case "author-time":
-		c.AuthorTime = unix(value)
+		c.AuthorTime = unixTime(value)
 	case "summary":
 		c.Summary = value
 	case "previous":
@@ -160,12 +173,15 @@ func unquote(s string) string {
 		return s
 	}
 	s = s[1 : len(s)-1]
+
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' || i+1 == len(s) {
 			b.WriteByte(s[i])
 			continue
 		}
+
+		// Three octal digits, or a letter.
 		i++
 		if n, err := strconv.ParseUint(s[i:min(len(s), i+3)], 8, 8); err == nil {
 			b.WriteByte(byte(n))

@@ -2,11 +2,14 @@ package git
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
 	"sync"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // Blobs reads many blobs, fast, in the order asked. Not for concurrent use.
@@ -22,7 +25,7 @@ import (
 type Blobs struct {
 	ctx     context.Context
 	m       *Mirror
-	packs   *packs
+	store   *pack.Store
 	next    func() (string, bool)
 	stop    func()
 	closing sync.Once
@@ -31,11 +34,11 @@ type Blobs struct {
 // Blobs starts reading the blobs of oids, which is drawn from as Next is
 // called.
 func (m *Mirror) Blobs(ctx context.Context, oids iter.Seq[string]) (*Blobs, error) {
-	p, err := openPacks(m.dir)
+	s, err := pack.Open(m.dir)
 	if err != nil {
 		return nil, fmt.Errorf("open packs: %w", err)
 	}
-	b := &Blobs{ctx: ctx, m: m, packs: p}
+	b := &Blobs{ctx: ctx, m: m, store: s}
 	b.next, b.stop = iter.Pull(oids)
 	return b, nil
 }
@@ -50,12 +53,14 @@ func (b *Blobs) Next(dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, io.EOF
 	}
-	if !isHex(oid) {
+	if !pack.IsID(oid) {
 		return dst, fmt.Errorf("%.80q is no object id", oid)
 	}
 	// What is damaged here may be whole in another place that git knows.
-	if out, ok, err := b.packs.read(dst, oid); ok && err == nil {
-		return out, nil
+	if id, err := hex.DecodeString(oid); err == nil {
+		if out, err := b.store.Read(dst, pack.Blob, id); err == nil {
+			return out, nil
+		}
 	}
 	return b.ask(dst, oid)
 }
@@ -80,14 +85,9 @@ func (b *Blobs) ask(dst []byte, oid string) ([]byte, error) {
 func (b *Blobs) Close() error {
 	b.closing.Do(func() {
 		b.stop()
-		b.packs.close()
+		b.store.Close()
 	})
 	return nil
-}
-
-// isHex reports whether s is a whole object id.
-func isHex(s string) bool {
-	return (len(s) == 40 || len(s) == 64) && hexPrefix(s) == len(s)
 }
 
 // hexPrefix is how many bytes at the start of s are hexadecimal digits.

@@ -28,10 +28,12 @@ func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*C
 			return nil, err
 		}
 	}
+
 	key := fmt.Sprint(base, commit, most)
 	if known, ok := m.changes.get(key); ok {
 		return known, nil
 	}
+
 	d := &differ{most: most}
 	err := m.pool.with(ctx, func(c *catFile) error {
 		d.c = c
@@ -45,6 +47,7 @@ func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*C
 		}
 		return d.trees(was, is, "", 0)
 	})
+
 	if errors.Is(err, errStop) {
 		d.out, err = Changes{Cut: true}, nil
 	}
@@ -59,6 +62,7 @@ func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*C
 type differ struct {
 	c    *catFile
 	most int
+	read int // pairs of trees
 	out  Changes
 }
 
@@ -70,21 +74,21 @@ func (d *differ) trees(was, is, path string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%.80q: %w", path, ErrTooLarge)
 	}
-	var sides [2][]treeEntry
-	for i, oid := range []string{was, is} {
-		if oid == "" {
-			continue
-		}
-		if err := d.c.trees([]string{oid}, func(_ int, entries []treeEntry) error {
-			sides[i] = entries
-			return nil
-		}); err != nil {
-			return err
-		}
+	if d.read++; d.read > maxListed {
+		return errStop
 	}
-	old, now := sides[0], sides[1]
+
+	old, err := d.entriesOf(was)
+	if err != nil {
+		return err
+	}
+	now, err := d.entriesOf(is)
+	if err != nil {
+		return err
+	}
+
+	// Both are sorted by sortName, so a merge meets each name once.
 	for len(old) > 0 || len(now) > 0 {
-		var a, b treeEntry
 		order := 0
 		switch {
 		case len(old) == 0:
@@ -94,6 +98,9 @@ func (d *differ) trees(was, is, path string, depth int) error {
 		default:
 			order = strings.Compare(old[0].sortName(), now[0].sortName())
 		}
+
+		// What each side has under the lesser name; nothing where it has not.
+		var a, b treeEntry
 		if order <= 0 {
 			a, old = old[0], old[1:]
 		}
@@ -105,6 +112,18 @@ func (d *differ) trees(was, is, path string, depth int) error {
 		}
 	}
 	return nil
+}
+
+// entriesOf reads a tree; none has no entries.
+func (d *differ) entriesOf(oid string) (all []treeEntry, err error) {
+	if oid == "" {
+		return nil, nil
+	}
+	err = d.c.trees([]string{oid}, func(_ int, entries []treeEntry) error {
+		all = entries
+		return nil
+	})
+	return all, err
 }
 
 // sortName is what git sorts the entries of a tree by.
@@ -126,9 +145,12 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 	if b.oid != "" && b.kind.IsBlob() {
 		d.out.Now = append(d.out.Now, Entry{Path: path, Kind: b.kind, OID: b.oid, Size: -1})
 	}
+
 	if max(len(d.out.Gone), len(d.out.Now)) > d.most {
 		return errStop
 	}
+
+	// Directories are compared further down; a side that is none has nothing.
 	var was, is string
 	if a.kind == Dir {
 		was = a.oid
@@ -149,6 +171,7 @@ func (m *Mirror) Nearest(ctx context.Context, commit string, among []string) (in
 		if err != nil || !ok {
 			return err
 		}
+
 		for i, other := range among {
 			if other == commit {
 				best = i
@@ -189,9 +212,10 @@ func (c *catFile) committed(commit string) (seconds int64, ok bool, err error) {
 				}
 				continue
 			}
-			// ... <e-mail> seconds zone
+
+			// committer Ann <ann@example.org> 1700000000 +0000
 			if f := bytes.Fields(rest[bytes.LastIndexByte(rest, '>')+1:]); len(f) > 0 {
-				seconds = unix(string(f[0])).Unix()
+				seconds = unixTime(string(f[0])).Unix()
 				ok = true
 			}
 			return nil

@@ -3,33 +3,146 @@ package git
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// A repository in a directory of this machine is looked at, and copied for
-// the first time, without the dozen processes with which git talks to itself:
+// A repository in a directory of this machine is compared, and copied for the
+// first time, without the dozen processes of git's own transport:
 //
-//	nothing new    none: the files of the references of both sides are compared
-//	first copy     one: its packs are copied and looked through, or what has no
-//	               pack is packed, out of its directory into the mirror
+//	nothing new    no process: the files of the references of both sides are compared
+//	first copy     one process: the packs are copied and then walked by git; or, where
+//	               there are none, git packs the loose objects into the mirror
 //
 // Whatever is out of the ordinary is left to git.
 
-// quick is a fetch in that way. It reports false when it did nothing.
-func (m *Mirror) quick(ctx context.Context, remote Remote) (Fetched, bool) {
-	source, there, ok := glance(remote)
-	if !ok {
+// fetchLocal is Fetch from a directory of this machine. Git is shown a view of
+// it, where it is needed at all.
+func (m *Mirror) fetchLocal(ctx context.Context, dir string, remote Remote, o FetchOptions) (Fetched, error) {
+	f, err := openForeign(dir, remote.Within)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", ErrNoRemote, err)
+	}
+	if err != nil {
+		return Fetched{}, fmt.Errorf("list %s: %w", remote, err)
+	}
+	defer f.close()
+
+	if done, ok := m.quick(ctx, f); ok {
+		return done, nil
+	}
+
+	// The long way: git fetches from a view. As in Fetch, a damaged mirror is
+	// made anew once.
+	if err := f.scan(ctx); err != nil {
+		return Fetched{}, fmt.Errorf("list %s: %w", remote, err)
+	}
+
+	done, err := m.fetchView(ctx, f, remote, o)
+	if err != nil && ctx.Err() == nil && m.suspect(ctx, err) {
+		if err := m.discard(); err != nil {
+			return Fetched{}, err
+		}
+		done, err = m.fetchView(ctx, f, remote, o)
+	}
+	return done, err
+}
+
+// fetchView fetches from a view of a directory, which stands in the mirror
+// meanwhile. A mirror that was made for it and got nothing is removed.
+func (m *Mirror) fetchView(ctx context.Context, f *foreign, remote Remote, o FetchOptions) (done Fetched, err error) {
+	config, err := f.viewConfig(ctx)
+	if err != nil {
+		return Fetched{}, fmt.Errorf("read the configuration of %s: %w", remote, err)
+	}
+
+	fresh, err := m.prepare(ctx, formatOfConfig(config))
+	if err != nil {
+		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
+	}
+
+	defer func() {
+		if err != nil && fresh {
+			err = errors.Join(err, m.discard())
+		}
+	}()
+
+	view := filepath.Join(m.dir, viewName)
+	if err := os.RemoveAll(view); err != nil { // of a fetch that was killed
+		return Fetched{}, err
+	}
+
+	defer os.RemoveAll(view)
+
+	if err := f.view(ctx, view, config); err != nil {
+		return Fetched{}, fmt.Errorf("show %s to git: %w", remote, err)
+	}
+	if fresh {
+		m.seed(ctx, f)
+	}
+
+	from := source{Remote: Remote{URL: LocalURL(view)}, shown: remote.String(), local: f}
+	there, err := list(ctx, from, o)
+	if err != nil {
+		return Fetched{}, err
+	}
+	return m.follow(ctx, from, o, there)
+}
+
+// seed copies the packs of a directory into a new mirror, so that the first
+// fetch finds nearly everything there: copying bytes costs a fraction of
+// packing and indexing them. The copies are files of our own, never links.
+// Whatever goes wrong only means that the fetch has more to do; it checks
+// that all is there.
+func (m *Mirror) seed(ctx context.Context, f *foreign) {
+	if f.partial() {
+		return
+	}
+	if _, err := m.copyPacks(ctx, f); err != nil {
+		eachPack(m.dir, func(path string, _ os.DirEntry) { os.Remove(path) })
+	}
+}
+
+// copyPacks copies the packs of a scanned repository into the mirror, and
+// makes indexes of those whose own are not believed.
+func (m *Mirror) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
+	packs, err := f.copyPacks(ctx, filepath.Join(m.dir, "objects", "pack"), f.believed())
+	if err != nil || f.believed() {
+		return packs, err
+	}
+
+	for _, name := range packs {
+		c := m.git("index-pack", "-o", name+".idx", name+".pack")
+		c.timeout, c.writes = copyTime, true
+		if err := c.run(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return packs, nil
+}
+
+// quick is a fetch without the transport of git. It reports false when it did
+// nothing.
+func (m *Mirror) quick(ctx context.Context, f *foreign) (Fetched, bool) {
+	there, err := f.listing()
+	if err != nil || f.partial() {
 		return Fetched{}, false
 	}
+
 	have, err := formatOf(m.dir)
 	if err != nil || have != "" && have != there.format() {
 		return Fetched{}, false
 	}
+
+	// What HEAD and the references of the mirror are to be.
 	symref := there.defaultRef()
 	head, want := "ref: "+symref, maps.Clone(there.refs)
 	if symref == "" {
@@ -38,67 +151,34 @@ func (m *Mirror) quick(ctx context.Context, remote Remote) (Fetched, bool) {
 		}
 		head, want[headRef] = there.head, there.head
 	}
-	f := Fetched{Refs: len(there.refs), DefaultBranch: strings.TrimPrefix(symref, "refs/heads/")}
+
+	done := Fetched{Refs: len(there.refs), DefaultBranch: strings.TrimPrefix(symref, "refs/heads/")}
+
+	// A mirror that is there is quick only when nothing is new.
 	if have != "" {
-		return f, m.shows(want, head)
+		return done, m.shows(want, head)
+	}
+
+	// None is there: copy.
+	if err := f.scan(ctx); err != nil {
+		return Fetched{}, false
 	}
 	if _, err := m.prepare(ctx, there.format()); err != nil {
 		return Fetched{}, false
 	}
+
 	defer m.forget()
-	if err := m.clone(ctx, source, want, head); err != nil {
+
+	if err := m.clone(ctx, f, want, head); err != nil {
 		_ = m.discard()
 		return Fetched{}, false
 	}
-	f.Changed = true
-	return f, true
+
+	done.Changed = true
+	return done, true
 }
 
-// glance reads the references of a remote from its files.
-func glance(remote Remote) (source string, there *listing, ok bool) {
-	source, ok = seedable(remote.URL)
-	if !ok || !ordinaryConfig(source) {
-		return "", nil, false
-	}
-	if _, err := os.Lstat(filepath.Join(source, "commondir")); err == nil {
-		return "", nil, false
-	}
-	all, ok := refFiles(source)
-	if !ok {
-		return "", nil, false
-	}
-	there = &listing{refs: map[string]string{}}
-	for name, oid := range all {
-		if strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") {
-			there.refs[name] = oid
-		}
-	}
-	if len(there.refs) == 0 || len(there.refs) > maxRefs {
-		return "", nil, false
-	}
-	info, err := os.Lstat(filepath.Join(source, "HEAD"))
-	if err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
-		return "", nil, false
-	}
-	text, err := os.ReadFile(filepath.Join(source, "HEAD"))
-	if err != nil {
-		return "", nil, false
-	}
-	value := strings.TrimSpace(string(text))
-	to, symbolic := strings.CutPrefix(value, "ref: ")
-	switch {
-	case symbolic && there.refs[to] != "":
-		there.symref, there.head = to, there.refs[to]
-	case symbolic: // unborn
-	case isHex(value):
-		there.head = value
-	default:
-		return "", nil, false
-	}
-	return source, there, true
-}
-
-// shows tells that the mirror has exactly these references, and HEAD.
+// shows reports whether the mirror has exactly these references, and this HEAD.
 func (m *Mirror) shows(want map[string]string, head string) bool {
 	if m.sweep() != nil {
 		return false
@@ -107,27 +187,25 @@ func (m *Mirror) shows(want map[string]string, head string) bool {
 	if !ok || !maps.Equal(here, want) {
 		return false
 	}
+
 	text, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
 	return err == nil && strings.TrimSpace(string(text)) == head
 }
 
-// clone fills a new mirror.
-func (m *Mirror) clone(ctx context.Context, source string, refs map[string]string, head string) error {
-	packs, err := m.copied(ctx, source)
+// clone fills a new mirror from a directory that was scanned.
+func (m *Mirror) clone(ctx context.Context, f *foreign, refs map[string]string, head string) error {
+	packs, err := m.copyPacks(ctx, f)
 	if err != nil {
 		return err
 	}
-	loose, err := looseObjects(source)
-	if err != nil {
-		return err
-	}
-	if packs == 0 || loose {
-		if err := m.packFrom(ctx, source, refs, packs > 0); err != nil {
+	if len(packs) == 0 || f.loose {
+		if err := m.packFrom(ctx, f, refs, len(packs) > 0); err != nil {
 			return err
 		}
 	}
+
 	// What was packed as a whole is whole; what was copied is looked through.
-	if packs > 0 {
+	if len(packs) > 0 {
 		if err := m.connected(ctx, refs); err != nil {
 			return err
 		}
@@ -135,37 +213,26 @@ func (m *Mirror) clone(ctx context.Context, source string, refs map[string]strin
 	return m.writeRefs(refs, head)
 }
 
-// copied copies the packs of a directory and counts them.
-func (m *Mirror) copied(ctx context.Context, source string) (int, error) {
-	if err := copyPacks(ctx, filepath.Join(source, "objects", "pack"), filepath.Join(m.dir, "objects", "pack")); err != nil {
-		return 0, err
+// packFrom packs all objects that references of another directory lead to into
+// the mirror; with rest only those that no copied pack has.
+func (m *Mirror) packFrom(ctx context.Context, f *foreign, refs map[string]string, rest bool) error {
+	objects := f.stores[0].path
+	if strings.ContainsAny(objects, ":\"\n") { // the list of directories has no place for these
+		return pack.ErrAskGit
 	}
-	packs, err := m.packs()
-	return len(packs), err
-}
 
-// looseObjects tells whether a repository may have objects in no pack.
-func looseObjects(dir string) (bool, error) {
-	entries, err := os.ReadDir(filepath.Join(dir, "objects"))
-	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return len(e.Name()) == 2 }), err
-}
-
-// packFrom packs what references of another directory lead to into the
-// mirror; with rest only what is in no pack there.
-func (m *Mirror) packFrom(ctx context.Context, source string, refs map[string]string, rest bool) error {
-	if strings.ContainsAny(source, ":\"\n") { // the list of directories has no place for these
-		return errUnsuited
-	}
 	c := m.git("pack-objects", "--quiet", "--revs", "--non-empty", "--window=0", "--delta-base-offset", "--compression=1")
 	if rest {
 		c.args = append(c.args, "--incremental")
 	}
 	c.args = append(c.args, filepath.Join(m.dir, "objects", "pack", "pack"))
-	c.env = []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(source, "objects")}
+	c.env = []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects}
+
 	var tips bytes.Buffer
 	for _, oid := range slices.Compact(slices.Sorted(maps.Values(refs))) {
 		fmt.Fprintln(&tips, oid)
 	}
-	c.stdin, c.timeout, c.writes = &tips, copyTime, true
+	c.stdin = &tips
+	c.timeout, c.writes, c.stored = copyTime, true, f.bytes
 	return c.run(ctx)
 }

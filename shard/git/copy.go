@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // A copy of a mirror travels as text lines and then a pack:
@@ -59,6 +61,7 @@ func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
 	if format == "" {
 		return fmt.Errorf("the mirror was never fetched: %w", ErrEmpty)
 	}
+
 	refs, err := m.heads(ctx)
 	if err != nil {
 		return err
@@ -67,11 +70,15 @@ func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+
+	// The header lists all references; the pack leads from what the other side
+	// has to them.
 	known, err := m.known(ctx, have)
 	if err != nil {
 		return err
 	}
-	var header, want bytes.Buffer
+
+	var header, want bytes.Buffer // want is the question of pack-objects: ids, then --not and ids
 	fmt.Fprintf(&header, "%s\n%s\n%s\n%d\n", copyMagic, format, strings.TrimSpace(string(head)), len(refs))
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		fmt.Fprintf(&header, "%s %s\n", refs[name], name)
@@ -80,9 +87,11 @@ func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
 	if len(known) > 0 {
 		fmt.Fprintf(&want, "--not\n%s\n", strings.Join(known, "\n"))
 	}
+
 	if _, err := w.Write(header.Bytes()); err != nil {
 		return err
 	}
+
 	c := m.git("pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "--quiet")
 	c.config = []string{"pack.window", "0"} // deltas that are there are used, none are looked for
 	c.stdin, c.timeout, c.limit = &want, copyTime, 1<<50
@@ -92,15 +101,17 @@ func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
 	})
 }
 
-// known keeps the ids of objects that are here.
+// known returns those of some ids whose objects are in the mirror.
 func (m *Mirror) known(ctx context.Context, ids []string) ([]string, error) {
 	var out []string
 	err := m.pool.with(ctx, func(c *catFile) error {
 		for first := 0; first < len(ids); first += askAhead {
-			part := slices.DeleteFunc(slices.Clone(ids[first:min(len(ids), first+askAhead)]), func(id string) bool { return !isHex(id) })
+			part := slices.Clone(ids[first:min(len(ids), first+askAhead)])
+			part = slices.DeleteFunc(part, func(id string) bool { return !pack.IsID(id) })
 			if err := c.ask("info", part...); err != nil {
 				return err
 			}
+
 			for _, id := range part {
 				info, err := c.answer()
 				if err != nil && !errors.Is(err, ErrAmbiguous) {
@@ -127,6 +138,7 @@ func (m *Mirror) Import(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	defer release()
+
 	if err := m.take(ctx, r); err != nil {
 		if ctx.Err() == nil && !m.Sound(ctx) {
 			err = errors.Join(err, m.discard())
@@ -136,25 +148,31 @@ func (m *Mirror) Import(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
+// take is Import for the holder of the right to change the mirror.
 func (m *Mirror) take(ctx context.Context, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	format, head, refs, err := readHeader(in)
 	if err != nil {
 		return fmt.Errorf("read the copy of a mirror: %w", err)
 	}
+
 	if _, err := m.prepare(ctx, format); err != nil {
 		return fmt.Errorf("prepare mirror: %w", err)
 	}
 	defer m.forget()
+
+	// Nothing is moved before all that the references lead to is there.
 	if err := m.takePack(ctx, in); err != nil {
 		return fmt.Errorf("read the pack of a copy: %w", err)
 	}
 	if err := m.connected(ctx, refs); err != nil {
 		return fmt.Errorf("the copy lacks objects: %w", err)
 	}
+
 	if err := m.move(ctx, refs); err != nil {
 		return fmt.Errorf("move references: %w", err)
 	}
+
 	symref, isRef := strings.CutPrefix(head, "ref: ")
 	if !isRef {
 		symref = ""
@@ -165,20 +183,22 @@ func (m *Mirror) take(ctx context.Context, r io.Reader) error {
 
 // readHeader reads and checks what stands before the pack.
 func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, err error) {
-	var lines [4]string
+	var lines [4]string // magic, hash algorithm, HEAD, number of references
 	for i := range lines {
 		if lines[i], err = shortLine(in); err != nil {
 			return "", "", nil, err
 		}
 	}
+
 	format, head = lines[1], lines[2]
 	n, err := strconv.Atoi(lines[3])
 	if lines[0] != copyMagic || format != "sha1" && format != "sha256" || err != nil || n < 0 || n > maxRefs {
 		return "", "", nil, errors.New("not a copy of a mirror, or one of another version")
 	}
-	if ref, ok := strings.CutPrefix(head, "ref: "); ok && !strings.HasPrefix(ref, "refs/heads/") || !ok && !isHex(head) {
+	if ref, ok := strings.CutPrefix(head, "ref: "); ok && !strings.HasPrefix(ref, "refs/heads/") || !ok && !pack.IsID(head) {
 		return "", "", nil, fmt.Errorf("HEAD is %.80q", head)
 	}
+
 	refs = make(map[string]string, min(n, 1<<16))
 	for range n {
 		line, err := shortLine(in)
@@ -187,7 +207,7 @@ func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, 
 		}
 		oid, name, _ := strings.Cut(line, " ")
 		mine := strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == headRef
-		if !isHex(oid) || !mine {
+		if !pack.IsID(oid) || !mine {
 			return "", "", nil, fmt.Errorf("a reference is %.80q", line)
 		}
 		refs[name] = oid
@@ -216,16 +236,21 @@ func (m *Mirror) takePack(ctx context.Context, in *bufio.Reader) error {
 	if string(start[:4]) != "PACK" {
 		return errors.New("no pack")
 	}
-	if binary.BigEndian.Uint32(start[8:]) == 0 {
+
+	count := binary.BigEndian.Uint32(start[8:])
+	if count == 0 {
 		_, err := io.Copy(io.Discard, in)
 		return err
 	}
+
+	// The count can be believed: a node of ours has read these objects before.
 	c := m.git("index-pack", "--stdin", "--fix-thin")
 	c.stdin, c.timeout, c.writes = in, copyTime, true
+	c.memory = c.allowance() + objectMemory*int64(count)
 	return c.run(ctx)
 }
 
-// connected looks for everything that the references lead to.
+// connected checks that every object is there that the references lead to.
 func (m *Mirror) connected(ctx context.Context, refs map[string]string) error {
 	if len(refs) == 0 {
 		return nil
@@ -234,18 +259,20 @@ func (m *Mirror) connected(ctx context.Context, refs map[string]string) error {
 	for _, oid := range refs {
 		tips.WriteString(oid + "\n")
 	}
+
 	c := m.git("rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
 	c.stdin, c.timeout = &tips, copyTime
 	return c.run(ctx)
 }
 
-// move makes the references those given: first those that are no more go,
-// which may stand where a new one needs a directory.
+// move makes the references those given. The old ones go first: a/b cannot be
+// made while there is an a.
 func (m *Mirror) move(ctx context.Context, refs map[string]string) error {
 	here, err := m.heads(ctx)
 	if err != nil {
 		return err
 	}
+
 	var gone, moved bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(here)) {
 		if refs[name] == "" {
@@ -257,6 +284,7 @@ func (m *Mirror) move(ctx context.Context, refs map[string]string) error {
 			fmt.Fprintf(&moved, "update %s\x00%s\x00\x00", name, refs[name])
 		}
 	}
+
 	for _, script := range []*bytes.Buffer{&gone, &moved} {
 		if script.Len() == 0 {
 			continue

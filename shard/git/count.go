@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 const (
@@ -16,47 +18,30 @@ const (
 	countMost = 2                      // at a time, of one mirror
 )
 
-// counter counts commits of one mirror behind the backs of those who ask:
-// what takes long is there when somebody asks again.
+// counter counts the commits of one mirror in the background: whoever asks waits
+// a moment only, and a count that takes longer is there when somebody asks again.
 type counter struct {
-	ctx  context.Context // of all counting
-	stop context.CancelFunc
-	done sync.WaitGroup
-
 	known remembered[int] // by filter
 
-	mu      sync.Mutex               // guards the fields below
+	mu      sync.Mutex               // guards the field below
 	running map[string]chan struct{} // by filter; closed at the end
-	closed  bool
-}
-
-// close ends the counting and waits for it.
-func (c *counter) close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.stop()
-	c.done.Wait()
 }
 
 // start counts for a key unless that is done already, and tells when it ends;
-// nil when too much is counted already.
-func (c *counter) start(key string, count func(ctx context.Context) (int, error)) <-chan struct{} {
+// nil when too much is counted already, or the owner is closed.
+func (c *counter) start(owner *tasks, key string, count func(ctx context.Context) (int, error)) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if done, ok := c.running[key]; ok {
 		return done
 	}
-	if c.closed || len(c.running) == countMost {
+	if len(c.running) == countMost {
 		return nil
 	}
-	if c.running == nil {
-		c.running = map[string]chan struct{}{}
-	}
+
 	done := make(chan struct{})
-	c.running[key] = done
-	c.done.Go(func() {
-		if n, err := count(c.ctx); err == nil {
+	started := owner.run(func() {
+		if n, err := count(owner.ctx); err == nil {
 			c.known.put(key, n)
 		}
 		c.mu.Lock()
@@ -64,6 +49,14 @@ func (c *counter) start(key string, count func(ctx context.Context) (int, error)
 		c.mu.Unlock()
 		close(done)
 	})
+	if !started {
+		return nil
+	}
+
+	if c.running == nil {
+		c.running = map[string]chan struct{}{}
+	}
+	c.running[key] = done
 	return done
 }
 
@@ -74,9 +67,10 @@ func (m *Mirror) count(ctx context.Context, q LogQuery, filter []string) (total 
 	if n, ok := m.counter.known.get(key); ok {
 		return n, false
 	}
-	done := m.counter.start(key, func(ctx context.Context) (int, error) {
+
+	done := m.counter.start(m.tasks, key, func(ctx context.Context) (int, error) {
 		n, err := m.countRead(ctx, q)
-		if errors.Is(err, errElsewhere) || errors.Is(err, errPack) {
+		if errors.Is(err, pack.ErrAskGit) {
 			n, err = m.countAll(ctx, filter)
 		}
 		return n, err
@@ -84,6 +78,7 @@ func (m *Mirror) count(ctx context.Context, q LogQuery, filter []string) (total 
 	if done == nil {
 		return 0, true
 	}
+
 	wait := time.NewTimer(countWait)
 	defer wait.Stop()
 	select {
@@ -99,15 +94,19 @@ func (m *Mirror) count(ctx context.Context, q LogQuery, filter []string) (total 
 func (m *Mirror) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
+
 	c, err := openChronicle(m.dir)
 	if err != nil {
 		return 0, err
 	}
 	defer c.close()
+
 	w, match, err := c.begin(q, func() error { return context.Cause(ctx) })
 	if err != nil {
 		return 0, err
 	}
+
+	// Without a filter no commit has to be read.
 	if match == nil {
 		for ; ; n++ {
 			if _, err := w.next(); err == io.EOF {
@@ -117,7 +116,9 @@ func (m *Mirror) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 			}
 		}
 	}
-	err = eachText(ctx, w, maxBatch, func(_, text []byte, low *[]byte) bool { return match(text, low) }, func(ok bool) bool {
+
+	look := func(_, text []byte, low *[]byte) bool { return match(text, low) }
+	err = eachText(ctx, w, maxBatch, look, func(ok bool) bool {
 		if ok {
 			n++
 		}
@@ -130,7 +131,10 @@ func (m *Mirror) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 func (m *Mirror) countAll(ctx context.Context, filter []string) (int, error) {
 	c := m.git("rev-list")
 	c.timeout, c.limit = countTime, 4<<30
-	if len(filter) == 3 { // only where to begin: git counts faster than it prints
+
+	// Without a filter, which leaves only where to begin, git counts by itself:
+	// that is faster than printing.
+	if len(filter) == 3 {
 		c.args = append(append(c.args, "--count"), filter...)
 		out, err := c.output(ctx)
 		if err != nil {
@@ -138,6 +142,8 @@ func (m *Mirror) countAll(ctx context.Context, filter []string) (int, error) {
 		}
 		return strconv.Atoi(strings.TrimSpace(string(out)))
 	}
+
+	// Otherwise the lines are counted.
 	c.args = append(c.args, filter...)
 	n := 0
 	err := c.stream(ctx, func(r io.Reader) error {

@@ -43,6 +43,7 @@ type DiffOptions struct {
 	Context  int    // lines around a change; 0 is 3, negative none
 	MaxBytes int    // of hunks; 0 is 16 MiB
 	MaxFiles int    // 0 is 10,000
+	Stat     bool   // count the lines and leave out the hunks
 }
 
 // Diff is the difference of two commits.
@@ -70,14 +71,17 @@ func (m *Mirror) Diff(ctx context.Context, base, head string, o DiffOptions) (Di
 			return Diff{}, err
 		}
 	}
+
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 16 << 20
 	}
 	if o.MaxFiles <= 0 {
 		o.MaxFiles = 10_000
 	}
-	key := fmt.Sprint(m.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles)
-	return m.pool.all.diffs.do(ctx, key, func(d Diff) int64 { return d.size() }, func(ctx context.Context) (Diff, error) {
+
+	key := fmt.Sprint(m.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat)
+	size := func(d Diff) int64 { return d.size() }
+	return m.pool.all.diffs.do(ctx, m.tasks, key, size, func(ctx context.Context) (Diff, error) {
 		return m.diff(ctx, base, head, path, o)
 	})
 }
@@ -105,17 +109,26 @@ func (m *Mirror) diff(ctx context.Context, base, head, path string, o DiffOption
 	if o.Context != 0 {
 		around = max(0, o.Context)
 	}
-	c := m.git("diff-tree", "-r", "-z", "-M", "--raw", "--patch", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv",
-		"--unified="+strconv.Itoa(around), "--end-of-options", base, head, "--")
+
+	c := m.git("diff-tree", "-r", "-z", "-M", "--raw", "--no-ext-diff", "--no-textconv")
+	if o.Stat {
+		c.args = append(c.args, "--numstat")
+	} else {
+		c.args = append(c.args, "--patch", "--full-index", "--no-color", "--unified="+strconv.Itoa(around))
+	}
+	c.args = append(c.args, "--end-of-options", base, head, "--")
 	if path != "" {
 		c.args = append(c.args, path)
 	}
 	c.timeout, c.limit = diffTime, 8<<30
+
 	d := &diffReader{o: o}
 	err := c.stream(ctx, func(r io.Reader) error {
 		d.in = bufio.NewReaderSize(r, 64<<10)
 		return d.read()
 	})
+
+	// What was read until then is an answer.
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && len(d.diff.Files) > 0 {
 		d.cutFrom(d.file)
 		d.diff.late, err = true, nil
@@ -142,6 +155,10 @@ func (d *diffReader) read() error {
 	if err := d.raw(); err != nil {
 		return err
 	}
+	if d.o.Stat {
+		return d.numbers()
+	}
+
 	d.file = -1
 	half := false // the first patch of a type change, which has two, was read
 	line, err := d.line()
@@ -149,11 +166,13 @@ func (d *diffReader) read() error {
 		if !bytes.HasPrefix(line, []byte("diff --git ")) {
 			return fmt.Errorf("git diff-tree said %.80q", line)
 		}
+
 		if d.file >= 0 && d.diff.Files[d.file].Status == 'T' && !half {
 			half = true
 		} else {
 			d.file, half = d.file+1, false
 		}
+
 		if d.file >= len(d.diff.Files) { // what follows is past MaxFiles
 			return errStop
 		}
@@ -183,6 +202,8 @@ func (d *diffReader) raw() error {
 		if first[0] != ':' {
 			return nil
 		}
+
+		// Modes, ids and status.
 		head, err := d.in.ReadString(0)
 		if err != nil {
 			return err
@@ -191,11 +212,13 @@ func (d *diffReader) raw() error {
 		if len(f) != 5 {
 			return fmt.Errorf("git diff-tree said %.80q", head)
 		}
+
 		path, err := d.in.ReadString(0)
 		if err != nil {
 			return err
 		}
 		path = path[:len(path)-1]
+
 		file := FileDiff{OldPath: path, NewPath: path, Status: f[4][0], OldMode: f[0][1:], NewMode: f[1]}
 		switch file.Status {
 		case 'A':
@@ -209,11 +232,48 @@ func (d *diffReader) raw() error {
 			}
 			file.NewPath = to[:len(to)-1]
 		}
+
 		if len(d.diff.Files) == d.o.MaxFiles {
 			d.diff.Cut = true
 			continue // the list must be read to its end
 		}
 		d.diff.Files = append(d.diff.Files, file)
+	}
+}
+
+// numbers reads how many lines each file of the list gained and lost:
+// "12 TAB 3 TAB path NUL", for a rename "12 TAB 3 TAB NUL old NUL new NUL", and
+// dashes for a binary file.
+func (d *diffReader) numbers() error {
+	for i := 0; ; i++ {
+		entry, err := d.in.ReadString(0)
+		if err == io.EOF && entry == "" {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+
+		fields := strings.SplitN(strings.TrimSuffix(entry, "\x00"), "\t", 3)
+		if len(fields) != 3 {
+			return fmt.Errorf("git diff-tree said %.80q", entry)
+		}
+
+		// The names of a rename follow by themselves.
+		for skip := 0; fields[2] == "" && skip < 2; skip++ {
+			if _, err := d.in.ReadString(0); err != nil {
+				return err
+			}
+		}
+
+		if i >= len(d.diff.Files) { // what follows is past MaxFiles
+			return errStop
+		}
+
+		f := &d.diff.Files[i]
+		f.Binary = fields[0] == "-"
+		f.Added, _ = strconv.Atoi(fields[0])
+		f.Removed, _ = strconv.Atoi(fields[1])
 	}
 }
 
@@ -224,6 +284,8 @@ func (d *diffReader) line() ([]byte, error) {
 	if err == nil {
 		return part[:len(part)-1], nil
 	}
+
+	// It is longer than the buffer: gather its parts, up to maxLine.
 	d.long = d.long[:0]
 	for {
 		if len(d.long) < maxLine {
@@ -248,6 +310,7 @@ func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
+
 		switch {
 		case bytes.HasPrefix(line, []byte("diff --git ")):
 			return line, nil
@@ -281,12 +344,15 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 	if err != nil {
 		return err
 	}
+
+	// Before each line oldLeft and newLeft of the announced lines are to come.
 	d.body = d.body[:0]
 	for oldLeft, newLeft := h.Old.Lines, h.New.Lines; oldLeft > 0 || newLeft > 0 || d.noNewlineFollows(); {
 		line, err := d.line()
 		if err != nil {
 			return err
 		}
+
 		switch {
 		case len(line) == 0 || line[0] == ' ':
 			oldLeft, newLeft = oldLeft-1, newLeft-1
@@ -297,6 +363,7 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 			newLeft--
 			f.Added++
 		}
+
 		d.bytes += len(line) + 1
 		if d.bytes <= d.o.MaxBytes {
 			d.body = append(append(d.body, line...), '\n')
@@ -304,6 +371,7 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 			f.Cut, d.diff.Cut = true, true
 		}
 	}
+
 	h.Body = string(d.body)
 	if h.Body != "" {
 		f.Hunks = append(f.Hunks, h)
@@ -311,13 +379,15 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 	return nil
 }
 
-// noNewlineFollows sees the remark that can come after the last line.
+// noNewlineFollows reports whether the next line is "\ No newline at end of
+// file", which git does not count.
 func (d *diffReader) noNewlineFollows() bool {
 	b, err := d.in.Peek(1)
 	return err == nil && b[0] == '\\'
 }
 
-// parseHunkHeader reads "@@ -1,2 +3,4 @@ heading".
+// parseHunkHeader reads "@@ -1,2 +3,4 @@ heading". A single line stands without
+// its count, as in "@@ -1 +3,4 @@".
 func parseHunkHeader(line string) (Hunk, error) {
 	bad := fmt.Errorf("git diff-tree said %.80q", line)
 	rest, ok := strings.CutPrefix(line, "@@ -")
@@ -326,12 +396,14 @@ func parseHunkHeader(line string) (Hunk, error) {
 	if !ok || !ok2 || !ok3 {
 		return Hunk{}, bad
 	}
+
 	h := Hunk{Heading: strings.TrimPrefix(heading, " ")}
 	for _, x := range []struct {
 		text string
 		to   *DiffRange
 	}{{old, &h.Old}, {next, &h.New}} {
 		start, lines, many := strings.Cut(x.text, ",")
+
 		x.to.Lines = 1
 		var err error
 		if x.to.Start, err = strconv.Atoi(start); err != nil {

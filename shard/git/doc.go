@@ -1,21 +1,27 @@
 // Package git keeps bare mirrors of repositories and answers questions about
-// them, by running the git program.
+// them: by reading the packs, the commit graph and the references itself where
+// that does (package [github.com/shoalsearch/shoal/shard/git/pack]), and by
+// running the git program for everything else.
 //
-//	remote ──Fetch──▶ Mirror (bare, branches and tags only)
-//	                    │
-//	    Revisions, Union, Blobs      what an index is built from
-//	    Resolve, Source, List, Log,  what a reader browses
-//	    Diff, Blame, Grep, ...
+//	a server      ──Fetch──▶ Mirror (bare, branches and tags only)
+//	a directory   ──────────┘  │
+//	another node  ──Import──┘  │
+//	                           │
+//	    Revisions, Union, Blobs, Scan       what an index is built from
+//	    Resolve, Source, List, Files, Stat  what a reader browses
+//	    Log, Trace, Authors, Show, Blame
+//	    Diff, Changes, Nearest
 //
-// Every call of git goes through one place ([run.go]): no shell, no prompt,
-// no configuration but ours, arguments from outside only after
-// --end-of-options or --, a deadline, a limit on output, and the whole
+// Every run of git goes through one place (run.go): no shell, no prompt, no
+// configuration but ours, arguments from outside only after --end-of-options
+// or --, a deadline, a limit on output and one on memory, and the whole
 // process group killed when the context ends. A reference from outside is
 // first made a commit id by [Mirror.Resolve]; the other methods take commit
 // ids only, so that no name can become an option.
 //
-// A local directory that is fetched from is never written to: git reads it
-// through upload-pack, as it reads a remote.
+// A repository in a directory of this machine belongs to whoever may write
+// there. It is never written to, git is not run in it, and nothing of it is
+// followed out of the directory of its connection (foreign.go, view.go).
 //
 // Nothing here knows of catalogs, shards or jobs.
 package git

@@ -21,5 +21,7 @@ var (
 	ErrAuth      = errors.New("the remote asks for a password or refuses the one given")
 	ErrStalled   = errors.New("the remote sends nothing")
 	ErrNoRemote  = errors.New("the remote has no such repository, or hides it")
+	ErrOutside   = fmt.Errorf("it leads out of the directory of its connection: %w", fs.ErrPermission)
+	ErrUnknown   = errors.New("the repository has a form that the installed git does not know")
 	ErrClosed    = errors.New("the mirror is closed")
 )

@@ -40,68 +40,84 @@ var damage = regexp.MustCompile(`(?i)object file .* is empty|bad object|loose ob
 func (m *Mirror) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fetched, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout(), fmt.Errorf("the fetch took longer than %v: %w", o.timeout(), context.DeadlineExceeded))
 	defer cancel()
+
 	release, err := m.acquire(ctx)
 	if err != nil {
 		return Fetched{}, err
 	}
 	defer release()
-	if f, ok := m.quick(ctx, remote); ok {
-		return f, nil
+
+	if dir, ok := remote.local(); ok {
+		return m.fetchLocal(ctx, dir, remote, o)
 	}
-	there, err := list(ctx, remote, o)
+
+	from := source{Remote: remote}
+	there, err := list(ctx, from, o)
 	if err != nil {
 		return Fetched{}, err
 	}
-	f, err := m.follow(ctx, remote, o, there)
+
+	// Objects that are missing or damaged are not sent again: the mirror counts as
+	// having them. So it is made anew, once.
+	f, err := m.follow(ctx, from, o, there)
 	if err != nil && ctx.Err() == nil && m.suspect(ctx, err) {
 		if err := m.discard(); err != nil {
 			return Fetched{}, err
 		}
-		return m.follow(ctx, remote, o, there)
+		return m.follow(ctx, from, o, there)
 	}
 	return f, err
 }
 
-// suspect tells whether a fetch failed, from a remote that answers, because
-// the mirror is damaged.
+// suspect reports whether a fetch may have failed because the mirror is
+// damaged, and not because of the remote or a bound.
 func (m *Mirror) suspect(ctx context.Context, err error) bool {
-	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) {
+	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) {
 		return false
 	}
 	var failed *Failure
 	return errors.As(err, &failed) && damage.MatchString(failed.Stderr) || !m.Sound(ctx)
 }
 
-// follow makes the mirror show what the remote has.
-func (m *Mirror) follow(ctx context.Context, remote Remote, o FetchOptions, there *listing) (Fetched, error) {
-	fresh, err := m.prepare(ctx, there.format())
-	if err != nil {
+// follow brings the mirror from here, the references that it has, to there, the
+// references of the remote.
+func (m *Mirror) follow(ctx context.Context, from source, o FetchOptions, there *listing) (Fetched, error) {
+	if _, err := m.prepare(ctx, there.format()); err != nil {
 		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
 	}
+
+	// Even a fetch that fails may have moved some references.
 	defer m.forget()
+
 	here, err := m.heads(ctx)
 	if err != nil {
 		return Fetched{}, err
 	}
+
+	// What the mirror is to have: a detached HEAD needs a reference of its own,
+	// or git would take its commit for garbage.
 	symref := there.defaultRef()
-	f := Fetched{Refs: len(there.refs), Empty: len(there.refs) == 0 && there.head == "", DefaultBranch: strings.TrimPrefix(symref, "refs/heads/")}
+	f := Fetched{
+		Refs:          len(there.refs),
+		Empty:         len(there.refs) == 0 && there.head == "",
+		DefaultBranch: strings.TrimPrefix(symref, "refs/heads/"),
+	}
 	detached := symref == "" && there.head != ""
 	want := maps.Clone(there.refs)
 	if detached {
 		want[headRef] = there.head
 	}
+
 	if !maps.Equal(here, want) {
 		f.Changed = true
-		if fresh {
-			m.seed(ctx, remote)
-		}
-		if err := m.transfer(ctx, remote, o, detached); err != nil {
+		if err := m.transfer(ctx, from, o, detached); err != nil {
 			return Fetched{}, err
 		}
 		if err := m.drop(ctx, here, want); err != nil {
 			return Fetched{}, err
 		}
 	}
+
 	moved, err := m.point(ctx, symref, there.head)
 	f.Changed = f.Changed || moved
 	return f, err
@@ -113,6 +129,7 @@ func (l *listing) defaultRef() string {
 	if l.refs[l.symref] != "" && strings.HasPrefix(l.symref, "refs/heads/") {
 		return l.symref
 	}
+
 	var same, all []string
 	for name, oid := range l.refs {
 		if !strings.HasPrefix(name, "refs/heads/") {
@@ -123,13 +140,15 @@ func (l *listing) defaultRef() string {
 			same = append(same, name)
 		}
 	}
+
 	candidates := all
 	if l.head != "" {
-		// HEAD is detached, or an old server does not tell its branch: a branch
+		// HEAD is detached, or an old server does not say its branch. A branch
 		// at the same commit shows the same files.
 		candidates = same
 	}
 	slices.Sort(candidates)
+
 	for _, name := range []string{"refs/heads/main", "refs/heads/master"} {
 		if slices.Contains(candidates, name) {
 			return name
@@ -142,26 +161,43 @@ func (l *listing) defaultRef() string {
 }
 
 // transfer runs git fetch.
-func (m *Mirror) transfer(ctx context.Context, remote Remote, o FetchOptions, detached bool) error {
-	c, addr, err := commandFor(remote, o, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
+func (m *Mirror) transfer(ctx context.Context, from source, o FetchOptions, detached bool) error {
+	c, addr, err := commandFor(from.Remote, o, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
 		"--no-auto-maintenance", "--no-recurse-submodules", "--no-show-forced-updates", "--update-shallow", uploadPack, "--end-of-options")
 	if err != nil {
 		return err
 	}
+
 	c.dir = m.dir
 	c.args = append(c.args, addr, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 	if detached {
 		c.args = append(c.args, "+HEAD:"+headRef)
 	}
+
 	c.timeout = o.timeout()
-	if err := c.run(ctx); err != nil {
-		return fmt.Errorf("fetch %s: %w", addr, err)
+	if from.local != nil {
+		c.stored = from.local.bytes
+	}
+
+	// The bound of memory comes from the size of the mirror, which is empty at
+	// the first copy of a large repository. Git has said by now how many objects
+	// there are: once more, with what these may take.
+	err = c.run(ctx)
+	if errors.Is(err, ErrTooLarge) {
+		if memory := m.announced(); memory > c.allowance() {
+			c.memory = memory
+			err = c.run(ctx)
+		}
+	}
+
+	if err != nil {
+		return fmt.Errorf("fetch %s: %w", from, err)
 	}
 	return nil
 }
 
-// drop deletes references that git's pruning does not reach: all of them
-// when the remote is empty, and that of a HEAD that is no longer detached.
+// drop deletes the references that git fetch --prune leaves: all of them when
+// the remote is empty, and that of a HEAD that is no longer detached.
 func (m *Mirror) drop(ctx context.Context, here, want map[string]string) error {
 	var script bytes.Buffer
 	for name := range here {
@@ -172,18 +208,20 @@ func (m *Mirror) drop(ctx context.Context, here, want map[string]string) error {
 	if script.Len() == 0 {
 		return nil
 	}
+
 	c := m.git("update-ref", "-z", "--stdin")
 	c.stdin = &script
 	c.writes = true
 	return c.run(ctx)
 }
 
-// point sets HEAD, to a branch or else to a commit.
+// point sets HEAD: to a branch, or else to a commit. Without either it stays.
 func (m *Mirror) point(ctx context.Context, symref, commit string) (moved bool, err error) {
 	old, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
 	if err != nil {
 		return false, err
 	}
+
 	var want string
 	var c *command
 	switch {
@@ -194,9 +232,11 @@ func (m *Mirror) point(ctx context.Context, symref, commit string) (moved bool, 
 	default:
 		return false, nil
 	}
+
 	if strings.TrimSpace(string(old)) == want {
 		return false, nil
 	}
+
 	c.writes = true
 	return true, c.run(ctx)
 }
@@ -206,12 +246,14 @@ func (m *Mirror) heads(ctx context.Context) (map[string]string, error) {
 	if refs, ok := m.refFiles(); ok {
 		return refs, nil
 	}
+
 	c := m.git("for-each-ref", "--format=%(objectname) %(refname)")
 	c.limit = 1 << 30
 	out, err := c.output(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	refs := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -220,9 +262,9 @@ func (m *Mirror) heads(ctx context.Context) (map[string]string, error) {
 	return refs, nil
 }
 
-// prepare makes sure that there is a repository with the right hash
-// algorithm, and that nothing of a killed process is in the way. fresh tells
-// that it was made now.
+// prepare makes sure that there is a repository with the right hash algorithm,
+// "" for any, and that nothing of a killed process is in the way. fresh tells
+// that the repository was made now.
 func (m *Mirror) prepare(ctx context.Context, format string) (fresh bool, err error) {
 	have, err := formatOf(m.dir)
 	if err != nil {
@@ -231,6 +273,9 @@ func (m *Mirror) prepare(ctx context.Context, format string) (fresh bool, err er
 	if have != "" && (format == "" || have == format) {
 		return false, m.sweep()
 	}
+
+	// No complete mirror, or one of another hash algorithm: a new one. The mark
+	// is written last, so that a mirror which has it is complete.
 	if err := m.discard(); err != nil {
 		return false, err
 	}
@@ -270,14 +315,16 @@ func configOf(format string) string {
 // mirror, and with which hash algorithm.
 const mark = "shoal-mirror"
 
-// discard removes the mirror.
+// discard removes the mirror: first its name, so that no reader meets half of it.
 func (m *Mirror) discard() error {
 	m.pool.reset()
 	m.forget()
+
 	old := m.dir + ".old"
 	if err := os.RemoveAll(old); err != nil {
 		return err
 	}
+
 	if err := os.Rename(m.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -294,6 +341,8 @@ func formatOf(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
+	// A directory that somebody has cleared in part is no mirror.
 	for _, name := range []string{"HEAD", "objects", "refs", "config"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
 			return "", nil
@@ -304,8 +353,9 @@ func formatOf(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// sweep removes, once in the life of a Mirror, what a killed git left behind:
-// locks that nobody holds, since only we write here, and half packs.
+// sweep removes what a killed git left behind: half packs, and locks, which
+// nobody can hold since only this process writes here. It looks once in the life
+// of a Mirror.
 func (m *Mirror) sweep() error {
 	m.mu.Lock()
 	swept := m.swept
@@ -314,6 +364,7 @@ func (m *Mirror) sweep() error {
 	if swept {
 		return nil
 	}
+
 	return filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -321,6 +372,8 @@ func (m *Mirror) sweep() error {
 		if err != nil {
 			return err
 		}
+
+		// Half packs, and objects that were being received.
 		name := d.Name()
 		if d.IsDir() && strings.HasPrefix(name, "tmp_objdir-") {
 			os.RemoveAll(path)
@@ -335,7 +388,7 @@ func (m *Mirror) sweep() error {
 	})
 }
 
-// forget drops what is known of the references.
+// forget drops what is remembered of the references.
 func (m *Mirror) forget() {
 	m.mu.Lock()
 	m.state, m.fetched = nil, m.fetched+1

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -44,14 +46,14 @@ func TestFetchFollowsBranchesAndTags(t *testing.T) {
 		t.Errorf("nothing is new: %+v", f)
 	}
 	revs, _, err := m.Revisions(ctx, globs{"**"}, globs{"v*", "light", "tree"})
-	if want := "HEAD refs/heads/feature/x refs/heads/dev refs/heads/main refs/tags/v1 refs/tags/v1-again refs/tags/light"; err != nil || names(revs) != want {
+	if want := "HEAD refs/heads/main refs/heads/feature/x refs/heads/dev refs/tags/v1 refs/tags/v1-again refs/tags/light"; err != nil || names(revs) != want {
 		t.Errorf("revisions %q, %v, want %q", names(revs), err, want)
 	}
 	if revs[4].Commit != r.git("rev-parse", "v1^{commit}") || revs[5].Commit != revs[4].Commit {
 		t.Errorf("annotated tags are not peeled: %+v", revs)
 	}
 	revs, _, _ = m.Revisions(ctx, globs{"*"}, nil)
-	if want := "HEAD refs/heads/dev refs/heads/main"; names(revs) != want {
+	if want := "HEAD refs/heads/main refs/heads/dev"; names(revs) != want {
 		t.Errorf("a star does not pass a slash: %q, want %q", names(revs), want)
 	}
 
@@ -125,7 +127,7 @@ func TestFetchOfUnusualRepositories(t *testing.T) {
 			r := newRepo(t)
 			fill(r, "one", "two")
 			return r
-		}, "one: HEAD refs/heads/two refs/heads/one"},
+		}, "one: HEAD refs/heads/one refs/heads/two"},
 		{"detached HEAD", func(t *testing.T) *repo {
 			r := newRepo(t)
 			fill(r, "main", "main")
@@ -136,7 +138,7 @@ func TestFetchOfUnusualRepositories(t *testing.T) {
 			r := newRepo(t, "--object-format=sha256")
 			fill(r, "main", "dev")
 			return r
-		}, "main: HEAD refs/heads/dev refs/heads/main"},
+		}, "main: HEAD refs/heads/main refs/heads/dev"},
 		{"tags only", func(t *testing.T) *repo {
 			r := newRepo(t)
 			fill(r, "main")
@@ -228,12 +230,12 @@ func TestAtMostSixtyFourRevisionsNewestFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 63 and HEAD: 64 different commits.
-	if len(revs) != 64 || skipped != 37 || revs[1].Name != "refs/heads/b99" || revs[63].Name != "refs/heads/b37" {
+	// 63, and HEAD with its branch: 64 different commits.
+	if len(revs) != 65 || skipped != 37 || revs[1].Name != "refs/heads/main" || revs[2].Name != "refs/heads/b99" || revs[64].Name != "refs/heads/b37" {
 		t.Errorf("%d revisions, %d skipped: %s", len(revs), skipped, names(revs))
 	}
 	revs, skipped, _ = m.Revisions(within(t), globs{"*"}, globs{"*"})
-	if len(revs) != 64 || skipped != 101-63 {
+	if len(revs) != 65 || skipped != 100-63 {
 		t.Errorf("%d revisions, %d skipped", len(revs), skipped)
 	}
 }
@@ -263,7 +265,7 @@ func TestFetchNeverWritesIntoALocalRepository(t *testing.T) {
 		if err := m.Groom(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if l, err := OpenLocal(ctx, dir); err != nil || l.Root != dir {
+		if l, err := OpenLocal(ctx, dir, ""); err != nil || l.Root != dir {
 			t.Errorf("%+v, %v", l, err)
 		}
 	}
@@ -288,7 +290,7 @@ func TestALocalRepositoryOfAnotherUserIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	fetched(t, LocalURL(r.dir))
-	if _, err := OpenLocal(within(t), r.dir); err != nil {
+	if _, err := OpenLocal(within(t), r.dir, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -386,6 +388,61 @@ func TestFetchFromARemoteThatFails(t *testing.T) {
 				t.Errorf("afterwards: %v", err)
 			}
 		})
+	}
+}
+
+// TestNobodyElseReadsACredential looks at the arguments of every process of the
+// machine while git asks a server, and sends git on to another one.
+func TestNobodyElseReadsACredential(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &history{}
+	h.commit("refs/heads/main", 1, "Ann", "one", "a", "1\n")
+	r.load(h)
+	root := filepath.Dir(r.dir)
+	secret := Credential{User: "ann", Password: "s3cret/@:% '$x\"`"}
+	var seen atomic.Int64
+	watched := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			for _, file := range files {
+				// A process may end meanwhile.
+				if text, _ := os.ReadFile(file); bytes.Contains(text, []byte("s3cret")) {
+					t.Errorf("%s has the password: %q", file, text)
+				}
+			}
+			seen.Add(1)
+			demand(secret.User, secret.Password)(next).ServeHTTP(w, r)
+		})
+	}
+	good := serve(t, root, watched)
+	if _, err := newMirror(t).Fetch(within(t), Remote{URL: good + "/source.git", Credential: secret}, FetchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if seen.Load() == 0 {
+		t.Error("the server was not asked")
+	}
+
+	// Another server that the first one names, which asks too.
+	var told atomic.Int64
+	other := serve(t, root, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "" {
+				told.Add(1)
+			}
+			demand(secret.User, secret.Password)(next).ServeHTTP(w, r)
+		})
+	})
+	away := serve(t, root, func(http.Handler) http.Handler {
+		return demand(secret.User, secret.Password)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other+r.URL.String(), http.StatusMovedPermanently)
+		}))
+	})
+	if _, err := newMirror(t).Fetch(within(t), Remote{URL: away + "/source.git", Credential: secret}, FetchOptions{}); !errors.Is(err, ErrAuth) {
+		t.Errorf("redirected to another server: %v", err)
+	}
+	if told.Load() > 0 {
+		t.Error("the other server was told the password")
 	}
 }
 

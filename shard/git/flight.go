@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// flights answers the same question once for all who ask at the same time,
-// and remembers some answers that never change. The work ends when nobody
-// waits for it any more. The zero value remembers nothing.
+// flights answers a question once for all who ask it at the same time, and
+// remembers the latest answers, which must never change. The work ends when
+// nobody waits for it any more. The zero value remembers nothing.
 type flights[T any] struct {
 	most int64 // bytes of what is remembered, by size
 
 	mu      sync.Mutex // guards the fields below
 	running map[string]*flight[T]
-	known   map[string]T
-	order   []string // oldest first
-	sizes   map[string]int64
-	bytes   int64
+	known   map[string]T     // the answers that are remembered
+	order   []string         // keys of known, oldest first
+	sizes   map[string]int64 // of the answers in known
+	bytes   int64            // sum of sizes <= most
 }
 
 // flight is a question that is being answered.
@@ -28,60 +28,97 @@ type flight[T any] struct {
 	stop    context.CancelFunc
 }
 
-// do gives the answer to the question with a key. size is what remembering it
-// costs; an answer of a negative size is not remembered.
-func (f *flights[T]) do(ctx context.Context, key string, size func(T) int64, work func(context.Context) (T, error)) (T, error) {
+// do returns the answer to the question with a key: a remembered one, that of
+// work which is under way, or that of work. The work belongs to owner: when ctx
+// ends it goes on for the others who wait. size is what remembering the answer
+// costs, in bytes; negative for one that must not be remembered.
+func (f *flights[T]) do(ctx context.Context, owner *tasks, key string, size func(T) int64, work func(context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
 	if v, ok := f.known[key]; ok {
 		f.mu.Unlock()
 		return v, nil
 	}
+
 	r := f.running[key]
 	if r == nil {
-		inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-		r = &flight[T]{done: make(chan struct{}), stop: stop}
-		if f.running == nil {
-			f.running = map[string]*flight[T]{}
-		}
-		f.running[key] = r
-		go func() {
-			defer stop()
-			r.value, r.err = work(inner)
-			f.mu.Lock()
-			if f.running[key] == r {
-				delete(f.running, key)
-			}
-			if r.err == nil {
-				f.remember(key, r.value, size(r.value))
-			}
-			f.mu.Unlock()
-			close(r.done)
-		}()
+		r = f.start(ctx, owner, key, size, work)
 	}
+	if r == nil {
+		f.mu.Unlock()
+		var none T
+		return none, ErrClosed
+	}
+
 	r.waiting++
 	f.mu.Unlock()
+
 	select {
 	case <-r.done:
 		return r.value, r.err
 	case <-ctx.Done():
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if r.waiting--; r.waiting == 0 {
-			r.stop()
-			if f.running[key] == r { // who asks from now on must not get the error
-				delete(f.running, key)
-			}
-		}
+		f.leave(key, r)
 		var none T
 		return none, context.Cause(ctx)
 	}
 }
 
-// remember keeps an answer, and drops old ones for it. Called with mu held.
+// start begins to answer a question; nil when the owner is closed. Called with
+// mu held.
+func (f *flights[T]) start(ctx context.Context, owner *tasks, key string, size func(T) int64, work func(context.Context) (T, error)) *flight[T] {
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r := &flight[T]{done: make(chan struct{}), stop: stop}
+
+	started := owner.run(func() {
+		defer stop()
+		defer context.AfterFunc(owner.ctx, stop)()
+		r.value, r.err = work(inner)
+
+		f.mu.Lock()
+		if f.running[key] == r {
+			delete(f.running, key)
+		}
+		if r.err == nil {
+			f.remember(key, r.value, size(r.value))
+		}
+		f.mu.Unlock()
+		close(r.done)
+	})
+
+	if !started {
+		stop()
+		return nil
+	}
+
+	if f.running == nil {
+		f.running = map[string]*flight[T]{}
+	}
+	f.running[key] = r
+	return r
+}
+
+// leave is called by a caller that does not wait any longer. The last one ends
+// the work.
+func (f *flights[T]) leave(key string, r *flight[T]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.waiting--; r.waiting > 0 {
+		return
+	}
+
+	// Whoever asks from now on must not get the error of the stopped work.
+	r.stop()
+	if f.running[key] == r {
+		delete(f.running, key)
+	}
+}
+
+// remember keeps an answer, and drops the oldest ones for it. Called with mu
+// held.
 func (f *flights[T]) remember(key string, v T, size int64) {
 	if size < 0 || size > f.most/4 || f.sizes[key] != 0 {
 		return
 	}
+
 	for f.bytes+size > f.most {
 		old := f.order[0]
 		f.order = f.order[1:]
@@ -89,6 +126,7 @@ func (f *flights[T]) remember(key string, v T, size int64) {
 		delete(f.known, old)
 		delete(f.sizes, old)
 	}
+
 	if f.known == nil {
 		f.known, f.sizes = map[string]T{}, map[string]int64{}
 	}

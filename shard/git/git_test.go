@@ -19,17 +19,17 @@ import (
 
 // repo is a repository of a test, with helpers that fail the test.
 type repo struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
 // newRepo makes a bare repository; extra goes to git init.
-func newRepo(t *testing.T, extra ...string) *repo {
+func newRepo(t testing.TB, extra ...string) *repo {
 	t.Helper()
 	return newRepoAt(t, filepath.Join(t.TempDir(), "source.git"), extra...)
 }
 
-func newRepoAt(t *testing.T, dir string, extra ...string) *repo {
+func newRepoAt(t testing.TB, dir string, extra ...string) *repo {
 	t.Helper()
 	r := &repo{t: t, dir: dir}
 	args := append([]string{"init", "--quiet", "--bare", "--initial-branch=main"}, extra...)
@@ -38,7 +38,7 @@ func newRepoAt(t *testing.T, dir string, extra ...string) *repo {
 }
 
 // run runs git for a test, with a fixed identity and no configuration.
-func run(t *testing.T, dir string, stdin []byte, args ...string) string {
+func run(t testing.TB, dir string, stdin []byte, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Stdin = bytes.NewReader(stdin)

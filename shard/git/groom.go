@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 const (
@@ -30,29 +32,35 @@ func (m *Mirror) Groom(ctx context.Context) error {
 		return err
 	}
 	defer release()
+
 	if format, err := formatOf(m.dir); err != nil || format == "" {
 		return err
 	}
+
 	if m.looseRefs() {
 		if err := m.groom(ctx, "pack-refs", "--all"); err != nil {
 			return err
 		}
 	}
+
+	// Small packs are joined into larger ones, each at least twice the size of the
+	// next: so an object is written again only a logarithmic number of times.
 	packs, err := m.packs()
 	if err != nil {
 		return err
 	}
 	if len(packs) > manyPacks {
-		// Joins small packs into larger ones, so that every object is written
-		// a logarithmic number of times only.
 		if err := m.groom(ctx, "repack", "--quiet", "-d", "--geometric=2", "--write-midx"); err != nil {
 			return err
 		}
 	}
+
 	threw, err := m.prune(ctx)
 	if err != nil {
 		return err
 	}
+
+	// No graph for a mirror without commits, nor for one with few.
 	s, err := m.refs(ctx)
 	if err != nil && !errors.Is(err, ErrEmpty) {
 		return err
@@ -63,6 +71,7 @@ func (m *Mirror) Groom(ctx context.Context) error {
 	if !threw && m.brief(s) {
 		return nil
 	}
+
 	// A fetch of a few commits adds a small layer. A graph that knows commits
 	// which are gone has to be written anew.
 	split := "--split"
@@ -72,12 +81,13 @@ func (m *Mirror) Groom(ctx context.Context) error {
 	return m.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--no-progress")
 }
 
-// brief tells that a mirror has so few commits, and no graph of them yet, that
-// reading them all takes less than a graph would.
+// brief reports whether a mirror has no commit graph yet, and so few commits that
+// reading them all takes less time than writing one.
 func (m *Mirror) brief(s *refState) bool {
 	if graphs, err := filepath.Glob(filepath.Join(escapeGlob(m.dir), "objects/info/commit-graph*")); err != nil || len(graphs) > 0 {
 		return false
 	}
+
 	tips := slices.Collect(maps.Values(s.byName))
 	if s.head != "" {
 		tips = append(tips, s.head)
@@ -85,14 +95,16 @@ func (m *Mirror) brief(s *refState) bool {
 	if len(tips) > fewRefs {
 		return false
 	}
-	p, err := openPacks(m.dir)
+
+	store, err := pack.Open(m.dir)
 	if err != nil {
 		return false
 	}
-	defer p.close()
-	return p.fewCommits(tips, briefHistory)
+	defer store.Close()
+	return fewCommits(store, tips, briefHistory)
 }
 
+// groom runs one step of Groom.
 func (m *Mirror) groom(ctx context.Context, args ...string) error {
 	c := m.git(args...)
 	c.timeout, c.writes = groomTime, true
@@ -107,6 +119,7 @@ func (m *Mirror) packs() ([]string, error) {
 	return filepath.Glob(filepath.Join(escapeGlob(m.dir), "objects/pack/*.pack"))
 }
 
+// escapeGlob is a glob that matches the path itself only.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
@@ -123,15 +136,19 @@ func (m *Mirror) prune(ctx context.Context) (threw bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, os.WriteFile(touched, nil, 0o644) // nothing can be old yet
 	}
-	if err != nil || time.Since(info.ModTime()) < week {
+	if err != nil || m.pool.all.now().Sub(info.ModTime()) < week {
 		return false, err
 	}
+
+	// What nothing leads to becomes loose, unless it is old; then what is loose
+	// and old is removed.
 	if err := m.groom(ctx, "repack", "--quiet", "-d", "-A", "--unpack-unreachable=2.weeks.ago"); err != nil {
 		return false, err
 	}
 	if err := m.groom(ctx, "prune", "--expire=2.weeks.ago"); err != nil {
 		return true, err
 	}
-	now := time.Now()
+
+	now := m.pool.all.now()
 	return true, os.Chtimes(touched, now, now)
 }

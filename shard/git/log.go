@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // Commit is a commit.
@@ -31,14 +33,17 @@ type Commit struct {
 
 // LogQuery selects commits.
 type LogQuery struct {
-	Commit string // where to begin, an id
-	Path   string // only commits that change it
-	Query  string // in the message, without regard to case: as it stands, or as a basic regular expression
-	Author string // in name or e-mail, likewise
+	Commit string   // where to begin, an id
+	Path   string   // only commits that change it
+	Query  string   // in the message, without regard to case: as it stands, or as a basic regular expression
+	Words  []string // each of them in the message as it stands, without regard to case; beside Query only where that is ""
+	Author string   // in name or e-mail, likewise
 	Since  time.Time
 	Until  time.Time
 	Skip   int
 	Limit  int // 0 is 50
+
+	NoMerges bool // only commits with less than two parents
 }
 
 // LogPage is a page of commits, newest first.
@@ -69,6 +74,7 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 		q.Limit = 50
 	}
 	q.Skip = max(0, q.Skip)
+
 	s, err := m.refs(ctx)
 	if err != nil {
 		return LogPage{}, err
@@ -77,44 +83,56 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if err != nil {
 		return LogPage{}, err
 	}
+
+	// Git is asked where the packs and the graph have no answer.
 	work := func(ctx context.Context) (LogPage, error) {
 		page, err := m.read(ctx, q)
-		if errors.Is(err, errElsewhere) || errors.Is(err, errPack) {
+		if errors.Is(err, pack.ErrAskGit) {
 			page, err = m.askLog(ctx, q, filter)
 		}
 		return page, err
 	}
+
+	// A plain page costs less than to remember it.
 	var page LogPage
-	if q.Query == "" && q.Author == "" && q.Path == "" {
-		page, err = work(ctx) // costs less than to remember it
+	if q.Query == "" && len(q.Words) == 0 && q.Author == "" && q.Path == "" {
+		page, err = work(ctx)
 	} else {
 		key := fmt.Sprint(m.dir, "\x00", strings.Join(filter, "\x00"), "\x00", q.Skip, q.Limit)
-		page, err = m.pool.all.pages.do(ctx, key, func(p LogPage) int64 { return p.size() }, work)
+		page, err = m.pool.all.pages.do(ctx, m.tasks, key, func(p LogPage) int64 { return p.size() }, work)
 	}
 	if err != nil {
 		return LogPage{}, fmt.Errorf("read history: %w", err)
 	}
-	page.Commits = slices.Clone(page.Commits) // others have it, too
+
+	// A page is remembered without references, because these move.
+	page.Commits = slices.Clone(page.Commits)
 	for i := range page.Commits {
 		c := &page.Commits[i]
 		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
 	}
+	m.total(ctx, q, filter, &page)
+	return page, nil
+}
+
+// total fills in how many commits there are on all pages. The last page tells
+// it by itself; for others they are counted.
+func (m *Mirror) total(ctx context.Context, q LogQuery, filter []string, page *LogPage) {
 	seen := q.Skip + len(page.Commits)
 	switch last := len(page.Commits) < q.Limit; {
 	case page.AtLeast:
 		page.Total = seen
 	case last && (len(page.Commits) > 0 || q.Skip == 0):
-		page.Total = seen // the page itself tells
+		page.Total = seen
 	default:
 		if page.Total, page.AtLeast = m.count(ctx, q, filter); page.AtLeast && len(page.Commits) > 0 {
 			page.Total = max(page.Total, seen)
 		}
 	}
-	return page, nil
 }
 
-// size is about what a page takes of memory; negative for one that may be
-// longer the next time.
+// size is about how many bytes of memory a page takes; negative for one that
+// must not be remembered, because it may be longer the next time.
 func (p *LogPage) size() int64 {
 	if p.AtLeast {
 		return -1
@@ -134,9 +152,11 @@ func (m *Mirror) read(ctx context.Context, q LogQuery) (page LogPage, err error)
 		return page, err
 	}
 	defer c.close()
-	began, skip := time.Now(), q.Skip
+
+	now := m.pool.all.now
+	began := now()
 	w, match, err := c.begin(q, func() error {
-		took := time.Since(began)
+		took := now().Sub(began)
 		if took > logTime || took > logSoon && len(page.Commits) > 0 {
 			return errLate
 		}
@@ -145,27 +165,62 @@ func (m *Mirror) read(ctx context.Context, q LogQuery) (page LogPage, err error)
 	if err != nil {
 		return page, err
 	}
-	if match == nil { // what is passed over need not be read
-		for ; skip > 0; skip-- {
-			if _, err := w.next(); err == io.EOF {
-				return page, nil
-			} else if err != nil {
-				return page, err
-			}
+
+	// Without a filter the commits of earlier pages are passed over without
+	// reading their texts.
+	skip, more := q.Skip, true
+	if match == nil {
+		more, err = w.pass(skip)
+		skip = 0
+	}
+
+	var foreign []int
+	if more && err == nil {
+		foreign, err = page.fill(ctx, w, match, skip, q.Limit)
+	}
+	if errors.Is(err, errLate) {
+		page.AtLeast, page.Reached, err = true, time.Unix(w.reached, 0).UTC(), nil
+	}
+
+	for _, i := range foreign {
+		if err != nil {
+			break
+		}
+		page.Commits[i], err = m.show(ctx, page.Commits[i].Hash)
+	}
+	return page, err
+}
+
+// pass passes over the next n commits. It reports false when there are not so
+// many.
+func (w *walk) pass(n int) (more bool, err error) {
+	for range n {
+		if _, err := w.next(); err == io.EOF {
+			return false, nil
+		} else if err != nil {
+			return false, err
 		}
 	}
-	var foreign []int
+	return true, nil
+}
+
+// fill adds the commits of a walk that match: after the first skip of them, up
+// to limit. foreign are the indexes of those whose text is in an encoding that
+// only git knows.
+func (page *LogPage) fill(ctx context.Context, w *walk, match matcher, skip, limit int) (foreign []int, err error) {
 	type looked struct {
-		commit *Commit
+		commit *Commit // nil when it does not match
 		ok     bool
 	}
-	err = eachText(ctx, w, q.Limit, func(id, text []byte, low *[]byte) looked {
+	look := func(id, text []byte, low *[]byte) looked {
 		if match != nil && !match(text, low) {
 			return looked{}
 		}
 		c, ok := parseCommit(id, text)
 		return looked{&c, ok}
-	}, func(l looked) bool {
+	}
+
+	err = eachText(ctx, w, limit, look, func(l looked) bool {
 		if l.commit == nil {
 			return true
 		}
@@ -177,25 +232,18 @@ func (m *Mirror) read(ctx context.Context, q LogQuery) (page LogPage, err error)
 			foreign = append(foreign, len(page.Commits))
 		}
 		page.Commits = append(page.Commits, *l.commit)
-		return len(page.Commits) < q.Limit
+		return len(page.Commits) < limit
 	})
-	if errors.Is(err, errLate) {
-		page.AtLeast, page.Reached, err = true, time.Unix(w.reached, 0).UTC(), nil
-	}
-	for _, i := range foreign {
-		if err != nil {
-			break
-		}
-		if page.Commits[i], err = m.show(ctx, page.Commits[i].Hash); err != nil {
-			return page, err
-		}
-	}
-	return page, err
+	return foreign, err
 }
 
-// begin starts a walk for a question. match tells whether a commit has the
-// texts that are asked for; nil when none are.
-func (c *chronicle) begin(q LogQuery, stop func() error) (w *walk, match func(text []byte, low *[]byte) bool, err error) {
+// matcher reports whether the text of a commit is asked for. low is room to
+// work in; each goroutine has its own.
+type matcher func(text []byte, low *[]byte) bool
+
+// begin starts a walk for a question. match is nil when every commit of the walk
+// is asked for.
+func (c *chronicle) begin(q LogQuery, stop func() error) (w *walk, match matcher, err error) {
 	path, err := cleanPath(q.Path)
 	if err != nil {
 		return nil, nil, err
@@ -204,41 +252,69 @@ func (c *chronicle) begin(q LogQuery, stop func() error) (w *walk, match func(te
 		return nil, nil, err
 	}
 	w.stop = stop
+
 	if !q.Since.IsZero() {
 		w.since = q.Since.Unix()
 	}
 	if !q.Until.IsZero() {
 		w.until = q.Until.Unix()
 	}
-	if q.Query == "" && q.Author == "" {
-		return w, nil, nil
+
+	match, err = q.matcher()
+	return w, match, err
+}
+
+// matcher makes the filter of texts; nil when there is none.
+func (q *LogQuery) matcher() (matcher, error) {
+	if q.Query == "" && len(q.Words) == 0 && q.Author == "" && !q.NoMerges {
+		return nil, nil
 	}
-	var message, who *wanted
+
+	var message []*wanted // a message must have all of them
 	if q.Query != "" {
-		if message, err = newWanted(q.Query); err != nil {
-			return nil, nil, err
+		one, err := newWanted(q.Query)
+		if err != nil {
+			return nil, err
 		}
+		message = append(message, one)
 	}
+	for _, word := range q.Words {
+		message = append(message, plainWanted(word))
+	}
+
+	var who *wanted
 	if q.Author != "" {
-		if who, err = newWanted(q.Author); err != nil {
-			return nil, nil, err
+		one, err := newWanted(q.Author)
+		if err != nil {
+			return nil, err
 		}
+		who = one
 	}
-	return w, func(text []byte, low *[]byte) bool {
+
+	return func(text []byte, low *[]byte) bool {
+		head, words, _ := bytes.Cut(text, []byte("\n\n"))
+		if q.NoMerges && bytes.Count(head, []byte("\nparent ")) > 1 {
+			return false
+		}
 		if who != nil && !who.in(author(text), low) {
 			return false
 		}
-		_, words, _ := bytes.Cut(text, []byte("\n\n"))
-		return message == nil || message.in(words, low)
+		for _, m := range message {
+			if !m.in(words, low) {
+				return false
+			}
+		}
+		return true
 	}, nil
 }
 
-// askLog has git read a page.
+// askLog has git read a page. A page that takes too long is what was found.
 func (m *Mirror) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
 	c := m.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
 		"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
 	c.args = append(c.args, filter...)
 	c.timeout, c.limit = logTime, 256<<20
+
 	err = c.stream(ctx, func(r io.Reader) error {
 		return readCommits(r, func(c Commit) error {
 			page.Commits = append(page.Commits, c)
@@ -251,7 +327,7 @@ func (m *Mirror) askLog(ctx context.Context, q LogQuery, filter []string) (page 
 	return page, err
 }
 
-// arguments are the filters, and where to begin.
+// arguments are the filters as git log takes them, and where to begin.
 func (q *LogQuery) arguments() ([]string, error) {
 	if err := checkCommit(q.Commit); err != nil {
 		return nil, err
@@ -260,7 +336,45 @@ func (q *LogQuery) arguments() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	args, err := q.textFilters()
+	if err != nil {
+		return nil, err
+	}
+
+	if q.NoMerges {
+		args = append(args, "--no-merges")
+	}
+	if !q.Since.IsZero() {
+		args = append(args, "--since=@"+strconv.FormatInt(q.Since.Unix(), 10))
+	}
+	if !q.Until.IsZero() {
+		args = append(args, "--until=@"+strconv.FormatInt(q.Until.Unix(), 10))
+	}
+
+	args = append(args, "--end-of-options", q.Commit, "--")
+	if path != "" {
+		args = append(args, path)
+	}
+	return args, nil
+}
+
+// textFilters are the filters by message and author. Each text is looked for
+// as it stands, and as an expression where it is one.
+func (q *LogQuery) textFilters() ([]string, error) {
 	var args []string
+	if len(q.Words) > 0 {
+		if q.Query != "" || len(q.Words) > 20 {
+			return nil, fmt.Errorf("a filter of commits is at most 20 words: %w", ErrBadPath)
+		}
+		args = append(args, "--all-match")
+	}
+	for _, word := range q.Words {
+		if strings.ContainsAny(word, "\x00\n") || word == "" || len(word) > 1000 {
+			return nil, fmt.Errorf("a word is part of one line of at most 1,000 bytes: %w", ErrBadPath)
+		}
+		args = append(args, "--grep="+quoteBasic(word))
+	}
+
 	for _, f := range []struct{ option, text string }{{"--grep=", q.Query}, {"--author=", q.Author}} {
 		if f.text == "" {
 			continue
@@ -273,23 +387,14 @@ func (q *LogQuery) arguments() ([]string, error) {
 			args = append(args, f.option+f.text)
 		}
 	}
+
 	if len(args) > 0 {
 		args = append(args, "--basic-regexp", "--regexp-ignore-case")
-	}
-	if !q.Since.IsZero() {
-		args = append(args, "--since=@"+strconv.FormatInt(q.Since.Unix(), 10))
-	}
-	if !q.Until.IsZero() {
-		args = append(args, "--until=@"+strconv.FormatInt(q.Until.Unix(), 10))
-	}
-	args = append(args, "--end-of-options", q.Commit, "--")
-	if path != "" {
-		args = append(args, path)
 	}
 	return args, nil
 }
 
-// quoteBasic makes a basic regular expression that matches s as it stands.
+// quoteBasic is a basic regular expression that matches s as it stands.
 func quoteBasic(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -301,12 +406,13 @@ func quoteBasic(s string) string {
 	return b.String()
 }
 
-// basicIsSafe reports whether s has something of an expression in it, and
-// is certainly one that git accepts: a bad one would fail the whole call.
+// basicIsSafe reports whether s is more than plain text, and certainly an
+// expression that git accepts: a bad one would fail the whole call.
 func basicIsSafe(s string) bool {
 	if !strings.ContainsAny(s, `.*^$[`) || strings.ContainsAny(s, `\`) {
 		return false
 	}
+
 	// Without backslashes ( ) { } | + ? are plain in a basic expression.
 	plain := strings.NewReplacer("(", "x", ")", "x", "{", "x", "}", "x", "|", "x", "+", "x", "?", "x").Replace(s)
 	_, err := syntax.Parse(plain, syntax.Perl)
@@ -331,18 +437,29 @@ func readCommits(r io.Reader, use func(Commit) error) error {
 			}
 			f[i] = s[:len(s)-1]
 		}
-		c := Commit{
-			Hash: f[0], Parents: strings.Fields(f[1]), AuthorName: f[2], AuthorEmail: f[3],
-			AuthorTime: unix(f[4]), CommitTime: unix(f[5]), Subject: f[6], Body: strings.TrimRight(f[7], "\n"),
-		}
-		if err := use(c); err != nil {
+
+		if err := use(commitOf(f)); err != nil {
 			return err
 		}
 	}
 }
 
-// unix reads seconds since 1970; nonsense is the zero time.
-func unix(s string) time.Time {
+// commitOf is a commit by its fields in commitFormat.
+func commitOf(f [commitFields]string) Commit {
+	return Commit{
+		Hash:        f[0],
+		Parents:     strings.Fields(f[1]),
+		AuthorName:  f[2],
+		AuthorEmail: f[3],
+		AuthorTime:  unixTime(f[4]),
+		CommitTime:  unixTime(f[5]),
+		Subject:     f[6],
+		Body:        strings.TrimRight(f[7], "\n"),
+	}
+}
+
+// unixTime reads seconds since 1970; nonsense is the zero time.
+func unixTime(s string) time.Time {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return time.Time{}
@@ -390,10 +507,12 @@ func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, er
 	if err != nil {
 		return nil, err
 	}
+
 	key := strings.Join(filter, "\x00")
 	if known, ok := m.authors.get(key); ok {
 		return slices.Clone(known), nil
 	}
+
 	type identity struct{ name, email string }
 	counts := map[identity]int{}
 	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--format=%an%x00%ae")
@@ -416,6 +535,7 @@ func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, er
 	if err != nil {
 		return nil, fmt.Errorf("count authors: %w", err)
 	}
+
 	out := make([]Author, 0, len(counts))
 	for id, n := range counts {
 		out = append(out, Author{Name: id.name, Email: id.email, Commits: n})
@@ -423,7 +543,7 @@ func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, er
 	slices.SortFunc(out, func(a, b Author) int {
 		return cmp.Or(cmp.Compare(b.Commits, a.Commits), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Email, b.Email))
 	})
-	if len(out) < 50_000 {
+	if len(out) < 50_000 { // a list of millions is not worth the memory
 		m.authors.put(key, out)
 	}
 	return slices.Clone(out), nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Mirror is one bare repository on this disk: the branches and tags of a
@@ -18,6 +20,7 @@ type Mirror struct {
 	turn chan struct{} // holds one token: whoever has it may change the mirror
 	pool *pool
 
+	tasks    *tasks
 	counter  counter
 	authors  remembered[[]Author] // by filter
 	listings remembered[[]Entry]  // of files, by commit
@@ -31,7 +34,7 @@ type Mirror struct {
 
 // Open returns the mirror in dir, with processes of its own; see
 // [Processes.Open].
-func Open(dir string) *Mirror { return NewProcesses(poolSize).Open(dir) }
+func Open(dir string) *Mirror { return NewProcesses(poolSize, clock.Now).Open(dir) }
 
 // Open returns the mirror in dir, which need not exist before the first
 // fetch. It does no I/O.
@@ -39,10 +42,9 @@ func (ps *Processes) Open(dir string) *Mirror {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs // git runs elsewhere
 	}
-	m := &Mirror{dir: dir, turn: make(chan struct{}, 1)}
+	m := &Mirror{dir: dir, turn: make(chan struct{}, 1), tasks: newTasks()}
 	m.turn <- struct{}{}
 	m.pool = newPool(dir, ps)
-	m.counter.ctx, m.counter.stop = context.WithCancel(context.Background())
 	m.listings.most, m.changes.most = 2, 4
 	return m
 }
@@ -50,10 +52,10 @@ func (ps *Processes) Open(dir string) *Mirror {
 // Dir is the directory of the mirror.
 func (m *Mirror) Dir() string { return m.dir }
 
-// Close ends the processes of the reading pool. Reading after it fails with
-// ErrClosed.
+// Close ends the processes of the reading pool, and waits for what is still
+// under way. Reading after it fails with ErrClosed.
 func (m *Mirror) Close() error {
-	m.counter.close()
+	m.tasks.close()
 	m.pool.close()
 	return nil
 }

@@ -3,9 +3,10 @@ package git
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // Starting git costs milliseconds, and most repositories are so small that
@@ -13,46 +14,33 @@ import (
 // straight from the packs here, and git is asked where that does not do.
 
 const (
-	maxSmall  = 16 << 20 // bytes of one object
-	maxDeltas = 64       // upon each other
-	fewBlobs  = 2000     // files of a repository that is small
-	fewRefs   = 256      // references of one
+	maxSmall = 16 << 20 // bytes of one object
+	fewBlobs = 2000     // files of a repository that is small
+	fewRefs  = 256      // references of one
 )
 
-// whole reads an object of any kind, and believes nothing but its id. It reports
-// false where git had better be asked: the object is in no pack, too large, or
-// damaged.
-func (p *packs) whole(oid string) (kind string, content []byte, ok bool) {
-	id, o, err := p.tell(oid)
-	if err != nil || o.size > maxSmall || o.root > maxSmall || o.deltas > maxDeltas {
-		return "", nil, false
+// whole reads an object of any kind, and believes nothing but its id.
+// pack.ErrAskGit where git had better be asked.
+func whole(s *pack.Store, oid string) (kind pack.Kind, content []byte, err error) {
+	id, err := hex.DecodeString(oid)
+	if err != nil {
+		return 0, nil, err
 	}
-	content, ok, err = p.get(nil, o.kind, id)
-	return kindNames[o.kind], content, ok && err == nil && hasID(o.kind, content, id)
-}
-
-// tell is info of an object by its name; errUnsuited for one that is in no pack.
-func (p *packs) tell(oid string) (id []byte, o told, err error) {
-	if id, err = hex.DecodeString(oid); err != nil {
-		return nil, o, err
+	kind, content, err = s.Get(nil, id, maxSmall)
+	if err == nil && !pack.HasID(kind, content, id) {
+		err = pack.ErrAskGit
 	}
-	err = faultless(func() error {
-		one, i := p.lookup(id)
-		if one == nil {
-			return errUnsuited
-		}
-		o, err = p.info(one, i)
-		return err
-	})
-	return id, o, err
+	return kind, content, err
 }
-
-var errUnsuited = errors.New("git had better be asked")
 
 // blobSize is the size of a blob; false where git had better be asked.
-func (p *packs) blobSize(oid string) (size int64, ok bool) {
-	_, o, err := p.tell(oid)
-	return int64(o.size), err == nil && o.kind == packBlob
+func blobSize(s *pack.Store, oid string) (size int64, ok bool) {
+	id, err := hex.DecodeString(oid)
+	if err != nil {
+		return 0, false
+	}
+	kind, size, err := s.Info(id)
+	return size, err == nil && kind == pack.Blob
 }
 
 // headerLine is the value of the first line of a commit or tag that begins
@@ -81,13 +69,27 @@ func committed(commit []byte) (string, bool) {
 	return fields[0], err == nil && n >= 0
 }
 
-// trees reads trees as catFile does. What it does not have is errUnsuited.
-func (p *packs) trees(oids []string, use func(i int, entries []treeEntry) error) error {
+// treeOf is the tree that a commit names in its first line.
+func treeOf(commit []byte) (tree string, ok bool) {
+	line, _, _ := bytes.Cut(commit, newline)
+	tree, ok = strings.CutPrefix(string(line), "tree ")
+	return tree, ok && pack.IsID(tree)
+}
+
+// packedTrees reads trees as catFile does, but out of packs alone: what is not
+// there is pack.ErrAskGit.
+type packedTrees struct{ store *pack.Store }
+
+func (p packedTrees) trees(oids []string, use func(i int, entries []treeEntry) error) error {
 	for i, oid := range oids {
-		kind, content, ok := p.whole(oid)
-		if !ok || kind != "tree" {
-			return errUnsuited
+		kind, content, err := whole(p.store, oid)
+		if err != nil {
+			return err
 		}
+		if kind != pack.Tree {
+			return pack.ErrAskGit
+		}
+
 		entries, err := parseTree(content, len(oid)/2)
 		if err != nil {
 			return err
@@ -99,25 +101,21 @@ func (p *packs) trees(oids []string, use func(i int, entries []treeEntry) error)
 	return nil
 }
 
-// treeOf is the tree that a commit names in its first line.
-func treeOf(commit []byte) (tree string, ok bool) {
-	line, _, _ := bytes.Cut(commit, newline)
-	tree, ok = strings.CutPrefix(string(line), "tree ")
-	return tree, ok && isHex(tree)
-}
-
-// rootTree is the tree of a commit.
-func (p *packs) rootTree(commit string) (string, error) {
-	kind, content, ok := p.whole(commit)
-	tree, has := treeOf(content)
-	if !ok || kind != "commit" || !has {
-		return "", errUnsuited
+func (p packedTrees) rootTree(commit string) (string, error) {
+	kind, content, err := whole(p.store, commit)
+	if err != nil {
+		return "", err
+	}
+	tree, ok := treeOf(content)
+	if kind != pack.Commit || !ok {
+		return "", pack.ErrAskGit
 	}
 	return tree, nil
 }
 
-// fewCommits tells that some commits and all before them are at most so many.
-func (p *packs) fewCommits(tips []string, most int) bool {
+// fewCommits reports whether some commits and all their ancestors are at most
+// most commits.
+func fewCommits(s *pack.Store, tips []string, most int) bool {
 	seen := map[string]bool{}
 	for len(tips) > 0 {
 		tip := tips[len(tips)-1]
@@ -126,10 +124,12 @@ func (p *packs) fewCommits(tips []string, most int) bool {
 			continue
 		}
 		seen[tip] = true
-		kind, content, ok := p.whole(tip)
-		if !ok || kind != "commit" || len(seen) > most {
+
+		kind, content, err := whole(s, tip)
+		if err != nil || kind != pack.Commit || len(seen) > most {
 			return false
 		}
+
 		head, _, _ := bytes.Cut(content, []byte("\n\n"))
 		for line := range bytes.Lines(head) {
 			if parent, ok := strings.CutPrefix(strings.TrimSpace(string(line)), "parent "); ok {

@@ -2,22 +2,18 @@ package git
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/hex"
-	"os"
-	"path/filepath"
-	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// objects reads objects out of the packs of a repository, which takes some
-// microseconds where a question to git takes a hundred. What it does not have,
-// and what is large, git is asked for. The packs are mapped at the first
-// question. Not for concurrent use.
+// objects reads objects out of the packs of a mirror; git is asked for what is
+// in none, and for what is large. The packs are mapped at the first question.
+// Not for concurrent use.
 type objects struct {
-	dir    string
-	packs  *packs
-	opened time.Time // change of the directory of packs when they were mapped
-	buf    []byte
+	dir   string
+	store *pack.Store
+	buf   []byte
 }
 
 // smallObject is the greatest size of an object that is taken into memory
@@ -34,122 +30,60 @@ func (c *catFile) live() error {
 }
 
 func (o *objects) close() {
-	if o.packs != nil {
-		o.packs.close()
-		o.packs = nil
+	if o.store != nil {
+		o.store.Close()
+		o.store = nil
 	}
 }
 
 // rest gives back what only speeds up a run of questions.
 func (o *objects) rest() {
-	if o.packs != nil {
-		o.packs.bases, o.packs.buf, o.packs.delta = bases{}, [2][]byte{}, nil
+	if o.store != nil {
+		o.store.Rest()
 	}
 	if cap(o.buf) > 64<<10 {
 		o.buf = nil
 	}
 }
 
-// lookup finds an object; packs that came meanwhile are looked at, too.
-func (o *objects) lookup(id []byte) (one *pack, i int) {
-	if o.packs != nil {
-		if one, i = o.packs.lookup(id); one != nil {
-			return one, i
+// open maps the packs, once.
+func (o *objects) open() bool {
+	if o.store == nil {
+		s, err := pack.Open(o.dir)
+		if err != nil {
+			return false // git says what is wrong
 		}
+		o.store = s
 	}
-	info, err := os.Stat(filepath.Join(o.dir, "objects", "pack"))
-	if err != nil || o.packs != nil && info.ModTime().Equal(o.opened) {
-		return nil, 0
-	}
-	o.close()
-	p, err := openPacks(o.dir)
-	if err != nil {
-		return nil, 0 // git says what is wrong
-	}
-	o.packs, o.opened = p, info.ModTime()
-	return p.lookup(id)
-}
-
-// kindNames are the kinds of objects that are read here, as git calls them.
-var kindNames = [...]string{packCommit: "commit", packTree: "tree", packBlob: "blob", packTag: "tag"}
-
-// told is what can be said of an object without reading it.
-type told struct {
-	kind, size int
-	deltas     int // it is made of
-	root       int // size of what they are applied to
-}
-
-// info tells what the object with a place in the index of a pack is. The size
-// of one made of deltas stands at the beginning of the last of them.
-func (p *packs) info(one *pack, i int) (o told, err error) {
-	at, err := one.offset(i)
-	if err != nil {
-		return o, err
-	}
-	h, err := one.header(at)
-	if err != nil {
-		return o, err
-	}
-	o.size = h.size
-	for ; h.kind == packOffDelta || h.kind == packRefDelta; o.deltas++ {
-		if o.deltas > maxChain || h.size > smallObject {
-			return o, errPack // too much to read for a size
-		}
-		if o.deltas == 0 {
-			if p.delta, _, err = p.inflate(p.delta[:0], one, h); err != nil {
-				return o, err
-			}
-			_, n := binary.Uvarint(p.delta)
-			whole, m := binary.Uvarint(p.delta[max(n, 0):])
-			if n <= 0 || m <= 0 || whole > maxObject {
-				return o, errPack
-			}
-			o.size = int(whole)
-		}
-		if h, err = one.header(h.base); err != nil {
-			return o, err
-		}
-	}
-	o.kind, o.root = h.kind, h.size
-	if o.kind < packCommit || o.kind > packTag {
-		return o, errPack
-	}
-	return o, nil
+	return true
 }
 
 // info tells what an object is. It reports false when git has to be asked.
-func (o *objects) info(id []byte) (info objectInfo, kind int, ok bool) {
-	one, i := o.lookup(id)
-	if one == nil {
-		return info, 0, false
+func (o *objects) info(id []byte) (info objectInfo, ok bool) {
+	if !o.open() {
+		return info, false
 	}
-	var found told
-	err := faultless(func() (err error) {
-		found, err = o.packs.info(one, i)
-		return err
-	})
-	if err != nil || found.kind > packBlob {
-		return objectInfo{}, 0, false
+	kind, size, err := o.store.Info(id)
+	if err != nil || kind == pack.Tag {
+		return info, false
 	}
-	return objectInfo{kind: kindNames[found.kind], size: int64(found.size)}, found.kind, true
+	return objectInfo{kind: kind.String(), size: size}, true
 }
 
 // small reads an object that is named by its id and not large. The content is
 // valid until the next call.
 func (o *objects) small(name string) (info objectInfo, content []byte, ok bool) {
-	if !isHex(name) {
+	if !pack.IsID(name) || !o.open() {
 		return info, nil, false
 	}
 	id, err := hex.DecodeString(name)
 	if err != nil {
 		return info, nil, false
 	}
-	info, kind, ok := o.info(id)
-	if !ok || info.size > smallObject {
+	kind, content, err := o.store.Get(o.buf[:0], id, smallObject)
+	if err != nil || kind == pack.Tag {
 		return info, nil, false
 	}
-	info.oid = name
-	o.buf, ok, err = o.packs.get(o.buf[:0], kind, id)
-	return info, o.buf, ok && err == nil
+	o.buf = content
+	return objectInfo{oid: name, kind: kind.String(), size: int64(len(content))}, content, true
 }

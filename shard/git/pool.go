@@ -24,11 +24,13 @@ const (
 	pageBytes = 8 << 20  // of remembered pages of history, and of blames
 )
 
-// Processes bounds the processes that answer questions about single objects,
-// over all the mirrors that it opens. Starting git costs some milliseconds, a
-// question to one that runs some microseconds: so they are kept for a while,
-// and where there are too many the one that has rested longest makes room.
+// Processes bounds the git processes that answer questions about single objects,
+// over all the mirrors that it opens. Starting one costs milliseconds, a question
+// to one that runs microseconds. So they are kept for a while, and when there are
+// too many, the one that has been idle longest is ended.
 type Processes struct {
+	now func() time.Time
+
 	free   chan struct{}    // a token for each process that may still be started
 	pages  flights[LogPage] // of history with a filter: the same words are asked for again and again
 	blames flights[Blame]   // who reads a blame comes back to it
@@ -40,9 +42,10 @@ type Processes struct {
 	waiting int // readers without a process
 }
 
-// NewProcesses allows so many processes at a time.
-func NewProcesses(most int) *Processes {
-	ps := &Processes{free: make(chan struct{}, most)}
+// NewProcesses allows so many processes at a time. now is the clock of
+// everything that is read through them.
+func NewProcesses(most int, now func() time.Time) *Processes {
+	ps := &Processes{now: now, free: make(chan struct{}, most)}
 	ps.diffs.most, ps.pages.most, ps.blames.most = diffBytes, pageBytes, pageBytes
 	for range most {
 		ps.free <- struct{}{}
@@ -77,10 +80,12 @@ func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
 		return context.Cause(ctx)
 	}
 	defer func() { p.slots <- struct{}{} }()
+
 	c, err := p.take(ctx)
 	if err != nil {
 		return err
 	}
+
 	c.ctx = ctx
 	stop := context.AfterFunc(ctx, c.kill)
 	err = use(c)
@@ -88,6 +93,7 @@ func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
 		p.all.end(c)
 		return context.Cause(ctx)
 	}
+
 	if err != nil && !c.aligned {
 		p.all.end(c)
 		if said := c.complaint.String(); said != "" && !errors.Is(err, errStop) {
@@ -114,6 +120,7 @@ func (p *pool) take(ctx context.Context) (*catFile, error) {
 			return c, nil
 		}
 	}
+
 	epoch := p.epoch
 	ps.mu.Unlock()
 	if err := ps.room(ctx); err != nil {
@@ -124,13 +131,16 @@ func (p *pool) take(ctx context.Context) (*catFile, error) {
 	return c, nil
 }
 
-// room takes a token, an idle process's if there is no other.
+// room takes a token for a new process: a free one, else that of an idle process,
+// else the next that somebody gives back.
 func (ps *Processes) room(ctx context.Context) error {
 	select {
 	case <-ps.free:
 		return nil
 	default:
 	}
+
+	// The one that has rested longest makes room.
 	ps.mu.Lock()
 	if len(ps.idle) > 0 {
 		old := ps.idle[0]
@@ -139,6 +149,7 @@ func (ps *Processes) room(ctx context.Context) error {
 		old.end() // its token is ours now
 		return nil
 	}
+
 	ps.waiting++ // from now on nobody goes idle
 	ps.mu.Unlock()
 	defer func() {
@@ -146,6 +157,7 @@ func (ps *Processes) room(ctx context.Context) error {
 		ps.waiting--
 		ps.mu.Unlock()
 	}()
+
 	select {
 	case <-ps.free:
 		return nil
@@ -160,34 +172,43 @@ func (ps *Processes) end(c *catFile) {
 	ps.free <- struct{}{}
 }
 
-// put makes a process idle, unless it is of no more use or others wait.
+// put makes a process idle, or ends it when it is of no more use or others
+// wait.
 func (p *pool) put(c *catFile) {
+	if !p.rest(c) {
+		p.all.end(c)
+	}
+}
+
+// rest makes a process idle. It reports false when it is to be ended.
+func (p *pool) rest(c *catFile) bool {
 	ps := p.all
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if p.shut || c.epoch != p.epoch || c.broken() || ps.waiting > 0 {
-		go ps.end(c)
-		return
+		return false
 	}
+
 	c.packs.rest()
-	c.since = time.Now()
+	c.since = ps.now()
 	ps.idle = append(ps.idle, c)
 	if ps.sweeps == nil {
 		ps.sweeps = time.AfterFunc(poolRest, ps.sweep)
 	}
+	return true
 }
 
 // sweep ends the processes that have rested long enough.
 func (ps *Processes) sweep() {
 	ps.mu.Lock()
-	limit := time.Now().Add(-poolRest)
+	limit := ps.now().Add(-poolRest)
 	old := ps.remove(func(c *catFile) bool { return !c.since.After(limit) })
+	ps.sweeps = nil
 	if len(ps.idle) > 0 {
 		ps.sweeps = time.AfterFunc(poolRest, ps.sweep)
-	} else {
-		ps.sweeps = nil
 	}
 	ps.mu.Unlock()
+
 	for _, c := range old {
 		ps.end(c)
 	}
@@ -217,6 +238,7 @@ func (p *pool) reset() {
 	}
 }
 
+// close ends the processes of the mirror for good.
 func (p *pool) close() {
 	p.all.mu.Lock()
 	p.shut = true
@@ -259,7 +281,8 @@ func (c *catFile) start() error {
 	if c.done {
 		return context.Cause(c.ctx) // killed before it began
 	}
-	k := &command{dir: c.dir, args: []string{"cat-file", "--batch-command", "-z"}}
+	k := &command{dir: c.dir, args: []string{"cat-file", "--batch-command", "-z"}, config: []string{"core.deltaBaseCacheLimit", "32m"}}
+
 	cmd, complaint := k.process(context.Background())
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -269,7 +292,8 @@ func (c *catFile) start() error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+
+	if _, err := k.start(cmd); err != nil {
 		return fmt.Errorf("git cat-file: %w", err)
 	}
 	if f, ok := out.(*os.File); ok {
@@ -290,6 +314,8 @@ func (c *catFile) kill() {
 	}
 }
 
+// broken reports whether the process can be asked no further question: an answer
+// was not read to its end.
 func (c *catFile) broken() bool { return !c.aligned || c.asked != 0 }
 
 // end closes the input, which ends the process, and waits for it; one that
@@ -303,6 +329,7 @@ func (c *catFile) end() {
 	if c.broken() {
 		c.kill()
 	}
+
 	c.mu.Lock()
 	c.done = true
 	c.mu.Unlock()
@@ -322,6 +349,7 @@ func (c *catFile) ask(verb string, names ...string) error {
 	if err := c.start(); err != nil {
 		return err
 	}
+
 	c.aligned = false
 	var b bytes.Buffer
 	for _, n := range names {
@@ -330,12 +358,17 @@ func (c *catFile) ask(verb string, names ...string) error {
 		b.WriteString(n)
 		b.WriteByte(0)
 	}
+
 	c.asked += len(names)
 	_, err := c.in.Write(b.Bytes())
 	return err
 }
 
-// answer reads the first line of the answer to a question.
+// answer reads the first line of the answer to a question:
+//
+//	<oid> blob 12         followed by the contents, where they were asked for
+//	name missing
+//	name ambiguous
 func (c *catFile) answer() (objectInfo, error) {
 	line, err := c.out.ReadString('\n')
 	if err != nil {
@@ -344,6 +377,7 @@ func (c *catFile) answer() (objectInfo, error) {
 		}
 		return objectInfo{}, err
 	}
+
 	c.asked--
 	line = line[:len(line)-1]
 	if strings.HasSuffix(line, " missing") || strings.HasSuffix(line, " ambiguous") {
@@ -353,6 +387,7 @@ func (c *catFile) answer() (objectInfo, error) {
 		}
 		return objectInfo{}, nil
 	}
+
 	f := strings.Fields(line)
 	if len(f) != 3 {
 		return objectInfo{}, fmt.Errorf("git cat-file said %q", line)
@@ -385,6 +420,7 @@ func (c *catFile) contents(name string, read func(objectInfo, io.Reader) error) 
 	if info, content, ok := c.packs.small(name); ok {
 		return read(info, bytes.NewReader(content))
 	}
+
 	if err := c.ask("contents", name); err != nil {
 		return err
 	}
@@ -395,6 +431,7 @@ func (c *catFile) contents(name string, read func(objectInfo, io.Reader) error) 
 	if info.kind == "" {
 		return read(info, bytes.NewReader(nil))
 	}
+
 	body := &io.LimitedReader{R: c.out, N: info.size}
 	if err := read(info, body); err != nil {
 		c.skip(body.N)

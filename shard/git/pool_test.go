@@ -20,7 +20,7 @@ func TestMirrorsShareABoundOnProcesses(t *testing.T) {
 	r.load(h)
 	head := r.git("rev-parse", "main")
 	const most = 3
-	ps := NewProcesses(most)
+	ps := NewProcesses(most, time.Now)
 	var mirrors []*Mirror
 	for range 8 {
 		m := ps.Open(r.dir)
@@ -80,7 +80,8 @@ func TestMirrorsShareABoundOnProcesses(t *testing.T) {
 func TestAQuestionIsAnsweredOnceForAllWhoAsk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := flights[int]{most: 100}
+		f, owner := flights[int]{most: 100}, newTasks()
+		defer owner.close()
 		var runs, ended atomic.Int32
 		work := func(ctx context.Context) (int, error) {
 			runs.Add(1)
@@ -100,7 +101,7 @@ func TestAQuestionIsAnsweredOnceForAllWhoAsk(t *testing.T) {
 				of = ctx
 			}
 			go func() {
-				n, err := f.do(of, "key", size, work)
+				n, err := f.do(of, owner, "key", size, work)
 				if i == 0 != (err != nil) || err == nil && n != 7 {
 					t.Errorf("%d: %d, %v", i, n, err)
 				}
@@ -109,11 +110,11 @@ func TestAQuestionIsAnsweredOnceForAllWhoAsk(t *testing.T) {
 		}
 		cancel() // one of three leaves: the others have their answer
 		<-time.After(2 * time.Second)
-		if n, err := f.do(t.Context(), "key", size, work); n != 7 || err != nil || runs.Load() != 1 || ended.Load() != 0 {
+		if n, err := f.do(t.Context(), owner, "key", size, work); n != 7 || err != nil || runs.Load() != 1 || ended.Load() != 0 {
 			t.Errorf("%d, %v after %d runs", n, err, runs.Load())
 		}
 		left, leave := context.WithCancel(t.Context())
-		go func() { _, _ = f.do(left, "other", size, work) }()
+		go func() { _, _ = f.do(left, owner, "other", size, work) }()
 		synctest.Wait()
 		leave() // nobody waits any more
 		synctest.Wait()
@@ -121,7 +122,7 @@ func TestAQuestionIsAnsweredOnceForAllWhoAsk(t *testing.T) {
 			t.Errorf("%d runs, %d of them ended, %d go on", runs.Load(), ended.Load(), len(f.running))
 		}
 		for i := range 20 {
-			go func() { _, _ = f.do(t.Context(), fmt.Sprint(i), size, work) }()
+			go func() { _, _ = f.do(t.Context(), owner, fmt.Sprint(i), size, work) }()
 		}
 		<-time.After(2 * time.Second)
 		synctest.Wait()

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ownGroup makes a process the head of a group of its own, so that its
@@ -58,4 +60,13 @@ func widen(f *os.File) {
 			syscall.Syscall(syscall.SYS_FCNTL, fd, setPipeSize, 1<<20)
 		})
 	}
+}
+
+// bound limits the memory that a process may write to, and that each of its
+// children may. What it maps to read, as packs and their indexes, does not
+// count.
+func bound(p *os.Process, bytes int64) {
+	limit := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}
+	// It fails for a process that has ended, which needs no bound.
+	_ = unix.Prlimit(p.Pid, unix.RLIMIT_DATA, &limit, nil)
 }

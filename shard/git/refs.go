@@ -9,101 +9,28 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// maxRefFile bounds a file with packed references that is read here.
-const maxRefFile = 64 << 20
-
-// refFiles reads the references of a repository from their files, loose ones
-// first, since git writes the packed ones before it removes those. It reports
-// false for anything out of the ordinary: git is to be asked then.
-func refFiles(dir string) (refs map[string]string, ok bool) {
-	refs = map[string]string{}
-	err := filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // packed or gone meanwhile
-		}
-		if err != nil || d.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		if strings.HasSuffix(name, ".lock") {
-			return nil
-		}
-		if !d.Type().IsRegular() || !plainRef(name) {
-			return errUnsuited
-		}
-		text, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		oid := strings.TrimSuffix(string(text), "\n")
-		if err != nil || !isHex(oid) {
-			return errUnsuited
-		}
-		refs[name] = oid
-		return nil
-	})
-	if err != nil {
-		return nil, false
-	}
-	return refs, packedRefs(filepath.Join(dir, "packed-refs"), refs)
-}
-
-// refFiles is those of the mirror. Where its configuration is not the one that
-// it was made with, git is to be asked, and sees what is wrong.
+// refFiles reads the references of the mirror from its files. Where its
+// configuration is not the one that it was made with, git is to be asked, and
+// sees what is wrong.
 func (m *Mirror) refFiles() (map[string]string, bool) {
 	format, err := formatOf(m.dir)
 	text, err2 := os.ReadFile(filepath.Join(m.dir, "config"))
 	if err != nil || err2 != nil || string(text) != configOf(format) {
 		return nil, false
 	}
-	return refFiles(m.dir)
-}
 
-// packedRefs adds the references of a file that are not there yet.
-func packedRefs(path string, refs map[string]string) bool {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true
-	}
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRefFile {
-		return false
-	}
-	text, err := os.ReadFile(path)
+	root, err := os.OpenRoot(m.dir)
 	if err != nil {
-		return false
+		return nil, false
 	}
-	for line := range bytes.Lines(text) {
-		if line[0] == '#' || line[0] == '^' { // what an annotated tag leads to
-			continue
-		}
-		oid, name, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
-		if !isHex(oid) || !plainRef(name) {
-			return false
-		}
-		if _, loose := refs[name]; !loose {
-			refs[name] = oid
-		}
-	}
-	return true
-}
+	defer root.Close()
 
-// plainRef tells that git surely takes a name for that of a reference.
-func plainRef(name string) bool {
-	if !strings.HasPrefix(name, "refs/") || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
-		return false
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
-			return false
-		}
-	}
-	return strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune("~^:?*[\\", r) }) < 0
+	refs, err := pack.Refs(root)
+	return refs, err == nil
 }
 
 // looseRefs tells whether a reference of the mirror has a file of its own.
@@ -130,12 +57,14 @@ func (m *Mirror) writeRefs(refs map[string]string, head string) error {
 	return m.replace("HEAD", []byte(head+"\n"))
 }
 
-// replace writes a file of the mirror as a whole.
+// replace writes a file of the mirror so that readers see the old text or the new
+// one, by git's own lock.
 func (m *Mirror) replace(name string, text []byte) error {
 	path := filepath.Join(m.dir, name)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
+
 	f, err := os.OpenFile(path+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
@@ -145,24 +74,4 @@ func (m *Mirror) replace(name string, text []byte) error {
 		return errors.Join(err, os.Remove(path+".lock"))
 	}
 	return os.Rename(path+".lock", path)
-}
-
-// ordinaryConfig tells that nothing in the config file of a repository changes
-// what its references are or which of them it shows.
-func ordinaryConfig(dir string) bool {
-	info, err := os.Lstat(filepath.Join(dir, "config"))
-	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
-		return false
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "config"))
-	if err != nil {
-		return false
-	}
-	small := bytes.ToLower(text)
-	for _, word := range []string{"refstorage", "hiderefs", "namespace", "include", "worktreeconfig", "partialclone"} {
-		if bytes.Contains(small, []byte(word)) {
-			return false
-		}
-	}
-	return true
 }

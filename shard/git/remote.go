@@ -2,11 +2,14 @@ package git
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +36,7 @@ func (c Credential) GoString() string { return c.String() }
 type Remote struct {
 	URL        string // http, https or file; a user and password in it count as Credential
 	Credential Credential
+	Within     string // of a file address: the directory that nothing of the repository may lead out of; empty is the one above it
 }
 
 // String is the address without any secret.
@@ -61,6 +65,7 @@ func (r Remote) split() (plain string, c Credential, err error) {
 		}
 		u.User = nil
 	}
+
 	switch {
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
 	case u.Scheme == "file" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
@@ -70,6 +75,25 @@ func (r Remote) split() (plain string, c Credential, err error) {
 	}
 	return u.String(), c, nil
 }
+
+// local is the directory of a file address.
+func (r Remote) local() (dir string, ok bool) {
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Scheme != "file" || u.Host != "" || !strings.HasPrefix(u.Path, "/") {
+		return "", false
+	}
+	return filepath.Clean(u.Path), true
+}
+
+// source is what git is told to fetch from.
+type source struct {
+	Remote
+	shown string   // the address that people know; empty is that of Remote
+	local *foreign // what Remote is a view of; nil for a server
+}
+
+// String is the address that people know, without any secret.
+func (s source) String() string { return cmp.Or(s.shown, s.Remote.String()) }
 
 // FetchOptions bounds a fetch. The zero value is useful.
 type FetchOptions struct {
@@ -92,29 +116,46 @@ func (o FetchOptions) stall() time.Duration {
 }
 
 // commandFor prepares a run of git that talks to the remote: the arguments,
-// then the address. The credential goes into an address rewritten by
-// configuration, which lives in the environment.
+// then the address. The credential stands in the environment of git, which
+// nobody else on the machine can read, and is given to that host alone, when it
+// asks: git expands an address that it rewrites before it starts the program
+// that connects, whose arguments everybody can read, and sends an extra header
+// to wherever the host redirects it.
 func commandFor(remote Remote, o FetchOptions, args ...string) (*command, string, error) {
 	plain, cred, err := remote.split()
 	if err != nil {
 		return nil, "", err
 	}
+
 	c := &command{args: args, writes: true}
 	seconds := max(1, int(o.stall()/time.Second))
 	c.config = append(c.config, "http.lowSpeedLimit", "1", "http.lowSpeedTime", strconv.Itoa(seconds))
+
 	if cred != (Credential{}) {
-		u, _ := url.Parse(plain)
-		base := u.Scheme + "://" + u.Host + "/"
-		full := url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/", User: url.UserPassword(cred.User, cred.Password)}
-		c.config = append(c.config, "url."+full.String()+".insteadOf", base)
-		c.secrets = []string{full.User.String(), cred.Password, url.QueryEscape(cred.Password), url.PathEscape(cred.Password)}
+		if strings.ContainsAny(cred.User+cred.Password, "\n\r\x00") {
+			return nil, "", errors.New("the name or password for the remote has a line break in it")
+		}
+		u, _ := url.Parse(plain) // split has read it
+		c.config = append(c.config, "credential."+u.Scheme+"://"+u.Host+".helper", tellCredential)
+		c.env = append(c.env, "SHOAL_GIT_USER="+cred.User, "SHOAL_GIT_PASSWORD="+cred.Password)
+		// In each form in which git or curl could print it.
+		c.secrets = []string{
+			url.UserPassword(cred.User, cred.Password).String(),
+			cred.Password,
+			url.QueryEscape(cred.Password),
+			url.PathEscape(cred.Password),
+		}
 	}
 	return c, plain, nil
 }
 
-// uploadPack is what serves a local directory: it only reads, and without
-// looking for deltas, as the copy is not worth the time.
-const uploadPack = `--upload-pack=git -c 'safe.directory=*' -c pack.window=0 upload-pack`
+// tellCredential is run by git when a host asks who is there. It has no secret
+// in it: the shell finds that in its environment.
+const tellCredential = `!tell() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$SHOAL_GIT_USER" "$SHOAL_GIT_PASSWORD"; }; tell`
+
+// uploadPack is what serves the view of a local directory: it only reads, and
+// without looking for deltas, as the copy is not worth the time.
+const uploadPack = `--upload-pack=git -c pack.window=0 upload-pack`
 
 // maxRefs is how many references a remote may have.
 const maxRefs = 2_000_000
@@ -138,39 +179,42 @@ func (l *listing) format() string {
 }
 
 // list asks a remote for its references.
-func list(ctx context.Context, remote Remote, o FetchOptions) (*listing, error) {
-	c, addr, err := commandFor(remote, o, "ls-remote", "--quiet", "--symref", uploadPack, "--end-of-options")
+func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
+	c, addr, err := commandFor(from.Remote, o, "ls-remote", "--quiet", "--symref", uploadPack, "--end-of-options")
 	if err != nil {
 		return nil, err
 	}
 	c.args = append(c.args, addr, "HEAD", "refs/heads/*", "refs/tags/*")
 	c.limit = 1 << 30
 	c.timeout = min(o.timeout(), o.stall()+5*time.Minute)
+
 	l := &listing{refs: map[string]string{}}
 	err = c.stream(ctx, func(r io.Reader) error { return l.read(r) })
 	if err == nil && len(l.refs) == 0 && l.head == "" && !strings.HasPrefix(addr, "file:") {
 		err = c.speaksGit(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", addr, err)
+		return nil, fmt.Errorf("list %s: %w", from, err)
 	}
 	return l, nil
 }
 
-// speaksGit asks once more, with the packets of git's protocol shown: a page
-// of a proxy or a portal has no references either, and is no reason to empty
-// a mirror.
+// speaksGit runs the same listing once more and looks for packets of git's
+// protocol. A web page, as of a proxy that asks for a sign-in, lists no
+// references either, and must not empty the mirror.
 func (c *command) speaksGit(ctx context.Context) error {
 	k := *c
-	k.env = []string{"GIT_TRACE_PACKET=1"}
+	k.env = append(slices.Clip(k.env), "GIT_TRACE_PACKET=1")
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
+
 	cmd, said := k.process(ctx)
-	release, err := start(cmd, k.writes)
+	release, err := k.start(cmd)
 	if err != nil {
 		return err
 	}
 	defer release()
+
 	if err := cmd.Wait(); err != nil {
 		return k.failure(err, said)
 	}
@@ -180,6 +224,13 @@ func (c *command) speaksGit(ctx context.Context) error {
 	return nil
 }
 
+// read parses what git ls-remote prints:
+//
+//	ref: refs/heads/main TAB HEAD
+//	<oid> TAB HEAD
+//	<oid> TAB refs/heads/main
+//	<oid> TAB refs/tags/v1
+//	<oid> TAB refs/tags/v1^{}        what the tag leads to: not kept
 func (l *listing) read(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -205,6 +256,14 @@ func (l *listing) read(r io.Reader) error {
 // Probe asks a remote for its references: the error is nil when the
 // repository is there and may be read, also when it is empty.
 func Probe(ctx context.Context, remote Remote, o FetchOptions) error {
-	_, err := list(ctx, remote, o)
+	if dir, ok := remote.local(); ok {
+		f, err := openForeign(dir, remote.Within)
+		if err != nil {
+			return fmt.Errorf("list %s: %w", remote, err)
+		}
+		f.close()
+		return nil
+	}
+	_, err := list(ctx, source{Remote: remote}, o)
 	return err
 }

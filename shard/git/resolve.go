@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // suffixes of a ref: parents and ancestors, nothing that searches or reads
@@ -26,8 +28,10 @@ func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err er
 	if err != nil {
 		return "", err
 	}
-	base, suffix := ref, suffixes.FindString(ref)
-	base = strings.TrimSuffix(base, suffix)
+
+	// A name that is known, or what looks like the beginning of an id.
+	suffix := suffixes.FindString(ref)
+	base := strings.TrimSuffix(ref, suffix)
 	commit = s.named(base)
 	if commit != "" && suffix == "" {
 		return commit, nil
@@ -41,23 +45,28 @@ func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err er
 		}
 		commit = base
 	}
+
+	// Only ids with suffixes reach git.
 	name := commit + suffix + "^{commit}"
 	commit = ""
 	err = m.pool.with(ctx, func(c *catFile) error {
-		if suffix == "" && isHex(base) {
+		// A whole id that is in a pack needs no process.
+		if suffix == "" && pack.IsID(base) {
 			if id, err := hex.DecodeString(base); err == nil {
-				if info, _, ok := c.packs.info(id); ok && info.kind == "commit" {
+				if info, ok := c.packs.info(id); ok && info.kind == "commit" {
 					commit = strings.ToLower(base)
 					return nil
 				}
 			}
 		}
+
 		info, err := c.info(name)
 		if info.kind == "commit" {
 			commit = info.oid
 		}
 		return err
 	})
+
 	if err == nil && commit == "" {
 		err = ErrNoRef
 	}
@@ -97,7 +106,7 @@ func checkRef(ref string) error {
 
 // checkCommit refuses what is not a commit id as Resolve gives it.
 func checkCommit(commit string) error {
-	if !isHex(commit) {
+	if !pack.IsID(commit) {
 		return fmt.Errorf("%.80q is not a commit id: %w", commit, ErrBadRef)
 	}
 	return nil

@@ -2,10 +2,11 @@ package git
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
-// MaxRevisions is how many revisions besides HEAD are indexed.
+// MaxRevisions is how many revisions besides HEAD and its branch are indexed.
 const MaxRevisions = 64
 
 // Revision is a name and the commit that it stands for.
@@ -18,13 +19,13 @@ type Revision struct {
 // Matcher says which names are wanted.
 type Matcher interface{ Match(name string) bool }
 
-// Revisions returns HEAD and the branches and tags whose short names match
-// (nil matches none): the branches, newest commit first, then the tags,
-// newest commit first, equal times by name. There are at most MaxRevisions
-// besides HEAD, and at most 64 different commits in all, so that a set of
-// them fits a uint64; skipped counts what matched and was left out. A tag
-// that does not lead to a commit is no revision. ErrEmpty when there is no
-// commit at all.
+// Revisions returns HEAD, the branch that it points to, and the branches and
+// tags whose short names match (nil matches none): the branches, newest commit
+// first, then the tags, newest commit first, equal times by name. HEAD and its
+// branch are one revision with two names. There are at most MaxRevisions
+// besides it, and at most 64 different commits in all, so that a set of them
+// fits a uint64; skipped counts what matched and was left out. A tag that does
+// not lead to a commit is no revision. ErrEmpty when there is no commit at all.
 func (m *Mirror) Revisions(ctx context.Context, branches, tags Matcher) (revs []Revision, skipped int, err error) {
 	s, err := m.refs(ctx)
 	if err != nil {
@@ -33,11 +34,22 @@ func (m *Mirror) Revisions(ctx context.Context, branches, tags Matcher) (revs []
 	if s.head == "" {
 		return nil, 0, ErrEmpty
 	}
-	matching := append(choose(s.branches, branches), choose(s.tags, tags)...)
+
 	revs = []Revision{{Name: "HEAD", Commit: s.head, Time: s.headTime}}
-	commits := map[string]bool{s.head: true}
+	for _, r := range s.branches {
+		if r.Head && r.Commit == s.head {
+			revs = append(revs, Revision{Name: r.Full, Commit: r.Commit, Time: r.Time})
+		}
+	}
+	first := len(revs)
+
+	// HEAD's branch is among the revisions already.
+	matching := append(choose(s.branches, branches), choose(s.tags, tags)...)
+	matching = slices.DeleteFunc(matching, func(r Ref) bool { return r.Head })
+
+	commits := map[string]bool{s.head: true} // len(commits) <= 64
 	for i, r := range matching {
-		if len(revs) > MaxRevisions || len(commits) == 64 && !commits[r.Commit] {
+		if len(revs)-first == MaxRevisions || len(commits) == 64 && !commits[r.Commit] {
 			return revs, len(matching) - i, nil
 		}
 		commits[r.Commit] = true

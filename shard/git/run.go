@@ -14,6 +14,13 @@ import (
 	"time"
 )
 
+// Installed reports whether git is on PATH: without it nothing can be fetched,
+// indexed or read.
+func Installed() bool {
+	_, err := exec.LookPath("git")
+	return err == nil
+}
+
 // maxStderr is how much of what git complains about is kept.
 const maxStderr = 8 << 10
 
@@ -27,13 +34,14 @@ type command struct {
 	limit   int64         // bytes of standard output; 0 is 64 MiB
 	timeout time.Duration // 0 is a minute
 	writes  bool          // ends with this process, whatever happens to it
+	stored  int64         // bytes of objects outside of dir that it works on
+	memory  int64         // bytes that it may take; 0 is what its objects need
 	secrets []string      // never to appear in an error
 }
 
 // fixedConfig is in force in every run: nothing of git's configuration files
 // is read except that of the mirror itself.
 var fixedConfig = []string{
-	"safe.directory", "*",
 	"core.askPass", "",
 	"core.hooksPath", "/dev/null",
 	"core.fsmonitor", "false",
@@ -41,6 +49,7 @@ var fixedConfig = []string{
 	"core.bigFileThreshold", "16m",
 	"credential.helper", "",
 	"gc.auto", "0",
+	"pack.threads", "4",
 	"maintenance.auto", "false",
 	"log.showSignature", "false",
 	"diff.renameLimit", "2000",
@@ -74,17 +83,22 @@ func (c *command) environ() []string {
 		"GIT_PAGER=cat",
 		"GIT_ADVICE=0",
 	}
+
 	for _, name := range passed {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}
 	}
+	// curl reads this one in lower case only.
 	if v, ok := os.LookupEnv("HTTP_PROXY"); ok && os.Getenv("http_proxy") == "" {
-		env = append(env, "http_proxy="+v) // curl reads the small name only
+		env = append(env, "http_proxy="+v)
 	}
+
 	if c.dir != "" {
 		env = append(env, "GIT_DIR="+c.dir)
 	}
+
+	// Configuration travels in the environment, too.
 	n := 0
 	for _, pairs := range [][]string{fixedConfig, c.config} {
 		for i := 0; i+1 < len(pairs); i += 2 {
@@ -93,6 +107,8 @@ func (c *command) environ() []string {
 			n++
 		}
 	}
+
+	env = append(env, "GIT_ALLOC_LIMIT="+strconv.FormatInt(c.allowance(), 10))
 	env = append(env, c.env...)
 	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }
@@ -104,8 +120,10 @@ func (c *command) process(ctx context.Context) (*exec.Cmd, *tail) {
 	cmd.Dir = "/"
 	cmd.Env = c.environ()
 	cmd.Stdin = c.stdin
+
 	complaint := &tail{}
 	cmd.Stderr = complaint
+
 	cmd.SysProcAttr = ownGroup(c.writes)
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = 5 * time.Second
@@ -143,28 +161,35 @@ func (c *command) stream(ctx context.Context, read func(io.Reader) error) error 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("git %s took longer than %v: %w", c.name(), timeout, context.DeadlineExceeded))
 	defer cancel()
+
 	cmd, complaint := c.process(ctx)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("git %s: %w", c.name(), err)
 	}
-	release, err := start(cmd, c.writes)
+
+	release, err := c.start(cmd)
 	if err != nil {
 		return fmt.Errorf("git %s: %w", c.name(), err)
 	}
 	defer release()
+
 	limit := c.limit
 	if limit == 0 {
 		limit = 64 << 20
 	}
+
 	bounded := &limited{r: stdout, left: limit}
 	readErr := read(bounded)
 	if readErr == nil && bounded.passed {
 		readErr = ErrTooLarge
 	}
+
+	// The reader does not want the rest: git would wait for ever to write it.
 	if readErr != nil {
 		killGroup(cmd.Process)
 		cmd.Wait()
+
 		if errors.Is(readErr, errStop) {
 			return nil
 		}
@@ -173,6 +198,7 @@ func (c *command) stream(ctx context.Context, read func(io.Reader) error) error 
 		}
 		return readErr
 	}
+
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -230,13 +256,15 @@ func (f *Failure) Error() string {
 // Unwrap returns the kind of the failure, which may be nil.
 func (f *Failure) Unwrap() error { return f.kind }
 
-// kinds tells the causes apart by what git and curl say in the C locale.
+// kinds are the causes of failures, by what git and curl print in the C locale.
 var kinds = []struct {
 	pattern *regexp.Regexp
 	kind    error
 }{
 	{regexp.MustCompile(`could not read (Username|Password)|Authentication failed|returned error: 40[13]|terminal prompts disabled`), ErrAuth},
+	{regexp.MustCompile(`unknown repository extension|Expected git repo version|unknown object format|unknown ref storage format`), ErrUnknown},
 	{regexp.MustCompile(`returned error: 404|repository '.*' not found|does not appear to be a git repository|not a git repository|No such file or directory`), ErrNoRemote},
+	{regexp.MustCompile(`(?i)out of memory|attempting to allocate .* over limit|cannot allocate memory|unable to create thread`), ErrTooLarge},
 	{regexp.MustCompile(`Operation too slow|Operation timed out|Connection timed out|Timeout was reached`), ErrStalled},
 }
 
@@ -298,6 +326,7 @@ type limited struct {
 }
 
 func (l *limited) Read(p []byte) (int, error) {
+	// Nothing is left: one byte more is too much, the end is fine.
 	if l.left <= 0 {
 		n, err := l.r.Read(p[:min(1, len(p))])
 		if n > 0 {
@@ -306,6 +335,7 @@ func (l *limited) Read(p []byte) (int, error) {
 		}
 		return 0, err
 	}
+
 	if int64(len(p)) > l.left {
 		p = p[:l.left]
 	}

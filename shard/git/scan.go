@@ -6,14 +6,16 @@ import (
 	"slices"
 )
 
-// Scan reads files in the order given and hands each to visit, whose content
-// is valid during the call only; visit returns false to end the scan. It is
-// how what is not indexed is searched: as the index would, only slower. Files
-// larger than maxSize (0 is 2 MiB) are passed over; a size below 0 is looked up.
+// Scan reads files in the order given and calls visit with each; the content is
+// valid during the call only, and visit returns false to end the scan. It is how
+// a commit is searched that is not indexed. Files larger than maxSize bytes (0 is
+// 2 MiB) are passed over; a size below 0 is looked up.
 func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit func(e Entry, content []byte) bool) error {
 	if maxSize <= 0 {
 		maxSize = 2 << 20
 	}
+
+	// Sizes first: they say what is passed over.
 	read := slices.Clone(files)
 	err := m.pool.with(ctx, func(c *catFile) error {
 		return c.sizes(len(read), func(i int) (string, *int64) {
@@ -26,10 +28,12 @@ func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit f
 	if err != nil {
 		return err
 	}
+
 	read = slices.DeleteFunc(read, func(e Entry) bool { return e.Size > maxSize })
 	if len(read) == 0 {
 		return nil
 	}
+
 	b, err := m.Blobs(ctx, func(yield func(string) bool) {
 		for _, e := range read {
 			if !yield(e.OID) {
@@ -41,6 +45,7 @@ func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit f
 		return err
 	}
 	defer b.Close()
+
 	var buf []byte
 	for _, e := range read {
 		if buf, err = b.Next(buf[:0]); err != nil {
@@ -59,6 +64,7 @@ func (m *Mirror) Files(ctx context.Context, commit string, keep func(path string
 	if err := checkCommit(commit); err != nil {
 		return nil, err
 	}
+
 	files, ok := m.listings.get(commit)
 	if !ok {
 		for e, err := range m.Tree(ctx, commit) {
@@ -71,6 +77,7 @@ func (m *Mirror) Files(ctx context.Context, commit string, keep func(path string
 			m.listings.put(commit, files)
 		}
 	}
+
 	kept := make([]Entry, 0, len(files))
 	for _, e := range files {
 		if keep == nil || keep(e.Path) {

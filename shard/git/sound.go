@@ -28,7 +28,7 @@ func (m *Mirror) Sound(ctx context.Context) bool {
 	c.timeout = soundTime
 	_, err := c.output(ctx)
 	var failed *Failure
-	if err == nil || ctx.Err() != nil || !errors.As(err, &failed) || failed.Exit < 0 {
+	if err == nil || ctx.Err() != nil || !errors.As(err, &failed) || failed.Exit < 0 || errors.Is(err, ErrTooLarge) {
 		return true
 	}
 	// The lowest bit of the exit code is for single objects.

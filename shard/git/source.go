@@ -47,6 +47,7 @@ func (m *Mirror) Source(ctx context.Context, commit, path string, o SourceOption
 		o.MaxBytes = 64 << 20
 	}
 	o.FirstLine = max(1, o.FirstLine)
+
 	s := Source{Path: path, FirstLine: o.FirstLine}
 	err = m.pool.with(ctx, func(c *catFile) error {
 		e, err := c.find(commit, path)
@@ -59,6 +60,7 @@ func (m *Mirror) Source(ctx context.Context, commit, path string, o SourceOption
 		case Submodule:
 			return fmt.Errorf("%q is a submodule, at commit %s of another repository: %w", path, e.oid, ErrNoPath)
 		}
+
 		s.OID, s.Kind = e.oid, e.kind
 		return c.contents(e.oid, func(info objectInfo, r io.Reader) error {
 			if info.kind != "blob" {
@@ -74,59 +76,89 @@ func (m *Mirror) Source(ctx context.Context, commit, path string, o SourceOption
 // lfsPointer begins the pointer files of Git LFS.
 const lfsPointer = "version https://git-lfs.github.com/spec/v1\n"
 
+// binaryHead is how many bytes at the beginning of a file say whether it is
+// binary, as git has it.
+const binaryHead = 8000
+
 // read takes the wanted lines.
 func (s *Source) read(r io.Reader, o SourceOptions) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	head, err := in.Peek(int(min(8000, s.Size)))
+	head, err := in.Peek(int(min(binaryHead, s.Size)))
 	if err != nil {
 		return err
 	}
+
 	s.Binary = bytes.IndexByte(head, 0) >= 0
 	s.LFS = s.Size < 1024 && bytes.HasPrefix(head, []byte(lfsPointer))
+
 	if o.FirstLine == 1 && o.Lines == 0 && s.Size <= o.MaxBytes {
-		s.Content = make([]byte, s.Size)
-		if _, err := io.ReadFull(in, s.Content); err != nil {
-			return err
-		}
-		s.Lines = countLines(s.Content)
-		s.Total = s.Lines
-		return nil
+		err = s.readWhole(in)
+	} else {
+		err = s.readLines(in, o)
 	}
+	s.Lines = countLines(s.Content)
+	return err
+}
+
+// readWhole takes all of a file.
+func (s *Source) readWhole(in *bufio.Reader) error {
+	s.Content = make([]byte, s.Size)
+	if _, err := io.ReadFull(in, s.Content); err != nil {
+		return err
+	}
+	s.Total = countLines(s.Content)
+	return nil
+}
+
+// readLines takes some lines, and reads on to the end where they are counted.
+// Before each part
+//
+//	done bytes of the file were read, and line is the number of the next one's line
+func (s *Source) readLines(in *bufio.Reader, o SourceOptions) error {
 	s.Total = -1
 	done, line, last := int64(0), 1, byte('\n')
 	for done < s.Size {
+		// A line, or a part of one that is longer than the buffer.
 		part, err := in.ReadSlice('\n')
 		if len(part) == 0 || err != nil && err != bufio.ErrBufferFull && err != io.EOF {
 			return cmp.Or(err, io.ErrUnexpectedEOF)
 		}
 		done += int64(len(part))
-		end := part[len(part)-1]
-		wanted := line >= o.FirstLine && (o.Lines == 0 || line < o.FirstLine+o.Lines)
-		if wanted && !s.Cut {
-			if over := int64(len(s.Content)+len(part)) - o.MaxBytes; over > 0 {
-				part = part[:max(0, int64(len(part))-over)]
-				s.Cut = true
-			}
-			s.Content = append(s.Content, part...)
+		last = part[len(part)-1]
+
+		if line >= o.FirstLine && (o.Lines == 0 || line < o.FirstLine+o.Lines) {
+			s.take(part, o.MaxBytes)
 		}
-		last = end
-		if end == '\n' {
+		if last == '\n' {
 			line++
 		}
+
 		past := s.Cut || o.Lines != 0 && line >= o.FirstLine+o.Lines
 		if past && !o.Count && done < s.Size {
-			s.Lines = countLines(s.Content)
 			return nil
 		}
 	}
+
 	s.Total = line - 1
 	if last != '\n' {
 		s.Total = line
 	}
-	s.Lines = countLines(s.Content)
 	return nil
 }
 
+// take adds a part of the wanted lines, up to a bound in bytes.
+func (s *Source) take(part []byte, most int64) {
+	if s.Cut {
+		return
+	}
+	if over := int64(len(s.Content)+len(part)) - most; over > 0 {
+		part = part[:max(0, int64(len(part))-over)]
+		s.Cut = true
+	}
+	s.Content = append(s.Content, part...)
+}
+
+// countLines counts lines; the last one need not end with a newline.
 func countLines(b []byte) int {
 	n := bytes.Count(b, []byte{'\n'})
 	if len(b) > 0 && b[len(b)-1] != '\n' {

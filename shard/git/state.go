@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // Ref is a branch or a tag.
@@ -43,11 +45,13 @@ func (m *Mirror) refs(ctx context.Context) (*refState, error) {
 		if s != nil {
 			return s, nil
 		}
+
 		if format, err := formatOf(m.dir); err != nil {
 			return nil, err
 		} else if format == "" {
 			return nil, ErrEmpty
 		}
+
 		s, err := m.readRefs(ctx)
 		if err != nil {
 			return nil, err
@@ -58,9 +62,9 @@ func (m *Mirror) refs(ctx context.Context) (*refState, error) {
 	}
 }
 
-// keep makes a state what is known, unless the references have changed since
-// they were read for it: who has just fetched would be told what was before,
-// and index a repository that was being copied as an empty one.
+// keep remembers a state, unless a fetch has changed the references since it was
+// read: otherwise whoever has just fetched would be given the old ones, and
+// would index a repository that was being copied as an empty one.
 func (m *Mirror) keep(s *refState, fetched uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,16 +78,19 @@ func (m *Mirror) keep(s *refState, fetched uint64) bool {
 // refFormat has a NUL between the fields.
 const refFormat = "%(refname)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00%(committerdate:unix)%00%(*committerdate:unix)"
 
+// readRefs reads the references and HEAD.
 func (m *Mirror) readRefs(ctx context.Context) (*refState, error) {
 	head, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
 	if err != nil {
 		return nil, err
 	}
+
 	s := &refState{byName: map[string]string{}, byCommit: map[string][]string{}}
 	value := strings.TrimSpace(string(head))
 	if to, ok := strings.CutPrefix(value, "ref: "); ok {
 		s.symref = to
 	}
+
 	lines, err := m.refLines(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read references: %w", err)
@@ -93,7 +100,10 @@ func (m *Mirror) readRefs(ctx context.Context) (*refState, error) {
 			return nil, err
 		}
 	}
+
 	s.sort()
+
+	// HEAD is a branch or a commit; one that leads to nothing is none.
 	if s.symref != "" {
 		s.head = s.byName[s.symref]
 	} else {
@@ -102,6 +112,7 @@ func (m *Mirror) readRefs(ctx context.Context) (*refState, error) {
 	if s.head == "" {
 		s.symref = ""
 	}
+
 	for i := range s.branches {
 		s.branches[i].Head = s.branches[i].Full == s.symref
 		if s.branches[i].Head {
@@ -116,12 +127,14 @@ func (m *Mirror) refLines(ctx context.Context) ([][]string, error) {
 	if lines, ok := m.fewRefLines(); ok {
 		return lines, nil
 	}
+
 	c := m.git("for-each-ref", "--format="+refFormat)
 	c.limit, c.timeout = 1<<30, 5*time.Minute
 	out, err := c.output(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	var lines [][]string
 	for line := range bytes.Lines(out) {
 		if f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\x00"); len(f) == 7 {
@@ -131,31 +144,41 @@ func (m *Mirror) refLines(ctx context.Context) ([][]string, error) {
 	return lines, nil
 }
 
-// fewRefLines reads them, where they are few, from the files of the mirror.
+// fewRefLines makes the same lines out of the files of the mirror, without git,
+// where the references are few. ok is false where git has to be asked.
 func (m *Mirror) fewRefLines() (lines [][]string, ok bool) {
 	refs, ok := m.refFiles()
 	if !ok || len(refs) > fewRefs {
 		return nil, false
 	}
-	p, err := openPacks(m.dir)
+
+	store, err := pack.Open(m.dir)
 	if err != nil {
 		return nil, false
 	}
-	defer p.close()
+	defer store.Close()
+
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		oid := refs[name]
-		kind, content, ok := p.whole(oid)
-		f := []string{name, kind, oid, "", "", "", ""}
+		kind, content, err := whole(store, oid)
+		if err != nil {
+			return nil, false
+		}
+
+		// The fields of refFormat: those with a star are of what a tag leads to.
+		f := []string{name, kind.String(), oid, "", "", "", ""}
 		switch kind {
-		case "commit":
+		case pack.Commit:
 			f[5], ok = committed(content)
-		case "tag":
+		case pack.Tag:
 			f[4], _ = headerLine(content, "object")
-			f[3], content, ok = p.whole(f[4])
-			if f[3] == "commit" {
+			kind, content, err = whole(store, f[4])
+			f[3], ok = kind.String(), err == nil
+			if kind == pack.Commit {
 				f[6], ok = committed(content)
 			}
 		}
+
 		if !ok {
 			return nil, false
 		}
@@ -164,7 +187,8 @@ func (m *Mirror) fewRefLines() (lines [][]string, ok bool) {
 	return lines, true
 }
 
-// add takes a line of for-each-ref.
+// add adds the reference in a line of refFormat. One that leads to no commit is
+// left out.
 func (s *refState) add(ctx context.Context, m *Mirror, f []string) error {
 	r := Ref{Full: f[0]}
 	seconds := ""
@@ -180,12 +204,14 @@ func (s *refState) add(ctx context.Context, m *Mirror, f []string) error {
 		}
 		r.Commit, r.Time = id, t
 	}
+
 	if r.Commit == "" {
 		return nil
 	}
 	if n, err := strconv.ParseInt(seconds, 10, 64); err == nil {
 		r.Time = time.Unix(n, 0).UTC()
 	}
+
 	if name, ok := strings.CutPrefix(r.Full, "refs/heads/"); ok {
 		r.Name = name
 		s.branches = append(s.branches, r)

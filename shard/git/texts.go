@@ -12,16 +12,21 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// parseCommit reads a commit as it is stored. It tells false for one whose
-// text is in an encoding that only git knows.
+// parseCommit reads a commit as it is stored. ok is false for one whose text is
+// in an encoding that only git knows.
 func parseCommit(id, text []byte) (c Commit, ok bool) {
 	c.Hash = hex.EncodeToString(id)
 	head, message, _ := bytes.Cut(text, []byte("\n\n"))
+
+	// A damaged commit without a head is all message.
 	if bytes.HasPrefix(text, []byte("\n")) {
 		head, message = nil, text[1:]
 	}
+
 	latin := false
 	for line := range bytes.Lines(head) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
@@ -42,6 +47,7 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 			}
 		}
 	}
+
 	c.Subject, c.Body = splitMessage(string(message))
 	if latin {
 		for _, s := range []*string{&c.AuthorName, &c.AuthorEmail, &c.Subject, &c.Body} {
@@ -51,8 +57,8 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 	return c, true
 }
 
-// fromLatin makes UTF-8 of a text in ISO 8859-1, whose bytes are the numbers
-// of its letters.
+// fromLatin turns a text in ISO 8859-1 into UTF-8: each byte is the code point
+// of its character.
 func fromLatin(s string) string {
 	letters := make([]rune, len(s))
 	for i := range len(s) {
@@ -68,7 +74,7 @@ func parseIdentity(line string) (name, email string, t time.Time) {
 		return strings.TrimSpace(line), "", t
 	}
 	seconds, _, _ := strings.Cut(strings.TrimSpace(line[end+1:]), " ")
-	return strings.TrimSpace(line[:open]), strings.TrimSpace(line[open+1 : end]), unix(seconds)
+	return strings.TrimSpace(line[:open]), strings.TrimSpace(line[open+1 : end]), unixTime(seconds)
 }
 
 // splitMessage gives the first paragraph as one line, and the rest.
@@ -86,7 +92,7 @@ func splitMessage(message string) (subject, body string) {
 	return strings.Join(lines, " "), strings.TrimRight(skipBlank(rest), "\n")
 }
 
-// skipBlank leaves out the lines without anything at the beginning.
+// skipBlank leaves out the blank lines at the beginning.
 func skipBlank(s string) string {
 	for s != "" {
 		line, after, _ := strings.Cut(s, "\n")
@@ -98,7 +104,7 @@ func skipBlank(s string) string {
 	return s
 }
 
-// author is the line of a commit that says who wrote it, without the time.
+// author is "name <e-mail>" of who wrote a commit.
 func author(text []byte) []byte {
 	head, _, _ := bytes.Cut(text, []byte("\n\n"))
 	for line := range bytes.Lines(head) {
@@ -109,20 +115,25 @@ func author(text []byte) []byte {
 	return nil
 }
 
-// wanted is a filter of texts: as it stands or as an expression, without
-// regard to case.
+// wanted is a filter of texts that ignores case: a text matches that contains
+// plain, or has a line that matches one of exprs.
 type wanted struct {
-	plain string // in small letters; only ASCII
+	plain string // in lower case and ASCII only; "" for none
 	exprs []*regexp.Regexp
 }
 
-func newWanted(text string) (*wanted, error) {
-	w := &wanted{}
+// plainWanted matches what contains a text.
+func plainWanted(text string) *wanted {
 	if isASCII(text) {
-		w.plain = strings.ToLower(text)
-	} else {
-		w.exprs = append(w.exprs, regexp.MustCompile("(?i)"+regexp.QuoteMeta(text)))
+		return &wanted{plain: strings.ToLower(text)}
 	}
+	return &wanted{exprs: []*regexp.Regexp{regexp.MustCompile("(?i)" + regexp.QuoteMeta(text))}}
+}
+
+// newWanted matches what contains a text, or matches it as a basic regular
+// expression. In those ( ) { } | + ? are plain characters.
+func newWanted(text string) (*wanted, error) {
+	w := plainWanted(text)
 	if basicIsSafe(text) {
 		expr, err := regexp.Compile("(?i)" + strings.NewReplacer("(", `\(`, ")", `\)`, "{", `\{`, "}", `\}`, "|", `\|`, "+", `\+`, "?", `\?`).Replace(text))
 		if err != nil {
@@ -142,7 +153,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// in tells whether a text has it in one of its lines. low is room to work in.
+// in reports whether a text matches. low is room to work in.
 func (w *wanted) in(text []byte, low *[]byte) bool {
 	if w.plain != "" {
 		*low = lower((*low)[:0], text)
@@ -150,6 +161,7 @@ func (w *wanted) in(text []byte, low *[]byte) bool {
 			return true
 		}
 	}
+
 	for _, e := range w.exprs {
 		for line := range bytes.Lines(text) {
 			if e.Match(bytes.TrimSuffix(line, []byte("\n"))) {
@@ -160,7 +172,7 @@ func (w *wanted) in(text []byte, low *[]byte) bool {
 	return false
 }
 
-// lower appends a text with the letters of ASCII made small.
+// lower appends a text with the letters of ASCII in lower case.
 func lower(dst, text []byte) []byte {
 	at := len(dst)
 	dst = append(dst, text...)
@@ -178,32 +190,34 @@ func mostReaders() int { return min(4, runtime.GOMAXPROCS(0)) }
 // maxBatch is how many commits are read at a time at most.
 const maxBatch = 4096
 
-// eachText reads the commits that a walk gives, looks them over in several
-// goroutines and hands what they found to use, in the order of the walk, until
-// it says false or the walk ends. low is room for look to work in.
+// eachText reads the commits of a walk and calls look with each of them, in
+// several goroutines; low is room for look to work in. The results go to use,
+// one after the other in the order of the walk, until it returns false or the
+// walk ends.
+//
+// The commits come in batches. The first has the size that is given, so that a
+// page without a filter reads no more than it shows; each further one is four
+// times as large, because so far little was found.
 func eachText[T any](ctx context.Context, w *walk, first int, look func(id, text []byte, low *[]byte) T, use func(T) bool) error {
-	readers := []*packs{w.c.packs}
+	readers := []*pack.Store{w.c.store}
 	defer func() {
 		for _, p := range readers[1:] {
-			p.close()
+			p.Close()
 		}
 	}()
+
 	batch, results := make([]uint32, 0, maxBatch), make([]T, maxBatch)
 	for size := min(max(first, 1), maxBatch); ; size = min(size*4, maxBatch) {
-		batch = batch[:0]
 		var ended error
-		for len(batch) < size && ended == nil {
-			var pos uint32
-			if pos, ended = w.next(); ended == nil {
-				batch = append(batch, pos)
-			}
-		}
+		batch, ended = w.batch(batch[:0], size)
 		if ended != nil && ended != io.EOF && ended != errLate {
 			return ended
 		}
+
+		// A reader for each 64 commits, up to a few.
 		n := max(1, min(mostReaders(), len(batch)/64))
 		for len(readers) < n {
-			p, err := openPacks(w.c.dir)
+			p, err := pack.Open(w.c.dir)
 			if err != nil {
 				return err
 			}
@@ -212,11 +226,13 @@ func eachText[T any](ctx context.Context, w *walk, first int, look func(id, text
 		if err := readTexts(ctx, w.c, readers[:n], batch, results, look); err != nil {
 			return err
 		}
+
 		for i := range batch {
 			if !use(results[i]) {
 				return nil
 			}
 		}
+
 		switch {
 		case ended == io.EOF:
 			return nil
@@ -226,26 +242,37 @@ func eachText[T any](ctx context.Context, w *walk, first int, look func(id, text
 	}
 }
 
+// batch appends the next commits, so many or until the walk ends with an
+// error.
+func (w *walk) batch(dst []uint32, size int) ([]uint32, error) {
+	for len(dst) < size {
+		pos, err := w.next()
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, pos)
+	}
+	return dst, nil
+}
+
 // readTexts looks over a batch of commits, each reader at a run of them.
-func readTexts[T any](ctx context.Context, c *chronicle, readers []*packs, batch []uint32, results []T, look func(id, text []byte, low *[]byte) T) error {
+func readTexts[T any](ctx context.Context, c *chronicle, readers []*pack.Store, batch []uint32, results []T, look func(id, text []byte, low *[]byte) T) error {
 	fails := make([]error, len(readers))
 	var wg sync.WaitGroup
 	for k, p := range readers {
+		from, to := k*len(batch)/len(readers), (k+1)*len(batch)/len(readers)
 		wg.Go(func() {
 			var buf, low []byte
-			fails[k] = faultless(func() error {
-				for i := k * len(batch) / len(readers); i < (k+1)*len(batch)/len(readers); i++ {
+			fails[k] = pack.Protect(func() error {
+				for i := from; i < to; i++ {
 					if i&63 == 0 && ctx.Err() != nil {
 						return context.Cause(ctx)
 					}
+
 					id := c.id(batch[i])
-					var ok bool
 					var err error
-					if buf, ok, err = p.get(buf[:0], packCommit, id); err != nil {
+					if buf, err = p.Read(buf[:0], pack.Commit, id); err != nil {
 						return err
-					}
-					if !ok {
-						return errElsewhere
 					}
 					results[i] = look(id, buf, &low)
 				}
@@ -253,6 +280,7 @@ func readTexts[T any](ctx context.Context, c *chronicle, readers []*packs, batch
 			})
 		})
 	}
+
 	wg.Wait()
 	return errors.Join(fails...)
 }

@@ -43,9 +43,12 @@ type Entry struct {
 
 // limits against trees made to hurt.
 const (
-	maxTree    = 64 << 20 // bytes of one tree object
+	maxTree    = 32 << 20 // bytes of one tree object
 	maxDepth   = 512      // levels of directories
+	maxName    = 4096     // bytes of a name
 	maxEntries = 20_000_000
+	maxListed  = 200_000  // directories in the answer to one question
+	maxPaths   = 32 << 20 // bytes of the paths in it
 )
 
 // treeEntry is a line of a tree object as it is stored.
@@ -55,9 +58,12 @@ type treeEntry struct {
 	oid  string // hex
 }
 
-// parseTree reads a tree object of a repository whose object ids have so
-// many bytes. Names that could lead out of a directory are left out: git
-// refuses them, too.
+// parseTree reads a tree object of a repository whose object ids have idBytes
+// bytes. Names that could lead out of a directory, and those that no file system
+// has, are left out: git refuses them, too. The entries follow each other:
+//
+//	mode in octal, blank, name, NUL, id
+//	31 30 30 36 34 34  20  61 2e 63  00  <20 bytes>        "100644 a.c"
 func parseTree(b []byte, idBytes int) ([]treeEntry, error) {
 	var out []treeEntry
 	for len(b) > 0 {
@@ -65,15 +71,18 @@ func parseTree(b []byte, idBytes int) ([]treeEntry, error) {
 		if space < 0 {
 			return nil, errors.New("malformed tree object")
 		}
+
 		mode, err := strconv.ParseUint(string(b[:space]), 8, 32)
 		nul := bytes.IndexByte(b[space:], 0)
 		if err != nil || nul < 2 || len(b) < space+nul+1+idBytes {
 			return nil, errors.New("malformed tree object")
 		}
+
 		name := string(b[space+1 : space+nul])
 		id := b[space+nul+1 : space+nul+1+idBytes]
 		b = b[space+nul+1+idBytes:]
-		if name == "." || name == ".." || strings.Contains(name, "/") {
+
+		if name == "." || name == ".." || len(name) > maxName || strings.Contains(name, "/") {
 			continue
 		}
 		out = append(out, treeEntry{name: name, kind: kindOfMode(mode), oid: hex.EncodeToString(id)})
@@ -81,6 +90,8 @@ func parseTree(b []byte, idBytes int) ([]treeEntry, error) {
 	return out, nil
 }
 
+// kindOfMode is what git makes of a mode: any that is not one of the special
+// ones is a file.
 func kindOfMode(mode uint64) Kind {
 	switch mode & 0o170000 {
 	case 0o040000:
@@ -109,6 +120,7 @@ func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) erro
 		}
 		return use(i, entries)
 	}
+
 	for first := 0; first < len(oids); {
 		if err := c.live(); err != nil {
 			return err
@@ -120,6 +132,8 @@ func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) erro
 			first++
 			continue
 		}
+
+		// Git is asked for the next ones, many at a time.
 		part := oids[first:min(len(oids), first+askAhead)]
 		if err := c.ask("contents", part...); err != nil {
 			return err
@@ -150,6 +164,7 @@ func (c *catFile) next(oid, kind string, limit int64) ([]byte, error) {
 	if info.size > limit {
 		return nil, fmt.Errorf("%s %s: %w", kind, oid, ErrTooLarge)
 	}
+
 	content := make([]byte, info.size)
 	if _, err := io.ReadFull(c.out, content); err != nil {
 		return nil, err
@@ -168,6 +183,7 @@ func (c *catFile) rootTree(commit string) (string, error) {
 			return tree, nil
 		}
 	}
+
 	info, err := c.info(commit + "^{tree}")
 	if err != nil {
 		return "", err
@@ -188,6 +204,7 @@ func (c *catFile) find(commit, path string) (treeEntry, error) {
 	if path == "" {
 		return at, nil
 	}
+
 	for name := range strings.SplitSeq(path, "/") {
 		if at.kind != Dir {
 			return treeEntry{}, fmt.Errorf("%q: %w", path, ErrNoPath)
@@ -211,8 +228,8 @@ func (c *catFile) find(commit, path string) (treeEntry, error) {
 	return at, nil
 }
 
-// cleanPath checks a path from outside and gives its one form: no slash at
-// the ends, no dot and slash before it, "" for the root.
+// cleanPath checks a path from outside and returns its one form: without slashes
+// at its ends and without ./ in front; "" is the root.
 func cleanPath(path string) (string, error) {
 	for strings.HasPrefix(path, "./") {
 		path = strings.TrimLeft(path[2:], "/")
@@ -221,6 +238,7 @@ func cleanPath(path string) (string, error) {
 	if path == "" || path == "." {
 		return "", nil
 	}
+
 	if len(path) > 4096 || strings.IndexByte(path, 0) >= 0 {
 		return "", fmt.Errorf("%.80q: %w", path, ErrBadPath)
 	}
@@ -242,12 +260,14 @@ func (m *Mirror) Tree(ctx context.Context, commit string) iter.Seq2[Entry, error
 			yield(Entry{}, err)
 			return
 		}
+
 		var all []Entry
 		for _, b := range blobs {
 			for _, o := range b.Occurrences {
 				all = append(all, Entry{Path: o.Path, Kind: o.Kind, OID: b.OID, Size: b.Size})
 			}
 		}
+
 		slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
 		for _, e := range all {
 			if !yield(e, nil) {
@@ -284,6 +304,7 @@ func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (
 	if o.Depth == 0 {
 		o.Depth = 1
 	}
+
 	err = m.pool.with(ctx, func(c *catFile) error {
 		at, err := c.find(commit, path)
 		if err != nil {
@@ -292,6 +313,7 @@ func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (
 		if at.kind != Dir {
 			return fmt.Errorf("%q: %w", path, ErrNotDir)
 		}
+
 		entries, cut, err = c.list(at.oid, path, o)
 		if err == nil && o.Sizes {
 			err = c.sizes(len(entries), func(i int) (string, *int64) {
@@ -306,53 +328,78 @@ func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (
 	return entries, cut, err
 }
 
-// list walks a level at a time.
+// list walks a tree a level at a time, and reads only what Depth and Max ask for.
 func (c *catFile) list(root, path string, o ListOptions) (out []Entry, cut bool, err error) {
-	type dir struct{ path, oid string }
-	level := []dir{{path, root}}
-	counted := 0
+	l := &lister{o: o}
+	level := []listedDir{{path, root}}
 	for depth := 1; len(level) > 0 && (o.Depth < 0 || depth <= o.Depth) && depth <= maxDepth; depth++ {
 		// Only as many directories as can still give an entry are read.
-		if left := o.Max - counted; len(level) > left+1 && !o.NoDirs && !o.NoFiles {
+		if left := o.Max - l.counted; len(level) > left+1 && !o.NoDirs && !o.NoFiles {
 			level = level[:left+1]
 		}
-		var below []dir
+
 		oids := make([]string, len(level))
 		for i, d := range level {
 			oids[i] = d.oid
 		}
-		err := c.trees(oids, func(i int, entries []treeEntry) error {
-			slices.SortFunc(entries, directoriesFirst)
-			for _, e := range entries {
-				switch {
-				case o.NoFiles && e.kind != Dir:
-					continue
-				case o.NoDirs && e.kind == Dir:
-				case counted == o.Max:
-					cut = true
-					return errStop
-				default:
-					counted++
-				}
-				full := join(level[i].path, e.name)
-				out = append(out, Entry{Path: full, Kind: e.kind, OID: e.oid, Size: -1})
-				if e.kind == Dir {
-					below = append(below, dir{full, e.oid})
-				}
-			}
-			return nil
-		})
-		if cut {
-			return out, cut, nil
+
+		l.below = nil
+		err := c.trees(oids, func(i int, entries []treeEntry) error { return l.add(level[i].path, entries) })
+		if l.cut {
+			return l.out, true, nil
 		}
 		if err != nil {
-			return out, cut, err
+			return l.out, false, err
 		}
-		level = below
+		level = l.below
 	}
-	return out, false, nil
+	return l.out, false, nil
 }
 
+// listedDir is a directory that is to be read.
+type listedDir struct{ path, oid string }
+
+// lister gathers the entries of directories up to bounds.
+type lister struct {
+	o       ListOptions
+	out     []Entry
+	below   []listedDir // of the level that is read
+	counted int         // entries that count towards Max
+	dirs    int         // directories that do not
+	bytes   int         // of paths
+	cut     bool        // a bound left something out
+}
+
+// add takes the entries of a directory; errStop at a bound.
+func (l *lister) add(path string, entries []treeEntry) error {
+	slices.SortFunc(entries, directoriesFirst)
+	for _, e := range entries {
+		switch {
+		case l.o.NoFiles && e.kind != Dir:
+			continue
+		case l.o.NoDirs && e.kind == Dir && l.dirs < maxListed:
+			l.dirs++
+		case l.counted == l.o.Max, l.o.NoDirs && e.kind == Dir:
+			l.cut = true
+			return errStop
+		default:
+			l.counted++
+		}
+
+		full := join(path, e.name)
+		if l.bytes += len(full); l.bytes > maxPaths {
+			l.cut = true
+			return errStop
+		}
+		l.out = append(l.out, Entry{Path: full, Kind: e.kind, OID: e.oid, Size: -1})
+		if e.kind == Dir {
+			l.below = append(l.below, listedDir{full, e.oid})
+		}
+	}
+	return nil
+}
+
+// directoriesFirst is the order of a listing.
 func directoriesFirst(a, b treeEntry) int {
 	if (a.kind == Dir) != (b.kind == Dir) {
 		if a.kind == Dir {
@@ -370,32 +417,10 @@ func join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// sizes asks for the sizes of n blobs; where gives the id and the place for
-// the answer, or a nil place for none.
+// sizes finds the sizes of n blobs; where gives the id and the place for the
+// answer, or a nil place for none. Git is asked for those that are in no pack.
 func (c *catFile) sizes(n int, where func(i int) (oid string, size *int64)) error {
-	var oids []string
-	var places []*int64
-	flush := func() error {
-		if len(oids) == 0 {
-			return nil
-		}
-		if err := c.ask("info", oids...); err != nil {
-			return err
-		}
-		for i, place := range places {
-			info, err := c.answer()
-			if err != nil {
-				return err
-			}
-			if info.kind != "blob" {
-				return fmt.Errorf("object %s is missing or not a blob", oids[i])
-			}
-			*place = info.size
-		}
-		c.aligned = c.asked == 0
-		oids, places = oids[:0], places[:0]
-		return nil
-	}
+	var ask askedSizes
 	for i := range n {
 		oid, place := where(i)
 		if place == nil {
@@ -406,20 +431,52 @@ func (c *catFile) sizes(n int, where func(i int) (oid string, size *int64)) erro
 				return err
 			}
 		}
+
 		if id, err := hex.DecodeString(oid); err == nil {
-			if info, kind, ok := c.packs.info(id); ok && kind == packBlob {
+			if info, ok := c.packs.info(id); ok && info.kind == "blob" {
 				*place = info.size
 				continue
 			}
 		}
-		oids, places = append(oids, oid), append(places, place)
-		if len(oids) == askAhead {
-			if err := flush(); err != nil {
+		ask.oids, ask.places = append(ask.oids, oid), append(ask.places, place)
+		if len(ask.oids) == askAhead {
+			if err := ask.flush(c); err != nil {
 				return err
 			}
 		}
 	}
-	return flush()
+	return ask.flush(c)
+}
+
+// askedSizes is blobs that git is asked for, and the places for their sizes.
+type askedSizes struct {
+	oids   []string
+	places []*int64
+}
+
+// flush asks for those that were gathered.
+func (a *askedSizes) flush(c *catFile) error {
+	if len(a.oids) == 0 {
+		return nil
+	}
+	if err := c.ask("info", a.oids...); err != nil {
+		return err
+	}
+
+	for i, place := range a.places {
+		info, err := c.answer()
+		if err != nil {
+			return err
+		}
+		if info.kind != "blob" {
+			return fmt.Errorf("object %s is missing or not a blob", a.oids[i])
+		}
+		*place = info.size
+	}
+
+	c.aligned = c.asked == 0
+	a.oids, a.places = a.oids[:0], a.places[:0]
+	return nil
 }
 
 // Stat tells what a commit has at a path, "" being its root directory. The
@@ -432,6 +489,7 @@ func (m *Mirror) Stat(ctx context.Context, commit, path string) (Entry, error) {
 	if err := checkCommit(commit); err != nil {
 		return Entry{}, err
 	}
+
 	var e treeEntry
 	err = m.pool.with(ctx, func(c *catFile) error {
 		var err error

@@ -5,14 +5,18 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // Occurrence is a path that holds a blob in some of the commits.
@@ -46,9 +50,10 @@ func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
 	if blobs, ok := m.smallUnion(ctx, commits); ok {
 		return blobs, nil
 	}
+
 	var blobs []Blob
 	err := m.pool.with(ctx, func(c *catFile) (err error) {
-		blobs, err = unite(c, commits, maxEntries)
+		blobs, err = unite(c, commits, maxEntries, m.listing())
 		return err
 	})
 	if err != nil {
@@ -63,8 +68,12 @@ type treeReader interface {
 	trees(oids []string, use func(i int, entries []treeEntry) error) error
 }
 
-// unite lists the distinct blobs of some commits, without their sizes.
-func unite(from treeReader, commits []string, most int) ([]Blob, error) {
+// listing is how many bytes of memory a list of files may take.
+func (m *Mirror) listing() int64 { return listMemory + listShare*storedIn(m.dir) }
+
+// unite lists the distinct blobs of some commits, without their sizes. There
+// may be so many files, and they may take so many bytes of memory.
+func unite(from treeReader, commits []string, most int, memory int64) ([]Blob, error) {
 	var roots []branch
 	for i, commit := range commits {
 		oid, err := from.rootTree(commit)
@@ -73,10 +82,19 @@ func unite(from treeReader, commits []string, most int) ([]Blob, error) {
 		}
 		roots = mergeBranch(roots, branch{kind: Dir, oid: oid, in: 1 << i})
 	}
+
 	root := &dirNode{from: roots}
-	if err := root.grow(from, most); err != nil {
+	g := &grower{from: from, most: most, left: memory, known: map[string]*dirNode{}}
+	if err := g.grow(root); err != nil {
 		return nil, err
 	}
+	if err := root.weigh(0); err != nil {
+		return nil, err
+	}
+	if root.files > int64(most) || root.bytes > g.left {
+		return nil, fmt.Errorf("%d files, whose paths take %d MB: %w", root.files, root.bytes>>20, ErrTooLarge)
+	}
+
 	u := &union{index: map[string]int{}}
 	u.emit(root, "")
 	return u.blobs, nil
@@ -85,17 +103,19 @@ func unite(from treeReader, commits []string, most int) ([]Blob, error) {
 // smallUnion is Union for repositories with few files, all of it read from
 // their packs. It reports false for others.
 func (m *Mirror) smallUnion(ctx context.Context, commits []string) ([]Blob, bool) {
-	p, err := openPacks(m.dir)
+	store, err := pack.Open(m.dir)
 	if err != nil {
 		return nil, false
 	}
-	defer p.close()
-	blobs, err := unite(p, commits, fewBlobs)
+	defer store.Close()
+
+	blobs, err := unite(packedTrees{store}, commits, fewBlobs, m.listing())
 	if err != nil {
 		return nil, false
 	}
+
 	for i := range blobs {
-		size, ok := p.blobSize(blobs[i].OID)
+		size, ok := blobSize(store, blobs[i].OID)
 		if !ok || ctx.Err() != nil {
 			return nil, false
 		}
@@ -114,6 +134,7 @@ func (m *Mirror) measure(ctx context.Context, blobs []Blob) error {
 		wg.Go(func() { rest[k] = m.measurePacked(ctx, blobs[k*len(blobs)/workers:(k+1)*len(blobs)/workers]) })
 	}
 	wg.Wait()
+
 	if left := slices.Concat(rest...); len(left) > 0 {
 		return m.measureByGit(ctx, left)
 	}
@@ -129,19 +150,21 @@ const (
 // measurePacked fills in the sizes of the blobs that are in packs, and returns
 // the others.
 func (m *Mirror) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) {
-	p, err := openPacks(m.dir)
+	store, err := pack.Open(m.dir)
 	if err != nil {
-		p = &packs{} // git says what is wrong
+		store = &pack.Store{} // git says what is wrong
 	}
-	defer p.close()
+	defer store.Close()
+
 	for i := range blobs {
 		if i%measureGive == measureGive-1 {
 			if ctx.Err() != nil {
 				return nil
 			}
-			p.give()
+			store.Release()
 		}
-		size, ok := p.blobSize(blobs[i].OID)
+
+		size, ok := blobSize(store, blobs[i].OID)
 		if !ok {
 			rest = append(rest, &blobs[i])
 			continue
@@ -156,10 +179,15 @@ func (m *Mirror) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob)
 func (m *Mirror) measureByGit(ctx context.Context, blobs []*Blob) error {
 	c := m.git("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer")
 	c.timeout, c.limit = 10*time.Minute, 1<<40
+
+	// One goroutine asks while this one reads the answers. It ends when all is
+	// asked, or when questions is closed, which happens before the wait.
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	questions, w := io.Pipe()
 	defer questions.Close()
 	c.stdin = questions
-	go func() {
+	asking.Go(func() {
 		lines := bufio.NewWriterSize(w, 64<<10)
 		for i := range blobs {
 			lines.WriteString(blobs[i].OID)
@@ -168,13 +196,15 @@ func (m *Mirror) measureByGit(ctx context.Context, blobs []*Blob) error {
 			}
 		}
 		w.CloseWithError(lines.Flush())
-	}()
+	})
+
 	return c.stream(ctx, func(r io.Reader) error {
 		in := bufio.NewScanner(r)
 		for i := range blobs {
 			if !in.Scan() {
 				return cmp.Or(in.Err(), io.ErrUnexpectedEOF)
 			}
+
 			size, ok := bytes.CutPrefix(in.Bytes(), []byte("blob "))
 			n, err := strconv.ParseInt(string(size), 10, 64)
 			if !ok || err != nil {
@@ -205,10 +235,17 @@ func mergeBranch(to []branch, b branch) []branch {
 }
 
 // dirNode is a directory of one commit or more: from are its different tree
-// objects.
+// objects. One that stands at several paths, or at one path of several commits,
+// is one node: the nodes are as many as there are different directories, while
+// the paths that lead to them may be any number.
 type dirNode struct {
 	from    []branch
 	entries []dirEntry // by name, directories as if their names ended with a slash
+
+	state  weighed
+	files  int64 // that paths below it lead to
+	bytes  int64 // that listing those takes, without the path of the node itself
+	height int   // levels of directories below it
 }
 
 // dirEntry is a name: a blob in some commits, or a directory in some.
@@ -218,47 +255,84 @@ type dirEntry struct {
 	below *dirNode
 }
 
+// Bytes of memory, about.
+const (
+	entryMemory = 160 // a name in a directory takes, besides the name
+	fileMemory  = 160 // a file in the list takes, besides its path
+)
+
+// grower reads directories.
+type grower struct {
+	from  treeReader
+	most  int                 // names that may be read
+	read  int                 // names that were read
+	left  int64               // bytes of memory that may still be taken
+	known map[string]*dirNode // by the tree objects that it is made of
+}
+
 // grow reads the whole tree below a node, a level at a time so that many
 // questions are under way at once.
-func (root *dirNode) grow(from treeReader, most int) error {
-	level, total := []*dirNode{root}, 0
+func (g *grower) grow(root *dirNode) error {
+	level := []*dirNode{root}
 	for depth := 0; len(level) > 0; depth++ {
 		if depth > maxDepth {
 			return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
 		}
-		var oids []string
-		var owners []int // index in level, then in from
-		for i, n := range level {
-			for range n.from {
-				owners = append(owners, i)
-			}
-			for _, f := range n.from {
-				oids = append(oids, f.oid)
-			}
-		}
-		seen, node := 0, -1
-		var gather map[string]int
-		err := from.trees(oids, func(i int, entries []treeEntry) error {
-			if owners[i] != node {
-				node, seen = owners[i], 0
-				gather = nil
-			}
-			n := level[node]
-			if len(n.from) > 1 && gather == nil {
-				gather = make(map[string]int, len(entries))
-			}
-			n.take(n.from[seen].in, entries, gather)
-			seen++
-			total += len(entries)
-			if total > most {
-				return fmt.Errorf("more than %d entries: %w", maxEntries, ErrTooLarge)
-			}
-			return nil
-		})
-		if err != nil {
+		if err := g.readLevel(level); err != nil {
 			return err
 		}
-		level = below(level)
+		level = g.below(level)
+	}
+	return nil
+}
+
+// readLevel reads the trees of the nodes of a level. All of them are asked for
+// together; the answers come in the order of the questions.
+func (g *grower) readLevel(level []*dirNode) error {
+	type owner struct{ node, from int } // index in level, then in from
+	var oids []string
+	var owners []owner // owners[i] has the tree oids[i]
+	for i, n := range level {
+		for k, f := range n.from {
+			oids = append(oids, f.oid)
+			owners = append(owners, owner{i, k})
+		}
+	}
+
+	var gather map[string]int // entries of the node by name, when it is made of several trees
+	err := g.from.trees(oids, func(i int, entries []treeEntry) error {
+		n, k := level[owners[i].node], owners[i].from
+		if k == 0 {
+			gather = nil
+			if len(n.from) > 1 {
+				gather = make(map[string]int, len(entries))
+			}
+		}
+
+		n.take(n.from[k].in, entries, gather)
+		return g.charge(entries)
+	})
+	if err != nil {
+		return err
+	}
+
+	// A single tree is in order already.
+	for _, n := range level {
+		if len(n.from) > 1 {
+			slices.SortFunc(n.entries, func(a, b dirEntry) int { return cmp.Compare(a.sortName(), b.sortName()) })
+		}
+	}
+	return nil
+}
+
+// charge counts what the entries of a tree take.
+func (g *grower) charge(entries []treeEntry) error {
+	g.read += len(entries)
+	for i := range entries {
+		g.left -= entryMemory + int64(len(entries[i].name))
+	}
+	if g.read > g.most || g.left < 0 {
+		return fmt.Errorf("the directories have more than %d names, or names that take too much memory: %w", g.read, ErrTooLarge)
 	}
 	return nil
 }
@@ -273,6 +347,8 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 		if e.kind == Submodule {
 			continue
 		}
+
+		// The entry of that name, from this tree or from one before.
 		i, known := -1, false
 		if at != nil {
 			i, known = at[e.name]
@@ -284,6 +360,7 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 				at[e.name] = i
 			}
 		}
+
 		d := &n.entries[i]
 		b := branch{kind: e.kind, oid: e.oid, in: in}
 		if e.kind != Dir {
@@ -297,17 +374,94 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 	}
 }
 
-// below are the directories in the nodes of a level.
-func below(level []*dirNode) []*dirNode {
+// below are the directories in the nodes of a level that were not met before.
+// Those that were take the place of new ones.
+func (g *grower) below(level []*dirNode) []*dirNode {
 	var next []*dirNode
+	var key []byte
 	for _, n := range level {
 		for i := range n.entries {
-			if d := n.entries[i].below; d != nil {
-				next = append(next, d)
+			d := &n.entries[i]
+			if d.below == nil {
+				continue
 			}
+
+			key = d.below.appendKey(key[:0])
+			if known := g.known[string(key)]; known != nil {
+				d.below = known
+				continue
+			}
+
+			g.known[string(key)] = d.below
+			next = append(next, d.below)
 		}
 	}
 	return next
+}
+
+// appendKey appends what tells a node from others: its trees, and the commits
+// that have each.
+func (n *dirNode) appendKey(key []byte) []byte {
+	for _, f := range n.from {
+		key = append(key, f.oid...)
+		key = binary.LittleEndian.AppendUint64(key, f.in)
+	}
+	return key
+}
+
+// weighed is how far the weighing of a node has come.
+type weighed uint8
+
+const (
+	notWeighed weighed = iota
+	weighing
+	isWeighed
+)
+
+// unbounded is more than any bound; the sum of two fits.
+const unbounded = math.MaxInt64 / 4
+
+// weigh finds how many files the paths below a node lead to, and what listing
+// them takes, without listing them:
+//
+//	files(n) = blobs of n + sum of files(d)
+//	bytes(n) = blobs of n * fileMemory + their names + sum of bytes(d) + files(d) * len("name of d/")
+//
+// over the directories d in n. Each node is weighed once. A directory that is
+// inside itself, which a forged index can show, is too large.
+func (n *dirNode) weigh(depth int) error {
+	switch {
+	case n.state == isWeighed:
+		return nil
+	case n.state == weighing || depth > maxDepth:
+		return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
+	}
+
+	n.state = weighing
+	for i := range n.entries {
+		e := &n.entries[i]
+		blobs := int64(len(e.blobs))
+		n.files += blobs
+		n.bytes += blobs * int64(fileMemory+len(e.name))
+
+		if d := e.below; d != nil {
+			if err := d.weigh(depth + 1); err != nil {
+				return err
+			}
+			n.files += d.files
+			n.height = max(n.height, d.height+1)
+			n.bytes += d.bytes + min(d.files, unbounded/maxName/2)*int64(len(e.name)+1)
+		}
+
+		// Shared directories can make any number of paths: count no further.
+		n.files, n.bytes = min(n.files, unbounded), min(n.bytes, unbounded)
+	}
+
+	n.state = isWeighed
+	if n.height > maxDepth {
+		return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
+	}
+	return nil
 }
 
 // union gathers blobs in the order in which they are met.
@@ -318,9 +472,6 @@ type union struct {
 
 // emit walks a grown tree in the order of git.
 func (u *union) emit(n *dirNode, path string) {
-	if len(n.from) > 1 {
-		slices.SortFunc(n.entries, func(a, b dirEntry) int { return cmp.Compare(a.sortName(), b.sortName()) })
-	}
 	for i := range n.entries {
 		e := &n.entries[i]
 		full := join(path, e.name)
@@ -335,7 +486,6 @@ func (u *union) emit(n *dirNode, path string) {
 		}
 		if e.below != nil {
 			u.emit(e.below, full)
-			e.below = nil // no longer needed
 		}
 	}
 }

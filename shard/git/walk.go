@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // chronicle is the history of a repository, read without git: the commit
@@ -15,8 +17,8 @@ import (
 // Not for concurrent use.
 type chronicle struct {
 	dir    string
-	graph  *graph
-	packs  *packs
+	graph  *pack.Graph
+	store  *pack.Store
 	extras []extra // commits that the graph does not have; their positions follow the graph's
 	byID   map[string]uint32
 	buf    []byte
@@ -32,60 +34,73 @@ type extra struct {
 // maxExtras bounds the commits that are read one by one for their parents.
 const maxExtras = 50_000
 
-// errElsewhere tells that something is in no pack: git has to be asked.
-var errElsewhere = errors.New("the object is in no pack")
-
 func openChronicle(dir string) (*chronicle, error) {
-	p, err := openPacks(dir)
+	s, err := pack.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open packs: %w", err)
 	}
-	c := &chronicle{dir: dir, packs: p, graph: openGraph(dir), byID: map[string]uint32{}}
-	if c.graph.idBytes == 0 && len(p.list) > 0 {
-		c.graph.idBytes = p.list[0].idBytes
-	}
-	return c, nil
+	return &chronicle{dir: dir, store: s, graph: pack.OpenGraph(dir), byID: map[string]uint32{}}, nil
 }
 
 func (c *chronicle) close() {
-	c.packs.close()
-	c.graph.close()
+	c.store.Close()
+	c.graph.Close()
 }
 
 // object reads an object; the result is valid until the next call.
-func (c *chronicle) object(kind int, id []byte) ([]byte, error) {
-	var ok bool
+func (c *chronicle) object(kind pack.Kind, id []byte) ([]byte, error) {
 	var err error
-	c.buf, ok, err = c.packs.get(c.buf[:0], kind, id)
-	if err == nil && !ok {
-		err = errElsewhere
-	}
+	c.buf, err = c.store.Read(c.buf[:0], kind, id)
 	return c.buf, err
 }
 
-// position finds a commit, reading it when the graph does not have it.
+// position finds a commit, and reads it when the graph does not have it. The
+// positions of those follow the graph's:
+//
+//	0 ... graph.Commits()-1                   commits of the graph
+//	graph.Commits() ... +len(extras)-1        extras, as they were met
 func (c *chronicle) position(id []byte) (uint32, error) {
-	if pos, ok := c.graph.find(id); ok {
+	if pos, ok := c.graph.Find(id); ok {
 		return pos, nil
 	}
 	if pos, ok := c.byID[string(id)]; ok {
 		return pos, nil
 	}
 	if len(c.extras) == maxExtras {
-		return 0, errElsewhere
+		return 0, pack.ErrAskGit
 	}
-	text, err := c.object(packCommit, id)
+
+	text, err := c.object(pack.Commit, id)
 	if err != nil {
 		return 0, err
 	}
+	x, err := parseExtra(id, text)
+	if err != nil {
+		return 0, err
+	}
+
+	pos := uint32(c.graph.Commits() + len(c.extras))
+	c.extras = append(c.extras, x)
+	c.byID[string(id)] = pos
+	return pos, nil
+}
+
+// parseExtra reads what a walk needs to know of a commit:
+//
+//	tree <id>
+//	parent <id>        any number of them
+//	author ...
+//	committer Ann <ann@example.org> 1700000000 +0000
+//	...                what follows is of no interest
+func parseExtra(id, text []byte) (extra, error) {
 	x := extra{id: bytes.Clone(id)}
 	for line := range bytes.Lines(text) {
-		key, value, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+		key, value, _ := bytes.Cut(bytes.TrimSuffix(line, newline), []byte(" "))
 		switch string(key) {
 		case "tree", "parent":
 			raw, err := hex.DecodeString(string(value))
 			if err != nil || len(raw) != len(id) {
-				return 0, errPack
+				return x, pack.ErrAskGit
 			}
 			if string(key) == "tree" {
 				x.tree = raw
@@ -93,50 +108,50 @@ func (c *chronicle) position(id []byte) (uint32, error) {
 				x.parents = append(x.parents, raw)
 			}
 			continue
+		case "author":
+			continue
+
+		// The last line that is of interest.
 		case "committer":
 			if f := bytes.Fields(value[bytes.LastIndexByte(value, '>')+1:]); len(f) > 0 {
 				x.date, _ = strconv.ParseInt(string(f[0]), 10, 64)
 			}
-		case "author":
-			continue
 		}
 		break
 	}
+
 	if x.tree == nil {
-		return 0, errPack
+		return x, pack.ErrAskGit
 	}
-	pos := uint32(c.graph.commits + len(c.extras))
-	c.extras = append(c.extras, x)
-	c.byID[string(id)] = pos
-	return pos, nil
+	return x, nil
 }
 
 func (c *chronicle) id(pos uint32) []byte {
-	if int(pos) < c.graph.commits {
-		return c.graph.id(pos)
+	if int(pos) < c.graph.Commits() {
+		return c.graph.ID(pos)
 	}
-	return c.extras[int(pos)-c.graph.commits].id
+	return c.extras[int(pos)-c.graph.Commits()].id
 }
 
 func (c *chronicle) tree(pos uint32) []byte {
-	if int(pos) < c.graph.commits {
-		return c.graph.tree(pos)
+	if int(pos) < c.graph.Commits() {
+		return c.graph.Tree(pos)
 	}
-	return c.extras[int(pos)-c.graph.commits].tree
+	return c.extras[int(pos)-c.graph.Commits()].tree
 }
 
 func (c *chronicle) date(pos uint32) int64 {
-	if int(pos) < c.graph.commits {
-		return c.graph.date(pos)
+	if int(pos) < c.graph.Commits() {
+		return c.graph.Date(pos)
 	}
-	return c.extras[int(pos)-c.graph.commits].date
+	return c.extras[int(pos)-c.graph.Commits()].date
 }
 
 func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
-	if int(pos) < c.graph.commits {
-		return c.graph.parents(dst, pos)
+	if int(pos) < c.graph.Commits() {
+		return c.graph.Parents(dst, pos)
 	}
-	for _, id := range c.extras[int(pos)-c.graph.commits].parents {
+	for _, id := range c.extras[int(pos)-c.graph.Commits()].parents {
 		p, err := c.position(id)
 		if err != nil {
 			return dst, err
@@ -146,14 +161,15 @@ func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 	return dst, nil
 }
 
-// walk goes through history in the order of git log: the newest first of
-// those whose children were seen. With a path, a commit that has the same
-// there as a parent is passed over, and only that parent is followed.
+// walk goes through history in the order of git log: of the commits that have a
+// child which was walked, the newest comes next. With a path, a commit that has
+// the same there as one of its parents is passed over, and only that parent is
+// followed.
 type walk struct {
 	c            *chronicle
 	since, until int64 // seconds; 0 is no bound
 	path         []string
-	key          *pathKey
+	key          *pack.PathKey
 
 	seen    []uint64 // a bit for each position
 	queue   queue
@@ -177,7 +193,7 @@ const maxTrees = 20_000
 func (c *chronicle) walk(commit, path string) (*walk, error) {
 	w := &walk{c: c}
 	if path != "" {
-		w.path, w.key, w.trees = strings.Split(path, "/"), newPathKey(path), map[string]found{}
+		w.path, w.key, w.trees = strings.Split(path, "/"), pack.NewPathKey(path), map[string]found{}
 	}
 	id, err := hex.DecodeString(commit)
 	if err != nil {
@@ -195,7 +211,7 @@ func (c *chronicle) walk(commit, path string) (*walk, error) {
 func (w *walk) see(pos uint32) {
 	word := int(pos / 64)
 	if word >= len(w.seen) {
-		w.seen = append(w.seen, make([]uint64, max(word+1, w.c.graph.commits/64+1)-len(w.seen))...)
+		w.seen = append(w.seen, make([]uint64, max(word+1, w.c.graph.Commits()/64+1)-len(w.seen))...)
 	}
 	if w.seen[word]&(1<<(pos%64)) != 0 {
 		return
@@ -211,7 +227,7 @@ var errLate = errors.New("out of time")
 // next is the next commit; io.EOF after the last, errLate when stop says so.
 func (w *walk) next() (pos uint32, err error) {
 	ok := false
-	err = faultless(func() error {
+	err = pack.Protect(func() error {
 		for ; !ok; w.steps++ {
 			if w.steps&255 == 255 {
 				if err := w.stop(); err != nil {
@@ -221,11 +237,13 @@ func (w *walk) next() (pos uint32, err error) {
 			if len(w.queue) == 0 {
 				return io.EOF
 			}
+
 			at := w.queue.pop()
 			pos, w.reached = at.pos, at.date
 			if w.since != 0 && at.date < w.since {
 				continue
 			}
+
 			changed, err := w.follow(pos)
 			if err != nil {
 				return err
@@ -249,10 +267,13 @@ func (w *walk) follow(pos uint32) (changed bool, err error) {
 		}
 		return true, nil
 	}
-	if len(w.near) > 0 && int(pos) < w.c.graph.commits && w.c.graph.unchanged(pos, w.key) {
+
+	// The filter of the graph answers most commits without reading a tree.
+	if len(w.near) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
 		w.see(w.near[0])
 		return false, nil
 	}
+
 	mine, err := w.look(pos)
 	if err != nil {
 		return false, err
@@ -260,6 +281,8 @@ func (w *walk) follow(pos uint32) (changed bool, err error) {
 	if len(w.near) == 0 {
 		return mine.id != "", nil
 	}
+
+	// A merge that took the path from one side: only that side matters.
 	for _, p := range w.near {
 		theirs, err := w.look(p)
 		if err != nil {
@@ -287,10 +310,13 @@ func (w *walk) within(tree []byte, at int) (found, error) {
 	if f, ok := w.trees[key]; ok {
 		return f, nil
 	}
-	text, err := w.c.object(packTree, tree)
+
+	text, err := w.c.object(pack.Tree, tree)
 	if err != nil {
 		return found{}, err
 	}
+
+	// More of the path follows: what is there has to be a directory.
 	f, err := lookInTree(text, w.path[at], len(tree))
 	if err == nil && at+1 < len(w.path) {
 		if f.mode == "40000" {
@@ -302,6 +328,7 @@ func (w *walk) within(tree []byte, at int) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
+
 	if len(w.trees) == maxTrees {
 		clear(w.trees)
 	}
@@ -309,17 +336,20 @@ func (w *walk) within(tree []byte, at int) (found, error) {
 	return f, nil
 }
 
-// lookInTree finds a name in a tree object.
+// lookInTree finds a name in a tree object, whose entries are
+//
+//	<mode in octal> <name> NUL <id, idBytes long>
 func lookInTree(b []byte, name string, idBytes int) (found, error) {
 	for len(b) > 0 {
 		space := bytes.IndexByte(b[:min(len(b), 8)], ' ')
 		if space < 0 {
-			return found{}, errPack
+			return found{}, pack.ErrAskGit
 		}
 		nul := bytes.IndexByte(b[space:], 0)
 		if nul < 0 || len(b) < space+nul+1+idBytes {
-			return found{}, errPack
+			return found{}, pack.ErrAskGit
 		}
+
 		id := b[space+nul+1 : space+nul+1+idBytes]
 		if string(b[space+1:space+nul]) == name {
 			return found{string(b[:space]), string(id)}, nil
@@ -336,8 +366,10 @@ type queued struct {
 	pos   uint32
 }
 
-// queue is a heap with the newest on top, of equally new ones the one that
-// came first. That of package heap would allocate for each commit.
+// queue is a binary heap with the newest on top; of equally new ones the one
+// that came first. The one of package heap would allocate for each commit.
+//
+//	not before(i, (i-1)/2)   for 0 < i < len
 type queue []queued
 
 func (q queue) before(i, j int) bool {
@@ -358,6 +390,8 @@ func (q *queue) pop() queued {
 	h[0] = h[last]
 	h = h[:last]
 	*q = h
+
+	// Move the new top down until nothing below comes before it.
 	for i := 0; ; {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {

@@ -4,20 +4,20 @@ import "encoding/binary"
 
 const (
 	chainBits  = 15
-	chainDepth = 8
-	chainGood  = 48 // a match of that length ends the search, and the next bytes are not searched
+	chainDepth = 8  // positions that are compared
+	chainGood  = 48 // a match of that length ends the search, also for the bytes in it
 )
 
-// chains finds long matches: for every position the one before with the same
-// hash is kept. Positions count from the start of the dictionary on, the block
-// behind it.
+// chains finds long matches by hash chains: for every position the one before with the
+// same hash is kept. Positions count from the beginning of the dictionary; the block
+// lies behind it.
 type chains struct {
 	dict []byte
-	text []byte // dictionary and block
-	head []int32
-	prev []uint16 // distance to the position before, 0 for none
+	text []byte   // dictionary and block
+	head []int32  // by hash: the last position, -1 for none
+	prev []uint16 // by position: distance to the position before with the same hash, 0 for none
 	undo []int32  // hashes whose head the present block has changed
-	old  []int32  // and what it was
+	old  []int32  // what these heads were
 
 	matches []found
 	ways    []choice
@@ -39,6 +39,7 @@ func newChains(dict []byte) *chains {
 	return c
 }
 
+// insert makes position i the head of its chain.
 func (c *chains) insert(i int, undo bool) {
 	h := int32(binary.LittleEndian.Uint32(c.text[i:]) * 2654435761 >> (32 - chainBits))
 	c.prev[i] = 0
@@ -51,16 +52,18 @@ func (c *chains) insert(i int, undo bool) {
 	c.head[h] = int32(i)
 }
 
-// longest gives the longest match at position i, at least minMatch bytes, and
-// how far back it is; 0 when there is none.
+// longest returns the longest match at position i, of at least minMatch bytes, and how
+// far back it is; 0 if there is none.
 func (c *chains) longest(i int) (offset, length int) {
 	end := len(c.text)
 	if i+4 > end {
 		return 0, 0
 	}
+
 	h := binary.LittleEndian.Uint32(c.text[i:]) * 2654435761 >> (32 - chainBits)
 	at := int(c.head[h])
 	for depth := chainDepth; at >= 0 && depth > 0 && i-at <= maxOffset; depth-- {
+		// A match in the dictionary ends there.
 		limit := end
 		if at < len(c.dict) {
 			limit = min(end, i+len(c.dict)-at)
@@ -72,6 +75,7 @@ func (c *chains) longest(i int) (offset, length int) {
 				}
 			}
 		}
+
 		d := int(c.prev[at])
 		if d == 0 {
 			break
@@ -81,22 +85,43 @@ func (c *chains) longest(i int) (offset, length int) {
 	return offset, length
 }
 
-// choice is the best way on from a position.
+// choice is the cheapest way on from a position.
 type choice struct {
 	cost   int32
 	length uint16 // of the match taken here; 0 for a literal
 	offset uint16
 }
 
-// encode takes the cheapest way through the block: the cost of the rest is
-// known behind each position when working from its end. It returns where the
+// encode takes the cheapest way through the block, by dynamic programming from its end:
+//
+//	cost(i) = min(8 + cost(i+1), 24 + cost(i+length) for each length of the match at i)
+//
+// in bits, where a length too large for a token costs bytes more. It returns where the
 // last literals begin.
 func (c *chains) encode(out *writer, src []byte) (anchor int) {
-	base := len(c.dict)
+	ways := c.cheapest(c.search(src))
+
+	for i := 0; i < len(src); {
+		w := ways[i]
+		if w.length == 0 {
+			i++
+			continue
+		}
+		out.sequence(src, anchor, i, int(w.offset), int(w.length))
+		i += int(w.length)
+		anchor = i
+	}
+	return anchor
+}
+
+// search returns the longest match at each position of the block, and leaves the chains
+// as they were.
+func (c *chains) search(src []byte) []found {
+	base, n := len(c.dict), len(src)
 	c.text = append(c.text[:base], src...)
-	n := len(src)
-	matches := append(c.matches[:0], make([]found, n)...)
-	c.matches = matches
+	c.matches = append(c.matches[:0], make([]found, n)...)
+
+	matches := c.matches
 	for i := range n {
 		if i > 0 && matches[i-1].length >= chainGood {
 			matches[i] = found{matches[i-1].offset, matches[i-1].length - 1}
@@ -107,17 +132,25 @@ func (c *chains) encode(out *writer, src []byte) (anchor int) {
 			c.insert(base+i, true)
 		}
 	}
+
 	for i := len(c.undo) - 1; i >= 0; i-- {
 		c.head[c.undo[i]] = c.old[i]
 	}
 	c.undo, c.old = c.undo[:0], c.old[:0]
+	return matches
+}
 
-	ways := append(c.ways[:0], make([]choice, n+1)...)
-	c.ways = ways
+// cheapest returns the cheapest way on from each position.
+func (c *chains) cheapest(matches []found) []choice {
+	n := len(matches)
+	c.ways = append(c.ways[:0], make([]choice, n+1)...)
+
+	ways := c.ways
 	for i := n - 1; i >= 0; i-- {
 		ways[i] = choice{cost: ways[i+1].cost + 8}
 		m := matches[i]
-		// Lengths just below the steps of the format and the full one.
+
+		// Not each length: the longest, and shorter ones in steps that become smaller.
 		for length := m.length; length >= minMatch; length-- {
 			cost := ways[i+length].cost + 24
 			if length > maxShortCopy || m.offset < min(length, wide) {
@@ -131,15 +164,5 @@ func (c *chains) encode(out *writer, src []byte) (anchor int) {
 			}
 		}
 	}
-	for i := 0; i < n; {
-		w := ways[i]
-		if w.length == 0 {
-			i++
-			continue
-		}
-		out.sequence(src, anchor, i, int(w.offset), int(w.length))
-		i += int(w.length)
-		anchor = i
-	}
-	return anchor
+	return ways
 }

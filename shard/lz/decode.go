@@ -2,14 +2,27 @@ package lz
 
 import "encoding/binary"
 
-// Decode decompresses a block into dst, whose length is how many bytes are
-// wanted: the length of the text, or less to decode only its beginning. dict
-// is the dictionary of the encoder.
+// Decode decompresses a block into dst, whose length is how many bytes are wanted: all
+// of the text, or only its beginning. dict is the dictionary of the encoder.
 //
-// It copies more at once than is asked for where slices have room behind
-// their lengths: up to [Slack] bytes of the capacity of dst behind its length
-// are overwritten, and as much is read, to no effect, behind block and dict.
-func Decode(dst, block, dict []byte) error {
+// Where slices have room behind their lengths, more is copied at once than is asked
+// for: up to [Slack] bytes of the capacity of dst behind its length are overwritten,
+// and as many are read, to no effect, behind block and dict.
+//
+// A damaged block gives [ErrCorrupt] or wrong bytes: whoever must know keeps
+// checksums.
+func Decode(dst, block, dict []byte) error { return decode(dst, block, dict, true) }
+
+// decode is Decode. With fast, common sequences are decoded by short, which is assembly
+// on amd64; without, it is what runs on any machine, and what tests compare with.
+//
+// Before each record r of the loop, with o bytes decoded and l the place of the next
+// literal,
+//
+//	2 <= r <= end <= l <= len(block), o < len(dst), dst[:o] = text[:o]
+//
+// except that l may be beyond the block after a damaged record.
+func decode(dst, block, dict []byte, fast bool) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -20,14 +33,19 @@ func Decode(dst, block, dict []byte) error {
 	if end > len(block) {
 		return ErrCorrupt
 	}
+
 	r, l, o := 2, end, 0
 	for r < end {
-		if r, l, o = short(dst, block, dict, r, end, l, o); o >= len(dst) {
-			return nil
+		if fast {
+			if r, l, o = short(dst, block, dict, r, end, l, o); o >= len(dst) {
+				return nil
+			}
+			if r == end || l > len(block) {
+				break
+			}
 		}
-		if r == end || l > len(block) {
-			break
-		}
+
+		// What the record says.
 		token, offset := int(block[r]), int(block[r+1])|int(block[r+2])<<8
 		r += recordBytes
 		lit, length := int(lengths[token]&0xff), int(lengths[token]>>8)
@@ -38,10 +56,13 @@ func Decode(dst, block, dict []byte) error {
 			if l, length = more(block, l, minMatch); length < 0 {
 				return ErrCorrupt
 			}
+		} else if offset < wide && length > offset {
+			return ErrCorrupt // it would overlap its own copy: the encoder writes it in full
 		}
 		if lit > len(block)-l {
 			return ErrCorrupt
 		}
+
 		o += copy(dst[o:], block[l:l+lit])
 		l += lit
 		if o == len(dst) {
@@ -54,6 +75,8 @@ func Decode(dst, block, dict []byte) error {
 			return nil
 		}
 	}
+
+	// The literals behind the last match.
 	if len(dst)-o > len(block)-l {
 		return ErrCorrupt
 	}
@@ -61,8 +84,8 @@ func Decode(dst, block, dict []byte) error {
 	return nil
 }
 
-// match copies a match of any length and from anywhere, as far as dst goes,
-// and tells how much it was; it is negative when there is no such match.
+// match copies a match of any length from anywhere, as far as dst goes, and returns how
+// much it copied; negative if there is no such match.
 func match(dst, dict []byte, o, offset, length int) int {
 	if offset > o {
 		at := len(dict) - (offset - o)
@@ -74,12 +97,14 @@ func match(dst, dict []byte, o, offset, length int) int {
 	if offset == 0 {
 		return -1
 	}
+
 	length = min(length, len(dst)-o)
 	repeat(dst, o, offset, length)
 	return length
 }
 
-// repeat copies length bytes from offset before o, which may overlap.
+// repeat copies length bytes from offset before o. Where they overlap their copy, the
+// part that repeats doubles with each round: "ab" -> "abab" -> "abababab".
 func repeat(dst []byte, o, offset, length int) {
 	end := o + length
 	for o < end {
@@ -89,9 +114,9 @@ func repeat(dst []byte, o, offset, length int) {
 	}
 }
 
-// more adds a length that stands in a block at i to n; it is negative when the
-// block ends in it.
-func more(block []byte, i, n int) (int, int) {
+// more adds up a length that stands in a block at i, from n on, and returns the place
+// behind it; the sum is negative if the block ends in it.
+func more(block []byte, i, n int) (next, sum int) {
 	for i < len(block) {
 		b := int(block[i])
 		i++

@@ -1,3 +1,5 @@
+//go:build !purego
+
 #include "textflag.h"
 
 // func decodeShort(dst *byte, o, lastOut int, block *byte, r, end, l, lastLit int, dict *byte, dictLen, span int, lengths *[256]uint16) (r2, l2, o2 int)
@@ -8,6 +10,25 @@
 // R12 dst          R13 from a place before dst to the same one in the dictionary
 // R14 dictionary   R15 the last place in it from where all can be read at once
 // AX  offset, BX literals, CX length of the match, DX where the match is
+//
+// Invariant of loop, with records, literals and output as Decode has them (r, l
+// and o):
+//
+//	SI = block+r, R8 = block+l, DI = dst+o      everything before them is done
+//	at the label  done: they tell of the first sequence that is not done
+//
+// A common sequence has at most 15 literals and a match of at most 32 bytes: it
+// reads 16 bytes of literals and 32 of the match and writes 16+32 = Slack of
+// output, at most, so it may be done while
+//
+//	SI < last record, R8 <= R10, DI <= R9 = min(dst+len-1, dst+cap-Slack)
+//
+// It is checked after its literals were written whether the match lies before dst
+// in the dictionary, and within what may be read of that (BX <= R15): if not,
+// undo takes the literals back, which another way writes again. A sequence that
+// is told in full (long) is done here only if its lengths have one byte each and
+// its offset is 16 or more; the literals and the match may then be copied 16
+// bytes at once (literals, match: AX bytes are copied, AX < length).
 TEXT ·decodeShort(SB), NOSPLIT, $8-120
 	MOVQ dst+0(FP), R12
 	MOVQ o+8(FP), DI

@@ -1,7 +1,6 @@
-//go:build !amd64
+//go:build !amd64 || purego
 
 package lz
 
-// short decodes sequences of the common kind where that is worth a way of its
-// own.
+// short decodes common sequences where there is a faster way for them.
 func short(_, _, _ []byte, r, _, l, o int) (int, int, int) { return r, l, o }

@@ -12,35 +12,35 @@ const (
 	hashed    = 7  // bytes of the text that are hashed
 	least     = 5  // bytes of a match worth a record of three and an end of literals
 	maxOffset = 1<<16 - 1
-	skipShift = 3 // misses before the search takes larger steps, as a power of two
-	// margin is how far text is read beyond its ends, without belief.
+	skipShift = 3 // after 1<<skipShift misses the search takes a step more at once
+	// margin is how many bytes beyond its ends the text may be read.
 	margin = 32
-	// prime spreads what is hashed; the top bits are the hash.
+	// prime is the multiplier of the hash, whose upper bits are used.
 	prime = 0x9e3779b185ebca87
 )
 
-// Encoder compresses blocks. It is not safe for concurrent use. The same
-// input gives the same output, always.
+// Encoder compresses blocks. It is not safe for concurrent use. The same input
+// always gives the same output.
 //
-// What it waits for is branches that cannot be predicted, at each match and
-// behind it, the more so the later they are decided. So the tables tell by 16
-// more bits of the hash whether a place is worth looking at, before the text
-// there is; a match of the block and one of the dictionary are the same thing,
-// in one text, chosen without a branch; and so are lengths up to 16 and up to
-// eight bytes that match in front.
+// Its time goes into branches that cannot be predicted, at each match and right
+// behind it, and the later they are decided the more it costs. So the tables hold 16
+// more bits of the hash, which say whether a place is worth looking at before its
+// text is read; block and dictionary lie in one text, and which of them has the match
+// is chosen without a branch; and so are lengths up to 16, and up to eight bytes that
+// match before the place found.
 type Encoder struct {
 	dict int     // bytes
 	best *chains // nil for the fast way
 	out  writer
 
 	text   []byte                 // a margin, the dictionary, the block, a margin
-	inDict *[1 << dictBits]uint32 // by hash: the position in text behind the margin, and above it 16 further bits of the hash
-	table  [1 << hashBits]uint32  // the same of the block
+	inDict *[1 << dictBits]uint32 // by hash: the position behind the margin, and above it 16 more bits of the hash
+	table  [1 << hashBits]uint32  // the same for the block
 }
 
-// NewEncoder returns an encoder over a dictionary (nil for none, at most
-// MaxDict bytes). With best it searches longer for better matches: several
-// times slower, for compaction.
+// NewEncoder returns an encoder over a dictionary (nil for none, at most MaxDict
+// bytes). With best it searches longer for better matches: several times slower, for
+// compaction.
 func NewEncoder(dict []byte, best bool) *Encoder {
 	dict = dict[:min(len(dict), MaxDict)]
 	if best {
@@ -49,8 +49,10 @@ func NewEncoder(dict []byte, best bool) *Encoder {
 	if len(dict) < 8 {
 		dict = nil
 	}
+
 	e := &Encoder{dict: len(dict), text: make([]byte, margin+len(dict)+MaxBlock+margin), inDict: new([1 << dictBits]uint32)}
 	copy(e.text[margin:], dict)
+
 	for i := 0; i+8 <= len(dict); i++ {
 		h := hash(binary.LittleEndian.Uint64(dict[i:]))
 		e.inDict[h>>(64-dictBits)] = uint32(i) | further(h)
@@ -58,10 +60,10 @@ func NewEncoder(dict []byte, best bool) *Encoder {
 	return e
 }
 
-// hash spreads the first bytes of eight.
+// hash hashes the first bytes of eight.
 func hash(x uint64) uint64 { return x << (64 - 8*hashed) * prime }
 
-// further is the part of a hash that is kept with a position.
+// further returns the bits of a hash that are kept with a position.
 func further(h uint64) uint32 { return uint32(h>>16) & 0xffff0000 }
 
 // Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
@@ -69,18 +71,23 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	if len(src) > MaxBlock {
 		panic("BUG: block of more than MaxBlock bytes")
 	}
+
 	e.out.reset()
 	if e.best != nil {
 		return e.out.finish(dst, src[e.best.encode(&e.out, src):])
 	}
+
+	// An empty place of a table is position 0, which is as good a guess as any
+	// other before i. Before each step
+	//
+	//	text[n:anchor] is in sequences, text[anchor:i] will be literals
 	clear(e.table[:])
-	// Position 0, which is what empty places of the tables say, is as good as
-	// any other before i.
 	n, end := e.dict, e.dict+len(src)
 	copy(e.text[margin+n:], src)
 	text := unsafe.Pointer(&e.text[margin])
 	i, anchor, misses := max(n, 1), n, 0
 	for i+8 <= end {
+		// Of block and dictionary, the place whose further bits agree.
 		h := hash(load64(text, i))
 		more := further(h)
 		place := &e.table[h>>(64-hashBits)]
@@ -89,23 +96,27 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 		if found^more > maxOffset {
 			found = other
 		}
+
 		at := int(found ^ more)
 		if at > maxOffset {
 			i += 1 + misses>>skipShift
 			misses++
 			continue
 		}
+
 		length := e.match(text, i, at, end)
 		if length < least {
 			i++
 			continue
 		}
+
 		misses = 0
 		back := e.reach(text, i, at, anchor)
 		e.out.sequence(e.text[margin:], anchor, i-back, i-at, length+back)
+
 		i += length
 		anchor = i
-		if i+8 <= end {
+		if i+8 <= end { // so that the next match is found from inside this one too
 			h := hash(load64(text, i-2))
 			e.table[h>>(64-hashBits)] = uint32(i-2) | further(h)
 		}
@@ -113,17 +124,19 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	return e.out.finish(dst, e.text[margin+anchor:margin+end])
 }
 
-// match is the number of bytes in which the texts at i and at begin alike; one
-// that begins in the dictionary ends there.
+// match returns in how many bytes the texts from i and from at on agree. A match that
+// begins in the dictionary ends there.
 func (e *Encoder) match(text unsafe.Pointer, i, at, end int) int {
 	room := e.dict - at // 0 or less: at is in the block
 	room += int(uint64(room-1)>>63) << 20
 	room = min(room, end-i)
+
 	x, y := load64(text, i)^load64(text, at), load64(text, i+8)^load64(text, at+8)
 	length, longer := bits.TrailingZeros64(x)>>3, 8+bits.TrailingZeros64(y)>>3
 	if x == 0 {
 		length = longer
 	}
+
 	if length == 16 {
 		for length < room {
 			if x = load64(text, i+length) ^ load64(text, at+length); x != 0 {
@@ -136,7 +149,7 @@ func (e *Encoder) match(text unsafe.Pointer, i, at, end int) int {
 	return min(length, room)
 }
 
-// reach is the number of bytes before i, literals so far, that match as well.
+// reach returns how many bytes before i, which would be literals, match as well.
 func (e *Encoder) reach(text unsafe.Pointer, i, at, anchor int) int {
 	before := at
 	if at >= e.dict {
@@ -146,9 +159,10 @@ func (e *Encoder) reach(text unsafe.Pointer, i, at, anchor int) int {
 	return min(alike, i-anchor, before)
 }
 
+// load64 reads eight bytes.
 func load64(p unsafe.Pointer, i int) uint64 { return *(*uint64)(unsafe.Add(p, i)) }
 
-// matchLength is the number of bytes in which a and b begin alike.
+// matchLength returns how many bytes a and b have in common from their beginning.
 func matchLength(a, b []byte) int {
 	n := min(len(a), len(b))
 	i := 0

@@ -1,28 +1,34 @@
 // Package lz compresses small blocks of text so that they decode at memory
 // speed: byte-aligned literals and matches, no entropy coding.
 //
-// A text is a run of sequences, each some literal bytes and then a match, a
-// copy of bytes that came shortly before; after the last match more literals
-// may follow. A block is two streams, so that where a sequence is told does
-// not depend on the one before:
+// A text is a series of sequences: some literal bytes and then a match, a copy of
+// bytes that came shortly before. After the last match more literals may follow. A
+// block is two streams, so that where a sequence begins does not depend on the
+// sequence before:
 //
 //	count     u16 little-endian: of the records
 //	records   3 bytes each: a token, and the offset u16, from how far back the
 //	          match is copied
 //	literals  of all sequences, to the end of the block
 //
-// A token tells the number of literals and the length of the match:
+// A token gives the number of literals and the length of the match:
 //
 //	literals<<4 | length-4        up to 15 literals, a match of 4 to 18
 //	                              bytes, or 19 without literals
 //	(length-19)<<4 | 15           no literals, a match of 20 to 32 bytes
-//	255                           any: the lengths stand in the stream of
-//	                              literals, in front of those of the sequence
+//	255                           any: both lengths are in the stream of literals,
+//	                              in front of those of the sequence
 //
-// In the stream stands the number of literals and then the length less 4, each
-// as bytes to be added up of which all but the last are 255. A match that
-// overlaps what it makes and is from less than 16 before is always told that
-// way: all others can be copied 16 bytes at once.
+// There stand the number of literals and the length less 4, each as bytes to be
+// added up, of which all but the last are 255. A match that overlaps its own copy
+// and is from less than 16 bytes before is always written that way: all others can
+// be copied 16 bytes at once.
+//
+// A worked example, the text "go func go func main" without a dictionary:
+//
+//	01 00           one record
+//	84 08 00        8 literals, then a match of 4+4 = 8 bytes from 8 bytes before
+//	67 6f 20 66 75 6e 63 20  6d 61 69 6e      "go func " and, behind the match, "main"
 //
 // What came before the block is the dictionary: text that all blocks of a file
 // share, so that small blocks compress almost as well as large ones, and a
@@ -34,7 +40,7 @@ package lz
 
 import "errors"
 
-// ErrCorrupt tells that a block is damaged.
+// ErrCorrupt reports that a block is damaged.
 var ErrCorrupt = errors.New("lz: corrupt block")
 
 const (
@@ -53,8 +59,8 @@ const (
 	escape       = 0xff
 )
 
-// lengths are, by token, the literals and <<8 the length of the match; those
-// of an unused one do no harm. tokens is the inverse: by literals, then length.
+// lengths gives for each token the literals and, in the upper byte, the length of the
+// match. tokens is the inverse, by literals and length: escape if no token has them.
 var (
 	lengths = makeLengths()
 	tokens  = makeTokens()
@@ -77,7 +83,9 @@ func makeTokens() (t [maxShort + 1][maxShortCopy + 1]uint8) {
 			t[lit][length] = escape
 		}
 	}
-	for token := escape - 1; token >= 0; token-- { // of several the smallest
+
+	// Downward, so that of several tokens for the same lengths the smallest is left.
+	for token := escape - 1; token >= 0; token-- {
 		l := lengths[token]
 		t[l&0xff][l>>8] = uint8(token)
 	}

@@ -85,20 +85,68 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
+// checkDamaged decodes what may be no block at all, with and without room, and
+// compares with the portable way: what that decodes all must, to the same
+// bytes, and nothing but the slack may be touched. What it refuses, as a match
+// that runs over the end of the dictionary, others may not notice.
+func checkDamaged(t *testing.T, block, dict []byte, n int) {
+	t.Helper()
+	want := make([]byte, n)
+	wantErr := decode(want, block, dict, false)
+	room := func(b []byte, n int) []byte {
+		return append(append(make([]byte, 0, len(b)+n), b...), bytes.Repeat([]byte{0xdd}, n)...)[: len(b) : len(b)+n]
+	}
+	for _, behind := range []int{0, 1, 15, 31, 32, 47, Slack, 64} {
+		slack := min(behind, Slack)
+		buf := bytes.Repeat([]byte{0xee}, n+behind+8)
+		err := Decode(buf[:n:n+behind], room(block, behind), room(dict, behind))
+		if err != nil && (!errors.Is(err, ErrCorrupt) || wantErr == nil) {
+			t.Fatalf("room of %d: %v, want %v", behind, err, wantErr)
+		}
+		if wantErr == nil && !bytes.Equal(buf[:n], want) {
+			t.Fatalf("room of %d: other bytes than by the portable way", behind)
+		}
+		if bytes.Count(buf[n+slack:], []byte{0xee}) != behind-slack+8 {
+			t.Fatalf("room of %d: written beyond", behind)
+		}
+	}
+}
+
+func TestDamagedBlocksAreDecodedByAllWaysAlike(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewSource(4))
+	dict := bytes.Repeat([]byte("static struct return 0123456789 "), 40)
+	for _, d := range [][]byte{nil, dict[:20], dict} {
+		e := NewEncoder(d, false)
+		for _, src := range texts(5, 60) {
+			block := e.Encode(nil, src)
+			for range 20 {
+				damaged := bytes.Clone(block)
+				for range 1 + r.Intn(3) {
+					damaged[r.Intn(len(damaged))] ^= byte(1 << r.Intn(8))
+				}
+				checkDamaged(t, damaged, d, min(len(src)+r.Intn(20), MaxBlock))
+			}
+			checkDamaged(t, block[:r.Intn(len(block))], d, len(src))
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	e := NewEncoder(nil, false)
 	for _, src := range texts(3, 4) {
-		f.Add(e.Encode(nil, src), len(src))
+		f.Add(e.Encode(nil, src), len(src), []byte("dictionary of some bytes"))
 	}
-	f.Fuzz(func(t *testing.T, block []byte, n int) {
-		n = max(0, min(n, MaxBlock))
-		buf := bytes.Repeat([]byte{0xee}, n+40)
-		err := Decode(buf[:n:n], block, []byte("dictionary of some bytes"))
-		if err != nil && !errors.Is(err, ErrCorrupt) {
-			t.Fatal(err)
-		}
-		if bytes.Count(buf[n:], []byte{0xee}) != 40 {
-			t.Fatal("written beyond")
-		}
+	f.Fuzz(func(t *testing.T, block []byte, n int, dict []byte) {
+		checkDamaged(t, block, dict[:min(len(dict), MaxDict)], max(0, min(n, MaxBlock)))
 	})
+}
+
+// TestTheExampleOfThePackage holds the block drawn in the package comment.
+func TestTheExampleOfThePackage(t *testing.T) {
+	t.Parallel()
+	block := NewEncoder(nil, false).Encode(nil, []byte("go func go func main"))
+	if want := "\x01\x00" + "\x84\x08\x00" + "go func main"; string(block) != want {
+		t.Errorf("block % x, want % x", block, want)
+	}
 }

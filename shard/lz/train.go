@@ -11,14 +11,15 @@ const (
 	trainBits = 20 // of the table of counts
 	trainStep = 64 // bytes that are taken into the dictionary at once
 	gram      = 8  // bytes that are counted together
-	rare      = 3  // grams in at most so many samples are worth nothing
+	rare      = 3  // a gram in at most so many samples is worth nothing
 )
 
-// Train makes a dictionary of at most size bytes out of samples: of each part
-// of them the stretch whose grams are in the most samples and not yet in the
-// dictionary. The best come last. Equal samples give an equal dictionary.
+// Train makes a dictionary of at most size bytes from samples. From each part of them
+// it takes the stretch whose grams are in the most samples and not yet in the
+// dictionary. The best stretches come last. Equal samples give equal dictionaries.
 func Train(samples [][]byte, size int) []byte {
 	counts := countGrams(samples)
+
 	type stretch struct {
 		score int
 		text  []byte
@@ -32,14 +33,18 @@ func Train(samples [][]byte, size int) []byte {
 				best = stretch{score, text[at : at+trainStep]}
 			}
 		}
+
 		if best.score == 0 {
 			continue
 		}
+
+		// What is taken is worth nothing a second time.
 		for i := 0; i+gram <= trainStep; i++ {
 			counts[trainHash(best.text[i:])] = 0
 		}
 		found = append(found, best)
 	}
+
 	slices.SortStableFunc(found, func(a, b stretch) int { return cmp.Compare(a.score, b.score) })
 	texts := make([][]byte, len(found))
 	for i, f := range found {
@@ -48,11 +53,12 @@ func Train(samples [][]byte, size int) []byte {
 	return bytes.Join(texts, nil)
 }
 
+// trainHash hashes a gram.
 func trainHash(b []byte) uint32 {
 	return uint32(binary.LittleEndian.Uint64(b) * 0x9e3779b185ebca87 >> (64 - trainBits))
 }
 
-// countGrams counts the samples that each gram is in, by hash.
+// countGrams counts in how many samples each gram is, by hash.
 func countGrams(samples [][]byte) []uint16 {
 	counts, last := make([]uint16, 1<<trainBits), make([]uint16, 1<<trainBits)
 	for n, text := range samples[:min(len(samples), 1<<16-1)] {
@@ -66,7 +72,8 @@ func countGrams(samples [][]byte) []uint16 {
 	return counts
 }
 
-// bestStretch finds the trainStep bytes with the highest sum of counts.
+// bestStretch returns where the trainStep bytes with the highest sum of counts begin: a
+// window of grams slides over the text.
 func bestStretch(text []byte, counts []uint16) (at, score int) {
 	worth := func(i int) int {
 		if c := int(counts[trainHash(text[i:])]); c > rare {
@@ -74,6 +81,7 @@ func bestStretch(text []byte, counts []uint16) (at, score int) {
 		}
 		return 0
 	}
+
 	const grams = trainStep - gram + 1
 	sum := 0
 	for i := 0; i+gram <= len(text); i++ {

@@ -2,28 +2,32 @@ package lz
 
 import "encoding/binary"
 
-// writer collects the two streams of a block. Matches are of at least
-// minMatch bytes, so that its arrays are always large enough.
+// writer collects the two streams of a block. Matches have at least minMatch bytes, so
+// its arrays are always large enough.
 type writer struct {
 	records [MaxBlock/minMatch*recordBytes + 8]byte
 	rest    [2*MaxBlock + wide]byte // lengths and literals
-	n, m    int                     // bytes used of them
+	n, m    int                     // bytes used of records and of rest
 }
 
 func (w *writer) reset() { w.n, w.m = 0, 0 }
 
-// sequence adds the literals of src from anchor to i and a match.
+// sequence adds the literals src[anchor:i] and a match.
 func (w *writer) sequence(src []byte, anchor, i, offset, length int) {
 	lit, token := i-anchor, uint8(escape)
 	if lit <= maxShort && length <= maxShortCopy && (offset >= wide || length <= offset) {
 		token = tokens[lit][length]
 	}
+
 	binary.LittleEndian.PutUint32(w.records[w.n:], uint32(offset)<<8|uint32(token))
 	w.n += recordBytes
+
 	if token == escape {
 		w.more(lit)
 		w.more(length - minMatch)
 	}
+
+	// Few literals are copied at once, with whatever follows.
 	if lit <= wide && anchor+wide <= len(src) {
 		*(*[wide]byte)(w.rest[w.m:]) = *(*[wide]byte)(src[anchor:])
 		w.m += lit
@@ -32,8 +36,10 @@ func (w *writer) sequence(src []byte, anchor, i, offset, length int) {
 	w.literals(src[anchor:i])
 }
 
+// literals adds literals.
 func (w *writer) literals(lit []byte) { w.m += copy(w.rest[w.m:], lit) }
 
+// more adds a length in full.
 func (w *writer) more(n int) {
 	for ; n >= 255; n -= 255 {
 		w.rest[w.m] = 255

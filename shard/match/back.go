@@ -2,9 +2,8 @@ package match
 
 import "unicode/utf8"
 
-// stepBack reads b, the byte before those that s has read, in reverse. Here
-// the unfinished rune is its continuation bytes, the last one first, until
-// their lead comes:
+// stepBack reads b, the byte before those that s has read, in reverse. An unfinished
+// rune is then its continuation bytes, the last one first, until its lead byte comes:
 //
 //	text    E2 82 AC 41 82 82        read from the right
 //	pend                82           wait for a lead
@@ -20,6 +19,7 @@ func (m *machine) stepBack(s, n *state, b byte) {
 			return
 		}
 	}
+
 	r := m.resolve(threads, n, lookAt(b))
 	switch {
 	case b < utf8.RuneSelf:
@@ -36,9 +36,9 @@ func (m *machine) stepBack(s, n *state, b byte) {
 	}
 }
 
-// stepPending reads b when continuation bytes are pending. Either that gives
-// the state after b, or the pending bytes were broken and the threads after
-// them go on to read b as the start of something new.
+// stepPending reads b while continuation bytes are pending. Either that gives the
+// state after b (done), or the pending bytes were broken, and the threads after them
+// go on to read b as the beginning of something new.
 func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool) {
 	k := int(s.npend)
 	if b >= 0x80 && b <= 0xBF {
@@ -51,18 +51,22 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 		n.pend, n.npend = [3]byte{s.pend[1], s.pend[2], b}, 3
 		return nil, true
 	}
+
 	if b < utf8.RuneSelf {
 		return m.flushBack(s, n), false
 	}
+
 	buf := [4]byte{b}
 	for i := range k {
 		buf[i+1] = s.pend[k-1-i]
 	}
+
 	r, size := utf8.DecodeRune(buf[:k+1])
 	if size == 1 {
 		return m.flushBack(s, n), false
 	}
 	threads = s.threads
+
 	if rest := k + 1 - size; rest > 0 {
 		threads = m.boundary(m.flushFirst(s, n, rest), n, k-rest)
 	}
@@ -77,8 +81,8 @@ func (m *machine) flushBack(s, n *state) []uint32 {
 	return m.flushFirst(s, n, int(s.npend))
 }
 
-// flushFirst steps the count pending bytes that were read first as broken
-// ones, and leaves the boundary after the last of them open.
+// flushFirst steps those count pending bytes that were read first, as broken ones.
+// The boundary after the last of them is left open.
 func (m *machine) flushFirst(s, n *state, count int) []uint32 {
 	threads := s.threads
 	for i := range count {
@@ -93,8 +97,8 @@ func (m *machine) flushFirst(s, n *state, count int) []uint32 {
 	return threads
 }
 
-// boundary resolves threads before a broken byte or a whole rune, with left
-// pending bytes not yet stepped.
+// boundary resolves threads before a broken byte or a whole rune, with left pending
+// bytes not yet stepped.
 func (m *machine) boundary(threads []uint32, n *state, left int) []uint32 {
 	before := n.delta
 	n.delta = noMatch

@@ -2,15 +2,16 @@ package match
 
 import "bytes"
 
-// Prices in nanoseconds, measured: of a kernel per byte, and of a look at a
-// candidate's line.
+// Prices in nanoseconds, as measured: of a kernel for each byte, and of running the
+// automaton over the line of a candidate.
 const (
 	priceLook   = 120
 	priceOne    = 0.04
 	priceTriple = 0.07
 )
 
-// price estimates what it takes to find the places of n, per byte of text.
+// price estimates the price of a need for each byte of text: looking for it, and the
+// looks at its candidates.
 func (n *need) price() float64 {
 	if len(n.strings) == 1 {
 		return priceOne + priceLook*newLiteral(n.strings[0]).chance
@@ -19,13 +20,14 @@ func (n *need) price() float64 {
 	return priceTriple + priceLook*c
 }
 
-// window returns the place in strings at which three bytes in a row are
-// rarest, taken together, and their chance.
+// window returns where in the strings three bytes in a row are rarest, taken over
+// all strings, and how likely one of them is at a given byte.
 func window(strings [][]elem) (at int, least float64) {
 	shortest := maxBytes
 	for _, s := range strings {
 		shortest = min(shortest, len(s))
 	}
+
 	least = 2
 	for o := 0; o == 0 || o+3 <= shortest; o++ {
 		sum := 0.0
@@ -33,7 +35,7 @@ func window(strings [][]elem) (at int, least float64) {
 			c := 1.0
 			for i, e := range s[o:min(len(s), o+3)] {
 				f := chance(e.b, e.fold)
-				if i > 0 {
+				if i > 0 { // neighbours go together more often than by chance
 					f = min(1, 3*f)
 				}
 				c *= f
@@ -47,48 +49,56 @@ func window(strings [][]elem) (at int, least float64) {
 	return at, least
 }
 
-// A filter finds the places where a match may be: the ends of matches as a
-// program has them, or the strings of a need.
+// A filter finds candidates: places where a match may be. Either a program finds the
+// ends of matches, or a kernel finds the strings of a need.
 type filter struct {
 	need
-	lines    bool    // matches hold no newline
-	alphabet byteSet // the bytes that matches hold
+	lines    bool    // no match contains a newline
+	alphabet byteSet // the bytes that matches contain
 
 	program *program
-	one     *literal // when there is but one string
-	many    []*literal
-	tables  [3]nibbles
-	at      int // of the three bytes in the strings
+	one     *literal   // of the need, if there is one string
+	many    []*literal // else each string
+	tables  [3]nibbles // for many: of three bytes in a row, the buckets of strings that may have them
+	at      int        // where in the strings these bytes are
 }
 
-// filterOf returns the cheapest filter for p, or nil.
+// filterOf returns the cheapest filter for p, nil if none is worth its price.
 func filterOf(p *plan) *filter {
 	if p.empty {
 		return nil
 	}
 	re := p.re.Simplify()
 	n, price := needOf(re)
+
 	if n != nil && price < priceOne+0.2 {
 		return newFilter(n, p)
 	}
+
 	if prog := programOf(re); prog != nil && (n == nil || prog.price() < price) {
 		return &filter{need: need{before: -1}, program: prog, lines: !p.crosses, alphabet: alphabet(re)}
 	}
+
 	if n == nil || price > 3 {
 		return nil
 	}
 	return newFilter(n, p)
 }
 
+// newFilter makes the filter of a need.
 func newFilter(n *need, p *plan) *filter {
 	f := &filter{need: *n, lines: !p.crosses, alphabet: alphabet(p.re)}
 	if len(n.strings) == 1 {
 		f.one = newLiteral(n.strings[0])
 		return f
 	}
+
 	f.at, _ = window(n.strings)
 	for i, s := range n.strings {
 		f.many = append(f.many, newLiteral(s))
+
+		// A string is in one of eight buckets. If it is too short, any byte
+		// will do in its place.
 		bucket := byte(1) << (i % 8)
 		for k := range f.tables {
 			t := &f.tables[k]
@@ -99,6 +109,7 @@ func newFilter(n *need, p *plan) *filter {
 				}
 				continue
 			}
+
 			e := s[f.at+k]
 			t.add(e.b, bucket)
 			t.add(e.b&^e.fold, bucket)
@@ -127,9 +138,10 @@ func (f *filter) fill(c *cursor, src []byte, blocks int, follows bool) uint64 {
 	return findTriples(&c.bits, src[f.at:], blocks, &f.tables)
 }
 
-// next returns a place that the first match from a place on holds or begins
-// after, or -1 if there is none. c walks the candidates of f.
+// next returns a place that the first match from a place on contains or begins
+// behind, -1 if there is no match. c walks the candidates of f.
 func (f *filter) next(c *cursor, from int) int {
+	// A program names ends: the byte before belongs to the match.
 	if f.program != nil {
 		at := c.next(from)
 		if at == from {
@@ -140,6 +152,7 @@ func (f *filter) next(c *cursor, from int) int {
 		}
 		return max(-1, at-1)
 	}
+
 	shift := 0
 	if f.lead {
 		shift = 1
@@ -147,18 +160,21 @@ func (f *filter) next(c *cursor, from int) int {
 			return 0
 		}
 	}
+
 	for at := c.next(max(0, from-shift)); at >= 0; at = c.next(at + 1) {
 		if f.verify(c.text, at) {
 			return at + shift
 		}
 	}
+
 	if f.trail {
 		return f.last(c.text, from)
 	}
 	return -1
 }
 
-// first reports whether text begins with a string of f, but for its newline.
+// first reports whether the text begins with a string of f whose first newline is
+// the one thought before the text.
 func (f *filter) first(text []byte) bool {
 	for _, s := range f.strings {
 		if n := matchAt(s[1:], text); n == len(s)-1 || f.trail && n == len(s)-2 && n == len(text) {
@@ -168,13 +184,14 @@ func (f *filter) first(text []byte) bool {
 	return false
 }
 
-// last returns the place from a place on of a string of f that ends the text
-// instead of standing before a newline, or -1.
+// last returns where, from a place on, the text ends with a string of f whose last
+// newline is the one thought behind the text; -1 if nowhere.
 func (f *filter) last(text []byte, from int) int {
 	shift := 0
 	if f.lead {
 		shift = 1
 	}
+
 	least := -1
 	for _, s := range f.strings {
 		n := len(s) - 1
@@ -186,7 +203,7 @@ func (f *filter) last(text []byte, from int) int {
 	return least
 }
 
-// matchAt returns how many of s stand at the start of text.
+// matchAt returns how many elems of s the text begins with.
 func matchAt(s []elem, text []byte) int {
 	for i, e := range s {
 		if i >= len(text) || text[i]|e.fold != e.b {
@@ -196,6 +213,7 @@ func matchAt(s []elem, text []byte) int {
 	return len(s)
 }
 
+// verify reports whether a string of f stands at a place.
 func (f *filter) verify(text []byte, at int) bool {
 	if f.one != nil {
 		return f.one.equal(text, at)
@@ -208,8 +226,8 @@ func (f *filter) verify(text []byte, at int) bool {
 	return false
 }
 
-// lowest returns a place at or before the start of any match that goes on to
-// at, and not before lo: as far back as the bytes could belong to one.
+// lowest returns a place, not before lo, at or before the start of any match that
+// contains or ends at candidate at: as far back as the bytes could belong to one.
 func (f *filter) lowest(text []byte, lo, at int) int {
 	low := at
 	switch {
@@ -222,6 +240,7 @@ func (f *filter) lowest(text []byte, lo, at int) int {
 	default:
 		low = lo
 	}
+
 	if f.before >= 0 {
 		low = max(low, boundary(text, lo, at-f.before))
 	}

@@ -1,8 +1,8 @@
 package match
 
-// frequency is how often each byte stands in 64 KiB of source code, at least
-// once. It was counted over the C, the assembly and the prose of a large
-// kernel; all that matters is which of two bytes is the rarer one.
+// frequency is how often each byte stands in 64 KiB of source code, at least once. It
+// was counted over the C, assembly and prose of a large kernel; all that matters is
+// which of two bytes is rarer.
 var frequency = [256]uint16{
 	1, 1, 1, 1, 1, 1, 1, 1, 1, 2309, 2139, 1, 1, 1, 1, 1,
 	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
@@ -22,8 +22,8 @@ var frequency = [256]uint16{
 	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 }
 
-// chance returns the probability that a byte of code is b, or its other case
-// too where the bits of fold are set.
+// chance returns the probability that a byte of code is b, or b in its other case if
+// fold is set.
 func chance(b, fold byte) float64 {
 	n := int(frequency[b])
 	if fold != 0 {

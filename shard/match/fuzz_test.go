@@ -1,6 +1,7 @@
 package match
 
 import (
+	"bytes"
 	"regexp"
 	"testing"
 )
@@ -11,12 +12,36 @@ func twin(t *testing.T, expr string, fold bool, text []byte) []Span {
 	if fold {
 		flags = "(?im)"
 	}
-	re := regexp.MustCompile(flags + expr)
-	var out []Span
-	for _, loc := range re.FindAllIndex(text, -1) {
-		if loc[0] < loc[1] {
-			out = append(out, Span{loc[0], loc[1]})
+	tree, err := parse(expr, fold)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := lineEnds(tree)
+	if _, longest := lengths(tree); ends == nil || longest == 0 || bytes.IndexByte(text, '\r') < 0 {
+		var out []Span
+		for _, loc := range regexp.MustCompile(flags+expr).FindAllIndex(text, -1) {
+			if loc[0] < loc[1] {
+				out = append(out, Span{loc[0], loc[1]})
+			}
 		}
+		return out
+	}
+
+	// With $ in the expression and lines that end in "\r\n": a match ends before them.
+	shortest, _ := lengths(tree)
+	var out []Span
+	for _, loc := range regexp.MustCompile(ends.String()).FindAllIndex(text, -1) {
+		lo, hi := loc[0], loc[1]
+		switch {
+		case lo == hi:
+			continue
+		case text[hi-1] != '\r' || hi < len(text) && text[hi] != '\n':
+		case hi-lo > 1:
+			hi--
+		case shortest == 0:
+			continue
+		}
+		out = append(out, Span{lo, hi})
 	}
 	return out
 }
@@ -24,7 +49,7 @@ func twin(t *testing.T, expr string, fold bool, text []byte) []Span {
 // emptyLines is what `^$` finds: the lines without a byte, of which there is
 // none behind the last newline.
 func emptyLines(text []byte) (out []Span) {
-	for _, loc := range regexp.MustCompile(`(?m)^$`).FindAllIndex(text, -1) {
+	for _, loc := range regexp.MustCompile(`(?m)^(?:\r\n|$)`).FindAllIndex(text, -1) {
 		if loc[0] < len(text) {
 			out = append(out, Span{loc[0], loc[0]})
 		}

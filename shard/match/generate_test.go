@@ -37,6 +37,7 @@ func randomText(rng *rand.Rand) []byte {
 	words := []string{
 		"a", "b", "ab", "foo", "FOO", "x_", "k", "K", "\u212a", "s", "\u017f", "é", "ü", "1", "23", "AB", "=", "(", ")", " ", "  ", "\n", "\n\n", "\t",
 		"\xff", "\x80", "\xe2\x82", "\xe2\x84", "€", "\xf0\x9f", "😀", "_", "\ufffd", "c", "d", ".",
+		"\r\n", "\r\n\r\n", "\r",
 	}
 	var b bytes.Buffer
 	few := words

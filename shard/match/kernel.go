@@ -9,22 +9,25 @@ import (
 // set where a letter matches in either case.
 type pair struct{ b1, f1, b2, f2 byte }
 
-// nibbles tells which of eight buckets a byte may belong to: those of its
-// low half that are also those of its high half.
+// nibbles maps each byte to a set of eight buckets, a bit each: those of its low
+// half that are also those of its high half. So it may say too much: with 'a' (0x61)
+// and 'r' (0x72) in one bucket, 'b' (0x62) and 'q' (0x71) are in it too.
 type nibbles struct{ lo, hi [16]byte }
 
+// add puts a byte into a bucket.
 func (n *nibbles) add(b, bucket byte) {
 	n.lo[b&15] |= bucket
 	n.hi[b>>4] |= bucket
 }
 
+// of returns the buckets of a byte.
 func (n *nibbles) of(b byte) byte { return n.lo[b&15] & n.hi[b>>4] }
 
-// byteSet is an exact set of bytes below 0x80, with all or none of those
-// above. The bucket of a byte is its high half, so the halves decide alone.
+// byteSet is an exact set of bytes below 0x80, with all or none of those from 0x80
+// on. The bucket of a byte is given by its high half, so nothing is said too much.
 type byteSet struct {
 	table nibbles
-	high  uint64 // all ones with the bytes above
+	high  uint64 // all ones if it has the bytes from 0x80 on, else 0
 }
 
 func (s *byteSet) add(b byte) {
@@ -39,8 +42,8 @@ func (s *byteSet) has(b byte) bool {
 	return b < 0x80 && s.table.of(b) != 0 || b >= 0x80 && s.high != 0
 }
 
-// findPairsPortable sets bit i of dst[k] where the pair stands at byte 64k+i
-// of a and of b. Bit k of what it returns tells that dst[k] is not zero.
+// findPairsPortable sets bit i of dst[k] where the pair stands at byte 64k+i of a and
+// b. Bit k of the result says that dst[k] is not zero.
 func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any uint64) {
 	clear(dst[:blocks])
 	variants := [2]byte{p.b1, p.b1 &^ p.f1}
@@ -48,6 +51,7 @@ func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any u
 	if p.f1 != 0 {
 		n = 2
 	}
+
 	for _, want := range variants[:n] {
 		for i := 0; i < 64*blocks; i++ {
 			skip := bytes.IndexByte(a[i:64*blocks], want)
@@ -64,6 +68,7 @@ func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any u
 	return any
 }
 
+// findSetPortable sets bit i of dst[k] where byte 64k+i is in the set.
 func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any uint64) {
 	for k := range blocks {
 		var w uint64
@@ -80,6 +85,8 @@ func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any u
 	return any
 }
 
+// findTriplesPortable sets bit i of dst[k] where the bytes from 64k+i on have a
+// bucket in common, each in its own table.
 func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles) (any uint64) {
 	for k := range blocks {
 		var w uint64
@@ -97,8 +104,8 @@ func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles)
 	return any
 }
 
-// A finder fills a window with candidates. It may name too many places,
-// never too few.
+// A finder fills a window with candidates. It may find too many places, never too
+// few.
 type finder interface {
 	// fill sets bit i of c.bits[k] for a candidate at byte 64k+i of src, which
 	// holds reach bytes more than the blocks. The window begins at c.base and
@@ -110,23 +117,24 @@ type finder interface {
 
 const maxReach = 128
 
-// newlines are what a text is thought to go on with.
+// newlines are what a text seems to go on with behind its end.
 var newlines = [64 + maxReach]byte(bytes.Repeat([]byte{'\n'}, 64+maxReach))
 
-// cursor walks the candidates of a finder through a text.
+// cursor walks the candidates of a finder through a text, window by window.
 type cursor struct {
 	text   []byte
 	f      finder
-	base   int // the window begins here
-	end    int // and candidates are known up to here
-	any    uint64
-	blocks int // of the next window
-	bits   [64]uint64
-	regs   [][64]uint64 // of a program
-	carry  []uint64
-	tail   [64*3 + maxReach]byte
+	base   int                   // the window begins here
+	end    int                   // candidates are known up to here
+	any    uint64                // bit k: bits[k] is not zero
+	blocks int                   // of the next window, 64 bytes each
+	bits   [64]uint64            // candidates of the window
+	regs   [][64]uint64          // of a program
+	carry  []uint64              // of a program
+	tail   [64*3 + maxReach]byte // the end of the text, with newlines behind it
 }
 
+// reset begins a text.
 func (c *cursor) reset(text []byte, f finder) {
 	c.text, c.f = text, f
 	c.base, c.end, c.any = 0, -1, 0
@@ -136,17 +144,20 @@ func (c *cursor) reset(text []byte, f finder) {
 // next returns the first candidate at from or later, or -1.
 func (c *cursor) next(from int) int {
 	for {
-		if from >= c.base && from < c.end {
+		if from >= c.base && from < c.end { // within the window
 			at := from - c.base
 			if w := c.bits[at>>6] >> (at & 63); w != 0 {
 				return from + bits.TrailingZeros64(w)
 			}
+
 			if rest := c.any &^ (2<<(at>>6) - 1); rest != 0 {
 				k := bits.TrailingZeros64(rest)
 				return c.base + k<<6 + bits.TrailingZeros64(c.bits[k])
 			}
+
 			from = c.end
 		}
+
 		if from > len(c.text) {
 			return -1
 		}
@@ -154,12 +165,13 @@ func (c *cursor) next(from int) int {
 	}
 }
 
-// window finds the candidates from a place on. Windows start small, because
-// many a text ends, or its first match comes, early. The last one goes past
-// the end of the text, as if newlines stood there.
+// window finds the candidates from a place on. Windows start at 256 bytes and grow
+// to 4 KiB, because many a text, or its first match, ends soon. The last window goes
+// beyond the end of the text, as if newlines stood there.
 func (c *cursor) window(from int) {
 	follows := from == c.end
 	c.base = from
+
 	if n := (len(c.text) - from - c.f.reach()) >> 6; n > 0 {
 		n = min(n, c.blocks)
 		c.blocks = min(64, c.blocks*4)
@@ -167,6 +179,7 @@ func (c *cursor) window(from int) {
 		c.end = from + n<<6
 		return
 	}
+
 	n := copy(c.tail[:], c.text[from:])
 	blocks := n>>6 + 1
 	copy(c.tail[n:blocks<<6+c.f.reach()], newlines[:])

@@ -1,6 +1,16 @@
+//go:build !purego
+
 #include "textflag.h"
 
+// All three loops have one invariant: SI (and DX) are at the next block of 64
+// bytes, DI at its word, CX > 0 blocks are left, and R8 has of the blocks done the
+// last one's bit uppermost: whether its word is not zero. NEGQ sets the carry by
+// that, RCRQ moves it in from above. After n blocks the bit of the first one is
+// 64-n too high, which the shift behind the loop mends.
+
 // func pairAVX2(dst *uint64, a, b *byte, blocks int, b1, f1, b2, f2 byte) (any uint64)
+//
+// Bit i: a[i]|f1 == b1 and b[i]|f2 == b2.
 TEXT ·pairAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ a+8(FP), SI
@@ -37,7 +47,6 @@ pair:
 	DECQ CX
 	JNZ  pair
 
-	// The bit of the first block sits 64-blocks bits too high.
 	MOVQ $64, CX
 	SUBQ R9, CX
 	SHRQ CX, R8
@@ -46,6 +55,9 @@ pair:
 	RET
 
 // func setAVX2(dst *uint64, src *byte, blocks int, t *nibbles, high uint64) (any uint64)
+//
+// Bit i: lo[src[i]&15] & hi[src[i]>>4] != 0, or src[i] >= 0x80 and high. VPSHUFB
+// gives 0 for bytes with their top bit set, but the halves have it never.
 TEXT ·setAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
@@ -117,6 +129,9 @@ set:
 	VPAND   Y11, acc, acc
 
 // func tripleAVX2(dst *uint64, src *byte, blocks int, t *[3]nibbles) (any uint64)
+//
+// Bit i: some bucket is that of src[i] in t[0], of src[i+1] in t[1] and of
+// src[i+2] in t[2]. Two bytes behind the last block are read.
 TEXT ·tripleAVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI

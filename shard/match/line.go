@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// nextLine is next for a pattern that matches only the empty string: the
-// first match of each line counts.
+// nextLine is next for a pattern that matches only the empty text: of each line the
+// first match counts.
 func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, ok bool) {
 	line := bytes.LastIndexByte(text[:from], '\n') + 1
 	for line < len(text) {
@@ -17,6 +17,7 @@ func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, o
 		if at >= from {
 			return at, at, true
 		}
+
 		i := bytes.IndexByte(text[line:], '\n')
 		if i < 0 {
 			break
@@ -26,21 +27,22 @@ func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, o
 	return 0, 0, false
 }
 
-// twins are the expression as package regexp has it, anchored where a search
-// starts. It cannot start within a text, so for a search from further in,
-// one byte of context comes first.
-type twins struct{ first, later *regexp.Regexp }
+// reference is the expression for package regexp, anchored where a search starts.
+// Since package regexp cannot start within a text, later has one byte of context in
+// front.
+type reference struct{ first, later *regexp.Regexp }
 
-// anchored returns the end of the match that starts at from. Few patterns
-// ever need it.
+// anchored returns the end of the match that starts at from. Few patterns ever need
+// it.
 func (m *Matcher) anchored(text []byte, from int) (end int, ok bool) {
 	m.once.Do(func() {
 		expr := "(" + m.plan.re.String() + ")"
-		m.here = twins{regexp.MustCompile(`\A` + expr), regexp.MustCompile(`\A(?s:.)` + expr)}
+		m.reference = reference{regexp.MustCompile(`\A` + expr), regexp.MustCompile(`\A(?s:.)` + expr)}
 	})
-	re, base := m.here.first, 0
+
+	re, base := m.reference.first, 0
 	if from > 0 {
-		re, base = m.here.later, from-1
+		re, base = m.reference.later, from-1
 	}
 	loc := re.FindSubmatchIndex(text[base:])
 	if loc == nil {

@@ -14,38 +14,40 @@ type elem struct {
 	alts    [][]byte // or all encodings that will do, where they differ in more than that
 }
 
-// A literal finds one run of bytes, in any case if so asked.
+// A literal finds one sequence of bytes, with folding in any case.
 //
-// Its core is a run of bytes of fixed length. Two of them, the rarest pair,
-// are looked for; then the rest of the core is compared, and then, outward,
-// what is left: letters such as k, which the Kelvin sign of three bytes
-// matches too.
+// Its core is a run of bytes with a fixed length. The kernel looks for the rarest
+// pair of bytes in the core; then the whole core is compared, and then, outward, what
+// is left of the literal: letters such as k, for which the Kelvin sign of three bytes
+// would do too.
+//
+//	"disk" with fold     core "di", right s and k, each with its form beyond ASCII
 type literal struct {
-	core   []byte
-	fold   []byte // or-ed to the text before it is compared with core
-	words  []word // of the core
-	left   []elem // before the core
-	right  []elem
+	core   []byte         // in lower case where fold is set
+	fold   []byte         // or-ed to the text before comparing it with core: 0x20 for a letter
+	words  []word         // of the core
+	left   []elem         // before the core
+	right  []elem         // behind it
 	before syntax.EmptyOp // what must hold around the match
 	after  syntax.EmptyOp
 
-	// With an anchor of lines the core is looked for together with its
-	// newlines: that is rarer by far.
+	// With an anchor of lines, scan is the core together with the newline before
+	// or behind it, which is looked for instead: it is much rarer.
 	scan *literal
 	lead int // 1 where scan begins with a newline
 
 	pair   pair
-	o1, o2 int     // of the pair in the core
-	chance float64 // that the pair stands at a given byte
+	o1, o2 int     // where the pair is in the core
+	chance float64 // how likely the pair is at a given byte
 }
 
-// word is eight bytes of a core, or what there is of it.
+// word is eight bytes of a core, or fewer: (text | fold) & keep == want.
 type word struct {
 	at               int
 	want, fold, keep uint64
 }
 
-// bytesOf returns s as elems.
+// bytesOf returns s as elems, with fold in any case.
 func bytesOf(s string, fold bool) []elem {
 	var out []elem
 	for len(s) > 0 {
@@ -62,7 +64,8 @@ func bytesOf(s string, fold bool) []elem {
 	return out
 }
 
-// folded returns r in every case.
+// folded returns r in every case: a letter with two cases of one byte is a byte to be
+// folded, any other has its encodings listed.
 func folded(r rune) elem {
 	e := elem{alts: [][]byte{[]byte(string(r))}}
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -74,8 +77,8 @@ func folded(r rune) elem {
 	return e
 }
 
-// newLiteral returns nil if there is no byte in elems that always matches in
-// the same place.
+// newLiteral makes a literal, with the core that has the rarest pair. It returns nil
+// if no elem has a fixed length.
 func newLiteral(elems []elem) *literal {
 	var best *literal
 	for i := 0; i < len(elems); i++ {
@@ -88,22 +91,24 @@ func newLiteral(elems []elem) *literal {
 			l.core = append(l.core, elems[n].b)
 			l.fold = append(l.fold, elems[n].fold)
 		}
+
 		l.left, l.right = elems[:i], elems[n:]
-		l.choose()
+		l.choosePair()
 		if best == nil || l.chance < best.chance {
 			best = l
 		}
 		i = n
 	}
+
 	if best != nil {
-		best.split()
+		best.splitWords()
 	}
 	return best
 }
 
-// choose picks the pair. Neighbours go together more often than their
-// frequencies tell.
-func (l *literal) choose() {
+// choosePair picks the rarest pair of bytes of the core. Neighbours go together more
+// often than their frequencies say.
+func (l *literal) choosePair() {
 	n := min(len(l.core), maxReach)
 	l.chance = 2
 	for i := range n {
@@ -122,10 +127,13 @@ func (l *literal) choose() {
 			}
 		}
 	}
+
 	l.pair = pair{l.core[l.o1], l.fold[l.o1], l.core[l.o2], l.fold[l.o2]}
 }
 
-func (l *literal) split() {
+// splitWords makes the words of the core. The last one overlaps the one before: of
+// "abcdefghij" they are abcdefgh and cdefghij.
+func (l *literal) splitWords() {
 	for at := 0; at < len(l.core); at += 8 {
 		if at+8 > len(l.core) && at > 0 {
 			at = len(l.core) - 8
@@ -140,7 +148,7 @@ func (l *literal) split() {
 	}
 }
 
-// anchor makes scan, after before and after are known.
+// anchor makes scan; before and after must be known.
 func (l *literal) anchor() {
 	if len(l.left)+len(l.right) > 0 {
 		return
@@ -150,12 +158,14 @@ func (l *literal) anchor() {
 	if l.before&syntax.EmptyBeginLine != 0 {
 		elems, l.lead = append(elems, newline), 1
 	}
+
 	for i, b := range l.core {
 		elems = append(elems, elem{b: b, fold: l.fold[i]})
 	}
 	if l.after&syntax.EmptyEndLine != 0 {
 		elems = append(elems, newline)
 	}
+
 	if len(elems) > len(l.core) {
 		l.scan = newLiteral(elems)
 	}
@@ -175,8 +185,8 @@ func (l *literal) fill(c *cursor, src []byte, blocks int, _ bool) uint64 {
 	return findPairs(&c.bits, src[l.o1:], src[l.o2:], blocks, &l.pair)
 }
 
-// next returns the first match that starts at from or later. c walks the
-// candidates of l.
+// next returns the first match that starts at from or later. c walks the candidates
+// of l.
 func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
 	if l.lead > 0 && from == 0 { // the newline before the text is not in it
 		if start, end, ok = l.verify(c.text, 0, 0); ok {
@@ -191,12 +201,13 @@ func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// verify reports whether a match stands with its core at, and not before
-// from.
+// verify reports whether a match has its core at a place and starts at from or later.
 func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
 	if !l.equal(text, at) {
 		return 0, 0, false
 	}
+
+	// Outward from the core.
 	start, end = at, at+len(l.core)
 	for i := len(l.left) - 1; i >= 0; i-- {
 		n := l.left[i].suffix(text[from:start])
@@ -205,6 +216,7 @@ func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
 		}
 		start -= n
 	}
+
 	for i := range l.right {
 		n := l.right[i].prefix(text[end:])
 		if n == 0 {
@@ -215,11 +227,13 @@ func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
 	return start, end, l.before|l.after == 0 || holds(text, start, l.before) && holds(text, end, l.after)
 }
 
-// equal compares the core.
+// equal reports whether the core stands at a place.
 func (l *literal) equal(text []byte, at int) bool {
 	if len(text)-at < max(1, len(l.core)) { // an empty line has a newline
 		return false
 	}
+
+	// Words read eight bytes, also of a shorter core.
 	if len(l.core) < 8 && len(text)-at < 8 {
 		for i, b := range l.core {
 			if text[at+i]|l.fold[i] != b {
@@ -228,6 +242,7 @@ func (l *literal) equal(text []byte, at int) bool {
 		}
 		return true
 	}
+
 	for i := range l.words {
 		w := &l.words[i]
 		if (binary.LittleEndian.Uint64(text[at+w.at:])|w.fold)&w.keep != w.want {
@@ -237,7 +252,7 @@ func (l *literal) equal(text []byte, at int) bool {
 	return true
 }
 
-// prefix returns the length of e at the start of text, 0 if it is not there.
+// prefix returns how many bytes at the start of text e matches, 0 for none.
 func (e *elem) prefix(text []byte) int {
 	if e.alts == nil {
 		if len(text) > 0 && text[0]|e.fold == e.b {
@@ -284,11 +299,12 @@ func holds(text []byte, at int, op syntax.EmptyOp) bool {
 	return op&^syntax.EmptyOpContext(before, after) == 0
 }
 
-// literalOf returns re as a literal, nil if it is none: literals in a row,
-// with anchors and borders at the ends only.
+// literalOf returns re as a literal, nil if it is none: literals in a row, with
+// assertions only at the ends.
 func literalOf(re *syntax.Regexp) *literal {
 	var elems []elem
-	var before, after syntax.EmptyOp
+	var before, after syntax.EmptyOp // assertions
+
 	for _, sub := range flat(re) {
 		if op := emptyOp(sub); op != 0 {
 			if len(elems) == 0 {
@@ -308,9 +324,11 @@ func literalOf(re *syntax.Regexp) *literal {
 		}
 		elems = append(elems, bytesOf(string(sub.Rune), sub.Flags&syntax.FoldCase != 0)...)
 	}
+
 	if len(elems) == 0 && before == syntax.EmptyBeginLine|syntax.EmptyEndLine {
 		return emptyLine()
 	}
+
 	l := newLiteral(elems)
 	if l != nil {
 		l.before, l.after = before, after
@@ -346,6 +364,7 @@ func flat(re *syntax.Regexp) []*syntax.Regexp {
 	return []*syntax.Regexp{re}
 }
 
+// emptyOp returns the assertion that re is, 0 for none.
 func emptyOp(re *syntax.Regexp) syntax.EmptyOp {
 	switch re.Op {
 	case syntax.OpBeginLine:

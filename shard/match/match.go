@@ -16,7 +16,7 @@ const MaxPattern = 32 << 10
 // ErrTooLong is returned for a pattern longer than [MaxPattern].
 var ErrTooLong = errors.New("pattern is too long")
 
-// Options tell how a pattern is to be read.
+// Options say how to read a pattern.
 type Options struct {
 	Literal bool // the pattern is a run of bytes, not an expression
 	Fold    bool // letters match without regard to case
@@ -28,38 +28,52 @@ type Span struct{ Start, End int }
 // Matcher is a compiled pattern. It is safe for concurrent use.
 type Matcher struct {
 	*compiled
-	stop atomic.Bool
+	stop   atomic.Bool
+	twin   *Matcher // for texts whose lines end in "\r\n"; nil if m does for them too
+	isTwin bool
 }
 
-// Again returns a matcher of the same pattern that shares with m whatever it
-// has found out, but is not ended by its Stop.
-func (m *Matcher) Again() *Matcher { return &Matcher{compiled: m.compiled} }
+// Again returns a matcher of the same pattern that shares with m what the automaton
+// has learned, but that m.Stop does not stop.
+func (m *Matcher) Again() *Matcher {
+	out := &Matcher{compiled: m.compiled}
+	if m.twin != nil {
+		out.twin = &Matcher{compiled: m.twin.compiled, isTwin: true}
+	}
+	return out
+}
 
-// compiled is what the matchers of one pattern share.
+// compiled is what all matchers of one pattern share.
 type compiled struct {
-	// One of these does the work: a literal, runs of a class, or the
-	// automaton of plan, which may have a filter to tell it where to look.
-	literal *literal
-	runs    *runs
-	plan    *plan
-	filter  *filter
+	// One of these does the work: a literal, runs of a class, or the automaton of
+	// plan, for which filter, if there is one, finds where to look.
+	literal    *literal
+	runs       *runs
+	plan       *plan
+	filter     *filter
+	emptyLines bool // of a twin: it is that of `^$`
+	nullable   bool // of a twin: what was written may match nothing
 
-	pool sync.Pool // of *scratch
-	once sync.Once // guards here
-	here twins
+	pool      sync.Pool // of *scratch
+	once      sync.Once // guards the field below
+	reference reference
 }
 
-// scratch is what one search at a time works with.
+// scratch is the working memory of one search at a time.
 type scratch struct {
-	cursor      cursor
-	ahead, back *machine
+	cursor      cursor   // of the literal, the runs or the filter
+	ahead, back *machine // of the plan
 }
 
-// Compile reads a pattern. The error of a bad expression is a *syntax.Error.
+// Compile compiles a pattern: to a literal if it is one, to runs of a class if it
+// is that, else to an automaton. The error of a bad expression is a *syntax.Error.
 func Compile(expr string, o Options) (*Matcher, error) {
 	if len(expr) > MaxPattern {
 		return nil, ErrTooLong
 	}
+
+	// With folding, a literal may have no byte that is the same in every case, as
+	// "ſ": an expression does then.
 	if o.Literal && expr != "" {
 		if l := newLiteral(bytesOf(expr, o.Fold)); l != nil {
 			return &Matcher{compiled: &compiled{literal: l}}, nil
@@ -68,28 +82,49 @@ func Compile(expr string, o Options) (*Matcher, error) {
 	if o.Literal {
 		expr = regexp.QuoteMeta(expr)
 	}
+
 	re, err := parse(expr, o.Fold)
 	if err != nil {
 		return nil, err
 	}
+
+	c, err := compileTree(re)
+	if err != nil {
+		return nil, err
+	}
+
+	m := &Matcher{compiled: c}
+	twin, err := twinOf(re)
+	if err != nil {
+		return nil, err
+	}
+	if twin != nil {
+		m.twin = &Matcher{compiled: twin, isTwin: true}
+	}
+	return m, nil
+}
+
+// compileTree chooses the engine of an expression.
+func compileTree(re *syntax.Regexp) (*compiled, error) {
 	if l := literalOf(re); l != nil {
-		return &Matcher{compiled: &compiled{literal: l}}, nil
+		return &compiled{literal: l}, nil
 	}
 	if r := runsOf(re); r != nil {
-		return &Matcher{compiled: &compiled{runs: r}}, nil
+		return &compiled{runs: r}, nil
 	}
+
 	p, err := newPlan(re)
 	if err != nil {
 		return nil, err
 	}
-	m := &Matcher{compiled: &compiled{plan: p}}
-	m.filter = filterOf(p)
-	p.skips = p.crosses && m.filter != nil
-	return m, nil
+
+	c := &compiled{plan: p, filter: filterOf(p)}
+	p.skips = p.crosses && c.filter != nil
+	return c, nil
 }
 
-// parse is the one reading of an expression: lines for anchors, no newline
-// for a dot.
+// parse reads an expression: ^ and $ are anchors of lines, and a dot matches no
+// newline.
 func parse(expr string, fold bool) (*syntax.Regexp, error) {
 	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups
 	if fold {
@@ -98,7 +133,7 @@ func parse(expr string, fold bool) (*syntax.Regexp, error) {
 	return syntax.Parse(expr, flags)
 }
 
-// SpansLines reports whether a match of the expression may hold a newline. The
+// SpansLines reports whether a match of the expression may contain a newline. The
 // error of a bad expression is a *syntax.Error.
 func SpansLines(expr string) (bool, error) {
 	re, err := parse(expr, false)
@@ -108,69 +143,91 @@ func SpansLines(expr string) (bool, error) {
 	return crosses(re), nil
 }
 
-// Next returns the first match that starts at from or later. What stands
-// before from is context for anchors and word borders. To go on, pass end,
-// or end+1 where the match is empty.
+// Next returns the first match that starts at from or later. Text before from counts
+// for anchors and word boundaries. To go on, pass end, or end+1 if the match is
+// empty.
 func (m *Matcher) Next(text []byte, from int) (start, end int, ok bool) {
 	if from > len(text) {
 		return 0, 0, false
 	}
+	m = m.of(text)
 	s := m.scratch(text)
-	start, end, ok = m.next(s, text, from)
+	start, end, _, ok = m.first(s, text, from)
 	m.release(s)
 	return start, end, ok
 }
 
-// Append appends the matches of text to dst, from the first to the last but
-// at most limit of them (limit < 0: all), and returns the longer slice.
+// Append appends the first matches of text to dst, at most limit of them (all with
+// a negative limit), and returns the longer slice.
 func (m *Matcher) Append(dst []Span, text []byte, limit int) []Span {
+	return m.of(text).append(dst, text, limit)
+}
+
+// AppendUnix is [Matcher.Append] for a text that is known to have no "\r".
+func (m *Matcher) AppendUnix(dst []Span, text []byte, limit int) []Span {
+	return m.append(dst, text, limit)
+}
+
+// append is Append by this matcher, not by its twin.
+func (m *Matcher) append(dst []Span, text []byte, limit int) []Span {
 	s := m.scratch(text)
 	for from := 0; limit != 0 && from <= len(text); limit-- {
-		start, end, ok := m.next(s, text, from)
+		start, end, next, ok := m.first(s, text, from)
 		if !ok {
 			break
 		}
 		dst = append(dst, Span{start, end})
-		from = max(end, start+1)
+		from = next
 	}
 	m.release(s)
+
 	return dst
 }
 
-// Count returns the number of matches in text. It takes less time than to
-// list them.
+// Count returns the number of matches in text. It is cheaper than listing them,
+// since of a match only the end must be known.
 func (m *Matcher) Count(text []byte) int {
+	m = m.of(text)
 	s := m.scratch(text)
 	n := 0
 	for from := 0; from <= len(text); n++ {
-		start, end, ok := 0, 0, false
-		if m.plan == nil || m.plan.empty {
-			start, end, ok = m.next(s, text, from)
+		next, ok := 0, false
+		if m.plan == nil || m.plan.empty || m.nullable {
+			_, _, next, ok = m.first(s, text, from)
 		} else {
-			_, end, ok = m.nextEnd(s, text, from)
+			_, next, ok = m.nextEnd(s, text, from)
+			next = max(next, 1)
 		}
+
 		if !ok {
 			break
 		}
-		from = max(end, start+1)
+		from = next
 	}
+
 	m.release(s)
 	return n
 }
 
 // Matches reports whether text has a match.
 func (m *Matcher) Matches(text []byte) bool {
+	m = m.of(text)
 	s := m.scratch(text)
-	_, _, ok := m.next(s, text, 0)
+	_, _, _, ok := m.first(s, text, 0)
 	m.release(s)
 	return ok
 }
 
-// Stop makes the searches that run, and those to come, end early with
-// whatever they found, once they take long. It is for a search whose
-// deadline has passed.
-func (m *Matcher) Stop() { m.stop.Store(true) }
+// Stop makes present and later searches with m end early with whatever they have
+// found, unless they are short. It is for a search whose deadline has passed.
+func (m *Matcher) Stop() {
+	m.stop.Store(true)
+	if m.twin != nil {
+		m.twin.stop.Store(true)
+	}
+}
 
+// scratch returns working memory prepared for a text.
 func (m *Matcher) scratch(text []byte) *scratch {
 	s, ok := m.pool.Get().(*scratch)
 	if !ok {
@@ -180,9 +237,11 @@ func (m *Matcher) scratch(text []byte) *scratch {
 			s.back = newMachine(m.plan, m.plan.back, true)
 		}
 	}
+
 	if s.ahead != nil {
 		s.ahead.stop, s.back.stop = &m.stop, &m.stop
 	}
+
 	switch {
 	case m.literal != nil:
 		s.cursor.reset(text, m.literal)
@@ -194,14 +253,18 @@ func (m *Matcher) scratch(text []byte) *scratch {
 	return s
 }
 
-// release gives s back, without the text.
+// release keeps s for the next search, without the text.
 func (m *Matcher) release(s *scratch) {
 	s.cursor.text = nil
 	m.pool.Put(s)
 }
 
+// next returns the first match that starts at from or later.
 func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bool) {
 	switch {
+	case m.emptyLines:
+		at, ok := nextEmptyLine(text, from)
+		return at, at, ok
 	case m.literal != nil:
 		return m.literal.next(&s.cursor, from)
 	case m.runs != nil:
@@ -209,16 +272,20 @@ func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bo
 	case m.plan.empty:
 		return m.nextLine(s, text, from)
 	}
+
+	// The automaton reads forward to where the match ends, then another one
+	// backward to where it starts.
 	lo, end, ok := m.nextEnd(s, text, from)
 	if !ok {
 		return 0, 0, false
 	}
+
 	start, err := m.startOf(s, text, lo, end)
 	return start, end, err == nil
 }
 
-// nextEnd returns the end of the first match in text[from:] and a place at
-// or before its start.
+// nextEnd returns the end of the first match in text[from:], and a place lo at or
+// before its start.
 func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bool) {
 	var err error
 	switch {
@@ -233,35 +300,41 @@ func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bo
 	return lo, end, err == nil && end >= 0
 }
 
-// byLines looks at the lines that the filter names.
+// byLines runs the automaton over the lines that the filter names: matches hold no
+// newline.
 func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err error) {
 	for from <= len(text) {
 		at := m.filter.next(&s.cursor, from)
 		if at < 0 {
 			break
 		}
+
 		lo := m.filter.lowest(text, from, at)
 		limit := len(text)
 		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 			limit = at + i
 		}
+
 		end, err := s.ahead.forward(text, lo, limit, false, nil)
 		if err != nil || end >= 0 {
 			return lo, end, err
 		}
+
 		from = limit + 1
 	}
 	return 0, -1, nil
 }
 
-// acrossLines starts, and starts again, where the filter says.
+// acrossLines runs the automaton over the text from the first candidate on. Where
+// it is idle it skips to the next candidate.
 func (m *Matcher) acrossLines(s *scratch, text []byte, from int) (lo, end int, err error) {
 	at := m.filter.next(&s.cursor, from)
 	if at < 0 {
 		return 0, -1, nil
 	}
+
 	lo = m.filter.lowest(text, from, at)
-	low := lo
+	low := lo // where a match that contains candidate at may start
 	end, err = s.ahead.forward(text, lo, len(text), false, func(i int) int {
 		if at < i {
 			if at = m.filter.next(&s.cursor, i); at < 0 {
@@ -271,10 +344,12 @@ func (m *Matcher) acrossLines(s *scratch, text []byte, from int) (lo, end int, e
 		}
 		return max(i, low)
 	})
+
 	return lo, end, err
 }
 
-// boundary returns the start of the rune at a place, but nothing before lo.
+// boundary returns the start of the rune that holds the byte at a place, but nothing
+// before lo.
 func boundary(text []byte, lo, at int) int {
 	for i := at; i >= lo && i > at-utf8.UTFMax && at < len(text); i-- {
 		if utf8.RuneStart(text[i]) {
@@ -294,8 +369,10 @@ func (m *Matcher) startOf(s *scratch, text []byte, from, end int) (int, error) {
 	if err != nil || !m.plan.nullable {
 		return start, err
 	}
-	// A nullable expression may prefer nothing at the place found, although
-	// it could have come this far: `(|ab)|b` on "ab".
+
+	// A nullable expression may match less from the place found than up to end,
+	// which backward cannot see: `(|ab)|b` prefers nothing at 0 of "ab", and the
+	// match that ends at 2 starts at 1.
 	for ; start < end; start += runeWidth(text[start:]) {
 		if e, ok := m.anchored(text, start); ok && e == end {
 			return start, nil
@@ -304,6 +381,7 @@ func (m *Matcher) startOf(s *scratch, text []byte, from, end int) (int, error) {
 	return -1, errStopped
 }
 
+// runeWidth is the width of the first rune; a broken byte counts as one.
 func runeWidth(b []byte) int {
 	_, n := utf8.DecodeRune(b)
 	return max(n, 1)

@@ -6,31 +6,36 @@ import (
 )
 
 const (
-	maxStrings = 24 // in a need
-	maxBytes   = 64 // of a string in a need; the rest is cut off
+	maxStrings = 24 // of a need
+	maxBytes   = 64 // of a string of a need; the rest is cut off
 )
 
-// A need is a set of strings one of which is part of every match.
+// A need is a set of strings of which every match contains one, as `(foo|bar)\d`
+// needs "foo" or "bar". It is what a filter looks for.
 type need struct {
 	strings [][]elem // none empty; no elem with alts
-	before  int      // bytes of a match before the string, at most; -1 unbounded
-	lead    bool     // the strings begin with the newline before the match
-	trail   bool     // they end with the newline after it
+	before  int      // bytes of a match before the string at most; -1 for no bound
+	lead    bool     // the strings begin with the newline before the match, by ^
+	trail   bool     // they end with the newline after it, by $
 }
 
-// gather walks a concatenation and keeps the best need met.
+// gather walks a concatenation from left to right and keeps the cheapest need it
+// meets. run are all strings that can stand at the present place; each element
+// extends all of them, until there are too many or one is not known exactly:
+//
+//	x[12](a|bc)+z    run {x} -> {x1 x2} -> {x1a x1bc x2a x2bc}, ended by +; then {z}
 type gather struct {
-	arm   bool // of an alternation: its strings stand beside others, so no newline for an anchor
-	best  *need
+	arm   bool  // it walks an arm of an alternation: a need of it has no newline for an anchor
+	best  *need // so far
 	price float64
 
-	run    [][]elem // strings that all stand at the same place; cross product so far
-	before int      // longest way from the start of the match to run; -1 unbounded
-	lead   bool
+	run    [][]elem // the cross product so far
+	before int      // most bytes from the start of the match to run; -1 for no bound
+	lead   bool     // run begins with a newline for ^
 }
 
-// needOf returns the rarest need of re, nil if there is none, and what it
-// costs to look for it.
+// needOf returns the cheapest need of re, nil if there is none, and the price of
+// looking for it.
 func needOf(re *syntax.Regexp) (*need, float64) {
 	g := newGather()
 	g.add(re)
@@ -76,11 +81,13 @@ func (g *gather) add(re *syntax.Regexp) {
 	case syntax.OpEmptyMatch, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
 		return
 	}
+
 	if set := exact(re); set != nil {
 		_, n := lengths(re)
 		g.cross(set, n)
 		return
 	}
+
 	_, n := lengths(re)
 	if re.Op == syntax.OpAlternate {
 		g.alternate(re, n)
@@ -89,14 +96,15 @@ func (g *gather) add(re *syntax.Regexp) {
 	g.skip(n)
 }
 
-// addLiteral adds the runes of a literal one by one. One that has forms of
-// several lengths ends the run.
+// addLiteral adds the runes of a literal one by one. A rune whose cases have
+// different lengths ends the run.
 func (g *gather) addLiteral(re *syntax.Regexp) {
 	for _, r := range re.Rune {
 		if r == utf8.RuneError || !utf8.ValidRune(r) {
 			g.skip(utf8.UTFMax)
 			continue
 		}
+
 		es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
 		if es[0].alts != nil {
 			g.skip(utf8.UTFMax)
@@ -106,15 +114,19 @@ func (g *gather) addLiteral(re *syntax.Regexp) {
 	}
 }
 
+// addAnchor makes a newline of an anchor where that makes the run rarer.
 func (g *gather) addAnchor(op syntax.Op) {
 	if g.arm {
 		return
 	}
+
 	newline := [][]elem{{{b: '\n'}}}
 	started := len(g.run[0]) > 0 || len(g.run) > 1
+
 	if op == syntax.OpBeginLine && !started && g.before == 0 {
 		g.run, g.lead = newline, true
 	}
+
 	if op == syntax.OpEndLine && started && len(g.run) <= maxStrings && !g.cut() {
 		for i := range g.run {
 			g.run[i] = append(g.run[i][:len(g.run[i]):len(g.run[i])], newline[0]...)
@@ -124,7 +136,7 @@ func (g *gather) addAnchor(op syntax.Op) {
 	}
 }
 
-// cut reports whether a string of the run is as long as it may be.
+// cut reports whether a string of the run has reached its greatest length.
 func (g *gather) cut() bool {
 	for _, s := range g.run {
 		if len(s) >= maxBytes {
@@ -134,7 +146,7 @@ func (g *gather) cut() bool {
 	return false
 }
 
-// cross continues the run by one of the strings of set, of at most n bytes.
+// cross extends the run by each string of set, which have at most n bytes.
 func (g *gather) cross(set [][]elem, n int) {
 	if len(g.run)*len(set) > maxStrings || g.cut() {
 		g.skip(0)
@@ -143,6 +155,7 @@ func (g *gather) cross(set [][]elem, n int) {
 			return
 		}
 	}
+
 	next := make([][]elem, 0, len(g.run)*len(set))
 	for _, a := range g.run {
 		for _, b := range set {
@@ -152,7 +165,8 @@ func (g *gather) cross(set [][]elem, n int) {
 	g.run = next
 }
 
-// skip ends the run and goes over something of at most n bytes.
+// skip ends the run and goes on behind something of at most n bytes (-1: any
+// number).
 func (g *gather) skip(n int) {
 	longest := 0
 	for _, s := range g.run {
@@ -161,6 +175,7 @@ func (g *gather) skip(n int) {
 	if g.lead {
 		longest--
 	}
+
 	g.flush(false)
 	if g.before >= 0 {
 		if n < 0 || g.before+longest+n > 1<<16 {
@@ -169,6 +184,7 @@ func (g *gather) skip(n int) {
 			g.before += longest + n
 		}
 	}
+
 	g.run, g.lead = [][]elem{nil}, false
 }
 
@@ -177,6 +193,8 @@ func (g *gather) flush(trail bool) {
 	g.offer(&need{strings: g.run, before: g.before, lead: g.lead, trail: trail})
 }
 
+// offer makes a need the best one if it is cheaper. A string that is empty, or
+// only the newline of an anchor, is none.
 func (g *gather) offer(n *need) {
 	only := 0
 	if n.lead {
@@ -187,15 +205,17 @@ func (g *gather) offer(n *need) {
 			return
 		}
 	}
+
 	if p := n.price(); g.best == nil || p < g.price {
 		g.best, g.price = n, p
 	}
 }
 
-// alternate offers the union of what each arm needs.
+// alternate offers the union of the needs of all arms, if each arm has one.
 func (g *gather) alternate(re *syntax.Regexp, n int) {
 	g.skip(0)
 	union := &need{before: g.before}
+
 	for _, sub := range re.Sub {
 		arm := newGather()
 		arm.arm = true
@@ -205,6 +225,7 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 			union = nil
 			break
 		}
+
 		union.strings = append(union.strings, arm.best.strings...)
 		if arm.best.before < 0 || g.before < 0 {
 			union.before = -1
@@ -212,14 +233,15 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 			union.before = max(union.before, g.before+arm.best.before)
 		}
 	}
+
 	if union != nil && len(union.strings) <= maxStrings {
 		g.offer(union)
 	}
 	g.skip(n)
 }
 
-// exact returns all strings that re matches, nil if they are too many or not
-// all of bytes.
+// exact returns all strings that re matches, nil if they are too many or cannot be
+// written as bytes: exact(`a[bc]?`) = {ab ac a}.
 func exact(re *syntax.Regexp) [][]elem {
 	switch re.Op {
 	case syntax.OpCapture:
@@ -227,18 +249,7 @@ func exact(re *syntax.Regexp) [][]elem {
 	case syntax.OpEmptyMatch:
 		return [][]elem{nil}
 	case syntax.OpLiteral:
-		var out []elem
-		for _, r := range re.Rune {
-			es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
-			if r == utf8.RuneError || !utf8.ValidRune(r) || es[0].alts != nil {
-				return nil
-			}
-			out = append(out, es...)
-		}
-		if len(out) > maxBytes {
-			return nil
-		}
-		return [][]elem{out}
+		return exactLiteral(re)
 	case syntax.OpCharClass:
 		return exactClass(re.Rune)
 	case syntax.OpQuest:
@@ -246,41 +257,71 @@ func exact(re *syntax.Regexp) [][]elem {
 			return append(set[:len(set):len(set)], nil)
 		}
 	case syntax.OpAlternate:
-		var out [][]elem
-		for _, sub := range re.Sub {
-			set := exact(sub)
-			if set == nil {
-				return nil
-			}
-			out = append(out, set...)
-		}
-		if len(out) <= maxStrings {
-			return out
-		}
+		return exactAlternate(re.Sub)
 	case syntax.OpConcat:
-		out := [][]elem{nil}
-		for _, sub := range re.Sub {
-			set := exact(sub)
-			if set == nil || len(out)*len(set) > maxStrings {
-				return nil
-			}
-			var next [][]elem
-			for _, a := range out {
-				for _, b := range set {
-					if len(a)+len(b) > maxBytes {
-						return nil
-					}
-					next = append(next, append(a[:len(a):len(a)], b...))
-				}
-			}
-			out = next
-		}
-		return out
+		return exactConcat(re.Sub)
 	}
 	return nil
 }
 
-// exactClass returns the members of a small class.
+// exactLiteral is exact of a literal.
+func exactLiteral(re *syntax.Regexp) [][]elem {
+	var out []elem
+	for _, r := range re.Rune {
+		es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
+		if r == utf8.RuneError || !utf8.ValidRune(r) || es[0].alts != nil {
+			return nil
+		}
+		out = append(out, es...)
+	}
+
+	if len(out) > maxBytes {
+		return nil
+	}
+	return [][]elem{out}
+}
+
+// exactAlternate is the union of what the arms match.
+func exactAlternate(arms []*syntax.Regexp) [][]elem {
+	var out [][]elem
+	for _, arm := range arms {
+		set := exact(arm)
+		if set == nil {
+			return nil
+		}
+		out = append(out, set...)
+	}
+
+	if len(out) > maxStrings {
+		return nil
+	}
+	return out
+}
+
+// exactConcat is the cross product of what the parts match.
+func exactConcat(parts []*syntax.Regexp) [][]elem {
+	out := [][]elem{nil}
+	for _, part := range parts {
+		set := exact(part)
+		if set == nil || len(out)*len(set) > maxStrings {
+			return nil
+		}
+
+		var next [][]elem
+		for _, a := range out {
+			for _, b := range set {
+				if len(a)+len(b) > maxBytes {
+					return nil
+				}
+				next = append(next, append(a[:len(a):len(a)], b...))
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// exactClass returns the members of a small class of runes.
 func exactClass(ranges []rune) [][]elem {
 	var out [][]elem
 	for i := 0; i+1 < len(ranges); i += 2 {

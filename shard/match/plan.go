@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxInsts bounds the size of a compiled expression.
+// maxInsts bounds the instructions of a compiled expression.
 const maxInsts = 10_000
 
 // A plan is what is known of an expression before any text is read. It is
@@ -18,25 +18,28 @@ type plan struct {
 	prog *syntax.Prog // forward
 	back *syntax.Prog // reads texts from their end
 
-	class [256]uint8 // of a byte: bytes of one class are never told apart
-	rep   []byte     // one byte of each class
-	shift uint       // 1<<shift classes are room enough
+	class [256]uint8 // of each byte: the automaton never distinguishes bytes of one class
+	rep   []byte     // one byte of each class, which stands for all
+	shift uint       // there are at most 1<<shift classes
 
-	looks      bool // there are anchors or borders
-	startLooks bool // an anchor or border may come before anything is read
-	empty      bool // matches nothing but the empty string
-	nullable   bool // may match the empty string
-	crosses    bool // a match may hold a newline
-	skips      bool // an idle machine can skip ahead
+	asserts      bool // there are assertions: anchors or word boundaries
+	startAsserts bool // one of them may come before anything is read
+	empty        bool // every match is empty
+	nullable     bool // a match may be empty
+	crosses      bool // a match may contain a newline
+	skips        bool // an idle machine can skip to the next candidate
 }
 
 func newPlan(re *syntax.Regexp) (*plan, error) {
 	if n := size(re); n > maxInsts {
 		return nil, fmt.Errorf("expression is too large: about %d instructions, at most %d", n, maxInsts)
 	}
+
 	p := &plan{re: re, crosses: crosses(re)}
-	_, longest := lengths(re)
+	shortest, longest := lengths(re)
 	p.empty = longest == 0
+	p.nullable = shortest == 0
+
 	simple := re.Simplify()
 	var err error
 	if p.prog, err = syntax.Compile(simple); err != nil {
@@ -45,31 +48,35 @@ func newPlan(re *syntax.Regexp) (*plan, error) {
 	if p.back, err = syntax.Compile(reversed(simple)); err != nil {
 		return nil, fmt.Errorf("compile expression in reverse: %w", err)
 	}
-	shortest, _ := lengths(re)
-	p.nullable = shortest == 0
-	p.startLooks = startLooks(p.prog)
+
+	p.startAsserts = startAsserts(p.prog)
 	p.classes()
 	return p, nil
 }
 
-// size estimates the instructions that re compiles to.
+// size estimates how many instructions re compiles to.
 func size(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
 		n = len(re.Rune)
 	}
+
 	for _, sub := range re.Sub {
 		n += size(sub)
 	}
+
 	if re.Op == syntax.OpRepeat {
 		n *= max(re.Min, re.Max, 1)
 	}
 	return min(n, 1<<30)
 }
 
-// lengths returns bounds of the bytes of a match; longest is -1 if there is
-// none. shortest is a true lower bound, and 0 exactly if the expression may
-// match the empty string somewhere.
+// lengths returns bounds of the length of a match in bytes; longest is -1 if there
+// is none. shortest is 0 exactly if re can match the empty text somewhere:
+//
+//	ab?c      2, 12      a rune has up to four bytes
+//	(a|bc)+   1, -1
+//	^\b       0, 0
 func lengths(re *syntax.Regexp) (shortest, longest int) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -81,24 +88,14 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 	case syntax.OpQuest:
 		_, n := lengths(re.Sub[0])
 		return 0, n
-	case syntax.OpStar, syntax.OpPlus, syntax.OpRepeat:
-		lo, hi := re.Min, re.Max
-		if re.Op != syntax.OpRepeat {
-			lo, hi = 0, -1
-		}
-		if re.Op == syntax.OpPlus {
-			lo = 1
-		}
-		a, b := lengths(re.Sub[0])
-		switch {
-		case b == 0 || hi == 0:
-			return 0, 0
-		case b < 0 || hi < 0:
-			return lo * a, -1
-		}
-		return lo * a, hi * b
+	case syntax.OpStar:
+		return repeated(re.Sub[0], 0, -1)
+	case syntax.OpPlus:
+		return repeated(re.Sub[0], 1, -1)
+	case syntax.OpRepeat:
+		return repeated(re.Sub[0], re.Min, re.Max)
 	case syntax.OpConcat:
-		for _, sub := range re.Sub {
+		for _, sub := range re.Sub { // their sum
 			a, b := lengths(sub)
 			shortest += a
 			if longest < 0 || b < 0 {
@@ -110,7 +107,7 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 		return shortest, longest
 	case syntax.OpAlternate:
 		shortest, longest = lengths(re.Sub[0])
-		for _, sub := range re.Sub[1:] {
+		for _, sub := range re.Sub[1:] { // the least and the greatest
 			a, b := lengths(sub)
 			shortest = min(shortest, a)
 			if longest < 0 || b < 0 {
@@ -126,7 +123,19 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 	return 0, 0
 }
 
-// crosses reports whether a match of re may hold a newline.
+// repeated is lengths of lo to hi times re; hi is -1 for no bound.
+func repeated(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
+	a, b := lengths(re)
+	switch {
+	case b == 0 || hi == 0:
+		return 0, 0
+	case b < 0 || hi < 0:
+		return lo * a, -1
+	}
+	return lo * a, hi * b
+}
+
+// crosses reports whether a match of re may contain a newline.
 func crosses(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpAnyChar:
@@ -148,7 +157,8 @@ func crosses(re *syntax.Regexp) bool {
 	return false
 }
 
-// inRanges reports whether r is in a list of first and last runes.
+// inRanges reports whether r is in one of the ranges, a list of first and last
+// runes.
 func inRanges(ranges []rune, r rune) bool {
 	for i := 0; i+1 < len(ranges); i += 2 {
 		if ranges[i] <= r && r <= ranges[i+1] {
@@ -158,8 +168,8 @@ func inRanges(ranges []rune, r rune) bool {
 	return false
 }
 
-// reversed returns the expression that matches what re does, read from the
-// end. Its anchors look the other way.
+// reversed returns the expression for texts read from their end: `^ab$` becomes
+// `^ba$`.
 func reversed(re *syntax.Regexp) *syntax.Regexp {
 	out := *re
 	switch re.Op {
@@ -172,12 +182,14 @@ func reversed(re *syntax.Regexp) *syntax.Regexp {
 	case syntax.OpEndText:
 		out.Op = syntax.OpBeginText
 	}
+
 	if re.Op == syntax.OpLiteral {
 		out.Rune = nil
 		for i := len(re.Rune) - 1; i >= 0; i-- {
 			out.Rune = append(out.Rune, re.Rune[i])
 		}
 	}
+
 	out.Sub = make([]*syntax.Regexp, len(re.Sub))
 	for i, sub := range re.Sub {
 		at := i
@@ -189,8 +201,8 @@ func reversed(re *syntax.Regexp) *syntax.Regexp {
 	return &out
 }
 
-// startLooks reports whether prog may look around before it reads.
-func startLooks(prog *syntax.Prog) bool {
+// startAsserts reports whether prog may come to an assertion before it reads.
+func startAsserts(prog *syntax.Prog) bool {
 	seen := make([]bool, len(prog.Inst))
 	stack := []uint32{uint32(prog.Start)}
 	for len(stack) > 0 {
@@ -200,6 +212,7 @@ func startLooks(prog *syntax.Prog) bool {
 			continue
 		}
 		seen[pc] = true
+
 		switch in := &prog.Inst[pc]; in.Op {
 		case syntax.InstEmptyWidth:
 			return true
@@ -212,18 +225,21 @@ func startLooks(prog *syntax.Prog) bool {
 	return false
 }
 
-// classes divides the bytes by what the program can tell apart: the borders
-// of its runes, those of UTF-8 itself, and what anchors and borders see.
+// classes divides the 256 bytes into classes that the program cannot distinguish.
+// marks[b] says that byte b begins a class: where ranges of runes begin and end,
+// where UTF-8 itself makes a difference, and what assertions distinguish. For
+// `[a-f]x` they begin at 0, 'a', 'g', 'x', 'y' and the borders of UTF-8 from 0x80 on.
 func (p *plan) classes() {
-	var marks [257]bool
+	var marks [257]bool // one more, for the end of the last range
 	for _, b := range []int{0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5} {
 		marks[b] = true
 	}
+
 	for i := range p.prog.Inst {
 		in := &p.prog.Inst[i]
 		switch in.Op {
 		case syntax.InstEmptyWidth:
-			p.looks = true
+			p.asserts = true
 			for _, b := range []int{'\n', '\n' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1} {
 				marks[b] = true
 			}
@@ -231,6 +247,7 @@ func (p *plan) classes() {
 			markRunes(&marks, in)
 		}
 	}
+
 	class := -1
 	for b := range 256 {
 		if b == 0 || marks[b] {
@@ -239,10 +256,11 @@ func (p *plan) classes() {
 		}
 		p.class[b] = uint8(class)
 	}
+
 	p.shift = uint(bits.Len(uint(class)))
 }
 
-// markRunes marks the bytes at which the runes that in takes begin or end.
+// markRunes marks the bytes at which the runes that in matches begin and end.
 func markRunes(marks *[257]bool, in *syntax.Inst) {
 	if len(in.Rune) == 1 {
 		r := in.Rune[0]
@@ -254,19 +272,21 @@ func markRunes(marks *[257]bool, in *syntax.Inst) {
 		}
 		return
 	}
+
 	for i := 0; i+1 < len(in.Rune); i += 2 {
 		markRange(marks, in.Rune[i], in.Rune[i+1])
 	}
 }
 
+// markRange marks the borders of a range of runes.
 func markRange(marks *[257]bool, first, last rune) {
 	markRune(marks, first)
 	markRune(marks, last+1)
 }
 
-// markRune marks that r differs from the rune before it. Each byte of its
-// encoding becomes a class of its own: bytes that share a class then lead
-// from the same beginning to runes between which there is no border.
+// markRune marks that r differs from the rune before it. Each byte of its encoding
+// becomes a class of its own. So bytes of one class lead from the same prefix to
+// runes with no border between them.
 func markRune(marks *[257]bool, r rune) {
 	switch {
 	case r <= 0 || r > unicode.MaxRune:
@@ -274,7 +294,7 @@ func markRune(marks *[257]bool, r rune) {
 	case r < utf8.RuneSelf:
 		marks[r] = true
 		return
-	case r >= 0xD800 && r < 0xE000:
+	case r >= 0xD800 && r < 0xE000: // surrogates have no encoding: the next rune has
 		r = 0xE000
 	}
 	for _, b := range utf8.AppendRune(nil, r) {

@@ -4,50 +4,60 @@ import (
 	"regexp/syntax"
 )
 
+// Bounds of a program.
 const (
 	maxRegisters = 48
 	maxSets      = 12
 	longestShift = 63
 )
 
-// A program finds the ends of matches for 64 bytes at a time, one bit for
-// each. It is what serves expressions without a rare string, such as
+// A program finds the ends of matches for 64 bytes at a time, one bit for each: it
+// is a bit-parallel automaton. It serves expressions without a rare string, such as
 // `[A-Z][a-z]+[A-Z]`.
 //
-// A register is a stream of bits; in a marker, bit i tells that what comes
-// before byte i has matched so far. With C the bytes of a class:
+// A register is a stream of bits. In a marker, bit i says that what comes before
+// byte i has matched so far. With M a marker and C the bytes of a class:
 //
 //	class    M' = (M & C) << 1
 //	C*       M' = (((M & C) + C) ^ C) | M      a carry runs along each run of C
 //	A|B      M' = A(M) | B(M)
 //
-// Streams go on from word to word and from window to window by carries.
-// Where an expression says more than that, the program says less: groups in
-// a loop become a loop over all their bytes, a rune beyond ASCII becomes any
-// number of its bytes, and what must hold at the very end is not asked. So
-// it may report too many ends, never too few.
+// An example, with bit 0 at the left: `[a-z]*[0-9]` on "ab1 c2"
+//
+//	text             a b 1 . c 2
+//	letters C        1 1 0 0 1 0
+//	start M          1 1 1 1 1 1 1     a match may start anywhere
+//	C*               1 1 1 1 1 1 1
+//	digits D         0 0 1 0 0 1
+//	[0-9]            0 0 0 1 0 0 1     matches end before byte 3 and before byte 6
+//
+// Bits move on from word to word, and from window to window, by carries. Where an
+// expression says more than a program can, the program says less: a group in a loop
+// becomes a loop over all its bytes, a rune beyond ASCII becomes any number of its
+// bytes, and what must hold at the very end is not asked. So it may report too many
+// ends, never too few.
 type program struct {
 	ops   []op
 	sets  []byteSet
-	regs  int
+	regs  int   // registers
 	slots int   // carries
-	line  []int // slots that begin with a newline, or the start of the text, before the first byte
-	word  []int // slots that begin with whether a word character stands there
-	out   int
-	gates []gate
+	line  []int // slots that carry in whether a line begins
+	word  []int // slots that carry in whether the byte before is of a word
+	out   int   // register of the ends
+	stops []stop
 	moved []bool // of each slot: it carries markers, not bytes of a class
 }
 
-// gate is a place in the ops where all that follow go on from one marker.
-// Where that is nowhere in a window, nothing that follows is.
-type gate struct{ op, slot, marker int }
+// stop is a place in the ops behind which everything depends on one marker. If the
+// marker is nowhere in a window, all the rest can be left out for it.
+type stop struct{ op, slot, marker int }
 
-// op computes register d from a and b.
+// op computes register d from registers a and b.
 type op struct {
 	code    opcode
 	d, a, b int
 	shift   uint
-	slot    int
+	slot    int // of its carry
 }
 
 type opcode uint8
@@ -63,55 +73,61 @@ const (
 	opStar // d = markers a, moved along b by any distance
 )
 
-// builder turns an expression into a program. bad tells that it became too
-// large.
+// builder turns an expression into a program.
 type builder struct {
 	program
-	known map[byteSet]int // registers of sets
-	bytes []bool          // of each register: it depends on single bytes, on no marker
-	bad   bool
-	begin int // register of the places where a line begins, or -1
-	edge  int // where a word begins or ends, or -1
+	known    map[byteSet]int // registers of sets
+	bytes    []bool          // of each register: it depends on single bytes, on no marker
+	tooLarge bool
+	begin    int // register of the places where a line begins, or -1
+	edge     int // register of the word boundaries, or -1
 }
 
-// programOf returns the program of re, nil if there is none worth having.
+// programOf returns the program of re, nil if it would be too large or say nothing.
 func programOf(re *syntax.Regexp) *program {
 	b := &builder{known: make(map[byteSet]int), begin: -1, edge: -1}
 	b.out = b.chain(re, b.emit(op{code: opOnes}))
-	if b.bad || b.out == 0 {
+	if b.tooLarge || b.out == 0 {
 		return nil
 	}
 	return &b.program
 }
 
+// price estimates the nanoseconds a byte.
 func (p *program) price() float64 {
 	return 0.05*float64(len(p.sets)) + 0.02*float64(len(p.ops))
 }
 
+// emit appends an op with a new register as its result, which it returns.
 func (b *builder) emit(o op) int {
 	if b.regs >= maxRegisters {
-		b.bad = true
+		b.tooLarge = true
 		return 0
 	}
+
 	o.d = b.regs
 	b.regs++
+
 	plain := o.code == opSet || o.code != opOnes && b.bytes[o.a] && (o.code == opShift || b.bytes[o.b])
 	b.bytes = append(b.bytes, plain)
+
 	if o.code == opShift || o.code == opStep || o.code == opStar {
 		o.slot = b.slots
 		b.slots++
 		b.moved = append(b.moved, !plain)
 	}
+
 	b.ops = append(b.ops, o)
 	return o.d
 }
 
+// set returns the register of the bytes of a set.
 func (b *builder) set(s byteSet) int {
 	if r, ok := b.known[s]; ok {
 		return r
 	}
 	if len(b.sets) >= maxSets {
-		b.bad = true
+		b.tooLarge = true
 		return 0
 	}
 	b.sets = append(b.sets, s)
@@ -120,7 +136,7 @@ func (b *builder) set(s byteSet) int {
 	return r
 }
 
-// chain is add for the whole expression, with a gate behind each of its links.
+// chain is add for the whole expression, with a stop behind each link of it.
 func (b *builder) chain(re *syntax.Regexp, m int) int {
 	if re.Op == syntax.OpCapture {
 		return b.chain(re.Sub[0], m)
@@ -131,15 +147,16 @@ func (b *builder) chain(re *syntax.Regexp, m int) int {
 	for i := 0; i < len(re.Sub); {
 		n := sameRun(re.Sub[i:])
 		m = b.times(re.Sub[i], n, m)
-		b.gates = append(b.gates, gate{op: len(b.ops), slot: b.slots, marker: m})
+		b.stops = append(b.stops, stop{op: len(b.ops), slot: b.slots, marker: m})
 		i += n
 	}
 	return m
 }
 
-// add returns the markers after re, given those before it.
+// add appends ops for re and returns the register of the markers after it, given
+// that of the markers before it.
 func (b *builder) add(re *syntax.Regexp, m int) int {
-	if b.bad {
+	if b.tooLarge {
 		return 0
 	}
 	switch re.Op {
@@ -185,7 +202,7 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 	return m
 }
 
-// sameRun returns how many of subs are the same class in a row.
+// sameRun returns how many of the first subs are the same class: of `\d\d\d-` it is 3.
 func sameRun(subs []*syntax.Regexp) int {
 	n := 1
 	if _, ok := setOf(subs[0]); ok {
@@ -196,6 +213,7 @@ func sameRun(subs []*syntax.Regexp) int {
 	return n
 }
 
+// times is add of n times the same class, or of one expression.
 func (b *builder) times(re *syntax.Regexp, n, m int) int {
 	if n == 1 {
 		return b.add(re, m)
@@ -204,7 +222,8 @@ func (b *builder) times(re *syntax.Regexp, n, m int) int {
 	return b.one(s, n, m)
 }
 
-// one goes over n bytes of s. A rune of s beyond ASCII may have more.
+// one moves the markers m over n bytes of s. A rune of s beyond ASCII may take more
+// bytes.
 func (b *builder) one(s byteSet, n, m int) int {
 	c := b.set(s)
 	more := n > longestShift || s.high != 0
@@ -212,7 +231,8 @@ func (b *builder) one(s byteSet, n, m int) int {
 	if n == 1 {
 		m = b.emit(op{code: opStep, a: m, b: c})
 	} else {
-		// run: the n bytes before this one are all of s
+		// run: the n bytes before this one are all of s. Its length doubles:
+		// 1, 2, 4 ... so `\d{8}` takes three steps instead of eight.
 		run := b.emit(op{code: opShift, a: c, shift: 1})
 		for have := 1; have < n; {
 			by := min(have, n-have)
@@ -221,6 +241,7 @@ func (b *builder) one(s byteSet, n, m int) int {
 		}
 		m = b.emit(op{code: opAnd, a: run, b: b.emit(op{code: opShift, a: m, shift: uint(n)})})
 	}
+
 	switch {
 	case n > 1 && more:
 		return b.star(s, m)
@@ -230,10 +251,12 @@ func (b *builder) one(s byteSet, n, m int) int {
 	return m
 }
 
+// star moves the markers m over any number of bytes of s.
 func (b *builder) star(s byteSet, m int) int {
 	return b.emit(op{code: opStar, a: m, b: b.set(s)})
 }
 
+// lineBegins returns the register of the places where a line begins.
 func (b *builder) lineBegins() int {
 	if b.begin < 0 {
 		b.begin = b.emit(op{code: opShift, a: b.set(setOfBytes("\n")), shift: 1})
@@ -242,6 +265,7 @@ func (b *builder) lineBegins() int {
 	return b.begin
 }
 
+// wordEdges returns the register of the word boundaries.
 func (b *builder) wordEdges() int {
 	if b.edge < 0 {
 		var s byteSet
@@ -265,7 +289,8 @@ func setOfBytes(s string) (out byteSet) {
 	return out
 }
 
-// runeSet returns the bytes that r may begin with, in any case with fold.
+// runeSet returns the bytes that the encoding of r may begin with, in any case with
+// fold.
 func runeSet(r rune, fold bool) (out byteSet) {
 	for _, e := range bytesOf(string(r), fold) {
 		if e.alts == nil {
@@ -279,7 +304,7 @@ func runeSet(r rune, fold bool) (out byteSet) {
 	return out
 }
 
-// setOf returns the bytes of an expression that matches one rune.
+// setOf returns the first bytes of an expression that matches one rune.
 func setOf(re *syntax.Regexp) (out byteSet, ok bool) {
 	switch re.Op {
 	case syntax.OpCapture:
@@ -310,7 +335,7 @@ func setOf(re *syntax.Regexp) (out byteSet, ok bool) {
 	return out, false
 }
 
-// alphabet returns all bytes that a match of re may hold.
+// alphabet returns all bytes that a match of re may contain.
 func alphabet(re *syntax.Regexp) (out byteSet) {
 	if s, ok := setOf(re); ok {
 		return s
@@ -326,6 +351,7 @@ func alphabet(re *syntax.Regexp) (out byteSet) {
 	return out
 }
 
+// join makes s the union of s and t.
 func (s *byteSet) join(t byteSet) {
 	for i := range s.table.lo {
 		s.table.lo[i] |= t.table.lo[i]
@@ -336,7 +362,8 @@ func (s *byteSet) join(t byteSet) {
 
 func (p *program) reach() int { return 1 }
 
-// fill sets bit i for a match that ends before byte i.
+// fill sets bit i of c.bits for a match that ends before byte i. The ops run one
+// after the other, each over the whole window.
 func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uint64) {
 	if len(c.regs) != p.regs {
 		c.regs = make([][64]uint64, p.regs)
@@ -345,19 +372,22 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 	if !follows {
 		p.fresh(c)
 	}
+
+	// From stop to stop, as long as the markers get anywhere.
 	next := 0
-	for _, g := range p.gates {
-		for ; next < g.op; next++ {
+	for _, at := range p.stops {
+		for ; next < at.op; next++ {
 			p.run(c, &p.ops[next], src, blocks)
 		}
-		if p.shut(c, g, blocks) {
-			p.skip(c, g, src[:blocks<<6])
+		if p.unreached(c, at, blocks) {
+			p.skipRest(c, at, src[:blocks<<6])
 			return 0
 		}
 	}
 	for ; next < len(p.ops); next++ {
 		p.run(c, &p.ops[next], src, blocks)
 	}
+
 	out := &c.regs[p.out]
 	for k, w := range out[:blocks] {
 		c.bits[k] = w
@@ -368,14 +398,14 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 	return any
 }
 
-// shut reports whether nothing in a window has matched as far as a gate, nor
-// comes from the window before.
-func (p *program) shut(c *cursor, g gate, blocks int) bool {
+// unreached reports whether no marker gets as far as a stop in this window, nor
+// comes in from the window before.
+func (p *program) unreached(c *cursor, at stop, blocks int) bool {
 	some := uint64(0)
-	for _, w := range c.regs[g.marker][:blocks] {
+	for _, w := range c.regs[at.marker][:blocks] {
 		some |= w
 	}
-	for s := g.slot; s < p.slots && some == 0; s++ {
+	for s := at.slot; s < p.slots && some == 0; s++ {
 		if p.moved[s] {
 			some = c.carry[s]
 		}
@@ -383,17 +413,18 @@ func (p *program) shut(c *cursor, g gate, blocks int) bool {
 	return some == 0
 }
 
-// skip leaves out what is behind a gate: there are no candidates, and the
-// carries are those of markers that are nowhere. What a run of one class carries
-// is asked only together with a marker.
-func (p *program) skip(c *cursor, g gate, window []byte) {
+// skipRest leaves out what stands behind a stop: there are no candidates, and no
+// markers to carry on. What a run of one class carries on only matters together
+// with a marker.
+func (p *program) skipRest(c *cursor, at stop, window []byte) {
 	clear(c.bits[:len(window)>>6])
-	clear(c.carry[g.slot:])
+	clear(c.carry[at.slot:])
+
 	last := window[len(window)-1]
-	p.carryOver(c, g.slot, last == '\n', syntax.IsWordChar(lookAt(last)))
+	p.carryOver(c, at.slot, last == '\n', syntax.IsWordChar(lookAt(last)))
 }
 
-// fresh sets the carries for a window that follows nothing.
+// fresh sets the carries for a window that does not follow the last one.
 func (p *program) fresh(c *cursor) {
 	clear(c.carry)
 	if c.base == 0 {
@@ -404,8 +435,8 @@ func (p *program) fresh(c *cursor) {
 	p.carryOver(c, 0, last == '\n', syntax.IsWordChar(lookAt(last)))
 }
 
-// carryOver sets the carries, from a slot on, of what the byte before a window
-// decides: whether a line begins there, and whether a word goes on.
+// carryOver sets the carries, from a slot on, for what the byte before the window
+// decides: that a line begins, and that it is of a word.
 func (p *program) carryOver(c *cursor, from int, line, word bool) {
 	if line {
 		carryAt(c, p.line, from)
@@ -415,6 +446,7 @@ func (p *program) carryOver(c *cursor, from int, line, word bool) {
 	}
 }
 
+// carryAt sets the carries of slots, from slot from on.
 func carryAt(c *cursor, slots []int, from int) {
 	for _, s := range slots {
 		if s >= from {
@@ -423,12 +455,14 @@ func carryAt(c *cursor, slots []int, from int) {
 	}
 }
 
+// run computes one op for all words of a window.
 func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 	d := c.regs[o.d][:blocks]
 	if o.code == opSet {
 		findSet(&c.regs[o.d], src, blocks, &p.sets[o.a])
 		return
 	}
+
 	a, b := c.regs[o.a][:blocks], c.regs[o.b][:blocks]
 	switch o.code {
 	case opOnes:
@@ -464,6 +498,8 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 			d[k] = w ^ b[k]
 		}
 	case opStar:
+		// M&C + C with the carry of the word before: a 1 runs along each run of C
+		// and leaves it at its end; ^ C clears what it did not touch.
 		carry := c.carry[o.slot]
 		for k, w := range a {
 			x := w&b[k] + b[k]
@@ -475,6 +511,7 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 			if y < x {
 				over = 1
 			}
+
 			carry = over
 			d[k] = y ^ b[k] | w
 		}

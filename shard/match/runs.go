@@ -7,7 +7,7 @@ type runs struct {
 	set    byteSet
 	least  int
 	most   int // -1 for no bound
-	filter int // runs of this length are what fill looks for
+	filter int // fill looks for runs of this length
 }
 
 // runsOf returns re as runs, nil if it is something else.
@@ -15,6 +15,7 @@ func runsOf(re *syntax.Regexp) *runs {
 	for re.Op == syntax.OpCapture {
 		re = re.Sub[0]
 	}
+
 	r := &runs{least: 1, most: 1}
 	lazy := re.Flags&syntax.NonGreedy != 0
 	switch re.Op {
@@ -27,16 +28,19 @@ func runsOf(re *syntax.Regexp) *runs {
 	default:
 		return nil
 	}
+
 	class := re
 	if re.Op != syntax.OpCharClass {
 		class = re.Sub[0]
 	}
+
 	if lazy {
 		r.most = r.least
 	}
 	if class.Op != syntax.OpCharClass || r.least < 1 {
 		return nil
 	}
+
 	for i := 0; i+1 < len(class.Rune); i += 2 {
 		if class.Rune[i+1] >= 0x80 {
 			return nil
@@ -45,6 +49,7 @@ func runsOf(re *syntax.Regexp) *runs {
 			r.set.add(byte(b))
 		}
 	}
+
 	r.filter = min(r.least, 64)
 	return r
 }
@@ -54,10 +59,12 @@ func (r *runs) reach() int { return 64 }
 // fill finds where r.filter bytes of the set stand in a row.
 func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	dst := &c.bits
+
 	some := findSet(dst, src, blocks, &r.set)
 	if r.filter == 1 {
 		return some
 	}
+
 	var extra [64]uint64
 	findSet(&extra, src[64*blocks:], 1, &r.set)
 	for k := range blocks {
@@ -74,8 +81,8 @@ func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	return any
 }
 
-// row returns the bits of a at which n ones stand in a row, going on in b.
-// n is 1 to 64.
+// row returns the bits of a at which n ones begin in a row, b being the word after
+// a; n is 1 to 64. The length doubles with each step: 1, 2, 4 ...
 func row(a, b uint64, n int) uint64 {
 	for have := 1; have < n && a != 0; {
 		by := min(have, n-have)
@@ -97,6 +104,7 @@ func (r *runs) next(c *cursor, from int) (start, end int, ok bool) {
 		for end < stop && r.set.has(c.text[end]) {
 			end++
 		}
+
 		if end-at >= r.least {
 			return at, end, true
 		}

@@ -5,9 +5,9 @@ import "errors"
 // errStopped is what a search returns after [Matcher.Stop].
 var errStopped = errors.New("search was stopped")
 
-// place makes room for a state before a step from state from: a machine
-// that is full starts afresh with that state alone.
-func (m *machine) place(from uint32) (uint32, error) {
+// makeRoom makes room for the step from state from: a machine that is full starts
+// over with that state alone.
+func (m *machine) makeRoom(from uint32) (uint32, error) {
 	if m.stop.Load() {
 		return 0, errStopped
 	}
@@ -19,7 +19,7 @@ func (m *machine) place(from uint32) (uint32, error) {
 	return m.intern(&s) & stateOf, nil
 }
 
-// contextBefore returns what anchors see before position at.
+// contextBefore returns what assertions see before position at.
 func contextBefore(text []byte, at int) prevKind {
 	if at == 0 {
 		return prevNone
@@ -27,7 +27,7 @@ func contextBefore(text []byte, at int) prevKind {
 	return kindOf(lookAt(text[at-1]))
 }
 
-// contextAfter returns what anchors see after position at.
+// contextAfter returns what assertions see after position at.
 func contextAfter(text []byte, at int) prevKind {
 	if at == len(text) {
 		return prevNone
@@ -35,18 +35,18 @@ func contextAfter(text []byte, at int) prevKind {
 	return kindOf(lookAt(text[at]))
 }
 
-// forward returns the end of the leftmost-first match that starts in
-// text[from:], or -1. It reads no further than limit: a match that ends
-// there needs the byte at limit, or the end of the text. With any, the end
-// of whatever match is noted first will do.
+// forward returns the end of the leftmost-first match that starts in text[from:], or
+// -1. It reads no further than limit: a match that ends there needs the byte at
+// limit, or the end of the text. With any, the end of the first match found will do.
 //
-// Where the machine is idle it asks skip, if there is one, from where to go
-// on; -1 means nowhere.
+// Where the machine is idle, skip, if not nil, says where to go on; -1 is nowhere.
 func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at int) int) (int, error) {
 	stop := min(limit+1, len(text))
 	s := m.start(contextBefore(text, from))
+
 	class, trans := &m.p.class, m.trans
-	last, i := -1, from
+	last, i := -1, from // the end of the match found last; what is read next
+
 	for i < stop {
 		t := trans[s|uint32(class[text[i]])]
 		if t&flagged == 0 {
@@ -54,19 +54,24 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			i++
 			continue
 		}
+
 		if t == unknown {
 			var err error
-			if s, err = m.place(s); err != nil {
+			if s, err = m.makeRoom(s); err != nil {
 				return -1, err
 			}
 			t = m.step(s, text[i])
 			trans = m.trans
 		}
+
 		s = t & stateOf
+
 		i++
 		if t&flagged == 0 {
 			continue
 		}
+
+		// The state is flagged: a match, an end, or a place to skip from.
 		st := &m.states[s>>m.p.shift]
 		if st.delta >= 0 {
 			last = i - 1 - int(st.delta)
@@ -74,9 +79,11 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 				return last, nil
 			}
 		}
+
 		if st.dead(false) {
 			return last, nil
 		}
+
 		if skip != nil && st.idle() {
 			next := skip(i)
 			if next < 0 || next > limit {
@@ -89,6 +96,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			}
 		}
 	}
+
 	if i >= len(text) && limit >= len(text) {
 		if d := m.end(s, -1); d >= 0 {
 			last = len(text) - int(d)
@@ -97,11 +105,11 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 	return last, nil
 }
 
-// backward returns the smallest start, from or later, of a match that ends
-// at end.
+// backward returns the smallest start, at from or later, of a match that ends at end.
 func (m *machine) backward(text []byte, from, end int) (int, error) {
 	s := m.start(contextAfter(text, end))
 	class, trans := &m.p.class, m.trans
+
 	first, i := -1, end
 	for i > from {
 		t := trans[s|uint32(class[text[i-1]])]
@@ -110,19 +118,22 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			i--
 			continue
 		}
+
 		if t == unknown {
 			var err error
-			if s, err = m.place(s); err != nil {
+			if s, err = m.makeRoom(s); err != nil {
 				return -1, err
 			}
 			t = m.step(s, text[i-1])
 			trans = m.trans
 		}
+
 		s = t & stateOf
 		i--
 		if t&flagged == 0 {
 			continue
 		}
+
 		st := &m.states[s>>m.p.shift]
 		if st.delta >= 0 {
 			first = i + 1 + int(st.delta)
@@ -131,6 +142,8 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			return first, nil
 		}
 	}
+
+	// The assertions at from are decided by the byte before it.
 	next := rune(-1)
 	if i > 0 {
 		next = lookAt(text[i-1])

@@ -8,45 +8,45 @@ import (
 	"unicode/utf8"
 )
 
-// A machine is a lazily built automaton over bytes.
-//
-// Its transitions are worked out by running the NFA of package regexp over
-// sets of threads, rune by rune. A state that stands inside a rune holds the
-// bytes seen of it, so what is no UTF-8 can be stepped as U+FFFD, byte by
-// byte, once that is known:
+// A machine is an automaton over bytes that is built lazily: a DFA whose states are
+// the sets of threads of the NFA of package regexp. It runs the NFA rune by rune. A
+// state in the middle of a rune has the bytes read of it; once it is known that they
+// are not UTF-8, they are stepped as U+FFFD, one by one, as package regexp does:
 //
 //	state = threads in order of priority, kind of the rune before,
-//	        bytes of an unfinished rune, found already?, match just noted
+//	        bytes of an unfinished rune, found already?, match just found
 //
-// Anchors and word borders look at the rune after them. So threads wait in
-// front of them, and the next byte decides; for the same reason a match is
-// noted by the byte that follows it. A byte that breaks an unfinished rune
-// of k bytes makes k+1 steps at once; the state then tells how many bytes
-// back the match ended.
+// Assertions ask about the rune after them. So threads wait before them, and the
+// next byte decides; for the same reason a match is found by the byte behind it. A
+// byte that breaks an unfinished rune of k bytes makes k+1 steps at once; the state
+// then says how many bytes back the match ended.
 //
-// A machine belongs to one goroutine at a time. It holds at most a fixed
-// number of transitions and threads; when they are used up it starts afresh.
-// An expression whose states never come back costs what it costs to run its
-// threads; the search can be stopped then.
+// An example, `ab?$`: after "a" the threads are b and $. The byte 'b' leads to $
+// alone; '\n' makes $ hold, which is the match, with delta 0: it ended before '\n'.
+//
+// A machine belongs to one goroutine at a time. It has at most a fixed number of
+// transitions and threads; when they are used up it starts over. An expression whose
+// states never come back costs as much as running its threads; that is when stop is
+// asked.
 type machine struct {
 	p       *plan
 	prog    *syntax.Prog
-	reverse bool // reads backward from the end of a match, and finds its farthest start
+	reverse bool // reads backward from the end of a match and finds its farthest start
 
-	trans  []uint32 // state<<shift + class of the next byte; flagged, see below
+	trans  []uint32 // by state<<shift + class of the next byte: a transition, see below
 	states []state
-	index  map[string]uint32
-	begins [prevNone + 1]uint32 // by the rune before: the state in which a search begins; unknown
-	pcs    int                  // threads held by all states
+	index  map[string]uint32    // transition to a state, by its key
+	begins [prevNone + 1]uint32 // by the kind of the rune before: the state in which a search begins
+	pcs    int                  // threads of all states
 	stop   *atomic.Bool         // asked before anything new is worked out
 
-	marks sparse
-	stack []uint32
-	a, b  []uint32
-	key   []byte
+	marks sparse   // program counters seen
+	stack []uint32 // of them, to be followed
+	a, b  []uint32 // buffers of threads
+	key   []byte   // of a state
 }
 
-// Flags of a transition. The rest of it is a state shifted left.
+// Flags of a transition. The rest of it is the next state, shifted left.
 const (
 	flagged = 1 << 31         // look at the state: match, end, or a place to skip from
 	unknown = flagged | 1<<30 // not worked out yet
@@ -58,23 +58,23 @@ const (
 	maxThreads     = 1 << 18
 )
 
-// noMatch is the delta of a state that notes no match.
+// noMatch is the delta of a state in which no match was found.
 const noMatch = -1
 
-// state is one state of a machine.
+// state is a state of a machine.
 type state struct {
-	threads []uint32
+	threads []uint32 // program counters, in order of priority
 	prev    prevKind
 	pend    [3]byte // of an unfinished rune, in the order they were read
 	npend   uint8
-	found   bool // a match was noted: no new threads start
-	delta   int8 // bytes between the last byte read and the end of a match (in reverse, its start); noMatch
-	atEnd   int8 // the same for the end of the text, lazily; notYet
+	found   bool // a match was found: no new threads start
+	delta   int8 // bytes from the end of a match (in reverse, its start) to the last byte read; noMatch
+	atEnd   int8 // delta at the end of the text, worked out lazily; notYet
 }
 
 const notYet = -2
 
-// prevKind is what anchors and borders see of the rune before.
+// prevKind is what assertions see of the rune before.
 type prevKind uint8
 
 const (
@@ -84,8 +84,10 @@ const (
 	prevNone // the text begins (ends, for a machine in reverse) here
 )
 
+// prevRune is a rune of each kind.
 var prevRune = [...]rune{prevOther: ' ', prevWord: 'a', prevLine: '\n', prevNone: -1}
 
+// kindOf returns the kind of a rune; -1 is no rune.
 func kindOf(r rune) prevKind {
 	switch {
 	case r < 0:
@@ -115,6 +117,7 @@ func newMachine(p *plan, prog *syntax.Prog, reverse bool) *machine {
 	return m
 }
 
+// reset forgets all states.
 func (m *machine) reset() {
 	m.trans = m.trans[:0]
 	m.states = m.states[:0]
@@ -135,6 +138,7 @@ func (m *machine) start(prev prevKind) uint32 {
 	if s := m.begins[prev]; s != unknown {
 		return s
 	}
+
 	if m.full() {
 		m.reset()
 	}
@@ -144,16 +148,19 @@ func (m *machine) start(prev prevKind) uint32 {
 		threads = m.follow(m.a[:0], uint32(m.prog.Start))
 		m.a = threads
 	}
+
 	m.begins[prev] = m.intern(&state{threads: threads, prev: prev, delta: noMatch}) & stateOf
 	return m.begins[prev]
 }
 
-// intern returns the transition to s, which it adds if it is new. s.threads
-// is copied.
+// intern returns the transition to s, and adds the state if it is new. s.threads is
+// copied.
 func (m *machine) intern(s *state) uint32 {
+	// What is never asked must not make two states of one.
 	if !m.looksBehind(s) {
 		s.prev = prevOther
 	}
+
 	k := append(m.key[:0], byte(s.prev), s.npend, s.pend[0], s.pend[1], s.pend[2], byte(s.delta+2), 0)
 	if s.found {
 		k[6] = 1
@@ -162,9 +169,11 @@ func (m *machine) intern(s *state) uint32 {
 		k = binary.LittleEndian.AppendUint32(k, pc)
 	}
 	m.key = k
+
 	if t, ok := m.index[string(k)]; ok {
 		return t
 	}
+
 	n := uint32(len(m.states))
 	c := *s
 	c.threads = slices.Clone(s.threads)
@@ -174,6 +183,8 @@ func (m *machine) intern(s *state) uint32 {
 	for range 1 << m.p.shift {
 		m.trans = append(m.trans, unknown)
 	}
+
+	// States in which forward has something to do.
 	t := n << m.p.shift
 	if c.delta != noMatch || c.dead(m.reverse) || (m.p.skips && !m.reverse && c.idle()) {
 		t |= flagged
@@ -182,32 +193,35 @@ func (m *machine) intern(s *state) uint32 {
 	return t
 }
 
-// looksBehind reports whether a thread of s, or one that starts, may still
-// ask for the rune before.
+// looksBehind reports whether a thread of s, or one that starts, may still ask for
+// the rune before.
 func (m *machine) looksBehind(s *state) bool {
 	if s.npend > 0 {
 		return false // decided by the first byte of the rune
 	}
-	if !m.reverse && !s.found && m.p.startLooks {
+	if !m.reverse && !s.found && m.p.startAsserts {
 		return true
 	}
-	return m.p.looks && len(s.threads) > 0
+	return m.p.asserts && len(s.threads) > 0
 }
 
-// step works out where the state at from goes with byte b, and notes it.
-// The caller has made sure that a state fits.
+// step works out the transition from a state with byte b and stores it. There must
+// be room for a state.
 func (m *machine) step(from uint32, b byte) uint32 {
 	s := m.states[from>>m.p.shift]
 	n := state{found: s.found, delta: noMatch, prev: s.prev}
 	threads := s.threads
 	rep := m.p.rep[m.p.class[b]]
+
 	switch {
-	case s.npend > 0 && !m.reverse:
+	case s.npend > 0 && !m.reverse: // in the middle of a rune
 		r, more := extend(&s, rep)
 		if more {
 			n = s
 			n.delta = noMatch
 			break
+
+			// Not UTF-8: the bytes read so far were broken, and b begins something new.
 		}
 		if r >= 0 {
 			n.threads = m.stepRune(threads, r, m.b[:0])
@@ -222,12 +236,13 @@ func (m *machine) step(from uint32, b byte) uint32 {
 	default:
 		m.stepBack(&s, &n, rep)
 	}
+
 	t := m.intern(&n)
 	m.trans[from|uint32(m.p.class[b])] = t
 	return t
 }
 
-// begin reads b as the first byte of a rune.
+// begin reads b as the first byte of a rune, into n.
 func (m *machine) begin(n *state, threads []uint32, b byte) {
 	r := m.resolve(threads, n, lookAt(b))
 	switch {
@@ -246,7 +261,7 @@ func (m *machine) begin(n *state, threads []uint32, b byte) {
 	}
 }
 
-// lookAt returns what stands for byte b in the eyes of an anchor or border.
+// lookAt returns a rune that assertions take for byte b.
 func lookAt(b byte) rune {
 	if b >= utf8.RuneSelf {
 		return ' '
@@ -254,13 +269,13 @@ func lookAt(b byte) rune {
 	return rune(b)
 }
 
-// extend reads b as a further byte of the unfinished rune of s. It returns
-// the rune, or more if there is still something missing, or -1 if b does not
-// belong to it.
+// extend reads b as the next byte of the unfinished rune of s. It returns the rune,
+// or more if bytes are still missing, or -1 if b does not belong to it.
 func extend(s *state, b byte) (r rune, more bool) {
 	if b < 0x80 || b > 0xBF {
 		return -1, false
 	}
+
 	var buf [4]byte
 	copy(buf[:], s.pend[:s.npend])
 	buf[s.npend] = b
@@ -270,6 +285,7 @@ func extend(s *state, b byte) (r rune, more bool) {
 		s.npend++
 		return -1, true
 	}
+
 	r, size := utf8.DecodeRune(seen)
 	if size != len(seen) {
 		return -1, false
@@ -277,8 +293,8 @@ func extend(s *state, b byte) (r rune, more bool) {
 	return r, false
 }
 
-// flush steps the unfinished rune of s as so many broken bytes. The bytes
-// after the first are boundaries of their own, where a match can end.
+// flush steps the unfinished rune of s as broken bytes. Between them, too, a match
+// can end.
 func (m *machine) flush(s *state, n *state) []uint32 {
 	threads := s.threads
 	for i := range int(s.npend) {
@@ -298,11 +314,14 @@ func (m *machine) flush(s *state, n *state) []uint32 {
 	return threads
 }
 
-// resolve decides what waits in threads, now that the next rune is known to
-// look like next, and lets new threads start. It returns the threads that
-// want to read a rune. A match here is noted in n.
+// resolve decides the assertions for which threads wait, now that the next rune is
+// known to look like next, and lets new threads start. It returns the threads that
+// want to read a rune. A match is recorded in n.
 func (m *machine) resolve(threads []uint32, n *state, next rune) []uint32 {
 	ctx := syntax.EmptyOpContext(prevRune[n.prev], next)
+
+	// In order of priority. A match ends those of lower priority; in reverse, the
+	// longest match is wanted, and all go on.
 	m.marks.clear()
 	out := m.a[:0]
 	cut := false
@@ -317,17 +336,19 @@ func (m *machine) resolve(threads []uint32, n *state, next rune) []uint32 {
 			break
 		}
 	}
+
 	if !m.reverse && !n.found {
 		if out, cut = m.expand(out, uint32(m.prog.Start), ctx); cut && m.p.empty {
 			n.delta, n.found = 0, true
 		}
 	}
+
 	m.a = out
 	return out
 }
 
-// stepRune returns the threads of list after rune r, up to what they wait
-// for, appended to out.
+// stepRune lets the threads of list read rune r, and appends those that result to
+// out, up to where they wait.
 func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 	m.marks.clear()
 	for _, pc := range list {
@@ -340,23 +361,25 @@ func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 			break
 		}
 	}
+
 	if m.reverse {
 		slices.Sort(out)
 	}
 	return out
 }
 
-// follow appends what pc leads to without reading or looking. In a forward
-// machine nothing comes after a match. Where there is anything to look at,
-// pc itself has to wait: around a loop of anchors, the order of the threads
-// depends on which of them hold.
+// follow appends the threads that pc leads to without reading a rune and without
+// deciding an assertion. In a forward machine, nothing comes after a match. If the
+// expression has assertions, pc itself has to wait: around a loop of assertions, the
+// order of the threads depends on which of them hold.
 func (m *machine) follow(out []uint32, pc uint32) []uint32 {
-	if m.p.looks && !m.reverse {
+	if m.p.asserts && !m.reverse {
 		if m.marks.add(pc) {
 			out = append(out, pc)
 		}
 		return out
 	}
+
 	stack := append(m.stack[:0], pc)
 	for len(stack) > 0 {
 		pc := stack[len(stack)-1]
@@ -364,6 +387,7 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 		if !m.marks.add(pc) {
 			continue
 		}
+
 		in := &m.prog.Inst[pc]
 		switch in.Op {
 		case syntax.InstFail:
@@ -384,8 +408,8 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 	return out
 }
 
-// expand is follow through the anchors and borders that hold. It reports
-// whether it came to a match, and in a forward machine stops there.
+// expand is follow through the assertions that hold. It reports whether it came to a
+// match; in a forward machine it stops there.
 func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp) ([]uint32, bool) {
 	match := false
 	stack := append(m.stack[:0], pc)
@@ -395,6 +419,7 @@ func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp) ([]uint32,
 		if !m.marks.add(pc) {
 			continue
 		}
+
 		in := &m.prog.Inst[pc]
 		switch in.Op {
 		case syntax.InstFail:
@@ -419,14 +444,14 @@ func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp) ([]uint32,
 	return out, match
 }
 
-// end returns the match that the end of the text completes, as a delta of
-// the last boundary, or noMatch. prev tells nothing new: next is what an
-// anchor sees there, -1 for no rune at all.
+// end returns the delta of a match that ends at the end of the text, or noMatch.
+// next is what an assertion sees there, -1 for no rune.
 func (m *machine) end(from uint32, next rune) int8 {
 	s := &m.states[from>>m.p.shift]
 	if next < 0 && s.atEnd != notYet {
 		return s.atEnd
 	}
+
 	n := state{found: s.found, delta: noMatch, prev: s.prev}
 	threads := s.threads
 	if s.npend > 0 {
@@ -436,19 +461,22 @@ func (m *machine) end(from uint32, next rune) int8 {
 			threads = m.flush(s, &n)
 		}
 	}
+
 	before := n.delta
 	n.delta = noMatch
 	m.resolve(threads, &n, next)
 	if n.delta < 0 {
 		n.delta = before
 	}
+
 	if next < 0 {
 		s.atEnd = n.delta
 	}
 	return n.delta
 }
 
-// sparse is a set of small numbers that is cleared at once.
+// sparse is a set of small numbers that is cleared in one step: n is in it if
+// seen[n] == gen.
 type sparse struct {
 	seen []uint32
 	gen  uint32
@@ -456,6 +484,7 @@ type sparse struct {
 
 func (s *sparse) init(n int) { s.seen = make([]uint32, n) }
 
+// clear empties the set. Only when gen overflows are the old numbers erased.
 func (s *sparse) clear() {
 	s.gen++
 	if s.gen == 0 {
@@ -464,6 +493,7 @@ func (s *sparse) clear() {
 	}
 }
 
+// add adds n and reports whether it is new.
 func (s *sparse) add(n uint32) bool {
 	if s.seen[n] == s.gen {
 		return false

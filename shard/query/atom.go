@@ -11,13 +11,12 @@ import (
 	enry "github.com/go-enry/go-enry/v2"
 )
 
-// RegexpFlags is how every regular expression of a query is read: RE2 syntax
-// with Perl's and Unicode's classes, ^ and $ at line ends, a dot that stops
-// there.
+// RegexpFlags is how every regular expression of a query is read: RE2 syntax with Perl's
+// and Unicode's classes; ^ and $ are ends of lines, and a dot matches no newline.
 const RegexpFlags = syntax.Perl &^ syntax.OneLine
 
-// MaxRegexpSize bounds a regular expression: the number of its nodes once its
-// counted repetitions are written out.
+// MaxRegexpSize bounds a regular expression: its nodes, with counted repetitions written
+// out.
 const MaxRegexpSize = 10_000
 
 // SkippedLang is the language of the files that are kept by name only.
@@ -26,18 +25,20 @@ const SkippedLang = "skipped"
 // maxTimeout bounds timeout:.
 const maxTimeout = time.Hour
 
-// textAtom makes a Text of a word or of the content of quotes.
+// textAtom makes a Text of a word or of quoted text.
 func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
 	if err := p.count(at); err != nil {
 		return nil, err
 	}
+
 	if !p.regexp {
 		if quoted {
 			value = unquote(value)
 		}
 		return &Text{Pattern: value}, nil
 	}
-	if quoted {
+
+	if quoted { // errors count from behind the quote
 		at++
 	}
 	if err := checkRegexp(value, at); err != nil {
@@ -46,6 +47,7 @@ func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
 	return &Text{Pattern: value, Regexp: true}, nil
 }
 
+// count counts an atom.
 func (p *parser) count(at int) error {
 	if p.atoms++; p.atoms > MaxAtoms {
 		return fail(at, "at most %d texts and filters in a query", MaxAtoms)
@@ -53,16 +55,18 @@ func (p *parser) count(at int) error {
 	return nil
 }
 
-// filter reads the value of a filter, whose name has been read.
+// filter reads the value of a filter; its name has been read.
 func (p *parser) filter(name prefix, end int) (Q, error) {
 	at := p.pos
 	if at >= end || isSpace(p.text[at]) {
 		return nil, fail(at, "a value right after %s (to search for that text, put it in quotes)", name)
 	}
+
 	value, quoted := p.value(end)
 	if value == "" {
 		return nil, fail(at, "a value that is not empty after %s", name)
 	}
+
 	switch name {
 	case contentPrefix:
 		return p.textAtom(value, at, quoted)
@@ -72,12 +76,14 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 		}
 		return p.pattern(name, value, at)
 	}
+
 	if quoted {
 		value = unquote(value)
 	}
 	if name >= casePrefix {
 		return nil, p.directive(name, value, at)
 	}
+
 	if err := p.count(at); err != nil {
 		return nil, err
 	}
@@ -106,12 +112,12 @@ func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
 func word(name prefix, value string, at int) (Q, error) {
 	switch name {
 	case revPrefix:
-		if strings.ContainsAny(value, "*?[") && !doublestar.ValidatePattern(value) {
+		if isGlob(value) && !doublestar.ValidatePattern(value) {
 			return nil, fail(at, "a branch, a tag, a commit or a glob after rev:; this glob is malformed")
 		}
 		return &Rev{Pattern: value}, nil
 	case langPrefix:
-		lang, ok := language(value)
+		lang, ok := Language(value)
 		if !ok {
 			return nil, fail(at, "the name of a language after lang:, as Go, C++, python or \"Emacs Lisp\" (%q is none; lang:%s finds the files kept by name only)", clip(value), SkippedLang)
 		}
@@ -138,6 +144,7 @@ func word(name prefix, value string, at int) (Q, error) {
 	}
 }
 
+// flag makes a Flag whose value must be one of three.
 func flag(kind FlagKind, name prefix, value string, at int, one, two, three string) (Q, error) {
 	switch value {
 	case one, two, three:
@@ -146,12 +153,13 @@ func flag(kind FlagKind, name prefix, value string, at int, one, two, three stri
 	return nil, fail(at, "%s, %s or %s after %s", one, two, three, name)
 }
 
-// language returns the name of go-enry for a name or an alias in any case.
-func language(value string) (string, bool) {
+// Language returns the canonical name of a language, as go-enry has it, for its name or an
+// alias in any case; false if there is none.
+func Language(value string) (string, bool) {
 	if strings.EqualFold(value, SkippedLang) {
 		return SkippedLang, true
 	}
-	if strings.Contains(value, ",") { // go-enry would drop what follows
+	if strings.Contains(value, ",") { // go-enry would ignore what follows
 		return "", false
 	}
 	if lang, ok := enry.GetLanguageByAlias(value); ok {
@@ -160,7 +168,7 @@ func language(value string) (string, bool) {
 	return enry.GetLanguageByAlias(strings.ReplaceAll(value, " ", "-"))
 }
 
-// directive notes what speaks of the whole query. The last one wins.
+// directive records what is about the whole query. The last one wins.
 func (p *parser) directive(name prefix, value string, at int) error {
 	switch name {
 	case casePrefix:
@@ -203,8 +211,8 @@ func (p *parser) directive(name prefix, value string, at int) error {
 	return nil
 }
 
-// checkRegexp tells what is wrong with a regular expression that begins at
-// offset at of the query.
+// checkRegexp returns an error for a bad regular expression, which begins at offset at of
+// the query.
 func checkRegexp(expr string, at int) error {
 	re, err := syntax.Parse(expr, RegexpFlags)
 	if err == nil {
@@ -213,21 +221,25 @@ func checkRegexp(expr string, at int) error {
 		}
 		return nil
 	}
+
 	var bad *syntax.Error
 	if !errors.As(err, &bad) {
 		return fail(at, "a regular expression in RE2 syntax: %v", err)
 	}
+
 	if bad.Code == syntax.ErrLarge || bad.Code == syntax.ErrNestingDepth {
 		return fail(at, "a smaller regular expression: %s", bad.Code)
 	}
+
+	// The error points at the part that is wrong.
 	if i := strings.Index(expr, bad.Expr); i > 0 {
 		at += i
 	}
 	return fail(at, "a regular expression in RE2 syntax: %s: %q", bad.Code, clip(bad.Expr))
 }
 
-// size is the number of nodes of re with its repetitions written out, or
-// something over MaxRegexpSize.
+// size is the number of nodes of re with its repetitions written out; beyond MaxRegexpSize,
+// any number beyond.
 func size(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
@@ -238,18 +250,20 @@ func size(re *syntax.Regexp) int {
 			return n
 		}
 	}
+
 	if re.Op == syntax.OpRepeat {
 		n *= max(re.Max, re.Min+1)
 	}
 	return min(n, MaxRegexpSize+1)
 }
 
-// clip shortens what a message shows of the query.
+// clip shortens what a message shows of a query, between two runes.
 func clip(s string) string {
 	const most = 60
 	if len(s) <= most {
 		return s
 	}
+
 	cut := most
 	for cut > 0 && s[cut]&0xC0 == 0x80 {
 		cut--

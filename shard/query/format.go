@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Format writes q as a query text that Parse reads back, with the same
-// options, as an equal query. ok is false where the language has no words for
-// it: texts of both kinds side by side, a line break in a literal, a set of
-// repositories by number.
+// Format writes q as a query text that Parse reads back, with the same options, as an equal
+// query. ok is false if the language cannot say it: literals beside regular expressions, a
+// set of repositories by number.
 func Format(q *Query, opt Options) (text string, ok bool) {
 	f := &formatter{opt: opt, ok: true, c: q.Case}
 	f.q(q.Q, true)
+
 	toggle := CaseNo
 	if opt.CaseSensitive {
 		toggle = CaseYes
@@ -20,21 +20,25 @@ func Format(q *Query, opt Options) (text string, ok bool) {
 	if q.Case != toggle {
 		f.word("case:" + [...]string{"no", "yes", "auto"}[q.Case])
 	}
+
 	if q.Type != AnyType {
 		f.word("type:" + [...]string{"", "file", "repo"}[q.Type])
 	}
+
 	switch {
 	case q.Count == CountAll:
 		f.word("count:all")
 	case q.Count > 0:
 		f.word("count:" + strconv.Itoa(q.Count))
 	}
+
 	if q.Timeout > 0 {
 		f.word("timeout:" + q.Timeout.String())
 	}
 	return f.b.String(), f.ok
 }
 
+// formatter writes a query; ok is set to false by what cannot be said.
 type formatter struct {
 	opt Options
 	c   Case
@@ -42,6 +46,7 @@ type formatter struct {
 	ok  bool
 }
 
+// word writes a word, with a blank before it where one is needed.
 func (f *formatter) word(s string) {
 	if b := f.b.String(); b != "" && !strings.HasSuffix(b, "(") && !strings.HasSuffix(b, "-") {
 		f.b.WriteByte(' ')
@@ -49,6 +54,7 @@ func (f *formatter) word(s string) {
 	f.b.WriteString(s)
 }
 
+// q writes a tree; the subs of the topmost And need no parentheses.
 func (f *formatter) q(q Q, top bool) {
 	switch n := q.(type) {
 	case *And:
@@ -68,6 +74,7 @@ func (f *formatter) q(q Q, top bool) {
 	}
 }
 
+// group writes an operator with its arms, bare without parentheses.
 func (f *formatter) group(subs []Q, op string, bare bool) {
 	if !bare {
 		f.word("(")
@@ -83,6 +90,7 @@ func (f *formatter) group(subs []Q, op string, bare bool) {
 	}
 }
 
+// atom writes an atom.
 func (f *formatter) atom(q Q) {
 	switch n := q.(type) {
 	case *Text:
@@ -108,9 +116,10 @@ func (f *formatter) atom(q Q) {
 	}
 }
 
+// text writes a Text.
 func (f *formatter) text(t *Text) {
 	f.fold(t.Fold, t.Pattern, t.Regexp)
-	always := t.Field != Content
+	always := t.Field != Content // a regular expression whatever the toggle
 	pattern := t.Pattern
 	switch {
 	case always:
@@ -133,38 +142,21 @@ func (f *formatter) text(t *Text) {
 	}
 }
 
-// fold notes whether the case of the query says how this pattern folds.
+// fold checks that the case of the query folds this pattern as it should be.
 func (f *formatter) fold(fold bool, pattern string, regexp bool) {
 	want := f.c == CaseNo || f.c == CaseAuto && !hasCapital(pattern, regexp)
 	f.ok = f.ok && want == fold
 }
 
+// quote quotes a text.
 func (f *formatter) quote(s string) string {
-	f.ok = f.ok && s != "" && !strings.Contains(s, "\n")
+	f.ok = f.ok && s != ""
 	return Quote(s)
 }
 
-// regexp quotes an expression: backslashes stay, quotes and line breaks are
-// escaped unless they are already.
+// regexp quotes an expression.
 func (f *formatter) regexp(expr string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := 0; i < len(expr); i++ {
-		switch c := expr[i]; {
-		case c == '\\' && i+1 < len(expr) && expr[i+1] != '\n':
-			b.WriteByte(c)
-			i++
-			b.WriteByte(expr[i])
-		case c == '"':
-			b.WriteString(`\"`)
-		case c == '\n':
-			b.WriteString(`\n`)
-		case c == '\\':
-			f.ok = false
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	escapes := len(expr) - len(strings.TrimRight(expr, `\`))
+	f.ok = f.ok && escapes%2 == 0 // it does not end in half an escape
+	return QuoteRegexp(expr)
 }

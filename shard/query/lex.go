@@ -2,7 +2,7 @@ package query
 
 import "strings"
 
-// prefix is a filter: what stands before the colon.
+// prefix is the name of a filter, which stands before the colon.
 type prefix uint8
 
 const (
@@ -24,8 +24,7 @@ const (
 	timeoutPrefix
 )
 
-// prefixes are the names of the filters, the first one of each the one that
-// is printed.
+// prefixes are the names of the filters; String prints the first one of each.
 var prefixes = [...]struct {
 	name string
 	is   prefix
@@ -56,15 +55,14 @@ func (p prefix) String() string {
 	return ""
 }
 
-// regexp reports whether the value of the filter is a regular expression,
-// whatever the toggle says.
+// regexp reports whether the value of the filter is always a regular expression.
 func (p prefix) regexp() bool {
 	return p == filePrefix || p == repoPrefix || p == symPrefix
 }
 
-// prefixAt returns the filter that text begins with and how many bytes its
-// name and colon take. A name with two colons (content::WebContents) is not
-// a filter but a name in C++, Rust or Perl.
+// prefixAt returns the filter that text begins with and how many bytes its name and
+// colon take. A name with two colons (content::WebContents) is none: it is a name in C++,
+// Rust or Perl.
 func prefixAt(text string) (prefix, int) {
 	for _, e := range prefixes {
 		n := len(e.name)
@@ -84,90 +82,155 @@ func isSpace(c byte) bool {
 
 func hasSpace(s string) bool { return strings.ContainsAny(s, " \t\n\r\f\v") }
 
-// quoteEnd returns the offset of the quote that closes the one at text[i],
-// or -1. A quoted text ends in its line.
+// quoteEnd returns the offset of the quote that closes the one at text[i], or -1. Quoted
+// text may contain newlines.
 func quoteEnd(text string, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
 		case '"':
 			return i
-		case '\n':
-			return -1
 		case '\\':
-			if i+1 < len(text) && text[i+1] == '\n' {
-				return -1
-			}
 			i++
 		}
 	}
 	return -1
 }
 
-// pairs finds for each opening parenthesis the one that closes it: out[i] is
-// its offset, or -1. It goes over the text once, so that the parser asks
-// nothing twice however deep the groups are. Parentheses in quoted texts do
-// not count, nor do escaped ones and those in a class where a regular
-// expression stands.
+// pairs finds for each opening parenthesis the one that closes it: out[i] is its offset,
+// or -1. It reads the text once, so that the parser never has to look for one, however
+// deep the groups are. Parentheses in quoted text do not count, nor do escaped ones and
+// those in a character class where a regular expression stands.
+//
+//	foo (bar or "a)b") f:[)]+      with filters of regular expressions
+//	    ^            ^             is a pair; the others do not count
 func pairs(text string, regexp bool) []int {
-	out := make([]int, len(text))
-	for i := range out {
-		out[i] = -1
+	l := &lexer{text: text, regexp: regexp, pair: make([]int, len(text))}
+	for i := range l.pair {
+		l.pair[i] = -1
 	}
-	var open []int
-	start, re := true, regexp // at the start of a word; in a regular expression
-	noClass := 0              // no class closes before this offset
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if isSpace(c) {
-			start, re = true, regexp
-			continue
-		}
-		if start {
-			re = regexp
-			next := text[i:]
-			if c == '-' && len(next) > 1 && (next[1] == '"' || next[1] == '(' || isFilter(next[1:])) {
-				continue
-			}
-			if p, n := prefixAt(next); n > 0 {
-				re = p.regexp() || p == contentPrefix && regexp
-				start = false
-				i += n - 1
-				if i+1 < len(text) && text[i+1] == '"' {
-					if end := quoteEnd(text, i+1); end >= 0 {
-						i = end
-					}
-				}
-				continue
-			}
-			if c == '"' {
-				if end := quoteEnd(text, i); end >= 0 {
-					i = end
-				}
-			}
-			if start = c == '('; !start && c == '"' {
-				continue
-			}
-		}
-		switch {
-		case c == '(':
-			open = append(open, i)
-		case c == ')' && len(open) > 0:
-			out[open[len(open)-1]] = i
-			open = open[:len(open)-1]
-		case c == '\\' && re:
-			if i+1 < len(text) && !isSpace(text[i+1]) {
-				i++
-			}
-		case c == '[' && re && i >= noClass:
-			end := classEnd(text, i)
-			if end < 0 {
-				noClass = wordEnd(text, i)
-			} else {
-				i = end
-			}
-		}
+
+	for state := atWord; state != nil && l.at < len(text); {
+		state = state(l)
 	}
-	return out
+	return l.pair
+}
+
+// lexer reads a query text for pairs. It is a state machine: a state reads from at on and
+// returns the next state.
+//
+//	atWord     the next byte may be a blank or a minus, open a group, or begin a word, a
+//	           filter or a quoted text
+//	inWord     in text, up to the next blank
+//	inRegexp   in an expression, up to the next blank: escapes and classes count
+type lexer struct {
+	text   string
+	regexp bool // words are regular expressions
+	at     int
+	pair   []int // by offset of an opening parenthesis: offset of the closing one, or -1
+	open   []int // stack of those that are not closed yet
+
+	noClass int // no character class is closed before this offset
+}
+
+// state reads something and returns what comes next, nil for the end.
+type state func(*lexer) state
+
+// insideWord is the state in the middle of a word.
+func insideWord(regexp bool) state {
+	if regexp {
+		return inRegexp
+	}
+	return inWord
+}
+
+func atWord(l *lexer) state {
+	rest := l.text[l.at:]
+	switch c := rest[0]; {
+	case isSpace(c), c == '-' && len(rest) > 1 && (rest[1] == '"' || rest[1] == '(' || isFilter(rest[1:])):
+		l.at++
+		return atWord
+	case c == '(':
+		l.parenthesis()
+		return atWord
+	case c == '"':
+		l.quoted()
+		l.at++
+		return insideWord(l.regexp)
+	}
+
+	if name, n := prefixAt(rest); n > 0 {
+		l.at += n
+		if l.at < len(l.text) && l.text[l.at] == '"' && l.quoted() {
+			l.at++
+		}
+		return insideWord(name.regexp() || name == contentPrefix && l.regexp)
+	}
+	return insideWord(l.regexp)
+}
+
+// inWord is the state in a plain word.
+func inWord(l *lexer) state {
+	switch c := l.text[l.at]; {
+	case isSpace(c):
+		return atWord
+	case c == '(', c == ')':
+		l.parenthesis()
+	default:
+		l.at++
+	}
+	return inWord
+}
+
+// inRegexp is the state in a word that is an expression.
+func inRegexp(l *lexer) state {
+	switch c := l.text[l.at]; {
+	case isSpace(c):
+		return atWord
+	case c == '(', c == ')':
+		l.parenthesis()
+	case c == '\\':
+		l.at++
+		if l.at < len(l.text) && !isSpace(l.text[l.at]) {
+			l.at++
+		}
+	case c == '[' && l.at >= l.noClass:
+		l.class()
+		l.at++
+	default:
+		l.at++
+	}
+	return inRegexp
+}
+
+// quoted goes to the quote that closes the one here. It reports false, and stays, if
+// there is none.
+func (l *lexer) quoted() bool {
+	end := quoteEnd(l.text, l.at)
+	if end >= 0 {
+		l.at = end
+	}
+	return end >= 0
+}
+
+// parenthesis opens a pair, or closes the one opened last.
+func (l *lexer) parenthesis() {
+	if l.text[l.at] == '(' {
+		l.open = append(l.open, l.at)
+	} else if n := len(l.open) - 1; n >= 0 {
+		l.pair[l.open[n]] = l.at
+		l.open = l.open[:n]
+	}
+	l.at++
+}
+
+// class goes to the bracket that closes the character class here. If none does in this
+// word, none does for a later class of the word either.
+func (l *lexer) class() {
+	if end := classEnd(l.text, l.at); end >= 0 {
+		l.at = end
+		return
+	}
+	l.noClass = wordEnd(l.text, l.at)
 }
 
 func isFilter(text string) bool {
@@ -175,8 +238,9 @@ func isFilter(text string) bool {
 	return n > 0
 }
 
-// classEnd returns the offset of the bracket that closes the class which
-// begins at text[i], if it does so in the same word, or -1.
+// classEnd returns the offset of the bracket that closes the character class at text[i]
+// in the same word, or -1. A bracket right after the opening one, or after [^, is a member
+// of the class.
 func classEnd(text string, i int) int {
 	for j := i + 1; j < len(text) && !isSpace(text[j]); j++ {
 		switch text[j] {
@@ -202,22 +266,21 @@ func wordEnd(text string, i int) int {
 	return i
 }
 
-// Quote returns text in quotes, so that it is one text to search for in a
-// query without the regular expression toggle. A line break cannot be quoted;
-// it becomes a space.
+// Quote returns text in quotes: one text to search for in a query without the regular
+// expression toggle.
 func Quote(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(text) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// QuoteRegexp returns an expression in quotes, so that it is one expression in
-// a query with the regular expression toggle, where a backslash keeps the
-// meaning that it has in the expression. A line break becomes \n.
+// QuoteRegexp returns an expression in quotes: one expression in a query with the regular
+// expression toggle, where a backslash keeps its meaning. expr must not end in half an
+// escape. A newline becomes \n.
 func QuoteRegexp(expr string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for i := 0; i < len(expr); i++ {
 		switch c := expr[i]; {
-		case c == '\\' && i+1 < len(expr) && expr[i+1] != '\n':
+		case c == '\\' && i+1 < len(expr):
 			b.WriteString(expr[i : i+2])
 			i++
 		case c == '"':
@@ -232,8 +295,8 @@ func QuoteRegexp(expr string) string {
 	return b.String()
 }
 
-// unquote undoes the escapes of a quoted text: \" is a quote, \\ a
-// backslash, and any other backslash stands for itself.
+// unquote undoes the escapes of quoted text: \" is a quote, \\ a backslash, and any other
+// backslash stands for itself.
 func unquote(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

@@ -7,15 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a query text. What is over them is a ParseError.
+// The bounds of a query text. A text beyond them is a ParseError.
 const (
 	MaxLength = 16 << 10 // bytes
 	MaxDepth  = 100      // groups in groups
 	MaxAtoms  = 1000     // texts and filters
 )
 
-// Options are the defaults of a query, set beside its text; case: in the
-// text wins over CaseSensitive.
+// Options are the toggles beside a query. case: in the text wins over CaseSensitive.
 type Options struct {
 	Regexp        bool // words and quoted texts are regular expressions
 	CaseSensitive bool // letters match exactly, in texts and in the filters that are regular expressions
@@ -27,7 +26,7 @@ type Query struct {
 	Count   int           // count: NoCount, CountAll, or 1 to MaxCount
 	Timeout time.Duration // timeout:, zero when not given
 	Type    Type          // type:
-	Case    Case          // what letters meant: case:, or the toggle
+	Case    Case          // how letters match: by case:, or the toggle
 }
 
 // The special values of Query.Count, and its bound.
@@ -52,34 +51,33 @@ type Case uint8
 
 // The ways in which letters match.
 const (
-	CaseNo   Case = iota // without regard to case
+	CaseNo   Case = iota // in either case
 	CaseYes              // exactly
-	CaseAuto             // exactly in the texts that have a capital letter
+	CaseAuto             // exactly in texts with a capital letter
 )
 
-// ParseError is a query that cannot be understood.
+// ParseError reports a query that cannot be understood.
 type ParseError struct {
 	Offset   int    // in bytes, from 0, in the text
-	Expected string // what would have been right there
+	Expected string // what would be right there
 }
 
 func (e *ParseError) Error() string {
 	return fmt.Sprintf("at byte %d: expected %s", e.Offset, e.Expected)
 }
 
-// Parse reads a query text in the language of decisions.md §4. An error is
-// always a *ParseError. Where an arm has no Rev, one for HEAD is added, so
-// that below the parser nothing is implied.
+// Parse reads a query text. An error is always a *ParseError. Where an arm has no Rev, one
+// for HEAD is added: a tree implies nothing.
 //
 //	query  = and { ("or" | "OR") and }
 //	and    = item { item }
 //	item   = [ "-" ] ( "(" [ query ] ")" | filter | quoted | word )
 //	filter = prefix ( quoted | word )
 //
-// Whatever does not fit is a word: text to search for. Two rules keep code
-// searchable: a group or a quoted text without a blank inside that is glued
-// to what follows is a word ((int)x, "a":"b"), and with Regexp a parenthesis
-// is part of an expression unless its content can only be a query.
+// Whatever does not fit is a word: text to search for. Two rules keep code searchable. A
+// group or quoted text without a blank inside, right in front of other text, is a word:
+// (int)x, "a":"b". And with Regexp a parenthesis is part of an expression unless its
+// content can only be a query.
 func Parse(text string, opt Options) (*Query, error) {
 	if len(text) > MaxLength {
 		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(text))
@@ -87,15 +85,18 @@ func Parse(text string, opt Options) (*Query, error) {
 	if i := invalidUTF8(text); i >= 0 {
 		return nil, fail(i, "text in UTF-8")
 	}
+
 	out := &Query{Count: NoCount}
 	if opt.CaseSensitive {
 		out.Case = CaseYes
 	}
+
 	p := &parser{text: text, regexp: opt.Regexp, pair: pairs(text, opt.Regexp), out: out}
 	q, err := p.or(len(text))
 	if err != nil {
 		return nil, err
 	}
+
 	if q == nil {
 		q = Const(true)
 	}
@@ -103,10 +104,12 @@ func Parse(text string, opt Options) (*Query, error) {
 	return out, nil
 }
 
+// fail makes a ParseError.
 func fail(offset int, format string, args ...any) *ParseError {
 	return &ParseError{Offset: offset, Expected: fmt.Sprintf(format, args...)}
 }
 
+// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
 func invalidUTF8(text string) int {
 	for i, r := range text {
 		if r == utf8.RuneError {
@@ -118,7 +121,7 @@ func invalidUTF8(text string) int {
 	return -1
 }
 
-// parser goes once over the text. A nil tree is a part that searches
+// parser reads the text once, by recursive descent. A nil tree is a part that searches
 // nothing, as count:10.
 type parser struct {
 	text   string
@@ -126,11 +129,12 @@ type parser struct {
 	pair   []int // of pairs
 	out    *Query
 
-	pos   int
-	depth int
+	pos   int // what is read next
+	depth int // of groups
 	atoms int
 }
 
+// space skips blanks.
 func (p *parser) space(end int) {
 	for p.pos < end && isSpace(p.text[p.pos]) {
 		p.pos++
@@ -153,6 +157,7 @@ func (p *parser) or(end int) (Q, error) {
 		}
 		p.pos += len("or")
 	}
+
 	switch len(arms) {
 	case 0:
 		return nil, nil
@@ -170,6 +175,7 @@ func (p *parser) and(end int) (Q, error) {
 		if p.pos >= end || !first && p.atOr(end) {
 			break
 		}
+
 		q, err := p.item(end)
 		if err != nil {
 			return nil, err
@@ -178,6 +184,7 @@ func (p *parser) and(end int) (Q, error) {
 			subs = append(subs, q)
 		}
 	}
+
 	switch len(subs) {
 	case 0:
 		return nil, nil
@@ -187,13 +194,13 @@ func (p *parser) and(end int) (Q, error) {
 	return &And{Subs: subs}, nil
 }
 
-// atOr reports whether an operator stands here. One with nothing after it is
-// a word.
+// atOr reports whether an operator stands here. With nothing behind it, it is a word.
 func (p *parser) atOr(end int) bool {
 	rest := p.text[p.pos:end]
 	if len(rest) < 3 || rest[:2] != "or" && rest[:2] != "OR" || !isSpace(rest[2]) {
 		return false
 	}
+
 	for i := 2; i < len(rest); i++ {
 		if !isSpace(rest[i]) {
 			return true
@@ -202,27 +209,28 @@ func (p *parser) atOr(end int) bool {
 	return false
 }
 
+// item reads an item: with a minus its negation.
 func (p *parser) item(end int) (Q, error) {
 	at := p.pos
-	switch {
-	case p.text[at] == '-' && p.negates(end):
-		p.pos++
-		p.space(end)
-		if name, n := prefixAt(p.text[p.pos:end]); n > 0 && name >= casePrefix {
-			return nil, fail(at, "%s without a minus, because it speaks of the whole query", name)
-		}
-		q, err := p.positive(end)
-		if err != nil {
-			return nil, err
-		}
-		return p.negate(q, at)
-	default:
+	if p.text[at] != '-' || !p.negates(end) {
 		return p.positive(end)
 	}
+
+	p.pos++
+	p.space(end)
+	if name, n := prefixAt(p.text[p.pos:end]); n > 0 && name >= casePrefix {
+		return nil, fail(at, "%s without a minus, because it speaks of the whole query", name)
+	}
+
+	q, err := p.positive(end)
+	if err != nil {
+		return nil, err
+	}
+	return p.negate(q, at)
 }
 
-// negates reports whether the minus at the position negates what follows; if
-// not it is text, as in ->next, --flag and -1.
+// negates reports whether the minus here negates what follows. If not it is text, as in
+// ->next, --flag and -1.
 func (p *parser) negates(end int) bool {
 	next := p.pos + 1
 	if next >= end {
@@ -240,12 +248,13 @@ func (p *parser) negates(end int) bool {
 		}
 		return isFilter(p.text[next:end])
 	}
+
 	r, _ := utf8.DecodeRuneInString(p.text[next:end])
 	return r == '_' || unicode.IsLetter(r)
 }
 
-// negate puts a Not around q. Where a flag filters nothing (archived:yes),
-// its negation is what a reader takes it for: without the archived ones.
+// negate puts a Not around q. A flag that filters nothing (archived:yes) negated means
+// what a reader takes it for: without archived repositories.
 func (p *parser) negate(q Q, at int) (Q, error) {
 	if q == nil { // a group that holds directives only
 		return nil, nil
@@ -260,20 +269,23 @@ func (p *parser) negate(q Q, at int) (Q, error) {
 	return &Not{Sub: q}, nil
 }
 
+// positive reads an item without a minus.
 func (p *parser) positive(end int) (Q, error) {
 	at := p.pos
 	if name, n := prefixAt(p.text[at:end]); n > 0 {
 		p.pos += n
 		return p.filter(name, end)
 	}
+
 	if p.text[at] == '(' && p.group(at, end) {
 		return p.parens(at)
 	}
+
 	value, quoted := p.value(end)
 	return p.textAtom(value, at, quoted)
 }
 
-// group reports whether the parenthesis at i opens a group.
+// group reports whether the parenthesis at i opens a group of the query.
 func (p *parser) group(i, end int) bool {
 	last := p.pair[i]
 	if last < 0 || last >= end {
@@ -282,11 +294,13 @@ func (p *parser) group(i, end int) bool {
 	if last+1 < end && !isSpace(p.text[last+1]) && !hasSpace(p.text[i+1:last]) {
 		return false // code, as (int)x
 	}
+
 	return !p.regexp || p.isQuery(i+1, last)
 }
 
-// isQuery reports whether text[i:end], the content of a parenthesis where
-// regular expressions are on, can only be a query.
+// isQuery reports whether text[i:end], the content of a parenthesis where words are
+// regular expressions, can only be a query: it has blanks, or is one filter, one quoted
+// text or one group.
 func (p *parser) isQuery(i, end int) bool {
 	for {
 		for i < end && isSpace(p.text[i]) {
@@ -295,9 +309,11 @@ func (p *parser) isQuery(i, end int) bool {
 		if i == end || hasSpace(p.text[i:end]) {
 			return true
 		}
+
 		if p.text[i] == '-' && i+1 < end {
 			i++
 		}
+
 		switch {
 		case isFilter(p.text[i:end]):
 			return true
@@ -311,10 +327,12 @@ func (p *parser) isQuery(i, end int) bool {
 	}
 }
 
+// parens reads a group; an empty one holds nowhere.
 func (p *parser) parens(at int) (Q, error) {
 	if p.depth++; p.depth > MaxDepth {
 		return nil, fail(at, "at most %d groups inside each other", MaxDepth)
 	}
+
 	last := p.pair[at]
 	p.pos = at + 1
 	p.space(last)
@@ -323,6 +341,7 @@ func (p *parser) parens(at int) (Q, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p.depth--
 	p.pos = last + 1
 	if empty {
@@ -331,7 +350,8 @@ func (p *parser) parens(at int) (Q, error) {
 	return q, nil
 }
 
-// value reads a quoted text, without its quotes, or a word.
+// value reads a quoted text, without its quotes, or a word. A quoted text right in front of
+// other text is a word, unless it has a blank.
 func (p *parser) value(end int) (value string, quoted bool) {
 	at := p.pos
 	if p.text[at] == '"' {
@@ -341,6 +361,7 @@ func (p *parser) value(end int) (value string, quoted bool) {
 			return p.text[at+1 : e], true
 		}
 	}
+
 	p.pos = min(wordEnd(p.text, at), end)
 	return p.text[at:p.pos], false
 }

@@ -46,6 +46,7 @@ func single(s string) bool {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
+
 	// The toggle for regular expressions is off in the first table.
 	for _, tt := range []struct{ in, want string }{
 		{``, `rev:"HEAD"`},
@@ -125,7 +126,10 @@ func TestParse(t *testing.T) {
 		{`"a\\b"`, `content:"a\\b"`},
 		{`"a\nb"`, `content:"a\\nb"`},
 		{`"\\\""`, `content:"\\\""`},
-		{"\"a\nb\"", `(and content:"\"a" content:"b\"")`},
+		{"\"a\nb\"", `content:"a\nb"`},
+		{"x \"of (a) {\n\treturn \\\"b\\\"\n}\" y", `(and content:"x" content:"of (a) {\n\treturn \"b\"\n}" content:"y")`},
+		{"(\"a)\n(b\" or c)", `(or content:"a)\n(b" content:"c")`},
+		{"\"a\nb", `(and content:"\"a" content:"b")`},
 		{`"(" foo`, `(and content:"(" content:"foo")`},
 		{`("a)b" c)`, `(and content:"a)b" content:"c")`},
 		{`""`, `rev:"HEAD"`},
@@ -197,6 +201,7 @@ func TestParse(t *testing.T) {
 		{`( context:web or context:api ) logger\.debug`, `(and (or context:"web" context:"api") content:"logger.debug")`},
 		{`(?i)foo`, `content_regexp:"(?i)foo"`},
 		{`a\nb`, `content:"a\nb"`},
+		{"\"a.*\nb\"", `content_regexp:"a.*\nb"`},
 		{`^$`, `content_regexp:"^$"`},
 		{`(?:)`, `rev:"HEAD"`},
 		{`content:a.c`, `content_regexp:"a.c"`},
@@ -335,6 +340,7 @@ func TestParseErrors(t *testing.T) {
 		{`timeout:-1s`, false, 8, `a duration`},
 		{`timeout:2h`, false, 8, `a duration`},
 		{`rev:a[`, false, 4, `glob is malformed`},
+		{`rev:f/{a,b`, false, 4, `glob is malformed`},
 		{"ab\xffc", false, 2, `UTF-8`},
 		{deep, false, MaxDepth, `at most 100 groups`},
 		{deep, true, MaxDepth, `at most 100 groups`},
@@ -354,6 +360,7 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("Parse(%.40q): message of %d bytes", tt.in, len(pe.Expected))
 		}
 	}
+
 	// Thousands of parentheses that do not match are text.
 	if _, err := Parse(strings.Repeat("(", 5000), Options{}); err != nil {
 		t.Errorf("open parentheses: %v", err)
@@ -364,11 +371,11 @@ func TestLanguages(t *testing.T) {
 	t.Parallel()
 	for _, info := range enrydata.LanguageInfoByID {
 		for _, name := range append([]string{info.Name, strings.ToUpper(info.Name)}, info.Aliases...) {
-			got, ok := language(name)
+			got, ok := Language(name)
 			if !ok {
-				t.Errorf("language(%q) is unknown, want %s", name, info.Name)
+				t.Errorf("Language(%q) is unknown, want %s", name, info.Name)
 			} else if name == info.Name && got != info.Name {
-				t.Errorf("language(%q) = %s", name, got)
+				t.Errorf("Language(%q) = %s", name, got)
 			}
 		}
 	}
@@ -394,6 +401,9 @@ func TestRevMatches(t *testing.T) {
 		{"feature/*", "refs/heads/feature/v1", false, true},
 		{"refs/tags/*", "refs/tags/v1", false, true},
 		{"**", "refs/heads/a/b/c", false, true},
+		{"feature/{a,b}", "refs/heads/feature/b", false, true},
+		{"feature/{a,b}", "refs/heads/feature/c", false, false},
+		{"{main,v1}", "refs/tags/v1", false, true},
 		{"0123", "refs/heads/x", false, true},
 		{"012", "refs/heads/x", false, false},
 		{"0123456789ABCDEF", "refs/heads/x", false, true},

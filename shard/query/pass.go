@@ -2,8 +2,8 @@ package query
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// Map rebuilds a tree bottom-up: f sees every node after its children have
-// been mapped, and returns what takes its place. The input is not changed.
+// Map rebuilds a tree from the leaves up: f is given each node when its children are mapped,
+// and returns what takes its place. q is not changed.
 func Map(q Q, f func(Q) Q) Q {
 	switch n := q.(type) {
 	case *And:
@@ -17,6 +17,7 @@ func Map(q Q, f func(Q) Q) Q {
 	}
 }
 
+// mapAll maps each of subs.
 func mapAll(subs []Q, f func(Q) Q) []Q {
 	out := make([]Q, len(subs))
 	for i, s := range subs {
@@ -25,10 +26,9 @@ func mapAll(subs []Q, f func(Q) Q) []Q {
 	return out
 }
 
-// Resolve replaces every atom that speaks of repositories (Repo, RepoSet,
-// Context, Flag) by the set of numbers that lookup gives for it. The sets
-// become part of the tree and must not be changed afterwards. The first
-// error of lookup ends it.
+// Resolve replaces every atom about repositories (Repo, RepoSet, Context, Flag) by the set
+// of numbers that lookup returns for it. The sets become part of the tree and must not be
+// changed afterwards. The first error of lookup ends it.
 func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 	var failed error
 	out := Map(q, func(n Q) Q {
@@ -37,9 +37,11 @@ func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 		default:
 			return n
 		}
+
 		if failed != nil {
 			return n
 		}
+
 		set, err := lookup(n)
 		if err != nil {
 			failed = err
@@ -47,6 +49,7 @@ func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 		}
 		return &Repos{Set: set}
 	})
+
 	if failed != nil {
 		return nil, failed
 	}

@@ -47,6 +47,7 @@ func (q *Flag) String() string {
 
 func (q *Repos) String() string { return "repos:" + q.Set.String() }
 
+// group prints an operator with its arms.
 func group(op string, subs []Q) string {
 	var b strings.Builder
 	b.WriteString("(" + op)

@@ -1,5 +1,5 @@
-// Package query is the query language of decisions.md §4: a text becomes a
-// tree, the tree is improved by small passes, and it prints back as a text.
+// Package query is the query language: a text becomes a tree, small passes improve the
+// tree, and it prints back as a text.
 //
 //	foo (bar or baz) -file:_test\.go$
 //
@@ -8,9 +8,9 @@
 //	├── Or ── Text "bar", Text "baz"
 //	└── Not ── Text /_test\.go$/ in the file name
 //
-// The package knows nothing of how anything is found. A root resolves the
-// atoms that speak of repositories into sets of numbers ([Resolve]); what a
-// leaf sees is And, Or, Not, Const, Text, Lang, Rev and Repos only.
+// The package does not know how anything is found. A root resolves the atoms about
+// repositories into sets of numbers ([Resolve]); a leaf sees And, Or, Not, Const, Text,
+// Lang, Rev and Repos only.
 package query
 
 import "github.com/RoaringBitmap/roaring/v2"
@@ -49,7 +49,7 @@ const (
 type Text struct {
 	Pattern string // a literal, or an expression in RE2 syntax when Regexp
 	Regexp  bool
-	Fold    bool // letters match without regard to case
+	Fold    bool // letters match in either case
 	Field   Field
 }
 
@@ -57,9 +57,8 @@ type Text struct {
 // or "skipped" for files kept by name only.
 type Lang struct{ Name string }
 
-// Rev holds for the occurrences of a document in the revisions that Pattern
-// names: "HEAD", a short or full ref name, a glob, a commit prefix of an
-// indexed revision, or "*".
+// Rev holds for the occurrences of a document in the revisions that Pattern names:
+// "HEAD", a short or full ref name, a glob, a prefix of an indexed commit, or "*".
 type Rev struct{ Pattern string }
 
 // Repo holds for repositories whose name matches an expression.
@@ -90,8 +89,8 @@ const (
 	Visibility
 )
 
-// Repos holds for the repositories with a number in Set. It is what the
-// root makes of Repo, RepoSet, Context and Flag. Set is read-only.
+// Repos holds for the repositories with a number in Set: the root makes it of Repo,
+// RepoSet, Context and Flag. Set is read-only.
 type Repos struct{ Set *roaring.Bitmap }
 
 func (*And) isQ()     {}

@@ -4,7 +4,7 @@ import "testing"
 
 func TestWhatIsQuotedIsOneText(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`a b`, `say "x"`, `C:\dir`, `file:x`, `a or b`, `\"`, `-x`, `(`, `"`} {
+	for _, text := range []string{`a b`, `say "x"`, `C:\dir`, `file:x`, `a or b`, `\"`, `-x`, `(`, `"`, "two\nlines \"x\"\n"} {
 		q, err := Parse(Quote(text), Options{CaseSensitive: true})
 		if err != nil {
 			t.Errorf("Quote(%q) = %s: %v", text, Quote(text), err)

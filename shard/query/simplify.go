@@ -1,13 +1,18 @@
 package query
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"slices"
 
-// Simplify returns a tree that holds for the same documents and is no larger:
-// And in And and Or in Or become one, constants disappear, equal siblings are
-// one, sets of repositories that stand side by side become one, and an
-// expression that is only a text becomes that text.
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Simplify returns a tree that holds for the same documents and is no larger: And in And,
+// and Or in Or, become one; constants disappear; equal siblings become one; sets of
+// repositories side by side become one; and an expression that is only a literal becomes
+// that literal.
 func Simplify(q Q) Q { return Map(q, simplify) }
 
+// simplify simplifies a node whose children are simplified.
 func simplify(q Q) Q {
 	switch n := q.(type) {
 	case *And:
@@ -31,6 +36,8 @@ func simplify(q Q) Q {
 	return q
 }
 
+// simplifyText makes a literal of an expression that is nothing more; the empty text is
+// everywhere.
 func simplifyText(t *Text) Q {
 	if t.Regexp {
 		text, ok := literal(t.Pattern)
@@ -39,6 +46,7 @@ func simplifyText(t *Text) Q {
 		}
 		t = &Text{Pattern: text, Fold: t.Fold, Field: t.Field}
 	}
+
 	if t.Pattern == "" && t.Field != Symbol {
 		return Const(true)
 	}
@@ -47,67 +55,73 @@ func simplifyText(t *Text) Q {
 
 // combine makes an And (all) or an Or of simplified parts.
 func combine(subs []Q, all bool) Q {
-	var out []Q
-	var sets []*roaring.Bitmap
-	seen := make(map[any]bool)
-	var add func(s Q) (decided bool)
-	add = func(s Q) bool {
-		switch n := s.(type) {
-		case Const:
-			return bool(n) != all
-		case *And:
-			if all {
-				return anyOf(n.Subs, add)
-			}
-		case *Or:
-			if !all {
-				return anyOf(n.Subs, add)
-			}
-		case *Repos:
-			sets = append(sets, n.Set)
-			return false
-		}
-		if k := key(s); k != nil {
-			if seen[k] {
-				return false
-			}
-			seen[k] = true
-		}
-		out = append(out, s)
-		return false
-	}
-	if anyOf(subs, add) {
+	c := combiner{all: all, seen: make(map[any]bool)}
+	if c.addAll(subs) {
 		return Const(!all)
 	}
-	if len(sets) > 0 {
-		set := merge(sets, all)
+
+	if len(c.sets) > 0 {
+		set := merge(c.sets, all)
 		if set.IsEmpty() && all {
 			return Const(false)
 		}
 		if !set.IsEmpty() {
-			out = append(out, &Repos{Set: set})
+			c.out = append(c.out, &Repos{Set: set})
 		}
 	}
+
 	switch {
-	case len(out) == 0:
+	case len(c.out) == 0:
 		return Const(all)
-	case len(out) == 1:
-		return out[0]
+	case len(c.out) == 1:
+		return c.out[0]
 	case all:
-		return &And{Subs: out}
+		return &And{Subs: c.out}
 	}
-	return &Or{Subs: out}
+	return &Or{Subs: c.out}
 }
 
-func anyOf(subs []Q, f func(Q) bool) bool {
-	for _, s := range subs {
-		if f(s) {
-			return true
+// combiner collects the parts of an And (all) or an Or.
+type combiner struct {
+	all  bool
+	out  []Q
+	sets []*roaring.Bitmap // repositories, which become one set
+	seen map[any]bool      // keys of out
+}
+
+// add takes a part in. It reports whether the part decides the whole: false in an And,
+// true in an Or.
+func (c *combiner) add(s Q) (decided bool) {
+	switch n := s.(type) {
+	case Const:
+		return bool(n) != c.all
+	case *And:
+		if c.all {
+			return c.addAll(n.Subs)
 		}
+	case *Or:
+		if !c.all {
+			return c.addAll(n.Subs)
+		}
+	case *Repos:
+		c.sets = append(c.sets, n.Set)
+		return false
 	}
+
+	if k := key(s); k != nil {
+		if c.seen[k] {
+			return false
+		}
+		c.seen[k] = true
+	}
+	c.out = append(c.out, s)
 	return false
 }
 
+// addAll adds parts until one decides the whole.
+func (c *combiner) addAll(subs []Q) (decided bool) { return slices.ContainsFunc(subs, c.add) }
+
+// merge intersects (all) or unites sets.
 func merge(sets []*roaring.Bitmap, all bool) *roaring.Bitmap {
 	if len(sets) == 1 {
 		return sets[0]
@@ -118,7 +132,7 @@ func merge(sets []*roaring.Bitmap, all bool) *roaring.Bitmap {
 	return roaring.FastOr(sets...)
 }
 
-// key is equal for atoms that are equal, and nil for what is not compared.
+// key returns the same value for equal atoms; nil for what is not compared.
 func key(q Q) any {
 	switch n := q.(type) {
 	case *Text:

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// answer is one line of the program. Its parts point into the line where
-// they need no decoding.
+// answer is one line of the program's output. Its fields are parts of that line,
+// or of spare where they had escapes.
 type answer struct {
 	kindOfAnswer []byte // tag, completed, error...
 	name         []byte
@@ -17,16 +17,26 @@ type answer struct {
 	scope        []byte
 	scopeKind    []byte
 	line         uint32
-	warning      bool // of an error: it concerns one symbol, not the file
+	end          uint32 // with extentFormat
+	signature    []byte // with extentFormat
+	warning      bool   // of an error: it concerns one symbol, not the file
 
-	spare [2][]byte // buffers for a name and a scope with escapes
+	spare [3][]byte // buffers for a name, a scope and a signature with escapes
 }
 
-// tagFormat is how the program writes a tag: fields with tabs between them,
-// less than half of what JSON takes. Its other answers are JSON objects all
-// the same. In a field it writes a tab, a newline or a backslash as an escape,
-// so a line that begins with a digit is a tag, whatever the tag is called.
+// tagFormat is how the program writes a tag: fields with tabs between them, less
+// than half of what JSON takes. Its other answers are JSON objects all the same.
+// In a field a tab, a newline and a backslash are escaped, so a line that begins
+// with a digit is a tag, whatever the tag is called.
+//
+//	12 TAB function TAB struct TAB area TAB shape
+//
+// is, in line 12, the function area of the struct shape.
 const tagFormat = "%n\t%K\t%p\t%N\t%s"
+
+// extentFormat is tagFormat with where the definition ends, empty where the
+// program does not know, and the parameters of a function, "-" without.
+const extentFormat = tagFormat + "\t%e\t%S"
 
 var wordTag = []byte("tag")
 
@@ -36,6 +46,7 @@ func (a *answer) parse(line []byte) error {
 	if len(line) == 0 || line[0] < '0' || line[0] > '9' {
 		return a.parseObject(line)
 	}
+
 	rest, ok := bytes.CutSuffix(line, []byte{'\n'})
 	var number []byte
 	for _, field := range []*[]byte{&number, &a.kind, &a.scopeKind, &a.name} {
@@ -45,9 +56,24 @@ func (a *answer) parse(line []byte) error {
 		}
 		*field, rest = rest[:i], rest[i+1:]
 	}
-	if a.scope = rest; !ok || bytes.IndexByte(rest, '\t') >= 0 {
+
+	// The last field of tagFormat is the scope; with extentFormat the end and the
+	// signature follow, and nothing else.
+	a.end, a.signature = 0, nil
+	scope, rest, extents := bytes.Cut(rest, []byte{'\t'})
+	a.scope = scope
+	if extents {
+		end, signature, both := bytes.Cut(rest, []byte{'\t'})
+		ok = ok && both && bytes.IndexByte(signature, '\t') < 0
+		a.end = lineNumber(end)
+		if string(signature) != "-" {
+			a.signature, a.spare[2] = unescape(signature, a.spare[2])
+		}
+	}
+	if !ok {
 		return fmt.Errorf("not an answer: %.80q", line)
 	}
+
 	a.kindOfAnswer = wordTag
 	a.line = lineNumber(number)
 	a.name, a.spare[0] = unescape(a.name, a.spare[0])
@@ -55,17 +81,20 @@ func (a *answer) parse(line []byte) error {
 	return nil
 }
 
-// unescape gives a field as it was before the program wrote it, in buf where
-// it had escapes.
+// unescape decodes a field: \t and its kin, \x followed by two hexadecimal
+// digits, and any other character after a backslash as itself. A field without a
+// backslash is returned as it is; else buf holds the result.
 func unescape(field, buf []byte) (plain, _ []byte) {
 	i := bytes.IndexByte(field, '\\')
 	if i < 0 {
 		return field, buf
 	}
+
 	buf = buf[:0]
 	for ; i >= 0 && i+1 < len(field); i = bytes.IndexByte(field, '\\') {
 		buf = append(buf, field[:i]...)
-		n := 2
+
+		n := 2 // bytes of the escape
 		switch c := field[i+1]; c {
 		case 'a', 'b', 't', 'n', 'v', 'f', 'r':
 			buf = append(buf, "\a\b\t\n\v\f\r"[strings.IndexByte("abtnvfr", c)])
@@ -82,11 +111,12 @@ func unescape(field, buf []byte) (plain, _ []byte) {
 		}
 		field = field[i+n:]
 	}
+
 	buf = append(buf, field...)
 	return buf, buf
 }
 
-// lineNumber reads a line's number; 0 for what is none.
+// lineNumber reads the number of a line; 0 for what is not one.
 func lineNumber(b []byte) uint32 {
 	line := uint32(0)
 	for _, c := range b {
@@ -98,20 +128,22 @@ func lineNumber(b []byte) uint32 {
 	return line
 }
 
-// parseObject reads a flat JSON object, a tag too: a program that knows one
-// format only is understood as well.
+// parseObject reads a flat JSON object. It may be a tag: a program without
+// tagFormat writes all its answers so.
 func (a *answer) parseObject(line []byte) error {
 	*a = answer{spare: a.spare}
 	line = bytes.TrimSpace(line)
 	if len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
 		return fmt.Errorf("not an answer: %.80q", line)
 	}
+
 	rest := line[1 : len(line)-1]
 	for {
 		rest = bytes.TrimLeft(rest, " ,")
 		if len(rest) == 0 {
 			return nil
 		}
+
 		var key, value []byte
 		var ok bool
 		if key, rest, ok = cutString(rest); !ok {
@@ -121,6 +153,8 @@ func (a *answer) parseObject(line []byte) error {
 		if len(rest) == 0 || rest[0] != ':' {
 			break
 		}
+
+		// A string, or a number or word up to the comma.
 		rest = bytes.TrimLeft(rest[1:], " ")
 		if len(rest) > 0 && rest[0] == '"' {
 			if value, rest, ok = cutString(rest); !ok {
@@ -138,6 +172,7 @@ func (a *answer) parseObject(line []byte) error {
 	return fmt.Errorf("not an answer: %.80q", line)
 }
 
+// set takes a member of a JSON object; those not known are passed over.
 func (a *answer) set(key, value []byte) {
 	switch string(key) {
 	case "_type":

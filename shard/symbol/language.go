@@ -7,17 +7,22 @@ import (
 	"github.com/go-enry/go-enry/v2"
 )
 
-// extensions give a language away where a name does not, or misleads: .h is
-// C++ to the program, and scripts often have no extension.
+// extensions are the names of languages to the program, for files whose own
+// extension is missing or misleads: it takes .h for C++, and scripts often have
+// no extension.
 var extensions = map[string]string{
 	"C": ".c", "C++": ".cpp", "Objective-C": ".m", "Shell": ".sh", "Python": ".py", "Perl": ".pl", "Ruby": ".rb", "JavaScript": ".js",
 	"PHP": ".php", "Tcl": ".tcl", "Awk": ".awk", "Lua": ".lua", "TypeScript": ".ts", "Makefile": ".mk",
 }
 
-// nameFor returns the name under which the program sees a file: one that
-// tells the language and nothing else. False stands for files without
-// symbols.
-func nameFor(file, language string) (string, bool) {
+// nameFor returns the name under which the program sees a file: one that tells
+// the language and nothing else. ok is false for files without symbols.
+//
+//	include/list.h, C   f.c
+//	bin/build, Shell    f.sh
+//	src/main.go, Go     main.go
+//	src/ä b.go, Go      f.go
+func nameFor(file, language string) (name string, ok bool) {
 	if language == "" {
 		return "", false
 	}
@@ -28,6 +33,7 @@ func nameFor(file, language string) (string, bool) {
 	if language == "TSX" {
 		return "f.ts", true // a dialect that the program knows by one name only
 	}
+
 	base := path.Base(file)
 	ext := path.Ext(base)
 	if want, ok := extensions[language]; ok && (ext == "" || ext == ".h" || ext == ".in" || ext == ".inc") {
@@ -36,6 +42,7 @@ func nameFor(file, language string) (string, bool) {
 		}
 		return "f" + want, true
 	}
+
 	if plain(base) && len(base) <= 100 {
 		return base, true
 	}

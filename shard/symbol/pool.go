@@ -39,6 +39,8 @@ type Symbol struct {
 	ParentName []byte // of the enclosing scope, as the language writes it; empty at the top
 	ParentKind string
 	Line       uint32 // from 1
+	End        uint32 // its last line; 0 where that is not known, or the pool is none of WithExtents
+	Signature  []byte // of a function, as (a int); empty where that is not known, or the pool is none of WithExtents
 }
 
 // Pool is a bounded set of processes. It is safe for concurrent use.
@@ -46,6 +48,7 @@ type Pool struct {
 	options Options
 	path    string
 	version string
+	mode    string // of the interactive command
 	args    []string
 
 	slots chan *process // nil entries are processes not yet started
@@ -70,6 +73,8 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if o.MaxSize <= 0 {
 		o.MaxSize = 4 << 20
 	}
+
+	// The error of a program that is there says more than that of one that is not.
 	names := []string{"universal-ctags", "ctags"}
 	if o.Command != "" {
 		names = []string{o.Command}
@@ -87,6 +92,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	return nil, fmt.Errorf("%w: %w", ErrMissing, reason)
 }
 
+// open asks one program whether it can do what is needed here.
 func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -94,6 +100,7 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
+
 	version, err := ask(ctx, path, "--version")
 	if err != nil {
 		return nil, fmt.Errorf("%s --version: %w", path, err)
@@ -102,6 +109,7 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	if v == "" {
 		return nil, fmt.Errorf("%s is not universal-ctags", path)
 	}
+
 	features, err := ask(ctx, path, "--list-features")
 	if err != nil {
 		return nil, fmt.Errorf("%s --list-features: %w", path, err)
@@ -113,16 +121,29 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	if !strings.Contains(features, "interactive") {
 		return nil, fmt.Errorf("%s lacks the interactive mode", path)
 	}
-	p := &Pool{
-		options: o, path: path, version: v,
-		args:  []string{"--options=NONE", "--quiet=yes", "--_interactive=" + mode, "--output-format=xref", "--_xformat=" + tagFormat},
-		slots: make(chan *process, o.Processes),
-		done:  make(chan struct{}),
-	}
-	for range o.Processes {
+
+	p := &Pool{options: o, path: path, version: v, mode: mode}
+	p.ready("--_xformat=" + tagFormat)
+	return p, nil
+}
+
+// WithExtents is a pool of its own for the same program that also finds where
+// definitions end, and the parameters of functions. It is to be closed, too.
+func (p *Pool) WithExtents(processes int) *Pool {
+	wide := &Pool{options: p.options, path: p.path, version: p.version, mode: p.mode}
+	wide.options.Processes = processes
+	wide.ready("--fields=+eS", "--_xformat="+extentFormat)
+	return wide
+}
+
+// ready sets the pool up with no process started yet.
+func (p *Pool) ready(format ...string) {
+	p.args = append([]string{"--options=NONE", "--quiet=yes", "--_interactive=" + p.mode, "--output-format=xref"}, format...)
+
+	p.slots, p.done = make(chan *process, p.options.Processes), make(chan struct{})
+	for range p.options.Processes {
 		p.slots <- nil
 	}
-	return p, nil
 }
 
 // ask returns what the program says to one option.
@@ -153,6 +174,10 @@ func (l limited) Write(b []byte) (int, error) {
 // may have other symbols.
 func (p *Pool) Version() string { return p.version }
 
+// Sandboxed reports whether the program reads hostile files with its system calls taken
+// away: one built without seccomp cannot.
+func (p *Pool) Sandboxed() bool { return p.mode == "sandbox" }
+
 // Close ends the processes. It waits for the files under way, whose time is
 // limited. Tag fails from then on.
 func (p *Pool) Close() {
@@ -173,11 +198,13 @@ type File struct {
 	Content  []byte
 }
 
-// Tag calls use with the symbols of each file, in the order in which the
-// program finds them, and then done, with an error that makes them void. It
-// waits for a free process. Whatever a file does to the process, the next one
-// is served by a fresh one. Only the end of ctx or of the pool ends the whole.
+// Tag calls use with the symbols of each file, in the order in which the program
+// finds them, and then done with the file's index; if done gets an error, the
+// symbols of that file do not count. It waits for a free process. A process that
+// a file has brought down is replaced for the next file: only the end of ctx or
+// of the pool ends Tag with an error.
 func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done func(i int, err error)) error {
+	// What has no symbols needs no process.
 	var todo []task
 	for i, f := range files {
 		name, ok := nameFor(f.Path, f.Language)
@@ -190,6 +217,7 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 	if len(todo) == 0 {
 		return nil
 	}
+
 	var proc *process
 	select {
 	case proc = <-p.slots:
@@ -199,12 +227,16 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 		return ctx.Err()
 	}
 	defer func() { p.slots <- proc }()
+
+	// Each round answers n >= 0 of the files, and either fails the next one or
+	// makes progress.
 	for len(todo) > 0 {
 		select {
 		case <-p.done:
 			return errClosed
 		default:
 		}
+
 		var n int
 		var err error
 		n, proc, err = p.tag(ctx, proc, todo, use, done)
@@ -239,13 +271,17 @@ func (p *Pool) tag(ctx context.Context, proc *process, todo []task, use func(Sym
 			return 0, nil, err
 		}
 	}
+
 	stop := context.AfterFunc(ctx, proc.kill)
 	n, err := proc.tag(todo, p.options.Timeout, use, done)
 	inTime := proc.limit.Stop()
 	undisturbed := stop()
+
+	// Only a process that nothing has happened to is used again.
 	if err == nil && inTime && undisturbed && !proc.late && proc.files < filesPerProcess {
 		return n, proc, nil
 	}
+
 	proc.end()
 	if err != nil && !inTime {
 		err = fmt.Errorf("gave up after %v", p.options.Timeout)

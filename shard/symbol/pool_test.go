@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -32,6 +33,7 @@ while read -r head; do
 	hang) while read -r x; do :; done;;
 	half) printf '7\tfunc\tcla'; exit 3;;
 	garbage) echo 'Segmentation fault? \0';;
+	child) sleep 3600;;
 	long) while :; do echo '{"_type": "tag", "name": "again", "line": 1, "kind": "func"}'; done;;
 	esac
 done
@@ -64,7 +66,11 @@ func (p *Pool) symbols(ctx context.Context, path, language, text string) ([]word
 func openFake(t *testing.T, o Options) *Pool {
 	t.Helper()
 	o.Command = filepath.Join(t.TempDir(), "ctags")
-	if err := os.WriteFile(o.Command, []byte(fake), 0o700); err != nil {
+	// A process that another test starts meanwhile must not hold the file open to write.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(o.Command, []byte(fake), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	p, err := Open(t.Context(), o)
@@ -121,6 +127,25 @@ func TestHangingFileIsGivenUp(t *testing.T) {
 	}
 }
 
+// A program may be a script: what it has started must not keep a file under way.
+func TestWhatAProgramStartedEndsWithIt(t *testing.T) {
+	t.Parallel()
+	p := openFake(t, Options{Processes: 1, Timeout: 200 * time.Millisecond})
+	if _, err := p.symbols(t.Context(), "a.c", "C", "child\n"); err == nil || !strings.Contains(err.Error(), "gave up") {
+		t.Errorf("a program that waits for another: %v", err)
+	}
+	if s, err := p.symbols(t.Context(), "a.c", "C", "good\n"); err != nil || len(s) != 1 {
+		t.Errorf("the next file: %v, %v", s, err)
+	}
+}
+
+func TestAPoolTellsWhetherItIsSandboxed(t *testing.T) {
+	t.Parallel()
+	if openFake(t, Options{}).Sandboxed() {
+		t.Error("a program without the feature is said to be in a sandbox")
+	}
+}
+
 func TestClosedPoolRefuses(t *testing.T) {
 	t.Parallel()
 	p := openFake(t, Options{Processes: 1})
@@ -172,9 +197,34 @@ func TestRealProgramFindsDefinitions(t *testing.T) {
 	}
 }
 
+func TestExtentsAreWhereADefinitionEnds(t *testing.T) {
+	t.Parallel()
+	narrow, err := Open(t.Context(), Options{Processes: 1, Timeout: 60 * time.Second})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(narrow.Close)
+	p := narrow.WithExtents(1)
+	t.Cleanup(p.Close)
+	var got []string
+	text := "package b\n\ntype T struct {\n\tx int\n}\n\nfunc (t *T) Go(a int) error {\n\treturn nil\n}\n"
+	err = p.Tag(t.Context(), []File{{"b.go", "Go", []byte(text)}}, func(s Symbol) {
+		got = append(got, fmt.Sprintf("%d-%d %s %s%s", s.Line, s.End, s.Kind, s.Name, s.Signature))
+	}, func(_ int, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	slices.Sort(got)
+	if want := []string{"1-0 package b", "3-5 struct T", "4-0 member x", "7-9 method Go(a int)"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
 func FuzzParseAnswer(f *testing.F) {
 	f.Add(`a"b\é`, "func", `{"_type": "tag", "na`)
 	f.Add("tab\tnewline\nback\\slash\x01", "func", "3\tmacro\t\tNAME\n")
+	f.Add("x", "func", "3\tmacro\t\tNAME\tparent\t17\t(int a)\n")
 	f.Add("x", "func", "3\tmacro\t\t\\x4\t\\\n")
 	f.Fuzz(func(t *testing.T, name, kind, raw string) {
 		var a answer

@@ -26,10 +26,10 @@ type process struct {
 	cmd    *exec.Cmd
 	in     *os.File
 	out    *bufio.Reader
-	answer *patient    // below out
-	window int         // bytes that in takes without anybody reading
-	limit  *time.Timer // kills it; runs while files are under way
-	late   bool        // limit came between two files
+	answer *pacedReader // below out
+	window int          // bytes that in takes without anybody reading
+	limit  *time.Timer  // kills it; runs while files are under way
+	late   bool         // the limit ran out between two files
 	files  int
 	send   []byte            // files and what goes before each
 	long   []byte            // a line that did not fit the buffer of out
@@ -50,32 +50,38 @@ func (p *Pool) launch() (*process, error) {
 		return nil, err
 	}
 	defer theirIn.Close()
+
 	out, theirOut, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
 	defer theirOut.Close()
+
 	cmd := exec.Command(p.path, p.args...)
-	cmd.Env = []string{}
+	cmd.Env, cmd.SysProcAttr = []string{}, ownGroup()
 	cmd.Stdin, cmd.Stdout = theirIn, theirOut
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, in.Close(), out.Close())
 	}
+
+	// Wide pipes let the program run ahead while nobody reads.
 	widen(out)
-	answer := &patient{f: out}
+	answer := &pacedReader{f: out}
 	proc := &process{
 		cmd: cmd, in: in, out: bufio.NewReaderSize(answer, answerBuffer), answer: answer,
 		window: widen(in) - 2*os.Getpagesize(), kinds: map[string]string{},
 	}
+
+	// The timer runs only while files are under way.
 	proc.limit = time.AfterFunc(time.Hour, proc.kill)
 	proc.limit.Stop()
 	return proc, nil
 }
 
-// patient reads the answers of the program. It says little at a time, so to
-// read whenever there is something would mean to wake up more often than it
-// completes a file: while it has much to do, it is left alone for a moment.
-type patient struct {
+// pacedReader reads the answers of the program. The program writes a little at a
+// time; a reader that wakes up for each write costs more than the reading. So,
+// while there is much left to do, it pauses and lets the pipe fill.
+type pacedReader struct {
 	f    *os.File
 	todo int  // bytes of text that have no answer yet
 	full bool // the last read took all it could: more is there
@@ -88,7 +94,7 @@ const (
 	answerBuffer = 128 << 10 // more than the program says in the longest pause
 )
 
-func (r *patient) Read(b []byte) (int, error) {
+func (r *pacedReader) Read(b []byte) (int, error) {
 	if pause := min(time.Duration(r.todo)*byteTime, longestPause); pause >= leastPause && !r.full {
 		time.Sleep(pause)
 	}
@@ -97,10 +103,9 @@ func (r *patient) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (p *process) kill() { _ = p.cmd.Process.Kill() }
+func (p *process) kill() { killGroup(p.cmd.Process) }
 
-// end makes sure that the process is gone. What it had to say is of no
-// interest any more.
+// end kills the process and waits for it. Its further output is dropped.
 func (p *process) end() {
 	p.kill()
 	_ = p.in.Close()
@@ -108,12 +113,13 @@ func (p *process) end() {
 	_ = p.cmd.Wait()
 }
 
-// tag sends the first of the tasks, as many as the pipe holds, so that the
-// program finds the next file when it has done one, and reads the answers. It
-// returns how many there were; an error is that of the next task.
+// tag sends the first of the tasks, as many as the pipe holds, so that the next
+// file is there when the program has done one. Then it reads the answers. It
+// returns how many came; an error is that of the next task.
 func (p *process) tag(todo []task, timeout time.Duration, use func(Symbol), done func(int, error)) (int, error) {
 	todo = p.pack(todo)
 	p.limit.Reset(timeout)
+
 	// Where the program ends before it has read all, its answers tell how far
 	// it came.
 	_, writeErr := p.in.Write(p.send)
@@ -125,8 +131,11 @@ func (p *process) tag(todo []task, timeout time.Duration, use func(Symbol), done
 			}
 			return n, err
 		}
+
 		done(t.number, nil)
 		p.answer.todo -= len(t.content)
+
+		// The timer had fired: the program was killed after this answer.
 		if !p.limit.Reset(timeout) {
 			p.late = true
 			return n + 1, nil
@@ -142,6 +151,7 @@ func (p *process) pack(todo []task) []task {
 		if size := len(p.send) + len(t.name) + len(t.content) + headRoom; n > 0 && size > p.window {
 			return todo[:n]
 		}
+
 		p.send = append(p.send, `{"command":"generate-tags","filename":`...)
 		p.send = strconv.AppendQuote(p.send, t.name)
 		p.send = append(p.send, `,"size":`...)
@@ -166,9 +176,11 @@ func (p *process) read(use func(Symbol)) error {
 		if size += len(line); size > maxAnswer {
 			return errors.New("answer is too long")
 		}
+
 		if err := a.parse(line); err != nil {
 			return err
 		}
+
 		switch string(a.kindOfAnswer) {
 		case "completed":
 			return nil
@@ -194,6 +206,7 @@ func (p *process) line() ([]byte, error) {
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return line, err
 	}
+
 	p.long = append(p.long[:0], line...)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		line, err = p.out.ReadSlice('\n')
@@ -204,16 +217,19 @@ func (p *process) line() ([]byte, error) {
 	return p.long, err
 }
 
-// symbol turns an answer into a symbol; false for what has no name of its
-// own.
+// symbol turns an answer into a symbol. ok is false for a definition without a
+// name of its own.
 func (p *process) symbol(a *answer) (Symbol, bool) {
 	if a.line == 0 || !named(a.name) || bytes.IndexByte(a.name, '\n') >= 0 {
 		return Symbol{}, false
 	}
-	s := Symbol{Name: a.name, Kind: p.kind(a.kind), Line: a.line}
+
+	s := Symbol{Name: a.name, Kind: p.kind(a.kind), Line: a.line, End: a.end, Signature: a.signature}
 	if named(a.scope) {
 		s.ParentName, s.ParentKind = a.scope, p.kind(a.scopeKind)
 	}
+
+	// Languages differ in what they call the function of a type.
 	if s.Kind == "function" && typeKinds[s.ParentKind] {
 		s.Kind = "method"
 	}
@@ -222,13 +238,14 @@ func (p *process) symbol(a *answer) (Symbol, bool) {
 
 var anonymous = []byte("__anon")
 
-// named tells whether a name was given by people: text, and not made up by
-// the program.
+// named reports whether a name is text that a person wrote. The program makes
+// names such as __anon1f2e for definitions without one.
 func named(name []byte) bool {
 	return len(name) > 0 && len(name) <= 1<<10 && !bytes.Contains(name, anonymous) && utf8.Valid(name)
 }
 
-// kind is the word for a kind that the program has named.
+// kind is our word for a kind of the program's, remembered so that a symbol
+// allocates nothing for it.
 func (p *process) kind(b []byte) string {
 	kind, ok := p.kinds[string(b)]
 	if !ok {
@@ -244,7 +261,7 @@ func (p *process) kind(b []byte) string {
 // typeKinds are the scopes whose functions are methods.
 var typeKinds = map[string]bool{"class": true, "struct": true, "interface": true, "trait": true, "implementation": true, "type": true}
 
-// kindName is the word for a kind where languages have several.
+// kindName is one word for a kind that languages call differently.
 func kindName(kind string) string {
 	switch kind {
 	case "func", "subroutine", "procedure":

@@ -1,0 +1,79 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// foundLines is where a query matches, as path:line:column-column. Of a match over
+// several lines the end is left out.
+func foundLines(t *testing.T, v *View, expr string) map[string]int {
+	t.Helper()
+	q := &query.Text{Pattern: expr, Regexp: true}
+	res, err := v.Search(context.Background(), Request{Q: q, MaxMatches: 1 << 30, CountAll: true})
+	if err != nil || res.Cut {
+		t.Fatalf("%s: cut %v, %v", expr, res.Cut, err)
+	}
+	out := map[string]int{}
+	for _, f := range res.Files {
+		for _, c := range f.Chunks {
+			for _, r := range c.Ranges {
+				at := fmt.Sprintf("%s%s:%d:%d", f.Path, strings.Join(f.Revisions, ","), r.Start.Line, r.Start.Column)
+				if r.End.Line == r.Start.Line {
+					at += fmt.Sprintf("-%d", r.End.Column)
+				}
+				out[at]++
+			}
+		}
+	}
+	return out
+}
+
+// The same files with either end of a line give the same answers to expressions with $,
+// wherever a unit of the index ends.
+func TestLineEndsMakeNoDifference(t *testing.T) {
+	t.Parallel()
+	shapes := []string{`%s$`, `^%s$`, `[a-z]+_%s$`, `%s.*$`, `(%s|%s)$`, `\b%s\b$`, `^$`, `[a-z]{4,}$`, `%s$\n%s`, `%s$\n^$\n`, `\(\)$|^%s`}
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 21))
+		w := randomWorld(r)
+		dos := &world{repos: w.repos}
+		for _, tree := range w.trees {
+			other := map[string][]string{}
+			for path, versions := range tree {
+				for _, text := range versions {
+					if text != absent {
+						text = strings.ReplaceAll(text, "\n", "\r\n")
+					}
+					other[path] = append(other[path], text)
+				}
+			}
+			dos.trees = append(dos.trees, other)
+		}
+
+		var views [2]*View
+		for i, x := range []*world{w, dos} {
+			set, parts := x.built(t, t.TempDir(), seed%2 == 0, BuildOptions{})
+			views[i], _ = set.Acquire(parts)
+			defer views[i].Release()
+		}
+
+		for range 60 {
+			expr := shapes[r.IntN(len(shapes))]
+			for strings.Contains(expr, "%s") {
+				expr = strings.Replace(expr, "%s", regexp.QuoteMeta(words[r.IntN(len(words))]), 1)
+			}
+			other := strings.ReplaceAll(expr, `\n`, `\r?\n`)
+			if unix, dos := foundLines(t, views[0], expr), foundLines(t, views[1], other); !reflect.DeepEqual(unix, dos) {
+				t.Fatalf("seed %d, %s: %d places with \\n, %d with \\r\\n", seed, expr, len(unix), len(dos))
+			}
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package shard
+
+import (
+	"errors"
+
+	"github.com/shoalsearch/shoal/shard/file"
+)
+
+// ErrDamaged is the kind of every error about bytes that are not what was written:
+// the file is quarantined and must be built or copied anew.
+var ErrDamaged = file.ErrDamaged
+
+// DamagedError says which file is damaged. It is an [ErrDamaged].
+type DamagedError = file.DamagedError
+
+// culprit returns the name of the file that an error of damage is about: the one it
+// names, or the one in which a fault happened. For anything else it is the shard,
+// through which all others are read.
+func (m *member) culprit(err error) string {
+	if named := (*file.DamagedError)(nil); errors.As(err, &named) {
+		return named.File
+	}
+	if fault := (*file.FaultError)(nil); errors.As(err, &fault) {
+		for _, e := range append([]*entry{m.sym}, m.dead...) {
+			if e != nil && e.f.Holds(fault.Address) {
+				return e.f.Name()
+			}
+		}
+	}
+	return m.entry.f.Name()
+}

@@ -1,0 +1,84 @@
+package file
+
+import (
+	"fmt"
+	"hash"
+	"os"
+	"sync/atomic"
+)
+
+// asyncWriter hashes and writes buffers, in order, on a goroutine of its own: a build
+// waits for whoever fills the next buffer. end waits for the goroutine. Buffers go
+// round:
+//
+//	write(full one) -> full -> run: hash, write -> free -> write's result
+//
+// At any time buffers in full + free + at work = asyncBuffers.
+type asyncWriter struct {
+	file *os.File
+	sum  hash.Hash
+	full chan []byte
+	free chan []byte
+	done chan struct{}
+	err  atomic.Pointer[error]
+
+	pos, begun int64 // bytes written, and of these the disk was asked to begin with
+}
+
+// writebackBytes is how much is written before the disk is asked to begin with it. Else
+// the sync at the end would wait for everything, with nothing else to do.
+const writebackBytes = 8 << 20
+
+// asyncBuffers is how many buffers are on their way at most.
+const asyncBuffers = 4
+
+func newAsyncWriter(file *os.File, sum hash.Hash) *asyncWriter {
+	a := &asyncWriter{file: file, sum: sum, full: make(chan []byte, asyncBuffers), free: make(chan []byte, asyncBuffers), done: make(chan struct{})}
+	for range asyncBuffers {
+		a.free <- nil
+	}
+	go a.run()
+	return a
+}
+
+// run is the goroutine. After an error it only passes buffers on.
+func (a *asyncWriter) run() {
+	defer close(a.done)
+	for buf := range a.full {
+		if a.failed() == nil {
+			a.sum.Write(buf)
+			if _, err := a.file.Write(buf); err != nil {
+				err = fmt.Errorf("write index file: %w", err)
+				a.err.Store(&err)
+			}
+
+			// Begin early with what Finish would wait for.
+			if a.pos += int64(len(buf)); a.pos-a.begun >= writebackBytes {
+				writeback(a.file, a.begun, a.pos-a.begun)
+				a.begun = a.pos
+			}
+		}
+		a.free <- buf[:0]
+	}
+}
+
+// write hands a full buffer over and returns an empty one.
+func (a *asyncWriter) write(buf []byte) []byte {
+	a.full <- buf
+	return <-a.free
+}
+
+// failed returns the first error so far.
+func (a *asyncWriter) failed() error {
+	if err := a.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// end waits until all is written.
+func (a *asyncWriter) end() error {
+	close(a.full)
+	<-a.done
+	return a.failed()
+}

@@ -1,0 +1,136 @@
+package file
+
+import (
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is an open file: mapped, its table checked. It is safe for concurrent
+// use.
+type File struct {
+	name  string
+	data  []byte // the whole file
+	table *table
+
+	checked []atomic.Uint64 // bit i: the checksum of page i is right
+	crc     *crc32.Table
+}
+
+// Open maps a file, whose name is the last part of the path, and checks its
+// table. It must be closed.
+func Open(path string, kind Kind) (*File, error) {
+	name := filepath.Base(path)
+	fd, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open index file: %w", err)
+	}
+	defer fd.Close()
+
+	st, err := fd.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("open index file: %w", err)
+	}
+	if st.Size() < headBytes+tailBytes { // and no size that cannot be mapped
+		return nil, &DamagedError{File: name, Err: errTooShort}
+	}
+
+	data, err := unix.Mmap(int(fd.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map index file %s: %w", name, err)
+	}
+
+	f, err := FromBytes(name, data, kind)
+	if err != nil {
+		_ = unix.Munmap(data)
+		return nil, err
+	}
+	return f, nil
+}
+
+// FromBytes is a file that is already in memory. It must not be closed.
+func FromBytes(name string, data []byte, kind Kind) (*File, error) {
+	t, err := readTable(data, kind)
+	if err != nil {
+		return nil, &DamagedError{File: name, Err: err}
+	}
+	return &File{
+		name: name, data: data, table: t,
+		checked: make([]atomic.Uint64, (len(t.pages)+63)/64),
+		crc:     crc32.MakeTable(crc32.Castagnoli),
+	}, nil
+}
+
+// Close unmaps the file: nobody may read it any more.
+func (f *File) Close() {
+	if f.data != nil {
+		_ = unix.Munmap(f.data)
+		f.data = nil
+	}
+}
+
+// Name is the name of the file in its directory.
+func (f *File) Name() string { return f.name }
+
+// Size is the number of its bytes.
+func (f *File) Size() int64 { return int64(len(f.data)) }
+
+// Find returns the place of a section; a missing one is empty.
+func (f *File) Find(id SectionID) Section {
+	for _, s := range f.table.sections {
+		if s.ID == id {
+			return s
+		}
+	}
+	return Section{ID: id, Offset: headBytes}
+}
+
+// Raw returns the bytes of a section, which may not be checked yet: call Touch before
+// believing any of them.
+func (f *File) Raw(s Section) []byte {
+	return f.data[s.Offset : s.Offset+s.Length : s.Offset+s.Length]
+}
+
+// Data returns the whole file, of which the same holds as of Raw.
+func (f *File) Data() []byte { return f.data }
+
+// Bytes returns a section after checking all of it.
+func (f *File) Bytes(id SectionID) ([]byte, error) {
+	s := f.Find(id)
+	if err := f.Touch(s.Offset, s.Length); err != nil {
+		return nil, err
+	}
+	return f.Raw(s), nil
+}
+
+// Touch checks the pages that hold n bytes from offset, unless they were checked before.
+func (f *File) Touch(offset, n int64) error {
+	if n <= 0 {
+		return nil
+	}
+	for p := offset / pageBytes; p <= (offset+n-1)/pageBytes; p++ {
+		word, bit := &f.checked[p>>6], uint64(1)<<(p&63)
+		if word.Load()&bit != 0 {
+			continue
+		}
+
+		end := min((p+1)*pageBytes, f.table.end)
+		if crc32.Checksum(f.data[p*pageBytes:end], f.crc) != f.table.pages[p] {
+			return f.Damaged("checksum of page %d", p)
+		}
+
+		word.Or(bit)
+	}
+	return nil
+}
+
+// Holds reports whether an address of memory lies in the file.
+func (f *File) Holds(address uintptr) bool {
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(f.data)))
+	return address >= start && address-start < uintptr(len(f.data))
+}

@@ -1,0 +1,190 @@
+package file
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+)
+
+// TempPrefix begins the names of files that are being written. What a crash leaves of
+// them may be removed.
+const TempPrefix = "writing-"
+
+// Writer writes one file of the index front to back, section by section, and computes
+// its hash and checksums on the way. Its methods may be called after an error, which
+// Finish returns.
+type Writer struct {
+	dir  string
+	kind Kind
+	file *os.File
+	buf  []byte // bytes not yet written
+	sum  hash.Hash
+	t    table
+	pos  int64  // bytes so far, those in buf included
+	page uint32 // checksum of the page being filled
+	crc  *crc32.Table
+	err  error
+
+	async *asyncWriter // nil until there is something to write, and after the end
+}
+
+// writeBytes is how much is collected before it goes to the file. Small writes are
+// cheaper than large ones here, since their pages stay in the cache.
+const writeBytes = 64 << 10
+
+// NewWriter begins a file in dir. It ends with Finish or Abort.
+func NewWriter(dir string, kind Kind) (*Writer, error) {
+	f, err := os.CreateTemp(dir, TempPrefix+"*")
+	if err != nil {
+		return nil, fmt.Errorf("create index file: %w", err)
+	}
+	w := &Writer{dir: dir, kind: kind, file: f, sum: sha256.New(), crc: crc32.MakeTable(crc32.Castagnoli)}
+
+	w.buf = make([]byte, 0, 2*writeBytes)
+
+	head := append([]byte(magicHead), 0, 0, 0, 0, 0, 0, 0, 0)
+	binary.LittleEndian.PutUint32(head[8:], kinds[kind].version)
+	binary.LittleEndian.PutUint32(head[12:], uint32(kind))
+
+	_, _ = w.Write(head)
+	return w, nil
+}
+
+// Write appends to the section that is begun.
+func (w *Writer) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		// At most up to the end of the page, whose checksum is then complete.
+		room := min(len(p), pageBytes-int(w.pos%pageBytes))
+		w.page = crc32.Update(w.page, w.crc, p[:room])
+		w.buf = append(w.buf, p[:room]...)
+		w.pos += int64(room)
+		if w.pos%pageBytes == 0 {
+			w.t.pages = append(w.t.pages, w.page)
+			w.page = 0
+		}
+
+		if len(w.buf) >= writeBytes {
+			w.flush()
+		}
+		p = p[room:]
+	}
+	return n, w.err
+}
+
+// Err is the first error so far.
+func (w *Writer) Err() error { return w.err }
+
+// Pos is how many bytes were written so far.
+func (w *Writer) Pos() int64 { return w.pos }
+
+// flush hands what is collected to the goroutine that hashes and writes it. An error of
+// writing is seen by a later flush.
+func (w *Writer) flush() {
+	if w.async == nil {
+		w.async = newAsyncWriter(w.file, w.sum)
+	}
+	if w.err == nil {
+		w.err = w.async.failed()
+	}
+
+	if w.buf = w.async.write(w.buf); w.buf == nil {
+		w.buf = make([]byte, 0, 2*writeBytes)
+	}
+}
+
+// settle waits until all that was flushed is written.
+func (w *Writer) settle() {
+	if w.async != nil {
+		if err := w.async.end(); w.err == nil {
+			w.err = err
+		}
+		w.async = nil
+	}
+}
+
+// Begin begins a section, at a multiple of eight bytes.
+func (w *Writer) Begin(id SectionID) {
+	if pad := -w.pos & 7; pad > 0 {
+		_, _ = w.Write(make([]byte, pad))
+	}
+	w.t.sections = append(w.t.sections, Section{ID: id, Offset: w.pos})
+}
+
+// End ends the section that was begun.
+func (w *Writer) End() {
+	s := &w.t.sections[len(w.t.sections)-1]
+	s.Length = w.pos - s.Offset
+}
+
+// Add writes a whole section, given in parts.
+func (w *Writer) Add(id SectionID, parts ...[]byte) {
+	w.Begin(id)
+	for _, p := range parts {
+		_, _ = w.Write(p)
+	}
+	w.End()
+}
+
+// Finish writes the table, syncs, and gives the file the name of its bytes.
+func (w *Writer) Finish() (id ID, size int64, err error) {
+	// The last page is seldom full.
+	if w.pos%pageBytes != 0 {
+		w.t.pages = append(w.t.pages, w.page)
+	}
+
+	w.t.end = w.pos
+	tail := appendTable(nil, &w.t)
+	w.buf = append(w.buf, tail...)
+	size = w.pos + int64(len(tail))
+
+	w.flush()
+	w.settle()
+	if w.err != nil {
+		w.Abort()
+		return ID{}, 0, w.err
+	}
+
+	w.sum.Sum(id[:0])
+	if err := Publish(w.file, filepath.Join(w.dir, id.Name(w.kind))); err != nil {
+		w.Abort()
+		return ID{}, 0, err
+	}
+	return id, size, nil
+}
+
+// Abort removes the unfinished file.
+func (w *Writer) Abort() {
+	w.settle()
+	_ = w.file.Close()
+	_ = os.Remove(w.file.Name())
+}
+
+// Publish syncs a written file and gives it its final name, so that a name
+// never stands for half a file, not even after a crash.
+func Publish(f *os.File, path string) error {
+	err := errors.Join(f.Chmod(0o400), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("publish index file: %w", err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,33 @@
+package shard
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// The files that are written for the same documents are the same, byte for
+// byte, whoever writes them: nodes compare their names, and files of today are
+// read by the nodes of tomorrow. A change of the form needs a new version of
+// the kind of file, and new names here.
+func TestTheFormOfFilesIsTheSame(t *testing.T) {
+	t.Parallel()
+	var got []string
+	var calls atomic.Int64
+	for seed := range uint64(3) {
+		w := symbolWorld()
+		if seed > 0 {
+			w = randomWorld(rand.New(rand.NewPCG(seed, seed)))
+		}
+		set, parts := w.built(t, t.TempDir(), true, BuildOptions{Workers: 2})
+		part, err := symbolize(set, parts[0], nil, tagLines(&calls))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, part.Shard.String()[:16]+" "+part.Symbols.String()[:16])
+	}
+	if want := "5dfccfb6c93cf4f3 a0de78c73569d0fd, d97f12fe8a756274 ec10d4e6a412269c, 155aa9a2e280414f 35abd4247ce5906b"; strings.Join(got, ", ") != want {
+		t.Errorf("files are called %s, want %s", strings.Join(got, ", "), want)
+	}
+}

@@ -1,0 +1,130 @@
+package pack
+
+import "unsafe"
+
+// What a step of fast may read and write beyond where it is: eight bytes of
+// input three times, three literals and a match of 258 bytes copied in steps.
+const (
+	fastIn  = 32
+	fastOut = 3 + 258 + 32
+)
+
+// lastOut is the last place of dst from where a step may write. What dst has
+// room for behind its end is room for a step, so that nearly all of a text can
+// be made in steps; who stepped over the end finds out.
+func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
+
+// fastPortable is fast on any machine. Before each step
+//
+//	at  + fastIn  <= len(src)
+//	out + fastOut <= cap(dst)      out <= len(dst)
+//	buf has n bits of src that were not used, n < 64, and src[at] comes next
+//
+// so that a step needs to look at no bound, and b and dst are used without
+// checks. What a step takes of 56 bits: three codes of literals, or two and a
+// length, are at most 30 and 20 bits; then the bits are refilled for the
+// distance, which has at most 15 and 13.
+func (f *inflater) fastPortable(dst []byte, out int, b *stream) (int, bool, error) {
+	in, to := unsafe.Pointer(unsafe.SliceData(b.src)), unsafe.Pointer(unsafe.SliceData(dst))
+	at, buf, n := b.at, b.buf, b.n
+	lastIn, lastOut, lit, dist := len(b.src)-fastIn, lastOut(dst), &f.lit, &f.dist
+
+	for at <= lastIn && out <= lastOut {
+		// Refill to 56 bits or more.
+		buf |= *(*uint64)(unsafe.Add(in, at)) << (n & 63)
+		at += int(63-n) >> 3
+		n |= 56
+
+		// Up to three literals.
+		e := lit[buf&(1<<litBits-1)]
+		if e&entryLiteral != 0 {
+			*(*byte)(unsafe.Add(to, out)) = byte(e >> 16)
+			buf, n, out = buf>>(e&63), n-uint(e&63), out+1
+			if e = lit[buf&(1<<litBits-1)]; e&entryLiteral != 0 {
+				*(*byte)(unsafe.Add(to, out)) = byte(e >> 16)
+				buf, n, out = buf>>(e&63), n-uint(e&63), out+1
+				if e = lit[buf&(1<<litBits-1)]; e&entryLiteral != 0 {
+					*(*byte)(unsafe.Add(to, out)) = byte(e >> 16)
+					buf, n, out = buf>>(e&63), n-uint(e&63), out+1
+					continue
+				}
+			}
+		}
+
+		// A long code, the end of the block, or no code at all.
+		if e&entryRare != 0 {
+			if e&entryMore != 0 {
+				buf, n = buf>>litBits, n-litBits
+				e = lit[e>>16&0x7fff+uint32(buf&(1<<(e>>8&15)-1))]
+			}
+			if e&entryLiteral != 0 {
+				*(*byte)(unsafe.Add(to, out)) = byte(e >> 16)
+				buf, n, out = buf>>(e&63), n-uint(e&63), out+1
+				continue
+			}
+			if e&entryRare != 0 {
+				b.at, b.buf, b.n = at, buf>>(e&63), n-uint(e&63)
+				if e&entryEnd == 0 || out > len(dst) {
+					return out, false, errStream
+				}
+				return out, true, nil
+			}
+		}
+
+		// A match: its length,
+		length := int(e>>16) + int(buf&(1<<(e&63)-1)>>(e>>8&15))
+		buf, n = buf>>(e&63), n-uint(e&63)
+		buf |= *(*uint64)(unsafe.Add(in, at)) << (n & 63)
+		at += int(63-n) >> 3
+		n |= 56
+
+		// and its distance.
+		e = dist[buf&(1<<distBits-1)]
+		if e&entryRare != 0 {
+			if e&entryMore == 0 {
+				return out, false, errStream
+			}
+			buf, n = buf>>distBits, n-distBits
+			if e = dist[e>>16&0x7fff+uint32(buf&(1<<(e>>8&15)-1))]; e&entryRare != 0 {
+				return out, false, errStream
+			}
+		}
+		distance := int(e>>16) + int(buf&(1<<(e&63)-1)>>(e>>8&15))
+		buf, n = buf>>(e&63), n-uint(e&63)
+		if distance > out {
+			return out, false, errStream
+		}
+		copyMatch(unsafe.Add(to, out), unsafe.Add(to, out-distance), distance, length)
+		out += length
+	}
+
+	b.at, b.buf, b.n = at, buf, n
+	return out, false, within(dst, out)
+}
+
+// within is an error when a step has gone beyond the end of dst.
+func within(dst []byte, out int) error {
+	if out > len(dst) {
+		return errStream
+	}
+	return nil
+}
+
+// copyMatch copies length bytes that may overlap, and up to 15 more.
+func copyMatch(to, from unsafe.Pointer, distance, length int) {
+	if distance >= 16 {
+		for k := 0; k < length; k += 16 {
+			*(*[16]byte)(unsafe.Add(to, k)) = *(*[16]byte)(unsafe.Add(from, k))
+		}
+		return
+	}
+	if distance >= 8 {
+		for k := 0; k < length; k += 8 {
+			*(*uint64)(unsafe.Add(to, k)) = *(*uint64)(unsafe.Add(from, k))
+		}
+		return
+	}
+	for k := range length {
+		*(*byte)(unsafe.Add(to, k)) = *(*byte)(unsafe.Add(from, k))
+	}
+}

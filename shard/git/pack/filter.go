@@ -1,0 +1,99 @@
+package pack
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"strings"
+)
+
+// The commit graph has a Bloom filter for each commit, of the paths that it
+// changed compared with its first parent, and of the directories above them.
+// The bits of a path in a filter of size bits, with hashes given by the file:
+//
+//	(murmur3(seed1, path) + n * murmur3(seed2, path)) mod size     0 <= n < hashes
+
+// PathKey is a path as the filters ask for it: the two hashes of the path and
+// of the directories above it, for each version of the filters.
+type PathKey [3][][2]uint32
+
+// NewPathKey is the key of a path, without a slash at its ends.
+func NewPathKey(path string) *PathKey {
+	k := &PathKey{}
+	for {
+		for version := 1; version <= 2; version++ {
+			k[version] = append(k[version], [2]uint32{
+				murmur3(0x293ae76f, path, version == 1), murmur3(0x7e646e2c, path, version == 1),
+			})
+		}
+		i := strings.LastIndexByte(path, '/')
+		if i < 0 {
+			return k
+		}
+		path = path[:i]
+	}
+}
+
+// Unchanged reports whether a commit certainly has the same at a path as its
+// first parent. False says nothing.
+func (g *Graph) Unchanged(pos uint32, k *PathKey) bool {
+	l, i := g.at(pos)
+	if l.ends == nil {
+		return false
+	}
+	from, to := uint32(0), binary.BigEndian.Uint32(l.ends[4*i:])
+	if i > 0 {
+		from = binary.BigEndian.Uint32(l.ends[4*i-4:])
+	}
+	if from >= to || int(to) > len(l.filters) {
+		return false // none was made
+	}
+
+	filter := l.filters[from:to]
+	size := uint64(len(filter)) * 8
+	for _, h := range k[l.version] {
+		for n := range l.hashes {
+			bit := uint64(h[0]+n*h[1]) % size
+			if filter[bit/8]&(1<<(bit%8)) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// murmur3 is the hash of the filters. The first version of them took bytes
+// for signed numbers.
+func murmur3(seed uint32, s string, signed bool) uint32 {
+	const c1, c2 = 0xcc9e2d51, 0x1b873593
+	at := func(i int) uint32 {
+		if signed {
+			return uint32(int32(int8(s[i])))
+		}
+		return uint32(s[i])
+	}
+	mix := func(k uint32) uint32 { return bits.RotateLeft32(k*c1, 15) * c2 }
+
+	// Four bytes at a time, then the rest.
+	i := 0
+	for ; i+4 <= len(s); i += 4 {
+		seed ^= mix(at(i) | at(i+1)<<8 | at(i+2)<<16 | at(i+3)<<24)
+		seed = bits.RotateLeft32(seed, 13)*5 + 0xe6546b64
+	}
+	var k uint32
+	switch len(s) - i {
+	case 3:
+		k ^= at(i+2) << 16
+		fallthrough
+	case 2:
+		k ^= at(i+1) << 8
+		fallthrough
+	case 1:
+		k ^= at(i)
+		seed ^= mix(k)
+	}
+
+	seed ^= uint32(len(s))
+	seed = (seed ^ seed>>16) * 0x85ebca6b
+	seed = (seed ^ seed>>13) * 0xc2b2ae35
+	return seed ^ seed>>16
+}

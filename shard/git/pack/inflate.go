@@ -1,0 +1,203 @@
+package pack
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// An inflater decompresses streams of zlib, each at once and into memory that
+// is exactly as large as the text: what the objects of a pack are, whose sizes
+// stand in front of them. Knowing both ends it needs no window and no copy, and
+// is several times as fast as a decoder of pieces. The checksum of the text is
+// left to the caller, who has better ones.
+//
+// A table of codes is indexed by the next bits of the input. An entry is
+//
+//	bits 0 to 5    how many bits it takes, those of its number included
+//	bits 8 to 11   how many of these are the code
+//	bit 13         more bits are needed: base is where their table begins,
+//	               bits 8 to 11 are how many index it
+//	bit 14         end of the block
+//	bit 15         none of the common kinds: bit 13, bit 14, or no code at all
+//	bits 16 to 30  base: a literal, or the least length or distance
+//	bit 31         a literal
+type inflater struct {
+	lit    [litRoom]uint32
+	dist   [distRoom]uint32
+	length [codeRoom]uint32 // of the codes that tell the lengths of codes
+	sizes  [288 + 32]uint8
+	fixed  bool // the tables are those of blocks without tables of their own
+	plain  bool // take the way of any machine, for comparison
+}
+
+const (
+	litBits  = 10 // of the input that index the first table
+	distBits = 8
+	codeBits = 7
+	// Rooms for all tables that complete codes can ask for: two codes at least
+	// are behind each further table.
+	litRoom  = 1<<litBits + 288/2<<(15-litBits)
+	distRoom = 1<<distBits + 32/2<<(15-distBits)
+	codeRoom = 1 << codeBits
+
+	entryMore    = 1 << 13
+	entryEnd     = 1 << 14
+	entryRare    = 1 << 15
+	entryLiteral = 1 << 31
+)
+
+// errStream tells that a compressed stream is damaged.
+var errStream = errors.New("damaged zlib stream")
+
+// stream is an input of which bits are taken, lowest first.
+type stream struct {
+	src []byte
+	at  int    // of the next byte
+	buf uint64 // bits taken from src and not yet used
+	n   uint   // how many
+}
+
+// fill makes sure of 56 bits, or of all that are left; beyond the end come
+// zeros, which take notices.
+func (b *stream) fill() {
+	if b.at+8 <= len(b.src) {
+		b.buf |= binary.LittleEndian.Uint64(b.src[b.at:]) << (b.n & 63)
+		b.at += int(63-b.n) >> 3
+		b.n |= 56
+		return
+	}
+	for b.n < 56 && b.at < len(b.src) {
+		b.buf |= uint64(b.src[b.at]) << (b.n & 63)
+		b.at++
+		b.n += 8
+	}
+}
+
+// take uses n bits; it reports false when there are not so many.
+func (b *stream) take(n uint) (v uint64, ok bool) {
+	if n > b.n {
+		return 0, false
+	}
+	v = b.buf & (1<<n - 1)
+	b.buf >>= n
+	b.n -= n
+	return v, true
+}
+
+// inflate decompresses the stream at the beginning of src into dst, which it
+// fills exactly, and returns the length of the stream. What dst has room for
+// behind its end, it may use; it is faster with fastOut bytes there.
+func (f *inflater) inflate(dst, src []byte) (int, error) {
+	if len(src) < 2 || src[0]&15 != 8 || src[0]>>4 > 7 || src[1]&0x20 != 0 || binary.BigEndian.Uint16(src)%31 != 0 {
+		return 0, errStream
+	}
+
+	b := stream{src: src, at: 2}
+	out := 0
+	for last := false; !last; {
+		b.fill()
+		head, ok := b.take(3)
+		if !ok {
+			return 0, errStream
+		}
+		last = head&1 != 0
+
+		var err error
+		switch head >> 1 {
+		case 0:
+			out, err = b.stored(dst, out)
+		case 1:
+			f.fixedTables()
+			out, err = f.block(dst, out, &b)
+		case 2:
+			if err = f.readTables(&b); err == nil {
+				out, err = f.block(dst, out, &b)
+			}
+		default:
+			err = errStream
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+
+	end := b.at - int(b.n>>3) + 4 // the checksum
+	if out != len(dst) || end > len(src) {
+		return 0, errStream
+	}
+	return end, nil
+}
+
+// stored copies a block that is not compressed.
+func (b *stream) stored(dst []byte, out int) (int, error) {
+	at := b.at - int(b.n>>3)
+	b.buf, b.n = 0, 0
+	if len(b.src)-at < 4 {
+		return 0, errStream
+	}
+	n := int(binary.LittleEndian.Uint16(b.src[at:]))
+	if int(^binary.LittleEndian.Uint16(b.src[at+2:])) != n || n > len(b.src)-at-4 || n > len(dst)-out {
+		return 0, errStream
+	}
+	b.at = at + 4 + n
+	return out + copy(dst[out:], b.src[at+4:b.at]), nil
+}
+
+// block decompresses a block into dst from out on: fast where there is room on
+// both sides for all that a step can touch, else with care.
+func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
+	for {
+		if b.at <= len(b.src)-fastIn && out <= lastOut(dst) {
+			var end bool
+			var err error
+			if out, end, err = f.fast(dst, out, b); end || err != nil {
+				return out, err
+			}
+		}
+
+		// One literal, or one match: a length and a distance.
+		b.fill()
+		e, code, ok := b.code(f.lit[:], litBits)
+		switch {
+		case !ok || e&entryRare != 0 && e&entryEnd == 0:
+			return 0, errStream
+		case e&entryEnd != 0:
+			return out, nil
+		case e&entryLiteral != 0:
+			if out == len(dst) {
+				return 0, errStream
+			}
+			dst[out] = byte(e >> 16)
+			out++
+			continue
+		}
+		length := int(e>>16) + int(code>>(e>>8&15))
+
+		b.fill()
+		if e, code, ok = b.code(f.dist[:], distBits); !ok || e&entryRare != 0 {
+			return 0, errStream
+		}
+		distance := int(e>>16) + int(code>>(e>>8&15))
+		if distance > out || length > len(dst)-out {
+			return 0, errStream
+		}
+		for range length {
+			dst[out] = dst[out-distance]
+			out++
+		}
+	}
+}
+
+// code takes the next code by a table that first bits index: its entry, and
+// the bits that it took, those of its number above those of the code.
+func (b *stream) code(table []uint32, first uint) (e uint32, code uint64, ok bool) {
+	e = table[b.buf&(1<<first-1)]
+	if e&entryMore != 0 {
+		if _, ok := b.take(first); !ok {
+			return 0, 0, false
+		}
+		e = table[int(e>>16&0x7fff)+int(b.buf&(1<<(e>>8&15)-1))]
+	}
+	code, ok = b.take(uint(e & 63))
+	return e, code, ok
+}

@@ -1,0 +1,272 @@
+package pack
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+)
+
+// file is a pack and its index of version 2, both mapped:
+//
+//	0     ff 74 4f 63, version=2
+//	8     fanout: for each first byte of an id, how many ids begin with it or
+//	      a lesser one; 256 numbers of 4 bytes
+//	1032  the ids, sorted
+//	      checksums (CRC-32) of the objects as they stand in the pack, in that order
+//	      where they begin; with the highest bit set, an index into the next table
+//	      places beyond 2 GiB, 8 bytes each
+//	      checksum of the pack, checksum of the index
+//
+// All numbers have their highest byte first. For example, of a pack with nothing
+// but the blob "hello\n", whose id is ce013625030ba8dba906f756967f9e9ca394464a:
+//
+//	8     00 00 00 00 (206 times)    no id begins with 00 ... cd
+//	832   00 00 00 01 (50 times)     one begins with ce or less, and so on to ff
+//	1032  ce 01 36 25 ... 46 4a
+//	1052  52 94 15 00                of the 15 bytes of the object
+//	1056  00 00 00 0c                it begins behind the head of the pack
+type file struct {
+	index, data []byte
+	idBytes     int
+	objects     int
+	touched     int // bytes read since the mapping was last let go
+	near        int // where the last object was, in pages that are mapped at once
+}
+
+const (
+	packHeader  = 12
+	indexHeader = 8
+	indexIDs    = indexHeader + 256*4
+	// maxChain is the greatest number of deltas upon deltas that is believed.
+	maxChain = 4096
+	// maxObject is the greatest size of an object that is read here.
+	maxObject = 1 << 31
+	// mappedMost is how much of a pack is mapped at a time: what was read need
+	// not count as memory of this process.
+	mappedMost = 16 << 20
+	// aroundFault is how much the kernel maps where one page is touched.
+	aroundFault = 64 << 10
+)
+
+// openFile maps a pack by the name of its index, which tells how long ids are.
+func openFile(index string) (*file, error) {
+	sum, ok := strings.CutPrefix(strings.TrimSuffix(filepath.Base(index), ".idx"), "pack-")
+	if !ok || !IsID(sum) {
+		return nil, errDamaged
+	}
+	f := &file{idBytes: len(sum) / 2}
+	var err error
+	if f.index, err = mapFile(index); err != nil {
+		return nil, err
+	}
+	if f.data, err = mapFile(strings.TrimSuffix(index, "idx") + "pack"); err != nil {
+		f.close()
+		return nil, err
+	}
+	if err := Protect(f.check); err != nil {
+		f.close()
+		return nil, errDamaged
+	}
+	return f, nil
+}
+
+// check looks at the fixed parts of both files. From here on the tables of the
+// index are there in full, and
+//
+//	0 <= fanout[i] <= fanout[i+1] <= objects
+func (f *file) check() error {
+	x, d, be := f.index, f.data, binary.BigEndian
+
+	if len(x) < indexIDs+2*f.idBytes || be.Uint32(x) != 0xff744f63 || be.Uint32(x[4:]) != 2 {
+		return errDamaged
+	}
+	f.objects = int(be.Uint32(x[indexIDs-4:]))
+	if len(x) < indexIDs+f.objects*(f.idBytes+8)+2*f.idBytes {
+		return errDamaged
+	}
+	for i := range 255 {
+		if be.Uint32(x[indexHeader+4*i:]) > be.Uint32(x[indexHeader+4*i+4:]) {
+			return errDamaged
+		}
+	}
+
+	if len(d) < packHeader+f.idBytes || string(d[:4]) != "PACK" || be.Uint32(d[4:]) != 2 || int(be.Uint32(d[8:])) != f.objects {
+		return errDamaged
+	}
+	// The index ends with the checksum of the pack and its own.
+	if !bytes.Equal(d[len(d)-f.idBytes:], x[len(x)-2*f.idBytes:len(x)-f.idBytes]) {
+		return errDamaged
+	}
+	return nil
+}
+
+// mapFile maps a file of a repository of ours.
+func mapFile(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() == 0 || info.Size() > 1<<46 {
+		return nil, errDamaged
+	}
+	data, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map %s: %w", filepath.Base(name), err)
+	}
+	return data, nil
+}
+
+func (f *file) close() {
+	for _, b := range [][]byte{f.index, f.data} {
+		if b != nil {
+			_ = syscall.Munmap(b)
+		}
+	}
+	*f = file{}
+}
+
+// touch notes that n bytes were read at a place, and lets go of what is mapped
+// from time to time.
+func (f *file) touch(at, n int) {
+	f.touched += n
+	if page := at / aroundFault; page != f.near { // neighbours share what a fault maps
+		f.near = page
+		f.touched += aroundFault
+	}
+	if f.touched > mappedMost {
+		f.release()
+	}
+}
+
+// release lets go of the memory that the pack is mapped in.
+func (f *file) release() {
+	f.touched, f.near = 0, -1
+	_ = syscall.Madvise(f.data, syscall.MADV_DONTNEED)
+}
+
+// find gives the place of an object in the index. The ids that begin with the
+// byte b stand at
+//
+//	fanout[b-1] <= i < fanout[b]
+func (f *file) find(id []byte) (int, bool) {
+	be := binary.BigEndian
+	from, to := 0, int(be.Uint32(f.index[indexHeader+4*int(id[0]):]))
+	if id[0] > 0 {
+		from = int(be.Uint32(f.index[indexHeader+4*int(id[0])-4:]))
+	}
+
+	ids := f.index[indexIDs:]
+	i := from + sort.Search(to-from, func(i int) bool {
+		return bytes.Compare(ids[(from+i)*f.idBytes:(from+i+1)*f.idBytes], id) >= 0
+	})
+	return i, i < to && bytes.Equal(ids[i*f.idBytes:(i+1)*f.idBytes], id)
+}
+
+// offset gives where an object begins in the pack.
+func (f *file) offset(i int) (int, error) {
+	be := binary.BigEndian
+	offsets := indexIDs + f.objects*(f.idBytes+4)
+	at := uint64(be.Uint32(f.index[offsets+4*i:]))
+	if at>>31 != 0 {
+		large := uint64(offsets+4*f.objects) + 8*(at&0x7fffffff)
+		if large+8 > uint64(len(f.index)-2*f.idBytes) {
+			return 0, errDamaged
+		}
+		at = be.Uint64(f.index[large:])
+	}
+	if at < packHeader || at >= uint64(len(f.data)-f.idBytes) {
+		return 0, errDamaged
+	}
+	return int(at), nil
+}
+
+// sum is the checksum of the bytes of an object in the pack.
+func (f *file) sum(i int) uint32 {
+	return binary.BigEndian.Uint32(f.index[indexIDs+f.objects*f.idBytes+4*i:])
+}
+
+// Kinds of entries whose text is made of another's.
+const (
+	offDelta Kind = 6 // the base is so many bytes before it
+	refDelta Kind = 7 // the base has an id
+)
+
+// entry is an object as its header tells it.
+type entry struct {
+	at, body int // where it begins, and its stream
+	kind     Kind
+	size     int // of what the stream holds
+	base     int // of a delta: where its base begins
+}
+
+func (e entry) isDelta() bool { return e.kind == offDelta || e.kind == refDelta }
+
+// entry reads what stands before the stream of the object at an offset.
+func (f *file) entry(at int) (entry, error) {
+	e := entry{at: at, body: at}
+	end := len(f.data) - f.idBytes
+	next := func() uint64 { // the next byte; beyond the end zeros, and body tells
+		if e.body >= end {
+			e.body = end + 1
+			return 0
+		}
+		e.body++
+		return uint64(f.data[e.body-1])
+	}
+
+	// Kind and size: the first byte has 4 bits of the size, the others 7.
+	c := next()
+	e.kind = Kind(c >> 4 & 7)
+	size := c & 15
+	for shift := 4; c&0x80 != 0 && shift < 40; shift += 7 {
+		c = next()
+		size |= c & 0x7f << shift
+	}
+	if c&0x80 != 0 || size > maxObject {
+		return e, errDamaged
+	}
+	e.size = int(size)
+
+	// Where the base of a delta begins.
+	switch e.kind {
+	case offDelta:
+		c = next()
+		back := c & 0x7f
+		for c&0x80 != 0 && back < 1<<46 {
+			c = next()
+			back = (back+1)<<7 | c&0x7f
+		}
+		if c&0x80 != 0 || back == 0 || back > uint64(at-packHeader) {
+			return e, errDamaged
+		}
+		e.base = at - int(back)
+	case refDelta:
+		if end-e.body < f.idBytes {
+			return e, errDamaged
+		}
+		i, ok := f.find(f.data[e.body : e.body+f.idBytes])
+		if !ok {
+			return e, errDamaged
+		}
+		e.body += f.idBytes
+		var err error
+		if e.base, err = f.offset(i); err != nil {
+			return e, err
+		}
+	}
+	if e.body > end {
+		return e, errDamaged
+	}
+	return e, nil
+}

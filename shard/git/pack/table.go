@@ -1,0 +1,282 @@
+package pack
+
+import "math/bits"
+
+// Bases and extra bits of the codes of lengths and distances.
+var (
+	lengthBase = [...]uint16{3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258}
+	lengthMore = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0}
+	distBase   = [...]uint16{1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577}
+	distMore   = [...]uint8{0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13}
+)
+
+// Entries of the symbols, but for their codes.
+var (
+	litEntries  = makeLitEntries()
+	distEntries = makeDistEntries()
+	codeEntries = makeCodeEntries()
+)
+
+func makeLitEntries() (t [288]uint32) {
+	for s := range t {
+		switch {
+		case s < 256:
+			t[s] = entryLiteral | uint32(s)<<16
+		case s == 256:
+			t[s] = entryRare | entryEnd
+		case s-257 < len(lengthBase):
+			t[s] = uint32(lengthBase[s-257])<<16 | uint32(lengthMore[s-257])
+		default:
+			t[s] = entryRare
+		}
+	}
+	return t
+}
+
+func makeDistEntries() (t [32]uint32) {
+	for s := range t {
+		t[s] = entryRare
+		if s < len(distBase) {
+			t[s] = uint32(distBase[s])<<16 | uint32(distMore[s])
+		}
+	}
+	return t
+}
+
+func makeCodeEntries() (t [19]uint32) {
+	for s := range t {
+		t[s] = uint32(s) << 16
+	}
+	return t
+}
+
+// makeTable fills a table of codes, given the length of the code of each
+// symbol; the next first bits of the input index its beginning. Longer codes
+// have an entry there that leads to a further table, indexed by their other
+// bits; all further tables have room for the longest code.
+//
+// The codes are canonical: sorted by length and then by symbol, each is the one
+// before plus one. With the lengths 1, 2, 3, 3 they are 0, 10, 110, 111.
+func makeTable(table []uint32, first int, sizes []uint8, entries []uint32) error {
+	var symbols sorted
+	if err := symbols.sort(sizes); err != nil {
+		return err
+	}
+	if symbols.partial {
+		table[0] = entryRare // what a code that nobody has would be
+	}
+
+	code := symbols.fillFirst(table, first, entries)
+	symbols.fillFurther(table, first, code, entries)
+	return nil
+}
+
+// sorted is the symbols that have a code, the shortest codes first.
+type sorted struct {
+	symbols [288]uint16
+	count   [16]int // of the codes of each length
+	total   int
+	longest int
+	partial bool // some bits are no code
+}
+
+// sort orders the symbols by the length of their codes. Each length has to be
+// at most 15. It refuses codes of which some begin with others, and those that
+// leave bits without a meaning, except a code for one symbol or for none.
+//
+//	sum of 2^-length = 1
+func (s *sorted) sort(sizes []uint8) error {
+	for _, n := range sizes {
+		s.count[n&15]++
+	}
+	var from [16]int // where the symbols of a length begin
+	used := 0        // in units of 2^-15
+	for n := 1; n <= 15; n++ {
+		from[n] = s.total
+		s.total += s.count[n]
+		used += s.count[n] << (15 - n)
+		if s.count[n] > 0 {
+			s.longest = n
+		}
+	}
+	s.partial = used < 1<<15
+	alone := used == 0 || used == 1<<14 && s.count[1] == 1
+	if used > 1<<15 || s.partial && !alone {
+		return errStream
+	}
+
+	for symbol, n := range sizes {
+		if n != 0 {
+			s.symbols[from[n&15]%288] = uint16(symbol)
+			from[n&15]++
+		}
+	}
+	return nil
+}
+
+// fillFirst fills the first table, from the shortest codes on: the table of n
+// bits, written twice, is the table of n+1 bits. It returns the code that
+// follows those of up to first bits.
+//
+// Codes stand in the input with their highest bit first, while bits are taken
+// from it lowest first: here all codes have their bits reversed.
+func (s *sorted) fillFirst(table []uint32, first int, entries []uint32) int {
+	symbols := s.symbols[:s.total]
+	code, size := 0, 1
+	for n := 1; n <= min(first, s.longest); n++ {
+		copy(table[size:2*size], table[:size])
+		size *= 2
+		for _, symbol := range symbols[:s.count[n]] {
+			table[code] = entries[symbol] + uint32(n)<<8 + uint32(n)
+			code = nextCode(code, n)
+		}
+		symbols = symbols[s.count[n]:]
+	}
+	for size < 1<<first {
+		copy(table[size:2*size], table[:size])
+		size *= 2
+	}
+	return code
+}
+
+// fillFurther adds the tables of the codes of more than first bits. Those that
+// begin with the same first bits follow each other, and share a table.
+func (s *sorted) fillFurther(table []uint32, first, code int, entries []uint32) {
+	shorter := 0
+	for n := 1; n <= first; n++ {
+		shorter += s.count[n]
+	}
+	if shorter >= s.total {
+		return
+	}
+
+	symbols := s.symbols[shorter:s.total]
+	free, low, width := 1<<first, -1, s.longest-first
+	for n := first + 1; n <= s.longest; n++ {
+		for _, symbol := range symbols[:s.count[n]] {
+			if code&(1<<first-1) != low {
+				low = code & (1<<first - 1)
+				table[low] = entryRare | entryMore | uint32(free)<<16 | uint32(width)<<8 | uint32(first)
+				free += 1 << width
+			}
+			for i := code >> first; i < 1<<width; i += 1 << (n - first) {
+				table[free-1<<width+i] = entries[symbol] + uint32(n-first)<<8 + uint32(n-first)
+			}
+			code = nextCode(code, n)
+		}
+		symbols = symbols[s.count[n]:]
+	}
+}
+
+// nextCode is the code of n bits that follows another, both with their bits
+// reversed: the highest zero becomes one, and the ones above it zeros. Behind
+// the last code comes 0.
+func nextCode(code, n int) int {
+	ones := bits.Len(uint(code ^ (1<<n - 1)))
+	if ones == 0 {
+		return 0
+	}
+	return code&(1<<(ones-1)-1) | 1<<(ones-1)
+}
+
+// fixedTables makes the tables of blocks that bring none.
+func (f *inflater) fixedTables() {
+	if f.fixed {
+		return
+	}
+	for s := range f.sizes {
+		switch {
+		case s < 144:
+			f.sizes[s] = 8
+		case s < 256:
+			f.sizes[s] = 9
+		case s < 280:
+			f.sizes[s] = 7
+		case s < 288:
+			f.sizes[s] = 8
+		default:
+			f.sizes[s] = 5
+		}
+	}
+	// Both codes are complete and short: making their tables cannot fail.
+	_ = makeTable(f.lit[:], litBits, f.sizes[:288], litEntries[:])
+	_ = makeTable(f.dist[:], distBits, f.sizes[288:], distEntries[:])
+	f.fixed = true
+}
+
+// codeOrder is the order in which the lengths of the codes of lengths come.
+var codeOrder = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
+
+// readTables reads the codes of a block that brings its own: how many there are
+// of each kind, the code of their lengths, and the lengths in that code.
+func (f *inflater) readTables(b *stream) error {
+	f.fixed = false
+	head, ok := b.take(14)
+	lits, dists, codes := int(head&31)+257, int(head>>5&31)+1, int(head>>10)+4
+	if !ok || lits > 286 || dists > 30 {
+		return errStream
+	}
+
+	var sizes [19]uint8
+	for _, s := range codeOrder[:codes] {
+		b.fill()
+		v, ok := b.take(3)
+		if !ok {
+			return errStream
+		}
+		sizes[s] = uint8(v)
+	}
+	if err := makeTable(f.length[:], codeBits, sizes[:], codeEntries[:]); err != nil {
+		return err
+	}
+	if err := f.readSizes(b, lits+dists); err != nil {
+		return err
+	}
+
+	if f.sizes[256] == 0 { // a block could not end
+		return errStream
+	}
+	if err := makeTable(f.lit[:], litBits, f.sizes[:lits], litEntries[:]); err != nil {
+		return err
+	}
+	return makeTable(f.dist[:], distBits, f.sizes[lits:lits+dists], distEntries[:])
+}
+
+// readSizes reads the lengths of so many codes. Up to 15 is a length; 16
+// repeats the one before 3 to 6 times, 17 zero 3 to 10 times, 18 zero 11 to 138
+// times.
+func (f *inflater) readSizes(b *stream, total int) error {
+	for i := 0; i < total; {
+		b.fill()
+		e := f.length[b.buf&(1<<codeBits-1)]
+		if _, ok := b.take(uint(e & 63)); !ok || e&entryRare != 0 {
+			return errStream
+		}
+		s := uint8(e >> 16)
+		if s < 16 {
+			f.sizes[i] = s
+			i++
+			continue
+		}
+
+		more, least, value := uint(7), 11, uint8(0)
+		switch {
+		case s == 16 && i > 0:
+			more, least, value = 2, 3, f.sizes[i-1]
+		case s == 16:
+			return errStream
+		case s == 17:
+			more, least = 3, 3
+		}
+		v, ok := b.take(more)
+		n := least + int(v)
+		if !ok || n > total-i {
+			return errStream
+		}
+		for range n {
+			f.sizes[i] = value
+			i++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,431 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
+)
+
+// ErrBadFilter tells that a change cannot be looked for.
+var ErrBadFilter = fmt.Errorf("%w: not a change that git can look for", fs.ErrInvalid)
+
+// TraceQuery selects commits by what they changed. One of Text, Expr and
+// Lines is set.
+type TraceQuery struct {
+	Commit   string // where to begin, an id
+	Path     string // only changes in this file or directory; with Lines the file
+	Text     string // the number of its occurrences in a file has changed
+	Expr     string // a changed line matches this expression
+	Lines    [2]int // first and last line, from 1, of the file Path in Commit: a change of one of them
+	NoMerges bool
+	Since    time.Time
+	Until    time.Time
+	Skip     int
+	Limit    int           // 0 is 50
+	Time     time.Duration // 0 is 5 s; what was found until then is the answer
+}
+
+// TracePage is a page of commits with what each of them changed.
+type TracePage struct {
+	LogPage
+
+	Paths map[string][]string // by commit: the files with such a change
+	// Where lines were followed, and not to their beginning: where in the parent
+	// of the last commit of the page they were.
+	From      string
+	FromLines [2]int
+}
+
+const (
+	traceTime  = 5 * time.Second
+	traceFirst = 64 // commits that git compares at a time: little first, since the newest are wanted most
+	traceMost  = 2048
+	tracePaths = 10 // of a commit that are told
+)
+
+// Trace lists the commits that changed a text, or some lines of a file. The
+// history is compared commit by commit, which takes long: after some time
+// what was found is the answer, with Reached set.
+func (m *Mirror) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
+	if q.Limit <= 0 {
+		q.Limit = 50
+	}
+	if q.Time <= 0 {
+		q.Time = traceTime
+	}
+	q.Skip = max(0, q.Skip)
+	if err := q.check(); err != nil {
+		return TracePage{}, err
+	}
+
+	s, err := m.refs(ctx)
+	if err != nil {
+		return TracePage{}, err
+	}
+
+	var page TracePage
+	if q.Lines[0] > 0 {
+		page, err = m.followLines(ctx, q)
+	} else {
+		page, err = m.compare(ctx, q)
+	}
+	if err != nil {
+		return TracePage{}, fmt.Errorf("trace a change: %w", err)
+	}
+
+	for i := range page.Commits {
+		c := &page.Commits[i]
+		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+	}
+	return page, nil
+}
+
+// check refuses what git would misunderstand.
+func (q *TraceQuery) check() error {
+	for _, text := range []string{q.Text, q.Expr} {
+		if strings.IndexByte(text, 0) >= 0 || len(text) > 1000 {
+			return fmt.Errorf("a change is looked for by at most 1,000 bytes: %w", ErrBadFilter)
+		}
+	}
+	path, err := cleanPath(q.Path)
+	q.Path = path
+	return err
+}
+
+// walkArguments are the filters of a walk, and where it begins.
+func (q *TraceQuery) walkArguments(path bool) ([]string, error) {
+	l := LogQuery{Commit: q.Commit, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges}
+	if path {
+		l.Path = q.Path
+	}
+	return l.arguments()
+}
+
+// compare lists the commits from the newest on, and has git compare them a batch
+// at a time, until it has a page or the time is over.
+func (m *Mirror) compare(ctx context.Context, q TraceQuery) (page TracePage, err error) {
+	args, err := q.walkArguments(true)
+	if err != nil {
+		return page, err
+	}
+
+	// looked is how long commits are compared; ctx is the caller's own time.
+	looked, cancel := context.WithTimeout(ctx, q.Time)
+	defer cancel()
+
+	c := m.git("rev-list", "--timestamp")
+	c.args = append(c.args, args...)
+	c.timeout, c.limit = q.Time+time.Second, 4<<30
+
+	var found []string
+	page.Paths = map[string][]string{}
+	err = c.stream(looked, func(r io.Reader) error {
+		in := bufio.NewReaderSize(r, 64<<10)
+		for size := traceFirst; ; size = min(2*size, traceMost) {
+			batch, began, err := nextCommits(in, size)
+			if len(batch) == 0 || err != nil && err != io.EOF {
+				return err
+			}
+
+			// If this batch is not compared, the page says from when on.
+			page.Reached = began
+			if len(found) >= q.Skip+q.Limit {
+				return errStop
+			}
+			if err := m.compareBatch(looked, q, batch, &found, page.Paths); err != nil {
+				return err
+			}
+			page.Reached = time.Time{}
+		}
+	})
+
+	switch {
+	case errors.Is(err, io.EOF), err == nil:
+	case looked.Err() != nil && ctx.Err() == nil: // out of time, which is no failure
+		page.AtLeast = true
+	default:
+		return page, err
+	}
+
+	page.AtLeast = page.AtLeast || !page.Reached.IsZero()
+	page.Total = len(found)
+	found = found[min(q.Skip, len(found)):]
+	page.Commits, err = m.shown(ctx, found[:min(q.Limit, len(found))])
+	return page, err
+}
+
+// nextCommits reads lines of a time and a commit, "1700000000 <id>", and returns
+// the time of the first.
+func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time, err error) {
+	for len(commits) < most {
+		line, err := readLine(in)
+		if err != nil {
+			return commits, first, err
+		}
+		stamp, commit, ok := strings.Cut(line, " ")
+		if !ok {
+			return commits, first, fmt.Errorf("git rev-list said %.80q", line)
+		}
+
+		if len(commits) == 0 {
+			first = unixTime(stamp)
+		}
+		commits = append(commits, commit)
+	}
+	return commits, first, nil
+}
+
+// compareBatch has git compare commits with their parents. It prints those
+// that have the change, each followed by its files:
+//
+//	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
+func (m *Mirror) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, paths map[string][]string) error {
+	c := m.git("diff-tree", "--stdin", "-r", "--root", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv")
+	if q.Text != "" {
+		c.args = append(c.args, "-S"+q.Text)
+	} else {
+		expr, fold, err := gitExpr(q.Expr)
+		if err != nil {
+			return err
+		}
+		c.args = append(c.args, "-G"+expr)
+		if fold {
+			c.args = append(c.args, "-i")
+		}
+	}
+
+	c.args = append(c.args, "--")
+	if q.Path != "" {
+		c.args = append(c.args, q.Path)
+	}
+	c.stdin = strings.NewReader(strings.Join(batch, "\n") + "\n")
+	c.timeout = q.Time + time.Second
+
+	return c.stream(ctx, func(r io.Reader) error {
+		in := bufio.NewReaderSize(r, 64<<10)
+		for {
+			field, err := in.ReadString(0)
+			if err == io.EOF && field == "" {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+
+			field = strings.TrimSuffix(field, "\x00")
+			if pack.IsID(field) {
+				*found = append(*found, field)
+				continue
+			}
+
+			path, err := in.ReadString(0)
+			if err != nil || len(*found) == 0 || !strings.HasPrefix(field, ":") {
+				return fmt.Errorf("git diff-tree said %.80q", field)
+			}
+
+			commit := (*found)[len(*found)-1]
+			if len(paths[commit]) < tracePaths {
+				paths[commit] = append(paths[commit], strings.TrimSuffix(path, "\x00"))
+			}
+		}
+	})
+}
+
+// shown reads commits, in the order in which they are named.
+func (m *Mirror) shown(ctx context.Context, commits []string) (list []Commit, err error) {
+	if len(commits) == 0 {
+		return nil, nil
+	}
+
+	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
+	c.stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
+	err = c.stream(ctx, func(r io.Reader) error {
+		return readCommits(r, func(c Commit) error {
+			list = append(list, c)
+			return nil
+		})
+	})
+	return list, err
+}
+
+// gitExpr writes an expression of RE2 as the extended regular expression of
+// POSIX that git reads. What has no counterpart there is refused.
+//
+//	(?i)(?:get|put)\d+   (get|put)[0-9]+, fold
+//	\pL+?                refused
+func gitExpr(expr string) (posix string, fold bool, err error) {
+	if _, err := syntax.Parse(expr, syntax.Perl); err != nil {
+		return "", false, fmt.Errorf("%w: %w", ErrBadFilter, err)
+	}
+
+	expr, fold = strings.CutPrefix(expr, "(?i)")
+	var b strings.Builder
+	for i := 0; i < len(expr); i++ {
+		switch rest := expr[i:]; {
+		case strings.HasPrefix(rest, "(?:"):
+			b.WriteByte('(')
+			i += 2
+		case strings.HasPrefix(rest, `\d`):
+			b.WriteString("[0-9]")
+			i++
+		case strings.HasPrefix(rest, `\t`):
+			b.WriteByte('\t')
+			i++
+		case strings.HasPrefix(rest, `\D`):
+			b.WriteString("[^0-9]")
+			i++
+		case onlyRE2(rest):
+			return "", false, fmt.Errorf("%.10q cannot stand in an expression for changed lines: %w", rest[:2], ErrBadFilter)
+		case rest[0] == '\\' && len(rest) > 1:
+			b.WriteString(rest[:2])
+			i++
+		default:
+			b.WriteByte(rest[0])
+		}
+	}
+	return b.String(), fold, nil
+}
+
+// onlyRE2 reports whether an expression begins with what POSIX does not have:
+// flags, repetition that takes as little as possible, classes by name.
+func onlyRE2(expr string) bool {
+	for _, prefix := range []string{"(?", "*?", "+?", "??", "}?", `\p`, `\P`, `\Q`, `\x`, `\n`} {
+		if strings.HasPrefix(expr, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// followLines has git follow lines of a file back through its history. Each
+// commit comes with the patch of those lines, which tells where they were
+// before it.
+func (m *Mirror) followLines(ctx context.Context, q TraceQuery) (page TracePage, err error) {
+	args, err := q.walkArguments(false)
+	if err != nil {
+		return page, err
+	}
+	looked, cancel := context.WithTimeout(ctx, q.Time)
+	defer cancel()
+
+	lines := fmt.Sprintf("-L%d,%d:%s", q.Lines[0], q.Lines[1], q.Path)
+	c := m.git("log", "--no-show-signature", "--no-color", "--no-ext-diff", "--no-textconv", lines,
+		"--format=%x00%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b%x00")
+	c.args = append(c.args, args...)
+	c.timeout = q.Time + time.Second
+
+	f := &lineFollower{q: q, page: &page}
+	page.Paths = map[string][]string{}
+	err = c.stream(looked, func(r io.Reader) error { return f.read(bufio.NewReaderSize(r, 64<<10)) })
+
+	if looked.Err() != nil && ctx.Err() == nil {
+		page.AtLeast, err = true, nil
+	}
+	page.Total = f.seen
+	if !page.AtLeast {
+		page.From = ""
+	}
+	return page, err
+}
+
+// lineFollower reads what git log -L prints: of each commit the fields of its
+// format, each ended by NUL, then the patch up to the NUL of the next.
+type lineFollower struct {
+	q    TraceQuery
+	page *TracePage
+	seen int
+}
+
+func (f *lineFollower) read(in *bufio.Reader) error {
+	if _, err := in.ReadBytes(0); err != nil {
+		return ignoreEOF(err)
+	}
+
+	for {
+		var fields [commitFields]string
+		for i := range fields {
+			s, err := in.ReadString(0)
+			if err != nil {
+				return ignoreEOF(err)
+			}
+			fields[i] = strings.TrimSuffix(s, "\x00")
+		}
+
+		// The last patch ends with the output.
+		patch, err := in.ReadBytes(0)
+		if err != nil && err != io.EOF {
+			return err
+		}
+
+		if f.seen++; f.seen > f.q.Skip+f.q.Limit {
+			f.page.AtLeast = true
+			return errStop
+		}
+		if f.seen > f.q.Skip {
+			f.keep(fields, patch)
+		}
+		if err == io.EOF {
+			return nil
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// keep adds a commit to the page, and where its patch says the lines were.
+func (f *lineFollower) keep(fields [commitFields]string, patch []byte) {
+	c := commitOf(fields)
+	f.page.Commits = append(f.page.Commits, c)
+
+	first, last := 0, 0 // of the old lines in all hunks
+	for line := range bytes.Lines(patch) {
+		text := strings.TrimSuffix(string(line), "\n")
+		switch {
+		case strings.HasPrefix(text, "--- a/"):
+			f.page.From = strings.TrimPrefix(text, "--- a/")
+		case strings.HasPrefix(text, "+++ b/"):
+			f.page.Paths[c.Hash] = slices.Compact(append(f.page.Paths[c.Hash], strings.TrimPrefix(text, "+++ b/")))
+		case strings.HasPrefix(text, "@@ -"):
+			h, err := parseHunkHeader(text)
+			if err != nil {
+				continue
+			}
+			if first == 0 || h.Old.Start < first {
+				first = h.Old.Start
+			}
+			last = max(last, h.Old.Start+h.Old.Lines-1)
+		}
+	}
+	f.page.FromLines = [2]int{max(first, 1), max(last, first, 1)}
+}
+
+// ParseLines reads "path:first-last", or "path:line".
+func ParseLines(text string) (path string, first, last int, ok bool) {
+	i := strings.LastIndexByte(text, ':')
+	if i <= 0 {
+		return "", 0, 0, false
+	}
+	from, to, both := strings.Cut(text[i+1:], "-")
+	if !both {
+		to = from
+	}
+	first, err1 := strconv.Atoi(strings.TrimPrefix(from, "L"))
+	last, err2 := strconv.Atoi(strings.TrimPrefix(to, "L"))
+	return text[:i], first, last, err1 == nil && err2 == nil && first >= 1 && last >= first
+}

@@ -1,0 +1,157 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
+)
+
+// A view is a git directory of ours that shows a foreign repository to git:
+//
+//	config                    the few settings that say how to read it
+//	HEAD, packed-refs, refs/, reftable/, shallow     copies
+//	objects/info/alternates   where its objects are
+//
+// So git reads nothing of the foreign directory but objects: no configuration,
+// which may include any file of the machine or name programs, no hooks, and no
+// reference that is a pipe.
+const viewName = "view"
+
+// view makes the view of the repository in a directory, which must not be
+// there yet. config is that of viewConfig.
+func (f *foreign) view(ctx context.Context, to string, config []byte) error {
+	for _, name := range []string{"objects/info", "refs"} {
+		if err := os.MkdirAll(filepath.Join(to, name), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(to, "config"), config, 0o600); err != nil {
+		return err
+	}
+
+	head, err := pack.ReadFile(f.head, "HEAD", maxHead)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(to, "HEAD"), head, 0o600); err != nil {
+		return err
+	}
+
+	left := int64(maxViewRefs)
+	for _, name := range []string{"packed-refs", "refs", "reftable"} {
+		if err := f.copyTree(ctx, name, to, &left); err != nil {
+			return err
+		}
+	}
+	left = maxShallow
+	if err := f.copyTree(ctx, "shallow", to, &left); err != nil {
+		return err
+	}
+
+	var stores strings.Builder
+	for _, s := range f.stores {
+		if strings.ContainsAny(s.path, "\n\"") {
+			return fmt.Errorf("%q: git cannot read objects in a directory of such a name", s.path)
+		}
+		stores.WriteString(s.path + "\n")
+	}
+	return os.WriteFile(filepath.Join(to, "objects/info/alternates"), []byte(stores.String()), 0o600)
+}
+
+// viewConfig is the configuration of the view: what the repository's own says
+// of its form and of references that it hides. Files that it includes are not
+// looked at.
+func (f *foreign) viewConfig(ctx context.Context) ([]byte, error) {
+	text, err := f.config()
+	if err != nil {
+		return nil, err
+	}
+
+	// Most configurations have nothing of that, and git need not be asked.
+	var out bytes.Buffer
+	out.WriteString("[core]\n\tbare = true\n")
+	if small := bytes.ToLower(text); !bytes.Contains(small, []byte("extensions")) && !bytes.Contains(small, []byte("hiderefs")) {
+		return out.Bytes(), nil
+	}
+
+	// By its standard input: then git opens no file, and follows no include.
+	c := &command{args: []string{"config", "--no-includes", "--file", "-", "--list", "-z"}, stdin: bytes.NewReader(text)}
+	listed, err := c.output(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for setting := range strings.SplitSeq(string(listed), "\x00") {
+		key, value, _ := strings.Cut(setting, "\n")
+		section, name, _ := strings.Cut(key, ".")
+		switch {
+		case key == "core.repositoryformatversion", name == "hiderefs":
+		case section == "extensions" && name != "worktreeconfig" && name != "partialclone" && name != "relativeworktrees":
+		default:
+			continue
+		}
+
+		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`).Replace(value)
+		fmt.Fprintf(&out, "[%s]\n\t%s = \"%s\"\n", section, name, quoted)
+	}
+	return out.Bytes(), nil
+}
+
+// copyTree copies a file, or the files below a directory, of which left bytes
+// may come. What is not there is left out.
+func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) error {
+	one := func(name string, _ fs.DirEntry) error {
+		if strings.HasSuffix(name, ".lock") {
+			return nil
+		}
+		in, info, err := pack.OpenFile(f.common, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+
+		const file = 512 // what a file takes at least
+		if *left -= info.Size() + file; *left < 0 {
+			return fmt.Errorf("%s: %w", name, ErrTooLarge)
+		}
+
+		path := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		return errors.Join(ctx.Err(), copyTo(path, io.LimitReader(in, info.Size())))
+	}
+
+	info, err := f.common.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && info.IsDir():
+		err = pack.Walk(f.common, name, one)
+	case err == nil:
+		err = one(name, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("copy %s of %s: %w", name, f.asked, err)
+	}
+	return nil
+}
+
+// formatOfConfig is the hash algorithm that the configuration of a view names.
+func formatOfConfig(config []byte) string {
+	if bytes.Contains(bytes.ToLower(config), []byte(`objectformat = "sha256"`)) {
+		return "sha256"
+	}
+	return "sha1"
+}

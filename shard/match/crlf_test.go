@@ -1,0 +1,86 @@
+package match
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What an expression with $ finds in lines that end in "\n" it finds in lines that end
+// in "\r\n" too, and no "\r" is part of it.
+func TestLinesMayEndInCarriageReturns(t *testing.T) {
+	t.Parallel()
+	for expr, want := range map[string]string{
+		`needle$`:         "needle,needle",
+		`^needle$`:        "needle",
+		`^$`:              ",",
+		`[a-z]+$`:         "needle,needle,b,c,d",
+		`e.*$`:            "eedle,eedle b needle",
+		`b$\nc`:           "b\nc",
+		`(b|c)$`:          "b,c",
+		`^[a-d]$\n^[a-d]`: "b\nc",
+		`[a-z]{3,}$`:      "needle,needle",
+		`(needle|d)$`:     "needle,needle,d",
+		`\bneedle\b$`:     "needle,needle",
+		`d(;|$)`:          "d",
+		`x*$`:             "",
+		`x|$`:             "",
+	} {
+		m, err := Compile(expr, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		// The last line has no end; between the lines there are two empty ones.
+		lines := []string{"needle", "", "needle b needle", "b", "c", "", "d"}
+		for _, end := range []string{"\n", "\r\n"} {
+			text := strings.Join(lines, end)
+			var got []string
+			for _, sp := range m.Append(nil, []byte(text), -1) {
+				got = append(got, strings.ReplaceAll(text[sp.Start:sp.End], "\r", ""))
+			}
+			if s := strings.Join(got, ","); s != want {
+				t.Errorf("%q with line ends %q: %q, want %q", expr, end, s, want)
+			}
+			if n := m.Count([]byte(text)); n != len(got) {
+				t.Errorf("%q with line ends %q: counted %d, found %d", expr, end, n, len(got))
+			}
+			if m.Matches([]byte(text)) != (len(got) > 0) {
+				t.Errorf("%q with line ends %q: Matches differs from Append", expr, end)
+			}
+		}
+	}
+}
+
+// A "\r" that is written in the expression, or stands where no line ends, is what it is.
+func TestCarriageReturnsAreBytesToo(t *testing.T) {
+	t.Parallel()
+	text := []byte("a\rb\r\nc\r")
+	for expr, want := range map[string][]Span{
+		`a\r`: {{0, 2}},
+		`\r$`: {{3, 4}, {6, 7}},
+		`b\r`: {{2, 4}},
+		`a$`:  nil,
+		`c$`:  {{5, 6}},
+	} {
+		m, err := Compile(expr, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Append(nil, text, -1); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", expr, got, want)
+		}
+	}
+}
+
+func TestStopEndsTheTwinToo(t *testing.T) {
+	t.Parallel()
+	m, err := Compile(`[a-z]+x[0-9]$`, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Stop()
+	if m.Matches([]byte("abcx1\r\n")) {
+		t.Error("a stopped matcher went on in lines that end in carriage returns")
+	}
+}

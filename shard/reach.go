@@ -1,0 +1,53 @@
+package shard
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// Reach returns the query for the files that could satisfy q if their content and
+// symbols, which are not known, were as q wants them. unknown is false if q asks for
+// neither.
+func Reach(q query.Q) (reached query.Q, unknown bool) {
+	switch n := q.(type) {
+	case *query.Text:
+		if n.Field != query.Name {
+			return query.Const(true), true
+		}
+	case *query.And:
+		subs, unknown := reachAll(n.Subs)
+		return &query.And{Subs: subs}, unknown
+	case *query.Or:
+		subs, unknown := reachAll(n.Subs)
+		return &query.Or{Subs: subs}, unknown
+	case *query.Not:
+		if _, unknown := Reach(n.Sub); unknown {
+			return query.Const(true), true
+		}
+	}
+	return q, false
+}
+
+func reachAll(subs []query.Q) (reached []query.Q, unknown bool) {
+	for _, s := range subs {
+		r, u := Reach(s)
+		reached, unknown = append(reached, r), unknown || u
+	}
+	return reached, unknown
+}
+
+// CountUnsearched counts the files that are kept by name only and that q could
+// reach: a search for q has not looked into them.
+func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
+	reached, unknown := Reach(q)
+	if !unknown {
+		return 0, nil
+	}
+	skipped := &query.And{Subs: []query.Q{&query.Lang{Name: query.SkippedLang}, reached}}
+	res, err := v.Search(ctx, Request{Q: query.Simplify(skipped), MaxMatches: 1, CountAll: true, NoChunks: true})
+	if err != nil {
+		return 0, err
+	}
+	return res.Stats.Files, nil
+}

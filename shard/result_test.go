@@ -1,0 +1,45 @@
+package shard
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// A counter that is left out of Add or Sub makes the statistics of several
+// shards, or of the parts of a stream, wrong.
+func TestStatsAddAndSubForgetNoField(t *testing.T) {
+	t.Parallel()
+	var one, two Stats
+	fields := reflect.ValueOf(&one).Elem()
+	others := reflect.ValueOf(&two).Elem()
+	for i := range fields.NumField() {
+		fields.Field(i).SetInt(int64(3 + i))
+		others.Field(i).SetInt(int64(100 * (1 + i)))
+	}
+
+	sum := one
+	sum.Add(two)
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		if got, want := reflect.ValueOf(sum).Field(i).Int(), int64(3+i+100*(1+i)); got != want {
+			t.Errorf("Add: %s is %d, want %d", name, got, want)
+		}
+	}
+
+	sum.Sub(two)
+	if sum != one {
+		t.Errorf("Sub after Add: %+v, want %+v", sum, one)
+	}
+}
+
+// Parts that ran side by side may be longer than the whole: what is left is
+// never below nothing.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][3]time.Duration{{10, 4, 6}, {10, 10, 0}, {10, 14, 0}} {
+		if got := apart(c[0], c[1]); got != c[2] {
+			t.Errorf("apart(%d, %d) = %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package symbols
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/trigram"
+)
+
+// File is an open file of symbols. It is safe for concurrent use after Ready.
+type File struct {
+	f *file.File
+
+	once      sync.Once // guards the fields below
+	err       error
+	shard     string
+	documents int
+	names     int
+	kinds     []string
+	parents   []parent
+	pageEnd   file.Column32 // end of each page in pages
+	pageSize  file.Column32 // bytes of the page before compression, front-coded
+	pageName  file.Column32 // number of the page's first name
+	firstEnd  file.Column32 // end of that name in first
+	first     []byte
+	pages     []byte
+	refEnd    file.Column32 // end of the references of the page's names, in refs
+	refs      []byte
+	docEnd    file.Column32 // end of each document's rows, in docs
+	docs      []byte
+	dict      []byte // of the blocks of pages
+	code      struct{ parents, pages, refs, docs *huffmanTable }
+	post      *trigram.Index
+}
+
+// parent is what a symbol is defined in.
+type parent struct{ name, kind string }
+
+// Open returns the symbols of a file of kind [file.KindSymbols]. Nothing is read
+// yet.
+func Open(f *file.File) *File { return &File{f: f} }
+
+// Ready reads and checks the columns, once, and makes sure that the symbols are those of
+// the shard, which has so many documents. Call it before anything else.
+func (y *File) Ready(shard string, documents int) error {
+	y.once.Do(func() { y.err = y.f.Blame(y.load()) })
+	if y.err == nil && (y.shard != shard || y.documents != documents) {
+		return y.f.Damaged("it belongs to %s", y.shard)
+	}
+	return y.err
+}
+
+// load reads what Ready promises.
+func (y *File) load() error {
+	b, err := y.f.Bytes(secMeta)
+	if err != nil {
+		return err
+	}
+	d := file.NewDecoder(b)
+	y.shard = d.Text()
+	y.documents, y.names = int(d.Uint()&(1<<40-1)), int(d.Uint()&(1<<40-1))
+	y.kinds = make([]string, d.Count())
+	for i := range y.kinds {
+		y.kinds[i] = d.Text()
+	}
+	parentKinds := make([]string, d.Count())
+	for i := range parentKinds {
+		parentKinds[i] = d.Text()
+	}
+	if err := d.Err(); err != nil {
+		return err
+	}
+
+	if err := y.loadCodes(); err != nil {
+		return err
+	}
+	if err := y.loadParents(parentKinds); err != nil {
+		return err
+	}
+	if err := y.loadColumns(); err != nil {
+		return err
+	}
+	return y.openPostings()
+}
+
+// loadCodes reads the codes of the sections.
+func (y *File) loadCodes() error {
+	b, err := y.f.Bytes(secCodes)
+	if err != nil {
+		return err
+	}
+	all := []**huffmanTable{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs}
+	if len(b) != len(all)*codeBytes {
+		return fmt.Errorf("%w: size of the codes", file.ErrDamaged)
+	}
+	for i, t := range all {
+		if *t, err = newHuffmanTable(b[i*codeBytes : (i+1)*codeBytes]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadParents reads the parents, which are front-coded: how many bytes the name shares with
+// the one before, the rest of it, and its kind.
+func (y *File) loadParents(kinds []string) error {
+	b, err := y.f.Bytes(secParents)
+	if err != nil {
+		return err
+	}
+	b, ok := y.code.parents.decodeCoded(nil, b)
+	if !ok {
+		return fmt.Errorf("%w: parents", file.ErrDamaged)
+	}
+
+	d := file.NewDecoder(b)
+	y.parents = make([]parent, d.Count())
+	before := ""
+	for i := range y.parents {
+		shared, rest, kind := d.Uint(), d.Text(), d.Uint()
+		if d.Err() != nil || shared > uint64(len(before)) || len(rest) > MaxName-int(shared) || kind >= uint64(len(kinds)) {
+			return fmt.Errorf("%w: parent %d", file.ErrDamaged, i)
+		}
+		before = before[:shared] + rest
+		y.parents[i] = parent{before, kinds[kind]}
+	}
+	return nil
+}
+
+// loadColumns reads the columns and makes sure that they fit together, so that the queries
+// need not check anything.
+func (y *File) loadColumns() error {
+	for _, c := range []struct {
+		id file.SectionID
+		to *[]byte
+	}{
+		{secPageEnd, (*[]byte)(&y.pageEnd)}, {secPageSize, (*[]byte)(&y.pageSize)}, {secPageName, (*[]byte)(&y.pageName)},
+		{secFirstEnd, (*[]byte)(&y.firstEnd)}, {secFirst, &y.first}, {secPages, &y.pages},
+		{secRefEnd, (*[]byte)(&y.refEnd)}, {secRefs, &y.refs},
+		{secDocEnd, (*[]byte)(&y.docEnd)}, {secDocs, &y.docs}, {secDict, &y.dict},
+	} {
+		var err error
+		if *c.to, err = y.f.Bytes(c.id); err != nil {
+			return err
+		}
+	}
+
+	pages := y.pageEnd.Len()
+	sized := y.pageSize.Len() == pages && y.pageName.Len() == pages && y.firstEnd.Len() == pages && y.refEnd.Len() == pages &&
+		y.docEnd.Len() == y.documents
+	ordered := ascending(y.pageEnd, len(y.pages)) && ascending(y.firstEnd, len(y.first)) && ascending(y.refEnd, len(y.refs)) &&
+		ascending(y.docEnd, len(y.docs)) && ascending(y.pageName, y.names)
+	if !sized || !ordered {
+		return fmt.Errorf("%w: columns do not fit together", file.ErrDamaged)
+	}
+
+	for i := range pages {
+		if y.pageSize.At(i) > frontPage {
+			return fmt.Errorf("%w: size of a page", file.ErrDamaged)
+		}
+	}
+	return nil
+}
+
+// ascending reports whether 0 <= c[0] <= c[1] <= ... <= limit.
+func ascending(c file.Column32, limit int) bool {
+	before := uint32(0)
+	for i := range c.Len() {
+		if c.At(i) < before {
+			return false
+		}
+		before = c.At(i)
+	}
+	return int(before) <= limit
+}
+
+// openPostings opens the postings of the pages. They are small and checked as a whole.
+func (y *File) openPostings() error {
+	var segments [][]byte
+	for i := file.SectionID(0); ; i++ {
+		s := y.f.Find(secPostings + i)
+		if s.Length == 0 {
+			break
+		}
+		b, err := y.f.Bytes(s.ID)
+		if err != nil {
+			return err
+		}
+		segments = append(segments, b)
+	}
+
+	post, err := trigram.Open(segments, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", file.ErrDamaged, err)
+	}
+
+	units := 0
+	for i := range segments {
+		units += post.Units(i)
+	}
+	if pages := y.pageEnd.Len(); units != pages {
+		return fmt.Errorf("%w: %d pages, postings of %d", file.ErrDamaged, pages, units)
+	}
+
+	y.post = post
+	return nil
+}
+
+// damage names the file in an error of the postings.
+func (y *File) damage(err error) error {
+	if errors.Is(err, trigram.ErrCorrupt) {
+		return y.f.Damaged("%w", err)
+	}
+	return err
+}

@@ -1,0 +1,287 @@
+package symbols
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/shoalsearch/shoal/shard/file"
+)
+
+// In the columns of a .symbols file some bytes are much more frequent than others. They are
+// written in Huffman codes, one code for a section, so that a few hundred bytes can be read
+// alone. With a: 0, b: 10, c: 11 (the first bit is the lowest),
+//
+//	"abac"   0, 10, 0, 11   ->   bits 0 1 0 0 1 1 from the lowest up   ->   byte 0x32
+
+const (
+	codeBits  = 11          // of the longest code
+	codeBytes = 1 << 8 >> 1 // of a written code: half a byte for each length
+)
+
+// huffmanCode has for each byte its bits, the first one lowest.
+type huffmanCode struct {
+	length [1 << 8]uint8 // 0: the byte does not occur
+	bits   [1 << 8]uint16
+}
+
+// newHuffmanCode makes a code for bytes with these counts.
+func newHuffmanCode(counts *[1 << 8]int) *huffmanCode {
+	c := &huffmanCode{}
+	c.lengths(counts)
+
+	next := firstCodes(&c.length)
+	for b, n := range c.length {
+		if n > 0 {
+			c.bits[b] = reversed(next[n], n)
+			next[n]++
+		}
+	}
+	return c
+}
+
+// lengths sets the lengths of the codes by Huffman's algorithm: the two rarest trees are
+// joined until one is left, and each time the codes of their bytes get a bit longer. trees
+// is sorted by count, the rarest last.
+func (c *huffmanCode) lengths(counts *[1 << 8]int) {
+	type tree struct {
+		count int
+		bytes []byte
+	}
+
+	var trees []tree
+	for b, n := range counts {
+		if n > 0 {
+			trees = append(trees, tree{n, []byte{byte(b)}})
+		}
+	}
+	byCount := func(a, b tree) int { return cmp.Compare(b.count, a.count) }
+	slices.SortStableFunc(trees, byCount)
+
+	if len(trees) == 1 {
+		c.length[trees[0].bytes[0]] = 1
+	}
+
+	for len(trees) > 1 {
+		a, b := trees[len(trees)-2], trees[len(trees)-1]
+		joined := tree{a.count + b.count, slices.Concat(a.bytes, b.bytes)}
+		for _, x := range joined.bytes {
+			c.length[x]++
+		}
+
+		trees = trees[:len(trees)-2]
+		at, _ := slices.BinarySearchFunc(trees, joined, byCount)
+		trees = slices.Insert(trees, at, joined)
+	}
+
+	c.limit()
+}
+
+// limit cuts codes that are longer than codeBits, and makes shorter ones longer until all
+// have room, by Kraft's inequality:
+//
+//	sum of 1<<(codeBits-length) over all bytes <= 1<<codeBits
+func (c *huffmanCode) limit() {
+	used := 0
+	for b, n := range c.length {
+		if n > codeBits {
+			c.length[b] = codeBits
+		}
+		if n > 0 {
+			used += 1 << (codeBits - c.length[b])
+		}
+	}
+
+	// The longest of the others cost least.
+	for n := uint8(codeBits - 1); used > 1<<codeBits && n > 0; {
+		b := slices.Index(c.length[:], n)
+		if b < 0 {
+			n--
+			continue
+		}
+		c.length[b]++
+		used -= 1 << (codeBits - n - 1)
+	}
+}
+
+// firstCodes returns the first code of each length of a canonical code: codes of a length
+// follow each other, shorter ones come first.
+func firstCodes(length *[1 << 8]uint8) (next [codeBits + 1]uint16) {
+	var count [codeBits + 1]uint16
+	for _, n := range length {
+		count[n]++
+	}
+
+	code := uint16(0)
+	for n := 1; n <= codeBits; n++ {
+		next[n] = code
+		code = (code + count[n]) << 1
+	}
+	return next
+}
+
+// reversed returns a code of n bits with its bits in the opposite order: the first one
+// lowest.
+func reversed(code uint16, n uint8) (out uint16) {
+	for range n {
+		out = out<<1 | code&1
+		code >>= 1
+	}
+	return out
+}
+
+// appendTo writes the lengths; a canonical code follows from them.
+func (c *huffmanCode) appendTo(dst []byte) []byte {
+	for i := 0; i < len(c.length); i += 2 {
+		dst = append(dst, c.length[i]|c.length[i+1]<<4)
+	}
+	return dst
+}
+
+// encode appends the codes of src. acc has n bits that are not written yet.
+func (c *huffmanCode) encode(dst, src []byte) []byte {
+	acc, n := uint64(0), uint(0)
+	for _, b := range src {
+		acc |= uint64(c.bits[b]) << n
+		if n += uint(c.length[b]); n >= 48 {
+			dst = binary.LittleEndian.AppendUint64(dst, acc)
+			dst = dst[:len(dst)-2]
+			acc, n = acc>>48, n-48
+		}
+	}
+
+	for ; n > 0; n -= min(n, 8) {
+		dst = append(dst, byte(acc))
+		acc >>= 8
+	}
+	return dst
+}
+
+// huffmanTable decodes: for each value of the next tableBits bits, what they begin with.
+type huffmanTable [1 << tableBits]codeEntry
+
+// tableBits is more than codeBits, so that often two short codes are decoded at once.
+const tableBits = 12
+
+// codeEntry is, from the lowest bits up: a byte, the byte behind it, the bits of the first,
+// the bits of both, and how many bytes they are: 0 if no code begins so, 1 if the second is
+// not complete.
+type codeEntry uint32
+
+func newEntry(first, second byte, bits, both uint8, n int) codeEntry {
+	return codeEntry(first) | codeEntry(second)<<8 | codeEntry(bits)<<16 | codeEntry(both)<<20 | codeEntry(n)<<25
+}
+
+func (e codeEntry) bits() uint { return uint(e >> 16 & 15) }
+func (e codeEntry) both() uint { return uint(e >> 20 & 31) }
+func (e codeEntry) len() int   { return int(e >> 25) }
+
+// newHuffmanTable makes the table of a code that appendTo has written.
+func newHuffmanTable(written []byte) (*huffmanTable, error) {
+	if len(written) != codeBytes {
+		return nil, fmt.Errorf("%w: size of a code", file.ErrDamaged)
+	}
+	var length [1 << 8]uint8
+	used := 0
+	for i := range length {
+		n := written[i/2] >> (i % 2 * 4) & 15
+		if n > codeBits {
+			return nil, fmt.Errorf("%w: length of a code", file.ErrDamaged)
+		}
+		if length[i] = n; n > 0 {
+			used += 1 << (codeBits - n)
+		}
+	}
+
+	if used > 1<<codeBits {
+		return nil, fmt.Errorf("%w: codes overlap", file.ErrDamaged)
+	}
+
+	t := &huffmanTable{}
+	next := firstCodes(&length)
+	for b, n := range length {
+		if n == 0 {
+			continue
+		}
+		for i := int(reversed(next[n], n)); i < len(t); i += 1 << n {
+			t[i] = newEntry(byte(b), 0, n, n, 1)
+		}
+		next[n]++
+	}
+	t.join()
+	return t, nil
+}
+
+// join makes one entry of two codes where the bits behind the first are a whole code.
+func (t *huffmanTable) join() {
+	single := *t
+	for i, e := range single {
+		if e == 0 {
+			continue
+		}
+		next := single[i>>e.bits()]
+		if both := e.bits() + next.bits(); next != 0 && both <= tableBits {
+			t[i] = newEntry(byte(e), byte(next), uint8(e.bits()), uint8(both), 2)
+		}
+	}
+}
+
+// decode fills dst with what src stands for, and reports whether there was enough of it. In
+// both loops dst[:i] is done, and acc has the next n bits of the codes, the first one
+// lowest.
+func (t *huffmanTable) decode(dst, src []byte) bool {
+	acc, n := uint64(0), uint(0)
+	i := 0
+
+	// While there is room for eight bytes and eight are left: the accumulator is
+	// filled without a branch to 56 bits or more, which are four entries.
+	for len(dst)-i >= 8 && len(src) >= 8 {
+		acc |= binary.LittleEndian.Uint64(src) << n
+		src = src[(63-n)/8:]
+		n |= 56
+		var e codeEntry
+		for range 4 { // of at most 48 bits and 8 bytes
+			e = t[acc%(1<<tableBits)]
+			binary.LittleEndian.PutUint16(dst[i:], uint16(e))
+			i += e.len()
+			acc >>= e.both()
+			n -= e.both()
+		}
+		if e == 0 { // and so is each that follows one
+			return false
+		}
+	}
+
+	// What is left, one byte at a time.
+	for ; i < len(dst); i++ {
+		for n <= 56 && len(src) > 0 {
+			acc |= uint64(src[0]) << n
+			src = src[1:]
+			n += 8
+		}
+		e := t[acc%(1<<tableBits)]
+		if e == 0 || e.bits() > n {
+			return false
+		}
+		dst[i] = byte(e)
+		acc >>= e.bits()
+		n -= e.bits()
+	}
+	return true
+}
+
+// appendCoded appends the size of src and its codes.
+func (c *huffmanCode) appendCoded(dst, src []byte) []byte {
+	return c.encode(binary.AppendUvarint(dst, uint64(len(src))), src)
+}
+
+// decodeCoded decodes what appendCoded has written into buf, which grows.
+func (t *huffmanTable) decodeCoded(buf, src []byte) ([]byte, bool) {
+	size, w := binary.Uvarint(src)
+	if w <= 0 || size > 8*uint64(len(src)-w) {
+		return nil, false
+	}
+	buf = slices.Grow(buf[:0], int(size))[:size]
+	return buf, t.decode(buf, src[w:])
+}

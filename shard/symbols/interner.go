@@ -1,0 +1,101 @@
+package symbols
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+)
+
+// interner gives names numbers in the order in which they first come. There are millions
+// of them: they lie in chunks of bytes and the hash table has no pointers, so the garbage
+// collector has nothing to look at.
+type interner struct {
+	seed   maphash.Seed
+	chunks [][]byte // for each name its length in two bytes, then its bytes
+	at     []uint32 // by number: its place in chunks
+	slots  []uint64 // hash table with open addressing: hash, and in the lower half number + 1; 0 is free
+}
+
+// chunkBytes is the size of a chunk. A place is number of the chunk * chunkBytes + offset.
+const chunkBytes = 1 << 16
+
+func newInterner() *interner {
+	return &interner{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<10)}
+}
+
+// hash returns the hash that number wants.
+func (t *interner) hash(name []byte) uint32 { return uint32(maphash.Bytes(t.seed, name) >> 32) }
+
+// number returns the number of a name; false if there is no room for a new one.
+func (t *interner) number(name []byte, hash uint32) (uint32, bool) {
+	mask := uint32(len(t.slots) - 1)
+	i := hash & mask
+	for ; t.slots[i] != 0; i = (i + 1) & mask {
+		if s := t.slots[i]; uint32(s>>32) == hash && bytes.Equal(t.name(uint32(s)-1), name) {
+			return uint32(s) - 1, true
+		}
+	}
+
+	place, ok := t.add(name)
+	if !ok {
+		return 0, false
+	}
+
+	t.at = append(t.at, place)
+	t.slots[i] = uint64(hash)<<32 | uint64(len(t.at))
+
+	if len(t.at) > len(t.slots)/8*7 {
+		t.grow()
+	}
+	return uint32(len(t.at) - 1), true
+}
+
+// add appends a name to the chunks.
+func (t *interner) add(name []byte) (place uint32, ok bool) {
+	if 2+len(name) > chunkBytes {
+		return 0, false
+	}
+	last := len(t.chunks) - 1
+	if last < 0 || len(t.chunks[last])+2+len(name) > chunkBytes {
+		if last++; last == 1<<32/chunkBytes {
+			return 0, false
+		}
+		t.chunks = append(t.chunks, make([]byte, 0, chunkBytes))
+	}
+
+	c := t.chunks[last]
+	place = uint32(last*chunkBytes + len(c))
+	c = binary.LittleEndian.AppendUint16(c, uint16(len(name)))
+	t.chunks[last] = append(c, name...)
+	return place, true
+}
+
+// grow doubles the table.
+func (t *interner) grow() {
+	slots := make([]uint64, 2*len(t.slots))
+	mask := uint32(len(slots) - 1)
+	for _, s := range t.slots {
+		if s == 0 {
+			continue
+		}
+		i := uint32(s>>32) & mask
+		for slots[i] != 0 {
+			i = (i + 1) & mask
+		}
+		slots[i] = s
+	}
+	t.slots = slots
+}
+
+func (t *interner) len() int { return len(t.at) }
+
+// name returns the bytes of a name by its number.
+func (t *interner) name(n uint32) []byte {
+	at := t.at[n]
+	c := t.chunks[at/chunkBytes][at%chunkBytes:]
+	end := 2 + int(binary.LittleEndian.Uint16(c))
+	return c[2:end:end]
+}
+
+// drop frees the table, when no more numbers are asked for.
+func (t *interner) drop() { t.slots = nil }

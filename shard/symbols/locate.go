@@ -1,0 +1,136 @@
+package symbols
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// locate finds the names in their lines. It drops those that do not stand there, as
+// generated ones, and those that are only imported, and sorts the rest by offset.
+func (w *tagging) locate(t Untagged) {
+	byLine := func(a, b taggedRow) int { return cmp.Compare(a.line, b.line) }
+	if !slices.IsSortedFunc(w.rows, byLine) {
+		slices.SortStableFunc(w.rows, byLine)
+	}
+
+	found := w.rows[:0]
+	lines := lineReader{text: t.Content, number: 1, end: -1}
+	for _, r := range w.rows {
+		if !lines.goTo(r.line) {
+			break // the text ends before it
+		}
+		at := lines.find(w.name(&r))
+		if at >= 0 && !imported(t.Language, w.kinds[r.kind].name, t.Content[at+int(r.end-r.at):]) {
+			r.offset = uint32(at)
+			found = append(found, r)
+		}
+	}
+	w.rows = found
+
+	byOffset := func(a, b taggedRow) int {
+		if a.offset != b.offset {
+			return cmp.Compare(a.offset, b.offset)
+		}
+		return bytes.Compare(w.name(&a), w.name(&b))
+	}
+	if !slices.IsSortedFunc(w.rows, byOffset) {
+		slices.SortStableFunc(w.rows, byOffset)
+	}
+}
+
+// lineReader reads the lines of a text forward.
+type lineReader struct {
+	text   []byte
+	number uint32 // of the line, from 1
+	start  int    // of the line
+	end    int    // of the line; -1 while not known
+}
+
+// goTo goes to a line. It reports false if the text has not so many, or if it is past the
+// line already.
+func (l *lineReader) goTo(number uint32) bool {
+	for l.number < number {
+		i := bytes.IndexByte(l.text[l.start:], '\n')
+		if i < 0 {
+			return false
+		}
+		l.start += i + 1
+		l.end = -1
+		l.number++
+	}
+	return l.number == number
+}
+
+// find returns where a name stands in the line, or shortly before the line, else -1.
+func (l *lineReader) find(name []byte) int {
+	if l.end < 0 {
+		if l.end = bytes.IndexByte(l.text[l.start:], '\n') + l.start; l.end < l.start {
+			l.end = len(l.text)
+		}
+	}
+
+	if at := wordIn(l.text[l.start:l.end], name); at >= 0 {
+		return l.start + at
+	}
+	return wordBefore(l.text[:l.start], name)
+}
+
+// wordIn returns where a name stands in a line as a word of its own, else anywhere, else
+// -1.
+func wordIn(line, name []byte) int {
+	first := bytes.Index(line, name)
+	for at := first; at >= 0; {
+		end := at + len(name)
+		if (at == 0 || IsBorder(line[at-1], line[at])) && (end == len(line) || IsBorder(line[end-1], line[end])) {
+			return at
+		}
+
+		i := bytes.Index(line[at+1:], name)
+		if i < 0 {
+			break
+		}
+		at += 1 + i
+	}
+	return first
+}
+
+// linesBefore is how many lines before its own a name is looked for: parsers that have read
+// ahead report the line that they have reached.
+const linesBefore = 3
+
+// wordBefore returns where a name stands as a word of its own in the last lines of a text,
+// the last one first; -1 if nowhere.
+func wordBefore(text, name []byte) int {
+	for range linesBefore {
+		if len(text) == 0 {
+			break
+		}
+
+		text = text[:len(text)-1]
+		start := bytes.LastIndexByte(text, '\n') + 1
+		line := text[start:]
+
+		if at := wordIn(line, name); at >= 0 && (at == 0 || IsBorder(line[at-1], line[at])) {
+			if end := at + len(name); end == len(line) || IsBorder(line[end-1], line[end]) {
+				return start + at
+			}
+		}
+		text = text[:start]
+	}
+	return -1
+}
+
+// imported reports whether a name is defined elsewhere, by its kind and by what follows it.
+// In TypeScript an import and a type of its own are both aliases, but the latter goes on as
+// `type T = ...` or `type T<V> = ...`. In Python a name given to an import is a namespace.
+func imported(language, kind string, after []byte) bool {
+	switch language {
+	case "TypeScript", "TSX":
+		after = bytes.TrimLeft(after, " \t")
+		return kind == "alias" && !bytes.HasPrefix(after, []byte("=")) && !bytes.HasPrefix(after, []byte("<"))
+	case "Python":
+		return kind == "namespace" || kind == "unknown"
+	}
+	return false
+}

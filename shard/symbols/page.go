@@ -1,0 +1,129 @@
+package symbols
+
+import (
+	"bytes"
+	"sort"
+
+	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/shard/lz"
+)
+
+// pageBytes is the greatest size of a page of names in full: one unit of postings.
+const pageBytes = 4096
+
+// frontPage is the greatest size of a front-coded page, in which each name is the number of
+// bytes that it shares with the one before, the rest of it, and a newline. Sorted names
+// have much in common, and the compression of a page sees only what they have not.
+const frontPage = 2 * pageBytes
+
+// appendFront appends a front-coded name.
+func appendFront(dst, before, name []byte) []byte {
+	n := 0
+	for n < len(before) && n < len(name) && n < 255 && before[n] == name[n] {
+		n++
+	}
+	return append(append(append(dst, byte(n)), name[n:]...), '\n')
+}
+
+// unfront writes the names of a page in full, each with a newline, to dst, which has room
+// for pageBytes bytes.
+func unfront(dst, coded []byte) ([]byte, bool) {
+	before := dst // the name before, in dst
+	for len(coded) > 0 {
+		// The count of shared bytes may itself be that of a newline, 10.
+		shared, end := int(coded[0]), bytes.IndexByte(coded, '\n')
+		if shared == '\n' {
+			end = bytes.IndexByte(coded[1:], '\n') + 1
+		}
+		if end < 1 || shared > len(before) || len(dst)+shared+end > pageBytes {
+			return nil, false
+		}
+
+		from := len(dst)
+		dst = append(append(dst, before[:shared]...), coded[1:end+1]...)
+		before, coded = dst[from:len(dst)-1], coded[end+1:]
+	}
+	return dst, true
+}
+
+// page decodes a page of names into buf.
+func (y *File) page(i int, buf []byte) ([]byte, error) {
+	var front [frontPage + lz.Slack]byte // both stay on the stack
+	var room [pageBytes / 2]byte
+	coded := front[:y.pageSize.At(i)]
+
+	block, ok := y.code.pages.decodeCoded(room[:0], file.Entry(y.pages, y.pageEnd, i))
+	if !ok {
+		return nil, y.f.Damaged("page %d: codes", i)
+	}
+	if err := lz.Decode(coded, block, y.dict); err != nil {
+		return nil, y.f.Damaged("page %d: %w", i, err)
+	}
+
+	if cap(buf) < pageBytes {
+		buf = make([]byte, pageBytes)
+	}
+	page, ok := unfront(buf[:0], coded)
+	if !ok {
+		return nil, y.f.Damaged("page %d: names do not follow each other", i)
+	}
+	return page, nil
+}
+
+// Recent is what a goroutine decoded last. Each chunk of a document asks for the rows of the
+// document, and names that stand together are mostly of one page. The zero value is empty.
+type Recent struct {
+	y    *File
+	doc  int // document of rows, and one; 0 for none
+	rows []byte
+	page int    // page of text, and one; 0 for none
+	text []byte // names
+}
+
+// of drops what is of another file.
+func (h *Recent) of(y *File) {
+	if h.y != y {
+		h.y, h.doc, h.page = y, 0, 0
+	}
+}
+
+// keepRows is the largest buffer of rows that is kept for the next search.
+const keepRows = 64 << 10
+
+// Room returns an empty Recent with the buffers of this one.
+func (h *Recent) Room() Recent {
+	out := Recent{text: h.text}
+	if cap(h.rows) <= keepRows {
+		out.rows = h.rows
+	}
+	return out
+}
+
+// name returns the text of a name by its number.
+func (y *File) name(n int, recent *Recent) (string, error) {
+	p := sort.Search(y.pageName.Len(), func(i int) bool { return int(y.pageName.At(i)) > n }) - 1
+	if p < 0 {
+		return "", y.f.Damaged("name %d", n)
+	}
+
+	if recent.of(y); recent.page != p+1 {
+		text, err := y.page(p, recent.text)
+		if err != nil {
+			recent.page = 0
+			return "", err
+		}
+		recent.page, recent.text = p+1, text
+	}
+
+	page := recent.text
+	for skip := n - int(y.pageName.At(p)); ; skip-- {
+		line, rest, ok := bytes.Cut(page, newline)
+		if !ok {
+			return "", y.f.Damaged("name %d", n)
+		}
+		if skip == 0 {
+			return string(line), nil
+		}
+		page = rest
+	}
+}

@@ -1,0 +1,118 @@
+package symbols
+
+import (
+	"encoding/binary"
+
+	"github.com/shoalsearch/shoal/shard/file"
+)
+
+// Row is one symbol of a document.
+type Row struct {
+	Offset int // of the name in the document
+	Name   int // its number
+	Kind   int // its number, see [File.Kind]
+	Parent int // number of the parent, and one; 0 for none
+}
+
+// appendRow writes a row as rowReader reads it, given the row before of the same document:
+// the bytes between them with a bit for "kind and parent follow", the distance of the
+// names, and kind and parent if they differ.
+func appendRow(dst []byte, before, r Row) []byte {
+	gap := uint64(r.Offset-before.Offset) << 1
+	if r.Kind != before.Kind || r.Parent != before.Parent {
+		gap |= 1
+	}
+
+	dst = binary.AppendUvarint(dst, gap)
+	dst = binary.AppendVarint(dst, int64(r.Name)-int64(before.Name))
+
+	if gap&1 != 0 {
+		dst = binary.AppendUvarint(dst, uint64(r.Kind))
+		dst = binary.AppendUvarint(dst, uint64(r.Parent))
+	}
+	return dst
+}
+
+// rowReader reads the rows of a document.
+type rowReader struct {
+	b         []byte
+	row       Row
+	malformed bool // it ended in bytes that are no row
+}
+
+// next reads a row. It reports false at the end.
+func (r *rowReader) next() bool {
+	if len(r.b) == 0 {
+		return false
+	}
+	gap, step := r.uint(), r.uint()
+	if gap&1 != 0 {
+		r.row.Kind, r.row.Parent = int(r.uint()&(1<<40-1)), int(r.uint()&(1<<40-1))
+	}
+
+	r.row.Offset += int(gap >> 1 & (1<<40 - 1))
+	r.row.Name += int(int64(step>>1) ^ -int64(step&1))
+	return !r.malformed
+}
+
+// uint reads a number; most have one byte.
+func (r *rowReader) uint() uint64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 {
+		v := r.b[0]
+		r.b = r.b[1:]
+		return uint64(v)
+	}
+
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.b, r.malformed = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// Rows calls use with the symbols of a document, by offset, until it returns false.
+func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
+	coded := file.Entry(y.docs, y.docEnd, doc)
+	if len(coded) == 0 {
+		return nil
+	}
+
+	if recent.of(y); recent.doc != doc+1 {
+		var ok bool
+		recent.doc = 0
+		if recent.rows, ok = y.code.docs.decodeCoded(recent.rows, coded); !ok {
+			return y.f.Damaged("symbols of document %d", doc)
+		}
+		recent.doc = doc + 1
+	}
+
+	r := rowReader{b: recent.rows}
+	for r.next() {
+		if uint(r.row.Name) >= uint(y.names) || r.row.Kind >= len(y.kinds) || r.row.Parent > len(y.parents) || r.row.Offset > maxOffset {
+			r.malformed = true
+			break
+		}
+		if !use(r.row) {
+			break
+		}
+	}
+	if r.malformed {
+		return y.f.Damaged("symbols of document %d", doc)
+	}
+	return nil
+}
+
+// Kind is the name of a kind, as universal-ctags has it.
+func (y *File) Kind(number int) string { return y.kinds[number] }
+
+// Symbol returns the words of a row.
+func (y *File) Symbol(r Row, recent *Recent) (Symbol, error) {
+	name, err := y.name(r.Name, recent)
+	s := Symbol{Name: name, Kind: y.kinds[r.Kind]}
+	if r.Parent > 0 {
+		s.ParentName, s.ParentKind = y.parents[r.Parent-1].name, y.parents[r.Parent-1].kind
+	}
+	return s, err
+}

@@ -1,0 +1,71 @@
+package shard
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+func TestWordsThatStandTogether(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text, first string
+		rest        []string
+		next, line  bool
+	}{
+		{"func main() {}", "func", []string{"main"}, true, true},
+		{"func  Main(", "func", []string{"main"}, true, true},
+		{"func domain()", "func", []string{"main"}, false, true},
+		{"func run() // main", "func", []string{"main"}, false, true},
+		{"func run()\nmain()", "func", []string{"main"}, false, false},
+		{"foo.bar(baz", "foo", []string{"bar", "baz"}, true, true},
+		{"foo->bar", "foo", []string{"->bar"}, true, true},
+		{"foobar", "foo", []string{"bar"}, false, true},
+		{"foo", "foo", []string{"bar"}, false, false},
+	} {
+		var words [][]byte
+		for _, w := range tt.rest {
+			words = append(words, []byte(w))
+		}
+		if got := follow([]byte(tt.text)[len(tt.first):], words); got != tt.next {
+			t.Errorf("%q: next to each other %t, want %t", tt.text, got, tt.next)
+		}
+		if got := onLine([]byte(tt.text), 0, words); got != tt.line {
+			t.Errorf("%q: on a line %t, want %t", tt.text, got, tt.line)
+		}
+	}
+}
+
+func TestFilesWhoseWordsStandTogetherComeFirst(t *testing.T) {
+	t.Parallel()
+	tree := map[string][]string{
+		"a/apart.go":    {"func run() {}\n\n// in the main\nvar main = 1\n"},
+		"b/line.go":     {"package b\n\nfunc start() { main() }\n"},
+		"c/together.go": {"package main\n\nfunc helper() {}\n\nfunc main() {}\n"},
+	}
+	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{tree}}
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	v, _ := set.Acquire(parts)
+	defer v.Release()
+	words := func(list ...string) query.Q {
+		and := &query.And{}
+		for _, word := range list {
+			and.Subs = append(and.Subs, &query.Text{Pattern: word, Fold: true})
+		}
+		return and
+	}
+	for _, q := range []query.Q{words("func", "main"), &query.And{Subs: []query.Q{words("FUNC", "Main"), &query.Text{Pattern: `\.go$`, Regexp: true, Field: query.Name}}}} {
+		res, err := v.Search(t.Context(), Request{Q: q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, f := range res.Files {
+			order = append(order, f.Path)
+		}
+		if want := []string{"c/together.go", "b/line.go", "a/apart.go"}; !slices.Equal(order, want) {
+			t.Errorf("%v: %q, want %q", q, order, want)
+		}
+	}
+}
