@@ -11,18 +11,33 @@ import (
 )
 
 // Drain makes a member give away what it holds and its roles, and take no
-// more jobs. It stays a member; Undrain takes it back.
+// more jobs. It stays a member; Undrain takes it back. A member that can be
+// reached knows of it when Drain returns.
 func (c *Cluster) Drain(ctx context.Context, node string) error {
-	if _, err := c.Propose(ctx, &catalog.SetMemberState{ID: node, State: catalog.MemberDraining}); err != nil {
+	if err := c.setState(ctx, node, catalog.MemberDraining); err != nil {
 		return fmt.Errorf("drain node %s: %w", node, err)
 	}
 	return nil
 }
 
-// Undrain makes a member that drains an ordinary one again.
+// Undrain makes a member that drains an ordinary one again. One that can be
+// reached knows of it when Undrain returns.
 func (c *Cluster) Undrain(ctx context.Context, node string) error {
-	if _, err := c.Propose(ctx, &catalog.SetMemberState{ID: node, State: catalog.MemberAlive}); err != nil {
+	if err := c.setState(ctx, node, catalog.MemberAlive); err != nil {
 		return fmt.Errorf("undrain node %s: %w", node, err)
+	}
+	return nil
+}
+
+func (c *Cluster) setState(ctx context.Context, node string, state catalog.MemberState) error {
+	index, err := c.Propose(ctx, &catalog.SetMemberState{ID: node, State: state})
+	if err != nil {
+		return err
+	}
+
+	// Load balancers leave a node that says that it is drained, and come back.
+	if behind := c.AwaitOn(ctx, index, node); len(behind) > 0 {
+		c.env.log.Warn("the node has not confirmed that it is told whether it drains", "node", node)
 	}
 	return nil
 }
@@ -65,15 +80,15 @@ func (c *Cluster) withdraw(ctx context.Context, node string) error {
 			return err
 		}
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.scaled(withdrawTime))
+	bounded, cancel := context.WithTimeout(ctx, c.env.scaled(withdrawTime))
 	defer cancel()
 	for votes() {
-		if c.pause(bounded, c.scaled(voterPause)/4) {
+		if c.env.pause(bounded, c.env.scaled(voterPause)/4) {
 			continue
 		}
 		err := errors.New("the others cannot decide without its vote: bring back or remove those that are not alive, or add a node")
 		if !drained {
-			again, done := context.WithTimeout(context.WithoutCancel(ctx), c.scaled(withdrawTime))
+			again, done := context.WithTimeout(context.WithoutCancel(ctx), c.env.scaled(withdrawTime))
 			defer done()
 			err = errors.Join(err, c.Undrain(again, node))
 		}
@@ -87,7 +102,7 @@ func (c *Cluster) withdraw(ctx context.Context, node string) error {
 // knows.
 func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) error {
 	if _, err := c.Sync(ctx); err != nil {
-		c.log.Warn("the snapshot may lack the newest changes", "error", err)
+		c.env.log.Warn("the snapshot may lack the newest changes", "error", err)
 	}
 	return c.View().Save(w)
 }

@@ -11,6 +11,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -19,12 +20,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/cluster/gossip"
 	"github.com/shoalsearch/shoal/cluster/wire"
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Options say how a node takes part. Zero values are the defaults named.
@@ -42,6 +42,7 @@ type Options struct {
 	Version         string        // of the program
 	HoldTime        time.Duration // how long a write waits for a leader; default 5 s
 	Timing          float64       // multiplies the timeouts of raft and gossip; default 1
+	Errors          []Kind        // of the layers above, that keep their identity between nodes; default none
 	Now             func() time.Time
 	Log             *slog.Logger          // default: discards
 	Metrics         prometheus.Registerer // default: none
@@ -72,6 +73,9 @@ type Load struct {
 	StartedAt time.Time `json:"t,omitzero"`
 }
 
+// Kind is a row of the table of error kinds: see wire.Kind.
+type Kind = wire.Kind
+
 // Peer is who calls. Its identity was proved by its certificate.
 type Peer = wire.Peer
 
@@ -82,40 +86,32 @@ type Handler = wire.Handler
 // StreamHandler answers a call whose answer is long.
 type StreamHandler = wire.StreamHandler
 
-// Cluster is this node's part in the cluster. All methods are safe for
-// concurrent use.
+// Cluster is this node's part in the cluster: the parts and what wires them. All
+// methods are safe for concurrent use.
 type Cluster struct {
-	o    Options
-	log  *slog.Logger
-	home *home
-	keys atomic.Pointer[wire.Keys]
-
-	idMu    sync.Mutex // guards what changes in id, and attempt
-	id      *identity
-	attempt string // id of the cluster that this node tries to found
-
-	store   *store
-	snaps   *raft.FileSnapshotStore
-	machine *machine
-	metrics *metrics
-	raft    *raft.Raft
-	trans   *transport
-	port    *wire.Port
-	gossip  *gossip.Gossip
-	heard   atomic.Pointer[hearsay]
-
-	leading atomic.Bool // an entry of this term was applied here
-	load    atomic.Pointer[Load]
-	ready   atomic.Bool
-	ran     atomic.Bool // Run closes the network
+	env     *env
+	o       Options
 	started time.Time
 
-	transferring atomic.Int64 // UnixNano since when raft refuses writes for a transfer of leadership; 0 when it does not
-	handlers     map[string]Handler
-	streams      map[string]StreamHandler
+	self       *self       // who this node is
+	keys       keyring     // the cluster keys
+	network    *network    // how nodes reach each other
+	replica    *replica    // raft and the catalog
+	proposer   *proposer   // writes
+	formation  *formation  // into a cluster
+	admission  *admission  // of others, and of this start of the node
+	proof      *proof      // that this node is itself
+	ballot     ballot      // whether it votes
+	expulsion  *expulsion  // of followers that went back in time
+	succession *succession // by another cluster
+	electorate *electorate // who votes
+	secrets    *secrets    // of the catalog
+	watch      *watch      // over raft
 
-	fatal     chan error // the first error with which the node cannot go on
-	closed    chan struct{}
+	ready     atomic.Bool
+	ran       atomic.Bool // Run closes the network
+	fatal     chan error  // the first error with which the node cannot go on
+	end       context.CancelFunc
 	closeOnce sync.Once
 }
 
@@ -124,19 +120,15 @@ type Cluster struct {
 // Close must be called.
 func New(o Options) (*Cluster, error) {
 	o.setDefaults()
-	c := &Cluster{o: o, log: o.Log, fatal: make(chan error, 1), closed: make(chan struct{}),
-		handlers: map[string]Handler{}, streams: map[string]StreamHandler{}, started: time.Now()}
-	c.machine = newMachine(o.Log, c.fail, func(committed uint64) { c.store.note(committed) })
-	c.metrics = newMetrics(c)
-	c.machine.loop.exit, c.machine.took = o.Exit, c.metrics.apply
+	c := &Cluster{o: o, fatal: make(chan error, 1), started: clock.Now(), keys: keyring{file: o.ClusterKeyFile}}
+	c.env = &env{timing: o.Timing, log: o.Log, fail: c.fail}
+	c.env.life, c.end = context.WithCancel(context.Background())
+
 	if err := c.open(); err != nil {
 		c.release()
 		return nil, err
 	}
-	c.metrics.register(o.Metrics)
-	c.Handle(methodPropose, c.servePropose)
-	c.Handle(methodSync, c.serveSync)
-	c.handleForming()
+	c.replica.metrics.register(o.Metrics, c)
 	return c, nil
 }
 
@@ -150,7 +142,7 @@ func (o *Options) setDefaults() {
 	o.HoldTime = cmp.Or(o.HoldTime, 5*time.Second)
 	o.Timing = cmp.Or(o.Timing, 1)
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = clock.Now
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -166,32 +158,87 @@ func (o *Options) setDefaults() {
 
 // open goes from the data directory to a running raft.
 func (c *Cluster) open() (err error) {
-	if c.home, err = openHome(c.o.DataDir); err != nil {
+	if c.self, err = openSelf(c.o.DataDir); err != nil {
 		return err
 	}
-	if c.id, err = c.home.loadIdentity(); err != nil {
+	c.env.log = c.env.log.With("node", c.self.node)
+
+	lone := len(c.o.Join) == 0 && c.o.BootstrapExpect == 1
+	if err := c.keys.load(c.self.cluster() != "", lone); err != nil {
 		return err
 	}
-	if err := c.id.start(); err != nil {
+	c.wire(lone)
+	if err := c.network.open(c.keys.valid()); err != nil {
 		return err
 	}
-	keys, err := c.loadKeys()
+	c.answer()
+	return c.startRaft()
+}
+
+// wire makes the parts.
+func (c *Cluster) wire(lone bool) {
+	memory, err := openMemory(c.o.DataDir)
 	if err != nil {
+		c.env.log.Warn("what was remembered of the other nodes is lost", "error", err)
+	}
+
+	r := &replica{env: c.env, self: c.self, metrics: newMetrics()}
+	r.machine = newMachine(c.env.log, c.fail, func(committed uint64) { r.store.note(committed) })
+	r.machine.unsealWith(func(box []byte) ([]byte, error) { return c.keys.unseal(sealedConfig, box) })
+	r.machine.loop.exit, r.machine.took = c.o.Exit, r.metrics.apply
+	n := &network{env: c.env, o: c.o, self: c.self, view: r.view, applied: r.machine.applied.Load, term: r.term}
+	c.replica, c.network = r, n
+
+	twins := &twins{env: c.env, network: n}
+	c.succession = &succession{env: c.env, network: n}
+	c.proposer = &proposer{env: c.env, network: n, replica: r, now: c.o.Now, hold: c.o.HoldTime, seal: c.keys.sealConfigs, given: c.succession.reason}
+	c.formation = &formation{env: c.env, self: c.self, network: n, replica: r, alone: lone, expect: c.o.BootstrapExpect}
+	c.admission = &admission{env: c.env, network: n, replica: r, proposer: c.proposer, twins: twins, succession: c.succession}
+	c.proof = &proof{env: c.env, network: n, replica: r, twins: twins, memory: memory, ballot: &c.ballot}
+	c.expulsion = &expulsion{env: c.env, network: n, replica: r}
+	c.electorate = &electorate{env: c.env, network: n, replica: r}
+	c.secrets = &secrets{env: c.env, keys: &c.keys, network: n, replica: r, proposer: c.proposer}
+	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, exit: c.o.Exit}
+}
+
+// answer lets other nodes ask this one.
+func (c *Cluster) answer() {
+	for _, part := range []interface{ answer() }{c.proposer, c.formation, c.admission, c.proof, c.proof.twins, c.expulsion} {
+		part.answer()
+	}
+}
+
+// startRaft opens the log, makes a cluster of one where that is asked for, and
+// starts raft.
+func (c *Cluster) startRaft() error {
+	r := c.replica
+	if err := r.openLog(c.o.Exit); err != nil {
 		return err
 	}
-	c.keys.Store(&keys)
-	c.log = c.log.With("node", c.id.NodeID)
-	if err := c.openNetwork(); err != nil {
+
+	trans := newTransport(c.network, r, &c.ballot, newFollowers(r, c.proof.memory, c.expulsion.expel))
+	if c.formation.foundsAlone() {
+		if err := c.formation.foundAlone(trans); err != nil {
+			return err
+		}
+	}
+	if err := r.start(trans); err != nil {
 		return err
 	}
-	return c.openRaft()
+
+	// Where there are others, they are asked first whether this is the node
+	// that they know: see proof.go.
+	if r.lone() && len(r.others()) == 0 {
+		return r.hurry()
+	}
+	return nil
 }
 
 // fail notes an error with which the node cannot go on; Run returns it.
 func (c *Cluster) fail(err error) {
 	select {
 	case c.fatal <- err:
-		c.log.Error("the node cannot go on", "error", err)
+		c.env.log.Error("the node cannot go on", "error", err)
 	default:
 	}
 }
@@ -203,31 +250,56 @@ func (c *Cluster) Run(ctx context.Context) error {
 	defer c.release()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var tasks, network sync.WaitGroup
-	netCtx, stopNetwork := context.WithCancel(context.Background())
-	for _, run := range []func(context.Context) error{c.port.Run, c.gossip.Run} {
-		network.Go(func() {
-			if err := run(netCtx); err != nil {
-				c.fail(err)
-			}
-		})
-	}
+
+	var tasks, ports sync.WaitGroup
+	portCtx, stopPorts := context.WithCancel(context.Background())
+	ports.Go(func() { c.network.run(portCtx) })
 	c.ran.Store(true)
-	for _, task := range []func(context.Context){c.form, c.watchLeadership, c.announce, c.tell, c.chooseVoters, c.watch, c.watchKeys} {
+	for _, task := range []func(context.Context){
+		c.formation.run, c.proof.run, c.replica.watchLeadership, c.admission.announce, c.tell, c.electorate.run, c.watch.run, c.secrets.run,
+	} {
 		tasks.Go(func() { task(ctx) })
 	}
+
 	var err error
 	select {
 	case <-ctx.Done():
-		c.handOver()
+		c.replica.handOver()
 	case err = <-c.fatal:
 	}
 	cancel()
 	tasks.Wait()
+
 	// The network goes before raft: an endless transfer must not hold it up.
-	stopNetwork()
-	network.Wait()
+	stopPorts()
+	ports.Wait()
 	return err
+}
+
+// Times of telling, at Timing 1.
+const (
+	tellPause = 2 * time.Second // between two looks at what gossip tells of this node
+	keepPause = 5 * time.Second // after which what is remembered of the others is written down
+)
+
+// tell keeps what gossip says of this node up to date, and looks at what the
+// others say.
+func (c *Cluster) tell(ctx context.Context) {
+	kept, twin := clock.Now(), time.Time{}
+	for {
+		c.network.refresh()
+		c.proof.remember()
+		c.proof.meetTwin(ctx, &twin)
+		c.succession.look()
+
+		if clock.Since(kept) >= c.env.scaled(keepPause) {
+			kept = clock.Now()
+			c.proof.keep()
+		}
+		if !c.env.pause(ctx, c.env.scaled(tellPause)) {
+			return
+		}
+	}
 }
 
 // Close ends a Cluster that was never Run.
@@ -239,24 +311,27 @@ func (c *Cluster) Close() error {
 // release closes everything that is open, once.
 func (c *Cluster) release() {
 	c.closeOnce.Do(func() {
-		close(c.closed)
-		c.metrics.unregister(c.o.Metrics)
-		if !c.ran.Load() {
-			c.closeNetwork()
+		c.end()
+		if c.replica != nil {
+			c.replica.metrics.unregister(c.o.Metrics)
+			if !c.ran.Load() {
+				c.network.close()
+			}
+			c.replica.close()
 		}
-		c.closeRaft()
-		if c.home != nil {
-			c.home.close()
+		c.env.tasks.Wait()
+		if c.self != nil {
+			c.self.home.close()
 		}
 	})
 }
 
 // View is the catalog as this node has applied it. It is never nil.
-func (c *Cluster) View() *catalog.View { return c.machine.view.Load() }
+func (c *Cluster) View() *catalog.View { return c.replica.view() }
 
 // Changed returns a channel that is closed when the view changes after this
 // call. Call it before View to miss nothing.
-func (c *Cluster) Changed() <-chan struct{} { return c.machine.next() }
+func (c *Cluster) Changed() <-chan struct{} { return c.replica.machine.next() }
 
 // Age is for how long this node may have missed changes: 0 on a leader, else
 // the time since it last heard of one.
@@ -264,23 +339,99 @@ func (c *Cluster) Age() time.Duration {
 	if c.Leading() {
 		return 0
 	}
-	if last := c.raft.LastContact(); !last.IsZero() {
-		return time.Since(last)
+	if last := c.replica.raft.LastContact(); !last.IsZero() {
+		return clock.Since(last)
 	}
 	return max(0, c.o.Now().Sub(c.View().Time()))
 }
 
 // Self is the id of this node.
-func (c *Cluster) Self() string { return c.id.NodeID }
+func (c *Cluster) Self() string { return c.self.node }
 
 // Epoch is which start of the node this is: see catalog.NewEpoch.
-func (c *Cluster) Epoch() uint64 { return c.id.epoch() }
+func (c *Cluster) Epoch() uint64 { return c.self.epoch }
 
 // Leader is the id of the leader as this node knows it; empty when none.
-func (c *Cluster) Leader() string {
-	_, id := c.raft.LeaderWithID()
-	return string(id)
-}
+func (c *Cluster) Leader() string { return c.replica.leader() }
 
 // Leading tells whether this node leads: it plans jobs and placement.
-func (c *Cluster) Leading() bool { return c.leading.Load() }
+func (c *Cluster) Leading() bool { return c.replica.leading.Load() }
+
+// ClusterAddr is the address for calls, with the real port.
+func (c *Cluster) ClusterAddr() string { return c.network.clusterAddr() }
+
+// GossipAddr is the address for gossip, with the real port.
+func (c *Cluster) GossipAddr() string { return c.network.gossip.Addr() }
+
+// SetLoad sets what gossip tells the others of this node. Applied is filled in.
+func (c *Cluster) SetLoad(l Load) { c.network.load.Store(&l) }
+
+// Call asks a member; it is for what changes nothing there. A call to Self is
+// answered without the network. The deadline and the end of the context reach
+// the handler.
+func (c *Cluster) Call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
+	return c.network.call(ctx, node, method, in)
+}
+
+// Stream is Call with a long answer, on a connection of its own. The error
+// of a broken stream comes from Read.
+func (c *Cluster) Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error) {
+	return c.network.stream(ctx, node, method, in)
+}
+
+// Handle sets who answers calls of a method. Call it before Run.
+func (c *Cluster) Handle(method string, h Handler) { c.network.handle(method, h) }
+
+// HandleStream sets who answers streaming calls. Call it before Run.
+func (c *Cluster) HandleStream(method string, h StreamHandler) { c.network.handleStream(method, h) }
+
+// Propose sends commands as one entry to the leader, waits until this node
+// has applied it, and returns its index. An error that wraps
+// *catalog.Refusal says that a command was refused; the others of the
+// entry were still applied. ErrNoLeader is returned after the hold time.
+func (c *Cluster) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
+	return c.proposer.propose(ctx, cmds...)
+}
+
+// ProposeAll is Propose with the result of each command. The error is only
+// about getting the entry committed.
+//
+// A write that fails on its way is sent again under the same request id,
+// which the catalog remembers: it takes effect once.
+func (c *Cluster) ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error) {
+	return c.proposer.proposeAll(ctx, cmds...)
+}
+
+// Await waits until this node has applied an index.
+func (c *Cluster) Await(ctx context.Context, index uint64) error { return c.proposer.await(ctx, index) }
+
+// AwaitOn waits until other members have applied an index, as long as a write
+// waits for a leader, and returns those that have not. It is for changes that
+// must hold on a node when they are acknowledged: raft itself tells followers
+// what is committed only with the next message. Members that are not alive are
+// not waited for.
+func (c *Cluster) AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string) {
+	return c.proposer.awaitOn(ctx, index, nodes...)
+}
+
+// Sync returns an index that is not older than any write acknowledged before
+// the call, after this node has applied it. It needs a leader: ErrNoLeader
+// is returned after the hold time.
+func (c *Cluster) Sync(ctx context.Context) (uint64, error) { return c.proposer.sync(ctx) }
+
+// Secret is a secret that all nodes share: 32 random bytes, made when the
+// name is first asked for and the same for ever. It lies in the catalog
+// sealed by the cluster key. ErrNoLeader is returned when it has yet to be
+// made and there is no leader.
+func (c *Cluster) Secret(ctx context.Context, name string) ([]byte, error) {
+	return c.secrets.get(ctx, name)
+}
+
+// KnownSecret is a secret as this node has it; false where there is none of
+// that name.
+func (c *Cluster) KnownSecret(name string) ([]byte, bool, error) { return c.secrets.known(name) }
+
+// SetSecret replaces a secret, or makes it. It returns when this node has it.
+func (c *Cluster) SetSecret(ctx context.Context, name string, plain []byte) error {
+	return c.secrets.set(ctx, name, plain)
+}

@@ -59,11 +59,7 @@ func run(t *testing.T, c *Cluster) *testNode {
 }
 
 // founded tells that the identity says so, which a crash may not undo.
-func (n *testNode) founded() bool {
-	n.idMu.Lock()
-	defer n.idMu.Unlock()
-	return !n.id.Founding
-}
+func (n *testNode) founded() bool { return !n.self.founding() }
 
 // propose must succeed.
 func (n *testNode) propose(cmds ...catalog.Command) uint64 {
@@ -79,14 +75,16 @@ func (n *testNode) propose(cmds ...catalog.Command) uint64 {
 // and then.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
-		if time.Now().After(deadline) {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
 			t.Fatalf("after %v it does not hold that %s", patience, what)
 		}
-		<-tick.C
 	}
 }
 
@@ -182,7 +180,7 @@ func TestADataDirectoryIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	start(t, options(t, dir))
-	if _, err := New(options(t, dir)); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := New(options(t, dir)); !errors.Is(err, ErrInUse) {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -215,7 +213,7 @@ func TestSnapshotsReplaceTheLog(t *testing.T) {
 	for i := range 20 {
 		n.propose(set(fmt.Sprint("k", i), "v"))
 	}
-	if err := n.raft.Snapshot().Error(); err != nil {
+	if err := n.replica.raft.Snapshot().Error(); err != nil {
 		t.Fatal(err)
 	}
 	n.propose(set("after", "v"))
@@ -241,4 +239,22 @@ func TestAStalledDiskEndsTheProcess(t *testing.T) {
 	if r := <-reasons; !strings.Contains(r, "no space left") {
 		t.Fatalf("got %s", r)
 	}
+}
+
+func TestWhatNoNodeCanApplyIsNotCommitted(t *testing.T) {
+	t.Parallel()
+	n := start(t, options(t, t.TempDir()))
+	n.propose(set("before", "v"))
+	good, err := (&catalog.Entry{Commands: []catalog.Command{set("a", "v")}}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := append([]byte{}, good...)
+	unknown[len(unknown)-len(good)+20] = 0x7f // the number of the command
+	for name, in := range map[string][]byte{"cut": good[:len(good)-1], "nothing": nil, "a later version": append([]byte{9}, good[1:]...), "an unknown command": unknown} {
+		if _, err := n.Call(context.Background(), n.Self(), methodPropose, in); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	n.propose(set("after", "v"))
 }

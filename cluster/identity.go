@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,9 @@ type identity struct {
 	// Promise binds this node to another that founds a cluster: see form.go.
 	Promise promise `json:"promise,omitzero"`
 
+	// Place is the file in which this node has left its log: see home.place.
+	Place string `json:"place,omitempty"`
+
 	random uint32 // of this start, never written: see catalog.NewEpoch
 	path   string
 }
@@ -50,6 +54,9 @@ type home struct {
 	lock *os.File
 }
 
+// ErrInUse is wrapped where the data directory belongs to another process.
+var ErrInUse = errors.New("in use by another process")
+
 // openHome makes and locks the data directory.
 func openHome(dir string) (*home, error) {
 	h := &home{dir: dir, raft: filepath.Join(dir, "raft")}
@@ -62,13 +69,40 @@ func openHome(dir string) (*home, error) {
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("cluster: the data directory %s is used by another process", dir)
+		return nil, fmt.Errorf("cluster: the data directory %s is %w", dir, ErrInUse)
 	}
 	h.lock = lock
 	return h, nil
 }
 
-func (h *home) close() { h.lock.Close() }
+// close gives the lock back. A process that is being started at this moment
+// has the file open too until it runs, and would hold the lock for as long: so
+// it is not left to the closing of the file.
+func (h *home) close() {
+	unix.Flock(int(h.lock.Fd()), unix.LOCK_UN)
+	h.lock.Close()
+}
+
+// place names the file of the log as the file system does: its number and when
+// it was made. It changes when a directory is copied, or put back from a copy,
+// and also when it is moved to another disk, so it is a reason to ask and no
+// proof. It is empty where there is no log.
+func (h *home) place() (string, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, filepath.Join(h.raft, logFile), 0, unix.STATX_INO|unix.STATX_BTIME, &st)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cluster: look at %s: %w", filepath.Join(h.raft, logFile), err)
+	}
+
+	place := strconv.FormatUint(st.Ino, 36)
+	if st.Mask&unix.STATX_BTIME != 0 { // some file systems do not know it
+		place += "-" + strconv.FormatInt(st.Btime.Sec, 36) + "-" + strconv.FormatUint(uint64(st.Btime.Nsec), 36)
+	}
+	return place, nil
+}
 
 // loadIdentity reads node.json without counting a start.
 func (h *home) loadIdentity() (*identity, error) {

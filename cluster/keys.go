@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -23,80 +24,137 @@ import (
 // keysPause is how often the key file is looked at, at Timing 1.
 const keysPause = 5 * time.Second
 
-// loadKeys reads the cluster key; a lone node makes one at its first start. Not
-// later: what the catalog keeps secret could not be read with another key.
-func (c *Cluster) loadKeys() (wire.Keys, error) {
-	path := c.o.ClusterKeyFile
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if c.id.ClusterID != "" {
-			return nil, fmt.Errorf("cluster: the cluster key file %s is missing: put it back, what the catalog keeps secret cannot be read without it", path)
-		}
-		if len(c.o.Join) > 0 || c.o.BootstrapExpect > 1 {
-			return nil, fmt.Errorf("cluster: the cluster key file %s is missing: copy the one of the other nodes, or make one with shoal cluster-key new", path)
-		}
-		text = []byte(wire.NewKey().Text() + "\n")
-		err = writeFile(path, text)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cluster: cluster key: %w", err)
-	}
-	return wire.ParseKeys(text)
+// keyring is the cluster keys that this node uses. Its methods are safe for
+// concurrent use.
+type keyring struct {
+	file string
+	keys atomic.Pointer[wire.Keys]
 }
 
-// validKeys are the keys that this node uses now.
-func (c *Cluster) validKeys() wire.Keys { return *c.keys.Load() }
-
-// watchKeys follows the key file, and the secrets of the catalog.
-func (c *Cluster) watchKeys(ctx context.Context) {
-	seen, _ := os.ReadFile(c.o.ClusterKeyFile)
-	if info, err := os.Stat(c.o.ClusterKeyFile); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.log.Warn("others on this machine can read the cluster key: chmod 600 it", "file", c.o.ClusterKeyFile)
+// load reads the cluster key. Where there is none and mayMake, as at the first
+// start of a lone node, it makes one. Not later: what the catalog keeps secret
+// could not be read with another key.
+func (k *keyring) load(member, mayMake bool) error {
+	text, err := os.ReadFile(k.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if member {
+			return fmt.Errorf("cluster: the cluster key file %s is missing: put it back, what the catalog keeps secret cannot be read without it", k.file)
+		}
+		if !mayMake {
+			return fmt.Errorf("cluster: the cluster key file %s is missing: copy the one of the other nodes, or make one with shoal cluster-key new", k.file)
+		}
+		text = []byte(wire.NewKey().Text() + "\n")
+		err = writeFile(k.file, text)
 	}
+	if err != nil {
+		return fmt.Errorf("cluster: cluster key: %w", err)
+	}
+
+	keys, err := wire.ParseKeys(text)
+	if err != nil {
+		return err
+	}
+	k.keys.Store(&keys)
+	return nil
+}
+
+// valid is the keys that this node uses now.
+func (k *keyring) valid() wire.Keys { return *k.keys.Load() }
+
+// unseal opens what is sealed under a name.
+func (k *keyring) unseal(name string, sealed []byte) ([]byte, error) {
+	return unseal(k.valid(), name, sealed)
+}
+
+// secrets keeps what the catalog has sealed, and follows the key file.
+type secrets struct {
+	*env
+	keys     *keyring
+	network  *network
+	replica  *replica
+	proposer *proposer
+}
+
+// run follows the key file until the context ends.
+func (s *secrets) run(ctx context.Context) {
+	seen, _ := os.ReadFile(s.keys.file)
+	if info, err := os.Stat(s.keys.file); err == nil && info.Mode().Perm()&0o077 != 0 {
+		s.log.Warn("others on this machine can read the cluster key: chmod 600 it", "file", s.keys.file)
+	}
+
 	said := ""
-	for c.pause(ctx, c.scaled(keysPause)) {
-		text, err := os.ReadFile(c.o.ClusterKeyFile)
+	for s.pause(ctx, s.scaled(keysPause)) {
+		text, err := os.ReadFile(s.keys.file)
 		if err == nil && !bytes.Equal(text, seen) {
-			if err = c.useKeys(text); err == nil {
+			if err = s.use(text); err == nil {
 				seen = text
 			}
 		}
 		if err == nil {
-			err = c.sealAnew(ctx)
+			err = s.sealAnew(ctx)
 		}
+
 		now := ""
 		if err != nil {
 			now = err.Error()
 		}
 		if now != "" && now != said {
-			c.log.Error("the cluster key file is not taken over; the keys before stay", "file", c.o.ClusterKeyFile, "error", err)
+			s.log.Error("the cluster key file is not taken over; the keys before stay", "file", s.keys.file, "error", err)
 		}
 		said = now
 	}
 }
 
-// useKeys takes the keys of a file over, if nothing is lost by that.
-func (c *Cluster) useKeys(text []byte) error {
+// use takes the keys of a file over, if nothing is lost by that.
+func (s *secrets) use(text []byte) error {
 	keys, err := wire.ParseKeys(text)
 	if err != nil {
 		return err
 	}
-	for s := range c.View().Secrets() {
-		if _, err := unseal(keys, s.Name, s.Sealed); err == nil {
+	for name, box := range boxes(s.replica.view()) {
+		if _, err := unseal(keys, name, box); err == nil {
 			continue
 		}
-		if _, err := unseal(c.validKeys(), s.Name, s.Sealed); err == nil {
-			return fmt.Errorf("the secret %s is still sealed under a key that is no longer in the file: keep that key until the leader has the new one on its first line", s.Name)
+		if _, err := s.keys.unseal(name, box); err == nil {
+			return fmt.Errorf("the secret %s is still sealed under a key that is no longer in the file: keep that key until the leader has the new one on its first line", name)
 		}
 	}
-	if err := c.port.SetKeys(keys); err != nil {
+
+	if err := s.network.setKeys(keys); err != nil {
 		return err
 	}
-	if err := c.gossip.SetKeys(gossipKeys(keys)); err != nil {
+	s.keys.keys.Store(&keys)
+	s.log.Info("cluster keys taken over", "keys", fingerprints(keys))
+	return nil
+}
+
+// sealAnew seals what is not under the first key, on the leader.
+func (s *secrets) sealAnew(ctx context.Context) error {
+	if !s.replica.leading.Load() {
+		return nil
+	}
+	keys := s.keys.valid()
+	if err := s.sealConfigAnew(ctx, keys); err != nil {
 		return err
 	}
-	c.keys.Store(&keys)
-	c.log.Info("cluster keys taken over", "keys", fingerprints(keys))
+
+	for x := range s.replica.view().Secrets() {
+		if _, err := unseal(keys[:1], x.Name, x.Sealed); err == nil {
+			continue
+		}
+		plain, err := unseal(keys, x.Name, x.Sealed)
+		if err != nil {
+			return err
+		}
+		sealed, err := seal(keys[0], x.Name, plain)
+		if err != nil {
+			return err
+		}
+		if _, err := s.proposer.propose(ctx, &catalog.SetSecret{Name: x.Name, Sealed: sealed}); err != nil {
+			return fmt.Errorf("seal secret %s anew: %w", x.Name, err)
+		}
+		s.log.Info("secret sealed anew", "name", x.Name, "key", keys[0].Fingerprint())
+	}
 	return nil
 }
 
@@ -115,30 +173,4 @@ func fingerprints(keys wire.Keys) string {
 		out = append(out, k.Fingerprint())
 	}
 	return strings.Join(out, " ")
-}
-
-// sealAnew seals the secrets that are not under the first key, on the leader.
-func (c *Cluster) sealAnew(ctx context.Context) error {
-	if !c.Leading() {
-		return nil
-	}
-	keys := c.validKeys()
-	for s := range c.View().Secrets() {
-		if _, err := unseal(keys[:1], s.Name, s.Sealed); err == nil {
-			continue
-		}
-		plain, err := unseal(keys, s.Name, s.Sealed)
-		if err != nil {
-			return err
-		}
-		sealed, err := seal(keys[0], s.Name, plain)
-		if err != nil {
-			return err
-		}
-		if _, err := c.Propose(ctx, &catalog.SetSecret{Name: s.Name, Sealed: sealed}); err != nil {
-			return fmt.Errorf("seal secret %s anew: %w", s.Name, err)
-		}
-		c.log.Info("secret sealed anew", "name", s.Name, "key", keys[0].Fingerprint())
-	}
-	return nil
 }

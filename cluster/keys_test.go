@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/wire"
@@ -54,7 +57,7 @@ func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
 		}
 		put(text)
 		for _, n := range []*testNode{a, b} {
-			until(t, "node "+n.Self()+" has "+fingerprints(step), func() bool { return fingerprints(n.validKeys()) == fingerprints(step) })
+			until(t, "node "+n.Self()+" has "+fingerprints(step), func() bool { return fingerprints(n.keys.valid()) == fingerprints(step) })
 		}
 		until(t, "secrets are sealed under the first key", func() bool {
 			s := b.View().Secret("hmac")
@@ -68,7 +71,7 @@ func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
 	}
 	// A file that would lose the secrets is not taken over, nor a broken one.
 	for _, bad := range []string{wire.NewKey().Text(), "nonsense", ""} {
-		if err := a.useKeys([]byte(bad)); err == nil {
+		if err := a.secrets.use([]byte(bad)); err == nil {
 			t.Errorf("the key file %q is taken over", bad)
 		}
 	}
@@ -96,6 +99,31 @@ func TestAMemberMakesNoNewKey(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("there is a new key")
 	}
+}
+
+// Between fork and exec a child has every open file of its parent.
+func TestAProcessThatIsBeingStartedHoldsNoLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	h, err := openHome(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := unix.Dup(int(h.lock.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(child)
+	if _, err := openHome(dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("two have the lock: %v", err)
+	}
+	h.close()
+
+	h, err = openHome(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.close()
 }
 
 func TestTheEndOfANodeIsNoWarning(t *testing.T) {

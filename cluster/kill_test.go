@@ -43,7 +43,7 @@ func writeForEver(dir string) int {
 		}
 		fmt.Println("done", n)
 		if n%7 == 0 {
-			go c.raft.Snapshot()
+			go c.replica.raft.Snapshot()
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // machine is the thin layer between raft and the catalog: it applies what is
@@ -27,9 +28,11 @@ type machine struct {
 	stuck   bool // an entry could not be applied: nothing after it may be
 
 	view    atomic.Pointer[catalog.View]
-	applied atomic.Uint64 // index of the last entry applied or skipped
-	bytes   atomic.Int64  // applied since the start
-	busy    atomic.Int64  // UnixNano since when a batch is being applied; 0 when idle
+	applied atomic.Uint64             // index of the last entry applied or skipped
+	bytes   atomic.Int64              // applied since the start
+	busy    atomic.Pointer[time.Time] // since when a batch is being applied; nil when idle
+
+	unseal catalog.Unsealer // of configurations; nil reads none that is sealed
 
 	loop restoreLoop
 	took prometheus.Observer // seconds of each batch; nil: nobody looks
@@ -49,6 +52,14 @@ func newMachine(log *slog.Logger, fatal func(error), note func(uint64)) *machine
 	return m
 }
 
+// unsealWith sets what opens sealed configurations. It happens before anything
+// is applied.
+func (m *machine) unsealWith(open catalog.Unsealer) {
+	m.unseal = open
+	m.state.Unseal(open)
+	m.view.Store(m.state.View())
+}
+
 // Apply implements raft.FSM. Raft uses ApplyBatch.
 func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
 
@@ -56,9 +67,9 @@ func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0
 func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
-	began := time.Now()
-	m.busy.Store(began.UnixNano())
-	defer m.busy.Store(0)
+	began := clock.Now()
+	m.busy.Store(&began)
+	defer m.busy.Store(nil)
 	if m.took != nil {
 		defer func() { observe(m.took, began) }()
 	}
@@ -187,6 +198,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	}
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
+	s.Unseal(m.unseal)
 	m.state = s
 	m.publish(max(s.Index(), m.applied.Load()))
 	m.loop.restored(s.Index())

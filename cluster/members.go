@@ -7,23 +7,24 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Members are all that are not removed, by id.
 func (c *Cluster) Members() []Member {
 	voters := map[raft.ServerID]bool{}
-	for _, s := range c.servers() {
+	for _, s := range c.replica.servers() {
 		voters[s.ID] = s.Suffrage == raft.Voter
 	}
 	leader := c.Leader()
 	known := map[string]peer{}
-	cluster := c.clusterID()
-	for _, p := range c.peers() {
+	cluster := c.self.cluster()
+	for _, p := range c.network.peers() {
 		if p.Cluster == cluster {
 			known[p.Node] = p
 		}
 	}
-	known[c.id.NodeID] = peer{meta: meta{Load: c.ownLoad()}}
+	known[c.self.node] = peer{meta: meta{Load: c.network.ownLoad()}}
 	var out []Member
 	for m := range c.View().Members() {
 		if m.State == catalog.MemberRemoved {
@@ -31,10 +32,10 @@ func (c *Cluster) Members() []Member {
 		}
 		out = append(out, Member{
 			Member: *m,
-			Self:   m.ID == c.id.NodeID,
+			Self:   m.ID == c.self.node,
 			Leader: m.ID == leader,
 			Voter:  voters[raft.ServerID(m.ID)],
-			Alive:  m.ID == c.id.NodeID || known[m.ID].Alive,
+			Alive:  m.ID == c.self.node || known[m.ID].Alive,
 			Load:   known[m.ID].Load,
 		})
 	}
@@ -42,13 +43,7 @@ func (c *Cluster) Members() []Member {
 }
 
 // Alive tells whether a member can be reached, as far as gossip knows.
-func (c *Cluster) Alive(node string) bool {
-	if node == c.id.NodeID {
-		return true
-	}
-	p, ok := c.lookup(node)
-	return ok && p.Alive
-}
+func (c *Cluster) Alive(node string) bool { return c.network.alive(node) }
 
 // readyPatience is how long a node that knows its catalog waits for the
 // cluster before it serves what it has.
@@ -57,15 +52,18 @@ const readyPatience = 15 * time.Second
 // Ready tells whether the node has a catalog to serve, and if not, why. A
 // missing leader is no reason once the node has been ready.
 func (c *Cluster) Ready() error {
+	if why := c.succession.reason(); why != nil {
+		return why
+	}
 	if c.ready.Load() {
 		return nil
 	}
 	v := c.View()
-	if c.clusterID() == "" || v.ClusterID() == "" {
+	if c.self.cluster() == "" || v.ClusterID() == "" {
 		return errors.New("the node is not part of a cluster yet")
 	}
-	m := v.Member(c.id.NodeID)
-	if (m == nil || m.Epoch != c.id.epoch()) && time.Since(c.started) < c.scaled(readyPatience) {
+	m := v.Member(c.self.node)
+	if (m == nil || m.Epoch != c.self.epoch) && clock.Since(c.started) < c.env.scaled(readyPatience) {
 		return errors.New("the node has not yet caught up with the cluster")
 	}
 	c.ready.Store(true)

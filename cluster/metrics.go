@@ -9,31 +9,26 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/gauge"
 )
 
 // metrics are what an operator sees of the cluster on this node. Times are
 // measured where they pass; all else is read when it is asked for.
 type metrics struct {
-	c *Cluster
-
 	proposed *prometheus.HistogramVec // seconds of a write, by result
 	disk     prometheus.Histogram     // seconds of a write of raft to the disk
 	apply    prometheus.Histogram     // seconds to apply a batch
 	leaders  atomic.Uint64            // leaders that this node has seen
-
-	gauges []clusterGauge
+	state    prometheus.Collector     // all else; nil until it is told of whom
 }
 
-// clusterGauge is a value that is read at each scrape.
-type clusterGauge struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	read func(emit func(value float64, labels ...string))
-}
+// clusterGauge is a value that is read when it is asked for.
+type clusterGauge = gauge.Gauge[*Cluster]
 
-func newMetrics(c *Cluster) *metrics {
-	m := &metrics{
-		c: c,
+func newMetrics() *metrics {
+	return &metrics{
 		proposed: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shoal_propose_seconds", Help: "Seconds from a write until this node has applied it, by result: ok, failed.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
@@ -47,65 +42,60 @@ func newMetrics(c *Cluster) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.00001, 4, 12),
 		}),
 	}
-	m.gauges = append(m.raftGauges(), m.peerGauges()...)
-	return m
 }
 
-// register makes the metrics visible. Twice the same is harmless.
-func (m *metrics) register(r prometheus.Registerer) {
+// register makes the metrics of a node visible. Twice the same is harmless.
+func (m *metrics) register(r prometheus.Registerer, c *Cluster) {
 	if r == nil {
 		return
 	}
-	for _, c := range []prometheus.Collector{m.proposed, m.disk, m.apply, m} {
-		if err := r.Register(c); err != nil {
-			m.c.log.Debug("metrics are not registered", "error", err)
+	m.state = gauge.New(func() (*Cluster, bool) {
+		return c, c.env.life.Err() == nil
+	}, append(m.raftGauges(), peerGauges()...))
+	for _, collector := range []prometheus.Collector{m.proposed, m.disk, m.apply, m.state} {
+		if err := r.Register(collector); err != nil {
+			c.env.log.Debug("metrics are not registered", "error", err)
 		}
 	}
 }
 
 // unregister takes them away again.
 func (m *metrics) unregister(r prometheus.Registerer) {
-	if r == nil {
+	if r == nil || m.state == nil {
 		return
 	}
-	for _, c := range []prometheus.Collector{m.proposed, m.disk, m.apply, m} {
+	for _, c := range []prometheus.Collector{m.proposed, m.disk, m.apply, m.state} {
 		r.Unregister(c)
 	}
 }
 
-func gauge(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
-}
-
 func (m *metrics) raftGauges() []clusterGauge {
-	r := func() *raft.Raft { return m.c.raft }
-	one := func(value func() float64) func(func(float64, ...string)) {
-		return func(emit func(float64, ...string)) { emit(value()) }
+	one := func(value func(*Cluster) float64) func(*Cluster, gauge.Emit) {
+		return func(c *Cluster, emit gauge.Emit) { emit(value(c)) }
 	}
-	const g = prometheus.GaugeValue
 	return []clusterGauge{
-		{gauge("shoal_raft_state", "1 for the state of this node in raft.", "state"), g, func(emit func(float64, ...string)) {
+		{Desc: gauge.Desc("shoal_raft_state", "1 for the state of this node in raft.", "state"), Read: func(c *Cluster, emit gauge.Emit) {
 			for _, s := range []raft.RaftState{raft.Follower, raft.Candidate, raft.Leader} {
-				emit(truth(r().State() == s), s.String())
+				emit(gauge.Truth(c.replica.raft.State() == s), s.String())
 			}
 		}},
-		{gauge("shoal_raft_term", "The term of raft."), g, one(func() float64 { return float64(r().CurrentTerm()) })},
-		{gauge("shoal_raft_last_index", "Index of the newest entry of this node's log, committed or not."), g, one(func() float64 { return float64(r().LastIndex()) })},
-		{gauge("shoal_raft_commit_index", "Index of the newest entry that this node knows to be committed."), g, one(func() float64 { return float64(r().CommitIndex()) })},
-		{gauge("shoal_raft_applied_index", "Index of the newest entry that was handed to the catalog."), g, one(func() float64 { return float64(r().AppliedIndex()) })},
-		{gauge("shoal_raft_snapshot_index", "Index of the newest entry that is in a snapshot of this node."), g, one(func() float64 {
-			n, _ := strconv.ParseFloat(r().Stats()["last_snapshot_index"], 64)
+		{Desc: gauge.Desc("shoal_raft_term", "The term of raft."), Read: one(func(c *Cluster) float64 { return float64(c.replica.raft.CurrentTerm()) })},
+		{Desc: gauge.Desc("shoal_raft_last_index", "Index of the newest entry of this node's log, committed or not."), Read: one(func(c *Cluster) float64 { return float64(c.replica.raft.LastIndex()) })},
+		{Desc: gauge.Desc("shoal_raft_commit_index", "Index of the newest entry that this node knows to be committed."), Read: one(func(c *Cluster) float64 { return float64(c.replica.raft.CommitIndex()) })},
+		{Desc: gauge.Desc("shoal_raft_applied_index", "Index of the newest entry that was handed to the catalog."), Read: one(func(c *Cluster) float64 { return float64(c.replica.raft.AppliedIndex()) })},
+		{Desc: gauge.Desc("shoal_raft_snapshot_index", "Index of the newest entry that is in a snapshot of this node."), Read: one(func(c *Cluster) float64 {
+			n, _ := strconv.ParseFloat(c.replica.raft.Stats()["last_snapshot_index"], 64)
 			return n
 		})},
-		{gauge("shoal_raft_contact_seconds", "Seconds since this node heard of the leader; 0 on the leader."), g, one(func() float64 {
-			if last := r().LastContact(); r().State() != raft.Leader && !last.IsZero() {
-				return time.Since(last).Seconds()
+		{Desc: gauge.Desc("shoal_raft_contact_seconds", "Seconds since this node heard of the leader; 0 on the leader."), Read: one(func(c *Cluster) float64 {
+			if last := c.replica.raft.LastContact(); c.replica.raft.State() != raft.Leader && !last.IsZero() {
+				return clock.Since(last).Seconds()
 			}
 			return 0
 		})},
-		{gauge("shoal_raft_servers", "Members of raft, by whether they vote.", "voter"), g, func(emit func(float64, ...string)) {
+		{Desc: gauge.Desc("shoal_raft_servers", "Members of raft, by whether they vote.", "voter"), Read: func(c *Cluster, emit gauge.Emit) {
 			voters, others := 0, 0
-			for _, s := range m.c.servers() {
+			for _, s := range c.replica.servers() {
 				if s.Suffrage == raft.Voter {
 					voters++
 				} else {
@@ -115,23 +105,22 @@ func (m *metrics) raftGauges() []clusterGauge {
 			emit(float64(voters), "true")
 			emit(float64(others), "false")
 		}},
-		{gauge("shoal_raft_log_bytes", "Bytes of the file of the raft log."), g, one(func() float64 {
-			info, err := os.Stat(filepath.Join(m.c.home.raft, logFile))
+		{Desc: gauge.Desc("shoal_raft_log_bytes", "Bytes of the file of the raft log."), Read: one(func(c *Cluster) float64 {
+			info, err := os.Stat(filepath.Join(c.self.home.raft, logFile))
 			if err != nil {
 				return 0
 			}
 			return float64(info.Size())
 		})},
-		{gauge("shoal_raft_leaders_total", "Leaders that this node has seen since it was started."), prometheus.CounterValue, one(func() float64 { return float64(m.leaders.Load()) })},
+		{Desc: gauge.Desc("shoal_raft_leaders_total", "Leaders that this node has seen since it was started."), Count: true, Read: one(func(*Cluster) float64 { return float64(m.leaders.Load()) })},
 	}
 }
 
-func (m *metrics) peerGauges() []clusterGauge {
-	const g = prometheus.GaugeValue
+func peerGauges() []clusterGauge {
 	return []clusterGauge{
-		{gauge("shoal_gossip_nodes", "Nodes that gossip has heard of, by whether they are alive.", "alive"), g, func(emit func(float64, ...string)) {
+		{Desc: gauge.Desc("shoal_gossip_nodes", "Nodes that gossip has heard of, by whether they are alive.", "alive"), Read: func(c *Cluster, emit gauge.Emit) {
 			alive, dead := 0, 0
-			for _, p := range m.c.gossip.Peers() {
+			for _, p := range c.network.gossip.Peers() {
 				if p.Alive {
 					alive++
 				} else {
@@ -141,52 +130,22 @@ func (m *metrics) peerGauges() []clusterGauge {
 			emit(float64(alive), "true")
 			emit(float64(dead), "false")
 		}},
-		{gauge("shoal_gossip_health", "0 while gossip of this node is in time; up to 7 the slower the node itself is."), g, func(emit func(float64, ...string)) {
-			emit(float64(m.c.gossip.Health()))
+		{Desc: gauge.Desc("shoal_gossip_health", "0 while gossip of this node is in time; up to 7 the slower the node itself is."), Read: func(c *Cluster, emit gauge.Emit) {
+			emit(float64(c.network.gossip.Health()))
 		}},
-		{gauge("shoal_wire_connections", "Open connections to and from other nodes, by protocol.", "protocol"), g, func(emit func(float64, ...string)) {
-			for protocol, n := range m.c.port.Connections() {
+		{Desc: gauge.Desc("shoal_wire_connections", "Open connections to and from other nodes, by protocol.", "protocol"), Read: func(c *Cluster, emit gauge.Emit) {
+			for protocol, n := range c.network.port.Connections() {
 				emit(float64(n), string(protocol))
 			}
 		}},
-		{gauge("shoal_member_lag", "Entries by which the catalog of a member is behind this node's, as gossip last told.", "node"), g, func(emit func(float64, ...string)) {
-			applied := m.c.machine.applied.Load()
-			for _, x := range m.c.Members() {
+		{Desc: gauge.Desc("shoal_member_lag", "Entries by which the catalog of a member is behind this node's, as gossip last told.", "node"), Read: func(c *Cluster, emit gauge.Emit) {
+			applied := c.replica.machine.applied.Load()
+			for _, x := range c.Members() {
 				if !x.Self && x.Alive {
 					emit(float64(applied)-float64(min(x.Load.Applied, applied)), x.ID)
 				}
 			}
 		}},
-	}
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// Describe implements prometheus.Collector.
-func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, g := range m.gauges {
-		out <- g.desc
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	select {
-	case <-m.c.closed:
-		return
-	default:
-	}
-	for _, g := range m.gauges {
-		g.read(func(value float64, labels ...string) {
-			if metric, err := prometheus.NewConstMetric(g.desc, g.kind, value, labels...); err == nil {
-				out <- metric
-			}
-		})
 	}
 }
 
@@ -202,4 +161,4 @@ func (m *metrics) watchLeaders(r *raft.Raft) {
 }
 
 // observe notes how long something took.
-func observe(h prometheus.Observer, since time.Time) { h.Observe(time.Since(since).Seconds()) }
+func observe(h prometheus.Observer, since time.Time) { h.Observe(clock.Since(since).Seconds()) }

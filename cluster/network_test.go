@@ -62,7 +62,7 @@ func TestACallOutlivesItsConnection(t *testing.T) {
 		got <- answer{out, err}
 	}()
 	until(t, "the call has arrived", func() bool { return len(calls) == 1 })
-	first.port.Drop(second.Self())
+	first.network.port.Drop(second.Self())
 	if a := <-got; a.err != nil || string(a.out) != "x" {
 		t.Fatalf("%q, %v", a.out, a.err)
 	}

@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // ErrNoLeader is returned by Propose when no leader accepted the commands
@@ -24,22 +27,51 @@ var ErrClosed = errors.New("cluster: closed")
 // no effect there.
 var errNotLeader = errors.New("cluster: not the leader")
 
+// ownKinds are the kinds of errors that travel between nodes as those of this
+// package.
+var ownKinds = []Kind{
+	{Name: "no-leader", Err: ErrNoLeader},
+	{Name: "not-leader", Err: errNotLeader},
+	{Name: "closed", Err: ErrClosed},
+}
+
 // Methods of calls between the nodes of a cluster.
 const (
 	methodPropose = "cluster.propose"
 	methodSync    = "cluster.sync"
+	methodApplied = "cluster.applied"
+	methodLeader  = "cluster.leader"
 )
 
 // retryPause is how long a write waits before it asks for a leader again when
 // nothing tells it earlier.
 const retryPause = 50 * time.Millisecond
 
-// Propose sends commands as one entry to the leader, waits until this node
-// has applied it, and returns its index. An error that wraps
-// *catalog.Refusal says that a command was refused; the others of the
-// entry were still applied. ErrNoLeader is returned after the hold time.
-func (c *Cluster) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
-	index, results, err := c.ProposeAll(ctx, cmds...)
+// proposer has the leader commit what this node wants, and commits what others
+// want while this node leads. Its methods are safe for concurrent use.
+type proposer struct {
+	*env
+	network *network
+	replica *replica
+	now     func() time.Time // the clock of what this node commits
+	hold    time.Duration    // how long a write waits for a leader
+	seal    func([]catalog.Command) ([]catalog.Command, error)
+	given   func() error // why this node's cluster takes no writes any more; nil while it does
+
+	transferring atomic.Pointer[time.Time] // since when raft refuses writes for a transfer of leadership; nil when it does not
+}
+
+// answer lets the other members ask this one.
+func (p *proposer) answer() {
+	p.network.handle(methodPropose, p.servePropose)
+	p.network.handle(methodSync, p.serveSync)
+	p.network.handle(methodApplied, p.serveApplied)
+	p.network.handle(methodLeader, func(context.Context, Peer, []byte) ([]byte, error) { return []byte(p.replica.leader()), nil })
+}
+
+// propose is [Cluster.Propose].
+func (p *proposer) propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
+	index, results, err := p.proposeAll(ctx, cmds...)
 	if err != nil {
 		return index, err
 	}
@@ -51,74 +83,68 @@ func (c *Cluster) Propose(ctx context.Context, cmds ...catalog.Command) (uint64,
 	return index, nil
 }
 
-// ProposeAll is Propose with the result of each command. The error is only
-// about getting the entry committed.
-//
-// A write that fails on its way is sent again under the same request id,
-// which the catalog remembers: it takes effect once.
-func (c *Cluster) ProposeAll(ctx context.Context, cmds ...catalog.Command) (index uint64, results []catalog.Result, err error) {
-	began := time.Now()
+// proposeAll is [Cluster.ProposeAll].
+func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (index uint64, results []catalog.Result, err error) {
+	began := clock.Now()
 	defer func() {
 		result := "ok"
 		if err != nil {
 			result = "failed"
 		}
-		observe(c.metrics.proposed.WithLabelValues(result), began)
+		observe(p.replica.metrics.proposed.WithLabelValues(result), began)
 	}()
-	return c.proposeAll(ctx, cmds)
-}
 
-func (c *Cluster) proposeAll(ctx context.Context, cmds []catalog.Command) (uint64, []catalog.Result, error) {
-	e := catalog.Entry{Node: c.id.NodeID, Commands: cmds}
+	if why := p.given(); why != nil {
+		return 0, nil, fmt.Errorf("%w: %w", ErrNoLeader, why)
+	}
+	if cmds, err = p.seal(cmds); err != nil {
+		return 0, nil, err
+	}
+	e := catalog.Entry{Node: p.network.self.node, Commands: cmds}
 	rand.Read(e.Request[:])
 	data, err := e.Encode()
 	if err != nil {
 		return 0, nil, fmt.Errorf("cluster: propose: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.o.HoldTime)
+	return p.insist(ctx, data)
+}
+
+// insist sends an entry to the leader until it is committed, or the hold time is
+// over, and waits until this node has applied it.
+func (p *proposer) insist(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
 	var last error
 	for {
-		index, results, err := c.proposeOnce(ctx, data)
+		index, results, err := p.proposeOnce(ctx, data)
 		switch {
 		case err == nil:
-			return index, results, c.Await(ctx, index)
+			return index, results, p.await(ctx, index)
 		case errors.Is(err, ErrClosed) || errors.Is(err, errStuck):
 			return 0, nil, err
 		}
+
+		// An error of the deadline says less than the one before.
 		if ctx.Err() == nil || last == nil {
 			last = err
 		}
-		if !c.pause(ctx, retryPause) {
+		if !p.pause(ctx, retryPause) {
 			return 0, nil, fmt.Errorf("%w: %w", ErrNoLeader, last)
 		}
 	}
 }
 
-// pause waits, and reports false when the context or the cluster ended.
-func (c *Cluster) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-	case <-c.closed:
-	}
-	return false
-}
-
-func (c *Cluster) proposeOnce(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
-	leader, err := c.findLeader(ctx)
+func (p *proposer) proposeOnce(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
+	leader, err := p.findLeader(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
-	if leader == c.id.NodeID {
-		return c.lead(ctx, data)
+	if leader == p.network.self.node {
+		return p.lead(ctx, data)
 	}
-	ctx, cancel := c.whileSameLeader(ctx)
+	ctx, cancel := p.whileSameLeader(ctx)
 	defer cancel()
-	out, err := c.Call(ctx, leader, methodPropose, data)
+	out, err := p.network.call(ctx, leader, methodPropose, data)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -128,33 +154,36 @@ func (c *Cluster) proposeOnce(ctx context.Context, data []byte) (uint64, []catal
 // whileSameLeader ends a context when raft tells this node of another leader,
 // or of none: a leader that has vanished without a word would hold a call up
 // until its deadline, while the next one is there.
-func (c *Cluster) whileSameLeader(ctx context.Context) (context.Context, context.CancelFunc) {
+func (p *proposer) whileSameLeader(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	before := c.Leader()
-	go func() {
-		for c.Leader() == before && c.pause(ctx, retryPause) {
+	before := p.replica.leader()
+
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for p.replica.leader() == before && p.pause(ctx, retryPause) {
 		}
 		cancel()
-	}()
-	return ctx, cancel
+	})
+	return ctx, func() {
+		cancel()
+		watch.Wait()
+	}
 }
 
 // lead commits an entry as the leader. Its time is the leader's.
-func (c *Cluster) lead(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
-	e, err := catalog.DecodeEntry(0, data)
+func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
+	data, err := catalog.Stamp(data, p.now())
 	if err != nil {
 		return 0, nil, err
 	}
-	e.At = c.o.Now()
-	if data, err = e.Encode(); err != nil {
-		return 0, nil, err
-	}
-	f := c.raft.Apply(data, timeLeft(ctx))
+
+	f := p.replica.raft.Apply(data, timeLeft(ctx))
 	err = wait(ctx, f)
-	c.noteTransfer(err)
+	p.noteTransfer(err)
 	if err != nil {
 		return 0, nil, raftError(err)
 	}
+
 	switch r := f.Response().(type) {
 	case []catalog.Result:
 		return f.Index(), r, nil
@@ -166,12 +195,13 @@ func (c *Cluster) lead(ctx context.Context, data []byte) (uint64, []catalog.Resu
 
 // noteTransfer remembers since when writes fail because of a transfer of
 // leadership, which in raft may never end.
-func (c *Cluster) noteTransfer(err error) {
+func (p *proposer) noteTransfer(err error) {
 	if errors.Is(err, raft.ErrLeadershipTransferInProgress) {
-		c.transferring.CompareAndSwap(0, time.Now().UnixNano())
+		now := clock.Now()
+		p.transferring.CompareAndSwap(nil, &now)
 		return
 	}
-	c.transferring.Store(0)
+	p.transferring.Store(nil)
 }
 
 // raftError gives raft's errors the names that are known here.
@@ -186,14 +216,17 @@ func raftError(err error) error {
 }
 
 func timeLeft(ctx context.Context) time.Duration {
-	if deadline, ok := ctx.Deadline(); ok {
-		return max(time.Until(deadline), time.Millisecond)
+	if left, ok := clock.Left(ctx); ok {
+		return max(left, time.Millisecond)
 	}
 	return 0
 }
 
 // wait waits for a future of raft as long as the context lasts. The
-// future goes on after that: its outcome is then not known.
+// future goes on after that: its outcome is then not known. Who waits for it
+// here ends with the future, which has no other way to be asked, and raft
+// leaves some without an answer when it shuts down: so nobody can wait for this
+// goroutine. It holds the future and nothing else.
 func wait(ctx context.Context, f raft.Future) error {
 	done := make(chan error, 1)
 	go func() { done <- f.Error() }()
@@ -205,45 +238,87 @@ func wait(ctx context.Context, f raft.Future) error {
 	}
 }
 
-func (c *Cluster) servePropose(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
-	index, results, err := c.lead(ctx, in)
+// servePropose commits an entry that another node has made.
+func (p *proposer) servePropose(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
+	// Once it is committed every node has to apply it or stop. What a later
+	// version sent, or a mistake, must not come so far.
+	if _, err := catalog.DecodeEntry(0, in); err != nil {
+		return nil, err
+	}
+
+	index, results, err := p.lead(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	return catalog.EncodeReply(index, results), nil
 }
 
-// Await waits until this node has applied an index.
-func (c *Cluster) Await(ctx context.Context, index uint64) error { return c.machine.await(ctx, index) }
+// await waits until this node has applied an index.
+func (p *proposer) await(ctx context.Context, index uint64) error {
+	return p.replica.machine.await(ctx, index)
+}
 
-// Sync returns an index that is not older than any write acknowledged before
-// the call, after this node has applied it. It needs a leader: ErrNoLeader
-// is returned after the hold time.
-func (c *Cluster) Sync(ctx context.Context) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.o.HoldTime)
+// awaitOn is [Cluster.AwaitOn].
+func (p *proposer) awaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string) {
+	ctx, cancel := context.WithTimeout(ctx, p.hold)
+	defer cancel()
+
+	applied := make([]bool, len(nodes))
+	var wg sync.WaitGroup
+	for i, node := range nodes {
+		if !p.network.alive(node) {
+			continue
+		}
+		wg.Go(func() {
+			_, err := p.network.call(ctx, node, methodApplied, catalog.EncodeReply(index, nil))
+			applied[i] = err == nil
+		})
+	}
+	wg.Wait()
+
+	for i, node := range nodes {
+		if !applied[i] {
+			behind = append(behind, node)
+		}
+	}
+	return behind
+}
+
+// serveApplied answers once this node has applied the index asked for.
+func (p *proposer) serveApplied(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
+	index, _, err := catalog.DecodeReply(in)
+	if err != nil {
+		return nil, err
+	}
+	return nil, p.await(ctx, index)
+}
+
+// sync is [Cluster.Sync].
+func (p *proposer) sync(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
 	for {
-		index, err := c.syncOnce(ctx)
+		index, err := p.syncOnce(ctx)
 		if err == nil {
-			return index, c.Await(ctx, index)
+			return index, p.await(ctx, index)
 		}
-		if !c.pause(ctx, retryPause) {
+		if !p.pause(ctx, retryPause) {
 			return 0, fmt.Errorf("%w: %w", ErrNoLeader, err)
 		}
 	}
 }
 
-func (c *Cluster) syncOnce(ctx context.Context) (uint64, error) {
-	leader, err := c.findLeader(ctx)
+func (p *proposer) syncOnce(ctx context.Context) (uint64, error) {
+	leader, err := p.findLeader(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if leader == c.id.NodeID {
-		return c.leaderIndex(ctx)
+	if leader == p.network.self.node {
+		return p.replica.leaderIndex(ctx)
 	}
-	ctx, cancel := c.whileSameLeader(ctx)
+	ctx, cancel := p.whileSameLeader(ctx)
 	defer cancel()
-	out, err := c.Call(ctx, leader, methodSync, nil)
+	out, err := p.network.call(ctx, leader, methodSync, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -251,25 +326,57 @@ func (c *Cluster) syncOnce(ctx context.Context) (uint64, error) {
 	return index, err
 }
 
-// leaderIndex is the index that a linearizable read must see. The leader has
-// applied an entry of its own term, so it has all that was acknowledged in
-// earlier ones; what is acknowledged in this term it has applied before; and
-// a quorum says that there is no later leader.
-func (c *Cluster) leaderIndex(ctx context.Context) (uint64, error) {
-	if !c.Leading() {
-		return 0, errNotLeader
-	}
-	index := c.machine.applied.Load()
-	if err := wait(ctx, c.raft.VerifyLeader()); err != nil {
-		return 0, raftError(err)
-	}
-	return index, nil
-}
-
-func (c *Cluster) serveSync(ctx context.Context, _ Peer, _ []byte) ([]byte, error) {
-	index, err := c.leaderIndex(ctx)
+func (p *proposer) serveSync(ctx context.Context, _ Peer, _ []byte) ([]byte, error) {
+	index, err := p.replica.leaderIndex(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return catalog.EncodeReply(index, nil), nil
+}
+
+// findLeader is the leader as raft knows it, or as another member does: a
+// node that raft does not feed any more hears of no leader itself.
+func (p *proposer) findLeader(ctx context.Context) (string, error) {
+	if leader := p.replica.leader(); leader != "" {
+		return leader, nil
+	}
+	return p.askForLeader(ctx)
+}
+
+// askForLeader asks all members at once who leads: one that does not answer
+// must not hold up those that know.
+func (p *proposer) askForLeader(ctx context.Context) (string, error) {
+	var calls sync.WaitGroup
+	defer calls.Wait() // after cancel
+	ctx, cancel := context.WithTimeout(ctx, p.scaled(formTime))
+	defer cancel()
+
+	type said struct {
+		leader string
+		err    error
+	}
+	var asked []string
+	for _, m := range p.network.peers() {
+		if m.Alive && m.Cluster == p.network.self.cluster() {
+			asked = append(asked, m.Node)
+		}
+	}
+	answers := make(chan said, len(asked))
+	for _, node := range asked {
+		calls.Go(func() {
+			out, err := p.network.call(ctx, node, methodLeader, nil)
+			answers <- said{string(out), err}
+		})
+	}
+
+	last := ErrNoLeader
+	for range asked {
+		switch a := <-answers; {
+		case a.err != nil:
+			last = a.err
+		case a.leader != "":
+			return a.leader, nil
+		}
+	}
+	return "", last
 }

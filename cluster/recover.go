@@ -60,7 +60,7 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 // opens tells whether the secrets of a catalog can be read with the keys of a
 // file.
 func opens(keyFile string, v *catalog.View) error {
-	for s := range v.Secrets() {
+	for name, box := range boxes(v) {
 		text, err := os.ReadFile(keyFile)
 		if err != nil {
 			return fmt.Errorf("cluster: the snapshot needs the cluster key of the cluster that wrote it: %w", err)
@@ -69,7 +69,7 @@ func opens(keyFile string, v *catalog.View) error {
 		if err != nil {
 			return err
 		}
-		if _, err := unseal(keys, s.Name, s.Sealed); err != nil {
+		if _, err := unseal(keys, name, box); err != nil {
 			return fmt.Errorf("cluster: %s is not the cluster key of the cluster that wrote the snapshot: copy that one first", keyFile)
 		}
 	}

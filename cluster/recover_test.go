@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func TestRestoreMakesANewCluster(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	n := start(t, options(t, from))
 	n.propose(&catalog.CreateKey{Key: catalog.Key{ID: "k", Hash: bytes.Repeat([]byte{1}, 32), Role: catalog.RoleOwner}})
-	old := n.clusterID()
+	old := n.self.cluster()
 	if _, err := n.Secret(context.Background(), "hmac"); err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +146,8 @@ func TestRecoverAfterTheLossOfTheMajority(t *testing.T) {
 	n := start(t, options(t, dir))
 	n.propose(set("k", "v"), &catalog.PutMember{Member: catalog.Member{ID: "other1", Epoch: catalog.NewEpoch(1, 1)}})
 	announced(t, n)
-	old := n.clusterID()
-	if _, err := Recover(dir); err == nil || !strings.Contains(err.Error(), "another process") {
+	old := n.self.cluster()
+	if _, err := Recover(dir); !errors.Is(err, ErrInUse) {
 		t.Errorf("a running node: %v", err)
 	}
 	if err := n.stop(); err != nil {

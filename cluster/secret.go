@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/wire"
@@ -15,29 +17,123 @@ import (
 // secretSize is the size of a secret of the cluster, in bytes.
 const secretSize = 32
 
-// Secret is a secret that all nodes share: 32 random bytes, made when the
-// name is first asked for and the same for ever. It lies in the catalog
-// sealed by the cluster key. ErrNoLeader is returned when it has yet to be
-// made and there is no leader.
-func (c *Cluster) Secret(ctx context.Context, name string) ([]byte, error) {
-	if s := c.View().Secret(name); s != nil {
-		return unseal(c.validKeys(), name, s.Sealed)
+// get is [Cluster.Secret].
+func (s *secrets) get(ctx context.Context, name string) ([]byte, error) {
+	if x := s.replica.view().Secret(name); x != nil {
+		return s.keys.unseal(name, x.Sealed)
 	}
+
 	fresh := make([]byte, secretSize)
 	rand.Read(fresh)
-	sealed, err := seal(c.validKeys()[0], name, fresh)
+	sealed, err := seal(s.keys.valid()[0], name, fresh)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Propose(ctx, &catalog.SetSecret{Name: name, Sealed: sealed, IfAbsent: true}); err != nil {
+	if _, err := s.proposer.propose(ctx, &catalog.SetSecret{Name: name, Sealed: sealed, IfAbsent: true}); err != nil {
 		return nil, fmt.Errorf("cluster: make secret %s: %w", name, err)
 	}
+
 	// Another node may have been first.
-	s := c.View().Secret(name)
-	if s == nil {
+	x := s.replica.view().Secret(name)
+	if x == nil {
 		return nil, fmt.Errorf("cluster: secret %s is gone", name)
 	}
-	return unseal(c.validKeys(), name, s.Sealed)
+	return s.keys.unseal(name, x.Sealed)
+}
+
+// known is [Cluster.KnownSecret].
+func (s *secrets) known(name string) ([]byte, bool, error) {
+	x := s.replica.view().Secret(name)
+	if x == nil {
+		return nil, false, nil
+	}
+	plain, err := s.keys.unseal(name, x.Sealed)
+	return plain, err == nil, err
+}
+
+// set is [Cluster.SetSecret].
+func (s *secrets) set(ctx context.Context, name string, plain []byte) error {
+	sealed, err := seal(s.keys.valid()[0], name, plain)
+	if err != nil {
+		return err
+	}
+	if _, err := s.proposer.propose(ctx, &catalog.SetSecret{Name: name, Sealed: sealed}); err != nil {
+		return fmt.Errorf("cluster: set secret %s: %w", name, err)
+	}
+	return nil
+}
+
+// sealedConfig is the name under which configurations are sealed.
+const sealedConfig = "configuration"
+
+// sealConfigs seals the configurations among some commands, which hold
+// passwords and tokens, before they are written anywhere.
+func (k *keyring) sealConfigs(cmds []catalog.Command) ([]catalog.Command, error) {
+	out := slices.Clone(cmds)
+	for i, cmd := range cmds {
+		set, ok := cmd.(*catalog.SetConfig)
+		if !ok {
+			continue
+		}
+		raw, err := sealConfig(k.valid()[0], set.Raw)
+		if err != nil {
+			return nil, err
+		}
+		sealed := *set
+		sealed.Raw = raw
+		out[i] = &sealed
+	}
+	return out, nil
+}
+
+func sealConfig(k wire.Key, file []byte) ([]byte, error) {
+	box, err := seal(k, sealedConfig, file)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.SealedConfig(box), nil
+}
+
+// sealConfigAnew seals the configuration in force under the first key, where it
+// is sealed under another, or was written before configurations were sealed.
+func (s *secrets) sealConfigAnew(ctx context.Context, keys wire.Keys) error {
+	now := s.replica.view().Config()
+	if now.Index == 0 {
+		return nil
+	}
+	plain := now.Raw
+	if box, sealed := now.Sealed(); sealed {
+		if _, err := unseal(keys[:1], sealedConfig, box); err == nil {
+			return nil
+		}
+		var err error
+		if plain, err = unseal(keys, sealedConfig, box); err != nil {
+			return err
+		}
+	}
+	raw, err := sealConfig(keys[0], plain)
+	if err != nil {
+		return err
+	}
+	if _, err := s.proposer.propose(ctx, &catalog.SealConfig{Hash: now.Hash, Raw: raw}); err != nil {
+		return fmt.Errorf("seal the configuration anew: %w", err)
+	}
+	s.log.Info("configuration sealed anew", "key", keys[0].Fingerprint())
+	return nil
+}
+
+// boxes are the sealed things of a catalog by name.
+func boxes(v *catalog.View) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		if box, sealed := v.Config().Sealed(); sealed && !yield(sealedConfig, box) {
+			return
+		}
+		for s := range v.Secrets() {
+			if !yield(s.Name, s.Sealed) {
+				return
+			}
+		}
+	}
 }
 
 func sealer(k wire.Key) (cipher.AEAD, error) {

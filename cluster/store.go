@@ -12,6 +12,8 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/bbolt"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // logFile is the file of the raft log and of the votes.
@@ -176,7 +178,7 @@ func (w *watchdog) guard(what string, write func() error) error {
 	timer := time.AfterFunc(w.limit, func() {
 		w.exit(fmt.Sprintf("the disk took more than %v to %s", w.limit, what))
 	})
-	began := time.Now()
+	began := clock.Now()
 	err := write()
 	timer.Stop()
 	if w.took != nil {

@@ -95,7 +95,7 @@ func TestTornFilesAreNeverTakenForLess(t *testing.T) {
 		n.propose(set(fmt.Sprint("k", i), strings.Repeat("v", 1000)))
 	}
 	for range 2 {
-		if err := n.raft.Snapshot().Error(); err != nil {
+		if err := n.replica.raft.Snapshot().Error(); err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {

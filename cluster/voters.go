@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Times of choosing voters, at Timing 1.
@@ -61,59 +62,119 @@ func wantedVoters(nodes int) int {
 }
 
 // planVoters is the next step towards voters that are healthy, of the wanted
-// number, and spread over the zones. It is pure; healthyFor and deadFor are the
-// times after which a state is believed.
+// number, and spread over the zones; it does nothing when there is none. It is
+// pure; healthyFor and deadFor are the times after which a state is believed.
+//
+// The steps are tried in the order of what they put right. Each leaves the
+// voters a quorum of live ones.
 func planVoters(servers []candidate, healthyFor, deadFor time.Duration) change {
+	p := newVoterPlan(servers, healthyFor, deadFor)
+	for _, step := range []func() change{p.forgetRemoved, p.leaveLead, p.replaceUnfit, p.reachNumber, p.reachZone} {
+		if next := step(); next.kind != noChange {
+			return next
+		}
+	}
+	return change{}
+}
+
+// voterPlan is what the steps of a plan are chosen by.
+type voterPlan struct {
+	servers []candidate // by id
+	voters  []candidate // of servers
+	want    int         // voters
+	zones   map[string]int
+	spare   *candidate // who is to vote next; nil where nobody can
+	deadFor time.Duration
+}
+
+func newVoterPlan(servers []candidate, healthyFor, deadFor time.Duration) *voterPlan {
 	slices.SortFunc(servers, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
-	var voters []candidate
-	for _, s := range servers {
-		if s.voter {
-			voters = append(voters, s)
-		}
-	}
-	for _, s := range servers {
-		if s.removed && !s.leader && (!s.voter || spareable(voters, s)) {
-			return change{forget, s.id}
-		}
-	}
-	for _, s := range servers {
-		if s.removed && s.leader && slices.ContainsFunc(voters, func(v candidate) bool { return !v.removed && v.dead == 0 }) {
-			return change{transfer, s.id}
-		}
-	}
+	p := &voterPlan{servers: servers, zones: map[string]int{}, deadFor: deadFor}
+
 	// Nodes that are away for a while still count: they will be back, and a
 	// cluster that shrank to one voter would have one disk to lose.
 	staying := 0
 	for _, s := range servers {
+		if s.voter {
+			p.voters = append(p.voters, s)
+			p.zones[s.zone]++
+		}
 		if !s.draining {
 			staying++
 		}
 	}
-	want := wantedVoters(staying)
-	zones := map[string]int{}
-	for _, v := range voters {
-		zones[v.zone]++
-	}
-	spare := bestSpare(servers, zones, healthyFor)
-	unfit := worstVoter(voters, zones, func(v candidate) bool { return v.removed || v.draining || v.dead >= deadFor })
-	worst := worstVoter(voters, zones, func(candidate) bool { return true })
-	switch {
-	case unfit != nil && (len(voters) > want || spare != nil && len(voters)%2 == 0):
-		return unfit.demoted()
-	case unfit != nil && spare != nil:
-		return change{promote, spare.id}
-	case unfit != nil:
-		return change{}
-	case len(voters) == 1 && voters[0].draining && spare != nil:
-		return change{promote, spare.id} // the only voter needs a successor
-	case len(voters) < want && spare != nil:
-		return change{promote, spare.id}
-	case len(voters) > want && worst != nil:
-		return worst.demoted()
-	case len(voters) == want && spare != nil && zones[spare.zone] == 0 && len(zones) < len(voters):
-		return change{promote, spare.id} // a zone without a voter; one too many is demoted next
+
+	p.want = wantedVoters(staying)
+	p.spare = bestSpare(servers, p.zones, healthyFor)
+	return p
+}
+
+// forgetRemoved lets a server go that left the cluster.
+func (p *voterPlan) forgetRemoved() change {
+	for _, s := range p.servers {
+		if s.removed && !s.leader && (!s.voter || spareable(p.voters, s)) {
+			return change{forget, s.id}
+		}
 	}
 	return change{}
+}
+
+// leaveLead lets a leader that left the cluster give the lead to a voter that
+// can take it.
+func (p *voterPlan) leaveLead() change {
+	heir := slices.ContainsFunc(p.voters, func(v candidate) bool { return !v.removed && v.dead == 0 })
+	for _, s := range p.servers {
+		if s.removed && s.leader && heir {
+			return change{transfer, s.id}
+		}
+	}
+	return change{}
+}
+
+// replaceUnfit takes the vote from one who should have none and gives it to
+// another. Among an odd number of voters the other comes first, so that the
+// number in between is not one less.
+func (p *voterPlan) replaceUnfit() change {
+	unfit := worstVoter(p.voters, p.zones, func(v candidate) bool { return v.removed || v.draining || v.dead >= p.deadFor })
+	switch {
+	case unfit == nil:
+		return change{}
+	case len(p.voters) > p.want, p.spare != nil && len(p.voters)%2 == 0:
+		return unfit.demoted()
+	}
+	return p.promoted()
+}
+
+// reachNumber makes the voters as many as wanted. The only voter is never
+// spareable, so when it drains its successor is promoted beside it.
+func (p *voterPlan) reachNumber() change {
+	lone := len(p.voters) == 1 && p.voters[0].draining
+	if len(p.voters) < p.want || lone {
+		return p.promoted()
+	}
+	if len(p.voters) > p.want {
+		if worst := worstVoter(p.voters, p.zones, func(candidate) bool { return true }); worst != nil {
+			return worst.demoted()
+		}
+	}
+	return change{}
+}
+
+// reachZone gives a vote to a zone that has none, where another zone has two.
+// One voter too many is demoted next.
+func (p *voterPlan) reachZone() change {
+	if p.spare != nil && len(p.voters) == p.want && p.zones[p.spare.zone] == 0 && len(p.zones) < len(p.voters) {
+		return p.promoted()
+	}
+	return change{}
+}
+
+// promoted is how the spare server gets its vote.
+func (p *voterPlan) promoted() change {
+	if p.spare == nil {
+		return change{}
+	}
+	return change{promote, p.spare.id}
 }
 
 // spareable tells whether the voters have a quorum without one of them.
@@ -178,90 +239,100 @@ func worstVoter(voters []candidate, zones map[string]int, which func(candidate) 
 	return worst
 }
 
-// electorate remembers since when servers are healthy or dead. It begins anew
-// with each leadership.
+// electorate lets this node, while it leads, bring about the right voters, one
+// change at a time.
 type electorate struct {
+	*env
+	network *network
+	replica *replica
+
+	// Since when servers are healthy or dead. It begins anew with each
+	// leadership.
 	healthy, dead map[string]time.Time
 }
 
-// chooseVoters lets this node, while it leads, bring about the right voters,
-// one change at a time.
-func (c *Cluster) chooseVoters(ctx context.Context) {
-	var e *electorate
-	for c.pause(ctx, c.scaled(voterPause)) {
-		if !c.Leading() {
-			e = nil
+// run looks until the context ends.
+func (e *electorate) run(ctx context.Context) {
+	for e.pause(ctx, e.scaled(voterPause)) {
+		if !e.replica.leading.Load() {
+			e.healthy, e.dead = nil, nil
 			continue
 		}
-		if e == nil {
-			e = &electorate{map[string]time.Time{}, map[string]time.Time{}}
+		if e.healthy == nil {
+			e.healthy, e.dead = map[string]time.Time{}, map[string]time.Time{}
 		}
-		f := c.raft.GetConfiguration()
+
+		f := e.replica.raft.GetConfiguration()
 		if f.Error() != nil {
 			continue
 		}
-		step := planVoters(c.candidates(e, f.Configuration().Servers), c.scaled(healthyTime), c.scaled(replaceTime))
-		if err := c.change(step, f.Index()); err != nil {
-			c.log.Info("voters were not changed", "error", err)
+		step := planVoters(e.candidates(f.Configuration().Servers), e.scaled(healthyTime), e.scaled(replaceTime))
+		if err := e.change(step, f.Index()); err != nil {
+			e.log.Info("voters were not changed", "error", err)
 		}
 	}
 }
 
 // candidates looks at the servers of raft.
-func (c *Cluster) candidates(e *electorate, servers []raft.Server) []candidate {
-	view, now, applied := c.View(), time.Now(), c.machine.applied.Load()
-	since := func(m map[string]time.Time, id string, holds bool) time.Duration {
-		if !holds {
-			delete(m, id)
-			return 0
-		}
-		if m[id].IsZero() {
-			m[id] = now
-		}
-		return now.Sub(m[id])
-	}
+func (e *electorate) candidates(servers []raft.Server) []candidate {
+	view, applied := e.replica.view(), e.replica.machine.applied.Load()
 	var out []candidate
 	for _, s := range servers {
 		id := string(s.ID)
-		self := id == c.id.NodeID
-		p, _ := c.lookup(id)
-		x := candidate{id: id, voter: s.Suffrage == raft.Voter, leader: self}
+		self := id == e.network.self.node
+		p, _ := e.network.lookup(id)
 		alive := self || p.Alive
-		x.dead = since(e.dead, id, !alive)
+		x := candidate{id: id, voter: s.Suffrage == raft.Voter, leader: self, dead: lasting(e.dead, id, !alive)}
+
 		m := view.Member(id)
 		if m == nil {
-			x.removed = x.dead > c.scaled(strangerTime)
+			x.removed = x.dead > e.scaled(strangerTime)
 			out = append(out, x)
 			continue
 		}
 		x.zone, x.draining, x.removed = m.Zone, m.State == catalog.MemberDraining, m.State == catalog.MemberRemoved
 		// What gossip says of the catalog there is a little old.
-		x.healthy = since(e.healthy, id, self || alive && p.Epoch == m.Epoch && p.Load.Applied+maxLag >= applied)
+		x.healthy = lasting(e.healthy, id, self || alive && p.Epoch == m.Epoch && p.Load.Applied+maxLag >= applied)
 		out = append(out, x)
 	}
 	return out
 }
 
+// lasting is for how long something holds of a server, given since when it did
+// at the last look; 0 when it does not.
+func lasting(since map[string]time.Time, id string, holds bool) time.Duration {
+	if !holds {
+		delete(since, id)
+		return 0
+	}
+	now := clock.Now()
+	if since[id].IsZero() {
+		since[id] = now
+	}
+	return now.Sub(since[id])
+}
+
 // change carries out one step, if the membership is still as it was.
-func (c *Cluster) change(step change, prev uint64) error {
+func (e *electorate) change(step change, prev uint64) error {
 	id := raft.ServerID(step.id)
 	var f raft.Future
-	switch step.kind {
+	switch r := e.replica.raft; step.kind {
 	case noChange:
 		return nil
 	case promote:
-		f = c.raft.AddVoter(id, raft.ServerAddress(step.id), prev, c.scaled(joinTime))
+		f = r.AddVoter(id, raft.ServerAddress(step.id), prev, e.scaled(joinTime))
 	case demote:
-		f = c.raft.DemoteVoter(id, prev, c.scaled(joinTime))
+		f = r.DemoteVoter(id, prev, e.scaled(joinTime))
 	case forget:
-		f = c.raft.RemoveServer(id, prev, c.scaled(joinTime))
+		f = r.RemoveServer(id, prev, e.scaled(joinTime))
 	case transfer:
-		f = c.raft.LeadershipTransfer()
+		f = r.LeadershipTransfer()
 	}
-	c.log.Info("voters change", "step", step.kind.String(), "peer", step.id)
+
+	e.log.Info("voters change", "step", step.kind.String(), "peer", step.id)
 	err := f.Error()
 	if err == nil && step.kind == forget {
-		c.port.Drop(step.id)
+		e.network.port.Drop(step.id)
 	}
 	return err
 }

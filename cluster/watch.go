@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Times of the watchdogs, at Timing 1.
@@ -20,59 +22,84 @@ const (
 )
 
 // watch ends the process when raft can no longer do its work, where raft
-// itself would go on as if nothing was wrong, and writes marks.
-func (c *Cluster) watch(ctx context.Context) {
-	marked := uint64(0)
-	hashes := &checker{c: c}
-	saved := &saver{c: c, at: time.Now()}
-	for c.pause(ctx, c.scaled(watchPause)) {
-		if since := c.machine.busy.Load(); since != 0 && time.Since(time.Unix(0, since)) > c.scaled(applyStuck) {
-			c.o.Exit("an entry has been applied for more than a minute")
+// itself would go on as if nothing was wrong. It also writes marks, has the
+// nodes compare their catalogs, and takes snapshots.
+type watch struct {
+	*env
+	replica  *replica
+	proposer *proposer
+	exit     func(reason string)
+
+	marked uint64 // index of the newest mark
+	hashes checker
+	saved  saver
+}
+
+// run looks until the context ends.
+func (w *watch) run(ctx context.Context) {
+	w.saved.at = clock.Now()
+	for w.pause(ctx, w.scaled(watchPause)) {
+		if w.lasts(&w.replica.machine.busy, applyStuck) {
+			w.exit("an entry has been applied for more than a minute")
 		}
-		if since := c.transferring.Load(); since != 0 && time.Since(time.Unix(0, since)) > c.scaled(transferLong) {
-			c.o.Exit("a transfer of leadership does not end")
+		if w.lasts(&w.proposer.transferring, transferLong) {
+			w.exit("a transfer of leadership does not end")
 		}
-		marked = c.mark(ctx, marked)
-		hashes.look(ctx)
-		saved.look()
+
+		w.mark(ctx)
+		w.compare(ctx)
+		w.save()
 	}
+}
+
+// lasts tells whether something that began and has not ended takes too long.
+func (w *watch) lasts(began *atomic.Pointer[time.Time], atMost time.Duration) bool {
+	since := began.Load()
+	return since != nil && clock.Since(*since) > w.scaled(atMost)
+}
+
+// leadsOthers tells whether this node leads others.
+func (w *watch) leadsOthers() bool {
+	return w.replica.leading.Load() && len(w.replica.servers()) > 1
 }
 
 // mark writes an entry after a quiet while in which there were others: nodes
 // know that an entry is committed from the next one on, and a node that starts
 // without a quorum serves only what it knows to be committed.
-func (c *Cluster) mark(ctx context.Context, marked uint64) uint64 {
-	applied := c.machine.applied.Load()
-	if !c.Leading() || len(c.servers()) < 2 || applied == marked || c.o.Now().Sub(c.View().Time()) < c.scaled(quietTime) {
-		return marked
+func (w *watch) mark(ctx context.Context) {
+	quiet := w.proposer.now().Sub(w.replica.view().Time())
+	if !w.leadsOthers() || w.replica.machine.applied.Load() == w.marked || quiet < w.scaled(quietTime) {
+		return
 	}
-	index, err := c.Propose(ctx, &catalog.Noop{})
+	index, err := w.proposer.propose(ctx, &catalog.Noop{})
 	if err != nil {
-		c.log.Debug("no mark", "error", fmt.Sprint(err))
-		return marked
+		w.log.Debug("no mark", "error", fmt.Sprint(err))
+		return
 	}
-	return index
+	w.marked = index
 }
 
-// checker has all nodes compare their state hash, now and then, while this
-// node leads. A node whose hash is another stops.
+// checker is the last comparison of all nodes' state hashes.
 type checker struct {
-	c     *Cluster
 	at    time.Time
-	index uint64 // of the last comparison
+	index uint64 // of the comparison; 0 for none
 	hash  uint64 // that this node had there
 }
 
-func (k *checker) look(ctx context.Context) {
-	if !k.c.Leading() || len(k.c.servers()) < 2 {
+// compare has all nodes compare their state hash, now and then, while this
+// node leads. A node whose hash is another stops.
+func (w *watch) compare(ctx context.Context) {
+	k := &w.hashes
+	if !w.leadsOthers() {
 		k.index = 0
 		return
 	}
-	if time.Since(k.at) < k.c.scaled(checkEvery) {
+	if clock.Since(k.at) < w.scaled(checkEvery) {
 		return
 	}
-	k.at = time.Now()
-	index, results, err := k.c.ProposeAll(ctx, &catalog.CheckHash{At: k.index, Hash: k.hash})
+
+	k.at = clock.Now()
+	index, results, err := w.proposer.proposeAll(ctx, &catalog.CheckHash{At: k.index, Hash: k.hash})
 	if err != nil {
 		k.index = 0
 		return
@@ -80,22 +107,24 @@ func (k *checker) look(ctx context.Context) {
 	k.index, k.hash = index, results[0].ID
 }
 
-// saver takes snapshots that raft, which counts entries only, would not take:
-// after many bytes, and after a long time.
+// saver is what there was when the last snapshot was taken here.
 type saver struct {
-	c     *Cluster
 	at    time.Time
 	index uint64
 	bytes int64
 }
 
-func (s *saver) look() {
-	index, bytes := s.c.machine.applied.Load(), s.c.machine.bytes.Load()
-	if index == s.index || bytes-s.bytes < snapshotLog && time.Since(s.at) < s.c.scaled(snapshotAge) {
+// save takes snapshots that raft, which counts entries only, would not take:
+// after many bytes, and after a long time.
+func (w *watch) save() {
+	s := &w.saved
+	index, bytes := w.replica.machine.applied.Load(), w.replica.machine.bytes.Load()
+	if index == s.index || bytes-s.bytes < snapshotLog && clock.Since(s.at) < w.scaled(snapshotAge) {
 		return
 	}
-	s.at, s.index, s.bytes = time.Now(), index, bytes
-	if err := s.c.raft.Snapshot().Error(); err != nil {
-		s.c.log.Info("no snapshot", "error", err)
+
+	s.at, s.index, s.bytes = clock.Now(), index, bytes
+	if err := w.replica.raft.Snapshot().Error(); err != nil {
+		w.log.Info("no snapshot", "error", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/config"
@@ -24,7 +25,7 @@ func (c *InitCluster) apply(t *txn) Result {
 // NewSetConfig makes the command for a configuration file. raw must be what
 // f was parsed from.
 func NewSetConfig(raw []byte, f *config.File) *SetConfig {
-	c := &SetConfig{Raw: raw, Hash: f.Hash(), Instead: InsteadOfAny}
+	c := &SetConfig{Raw: raw, Hash: f.Hash(), Instead: InsteadOfAny, Careful: true, Keep: keepDropped}
 	for _, conn := range f.Connections {
 		c.Connections = append(c.Connections, ConnectionDef{
 			Name: conn.Shared().Name,
@@ -35,18 +36,26 @@ func NewSetConfig(raw []byte, f *config.File) *SetConfig {
 	return c
 }
 
+// keepDropped is how long the data of a connection stays that a configuration
+// dropped: long enough to notice, and to have it back without a clone.
+const keepDropped = 24 * time.Hour
+
+// A careful configuration may let go of this many repositories, or of half.
+const fewRepos = 20
+
 func hashText(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
 }
 
 func (c *SetConfig) apply(t *txn) Result {
-	if hashText(string(c.Raw)) != c.Hash || len(c.Raw) > config.MaxSize {
+	if _, sealed := sealedBox(c.Raw); !sealed && hashText(string(c.Raw)) != c.Hash || len(c.Raw) > config.MaxSize+sealRoom {
 		return refuse(Invalid, "the configuration is not the one that its hash names")
 	}
 	if t.config.Index > 0 && t.config.Hash == c.Hash {
 		return Result{ID: t.config.Index}
 	}
+
 	// The file was read before another one came into force: it may be older
 	// than that, where a node slept or could not be heard for a while.
 	if c.Instead != InsteadOfAny && c.Instead != t.config.Index {
@@ -57,12 +66,29 @@ func (c *SetConfig) apply(t *txn) Result {
 			return refuse(Invalid, "connections are not sorted by name")
 		}
 	}
+
+	// One that lets go of many repositories has to be meant.
+	gone := t.droppedBy(c.Connections)
+	if lost, all := t.letGo(gone, c.Connections); c.Careful && lost > fewRepos && 2*lost > all {
+		return refuse(Held, fmt.Sprintf("it would let go of %d of %d repositories, since it has no %s: apply it with --accept if that is meant", lost, all, connectionList(gone)))
+	}
+
 	t.setConfig(&Config{Raw: c.Raw, Hash: c.Hash, Index: t.index, At: t.now, By: t.node})
-	for _, d := range c.Connections {
+	t.defineConnections(c.Connections)
+	t.dropConnections(gone, c.Keep)
+	t.sets = &sets{}
+	return Result{ID: t.index}
+}
+
+// defineConnections stores the connections of a configuration, and has those
+// listed that are new or changed.
+func (t *txn) defineConnections(defs []ConnectionDef) {
+	for _, d := range defs {
 		n := Connection{Name: d.Name}
 		if old := t.connections.get(d.Name); old != nil {
 			n = *old
 		}
+
 		changed := n.Hash != d.Hash
 		n.Kind, n.Hash = d.Kind, d.Hash
 		t.connections.set(n.Name, &n)
@@ -70,29 +96,79 @@ func (c *SetConfig) apply(t *txn) Result {
 			t.enqueue(JobSync, n.Name, true, time.Time{})
 		}
 	}
-	t.dropConnections(c.Connections)
-	t.sets = &sets{}
-	return Result{ID: t.index}
+}
+
+func (c *SealConfig) apply(t *txn) Result {
+	if _, sealed := sealedBox(c.Raw); !sealed || t.config.Index == 0 {
+		return refuse(Invalid, "that is no sealed configuration, or there is none to be sealed")
+	}
+	if t.config.Hash != c.Hash {
+		return Result{ID: t.config.Index}
+	}
+	same := *t.config
+	same.Raw = c.Raw
+	t.setConfig(&same)
+	return Result{ID: same.Index}
 }
 
 func (s *State) setConfig(c *Config) {
-	s.config, s.parsed = c, &parsed{raw: c.Raw}
+	s.config, s.parsed = c, &parsed{raw: c.Raw, unseal: s.unseal}
 	s.confHash = configKind.hash(c)
 }
 
-// dropConnections removes the connections that are not in the list, and
-// takes them from their repositories.
-func (t *txn) dropConnections(keep []ConnectionDef) {
-	var gone []string
-	for c := range t.connections.records() {
+// droppedBy are the connections that are not in a list.
+func (s *State) droppedBy(keep []ConnectionDef) (gone []*Connection) {
+	for c := range s.connections.records() {
 		if !slices.ContainsFunc(keep, func(d ConnectionDef) bool { return d.Name == c.Name }) {
-			gone = append(gone, c.Name)
+			gone = append(gone, c)
 		}
 	}
-	for _, name := range gone {
-		t.dropJob(JobSync, name)
-		t.connections.delete(name)
-		t.unlist(name, 0)
+	return gone
+}
+
+// letGo counts the repositories that are listed by nobody but connections
+// that go, and all that are listed. A connection that only gets another name
+// lets go of nothing: its repositories are listed again at once.
+func (s *State) letGo(gone []*Connection, keep []ConnectionDef) (lost, all int) {
+	names := map[string]bool{}
+	for _, c := range gone {
+		if !slices.ContainsFunc(keep, func(d ConnectionDef) bool { return d.Hash == c.Hash }) {
+			names[c.Name] = true
+		}
+	}
+	for r := range s.repos.records() {
+		if r.Orphaned() {
+			continue
+		}
+		all++
+		if !slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return !names[c.Name] }) {
+			lost++
+		}
+	}
+	return lost, all
+}
+
+// connectionList names connections in a sentence.
+func connectionList(list []*Connection) string {
+	const few = 5
+	var names []string
+	for _, c := range list[:min(len(list), few)] {
+		names = append(names, fmt.Sprintf("%q", c.Name))
+	}
+	text := "connection " + strings.Join(names, ", ")
+	if len(list) > few {
+		text += fmt.Sprintf(" and %d more", len(list)-few)
+	}
+	return text
+}
+
+// dropConnections removes connections, and takes them from their
+// repositories, whose data stays for a while.
+func (t *txn) dropConnections(gone []*Connection, keep time.Duration) {
+	for _, c := range gone {
+		t.dropJob(JobSync, c.Name)
+		t.connections.delete(c.Name)
+		t.unlist(&FinishSync{Connection: c.Name}, keep)
 	}
 }
 
@@ -114,8 +190,11 @@ func (c *CreateKey) apply(t *txn) Result {
 	if _, taken := t.keyHashes.get(string(k.Hash)); taken {
 		return refuse(Conflict, "the key exists")
 	}
+	if k.Account != "" && (t.accounts.get(k.Account) == nil || k.All) {
+		return refuse(Invalid, "the key is of an account that is not there")
+	}
 	for old := range t.keys.records() {
-		if old.Name == k.Name {
+		if old.Name == k.Name && old.Account == k.Account {
 			return refuse(Conflict, fmt.Sprintf("there is a key called %q already", k.Name))
 		}
 	}
@@ -133,6 +212,8 @@ func (c *RevokeKey) apply(t *txn) Result {
 	if k == nil {
 		return refuse(NotFound, "there is no such key")
 	}
+	t.endSessions(func(s *Session) bool { return s.Key == k.ID })
+	t.endConsents(func(x *Consent) bool { return x.Key == k.ID })
 	t.keyHashes.delete(string(k.Hash))
 	t.keys.delete(k.ID)
 	return Result{}

@@ -5,8 +5,10 @@ import "time"
 // jobKey is the key of a job in the tables.
 func jobKey(kind JobKind, subject string) string { return string([]byte{byte(kind)}) + subject }
 
+// stateKey is the key of a job in jobStates.
 func stateKey(j *Job) string { return string([]byte{byte(j.State)}) + jobKey(j.Kind, j.Subject) }
 
+// runningKey is the key of a job in running.
 func runningKey(j *Job) string { return j.Node + "\x00" + jobKey(j.Kind, j.Subject) }
 
 // setJob stores a job and its place in the indexes.
@@ -51,7 +53,7 @@ func (s *State) runningOn(node string) []*Job {
 	return jobs
 }
 
-// held returns the running job with that fence, or why not.
+// held returns the job if it runs under that fence, else nil and the refusal.
 func (t *txn) held(kind JobKind, subject string, fence uint64) (*Job, Result) {
 	j := t.jobs.get(jobKey(kind, subject))
 	if j == nil {
@@ -65,17 +67,11 @@ func (t *txn) held(kind JobKind, subject string, fence uint64) (*Job, Result) {
 
 // hasSubject tells whether what the job is about exists.
 func (t *txn) hasSubject(kind JobKind, subject string) bool {
-	switch kind {
-	case JobSync:
-		return t.connections.get(subject) != nil
-	case JobIndex, JobCollect, JobRepoSync:
-		id := SubjectRepo(subject)
-		return t.repos.get(id) != nil && RepoSubject(id) == subject
-	case JobPack:
-		_, ok := SubjectMembers(subject)
-		return ok
+	row := rowOf(t.kinds, kind)
+	if row == nil || subject == "" {
+		return false
 	}
-	return kind == JobAccountSync && subject != ""
+	return row.exists == nil || row.exists(t, subject)
 }
 
 func (c *EnqueueJob) apply(t *txn) Result {
@@ -90,24 +86,31 @@ func (c *EnqueueJob) apply(t *txn) Result {
 func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.Time) {
 	old := t.jobs.get(jobKey(kind, subject))
 	if old == nil {
-		t.setJob(&Job{Kind: kind, Subject: subject, State: JobWaiting, Urgent: urgent,
-			EnqueuedAt: t.now, NotBefore: notBefore})
+		t.setJob(&Job{
+			Kind: kind, Subject: subject, State: JobWaiting, Urgent: urgent,
+			EnqueuedAt: t.now, NotBefore: notBefore,
+		})
 		return
 	}
+
 	j := *old
 	switch j.State {
 	case JobRunning:
 		j.Rerun = true
 		j.Urgent = j.Urgent || urgent
+
+	// The first urgent demand brings its own time; else the earlier time counts.
 	case JobWaiting:
 		if urgent && !j.Urgent {
 			j.Urgent, j.NotBefore = true, notBefore
 		} else if notBefore.Before(j.NotBefore) {
 			j.NotBefore = notBefore
 		}
+
+	// A failure is tried again at its time, unless somebody asks.
 	case JobBackoff:
 		if !urgent {
-			return // the failure stands: it is tried again at its time
+			return
 		}
 		j.wait(t.now, urgent, notBefore)
 	case JobDone, JobFailed:
@@ -137,6 +140,7 @@ func (c *GrantJob) apply(t *txn) Result {
 	if old.Fence == t.index {
 		return refuse(Conflict, "the job was already granted by this entry")
 	}
+
 	m := t.members.get(c.Node)
 	if m == nil || m.State != MemberAlive {
 		return refuse(Conflict, "the node takes no jobs")
@@ -144,6 +148,7 @@ func (c *GrantJob) apply(t *txn) Result {
 	if m.Epoch != c.Epoch {
 		return refuse(Stale, "the node was started again since")
 	}
+
 	j := *old
 	j.State, j.Rerun, j.Seen = JobRunning, false, 0
 	j.Attempt++
@@ -158,18 +163,19 @@ func (c *FinishJob) apply(t *txn) Result {
 	if old == nil {
 		return no
 	}
+
+	row := rowOf(t.kinds, c.Kind)
 	if c.Error == "" {
-		if c.Kind == JobSync || c.Kind == JobIndex || c.Kind == JobCollect || c.Kind == JobPack {
+		if row == nil || row.Own {
 			return refuse(Invalid, "jobs of this kind end with a command of their own")
 		}
 		t.finish(old)
 		return Result{}
 	}
+
 	t.failed(old, c)
-	if conn := t.connections.get(c.Subject); c.Kind == JobSync && conn != nil {
-		n := *conn
-		n.Error = clip(c.Error)
-		t.connections.set(n.Name, &n)
+	if row != nil && row.failed != nil {
+		row.failed(t, c.Subject, c.Error)
 	}
 	return Result{}
 }
@@ -180,6 +186,8 @@ func (t *txn) finish(old *Job) {
 	j.State, j.Error = JobDone, ""
 	j.Attempt, j.Resets = 0, 0
 	j.FinishedAt, j.GoodAt = t.now, t.now
+
+	// What was enqueued meanwhile starts a new round.
 	urgent := j.Urgent
 	j.Urgent = false
 	if j.Rerun {
@@ -188,6 +196,8 @@ func (t *txn) finish(old *Job) {
 	t.setJob(&j)
 }
 
+// failed ends an attempt badly. A failure for good waits for a new round only if
+// one was asked for meanwhile.
 func (t *txn) failed(old *Job, c *FinishJob) {
 	j := *old
 	j.State, j.Error = JobBackoff, clip(c.Error)
@@ -223,11 +233,13 @@ func (c *RevokeJob) apply(t *txn) Result {
 	return Result{}
 }
 
-// revoke takes a job from a node that was lost with it.
+// revoke takes a job from a node that was lost. One that loses node after node
+// may be what brings them down: it fails for good after MaxResets.
 func (t *txn) revoke(old *Job, reason string, notBefore time.Time) {
 	j := *old
 	j.State, j.Rerun = JobWaiting, false
 	j.Error, j.FinishedAt, j.NotBefore = clip(reason), t.now, notBefore
+
 	j.Resets++
 	if j.Resets > MaxResets {
 		j.State, j.NotBefore = JobFailed, time.Time{}
@@ -235,13 +247,37 @@ func (t *txn) revoke(old *Job, reason string, notBefore time.Time) {
 	t.setJob(&j)
 }
 
+func (c *CancelJob) apply(t *txn) Result {
+	old := t.jobs.get(jobKey(c.Kind, c.Subject))
+	if old == nil {
+		return refuse(NotFound, "there is no such job")
+	}
+	if old.State == JobDone || old.State == JobFailed {
+		return refuse(Conflict, "the job has ended already")
+	}
+	if c.Reason == "" {
+		return refuse(Invalid, "a job is cancelled for a reason")
+	}
+
+	j := *old
+	j.State, j.Rerun, j.Urgent = JobFailed, false, false
+	j.Error, j.FinishedAt, j.NotBefore = clip(c.Reason), t.now, time.Time{}
+	t.setJob(&j)
+	if row := rowOf(t.kinds, c.Kind); row != nil && row.failed != nil {
+		row.failed(t, c.Subject, c.Reason)
+	}
+	return Result{}
+}
+
 // maxText bounds error messages and warnings in records, in bytes.
 const maxText = 1024
 
+// clip cuts a text to maxText bytes, between two characters.
 func clip(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
+
 	cut := maxText
 	for cut > 0 && s[cut]&0xC0 == 0x80 {
 		cut--

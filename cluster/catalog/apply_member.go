@@ -13,6 +13,7 @@ func (c *PutMember) apply(t *txn) Result {
 	if in.ID == "" || EpochStart(in.Epoch) == 0 {
 		return refuse(Invalid, "the member has no id or epoch")
 	}
+
 	m := Member{ID: in.ID, State: MemberAlive, Since: t.now, Joined: t.now, Session: t.index}
 	old := t.members.get(in.ID)
 	if old != nil {
@@ -31,9 +32,12 @@ func (c *PutMember) apply(t *txn) Result {
 		m.Number = t.meta.LastMember
 		t.numbers.set(m.Number, m.ID)
 	}
+
 	m.Epoch, m.Addr, m.Gossip, m.API = in.Epoch, in.Addr, in.Gossip, in.API
 	m.Zone, m.Weight, m.Version = in.Zone, in.Weight, in.Version
 	t.members.set(m.ID, &m)
+
+	// Its jobs ended with the process that ran them.
 	if old != nil && in.Epoch > old.Epoch {
 		t.revokeAll(m.ID, "the node was started again")
 	}
@@ -116,6 +120,7 @@ func (t *txn) unholdAll(number uint32) {
 	}
 }
 
+// hold notes that a member has what a key names. Nodes are sorted.
 func (s *State) hold(key string, number uint32) {
 	old := s.holdings.get(key)
 	h := Holding{Key: key}
@@ -130,6 +135,7 @@ func (s *State) hold(key string, number uint32) {
 	s.holdings.set(key, &h)
 }
 
+// unhold notes that a member does not have it any more.
 func (s *State) unhold(key string, number uint32) {
 	old := s.holdings.get(key)
 	if old == nil {
@@ -139,6 +145,7 @@ func (s *State) unhold(key string, number uint32) {
 	if !found {
 		return
 	}
+
 	h := Holding{Key: key, Nodes: slices.Delete(slices.Clone(old.Nodes), i, i+1)}
 	if len(h.Nodes) == 0 {
 		s.holdings.delete(key)

@@ -46,16 +46,20 @@ func (c *FinishPack) apply(t *txn) Result {
 	if problem := c.check(); problem != "" {
 		return refuse(Invalid, problem)
 	}
+
 	from := make(map[string]bool, len(c.From))
 	for _, id := range c.From {
 		from[id] = true
 	}
+
 	packed := 0
 	for i := range c.Repos {
 		if t.pack(c, &c.Repos[i], from) {
 			packed++
 		}
 	}
+
+	// Who made the packs has them, if any repository took them.
 	for _, holder := range []string{c.Holder, c.Second} {
 		m := t.members.get(holder)
 		for _, id := range files(c.Packs) {
@@ -79,6 +83,7 @@ func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 	if j := t.jobs.get(jobKey(JobIndex, RepoSubject(p.Repo))); j != nil && j.State == JobRunning {
 		return false
 	}
+
 	r := *old
 	r.Shards = slices.DeleteFunc(slices.Clone(old.Shards), func(s ShardRef) bool { return from[s.ID] })
 	for _, s := range p.Shares {
@@ -89,6 +94,7 @@ func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 		ref.Docs, ref.Text = s.Docs, s.Text
 		r.Shards = append(r.Shards, ref)
 	}
+
 	t.repos.set(r.ID, &r)
 	t.reference(&r, 1)
 	t.reference(old, -1)

@@ -2,9 +2,12 @@ package catalog
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // maxName bounds names of repositories, in bytes.
@@ -24,6 +27,7 @@ func (c *SyncPage) apply(t *txn) Result {
 	if old == nil {
 		return no
 	}
+
 	conn := t.connections.get(c.Connection)
 	if conn == nil {
 		return refuse(NotFound, "there is no such connection")
@@ -36,6 +40,9 @@ func (c *SyncPage) apply(t *txn) Result {
 			return refuse(Invalid, "a repository without a usable name is listed")
 		}
 	}
+
+	// Names first, so that two repositories of the page may have exchanged theirs.
+	t.freeNames(c.Repos)
 	j := *old
 	for i := range c.Repos {
 		if t.list(conn, &c.Repos[i], c.Fence) {
@@ -46,40 +53,78 @@ func (c *SyncPage) apply(t *txn) Result {
 	return Result{ID: uint64(j.Seen)}
 }
 
-// list makes a repository or brings it up to date, and tells whether it was
-// not yet listed under this fence.
+// list makes a repository or brings it up to date, and reports whether it was not
+// yet listed under this fence.
 func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
-	id, known := t.names.get(l.Name)
+	id, known := t.whose(l)
 	if !known {
-		t.meta.LastRepo++
-		id = t.meta.LastRepo
-		facts := l.RepoFacts
-		facts.Topics = sortedSet(facts.Topics)
-		t.setRepo(&Repo{ID: id, Name: l.Name, RepoFacts: facts, CreatedAt: t.now,
-			Connections: []RepoConnection{{conn.Name, fence}}})
-		t.names.set(l.Name, id)
-		t.enqueue(JobIndex, RepoSubject(id), false, time.Time{})
+		t.addRepo(conn, l, fence)
 		return true
 	}
+
+	// The facts of this listing, unless another connection knows better.
 	r := *t.repos.get(id)
 	wasOrphaned := r.Orphaned()
-	if r.CloneURL == l.CloneURL || !r.listedBefore(conn.Name) {
+	claimed := r.claims(l.CloneURL, conn.Name)
+	if claimed || l.mayDescribe(&r) && (r.CloneURL == l.CloneURL || l.sameAs(&r) || !r.listedBefore(conn.Name) && !r.shadows(l.CloneURL, conn.Name)) {
+		t.rename(&r, l.Name)
 		r.takeFacts(l.RepoFacts)
 	}
-	fresh := r.listedBy(conn.Name, fence)
-	r.OrphanedAt = time.Time{}
+
+	fresh := r.listedBy(conn.Name, l.Target, fence)
+	r.OrphanedAt, r.KeptUntil = time.Time{}, time.Time{}
 	t.setRepo(&r)
+	t.indexIdentity(&r)
+
+	// It is back, or is another one than was indexed under this name.
 	if wasOrphaned {
 		t.dropJob(JobCollect, RepoSubject(id))
+	}
+	if wasOrphaned || claimed {
 		t.enqueue(JobIndex, RepoSubject(id), false, time.Time{})
 	}
 	return fresh
 }
 
-// listedBefore tells whether a connection with a lesser name lists the
-// repository. Of connections that list different repositories under one name
-// the first by name has it: whose sync came last must not decide what is
-// indexed.
+// addRepo makes a repository that is listed for the first time.
+func (t *txn) addRepo(conn *Connection, l *ListedRepo, fence uint64) {
+	t.meta.LastRepo++
+	facts := l.RepoFacts
+	facts.Topics = sortedSet(facts.Topics)
+	r := &Repo{
+		ID: t.meta.LastRepo, Name: l.Name, RepoFacts: facts, CreatedAt: t.now,
+		Connections: []RepoConnection{{Name: conn.Name, Seen: fence, Target: l.Target}},
+	}
+
+	t.setRepo(r)
+	t.names.set(r.Name, r.ID)
+	t.indexIdentity(r)
+	t.enqueue(JobIndex, RepoSubject(r.ID), false, time.Time{})
+}
+
+// local reports whether an address is that of a directory. A directory says itself
+// what its name is, which proves nothing.
+func local(cloneURL string) bool { return strings.HasPrefix(cloneURL, "file:") }
+
+// claims reports whether the name of the repository was only the claim of a
+// directory until now, and a connection lists what it is the name of.
+func (r *Repo) claims(cloneURL, connection string) bool {
+	return local(r.CloneURL) && !local(cloneURL) && r.listedByOther(connection)
+}
+
+// shadows reports whether a directory claims the name of what another
+// connection lists.
+func (r *Repo) shadows(cloneURL, connection string) bool {
+	return !local(r.CloneURL) && local(cloneURL) && r.listedByOther(connection)
+}
+
+func (r *Repo) listedByOther(connection string) bool {
+	return slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return c.Name != connection })
+}
+
+// listedBefore reports whether a connection whose name sorts first lists the
+// repository. If connections list different repositories under one name, the first
+// by name has it: what is indexed must not depend on whose sync came last.
 func (r *Repo) listedBefore(connection string) bool {
 	return len(r.Connections) > 0 && r.Connections[0].Name < connection
 }
@@ -99,19 +144,37 @@ func (r *Repo) takeFacts(f RepoFacts) {
 
 // listedBy notes that a connection listed the repository, and tells whether
 // it had not yet under this fence.
-func (r *Repo) listedBy(name string, fence uint64) bool {
+func (r *Repo) listedBy(name, target string, fence uint64) bool {
 	r.Connections = slices.Clone(r.Connections)
 	i, found := slices.BinarySearchFunc(r.Connections, name, func(c RepoConnection, n string) int { return strings.Compare(c.Name, n) })
 	if !found {
-		r.Connections = slices.Insert(r.Connections, i, RepoConnection{name, fence})
+		r.Connections = slices.Insert(r.Connections, i, RepoConnection{name, fence, target})
 		return true
 	}
 	fresh := r.Connections[i].Seen != fence
-	r.Connections[i].Seen = fence
+	r.Connections[i].Seen, r.Connections[i].Target = fence, target
 	return fresh
 }
 
 func (c *FinishSync) apply(t *txn) Result {
+	return c.finish(t, c.Listed, func() { t.unlist(c, 0) })
+}
+
+func (c *FinishListing) apply(t *txn) Result {
+	return c.finish(t, c.Total, func() {
+		var gone []*Repo
+		for _, id := range c.Gone {
+			if r := t.repos.get(id); r != nil && r.lists(c.Connection) != nil {
+				gone = append(gone, r)
+			}
+		}
+		t.leave(c.Connection, gone, 0)
+	})
+}
+
+// finish ends a listing of so many repositories; drop takes the connection from
+// those that it misses.
+func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
 	old, no := t.held(JobSync, c.Connection, c.Fence)
 	if old == nil {
 		return no
@@ -123,37 +186,126 @@ func (c *FinishSync) apply(t *txn) Result {
 	if c.Complete && c.Listed != old.Seen {
 		return refuse(Conflict, fmt.Sprintf("%d repositories were listed, but %d have arrived", c.Listed, old.Seen))
 	}
+
 	n := *conn
-	n.Synced, n.SyncedAt, n.Error = c.Hash, t.now, ""
-	n.Warnings = nil
-	for _, w := range c.Warnings[:min(len(c.Warnings), maxWarnings)] {
-		n.Warnings = append(n.Warnings, clip(w))
-	}
+	n.takeListing(c, t.now)
 	if c.Complete {
-		n.Sync, n.Repos = c.Fence, c.Listed
-		t.unlist(c.Connection, c.Fence)
+		n.Sync, n.Repos = c.Fence, total+uint32(len(c.Kept))
+		drop()
 	}
 	t.connections.set(n.Name, &n)
 	t.finish(old)
 	return Result{}
 }
 
-// unlist takes a connection from the repositories that it did not list
-// under a fence.
-func (t *txn) unlist(connection string, fence uint64) {
+// lists is the link of a connection to the repository, nil where it does not
+// list it.
+func (r *Repo) lists(connection string) *RepoConnection {
+	i, found := slices.BinarySearchFunc(r.Connections, connection, func(c RepoConnection, n string) int { return strings.Compare(c.Name, n) })
+	if !found {
+		return nil
+	}
+	return &r.Connections[i]
+}
+
+// Listed is the repository that a connection lists, where the catalog has it as
+// it is listed now, so that writing it would change nothing; else nil.
+func (v *View) Listed(connection string, l *ListedRepo) *Repo {
+	r := v.RepoByExternalID(l.ExternalID)
+	if !identified(l.Name, &l.RepoFacts) {
+		r = v.RepoByName(l.Name)
+	}
+	if r == nil || r.Name != l.Name || r.ExternalID != l.ExternalID {
+		return nil
+	}
+	if link := r.lists(connection); link == nil || link.Target != l.Target {
+		return nil
+	}
+
+	same := *r
+	same.takeFacts(l.RepoFacts)
+	if !reflect.DeepEqual(same.RepoFacts.stored(), r.RepoFacts.stored()) {
+		return nil
+	}
+	return r
+}
+
+// stored is the facts as a record keeps them: times to the millisecond.
+func (f RepoFacts) stored() RepoFacts {
+	f.PushedAt = fromMillis(toMillis(f.PushedAt))
+	if len(f.Topics) == 0 {
+		f.Topics = nil
+	}
+	return f
+}
+
+// takeListing notes at a connection how its last listing went.
+func (n *Connection) takeListing(c *FinishSync, now time.Time) {
+	n.Synced, n.SyncedAt, n.Error = c.Hash, now, ""
+	n.Excluded, n.Account, n.Again = c.Excluded, c.Account, c.Again
+
+	n.Warnings = nil
+	for _, w := range c.Warnings[:min(len(c.Warnings), maxWarnings)] {
+		n.Warnings = append(n.Warnings, clip(w))
+	}
+	n.Issues = nil
+	for _, i := range c.Issues[:min(len(c.Issues), maxWarnings)] {
+		i.Target, i.Text = clip(i.Target), clip(i.Text)
+		n.Issues = append(n.Issues, i)
+	}
+
+	// Of what it missed, some is kept for good reasons and the rest is held until
+	// somebody says that it is gone, or another listing misses it too.
+	n.Kept = uint32(len(c.Kept)) - min(c.Held, uint32(len(c.Kept)))
+	n.Held = c.Held
+	if n.Held == 0 {
+		n.HeldAt, n.Accepted = time.Time{}, false
+	} else if n.HeldAt.IsZero() {
+		n.HeldAt = now
+	}
+}
+
+func (c *AcceptListing) apply(t *txn) Result {
+	conn := t.connections.get(c.Connection)
+	if conn == nil {
+		return refuse(NotFound, "there is no such connection")
+	}
+	if conn.Held == 0 {
+		return refuse(Conflict, "nothing is held: the last listing of the connection missed too few repositories for that")
+	}
+	n := *conn
+	n.Accepted = true
+	t.connections.set(n.Name, &n)
+	t.enqueue(JobSync, n.Name, true, time.Time{})
+	return Result{}
+}
+
+// unlist takes a connection from the repositories that a listing did not
+// have, but for those that it says stay. The data of those that nobody lists then
+// stays for at least as long as keep says.
+func (t *txn) unlist(f *FinishSync, keep time.Duration) {
+	kept := roaring.BitmapOf(f.Kept...)
 	var gone []*Repo
 	for r := range t.repos.records() {
 		for _, c := range r.Connections {
-			if c.Name == connection && c.Seen != fence {
+			if c.Name == f.Connection && c.Seen != f.Fence && !kept.Contains(r.ID) && !slices.Contains(f.Partial, c.Target) {
 				gone = append(gone, r)
 			}
 		}
 	}
+	t.leave(f.Connection, gone, keep)
+}
+
+// leave takes a connection from repositories; keep is as of unlist.
+func (t *txn) leave(connection string, gone []*Repo, keep time.Duration) {
 	for _, old := range gone {
 		r := *old
 		r.Connections = slices.DeleteFunc(slices.Clone(r.Connections), func(c RepoConnection) bool { return c.Name == connection })
 		if r.Orphaned() {
 			r.OrphanedAt = t.now
+			if keep > 0 {
+				r.KeptUntil = t.now.Add(keep)
+			}
 			if j := t.jobs.get(jobKey(JobIndex, RepoSubject(r.ID))); j != nil && j.State != JobRunning {
 				t.dropJob(JobIndex, RepoSubject(r.ID))
 			}
@@ -162,8 +314,8 @@ func (t *txn) unlist(connection string, fence uint64) {
 	}
 }
 
-// maxRevisions is how many revisions a generation may have: HEAD and 64 more.
-const maxRevisions = 65
+// maxRevisions is how many revisions a generation may have: HEAD, its branch, and 64 more.
+const maxRevisions = 66
 
 func (c *FinishIndex) check() string {
 	if len(c.Revisions) > maxRevisions {
@@ -191,25 +343,32 @@ func (c *FinishIndex) apply(t *txn) Result {
 	if problem := c.check(); problem != "" {
 		return refuse(Invalid, problem)
 	}
+
 	r := *old
-	r.IndexedAt = t.now
+	r.IndexedAt, r.LeftOut = t.now, c.LeftOut
 	if c.DefaultBranch != "" {
 		r.DefaultBranch = c.DefaultBranch
 	}
 	if !c.PushedAt.IsZero() {
 		r.PushedAt = fromMillis(toMillis(c.PushedAt))
 	}
+
+	// The generation that is searched changes here, all of it at once.
 	if !c.Unchanged {
 		r.Generation++
 		r.GenerationAt, r.InputKey = t.index, c.InputKey
 		r.Revisions, r.Shards = c.Revisions, c.Shards
 	}
-	// Facts that make up sets do not change here: the sets stay.
+
+	// No fact changes that sets of repositories are made from: the sets stay.
 	t.repos.set(r.ID, &r)
+
+	// Up before down, so that a file of both generations is never unreferenced.
 	if !c.Unchanged {
 		t.reference(&r, 1)
 		t.reference(old, -1)
 	}
+
 	if m := t.members.get(c.Holder); m != nil {
 		t.hold(MirrorKey(r.ID), m.Number)
 		t.holdFiles(&r, m)
@@ -217,6 +376,8 @@ func (c *FinishIndex) apply(t *txn) Result {
 	if m := t.members.get(c.Second); m != nil && m.State != MemberRemoved {
 		t.holdFiles(&r, m)
 	}
+
+	// With Continue the job goes on, to find symbols.
 	if !c.Continue {
 		t.finish(job)
 	}
@@ -272,12 +433,14 @@ func (c *FinishCollect) apply(t *txn) Result {
 	if !r.Orphaned() {
 		return refuse(Conflict, "a connection lists the repository again")
 	}
-	for _, kind := range []JobKind{JobIndex, JobCollect, JobRepoSync} {
-		t.dropJob(kind, RepoSubject(r.ID))
+	for _, row := range t.kinds {
+		if row.OfRepo {
+			t.dropJob(row.Kind, RepoSubject(r.ID))
+		}
 	}
 	t.reference(r, -1)
 	t.holdings.delete(MirrorKey(r.ID))
-	t.names.delete(r.Name)
+	t.forget(r)
 	t.repos.delete(r.ID)
 	t.sets = &sets{}
 	return Result{}

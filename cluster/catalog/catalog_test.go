@@ -151,7 +151,7 @@ func TestAListingMakesRepositoriesAndOnlyACompleteOneTakesThemAway(t *testing.T)
 	if got, want := b.names(), "h/one(orphaned) h/three h/two"; got != want {
 		t.Fatalf("after a complete listing: got %s, want %s", got, want)
 	}
-	if v := b.s.View(); v.Visible(Viewer{}).Contains(one.ID) || v.Visible(Viewer{}).GetCardinality() != 2 {
+	if v := b.s.View(); v.Visible(Operator()).Contains(one.ID) || v.Visible(Operator()).GetCardinality() != 2 {
 		t.Fatal("an orphaned repository is visible")
 	}
 
@@ -194,6 +194,33 @@ func TestOfConnectionsWithOneNameForTwoRepositoriesTheFirstHasIt(t *testing.T) {
 		sync(step.connection, step.url)
 		if got := b.s.View().RepoByName("local/x").CloneURL; got != step.want {
 			t.Fatalf("after %s listed %q: %s, want %s", step.connection, step.url, got, step.want)
+		}
+	}
+}
+
+// A directory says itself whose copy it is: that never decides what is shown
+// under a name which a host lists.
+func TestAClaimOfADirectoryGivesWayToWhatAHostLists(t *testing.T) {
+	t.Parallel()
+	const genuine, claim = "https://git.corp.example/acme/payroll.git", "file:///users/mallory/app"
+	for _, order := range [][]string{{"a", "b"}, {"b", "a"}, {"a", "b", "a"}, {"b", "a", "b", "a"}} {
+		b := newBook(t)
+		b.configure(twoConnections)
+		b.member("n1")
+		for _, connection := range order {
+			b.do(&EnqueueJob{Kind: JobSync, Subject: connection, Urgent: true})
+			fence := b.grant(JobSync, connection)
+			b.do(&SyncPage{Connection: connection, Fence: fence, Repos: []ListedRepo{
+				{Name: "git.corp.example/acme/payroll", RepoFacts: RepoFacts{CloneURL: map[string]string{"a": claim, "b": genuine}[connection]}},
+			}})
+			b.do(&FinishSync{Connection: connection, Fence: fence, Complete: true, Listed: 1})
+		}
+		r := b.s.View().RepoByName("git.corp.example/acme/payroll")
+		if r.CloneURL != genuine {
+			t.Errorf("after %v: %s is shown", order, r.CloneURL)
+		}
+		if b.s.View().Job(JobIndex, RepoSubject(r.ID)) == nil {
+			t.Errorf("after %v: nothing indexes it", order)
 		}
 	}
 }
@@ -256,6 +283,69 @@ func TestAConfigurationReadBeforeTheOneInForceIsRefused(t *testing.T) {
 	}
 }
 
+func TestAConfigurationThatLetsGoOfMuchIsHeld(t *testing.T) {
+	t.Parallel()
+	repos := func(host string, n int) (names []string) {
+		for i := range n {
+			names = append(names, fmt.Sprintf("%s/%02d", host, i))
+		}
+		return names
+	}
+	set := func(text string, connections ...ConnectionDef) *SetConfig {
+		return &SetConfig{Raw: []byte(text), Hash: hashText(text), Connections: connections, Instead: InsteadOfAny, Careful: true, Keep: time.Hour}
+	}
+	for _, c := range []struct {
+		what   string
+		a, b   int // repositories of the connection that goes, and of the one that stays
+		change *SetConfig
+		held   bool
+	}{
+		{"more than half of many", 21, 20, set("b", ConnectionDef{"b", "git", "b"}), true},
+		{"half of many", 21, 21, set("b", ConnectionDef{"b", "git", "b"}), false},
+		{"all of few", 20, 0, set("b", ConnectionDef{"b", "git", "b"}), false},
+		{"everything", 15, 15, set(""), true},
+		{"another name", 30, 5, set("b c", ConnectionDef{"b", "git", "b"}, ConnectionDef{"c", "git", "a"}), false},
+		{"what the other one has too", 0, 30, set("b", ConnectionDef{"b", "git", "b"}), false},
+	} {
+		b := newBook(t)
+		b.configure(twoConnections)
+		b.member("n1")
+		b.listing("a", repos("a", c.a)...)
+		b.listing("b", repos("b", c.b)...)
+		if !c.held {
+			b.do(c.change)
+			continue
+		}
+		b.refused(Held, c.change)
+		meant := *c.change
+		meant.Careful = false
+		b.do(&meant)
+	}
+}
+
+func TestWhatAConfigurationDropsIsKeptAndComesBackAsItWas(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.configure("a")
+	b.member("n1")
+	b.listing("a", "h/one")
+	b.do(&FinishIndex{Repo: 1, Fence: b.grant(JobIndex, "1"), InputKey: "k", Holder: "n1", Shards: []ShardRef{{ID: hash(1)}}})
+	b.do(&SetConfig{Raw: []byte(""), Hash: hashText(""), Instead: InsteadOfAny, Keep: time.Hour})
+	if r := b.s.View().Repo(1); r == nil || !r.Orphaned() || !r.KeptUntil.Equal(b.now.Add(time.Hour)) {
+		t.Fatalf("after the connection was dropped: %+v", r)
+	}
+	b.configure("a")
+	b.listing("a", "h/one")
+	r := b.s.View().Repo(1)
+	if r == nil || r.Orphaned() || !r.KeptUntil.IsZero() || r.Generation != 1 || r.InputKey != "k" || len(b.s.View().Holders(MirrorKey(1))) != 1 {
+		t.Fatalf("after it came back: %+v", r)
+	}
+	b.listing("a") // the host no longer has it: no reason to keep
+	if r := b.s.View().Repo(1); !r.Orphaned() || !r.KeptUntil.IsZero() {
+		t.Errorf("after the host lost it: %+v", r)
+	}
+}
+
 func TestContextsIncludeThenExclude(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
@@ -276,6 +366,28 @@ func TestContextsIncludeThenExclude(t *testing.T) {
 	}
 	if _, ok := b.s.View().Context("other"); ok {
 		t.Fatal("a context that is not configured exists")
+	}
+}
+
+// Code hosts have names in either case, so a context's globs do, and its own name.
+func TestContextsMatchInEitherCase(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.configure(twoConnections)
+	b.member("n1")
+	b.listing("a", "Git.example.com/Team/App", "git.example.com/team/lib")
+	def := &config.Context{Include: []string{"GIT.example.com/TEAM/*"}, Exclude: []string{"*/*/LIB"}}
+	for r := range b.s.View().Repos() {
+		if got, want := newScope(def).has(r), strings.HasSuffix(r.Name, "App"); got != want {
+			t.Errorf("%s is in the context: %v", r.Name, got)
+		}
+	}
+
+	file := &config.File{Contexts: []config.Context{{Name: "Team"}, {Name: "other"}, {Name: "team"}}}
+	for name, want := range map[string]string{"team": "team", "Team": "Team", "TEAM": "Team", "OTHER": "other"} {
+		if c := file.Context(name); c == nil || c.Name != want {
+			t.Errorf("%s is %+v, want %s", name, c, want)
+		}
 	}
 }
 
@@ -510,5 +622,29 @@ func TestNewerBytesAreRefusedAsSuch(t *testing.T) {
 	data[len(data)-1] = 0
 	if _, err := DecodeEntry(1, data); !errors.Is(err, errNewer) {
 		t.Fatalf("got %v, want %v", err, errNewer)
+	}
+}
+
+// A configuration of before, which stands in the catalog as it is, is read; it
+// is sealed later without a change of anything else.
+func TestAConfigurationOfBeforeIsSealed(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.s.Unseal(func(box []byte) ([]byte, error) { return bytes.TrimPrefix(box, []byte("box ")), nil })
+	text := `{"connections": {"a": {"type": "git", "url": "https://git.example.com/a"}}}`
+	b.do(&SetConfig{Raw: []byte(text), Hash: hashText(text), Connections: []ConnectionDef{{"a", "git", "a"}}, Instead: InsteadOfAny})
+	before := *b.s.View().Config()
+	for _, c := range []struct {
+		hash   string
+		sealed bool
+	}{{hashText("another"), false}, {hashText(text), true}} {
+		b.do(&SealConfig{Hash: c.hash, Raw: SealedConfig([]byte("box " + text))})
+		v := b.s.View()
+		if _, sealed := v.Config().Sealed(); sealed != c.sealed || v.FileError() != nil || len(v.File().Connections) != 1 {
+			t.Errorf("sealed %t, %d connections, %v", sealed, len(v.File().Connections), v.FileError())
+		}
+		if v.Config().Hash != before.Hash || v.Config().Index != before.Index || v.Job(JobSync, "a") == nil {
+			t.Errorf("something else has changed: %+v", v.Config())
+		}
 	}
 }

@@ -22,6 +22,10 @@ import (
 // A field may be added at the end of a struct: older bytes decode with its
 // zero value, and while it is zero the bytes are those of the older
 // version. Bytes with fields that this version does not know are refused.
+//
+// For example, FormerName{Name: "a/b"}, whose second field At is zero:
+//
+//	01 06 61 2f 62      one field; a string of 3 bytes, "a/b"
 
 var (
 	errShort = errors.New("bytes end too early")
@@ -169,7 +173,7 @@ func timeCoder() coder {
 	}
 }
 
-// toMillis makes 0 of the zero time, and of 1970 itself.
+// toMillis is 0 for the zero time, and for the first instant of 1970.
 func toMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -267,6 +271,7 @@ func sliceCoder(t reflect.Type) coder {
 			if n == 0 {
 				return
 			}
+
 			// Memory follows the bytes that are there, not what they claim.
 			s := reflect.MakeSlice(t, 0, min(n, 256))
 			for i := 0; i < n && r.err == nil; i++ {
@@ -309,6 +314,8 @@ func structCoder(t reflect.Type) coder {
 		}
 		fields[i] = compile(t.Field(i).Type)
 	}
+
+	// How many fields are written: those up to the last that is not zero.
 	used := func(v reflect.Value) int {
 		n := len(fields)
 		for n > 0 && fields[n-1].zero(v.Field(n-1)) {
@@ -316,6 +323,7 @@ func structCoder(t reflect.Type) coder {
 		}
 		return n
 	}
+
 	return coder{
 		enc: func(b []byte, v reflect.Value) []byte {
 			n := used(v)

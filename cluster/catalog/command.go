@@ -6,8 +6,9 @@ import (
 )
 
 // Command is one change of the catalog. The set of implementations is
-// sealed: the structs of this file, always as pointers, each with a number
-// in the table of codec.go that never changes. New fields go to the end.
+// sealed: the structs of this file and of those named after what they
+// change, always as pointers, each with a number
+// in the table of entry.go that never changes. New fields go to the end.
 type Command interface{ apply(*txn) Result }
 
 // Entry is what one raft entry carries: commands that are applied one after
@@ -33,10 +34,23 @@ type InitCluster struct{ ID string }
 // that are new or changed get a sync that waits; those that left take their
 // listing with them. Result.ID is the index of the configuration in force.
 type SetConfig struct {
-	Raw         []byte
+	Raw         []byte // as in [Config]
 	Hash        string
 	Connections []ConnectionDef // sorted by name
 	Instead     uint64          // index of the configuration that was in force when the file was read, 0 for none, or InsteadOfAny
+	// Careful refuses a configuration, as Held, whose connections let go of
+	// more than a few repositories and of more than half of them. Entries of
+	// before the field are not careful.
+	Careful bool
+	Keep    time.Duration // how long the data of repositories that it lets go of stays, beside the usual grace period
+}
+
+// SealConfig replaces the bytes of the configuration that has a hash by the
+// same, sealed under another key. A configuration that has changed meanwhile
+// stays as it is.
+type SealConfig struct {
+	Hash string
+	Raw  []byte // as in [Config], sealed
 }
 
 // InsteadOfAny lets a configuration replace whichever is in force.
@@ -89,6 +103,15 @@ type RevokeJob struct {
 	NotBefore time.Time
 }
 
+// CancelJob ends a job that waits, runs or is to be tried again: it fails for
+// good, until somebody asks for it or its next time has come. Who runs it
+// loses it.
+type CancelJob struct {
+	Kind    JobKind
+	Subject string
+	Reason  string // becomes its error
+}
+
 // SyncPage is a part of a listing of a connection. Repositories are made or
 // brought up to date. Result.ID is how many were listed so far.
 type SyncPage struct {
@@ -101,6 +124,7 @@ type SyncPage struct {
 type ListedRepo struct {
 	Name string
 	RepoFacts
+	Target string // see RepoConnection
 }
 
 // MaxPage is the largest number of repositories in a SyncPage.
@@ -116,6 +140,39 @@ type FinishSync struct {
 	Complete   bool
 	Listed     uint32 // distinct repositories in the pages
 	Warnings   []string
+
+	// What was not listed and yet stays: what came by targets that were not
+	// listed in whole, and what the host said that it still has.
+	Partial []string
+	Kept    []RepoID
+
+	Excluded []ReasonCount
+	Held     uint32 // repositories that are missing, and wait for a second listing or an owner's word
+
+	Issues  []ListingIssue
+	Account Account
+	Again   time.Time // as in Connection
+}
+
+// FinishListing is FinishSync for a listing whose pages have only what the
+// catalog did not have as it was listed: what is not in them stays, but for what
+// is named. So a listing in which nothing is new costs one entry, whatever it lists.
+type FinishListing struct {
+	FinishSync        // Listed is of the pages; Partial and Kept are told, and not needed
+	Total      uint32 // distinct repositories that were listed
+	Gone       []RepoID
+}
+
+// AcceptListing lets go of what listings of a connection miss: the next one
+// is believed, however many repositories it does not have.
+type AcceptListing struct {
+	Connection string
+}
+
+// ReasonCount is how many repositories a connection leaves out for a reason.
+type ReasonCount struct {
+	Reason string
+	Count  uint32
 }
 
 // FinishIndex ends an index job: the repository switches to a new
@@ -132,6 +189,7 @@ type FinishIndex struct {
 	Holder        string    // node that has the files and the mirror
 	Continue      bool      // the job goes on under the same fence and finishes again
 	Second        string    // another node that has the files; empty: none
+	LeftOut       uint32    // revisions that are wanted, too, and are too many
 }
 
 // FinishCollect ends a collection: the repository leaves the catalog. It is
@@ -173,7 +231,7 @@ type PackShare struct {
 // CreateKey adds an API key.
 type CreateKey struct{ Key Key }
 
-// RevokeKey removes one.
+// RevokeKey removes one, and the sessions that were begun with it.
 type RevokeKey struct{ ID string }
 
 // TouchKeys notes when keys were last used.

@@ -15,8 +15,9 @@
 //
 //	apply thread:  s.Apply(e) ; publish s.View()     any reader: v.Repo(7)
 //
-// Jobs are one state machine, drawn in job.go. The codec of records and
-// commands is in codec.go, that of snapshots in snapshot.go.
+// What there is of each kind is a table, with a row in tables.go. Jobs are one
+// state machine, drawn in job.go. The codec of records and commands is in
+// codec.go, the table of commands in entry.go, snapshots in snapshot.go.
 //
 // What the package leaves to others: raft, addresses in use, who is alive,
 // what is due (package job plans), secrets in clear.

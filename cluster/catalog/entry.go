@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -20,21 +21,6 @@ func kindOf[T any](tag byte, name string) *recordKind {
 	t := reflect.TypeFor[T]()
 	return &recordKind{tag: tag, name: name, coder: compile(t), typ: t}
 }
-
-// The kinds of records.
-var (
-	metaKind       = kindOf[meta](1, "meta")
-	configKind     = kindOf[Config](2, "configuration")
-	connectionKind = kindOf[Connection](3, "connection")
-	repoKind       = kindOf[Repo](4, "repository")
-	jobKind        = kindOf[Job](5, "job")
-	keyKind        = kindOf[Key](6, "key")
-	memberKind     = kindOf[Member](7, "member")
-	groupKind      = kindOf[Group](8, "group")
-	holdingKind    = kindOf[Holding](9, "holding")
-	secretKind     = kindOf[Secret](10, "secret")
-	requestKind    = kindOf[request](11, "request")
-)
 
 // append writes a record, a pointer to a struct of this kind.
 func (k *recordKind) append(b []byte, rec any) []byte {
@@ -104,6 +90,31 @@ var commandKinds = []commandKind{
 	commandOf[SetSecret](21),
 	commandOf[CheckHash](22),
 	commandOf[FinishPack](23),
+	commandOf[AcceptListing](24),
+	commandOf[FinishListing](30),
+	commandOf[PutAccount](40),
+	commandOf[DeleteAccount](41),
+	commandOf[SetGrants](42),
+	commandOf[PutSession](43),
+	commandOf[EndSessions](44),
+	commandOf[TouchSessions](45),
+	commandOf[SetPassword](46),
+	commandOf[PutLink](47),
+	commandOf[LinkIdentity](48),
+	commandOf[UnlinkIdentity](49),
+	commandOf[Join](50),
+	commandOf[PutConsent](63),
+	commandOf[RotateConsent](64),
+	commandOf[EndConsents](65),
+	commandOf[DropSecrets](66),
+	commandOf[BeginTurn](70),
+	commandOf[MoveRun](71),
+	commandOf[EndTurn](72),
+	commandOf[ChangeThread](73),
+	commandOf[DeleteThread](74),
+	commandOf[ForkThread](75),
+	commandOf[SealConfig](85),
+	commandOf[CancelJob](86),
 }
 
 func kindOfCommand(c Command) (commandKind, error) {
@@ -128,7 +139,26 @@ func kindOfNumber(n uint64) (commandKind, bool) {
 // CommandName is the name of a command's type, for logs and metrics.
 func CommandName(c Command) string { return reflect.TypeOf(c).Elem().Name() }
 
+// An entry in the log is an envelope and the commands in it:
+//
+//	version u8 | request 16 bytes | time varint | node string |
+//	number of commands uvarint | for each: number, length, body
+//
+// The time is 0 until the leader stamps it.
+//
+// For example, of the node n1, stamped at 2023-11-14 22:13:20, with the command
+// RevokeKey{ID: "k7"}:
+//
+//	01                                                version
+//	00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f   request
+//	80 a0 ab fe f9 62                                 1,700,000,000,000 ms
+//	04 6e 31                                          "n1"
+//	01                                                one command
+//	0e 04  01 04 6b 37                                number 14, 4 bytes: one field, "k7"
 const entryVersion = 1
+
+// stampAt is where the time stands in an entry.
+const stampAt = 1 + len(Entry{}.Request)
 
 // MaxCommands is the largest number of commands in an entry.
 const MaxCommands = 1024
@@ -139,10 +169,12 @@ func (e *Entry) Encode() ([]byte, error) {
 	if len(e.Commands) > MaxCommands {
 		return nil, fmt.Errorf("catalog: %d commands in one entry, at most %d are allowed", len(e.Commands), MaxCommands)
 	}
+
 	b := append(make([]byte, 0, 512), entryVersion)
 	b = append(b, e.Request[:]...)
 	b = binary.AppendVarint(b, toMillis(e.At))
 	b = appendString(b, e.Node)
+
 	b = binary.AppendUvarint(b, uint64(len(e.Commands)))
 	var body []byte
 	for _, c := range e.Commands {
@@ -150,15 +182,40 @@ func (e *Entry) Encode() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		body = kind.coder.enc(body[:0], reflect.ValueOf(c).Elem())
 		b = binary.AppendUvarint(b, kind.number)
 		b = binary.AppendUvarint(b, uint64(len(body)))
 		b = append(b, body...)
 	}
+
 	if len(b) > MaxEntry {
 		return nil, fmt.Errorf("catalog: an entry of %d bytes, at most %d are allowed", len(b), MaxEntry)
 	}
 	return b, nil
+}
+
+// Stamp returns the bytes of an entry with another time on the envelope. What
+// is in it is not opened.
+func Stamp(data []byte, at time.Time) ([]byte, error) {
+	if len(data) > 0 && data[0] != entryVersion {
+		return nil, fmt.Errorf("catalog: entry of version %d: %w", data[0], errNewer)
+	}
+	if len(data) < stampAt {
+		return nil, fmt.Errorf("catalog: entry: %w", errShort)
+	}
+	_, old := binary.Varint(data[stampAt:])
+	if old <= 0 {
+		return nil, fmt.Errorf("catalog: entry: %w", errShort)
+	}
+
+	out := make([]byte, stampAt, len(data)+binary.MaxVarintLen64)
+	copy(out, data)
+	out = binary.AppendVarint(out, toMillis(at))
+	if out = append(out, data[stampAt+old:]...); len(out) > MaxEntry {
+		return nil, fmt.Errorf("catalog: an entry of %d bytes, at most %d are allowed", len(out), MaxEntry)
+	}
+	return out, nil
 }
 
 // DecodeEntry reads what Encode wrote. The entry does not alias the bytes.
@@ -168,9 +225,11 @@ func DecodeEntry(index uint64, data []byte) (Entry, error) {
 	if v := r.take(1); r.err == nil && v[0] != entryVersion {
 		return e, fmt.Errorf("catalog: entry %d of version %d: %w", index, v[0], errNewer)
 	}
+
 	copy(e.Request[:], r.take(uint64(len(e.Request))))
 	e.At = fromMillis(r.varint())
 	e.Node = r.string()
+
 	n := r.length()
 	if n > MaxCommands {
 		r.fail(fmt.Errorf("%d commands", n))
@@ -178,6 +237,7 @@ func DecodeEntry(index uint64, data []byte) (Entry, error) {
 	for i := 0; i < n && r.err == nil; i++ {
 		e.Commands = append(e.Commands, r.command())
 	}
+
 	if r.err == nil && len(r.b) > 0 {
 		r.err = fmt.Errorf("%d bytes too many", len(r.b))
 	}
@@ -187,6 +247,8 @@ func DecodeEntry(index uint64, data []byte) (Entry, error) {
 	return e, nil
 }
 
+// command reads a command of an entry. Its length says where it ends, so that one
+// that this version reads wrongly cannot reach into the next.
 func (r *reader) command() Command {
 	number := r.uvarint()
 	kind, ok := kindOfNumber(number)
@@ -194,6 +256,7 @@ func (r *reader) command() Command {
 		r.fail(fmt.Errorf("command number %d: %w", number, errNewer))
 		return nil
 	}
+
 	body := &reader{b: r.take(r.uvarint())}
 	v := reflect.New(kind.typ)
 	kind.coder.dec(body, v.Elem())

@@ -18,25 +18,8 @@ import "time"
 //
 // Finish, Release, Revoke and everything that a job changes carry the fence;
 // with another fence than the running one they are refused and change
-// nothing. So effects happen once, however many nodes believe to hold a job.
-
-// JobKind is what a job does.
-type JobKind uint8
-
-// The kinds of jobs and their subjects.
-const (
-	JobSync        JobKind = 1 // lists a connection; subject: its name
-	JobIndex       JobKind = 2 // fetches and indexes a repository; subject: RepoSubject
-	JobCollect     JobKind = 3 // removes an orphaned repository; subject: RepoSubject
-	JobAccountSync JobKind = 4 // what one account may read; subject: the account
-	JobRepoSync    JobKind = 5 // who may read a repository; subject: RepoSubject
-	JobPack        JobKind = 6 // joins small files of repositories that are held by the same members; subject: PackSubject
-)
-
-// JobKinds lists the kinds.
-func JobKinds() []JobKind {
-	return []JobKind{JobSync, JobIndex, JobCollect, JobAccountSync, JobRepoSync, JobPack}
-}
+// nothing. So effects happen once, however many nodes believe that they hold a
+// job.
 
 // JobState is where a job is.
 type JobState uint8

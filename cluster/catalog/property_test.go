@@ -30,7 +30,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	if kind == JobPack && rng.IntN(2) == 0 {
 		return drawPack(rng, v, subject, fence, node)
 	}
-	switch rng.IntN(20) {
+	switch rng.IntN(28) {
 	case 0:
 		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3))}}
 	case 1:
@@ -51,7 +51,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	case 9, 10:
 		p := &SyncPage{Connection: subject, Fence: fence}
 		for range rng.IntN(6) {
-			p.Repos = append(p.Repos, ListedRepo{fmt.Sprintf("h/%d", rng.IntN(30)), RepoFacts{Stars: rng.Uint32N(3), Public: true}})
+			p.Repos = append(p.Repos, randomListed(rng))
 		}
 		return p
 	case 11, 12:
@@ -71,10 +71,112 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		return &CreateKey{Key{ID: fmt.Sprint(rng.IntN(9)), Name: fmt.Sprint(rng.IntN(9)), Hash: bytes.Repeat([]byte{byte(rng.IntN(9))}, 32), Role: RoleOwner}}
 	case 18:
 		return &RevokeKey{fmt.Sprint(rng.IntN(9))}
+	case 20, 21, 22:
+		return drawPeople(rng, v)
+	case 23, 24:
+		return drawConsent(rng, v)
+	case 25, 26, 27:
+		return drawThread(rng, v, node)
 	}
 	return []Command{&ReleaseJob{Kind: kind, Subject: subject, Fence: fence}, &SetMemberState{node, MemberState(1 + rng.IntN(2))},
 		&Place{[]Group{{Number: rng.Uint64N(9), Nodes: []uint32{1 + rng.Uint32N(4)}}}}, &InitCluster{"c"}, &CheckHash{},
-		&SetSecret{"s", []byte{byte(rng.IntN(3))}, rng.IntN(2) == 0}, &RemoveMember{fmt.Sprintf("n%d", 3+rng.IntN(60))}}[rng.IntN(7)]
+		&SetSecret{"s", []byte{byte(rng.IntN(3))}, rng.IntN(2) == 0}, &SealConfig{hashText(string('a' + rune(rng.IntN(3)))), SealedConfig([]byte{byte(rng.IntN(3))})}, &RemoveMember{fmt.Sprintf("n%d", 3+rng.IntN(60))}}[rng.IntN(8)]
+}
+
+// drawPeople changes an account or its grants, mostly ones that are there.
+func drawPeople(rng *rand.Rand, v *View) Command {
+	id := fmt.Sprint("a", rng.IntN(5))
+	a := User{ID: id, Email: fmt.Sprintf("%d@x", rng.IntN(6)), Role: Role(1 + rng.IntN(2)), State: AccountState(1 + rng.IntN(2))}
+	switch rng.IntN(9) {
+	case 6, 7, 8:
+		return drawSession(rng, v, id)
+	case 0:
+		return &DeleteAccount{ID: id}
+	case 1, 2:
+		return &SetGrants{Account: id, Source: GrantedByOwner, Add: []RepoID{RepoID(1 + rng.IntN(20))}, Remove: []RepoID{RepoID(rng.IntN(20))}}
+	case 3:
+		return &CreateKey{Key{ID: fmt.Sprint(rng.IntN(9)), Name: fmt.Sprint(rng.IntN(9)), Account: id, Hash: bytes.Repeat([]byte{byte(rng.IntN(9))}, 32), Role: RoleMember}}
+	}
+	c := &PutAccount{Account: a}
+	if old := v.Account(id); old != nil {
+		c.Instead = old.Changed
+	}
+	return c
+}
+
+// drawWayIn changes how an account signs in.
+func drawWayIn(rng *rand.Rand, account string) Command {
+	x := Identity{Provider: "p", Subject: fmt.Sprint(rng.IntN(6)), Account: account}
+	link := []string{"", "", "", fmt.Sprint("l", rng.IntN(9))}[rng.IntN(4)]
+	return []Command{
+		&SetPassword{Account: account, Hash: "h", Link: link},
+		&PutLink{Link{ID: fmt.Sprint("l", rng.IntN(9)), Hash: bytes.Repeat([]byte{byte(rng.IntN(200))}, 32), Account: account, Expires: epoch.Add(time.Hour)}},
+		&LinkIdentity{Identity: x, Link: link},
+		&UnlinkIdentity{Account: account, Provider: "p", Subject: x.Subject},
+		&Join{Account: User{ID: account, Email: account + "@join", Role: RoleMember, State: AccountPending}, Identity: x},
+	}[rng.IntN(5)]
+}
+
+// drawConsent gives, rotates or ends a consent.
+func drawConsent(rng *rand.Rand, v *View) Command {
+	id, account := fmt.Sprint("c", rng.IntN(6)), fmt.Sprint("a", rng.IntN(5))
+	switch rng.IntN(6) {
+	case 0:
+		return &EndConsents{IDs: []string{id}}
+	case 1:
+		return &EndConsents{Account: account}
+	case 2, 3:
+		from := uint64(1)
+		if c := v.Consent(id); c != nil {
+			from = c.Generation - rng.Uint64N(2)
+		}
+		return &RotateConsent{ID: id, From: from, Expires: v.Time().Add(time.Hour)}
+	}
+	c := &PutConsent{Consent: Consent{ID: id, Account: account, Client: make([]byte, 32), Key: []string{"", "1"}[rng.IntN(2)], Expires: v.Time().Add(time.Hour)}}
+	if a := v.Account(account); a != nil {
+		c.Since = a.Changed
+	}
+	return c
+}
+
+// drawThread does something to a thread, under its fence or one near it.
+func drawThread(rng *rand.Rand, v *View, node string) Command {
+	id, owner, fence := fmt.Sprint("t", rng.IntN(9)), []string{"", "a1", "a2"}[rng.IntN(3)], v.Index()
+	if h := v.Thread(id); h != nil {
+		owner, fence = h.Owner, h.Run.Fence+uint64(rng.IntN(5)/4)
+	}
+	copies := []string{node, fmt.Sprintf("n%d", rng.IntN(6))}
+	switch rng.IntN(9) {
+	case 0, 1, 2:
+		return &BeginTurn{Thread: id, New: v.Thread(id) == nil, Owner: owner, Title: []byte("t"), Public: rng.IntN(2) == 0, Asked: rng.Uint64N(9), Node: node, Copies: copies}
+	case 3:
+		return &MoveRun{Thread: id, Fence: fence, Node: node, Copies: copies}
+	case 4, 5:
+		return &EndTurn{Thread: id, Fence: fence, Turn: ThreadTurn{File: hash(rng.IntN(40)), Bytes: 9, Events: 4, Failed: rng.IntN(2) == 0}}
+	case 6:
+		return &ChangeThread{Thread: id, Title: []byte{byte(rng.IntN(3))}, Public: rng.IntN(2) == 0}
+	case 7:
+		return &ForkThread{From: id, Thread: fmt.Sprint("t", rng.IntN(9)), Owner: owner}
+	}
+	return &DeleteThread{Thread: id}
+}
+
+// drawSession begins, uses or ends a session of an account.
+func drawSession(rng *rand.Rand, v *View, account string) Command {
+	if c := drawWayIn(rng, account); rng.IntN(3) == 0 {
+		return c
+	}
+	n := rng.IntN(30)
+	s := Session{ID: fmt.Sprint("s", n), Hash: bytes.Repeat([]byte{byte(n)}, 32), Account: account, Idle: time.Duration(1+rng.IntN(1000)) * time.Second, Expires: v.Time().Add(time.Duration(rng.IntN(2000)) * time.Second)}
+	switch rng.IntN(5) {
+	case 0:
+		return &EndSessions{IDs: []string{s.ID}}
+	case 1:
+		return &EndSessions{Account: account, But: s.ID}
+	case 2:
+		return &TouchSessions{Used: v.Time(), IDs: []string{s.ID}}
+	}
+	return &PutSession{s}
 }
 
 // drawPack packs some files of all repositories, some of which it knows wrong.
@@ -194,14 +296,16 @@ func rehash(v *View) uint64 {
 	if v.config.Index > 0 {
 		sum += configKind.hash(v.config)
 	}
-	return sum + rehashTable(&v.connections) + rehashTable(&v.repos) + rehashTable(&v.jobs) + rehashTable(&v.keys) +
-		rehashTable(&v.members) + rehashTable(&v.groups) + rehashTable(&v.holdings) + rehashTable(&v.secrets) + rehashTable(&v.requests)
+	for _, row := range v.rows {
+		sum += row.(interface{ rehash(*tables) uint64 }).rehash(&v.tables)
+	}
+	return sum
 }
 
-func rehashTable[K uint32 | uint64 | string, T any](t *table[K, T]) uint64 {
+func (r *row[K, T]) rehash(t *tables) uint64 {
 	var sum uint64
-	for rec := range t.records() {
-		sum += t.kind.hash(rec)
+	for rec := range r.at(t).records() {
+		sum += r.kind.hash(rec)
 	}
 	return sum
 }
@@ -217,9 +321,11 @@ func checkTables(t *testing.T, s *State) {
 	fresh := reload(t, s)
 	for what, got := range map[string][2]int{
 		"names": {s.names.len(), fresh.names.len()}, "job states": {s.jobStates.len(), fresh.jobStates.len()},
+		"e-mails":    {s.emails.len(), fresh.emails.len()},
 		"key hashes": {s.keyHashes.len(), fresh.keyHashes.len()}, "numbers": {s.numbers.len(), fresh.numbers.len()},
 		"references": {s.refs.len(), fresh.refs.len()}, "order": {s.order.len(), fresh.order.len()},
 		"replies": {s.replies, fresh.replies}, "running": {s.running.len(), fresh.running.len()},
+		"threads by owner": {s.threadOwners.len(), fresh.threadOwners.len()}, "threads at work": {s.threadRuns.len(), fresh.threadRuns.len()},
 	} {
 		if got[0] != got[1] {
 			t.Errorf("index of %s: %d kept, %d made anew", what, got[0], got[1])
@@ -228,6 +334,16 @@ func checkTables(t *testing.T, s *State) {
 	for id, n := range s.refs.all() {
 		if m, _ := fresh.refs.get(id); m != n {
 			t.Errorf("file %s: %d references kept, %d made anew", id, n, m)
+		}
+	}
+	for k := range v.Keys() {
+		if k.Account != "" && v.Account(k.Account) == nil {
+			t.Errorf("key %s is of an account that is not there", k.ID)
+		}
+	}
+	for g := range v.grants.records() {
+		if v.Account(g.Account) == nil || g.Set().IsEmpty() {
+			t.Errorf("grants %q of nobody or of nothing", g.Key())
 		}
 	}
 	for h := range v.Holdings() {
@@ -278,6 +394,12 @@ func (m *model) step(op string, index, fence uint64) (ok bool) {
 		m.state, m.fence, m.rerun = "running", index, false
 		m.attempt++
 		return true
+	case "cancel":
+		if m.state == "done" || m.state == "failed" {
+			return false
+		}
+		m.state, m.rerun, m.urgent = "failed", false, false
+		return true
 	}
 	if !held {
 		return false
@@ -314,7 +436,7 @@ func (m *model) step(op string, index, fence uint64) (ok bool) {
 func TestJobsFollowTheModel(t *testing.T) {
 	t.Parallel()
 	states := map[JobState]string{JobWaiting: "waiting", JobRunning: "running", JobBackoff: "backoff", JobDone: "done", JobFailed: "failed"}
-	ops := []string{"enqueue", "urgent", "grant", "grant", "grant", "good", "bad", "hopeless", "release", "revoke", "revoke"}
+	ops := []string{"enqueue", "urgent", "grant", "grant", "grant", "good", "bad", "hopeless", "release", "revoke", "revoke", "cancel"}
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		b := newBook(t)
@@ -343,6 +465,8 @@ func TestJobsFollowTheModel(t *testing.T) {
 				cmd = &ReleaseJob{Kind: kind, Subject: subject, Fence: fence}
 			case "revoke":
 				cmd = &RevokeJob{Kind: kind, Subject: subject, Fence: fence, Reason: "r"}
+			case "cancel":
+				cmd = &CancelJob{Kind: kind, Subject: subject, Reason: "r"}
 			}
 			got := b.apply(cmd)[0].Err == nil
 			want := m.step(op, b.index, fence)
@@ -377,7 +501,7 @@ func large(tb testing.TB, n int) *State {
 	for at := 0; at < n; at += MaxPage {
 		p := &SyncPage{Connection: "a", Fence: fence}
 		for i := at; i < min(at+MaxPage, n); i++ {
-			p.Repos = append(p.Repos, ListedRepo{fmt.Sprintf("example.com/org-%d/repository-%d", i%100, i), RepoFacts{DisplayName: "x", CloneURL: fmt.Sprintf("https://example.com/org-%d/repository-%d.git", i%100, i), Public: true}})
+			p.Repos = append(p.Repos, ListedRepo{Name: fmt.Sprintf("example.com/org-%d/repository-%d", i%100, i), RepoFacts: RepoFacts{DisplayName: "x", CloneURL: fmt.Sprintf("https://example.com/org-%d/repository-%d.git", i%100, i), Public: true}})
 		}
 		apply(p)
 	}
@@ -490,4 +614,17 @@ type countWriter int
 func (w *countWriter) Write(b []byte) (int, error) {
 	*w += countWriter(len(b))
 	return len(b), nil
+}
+
+// randomListed is a repository of a host with ids of its own, or of one
+// without; names move between ids.
+func randomListed(rng *rand.Rand) ListedRepo {
+	l := ListedRepo{Name: fmt.Sprintf("h/%d", rng.IntN(30)), RepoFacts: RepoFacts{Stars: rng.Uint32N(3), Public: true}, Target: "orgs/h"}
+	switch rng.IntN(3) {
+	case 0:
+		l.ExternalID = fmt.Sprintf("gitea:h:%d", rng.IntN(40))
+	case 1:
+		l.CloneURL = fmt.Sprintf("file:///srv/%d", rng.IntN(9))
+	}
+	return l
 }

@@ -4,8 +4,8 @@ import "time"
 
 // Config is the configuration that the cluster agreed on.
 type Config struct {
-	Raw   []byte // the bytes of the file
-	Hash  string // SHA-256 of Raw, hex
+	Raw   []byte // the bytes of the file, sealed (see SealedConfig); as they are in catalogs of before
+	Hash  string // SHA-256 of the bytes of the file, hex
 	Index uint64 // of the entry that set it; 0 when none was set
 	At    time.Time
 	By    string // node that proposed it
@@ -22,16 +22,59 @@ type Connection struct {
 	Repos    uint32   // listed by it
 	Error    string   // of the last attempt; empty when it was good
 	Warnings []string // of the last attempt
+
+	Excluded []ReasonCount // by the last listing
+	Held     uint32        // missing in the last listing, and not let go yet
+	HeldAt   time.Time     // since when; zero where nothing is held
+	Accepted bool          // an owner says that what is missing is gone
+
+	Issues  []ListingIssue // of the last listing
+	Kept    uint32         // missing in the last listing, but not gone as far as the host tells
+	Account Account        // of the credential, after the last listing
+	Again   time.Time      // when what the last listing lacks is worth another; zero where time mends nothing
 }
 
-// Role is what the holder of a key may do.
+// ListingIssue is one thing that an operator should know of a listing.
+type ListingIssue struct {
+	Code    string // one of a fixed set, for programs
+	Target  string // the selection or repository that it is about; empty for the whole connection
+	Text    string // a sentence, without secrets
+	Partial bool   // repositories of the target may be missing, and none of them is let go
+}
+
+// Account is what a host said of the credential that it was asked with.
+type Account struct {
+	Calls     uint32    // made for the listing
+	Limit     uint32    // calls of a period; 0 where the host does not say
+	Remaining uint32    // of them
+	Reset     time.Time // when the period ends
+	Expires   time.Time // of the credential; zero where the host does not say
+}
+
+// Role is what a viewer may do. The numbers stand in keys and never change
+// their meaning; their order says nothing.
 type Role uint8
 
 // The roles.
 const (
+	RoleNone   Role = 0 // sees nothing
 	RoleMember Role = 1 // may search and read
 	RoleOwner  Role = 2 // may also administer
+	RoleGuest  Role = 3 // anonymous, where that is allowed: may search and read; never the role of a key
 )
+
+// String names the role as in the API: none, guest, member, owner.
+func (r Role) String() string {
+	switch r {
+	case RoleGuest:
+		return "guest"
+	case RoleMember:
+		return "member"
+	case RoleOwner:
+		return "owner"
+	}
+	return "none"
+}
 
 // Key is an API key. The key itself is not kept.
 type Key struct {
@@ -43,6 +86,9 @@ type Key struct {
 	By      string    // who created it
 	Expires time.Time // zero: never
 	Used    time.Time // last use, to the hour or so; zero: never
+
+	Account string // whose it is; empty: of nobody, made by an operator for a service
+	All     bool   // sees every repository, whatever is enforced; only of nobody's keys
 }
 
 // MemberState is where a member is on its way.

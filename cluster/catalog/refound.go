@@ -1,5 +1,7 @@
 package catalog
 
+import "slices"
+
 // Refound makes of the catalog of a cluster that of a new one: with another
 // id, and without the members except the one called keep, if any. What the
 // others held, and the jobs that they ran, are forgotten with them. It is for
@@ -15,6 +17,9 @@ func (s *State) Refound(cluster, keep string) (removed []string) {
 	}
 	for _, id := range removed {
 		(&RemoveMember{ID: id}).apply(t)
+	}
+	if s.meta.ClusterID != "" {
+		s.meta.Former = append(slices.Clone(s.meta.Former), s.meta.ClusterID)
 	}
 	s.meta.ClusterID = cluster
 	s.rehashMeta()

@@ -24,13 +24,26 @@ type Repo struct {
 	Revisions    []Revision
 	Shards       []ShardRef
 	IndexedAt    time.Time
+
+	Former []FormerName // oldest first; at most maxFormer
+
+	KeptUntil time.Time // when orphaned by the configuration: its data stays until then; else zero
+
+	LeftOut uint32 // revisions that connections ask for beyond the most that are indexed
+}
+
+// FormerName is a name that a repository had until its host renamed it. It
+// still leads to the repository for a while, unless another one has it now.
+type FormerName struct {
+	Name string
+	At   time.Time // of the change
 }
 
 // RepoFacts is what a code host says of a repository.
 type RepoFacts struct {
 	DisplayName   string
-	HostKind      string // kind of the connection that listed it, as "github" or "git"
-	ExternalID    string // the host's own id
+	HostKind      string // as "github", or "genericGitHost" for connections of kind git
+	ExternalID    string // <kind>:<host>:<the host's own id>; the name where the host gives none
 	CloneURL      string // without credentials; file:// for a local directory
 	WebURL        string // for people; empty when there is none
 	DefaultBranch string // short name
@@ -40,12 +53,45 @@ type RepoFacts struct {
 	Public        bool
 	Stars         uint32
 	PushedAt      time.Time
+
+	Description string
+	Visibility  Visibility
+	SizeBytes   uint64 // as the host computes it; 0 where it does not
+	Empty       bool   // the host says that it has no commit
+	Unfetchable string // why it cannot be fetched now; empty where it can
+}
+
+// Visibility is who may see a repository at its host.
+type Visibility uint8
+
+// The visibilities. The numbers stand in records and never change.
+const (
+	VisibilityUnknown Visibility = 0
+	Public            Visibility = 1 // everybody
+	Internal          Visibility = 2 // whoever has an account there
+	Private           Visibility = 3 // whom it is granted to
+)
+
+// String names the visibility as in the API; nothing for one that is unknown.
+func (v Visibility) String() string {
+	switch v {
+	case Public:
+		return "public"
+	case Internal:
+		return "internal"
+	case Private:
+		return "private"
+	}
+	return ""
 }
 
 // RepoConnection is one connection that lists a repository.
 type RepoConnection struct {
 	Name string
 	Seen uint64 // fence of the sync that listed it last
+	// Target is the selection of the connection that it came by, as
+	// "orgs/acme"; empty where the kind has none.
+	Target string
 }
 
 // Revision is an indexed revision of a repository.

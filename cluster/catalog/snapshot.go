@@ -22,6 +22,11 @@ import (
 // Numbers are little-endian. Records come in the order of their keys, so the
 // same state gives the same bytes. A kind that is not known is refused: it
 // was written by a newer version.
+//
+// For example, a block with the one record 01 06 61 2f 62 of the kind 4:
+//
+//	04  06 00 00 00  <CRC-32C>   tag, 6 bytes
+//	    05  01 06 61 2f 62       5 bytes of record
 
 const (
 	snapshotMagic = "SHOALC01"
@@ -38,23 +43,18 @@ func (v *View) Save(w io.Writer) error {
 	sum := sha256.New()
 	buf := bufio.NewWriterSize(io.MultiWriter(w, sum), 256<<10)
 	s := &saver{w: buf}
+
 	s.raw([]byte(snapshotMagic))
 	s.record(metaKind, &v.meta)
 	if v.config.Index > 0 {
 		s.record(configKind, v.config)
 	}
-	saveTable(s, &v.connections)
-	saveTable(s, &v.repos)
-	saveTable(s, &v.jobs)
-	saveTable(s, &v.keys)
-	saveTable(s, &v.members)
-	saveTable(s, &v.groups)
-	saveTable(s, &v.holdings)
-	saveTable(s, &v.secrets)
-	for _, id := range v.order.all() {
-		s.record(requestKind, v.requests.get(id))
+	for _, row := range v.rows {
+		row.save(&v.tables, s)
 	}
 	s.flush()
+
+	// The sum is of all that went through buf; the end goes past it.
 	if s.err == nil {
 		s.err = buf.Flush()
 	}
@@ -67,7 +67,8 @@ func (v *View) Save(w io.Writer) error {
 	return nil
 }
 
-// saver gathers records into blocks.
+// saver gathers records into blocks. After the first error, which stays in err,
+// it writes nothing.
 type saver struct {
 	w    io.Writer
 	tag  byte
@@ -76,32 +77,31 @@ type saver struct {
 	err  error
 }
 
-func saveTable[K uint32 | uint64 | string, T any](s *saver, t *table[K, T]) {
-	for rec := range t.records() {
-		s.record(t.kind, rec)
-	}
-}
-
 func (s *saver) raw(b []byte) {
 	if s.err == nil {
 		_, s.err = s.w.Write(b)
 	}
 }
 
+// record adds a record to the block, which it begins where the kind is another
+// one or the last block is full.
 func (s *saver) record(kind *recordKind, rec any) {
 	if s.tag != kind.tag || len(s.body) >= blockSize {
 		s.flush()
 		s.tag = kind.tag
 	}
+
 	s.tmp = kind.append(s.tmp[:0], rec)
 	s.body = binary.AppendUvarint(s.body, uint64(len(s.tmp)))
 	s.body = append(s.body, s.tmp...)
 }
 
+// flush writes the block that was gathered.
 func (s *saver) flush() {
 	if len(s.body) == 0 {
 		return
 	}
+
 	head := binary.LittleEndian.AppendUint32([]byte{s.tag}, uint32(len(s.body)))
 	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(s.body, castagnoli()))
 	s.raw(head)
@@ -113,13 +113,17 @@ func (s *saver) flush() {
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // Load reads a snapshot and verifies it.
-func Load(r io.Reader) (*State, error) {
-	s := New()
+func Load(r io.Reader) (*State, error) { return loadInto(New(), r) }
+
+// loadInto is Load into a state that is empty.
+func loadInto(s *State, r io.Reader) (*State, error) {
 	sum := sha256.New()
 	l := &loader{r: bufio.NewReaderSize(r, 256<<10), sum: sum, s: s}
 	if err := l.load(); err != nil {
 		return nil, fmt.Errorf("catalog: read snapshot: %w", err)
 	}
+
+	// Indexes are not in the snapshot.
 	s.rehashMeta()
 	if err := s.reindex(); err != nil {
 		return nil, fmt.Errorf("catalog: read snapshot: %w: %w", ErrDamaged, err)
@@ -150,6 +154,7 @@ func (l *loader) load() error {
 		return fmt.Errorf("%w: it does not begin like one", ErrDamaged)
 	}
 	l.sum.Write(magic)
+
 	for {
 		more, err := l.block()
 		if err != nil || !more {
@@ -158,6 +163,7 @@ func (l *loader) load() error {
 	}
 }
 
+// block reads a block and what is in it. more is false after the end.
 func (l *loader) block() (more bool, err error) {
 	var head [9]byte
 	if err := l.read(head[:1]); err != nil {
@@ -166,6 +172,8 @@ func (l *loader) block() (more bool, err error) {
 	if head[0] == 0 {
 		return false, l.end()
 	}
+
+	// The size and then the checksum, before a byte of the body is believed.
 	if err := l.read(head[1:]); err != nil {
 		return false, err
 	}
@@ -179,12 +187,14 @@ func (l *loader) block() (more bool, err error) {
 	if crc32.Checksum(l.body, castagnoli()) != binary.LittleEndian.Uint32(head[5:]) {
 		return false, fmt.Errorf("%w: a block does not have its checksum", ErrDamaged)
 	}
+
 	l.sum.Write(head[:])
 	l.sum.Write(l.body)
 	return true, l.records(head[0])
 }
 
-// readGrowing reads n bytes and never has much more memory than bytes came.
+// readGrowing appends n bytes. Memory grows with the bytes that come, not with
+// what n claims.
 func readGrowing(r io.Reader, b []byte, n int) ([]byte, error) {
 	for n > 0 {
 		step := min(n, 1<<20)
@@ -225,78 +235,31 @@ func (l *loader) records(tag byte) error {
 }
 
 // restore puts one record of a snapshot into the state.
-func (s *State) restore(tag byte, b []byte) (err error) {
+func (s *State) restore(tag byte, b []byte) error {
 	switch tag {
 	case metaKind.tag:
 		return metaKind.decode(b, &s.meta)
 	case configKind.tag:
 		c := &Config{}
-		err = configKind.decode(b, c)
+		err := configKind.decode(b, c)
 		s.setConfig(c)
-	case connectionKind.tag:
-		err = restoreInto(&s.connections, b, func(c *Connection) string { return c.Name })
-	case repoKind.tag:
-		err = restoreInto(&s.repos, b, func(r *Repo) RepoID { return r.ID })
-	case jobKind.tag:
-		err = restoreInto(&s.jobs, b, func(j *Job) string { return jobKey(j.Kind, j.Subject) })
-	case keyKind.tag:
-		err = restoreInto(&s.keys, b, func(k *Key) string { return k.ID })
-	case memberKind.tag:
-		err = restoreInto(&s.members, b, func(m *Member) string { return m.ID })
-	case groupKind.tag:
-		err = restoreInto(&s.groups, b, func(g *Group) uint64 { return g.Number })
-	case holdingKind.tag:
-		err = restoreInto(&s.holdings, b, func(h *Holding) string { return h.Key })
-	case secretKind.tag:
-		err = restoreInto(&s.secrets, b, func(x *Secret) string { return x.Name })
-	case requestKind.tag:
-		err = restoreInto(&s.requests, b, func(q *request) string { return string(q.ID[:]) })
-	default:
-		err = fmt.Errorf("records of kind %d: %w", tag, errNewer)
-	}
-	return err
-}
-
-func restoreInto[K uint32 | uint64 | string, T any](t *table[K, T], b []byte, key func(*T) K) error {
-	rec := new(T)
-	if err := t.kind.decode(b, rec); err != nil {
 		return err
 	}
-	// A record has one encoding, so its bytes are what its hash is made of.
-	hash := t.kind.hashOf(b)
-	t.sum += hash
-	t.tree.set(key(rec), row[T]{rec, hash})
-	return nil
+	for _, row := range s.rows {
+		if row.tag() == tag {
+			return row.restore(&s.tables, b)
+		}
+	}
+	return fmt.Errorf("records of kind %d: %w", tag, errNewer)
 }
 
 // reindex makes the indexes from the records, and finds records that
 // contradict each other.
 func (s *State) reindex() error {
-	for r := range s.repos.records() {
-		if _, taken := s.names.get(r.Name); taken || r.ID == 0 || r.ID > s.meta.LastRepo {
-			return fmt.Errorf("repository %d has the name or number of another", r.ID)
+	for _, row := range s.rows {
+		if err := row.index(s); err != nil {
+			return err
 		}
-		s.names.set(r.Name, r.ID)
-		for _, id := range files(r.Shards) {
-			n, _ := s.refs.get(id)
-			s.refs.set(id, n+1)
-		}
-	}
-	for j := range s.jobs.records() {
-		s.indexJob(j)
-	}
-	for k := range s.keys.records() {
-		s.keyHashes.set(string(k.Hash), k.ID)
-	}
-	for m := range s.members.records() {
-		if _, taken := s.numbers.get(m.Number); taken || m.Number == 0 || m.Number > s.meta.LastMember {
-			return fmt.Errorf("member %s has the number of another", m.ID)
-		}
-		s.numbers.set(m.Number, m.ID)
-	}
-	for q := range s.requests.records() {
-		s.order.set(q.Index, string(q.ID[:]))
-		s.replies += len(q.Results)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -9,37 +10,10 @@ import (
 // readers use Views.
 type State struct {
 	tables
-	sets    *sets // shared by views while no repository enters, leaves or is renamed
-	checked check // of the last CheckHash; not part of the state
-}
-
-// tables are the records, and indexes that are made from them.
-type tables struct {
-	meta     meta
-	metaHash uint64
-	config   *Config
-	confHash uint64
-	parsed   *parsed
-
-	connections table[string, Connection]
-	repos       table[RepoID, Repo]
-	jobs        table[string, Job] // by jobKey
-	keys        table[string, Key]
-	members     table[string, Member]
-	groups      table[uint64, Group]
-	holdings    table[string, Holding]
-	secrets     table[string, Secret]
-	requests    table[string, request]
-
-	// Indexes: not saved, not hashed.
-	names     tree[string, RepoID]
-	jobStates tree[string, struct{}] // state, then jobKey
-	keyHashes tree[string, string]
-	numbers   tree[uint32, string]   // of members
-	refs      tree[string, uint32]   // how often live generations name a file
-	order     tree[uint64, string]   // of requests, by index
-	replies   int                    // results kept in requests
-	running   tree[string, struct{}] // node, 0, jobKey of running jobs
+	kinds   []JobRow // of jobs, always the same
+	sets    *sets    // shared by views while no repository enters, leaves or is renamed
+	checked check    // of the last CheckHash; not part of the state
+	unseal  Unsealer // of configurations; nil reads none that is sealed
 }
 
 // meta is what there is once.
@@ -49,6 +23,7 @@ type meta struct {
 	Clock      time.Time
 	LastRepo   RepoID
 	LastMember uint32
+	Former     []string // ids of the clusters that this one was made of, the newest last
 }
 
 // check is what this node had at a CheckHash.
@@ -71,28 +46,44 @@ const (
 	maxReplies  = 1 << 18
 )
 
-// New returns an empty catalog.
-func New() *State {
-	s := &State{sets: &sets{}, tables: tables{
-		config:      &Config{},
-		parsed:      &parsed{},
-		connections: newTable[string, Connection](connectionKind),
-		repos:       newTable[RepoID, Repo](repoKind),
-		jobs:        newTable[string, Job](jobKind),
-		keys:        newTable[string, Key](keyKind),
-		members:     newTable[string, Member](memberKind),
-		groups:      newTable[uint64, Group](groupKind),
-		holdings:    newTable[string, Holding](holdingKind),
-		secrets:     newTable[string, Secret](secretKind),
-		requests:    newTable[string, request](requestKind),
-		names:       newTree[string, RepoID](),
-		jobStates:   newTree[string, struct{}](),
-		keyHashes:   newTree[string, string](),
-		numbers:     newTree[uint32, string](),
-		refs:        newTree[string, uint32](),
-		order:       newTree[uint64, string](),
-		running:     newTree[string, struct{}](),
+// New returns an empty catalog. A cluster passes no further kinds of jobs:
+// all of its nodes must have the same ones.
+func New(further ...JobRow) *State {
+	return newState(tableRows, slices.Concat(jobRows, further))
+}
+
+// Unseal sets what opens sealed configurations. It happens before the first
+// view is taken.
+func (s *State) Unseal(open Unsealer) {
+	s.unseal = open
+	s.parsed = &parsed{raw: s.config.Raw, unseal: open}
+}
+
+// newState is New with tables and kinds of jobs of its own.
+func newState(rows []tableRow, kinds []JobRow) *State {
+	s := &State{kinds: kinds, sets: &sets{}, tables: tables{
+		rows:      rows,
+		config:    &Config{},
+		parsed:    &parsed{},
+		names:     newTree[string, RepoID](),
+		externals: newTree[string, RepoID](),
+		former:    newTree[string, RepoID](),
+		jobStates: newTree[string, struct{}](),
+		keyHashes: newTree[string, string](),
+		emails:    newTree[string, string](),
+		numbers:   newTree[uint32, string](),
+		refs:      newTree[string, uint32](),
+		order:     newTree[uint64, string](),
+		running:   newTree[string, struct{}](),
+
+		threadOwners:  newTree[string, struct{}](),
+		sessionHashes: newTree[string, string](),
+		threadRuns:    newTree[string, string](),
 	}}
+
+	for _, row := range rows {
+		row.open(&s.tables)
+	}
 	s.rehashMeta()
 	return s
 }
@@ -103,14 +94,19 @@ func New() *State {
 func (s *State) Apply(e Entry) []Result {
 	s.meta.Index = e.Index
 	defer s.rehashMeta()
+
+	// A retry of what was applied already.
 	if e.Request != ([16]byte{}) {
 		if old := s.requests.get(string(e.Request[:])); old != nil {
 			return old.Results
 		}
 	}
+
+	// The clock of the catalog never goes back, whatever the leaders' clocks do.
 	if at := fromMillis(toMillis(e.At)); at.After(s.meta.Clock) {
 		s.meta.Clock = at
 	}
+
 	t := &txn{State: s, index: e.Index, now: s.meta.Clock, node: e.Node}
 	results := make([]Result, len(e.Commands))
 	for i, c := range e.Commands {
@@ -120,6 +116,9 @@ func (s *State) Apply(e Entry) []Result {
 	return results
 }
 
+// remember keeps the results of an entry for its retries, and drops the oldest:
+//
+//	order.len() <= maxRequests, replies <= maxReplies
 func (s *State) remember(e Entry, results []Result) {
 	if e.Request == ([16]byte{}) {
 		return
@@ -128,6 +127,7 @@ func (s *State) remember(e Entry, results []Result) {
 	s.requests.set(id, &request{ID: e.Request, Index: e.Index, Results: results})
 	s.order.set(e.Index, id)
 	s.replies += len(results)
+
 	for s.order.len() > maxRequests || s.replies > maxReplies {
 		index, id, _ := s.order.min()
 		s.order.delete(index)
@@ -141,40 +141,46 @@ func (s *State) rehashMeta() { s.metaHash = metaKind.hash(&s.meta) }
 // Index is that of the last entry applied.
 func (s *State) Index() uint64 { return s.meta.Index }
 
-// Diverged tells that the state of this node was not that of the proposer of
-// a CheckHash: it must not be trusted any more.
+// Diverged reports whether the state of this node differed from that of the node
+// that proposed a CheckHash. Such a state must not be trusted any more.
 func (s *State) Diverged() bool { return s.checked.diverged }
 
 // View returns the state as it is now. It costs the same for any size.
 func (s *State) View() *View {
-	return &View{sets: s.sets, tables: tables{
-		meta:        s.meta,
-		metaHash:    s.metaHash,
-		config:      s.config,
-		confHash:    s.confHash,
-		parsed:      s.parsed,
-		connections: s.connections.freeze(),
-		repos:       s.repos.freeze(),
-		jobs:        s.jobs.freeze(),
-		keys:        s.keys.freeze(),
-		members:     s.members.freeze(),
-		groups:      s.groups.freeze(),
-		holdings:    s.holdings.freeze(),
-		secrets:     s.secrets.freeze(),
-		requests:    s.requests.freeze(),
-		names:       s.names.freeze(),
-		jobStates:   s.jobStates.freeze(),
-		keyHashes:   s.keyHashes.freeze(),
-		numbers:     s.numbers.freeze(),
-		refs:        s.refs.freeze(),
-		order:       s.order.freeze(),
+	v := &View{sets: s.sets, tables: tables{
+		rows:      s.rows,
+		meta:      s.meta,
+		metaHash:  s.metaHash,
+		config:    s.config,
+		confHash:  s.confHash,
+		parsed:    s.parsed,
+		names:     s.names.freeze(),
+		externals: s.externals.freeze(),
+		former:    s.former.freeze(),
+		jobStates: s.jobStates.freeze(),
+		keyHashes: s.keyHashes.freeze(),
+		emails:    s.emails.freeze(),
+		numbers:   s.numbers.freeze(),
+		refs:      s.refs.freeze(),
+
+		threadOwners:  s.threadOwners.freeze(),
+		sessionHashes: s.sessionHashes.freeze(),
+		threadRuns:    s.threadRuns.freeze(),
 	}}
+
+	for _, row := range s.rows {
+		row.freeze(&s.tables, &v.tables)
+	}
+	return v
 }
 
 // Hash is the state hash: equal on all nodes at an equal index.
 func (t *tables) Hash() uint64 {
-	return t.metaHash + t.confHash + t.connections.sum + t.repos.sum + t.jobs.sum + t.keys.sum +
-		t.members.sum + t.groups.sum + t.holdings.sum + t.secrets.sum + t.requests.sum
+	sum := t.metaHash + t.confHash
+	for _, row := range t.rows {
+		sum += row.sum(t)
+	}
+	return sum
 }
 
 // Refusal says why a command changed nothing.
@@ -194,6 +200,7 @@ const (
 	NotFound Code = 2
 	Conflict Code = 3 // the state does not allow it
 	Invalid  Code = 4 // the command is malformed
+	Held     Code = 5 // it would take much away, and nobody has said that this is meant
 )
 
 // Refused returns the refusal that an error of Propose wraps, if any.

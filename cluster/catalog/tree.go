@@ -78,18 +78,18 @@ func (t *tree[K, V]) min() (K, V, bool) {
 // table is a tree of records that are saved in snapshots and counted in the
 // state hash. Records are immutable: a change sets a new one.
 type table[K cmp.Ordered, T any] struct {
-	tree[K, row[T]]
+	tree[K, stored[T]]
 	kind *recordKind
-	sum  uint64 // of the hashes of all rows, modulo 2^64
+	sum  uint64 // of the hashes of all records, modulo 2^64
 }
 
-type row[T any] struct {
+type stored[T any] struct {
 	rec  *T
 	hash uint64
 }
 
 func newTable[K cmp.Ordered, T any](kind *recordKind) table[K, T] {
-	return table[K, T]{tree: newTree[K, row[T]](), kind: kind}
+	return table[K, T]{tree: newTree[K, stored[T]](), kind: kind}
 }
 
 func (t *table[K, T]) freeze() table[K, T] {
@@ -102,11 +102,13 @@ func (t *table[K, T]) get(k K) *T {
 	return r.rec
 }
 
-func (t *table[K, T]) set(k K, rec *T) {
+func (t *table[K, T]) set(k K, rec *T) { t.add(k, rec, t.kind.hash(rec)) }
+
+// add is set of a record whose hash is known.
+func (t *table[K, T]) add(k K, rec *T, hash uint64) {
 	old, _ := t.tree.get(k)
-	hash := t.kind.hash(rec)
 	t.sum += hash - old.hash
-	t.tree.set(k, row[T]{rec, hash})
+	t.tree.set(k, stored[T]{rec, hash})
 }
 
 func (t *table[K, T]) delete(k K) {

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -19,10 +20,23 @@ type View struct {
 
 // parsed is a configuration that is parsed when it is first asked for.
 type parsed struct {
-	raw  []byte
-	once sync.Once
-	file *config.File
-	err  error
+	raw    []byte
+	unseal Unsealer
+	once   sync.Once
+	file   *config.File
+	err    error
+}
+
+// text is the file that the bytes are of.
+func (p *parsed) text() ([]byte, error) {
+	box, sealed := sealedBox(p.raw)
+	switch {
+	case !sealed:
+		return p.raw, nil
+	case p.unseal == nil:
+		return nil, errors.New("the configuration is sealed, and there is no key here")
+	}
+	return p.unseal(box)
 }
 
 // Index is that of the last entry applied.
@@ -34,6 +48,10 @@ func (v *View) Time() time.Time { return v.meta.Clock }
 // ClusterID is empty before the cluster is formed.
 func (v *View) ClusterID() string { return v.meta.ClusterID }
 
+// Former are the ids of the clusters that this one was made of when it was
+// recovered or restored, the newest last.
+func (v *View) Former() []string { return v.meta.Former }
+
 // Config is the configuration in force; its Index is 0 when there is none.
 func (v *View) Config() *Config { return v.config }
 
@@ -43,8 +61,9 @@ func (v *View) Config() *Config { return v.config }
 func (v *View) File() *config.File {
 	p := v.parsed
 	p.once.Do(func() {
-		if len(p.raw) > 0 {
-			p.file, p.err = config.Parse(p.raw)
+		text, err := p.text()
+		if p.err = err; len(text) > 0 {
+			p.file, p.err = config.Parse(text)
 		}
 		if p.file == nil || p.err != nil {
 			p.file, _ = config.Parse([]byte("{}"))
@@ -52,6 +71,10 @@ func (v *View) File() *config.File {
 	})
 	return p.file
 }
+
+// FileText is the bytes of the configuration in force, with the secrets that
+// were written into it. It fails where the key to them is missing.
+func (v *View) FileText() ([]byte, error) { return v.parsed.text() }
 
 // FileError says why this version cannot read the configuration in force.
 func (v *View) FileError() error {
@@ -205,6 +228,14 @@ func (v *View) Holders(key string) []string {
 		}
 	}
 	return ids
+}
+
+// HolderNumbers is Holders by their numbers, sorted.
+func (v *View) HolderNumbers(key string) []uint32 {
+	if h := v.holdings.get(key); h != nil {
+		return h.Nodes
+	}
+	return nil
 }
 
 // Holds tells whether a member has confirmed what a key names.

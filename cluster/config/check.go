@@ -7,19 +7,20 @@ import (
 	"unicode"
 )
 
-// checker collects what a schema cannot say.
+// checker collects the errors that a schema cannot express.
 type checker struct{ errs Errors }
 
 func (c *checker) add(path, format string, args ...any) {
 	c.errs = append(c.errs, Error{path, fmt.Sprintf(format, args...)})
 }
 
-// check tells the errors of a file that fits the schema.
+// check returns the errors of a file that fits the schema.
 func (f *File) check() Errors {
 	c := &checker{}
 	for _, conn := range f.Connections {
 		c.connection(conn)
 	}
+
 	for _, x := range f.Contexts {
 		path := child("contexts", x.Name)
 		c.globs(path+".include", x.Include)
@@ -27,6 +28,7 @@ func (f *File) check() Errors {
 		c.globs(path+".includeTopics", x.IncludeTopics)
 		c.globs(path+".excludeTopics", x.ExcludeTopics)
 	}
+
 	for _, o := range f.Overrides {
 		path := child("environmentOverrides", o.Name) + ".value"
 		c.token(path, o.Token)
@@ -34,19 +36,24 @@ func (f *File) check() Errors {
 			c.add(path, "It has a NUL character, which no environment variable can hold; remove it.")
 		}
 	}
+
 	for i, m := range f.Models {
 		c.model(item("models", i), m)
 	}
+
 	for i, a := range f.Apps {
 		path := item("apps", i)
 		c.token(path+".privateKey", a.PrivateKey)
+
 		if a.DeploymentHostname == "" || strings.ContainsAny(a.DeploymentHostname, "/ @") || control(a.DeploymentHostname) {
 			c.add(path+".deploymentHostname", "It must be a host name without a scheme or a path, as github.com.")
 		}
+
 		if strings.TrimSpace(a.ID) == "" {
 			c.add(path+".id", "It must not be empty; it is the id that the host shows for the app.")
 		}
 	}
+
 	for _, p := range f.IdentityProviders {
 		path := child("identityProviders", p.ID)
 		c.url(path+".baseUrl", p.BaseURL)
@@ -63,6 +70,7 @@ func (c *checker) connection(conn Connection) {
 	path := child("connections", s.Name)
 	c.globs(path+".revisions.branches", s.Revisions.Branches)
 	c.globs(path+".revisions.tags", s.Revisions.Tags)
+
 	switch n := conn.(type) {
 	case *GitHub:
 		c.host(path, n.URL, n.Token)
@@ -92,6 +100,7 @@ func (c *checker) connection(conn Connection) {
 		c.globs(path+".exclude.projects", n.Exclude.Projects)
 		c.size(path+".exclude.size", n.Exclude.Size)
 	case *Git:
+		// The address of local repositories is a glob.
 		if dir, ok := strings.CutPrefix(n.URL, "file://"); ok {
 			c.globs(path+".url", []string{dir})
 			if control(n.URL) {
@@ -99,6 +108,7 @@ func (c *checker) connection(conn Connection) {
 			}
 			return
 		}
+
 		c.url(path+".url", n.URL)
 	}
 }
@@ -108,8 +118,8 @@ func (c *checker) host(path, url string, t *Token) {
 	c.token(path+".token", t)
 }
 
-// url tells what the pattern of the schema lets through although it is no
-// URL of a host.
+// url refuses what fits the pattern of the schema and is still no URL with a
+// host.
 func (c *checker) url(path, text string) {
 	if text == "" {
 		return
@@ -118,9 +128,11 @@ func (c *checker) url(path, text string) {
 		c.add(path, "It has a control character; remove it.")
 		return
 	}
+
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
+		// The library repeats the URL in front of the reason.
 		reason := err.Error()
 		if i := strings.LastIndex(reason, "\": "); i >= 0 {
 			reason = reason[i+3:]
@@ -131,18 +143,21 @@ func (c *checker) url(path, text string) {
 	}
 }
 
+// token refuses what is no name of a variable: often the secret itself.
 func (c *checker) token(path string, t *Token) {
 	if t != nil && (strings.ContainsRune(t.Env, '=') || strings.ContainsFunc(t.Env, unicode.IsSpace) || control(t.Env)) {
 		c.add(path+".env", "It must be the name of an environment variable, without = and blanks; the secret itself does not belong here.")
 	}
 }
 
+// globs checks a list of patterns; the one pattern of a url has no index.
 func (c *checker) globs(path string, patterns []string) {
 	for i, p := range patterns {
 		at := item(path, i)
 		if strings.HasSuffix(path, ".url") {
 			at = path
 		}
+
 		if control(p) {
 			c.add(at, "It has a control character; remove it.")
 		} else if _, err := compileGlob(p); err != nil {
@@ -162,6 +177,7 @@ func (c *checker) model(path string, m Model) {
 	if strings.TrimSpace(m.Model) == "" {
 		c.add(path+".model", "It must not be empty; it is the name under which the provider knows the model.")
 	}
+
 	for _, t := range []struct {
 		name  string
 		token *Token
@@ -171,10 +187,13 @@ func (c *checker) model(path string, m Model) {
 	} {
 		c.token(child(path, t.name), t.token)
 	}
+
 	c.keyed(path+".headers", m.Headers)
 	c.keyed(path+".queryParams", m.QueryParams)
 }
 
+// keyed checks headers or query parameters. The names of headers are the same
+// in either case.
 func (c *checker) keyed(path string, list []KeyText) {
 	seen := make(map[string]string)
 	for _, k := range list {
@@ -183,6 +202,7 @@ func (c *checker) keyed(path string, list []KeyText) {
 		if control(k.Value) {
 			c.add(at, "It has a line break or another control character; remove it.")
 		}
+
 		lower := strings.ToLower(k.Key)
 		if twin, ok := seen[lower]; ok && strings.HasSuffix(path, "headers") {
 			c.add(at, "It is the same header as %s; remove one of the two.", twin)

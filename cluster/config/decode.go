@@ -11,41 +11,49 @@ import (
 	"time"
 )
 
-// decode makes a File of a tree that fits the schema.
+// decode makes a File from a tree that fits the schema.
 func decode(tree any) (*File, Errors) {
 	root, _ := tree.(map[string]any)
 	d := &decoder{f: &File{Settings: DefaultSettings()}}
+
 	d.settings(object(root["settings"]))
 	for name, v := range sorted(root["connections"]) {
 		d.connection(name, v)
 	}
+
 	for name, v := range sorted(root["contexts"]) {
 		c := Context{Name: name}
 		d.into(v, child("contexts", name), &c)
 		d.f.Contexts = append(d.f.Contexts, c)
 	}
+
 	for name, v := range sorted(root["environmentOverrides"]) {
 		d.override(name, object(v)["value"])
 	}
+
 	models, _ := root["models"].([]any)
 	for i, v := range models {
 		d.model(v, item("models", i))
 	}
+
 	apps, _ := root["apps"].([]any)
 	for i, v := range apps {
 		a := App{DeploymentHostname: "github.com"}
 		d.into(v, item("apps", i), &a)
 		d.f.Apps = append(d.f.Apps, a)
 	}
+
 	d.identityProviders(root["identityProviders"])
 	return d.f, d.errs
 }
 
+// decoder fills the File, and collects what the schema could not find.
 type decoder struct {
 	f    *File
 	errs Errors
 }
 
+// object is v as an object; nil when v is none or is not there.
 func object(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
@@ -63,13 +71,14 @@ func sorted(v any) func(yield func(string, any) bool) {
 	}
 }
 
-// into fills a struct. What the schema has let through cannot fail, except
-// for a whole number that needs more than 64 bits.
+// into fills a struct from a value. The only failure that the schema lets
+// through is a whole number of more than 64 bits.
 func (d *decoder) into(v any, path string, out any) {
 	text, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(text, out)
 	}
+
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
@@ -79,7 +88,7 @@ func (d *decoder) into(v any, path string, out any) {
 	}
 }
 
-// UnmarshalJSON reads any of the forms of a reference.
+// UnmarshalJSON reads each form of a reference to a secret.
 func (t *Token) UnmarshalJSON(data []byte) error {
 	var form struct{ Env, GoogleCloudSecret, CloudSecret string }
 	if err := json.Unmarshal(data, &form); err != nil {
@@ -97,6 +106,7 @@ func (t Token) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"googleCloudSecret": t.GoogleCloud})
 }
 
+// settings overwrites the defaults with what the file gives.
 func (d *decoder) settings(m map[string]any) {
 	s := &d.f.Settings
 	duration := func(name string, to *time.Duration) {
@@ -109,26 +119,36 @@ func (d *decoder) settings(m map[string]any) {
 			*to = int(whole(n, math.MaxInt32))
 		}
 	}
+
 	if n, ok := m["maxFileSize"].(json.Number); ok {
 		s.MaxFileSize = whole(n, 1<<40)
 	}
+
 	count("maxTrigramCount", &s.MaxTrigramCount)
+
 	duration("reindexIntervalMs", &s.ReindexInterval)
 	duration("resyncConnectionIntervalMs", &s.ResyncConnectionInterval)
 	duration("resyncConnectionPollingIntervalMs", &s.ResyncConnectionPollingInterval)
 	duration("reindexRepoPollingIntervalMs", &s.ReindexRepoPollingInterval)
+
 	count("maxConnectionSyncJobConcurrency", &s.MaxConnectionSyncJobs)
 	count("maxRepoIndexingJobConcurrency", &s.MaxRepoIndexingJobs)
 	count("maxRepoGarbageCollectionJobConcurrency", &s.MaxRepoGarbageCollectionJobs)
 	count("maxAccountPermissionSyncJobConcurrency", &s.MaxAccountPermissionSyncJobs)
 	count("maxRepoPermissionSyncJobConcurrency", &s.MaxRepoPermissionSyncJobs)
+
 	duration("repoGarbageCollectionGracePeriodMs", &s.RepoGarbageCollectionGrace)
 	duration("repoIndexTimeoutMs", &s.RepoIndexTimeout)
+
+	// Where a file has both names of a setting, the one without experiment_
+	// comes later and counts.
 	duration("experiment_repoDrivenPermissionSyncIntervalMs", &s.RepoDrivenPermissionInterval)
 	duration("experiment_userDrivenPermissionSyncIntervalMs", &s.UserDrivenPermissionInterval)
 	duration("repoDrivenPermissionSyncIntervalMs", &s.RepoDrivenPermissionInterval)
 	duration("userDrivenPermissionSyncIntervalMs", &s.UserDrivenPermissionInterval)
+
 	s.EnablePublicAccess, _ = m["enablePublicAccess"].(bool)
+
 	for _, old := range deprecated {
 		if _, ok := m[old.name]; ok {
 			d.f.Warnings = append(d.f.Warnings, Error{child("settings", old.name), old.message})
@@ -136,6 +156,7 @@ func (d *decoder) settings(m map[string]any) {
 	}
 }
 
+// deprecated are the settings that work and give a warning.
 var deprecated = [...]struct{ name, message string }{
 	{"enablePublicAccess", "It is deprecated; set the environment variable FORCE_ENABLE_ANONYMOUS_ACCESS instead."},
 	{"experiment_repoDrivenPermissionSyncIntervalMs", "It is deprecated; use repoDrivenPermissionSyncIntervalMs instead."},
@@ -152,7 +173,7 @@ func millis(n json.Number) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// whole is n without its fraction, at most most.
+// whole is n cut to a whole number, at most most.
 func whole(n json.Number, most int64) int64 {
 	f, err := n.Float64()
 	if err != nil || f > float64(most) {
@@ -163,8 +184,10 @@ func whole(n json.Number, most int64) int64 {
 
 func (d *decoder) connection(name string, v any) {
 	path := child("connections", name)
-	var c Connection
+
+	// The defaults of the kind, then the file over them.
 	kind, _ := object(v)["type"].(string)
+	var c Connection
 	switch Kind(kind) {
 	case KindGitHub:
 		c = &GitHub{URL: "https://github.com"}
@@ -182,6 +205,8 @@ func (d *decoder) connection(name string, v any) {
 		c = &Git{}
 	}
 	d.into(v, path, c)
+
+	// Defaults that depend on what the file gives.
 	switch c := c.(type) {
 	case *GitLab:
 		if c.WebURL == "" {
@@ -192,11 +217,13 @@ func (d *decoder) connection(name string, v any) {
 			c.GitUser = c.User
 		}
 	}
+
 	raw, _ := json.Marshal(v) // a tree of plain values cannot fail
 	c.Shared().Name, c.Shared().Raw = name, string(raw)
 	d.f.Connections = append(d.f.Connections, c)
 }
 
+// override adds an override of an environment variable.
 func (d *decoder) override(name string, v any) {
 	o := Override{Name: name}
 	switch n := v.(type) {
@@ -211,6 +238,7 @@ func (d *decoder) override(name string, v any) {
 	d.f.Overrides = append(d.f.Overrides, o)
 }
 
+// model adds a language model, with the defaults of its provider.
 func (d *decoder) model(v any, path string) {
 	var m Model
 	switch object(v)["provider"] {
@@ -221,12 +249,15 @@ func (d *decoder) model(v any, path string) {
 	case string(OpenAICompatible):
 		m.ReasoningTag = "think"
 	}
+
 	d.into(v, path, &m)
 	m.Headers = d.keyed(object(v)["headers"], child(path, "headers"))
 	m.QueryParams = d.keyed(object(v)["queryParams"], child(path, "queryParams"))
 	d.f.Models = append(d.f.Models, m)
 }
 
+// keyed reads headers or query parameters, whose values are texts or references
+// to secrets.
 func (d *decoder) keyed(v any, path string) []KeyText {
 	var out []KeyText
 	for key, v := range sorted(v) {
@@ -242,26 +273,33 @@ func (d *decoder) keyed(v any, path string) []KeyText {
 	return out
 }
 
+// identityProviders reads both forms: an object with a name for each provider,
+// and the deprecated list, where the name is that of the provider.
 func (d *decoder) identityProviders(v any) {
 	list, ok := v.([]any)
 	if ok {
 		d.f.Warnings = append(d.f.Warnings, Error{"identityProviders", "A list is deprecated; use an object with a name for each provider."})
 	}
+
 	seen := make(map[string]bool)
 	for i, v := range list {
 		p := IdentityProvider{}
 		d.into(v, item("identityProviders", i), &p)
 		p.ID = p.Provider
+
 		if seen[p.ID] {
 			d.errs = append(d.errs, Error{item("identityProviders", i), fmt.Sprintf("In a list each provider can be there once, and %s is there already; use an object with a name for each.", p.ID)})
 		}
+
 		seen[p.ID] = true
 		d.f.IdentityProviders = append(d.f.IdentityProviders, p)
 	}
+
 	for name, v := range sorted(v) {
 		p := IdentityProvider{ID: name}
 		d.into(v, child("identityProviders", name), &p)
 		d.f.IdentityProviders = append(d.f.IdentityProviders, p)
 	}
+
 	slices.SortStableFunc(d.f.IdentityProviders, func(a, b IdentityProvider) int { return strings.Compare(a.ID, b.ID) })
 }

@@ -1,8 +1,8 @@
 // Package config is the configuration file: its schema, its defaults and
 // bounds, and what it means.
 //
-//	bytes -> comments and trailing commas off -> JSON Schema -> checks that a
-//	schema cannot say -> File
+//	bytes ──▶ without comments ──▶ JSON Schema ──▶ checks that a schema cannot ──▶ File
+//	          and trailing commas                  express
 //
 // The package is pure. It looks up no environment variable and no secret: a
 // token stays a reference ([Token]), an override stays a value or a reference
@@ -10,7 +10,10 @@
 // give the same [File] on every node, so the cluster can replicate the bytes.
 package config
 
-import "encoding/hex"
+import (
+	"encoding/hex"
+	"strings"
+)
 
 // File is a valid configuration file. It is immutable once parsed and safe
 // for concurrent use.
@@ -44,14 +47,19 @@ func (f *File) Connection(name string) Connection {
 	return nil
 }
 
-// Context returns the search context called name, or nil.
+// Context returns the search context called name, or nil. Where none is called just so,
+// letters match in either case.
 func (f *File) Context(name string) *Context {
+	var near *Context
 	for i := range f.Contexts {
-		if f.Contexts[i].Name == name {
-			return &f.Contexts[i]
+		switch c := &f.Contexts[i]; {
+		case c.Name == name:
+			return c
+		case near == nil && strings.EqualFold(c.Name, name):
+			near = c
 		}
 	}
-	return nil
+	return near
 }
 
 // MaxSize is the largest configuration file accepted, in bytes.

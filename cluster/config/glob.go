@@ -9,12 +9,12 @@ import (
 )
 
 // Globs are patterns of the configuration file, ready to match. The zero
-// value matches nothing.
+// value matches nothing. They may be used by several goroutines.
 type Globs struct{ globs []glob }
 
 type glob struct {
 	re  *regexp.Regexp
-	not bool
+	not bool // matches what re does not match
 }
 
 // CompileGlobs reads patterns on names with slashes, as the file has them for
@@ -69,22 +69,31 @@ var (
 	errGlobTooDeep = errors.New("its groups are nested more than 32 deep")
 )
 
+// compileGlob turns a pattern into a regular expression for the whole name.
+//
+//	release/{1..3}.*   \A(?s:release/(?:1|2|3)\.[^/]*)\z
+//	docs/**            \A(?s:docs(?:/.*)?)\z
 func compileGlob(p string) (glob, error) {
 	if len(p) > maxGlob {
 		return glob{}, errGlobTooLong
 	}
 	t := &globReader{text: p}
+
+	// Each ! in front turns the meaning around; !( is a group.
 	var g glob
 	for strings.HasPrefix(t.text[t.pos:], "!") && !strings.HasPrefix(t.text[t.pos:], "!(") {
 		g.not = !g.not
 		t.pos++
 	}
 	t.text, t.pos = t.text[t.pos:], 0
+
+	// (?s: lets . match a line end, which a name may have.
 	t.b.WriteString(`\A(?s:`)
 	if err := t.run(0); err != nil {
 		return glob{}, err
 	}
 	t.b.WriteString(`)\z`)
+
 	re, err := regexp.Compile(t.b.String())
 	if err != nil {
 		return glob{}, fmt.Errorf("it is malformed: %w", err)
@@ -93,20 +102,23 @@ func compileGlob(p string) (glob, error) {
 	return g, nil
 }
 
-// globReader turns a pattern into a regular expression.
+// globReader reads a pattern from left to right and writes the regular
+// expression.
 type globReader struct {
 	text  string
-	pos   int
-	depth int
+	pos   int // of the next byte of text
+	depth int // of groups
 	b     strings.Builder
 }
 
-// run reads up to the character that closes the group, or to the end.
+// run reads up to the byte that closes the group, and leaves that unread; for
+// closing 0 it reads to the end.
 func (t *globReader) run(closing byte) error {
 	if t.depth++; t.depth > 32 {
 		return errGlobTooDeep
 	}
 	defer func() { t.depth-- }()
+
 	for t.pos < len(t.text) {
 		c := t.text[t.pos]
 		if c == closing && closing != 0 {
@@ -116,6 +128,7 @@ func (t *globReader) run(closing byte) error {
 			return err
 		}
 	}
+
 	switch closing {
 	case '}':
 		return errGlobBrace
@@ -125,11 +138,14 @@ func (t *globReader) run(closing byte) error {
 	return nil
 }
 
+// next reads one element, which begins with c. closing is what ends the group
+// around it: only in {a,b} is a comma special, only in @(a|b) is a bar.
 func (t *globReader) next(c, closing byte) error {
 	rest := t.text[t.pos:]
 	if len(rest) > 1 && rest[1] == '(' && strings.IndexByte("@?*+!", c) >= 0 {
 		return t.group(c)
 	}
+
 	t.pos++
 	switch {
 	case c == '*':
@@ -142,6 +158,8 @@ func (t *globReader) next(c, closing byte) error {
 		return t.brace()
 	case c == ',' && closing == '}', c == '|' && closing == ')':
 		t.b.WriteByte('|')
+
+	// A backslash makes a literal of what follows.
 	case c == '\\':
 		if t.pos == len(t.text) {
 			return errGlobEscape
@@ -159,17 +177,18 @@ func (t *globReader) next(c, closing byte) error {
 	return nil
 }
 
-// star reads * and **. Two stand for any number of directories only where
-// they are alone between slashes.
+// star reads the rest of * or **. Two stand for any number of directories only
+// where they are alone between slashes.
 func (t *globReader) star() {
 	start := t.pos - 1
 	for t.pos < len(t.text) && t.text[t.pos] == '*' {
 		t.pos++
 	}
+
 	alone := t.pos-start >= 2 && (start == 0 || t.text[start-1] == '/')
 	switch {
+	// a/** is a and everything in it: the slash before it becomes optional.
 	case alone && t.pos == len(t.text) && start > 0:
-		// a/** is a and everything in it.
 		written := strings.TrimSuffix(t.b.String(), "/")
 		t.b.Reset()
 		t.b.WriteString(written + `(?:/.*)?`)
@@ -185,6 +204,28 @@ func (t *globReader) star() {
 
 // class reads the rest of [a-c].
 func (t *globReader) class() error {
+	end := t.classEnd()
+	if end < 0 {
+		return errGlobClass
+	}
+	body := t.text[t.pos:end]
+	t.pos = end + 1
+
+	// No class matches a slash: one that is turned around has to name it.
+	t.b.WriteByte('[')
+	if body[0] == '!' || body[0] == '^' {
+		t.b.WriteString("^/")
+		body = body[1:]
+	}
+	t.classBody(body)
+	t.b.WriteByte(']')
+	return nil
+}
+
+// classEnd is where the ] of the class stands, -1 when there is none. As in a
+// shell a ] in the first place is a member of the class, and so is what
+// follows a backslash and the name of a class, as [:digit:].
+func (t *globReader) classEnd() int {
 	end := t.pos
 	if end < len(t.text) && (t.text[end] == '!' || t.text[end] == '^') {
 		end++
@@ -192,6 +233,7 @@ func (t *globReader) class() error {
 	if end < len(t.text) && t.text[end] == ']' {
 		end++
 	}
+
 	for end < len(t.text) && t.text[end] != ']' {
 		if t.text[end] == '\\' {
 			end++
@@ -203,32 +245,35 @@ func (t *globReader) class() error {
 		}
 		end++
 	}
+
 	if end >= len(t.text) {
-		return errGlobClass
+		return -1
 	}
-	body := t.text[t.pos:end]
-	t.pos = end + 1
-	t.b.WriteByte('[')
-	if body[0] == '!' || body[0] == '^' {
-		t.b.WriteString("^/")
-		body = body[1:]
-	}
+	return end
+}
+
+// classBody writes the members of a class. A bracket that is a member gets a
+// backslash, which the regular expression wants and the glob does not.
+func (t *globReader) classBody(body string) {
 	for i := 0; i < len(body); i++ {
-		if c := body[i]; c == '[' && !strings.HasPrefix(body[i:], "[:") || c == ']' && (i == 0 || body[i-1] != ':') {
+		c := body[i]
+		opens := c == '[' && !strings.HasPrefix(body[i:], "[:")
+		closes := c == ']' && (i == 0 || body[i-1] != ':')
+		if opens || closes {
 			t.b.WriteByte('\\')
 		}
-		t.b.WriteByte(body[i])
-		if body[i] == '\\' && i+1 < len(body) {
+		t.b.WriteByte(c)
+
+		if c == '\\' && i+1 < len(body) {
 			i++
 			t.b.WriteByte(body[i])
 		}
 	}
-	t.b.WriteByte(']')
-	return nil
 }
 
 // brace reads the rest of {a,b} or {1..9}.
 func (t *globReader) brace() error {
+	// A range of numbers becomes a list of them.
 	if end := strings.IndexByte(t.text[t.pos:], '}'); end > 0 {
 		if from, to, ok := numberRange(t.text[t.pos : t.pos+end]); ok {
 			if to-from >= 1000 {
@@ -243,6 +288,7 @@ func (t *globReader) brace() error {
 			return nil
 		}
 	}
+
 	t.b.WriteString("(?:")
 	if err := t.run('}'); err != nil {
 		return err
@@ -252,6 +298,7 @@ func (t *globReader) brace() error {
 	return nil
 }
 
+// numberRange reads 1..9, in either order.
 func numberRange(s string) (from, to int, ok bool) {
 	a, b, ok := strings.Cut(s, "..")
 	if !ok || len(a) > 9 || len(b) > 9 {
@@ -265,18 +312,21 @@ func numberRange(s string) (from, to int, ok bool) {
 	return min(from, to), max(from, to), err == nil
 }
 
-// group reads @(a|b) and its kin.
+// group reads @(a|b), ?(a|b), *(a|b) or +(a|b), which begins with c.
 func (t *globReader) group(c byte) error {
 	if c == '!' {
 		return errGlobNot
 	}
-	t.pos += 2
+
+	t.pos += len("@(")
 	t.b.WriteString("(?:")
 	if err := t.run(')'); err != nil {
 		return err
 	}
 	t.pos++
 	t.b.WriteByte(')')
+
+	// The others mean to a regular expression what they mean here.
 	if c != '@' {
 		t.b.WriteByte(c)
 	}

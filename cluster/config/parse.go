@@ -14,8 +14,8 @@ import (
 const maxDepth = 64
 
 // Parse reads a configuration file: JSON, where comments and trailing commas
-// are allowed. An error is always of type Errors and holds everything that is
-// wrong with the file, as far as it can be read: a file that is no JSON has
+// are allowed. An error is always of type Errors and lists everything that is
+// wrong with the file, as far as it can be read; a file that is not JSON has
 // one error, with the line and the column.
 //
 // Nodes on which nothing is configured parse "{}". Empty input is an error,
@@ -25,27 +25,35 @@ func Parse(data []byte) (*File, error) {
 	if errs != nil {
 		return nil, errs
 	}
-	errs = append(duplicates(root), numbers(root)...)
-	if len(errs) > 0 { // the checks below would see only one of the twins
+
+	// The checks below see a map, in which only one of two twins is left, and no
+	// number that takes long to work with.
+	tree, unfit := plain(root), numbers(root)
+	unfit = append(unfit, unsaid(validate(tree), unfit)...)
+	errs = append(duplicates(root), unfit...)
+
+	// What a schema cannot say is checked of all that fits it.
+	rest := fitting(tree, unfit)
+	if rest == nil {
 		return nil, errs.sorted()
 	}
-	tree := plain(root)
-	if errs = validate(tree); len(errs) == 0 {
-		f, more := decode(tree)
-		if errs = append(more, f.check()...); len(errs) == 0 {
-			f.hash = sha256.Sum256(data)
-			f.warn()
-			return f, nil
-		}
+	f, more := decode(rest)
+	errs = append(errs, unsaid(append(more, f.check()...), errs)...)
+	if len(errs) > 0 {
+		return nil, errs.sorted()
 	}
-	return nil, errs.sorted()
+
+	f.hash = sha256.Sum256(data)
+	f.warn()
+	return f, nil
 }
 
-// read makes a tree of the text.
+// read parses the text. All that it refuses is about the file as a whole.
 func read(data []byte) (*hujson.Value, Errors) {
 	whole := func(format string, args ...any) Errors {
 		return Errors{{Message: fmt.Sprintf(format, args...)}}
 	}
+
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	switch {
 	case len(data) > MaxSize:
@@ -56,16 +64,25 @@ func read(data []byte) (*hujson.Value, Errors) {
 		line := 1 + bytes.Count(data[:invalidAt(data)], []byte("\n"))
 		return nil, whole("Line %d is not UTF-8; save the file in that encoding.", line)
 	}
+
 	if line := tooDeep(data); line > 0 {
 		return nil, whole("Line %d: values are nested more than %d deep.", line, maxDepth)
 	}
+
 	v, err := hujson.Parse(data)
+	if err != nil {
+		// A comment may end the file: the parser wants a line break after it.
+		if ended, again := hujson.Parse(append(data[:len(data):len(data)], '\n')); again == nil {
+			return &ended, nil
+		}
+	}
 	if err != nil {
 		return nil, whole("The file is not JSON: %s.", strings.TrimPrefix(err.Error(), "hujson: "))
 	}
 	return &v, nil
 }
 
+// invalidAt is the offset of the first byte that is not UTF-8.
 func invalidAt(data []byte) int {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])
@@ -78,7 +95,8 @@ func invalidAt(data []byte) int {
 }
 
 // tooDeep returns the line on which brackets nest deeper than maxDepth, or 0.
-// It runs before the parser, which follows the nesting on its stack.
+// It runs before the parser, which recurses once for each level and could
+// exhaust its stack.
 func tooDeep(data []byte) int {
 	line, depth := 1, 0
 	for i := 0; i < len(data); i++ {
@@ -91,6 +109,8 @@ func tooDeep(data []byte) int {
 			}
 		case '}', ']':
 			depth--
+
+		// A string ends with its quote, or unfinished with the line.
 		case '"':
 			for i++; i < len(data) && data[i] != '"' && data[i] != '\n'; i++ {
 				if data[i] == '\\' {
@@ -100,6 +120,8 @@ func tooDeep(data []byte) int {
 			if i < len(data) && data[i] == '\n' {
 				line++
 			}
+
+		// A comment; one without an end is for the parser to report.
 		case '/':
 			end := 0
 			switch rest := data[i:]; {
@@ -120,8 +142,8 @@ func tooDeep(data []byte) int {
 	return 0
 }
 
-// duplicates finds properties that stand twice in one object: JSON would
-// take the last and say nothing.
+// duplicates finds properties that stand twice in one object. JSON would take
+// the last one and say nothing.
 func duplicates(root *hujson.Value) Errors {
 	var errs Errors
 	walk(root, "", func(path string, v *hujson.Value) {
@@ -129,6 +151,7 @@ func duplicates(root *hujson.Value) Errors {
 		if !ok {
 			return
 		}
+
 		seen := make(map[string]bool, len(obj.Members))
 		for _, m := range obj.Members {
 			name := text(m.Name)
@@ -141,7 +164,7 @@ func duplicates(root *hujson.Value) Errors {
 	return errs
 }
 
-// numbers finds numbers that no setting can need and that would be dear to
+// numbers finds numbers that no setting can need and that would take long to
 // work with, as 1e999999.
 func numbers(root *hujson.Value) Errors {
 	var errs Errors
@@ -153,6 +176,7 @@ func numbers(root *hujson.Value) Errors {
 	return errs
 }
 
+// sane reports whether a number is short and has an exponent below 100.
 func sane(number string) bool {
 	if len(number) > 40 {
 		return false
@@ -160,17 +184,19 @@ func sane(number string) bool {
 	_, exp, ok := strings.Cut(strings.ToLower(number), "e")
 	if !ok {
 		return true
+
 	}
 	exp = strings.TrimLeft(strings.TrimLeft(exp, "+-"), "0")
 	return len(exp) <= 2
 }
 
+// text is the name of a property, or another literal, without its quotes.
 func text(v hujson.Value) string {
 	l, _ := v.Value.(hujson.Literal)
 	return l.String()
 }
 
-// walk calls f for v and everything in it.
+// walk calls f for v and for everything in it, with the JSON path of each.
 func walk(v *hujson.Value, path string, f func(path string, v *hujson.Value)) {
 	f(path, v)
 	switch n := v.Value.(type) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,7 +138,7 @@ func TestErrors(t *testing.T) {
 		{strings.Repeat("[", 100000), `Line 1: values are nested more than 64 deep.`},
 		{"// [[[\n" + strings.Repeat(`{"a":`, 65), `Line 2: values are nested more than 64 deep.`},
 		{`[]`, `It must be an object, not a list.`},
-		{`{"a": 1, "a": 2}`, `a: It is given twice; remove one of the two.`},
+		{`{"a": 1, "a": 2}`, "a: It is given twice; remove one of the two.\na: There is no such property; there are $schema, apps, connections, contexts, environmentOverrides, identityProviders, models, settings."},
 		{gh(`"url": "https://x.y", "url": "https://x.y"`), `connections.main.url: It is given twice; remove one of the two.`},
 		{`{"settings": {"maxFileSize": 1e999999999}}`, `settings.maxFileSize: The number is too large, too small or too long; write one that a setting can use.`},
 
@@ -190,7 +191,7 @@ func TestErrors(t *testing.T) {
 			"environmentOverrides.A.value: It must have exactly one of \"env\" and \"googleCloudSecret\".\nenvironmentOverrides.A.value.b: There is no such property; there are cloudSecret, env, googleCloudSecret."},
 		{`{"environmentOverrides": {"A": {"type": "string", "value": "\u0000"}}}`, `environmentOverrides.A.value: It has a NUL character, which no environment variable can hold; remove it.`},
 		{`{"contexts": {"a": {"includes": []}}}`, `contexts.a.includes: There is no such property; did you mean include?`},
-		{`{"contexts": {"a": {"include": ["a{"], "includeTopics": [1]}}}`, `contexts.a.includeTopics[0]: It must be a string, not a number.`},
+		{`{"contexts": {"a": {"include": ["a{"], "includeTopics": [1]}}}`, "contexts.a.includeTopics[0]: It must be a string, not a number.\ncontexts.a.include[0]: The glob is malformed: a { has no }."},
 		{`{"models": [{"provider": "openai"}, {"provider": "me", "model": "m"}, {"provider": "xai", "model": "m", "authToken": {"env": "X"}}]}`,
 			"models[0].model: It is required; add it.\n" +
 				`models[1].provider: It must be one of "amazon-bedrock", "anthropic", "azure", "deepseek", "google-generative-ai", "google-vertex-anthropic", "google-vertex", "mistral", "openai", "openai-compatible", "openrouter", "xai", not "me".` + "\n" +
@@ -219,6 +220,43 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err := Parse(make([]byte, MaxSize+1)); err == nil || !strings.Contains(err.Error(), "at most 8388608 are allowed") {
 		t.Errorf("a large file: %v", err)
+	}
+}
+
+// Whatever is wrong with a file is told at once: one mistake hides no other.
+func TestAllErrorsAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := Parse([]byte(`{
+		"settings": {"maxFileSize": 1e400, "reindexIntervalMs": "often"},
+		"connections": {
+			"a": {"type": "github", "exclude": {"repos": ["[a"], "size": {"min": 5, "max": 4}}, "orgs": [3], "url": "http://exa mple"},
+			"a": {"type": "github", "exclude": {"repos": ["[a"], "size": {"min": 5, "max": 4}}, "orgs": [3]},
+			"b": {"type": "git"},
+			"c": {"type": "gitlab", "token": {"env": "A=b"}, "nope": 1},
+		},
+		"contexts": {"bad name": {}, "x": {"include": ["[b"]}},
+	}`))
+	var got []string
+	for _, e := range err.(Errors) {
+		got = append(got, e.Path)
+	}
+	want := []string{
+		"connections.a", "connections.a.exclude.repos[0]", "connections.a.exclude.size.min", "connections.a.orgs[0]", "connections.b.url", "connections.c.nope", "connections.c.token.env",
+		`contexts["bad name"]`, "contexts.x.include[0]", "settings.maxFileSize", "settings.reindexIntervalMs",
+	}
+	for _, path := range want {
+		if !slices.Contains(got, path) {
+			t.Errorf("%s is not told; got %q", path, got)
+		}
+	}
+}
+
+func TestACommentMayEndTheFile(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"{} // x", "{} /* x */", "// x\n{}", "{}//"} {
+		if _, err := Parse([]byte(text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ var compiled = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	const name = "schema.json"
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft7)
@@ -40,7 +41,7 @@ var compiled = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile(name)
 })
 
-// schemaTree is the schema as a tree, for messages that name what is allowed.
+// schemaTree is the schema as a tree, for messages that list what is allowed.
 var schemaTree = sync.OnceValue(func() map[string]any {
 	var tree map[string]any
 	d := json.NewDecoder(bytes.NewReader([]byte(schemaText)))
@@ -50,27 +51,30 @@ var schemaTree = sync.OnceValue(func() map[string]any {
 	return tree
 })
 
-// validate compares a tree with the schema and tells everything that does
+// validate compares a tree with the schema and returns everything that does
 // not fit.
 func validate(tree any) Errors {
 	schema, err := compiled()
 	if err != nil {
 		return Errors{{Message: fmt.Sprintf("The schema is broken: %v.", err)}}
 	}
+
 	err = schema.Validate(tree)
 	if err == nil {
 		return nil
 	}
+
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
 		return Errors{{Message: fmt.Sprintf("The file cannot be validated: %v.", err)}}
 	}
+
 	errs := names(tree)
 	explain(tree, ve, &errs)
 	return errs
 }
 
-// names tells the keys that are no names.
+// names checks the keys that the file chooses itself, as those of connections.
 func names(tree any) Errors {
 	var errs Errors
 	root, _ := tree.(map[string]any)
@@ -90,12 +94,13 @@ func names(tree any) Errors {
 
 var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// explain turns the leaves of a tree of errors into sentences.
+// explain turns the leaves of the validator's tree of errors into sentences.
 func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 	path, value := locate(tree, ve.InstanceLocation)
 	add := func(path, format string, args ...any) {
 		*errs = append(*errs, Error{path, fmt.Sprintf(format, args...)})
 	}
+
 	switch k := ve.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
 		known := knownProperties(ve.SchemaURL)
@@ -108,8 +113,9 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 			add(child(path, name), "It is required; add it.")
 		}
 		return
-	case *kind.PropertyNames: // names tells it: the location here may be that of a sibling
+	case *kind.PropertyNames: // left to names: the location here may be that of a sibling
 		return
+
 	case *kind.Type:
 		add(path, "It must be %s, not %s.", typeNames(k.Want), typeName(k.Got))
 	case *kind.Enum:
@@ -126,6 +132,8 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 		add(path, "It must not be empty.")
 	case *kind.MinProperties, *kind.MaxProperties:
 		add(path, `It must have exactly one of "env" and "googleCloudSecret".`)
+
+	// An error that only holds others: its causes say what is wrong.
 	default:
 		for _, cause := range ve.Causes {
 			explain(tree, cause, errs)
@@ -136,8 +144,8 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 	}
 }
 
-// locate follows a location of the validator and returns it as a path, and
-// what is there.
+// locate follows a location of the validator from the root, and returns it as a
+// path together with the value there.
 func locate(tree any, at []string) (string, any) {
 	path := ""
 	for _, key := range at {
@@ -161,6 +169,8 @@ func locate(tree any, at []string) (string, any) {
 // allows.
 func knownProperties(url string) []string {
 	_, pointer, _ := strings.Cut(url, "#")
+
+	// The part of the URL after # is a JSON pointer into the schema.
 	var node any = schemaTree()
 	for key := range strings.SplitSeq(strings.Trim(pointer, "/"), "/") {
 		if key == "" {
@@ -169,32 +179,42 @@ func knownProperties(url string) []string {
 		m, _ := node.(map[string]any)
 		node = m[key]
 	}
+
 	m, _ := node.(map[string]any)
 	props, _ := m["properties"].(map[string]any)
 	return slices.Sorted(maps.Keys(props))
 }
 
+// unknown is the message for a property that does not exist: with the one that
+// is at most two edits away, else with all that exist.
 func unknown(name string, known []string, url string) string {
 	if len(known) == 0 && strings.HasSuffix(url, "/keyed") {
 		return "This is not a name that a header may have; rename it."
 	}
+
 	best, distance := "", 3
 	for _, k := range known {
 		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < distance && d < len(k) {
 			best, distance = k, d
 		}
 	}
+
 	if best != "" {
 		return fmt.Sprintf("There is no such property; did you mean %s?", best)
 	}
 	return fmt.Sprintf("There is no such property; there are %s.", strings.Join(known, ", "))
 }
 
-// edits is the Levenshtein distance of two short words.
+// edits is the Levenshtein distance of two short words. Before the step (i, j)
+//
+//	row[k] = edits(a[:i+1], b[:k])   for k <= j
+//	row[k] = edits(a[:i],   b[:k])   for k >  j
+//	last   = edits(a[:i],   b[:j])
 func edits(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64
 	}
+
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -225,6 +245,7 @@ var patterns = map[string]string{
 	`^projects/[^/\s]+/secrets/[^/\s]+/versions/[^/\s]+$`: "It must have the form projects/<project>/secrets/<secret>/versions/<version>",
 }
 
+// patternText says in words what a pattern asks for.
 func patternText(pattern string) string {
 	if text, ok := patterns[pattern]; ok {
 		return text
@@ -232,6 +253,7 @@ func patternText(pattern string) string {
 	return "It must match " + pattern
 }
 
+// typeName is a type of JSON with its article.
 func typeName(t string) string {
 	switch t {
 	case "null":
@@ -256,6 +278,7 @@ func typeNames(types []string) string {
 	return strings.Join(names, " or ")
 }
 
+// list prints values one after the other.
 func list(values []any) string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -279,6 +302,7 @@ func show(v any) string {
 	return fmt.Sprint(v)
 }
 
+// ratText prints a bound of the schema as people write numbers.
 func ratText(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()

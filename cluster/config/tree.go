@@ -8,9 +8,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// plain makes of a tree with comments one of maps, slices, strings, booleans
+// plain turns a tree with comments into one of maps, slices, strings, booleans
 // and json.Numbers. Whole numbers get their shortest form, so that 1e3 and
-// 1000.0 are 1000 wherever a count is wanted.
+// 1000.0 are 1000 wherever a count is expected.
 func plain(v *hujson.Value) any {
 	switch n := v.Value.(type) {
 	case *hujson.Object:
@@ -26,11 +26,15 @@ func plain(v *hujson.Value) any {
 		}
 		return out
 	}
+
 	l := v.Value.(hujson.Literal)
 	switch l.Kind() {
 	case '"':
 		return l.String()
 	case '0':
+		if !sane(l.String()) {
+			return json.Number("1") // refused already, see numbers
+		}
 		return number(l.String())
 	case 't':
 		return true
@@ -41,6 +45,7 @@ func plain(v *hujson.Value) any {
 	}
 }
 
+// number is the shortest form of a whole number, and any other as written.
 func number(s string) json.Number {
 	r, ok := new(big.Rat).SetString(s)
 	if ok && r.IsInt() {
@@ -64,6 +69,7 @@ func child(path, key string) string {
 // item is the JSON path of the i-th item of a list.
 func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
+// plainKey reports whether a key can stand in a path without quotes.
 func plainKey(key string) bool {
 	for _, c := range key {
 		if c >= 0x80 || !(c == '_' || c == '-' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
@@ -79,6 +85,8 @@ func clip(s string) string {
 	if len(s) <= most {
 		return s
 	}
+
+	// Do not cut a character in two.
 	cut := most
 	for cut > 0 && s[cut]&0xC0 == 0x80 {
 		cut--

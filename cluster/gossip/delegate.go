@@ -3,19 +3,23 @@ package gossip
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"log/slog"
 	"net"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
-// delegate is what memberlist calls. Its methods run in the loops of
-// memberlist: they copy and return.
+// delegate is what memberlist calls. Its methods run in memberlist's own loops:
+// they must not block, so they copy and return.
 type delegate struct{ g *Gossip }
 
 func (d *delegate) NodeMeta(limit int) []byte {
@@ -33,7 +37,7 @@ func (d *delegate) NotifyJoin(n *memberlist.Node)   { d.g.note(n, true) }
 func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.g.note(n, true) }
 func (d *delegate) NotifyLeave(n *memberlist.Node)  { d.g.note(n, false) }
 
-// NotifyAlive refuses what is no node of ours.
+// NotifyAlive refuses what is not one of our nodes.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if _, _, ok := parseName(n.Name); !ok || len(n.Meta) > memberlist.MetaMaxSize {
 		return errors.New("not the name of a node")
@@ -41,13 +45,13 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	return nil
 }
 
-// NotifyConflict learns of two nodes with one name: copies of a data
-// directory that were started equally often.
+// NotifyConflict is told of two nodes with one name: one data directory is a copy
+// of the other, and both were started equally often.
 func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	d.g.o.Log.Error("two nodes have one identity: a data directory was copied", "name", existing.Name, "addr", existing.Address(), "other", other.Address())
 }
 
-// transport adds to the one of memberlist what tests need to cut links.
+// transport is memberlist's, with links that a test can cut.
 type transport struct {
 	*memberlist.NetTransport
 	reach func(network, addr string) bool
@@ -62,7 +66,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 // WriteToAddress sends a packet. One to where nothing can be reached is lost.
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	if t.reach != nil && !t.reach("udp", a.Addr) {
-		return time.Now(), nil
+		return clock.Now(), nil
 	}
 	return t.NetTransport.WriteToAddress(b, a)
 }
@@ -78,8 +82,8 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	return t.NetTransport.DialAddressTimeout(a, timeout)
 }
 
-// listen opens the port for TCP and UDP. Where any port will do, one that is
-// free for TCP only is tried again.
+// listen opens the port for TCP and UDP. When any port will do (0), the system
+// may choose one that is free for TCP only: then another is tried.
 func listen(o Options) (*memberlist.NetTransport, int, error) {
 	host, text, err := net.SplitHostPort(o.Listen)
 	if err != nil {
@@ -89,6 +93,8 @@ func listen(o Options) (*memberlist.NetTransport, int, error) {
 	if err != nil {
 		return nil, 0, errors.New("listen " + o.Listen + ": the port is no number")
 	}
+
+	// The library takes an address only.
 	if host == "" {
 		host = "0.0.0.0"
 	} else if net.ParseIP(host) == nil {
@@ -100,46 +106,53 @@ func listen(o Options) (*memberlist.NetTransport, int, error) {
 		}
 		host = ips[0]
 	}
+
+	c := &memberlist.NetTransportConfig{BindAddrs: []string{host}, BindPort: port, Logger: logger(o.Log)}
 	for tries := 1; ; tries++ {
-		t, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{host}, BindPort: port, Logger: logger(o.Log)})
+		t, err := memberlist.NewNetTransport(c)
 		if err == nil {
 			return t, max(port, t.GetAutoBindPort()), nil
 		}
 		if port != 0 || tries == 10 {
+			// The library keeps what went wrong as text only.
+			if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
+				err = fmt.Errorf("listen %s: %w", o.Listen, syscall.EADDRINUSE)
+			}
 			return nil, 0, err
 		}
 	}
 }
 
-// logger takes the lines of memberlist, which begin with a level.
+// logger passes the lines of memberlist on, which begin with a level.
 func logger(l *slog.Logger) *log.Logger {
-	return log.New(&logWriter{log: l, now: time.Now, said: map[string]*saying{}}, "", 0)
+	return log.New(&logWriter{log: l, now: clock.Now, last: map[string]*logged{}}, "", 0)
 }
 
-// logWriter says the same thing once in a while only: a node with another
-// cluster key makes a line of every packet.
+// logWriter writes lines that are alike once in a while only: a node with another
+// cluster key would make a line of every packet.
 type logWriter struct {
 	log *slog.Logger
 	now func() time.Time
 
-	mu   sync.Mutex // guards the field below
-	said map[string]*saying
+	mu   sync.Mutex         // guards the field below
+	last map[string]*logged // by the line without what differs each time
 }
 
-// saying is a line that was written, without what differs each time.
-type saying struct {
-	at     time.Time
-	unsaid int // times since
+// logged is when a line was last written, and how many like it were left out
+// since.
+type logged struct {
+	at      time.Time
+	leftOut int
 }
 
-// How often the same is said again, and how much is remembered.
 const (
-	sayAgain = 30 * time.Second
-	sayings  = 256
+	logAgain  = 30 * time.Second // between two lines that are alike
+	mostLines = 256              // that are remembered
 )
 
-// due tells whether a line is to be written, and how often it was not.
-func (w *logWriter) due(text string) (unsaid int, yes bool) {
+// due reports whether a line is to be written, and how many like it were left
+// out before. Lines are alike that differ in digits and in what follows "from=".
+func (w *logWriter) due(text string) (leftOut int, yes bool) {
 	key, _, _ := strings.Cut(text, "from=")
 	key = strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
@@ -147,41 +160,54 @@ func (w *logWriter) due(text string) (unsaid int, yes bool) {
 		}
 		return r
 	}, key)
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	if s := w.said[key]; s != nil {
-		if now.Sub(s.at) < sayAgain {
-			s.unsaid++
+	if l := w.last[key]; l != nil {
+		if now.Sub(l.at) < logAgain {
+			l.leftOut++
 			return 0, false
 		}
-		unsaid = s.unsaid
-	} else if len(w.said) >= sayings {
-		clear(w.said)
+		leftOut = l.leftOut
+	} else if len(w.last) >= mostLines {
+		clear(w.last)
 	}
-	w.said[key] = &saying{at: now}
-	return unsaid, true
+
+	w.last[key] = &logged{at: now}
+	return leftOut, true
+}
+
+// levels are memberlist's, and ours for them. Its warnings are of single packets,
+// and its information is of no use to an operator.
+var levels = [...]struct {
+	prefix string
+	level  slog.Level
+}{
+	{"[ERR]", slog.LevelWarn},
+	{"[WARN]", slog.LevelInfo},
+	{"[INFO]", slog.LevelDebug},
+	{"[DEBUG]", slog.LevelDebug},
 }
 
 func (w *logWriter) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	level := slog.LevelDebug
-	for _, p := range [...]struct {
-		prefix string
-		level  slog.Level
-	}{{"[ERR]", slog.LevelWarn}, {"[WARN]", slog.LevelInfo}, {"[INFO]", slog.LevelDebug}, {"[DEBUG]", slog.LevelDebug}} {
+	for _, p := range levels {
 		if rest, ok := strings.CutPrefix(text, p.prefix); ok {
 			text, level = strings.TrimSpace(rest), p.level
 			break
 		}
 	}
+
 	text = strings.TrimPrefix(text, "memberlist: ")
 	if level == slog.LevelDebug {
 		w.log.Debug(text)
 		return len(line), nil
 	}
-	if unsaid, yes := w.due(text); yes && unsaid > 0 {
-		w.log.Log(context.Background(), level, text, "again", unsaid)
+
+	if leftOut, yes := w.due(text); yes && leftOut > 0 {
+		w.log.Log(context.Background(), level, text, "again", leftOut)
 	} else if yes {
 		w.log.Log(context.Background(), level, text)
 	}

@@ -1,7 +1,7 @@
-// Package gossip tells which nodes can be reached, at what addresses, and how
-// loaded they are. What it tells are hints: whoever has the cluster key can
-// write them, they may be old, and two nodes may see different ones for a
-// while. Nothing that must be right is decided by them.
+// Package gossip says which nodes can be reached, at what addresses, and how
+// loaded they are. All of it is hints: whoever has the cluster key can write
+// them, they may be old, and two nodes may see different ones for a while. Nothing
+// that must be right is decided by them.
 //
 // It wraps memberlist and cures what is known of it: messages are always
 // encrypted; a name holds the count of the node's starts, so that a restarted
@@ -10,6 +10,7 @@
 package gossip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // MaxMeta is how many bytes a node can tell of itself.
@@ -66,10 +69,10 @@ type start struct {
 	epoch uint64
 }
 
-// counts reports whether p tells where its node is, rather than q, which is
-// another start of it: what is alive goes before what is not, for the start
-// of a copied directory, whose epoch may be newer, must not hide the node
-// once it ended; then the newer start.
+// counts reports whether p, and not q, another start of the same node, says where
+// the node is: the one that is alive, else the newer one. A copy of the data
+// directory may have a newer epoch; once the copy has ended it must not hide the
+// node itself.
 func (p Peer) counts(q Peer) bool {
 	if p.Alive != q.Alive {
 		return p.Alive
@@ -104,6 +107,7 @@ func New(o Options) (*Gossip, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
+
 	g := &Gossip{
 		o: o, wakeup: make(chan struct{}, 1), meta: slices.Clone(o.Meta),
 		peers: make(map[start]Peer), changed: make(chan struct{}),
@@ -112,6 +116,8 @@ func New(o Options) (*Gossip, error) {
 	if g.keys, err = memberlist.NewKeyring(o.Keys, o.Keys[0]); err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
+
+	// From Create on the library closes the transport.
 	t, port, err := listen(o)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
@@ -125,6 +131,7 @@ func New(o Options) (*Gossip, error) {
 		t.Shutdown()
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
+
 	g.addr = g.list.LocalNode().Address()
 	return g, nil
 }
@@ -145,19 +152,25 @@ func errMeta(meta []byte) error {
 	return fmt.Errorf("%d bytes of meta data, at most %d are told", len(meta), MaxMeta)
 }
 
-// config sets memberlist up as research on its defects advises.
+// config sets memberlist up. It differs from the library's defaults for a local
+// network in that a node is suspected for longer before it counts as lost, hears
+// of its own loss for longer, and may come back under its name from another
+// address.
 func (g *Gossip) config(port int) (*memberlist.Config, error) {
 	ip, advertised, err := advertise(g.o, port)
 	if err != nil {
 		return nil, err
 	}
 	scale := func(d time.Duration) time.Duration { return time.Duration(float64(d) * g.o.Timing) }
+
 	c := memberlist.DefaultLANConfig()
 	c.Name = name(g.o.Node, g.o.Epoch)
 	c.BindPort = port
 	c.AdvertiseAddr, c.AdvertisePort = ip, advertised
+
 	c.Keyring = g.keys
 	c.EnableCompression = false // a few hundred bytes are not worth what a forged message could unpack to
+
 	c.SuspicionMult = 5
 	c.ProbeInterval, c.ProbeTimeout = scale(time.Second), scale(500*time.Millisecond)
 	c.GossipInterval = scale(200 * time.Millisecond)
@@ -165,13 +178,15 @@ func (g *Gossip) config(port int) (*memberlist.Config, error) {
 	c.GossipToTheDeadTime = scale(60 * time.Second)
 	c.DeadNodeReclaimTime = scale(30 * time.Second)
 	c.TCPTimeout = max(scale(10*time.Second), time.Second)
+
 	d := &delegate{g}
 	c.Delegate, c.Events, c.Alive, c.Conflict = d, d, d, d
 	c.Logger = logger(g.o.Log)
 	return c, nil
 }
 
-// name is that of a node in memberlist.
+// name is the name of a start of a node in memberlist: the id and the epoch in
+// base 36, as 3f9a-1c.
 func name(node string, epoch uint64) string {
 	return node + "-" + strconv.FormatUint(epoch, 36)
 }
@@ -191,6 +206,7 @@ func advertise(o Options, port int) (ip string, advertised int, err error) {
 	if err != nil {
 		return "", 0, err
 	}
+
 	advertised = port
 	if o.Advertise != "" {
 		host = o.Advertise
@@ -201,6 +217,7 @@ func advertise(o Options, port int) (ip string, advertised int, err error) {
 			host = h
 		}
 	}
+
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
@@ -211,6 +228,7 @@ func advertise(o Options, port int) (ip string, advertised int, err error) {
 		}
 		addr = found[0]
 	}
+
 	if addr.IsUnspecified() {
 		return "", 0, fmt.Errorf("the address %s is a wildcard, which others cannot reach; say with advertise under which they can", addr)
 	}
@@ -226,10 +244,12 @@ func (g *Gossip) SetMeta(meta []byte) error {
 	if len(meta) > MaxMeta {
 		return errMeta(meta)
 	}
+
 	g.mu.Lock()
 	same := slices.Equal(g.meta, meta)
 	g.meta = slices.Clone(meta)
 	g.mu.Unlock()
+
 	if !same {
 		select {
 		case g.wakeup <- struct{}{}:
@@ -244,6 +264,8 @@ func (g *Gossip) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("gossip: no key: gossip is always encrypted")
 	}
+
+	// Added first and removed last, so that at each time some key is common.
 	for _, k := range keys {
 		if err := g.keys.AddKey(k); err != nil {
 			return fmt.Errorf("gossip: %w", err)
@@ -289,6 +311,21 @@ func (g *Gossip) Peer(node string) (Peer, bool) {
 	return p, ok
 }
 
+// Starts are all starts of a node that are known of, the newest first. More
+// than one that is alive can mean that the data directory was copied.
+func (g *Gossip) Starts(node string) []Peer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []Peer
+	for s, p := range g.peers {
+		if s.node == node {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b Peer) int { return cmp.Compare(b.Epoch, a.Epoch) })
+	return out
+}
+
 // best is the start that counts of each node. The caller holds mu.
 func (g *Gossip) best() map[string]Peer {
 	out := make(map[string]Peer, len(g.peers))
@@ -312,30 +349,36 @@ func (g *Gossip) Changed() <-chan struct{} {
 // 7, the slower it seems to be itself.
 func (g *Gossip) Health() int { return g.list.GetHealthScore() }
 
-// note records what was heard of a start of a node, and drops the starts of
-// it that ended and do not count.
+// note records what was heard of a start of a node, and drops its starts that
+// have ended and do not count.
 func (g *Gossip) note(n *memberlist.Node, alive bool) {
 	node, epoch, ok := parseName(n.Name)
 	if !ok {
 		return
 	}
+
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := start{node, epoch}
 	old, known := g.peers[s]
 	p := Peer{Node: node, Epoch: epoch, Addr: n.Address(), Meta: slices.Clone(n.Meta), Alive: alive, since: old.since}
 	if !known || old.Alive != alive {
-		p.since = time.Now()
+		p.since = clock.Now()
 	}
 	g.peers[s] = p
+
 	counts := g.best()[node]
-	maps.DeleteFunc(g.peers, func(s start, p Peer) bool { return s.node == node && !p.Alive && s.epoch != counts.Epoch })
+	maps.DeleteFunc(g.peers, func(s start, p Peer) bool {
+		return s.node == node && !p.Alive && s.epoch != counts.Epoch
+	})
 	g.forget()
+
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// forget drops the start that is lost for longest, where there are too many.
+// forget keeps the lost nodes within maxDead: it drops the one that is lost for
+// longest. The caller holds mu.
 func (g *Gossip) forget() {
 	dead := 0
 	var oldest Peer

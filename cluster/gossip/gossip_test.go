@@ -252,18 +252,18 @@ func TestTheSameIsNotSaidAgainAndAgain(t *testing.T) {
 		}
 		return a
 	}
-	w := &logWriter{log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: strip})), now: func() time.Time { return now }, said: map[string]*saying{}}
+	w := &logWriter{log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: strip})), now: func() time.Time { return now }, last: map[string]*logged{}}
 	for i := range 100 {
 		fmt.Fprintf(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:%d\n", 1000+i)
 	}
 	fmt.Fprintln(w, "[WARN] memberlist: Refuting a dead message (from: n1)")
-	now = now.Add(sayAgain)
+	now = now.Add(logAgain)
 	fmt.Fprintln(w, "[ERR] memberlist: Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:2000")
-	for i := range 10 * sayings {
+	for i := range 10 * mostLines {
 		fmt.Fprintf(w, "[WARN] memberlist: %s\n", strings.Repeat("x", i+1))
 	}
-	if len(w.said) > sayings {
-		t.Errorf("%d lines are remembered", len(w.said))
+	if len(w.last) > mostLines {
+		t.Errorf("%d lines are remembered", len(w.last))
 	}
 	want := `level=WARN msg="Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:1000"
 level=INFO msg="Refuting a dead message (from: n1)"

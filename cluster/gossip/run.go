@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 const (
@@ -20,15 +22,15 @@ const (
 	maxTargets = 3                // addresses tried at a time, when not alone
 )
 
-// Run takes part until the context ends; then it tells the others that the
-// node leaves, which they take for a node that is not alive, closes everything
-// and returns nil.
+// Run takes part until the context ends. Then it tells the others that the node
+// leaves, so that they need not find out, closes everything and returns nil.
 func (g *Gossip) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { g.tell(ctx) })
 	wg.Go(func() { g.search(ctx) })
 	<-ctx.Done()
 	wg.Wait()
+
 	if err := g.list.Leave(leaveTime); err != nil {
 		g.o.Log.Debug("leave gossip", "err", err)
 	}
@@ -41,17 +43,6 @@ func (g *Gossip) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * g.o.Timing * (0.7 + 0.6*rand.Float64()))
 }
 
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // tell spreads changes of the meta data, not too often.
 func (g *Gossip) tell(ctx context.Context) {
 	for {
@@ -60,10 +51,11 @@ func (g *Gossip) tell(ctx context.Context) {
 			return
 		case <-g.wakeup:
 		}
+
 		if err := g.list.UpdateNode(metaTime); err != nil {
 			g.o.Log.Debug("tell meta data", "err", err)
 		}
-		if !pause(ctx, g.scaled(metaTime)) {
+		if !clock.Wait(ctx, g.scaled(metaTime)) {
 			return
 		}
 	}
@@ -83,17 +75,20 @@ func (g *Gossip) search(ctx context.Context) {
 				g.o.Log.Debug("join", "addr", t, "err", err)
 			}
 		}
+
 		wait := rejoinTime
 		if alone {
 			wait = aloneTime
 		}
-		if !pause(ctx, g.scaled(wait)) {
+		if !clock.Wait(ctx, g.scaled(wait)) {
 			return
 		}
 	}
 }
 
-// targets are the addresses to try now.
+// targets are the addresses to try now, in random order: those of lost nodes and
+// those that the configuration and the catalog name, without the ones of nodes
+// that are alive.
 func (g *Gossip) targets(ctx context.Context) (addrs []string, alone bool) {
 	g.mu.Lock()
 	addrs = slices.Clone(g.known)
@@ -106,13 +101,16 @@ func (g *Gossip) targets(ctx context.Context) (addrs []string, alone bool) {
 		}
 	}
 	g.mu.Unlock()
+
 	for _, j := range g.o.Join {
 		addrs = append(addrs, g.lookup(ctx, j)...)
 	}
-	alone = len(alive) <= 1
+
+	alone = len(alive) <= 1 // this node is among them
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
 	addrs = slices.DeleteFunc(addrs, func(a string) bool { return a == g.addr || slices.Contains(alive, a) })
+
 	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
 	if !alone && len(addrs) > maxTargets {
 		addrs = addrs[:maxTargets]
@@ -120,10 +118,12 @@ func (g *Gossip) targets(ctx context.Context) (addrs []string, alone bool) {
 	return addrs, alone
 }
 
-// lookup finds the addresses behind an entry of Join.
+// lookup finds the addresses behind an entry of Join: those of a service record,
+// as _shoal._tcp.example.org, or of a host with or without a port.
 func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
+
 	if strings.HasPrefix(entry, "_") {
 		_, records, err := net.DefaultResolver.LookupSRV(ctx, "", "", entry)
 		if err != nil {
@@ -135,6 +135,7 @@ func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 		}
 		return out
 	}
+
 	host, port, err := net.SplitHostPort(entry)
 	if err != nil {
 		_, port, _ = net.SplitHostPort(g.o.Listen)
@@ -143,6 +144,8 @@ func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 	return g.hosts(ctx, host, port)
 }
 
+// hosts finds the addresses of a host. What cannot be found now is asked for
+// again at the next search.
 func (g *Gossip) hosts(ctx context.Context, host, port string) []string {
 	if net.ParseIP(host) != nil {
 		return []string{net.JoinHostPort(host, port)}
@@ -151,6 +154,7 @@ func (g *Gossip) hosts(ctx context.Context, host, port string) []string {
 	if err != nil {
 		g.o.Log.Debug("look up", "name", host, "err", err)
 	}
+
 	var out []string
 	for _, ip := range ips {
 		out = append(out, net.JoinHostPort(ip, port))

@@ -8,21 +8,34 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
-// caller is the side of a connection that asks. It has at most one call.
+// caller is the client's side of a connection. One call is in flight at most:
+//
+//	        roundTrip           the answer came
+//	idle ──────────────▶ wait ──────────────────▶ idle
+//	                      │ giveUp                 ▲
+//	                      ▼     the answer came    │
+//	                     lost ─────────────────────┘
+//	                      │ none came within drainTime
+//	                      ▼
+//	                     dead    from any state, too, when the connection ends
 type caller struct {
 	l     *link
 	key   poolKey
 	since time.Time // when it became idle; guarded by the pool
 
 	mu    sync.Mutex // guards the fields below
-	count uint32     // of calls
-	wait  chan reply // of the call in flight; nil when nobody waits
-	lost  bool       // the call in flight was given up; its answer is awaited
+	count uint32     // calls so far: the number of the latest one
+	wait  chan reply // takes the answer to the call in flight; nil while nobody waits
+	lost  bool       // the call in flight was given up, its answer has still to come
 	dead  bool       // the connection has ended
 }
 
+// reply is what listen hands to the waiting roundTrip: a response or error
+// frame, or why the connection ended.
 type reply struct {
 	f   frame
 	err error
@@ -31,10 +44,16 @@ type reply struct {
 // drainTime is how long a given-up call may keep its connection.
 const drainTime = 2 * time.Second
 
-// Call asks a node. The deadline of ctx goes along and its end cancels the
-// handler. An error wraps ErrUnreachable when the call has not begun,
-// ErrBroken when nobody knows, *RemoteError when the handler failed, and the
-// error of ctx when the caller has given up.
+// Call runs a method on a node and returns its output. The handler gets the
+// deadline of ctx, and its own context ends when ctx does. An error wraps
+//
+//	ErrUnreachable  the call was not sent: it is safe to try again
+//	ErrBroken       the connection broke: nobody knows whether the call took effect
+//	*RemoteError    the handler failed
+//	the error of ctx, when the caller gave up
+//
+// Any number of goroutines may call; MaxCallsToNode calls to one node run at a
+// time, the others wait for their turn.
 func (p *Port) Call(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
 	return p.ask(ctx, poolKey{t, Call}, method, in)
 }
@@ -45,53 +64,74 @@ func (p *Port) CallJoin(ctx context.Context, t Target, method string, in []byte)
 	return p.ask(ctx, poolKey{t, Join}, method, in)
 }
 
+// ask takes a slot, finds or opens a connection, and makes one call on it.
 func (p *Port) ask(ctx context.Context, k poolKey, method string, in []byte) ([]byte, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("call %s on %s: %w", method, name(k.Target), err)
 	}
+
 	if err := checkCall(ctx, method, in); err != nil {
 		return nil, fail(err)
 	}
+
+	// From here on leave gives the slot back.
 	if err := p.pool.enter(ctx, k); err != nil {
 		return nil, fail(err)
 	}
 	defer p.pool.leave(k)
+
 	c := p.pool.get(k)
 	if c == nil {
-		l, err := p.dial(ctx, k.Target, k.proto)
-		if err != nil {
-			if ctx.Err() != nil {
-				err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
-			}
+		var err error
+		if c, err = p.open(ctx, k); err != nil {
 			return nil, fail(err)
 		}
-		c = &caller{l: l, key: k}
-		if !p.begin(func() { p.listen(c) }) {
-			l.Close()
-			return nil, fail(ErrClosed)
-		}
 	}
+
 	f, err := p.roundTrip(ctx, c, method, in)
 	if err == nil && f.kind == errorFrame {
-		err = p.remote(c.l.peer, f.body)
+		err = p.kinds.remote(c.l.peer, f.body)
 	}
+
 	if err != nil {
 		return nil, fail(err)
 	}
 	return f.body, nil
 }
 
-// begin starts a goroutine of the port, unless the port has ended.
+// open dials a node and starts to read what it sends.
+func (p *Port) open(ctx context.Context, k poolKey) (*caller, error) {
+	l, err := p.dial(ctx, k.Target, k.proto)
+	if err != nil {
+		// A caller that gave up is told so, whatever dialing says of it.
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+		return nil, err
+	}
+
+	c := &caller{l: l, key: k}
+	if !p.begin(func() { p.listen(c) }) {
+		l.Close()
+		return nil, ErrClosed
+	}
+	return c, nil
+}
+
+// begin starts a goroutine that Run waits for. It reports false, and starts
+// nothing, once the port has ended.
 func (p *Port) begin(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.finished {
 		return false
 	}
+
 	p.wg.Go(f)
 	return true
 }
 
+// name is a target as error messages show it.
 func name(t Target) string {
 	if t.Node == "" {
 		return t.Addr
@@ -99,6 +139,7 @@ func name(t Target) string {
 	return "node " + short(t.Node)
 }
 
+// checkCall refuses what cannot be sent.
 func checkCall(ctx context.Context, method string, in []byte) error {
 	switch {
 	case ctx.Err() != nil:
@@ -111,17 +152,9 @@ func checkCall(ctx context.Context, method string, in []byte) error {
 	return nil
 }
 
-// remote makes the error that an errorFrame holds.
-func (p *Port) remote(peer Peer, body []byte) error {
-	kind, text, err := parseError(body)
-	if err != nil {
-		return err
-	}
-	return &RemoteError{Node: peer.Node, Text: text, Kind: p.kinds[kind]}
-}
-
 // roundTrip sends a request and waits for its answer or for the end of ctx.
 func (p *Port) roundTrip(ctx context.Context, c *caller, method string, in []byte) (frame, error) {
+	// The channel has room for the answer, so listen never waits for us.
 	wait := make(chan reply, 1)
 	c.mu.Lock()
 	c.count++
@@ -129,8 +162,10 @@ func (p *Port) roundTrip(ctx context.Context, c *caller, method string, in []byt
 	c.wait = wait
 	c.mu.Unlock()
 
+	// The peer may take the request slowly or not at all: when ctx ends before
+	// it is written, closing the connection ends the write.
 	req := request{left: timeLeft(ctx), method: method}
-	stop := context.AfterFunc(ctx, func() { c.l.Close() }) // a write can last
+	stop := context.AfterFunc(ctx, func() { c.l.Close() })
 	err := c.l.send(requestFrame, call, req.head(), in)
 	if !stop() || err != nil {
 		c.l.Close()
@@ -139,6 +174,7 @@ func (p *Port) roundTrip(ctx context.Context, c *caller, method string, in []byt
 		}
 		return frame{}, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
+
 	select {
 	case r := <-wait:
 		if r.err != nil {
@@ -154,30 +190,36 @@ func (p *Port) roundTrip(ctx context.Context, c *caller, method string, in []byt
 
 // timeLeft is how long ctx still lasts; 0 stands for no end.
 func timeLeft(ctx context.Context) time.Duration {
-	d, ok := ctx.Deadline()
+	left, ok := clock.Left(ctx)
 	if !ok {
 		return 0
 	}
-	return max(time.Until(d), time.Microsecond)
+	return max(left, time.Microsecond)
 }
 
-// giveUp tells the other side that nobody waits any more. The connection can
-// be used again when the answer has come, else it is closed.
+// giveUp tells the other side that nobody waits for a call any more. The
+// connection can be used again once the late answer has come; if none comes in
+// time it is closed.
 func (p *Port) giveUp(c *caller, call uint32) {
 	c.mu.Lock()
-	if c.wait == nil { // the answer came just now
+
+	// The answer may have come just now: then there is nothing to cancel.
+	if c.wait == nil {
 		c.mu.Unlock()
 		p.pool.put(c)
 		return
 	}
 	c.wait, c.lost = nil, true
 	c.mu.Unlock()
+
+	// The cancel frame is sent in the background: the caller has waited enough.
 	started := p.begin(func() {
 		if c.l.send(cancelFrame, call) != nil {
 			c.l.Close()
 			return
 		}
-		pause(p.base, drainTime)
+
+		clock.Wait(p.base, drainTime)
 		c.mu.Lock()
 		late := c.lost && c.count == call
 		c.mu.Unlock()
@@ -190,22 +232,26 @@ func (p *Port) giveUp(c *caller, call uint32) {
 	}
 }
 
-// listen reads what comes on a connection until it ends. It reads all the
-// time, so that a connection which the other side has closed is not used.
+// listen reads answers until the connection ends. It reads between calls too,
+// so that a connection which the other side has closed is not used again.
 func (p *Port) listen(c *caller) {
 	r := bufio.NewReader(&timed{c: c.l.Conn})
+
 	for {
 		f, err := readFrame(r, MaxResponse)
 		if err == nil && f.kind != responseFrame && f.kind != errorFrame {
 			err = fmt.Errorf("%w: type %d where an answer is due", errFrame, f.kind)
 		}
+
 		c.mu.Lock()
 		wait, lost := c.wait, c.lost
 		if err == nil && (f.call != c.count || wait == nil && !lost) {
 			err = fmt.Errorf("%w: answer to a call that was not made", errFrame)
 		}
+
 		c.wait, c.lost, c.dead = nil, false, err != nil
 		c.mu.Unlock()
+
 		if err != nil {
 			c.l.Close()
 			p.pool.drop(c)
@@ -213,12 +259,16 @@ func (p *Port) listen(c *caller) {
 				err = errors.New("the node closed the connection")
 			}
 		}
+
+		// Hand the answer to who waits for it. If nobody does, the call was
+		// given up, and the connection is free again.
 		switch {
 		case wait != nil:
 			wait <- reply{f, err}
 		case err == nil:
 			p.pool.put(c)
 		}
+
 		if err != nil {
 			return
 		}

@@ -6,16 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// A frame is
+// frame is the unit of what is sent, in both directions:
 //
-//	length of the body u32 | type u8 | call u32 | body
+//	length of the body u32 | kind u8 | call u32 | body
 //
-// all little-endian. call counts the calls of a connection, so that neither a
-// late answer nor a late cancel meets the wrong one.
+// Numbers are little-endian. call counts the calls of a connection, so that a
+// late answer or a late cancel cannot meet the wrong call.
+//
+// For example, the first call of a connection, of method "ping" with the input
+// "hi" and a second left, and its answer "ok":
+//
+//	0f 00 00 00  01  01 00 00 00    15 bytes, requestFrame, call 1
+//	   40 42 0f 00 00 00 00 00      1,000,000 microseconds left
+//	   04  70 69 6e 67  68 69       4 bytes "ping", then "hi"
+//
+//	02 00 00 00  03  01 00 00 00    2 bytes, responseFrame, call 1
+//	   6f 6b                        "ok"
 type frame struct {
 	kind frameKind
 	call uint32
@@ -44,13 +55,14 @@ const maxText = 16 << 10
 
 var errFrame = errors.New("malformed frame")
 
-// readFrame reads a frame whose body has at most most bytes. Memory is taken
-// as bytes arrive, not as the header claims.
+// readFrame reads a frame whose body has at most most bytes. The length comes
+// from the peer, so memory is taken as bytes arrive, not as the header claims.
 func readFrame(r io.Reader, most int) (frame, error) {
 	var h [headerLen]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
 		return frame{}, err
 	}
+
 	n := binary.LittleEndian.Uint32(h[:])
 	f := frame{kind: frameKind(h[4]), call: binary.LittleEndian.Uint32(h[5:])}
 	switch {
@@ -59,12 +71,15 @@ func readFrame(r io.Reader, most int) (frame, error) {
 	case int64(n) > int64(most):
 		return frame{}, fmt.Errorf("%w: frame of %d bytes, at most %d are allowed", ErrTooLarge, n, most)
 	}
+
 	const step = 64 << 10
+
 	if n <= step {
 		f.body = make([]byte, n)
 		_, err := io.ReadFull(r, f.body)
 		return f, unexpected(err)
 	}
+
 	var b bytes.Buffer
 	b.Grow(step)
 	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
@@ -83,6 +98,7 @@ func unexpected(err error) error {
 
 // appendFrame appends the bytes of a frame whose body is the parts together.
 func appendFrame(b []byte, kind frameKind, call uint32, parts ...[]byte) []byte {
+
 	n := 0
 	for _, p := range parts {
 		n += len(p)
@@ -96,9 +112,12 @@ func appendFrame(b []byte, kind frameKind, call uint32, parts ...[]byte) []byte 
 	return b
 }
 
-// request is the body of a requestFrame: the time left in microseconds (0 for
-// none, since clocks differ it is no point in time), the method with its
-// length before it, the input.
+// request is the body of a requestFrame:
+//
+//	time left u64 | length of the method u8 | method | input
+//
+// The time left is in microseconds, 0 for a call without a deadline. It is not
+// a point in time, because the clocks of two nodes differ.
 type request struct {
 	left   time.Duration
 	method string
@@ -115,25 +134,61 @@ func parseRequest(body []byte) (request, error) {
 	if len(body) < 9 || len(body) < 9+int(body[8]) {
 		return request{}, fmt.Errorf("%w: request", errFrame)
 	}
-	us := binary.LittleEndian.Uint64(body)
+
+	// A day is more than any call takes, and keeps the product below in range.
 	const most = uint64(24 * time.Hour / time.Microsecond)
+	us := min(binary.LittleEndian.Uint64(body), most)
 	end := 9 + int(body[8])
-	return request{left: time.Duration(min(us, most)) * time.Microsecond, method: string(body[9:end]), in: body[end:]}, nil
+	return request{
+		left:   time.Duration(us) * time.Microsecond,
+		method: string(body[9:end]),
+		in:     body[end:],
+	}, nil
 }
 
-// An errorFrame holds the name of the kind, its length before it, and the
-// text.
-func errorBody(kind, text string) []byte {
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "")
+// failure is the body of an errorFrame:
+//
+//	length of the kind u8 | kind | text
+//
+// The kind is the name of a row of the table of kinds. Behind it may stand,
+// after a blank, the milliseconds after which to ask again: "overloaded 1500".
+// An older node takes that for the name of a kind that it does not know.
+type failure struct {
+	kind string
+	text string
+	wait time.Duration
+}
+
+// maxKindName bounds the name of a kind, so that a time fits behind it.
+const maxKindName = 200
+
+// maxWait is the longest time after which a caller is told to ask again.
+const maxWait = 24 * time.Hour
+
+func errorBody(f failure) []byte {
+	if len(f.text) > maxText {
+		f.text = strings.ToValidUTF8(f.text[:maxText], "")
 	}
-	return append(append([]byte{byte(len(kind))}, kind...), text...)
+
+	kind := f.kind
+	if ms := min(f.wait, maxWait).Milliseconds(); ms > 0 && kind != "" {
+		kind += " " + strconv.FormatInt(ms, 10)
+	}
+	return append(append([]byte{byte(len(kind))}, kind...), f.text...)
 }
 
-func parseError(body []byte) (kind, text string, err error) {
+func parseError(body []byte) (failure, error) {
 	if len(body) < 1 || len(body) < 1+int(body[0]) {
-		return "", "", fmt.Errorf("%w: error", errFrame)
+		return failure{}, fmt.Errorf("%w: error", errFrame)
 	}
+
 	end := 1 + int(body[0])
-	return string(body[1:end]), string(body[end:]), nil
+	kind, after, _ := strings.Cut(string(body[1:end]), " ")
+	f := failure{kind: kind, text: string(body[end:])}
+
+	// What cannot be read as a time is none: the error itself still counts.
+	if ms, err := strconv.ParseUint(after, 10, 32); err == nil {
+		f.wait = min(time.Duration(ms)*time.Millisecond, maxWait)
+	}
+	return f, nil
 }

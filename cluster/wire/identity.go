@@ -16,15 +16,17 @@ import (
 	"time"
 )
 
-// How long certificates of nodes are valid. They begin a day ago, so that
-// clocks may differ by as much, and are made anew after half their life.
+// How long certificates of nodes are valid. They begin a day before they are
+// made, so that clocks may differ by a day, and are made anew after half their
+// life.
 const (
 	certBefore = 24 * time.Hour
 	certAfter  = 48 * time.Hour
 	certRenew  = 24 * time.Hour
 )
 
-// authority is what one cluster key can sign and check.
+// authority is the certificate authority of one cluster key: it signs and
+// checks the certificates of nodes.
 type authority struct {
 	key  Key
 	sign ed25519.PrivateKey
@@ -47,6 +49,7 @@ func newAuthority(key Key) (*authority, error) {
 		IsCA:                  true,
 		MaxPathLenZero:        true,
 	}
+
 	der, err := x509.CreateCertificate(rand.Reader, t, t, a.sign.Public(), a.sign)
 	if err != nil {
 		return nil, fmt.Errorf("make authority: %w", err)
@@ -54,6 +57,7 @@ func newAuthority(key Key) (*authority, error) {
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		return nil, fmt.Errorf("make authority: %w", err)
 	}
+
 	a.pool = x509.NewCertPool()
 	a.pool.AddCert(a.cert)
 	return a, nil
@@ -65,10 +69,12 @@ func (a *authority) issue(p Peer, now time.Time) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("issue certificate: %w", err)
 	}
+
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, fmt.Errorf("issue certificate: %w", err)
 	}
+
 	t := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "shoal node"},
@@ -78,6 +84,7 @@ func (a *authority) issue(p Peer, now time.Time) (*tls.Certificate, error) {
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 		URIs:         []*url.URL{p.uri()},
 	}
+
 	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, public, a.sign)
 	if err != nil {
 		return nil, fmt.Errorf("issue certificate: %w", err)
@@ -87,6 +94,9 @@ func (a *authority) issue(p Peer, now time.Time) (*tls.Certificate, error) {
 
 const noCluster = "-" // in certificates, the cluster of a node that is in none
 
+// uri is the identity as it stands in a certificate:
+//
+//	shoal://CLUSTER/NODE/EPOCH/BOOT      as shoal://c41/n1/7/XJ4Q
 func (p Peer) uri() *url.URL {
 	cluster := p.Cluster
 	if cluster == "" {
@@ -108,19 +118,23 @@ func (p Peer) check() error {
 	return nil
 }
 
+// peerOf reads the identity that uri wrote.
 func peerOf(cert *x509.Certificate) (Peer, error) {
 	if len(cert.URIs) != 1 {
 		return Peer{}, fmt.Errorf("the certificate names %d identities, expected one", len(cert.URIs))
 	}
+
 	u := cert.URIs[0]
 	path := strings.Split(strings.TrimPrefix(u.Path, "/"), "/")
 	if u.Scheme != "shoal" || len(path) != 3 {
 		return Peer{}, errors.New("the certificate names no node")
 	}
+
 	epoch, err := strconv.ParseUint(path[1], 10, 64)
 	if err != nil {
 		return Peer{}, errors.New("the certificate names no start of the node")
 	}
+
 	p := Peer{Cluster: u.Host, Node: path[0], Epoch: epoch, Boot: path[2]}
 	if p.Cluster == noCluster {
 		p.Cluster = ""
@@ -151,6 +165,7 @@ func (r *ring) setKeys(keys Keys) error {
 	if len(keys) == 0 {
 		return errors.New("no cluster key")
 	}
+
 	var auths []*authority
 	for _, k := range keys {
 		a, err := newAuthority(k)
@@ -159,6 +174,7 @@ func (r *ring) setKeys(keys Keys) error {
 		}
 		auths = append(auths, a)
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.auths, r.leaf = auths, nil
@@ -180,6 +196,7 @@ func (r *ring) valid(k Key) bool {
 func (r *ring) setCluster(id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	p := r.self
 	p.Cluster = id
 	if err := p.check(); err != nil {
@@ -200,11 +217,14 @@ func (r *ring) me() Peer {
 func (r *ring) certificate() (*tls.Certificate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
+	// Also made anew when the clock was set back: the certificate of the future
+	// would not be accepted.
 	now := r.now()
-	// A clock that was set back makes a certificate anew too.
 	if r.leaf != nil && now.Before(r.renew) && now.After(r.renew.Add(-certRenew-certBefore/2)) {
 		return r.leaf, nil
 	}
+
 	leaf, err := r.auths[0].issue(r.self, now)
 	if err != nil {
 		return nil, err
@@ -219,10 +239,14 @@ func (r *ring) verify(certs []*x509.Certificate) (Peer, Key, error) {
 	if len(certs) != 1 {
 		return Peer{}, Key{}, fmt.Errorf("%d certificates, expected one", len(certs))
 	}
+
 	r.mu.Lock()
 	auths := r.auths
 	r.mu.Unlock()
+
 	now := r.now()
+
+	// A certificate is good if any of the valid keys has signed it.
 	for _, a := range auths {
 		_, err := certs[0].Verify(x509.VerifyOptions{
 			Roots: a.pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
@@ -231,6 +255,8 @@ func (r *ring) verify(certs []*x509.Certificate) (Peer, Key, error) {
 			p, err := peerOf(certs[0])
 			return p, a.key, err
 		}
+
+		// Expired means that the key was right: the clocks differ.
 		var invalid x509.CertificateInvalidError
 		if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
 			return Peer{}, Key{}, fmt.Errorf("the certificate is not valid at %s here; the clocks of the nodes differ by more than a day", now.UTC().Format(time.RFC3339))
@@ -255,6 +281,7 @@ func (r *ring) config(protocols ...Protocol) *tls.Config {
 			return err
 		},
 	}
+
 	for _, p := range protocols {
 		c.NextProtos = append(c.NextProtos, string(p))
 	}

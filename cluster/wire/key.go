@@ -59,12 +59,14 @@ func ParseKeys(text []byte) (Keys, error) {
 		if s = strings.TrimSpace(s); s == "" {
 			continue
 		}
+
 		raw, err := hex.DecodeString(s)
 		if err != nil || len(raw) != len(Key{}) {
 			return nil, fmt.Errorf("cluster key: line %d: expected 64 hexadecimal digits, as shoal cluster-key new prints them", i+1)
 		}
 		keys = append(keys, Key(raw))
 	}
+
 	switch {
 	case len(keys) == 0:
 		return nil, errors.New("cluster key: the file holds no key; make one with shoal cluster-key new")

@@ -1,14 +1,18 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // link is a connection whose other side is known.
@@ -19,13 +23,13 @@ type link struct {
 	key   Key // under which the peer's certificate was made
 	stall time.Duration
 
-	out  sync.Mutex // held while a message is written
+	out  sync.Mutex // held while a frame is written, so that frames do not mix
 	once sync.Once
-	drop func()
+	drop func() // removes the link from Port.links; set by Port.enter
 }
 
-// Close ends the connection at once. A closing message of TLS is not waited
-// for: who has given up on a peer must not hang on it.
+// Close ends the connection at once. It does not send the closing message of
+// TLS, which would wait for a peer that no longer reads.
 func (l *link) Close() error {
 	l.once.Do(func() {
 		l.drop()
@@ -34,24 +38,30 @@ func (l *link) Close() error {
 	return nil
 }
 
-// send writes a frame. Between two pieces of it the peer may stall for the
-// stall time. After an error the connection is of no use.
+// send writes a frame whose body is the parts together. The peer has the stall
+// time to take each piece of it. After an error the connection is of no use.
 func (l *link) send(kind frameKind, call uint32, parts ...[]byte) error {
 	l.out.Lock()
 	defer l.out.Unlock()
-	b := appendFrame(make([]byte, 0, headerLen+512), kind, call)
+
 	n := 0
 	for _, p := range parts {
 		n += len(p)
 	}
+
+	// A small frame is one write, and so one record of TLS.
 	const small = 16 << 10
 	if n <= small {
-		return l.write(appendFrame(b[:0], kind, call, parts...))
+		return l.write(appendFrame(make([]byte, 0, headerLen+n), kind, call, parts...))
 	}
-	b[0], b[1], b[2], b[3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
+
+	// A large one is not copied: its header goes first, then the parts.
+	b := appendFrame(make([]byte, 0, headerLen), kind, call)
+	binary.LittleEndian.PutUint32(b, uint32(n))
 	if err := l.write(b); err != nil {
 		return err
 	}
+
 	for _, p := range parts {
 		for len(p) > 0 {
 			piece := p[:min(len(p), maxChunk)]
@@ -64,8 +74,9 @@ func (l *link) send(kind frameKind, call uint32, parts ...[]byte) error {
 	return nil
 }
 
+// write writes some bytes, within the stall time.
 func (l *link) write(b []byte) error {
-	if err := l.SetWriteDeadline(time.Now().Add(l.stall)); err != nil {
+	if err := l.SetWriteDeadline(clock.In(l.stall)); err != nil {
 		return err
 	}
 	_, err := l.Write(b)
@@ -82,7 +93,7 @@ type timed struct {
 func (t *timed) Read(b []byte) (int, error) {
 	deadline := time.Time{}
 	if t.wait > 0 {
-		deadline = time.Now().Add(t.wait)
+		deadline = clock.In(t.wait)
 	}
 	if err := t.c.SetReadDeadline(deadline); err != nil {
 		return 0, err
@@ -93,16 +104,19 @@ func (t *timed) Read(b []byte) (int, error) {
 // enter notes an open connection, or closes it when the port is closed.
 func (p *Port) enter(l *link) error {
 	p.mu.Lock()
+
 	l.drop = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.links, l)
 	}
+
 	if !p.finished {
 		p.links[l] = struct{}{}
 		p.mu.Unlock()
 		return nil
 	}
+
 	p.mu.Unlock()
 	l.Close()
 	return ErrClosed
@@ -110,24 +124,22 @@ func (p *Port) enter(l *link) error {
 
 // welcome proves who has connected and serves the connection to its end.
 func (p *Port) welcome(raw net.Conn) {
-	select {
-	case p.shakes <- struct{}{}:
-	default:
-		raw.Close()
-		return
-	}
+	unproved := p.shakes.enter(raw)
 	l, proto, err := p.greet(raw)
-	<-p.shakes
+	p.shakes.leave(unproved)
 	if err != nil {
 		raw.Close()
 		p.o.Log.Debug("connection from another node", "addr", raw.RemoteAddr().String(), "err", err)
 		return
 	}
+
+	// Raft keeps its connection; the others end with this function.
 	if proto == Raft {
 		p.raft.hand(l)
 		return
 	}
 	defer l.Close()
+
 	switch proto {
 	case Bulk:
 		p.serveStream(l)
@@ -138,35 +150,44 @@ func (p *Port) welcome(raw net.Conn) {
 	}
 }
 
-// greet shakes hands as the side that was called.
+// greet shakes hands as the side that was called:
+//
+//	TLS handshake, both certificates checked against the cluster keys
+//	the peer's node and cluster compared with ours, Admit asked
+//	◀── an empty response frame, or an error frame that says why not
 func (p *Port) greet(raw net.Conn) (*link, Protocol, error) {
 	ctx, cancel := context.WithTimeout(p.base, p.o.HandshakeTimeout)
 	defer cancel()
+
 	c := tls.Server(raw, p.ring.config(Raft, Call, Bulk, Join))
 	if err := c.HandshakeContext(ctx); err != nil {
 		return nil, "", err
 	}
+
 	state := c.ConnectionState()
 	peer, key, err := p.ring.verify(state.PeerCertificates)
 	if err != nil {
 		return nil, "", err
 	}
+
 	proto := Protocol(state.NegotiatedProtocol)
 	l := &link{Conn: c, peer: peer, proto: proto, key: key, stall: p.o.StallTimeout}
-	if err = p.receive(peer, proto); err == nil {
-		if err = p.enter(l); err == nil {
-			if err = l.send(responseFrame, 0); err != nil {
-				l.Close()
-			}
-			return l, proto, err
+	err = p.receive(peer, proto)
+	if err == nil {
+		err = p.enter(l)
+	}
+	if err == nil {
+		if err = l.send(responseFrame, 0); err != nil {
+			l.Close()
 		}
+		return l, proto, err
 	}
+
+	// Tell the peer why. It gets less time for this than for a call.
 	l.stall = p.o.HandshakeTimeout
-	kind := p.kinds.name(err)
-	if kind == "" {
-		kind = "refused"
-	}
-	l.send(errorFrame, 0, errorBody(kind, err.Error()))
+	kind := cmp.Or(p.kinds.name(err), "refused")
+	l.send(errorFrame, 0, errorBody(failure{kind: kind, text: err.Error()}))
+
 	c.CloseWrite()
 	return nil, "", fmt.Errorf("%s of node %s: %w", proto, short(peer.Node), err)
 }
@@ -179,6 +200,8 @@ func (p *Port) receive(peer Peer, proto Protocol) error {
 		return twin(peer, me)
 	case proto == "":
 		return errors.New("the connection does not say what it is for")
+
+	// A node without a cluster may join ours, and we may join another's.
 	case proto == Join && (peer.Cluster == "" || me.Cluster == "" || peer.Cluster == me.Cluster):
 	case me.Cluster == "":
 		return fmt.Errorf("node %s is in no cluster yet", short(me.Node))
@@ -193,8 +216,10 @@ func twin(peer, me Peer) error {
 	if peer.Boot == me.Boot {
 		return ErrSelf
 	}
-	return fmt.Errorf("node %s runs twice: two machines have copies of one data directory; remove the directory of one of them", short(me.Node))
+	return fmt.Errorf("%w: node %s runs twice: two machines have copies of one data directory; remove the directory of one of them", ErrTwin, short(me.Node))
 }
+
+// otherCluster is the error of meeting a node of another cluster, or of none.
 
 func otherCluster(peer, me Peer) error {
 	if peer.Cluster == "" {
@@ -203,21 +228,25 @@ func otherCluster(peer, me Peer) error {
 	return fmt.Errorf("node %s belongs to cluster %s, not to %s", short(peer.Node), short(peer.Cluster), short(me.Cluster))
 }
 
-// dial connects to a node and shakes hands as the side that calls.
+// dial connects to a node and shakes hands as the side that calls. The end of
+// the port ends it too.
 func (p *Port) dial(ctx context.Context, t Target, proto Protocol) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.o.HandshakeTimeout)
 	defer cancel()
 	defer context.AfterFunc(p.base, cancel)()
+
 	fail := func(err error) error {
 		if p.base.Err() != nil {
 			return ErrClosed
 		}
 		return fmt.Errorf("%w: %s: %w", ErrUnreachable, t.Addr, err)
 	}
+
 	raw, err := p.o.Dial(ctx, "tcp", t.Addr)
 	if err != nil {
 		return nil, fail(err)
 	}
+
 	l, err := p.introduce(ctx, raw, t, proto)
 	if err != nil {
 		raw.Close()
@@ -226,66 +255,84 @@ func (p *Port) dial(ctx context.Context, t Target, proto Protocol) (*link, error
 	return l, nil
 }
 
+// introduce shakes hands over a raw connection: see greet for the other side.
 func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Protocol) (*link, error) {
 	c := tls.Client(raw, p.ring.config(proto))
 	if err := c.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
+
 	peer, key, err := p.ring.verify(c.ConnectionState().PeerCertificates)
 	if err != nil {
 		return nil, err
 	}
-	me := p.ring.me()
-	switch {
-	case peer.Node == me.Node:
-		if err := twin(peer, me); errors.Is(err, ErrSelf) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%w: %w", ErrRefused, twin(peer, me))
-	case t.Node != "" && peer.Node != t.Node:
-		return nil, fmt.Errorf("%w: node %s answers where %s is expected", ErrRefused, short(peer.Node), short(t.Node))
-	case proto != Join && peer.Cluster != me.Cluster:
-		return nil, fmt.Errorf("%w: %w", ErrRefused, otherCluster(peer, me))
+
+	if err := p.expected(peer, t, proto); err != nil {
+		return nil, err
 	}
-	if err := p.o.Admit(peer, proto); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
-	}
+
 	l := &link{Conn: c, peer: peer, proto: proto, key: key, stall: p.o.StallTimeout}
-	deadline, _ := ctx.Deadline()
-	if err := c.SetReadDeadline(deadline); err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
-	f, err := readFrame(c, maxText+512)
-	if !stop() {
-		return nil, ctx.Err()
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, errors.New("the node closed the connection")
-	case err != nil:
-		return nil, err
-	case f.kind == errorFrame:
-		return nil, p.refusal(peer, f.body)
-	}
-	if err := c.SetReadDeadline(time.Time{}); err != nil {
+	if err := p.awaitWelcome(ctx, l); err != nil {
 		return nil, err
 	}
 	return l, p.enter(l)
 }
 
-// refusal is why the other side does not want this node.
-func (p *Port) refusal(peer Peer, body []byte) error {
-	kind, text, err := parseError(body)
-	if err != nil {
+// expected decides whether the node that answers is one that this node wants
+// to talk to.
+func (p *Port) expected(peer Peer, t Target, proto Protocol) error {
+	me := p.ring.me()
+	switch {
+	case peer.Node == me.Node:
+		err := twin(peer, me)
+		if errors.Is(err, ErrSelf) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case t.Node != "" && peer.Node != t.Node:
+		return fmt.Errorf("%w: node %s answers where %s is expected", ErrRefused, short(peer.Node), short(t.Node))
+	case proto != Join && peer.Cluster != me.Cluster:
+		return fmt.Errorf("%w: %w", ErrRefused, otherCluster(peer, me))
+	}
+
+	if err := p.o.Admit(peer, proto); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil
+}
+
+// awaitWelcome reads the frame with which the other side accepts or refuses.
+func (p *Port) awaitWelcome(ctx context.Context, l *link) error {
+	// Both the deadline of ctx and its early end stop the read.
+	deadline, _ := ctx.Deadline()
+	if err := l.SetReadDeadline(deadline); err != nil {
 		return err
 	}
-	if kind == "self" {
+	stop := context.AfterFunc(ctx, func() { l.SetReadDeadline(time.Unix(1, 0)) })
+	f, err := readFrame(l.Conn, maxText+512)
+	if !stop() {
+		return ctx.Err()
+	}
+
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the node closed the connection")
+	case err != nil:
+		return err
+	case f.kind == errorFrame:
+		return p.refusal(l.peer, f.body)
+	}
+	return l.SetReadDeadline(time.Time{})
+}
+
+// refusal is why the other side does not want this node.
+func (p *Port) refusal(peer Peer, body []byte) error {
+	err := p.kinds.remote(peer, body)
+	switch {
+	case errors.Is(err, ErrSelf):
 		return ErrSelf
+	case errors.Is(err, ErrRefused):
+		return err
 	}
-	e := &RemoteError{Node: peer.Node, Text: text, Kind: p.kinds[kind]}
-	if e.Kind == ErrRefused {
-		return e
-	}
-	return fmt.Errorf("%w: %w", ErrRefused, e)
+	return fmt.Errorf("%w: %w", ErrRefused, err)
 }

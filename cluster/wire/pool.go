@@ -4,9 +4,12 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
-// pool keeps the connections on which this node calls others.
+// pool keeps the connections on which this node calls others, and bounds how
+// many calls to one node run at a time.
 type pool struct {
 	idleTime time.Duration
 
@@ -20,9 +23,13 @@ type poolKey struct {
 	proto Protocol
 }
 
+// poolNode is what the pool knows of one node and protocol. A call has a slot
+// from enter to leave, so
+//
+//	len(idle) <= cap(slots) = MaxCallsToNode
 type poolNode struct {
-	slots chan struct{} // calls at a time
-	users int           // calls that have or wait for a slot
+	slots chan struct{} // holds one value for each call that runs
+	users int           // calls that have a slot or wait for one
 	idle  []*caller     // the one used last is the last
 }
 
@@ -30,7 +37,7 @@ func newPool(idle time.Duration) *pool {
 	return &pool{idleTime: idle, nodes: make(map[poolKey]*poolNode)}
 }
 
-// enter waits for a slot; leave must follow.
+// enter waits for a slot for a call. Unless it fails, leave must follow.
 func (p *pool) enter(ctx context.Context, k poolKey) error {
 	p.mu.Lock()
 	n := p.nodes[k]
@@ -38,8 +45,9 @@ func (p *pool) enter(ctx context.Context, k poolKey) error {
 		n = &poolNode{slots: make(chan struct{}, MaxCallsToNode)}
 		p.nodes[k] = n
 	}
-	n.users++
+	n.users++ // from here on sweep does not forget the node
 	p.mu.Unlock()
+
 	select {
 	case n.slots <- struct{}{}:
 		return nil
@@ -51,6 +59,7 @@ func (p *pool) enter(ctx context.Context, k poolKey) error {
 	}
 }
 
+// leave gives the slot of a call back.
 func (p *pool) leave(k poolKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,24 +76,30 @@ func (p *pool) get(k poolKey) *caller {
 	if n == nil || len(n.idle) == 0 {
 		return nil
 	}
+
+	// The one used last: the others then stay idle until they are closed.
 	c := n.idle[len(n.idle)-1]
 	n.idle = n.idle[:len(n.idle)-1]
 	return c
 }
 
-// put gives a connection back.
+// put gives a connection back after a call. One that has ended meanwhile is
+// not kept.
 func (p *pool) put(c *caller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	c.mu.Lock()
 	dead := c.dead
 	c.mu.Unlock()
+
 	n := p.nodes[c.key]
 	if dead || n == nil || len(n.idle) >= MaxCallsToNode {
 		c.l.Close()
 		return
 	}
-	c.since = time.Now()
+
+	c.since = clock.Now()
 	n.idle = append(n.idle, c)
 }
 
@@ -96,6 +111,7 @@ func (p *pool) drop(c *caller) {
 	if n == nil {
 		return
 	}
+
 	for i, other := range n.idle {
 		if other == c {
 			n.idle = append(n.idle[:i], n.idle[i+1:]...)
@@ -107,11 +123,11 @@ func (p *pool) drop(c *caller) {
 // closeIdle closes what is not in use.
 func (p *pool) closeIdle() { p.sweep(time.Time{}) }
 
-// sweep closes the connections that are unused since a time, all for the zero
-// time, and forgets nodes without any.
+// sweep closes the connections that were not used since a time, all of them
+// for the zero time, and forgets the nodes that have none left.
 func (p *pool) sweep(since time.Time) {
-	p.mu.Lock()
 	var old []*caller
+	p.mu.Lock()
 	for k, n := range p.nodes {
 		keep := n.idle[:0]
 		for _, c := range n.idle {
@@ -121,13 +137,16 @@ func (p *pool) sweep(since time.Time) {
 				keep = append(keep, c)
 			}
 		}
-		clear(n.idle[len(keep):])
+		clear(n.idle[len(keep):]) // so that the closed ones can be collected
 		n.idle = keep
+
 		if len(keep) == 0 && n.users == 0 {
 			delete(p.nodes, k)
 		}
 	}
 	p.mu.Unlock()
+
+	// Closing locks the port, so it waits until the pool is unlocked.
 	for _, c := range old {
 		c.l.Close()
 	}
@@ -135,7 +154,7 @@ func (p *pool) sweep(since time.Time) {
 
 // janitor closes connections that nobody uses.
 func (p *pool) janitor(ctx context.Context) {
-	for pause(ctx, p.idleTime/4) {
-		p.sweep(time.Now().Add(-p.idleTime))
+	for clock.Wait(ctx, p.idleTime/4) {
+		p.sweep(clock.In(-p.idleTime))
 	}
 }

@@ -23,6 +23,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Protocol is what a connection is for; it is agreed on by ALPN.
@@ -69,13 +71,13 @@ type Options struct {
 	// that called. Default: all of the own cluster.
 	Admit func(peer Peer, p Protocol) error
 
-	// Errors are the kinds of errors that keep their identity on the way,
-	// besides those of io/fs and context: what errors.Is finds on one side it
-	// finds on the other. The names must be the same on all nodes.
-	Errors map[string]error
+	// Errors are the kinds of errors that keep their identity on the way
+	// between nodes, besides those of this package, io/fs and context. An error
+	// of several kinds travels as the first. Rows are the same on all nodes.
+	Errors []Kind
 
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error) // default net.Dialer
-	Now  func() time.Time                                                  // for certificates; default time.Now
+	Now  func() time.Time                                                  // for certificates; default clock.Now
 	Log  *slog.Logger                                                      // default: discards
 
 	HandshakeTimeout time.Duration // default 5 s
@@ -88,8 +90,10 @@ const (
 	MaxRequest     = 16 << 20 // bytes of a request
 	MaxResponse    = 64 << 20 // bytes of a response; a stream has no bound
 	MaxConns       = 2048     // connections that came in
-	MaxHandshakes  = 128      // of those, without a proved identity
+	MaxHandshakes  = 256      // of those, without a proved identity
 	MaxCallsToNode = 64       // calls to one node at a time; more wait
+
+	MaxHandshakesOfOne = 128 // connections of one address without a proved identity
 )
 
 // Port is a node's end of all connections to and from the other nodes. All
@@ -103,7 +107,7 @@ type Port struct {
 	base   context.Context // of handlers and of dialing; ends with the port
 	cancel context.CancelFunc
 	slots  chan struct{} // connections that came in
-	shakes chan struct{} // of those, without a proved identity
+	shakes *strangers    // of those, without a proved identity
 	pool   *pool
 	wg     sync.WaitGroup // every goroutine of the port
 
@@ -122,21 +126,31 @@ func Listen(o Options) (*Port, error) {
 	if o.Self.Boot == "" {
 		o.Self.Boot = rand.Text()
 	}
+
 	r, err := newRing(o.Self, o.Keys, o.Now)
 	if err != nil {
 		return nil, err
 	}
+
+	table, err := newKinds(o.Errors)
+	if err != nil {
+		return nil, err
+	}
+
 	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
 	ln, err := lc.Listen(context.Background(), "tcp", o.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for other nodes: %w", err)
 	}
+
 	p := &Port{
-		o: o, ring: r, kinds: newKinds(o.Errors), ln: ln,
-		slots: make(chan struct{}, MaxConns), shakes: make(chan struct{}, MaxHandshakes),
+		o: o, ring: r, kinds: table, ln: ln,
+		slots: make(chan struct{}, MaxConns), shakes: newStrangers(),
 		calls: make(map[string]Handler), joins: make(map[string]Handler), streams: make(map[string]StreamHandler),
 		links: make(map[*link]struct{}),
 	}
+
+	// The raft listener and the pool end with the base context.
 	p.base, p.cancel = context.WithCancel(context.Background())
 	p.raft = &raftListener{addr: ln.Addr(), conns: make(chan net.Conn), done: p.base.Done(), closed: make(chan struct{})}
 	p.pool = newPool(o.IdleTimeout)
@@ -146,6 +160,7 @@ func Listen(o Options) (*Port, error) {
 // keepAlive finds out within half a minute that a machine is gone.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4}
 
+// defaults fills in what was not given.
 func defaults(o *Options) {
 	if o.Admit == nil {
 		o.Admit = func(Peer, Protocol) error { return nil }
@@ -154,15 +169,20 @@ func defaults(o *Options) {
 		o.Dial = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = clock.Now
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	for _, d := range []struct {
 		to *time.Duration
 		by time.Duration
-	}{{&o.HandshakeTimeout, 5 * time.Second}, {&o.StallTimeout, 30 * time.Second}, {&o.IdleTimeout, 90 * time.Second}} {
+	}{
+		{&o.HandshakeTimeout, 5 * time.Second},
+		{&o.StallTimeout, 30 * time.Second},
+		{&o.IdleTimeout, 90 * time.Second},
+	} {
 		if *d.to <= 0 {
 			*d.to = d.by
 		}
@@ -204,12 +224,15 @@ func (p *Port) SetCluster(id string) error {
 	if err := p.ring.setCluster(id); err != nil {
 		return err
 	}
-	p.pool.closeIdle() // those connections are under the old identity
+
+	// What is idle was opened under the old identity.
+	p.pool.closeIdle()
 	return nil
 }
 
 // SetKeys replaces the keys. The first one issues from now on, and
-// connections under a key that is no longer valid are closed.
+// SetKeys replaces the keys: the first signs from now on, the others are
+// accepted too. Connections under a key that is no longer valid are closed.
 func (p *Port) SetKeys(keys Keys) error {
 	if err := p.ring.setKeys(keys); err != nil {
 		return err
@@ -226,6 +249,7 @@ func (p *Port) Drop(node string) {
 // Connections counts the open connections, in both directions.
 func (p *Port) Connections() map[Protocol]int {
 	n := map[Protocol]int{Raft: 0, Call: 0, Bulk: 0, Join: 0}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
@@ -234,6 +258,7 @@ func (p *Port) Connections() map[Protocol]int {
 	return n
 }
 
+// dropLinks closes the connections that which chooses.
 func (p *Port) dropLinks(which func(*link) bool) {
 	p.mu.Lock()
 	var drop []*link
@@ -243,6 +268,8 @@ func (p *Port) dropLinks(which func(*link) bool) {
 		}
 	}
 	p.mu.Unlock()
+
+	// Closing a link removes it from p.links, which takes the lock.
 	for _, l := range drop {
 		l.Close()
 	}
@@ -251,10 +278,13 @@ func (p *Port) dropLinks(which func(*link) bool) {
 // Run serves the port until the context ends. Then it closes every
 // connection, those of raft too, waits for the handlers and returns nil.
 func (p *Port) Run(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { p.shut() })
+	stop := context.AfterFunc(ctx, p.shut)
 	defer stop()
+
 	p.wg.Go(func() { p.pool.janitor(p.base) })
 	err := p.accept()
+
+	// Only a failed listener gets here without shut: the rest ends with it.
 	p.shut()
 	p.wg.Wait()
 	return err
@@ -267,17 +297,21 @@ func (p *Port) Close() error {
 	return nil
 }
 
+// shut ends everything that the port has started. After finished is set no
+// connection and no goroutine is added, so that waiting for those that are
+// there is enough.
 func (p *Port) shut() {
 	p.mu.Lock()
 	p.finished = true
 	p.mu.Unlock()
+
 	p.cancel()
 	p.ln.Close()
 	p.dropLinks(func(*link) bool { return true })
 }
 
-// accept takes connections until the listener is closed. Where the system has
-// no more descriptors it waits for some to be closed.
+// accept takes connections until the listener is closed. When the system has
+// no file descriptors left it waits for some to be closed.
 func (p *Port) accept() error {
 	for {
 		raw, err := p.ln.Accept()
@@ -288,11 +322,13 @@ func (p *Port) accept() error {
 			return fmt.Errorf("accept from other nodes: %w", err)
 		case err != nil:
 			p.o.Log.Warn("accept from other nodes", "err", err)
-			if !pause(p.base, 100*time.Millisecond) {
+			if !clock.Wait(p.base, 100*time.Millisecond) {
 				return nil
 			}
 			continue
 		}
+
+		// A peer that opens too many connections is turned away, not queued.
 		select {
 		case p.slots <- struct{}{}:
 		default:
@@ -300,21 +336,10 @@ func (p *Port) accept() error {
 			raw.Close()
 			continue
 		}
+
 		p.wg.Go(func() {
 			defer func() { <-p.slots }()
 			p.welcome(raw)
 		})
-	}
-}
-
-// pause waits, and reports whether the context has not ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

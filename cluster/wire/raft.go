@@ -21,16 +21,19 @@ type raftListener struct {
 // are members of the cluster, as Admit has it.
 func (p *Port) Raft() net.Listener { return p.raft }
 
-// hand waits until the connection is taken. Where raft takes none the peer
-// shall not wait for ever.
+// hand waits until raft takes the connection. If raft takes none within the
+// stall time it is closed, so that the peer does not wait for ever.
 func (r *raftListener) hand(l *link) {
-	// The deadline of the greeting would end the connection in the middle of raft's work.
+	// The handshake left its deadline on the connection. It would cut the
+	// connection off in the middle of raft's work.
 	if err := l.SetDeadline(time.Time{}); err != nil {
 		l.Close()
 		return
 	}
+
 	t := time.NewTimer(l.stall)
 	defer t.Stop()
+
 	select {
 	case r.conns <- l:
 	case <-t.C:

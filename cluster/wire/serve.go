@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // server is the side of a connection that answers.
@@ -25,20 +27,26 @@ type server struct {
 }
 
 // serveCalls answers the calls of a connection, one after the other.
+
 func (p *Port) serveCalls(l *link, from map[string]Handler) {
 	p.mu.Lock()
 	handlers := maps.Clone(from)
 	p.mu.Unlock()
+
 	s := &server{p: p, l: l}
 	ctx, cancel := context.WithCancel(p.base)
 	defer cancel()
+
+	// The reader ends when the connection does, or when this function closes
+	// it: Run waits for it.
 	requests := make(chan frame)
 	p.wg.Go(func() {
 		defer cancel()
 		defer close(requests)
 		s.read(ctx, requests)
 	})
-	defer l.Close() // before the wait, which the reader ends by
+	defer l.Close()
+
 	for f := range requests {
 		if err := s.answer(ctx, f, handlers); err != nil {
 			return
@@ -46,25 +54,30 @@ func (p *Port) serveCalls(l *link, from map[string]Handler) {
 	}
 }
 
-// read hands on requests and cancels calls, until the connection ends. It
-// reads all the time, so that a handler learns at once that its caller has
-// gone.
+// read hands on requests and cancels calls, until the connection ends. It also
+// reads while a handler runs, so that the handler learns at once that its
+// caller has gone.
 func (s *server) read(ctx context.Context, requests chan<- frame) {
 	t := &timed{c: s.l.Conn}
 	r := bufio.NewReader(t)
 	for {
-		t.wait = s.p.o.IdleTimeout + 10*time.Second // the caller closes first
+		// The caller closes a connection that it has not used for IdleTimeout;
+		// the margin keeps this side from being first. A handler may take longer.
+		t.wait = s.p.o.IdleTimeout + 10*time.Second
 		if _, err := r.Peek(1); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) && s.isBusy() {
 				continue
 			}
 			return
 		}
+
+		// Once a frame has begun, its bytes must keep coming.
 		t.wait = s.p.o.StallTimeout
 		f, err := readFrame(r, MaxRequest+512)
 		if err != nil {
 			return
 		}
+
 		switch f.kind {
 		case cancelFrame:
 			s.stop(f.call)
@@ -81,6 +94,7 @@ func (s *server) read(ctx context.Context, requests chan<- frame) {
 	}
 }
 
+// begin notes that a request waits for its handler or is being answered.
 func (s *server) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,6 +107,7 @@ func (s *server) isBusy() bool {
 	return s.busy
 }
 
+// stop cancels a call, unless it has ended already.
 func (s *server) stop(call uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +116,8 @@ func (s *server) stop(call uint32) {
 	}
 }
 
-// start makes the context of a call.
+// start makes the context of a call, which ends with the caller's deadline or
+// with its cancel frame. The returned function marks the call as answered.
 func (s *server) start(ctx context.Context, f frame, left time.Duration) (context.Context, context.CancelFunc) {
 	var cancel context.CancelFunc
 	if left > 0 {
@@ -109,9 +125,11 @@ func (s *server) start(ctx context.Context, f frame, left time.Duration) (contex
 	} else {
 		ctx, cancel = context.WithCancel(ctx)
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.call, s.cancel = f.call, cancel
+
 	return ctx, func() {
 		cancel()
 		s.mu.Lock()
@@ -127,6 +145,7 @@ func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handle
 	if err != nil {
 		return err
 	}
+
 	ctx, end := s.start(ctx, f, req.left)
 	out, err := s.run(req.method, func() ([]byte, error) {
 		h := handlers[req.method]
@@ -136,6 +155,7 @@ func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handle
 		return h(ctx, s.l.peer, req.in)
 	})
 	end()
+
 	if err == nil && len(out) > MaxResponse {
 		err = fmt.Errorf("%w: answer of %d bytes to %s, at most %d are allowed", ErrTooLarge, len(out), req.method, MaxResponse)
 	}
@@ -145,8 +165,9 @@ func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handle
 	return s.l.send(responseFrame, f.call, out)
 }
 
+// fail sends the error of a handler.
 func (s *server) fail(call uint32, err error) error {
-	return s.l.send(errorFrame, call, errorBody(s.p.kinds.name(err), err.Error()))
+	return s.l.send(errorFrame, call, s.p.kinds.body(err))
 }
 
 // run calls a handler. What it panics with becomes an error: one bad request
@@ -161,11 +182,13 @@ func (s *server) run(method string, h func() ([]byte, error)) (out []byte, err e
 	return h()
 }
 
-// serveStream answers one stream.
+// serveStream answers the one stream of a connection. The caller has as long
+// to take the answer as it likes, if it takes some within each stall time.
 func (p *Port) serveStream(l *link) {
 	s := &server{p: p, l: l}
 	t := &timed{c: l.Conn, wait: p.o.StallTimeout}
 	r := bufio.NewReader(t)
+
 	f, err := readFrame(r, MaxRequest+512)
 	if err != nil || f.kind != requestFrame {
 		return
@@ -174,13 +197,18 @@ func (p *Port) serveStream(l *link) {
 	if err != nil {
 		return
 	}
+
 	p.mu.Lock()
 	h := p.streams[req.method]
 	p.mu.Unlock()
+
 	ctx, end := s.start(p.base, f, req.left)
 	defer end()
+
+	// From here on the caller only sends a cancel, or hangs up. The reader ends
+	// then, or when welcome closes the connection behind this function.
 	t.wait = 0
-	p.wg.Go(func() { // until the caller hangs up, or the deferred Close
+	p.wg.Go(func() {
 		defer end()
 		for {
 			if f, err := readFrame(r, 512); err != nil || f.kind == cancelFrame {
@@ -188,6 +216,7 @@ func (p *Port) serveStream(l *link) {
 			}
 		}
 	})
+
 	beat := p.heartbeat(ctx, l, f.call)
 	_, err = s.run(req.method, func() ([]byte, error) {
 		if h == nil {
@@ -196,14 +225,16 @@ func (p *Port) serveStream(l *link) {
 		return nil, h(ctx, l.peer, req.in, &streamWriter{l: l, call: f.call})
 	})
 	beat()
+
 	if err != nil {
 		s.fail(f.call, err)
 	} else {
 		l.send(endFrame, f.call)
 	}
 	l.CloseWrite()
-	// Give the peer time to read the end before the connection is closed
-	// under it; the reader above sees it hang up.
+
+	// If the connection were closed now, the peer could lose what it has not
+	// read yet. The reader above ends the wait when the peer hangs up.
 	select {
 	case <-ctx.Done():
 	case <-time.After(p.o.HandshakeTimeout):
@@ -217,18 +248,20 @@ func (p *Port) heartbeat(ctx context.Context, l *link, call uint32) (stop func()
 	done := make(chan struct{})
 	p.wg.Go(func() {
 		defer close(done)
-		for pause(ctx, l.stall/3) {
+		for clock.Wait(ctx, l.stall/3) {
 			if l.send(chunkFrame, call) != nil {
 				return
 			}
 		}
 	})
+
 	return func() {
 		cancel()
 		<-done
 	}
 }
 
+// streamWriter cuts what a handler writes into chunk frames.
 type streamWriter struct {
 	l    *link
 	call uint32

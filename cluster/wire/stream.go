@@ -9,21 +9,26 @@ import (
 	"sync"
 )
 
-// Stream asks a node for a long answer, on a connection of its own. It
-// returns once the request is sent; an error of the handler, and one that wraps
-// ErrBroken for an answer that was cut off, come from Read in the place of
-// io.EOF. The end of ctx ends the stream. The reader must be closed.
+// Stream runs a method whose answer is long, on a connection of its own. It
+// returns once the request is sent; the answer is read from the reader, which
+// must be closed. Read ends with io.EOF after the whole answer, with the
+// handler's error, or with one that wraps ErrBroken when the answer was cut
+// off. The end of ctx ends the stream.
 func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (io.ReadCloser, error) {
 	k := poolKey{t, Bulk}
 	fail := func(err error) error {
 		return fmt.Errorf("stream %s from %s: %w", method, name(t), err)
 	}
+
 	if err := checkCall(ctx, method, in); err != nil {
 		return nil, fail(err)
 	}
+
+	// Close of the stream gives the slot back.
 	if err := p.pool.enter(ctx, k); err != nil {
 		return nil, fail(err)
 	}
+
 	l, err := p.dial(ctx, t, Bulk)
 	if err != nil {
 		p.pool.leave(k)
@@ -32,9 +37,11 @@ func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (
 		}
 		return nil, fail(err)
 	}
+
 	s := &stream{p: p, l: l, ctx: ctx, key: k, fail: fail}
 	s.stop = context.AfterFunc(ctx, func() { l.Close() })
 	s.r = bufio.NewReaderSize(&timed{c: l.Conn, wait: l.stall}, 32<<10)
+
 	req := request{left: timeLeft(ctx), method: method}
 	if err := l.send(requestFrame, 1, req.head(), in); err != nil {
 		s.Close()
@@ -54,7 +61,7 @@ type stream struct {
 	stop func() bool
 	r    *bufio.Reader
 
-	rest []byte // of the last chunk
+	rest []byte // of the last chunk, not yet read
 	err  error  // the end
 	once sync.Once
 }
@@ -65,6 +72,7 @@ func (s *stream) Read(b []byte) (int, error) {
 		if s.err != nil {
 			return 0, s.err
 		}
+
 		f, err := readFrame(s.r, maxChunk)
 		switch {
 		case err != nil:
@@ -74,14 +82,16 @@ func (s *stream) Read(b []byte) (int, error) {
 		case f.kind == endFrame:
 			s.err = io.EOF
 		case f.kind == errorFrame:
-			s.err = s.fail(s.p.remote(s.l.peer, f.body))
+			s.err = s.fail(s.p.kinds.remote(s.l.peer, f.body))
 		default:
 			s.err = s.broken(errFrame)
 		}
+
 		if s.err != nil {
 			s.l.Close()
 		}
 	}
+
 	n := copy(b, s.rest)
 	s.rest = s.rest[n:]
 	return n, nil
@@ -92,6 +102,7 @@ func (s *stream) broken(err error) error {
 	if s.ctx.Err() != nil {
 		return s.fail(context.Cause(s.ctx))
 	}
+
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}

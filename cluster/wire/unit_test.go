@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"io"
 	"strings"
@@ -81,15 +82,15 @@ func TestFrames(t *testing.T) {
 	if err != nil || got.left != r.left || got.method != r.method || string(got.in) != "in" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	kind, text, err := parseError(errorBody("busy", strings.Repeat("é", maxText)))
-	if err != nil || kind != "busy" || len(text) > maxText {
-		t.Errorf("%s, %d bytes, %v", kind, len(text), err)
+	fail, err := parseError(errorBody(failure{kind: "busy", text: strings.Repeat("é", maxText), wait: time.Second}))
+	if err != nil || fail.kind != "busy" || len(fail.text) > maxText || fail.wait != time.Second {
+		t.Errorf("%s, %d bytes, %v, %v", fail.kind, len(fail.text), fail.wait, err)
 	}
 }
 
 func FuzzReadFrame(f *testing.F) {
 	f.Add(appendFrame(nil, requestFrame, 1, request{method: "m"}.head(), []byte("in")))
-	f.Add(appendFrame(nil, errorFrame, 1, errorBody("busy", "text")))
+	f.Add(appendFrame(nil, errorFrame, 1, errorBody(failure{kind: "busy", text: "text"})))
 	f.Add([]byte{255, 255, 255, 255, 1, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fr, err := readFrame(bytes.NewReader(data), 1<<20)
@@ -102,8 +103,10 @@ func FuzzReadFrame(f *testing.F) {
 		if r, err := parseRequest(fr.body); err == nil && r.left < 0 {
 			t.Fatalf("request %+v", r)
 		}
-		if kind, text, err := parseError(fr.body); err == nil && len(kind)+len(text)+1 != len(fr.body) {
-			t.Fatalf("error %q %q of %q", kind, text, fr.body)
+		if f, err := parseError(fr.body); err == nil && len(f.text) <= maxText && len(f.kind) <= maxKindName && f.kind != "" {
+			if again, err := parseError(errorBody(f)); err != nil || again != f {
+				t.Fatalf("error %+v of %q is read again as %+v, %v", f, fr.body, again, err)
+			}
 		}
 	})
 }
@@ -157,5 +160,22 @@ func TestSeal(t *testing.T) {
 	}
 	if _, err := (Keys{}).Seal("hmac", nil); err == nil {
 		t.Error("sealed without a key")
+	}
+}
+
+// The frames drawn beside the type frame.
+func TestFramesAreAsDrawn(t *testing.T) {
+	t.Parallel()
+	head := request{left: time.Second, method: "ping"}.head()
+
+	got := appendFrame(nil, requestFrame, 1, head, []byte("hi"))
+	want := "0f0000000101000000" + "40420f0000000000" + "0470696e67" + "6869"
+	if hex.EncodeToString(got) != want {
+		t.Errorf("request: %x, drawn %s", got, want)
+	}
+
+	got = appendFrame(nil, responseFrame, 1, []byte("ok"))
+	if want := "0200000003010000006f6b"; hex.EncodeToString(got) != want {
+		t.Errorf("answer: %x, drawn %s", got, want)
 	}
 }

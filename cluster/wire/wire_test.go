@@ -27,7 +27,7 @@ func start(t *testing.T, key Key, cluster, node string, set ...func(*Options)) *
 	t.Helper()
 	o := Options{
 		Listen: "127.0.0.1:0", Self: Peer{Cluster: cluster, Node: node, Epoch: 1}, Keys: Keys{key},
-		Errors: map[string]error{"busy": errBusy}, HandshakeTimeout: patience,
+		Errors: []Kind{{"busy", errBusy}}, HandshakeTimeout: patience,
 	}
 	for _, f := range set {
 		f(&o)
@@ -108,6 +108,9 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 		if !errors.As(err, &remote) || remote.Node != "b" || kind != nil && !errors.Is(err, kind) {
 			t.Errorf("%s: %v", in, err)
 		}
+		if RetryAfter(err) != 0 {
+			t.Errorf("%s: says to ask again after %v", in, RetryAfter(err))
+		}
 		if kind == nil && errors.Unwrap(remote) != nil {
 			t.Errorf("%s: has the kind %v", in, errors.Unwrap(remote))
 		}
@@ -117,6 +120,76 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 	}
 	if _, err := a.Call(within(t), b.target(), "fail", []byte("other")); err == nil || !strings.Contains(err.Error(), "call fail on node b: node b: no kind") {
 		t.Errorf("after a panic: %v", err)
+	}
+}
+
+// again is an error type of another package.
+type again struct{ after time.Duration }
+
+func (again) Error() string             { return "busy for a while" }
+func (again) Unwrap() error             { return errBusy }
+func (e again) TryAgain() time.Duration { return e.after }
+
+func TestErrorsSayWhenToAskAgain(t *testing.T) {
+	t.Parallel()
+	key := NewKey()
+	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
+	errs := map[string]error{
+		"overloaded": Overloaded(1500*time.Millisecond, "%d searches wait", 7),
+		"wrapped":    fmt.Errorf("search: %w", Overloaded(2*time.Second, "7 searches wait")),
+		"no time":    fmt.Errorf("%w: ask again some time", ErrOverloaded),
+		"other type": fmt.Errorf("read: %w", again{3 * time.Second}),
+		"no kind":    fmt.Errorf("read: %w", &overloaded{text: "never", after: -time.Second}),
+		"for ever":   Overloaded(1000*time.Hour, "full"),
+	}
+	want := map[string]struct {
+		kind error
+		wait time.Duration
+		text string
+	}{
+		"overloaded": {ErrOverloaded, 1500 * time.Millisecond, "7 searches wait"},
+		"wrapped":    {ErrOverloaded, 2 * time.Second, "search: 7 searches wait"},
+		"no time":    {ErrOverloaded, 0, "overloaded: ask again some time"},
+		"other type": {errBusy, 3 * time.Second, "read: busy for a while"},
+		"no kind":    {ErrOverloaded, 0, "read: never"},
+		"for ever":   {ErrOverloaded, maxWait, "full"},
+	}
+	b.Handle("fail", func(_ context.Context, _ Peer, in []byte) ([]byte, error) { return nil, errs[string(in)] })
+	b.HandleStream("fail", func(_ context.Context, _ Peer, in []byte, _ io.Writer) error { return errs[string(in)] })
+
+	for in, w := range want {
+		_, called := a.Call(within(t), b.target(), "fail", []byte(in))
+		r, err := a.Stream(within(t), b.target(), "fail", []byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, streamed := io.ReadAll(r)
+		r.Close()
+
+		for _, err := range []error{called, streamed} {
+			var remote *RemoteError
+			if !errors.As(err, &remote) || remote.Text != w.text || !errors.Is(err, w.kind) || RetryAfter(err) != w.wait {
+				t.Errorf("%s: %v, again after %v, want %q of kind %v after %v", in, err, RetryAfter(err), w.text, w.kind, w.wait)
+			}
+		}
+	}
+}
+
+func TestTablesOfKindsAreChecked(t *testing.T) {
+	t.Parallel()
+	for _, bad := range [][]Kind{
+		{{"busy", errBusy}, {"busy", io.EOF}},
+		{{"overloaded", errBusy}},
+		{{"", errBusy}},
+		{{"too busy", errBusy}},
+		{{strings.Repeat("x", maxKindName+1), errBusy}},
+		{{"nothing", nil}},
+	} {
+		o := Options{Listen: "127.0.0.1:0", Self: Peer{Node: "a"}, Keys: Keys{NewKey()}, Errors: bad}
+		if p, err := Listen(o); err == nil {
+			p.Close()
+			t.Errorf("%v is accepted", bad)
+		}
 	}
 }
 

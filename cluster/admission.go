@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// How a node is let in. A member that is asked passes it on to the leader, which
+// makes the node a non-voter, so that it gets the log; the node then announces
+// itself, and so comes into the catalog.
+
+const methodJoin = "cluster.join" // of a node that is in no cluster
+
+// Methods among members.
+const (
+	methodAdmit    = "cluster.admit"
+	methodAnnounce = "cluster.announce"
+)
+
+// admission lets nodes in, and keeps what the catalog has of this one true. A
+// node that joins is refused by any member where its data directory is not its
+// own.
+type admission struct {
+	*env
+	network    *network
+	replica    *replica
+	proposer   *proposer
+	twins      *twins
+	succession *succession
+}
+
+// answer lets other nodes ask this one.
+func (a *admission) answer() {
+	a.network.port.HandleJoin(methodJoin, a.serveJoin)
+	a.network.handle(methodAdmit, a.serveAdmit)
+	a.network.handle(methodAnnounce, a.serveAnnounce)
+}
+
+// record is this node as the catalog shall have it.
+func (n *network) record() catalog.Member {
+	return catalog.Member{ID: n.self.node, Epoch: n.self.epoch, Addr: n.clusterAddr(), Gossip: n.gossip.Addr(), API: n.o.API,
+		Zone: n.o.Zone, Weight: uint32(n.o.Weight * 100), Version: n.o.Version}
+}
+
+// serveJoin lets a node in, by way of the leader.
+func (a *admission) serveJoin(ctx context.Context, from Peer, in []byte) ([]byte, error) {
+	var m catalog.Member
+	if err := json.Unmarshal(in, &m); err != nil || m.ID != from.Node {
+		return nil, errors.New("cluster: malformed request to join")
+	}
+	if why := a.succession.reason(); why != nil {
+		return nil, why
+	}
+	cluster := a.network.self.cluster()
+	if cluster == "" || from.Cluster != "" && from.Cluster != cluster {
+		return nil, fmt.Errorf("node %s cannot let in node %s of cluster %q", a.network.self.node, from.Node, from.Cluster)
+	}
+
+	leader, err := a.proposer.findLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.network.call(ctx, leader, methodAdmit, in); err != nil {
+		return nil, err
+	}
+	return []byte(cluster), nil
+}
+
+// serveAdmit makes a node a non-voter. It gets the log from then on.
+func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
+	var m catalog.Member
+	if err := json.Unmarshal(in, &m); err != nil || m.ID == "" {
+		return nil, errors.New("cluster: malformed request to join")
+	}
+	if !a.replica.leading.Load() {
+		return nil, errNotLeader
+	}
+	if old := a.replica.view().Member(m.ID); old != nil {
+		if err := a.network.admit(Peer{Node: m.ID, Epoch: m.Epoch}, wire.Call); err != nil {
+			return nil, err
+		}
+	}
+	if slices.ContainsFunc(a.replica.servers(), func(s raft.Server) bool { return string(s.ID) == m.ID }) {
+		return nil, nil
+	}
+
+	f := a.replica.raft.AddNonvoter(raft.ServerID(m.ID), raft.ServerAddress(m.ID), 0, timeLeft(ctx))
+	if err := wait(ctx, f); err != nil {
+		return nil, raftError(err)
+	}
+	a.log.Info("a node joins", "peer", m.ID, "addr", m.Addr)
+	return nil, nil
+}
+
+// announce brings this start of the node into the catalog, and again
+// whenever what the catalog has of it is no longer true.
+func (a *admission) announce(ctx context.Context) {
+	wait := announceSoon
+	for {
+		changed := a.replica.machine.next()
+		if err := a.announceOnce(ctx); err != nil {
+			if no := refusalIn(err); no != nil {
+				a.fail(no)
+				return
+			}
+			a.log.Debug("not announced yet", "error", err)
+			if !a.pause(ctx, a.scaled(wait)) {
+				return
+			}
+
+			// A cluster that is being founded has its leader in a moment, and
+			// no job is granted to a node that is not announced.
+			if a.network.self.cluster() != "" {
+				wait = min(2*wait, announcePause)
+			}
+			continue
+		}
+
+		wait = announceSoon
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// announceOnce does nothing while the catalog is right.
+func (a *admission) announceOnce(ctx context.Context) error {
+	cluster := a.network.self.cluster()
+	if cluster == "" {
+		return errors.New("not part of a cluster yet")
+	}
+
+	v := a.replica.view()
+	want := a.network.record()
+	if m := v.Member(want.ID); m != nil && v.ClusterID() == cluster {
+		if err := a.network.admit(a.network.port.Self(), wire.Call); err != nil {
+			return err
+		}
+		have := *m
+		have.Number, have.Session, have.State, have.Since, have.Joined = 0, 0, 0, time.Time{}, time.Time{}
+		if have == want {
+			return a.network.self.founded()
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, a.scaled(joinTime))
+	defer cancel()
+	in, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	leader, err := a.proposer.findLeader(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = a.network.call(ctx, leader, methodAnnounce, in)
+	return err
+}
+
+// serveAnnounce brings a start of a node into the catalog, as the leader.
+func (a *admission) serveAnnounce(ctx context.Context, from Peer, in []byte) ([]byte, error) {
+	var m catalog.Member
+	if err := json.Unmarshal(in, &m); err != nil || m.ID != from.Node || m.Epoch != from.Epoch {
+		return nil, errors.New("cluster: malformed announcement")
+	}
+	if !a.replica.leading.Load() {
+		return nil, errNotLeader
+	}
+	if err := a.twins.refuse(ctx, from, m.Addr); err != nil {
+		return nil, err
+	}
+	if _, err := a.serveAdmit(ctx, from, in); err != nil {
+		return nil, err
+	}
+
+	_, err := a.proposer.propose(ctx, &catalog.InitCluster{ID: a.network.self.cluster()}, &catalog.PutMember{Member: m})
+	if no, ok := catalog.Refused(err); ok {
+		return nil, fmt.Errorf(refusal+"%w", no)
+	}
+	return nil, err
+}

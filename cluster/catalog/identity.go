@@ -1,0 +1,242 @@
+package catalog
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// maxFormer bounds the former names of a repository that are kept.
+	maxFormer = 8
+
+	// formerNames is how long a former name leads to its repository.
+	formerNames = 30 * 24 * time.Hour
+)
+
+// A repository is what its host says it is: the external id is its identity,
+// and its name a label that the host may change. A repository whose host
+// gives no id has its name for one.
+
+// sameAs tells whether a listed repository is this one.
+func (l *ListedRepo) sameAs(r *Repo) bool {
+	return identified(l.Name, &l.RepoFacts) && l.ExternalID == r.ExternalID
+}
+
+// identified tells whether the host of some facts gives ids of its own.
+func identified(name string, f *RepoFacts) bool { return f.ExternalID != "" && f.ExternalID != name }
+
+// mayDescribe tells whether the facts of a listing may take the place of
+// those of a repository: a connection that knows an address alone does not
+// speak for the host that gave the repository its id.
+func (l *ListedRepo) mayDescribe(r *Repo) bool {
+	return identified(l.Name, &l.RepoFacts) || !identified(r.Name, &r.RepoFacts)
+}
+
+// whose finds the repository that is listed: by the host's id, or by its name
+// where that is a record from before its host told an id. A name alone is no
+// identity: another repository that has it gives it up.
+func (t *txn) whose(l *ListedRepo) (RepoID, bool) {
+	if !identified(l.Name, &l.RepoFacts) {
+		return t.whoseName(l)
+	}
+	if id, ok := t.externals.get(l.ExternalID); ok {
+		return id, true
+	}
+
+	id, taken := t.names.get(l.Name)
+	if !taken {
+		return 0, false
+	}
+	r := *t.repos.get(id)
+	if !identified(r.Name, &r.RepoFacts) && !local(r.CloneURL) {
+		return id, true
+	}
+	t.displace(&r)
+	return 0, false
+}
+
+// whoseName finds a repository whose host gives no ids. A local directory
+// only claims its name: where another repository has that by right, the
+// directory is named by its path.
+func (t *txn) whoseName(l *ListedRepo) (RepoID, bool) {
+	id, taken := t.names.get(l.Name)
+	if !taken || !local(l.CloneURL) {
+		return id, taken
+	}
+	if r := t.repos.get(id); local(r.CloneURL) {
+		return id, true
+	}
+
+	claimed, base := l.Name, localName(l.CloneURL)
+	for i := 1; ; i++ {
+		if l.Name = base; i > 1 {
+			l.Name += "-" + strconv.Itoa(i)
+		}
+		if l.ExternalID == claimed {
+			l.ExternalID = l.Name
+		}
+		claimed = l.Name
+		id, taken := t.names.get(l.Name)
+		if !taken || t.repos.get(id).CloneURL == l.CloneURL {
+			return id, taken
+		}
+	}
+}
+
+// freeNames takes the names from the repositories of a page that come with
+// another one, so that repositories may exchange names.
+func (t *txn) freeNames(page []ListedRepo) {
+	for i := range page {
+		l := &page[i]
+		id, ok := t.externals.get(l.ExternalID)
+		if !ok || !identified(l.Name, &l.RepoFacts) {
+			continue
+		}
+		r := t.repos.get(id)
+		if at, taken := t.names.get(r.Name); r.Name != l.Name && taken && at == id {
+			t.names.delete(r.Name)
+		}
+	}
+}
+
+// rename gives a repository the name that its host gives it now. Its number,
+// and with it mirror, index and permissions, stay.
+func (t *txn) rename(r *Repo, name string) {
+	if r.Name == name {
+		t.names.set(name, r.ID)
+		return
+	}
+	if id, taken := t.names.get(name); taken && id != r.ID {
+		other := *t.repos.get(id)
+		t.displace(&other)
+	}
+
+	t.noteFormer(r)
+	if id, ok := t.names.get(r.Name); ok && id == r.ID {
+		t.names.delete(r.Name)
+	}
+	if !identified(r.Name, &r.RepoFacts) {
+		r.ExternalID = name
+	}
+	r.Name = name
+	t.names.set(name, r.ID)
+}
+
+// noteFormer keeps the name of a repository that gets another one.
+func (t *txn) noteFormer(r *Repo) {
+	r.Former = slices.DeleteFunc(slices.Clone(r.Former), func(f FormerName) bool {
+		return f.Name == r.Name || t.now.Sub(f.At) > formerNames
+	})
+	r.Former = append(r.Former, FormerName{Name: r.Name, At: t.now})
+	if n := len(r.Former) - maxFormer; n > 0 {
+		r.Former = slices.Delete(r.Former, 0, n)
+	}
+	t.former.set(r.Name, r.ID)
+}
+
+// displace takes the name from a repository whose host gave it to another
+// one. It has a name of its own until its host tells its new one; a local
+// directory, which only claims a name, keeps that name for good.
+func (t *txn) displace(r *Repo) {
+	base := r.Name + "+" + strconv.FormatUint(uint64(r.ID), 10)
+	if local(r.CloneURL) {
+		base = localName(r.CloneURL)
+	}
+	name := base
+	for i := 2; ; i++ {
+		if _, taken := t.names.get(name); !taken {
+			break
+		}
+		name = base + "-" + strconv.Itoa(i)
+	}
+
+	if id, ok := t.names.get(r.Name); ok && id == r.ID {
+		t.names.delete(r.Name)
+	}
+	if !identified(r.Name, &r.RepoFacts) {
+		t.externals.delete(r.ExternalID)
+		r.ExternalID = name
+	}
+	r.Name = name
+	t.names.set(name, r.ID)
+	t.setRepo(r)
+	t.indexIdentity(r)
+}
+
+// localName names a local repository by its directory.
+func localName(address string) string {
+	path := strings.TrimSuffix(strings.Trim(strings.TrimPrefix(address, "file://"), "/"), ".git")
+	path = strings.Trim(path, "/")
+	return "local/" + path[strings.LastIndex(path, "/")+1:]
+}
+
+// indexIdentity notes by what a repository is found besides its name.
+func (s *State) indexIdentity(r *Repo) {
+	if identified(r.Name, &r.RepoFacts) {
+		s.externals.set(r.ExternalID, r.ID)
+	}
+	for _, f := range r.Former {
+		if id, ok := s.former.get(f.Name); !ok || s.repos.get(id) == nil || !s.repos.get(id).hadAfter(f) {
+			s.former.set(f.Name, r.ID)
+		}
+	}
+}
+
+// hadAfter tells whether the repository gave up the same name later.
+func (r *Repo) hadAfter(f FormerName) bool {
+	return slices.ContainsFunc(r.Former, func(g FormerName) bool { return g.Name == f.Name && g.At.After(f.At) })
+}
+
+// forget takes a repository out of the indexes.
+func (t *txn) forget(r *Repo) {
+	if id, ok := t.names.get(r.Name); ok && id == r.ID {
+		t.names.delete(r.Name)
+	}
+	if id, ok := t.externals.get(r.ExternalID); ok && id == r.ID {
+		t.externals.delete(r.ExternalID)
+	}
+	for _, f := range r.Former {
+		if id, ok := t.former.get(f.Name); ok && id == r.ID {
+			t.former.delete(f.Name)
+		}
+	}
+}
+
+// RepoByExternalID returns the repository that a host knows by an id, or nil.
+func (v *View) RepoByExternalID(external string) *Repo {
+	id, ok := v.externals.get(external)
+	if !ok {
+		return nil
+	}
+	return v.repos.get(id)
+}
+
+// FormerNames are the names that still lead to a repository though its host
+// has given it another.
+func (v *View) FormerNames(r *Repo) []string {
+	var names []string
+	for _, f := range r.Former {
+		if v.RepoByName(f.Name) == nil && v.RepoByFormerName(f.Name) == r {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// RepoByFormerName returns the repository that had a name until its host
+// renamed it, for thirty days after that, or nil.
+func (v *View) RepoByFormerName(name string) *Repo {
+	id, ok := v.former.get(name)
+	if !ok {
+		return nil
+	}
+	r := v.repos.get(id)
+	for _, f := range r.Former {
+		if f.Name == name && v.meta.Clock.Sub(f.At) <= formerNames {
+			return r
+		}
+	}
+	return nil
+}

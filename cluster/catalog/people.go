@@ -1,0 +1,284 @@
+package catalog
+
+import (
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// AccountState is where an account is on its way.
+type AccountState uint8
+
+// The states of an account. The numbers stand in records and never change.
+const (
+	AccountActive    AccountState = 1
+	AccountSuspended AccountState = 2 // its keys are refused
+	AccountPending   AccountState = 3 // waits for an owner to approve it; nobody signs in to it
+)
+
+// String names the state as in the API: active, suspended, pending.
+func (s AccountState) String() string {
+	switch s {
+	case AccountActive:
+		return "active"
+	case AccountSuspended:
+		return "suspended"
+	case AccountPending:
+		return "pending"
+	}
+	return "unknown"
+}
+
+// User is the account of a person, who may have keys.
+type User struct {
+	ID      string // random, never used again
+	Email   string // in lower case; no two accounts have the same
+	Name    string // for people; may be empty
+	Role    Role   // RoleMember or RoleOwner
+	State   AccountState
+	Created time.Time
+	By      string // who made it
+	Changed uint64 // index of the entry that changed it last
+}
+
+// Grants are the repositories that a source lets an account see.
+type Grants struct {
+	Account string
+	Source  string // GrantedByOwner, or what synchronised them
+	Repos   []byte // roaring bitmap of RepoIDs, as the library writes it
+	At      time.Time
+}
+
+// GrantedByOwner is the source of grants that an owner gave one by one.
+const GrantedByOwner = "owner"
+
+// Key is where the grants stand in their table.
+func (g *Grants) Key() string { return grantsKey(g.Account, g.Source) }
+
+func grantsKey(account, source string) string { return account + "\x00" + source }
+
+// Set is the repositories as a set that belongs to the caller.
+func (g *Grants) Set() *roaring.Bitmap {
+	set := roaring.New()
+	if g == nil || len(g.Repos) == 0 {
+		return set
+	}
+	// Apply has read every set that is kept, so this one can be read.
+	if _, err := set.FromBuffer(g.Repos); err != nil {
+		return roaring.New()
+	}
+	return set.Clone()
+}
+
+// PutAccount adds an account, or changes one of the same ID: its name, role
+// and state. By and Created are kept. A change that leaves no active owner
+// where there was one is refused. Whoever is suspended is signed out.
+type PutAccount struct {
+	Account User
+	// Instead is Changed of the account that the change was made from, so
+	// that two changes at once do not undo one another; for a new account 0.
+	Instead uint64
+}
+
+// DeleteAccount removes an account, its keys, grants, sessions and ways to sign in.
+type DeleteAccount struct{ ID string }
+
+// SetGrants adds repositories to those that a source lets an account see, and
+// takes some away.
+type SetGrants struct {
+	Account string
+	Source  string
+	Add     []RepoID
+	Remove  []RepoID
+}
+
+// Bounds of people.
+const (
+	maxAccounts = 50000
+	maxEmail    = 254
+	maxNameText = 200
+	maxGranted  = 10000
+)
+
+func (c *PutAccount) apply(t *txn) Result {
+	a := c.Account
+	switch {
+	case a.ID == "" || len(a.ID) > 64 || strings.ContainsRune(a.ID, 0):
+		return refuse(Invalid, "an account needs an id")
+	case a.Email == "" || len(a.Email) > maxEmail || a.Email != strings.ToLower(a.Email) || !strings.Contains(a.Email, "@"):
+		return refuse(Invalid, "an account needs an e-mail address")
+	case len(a.Name) > maxNameText:
+		return refuse(Invalid, "the account is malformed")
+	case a.Role != RoleMember && a.Role != RoleOwner:
+		return refuse(Invalid, "the role of an account is member or owner")
+	case a.State < AccountActive || a.State > AccountPending:
+		return refuse(Invalid, "the account has no state")
+	}
+
+	// One address is one account.
+	if id, taken := t.emails.get(a.Email); taken && id != a.ID {
+		return refuse(Conflict, "there is an account of "+a.Email+" already")
+	}
+	old := t.accounts.get(a.ID)
+	if old == nil {
+		if t.accounts.len() >= maxAccounts {
+			return refuse(Conflict, "there are too many accounts")
+		}
+		a.Created, a.Changed = t.now, t.index
+		t.setAccount(&a)
+		return Result{ID: t.index}
+	}
+
+	if c.Instead != old.Changed {
+		return refuse(Stale, "the account was changed meanwhile: try again")
+	}
+	if t.lastOwner(old) && (a.Role != RoleOwner || a.State != AccountActive) {
+		return refuse(Invalid, "this is the last owner who is active: make somebody else an owner first")
+	}
+	a.Created, a.By, a.Changed = old.Created, old.By, t.index
+	if a.State != AccountActive {
+		t.endSessions(func(s *Session) bool { return s.Account == a.ID })
+		t.endLinks(a.ID)
+		t.endConsents(func(x *Consent) bool { return x.Account == a.ID })
+	}
+	if a.Email != old.Email {
+		t.emails.delete(old.Email)
+	}
+	t.setAccount(&a)
+	return Result{ID: t.index}
+}
+
+func (t *txn) setAccount(a *User) {
+	t.accounts.set(a.ID, a)
+	t.emails.set(a.Email, a.ID)
+}
+
+// lastOwner tells whether an account is the only active owner.
+func (s *State) lastOwner(a *User) bool {
+	if a.Role != RoleOwner || a.State != AccountActive {
+		return false
+	}
+	for other := range s.accounts.records() {
+		if other.ID != a.ID && other.Role == RoleOwner && other.State == AccountActive {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *DeleteAccount) apply(t *txn) Result {
+	a := t.accounts.get(c.ID)
+	if a == nil {
+		return refuse(NotFound, "there is no such account")
+	}
+	if t.lastOwner(a) {
+		return refuse(Invalid, "this is the last owner who is active: make somebody else an owner first")
+	}
+
+	// What hangs on an account goes with it, in the same entry.
+	for _, k := range t.keysOf(a.ID) {
+		t.keyHashes.delete(string(k.Hash))
+		t.keys.delete(k.ID)
+	}
+	for _, g := range t.grantsOf(a.ID) {
+		t.grants.delete(g.Key())
+	}
+	t.endSessions(func(s *Session) bool { return s.Account == a.ID })
+	t.endConsents(func(x *Consent) bool { return x.Account == a.ID })
+	t.forgetWaysIn(a.ID)
+	t.emails.delete(a.Email)
+	t.accounts.delete(a.ID)
+	return Result{ID: t.index}
+}
+
+func (t *tables) keysOf(account string) (all []*Key) {
+	for k := range t.keys.records() {
+		if k.Account == account {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// grantsOf are the grants of an account, by source.
+func (t *tables) grantsOf(account string) (all []*Grants) {
+	prefix := grantsKey(account, "")
+	for key, g := range t.grants.from(prefix) {
+		if !strings.HasPrefix(key, prefix) {
+			break
+		}
+		all = append(all, g.rec)
+	}
+	return all
+}
+
+func (c *SetGrants) apply(t *txn) Result {
+	if t.accounts.get(c.Account) == nil {
+		return refuse(NotFound, "there is no such account")
+	}
+	if c.Source == "" || len(c.Source) > maxNameText || len(c.Add)+len(c.Remove) > maxGranted {
+		return refuse(Invalid, "the grants are malformed")
+	}
+	for _, id := range c.Add {
+		if t.repos.get(id) == nil {
+			return refuse(NotFound, "there is no such repository")
+		}
+	}
+
+	set := t.grants.get(grantsKey(c.Account, c.Source)).Set()
+	for _, id := range c.Remove {
+		set.Remove(id)
+	}
+	set.AddMany(c.Add)
+	return t.setGrants(c.Account, c.Source, set)
+}
+
+// setGrants keeps what a source grants; an empty set is no record.
+func (t *txn) setGrants(account, source string, set *roaring.Bitmap) Result {
+	key := grantsKey(account, source)
+	if set.IsEmpty() {
+		t.grants.delete(key)
+		return Result{ID: t.index}
+	}
+	set.RunOptimize()
+	b, err := set.ToBytes()
+	if err != nil {
+		return refuse(Invalid, "the grants cannot be written")
+	}
+	t.grants.set(key, &Grants{Account: account, Source: source, Repos: b, At: t.now})
+	return Result{ID: t.index}
+}
+
+func (s *State) indexAccount(a *User) error {
+	s.emails.set(a.Email, a.ID)
+	return nil
+}
+
+// Account returns nil when there is none of that id.
+func (v *View) Account(id string) *User { return v.accounts.get(id) }
+
+// AccountByEmail returns nil when there is none of that address, which is
+// compared without regard to case.
+func (v *View) AccountByEmail(email string) *User {
+	id, ok := v.emails.get(strings.ToLower(email))
+	if !ok {
+		return nil
+	}
+	return v.accounts.get(id)
+}
+
+// Accounts goes through them by e-mail address.
+func (v *View) Accounts() iter.Seq[*User] {
+	return func(yield func(*User) bool) {
+		for _, id := range v.emails.all() {
+			if !yield(v.accounts.get(id)) {
+				return
+			}
+		}
+	}
+}
+
+// GrantsOf are the grants of an account, by source.
+func (v *View) GrantsOf(account string) []*Grants { return v.grantsOf(account) }

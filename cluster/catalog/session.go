@@ -1,0 +1,172 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+)
+
+// Session is a browser that somebody signed in with. The token in its cookie
+// is not kept, only a hash of it.
+type Session struct {
+	ID      string // public, in lists and logs
+	Hash    []byte // HMAC-SHA-256 of the token
+	Account string // who signed in; "" for a key of nobody
+	Key     string // id of the API key that was shown; "" for other ways to sign in
+	Method  string // how they signed in: key, password, or a provider's name
+	Created time.Time
+	Used    time.Time     // last use, noted from time to time
+	Expires time.Time     // ends then, however much it is used
+	Idle    time.Duration // ends when it was not used for that long
+	Address string        // where they signed in from
+	Agent   string        // what the browser said of itself
+}
+
+// Ended tells whether a session has come to its end at a time.
+func (s *Session) Ended(now time.Time) bool {
+	return !now.Before(s.Expires) || !now.Before(s.Used.Add(s.Idle))
+}
+
+// PutSession adds a session. Whoever has very many loses the one that was not
+// used for longest.
+type PutSession struct{ Session Session }
+
+// EndSessions removes sessions: some by their ids, or all of an account but
+// one. What is not there is no failure.
+type EndSessions struct {
+	IDs     []string
+	Account string // "" for none but the ids
+	But     string // id of the one of the account that stays; "" for none
+}
+
+// TouchSessions notes when sessions were last used, and removes those that
+// have ended.
+type TouchSessions struct {
+	Used time.Time
+	IDs  []string
+}
+
+// Bounds of sessions.
+const (
+	maxSessions    = 100000
+	maxSessionsOf  = 50 // one account or key of nobody
+	longestSession = 400 * 24 * time.Hour
+	maxAgentText   = 300
+)
+
+func (c *PutSession) apply(t *txn) Result {
+	s := c.Session
+	switch {
+	case s.ID == "" || len(s.ID) > 64 || len(s.Hash) != keyHashLen || s.Account == "" && s.Key == "":
+		return refuse(Invalid, "the session is malformed")
+	case len(s.Method) > maxNameText || len(s.Address) > maxNameText || len(s.Agent) > maxAgentText:
+		return refuse(Invalid, "the session is malformed")
+	case s.Idle <= 0 || s.Idle > longestSession || s.Expires.After(t.now.Add(longestSession)):
+		return refuse(Invalid, "the session lasts too long")
+	}
+
+	// Whoever signs in at the moment when they are suspended does not come in.
+	if a := t.accounts.get(s.Account); s.Account != "" && (a == nil || a.State != AccountActive) {
+		return refuse(NotFound, "the account may not sign in")
+	}
+	if k := t.keys.get(s.Key); s.Key != "" && (k == nil || k.Account != s.Account) {
+		return refuse(NotFound, "there is no such key")
+	}
+	if _, taken := t.sessionHashes.get(string(s.Hash)); taken || t.sessions.get(s.ID) != nil {
+		return refuse(Conflict, "the session exists")
+	}
+
+	if t.sessions.len() >= maxSessions {
+		return refuse(Conflict, "there are too many sessions")
+	}
+	t.makeRoomForSession(&s)
+	s.Created, s.Used, s.Expires = t.now, t.now, fromMillis(toMillis(s.Expires))
+	t.sessions.set(s.ID, &s)
+	t.sessionHashes.set(string(s.Hash), s.ID)
+	return Result{ID: t.index}
+}
+
+// makeRoomForSession removes those of the same account or key that have
+// ended, and where there are still very many, the ones not used for longest.
+func (t *txn) makeRoomForSession(s *Session) {
+	same := t.sessionsWhere(func(old *Session) bool {
+		return old.Account == s.Account && (s.Account != "" || old.Key == s.Key)
+	})
+	slices.SortStableFunc(same, func(a, b *Session) int { return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.ID, b.ID)) })
+	for i, old := range same {
+		if i >= maxSessionsOf-1 || old.Ended(t.now) {
+			t.endSession(old)
+		}
+	}
+}
+
+func (c *EndSessions) apply(t *txn) Result {
+	for _, id := range c.IDs {
+		if s := t.sessions.get(id); s != nil {
+			t.endSession(s)
+		}
+	}
+	if c.Account != "" {
+		t.endSessions(func(s *Session) bool { return s.Account == c.Account && s.ID != c.But })
+	}
+	return Result{ID: t.index}
+}
+
+func (c *TouchSessions) apply(t *txn) Result {
+	used := fromMillis(toMillis(c.Used))
+	for _, id := range c.IDs {
+		if old := t.sessions.get(id); old != nil && used.After(old.Used) && !old.Ended(t.now) {
+			s := *old
+			s.Used = used
+			t.sessions.set(id, &s)
+		}
+	}
+	t.endSessions(func(s *Session) bool { return s.Ended(t.now) })
+	return Result{}
+}
+
+// endSessions removes the sessions for which a condition holds.
+func (t *txn) endSessions(gone func(*Session) bool) {
+	for _, s := range t.sessionsWhere(gone) {
+		t.endSession(s)
+	}
+}
+
+func (t *txn) endSession(s *Session) {
+	t.sessionHashes.delete(string(s.Hash))
+	t.sessions.delete(s.ID)
+}
+
+func (t *tables) sessionsWhere(is func(*Session) bool) (found []*Session) {
+	for s := range t.sessions.records() {
+		if is(s) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+func (s *State) indexSession(x *Session) error {
+	if _, taken := s.sessionHashes.get(string(x.Hash)); taken {
+		return fmt.Errorf("session %s has the hash of another", x.ID)
+	}
+	s.sessionHashes.set(string(x.Hash), x.ID)
+	return nil
+}
+
+// SessionByHash finds a session by the HMAC of its token, or returns nil.
+func (v *View) SessionByHash(hash []byte) *Session {
+	id, ok := v.sessionHashes.get(string(hash))
+	if !ok {
+		return nil
+	}
+	return v.sessions.get(id)
+}
+
+// Session returns nil when there is none of that id.
+func (v *View) Session(id string) *Session { return v.sessions.get(id) }
+
+// Sessions goes through them by id; some may have ended.
+func (v *View) Sessions() iter.Seq[*Session] { return v.sessions.records() }

@@ -1,0 +1,242 @@
+package catalog
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// gadget is a record of a table that only this test has.
+type gadget struct {
+	Name  string
+	Parts []uint32
+}
+
+// putGadget is the command that changes it.
+type putGadget struct {
+	gadget
+	in func(*tables) *table[string, gadget]
+}
+
+func (c *putGadget) apply(t *txn) Result {
+	if c.Name == "" {
+		return refuse(Invalid, "a gadget has a name")
+	}
+	c.in(&t.tables).set(c.Name, &gadget{c.Name, c.Parts})
+	return Result{}
+}
+
+// gadgetRow is the row of the table and where a test finds it.
+func gadgetRow() (tableRow, func(*tables) *table[string, gadget]) {
+	var mu sync.Mutex
+	all := map[*tables]*table[string, gadget]{}
+	at := func(t *tables) *table[string, gadget] {
+		mu.Lock()
+		defer mu.Unlock()
+		if all[t] == nil {
+			all[t] = &table[string, gadget]{}
+		}
+		return all[t]
+	}
+	return tableOf(200, "gadget", at, func(g *gadget) string { return g.Name }, nil), at
+}
+
+func TestATableIsOneRow(t *testing.T) {
+	t.Parallel()
+	row, at := gadgetRow()
+	rows := append(slices.Clone(tableRows), row)
+	s := newState(rows, jobRows)
+	put := func(index uint64, name string, parts ...uint32) {
+		t.Helper()
+		s.Apply(Entry{Index: index, Commands: []Command{&putGadget{gadget{name, parts}, at}}})
+	}
+
+	put(1, "a", 1, 2)
+	put(2, "b", 3)
+	old := s.View()
+	put(3, "b", 4)
+	put(4, "c")
+
+	// A view is of one moment.
+	if g := at(&old.tables).get("b"); g == nil || !slices.Equal(g.Parts, []uint32{3}) || at(&old.tables).get("c") != nil {
+		t.Errorf("the view of entry 2 has b %+v and c %v", g, at(&old.tables).get("c"))
+	}
+	now := s.View()
+	if g := at(&now.tables).get("b"); g == nil || !slices.Equal(g.Parts, []uint32{4}) {
+		t.Errorf("the view of entry 4 has b %+v", g)
+	}
+
+	// The records are part of the state hash, in whatever order they came.
+	if now.Hash() == old.Hash() || now.Hash() != rehash(now) {
+		t.Errorf("hash %x, before %x, of the records %x", now.Hash(), old.Hash(), rehash(now))
+	}
+
+	// A snapshot has them.
+	var saved, again bytes.Buffer
+	if err := now.Save(&saved); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := loadInto(newState(rows, jobRows), bytes.NewReader(saved.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if loaded.View().Hash() != now.Hash() || at(&loaded.tables).len() != 3 {
+		t.Errorf("restored: hash %x, want %x; %d gadgets", loaded.View().Hash(), now.Hash(), at(&loaded.tables).len())
+	}
+	if err := loaded.View().Save(&again); err != nil || !bytes.Equal(saved.Bytes(), again.Bytes()) {
+		t.Errorf("a snapshot of the restored state differs: %v", err)
+	}
+
+	// A version without the row does not drop them silently.
+	if _, err := Load(bytes.NewReader(saved.Bytes())); !errors.Is(err, errNewer) {
+		t.Errorf("a version that does not know the table: %v", err)
+	}
+}
+
+func TestTagsOfTablesAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	tags := map[byte]bool{0: true, metaKind.tag: true, configKind.tag: true} // 0 ends a snapshot
+	for _, row := range tableRows {
+		if tags[row.tag()] {
+			t.Errorf("two kinds of records have the tag %d", row.tag())
+		}
+		tags[row.tag()] = true
+	}
+}
+
+// What earlier versions wrote, and the state hashes that they had. A format
+// that changes gets further files; these stay.
+var written = []struct {
+	version  string
+	snapshot uint64 // hash of the state in the snapshot
+	log      uint64 // hash after all entries of the log
+}{
+	{"1", 0xe0e5589a49f42bcf, 0x6452b77446f16755},
+}
+
+func TestSnapshotsAndLogsOfEarlierVersionsAreRead(t *testing.T) {
+	t.Parallel()
+	for _, w := range written {
+		s, err := Load(bytes.NewReader(testdata(t, "snapshot-"+w.version+".gz")))
+		if err != nil {
+			t.Fatalf("version %s: %v", w.version, err)
+		}
+		if got := s.View().Hash(); got != w.snapshot {
+			t.Errorf("version %s: the snapshot has hash %#x, then %#x", w.version, got, w.snapshot)
+		}
+		checkTables(t, s)
+
+		replayed := New()
+		for index, data := range entriesOf(t, testdata(t, "log-"+w.version+".gz")) {
+			e, err := DecodeEntry(uint64(index+1), data)
+			if err != nil {
+				t.Fatalf("version %s: %v", w.version, err)
+			}
+			replayed.Apply(e)
+			if e.Index > s.Index() {
+				s.Apply(e)
+			}
+		}
+		for from, got := range map[string]uint64{"nothing": replayed.View().Hash(), "the snapshot": s.View().Hash()} {
+			if got != w.log {
+				t.Errorf("version %s: the log gives hash %#x from %s, then %#x", w.version, got, from, w.log)
+			}
+		}
+	}
+}
+
+// entriesOf cuts a log: each entry after its length.
+func entriesOf(t *testing.T, b []byte) [][]byte {
+	t.Helper()
+	var out [][]byte
+	for len(b) > 0 {
+		n, w := binary.Uvarint(b)
+		if w <= 0 || n > uint64(len(b)-w) {
+			t.Fatal("the log of the test is cut")
+		}
+		out = append(out, b[w:w+int(n)])
+		b = b[w+int(n):]
+	}
+	return out
+}
+
+func testdata(t *testing.T, name string) []byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err == nil {
+		var b []byte
+		if b, err = io.ReadAll(z); err == nil {
+			return b
+		}
+	}
+	t.Fatal(fmt.Errorf("%s: %w", name, err))
+	return nil
+}
+
+func TestStampChangesTheTimeAlone(t *testing.T) {
+	t.Parallel()
+	at := epoch.Add(1234567 * time.Millisecond)
+	for index, data := range entriesOf(t, testdata(t, "log-1.gz")) {
+		want, err := DecodeEntry(uint64(index+1), data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := bytes.Clone(data)
+		stamped, err := Stamp(data, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(data, before) {
+			t.Fatalf("entry %d: the bytes that were given have changed", index+1)
+		}
+
+		// The same as decoding it, setting the time and encoding it.
+		want.At = at
+		again, err := want.Encode()
+		if err != nil || !bytes.Equal(stamped, again) {
+			t.Fatalf("entry %d: %x, want %x, %v", index+1, stamped, again, err)
+		}
+	}
+	for _, bad := range [][]byte{nil, {1}, make([]byte, 30), append([]byte{2}, make([]byte, 30)...), append([]byte{1}, make([]byte, 16)...)} {
+		if out, err := Stamp(bad, at); err == nil {
+			t.Errorf("%x becomes %x", bad, out)
+		}
+	}
+}
+
+// The entry and the record that are drawn beside the codec.
+func TestBytesAreAsDrawn(t *testing.T) {
+	t.Parallel()
+	e := Entry{At: time.UnixMilli(1_700_000_000_000), Node: "n1", Commands: []Command{&RevokeKey{ID: "k7"}}}
+	for i := range e.Request {
+		e.Request[i] = byte(i)
+	}
+	b, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "01" + "000102030405060708090a0b0c0d0e0f" + "80a0abfef962" + "046e31" + "01" + "0e04" + "01046b37"
+	if got := hex.EncodeToString(b); got != want {
+		t.Errorf("entry: %s, drawn %s", got, want)
+	}
+
+	former := kindOf[FormerName](0, "former name")
+	if got := hex.EncodeToString(former.append(nil, &FormerName{Name: "a/b"})); got != "0106612f62" {
+		t.Errorf("record: %s, drawn 0106612f62", got)
+	}
+}

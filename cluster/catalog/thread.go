@@ -1,0 +1,348 @@
+package catalog
+
+import (
+	"iter"
+	"strings"
+	"time"
+)
+
+// Thread is a conversation with a language model: who has it, where what was
+// said is kept, and which node is at work on it. What was said is not here. It
+// lies in sealed files, one for each turn that has ended.
+type Thread struct {
+	ID      string // random: whoever has that of a public thread may read it
+	Owner   string // who asked, in words of who proposed it; "" for guests
+	Title   []byte // sealed
+	Public  bool
+	Created time.Time
+	Changed time.Time
+	Asked   uint64 // hash of the first question with its bounds, by which it is found again
+	Turns   []ThreadTurn
+	Run     Run // of the turn that is being answered; without a fence there is none
+}
+
+// ThreadTurn is a question of a thread and its answer.
+type ThreadTurn struct {
+	File   string // SHA-256 of the sealed file, hex; "" where all nodes that had the turn are gone
+	Bytes  uint32
+	Events uint32 // numbers of its events
+	Failed bool   // it has no answer
+}
+
+// Run is a turn that is being answered. What the runner has done lies on all
+// copies before anybody sees it, so any of them can go on.
+type Run struct {
+	Node   string
+	Copies []string // nodes that have all of it, the runner too
+	Fence  uint64   // index of the entry that let Node run it
+	Since  time.Time
+}
+
+// Bytes is the size of what was said.
+func (h *Thread) Bytes() (n int64) {
+	for _, t := range h.Turns {
+		n += int64(t.Bytes)
+	}
+	return n
+}
+
+// Events is how many numbers the turns that have ended took.
+func (h *Thread) Events() (n int) {
+	for _, t := range h.Turns {
+		n += int(t.Events)
+	}
+	return n
+}
+
+// Bounds of threads.
+const (
+	maxThreads       = 100_000
+	maxThreadsOfOne  = 500
+	maxGuestThreads  = 5_000
+	maxThreadTurns   = 200
+	maxThreadBytes   = 8 << 20
+	maxThreadCopies  = 7
+	maxThreadTitle   = 1 << 10
+	maxRunningOfOne  = 3
+	maxRunningGuests = 4
+)
+
+// BeginTurn lets a node answer a question, in a thread that it begins or in one
+// of the same owner. Result.ID is the fence. Too many questions at once are
+// refused as Held.
+type BeginTurn struct {
+	Thread string
+	New    bool // the fields down to Asked are those of the new thread
+	Owner  string
+	Title  []byte
+	Public bool
+	Asked  uint64
+	Node   string
+	Copies []string
+}
+
+// MoveRun changes who answers a question and who has a copy, where it has not
+// been changed meanwhile. Result.ID is the new fence.
+type MoveRun struct {
+	Thread string
+	Fence  uint64 // that in force
+	Node   string
+	Copies []string
+}
+
+// EndTurn ends the question that is being answered.
+type EndTurn struct {
+	Thread string
+	Fence  uint64
+	Turn   ThreadTurn
+}
+
+// ChangeThread gives a thread another title, and shares it or takes that back.
+type ChangeThread struct {
+	Thread string
+	Title  []byte // empty: as it is
+	Public bool
+}
+
+// DeleteThread removes a thread. One that has changed since Changed stays,
+// unless that is zero.
+type DeleteThread struct {
+	Thread  string
+	Changed time.Time
+}
+
+// ForkThread makes a thread of what was said in another one.
+type ForkThread struct {
+	From   string
+	Thread string
+	Owner  string
+	Title  []byte
+	Public bool
+}
+
+func (c *BeginTurn) apply(t *txn) Result {
+	if problem := runProblem(c.Node, c.Copies); problem != "" {
+		return refuse(Invalid, problem)
+	}
+	limit := maxRunningOfOne
+	if c.Owner == "" {
+		limit = maxRunningGuests
+	}
+	if n := t.runsOf(c.Owner); n >= limit {
+		return refuse(Held, "as many questions as one may ask at a time are being answered already")
+	}
+
+	old := t.threads.get(c.Thread)
+	if c.New {
+		if old != nil {
+			return refuse(Conflict, "there is a thread of that id already")
+		}
+		if no := t.roomFor(c.Thread, c.Owner, c.Title); no != nil {
+			return *no
+		}
+		old = &Thread{ID: c.Thread, Owner: c.Owner, Title: c.Title, Public: c.Public, Asked: c.Asked, Created: t.now}
+	}
+	switch {
+	case old == nil || old.Owner != c.Owner:
+		return refuse(NotFound, "there is no such thread")
+	case old.Run.Fence != 0:
+		return refuse(Conflict, "a question of this thread is being answered: wait for it, or stop it")
+	case len(old.Turns) >= maxThreadTurns || old.Bytes() >= maxThreadBytes:
+		return refuse(Conflict, "this thread is as long as one may be: begin another")
+	}
+
+	now := *old
+	now.Run = Run{Node: c.Node, Copies: c.Copies, Fence: t.index, Since: t.now}
+	now.Changed = t.now
+	t.setThread(&now)
+	return Result{ID: t.index}
+}
+
+// roomFor refuses a new thread where there are as many as there may be.
+func (t *txn) roomFor(id, owner string, title []byte) *Result {
+	no := func(code Code, why string) *Result { r := refuse(code, why); return &r }
+	most := maxThreadsOfOne
+	if owner == "" {
+		most = maxGuestThreads
+	}
+	switch {
+	case id == "" || len(id) > 64 || strings.ContainsRune(id+owner, 0) || len(owner) > 100 || len(title) > maxThreadTitle:
+		return no(Invalid, "the thread is malformed")
+	case t.threads.len() >= maxThreads:
+		return no(Conflict, "there are as many threads as a cluster may have: delete some")
+	case t.countThreads(owner) >= most:
+		return no(Conflict, "you have as many threads as one may have: delete some")
+	}
+	return nil
+}
+
+func runProblem(node string, copies []string) string {
+	for _, c := range copies {
+		if c == node {
+			if len(copies) > maxThreadCopies {
+				break
+			}
+			return ""
+		}
+	}
+	return "a run has a node that is one of its copies"
+}
+
+func (c *MoveRun) apply(t *txn) Result {
+	if problem := runProblem(c.Node, c.Copies); problem != "" {
+		return refuse(Invalid, problem)
+	}
+	old, no := t.runningThread(c.Thread, c.Fence)
+	if old == nil {
+		return no
+	}
+	now := *old
+	now.Run.Node, now.Run.Copies, now.Run.Fence = c.Node, c.Copies, t.index
+	t.setThread(&now)
+	return Result{ID: t.index}
+}
+
+// runningThread is a thread whose question is being answered under a fence.
+func (t *txn) runningThread(id string, fence uint64) (*Thread, Result) {
+	h := t.threads.get(id)
+	switch {
+	case h == nil:
+		return nil, refuse(NotFound, "there is no such thread")
+	case fence == 0 || h.Run.Fence != fence:
+		return nil, refuse(Stale, "another node answers this question")
+	}
+	return h, Result{}
+}
+
+func (c *EndTurn) apply(t *txn) Result {
+	old, no := t.runningThread(c.Thread, c.Fence)
+	if old == nil {
+		return no
+	}
+	if c.Turn.File != "" && !isHash(c.Turn.File) {
+		return refuse(Invalid, "what was said is not named by a SHA-256")
+	}
+	now := *old
+	now.Run = Run{}
+	now.Turns = append(now.Turns[:len(now.Turns):len(now.Turns)], c.Turn)
+	now.Changed = t.now
+	t.setThread(&now)
+	return Result{ID: t.index}
+}
+
+func (c *ChangeThread) apply(t *txn) Result {
+	old := t.threads.get(c.Thread)
+	switch {
+	case old == nil:
+		return refuse(NotFound, "there is no such thread")
+	case len(c.Title) > maxThreadTitle:
+		return refuse(Invalid, "the title is too long")
+	}
+	now := *old
+	if now.Public = c.Public; len(c.Title) > 0 {
+		now.Title = c.Title
+	}
+	t.setThread(&now)
+	return Result{ID: t.index}
+}
+
+func (c *DeleteThread) apply(t *txn) Result {
+	old := t.threads.get(c.Thread)
+	if old == nil {
+		return refuse(NotFound, "there is no such thread")
+	}
+	if !c.Changed.IsZero() && !old.Changed.Equal(c.Changed) {
+		return refuse(Stale, "the thread has changed meanwhile")
+	}
+	t.threads.delete(old.ID)
+	t.threadOwners.delete(ownedThread(old.Owner, old.ID))
+	t.threadRuns.delete(old.ID)
+	return Result{ID: t.index}
+}
+
+func (c *ForkThread) apply(t *txn) Result {
+	from := t.threads.get(c.From)
+	switch {
+	case from == nil:
+		return refuse(NotFound, "there is no such thread")
+	case t.threads.get(c.Thread) != nil:
+		return refuse(Conflict, "there is a thread of that id already")
+	case len(from.Turns) == 0:
+		return refuse(Conflict, "nothing has been answered in this thread yet")
+	}
+	if no := t.roomFor(c.Thread, c.Owner, c.Title); no != nil {
+		return *no
+	}
+	t.setThread(&Thread{ID: c.Thread, Owner: c.Owner, Title: c.Title, Public: c.Public, Created: t.now, Changed: t.now, Turns: from.Turns})
+	return Result{ID: t.index}
+}
+
+func (t *txn) setThread(h *Thread) {
+	t.threads.set(h.ID, h)
+	t.noteThread(h)
+}
+
+// noteThread keeps the indexes of threads.
+func (s *State) noteThread(h *Thread) {
+	s.threadOwners.set(ownedThread(h.Owner, h.ID), struct{}{})
+	if h.Run.Fence != 0 {
+		s.threadRuns.set(h.ID, h.Owner)
+	} else {
+		s.threadRuns.delete(h.ID)
+	}
+}
+
+func (s *State) indexThread(h *Thread) error {
+	s.noteThread(h)
+	return nil
+}
+
+func ownedThread(owner, id string) string { return owner + "\x00" + id }
+
+func (t *tables) runsOf(owner string) (n int) {
+	for _, o := range t.threadRuns.all() {
+		if o == owner {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *tables) countThreads(owner string) (n int) {
+	for range t.threadsOf(owner) {
+		n++
+	}
+	return n
+}
+
+func (t *tables) threadsOf(owner string) iter.Seq[*Thread] {
+	return func(yield func(*Thread) bool) {
+		prefix := ownedThread(owner, "")
+		for key := range t.threadOwners.from(prefix) {
+			id, mine := strings.CutPrefix(key, prefix)
+			if !mine || !yield(t.threads.get(id)) {
+				return
+			}
+		}
+	}
+}
+
+// Thread returns nil when there is none of that id.
+func (v *View) Thread(id string) *Thread { return v.threads.get(id) }
+
+// Threads goes through all of them by id.
+func (v *View) Threads() iter.Seq[*Thread] { return v.threads.records() }
+
+// ThreadsOf goes through those of an owner by id.
+func (v *View) ThreadsOf(owner string) iter.Seq[*Thread] { return v.threadsOf(owner) }
+
+// RunningThreads goes through those of which a question is being answered, by id.
+func (v *View) RunningThreads() iter.Seq[*Thread] {
+	return func(yield func(*Thread) bool) {
+		for id := range v.threadRuns.all() {
+			if !yield(v.threads.get(id)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package catalog
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestOneNodeAtATimeAnswersAQuestion(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	begin := func(id, owner string) *BeginTurn {
+		return &BeginTurn{Thread: id, New: true, Owner: owner, Title: []byte("sealed"), Node: "n1", Copies: []string{"n1", "n2"}}
+	}
+	b.do(begin("t1", "ann"))
+	fence := b.s.View().Thread("t1").Run.Fence
+
+	// A second question waits for the first one, and nobody else asks in this thread.
+	again := begin("t1", "ann")
+	again.New = false
+	b.refused(Conflict, again)
+	other := begin("t1", "bob")
+	other.New = false
+	b.refused(NotFound, other)
+
+	// Whoever takes it over shuts the runner of before out.
+	b.do(&MoveRun{Thread: "t1", Fence: fence, Node: "n2", Copies: []string{"n2"}})
+	b.refused(Stale, &MoveRun{Thread: "t1", Fence: fence, Node: "n1", Copies: []string{"n1"}})
+	b.refused(Stale, &EndTurn{Thread: "t1", Fence: fence, Turn: ThreadTurn{File: hash(1)}})
+	b.refused(Invalid, &MoveRun{Thread: "t1", Fence: fence, Node: "n1", Copies: []string{"n2"}})
+	b.do(&EndTurn{Thread: "t1", Fence: b.s.View().Thread("t1").Run.Fence, Turn: ThreadTurn{File: hash(1), Bytes: 7, Events: 9}})
+	h := b.s.View().Thread("t1")
+	if h.Run.Fence != 0 || h.Events() != 9 || h.Bytes() != 7 {
+		t.Errorf("%+v", h)
+	}
+
+	// Its copy is of whoever made it.
+	b.do(&ForkThread{From: "t1", Thread: "t2", Owner: "bob", Public: true})
+	if f := b.s.View().Thread("t2"); f.Owner != "bob" || f.Turns[0].File != hash(1) {
+		t.Errorf("%+v", f)
+	}
+	b.do(&DeleteThread{Thread: "t1"})
+	b.refused(NotFound, &DeleteThread{Thread: "t1"})
+	if b.s.View().Thread("t2") == nil {
+		t.Error("the copy went with the original")
+	}
+}
+
+func TestQuestionsAtATimeAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	for _, tt := range []struct {
+		owner string
+		most  int
+	}{{"ann", maxRunningOfOne}, {"", maxRunningGuests}} {
+		for i := range tt.most + 1 {
+			c := &BeginTurn{Thread: fmt.Sprint(tt.owner, i), New: true, Owner: tt.owner, Node: "n1", Copies: []string{"n1"}}
+			if i < tt.most {
+				b.do(c)
+			} else {
+				b.refused(Held, c)
+			}
+		}
+	}
+}
+
+func TestThreadsOfOneAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.do(&BeginTurn{Thread: "first", New: true, Owner: "ann", Node: "n1", Copies: []string{"n1"}})
+	b.do(&EndTurn{Thread: "first", Fence: b.s.View().Thread("first").Run.Fence, Turn: ThreadTurn{File: hash(1)}})
+	for i := range maxThreadsOfOne - 1 {
+		b.do(&ForkThread{From: "first", Thread: fmt.Sprint(i), Owner: "ann"})
+	}
+	b.refused(Conflict, &ForkThread{From: "first", Thread: "more", Owner: "ann"})
+	b.do(&ForkThread{From: "first", Thread: "more", Owner: "bob"})
+}

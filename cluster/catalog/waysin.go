@@ -1,0 +1,261 @@
+package catalog
+
+import (
+	"bytes"
+	"iter"
+	"strings"
+	"time"
+)
+
+// Password is what is kept of the password of an account.
+type Password struct {
+	Account string
+	Hash    string // of argon2id, with its parameters and salt
+	Set     time.Time
+}
+
+// Link lets whoever has it sign in to an account once, to choose a password or
+// to link a provider. The token in it is not kept, only a hash of it.
+type Link struct {
+	ID      string // public, in logs
+	Hash    []byte // HMAC-SHA-256 of the token
+	Account string
+	By      string
+	Created time.Time
+	Expires time.Time
+}
+
+// Identity is who an account is at an identity provider. Names and addresses
+// there change and are given to others; the subject is not.
+type Identity struct {
+	Provider string // its name in the configuration
+	Subject  string // the provider's lasting id
+	Account  string
+	Login    string // what the provider calls the person, for people
+	Email    string
+	Created  time.Time
+}
+
+// Key is where the identity stands in its table.
+func (x *Identity) Key() string { return identityKey(x.Provider, x.Subject) }
+
+func identityKey(provider, subject string) string { return provider + "\x00" + subject }
+
+// SetPassword sets the password of an account, signs it out everywhere but in
+// one session, and ends its links.
+type SetPassword struct {
+	Account string
+	Hash    string // "" takes the password away
+	Link    string // id of the link that was shown; "" where none was needed
+	But     string // id of the session that stays
+}
+
+// PutLink makes a link, in place of those that the account had.
+type PutLink struct{ Link Link }
+
+// LinkIdentity says that an account is somebody at a provider. It is refused
+// where that is another account already.
+type LinkIdentity struct {
+	Identity Identity
+	Link     string // id of the link that was shown, which ends; "" where none was needed
+}
+
+// UnlinkIdentity takes that back. The last way to sign in stays.
+type UnlinkIdentity struct {
+	Account           string
+	Provider, Subject string
+}
+
+// Join makes an account of somebody whom a provider knows.
+type Join struct {
+	Account  User
+	Identity Identity
+}
+
+// Bounds of ways to sign in.
+const (
+	maxPasswordHash = 256
+	maxSubject      = 500
+	longestLink     = 30 * 24 * time.Hour
+	maxIdentitiesOf = 20
+)
+
+func (c *SetPassword) apply(t *txn) Result {
+	a := t.accounts.get(c.Account)
+	switch {
+	case a == nil || a.State == AccountSuspended:
+		return refuse(NotFound, "there is no such account")
+	case len(c.Hash) > maxPasswordHash:
+		return refuse(Invalid, "the password is malformed")
+	case !t.shows(c.Link, a.ID):
+		return refuse(NotFound, "the link was used or has ended")
+	}
+
+	if c.Hash == "" {
+		t.passwords.delete(a.ID)
+	} else {
+		t.passwords.set(a.ID, &Password{a.ID, c.Hash, t.now})
+	}
+	t.endLinks(a.ID)
+	t.endSessions(func(s *Session) bool { return s.Account == a.ID && s.ID != c.But })
+	return Result{ID: t.index}
+}
+
+// shows tells whether a link is in force and of an account. None needs no proof.
+func (t *txn) shows(link, account string) bool {
+	if link == "" {
+		return true
+	}
+	l := t.links.get(link)
+	return l != nil && l.Account == account && t.now.Before(l.Expires)
+}
+
+func (t *txn) endLinks(account string) {
+	for l := range t.linksOf(account) {
+		t.links.delete(l.ID)
+	}
+}
+
+// linksOf are the links of an account. They may be deleted on the way.
+func (t *tables) linksOf(account string) iter.Seq[*Link] {
+	return func(yield func(*Link) bool) {
+		var all []*Link
+		for l := range t.links.records() {
+			if l.Account == account {
+				all = append(all, l)
+			}
+		}
+		for _, l := range all {
+			if !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+func (c *PutLink) apply(t *txn) Result {
+	l := c.Link
+	if l.ID == "" || len(l.ID) > 64 || len(l.Hash) != keyHashLen || len(l.By) > maxNameText || l.Expires.After(t.now.Add(longestLink)) {
+		return refuse(Invalid, "the link is malformed")
+	}
+	if a := t.accounts.get(l.Account); a == nil || a.State == AccountSuspended {
+		return refuse(NotFound, "there is no such account, or it is suspended")
+	}
+	if t.links.get(l.ID) != nil {
+		return refuse(Conflict, "the link exists")
+	}
+
+	t.endLinks(l.Account)
+	l.Created, l.Expires = t.now, fromMillis(toMillis(l.Expires))
+	t.links.set(l.ID, &l)
+	return Result{ID: t.index}
+}
+
+func (c *LinkIdentity) apply(t *txn) Result {
+	a := t.accounts.get(c.Identity.Account)
+	if a == nil || a.State == AccountSuspended {
+		return refuse(NotFound, "there is no such account, or it is suspended")
+	}
+	if !t.shows(c.Link, a.ID) {
+		return refuse(NotFound, "the link was used or has ended")
+	}
+	if r := t.linkable(&c.Identity); r != nil {
+		return Result{Err: r}
+	}
+	if c.Link != "" {
+		t.endLinks(a.ID)
+	}
+	t.setIdentity(c.Identity)
+	return Result{ID: t.index}
+}
+
+// linkable says why an identity cannot be that of its account, nil where it can.
+func (t *txn) linkable(x *Identity) *Refusal {
+	switch {
+	case x.Provider == "" || x.Subject == "" || strings.ContainsRune(x.Provider+x.Subject, 0):
+		return &Refusal{Invalid, "the identity is malformed"}
+	case len(x.Provider) > maxNameText || len(x.Subject) > maxSubject || len(x.Login) > maxNameText || len(x.Email) > maxEmail:
+		return &Refusal{Invalid, "the identity is malformed"}
+	}
+	if old := t.identities.get(x.Key()); old != nil && old.Account != x.Account {
+		return &Refusal{Conflict, "that is somebody with another account"}
+	}
+	if len(t.identitiesOf(x.Account)) >= maxIdentitiesOf {
+		return &Refusal{Conflict, "the account has too many identities"}
+	}
+	return nil
+}
+
+func (t *txn) setIdentity(x Identity) {
+	if old := t.identities.get(x.Key()); old != nil {
+		x.Created = old.Created
+	} else {
+		x.Created = t.now
+	}
+	t.identities.set(x.Key(), &x)
+}
+
+func (c *UnlinkIdentity) apply(t *txn) Result {
+	x := t.identities.get(identityKey(c.Provider, c.Subject))
+	if x == nil || x.Account != c.Account {
+		return refuse(NotFound, "there is no such identity")
+	}
+	if t.passwords.get(c.Account) == nil && len(t.identitiesOf(c.Account)) == 1 {
+		return refuse(Conflict, "this is the only way to sign in: choose a password first")
+	}
+	t.identities.delete(x.Key())
+	return Result{ID: t.index}
+}
+
+func (c *Join) apply(t *txn) Result {
+	if t.accounts.get(c.Account.ID) != nil || c.Identity.Account != c.Account.ID || t.identities.get(c.Identity.Key()) != nil {
+		return refuse(Conflict, "there is such an account already")
+	}
+	if r := t.linkable(&c.Identity); r != nil {
+		return Result{Err: r}
+	}
+	if r := (&PutAccount{Account: c.Account}).apply(t); r.Err != nil {
+		return r
+	}
+	t.setIdentity(c.Identity)
+	return Result{ID: t.index}
+}
+
+func (t *tables) identitiesOf(account string) (all []*Identity) {
+	for x := range t.identities.records() {
+		if x.Account == account {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// forgetWaysIn removes what an account signs in with.
+func (t *txn) forgetWaysIn(account string) {
+	t.passwords.delete(account)
+	t.endLinks(account)
+	for _, x := range t.identitiesOf(account) {
+		t.identities.delete(x.Key())
+	}
+}
+
+// PasswordOf is the password of an account, nil for none.
+func (v *View) PasswordOf(account string) *Password { return v.passwords.get(account) }
+
+// LinkByHash finds a link by the HMAC of its token, or returns nil.
+func (v *View) LinkByHash(hash []byte) *Link {
+	for l := range v.links.records() {
+		if bytes.Equal(l.Hash, hash) {
+			return l
+		}
+	}
+	return nil
+}
+
+// Identity finds who somebody of a provider is here; nil for nobody.
+func (v *View) Identity(provider, subject string) *Identity {
+	return v.identities.get(identityKey(provider, subject))
+}
+
+// IdentitiesOf are the identities of an account, by provider.
+func (v *View) IdentitiesOf(account string) []*Identity { return v.identitiesOf(account) }

@@ -1,0 +1,45 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every example of the pages about code hosts is a good configuration, without
+// a warning.
+func TestExamplesOfThePagesAreGood(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/hosts/*.md")
+	if err != nil || len(pages) < 6 {
+		t.Fatalf("pages %q, %v", pages, err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := strings.TrimSuffix(filepath.Base(page), ".md")
+		examples := strings.Split(string(text), "```json\n")[1:]
+		if len(examples) < 2 {
+			t.Errorf("%s has %d examples", page, len(examples))
+		}
+		for _, example := range examples {
+			example, _, _ = strings.Cut(example, "```")
+			f, err := Parse([]byte(example))
+			if err != nil {
+				t.Errorf("%s: %v in\n%s", page, err, example)
+				continue
+			}
+			for _, c := range f.Connections {
+				if string(c.Kind()) != kind {
+					t.Errorf("%s has an example of %s", page, c.Kind())
+				}
+			}
+			if len(f.Warnings) > 0 {
+				t.Errorf("%s: %v in\n%s", page, f.Warnings, example)
+			}
+		}
+	}
+}

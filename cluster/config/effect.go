@@ -1,0 +1,149 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// Effects says of everything in a file what it does in this version.
+type Effects struct {
+	Works  []Error // has an effect; the message is the kind of a connection, or empty
+	None   []Error // accepted without an effect; the message says why
+	Unsafe []Error // has an effect that opens something
+}
+
+// inert are the properties that are accepted for the sake of files that were
+// written for the reference, and do nothing here. A star stands for one name.
+// Whoever gives one an effect takes its row away.
+var inert = []struct{ path, why string }{
+	{"settings.repoDrivenPermissionSyncIntervalMs", noPermissions},
+	{"settings.userDrivenPermissionSyncIntervalMs", noPermissions},
+	{"settings.experiment_repoDrivenPermissionSyncIntervalMs", noPermissions},
+	{"settings.experiment_userDrivenPermissionSyncIntervalMs", noPermissions},
+	{"settings.maxAccountPermissionSyncJobConcurrency", noPermissions},
+	{"settings.maxRepoPermissionSyncJobConcurrency", noPermissions},
+	{"identityProviders", "Nobody signs in by another provider; make API keys."},
+	{"$schema", "It is for editors."},
+}
+
+const noPermissions = "Permissions of code hosts are not synced: owners grant repositories, with shoal grant."
+
+// overridable are the variables that a file may override with an effect. The
+// variables of providers of models end in _API_KEY or begin with AWS_.
+var overridable = []string{
+	"ALWAYS_INDEX_FILE_PATTERNS", "DEFAULT_MAX_MATCH_COUNT", "FORCE_ENABLE_ANONYMOUS_ACCESS",
+	"SHOAL_OAUTH_CIMD", "SHOAL_OAUTH_CLIENT_HOSTS", "SHOAL_OAUTH_REFRESH_GRACE",
+	"FALLBACK_GITEA_CLOUD_TOKEN", "FALLBACK_GITHUB_CLOUD_TOKEN", "FALLBACK_GITLAB_CLOUD_TOKEN", "GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS",
+}
+
+// Explain tells the effects of a file, of which data are the bytes that f was
+// parsed from.
+func Explain(data []byte, f *File) Effects {
+	root, errs := read(data)
+	if errs != nil {
+		return Effects{} // f would not be there
+	}
+	var e Effects
+	e.object("", plain(root))
+	for _, o := range f.Overrides {
+		e.override(o)
+	}
+	for _, c := range f.Connections {
+		e.connection(c)
+	}
+	if f.Settings.EnablePublicAccess {
+		e.unsafe("settings.enablePublicAccess", openAccess)
+	}
+	return e
+}
+
+// open are the objects whose members are listed one by one, by their paths.
+func open(path string) bool {
+	depth := strings.Count(path, ".") + 1
+	switch top, _, _ := strings.Cut(path, "."); {
+	case path == "":
+		return true
+	case top == "settings":
+		return depth == 1
+	case top == "connections", top == "contexts":
+		return depth <= 2
+	}
+	return false
+}
+
+// object sorts the properties of an object into those that work and those that
+// do nothing. Overrides are told apart by their names, elsewhere.
+func (e *Effects) object(path string, v any) {
+	for name, value := range sorted(v) {
+		at := child(path, name)
+		row := slices.IndexFunc(inert, func(r struct{ path, why string }) bool { return alike(r.path, at) })
+		switch {
+		case at == "environmentOverrides":
+		case row >= 0:
+			e.None = append(e.None, Error{at, inert[row].why})
+		case open(at):
+			e.object(at, value)
+		default:
+			e.Works = append(e.Works, Error{Path: at})
+		}
+	}
+}
+
+// alike compares a path with one that has stars.
+func alike(pattern, path string) bool {
+	want, have := strings.Split(pattern, "."), strings.Split(path, ".")
+	return len(want) == len(have) && !slices.ContainsFunc(want, func(w string) bool {
+		h := have[0]
+		have = have[1:]
+		return w != "*" && w != h
+	})
+}
+
+func (e *Effects) unsafe(path, why string) { e.Unsafe = append(e.Unsafe, Error{path, why}) }
+
+const openAccess = "Everybody who reaches the API can read all indexed code, without a key."
+
+func (e *Effects) override(o Override) {
+	path := child("environmentOverrides", o.Name)
+	if !slices.Contains(overridable, o.Name) && !strings.HasSuffix(o.Name, "_API_KEY") && !strings.HasPrefix(o.Name, "AWS_") {
+		e.None = append(e.None, Error{path, "A node reads this variable before it has a configuration, or not at all; set it for `shoal serve` if that has it."})
+		return
+	}
+	e.Works = append(e.Works, Error{Path: path})
+	if o.Name == "FORCE_ENABLE_ANONYMOUS_ACCESS" && o.Value == "true" {
+		e.unsafe(path, openAccess)
+	}
+	if o.Token == nil && (strings.HasSuffix(o.Name, "_TOKEN") || strings.HasSuffix(o.Name, "_KEY")) {
+		e.unsafe(path, "The secret stands in the file; use a reference to an environment variable (type token).")
+	}
+}
+
+func (e *Effects) connection(c Connection) {
+	path := child("connections", c.Shared().Name)
+	address, token := "", (*Token)(nil)
+	switch n := c.(type) {
+	case *GitHub:
+		address, token = n.URL, n.Token
+	case *GitLab:
+		address, token = n.URL, n.Token
+	case *Gitea:
+		address, token = n.URL, n.Token
+	case *Bitbucket:
+		address, token = n.URL, n.Token
+	case *AzureDevOps:
+		address, token = n.URL, n.Token
+	case *Gerrit:
+		address = n.URL
+	case *Git:
+		address = n.URL
+	}
+	if secretIn(address) {
+		e.unsafe(path+".url", "It holds a user name or a password, which everyone who may read this file sees.")
+	}
+	if token != nil && strings.HasPrefix(address, "http://") {
+		e.unsafe(path+".token", "It crosses the network in clear: the url is not https.")
+	}
+	if strings.HasPrefix(address, "file://") {
+		e.unsafe(path+".url", "Whoever may write a directory that it matches publishes what lies there.")
+	}
+}

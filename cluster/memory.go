@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// mark is a place in the history of a node: it had this entry, which was
+// committed, on its disk, and voted in no term before this one any more.
+type mark struct {
+	Index uint64 `json:"index"`
+	Term  uint64 `json:"term"`
+}
+
+// before reports whether a node that is at m now has gone back in time, as
+// far as old tells: what was committed is never dropped, and terms only grow.
+func (m mark) before(old mark) bool { return m.Index < old.Index || m.Term < old.Term }
+
+// memory is what this node remembers of the history of the others. A node that
+// comes back with less has lost what others count on, as when its disk was
+// replaced by an older image: entries that it acknowledged, and votes.
+//
+// It may lag behind the truth, so a node that agrees with it is not proved to
+// be whole; a node that does not is proved to be older than itself.
+type memory struct {
+	path string
+
+	mu      sync.Mutex // guards the fields below
+	cluster string     // whose nodes they are
+	marks   map[string]mark
+	changed bool // since it was kept
+}
+
+// memoryFile is the form of peers.json.
+type memoryFile struct {
+	Cluster string          `json:"cluster"`
+	Nodes   map[string]mark `json:"nodes"`
+}
+
+// openMemory reads what was kept in a data directory. It is an aid: where it
+// cannot be read, the node begins with none.
+func openMemory(dir string) (*memory, error) {
+	m := &memory{path: filepath.Join(dir, "peers.json"), marks: map[string]mark{}}
+	data, err := os.ReadFile(m.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err != nil {
+		return m, fmt.Errorf("cluster: peers.json: %w", err)
+	}
+
+	var f memoryFile
+	if err := json.Unmarshal(data, &f); err != nil {
+		return m, fmt.Errorf("cluster: peers.json: %w", err)
+	}
+	if f.Nodes != nil {
+		m.cluster, m.marks = f.Cluster, f.Nodes
+	}
+	return m, nil
+}
+
+// of is what is remembered of a node of a cluster.
+func (m *memory) of(cluster, node string) mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if cluster != m.cluster {
+		return mark{}
+	}
+	return m.marks[node]
+}
+
+// note remembers that a node has come as far as now.
+func (m *memory) note(cluster, node string, now mark) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if cluster != m.cluster {
+		m.cluster, m.marks = cluster, map[string]mark{}
+	}
+
+	old := m.marks[node]
+	if now = (mark{max(now.Index, old.Index), max(now.Term, old.Term)}); now != old {
+		m.marks[node], m.changed = now, true
+	}
+}
+
+// keep writes to the disk what is new. Nodes that are no members any more
+// are forgotten.
+func (m *memory) keep(member func(node string) bool) error {
+	m.mu.Lock()
+	if !m.changed {
+		m.mu.Unlock()
+		return nil
+	}
+	for node := range m.marks {
+		if !member(node) {
+			delete(m.marks, node)
+		}
+	}
+	data, err := json.Marshal(memoryFile{m.cluster, m.marks})
+	m.changed = false
+	m.mu.Unlock()
+
+	if err == nil {
+		err = writeFile(m.path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: peers.json: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// transport is raft's, over the port for calls. Servers are addressed by
+// their ids, so that a new address is no change of raft's membership. It also
+// stands between raft and elections in which this node must not take part yet.
+type transport struct {
+	*raft.NetworkTransport
+	rpcs    chan raft.RPC
+	ballot  *ballot
+	own     func() raftPosition
+	term    func() uint64
+	absence func(node string) absence
+	told    *followers // of each answer of a follower
+}
+
+// AppendEntries implements raft.Transport. After failures raft waits longer
+// and longer before it sends entries again, in the end ten seconds, also to a
+// node that has come back meanwhile: that one would be neither ready nor fit to
+// lead for as long. So a call to a node that is not there waits until the node
+// is and is made again, and raft counts no failure.
+func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	known := t.told.known(string(id))
+	err := t.NetworkTransport.AppendEntries(id, addr, args, resp)
+	if err != nil && !heartbeat(args) && errors.Is(err, wire.ErrUnreachable) {
+		if t.absence(string(id)).outlast() {
+			err = t.NetworkTransport.AppendEntries(id, addr, args, resp)
+		}
+	}
+	if err == nil {
+		t.told.heard(string(id), known, args, resp)
+	}
+	return err
+}
+
+// RequestVote implements raft.Transport.
+func (t *transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if !t.ballot.allows(t.own()) {
+		return errUnproved
+	}
+	return t.NetworkTransport.RequestVote(id, addr, args, resp)
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (t *transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if !t.ballot.allows(t.own()) {
+		return errUnproved
+	}
+	return t.NetworkTransport.RequestPreVote(id, addr, args, resp)
+}
+
+// denied answers a call about an election in which this node takes no part. It
+// is nil for other calls.
+func (t *transport) denied(command any) any {
+	switch r := command.(type) {
+	case *raft.RequestVoteRequest:
+		if !t.ballot.allows(raftPosition{r.LastLogTerm, r.LastLogIndex}) {
+			return &raft.RequestVoteResponse{RPCHeader: r.RPCHeader, Term: t.term()}
+		}
+	case *raft.RequestPreVoteRequest:
+		if !t.ballot.allows(raftPosition{r.LastLogTerm, r.LastLogIndex}) {
+			return &raft.RequestPreVoteResponse{RPCHeader: r.RPCHeader, Term: t.term()}
+		}
+	case *raft.TimeoutNowRequest:
+		if !t.ballot.allows(t.own()) {
+			return &raft.TimeoutNowResponse{RPCHeader: r.RPCHeader}
+		}
+	}
+	return nil
+}
+
+// heartbeat tells a call that only says who leads from one about the log.
+func heartbeat(args *raft.AppendEntriesRequest) bool {
+	return len(args.Entries) == 0 && args.PrevLogEntry == 0 && args.PrevLogTerm == 0 && args.LeaderCommitIndex == 0
+}
+
+// absence is a node that could not be reached.
+type absence struct {
+	alive func() bool // gossip hears of it
+	wait  func() bool // for a moment; false when there is nothing to wait for
+	reach func() bool // tries to connect, where gossip may be wrong
+}
+
+// reachEvery is how many waits there are between two tries to connect.
+const reachEvery = 100
+
+// outlast waits, and reports whether the node came back meanwhile.
+func (a absence) outlast() bool {
+	if a.alive() {
+		return false // what failed has another reason, or gossip has not noticed
+	}
+	for n := 1; a.wait(); n++ {
+		if a.alive() || n%reachEvery == 0 && a.reach() {
+			return true
+		}
+	}
+	return false
+}
+
+// absencePause is one wait, at Timing 1.
+const absencePause = 50 * time.Millisecond
+
+// newTransport connects raft on this node with that of the others. It lasts
+// until the node is closed.
+func newTransport(n *network, r *replica, b *ballot, told *followers) *transport {
+	t := &transport{
+		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream:  raftStream{n.port.Raft(), n},
+			MaxPool: transportPool,
+			// No pipelining: after a refused append it can wait for ever.
+			MaxRPCsInFlight:         1,
+			Timeout:                 n.scaled(transportTimeout),
+			Logger:                  newRaftLog(n.log),
+			MsgpackUseNewTimeFormat: true,
+		}),
+		rpcs:    make(chan raft.RPC),
+		ballot:  b,
+		own:     r.position,
+		term:    func() uint64 { return r.raft.CurrentTerm() },
+		absence: func(node string) absence { return absenceOf(node, n, r) },
+		told:    told,
+	}
+	n.tasks.Go(func() { t.relay(n.life.Done()) })
+	return t
+}
+
+// absenceOf is a node that the raft of this one cannot reach.
+func absenceOf(node string, n *network, r *replica) absence {
+	return absence{
+		alive: func() bool { return n.alive(node) },
+		wait: func() bool {
+			m := r.view().Member(node)
+			gone := m != nil && m.State == catalog.MemberRemoved
+			return !gone && r.raft.State() == raft.Leader && n.pause(context.Background(), n.scaled(absencePause))
+		},
+		reach: func() bool {
+			conn, err := n.dialRaft(node, n.scaled(formTime))
+			if err != nil {
+				return false
+			}
+			conn.Close()
+			return true
+		},
+	}
+}
+
+// relay hands on what the network brings, so that electSelf can add to it.
+func (t *transport) relay(end <-chan struct{}) {
+	for {
+		select {
+		case rpc := <-t.NetworkTransport.Consumer():
+			if no := t.denied(rpc.Command); no != nil {
+				rpc.Respond(no, nil)
+				continue
+			}
+			select {
+			case t.rpcs <- rpc:
+			case <-end:
+				return
+			}
+		case <-end:
+			return
+		}
+	}
+}
+
+// Consumer implements raft.Transport.
+func (t *transport) Consumer() <-chan raft.RPC { return t.rpcs }
+
+// electSelf makes raft ask for votes at once.
+func (t *transport) electSelf(id string) {
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id), Addr: []byte(id)}
+	done := make(chan raft.RPCResponse, 1)
+	t.rpcs <- raft.RPC{Command: &raft.TimeoutNowRequest{RPCHeader: header}, RespChan: done}
+	<-done
+}
+
+// raftStream implements raft.StreamLayer.
+type raftStream struct {
+	net.Listener
+	network *network
+}
+
+// nodeAddr is a node id where raft wants an address.
+type nodeAddr string
+
+// Network implements net.Addr.
+func (nodeAddr) Network() string { return "shoal" }
+
+// String implements net.Addr.
+func (a nodeAddr) String() string { return string(a) }
+
+// Addr implements net.Listener.
+func (s raftStream) Addr() net.Addr { return nodeAddr(s.network.self.node) }
+
+// Dial implements raft.StreamLayer.
+func (s raftStream) Dial(id raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	return s.network.dialRaft(string(id), timeout)
+}
