@@ -9,7 +9,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -20,18 +25,18 @@ func TestReindexFindsTheNewCommit(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(1)
 	app.Commit(map[string]string{"b.txt": "narwhal\n"})
-	repos, err := n.Repos(context.Background(), node.Owner(), node.ReposRequest{})
+	repos, err := n.Repos(context.Background(), catalog.Operator(), browse.ReposRequest{})
 	if err != nil || len(repos.Repos) != 1 {
 		t.Fatalf("repositories %+v, %v", repos, err)
 	}
 	req := node.ReindexRequest{ID: repos.Repos[0].ID}
-	if _, err := n.Reindex(context.Background(), node.Guest(), req); !errors.Is(err, node.ErrForbidden) && !errors.Is(err, node.ErrUnauthenticated) {
-		t.Errorf("a guest may reindex: %v", err)
+	if _, err := n.Reindex(context.Background(), account.Owner{}, req); !errors.Is(err, call.ErrUnauthenticated) {
+		t.Errorf("nobody may reindex: %v", err)
 	}
-	if _, err := n.Reindex(context.Background(), node.Owner(), node.ReindexRequest{ID: req.ID + 1000}); !errors.Is(err, node.ErrRepoNotFound) {
+	if _, err := n.Reindex(context.Background(), account.Operator(), node.ReindexRequest{ID: req.ID + 1000}); !errors.Is(err, call.ErrRepoNotFound) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
-	if got, err := n.Reindex(context.Background(), node.Owner(), req); err != nil || got.Name != "local/app" {
+	if got, err := n.Reindex(context.Background(), account.Operator(), req); err != nil || got.Name != "local/app" {
 		t.Fatalf("reindex: %+v, %v", got, err)
 	}
 	n.Wait("the new commit", found(n, "narwhal", "local/app:b.txt"))
@@ -46,19 +51,19 @@ func TestAnEventBringsTheNewCommit(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(2)
 	app.Commit(map[string]string{"b.txt": "narwhal\n"})
-	event := node.WebhookRequest{Connection: "local", CloneURLs: []string{"file://" + app.Dir + "/"}}
-	if got, err := n.Webhook(context.Background(), node.Owner(), event); err != nil || len(got.Repos) != 1 || got.Repos[0] != "local/app" {
+	event := node.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, URLs: []string{"file://" + app.Dir + "/"}}}
+	if got, err := n.Webhook(context.Background(), account.Operator(), event); err != nil || len(got.Repos) != 1 || got.Repos[0] != "local/app" {
 		t.Fatalf("the event queues %+v, %v", got, err)
 	}
 	n.Wait("the new commit", found(n, "narwhal", "local/app:b.txt"))
-	if _, err := n.Webhook(context.Background(), node.Owner(), node.WebhookRequest{Connection: "other"}); !errors.Is(err, node.ErrNotFound) {
+	if _, err := n.Webhook(context.Background(), account.Operator(), node.WebhookRequest{Connection: "other", Event: event.Event}); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("an event of an unknown connection: %v", err)
 	}
 
 	// One of a repository that is not known yet brings the next listing.
 	late := nodetest.NewRepo(t, filepath.Join(dir, "late"), map[string]string{"c.txt": "beluga\n"})
-	event.CloneURLs = []string{"file://" + late.Dir}
-	if got, err := n.Webhook(context.Background(), node.Owner(), event); err != nil || len(got.Repos) != 0 {
+	event.Event.URLs = []string{"file://" + late.Dir}
+	if got, err := n.Webhook(context.Background(), account.Operator(), event); err != nil || len(got.Repos) != 0 {
 		t.Fatalf("the event queues %+v, %v", got, err)
 	}
 	n.Wait("the new repository", found(n, "beluga", "local/late:c.txt"))
@@ -71,7 +76,7 @@ func TestARelativeDataDirectory(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: still(filepath.Join(dir, "src")), Edit: func(o *node.Options) { o.Dir = "here/data" }})
 	n.WaitIndexed(1)
 	want(t, n.Find("walrus"), "local/app:a.txt")
-	src, err := n.Source(context.Background(), node.Owner(), node.SourceRequest{Repo: "local/app", Path: "a.txt"})
+	src, err := n.Source(context.Background(), catalog.Operator(), browse.SourceRequest{Repo: "local/app", Path: "a.txt"})
 	if err != nil || string(src.Content) != "walrus\n" {
 		t.Errorf("the file is %+v, %v", src, err)
 	}
@@ -85,14 +90,16 @@ func TestARepositoryThatIsNotListedIsCollected(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(one, "app"), map[string]string{"a.txt": "walrus\n"})
 	nodetest.NewRepo(t, filepath.Join(two, "lib"), map[string]string{"b.txt": "walrus\n"})
-	both := `{"settings": {"repoGarbageCollectionGracePeriodMs": 100, "reindexRepoPollingIntervalMs": 20, "resyncConnectionPollingIntervalMs": 20},
+	both := `{"settings": {"repoGarbageCollectionGracePeriodMs": 100, "resyncConnectionIntervalMs": 100, "reindexRepoPollingIntervalMs": 20, "resyncConnectionPollingIntervalMs": 20},
 		"connections": {"local": {"type": "git", "url": "file://%s/*"}%s}}`
 	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(both, one, fmt.Sprintf(`, "more": {"type": "git", "url": "file://%s/*"}`, two))})
 	n.WaitIndexed(2)
 	want(t, n.Find("walrus"), "local/app:a.txt", "local/lib:b.txt")
 	before := disk(t, n)
 
-	n.Configure(fmt.Sprintf(both, one, ""))
+	if err := os.RemoveAll(filepath.Join(two, "lib")); err != nil {
+		t.Fatal(err)
+	}
 	n.Wait("the repository to leave", found(n, "walrus", "local/app:a.txt"))
 	n.Wait("its files to go", func() error {
 		if err := orphans(n); err != nil {

@@ -1,12 +1,19 @@
 package node_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -40,15 +47,15 @@ func TestABadConfigurationIsRefusedAndTheOldOneStays(t *testing.T) {
 	})
 }
 
-func TestAKindWithoutSyncSaysSo(t *testing.T) {
+func TestAHostThatCannotBeReachedIsSaid(t *testing.T) {
 	t.Parallel()
-	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"hub": {"type": "github", "repos": ["a/b"]}}}`})
-	n.Wait("the connection to be unsupported", func() error {
+	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"hub": {"type": "github", "url": "http://127.0.0.1:1", "repos": ["a/b"]}}}`})
+	n.Wait("the connection to fail", func() error {
 		s := n.Status()
-		if len(s.Connections) != 1 || s.Connections[0].State != "unsupported" {
+		if len(s.Connections) != 1 || s.Connections[0].State != "failed" {
 			return fmt.Errorf("connections %+v", s.Connections)
 		}
-		if !strings.Contains(s.Connections[0].Message, "not yet syncing") {
+		if !strings.Contains(s.Connections[0].Message, "GitHub at 127.0.0.1:1 cannot be reached") {
 			return fmt.Errorf("message %q", s.Connections[0].Message)
 		}
 		return nil
@@ -87,4 +94,99 @@ func TestWhatIsNewDoesNotWaitForTheNextLook(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAMissingFileStopsTheStart(t *testing.T) {
+	t.Parallel()
+	n := nodetest.Start(t, nodetest.Config{})
+	n.Stop()
+	if err := os.Remove(n.File); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.TryLaunch(); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("a node whose configuration file is missing: %v", err)
+	}
+}
+
+// TestADroppedConnectionComesBackWithoutAClone drops more than a few
+// repositories, which has to be meant, and takes them back.
+func TestADroppedConnectionComesBackWithoutAClone(t *testing.T) {
+	t.Parallel()
+	const repos = 21
+	dir := t.TempDir()
+	for i := range repos {
+		nodetest.NewRepo(t, filepath.Join(dir, fmt.Sprintf("app%02d", i)), map[string]string{"a.txt": fmt.Sprintf("walrus %d\n", i)})
+	}
+	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
+	n.WaitIndexed(repos)
+
+	n.Configure("{}")
+	n.Wait("the file to be held", func() error {
+		s := n.Status()
+		if len(s.Config.Errors) != 1 || !strings.Contains(s.Config.Errors[0], "let go of 21 of 21 repositories") || !s.Config.Differs {
+			return fmt.Errorf("%+v", s.Config)
+		}
+		return nil
+	})
+	if got := len(n.Find("walrus")); got != repos {
+		t.Fatalf("%d repositories are found while the change is held", got)
+	}
+	apply := func(text string, accept bool) error {
+		_, err := n.ApplyConfig(context.Background(), account.Operator(), node.ApplyConfigRequest{Text: []byte(text), Accept: accept})
+		return err
+	}
+	if err := apply("{}", false); !errors.Is(err, call.ErrHeld) || !strings.Contains(err.Error(), "--accept") {
+		t.Fatalf("applied without a word: %v", err)
+	}
+	before, mirrors := generations(n), mirrorTimes(t, n.Dir)
+	if err := apply("{}", true); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.Find("walrus"); len(got) != 0 {
+		t.Errorf("after it was accepted %d repositories are found", len(got))
+	}
+
+	if err := apply(local(dir), false); err != nil {
+		t.Fatal(err)
+	}
+	n.WaitIndexed(repos)
+	if got := len(n.Find("walrus")); got != repos {
+		t.Errorf("%d repositories are found after they came back", got)
+	}
+	if after := generations(n); !maps.Equal(before, after) {
+		t.Errorf("they were indexed anew: generations %v, before %v", after, before)
+	}
+	if after := mirrorTimes(t, n.Dir); !maps.Equal(mirrors, after) {
+		t.Error("they were cloned anew")
+	}
+}
+
+// generations is the generation of each repository, by name and number.
+func generations(n *nodetest.Node) map[string]uint64 {
+	out := map[string]uint64{}
+	for r := range n.View().Repos() {
+		out[fmt.Sprint(r.Name, r.ID)] = r.Generation
+	}
+	return out
+}
+
+// mirrorTimes is when each mirror's folder of objects was made.
+func mirrorTimes(t *testing.T, dir string) map[string]time.Time {
+	t.Helper()
+	out := map[string]time.Time{}
+	heads, err := filepath.Glob(filepath.Join(dir, "mirrors", "*", "*", "HEAD"))
+	if err != nil || len(heads) == 0 {
+		heads, err = filepath.Glob(filepath.Join(dir, "mirrors", "*", "HEAD"))
+	}
+	if err != nil || len(heads) == 0 {
+		t.Fatalf("no mirrors: %v", err)
+	}
+	for _, file := range heads {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[file] = info.ModTime()
+	}
+	return out
 }

@@ -1,15 +1,18 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,19 +20,39 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // configFile brings the configuration file of this node into the catalog. A
 // file that is wrong is refused, whole, with all its errors; what was in
 // force stays in force.
+//
+// The configuration of the catalog counts, and a start changes nothing that
+// was agreed. So the bytes that this node had are remembered on disk, and the
+// file is proposed only when somebody has changed it:
+//
+//	bytes in force                            nothing to do
+//	last bytes that were seen here            nothing: another change won, here or elsewhere
+//	never seen any, but one is in force       nothing: a node that joins brings none
+//	seen before, and found by a start         nothing: an old image of the node
+//	anything else                             proposed
 type configFile struct {
-	n    *Node
-	path string
-
-	proposed string // hash of the bytes that were last proposed from here
+	path   string
+	memory memory
+	agreed agreement
+	log    *slog.Logger
+	now    func() time.Time
+	again  chan struct{} // asks to look at once
 
 	mu     sync.Mutex // guards the field below
 	status ConfigStatus
+}
+
+// agreement is what the cluster agrees on, as this package's parts need it.
+type agreement interface {
+	View() *catalog.View
+	Sync(ctx context.Context) (uint64, error)
+	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 }
 
 // The pace of watching.
@@ -39,8 +62,28 @@ const (
 	configRetry  = time.Second            // without a leader
 )
 
-func newConfigFile(n *Node) *configFile {
-	return &configFile{n: n, path: n.opt.ConfigPath, status: ConfigStatus{Path: n.opt.ConfigPath}}
+// newConfigFile fails where a file is named that cannot be read: a node that
+// started without it would run on what it happens to know.
+// The caller sets agreed before run.
+func newConfigFile(path, dir string, log *slog.Logger, now func() time.Time) (*configFile, error) {
+	c := &configFile{path: path, log: log, now: now, again: make(chan struct{}, 1), status: ConfigStatus{Path: path}}
+	if path == "" {
+		return c, nil
+	}
+	if _, err := readBounded(path, config.MaxSize); err != nil {
+		return nil, err
+	}
+	var err error
+	c.memory, err = recall(filepath.Join(dir, memoryFile))
+	return c, err
+}
+
+// reload looks at the file at once.
+func (c *configFile) reload() {
+	select {
+	case c.again <- struct{}{}:
+	default:
+	}
 }
 
 // run watches until the context ends.
@@ -48,29 +91,39 @@ func (c *configFile) run(ctx context.Context) error {
 	if c.path == "" {
 		return nil
 	}
-	events := c.watch(ctx)
-	last := []byte(nil)
-	seen := false
+	c.watch(ctx)
+
+	// What this node knows of the catalog may be old at its start, and what it
+	// decides by that would not stand.
 	for {
-		inForce := c.n.cluster.View().Config().Index // before the file is read
-		raw, err := readBounded(c.path, config.MaxSize)
-		switch {
-		case err != nil:
-			if sum := []byte(err.Error()); !seen || !bytes.Equal(sum, last) {
-				c.refuse([]string{err.Error()})
-				last = sum
-			}
-			seen = true
-		case !seen || !bytes.Equal(raw, last):
-			if c.offer(ctx, raw, inForce) {
-				last, seen = raw, true
-			}
+		if _, err := c.agreed.Sync(ctx); err == nil {
+			break
 		}
+		if !clock.Wait(ctx, configRetry) {
+			return nil
+		}
+	}
+
+	last := ""
+	for starting := true; ; {
 		wait := configPoll
-		if !seen || err == nil && !bytes.Equal(raw, last) {
-			wait = configRetry
+		raw, err := readBounded(c.path, config.MaxSize)
+		if err != nil {
+			if last != err.Error() {
+				c.refuse(err.Error())
+			}
+			last = err.Error()
+		} else if hash := hashOf(raw); last != hash {
+			if c.offer(ctx, raw, starting) {
+				last = hash
+			} else {
+				wait = configRetry
+			}
 		}
-		if !pause(ctx, wait, events) {
+		if wait == configPoll && err == nil {
+			starting = false
+		}
+		if !pause(ctx, wait, c.again) {
 			return nil
 		}
 	}
@@ -79,15 +132,14 @@ func (c *configFile) run(ctx context.Context) error {
 // watch reports changes of the file. It watches the directory, since editors
 // and orchestrators replace files instead of writing them. Where nothing can
 // be watched, polling is enough.
-func (c *configFile) watch(ctx context.Context) <-chan struct{} {
-	out := make(chan struct{}, 1)
+func (c *configFile) watch(ctx context.Context) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return out
+		return
 	}
 	if err := w.Add(filepath.Dir(c.path)); err != nil {
 		w.Close()
-		return out
+		return
 	}
 	go func() {
 		defer w.Close()
@@ -99,72 +151,166 @@ func (c *configFile) watch(ctx context.Context) <-chan struct{} {
 				if !ok {
 					return
 				}
-				select {
-				case out <- struct{}{}:
-				default:
-				}
+				c.reload()
 			case <-w.Errors:
 			}
 		}
 	}()
-	return out
 }
 
-// offer validates the bytes of a file and proposes them instead of what was in
-// force when they were read. It reports whether that is settled; if not the
-// file is to be read and tried again.
-func (c *configFile) offer(ctx context.Context, raw []byte, inForce uint64) bool {
+// offer validates the bytes of a file that has changed since it was last
+// looked at, and proposes them where that is due. It reports whether that is
+// settled; if not the file is to be read and tried again.
+func (c *configFile) offer(ctx context.Context, raw []byte, starting bool) bool {
 	file, err := config.Parse(raw)
 	if err != nil {
-		var list []string
-		if errs := (config.Errors)(nil); errors.As(err, &errs) {
-			for _, e := range errs {
-				list = append(list, e.Error())
-			}
-		} else {
-			list = []string{err.Error()}
-		}
-		c.refuse(list)
+		c.refuse(configErrors(err)...)
 		return true
 	}
-	now := c.n.cluster.View().Config()
-	if now.Index > 0 && now.Hash == hashOf(raw) {
-		c.accepted(file, now.Hash)
-		return true
+
+	hash, force := hashOf(raw), c.agreed.View().Config()
+	if force.Index > 0 && (force.Hash == hash || !c.due(hash, starting)) {
+		return c.settled(hash, file)
 	}
-	// Another node may have a newer file. Bytes that were offered from here
-	// before, or that an older start of this node found, do not win again
-	// only because this node was restarted: a file counts when it changes.
+
+	// Another configuration may come into force meanwhile: that one is newer
+	// than this file then, and this one is only seen.
 	set := catalog.NewSetConfig(raw, file)
-	set.Instead = inForce
-	if _, err := c.n.cluster.Propose(ctx, set); err != nil {
-		if ctx.Err() == nil {
-			c.n.opt.Log.Warn("configuration could not be proposed yet", "path", c.path, "err", err)
-		}
-		var refusal *catalog.Refusal
-		return errors.As(err, &refusal) && refusal.Code != catalog.Stale
+	set.Instead = force.Index
+	_, err = c.agreed.Propose(ctx, set)
+	refusal, refused := catalog.Refused(err)
+	switch {
+	case err == nil:
+		c.log.Info("configuration accepted", "path", c.path, "hash", hash[:12], "connections", len(file.Connections))
+		return c.settled(hash, file)
+	case refused && refusal.Code == catalog.Stale:
+		return c.settled(hash, file)
+	case refused:
+		c.refuse(refusal.Reason)
+		return true
 	}
-	c.n.opt.Log.Info("configuration accepted", "path", c.path, "hash", hashOf(raw)[:12], "connections", len(file.Connections))
-	c.accepted(file, hashOf(raw))
+	if ctx.Err() == nil {
+		c.log.Warn("configuration could not be proposed yet", "path", c.path, "err", err)
+	}
+	return false
+}
+
+// due tells whether bytes that are not in force are to be proposed where
+// another configuration is.
+func (c *configFile) due(hash string, starting bool) bool {
+	seen := c.memory.Seen
+	switch {
+	case len(seen) == 0 || seen[len(seen)-1] == hash:
+		return false
+	case starting && slices.Contains(seen, hash):
+		return false
+	}
 	return true
 }
 
-func (c *configFile) accepted(file *config.File, hash string) {
-	for _, w := range file.Warnings {
-		c.n.opt.Log.Warn("configuration", "path", c.path, "warning", w.Error())
+// settled remembers the bytes of a good file, and says whether they count.
+func (c *configFile) settled(hash string, file *config.File) bool {
+	if err := c.memory.see(hash); err != nil {
+		c.log.Error("the configuration file's hash could not be remembered", "err", err)
+		return false
 	}
+	for _, w := range file.Warnings {
+		c.log.Warn("configuration", "path", c.path, "warning", w.Error())
+	}
+	if force := c.agreed.View().Config().Hash; force != hash {
+		c.log.Warn("this node's configuration file is not the one in force: change it, or use shoal config apply", "path", c.path, "hash", hash[:12], "in_force", force[:min(12, len(force))])
+	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status.Errors, c.status.RefusedAt = nil, time.Time{}
-	c.status.LoadedAt, c.status.Hash = c.n.opt.Now(), hash
-	c.proposed = hash
+	c.status.LoadedAt, c.status.FileHash = c.now(), hash
+	return true
 }
 
-func (c *configFile) refuse(errs []string) {
-	c.n.opt.Log.Error("configuration refused; the one in force stays", "path", c.path, "errors", errs)
+// configErrors is every mistake of a file.
+func configErrors(err error) []string {
+	var all config.Errors
+	if !errors.As(err, &all) {
+		return []string{err.Error()}
+	}
+	var list []string
+	for _, e := range all {
+		list = append(list, e.Error())
+	}
+	return list
+}
+
+func (c *configFile) refuse(errs ...string) {
+	c.log.Error("configuration refused; the one in force stays", "path", c.path, "errors", errs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.status.Errors, c.status.RefusedAt = errs, c.n.opt.Now()
+	c.status.Errors, c.status.RefusedAt = errs, c.now()
+}
+
+// memoryFile is the file of the data directory that remembers.
+const memoryFile = "config-file.json"
+
+// maxSeen is how many files are remembered.
+const maxSeen = 64
+
+// memory is the hashes of the configuration files that this node had, on
+// disk. It belongs to one goroutine.
+type memory struct {
+	Seen []string `json:"seen"` // the newest last, each once
+
+	path string
+}
+
+// recall reads the memory of a data directory; there is none at first.
+func recall(path string) (memory, error) {
+	m := memory{path: path}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &m)
+	}
+	if err != nil {
+		return m, fmt.Errorf("configuration: %s, which remembers what this node's file was, cannot be read: remove it, and the configuration in force stays: %w", path, err)
+	}
+	return m, nil
+}
+
+// see makes a file the newest.
+func (m *memory) see(hash string) error {
+	if n := len(m.Seen); n > 0 && m.Seen[n-1] == hash {
+		return nil
+	}
+	seen := append(slices.DeleteFunc(slices.Clone(m.Seen), func(h string) bool { return h == hash }), hash)
+	seen = seen[max(0, len(seen)-maxSeen):]
+	data, err := json.Marshal(memory{Seen: seen})
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(m.path, append(data, '\n')); err != nil {
+		return err
+	}
+	m.Seen = seen
+	return nil
+}
+
+// replaceFile writes a file so that after a crash it is the old or the new one.
+func replaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
 
 // state is what status shows: of this node's file, and what is in force.
@@ -172,7 +318,8 @@ func (c *configFile) state() ConfigStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.status
-	s.Hash = c.n.cluster.View().Config().Hash
+	s.Hash = c.agreed.View().Config().Hash
+	s.Differs = s.FileHash != "" && s.FileHash != s.Hash || len(s.Errors) > 0
 	return s
 }
 

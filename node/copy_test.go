@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -26,7 +27,7 @@ func TestAJobThatFindsNothingCopiesNothing(t *testing.T) {
 		files[fmt.Sprintf("f%02d.txt", i)] = text.String()
 	}
 	nodetest.NewRepo(t, filepath.Join(dir, "r"), files)
-	f := nodetest.StartFleet(t, 2, nodetest.Config{File: unpolled(dir), Log: testing.Verbose(), Edit: func(o *node.Options) { o.SliceBytes = 4 << 10 }})
+	f := nodetest.StartFleet(t, 2, nodetest.Config{File: unpolled(dir), Edit: func(o *node.Options) { o.SliceBytes = 4 << 10 }})
 	first := f.Nodes[0]
 	first.WaitIndexed(1)
 	f.Add().Launch()
@@ -45,7 +46,7 @@ func TestAJobThatFindsNothingCopiesNothing(t *testing.T) {
 		return even(t, first, 1)()
 	})
 	first.Wait("the job to be asked for", func() error {
-		_, err := first.Reindex(context.Background(), node.Owner(), node.ReindexRequest{ID: uint32(repo.ID)})
+		_, err := first.Reindex(context.Background(), account.Operator(), node.ReindexRequest{ID: uint32(repo.ID)})
 		return err
 	})
 	first.Wait("the job", func() error {

@@ -1,18 +1,27 @@
 // Package node is one node of a shoal: it joins the cluster's agreement
-// (package cluster) with the index of this machine (package shard) and offers
-// every public operation as one method with plain structs.
+// (package cluster) with the index of this machine (package shard) and makes
+// the parts that answer. Every public operation is one method with plain
+// structs, of the part that a Node embeds:
+//
+//	account.Keyring    who asks                   Authenticate, CreateKey, Keys, RevokeKey, WebhookSecret
+//	account.Sessions   who signed in              Begin, SessionViewer, SessionsOf, EndSessions
+//	account.Passwords  how they sign in           BeginWithPassword, SetPassword, NewLink, BeginWithLink
+//	search.Searcher    all repositories at once   Search, StreamSearch, Definitions, References, Grep, Glob, Ranked
+//	browse.Browser     one repository, any commit Repos, Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
+//	ask.Asker          language models            Ask, Chat, Chats, WatchChat, StopChat, ForkChat, ..., Models, CheckModels
+//	Node itself        the node and the cluster   Status, Ready, ApplyConfig, Reindex, Webhook, Drain, Remove
 //
 // Every operation has exactly one of four shapes:
 //
-//	local    answered from this node's copy of the catalog     Repos, Status, Keys, Authenticate, ListRepos
-//	route    sent to the first live holder of one mirror       Source, Tree, Commits, Commit, Authors, Diff, Blame,
-//	                                                           Branches, Tags, ReadFile, ListTree, ListCommits, GetDiff
-//	scatter  sent to one live holder of each needed shard      Search, StreamSearch, Definitions, References, Grep, Glob
-//	propose  a change of the catalog, through the leader       CreateKey, RevokeKey, Reindex, Webhook, Drain, Remove
+//	local    answered from this node's copy of the catalog     Repos, Status, Keys, Models, Authenticate
+//	route    sent to the first live holder of one mirror       what browse.Browser reads
+//	scatter  sent to one live holder of each needed shard      what search.Searcher finds
+//	propose  a change of the catalog, through the leader       CreateKey, RevokeKey, ApplyConfig, Reindex, Webhook, Drain, Remove
 //
-// A method takes a context with a deadline, the [Viewer] and a request, and
-// returns a response or an [Error]. What a viewer may not see does not exist
-// for it: a hidden repository answers like a missing one.
+// A method that reads takes a context with a deadline, the viewer and a
+// request; one that administers takes an account.Owner in place of the viewer.
+// It returns a response or an error of package call. What a viewer may not see
+// does not exist for it: a hidden repository answers like a missing one.
 //
 // The package knows nothing of HTTP, of JSON names, of flags: package api and
 // cmd do. It leaves how a shard is searched to package shard, and how nodes

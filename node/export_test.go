@@ -2,13 +2,11 @@ package node
 
 import (
 	"context"
+	"runtime"
+	"sync"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
-
-// SetStreamBatch lets parts of streams come from fewer shards. It must be
-// called before the first stream.
-func (n *Node) SetStreamBatch(shards int) { n.streamBatch = shards }
 
 // View is the catalog as this node has applied it.
 func (n *Node) View() *catalog.View { return n.cluster.View() }
@@ -24,3 +22,27 @@ func (n *Node) Announced() bool {
 
 // Await waits until this node has applied an index.
 func (n *Node) Await(ctx context.Context, index uint64) error { return n.cluster.Await(ctx, index) }
+
+// Fill takes every place for searches on this node, those to wait at too,
+// until free is called.
+func (n *Node) Fill() (free func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for !n.lanes.light.Full() {
+		wg.Go(func() {
+			leave, _, err := n.lanes.light.Enter(ctx)
+			if err == nil {
+				<-ctx.Done()
+				leave()
+			}
+		})
+		runtime.Gosched()
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// KeepsEvents tells whether the node has begun to note what happens.
+func (n *Node) KeepsEvents() bool { return !n.events.told().Since.IsZero() }

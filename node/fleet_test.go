@@ -7,7 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -19,7 +20,7 @@ func TestThreeNodesAnswerAsOne(t *testing.T) {
 		nodetest.NewRepo(t, filepath.Join(dir, fmt.Sprintf("r%d", i)), map[string]string{"a.txt": fmt.Sprintf("narwhal %d\n", i)})
 		all = append(all, fmt.Sprintf("local/r%d:a.txt", i))
 	}
-	f := nodetest.StartFleet(t, 3, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	f := nodetest.StartFleet(t, 3, nodetest.Config{File: local(dir)})
 	f.Nodes[0].WaitIndexed(6)
 	for _, n := range f.Nodes {
 		n.Wait("every copy", func() error {
@@ -30,7 +31,7 @@ func TestThreeNodesAnswerAsOne(t *testing.T) {
 		})
 		n.Wait("the answer", found(n, "narwhal", all...))
 		complete(t, n, "narwhal")
-		src, err := n.Source(context.Background(), node.Owner(), node.SourceRequest{Repo: "local/r3", Path: "a.txt"})
+		src, err := n.Source(context.Background(), catalog.Operator(), browse.SourceRequest{Repo: "local/r3", Path: "a.txt"})
 		if err != nil || string(src.Content) != "narwhal 3\n" {
 			t.Errorf("a file read through %s is %+v, %v", n.ID(), src, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -57,12 +58,14 @@ func child(dir string) error {
 	if err != nil {
 		return err
 	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
 	for i := 0; ctx.Err() == nil; i++ {
-		made, err := n.CreateKey(ctx, node.Owner(), node.CreateKeyRequest{Name: fmt.Sprintf("%d-%d", os.Getpid(), i)})
+		made, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: fmt.Sprintf("%d-%d", os.Getpid(), i)})
 		if err == nil {
 			fmt.Fprintln(acked, made.Key)
 		}
-		<-time.After(20 * time.Millisecond)
+		<-tick.C
 	}
 	return <-done
 }
@@ -95,7 +98,7 @@ func TestNothingIsLostByKilling(t *testing.T) {
 			t.Fatal(err)
 		}
 		repos[rng.IntN(len(repos))].Commit(map[string]string{"a.txt": fmt.Sprintf("seal %d\n", round)})
-		<-time.After(time.Duration(100+rng.IntN(900)) * time.Millisecond) // the point of the kill, not a wait for anything
+		nodetest.Moment(time.Duration(100+rng.IntN(900)) * time.Millisecond)
 		cmd.Process.Kill()
 		if err := cmd.Wait(); err == nil {
 			t.Fatal("the process ended before it was killed")

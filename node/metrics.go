@@ -5,41 +5,52 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/gauge"
+	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // metrics is what this node tells of itself. States are read when they are
 // asked for; only what passes is counted as it happens.
 type metrics struct {
-	n *Node
-
 	jobs       *prometheus.HistogramVec // seconds of an attempt, by kind and result
 	searches   *prometheus.CounterVec   // searches, by why they ended
 	seconds    prometheus.Histogram     // seconds of a search at the root
 	exhaustive *prometheus.CounterVec   // searches, by whether the answer was exhaustive
 	leaves     *prometheus.CounterVec   // calls to leaves, by result
 	damaged    prometheus.Counter       // files put aside
-
-	state []stateMetric
 }
 
 // stateMetric is a gauge that is read from the state of the node.
-type stateMetric struct {
-	desc *prometheus.Desc
-	read func(n *Node, s *snapshot, emit func(value float64, labels ...string))
-}
+type stateMetric = gauge.Gauge[*snapshot]
 
-// snapshot is what several gauges are read from.
+// snapshot is what the gauges are read from, all at one moment.
 type snapshot struct {
-	view  *catalog.View
-	repos RepoCounts
-	jobs  JobCounts
+	node, version string
+	ready         bool
+	leading       bool
+	view          *catalog.View
+	age           time.Duration // of the view
+	members       []cluster.Member
+	repos         RepoCounts
+	jobs          JobCounts
+	here          []job.Progress // jobs that run on this node
+	config        ConfigStatus
+	short         hold.Shortage // of live copies
+	moves         int           // copies into this node
+	hot           int           // units with more copies than the rest
+	files         int           // of the index here
+	bytes         int64
+
+	diskFree, diskTotal int64
+	running, waiting    int // searches here
 }
 
 func newMetrics(n *Node) *metrics {
 	m := &metrics{
-		n: n,
 		jobs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shoal_job_seconds", Help: "Time of one attempt of a job on this node.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 4, 10),
@@ -52,8 +63,8 @@ func newMetrics(n *Node) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 17),
 		}),
 		exhaustive: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shoal_search_answers_total", Help: "Answers of this node, by whether they were proved exhaustive.",
-		}, []string{"exhaustive"}),
+			Name: "shoal_search_answers_total", Help: "Answers of this node, by whether they were proved exhaustive, and what kept them from it: complete, limit (asked for by clients), timeout, shards_unavailable, symbols_unavailable, not_indexed.",
+		}, []string{"exhaustive", "reason"}),
 		leaves: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shoal_leaf_calls_total", Help: "Calls to leaves by this node, by result: ok, failed, hedged.",
 		}, []string{"result"}),
@@ -63,16 +74,29 @@ func newMetrics(n *Node) *metrics {
 	}
 	copied := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "shoal_copied_bytes_total", Help: "Bytes of index files and mirrors that this node has copied from others.",
-	}, func() float64 { return float64(n.copies.Copied()) })
-	m.state = stateMetrics()
-	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, m} {
+	}, func() float64 { return float64(n.data.transfers.Copied()) })
+	state := gauge.New(func() (*snapshot, bool) { return n.snapshot(), true }, stateMetrics())
+	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, state} {
 		n.opt.Registerer.Register(c) // twice the same is harmless
 	}
+	m.begin()
 	return m
 }
 
-func gauge(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
+// snapshot reads what the gauges show.
+func (n *Node) snapshot() *snapshot {
+	view, members := n.cluster.View(), n.cluster.Members()
+	live := hold.LiveOf(members)
+	s := &snapshot{
+		node: n.cluster.Self(), version: n.opt.Version, ready: n.Ready().Ready, leading: n.cluster.Leading(),
+		view: view, age: n.cluster.Age(), members: members,
+		repos: countRepos(view, nil, live), jobs: countJobs(view), here: n.jobs.Runner.Running(), config: n.config.state(),
+		short: hold.ShortageOf(view, live, n.opt.Replicas), moves: n.data.copier.Moves(), hot: n.hotUnits(view),
+		files: len(n.set.Names()), bytes: n.set.Bytes(),
+	}
+	s.diskFree, s.diskTotal = n.opt.Space(n.opt.Dir)
+	s.running, s.waiting = n.lanes.searches()
+	return s
 }
 
 // stateMetrics are those of the cluster, then those of this node.
@@ -80,20 +104,20 @@ func stateMetrics() []stateMetric { return append(clusterMetrics(), hereMetrics(
 
 func clusterMetrics() []stateMetric {
 	return []stateMetric{
-		{gauge("shoal_node_info", "Always 1; the labels tell the version and the id of the node.", "version", "node"),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(1, n.opt.Version, n.cluster.Self()) }},
-		{gauge("shoal_ready", "1 when this node answers requests."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(truth(n.Ready().Ready)) }},
-		{gauge("shoal_leading", "1 while this node leads the cluster."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(truth(n.cluster.Leading())) }},
-		{gauge("shoal_catalog_index", "Index of the newest entry that this node has applied."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(s.view.Index())) }},
-		{gauge("shoal_catalog_age_seconds", "For how long this node may have missed changes of the catalog."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(n.cluster.Age().Seconds()) }},
-		{gauge("shoal_members", "Members of the cluster, by whether they can be reached.", "alive"),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
+		{Desc: gauge.Desc("shoal_node_info", "Always 1; the labels tell the version and the id of the node.", "version", "node"),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(1, s.version, s.node) }},
+		{Desc: gauge.Desc("shoal_ready", "1 when this node answers requests."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(gauge.Truth(s.ready)) }},
+		{Desc: gauge.Desc("shoal_leading", "1 while this node leads the cluster."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(gauge.Truth(s.leading)) }},
+		{Desc: gauge.Desc("shoal_catalog_index", "Index of the newest entry that this node has applied."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.view.Index())) }},
+		{Desc: gauge.Desc("shoal_catalog_age_seconds", "For how long this node may have missed changes of the catalog."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(s.age.Seconds()) }},
+		{Desc: gauge.Desc("shoal_members", "Members of the cluster, by whether they can be reached.", "alive"),
+			Read: func(s *snapshot, emit gauge.Emit) {
 				alive, dead := 0, 0
-				for _, m := range n.cluster.Members() {
+				for _, m := range s.members {
 					if m.Alive {
 						alive++
 					} else {
@@ -103,14 +127,14 @@ func clusterMetrics() []stateMetric {
 				emit(float64(alive), "true")
 				emit(float64(dead), "false")
 			}},
-		{gauge("shoal_repos", "Repositories of the catalog, by state: all, indexed, failed.", "state"),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
+		{Desc: gauge.Desc("shoal_repos", "Repositories of the catalog, by state: all, indexed, failed.", "state"),
+			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(float64(s.repos.Total), "all")
 				emit(float64(s.repos.Indexed), "indexed")
 				emit(float64(s.repos.Failed), "failed")
 			}},
-		{gauge("shoal_jobs", "Jobs of the cluster, by state.", "state"),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
+		{Desc: gauge.Desc("shoal_jobs", "Jobs of the cluster, by state.", "state"),
+			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(float64(s.jobs.Pending), "pending")
 				emit(float64(s.jobs.Running), "running")
 				emit(float64(s.jobs.Failed), "failed")
@@ -120,82 +144,58 @@ func clusterMetrics() []stateMetric {
 
 func hereMetrics() []stateMetric {
 	return []stateMetric{
-		{gauge("shoal_jobs_here", "Jobs that run on this node, by kind and step.", "kind", "step"),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
+		{Desc: gauge.Desc("shoal_jobs_here", "Jobs that run on this node, by kind and step.", "kind", "step"),
+			Read: func(s *snapshot, emit gauge.Emit) {
 				count := map[[2]string]int{}
-				for _, p := range n.jobs.Running() {
-					count[[2]string{job.KindName(p.Kind), p.Step}]++
+				for _, p := range s.here {
+					count[[2]string{p.Kind.String(), p.Step}]++
 				}
 				for k, v := range count {
 					emit(float64(v), k[0], k[1])
 				}
 			}},
-		{gauge("shoal_config_refused", "1 while the configuration file of this node is refused."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
-				emit(truth(len(n.config.state().Errors) > 0))
+		{Desc: gauge.Desc("shoal_config_refused", "1 while the configuration file of this node is refused."),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(gauge.Truth(len(s.config.Errors) > 0))
 			}},
-		{gauge("shoal_config_errors", "Errors in the configuration file of this node."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
-				emit(float64(len(n.config.state().Errors)))
+		{Desc: gauge.Desc("shoal_config_file_differs", "1 while the configuration file of this node is not the one in force."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(gauge.Truth(s.config.Differs)) }},
+		{Desc: gauge.Desc("shoal_config_errors", "Errors in the configuration file of this node."),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(float64(len(s.config.Errors)))
 			}},
-		{gauge("shoal_connection_failed", "1 while the last sync of a connection failed.", "connection"),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
+		{Desc: gauge.Desc("shoal_connection_failed", "1 while the last sync of a connection failed.", "connection"),
+			Read: func(s *snapshot, emit gauge.Emit) {
 				for c := range s.view.Connections() {
-					emit(truth(c.Error != ""), c.Name)
+					emit(gauge.Truth(c.Error != ""), c.Name)
 				}
 			}},
-		{gauge("shoal_under_replicated_repos", "Repositories with fewer live copies than wanted."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
-				emit(float64(len(job.UnderReplicated(s.view, n.cluster, n.opt.Replicas))))
+		{Desc: gauge.Desc("shoal_under_replicated_repos", "Repositories with fewer live copies than wanted."),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(float64(len(s.short.Few)))
 			}},
-		{gauge("shoal_copies_here", "Copies of files and mirrors into this node that are under way."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(n.copier.Moves())) }},
-		{gauge("shoal_hot_units", "Groups and slices that have more copies than the rest since they are searched so much."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(n.hotUnits(s.view))) }},
-		{gauge("shoal_shard_files", "Index files of this node."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(len(n.set.Names()))) }},
-		{gauge("shoal_shard_bytes", "Bytes of the index files of this node."),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) { emit(float64(n.set.Bytes())) }},
-		{gauge("shoal_disk_bytes", "Bytes of the volume of the data directory, by kind: free, total.", "kind"),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
-				free, total := diskSpace(n.opt.Dir)
-				emit(float64(free), "free")
-				emit(float64(total), "total")
+		{Desc: gauge.Desc("shoal_repos_without_live_copy", "Repositories of which something has no live copy: they are made anew from their remotes."),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(float64(len(s.short.None)))
 			}},
-		{gauge("shoal_searches_here", "Searches on the processors of this node, and waiting for them.", "state"),
-			func(n *Node, s *snapshot, emit func(float64, ...string)) {
-				running, waiting := n.lanes.running()
-				emit(float64(running), "running")
-				emit(float64(waiting), "waiting")
+		{Desc: gauge.Desc("shoal_copies_here", "Copies of files and mirrors into this node that are under way."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.moves)) }},
+		{Desc: gauge.Desc("shoal_hot_units", "Groups and slices that have more copies than the rest since they are searched so much."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.hot)) }},
+		{Desc: gauge.Desc("shoal_shard_files", "Index files of this node."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.files)) }},
+		{Desc: gauge.Desc("shoal_shard_bytes", "Bytes of the index files of this node."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.bytes)) }},
+		{Desc: gauge.Desc("shoal_disk_bytes", "Bytes of the volume of the data directory, by kind: free, total.", "kind"),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(float64(s.diskFree), "free")
+				emit(float64(s.diskTotal), "total")
 			}},
-	}
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// Describe names the gauges of the state.
-func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, s := range m.state {
-		out <- s.desc
-	}
-}
-
-// Collect reads them.
-func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	snap := &snapshot{view: m.n.cluster.View()}
-	snap.repos = countRepos(snap.view, nil)
-	snap.jobs = countJobs(snap.view)
-	for _, s := range m.state {
-		s.read(m.n, snap, func(value float64, labels ...string) {
-			if metric, err := prometheus.NewConstMetric(s.desc, prometheus.GaugeValue, value, labels...); err == nil {
-				out <- metric
-			}
-		})
+		{Desc: gauge.Desc("shoal_searches_here", "Searches on the processors of this node, and waiting for them.", "state"),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(float64(s.running), "running")
+				emit(float64(s.waiting), "waiting")
+			}},
 	}
 }
 
@@ -205,21 +205,44 @@ func (m *metrics) job(kind catalog.JobKind, took time.Duration, err error) {
 	if err != nil {
 		result = "failed"
 	}
-	m.jobs.WithLabelValues(job.KindName(kind), result).Observe(took.Seconds())
+	m.jobs.WithLabelValues(kind.String(), result).Observe(took.Seconds())
+}
+
+// begin makes the series of counters that are watched, so that the first event is a
+// rise from 0 and not the beginning of a series.
+func (m *metrics) begin() {
+	for _, result := range []string{"ok", "failed", "hedged"} {
+		m.leaves.WithLabelValues(result)
+	}
+	m.exhaustive.WithLabelValues("true", "complete")
+	for _, reason := range []search.FlushReason{search.FlushLimit, search.FlushTimeout, search.FlushUnavailable, search.FlushUntagged, notIndexed} {
+		m.exhaustive.WithLabelValues("false", string(reason))
+	}
+}
+
+// notIndexed is why an answer is not exhaustive when all that is indexed was searched.
+const notIndexed = "not_indexed"
+
+// reasonOf is whether an answer was proved exhaustive, and what kept it from that.
+func reasonOf(out *search.Response) (exhaustive, reason string) {
+	switch {
+	case out.Exhaustive:
+		return "true", "complete"
+	case out.Stats.FlushReason == search.FlushFinal:
+		return "false", notIndexed
+	}
+	return "false", string(out.Stats.FlushReason)
 }
 
 // search counts one answer.
-func (m *metrics) search(out *SearchResponse, err error) {
+func (m *metrics) search(out *search.Response, err error) {
 	if err != nil || out == nil {
 		m.searches.WithLabelValues("error").Inc()
 		return
 	}
 	m.searches.WithLabelValues(string(out.Stats.FlushReason)).Inc()
 	m.seconds.Observe(out.Stats.Duration.Seconds())
-	if out.Exhaustive {
-		m.exhaustive.WithLabelValues("true").Inc()
-	} else {
-		m.exhaustive.WithLabelValues("false").Inc()
-	}
+	exhaustive, reason := reasonOf(out)
+	m.exhaustive.WithLabelValues(exhaustive, reason).Inc()
 	m.leaves.WithLabelValues("hedged").Add(float64(out.Cluster.Hedged))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,88 +20,143 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/environ"
+	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/node/model"
+	"github.com/shoalsearch/shoal/node/oauth"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/thread"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/git"
 )
 
 // Node is one node. Its methods are safe for concurrent use.
 type Node struct {
+	*account.Keyring
+	*ask.Asker
+	*account.People
+	*account.Sessions
+	*account.Passwords
+	*browse.Browser
+	*search.Searcher
+
 	opt     Options
 	began   time.Time
 	cluster *cluster.Cluster
 	set     *shard.Set
-	mirrors *job.Mirrors
-	env     *environment
+	mirrors *hold.Mirrors
+	env     *environ.Environment
 	config  *configFile
-	jobs    *job.Runner
-	poller  *job.Poller
-	keeper  *job.Keeper
-	leader  *job.Leader
-	copier  *job.Copier
-	scrub   *job.Scrubber
-	copies  *job.Transfers
-	lanes   *lanes
-	readers *readers
-	peers   *peers
-	keys    *keyring
-	sites   *sites
+	data    dataParts
+	jobs    *job.Jobs
+	threads *thread.Store
+	lanes   lanes
+	gate    *account.Gate
+	agents  *oauth.Server
 	metrics *metrics
-	unlock  func()
 	tags    tagger
+	noGit   string // what is said where git is missing; "" where it is there
 
-	searched    job.Meter
-	streamBatch int // shards of a part of a stream
-	layouts     layouts
-	groups      groups
+	searched   hold.SearchTime
+	events     *chronicle
+	deliveries *deliveries // of webhooks
 
+	closers  closers     // of what New opened
 	wired    atomic.Bool // New has made every part
 	stopping atomic.Bool
 }
 
 // New opens the data directory and wires the parts. On an error nothing is
 // left open. The caller must call Run, and Run's end closes everything.
-func New(opt Options) (n *Node, err error) {
+func New(opt Options) (*Node, error) {
 	// git runs in folders of its own: a relative path would mean another place there.
-	if opt.Dir, err = filepath.Abs(opt.Dir); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	opt = withDefaults(opt)
-	n = &Node{opt: opt, began: opt.Now(), streamBatch: streamBatch, lanes: newLanes(opt.Cores), readers: newReaders(), peers: newPeers()}
-	unwind := n // the named result is nil where an error is returned
-	defer func() {
-		if err != nil {
-			unwind.closeFiles()
-		}
-	}()
-	registerQueries()
-	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	if n.unlock, err = lockDir(opt.Dir); err != nil {
-		return nil, err
-	}
-	if n.mirrors, err = job.OpenMirrors(filepath.Join(opt.Dir, "mirrors")); err != nil {
-		return nil, err
-	}
-	n.set, err = shard.OpenSet(filepath.Join(opt.Dir, "shards"), shard.SetOptions{
-		Now: opt.Now, Workers: opt.Cores, Damaged: func(name string, err error) { unwind.damaged(name, err) },
-	})
+	dir, err := filepath.Abs(opt.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("shards: %w", err)
+		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if n.cluster, err = cluster.New(n.clusterOptions()); err != nil {
+	opt.Dir = dir
+	opt = withDefaults(opt)
+	n := &Node{opt: opt, began: opt.Now(), lanes: newLanes(opt.Cores), deliveries: newDeliveries(opt.Now)}
+
+	// What is open is closed in reverse, here on an error and else when Run ends.
+	if err := n.open(); err != nil {
+		n.closers.close(opt.Log)
 		return nil, err
 	}
-	n.env = newEnvironment(n)
-	n.tags = newTagger(n)
-	n.keys = newKeyring(n)
-	n.sites = newSites(n)
-	n.config = newConfigFile(n)
+
+	// From here on nothing fails. Lower parts come first: each is made with
+	// those that it uses.
+	n.env = environ.New(environ.Deps{
+		File: func() *config.File { return n.cluster.View().File() }, Process: opt.LookupEnv, Now: opt.Now, Log: opt.Log,
+	})
+	n.gate = account.NewGate(n.cluster)
+	n.Keyring = account.NewKeyring(n.cluster, opt.Now, opt.Log)
+	n.People = account.NewPeople(n.cluster)
+	n.Sessions = account.NewSessions(n.Keyring, n.env.Lookup)
+	n.Passwords = account.NewPasswords(n.Keyring, n.Sessions, n.env.Lookup)
+	n.agents = oauth.New(oauth.Deps{Catalog: n.cluster, BaseURL: n.opt.BaseURL, Lookup: n.env.Lookup, Fetch: opt.Documents, Now: opt.Now, Log: opt.Log})
+	n.events = &chronicle{now: opt.Now, look: func() sight { return sightOf(n.cluster.Members(), n.cluster.Leader(), n.cluster.View()) }}
+	n.wireTags()
+	n.wireData()
 	n.wireJobs()
 	n.metrics = newMetrics(n)
+	n.wireReaders()
+	n.wireAsker()
+
+	// Calls of other nodes arrive when Run has begun.
 	n.handle()
 	n.wired.Store(true)
 	return n, nil
+}
+
+// open takes the data directory and opens what is in it.
+func (n *Node) open() (err error) {
+	// One process at a time uses a data directory.
+	if err := os.MkdirAll(n.opt.Dir, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	unlock, err := lockDir(n.opt.Dir)
+	if err != nil {
+		return err
+	}
+	n.closers.add("lock of the data directory", unlock)
+
+	if err := closeToOthers(n.opt.Dir); err != nil {
+		return err
+	}
+
+	if n.mirrors, err = hold.OpenMirrors(filepath.Join(n.opt.Dir, "mirrors")); err != nil {
+		return err
+	}
+	n.closers.add("mirrors", func() { n.mirrors.Close() })
+
+	n.set, err = shard.OpenSet(filepath.Join(n.opt.Dir, "shards"), shard.SetOptions{
+		Now: n.opt.Now, Workers: n.opt.Cores, Damaged: n.damaged,
+	})
+	if err != nil {
+		return fmt.Errorf("shards: %w", err)
+	}
+	n.closers.add("shards", func() { n.set.Close() })
+
+	if n.config, err = newConfigFile(n.opt.ConfigPath, n.opt.Dir, n.opt.Log, n.opt.Now); err != nil {
+		return err
+	}
+
+	// The catalog is read from the log here; nobody is talked to before Run.
+	if n.cluster, err = cluster.New(n.clusterOptions()); err != nil {
+		return err
+	}
+	n.closers.add("catalog", func() { n.cluster.Close() })
+	n.config.agreed = n.cluster
+	return nil
 }
 
 func withDefaults(opt Options) Options {
@@ -109,7 +165,10 @@ func withDefaults(opt Options) Options {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	if opt.Now == nil {
-		opt.Now = time.Now
+		opt.Now = clock.Now
+	}
+	if opt.Space == nil {
+		opt.Space = diskSpace
 	}
 	if opt.LookupEnv == nil {
 		opt.LookupEnv = func(string) (string, bool) { return "", false }
@@ -136,92 +195,147 @@ func (n *Node) clusterOptions() cluster.Options {
 		DataDir: o.Dir, ClusterListen: o.ClusterListen, GossipListen: o.GossipListen, Advertise: o.Advertise,
 		API: o.BaseURL, Join: o.Join, BootstrapExpect: o.BootstrapExpect, ClusterKeyFile: o.ClusterKeyFile,
 		Zone: o.Zone, Weight: o.Weight, Version: o.Version, Now: o.Now, Log: o.Log, Metrics: o.Registerer,
-		Timing: o.Timing, Dial: o.Dial, Reach: o.Reach,
+		Timing: o.Timing, Dial: o.Dial, Reach: o.Reach, Errors: call.WireKinds(),
 	}
 }
 
-func (n *Node) wireJobs() {
-	opt := job.Options{
-		Cluster: n.cluster, Set: n.set, Mirrors: n.mirrors, Log: n.opt.Log, Now: n.opt.Now,
-		Secret: n.env.secret, Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
-		Backoff: n.opt.Backoff, Timing: n.opt.Timing, SliceBytes: n.opt.SliceBytes, Replicas: n.opt.Replicas, Workers: n.opt.Cores,
-		DiskUsed: func() int { return int(n.diskUsed()) },
-		Searched: n.askSearched, HeatWindow: n.opt.HeatWindow,
-		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
+// wireTags looks for the program that finds symbols.
+func (n *Node) wireTags() {
+	if !git.Installed() {
+		n.noGit = "git is not on PATH: nothing can be fetched, indexed or browsed on this node until it is installed"
+		n.opt.Log.Error(n.noGit)
 	}
-	n.jobs = job.NewRunner(opt)
-	n.poller = job.NewPoller(n.jobs)
-	n.keeper = job.NewKeeper(n.jobs)
-	n.leader = job.NewLeader(opt)
-	n.copies = job.NewTransfers(n.jobs)
-	n.copier = job.NewCopier(n.jobs)
-	n.scrub = job.NewScrubber(n.jobs)
+	n.tags = newTagger(n.opt.Ctags, n.opt.Cores, n.opt.Log)
+	if n.tags.close != nil {
+		n.closers.add("symbol processes", n.tags.close)
+	}
+}
+
+// hostTools are what code hosts are asked with: the same proxy and
+// certificates as git's, from the environment of the process.
+func (n *Node) hostTools() host.Tools {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 8
+	return host.Tools{
+		Secret: n.env.Secret, LookupEnv: n.env.Lookup, Transport: transport,
+		Budgets: host.NewBudgets(n.opt.Now), Now: n.opt.Now, Wait: host.Pause,
+		Apps: func() []config.App { return n.cluster.View().File().Apps }, Installations: host.NewInstallations(),
+	}
+}
+
+// lanes admit work to the processors: cheap searches never wait behind
+// expensive ones, nor behind reads of mirrors.
+type lanes struct{ light, heavy, reads *call.Lane }
+
+func newLanes(cores int) lanes {
+	return lanes{
+		light: call.NewLane("searches", 4*cores, 128*cores),
+		heavy: call.NewLane("searches", max(1, cores/2), 32*cores),
+		reads: call.NewLane("reads of repositories", max(16, 8*cores), 1024),
+	}
+}
+
+// searches is how many searches are on the processors, and how many wait.
+func (l lanes) searches() (running, waiting int) {
+	r1, w1 := l.light.Busy()
+	r2, w2 := l.heavy.Busy()
+	return r1 + r2, w1 + w2
+}
+
+// wireReaders makes what answers viewers: reading and searching.
+func (n *Node) wireReaders() {
+	peers := call.NewPeers(n.cluster.Self(), n.cluster.Alive)
+	n.Browser = browse.New(browse.Deps{
+		Cluster: n.cluster, Gate: n.gate, Mirrors: n.mirrors, Peers: peers, Outlines: n.tags.outlines, Reads: n.lanes.reads,
+		Fresh: func(view *catalog.View, repo *catalog.Repo) bool {
+			return n.data.copier.Fresh(context.Background(), view, repo)
+		},
+		BaseURL: n.opt.BaseURL, Now: n.opt.Now, Log: n.opt.Log,
+	})
+	n.Searcher = search.New(search.Deps{
+		Cluster: n.cluster, Gate: n.gate, Set: n.set, Scanner: n.Browser, Peers: peers,
+		Light: n.lanes.light, Heavy: n.lanes.heavy, Meter: &n.searched,
+		Matches: n.defaultMatches, Done: n.metrics.search, Batch: n.opt.StreamBatch,
+		BaseURL: n.opt.BaseURL, Log: n.opt.Log,
+	})
+}
+
+// wireAsker makes what answers questions with a language model.
+func (n *Node) wireAsker() {
+	timing := cmp.Or(n.opt.Timing, 1)
+	n.threads = thread.New(thread.Deps{
+		Dir: filepath.Join(n.opt.Dir, "threads"), Net: n.cluster, View: n.cluster.View, Propose: n.cluster.Propose, Alive: n.cluster.Alive,
+		Secret: n.cluster.Secret, Age: n.cluster.Age, Replicas: n.opt.Replicas, Timing: timing, Now: n.opt.Now, Log: n.opt.Log,
+	})
+	n.closers.add("conversations", n.threads.Close)
+	n.Asker = ask.New(ask.Deps{
+		Threads: n.threads, Propose: n.cluster.Propose, Net: n.cluster, Self: n.cluster.Self(), Alive: n.cluster.Alive, Leading: n.cluster.Leading,
+		Changed: n.cluster.Changed, Sync: n.cluster.Sync, Timing: timing,
+		Gate: n.gate, View: n.cluster.View, Search: n.Searcher, Browse: n.Browser, History: n.Browser, Repos: n.Browser.Repos,
+		Lookup: n.env.Lookup, Now: n.opt.Now, BaseURL: n.opt.BaseURL, Log: n.opt.Log,
+		Models: model.New(model.Deps{Secret: n.env.Secret, Lookup: n.env.Lookup, GoogleToken: n.env.GoogleToken, Wait: clock.Wait}),
+	})
 }
 
 // handle answers the calls of other nodes. It happens before Run.
 func (n *Node) handle() {
-	n.cluster.Handle(methodLeaf, n.serveLeaf)
-	n.cluster.Handle(methodBrowse, n.serveBrowse)
-	n.cluster.Handle(methodStatus, n.serveStatus)
-	n.cluster.Handle(methodSearched, n.serveSearched)
-	n.copies.Handle(n.cluster)
+	progressCall.Serve(n.cluster, n.serveProgress)
+	configCall.Serve(n.cluster, n.serveConfig)
+	searchedCall.Serve(n.cluster, n.serveSearched)
+	eventsCall.Serve(n.cluster, n.serveEvents)
+	pushesCall.Serve(n.cluster, n.servePushes)
+	n.data.transfers.Handle(n.cluster)
 }
 
 // damaged is told by the set of files that were put aside, also while New
-// still wires: what the keeper does not hear of then it finds missing.
+// still wires: what the collector does not hear of then it finds missing.
 func (n *Node) damaged(name string, err error) {
+	n.opt.Log.Error("a shard file is damaged and was put aside", "file", name, "err", err)
 	if n.wired.Load() {
 		n.metrics.damaged.Inc()
-		n.keeper.Damaged(name, err)
-		return
+		n.data.collector.Damaged()
 	}
-	n.opt.Log.Error("a shard file is damaged and was put aside", "file", name, "err", err)
 }
 
 // Run serves until ctx ends, then stops in order: jobs are given back before
 // the cluster is left, files are closed after everything that reads them.
 func (n *Node) Run(ctx context.Context) error {
-	defer n.closeFiles()
+	defer n.closers.close(n.opt.Log)
+
 	// The cluster outlives the rest: jobs that stop still give their leases
 	// back through it.
-	clusterCtx, stopCluster := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopCluster()
-	clusterDone := make(chan error, 1)
+	clusterCtx, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	left := make(chan error, 1)
 	workCtx, stopWork := context.WithCancelCause(ctx)
 	defer stopWork(nil)
 	go func() {
 		err := n.cluster.Run(clusterCtx)
-		clusterDone <- err
+		left <- err
 		stopWork(errors.Join(errors.New("the cluster part has ended"), err))
 	}()
+
+	// Where one of the others ends with an error, all do.
 	g, gctx := errgroup.WithContext(workCtx)
 	for _, part := range []func(context.Context) error{
-		n.leader.Run, n.jobs.Run, n.poller.Run, n.keeper.Run, n.copier.Run, n.scrub.Run, n.config.run, n.keys.run, n.runLoad, n.runTags,
+		n.jobs.Leader.Run, n.jobs.Runner.Run, n.jobs.Poller.Run, n.jobs.Follower.Run,
+		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run, n.data.hot.Run,
+		n.config.run, n.Keyring.Run, n.Sessions.Run, n.agents.Run, n.Asker.Run, n.threads.Run, n.runLoad, n.events.run,
 	} {
 		g.Go(func() error { return part(gctx) })
 	}
 	err := g.Wait()
+	n.opt.Log.Debug("stopped", "part", "jobs")
+
 	n.stopping.Store(true)
-	stopCluster()
-	return errors.Join(err, <-clusterDone)
+	leave()
+	err = errors.Join(err, <-left)
+	n.opt.Log.Debug("stopped", "part", "cluster")
+	return err
 }
 
-// closeFiles closes what New opened, in reverse.
-func (n *Node) closeFiles() {
-	if n.tags.close != nil {
-		n.tags.close()
-	}
-	if n.mirrors != nil {
-		n.mirrors.Close()
-	}
-	if n.set != nil {
-		n.set.Close()
-	}
-	if n.unlock != nil {
-		n.unlock()
-		n.unlock = nil
-	}
-}
+// OAuth lets agents in on behalf of people.
+func (n *Node) OAuth() *oauth.Server { return n.agents }
 
 // BaseURL is the prefix of every link, without a trailing slash.
 func (n *Node) BaseURL() string { return n.opt.BaseURL }
@@ -231,7 +345,7 @@ func (n *Node) ID() string { return n.cluster.Self() }
 
 // diskUsed is how full the volume of the data directory is, in percent.
 func (n *Node) diskUsed() uint8 {
-	free, total := diskSpace(n.opt.Dir)
+	free, total := n.opt.Space(n.opt.Dir)
 	if total <= 0 {
 		return 0
 	}
@@ -242,7 +356,7 @@ func (n *Node) diskUsed() uint8 {
 func (n *Node) LiveFiles() []string {
 	var files []string
 	for repo := range n.cluster.View().Repos() {
-		for _, p := range job.Parts(repo) {
+		for _, p := range hold.Parts(repo) {
 			files = append(files, p.Files()...)
 		}
 	}
@@ -259,16 +373,12 @@ func (n *Node) GossipAddr() string { return n.cluster.GossipAddr() }
 // runLoad tells the others how busy this node is.
 func (n *Node) runLoad(ctx context.Context) error {
 	for {
-		running, waiting := n.lanes.running()
+		running, waiting := n.lanes.searches()
 		n.cluster.SetLoad(cluster.Load{
 			Searches: uint32(running + waiting), DiskUsed: n.diskUsed(), Applied: n.cluster.View().Index(), StartedAt: n.began,
 		})
-		t := time.NewTimer(2 * time.Second)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if !clock.Wait(ctx, 2*time.Second) {
 			return nil
-		case <-t.C:
 		}
 	}
 }

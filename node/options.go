@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shoalsearch/shoal/node/oauth"
 )
 
 // Options is how a node is started. The zero value of each optional field is
@@ -47,6 +49,10 @@ type Options struct {
 	// another copy, after sixty without the copy goes.
 	HeatWindow time.Duration
 
+	// StreamBatch is how many shards one part of a streamed answer comes from;
+	// 0 means 64.
+	StreamBatch int
+
 	// SliceBytes is the text that one shard of a repository holds at most; 0
 	// means 512 MiB. A repository with four times as much index is placed shard
 	// by shard.
@@ -54,6 +60,16 @@ type Options struct {
 
 	Log        *slog.Logger                     // nil discards
 	Registerer prometheus.Registerer            // nil keeps the metrics to itself
-	Now        func() time.Time                 // nil means time.Now
+	Now        func() time.Time                 // nil means the clock of the machine
 	LookupEnv  func(name string) (string, bool) // nil means an empty environment
+
+	// Documents fetches what clients say of themselves at addresses of their own;
+	// nil means from the web, with care.
+	Documents oauth.Fetcher
+
+	// Space is the bytes of the volume of a directory that are free for this
+	// process and all that are not kept for others, zeros when that cannot be
+	// told; nil asks the file system. A volume decides how much data its node
+	// is given, so whoever must not depend on the machine's sets it.
+	Space func(dir string) (free, total int64)
 }

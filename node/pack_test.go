@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // crowd makes repositories r00, r01, ..., each with a file that has its name
@@ -71,7 +72,7 @@ func TestSmallRepositoriesShareAFileAndStayThemselves(t *testing.T) {
 	dir := t.TempDir()
 	const count = 12
 	repos := crowd(t, dir, count)
-	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
 	n.WaitIndexed(count)
 	all := n.Search("whale")
 	packedInto(t, n, 2) // the last ones may have come too late
@@ -86,7 +87,7 @@ func TestSmallRepositoriesShareAFileAndStayThemselves(t *testing.T) {
 	}
 	want(t, n.Find("whale repo:r03"), "local/r03:main.go")
 	want(t, n.Find("dolphin -repo:r0"), "local/r10:same.txt", "local/r11:same.txt")
-	listed, err := n.Repos(context.Background(), node.Owner(), node.ReposRequest{})
+	listed, err := n.Repos(context.Background(), catalog.Operator(), browse.ReposRequest{})
 	if err != nil || len(listed.Repos) != count {
 		t.Fatalf("%+v, %v", listed, err)
 	}
@@ -116,7 +117,7 @@ func TestWhatPushesLeaveIsPacked(t *testing.T) {
 	dir := t.TempDir()
 	const count = 9
 	repos := crowd(t, dir, count)
-	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
 	n.WaitIndexed(count)
 	packedInto(t, n, 1)
 	for i, r := range repos {
@@ -135,7 +136,7 @@ func TestADamagedPackIsMadeAnew(t *testing.T) {
 	dir := t.TempDir()
 	const count = 8
 	crowd(t, dir, count)
-	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
 	n.WaitIndexed(count)
 	packedInto(t, n, 1)
 	n.Stop()
@@ -156,7 +157,7 @@ func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
 	dir := t.TempDir()
 	const count = 9
 	crowd(t, dir, count)
-	f := nodetest.StartFleet(t, 2, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	f := nodetest.StartFleet(t, 2, nodetest.Config{File: local(dir)})
 	f.Nodes[0].Wait("one pack with two copies", func() error {
 		s, r := f.Nodes[0].Status(), f.Nodes[0].Search("whale")
 		if s.Repos.Indexed < count || s.Placement.UnderReplicated > 0 || r.Stats.ShardsRequired != 1 {
@@ -166,7 +167,7 @@ func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
 	})
 	f.Nodes[1].Stop()
 	f.Nodes[0].Wait("all to be found without the other node", func() error {
-		r, err := f.Nodes[0].Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "whale"})
+		r, err := f.Nodes[0].Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "whale"})
 		if err != nil || len(r.Files) != count || !r.Exhaustive || r.Stats.ShardsRequired != 1 {
 			return fmt.Errorf("%+v, %v", r, err)
 		}
@@ -182,11 +183,11 @@ func TestANewcomerGetsItsPartOfAPack(t *testing.T) {
 	dir := t.TempDir()
 	const count = 24
 	crowd(t, dir, count)
-	f := nodetest.StartFleet(t, 2, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	f := nodetest.StartFleet(t, 2, nodetest.Config{File: local(dir)})
 	f.Nodes[0].WaitIndexed(count)
 	packedInto(t, f.Nodes[0], 2) // the last ones may have come too late
 	f.Nodes[0].Wait("the pack to be in both places", even(t, f.Nodes[0], count))
-	old, indexed := packs(f.Nodes[0]), indexTimes(f.Nodes[0])
+	old, indexed := packs(f.Nodes[0]), timesBuilt(f.Nodes[0])
 	f.Add()
 	newcomer := f.Nodes[2]
 	newcomer.Launch()
@@ -202,7 +203,7 @@ func TestANewcomerGetsItsPartOfAPack(t *testing.T) {
 		return even(t, newcomer, count)()
 	})
 	want(t, newcomer.Find("whale"), crowdFiles(count, "main.go")...)
-	if now := indexTimes(newcomer); !maps.Equal(now, indexed) {
+	if now := timesBuilt(newcomer); !maps.Equal(now, indexed) {
 		t.Errorf("repositories that nobody changed were indexed again: %v, were at %v", now, indexed)
 	}
 }
@@ -220,11 +221,12 @@ func packs(n *nodetest.Node) map[string]bool {
 	return names
 }
 
-// indexTimes is when each repository was indexed last.
-func indexTimes(n *nodetest.Node) map[string]time.Time {
-	at := map[string]time.Time{}
+// timesBuilt is how often each repository was built. A poll that failed, since
+// the machine had too much to do, makes a job that finds nothing to build.
+func timesBuilt(n *nodetest.Node) map[string]uint64 {
+	at := map[string]uint64{}
 	for repo := range n.View().Repos() {
-		at[repo.Name] = repo.IndexedAt
+		at[repo.Name] = repo.Generation
 	}
 	return at
 }

@@ -9,8 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // still is a configuration with the repositories of one directory, which are
@@ -22,9 +25,9 @@ func still(dir string) string {
 // lines is a text with a word on each of n lines.
 func lines(word string, n int) string { return strings.Repeat("a "+word+" swims\n", n) }
 
-func stream(t *testing.T, n *nodetest.Node, req node.SearchRequest) (chunks []*node.SearchChunk, sum *node.SearchResponse) {
+func stream(t *testing.T, n *nodetest.Node, req search.Request) (chunks []*search.Chunk, sum *search.Response) {
 	t.Helper()
-	sum, err := n.StreamSearch(context.Background(), node.Owner(), req, func(c *node.SearchChunk) error {
+	sum, err := n.StreamSearch(context.Background(), catalog.Operator(), req, func(c *search.Chunk) error {
 		chunks = append(chunks, c)
 		return nil
 	})
@@ -43,14 +46,13 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 			"a.txt": lines("otter", 1+i%3), "b.txt": "no such animal\n",
 		})
 	}
-	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n := nodetest.Start(t, nodetest.Config{File: still(dir), Edit: func(o *node.Options) { o.StreamBatch = 4 }})
 	n.WaitIndexed(repos)
-	n.SetStreamBatch(4)
 	for _, query := range []string{"otter", "animal", "otter repo:r1", "type:file otter", "nothing"} {
 		whole := n.Search(query)
-		chunks, sum := stream(t, n, node.SearchRequest{Query: query})
+		chunks, sum := stream(t, n, search.Request{Query: query})
 		var files, found []string
-		stats := node.SearchStats{}
+		stats := search.Stats{}
 		for _, c := range chunks {
 			for _, f := range c.Files {
 				files = append(files, fmt.Sprint(f.Repository, f.Path, f.Chunks))
@@ -78,7 +80,7 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 	checkRepositories(t, n, repos)
 
 	stop := errors.New("the reader left")
-	_, err := n.StreamSearch(context.Background(), node.Owner(), node.SearchRequest{Query: "otter"}, func(*node.SearchChunk) error { return stop })
+	_, err := n.StreamSearch(context.Background(), catalog.Operator(), search.Request{Query: "otter"}, func(*search.Chunk) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("a failing send gives %v", err)
 	}
@@ -88,7 +90,7 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
 	t.Helper()
 	whole := n.Search("type:repo otter")
-	chunks, sum := stream(t, n, node.SearchRequest{Query: "type:repo otter"})
+	chunks, sum := stream(t, n, search.Request{Query: "type:repo otter"})
 	var names, streamed []string
 	for _, r := range whole.Repositories {
 		names = append(names, r.Name)
@@ -102,7 +104,7 @@ func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
 		t.Errorf("type:repo finds %q and %d files", names, len(whole.Files))
 	}
 	want(t, streamed, names...)
-	for _, s := range []node.SearchStats{whole.Stats, sum.Stats} {
+	for _, s := range []search.Stats{whole.Stats, sum.Stats} {
 		if s.Files != repos || s.TotalMatches != repos || s.ActualMatches != repos {
 			t.Errorf("type:repo counts %d files, %d matches, %d returned; want %d each", s.Files, s.TotalMatches, s.ActualMatches, repos)
 		}
@@ -112,7 +114,7 @@ func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
 		if len(cut.Repositories) != 3 || cut.Exhaustive || cut.Stats.Files != repos || cut.Stats.ActualMatches != 3 {
 			t.Errorf("%q finds %d repositories, exhaustive %v, %+v", query, len(cut.Repositories), cut.Exhaustive, cut.Stats)
 		}
-		chunks, sum := stream(t, n, node.SearchRequest{Query: query})
+		chunks, sum := stream(t, n, search.Request{Query: query})
 		got := 0
 		for _, c := range chunks {
 			got += len(c.Repositories)
@@ -139,7 +141,7 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 	if s := all.Stats; s.TotalMatches != files*each || s.Files != files {
 		t.Errorf("count:all counts %d matches in %d files, want %d in %d", s.TotalMatches, s.Files, files*each, files)
 	}
-	limited, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "heron", Matches: 50})
+	limited, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron", Matches: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,18 +151,47 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 			ranges += len(c.Ranges)
 		}
 	}
-	if s := limited.Stats; ranges != 50 || s.ActualMatches != 50 || limited.Exhaustive || s.FlushReason != node.FlushLimit {
+	if s := limited.Stats; ranges != 50 || s.ActualMatches != 50 || limited.Exhaustive || s.FlushReason != search.FlushLimit {
 		t.Errorf("with a limit of 50: %d ranges, exhaustive %v, %+v", ranges, limited.Exhaustive, s)
 	}
-	exact, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "heron count:all", Matches: 50})
+	exact, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron count:all", Matches: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := exact.Stats; s.ActualMatches != 50 || s.TotalMatches != files*each || s.Files != files {
 		t.Errorf("count:all with a limit of 50: %+v", s)
 	}
-	if !slices.Equal(paths(exact), paths(limited)) {
-		t.Errorf("count:all changes the answer: %q, %q", paths(exact), paths(limited))
+	if !slices.Equal(pathsIn(exact), pathsIn(limited)) {
+		t.Errorf("count:all changes the answer: %q, %q", pathsIn(exact), pathsIn(limited))
+	}
+
+	// Places in names are counted as places in the content are, shown or not.
+	for query, total := range map[string]int{
+		"file:otter heron":    files * (each + 1),
+		"file:otter":          files,
+		"repo:app file:.":     len("other.txt") + files*len("d0/otter00.txt"),
+		"repo:app":            0,
+		"file:other nobody":   2,
+		"file:otter -file:d1": files - 9,
+	} {
+		for _, most := range []int{0, 1, 7} {
+			r, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: query + " count:all", Matches: most})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wanted := min(total, most)
+			if most == 0 {
+				wanted = min(total, 1000)
+			}
+			if s := r.Stats; s.TotalMatches != total || s.ActualMatches != wanted || len(r.Files) == 0 {
+				t.Errorf("%s with a limit of %d: %d in all, %d shown in %d files; want %d, %d", query, most, s.TotalMatches, s.ActualMatches, len(r.Files), total, wanted)
+			}
+		}
+	}
+
+	// Without ctags there are no symbols, and the answer says that it is for want of them.
+	if r := n.Search("sym:heron"); r.Exhaustive || r.Stats.FlushReason != search.FlushUntagged {
+		t.Errorf("sym: without symbols: exhaustive %v, flushReason %s", r.Exhaustive, r.Stats.FlushReason)
 	}
 
 	listed := n.Search("type:file heron")
@@ -177,12 +208,12 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 		t.Errorf("type:file of a name finds %d files", len(named.Files))
 	}
 	few := n.Search("type:file heron count:7")
-	if len(few.Files) != 7 || few.Exhaustive || few.Stats.FlushReason != node.FlushLimit {
+	if len(few.Files) != 7 || few.Exhaustive || few.Stats.FlushReason != search.FlushLimit {
 		t.Errorf("type:file with a limit of 7 finds %d files, exhaustive %v, %+v", len(few.Files), few.Exhaustive, few.Stats)
 	}
 }
 
-func paths(r *node.SearchResponse) (list []string) {
+func pathsIn(r *search.Response) (list []string) {
 	for _, f := range r.Files {
 		list = append(list, f.Path)
 	}
@@ -199,11 +230,11 @@ func TestATimeoutOfTheQueryEndsTheSearch(t *testing.T) {
 		t.Errorf("with time enough: %+v", r)
 	}
 	r := n.Search("heron timeout:1ns")
-	if r.Exhaustive || r.Stats.FlushReason != node.FlushTimeout {
+	if r.Exhaustive || r.Stats.FlushReason != search.FlushTimeout {
 		t.Errorf("with no time: exhaustive %v, %+v", r.Exhaustive, r.Stats)
 	}
-	_, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "heron timeout:soon"})
-	if !errors.Is(err, node.ErrQuery) {
+	_, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron timeout:soon"})
+	if !errors.Is(err, call.ErrQuery) {
 		t.Errorf("a timeout that is none gives %v", err)
 	}
 }

@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -175,8 +178,9 @@ func (r *seedRun) clock(dir string) *atomic.Int64 {
 	return skew.(*atomic.Int64)
 }
 
+// pause lets a random time pass until the next thing breaks.
 func (r *seedRun) pause(atMost time.Duration) {
-	<-time.After(time.Duration(r.rng.Int64N(int64(atMost)))) // when the next thing breaks, not a wait for anything
+	nodetest.Moment(time.Duration(r.rng.Int64N(int64(atMost))))
 }
 
 func (r *seedRun) start(i int) {
@@ -272,9 +276,7 @@ func (r *seedRun) breakSomething() {
 // nobody can answer.
 func (r *seedRun) searched(more int64) {
 	want := r.searches.Load() + more
-	for end := time.Now().Add(3 * time.Second); r.searches.Load() < want && time.Now().Before(end); {
-		<-time.After(2 * time.Millisecond)
-	}
+	nodetest.Eventually(3*time.Second, func() bool { return r.searches.Load() >= want })
 }
 
 func (r *seedRun) mend() {
@@ -290,7 +292,7 @@ func (r *seedRun) converge(when string) {
 		leaders, hashes := map[string]bool{}, map[uint64]map[uint64]bool{}
 		for i := range r.up {
 			n := r.up[i].Load()
-			s, err := n.Status(context.Background(), node.Owner(), node.StatusRequest{})
+			s, err := n.Status(context.Background(), catalog.Operator(), node.StatusRequest{})
 			if err != nil {
 				return err
 			}
@@ -326,7 +328,7 @@ func (r *seedRun) converge(when string) {
 func (r *seedRun) tell(n *node.Node, repo *seedRepo) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, err := n.Webhook(ctx, node.Owner(), node.WebhookRequest{Connection: "local", Names: []string{repo.name}})
+	_, err := n.Webhook(ctx, account.Operator(), node.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, Paths: []string{repo.name}}})
 	return err
 }
 
@@ -334,7 +336,7 @@ func (r *seedRun) tell(n *node.Node, repo *seedRepo) error {
 // and none that nobody made.
 func (r *seedRun) acknowledged() {
 	for i := range r.up {
-		got, err := r.up[i].Load().Keys(context.Background(), node.Owner(), node.KeysRequest{})
+		got, err := r.up[i].Load().Keys(context.Background(), account.Operator(), account.KeysRequest{})
 		if err != nil {
 			r.t.Errorf("n%d: %v", i+1, err)
 			continue
@@ -354,7 +356,12 @@ func (r *seedRun) acknowledged() {
 	}
 }
 
+// backOff is how often a client asks whom nobody answers.
+const backOff = 5 * time.Millisecond
+
 func (r *seedRun) searchLoop(ctx context.Context, rng *rand.Rand) {
+	tick := time.NewTicker(backOff)
+	defer tick.Stop()
 	for ctx.Err() == nil {
 		if n := r.up[rng.IntN(len(r.up))].Load(); n != nil {
 			q := r.check.query(rng)
@@ -362,7 +369,7 @@ func (r *seedRun) searchLoop(ctx context.Context, rng *rand.Rand) {
 			switch {
 			case err != nil:
 				r.failed.Add(1)
-				<-time.After(5 * time.Millisecond) // a client that backs off
+				<-tick.C
 			case exhaustive:
 				r.exhaustive.Add(1)
 				r.searches.Add(1)
@@ -370,12 +377,17 @@ func (r *seedRun) searchLoop(ctx context.Context, rng *rand.Rand) {
 				r.searches.Add(1)
 			}
 		} else {
-			<-time.After(time.Millisecond)
+			<-tick.C
 		}
 	}
 }
 
+// writeEvery is how often a client writes at most.
+const writeEvery = 20 * time.Millisecond
+
 func (r *seedRun) writeLoop(ctx context.Context, rng *rand.Rand) {
+	tick := time.NewTicker(writeEvery)
+	defer tick.Stop()
 	for i := 0; ctx.Err() == nil; i++ {
 		name := fmt.Sprint("k", i)
 		r.mu.Lock()
@@ -383,7 +395,7 @@ func (r *seedRun) writeLoop(ctx context.Context, rng *rand.Rand) {
 		r.mu.Unlock()
 		if n := r.up[rng.IntN(len(r.up))].Load(); n != nil {
 			short, cancel := context.WithTimeout(ctx, 700*time.Millisecond)
-			_, err := n.CreateKey(short, node.Owner(), node.CreateKeyRequest{Name: name})
+			_, err := n.CreateKey(short, account.Operator(), account.CreateKeyRequest{Name: name})
 			cancel()
 			if err == nil {
 				r.writes.Add(1)
@@ -396,18 +408,14 @@ func (r *seedRun) writeLoop(ctx context.Context, rng *rand.Rand) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
+		case <-tick.C:
 		}
 	}
 }
 
 func (r *seedRun) pushLoop(ctx context.Context, rng *rand.Rand) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Duration(200+rng.IntN(500)) * time.Millisecond):
-		}
+	for ctx.Err() == nil {
+		nodetest.Moment(time.Duration(200+rng.IntN(500)) * time.Millisecond)
 		repo := r.repos[rng.IntN(len(r.repos))]
 		if !repo.push(r.t) {
 			continue

@@ -29,7 +29,7 @@ func TestARepositoryIsFoundFollowedAndForgotten(t *testing.T) {
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main\n\nfunc main() { println(\"whale\") }\n"})
 	nodetest.NewRepo(t, filepath.Join(dir, "lib"), map[string]string{"lib.c": "int whale(void) { return 1; }\n"})
-	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose()})
+	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
 	n.WaitIndexed(2)
 	want(t, n.Find("whale"), "local/app:main.go", "local/lib:lib.c")
 

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,7 +11,10 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/shard/git"
 )
 
 // StatusRequest asks for the state of the cluster.
@@ -32,7 +36,17 @@ type StatusResponse struct {
 	Config       ConfigStatus
 	Storage      StorageStatus
 	Placement    PlacementStatus
+	Tolerates    Tolerance
 	Warnings     []string
+}
+
+// Tolerance is how many nodes, whichever they are, may fail now.
+type Tolerance struct {
+	// Searches is with how many less every search is still complete; -1 where
+	// something has no live copy now. Known says whether the viewer is told.
+	Searches int
+	Known    bool
+	Writes   int // with how many less changes are still agreed on; -1: they are not now
 }
 
 // PlacementStatus is how the data lies on the nodes.
@@ -40,6 +54,8 @@ type PlacementStatus struct {
 	Groups          int      // units that are placed
 	UnderReplicated int      // repositories with fewer live copies than wanted
 	Short           []string // names of at most 20 of them, for owners
+	NoLiveCopy      int      // of these, the repositories of which something has no live copy: they are made anew from their remotes
+	Missing         []string // names of at most 20 of those, for owners
 	Moves           int      // copies into this node that are under way
 	Hot             int      // units that have more copies than the rest since they are searched so much
 }
@@ -53,29 +69,35 @@ type MemberStatus struct {
 	Role     string // leader, voter, nonvoter
 	Health   string // alive, suspect, dead, left
 	Draining bool
+	Left     int // while it drains: repositories of which others have too few copies
 	Weight   float64
 	Version  string
 	Groups   int // placement groups that it should hold
 	Bytes    int64
 	Applied  uint64
 	Lag      uint64 // entries behind the answering node
+
+	// For owners, of a node that answers at once.
+	ConfigHash    string // of its own configuration file; "" where it has none
+	ConfigDiffers bool   // that is not in force, or refused
+
+	// For owners, as the node told last.
+	DiskUsed  int // percent of the volume of its data directory
+	Searches  int // under way
+	StartedAt time.Time
 }
 
 // RepoCounts counts the repositories that the viewer may see.
-type RepoCounts struct{ Total, Indexed, Failed int }
+// Unfetchable are those without an index that their host does not let be
+// fetched now.
+type RepoCounts struct{ Total, Indexed, Failed, Unfetchable int }
 
 // JobCounts counts jobs.
-type JobCounts struct{ Pending, Running, Failed int }
-
-// ConnectionStatus is the state of one connection.
-type ConnectionStatus struct {
-	Name     string
-	Type     string
-	State    string // pending, syncing, synced, failed, unsupported
-	Message  string
-	Warnings []string
-	Repos    int
-	SyncedAt time.Time
+type JobCounts struct {
+	Pending  int // not running
+	Running  int
+	Failed   int // for good: until somebody asks for them again
+	Retrying int // of those pending, the ones whose last attempt failed
 }
 
 // JobStatus is one job.
@@ -98,6 +120,8 @@ type JobStatus struct {
 type ConfigStatus struct {
 	Path      string
 	Hash      string // of the configuration in force
+	FileHash  string // of this node's own file, as it was last read and found good
+	Differs   bool   // this node's file is not in force, or is refused
 	LoadedAt  time.Time
 	Errors    []string // of the newest file, when it was refused
 	RefusedAt time.Time
@@ -119,17 +143,21 @@ type ReadyResponse struct {
 	Reasons []string // why not
 }
 
-// DrainRequest asks that a node gives away all it holds and leaves. Owners only.
+// DrainRequest asks that a node gives away all it holds and leaves.
 type DrainRequest struct{ Node string }
 
 // DrainResponse tells how far a drain has come.
 type DrainResponse struct {
 	Node      string
 	Done      bool
-	Remaining int // shards and mirrors that have too few copies elsewhere
+	Remaining int    // repositories of which others have too few copies
+	Warning   string // what is lost by this drain; "" for nothing
 }
 
-// RemoveRequest asks to forget a node for good. Owners only.
+// UndrainResponse names the node that is taken back.
+type UndrainResponse struct{ Node string }
+
+// RemoveRequest asks to forget a node for good.
 type RemoveRequest struct {
 	Node       string
 	AcceptLoss bool
@@ -144,36 +172,93 @@ type RemoveResponse struct {
 // maxListed is how many jobs a status lists.
 const maxListed = 100
 
+// maxShort is how many repositories with too few copies a status names.
+const maxShort = 20
+
 // Status describes the cluster.
-func (n *Node) Status(ctx context.Context, v Viewer, req StatusRequest) (*StatusResponse, error) {
-	if v.Role == RoleNone {
-		return nil, fail(ErrUnauthenticated, "Not authenticated")
+func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) (*StatusResponse, error) {
+	seen, err := n.gate.Repos(v)
+	if err != nil {
+		return nil, err
 	}
-	view := n.cluster.View()
-	visible := view.Visible(v.catalog())
+	view, visible := seen.View, seen.Set
+	live := hold.LiveOf(n.cluster.Members())
 	out := &StatusResponse{
 		Version: n.opt.Version, Node: n.cluster.Self(), Leader: n.cluster.Leader(),
 		CatalogIndex: view.Index(), CatalogAge: n.cluster.Age(),
-		Members: n.memberStatus(view), Repos: countRepos(view, visible), Jobs: countJobs(view),
+		Members: n.memberStatus(view), Repos: countRepos(view, visible, live), Jobs: countJobs(view),
 		Storage: n.storage(),
 	}
-	short := job.UnderReplicated(view, n.cluster, n.opt.Replicas)
+
+	short := hold.ShortageOf(view, live, n.opt.Replicas)
 	for range view.Groups() {
 		out.Placement.Groups++
 	}
+	out.Tolerates = tolerance(out.Members, short, out.Leader)
 	out.Placement.Hot = n.hotUnits(view)
-	out.Placement.UnderReplicated, out.Placement.Moves = len(short), n.copier.Moves()
+	out.Placement.UnderReplicated, out.Placement.NoLiveCopy, out.Placement.Moves = len(short.Few), len(short.None), n.data.copier.Moves()
 	out.Running, out.Failed = n.jobStatus(ctx, view, visible)
-	if v.Role != RoleOwner {
-		return out, nil // names of connections and paths are an operator's
+
+	// Names of connections and paths of files are an owner's, and so are the
+	// errors of jobs, which hold them.
+	if v.Role != catalog.RoleOwner {
+		out.Running, out.Failed = withoutErrors(out.Running), withoutErrors(out.Failed)
+		for i := range out.Members {
+			m := &out.Members[i]
+			m.DiskUsed, m.Searches, m.StartedAt = 0, 0, time.Time{}
+		}
+		if seen.Blind() {
+			out.hideTotals()
+		}
+		return out, nil
 	}
 	out.Config = n.config.state()
-	out.Placement.Short = short[:min(len(short), maxNamed)]
+	out.Placement.Short = short.Few[:min(len(short.Few), maxShort)]
+	out.Placement.Missing = short.None[:min(len(short.None), maxShort)]
 	for c := range view.Connections() {
-		out.Connections = append(out.Connections, connectionStatus(view, c))
+		out.Connections = append(out.Connections, n.connectionStatus(view, c))
 	}
 	out.Warnings = n.warnings(view)
+	out.noteFiles(n.files(ctx))
 	return out, nil
+}
+
+// Enforces tells whether permissions of some connection are enforced, so that
+// viewers may differ in what they see.
+func (n *Node) Enforces() bool { return n.cluster.View().Enforces() }
+
+// hideTotals takes out what is summed over repositories that the viewer may not see.
+func (s *StatusResponse) hideTotals() {
+	s.Jobs, s.Storage, s.Placement = JobCounts{}, StorageStatus{}, PlacementStatus{}
+	s.Tolerates.Searches, s.Tolerates.Known = 0, false
+	for i := range s.Members {
+		m := &s.Members[i]
+		m.Groups, m.Bytes, m.Left = 0, 0, 0
+	}
+	ofRepos := func(j JobStatus) bool { return j.Kind != catalog.JobIndex.String() }
+	s.Running, s.Failed = slices.DeleteFunc(s.Running, ofRepos), slices.DeleteFunc(s.Failed, ofRepos)
+}
+
+// tolerance works out how many nodes may fail. Searches need a live copy of
+// everything, changes more than half of the voters.
+func tolerance(members []MemberStatus, short hold.Shortage, leader string) Tolerance {
+	voters, answering := 0, 0
+	for _, m := range members {
+		if m.Role == "nonvoter" {
+			continue
+		}
+		voters++
+		if m.Health == "alive" {
+			answering++
+		}
+	}
+
+	t := Tolerance{Searches: short.Fewest - 1, Known: true, Writes: answering - (voters/2 + 1)}
+	if leader == "" {
+		t.Writes = -1
+	}
+	t.Writes = max(t.Writes, -1)
+	return t
 }
 
 func (n *Node) memberStatus(view *catalog.View) []MemberStatus {
@@ -184,12 +269,17 @@ func (n *Node) memberStatus(view *catalog.View) []MemberStatus {
 		}
 	}
 	bytes := heldBytes(view)
+
 	var list []MemberStatus
 	for _, m := range n.cluster.Members() {
 		s := MemberStatus{
 			ID: m.ID, Address: m.Addr, API: m.API, Zone: m.Zone, Role: "nonvoter", Health: "dead",
 			Draining: m.State == catalog.MemberDraining, Weight: float64(m.Weight) / 100, Version: m.Version,
 			Groups: groups[m.Number], Bytes: bytes[m.Number], Applied: m.Load.Applied,
+			DiskUsed: int(m.Load.DiskUsed), Searches: int(m.Load.Searches), StartedAt: m.Load.StartedAt,
+		}
+		if s.Draining {
+			s.Left = len(n.onlyCopies(view, m.ID, n.wanted(view, m.ID)))
 		}
 		if m.Voter {
 			s.Role = "voter"
@@ -228,34 +318,26 @@ func heldBytes(view *catalog.View) map[uint32]int64 {
 	return bytes
 }
 
-// countRepos counts the repositories of a set; nil is all.
-func countRepos(view *catalog.View, visible *roaring.Bitmap) RepoCounts {
+// countRepos counts the repositories of a set; nil is all. Indexed are those
+// that can be searched now.
+func countRepos(view *catalog.View, visible *roaring.Bitmap, live hold.Live) RepoCounts {
 	var c RepoCounts
 	for repo := range view.Repos() {
 		if repo.Orphaned() || visible != nil && !visible.Contains(repo.ID) {
 			continue
 		}
 		c.Total++
-		if repo.Indexed() && kept(view, repo) {
+		if live.Searchable(view, repo) {
 			c.Indexed++
+		} else if repo.Unfetchable != "" {
+			c.Unfetchable++
+			continue
 		}
 		if j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil && j.Error != "" && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff) {
 			c.Failed++
 		}
 	}
 	return c
-}
-
-// kept tells whether some node has each shard of a repository. Nobody has them
-// after a catalog was restored, or the last holder was removed, until the
-// repository is indexed again.
-func kept(view *catalog.View, repo *catalog.Repo) bool {
-	for _, s := range repo.Shards {
-		if len(view.Holders(catalog.ShardKey(s.ID))) == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func countJobs(view *catalog.View) JobCounts {
@@ -266,6 +348,9 @@ func countJobs(view *catalog.View) JobCounts {
 			c.Running++
 		case catalog.JobFailed:
 			c.Failed++
+		case catalog.JobBackoff:
+			c.Pending++
+			c.Retrying++
 		default:
 			c.Pending++
 		}
@@ -279,16 +364,17 @@ func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roari
 	progress := n.progress(ctx, view)
 	for j := range view.JobsOf(catalog.JobRunning, catalog.JobBackoff, catalog.JobFailed) {
 		s := JobStatus{
-			Kind: job.KindName(j.Kind), Subject: j.Subject, Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
+			Kind: j.Kind.String(), Subject: j.Subject, Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
 			Deadline: j.Deadline, Error: j.Error, NextTry: j.NotBefore,
 		}
-		if j.Kind == catalog.JobIndex || j.Kind == catalog.JobCollect || j.Kind == catalog.JobRepoSync {
+		if j.Kind.OfRepo() {
 			repo := view.Repo(catalog.SubjectRepo(j.Subject))
-			if repo == nil || !visible.Contains(repo.ID) && !repo.Orphaned() {
+			if repo == nil || !visible.Contains(repo.ID) && (!repo.Orphaned() || view.Enforces()) {
 				continue
 			}
 			s.Subject = repo.Name
 		}
+
 		if j.State != catalog.JobRunning {
 			if j.Error != "" {
 				failed = append(failed, s)
@@ -300,6 +386,7 @@ func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roari
 		}
 		running = append(running, s)
 	}
+
 	slices.SortStableFunc(running, func(a, b JobStatus) int {
 		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Subject, b.Subject))
 	})
@@ -309,6 +396,19 @@ func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roari
 	return running[:min(len(running), maxListed)], failed[:min(len(failed), maxListed)]
 }
 
+// withoutErrors is what of jobs is told to everybody: which repositories they
+// are of.
+func withoutErrors(jobs []JobStatus) []JobStatus {
+	var out []JobStatus
+	for _, j := range jobs {
+		if j.Kind == catalog.JobIndex.String() {
+			j.Error = ""
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
 // progressTime is how long a status waits for the progress of other nodes.
 const progressTime = 300 * time.Millisecond
 
@@ -316,27 +416,32 @@ const progressTime = 300 * time.Millisecond
 // of the others that run any.
 func (n *Node) progress(ctx context.Context, view *catalog.View) map[uint64]job.Progress {
 	all := map[uint64]job.Progress{}
-	for _, p := range n.jobs.Running() {
+	for _, p := range n.jobs.Runner.Running() {
 		all[p.Fence] = p
 	}
+
 	others := map[string]bool{}
 	for j := range view.JobsOf(catalog.JobRunning) {
 		if j.Node != n.cluster.Self() && n.cluster.Alive(j.Node) {
 			others[j.Node] = true
 		}
 	}
+
+	// All are asked at once; who is late is left out.
 	ctx, cancel := context.WithTimeout(ctx, progressTime)
 	defer cancel()
 	answers := make(chan []job.Progress, len(others))
 	for node := range others {
 		go func() {
-			var list []job.Progress
-			if out, err := n.cluster.Call(ctx, node, methodStatus, nil); err == nil {
-				decode(out, &list)
+			var nothing call.Nothing
+			list, err := progressCall.Ask(ctx, n.cluster, node, &nothing)
+			if err != nil {
+				list = new([]job.Progress) // a status does without
 			}
-			answers <- list
+			answers <- *list
 		}()
 	}
+
 	for range others {
 		for _, p := range <-answers {
 			all[p.Fence] = p
@@ -356,33 +461,15 @@ func (n *Node) hotUnits(view *catalog.View) int {
 	return hot
 }
 
-// serveStatus tells another node of the attempts here.
-func (n *Node) serveStatus(ctx context.Context, _ cluster.Peer, _ []byte) ([]byte, error) {
-	return encode(n.jobs.Running())
+// serveProgress tells another node of the attempts here.
+func (n *Node) serveProgress(context.Context, *call.Nothing) (*[]job.Progress, error) {
+	running := n.jobs.Runner.Running()
+	return &running, nil
 }
-
-func connectionStatus(view *catalog.View, c *catalog.Connection) ConnectionStatus {
-	s := ConnectionStatus{Name: c.Name, Type: c.Kind, Message: c.Error, Warnings: c.Warnings, Repos: int(c.Repos), SyncedAt: c.SyncedAt, State: "pending"}
-	j := view.Job(catalog.JobSync, c.Name)
-	switch {
-	case j != nil && j.State == catalog.JobRunning:
-		s.State = "syncing"
-	case c.Error != "" && j != nil && j.State == catalog.JobFailed && unsupported(c.Kind):
-		s.State = "unsupported"
-	case c.Error != "":
-		s.State = "failed"
-	case c.Synced == c.Hash && c.Synced != "":
-		s.State = "synced"
-	}
-	return s
-}
-
-// unsupported tells that connections of a kind are valid but not synced yet.
-func unsupported(kind string) bool { return kind != "git" }
 
 func (n *Node) storage() StorageStatus {
 	s := StorageStatus{Shards: len(n.set.Names()), ShardBytes: n.set.Bytes(), MirrorBytes: n.mirrors.Bytes(), Quarantined: n.set.Quarantined()}
-	s.DiskFree, s.DiskTotal = diskSpace(n.opt.Dir)
+	s.DiskFree, s.DiskTotal = n.opt.Space(n.opt.Dir)
 	return s
 }
 
@@ -392,11 +479,62 @@ func (n *Node) warnings(view *catalog.View) []string {
 	for _, w := range view.File().Warnings {
 		out = append(out, "configuration: "+w.Error())
 	}
+	if n.noGit != "" {
+		out = append(out, n.noGit)
+	}
 	if n.tags.warning != "" {
 		out = append(out, n.tags.warning)
 	}
+	if w := leftOut(view); w != "" {
+		out = append(out, w)
+	}
+	members := n.cluster.Members()
 	if n.cluster.Leader() == "" {
-		out = append(out, "there is no leader: searches go on, changes wait")
+		out = append(out, leaderless(members, n.cluster.Age()))
+	}
+	for _, m := range members {
+		if m.Alive && m.Load.DiskUsed >= hold.DiskFull {
+			out = append(out, fullVolume(m.ID, int(m.Load.DiskUsed)))
+		}
+	}
+	return out
+}
+
+// leftOut names repositories that have more revisions than are indexed.
+func leftOut(view *catalog.View) string {
+	var names []string
+	for r := range view.Repos() {
+		if r.LeftOut > 0 && !r.Orphaned() {
+			names = append(names, fmt.Sprintf("%s (%d left out)", r.Name, r.LeftOut))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, firstFew(names))
+}
+
+// fullVolume says what a volume that is in use to that many percent keeps its
+// node from.
+func fullVolume(id string, used int) string {
+	what := "the node is given no more data"
+	if used >= hold.DiskStop {
+		what = "nothing more is copied to the node or built on it"
+	}
+	return fmt.Sprintf("the volume of node %s is %d %% full: %s until space is made below its data directory, or elsewhere on the volume", id, used, what)
+}
+
+// leaderless says what goes on without a leader, and who might be missed.
+func leaderless(members []cluster.Member, age time.Duration) string {
+	out := fmt.Sprintf("there is no leader: searches go on with the catalog of %s ago, changes wait", age.Round(time.Second))
+	var silent []string
+	for _, m := range members {
+		if !m.Alive {
+			silent = append(silent, fmt.Sprintf("%s (%s)", m.ID, m.Addr))
+		}
+	}
+	if len(silent) > 0 {
+		out += "; nothing is heard of " + firstFew(silent)
 	}
 	return out
 }

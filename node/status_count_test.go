@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/hold"
 )
 
 // A repository whose index nobody has is not counted as indexed: after a
@@ -42,11 +44,32 @@ func TestAnIndexThatNobodyHasIsNoIndex(t *testing.T) {
 	fence = grant(catalog.JobIndex, catalog.RepoSubject(repo))
 	do(&catalog.FinishIndex{Repo: repo, Fence: fence, Holder: "n1", Shards: []catalog.ShardRef{{ID: strings.Repeat("ab", 32)}},
 		Revisions: []catalog.Revision{{Name: "HEAD", Commit: strings.Repeat("cd", 20)}}})
-	if got, want := countRepos(state.View(), nil), (RepoCounts{Total: 1, Indexed: 1}); got != want {
+	if got, want := countRepos(state.View(), nil, hold.Live{1: true}), (RepoCounts{Total: 1, Indexed: 1}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	if got, want := countRepos(state.View(), nil, hold.Live{}), (RepoCounts{Total: 1}); got != want {
+		t.Errorf("while its only holder cannot be reached: got %+v, want %+v", got, want)
+	}
 	state.Refound("d", "")
-	if got, want := countRepos(state.View(), nil), (RepoCounts{Total: 1}); got != want {
+	if got, want := countRepos(state.View(), nil, hold.Live{1: true}), (RepoCounts{Total: 1}); got != want {
 		t.Errorf("after a restore: got %+v, want %+v", got, want)
+	}
+}
+
+// Without a leader a status says how old the catalog is and who is not heard of.
+func TestAStatusWithoutALeaderSaysWhoIsMissed(t *testing.T) {
+	t.Parallel()
+	here := cluster.Member{Member: catalog.Member{ID: "n1", Addr: "10.0.0.1:7701"}, Alive: true, Self: true}
+	away := cluster.Member{Member: catalog.Member{ID: "n2", Addr: "10.0.0.2:7701"}}
+	for _, c := range []struct {
+		members []cluster.Member
+		want    string
+	}{
+		{[]cluster.Member{here}, "there is no leader: searches go on with the catalog of 1m30s ago, changes wait"},
+		{[]cluster.Member{here, away}, "there is no leader: searches go on with the catalog of 1m30s ago, changes wait; nothing is heard of n2 (10.0.0.2:7701)"},
+	} {
+		if got := leaderless(c.members, 90*time.Second); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
 	}
 }

@@ -1,12 +1,15 @@
 package node_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -88,4 +91,24 @@ func TestADamagedFileIsPutAsideAndMadeAgain(t *testing.T) {
 		return nil
 	})
 	complete(t, n, "walrus")
+}
+
+// Errors of jobs hold names of connections and paths of this machine: they are
+// told to owners only.
+func TestErrorsOfJobsAreForOwners(t *testing.T) {
+	t.Parallel()
+	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"secret": {"type": "git", "url": "file:///there/is/no/such/place"}}}`})
+	n.Wait("a failed sync", func() error {
+		s, err := n.Node.Status(t.Context(), catalog.Operator(), node.StatusRequest{})
+		if err == nil && len(s.Failed) == 0 {
+			err = errors.New("none yet")
+		}
+		return err
+	})
+	for _, v := range []catalog.Viewer{catalog.Guest(), {Role: catalog.RoleMember, Name: "m"}} {
+		s, err := n.Node.Status(t.Context(), v, node.StatusRequest{})
+		if err != nil || len(s.Failed)+len(s.Running)+len(s.Connections) > 0 {
+			t.Errorf("%s is told %+v, %v", v.Name, s, err)
+		}
+	}
 }

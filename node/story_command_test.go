@@ -16,7 +16,12 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/wire"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // commands are what a story can say; each returns what it prints. They are
@@ -32,6 +37,8 @@ var commands = map[string]func(s *story, args []string) string{
 
 	"repo": (*story).repo, "big-repo": (*story).bigRepo, "push": (*story).push, "forget": (*story).forget, "configure": (*story).configure,
 	"host": (*story).hostRepo, "hold": (*story).hold, "release": (*story).release, "fetching": (*story).fetching,
+
+	"apply": (*story).apply, "file-state": (*story).fileState,
 
 	"name": (*story).name, "said": (*story).said,
 
@@ -78,7 +85,9 @@ func (s *story) move(args []string) string {
 	return ""
 }
 
-// refused starts a node that must end by itself, and prints why.
+// refused starts a node that must end by itself, and prints why. With "as a
+// copy" it prints nothing when the node was told one of the three signs of a
+// copy; which, depends on who answers first.
 func (s *story) refused(args []string) string {
 	n := s.node(args[0])
 	err := n.TryLaunch()
@@ -87,6 +96,11 @@ func (s *story) refused(args []string) string {
 	}
 	if err == nil {
 		return "it ended without a word"
+	}
+
+	signs := []string{"the data directory was copied", "from a copy of this data directory", "went back in time"}
+	if len(args) > 1 && slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(err.Error(), sign) }) {
+		return ""
 	}
 	return err.Error()
 }
@@ -214,15 +228,15 @@ func (s *story) bigRepo(args []string) string {
 func (s *story) push(args []string) string {
 	what, names := s.on(args)
 	s.commit(what[0], what[1:])
-	req := node.WebhookRequest{Connection: "local", Names: []string{"local/" + what[0]}}
+	req := node.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, Paths: []string{"local/" + what[0]}}}
 	if s.host != nil && slices.Contains(s.host.list(), what[0]) {
-		req = node.WebhookRequest{Connection: what[0]}
+		req = node.WebhookRequest{Connection: what[0], Event: host.Event{Pushed: true}}
 	}
 	began := time.Now()
 	for {
-		_, err := s.node(names[0]).Webhook(context.Background(), node.Owner(), req)
+		_, err := s.node(names[0]).Webhook(context.Background(), account.Operator(), req)
 		// As a code host does: what a cluster without a leader refuses is told again.
-		if !errors.Is(err, node.ErrNoLeader) || time.Since(began) > nodetest.Patience {
+		if !errors.Is(err, call.ErrNoLeader) || time.Since(began) > nodetest.Patience {
 			return failure(err)
 		}
 	}
@@ -237,18 +251,57 @@ func (s *story) forget(args []string) string {
 	return ""
 }
 
-// configure: configure maxFileSize=1000 on n2. One node gets another file.
+// configure: configure maxFileSize=1000 on n2. One node gets another file;
+// "nothing" is a file that is empty.
 func (s *story) configure(args []string) string {
 	what, names := s.on(args)
+	text := s.settings(what)
+	if what[0] == "nothing" {
+		text = "{}"
+	}
+	for _, name := range names {
+		s.node(name).Configure(text)
+	}
+	return ""
+}
+
+// settings is a configuration file with these settings.
+func (s *story) settings(what []string) string {
 	more := ""
 	for _, w := range what {
 		name, value, _ := strings.Cut(w, "=")
 		more += fmt.Sprintf(", %q: %s", name, value)
 	}
-	for _, name := range names {
-		s.node(name).Configure(s.config(more))
+	return s.config(more)
+}
+
+// apply: apply maxFileSize=1000 on n2. An operator applies a file there.
+func (s *story) apply(args []string) string {
+	what, names := s.on(args)
+	r, err := s.node(names[0]).ApplyConfig(context.Background(), account.Operator(), node.ApplyConfigRequest{Text: []byte(s.settings(what))})
+	switch {
+	case err != nil:
+		return failure(err)
+	case r.Changed:
+		return "changed"
 	}
-	return ""
+	return "not changed"
+}
+
+// fileState tells whether the file of a node is the one in force.
+func (s *story) fileState(args []string) string {
+	_, names := s.on(args)
+	return s.each(names, func(n *nodetest.Node) string {
+		switch c := n.Status().Config; {
+		case len(c.Errors) > 0:
+			return "refused"
+		case c.Differs:
+			return "another one"
+		case c.FileHash == "":
+			return "not read yet"
+		}
+		return "in force"
+	})
 }
 
 // hostRepo: host app a.txt=text. A repository of a host that can hang.
@@ -349,7 +402,7 @@ func (s *story) search(args []string) string {
 func (s *story) file(args []string) string {
 	what, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
-		src, err := n.Source(context.Background(), node.Owner(), node.SourceRequest{Repo: "local/" + what[0], Path: what[1]})
+		src, err := n.Source(context.Background(), catalog.Operator(), browse.SourceRequest{Repo: "local/" + what[0], Path: what[1]})
 		if err != nil {
 			return failure(err)
 		}
@@ -375,12 +428,12 @@ func (s *story) write(args []string) string {
 	what, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
 		began := time.Now()
-		_, err := n.CreateKey(context.Background(), node.Owner(), node.CreateKeyRequest{Name: what[0]})
-		if errors.Is(err, node.ErrExists) && s.saved["tried "+what[0]] != "" {
+		_, err := n.CreateKey(context.Background(), account.Operator(), account.CreateKeyRequest{Name: what[0]})
+		if errors.Is(err, call.ErrExists) && s.saved["tried "+what[0]] != "" {
 			return "" // the answer to the last try was lost, not the write
 		}
 		s.saved["tried "+what[0]] = "yes"
-		if errors.Is(err, node.ErrNoLeader) && time.Since(began) < 8*time.Second {
+		if errors.Is(err, call.ErrNoLeader) && time.Since(began) < 8*time.Second {
 			return "refused in time: no leader"
 		}
 		return failure(err)
@@ -391,7 +444,7 @@ func (s *story) write(args []string) string {
 func (s *story) written(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
-		r, err := n.Keys(context.Background(), node.Owner(), node.KeysRequest{})
+		r, err := n.Keys(context.Background(), account.Operator(), account.KeysRequest{})
 		if err != nil {
 			return failure(err)
 		}
@@ -516,7 +569,8 @@ func (s *story) catalogs(args []string) string {
 func (s *story) age(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
-		r, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: "anything"})
+		// No shard is asked for: a search waits for holders that are cut off.
+		r, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "repo:^none$ anything"})
 		switch {
 		case err != nil:
 			return failure(err)
@@ -530,7 +584,7 @@ func (s *story) age(args []string) string {
 // drain: drain n3 on n1.
 func (s *story) drain(args []string) string {
 	what, names := s.on(args)
-	d, err := s.node(names[0]).Drain(context.Background(), node.Owner(), node.DrainRequest{Node: s.node(what[0]).ID()})
+	d, err := s.node(names[0]).Drain(context.Background(), account.Operator(), node.DrainRequest{Node: s.node(what[0]).ID()})
 	if err != nil {
 		return failure(err)
 	}
@@ -544,7 +598,7 @@ func (s *story) drain(args []string) string {
 func (s *story) remove(args []string) string {
 	what, names := s.on(args)
 	req := node.RemoveRequest{Node: s.node(what[0]).ID(), AcceptLoss: strings.Join(what[1:], " ") == "accepting loss"}
-	r, err := s.node(names[0]).Remove(context.Background(), node.Owner(), req)
+	r, err := s.node(names[0]).Remove(context.Background(), account.Operator(), req)
 	if err != nil {
 		return failure(err)
 	}

@@ -16,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the stories print into them; then read the diff")
@@ -141,17 +144,16 @@ func (s *story) do(command, want string) string {
 	if run == nil {
 		s.t.Fatalf("no such command: %s", args[0])
 	}
-	began := time.Now()
-	for {
-		got := s.plain(run(s, args[1:]))
-		if !eventually || got == want || *rewrite && time.Since(began) > rewriteAfter {
-			return got
-		}
-		if time.Since(began) > nodetest.Patience {
-			return got
-		}
-		<-time.After(10 * time.Millisecond)
+	atMost := nodetest.Patience
+	if *rewrite {
+		atMost = rewriteAfter
 	}
+	var got string
+	nodetest.Eventually(atMost, func() bool {
+		got = s.plain(run(s, args[1:]))
+		return !eventually || got == want
+	})
+	return got
 }
 
 // words splits a line at blanks; quotes keep blanks and know \n.
@@ -180,7 +182,7 @@ func (s *story) plain(text string) string {
 		text = strings.ReplaceAll(text, n.Dir, fmt.Sprintf("DATA/n%d", i+1))
 	}
 	text = regexp.MustCompile(`127\.[1-9]\d*\.\d+\.(\d+):\d+`).ReplaceAllString(text, "n$1")
-	text = regexp.MustCompile(`\b[0-9a-f]{32}\b`).ReplaceAllString(text, "CLUSTER")
+	text = regexp.MustCompile(`\b[0-9a-f]{32}\b|\bcluster [0-9a-f]{12}\b`).ReplaceAllString(text, "CLUSTER")
 	if s.host != nil {
 		text = strings.ReplaceAll(text, s.host.name(), "host")
 	}
@@ -236,7 +238,7 @@ func (s *story) each(names []string, show func(n *nodetest.Node) string) string 
 func answer(n *nodetest.Node, query string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	r, err := n.Node.Search(ctx, node.Owner(), node.SearchRequest{Query: query})
+	r, err := n.Node.Search(ctx, catalog.Operator(), search.Request{Query: query})
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -287,6 +289,9 @@ type watch struct {
 	odd  []string
 }
 
+// watchEvery is how often all nodes are asked at most.
+const watchEvery = 2 * time.Millisecond
+
 // newWatch asks each node in turn until it is stopped, and notes each answer
 // that is another than the first.
 func newWatch(nodes []*nodetest.Node, query string) *watch {
@@ -295,6 +300,8 @@ func newWatch(nodes []*nodetest.Node, query string) *watch {
 	want := answer(nodes[0], query)
 	go func() {
 		defer close(w.done)
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
 		for round := 0; ctx.Err() == nil; round++ {
 			if round == 5 {
 				close(w.full)
@@ -306,7 +313,7 @@ func newWatch(nodes []*nodetest.Node, query string) *watch {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(2 * time.Millisecond):
+			case <-tick.C:
 			}
 		}
 	}()
@@ -338,6 +345,6 @@ func (s *story) saveDir(from, to string) {
 // snapshot is a file of the catalog.
 func snapshot(n *nodetest.Node) ([]byte, error) {
 	var b bytes.Buffer
-	err := n.Snapshot(context.Background(), node.Owner(), &b)
+	err := n.Snapshot(context.Background(), account.Operator(), &b)
 	return b.Bytes(), err
 }

@@ -43,7 +43,7 @@ func TestSymbolsOfManyShardsOutlastTheGracePeriod(t *testing.T) {
 	dir := t.TempDir()
 	names := defining(t, dir, 16)
 	slow := wrapped(t, `ctags "$@" | while IFS= read -r line; do sleep 0.1; printf "%s\n" "$line"; done`)
-	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose(), Edit: func(o *node.Options) { o.Ctags, o.SliceBytes = slow, 4<<10 }})
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Edit: func(o *node.Options) { o.Ctags, o.SliceBytes = slow, 4<<10 }})
 	n.Wait("the symbols", found(n, "sym:orca", names...))
 }
 
@@ -57,7 +57,7 @@ func TestSymbolsAreFoundAfterAStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	slow := wrapped(t, "while [ -e "+hold+" ]; do sleep 0.05; done\nexec ctags \"$@\"")
-	n := nodetest.Start(t, nodetest.Config{File: local(dir), Log: testing.Verbose(), Edit: func(o *node.Options) { o.Ctags = slow }})
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Edit: func(o *node.Options) { o.Ctags = slow }})
 	n.Wait("the text", found(n, "orca", names...))
 	n.Stop()
 	if err := os.Remove(hold); err != nil {

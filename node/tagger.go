@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
+
+// outlinesAtOnce is how many processes find symbols for readers.
+const outlinesAtOnce = 2
 
 // tagger finds symbols with universal-ctags, where that is installed.
 type tagger struct {
@@ -15,34 +19,46 @@ type tagger struct {
 	name    string // kind and version; "" without
 	warning string
 	close   func()
+
+	outlines *symbol.Pool // finds where definitions end; nil without the program
 }
+
+// unsandboxed is told of a program that has no sandbox: what it reads are the files of
+// whoever can push.
+const unsandboxed = "ctags reads files outside of a sandbox: this one was built without seccomp (Debian's universal-ctags has it; --ctags off leaves symbols out)"
 
 // newTagger looks for the program. Without it a node works, but for symbols,
 // and says so.
-func newTagger(n *Node) tagger {
-	pool, err := symbol.Open(context.Background(), symbol.Options{Command: n.opt.Ctags, Processes: n.opt.Cores})
+func newTagger(ctags string, processes int, log *slog.Logger) tagger {
+	pool, err := symbol.Open(context.Background(), symbol.Options{Command: ctags, Processes: processes})
 	switch {
 	case errors.Is(err, symbol.ErrOff):
 		return tagger{}
 	case err != nil:
-		n.opt.Log.Warn("symbols are not indexed", "error", err)
+		log.Warn("symbols are not indexed", "error", err)
 		return tagger{warning: fmt.Sprintf("symbols are not indexed: %v", err)}
 	}
-	t := tagger{name: pool.Version(), close: pool.Close}
+	t := tagger{name: pool.Version()}
+	if !pool.Sandboxed() {
+		log.Warn("ctags reads files outside of a sandbox: it was built without seccomp", "program", pool.Version())
+		t.warning = unsandboxed
+	}
+	wide := pool.WithExtents(outlinesAtOnce)
+	t.outlines = wide
+	t.close = func() { pool.Close(); wide.Close() }
 	t.tag = func(ctx context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
 		files := make([]symbol.File, len(texts))
 		for i, t := range texts {
 			files[i] = symbol.File(t)
 		}
-		return pool.Tag(ctx, files, func(s symbol.Symbol) { use(shard.Definition(s)) }, func(i int, err error) {
+		return pool.Tag(ctx, files, func(s symbol.Symbol) {
+			use(shard.Definition{Name: s.Name, Kind: s.Kind, ParentName: s.ParentName, ParentKind: s.ParentKind, Line: s.Line})
+		}, func(i int, err error) {
 			if err != nil {
-				n.opt.Log.Warn("file has no symbols", "error", err)
+				log.Warn("file has no symbols", "error", err)
 			}
 			done(i, err)
 		})
 	}
 	return t
 }
-
-// runTags keeps the pool for as long as jobs may use it.
-func (n *Node) runTags(ctx context.Context) error { <-ctx.Done(); return nil }

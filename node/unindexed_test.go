@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // TestToolsAnswerForCommitsThatAreNotIndexed asks about a commit whose files
@@ -24,16 +26,16 @@ func TestToolsAnswerForCommitsThatAreNotIndexed(t *testing.T) {
 	app.Commit(map[string]string{"changed.go": "package other\n", "new.go": "package kraken\n"})
 	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s"}}}`, dir)})
 	n.WaitIndexed(1)
-	grep := func(req node.GrepRequest) *node.GrepResponse {
+	grep := func(req search.GrepRequest) *search.GrepResponse {
 		t.Helper()
 		req.Repo = "local/app"
-		r, err := n.Grep(t.Context(), node.Owner(), req)
+		r, err := n.Grep(t.Context(), catalog.Operator(), req)
 		if err != nil {
 			t.Fatalf("%+v: %v", req, err)
 		}
 		return r
 	}
-	lines := func(r *node.GrepResponse) (all []string) {
+	lines := func(r *search.GrepResponse) (all []string) {
 		for _, f := range r.Files {
 			for _, l := range f.Lines {
 				all = append(all, fmt.Sprintf("%s:%d:%s", f.Path, l.Number, l.Text))
@@ -41,22 +43,22 @@ func TestToolsAnswerForCommitsThatAreNotIndexed(t *testing.T) {
 		}
 		return all
 	}
-	old := grep(node.GrepRequest{Pattern: "kraken", Ref: "old"})
+	old := grep(search.GrepRequest{Pattern: "kraken", Ref: "old"})
 	want(t, lines(old), "changed.go:1:package kraken", "gone.go:1:package kraken", "same.go:1:package kraken", "test/a.go:1:package kraken // kraken")
-	if old.Cut || old.Matches != 4 {
+	if old.Cut.Why != "" || old.Matches != 4 {
 		t.Errorf("%+v", old)
 	}
-	want(t, lines(grep(node.GrepRequest{Pattern: "kraken"})), "new.go:1:package kraken", "same.go:1:package kraken", "test/a.go:1:package kraken // kraken")
-	want(t, lines(grep(node.GrepRequest{Pattern: "kraken", Ref: "old", Path: "test"})), "test/a.go:1:package kraken // kraken")
-	want(t, lines(grep(node.GrepRequest{Pattern: "other", Ref: "old"})))
-	if r := grep(node.GrepRequest{Pattern: "kraken", Ref: "HEAD~1", Limit: 2}); !r.Cut || !slices.Equal(lines(r), lines(old)[:2]) {
+	want(t, lines(grep(search.GrepRequest{Pattern: "kraken"})), "new.go:1:package kraken", "same.go:1:package kraken", "test/a.go:1:package kraken // kraken")
+	want(t, lines(grep(search.GrepRequest{Pattern: "kraken", Ref: "old", Paths: paths.Filter{Dir: "test"}})), "test/a.go:1:package kraken // kraken")
+	want(t, lines(grep(search.GrepRequest{Pattern: "other", Ref: "old"})))
+	if r := grep(search.GrepRequest{Pattern: "kraken", Ref: "HEAD~1", Limit: 2}); r.Cut.Why != search.CutLimit || !slices.Equal(lines(r), lines(old)[:2]) {
 		t.Errorf("the first two: %v, of %v", lines(r), lines(old))
 	}
-	if r := grep(node.GrepRequest{Pattern: "kraken", Ref: "old", GroupByRepo: true}); r.Cut || len(r.Repos) != 1 || r.Repos[0] != (node.GrepRepo{Repo: "local/app", Files: 4, Matches: 5}) {
+	if r := grep(search.GrepRequest{Pattern: "kraken", Ref: "old", Counts: true}); r.Cut.Why != "" || len(r.Files) != 4 || r.Matches != 5 || r.Files[0].Lines != nil {
 		t.Errorf("counts: %+v", r)
 	}
-	g, err := n.Glob(t.Context(), node.Owner(), node.GlobRequest{Pattern: "**/*.go", Repo: "local/app", Ref: "old"})
-	if err != nil || g.Cut || g.Files != 4 || strings.Join(g.Repos[0].Paths, " ") != "changed.go gone.go same.go test/a.go" {
+	g, err := n.Glob(t.Context(), catalog.Operator(), search.GlobRequest{Pattern: "**/*.go", Repo: "local/app", Ref: "old"})
+	if err != nil || g.Cut.Why != "" || g.Files != 4 || strings.Join(g.Repos[0].Paths, " ") != "changed.go gone.go same.go test/a.go" {
 		t.Errorf("%+v, %v", g, err)
 	}
 }

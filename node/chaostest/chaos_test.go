@@ -170,11 +170,12 @@ func (c *cluster) report(w *workload, n *nemesis, r *result) {
 }
 
 // limits notes what took longer than it may. One node of a cluster that has all
-// its copies may die without a search that stays incomplete.
+// its copies may die without a search that stays incomplete, and be replaced by
+// an empty one as often as the copies have been made again.
 func (c *cluster) limits(w *workload, elections []time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, fault := range []string{"kill", "kill-leader"} {
+	for _, fault := range []string{"kill", "kill-leader", "replace-same"} {
 		if n := w.without[fault]; n > 0 {
 			c.violation("%d searches found no complete answer in %s while one node was down (%s)", n, clientPatience, fault)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -30,7 +31,6 @@ type cluster struct {
 	binary  string
 	expect  int // nodes that found it
 	volumes bool
-	owner   string // credential
 	client  *http.Client
 	nodes   []*process // the founders, then spare ones
 
@@ -51,6 +51,8 @@ type process struct {
 	meant  bool          // the end of cmd was wanted
 	mayEnd bool          // the end of cmd is no fault of it
 	in     bool          // it is meant to be a member
+	config string        // path of a configuration file of its own; "" for that of all
+	files  int           // descriptors that it may have; 0 for as many as this process
 	id     string        // of the node, once it was heard
 }
 
@@ -103,10 +105,6 @@ func newCluster(t *testing.T, founders, spare int) *cluster {
 	c := &cluster{t: t, dir: dir, binary: build(t), expect: founders, net: newNetwork(t, founders+spare),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 2 * time.Second}}}
 	if err := os.WriteFile(c.keyFile(), []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if c.owner, err = auth.OperatorKey(c.keyFile()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range founders + spare {
@@ -193,9 +191,17 @@ func (c *cluster) start(p *process) error {
 	if p.index >= expect {
 		expect = 1 // it only joins
 	}
-	cmd := c.net.command(p.index, c.binary, "serve", "--config", c.configFile(), "--data-dir", p.dir, "--cluster-key-file", c.keyFile(),
+	config := c.configFile()
+	if p.config != "" {
+		config = p.config
+	}
+	cmd := c.net.command(p.index, c.binary, "serve", "--config", config, "--data-dir", p.dir, "--cluster-key-file", c.keyFile(),
 		"--listen", addr+":"+portAPI, "--cluster-listen", addr+":"+portCalls, "--gossip-listen", addr+":"+portGossip, "--advertise", c.net.advertise(p.index),
 		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(expect), "--ctags", "off", "--zone", fmt.Sprintf("z%d", p.index%3+1))
+	if p.files > 0 {
+		limited := append([]string{"sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, p.files), "sh"}, cmd.Args...)
+		cmd = exec.Command(limited[0], limited[1:]...)
+	}
 	cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true", "GORACE=halt_on_error=1")
 	log, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -346,8 +352,11 @@ func (c *cluster) raw(ctx context.Context, p *process, method, path string, in a
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+c.owner)
-	resp, err := c.client.Do(req)
+	client := c.client
+	if path != "/api/search" {
+		client = p.operator()
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -357,6 +366,13 @@ func (c *cluster) raw(ctx context.Context, p *process, method, path string, in a
 		err = &statusError{resp.StatusCode, string(data)}
 	}
 	return data, err
+}
+
+// operator asks by the socket in the node's directory, as who runs it does.
+func (p *process) operator() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return auth.DialSocket(ctx, p.dir)
+	}}}
 }
 
 // call is raw for answers in JSON.

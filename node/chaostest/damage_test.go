@@ -142,7 +142,7 @@ func (n *nemesis) rollback() (func() error, error) {
 	if err := copyDir(p.dir, older); err != nil {
 		return nil, err
 	}
-	life := func() error { return n.working(p) }
+	life := func() error { return n.working(n.ctx, p) }
 	if err := errors.Join(n.c.start(p), until(n.ctx, 20*time.Second, life)); err != nil {
 		return nil, skipEnded(n.ctx, err)
 	}
@@ -180,14 +180,14 @@ func skipEnded(ctx context.Context, err error) error {
 }
 
 // working tells that a node is a member of a cluster with a leader.
-func (n *nemesis) working(p *process) error {
-	s, err := n.c.status(n.ctx, p)
+func (n *nemesis) working(ctx context.Context, p *process) error {
+	s, err := n.c.status(ctx, p)
 	if err != nil {
 		return err
 	}
 	for _, m := range s.Members {
 		if m.ID == s.Node && s.Leader != "" && m.Lag == 0 {
-			_, err := n.c.raw(n.ctx, p, "GET", "/readyz", nil)
+			_, err := n.c.raw(ctx, p, "GET", "/readyz", nil)
 			return err
 		}
 	}

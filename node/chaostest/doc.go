@@ -7,7 +7,9 @@
 // and take away repositories and connections and change a context; searchers
 // ask any node, as behind a load balancer; and a seeded nemesis (nemesis_test.go)
 // kills and stops processes, damages links, turns bits, fills disks, puts old
-// data directories back, and lets a fourth node come and go.
+// data directories and configuration files back, copies those of running
+// nodes, takes their connections, empties the same machine again and again, and
+// lets a fourth node come and go.
 //
 //	go test ./node/chaostest -chaos 2m -seed 7 -v
 //	go test ./node/chaostest -chaos 2m -runs 60 -parallel 3 -results runs.jsonl

@@ -73,9 +73,16 @@ func allFaults() []fault {
 		{"wipe-shards", func(n *nemesis) (func() error, error) { return n.wipe("shards") }, nil},
 		{"wipe-mirrors", func(n *nemesis) (func() error, error) { return n.wipe("mirrors") }, nil},
 		{"rollback", (*nemesis).rollback, whole},
+		{"clone-leader", (*nemesis).cloneLeader, whole},
+		{"clone-follower", (*nemesis).cloneFollower, whole},
+		{"image-back", (*nemesis).imageBack, whole},
+		{"forget", (*nemesis).forget, whole},
 		{"full", func(n *nemesis) (func() error, error) { return n.fill("") }, func(n *nemesis) bool { return n.c.volumes }},
 		{"full-raft", func(n *nemesis) (func() error, error) { return n.fill("raft") }, func(n *nemesis) bool { return n.c.volumes }},
 		{"member", (*nemesis).changeMember, whole},
+		{"replace-same", (*nemesis).replaceSame, func(n *nemesis) bool { return n.healthy() && !n.short() }},
+		{"foreign-config", (*nemesis).foreignConfig, nil},
+		{"descriptors", (*nemesis).descriptors, nil},
 	}
 }
 
@@ -356,7 +363,7 @@ func (n *nemesis) changeMember() (func() error, error) {
 		return nil, err
 	}
 	ctx := context.WithoutCancel(n.ctx)
-	if err := until(ctx, 30*time.Second, func() error { return n.working(p) }); err != nil {
+	if err := until(ctx, 30*time.Second, func() error { return n.working(ctx, p) }); err != nil {
 		return nil, fmt.Errorf("a new node does not join: %w", err)
 	}
 	p.setMember(true)

@@ -32,6 +32,7 @@ type workload struct {
 	gone    map[string]bool            // was taken away
 	linked  map[string]bool            // has a connection of its own
 	turn    int                        // of the context
+	texts   map[string][]byte          // of configuration files, by hash
 	acked   map[string]bool            // names of keys that are never revoked
 	took    map[string][]time.Duration // of exhaustive answers, by fault
 	waited  map[string]time.Duration   // longest wait for a complete answer, by fault
@@ -43,7 +44,7 @@ const calm = "calm"
 func newWorkload(c *cluster, dir string, stable []*repository) *workload {
 	w := &workload{
 		c: c, dir: dir, stable: stable, all: map[string]*repository{}, gone: map[string]bool{}, linked: map[string]bool{},
-		acked: map[string]bool{}, took: map[string][]time.Duration{}, waited: map[string]time.Duration{}, without: map[string]int{},
+		texts: map[string][]byte{}, acked: map[string]bool{}, took: map[string][]time.Duration{}, waited: map[string]time.Duration{}, without: map[string]int{},
 	}
 	for _, r := range stable {
 		w.all[r.name] = r
@@ -221,6 +222,7 @@ func (w *workload) configure() error {
 	if err != nil {
 		return err
 	}
+	w.remember(data)
 	if err := os.WriteFile(w.c.configFile()+".new", data, 0o644); err != nil {
 		return err
 	}

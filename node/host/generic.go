@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -23,10 +25,18 @@ const genericType = "genericGitHost"
 // generic is a connection of kind git: one address, or local directories.
 type generic struct{ url string }
 
+// Listing is the repositories of a connection of kind git, sorted by name,
+// names unique.
+type Listing struct {
+	Repos    []Repo
+	Complete bool     // nothing could be missing: only then may what is absent be let go
+	Warnings []string // sentences about what was left out or renamed, without secrets
+}
+
 // Repos lists the repository at an address after asking whether it is there,
 // or the repositories in the directories that a file:// glob matches.
 func (g *generic) Repos(ctx context.Context) (Listing, error) {
-	if pattern, ok := strings.CutPrefix(g.url, "file://"); ok {
+	if pattern, ok := directoryPattern(g.url); ok {
 		return listDirectories(ctx, pattern)
 	}
 	repo, err := repoAt(g.url)
@@ -56,14 +66,27 @@ func repoAt(address string) (Repo, error) {
 	return Repo{Name: name, DisplayName: name, Remote: git.Remote{URL: u.String()}, HostType: genericType}, nil
 }
 
-// nameOf joins host and path to the name of a repository.
+// nameOf joins host and path to the name of a repository, if both can be shown
+// to people as they are.
 func nameOf(host, p string) (string, bool) {
 	p = strings.TrimSuffix(strings.Trim(path.Clean("/"+p), "/"), ".git")
 	p = strings.Trim(p, "/")
-	if host == "" || p == "" {
+	if host == "" || p == "" || !isHost(host) || !printable(p) {
 		return "", false
 	}
 	return strings.ToLower(host) + "/" + p, true
+}
+
+// isHost reports whether s is a name or an address of a machine, perhaps with
+// a port.
+func isHost(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._:[]", r)
+	}) < 0
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
 // userOf is the user and password in an address.
@@ -87,7 +110,7 @@ func nameOfOrigin(origin string) (string, bool) {
 		return nameOf(u.Host, u.Path)
 	}
 	host, p, ok := strings.Cut(origin, ":")
-	if !ok || strings.Contains(host, "/") || len(host) < 2 { // a path; one letter is a drive
+	if !ok || strings.Contains(host, "/") || len(host) < 2 || strings.HasPrefix(p, ":") { // a path; one letter is a drive; two colons are a program
 		return "", false
 	}
 	if _, after, ok := strings.Cut(host, "@"); ok {
@@ -105,15 +128,21 @@ type found struct {
 	name  string // by its origin; empty when there is none
 }
 
-// listDirectories lists the repositories of a file:// pattern.
-func listDirectories(ctx context.Context, pattern string) (Listing, error) {
+// directoryPattern is the path of a file:// address, which may be a glob.
+func directoryPattern(address string) (pattern string, ok bool) {
+	pattern, ok = strings.CutPrefix(address, "file://")
 	if p, err := url.PathUnescape(pattern); err == nil {
 		pattern = p
 	}
-	pattern = filepath.Clean(pattern)
+	return filepath.Clean(pattern), ok
+}
+
+// listDirectories lists the repositories of a file:// pattern.
+func listDirectories(ctx context.Context, pattern string) (Listing, error) {
+	within, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
 	l := Listing{Complete: true}
 	if !strings.ContainsAny(pattern, `*?[{\`) {
-		local, err := git.OpenLocal(ctx, pattern)
+		local, err := git.OpenLocal(ctx, pattern, within)
 		if err != nil {
 			return Listing{}, err
 		}
@@ -130,10 +159,12 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 	var repos []found
 	var others []string
 	for _, dir := range dirs {
-		local, err := git.OpenLocal(ctx, dir)
+		local, err := git.OpenLocal(ctx, dir, within)
 		switch {
 		case err == nil:
 			repos = append(repos, identify(local))
+		case errors.Is(err, git.ErrOutside): // which is known: nothing is missing
+			l.Warnings = append(l.Warnings, fmt.Sprintf("%s was left out: %v", dir, err))
 		case errors.Is(err, fs.ErrNotExist):
 			others = append(others, dir)
 		case ctx.Err() != nil:
@@ -224,7 +255,9 @@ func name(repos []found, l *Listing) []Repo {
 			Remote: git.Remote{URL: git.LocalURL(f.local.Root)},
 		})
 	}
+
 	var rest []found
+	claims := map[string]found{} // by name
 	for _, f := range repos {
 		first, clash := taken[f.name]
 		switch {
@@ -235,24 +268,49 @@ func name(repos []found, l *Listing) []Repo {
 			l.Warnings = append(l.Warnings, fmt.Sprintf("%s and %s both come from %s: the second is named by its directory", first, f.local.Root, f.name))
 		default:
 			add(f, f.name)
+			claims[f.name] = f
 		}
 	}
 	for _, f := range rest {
 		add(f, localName(f.local.Root, taken))
 	}
+
+	// What a repository says of itself is no proof: each has a name to fall back
+	// on. It comes after all others are named, which do not depend on it so.
+	for i := range out {
+		if f, ok := claims[out[i].Name]; ok {
+			out[i].OwnName = localName(f.local.Root, taken)
+			taken[out[i].OwnName] = f.local.Root
+		}
+	}
 	slices.SortFunc(out, func(a, b Repo) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// localName is local/ and the shortest end of the path that is not taken.
+// plainDirs are names of directories that many repositories have: they say
+// nothing without the one above. git.git is the repository of that name.
+var plainDirs = []string{"repo", "git", "bare", "src"}
+
+// localName is local/ and the shortest end of the path that is not taken and
+// says something.
 func localName(root string, taken map[string]string) string {
 	root = strings.TrimSuffix(filepath.ToSlash(root), "/")
-	if trimmed := strings.TrimSuffix(root, ".git"); path.Base(trimmed) != "/" && !strings.HasSuffix(trimmed, "/") {
-		root = trimmed
+	plain := true
+	if trimmed := strings.TrimSuffix(root, ".git"); trimmed != root && path.Base(trimmed) != "/" && !strings.HasSuffix(trimmed, "/") {
+		root, plain = trimmed, false
 	}
+	root = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(root, "?"))
 	parts := strings.Split(strings.Trim(root, "/"), "/")
-	name := ""
-	for n := 1; n <= len(parts); n++ {
+	name, least := "", 1
+	if plain && len(parts) > 1 && slices.Contains(plainDirs, parts[len(parts)-1]) {
+		least = 2
+	}
+	for n := least; n <= len(parts); n++ {
 		name = "local/" + strings.Join(parts[len(parts)-n:], "/")
 		if _, ok := taken[name]; !ok {
 			return name

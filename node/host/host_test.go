@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -51,6 +50,11 @@ func TestOriginsBecomeNames(t *testing.T) {
 		"":                                            "",
 		"https://example.org/":                        "",
 		"https://example.org/.git":                    "",
+		"ext/:sh -c touch% PWNED":                     "",
+		"ext::sh -c touch%20PWNED":                    "",
+		"https://exa mple.org/a":                      "",
+		"https://example.org/a%1b[31mb":               "",
+		"host.example:a\u202eb":                       "",
 	} {
 		if got, _ := nameOfOrigin(origin); got != want {
 			t.Errorf("%q: %q, want %q", origin, got, want)
@@ -60,11 +64,11 @@ func TestOriginsBecomeNames(t *testing.T) {
 
 func list(t *testing.T, url string) (Listing, error) {
 	t.Helper()
-	h, err := Open(&config.Git{URL: url}, nil)
+	h, err := Open(&config.Git{URL: url}, Tools{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h.Repos(t.Context())
+	return h.(*generic).Repos(t.Context())
 }
 
 // show prints a listing: names and directories below root.
@@ -127,6 +131,69 @@ func TestLocalDirectoriesAreListedByGlob(t *testing.T) {
 	}
 }
 
+// Each of these showed a repository that is in no connection.
+func TestADirectoryThatLeadsOutIsLeftOut(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	users, secret := filepath.Join(top, "users"), filepath.Join(top, "priv", "secret")
+	repository(t, filepath.Join(secret, ".git"), "")
+	repository(t, filepath.Join(users, "ann", "good", ".git"), "")
+	repository(t, filepath.Join(users, "mallory", "alt", ".git"), "")
+	repository(t, filepath.Join(users, "mallory", "objlink", ".git"), "")
+	for path, text := range map[string]string{
+		"alt/.git/objects/info/alternates": secret + "/.git/objects\n",
+		"cd/.git/commondir":                secret + "/.git\n",
+		"cd/.git/HEAD":                     "ref: refs/heads/main\n",
+		"gitfile/.git":                     "gitdir: " + secret + "/.git\n",
+	} {
+		path = filepath.Join(users, "mallory", path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects := filepath.Join(users, "mallory", "objlink", ".git", "objects")
+	err := errors.Join(os.RemoveAll(objects), os.Symlink(filepath.Join(secret, ".git", "objects"), objects), os.Symlink(secret, filepath.Join(users, "mallory", "link")))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	l, err := list(t, "file://"+users+"/*/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := show(l, users); got != "local/good=/ann/good" || !l.Complete {
+		t.Errorf("listed %s, complete %v", got, l.Complete)
+	}
+	for _, name := range []string{"alt", "cd", "gitfile", "objlink", "link"} {
+		if !strings.Contains(strings.Join(l.Warnings, "\n"), "mallory/"+name+" was left out") {
+			t.Errorf("no warning of %s: %q", name, l.Warnings)
+		}
+		if _, err := list(t, "file://"+users+"/mallory/"+name); !errors.Is(err, git.ErrOutside) {
+			t.Errorf("%s by its own address: %v", name, err)
+		}
+	}
+	conn := &config.Git{URL: "file://" + users + "/*/*"}
+	if got := Within(conn, "file://"+users+"/ann/good"); got != users {
+		t.Errorf("nothing leads out of %q, want %q", got, users)
+	}
+}
+
+// Two local repositories of one origin: each has a name to fall back on.
+func TestAClaimHasANameToFallBackOn(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	repository(t, filepath.Join(root, "a", "app"), "https://github.com/acme/app")
+	repository(t, filepath.Join(root, "b", "app"), "")
+	l, err := list(t, "file://"+root+"/*/*")
+	if err != nil || len(l.Repos) != 2 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	claim, own := l.Repos[0], l.Repos[1]
+	if claim.Name != "github.com/acme/app" || claim.OwnName != "local/a/app" || own.Name != "local/app" || own.OwnName != "" {
+		t.Errorf("listed %+v", l.Repos)
+	}
+}
+
 func TestAnUnreadableDirectoryMakesAListingIncomplete(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
@@ -166,32 +233,23 @@ func TestAddressesKeepTheirCredentialsToThemselves(t *testing.T) {
 	defer s.Close()
 	host := strings.TrimPrefix(s.URL, "http://")
 	conn := &config.Git{URL: "http://ann:p%40ss@" + host + "/acme/app.git"}
-	h, err := Open(conn, nil)
+	h, err := Open(conn, Tools{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := h.Repos(t.Context())
+	l, err := h.(*generic).Repos(t.Context())
 	if err != nil || !l.Complete || len(l.Repos) != 1 || l.Repos[0].Name != host+"/acme/app" || strings.Contains(fmt.Sprintf("%+v", l), "p%40ss") {
 		t.Errorf("%+v, %v", l, err)
 	}
-	cred, err := Credential(t.Context(), conn, "http://"+host+"/acme/app.git", nil)
+	cred, err := Credential(t.Context(), conn, "http://"+host+"/acme/app.git", Tools{})
 	if err != nil || cred != (git.Credential{User: "ann", Password: "p@ss"}) {
 		t.Errorf("the credential is not found again: %#v, %v", cred, err)
 	}
-	if cred, _ := Credential(t.Context(), conn, "http://elsewhere/acme/app.git", nil); cred != (git.Credential{}) {
+	if cred, _ := Credential(t.Context(), conn, "http://elsewhere/acme/app.git", Tools{}); cred != (git.Credential{}) {
 		t.Error("the credential is given to another address")
 	}
 	_, err = list(t, "http://ann:wrong@"+host+"/acme/app.git")
 	if !errors.Is(err, git.ErrAuth) || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestOtherKindsSayThatTheyDoNotSyncYet(t *testing.T) {
-	t.Parallel()
-	_, err := Open(&config.GitHub{}, func(context.Context, config.Token) (string, error) { return "", nil })
-	var waiting *NotSyncing
-	if !errors.As(err, &waiting) || waiting.Kind != config.KindGitHub || !strings.Contains(err.Error(), "not yet syncing") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -3,19 +3,54 @@ package job
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// collect takes a repository that no connection lists any more out of the
-// catalog. The files follow: every node's keeper removes what no view names.
-func (r *Runner) collect(ctx context.Context, a *attempt) error {
-	id := catalog.SubjectRepo(a.job.Subject)
-	name := r.subject(a.job)
-	_, err := r.propose(ctx, a.job, &catalog.FinishCollect{Repo: id, Fence: a.job.Fence})
-	if err != nil {
+// collector takes repositories that no connection lists any more out of the
+// catalog. The files follow: every node removes what no view names.
+type collector struct{ log *slog.Logger }
+
+// collectTime is the deadline of a collection.
+const collectTime = 10 * time.Minute
+
+// kind is the row of collections.
+func (c *collector) kind() Kind {
+	return Kind{
+		Job:     catalog.JobCollect,
+		PerNode: func(s config.Settings) int { return s.MaxRepoGarbageCollectionJobs },
+		Timeout: always(collectTime),
+		Look:    LookRepos, Enqueue: enqueueCollections,
+		Blocked: func(p *planner, j *catalog.Job) bool { return p.runs(catalog.JobIndex, j.Subject) },
+		Run:     c.collect,
+	}
+}
+
+// enqueueCollections asks for the collection of repositories that have been
+// orphaned for the grace period, or for as long as they are kept.
+func enqueueCollections(p *planner) {
+	for r := range p.in.View.Repos() {
+		if !r.Orphaned() || p.in.Now.Before(r.KeptUntil) || !p.elapsed(r.OrphanedAt, p.settings.RepoGarbageCollectionGrace) {
+			continue
+		}
+		subject := catalog.RepoSubject(r.ID)
+		if !p.idle(p.in.View.Job(catalog.JobCollect, subject), p.settings.ReindexInterval) {
+			continue
+		}
+		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobCollect, Subject: subject}) {
+			return
+		}
+	}
+}
+
+func (c *collector) collect(ctx context.Context, a *attempt) error {
+	name := a.subject()
+	if err := a.finish(ctx, &catalog.FinishCollect{Repo: catalog.SubjectRepo(a.job.Subject), Fence: a.job.Fence}); err != nil {
 		return fmt.Errorf("collect %s: %w", name, err)
 	}
-	r.opt.Log.Info("repository collected", "repo", name)
+	c.log.Info("repository collected", "repo", name)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 // behind is a cluster of which this node sees less than it is told.
 type behind struct {
+	Agreement
 	index   uint64
 	result  catalog.Result
 	err     error
@@ -43,7 +44,7 @@ func TestAReportThatWasAgreedOnHasHappened(t *testing.T) {
 		{"refused", behind{index: 7, result: catalog.Result{Err: stale}}, 0, stale},
 		{"not agreed", behind{err: cluster.ErrNoLeader}, 0, cluster.ErrNoLeader},
 	} {
-		if _, err := commit(t.Context(), &c.cluster, &catalog.Noop{}); !errors.Is(err, c.want) || c.cluster.awaited != c.awaited {
+		if err := commit(t.Context(), &c.cluster, &catalog.Noop{}); !errors.Is(err, c.want) || c.cluster.awaited != c.awaited {
 			t.Errorf("%s: %v after waiting for %d, want %v after %d", c.name, err, c.cluster.awaited, c.want, c.awaited)
 		}
 	}

@@ -1,24 +1,25 @@
 package job
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"github.com/shoalsearch/shoal/node/clock"
 	"log/slog"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/hold"
 )
 
 // Leader plans while this node leads. It forgets what it knew of silent
 // nodes whenever the leadership is new: a new leader gives every node time.
 type Leader struct {
-	cluster *cluster.Cluster
-	log     *slog.Logger
-	now     func() time.Time
-	timing  float64
+	cluster Leadership
+	kinds   kinds
+	placer  *hold.Placer
+	opt     LeaderOptions
 
 	seen               map[string]time.Time // when each member was last alive
 	nextSync, nextRepo time.Time
@@ -26,13 +27,35 @@ type Leader struct {
 	packed             uint64 // index of the view at the last look for packs
 	config             uint64 // index of the configuration at the last look for syncs
 	repos              int    // number of repositories at the last look for them
-	placer             placer
-	heat               *heat
 }
 
-// NewLeader returns a Leader; Run makes it plan.
-func NewLeader(opt Options) *Leader {
-	return &Leader{cluster: opt.Cluster, log: opt.Log, now: opt.Now, timing: cmp.Or(opt.Timing, 1), seen: map[string]time.Time{}, placer: placer{copies: max(opt.Replicas, 1)}, heat: newHeat(opt)}
+// Leadership is what planning takes of the cluster.
+type Leadership interface {
+	View() *catalog.View
+	Changed() <-chan struct{}
+	Leading() bool
+	Members() []cluster.Member
+	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
+}
+
+// LeaderOptions is what a Leader is told beside its parts.
+type LeaderOptions struct {
+	Timing float64 // multiplies how long a silent node keeps its jobs and its data; 0 means 1
+	Log    *slog.Logger
+	Now    func() time.Time
+	// Ticks measures how long something took, and when to look again: a clock
+	// that nobody sets. nil means that of the machine.
+	Ticks func() time.Time
+}
+
+func newLeader(cluster Leadership, ks kinds, placer *hold.Placer, opt LeaderOptions) *Leader {
+	if opt.Timing == 0 {
+		opt.Timing = 1
+	}
+	if opt.Ticks == nil {
+		opt.Ticks = clock.Now
+	}
+	return &Leader{cluster: cluster, kinds: ks, placer: placer, opt: opt, seen: map[string]time.Time{}}
 }
 
 // settle is the shortest time between two plans: changes come in crowds.
@@ -41,110 +64,141 @@ const settle = 20 * time.Millisecond
 // The pace of looks that go through all repositories. With thousands of them
 // each takes milliseconds, so the interval grows with what a look took.
 const (
-	packEvery = time.Second
-	lookShare = 50 // a plan with such a look takes at most one in so many parts of the time
+	packEvery  = time.Second
+	lookShare  = 50               // a plan with such a look takes at most one in so many parts of the time
+	lookLatest = 10 * time.Second // the longest interval that follows: a slow look on a busy machine must not stop all planning
 )
+
+// restAfter is how long there is no look after one that took so long.
+func restAfter(took time.Duration) time.Duration { return min(lookShare*took, lookLatest) }
 
 // Run plans when the catalog changes and when a polling interval is over.
 func (l *Leader) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() { l.heat.run(ctx) })
 	for {
 		changed := l.cluster.Changed()
 		if l.cluster.Leading() {
 			l.plan(ctx)
 		} else {
 			clear(l.seen)
-			l.placer = placer{copies: l.placer.copies}
+			l.placer.Forget()
 		}
-		if !sleep(ctx, settle) {
+		if !clock.Wait(ctx, settle) {
 			return nil
 		}
+
+		next := time.NewTimer(l.wait())
 		select {
 		case <-ctx.Done():
+			next.Stop()
 			return nil
 		case <-changed:
-		case <-time.After(l.wait()):
+		case <-next.C:
 		}
+		next.Stop()
 	}
 }
 
+// plan looks at what is due, places data where that may have changed, and
+// proposes what is to be done.
 func (l *Leader) plan(ctx context.Context) {
-	view, now := l.cluster.View(), l.now()
-	// What is new does not wait for the next look: a configuration names other
-	// connections, a listing has other repositories.
+	now := l.opt.Ticks()
+	view := l.cluster.View()
 	config, repos := view.Config().Index, view.RepoCount()
-	in := Input{
-		View: view, Now: now, Nodes: l.nodes(now),
-		LookSync:  !now.Before(l.nextSync) || config != l.config,
-		LookRepos: !now.Before(l.nextRepo) || repos != l.repos,
-		LookPacks: !now.Before(l.nextPack) && view.Index() != l.packed,
-	}
-	if in.LookRepos || in.LookPacks { // a pack is for those who hold its repositories in the end
-		l.place(ctx, view, in.Nodes, now)
+	in := Input{View: view, Now: l.opt.Now(), Nodes: l.nodes(now), Look: l.looks(view, now)}
+
+	// Packs are for those who hold their repositories in the end: placement comes first.
+	var took time.Duration // of the looks, without the wait for what they propose
+	if in.Look&(LookRepos|LookPacks) != 0 {
+		took = l.placer.Place(ctx, view, in.Nodes)
 		view = l.cluster.View()
 		in.View = view
 	}
-	cmds := Plan(in)
-	rest := lookShare * l.now().Sub(now)
-	if len(cmds) > 0 {
-		_, err := l.cluster.Propose(ctx, cmds...)
-		if err != nil && !refused(err) && ctx.Err() == nil && !errors.Is(err, cluster.ErrNoLeader) {
-			l.log.Error("plan was not accepted", "err", err)
-		}
-		if err != nil && !refused(err) {
-			return
-		}
+
+	began := l.opt.Ticks()
+	cmds := plan(l.kinds, in)
+	rest := restAfter(took + l.opt.Ticks().Sub(began))
+	if !l.propose(ctx, cmds) {
+		return
 	}
+
 	settings := view.File().Settings
-	if in.LookSync {
+	if in.Look&LookConnections != 0 {
 		l.config = config
 		l.nextSync = now.Add(settings.ResyncConnectionPollingInterval)
 	}
-	if in.LookPacks {
+	if in.Look&LookPacks != 0 {
 		l.packed = view.Index()
 		l.nextPack = now.Add(max(packEvery, rest))
 	}
-	if in.LookRepos && len(cmds) < maxCommands {
+	if in.Look&LookRepos != 0 && len(cmds) < maxCommands {
 		l.repos = repos
 		l.nextRepo = now.Add(max(settings.ReindexRepoPollingInterval, rest))
 	}
 }
 
+// looks is the schedules whose time has come. What is new does not wait for the
+// next look: a configuration names other connections, a listing has other
+// repositories.
+func (l *Leader) looks(view *catalog.View, now time.Time) (look Look) {
+	if !now.Before(l.nextSync) || view.Config().Index != l.config {
+		look |= LookConnections
+	}
+	if !now.Before(l.nextRepo) || view.RepoCount() != l.repos {
+		look |= LookRepos
+	}
+	if !now.Before(l.nextPack) && view.Index() != l.packed {
+		look |= LookPacks
+	}
+	return look
+}
+
+// propose reports whether the plan is agreed on, or no plan any more.
+func (l *Leader) propose(ctx context.Context, cmds []catalog.Command) bool {
+	if len(cmds) == 0 {
+		return true
+	}
+	_, err := l.cluster.Propose(ctx, cmds...)
+	if err == nil || refused(err) {
+		return true
+	}
+	if ctx.Err() == nil && !errors.Is(err, cluster.ErrNoLeader) {
+		l.opt.Log.Error("plan was not accepted", "err", err)
+	}
+	return false
+}
+
 // nodes is the members as the planner sees them.
-func (l *Leader) nodes(now time.Time) []Node {
-	var nodes []Node
-	for _, m := range l.cluster.Members() {
+func (l *Leader) nodes(now time.Time) []hold.Node {
+	var nodes []hold.Node
+	members := l.cluster.Members()
+	for _, m := range members {
 		if m.Alive || l.seen[m.ID].IsZero() {
 			l.seen[m.ID] = now
 		}
-		nodes = append(nodes, Node{
+		nodes = append(nodes, hold.Node{
 			ID: m.ID, Epoch: m.Epoch, Zone: m.Zone, Weight: float64(m.Weight) / 100,
-			Alive: m.Alive, Silent: time.Duration(float64(now.Sub(l.seen[m.ID])) / l.timing), Closed: m.State != catalog.MemberAlive, Disk: int(m.Load.DiskUsed),
+			Alive: m.Alive, Silent: time.Duration(float64(now.Sub(l.seen[m.ID])) / l.opt.Timing),
+			Closed: m.State != catalog.MemberAlive, Disk: int(m.Load.DiskUsed),
+			Replaced: replaced(members, m),
 		})
 	}
 	return nodes
 }
 
+// replaced tells that a member that joined later is reached at the address of
+// one that is silent: two cannot listen there, so the first is not coming back.
+func replaced(members []cluster.Member, m cluster.Member) bool {
+	return !m.Alive && slices.ContainsFunc(members, func(other cluster.Member) bool {
+		return other.Alive && other.Number > m.Number && other.Addr == m.Addr
+	})
+}
+
 // wait is the time to the next look.
 func (l *Leader) wait() time.Duration {
-	now := l.now()
+	now := l.opt.Ticks()
 	next := l.nextSync
 	if l.nextRepo.Before(next) {
 		next = l.nextRepo
 	}
 	return min(max(next.Sub(now), time.Millisecond), time.Second)
-}
-
-// sleep waits, and reports false when the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

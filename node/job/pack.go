@@ -4,58 +4,90 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/shard"
 )
+
+// packer joins small files into packs.
+type packer struct {
+	builder *builder
+	copies  *hold.Transfers
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// kind is the row of pack jobs.
+func (x *packer) kind() Kind {
+	return Kind{
+		Job:     catalog.JobPack,
+		PerNode: always(1),
+		Timeout: func(s config.Settings) time.Duration { return s.RepoIndexTimeout },
+		Look:    LookPacks, Enqueue: enqueuePacks, Home: packHome,
+		Run: x.pack,
+	}
+}
 
 // pack joins the small files of a class, as they are now, and makes their
 // repositories read the pack. It is built here and copied to the other
 // members of the class by its hash. What changes meanwhile stays as it is.
-func (r *Runner) pack(ctx context.Context, a *attempt) error {
-	began := r.opt.Now()
-	view := r.opt.Cluster.View()
-	all := packClasses(view)[a.job.Subject]
-	files := choosePack(slices.DeleteFunc(slices.Clone(all), func(f *packFile) bool { return !r.has(f) }), calm(view))
-	if len(files) == 0 && len(choosePack(all, calm(view))) > 0 {
-		return errors.New("the files are not here yet")
+func (x *packer) pack(ctx context.Context, a *attempt) error {
+	began, view := x.now(), a.cluster.View()
+	files, err := x.choose(a, view)
+	if err != nil {
+		return err
 	}
+
 	p := newPacking(a.job, files)
 	if len(files) > 0 {
-		if err := r.join(ctx, a, p); err != nil {
+		if err := x.join(ctx, a, p); err != nil {
 			return err
 		}
 	}
-	fin := p.fin
-	fin.Holder = r.opt.Cluster.Self()
-	names := p.names()
+
+	p.fin.Holder = a.cluster.Self()
 	if len(p.fin.Repos) > 0 {
 		a.step("copying")
-		fin.Second = r.spread(ctx, p.fin.Repos[0].Repo, names)
+		p.fin.Second = x.copies.Second(ctx, p.fin.Repos[0].Repo, p.names())
 	}
+
 	a.step("publishing")
-	if _, err := r.propose(ctx, a.job, fin); err != nil {
+	if err := a.finish(ctx, p.fin); err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
 	if len(files) > 0 {
-		r.opt.Log.Info("small repositories packed", "members", a.job.Subject, "job", a.job.Fence, "files", len(files),
-			"repos", len(fin.Repos), "packs", len(fin.Packs), "took", r.opt.Now().Sub(began).Round(time.Millisecond))
+		x.log.Info("small repositories packed", "members", a.job.Subject, "job", a.job.Fence, "files", len(files),
+			"repos", len(p.fin.Repos), "packs", len(p.fin.Packs), "took", x.now().Sub(began).Round(time.Millisecond))
 	}
 	return nil
 }
 
-// has tells whether this node has a file with all of its sides.
-func (r *Runner) has(f *packFile) bool {
-	for _, repo := range f.repos {
+// choose finds the files to join: of those that are here. It is an error that
+// there are some and they are not here yet.
+func (x *packer) choose(a *attempt, view *catalog.View) ([]*hold.ClassFile, error) {
+	all, calm := packable(view)[a.job.Subject], hold.Calm(view)
+	here := slices.DeleteFunc(slices.Clone(all), func(f *hold.ClassFile) bool { return !hasSides(a.files, f) })
+	files := choosePack(here, calm)
+	if len(files) == 0 && len(choosePack(all, calm)) > 0 {
+		return nil, errors.New("the files are not here yet")
+	}
+	return files, nil
+}
+
+// hasSides tells whether this node has a file with all of its side files.
+func hasSides(on *hold.Files, f *hold.ClassFile) bool {
+	for _, repo := range f.Repos {
 		for _, s := range repo.Shards {
-			if s.ID != f.id {
+			if s.ID != f.ID {
 				continue
 			}
-			for _, name := range PartOf(repo.ID, s).Files() {
-				if !r.opt.Set.Has(name) {
+			for _, name := range hold.FilesOf(repo.ID, s) {
+				if !on.Has(name) {
 					return false
 				}
 			}
@@ -71,16 +103,16 @@ type packing struct {
 	built []shard.Built
 }
 
-func newPacking(j *catalog.Job, files []*packFile) *packing {
+func newPacking(j *catalog.Job, files []*hold.ClassFile) *packing {
 	p := &packing{fin: &catalog.FinishPack{Subject: j.Subject, Fence: j.Fence}}
 	from, done := map[string]bool{}, map[catalog.RepoID]bool{}
 	for _, f := range files {
-		from[f.id] = true
-		p.fin.From = append(p.fin.From, f.id)
+		from[f.ID] = true
+		p.fin.From = append(p.fin.From, f.ID)
 	}
 	in := func(id string) bool { return from[id] }
 	for _, f := range files {
-		for _, repo := range f.repos {
+		for _, repo := range f.Repos {
 			if done[repo.ID] {
 				continue
 			}
@@ -88,7 +120,7 @@ func newPacking(j *catalog.Job, files []*packFile) *packing {
 			p.fin.Repos = append(p.fin.Repos, catalog.PackedRepo{Repo: repo.ID, Was: catalog.FilesHash(repo.Shards, in)})
 			for _, s := range repo.Shards {
 				if in(s.ID) {
-					p.parts = append(p.parts, PartOf(repo.ID, s))
+					p.parts = append(p.parts, hold.PartOf(repo.ID, s))
 				}
 			}
 		}
@@ -98,49 +130,49 @@ func newPacking(j *catalog.Job, files []*packFile) *packing {
 }
 
 // join writes the pack, and its symbols where the files have any.
-func (r *Runner) join(ctx context.Context, a *attempt, p *packing) error {
-	release, err := r.processor(ctx, a)
+func (x *packer) join(ctx context.Context, a *attempt, p *packing) error {
+	release, err := x.builder.processor(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer release()
+
 	a.step("packing")
-	opt := r.buildOptions()
+	opt := x.builder.options()
 	opt.Progress, opt.Workers = a.count, 1
-	built, err := r.opt.Set.Pack(ctx, p.parts, opt)
-	if err != nil {
+	if p.built, err = a.files.Pack(ctx, p.parts, opt); err != nil {
 		return err
 	}
-	p.built = built
-	if err := r.adopt(a, p.names()...); err != nil {
+	if err := a.adopt(p.names()...); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(p.parts, func(part shard.Part) bool { return part.Symbols != "" }) {
+
+	if slices.ContainsFunc(p.parts, func(part shard.Part) bool { return !part.Symbols.IsZero() }) {
 		a.step("joining symbols")
-		if err := r.packSymbols(ctx, a, p); err != nil {
+		if err := x.symbols(ctx, a, p); err != nil {
 			return err
 		}
 	}
-	p.share(r.opt.Set.Size)
+	p.share(a.files.Size)
 	return nil
 }
 
-// packSymbols copies the symbols of the parts; only what has none yet is
+// symbols copies the symbols of the parts; only what has none yet is
 // looked at anew.
-func (r *Runner) packSymbols(ctx context.Context, a *attempt, p *packing) error {
-	tag := r.opt.Tagger
+func (x *packer) symbols(ctx context.Context, a *attempt, p *packing) error {
+	tag := x.builder.opt.Tagger
 	if tag == nil {
 		tag = func(context.Context, []shard.Untagged, func(shard.Definition), func(int, error)) error { return nil }
 	}
-	symbols := map[string]string{} // by shard
+	symbols := map[shard.FileID]shard.FileID{} // by shard
 	for i := range p.built {
 		b := &p.built[i]
 		if _, done := symbols[b.Shard]; !done {
-			part, err := r.opt.Set.Symbolize(ctx, b.Part, p.parts, tag)
+			part, err := a.files.Symbolize(ctx, b.Part, p.parts, tag)
 			if err != nil {
 				return fmt.Errorf("join symbols: %w", err)
 			}
-			if err := r.adopt(a, part.Symbols); err != nil {
+			if err := a.adopt(part.Symbols.Name(shard.KindSymbols)); err != nil {
 				return err
 			}
 			symbols[b.Shard] = part.Symbols
@@ -152,7 +184,7 @@ func (r *Runner) packSymbols(ctx context.Context, a *attempt, p *packing) error 
 
 // share says what each repository has of the packs.
 func (p *packing) share(size func(name string) int64) {
-	numbers, places := map[string]int{}, map[catalog.RepoID]int{}
+	numbers, places := map[shard.FileID]int{}, map[catalog.RepoID]int{}
 	for i, repo := range p.fin.Repos {
 		places[repo.Repo] = i
 	}
@@ -162,7 +194,7 @@ func (p *packing) share(size func(name string) int64) {
 			n = len(p.fin.Packs)
 			numbers[b.Shard] = n
 			p.fin.Packs = append(p.fin.Packs, catalog.ShardRef{
-				ID: strings.TrimSuffix(b.Shard, ".shard"), Symbols: strings.TrimSuffix(b.Symbols, ".symbols"), Bytes: size(b.Shard), Pack: b.Pack,
+				ID: b.Shard.String(), Symbols: b.Symbols.String(), Bytes: size(b.Shard.Name(shard.KindShard)), Pack: b.Pack,
 			})
 		}
 		repo := &p.fin.Repos[places[b.Repo]]

@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/node/place"
 )
 
 // sizes are files with a text each.
-func sizes(text ...int64) []*packFile {
-	var files []*packFile
+func sizes(text ...int64) []*hold.ClassFile {
+	var files []*hold.ClassFile
 	for i, n := range text {
-		files = append(files, &packFile{id: fmt.Sprint(i), text: n, live: n, repos: []*catalog.Repo{{ID: catalog.RepoID(i)}}})
+		files = append(files, &hold.ClassFile{ID: fmt.Sprint(i), Text: n, Live: n, Repos: []*catalog.Repo{{ID: catalog.RepoID(i)}}})
 	}
 	return files
 }
@@ -25,7 +27,7 @@ func TestChoosePack(t *testing.T) {
 	eight := []int64{1, 1, 1, 1, 1, 1, 1, 1}
 	for _, c := range []struct {
 		what  string
-		files []*packFile
+		files []*hold.ClassFile
 		calm  bool
 		want  int
 	}{
@@ -45,8 +47,8 @@ func TestChoosePack(t *testing.T) {
 	}
 	for whole, want := range map[int64]int{100: 1, 80: 0} {
 		worn := sizes(40, 1)
-		worn[0].whole = whole
-		if got := choosePack(worn, true); len(got) != want || want > 0 && got[0].text != 40 {
+		worn[0].Whole = whole
+		if got := choosePack(worn, true); len(got) != want || want > 0 && got[0].Text != 40 {
 			t.Errorf("40 alive of %d: %d files, want %d", whole, len(got), want)
 		}
 	}
@@ -58,21 +60,21 @@ func TestPacksStayFewAndAreSeldomWritten(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		var files []*packFile
+		var files []*hold.ClassFile
 		var came, written int64
 		smallest := int64(1 << 60)
 		for i := range 3000 {
 			n := int64(math.Exp(rng.NormFloat64()*2+8)) + 1
 			came, smallest = came+n, min(smallest, n)
-			files = append(files, &packFile{id: fmt.Sprint(i), text: n, live: n, repos: []*catalog.Repo{{}}})
+			files = append(files, &hold.ClassFile{ID: fmt.Sprint(i), Text: n, Live: n, Repos: []*catalog.Repo{{}}})
 			for chosen := choosePack(files, true); len(chosen) > 0; chosen = choosePack(files, true) {
 				sum := int64(0)
 				for _, f := range chosen {
-					sum += f.text
+					sum += f.Text
 				}
 				written += sum
-				files = slices.DeleteFunc(files, func(f *packFile) bool { return slices.Contains(chosen, f) })
-				files = append(files, &packFile{id: fmt.Sprint("p", i), text: sum, live: sum, whole: sum, repos: []*catalog.Repo{{}}})
+				files = slices.DeleteFunc(files, func(f *hold.ClassFile) bool { return slices.Contains(chosen, f) })
+				files = append(files, &hold.ClassFile{ID: fmt.Sprint("p", i), Text: sum, Live: sum, Whole: sum, Repos: []*catalog.Repo{{}}})
 			}
 		}
 		steps := math.Log(float64(came)/float64(smallest)) / math.Log(packGrowth+1)
@@ -84,40 +86,26 @@ func TestPacksStayFewAndAreSeldomWritten(t *testing.T) {
 
 // packed is a world whose repositories 1 to n are indexed and have a file each.
 func packed(t *testing.T, n, nodes int) *world {
-	w := newWorld(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, nodes)
-	w.plan()
-	fence := w.state.View().Job(catalog.JobSync, "a").Fence
-	page := &catalog.SyncPage{Connection: "a", Fence: fence}
+	w := newWorld(t, oneConnection, nodes)
+	var names []string
 	for i := range n {
-		page.Repos = append(page.Repos, catalog.ListedRepo{Name: fmt.Sprintf("r%02d", i)})
+		names = append(names, fmt.Sprintf("r%02d", i))
 	}
-	w.do(page, &catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.state.View().Connection("a").Hash, Complete: true, Listed: uint32(n)})
+	w.Repos("a", names...)
 	for i := 1; i <= n; i++ {
 		w.plan()
-		w.finish(catalog.RepoID(i), catalog.ShardRef{ID: fmt.Sprintf("%064x", i), Text: 10, Bytes: 5})
+		w.Index(catalog.RepoID(i), "n1", catalog.ShardRef{ID: fmt.Sprintf("%064x", i), Text: 10, Bytes: 5})
 	}
 	return w
-}
-
-// finish ends the running index job of a repository.
-func (w *world) finish(id catalog.RepoID, shards ...catalog.ShardRef) {
-	w.t.Helper()
-	subject := catalog.RepoSubject(id)
-	j := w.state.View().Job(catalog.JobIndex, subject)
-	if j.State != catalog.JobRunning {
-		w.do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: subject}, &catalog.GrantJob{Kind: catalog.JobIndex, Subject: subject, Node: "n1", Epoch: epoch})
-		j = w.state.View().Job(catalog.JobIndex, subject)
-	}
-	w.do(&catalog.FinishIndex{Repo: id, Fence: j.Fence, InputKey: "k", Holder: "n1", Shards: shards})
 }
 
 // classes tells the files of each class as "subject: ids of repositories".
 func (w *world) classes() string {
 	var lines []string
-	for subject, files := range packClasses(w.state.View()) {
+	for subject, files := range packable(w.View()) {
 		n := 0
 		for _, f := range files {
-			n += len(f.repos)
+			n += len(f.Repos)
 		}
 		lines = append(lines, fmt.Sprintf("%s: %d files, %d repositories", subject, len(files), n))
 	}
@@ -128,31 +116,31 @@ func (w *world) classes() string {
 func TestPlanPacksWhatIsIndexedAndKeepsStill(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 9, 1)
-	w.do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "9"})
+	w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "9"})
 	if got := w.classes(); got != "all: 8 files, 8 repositories" {
 		t.Errorf("with one repository about to change: %s", got)
 	}
 	w.expect("one is indexed, eight are packed", "enqueue pack all\ngrant index 9")
 	w.expect("and granted", "grant pack all")
-	j := w.state.View().Job(catalog.JobPack, "all")
-	fin := newPacking(j, choosePack(packClasses(w.state.View())["all"], true)).fin
+	j := w.View().Job(catalog.JobPack, "all")
+	fin := newPacking(j, choosePack(packable(w.View())["all"], true)).fin
 	pack := fmt.Sprintf("%064x", 99)
 	fin.Packs = []catalog.ShardRef{{ID: pack, Bytes: 40, Pack: 80}}
 	for i := range fin.Repos {
 		fin.Repos[i].Shares = []catalog.PackShare{{Docs: 1, Text: 10}}
 	}
-	w.do(fin)
-	w.finish(9, catalog.ShardRef{ID: fmt.Sprintf("%064x", 9), Text: 10})
+	w.Do(fin)
+	w.Index(9, "n1", catalog.ShardRef{ID: fmt.Sprintf("%064x", 9), Text: 10})
 	w.expect("two files are not worth a pack", "")
 	if got := w.classes(); got != "all: 2 files, 9 repositories" {
 		t.Errorf("packed: %s", got)
 	}
 	// A push leaves the pack where it is; when most of them have left it, the rest is written anew.
 	for id := catalog.RepoID(1); id <= 4; id++ {
-		w.finish(id, catalog.ShardRef{ID: fmt.Sprintf("%064x", 10+id), Text: 10})
+		w.Index(id, "n1", catalog.ShardRef{ID: fmt.Sprintf("%064x", 10+id), Text: 10})
 	}
 	w.expect("half of the pack is alive", "")
-	w.finish(5, catalog.ShardRef{ID: fmt.Sprintf("%064x", 15), Text: 10})
+	w.Index(5, "n1", catalog.ShardRef{ID: fmt.Sprintf("%064x", 15), Text: 10})
 	w.expect("less than half", "enqueue pack all")
 }
 
@@ -163,7 +151,7 @@ func TestPacksAreForThoseWhoHoldTheRepositories(t *testing.T) {
 		t.Errorf("nothing is placed: %s", got)
 	}
 	for i := catalog.RepoID(1); i <= 20; i++ {
-		w.do(&catalog.Place{Groups: []catalog.Group{{Number: groupOf(i), Nodes: []uint32{1 + uint32(i%2), 2 + uint32(i%2)}}}})
+		w.Target(place.GroupOf(i), fmt.Sprint("n", 1+i%2), fmt.Sprint("n", 2+i%2))
 	}
 	if got := w.classes(); got != "n1+n2: 10 files, 10 repositories\nn2+n3: 10 files, 10 repositories" {
 		t.Errorf("two pairs of nodes: %s", got)
@@ -172,7 +160,7 @@ func TestPacksAreForThoseWhoHoldTheRepositories(t *testing.T) {
 	w.expect("packs are due", "enqueue pack n1+n2\nenqueue pack n2+n3")
 	w.expect("each is made by one who holds the files", "grant pack n1+n2\ngrant pack n2+n3")
 	for subject, want := range map[string]string{"n1+n2": "n1", "n2+n3": "n3"} {
-		if j := w.state.View().Job(catalog.JobPack, subject); j.Node != want {
+		if j := w.View().Job(catalog.JobPack, subject); j.Node != want {
 			t.Errorf("the pack of %s is made by %s, want %s", subject, j.Node, want)
 		}
 	}
@@ -183,49 +171,49 @@ func TestPacksAreForThoseWhoHoldTheRepositories(t *testing.T) {
 func TestWhatMovesOutOfAPackIsWrittenByWhoHasIt(t *testing.T) {
 	t.Parallel()
 	w := packed(t, 12, 3)
-	pair := func(id catalog.RepoID, a, b uint32) {
-		w.do(&catalog.Place{Groups: []catalog.Group{{Number: groupOf(id), Nodes: []uint32{a, b}}}})
+	pair := func(id catalog.RepoID, a, b int) {
+		w.Target(place.GroupOf(id), fmt.Sprint("n", a), fmt.Sprint("n", b))
 	}
 	for id := catalog.RepoID(1); id <= 12; id++ {
 		pair(id, 1, 2)
 	}
 	w.expect("all are packed", "enqueue pack n1+n2")
 	w.expect("by one of the pair", "grant pack n1+n2")
-	j := w.state.View().Job(catalog.JobPack, "n1+n2")
-	fin := newPacking(j, choosePack(packClasses(w.state.View())["n1+n2"], true)).fin
+	j := w.View().Job(catalog.JobPack, "n1+n2")
+	fin := newPacking(j, choosePack(packable(w.View())["n1+n2"], true)).fin
 	pack := fmt.Sprintf("%064x", 99)
 	fin.Packs, fin.Holder, fin.Second = []catalog.ShardRef{{ID: pack, Bytes: 60, Pack: 120}}, "n1", "n2"
 	for i := range fin.Repos {
 		fin.Repos[i].Shares = []catalog.PackShare{{Docs: 1, Text: 10}}
 	}
-	w.do(fin)
+	w.Do(fin)
 	w.expect("all is where it should be", "")
 	for moved := catalog.RepoID(1); moved <= 10; moved++ {
 		pair(moved, 2, 3)
-		due := &parts{view: w.state.View()}
+		due := hold.RewritesOf(w.View())
 		// Nine of twelve are three quarters: the pack is copied as it is.
-		if got := due.due(moved, pack); got != (moved < 9) {
+		if got := due.Due(moved, pack); got != (moved < 9) {
 			t.Errorf("%d moved: written anew %v", moved, got)
 		}
-		if due.due(12, pack) != (moved >= 7) { // what stays is less than half
-			t.Errorf("%d moved: what stays is written anew: %v", moved, due.due(12, pack))
+		if due.Due(12, pack) != (moved >= 7) { // what stays is less than half
+			t.Errorf("%d moved: what stays is written anew: %v", moved, due.Due(12, pack))
 		}
 	}
 	for id := catalog.RepoID(5); id <= 10; id++ {
 		pair(id, 1, 2)
 	}
 	for moved := catalog.RepoID(1); moved <= 4; moved++ { // a poll finds nothing and changes nothing
-		w.do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(moved)})
-		if !(&parts{view: w.state.View()}).due(moved, pack) {
+		w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(moved)})
+		if !hold.RewritesOf(w.View()).Due(moved, pack) {
 			t.Errorf("while %d is polled the pack is copied", moved)
 		}
 	}
 	for moved := catalog.RepoID(1); moved <= 4; moved++ {
-		w.finish(moved, w.state.View().Repo(moved).Shards...)
+		w.Index(moved, "n1", w.View().Repo(moved).Shards...)
 	}
 	w.expect("four moved", "enqueue pack n2+n3")
 	w.expect("the one that has them writes them", "grant pack n2+n3")
-	if j := w.state.View().Job(catalog.JobPack, "n2+n3"); j.Node != "n2" {
+	if j := w.View().Job(catalog.JobPack, "n2+n3"); j.Node != "n2" {
 		t.Errorf("the part that moved is written by %s", j.Node)
 	}
 }

@@ -8,62 +8,51 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/clustertest"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/node/place"
 )
 
-// epoch is the first start of a node.
-const epoch = 1<<32 | 7
+const oneConnection = `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`
 
-// world is a catalog that a test changes step by step.
+// table is the rows of all kinds, without what runs them.
+func table() kinds {
+	return kinds{(&syncer{}).kind(), (&indexer{}).kind(), (&collector{}).kind(), (&packer{}).kind()}
+}
+
+// world is a cluster whose jobs a test plans step by step.
 type world struct {
+	*clustertest.World
 	t     *testing.T
-	state *catalog.State
-	index uint64
-	now   time.Time
-	nodes []Node
+	kinds kinds
+	nodes []hold.Node
 }
 
 func newWorld(t *testing.T, file string, nodes int) *world {
-	w := &world{t: t, state: catalog.New(), now: time.Unix(1_700_000_000, 0)}
-	f, err := config.Parse([]byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.do(&catalog.InitCluster{ID: "c"}, catalog.NewSetConfig([]byte(file), f))
+	w := &world{World: clustertest.New(t, file, nodes), t: t, kinds: table()}
 	for i := range nodes {
-		id := fmt.Sprintf("n%d", i+1)
-		w.do(&catalog.PutMember{Member: catalog.Member{ID: id, Epoch: epoch, Weight: 100, Zone: "z", Addr: "a"}})
-		w.nodes = append(w.nodes, Node{ID: id, Epoch: epoch, Zone: "z", Weight: 1, Alive: true})
+		w.nodes = append(w.nodes, hold.Node{ID: fmt.Sprintf("n%d", i+1), Epoch: clustertest.Epoch, Zone: "z", Weight: 1, Alive: true})
 	}
 	return w
 }
 
-func (w *world) do(cmds ...catalog.Command) {
-	w.t.Helper()
-	w.index++
-	for i, r := range w.state.Apply(catalog.Entry{Index: w.index, At: w.now, Node: "n1", Commands: cmds}) {
-		if r.Err != nil {
-			w.t.Fatalf("%T: %v", cmds[i], r.Err)
-		}
-	}
-}
-
 // plan plans, applies the plan, and tells it in words.
 func (w *world) plan() string {
-	cmds := Plan(Input{View: w.state.View(), Now: w.now, Nodes: w.nodes, LookSync: true, LookRepos: true, LookPacks: true})
+	cmds := plan(w.kinds, Input{View: w.View(), Now: w.Now(), Nodes: w.nodes, Look: LookConnections | LookRepos | LookPacks})
 	var words []string
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case *catalog.EnqueueJob:
-			words = append(words, fmt.Sprintf("enqueue %s %s", KindName(c.Kind), c.Subject))
+			words = append(words, fmt.Sprintf("enqueue %s %s", c.Kind, c.Subject))
 		case *catalog.GrantJob:
-			words = append(words, fmt.Sprintf("grant %s %s", KindName(c.Kind), c.Subject))
+			words = append(words, fmt.Sprintf("grant %s %s", c.Kind, c.Subject))
 		case *catalog.RevokeJob:
-			words = append(words, fmt.Sprintf("revoke %s %s: %s", KindName(c.Kind), c.Subject, c.Reason))
+			words = append(words, fmt.Sprintf("revoke %s %s: %s", c.Kind, c.Subject, c.Reason))
 		}
 	}
 	if len(cmds) > 0 {
-		w.do(cmds...)
+		w.Do(cmds...)
 	}
 	return strings.Join(words, "\n")
 }
@@ -77,55 +66,78 @@ func (w *world) expect(what, want string) {
 
 func TestPlanFollowsARepositoryThroughItsLife(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`, 1)
+	w := newWorld(t, oneConnection, 1)
 	w.expect("a new connection", "grant sync a")
 	w.expect("nothing new", "")
-	fence := w.state.View().Job(catalog.JobSync, "a").Fence
-	w.do(&catalog.SyncPage{Connection: "a", Fence: fence, Repos: []catalog.ListedRepo{{Name: "r"}}})
-	w.do(&catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.state.View().Connection("a").Hash, Complete: true, Listed: 1})
+	fence := w.View().Job(catalog.JobSync, "a").Fence
+	w.Do(&catalog.SyncPage{Connection: "a", Fence: fence, Repos: []catalog.ListedRepo{{Name: "r"}}})
+	w.Do(&catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.View().Connection("a").Hash, Complete: true, Listed: 1})
 	w.expect("a listed repository", "grant index 1")
 
-	w.nodes[0].Alive, w.nodes[0].Silent = false, lostAfter-time.Second
+	w.nodes[0].Alive, w.nodes[0].Silent = false, hold.LostAfter-time.Second
 	w.expect("a silent node keeps its jobs for a while", "")
-	w.nodes[0].Silent = lostAfter
+	w.nodes[0].Silent = hold.LostAfter
 	w.expect("a node that is lost", "revoke index 1: its node cannot be reached")
 	w.expect("nobody can take the job", "")
 	w.nodes[0].Alive, w.nodes[0].Silent = true, 0
 	w.expect("the node is back", "grant index 1")
-	w.now = w.now.Add(config.DefaultSettings().RepoIndexTimeout + lateSlack + time.Second)
+	w.Pass(config.DefaultSettings().RepoIndexTimeout + lateSlack + time.Second)
 	w.expect("a job that never ends", "revoke index 1: it is past its deadline")
 	w.nodes[0].Closed = true
 	w.expect("a node that drains takes no job", "")
 	w.nodes[0].Closed = false
 	w.expect("it is open again", "grant index 1")
-	w.do(&catalog.FinishIndex{Repo: 1, Fence: w.state.View().Job(catalog.JobIndex, "1").Fence, InputKey: "k", Holder: "n1"})
+	w.Do(&catalog.FinishIndex{Repo: 1, Fence: w.View().Job(catalog.JobIndex, "1").Fence, InputKey: "k", Holder: "n1"})
 	w.expect("indexed", "")
-	w.now = w.now.Add(24 * time.Hour)
+	w.Pass(24 * time.Hour)
 	w.expect("a connection is synced again after a day", "enqueue sync a")
 	w.expect("and granted", "grant sync a")
-	fence = w.state.View().Job(catalog.JobSync, "a").Fence
-	w.do(&catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.state.View().Connection("a").Hash, Complete: true})
+	fence = w.View().Job(catalog.JobSync, "a").Fence
+	w.Do(&catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.View().Connection("a").Hash, Complete: true})
 	w.expect("an orphan waits for the grace period", "")
-	w.now = w.now.Add(11 * time.Second)
+	w.Pass(11 * time.Second)
 	w.expect("after the grace period", "enqueue collect 1")
 	w.expect("collect", "grant collect 1")
-	w.do(&catalog.FinishCollect{Repo: 1, Fence: w.state.View().Job(catalog.JobCollect, "1").Fence})
+	w.Do(&catalog.FinishCollect{Repo: 1, Fence: w.View().Job(catalog.JobCollect, "1").Fence})
 	w.expect("gone", "")
+}
+
+// What its host does not let be fetched is not tried again and again: it is
+// indexed when a listing says that it can be.
+func TestWhatCannotBeFetchedIsNotIndexed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, oneConnection, 1)
+	list := func(unfetchable string) {
+		w.Pass(24 * time.Hour)
+		w.plan()
+		w.plan()
+		fence := w.View().Job(catalog.JobSync, "a").Fence
+		w.Do(&catalog.SyncPage{Connection: "a", Fence: fence, Repos: []catalog.ListedRepo{{Name: "r", RepoFacts: catalog.RepoFacts{Unfetchable: unfetchable}}}})
+		w.Do(&catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.View().Connection("a").Hash, Complete: true, Listed: 1})
+	}
+	list("disabled")
+	w.expect("the run of a new repository finds out", "grant index 1")
+	w.Do(&catalog.FinishJob{Kind: catalog.JobIndex, Subject: "1", Fence: w.View().Job(catalog.JobIndex, "1").Fence, Error: "disabled", Permanent: true})
+	w.Pass(2 * time.Hour)
+	w.expect("it stays as it is", "")
+	list("")
+	w.expect("it can be fetched", "enqueue index 1")
+	w.expect("and is", "grant index 1")
 }
 
 func TestPlanKeepsToTheLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"settings": {"maxRepoIndexingJobConcurrency": 2}, "connections": {"a": {"type": "git", "url": "file:///x"}}}`, 3)
 	w.plan()
-	fence := w.state.View().Job(catalog.JobSync, "a").Fence
+	fence := w.View().Job(catalog.JobSync, "a").Fence
 	page := &catalog.SyncPage{Connection: "a", Fence: fence}
 	for i := range 20 {
 		page.Repos = append(page.Repos, catalog.ListedRepo{Name: fmt.Sprintf("r%02d", i)})
 	}
-	w.do(page)
+	w.Do(page)
 	w.plan()
 	busy := map[string]int{}
-	for j := range w.state.View().JobsOf(catalog.JobRunning) {
+	for j := range w.View().JobsOf(catalog.JobRunning) {
 		if j.Kind == catalog.JobIndex {
 			busy[j.Node]++
 		}
@@ -150,26 +162,26 @@ func TestARepositoryIsIndexedWhereItsFilesAre(t *testing.T) {
 	}{
 		{"the only holder is the only node that the planner may choose", func() {}, "n1"},
 		{"two copies", func() {
-			w.do(&catalog.Place{Groups: []catalog.Group{{Number: groupOf(1), Nodes: []uint32{1, 2}}}})
-			w.confirm("n2", mirror, shard)
+			w.Target(place.GroupOf(1), "n1", "n2")
+			w.Confirm("n2", mirror, shard)
 		}, "n1 n2"},
 		{"it moves from n1 to n3", func() {
-			w.do(&catalog.Place{Groups: []catalog.Group{{Number: groupOf(1), Nodes: []uint32{2, 3}}}})
+			w.Target(place.GroupOf(1), "n2", "n3")
 		}, "n2"},
-		{"the mirror is there first", func() { w.confirm("n3", mirror) }, "n2"},
+		{"the mirror is there first", func() { w.Confirm("n3", mirror) }, "n2"},
 		{"n2 drains", func() { w.nodes[1].Closed = true }, "n1"},
-		{"n1 has a full disk", func() { w.nodes[0].Disk = diskStop }, "n3"},
+		{"n1 has a full disk", func() { w.nodes[0].Disk = hold.DiskStop }, "n3"},
 		{"n3 is silent too", func() { w.nodes[2].Alive = false }, "n4"},
 		{"all are well", func() { w.nodes[0].Disk, w.nodes[1].Closed, w.nodes[2].Alive = 0, false, true }, "n2"},
-		{"n3 has it", func() { w.confirm("n3", shard) }, "n2 n3"},
+		{"n3 has it", func() { w.Confirm("n3", shard) }, "n2 n3"},
 		{"n2 is lost", func() { w.nodes[1].Alive = false }, "n3"},
 	} {
 		step.change()
-		w.do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "1"})
+		w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "1"})
 		// The score chooses among equals: each of them in turn is busy.
 		var on []string
-		p := &planner{in: Input{View: w.state.View(), Nodes: w.nodes}, settings: config.DefaultSettings(), running: map[string]map[catalog.JobKind]int{}, total: map[catalog.JobKind]int{}}
-		for n := p.choose(w.state.View().Job(catalog.JobIndex, "1")); n != nil && !slices.Contains(on, n.ID); n = p.choose(w.state.View().Job(catalog.JobIndex, "1")) {
+		p, k := newPlanner(w.kinds, Input{View: w.View(), Nodes: w.nodes}), w.kinds.of(catalog.JobIndex)
+		for n := p.choose(k, w.View().Job(catalog.JobIndex, "1")); n != nil && !slices.Contains(on, n.ID); n = p.choose(k, w.View().Job(catalog.JobIndex, "1")) {
 			on = append(on, n.ID)
 			p.count(n.ID, catalog.JobIndex)
 		}
@@ -180,7 +192,66 @@ func TestARepositoryIsIndexedWhereItsFilesAre(t *testing.T) {
 	}
 }
 
-// confirm notes that a node has what the keys name.
-func (w *world) confirm(node string, keys ...string) {
-	w.do(&catalog.Confirm{Node: node, Epoch: epoch, Held: keys})
+func TestWhatTheConfigurationDroppedIsCollectedLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, oneConnection, 1)
+	w.Repos("a", "h/one")
+	f, err := config.Parse([]byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Do(catalog.NewSetConfig([]byte(`{}`), f))
+	w.Pass(24*time.Hour - time.Second)
+	w.expect("within a day", "")
+	w.Pass(time.Second)
+	w.expect("after a day", "enqueue collect 1")
+}
+
+// What only a lost node had is made anew from the remote as soon as its jobs
+// are given to others; that it is still a member changes nothing.
+func TestWhatNobodyHasIsMadeAnewAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, oneConnection, 2)
+	w.expect("a new connection", "grant sync a")
+	fence := w.View().Job(catalog.JobSync, "a").Fence
+	w.Do(&catalog.SyncPage{Connection: "a", Fence: fence, Repos: []catalog.ListedRepo{{Name: "r"}}})
+	w.Do(&catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.View().Connection("a").Hash, Complete: true, Listed: 1})
+	w.Index(1, "n2", catalog.ShardRef{ID: fmt.Sprintf("%064x", 1), Bytes: 1})
+	w.Confirm("n2", catalog.MirrorKey(1))
+	w.Pass(time.Minute)
+
+	w.nodes[1].Alive, w.nodes[1].Silent = false, hold.LostAfter-time.Second
+	w.expect("it may be back", "")
+	w.nodes[1].Silent = hold.LostAfter
+	w.expect("it is lost", "enqueue index 1")
+	w.expect("and who is there takes it", "grant index 1")
+}
+
+// A later member at the address of a silent one stands in its place.
+func TestWhoIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, oneConnection, 3)
+	l := newLeader(w.Node("n1"), w.kinds, nil, LeaderOptions{Now: w.Now})
+	replacedNow := func() (out []string) {
+		for _, n := range l.nodes(w.Now()) {
+			if n.Replaced {
+				out = append(out, n.ID)
+			}
+		}
+		return out
+	}
+
+	w.Lose("n3")
+	if got := replacedNow(); got != nil {
+		t.Errorf("n3 is silent, and replaced are %q", got)
+	}
+	w.JoinAt("n4", "n3:1")
+	if got := replacedNow(); !slices.Equal(got, []string{"n3"}) {
+		t.Errorf("n4 has joined at the address of n3, and replaced are %q", got)
+	}
+	w.Lose("n4")
+	w.Find("n3")
+	if got := replacedNow(); got != nil {
+		t.Errorf("the first is back and the second is not, and replaced are %q", got)
+	}
 }

@@ -2,25 +2,43 @@ package job
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/place"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// Poller fetches the mirrors of this node every reindexInterval and asks for
-// an index job where something changed. A poll that finds nothing leaves no
-// trace in the log of the cluster. Two nodes that poll the same repository
+// Poller fetches the mirrors of this node and asks for an index job where
+// something changed: at once where the host tells of a push, see Hear, else
+// the sooner the later the last push was, and every reindexInterval at least. A
+// poll that finds nothing leaves no trace in the log of the cluster. Two nodes that poll the same repository
 // after a partition cost a fetch, nothing else.
 type Poller struct {
-	r *Runner
+	cluster Polling
+	remotes *remotes
+	copies  *hold.Transfers
+	options func() string                // key of the options of builds
+	busy    func(id catalog.RepoID) bool // an attempt works on the repository here
+	now     func() time.Time
+	began   time.Time
 
 	mu    sync.Mutex // guards the fields below
 	polls map[catalog.RepoID]poll
+	heard map[string]*heard // by connection
 	calm  calmness
+}
+
+// Polling is what a Poller takes of the cluster.
+type Polling interface {
+	View() *catalog.View
+	Self() string
+	Alive(node string) bool
+	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 }
 
 // calmness spares looks at all repositories while the same ones, for the same
@@ -39,15 +57,17 @@ func (c *calmness) holds(view *catalog.View, options string, now time.Time) bool
 // poll is what is known of the last one of a repository.
 type poll struct {
 	at      time.Time // end of the last, or the time of the last index
-	failed  int       // in a row
-	err     string
-	wish    string // of the index that was asked for last
+	wanted  string    // key of what was wanted when an index was asked for last
 	running bool
+
+	stamp    string    // of the last push, as the host told it
+	due      bool      // the host told of a push since the last poll began
+	hotUntil time.Time // until then the host may keep silent about further pushes
+	changed  time.Time // when a poll found something new last
 }
 
-// NewPoller returns a Poller that uses the mirrors and credentials of r.
-func NewPoller(r *Runner) *Poller {
-	return &Poller{r: r, polls: map[catalog.RepoID]poll{}}
+func newPoller(cluster Polling, from *remotes, copies *hold.Transfers, options func() string, busy func(catalog.RepoID) bool, now func() time.Time) *Poller {
+	return &Poller{cluster: cluster, remotes: from, copies: copies, options: options, busy: busy, now: now, began: now(), polls: map[catalog.RepoID]poll{}, heard: map[string]*heard{}}
 }
 
 // Run polls until the context ends.
@@ -55,157 +75,155 @@ func (p *Poller) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
-		settings := p.r.opt.Cluster.View().File().Settings
+		settings := p.cluster.View().File().Settings
 		for _, id := range p.due(settings.MaxRepoIndexingJobs) {
 			wg.Go(func() { p.poll(ctx, id) })
 		}
-		if !sleep(ctx, min(max(settings.ReindexRepoPollingInterval, 10*time.Millisecond), time.Minute)) {
+		if !clock.Wait(ctx, min(max(settings.ReindexRepoPollingInterval, 10*time.Millisecond), time.Minute)) {
 			return nil
 		}
 	}
 }
 
-// due marks the repositories to poll now as running and returns them.
+// due marks the repositories to poll now as running and returns them: no more
+// than keep the number of running polls within the limit.
 func (p *Poller) due(limit int) []catalog.RepoID {
-	view, now := p.r.opt.Cluster.View(), p.r.opt.Now()
-	wishes := wishes{options: p.r.optionsKey(), view: view}
-	interval := view.File().Settings.ReindexInterval
+	view, now := p.cluster.View(), p.now()
+	wanted := wantedKeys{options: p.options(), view: view}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.calm.holds(view, wishes.options, now) {
+	if p.calm.holds(view, wanted.options, now) {
 		return nil
 	}
-	running := 0
-	for id, s := range p.polls {
-		if s.running {
-			running++
-		} else if r := view.Repo(id); r == nil {
-			delete(p.polls, id)
-		}
-	}
+
 	// What another node polls becomes due here too, and stays so.
-	next := now.Add(min(othersPause, interval))
-	var due []catalog.RepoID
+	next := now.Add(min(othersPause, view.File().Settings.ReindexInterval))
+	type candidate struct {
+		id catalog.RepoID
+		at time.Time
+	}
+	var ready []candidate
 	for repo := range view.Repos() {
-		if running+len(due) >= limit {
-			next = now
-			break
-		}
-		s := p.polls[repo.ID]
-		if s.running || repo.Orphaned() || !repo.Indexed() {
+		if p.polls[repo.ID].running || repo.Orphaned() || !repo.Indexed() || repo.Unfetchable != "" {
 			continue
 		}
-		last := repo.IndexedAt
-		if s.at.After(last) {
-			last = s.at
-		}
-		wish := wishes.of(repo)
-		if at := last.Add(spreadOf(repo.ID, interval)); now.Before(at) && (wishOf(repo.InputKey) == wish || s.wish == wish) {
+		at := p.next(view, repo, wanted.of(repo), now)
+		if now.Before(at) {
 			if at.Before(next) {
 				next = at
 			}
-			continue
+		} else if p.mine(view, repo) {
+			ready = append(ready, candidate{repo.ID, at})
 		}
-		if !p.mine(view, repo) {
-			continue
-		}
-		s.running = true
-		p.polls[repo.ID] = s
-		due = append(due, repo.ID)
 	}
-	p.calm = calmness{view, wishes.options, next}
+
+	// Where not all can be polled, those that wait longest go first.
+	room := max(0, limit-p.clean(view))
+	if len(ready) > room {
+		slices.SortFunc(ready, func(a, b candidate) int { return a.at.Compare(b.at) })
+		ready, next = ready[:room], now
+	}
+	var due []catalog.RepoID
+	for _, c := range ready {
+		s := p.polls[c.id]
+		s.running, s.due = true, false
+		p.polls[c.id] = s
+		due = append(due, c.id)
+	}
+	p.calm = calmness{view, wanted.options, next}
 	return due
+}
+
+// clean forgets the repositories that have left, and counts the polls that
+// run. The mutex is held.
+func (p *Poller) clean(view *catalog.View) (running int) {
+	for id, s := range p.polls {
+		if s.running {
+			running++
+		} else if view.Repo(id) == nil {
+			delete(p.polls, id)
+		}
+	}
+	return running
 }
 
 // othersPause is the longest time between two looks at all repositories.
 const othersPause = time.Second
 
-// spreadOf shortens the interval by up to a tenth, by repository, so that
-// repositories that were added together are not polled together for ever.
-func spreadOf(id catalog.RepoID, interval time.Duration) time.Duration {
-	return interval - time.Duration(uint64(interval/10)*place.GroupOf(id)/place.Groups)
-}
-
 // mine tells whether this node polls a repository: the first live holder of
 // its mirror does.
 func (p *Poller) mine(view *catalog.View, repo *catalog.Repo) bool {
-	c := p.r.opt.Cluster
 	best, bestScore := "", 0.0
 	for _, id := range view.Holders(catalog.MirrorKey(repo.ID)) {
-		if !c.Alive(id) {
+		if !p.cluster.Alive(id) {
 			continue
 		}
 		if s := place.Score(place.GroupOf(repo.ID), place.Member{ID: id}); best == "" || s > bestScore {
 			best, bestScore = id, s
 		}
 	}
-	return best == c.Self()
+	return best == p.cluster.Self()
 }
 
-// poll fetches one mirror.
+// pollTime bounds one poll; a clone that takes longer is a job's work.
+const pollTime = 15 * time.Minute
+
+// poll fetches one mirror, and asks for an index job where that is of use. A
+// failure is asked for too: the job fails in the open, and is tried again with
+// the patience of jobs.
 func (p *Poller) poll(ctx context.Context, id catalog.RepoID) {
-	r := p.r
-	wish, changed, err := p.look(ctx, id)
+	wanted, changed, err := p.look(ctx, id)
 	if ctx.Err() != nil {
 		return
 	}
+
 	ask := changed || err != nil
 	if ask {
-		// A failure is asked for too: the job fails in the open, and is tried
-		// again with the patience of jobs.
-		_, perr := r.opt.Cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)})
-		if perr != nil && !refused(perr) {
-			ask = false
-		}
+		_, perr := p.cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)})
+		ask = perr == nil || refused(perr)
 	}
+	p.note(id, wanted, ask, changed)
+}
+
+// note remembers how a poll ended.
+func (p *Poller) note(id catalog.RepoID, wanted string, asked, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.polls[id]
-	s.running, s.at, s.err = false, r.opt.Now(), ""
-	if ask {
-		s.wish = wish
+	s.running, s.at = false, p.now()
+	if asked {
+		s.wanted = wanted
 	}
-	if err != nil {
-		s.err, s.failed = short(err.Error()), s.failed+1
-	} else {
-		s.failed = 0
+	if changed {
+		s.changed = s.at
 	}
 	p.polls[id] = s
 }
 
 // look tells whether a repository should be indexed again.
-func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wish string, changed bool, err error) {
-	r := p.r
-	view := r.opt.Cluster.View()
+func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, changed bool, err error) {
+	view := p.cluster.View()
 	repo := view.Repo(id)
-	if repo == nil || r.busy(id) {
+	if repo == nil || p.busy(id) {
 		return "", false, nil
 	}
-	wish = wishKey(r.optionsKey(), view, repo)
+	wanted = wantedKey(p.options(), view, repo)
+
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	cred, err := r.credential(ctx, repo)
+	mirror, _, err := p.remotes.fetch(ctx, repo, git.FetchOptions{Timeout: pollTime})
 	if err != nil {
-		return wish, false, err
+		return wanted, false, err
 	}
-	m := r.opt.Mirrors.Get(id)
-	fetched, err := m.Fetch(ctx, git.Remote{URL: repo.CloneURL, Credential: cred}, git.FetchOptions{Timeout: pollTime})
+
+	revs, leftOut, err := p.remotes.revisions(ctx, mirror, repo)
 	if err != nil {
-		return wish, false, err
-	}
-	if fetched.Changed {
-		r.opt.Mirrors.changed(id)
-	}
-	revs, err := r.revisions(ctx, m, repo)
-	if err != nil && !errors.Is(err, git.ErrEmpty) {
-		return wish, false, err
+		return wanted, false, err
 	}
 	var names []catalog.Revision
 	for _, rev := range revs {
 		names = append(names, catalog.Revision{Name: rev.Name, Commit: rev.Commit})
 	}
-	return wish, inputKey(wish, names) != repo.InputKey || r.lost(view, repo), nil
+	changed = inputKey(wanted, names) != repo.InputKey || uint32(leftOut) != repo.LeftOut
+	return wanted, changed || p.copies.Lost(view, repo), nil
 }
-
-// pollTime bounds one poll; a clone that takes longer is a job's work.
-const pollTime = 15 * time.Minute

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -45,6 +44,12 @@ func (p *progress) count(done, total int64) {
 	p.now.Done, p.now.Total = done, total
 }
 
+func (p *progress) addDone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Done++
+}
+
 func (p *progress) addBytes(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,25 +76,6 @@ func (r *Runner) Running() []Progress {
 	return all
 }
 
-// KindName is the name of a kind of jobs in status, logs and metrics.
-func KindName(k catalog.JobKind) string {
-	switch k {
-	case catalog.JobSync:
-		return "sync"
-	case catalog.JobIndex:
-		return "index"
-	case catalog.JobCollect:
-		return "collect"
-	case catalog.JobAccountSync:
-		return "account_permissions"
-	case catalog.JobRepoSync:
-		return "repo_permissions"
-	case catalog.JobPack:
-		return "pack"
-	}
-	return "unknown"
-}
-
 // short cuts an error text to what the catalog keeps.
 func short(s string) string {
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "?")
@@ -98,5 +84,3 @@ func short(s string) string {
 	}
 	return s
 }
-
-func stack() string { return string(debug.Stack()) }

@@ -5,99 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/cluster/config"
-	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/node/hold"
 )
 
-// Options is what the parts of this package work with.
-type Options struct {
-	Cluster *cluster.Cluster
-	Set     *shard.Set
-	Mirrors *Mirrors
-	Log     *slog.Logger
-	Now     func() time.Time
-	// Secret gives the value of a token reference.
-	Secret func(ctx context.Context, t config.Token) (string, error)
-	// Always is the globs of files without limits of size (ALWAYS_INDEX_FILE_PATTERNS).
-	Always func() []string
-	// Tagger finds symbols; nil indexes without them. TaggerName is its kind
-	// and version, a part of what an index is made from.
-	Tagger     shard.Tagger
-	TaggerName string
+// Agreement is what running jobs takes of the cluster. Its methods are safe
+// for concurrent use.
+type Agreement interface {
+	// View is the catalog as this node has applied it; Changed is closed when
+	// there is a newer one.
+	View() *catalog.View
+	Changed() <-chan struct{}
+
+	Self() string
+	Epoch() uint64
+
+	// ProposeAll returns a result for each command once they are agreed on. An
+	// index beside an error is that of commands which are agreed on and not yet
+	// applied here; Await waits for that.
+	ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error)
+	Await(ctx context.Context, index uint64) error
+}
+
+// Runner runs the jobs that are granted to this node.
+type Runner struct {
+	cluster Agreement
+	files   *hold.Files
+	kinds   kinds
+	opt     RunnerOptions
+
+	mu      sync.Mutex // guards the field below
+	running map[catalog.JobKey]*attempt
+}
+
+// RunnerOptions is what a Runner is told beside its parts.
+type RunnerOptions struct {
 	// Backoff is the wait after the first failure, doubled by each further
 	// one up to an hour; 0 means 30 s.
 	Backoff time.Duration
 	// Observe is told of each ended attempt; nil for nobody.
 	Observe func(kind catalog.JobKind, took time.Duration, err error)
-	// Replicas is the number of copies wanted of everything.
-	Replicas int
-	// DiskUsed is how full the volume is, in percent; nil for unknown.
-	DiskUsed func() int
-	// Timing multiplies how long a silent node keeps its jobs and its data; 0 means 1.
-	Timing float64
-	// SliceBytes is the text of one shard at most; 0 means 512 MiB.
-	SliceBytes int64
-	// Searched asks a node how long it has searched each unit so far; nil: no
-	// unit gets an extra copy. HeatWindow is how long searches are counted; 0
-	// means a minute.
-	Searched   func(ctx context.Context, node string) (map[uint64]time.Duration, error)
-	HeatWindow time.Duration
-	// Workers is how many cores a build may use; 0 means all.
-	Workers int
+	Log     *slog.Logger
+	Now     func() time.Time
 }
 
-// errPermanent marks failures that no further attempt can mend.
-var errPermanent = errors.New("no use to try again")
-
-// errLost ends an attempt whose fence is no longer the job's.
-var errLost = errors.New("the job was taken away")
-
-// errStopping ends an attempt because the node stops.
-var errStopping = errors.New("the node stops")
-
-// Runner runs the jobs that are granted to this node.
-type Runner struct {
-	opt       Options
-	transfers *Transfers    // nil: nothing is copied between nodes
-	builds    chan struct{} // a slot for each build that may use the processors
-	thrift    thrift
-
-	mu      sync.Mutex // guards the fields below
-	running map[catalog.JobKey]*attempt
-	guarded map[string]int     // files that are being put into the catalog
-	awaited map[string]awaited // files whose generation another node is about to publish
-}
-
-// attempt is one run of a job.
-type attempt struct {
-	job    *catalog.Job
-	cancel context.CancelCauseFunc
-	done   chan struct{}
-	ending atomic.Bool // its last command is on its way: the catalog alone judges it
-	guards []func()    // let go of the files that it has adopted
-	progress
-}
-
-// NewRunner returns a Runner; Run makes it work.
-func NewRunner(opt Options) *Runner {
+func newRunner(cluster Agreement, files *hold.Files, ks kinds, opt RunnerOptions) *Runner {
 	if opt.Backoff == 0 {
 		opt.Backoff = 30 * time.Second
 	}
-	return &Runner{
-		opt: opt, builds: make(chan struct{}, maxBuilds),
-		running: map[catalog.JobKey]*attempt{}, guarded: map[string]int{}, awaited: map[string]awaited{},
+	if opt.Observe == nil {
+		opt.Observe = func(catalog.JobKind, time.Duration, error) {}
 	}
+	return &Runner{cluster: cluster, files: files, kinds: ks, opt: opt, running: map[catalog.JobKey]*attempt{}}
 }
-
-// maxBuilds is how many builds may use the processors of a node at once:
-// each uses all of them, and its memory.
-const maxBuilds = 2
 
 // Run starts and stops attempts as the catalog says, until the context ends;
 // then it gives its jobs back.
@@ -105,7 +69,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
-		changed := r.opt.Cluster.Changed()
+		changed := r.cluster.Changed()
 		r.adjust(ctx, &wg)
 		select {
 		case <-ctx.Done():
@@ -116,17 +80,19 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// adjust makes the attempts of this node those of the view.
-func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
-	view, self, epoch := r.opt.Cluster.View(), r.opt.Cluster.Self(), r.opt.Cluster.Epoch()
-	mine := map[catalog.JobKey]*catalog.Job{}
-	for j := range view.JobsOf(catalog.JobRunning) {
-		if j.Node == self && j.Epoch == epoch {
-			mine[j.Key()] = j
-		}
-	}
+// Busy tells whether an attempt works on the mirror of a repository now.
+func (r *Runner) Busy(id catalog.RepoID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.running[catalog.JobKey{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)}] != nil
+}
+
+// adjust makes the attempts of this node those of the view.
+func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
+	mine := r.mine()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
 	for key, a := range r.running {
 		// A job that is not running any more may have been finished by this
 		// attempt, which has not heard of it yet.
@@ -134,22 +100,34 @@ func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
 			a.cancel(errLost)
 		}
 	}
+
 	for key, j := range mine {
-		if old := r.running[key]; old != nil {
-			continue // the same one, or one that is on its way out: its end calls again
+		if r.running[key] == nil { // else it is the same, or one on its way out: its end calls again
+			r.start(ctx, wg, key, j)
 		}
-		r.start(ctx, wg, key, j)
 	}
+}
+
+// mine is the jobs that run on this start of this node, by the catalog.
+func (r *Runner) mine() map[catalog.JobKey]*catalog.Job {
+	mine := map[catalog.JobKey]*catalog.Job{}
+	for j := range r.cluster.View().JobsOf(catalog.JobRunning) {
+		if j.Node == r.cluster.Self() && j.Epoch == r.cluster.Epoch() {
+			mine[j.Key()] = j
+		}
+	}
+	return mine
 }
 
 // start begins an attempt. The mutex is held.
 func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobKey, j *catalog.Job) {
 	// Deadlines are by the clock of the leader; what counts here is how long
 	// the job may take.
-	limit := max(j.Deadline.Sub(j.GrantedAt), time.Second)
+	limit := max(j.Deadline.Sub(j.GrantedAt), time.Millisecond)
 	runCtx, cancelTime := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	runCtx, cancel := context.WithCancelCause(runCtx)
-	a := &attempt{job: j, cancel: cancel, done: make(chan struct{})}
+
+	a := &attempt{job: j, cluster: r.cluster, files: r.files, cancel: cancel}
 	a.progress.start(r.opt.Now())
 	r.running[key] = a
 	wg.Go(func() {
@@ -160,15 +138,13 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 		}
 		cancel(nil)
 		r.end(ctx, a, err)
-		for _, release := range a.guards {
-			release()
-		}
+		a.release()
+
 		r.mu.Lock()
 		delete(r.running, key)
 		r.mu.Unlock()
-		close(a.done)
 		if ctx.Err() == nil {
-			r.adjust(ctx, wg)
+			r.adjust(ctx, wg) // it may have been granted again meanwhile
 		}
 	})
 }
@@ -178,131 +154,80 @@ func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("BUG: the job panicked: %v", p)
-			r.opt.Log.Error("job panicked", "kind", KindName(a.job.Kind), "subject", a.job.Subject, "panic", p, "stack", stack())
+			r.opt.Log.Error("job panicked", "kind", a.job.Kind.String(), "subject", a.job.Subject, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	switch a.job.Kind {
-	case catalog.JobSync:
-		return r.sync(ctx, a)
-	case catalog.JobIndex:
-		return r.index(ctx, a)
-	case catalog.JobCollect:
-		return r.collect(ctx, a)
-	case catalog.JobPack:
-		return r.pack(ctx, a)
+
+	kind := r.kinds.of(a.job.Kind)
+	if kind == nil {
+		return fmt.Errorf("%s of jobs is not known to this version: %w", a.job.Kind, errPermanent)
 	}
-	return fmt.Errorf("kind %d of jobs is not known to this version: %w", a.job.Kind, errPermanent)
+	return kind.Run(ctx, a)
 }
 
 // end reports a failed attempt; good ones have reported themselves.
 func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	j, took := a.job, r.opt.Now().Sub(a.progress.snapshot().Started)
-	if r.ended(j) {
+	if a.ended() {
 		err = nil // its own report was seen as a loss before it came back
 	}
-	if r.opt.Observe != nil {
-		r.opt.Observe(j.Kind, took, err)
-	}
-	log := r.opt.Log.With("kind", KindName(j.Kind), "subject", r.subject(j), "attempt", j.Attempt, "took", took.Round(time.Millisecond))
+	r.opt.Observe(j.Kind, took, err)
+
+	log := r.opt.Log.With("kind", j.Kind.String(), "subject", a.subject(), "attempt", j.Attempt, "took", took.Round(time.Millisecond))
 	switch {
 	case err == nil:
-		return
 	case errors.Is(err, errLost) || refused(err):
 		log.Warn("job was taken away", "err", err)
-		return
 	case ctx.Err() != nil:
-		// The node stops: give the job back, but do not wait for a leader.
-		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		r.opt.Cluster.Propose(short, &catalog.ReleaseJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence})
-		return
-	}
-	log.Error("job failed", "err", err)
-	fin := &catalog.FinishJob{
-		Kind: j.Kind, Subject: j.Subject, Fence: j.Fence, Error: short(err.Error()),
-		Permanent: errors.Is(err, errPermanent), NotBefore: r.opt.Now().Add(r.backoff(j)),
-	}
-	if _, err := r.propose(ctx, j, fin); err != nil && !refused(err) {
-		log.Error("failure could not be reported", "err", err)
+		r.giveBack(ctx, j)
+	default:
+		log.Error("job failed", "err", err)
+		if err := r.fail(ctx, a, err); err != nil && !refused(err) {
+			log.Error("failure could not be reported", "err", err)
+		}
 	}
 }
 
-// ended tells whether an attempt's own report has ended its job well.
-func (r *Runner) ended(j *catalog.Job) bool {
-	now := r.opt.Cluster.View().Job(j.Kind, j.Subject)
-	return now != nil && now.Fence == j.Fence && now.State == catalog.JobDone
+// giveBack releases a job because the node stops. It does not wait for a leader.
+func (r *Runner) giveBack(ctx context.Context, j *catalog.Job) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_, _, _ = r.cluster.ProposeAll(ctx, &catalog.ReleaseJob{Kind: j.Kind, Subject: j.Subject, Fence: j.Fence}) // else it is revoked later
 }
 
-// backoff is 30 s × 2^attempt up to an hour, spread by a fifth so that many
-// failures of one cause do not come back together.
-func (r *Runner) backoff(j *catalog.Job) time.Duration {
-	d := r.opt.Backoff << min(j.Attempt, 12)
-	d = min(max(d, r.opt.Backoff), time.Hour)
+// fail reports a failure, and when the job may be tried again.
+func (r *Runner) fail(ctx context.Context, a *attempt, failure error) error {
+	j := a.job
+	return a.finish(ctx, &catalog.FinishJob{
+		Kind: j.Kind, Subject: j.Subject, Fence: j.Fence, Error: short(failure.Error()),
+		Permanent: errors.Is(failure, errPermanent), NotBefore: r.again(j, failure),
+	})
+}
+
+// again is when a failed job is tried again: after its back-off, and not
+// before a host that set a limit allows it.
+func (r *Runner) again(j *catalog.Job, failure error) time.Time {
+	at := r.opt.Now().Add(backoff(j, r.opt.Backoff))
+	var told interface{ NotBefore() time.Time }
+	if errors.As(failure, &told) && told.NotBefore().After(at) {
+		return told.NotBefore()
+	}
+	return at
+}
+
+// maxBackoff is the longest wait between two attempts, but for the spread.
+const maxBackoff = time.Hour
+
+// backoff is how long a job waits after a failed attempt: twice as long after
+// each, up to an hour, spread by a fifth so that many failures of one cause do
+// not come back together.
+//
+//	min(first * 2^attempt, 1 h) * (0.8 .. 1.2)
+func backoff(j *catalog.Job, first time.Duration) time.Duration {
+	d := first << min(j.Attempt, 12)
+	d = min(max(d, first), maxBackoff)
 	spread := float64(j.Fence*0x9e3779b97f4a7c15>>40) / (1 << 24) // 0..1
 	return time.Duration(float64(d) * (0.8 + 0.4*spread))
-}
-
-// propose sends a command of a job until it is committed: without a leader it
-// tries again as long as the job is this attempt's.
-func (r *Runner) propose(ctx context.Context, j *catalog.Job, cmd catalog.Command) (uint64, error) {
-	r.mu.Lock()
-	a := r.running[j.Key()]
-	r.mu.Unlock()
-	if a != nil {
-		a.ending.Store(true)
-		defer a.ending.Store(!goesOn(cmd))
-	}
-	for {
-		index, err := commit(ctx, r.opt.Cluster, cmd)
-		if err == nil || !errors.Is(err, cluster.ErrNoLeader) {
-			return index, err
-		}
-		now := r.opt.Cluster.View().Job(j.Kind, j.Subject)
-		if now == nil || now.Fence != j.Fence || now.State != catalog.JobRunning {
-			return 0, errLost
-		}
-		select {
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
-// agreement is what commit needs of a cluster.
-type agreement interface {
-	ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error)
-	Await(ctx context.Context, index uint64) error
-}
-
-// commit proposes a command and waits, as long as the context lasts, until
-// this node has applied it. Once it has an index it is agreed upon: that this
-// node is behind the others is no failure of it.
-func commit(ctx context.Context, a agreement, cmd catalog.Command) (uint64, error) {
-	index, results, err := a.ProposeAll(ctx, cmd)
-	if err != nil && index > 0 {
-		err = a.Await(ctx, index)
-	}
-	if err == nil && results[0].Err != nil {
-		err = fmt.Errorf("%s: %w", catalog.CommandName(cmd), results[0].Err)
-	}
-	return index, err
-}
-
-// goesOn tells that a command does not end its job.
-func goesOn(cmd catalog.Command) bool {
-	if fin, ok := cmd.(*catalog.FinishIndex); ok {
-		return fin.Continue
-	}
-	_, page := cmd.(*catalog.SyncPage)
-	return page
-}
-
-// refused tells that the catalog did not take a command, so that trying
-// again is of no use.
-func refused(err error) bool {
-	var r *catalog.Refusal
-	return errors.As(err, &r)
 }
 
 func (r *Runner) stopAll() {
@@ -311,92 +236,4 @@ func (r *Runner) stopAll() {
 	for _, a := range r.running {
 		a.cancel(errStopping)
 	}
-}
-
-// adopt takes files that an attempt has written into the set and keeps them
-// for as long as the attempt lasts: nothing names them before its end, which
-// may be many minutes away.
-func (r *Runner) adopt(a *attempt, names ...string) error {
-	a.guards = append(a.guards, r.guard(names))
-	if err := r.opt.Set.Add(names...); err != nil {
-		return fmt.Errorf("open the new shards: %w", err)
-	}
-	return nil
-}
-
-// guard keeps files from being collected until release is called.
-func (r *Runner) guard(names []string) (release func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, n := range names {
-		r.guarded[n]++
-	}
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, n := range names {
-			if r.guarded[n]--; r.guarded[n] == 0 {
-				delete(r.guarded, n)
-			}
-		}
-	}
-}
-
-// awaited says for how long a file is kept whose generation is not known yet.
-type awaited struct {
-	repo  catalog.RepoID
-	after uint64 // the generation that is to be replaced
-	until time.Time
-}
-
-// await keeps the files of a generation that another node is about to publish.
-func (r *Runner) await(call prefetchCall, until time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, n := range call.Names {
-		r.awaited[n] = awaited{call.Repo, call.Generation, until}
-	}
-}
-
-// over tells that nobody publishes any more what was awaited: the repository
-// has a later generation, this one or another, or the time is up.
-func (a awaited) over(view *catalog.View, now time.Time) bool {
-	repo := view.Repo(a.repo)
-	return repo == nil || repo.GenerationAt > a.after || now.After(a.until)
-}
-
-// guards lists the files that are kept though no view up to this one names
-// them.
-func (r *Runner) guards(view *catalog.View) map[string]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	names := make(map[string]bool, len(r.guarded))
-	for n := range r.guarded {
-		names[n] = true
-	}
-	for n, a := range r.awaited {
-		if a.over(view, time.Now()) {
-			delete(r.awaited, n)
-			continue
-		}
-		names[n] = true
-	}
-	return names
-}
-
-// busy tells whether an attempt works on a repository now.
-func (r *Runner) busy(id catalog.RepoID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running[catalog.JobKey{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)}] != nil
-}
-
-// subject is how people know what a job is about.
-func (r *Runner) subject(j *catalog.Job) string {
-	if id := catalog.SubjectRepo(j.Subject); id != 0 && j.Kind != catalog.JobSync && j.Kind != catalog.JobAccountSync {
-		if repo := r.opt.Cluster.View().Repo(id); repo != nil {
-			return repo.Name
-		}
-	}
-	return j.Subject
 }

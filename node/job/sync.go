@@ -4,84 +4,467 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// sync lists a connection and brings the listing into the catalog, in pages.
-// Only a complete listing lets go of repositories that it does not have.
-func (r *Runner) sync(ctx context.Context, a *attempt) error {
-	j := a.job
-	view := r.opt.Cluster.View()
-	conn := view.File().Connection(j.Subject)
-	known := view.Connection(j.Subject)
+// syncer lists connections and brings the listings into the catalog.
+type syncer struct {
+	hosts host.Tools
+	log   *slog.Logger
+	now   func() time.Time
+}
+
+const (
+	syncTime    = time.Hour        // deadline of a connection sync
+	partialWait = 10 * time.Minute // until an incomplete listing is tried again
+)
+
+// kind is the row of connection syncs.
+func (s *syncer) kind() Kind {
+	return Kind{
+		Job:        catalog.JobSync,
+		PerCluster: func(s config.Settings) int { return s.MaxConnectionSyncJobs },
+		Timeout:    always(syncTime),
+		Look:       LookConnections, Enqueue: enqueueSyncs,
+		Run: s.sync,
+	}
+}
+
+// enqueueSyncs asks for a sync of the connections whose time has come.
+func enqueueSyncs(p *planner) {
+	for c := range p.in.View.Connections() {
+		j := p.in.View.Job(catalog.JobSync, c.Name)
+		ended := j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed
+		if !ended || p.in.Now.Before(NextSync(p.settings, c, j)) {
+			continue
+		}
+		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: c.Name}) {
+			return
+		}
+	}
+}
+
+// NextSync is when a connection is listed again; j is its last job, nil
+// before the first. It is the zero time where that is due now.
+func NextSync(s config.Settings, c *catalog.Connection, j *catalog.Job) time.Time {
+	switch {
+	case j == nil:
+		return time.Time{}
+	case j.State == catalog.JobWaiting || j.State == catalog.JobBackoff || j.State == catalog.JobRunning:
+		return j.NotBefore
+	case j.State == catalog.JobDone && c.Hash != c.Synced:
+		return j.FinishedAt.Add(min(partialWait, s.ResyncConnectionInterval))
+	}
+
+	next := j.FinishedAt.Add(s.ResyncConnectionInterval)
+	if j.State == catalog.JobDone && !c.Again.IsZero() && c.Again.Before(next) {
+		next = c.Again
+	}
+	return next
+}
+
+// again is when a listing that lacks something is worth another: when the host
+// allows it, after a while where it failed, and where much is missing when it
+// would be believed.
+func again(issues []host.Issue, held time.Time, now time.Time) time.Time {
+	var at time.Time
+	sooner := func(t time.Time) {
+		if t = later(t, now.Add(partialWait)); at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+
+	for _, i := range issues {
+		if i.Partial && i.Passes() {
+			sooner(i.Until)
+		}
+	}
+	if !held.IsZero() {
+		sooner(held.Add(shrinkWait))
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// sync lists a connection and brings the listing into the catalog, page by
+// page as it comes. What the listing does not have is let go only where that
+// is sure, see absent.
+func (s *syncer) sync(ctx context.Context, a *attempt) error {
+	view := a.cluster.View()
+	conn, known := view.File().Connection(a.job.Subject), view.Connection(a.job.Subject)
 	if conn == nil || known == nil {
-		return fmt.Errorf("the configuration has no connection %q any more: %w", j.Subject, errPermanent)
+		return fmt.Errorf("the configuration has no connection %q any more: %w", a.job.Subject, errPermanent)
 	}
-	h, err := host.Open(conn, r.opt.Secret)
+	h, err := host.Open(conn, s.hosts)
 	if err != nil {
-		if ns := (*host.NotSyncing)(nil); errors.As(err, &ns) {
-			return fmt.Errorf("%w: %w", err, errPermanent)
-		}
 		return err
 	}
+
 	a.step("listing")
-	listing, err := h.Repos(ctx)
+	before := allowance(h)
+	l := newListing(a.cluster.View, a.record, a.job)
+	l.progress = a.count
+	if err := h.List(ctx, l); err != nil {
+		return err
+	}
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+
+	a.step("confirming what is gone")
+	fin, err := l.finish(ctx, h, known, s.now())
 	if err != nil {
 		return err
 	}
-	a.step("recording")
-	for i := 0; i < len(listing.Repos); i += catalog.MaxPage {
-		page := &catalog.SyncPage{Connection: j.Subject, Fence: j.Fence}
-		for _, repo := range listing.Repos[i:min(i+catalog.MaxPage, len(listing.Repos))] {
-			page.Repos = append(page.Repos, listed(view, repo))
-		}
-		if _, err := r.propose(ctx, j, page); err != nil {
-			return fmt.Errorf("record the listing: %w", err)
-		}
-		a.count(int64(i+len(page.Repos)), int64(len(listing.Repos)))
-	}
-	fin := &catalog.FinishSync{
-		Connection: j.Subject, Fence: j.Fence, Hash: known.Hash,
-		Complete: listing.Complete, Listed: uint32(len(listing.Repos)), Warnings: append(listing.Warnings, shadowed(r.opt.Cluster.View(), listing.Repos)...),
-	}
-	if _, err := r.propose(ctx, j, fin); err != nil {
+	fin.Account = account(before, allowance(h))
+	if err := a.finish(ctx, fin); err != nil {
 		return fmt.Errorf("finish the listing: %w", err)
 	}
-	r.opt.Log.Info("connection synced", "connection", j.Subject, "repos", len(listing.Repos), "complete", listing.Complete, "warnings", len(fin.Warnings))
+	s.log.Debug("connection synced", "connection", a.job.Subject, "repos", fin.Total, "complete", fin.Complete, "warnings", len(fin.Warnings))
 	return nil
+}
+
+// allowance is what a host says of the credential, as far as it says anything.
+func allowance(h host.Host) host.Allowance {
+	if m, ok := h.(host.Metered); ok {
+		return m.Allowance()
+	}
+	return host.Allowance{}
+}
+
+// account is how a credential stands after a listing.
+func account(before, after host.Allowance) catalog.Account {
+	return catalog.Account{
+		Calls: uint32(after.Calls - before.Calls), Limit: uint32(max(0, after.Limit)), Remaining: uint32(max(0, after.Remaining)),
+		Reset: after.Reset, Expires: after.Expires,
+	}
+}
+
+// expiryNotice is how long before its end a token is warned of.
+const expiryNotice = 14 * 24 * time.Hour
+
+// expiry warns of a token that ends soon.
+func expiry(ends, now time.Time) []host.Issue {
+	if ends.IsZero() || ends.Sub(now) > expiryNotice {
+		return nil
+	}
+	return []host.Issue{{Code: host.TokenExpires, Text: "the token ends on " + ends.UTC().Format("2 January 2006") + ": give the connection a new one before that"}}
+}
+
+// listing takes what a host lists and writes it to the catalog in pages.
+type listing struct {
+	view     func() *catalog.View
+	propose  func(context.Context, catalog.Command) error
+	job      *catalog.Job
+	progress func(done, total int64)
+
+	mu       sync.Mutex // guards the fields below
+	page     []catalog.ListedRepo
+	listed   int                     // repositories so far
+	written  int                     // of them, that were not in the catalog as they were listed
+	seen     map[catalog.RepoID]bool // of them, that were
+	left     map[string]bool         // external ids that the connection leaves out
+	excluded map[host.Reason]uint32
+	issues   []host.Issue
+	shadowed []string
+	renamed  []string
+}
+
+func newListing(view func() *catalog.View, propose func(context.Context, catalog.Command) error, j *catalog.Job) *listing {
+	return &listing{
+		view: view, propose: propose, job: j, progress: func(int64, int64) {},
+		left: map[string]bool{}, excluded: map[host.Reason]uint32{}, seen: map[catalog.RepoID]bool{},
+	}
+}
+
+// Repo takes a repository; a full page is written before it returns.
+func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
+	view := l.view()
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.giveWay(view, &repo)
+	l.note(view, &repo)
+	l.listed++
+
+	// What the catalog has as it is needs no entry of the log.
+	entry := listed(view, repo)
+	if known := view.Listed(l.job.Subject, &entry); known != nil {
+		l.seen[known.ID] = true
+		return nil
+	}
+	l.page = append(l.page, entry)
+	l.written++
+	if len(l.page) < catalog.MaxPage {
+		return nil
+	}
+	return l.write(ctx)
+}
+
+// note remembers what an operator should know of a repository.
+func (l *listing) note(view *catalog.View, repo *host.Repo) {
+	if repo.Unfetchable != "" {
+		l.issues = append(l.issues, host.Issue{Code: host.NotFetchable, Target: repo.Name, Text: repo.Unfetchable})
+	}
+	if w := shadow(view, repo); w != "" {
+		l.shadowed = append(l.shadowed, w)
+	}
+}
+
+// write writes the page that has come together.
+func (l *listing) write(ctx context.Context) error {
+	if len(l.page) == 0 {
+		return nil
+	}
+	err := l.propose(ctx, &catalog.SyncPage{Connection: l.job.Subject, Fence: l.job.Fence, Repos: l.page})
+	if err != nil {
+		return fmt.Errorf("record the listing: %w", err)
+	}
+	l.page = nil
+	return nil
+}
+
+func (l *listing) flush(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.write(ctx)
+}
+
+// Issue takes a problem.
+func (l *listing) Issue(i host.Issue) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.issues = append(l.issues, i)
+}
+
+// Skip takes a repository that the connection leaves out.
+func (l *listing) Skip(externalID string, why host.Reason) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left[externalID] = true
+	l.excluded[why]++
+}
+
+// Progress tells how far the listing is.
+func (l *listing) Progress(done, total int) { l.progress(int64(done), int64(total)) }
+
+// finish is the command that ends a listing.
+func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connection, now time.Time) (*catalog.FinishListing, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fin := &catalog.FinishListing{Total: uint32(l.listed), FinishSync: catalog.FinishSync{
+		Connection: l.job.Subject, Fence: l.job.Fence, Hash: known.Hash,
+		Complete: true, Listed: uint32(l.written),
+	}}
+	l.issues = append(l.issues, expiry(allowance(h).Expires, now)...)
+	for _, i := range l.issues {
+		if i.Partial && i.Target == "" {
+			fin.Complete = false
+		} else if i.Partial {
+			fin.Partial = append(fin.Partial, i.Target)
+		}
+	}
+	if fin.Complete {
+		if err := l.absent(ctx, h, known, now, fin); err != nil {
+			return nil, err
+		}
+		fin.Gone = l.gone(&fin.FinishSync)
+	}
+
+	held := time.Time{}
+	if fin.Held > 0 {
+		if held = known.HeldAt; held.IsZero() {
+			held = now
+		}
+	}
+	fin.Again = again(l.issues, held, now)
+	fin.Warnings = l.warnings()
+	for _, i := range l.issues {
+		fin.Issues = append(fin.Issues, catalog.ListingIssue{Code: string(i.Code), Target: i.Target, Text: i.Text, Partial: i.Partial})
+	}
+	for why, n := range l.excluded {
+		fin.Excluded = append(fin.Excluded, catalog.ReasonCount{Reason: string(why), Count: n})
+	}
+	slices.SortFunc(fin.Excluded, func(a, b catalog.ReasonCount) int { return strings.Compare(a.Reason, b.Reason) })
+	return fin, nil
+}
+
+const (
+	// A listing that misses more than both of these at once is not believed
+	// before it comes a second time.
+	shrinkCount = 20
+	shrinkShare = 0.20
+
+	// shrinkWait is how long after the first such listing the second must come.
+	shrinkWait = time.Hour
+)
+
+// absent decides about the repositories that the listing of whole targets
+// does not have. What the connection leaves out by its own definition goes.
+// Of the rest each is asked for by its id: gone is what the host says is gone.
+// When many are missing at once, the host, the token or a proxy is likelier
+// to be wrong than they are gone: all stay until a second listing agrees, an
+// hour later, or an owner accepts it.
+func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connection, now time.Time, fin *catalog.FinishListing) error {
+	missing, linked := l.missing(fin.Partial)
+	finder, ok := h.(host.Finder)
+	edited := known.Hash != known.Synced
+	if !ok || edited || len(missing) == 0 {
+		return nil
+	}
+
+	if len(missing) > shrinkCount && float64(len(missing)) > shrinkShare*float64(linked) {
+		if known.Accepted || !known.HeldAt.IsZero() && now.Sub(known.HeldAt) >= shrinkWait {
+			return nil
+		}
+		for _, r := range missing {
+			fin.Kept = append(fin.Kept, r.ID)
+		}
+		fin.Held = uint32(len(missing))
+		l.issues = append(l.issues, host.Issue{Code: host.ListShrank, Text: fmt.Sprintf(
+			"%d of %d repositories are missing from the listing, for example %s; they stay until a listing an hour later misses them too",
+			len(missing), linked, missing[0].Name)})
+		return nil
+	}
+
+	for _, r := range missing {
+		found, chosen, err := finder.Lookup(ctx, r.ExternalID)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, host.ErrGone) || err == nil && !chosen:
+		case err != nil:
+			fin.Kept = append(fin.Kept, r.ID)
+		default:
+			fin.Kept = append(fin.Kept, r.ID)
+			l.issues = append(l.issues, host.Issue{Code: host.PartialListing, Target: found.Name, Text: "the listing does not have it, but the host still does; it stays"})
+		}
+	}
+	return nil
+}
+
+// missing returns the repositories of the connection that the listing does
+// not have, though it neither leaves them out nor failed to list where they
+// came from, and how many repositories the connection had.
+func (l *listing) missing(partial []string) (missing []*catalog.Repo, linked int) {
+	for repo := range l.view().Repos() {
+		for _, link := range repo.Connections {
+			if link.Name != l.job.Subject {
+				continue
+			}
+			linked++
+			if !l.has(repo, link) && !slices.Contains(partial, link.Target) && !l.left[repo.ExternalID] {
+				missing = append(missing, repo)
+			}
+		}
+	}
+	return missing, linked
+}
+
+// has tells that the listing has a repository of the connection.
+func (l *listing) has(repo *catalog.Repo, link catalog.RepoConnection) bool {
+	return l.seen[repo.ID] || link.Seen == l.job.Fence
+}
+
+// gone are the repositories of the connection that the listing does not have
+// and that do not stay for another reason.
+func (l *listing) gone(fin *catalog.FinishSync) (gone []catalog.RepoID) {
+	for repo := range l.view().Repos() {
+		for _, link := range repo.Connections {
+			if link.Name == l.job.Subject && !l.has(repo, link) && !slices.Contains(fin.Partial, link.Target) && !slices.Contains(fin.Kept, repo.ID) {
+				gone = append(gone, repo.ID)
+			}
+		}
+	}
+	return gone
+}
+
+// giveWay gives a local repository the name of its directory where the name
+// that it says it has is another's by another connection: its claim never takes
+// or hides what is listed. A warning says so.
+func (l *listing) giveWay(view *catalog.View, repo *host.Repo) {
+	known := view.RepoByName(repo.Name)
+	if repo.OwnName == "" || known == nil || known.CloneURL == repo.Remote.URL {
+		return
+	}
+	other := slices.IndexFunc(known.Connections, func(c catalog.RepoConnection) bool { return c.Name != l.job.Subject })
+	if other < 0 {
+		return
+	}
+
+	l.renamed = append(l.renamed, fmt.Sprintf("%s says that it is %s, which connection %s lists: it is listed as %s",
+		repo.Remote.URL, repo.Name, known.Connections[other].Name, repo.OwnName))
+	repo.Name, repo.DisplayName, repo.OwnName = repo.OwnName, repo.OwnName, ""
 }
 
 // maxShadowed bounds the warnings about names that another connection has.
 const maxShadowed = 20
 
-// shadowed warns of listed repositories whose name another connection has for
-// another address: they are not indexed under this one.
-func shadowed(view *catalog.View, list []host.Repo) []string {
-	var warnings []string
-	for _, repo := range list {
-		known := view.RepoByName(repo.Name)
-		if known == nil || known.CloneURL == repo.Remote.URL || len(known.Connections) == 0 {
-			continue
+// warnings are the issues as sentences.
+func (l *listing) warnings() []string {
+	var out []string
+	for _, i := range l.issues {
+		text := i.Text
+		if i.Target != "" {
+			text = i.Target + ": " + text
 		}
-		if len(warnings) == maxShadowed {
-			return append(warnings, "and more names that other connections have")
-		}
-		warnings = append(warnings, fmt.Sprintf("%s is the name of another repository of connection %s: %s is not indexed; give it a remote.origin.url or move it to a directory of another name", repo.Name, known.Connections[0].Name, repo.Remote.URL))
+		out = append(out, text)
 	}
-	return warnings
+	for _, kind := range [][]string{l.renamed, l.shadowed} {
+		out = append(out, kind[:min(len(kind), maxShadowed)]...)
+		if more := len(kind) - maxShadowed; more > 0 {
+			out = append(out, fmt.Sprintf("and %d more local repositories have names that other connections list", more))
+		}
+	}
+	return out
+}
+
+// shadow warns of a listed repository without an id of its host whose name
+// another connection has for another address: it is not indexed under it.
+func shadow(view *catalog.View, repo *host.Repo) string {
+	known := view.RepoByName(repo.Name)
+	if repo.ExternalID != "" || known == nil || known.CloneURL == repo.Remote.URL || len(known.Connections) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s is the name of another repository of connection %s: %s is not indexed under it; give it a remote.origin.url or move it to a directory of another name", repo.Name, known.Connections[0].Name, repo.Remote.URL)
 }
 
 // listed is a repository of a listing as the catalog has it. What a host does
 // not know stays as the last index job found it.
 func listed(view *catalog.View, repo host.Repo) catalog.ListedRepo {
 	facts := catalog.RepoFacts{
-		DisplayName: repo.DisplayName, HostKind: repo.HostType, ExternalID: repo.Name, CloneURL: repo.Remote.URL,
-		WebURL: repo.WebURL, Topics: repo.Topics, Fork: repo.Fork, Archived: repo.Archived, Public: repo.Public,
+		DisplayName: repo.DisplayName, HostKind: repo.HostType, ExternalID: repo.ExternalID, CloneURL: repo.Remote.URL,
+		WebURL: repo.WebURL, Topics: repo.Topics, Fork: repo.Fork, Archived: repo.Archived,
+		Public: repo.Visibility == host.Public, Visibility: catalog.Visibility(repo.Visibility),
+		Description: repo.Description, DefaultBranch: repo.DefaultBranch, Stars: repo.Stars,
+		PushedAt: repo.PushedAt, SizeBytes: uint64(max(0, repo.SizeBytes)), Empty: repo.Empty, Unfetchable: repo.Unfetchable,
 	}
-	if old := view.RepoByName(repo.Name); old != nil {
-		facts.DefaultBranch, facts.PushedAt = old.DefaultBranch, old.PushedAt
+	old := view.RepoByExternalID(repo.ExternalID)
+	if repo.ExternalID == "" {
+		facts.ExternalID = repo.Name
+		old = view.RepoByName(repo.Name)
 	}
-	return catalog.ListedRepo{Name: repo.Name, RepoFacts: facts}
+	if old != nil {
+		if old.Indexed() {
+			facts.PushedAt = old.PushedAt
+		}
+		if facts.DefaultBranch == "" {
+			facts.DefaultBranch = old.DefaultBranch
+		}
+	}
+	return catalog.ListedRepo{Name: repo.Name, RepoFacts: facts, Target: repo.Target}
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // network stands between the nodes of a fleet. Each pair of nodes has two
@@ -276,5 +278,5 @@ func (d *deadline) wait() (passed <-chan time.Time, moved <-chan struct{}) {
 	if d.at.IsZero() {
 		return nil, d.moved
 	}
-	return time.After(time.Until(d.at)), d.moved
+	return time.After(d.at.Sub(clock.Now())), d.moved
 }

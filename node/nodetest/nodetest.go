@@ -7,6 +7,8 @@
 //	n.WaitIndexed(1)
 //	n.Search("main")
 //
+// With -v the log of each node is in that of its test.
+//
 // A test waits for a named condition, never for a time. Nothing of a node is
 // reached but through its public methods.
 package nodetest
@@ -26,7 +28,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // Patience is how long a condition may take before a test fails.
@@ -36,7 +41,6 @@ const Patience = 90 * time.Second
 type Config struct {
 	File string            // configuration file; "" for {}
 	Env  map[string]string // environment of the node
-	Log  bool              // write the log of the node to the test's
 	Edit func(*node.Options)
 }
 
@@ -98,7 +102,7 @@ func (n *Node) Launch() {
 // TryLaunch is Launch for a node that may refuse to start.
 func (n *Node) TryLaunch() error {
 	log := slog.New(slog.DiscardHandler)
-	if n.cfg.Log {
+	if testing.Verbose() {
 		log = slog.New(slog.NewTextHandler(&testWriter{t: n.t}, nil))
 	}
 	n.Metrics = prometheus.NewRegistry()
@@ -107,16 +111,19 @@ func (n *Node) TryLaunch() error {
 		BaseURL: "http://shoal.test", Ctags: "off", Version: "test", Log: log, Registerer: n.Metrics,
 		Backoff: 50 * time.Millisecond, Timing: 0.2,
 		LookupEnv: func(name string) (string, bool) { v, ok := n.cfg.Env[name]; return v, ok },
+		Space:     func(string) (free, total int64) { return 1 << 40, 2 << 40 },
 	}
 	if n.cfg.Edit != nil {
 		n.cfg.Edit(&opt)
 	}
 	// A process that the test forks right when a node stops has the lock of its
 	// directory and its ports for a moment more.
-	started, err := node.New(opt)
-	for end := time.Now().Add(Patience / 9); held(err) && time.Now().Before(end); started, err = node.New(opt) {
-		<-time.After(20 * time.Millisecond)
-	}
+	var started *node.Node
+	var err error
+	Eventually(Patience/9, func() bool {
+		started, err = node.New(opt)
+		return !held(err)
+	})
 	if err != nil {
 		return err
 	}
@@ -134,7 +141,7 @@ func (n *Node) TryLaunch() error {
 
 // held tells whether a node did not start since something of it was in use.
 func held(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "another process") || strings.Contains(err.Error(), syscall.EADDRINUSE.Error()))
+	return errors.Is(err, cluster.ErrInUse) || errors.Is(err, syscall.EADDRINUSE)
 }
 
 // WaitReady waits until the node can answer.
@@ -203,23 +210,40 @@ func (n *Node) Wait(what string, cond func() error) {
 // Wait waits until a condition has no error to tell any more.
 func Wait(t testing.TB, what string, cond func() error) {
 	t.Helper()
-	deadline := time.Now().Add(Patience)
-	for {
-		err := cond()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for %s: %v", Patience, what, err)
-		}
-		<-time.After(5 * time.Millisecond)
+	var err error
+	if !Eventually(Patience, func() bool { err = cond(); return err == nil }) {
+		t.Fatalf("waited %v for %s: %v", Patience, what, err)
 	}
 }
+
+// tryEvery is how often a condition is tried.
+const tryEvery = 5 * time.Millisecond
+
+// Eventually tries a condition until it holds, and reports whether it did
+// within a time.
+func Eventually(atMost time.Duration, holds func() bool) bool {
+	deadline := time.NewTimer(atMost)
+	defer deadline.Stop()
+	tick := time.NewTicker(tryEvery)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return holds() // the machine may have stood still until now
+		}
+	}
+	return true
+}
+
+// Moment lets a time pass that a test has chosen as the moment at which
+// something breaks. It is not for waiting until something has happened.
+func Moment(after time.Duration) { <-time.After(after) }
 
 // Status is the status that an owner sees.
 func (n *Node) Status() *node.StatusResponse {
 	n.t.Helper()
-	s, err := n.Node.Status(context.Background(), node.Owner(), node.StatusRequest{})
+	s, err := n.Node.Status(context.Background(), catalog.Operator(), node.StatusRequest{})
 	if err != nil {
 		n.t.Fatalf("status: %v", err)
 	}
@@ -252,9 +276,9 @@ func (n *Node) Find(query string) []string {
 }
 
 // Search searches as an owner, with regular expressions off and case ignored.
-func (n *Node) Search(query string) *node.SearchResponse {
+func (n *Node) Search(query string) *search.Response {
 	n.t.Helper()
-	r, err := n.Node.Search(context.Background(), node.Owner(), node.SearchRequest{Query: query})
+	r, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: query})
 	if err != nil {
 		n.t.Fatalf("search %q: %v", query, err)
 	}

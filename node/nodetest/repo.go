@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Repo is a git repository of a test, in a directory of this machine.
@@ -34,6 +35,27 @@ func OpenRepo(t testing.TB, dir string) *Repo { return &Repo{Dir: dir, t: t} }
 // Commit writes files and commits them; an empty content deletes the file.
 func (r *Repo) Commit(files map[string]string) {
 	r.t.Helper()
+	r.write(files)
+	r.Git("add", "-A")
+	r.Git("commit", "-q", "--allow-empty", "-m", fmt.Sprintf("change %d files", len(files)))
+}
+
+// CommitAs writes files as Commit does and commits them with an author, a time
+// and a message, so that the same calls give the same commits at any time.
+func (r *Repo) CommitAs(author string, when time.Time, message string, files map[string]string) {
+	r.t.Helper()
+	r.write(files)
+	r.Git("add", "-A")
+
+	email := strings.ToLower(strings.Fields(author)[0]) + "@example.com"
+	stamp := when.UTC().Format(time.RFC3339)
+	r.run([]string{
+		"GIT_AUTHOR_NAME=" + author, "GIT_AUTHOR_EMAIL=" + email, "GIT_AUTHOR_DATE=" + stamp, "GIT_COMMITTER_DATE=" + stamp,
+	}, "commit", "-q", "--allow-empty", "-m", message)
+}
+
+func (r *Repo) write(files map[string]string) {
+	r.t.Helper()
 	for path, content := range files {
 		full := filepath.Join(r.Dir, path)
 		if content == "" {
@@ -47,18 +69,22 @@ func (r *Repo) Commit(files map[string]string) {
 			r.t.Fatal(err)
 		}
 	}
-	r.Git("add", "-A")
-	r.Git("commit", "-q", "--allow-empty", "-m", fmt.Sprintf("change %d files", len(files)))
 }
 
 // Git runs git in the repository and returns what it prints.
 func (r *Repo) Git(args ...string) string {
+	r.t.Helper()
+	return r.run(nil, args...)
+}
+
+func (r *Repo) run(env []string, args ...string) string {
 	r.t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = r.Dir
 	cmd.Env = append(os.Environ(),
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		r.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)

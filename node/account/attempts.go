@@ -1,0 +1,113 @@
+package account
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Bounds of failed attempts to sign in.
+const (
+	freeAttempts  = 5                // of one account from one address, before there is a wait
+	freeOfAddress = 20               // of one address, for whatever accounts
+	freeOfAccount = 50               // of one account, from wherever: so that others cannot lock it
+	longestWait   = 15 * time.Minute // of an address
+	accountWait   = 30 * time.Second // of an account: a nuisance, not a lock
+	attemptsKept  = time.Hour        // after the last failure
+	mostAttempts  = 20000            // remembered
+)
+
+// attempts counts failed attempts to sign in, in the memory of this node
+// alone: a stranger must not write to the catalog. After the free ones each
+// failure doubles the wait, from a second on. It is safe for concurrent use.
+type attempts struct {
+	now func() time.Time
+
+	mu     sync.Mutex // guards failed
+	counts map[string]*failures
+}
+
+type failures struct {
+	count int
+	last  time.Time
+	until time.Time // before which nobody is let try
+}
+
+func newAttempts(now func() time.Time) *attempts {
+	return &attempts{now: now, counts: map[string]*failures{}}
+}
+
+// bound is one of the counts that an attempt belongs to.
+type bound struct {
+	key     string
+	free    int
+	longest time.Duration
+}
+
+func boundsOf(email, address string) [3]bound {
+	from := network(address)
+	return [3]bound{
+		{"both " + from + " " + email, freeAttempts, longestWait},
+		{"from " + from, freeOfAddress, longestWait},
+		{"to " + email, freeOfAccount, accountWait},
+	}
+}
+
+// network is what an address counts as: in IPv6 everybody has a /64.
+func network(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil || a.Unmap().Is4() {
+		return address
+	}
+	p, _ := a.Prefix(64) // 64 bits fit
+	return p.String()
+}
+
+// wait is how long somebody has to wait before the next attempt.
+func (x *attempts) wait(email, address string) (d time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, b := range boundsOf(email, address) {
+		if f := x.counts[b.key]; f != nil {
+			d = max(d, f.until.Sub(x.now()))
+		}
+	}
+	return d
+}
+
+func (x *attempts) failed(email, address string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now := x.now()
+	x.makeRoom(now)
+	for _, b := range boundsOf(email, address) {
+		f := x.counts[b.key]
+		if f == nil || now.Sub(f.last) > attemptsKept {
+			f = &failures{}
+			x.counts[b.key] = f
+		}
+		f.count, f.last = f.count+1, now
+		if over := f.count - b.free; over >= 0 {
+			f.until = now.Add(min(b.longest, time.Second<<min(over, 20)))
+		}
+	}
+}
+
+// succeeded forgets the failures of one account from one address; those of the
+// address stay, since who has one account may guess at others.
+func (x *attempts) succeeded(email, address string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.counts, boundsOf(email, address)[0].key)
+}
+
+// makeRoom drops what is old, and where that is not enough the oldest half.
+func (x *attempts) makeRoom(now time.Time) {
+	for age := attemptsKept; len(x.counts) > mostAttempts-3; age /= 2 {
+		for key, f := range x.counts {
+			if now.Sub(f.last) >= age {
+				delete(x.counts, key)
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+func TestOnlyOwnersAdministerAndNobodySeesNothing(t *testing.T) {
+	t.Parallel()
+	view := catalog.New().View()
+	gate := NewGate(&agreed{view: view})
+	for role, want := range map[catalog.Role]struct{ reads, administers error }{
+		catalog.RoleNone:   {call.ErrUnauthenticated, call.ErrUnauthenticated},
+		catalog.RoleGuest:  {nil, call.ErrForbidden},
+		catalog.RoleMember: {nil, call.ErrForbidden},
+		catalog.RoleOwner:  {nil, nil},
+	} {
+		v := catalog.Viewer{Role: role, Name: "somebody"}
+		if _, err := gate.Repos(v); !errors.Is(err, want.reads) {
+			t.Errorf("%s reads: got %v, want %v", role, err, want.reads)
+		}
+		by, err := AsOwner(v)
+		if !errors.Is(err, want.administers) {
+			t.Errorf("%s administers: got %v, want %v", role, err, want.administers)
+		}
+		if err != nil && by != (Owner{}) {
+			t.Errorf("%s has a proof beside the error: %+v", role, by)
+		}
+	}
+	if _, err := gate.Repos(Owner{}.Viewer()); !errors.Is(err, call.ErrUnauthenticated) {
+		t.Errorf("the zero Owner may read: %v", err)
+	}
+}
+
+// agreed is a catalog that stands still, or moves on when it is waited for.
+type agreed struct{ view, next *catalog.View }
+
+func (a *agreed) View() *catalog.View { return a.view }
+
+func (a *agreed) Await(_ context.Context, index uint64) error {
+	if a.next == nil || a.next.Index() < index {
+		return context.DeadlineExceeded
+	}
+	a.view = a.next
+	return nil
+}
+
+const enforced = `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`
+
+// hidden makes a catalog with a repository that only ann is granted, at three
+// moments: before the grant, with it, and after its revocation.
+func hidden(t *testing.T) (before, granted, revoked *catalog.View, repo catalog.RepoID, ann catalog.Viewer) {
+	t.Helper()
+	w := clustertest.New(t, enforced, 1)
+	w.Do(&catalog.PutAccount{Account: catalog.User{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive}})
+	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
+	w.Do(&catalog.GrantJob{Kind: catalog.JobSync, Subject: "c", Node: "n1", Epoch: clustertest.Epoch})
+	fence := w.View().Job(catalog.JobSync, "c").Fence
+	w.Do(&catalog.SyncPage{Connection: "c", Fence: fence, Repos: []catalog.ListedRepo{{Name: "secret"}}})
+	for r := range w.View().Repos() {
+		repo = r.ID
+	}
+	before = w.View()
+	w.Do(&catalog.SetGrants{Account: "u1", Source: catalog.GrantedByOwner, Add: []catalog.RepoID{repo}})
+	granted = w.View()
+	w.Do(&catalog.SetGrants{Account: "u1", Source: catalog.GrantedByOwner, Remove: []catalog.RepoID{repo}})
+	return before, granted, w.View(), repo, catalog.Viewer{Role: catalog.RoleMember, Account: "u1"}
+}
+
+// A node that has the data looks for itself: what it hides stays hidden,
+// whatever the node thought that let the viewer in.
+func TestAViewerIsLetInAgainWhereTheDataIs(t *testing.T) {
+	t.Parallel()
+	before, granted, revoked, repo, ann := hidden(t)
+	sees := func(r *Repos) bool { return r.Set.Contains(repo) }
+	root, err := NewGate(&agreed{view: granted}).Repos(ann)
+	if err != nil || !sees(root) {
+		t.Fatalf("the root sees %v, %v", root, err)
+	}
+
+	for what, x := range map[string]struct {
+		here *agreed
+		pass Pass
+		sees bool
+		err  error
+	}{
+		"the same catalog":               {&agreed{view: granted}, root.Pass(), true, nil},
+		"a newer one that hides":         {&agreed{view: revoked}, root.Pass(), false, nil},
+		"an older one that catches up":   {&agreed{view: before, next: granted}, root.Pass(), true, nil},
+		"one that catches up and hides":  {&agreed{view: before, next: revoked}, root.Pass(), false, nil},
+		"an older one that stays behind": {&agreed{view: before}, root.Pass(), false, call.ErrUnavailable},
+		"a call of nobody":               {&agreed{view: granted}, Pass{Index: root.View.Index()}, false, call.ErrUnavailable},
+	} {
+		seen, err := NewGate(x.here).Again(t.Context(), x.pass, sees)
+		if !errors.Is(err, x.err) || err == nil && sees(seen) != x.sees {
+			t.Errorf("%s: got %v, want %v and %v", what, err, x.sees, x.err)
+		}
+		if x.err != nil && !call.Elsewhere(err) {
+			t.Errorf("%s: another node is not asked: %v", what, err)
+		}
+	}
+}
+
+// What a viewer sees is one set for all requests until something changes that
+// it is made of.
+func TestTheSetOfAViewerIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	_, granted, revoked, repo, ann := hidden(t)
+	first, again := granted.Visible(ann), granted.Visible(ann)
+	if first != again || !first.Contains(repo) {
+		t.Errorf("two requests have the sets %p %v and %p %v", first, first, again, again)
+	}
+	if set := revoked.Visible(ann); set.Contains(repo) {
+		t.Errorf("after the revocation the set is %v", set)
+	}
+	if set := granted.Visible(ann); !set.Contains(repo) {
+		t.Errorf("the older view has lost what it shows: %v", set)
+	}
+}
+
+// The name that a visible repository had leads to it, also when a hidden one
+// has taken that name.
+func TestAHiddenRepositoryTakesNoName(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, enforced, 1)
+	list := func(repos ...catalog.ListedRepo) {
+		w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
+		w.Do(&catalog.GrantJob{Kind: catalog.JobSync, Subject: "c", Node: "n1", Epoch: clustertest.Epoch})
+		fence := w.View().Job(catalog.JobSync, "c").Fence
+		w.Do(&catalog.SyncPage{Connection: "c", Fence: fence, Repos: repos})
+		w.Do(&catalog.FinishSync{Connection: "c", Fence: fence, Complete: true, Listed: uint32(len(repos))})
+	}
+	open := catalog.RepoFacts{ExternalID: "1", Visibility: catalog.Public, Public: true}
+	list(catalog.ListedRepo{Name: "old", RepoFacts: open})
+	list(catalog.ListedRepo{Name: "new", RepoFacts: open})
+	list(catalog.ListedRepo{Name: "new", RepoFacts: open}, catalog.ListedRepo{Name: "old", RepoFacts: catalog.RepoFacts{ExternalID: "2", Visibility: catalog.Private}})
+
+	seen, err := NewGate(&agreed{view: w.View()}).Repos(catalog.Guest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if repo, err := seen.ByName("old"); err != nil || repo.Name != "new" {
+		t.Errorf("the former name leads to %v, %v", repo, err)
+	}
+}

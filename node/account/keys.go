@@ -1,0 +1,341 @@
+package account
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+)
+
+// KeyPrefix begins every API key; 64 hex digits follow.
+const KeyPrefix = "shoal_"
+
+const (
+	idDigits   = 8         // of a key are its public id
+	touchEvery = time.Hour // the last use of keys is written down
+)
+
+// KeyInfo describes an API key without its secret.
+type KeyInfo struct {
+	ID      string
+	Name    string
+	Role    catalog.Role
+	Prefix  string // how the key begins, to recognise it
+	Created time.Time
+	Expires time.Time // zero: never
+	Used    time.Time // last use, to the hour; zero: never
+	User    string    // e-mail address of the account; "" for a key of nobody
+	UserID  string    // id of the account
+	All     bool      // sees every repository
+}
+
+// CreateKeyRequest asks for a new API key.
+type CreateKeyRequest struct {
+	Name    string
+	Role    catalog.Role  // RoleMember or RoleOwner; RoleNone means RoleMember
+	Expires time.Duration // from now; 0 means never
+	User    string        // e-mail address or id of the account that it is for; "" for whoever asks
+	// All makes a key of nobody that sees every repository, also those whose
+	// permissions are enforced. Only an owner makes one.
+	All bool
+}
+
+// CreateKeyResponse carries the key, which is shown this once only.
+type CreateKeyResponse struct {
+	Key  string // shoal_<64 hex>
+	Info KeyInfo
+}
+
+// KeysRequest asks for the list of keys.
+type KeysRequest struct {
+	Consistent bool // not older than any change that was confirmed; fails without a leader
+}
+
+// KeysResponse lists keys by name.
+type KeysResponse struct{ Keys []KeyInfo }
+
+// RevokeKeyRequest names a key by its ID or its name.
+type RevokeKeyRequest struct{ Key string }
+
+// RevokeKeyResponse describes the key that is gone.
+type RevokeKeyResponse struct{ Info KeyInfo }
+
+// Catalog is what keys need of the agreement; *cluster.Cluster has it.
+type Catalog interface {
+	// View is the catalog as this node has applied it.
+	View() *catalog.View
+	// Propose changes it and returns when this node has applied the change.
+	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
+	// Sync returns when this node has applied all that was confirmed before.
+	Sync(ctx context.Context) (uint64, error)
+	// AwaitOn returns when other members have applied an index, and lists
+	// those that could not be told.
+	AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string)
+	// Members lists the members as this node sees them.
+	Members() []cluster.Member
+	// Secret is a secret of the cluster, the same on every node.
+	Secret(ctx context.Context, name string) ([]byte, error)
+}
+
+// Keyring makes and checks API keys. The catalog has their HMAC under a secret of
+// the cluster, so a copy of the catalog opens nothing. It is safe for
+// concurrent use.
+type Keyring struct {
+	catalog Catalog
+	now     func() time.Time
+	log     *slog.Logger
+	unknown *unknownKeys
+	macs    *macs
+	used    *marks // ids of keys
+}
+
+// NewKeyring makes the keyring of a catalog. The caller must call Run.
+func NewKeyring(c Catalog, now func() time.Time, log *slog.Logger) *Keyring {
+	return &Keyring{catalog: c, now: now, log: log, unknown: newUnknownKeys(c.Sync, now), macs: newMACs(c, "api-keys"), used: newMarks()}
+}
+
+// WellFormed reports whether a text has the form of an API key: the prefix and
+// 64 hexadecimal digits.
+func WellFormed(key string) bool {
+	digits, ok := strings.CutPrefix(key, KeyPrefix)
+	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// Run writes down when keys were used, once an hour, until ctx ends.
+func (k *Keyring) Run(ctx context.Context) error {
+	for clock.Wait(ctx, touchEvery) {
+		if ids := k.used.take(); len(ids) > 0 {
+			k.catalog.Propose(ctx, &catalog.TouchKeys{Used: k.now(), IDs: ids}) // a lost one is no loss
+		}
+	}
+	return nil
+}
+
+// Authenticate finds the viewer of an API key. It fails with
+// ErrUnauthenticated when the key is unknown, revoked or expired. A key that
+// this node does not have yet is looked for once more after the leader was
+// asked; where that cannot be done it fails with ErrNoLeader or ErrOverloaded.
+func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer, error) {
+	bad := call.Fail(call.ErrUnauthenticated, "Not authenticated")
+	if !WellFormed(text) {
+		return catalog.Viewer{}, bad
+	}
+
+	sum, err := k.macs.sum(ctx, "key", text)
+	if err != nil {
+		return catalog.Viewer{}, call.WriteError(err)
+	}
+	key := k.catalog.View().KeyByHash(sum)
+	if key == nil {
+		if err := k.unknown.ask(ctx, [sha256.Size]byte(sum)); err != nil {
+			return catalog.Viewer{}, err
+		}
+		key = k.catalog.View().KeyByHash(sum)
+	}
+	if key == nil || !hmac.Equal(key.Hash, sum) || !key.Expires.IsZero() && !k.now().Before(key.Expires) {
+		return catalog.Viewer{}, bad
+	}
+	v, ok := viewerOf(k.catalog.View(), key)
+	if !ok {
+		return catalog.Viewer{}, bad
+	}
+
+	k.used.add(key.ID)
+	return v, nil
+}
+
+// viewerOf is who asks with a key: the account as it is now, and never more
+// than the key says. It is nobody where the account may not sign in.
+func viewerOf(view *catalog.View, key *catalog.Key) (catalog.Viewer, bool) {
+	v := catalog.Viewer{Role: key.Role, Name: key.Name, KeyID: key.ID, All: key.All}
+	if key.Account == "" {
+		return v, true
+	}
+	a := view.Account(key.Account)
+	if a == nil || a.State != catalog.AccountActive {
+		return catalog.Viewer{}, false
+	}
+	v.Account = a.ID
+	if a.Role == catalog.RoleMember {
+		v.Role = catalog.RoleMember
+	}
+	return v, true
+}
+
+// CreateKey makes an API key. An owner makes one for any account, or for
+// nobody; everybody else for themselves, with their own role at most.
+func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest) (*CreateKeyResponse, error) {
+	if req.Role == catalog.RoleNone {
+		req.Role = catalog.RoleMember
+	}
+	account, err := k.accountFor(ctx, by, req)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(req.Name) == idDigits && strings.Trim(req.Name, "0123456789abcdef") == "":
+		return nil, call.Fail(call.ErrInvalid, "the name %q could be taken for the id of a key: choose another", req.Name)
+	case strings.TrimSpace(req.Name) == "" || len(req.Name) > 100 || strings.ContainsAny(req.Name, "\n\r\t\x00"):
+		return nil, call.Fail(call.ErrInvalid, "a key needs a name of 1 to 100 bytes on one line")
+	case req.Role != catalog.RoleMember && req.Role != catalog.RoleOwner:
+		return nil, call.Fail(call.ErrInvalid, "the role of a key is member or owner")
+	case req.Expires < 0:
+		return nil, call.Fail(call.ErrInvalid, "a key cannot expire in the past")
+	}
+
+	// The first digits are public, as the id; the rest are enough to be a secret.
+	var random [32]byte
+	rand.Read(random[:])
+	digits := hex.EncodeToString(random[:])
+	text := KeyPrefix + digits
+	sum, err := k.macs.sum(ctx, "key", text)
+	if err != nil {
+		return nil, call.WriteError(err)
+	}
+
+	key := catalog.Key{ID: digits[:idDigits], Hash: sum, Name: req.Name, Role: req.Role, Created: k.now(), By: by.Viewer().Name, Account: account, All: req.All}
+	if req.Expires > 0 {
+		key.Expires = key.Created.Add(req.Expires)
+	}
+	if _, err := k.catalog.Propose(ctx, &catalog.CreateKey{Key: key}); err != nil {
+		return nil, call.WriteError(err)
+	}
+	return &CreateKeyResponse{Key: text, Info: keyInfo(k.catalog.View(), &key)}, nil
+}
+
+// accountFor is the id of the account that a new key is for, "" for nobody's.
+func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyRequest) (string, error) {
+	v := by.Viewer()
+	_, notOwner := AsOwner(v)
+	switch {
+	case req.All && (notOwner != nil || req.User != ""):
+		return "", call.Fail(call.ErrForbidden, "only an owner makes a key that sees every repository, and it is of no account")
+	case notOwner != nil && (req.User != "" && !k.isSelf(v, req.User) || req.Role == catalog.RoleOwner):
+		return "", call.Fail(call.ErrForbidden, "you make keys of your own account only, as a member")
+	case req.User == "" || req.All:
+		// What a script of an owner makes is the owner's; the operator's is nobody's.
+		if req.All {
+			return "", nil
+		}
+		return v.Account, nil
+	}
+
+	if _, err := k.catalog.Sync(ctx); err != nil {
+		return "", call.WriteError(err)
+	}
+	a := accountNamed(k.catalog.View(), req.User)
+	if a == nil {
+		return "", call.Fail(call.ErrNotFound, "there is no account %q", req.User)
+	}
+	return a.ID, nil
+}
+
+func (k *Keyring) isSelf(v catalog.Viewer, user string) bool {
+	a := accountNamed(k.catalog.View(), user)
+	return a != nil && a.ID == v.Account
+}
+
+func keyInfo(view *catalog.View, k *catalog.Key) KeyInfo {
+	info := KeyInfo{
+		ID: k.ID, Prefix: KeyPrefix + k.ID, Name: k.Name, Role: k.Role,
+		Created: k.Created, Expires: k.Expires, Used: k.Used, UserID: k.Account, All: k.All,
+	}
+	if a := view.Account(k.Account); a != nil {
+		info.User = a.Email
+	}
+	return info
+}
+
+// Keys lists the API keys that somebody may manage, as this node knows them
+// or, when asked, with all that was changed at any node before the call.
+func (k *Keyring) Keys(ctx context.Context, by Holder, req KeysRequest) (*KeysResponse, error) {
+	if req.Consistent {
+		if _, err := k.catalog.Sync(ctx); err != nil {
+			return nil, call.WriteError(err)
+		}
+	}
+	out := &KeysResponse{}
+	view := k.catalog.View()
+	for key := range view.Keys() {
+		if manages(by, key) {
+			out.Keys = append(out.Keys, keyInfo(view, key))
+		}
+	}
+	return out, nil
+}
+
+// manages tells whether somebody may see and end a key.
+func manages(by Holder, key *catalog.Key) bool {
+	v := by.Viewer()
+	return v.Role == catalog.RoleOwner || v.Account != "" && key.Account == v.Account
+}
+
+// RevokeKey ends an API key. It knows the keys that were made at any node
+// before the call. Every node that can be reached refuses the key when
+// RevokeKey returns; one that is cut off does once it hears of the leader
+// again.
+func (k *Keyring) RevokeKey(ctx context.Context, by Holder, req RevokeKeyRequest) (*RevokeKeyResponse, error) {
+	if _, err := k.catalog.Sync(ctx); err != nil {
+		return nil, call.WriteError(err)
+	}
+	key, err := keyNamed(k.catalog.View(), by, req.Key)
+	if err != nil {
+		return nil, err
+	}
+	info := keyInfo(k.catalog.View(), key)
+
+	index, err := k.catalog.Propose(ctx, &catalog.RevokeKey{ID: key.ID})
+	if err != nil {
+		return nil, call.WriteError(err)
+	}
+	if behind := awaitOthers(ctx, k.catalog, index); len(behind) > 0 {
+		k.log.Warn("a revoked key works at nodes that could not be told until they hear of the leader", "key", key.ID, "nodes", behind)
+	}
+	return &RevokeKeyResponse{Info: info}, nil
+}
+
+// keyNamed finds a key that somebody manages by its id, else by its name. Two
+// accounts may have keys of one name: then it takes the id.
+func keyNamed(view *catalog.View, by Holder, text string) (*catalog.Key, error) {
+	if key := view.Key(text); key != nil && manages(by, key) {
+		return key, nil
+	}
+	var found *catalog.Key
+	for key := range view.Keys() {
+		if key.Name != text || !manages(by, key) {
+			continue
+		}
+		if found != nil {
+			return nil, call.Fail(call.ErrInvalid, "several accounts have a key %q: name it by its id", text)
+		}
+		found = key
+	}
+	if found == nil {
+		return nil, call.Fail(call.ErrNotFound, "there is no key %q", text)
+	}
+	return found, nil
+}
+
+// secretTime is how long a webhook secret is waited for.
+const secretTime = 5 * time.Second
+
+// WebhookSecret is the secret that signs the events of a connection, derived
+// from a secret of the cluster.
+func (k *Keyring) WebhookSecret(connection string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), secretTime)
+	defer cancel()
+	sum, err := k.macs.sum(ctx, "webhook", connection)
+	if err != nil {
+		return "", call.WriteError(err)
+	}
+	return hex.EncodeToString(sum), nil
+}

@@ -1,0 +1,97 @@
+package account
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// ledger is a catalog of one node that counts what is written to it.
+type ledger struct {
+	t *testing.T
+
+	mu      sync.Mutex // guards the fields below
+	state   *catalog.State
+	index   uint64
+	now     time.Time
+	written map[string]int // commands by their names
+}
+
+func newLedger(t *testing.T) *ledger {
+	return &ledger{t: t, state: catalog.New(), now: time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC), written: map[string]int{}}
+}
+
+func (l *ledger) View() *catalog.View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.View()
+}
+
+func (l *ledger) Propose(_ context.Context, cmds ...catalog.Command) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.index++
+	for _, c := range cmds {
+		l.written[catalog.CommandName(c)]++
+	}
+
+	// Through bytes, as in the log.
+	e := catalog.Entry{At: l.now, Node: "n1", Commands: cmds}
+	data, err := e.Encode()
+	if err != nil {
+		return 0, err
+	}
+	if e, err = catalog.DecodeEntry(l.index, data); err != nil {
+		return 0, err
+	}
+	for _, r := range l.state.Apply(e) {
+		if r.Err != nil {
+			return l.index, r.Err
+		}
+	}
+	return l.index, nil
+}
+
+func (l *ledger) Sync(context.Context) (uint64, error) { return l.index, nil }
+
+func (l *ledger) AwaitOn(context.Context, uint64, ...string) []string { return nil }
+
+func (l *ledger) Members() []cluster.Member { return nil }
+
+func (l *ledger) Secret(_ context.Context, name string) ([]byte, error) {
+	sum := sha256.Sum256([]byte(name))
+	return sum[:], nil
+}
+
+func (l *ledger) time() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+func (l *ledger) pass(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now = l.now.Add(d)
+}
+
+func (l *ledger) entries() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.index
+}
+
+// person makes an account.
+func (l *ledger) person(email string, role catalog.Role) *UserInfo {
+	l.t.Helper()
+	u, err := NewPeople(l).CreateUser(l.t.Context(), Operator(), CreateUserRequest{Email: email, Role: role})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return u
+}

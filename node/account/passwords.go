@@ -1,0 +1,342 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// The cost of a password: argon2id with 19 MiB and two passes, a fifth of a
+// second. So that nobody stops a node with it, few are worked out at once.
+const (
+	argonMemory = 19 << 10 // KiB
+	argonTime   = 2
+	argonLanes  = 1
+	argonSalt   = 16
+	argonKey    = 32
+
+	hashesAtOnce  = 2
+	hashesWaiting = 16
+
+	shortestPassword = 10   // characters
+	longestPassword  = 1024 // bytes
+)
+
+// The life of a link.
+const (
+	joinLink  = 7 * 24 * time.Hour // of somebody who is invited
+	resetLink = 24 * time.Hour     // of somebody who forgot a password, and of an owner
+)
+
+// Passwords sign people in by e-mail address and password, and by links that
+// are good once. It is safe for concurrent use.
+type Passwords struct {
+	catalog  Catalog
+	sessions *Sessions
+	lookup   Lookup
+	now      func() time.Time
+	macs     *macs // of links
+	hashing  *call.Lane
+	attempts *attempts
+}
+
+// NewPasswords keeps the passwords of the catalog of a keyring; sessions are
+// what people get who know theirs.
+func NewPasswords(k *Keyring, sessions *Sessions, lookup Lookup) *Passwords {
+	return &Passwords{
+		catalog: k.catalog, sessions: sessions, lookup: lookup, now: k.now, macs: newMACs(k.catalog, "links"),
+		hashing: call.NewLane("sign-ins", hashesAtOnce, hashesWaiting), attempts: newAttempts(k.now),
+	}
+}
+
+// ByPassword tells whether people may sign in by password: unless
+// AUTH_CREDENTIALS_LOGIN_ENABLED is false.
+func (p *Passwords) ByPassword() bool {
+	text, ok := p.lookup("AUTH_CREDENTIALS_LOGIN_ENABLED")
+	return !ok || !strings.EqualFold(strings.TrimSpace(text), "false")
+}
+
+// BeginWithPassword signs in by e-mail address and password. Everything that
+// is wrong with them fails with the same ErrUnauthenticated and takes the same
+// time. After some failures it fails with ErrOverloaded for a while, without a
+// look at what was sent; nothing of a failure is written to the catalog.
+func (p *Passwords) BeginWithPassword(ctx context.Context, email, password string, in SignIn) (*BegunSession, error) {
+	email = strings.ToLower(strings.TrimSpace(email))
+	if !p.ByPassword() {
+		return nil, call.Fail(call.ErrForbidden, "Nobody signs in by password here.")
+	}
+	if wait := p.attempts.wait(email, in.Address); wait > 0 {
+		return nil, tooOften(wait)
+	}
+
+	// An address of nobody costs what one of somebody does.
+	view := p.catalog.View()
+	hash := nobodysHash
+	a := view.AccountByEmail(email)
+	if a != nil && view.PasswordOf(a.ID) != nil {
+		hash = view.PasswordOf(a.ID).Hash
+	}
+	fits, err := p.fits(ctx, hash, password)
+	if err != nil {
+		return nil, err
+	}
+	if !fits || a == nil || hash == nobodysHash {
+		p.attempts.failed(email, in.Address)
+		return nil, call.Fail(call.ErrUnauthenticated, "That address and password do not fit.")
+	}
+	if err := mayEnter(a); err != nil {
+		return nil, err
+	}
+	p.attempts.succeeded(email, in.Address)
+	in.Method = "password"
+	return p.sessions.Begin(ctx, a.ID, in)
+}
+
+// mayEnter says why somebody who has proven who they are does not come in.
+func mayEnter(a *catalog.User) error {
+	switch a.State {
+	case catalog.AccountActive:
+		return nil
+	case catalog.AccountPending:
+		return call.Fail(call.ErrForbidden, "Your account waits for an owner to approve it.")
+	}
+	return call.Fail(call.ErrForbidden, "Your account is suspended. Ask an owner of this service.")
+}
+
+func tooOften(wait time.Duration) error {
+	return &call.Error{Kind: call.ErrOverloaded, Message: "Too many attempts to sign in failed: wait a moment, then try again.", RetryAfter: wait}
+}
+
+// fits tells whether a password is the one of a hash. A password that is too
+// long for any is worked out as an empty one.
+func (p *Passwords) fits(ctx context.Context, hash, password string) (bool, error) {
+	long := len(password) > longestPassword
+	if long {
+		password = ""
+	}
+	h, ok := parseHash(hash)
+	if !ok {
+		return false, nil
+	}
+	leave, _, err := p.hashing.Enter(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	got := argon2.IDKey([]byte(password), h.salt, h.time, h.memory, h.lanes, uint32(len(h.key)))
+	return subtle.ConstantTimeCompare(got, h.key) == 1 && !long, nil
+}
+
+// hash is the form in which a password is kept.
+func (p *Passwords) hash(ctx context.Context, password string) (string, error) {
+	leave, _, err := p.hashing.Enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	salt := make([]byte, argonSalt)
+	rand.Read(salt)
+	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonLanes, argonKey)
+	b64 := base64.RawStdEncoding
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(key)), nil
+}
+
+// nobodysHash is one that no password fits, of the usual cost.
+const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+// argonHash is a hash taken apart.
+type argonHash struct {
+	memory, time uint32
+	lanes        uint8
+	salt, key    []byte
+}
+
+func parseHash(text string) (h argonHash, ok bool) {
+	parts := strings.Split(text, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != "v=19" {
+		return h, false
+	}
+	if n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.time, &h.lanes); err != nil || n != 3 || h.memory > 1<<18 || h.time == 0 || h.time > 16 || h.lanes == 0 {
+		return h, false
+	}
+	var err1, err2 error
+	h.salt, err1 = base64.RawStdEncoding.DecodeString(parts[4])
+	h.key, err2 = base64.RawStdEncoding.DecodeString(parts[5])
+	return h, err1 == nil && err2 == nil && len(h.key) >= 16
+}
+
+// goodPassword says what is wrong with a password that somebody chose.
+func goodPassword(password string, a *catalog.User) error {
+	switch {
+	case utf8.RuneCountInString(password) < shortestPassword || len(password) > longestPassword:
+		return call.Fail(call.ErrInvalid, "a password has at least %d characters, and at most %d bytes", shortestPassword, longestPassword)
+	case strings.EqualFold(password, a.Email) || strings.Count(password, password[:1]) == len(password):
+		return call.Fail(call.ErrInvalid, "that password is guessed at once: choose another")
+	}
+	return nil
+}
+
+// SetPasswordRequest sets the password of an account.
+type SetPasswordRequest struct {
+	User     string // id or e-mail address
+	Password string
+}
+
+// SetPassword sets the password of anybody, and signs them out everywhere.
+func (p *Passwords) SetPassword(ctx context.Context, _ Owner, req SetPasswordRequest) (*UserInfo, error) {
+	people := NewPeople(p.catalog)
+	a, err := people.find(ctx, req.User)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.set(ctx, a, req.Password, catalog.SetPassword{}); err != nil {
+		return nil, err
+	}
+	return people.info(p.catalog.View().Account(a.ID)), nil
+}
+
+// ChangePassword sets one's own password. Who has one already shows it. All
+// other sessions end.
+func (p *Passwords) ChangePassword(ctx context.Context, by Person, old, password, address string) error {
+	v := by.Viewer()
+	view := p.catalog.View()
+	a := view.Account(v.Account)
+	if a == nil || v.Session == "" {
+		return call.Fail(call.ErrForbidden, "Sign in to change your password.")
+	}
+	if has := view.PasswordOf(a.ID); has != nil {
+		if wait := p.attempts.wait(a.Email, address); wait > 0 {
+			return tooOften(wait)
+		}
+		fits, err := p.fits(ctx, has.Hash, old)
+		if err != nil {
+			return err
+		}
+		if !fits {
+			p.attempts.failed(a.Email, address)
+			return call.Fail(call.ErrInvalid, "that is not your present password")
+		}
+	}
+	return p.set(ctx, a, password, catalog.SetPassword{But: v.Session})
+}
+
+func (p *Passwords) set(ctx context.Context, a *catalog.User, password string, change catalog.SetPassword) error {
+	if err := goodPassword(password, a); err != nil {
+		return err
+	}
+	hash, err := p.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	change.Account, change.Hash = a.ID, hash
+	index, err := p.catalog.Propose(ctx, &change)
+	if err != nil {
+		return call.WriteError(err)
+	}
+	awaitOthers(ctx, p.catalog, index)
+	return nil
+}
+
+// NewLinkRequest asks for a link to sign in with once.
+type NewLinkRequest struct {
+	User string // id or e-mail address
+	Join bool   // somebody is invited: the link is good for a week, for members
+}
+
+// NewLink is a link, shown this once only.
+type NewLink struct {
+	Token   string // 64 hex digits
+	Expires time.Time
+	User    UserInfo
+}
+
+// NewLink makes a link with which somebody signs in once, to choose a password
+// or to link a provider. Links that the account had are good no more.
+func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (*NewLink, error) {
+	people := NewPeople(p.catalog)
+	a, err := people.find(ctx, req.User)
+	if err != nil {
+		return nil, err
+	}
+	life := resetLink
+	if req.Join && a.Role != catalog.RoleOwner {
+		life = joinLink
+	}
+
+	var random [sessionDigits/2 + 8]byte
+	rand.Read(random[:])
+	token := hex.EncodeToString(random[8:])
+	sum, err := p.macs.sum(ctx, "link", token)
+	if err != nil {
+		return nil, call.WriteError(err)
+	}
+	l := catalog.Link{ID: "l" + hex.EncodeToString(random[:8]), Hash: sum, Account: a.ID, By: by.Name(), Expires: p.now().Add(life)}
+	if _, err := p.catalog.Propose(ctx, &catalog.PutLink{Link: l}); err != nil {
+		return nil, call.WriteError(err)
+	}
+	return &NewLink{token, l.Expires, *people.info(a)}, nil
+}
+
+// LinkOwner is the account of a link that is in force. It fails with
+// ErrNotFound where there is none.
+func (p *Passwords) LinkOwner(ctx context.Context, token string) (*UserInfo, error) {
+	l, err := p.link(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	return NewPeople(p.catalog).info(p.catalog.View().Account(l.Account)), nil
+}
+
+func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, error) {
+	gone := call.Fail(call.ErrNotFound, "This link was used or has ended. Ask an owner for a new one.")
+	if len(token) != sessionDigits || strings.Trim(token, "0123456789abcdef") != "" {
+		return nil, gone
+	}
+	sum, err := p.macs.sum(ctx, "link", token)
+	if err != nil {
+		return nil, call.WriteError(err)
+	}
+	l := p.catalog.View().LinkByHash(sum)
+	if l == nil {
+		if err := p.sessions.unknown.ask(ctx, [32]byte(sum)); err != nil {
+			return nil, err
+		}
+		l = p.catalog.View().LinkByHash(sum)
+	}
+	if l == nil || !p.now().Before(l.Expires) || p.catalog.View().Account(l.Account) == nil {
+		return nil, gone
+	}
+	return l, nil
+}
+
+// BeginWithLink chooses a password with a link, which is good no more then,
+// and signs in.
+func (p *Passwords) BeginWithLink(ctx context.Context, token, password string, in SignIn) (*BegunSession, error) {
+	l, err := p.link(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	if !p.ByPassword() {
+		return nil, call.Fail(call.ErrForbidden, "Nobody signs in by password here.")
+	}
+	a := p.catalog.View().Account(l.Account)
+	if err := p.set(ctx, a, password, catalog.SetPassword{Link: l.ID}); err != nil {
+		return nil, err
+	}
+	if err := mayEnter(a); err != nil {
+		return nil, err
+	}
+	in.Method = "password"
+	return p.sessions.Begin(ctx, a.ID, in)
+}

@@ -1,0 +1,282 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net/mail"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// UserInfo describes an account without its secrets.
+type UserInfo struct {
+	ID      string
+	Email   string
+	Name    string
+	Role    catalog.Role
+	State   catalog.AccountState
+	Created time.Time
+	By      string
+	Keys    int
+}
+
+// CreateUserRequest asks for an account.
+type CreateUserRequest struct {
+	Email string
+	Name  string
+	Role  catalog.Role // RoleMember or RoleOwner; RoleNone means RoleMember
+}
+
+// UsersResponse lists accounts by e-mail address.
+type UsersResponse struct{ Users []UserInfo }
+
+// ChangeUserRequest changes one thing or several of an account. What is not
+// set stays.
+type ChangeUserRequest struct {
+	User  string // id or e-mail address
+	Name  *string
+	Role  catalog.Role         // RoleNone: as it was
+	State catalog.AccountState // 0: as it was; AccountActive or AccountSuspended
+}
+
+// GrantRequest lets an account see repositories, and takes that back from others.
+type GrantRequest struct {
+	User   string   // id or e-mail address
+	Add    []string // names of repositories
+	Remove []string
+}
+
+// GrantResponse is what owners let an account see.
+type GrantResponse struct {
+	User  UserInfo
+	Repos []string // names, sorted
+}
+
+// People makes, changes and removes accounts. It is safe for concurrent use.
+type People struct {
+	catalog Catalog
+}
+
+// NewPeople keeps the accounts of a catalog.
+func NewPeople(c Catalog) *People { return &People{catalog: c} }
+
+// CreateUser makes an account.
+func (u *People) CreateUser(ctx context.Context, by Owner, req CreateUserRequest) (*UserInfo, error) {
+	email, err := cleanEmail(req.Email)
+	if err != nil {
+		return nil, err
+	}
+	if err := cleanName(req.Name); err != nil {
+		return nil, err
+	}
+	a := catalog.User{Email: email, Name: req.Name, Role: req.Role, State: catalog.AccountActive, By: by.Name()}
+	if a.Role == catalog.RoleNone {
+		a.Role = catalog.RoleMember
+	}
+	if a.Role != catalog.RoleMember && a.Role != catalog.RoleOwner {
+		return nil, call.Fail(call.ErrInvalid, "the role of an account is member or owner")
+	}
+
+	a.ID = newID()
+	if _, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a}); err != nil {
+		return nil, call.WriteError(err)
+	}
+	return u.info(u.catalog.View().Account(a.ID)), nil
+}
+
+// newID is the id of an account: "u" and 16 digits, so that it is never an
+// e-mail address, nor the id of a key.
+func newID() string {
+	var b [8]byte
+	rand.Read(b[:])
+	return "u" + hex.EncodeToString(b[:])
+}
+
+// cleanEmail is an address in the form in which accounts have it.
+func cleanEmail(text string) (string, error) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	a, err := mail.ParseAddress(text)
+	if err != nil || a.Address != text || len(text) > 254 {
+		return "", call.Fail(call.ErrInvalid, "%q is no e-mail address", text)
+	}
+	return text, nil
+}
+
+func cleanName(name string) error {
+	if len(name) > 200 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return call.Fail(call.ErrInvalid, "a name has at most 200 bytes on one line")
+	}
+	return nil
+}
+
+func (u *People) info(a *catalog.User) *UserInfo {
+	if a == nil {
+		return &UserInfo{}
+	}
+	info := &UserInfo{ID: a.ID, Email: a.Email, Name: a.Name, Role: a.Role, State: a.State, Created: a.Created, By: a.By}
+	for k := range u.catalog.View().Keys() {
+		if k.Account == a.ID {
+			info.Keys++
+		}
+	}
+	return info
+}
+
+// Users lists the accounts.
+func (u *People) Users(ctx context.Context, _ Owner) (*UsersResponse, error) {
+	if _, err := u.catalog.Sync(ctx); err != nil {
+		return nil, call.WriteError(err)
+	}
+	view := u.catalog.View()
+	keys := map[string]int{}
+	for k := range view.Keys() {
+		keys[k.Account]++
+	}
+	out := &UsersResponse{}
+	for a := range view.Accounts() {
+		out.Users = append(out.Users, UserInfo{
+			ID: a.ID, Email: a.Email, Name: a.Name, Role: a.Role, State: a.State,
+			Created: a.Created, By: a.By, Keys: keys[a.ID],
+		})
+	}
+	return out, nil
+}
+
+// find finds an account by its id or its address, with all that was changed
+// at any node before the call.
+func (u *People) find(ctx context.Context, user string) (*catalog.User, error) {
+	if _, err := u.catalog.Sync(ctx); err != nil {
+		return nil, call.WriteError(err)
+	}
+	if a := accountNamed(u.catalog.View(), user); a != nil {
+		return a, nil
+	}
+	return nil, call.Fail(call.ErrNotFound, "there is no account %q", user)
+}
+
+// accountNamed finds an account by its id or its address; nil for none.
+func accountNamed(view *catalog.View, user string) *catalog.User {
+	if a := view.Account(user); a != nil {
+		return a
+	}
+	return view.AccountByEmail(strings.TrimSpace(user))
+}
+
+// ChangeUser changes an account. Every node that can be reached follows the
+// change when it returns.
+func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest) (*UserInfo, error) {
+	old, err := u.find(ctx, req.User)
+	if err != nil {
+		return nil, err
+	}
+	a := *old
+	if req.Name != nil {
+		if err := cleanName(*req.Name); err != nil {
+			return nil, err
+		}
+		a.Name = *req.Name
+	}
+	if req.Role != catalog.RoleNone {
+		a.Role = req.Role
+	}
+	if req.State != 0 {
+		a.State = req.State
+	}
+
+	index, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a, Instead: old.Changed})
+	if err != nil {
+		return nil, call.WriteError(err)
+	}
+	awaitOthers(ctx, u.catalog, index)
+	return u.info(u.catalog.View().Account(a.ID)), nil
+}
+
+// Grant changes what owners let an account see where permissions are
+// enforced, and tells what that is. An empty request changes nothing. Every node
+// that can be reached follows the change when it returns.
+func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantResponse, error) {
+	a, err := u.find(ctx, req.User)
+	if err != nil {
+		return nil, err
+	}
+	change := catalog.SetGrants{Account: a.ID, Source: catalog.GrantedByOwner}
+	if change.Add, err = u.numbers(req.Add); err != nil {
+		return nil, err
+	}
+	if change.Remove, err = u.numbers(req.Remove); err != nil {
+		return nil, err
+	}
+
+	if len(change.Add)+len(change.Remove) > 0 {
+		index, err := u.catalog.Propose(ctx, &change)
+		if err != nil {
+			return nil, call.WriteError(err)
+		}
+		awaitOthers(ctx, u.catalog, index)
+	}
+	return u.granted(a), nil
+}
+
+// numbers are those of repositories. An owner grants also what the owner does
+// not see.
+func (u *People) numbers(names []string) (ids []catalog.RepoID, err error) {
+	view := u.catalog.View()
+	for _, name := range names {
+		repo := view.RepoByName(name)
+		if repo == nil {
+			return nil, call.Fail(call.ErrRepoNotFound, "Repository %q not found", name)
+		}
+		ids = append(ids, repo.ID)
+	}
+	return ids, nil
+}
+
+func (u *People) granted(a *catalog.User) *GrantResponse {
+	view := u.catalog.View()
+	out := &GrantResponse{User: *u.info(a)}
+	for _, g := range view.GrantsOf(a.ID) {
+		if g.Source != catalog.GrantedByOwner {
+			continue
+		}
+		for it := g.Set().Iterator(); it.HasNext(); {
+			if repo := view.Repo(it.Next()); repo != nil {
+				out.Repos = append(out.Repos, repo.Name)
+			}
+		}
+	}
+	slices.Sort(out.Repos)
+	return out
+}
+
+// DeleteUser removes an account with its keys and grants. Every node that can
+// be reached refuses its keys when it returns.
+func (u *People) DeleteUser(ctx context.Context, by Owner, user string) (*UserInfo, error) {
+	a, err := u.find(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	info := u.info(a)
+	index, err := u.catalog.Propose(ctx, &catalog.DeleteAccount{ID: a.ID})
+	if err != nil {
+		return nil, call.WriteError(err)
+	}
+	awaitOthers(ctx, u.catalog, index)
+	return info, nil
+}
+
+// awaitOthers waits until the other members have applied an index, and lists
+// those that could not be told.
+func awaitOthers(ctx context.Context, c Catalog, index uint64) (behind []string) {
+	var others []string
+	for _, m := range c.Members() {
+		if !m.Self {
+			others = append(others, m.ID)
+		}
+	}
+	return c.AwaitOn(ctx, index, others...)
+}

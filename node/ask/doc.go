@@ -1,0 +1,22 @@
+// Package ask answers questions about code with a language model that searches
+// and reads by itself.
+//
+//	question ─▶ Turn: a log of events, numbered          watchers read the log from any number on
+//	              │
+//	              ▼  loop.go, within its budgets
+//	       model.Client.Answer ──▶ calls of tools ──▶ tool.Set, with the asker's viewer, narrowed
+//	              │                                     └─ ledger.go: which file, at which commit
+//	              ▼
+//	       cite.go: each citation is checked against the repository and pinned to a commit
+//
+// The model decides nothing that matters: the tools only read, the viewer and
+// the repositories of the question bind them below the model, and an answer
+// shows no link that the check of citations did not make. So text in a
+// repository that gives orders has nothing to win.
+//
+// A turn runs on one node, whether or not somebody watches. Its log is on a
+// second one before anybody sees it (run.go, package thread), with all that is
+// needed to go on after the last step (state.go): where the node goes away the
+// other one takes over, and events keep their numbers. thread.go says who sees
+// what of it.
+package ask

@@ -1,0 +1,181 @@
+package ask
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/tool"
+)
+
+// Read is a file that the tools showed, and the commit that it was read at; ""
+// where it was only found.
+type Read struct{ Repo, Path, Commit string }
+
+// ledger notes what the tools show. It stands between them and the node, so
+// that nothing has to be read out of their texts.
+type ledger struct {
+	tool.Searcher
+	tool.Browser
+	tool.Historian
+
+	mu       sync.Mutex
+	reads    map[[2]string]*Read
+	order    []*Read
+	fresh    []*Read // noted, or read at another commit, since the last take
+	searches int
+}
+
+const maxLedger = 2000
+
+func newLedger(d *Deps, earlier []*Report) *ledger {
+	l := &ledger{Searcher: d.Search, Browser: d.Browse, Historian: d.History, reads: map[[2]string]*Read{}}
+	for _, r := range earlier {
+		for _, read := range r.Reads {
+			l.note(read.Repo, read.Path, read.Commit)
+		}
+	}
+	return l
+}
+
+// note keeps a file. The last commit that it was read at counts.
+func (l *ledger) note(repo, path, commit string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := [2]string{repo, path}
+	if have := l.reads[key]; have != nil {
+		if commit != "" && commit != have.Commit {
+			have.Commit = commit
+			l.fresh = append(l.fresh, have)
+		}
+		return
+	}
+	if len(l.order) >= maxLedger || repo == "" || path == "" {
+		return
+	}
+	r := &Read{repo, path, commit}
+	l.reads[key], l.order, l.fresh = r, append(l.order, r), append(l.fresh, r)
+}
+
+// take is what was noted since the last take.
+func (l *ledger) take() (reads []Read, searches int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.fresh {
+		reads = append(reads, *r)
+	}
+	l.fresh = nil
+	return reads, l.searches
+}
+
+func (l *ledger) searched() {
+	l.mu.Lock()
+	l.searches++
+	l.mu.Unlock()
+}
+
+// ending finds the file of a repository whose path ends so, "" where there is
+// none or more than one. repo "" is any.
+func (l *ledger) ending(repo, path string) (found Read, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.order {
+		if (repo == "" || r.Repo == repo) && (r.Path == path || strings.HasSuffix(r.Path, "/"+path)) {
+			if ok && (found.Repo != r.Repo || found.Path != r.Path) {
+				return Read{}, false
+			}
+			found, ok = *r, true
+		}
+	}
+	return found, ok
+}
+
+// list is what was read, and how often was searched.
+func (l *ledger) list() ([]Read, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []Read
+	for _, r := range l.order {
+		if r.Commit != "" {
+			out = append(out, *r)
+		}
+	}
+	return slices.Clip(out), l.searches
+}
+
+// The operations of the tools that show files. Each is that of the node, noted.
+
+// ReadFile is of [tool.Browser].
+func (l *ledger) ReadFile(ctx context.Context, v catalog.Viewer, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
+	r, err := l.Browser.ReadFile(ctx, v, req)
+	if err == nil {
+		l.note(r.Repo, r.Path, r.Commit)
+	}
+	return r, err
+}
+
+// Grep is of [tool.Searcher].
+func (l *ledger) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequest) (*search.GrepResponse, error) {
+	l.searched()
+	r, err := l.Searcher.Grep(ctx, v, req)
+	if err == nil {
+		for _, f := range r.Files[:min(len(r.Files), 100)] {
+			l.note(f.Repo, f.Path, "")
+		}
+	}
+	return r, err
+}
+
+// Ranked is of [tool.Searcher].
+func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.RankedRequest) (*search.RankedResponse, error) {
+	l.searched()
+	r, err := l.Searcher.Ranked(ctx, v, req)
+	if err == nil {
+		for _, f := range r.Files {
+			l.note(f.Repo, f.Path, "")
+		}
+	}
+	return r, err
+}
+
+// Definitions is of [tool.Searcher].
+func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+	l.searched()
+	r, err := l.Searcher.Definitions(ctx, v, req)
+	l.symbols(r, err)
+	return r, err
+}
+
+// References is of [tool.Searcher].
+func (l *ledger) References(ctx context.Context, v catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+	l.searched()
+	r, err := l.Searcher.References(ctx, v, req)
+	l.symbols(r, err)
+	return r, err
+}
+
+func (l *ledger) symbols(r *search.SymbolResponse, err error) {
+	if err != nil {
+		return
+	}
+	for _, f := range r.Files[:min(len(r.Files), 100)] {
+		l.note(f.Repository, f.Path, "")
+	}
+}
+
+// Diff is of [tool.Historian].
+func (l *ledger) Diff(ctx context.Context, v catalog.Viewer, req browse.DiffRequest) (*browse.DiffResponse, error) {
+	r, err := l.Historian.Diff(ctx, v, req)
+	if err == nil && !req.Stat {
+		for _, f := range r.Files {
+			if f.Status != 'D' {
+				l.note(req.Repo, f.NewPath, r.HeadCommit)
+			}
+		}
+	}
+	return r, err
+}

@@ -1,0 +1,491 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/model"
+	"github.com/shoalsearch/shoal/node/tool"
+)
+
+// The budgets of a turn. At four fifths of any of them the model is told to
+// answer with what it has.
+const (
+	usualSteps  = 100
+	maxInput    = 1_000_000 // tokens, with those from a cache
+	atOnce      = 8         // calls of tools
+	maxResult   = 24 << 10  // bytes of one result
+	maxRound    = 96 << 10  // bytes of the results of a step
+	sameCall    = 3         // from then on the model is told that it has the answer
+	stuckCall   = 5         // from then on it may call nothing more
+	emptyRounds = 4         // in which nothing new was found
+)
+
+// loop is the work on one turn. One goroutine has it.
+type loop struct {
+	t      *Turn
+	ledger *ledger
+	tools  *tool.Set
+	check  *checker
+	req    model.Request
+	steps  int // at most
+	fence  string
+
+	results  map[string]string // by call
+	times    map[string]int    // by call
+	empty    int               // rounds without anything new, one after the other
+	perToken float64           // bytes of the conversation, measured
+	why      string            // why no call is allowed any more
+	repaired bool
+	retold   bool // after an overflow
+	done     int  // steps that were done before this loop
+	saved    int  // of the messages, that are in the log as they are now
+}
+
+// answer answers the question, from the beginning or from what another node has
+// done. It ends with the event done, but where the turn goes on elsewhere.
+func (t *Turn) answer(ctx context.Context, from *state) {
+	l := newLoop(t)
+	if from != nil {
+		l.restore(from)
+	}
+	err := func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v", p)
+			}
+		}()
+		return l.work(ctx)
+	}()
+	if errors.Is(context.Cause(ctx), errMoved) {
+		return
+	}
+	t.finish(ctx, err)
+}
+
+// finish writes the report and the last event.
+func (t *Turn) finish(ctx context.Context, err error) {
+	reads, searches := t.loop.ledger.list()
+	message, status := "", Done
+	var known *model.Error
+	var failure *call.Error
+	switch {
+	case err == nil:
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		status, message = Failed, fmt.Sprintf("The question was given up after %v.", turnTime)
+	case ctx.Err() != nil:
+		status, message = Stopped, "The question was stopped."
+	case errors.As(err, &known):
+		status, message = Failed, known.Error()
+	case errors.As(err, &failure):
+		status, message = Failed, failure.Message
+	default:
+		status, message = Failed, "The question failed for a reason that is in the node's log."
+		t.a.d.Log.Error("a question failed", "model", t.Model, "err", err)
+	}
+	t.mu.Lock()
+	t.Report.Status, t.Report.Error = status, message
+	t.Report.Reads, t.Report.Searches = reads, searches
+	t.Report.Took = t.a.d.Now().Sub(t.began)
+	t.mu.Unlock()
+	if message != "" {
+		t.emit(Event{Kind: KindError, Text: message})
+	}
+	t.emit(Event{Kind: KindDone, Text: string(status)})
+}
+
+func newLoop(t *Turn) *loop {
+	a := t.a
+	led := newLedger(&a.d, t.asked.Earlier)
+	l := &loop{t: t, ledger: led, results: map[string]string{}, times: map[string]int{}, perToken: 3.2, steps: usualSteps, fence: newID()[:8]}
+	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: lister{a, led}, Log: a.d.Log})
+	l.check = &checker{d: &a.d, viewer: t.viewer, ledger: led, left: maxChecks}
+	if text, ok := a.d.Lookup("SOURCEBOT_CHAT_MAX_STEP_COUNT"); ok {
+		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n > 0 {
+			l.steps = n
+		}
+	}
+	t.loop = l
+
+	l.req = model.Request{System: []string{static, t.instance()}, CacheKey: t.ID}
+	for _, row := range l.tools.Tools() {
+		if row.Name != "list_language_models" {
+			l.req.Tools = append(l.req.Tools, model.Tool{Name: row.Name, About: row.About, Schema: row.Schema()})
+		}
+	}
+	for _, r := range t.asked.Earlier {
+		l.req.Messages = append(l.req.Messages,
+			model.Message{Role: model.User, Parts: []model.Part{{Text: r.Query}}},
+			model.Message{Role: model.Assistant, Parts: []model.Part{{Text: plainAnswer(r)}}})
+	}
+	l.say(t.Query)
+	return l
+}
+
+// plainAnswer is an earlier answer as the model would have written it.
+func plainAnswer(r *Report) string {
+	var b strings.Builder
+	for _, p := range r.Answer {
+		if p.Cite == nil {
+			b.WriteString(p.Text)
+		} else if p.Cite.State != Unverified {
+			fmt.Fprintf(&b, "@file:{%s::%s}", p.Cite.Repo, p.Cite.Label())
+		}
+	}
+	if b.Len() == 0 {
+		return "(no answer)"
+	}
+	return b.String()
+}
+
+// say adds words of the user's side.
+func (l *loop) say(text string) {
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: []model.Part{{Text: text}}})
+}
+
+// work goes step by step until the model has answered.
+func (l *loop) work(ctx context.Context) error {
+	for step := l.done + 1; ; step++ {
+		if err := l.t.a.stillThere(l.t.asker); err != nil {
+			return err
+		}
+		l.budget(step)
+		l.compact(0.6, 0.3)
+		l.t.emit(Event{Kind: KindStep, Step: step})
+		answer, pieces, err := l.step(ctx, step)
+		if e := (*model.Error)(nil); errors.As(err, &e) && e.Kind == model.TooLong && !l.retold {
+			l.retold = true
+			l.compact(0, 0.4)
+			continue
+		}
+		if err != nil {
+			l.keep(pieces)
+			return err
+		}
+		l.retold = false
+		l.count(answer)
+		calls := answer.Message.Calls()
+		l.req.Messages = append(l.req.Messages, answer.Message)
+
+		switch {
+		case len(calls) > 0 && l.why == "":
+			l.t.emit(Event{Kind: KindAside, Step: step})
+			l.round(ctx, calls)
+		case len(calls) > 0: // calls, though they are off
+			l.refuse(calls)
+			if step > l.steps+3 {
+				return l.nothing(pieces)
+			}
+		case strings.TrimSpace(answer.Message.Text()) == "":
+			if l.repaired {
+				return l.nothing(pieces)
+			}
+			l.repaired = true
+			l.stopCalls("the model had said nothing")
+			l.req.Messages = l.req.Messages[:len(l.req.Messages)-1] // empty ones are refused
+			l.say("Answer the question now, with what you have.")
+		case l.unfounded(pieces):
+			l.repaired = true
+			l.t.emit(Event{Kind: KindAgain, Step: step})
+			l.say("Your answer has no citation that could be verified. Give the answer again: cite each statement as @file:{repository::path:first-last} with lines that a tool has shown you, or leave it out.")
+		default:
+			if answer.Finish == model.Length {
+				l.t.limits("The answer was cut at the model's limit of output.")
+			} else if answer.Finish == model.Blocked {
+				l.t.limits("The model, or a filter of its provider, stopped the answer.")
+			}
+			l.keep(pieces)
+			l.judge(pieces)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.save(step)
+	}
+}
+
+// step asks the model once and gives what it says to the watchers.
+func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, error) {
+	var pieces []Piece
+	t := l.t
+	give := func(p Piece) {
+		if p.Cite != nil {
+			t.emit(Event{Kind: KindCite, Step: step, Cite: p.Cite})
+		} else if n := len(pieces); n > 0 && pieces[n-1].Cite == nil {
+			pieces[n-1].Text += p.Text
+			t.emit(Event{Kind: KindText, Step: step, Text: p.Text})
+			return
+		} else {
+			t.emit(Event{Kind: KindText, Step: step, Text: p.Text})
+		}
+		pieces = append(pieces, p)
+	}
+	begin := func() *citer {
+		pieces = nil
+		return &citer{give: give, check: func(mark, sentence string) *Citation { return l.check.check(ctx, mark, sentence) }}
+	}
+	c := begin()
+	answer, err := t.client.Answer(ctx, &l.req, func(e model.Event) {
+		if e.Again {
+			c = begin()
+			t.emit(Event{Kind: KindAgain, Step: step})
+		}
+		if e.Note != "" {
+			t.emit(Event{Kind: KindNote, Step: step, Text: e.Note})
+		}
+		if e.Reasoning != "" {
+			t.emit(Event{Kind: KindReasoning, Step: step, Text: clean(e.Reasoning)})
+		}
+		c.write(e.Text)
+	})
+	c.close()
+	return answer, pieces, err
+}
+
+// keep makes pieces the answer.
+func (l *loop) keep(pieces []Piece) {
+	l.t.mu.Lock()
+	l.t.Answer = pieces
+	l.t.mu.Unlock()
+}
+
+// nothing ends a turn without words: what was read is all there is.
+func (l *loop) nothing(pieces []Piece) error {
+	l.keep(pieces)
+	var b strings.Builder
+	b.WriteString("The model gave no answer.")
+	if reads, _ := l.ledger.list(); len(reads) > 0 {
+		b.WriteString(" It had read:")
+		for _, r := range reads[:min(len(reads), 20)] {
+			fmt.Fprintf(&b, " %s %s;", r.Repo, r.Path)
+		}
+	}
+	return call.Fail(call.ErrUnavailable, "%s", strings.TrimSuffix(b.String(), ";"))
+}
+
+// count adds what a step took, and measures how many bytes a token has.
+func (l *loop) count(answer *model.Answer) {
+	size := l.size()
+	if answer.Usage.Input > 500 && size > 0 {
+		l.perToken = max(1, float64(size)/float64(answer.Usage.Input))
+	}
+	l.t.mu.Lock()
+	l.t.Steps++
+	l.t.Usage.Add(answer.Usage)
+	l.t.mu.Unlock()
+}
+
+// budget forbids calls when four fifths of a budget are used.
+func (l *loop) budget(step int) {
+	if l.why != "" {
+		return
+	}
+	l.t.mu.Lock()
+	used := l.t.Usage.Input
+	l.t.mu.Unlock()
+	switch {
+	case step > 1 && step > l.steps*4/5:
+		l.stopCalls(fmt.Sprintf("its budget of %d steps was nearly used", l.steps))
+	case used > maxInput*4/5:
+		l.stopCalls("its budget of tokens was nearly used")
+	case clock.Since(l.t.began) > turnTime*4/5:
+		l.stopCalls("its time was nearly used")
+	default:
+		return
+	}
+	l.say("Answer now with what you have found. No more tools can be called.")
+}
+
+// stopCalls lets the model call nothing more.
+func (l *loop) stopCalls(why string) {
+	l.why, l.req.NoCalls = why, true
+	l.t.limits("The search was ended because " + why + ".")
+}
+
+// refuse answers calls that are not allowed any more.
+func (l *loop) refuse(calls []*model.Call) {
+	var parts []model.Part
+	for _, c := range calls {
+		parts = append(parts, model.Part{Result: &model.Result{ID: c.ID, Name: c.Name, Text: "No more tools can be called. Answer now with what you have found.", Failed: true}})
+	}
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: parts})
+}
+
+// round runs the calls of a step, some at a time. Their results stand in the
+// order of the calls.
+func (l *loop) round(ctx context.Context, calls []*model.Call) {
+	answers := make([]tool.Answer, len(calls))
+	known := make([]bool, len(calls))
+	places := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		l.t.emit(Event{Kind: KindCall, Text: shown(c)})
+		key := c.Name + " " + c.Arguments
+		l.times[key]++
+		if text, have := l.results[key]; have && l.times[key] >= sameCall {
+			answers[i], known[i] = tool.Answer{Text: "You have this already; it has not changed.\n" + text}, true
+			continue
+		}
+		wg.Add(1)
+		places <- struct{}{}
+		go func() {
+			defer func() { <-places; wg.Done() }()
+			callCtx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			answers[i] = l.tools.Call(callCtx, l.t.viewer, l.meant(c.Name), json.RawMessage(strings.TrimSpace(c.Arguments)))
+		}()
+	}
+	wg.Wait()
+
+	var parts []model.Part
+	news, room := false, maxRound/len(calls)
+	for i, c := range calls {
+		key := c.Name + " " + c.Arguments
+		text := clean(answers[i].Text)
+		if _, had := l.results[key]; !had && !answers[i].Failed {
+			news = true
+		}
+		text = cutTo(text, min(maxResult, max(room, 4<<10)))
+		if !known[i] {
+			l.results[key] = text
+		}
+		first, _, _ := strings.Cut(text, "\n")
+		l.t.emit(Event{Kind: KindResult, Text: cutTo(first, 300), Failed: answers[i].Failed})
+		parts = append(parts, model.Part{Result: &model.Result{
+			ID: c.ID, Name: c.Name, Failed: answers[i].Failed, Text: "<data-" + l.fence + ">\n" + text + "\n</data-" + l.fence + ">",
+		}})
+		if l.times[key] >= stuckCall && l.why == "" {
+			l.stopCalls("the model made the same call again and again")
+		}
+	}
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: parts})
+	if l.empty++; news {
+		l.empty = 0
+	}
+	if l.empty >= emptyRounds && l.why == "" {
+		l.stopCalls("it found nothing new any more")
+	}
+}
+
+// meant is the tool that a model means: some put names in front, or write them
+// in other letters.
+func (l *loop) meant(name string) string {
+	for _, prefix := range []string{"functions.", "default_api.", "mcp__shoal__", "shoal_"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	for _, t := range l.req.Tools {
+		if strings.EqualFold(t.Name, name) {
+			return t.Name
+		}
+	}
+	return name
+}
+
+// shown is a call in one line for people.
+func shown(c *model.Call) string {
+	return cutTo(clean(c.Name+" "+strings.Join(strings.Fields(c.Arguments), " ")), 300)
+}
+
+func cutTo(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "\n… (cut here; ask for less, or for the rest)"
+}
+
+// size is the bytes of the conversation.
+func (l *loop) size() int {
+	n := 0
+	for _, s := range l.req.System {
+		n += len(s)
+	}
+	for _, t := range l.req.Tools {
+		n += len(t.Name) + len(t.About) + len(t.Schema)
+	}
+	for i := range l.req.Messages {
+		m := &l.req.Messages[i]
+		if m.Native != nil {
+			n += len(m.Native.JSON)
+			continue
+		}
+		for _, p := range m.Parts {
+			n += len(p.Text)
+			if p.Call != nil {
+				n += len(p.Call.Arguments) + 40
+			}
+			if p.Result != nil {
+				n += len(p.Result.Text) + 40
+			}
+		}
+	}
+	return n
+}
+
+// dropped stands in the place of a result that made room.
+const dropped = "(left out to make room; call again if it is needed) "
+
+// compact makes room when the conversation fills more than a part of the
+// model's window: the oldest results become one line each, until it fills less
+// than another part. It does so in one go, since each change costs the cache of
+// the provider.
+func (l *loop) compact(above, below float64) {
+	window := float64(l.t.limit.Window) * l.perToken
+	if float64(l.size()) <= above*window {
+		return
+	}
+	l.saved = 0
+	for i := range l.req.Messages {
+		if i >= len(l.req.Messages)-1 {
+			return // what came last is what is being worked on
+		}
+		for _, r := range l.req.Messages[i].Results() {
+			if strings.HasPrefix(r.Text, dropped) || len(r.Text) < 200 {
+				continue
+			}
+			lines := strings.SplitN(r.Text, "\n", 3)
+			r.Text = dropped + cutTo(lines[min(1, len(lines)-1)], 160)
+		}
+		if float64(l.size()) <= below*window {
+			return
+		}
+	}
+}
+
+// unfounded reports whether an answer speaks of code and cites nothing that is
+// there, though files were read: it gets one more try.
+func (l *loop) unfounded(pieces []Piece) bool {
+	reads, _ := l.ledger.list()
+	if l.repaired || len(reads) == 0 {
+		return false
+	}
+	code := false
+	for _, p := range pieces {
+		if p.Cite != nil && p.Cite.State != Unverified {
+			return false
+		}
+		code = code || p.Cite != nil || len(quotedNames(p.Text)) > 0
+	}
+	return code
+}
+
+// judge says what limits an answer.
+func (l *loop) judge(pieces []Piece) {
+	unverified := 0
+	for _, p := range pieces {
+		if p.Cite != nil && p.Cite.State == Unverified {
+			unverified++
+		}
+	}
+	if unverified > 0 {
+		l.t.limits(fmt.Sprintf("%d citations could not be verified.", unverified))
+	}
+}

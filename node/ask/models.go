@@ -1,0 +1,105 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/model"
+	"github.com/shoalsearch/shoal/node/tool"
+)
+
+// NoModel is said wherever something needs a language model and the
+// configuration names none.
+const NoModel = `No language model is configured. Add one to "models" in the configuration, for example {"provider": "openai", "model": "gpt-5", "token": {"env": "OPENAI_API_KEY"}}.`
+
+// Models lists the configured language models, in the order of the
+// configuration: the first one is the default. What one needs is looked for,
+// but no model is called.
+func (a *Asker) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, error) {
+	configured, err := a.configured(v)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out := make([]tool.Model, len(configured))
+	for i := range configured {
+		m := &configured[i]
+		_, err := a.d.Models.Open(ctx, m)
+		out[i] = tool.Model{Provider: string(m.Provider), Model: m.Model, DisplayName: m.DisplayName, Usable: err == nil}
+	}
+	return out, nil
+}
+
+// configured is the models of the configuration in force.
+func (a *Asker) configured(v catalog.Viewer) ([]config.Model, error) {
+	seen, err := a.d.Gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+	return seen.View.File().Models, nil
+}
+
+// HasModel reports whether a model is configured at all.
+func (a *Asker) HasModel() bool { return len(a.d.View().File().Models) > 0 }
+
+// ModelCheck is what came of calling a model.
+type ModelCheck struct {
+	Provider, Model string
+	Problem         string // "" where it answered and called the tool that it was given
+	Took            time.Duration
+	Usage           model.Usage
+}
+
+// CheckModels calls each configured model once, with a tiny tool to call, from
+// this node.
+func (a *Asker) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck, error) {
+	configured := a.d.View().File().Models
+	if len(configured) == 0 {
+		return nil, call.Fail(call.ErrInvalid, "%s", NoModel)
+	}
+	out := make([]ModelCheck, len(configured))
+	for i := range configured {
+		m := &configured[i]
+		began := a.d.Now()
+		usage, err := a.check(ctx, m)
+		out[i] = ModelCheck{Provider: string(m.Provider), Model: m.Model, Took: a.d.Now().Sub(began), Usage: usage}
+		if err != nil {
+			out[i].Problem = err.Error()
+		}
+	}
+	return out, nil
+}
+
+const checkTime = 45 * time.Second
+
+func (a *Asker) check(ctx context.Context, m *config.Model) (model.Usage, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	c, err := a.d.Models.Open(ctx, m)
+	if err != nil {
+		return model.Usage{}, err
+	}
+	answer, err := c.Answer(ctx, &model.Request{
+		System: []string{"This is a test of the connection."},
+		Tools: []model.Tool{{Name: "ready", About: "Tells that the model is ready.", Schema: json.RawMessage(
+			`{"type":"object","properties":{"word":{"type":"string"}},"required":["word"],"additionalProperties":false}`)}},
+		Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Text: `Call the tool ready with the word "yes". Say nothing else.`}}}},
+	}, func(model.Event) {})
+	switch {
+	case ctx.Err() != nil:
+		return model.Usage{}, fmt.Errorf("no answer within %v", checkTime)
+	case err != nil:
+		return model.Usage{}, err
+	case len(answer.Message.Calls()) == 0:
+		return answer.Usage, fmt.Errorf("it answers, but calls no tools: questions about code need a model that does. It said: %.100q", strings.TrimSpace(answer.Message.Text()))
+	}
+	return answer.Usage, nil
+}

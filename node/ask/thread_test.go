@@ -1,0 +1,189 @@
+package ask_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/model/modeltest"
+)
+
+var (
+	ann = catalog.Viewer{Role: catalog.RoleMember, Name: "ann", Account: "a1", All: true}
+	bob = catalog.Viewer{Role: catalog.RoleMember, Name: "bob", Account: "a2", All: true}
+)
+
+// asked asks as somebody and waits for the end of the answer.
+func asked(t *testing.T, n interface {
+	Ask(ctx context.Context, v catalog.Viewer, q ask.Question) (*ask.Started, error)
+	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(ask.Event) error) error
+}, v catalog.Viewer, q ask.Question) *ask.Started {
+	t.Helper()
+	started, err := n.Ask(t.Context(), v, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.WatchChat(t.Context(), v, started.ID, started.After, func(ask.Event) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return started
+}
+
+func TestAThreadRemembersAndIsKept(t *testing.T) {
+	t.Parallel()
+	s := modeltest.Start(t,
+		modeltest.Turn{Calls: []modeltest.Call{call("a", "read_file", `{"repo":"local/app","path":"store/store.go"}`)}},
+		modeltest.Turn{Text: "By `Open` @file:{local/app::store/store.go:4}."},
+		modeltest.Turn{Text: "By `Close` @file:{local/app::store/store.go:12}."})
+	n := sample(t, s)
+	first := asked(t, n, ann, ask.Question{Query: "How is a store opened?", Repos: []string{"app"}})
+	second := asked(t, n, ann, ask.Question{Query: "And ended?", Thread: first.ID})
+
+	// The model is told what was said and what was read; the repositories stay.
+	raw := s.Requests()[2].Raw
+	for _, want := range []string{"How is a store opened?", "By `Open` @file:{local/app::store/store.go:4}", "Read earlier in this conversation", "- local/app store/store.go", "And ended?"} {
+		if !strings.Contains(raw, want) {
+			t.Errorf("the model was not told %q: %s", want, raw)
+		}
+	}
+	if second.ID != first.ID || second.After == 0 {
+		t.Errorf("%+v after %+v", second, first)
+	}
+
+	// After a restart all of it is there, under the same numbers.
+	numbers := func() (list []int) {
+		if err := n.WatchChat(t.Context(), ann, first.ID, 0, func(e ask.Event) error { list = append(list, e.N); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	before := numbers()
+	n.Stop()
+	assertSealed(t, n.Dir, "How is a store opened?", "store.go")
+	n.Start()
+	if after := numbers(); !slices.Equal(before, after) || before[len(before)-1] != len(before) {
+		t.Errorf("numbers %v, before the restart %v", after, before)
+	}
+	c, err := n.Chat(t.Context(), ann, first.ID)
+	if err != nil || len(c.Turns) != 2 || c.Title != "How is a store opened?" || c.Turns[1].Repos[0] != "local/app" || c.Turns[1].First != second.After+1 {
+		t.Fatalf("%v: %+v", err, c)
+	}
+}
+
+// assertSealed looks for words of a question in the files of a node.
+func assertSealed(t *testing.T, dir string, words ...string) {
+	t.Helper()
+	files := 0
+	for _, part := range []string{"threads", "raft"} {
+		err := filepath.WalkDir(filepath.Join(dir, part), func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			if files++; err != nil {
+				return err
+			}
+			for _, w := range words {
+				if strings.Contains(string(b), w) {
+					t.Errorf("%s has %q in clear", path, w)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 2 {
+		t.Errorf("%d files", files)
+	}
+}
+
+func TestWhoSeesAThread(t *testing.T) {
+	t.Parallel()
+	s := modeltest.Start(t,
+		modeltest.Turn{Calls: []modeltest.Call{
+			call("a", "read_file", `{"repo":"local/app","path":"store/store.go"}`), call("b", "read_file", `{"repo":"local/hidden","path":"secret.go"}`),
+		}},
+		modeltest.Turn{Text: "By `Open` @file:{local/app::store/store.go:4}, and `planted` @file:{local/hidden::secret.go:3}."})
+	n := sample(t, s)
+	id := asked(t, n, ann, ask.Question{Query: "What?"}).ID
+
+	// It is nobody else's: for them it is not there.
+	for what, err := range map[string]error{
+		"sees": n.Sees(t.Context(), bob, id), "deletes": n.DeleteChat(t.Context(), bob, id), "stops": n.StopChat(t.Context(), bob, id),
+		"guest": n.Sees(t.Context(), catalog.Guest(), id), "nobody": n.Sees(t.Context(), catalog.Viewer{}, id),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "There is no such chat") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := n.Ask(t.Context(), bob, ask.Question{Query: "And?", Thread: id}); err == nil || !strings.Contains(err.Error(), "no such chat") {
+		t.Errorf("asks on: %v", err)
+	}
+	if list, total, err := n.Chats(t.Context(), bob, 0, 10); err != nil || total != 0 || len(list) != 0 {
+		t.Errorf("%v: bob has %d threads", err, total)
+	}
+
+	// Shared it is read by all, and changed by its owner alone.
+	yes := true
+	if err := n.ChangeChat(t.Context(), ann, id, "Shared", &yes); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Sees(t.Context(), bob, id); err != nil {
+		t.Error(err)
+	}
+	if err := n.ChangeChat(t.Context(), bob, id, "Mine", nil); err == nil || !strings.Contains(err.Error(), "somebody else's") {
+		t.Errorf("bob changes it: %v", err)
+	}
+
+	// Sources go with the rights of who looks.
+	app := bob
+	repos, err := n.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: "local/app"})
+	if err != nil || len(repos.Repos) != 1 {
+		t.Fatalf("%v: %+v", err, repos)
+	}
+	app.Only = roaring.BitmapOf(repos.Repos[0].ID)
+	c, err := n.Chat(t.Context(), app, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := ask.Markdown(c.Turns[0].Answer, ""); !strings.Contains(text, "[store/store.go:4](") || strings.Contains(text, "secret.go") || len(c.Turns[0].Reads) != 1 {
+		t.Errorf("%s, read %v", text, c.Turns[0].Reads)
+	}
+	count := 0
+	if err := n.WatchChat(t.Context(), app, id, 0, func(e ask.Event) error {
+		if count++; e.N != count {
+			t.Errorf("event %d has the number %d", count, e.N)
+		}
+		if strings.Contains(e.Text, "hidden") || strings.Contains(e.Text, "secret") || e.Cite != nil && e.Cite.Repo == "local/hidden" {
+			t.Errorf("shown: %+v", e)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	// A copy belongs to who made it, and stays when the thread goes.
+	fork, err := n.ForkChat(t.Context(), bob, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.DeleteChat(t.Context(), ann, id); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Sees(t.Context(), ann, id); err == nil {
+		t.Error("the deleted thread is there")
+	}
+	if c, err := n.Chat(t.Context(), bob, fork); err != nil || !c.Mine || c.Public || c.Title != "Shared" || len(c.Turns) != 1 {
+		t.Errorf("%v: %+v", err, c)
+	}
+}

@@ -1,0 +1,109 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/tool"
+)
+
+// patience is how long a client that is told of progress waits for an answer,
+// and margin how long before the end of a call it gets what there is.
+const (
+	patience = 8 * time.Minute
+	margin   = 5 * time.Second
+)
+
+// Tool is the row of ask_codebase in the table of tools.
+func (a *Asker) Tool() tool.Tool {
+	return tool.Tool{
+		Name: "ask_codebase", Title: "Ask a question about code",
+		About: "A language model of the instance researches a question for minutes; answers with citations. Only if the user asks for it: your own searches are faster.",
+		Params: []tool.Param{
+			{Name: "query", Kind: tool.String, Required: true},
+			{Name: "repos", Kind: tool.Strings},
+			{Name: "languageModel", Kind: tool.Named, Words: []string{"provider", "model"}},
+			{Name: "visibility", Kind: tool.String, Words: []string{"PRIVATE", "PUBLIC"}},
+		},
+		Patience: patience,
+		Offered:  a.HasModel,
+		Run:      a.answerTool,
+	}
+}
+
+// answerTool answers a call of ask_codebase. Where there is no answer in time
+// it tells how far the question is; the same call again waits for the rest.
+func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Args) (string, error) {
+	m := args.Named("languageModel")
+	q := Question{Query: args.Text("query"), Repos: args.List("repos"), Model: ModelName{m["provider"], m["model"]},
+		Public: args.Text("visibility") == "PUBLIC", Private: args.Text("visibility") == "PRIVATE"}
+	id := a.find(ctx, v, &q)
+	if id == "" {
+		started, err := a.Ask(ctx, v, q)
+		if err != nil {
+			return "", err
+		}
+		id = started.ID
+	}
+
+	// The client is answered a while before it gives up.
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if left, ok := clock.Left(ctx); ok {
+		wait, cancel = context.WithTimeout(ctx, max(left-margin, 0))
+	}
+	defer cancel()
+	steps, doing := 0, "thinking"
+	err := a.WatchChat(wait, v, id, 0, func(e Event) error {
+		switch e.Kind {
+		case KindStep:
+			steps = e.Step
+		case KindCall:
+			doing = e.Text
+		case KindText:
+			doing = "writing the answer"
+		}
+		tool.Progress(ctx, fmt.Sprintf("step %d: %s", steps, doing))
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case wait.Err() != nil:
+		return a.soft(id, steps, doing), nil
+	case err != nil:
+		return "", err
+	}
+	c, err := a.Chat(ctx, v, id)
+	if err != nil {
+		return "", err
+	}
+	r := &c.Turns[0]
+	if r.Status != Done {
+		return "", call.Fail(call.ErrUnavailable, "%s", r.Error)
+	}
+	return a.text(r), nil
+}
+
+// soft tells how far a question is.
+func (a *Asker) soft(id string, steps int, doing string) string {
+	return fmt.Sprintf("Still researching (%d steps so far; now: %s). The full answer will be at %s. Call ask_codebase again with the same arguments to wait for it; that starts nothing anew.", steps, doing, a.link(id))
+}
+
+// link is the page of a thread.
+func (a *Asker) link(id string) string { return a.d.BaseURL + "/chat/" + id }
+
+// text is an answer as a model reads it.
+func (a *Asker) text(r *Report) string {
+	var b strings.Builder
+	b.WriteString(Markdown(r.Answer, a.d.BaseURL))
+	fmt.Fprintf(&b, "\n\n---\nSources: %d files read, %d searches. Session: %s Model: %s.", len(r.Reads), r.Searches, a.link(r.ID), r.Model)
+	if len(r.Limits) > 0 {
+		b.WriteString("\n" + strings.Join(r.Limits, " "))
+	}
+	return b.String()
+}

@@ -1,0 +1,284 @@
+package ask
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/model"
+	"github.com/shoalsearch/shoal/node/thread"
+)
+
+// The kinds of events, in the order in which a turn has them.
+const (
+	KindTurn      = "turn"      // it has begun; Text is the question
+	KindStep      = "step"      // the model is asked
+	KindReasoning = "reasoning" // a piece of what it thinks
+	KindText      = "text"      // a piece of what it says
+	KindCite      = "cite"      // a citation, where the text is at this moment
+	KindAside     = "aside"     // what it said in this step was no answer: it goes on with calls
+	KindAgain     = "again"     // what it said in this step is void
+	KindCall      = "call"      // a tool is called
+	KindResult    = "result"    // the first line of what it answered
+	KindNote      = "note"      // something that people should know
+	KindError     = "error"     // why there is no answer
+	KindDone      = "done"      // the last one of the turn
+)
+
+// Event is one step of a turn as watchers see it. N counts from 1 without gaps,
+// through all turns of a thread, and means the same on every node.
+type Event struct {
+	N      int
+	Kind   string
+	Step   int
+	Text   string
+	Failed bool      // of a result
+	Cite   *Citation // of a cite
+}
+
+// Status is how far a turn is.
+type Status string
+
+// The states of a turn.
+const (
+	Running Status = "running"
+	Done    Status = "done"    // there is an answer
+	Stopped Status = "stopped" // by the asker
+	Failed  Status = "failed"
+)
+
+// Report is what is kept of a turn.
+type Report struct {
+	ID, Query string   // ID is that of the thread
+	Repos     []string // that it was bound to; none for all
+	Model     string   // provider/model
+	Status    Status
+	Error     string  // of a failed one
+	Answer    []Piece // in order
+	Limits    []string
+	Began     time.Time
+	Took      time.Duration
+	Steps     int
+	Searches  int
+	Reads     []Read
+	Usage     model.Usage
+	First     int // number of the first event
+	Last      int // of the last one; 0 while it runs
+
+	// Sight is the repositories that the asker could see, as a roaring bitmap:
+	// how the answer was found is shown to those who can see as many.
+	Sight []byte
+}
+
+// Provider is who answers for the model.
+func (r *Report) Provider() string { name, _, _ := strings.Cut(r.Model, "/"); return name }
+
+// ModelName is the model's name at its provider.
+func (r *Report) ModelName() string { _, name, _ := strings.Cut(r.Model, "/"); return name }
+
+// Piece is a piece of an answer: text, or a citation.
+type Piece struct {
+	Text string
+	Cite *Citation
+}
+
+// Turn is one question and its answer while it is being made on this node. Its
+// methods are safe for concurrent use.
+type Turn struct {
+	Report // guarded by mu while it runs, but for ID, Query and First
+
+	a      *Asker
+	asker  catalog.Viewer
+	viewer catalog.Viewer // asker, bound to the repositories of the question
+	asked  Question
+	client *model.Client
+	limit  model.Limit
+	began  time.Time
+	loop   *loop
+	log    *thread.Log
+
+	mu      sync.Mutex
+	events  []Event
+	safe    int     // how many of events every copy has: watchers see those
+	out     []entry // what has yet to be written
+	size    int
+	wake    chan struct{} // to the writer, that there is something
+	changed chan struct{} // closed, and made anew, when watchers can see more
+	halt    context.CancelCauseFunc
+	last    bool // the last event was emitted
+	ended   bool // and is seen
+	lost    bool // another node goes on
+}
+
+// Why a turn was ended before its answer.
+var (
+	errStopped = errors.New("stopped by the asker")
+	errMoved   = errors.New("another node goes on")
+)
+
+// maxEvents and maxEventText bound the log of a turn.
+const (
+	maxEvents    = 50_000
+	maxEventText = 2 << 20
+)
+
+const idLength = 32
+
+// newTurn makes a turn of a thread whose events begin behind a number.
+func newTurn(a *Asker, id string, after int, p *plan) *Turn {
+	return &Turn{
+		a: a, asker: p.asker, viewer: p.viewer, asked: p.q, client: p.client, limit: model.Limits(p.model), began: a.d.Now(),
+		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		Report: Report{ID: id, Query: p.q.Query, Repos: p.names, Model: p.name, Status: Running, Began: a.d.Now(), First: after + 1, Sight: p.sight},
+	}
+}
+
+// newID is 128 random bits: who has the link of a thread that is public may read it.
+// The id has idLength characters.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// emit adds an event to the log.
+func (t *Turn) emit(e Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last || e.Kind != KindDone && (len(t.events) >= maxEvents || t.size+len(e.Text) > maxEventText) {
+		return
+	}
+	t.size += len(e.Text)
+	if t.joinLocked(&e) {
+		return
+	}
+	e.N = t.First + len(t.events)
+	t.events = append(t.events, e)
+	t.last = e.Kind == KindDone
+
+	// What comes before the writer is there again is one entry.
+	if n := len(t.out); n == 0 || t.out[n-1].State != nil || t.out[n-1].Begun != nil {
+		t.out = append(t.out, entry{})
+	}
+	into := &t.out[len(t.out)-1]
+	into.Events = append(into.Events, e)
+	if t.last {
+		r := t.reportLocked()
+		into.Report = &r
+	}
+	t.stir()
+}
+
+// joinLocked adds a piece of text to the one before, which the writer has not
+// taken yet, so that nobody has seen it.
+func (t *Turn) joinLocked(e *Event) bool {
+	if len(t.out) == 0 || e.Kind != KindText && e.Kind != KindReasoning {
+		return false
+	}
+	waiting := t.out[len(t.out)-1].Events
+	if len(waiting) == 0 || waiting[len(waiting)-1].Kind != e.Kind || waiting[len(waiting)-1].Step != e.Step {
+		return false
+	}
+	waiting[len(waiting)-1].Text += e.Text
+	t.events[len(t.events)-1].Text += e.Text
+	return true
+}
+
+// note adds to the log what is not for watchers.
+func (t *Turn) note(e entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.last {
+		t.out = append(t.out, e)
+		t.stir()
+	}
+}
+
+func (t *Turn) stir() {
+	select {
+	case t.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// Events are those after a number that are safe, and a channel that closes when
+// there are more; ended says that there will be none here.
+func (t *Turn) Events(after int) (events []Event, more <-chan struct{}, ended, lost bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if from := max(after-t.First+1, 0); from < t.safe {
+		events = slices.Clone(t.events[from:t.safe])
+	}
+	return events, t.changed, t.ended, t.lost
+}
+
+// show lets watchers see the first n events.
+func (t *Turn) show(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.safe = n
+	t.ended = t.last && n == len(t.events)
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// lose tells watchers to look for the node that goes on.
+func (t *Turn) lose() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost = true
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// Over reports whether the turn has ended, or goes on elsewhere.
+func (t *Turn) Over() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended || t.lost
+}
+
+// Now is the report as far as it is. It is the caller's own.
+func (t *Turn) Now() Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reportLocked()
+}
+
+func (t *Turn) reportLocked() Report {
+	r := t.Report
+	r.Answer, r.Limits, r.Reads = slices.Clone(r.Answer), slices.Clone(r.Limits), slices.Clone(r.Reads)
+	if t.last {
+		r.Last = t.First + len(t.events) - 1
+	}
+	return r
+}
+
+// end ends the work on the turn. Where the asker stops it, what was said is kept.
+func (t *Turn) end(why error) {
+	t.mu.Lock()
+	halt := t.halt
+	t.mu.Unlock()
+	if halt != nil {
+		halt(why)
+	}
+}
+
+// limits notes why an answer is less than it could be, once.
+func (t *Turn) limits(why string) {
+	t.mu.Lock()
+	known := slices.Contains(t.Limits, why)
+	if !known {
+		t.Limits = append(t.Limits, why)
+	}
+	t.mu.Unlock()
+	if !known {
+		t.emit(Event{Kind: KindNote, Text: why})
+	}
+}

@@ -1,0 +1,339 @@
+package browse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// gitRun runs git for a test, with a fixed identity and no configuration.
+func gitRun(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME=/nonexistent",
+		"GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.org", "GIT_COMMITTER_DATE=1700000000 +0000")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// testSite is a mirror of a small repository.
+func testSite(t *testing.T) *site {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "source.git")
+	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)
+	var script strings.Builder
+	commit := func(ref string, minute int, author, message string, files ...string) {
+		fmt.Fprintf(&script, "commit %s\nauthor %s <%s@example.org> %d +0000\ncommitter %s <x@example.org> %d +0000\ndata %d\n%s\n",
+			ref, author, strings.ToLower(author), 1_700_000_000+60*minute, author, 1_700_000_000+60*minute, len(message), message)
+		for i := 0; i < len(files); i += 2 {
+			if files[i+1] == "D" {
+				fmt.Fprintf(&script, "D %s\n", files[i])
+			} else {
+				fmt.Fprintf(&script, "M 100644 inline %s\ndata %d\n%s\n", files[i], len(files[i+1]), files[i+1])
+			}
+		}
+		script.WriteString("\n")
+	}
+	commit("refs/heads/main", 1, "Ann", "Begin\n\nthe body", "src/server/main.go", "package main\n\nfunc main() {}\n", "README.md", "# hello\n")
+	commit("refs/heads/main", 2, "Bob", "Change", "src/server/main.go", "package main\n\nfunc main() { run() }\n", "src/util.go", "package src\n")
+	commit("refs/heads/feature/search", 3, "Cleo", "Feature", "x.txt", "x\n")
+	gitRun(t, script.String(), "-C", dir, "fast-import", "--quiet")
+	gitRun(t, "", "-C", dir, "tag", "-a", "-m", "t", "v1.0", "main")
+	m := git.Open(filepath.Join(t.TempDir(), "1.git"))
+	t.Cleanup(func() { m.Close() })
+	if _, err := m.Fetch(t.Context(), git.Remote{URL: git.LocalURL(dir)}, git.FetchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return &site{mirror: m, repo: &catalog.Repo{ID: 1, Name: "example.org/app", Revisions: []catalog.Revision{{Name: "HEAD"}, {Name: "refs/tags/v1.0"}}}}
+}
+
+// ask runs an operation as it would run for another node: all that it takes
+// and gives travels.
+func ask[Req, Resp any](t *testing.T, s *site, op operation[Req, Resp], req Req) (*Resp, error) {
+	t.Helper()
+	net := loop{}
+	op.method().Serve(net, func(ctx context.Context, at *readAt[Req]) (*Resp, error) { return op.run(ctx, s, at.Req) })
+	return op.method().Ask(t.Context(), net, "self", &readAt[Req]{Req: req})
+}
+
+// loop is a network of one node.
+type loop map[string]cluster.Handler
+
+func (l loop) Self() string { return "self" }
+
+func (l loop) Handle(method string, h cluster.Handler) { l[method] = h }
+
+func (l loop) Call(ctx context.Context, _, method string, in []byte) ([]byte, error) {
+	return l[method](ctx, cluster.Peer{}, in)
+}
+
+func TestSourceAndTreeOfAnyRef(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	for _, ref := range []string{"", "main", "v1.0", "HEAD", "refs/heads/main"} {
+		r, err := ask(t, s, sourceOperation(), SourceRequest{Ref: ref, Path: "src/server/main.go"})
+		if err != nil || string(r.Content) != "package main\n\nfunc main() { run() }\n" || r.Total != 3 || r.Language != "Go" {
+			t.Errorf("%q: %+v, %v", ref, r, err)
+		}
+	}
+	r, err := ask(t, s, sourceOperation(), SourceRequest{Ref: "HEAD~1", Path: "src/server/main.go", FirstLine: 3, Lines: 1})
+	if err != nil || string(r.Content) != "func main() {}\n" || r.FirstLine != 3 || r.Total != 3 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, tt := range []struct {
+		paths     []string
+		recursive bool
+		want      string
+	}{
+		{[]string{""}, false, "src/ README.md"},
+		{[]string{""}, true, "src/(server/(main.go) util.go) README.md"},
+		{[]string{"src/server"}, false, "src/(server/(main.go))"},
+		{[]string{"", "src"}, false, "src/(server/ util.go) README.md"},
+		{[]string{"src/util.go"}, false, "src/(util.go)"},
+	} {
+		r, err := ask(t, s, treeOperation(), TreeRequest{Paths: tt.paths, Recursive: tt.recursive, Max: 100})
+		if err != nil {
+			t.Errorf("%q: %v", tt.paths, err)
+		} else if got := showTree(r.Root.Children); got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.paths, got, tt.want)
+		}
+	}
+	if r, err := ask(t, s, treeOperation(), TreeRequest{Paths: []string{""}, Recursive: true, Max: 2}); err != nil || !r.Cut {
+		t.Errorf("a bounded tree: %+v, %v", r, err)
+	}
+}
+
+func showTree(nodes []TreeNode) string {
+	var parts []string
+	for _, n := range nodes {
+		s := n.Name
+		if n.Type == "tree" {
+			s += "/"
+		}
+		if len(n.Children) > 0 {
+			s += "(" + showTree(n.Children) + ")"
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestHistoryOfAMirror(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	r, err := ask(t, s, commitsOperation(), CommitsRequest{Page: 1, PerPage: 1})
+	for err == nil && r.AtLeast { // until the count is there
+		r, err = ask(t, s, commitsOperation(), CommitsRequest{Page: 1, PerPage: 1})
+	}
+	if err != nil || len(r.Commits) != 1 || r.Total != 2 || r.Commits[0].Message != "Change" || r.Commits[0].Refs != "HEAD -> main, tag: v1.0" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r, err = ask(t, s, commitsOperation(), CommitsRequest{Page: 1, PerPage: 50, Until: time.Unix(1_700_000_000+90, 0).UTC().Format(time.RFC3339)})
+	if err != nil || len(r.Commits) != 1 || r.Commits[0].Body != "the body" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	c, err := ask(t, s, commitOperation(), CommitRequest{Ref: "feature/search"})
+	if err != nil || c.Message != "Feature" || c.Refs != "feature/search" || len(c.Parents) != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	a, err := ask(t, s, authorsOperation(), AuthorsRequest{Page: 2, PerPage: 1})
+	if err != nil || a.Total != 2 || len(a.Authors) != 1 || a.Authors[0] != (AuthorInfo{"Bob", "bob@example.org", 1}) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	b, err := ask(t, s, branchesOperation(), RefsRequest{Page: 1, PerPage: 50})
+	if err != nil || b.Total != 2 || b.DefaultBranch != "main" || b.Refs[0].Name != "feature/search" || b.Refs[0].Indexed || !b.Refs[1].Default || !b.Refs[1].Indexed {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if b, err = ask(t, s, branchesOperation(), RefsRequest{Query: "SEARCH", Page: 1, PerPage: 50}); err != nil || b.Total != 1 {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if b, err = ask(t, s, tagsOperation(), RefsRequest{Page: 1, PerPage: 50}); err != nil || b.Total != 1 || !b.Refs[0].Indexed {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+func TestDiffAndBlameOfAMirror(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	d, err := ask(t, s, diffOperation(), DiffRequest{Base: "HEAD~1", Head: "HEAD"})
+	if err != nil || len(d.Files) != 2 || d.Files[0].Hunks[0].Body != " package main\n \n-func main() {}\n+func main() { run() }\n" || d.Files[1].OldPath != "" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	b, err := ask(t, s, blameOperation(), BlameRequest{Path: "src/server/main.go"})
+	if err != nil || len(b.Ranges) != 2 || b.Ranges[1].StartLine != 3 || b.Commits[b.Ranges[1].Hash].AuthorName != "Bob" {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+func TestMissingRefsAndPathsAreExplained(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	for _, tt := range []struct {
+		ref, path string
+		kind      error
+		want      string
+	}{
+		{"search", "x.txt", call.ErrRef, `Repository "example.org/app" has no branch, tag or commit "search"; did you mean "feature/search"?`},
+		{"mian", "x", call.ErrRef, `; its default branch is "main"`},
+		{"v1.1", "x", call.ErrRef, `; did you mean "v1.0"?`},
+		{"--upload-pack=x", "x", call.ErrRef, "is not a valid name"},
+		{"", "server/main.go", call.ErrFileNotFound, `; did you mean "src/server/main.go"?`},
+		{"", "src/utils.go", call.ErrFileNotFound, `; did you mean "src/util.go"?`},
+		{"", "src", call.ErrFileNotFound, `"src" in repository "example.org/app" is a directory, not a file`},
+		{"", "../../etc/passwd", call.ErrFileNotFound, "one or two dots"},
+		{"", "a\x00b", call.ErrFileNotFound, "not found"},
+	} {
+		_, err := ask(t, s, sourceOperation(), SourceRequest{Ref: tt.ref, Path: tt.path})
+		if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q %q: %v", tt.ref, tt.path, err)
+		}
+	}
+}
+
+func TestDatesAreReadAsPeopleWriteThem(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 31, 12, 30, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		text string
+		end  bool
+		want string
+	}{
+		{"2026-01-02", false, "2026-01-02T00:00:00Z"},
+		{"2026-01-02", true, "2026-01-02T23:59:59Z"},
+		{"2025", true, "2025-12-31T23:59:59Z"},
+		{"2026-01-02T03:04:05+02:00", false, "2026-01-02T01:04:05Z"},
+		{"2026-01-02 03:04:05", false, "2026-01-02T03:04:05Z"},
+		{"30 days ago", false, "2026-03-01T12:30:00Z"},
+		{"2.weeks.ago", false, "2026-03-17T12:30:00Z"},
+		{"an hour ago", false, "2026-03-31T11:30:00Z"},
+		{"1 Year ago", false, "2025-03-31T12:30:00Z"},
+		{"Yesterday", false, "2026-03-30T12:30:00Z"},
+		{"last month", false, "2026-03-03T12:30:00Z"},
+		{"now", false, "2026-03-31T12:30:00Z"},
+		{"when pigs fly", false, ""},
+		{"--all", false, ""},
+		{"9999999999999 days ago", false, ""},
+	} {
+		got := ""
+		if m, ok := parseDate(tt.text, now, tt.end); ok {
+			got = m.UTC().Format(time.RFC3339)
+		}
+		if got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+func TestNearestNames(t *testing.T) {
+	t.Parallel()
+	names := []string{"main", "release/1.0", "release/1.1", "feature/login"}
+	for text, want := range map[string][]string{
+		"login": {"feature/login"}, "maim": {"main"}, "release": {"release/1.0", "release/1.1"}, "zzz": nil, "": nil,
+	} {
+		if got := nearest(text, names, 2); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAReaderWaitsForItsOwnReadsOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newReaders()
+		var leaves []func()
+		for range readsAtOnce {
+			leave, err := r.enter(t.Context(), catalog.Viewer{KeyID: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves = append(leaves, leave)
+		}
+		if leave, err := r.enter(t.Context(), catalog.Viewer{KeyID: "b"}); err != nil {
+			t.Error(err)
+		} else {
+			leave()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.enter(ctx, catalog.Viewer{KeyID: "a"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("beyond the bound: %v", err)
+		}
+		for _, leave := range leaves {
+			leave()
+		}
+		if len(r.by) != 0 {
+			t.Errorf("%d readers are remembered", len(r.by))
+		}
+	})
+}
+
+func TestAScanOfAnUnindexedCommitRanksAsTheIndex(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	scan := func(req ScanRequest) *ScanResponse {
+		t.Helper()
+		r, err := ask(t, s, scanOperation(), req)
+		if err != nil {
+			t.Fatalf("%+v: %v", req, err)
+		}
+		return r
+	}
+	r := scan(ScanRequest{Pattern: `package (main|src)$|hello`, Limit: 10, Ref: "HEAD~0"})
+	var got []string
+	for _, f := range r.Files {
+		got = append(got, fmt.Sprintf("%s:%d:%s", f.Path, f.Lines[0].Number, f.Lines[0].Text))
+	}
+	if want := "src/server/main.go:1:package main src/util.go:1:package src README.md:1:# hello"; strings.Join(got, " ") != want || r.Found != 3 {
+		t.Errorf("got %q of %d, want %q", got, r.Found, want)
+	}
+	if r = scan(ScanRequest{Pattern: "package", Limit: 1, Paths: in(`\.go$`)}); r.Found != 2 || len(r.Files) != 1 || r.Files[0].Path != "src/server/main.go" {
+		t.Errorf("%+v", r)
+	}
+	if r = scan(ScanRequest{Pattern: "package", Limit: 1, Counts: true}); len(r.Files) != 1 || r.Files[0].Lines != nil || r.Found != 2 || r.Matches != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r = scan(ScanRequest{Pattern: "^$", Limit: 10, Paths: in("^src/server/")}); len(r.Files) != 1 || len(r.Files[0].Lines) != 1 || r.Files[0].Lines[0].Number != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r = scan(ScanRequest{Paths: in(`^src/.*\.go$`), Limit: 10}); r.Found != 2 || r.Files[0].Path != "src/server/main.go" || r.Files[1].Path != "src/util.go" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAScanBesideAnIndexedRevisionReadsWhatDiffers(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	head, err := s.mirror.Resolve(t.Context(), "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := ScanRequest{Pattern: "main|src|hello", Limit: 10, Ref: "HEAD~1", Beside: []catalog.Revision{{Name: "HEAD", Commit: head}, {Name: "gone", Commit: strings.Repeat("0", 40)}}}
+	r, err := ask(t, s, scanOperation(), req)
+	if err != nil || r.Beside != req.Beside[0] || r.Found != 1 || r.Files[0].Path != "src/server/main.go" || strings.Join(r.Without, " ") != "src/server/main.go src/util.go" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	req.Paths = in("^src/server/")
+	if r, err = ask(t, s, scanOperation(), req); err != nil || strings.Join(r.Without, " ") != "src/server/main.go" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func in(expr string) paths.Exprs { return paths.Exprs{Must: []string{expr}} }

@@ -1,0 +1,73 @@
+package browse
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/symbol"
+)
+
+// Cluster is what reading takes of the agreement of nodes; *cluster.Cluster
+// has it.
+type Cluster interface {
+	call.Network
+	// View is the catalog as this node has applied it.
+	View() *catalog.View
+}
+
+// Mirrors is the repositories that this node has.
+type Mirrors interface {
+	// Has reports whether the mirror is here, whole.
+	Has(id catalog.RepoID) bool
+	// Get opens it.
+	Get(id catalog.RepoID) *git.Mirror
+}
+
+// Deps is what a Browser works with.
+type Deps struct {
+	Cluster  Cluster
+	Gate     *account.Gate
+	Mirrors  Mirrors
+	Peers    *call.Peers
+	Outlines *symbol.Pool // finds definitions with their extents; nil where the program is missing
+	Reads    *call.Lane   // of mirrors on this node, each with a process of git or two
+
+	// Fresh reports whether the mirror of this node has all that the newest
+	// index of the repository was made from.
+	Fresh func(view *catalog.View, repo *catalog.Repo) bool
+
+	BaseURL string // prefix of every link, without a trailing slash
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Browser reads repositories for viewers. It is safe for concurrent use.
+type Browser struct {
+	d       Deps
+	readers *readers
+}
+
+// New makes a Browser, which answers the reads of other nodes from now on. It
+// must be called before the cluster runs.
+func New(d Deps) *Browser {
+	b := &Browser{d: d, readers: newReaders()}
+	serve(b, scanOperation())
+	serve(b, readFileOperation())
+	serve(b, listTreeOperation())
+	serve(b, outlineOperation())
+	serve(b, traceOperation())
+	serve(b, sourceOperation())
+	serve(b, treeOperation())
+	serve(b, commitsOperation())
+	serve(b, commitOperation())
+	serve(b, authorsOperation())
+	serve(b, diffOperation())
+	serve(b, blameOperation())
+	serve(b, branchesOperation())
+	serve(b, tagsOperation())
+	return b
+}

@@ -1,0 +1,116 @@
+package browse
+
+import (
+	"context"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// maxHunks bounds the text of a difference, in bytes.
+const maxHunks = 64 << 20
+
+// Diff compares two references directly (two dots).
+func (b *Browser) Diff(ctx context.Context, v catalog.Viewer, req DiffRequest) (*DiffResponse, error) {
+	if req.Base == "" || req.Head == "" {
+		return nil, call.Fail(call.ErrInvalid, "base and head must both be given")
+	}
+	if req.MaxBytes < 0 || req.MaxBytes > maxHunks {
+		return nil, call.Fail(call.ErrInvalid, "a difference has at most %d bytes", maxHunks)
+	}
+	return route(ctx, b, v, req.Repo, diffOperation(), req)
+}
+
+func diffOperation() operation[DiffRequest, DiffResponse] {
+	return operation[DiffRequest, DiffResponse]{name: "diff", run: func(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, error) {
+		base, err := s.resolve(ctx, req.Base)
+		if err != nil {
+			return nil, err
+		}
+		head, err := s.resolve(ctx, req.Head)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.mirror.Diff(ctx, base, head, git.DiffOptions{Path: req.Path, MaxBytes: req.MaxBytes, Context: req.Context, Stat: req.Stat})
+		if err != nil {
+			return nil, err
+		}
+		out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head}
+		for i := range d.Files {
+			out.Files[i] = diffFile(&d.Files[i])
+		}
+		return out, nil
+	}}
+}
+
+func diffFile(f *git.FileDiff) DiffFile {
+	out := DiffFile{
+		OldPath: f.OldPath, NewPath: f.NewPath, Status: f.Status, OldMode: f.OldMode, NewMode: f.NewMode,
+		Binary: f.Binary, Added: f.Added, Removed: f.Removed, Cut: f.Cut, Hunks: make([]DiffHunk, len(f.Hunks)),
+	}
+	for i, h := range f.Hunks {
+		out.Hunks[i] = DiffHunk{
+			OldStart: h.Old.Start, OldLines: h.Old.Lines, NewStart: h.New.Start, NewLines: h.New.Lines, Heading: h.Heading, Body: h.Body,
+		}
+	}
+	return out
+}
+
+// Blame tells where each line of a file comes from.
+func (b *Browser) Blame(ctx context.Context, v catalog.Viewer, req BlameRequest) (*BlameResponse, error) {
+	return route(ctx, b, v, req.Repo, blameOperation(), req)
+}
+
+func blameOperation() operation[BlameRequest, BlameResponse] {
+	return operation[BlameRequest, BlameResponse]{name: "blame", run: func(ctx context.Context, s *site, req BlameRequest) (*BlameResponse, error) {
+		commit, err := s.resolve(ctx, req.Ref)
+		if err != nil {
+			return nil, err
+		}
+
+		req.Path = s.pathOf(ctx, commit, req.Path)
+		out := &BlameResponse{Commit: commit}
+		b, err := s.blame(ctx, commit, req, out)
+		if err != nil {
+			return nil, s.explain(ctx, err, commit, req.Path)
+		}
+
+		out.Ranges, out.Commits = make([]BlameRange, len(b.Ranges)), make(map[string]BlameCommit, len(b.Commits))
+		for i, r := range b.Ranges {
+			out.Ranges[i] = BlameRange{Hash: r.Commit, Path: r.Path, StartLine: r.First, LineCount: r.Lines}
+		}
+		for hash, c := range b.Commits {
+			out.Commits[hash] = BlameCommit{
+				Hash: c.Hash, Message: c.Summary, Date: c.AuthorTime, AuthorName: c.AuthorName, AuthorEmail: c.AuthorEmail,
+				PreviousHash: c.PreviousHash, PreviousPath: c.PreviousPath,
+			}
+		}
+		return out, nil
+	}}
+}
+
+// blame asks for the whole file or, within a time, for some of its lines.
+func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *BlameResponse) (b git.Blame, err error) {
+	if req.Lines <= 0 {
+		return s.mirror.Blame(ctx, commit, req.Path)
+	}
+	src, err := s.mirror.Source(ctx, commit, req.Path, git.SourceOptions{Lines: 1, Count: true})
+	switch {
+	case err != nil:
+		return b, err
+	case src.Binary:
+		return b, call.Fail(call.ErrInvalid, "%q is a binary file: it has no lines", req.Path)
+	}
+	out.Total = src.Total
+	if req.First > src.Total {
+		return b, nil
+	}
+	b, out.Late, err = s.mirror.BlameLines(ctx, commit, src.Path, req.First, min(req.First+req.Lines-1, src.Total), changeTime)
+	return b, err
+}
+
+// changeTime is how long the history is looked at for one answer of a tool;
+// then what was found is the answer.
+const changeTime = 5 * time.Second

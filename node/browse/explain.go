@@ -1,0 +1,218 @@
+package browse
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// pathOf is the path in a commit that a caller means. A name that is not UTF-8
+// is shown with a replacement character for each byte that cannot be read, so
+// that is how it comes back; where one file looks so, it is meant.
+func (s *site) pathOf(ctx context.Context, commit, p string) string {
+	if !strings.ContainsRune(p, utf8.RuneError) {
+		return p
+	}
+	files, err := s.mirror.Files(ctx, commit, func(other string) bool {
+		return !utf8.ValidString(other) && strings.ToValidUTF8(other, "\uFFFD") == strings.ToValidUTF8(p, "\uFFFD")
+	})
+	if err != nil || len(files) != 1 {
+		return p
+	}
+	return files[0].Path
+}
+
+// resolve makes a commit of a ref. Its errors say what to write instead.
+func (s *site) resolve(ctx context.Context, ref string) (string, error) {
+	commit, err := s.mirror.Resolve(ctx, ref)
+	switch {
+	case err == nil:
+		return commit, nil
+	case errors.Is(err, git.ErrEmpty):
+		return "", call.Fail(call.ErrRef, "Repository %q has no commits", s.repo.Name)
+	case errors.Is(err, git.ErrAmbiguous):
+		return "", call.Fail(call.ErrRef, "%q begins more than one commit id of %q: write more of it", ref, s.repo.Name)
+	case errors.Is(err, git.ErrBadRef):
+		return "", call.Fail(call.ErrRef, "%.80q is not a valid name of a branch, tag or commit", ref)
+	case errors.Is(err, git.ErrNoRef):
+		return "", call.Fail(call.ErrRef, "Repository %q has no branch, tag or commit %q%s", s.repo.Name, ref, s.otherRefs(ctx, ref))
+	}
+	return "", err
+}
+
+// otherRefs names refs that could be meant.
+func (s *site) otherRefs(ctx context.Context, ref string) string {
+	branches, err := s.mirror.Branches(ctx)
+	if err != nil {
+		return ""
+	}
+	tags, _ := s.mirror.Tags(ctx)
+	var names []string
+	for _, r := range append(branches, tags...) {
+		names = append(names, r.Name)
+	}
+	if near := nearest(ref, names, 3); len(near) > 0 {
+		return "; did you mean " + quoteList(near) + "?"
+	}
+	if branch, _ := s.mirror.DefaultBranch(ctx); branch != "" {
+		return fmt.Sprintf("; its default branch is %q", branch)
+	}
+	return ""
+}
+
+// explain gives an error about a path the words of this package, with paths
+// that could be meant.
+func (s *site) explain(ctx context.Context, err error, commit, p string) error {
+	switch {
+	case errors.Is(err, git.ErrIsDir):
+		return call.Fail(call.ErrFileNotFound, "%q in repository %q is a directory, not a file", p, s.repo.Name)
+	case errors.Is(err, git.ErrNotDir):
+		return call.Fail(call.ErrFileNotFound, "%q in repository %q is a file, not a directory", p, s.repo.Name)
+	case errors.Is(err, git.ErrBadPath):
+		return call.Fail(call.ErrFileNotFound, "File %.80q not found in repository %q: write paths from its root; none of their parts can be one or two dots", p, s.repo.Name)
+	case errors.Is(err, git.ErrNoPath), errors.Is(err, fs.ErrNotExist):
+		if e, err := s.mirror.Stat(ctx, commit, p); err == nil && e.Kind == git.Submodule {
+			return call.Fail(call.ErrFileNotFound, "%q in repository %q is a submodule: another repository at commit %.12s, whose files are not in this one", p, s.repo.Name, e.OID)
+		}
+		return call.Fail(call.ErrFileNotFound, "File %q not found in repository %q at %.12s%s", p, s.repo.Name, commit, s.otherPaths(ctx, commit, p))
+	}
+	return err
+}
+
+// otherPaths names files that could be meant: of the same name elsewhere, or
+// of a similar name in the deepest directory of the path that is there.
+func (s *site) otherPaths(ctx context.Context, commit, p string) string {
+	base := strings.ToLower(path.Base(p))
+	same, err := s.mirror.Files(ctx, commit, func(other string) bool {
+		return strings.ToLower(path.Base(other)) == base
+	})
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range same {
+		names = append(names, e.Path)
+	}
+	if len(names) == 0 {
+		names = s.siblings(ctx, commit, p)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+
+	slices.SortFunc(names, func(a, b string) int { return common(b, p) - common(a, p) })
+	return "; did you mean " + quoteList(names[:min(3, len(names))]) + "?"
+}
+
+// siblings names what is like a path in the deepest directory of it that is
+// there.
+func (s *site) siblings(ctx context.Context, commit, p string) []string {
+	dir := path.Dir(strings.Trim(p, "/"))
+	for ; dir != "."; dir = path.Dir(dir) {
+		if e, err := s.mirror.Stat(ctx, commit, dir); err == nil && e.Kind == git.Dir {
+			break
+		}
+	}
+
+	entries, _, _ := s.mirror.List(ctx, commit, strings.TrimPrefix(dir, "."), git.ListOptions{Max: 10_000})
+	var there []string
+	for _, e := range entries {
+		there = append(there, e.Path)
+	}
+	return nearest(p, there, 3)
+}
+
+// common is how many elements at the end two paths share.
+func common(a, b string) int {
+	x, y := strings.Split(a, "/"), strings.Split(b, "/")
+	n := 0
+	for n < len(x) && n < len(y) && x[len(x)-1-n] == y[len(y)-1-n] {
+		n++
+	}
+	return n
+}
+
+func quoteList(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = fmt.Sprintf("%q", n)
+	}
+	if len(quoted) < 2 {
+		return strings.Join(quoted, "")
+	}
+	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
+}
+
+// nearest picks the names most like a text: those that contain it or that it
+// contains, then those within a third of its length in edits, best first.
+func nearest(text string, names []string, most int) []string {
+	type scored struct {
+		name  string
+		score int
+	}
+	want := strings.ToLower(text)
+	var found []scored
+	for _, name := range names {
+		low := strings.ToLower(name)
+		switch {
+		case want == "" || low == "":
+		case low == want:
+			found = append(found, scored{name, 0})
+		case strings.HasSuffix(low, "/"+want) || strings.HasSuffix(want, "/"+low):
+			found = append(found, scored{name, 1})
+		case len(want) > 2 && strings.Contains(low, want) || len(low) > 2 && strings.Contains(want, low):
+			found = append(found, scored{name, 2 + max(len(low)-len(want), len(want)-len(low))})
+		default:
+			bound := len(want) / 3
+			if d := Edits(want, low, bound); d <= bound {
+				found = append(found, scored{name, 1000 + d})
+			}
+		}
+	}
+
+	slices.SortFunc(found, func(a, b scored) int {
+		return cmp.Or(a.score-b.score, strings.Compare(a.name, b.name))
+	})
+	var out []string
+	for _, f := range found[:min(most, len(found))] {
+		out = append(out, f.name)
+	}
+	return out
+}
+
+// Edits is the number of bytes to insert, delete or change between two
+// texts; when it is more than bound, any number above it.
+func Edits(a, b string, bound int) int {
+	if d := len(a) - len(b); d > bound || -d > bound || len(a) > 200 || len(b) > 200 {
+		return bound + 1
+	}
+
+	// row[j] is the edits from the first i bytes of a to the first j of b, of
+	// which the dynamic programme keeps one i at a time.
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

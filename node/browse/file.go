@@ -1,0 +1,184 @@
+package browse
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// maxSource is how many bytes of a file are sent in one answer.
+const maxSource = 32 << 20
+
+// Source returns the content of a file, or some of its lines.
+func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceRequest) (*SourceResponse, error) {
+	if req.FirstLine < 0 || req.Lines < 0 {
+		return nil, call.Fail(call.ErrInvalid, "lines are counted from 1")
+	}
+	out, err := route(ctx, b, v, req.Repo, sourceOperation(), req)
+	if err != nil {
+		return nil, err
+	}
+	out.WebURL = WebURL(b.d.BaseURL, out.Repo, req.Ref, "blob", out.Path)
+	if repo := b.repo(v, out.Repo); repo != nil {
+		out.HostKind, out.DisplayName, out.RepoWebURL = repo.HostKind, repo.DisplayName, repo.WebURL
+		out.ExternalWebURL = ExternalURL(repo, req.Ref, out.Path)
+	}
+	return out, nil
+}
+
+func sourceOperation() operation[SourceRequest, SourceResponse] {
+	return operation[SourceRequest, SourceResponse]{name: "source", run: func(ctx context.Context, s *site, req SourceRequest) (*SourceResponse, error) {
+		commit, err := s.resolve(ctx, req.Ref)
+		if err != nil {
+			return nil, err
+		}
+		part := req.Lines > 0 || req.FirstLine > 1
+		src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part})
+		if err != nil {
+			return nil, s.explain(ctx, err, commit, req.Path)
+		}
+		if src.Cut {
+			return nil, call.Fail(call.ErrTooLarge, "%q has %d bytes, more than the %d of one answer: ask for a range of lines", src.Path, src.Size, maxSource)
+		}
+		return &SourceResponse{
+			Content: src.Content, Language: shard.Language(src.Path, src.Content), Path: src.Path, Repo: s.repo.Name, OID: src.OID, Commit: commit,
+			Size: src.Size, FirstLine: src.FirstLine, Total: src.Total, Binary: src.Binary, LFS: src.LFS,
+		}, nil
+	}}
+}
+
+// The bounds of a tree.
+const (
+	defaultTree = 100_000
+	maxTree     = 1_000_000
+	maxPaths    = 1000
+)
+
+// Tree returns the given paths, what is in those that are directories, and
+// the directories that connect them.
+func (b *Browser) Tree(ctx context.Context, v catalog.Viewer, req TreeRequest) (*TreeResponse, error) {
+	if req.Max == 0 {
+		req.Max = defaultTree
+	}
+	switch {
+	case req.Max < 1 || req.Max > maxTree:
+		return nil, call.Fail(call.ErrInvalid, "the number of entries must be from 1 to %d", maxTree)
+	case len(req.Paths) > maxPaths:
+		return nil, call.Fail(call.ErrInvalid, "at most %d paths can be asked for at once", maxPaths)
+	}
+	if len(req.Paths) == 0 {
+		req.Paths = []string{""}
+	}
+	return route(ctx, b, v, req.Repo, treeOperation(), req)
+}
+
+func treeOperation() operation[TreeRequest, TreeResponse] {
+	return operation[TreeRequest, TreeResponse]{name: "tree", run: func(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, error) {
+		commit, err := s.resolve(ctx, req.Ref)
+		if err != nil {
+			return nil, err
+		}
+
+		t := newTree()
+		for _, path := range req.Paths {
+			at, err := s.mirror.Stat(ctx, commit, path)
+			if err != nil {
+				return nil, s.explain(ctx, err, commit, path)
+			}
+			t.add(at)
+			if at.Kind != git.Dir {
+				continue
+			}
+			if t.count >= req.Max {
+				t.cut = true
+				break
+			}
+
+			o := git.ListOptions{Max: req.Max - t.count}
+			if req.Recursive {
+				o.Depth = -1
+			}
+			entries, cut, err := s.mirror.List(ctx, commit, at.Path, o)
+			if err != nil {
+				return nil, err
+			}
+			t.cut = t.cut || cut
+			for _, e := range entries {
+				t.add(e)
+			}
+		}
+		return &TreeResponse{Root: t.freeze(t.nodes[""]), Commit: commit, Cut: t.cut}, nil
+	}}
+}
+
+// treeBuilder puts entries into a tree, in any order and more than once.
+type treeBuilder struct {
+	nodes map[string]*growing // by path
+	count int
+	cut   bool
+}
+
+type growing struct {
+	TreeNode
+	below []*growing
+}
+
+func newTree() *treeBuilder {
+	root := &growing{TreeNode: TreeNode{Type: "tree", Mode: git.Dir.Mode()}}
+	return &treeBuilder{nodes: map[string]*growing{"": root}}
+}
+
+// add puts in an entry, and the directories above it.
+func (t *treeBuilder) add(e git.Entry) {
+	g := t.at(e.Path)
+	g.OID, g.Mode = e.OID, e.Kind.Mode()
+	switch e.Kind {
+	case git.Dir:
+		g.Type = "tree"
+	case git.Submodule:
+		g.Type = "commit"
+	default:
+		g.Type = "blob"
+	}
+}
+
+func (t *treeBuilder) at(path string) *growing {
+	if g := t.nodes[path]; g != nil {
+		return g
+	}
+	parent, name := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		parent, name = path[:i], path[i+1:]
+	}
+	up := t.at(parent)
+	g := &growing{TreeNode: TreeNode{Type: "tree", Path: path, Name: name, Mode: git.Dir.Mode()}}
+	up.below = append(up.below, g)
+	t.nodes[path] = g
+	t.count++
+	return g
+}
+
+// freeze gives the finished tree: directories first, then by name.
+func (t *treeBuilder) freeze(g *growing) TreeNode {
+	slices.SortFunc(g.below, func(a, b *growing) int {
+		if (a.Type == "tree") != (b.Type == "tree") {
+			if a.Type == "tree" {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	out := g.TreeNode
+	out.Children = make([]TreeNode, len(g.below))
+	for i, child := range g.below {
+		out.Children[i] = t.freeze(child)
+	}
+	return out
+}

@@ -1,0 +1,264 @@
+package browse
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// pageOf checks the numbers of a page and fills in their defaults.
+func pageOf(page, per *int) error {
+	if *page == 0 {
+		*page = 1
+	}
+	if *per == 0 {
+		*per = 50
+	}
+	switch {
+	case *page < 1 || *page > 1<<30:
+		return call.Fail(call.ErrInvalid, "page must be at least 1")
+	case *per < 1 || *per > 100:
+		return call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
+	}
+	return nil
+}
+
+// cutPage is one page of a list.
+func cutPage[T any](list []T, page, per int) []T {
+	if page-1 > len(list)/per {
+		return nil
+	}
+	from := (page - 1) * per
+	return list[min(from, len(list)):min(from+per, len(list))]
+}
+
+// Commits returns a page of history. Dates that are relative are so to now.
+func (b *Browser) Commits(ctx context.Context, v catalog.Viewer, req CommitsRequest) (*CommitsResponse, error) {
+	if err := pageOf(&req.Page, &req.PerPage); err != nil {
+		return nil, err
+	}
+	since, until, err := b.period(req.Since, req.Until)
+	if err != nil {
+		return nil, err
+	}
+
+	// "Yesterday" is what it is here: another node may answer, by another clock.
+	req.Since, req.Until = stampOf(since), stampOf(until)
+	return route(ctx, b, v, req.Repo, commitsOperation(), req)
+}
+
+// period reads the dates between which commits are wanted.
+func (b *Browser) period(from, to string) (since, until time.Time, err error) {
+	if since, err = b.date("since", from, false); err != nil {
+		return since, until, err
+	}
+	if until, err = b.date("until", to, true); err != nil {
+		return since, until, err
+	}
+	if !since.IsZero() && !until.IsZero() && since.After(until) {
+		err = call.Fail(call.ErrInvalid, "since (%s) is after until (%s)", since.Format(time.RFC3339), until.Format(time.RFC3339))
+	}
+	return since, until, err
+}
+
+// stampOf writes a time for another node; "" for the zero time.
+func stampOf(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// date reads a date of a request; "" is the zero time.
+func (b *Browser) date(name, text string, end bool) (time.Time, error) {
+	if strings.TrimSpace(text) == "" {
+		return time.Time{}, nil
+	}
+	t, ok := parseDate(text, b.d.Now(), end)
+	if !ok {
+		return t, call.Fail(call.ErrInvalid, "%s: %q is no date; write 2026-01-31, 2026-01-31T10:00:00Z, yesterday, last week or 30 days ago", name, text)
+	}
+	return t, nil
+}
+
+func commitsOperation() operation[CommitsRequest, CommitsResponse] {
+	return operation[CommitsRequest, CommitsResponse]{name: "commits", run: func(ctx context.Context, s *site, req CommitsRequest) (*CommitsResponse, error) {
+		commit, err := s.resolve(ctx, req.Ref)
+		if err != nil {
+			return nil, err
+		}
+
+		// Both are what Commits wrote, or "" for no bound, which is the zero time.
+		since, _ := time.Parse(time.RFC3339, req.Since)
+		until, _ := time.Parse(time.RFC3339, req.Until)
+		page, err := s.mirror.Log(ctx, git.LogQuery{
+			Commit: commit, Path: req.Path,
+			Query: req.Query, Words: req.Words, Author: req.Author, NoMerges: req.NoMerges,
+			Since: since, Until: until,
+			Skip: (req.Page - 1) * req.PerPage, Limit: req.PerPage,
+		})
+		if err != nil {
+			return nil, err
+		}
+
+		out := &CommitsResponse{
+			Commits: make([]CommitInfo, len(page.Commits)),
+			Total:   page.Total, AtLeast: page.AtLeast, Reached: page.Reached,
+			Page: req.Page, Per: req.PerPage,
+		}
+		branch, _ := s.mirror.DefaultBranch(ctx)
+		for i := range page.Commits {
+			out.Commits[i] = commitInfo(&page.Commits[i], branch)
+		}
+		return out, nil
+	}}
+}
+
+// commitInfo shows a commit; branch is the default branch.
+func commitInfo(c *git.Commit, branch string) CommitInfo {
+	return CommitInfo{
+		Hash: c.Hash, Date: c.AuthorTime, Committed: c.CommitTime, Message: c.Subject, Body: c.Body, Refs: decoration(c, branch),
+		AuthorName: c.AuthorName, AuthorEmail: c.AuthorEmail, Parents: c.Parents,
+	}
+}
+
+// decoration names what points at a commit, as git log does:
+// "HEAD -> main, tag: v1, dev".
+func decoration(c *git.Commit, branch string) string {
+	var parts []string
+	if c.Head {
+		parts = append(parts, "HEAD")
+		if slices.Contains(c.Refs, "refs/heads/"+branch) {
+			parts[0] = "HEAD -> " + branch
+		}
+	}
+
+	for _, prefix := range []string{"refs/tags/", "refs/heads/"} {
+		for _, r := range c.Refs {
+			name, ok := strings.CutPrefix(r, prefix)
+			switch {
+			case !ok || c.Head && prefix == "refs/heads/" && name == branch:
+			case prefix == "refs/tags/":
+				parts = append(parts, "tag: "+name)
+			default:
+				parts = append(parts, name)
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Commit returns one commit.
+func (b *Browser) Commit(ctx context.Context, v catalog.Viewer, req CommitRequest) (*CommitInfo, error) {
+	return route(ctx, b, v, req.Repo, commitOperation(), req)
+}
+
+func commitOperation() operation[CommitRequest, CommitInfo] {
+	return operation[CommitRequest, CommitInfo]{name: "commit", run: func(ctx context.Context, s *site, req CommitRequest) (*CommitInfo, error) {
+		commit, err := s.resolve(ctx, req.Ref)
+		if err != nil {
+			return nil, err
+		}
+		c, err := s.mirror.Show(ctx, commit)
+		if err != nil {
+			return nil, err
+		}
+		branch, _ := s.mirror.DefaultBranch(ctx)
+		out := commitInfo(&c, branch)
+		return &out, nil
+	}}
+}
+
+// Authors lists authors by their number of commits.
+func (b *Browser) Authors(ctx context.Context, v catalog.Viewer, req AuthorsRequest) (*AuthorsResponse, error) {
+	if err := pageOf(&req.Page, &req.PerPage); err != nil {
+		return nil, err
+	}
+	return route(ctx, b, v, req.Repo, authorsOperation(), req)
+}
+
+func authorsOperation() operation[AuthorsRequest, AuthorsResponse] {
+	return operation[AuthorsRequest, AuthorsResponse]{name: "authors", run: func(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsResponse, error) {
+		commit, err := s.resolve(ctx, req.Ref)
+		if err != nil {
+			return nil, err
+		}
+		list, err := s.mirror.Authors(ctx, commit, req.Path)
+		if err != nil {
+			return nil, err
+		}
+		out := &AuthorsResponse{Authors: []AuthorInfo{}, Total: len(list), Page: req.Page, Per: req.PerPage}
+		for _, a := range cutPage(list, req.Page, req.PerPage) {
+			out.Authors = append(out.Authors, AuthorInfo{Name: a.Name, Email: a.Email, Commits: a.Commits})
+		}
+		return out, nil
+	}}
+}
+
+// Branches lists branches, newest first.
+func (b *Browser) Branches(ctx context.Context, v catalog.Viewer, req RefsRequest) (*RefsResponse, error) {
+	if err := pageOf(&req.Page, &req.PerPage); err != nil {
+		return nil, err
+	}
+	return route(ctx, b, v, req.Repo, branchesOperation(), req)
+}
+
+// Tags lists tags, newest first.
+func (b *Browser) Tags(ctx context.Context, v catalog.Viewer, req RefsRequest) (*RefsResponse, error) {
+	if err := pageOf(&req.Page, &req.PerPage); err != nil {
+		return nil, err
+	}
+	return route(ctx, b, v, req.Repo, tagsOperation(), req)
+}
+
+func branchesOperation() operation[RefsRequest, RefsResponse] {
+	return operation[RefsRequest, RefsResponse]{name: "branches", run: func(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {
+		refs, err := s.mirror.Branches(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s.refs(ctx, refs, req)
+	}}
+}
+
+func tagsOperation() operation[RefsRequest, RefsResponse] {
+	return operation[RefsRequest, RefsResponse]{name: "tags", run: func(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {
+		refs, err := s.mirror.Tags(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s.refs(ctx, refs, req)
+	}}
+}
+
+// refs makes a page of branches or tags.
+func (s *site) refs(ctx context.Context, refs []git.Ref, req RefsRequest) (*RefsResponse, error) {
+	branch, err := s.mirror.DefaultBranch(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	indexed := map[string]bool{}
+	for _, r := range s.repo.Revisions {
+		indexed[r.Name] = true
+	}
+
+	want := strings.ToLower(req.Query)
+	refs = slices.DeleteFunc(refs, func(r git.Ref) bool { return !strings.Contains(strings.ToLower(r.Name), want) })
+	out := &RefsResponse{
+		Repo: s.repo.Name, DefaultBranch: branch, IndexedAt: s.repo.IndexedAt, Refs: []RefInfo{},
+		Total: len(refs), Page: req.Page, Per: req.PerPage,
+	}
+	for _, r := range cutPage(refs, req.Page, req.PerPage) {
+		out.Refs = append(out.Refs, RefInfo{
+			Name: r.Name, Commit: r.Commit, CommittedAt: r.Time, Default: r.Head,
+			Indexed: indexed[r.Full] || r.Head && indexed["HEAD"],
+		})
+	}
+	return out, nil
+}

@@ -1,0 +1,229 @@
+package browse
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// ReposRequest asks for a page of the repositories that the viewer may see.
+type ReposRequest struct {
+	Query      string // case-insensitive part of the name
+	Connection string // name of a connection; "" for all
+	Page       int    // from 1; 0 means 1
+	PerPage    int    // 1..100; 0 means 30
+	State      string // one of RepoStates; "" for all
+	Sort       string // "name" (default), "pushed" or "size" (of the text)
+	Desc       bool
+}
+
+// ReposResponse is a page, with the count of all.
+type ReposResponse struct {
+	Repos []RepoInfo
+	Total int
+	Page  int
+	Per   int
+}
+
+// RepoInfo describes a repository. An answer to a search has the first part
+// only, a list of repositories has all of it.
+type RepoInfo struct {
+	ID             uint32
+	Name           string
+	DisplayName    string
+	HostKind       string // genericGitHost, github, ...
+	WebURL         string // page of this service
+	ExternalWebURL string // page of the code host; "" when unknown
+
+	Connections   []string
+	Topics        []string
+	DefaultBranch string // short name; "" when unknown
+	Fork          bool
+	Archived      bool
+	Public        bool
+	Visibility    string // public, internal, private; "" when the host does not say
+	Description   string
+	Stars         uint32
+	SizeBytes     uint64    // as the host computes it; 0 when unknown
+	Empty         bool      // the host says that it has no commit
+	Unfetchable   string    // why the host does not let it be fetched now; "" when it does
+	LeftOut       int       // revisions that connections ask for beyond the most that are indexed
+	FormerNames   []string  // that still lead to it
+	PushedAt      time.Time // zero: unknown
+	IndexedAt     time.Time // zero: not yet
+	Revisions     []RevisionInfo
+	Documents     int64
+	TextBytes     int64
+	ShardBytes    int64
+	Error         string // of the last index job; "" when it was good
+	State         string // one of RepoStates
+}
+
+// The states of a repository, the first that holds.
+const (
+	StateUnfetchable = "unfetchable" // its host does not let it be fetched now, and it has no index
+	StateFailed      = "failed"      // the last attempt to index it failed; it may have an older index
+	StateIndexing    = "indexing"    // its first index is being made
+	StateIndexed     = "indexed"
+	StateWaiting     = "waiting" // for its first index
+)
+
+// RepoStates lists the states of a repository.
+func RepoStates() []string {
+	return []string{StateIndexed, StateIndexing, StateWaiting, StateFailed, StateUnfetchable}
+}
+
+// stateOf tells the state of a repository.
+func stateOf(view *catalog.View, repo *catalog.Repo) string {
+	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
+	switch {
+	case repo.Unfetchable != "" && !repo.Indexed():
+		return StateUnfetchable
+	case j != nil && j.Error != "" && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff):
+		return StateFailed
+	case repo.Indexed():
+		return StateIndexed
+	case j != nil && j.State == catalog.JobRunning:
+		return StateIndexing
+	}
+	return StateWaiting
+}
+
+// textOf is the bytes of text in the index of a repository.
+func textOf(repo *catalog.Repo) (n int64) {
+	for _, s := range repo.Shards {
+		n += s.Text
+	}
+	return n
+}
+
+// RevisionInfo is an indexed revision.
+type RevisionInfo struct {
+	Name   string // full ref name, or HEAD
+	Commit string // hex
+}
+
+// Repos lists repositories.
+func (b *Browser) Repos(ctx context.Context, v catalog.Viewer, req ReposRequest) (*ReposResponse, error) {
+	if err := req.check(); err != nil {
+		return nil, err
+	}
+	seen, err := b.d.Gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+
+	var list []*catalog.Repo
+	for repo := range seen.All() {
+		if req.asksFor(seen.View, repo) {
+			list = append(list, repo)
+		}
+	}
+	slices.SortStableFunc(list, req.order)
+
+	out := &ReposResponse{Total: len(list), Page: req.Page, Per: req.PerPage, Repos: []RepoInfo{}}
+	for _, repo := range req.page(list) {
+		out.Repos = append(out.Repos, b.repoState(seen, repo))
+	}
+	return out, nil
+}
+
+// check fills in what was left out, and refuses what cannot be.
+func (req *ReposRequest) check() error {
+	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 30)
+	switch {
+	case req.Page < 1:
+		return call.Fail(call.ErrInvalid, "page must be at least 1")
+	case req.PerPage < 1 || req.PerPage > 100:
+		return call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
+	case req.Sort != "" && req.Sort != "name" && req.Sort != "pushed" && req.Sort != "size":
+		return call.Fail(call.ErrInvalid, "sort must be name, pushed or size")
+	case req.State != "" && !slices.Contains(RepoStates(), req.State):
+		return call.Fail(call.ErrInvalid, "state must be one of %s", strings.Join(RepoStates(), ", "))
+	}
+	return nil
+}
+
+func (req *ReposRequest) asksFor(view *catalog.View, repo *catalog.Repo) bool {
+	if !strings.Contains(strings.ToLower(repo.Name), strings.ToLower(req.Query)) {
+		return false
+	}
+	if req.State != "" && stateOf(view, repo) != req.State {
+		return false
+	}
+	of := func(c catalog.RepoConnection) bool { return c.Name == req.Connection }
+	return req.Connection == "" || slices.ContainsFunc(repo.Connections, of)
+}
+
+// order compares two repositories as they are to be listed.
+func (req *ReposRequest) order(a, b *catalog.Repo) int {
+	c := strings.Compare(a.Name, b.Name)
+	switch req.Sort {
+	case "pushed":
+		c = a.PushedAt.Compare(b.PushedAt)
+	case "size":
+		c = cmp.Compare(textOf(a), textOf(b))
+	}
+	if req.Desc {
+		c = -c
+	}
+	return cmp.Or(c, strings.Compare(a.Name, b.Name))
+}
+
+// page is the part of a list that is asked for. One far beyond the end is empty
+// and must not overflow.
+func (req *ReposRequest) page(list []*catalog.Repo) []*catalog.Repo {
+	before := req.Page - 1
+	if before > len(list)/req.PerPage {
+		return nil
+	}
+	from := min(before*req.PerPage, len(list))
+	return list[from:min(from+req.PerPage, len(list))]
+}
+
+// InfoOf names a repository and says where it is; base is the prefix of links.
+func InfoOf(repo *catalog.Repo, base string) RepoInfo {
+	return RepoInfo{
+		ID: repo.ID, Name: repo.Name, DisplayName: cmp.Or(repo.DisplayName, repo.Name), HostKind: repo.HostKind,
+		WebURL: WebURL(base, repo.Name, "", "tree", ""), ExternalWebURL: repo.WebURL, DefaultBranch: repo.DefaultBranch,
+	}
+}
+
+// repoState is InfoOf with all that a list shows.
+func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
+	view := seen.View
+	info := InfoOf(repo, b.d.BaseURL)
+	info.Topics = repo.Topics
+	info.Fork, info.Archived, info.Public = repo.Fork, repo.Archived, repo.Public
+	info.Visibility, info.Description, info.Stars = repo.Visibility.String(), repo.Description, repo.Stars
+	info.SizeBytes, info.Empty, info.Unfetchable = repo.SizeBytes, repo.Empty, repo.Unfetchable
+	info.LeftOut = int(repo.LeftOut)
+	info.FormerNames = view.FormerNames(repo)
+	info.PushedAt, info.IndexedAt = repo.PushedAt, repo.IndexedAt
+
+	for _, c := range repo.Connections {
+		info.Connections = append(info.Connections, c.Name)
+	}
+	for _, r := range repo.Revisions {
+		info.Revisions = append(info.Revisions, RevisionInfo{Name: r.Name, Commit: r.Commit})
+	}
+	for _, s := range repo.Shards {
+		info.Documents += int64(s.Docs)
+		info.TextBytes += s.Text
+		info.ShardBytes += s.Bytes
+	}
+	if seen.Blind() {
+		info.ShardBytes = 0 // what it takes in a file depends on who else is in it
+	}
+	if j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil {
+		info.Error = j.Error
+	}
+	info.State = stateOf(view, repo)
+	return info
+}

@@ -1,0 +1,199 @@
+package browse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/symbol"
+)
+
+// site is where a routed read happens: a node that has the mirror.
+type site struct {
+	repo     *catalog.Repo
+	mirror   *git.Mirror
+	outlines *symbol.Pool // finds definitions with their extents; nil where the program is missing
+	maxFile  int64        // bytes of the largest file that is searched; 0 means the default
+}
+
+// readTime bounds one routed read.
+const readTime = 30 * time.Second
+
+// operation is one kind of routed read. run happens at a holder of the
+// mirror and must depend on nothing but its arguments.
+type operation[Req, Resp any] struct {
+	name string
+	run  func(ctx context.Context, s *site, req Req) (*Resp, error)
+}
+
+// readAt is a routed read on its way to a node.
+type readAt[Req any] struct {
+	Pass account.Pass // on whose behalf
+	Repo catalog.RepoID
+	Req  Req
+}
+
+// method is the call that carries the operation between nodes.
+func (op operation[Req, Resp]) method() call.Method[readAt[Req], Resp] {
+	return call.To[readAt[Req], Resp]("read." + op.name)
+}
+
+// serve makes an operation known to the other nodes.
+func serve[Req, Resp any](b *Browser, op operation[Req, Resp]) {
+	op.method().Serve(b.d.Cluster, func(ctx context.Context, req *readAt[Req]) (*Resp, error) {
+		ctx, cancel := context.WithTimeout(ctx, readTime)
+		defer cancel()
+
+		resp, err := readHere(ctx, b, op, req)
+		if err != nil {
+			return nil, kindly(err)
+		}
+		return resp, nil
+	})
+}
+
+// repo is a repository that the viewer may see; nil for others.
+func (b *Browser) repo(v catalog.Viewer, name string) *catalog.Repo {
+	seen, err := b.d.Gate.Repos(v)
+	if err != nil {
+		return nil
+	}
+	repo, err := seen.ByName(name)
+	if err != nil {
+		return nil
+	}
+	return repo
+}
+
+// route runs an operation at the first live holder of the mirror of a
+// repository, this node first.
+func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, name string, op operation[Req, Resp], req Req) (*Resp, error) {
+	seen, err := b.d.Gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := seen.ByName(name)
+	if err != nil {
+		return nil, err
+	}
+
+	// One viewer has so many reads at once, however many nodes answer them.
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	leave, err := b.readers.enter(ctx, v)
+	if err != nil {
+		return nil, kindly(err)
+	}
+	defer leave()
+
+	var last error
+	for _, holder := range b.mirrorHolders(seen.View, repo.ID) {
+		resp, err := readFrom(ctx, b, holder, op, &readAt[Req]{Pass: seen.Pass(), Repo: repo.ID, Req: req})
+		if err == nil {
+			return resp, nil
+		}
+
+		// Another holder is asked only where the failure is one of the node.
+		last = err
+		if !call.Elsewhere(err) || ctx.Err() != nil {
+			break
+		}
+		b.d.Log.Warn("a routed read failed", "node", holder, "repo", repo.Name, "op", op.name, "err", err)
+	}
+
+	switch {
+	case last == nil:
+		return nil, call.Fail(call.ErrUnavailable, "Repository %q has not been fetched yet, or no node that has it can be reached", name)
+	case errors.Is(last, context.DeadlineExceeded) || ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, call.Fail(call.ErrTimeout, "reading %q took too long", name)
+	case errors.Is(last, call.ErrRepoNotFound):
+		// A holder knows of a later change, by which the viewer sees it no more:
+		// it answers as one that was never there.
+		return nil, account.NoRepo(name)
+	}
+	return nil, kindly(last)
+}
+
+// readFrom runs an operation on one node, this one or another.
+func readFrom[Req, Resp any](ctx context.Context, b *Browser, node string, op operation[Req, Resp], at *readAt[Req]) (*Resp, error) {
+	if node == b.d.Cluster.Self() {
+		resp, err := readHere(ctx, b, op, at)
+		if err != nil {
+			return nil, kindly(err)
+		}
+		return resp, nil
+	}
+	return op.method().Ask(ctx, b.d.Cluster, node, at)
+}
+
+// readHere runs an operation on the mirror that this node has, if the viewer
+// may see the repository by the catalog of this node too.
+func readHere[Req, Resp any](ctx context.Context, b *Browser, op operation[Req, Resp], at *readAt[Req]) (*Resp, error) {
+	seen, err := b.d.Gate.Again(ctx, at.Pass, func(r *account.Repos) bool { return r.Set.Contains(at.Repo) })
+	if err != nil {
+		return nil, err
+	}
+	repo, err := seen.ByID(at.Repo)
+	if err != nil {
+		return nil, err
+	}
+	if !b.d.Mirrors.Has(at.Repo) {
+		return nil, call.Fail(call.ErrUnavailable, "the mirror of %q is being made", repo.Name)
+	}
+
+	leave, _, err := b.d.Reads.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return op.run(ctx, &site{repo: repo, mirror: b.d.Mirrors.Get(at.Repo), outlines: b.d.Outlines, maxFile: seen.View.File().Settings.MaxFileSize}, at.Req)
+}
+
+// mirrorHolders lists the live nodes with the mirror of a repository. A
+// mirror that is being made is none yet.
+func (b *Browser) mirrorHolders(view *catalog.View, id catalog.RepoID) []string {
+	holders := b.d.Peers.Prefer(view.Holders(catalog.MirrorKey(id)), catalog.MirrorKey(id))
+	repo := view.Repo(id)
+	if repo == nil || len(holders) < 2 {
+		return holders
+	}
+	if holders[0] == b.d.Cluster.Self() && b.d.Fresh(view, repo) {
+		return holders
+	}
+	// Who indexed last has the newest copy; the others follow in a moment.
+	if j := view.Job(catalog.JobIndex, catalog.RepoSubject(id)); j != nil {
+		if i := slices.Index(holders, j.Node); i > 0 {
+			holders[0], holders[i] = holders[i], holders[0]
+		}
+	}
+	return holders
+}
+
+// kindly gives the errors of lower packages the kinds of this one.
+func kindly(err error) error {
+	if e := (*call.Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return call.Fail(call.ErrTimeout, "%v", err)
+	case errors.Is(err, git.ErrEmpty):
+		return call.Fail(call.ErrRef, "the repository has no commits")
+	case errors.Is(err, git.ErrNoRef), errors.Is(err, git.ErrAmbiguous), errors.Is(err, git.ErrBadRef):
+		return call.Fail(call.ErrRef, "%v", err)
+	case errors.Is(err, git.ErrTooLarge):
+		return call.Fail(call.ErrTooLarge, "%v", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return call.Fail(call.ErrFileNotFound, "%v", err)
+	case errors.Is(err, fs.ErrInvalid):
+		return call.Fail(call.ErrInvalid, "%v", err)
+	}
+	return fmt.Errorf("read the mirror: %w", err)
+}

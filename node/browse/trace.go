@@ -1,0 +1,97 @@
+package browse
+
+import (
+	"context"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// TraceRequest asks which commits changed a text, or some lines of a file.
+// One of Text, Expr and First is set.
+type TraceRequest struct {
+	Repo, Ref    string
+	Path         string // a file or directory; with First the file
+	Text         string // how often it stands in a file changed
+	Expr         string // an expression that a changed line matches
+	First, Last  int    // lines of Path at Ref, from 1
+	NoMerges     bool
+	Since, Until string // as of CommitsRequest
+	Limit        int    // 1..100; 0 means 50
+}
+
+// TraceResponse is the commits, newest first. What is looked at is bounded by
+// time: AtLeast and Reached are as of a CommitsResponse.
+type TraceResponse struct {
+	Commits []CommitInfo
+	Paths   map[string][]string // by hash: at most 10 files with the change
+	AtLeast bool
+	Reached time.Time
+
+	// Where lines are followed and AtLeast is set: what they were in the parent
+	// of the last commit.
+	From                string
+	FromFirst, FromLast int
+}
+
+// Trace looks through the history of a repository for a change.
+func (b *Browser) Trace(ctx context.Context, v catalog.Viewer, req TraceRequest) (*TraceResponse, error) {
+	since, until, err := b.period(req.Since, req.Until)
+	if err != nil {
+		return nil, err
+	}
+	req.Since, req.Until = stampOf(since), stampOf(until)
+	if req.Limit < 0 || req.Limit > 100 {
+		return nil, call.Fail(call.ErrInvalid, "a page has at most 100 commits")
+	}
+	return route(ctx, b, v, req.Repo, traceOperation(), req)
+}
+
+func traceOperation() operation[TraceRequest, TraceResponse] {
+	return operation[TraceRequest, TraceResponse]{name: "trace", run: func(ctx context.Context, s *site, req TraceRequest) (*TraceResponse, error) {
+		commit, err := s.resolve(ctx, req.Ref)
+		if err != nil {
+			return nil, err
+		}
+		since, _ := time.Parse(time.RFC3339, req.Since) // "" and what Trace wrote
+		until, _ := time.Parse(time.RFC3339, req.Until)
+		req.Path = s.pathOf(ctx, commit, req.Path)
+		if req.First > 0 {
+			if err := s.hasLines(ctx, commit, req); err != nil {
+				return nil, err
+			}
+		}
+
+		page, err := s.mirror.Trace(ctx, git.TraceQuery{
+			Commit: commit, Path: req.Path, Text: req.Text, Expr: req.Expr, Lines: [2]int{req.First, req.Last},
+			NoMerges: req.NoMerges, Since: since, Until: until, Limit: req.Limit, Time: changeTime,
+		})
+		if err != nil {
+			return nil, s.explain(ctx, err, commit, req.Path)
+		}
+
+		out := &TraceResponse{
+			Commits: make([]CommitInfo, len(page.Commits)), Paths: page.Paths, AtLeast: page.AtLeast, Reached: page.Reached,
+			From: page.From, FromFirst: page.FromLines[0], FromLast: page.FromLines[1],
+		}
+		branch, _ := s.mirror.DefaultBranch(ctx)
+		for i := range page.Commits {
+			out.Commits[i] = commitInfo(&page.Commits[i], branch)
+		}
+		return out, nil
+	}}
+}
+
+// hasLines fails where the file, or the first of the lines, is not there.
+func (s *site) hasLines(ctx context.Context, commit string, req TraceRequest) error {
+	src, err := s.mirror.Source(ctx, commit, req.Path, git.SourceOptions{Lines: 1, Count: true})
+	switch {
+	case err != nil:
+		return s.explain(ctx, err, commit, req.Path)
+	case req.Last > src.Total:
+		return call.Fail(call.ErrInvalid, "%q has only %d lines", req.Path, src.Total)
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package browse
+
+import "time"
+
+// SourceRequest asks for the content of a file.
+type SourceRequest struct {
+	Repo string
+	Path string
+	Ref  string // any branch, tag or commit of the mirror; "" means HEAD
+
+	FirstLine int // from 1; 0 means 1
+	Lines     int // 0 means all
+}
+
+// SourceResponse is a file.
+type SourceResponse struct {
+	Content        []byte
+	Language       string
+	Path           string
+	Repo           string
+	HostKind       string // genericGitHost, github, ...
+	DisplayName    string
+	RepoWebURL     string // of the code host
+	WebURL         string // of this service
+	ExternalWebURL string // of the code host
+	OID            string
+	Commit         string
+	Size           int64 // bytes of the whole file
+	FirstLine      int   // of Content, from 1
+	Total          int   // lines of the file
+	Binary         bool  // a NUL byte near the beginning
+	LFS            bool  // Content is a pointer of Git LFS
+}
+
+// TreeRequest asks for a tree: the entries of each of Paths, and the
+// directories that connect them.
+type TreeRequest struct {
+	Repo      string
+	Ref       string
+	Paths     []string // "" is the root
+	Recursive bool     // with everything below
+	Max       int      // entries; 0 means 100,000
+}
+
+// TreeResponse is a tree. Entries are sorted: directories first, then by name.
+type TreeResponse struct {
+	Root   TreeNode
+	Commit string
+	Cut    bool // Max was reached
+}
+
+// TreeNode is a file or directory. Type is "tree", "blob" or "commit" (a submodule).
+type TreeNode struct {
+	Type     string
+	Path     string
+	Name     string
+	OID      string
+	Mode     uint32
+	Children []TreeNode
+}
+
+// CommitsRequest asks for a page of the history of a revision.
+type CommitsRequest struct {
+	Repo    string
+	Ref     string
+	Path    string
+	Query   string   // in the message, case-insensitive
+	Words   []string // all of them in the message, case-insensitive; not beside Query
+	Author  string   // part of name or e-mail, case-insensitive
+	Since   string   // ISO 8601 or relative
+	Until   string
+	Page    int // from 1; 0 means 1
+	PerPage int // 1..100; 0 means 50
+
+	NoMerges bool // only commits with less than two parents
+}
+
+// CommitsResponse is a page of commits, newest first, with the count of all.
+type CommitsResponse struct {
+	Commits []CommitInfo
+	Total   int
+	AtLeast bool      // counting took too long: there are Total or more
+	Reached time.Time // when looking took too long: what is of this time and older was not looked at
+	Page    int
+	Per     int
+}
+
+// CommitInfo is one commit.
+type CommitInfo struct {
+	Hash        string
+	Date        time.Time // the author's
+	Committed   time.Time // what since, until and the order go by
+	Message     string    // first line
+	Body        string
+	Refs        string
+	AuthorName  string
+	AuthorEmail string
+	Parents     []string
+}
+
+// CommitRequest asks for one commit.
+type CommitRequest struct{ Repo, Ref string }
+
+// AuthorsRequest asks who wrote a revision, or a path of it.
+type AuthorsRequest struct {
+	Repo, Ref, Path string
+	Page, PerPage   int
+}
+
+// AuthorsResponse lists authors by their number of commits.
+type AuthorsResponse struct {
+	Authors []AuthorInfo
+	Total   int
+	Page    int
+	Per     int
+}
+
+// AuthorInfo is one author.
+type AuthorInfo struct {
+	Name, Email string
+	Commits     int
+}
+
+// DiffRequest asks for the two-dot difference of two references.
+type DiffRequest struct {
+	Repo, Base, Head string
+	Path             string // directory prefix or file; "" for all
+	MaxBytes         int    // of hunks; 0 means 16 MiB
+	Context          int    // lines around a change; 0 means 3, -1 none
+	Stat             bool   // count lines and leave out hunks
+}
+
+// DiffResponse is a difference.
+type DiffResponse struct {
+	Files []DiffFile
+	Cut   bool // the bound of size was reached
+
+	BaseCommit, HeadCommit string
+}
+
+// DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.
+type DiffFile struct {
+	OldPath, NewPath string
+	Status           byte // A added, M modified, D deleted, R renamed, T of another type
+	OldMode, NewMode string
+	Binary           bool
+	Added, Removed   int // lines in Hunks
+	Hunks            []DiffHunk
+	Cut              bool // hunks were left out
+}
+
+// DiffHunk is one changed run of lines. Body has the lines with their ' ', '+' or '-'.
+type DiffHunk struct {
+	OldStart, OldLines int
+	NewStart, NewLines int
+	Heading            string
+	Body               string
+}
+
+// BlameRequest asks which commit each line of a file comes from.
+type BlameRequest struct {
+	Repo, Path, Ref string
+	First, Lines    int // a run of lines, from 1; 0 means the whole file
+}
+
+// BlameResponse is the blame of a file.
+type BlameResponse struct {
+	Ranges  []BlameRange
+	Commits map[string]BlameCommit // by hash
+	Commit  string
+
+	// Of a run of lines.
+	Total int  // lines of the file
+	Late  bool // not all lines were found in time: they are in no range
+}
+
+// BlameRange is a run of lines from one commit.
+type BlameRange struct {
+	Hash      string
+	Path      string // of the file in that commit
+	StartLine int    // from 1
+	LineCount int
+}
+
+// BlameCommit is a commit of a blame.
+type BlameCommit struct {
+	Hash, Message           string
+	Date                    time.Time
+	AuthorName, AuthorEmail string
+	PreviousHash            string // "" when none
+	PreviousPath            string
+}
+
+// RefsRequest asks for a page of branches or tags.
+type RefsRequest struct {
+	Repo          string
+	Query         string // case-insensitive part of the name
+	Page, PerPage int    // PerPage 1..100; 0 means 50
+}
+
+// RefsResponse lists refs, newest first.
+type RefsResponse struct {
+	Repo          string
+	DefaultBranch string
+	IndexedAt     time.Time
+	Refs          []RefInfo
+	Total         int
+	Page, Per     int
+}
+
+// RefInfo is a branch or a tag.
+type RefInfo struct {
+	Name        string // short
+	Commit      string // hex; of the commit, also for an annotated tag
+	CommittedAt time.Time
+	Default     bool
+	Indexed     bool
+}

@@ -1,0 +1,122 @@
+package call
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// Network is how nodes reach each other; *cluster.Cluster is one. Its methods
+// are safe for concurrent use, but Handle comes before the first call.
+type Network interface {
+	// Self is the id of this node.
+	Self() string
+	// Call asks a member, this node included.
+	Call(ctx context.Context, node, method string, in []byte) ([]byte, error)
+	// Handle sets who answers calls of a method.
+	Handle(method string, h cluster.Handler)
+}
+
+// Method is one call between nodes. Its name and the meaning of its fields
+// stay the same as long as nodes of two versions may meet; a field that the
+// other side does not know is skipped.
+type Method[Req, Resp any] struct{ name string }
+
+// Nothing is a question that says no more than the name of its method.
+type Nothing bool
+
+// To names a method.
+func To[Req, Resp any](name string) Method[Req, Resp] { return Method[Req, Resp]{name} }
+
+// Ask calls a method on a node and waits for its answer. What the other side
+// fails with comes back as an [Error] of the same kind; that no answer came at
+// all is an error of package wire, or that of ctx.
+func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, req *Req) (*Resp, error) {
+	in, err := encode(req)
+	if err != nil {
+		return nil, err
+	}
+
+	out, err := net.Call(ctx, node, m.name, in)
+	if err != nil {
+		return nil, fromWire(err)
+	}
+
+	resp := new(Resp)
+	if err := decode(out, resp); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// Serve sets what answers a method here. The context of run ends with the
+// deadline of the caller, when the caller gives up, and when the connection
+// breaks.
+func (m Method[Req, Resp]) Serve(net Network, run func(ctx context.Context, req *Req) (*Resp, error)) {
+	net.Handle(m.name, func(ctx context.Context, _ cluster.Peer, in []byte) ([]byte, error) {
+		req := new(Req)
+		if err := decode(in, req); err != nil {
+			return nil, err
+		}
+
+		resp, err := run(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		return encode(resp)
+	})
+}
+
+// Elsewhere reports whether a failed call may succeed on another node: this
+// one could not be asked, is of another version, or cannot do it now.
+func Elsewhere(err error) bool {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		row := KindOf(e)
+		return row != nil && row.Elsewhere
+	}
+	remote := (*wire.RemoteError)(nil)
+	return !errors.As(err, &remote) || errors.Is(err, wire.ErrNoMethod)
+}
+
+// fromWire gives an error that another node has returned its kind and its
+// message as they were there.
+func fromWire(err error) error {
+	remote := (*wire.RemoteError)(nil)
+	if !errors.As(err, &remote) || remote.Kind == nil {
+		return err
+	}
+	if row := KindOf(remote.Kind); row != nil {
+		return &Error{Kind: row.Err, Message: remote.Text, RetryAfter: cmp.Or(remote.Wait, row.RetryAfter)}
+	}
+	return err
+}
+
+// version stands in front of every message. It changes when a message is no
+// longer what an older node takes it for.
+const version = 2
+
+// encode writes a message: the version, then gob.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte(version)
+	if err := gob.NewEncoder(&b).Encode(v); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return b.Bytes(), nil
+}
+
+func decode(in []byte, v any) error {
+	if len(in) == 0 || in[0] != version {
+		return errors.New("a message of another version")
+	}
+	if err := gob.NewDecoder(bytes.NewReader(in[1:])).Decode(v); err != nil {
+		return fmt.Errorf("decode %T: %w", v, err)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// The kinds of failure that an operation reports. A caller tells them apart
+// with errors.Is; the message of the [Error] around it is for people.
+var (
+	// ErrInvalid: the request breaks a rule that its message names.
+	ErrInvalid = errors.New("invalid request")
+	// ErrQuery: the query text cannot be understood; Error.Offset says where.
+	ErrQuery = errors.New("query cannot be parsed")
+	// ErrRef: no branch, tag or commit has that name, or the name is malformed.
+	ErrRef = errors.New("unknown git reference")
+	// ErrUnauthenticated: no credential, or one that is not valid (any more).
+	ErrUnauthenticated = errors.New("not authenticated")
+	// ErrForbidden: the viewer's role does not allow the operation.
+	ErrForbidden = errors.New("not allowed")
+	// ErrRepoNotFound: no repository of that name exists for the viewer.
+	ErrRepoNotFound = errors.New("repository not found")
+	// ErrFileNotFound: the revision has no such path.
+	ErrFileNotFound = errors.New("file not found")
+	// ErrContextNotFound: no search context has that name.
+	ErrContextNotFound = errors.New("search context not found")
+	// ErrNotFound: anything else that was asked for by name and is not there.
+	ErrNotFound = errors.New("not found")
+	// ErrExists: a thing of that name is there already.
+	ErrExists = errors.New("already exists")
+	// ErrHeld: the operation would take much away; it is to be asked for again, saying that this is meant.
+	ErrHeld = errors.New("not confirmed")
+	// ErrUnable: the state of the cluster does not allow the operation; the message says what to do.
+	ErrUnable = errors.New("not possible now")
+	// ErrOverloaded: too much is under way; Error.RetryAfter says when to ask again.
+	ErrOverloaded = wire.ErrOverloaded
+	// ErrIncomplete: the caller asked for a complete answer or none, and some shards did not answer.
+	ErrIncomplete = errors.New("answer incomplete")
+	// ErrNoLeader: a write found no quorum within the hold time.
+	ErrNoLeader = errors.New("no leader")
+	// ErrUnavailable: no live node holds what the request needs.
+	ErrUnavailable = errors.New("not available now")
+	// ErrTimeout: the deadline passed before there was an answer.
+	ErrTimeout = errors.New("deadline exceeded")
+	// ErrTooLarge: the answer would pass a bound that the message names.
+	ErrTooLarge = errors.New("too large")
+)
+
+// Kind is one way to fail, for everybody who has to tell of it.
+type Kind struct {
+	Err        error         // what errors.Is finds
+	Wire       string        // its name between nodes, the same for good; "" for one that package wire knows
+	Status     int           // of HTTP
+	Code       string        // errorCode of the body
+	Hint       string        // a sentence for a model: what to do next; "" where that depends on the tool
+	RetryAfter time.Duration // when to ask again, where the error itself does not say
+	Elsewhere  bool          // it is about the node that was asked: another one may do better
+}
+
+const (
+	retrySoon = "Try again in a few seconds."
+	narrow    = "Narrow it with repo, path or include, or use a longer literal in the pattern."
+)
+
+// Kinds is the table of all kinds. Where an error is of several, the first row
+// decides.
+var Kinds = []Kind{
+	{Err: ErrQuery, Wire: "query", Status: 400, Code: "FAILED_TO_PARSE_QUERY"},
+	{Err: ErrRef, Wire: "ref", Status: 400, Code: "INVALID_GIT_REF"},
+	{Err: ErrInvalid, Wire: "bad-request", Status: 400, Code: "INVALID_REQUEST_BODY"},
+	{Err: ErrUnauthenticated, Wire: "unauthenticated", Status: 401, Code: "NOT_AUTHENTICATED"},
+	{Err: ErrForbidden, Wire: "forbidden", Status: 403, Code: "INSUFFICIENT_PERMISSIONS"},
+	{Err: ErrRepoNotFound, Wire: "no-repository", Status: 404, Code: "REPOSITORY_NOT_FOUND"},
+	{Err: ErrFileNotFound, Wire: "no-file", Status: 404, Code: "FILE_NOT_FOUND"},
+	{Err: ErrContextNotFound, Wire: "no-context", Status: 404, Code: "SEARCH_CONTEXT_NOT_FOUND"},
+	{Err: ErrNotFound, Wire: "not-found", Status: 404, Code: "NOT_FOUND"},
+	{Err: ErrExists, Wire: "already-exists", Status: 400, Code: "ALREADY_EXISTS"},
+	{Err: ErrHeld, Wire: "held", Status: 409, Code: "CONFIRMATION_REQUIRED"},
+	{Err: ErrUnable, Wire: "unable", Status: 409, Code: "NOT_POSSIBLE_NOW"},
+	{Err: ErrTooLarge, Wire: "answer-too-large", Status: 413, Code: "RESPONSE_TOO_LARGE", Hint: "Ask for less: narrow with path."},
+	{Err: ErrOverloaded, Status: 429, Code: "RATE_LIMITED", Hint: retrySoon, RetryAfter: time.Second, Elsewhere: true},
+	{Err: ErrNoLeader, Wire: "no-quorum", Status: 503, Code: "NO_LEADER"},
+	{Err: ErrIncomplete, Wire: "incomplete", Status: 503, Code: "INCOMPLETE_RESULTS", Hint: retrySoon},
+	{Err: ErrUnavailable, Wire: "unavailable", Status: 503, Code: "UNAVAILABLE", Hint: retrySoon, Elsewhere: true},
+	{Err: ErrTimeout, Wire: "timeout", Status: 504, Code: "TIMEOUT", Hint: narrow},
+	{Err: context.DeadlineExceeded, Status: 504, Code: "TIMEOUT", Hint: narrow},
+}
+
+// KindOf is the row of an error; nil for one that has none, which is a defect
+// of whoever returned it.
+func KindOf(err error) *Kind {
+	for i := range Kinds {
+		if errors.Is(err, Kinds[i].Err) {
+			return &Kinds[i]
+		}
+	}
+	return nil
+}
+
+// WireKinds are the rows that package wire has to know of.
+func WireKinds() []cluster.Kind {
+	var rows []cluster.Kind
+	for _, k := range Kinds {
+		if k.Wire != "" {
+			rows = append(rows, cluster.Kind{Name: k.Wire, Err: k.Err})
+		}
+	}
+	return rows
+}
+
+// Error is what an operation fails with. Kind is one of the errors above (or
+// a standard error), Message a sentence for the user.
+type Error struct {
+	Kind       error
+	Message    string
+	Offset     int           // byte offset in the query, with ErrQuery
+	Expected   string        // what could stand there, with ErrQuery
+	RetryAfter time.Duration // with ErrOverloaded
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the kind.
+func (e *Error) Unwrap() error { return e.Kind }
+
+// TryAgain returns RetryAfter, which travels between nodes: see wire.RetryAfter.
+func (e *Error) TryAgain() time.Duration { return e.RetryAfter }
+
+// Fail makes an Error of a kind. When to ask again is as the table says.
+func Fail(kind error, format string, args ...any) *Error {
+	e := &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	if row := KindOf(kind); row != nil {
+		e.RetryAfter = row.RetryAfter
+	}
+	return e
+}
+
+// WriteError gives the failure of a change of the catalog its kind.
+func WriteError(err error) error {
+	var refusal *catalog.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		switch refusal.Code {
+		case catalog.NotFound:
+			return Fail(ErrNotFound, "%s", refusal.Reason)
+		case catalog.Conflict, catalog.Stale:
+			return Fail(ErrExists, "%s", refusal.Reason)
+		}
+		return Fail(ErrInvalid, "%s", refusal.Reason)
+	case errors.Is(err, cluster.ErrNoLeader):
+		return Fail(ErrNoLeader, "the cluster has no leader now: %v", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return Fail(ErrTimeout, "the change was not confirmed in time")
+	}
+	return err
+}

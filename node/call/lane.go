@@ -1,0 +1,54 @@
+package call
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
+)
+
+// Lane is a queue of work with a number of places: what cannot start soon is
+// refused instead of piling up. It is safe for concurrent use.
+type Lane struct {
+	what    string // that waits here, for the message of a refusal
+	places  chan struct{}
+	waiting atomic.Int64
+	limit   int64 // of waiting
+}
+
+// NewLane makes a lane where places run at once and limit wait.
+func NewLane(what string, places, limit int) *Lane {
+	return &Lane{what: what, places: make(chan struct{}, places), limit: int64(limit)}
+}
+
+// Enter waits for a place. It fails with ErrOverloaded where too many wait, and
+// with the error of ctx. leave must be called when err is nil.
+func (l *Lane) Enter(ctx context.Context) (leave func(), waited time.Duration, err error) {
+	leave = func() { <-l.places }
+	select {
+	case l.places <- struct{}{}:
+		return leave, 0, nil
+	default:
+	}
+
+	if l.waiting.Add(1) > l.limit {
+		l.waiting.Add(-1)
+		return nil, 0, Fail(ErrOverloaded, "too many %s are waiting", l.what)
+	}
+	defer l.waiting.Add(-1)
+
+	began := clock.Now()
+	select {
+	case l.places <- struct{}{}:
+		return leave, clock.Since(began), nil
+	case <-ctx.Done():
+		return nil, clock.Since(began), ctx.Err()
+	}
+}
+
+// Busy is how much runs, and how much waits.
+func (l *Lane) Busy() (running, waiting int) { return len(l.places), int(l.waiting.Load()) }
+
+// Full reports whether whoever comes now is refused.
+func (l *Lane) Full() bool { return len(l.places) == cap(l.places) && l.waiting.Load() >= l.limit }

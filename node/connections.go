@@ -1,0 +1,152 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/node/job"
+)
+
+// ConnectionStatus is the state of one connection.
+type ConnectionStatus struct {
+	Name     string
+	Type     string
+	State    string // pending, syncing, synced, failed
+	Message  string // why the last attempt failed
+	Warnings []string
+	Repos    int
+	SyncedAt time.Time // end of the last listing
+
+	Issues   []ConnectionIssue
+	Excluded []ExcludedCount // what the connection leaves out, by reason
+	Kept     int             // missing in the last listing, but not gone as far as the host tells
+	Held     int             // missing in the last listing, until a second one or an owner agrees
+	HeldAt   time.Time       // since when
+
+	EndedAt time.Time // of the last attempt, good or not
+	NextAt  time.Time // of the next one; zero: as soon as a node is free
+	Listed  int       // new or changed repositories so far, while it syncs
+
+	Calls     int // to the host, for the last listing
+	Limit     int // of calls of a period; 0 where the host does not say
+	Remaining int
+	ResetAt   time.Time
+	ExpiresAt time.Time // of the token; zero where the host does not say
+
+	Following FollowingStatus
+}
+
+// FollowingStatus is how pushes to the repositories of a connection are found,
+// as far as this node knows.
+type FollowingStatus struct {
+	// By is what finds them first: webhook, signal, polling.
+	By      string
+	Signal  string        // what the host is asked for; empty where it tells nothing of pushes
+	Every   time.Duration // between two such questions
+	LastAt  time.Time     // of the last one; zero before the first
+	Problem string        // why that failed; empty where it did not
+	HookAt  time.Time     // of the last call of a webhook since the node was started; zero before the first
+}
+
+// ConnectionIssue is one thing that an owner should know of a listing.
+type ConnectionIssue struct {
+	Code   string
+	Target string // organisation, group, project or repository; "" for the whole connection
+	Text   string
+	Hint   string // what to do; "" where Text says it
+}
+
+// ExcludedCount is how many repositories a connection leaves out for a reason.
+type ExcludedCount struct {
+	Reason string
+	Repos  int
+}
+
+// ConnectionRequest names a connection.
+type ConnectionRequest struct{ Name string }
+
+// Connections lists the connections of the configuration.
+func (n *Node) Connections(_ context.Context, _ account.Owner) ([]ConnectionStatus, error) {
+	var out []ConnectionStatus
+	view := n.cluster.View()
+	for c := range view.Connections() {
+		out = append(out, n.connectionStatus(view, c))
+	}
+	return out, nil
+}
+
+// SyncConnection asks for a listing of a connection now, and tells how the
+// connection stood before.
+func (n *Node) SyncConnection(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
+	return n.onConnection(ctx, req.Name, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: req.Name, Urgent: true})
+}
+
+// AcceptListing says that what the last listing of a connection misses is
+// gone: the next one, which it asks for, is believed. It tells how the
+// connection stood before.
+func (n *Node) AcceptListing(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
+	return n.onConnection(ctx, req.Name, &catalog.AcceptListing{Connection: req.Name})
+}
+
+// onConnection proposes a command about a connection.
+func (n *Node) onConnection(ctx context.Context, name string, cmd catalog.Command) (*ConnectionStatus, error) {
+	view := n.cluster.View()
+	c := view.Connection(name)
+	if c == nil {
+		return nil, call.Fail(call.ErrNotFound, "Connection %q not found", name)
+	}
+	before := n.connectionStatus(view, c)
+	if _, err := n.cluster.Propose(ctx, cmd); err != nil {
+		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
+			return nil, call.Fail(call.ErrInvalid, "Connection %q: %s", name, no.Reason)
+		}
+		return nil, call.WriteError(err)
+	}
+	return &before, nil
+}
+
+func (n *Node) connectionStatus(view *catalog.View, c *catalog.Connection) ConnectionStatus {
+	s := ConnectionStatus{
+		Name: c.Name, Type: c.Kind, Message: c.Error, Warnings: c.Warnings, Repos: int(c.Repos), SyncedAt: c.SyncedAt, State: "pending",
+		Kept: int(c.Kept), Held: int(c.Held), HeldAt: c.HeldAt,
+		Calls: int(c.Account.Calls), Limit: int(c.Account.Limit), Remaining: int(c.Account.Remaining), ResetAt: c.Account.Reset, ExpiresAt: c.Account.Expires,
+	}
+	for _, i := range c.Issues {
+		s.Issues = append(s.Issues, ConnectionIssue{i.Code, i.Target, i.Text, host.Advice(host.Code(i.Code))})
+	}
+	for _, e := range c.Excluded {
+		s.Excluded = append(s.Excluded, ExcludedCount{e.Reason, int(e.Count)})
+	}
+
+	j := view.Job(catalog.JobSync, c.Name)
+	s.NextAt = job.NextSync(view.File().Settings, c, j)
+	if j != nil {
+		s.EndedAt = j.FinishedAt
+	}
+	switch {
+	case j != nil && j.State == catalog.JobRunning:
+		s.State, s.Listed = "syncing", int(j.Seen)
+	case c.Error != "":
+		s.State = "failed"
+	case c.Synced == c.Hash && c.Synced != "":
+		s.State = "synced"
+	}
+	s.Following = followingOf(n.jobs.Poller.Following(c.Name))
+	return s
+}
+
+// followingOf names what finds pushes first.
+func followingOf(f job.FollowingState) FollowingStatus {
+	s := FollowingStatus{By: "polling", Signal: f.Signal, Every: f.Every, LastAt: f.LastAt, Problem: f.Problem, HookAt: f.HookAt}
+	switch {
+	case !f.HookAt.IsZero():
+		s.By = "webhook"
+	case f.Live:
+		s.By = "signal"
+	}
+	return s
+}

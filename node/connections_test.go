@@ -1,0 +1,45 @@
+package node_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// An owner lists a connection when they like, and is told what came of it.
+func TestAConnectionIsListedWhenAnOwnerAsks(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(root, "one"), map[string]string{"a.txt": "a"})
+	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"settings": {"resyncConnectionPollingIntervalMs": 20}, "connections": {"main": {"type": "git", "url": "file://%s/*"}}}`, root)})
+	n.WaitIndexed(1)
+
+	nodetest.NewRepo(t, filepath.Join(root, "two"), map[string]string{"b.txt": "b"})
+	before, err := n.SyncConnection(t.Context(), account.Operator(), node.ConnectionRequest{Name: "main"})
+	if err != nil || before.Repos != 1 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	n.WaitIndexed(2)
+	all, err := n.Connections(t.Context(), account.Operator())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if c := all[0]; c.State != "synced" || c.Repos != 2 || !c.EndedAt.After(before.EndedAt) || c.NextAt.Sub(c.EndedAt).Hours() != 24 {
+		t.Errorf("after the listing: %+v", c)
+	}
+
+	if _, err := n.SyncConnection(t.Context(), account.Operator(), node.ConnectionRequest{Name: "other"}); !errors.Is(err, call.ErrNotFound) {
+		t.Errorf("a connection that is not there: %v", err)
+	}
+	_, err = n.AcceptListing(t.Context(), account.Operator(), node.ConnectionRequest{Name: "main"})
+	if !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "nothing is held") {
+		t.Errorf("accepting where nothing is held: %v", err)
+	}
+}

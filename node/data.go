@@ -1,0 +1,52 @@
+package node
+
+import (
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/node/job"
+)
+
+// dataParts are the parts that keep the data of this node: see package hold.
+type dataParts struct {
+	files     *hold.Files
+	transfers *hold.Transfers
+	copier    *hold.Copier
+	collector *hold.Collector
+	scrubber  *hold.Scrubber
+	hot       *hold.HotData
+}
+
+// wireData makes the parts that hold data. What asks for the running jobs does
+// so only once Run has begun.
+func (n *Node) wireData() {
+	log, now := n.opt.Log, clock.Now // what these measure is how long something took
+	busy := func(id catalog.RepoID) bool { return n.jobs.Runner.Busy(id) }
+	full := func() bool { return n.diskUsed() >= hold.DiskStop }
+
+	d := &n.data
+	d.files = hold.NewFiles(n.set, n.mirrors, now)
+	d.transfers = hold.NewTransfers(n.cluster, n.cluster, d.files, hold.TransferOptions{Replicas: n.opt.Replicas, Full: full, Log: log, Now: now})
+	d.copier = hold.NewCopier(n.cluster, d.files, d.transfers, hold.CopyOptions{Replicas: n.opt.Replicas, Busy: busy, Log: log, Now: now})
+	d.collector = hold.NewCollector(n.cluster, d.files, busy, log)
+	d.scrubber = hold.NewScrubber(d.files, log)
+	d.hot = hold.NewHotData(n.cluster, n.askSearched, hold.HotOptions{Replicas: n.opt.Replicas, Window: n.opt.HeatWindow, Log: log})
+}
+
+// wireJobs makes the parts that plan and run jobs.
+func (n *Node) wireJobs() {
+	n.jobs = job.New(job.Deps{
+		Cluster: n.cluster, Files: n.data.files, Copies: n.data.transfers,
+		Placer: hold.NewPlacer(n.cluster, n.data.hot, n.opt.Replicas, n.opt.Log, clock.Now),
+		Tell:   n.tellPushes, Log: n.opt.Log, Now: n.opt.Now,
+	}, job.Options{
+		Build: job.BuildOptions{
+			Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
+			SliceBytes: n.opt.SliceBytes, Workers: n.opt.Cores,
+		},
+		Hosts: n.hostTools(), Backoff: n.opt.Backoff, Timing: n.opt.Timing,
+		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
+	})
+}

@@ -1,0 +1,57 @@
+package node
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	maxDeliveries = 10_000    // ids that are remembered
+	deliveryLife  = time.Hour // how long
+)
+
+// deliveries remembers the ids of the events that webhooks brought: a host may
+// send one again, and so may who has seen it pass. It may be used from any
+// goroutine.
+type deliveries struct {
+	now func() time.Time
+
+	mu    sync.Mutex // guards the fields below
+	seen  map[string]time.Time
+	order []string // oldest first
+}
+
+func newDeliveries(now func() time.Time) *deliveries {
+	return &deliveries{now: now, seen: map[string]time.Time{}}
+}
+
+// has tells whether an event came before.
+func (d *deliveries) has(req WebhookRequest) bool {
+	if req.Delivery == "" {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, known := d.seen[d.key(req)]
+	return known && d.now().Sub(at) < deliveryLife
+}
+
+// add notes an event that was dealt with.
+func (d *deliveries) add(req WebhookRequest) {
+	if req.Delivery == "" {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := d.key(req)
+	if _, known := d.seen[key]; !known {
+		d.order = append(d.order, key)
+	}
+	d.seen[key] = d.now()
+	for len(d.order) > maxDeliveries {
+		delete(d.seen, d.order[0])
+		d.order = d.order[1:]
+	}
+}
+
+func (*deliveries) key(req WebhookRequest) string { return req.Connection + "\x00" + req.Delivery }

@@ -1,0 +1,17 @@
+package node
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A volume of which a large part is kept for others is not full: a node there
+// would be given nothing.
+func TestSpaceThatIsKeptForOthersIsNotInUse(t *testing.T) {
+	t.Parallel()
+	free, total := spaceOf(&unix.Statfs_t{Bsize: 4096, Blocks: 252, Bfree: 182, Bavail: 22})
+	if free != 22*4096 || total != 92*4096 {
+		t.Errorf("free %d, total %d blocks, want 22 and 92", free/4096, total/4096)
+	}
+}

@@ -1,0 +1,262 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+)
+
+// Event is something that happened to the cluster.
+type Event struct {
+	At      time.Time // when a node noticed it
+	Kind    string    // joined, removed, unreachable, back, draining, undrained, leader, voter, configuration, connection
+	Subject string    // node, connection or hash of a configuration
+	Text    string    // a sentence for people
+}
+
+// EventsRequest asks for the newest events.
+type EventsRequest struct{ Limit int } // 1..1000; 0 means 100
+
+// EventsResponse lists events, newest first.
+type EventsResponse struct {
+	Events []Event
+	Since  time.Time // none before is known
+}
+
+const (
+	maxEvents   = 1000            // that a node keeps
+	eventEvery  = 2 * time.Second // between two looks
+	eventSpread = 30 * time.Second
+)
+
+// chronicle notes what a node sees happen to the cluster, in memory: the newest
+// maxEvents. Each node keeps its own, and whoever is asked asks all of them, so
+// events outlast the restart of a node, and not that of all at once.
+type chronicle struct {
+	look func() sight
+	now  func() time.Time
+
+	mu     sync.Mutex // guards the fields below
+	events []Event    // oldest first
+	since  time.Time  // of the first look that saw a catalog
+}
+
+// run looks again and again, until the context ends. What was there when the
+// catalog was first seen is no event.
+func (c *chronicle) run(ctx context.Context) error {
+	before := c.look()
+	for clock.Wait(ctx, eventEvery) {
+		now := c.look()
+		if len(before.members) > 0 {
+			c.note(changes(before, now))
+		}
+		before = now
+	}
+	return nil
+}
+
+// note keeps events, which happen now.
+func (c *chronicle) note(events []Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.since.IsZero() {
+		c.since = c.now()
+	}
+	for _, e := range events {
+		e.At = c.now()
+		c.events = append(c.events, e)
+	}
+	if extra := len(c.events) - maxEvents; extra > 0 {
+		c.events = slices.Delete(c.events, 0, extra)
+	}
+}
+
+// eventsHere is what a node tells another one.
+type eventsHere struct {
+	Events []Event
+	Since  time.Time
+}
+
+func (c *chronicle) told() eventsHere {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return eventsHere{slices.Clone(c.events), c.since}
+}
+
+// sight is the cluster as one look sees it.
+type sight struct {
+	leader  string
+	members map[string]memberSight
+	config  string // hash of the one in force
+	conns   map[string]connectionSight
+}
+
+type memberSight struct{ alive, draining, voter bool }
+
+type connectionSight struct {
+	held  bool // a listing that shrank waits for a second one
+	error string
+}
+
+// sightOf is what there is to see of members and a catalog.
+func sightOf(members []cluster.Member, leader string, view *catalog.View) sight {
+	s := sight{leader: leader, members: map[string]memberSight{}, config: view.Config().Hash, conns: map[string]connectionSight{}}
+	for _, m := range members {
+		s.members[m.ID] = memberSight{m.Alive, m.State == catalog.MemberDraining, m.Voter}
+	}
+	for c := range view.Connections() {
+		s.conns[c.Name] = connectionSight{c.Held > 0, c.Error}
+	}
+	return s
+}
+
+// changes tells what happened between two looks.
+func changes(before, now sight) (out []Event) {
+	note := func(kind, subject, text string, args ...any) {
+		out = append(out, Event{Kind: kind, Subject: subject, Text: fmt.Sprintf(text, args...)})
+	}
+	for _, id := range either(before.members, now.members) {
+		was, known := before.members[id]
+		is, there := now.members[id]
+		switch {
+		case !known:
+			note("joined", id, "node %s joined", id)
+			continue
+		case !there:
+			note("removed", id, "node %s was removed for good", id)
+			continue
+		}
+		tell := func(was, is bool, yes, no, kindYes, kindNo string) {
+			if is && !was {
+				note(kindYes, id, yes, id)
+			} else if was && !is {
+				note(kindNo, id, no, id)
+			}
+		}
+		tell(was.alive, is.alive, "node %s answers again", "node %s does not answer", "back", "unreachable")
+		tell(was.draining, is.draining, "node %s is being drained", "node %s is taken back", "draining", "undrained")
+		tell(was.voter, is.voter, "node %s votes", "node %s votes no more", "voter", "voter")
+	}
+
+	switch {
+	case now.leader == before.leader:
+	case now.leader == "":
+		note("leader", "", "there is no leader: searches go on, changes wait")
+	default:
+		note("leader", now.leader, "node %s leads", now.leader)
+	}
+	if now.config != before.config {
+		note("configuration", now.config, "the configuration %.12s is in force", now.config)
+	}
+	return append(out, connectionChanges(before.conns, now.conns)...)
+}
+
+// connectionChanges tells what happened to connections that were there before.
+func connectionChanges(before, now map[string]connectionSight) (out []Event) {
+	for _, name := range either(before, now) {
+		was, known := before[name]
+		is, there := now[name]
+		text := ""
+		switch {
+		case !known || !there: // the configuration changed, which is told
+			continue
+		case is.held && !was.held:
+			text = "a listing of connection %s misses so much that it is held until a second one agrees"
+		case was.held && !is.held:
+			text = "connection %s holds nothing back any more"
+		case is.error != "" && was.error == "":
+			text = "connection %s fails"
+		case was.error != "" && is.error == "":
+			text = "connection %s works again"
+		default:
+			continue
+		}
+		out = append(out, Event{Kind: "connection", Subject: name, Text: fmt.Sprintf(text, name)})
+	}
+	return out
+}
+
+// either is the keys of two maps, sorted.
+func either[V any](a, b map[string]V) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Events lists what happened to the cluster lately, as all nodes that answer at
+// once have seen it.
+func (n *Node) Events(ctx context.Context, _ account.Owner, req EventsRequest) (*EventsResponse, error) {
+	limit := cmp.Or(req.Limit, 100)
+	if limit < 1 || limit > maxEvents {
+		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to %d", maxEvents)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, progressTime)
+	defer cancel()
+	answers := make(chan eventsHere)
+	asked := 0
+	for _, m := range n.cluster.Members() {
+		if !m.Alive {
+			continue
+		}
+		asked++
+		go func() {
+			var nothing call.Nothing
+			told, err := eventsCall.Ask(ctx, n.cluster, m.ID, &nothing)
+			if err != nil {
+				told = &eventsHere{}
+			}
+			answers <- *told
+		}()
+	}
+	var all []eventsHere
+	for range asked {
+		all = append(all, <-answers)
+	}
+	return joined(all, limit), nil
+}
+
+// joined is the newest of what the nodes told, each event once: nodes notice
+// the same within moments of one another.
+func joined(all []eventsHere, limit int) *EventsResponse {
+	out := &EventsResponse{Events: []Event{}}
+	var events []Event
+	for _, told := range all {
+		events = append(events, told.Events...)
+		if !told.Since.IsZero() && (out.Since.IsZero() || told.Since.Before(out.Since)) {
+			out.Since = told.Since
+		}
+	}
+	slices.SortStableFunc(events, func(a, b Event) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
+	})
+
+	last := map[Event]time.Time{} // when the same was noticed last, by the event without its time
+	for _, e := range events {
+		what := e
+		what.At = time.Time{}
+		if at, ok := last[what]; !ok || e.At.Sub(at) > eventSpread {
+			out.Events = append(out.Events, e)
+		}
+		last[what] = e.At
+	}
+	slices.Reverse(out.Events)
+	out.Events = out.Events[:min(limit, len(out.Events))]
+	return out
+}
+
+// serveEvents tells another node of what this one has seen.
+func (n *Node) serveEvents(context.Context, *call.Nothing) (*eventsHere, error) {
+	told := n.events.told()
+	return &told, nil
+}

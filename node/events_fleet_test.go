@@ -1,0 +1,62 @@
+package node_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// Whichever node is asked tells what happened, also of what it does itself not
+// remember.
+func TestAnyNodeTellsOfEvents(t *testing.T) {
+	t.Parallel()
+	f := nodetest.StartFleet(t, 3, nodetest.Config{})
+	first, leaving := f.Nodes[0], f.Nodes[2].ID()
+	told := func(by *nodetest.Node, kind string) {
+		t.Helper()
+		by.Wait("the event "+kind, func() error {
+			r, err := by.Events(t.Context(), account.Operator(), node.EventsRequest{})
+			if err != nil {
+				return err
+			}
+			n := 0
+			for _, e := range r.Events {
+				if e.Kind == kind && e.Subject == leaving {
+					n++
+				}
+			}
+			if n != 1 || r.Since.IsZero() || !slices.IsSortedFunc(r.Events, func(a, b node.Event) int { return b.At.Compare(a.At) }) {
+				return fmt.Errorf("it is told %d times: %+v", n, r)
+			}
+			return nil
+		})
+	}
+	for _, n := range f.Nodes {
+		n.Wait("the first look at the cluster", func() error {
+			if !n.KeepsEvents() {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	}
+	if _, err := first.Drain(t.Context(), account.Operator(), node.DrainRequest{Node: leaving}); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range f.Nodes {
+		told(n, "draining")
+	}
+
+	f.Nodes[2].Stop()
+	told(first, "unreachable")
+	f.Nodes[1].Stop()
+	f.Nodes[1].Start()
+	told(f.Nodes[1], "draining")
+	if _, err := first.Events(t.Context(), account.Operator(), node.EventsRequest{Limit: 1001}); err == nil {
+		t.Error("a limit without a bound is taken")
+	}
+}

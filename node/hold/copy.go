@@ -1,0 +1,236 @@
+package hold
+
+import (
+	"context"
+	"github.com/shoalsearch/shoal/node/clock"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// Copier makes this node hold what the placement wants it to hold: it copies
+// what is missing from live holders, confirms what is here, and gives up what
+// others have taken over. What to do is decided in scene.go; a Copier does it.
+type Copier struct {
+	cluster Cluster
+	files   *Files
+	from    *Transfers
+	opt     CopyOptions
+
+	mu     sync.Mutex // guards the fields below
+	active map[string]bool
+	failed map[string]failure
+	fresh  map[catalog.RepoID]uint64 // generation that the mirror is known to have
+	parted map[string]time.Time      // packs of which a part is awaited, since when
+}
+
+// CopyOptions is what a Copier is told beside its parts.
+type CopyOptions struct {
+	Replicas int                          // copies wanted of everything
+	Busy     func(id catalog.RepoID) bool // a job works on the mirror of a repository here
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// failure is a copy that could not be made.
+type failure struct {
+	until time.Time // no attempt before
+	count int       // in a row
+}
+
+// The pace of the copier.
+const (
+	copyLook   = 200 * time.Millisecond // between two looks
+	copyIdle   = 5 * time.Second        // when nothing changes
+	copyShare  = 20                     // a look takes at most one in so many parts of the time
+	copyRetry  = time.Second            // after a failure, doubled
+	confirmMax = 1000                   // keys of one command
+
+	// How long a copy of a pack waits for the job that writes the part of it
+	// which is wanted here, and where there are too few copies.
+	partWait  = 5 * time.Minute
+	partHurry = 30 * time.Second
+)
+
+// NewCopier returns a Copier; Run makes it work.
+func NewCopier(cluster Cluster, files *Files, from *Transfers, opt CopyOptions) *Copier {
+	return &Copier{
+		cluster: cluster, files: files, from: from, opt: opt,
+		active: map[string]bool{}, failed: map[string]failure{}, fresh: map[catalog.RepoID]uint64{}, parted: map[string]time.Time{},
+	}
+}
+
+// Run copies until the context ends.
+func (c *Copier) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		changed := c.cluster.Changed()
+		took := c.look(ctx, &wg)
+
+		if !clock.Wait(ctx, max(copyLook, min(copyShare*took, copyIdle))) {
+			return nil
+		}
+
+		idle := time.NewTimer(copyIdle)
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-idle.C:
+		}
+		idle.Stop()
+	}
+}
+
+// look starts what is to be copied and says what is here. It tells how long
+// the search for that took: with many repositories, milliseconds.
+func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
+	view := c.cluster.View()
+	if c.cluster.Ready() != nil || view.Index() == 0 {
+		return 0
+	}
+
+	began := c.opt.Now()
+	w := c.scene(ctx, view).decide()
+	c.forget(w)
+	took := c.opt.Now().Sub(began)
+
+	for name, from := range w.files {
+		c.start(ctx, wg, name, func() error { return c.from.File(ctx, name, from) })
+	}
+	for id, from := range w.mirrors {
+		c.start(ctx, wg, catalog.MirrorKey(id), func() error {
+			if err := c.from.Mirror(ctx, id, from); err != nil {
+				return err
+			}
+			return c.files.Mirrors.Get(id).Groom(ctx)
+		})
+	}
+	c.confirm(ctx, w)
+	return took
+}
+
+// scene is what this node sees of a view.
+func (c *Copier) scene(ctx context.Context, view *catalog.View) *scene {
+	packs := RewritesOf(view)
+	return &scene{
+		view: view, self: c.cluster.Self(), wanted: c.opt.Replicas,
+		alive: c.cluster.Alive,
+		has:   c.files.Has,
+		busy:  c.opt.Busy,
+		fresh: func(repo *catalog.Repo) bool { return c.Fresh(ctx, view, repo) },
+		parted: func(repo catalog.RepoID, id string, live int) bool {
+			return packs.Due(repo, id) && c.patient(id, live)
+		},
+	}
+}
+
+// patient tells that a pack can wait to be copied, for the part of it that
+// belongs here. It waits for the first time now, or not for too long.
+func (c *Copier) patient(id string, live int) bool {
+	wait := partWait
+	if live < c.opt.Replicas {
+		wait = partHurry
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since, ok := c.parted[id]
+	if !ok {
+		since = c.opt.Now()
+		c.parted[id] = since
+	}
+	return c.opt.Now().Sub(since) < wait
+}
+
+// forget ends the waiting for what is not wanted any more.
+func (c *Copier) forget(w *work) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.parted {
+		if !w.parted[id] {
+			delete(c.parted, id)
+		}
+	}
+}
+
+// confirm tells the catalog what this node holds and what not any more.
+func (c *Copier) confirm(ctx context.Context, w *work) {
+	for len(w.held)+len(w.given) > 0 {
+		h, g := min(len(w.held), confirmMax), min(len(w.given), confirmMax)
+		cmd := &catalog.Confirm{Node: c.cluster.Self(), Epoch: c.cluster.Epoch(), Held: w.held[:h], Lost: w.given[:g]}
+		if _, err := c.cluster.Propose(ctx, cmd); err != nil {
+			return // found again by the next look
+		}
+		w.held, w.given = w.held[h:], w.given[g:]
+	}
+}
+
+// start runs one copy, unless it is under way or failed just now.
+func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run func() error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active[key] || len(c.active) >= 4*copiesIn || c.opt.Now().Before(c.failed[key].until) {
+		return
+	}
+	c.active[key] = true
+
+	wg.Go(func() {
+		err := run()
+
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.active, key)
+		if err == nil || ctx.Err() != nil {
+			delete(c.failed, key)
+			return
+		}
+		f := c.failed[key]
+		f.count++
+		f.until = c.opt.Now().Add(copyRetry << min(f.count, 6))
+		c.failed[key] = f
+		c.opt.Log.Warn("a copy failed", "what", key, "attempt", f.count, "err", err)
+	})
+}
+
+// Fresh tells whether the mirror of this node has the commits of the live
+// generation under their names.
+func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Repo) bool {
+	c.mu.Lock()
+	known := c.fresh[repo.ID]
+	c.mu.Unlock()
+	if known == repo.GenerationAt && repo.GenerationAt != 0 {
+		return true
+	}
+	if !c.files.Mirrors.Has(repo.ID) {
+		return false
+	}
+
+	// Where this node made the generation, its mirror has the commits. Else
+	// the mirror is asked.
+	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
+	if j == nil || j.Node != c.cluster.Self() || j.State != catalog.JobDone {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		m := c.files.Mirrors.Get(repo.ID)
+		for _, rev := range repo.Revisions {
+			if commit, err := m.Resolve(ctx, rev.Name); err != nil || commit != rev.Commit {
+				return false
+			}
+		}
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fresh[repo.ID] = repo.GenerationAt
+	return true
+}
+
+// Moves is how many copies are under way, or put off.
+func (c *Copier) Moves() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.active) + len(c.parted)
+}

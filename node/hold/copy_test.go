@@ -1,0 +1,197 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/place"
+)
+
+// oneRepository is a team of so many nodes and one repository, with a shard
+// that n1 has made, that is to be on some of them.
+func oneRepository(t *testing.T, nodes int, target ...string) (m *team, shard string) {
+	m = newTeam(t, nodes)
+	m.Repos("a", "r")
+	shard = m.index(1, "n1", "walrus")
+	m.Target(place.GroupOf(1), target...)
+	return m, shard
+}
+
+// A repository moves from one node to another: copied, confirmed, given up, and
+// deleted where it was.
+func TestARepositoryMovesWithItsMirror(t *testing.T) {
+	t.Parallel()
+	m, file := oneRepository(t, 3, "n1", "n2")
+	m.settle()
+	m.holds(1, "n1", "n2")
+
+	m.Target(place.GroupOf(1), "n2", "n3")
+	m.settle()
+	m.holds(1, "n2", "n3")
+	for _, id := range []string{"n1", "n2", "n3"} {
+		m.collect(id)
+		n := m.nodes[id]
+		if want := id != "n1"; n.files.Has(file) != want || n.files.Mirrors.Has(1) != want {
+			t.Errorf("%s has the shard: %v, the mirror: %v", id, n.files.Has(file), n.files.Mirrors.Has(1))
+		}
+	}
+	if got, err := m.nodes["n3"].files.Mirrors.Get(1).Resolve(t.Context(), "HEAD"); err != nil || got != m.View().Repo(1).Revisions[0].Commit {
+		t.Errorf("the mirror that was copied is at %s, %v", got, err)
+	}
+	if n := m.nodes["n3"].transfers; n.Copied() == 0 {
+		t.Error("no bytes are counted")
+	}
+	if moves := m.nodes["n3"].copier.Moves(); moves != 0 {
+		t.Errorf("%d copies are under way in the end", moves)
+	}
+}
+
+// A source whose bytes are not those of the name gives nothing, and the next
+// one is asked.
+func TestACopyThatIsDamagedIsTakenFromAnother(t *testing.T) {
+	t.Parallel()
+	m, file := oneRepository(t, 3, "n1", "n2")
+	m.settle()
+
+	path := filepath.Join(m.nodes["n1"].dir, "shards", file)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[len(raw)/2] ^= 1
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, raw, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.nodes["n3"].transfers.File(t.Context(), file, []string{"n1"}); err == nil || m.nodes["n3"].files.Has(file) {
+		t.Errorf("damaged bytes were taken: %v", err)
+	}
+	if err := m.nodes["n3"].transfers.File(t.Context(), file, []string{"n1", "n2"}); err != nil || !m.nodes["n3"].files.Has(file) {
+		t.Errorf("the second source was not asked: %v", err)
+	}
+}
+
+func TestAFailedCopyIsTriedAgainLater(t *testing.T) {
+	t.Parallel()
+	m, _ := oneRepository(t, 2, "n1", "n2")
+
+	m.full["n2"] = true
+	m.look("n2")
+	m.full["n2"] = false
+	m.look("n2")
+	m.holds(1, "n1") // it waits after the failure
+	m.Pass(2 * copyRetry)
+	m.settle()
+	m.holds(1, "n1", "n2")
+}
+
+// What is asked for by a name that is none is refused before any file is touched.
+func TestOnlyIndexFilesTravel(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 2)
+	for _, name := range []string{"", "../cluster.key", "node.json", strings.Repeat("a", 64), strings.Repeat("a", 64) + ".txt", "/etc/passwd"} {
+		if err := m.nodes["n1"].transfers.File(t.Context(), name, []string{"n2"}); err == nil {
+			t.Errorf("%q was copied", name)
+		}
+		r, err := calls{m, "n1"}.Stream(t.Context(), "n2", MethodFile, []byte(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "not the name of an index file") {
+			t.Errorf("%q was given: %v", name, err)
+		}
+		r.Close()
+	}
+}
+
+// A node is asked for the second copy of what is about to be published, keeps
+// it though no view names it, and is not asked when it is away.
+func TestTheSecondCopyIsThereBeforePublication(t *testing.T) {
+	t.Parallel()
+	m, file := oneRepository(t, 3, "n1", "n2")
+
+	first := m.nodes["n1"].transfers
+	if got := first.Second(t.Context(), 1, []string{file}); got != "n2" || !m.nodes["n2"].files.Has(file) {
+		t.Errorf("the second copy is on %q", got)
+	}
+	m.Lose("n2")
+	if got := first.Second(t.Context(), 1, []string{file}); got != "" {
+		t.Errorf("with n2 away the second copy is on %q", got)
+	}
+	if got := first.Second(t.Context(), 1, nil); got != "" {
+		t.Errorf("a generation without files has a second copy on %q", got)
+	}
+}
+
+// A file that has gone from a disk is reported, and comes back from the other
+// holder; one that nobody has any more is lost.
+func TestWhatIsMissingIsReportedAndCopiedAgain(t *testing.T) {
+	t.Parallel()
+	m, file := oneRepository(t, 2, "n1", "n2")
+	m.settle()
+
+	forget := func(id string) {
+		n := m.nodes[id]
+		if _, err := n.files.Retain(func(string) bool { return false }, 0); err != nil {
+			t.Fatal(err)
+		}
+		m.Pass(1)
+		if _, err := n.files.Retain(func(string) bool { return false }, 0); err != nil || n.files.Has(file) {
+			t.Fatalf("the file is still there: %v", err)
+		}
+		n.collector.Collect(t.Context())
+	}
+	forget("n1")
+	key := catalog.ShardKey(strings.TrimSuffix(file, ".shard"))
+	if got := m.View().Holders(key); len(got) != 1 || got[0] != "n2" {
+		t.Errorf("after the loss it is held by %q", got)
+	}
+	if m.nodes["n1"].transfers.Lost(m.View(), m.View().Repo(1)) {
+		t.Error("it is lost, though n2 has it")
+	}
+	m.nodes["n1"].transfers.Gather(t.Context(), m.View().Repo(1))
+	if !m.nodes["n1"].files.Complete(m.View().Repo(1)) {
+		t.Error("it was not gathered")
+	}
+	m.settle()
+	m.holds(1, "n1", "n2")
+
+	forget("n1")
+	forget("n2")
+	if !m.nodes["n1"].transfers.Lost(m.View(), m.View().Repo(1)) {
+		t.Error("nobody has it, and it is not lost")
+	}
+}
+
+// Without a view that is current nothing is deleted.
+func TestAnOldViewDeletesNothing(t *testing.T) {
+	t.Parallel()
+	m, file := oneRepository(t, 3, "n2", "n3")
+	m.settle()
+	m.holds(1, "n2", "n3")
+
+	n := m.nodes["n1"]
+	old := NewCollector(aged{n}, n.files, func(catalog.RepoID) bool { return false }, n.copier.opt.Log)
+	for range 3 {
+		old.Collect(context.Background())
+		m.Pass(currentEnough)
+	}
+	if !n.files.Has(file) || !n.files.Mirrors.Has(1) {
+		t.Error("a node that hears of no leader has deleted what it holds")
+	}
+	m.collect("n1")
+	if n.files.Has(file) || n.files.Mirrors.Has(1) {
+		t.Error("with a current view it keeps what it does not hold")
+	}
+}
+
+// aged is a node whose view may be old.
+type aged struct{ *mate }
+
+// Age is of Cluster.
+func (aged) Age() time.Duration { return currentEnough + 1 }

@@ -1,0 +1,114 @@
+package hold
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// Files is what this node has on disk, and which index files must stay though
+// the catalog does not name them yet. It is safe for concurrent use.
+//
+//	an attempt writes a file      Adopt: guarded until the attempt releases it, by then a view names it
+//	another node will publish it  Await: kept until the repository has a later generation, or for a minute
+type Files struct {
+	*shard.Set
+	Mirrors *Mirrors
+
+	now func() time.Time
+
+	mu      sync.Mutex // guards the fields below
+	guarded map[string]int
+	awaited map[string]awaited
+}
+
+// awaited says how long a file is kept whose generation is not known yet.
+type awaited struct {
+	repo  catalog.RepoID
+	after uint64 // index of the generation that is to be replaced
+	until time.Time
+}
+
+// NewFiles returns the Files of a directory of index files and one of mirrors.
+func NewFiles(set *shard.Set, mirrors *Mirrors, now func() time.Time) *Files {
+	return &Files{Set: set, Mirrors: mirrors, now: now, guarded: map[string]int{}, awaited: map[string]awaited{}}
+}
+
+// Complete tells whether every file of the live generation of a repository is
+// here.
+func (f *Files) Complete(repo *catalog.Repo) bool {
+	for _, s := range repo.Shards {
+		for _, file := range FilesOf(repo.ID, s) {
+			if !f.Has(file) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Adopt opens files that were written into the directory and guards them until
+// release is called: nothing names them before the end of the attempt that
+// wrote them, which may be many minutes away. release is never nil.
+func (f *Files) Adopt(names ...string) (release func(), err error) {
+	release = f.Guard(names)
+	if err := f.Add(names...); err != nil {
+		return release, fmt.Errorf("open the new shards: %w", err)
+	}
+	return release, nil
+}
+
+// Guard keeps files from being deleted until release is called.
+func (f *Files) Guard(names []string) (release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range names {
+		f.guarded[n]++
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, n := range names {
+			if f.guarded[n]--; f.guarded[n] == 0 {
+				delete(f.guarded, n)
+			}
+		}
+	}
+}
+
+// await keeps the files of a generation that another node is about to publish.
+func (f *Files) await(call prefetchCall, until time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range call.Names {
+		f.awaited[n] = awaited{call.Repo, call.Generation, until}
+	}
+}
+
+// kept lists the files that stay though no view up to this one names them.
+func (f *Files) kept(view *catalog.View) map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names := make(map[string]bool, len(f.guarded)+len(f.awaited))
+	for n := range f.guarded {
+		names[n] = true
+	}
+	for n, a := range f.awaited {
+		if a.over(view, f.now()) {
+			delete(f.awaited, n)
+			continue
+		}
+		names[n] = true
+	}
+	return names
+}
+
+// over tells that nobody publishes any more what was awaited: the repository
+// has a later generation, this one or another, or the time is up.
+func (a awaited) over(view *catalog.View, now time.Time) bool {
+	repo := view.Repo(a.repo)
+	return repo == nil || repo.GenerationAt > a.after || now.After(a.until)
+}

@@ -1,0 +1,28 @@
+package hold
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/clustertest"
+)
+
+// A file that was taken before its generation was published is kept until the
+// repository has another one, not for the whole time that a publication may
+// take: a repository that changes every second would keep hundreds.
+func TestAwaitedFilesGoWithTheNextGeneration(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, oneConnection, 1)
+	w.Repos("a", "local/r")
+	repo := w.View().RepoByName("local/r")
+	f := NewFiles(nil, nil, w.Now)
+
+	f.await(prefetchCall{Names: []string{"a.shard"}, Repo: repo.ID, Generation: repo.GenerationAt}, w.Now().Add(time.Hour))
+	if !f.kept(w.View())["a.shard"] {
+		t.Error("a file whose generation is about to be published is not kept")
+	}
+	w.Index(repo.ID, "n1")
+	if f.kept(w.View())["a.shard"] {
+		t.Error("a file of a published generation is still kept for its publication")
+	}
+}

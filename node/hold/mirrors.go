@@ -1,0 +1,203 @@
+package hold
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// Mirrors is the bare repositories of this node: one directory for each, named
+// by the number of the repository. It is safe for concurrent use.
+type Mirrors struct {
+	dir   string
+	procs *git.Processes // that read objects, of all mirrors
+
+	mu    sync.Mutex // guards the fields below
+	open  map[catalog.RepoID]*git.Mirror
+	sizes map[catalog.RepoID]mirrorSize
+}
+
+// mirrorSize is what a mirror took on disk when it was last looked at.
+type mirrorSize struct {
+	bytes int64
+	next  time.Time // when to look again
+}
+
+// The bounds of measuring mirrors: one that nothing was fetched for grows by
+// maintenance only, and a round of the collector must stay short.
+const (
+	measureEvery = time.Minute
+	measureMost  = 32      // mirrors in a round
+	measureFiles = 100_000 // of one mirror: a packed one has some dozens
+)
+
+// OpenMirrors uses dir, which is made when it is missing.
+func OpenMirrors(dir string) (*Mirrors, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("mirrors: %w", err)
+	}
+	return &Mirrors{dir: dir, procs: git.NewProcesses(max(16, 4*runtime.GOMAXPROCS(0)), clock.Now), open: map[catalog.RepoID]*git.Mirror{}, sizes: map[catalog.RepoID]mirrorSize{}}, nil
+}
+
+// Get returns the mirror of a repository, which need not exist yet. All
+// callers share one.
+func (ms *Mirrors) Get(id catalog.RepoID) *git.Mirror {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	m := ms.open[id]
+	if m == nil {
+		m = ms.procs.Open(ms.path(id))
+		ms.open[id] = m
+	}
+	return m
+}
+
+// Has tells whether the mirror is on this disk.
+func (ms *Mirrors) Has(id catalog.RepoID) bool {
+	_, err := os.Stat(filepath.Join(ms.path(id), "HEAD"))
+	return err == nil
+}
+
+// Names lists the repositories with a directory here, and the names of
+// entries that are none.
+func (ms *Mirrors) Names() (ids []catalog.RepoID, strange []string, err error) {
+	entries, err := os.ReadDir(ms.dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("mirrors: %w", err)
+	}
+	for _, e := range entries {
+		n, err := strconv.ParseUint(strings.TrimSuffix(e.Name(), ".git"), 10, 32)
+		if err != nil || !strings.HasSuffix(e.Name(), ".git") {
+			strange = append(strange, e.Name())
+			continue
+		}
+		ids = append(ids, catalog.RepoID(n))
+	}
+	return ids, strange, nil
+}
+
+// Drop closes a mirror and deletes it.
+func (ms *Mirrors) Drop(id catalog.RepoID) error {
+	ms.mu.Lock()
+	m := ms.open[id]
+	delete(ms.open, id)
+	delete(ms.sizes, id)
+	ms.mu.Unlock()
+	if m != nil {
+		m.Close()
+	}
+	// A crash in the middle must not leave half a mirror under its name.
+	gone := ms.path(id) + ".gone"
+	if err := os.Rename(ms.path(id), gone); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("mirror %d: %w", id, err)
+	}
+	return os.RemoveAll(gone)
+}
+
+// dropStrange deletes an entry that is no mirror.
+func (ms *Mirrors) dropStrange(name string) error {
+	return os.RemoveAll(filepath.Join(ms.dir, filepath.Base(name)))
+}
+
+// Bytes is what the mirrors take on disk, as far as they have been measured:
+// it follows a fetch by about a second.
+func (ms *Mirrors) Bytes() int64 {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	var sum int64
+	for _, s := range ms.sizes {
+		sum += s.bytes
+	}
+	return sum
+}
+
+// Changed says that a mirror has to be measured anew.
+func (ms *Mirrors) Changed(id catalog.RepoID) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	s := ms.sizes[id]
+	s.next = time.Time{}
+	ms.sizes[id] = s
+}
+
+// measure looks at those of the mirrors whose time has come, the longest
+// waiting first, and at no more than a few.
+func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
+	ms.mu.Lock()
+	known := make(map[catalog.RepoID]bool, len(ids))
+	var due []catalog.RepoID
+	for _, id := range ids {
+		known[id] = true
+		if !now.Before(ms.sizes[id].next) {
+			due = append(due, id)
+		}
+	}
+	for id := range ms.sizes {
+		if !known[id] {
+			delete(ms.sizes, id)
+		}
+	}
+	slices.SortFunc(due, func(a, b catalog.RepoID) int {
+		return cmp.Or(ms.sizes[a].next.Compare(ms.sizes[b].next), cmp.Compare(a, b))
+	})
+	due = due[:min(len(due), measureMost)]
+	for _, id := range due {
+		// Before the walk: a fetch that ends during it asks again.
+		ms.sizes[id] = mirrorSize{bytes: ms.sizes[id].bytes, next: now.Add(measureEvery)}
+	}
+	ms.mu.Unlock()
+	for _, id := range due {
+		bytes := sizeOf(ms.path(id))
+		ms.mu.Lock()
+		if s, ok := ms.sizes[id]; ok {
+			s.bytes = bytes
+			ms.sizes[id] = s
+		}
+		ms.mu.Unlock()
+	}
+}
+
+// sizeOf is the bytes of the files below dir. Files that come and go
+// meanwhile do not matter.
+func sizeOf(dir string) (sum int64) {
+	files := 0
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if files++; files > measureFiles {
+			return filepath.SkipAll
+		}
+		if info, err := d.Info(); err == nil {
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum
+}
+
+// Close ends the processes of all mirrors.
+func (ms *Mirrors) Close() {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, m := range ms.open {
+		m.Close()
+	}
+	ms.open = map[catalog.RepoID]*git.Mirror{}
+}
+
+func (ms *Mirrors) path(id catalog.RepoID) string {
+	return filepath.Join(ms.dir, strconv.FormatUint(uint64(id), 10)+".git")
+}

@@ -1,0 +1,166 @@
+package hold
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// The pace of placement.
+const (
+	balanceAfter = 10 * time.Minute // data moves for balance so often, after members change, and by growth
+	grownBy      = 4                // growth: all is indexed and a part of this size is new. A young cluster is placed before sizes are known
+)
+
+// Placer runs Place while this node leads. It belongs to one goroutine.
+type Placer struct {
+	cluster Cluster
+	hot     *HotData
+	copies  int
+	log     *slog.Logger
+	now     func() time.Time
+
+	last placed
+}
+
+// placed is what a Placer remembers of its work since this node leads.
+type placed struct {
+	members string // fingerprint of the members at the last balancing
+	at      time.Time
+	bytes   int64          // of all indexes at the last balancing
+	index   uint64         // of the view at the last look
+	since   time.Time      // when balancing was put off first
+	extra   map[uint64]int // at the last look
+}
+
+// NewPlacer returns a Placer that wants so many copies of everything, and more
+// of what is hot.
+func NewPlacer(cluster Cluster, hot *HotData, copies int, log *slog.Logger, now func() time.Time) *Placer {
+	return &Placer{cluster: cluster, hot: hot, copies: copies, log: log, now: now}
+}
+
+// Forget is called when this node does not lead.
+func (p *Placer) Forget() { p.last = placed{} }
+
+// Place proposes what should move, and tells how long it took to find that out.
+func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (took time.Duration) {
+	now := p.now()
+	finger := fingerprint(nodes)
+	balance := finger != p.last.members || now.Sub(p.last.at) >= balanceAfter
+	extra := p.hot.Extra(view)
+	if !balance && p.last.index == view.Index() && maps.Equal(extra, p.last.extra) {
+		return p.now().Sub(now)
+	}
+	balance = balance || Calm(view) && indexBytes(view) > p.last.bytes+p.last.bytes/grownBy
+	balance = balance && !p.putOff(view, nodes, now)
+
+	cmds := Place(Placement{View: view, Nodes: nodes, Copies: p.copies, Balance: balance, Extra: extra})
+	took = p.now().Sub(now)
+
+	for _, cmd := range cmds {
+		if _, err := p.cluster.Propose(ctx, cmd); err != nil {
+			if !errors.Is(err, cluster.ErrNoLeader) && ctx.Err() == nil {
+				p.log.Error("placement was not accepted", "err", err)
+			}
+			return took
+		}
+	}
+	if len(cmds) > 0 {
+		p.log.Info("placement changed", "commands", len(cmds), "balanced", balance)
+	}
+
+	p.last.index, p.last.extra = view.Index(), extra
+	if balance {
+		p.last.members, p.last.at, p.last.bytes = finger, now, indexBytes(view)
+	}
+	return took
+}
+
+// putOff tells that nothing is moved for balance yet: a member is silent, or
+// what one has lost is not made up for. First every place is filled, for ten
+// minutes at most: a copy that cannot be made must not keep a newcomer empty.
+func (p *Placer) putOff(view *catalog.View, nodes []Node, now time.Time) bool {
+	if !waiting(nodes) && !wounded(view, nodes, p.copies) {
+		p.last.since = time.Time{}
+		return false
+	}
+	if p.last.since.IsZero() {
+		p.last.since = now
+	}
+	return now.Sub(p.last.since) < balanceAfter
+}
+
+// waiting tells that a member is silent that may be back soon.
+func waiting(nodes []Node) bool {
+	return slices.ContainsFunc(nodes, func(n Node) bool { return !n.Alive && !n.Gone() })
+}
+
+// wounded tells that something has fewer live copies than are wanted, since a
+// holder cannot be reached.
+func wounded(view *catalog.View, nodes []Node, copies int) bool {
+	alive, takers := map[string]bool{}, 0
+	for _, n := range nodes {
+		alive[n.ID] = n.Alive
+		if n.Alive && !n.Closed {
+			takers++
+		}
+	}
+	wanted := min(copies, takers)
+
+	for h := range view.Holdings() {
+		live := 0
+		for _, number := range h.Nodes {
+			if m := view.MemberNumber(number); m != nil && alive[m.ID] {
+				live++
+			}
+		}
+		if live < wanted && live < len(h.Nodes) {
+			return true
+		}
+	}
+	return false
+}
+
+// Calm tells that no repository is about to get its first index.
+func Calm(view *catalog.View) bool {
+	for j := range view.JobsOfKind(catalog.JobIndex, catalog.JobRunning, catalog.JobWaiting) {
+		if r := view.Repo(catalog.SubjectRepo(j.Subject)); r != nil && !r.Indexed() {
+			return false
+		}
+	}
+	return true
+}
+
+// indexBytes is the size of all indexes, each counted once.
+func indexBytes(view *catalog.View) (sum int64) {
+	for repo := range view.Repos() {
+		for _, s := range repo.Shards {
+			sum += s.Bytes
+		}
+	}
+	return sum
+}
+
+// fingerprint tells whether the members that data can be on have changed.
+func fingerprint(nodes []Node) string {
+	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.ID, b.ID) })
+	out := ""
+	for _, n := range sorted {
+		out += n.ID + "\x00" + n.Zone
+		if n.Closed || n.Gone() {
+			out += "\x00gone"
+		}
+		if n.Disk >= DiskFull {
+			out += "\x00full"
+		}
+		out += "\x01"
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package hold
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"github.com/shoalsearch/shoal/node/clock"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// Second has another node take the files of a generation that is about to be
+// published, and returns that node; empty where none does in time: then the
+// publication goes on alone. The catalog learns of both copies at once: a node
+// that dies in that moment takes nothing with it, not even until the other has
+// confirmed.
+func (t *Transfers) Second(ctx context.Context, repo catalog.RepoID, names []string) (node string) {
+	if t.opt.Replicas < 2 || len(names) == 0 {
+		return ""
+	}
+	view := t.cluster.View()
+	call := prefetchCall{Names: names, Repo: repo}
+	if old := view.Repo(repo); old != nil {
+		call.Generation = old.GenerationAt
+	}
+	in, err := json.Marshal(call)
+	if err != nil {
+		return ""
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, secondTime)
+	defer cancel()
+	for _, node := range neighbours(view, repo, names, t.files.Size) {
+		if node == t.cluster.Self() || !t.cluster.Alive(node) {
+			continue
+		}
+		if err = t.prefetch(ctx, node, in); err == nil {
+			return node
+		}
+		t.opt.Log.Warn("a second copy could not be made before publishing", "repo", repo, "node", node, "err", err)
+	}
+	return ""
+}
+
+// prefetch asks a node to take files, for as long as it is alive: one that
+// has stopped would hold up the publication for all of its time.
+func (t *Transfers) prefetch(ctx context.Context, node string, in []byte) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel(nil)
+	watch.Go(func() {
+		for clock.Wait(ctx, time.Second) {
+			if !t.cluster.Alive(node) {
+				cancel(errors.New("the node cannot be reached any more"))
+			}
+		}
+	})
+
+	_, err := t.calls.Call(ctx, node, MethodPrefetch, in)
+	return err
+}
+
+// neighbours are the nodes that should have a repository, and those that have
+// some of the files already. Those with most of them come first: a push leaves
+// a pack as it is, and it is not copied for what the push has added.
+func neighbours(view *catalog.View, id catalog.RepoID, names []string, size func(name string) int64) []string {
+	ids, held := RepoTargets(view, id), map[string]int64{}
+	for _, name := range names {
+		file, _, _ := strings.Cut(name, ".")
+		for _, node := range view.Holders(catalog.ShardKey(file)) {
+			if held[node] == 0 && !slices.Contains(ids, node) && view.Member(node).State == catalog.MemberAlive {
+				ids = append(ids, node)
+			}
+			held[node] += size(name)
+		}
+	}
+	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(held[b], held[a]) })
+	return ids
+}

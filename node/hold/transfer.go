@@ -1,0 +1,284 @@
+package hold
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// The calls with which nodes copy from each other. The only parameter of a
+// file is its hash.
+const (
+	MethodFile     = "file"     // stream: a shard or side file by name
+	MethodMirror   = "mirror"   // stream: a mirror by number, without what the caller has
+	MethodPrefetch = "prefetch" // call: take files of a generation before it is published
+)
+
+// The bounds of copying.
+const (
+	copiesIn     = 4           // streams into this node at once
+	copiesOut    = 4           // streams out of it
+	copyRate     = 256 << 20   // bytes a second into this node
+	secondTime   = time.Minute // a publication waits for a second copy at most
+	prefetchHold = time.Minute // files taken before their generation is known stay
+)
+
+// mirrorCall asks for a mirror.
+type mirrorCall struct {
+	Repo catalog.RepoID
+	Have []string // tips that the caller has
+}
+
+// prefetchCall asks to take files from the caller, which is about to make them
+// the next generation of a repository.
+type prefetchCall struct {
+	Names      []string
+	Repo       catalog.RepoID
+	Generation uint64 // index of the one that is live
+}
+
+// Caller calls other nodes by their ids.
+type Caller interface {
+	Call(ctx context.Context, node, method string, in []byte) ([]byte, error)
+	Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error)
+}
+
+// Transfers moves files and mirrors between nodes. It is safe for concurrent
+// use.
+type Transfers struct {
+	cluster Cluster
+	calls   Caller
+	files   *Files
+	opt     TransferOptions
+
+	in, out chan struct{} // a place for each stream
+	rate    *pace
+	copied  atomic.Int64 // bytes that came in
+}
+
+// TransferOptions is what Transfers are told beside their parts.
+type TransferOptions struct {
+	Replicas int         // copies wanted of everything
+	Full     func() bool // nothing more should be copied to this disk
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// NewTransfers returns the Transfers of a node.
+func NewTransfers(cluster Cluster, calls Caller, files *Files, opt TransferOptions) *Transfers {
+	return &Transfers{
+		cluster: cluster, calls: calls, files: files, opt: opt,
+		in: make(chan struct{}, copiesIn), out: make(chan struct{}, copiesOut), rate: &pace{perSecond: copyRate, now: opt.Now},
+	}
+}
+
+// Copied is how many bytes of files and mirrors this node has copied from
+// others since it started.
+func (t *Transfers) Copied() int64 { return t.copied.Load() }
+
+// Handle serves the other nodes. It must be called before the cluster runs.
+func (t *Transfers) Handle(c *cluster.Cluster) {
+	c.HandleStream(MethodFile, t.serveFile)
+	c.HandleStream(MethodMirror, t.serveMirror)
+	c.Handle(MethodPrefetch, t.servePrefetch)
+}
+
+// File copies a file from the first of the nodes that gives it. One that is
+// here already is fine.
+func (t *Transfers) File(ctx context.Context, name string, from []string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if t.files.Has(name) {
+		return nil
+	}
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+
+	err = fmt.Errorf("copy %s: no node has it", name)
+	for _, node := range from {
+		if err = t.file(ctx, name, node); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (t *Transfers) file(ctx context.Context, name, node string) error {
+	stream, err := t.calls.Stream(ctx, node, MethodFile, []byte(name))
+	if err != nil {
+		return fmt.Errorf("copy %s from %s: %w", name, node, err)
+	}
+	defer stream.Close()
+
+	if err := t.files.Import(ctx, name, &reader{ctx: ctx, r: stream, rate: t.rate, count: &t.copied}); err != nil {
+		return fmt.Errorf("copy %s from %s: %w", name, node, err)
+	}
+	return nil
+}
+
+// Mirror makes the mirror of a repository a copy of that of the first node
+// which gives it.
+func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string) error {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+
+	have, err := t.files.Mirrors.Get(id).Tips(ctx)
+	if err != nil {
+		have = nil // a damaged copy is made anew
+	}
+	in, err := json.Marshal(mirrorCall{Repo: id, Have: have})
+	if err != nil {
+		return err
+	}
+
+	err = errors.New("no node has it")
+	for _, node := range from {
+		if err = t.mirror(ctx, id, in, node); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("copy mirror %d: %w", id, err)
+	}
+	return nil
+}
+
+func (t *Transfers) mirror(ctx context.Context, id catalog.RepoID, in []byte, node string) error {
+	stream, err := t.calls.Stream(ctx, node, MethodMirror, in)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	return t.files.Mirrors.Get(id).Import(ctx, &reader{ctx: ctx, r: stream, rate: t.rate, count: &t.copied})
+}
+
+// Gather copies the files of the live generation of a repository that are
+// not here. Where one cannot be had the rest is left: it is built instead.
+func (t *Transfers) Gather(ctx context.Context, repo *catalog.Repo) {
+	view := t.cluster.View()
+	for _, s := range repo.Shards {
+		for key, file := range FilesOf(repo.ID, s) {
+			if t.files.Has(file) {
+				continue
+			}
+			if err := t.File(ctx, file, sources(view, key, t.cluster.Self(), t.cluster.Alive)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Lost tells that a file of the live generation is neither here nor on another
+// live node.
+func (t *Transfers) Lost(view *catalog.View, repo *catalog.Repo) bool {
+	for _, s := range repo.Shards {
+		for key, file := range FilesOf(repo.ID, s) {
+			if !t.files.Has(file) && len(sources(view, key, t.cluster.Self(), t.cluster.Alive)) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (t *Transfers) serveFile(ctx context.Context, _ cluster.Peer, in []byte, out io.Writer) error {
+	name := string(in)
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if err := enter(ctx, t.out); err != nil {
+		return err
+	}
+	defer func() { <-t.out }()
+
+	f, _, err := t.files.Export(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(out, &reader{ctx: ctx, r: f})
+	return err
+}
+
+func (t *Transfers) serveMirror(ctx context.Context, _ cluster.Peer, in []byte, out io.Writer) error {
+	var call mirrorCall
+	if err := json.Unmarshal(in, &call); err != nil {
+		return fmt.Errorf("mirror: %w", err)
+	}
+	if !t.files.Mirrors.Has(call.Repo) {
+		return errors.New("the mirror is not here")
+	}
+	if err := enter(ctx, t.out); err != nil {
+		return err
+	}
+	defer func() { <-t.out }()
+
+	return t.files.Mirrors.Get(call.Repo).Export(ctx, call.Have, out)
+}
+
+// servePrefetch takes the files of a generation that the caller is about to
+// publish, so that it is never on one disk only.
+func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []byte) ([]byte, error) {
+	var call prefetchCall
+	if err := json.Unmarshal(in, &call); err != nil {
+		return nil, fmt.Errorf("prefetch: %w", err)
+	}
+
+	release := t.files.Guard(call.Names)
+	defer release()
+	for _, name := range call.Names {
+		if err := t.File(ctx, name, []string{from.Node}); err != nil {
+			return nil, err
+		}
+	}
+	t.files.await(call, t.opt.Now().Add(prefetchHold))
+	return nil, nil
+}
+
+// errDisk is why nothing is copied to a full disk.
+var errDisk = errors.New("the disk is nearly full")
+
+// enter takes a place for a stream into this node.
+func (t *Transfers) enter(ctx context.Context) (leave func(), err error) {
+	if t.opt.Full != nil && t.opt.Full() {
+		return nil, errDisk
+	}
+	if err := enter(ctx, t.in); err != nil {
+		return nil, err
+	}
+	return func() { <-t.in }, nil
+}
+
+func enter(ctx context.Context, places chan struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// checkName refuses what is not the name of an index file: nothing else is
+// ever asked for or given.
+func checkName(name string) error {
+	if _, _, ok := shard.ParseFileName(name); !ok {
+		return errors.New("that is not the name of an index file")
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// azure lists Azure DevOps Services or Server. Its API is described at
+// learn.microsoft.com/rest/api/azure/devops/git.
+type azure struct {
+	*client
+	conn *config.AzureDevOps
+	web  *url.URL
+}
+
+// azureRepo is what the API says of a repository.
+type azureRepo struct {
+	ID      string `json:"id"` // a GUID
+	Name    string `json:"name"`
+	Project struct {
+		Name       string `json:"name"`
+		Visibility string `json:"visibility"`
+	} `json:"project"`
+	DefaultBranch string    `json:"defaultBranch"` // refs/heads/...; absent without a commit
+	Size          int64     `json:"size"`          // bytes
+	Disabled      bool      `json:"isDisabled"`
+	Maintenance   bool      `json:"isInMaintenance"`
+	Fork          bool      `json:"isFork"`
+	Parent        *struct{} `json:"parentRepository"`
+}
+
+func openAzure(conn config.Connection, t Tools) (Host, error) {
+	c := conn.(*config.AzureDevOps)
+	web, err := addressOf(c.URL, "https://dev.azure.com")
+	if err != nil {
+		return nil, err
+	}
+	if c.UseTFSPath && !strings.HasSuffix(web.Path, "/tfs") {
+		web.Path += "/tfs"
+	}
+	a := &azure{conn: c, web: web}
+	a.client = &client{
+		tools: t, product: "Azure DevOps", name: c.Name, base: web,
+		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
+		authorize: azureAuthorization(c, t), explain: a.explain,
+	}
+	return a, nil
+}
+
+func azureToken(c *config.AzureDevOps, t Tools) func(context.Context) (string, error) {
+	return tokenOf(t, c.Token, "", false)
+}
+
+// azureAuthorization is Basic without a user for a personal access token, and
+// Bearer for a token of Entra, which is a JSON web token.
+func azureAuthorization(c *config.AzureDevOps, t Tools) func(context.Context) (string, error) {
+	token := azureToken(c, t)
+	return func(ctx context.Context) (string, error) {
+		secret, err := token(ctx)
+		switch {
+		case err != nil || secret == "":
+			return "", err
+		case strings.HasPrefix(secret, "eyJ"):
+			return "Bearer " + secret, nil
+		}
+		return basic(git.Credential{Password: secret}), nil
+	}
+}
+
+// List lists organisations or collections in one call each, projects, and
+// single repositories.
+func (a *azure) List(ctx context.Context, sink Sink) error {
+	var targets []target
+	for _, org := range a.conn.Orgs {
+		targets = append(targets, a.listing("orgs/"+org, org, org, "_apis", "git", "repositories"))
+	}
+	for _, p := range a.conn.Projects {
+		org, project, _ := strings.Cut(p, "/")
+		targets = append(targets, a.listing("projects/"+p, org, org, project, "_apis", "git", "repositories"))
+	}
+	for _, r := range a.conn.Repos {
+		targets = append(targets, a.single(r))
+	}
+	return newCollector(sink, a.choice()).run(ctx, targets)
+}
+
+// listing asks for a list, which has no pages.
+func (a *azure) listing(name, org string, parts ...string) target {
+	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
+		var all struct {
+			Value []azureRepo `json:"value"`
+		}
+		if err := a.ask(ctx, &all, parts...); err != nil {
+			return err
+		}
+		for i := range all.Value {
+			if err := a.found(&all.Value[i], org, found); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// ask calls with the newest version of the interface that the server knows.
+func (a *azure) ask(ctx context.Context, into any, parts ...string) error {
+	var err error
+	for _, version := range []string{"7.1", "6.0", "5.0"} {
+		_, err = a.get(ctx, a.at(url.Values{"api-version": {version}}, parts...), into)
+		if r := (*Refusal)(nil); !errors.As(err, &r) || r.Status != http.StatusBadRequest {
+			return err
+		}
+	}
+	return err
+}
+
+func (a *azure) single(path string) target {
+	return target{name: "repos/" + path, list: func(ctx context.Context, found func(Repo, string) error) error {
+		parts := strings.SplitN(path, "/", 3)
+		if len(parts) < 3 {
+			return refusal(TargetNotFound, 0, "%s is not of the form organisation/project/repository", path)
+		}
+		var r azureRepo
+		if err := a.ask(ctx, &r, parts[0], parts[1], "_apis", "git", "repositories", parts[2]); err != nil {
+			return err
+		}
+		return a.found(&r, parts[0], found)
+	}}
+}
+
+// Lookup asks for a repository by its GUID, within the organisation that the
+// external id has.
+func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error) {
+	id, ok := numberOf(external, config.KindAzureDevOps, a.web)
+	org, guid, both := strings.Cut(id, "/")
+	if !ok || !both {
+		return Repo{}, false, errForeignID
+	}
+	var r azureRepo
+	if err := a.ask(ctx, &r, org, "_apis", "git", "repositories", guid); err != nil {
+		return Repo{}, false, err
+	}
+	repo := a.repo(&r, org)
+	project := org + "/" + r.Project.Name
+	selected := hasFold(a.conn.Orgs, org) || hasFold(a.conn.Projects, project) || hasFold(a.conn.Repos, project+"/"+r.Name)
+	return repo, selected && a.choice().reason(&repo, r.Project.Name+"/"+r.Name) == "", nil
+}
+
+func (a *azure) choice() *choice {
+	return &choice{repos: a.conn.Exclude.Repos, size: a.conn.Exclude.Size}
+}
+
+func (a *azure) found(r *azureRepo, org string, found func(Repo, string) error) error {
+	if r.ID == "" || r.Name == "" || r.Project.Name == "" {
+		return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without a usable name or id", a.product)
+	}
+	return found(a.repo(r, org), r.Project.Name+"/"+r.Name)
+}
+
+func (a *azure) repo(r *azureRepo, org string) Repo {
+	path := org + "/" + r.Project.Name + "/" + r.Name
+	web := a.web.JoinPath(org, r.Project.Name, "_git", r.Name).String()
+	repo := Repo{
+		ExternalID: externalID(config.KindAzureDevOps, a.web, org+"/"+r.ID),
+		Name:       hostName(a.web) + "/" + path, DisplayName: path, HostType: string(config.KindAzureDevOps),
+		Remote: git.Remote{URL: web}, WebURL: web, DefaultBranch: strings.TrimPrefix(r.DefaultBranch, "refs/heads/"),
+		Fork: r.Fork || r.Parent != nil, Archived: r.Disabled, Empty: r.DefaultBranch == "" && r.Size == 0,
+		Visibility: visibility(r.Project.Visibility != "public", r.Project.Visibility == "organization"), SizeBytes: r.Size,
+	}
+	switch {
+	case r.Disabled:
+		repo.Unfetchable = "the repository is disabled at Azure DevOps"
+	case r.Maintenance:
+		repo.Unfetchable = "the repository is in maintenance at Azure DevOps"
+	}
+	switch {
+	case r.Disabled && a.conn.Exclude.Disabled:
+		repo.leftOut = ByDisabled
+	case anyGlob(a.conn.Exclude.Projects, r.Project.Name, false):
+		repo.leftOut = ByProject
+	}
+	return repo
+}
+
+// explain reads a redirect to the sign-in page as what it is: a token that is
+// not good here.
+func (a *azure) explain(res *http.Response, _ []byte) *Refusal {
+	switch res.StatusCode {
+	case http.StatusUnauthorized, http.StatusFound, http.StatusNonAuthoritativeInfo:
+		return refusal(TokenRefused, res.StatusCode, "Azure DevOps refused the token of connection %s: it has expired, lacks the scope Code (read), or belongs to another organisation", a.name)
+	}
+	return nil
+}
+
+func azureCredential(ctx context.Context, conn config.Connection, _ string, t Tools) (git.Credential, error) {
+	return passwordOf(ctx, "shoal", azureToken(conn.(*config.AzureDevOps), t))
+}

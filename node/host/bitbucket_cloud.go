@@ -1,0 +1,216 @@
+package host
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// bitbucketCloud lists bitbucket.org. Its API is described at
+// developer.atlassian.com/cloud/bitbucket/rest.
+type bitbucketCloud struct {
+	*client
+	conn *config.Bitbucket
+	web  *url.URL
+}
+
+// cloudFields are those that are read: answers with all are ten times larger.
+const cloudFields = "uuid,full_name,slug,project.key,is_private,parent.uuid,mainbranch.name,size,updated_on,description"
+
+// cloudRepo is what the API says of a repository.
+type cloudRepo struct {
+	UUID     string `json:"uuid"`
+	FullName string `json:"full_name"` // workspace/slug
+	Slug     string `json:"slug"`
+	Project  struct {
+		Key string `json:"key"`
+	} `json:"project"`
+	Private     bool      `json:"is_private"`
+	Parent      *struct{} `json:"parent"`
+	Description string    `json:"description"`
+	Size        int64     `json:"size"` // bytes
+	Updated     time.Time `json:"updated_on"`
+	Main        *struct {
+		Name string `json:"name"`
+	} `json:"mainbranch"`
+}
+
+func openBitbucketCloud(c *config.Bitbucket, t Tools) (Host, error) {
+	api, err := addressOf(c.URL, "https://api.bitbucket.org/2.0")
+	if err != nil {
+		return nil, err
+	}
+	if api.Host == "bitbucket.org" {
+		api.Host, api.Path = "api.bitbucket.org", "/2.0"
+	}
+	web := &url.URL{Scheme: api.Scheme, Host: strings.TrimPrefix(api.Host, "api.")}
+	if web.Host != "bitbucket.org" {
+		web.Path = strings.TrimSuffix(api.Path, "/2.0")
+	}
+	b := &bitbucketCloud{conn: c, web: web}
+	b.client = &client{
+		tools: t, product: "Bitbucket", name: c.Name, base: api,
+		budget:    t.Budgets.of(api.Host, budgetKey(c.Token)),
+		authorize: bitbucketAuthorization(c, t), explain: b.explain,
+	}
+	return b, nil
+}
+
+// List lists workspaces, projects and single repositories.
+func (b *bitbucketCloud) List(ctx context.Context, sink Sink) error {
+	if b.conn.All {
+		sink.Issue(Issue{Code: NoEffect, Text: "all has no effect at Bitbucket Cloud; name workspaces, projects or repos"})
+	}
+	if b.conn.Exclude.Archived {
+		sink.Issue(Issue{Code: NoEffect, Text: "exclude.archived has no effect at Bitbucket Cloud, which has no archived repositories"})
+	}
+	var targets []target
+	for _, ws := range b.conn.Workspaces {
+		targets = append(targets, b.listing("workspaces/"+ws, ws, ""))
+	}
+	for _, p := range b.conn.Projects {
+		ws, key, _ := strings.Cut(p, "/")
+		targets = append(targets, b.listing("projects/"+p, ws, key))
+	}
+	for _, r := range b.conn.Repos {
+		targets = append(targets, b.single(r))
+	}
+	return newCollector(sink, b.choice()).run(ctx, targets)
+}
+
+// listing lists a workspace, or one project of it.
+func (b *bitbucketCloud) listing(name, workspace, project string) target {
+	q := url.Values{"pagelen": {"100"}, "sort": {"created_on"}, "fields": {"next,values." + strings.ReplaceAll(cloudFields, ",", ",values.")}}
+	if project != "" {
+		q.Set("q", projectFilter(project))
+	}
+	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
+		return b.pages(ctx, b.at(q, "repositories", workspace), func(r *cloudRepo) error { return b.found(r, found) })
+	}}
+}
+
+// projectFilter is what chooses the repositories of a project.
+func projectFilter(key string) string {
+	return `project.key="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+}
+
+// pages walks a list; each page names the next.
+func (b *bitbucketCloud) pages(ctx context.Context, first *url.URL, take func(*cloudRepo) error) error {
+	return b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+		var page struct {
+			Next   string      `json:"next"`
+			Values []cloudRepo `json:"values"`
+		}
+		if _, err := b.get(ctx, u, &page); err != nil {
+			return nil, err
+		}
+		for i := range page.Values {
+			if err := take(&page.Values[i]); err != nil {
+				return nil, err
+			}
+		}
+		if page.Next == "" {
+			return nil, nil
+		}
+		return u.Parse(page.Next)
+	})
+}
+
+// bitbucketSignal is when something of a repository changed last. Whether each
+// push moves it is not promised.
+var bitbucketSignal = Signal{Name: "updated_on", Lag: time.Minute, Hourly: 1000}
+
+// Changed asks for the repositories of each workspace or project that changed
+// since.
+func (b *bitbucketCloud) Changed(ctx context.Context, since time.Time, take func(Mark)) ([]string, error) {
+	read := func(target, workspace, filter string) look {
+		q := url.Values{
+			"pagelen": {"100"}, "sort": {"-updated_on"}, "fields": {"next,values.uuid,values.full_name,values.updated_on"},
+			"q": {filter + `updated_on>` + since.UTC().Format("2006-01-02T15:04:05-07:00")},
+		}
+		return look{target, func() error {
+			return b.pages(ctx, b.at(q, "repositories", workspace), func(r *cloudRepo) error {
+				take(Mark{ExternalID: externalID(config.KindBitbucket, b.web, workspace+"/"+r.UUID), At: r.Updated})
+				return nil
+			})
+		}}
+	}
+
+	var looks []look
+	for _, ws := range b.conn.Workspaces {
+		looks = append(looks, read("workspaces/"+ws, ws, ""))
+	}
+	for _, p := range b.conn.Projects {
+		ws, key, _ := strings.Cut(p, "/")
+		looks = append(looks, read("projects/"+p, ws, projectFilter(key)+" AND "))
+	}
+	return looked(looks)
+}
+
+func (b *bitbucketCloud) single(path string) target {
+	workspace, slug, _ := strings.Cut(path, "/")
+	return single(b.client, "repos/"+path, b.at(nil, "repositories", workspace, slug), b.found)
+}
+
+// Lookup asks for a repository by its UUID. The address of that has the
+// workspace in it, which the external id keeps.
+func (b *bitbucketCloud) Lookup(ctx context.Context, external string) (Repo, bool, error) {
+	id, ok := numberOf(external, config.KindBitbucket, b.web)
+	workspace, uuid, both := strings.Cut(id, "/")
+	if !ok || !both {
+		return Repo{}, false, errForeignID
+	}
+	var r cloudRepo
+	if _, err := b.get(ctx, b.at(nil, "repositories", workspace, uuid), &r); err != nil {
+		return Repo{}, false, err
+	}
+	repo, selected := b.repo(&r), hasFold(b.conn.Workspaces, workspace) || hasFold(b.conn.Projects, workspace+"/"+r.Project.Key) || hasFold(b.conn.Repos, r.FullName)
+	return repo, selected && b.choice().reason(&repo, b.path(&r)) == "", nil
+}
+
+func (b *bitbucketCloud) choice() *choice {
+	return &choice{forks: b.conn.Exclude.Forks, repos: b.conn.Exclude.Repos}
+}
+
+// path is workspace, project and repository: what exclude.repos speaks of.
+func (b *bitbucketCloud) path(r *cloudRepo) string {
+	workspace, slug, _ := strings.Cut(r.FullName, "/")
+	return workspace + "/" + r.Project.Key + "/" + slug
+}
+
+func (b *bitbucketCloud) found(r *cloudRepo, found func(Repo, string) error) error {
+	if r.UUID == "" || strings.Count(r.FullName, "/") != 1 {
+		return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without a usable name or id", b.product)
+	}
+	return found(b.repo(r), b.path(r))
+}
+
+func (b *bitbucketCloud) repo(r *cloudRepo) Repo {
+	workspace := firstOf(r.FullName, "/")
+	web := b.web.JoinPath(r.FullName).String()
+	repo := Repo{
+		ExternalID: externalID(config.KindBitbucket, b.web, workspace+"/"+r.UUID),
+		Name:       hostName(b.web) + "/" + b.path(r), DisplayName: b.path(r), HostType: "bitbucketCloud",
+		Remote: git.Remote{URL: web + ".git"}, WebURL: web, Description: r.Description,
+		Fork: r.Parent != nil, Visibility: visibility(r.Private, false), PushedAt: r.Updated, SizeBytes: r.Size,
+	}
+	if r.Main == nil {
+		repo.Empty = true
+	} else {
+		repo.DefaultBranch = r.Main.Name
+	}
+	return repo
+}
+
+// explain tells of app passwords, which Bitbucket takes no more.
+func (b *bitbucketCloud) explain(res *http.Response, _ []byte) *Refusal {
+	if res.StatusCode == http.StatusUnauthorized && b.conn.User != "" && !strings.Contains(b.conn.User, "@") && b.conn.User != "x-token-auth" {
+		return refusal(TokenRefused, res.StatusCode, "Bitbucket refused the credential of connection %s: app passwords ended on 9 June 2026; make an API token and set user to the e-mail address of its account", b.name)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package host
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// bitbucketServer lists a Bitbucket Data Center. Its API is described at
+// developer.atlassian.com/server/bitbucket/rest.
+type bitbucketServer struct {
+	*client
+	conn *config.Bitbucket
+	web  *url.URL
+
+	mu  sync.Mutex      // guards the field below
+	all map[string]Repo // see everything
+}
+
+// serverRepo is what the API says of a repository.
+type serverRepo struct {
+	ID      int64  `json:"id"`
+	Slug    string `json:"slug"`
+	Name    string `json:"name"`
+	Project struct {
+		Key  string `json:"key"`
+		Type string `json:"type"`
+	} `json:"project"`
+	Public      bool      `json:"public"`
+	Archived    bool      `json:"archived"`
+	Origin      *struct{} `json:"origin"` // of a fork
+	State       string    `json:"state"`
+	Description string    `json:"description"`
+}
+
+func openBitbucketServer(c *config.Bitbucket, t Tools) (Host, error) {
+	web, err := addressOf(c.URL, c.URL, "/rest/api/1.0", "/rest/api/latest", "/rest")
+	if err != nil {
+		return nil, err
+	}
+	api := *web
+	api.Path += "/rest/api/1.0"
+	return &bitbucketServer{conn: c, web: web, client: &client{
+		tools: t, product: "Bitbucket Data Center", name: c.Name, base: &api,
+		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
+		authorize: bitbucketAuthorization(c, t),
+	}}, nil
+}
+
+// List lists all repositories, or those of projects, and single ones.
+func (b *bitbucketServer) List(ctx context.Context, sink Sink) error {
+	var targets []target
+	if b.conn.All {
+		targets = append(targets, b.listing("all", serverPage(), "repos"))
+	}
+	for _, key := range b.conn.Projects {
+		targets = append(targets, b.project(key))
+	}
+	for _, r := range b.conn.Repos {
+		targets = append(targets, b.single(r))
+	}
+	if len(b.conn.Workspaces) > 0 {
+		sink.Issue(Issue{Code: NoEffect, Text: "workspaces has no effect at Bitbucket Data Center; name projects"})
+	}
+	return newCollector(sink, b.choice()).run(ctx, targets)
+}
+
+// serverPage asks for archived repositories too: without that word they are
+// missing, silently.
+func serverPage() url.Values { return url.Values{"archived": {"ALL"}, "limit": {"1000"}} }
+
+// project lists one project. The list that knows of archived repositories can
+// be asked for a project from version 8 on; it gives all repositories before.
+func (b *bitbucketServer) project(key string) target {
+	q := serverPage()
+	q.Set("projectkey", key)
+	return b.listing("projects/"+key, q, "repos")
+}
+
+func (b *bitbucketServer) listing(name string, q url.Values, parts ...string) target {
+	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
+		return b.walk(ctx, b.at(q, parts...), nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+			var page struct {
+				Values []serverRepo `json:"values"`
+				Last   bool         `json:"isLastPage"`
+				Next   *int         `json:"nextPageStart"`
+			}
+			if _, err := b.get(ctx, u, &page); err != nil {
+				return nil, err
+			}
+			for i := range page.Values {
+				if key := q.Get("projectkey"); key != "" && !strings.EqualFold(key, page.Values[i].Project.Key) {
+					continue
+				}
+				if err := b.found(&page.Values[i], found); err != nil {
+					return nil, err
+				}
+			}
+
+			// A page may be short, or empty, and not the last: rights are taken
+			// off after a page is cut.
+			if page.Last || page.Next == nil {
+				return nil, nil
+			}
+			next := *u
+			values := u.Query()
+			values.Set("start", strconv.Itoa(*page.Next))
+			next.RawQuery = values.Encode()
+			return &next, nil
+		})
+	}}
+}
+
+func (b *bitbucketServer) single(path string) target {
+	key, slug, _ := strings.Cut(path, "/")
+	return single(b.client, "repos/"+path, b.at(nil, "projects", key, "repos", slug), b.found)
+}
+
+// Lookup finds a repository by its number. The interface has no address by
+// number: the first look-up lists all that the token may see, for all that
+// follow.
+func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bool, error) {
+	id, ok := numberOf(external, config.KindBitbucket, b.web)
+	if !ok {
+		return Repo{}, false, errForeignID
+	}
+	all, err := b.everything(ctx)
+	if err != nil {
+		return Repo{}, false, err
+	}
+	r, ok := all[external]
+	if !ok {
+		return Repo{}, false, &Refusal{Issue: Issue{Code: TargetNotFound, Text: "the server has no repository of number " + id}, cause: ErrGone}
+	}
+	selected := b.conn.All || hasFold(b.conn.Projects, firstOf(r.DisplayName, "/")) || hasFold(b.conn.Repos, r.DisplayName)
+	return r, selected && b.choice().reason(&r, r.DisplayName) == "", nil
+}
+
+// everything is all that the token may see, by external id.
+func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all != nil {
+		return b.all, nil
+	}
+	all := map[string]Repo{}
+	err := b.listing("all", serverPage(), "repos").list(ctx, func(r Repo, _ string) error {
+		all[r.ExternalID] = r
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.all = all
+	return all, nil
+}
+
+func (b *bitbucketServer) choice() *choice {
+	e := b.conn.Exclude
+	return &choice{forks: e.Forks, archived: e.Archived, repos: e.Repos}
+}
+
+func (b *bitbucketServer) found(r *serverRepo, found func(Repo, string) error) error {
+	if r.ID <= 0 || r.Slug == "" || r.Project.Key == "" {
+		return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without a usable name or number", b.product)
+	}
+	return found(b.repo(r), r.Project.Key+"/"+r.Slug)
+}
+
+func (b *bitbucketServer) repo(r *serverRepo) Repo {
+	path := r.Project.Key + "/" + r.Slug
+	repo := Repo{
+		ExternalID: externalID(config.KindBitbucket, b.web, strconv.FormatInt(r.ID, 10)),
+		Name:       hostName(b.web) + "/" + path, DisplayName: path, HostType: "bitbucketServer",
+		Remote: git.Remote{URL: b.web.JoinPath("scm", strings.ToLower(r.Project.Key), r.Slug+".git").String()},
+		WebURL: b.web.JoinPath("projects", r.Project.Key, "repos", r.Slug).String(),
+		Fork:   r.Origin != nil, Archived: r.Archived, Description: r.Description, Visibility: visibility(!r.Public, false),
+	}
+	if r.State != "" && r.State != "AVAILABLE" {
+		repo.Unfetchable = "Bitbucket says that it is " + r.State
+	}
+	return repo
+}

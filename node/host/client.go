@@ -1,0 +1,383 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+const (
+	maxAnswer = 64 << 20         // bytes of one answer
+	tries     = 5                // of one call
+	firstWait = time.Second      // before the second try; doubled for each further one
+	stall     = time.Minute      // without a byte of an answer
+	headers   = 30 * time.Second // until the head of an answer is there
+)
+
+// Tools are what all hosts need to ask.
+type Tools struct {
+	Secret    Secret
+	Transport http.RoundTripper // with the proxy and the certificates of the process
+	Budgets   *Budgets
+	Now       func() time.Time
+	// Wait returns after d, or with the cause of ctx when that ends first.
+	Wait      func(ctx context.Context, d time.Duration) error
+	LookupEnv func(string) (string, bool)
+	// Apps are those of the configuration; nil for none. Installations has
+	// their tokens.
+	Apps          func() []config.App
+	Installations *Installations
+}
+
+// Pause waits by the real clock; see [Tools].
+func Pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// client asks the API of one host with one credential. It waits for limits,
+// tries again what may pass, and never takes a page for people for an answer.
+// It may be used from any goroutine.
+type client struct {
+	tools   Tools
+	product string   // as people call it
+	name    string   // of the connection, for sentences
+	base    *url.URL // of the API, without a slash at the end
+	header  http.Header
+	budget  *budget
+	timeout time.Duration // until the head of an answer is there; 0 is 30 s
+	keep    float64       // the share of the limit that is left to others
+
+	// authorize returns the value of the Authorization header, empty for
+	// none. It is asked at each call, so that a token that was changed works.
+	authorize func(ctx context.Context) (string, error)
+
+	// explain reads an answer that is not 2xx in the way of the host; nil or
+	// a nil result leaves it to the client.
+	explain func(res *http.Response, body []byte) *Refusal
+
+	// expires reads when the credential ends; nil for hosts that say nothing.
+	expires func(h http.Header) time.Time
+
+	// limits reads what an answer says of the limit; nil for hosts that say
+	// nothing.
+	limits func(h http.Header) (limit, remaining int, reset time.Time)
+
+	tagged sync.Map // what stood in the ETag header of answers that may be asked for again, by address
+}
+
+// Allowance tells how the credential stands, as far as this node knows.
+func (c *client) Allowance() Allowance { return c.budget.snapshot() }
+
+// at joins escaped parts of a path to the address of the API.
+func (c *client) at(query url.Values, parts ...string) *url.URL {
+	u := *c.base
+	for _, p := range parts {
+		u.RawPath = u.EscapedPath() + "/" + url.PathEscape(p)
+		u.Path += "/" + p
+	}
+	u.RawQuery = query.Encode()
+	return &u
+}
+
+// get asks for JSON and decodes it. It returns the head of the answer.
+func (c *client) get(ctx context.Context, u *url.URL, into any) (http.Header, error) {
+	return c.patiently(ctx, question{at: u}, into)
+}
+
+// errSame is the error of an answer that is the one of the last time.
+var errSame = errors.New("the answer has not changed")
+
+// getNew is get, which keeps what it was told of the version of the answer. Told
+// the same again it fails with errSame: at some hosts such a call is free.
+func (c *client) getNew(ctx context.Context, u *url.URL, keep bool, into any) (http.Header, error) {
+	if !keep {
+		return c.get(ctx, u, into)
+	}
+
+	tag, _ := c.tagged.Load(u.String())
+	known, _ := tag.(string)
+	head, err := c.patiently(ctx, question{at: u, known: known}, into)
+	if err == nil && head.Get("ETag") != "" {
+		c.tagged.Store(u.String(), head.Get("ETag"))
+	}
+	return head, err
+}
+
+// question is what is asked for: an address, and the version of the answer
+// that is known.
+type question struct {
+	at     *url.URL
+	known  string
+	method string // GET unless it is set
+}
+
+// patiently asks again where that may help.
+func (c *client) patiently(ctx context.Context, q question, into any) (http.Header, error) {
+	wait := firstWait
+	for try := 1; ; try++ {
+		head, err := c.once(ctx, q, into)
+		if err == nil || try == tries || ctx.Err() != nil || !passes(err) {
+			return head, err
+		}
+
+		// The host's own word on when to come back wins over ours. Full
+		// jitter keeps many calls that failed together apart.
+		delay := time.Duration(rand.Int64N(int64(wait)))
+		if r := (*Refusal)(nil); errors.As(err, &r) && !r.Until.IsZero() {
+			delay = r.Until.Sub(c.tools.Now())
+		}
+		if delay > longest {
+			return nil, err
+		}
+		if err := c.tools.Wait(ctx, max(delay, 0)); err != nil {
+			return nil, err
+		}
+		wait *= 2
+	}
+}
+
+// passes tells whether an error may be gone at the next try.
+func passes(err error) bool {
+	r := (*Refusal)(nil)
+	if !errors.As(err, &r) {
+		return false
+	}
+	return r.Code == RateLimited || r.Code == Unreachable
+}
+
+// once makes one call.
+func (c *client) once(ctx context.Context, q question, into any) (http.Header, error) {
+	leave, err := c.budget.enter(ctx, c.tools.Wait)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+
+	// The call ends when nothing comes for too long, however long it takes.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	quiet := time.AfterFunc(max(c.timeout, headers), func() { cancel(errors.New("no answer in time")) })
+	defer quiet.Stop()
+
+	req, err := c.request(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if q.known != "" {
+		req.Header.Set("If-None-Match", q.known)
+	}
+	res, err := c.http().Do(req)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	defer res.Body.Close()
+	if c.limits != nil {
+		limit, remaining, reset := c.limits(res.Header)
+		c.budget.note(limit, remaining, reset, c.keep)
+	}
+	if c.expires != nil {
+		if at := c.expires(res.Header); !at.IsZero() {
+			c.budget.ends(at)
+		}
+	}
+
+	body := &io.LimitedReader{R: &watchedBody{res.Body, quiet}, N: maxAnswer + 1}
+	if res.StatusCode == http.StatusNotModified && q.known != "" {
+		return res.Header, errSame
+	}
+	if res.StatusCode/100 != 2 {
+		return res.Header, c.refused(res, body)
+	}
+	return res.Header, c.decode(ctx, res, body, into)
+}
+
+func (c *client) request(ctx context.Context, q question) (*http.Request, error) {
+	u := q.at
+	if u.Scheme != c.base.Scheme || !strings.EqualFold(u.Host, c.base.Host) {
+		return nil, refusal(InvalidResponse, 0, "%s leads to another host, %s, which is not asked", c.product, u.Host)
+	}
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(q.method, http.MethodGet), u.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.product, err)
+	}
+	req.Header = c.header.Clone()
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	req.Header.Set("User-Agent", "shoal")
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
+	value, err := c.authorize(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if value != "" {
+		req.Header.Set("Authorization", value)
+	}
+	return req, nil
+}
+
+// http is a client that follows redirects of the same host only: a token is
+// never carried elsewhere.
+func (c *client) http() *http.Client {
+	return &http.Client{Transport: c.tools.Transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		first := via[0].URL
+		if len(via) > 5 {
+			return refusal(InvalidResponse, 0, "%s redirects in a circle", c.product)
+		}
+		if !strings.EqualFold(req.URL.Host, first.Host) || first.Scheme == "https" && req.URL.Scheme != "https" {
+			return refusal(InvalidResponse, 0, "%s redirects to %s://%s; set the url of connection %s to it if that is right", c.product, req.URL.Scheme, req.URL.Host, c.name)
+		}
+		return nil
+	}}
+}
+
+// unreachable tells an error of the network without what the address may say.
+func (c *client) unreachable(ctx context.Context, err error) error {
+	r := (*Refusal)(nil)
+	if errors.As(err, &r) {
+		return r
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err
+	}
+	r = refusal(Unreachable, 0, "%s at %s cannot be reached: %v%s", c.product, c.base.Host, err, certificateHint(err))
+	r.cause = err
+	return r
+}
+
+// certificateHint says what to do about a certificate that nobody vouches for.
+func certificateHint(err error) string {
+	if !strings.Contains(err.Error(), "x509:") && !strings.Contains(err.Error(), "certificate") {
+		return ""
+	}
+	return "; a certificate authority of your own is named by SSL_CERT_FILE or SSL_CERT_DIR, for the API and for git alike"
+}
+
+// decode reads an answer of JSON. A page for people with status 200 is a
+// sign-in page, a proxy or a wall against robots.
+func (c *client) decode(ctx context.Context, res *http.Response, body *io.LimitedReader, into any) error {
+	kind := res.Header.Get("Content-Type")
+	if res.StatusCode == http.StatusNonAuthoritativeInfo || kind != "" && !strings.Contains(strings.ToLower(kind), "json") {
+		return refusal(InvalidResponse, res.StatusCode, "%s at %s answered with %s instead of JSON: a sign-in page or a proxy stands before its API", c.product, c.base.Host, firstOf(kind, ";"))
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	if body.N == 0 {
+		return refusal(InvalidResponse, res.StatusCode, "an answer of %s is larger than %d MiB", c.product, maxAnswer>>20)
+	}
+	text = bytes.TrimPrefix(text, []byte(")]}'"))
+	if err := json.Unmarshal(text, into); err != nil {
+		return refusal(InvalidResponse, res.StatusCode, "an answer of %s at %s is not the JSON that its API describes", c.product, c.base.Host)
+	}
+	return nil
+}
+
+// refused reads an answer that is not 2xx.
+func (c *client) refused(res *http.Response, body io.Reader) error {
+	text, _ := io.ReadAll(io.LimitReader(body, 64<<10))
+	until := c.retryAfter(res.Header)
+	r := (*Refusal)(nil)
+	if c.explain != nil {
+		r = c.explain(res, text)
+	}
+	if r == nil {
+		r = c.general(res.StatusCode)
+	}
+	if r.Until.IsZero() {
+		r.Until = until
+	}
+	if r.Code == RateLimited && !r.Until.IsZero() {
+		c.budget.pause(r.Until)
+	}
+	return r
+}
+
+// general reads a status alone.
+func (c *client) general(status int) *Refusal {
+	switch {
+	case status == http.StatusUnauthorized:
+		return refusal(TokenRefused, status, "%s refused the token of connection %s: it may have expired or been revoked; give it a new one", c.product, c.name)
+	case status == http.StatusForbidden:
+		return refusal(Forbidden, status, "the token of connection %s may not read this at %s", c.name, c.product)
+	case status == http.StatusNotFound || status == http.StatusGone:
+		r := refusal(TargetNotFound, status, "%s has nothing of this name, or the token of connection %s may not see it", c.product, c.name)
+		r.cause = ErrGone
+		return r
+	case status == http.StatusTooManyRequests:
+		return refusal(RateLimited, status, "%s asks for fewer calls", c.product)
+	case status == http.StatusRequestTimeout || status/100 == 5:
+		return refusal(Unreachable, status, "%s at %s answered with status %d", c.product, c.base.Host, status)
+	}
+	return refusal(InvalidResponse, status, "%s at %s answered with status %d", c.product, c.base.Host, status)
+}
+
+// retryAfter reads when to come back, as seconds or as a date. What lies in
+// the past, or beyond a day, says nothing.
+func (c *client) retryAfter(h http.Header) time.Time {
+	text := h.Get("Retry-After")
+	now := c.tools.Now()
+	until := time.Time{}
+	if seconds, err := strconv.Atoi(text); err == nil {
+		until = now.Add(time.Duration(min(seconds, 1<<30)) * time.Second)
+	} else if date, err := http.ParseTime(text); err == nil {
+		until = date
+	}
+	if !until.After(now) || until.Sub(now) > 24*time.Hour {
+		return time.Time{}
+	}
+	return until
+}
+
+// watchedBody puts off the end of a quiet call with each byte that comes.
+type watchedBody struct {
+	io.Reader
+	quiet *time.Timer
+}
+
+// Read reads on.
+func (w *watchedBody) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if n > 0 {
+		w.quiet.Reset(stall)
+	}
+	return n, err
+}
+
+// firstOf is the text before a mark.
+func firstOf(text, mark string) string {
+	before, _, _ := strings.Cut(text, mark)
+	return before
+}

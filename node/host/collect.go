@@ -1,0 +1,136 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// parallel is how many targets of a connection are listed at a time.
+const parallel = 4
+
+// Sink takes what a listing finds, as it comes. Its methods may be called
+// from several goroutines.
+type Sink interface {
+	// Repo takes a repository. It may block, which slows the listing down; an
+	// error ends the listing.
+	Repo(ctx context.Context, r Repo) error
+	// Issue takes a problem; the listing goes on.
+	Issue(Issue)
+	// Skip takes the external id of a repository that the host lists and the
+	// connection leaves out.
+	Skip(externalID string, why Reason)
+	// Progress tells how many repositories have come, of how many; 0 where
+	// that is not known.
+	Progress(done, total int)
+}
+
+// target is one selection of a connection: an organisation, a group, a
+// project, a repository.
+type target struct {
+	name string // as the configuration has it, with its kind: orgs/acme
+	list func(ctx context.Context, found func(Repo, string) error) error
+}
+
+// collector lists the targets of a connection and passes on each chosen
+// repository once.
+type collector struct {
+	sink   Sink
+	choice *choice
+
+	mu   sync.Mutex // guards the fields below
+	seen map[string]bool
+	done int
+}
+
+func newCollector(sink Sink, c *choice) *collector {
+	return &collector{sink: sink, choice: c, seen: map[string]bool{}}
+}
+
+// run lists the targets, some at a time. A target that fails is an issue and
+// stops no other; a refused token ends them all, since each further try with
+// it would be refused too.
+func (c *collector) run(ctx context.Context, targets []target) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	slots := make(chan struct{}, parallel)
+	var group sync.WaitGroup
+	var failed sync.Map
+	for _, t := range targets {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			if err := c.target(ctx, t); err != nil {
+				failed.Store(t.name, err)
+				if refused(err) || isEnd(err) {
+					stop(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var first error
+	n := 0
+	for _, t := range targets {
+		if err, ok := failed.Load(t.name); ok {
+			n++
+			first = errors.Join(first, err.(error))
+			c.sink.Issue(issueOf(t.name, err.(error)))
+		}
+	}
+	if n > 0 && n == len(targets) {
+		return first
+	}
+	return nil
+}
+
+// end is an error of the sink: there is nobody left to list for.
+type end struct{ error }
+
+func isEnd(err error) bool { return errors.As(err, &end{}) }
+
+func refused(err error) bool {
+	r := (*Refusal)(nil)
+	return errors.As(err, &r) && r.Code == TokenRefused
+}
+
+// target lists one target.
+func (c *collector) target(ctx context.Context, t target) error {
+	return t.list(ctx, func(r Repo, path string) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !c.first(r.ExternalID) {
+			return nil
+		}
+		if why := c.choice.reason(&r, path); why != "" {
+			c.sink.Skip(r.ExternalID, why)
+			return nil
+		}
+		r.Target = t.name
+		if err := c.sink.Repo(ctx, r); err != nil {
+			return end{err}
+		}
+		c.mu.Lock()
+		c.done++
+		done := c.done
+		c.mu.Unlock()
+		c.sink.Progress(done, 0)
+		return nil
+	})
+}
+
+// first tells whether a repository was not met before.
+func (c *collector) first(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen[id] {
+		return false
+	}
+	c.seen[id] = true
+	return true
+}

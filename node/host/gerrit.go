@@ -1,0 +1,227 @@
+package host
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// gerritPage is how many projects are asked for at a time.
+const gerritPage = 500
+
+// gerrit lists a Gerrit server. Its API is described at
+// gerrit-review.googlesource.com/Documentation/rest-api-projects.html. A
+// project has no number: its name is its id.
+type gerrit struct {
+	*client
+	conn *config.Gerrit
+	web  *url.URL
+}
+
+// gerritProject is what the API says of a project; its name is the key.
+type gerritProject struct {
+	State       string `json:"state"` // ACTIVE, READ_ONLY, HIDDEN
+	Description string `json:"description"`
+	WebLinks    []struct {
+		URL string `json:"url"`
+	} `json:"web_links"`
+}
+
+// gerritAlways are projects of every server that hold no code.
+var gerritAlways = []string{"All-Projects", "All-Users", "All-Avatars", "All-Archived-Projects"}
+
+func openGerrit(conn config.Connection, t Tools) (Host, error) {
+	c := conn.(*config.Gerrit)
+	web, err := addressOf(c.URL, c.URL)
+	if err != nil {
+		return nil, err
+	}
+	g := &gerrit{conn: c, web: web, client: &client{
+		tools: t, product: "Gerrit", name: c.Name,
+		budget:    t.Budgets.of(web.Host, c.Name),
+		authorize: func(context.Context) (string, error) { return basic(userOf(c.URL)), nil },
+	}}
+	api := *web
+	if userOf(c.URL) != (git.Credential{}) {
+		api.Path += "/a"
+	}
+	g.base = &api
+	return g, nil
+}
+
+// List lists the projects that a glob chooses.
+func (g *gerrit) List(ctx context.Context, sink Sink) error {
+	return newCollector(sink, g.choice()).run(ctx, []target{{name: "projects", list: func(ctx context.Context, found func(Repo, string) error) error {
+		for from := 0; from < maxPages*gerritPage; {
+			page, err := g.page(ctx, from)
+			if err != nil {
+				return err
+			}
+
+			// A page may be short though more follow, and not every server says
+			// that more follow: an empty page is behind the last.
+			if len(page) == 0 {
+				return nil
+			}
+			from += len(page)
+			if err := g.pass(page, found); err != nil {
+				return err
+			}
+		}
+		return refusal(InvalidResponse, http.StatusOK, "Gerrit lists projects without end")
+	}}})
+}
+
+// page asks for projects from a place on, hidden ones too unless they are
+// excluded.
+func (g *gerrit) page(ctx context.Context, from int) (map[string]gerritProject, error) {
+	q := url.Values{"d": {""}, "n": {strconv.Itoa(gerritPage)}, "S": {strconv.Itoa(from)}}
+	if !g.conn.Exclude.Hidden {
+		q.Set("all", "")
+	}
+	if p := commonPrefix(g.conn.Projects); p != "" {
+		q.Set("p", p)
+	}
+	var page map[string]gerritProject
+	_, err := g.get(ctx, g.at(q, "projects", ""), &page)
+	return page, err
+}
+
+// gerritSignal is the commits of the branches that most projects have: one call
+// has those of a page of projects. Of other branches it tells nothing.
+var gerritSignal = Signal{Name: "commits of master and main", Lag: time.Minute, Hourly: 480}
+
+// Changed lists all projects with the commits of their main branches: there is
+// no list of what changed since.
+func (g *gerrit) Changed(ctx context.Context, _ time.Time, take func(Mark)) ([]string, error) {
+	for from := 0; from < maxPages*gerritPage; {
+		q := url.Values{"n": {strconv.Itoa(gerritPage)}, "S": {strconv.Itoa(from)}, "b": {"master", "main"}}
+		if p := commonPrefix(g.conn.Projects); p != "" {
+			q.Set("p", p)
+		}
+		var page map[string]struct {
+			Branches map[string]string `json:"branches"`
+		}
+		if _, err := g.get(ctx, g.at(q, "projects", ""), &page); err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			return []string{"projects"}, nil
+		}
+		from += len(page)
+
+		for name, p := range page {
+			m := Mark{ExternalID: externalID(config.KindGerrit, g.web, name)}
+			for _, branch := range slices.Sorted(maps.Keys(p.Branches)) {
+				// What has no such branch has dashes in its place.
+				if commit := p.Branches[branch]; !strings.Contains(commit, "-") {
+					m.Commits = append(m.Commits, commit)
+				}
+			}
+			if len(m.Commits) > 0 {
+				take(m)
+			}
+		}
+	}
+	return nil, refusal(InvalidResponse, http.StatusOK, "Gerrit lists projects without end")
+}
+
+func (g *gerrit) pass(page map[string]gerritProject, found func(Repo, string) error) error {
+	names := make([]string, 0, len(page))
+	for name := range page {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		p := page[name]
+		if slices.Contains(gerritAlways, name) || len(g.conn.Projects) > 0 && !anyGlob(g.conn.Projects, name, true) {
+			continue
+		}
+		if err := found(g.repo(name, &p), name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Lookup asks for a project by its name.
+func (g *gerrit) Lookup(ctx context.Context, external string) (Repo, bool, error) {
+	name, ok := numberOf(external, config.KindGerrit, g.web)
+	if !ok {
+		return Repo{}, false, errForeignID
+	}
+	var p gerritProject
+	if _, err := g.get(ctx, g.at(nil, "projects", name), &p); err != nil {
+		return Repo{}, false, err
+	}
+	repo := g.repo(name, &p)
+	selected := len(g.conn.Projects) == 0 || anyGlob(g.conn.Projects, name, true)
+	return repo, selected && g.choice().reason(&repo, name) == "", nil
+}
+
+func (g *gerrit) choice() *choice { return &choice{repos: g.conn.Exclude.Projects, exact: true} }
+
+func (g *gerrit) repo(name string, p *gerritProject) Repo {
+	clone := g.web.JoinPath(name)
+	if g.base.Path != g.web.Path {
+		clone = g.web.JoinPath("a", name)
+	}
+	r := Repo{
+		ExternalID: externalID(config.KindGerrit, g.web, name), Name: hostName(g.web) + "/" + name, DisplayName: name,
+		HostType: string(config.KindGerrit), Remote: git.Remote{URL: clone.String()},
+		Description: p.Description, Archived: p.State == "READ_ONLY",
+	}
+
+	// Whether everybody may see a project is told by nothing but that an
+	// anonymous caller does.
+	if g.base.Path == g.web.Path {
+		r.Visibility = Public
+	}
+	if len(p.WebLinks) > 0 {
+		if u, err := g.web.Parse(p.WebLinks[0].URL); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+			r.WebURL = u.String()
+		}
+	}
+	switch {
+	case p.State == "HIDDEN" && g.conn.Exclude.Hidden:
+		r.leftOut = ByHidden
+	case p.State == "READ_ONLY" && g.conn.Exclude.ReadOnly:
+		r.leftOut = ByArchive
+	}
+	return r
+}
+
+// commonPrefix is what all globs begin with before their first special
+// character; empty where there is nothing in common.
+func commonPrefix(globs []string) string {
+	if len(globs) == 0 {
+		return ""
+	}
+	prefix := literalStart(globs[0])
+	for _, g := range globs[1:] {
+		for !strings.HasPrefix(g, prefix) {
+			prefix = prefix[:len(prefix)-1]
+		}
+		prefix = prefix[:min(len(prefix), len(literalStart(g)))]
+	}
+	return prefix
+}
+
+func literalStart(glob string) string {
+	if i := strings.IndexAny(glob, `*?[{\`); i >= 0 {
+		return glob[:i]
+	}
+	return glob
+}
+
+func gerritCredential(_ context.Context, conn config.Connection, _ string, _ Tools) (git.Credential, error) {
+	return userOf(conn.(*config.Gerrit).URL), nil
+}

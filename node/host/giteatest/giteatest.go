@@ -1,0 +1,291 @@
+// Package giteatest runs a real Gitea inside a test, on a port and a directory
+// of its own, so that what is said of code hosts is tried on one.
+//
+//	s := giteatest.Start(t) // skips the test where no Gitea is built
+//	s.Org("acme")
+//	s.Repo("acme", "app", giteatest.Options{Private: true})
+//	s.Push("acme/app", map[string]string{"main.go": "package main"})
+//
+// `make test-hosts` builds the server once, into a cache outside the
+// repository, and names it in SHOAL_TEST_GITEA.
+package giteatest
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Variable names the program in the environment of the tests.
+const Variable = "SHOAL_TEST_GITEA"
+
+// patience is how long the server may take to answer.
+const patience = time.Minute
+
+// Server is a running Gitea. Its methods end the test where the server does
+// not do what they ask for. They may be called from any goroutine of a test.
+type Server struct {
+	URL   string // without a slash at the end
+	Token string // of an administrator, with all rights
+
+	t       testing.TB
+	program string
+	dir     string
+	cmd     *exec.Cmd
+}
+
+// Start starts an empty server, which is stopped when the test ends. Without
+// a program the test is skipped.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	program := os.Getenv(Variable)
+	if program == "" {
+		t.Skipf("%s names no Gitea: make test-hosts builds one and runs this test", Variable)
+	}
+	s := &Server{t: t, program: program, dir: t.TempDir()}
+	s.configure(freePort(t))
+	s.run("migrate")
+	said := s.run("admin", "user", "create", "--admin", "--username", "boss", "--password", "not-a-secret-1", "--email", "boss@example.com",
+		"--must-change-password=false", "--access-token", "--access-token-name", "all", "--access-token-scopes", "all")
+	if s.Token = hex40.FindString(said); s.Token == "" {
+		t.Fatalf("gitea made no token: %s", said)
+	}
+	s.Launch()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+var hex40 = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
+
+// freePort is a port that nobody listens on now.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// configure writes the server's settings: what the tests need, and nothing
+// that works in the background.
+func (s *Server) configure(port string) {
+	s.t.Helper()
+	s.URL = "http://127.0.0.1:" + port
+	text := strings.NewReplacer("{dir}", s.dir, "{port}", port, "{files}", s.program+".files").Replace(`
+RUN_MODE = prod
+I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true
+WORK_PATH = {dir}
+[server]
+HTTP_ADDR = 127.0.0.1
+HTTP_PORT = {port}
+ROOT_URL = http://127.0.0.1:{port}/
+STATIC_ROOT_PATH = {files}
+APP_DATA_PATH = {dir}/data
+DISABLE_SSH = true
+OFFLINE_MODE = true
+[database]
+DB_TYPE = sqlite3
+PATH = {dir}/gitea.db
+[repository]
+ROOT = {dir}/repositories
+[security]
+INSTALL_LOCK = true
+SECRET_KEY = of-a-test
+INTERNAL_TOKEN = of-a-test
+[webhook]
+ALLOWED_HOST_LIST = *
+[cron]
+ENABLED = false
+[oauth2]
+ENABLED = false
+[indexer]
+ISSUE_INDEXER_TYPE = db
+[log]
+MODE = console
+LEVEL = warn
+`)
+	if err := os.WriteFile(s.file(), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Server) file() string { return filepath.Join(s.dir, "app.ini") }
+
+// run runs the program to its end and returns what it says.
+func (s *Server) run(args ...string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), s.program, append([]string{"--config", s.file()}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("gitea %s: %v\n%s", args[0], err, out)
+	}
+	return string(out)
+}
+
+// Launch starts a stopped server again, on the same data and port.
+func (s *Server) Launch() {
+	s.t.Helper()
+	log, err := os.OpenFile(filepath.Join(s.dir, "web.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd = exec.Command(s.program, "--config", s.file(), "web")
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+
+	// The server must not outlive a test process that is killed.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !s.answers() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			text, _ := os.ReadFile(log.Name())
+			s.t.Fatalf("gitea does not answer within %v:\n%s", patience, text)
+		}
+	}
+}
+
+func (s *Server) answers() bool {
+	res, err := http.Get(s.URL + "/api/v1/version")
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// Stop stops the server; its data stay until the test ends.
+func (s *Server) Stop() {
+	if s.cmd == nil {
+		return
+	}
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+	s.cmd = nil
+}
+
+// Do calls the API as the administrator and decodes the answer into a value,
+// where one is given.
+func (s *Server) Do(method, path string, body, into any) {
+	s.t.Helper()
+	if status, text := s.call(method, path, body); status/100 != 2 {
+		s.t.Fatalf("gitea: %s %s: %d %s", method, path, status, text)
+	} else if into != nil {
+		if err := json.Unmarshal(text, into); err != nil {
+			s.t.Fatalf("gitea: %s %s: %v", method, path, err)
+		}
+	}
+}
+
+func (s *Server) call(method, path string, body any) (int, []byte) {
+	s.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(context.Background(), method, s.URL+"/api/v1"+path, bytes.NewReader(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "token "+s.Token)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatalf("gitea: %s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatalf("gitea: %s %s: %v", method, path, err)
+	}
+	return res.StatusCode, answer
+}
+
+// Org makes an organisation.
+func (s *Server) Org(name string) {
+	s.t.Helper()
+	s.Do("POST", "/orgs", map[string]any{"username": name}, nil)
+}
+
+// User makes a user, and returns a token of theirs with some scopes.
+func (s *Server) User(name string, scopes ...string) (token string) {
+	s.t.Helper()
+	s.Do("POST", "/admin/users", map[string]any{"username": name, "password": "not-a-secret-1", "email": name + "@example.com", "must_change_password": false}, nil)
+	if len(scopes) == 0 {
+		return ""
+	}
+	said := s.run("admin", "user", "generate-access-token", "--username", name, "--token-name", "test", "--scopes", strings.Join(scopes, ","))
+	return hex40.FindString(said)
+}
+
+// Options are what a repository is made with.
+type Options struct {
+	Private     bool
+	Empty       bool // without a first commit
+	Description string
+}
+
+// Repo makes a repository of an organisation or a user, and returns the
+// server's number of it.
+func (s *Server) Repo(owner, name string, o Options) (id int64) {
+	s.t.Helper()
+	path := "/orgs/" + owner + "/repos"
+	if status, _ := s.call("GET", "/orgs/"+owner, nil); status != http.StatusOK {
+		path = "/admin/users/" + owner + "/repos"
+	}
+	var made struct{ ID int64 }
+	s.Do("POST", path, map[string]any{"name": name, "private": o.Private, "auto_init": !o.Empty, "default_branch": "main", "description": o.Description}, &made)
+	return made.ID
+}
+
+// Push commits files to the default branch of a repository, all at once.
+func (s *Server) Push(repo string, files map[string]string) {
+	s.t.Helper()
+	var changes []map[string]any
+	for name, text := range files {
+		changes = append(changes, map[string]any{"operation": "create", "path": name, "content": base64.StdEncoding.EncodeToString([]byte(text))})
+	}
+	s.Do("POST", "/repos/"+repo+"/contents", map[string]any{"files": changes, "message": fmt.Sprintf("add %d files", len(files))}, nil)
+}
+
+// Edit changes properties of a repository, as name, private or archived.
+func (s *Server) Edit(repo string, change map[string]any) {
+	s.t.Helper()
+	s.Do("PATCH", "/repos/"+repo, change, nil)
+}
+
+// Delete deletes a repository.
+func (s *Server) Delete(repo string) {
+	s.t.Helper()
+	s.Do("DELETE", "/repos/"+repo, nil, nil)
+}
+
+// Transfer gives a repository to another owner.
+func (s *Server) Transfer(repo, owner string) {
+	s.t.Helper()
+	s.Do("POST", "/repos/"+repo+"/transfer", map[string]any{"new_owner": owner}, nil)
+}

@@ -1,0 +1,272 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// gitlab lists gitlab.com or a GitLab server. Its API is described at
+// docs.gitlab.com/api.
+type gitlab struct {
+	*client
+	conn  *config.GitLab
+	web   *url.URL // the configured address
+	links *url.URL // for people
+}
+
+// gitlabProject is what the API says of a project.
+type gitlabProject struct {
+	ID            int64           `json:"id"`
+	Path          string          `json:"path_with_namespace"`
+	DisplayName   string          `json:"name_with_namespace"`
+	Description   string          `json:"description"`
+	Visibility    string          `json:"visibility"` // absent for anonymous callers
+	Archived      bool            `json:"archived"`
+	Topics        []string        `json:"topics"`
+	Tags          []string        `json:"tag_list"` // what topics were called
+	Stars         uint32          `json:"star_count"`
+	DefaultBranch string          `json:"default_branch"`
+	Empty         bool            `json:"empty_repo"`
+	Activity      time.Time       `json:"last_activity_at"`
+	Access        string          `json:"repository_access_level"`
+	Import        string          `json:"import_status"`
+	ForkedFrom    *struct{}       `json:"forked_from_project"`
+	Namespace     gitlabNamespace `json:"namespace"`
+	Statistics    struct {
+		Size int64 `json:"repository_size"`
+	} `json:"statistics"`
+}
+
+type gitlabNamespace struct {
+	Kind string `json:"kind"`
+}
+
+func openGitLab(conn config.Connection, t Tools) (Host, error) {
+	c := conn.(*config.GitLab)
+	web, err := addressOf(c.URL, "https://gitlab.com", "/api/v4")
+	if err != nil {
+		return nil, err
+	}
+	links, err := addressOf(c.WebURL, web.String())
+	if err != nil {
+		return nil, err
+	}
+	api := *web
+	api.Path += "/api/v4"
+	return &gitlab{conn: c, web: web, links: links, client: &client{
+		tools: t, product: "GitLab", name: c.Name, base: &api,
+		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
+		timeout:   gitlabTimeout(t),
+		authorize: prefixed("Bearer ", gitlabToken(c, web, t)),
+		explain:   explainGitLab,
+		limits:    gitlabLimits,
+	}}, nil
+}
+
+// gitlabTimeout is how long a page may take: large groups take minutes.
+func gitlabTimeout(t Tools) time.Duration {
+	if t.LookupEnv != nil {
+		text, _ := t.LookupEnv("GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS")
+		if n := atoi(text); n > 0 {
+			return time.Duration(n) * time.Second
+		}
+	}
+	return 10 * time.Minute
+}
+
+func gitlabToken(c *config.GitLab, web *url.URL, t Tools) func(context.Context) (string, error) {
+	return tokenOf(t, c.Token, "FALLBACK_GITLAB_CLOUD_TOKEN", web.Host == "gitlab.com")
+}
+
+// List lists all projects, or those of groups and users, and single ones.
+func (g *gitlab) List(ctx context.Context, sink Sink) error {
+	g.noteExpiry(ctx)
+	c := newCollector(sink, g.choice())
+	var targets []target
+	if g.conn.All && g.web.Host == "gitlab.com" {
+		sink.Issue(Issue{Code: NoEffect, Text: "all has no effect at gitlab.com, which has too many projects for it; name groups, users or projects"})
+	} else if g.conn.All {
+		q := url.Values{"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}}
+		targets = append(targets, g.listing("all", g.at(q, "projects")))
+	}
+	for _, group := range g.conn.Groups {
+		q := gitlabPage()
+		q.Set("include_subgroups", "true")
+		targets = append(targets, g.listing("groups/"+group, g.at(q, "groups", group, "projects")))
+	}
+	for _, user := range g.conn.Users {
+		targets = append(targets, g.listing("users/"+user, g.at(gitlabPage(), "users", user, "projects")))
+	}
+	for _, project := range g.conn.Projects {
+		targets = append(targets, g.single(project))
+	}
+	return c.run(ctx, targets)
+}
+
+// noteExpiry asks when the token ends. Tokens of jobs and of OAuth have no
+// such page: what is not told is not needed.
+func (g *gitlab) noteExpiry(ctx context.Context) {
+	if g.conn.Token == nil {
+		return
+	}
+	var token struct {
+		Expires string `json:"expires_at"`
+	}
+	if _, err := g.once(ctx, question{at: g.at(nil, "personal_access_tokens", "self")}, &token); err != nil {
+		return
+	}
+	if at, err := time.Parse(time.DateOnly, token.Expires); err == nil {
+		g.budget.ends(at)
+	}
+}
+
+// gitlabSignal is when something happened in a project last: a push moves it,
+// but once an hour at most.
+var gitlabSignal = Signal{Name: "last_activity_at", Sure: true, Lag: 65 * time.Minute, Hourly: 3600}
+
+// Changed reads the projects of each selection, those with the newest activity
+// first.
+func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) ([]string, error) {
+	read := func(target string, parts ...string) look {
+		q := url.Values{"order_by": {"last_activity_at"}, "sort": {"desc"}, "per_page": {"100"}, "page": {"1"}, "simple": {"true"}}
+		if parts[0] == "groups" {
+			q.Set("include_subgroups", "true")
+		}
+		mark := func(p *gitlabProject) Mark {
+			return Mark{ExternalID: externalID(config.KindGitLab, g.web, strconv.FormatInt(p.ID, 10)), At: p.Activity}
+		}
+		return look{target, func() error {
+			return newest(ctx, g.client, g.at(q, parts...), since, mark, take, func(u *url.URL, head http.Header, _ int) *url.URL {
+				return g.nextLink(u, head)
+			})
+		}}
+	}
+
+	var looks []look
+	if g.conn.All && g.web.Host != "gitlab.com" {
+		looks = append(looks, read("all", "projects"))
+	}
+	for _, group := range g.conn.Groups {
+		looks = append(looks, read("groups/"+group, "groups", group, "projects"))
+	}
+	for _, user := range g.conn.Users {
+		looks = append(looks, read("users/"+user, "users", user, "projects"))
+	}
+	return looked(looks)
+}
+
+func gitlabPage() url.Values {
+	return url.Values{"order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}, "page": {"1"}}
+}
+
+// listing walks the pages of a list. Archived projects are left out by the
+// server where they are not wanted: anonymous answers do not tell them.
+func (g *gitlab) listing(name string, first *url.URL) target {
+	if g.conn.Exclude.Archived {
+		q := first.Query()
+		q.Set("archived", "false")
+		first.RawQuery = q.Encode()
+	}
+	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
+		take := func(p *gitlabProject) error { return g.found(p, found) }
+		return arrays(ctx, g.client, first, halves("per_page", "page", 20), take, func(u *url.URL, head http.Header, _ int) *url.URL {
+			return g.nextLink(u, head)
+		})
+	}}
+}
+
+func (g *gitlab) single(path string) target {
+	return single(g.client, "projects/"+path, g.at(nil, "projects", path), g.found)
+}
+
+// Lookup asks for a project by GitLab's number.
+func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error) {
+	id, ok := numberOf(external, config.KindGitLab, g.web)
+	if !ok {
+		return Repo{}, false, errForeignID
+	}
+	var p gitlabProject
+	if _, err := g.get(ctx, g.at(nil, "projects", id), &p); err != nil {
+		return Repo{}, false, err
+	}
+	repo := g.repo(&p)
+	selected := g.selects(&p) && g.choice().reason(&repo, p.Path) == "" && p.Access != "disabled"
+	return repo, selected && !(g.conn.Exclude.UserOwnedProjects && p.Namespace.Kind == "user"), nil
+}
+
+// selects tells whether a project is in a group, of a user, or named.
+func (g *gitlab) selects(p *gitlabProject) bool {
+	if g.conn.All && g.web.Host != "gitlab.com" || hasFold(g.conn.Projects, p.Path) || hasFold(g.conn.Users, firstOf(p.Path, "/")) {
+		return true
+	}
+	for _, group := range g.conn.Groups {
+		if strings.HasPrefix(strings.ToLower(p.Path), strings.ToLower(group)+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *gitlab) choice() *choice {
+	e := g.conn.Exclude
+	return &choice{forks: e.Forks, archived: e.Archived, repos: e.Projects, topics: g.conn.Topics, noTopics: e.Topics}
+}
+
+// found passes on a project that has a repository.
+func (g *gitlab) found(p *gitlabProject, found func(Repo, string) error) error {
+	if p.ID <= 0 || !strings.Contains(p.Path, "/") {
+		return refusal(InvalidResponse, http.StatusOK, "%s lists a project without a usable name or number", g.product)
+	}
+	if p.Access == "disabled" {
+		return nil
+	}
+	repo := g.repo(p)
+	if g.conn.Exclude.UserOwnedProjects && p.Namespace.Kind == "user" {
+		repo.leftOut = ByOwner
+	}
+	return found(repo, p.Path)
+}
+
+func (g *gitlab) repo(p *gitlabProject) Repo {
+	repo := Repo{
+		ExternalID: externalID(config.KindGitLab, g.web, strconv.FormatInt(p.ID, 10)),
+		Name:       hostName(g.web) + "/" + p.Path, DisplayName: cmp.Or(p.DisplayName, p.Path), HostType: string(config.KindGitLab),
+		Remote: git.Remote{URL: g.web.JoinPath(p.Path).String() + ".git"}, WebURL: g.links.JoinPath(p.Path).String(),
+		Description: p.Description, DefaultBranch: p.DefaultBranch, Topics: lowered(append(p.Topics, p.Tags...)),
+		Fork: p.ForkedFrom != nil, Archived: p.Archived, Empty: p.Empty,
+		Visibility: visibility(p.Visibility == "private", p.Visibility == "internal"),
+		PushedAt:   p.Activity, Stars: p.Stars, SizeBytes: p.Statistics.Size,
+	}
+	if p.Import != "" && p.Import != "finished" && p.Import != "none" {
+		repo.Unfetchable = "GitLab is still importing it (" + p.Import + ")"
+	}
+	return repo
+}
+
+func explainGitLab(res *http.Response, body []byte) *Refusal {
+	if res.StatusCode == http.StatusForbidden && strings.Contains(string(body), "insufficient_scope") {
+		return refusal(ScopeMissing, res.StatusCode, "the token lacks a scope: it needs read_api and read_repository")
+	}
+	return nil
+}
+
+func gitlabLimits(h http.Header) (limit, remaining int, reset time.Time) {
+	return atoi(h.Get("RateLimit-Limit")), atoi(h.Get("RateLimit-Remaining")), epochSeconds(h.Get("RateLimit-Reset"))
+}
+
+func gitlabCredential(ctx context.Context, conn config.Connection, _ string, t Tools) (git.Credential, error) {
+	c := conn.(*config.GitLab)
+	web, err := addressOf(c.URL, "https://gitlab.com", "/api/v4")
+	if err != nil {
+		return git.Credential{}, err
+	}
+	return passwordOf(ctx, "oauth2", gitlabToken(c, web, t))
+}

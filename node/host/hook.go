@@ -1,0 +1,287 @@
+package host
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+// Delivery is a call by which a code host tells of an event.
+type Delivery struct {
+	Header func(name string) string
+	Query  func(name string) string // of the address
+	Body   []byte
+	Now    time.Time // when it came
+}
+
+// Event is what a delivery tells. It is a hint, never a proof: the host is
+// asked for what it says.
+type Event struct {
+	ID      string   // of the delivery: the same when it is sent again; empty where the host gives none
+	Pushed  bool     // there may be new commits
+	Changed bool     // a repository was made, deleted, renamed, or is seen by others now
+	URLs    []string // of the repository, as the host writes them
+	Paths   []string // of the repository at its host
+}
+
+// MaxDelivery is how many bytes the body of a delivery may have: the most that
+// any host sends.
+const MaxDelivery = 25 << 20
+
+// Hook is how the webhooks of a kind of host are signed and named.
+type Hook struct {
+	// Steps says where to enter the address and the secret at the host.
+	Steps string
+
+	signed  func(d Delivery, secret string) bool
+	ids     []string // headers that may name the delivery; nil: a field of the body does, or nothing
+	tokens  bool     // signing tokens are taken too
+	header  string   // that names the event; empty: a field of the body does
+	pushes  []string // events that bring commits; nil: every one does
+	changes []string // events that change which repositories there are
+}
+
+// HookOf is the row of a connection; nil is of one that is not there.
+func HookOf(conn config.Connection) Hook {
+	if conn == nil {
+		return Hook{}
+	}
+	k, _ := kindOf(conn)
+	return k.Hook
+}
+
+// Signed tells whether whoever sent a delivery knows one of the secrets.
+func (h Hook) Signed(d Delivery, secrets []string) bool {
+	return h.signed != nil && slices.ContainsFunc(secrets, func(s string) bool { return s != "" && h.signed(d, s) })
+}
+
+// SigningToken is a secret in the form in which GitLab takes it to sign with;
+// empty for other kinds.
+func (h Hook) SigningToken(secret string) string {
+	key, err := hex.DecodeString(secret)
+	if !h.tokens || err != nil {
+		return ""
+	}
+	return "whsec_" + base64.StdEncoding.EncodeToString(key)
+}
+
+// Read reads a delivery. What is neither a push nor a change, as the first
+// call by which a host tries a hook, is an event of nothing.
+func (h Hook) Read(d Delivery) (Event, error) {
+	var body hookBody
+	if len(d.Body) > 0 {
+		if err := json.Unmarshal(d.Body, &body); err != nil {
+			return Event{}, fmt.Errorf("malformed event: %w", err)
+		}
+	}
+	name := d.Header(h.header)
+	if h.header == "" || name == "System Hook" {
+		name = body.name()
+	}
+
+	e := Event{Pushed: h.pushes == nil || slices.Contains(h.pushes, name), Changed: slices.Contains(h.changes, name)}
+	if h.ids == nil {
+		e.ID, _ = body.ID.(string)
+	}
+	for _, header := range slices.Backward(h.ids) {
+		e.ID = cmp.Or(d.Header(header), e.ID)
+	}
+	if e.Pushed || e.Changed {
+		e.URLs, e.Paths = body.repositories()
+	}
+	return e, nil
+}
+
+var (
+	hookGeneric = Hook{
+		Steps: "Post to the address with X-Shoal-Signature, the hexadecimal HMAC-SHA-256 of the body under the secret.",
+		signed: anyOf(
+			signature("X-Hub-Signature-256"), signature("X-Hub-Signature"), signature("X-Gitea-Signature"), signature("X-Shoal-Signature"), tokenIn("X-Gitlab-Token"))}
+
+	hookGitHub = Hook{
+		Steps:  "Settings of the organisation or repository, Webhooks, Add webhook: the address, application/json, the secret, events Pushes and Repositories.",
+		signed: signature("X-Hub-Signature-256"), ids: []string{"X-GitHub-Delivery"}, header: "X-GitHub-Event",
+		pushes: []string{"push", "create", "delete"}, changes: []string{"repository", "public", "installation_repositories"},
+	}
+	hookGitLab = Hook{
+		Steps:  "Settings of the group or project, Webhooks (or Admin, System hooks): the address, and the secret as secret token or the signing token; events Push and Tag push.",
+		signed: anyOf(tokenIn("X-Gitlab-Token"), standardSignature), ids: []string{"Idempotency-Key", "webhook-id"}, tokens: true, header: "X-Gitlab-Event",
+		pushes:  []string{"Push Hook", "Tag Push Hook", "push", "tag_push", "repository_update"},
+		changes: []string{"Project Hook", "Subgroup Hook", "project_create", "project_destroy", "project_rename", "project_transfer", "project_update", "group_rename"},
+	}
+	hookGitea = Hook{
+		Steps:  "Settings of the organisation or repository, Webhooks, Add Gitea: the address, POST, application/json, the secret, events Push and Repository.",
+		signed: signature("X-Gitea-Signature"), ids: []string{"X-Gitea-Delivery"}, header: "X-Gitea-Event",
+		pushes: []string{"push", "create", "delete"}, changes: []string{"repository"},
+	}
+	hookBitbucket = Hook{
+		Steps:  "Settings of the repository, project or workspace, Webhooks: the address, the secret, triggers Push, and those of repositories.",
+		signed: signature("X-Hub-Signature"), ids: []string{"X-Request-UUID", "X-Request-Id"}, header: "X-Event-Key",
+		pushes:  []string{"repo:push", "repo:refs_changed", "mirror:repo_synchronized"},
+		changes: []string{"repo:created", "repo:deleted", "repo:updated", "repo:transfer", "repo:modified", "project:modified"},
+	}
+	hookAzure = Hook{
+		Steps:  "Project settings, Service hooks, Web Hooks, Code pushed: the address, any user name, the secret as password.",
+		signed: password, pushes: []string{"git.push"},
+		changes: []string{"git.repo.created", "git.repo.deleted", "git.repo.renamed", "git.repo.statuschanged"},
+	}
+	hookGerrit = Hook{
+		Steps:  "webhooks.config of refs/meta/config, plugin webhooks: url is the address with ?token= and the secret, event ref-updated.",
+		signed: func(d Delivery, secret string) bool { return same(d.Query("token"), secret) },
+		pushes: []string{"ref-updated", "change-merged", "project-head-updated"}, changes: []string{"project-created"},
+	}
+)
+
+func same(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
+
+// signature is the scheme by which a header has the HMAC-SHA-256 of the body,
+// in hexadecimal digits.
+func signature(header string) func(Delivery, string) bool {
+	return func(d Delivery, secret string) bool {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write(d.Body)
+		return same(strings.TrimPrefix(d.Header(header), "sha256="), hex.EncodeToString(mac.Sum(nil)))
+	}
+}
+
+// tokenIn is the scheme by which a header has the secret itself.
+func tokenIn(header string) func(Delivery, string) bool {
+	return func(d Delivery, secret string) bool { return same(d.Header(header), secret) }
+}
+
+// signedFor is for how long before and after its time a signed call is taken.
+const signedFor = 5 * time.Minute
+
+// standardSignature is the scheme of standardwebhooks.com: the id, the time and
+// the body are signed, so that a call cannot be sent again later.
+func standardSignature(d Delivery, secret string) bool {
+	key, err := hex.DecodeString(secret)
+	id, at := d.Header("webhook-id"), d.Header("webhook-timestamp")
+	seconds, notNumber := strconv.ParseInt(at, 10, 64)
+	if err != nil || notNumber != nil || d.Now.Sub(time.Unix(seconds, 0)).Abs() > signedFor {
+		return false
+	}
+
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.", id, at)
+	mac.Write(d.Body)
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	return slices.ContainsFunc(strings.Fields(d.Header("webhook-signature")), func(given string) bool { return same(given, want) })
+}
+
+// password is the scheme by which the secret is the password of any user.
+func password(d Delivery, secret string) bool {
+	text, ok := strings.CutPrefix(d.Header("Authorization"), "Basic ")
+	if !ok {
+		return false
+	}
+	plain, err := base64.StdEncoding.DecodeString(text)
+	_, given, ok := strings.Cut(string(plain), ":")
+	return err == nil && ok && same(given, secret)
+}
+
+func anyOf(schemes ...func(Delivery, string) bool) func(Delivery, string) bool {
+	return func(d Delivery, secret string) bool {
+		return slices.ContainsFunc(schemes, func(signed func(Delivery, string) bool) bool { return signed(d, secret) })
+	}
+}
+
+// hookBody is what the hosts' events have in common with one another:
+// somewhere in them the repository is named.
+type hookBody struct {
+	EventType string `json:"eventType"`  // Azure DevOps
+	ID        any    `json:"id"`         // Azure DevOps
+	Type      any    `json:"type"`       // Gerrit
+	EventName string `json:"event_name"` // system hooks of GitLab
+
+	Repository hookRepo `json:"repository"` // GitHub, Gitea, Bitbucket, GitLab
+	Project    any      `json:"project"`    // GitLab: an object; Gerrit: a name
+	Resource   struct {
+		Repository hookRepo `json:"repository"`
+	} `json:"resource"` // Azure DevOps
+	RefUpdate struct {
+		Project string `json:"project"`
+	} `json:"refUpdate"` // Gerrit
+	Change struct {
+		Project any `json:"project"`
+	} `json:"change"` // Gerrit, of merged changes
+}
+
+// hookRepo is a repository in an event.
+type hookRepo struct {
+	CloneURL   string `json:"clone_url"`
+	HTMLURL    string `json:"html_url"`
+	SSHURL     string `json:"ssh_url"`
+	GitHTTPURL string `json:"git_http_url"`
+	WebURL     string `json:"web_url"`
+	RemoteURL  string `json:"remoteUrl"`
+	FullName   string `json:"full_name"`
+	Path       string `json:"path_with_namespace"`
+	Slug       string `json:"slug"` // Bitbucket Data Center
+	Project    any    `json:"project"`
+	Links      struct {
+		HTML struct {
+			Href string `json:"href"`
+		} `json:"html"`
+	} `json:"links"`
+}
+
+func (b *hookBody) name() string {
+	if text, ok := b.Type.(string); ok && b.EventType == "" && b.EventName == "" {
+		return text
+	}
+	return b.EventType + b.EventName
+}
+
+func (b *hookBody) repositories() (urls, paths []string) {
+	for _, r := range []hookRepo{b.Repository, repoIn(b.Project), b.Resource.Repository} {
+		for _, u := range []string{r.CloneURL, r.HTMLURL, r.SSHURL, r.GitHTTPURL, r.WebURL, r.RemoteURL, r.Links.HTML.Href} {
+			if u != "" {
+				urls = append(urls, u)
+			}
+		}
+		for _, p := range []string{r.FullName, r.Path, r.keyed()} {
+			if p != "" {
+				paths = append(paths, p)
+			}
+		}
+	}
+	for _, name := range []any{b.RefUpdate.Project, b.Change.Project, b.Project} {
+		if text, ok := name.(string); ok && text != "" {
+			paths = append(paths, text)
+		}
+	}
+	return urls, paths
+}
+
+// repoIn is an object that some hosts send where others send a name.
+func repoIn(v any) (r hookRepo) {
+	if _, ok := v.(map[string]any); !ok {
+		return r
+	}
+	text, err := json.Marshal(v)
+	if err != nil || json.Unmarshal(text, &r) != nil {
+		return hookRepo{}
+	}
+	return r
+}
+
+// keyed is the path of a repository of Bitbucket Data Center.
+func (r *hookRepo) keyed() string {
+	project, _ := r.Project.(map[string]any)
+	key, _ := project["key"].(string)
+	if key == "" || r.Slug == "" {
+		return ""
+	}
+	return key + "/" + r.Slug
+}

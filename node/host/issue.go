@@ -1,0 +1,105 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Code names what went wrong with a part of a listing, for programs.
+type Code string
+
+// The codes of issues.
+const (
+	TokenRefused    Code = "TOKEN_REFUSED"
+	TokenExpires    Code = "TOKEN_EXPIRES"
+	SSORequired     Code = "SSO_REQUIRED"
+	ScopeMissing    Code = "SCOPE_MISSING"
+	RateLimited     Code = "RATE_LIMITED"
+	TargetNotFound  Code = "TARGET_NOT_FOUND"
+	Forbidden       Code = "FORBIDDEN"
+	Unreachable     Code = "UNREACHABLE"
+	InvalidResponse Code = "INVALID_PROVIDER_RESPONSE"
+	PartialListing  Code = "PARTIAL_LISTING"
+	NotFetchable    Code = "NOT_FETCHABLE"
+	NoEffect        Code = "NO_EFFECT"
+	ListShrank      Code = "LIST_SHRANK"
+
+	AuthenticationFallback Code = "AUTHENTICATION_FALLBACK"
+)
+
+// Issue is one thing that an operator should know of a listing.
+type Issue struct {
+	Code   Code
+	Target string // the organisation, group, project or repository; empty for the whole connection
+	Text   string // a sentence that says what happened and what to do, without secrets
+	// Partial tells that repositories of the target may be missing from the
+	// listing, so that none of them may be let go.
+	Partial bool
+	// Until is when the host allows calls again; zero where it does not say.
+	Until time.Time
+}
+
+// Passes tells whether time alone may mend the issue.
+func (i *Issue) Passes() bool {
+	return i.Code == RateLimited || i.Code == Unreachable || i.Code == InvalidResponse
+}
+
+// advice is what to do about each code, where the sentence of the issue does
+// not say it.
+var advice = map[Code]string{
+	TokenRefused:           "Make a new token at the host and put it where the connection's token is read from; it is read anew at each call.",
+	TokenExpires:           "Make a new token at the host and put it where the connection's token is read from; no restart is needed.",
+	SSORequired:            "Authorise the token for the organisation in the settings of the account that made it.",
+	ScopeMissing:           "Give the token the rights that its page in docs/hosts names, or make one that has them.",
+	RateLimited:            "Nothing: what was not listed stays as it is, and the listing goes on when the host allows it.",
+	TargetNotFound:         "Correct the name in the configuration, or let the account of the token see it.",
+	Forbidden:              "Let the account of the token read it, or take it out of the configuration.",
+	Unreachable:            "Look whether the host answers from this node: address, proxy, certificate. The listing is tried again.",
+	InvalidResponse:        "Look at what the host answers there: a proxy, a sign-in page or another kind of server may stand before its API.",
+	PartialListing:         "Nothing, unless it lasts: the repository stays.",
+	NotFetchable:           "Nothing: its last index stays, and it is fetched again when the host allows it.",
+	NoEffect:               "Change the configuration as the sentence says.",
+	AuthenticationFallback: "Let the owner install the GitHub App, or give the connection a token that reads the owner's repositories.",
+
+	ListShrank: "If they are gone for good, say so with shoal connection accept; if not, look at the rights of the token.",
+}
+
+// Advice says what to do about an issue.
+func Advice(code Code) string { return advice[code] }
+
+// ErrGone is the error of a look-up of a repository that the host does not
+// have any more, or does not show any more.
+var ErrGone = errors.New("the host has no such repository")
+
+// Refusal is an answer of a host other than the one that was asked for. It
+// says what an issue says, and ends what was asked for.
+type Refusal struct {
+	Issue
+	Status int // of the answer; 0 when there was none
+	cause  error
+}
+
+// Error is the sentence of the issue.
+func (r *Refusal) Error() string { return r.Text }
+
+// NotBefore is when the host allows calls again; zero where it does not say.
+func (r *Refusal) NotBefore() time.Time { return r.Until }
+
+// Unwrap returns what lies below: ErrGone, or an error of the network.
+func (r *Refusal) Unwrap() error { return r.cause }
+
+// refusal makes a Refusal that leaves its target in part.
+func refusal(code Code, status int, format string, args ...any) *Refusal {
+	return &Refusal{Issue: Issue{Code: code, Text: fmt.Sprintf(format, args...), Partial: true}, Status: status}
+}
+
+// issueOf tells an error of a target as an issue.
+func issueOf(target string, err error) Issue {
+	issue := Issue{Code: Unreachable, Text: err.Error(), Partial: true}
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		issue = r.Issue
+	}
+	issue.Target = target
+	return issue
+}

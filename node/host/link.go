@@ -1,0 +1,112 @@
+package host
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Ref is a revision in the address of a host's page.
+type Ref struct {
+	Name string // short; HEAD where neither branch nor tag nor commit is known
+	Kind RefKind
+}
+
+// RefKind is what a name of a revision is: some hosts tell them apart in
+// addresses.
+type RefKind uint8
+
+// The kinds of revisions.
+const (
+	Head RefKind = iota
+	Branch
+	Tag
+	Commit
+)
+
+// RefOf reads a revision: HEAD or nothing, a full ref, a commit, or a name,
+// which is taken for that of a branch. HEAD is the default branch where that
+// is known.
+func RefOf(rev, defaultBranch string) Ref {
+	if branch, ok := strings.CutPrefix(rev, "refs/heads/"); ok {
+		return Ref{branch, Branch}
+	}
+	if tag, ok := strings.CutPrefix(rev, "refs/tags/"); ok {
+		return Ref{tag, Tag}
+	}
+	switch {
+	case (rev == "" || rev == "HEAD") && defaultBranch != "":
+		return Ref{defaultBranch, Branch}
+	case rev == "" || rev == "HEAD":
+		return Ref{"HEAD", Head}
+	case (len(rev) == 40 || len(rev) == 64) && strings.Trim(rev, "0123456789abcdef") == "":
+		return Ref{rev, Commit}
+	}
+	return Ref{rev, Branch}
+}
+
+// filePages is the address of the page of a file, by the type of host that
+// repositories have. To add one: a row.
+var filePages = map[string]func(web string, ref Ref, path string) string{
+	"github": func(web string, ref Ref, path string) string {
+		return web + "/blob/" + segments(ref.Name) + "/" + segments(path)
+	},
+	"gitlab": func(web string, ref Ref, path string) string {
+		return web + "/-/blob/" + segments(ref.Name) + "/" + segments(path)
+	},
+	"gitea": func(web string, ref Ref, path string) string {
+		kind := map[RefKind]string{Tag: "tag", Commit: "commit"}[ref.Kind]
+		if kind == "" {
+			kind = "branch"
+		}
+		return web + "/src/" + kind + "/" + segments(ref.Name) + "/" + segments(path)
+	},
+	"gerrit": func(web string, ref Ref, path string) string {
+		return web + "/+/" + segments(fullRef(ref)) + "/" + segments(path)
+	},
+	"bitbucketCloud": func(web string, ref Ref, path string) string {
+		return web + "/src/" + segments(ref.Name) + "/" + segments(path)
+	},
+	"bitbucketServer": func(web string, ref Ref, path string) string {
+		if ref.Kind == Head {
+			return web + "/browse/" + segments(path)
+		}
+		return web + "/browse/" + segments(path) + "?at=" + url.QueryEscape(fullRef(ref))
+	},
+	"azuredevops": func(web string, ref Ref, path string) string {
+		version := map[RefKind]string{Branch: "&version=GB", Tag: "&version=GT", Commit: "&version=GC"}[ref.Kind]
+		if version != "" {
+			version += url.QueryEscape(ref.Name)
+		}
+		return web + "?path=" + url.QueryEscape("/"+path) + version
+	},
+}
+
+// FileURL is the page of a file at a host of a type; empty where hosts of that
+// type have none that is known. web is the page of the repository.
+func FileURL(hostType, web string, ref Ref, path string) string {
+	page := filePages[hostType]
+	if page == nil || web == "" {
+		return ""
+	}
+	return page(strings.TrimSuffix(web, "/"), ref, path)
+}
+
+// fullRef is the name of a revision that no other kind can have too.
+func fullRef(ref Ref) string {
+	switch ref.Kind {
+	case Branch:
+		return "refs/heads/" + ref.Name
+	case Tag:
+		return "refs/tags/" + ref.Name
+	}
+	return ref.Name
+}
+
+// segments escapes all but the slashes.
+func segments(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,119 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// maxPages bounds the pages of one target.
+const maxPages = 100_000
+
+// walk reads a listing page by page: read decodes the page at an address and
+// says where the next one is, nil behind the last. A page that fails for its
+// size is asked for again in halves, as far as smaller knows how.
+func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL) *url.URL, read func(context.Context, *url.URL) (*url.URL, error)) error {
+	seen := map[string]bool{}
+	for u := first; u != nil; {
+		if seen[u.String()] || len(seen) == maxPages {
+			return refusal(InvalidResponse, 0, "the pages of %s go in a circle", c.product)
+		}
+		seen[u.String()] = true
+
+		next, err := read(ctx, u)
+		if err != nil {
+			half := (*url.URL)(nil)
+			if smaller != nil && tooMuch(err) && ctx.Err() == nil {
+				half = smaller(u)
+			}
+			if half == nil {
+				return err
+			}
+			next = half
+		}
+		u = next
+	}
+	return nil
+}
+
+// arrays walks a listing whose pages are plain arrays, and passes on each entry.
+// next says where the page behind one is, by its header and how many it had.
+func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(*url.URL) *url.URL, take func(*T) error, next func(at *url.URL, head http.Header, entries int) *url.URL) error {
+	return c.walk(ctx, first, smaller, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+		var page []T
+		head, err := c.get(ctx, u, &page)
+		if err != nil {
+			return nil, err
+		}
+
+		// What the header says holds also where an entry is refused.
+		after := next(u, head, len(page))
+		for i := range page {
+			if err := take(&page[i]); err != nil {
+				return nil, err
+			}
+		}
+		return after, nil
+	})
+}
+
+// single is the target of one repository, which the host describes at an address.
+func single[T any](c *client, name string, at *url.URL, take func(*T, func(Repo, string) error) error) target {
+	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
+		var r T
+		if _, err := c.get(ctx, at, &r); err != nil {
+			return err
+		}
+		return take(&r, found)
+	}}
+}
+
+// tooMuch tells an answer that a smaller page may mend: the server was not in
+// time, failed, or sent more than is read.
+func tooMuch(err error) bool {
+	r := (*Refusal)(nil)
+	return errors.As(err, &r) && (r.Code == Unreachable || r.Status == http.StatusOK && r.Code == InvalidResponse)
+}
+
+// halves returns what makes pages that are numbered from 1 smaller: half the
+// size, and the number at which the same entries begin.
+func halves(size, number string, least int) func(*url.URL) *url.URL {
+	return func(u *url.URL) *url.URL {
+		q := u.Query()
+		n, err := strconv.Atoi(q.Get(size))
+		if err != nil || n/2 < least {
+			return nil
+		}
+		at := max(1, atoi(q.Get(number)))
+		q.Set(size, strconv.Itoa(n/2))
+		q.Set(number, strconv.Itoa((at-1)*(n/(n/2))+1))
+		half := *u
+		half.RawQuery = q.Encode()
+		return &half
+	}
+}
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+// nextLink is the address with rel="next" in a Link header, or nil. The
+// address is followed as it is given, on the same host only.
+func (c *client) nextLink(at *url.URL, h http.Header) *url.URL {
+	for _, part := range strings.Split(strings.Join(h.Values("Link"), ","), ",") {
+		target, attributes, ok := strings.Cut(strings.TrimSpace(part), ">")
+		if !ok || !strings.Contains(strings.ReplaceAll(attributes, `"`, ""), "rel=next") {
+			continue
+		}
+		u, err := at.Parse(strings.TrimPrefix(target, "<"))
+		if err != nil {
+			return nil
+		}
+		return u
+	}
+	return nil
+}

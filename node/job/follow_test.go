@@ -1,0 +1,264 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/node/host"
+)
+
+// pushes is a Gitea that tells which repositories of acme were pushed to.
+type pushes struct {
+	*httptest.Server
+	mu    sync.Mutex
+	at    map[int64]time.Time // by the server's number
+	calls []string
+	down  bool
+}
+
+func newPushes(t *testing.T) *pushes {
+	t.Helper()
+	p := &pushes{at: map[int64]time.Time{}}
+	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *pushes) push(id int64, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at[id] = at
+}
+
+func (p *pushes) serve(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, r.URL.Path)
+	w.Header().Set("Content-Type", "application/json")
+	repo := func(id int64) map[string]any {
+		return map[string]any{"id": id, "full_name": fmt.Sprintf("acme/r%d", id), "updated_at": p.at[id]}
+	}
+	path, id := strings.TrimPrefix(r.URL.Path, "/api/v1/"), int64(0)
+	switch n, _ := fmt.Sscanf(path, "repositories/%d", &id); {
+	case p.down:
+		w.WriteHeader(http.StatusBadRequest)
+	case n == 1:
+		_ = json.NewEncoder(w).Encode(repo(id))
+	case path == "orgs/acme":
+		_ = json.NewEncoder(w).Encode(map[string]any{"id": 7})
+	case path == "repos/search":
+		ids := []int64{}
+		for id := range p.at {
+			ids = append(ids, id)
+		}
+		slices.SortFunc(ids, func(a, b int64) int { return p.at[b].Compare(p.at[a]) })
+		var list []map[string]any
+		for _, id := range ids {
+			list = append(list, repo(id))
+		}
+		w.Header().Set("X-Total-Count", fmt.Sprint(len(list)))
+		_ = json.NewEncoder(w).Encode(map[string]any{"ok": true, "data": list})
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// pushWorld is a cluster whose connection lists two repositories of such a
+// server, both indexed, with a follower and a poller of the first node.
+type pushWorld struct {
+	*clustertest.World
+	server *pushes
+	follow *Follower
+	poll   *Poller
+	told   []string // nodes that were told
+}
+
+func newPushWorld(t *testing.T, nodes int) *pushWorld {
+	t.Helper()
+	w := &pushWorld{server: newPushes(t)}
+	w.World = clustertest.New(t, fmt.Sprintf(`{"connections": {"a": {"type": "gitea", "url": %q, "orgs": ["acme"]}}}`, w.server.URL), nodes)
+	n := w.Node("n1")
+	now := w.Now()
+	prefix := "gitea:" + strings.TrimPrefix(w.server.URL, "http://") + ":"
+
+	fence := w.Grant(catalog.JobSync, "a", "n1")
+	page := &catalog.SyncPage{Connection: "a", Fence: fence}
+	for id := range int64(2) {
+		w.server.push(id+1, now.Add(-48*time.Hour))
+		page.Repos = append(page.Repos, catalog.ListedRepo{Name: fmt.Sprintf("h/acme/r%d", id+1), Target: "orgs/acme", RepoFacts: catalog.RepoFacts{
+			ExternalID: prefix + fmt.Sprint(id+1), PushedAt: now.Add(-48 * time.Hour), CloneURL: fmt.Sprintf("https://h/%d", id),
+		}})
+	}
+	w.Do(page, &catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.View().Connection("a").Hash, Complete: true, Listed: 2})
+	for id := range catalog.RepoID(2) {
+		fence := w.Grant(catalog.JobIndex, catalog.RepoSubject(id+1), "n1")
+		w.Do(&catalog.FinishIndex{Repo: id + 1, Fence: fence, Holder: "n1", InputKey: wantedKey("o", w.View(), w.View().Repo(id+1)) + ".x"})
+	}
+
+	tools := host.Tools{Transport: http.DefaultTransport, Budgets: host.NewBudgets(w.Now), Now: w.Now, Wait: func(context.Context, time.Duration) error { return nil }}
+	w.poll = newPoller(n, nil, nil, func() string { return "o" }, func(catalog.RepoID) bool { return false }, w.Now)
+	var mu sync.Mutex
+	w.follow = newFollower(n, tools, func(_ context.Context, node string, s *Signal) error {
+		mu.Lock()
+		defer mu.Unlock()
+		w.told = append(w.told, node)
+		if node == "n1" {
+			w.poll.Hear(s)
+		}
+		return nil
+	}, slog.New(slog.DiscardHandler), w.Now)
+	return w
+}
+
+// round lets some time pass, looks where that is due, and ends all polls.
+func (w *pushWorld) round(t *testing.T, pass time.Duration) (polled []catalog.RepoID) {
+	t.Helper()
+	w.Pass(pass)
+	for _, conn := range w.follow.due() {
+		w.follow.look(t.Context(), conn)
+	}
+	polled = w.poll.due(10)
+	for _, id := range polled {
+		w.poll.note(id, "", false, false)
+	}
+	return polled
+}
+
+// What a host tells of is polled at once and once more, and the rest is left
+// alone for a day; the log of the cluster hears nothing of it.
+func TestAHostThatTellsOfPushesIsBelieved(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, 1)
+	w.round(t, 2*slack)
+	index := w.View().Index()
+	for range 200 {
+		if due := w.round(t, 31*time.Second); len(due) != 0 {
+			t.Fatalf("%v are polled though nothing was pushed", due)
+		}
+	}
+
+	w.server.push(2, w.Now())
+	if due := w.round(t, 31*time.Second); !slices.Equal(due, []catalog.RepoID{2}) {
+		t.Errorf("after a push to 2 %v are polled", due)
+	}
+	if due := w.round(t, 46*time.Second); !slices.Equal(due, []catalog.RepoID{2}) {
+		t.Errorf("a while after the push to 2 %v are polled", due)
+	}
+	if due := w.round(t, 31*time.Second); len(due) != 0 {
+		t.Errorf("later %v are polled", due)
+	}
+	if f := w.poll.Following("a"); f.Signal != "updated_at" || !f.Live || f.Problem != "" || f.Every != 30*time.Second {
+		t.Errorf("the state is %+v", f)
+	}
+	if now := w.View().Index(); now != index {
+		t.Errorf("the log went from %d to %d", index, now)
+	}
+
+	// Each is looked at once a day all the same.
+	seen := map[catalog.RepoID]int{}
+	for range 26 * 60 {
+		for _, id := range w.round(t, time.Minute) {
+			seen[id]++
+		}
+	}
+	if seen[1] != 1 || seen[2] != 1 {
+		t.Errorf("within a day polls were %v", seen)
+	}
+}
+
+// A host that fails to tell is not waited for.
+func TestAHostThatDoesNotTellIsPolled(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, 1)
+	w.round(t, 2*slack)
+	w.server.mu.Lock()
+	w.server.down = true
+	w.server.mu.Unlock()
+	polled := map[catalog.RepoID]int{}
+	for range 90 {
+		for _, id := range w.round(t, time.Minute) {
+			polled[id]++
+		}
+	}
+	if f := w.poll.Following("a"); f.Live || !strings.Contains(f.Problem, "400") {
+		t.Errorf("the state is %+v", f)
+	}
+	if polled[1] == 0 || polled[2] == 0 {
+		t.Errorf("polls within an hour and a half: %v", polled)
+	}
+}
+
+// A node that was started again does not poll what was indexed since it was
+// pushed to.
+func TestAStartPollsOnlyWhatWasPushedTo(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, 1)
+	w.Pass(10 * time.Hour)
+	w.poll.began = w.Now()
+	w.server.push(1, w.Now().Add(-time.Hour))
+	if due := w.poll.due(10); len(due) != 0 {
+		t.Errorf("before the first word of the host %v are polled", due)
+	}
+	if due := w.round(t, time.Second); !slices.Equal(due, []catalog.RepoID{1}) {
+		t.Errorf("%v are polled, want 1", due)
+	}
+}
+
+// One node asks, and all are told.
+func TestOneNodeAsksForAllNodes(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, 3)
+	asking := 0
+	for _, n := range []string{"n1", "n2", "n3"} {
+		f := newFollower(w.Node(n), w.follow.hosts, w.follow.tell, w.follow.log, w.Now)
+		for _, conn := range f.due() {
+			asking++
+			f.look(t.Context(), conn)
+		}
+	}
+	slices.Sort(w.told)
+	if asking != 1 || !slices.Equal(w.told, []string{"n1", "n2", "n3"}) {
+		t.Errorf("%d nodes ask and tell %v", asking, w.told)
+	}
+}
+
+// A repository that the catalog does not have yet brings a listing.
+func TestANewRepositoryBringsAListing(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, 1)
+	w.round(t, time.Hour)
+	if j := w.View().Job(catalog.JobSync, "a"); j.State != catalog.JobDone {
+		t.Errorf("with nothing new a listing is %v", j.State)
+	}
+	w.server.push(3, w.Now())
+	w.round(t, time.Minute)
+	if j := w.View().Job(catalog.JobSync, "a"); j.State != catalog.JobWaiting {
+		t.Errorf("with a new repository a listing is %v", j.State)
+	}
+}
+
+// The later the last push was, the longer a repository rests.
+func TestARepositoryRestsHalfOfTheTimeSinceItsLastPush(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for age, want := range map[time.Duration]time.Duration{
+		0: busiest, time.Minute: busiest, 10 * time.Minute: 5 * time.Minute, -time.Hour: time.Hour,
+		time.Hour: 30 * time.Minute, 3 * time.Hour: time.Hour, 1000 * time.Hour: time.Hour,
+	} {
+		got := adaptive(&catalog.Repo{ID: 1, RepoFacts: catalog.RepoFacts{PushedAt: now.Add(-age)}}, poll{}, now, time.Hour)
+		if got > want || got < want*9/10 {
+			t.Errorf("a push %v ago: %v, want %v", age, got, want)
+		}
+	}
+}

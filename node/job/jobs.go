@@ -1,0 +1,78 @@
+package job
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/node/host"
+)
+
+// Cluster is what jobs take of the agreement of nodes; package cluster has it.
+type Cluster interface {
+	Agreement
+	Leadership
+	Polling
+	Following
+}
+
+// Deps is what jobs work with.
+type Deps struct {
+	Cluster Cluster
+	Files   *hold.Files
+	Copies  *hold.Transfers
+	Placer  *hold.Placer
+	// Tell brings to a node, this one included, what a host told of pushes:
+	// the Poller there has to Hear it.
+	Tell Tell
+	Log  *slog.Logger
+	Now  func() time.Time
+}
+
+// Options is how jobs are planned and run on this node.
+type Options struct {
+	Build BuildOptions
+	// Hosts is what code hosts are asked with.
+	Hosts host.Tools
+	// Backoff is the wait after the first failure, doubled by each further
+	// one up to an hour; 0 means 30 s.
+	Backoff time.Duration
+	// Timing multiplies how long a silent node keeps its jobs and its data; 0 means 1.
+	Timing float64
+	// Observe is told of each ended attempt; nil for nobody.
+	Observe func(kind catalog.JobKind, took time.Duration, err error)
+}
+
+// Jobs is the four parts that jobs have on each node. Each runs until its
+// context ends.
+type Jobs struct {
+	Leader   *Leader
+	Runner   *Runner
+	Poller   *Poller
+	Follower *Follower
+}
+
+// New makes the parts, with the table of kinds.
+func New(d Deps, opt Options) *Jobs {
+	settings := func() config.Settings { return d.Cluster.View().File().Settings }
+	from := &remotes{view: d.Cluster.View, mirrors: d.Files.Mirrors, hosts: opt.Hosts, log: d.Log}
+	build := newBuilder(d.Files, settings, opt.Build)
+
+	index := &indexer{remotes: from, builder: build, copies: d.Copies, log: d.Log, now: d.Now}
+	pack := &packer{builder: build, copies: d.Copies, log: d.Log, now: d.Now}
+	sync := &syncer{hosts: opt.Hosts, log: d.Log, now: d.Now}
+	collect := &collector{log: d.Log}
+	all := kinds{sync.kind(), index.kind(), collect.kind(), pack.kind()}
+
+	runner := newRunner(d.Cluster, d.Files, all, RunnerOptions{Backoff: opt.Backoff, Observe: opt.Observe, Log: d.Log, Now: d.Now})
+	return &Jobs{
+		Leader: newLeader(d.Cluster, all, d.Placer, LeaderOptions{Timing: cmp.Or(opt.Timing, 1), Log: d.Log, Now: d.Now}),
+		Runner: runner,
+		Poller: newPoller(d.Cluster, from, d.Copies, build.optionsKey, runner.Busy, d.Now),
+
+		Follower: newFollower(d.Cluster, opt.Hosts, d.Tell, d.Log, d.Now),
+	}
+}

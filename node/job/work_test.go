@@ -1,0 +1,359 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// yard is one node with real files and mirrors, on which a test runs attempts
+// one by one, and the local repositories that it fetches.
+type yard struct {
+	*clustertest.World
+	t       *testing.T
+	origins string
+	dir     string
+	node    *clustertest.Node
+	files   *hold.Files
+	jobs    *Jobs
+	kinds   kinds
+}
+
+// alone is calls to nobody.
+type alone struct{}
+
+// Call is of hold.Caller.
+func (alone) Call(context.Context, string, string, []byte) ([]byte, error) {
+	return nil, fmt.Errorf("there is nobody")
+}
+
+// Stream is of hold.Caller.
+func (alone) Stream(context.Context, string, string, []byte) (io.ReadCloser, error) {
+	return nil, fmt.Errorf("there is nobody")
+}
+
+// newYard is a node and empty repositories of these names.
+func newYard(t *testing.T, names ...string) *yard {
+	t.Helper()
+	y := &yard{t: t, origins: t.TempDir(), dir: t.TempDir()}
+	y.World = clustertest.New(t, fmt.Sprintf(`{"connections": {"a": {"type": "git", "url": "file://%s/*", "revisions": {"tags": ["many-*"]}}}}`, y.origins), 1)
+	y.node = y.Node("n1")
+
+	set, err := shard.OpenSet(filepath.Join(y.dir, "shards"), shard.SetOptions{Now: y.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	mirrors, err := hold.OpenMirrors(filepath.Join(y.dir, "mirrors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mirrors.Close() })
+
+	log := slog.New(slog.DiscardHandler)
+	y.files = hold.NewFiles(set, mirrors, y.Now)
+	copies := hold.NewTransfers(y.node, alone{}, y.files, hold.TransferOptions{Replicas: 2, Log: log, Now: y.Now})
+	hot := hold.NewHotData(y.node, nil, hold.HotOptions{Replicas: 2, Log: log})
+	y.jobs = New(Deps{
+		Cluster: y.node, Files: y.files, Copies: copies, Placer: hold.NewPlacer(y.node, hot, 2, log, y.Now), Log: log, Now: y.Now,
+	}, Options{})
+	y.kinds = y.jobs.Runner.kinds
+
+	fence := y.Grant(catalog.JobSync, "a", "n1")
+	page := &catalog.SyncPage{Connection: "a", Fence: fence}
+	for _, name := range names {
+		y.git(name, "init", "-q", "-b", "main")
+		page.Repos = append(page.Repos, catalog.ListedRepo{Name: "local/" + name, RepoFacts: catalog.RepoFacts{CloneURL: "file://" + filepath.Join(y.origins, name)}})
+	}
+	y.Do(page, &catalog.FinishSync{Connection: "a", Fence: fence, Hash: y.View().Connection("a").Hash, Complete: true, Listed: uint32(len(names))})
+	return y
+}
+
+// git runs git in a repository, which is made when it is missing.
+func (y *yard) git(name string, args ...string) {
+	y.t.Helper()
+	dir := filepath.Join(y.origins, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		y.t.Fatal(err)
+	}
+	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		y.t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+}
+
+// push makes a commit with one file.
+func (y *yard) push(name, file, text string) {
+	y.t.Helper()
+	if err := os.WriteFile(filepath.Join(y.origins, name, file), []byte(text), 0o600); err != nil {
+		y.t.Fatal(err)
+	}
+	y.git(name, "add", ".")
+	y.git(name, "commit", "-q", "-m", file)
+}
+
+// run gives a job to the node, runs one attempt and returns its error. What it
+// adopted is let go of.
+func (y *yard) run(kind catalog.JobKind, subject string) error {
+	y.t.Helper()
+	if j := y.View().Job(kind, subject); j == nil || j.State != catalog.JobWaiting {
+		y.Do(&catalog.EnqueueJob{Kind: kind, Subject: subject, Urgent: true})
+	}
+	y.Grant(kind, subject, "n1")
+	ctx, cancel := context.WithCancelCause(y.t.Context())
+	defer cancel(nil)
+	a := &attempt{job: y.View().Job(kind, subject), cluster: y.node, files: y.files, cancel: cancel}
+	defer a.release()
+	err := y.kinds.of(kind).Run(ctx, a)
+	if err != nil {
+		y.Apply(&catalog.ReleaseJob{Kind: kind, Subject: subject, Fence: a.job.Fence})
+	}
+	return err
+}
+
+// index runs an index job that must not fail, and returns the repository.
+func (y *yard) index(id catalog.RepoID) *catalog.Repo {
+	y.t.Helper()
+	if err := y.run(catalog.JobIndex, catalog.RepoSubject(id)); err != nil {
+		y.t.Fatalf("index %d: %v", id, err)
+	}
+	return y.View().Repo(id)
+}
+
+// lines is how many files of a repository have a text.
+func (y *yard) lines(id catalog.RepoID) (docs int) {
+	for _, s := range y.View().Repo(id).Shards {
+		docs += int(s.Docs)
+	}
+	return docs
+}
+
+// lose deletes every index file of the node.
+func (y *yard) lose() {
+	y.t.Helper()
+	for range 2 {
+		if _, err := y.files.Retain(func(string) bool { return false }, 0); err != nil {
+			y.t.Fatal(err)
+		}
+		y.Pass(1)
+	}
+}
+
+func TestAnIndexJobFollowsARepository(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "app")
+	repo := y.index(1)
+	if !repo.Indexed() || len(repo.Shards) != 0 || len(repo.Revisions) != 0 {
+		t.Errorf("an empty repository is %+v", repo)
+	}
+
+	y.push("app", "a.txt", "walrus\n")
+	repo = y.index(1)
+	first := repo.InputKey
+	if y.lines(1) != 1 || repo.DefaultBranch != "main" || !y.files.Complete(repo) {
+		t.Errorf("after a push it is %+v", repo)
+	}
+	for key := range hold.KeysOf(repo) {
+		if !y.View().Holds("n1", key) {
+			t.Errorf("%s is not held", key)
+		}
+	}
+
+	generation := repo.Generation
+	if repo = y.index(1); repo.InputKey != first || repo.Generation != generation {
+		t.Errorf("nothing is new, and generation %d with key %s is %d with %s", generation, first, repo.Generation, repo.InputKey)
+	}
+
+	y.push("app", "b.txt", "narwhal\n")
+	if repo = y.index(1); repo.InputKey == first || y.lines(1) != 2 {
+		t.Errorf("after the second push it is %+v", repo)
+	}
+}
+
+// More tags are asked for than can be indexed: the catalog says how many are left out,
+// and a change of that alone is recorded.
+func TestRevisionsThatAreLeftOutAreCounted(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "app")
+	y.push("app", "a.txt", "walrus\n")
+	for i := range 70 {
+		y.git("app", "tag", fmt.Sprintf("many-%02d", i))
+	}
+	repo := y.index(1)
+	if len(repo.Revisions) != 66 || repo.LeftOut != 6 {
+		t.Errorf("of 70 tags %d revisions are indexed and %d left out, want HEAD, its branch and 64, and 6", len(repo.Revisions), repo.LeftOut)
+	}
+
+	y.git("app", "tag", "-d", "many-00", "many-01", "many-02", "many-03", "many-04", "many-05")
+	if repo = y.index(1); repo.LeftOut != 0 || len(repo.Revisions) != 66 {
+		t.Errorf("of 64 tags %d revisions are indexed and %d left out", len(repo.Revisions), repo.LeftOut)
+	}
+}
+
+// What nobody has any more is made anew, though its input is the same.
+func TestAnIndexThatIsLostIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "app")
+	y.push("app", "a.txt", "walrus\n")
+	before := y.index(1)
+	y.lose()
+	if y.files.Complete(before) {
+		t.Fatal("the files are still there")
+	}
+
+	after := y.index(1)
+	if !y.files.Complete(after) || after.InputKey != before.InputKey || !slices.Equal(after.Shards, before.Shards) {
+		t.Errorf("it was %+v and is %+v", before, after)
+	}
+}
+
+// A mirror that cannot be read, though its remote can, is fetched anew.
+func TestADamagedMirrorIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "app")
+	y.push("app", "a.txt", "walrus\n")
+	y.index(1)
+
+	y.lose() // so that the objects are needed
+	err := filepath.WalkDir(filepath.Join(y.dir, "mirrors"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(path, "objects") {
+			return err
+		}
+		return errors.Join(os.Chmod(path, 0o600), os.Truncate(path, 0))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if repo := y.index(1); y.lines(1) != 1 || !y.files.Complete(repo) || !y.files.Mirrors.Get(1).Sound(t.Context()) {
+		t.Errorf("with a damaged mirror it is %+v", repo)
+	}
+}
+
+func TestAnIndexJobSaysWhyItFailed(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "app")
+	y.push("app", "a.txt", "walrus\n")
+	y.index(1)
+	before := y.View().Repo(1)
+
+	if err := os.RemoveAll(filepath.Join(y.origins, "app")); err != nil {
+		t.Fatal(err)
+	}
+	if err := y.run(catalog.JobIndex, "1"); err == nil || !strings.HasPrefix(err.Error(), "fetch:") {
+		t.Errorf("without a remote: %v", err)
+	}
+	if now := y.View().Repo(1); now.Generation != before.Generation || !y.files.Complete(now) {
+		t.Error("the last index is not there any more")
+	}
+}
+
+// The first live holder of a mirror polls it, and asks for a job only when there
+// is something new, or the remote does not answer.
+func TestAPollAsksForWhatIsNew(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "app", "lib")
+	for i, name := range []string{"app", "lib"} {
+		y.push(name, "a.txt", "walrus\n")
+		y.index(catalog.RepoID(i + 1))
+	}
+	p := y.jobs.Poller
+	waits := func(id catalog.RepoID) bool {
+		return y.View().Job(catalog.JobIndex, catalog.RepoSubject(id)).State == catalog.JobWaiting
+	}
+	round := func() (due []catalog.RepoID) {
+		y.Pass(y.View().File().Settings.ReindexInterval)
+		due = p.due(10)
+		for _, id := range due {
+			p.poll(t.Context(), id)
+		}
+		return due
+	}
+
+	if due := p.due(10); len(due) != 0 {
+		t.Errorf("right after the index %v are polled", due)
+	}
+	if due := round(); len(due) != 2 || waits(1) || waits(2) {
+		t.Errorf("with nothing new %v are polled, and jobs wait: %v, %v", due, waits(1), waits(2))
+	}
+	y.push("app", "b.txt", "narwhal\n")
+	if round(); !waits(1) || waits(2) {
+		t.Errorf("after a push to the first, jobs wait: %v, %v", waits(1), waits(2))
+	}
+	y.index(1)
+	if err := os.RemoveAll(filepath.Join(y.origins, "lib")); err != nil {
+		t.Fatal(err)
+	}
+	if round(); !waits(2) {
+		t.Error("a remote that is gone is not told by a job")
+	}
+	if due := p.due(0); len(due) != 0 {
+		t.Errorf("without room %v are polled", due)
+	}
+}
+
+// Small repositories get one file, and each is found in it; what changes later
+// leaves it.
+func TestAPackJobJoinsFiles(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 9 {
+		names = append(names, fmt.Sprintf("r%d", i))
+	}
+	y := newYard(t, names...)
+	for i, name := range names {
+		y.push(name, "a.txt", strings.Repeat(name+"\n", 3))
+		y.index(catalog.RepoID(i + 1))
+	}
+	if err := y.run(catalog.JobPack, catalog.PackSubject(nil)); err != nil {
+		t.Fatal(err)
+	}
+
+	pack := ""
+	for i := range names {
+		repo := y.View().Repo(catalog.RepoID(i + 1))
+		if len(repo.Shards) != 1 || repo.Shards[0].Pack == 0 || repo.Shards[0].Docs != 1 || !y.files.Complete(repo) {
+			t.Fatalf("after packing %s is %+v", repo.Name, repo.Shards)
+		}
+		if pack == "" {
+			pack = repo.Shards[0].ID
+		}
+		if repo.Shards[0].ID != pack {
+			t.Errorf("%s has a pack of its own", repo.Name)
+		}
+	}
+
+	y.push("r3", "b.txt", "walrus\n")
+	if repo := y.index(4); y.lines(4) != 2 || len(repo.Shards) != 2 {
+		t.Errorf("after a push the repository of a pack is %+v", repo.Shards)
+	}
+}
+
+func TestACollectedRepositoryIsGone(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "app")
+	y.push("app", "a.txt", "walrus\n")
+	y.index(1)
+	y.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "a", Urgent: true})
+	fence := y.Grant(catalog.JobSync, "a", "n1")
+	y.Do(&catalog.FinishSync{Connection: "a", Fence: fence, Hash: y.View().Connection("a").Hash, Complete: true})
+	if err := y.run(catalog.JobCollect, "1"); err != nil {
+		t.Fatal(err)
+	}
+	if y.View().Repo(1) != nil {
+		t.Error("it is still there")
+	}
+}

@@ -1,0 +1,275 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/job"
+)
+
+// JobsRequest asks for a page of the jobs that a viewer may know of: an owner
+// of all, anybody else of the indexing of repositories that they may see.
+type JobsRequest struct {
+	State   string // one of JobStates; "" for all but done
+	Kind    string // sync, index, ...; "" for all
+	Query   string // case-insensitive part of the subject
+	Page    int    // from 1; 0 means 1
+	PerPage int    // 1..100; 0 means 30
+}
+
+// JobsResponse is a page, with the count of all.
+type JobsResponse struct {
+	Jobs  []JobInfo
+	Total int
+	Page  int
+	Per   int
+}
+
+// JobInfo is one job.
+type JobInfo struct {
+	JobStatus
+	ID       string // that RetryJob and CancelJob take
+	State    string // one of JobStates
+	Urgent   bool   // a person or a push asked for it: before the others
+	Rerun    bool   // asked for again while it runs
+	Queued   time.Time
+	Finished time.Time // end of the last attempt
+	Good     time.Time // end of the last good one
+}
+
+// jobStates are the states of jobs in the order in which they are listed.
+var jobStates = []struct {
+	name  string
+	state catalog.JobState
+}{
+	{"running", catalog.JobRunning}, {"failed", catalog.JobFailed}, {"retrying", catalog.JobBackoff},
+	{"waiting", catalog.JobWaiting}, {"done", catalog.JobDone},
+}
+
+// JobStates lists the names of the states of jobs.
+func JobStates() []string {
+	var names []string
+	for _, s := range jobStates {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// JobKinds lists the names of the kinds of jobs.
+func JobKinds() []string {
+	var names []string
+	for _, k := range catalog.JobKinds() {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// Jobs lists jobs, filtered by the viewer before they are counted.
+func (n *Node) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*JobsResponse, error) {
+	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 30)
+	switch {
+	case req.Page < 1:
+		return nil, call.Fail(call.ErrInvalid, "page must be at least 1")
+	case req.PerPage < 1 || req.PerPage > 100:
+		return nil, call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
+	case req.State != "" && !slices.Contains(JobStates(), req.State):
+		return nil, call.Fail(call.ErrInvalid, "state must be one of %s", strings.Join(JobStates(), ", "))
+	case req.Kind != "" && !slices.Contains(JobKinds(), req.Kind):
+		return nil, call.Fail(call.ErrInvalid, "kind must be one of %s", strings.Join(JobKinds(), ", "))
+	}
+	see, err := n.jobsOf(v)
+	if err != nil {
+		return nil, err
+	}
+
+	var all []JobInfo
+	for _, s := range jobStates {
+		if s.name == req.State || req.State == "" && s.state != catalog.JobDone {
+			all = append(all, see.list(s.state, s.name, &req)...)
+		}
+	}
+	out := &JobsResponse{Total: len(all), Page: req.Page, Per: req.PerPage}
+	if req.Page-1 <= len(all)/req.PerPage { // a page far beyond the end must not overflow
+		from := (req.Page - 1) * req.PerPage
+		out.Jobs = all[min(from, len(all)):min(from+req.PerPage, len(all))]
+	}
+
+	// Only those that run here or at others have steps to ask for.
+	if slices.ContainsFunc(out.Jobs, func(j JobInfo) bool { return j.State == "running" }) {
+		addProgress(out.Jobs, see.view, n.progress(ctx, see.view))
+	}
+	return out, nil
+}
+
+// jobSight is what a viewer may know of jobs.
+type jobSight struct {
+	view  *catalog.View
+	owner bool
+	seen  func(catalog.RepoID) bool
+}
+
+func (n *Node) jobsOf(v catalog.Viewer) (*jobSight, error) {
+	seen, err := n.gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+	return &jobSight{view: seen.View, owner: v.Role == catalog.RoleOwner, seen: seen.Set.Contains}, nil
+}
+
+// list is the jobs in a state that the viewer may know of, in the order in
+// which somebody would look at them.
+func (s *jobSight) list(state catalog.JobState, name string, req *JobsRequest) (out []JobInfo) {
+	want := strings.ToLower(req.Query)
+	for j := range s.view.JobsOf(state) {
+		if req.Kind != "" && j.Kind.String() != req.Kind {
+			continue
+		}
+		if info, ok := s.info(j, name); ok && strings.Contains(strings.ToLower(info.Subject), want) {
+			out = append(out, info)
+		}
+	}
+
+	slices.SortStableFunc(out, func(a, b JobInfo) int {
+		first := 0
+		switch state {
+		case catalog.JobRunning:
+			first = a.Started.Compare(b.Started)
+		case catalog.JobFailed, catalog.JobDone:
+			first = b.Finished.Compare(a.Finished)
+		case catalog.JobBackoff:
+			first = a.NextTry.Compare(b.NextTry)
+		default:
+			first = a.Queued.Compare(b.Queued)
+		}
+		return cmp.Or(first, cmp.Compare(a.Subject, b.Subject))
+	})
+	return out
+}
+
+// info is a job as the viewer may know it; false where they may not.
+func (s *jobSight) info(j *catalog.Job, state string) (JobInfo, bool) {
+	out := JobInfo{
+		JobStatus: JobStatus{
+			Kind: j.Kind.String(), Subject: j.Subject, Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
+			Deadline: j.Deadline, Error: j.Error, NextTry: j.NotBefore,
+		},
+		ID: jobID(j.Key()), State: state, Urgent: j.Urgent, Rerun: j.Rerun, Queued: j.EnqueuedAt, Finished: j.FinishedAt, Good: j.GoodAt,
+	}
+	if j.Kind.OfRepo() {
+		repo := s.view.Repo(catalog.SubjectRepo(j.Subject))
+		if repo == nil || !s.seen(repo.ID) && !(s.owner && repo.Orphaned() && !s.view.Enforces()) {
+			return out, false
+		}
+		out.Subject = repo.Name
+	}
+	if !s.owner {
+		out.Error = "" // it may hold the name of a connection or an address
+		return out, j.Kind == catalog.JobIndex
+	}
+	return out, true
+}
+
+// addProgress fills in how far the running jobs are.
+func addProgress(jobs []JobInfo, view *catalog.View, progress map[uint64]job.Progress) {
+	for i := range jobs {
+		key, ok := jobKeyOf(jobs[i].ID)
+		if !ok || jobs[i].State != "running" {
+			continue
+		}
+		j := view.Job(key.Kind, key.Subject)
+		if p, ok := progress[j.Fence]; ok {
+			jobs[i].Step, jobs[i].Done, jobs[i].Total, jobs[i].Bytes = p.Step, p.Done, p.Total, p.Bytes
+		}
+	}
+}
+
+// jobID names a job: index:7, sync:work.
+func jobID(k catalog.JobKey) string { return k.Kind.String() + ":" + k.Subject }
+
+func jobKeyOf(id string) (catalog.JobKey, bool) {
+	name, subject, ok := strings.Cut(id, ":")
+	for _, k := range catalog.JobKinds() {
+		if ok && k.String() == name {
+			return catalog.JobKey{Kind: k, Subject: subject}, true
+		}
+	}
+	return catalog.JobKey{}, false
+}
+
+// JobRequest names a job.
+type JobRequest struct{ ID string }
+
+// Job tells of one job that the viewer may know of.
+func (n *Node) Job(ctx context.Context, v catalog.Viewer, req JobRequest) (*JobInfo, error) {
+	see, err := n.jobsOf(v)
+	if err != nil {
+		return nil, err
+	}
+	info, err := see.find(req.ID)
+	if err != nil {
+		return nil, err
+	}
+	one := []JobInfo{*info}
+	if info.State == "running" {
+		addProgress(one, see.view, n.progress(ctx, see.view))
+	}
+	return &one[0], nil
+}
+
+// find is a job by its id. One that the viewer may not know of is missing.
+func (s *jobSight) find(id string) (*JobInfo, error) {
+	if key, ok := jobKeyOf(id); ok {
+		if j := s.view.Job(key.Kind, key.Subject); j != nil {
+			for _, st := range jobStates {
+				if info, ok := s.info(j, st.name); ok && st.state == j.State {
+					return &info, nil
+				}
+			}
+		}
+	}
+	return nil, call.Fail(call.ErrNotFound, "There is no job %q.", id)
+}
+
+// RetryJob asks for a job again, before the others. It tells how the job stood
+// before.
+func (n *Node) RetryJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
+	return n.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
+		return &catalog.EnqueueJob{Kind: k.Kind, Subject: k.Subject, Urgent: true}
+	})
+}
+
+// CancelJob ends a job that waits or runs. It comes again when its interval is
+// over, or when somebody asks. It tells how the job stood before.
+func (n *Node) CancelJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
+	return n.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
+		return &catalog.CancelJob{Kind: k.Kind, Subject: k.Subject, Reason: "cancelled by " + by.Name()}
+	})
+}
+
+// onJob proposes a command about a job.
+func (n *Node) onJob(ctx context.Context, by account.Owner, id string, cmd func(catalog.JobKey) catalog.Command) (*JobInfo, error) {
+	see, err := n.jobsOf(by.Viewer())
+	if err != nil {
+		return nil, err
+	}
+	before, err := see.find(id)
+	if err != nil {
+		return nil, err
+	}
+
+	key, _ := jobKeyOf(id) // find has understood it
+	if _, err := n.cluster.Propose(ctx, cmd(key)); err != nil {
+		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
+			return nil, call.Fail(call.ErrUnable, "Job %s: %s.", id, no.Reason)
+		}
+		return nil, call.WriteError(err)
+	}
+	n.opt.Log.Info("job changed", "by", by.Name(), "job", id)
+	return before, nil
+}

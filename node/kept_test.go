@@ -1,0 +1,66 @@
+package node_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// kept starts a node whose repository has two files that are kept by name
+// only: a large text and one that is no text.
+func kept(t *testing.T) *nodetest.Node {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "app")
+	nodetest.NewRepo(t, dir, map[string]string{
+		"main.go": "package main // a kraken\n", "docs/large.txt": strings.Repeat("nothing here\n", 200) + "the kraken sleeps\n", "docs/picture.bin": "kraken\x00",
+	})
+	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"settings": {"maxFileSize": 1000}, "connections": {"app": {"type": "git", "url": "file://%s"}}}`, dir)})
+	n.WaitIndexed(1)
+	return n
+}
+
+func TestASearchCountsTheFilesThatItCouldNotLookInto(t *testing.T) {
+	t.Parallel()
+	n := kept(t)
+	for query, want := range map[string]int{
+		"kraken": 2, "kraken file:docs/large": 1, "-kraken": 2, "kraken lang:go": 0, "file:docs": 0, "kraken file:main": 0,
+		"kraken or file:main": 2, "(kraken file:bin) or nothing": 2, "sym:kraken": 2, "lang:skipped": 0,
+	} {
+		r, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
+		if err != nil || r.Stats.FilesNotSearched != want {
+			t.Errorf("%s: %d files not searched, %v, want %d", query, r.Stats.FilesNotSearched, err, want)
+		}
+	}
+}
+
+func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
+	t.Parallel()
+	n := kept(t)
+	grep := func(req search.GrepRequest) *search.GrepResponse {
+		t.Helper()
+		req.Pattern = "kraken"
+		r, err := n.Grep(t.Context(), catalog.Operator(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := grep(search.GrepRequest{Repo: "local/app"}); len(r.Files) != 2 || r.Cut.Unsearched != 0 {
+		t.Errorf("one repository: %+v", r)
+	}
+	if r := grep(search.GrepRequest{}); len(r.Files) != 1 || r.Cut.Unsearched != 1 || r.Cut.UnsearchedFiles[0].Path != "docs/large.txt" {
+		t.Errorf("all repositories: %+v", r)
+	}
+	if r := grep(search.GrepRequest{Paths: paths.Filter{Include: []string{"*.go"}}}); r.Cut.Unsearched != 0 {
+		t.Errorf("out of reach: %+v", r)
+	}
+	if r := grep(search.GrepRequest{Repo: "local/app", Counts: true, Ref: "HEAD~0"}); len(r.Files) != 2 || r.Matches != 2 {
+		t.Errorf("a commit by its name: %+v", r)
+	}
+}

@@ -1,0 +1,341 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// chatChunk is one event of a stream.
+type chatChunk struct {
+	Choices []struct {
+		Delta        chatDelta `json:"delta"`
+		FinishReason string    `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *chatUsage      `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+type chatDelta struct {
+	Content          json.RawMessage   `json:"content"` // a text, or a list of parts
+	ReasoningContent string            `json:"reasoning_content"`
+	Reasoning        string            `json:"reasoning"`
+	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
+	Refusal          string            `json:"refusal"`
+	ToolCalls        []struct {
+		Index    *int   `json:"index"`
+		ID       string `json:"id"`
+		Function struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"` // a text; some send the object
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+type chatUsage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+	CacheHit         int `json:"prompt_cache_hit_tokens"`
+	PromptDetails    struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// chatStream puts an answer together.
+type chatStream struct {
+	w     *chat
+	on    func(Event)
+	tags  *tagSplitter
+	text  strings.Builder
+	think strings.Builder
+	parts []json.RawMessage // of a content that is a list
+	calls []*Call
+	index map[int]*Call
+
+	details map[int]map[string]any // reasoning_details by index
+	finish  string
+	usage   Usage
+	ended   bool
+	size    int
+}
+
+func newChatStream(w *chat, on func(Event)) *chatStream {
+	s := &chatStream{w: w, on: on, index: map[int]*Call{}, details: map[int]map[string]any{}}
+	if w.e.provider.chat.tagged {
+		tag := w.e.m.ReasoningTag
+		if tag == "" {
+			tag = "think"
+		}
+		s.tags = newTagSplitter(tag)
+	}
+	return s
+}
+
+// chunk takes one event.
+func (s *chatStream) chunk(data []byte) error {
+	if s.size += len(data); s.size > maxStream {
+		return &Error{Kind: Broken, Message: "an answer that does not end"}
+	}
+	var c chatChunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		return &Error{Kind: Broken, Message: "not the JSON of this protocol: " + clip(string(data))}
+	}
+	if len(c.Error) > 0 && string(c.Error) != "null" {
+		codes, message := readErrorBody(data)
+		return &Error{Kind: kindFor(statusIn(c.Error), codes, message), Message: message}
+	}
+	if c.Usage != nil {
+		s.usage = Usage{
+			Input: c.Usage.PromptTokens, Cached: max(c.Usage.CacheHit, c.Usage.PromptDetails.Cached),
+			Output: c.Usage.CompletionTokens, Reasoning: c.Usage.CompletionDetails.Reasoning,
+		}
+	}
+	for _, choice := range c.Choices {
+		if err := s.delta(&choice.Delta); err != nil {
+			return err
+		}
+		if choice.FinishReason != "" {
+			s.finish = choice.FinishReason
+		}
+	}
+	return nil
+}
+
+// statusIn is the number that some put into an error of a stream as its code.
+func statusIn(raw json.RawMessage) int {
+	var e struct {
+		Code int `json:"code"`
+	}
+	if json.Unmarshal(raw, &e) != nil {
+		return 0
+	}
+	return e.Code
+}
+
+func (s *chatStream) delta(d *chatDelta) error {
+	s.reason(d.ReasoningContent)
+	if d.ReasoningContent == "" {
+		s.reason(d.Reasoning)
+	}
+	for i, raw := range d.ReasoningDetails {
+		s.detail(i, raw)
+	}
+	if err := s.content(d.Content); err != nil {
+		return err
+	}
+	s.say(d.Refusal)
+	for i, t := range d.ToolCalls {
+		call := s.call(i, t.Index, t.ID, t.Function.Name)
+		if call == nil {
+			return &Error{Kind: Broken, Message: fmt.Sprintf("more than %d calls in one step", maxCalls)}
+		}
+		call.Arguments += plain(t.Function.Arguments)
+		if len(call.Arguments) > maxPart {
+			return &Error{Kind: Broken, Message: "arguments that do not end"}
+		}
+	}
+	return nil
+}
+
+// content takes a piece of the content: a text, or a list of parts of which
+// some are reasoning.
+func (s *chatStream) content(raw json.RawMessage) error {
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return nil
+	case raw[0] == '"':
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return &Error{Kind: Broken, Message: "a content that is no text"}
+		}
+		if s.tags == nil {
+			s.say(text)
+			return nil
+		}
+		said, thought, void := s.tags.take(text)
+		s.split(said, thought, void)
+		return nil
+	}
+
+	var parts []struct {
+		Type     string          `json:"type"`
+		Text     string          `json:"text"`
+		Thinking json.RawMessage `json:"thinking"`
+	}
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return &Error{Kind: Broken, Message: "a content of an unknown form"}
+	}
+	var raws []json.RawMessage
+	if err := json.Unmarshal(raw, &raws); err == nil {
+		s.parts = append(s.parts, raws...)
+	}
+	for _, p := range parts {
+		if p.Type != "thinking" {
+			s.say(p.Text)
+			continue
+		}
+		var inner []struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(p.Thinking, &inner) == nil {
+			for _, one := range inner {
+				s.reason(one.Text)
+			}
+		}
+	}
+	return nil
+}
+
+// split takes what the tags made of a piece of text. void says that what was
+// taken for the answer until now was reasoning.
+func (s *chatStream) split(said, thought string, void bool) {
+	if void {
+		before := s.text.String()
+		s.text.Reset()
+		s.on(Event{Again: true})
+		s.reason(before)
+	}
+	s.reason(thought)
+	s.say(said)
+}
+
+func (s *chatStream) say(text string) {
+	if text != "" {
+		s.text.WriteString(text)
+		s.on(Event{Text: text})
+	}
+}
+
+func (s *chatStream) reason(text string) {
+	if text != "" {
+		s.think.WriteString(text)
+		s.on(Event{Reasoning: text})
+	}
+}
+
+// call finds the call that a piece belongs to. Services leave out ids,
+// numbers, or both: a name begins a call where nothing else says so.
+func (s *chatStream) call(i int, index *int, id, name string) *Call {
+	at := i
+	if index != nil {
+		at = *index
+	} else if id != "" || name != "" {
+		at = len(s.calls)
+	} else if len(s.calls) > 0 {
+		at = len(s.calls) - 1
+	}
+	c := s.index[at]
+	if c != nil && id != "" && c.ID != "" && c.ID != id {
+		c = nil // another call under the same number
+	}
+	if c == nil {
+		if len(s.calls) == maxCalls {
+			return nil
+		}
+		c = &Call{}
+		s.index[at] = c
+		s.calls = append(s.calls, c)
+	}
+	if id != "" {
+		c.ID = id
+	}
+	if name != "" && c.Name != name {
+		c.Name += name
+	}
+	return c
+}
+
+// detail joins the pieces of one part of the reasoning.
+func (s *chatStream) detail(i int, raw json.RawMessage) {
+	var piece map[string]any
+	if json.Unmarshal(raw, &piece) != nil {
+		return
+	}
+	at := i
+	if n, ok := piece["index"].(float64); ok {
+		at = int(n)
+	}
+	have := s.details[at]
+	if have == nil {
+		s.details[at] = piece
+		return
+	}
+	for name, value := range piece {
+		text, isText := value.(string)
+		before, wasText := have[name].(string)
+		if isText && wasText && (name == "text" || name == "summary" || name == "data") {
+			have[name] = before + text
+		} else if value != nil {
+			have[name] = value
+		}
+	}
+}
+
+// whole is the answer at the end of the stream.
+func (s *chatStream) whole() (*Answer, error) {
+	if s.tags != nil {
+		said, thought := s.tags.rest()
+		s.split(said, thought, false)
+	}
+	if s.finish == "" && !s.ended {
+		return nil, cut()
+	}
+	a := &Answer{Usage: s.usage, Finish: Done}
+	switch s.finish {
+	case "length", "model_length":
+		a.Finish = Length
+	case "content_filter":
+		a.Finish = Blocked
+	case "error", "insufficient_system_resource":
+		return nil, &Error{Kind: Overloaded, Message: s.finish}
+	}
+	if text := s.text.String(); text != "" {
+		a.Message.Parts = append(a.Message.Parts, Part{Text: text})
+	}
+	for _, c := range s.calls {
+		a.Message.Parts = append(a.Message.Parts, Part{Call: c})
+	}
+	a, err := s.w.e.finished(a)
+	if err != nil {
+		return nil, err
+	}
+	a.Message.Native = s.native()
+	return a, nil
+}
+
+// native is the message in the provider's own form.
+func (s *chatStream) native() *Native {
+	m := chatMessage{Role: "assistant"}
+	switch text := s.text.String(); {
+	case s.parts != nil:
+		if raw, err := json.Marshal(s.parts); err == nil {
+			m.Content = raw
+		}
+	case text != "":
+		m.Content = jsonText(text)
+	}
+	for _, c := range s.calls {
+		m.ToolCalls = append(m.ToolCalls, chatCall{s.w.id(c.ID), "function", chatFunction{safeName(c.Name), string(c.object())}})
+	}
+	switch s.w.e.provider.chat.echo {
+	case "reasoning_content":
+		thought := s.think.String()
+		m.ReasoningContent = &thought
+	case "reasoning_details":
+		for _, at := range slices.Sorted(maps.Keys(s.details)) {
+			if raw, err := json.Marshal(s.details[at]); err == nil {
+				m.ReasoningDetails = append(m.ReasoningDetails, raw)
+			}
+		}
+	}
+	raw, err := json.Marshal(m)
+	if err != nil || m.Content == nil && m.ToolCalls == nil {
+		return nil
+	}
+	return &Native{From: s.w.e.name(), JSON: raw}
+}

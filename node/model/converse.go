@@ -1,0 +1,360 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/document"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
+	"github.com/aws/smithy-go"
+)
+
+// converse speaks ConverseStream.
+type converse struct {
+	e      *endpoint
+	client *bedrockruntime.Client
+}
+
+func newConverse(e *endpoint) (wire, error) {
+	ctx := context.Background()
+	o := bedrockruntime.Options{
+		Region: e.region, BaseEndpoint: aws.String(e.base), HTTPClient: e.http, Retryer: aws.NopRetryer{}}
+	if err := awsCredentials(ctx, e, &o); err != nil {
+		return nil, err
+	}
+
+	// A token of the environment would take the place of these credentials.
+	return &converse{e, bedrockruntime.New(o, func(o *bedrockruntime.Options) {
+		o.AuthSchemePreference, o.BearerAuthTokenProvider = []string{"sigv4"}, nil
+	})}, nil
+}
+
+// awsCredentials takes what is configured, else the standard variables, else
+// what the host has.
+func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options) error {
+	m := e.m
+	id, err := e.secret(ctx, m.AccessKeyID, "AWS_ACCESS_KEY_ID")
+	if err != nil {
+		return err
+	}
+	key, err := e.secret(ctx, m.AccessKeySecret, "AWS_SECRET_ACCESS_KEY")
+	if err != nil {
+		return err
+	}
+	session, err := e.secret(ctx, m.SessionToken, "AWS_SESSION_TOKEN")
+	if err != nil {
+		return err
+	}
+	if id != "" && key != "" {
+		o.Credentials = credentials.NewStaticCredentialsProvider(id, key, session)
+		return nil
+	}
+	if m.AccessKeyID != nil || m.AccessKeySecret != nil {
+		return &Error{Kind: NoKey, Message: "accessKeyId and accessKeySecret are needed together"}
+	}
+	if token, err := e.secret(ctx, nil, "AWS_BEARER_TOKEN_BEDROCK"); err == nil && token != "" {
+		// The transport writes it in the place of a signature.
+		o.Credentials = credentials.NewStaticCredentialsProvider("none", "none", "")
+		e.guard.sign = func(_ context.Context, h http.Header) error { h.Set("Authorization", "Bearer "+token); return nil }
+		return nil
+	}
+	host, err := config.LoadDefaultConfig(ctx, config.WithRegion(e.region))
+	if err != nil {
+		return &Error{Kind: NoKey, Message: "no credentials of AWS: " + clip(err.Error())}
+	}
+	o.Credentials = host.Credentials
+	return nil
+}
+
+// input is the request of one step.
+func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
+	in := &bedrockruntime.ConverseStreamInput{ModelId: aws.String(w.e.m.Model), Messages: w.conversation(r)}
+	for i, text := range r.System {
+		in.System = append(in.System, &types.SystemContentBlockMemberText{Value: text})
+		if i == 0 && w.caches() {
+			in.System = append(in.System, &types.SystemContentBlockMemberCachePoint{Value: types.CachePointBlock{Type: types.CachePointTypeDefault}})
+		}
+	}
+	in.InferenceConfig = &types.InferenceConfiguration{}
+	most := Limits(w.e.m.Model).Output
+	if r.MaxOutput > 0 {
+		most = r.MaxOutput
+	}
+	in.InferenceConfig.MaxTokens = aws.Int32(int32(most))
+	if t := w.e.temperature(); t != nil {
+		in.InferenceConfig.Temperature = aws.Float32(float32(*t))
+	}
+
+	// The tools have to be told whenever the conversation has calls. There is
+	// no way to forbid calls here but in words.
+	if len(r.Tools) > 0 {
+		in.ToolConfig = &types.ToolConfiguration{}
+		for _, t := range r.Tools {
+			var schema any
+			if json.Unmarshal(t.Schema, &schema) != nil {
+				schema = map[string]any{"type": "object"}
+			}
+			in.ToolConfig.Tools = append(in.ToolConfig.Tools, &types.ToolMemberToolSpec{Value: types.ToolSpecification{
+				Name: aws.String(t.Name), Description: aws.String(t.About),
+				InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(schema)},
+			}})
+		}
+	}
+	return in
+}
+
+// caches reports whether the model has marks for its cache.
+func (w *converse) caches() bool {
+	name := strings.ToLower(w.e.m.Model)
+	return (strings.Contains(name, "claude") || strings.Contains(name, "nova")) && w.e.takes("cache")
+}
+
+// conversation is the messages. Roles take turns, and all results of one step
+// are in one message.
+func (w *converse) conversation(r *Request) (out []types.Message) {
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		role := types.ConversationRoleUser
+		var content []types.ContentBlock
+		if m.Role == Assistant {
+			role, content = types.ConversationRoleAssistant, w.said(m)
+		} else {
+			for _, res := range m.Results() {
+				status := types.ToolResultStatusSuccess
+				if res.Failed {
+					status = types.ToolResultStatusError
+				}
+				content = append(content, &types.ContentBlockMemberToolResult{Value: types.ToolResultBlock{
+					ToolUseId: aws.String(toolID(res.ID)), Status: status,
+					Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: solid(res.Text)}},
+				}})
+			}
+			if text := m.Text(); strings.TrimSpace(text) != "" {
+				content = append(content, &types.ContentBlockMemberText{Value: text})
+			}
+		}
+		if len(content) == 0 {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Content = append(out[n-1].Content, content...)
+			continue
+		}
+		out = append(out, types.Message{Role: role, Content: content})
+	}
+	if n := len(out); n > 0 && w.caches() {
+		out[n-1].Content = append(out[n-1].Content, &types.ContentBlockMemberCachePoint{Value: types.CachePointBlock{Type: types.CachePointTypeDefault}})
+	}
+	if r.NoCalls && len(out) > 0 && len(r.Tools) > 0 {
+		last := &out[len(out)-1]
+		last.Content = append(last.Content, &types.ContentBlockMemberText{Value: "Do not call any tool now. Answer in words."})
+	}
+	return out
+}
+
+// converseBlock is a block of an assistant's message in a form that can be
+// kept: the library's own cannot.
+type converseBlock struct {
+	Text      string          `json:"text,omitempty"`
+	Reasoning string          `json:"reasoning,omitempty"`
+	Signature string          `json:"signature,omitempty"`
+	Redacted  []byte          `json:"redacted,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+}
+
+func (w *converse) said(m *Message) (content []types.ContentBlock) {
+	var own []converseBlock
+	if raw := w.e.native(m); raw == nil || json.Unmarshal(raw, &own) != nil {
+		own = nil
+		if text := m.Text(); text != "" {
+			own = append(own, converseBlock{Text: text})
+		}
+		for _, c := range m.Calls() {
+			own = append(own, converseBlock{ID: c.ID, Name: c.Name, Input: c.object()})
+		}
+	}
+	for _, b := range own {
+		if block := b.block(); block != nil {
+			content = append(content, block)
+		}
+	}
+	return content
+}
+
+// block is the block as the library has it; nil for one that the service would
+// refuse: empty texts, and reasoning without a signature.
+func (b *converseBlock) block() types.ContentBlock {
+	switch {
+	case b.Name != "":
+		var input any
+		if json.Unmarshal(b.Input, &input) != nil {
+			input = map[string]any{}
+		}
+		return &types.ContentBlockMemberToolUse{Value: types.ToolUseBlock{
+			ToolUseId: aws.String(toolID(b.ID)), Name: aws.String(safeName(b.Name)), Input: document.NewLazyDocument(input),
+		}}
+	case len(b.Redacted) > 0:
+		return &types.ContentBlockMemberReasoningContent{Value: &types.ReasoningContentBlockMemberRedactedContent{Value: b.Redacted}}
+	case b.Reasoning != "" && b.Signature != "":
+		return &types.ContentBlockMemberReasoningContent{Value: &types.ReasoningContentBlockMemberReasoningText{Value: types.ReasoningTextBlock{
+			Text: aws.String(b.Reasoning), Signature: aws.String(b.Signature),
+		}}}
+	case strings.TrimSpace(b.Text) != "":
+		return &types.ContentBlockMemberText{Value: b.Text}
+	}
+	return nil
+}
+
+// answer is of wire.
+func (w *converse) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
+	out, err := w.client.ConverseStream(ctx, w.input(r))
+	if err != nil {
+		return nil, converseFailed(ctx, err)
+	}
+	stream := out.GetStream()
+	defer stream.Close()
+
+	s := &converseStream{e: w.e, on: on, blocks: map[int32]*converseBlock{}, input: map[int32]*strings.Builder{}}
+	for event := range stream.Events() {
+		if err := s.event(event); err != nil {
+			return nil, err
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return nil, converseFailed(ctx, err)
+	}
+	return s.whole()
+}
+
+// converseFailed gives an error of the service, also one in the stream, its kind.
+func converseFailed(ctx context.Context, err error) error {
+	var known *Error
+	var api smithy.APIError
+	if !errors.As(err, &known) && errors.As(err, &api) {
+		return &Error{Kind: kindFor(0, []string{api.ErrorCode()}, api.ErrorMessage()), Message: clip(api.ErrorCode() + " " + api.ErrorMessage())}
+	}
+	return toError(ctx, err)
+}
+
+// converseStream puts an answer together.
+type converseStream struct {
+	e      *endpoint
+	on     func(Event)
+	blocks map[int32]*converseBlock
+	input  map[int32]*strings.Builder
+	order  []int32
+	stop   types.StopReason
+	usage  Usage
+	size   int
+}
+
+func (s *converseStream) at(index *int32) *converseBlock {
+	i := aws.ToInt32(index)
+	if s.blocks[i] == nil {
+		s.blocks[i], s.input[i] = &converseBlock{}, &strings.Builder{}
+		s.order = append(s.order, i)
+	}
+	return s.blocks[i]
+}
+
+func (s *converseStream) event(event types.ConverseStreamOutput) error {
+	switch v := event.(type) {
+	case *types.ConverseStreamOutputMemberContentBlockStart:
+		if use, ok := v.Value.Start.(*types.ContentBlockStartMemberToolUse); ok {
+			b := s.at(v.Value.ContentBlockIndex)
+			b.ID, b.Name = aws.ToString(use.Value.ToolUseId), aws.ToString(use.Value.Name)
+		}
+	case *types.ConverseStreamOutputMemberContentBlockDelta:
+		return s.delta(&v.Value)
+	case *types.ConverseStreamOutputMemberMessageStop:
+		s.stop = v.Value.StopReason
+	case *types.ConverseStreamOutputMemberMetadata: // may come before the stop
+		if u := v.Value.Usage; u != nil {
+			cached := int(aws.ToInt32(u.CacheReadInputTokens))
+			s.usage = Usage{
+				Input:  int(aws.ToInt32(u.InputTokens)+aws.ToInt32(u.CacheWriteInputTokens)) + cached,
+				Cached: cached, Output: int(aws.ToInt32(u.OutputTokens)),
+			}
+		}
+	}
+	return nil
+}
+
+func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
+	b := s.at(v.ContentBlockIndex)
+	switch d := v.Delta.(type) {
+	case *types.ContentBlockDeltaMemberText:
+		b.Text += d.Value
+		s.size += len(d.Value)
+		s.on(Event{Text: d.Value})
+	case *types.ContentBlockDeltaMemberToolUse:
+		piece := aws.ToString(d.Value.Input)
+		s.size += len(piece)
+		s.input[aws.ToInt32(v.ContentBlockIndex)].WriteString(piece)
+	case *types.ContentBlockDeltaMemberReasoningContent:
+		switch r := d.Value.(type) {
+		case *types.ReasoningContentBlockDeltaMemberText:
+			b.Reasoning += r.Value
+			s.size += len(r.Value)
+			s.on(Event{Reasoning: r.Value})
+		case *types.ReasoningContentBlockDeltaMemberSignature:
+			b.Signature += r.Value
+		case *types.ReasoningContentBlockDeltaMemberRedactedContent:
+			b.Redacted = append(b.Redacted, r.Value...)
+		}
+	}
+	if s.size > maxPart {
+		return &Error{Kind: Broken, Message: "an answer that does not end"}
+	}
+	return nil
+}
+
+// whole is the answer at the end of the stream.
+func (s *converseStream) whole() (*Answer, error) {
+	a := &Answer{Finish: Done, Usage: s.usage}
+	switch s.stop {
+	case "":
+		return nil, cut()
+	case types.StopReasonMaxTokens:
+		a.Finish = Length
+	case types.StopReasonGuardrailIntervened, types.StopReasonContentFiltered:
+		a.Finish = Blocked
+	case types.StopReasonModelContextWindowExceeded:
+		return nil, &Error{Kind: TooLong, Message: string(s.stop)}
+	case types.StopReasonMalformedModelOutput, types.StopReasonMalformedToolUse:
+		return nil, &Error{Kind: Broken, Message: string(s.stop)}
+	}
+	own := make([]converseBlock, 0, len(s.order))
+	for _, i := range s.order {
+		b := s.blocks[i]
+		switch {
+		case b.Name != "":
+			call := &Call{ID: b.ID, Name: b.Name, Arguments: s.input[i].String()}
+			b.Input = call.object()
+			a.Message.Parts = append(a.Message.Parts, Part{Call: call})
+		case b.Text != "":
+			a.Message.Parts = append(a.Message.Parts, Part{Text: b.Text})
+		}
+		own = append(own, *b)
+	}
+	a, err := s.e.finished(a)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(own)
+	if err != nil {
+		return nil, fmt.Errorf("keep the message: %w", err)
+	}
+	a.Message.Native = &Native{From: s.e.name(), JSON: raw}
+	return a, nil
+}

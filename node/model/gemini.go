@@ -1,0 +1,267 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+// gemini speaks generateContent, at Google's AI Studio or on Vertex.
+type gemini struct {
+	e      *endpoint
+	client *genai.Client
+}
+
+func newGemini(e *endpoint) (wire, error) {
+	// Whatever the library would look for in the environment is given, so that
+	// nothing of it counts. The credential is the transport's.
+	c := &genai.ClientConfig{HTTPClient: e.http, HTTPOptions: genai.HTTPOptions{BaseURL: strings.TrimSuffix(e.base, "/v1beta") + "/"}}
+	if e.m.Provider == config.GoogleVertex {
+		c.Backend, c.Project, c.Location = genai.BackendVertexAI, e.project, e.region
+		c.HTTPOptions.APIVersion = "v1beta1"
+	} else {
+		c.Backend, c.APIKey = genai.BackendGeminiAPI, "set-by-the-transport"
+		c.HTTPOptions.APIVersion = "v1beta"
+	}
+	client, err := genai.NewClient(context.Background(), c)
+	if err != nil {
+		return nil, fmt.Errorf("open the client: %w", err)
+	}
+	return &gemini{e, client}, nil
+}
+
+// config is the request of one step, without its conversation.
+func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
+	c := &genai.GenerateContentConfig{}
+	if len(r.System) > 0 {
+		c.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: strings.Join(r.System, "\n\n")}}}
+	}
+	if t := w.e.temperature(); t != nil {
+		low := float32(*t)
+		c.Temperature = &low
+	}
+	if r.MaxOutput > 0 {
+		c.MaxOutputTokens = int32(r.MaxOutput)
+	}
+	if w.e.takes("thinking") {
+		c.ThinkingConfig = w.thinking()
+	}
+	if len(r.Tools) > 0 {
+		var tools []*genai.FunctionDeclaration
+		for _, t := range r.Tools {
+			tools = append(tools, &genai.FunctionDeclaration{Name: t.Name, Description: t.About, ParametersJsonSchema: t.Schema})
+		}
+		c.Tools = []*genai.Tool{{FunctionDeclarations: tools}}
+		if r.NoCalls {
+			c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
+		}
+	}
+	return c
+}
+
+// thinking is a level or a budget; the service takes one of them.
+func (w *gemini) thinking() *genai.ThinkingConfig {
+	t := &genai.ThinkingConfig{IncludeThoughts: true}
+	level := w.e.m.ThinkingLevel
+	switch {
+	case level != "":
+		if !w.e.takes("thinkingLevel") {
+			level = "low" // some do not know the least one
+		}
+		t.ThinkingLevel = genai.ThinkingLevel(strings.ToUpper(level))
+	case w.e.m.ThinkingBudget != nil:
+		budget := int32(*w.e.m.ThinkingBudget)
+		t.ThinkingBudget = &budget
+	case w.e.m.Provider == config.GoogleVertex:
+		var budget int32
+		if n, err := fmt.Sscan(w.e.lookup("", "GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", ""), &budget); err == nil && n == 1 {
+			t.ThinkingBudget = &budget
+		}
+	}
+	return t
+}
+
+// foreignSignature stands where a call of another model has no signature: the
+// service documents it for that.
+const foreignSignature = "skip_thought_signature_validator"
+
+// conversation is the messages. All results of one step are one message, in
+// the order of their calls.
+func (w *gemini) conversation(r *Request) []*genai.Content {
+	var out []*genai.Content
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		c := &genai.Content{Role: genai.RoleUser}
+		if m.Role == Assistant {
+			c.Role, c.Parts = genai.RoleModel, w.said(m)
+		} else {
+			for _, res := range m.Results() {
+				key := "output"
+				if res.Failed {
+					key = "error"
+				}
+				c.Parts = append(c.Parts, &genai.Part{FunctionResponse: &genai.FunctionResponse{
+					Name: safeName(res.Name), Response: map[string]any{key: solid(res.Text)},
+				}})
+			}
+			if text := m.Text(); text != "" {
+				c.Parts = append(c.Parts, &genai.Part{Text: text})
+			}
+		}
+		if len(c.Parts) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (w *gemini) said(m *Message) (parts []*genai.Part) {
+	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &parts) == nil {
+		return parts
+	}
+	if text := m.Text(); text != "" {
+		parts = append(parts, &genai.Part{Text: text})
+	}
+	for i, c := range m.Calls() {
+		var args map[string]any
+		if json.Unmarshal(c.object(), &args) != nil {
+			args = map[string]any{}
+		}
+		p := &genai.Part{FunctionCall: &genai.FunctionCall{Name: safeName(c.Name), Args: args}}
+		if i == 0 {
+			p.ThoughtSignature = []byte(foreignSignature)
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// answer is of wire.
+func (w *gemini) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
+	s := &geminiStream{e: w.e, on: on}
+	for chunk, err := range w.client.Models.GenerateContentStream(ctx, w.e.m.Model, w.conversation(r), w.config(r)) {
+		if err != nil {
+			return nil, geminiFailed(ctx, err)
+		}
+		if err := s.chunk(chunk); err != nil {
+			return nil, err
+		}
+	}
+	return s.whole()
+}
+
+// geminiFailed gives an error in the stream its kind.
+func geminiFailed(ctx context.Context, err error) error {
+	var api genai.APIError
+	if errors.As(err, &api) {
+		return &Error{Kind: kindFor(api.Code, []string{api.Status}, api.Message), Status: api.Code, Message: clip(api.Message)}
+	}
+	return toError(ctx, err)
+}
+
+// geminiStream puts an answer together.
+type geminiStream struct {
+	e      *endpoint
+	on     func(Event)
+	own    []*genai.Part
+	finish genai.FinishReason
+	why    string
+	usage  Usage
+	size   int
+}
+
+func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
+	if u := c.UsageMetadata; u != nil {
+		s.usage = Usage{
+			Input: int(u.PromptTokenCount), Cached: int(u.CachedContentTokenCount),
+			Output: int(u.CandidatesTokenCount + u.ThoughtsTokenCount), Reasoning: int(u.ThoughtsTokenCount),
+		}
+	}
+	if f := c.PromptFeedback; f != nil && f.BlockReason != "" {
+		return &Error{Kind: Filtered, Message: clip(string(f.BlockReason) + " " + f.BlockReasonMessage)}
+	}
+	if len(c.Candidates) == 0 {
+		return nil
+	}
+	candidate := c.Candidates[0]
+	if candidate.FinishReason != "" {
+		s.finish, s.why = candidate.FinishReason, candidate.FinishMessage
+	}
+	if candidate.Content == nil {
+		return nil
+	}
+	for _, p := range candidate.Content.Parts {
+		if s.size += len(p.Text); s.size > maxPart {
+			return &Error{Kind: Broken, Message: "an answer that does not end"}
+		}
+		s.part(p)
+	}
+	return nil
+}
+
+// part keeps a part. Texts of one kind are joined, but one with a signature
+// stands for itself, even an empty one.
+func (s *geminiStream) part(p *genai.Part) {
+	switch {
+	case p.Thought:
+		s.on(Event{Reasoning: p.Text})
+	case p.Text != "":
+		s.on(Event{Text: p.Text})
+	}
+	if n := len(s.own); n > 0 && p.Text != "" && p.ThoughtSignature == nil && p.FunctionCall == nil {
+		if last := s.own[n-1]; last.Text != "" && last.Thought == p.Thought && last.ThoughtSignature == nil && last.FunctionCall == nil {
+			last.Text += p.Text
+			return
+		}
+	}
+	copied := *p
+	s.own = append(s.own, &copied)
+}
+
+// whole is the answer at the end of the stream.
+func (s *geminiStream) whole() (*Answer, error) {
+	a := &Answer{Finish: Done, Usage: s.usage}
+	switch s.finish {
+	case "":
+		return nil, cut()
+	case genai.FinishReasonStop:
+	case genai.FinishReasonMaxTokens:
+		a.Finish = Length
+	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall:
+		return nil, &Error{Kind: Broken, Message: clip(string(s.finish) + " " + s.why)}
+	case genai.FinishReasonOther:
+	default: // SAFETY, RECITATION and others of their kind
+		a.Finish = Blocked
+	}
+	for i, p := range s.own {
+		switch {
+		case p.FunctionCall != nil:
+			args, err := json.Marshal(p.FunctionCall.Args)
+			if err != nil {
+				args = []byte("{}")
+			}
+			id := p.FunctionCall.ID
+			if id == "" {
+				id = fmt.Sprintf("call_%d", i+1)
+			}
+			a.Message.Parts = append(a.Message.Parts, Part{Call: &Call{ID: id, Name: p.FunctionCall.Name, Arguments: string(args)}})
+			p.FunctionCall.ID = "" // not taken back by all
+		case p.Text != "" && !p.Thought:
+			a.Message.Parts = append(a.Message.Parts, Part{Text: p.Text})
+		}
+	}
+	a, err := s.e.finished(a)
+	if err != nil {
+		return nil, err
+	}
+	if raw, err := json.Marshal(s.own); err == nil && len(s.own) > 0 {
+		a.Message.Native = &Native{From: s.e.name(), JSON: raw}
+	}
+	return a, nil
+}

@@ -1,0 +1,35 @@
+package model
+
+import "strings"
+
+// Limit is how much a model reads and writes, in tokens.
+type Limit struct{ Window, Output int }
+
+// known are models by the beginning of their name, without what a service puts
+// before it. Names age: one that is not here counts as the last row, and a
+// refusal for length says better.
+var known = []struct {
+	prefix string
+	limit  Limit
+}{
+	{"claude-3-haiku", Limit{200_000, 4096}}, {"claude-3-opus", Limit{200_000, 4096}}, {"claude-3-5", Limit{200_000, 8192}},
+	{"claude", Limit{200_000, 32_000}},
+	{"gpt-3.5", Limit{16_000, 4096}}, {"gpt-4.1", Limit{1_000_000, 32_000}}, {"gpt-4o", Limit{128_000, 16_000}}, {"gpt-5", Limit{400_000, 64_000}},
+	{"o1", Limit{200_000, 64_000}}, {"o3", Limit{200_000, 64_000}}, {"o4", Limit{200_000, 64_000}},
+	{"gemini", Limit{1_000_000, 64_000}},
+	{"deepseek", Limit{128_000, 8192}}, {"grok", Limit{256_000, 32_000}},
+	{"mistral", Limit{128_000, 16_000}}, {"codestral", Limit{256_000, 16_000}}, {"devstral", Limit{128_000, 16_000}}, {"magistral", Limit{40_000, 16_000}},
+	{"qwen", Limit{128_000, 16_000}}, {"llama", Limit{128_000, 8192}}, {"nova", Limit{300_000, 8192}},
+	{"", Limit{128_000, 8192}},
+}
+
+// Limits are those of a model, as far as its name tells.
+func Limits(model string) Limit {
+	name := strings.ToLower(model)
+	for _, k := range known {
+		if strings.HasPrefix(name, k.prefix) || k.prefix != "" && (strings.Contains(name, "/"+k.prefix) || strings.Contains(name, "."+k.prefix)) {
+			return k.limit
+		}
+	}
+	return known[len(known)-1].limit
+}

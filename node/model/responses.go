@@ -1,0 +1,275 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	oai "github.com/openai/openai-go/v3/responses"
+)
+
+// responsesWire speaks Responses. Nothing is stored at the provider: the
+// encrypted reasoning comes back with each step.
+type responsesWire struct {
+	e       *endpoint
+	service oai.ResponseService
+}
+
+func newResponses(e *endpoint) (wire, error) {
+	// The service's own constructor: the one of the whole client reads keys from
+	// the environment and sends them to whatever address it is given.
+	return &responsesWire{e, oai.NewResponseService(
+		option.WithBaseURL(e.base+"/"), option.WithHTTPClient(e.http), option.WithMaxRetries(0),
+	)}, nil
+}
+
+// body is the request of one step.
+func (w *responsesWire) body(r *Request) ([]byte, error) {
+	body := map[string]any{"model": w.e.m.Model, "input": w.input(r), "store": false}
+	if len(r.System) > 0 {
+		body["instructions"] = strings.Join(r.System, "\n\n")
+	}
+	if r.CacheKey != "" {
+		body["prompt_cache_key"] = r.CacheKey
+	}
+	if r.MaxOutput > 0 {
+		body["max_output_tokens"] = r.MaxOutput
+	}
+	if t := w.e.temperature(); t != nil {
+		body["temperature"] = *t
+	}
+	if w.e.takes("reasoning") {
+		body["include"] = []string{"reasoning.encrypted_content"}
+		body["reasoning"] = w.reasoning()
+	}
+	if len(r.Tools) > 0 {
+		tools := make([]any, len(r.Tools))
+		for i, t := range r.Tools {
+			tools[i] = map[string]any{"type": "function", "name": t.Name, "description": t.About, "parameters": t.Schema, "strict": false}
+		}
+		body["tools"] = tools
+		if r.NoCalls {
+			body["tool_choice"] = "none"
+		}
+	}
+	return json.Marshal(body)
+}
+
+func (w *responsesWire) reasoning() map[string]string {
+	effort, summary := w.e.m.ReasoningEffort, w.e.m.ReasoningSummary
+	if effort == "" {
+		effort = "medium"
+	}
+	if summary == "" {
+		summary = "auto"
+	}
+	r := map[string]string{"effort": effort}
+	if summary != "none" && w.e.takes("summary") {
+		r["summary"] = summary
+	}
+	return r
+}
+
+// input is the conversation as items.
+func (w *responsesWire) input(r *Request) []any {
+	var items []any
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		if m.Role == Assistant {
+			items = append(items, w.said(m)...)
+			continue
+		}
+		for _, res := range m.Results() {
+			items = append(items, map[string]string{"type": "function_call_output", "call_id": res.ID, "output": solid(res.Text)})
+		}
+		if text := m.Text(); text != "" {
+			items = append(items, map[string]string{"role": "user", "content": text})
+		}
+	}
+	return items
+}
+
+func (w *responsesWire) said(m *Message) (items []any) {
+	var own []json.RawMessage
+	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &own) == nil {
+		for _, item := range own {
+			items = append(items, item)
+		}
+		return items
+	}
+	if text := m.Text(); text != "" || len(m.Calls()) == 0 {
+		items = append(items, map[string]string{"role": "assistant", "content": solid(text)})
+	}
+	for _, c := range m.Calls() {
+		items = append(items, map[string]string{"type": "function_call", "call_id": c.ID, "name": safeName(c.Name), "arguments": string(c.object())})
+	}
+	return items
+}
+
+// answer is of wire.
+func (w *responsesWire) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
+	body, err := w.body(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	stream := w.service.NewStreaming(ctx, param.Override[oai.ResponseNewParams](json.RawMessage(body)))
+	defer stream.Close()
+
+	s := &responsesStream{e: w.e, on: on, items: map[int64]json.RawMessage{}}
+	for stream.Next() {
+		event := stream.Current()
+		if err := s.event(&event); err != nil {
+			return nil, err
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	return s.whole()
+}
+
+// responsesStream puts an answer together.
+type responsesStream struct {
+	e      *endpoint
+	on     func(Event)
+	items  map[int64]json.RawMessage // done, by their number: their ids may differ between events
+	usage  Usage
+	finish Finish // "" until the end has come
+}
+
+func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
+	switch event.Type {
+	case "response.output_text.delta", "response.refusal.delta":
+		s.on(Event{Text: event.Delta})
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		s.on(Event{Reasoning: event.Delta})
+	case "response.output_item.done":
+		s.items[event.OutputIndex] = json.RawMessage(event.Item.RawJSON())
+	case "response.completed", "response.incomplete":
+		return s.end(&event.Response)
+	case "response.failed":
+		f := event.Response.Error
+		return &Error{Kind: kindFor(0, []string{string(f.Code)}, f.Message), Message: clip(f.Message)}
+	case "error":
+		codes, message := readErrorBody([]byte(event.RawJSON()))
+		return &Error{Kind: kindFor(0, codes, message), Message: message}
+	}
+	return nil
+}
+
+func (s *responsesStream) end(r *oai.Response) error {
+	s.finish = Done
+	switch r.IncompleteDetails.Reason {
+	case "max_output_tokens":
+		s.finish = Length
+	case "content_filter":
+		s.finish = Blocked
+	}
+	s.usage = Usage{
+		Input: int(r.Usage.InputTokens), Cached: int(r.Usage.InputTokensDetails.CachedTokens),
+		Output: int(r.Usage.OutputTokens), Reasoning: int(r.Usage.OutputTokensDetails.ReasoningTokens),
+	}
+	// What was not told item by item stands in the end.
+	for i := range r.Output {
+		if _, have := s.items[int64(i)]; !have {
+			s.items[int64(i)] = json.RawMessage(r.Output[i].RawJSON())
+		}
+	}
+	return nil
+}
+
+// failed gives an error of the stream its kind.
+func (s *responsesStream) failed(ctx context.Context, err error) error {
+	e := toError(ctx, err)
+	if e.Kind == Broken && strings.Contains(e.Message, "{") {
+		_, text, _ := strings.Cut(e.Message, "{")
+		codes, message := readErrorBody([]byte("{" + text))
+		e.Kind = kindFor(0, codes, message)
+	}
+	return e
+}
+
+// whole is the answer at the end of the stream.
+func (s *responsesStream) whole() (*Answer, error) {
+	if s.finish == "" {
+		return nil, cut()
+	}
+	a := &Answer{Usage: s.usage, Finish: s.finish}
+	own := make([]json.RawMessage, 0, len(s.items))
+	for _, at := range slices.Sorted(maps.Keys(s.items)) {
+		var item oai.ResponseOutputItemUnion
+		if err := json.Unmarshal(s.items[at], &item); err != nil {
+			return nil, &Error{Kind: Broken, Message: "an item of an unknown form"}
+		}
+		switch item.Type {
+		case "message":
+			for _, part := range item.Content {
+				if text := part.Text + part.Refusal; text != "" {
+					a.Message.Parts = append(a.Message.Parts, Part{Text: text})
+				}
+			}
+		case "function_call":
+			for _, c := range expanded(&Call{ID: item.CallID, Name: item.Name, Arguments: argumentsOf(s.items[at])}) {
+				a.Message.Parts = append(a.Message.Parts, Part{Call: c})
+			}
+		}
+		own = append(own, s.items[at])
+	}
+	a, err := s.e.finished(a)
+	if err != nil {
+		return nil, err
+	}
+	if raw, err := json.Marshal(own); err == nil && !wrapped(a) {
+		a.Message.Native = &Native{From: s.e.name(), JSON: raw}
+	}
+	return a, nil
+}
+
+// argumentsOf is the arguments of an item that is a call: a text, though some
+// gateways send the object.
+func argumentsOf(item json.RawMessage) string {
+	var c struct {
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if json.Unmarshal(item, &c) != nil {
+		return ""
+	}
+	return plain(c.Arguments)
+}
+
+// parallelName is a call that some models make up to make several at once.
+const parallelName = "multi_tool_use.parallel"
+
+// wrapped reports whether calls were unpacked: then the message as it came no
+// longer fits to their results.
+func wrapped(a *Answer) bool {
+	return slices.ContainsFunc(a.Message.Calls(), func(c *Call) bool { return strings.Contains(c.ID, "/") })
+}
+
+// expanded is the calls in a wrapper of calls, or the call itself.
+func expanded(c *Call) []*Call {
+	if c.Name != parallelName {
+		return []*Call{c}
+	}
+	var args struct {
+		Uses []struct {
+			Name       string          `json:"recipient_name"`
+			Parameters json.RawMessage `json:"parameters"`
+		} `json:"tool_uses"`
+	}
+	if json.Unmarshal([]byte(c.Arguments), &args) != nil || len(args.Uses) == 0 {
+		return []*Call{c}
+	}
+	var calls []*Call
+	for i, use := range args.Uses {
+		calls = append(calls, &Call{
+			ID: fmt.Sprintf("%s/%d", c.ID, i), Name: strings.TrimPrefix(use.Name, "functions."), Arguments: string(use.Parameters),
+		})
+	}
+	return calls
+}

@@ -1,0 +1,190 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const agentDocument = "https://agent.example/client.json"
+
+// site is a place where documents are; it counts how often it is asked.
+type site struct {
+	mu    sync.Mutex
+	text  string
+	err   error
+	asked int
+}
+
+func (s *site) Fetch(_ context.Context, address string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	return []byte(s.text), s.err
+}
+
+func document(id string) string {
+	return fmt.Sprintf(`{"client_id":%q,"client_name":"Agent","redirect_uris":["http://localhost/callback"],"token_endpoint_auth_method":"none"}`, id)
+}
+
+func TestAClientIsKnownByItsDocument(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 2)
+	web := &site{text: document(agentDocument)}
+	for _, p := range w.nodes {
+		p.documents.fetch = web
+	}
+	got := w.nodes[0].enter(agentDocument)
+
+	// The other node needs no document to take the code or to refresh.
+	code := w.nodes[0].code(ann, agentDocument)
+	web.err = errors.New("it cannot be fetched")
+	if _, err := w.nodes[1].Exchange(t.Context(), "", codeForm(code, agentDocument)); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.nodes[1].Exchange(t.Context(), "", refreshForm(got.Refresh, agentDocument)); err != nil {
+		t.Error(err)
+	}
+	if web.asked != 1 {
+		t.Errorf("the document was fetched %d times", web.asked)
+	}
+
+	// The last good copy serves for a week while there is no other.
+	w.pass(documentFresh)
+	w.nodes[0].code(ann, agentDocument)
+	w.nodes[0].code(ann, agentDocument)
+	if web.asked != 2 {
+		t.Errorf("after an hour it was fetched %d times in all, want 2: a failure is remembered", web.asked)
+	}
+	w.pass(documentStale)
+	_, err := w.nodes[0].Authorize(t.Context(), ann, request(agentDocument))
+	wants(t, "after a week", err, invalidClient)
+	web.err = nil
+	w.pass(documentFailed)
+	w.nodes[0].code(ann, agentDocument)
+}
+
+func TestNobodyUnknownMakesUsFetch(t *testing.T) {
+	t.Parallel()
+	p := newTown(t, 1).nodes[0]
+	web := &site{text: document(agentDocument)}
+	p.documents.fetch = web
+	p.Authorize(t.Context(), Person{}, request(agentDocument))
+	p.Exchange(t.Context(), "", codeForm("shoal_ac_x", agentDocument))
+	p.Exchange(t.Context(), "", refreshForm("shoal_rt_x", agentDocument))
+	p.Register(t.Context(), []byte(document(agentDocument)))
+	if web.asked != 0 {
+		t.Errorf("it was fetched %d times", web.asked)
+	}
+}
+
+func TestBadDocuments(t *testing.T) {
+	t.Parallel()
+	for what, text := range map[string]string{
+		"another id":         document("https://agent.example/other.json"),
+		"an id with a slash": document(agentDocument + "/"),
+		"no id":              `{"redirect_uris":["http://localhost/callback"]}`,
+		"a secret":           strings.Replace(document(agentDocument), "{", `{"client_secret":"x",`, 1),
+		"a secret's method":  strings.Replace(document(agentDocument), `"none"`, `"client_secret_post"`, 1),
+		"a text for a list":  strings.Replace(document(agentDocument), `["http://localhost/callback"]`, `"http://localhost/callback"`, 1),
+		"a list for a text":  strings.Replace(document(agentDocument), `"Agent"`, `["Agent"]`, 1),
+		"no good address":    strings.Replace(document(agentDocument), `http://localhost/callback`, `http://evil.example/`, 1),
+		"a list":             `[]`,
+		"a page":             `<!doctype html>`,
+		"nothing":            ``,
+		"many brackets":      strings.Repeat("[", documentSize),
+	} {
+		p := newTown(t, 1).nodes[0]
+		p.documents.fetch = &site{text: text}
+		_, err := p.Authorize(t.Context(), ann, request(agentDocument))
+		wants(t, what, err, invalidClient)
+	}
+}
+
+func TestAddressesThatNoDocumentIsFetchedFrom(t *testing.T) {
+	t.Parallel()
+	web := &site{}
+	p := newTown(t, 1).nodes[0]
+	p.documents.fetch = web
+	for _, id := range []string{
+		"https://127.0.0.1/c", "https://[::1]/c", "https://169.254.169.254/latest", "https://[::ffff:10.0.0.1]/c", "https://2130706433/c", "https://0x7f.1/c", "https://127.1/c", "https://0177.0.0.1/c", "https://1.2.3.0x7f/c",
+		"https://localhost/c", "https://agent.example:8443/c", "https://agent.example:443/c", "https://agent.example:/c", "https://u@agent.example/c", "https://u:p@agent.example/c", "https://agent.example/c#f", "https://agent.example/c#",
+		"https://agent.example", "https://agent.example/", "https://agent.example/a/../c", "https://agent.example/a/%2e%2E/c", "https://agent.example/./c", "https:///c", "https:agent.example/c", "https://agent.example/" + strings.Repeat("c", 600),
+		"https://ägent.example/c", "https://agent.example\\@evil.example/c", "https://agent.example/\x00",
+	} {
+		_, err := p.Authorize(t.Context(), ann, request(id))
+		wants(t, id[:min(len(id), 60)], err, invalidClient)
+	}
+	if web.asked != 0 {
+		t.Errorf("%d of them were fetched", web.asked)
+	}
+	for _, id := range []string{"https://claude.ai/oauth/claude-code-client-metadata", "https://a.b-c.example/x.json?y=1", "https://vscode.dev/a"} {
+		if !goodAddress(id) {
+			t.Errorf("%s is refused", id)
+		}
+	}
+}
+
+func TestFetchingIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 1)
+	p := w.nodes[0]
+	web := &site{err: errors.New("it cannot be fetched")}
+	p.documents.fetch = web
+	for i := range 3 * documentsKept {
+		p.Authorize(t.Context(), ann, request(fmt.Sprintf("https://agent.example/%d", i)))
+	}
+	if web.asked > fetchesAMinute {
+		t.Errorf("%d fetches in a minute", web.asked)
+	}
+	w.pass(time.Minute)
+	p.Authorize(t.Context(), ann, request("https://agent.example/again"))
+	if web.asked != fetchesAMinute+1 || len(p.documents.kept) > documentsKept {
+		t.Errorf("%d fetches, %d documents kept", web.asked, len(p.documents.kept))
+	}
+}
+
+// A cluster that reaches no other site knows some clients all the same.
+func TestClientsThatAreBuiltIn(t *testing.T) {
+	t.Parallel()
+	p := newTown(t, 1).nodes[0]
+	const id = "https://claude.ai/oauth/claude-code-client-metadata"
+	asked, err := p.Authorize(t.Context(), ann, request(id))
+	if err != nil || asked.Client.Name != "Claude Code" || asked.Client.Kind != Document {
+		t.Errorf("got %+v, %v", asked, err)
+	}
+	for id := range builtInDocuments {
+		if c := builtIn(id); !goodAddress(id) || len(goodRedirects(c.Redirects)) != len(c.Redirects) {
+			t.Errorf("%s would not be taken if it were fetched", id)
+		}
+	}
+	p.d.Lookup = func(name string) (string, bool) { return "off", name == "SHOAL_OAUTH_CIMD" }
+	_, err = p.Authorize(t.Context(), ann, request(id))
+	wants(t, "where documents are off", err, invalidClient)
+}
+
+func TestOnlyPublicAddressesAreCalled(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"8.8.8.8": true, "1.1.1.1": true, "2606:4700::1111": true,
+		"127.0.0.1": false, "10.1.2.3": false, "172.16.0.1": false, "172.32.0.1": true, "192.168.1.1": false, "169.254.169.254": false, "100.64.0.1": false, "0.0.0.0": false,
+		"224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false, "::1": false, "::": false, "::ffff:10.0.0.1": false, "::ffff:8.8.8.8": true, "fe80::1": false, "fe80::1%eth0": false,
+		"fc00::1": false, "fd00:ec2::254": false, "ff02::1": false, "64:ff9b::a00:1": false, "2002:a00:1::": false, "2001::1": false,
+	} {
+		if got := public(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: %t, want %t", text, got, want)
+		}
+	}
+	if publicOnly("tcp", "8.8.8.8:443", nil) != nil || publicOnly("tcp", "8.8.8.8:80", nil) == nil || publicOnly("tcp", "[::1]:443", nil) == nil || publicOnly("tcp", "x", nil) == nil {
+		t.Error("the address that is called is not checked rightly")
+	}
+	// The whole client: a name that leads to this machine is not called.
+	if _, err := newWeb().Fetch(t.Context(), "https://localhost/c"); err == nil {
+		t.Error("localhost was called")
+	}
+}

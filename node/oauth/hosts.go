@@ -1,0 +1,32 @@
+package oauth
+
+import (
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// allowed tells whether every one of some hosts may take part:
+// SHOAL_OAUTH_CLIENT_HOSTS lists globs of them, and without it all may.
+func (s *Server) allowed(hosts ...string) bool {
+	text, ok := s.d.Lookup("SHOAL_OAUTH_CLIENT_HOSTS")
+	if !ok || strings.TrimSpace(text) == "" {
+		return true
+	}
+	globs := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	return !slices.ContainsFunc(hosts, func(host string) bool { return !matches(globs, host) })
+}
+
+func matches(globs []string, host string) bool {
+	host = strings.ToLower(host)
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		ok, err := doublestar.Match(strings.ToLower(glob), name)
+		return err == nil && ok
+	})
+}

@@ -1,0 +1,332 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// Tokens is what a client gets.
+type Tokens struct {
+	Access    string `json:"access_token"`
+	Type      string `json:"token_type"`
+	ExpiresIn int    `json:"expires_in"` // seconds
+	Refresh   string `json:"refresh_token"`
+	Scope     string `json:"scope"`
+}
+
+// accessToken is what an access token says.
+type accessToken struct {
+	Consent string `json:"c"`
+	Index   uint64 `json:"i"` // of the entry that a node has to know
+	Until   int64  `json:"u"`
+}
+
+// refreshToken is what a refresh token says.
+type refreshToken struct {
+	Consent    string `json:"c"`
+	Generation uint64 `json:"g"`
+	Index      uint64 `json:"i"` // of the entry that began the generation
+}
+
+// AccessWellFormed tells whether a text claims to be an access token.
+func AccessWellFormed(text string) bool { return accessBox.is(text) }
+
+// Exchange gives tokens for a code, or for a refresh token. client is the id of
+// the client that stands in the header of the request, "" where it stands in
+// the form only. What a client does wrong is an *Error; anything else means
+// that it should ask again.
+func (s *Server) Exchange(ctx context.Context, client string, form url.Values) (*Tokens, error) {
+	for name, values := range form {
+		if len(values) > 1 && name != "resource" {
+			return nil, refused(invalidRequest, "The parameter "+cleanName(name)+" is there more than once.")
+		}
+	}
+	if id := form.Get("client_id"); client == "" {
+		client = id
+	} else if id != "" && id != client {
+		return nil, refused(invalidRequest, "The header names another client than client_id.")
+	}
+	if form.Get("client_secret") != "" {
+		return nil, refused(invalidClient, "Clients have no secrets here.")
+	}
+	if err := s.targets(form["resource"]); err != nil {
+		return nil, err
+	}
+
+	switch form.Get("grant_type") {
+	case "authorization_code":
+		return s.begin(ctx, client, form)
+	case "refresh_token":
+		return s.refresh(ctx, client, form.Get("refresh_token"))
+	case "":
+		return nil, refused(invalidRequest, "The parameter grant_type is missing.")
+	}
+	return nil, refused(unsupportedWay, "The grant_type is authorization_code or refresh_token.")
+}
+
+// errCode and errRefresh tell nothing of why, so that nobody can probe.
+var (
+	errCode    = refused(invalidGrant, "The code is not good: it was used, has ended, or was made for something else.")
+	errRefresh = refused(invalidGrant, "The refresh token is not good (any more): the person has to sign in again.")
+)
+
+// begin makes a consent of a code. Nothing is written before all of the request
+// has been found right, so that a wrong one does not use up the code.
+func (s *Server) begin(ctx context.Context, client string, form url.Values) (*Tokens, error) {
+	var c code
+	switch err := s.rings.open(ctx, codeBox, form.Get("code"), &c); {
+	case errors.Is(err, errBox):
+		return nil, errCode
+	case err != nil:
+		return nil, err
+	}
+	redirect := form.Get("redirect_uri")
+	switch {
+	case subtle.ConstantTimeCompare(c.Client, (&Client{ID: client}).hash()) == 0:
+		return nil, errCode
+	case redirect != "" && subtle.ConstantTimeCompare(c.Redirect, sum(redirect)) == 0:
+		return nil, errCode
+	case !verified(c.Challenge, form.Get("code_verifier")):
+		return nil, errCode
+	case !s.d.Now().Before(time.Unix(c.Until, 0)):
+		return nil, errCode
+	}
+
+	// What is clear here already is not written to the log to be refused there.
+	if old := s.d.Catalog.View().Consent(c.ID); old != nil {
+		return s.again(ctx, &c)
+	}
+	if err := s.reach(ctx, c.Since); err != nil {
+		return nil, err
+	}
+	if a := s.d.Catalog.View().Account(c.Account); a == nil || a.State != catalog.AccountActive || a.Changed != c.Since {
+		return nil, errCode
+	}
+	_, err := s.d.Catalog.Propose(ctx, &catalog.PutConsent{Since: c.Since, Consent: catalog.Consent{
+		ID: c.ID, Account: c.Account, Client: c.Client, Name: c.Name, Kind: c.Kind, Host: c.Host, Scope: c.Scope, Key: c.Key,
+		Expires: s.d.Now().Add(consentLife),
+	}})
+	refusal, err := proposed(err)
+	switch {
+	case err != nil:
+		return nil, err
+	case refusal == catalog.Conflict:
+		return s.again(ctx, &c)
+	case refusal != 0:
+		return nil, errCode
+	}
+	return s.tokens(ctx, s.d.Catalog.View().Consent(c.ID))
+}
+
+// verified tells whether a verifier is the one of a challenge.
+func verified(challenge, verifier string) bool {
+	h := sha256.Sum256([]byte(verifier))
+	return goodVerifier(verifier) && subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(h[:])), []byte(challenge)) == 1
+}
+
+// again is a code that was used before: by the same client a moment ago, whose
+// answer was lost, or by somebody who has stolen it, which ends the consent.
+func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
+	old := s.d.Catalog.View().Consent(c.ID)
+	if old == nil {
+		return nil, errNotReady // there is no room for it, or it is about to be seen
+	}
+	now := s.d.Now()
+	if old.Lives(now) && old.Generation == 1 && now.Sub(old.Created) <= codeRetry {
+		return s.tokens(ctx, old)
+	}
+	if err := s.end(ctx, old, "a code was used twice"); err != nil {
+		return nil, err
+	}
+	return nil, errCode
+}
+
+// refresh moves a consent to its next generation:
+//
+//	the newest token                      the next one
+//	the one before, within the grace      the newest one again, the same bytes
+//	an older one, or later                somebody else has it: the consent ends
+//
+// So it does no harm when two processes of a client refresh at once, or when an
+// answer is lost.
+func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, error) {
+	token, consent, err := s.opened(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if consent == nil || !s.alive(consent) || !bytes.Equal(consent.Client, (&Client{ID: client}).hash()) {
+		return nil, errRefresh
+	}
+
+	if token.Generation == consent.Generation {
+		_, err := s.d.Catalog.Propose(ctx, &catalog.RotateConsent{ID: consent.ID, From: token.Generation, Expires: s.d.Now().Add(consentLife)})
+		refusal, err := proposed(err)
+		if err != nil {
+			return nil, err
+		}
+		if refusal != 0 && refusal != catalog.Stale {
+			return nil, errRefresh
+		}
+
+		// Whoever was first, the outcome has been applied here.
+		if consent = s.d.Catalog.View().Consent(consent.ID); consent == nil || !s.alive(consent) {
+			return nil, errRefresh
+		}
+		if refusal == 0 && consent.Generation == token.Generation+1 {
+			return s.tokens(ctx, consent)
+		}
+	}
+	if token.Generation+1 == consent.Generation && s.d.Now().Sub(consent.Rotated) <= s.grace() {
+		return s.tokens(ctx, consent)
+	}
+	if err := s.end(ctx, consent, "a refresh token was used after its successor"); err != nil {
+		return nil, err
+	}
+	return nil, errRefresh
+}
+
+// opened reads a refresh token and finds its consent, which may be nil.
+func (s *Server) opened(ctx context.Context, text string) (token refreshToken, c *catalog.Consent, err error) {
+	switch err := s.rings.open(ctx, refreshBox, text, &token); {
+	case errors.Is(err, errBox):
+		return token, nil, errRefresh
+	case err != nil:
+		return token, nil, err
+	}
+	if err := s.reach(ctx, token.Index); err != nil {
+		return token, nil, err
+	}
+	return token, s.d.Catalog.View().Consent(token.Consent), nil
+}
+
+// alive tells whether a consent counts: it has not ended, and the person is
+// there.
+func (s *Server) alive(c *catalog.Consent) bool {
+	a := s.d.Catalog.View().Account(c.Account)
+	return c.Lives(s.d.Now()) && a != nil && a.State == catalog.AccountActive
+}
+
+// end ends a consent because somebody seems to have stolen from it.
+func (s *Server) end(ctx context.Context, c *catalog.Consent, why string) error {
+	if !c.Ended.IsZero() {
+		return nil
+	}
+	s.d.Log.Warn("the consent of an agent was ended", "why", why, "account", c.Account, "client", c.Name, "consent", c.ID)
+	index, err := s.d.Catalog.Propose(ctx, &catalog.EndConsents{IDs: []string{c.ID}})
+	if err != nil {
+		return call.WriteError(err)
+	}
+	s.awaitOthers(ctx, index)
+	return nil
+}
+
+// tokens are those of the present generation of a consent.
+func (s *Server) tokens(ctx context.Context, c *catalog.Consent) (*Tokens, error) {
+	if c == nil {
+		return nil, errNotReady
+	}
+	access, err := s.rings.seal(ctx, accessBox, accessToken{c.ID, c.Index, s.d.Now().Add(accessLife).Unix()})
+	if err != nil {
+		return nil, err
+	}
+	refresh, err := s.rings.seal(ctx, refreshBox, refreshToken{c.ID, c.Generation, c.Index})
+	if err != nil {
+		return nil, err
+	}
+	return &Tokens{Access: access, Type: "Bearer", ExpiresIn: int(accessLife / time.Second), Refresh: refresh, Scope: c.Scope}, nil
+}
+
+// Authenticate finds who shows an access token: the person as of now, and never
+// more than a member. It fails with call.ErrUnauthenticated where the token is
+// not good, and with call.ErrUnavailable where this node is too far behind to
+// tell.
+func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer, error) {
+	bad := call.Fail(call.ErrUnauthenticated, "Not authenticated: the access token is not good (any more).")
+	var token accessToken
+	switch err := s.rings.open(ctx, accessBox, text, &token); {
+	case errors.Is(err, errBox):
+		return catalog.Viewer{}, bad
+	case err != nil:
+		return catalog.Viewer{}, err
+	}
+	if !s.d.Now().Before(time.Unix(token.Until, 0)) {
+		return catalog.Viewer{}, bad
+	}
+	if err := s.reach(ctx, token.Index); err != nil {
+		return catalog.Viewer{}, err
+	}
+	c := s.d.Catalog.View().Consent(token.Consent)
+	if c == nil || !s.alive(c) {
+		return catalog.Viewer{}, bad
+	}
+	return catalog.Viewer{Role: catalog.RoleMember, Name: c.Name, KeyID: c.ID, Account: c.Account}, nil
+}
+
+// Revoke ends the consent of a token. A text that is no token is no failure.
+func (s *Server) Revoke(ctx context.Context, text string) error {
+	var id string
+	var index uint64
+	var access accessToken
+	if accessBox.is(text) {
+		if err := s.rings.open(ctx, accessBox, text, &access); err != nil {
+			return notBox(err)
+		}
+		id, index = access.Consent, access.Index
+	} else {
+		var refresh refreshToken
+		if err := s.rings.open(ctx, refreshBox, text, &refresh); err != nil {
+			return notBox(err)
+		}
+		id, index = refresh.Consent, refresh.Index
+	}
+
+	if err := s.reach(ctx, index); err != nil {
+		return err
+	}
+	c := s.d.Catalog.View().Consent(id)
+	if c == nil || !c.Ended.IsZero() {
+		return nil
+	}
+	return s.endNow(ctx, c.ID)
+}
+
+// notBox forgives what is no box.
+func notBox(err error) error {
+	if errors.Is(err, errBox) {
+		return nil
+	}
+	return err
+}
+
+// endNow ends a consent; every node that can be reached refuses its tokens when
+// it returns.
+func (s *Server) endNow(ctx context.Context, id string) error {
+	index, err := s.d.Catalog.Propose(ctx, &catalog.EndConsents{IDs: []string{id}})
+	if err != nil {
+		return call.WriteError(err)
+	}
+	s.awaitOthers(ctx, index)
+	return nil
+}
+
+// awaitOthers waits until the other members have applied an index.
+func (s *Server) awaitOthers(ctx context.Context, index uint64) {
+	var others []string
+	for _, m := range s.d.Catalog.Members() {
+		if !m.Self {
+			others = append(others, m.ID)
+		}
+	}
+	if behind := s.d.Catalog.AwaitOn(ctx, index, others...); len(behind) > 0 {
+		s.d.Log.Warn("the tokens of an agent that was ended work at nodes that could not be told until they hear of the leader", "nodes", behind)
+	}
+}

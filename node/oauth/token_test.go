@@ -1,0 +1,406 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// Each step of a sign-in is asked of another node.
+func TestASignInOverThreeNodes(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 3)
+	client := w.nodes[0].registered()
+	asked, err := w.nodes[1].Authorize(t.Context(), ann, request(client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked.Client.Name != "Agent" || asked.Client.Kind != Registered || asked.Host != "localhost:4711" || !asked.Local {
+		t.Errorf("the person is asked about %+v at %s", asked.Client, asked.Host)
+	}
+	to, err := w.nodes[2].Decide(t.Context(), ann, asked.Form, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, _ := url.Parse(to)
+	got, err := w.nodes[0].Exchange(t.Context(), client, codeForm(u.Query().Get("code"), client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Type != "Bearer" || got.ExpiresIn != 3600 || got.Scope != "mcp offline_access" {
+		t.Errorf("got %+v", got)
+	}
+	next, err := w.nodes[1].Exchange(t.Context(), "", refreshForm(got.Refresh, client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range w.nodes {
+		if !p.good(got.Access) || !p.good(next.Access) {
+			t.Errorf("node %d does not take the tokens", i)
+		}
+	}
+}
+
+// An owner's agent administers nothing.
+func TestATokenIsAMemberAtMost(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 1)
+	p, olga := w.nodes[0], Person{Account: "olga", Session: "o"}
+	client := p.registered()
+	got, err := p.Exchange(t.Context(), "", codeForm(p.code(olga, client), client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := p.Authenticate(t.Context(), got.Access)
+	if err != nil || v.Role != catalog.RoleMember || v.Account != "olga" || v.All {
+		t.Errorf("an owner's token makes %+v, %v", v, err)
+	}
+}
+
+// What one node has confirmed is never refused by one that has not heard of it
+// yet: it waits.
+func TestATokenIsNeverRefusedByANodeThatIsBehind(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 2)
+	client := w.nodes[0].registered()
+	w.nodes[1].hold()
+	got := w.nodes[0].enter(client)
+
+	answered := make(chan error, 1)
+	go func() {
+		_, err := w.nodes[1].Authenticate(t.Context(), got.Access)
+		answered <- err
+	}()
+	w.nodes[1].release()
+	if err := <-answered; err != nil {
+		t.Errorf("the node that was behind says %v", err)
+	}
+
+	// One that stays behind says that it does not know, and not that the token is bad.
+	w.nodes[1].hold()
+	got = w.nodes[0].enter(client)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.nodes[1].Authenticate(ctx, got.Access); !errors.Is(err, call.ErrUnavailable) {
+		t.Errorf("a node that is behind says %v, want unavailable", err)
+	}
+	if _, err := w.nodes[1].Exchange(ctx, "", refreshForm(got.Refresh, client)); !errors.Is(err, call.ErrUnavailable) {
+		t.Errorf("a node that is behind refreshes with %v, want unavailable", err)
+	}
+}
+
+func TestManyRefreshAtOnceAndGetTheSame(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 3)
+	client := w.nodes[0].registered()
+	first := w.nodes[0].enter(client)
+	before := w.entries()
+
+	var wg sync.WaitGroup
+	got := make([]*Tokens, 50)
+	for i := range got {
+		wg.Go(func() {
+			var err error
+			if got[i], err = w.nodes[i%3].Exchange(context.Background(), "", refreshForm(first.Refresh, client)); err != nil {
+				t.Errorf("refresh %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range got {
+		if got[i] == nil || got[i].Refresh != got[0].Refresh || !w.nodes[1].good(got[i].Access) {
+			t.Fatalf("refresh %d got another token", i)
+		}
+	}
+	if more := w.entries() - before; more > 50 {
+		t.Errorf("%d entries for one refresh", more)
+	}
+
+	// One more, after the grace: somebody has kept the old one. The family ends.
+	w.pass(usualGrace + time.Second)
+	_, err := w.nodes[2].Exchange(t.Context(), "", refreshForm(first.Refresh, client))
+	wants(t, "an old refresh token", err, invalidGrant)
+	_, err = w.nodes[0].Exchange(t.Context(), "", refreshForm(got[0].Refresh, client))
+	wants(t, "the newest token of a family that has ended", err, invalidGrant)
+	if w.nodes[1].good(got[0].Access) {
+		t.Error("an access token of a family that has ended is good")
+	}
+
+	// Showing it again and again writes nothing.
+	before = w.entries()
+	for range 20 {
+		_, err = w.nodes[1].Exchange(t.Context(), "", refreshForm(first.Refresh, client))
+		wants(t, "again", err, invalidGrant)
+	}
+	if w.entries() != before {
+		t.Error("a token of a family that has ended writes to the log")
+	}
+}
+
+func TestARefreshTokenTwoGenerationsOldEndsTheFamily(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 1)
+	p := w.nodes[0]
+	client := p.registered()
+	first := p.enter(client)
+	second, err := p.Exchange(t.Context(), "", refreshForm(first.Refresh, client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Exchange(t.Context(), "", refreshForm(second.Refresh, client)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Exchange(t.Context(), "", refreshForm(first.Refresh, client))
+	wants(t, "a token two generations old", err, invalidGrant)
+	if p.good(second.Access) {
+		t.Error("the family goes on")
+	}
+}
+
+// Whoever cannot ask the leader is told to come back, and loses nothing.
+func TestWithoutALeaderNothingIsLost(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 1)
+	p := w.nodes[0]
+	client := p.registered()
+	first := p.enter(client)
+	code := p.code(ann, client)
+	w.down = true
+	if _, err := p.Exchange(t.Context(), "", refreshForm(first.Refresh, client)); !errors.Is(err, call.ErrNoLeader) {
+		t.Errorf("a refresh without a leader: %v", err)
+	}
+	if _, err := p.Exchange(t.Context(), "", codeForm(code, client)); !errors.Is(err, call.ErrNoLeader) {
+		t.Errorf("a code without a leader: %v", err)
+	}
+	if !p.good(first.Access) {
+		t.Error("an access token needs a leader")
+	}
+	w.down = false
+	if _, err := p.Exchange(t.Context(), "", refreshForm(first.Refresh, client)); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Exchange(t.Context(), "", codeForm(code, client)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACodeIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 2)
+	client := w.nodes[0].registered()
+	code := w.nodes[0].code(ann, client)
+	first, err := w.nodes[0].Exchange(t.Context(), "", codeForm(code, client))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// The answer was lost: the client asks again, elsewhere.
+	again, err := w.nodes[1].Exchange(t.Context(), "", codeForm(code, client))
+	if err != nil || again.Refresh != first.Refresh {
+		t.Fatalf("asked again: %+v, %v", again, err)
+	}
+
+	// Whoever shows it later has stolen it.
+	w.pass(codeRetry + time.Second)
+	_, err = w.nodes[1].Exchange(t.Context(), "", codeForm(code, client))
+	wants(t, "a code used twice", err, invalidGrant)
+	if w.nodes[0].good(first.Access) {
+		t.Error("the tokens of a code that was used twice are good")
+	}
+	before := w.entries()
+	_, err = w.nodes[1].Exchange(t.Context(), "", codeForm(code, client))
+	wants(t, "a third time", err, invalidGrant)
+	if w.entries() != before {
+		t.Error("a code that is over writes to the log")
+	}
+}
+
+// Each of these is refused, writes nothing, and leaves the code to its client.
+func TestWrongExchangesOfACode(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 1)
+	p := w.nodes[0]
+	client := p.registered()
+	other, err := p.Register(t.Context(), []byte(`{"client_name":"Other","redirect_uris":["`+callback+`"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := p.code(ann, client)
+	before := w.entries()
+	for what, c := range map[string]struct {
+		edit func(url.Values)
+		want string
+	}{
+		"another verifier":      {func(f url.Values) { f.Set("code_verifier", strings.Repeat("x", 43)) }, invalidGrant},
+		"no verifier":           {func(f url.Values) { f.Del("code_verifier") }, invalidGrant},
+		"the challenge itself":  {func(f url.Values) { f.Set("code_verifier", challengeOf(verifier)) }, invalidGrant},
+		"another client":        {func(f url.Values) { f.Set("client_id", other.ClientID) }, invalidGrant},
+		"no client":             {func(f url.Values) { f.Del("client_id") }, invalidGrant},
+		"another port":          {func(f url.Values) { f.Set("redirect_uri", "http://localhost:4712/callback") }, invalidGrant},
+		"another path":          {func(f url.Values) { f.Set("redirect_uri", "http://localhost:4711/callback/") }, invalidGrant},
+		"another case":          {func(f url.Values) { f.Set("redirect_uri", "http://LOCALHOST:4711/callback") }, invalidGrant},
+		"another resource":      {func(f url.Values) { f.Set("resource", "https://other.example/api/mcp") }, invalidTarget},
+		"two resources":         {func(f url.Values) { f.Add("resource", "https://other.example/") }, invalidTarget},
+		"a secret":              {func(f url.Values) { f.Set("client_secret", "x") }, invalidClient},
+		"a parameter twice":     {func(f url.Values) { f.Add("code", code) }, invalidRequest},
+		"another way":           {func(f url.Values) { f.Set("grant_type", "password") }, unsupportedWay},
+		"no way":                {func(f url.Values) { f.Del("grant_type") }, invalidRequest},
+		"a cut code":            {func(f url.Values) { f.Set("code", code[:len(code)-1]) }, invalidGrant},
+		"a code with more":      {func(f url.Values) { f.Set("code", code+"A") }, invalidGrant},
+		"no code":               {func(f url.Values) { f.Del("code") }, invalidGrant},
+		"the client id as code": {func(f url.Values) { f.Set("code", "shoal_ac_"+strings.TrimPrefix(client, "shoal-c.")) }, invalidGrant},
+	} {
+		f := codeForm(code, client)
+		c.edit(f)
+		_, err := p.Exchange(t.Context(), "", f)
+		wants(t, what, err, c.want)
+	}
+	if w.entries() != before {
+		t.Error("a wrong request was written to the log")
+	}
+	form := codeForm(code, client)
+	form["resource"] = []string{"HTTPS://Code.Example:443/api/mcp/", base + "/api/mcp"}
+	if _, err := p.Exchange(t.Context(), client, form); err != nil {
+		t.Errorf("the right request afterwards: %v", err)
+	}
+
+	late := p.code(ann, client)
+	w.pass(codeLife)
+	_, err = p.Exchange(t.Context(), "", codeForm(late, client))
+	wants(t, "a code after its minute", err, invalidGrant)
+}
+
+func TestTokensAreNotTakenForOneAnother(t *testing.T) {
+	t.Parallel()
+	w, elsewhere := newTown(t, 1), newTown(t, 1)
+	p := w.nodes[0]
+	client := p.registered()
+	got := p.enter(client)
+	foreign := elsewhere.nodes[0].enter(elsewhere.nodes[0].registered())
+	swap := func(token, from, to string) string { return to + strings.TrimPrefix(token, from) }
+	for what, token := range map[string]string{
+		"a refresh token":                    got.Refresh,
+		"a refresh token under another name": swap(got.Refresh, "shoal_rt_", "shoal_at_"),
+		"one of another cluster":             foreign.Access,
+		"a cut one":                          got.Access[:len(got.Access)-4],
+		"a changed one":                      got.Access[:30] + "A" + got.Access[31:],
+		"a long one":                         got.Access + strings.Repeat("A", 1<<20),
+		"nothing":                            "shoal_at_",
+	} {
+		if _, err := p.Authenticate(t.Context(), token); !errors.Is(err, call.ErrUnauthenticated) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, token := range map[string]string{
+		"an access token":                    got.Access,
+		"an access token under another name": swap(got.Access, "shoal_at_", "shoal_rt_"),
+		"one of another cluster":             foreign.Refresh,
+		"nothing":                            "",
+	} {
+		_, err := p.Exchange(t.Context(), "", refreshForm(token, client))
+		wants(t, what, err, invalidGrant)
+	}
+	_, err := p.Exchange(t.Context(), "", refreshForm(got.Refresh, "shoal-c.other"))
+	wants(t, "another client", err, invalidGrant)
+	if !p.good(got.Access) {
+		t.Error("a wrong client burns the family")
+	}
+	w.pass(accessLife)
+	if p.good(got.Access) {
+		t.Error("an access token is good after its hour")
+	}
+}
+
+func TestWhatEndsAnAgent(t *testing.T) {
+	t.Parallel()
+	suspend := func(state catalog.AccountState) func(*town, *place, *Tokens) {
+		return func(w *town, p *place, _ *Tokens) {
+			a := *p.View().Account("ann")
+			a.State = state
+			w.do(&catalog.PutAccount{Account: a, Instead: a.Changed})
+		}
+	}
+	for what, end := range map[string]func(*town, *place, *Tokens){
+		"suspension": suspend(catalog.AccountSuspended),
+		"suspension, taken back": func(w *town, p *place, got *Tokens) {
+			suspend(catalog.AccountSuspended)(w, p, got)
+			suspend(catalog.AccountActive)(w, p, got)
+		},
+		"deletion":           func(w *town, _ *place, _ *Tokens) { w.do(&catalog.DeleteAccount{ID: "ann"}) },
+		"revoked by refresh": func(_ *town, p *place, got *Tokens) { p.Revoke(context.Background(), got.Refresh) },
+		"revoked by access":  func(_ *town, p *place, got *Tokens) { p.Revoke(context.Background(), got.Access) },
+		"90 days of silence": func(w *town, _ *place, _ *Tokens) { w.pass(consentLife) },
+		"ended by an owner": func(_ *town, p *place, _ *Tokens) {
+			all, _ := p.Agents(context.Background(), account.Operator())
+			p.EndAgent(context.Background(), account.Operator(), all[0].ID)
+		},
+	} {
+		w := newTown(t, 1)
+		p := w.nodes[0]
+		client := p.registered()
+		code := p.code(ann, client)
+		got := p.enter(client)
+		end(w, p, got)
+		if p.good(got.Access) {
+			t.Errorf("%s: the access token is good", what)
+		}
+		_, err := p.Exchange(t.Context(), "", refreshForm(got.Refresh, client))
+		wants(t, what+": refresh", err, invalidGrant)
+		if strings.HasPrefix(what, "suspension") || what == "deletion" {
+			_, err = p.Exchange(t.Context(), "", codeForm(code, client))
+			wants(t, what+": a code of before", err, invalidGrant)
+		}
+	}
+}
+
+func TestRevocationOfNothingIsNoFailure(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 1)
+	before := w.entries()
+	for _, text := range []string{"", "x", "shoal_at_x", "shoal_rt_AAAA", "shoal_" + strings.Repeat("0", 64)} {
+		if err := w.nodes[0].Revoke(t.Context(), text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if w.entries() != before {
+		t.Error("it was written to the log")
+	}
+}
+
+func TestPeopleSeeTheirOwnAgents(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 2)
+	client := w.nodes[0].registered()
+	w.nodes[0].enter(client)
+	holder := func(id string, role catalog.Role) account.Holder {
+		h, err := account.AsHolder(catalog.Viewer{Role: role, Account: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	other := holder("other", catalog.RoleMember)
+	mine, _ := w.nodes[1].Agents(t.Context(), holder("ann", catalog.RoleMember))
+	theirs, _ := w.nodes[1].Agents(t.Context(), other)
+	all, _ := w.nodes[1].Agents(t.Context(), holder("olga", catalog.RoleOwner))
+	if len(mine) != 1 || len(theirs) != 0 || len(all) != 1 || mine[0].User != "ann@example.com" || mine[0].Host != "localhost:4711" {
+		t.Fatalf("ann sees %+v, another %+v, an owner %+v", mine, theirs, all)
+	}
+	if _, err := w.nodes[1].EndAgent(t.Context(), other, mine[0].ID); !errors.Is(err, call.ErrNotFound) {
+		t.Errorf("somebody else ends it: %v", err)
+	}
+	if _, err := w.nodes[1].EndAgent(t.Context(), holder("ann", catalog.RoleMember), mine[0].ID); err != nil {
+		t.Error(err)
+	}
+	if mine, _ = w.nodes[0].Agents(t.Context(), holder("ann", catalog.RoleMember)); len(mine) != 0 {
+		t.Errorf("after its end ann sees %+v", mine)
+	}
+}

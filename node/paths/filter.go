@@ -1,0 +1,182 @@
+package paths
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// Filter says in which files of a repository something is looked for. The
+// zero value takes them all.
+//
+// A glob with a slash has to match the path from Dir on; one without matches
+// the last part of a path at any depth, and a plain name also stands for all
+// that is below directories of that name. "/*.go" is the root alone.
+type Filter struct {
+	Dir     string   // directory, or one file; "" for the root
+	Include []string // globs, of which a path has to match one; none for all
+	Exclude []string // globs, of which it must match none
+	Tests   string   // "exclude" leaves out tests, "only" takes nothing else; "" takes both
+}
+
+// What Filter.Tests can be.
+const (
+	TestsExcluded = "exclude"
+	TestsOnly     = "only"
+)
+
+// maxGlobs bounds the globs of a filter.
+const maxGlobs = 100
+
+// clean takes the marks off a directory that stand for nothing.
+func cleanDir(dir string) string {
+	dir = strings.Trim(strings.TrimPrefix(dir, "./"), "/")
+	if dir == "." {
+		return ""
+	}
+	return dir
+}
+
+// Exprs is expressions of paths: all of Must have to match, none of Not may.
+// The zero value takes every path. It travels between nodes.
+type Exprs struct{ Must, Not []string }
+
+// Exprs is the filter as expressions.
+func (f *Filter) Exprs() (Exprs, error) {
+	must, not, err := f.exprs()
+	return Exprs{must, not}, err
+}
+
+// Keeps is the filter as a function of a path from the root.
+func (f *Filter) Keeps() (func(path string) bool, error) {
+	e, err := f.Exprs()
+	if err != nil {
+		return nil, err
+	}
+	return e.Keeps()
+}
+
+func (f *Filter) exprs() (must, not []string, err error) {
+	if len(f.Include)+len(f.Exclude) > maxGlobs {
+		return nil, nil, call.Fail(call.ErrInvalid, "at most %d globs can be given", maxGlobs)
+	}
+	dir := cleanDir(f.Dir)
+	if dir != "" {
+		must = append(must, begin+regexp.QuoteMeta(dir)+belowOrEnd)
+	}
+
+	// "!x" among the globs to include is one to exclude.
+	exclude := f.Exclude
+	var include []string
+	for _, glob := range f.Include {
+		if rest, ok := strings.CutPrefix(glob, "!"); ok {
+			exclude = append(exclude[:len(exclude):len(exclude)], rest)
+			continue
+		}
+		expr, err := pathExpr(dir, glob)
+		if err != nil {
+			return nil, nil, err
+		}
+		include = append(include, expr)
+	}
+	if include != nil {
+		must = append(must, strings.Join(include, "|"))
+	}
+	for _, glob := range exclude {
+		expr, err := pathExpr(dir, glob)
+		if err != nil {
+			return nil, nil, err
+		}
+		not = append(not, expr)
+	}
+
+	switch f.Tests {
+	case "":
+	case TestsExcluded:
+		not = append(not, shard.TestPaths())
+	case TestsOnly:
+		must = append(must, shard.TestPaths())
+	default:
+		return nil, nil, call.Fail(call.ErrInvalid, "tests must be %s or %s", TestsExcluded, TestsOnly)
+	}
+	return must, not, nil
+}
+
+// A name may have line breaks, so ^ and $ are not where a path begins and ends.
+const (
+	begin      = `\A`
+	belowOrEnd = `(?:/|\z)`
+)
+
+// pathExpr is the expression of the paths below a directory that a glob means.
+func pathExpr(dir, glob string) (string, error) {
+	glob = strings.TrimPrefix(glob, "./")
+	plain := strings.TrimSuffix(glob, "/")
+	expr, err := globExpr(strings.TrimPrefix(plain, "/"))
+	if err != nil {
+		return "", err
+	}
+	if dir != "" {
+		dir = regexp.QuoteMeta(dir) + "/"
+	}
+	end := `\z`
+	switch {
+	case strings.HasSuffix(glob, "/"):
+		end = "/"
+	case !strings.ContainsAny(plain, `*?[{\`): // a name of a file, or of a directory
+		end = belowOrEnd
+	}
+	if strings.Contains(plain, "/") {
+		return begin + dir + expr + end, nil
+	}
+	if dir != "" {
+		return begin + dir + "(?s:.*/)?" + expr + end, nil
+	}
+	return `(?:\A|/)` + expr + end, nil
+}
+
+// OfGlob is Exprs for the pattern of glob, which means the same but for a
+// plain name: that of a file.
+func OfGlob(dir, glob string) (Exprs, error) {
+	if base := path.Base(glob); !strings.ContainsAny(glob, `*?[{\`) && base == strings.Trim(glob, "/") {
+		glob = strings.TrimSuffix(glob, "/") // no directory can be found
+	}
+	expr, err := pathExpr(cleanDir(dir), glob)
+	return Exprs{Must: []string{strings.TrimSuffix(expr, belowOrEnd)}}, err
+}
+
+// Atoms are the expressions for the index.
+func (e Exprs) Atoms() []query.Q {
+	var subs []query.Q
+	for _, expr := range e.Must {
+		subs = append(subs, &query.Text{Pattern: expr, Regexp: true, Field: query.Name})
+	}
+	for _, expr := range e.Not {
+		subs = append(subs, &query.Not{Sub: &query.Text{Pattern: expr, Regexp: true, Field: query.Name}})
+	}
+	return subs
+}
+
+// Keeps is the expressions as a function of a path from the root.
+func (e Exprs) Keeps() (func(path string) bool, error) {
+	compiled := make([]*regexp.Regexp, 0, len(e.Must)+len(e.Not))
+	for _, expr := range append(e.Must[:len(e.Must):len(e.Must)], e.Not...) {
+		re, err := regexp.Compile(expr)
+		if err != nil {
+			return nil, call.Fail(call.ErrInvalid, "glob: %v", err)
+		}
+		compiled = append(compiled, re)
+	}
+	return func(path string) bool {
+		for i, re := range compiled {
+			if re.MatchString(path) != (i < len(e.Must)) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}

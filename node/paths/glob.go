@@ -1,0 +1,198 @@
+package paths
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// maxPattern bounds a glob, in bytes.
+const maxPattern = 10_000
+
+// maxAlternatives bounds what the braces of a glob stand for.
+const maxAlternatives = 1000
+
+// globExpr is the expression for the paths that a doublestar glob matches,
+// without the marks for where a path begins and ends: the index takes
+// expressions. That both match the same paths without newlines FuzzGlobExpr checks.
+func globExpr(glob string) (string, error) {
+	if len(glob) > maxPattern || !doublestar.ValidatePattern(glob) {
+		return "", call.Fail(call.ErrInvalid, "%q is not a valid glob", glob)
+	}
+	plain, ok := withoutBraces(glob)
+	if !ok {
+		return "", call.Fail(call.ErrInvalid, "the braces of %q stand for more than %d globs", glob, maxAlternatives)
+	}
+	exprs := make([]string, len(plain))
+	for i, p := range plain {
+		exprs[i] = plainGlobExpr(p)
+	}
+	return "(?s:" + strings.Join(exprs, "|") + ")", nil
+}
+
+// withoutBraces lists the globs that one with braces stands for: a{b,c}d is
+// abd and acd. False tells that there are too many.
+func withoutBraces(glob string) ([]string, bool) {
+	open := indexByteOf(glob, '{', 0)
+	if open < 0 {
+		return []string{glob}, true
+	}
+	var alternatives []string
+	end := -1
+	for i, depth, from := open+1, 1, open+1; i < len(glob) && end < 0; i++ {
+		switch glob[i] {
+		case '\\':
+			i++
+		case '[':
+			i = classEnd(glob, i)
+		case '{':
+			depth++
+		case '}', ',':
+			if glob[i] == '}' {
+				depth--
+			}
+			if depth > 1 || glob[i] == '}' && depth > 0 {
+				continue
+			}
+			alternatives = append(alternatives, glob[from:i])
+			from = i + 1
+			if depth == 0 {
+				end = i
+			}
+		}
+	}
+	if end < 0 {
+		return []string{glob}, true // an open brace alone; ValidatePattern refuses it
+	}
+	var all []string
+	for _, a := range alternatives {
+		list, ok := withoutBraces(glob[:open] + a + glob[end+1:])
+		if all = append(all, list...); !ok || len(all) > maxAlternatives {
+			return nil, false
+		}
+	}
+	return all, true
+}
+
+// indexByteOf finds a byte that stands for more than itself; -1 for none.
+func indexByteOf(glob string, c byte, from int) int {
+	for i := from; i < len(glob); i++ {
+		switch glob[i] {
+		case c:
+			return i
+		case '\\':
+			i++
+		case '[':
+			i = classEnd(glob, i)
+		}
+	}
+	return -1
+}
+
+// classEnd is where the class that begins at i ends.
+func classEnd(glob string, i int) int {
+	j := i + 1
+	if j < len(glob) && (glob[j] == '!' || glob[j] == '^') {
+		j++
+	}
+	for first := true; j < len(glob); j, first = j+1, false {
+		switch {
+		case glob[j] == '\\':
+			j++
+		case glob[j] == ']' && !first:
+			return j
+		}
+	}
+	return len(glob) - 1
+}
+
+// plainGlobExpr is globExpr for a glob without braces.
+//
+//	**/  any directories, or none      /**  all that is below, and the directory itself
+//	*    letters but no slash          ?    one of them
+//
+// A newline, which git lets stand in a name, is none of the letters: a list of names
+// with one in it would look like two.
+func plainGlobExpr(glob string) string {
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		rest := glob[i:]
+		begins := i == 0 || glob[i-1] == '/'
+		switch {
+		case begins && strings.HasPrefix(rest, "**/"):
+			b.WriteString("(?:.*/)?")
+			i += 2
+		case begins && rest == "**":
+			b.WriteString(".*")
+			i++
+		case rest == "/**":
+			b.WriteString("(?:/.*)?")
+			i += 2
+		case rest[0] == '*':
+			b.WriteString(`[^/\n]*`)
+		case rest[0] == '?':
+			b.WriteString(`[^/\n]`)
+		case rest[0] == '[':
+			end := classEnd(glob, i)
+			b.WriteString(classExpr(glob[i+1 : end]))
+			i = end
+		case rest[0] == '\\' && len(rest) > 1:
+			i++
+			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
+		default:
+			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
+		}
+	}
+	return b.String()
+}
+
+// classExpr is the expression for a class, given by what stands between its
+// brackets: runs and single letters, none of which is a slash.
+func classExpr(class string) string {
+	not := strings.HasPrefix(class, "!") || strings.HasPrefix(class, "^")
+	if not {
+		class = class[1:]
+	}
+	var b strings.Builder
+	letter := func(i int) (r string, next int) {
+		if class[i] == '\\' && i+1 < len(class) {
+			i++
+		}
+		size := 1
+		for i+size < len(class) && class[i+size]&0xc0 == 0x80 {
+			size++
+		}
+		return class[i : i+size], i + size
+	}
+	for i := 0; i < len(class); {
+		low, next := letter(i)
+		high := low
+		if next+1 < len(class) && class[next] == '-' {
+			high, next = letter(next + 1)
+		}
+		if i = next; high < low {
+			continue // an empty run
+		}
+		b.WriteString(quoteInClass(low))
+		if high != low {
+			b.WriteString("-" + quoteInClass(high))
+		}
+	}
+	switch {
+	case not:
+		return "[^/" + b.String() + "]"
+	case b.Len() == 0:
+		return `[^\x00-\x{10FFFF}]`
+	}
+	return "[" + b.String() + "]"
+}
+
+func quoteInClass(letter string) string {
+	if strings.ContainsAny(letter, `\]^-[`) {
+		return `\` + letter
+	}
+	return letter
+}

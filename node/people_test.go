@@ -1,0 +1,144 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// user makes an account and a key of it.
+func user(t *testing.T, n *nodetest.Node, email string, role catalog.Role) (*account.UserInfo, string) {
+	t.Helper()
+	ctx := context.Background()
+	u, err := n.CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: email, Role: role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "laptop", User: email, Role: role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u, k.Key
+}
+
+func TestAKeyIsWhatItsAccountIsNow(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n := nodetest.Start(t, nodetest.Config{})
+	by := account.Operator()
+	_, first := user(t, n, "First@Example.com", catalog.RoleOwner)
+	_, second := user(t, n, "second@example.com", catalog.RoleOwner)
+	change := func(req account.ChangeUserRequest) error {
+		_, err := n.ChangeUser(ctx, by, req)
+		return err
+	}
+	role := func(key string) catalog.Role {
+		v, err := n.Authenticate(ctx, key)
+		if err != nil && !errors.Is(err, call.ErrUnauthenticated) {
+			t.Fatal(err)
+		}
+		return v.Role
+	}
+
+	if role(first) != catalog.RoleOwner {
+		t.Fatal("an owner's key of the role owner is none")
+	}
+	if err := change(account.ChangeUserRequest{User: "first@example.com", Role: catalog.RoleMember}); err != nil {
+		t.Fatal(err)
+	}
+	if got := role(first); got != catalog.RoleMember {
+		t.Errorf("the key of somebody who is an owner no more has the role %v", got)
+	}
+
+	// Whatever would leave nobody who administers is refused.
+	for what, err := range map[string]error{
+		"demote":  change(account.ChangeUserRequest{User: "second@example.com", Role: catalog.RoleMember}),
+		"suspend": change(account.ChangeUserRequest{User: "second@example.com", State: catalog.AccountSuspended}),
+		"delete":  func() error { _, err := n.DeleteUser(ctx, by, "second@example.com"); return err }(),
+	} {
+		if !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "last owner") {
+			t.Errorf("%s the last owner: %v", what, err)
+		}
+	}
+	if role(second) != catalog.RoleOwner {
+		t.Error("the last owner is none any more")
+	}
+
+	if err := change(account.ChangeUserRequest{User: "first@example.com", State: catalog.AccountSuspended}); err != nil {
+		t.Fatal(err)
+	}
+	if got := role(first); got != catalog.RoleNone {
+		t.Errorf("the key of a suspended account has the role %v", got)
+	}
+	if err := change(account.ChangeUserRequest{User: "first@example.com", State: catalog.AccountActive}); err != nil {
+		t.Fatal(err)
+	}
+	if got := role(first); got != catalog.RoleMember {
+		t.Errorf("the key of an account that is active again has the role %v", got)
+	}
+	if _, err := n.DeleteUser(ctx, by, "first@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	if got := role(first); got != catalog.RoleNone {
+		t.Errorf("the key of a deleted account has the role %v", got)
+	}
+}
+
+func TestPeopleManageTheirOwnKeysOnly(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n := nodetest.Start(t, nodetest.Config{})
+	user(t, n, "ann@example.com", catalog.RoleMember)
+	_, bob := user(t, n, "bob@example.com", catalog.RoleMember)
+	v, err := n.Authenticate(ctx, bob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, err := account.AsHolder(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for what, req := range map[string]account.CreateKeyRequest{
+		"a key of another":           {Name: "x", User: "ann@example.com"},
+		"an owner's key":             {Name: "x", Role: catalog.RoleOwner},
+		"a key for all repositories": {Name: "x", All: true},
+	} {
+		if _, err := n.CreateKey(ctx, by, req); !errors.Is(err, call.ErrForbidden) {
+			t.Errorf("a member makes %s: %v", what, err)
+		}
+	}
+	if _, err := n.CreateKey(ctx, by, account.CreateKeyRequest{Name: "0123abcd"}); !errors.Is(err, call.ErrInvalid) {
+		t.Errorf("a name like an id: %v", err)
+	}
+	made, err := n.CreateKey(ctx, by, account.CreateKeyRequest{Name: "ci"})
+	if err != nil || made.Info.User != "bob@example.com" {
+		t.Fatalf("a member's own key: %+v, %v", made, err)
+	}
+
+	list, err := n.Keys(ctx, by, account.KeysRequest{})
+	if err != nil || len(list.Keys) != 2 {
+		t.Errorf("a member sees the keys %+v, %v; want 2", list, err)
+	}
+	all, _ := n.Keys(ctx, account.Operator(), account.KeysRequest{})
+	for _, k := range all.Keys {
+		if k.User != "ann@example.com" {
+			continue
+		}
+		if _, err := n.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: k.ID}); !errors.Is(err, call.ErrNotFound) {
+			t.Errorf("a member ends a key of another: %v", err)
+		}
+	}
+	if _, err := n.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: "laptop"}); err != nil {
+		t.Errorf("a member's key of a name that another has too: %v", err)
+	}
+	if _, err := account.AsHolder(catalog.Viewer{Role: catalog.RoleMember}); !errors.Is(err, call.ErrForbidden) {
+		t.Errorf("a key of nobody manages keys: %v", err)
+	}
+}

@@ -1,0 +1,71 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// Whoever made the data directory, and however open: what is in it is for the user of
+// the service alone.
+func TestADataDirectoryIsForTheServiceAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(1)
+	n.Stop()
+
+	// As a package or a volume makes it, and as an earlier start may have left it.
+	for _, name := range []string{"", "shards", "mirrors"} {
+		if err := os.Chmod(filepath.Join(n.Dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.Start()
+	n.WaitIndexed(1)
+
+	err := filepath.WalkDir(n.Dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil || path == n.Dir || filepath.Dir(path) != n.Dir && filepath.Base(filepath.Dir(path)) != "shards" {
+			return err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %o", path[len(n.Dir):], info.Mode().Perm())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// No key is called like the id of another: who revokes by an id means that key.
+func TestNoKeyIsCalledLikeAnID(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n := nodetest.Start(t, nodetest.Config{})
+	first, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: first.Info.ID}); !errors.Is(err, call.ErrInvalid) {
+		t.Errorf("a key called %s: %v", first.Info.ID, err)
+	}
+	if _, err := n.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: first.Info.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Authenticate(ctx, first.Key); err == nil {
+		t.Error("the key that was meant still works")
+	}
+}

@@ -1,0 +1,20 @@
+// Package search finds things in all repositories at once: it plans a search
+// from one view of the catalog, asks one live holder of each shard, and merges
+// what comes back into one answer.
+//
+//	request ─ root.go: parse, what the viewer may see, sets of repositories
+//	        ─ layout.go: the exact list of shards, and who has each
+//	        ─ scatter.go: one call for each node; the next holder on failure, two at once on silence
+//	              │                         ═══ between nodes ═══
+//	              └─ leaf.go: a verdict for each shard, and what it has
+//	        ─ merge.go: total order, limits
+//	        ─ answer.go: names, links, proof;  stream.go: the same in parts
+//
+// A shape (shape.go) is what an answer is made of: files with their matches,
+// files alone, repositories. Searches for symbols, lines and paths (symbols.go,
+// grep.go, glob.go) are searches with another form; a commit that is not indexed
+// is read from a mirror, beside the index (unindexed.go).
+//
+// How a shard is searched is package shard's; what a viewer may see package
+// account's.
+package search

@@ -1,0 +1,112 @@
+package search
+
+import (
+	"context"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// toolQuery is a search of a tool: in a revision, in one repository or all.
+type toolQuery struct {
+	subs    []query.Q
+	rev     string
+	repo    string // "" for all
+	files   int
+	around  int  // lines
+	listing bool // files without chunks
+}
+
+func (req *GrepRequest) search(in paths.Exprs, rev string) toolQuery {
+	subs := append([]query.Q{&query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}}, in.Atoms()...)
+	return toolQuery{subs: subs, rev: rev, repo: req.Repo, files: req.Limit, around: req.Context, listing: req.Counts}
+}
+
+// toolSearch runs a search of a tool. One file more than wanted is asked for,
+// to know whether there are more.
+func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, t toolQuery) (*root, error) {
+	seen, err := s.d.Gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+	subs := append(t.subs[:len(t.subs):len(t.subs)], revAtom(seen, t.rev))
+	if t.repo != "" {
+		subs = append(subs, &query.RepoSet{Names: []string{t.repo}})
+	}
+	return s.onOneIndex(ctx, func() (*root, error) {
+		q := &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime}
+		r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, q)
+		if err == nil {
+			r.leaf.Files, r.leaf.NoChunks = t.files+1, t.listing
+		}
+		return r, err
+	})
+}
+
+// revAtom is the atom of a revision. HEAD and the branch it points to are one:
+// where that branch is indexed as HEAD only, HEAD is meant.
+func revAtom(seen *account.Repos, rev string) query.Q {
+	atom := &query.Rev{Pattern: rev}
+	if rev == "HEAD" {
+		return atom
+	}
+	heads := seen.Where(func(repo *catalog.Repo) bool { return repo.Indexed() && nameOfRevision(repo, rev) == "HEAD" })
+	if heads.IsEmpty() {
+		return atom
+	}
+	return &query.Or{Subs: []query.Q{atom, &query.And{Subs: []query.Q{&query.Rev{Pattern: "HEAD"}, &query.Repos{Set: heads}}}}}
+}
+
+// indexedRev is the name under which a ref is indexed; "" when it is not, so
+// that the mirror has to be read. Over all repositories it is the ref itself.
+func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error) {
+	if ref == "" {
+		ref = "HEAD"
+	}
+	if name == "" {
+		return ref, nil
+	}
+	seen, err := s.d.Gate.Repos(v)
+	if err != nil {
+		return "", err
+	}
+	repo, err := seen.ByName(name)
+	if err != nil {
+		return "", err
+	}
+	if !repo.Indexed() {
+		return "", nil
+	}
+	return nameOfRevision(repo, ref), nil
+}
+
+// nameOfRevision is the name under which a repository has a ref indexed; ""
+// when it has not.
+func nameOfRevision(repo *catalog.Repo, ref string) string {
+	for _, r := range repo.Revisions {
+		if r.Name == ref || r.Name == "refs/heads/"+ref || r.Name == "refs/tags/"+ref || r.Commit == ref {
+			return r.Name
+		}
+	}
+	if branch := strings.TrimPrefix(ref, "refs/heads/"); branch == repo.DefaultBranch && branch != "" {
+		return nameOfRevision(&catalog.Repo{Revisions: repo.Revisions}, "HEAD")
+	}
+	return ""
+}
+
+func checkFiles(limit *int, counts bool) error {
+	if *limit == 0 {
+		*limit = defaultFiles
+		if counts {
+			*limit = MaxFiles
+		}
+	}
+	if *limit < 1 || *limit > MaxFiles {
+		return call.Fail(call.ErrInvalid, "limit must be from 1 to %d", MaxFiles)
+	}
+	return nil
+}

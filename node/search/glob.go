@@ -1,0 +1,89 @@
+package search
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
+)
+
+// GlobRequest asks for paths that match a glob.
+type GlobRequest struct {
+	Pattern string // doublestar glob, as of paths.Filter
+	Path    string // directory to look below
+	Repo    string // "" for all
+	Ref     string
+	Limit   int // files; 0 means 100
+}
+
+// GlobResponse lists paths by repository.
+type GlobResponse struct {
+	Repos []GlobRepo
+	Files int
+	Cut   Cut
+}
+
+// GlobRepo is the paths of one repository.
+type GlobRepo struct {
+	Repo  string
+	Paths []string
+}
+
+// Glob finds paths.
+func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) (*GlobResponse, error) {
+	if req.Pattern == "" {
+		return nil, call.Fail(call.ErrInvalid, "pattern must not be empty")
+	}
+	if err := checkFiles(&req.Limit, false); err != nil {
+		return nil, err
+	}
+	in, err := paths.OfGlob(req.Path, req.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	rev, err := s.indexedRev(v, req.Repo, req.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if rev == "" {
+		return s.globUnindexed(ctx, v, req, in)
+	}
+
+	r, err := s.toolSearch(ctx, v, toolQuery{subs: in.Atoms(), rev: rev, repo: req.Repo, files: req.Limit, listing: true})
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	answer, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+	out := &GlobResponse{Cut: r.cutOf(answer, req.Limit)}
+	r.lackingOf(req.Repo, req.Ref, &out.Cut)
+	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
+		out.add(f.Repository, f.Path)
+	}
+	out.sort()
+	return out, nil
+}
+
+func (r *GlobResponse) add(repo, path string) {
+	i := slices.IndexFunc(r.Repos, func(g GlobRepo) bool { return g.Repo == repo })
+	if i < 0 {
+		i = len(r.Repos)
+		r.Repos = append(r.Repos, GlobRepo{Repo: repo})
+	}
+	r.Repos[i].Paths = append(r.Repos[i].Paths, path)
+	r.Files++
+}
+
+// sort puts repositories and paths in the order of their names.
+func (r *GlobResponse) sort() {
+	slices.SortFunc(r.Repos, func(a, b GlobRepo) int { return strings.Compare(a.Repo, b.Repo) })
+	for i := range r.Repos {
+		slices.Sort(r.Repos[i].Paths)
+	}
+}

@@ -1,0 +1,146 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// GrepRequest asks for lines that match an expression.
+type GrepRequest struct {
+	Pattern string // RE2 syntax, case-sensitive
+	Repo    string // full name; "" for all
+	Ref     string // any branch, tag or commit of the mirror; "" means HEAD
+	Paths   paths.Filter
+	Limit   int  // files, 1..10,000; 0 means 100, with Counts 10,000
+	Context int  // lines around each match, 0..20
+	Counts  bool // files without their lines
+}
+
+// GrepResponse is what was found, in the total order of a search.
+type GrepResponse struct {
+	Files   []GrepFile
+	Matches int // in all Files
+	Cut     Cut
+}
+
+// GrepFile is one file with matches.
+type GrepFile struct {
+	Repo    string
+	Path    string
+	Matches int           // ranges that match; lines with a match where Lines are given
+	Lines   []browse.Line // none with Counts
+}
+
+// Grep finds matching lines. With a repository and a ref that is not indexed
+// the mirror is read instead of the index.
+func (s *Searcher) Grep(ctx context.Context, v catalog.Viewer, req GrepRequest) (*GrepResponse, error) {
+	if req.Pattern == "" || len(req.Pattern) > maxPattern {
+		return nil, call.Fail(call.ErrInvalid, "pattern must have 1 to %d bytes", maxPattern)
+	}
+	if _, err := regexp.Compile(req.Pattern); err != nil {
+		return nil, call.Fail(call.ErrQuery, "pattern is not a regular expression in RE2 syntax: %v", err)
+	}
+	if err := checkFiles(&req.Limit, req.Counts); err != nil {
+		return nil, err
+	}
+	if req.Context < 0 || req.Context > maxAround {
+		return nil, call.Fail(call.ErrInvalid, "context must be from 0 to %d", maxAround)
+	}
+	in, err := req.Paths.Exprs()
+	if err != nil {
+		return nil, err
+	}
+	rev, err := s.indexedRev(v, req.Repo, req.Ref)
+	if err != nil {
+		return nil, err
+	}
+
+	var out *GrepResponse
+	if rev == "" {
+		out, rev, err = s.grepUnindexed(ctx, v, req, in)
+	} else {
+		out, err = s.grepIndexed(ctx, v, req, in, rev)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, s.searchKept(ctx, v, req, in, rev, out)
+}
+
+func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs, rev string) (*GrepResponse, error) {
+	r, err := s.toolSearch(ctx, v, req.search(in, rev))
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	answer, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+
+	out := &GrepResponse{Cut: r.cutOf(answer, req.Limit)}
+	r.lackingOf(req.Repo, req.Ref, &out.Cut)
+	if req.Counts {
+		for _, f := range r.files[:min(len(r.files), req.Limit)] {
+			out.add(GrepFile{Repo: f.RepoName, Path: f.Path, Matches: f.Matches})
+		}
+		return out, nil
+	}
+	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
+		out.add(grepFile(f.Repository, f.Path, linesOf(f.Chunks)))
+	}
+	return out, nil
+}
+
+// grepFile is a file with its lines.
+func grepFile(repo, path string, lines []browse.Line) GrepFile {
+	f := GrepFile{Repo: repo, Path: path, Lines: lines}
+	for _, l := range lines {
+		if !l.Around {
+			f.Matches++
+		}
+	}
+	return f
+}
+
+func (r *GrepResponse) add(f GrepFile) {
+	r.Files = append(r.Files, f)
+	r.Matches += f.Matches
+}
+
+// linesOf lists the lines of chunks, once each: those with a match, and those
+// around them.
+func linesOf(chunks []shard.Chunk) []browse.Line {
+	var out []browse.Line
+	for _, c := range chunks {
+		matched := map[int]bool{}
+		for _, r := range c.Ranges {
+			last := r.End.Line
+			if r.End.Line > r.Start.Line && r.End.Column == 1 {
+				last-- // the match ends with a line break
+			}
+			for at := r.Start.Line; at <= last; at++ {
+				matched[int(at)] = true
+			}
+		}
+		number := int(c.Start.Line)
+		for line := range bytes.Lines(c.Content) {
+			seen := len(out) > 0 && out[len(out)-1].Number >= number
+			if !seen {
+				out = append(out, browse.Line{Number: number, Text: bytes.TrimRight(line, "\r\n"), Around: !matched[number]})
+			}
+			number++
+		}
+		if len(c.Content) == 0 && matched[number] { // an empty line at the end of a file
+			out = append(out, browse.Line{Number: number})
+		}
+	}
+	return out
+}

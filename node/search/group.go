@@ -1,0 +1,133 @@
+package search
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// leafGroup is one shard of a request, for some of the repositories in it. A
+// pack has thousands: between nodes they travel as numbers, a few bytes each,
+// and the receiver knows a group that it has seen before.
+type leafGroup struct {
+	Shard, Symbols string
+	Repos          []byte            // for each the distance to the one before, and its recency
+	Dead           map[uint32]string // by repository
+	Unit           unit              // of placement, which the time of the search is counted for
+
+	group *shard.Group
+	rank  map[uint32]rank
+}
+
+// pack fills what is sent from what is searched.
+func (g *leafGroup) pack() {
+	first := g.group.Parts[0]
+	g.Shard, g.Symbols = first.Shard.Name(shard.KindShard), first.Symbols.Name(shard.KindSymbols)
+	g.Repos, g.Dead = make([]byte, 0, 3*len(g.group.Parts)), map[uint32]string{}
+	last := uint32(0)
+	for _, p := range g.group.Parts {
+		g.Repos = binary.AppendVarint(g.Repos, int64(p.Repo)-int64(last))
+		g.Repos = append(g.Repos, g.rank[p.Repo].recency)
+		last = p.Repo
+		if !p.Dead.IsZero() {
+			g.Dead[p.Repo] = p.Dead.Name(shard.KindDead)
+		}
+	}
+}
+
+var errGroup = errors.New("a shard of a search is malformed")
+
+// unpack is the inverse; it adds the recency of the repositories to ranks.
+func (g *leafGroup) unpack(ranks map[uint32]rank) ([]shard.Part, error) {
+	var parts []shard.Part
+	file, err := idOf(g.Shard, shard.KindShard)
+	symbols, sym := idOf(g.Symbols, shard.KindSymbols)
+	if err = errors.Join(err, sym); err != nil {
+		return nil, err
+	}
+	last := int64(0)
+	for b := g.Repos; len(b) > 0; {
+		step, w := binary.Varint(b)
+		if w <= 0 || len(b) == w {
+			return nil, errGroup
+		}
+		last += step
+		repo := uint32(last)
+		ranks[repo] = rank{recency: b[w]}
+		dead, err := idOf(g.Dead[repo], shard.KindDead)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, shard.Part{Repo: repo, Shard: file, Dead: dead, Symbols: symbols})
+		b = b[w+1:]
+	}
+	if len(parts) == 0 {
+		return nil, errGroup
+	}
+	return parts, nil
+}
+
+// idOf gives the id of a file by its name, which must be of the kind; none for no name.
+func idOf(name string, kind shard.FileKind) (shard.FileID, error) {
+	if name == "" {
+		return shard.FileID{}, nil
+	}
+	id, is, ok := shard.ParseFileName(name)
+	if !ok || is != kind {
+		return shard.FileID{}, errGroup
+	}
+	return id, nil
+}
+
+// groups keeps the groups that other nodes asked for, so that the same one is
+// the same pointer: what was worked out for it stays of use.
+type groups struct {
+	mu   sync.Mutex // guards the field below
+	seen map[shard.FileID]*shard.Group
+}
+
+// mostGroups is how many are kept. Only packs are: others cost nothing to make.
+const mostGroups = 64
+
+// unpack finds the groups and ranks of a request that came from elsewhere.
+func (s *groups) unpack(view *catalog.View, req *leafRequest) error {
+	ranks := map[uint32]rank{}
+	for i := range req.Groups {
+		g := &req.Groups[i]
+		parts, err := g.unpack(ranks)
+		if err != nil {
+			return err
+		}
+		g.rank, g.group = ranks, s.of(parts)
+	}
+	for id, r := range ranks {
+		if repo := view.Repo(id); repo != nil {
+			r.name = repo.Name
+			ranks[id] = r
+		}
+	}
+	return nil
+}
+
+// of gives a group of parts of one shard.
+func (s *groups) of(parts []shard.Part) *shard.Group {
+	g := shard.Groups(parts)[0]
+	if len(parts) == 1 {
+		return g
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := parts[0].Shard
+	if old := s.seen[key]; old != nil && slices.Equal(old.Parts, parts) {
+		return old
+	}
+	if s.seen == nil || len(s.seen) >= mostGroups {
+		s.seen = map[shard.FileID]*shard.Group{}
+	}
+	s.seen[key] = g
+	return g
+}

@@ -1,0 +1,92 @@
+package search
+
+import (
+	"context"
+	"slices"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// keptFiles is how many files that are kept by name only are read for one
+// search.
+const keptFiles = 20
+
+// mostKept is how many files that are kept by name only are looked at.
+const mostKept = 1000
+
+// searchKept adds to an answer what files that are kept by name only have.
+// They are few and large, or odd; in one repository some of them are read from
+// the mirror, the others are counted in the answer: what was not searched must
+// not look as if it had no match. Binary files are no text and do not count.
+func (s *Searcher) searchKept(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs, rev string, out *GrepResponse) error {
+	if rev == "" { // the mirror was read, and nothing of the index
+		return nil
+	}
+	kept, err := s.keptByName(ctx, v, in.Atoms(), rev, req.Repo)
+	if err != nil || len(kept) == 0 {
+		return err
+	}
+	if req.Repo != "" {
+		if kept, err = s.readKept(ctx, v, req, kept, out); err != nil {
+			return err
+		}
+	}
+	out.Cut.addUnsearched(kept)
+	return nil
+}
+
+// addUnsearched counts files that were not searched, and names the first.
+func (c *Cut) addUnsearched(files []shard.File) {
+	c.Unsearched += len(files)
+	for _, f := range files[:min(len(files), 3)] {
+		c.UnsearchedFiles = append(c.UnsearchedFiles, UnsearchedFile{Repo: f.RepoName, Path: f.Path, Why: f.Skipped})
+	}
+}
+
+// keptByName lists the texts that are kept by name only.
+func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]shard.File, error) {
+	subs := append([]query.Q{&query.Lang{Name: query.SkippedLang}}, where...)
+	r, err := s.toolSearch(ctx, v, toolQuery{subs: subs, rev: rev, repo: repo, files: mostKept, listing: true})
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	if _, err := r.respond(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(r.files, func(f shard.File) bool { return f.Skipped == shard.SkippedBinary }), nil
+}
+
+// readKept searches as many of the files as it may in the mirror, and returns
+// those that were not searched.
+func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepRequest, kept []shard.File, out *GrepResponse) ([]shard.File, error) {
+	scan := browse.ScanRequest{Ref: req.Ref, Pattern: req.Pattern, Limit: req.Limit, Context: req.Context, Counts: req.Counts}
+	for _, f := range kept[:min(len(kept), keptFiles)] {
+		scan.Only = append(scan.Only, f.Path)
+	}
+	found, err := s.d.Scanner.Scan(ctx, v, req.Repo, scan)
+	if err != nil {
+		return kept, nil // without the mirror they stay unsearched, which the answer says
+	}
+
+	have := map[string]bool{}
+	for _, f := range out.Files {
+		have[f.Path] = true
+	}
+	for _, f := range found.Files {
+		switch {
+		case have[f.Path]:
+		case len(out.Files) >= req.Limit:
+			out.Cut.Why = CutLimit
+		case req.Counts:
+			out.add(GrepFile{Repo: req.Repo, Path: f.Path, Matches: f.Matches})
+		default:
+			out.add(grepFile(req.Repo, f.Path, f.Lines))
+		}
+	}
+	return slices.DeleteFunc(kept, func(f shard.File) bool { return slices.Contains(found.Looked, f.Path) }), nil
+}

@@ -1,0 +1,242 @@
+package search
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// layout says in which files the repositories of a view are. A search of
+// thousands of repositories must not pay for each of them: they share few
+// files, and what can be said of them before the query is known is said here,
+// once for all searches until a repository changes.
+type layout struct {
+	view      *catalog.View // that it was made from; who holds the files has to be asked of the newest
+	files     []*layoutFile // in the order of the first repository of each
+	unindexed *roaring.Bitmap
+	rank      map[uint32]rank
+}
+
+// rank is what orders a repository among others.
+type rank struct {
+	name    string
+	recency uint8
+}
+
+// unit is the number of a unit of placement and one. 0 is none: a pack is of
+// many, and gets no extra copies.
+type unit uint64
+
+// layoutFile is one shard file.
+type layoutFile struct {
+	group *shard.Group
+	repos *roaring.Bitmap // of the group
+	ids   []string        // of the files that each of them needs: the shard and its symbols
+	unit  unit
+	sided bool // some of them need a file of their own beside these
+}
+
+// layouts keeps the newest layout of a node.
+type layouts struct {
+	mu   sync.Mutex // guards the field below, and keeps a crowd from making the same one
+	last *layout
+}
+
+// of gives the layout of a view.
+func (l *layouts) of(view *catalog.View) *layout {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != nil && l.last.view.SameRepos(view) {
+		return l.last
+	}
+	made := newLayout(view)
+	if l.last == nil || l.last.view.Index() <= view.Index() {
+		l.last = made
+	}
+	return made
+}
+
+func newLayout(view *catalog.View) *layout {
+	l := &layout{view: view, unindexed: roaring.New(), rank: make(map[uint32]rank, view.RepoCount())}
+	var parts []shard.Part
+	units := map[shard.FileID]unit{}
+	for repo := range view.Repos() {
+		l.rank[repo.ID] = rank{repo.Name, recencyOf(view, repo)}
+		if !repo.Indexed() {
+			l.unindexed.Add(repo.ID)
+			continue
+		}
+		for _, s := range repo.Shards {
+			p := hold.PartOf(repo.ID, s)
+			parts = append(parts, p)
+			if s.Pack == 0 {
+				units[p.Shard] = unit(hold.UnitOf(repo.ID, s) + 1)
+			}
+		}
+	}
+	for _, g := range shard.Groups(parts) {
+		f := newLayoutFile(g)
+		f.unit = units[g.Parts[0].Shard]
+		l.files = append(l.files, f)
+	}
+	return l
+}
+
+func newLayoutFile(g *shard.Group) *layoutFile {
+	first := g.Parts[0]
+	f := &layoutFile{group: g, repos: roaring.New(), ids: []string{first.Shard.String()}}
+	if !first.Symbols.IsZero() {
+		f.ids = append(f.ids, first.Symbols.String())
+	}
+	for _, p := range g.Parts {
+		f.repos.Add(p.Repo)
+		f.sided = f.sided || !p.Dead.IsZero()
+	}
+	return f
+}
+
+// target is one shard that has to answer, for some of the repositories in it,
+// and who can.
+type target struct {
+	group   *shard.Group
+	unit    unit
+	holders []string // live ones, the preferred first
+	rank    map[uint32]rank
+}
+
+// targets is the exact list of shards that the query needs at this view.
+// Repositories without an index are noted.
+func (r *root) targets() []*target {
+	l := r.layouts.of(r.seen.View)
+	for it := roaring.And(l.unindexed, r.repos).Iterator(); it.HasNext(); {
+		r.unindexed = append(r.unindexed, l.rank[it.Next()].name)
+	}
+
+	ranks := l.rank
+	if r.repos.GetCardinality() == 1 { // of one repository all files are equally recent
+		id := r.repos.Minimum()
+		ranks = map[uint32]rank{id: {name: l.rank[id].name}}
+	}
+
+	list := l.targets(r.seen.View, r.d.Peers, r.repos, ranks)
+	r.stats.ShardsRequired, r.leaf.Shards = len(list), len(list)
+	return list
+}
+
+// recencyOf says how recent a repository is, from 0 to 255: it halves each
+// time that the age doubles beyond a week. It is counted from the newest
+// entry of the catalog, so that all nodes agree.
+func recencyOf(view *catalog.View, repo *catalog.Repo) uint8 {
+	if repo.PushedAt.IsZero() {
+		return 0
+	}
+	weeks := view.Config().At.Sub(repo.PushedAt).Hours() / (24 * 7)
+	return uint8(255 / (1 + max(weeks, 0)/8))
+}
+
+// targets is what has to be asked for some repositories, and who can be at a
+// view: files move from member to member without a change of any repository.
+func (l *layout) targets(view *catalog.View, peers *call.Peers, repos *roaring.Bitmap, ranks map[uint32]rank) []*target {
+	var list []*target
+	for _, f := range l.files {
+		group := f.group
+		switch shared := f.repos.AndCardinality(repos); {
+		case shared == 0:
+			continue
+		case shared < f.repos.GetCardinality():
+			group = within(group, repos.Contains)
+		}
+
+		of := len(list)
+		list = append(list, l.split(view, peers, ranks, group, f)...)
+		for _, t := range list[of:] {
+			t.unit = f.unit
+		}
+	}
+	return list
+}
+
+// within is the part of a group that concerns some repositories; nil when
+// nothing is left.
+func within(g *shard.Group, has func(repo uint32) bool) *shard.Group {
+	var parts []shard.Part
+	for _, p := range g.Parts {
+		if has(p.Repo) {
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return shard.Groups(parts)[0]
+}
+
+// split makes targets of a group: one for all repositories that the same
+// members can answer for, usually for all.
+func (l *layout) split(view *catalog.View, peers *call.Peers, ranks map[uint32]rank, g *shard.Group, f *layoutFile) []*target {
+	common := holders(view, peers, f.ids)
+	if !f.sided {
+		return []*target{{group: g, holders: common, rank: ranks}}
+	}
+	return splitBy(g, ranks, common, func(p shard.Part) []string {
+		return holders(view, peers, append(slices.Clone(f.ids), p.Dead.String()))
+	})
+}
+
+// splitBy is split, given who has the files of all and who has those of a
+// repository with a side file. The order of the targets is that of the group.
+func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(shard.Part) []string) []*target {
+	var others []*target // of those that not all of common can answer for
+	parts := map[*target][]shard.Part{}
+	apart := map[uint32]bool{}
+	for _, p := range g.Parts {
+		if p.Dead.IsZero() {
+			continue
+		}
+		holders := who(p)
+		if slices.Equal(holders, common) {
+			continue
+		}
+		apart[p.Repo] = true
+		i := slices.IndexFunc(others, func(t *target) bool { return slices.Equal(t.holders, holders) })
+		if i < 0 {
+			i, others = len(others), append(others, &target{holders: holders, rank: ranks})
+		}
+		parts[others[i]] = append(parts[others[i]], p)
+	}
+	if len(apart) == 0 {
+		return []*target{{group: g, holders: common, rank: ranks}}
+	}
+	var list []*target
+	if rest := within(g, func(repo uint32) bool { return !apart[repo] }); rest != nil {
+		list = append(list, &target{group: rest, holders: common, rank: ranks})
+	}
+	for _, t := range others {
+		t.group = shard.Groups(parts[t])[0]
+		list = append(list, t)
+	}
+	return list
+}
+
+// holders lists the live members that have all of some files, this node
+// first, the others in an order that spreads shards over them.
+func holders(view *catalog.View, peers *call.Peers, files []string) []string {
+	ids := view.Holders(catalog.ShardKey(files[0]))
+	for _, id := range files[1:] {
+		also := view.Holders(catalog.ShardKey(id))
+		both := make([]string, 0, len(ids))
+		for _, id := range ids {
+			if slices.Contains(also, id) {
+				both = append(both, id)
+			}
+		}
+		ids = both
+	}
+	return peers.Prefer(ids, files[0])
+}

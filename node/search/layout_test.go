@@ -1,0 +1,78 @@
+package search
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// A pack whose repositories not all of its holders can answer for is asked of
+// each in the same order each time, and a holder is looked up once for each
+// side file.
+func TestSplitOfAPackIsAlwaysTheSame(t *testing.T) {
+	t.Parallel()
+	var parts []shard.Part
+	for repo := range uint32(12) {
+		p := shard.Part{Repo: repo, Shard: shard.FileID{1}}
+		if repo%2 == 0 {
+			p.Dead = shard.FileID{2, byte(repo)}
+		}
+		parts = append(parts, p)
+	}
+	g := shard.Groups(parts)[0]
+	for range 20 {
+		asked := 0
+		list := splitBy(g, nil, []string{"a", "b"}, func(p shard.Part) []string {
+			asked++
+			return [][]string{{"a", "b"}, {"b"}, {"a"}}[p.Repo/2%3]
+		})
+		var got []string
+		for _, target := range list {
+			text := strings.Join(target.holders, "+") + ":"
+			for _, p := range target.group.Parts {
+				text += fmt.Sprintf(" %d", p.Repo)
+			}
+			got = append(got, text)
+		}
+		if want := "a+b: 0 1 3 5 6 7 9 11; b: 2 8; a: 4 10"; strings.Join(got, "; ") != want || asked != 6 {
+			t.Fatalf("%q after %d questions, want %q after 6", strings.Join(got, "; "), asked, want)
+		}
+	}
+}
+
+// Files move from member to member without a change of any repository: who is
+// asked for them follows.
+func TestWhoIsAskedFollowsTheFiles(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 2)
+	w.Repos("c", "r")
+	file := strings.Repeat("ab", 32)
+	w.Index(1, "n1", catalog.ShardRef{ID: file})
+	w.Confirm("n1", catalog.ShardKey(file))
+	before := w.View()
+	w.Confirm("n2", catalog.ShardKey(file))
+	w.Drop("n1", catalog.ShardKey(file))
+	after := w.View()
+	if !after.SameRepos(before) {
+		t.Fatal("a move has changed a repository")
+	}
+
+	peers := call.NewPeers("n1", func(string) bool { return true })
+	var l layouts
+	for _, c := range []struct {
+		view *catalog.View
+		want string
+	}{{before, "n1"}, {after, "n2"}, {before, "n1"}} {
+		list := l.of(c.view).targets(c.view, peers, roaring.BitmapOf(1), nil)
+		if len(list) != 1 || strings.Join(list[0].holders, " ") != c.want {
+			t.Errorf("asked are %+v, want %s", list, c.want)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package search
+
+import (
+	"context"
+	"encoding/gob"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// leafRequest is a search of some shards of one node.
+type leafRequest struct {
+	Pass     account.Pass // on whose behalf
+	Q        boxed
+	Groups   []leafGroup
+	Matches  int
+	Files    int // at most; 0 for no limit of its own
+	Shards   int // that the whole search asks
+	Context  int
+	Whole    bool
+	CountAll bool
+	NoChunks bool
+	Reach    bool // count the files that the query could reach and that are kept by name only
+	Heavy    bool
+	Within   time.Duration // until the answer is of no more use
+}
+
+// verdict is what came of one shard.
+type verdict uint8
+
+// The verdicts.
+const (
+	verdictNone    verdict = iota // no answer
+	verdictDone                   // searched; only a limit can have cut it
+	verdictMissing                // the node does not have the files
+	verdictDamaged                // a file fails its checksum
+	verdictLate                   // the deadline passed before all of it was searched
+)
+
+// leafResponse is the answer: a verdict for each group of the request, and
+// what the groups that are done have.
+type leafResponse struct {
+	Verdicts []verdict
+	Without  []uint32 // repositories that were left out of groups that are done: a file of theirs is missing
+	Hidden   []uint32 // repositories of the request that the viewer may not see; where there are any, nothing was searched
+	Index    uint64   // of the catalog of the leaf by which they are hidden
+	Files    []shard.File
+	Stats    shard.Stats
+	Cut      bool
+	Untagged bool // symbols were asked for, and are not known in a file
+	Wait     time.Duration
+}
+
+// boxed carries a query through gob, which needs a struct around an interface.
+type boxed struct{ Q query.Q }
+
+// registerQueries tells gob of the atoms of a query that a leaf can see, which
+// travel behind an interface. Doing so again is harmless.
+func registerQueries() {
+	for _, q := range []query.Q{&query.And{}, &query.Or{}, &query.Not{}, query.Const(false), &query.Text{}, &query.Lang{}, &query.Rev{}, &query.Repos{}} {
+		gob.Register(q)
+	}
+}
+
+// leafCall asks another node to search shards that it has.
+var leafCall = call.To[leafRequest, leafResponse]("search")
+
+// leaves searches shards, here or on another node.
+type leaves struct {
+	d      Deps
+	groups groups
+	sights sights
+}
+
+func newLeaves(d Deps) *leaves {
+	registerQueries()
+	return &leaves{d: d}
+}
+
+// ask searches shards of a node, this one or another. With a deadline the leaf
+// is given a little less, so that what it has by then arrives.
+func (l *leaves) ask(ctx context.Context, node string, req *leafRequest) (*leafResponse, error) {
+	if left, ok := clock.Left(ctx); ok {
+		req.Within = max(left-min(left/10, 300*time.Millisecond), time.Millisecond)
+	}
+	if node == l.d.Cluster.Self() {
+		return l.search(ctx, req)
+	}
+
+	for i := range req.Groups {
+		req.Groups[i].pack()
+	}
+	res, err := leafCall.Ask(ctx, l.d.Cluster, node, req)
+	if err != nil {
+		return nil, err
+	}
+	if len(res.Verdicts) != len(req.Groups) {
+		return nil, fmt.Errorf("%d verdicts for %d shards", len(res.Verdicts), len(req.Groups))
+	}
+	return res, nil
+}
+
+// serve answers the root of another node.
+func (l *leaves) serve(ctx context.Context, req *leafRequest) (*leafResponse, error) {
+	if err := l.groups.unpack(l.d.Cluster.View(), req); err != nil {
+		return nil, err
+	}
+	return l.search(ctx, req)
+}
+
+// search searches shards of this node. A repository of which a part is missing
+// is not searched at all, so that no answer mixes generations.
+func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, error) {
+	if req.Within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, req.Within)
+		defer cancel()
+	}
+
+	lane := l.d.Light
+	if req.Heavy {
+		lane = l.d.Heavy
+	}
+	leave, wait, err := lane.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	defer l.measure(req, clock.Now())
+
+	out := &leafResponse{Verdicts: make([]verdict, len(req.Groups)), Wait: wait}
+	if err := l.gate(ctx, req, out); err != nil || len(out.Hidden) > 0 {
+		return out, err
+	}
+
+	view := l.acquire(req, out)
+	defer view.Release()
+	res, err := view.Search(ctx, shard.Request{
+		Q: req.Q.Q, MaxMatches: req.Matches, MaxFiles: req.Files, Shards: req.Shards, CountAll: req.CountAll, ContextLines: req.Context, Whole: req.Whole,
+		NoChunks: req.NoChunks, Rank: ranker(req), MemoryLimit: memoryLimit,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	out.Files, out.Stats, out.Cut, out.Untagged = res.Files, res.Stats, res.Cut, res.Untagged
+	if req.Reach && ctx.Err() == nil {
+		if out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, req.Q.Q); err != nil {
+			return nil, err
+		}
+	}
+	out.judge(req, res, ctx.Err() != nil)
+	return out, nil
+}
+
+// gate looks whether the viewer may see, by the catalog of this node, all that
+// is to be searched. If not, all of it is refused, and the root told why: what
+// may be seen has changed since it looked, or it did not look.
+func (l *leaves) gate(ctx context.Context, req *leafRequest, out *leafResponse) error {
+	seen, err := l.d.Gate.Again(ctx, req.Pass, func(r *account.Repos) bool { return l.sights.all(r.Set, req.Groups) })
+	if err != nil || l.sights.all(seen.Set, req.Groups) {
+		return err
+	}
+	hidden := roaring.New()
+	for i := range req.Groups {
+		for _, p := range req.Groups[i].group.Parts {
+			if !seen.Set.Contains(p.Repo) {
+				hidden.Add(p.Repo)
+			}
+		}
+	}
+	out.Hidden, out.Index = hidden.ToArray(), seen.View.Index()
+	return nil
+}
+
+// judge gives the shards that were searched their verdicts. late tells that
+// the time was over when the search ended.
+func (out *leafResponse) judge(req *leafRequest, res *shard.Result, late bool) {
+	failed := map[shard.FileID]bool{}
+	for _, p := range res.Failed {
+		failed[p.Shard] = true
+	}
+	for i := range req.Groups {
+		switch {
+		case out.Verdicts[i] != verdictNone:
+		case failed[req.Groups[i].group.Parts[0].Shard]:
+			out.Verdicts[i] = verdictDamaged
+		case late && res.Cut:
+			out.Verdicts[i] = verdictLate
+		default:
+			out.Verdicts[i] = verdictDone
+		}
+	}
+}
+
+// measure counts the time of a search for the units that it searched. Packs are
+// left out: they get no extra copies.
+func (l *leaves) measure(req *leafRequest, began time.Time) {
+	units := make([]uint64, 0, len(req.Groups))
+	for i := range req.Groups {
+		if u := req.Groups[i].Unit; u != 0 {
+			units = append(units, uint64(u-1))
+		}
+	}
+	l.d.Meter.Add(units, clock.Since(began))
+}
+
+// acquire takes the parts of the repositories that are here completely, and
+// says which are not.
+func (l *leaves) acquire(req *leafRequest, out *leafResponse) *shard.View {
+	incomplete := map[uint32]bool{}
+	complete := func(repo uint32) bool { return !incomplete[repo] }
+	for {
+		var groups []*shard.Group
+		without := map[uint32]bool{}
+		for i := range req.Groups {
+			g := req.Groups[i].group
+			if len(incomplete) > 0 {
+				have := within(g, complete)
+				if have == nil {
+					out.Verdicts[i] = verdictMissing
+					continue
+				}
+				if len(have.Parts) < len(g.Parts) {
+					for _, p := range g.Parts {
+						if incomplete[p.Repo] {
+							without[p.Repo] = true
+						}
+					}
+					g = have
+				}
+			}
+			groups = append(groups, g)
+		}
+		view, missing := l.d.Set.AcquireGroups(groups)
+		if len(missing) == 0 {
+			out.Without = slices.Sorted(maps.Keys(without))
+			return view
+		}
+		view.Release()
+		for _, p := range missing {
+			incomplete[p.Repo] = true
+		}
+	}
+}
+
+// ranker names repositories for the order of an answer.
+func ranker(req *leafRequest) func(repo uint32) (string, float64) {
+	if len(req.Groups) == 0 {
+		return nil
+	}
+	ranks := req.Groups[0].rank // the same for all
+	return func(repo uint32) (string, float64) {
+		r := ranks[repo]
+		return r.name, float64(r.recency) / 255
+	}
+}

@@ -1,0 +1,104 @@
+package search
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// take merges one response into the answer and keeps the answer within its
+// limits.
+func (r *root) take(res *leafResponse) {
+	r.stats.Stats.Add(res.Stats)
+	r.stats.Wait = max(r.stats.Wait, res.Wait)
+	r.cut, r.untagged = r.cut || res.Cut, r.untagged || res.Untagged
+	for i := range res.Files {
+		if repo := r.seen.View.Repo(res.Files[i].Repo); repo != nil {
+			res.Files[i].RepoName = repo.Name
+		}
+	}
+	r.files = append(r.files, res.Files...)
+	slices.SortStableFunc(r.files, compareFiles)
+	r.files = r.shape.keep(r.files)
+	var cut bool
+	if r.files, cut = limitFiles(r.files, r.leaf.Matches, r.leaf.Files, memoryLimit); cut {
+		r.cut = true
+	}
+}
+
+// compareFiles is the total order of an answer.
+func compareFiles(a, b shard.File) int {
+	switch {
+	case a.Score != b.Score:
+		if a.Score > b.Score {
+			return -1
+		}
+		return 1
+	case a.RepoName != b.RepoName:
+		return strings.Compare(a.RepoName, b.RepoName)
+	case a.Path != b.Path:
+		return strings.Compare(a.Path, b.Path)
+	}
+	// The same path in revisions that differ: by their names, then content.
+	if c := slices.Compare(a.Revisions, b.Revisions); c != 0 {
+		return c
+	}
+	return strings.Compare(a.OID, b.OID)
+}
+
+// countRanges counts the ranges of a file, in name and content.
+func countRanges(f shard.File) int {
+	n := len(f.NameMatch)
+	for _, c := range f.Chunks {
+		n += len(c.Ranges)
+	}
+	return n
+}
+
+// limitFiles keeps what fits in a number of matches, of files (0 for any) and
+// of bytes, in the order given.
+func limitFiles(files []shard.File, matches, most int, memory int64) (kept []shard.File, cut bool) {
+	left := matches
+	for i := range files {
+		size := int64(len(files[i].Content)) + 512
+		for _, c := range files[i].Chunks {
+			size += int64(len(c.Content)) + int64(len(c.Ranges))*24
+		}
+		memory -= size
+		if left <= 0 || memory < 0 || most > 0 && i == most {
+			return files[:i], true
+		}
+		n := max(countRanges(files[i]), 1)
+		if n > left {
+			files[i] = trimFile(files[i], left)
+			return files[:i+1], true
+		}
+		left -= n
+	}
+	return files, false
+}
+
+// trimFile keeps the first ranges of a file: of its content, and where some are left of
+// its name.
+func trimFile(f shard.File, left int) shard.File {
+	inside := countRanges(f) - len(f.NameMatch)
+	f.NameMatch = f.NameMatch[:min(len(f.NameMatch), max(0, left-inside))]
+
+	var chunks []shard.Chunk
+	for _, c := range f.Chunks {
+		if left == 0 {
+			break
+		}
+		if len(c.Ranges) > left {
+			c.Ranges = c.Ranges[:left]
+			if len(c.Symbols) > left {
+				c.Symbols = c.Symbols[:left]
+			}
+		}
+		left -= len(c.Ranges)
+		chunks = append(chunks, c)
+	}
+	f.Chunks = chunks
+	return f
+}

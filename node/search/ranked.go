@@ -1,0 +1,471 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// RankedRequest asks for the files that have most to do with some words.
+type RankedRequest struct {
+	Query string // words, or a query of the search language
+	Repo  string // "" for all
+	Ref   string // indexed; "" means HEAD
+	Paths paths.Filter
+	Limit int // files, 1..100
+}
+
+// RankedResponse is the files, the best first.
+type RankedResponse struct {
+	Files   []RankedFile
+	Words   []string // that were looked for
+	Missing []string // of the words asked for: no file has them
+	Whole   int      // of Files, those that have all Words
+	More    bool     // there are more files than Limit
+	Cut     Cut
+	Commits map[string]string // by repository: the commit whose index answered
+}
+
+// RankedFile is one file with its best lines.
+type RankedFile struct {
+	Repo, Path, Language string
+	Words                int // of RankedResponse.Words that it has
+	Lines                []browse.Line
+}
+
+// The bounds of a ranking.
+const (
+	rankedWords      = 12
+	rankedList       = 3000 // files of one word that are looked at
+	rankedCandidates = 100  // files whose lines are read
+	rankedLines      = 3    // shown of a file
+)
+
+// Ranked finds files by words. The files with the most of the rarest words come
+// first: each word counts by how few files have it (see relevance). A word that
+// no file has is left out. Files that lack some of the others are there too, as
+// long as they have half of them; each says how many it has.
+//
+//	words -> the files of each word -> the best by rarity -> their lines and symbols -> order
+func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedRequest) (*RankedResponse, error) {
+	if req.Limit < 1 || req.Limit > 100 {
+		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to 100")
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	defer cancel()
+
+	r := &ranking{s: s, ctx: ctx, viewer: v, req: req, out: &RankedResponse{}, files: map[fileKey]*candidate{}}
+	if err := r.parse(); err != nil {
+		return nil, err
+	}
+
+	// Which files have which words tells which are worth reading.
+	for i := range r.words {
+		if err := r.list(i); err != nil {
+			return nil, err
+		}
+	}
+	r.dropMissing()
+	if err := r.look(r.best()); err != nil {
+		return nil, err
+	}
+
+	if err := r.order(); err != nil {
+		return nil, err
+	}
+	kept, err := s.keptByName(ctx, v, r.filter, r.rev, req.Repo)
+	if err != nil {
+		return nil, err
+	}
+	r.out.Cut.addUnsearched(kept)
+	return r.out, nil
+}
+
+// ranking is one call of Ranked at work.
+type ranking struct {
+	s      *Searcher
+	ctx    context.Context
+	viewer catalog.Viewer
+	req    RankedRequest
+	rev    string
+	filter []query.Q // what every file has to satisfy
+	words  []rankedWord
+	files  map[fileKey]*candidate
+	total  int // documents that were searched
+	out    *RankedResponse
+}
+
+// rankedWord is a word, how it is looked for, and what it counts.
+type rankedWord struct {
+	text   string
+	expr   string // in any case
+	re     *regexp.Regexp
+	files  int // that have it
+	weight float64
+}
+
+type fileKey struct{ repo, path string }
+
+// candidate is a file and where it has the words.
+type candidate struct {
+	fileKey
+	language string
+	relevance
+	lines []browse.Line
+}
+
+// parse takes the words out of the query. What else it asks for is a filter.
+func (r *ranking) parse() error {
+	parsed, err := query.Parse(r.req.Query, query.Options{})
+	if err != nil {
+		return call.Fail(call.ErrInvalid, "query: %v", err)
+	}
+	words := r.split(r.revision(parsed.Q))
+	for _, word := range telling(words) {
+		expr := wordExpr(word)
+		re, err := regexp.Compile(expr)
+		if err != nil {
+			return call.Fail(call.ErrInvalid, "query: %v", err)
+		}
+		r.words = append(r.words, rankedWord{text: word, expr: expr, re: re})
+	}
+	if len(r.words) == 0 {
+		return call.Fail(call.ErrInvalid, "query has no word to rank by; write words of the code or its comments")
+	}
+
+	in, err := r.req.Paths.Exprs()
+	if err != nil {
+		return err
+	}
+	r.filter = append(r.filter, in.Atoms()...)
+	if r.rev, err = r.s.indexedRev(r.viewer, r.req.Repo, r.req.Ref); err == nil && r.rev == "" {
+		err = call.Fail(call.ErrRef, "Revision %q is not indexed; words are ranked in indexed revisions only. Use grep with ref", r.req.Ref)
+	}
+	return err
+}
+
+// revision takes the revision out of a query, since the index is asked for that
+// of the call beside the filter. HEAD is what a query has that names none, and
+// is that of a call that names none; a second one, and what stands within an
+// alternative, stays and narrows.
+func (r *ranking) revision(q query.Q) query.Q {
+	subs := []query.Q{q}
+	if and, ok := q.(*query.And); ok {
+		subs = and.Subs
+	}
+
+	rest := make([]query.Q, 0, len(subs))
+	for _, sub := range subs {
+		rev, ok := sub.(*query.Rev)
+		switch {
+		case ok && rev.Pattern == "HEAD":
+		case ok && r.req.Ref == "":
+			r.req.Ref = rev.Pattern
+		default:
+			rest = append(rest, sub)
+		}
+	}
+	return &query.And{Subs: rest}
+}
+
+// split returns the plain words of a query, and makes a filter of the rest. In
+// a sentence "or" is a word like others, so alternatives of nothing but words
+// are words too.
+func (r *ranking) split(q query.Q) (words []string) {
+	switch q := q.(type) {
+	case *query.Text:
+		if !q.Regexp && q.Field != query.Name && q.Field != query.Symbol {
+			return []string{q.Pattern}
+		}
+	case *query.And:
+		for _, sub := range q.Subs {
+			words = append(words, r.split(sub)...)
+		}
+		return words
+	case *query.Or:
+		before := len(r.filter)
+		for _, sub := range q.Subs {
+			words = append(words, r.split(sub)...)
+		}
+		if len(r.filter) == before {
+			return words
+		}
+		r.filter = r.filter[:before]
+	}
+	r.filter = append(r.filter, q)
+	return nil
+}
+
+// commonWords say little of what is looked for.
+const commonWords = " a an and are as at be by can do does for from how i in is it its of on or that the this to was what when where which who why with "
+
+// telling is the words that say something, each once.
+func telling(words []string) []string {
+	var out []string
+	for _, w := range words {
+		w = strings.Trim(w, "?.,;:!'`\"")
+		if w != "" && !strings.Contains(commonWords, " "+strings.ToLower(w)+" ") && !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	if out == nil {
+		out = words
+	}
+	return out[:min(len(out), rankedWords)]
+}
+
+// endings of words, of which the first that fits is taken off.
+var endings = []string{"ations", "ation", "ions", "ion", "ings", "ing", "ers", "ed", "es", "s"}
+
+// wordExpr finds a word in all its forms: retried, retries and retrying are
+// found with retry. What does not look like a plain word is taken as it stands.
+func wordExpr(word string) string {
+	low := strings.ToLower(word)
+	plain := strings.IndexFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) < 0
+	if plain {
+		for _, end := range []string{"ies", "ied"} {
+			if stem := strings.TrimSuffix(low, end); stem != low && len(stem) >= 3 {
+				return "(?i)" + stem + "(?:y|ie)"
+			}
+		}
+		for _, end := range endings {
+			if stem := strings.TrimSuffix(low, end); stem != low && len(stem) >= 4 {
+				return "(?i)" + stem
+			}
+		}
+	}
+	return "(?i)" + regexp.QuoteMeta(word)
+}
+
+// search begins a search with the filter of the ranking.
+func (r *ranking) search(t toolQuery, q ...query.Q) (*root, error) {
+	t.subs = append(q, r.filter...)
+	t.rev, t.repo = r.rev, r.req.Repo
+	return r.s.toolSearch(r.ctx, r.viewer, t)
+}
+
+// list finds the files that have the word of that index.
+func (r *ranking) list(i int) error {
+	w := &r.words[i]
+	found, err := r.search(toolQuery{files: rankedList, listing: true}, &query.Or{Subs: []query.Q{
+		&query.Text{Pattern: w.expr, Regexp: true, Field: query.Content},
+		&query.Text{Pattern: w.expr, Regexp: true, Field: query.Name},
+	}})
+	if err != nil {
+		return err
+	}
+	defer found.close()
+	answer, err := found.respond()
+	if err != nil {
+		return err
+	}
+
+	r.total = max(r.total, found.documents())
+	w.files = max(found.stats.Files, len(found.files))
+	cut := found.cutOf(answer, rankedList)
+	if cut.Why == CutLimit || cut.Why == CutSymbols { // the lists of common words are long; symbols only move files up
+		cut.Why = ""
+	}
+	if r.out.Cut.Why == "" {
+		r.out.Cut = cut
+	}
+
+	for at := range found.files {
+		f := &found.files[at]
+		key := fileKey{f.RepoName, f.Path}
+		c := r.files[key]
+		if c == nil {
+			c = &candidate{fileKey: key, language: f.Language}
+			r.files[key] = c
+		}
+		c.found(i, w, f.Path)
+	}
+	return nil
+}
+
+// documents is how many there are in the repositories that a search is of. What
+// others have in the same files does not count.
+func (r *root) documents() (sum int) {
+	for it := r.repos.Iterator(); it.HasNext(); {
+		repo := r.seen.View.Repo(it.Next())
+		if repo == nil {
+			continue
+		}
+		for _, s := range repo.Shards {
+			sum += int(s.Docs)
+		}
+	}
+	return sum
+}
+
+// dropMissing leaves out the words that no file has, and weighs the others.
+func (r *ranking) dropMissing() {
+	for i := range r.words {
+		w := &r.words[i]
+		if w.files == 0 {
+			r.out.Missing = append(r.out.Missing, w.text)
+			continue
+		}
+		r.out.Words = append(r.out.Words, w.text)
+		w.weight = math.Log(1 + float64(max(r.total, w.files))/float64(w.files))
+	}
+}
+
+// best is the files that are worth reading.
+func (r *ranking) best() []*candidate {
+	type scored struct {
+		*candidate
+		score float64
+	}
+	all := make([]scored, 0, len(r.files))
+	for _, c := range r.files {
+		all = append(all, scored{c, c.score(r.words, c.path)})
+	}
+
+	slices.SortFunc(all, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.repo, b.repo), cmp.Compare(a.path, b.path))
+	})
+
+	best := make([]*candidate, min(len(all), rankedCandidates))
+	for i := range best {
+		best[i] = all[i].candidate
+	}
+	return best
+}
+
+// look reads the lines and the symbols of the candidates.
+func (r *ranking) look(best []*candidate) error {
+	if len(best) == 0 {
+		return nil
+	}
+
+	kept := map[fileKey]*candidate{}
+	exprs := make([]string, len(best))
+	var repos []string
+	for i, c := range best {
+		kept[c.fileKey] = c
+		exprs[i] = regexp.QuoteMeta(c.path)
+		if !slices.Contains(repos, c.repo) {
+			repos = append(repos, c.repo)
+		}
+	}
+	r.files = kept
+
+	these := []query.Q{
+		&query.RepoSet{Names: repos},
+		&query.Text{Pattern: `\A(?:` + strings.Join(exprs, "|") + `)\z`, Regexp: true, Field: query.Name},
+	}
+	if err := r.lookAt(these, query.Content, (*candidate).takeLines); err != nil {
+		return err
+	}
+	return r.lookAt(these, query.Symbol, (*candidate).takeSymbols)
+}
+
+// lookAt asks for the words in the texts, or in the symbols, of some files.
+func (r *ranking) lookAt(these []query.Q, field query.Field, take func(c *candidate, r *ranking, f *File)) error {
+	or := &query.Or{}
+	for i := range r.words {
+		if r.words[i].files > 0 {
+			or.Subs = append(or.Subs, &query.Text{Pattern: r.words[i].expr, Regexp: true, Field: field})
+		}
+	}
+
+	found, err := r.search(toolQuery{files: 4 * rankedCandidates}, append([]query.Q{or}, these...)...)
+	if err != nil {
+		return err
+	}
+	defer found.close()
+	answer, err := found.respond()
+	if err != nil {
+		return err
+	}
+
+	for i := range answer.Files {
+		f := &answer.Files[i]
+		if c := r.files[fileKey{f.Repository, f.Path}]; c != nil {
+			take(c, r, f)
+		}
+	}
+	return nil
+}
+
+// takeLines looks at the lines with words, and keeps the best.
+func (c *candidate) takeLines(r *ranking, f *File) {
+	c.language = f.Language
+	type scored struct {
+		browse.Line
+		weight float64
+	}
+	var lines []scored
+	for _, l := range linesOf(f.Chunks) {
+		lines = append(lines, scored{l, c.line(r.words, l)})
+	}
+	slices.SortStableFunc(lines, func(a, b scored) int { return cmp.Compare(b.weight, a.weight) })
+
+	for _, l := range lines[:min(len(lines), rankedLines)] {
+		c.lines = append(c.lines, l.Line)
+	}
+	slices.SortFunc(c.lines, func(a, b browse.Line) int { return a.Number - b.Number })
+}
+
+// takeSymbols looks at the symbols with words in their names.
+func (c *candidate) takeSymbols(r *ranking, f *File) {
+	for _, chunk := range f.Chunks {
+		for _, s := range chunk.Symbols {
+			c.name(r.words, s.Name)
+		}
+	}
+}
+
+// lackable is how many of some words a file may lack: one in three of a few,
+// half of many, since a sentence has words that code does not use.
+func lackable(words int) int {
+	if words <= 3 {
+		return words / 3
+	}
+	return words / 2
+}
+
+// order fills in the answer: the best of the files that have enough of the
+// words.
+func (r *ranking) order() error {
+	seen, err := r.s.d.Gate.Repos(r.viewer)
+	if err != nil {
+		return err
+	}
+
+	words := len(r.out.Words)
+	for _, c := range r.best() {
+		f := RankedFile{Repo: c.repo, Path: c.path, Language: c.language, Lines: c.lines}
+		for i := range r.words {
+			if c.has>>i&1 != 0 {
+				f.Words++
+			}
+		}
+		if f.Words == words {
+			r.out.Whole++
+		}
+		if f.Words >= words-lackable(words) {
+			r.out.Files = append(r.out.Files, f)
+		}
+	}
+
+	if r.out.More = len(r.out.Files) > r.req.Limit; r.out.More {
+		r.out.Files = r.out.Files[:r.req.Limit]
+	}
+
+	r.out.Commits = map[string]string{}
+	for _, f := range r.out.Files {
+		r.out.Commits[f.Repo] = commitOf(seen, f.Repo, r.rev)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package search
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+func TestAWordIsFoundInItsForms(t *testing.T) {
+	t.Parallel()
+	for word, forms := range map[string][]string{
+		"retried": {"retry", "Retries", "retried"}, "replication": {"replica", "Replicate", "replication"}, "files": {"file", "fileSystem"},
+		"gc.auto": {"gc.auto"}, "NewServer": {"newserver"}, "class": {"class"},
+	} {
+		re := regexp.MustCompile(wordExpr(word))
+		for _, f := range forms {
+			if !re.MatchString(f) {
+				t.Errorf("%s: %s does not find %s", word, re, f)
+			}
+		}
+	}
+	if regexp.MustCompile(wordExpr("gc.auto")).MatchString("gcXauto") {
+		t.Error("a dot stands for itself")
+	}
+}
+
+func TestWordsThatSayNothingAreLeftOut(t *testing.T) {
+	t.Parallel()
+	if got, want := telling([]string{"Where", "is", "the", "retry", "logic?", "retry"}), []string{"retry", "logic"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := telling([]string{"what", "is", "this"}); len(got) != 3 {
+		t.Errorf("%q: where nothing else is there, they are what is meant", got)
+	}
+}
+
+func TestNamesThatAreLikeOne(t *testing.T) {
+	t.Parallel()
+	for other, want := range map[string]int{"fsmsnapshot": 1, "fsmsnaphot": 0, "fsmsnaphotstore": mostEdits + 1, "myfsmsnaphot": mostEdits, "xyfsmsnaphotz": mostEdits + 2} {
+		if got, ok := likeness("fsmsnaphot", other); !ok || got != want {
+			t.Errorf("%s: %d %t, want %d", other, got, ok, want)
+		}
+	}
+	if _, ok := likeness("fsmsnaphot", "snapshot"); ok {
+		t.Error("another name is like it")
+	}
+	if !regexp.MustCompile(similarExpr("performEvictons")).MatchString("performEvictions") {
+		t.Error("a misspelled name is not looked for")
+	}
+}
+
+func TestDefinitionsOfTheProductComeFirst(t *testing.T) {
+	t.Parallel()
+	order := []string{"src/server.c", "tools/lib/slab.c", "docs/x.md", "tests/main.c", "vendor/x/main.c"}
+	if !slices.IsSortedFunc(order, func(a, b string) int { return placeRank(a) - placeRank(b) }) {
+		t.Error("not in this order")
+	}
+}
+
+func TestTheWordsOfAQuery(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		words  []string
+		filter int
+	}{
+		"retry or replay the log":       {[]string{"retry", "replay", "the", "log"}, 0},
+		"log (retry or replay)":         {[]string{"log", "retry", "replay"}, 0},
+		"log (lang:go or lang:c)":       {[]string{"log"}, 1},
+		"log (lang:go retry or replay)": {[]string{"log"}, 1},
+		"retry -test lang:go":           {[]string{"retry"}, 2},
+	} {
+		parsed, err := query.Parse(text, query.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &ranking{}
+		if got := r.split(r.revision(parsed.Q)); !slices.Equal(got, want.words) || len(r.filter) != want.filter {
+			t.Errorf("%s: words %q and %d filters", text, got, len(r.filter))
+		}
+	}
+
+	parsed, err := query.Parse("log rev:v1.0", query.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &ranking{}
+	if words := r.split(r.revision(parsed.Q)); len(words) != 1 || r.filter != nil || r.req.Ref != "v1.0" {
+		t.Errorf("words %q, filter %v, revision %q", words, r.filter, r.req.Ref)
+	}
+
+	// What is asked for twice, or within an alternative, is not forgotten.
+	for _, text := range []string{"log rev:v1.0 rev:v1.1", "log (rev:v1.0 or rev:v1.1)"} {
+		parsed, err := query.Parse(text, query.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &ranking{}
+		if words := r.split(r.revision(parsed.Q)); len(words) != 1 || len(r.filter) != 1 {
+			t.Errorf("%s: words %q, filter %v", text, words, r.filter)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// root is one search at the node that was asked.
+type root struct {
+	d       *Deps
+	leaves  *leaves
+	layouts *layouts
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	began  time.Time
+	seen   *account.Repos // what the viewer may see, at the view that all of it stands on
+	age    time.Duration  // of the view
+	blind  bool           // the viewer is not told what is counted by file
+	req    Request
+	shape  *shape
+	q      query.Q         // without atoms of repositories
+	repos  *roaring.Bitmap // that may have a match
+	leaf   leafRequest     // what every leaf is asked, without its parts
+
+	// What came back; owned by the goroutine that called scatter.
+	files     []shard.File
+	stats     Stats
+	cut       bool
+	untagged  bool      // symbols were asked for, and are not known everywhere
+	lost      []*target // shards without an answer
+	unasked   int       // shards left out, as the limit was reached before them
+	overload  error     // why shards are missing, where their holders had too much to do
+	unindexed []string  // repositories
+	failed    []string  // nodes
+	hedged    int
+	timeout   bool
+	refused   uint64 // index of a catalog by which the viewer may see less than was asked for; 0 for none
+
+	given    map[uint32]bool // repositories that were counted, where they are the answer
+	returned int             // of them that were given out
+}
+
+// newRoot parses the query and finds what it is about.
+func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (*root, error) {
+	if err := s.check(&req); err != nil {
+		return nil, err
+	}
+	parsed, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
+	if err != nil {
+		if pe := (*query.ParseError)(nil); errors.As(err, &pe) {
+			return nil, &call.Error{Kind: call.ErrQuery, Message: pe.Error(), Offset: pe.Offset, Expected: pe.Expected}
+		}
+		return nil, call.Fail(call.ErrQuery, "%v", err)
+	}
+	r, err := s.newRootOf(ctx, v, req, parsed)
+	if err == nil {
+		r.leaf.Reach = true
+	}
+	return r, err
+}
+
+// check holds a request to its bounds and fills in what it leaves out.
+func (s *Searcher) check(req *Request) error {
+	switch {
+	case len(req.Query) > maxQuery:
+		return call.Fail(call.ErrInvalid, "the query is longer than %d bytes", maxQuery)
+	case req.Matches < 0 || req.Matches > MaxMatches:
+		return call.Fail(call.ErrInvalid, "matches must be from 1 to %d", MaxMatches)
+	case req.ContextLines < 0 || req.ContextLines > MaxContext:
+		return call.Fail(call.ErrInvalid, "contextLines must be from 0 to %d", MaxContext)
+	}
+	if req.Matches == 0 {
+		req.Matches = min(s.d.Matches(), MaxMatches)
+	}
+	return nil
+}
+
+// newRootOf begins a search for a parsed query.
+func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request, parsed *query.Query) (*root, error) {
+	seen, err := s.d.Gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.d.Cluster.Ready(); err != nil {
+		return nil, call.Fail(call.ErrUnavailable, "this node is not ready: %v", err)
+	}
+	r := &root{
+		d: &s.d, leaves: s.leaves, layouts: &s.layouts,
+		began: clock.Now(), seen: seen, blind: seen.Blind(), age: s.d.Cluster.Age(), req: req, shape: shapeOf(parsed.Type),
+	}
+
+	// The query itself may bound the answer and the time.
+	if parsed.Count > 0 {
+		r.req.Matches = min(parsed.Count, MaxMatches)
+	}
+	limit := defaultTime
+	if parsed.Timeout > 0 {
+		limit = min(parsed.Timeout, maxTime)
+	}
+
+	if err := r.resolve(parsed.Q); err != nil {
+		return nil, err
+	}
+	countAll := parsed.Count == query.CountAll
+	r.leaf = leafRequest{
+		Pass: seen.Pass(), Q: boxed{r.q}, Context: r.req.ContextLines, Whole: r.req.Whole, CountAll: countAll, NoChunks: r.shape.listing,
+		Heavy: countAll || r.shape.listing || r.req.Matches > heavyMatches,
+	}
+	r.shape.limit(&r.leaf, r.req.Matches)
+	r.ctx, r.cancel = context.WithTimeout(ctx, limit)
+	return r, nil
+}
+
+func (r *root) close() { r.cancel() }
+
+// resolve turns every atom that speaks of repositories into the set of those
+// that the viewer may see, and finds the repositories that can have a match
+// at all.
+func (r *root) resolve(q query.Q) error {
+	resolved, err := query.Resolve(q, func(atom query.Q) (*roaring.Bitmap, error) {
+		set, err := r.set(atom)
+		if err != nil {
+			return nil, err
+		}
+		return roaring.And(set, r.seen.Set), nil
+	})
+	if err != nil {
+		return err
+	}
+	r.q = query.Simplify(resolved)
+	r.repos = scope(r.q, r.seen.Set)
+	return nil
+}
+
+// set is the repositories of one atom.
+func (r *root) set(atom query.Q) (*roaring.Bitmap, error) {
+	switch a := atom.(type) {
+	case *query.Context:
+		set, ok := r.seen.View.Context(a.Name)
+		if !ok {
+			return nil, call.Fail(call.ErrContextNotFound, "Search context %q not found", a.Name)
+		}
+		return set, nil
+	case *query.RepoSet:
+		return r.seen.Named(a.Names), nil
+	case *query.Repo:
+		pattern := a.Pattern
+		if a.Fold {
+			pattern = "(?i)" + pattern
+		}
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			return nil, call.Fail(call.ErrQuery, "bad regular expression for repo: %v", err)
+		}
+		return r.seen.Where(func(repo *catalog.Repo) bool {
+			return re.MatchString(repo.Name) || slices.ContainsFunc(r.seen.View.FormerNames(repo), re.MatchString)
+		}), nil
+	case *query.Flag:
+		return r.seen.Where(func(repo *catalog.Repo) bool { return flagged(repo, a) }), nil
+	}
+	return nil, fmt.Errorf("BUG: %T is not about repositories", atom)
+}
+
+// flagged reports whether a repository has a property: yes takes those with
+// and without, no those without, only those with.
+func flagged(repo *catalog.Repo, f *query.Flag) bool {
+	has := false
+	switch f.Kind {
+	case query.Archived:
+		has = repo.Archived
+	case query.Fork:
+		has = repo.Fork
+	case query.Visibility:
+		switch f.Value {
+		case "public":
+			return repo.Public
+		case "private":
+			return !repo.Public
+		}
+		return true
+	}
+	switch f.Value {
+	case "no":
+		return !has
+	case "only":
+		return has
+	}
+	return true
+}
+
+// scope is the repositories for which q is not already false.
+func scope(q query.Q, all *roaring.Bitmap) *roaring.Bitmap {
+	switch n := q.(type) {
+	case query.Const:
+		if n {
+			return all
+		}
+		return roaring.New()
+	case *query.Repos:
+		return roaring.And(n.Set, all)
+	case *query.And:
+		set := all
+		for _, s := range n.Subs {
+			set = roaring.And(set, scope(s, all))
+		}
+		return set
+	case *query.Or:
+		set := roaring.New()
+		for _, s := range n.Subs {
+			set.Or(scope(s, all))
+		}
+		return set
+	case *query.Not:
+		if onlyRepos(n.Sub) {
+			return roaring.AndNot(all, scope(n.Sub, all))
+		}
+	}
+	return all
+}
+
+// onlyRepos tells that the truth of q depends on the repository alone.
+func onlyRepos(q query.Q) bool {
+	switch n := q.(type) {
+	case query.Const, *query.Repos:
+		return true
+	case *query.And:
+		return !slices.ContainsFunc(n.Subs, func(s query.Q) bool { return !onlyRepos(s) })
+	case *query.Or:
+		return !slices.ContainsFunc(n.Subs, func(s query.Q) bool { return !onlyRepos(s) })
+	case *query.Not:
+		return onlyRepos(n.Sub)
+	}
+	return false
+}

@@ -1,0 +1,276 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// asked is one request to one node for some shards.
+type asked struct {
+	node    string
+	targets []*target
+	hedge   bool
+	hedged  bool
+	began   time.Time
+	cancel  context.CancelFunc
+}
+
+// event is the end of a call.
+type event struct {
+	call *asked
+	res  *leafResponse
+	err  error
+}
+
+// scatterer is one fan-out: every shard of a list is asked of its first
+// holder, of the next when that fails, of two when the first is slow. A
+// response counts as a whole or not at all, so no match is counted twice.
+type scatterer struct {
+	r       *root
+	events  chan event
+	running map[*asked]bool
+	done    map[*target]bool
+	tried   map[*target]int   // holders tried so far
+	refused map[*target]error // by a holder that has too much to do
+	lost    []*target         // no holder answered
+	wg      sync.WaitGroup
+}
+
+// scatter asks for all targets and takes in what comes back.
+func (r *root) scatter(targets []*target) {
+	s := &scatterer{r: r, events: make(chan event), running: map[*asked]bool{}, done: map[*target]bool{}, tried: map[*target]int{}, refused: map[*target]error{}}
+	defer s.stop()
+	s.ask(targets, false)
+	for len(s.running) > 0 {
+		timer := time.NewTimer(s.patience())
+		select {
+		case e := <-s.events:
+			s.end(e)
+		case <-timer.C:
+			s.hedge()
+		}
+		timer.Stop()
+	}
+	r.lost = append(r.lost, s.lost...)
+}
+
+// stop cancels what still runs and waits for it.
+func (s *scatterer) stop() {
+	for c := range s.running {
+		c.cancel()
+	}
+	go func() {
+		s.wg.Wait()
+		close(s.events)
+	}()
+	for range s.events {
+	}
+}
+
+// ask groups targets by their next holder and sends the calls. Those without
+// a further holder are lost.
+func (s *scatterer) ask(targets []*target, hedge bool) {
+	byNode := map[string][]*target{}
+	for _, t := range targets {
+		n := s.tried[t]
+		if n >= len(t.holders) || s.r.ctx.Err() != nil {
+			if !hedge {
+				s.lose(t)
+			}
+			continue
+		}
+		s.tried[t] = n + 1
+		byNode[t.holders[n]] = append(byNode[t.holders[n]], t)
+	}
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		s.send(node, byNode[node], hedge)
+	}
+}
+
+func (s *scatterer) lose(t *target) {
+	if !slices.Contains(s.lost, t) {
+		s.lost = append(s.lost, t)
+	}
+	if err := s.refused[t]; err != nil {
+		s.r.overload = err
+	}
+}
+
+func (s *scatterer) send(node string, targets []*target, hedge bool) {
+	ctx, cancel := context.WithCancel(s.r.ctx)
+	c := &asked{node: node, targets: targets, hedge: hedge, began: clock.Now(), cancel: cancel}
+	s.running[c] = true
+	req := s.r.leaf
+	req.Groups = make([]leafGroup, len(targets))
+	for i, t := range targets {
+		req.Groups[i] = leafGroup{group: t.group, rank: t.rank, Unit: t.unit}
+	}
+	s.r.d.Peers.Begin(node)
+	s.wg.Go(func() {
+		defer cancel()
+		res, err := s.r.leaves.ask(ctx, node, &req)
+		s.r.d.Peers.Observe(node, clock.Since(c.began), err)
+		s.events <- event{call: c, res: res, err: err}
+	})
+}
+
+// end takes in the end of a call.
+func (s *scatterer) end(e event) {
+	delete(s.running, e.call)
+	var again []*target
+	switch {
+	case slices.ContainsFunc(e.call.targets, func(t *target) bool { return s.done[t] }):
+		// The twin of this call was faster.
+		again = s.idle(e.call.targets)
+	case errors.Is(e.err, call.ErrOverloaded):
+		// A node that refuses for now has not failed. Its shards are asked of
+		// their next holders; where none is left, the search is refused too.
+		for _, t := range e.call.targets {
+			s.refused[t] = e.err
+		}
+		again = s.idle(e.call.targets)
+	case e.err != nil:
+		s.r.callFailed(e.call.node, e.err)
+		again = s.idle(e.call.targets)
+	default:
+		again = s.accept(e)
+	}
+	s.ask(again, false)
+}
+
+// accept takes a response in and returns the targets that it does not answer.
+func (s *scatterer) accept(e event) (again []*target) {
+	if len(e.res.Hidden) > 0 {
+		s.r.refused = max(s.r.refused, e.res.Index)
+		s.r.cancel()
+		return nil
+	}
+	for i, t := range e.call.targets {
+		switch e.res.Verdicts[i] {
+		case verdictDone:
+			s.done[t] = true
+			s.r.stats.ShardsAnswered++
+			if rest := s.without(t, e.res.Without); rest != nil {
+				again = append(again, rest)
+			}
+		case verdictLate:
+			s.done[t] = true
+			s.r.timeout, s.r.cut = true, true
+		case verdictDamaged:
+			s.r.stats.Crashes++
+			again = append(again, t)
+		default:
+			again = append(again, t)
+		}
+	}
+	s.r.take(e.res)
+	for c := range s.running {
+		if !slices.ContainsFunc(c.targets, func(t *target) bool { return !s.done[t] }) {
+			c.cancel() // all of it is answered
+		}
+	}
+	return s.idle(again)
+}
+
+// without is the target of the repositories that an answered one left out,
+// since the node lacks a file of theirs; nil when there are none.
+func (s *scatterer) without(t *target, repos []uint32) *target {
+	if len(repos) == 0 {
+		return nil
+	}
+	rest := within(t.group, func(repo uint32) bool { return slices.Contains(repos, repo) })
+	if rest == nil {
+		return nil
+	}
+	left := &target{group: rest, holders: t.holders, rank: t.rank}
+	s.tried[left] = s.tried[t]
+	s.r.stats.ShardsRequired++
+	return left
+}
+
+// idle is those of the targets that are not answered and not being asked.
+func (s *scatterer) idle(targets []*target) []*target {
+	var out []*target
+	for _, t := range targets {
+		if s.done[t] {
+			continue
+		}
+		asked := false
+		for c := range s.running {
+			asked = asked || slices.Contains(c.targets, t)
+		}
+		if !asked {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// patience is the time to the next moment at which a call should be doubled.
+func (s *scatterer) patience() time.Duration {
+	next := time.Hour
+	for c := range s.running {
+		if c.hedge || c.hedged {
+			continue
+		}
+		next = min(next, s.r.d.Peers.Patience(c.node)-clock.Since(c.began))
+	}
+	return max(next, time.Millisecond)
+}
+
+// hedge sends the calls that are overdue to the next holders too.
+func (s *scatterer) hedge() {
+	for c := range maps.Clone(s.running) {
+		age := clock.Since(c.began)
+		if c.hedge || c.hedged || age < s.r.d.Peers.Patience(c.node) {
+			continue
+		}
+		if age < call.StallTime && !s.r.d.Peers.AllowHedge() {
+			// Look again when the call counts as stalled.
+			continue
+		}
+		c.hedged = true
+		if c.node == s.r.d.Cluster.Self() {
+			continue // this node is busy, not silent: more work does not help
+		}
+		before := len(s.running)
+		s.ask(c.targets, true)
+		s.r.hedged += len(s.running) - before
+	}
+}
+
+// callFailed notes that a node did not answer.
+func (r *root) callFailed(node string, err error) {
+	if r.ctx.Err() != nil {
+		r.timeout = errors.Is(r.ctx.Err(), context.DeadlineExceeded)
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		return // the twin was faster
+	}
+	r.stats.Crashes++
+	if !slices.Contains(r.failed, node) {
+		r.failed = append(r.failed, node)
+	}
+	r.d.Log.Warn("a leaf failed", "node", node, "err", err)
+}
+
+// overtaken tells whether a repository of a lost shard has other files in a
+// newer view: another generation, or the same one packed.
+func (r *root) overtaken(view *catalog.View) bool {
+	return slices.ContainsFunc(r.lost, func(t *target) bool {
+		return slices.ContainsFunc(t.group.Parts, func(p shard.Part) bool {
+			old, now := r.seen.View.Repo(p.Repo), view.Repo(p.Repo)
+			return now == nil || old == nil || !slices.Equal(now.Shards, old.Shards)
+		})
+	})
+}

@@ -1,0 +1,145 @@
+package search
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// Cluster is what searching takes of the agreement of nodes; *cluster.Cluster
+// has it.
+type Cluster interface {
+	call.Network
+	// View is the catalog as this node has applied it, Age how old it may be.
+	View() *catalog.View
+	Age() time.Duration
+	// Ready says why this node should not answer yet.
+	Ready() error
+	// Await waits until this node has applied an index.
+	Await(ctx context.Context, index uint64) error
+}
+
+// Scanner looks at commits that are not indexed; *browse.Browser does.
+type Scanner interface {
+	Scan(ctx context.Context, v catalog.Viewer, repo string, req browse.ScanRequest) (*browse.ScanResponse, error)
+}
+
+// Meter is told how long each unit of placement was searched.
+type Meter interface {
+	Add(units []uint64, took time.Duration)
+}
+
+// Deps is what a Searcher works with.
+type Deps struct {
+	Cluster Cluster
+	Gate    *account.Gate
+	Set     *shard.Set
+	Scanner Scanner
+	Peers   *call.Peers
+
+	Light, Heavy *call.Lane // searches of shards here: cheap ones never wait behind expensive ones
+	Meter        Meter
+
+	Matches func() int                     // ranges returned where a request names no number
+	Done    func(out *Response, err error) // is told of every search that was asked here
+	Batch   int                            // shards that a part of a stream comes from; 0 means 64
+
+	BaseURL string // prefix of every link, without a trailing slash
+	Log     *slog.Logger
+}
+
+// Searcher searches for viewers. It is safe for concurrent use.
+type Searcher struct {
+	d       Deps
+	leaves  *leaves
+	layouts layouts
+}
+
+// New makes a Searcher, which answers the searches of other nodes from now on.
+// It must be called before the cluster runs.
+func New(d Deps) *Searcher {
+	if d.Batch == 0 {
+		d.Batch = streamBatch
+	}
+	s := &Searcher{d: d, leaves: newLeaves(d)}
+	leafCall.Serve(d.Cluster, s.leaves.serve)
+	return s
+}
+
+// Search finds what the query asks for in all that the viewer may see.
+func (s *Searcher) Search(ctx context.Context, v catalog.Viewer, req Request) (*Response, error) {
+	out, err := s.search(ctx, v, req)
+	s.d.Done(out, err)
+	return out, err
+}
+
+func (s *Searcher) search(ctx context.Context, v catalog.Viewer, req Request) (*Response, error) {
+	r, err := s.onOneIndex(ctx, func() (*root, error) { return s.newRoot(ctx, v, req) })
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	return r.respond()
+}
+
+// onOneIndex runs a search that begin makes. Where a generation was replaced
+// while it was on its way, all of it is done again on the newer catalog, so
+// that the answer stands on one index. The caller closes what it returns.
+func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) (*root, error) {
+	for try := 0; ; try++ {
+		r, err := begin()
+		if err != nil {
+			return nil, err
+		}
+
+		r.scatter(r.targets())
+		if r.refused > 0 {
+			r.close()
+			if err := s.catchUp(ctx, r.refused, try); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if len(r.lost) == 0 || try == maxTries || ctx.Err() != nil || !r.overtaken(s.d.Cluster.View()) {
+			return r, nil
+		}
+		r.close()
+	}
+}
+
+// catchUp waits until this node knows what another one refused to search by.
+func (s *Searcher) catchUp(ctx context.Context, index uint64, try int) error {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	if try == maxTries || s.d.Cluster.Await(ctx, index) != nil {
+		return changedSight()
+	}
+	return nil
+}
+
+// changedSight is the end of a search that was overtaken by what its viewer may
+// see.
+func changedSight() error {
+	return call.Fail(call.ErrUnavailable, "What you may see has changed while the search ran: ask again.")
+}
+
+// StreamSearch is Search with parts sent as they come, in no order between
+// parts. Nothing is sent before the query is known to be good. The returned
+// response has the sums and no files. A send that fails stops the search.
+func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Request, send func(*Chunk) error) (*Response, error) {
+	r, err := s.newRoot(ctx, v, req)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+
+	out, err := r.stream(s.d.Batch, send)
+	s.d.Done(out, err)
+	return out, err
+}

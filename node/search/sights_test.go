@@ -1,0 +1,124 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// agreed is a catalog that all nodes have.
+type agreed struct{ view *catalog.View }
+
+func (a agreed) View() *catalog.View                 { return a.view }
+func (a agreed) Await(context.Context, uint64) error { return nil }
+
+// A leaf that is asked for what the viewer may not see searches nothing, and
+// says which repositories are hidden: a defect of the root is no leak.
+func TestALeafRefusesWhatItsCatalogHides(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
+	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
+	w.Do(&catalog.GrantJob{Kind: catalog.JobSync, Subject: "c", Node: "n1", Epoch: clustertest.Epoch})
+	fence := w.View().Job(catalog.JobSync, "c").Fence
+	w.Do(&catalog.SyncPage{Connection: "c", Fence: fence, Repos: []catalog.ListedRepo{
+		{Name: "open", RepoFacts: catalog.RepoFacts{Visibility: catalog.Public, Public: true}}, {Name: "secret"},
+	}})
+	id := func(name string) uint32 { return w.View().RepoByName(name).ID }
+
+	set, err := shard.OpenSet(t.TempDir(), shard.SetOptions{Now: w.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	l := newLeaves(Deps{Gate: account.NewGate(agreed{w.View()}), Set: set, Light: call.NewLane("searches", 1, 1), Meter: noMeter{}, Log: slog.New(slog.DiscardHandler)})
+	ask := func(pass account.Pass, repos ...string) *leafResponse {
+		t.Helper()
+		req := &leafRequest{Pass: pass, Q: boxed{&query.Text{Pattern: "x"}}, Matches: 1}
+		for _, name := range repos {
+			parts := []shard.Part{{Repo: id(name), Shard: shard.FileID{byte(id(name))}}}
+			req.Groups = append(req.Groups, leafGroup{group: shard.Groups(parts)[0]})
+		}
+		out, err := l.search(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+
+	guest := account.Pass{Viewer: catalog.Guest(), Index: w.View().Index()}
+	if out := ask(guest, "open", "secret"); !slices.Equal(out.Hidden, []uint32{id("secret")}) || out.Index != w.View().Index() || out.Verdicts[0] != verdictNone {
+		t.Errorf("a leaf that is asked for too much answers %+v", out)
+	}
+	if out := ask(guest, "open"); len(out.Hidden) > 0 || out.Verdicts[0] == verdictNone {
+		t.Errorf("a leaf that is asked for an open repository answers %+v", out)
+	}
+	if out := ask(account.Pass{Viewer: catalog.Operator()}, "open", "secret"); len(out.Hidden) > 0 {
+		t.Errorf("a leaf hides %v from the operator", out.Hidden)
+	}
+}
+
+type noMeter struct{}
+
+func (noMeter) Add([]uint64, time.Duration) {}
+
+// A shard that does not answer has a hash, which is that of all that is in the
+// file, and holders: both tell of the others in it. Who may not see all gets the
+// names of repositories instead.
+func TestAMissingShardIsNamedByItsRepositories(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
+	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
+	w.Do(&catalog.GrantJob{Kind: catalog.JobSync, Subject: "c", Node: "n1", Epoch: clustertest.Epoch})
+	w.Do(&catalog.SyncPage{Connection: "c", Fence: w.View().Job(catalog.JobSync, "c").Fence, Repos: []catalog.ListedRepo{{Name: "b"}, {Name: "a"}, {Name: "waits"}}})
+	var parts []shard.Part
+	for _, name := range []string{"a", "b"} {
+		parts = append(parts, shard.Part{Repo: w.View().RepoByName(name).ID, Shard: shard.FileID{1}})
+	}
+	for blind, want := range map[bool]string{
+		false: "[" + shard.FileID{1}.Name(shard.KindShard) + "] [waits] [n2]",
+		true:  "[] [a b waits] []",
+	} {
+		r := &root{
+			seen: &account.Repos{View: w.View()}, blind: blind, lost: []*target{{group: shard.Groups(parts)[0]}}, failed: []string{"n2"}, unindexed: []string{"waits"},
+		}
+		c := r.clusterInfo()
+		if got := fmt.Sprint(c.ShardsMissing, c.ReposMissing, c.NodesFailed); got != want {
+			t.Errorf("blind %t: %s is missing, want %s", blind, got, want)
+		}
+	}
+}
+
+// Words count by how rare they are among the documents of the repositories that
+// are searched, whoever else is in the same files.
+func TestRarityIsCountedOverWhatIsSearched(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
+	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
+	w.Do(&catalog.GrantJob{Kind: catalog.JobSync, Subject: "c", Node: "n1", Epoch: clustertest.Epoch})
+	w.Do(&catalog.SyncPage{Connection: "c", Fence: w.View().Job(catalog.JobSync, "c").Fence, Repos: []catalog.ListedRepo{{Name: "seen"}, {Name: "hidden"}}})
+	for i, name := range []string{"seen", "hidden"} {
+		id := w.View().RepoByName(name).ID
+		w.Do(&catalog.GrantJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id), Node: "n1", Epoch: clustertest.Epoch})
+		w.Do(&catalog.FinishIndex{
+			Repo: id, Fence: w.View().Job(catalog.JobIndex, catalog.RepoSubject(id)).Fence, InputKey: "k", Holder: "n1", Revisions: []catalog.Revision{{Name: "HEAD", Commit: strings.Repeat("0a", 20)}},
+			Shards: []catalog.ShardRef{{ID: strings.Repeat("ab", 32), Docs: uint32(10 + 1000*i), Bytes: 1}},
+		})
+	}
+	r := &root{seen: &account.Repos{View: w.View()}, repos: roaring.BitmapOf(w.View().RepoByName("seen").ID)}
+	if got := r.documents(); got != 10 {
+		t.Errorf("%d documents, want 10", got)
+	}
+}

@@ -1,0 +1,89 @@
+package search
+
+import (
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// sums is what the parts of a stream have so far.
+type sums struct {
+	left    int         // of the limit of matches
+	actual  int         // ranges that were sent
+	counted shard.Stats // by the answer itself
+	repos   []browse.RepoInfo
+}
+
+// stream answers in parts: the shards are asked in batches, and each batch is
+// sent when it is whole. The limit of matches holds over all parts.
+func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
+	targets := r.targets()
+	sum := sums{left: r.req.Matches}
+
+	// Which repositories share a shard must not be told: who may not see all of
+	// them is answered in one part.
+	if r.blind {
+		batch = max(len(targets), 1)
+	}
+
+	for len(targets) > 0 && r.ctx.Err() == nil && (sum.left > 0 || r.leaf.CountAll) {
+		n := min(batch, len(targets))
+		part, work := r.part(targets[:n], sum.left)
+		if r.refused > 0 {
+			return nil, changedSight()
+		}
+		targets = targets[n:]
+
+		sum.add(r.shape, part)
+		if len(part.Files) == 0 && len(part.Repositories) == 0 {
+			continue
+		}
+		work.ActualMatches = part.Stats.ActualMatches
+		r.shape.count(&work.Stats, part.Stats.Stats)
+		if r.blind {
+			work.hideFiles()
+		}
+		if err := send(&Chunk{Files: part.Files, Repositories: part.Repositories, Stats: work}); err != nil {
+			r.cancel()
+			return nil, err
+		}
+	}
+
+	// The shards behind the limit were left out on purpose: they do not count
+	// as missing.
+	if sum.left <= 0 && len(targets) > 0 {
+		r.cut, r.unasked = true, len(targets)
+	}
+	r.files = nil
+	return r.total(sum)
+}
+
+// part is the answer of some shards, and the work that it took.
+func (r *root) part(targets []*target, left int) (*Response, Stats) {
+	r.files = nil
+	r.shape.limit(&r.leaf, left)
+
+	before := r.stats
+	r.scatter(targets)
+
+	out := &Response{}
+	r.shape.fill(r, out, r.files, left)
+	return out, r.stats.since(before)
+}
+
+// total is the answer without what was sent already.
+func (r *root) total(sum sums) (*Response, error) {
+	out, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+	out.Repositories, out.Stats.ActualMatches = sum.repos, sum.actual
+	r.shape.count(&out.Stats.Stats, sum.counted)
+	return out, nil
+}
+
+func (s *sums) add(shape *shape, part *Response) {
+	s.left -= shape.used(part)
+	s.actual += part.Stats.ActualMatches
+	s.counted.Add(part.Stats.Stats)
+	s.repos = append(s.repos, part.Repositories...)
+}

@@ -1,0 +1,440 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// SymbolRequest asks where a symbol is defined or used.
+type SymbolRequest struct {
+	Symbol   string
+	Language string // "" for any
+	Revision string // "" means HEAD
+	Repo     string // "" for all
+	Limit    int    // files; 0 means 1000
+
+	IncludeDefinitions bool // keep the definitions among the references
+
+	Paths  paths.Filter
+	Prefix bool   // of definitions: Symbol begins the name, in any case
+	Kind   string // of definitions, as ctags names it; "" for any
+}
+
+// SymbolResponse is where a symbol was found.
+type SymbolResponse struct {
+	MatchCount   int
+	Files        []SymbolFile
+	Repositories []browse.RepoInfo
+	Exhaustive   bool
+	Similar      []string // where nothing has the name: names that are like it, at most 10
+	Cut          Cut
+	Commits      map[string]string // by repository: the commit whose index answered
+}
+
+// Commit is the commit of a repository whose index was searched; "" where the
+// repository has nothing in the answer.
+func (r *SymbolResponse) Commit(repo string) string { return r.Commits[repo] }
+
+// SymbolFile is a file with places of a symbol.
+type SymbolFile struct {
+	RepoID     uint32
+	Repository string
+	Path       string
+	WebURL     string
+	Language   string
+	Matches    []SymbolMatch
+}
+
+// SymbolMatch is one place.
+type SymbolMatch struct {
+	Line  []byte // content of the line, without its end
+	Range shard.Range
+	Name  string // of the symbol that is defined; "" for a reference
+	Kind  string // of a definition, as ctags names it; "" for a reference
+
+	ParentName, ParentKind string // what encloses a definition; "" when nothing does
+	Remark                 bool   // a reference in a comment or in a text
+
+	at int // of the range in Line
+}
+
+// arrangeReferences takes out the definitions and puts remarks last; the
+// order is otherwise kept.
+func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
+	byRemark := func(a, b SymbolMatch) int {
+		switch {
+		case a.Remark == b.Remark:
+			return 0
+		case a.Remark:
+			return 1
+		}
+		return -1
+	}
+	out.MatchCount = 0
+	for i := range out.Files {
+		f := &out.Files[i]
+		if !req.IncludeDefinitions {
+			f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return m.Kind != "" })
+		}
+		for j := range f.Matches {
+			m := &f.Matches[j]
+			m.Remark = m.Kind == "" && inRemark(f.Language, m.Line, m.at)
+		}
+		slices.SortStableFunc(f.Matches, byRemark)
+		out.MatchCount += len(f.Matches)
+	}
+	out.Files = slices.DeleteFunc(out.Files, func(f SymbolFile) bool { return len(f.Matches) == 0 })
+	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int { return byRemark(a.Matches[0], b.Matches[0]) })
+	out.Repositories = slices.DeleteFunc(out.Repositories, func(r browse.RepoInfo) bool {
+		return !slices.ContainsFunc(out.Files, func(f SymbolFile) bool { return f.RepoID == r.ID })
+	})
+}
+
+const (
+	maxSymbolMatches = 10_000 // places of one answer, as of a search
+	maxSimilar       = 10_000 // looked at for similar names
+)
+
+// Definitions finds where a symbol is defined. What can be called or
+// instantiated comes before variables and members. A name that nothing bears
+// may be qualified, by dots or colons: then the enclosing scope decides.
+func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
+	out, err := s.definitions(ctx, v, req, req.Symbol)
+	if err != nil || len(out.Files) > 0 {
+		return out, err
+	}
+	if req.Prefix {
+		return out, nil
+	}
+	scope, name := qualified(req.Symbol)
+	if scope != "" {
+		if out, err = s.definitions(ctx, v, req, name); err != nil {
+			return nil, err
+		}
+		out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
+	}
+	if len(out.Files) == 0 && len(name) > 2 {
+		out.Similar, err = s.similar(ctx, v, req, name)
+	}
+	return out, err
+}
+
+// Similar lists names of symbols that are like one: the same letters in
+// another case, then those that take the fewest changes, then those that have
+// it in them, the shortest first.
+func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) ([]string, error) {
+	found, err := s.symbols(ctx, v, req, &query.Text{Pattern: similarExpr(name), Regexp: true, Field: query.Symbol}, maxSimilar)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, f := range found.Files {
+		for _, m := range f.Matches {
+			names[m.Name] = true
+		}
+	}
+	delete(names, "")
+	rank := map[string]int{}
+	for other := range names {
+		if r, ok := likeness(strings.ToLower(name), strings.ToLower(other)); ok {
+			rank[other] = r
+		}
+	}
+	list := slices.SortedFunc(maps.Keys(rank), func(a, b string) int {
+		return cmp.Or(rank[a]-rank[b], len(a)-len(b), strings.Compare(a, b))
+	})
+	return list[:min(len(list), 10)], nil
+}
+
+// mostEdits is how many letters of a name may be wrong.
+const mostEdits = 2
+
+// similarExpr is an expression for the names that may be like one. Of a name in
+// mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong.
+func similarExpr(name string) string {
+	pieces := []string{name}
+	if size := len(name) / (mostEdits + 1); size >= 2 {
+		pieces = []string{name[:size], name[size : 2*size], name[2*size:]}
+	}
+	for i, p := range pieces {
+		pieces[i] = regexp.QuoteMeta(strings.ToValidUTF8(p, ""))
+	}
+	return "(?i)" + strings.Join(pieces, "|")
+}
+
+// likeness ranks a name that is like another, the nearest first; false for one
+// that is not. Both are in small letters.
+func likeness(name, other string) (rank int, ok bool) {
+	if name == other {
+		return 0, true
+	}
+	if d := browse.Edits(name, other, mostEdits); d <= mostEdits && d < len(name)/2 {
+		return d, true
+	}
+	switch i := strings.Index(other, name); {
+	case i == 0:
+		return mostEdits + 1, true
+	case i > 0:
+		return mostEdits + 2, true
+	}
+	return 0, false
+}
+
+func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {
+	expr := "^" + regexp.QuoteMeta(name) + "$"
+	if req.Prefix {
+		expr = "(?i)^" + regexp.QuoteMeta(name)
+	}
+	out, err := s.symbols(ctx, v, req, &query.Text{Pattern: expr, Regexp: true, Field: query.Symbol}, maxSymbolMatches)
+	if err != nil {
+		return nil, err
+	}
+	if req.Kind != "" {
+		out.keep(func(m SymbolMatch) bool { return m.Kind == req.Kind })
+	}
+	rank := func(a, b SymbolMatch) int { return shard.KindRank(a.Kind) - shard.KindRank(b.Kind) }
+	for i := range out.Files {
+		slices.SortStableFunc(out.Files[i].Matches, rank)
+	}
+	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
+		return cmp.Or(rank(a.Matches[0], b.Matches[0]), placeRank(a.Path)-placeRank(b.Path))
+	})
+	return out, nil
+}
+
+// keep drops the places that are not wanted, and what is left empty by that.
+func (r *SymbolResponse) keep(wanted func(m SymbolMatch) bool) {
+	r.MatchCount = 0
+	for i := range r.Files {
+		f := &r.Files[i]
+		f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return !wanted(m) })
+		r.MatchCount += len(f.Matches)
+	}
+	r.Files = slices.DeleteFunc(r.Files, func(f SymbolFile) bool { return len(f.Matches) == 0 })
+	r.Repositories = slices.DeleteFunc(r.Repositories, func(repo browse.RepoInfo) bool {
+		return !slices.ContainsFunc(r.Files, func(f SymbolFile) bool { return f.RepoID == repo.ID })
+	})
+}
+
+// qualified splits a name from the scope that is written before it.
+func qualified(symbol string) (scope, name string) {
+	for _, sep := range []string{"::", ".", "#"} {
+		if i := strings.LastIndex(symbol, sep); i > 0 && i+len(sep) < len(symbol) {
+			return symbol[:i], symbol[i+len(sep):]
+		}
+	}
+	return "", symbol
+}
+
+// inScope reports whether a scope as ctags writes it ends with the one asked
+// for.
+func inScope(parent, scope string) bool {
+	norm := strings.NewReplacer("::", ".", "#", ".")
+	parent, scope = norm.Replace(parent), norm.Replace(scope)
+	return parent == scope || strings.HasSuffix(parent, "."+scope)
+}
+
+// References finds where a symbol is used: whole words of its name, without
+// those that define it. What stands in comments and in texts comes last, in
+// each file and among the files.
+func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
+	pattern := regexp.QuoteMeta(req.Symbol)
+	// A border of a word can only stand where the name begins or ends with a
+	// letter of one: "operator+" has none at its end.
+	if wordByte(req.Symbol, 0) {
+		pattern = `\b` + pattern
+	}
+	if wordByte(req.Symbol, len(req.Symbol)-1) {
+		pattern += `\b`
+	}
+	out, err := s.symbols(ctx, v, req, &query.Text{Pattern: pattern, Regexp: true, Field: query.Content}, maxSymbolMatches)
+	if err != nil {
+		return nil, err
+	}
+	arrangeReferences(out, req)
+	return out, nil
+}
+
+func wordByte(s string, i int) bool {
+	if i < 0 || i >= len(s) {
+		return false
+	}
+	c := s[i]
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// symbols runs a search for one symbol.
+func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequest, text *query.Text, most int) (*SymbolResponse, error) {
+	if strings.TrimSpace(req.Symbol) == "" || len(req.Symbol) > 1000 || strings.ContainsAny(req.Symbol, "\n\x00") {
+		return nil, call.Fail(call.ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
+	}
+	rev := req.Revision
+	if rev == "" {
+		rev = "HEAD"
+	}
+	in, err := req.Paths.Exprs()
+	if err != nil {
+		return nil, err
+	}
+	seen, err := s.d.Gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+	subs := append([]query.Q{text, revAtom(seen, rev)}, in.Atoms()...)
+	if req.Language != "" {
+		lang, err := languages(req.Language)
+		if err != nil {
+			return nil, err
+		}
+		subs = append(subs, lang)
+	}
+	if req.Repo != "" {
+		if _, err := seen.ByName(req.Repo); err != nil {
+			return nil, err
+		}
+		subs = append(subs, &query.RepoSet{Names: []string{req.Repo}})
+	}
+	r, err := s.onOneIndex(ctx, func() (*root, error) {
+		return s.newRootOf(ctx, v, Request{Matches: most}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime})
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	answer, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+	out := symbolResponse(answer, req.Limit)
+	out.Cut = r.cutOf(answer, max(len(out.Files), 1))
+	r.lackingOf(req.Repo, req.Revision, &out.Cut)
+	kept, err := s.keptByName(ctx, v, in.Atoms(), rev, req.Repo)
+	if err != nil {
+		return nil, err
+	}
+	out.Cut.addUnsearched(kept)
+	out.Commits = map[string]string{}
+	if req.Repo != "" {
+		out.Commits[req.Repo] = commitOf(r.seen, req.Repo, rev)
+	}
+	for _, f := range out.Files {
+		out.Commits[f.Repository] = commitOf(r.seen, f.Repository, rev)
+	}
+	return out, nil
+}
+
+// commitOf is the commit of a revision that is indexed; "" for none.
+func commitOf(seen *account.Repos, repository, rev string) string {
+	repo, err := seen.ByName(repository)
+	if err != nil {
+		return ""
+	}
+	name := nameOfRevision(repo, rev)
+	for _, r := range repo.Revisions {
+		if r.Name == name {
+			return r.Commit
+		}
+	}
+	return ""
+}
+
+// placeRank orders paths of definitions: the product's own source, then what
+// helps to make it, then tests and what others wrote.
+func placeRank(path string) int {
+	rank := 2 * shard.PathRank(path)
+	for part := range strings.SplitSeq(path, "/") {
+		switch part {
+		case "deps", "tools", "scripts", "contrib", "hack":
+			return rank + 1
+		}
+	}
+	return rank
+}
+
+func symbolResponse(answer *Response, limit int) *SymbolResponse {
+	if limit <= 0 {
+		limit = 1000
+	}
+	out := &SymbolResponse{Exhaustive: answer.Exhaustive}
+	used := map[uint32]bool{}
+	for _, f := range answer.Files {
+		file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
+		for _, c := range f.Chunks {
+			for i, rg := range c.Ranges {
+				m := SymbolMatch{Range: rg}
+				m.Line, m.at = lineOf(c, rg)
+				if i < len(c.Symbols) {
+					s := c.Symbols[i]
+					m.Name, m.Kind, m.ParentName, m.ParentKind = s.Name, s.Kind, s.ParentName, s.ParentKind
+				}
+				file.Matches = append(file.Matches, m)
+			}
+		}
+		if len(file.Matches) == 0 {
+			continue
+		}
+		if len(out.Files) == limit {
+			out.Exhaustive = false
+			break
+		}
+		out.Files = append(out.Files, file)
+		out.MatchCount += len(file.Matches)
+		used[f.RepoID] = true
+	}
+	for _, r := range answer.Repositories {
+		if used[r.ID] {
+			out.Repositories = append(out.Repositories, r)
+		}
+	}
+	return out
+}
+
+// lineOf cuts the line where a range begins out of its chunk, and tells where
+// in it that is.
+func lineOf(c shard.Chunk, r shard.Range) (line []byte, offset int) {
+	at := int(r.Start.Offset) - int(c.Start.Offset)
+	if at < 0 || at > len(c.Content) {
+		return nil, 0
+	}
+	from := bytes.LastIndexByte(c.Content[:at], '\n') + 1
+	to := len(c.Content)
+	if i := bytes.IndexByte(c.Content[at:], '\n'); i >= 0 {
+		to = at + i
+	}
+	return bytes.TrimSuffix(c.Content[from:to], []byte("\r")), at - from
+}
+
+// languages is the atom for a language of a symbol: languages that are mixed
+// in one program count as one.
+func languages(name string) (query.Q, error) {
+	lang, ok := query.Language(name)
+	if !ok {
+		return nil, call.Fail(call.ErrInvalid, "unknown language %q", name)
+	}
+	groups := [][]string{{"C", "C++"}, {"TypeScript", "JavaScript", "JSX", "TSX"}}
+	for _, g := range groups {
+		for _, member := range g {
+			if member == lang {
+				or := &query.Or{}
+				for _, l := range g {
+					or.Subs = append(or.Subs, &query.Lang{Name: l})
+				}
+				return or, nil
+			}
+		}
+	}
+	return &query.Lang{Name: lang}, nil
+}

@@ -1,0 +1,95 @@
+package search
+
+import (
+	"time"
+
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// Request is one search.
+type Request struct {
+	Query         string
+	Matches       int // most ranges returned, 1..1,000,000; 0 means the default (1000, or DEFAULT_MAX_MATCH_COUNT)
+	ContextLines  int // lines around each match, 0..100
+	Whole         bool
+	Regexp        bool
+	CaseSensitive bool
+	// RequireComplete fails with ErrIncomplete where an answer would lack a
+	// shard that should have answered.
+	RequireComplete bool
+}
+
+// Response is the answer to a search. Files are in the total order:
+// score descending, repository name, path.
+type Response struct {
+	Stats        Stats
+	Files        []File
+	Repositories []browse.RepoInfo // of Files, by name
+	Exhaustive   bool
+	Cluster      ClusterInfo
+}
+
+// File is one file of an answer.
+type File struct {
+	RepoID         uint32
+	Repository     string
+	Path           string // bytes as git has them
+	NameRanges     []shard.Range
+	Language       string
+	WebURL         string // page of this service
+	ExternalWebURL string // page of the code host; "" when unknown
+	Chunks         []shard.Chunk
+	Branches       []string // full ref names
+	Content        []byte   // with Whole
+	OID            string
+	Score          float64
+}
+
+// Stats is the work of a search. The shard counts what it did, the root
+// the rest; each counter is filled in one place.
+//
+// With type:repo the answer is repositories, and so are the counts: Files and
+// TotalMatches are the repositories that have a match, ActualMatches those
+// that were returned. With type:file, Files is the files that match and
+// TotalMatches the places in them, of which the files show none but those of
+// their names; the limit of matches is one of files.
+type Stats struct {
+	shard.Stats
+	Duration       time.Duration // root: from the call to the answer
+	Wait           time.Duration // root: in the admission queue
+	Crashes        int           // root: shards whose search failed
+	ShardsRequired int           // root: shards that had to answer
+	ShardsAnswered int           // root: shards that did, completely
+	FlushReason    FlushReason   // root
+}
+
+// FlushReason says why the answer ended where it did.
+type FlushReason string
+
+// The reasons.
+const (
+	FlushFinal       FlushReason = "final"               // everything was looked at
+	FlushLimit       FlushReason = "limit"               // a limit of matches or memory was reached
+	FlushTimeout     FlushReason = "timeout"             // the deadline passed
+	FlushUnavailable FlushReason = "shards_unavailable"  // a shard had no holder that answered
+	FlushUntagged    FlushReason = "symbols_unavailable" // symbols were asked for, and some files have none yet, or ctags is missing
+	FlushCancelled   FlushReason = "cancelled"           // the caller left
+)
+
+// ClusterInfo tells on what the answer stands.
+type ClusterInfo struct {
+	CatalogIndex  uint64
+	CatalogAge    time.Duration // how old this node's catalog may be
+	ShardsMissing []string      // at most 20 ids of shards that did not answer; none for a viewer who may not see all
+	ReposMissing  []string      // at most 20 names of repositories that have no index yet, or, for a viewer who may not see all, of which a shard did not answer
+	NodesFailed   []string      // nodes that did not answer; none for a viewer who may not see all
+	Hedged        int           // calls sent twice
+}
+
+// Chunk is a part of a streamed answer.
+type Chunk struct {
+	Stats        Stats // of this part
+	Files        []File
+	Repositories []browse.RepoInfo
+}

@@ -1,0 +1,140 @@
+package search
+
+import (
+	"context"
+	"slices"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// grepUnindexed searches a commit that is not indexed, and names the indexed
+// revision that was searched beside it, "" for none.
+func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs) (*GrepResponse, string, error) {
+	scan := browse.ScanRequest{Ref: req.Ref, Paths: in, Pattern: req.Pattern, Limit: req.Limit, Context: req.Context, Counts: req.Counts}
+	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
+		t := req.search(in, rev)
+		t.files += without
+		return s.toolSearch(ctx, v, t)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	files := found.Files
+	for _, f := range shared.files {
+		files = append(files, browse.ScanFile{Path: f.Path, Score: f.Score, Lines: linesOf(f.Chunks), Matches: f.Matches})
+	}
+	slices.SortFunc(files, browse.BestFirst)
+	out := &GrepResponse{Cut: shared.cutOf(found, req.Limit)}
+	for _, f := range files[:min(len(files), req.Limit)] {
+		if req.Counts {
+			out.add(GrepFile{Repo: req.Repo, Path: f.Path, Matches: f.Matches})
+		} else {
+			out.add(grepFile(req.Repo, f.Path, f.Lines))
+		}
+	}
+	return out, found.Beside.Name, nil
+}
+
+// globUnindexed lists paths of a commit that is not indexed.
+func (s *Searcher) globUnindexed(ctx context.Context, v catalog.Viewer, req GlobRequest, in paths.Exprs) (*GlobResponse, error) {
+	scan := browse.ScanRequest{Ref: req.Ref, Paths: in, Limit: req.Limit}
+	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
+		return s.toolSearch(ctx, v, toolQuery{subs: in.Atoms(), rev: rev, repo: req.Repo, files: req.Limit + without, listing: true})
+	})
+	if err != nil {
+		return nil, err
+	}
+	files := found.Files
+	for _, f := range shared.files {
+		files = append(files, browse.ScanFile{Path: f.Path, Score: f.Score})
+	}
+	slices.SortFunc(files, browse.BestFirst)
+	out := &GlobResponse{Cut: shared.cutOf(found, req.Limit)}
+	for _, f := range files[:min(len(files), req.Limit)] {
+		out.add(req.Repo, f.Path)
+	}
+	out.sort()
+	return out, nil
+}
+
+// sharedFiles is what the index has of a commit that it does not know.
+type sharedFiles struct {
+	files []shard.File
+	cut   Cut // of the search in the index
+}
+
+// cutOf is what an answer of limit files lacks.
+func (s *sharedFiles) cutOf(found *browse.ScanResponse, limit int) Cut {
+	over := found.Found+len(s.files) > limit
+	switch {
+	case found.Late:
+		return Cut{Why: CutTime}
+	case s.cut.Why != "" && s.cut.Why != CutLimit:
+		return s.cut
+	case over || s.cut.Why == CutLimit:
+		return Cut{Why: CutLimit}
+	}
+	return s.cut
+}
+
+// besideIndex asks the mirror how a commit differs from the nearest indexed
+// revision, and the index for what both share: most commits that somebody
+// asks about have nearly all files in common with one that is indexed.
+// search gives that many files more as there are paths to leave out.
+func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name string, req browse.ScanRequest, search func(rev string, without int) (*root, error)) (*browse.ScanResponse, *sharedFiles, error) {
+	for try := 0; ; try++ {
+		seen, err := s.d.Gate.Repos(v)
+		if err != nil {
+			return nil, nil, err
+		}
+		repo, err := seen.ByName(name)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		// Each try looks at the revisions of now. The last one asks the mirror for
+		// everything, which no new index can overtake.
+		req.Beside = nil
+		if repo.Indexed() && try < maxTries {
+			req.Beside = repo.Revisions
+		}
+		found, err := s.d.Scanner.Scan(ctx, v, name, req)
+		if err != nil || found.Beside.Name == "" {
+			return found, &sharedFiles{}, err
+		}
+
+		r, err := search(found.Beside.Name, len(found.Without))
+		if err != nil {
+			return nil, nil, err
+		}
+		shared, err := r.without(name, found)
+		r.close()
+		if err != nil || shared != nil {
+			return found, shared, err
+		}
+	}
+}
+
+// without is the files of a search in an indexed revision that a mirror does
+// not know better; nil when the revision has moved since the mirror was asked.
+func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, error) {
+	repo, err := r.seen.ByName(name)
+	if err != nil || !slices.Contains(repo.Revisions, found.Beside) {
+		return nil, nil
+	}
+	answer, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+	changed := make(map[string]bool, len(found.Without))
+	for _, path := range found.Without {
+		changed[path] = true
+	}
+	return &sharedFiles{
+		files: slices.DeleteFunc(r.files, func(f shard.File) bool { return changed[f.Path] }),
+		cut:   r.cutOf(answer, r.leaf.Files-1),
+	}, nil
+}

@@ -1,0 +1,40 @@
+package node
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// alwaysPatterns is ALWAYS_INDEX_FILE_PATTERNS: globs of paths that the
+// limits of size and trigrams do not concern.
+func (n *Node) alwaysPatterns() []string {
+	text, _ := n.env.Lookup("ALWAYS_INDEX_FILE_PATTERNS")
+	var out []string
+	for _, p := range strings.Split(text, ",") {
+		if p = strings.TrimSpace(p); p != "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// defaultMatches is the bound of a search that names none.
+func (n *Node) defaultMatches() int {
+	text, _ := n.env.Lookup("DEFAULT_MAX_MATCH_COUNT")
+	if m, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && m >= 1 {
+		return m
+	}
+	return search.DefaultMatches
+}
+
+// AnonymousAccess reports whether a request without a credential is served:
+// FORCE_ENABLE_ANONYMOUS_ACCESS decides, without it the deprecated
+// settings.enablePublicAccess.
+func (n *Node) AnonymousAccess() bool {
+	if value, set := n.env.Flag("FORCE_ENABLE_ANONYMOUS_ACCESS"); set {
+		return value
+	}
+	return n.cluster.View().File().Settings.EnablePublicAccess
+}

@@ -1,0 +1,127 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// sessionRole is the role of who shows a token at a node, RoleNone where it is
+// refused.
+func sessionRole(t *testing.T, n *nodetest.Node, token string) catalog.Role {
+	t.Helper()
+	v, err := n.SessionViewer(context.Background(), token)
+	if err != nil && !errors.Is(err, call.ErrUnauthenticated) {
+		t.Fatal(err)
+	}
+	return v.Role
+}
+
+func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := nodetest.StartFleet(t, 3, nodetest.Config{}).Nodes
+	f[0].Wait("three voters", threeVoters(f[0]))
+	by := account.Operator()
+	ann, key := user(t, f[0], "ann@example.com", catalog.RoleMember)
+	begin := func(n *nodetest.Node) string {
+		t.Helper()
+		begun, err := n.Begin(ctx, ann.ID, account.SignIn{Method: "password", Agent: "Browser\n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return begun.Token
+	}
+
+	// At once, at nodes that have not heard of it yet too.
+	token := begin(f[0])
+	for i, n := range f {
+		if got := sessionRole(t, n, token); got != catalog.RoleMember {
+			t.Errorf("node %d takes the session for the role %v", i, got)
+		}
+	}
+	if got := sessionRole(t, f[1], token[:63]+"g"); got != catalog.RoleNone {
+		t.Errorf("a token of nobody has the role %v", got)
+	}
+
+	// A session that was begun with a key ends with the key.
+	byKey, err := f[1].BeginWithKey(ctx, key, account.SignIn{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := f[2].SessionViewer(ctx, byKey.Token)
+	if err != nil || v.KeyID == "" || v.Account != ann.ID {
+		t.Errorf("the session of a key is %+v, %v", v, err)
+	}
+	holder, err := account.AsHolder(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := f[0].SessionsOf(ctx, holder, "me"); err != nil || len(list) != 2 || list[1].Agent != "Browser1" && list[0].Agent != "Browser1" {
+		t.Errorf("own sessions: %+v, %v", list, err)
+	}
+	if _, err := f[0].RevokeKey(ctx, by, account.RevokeKeyRequest{Key: v.KeyID}); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range f {
+		if got := sessionRole(t, n, byKey.Token); got != catalog.RoleNone {
+			t.Errorf("node %d takes the session of a revoked key", i)
+		}
+	}
+
+	// Out everywhere but here; then suspended.
+	other := begin(f[2])
+	here, err := f[1].SessionViewer(ctx, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder, _ = account.AsHolder(here)
+	if n, err := f[1].EndSessions(ctx, holder, "me", "others"); err != nil || n != 1 {
+		t.Errorf("%d other sessions ended, %v", n, err)
+	}
+	for i, n := range f {
+		if sessionRole(t, n, other) != catalog.RoleNone || sessionRole(t, n, token) != catalog.RoleMember {
+			t.Errorf("node %d has other sessions", i)
+		}
+	}
+	if _, err := f[0].ChangeUser(ctx, by, account.ChangeUserRequest{User: ann.ID, State: catalog.AccountSuspended}); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range f {
+		if got := sessionRole(t, n, token); got != catalog.RoleNone {
+			t.Errorf("node %d takes the session of somebody suspended", i)
+		}
+	}
+	if _, err := f[0].Begin(ctx, ann.ID, account.SignIn{}); !errors.Is(err, call.ErrUnauthenticated) {
+		t.Errorf("somebody suspended signs in: %v", err)
+	}
+}
+
+func TestPeopleEndTheirOwnSessionsOnly(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n := nodetest.Start(t, nodetest.Config{})
+	ann, _ := user(t, n, "ann@example.com", catalog.RoleMember)
+	bob, _ := user(t, n, "bob@example.com", catalog.RoleMember)
+	if _, err := n.Begin(ctx, ann.ID, account.SignIn{}); err != nil {
+		t.Fatal(err)
+	}
+	by, err := account.AsHolder(catalog.Viewer{Role: catalog.RoleMember, Account: bob.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.SessionsOf(ctx, by, ann.Email); !errors.Is(err, call.ErrNotFound) {
+		t.Errorf("a member sees sessions of another: %v", err)
+	}
+	if _, err := n.EndSessions(ctx, by, ann.ID, ""); !errors.Is(err, call.ErrNotFound) {
+		t.Errorf("a member ends sessions of another: %v", err)
+	}
+	if ended, err := n.EndSessions(ctx, account.Operator(), ann.ID, ""); err != nil || ended != 1 {
+		t.Errorf("the operator ends %d, %v", ended, err)
+	}
+}

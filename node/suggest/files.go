@@ -1,0 +1,182 @@
+package suggest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// The bounds of a search for a path.
+const (
+	MaxPaths  = 200
+	mostFiles = 200_000 // of a repository that are looked at
+	keptLists = 8
+)
+
+// FilesRequest asks for paths of a repository that have the letters of Query in
+// them, in their order.
+type FilesRequest struct {
+	Repo, Ref string // Ref "" is HEAD
+	Query     string // "" lists the first paths
+	Limit     int    // paths, at most MaxPaths; 0 means 50
+}
+
+// FilesResponse has the paths, the best first.
+type FilesResponse struct {
+	Commit string
+	Paths  []Path
+	Total  int  // paths that match
+	Cut    bool // the repository has more files than are looked at
+}
+
+// Path is a path that matches, with the bytes of it that did.
+type Path struct {
+	Path string
+	At   []int
+}
+
+// Files finds paths of a repository by a few of their letters.
+func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesRequest) (*FilesResponse, error) {
+	switch {
+	case req.Limit < 0 || req.Limit > MaxPaths:
+		return nil, call.Fail(call.ErrInvalid, "limit must be from 0 to %d", MaxPaths)
+	case len(req.Query) > 256:
+		return nil, call.Fail(call.ErrInvalid, "query must have at most 256 bytes")
+	}
+
+	// Which commit is meant is asked for this viewer: what is kept may then be shown.
+	c, err := s.d.Read.Commit(ctx, v, browse.CommitRequest{Repo: req.Repo, Ref: req.Ref})
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.files.get(req.Repo+"\x00"+c.Hash, func() (list, error) { return s.list(ctx, v, req.Repo, c.Hash) })
+	if err != nil {
+		return nil, err
+	}
+
+	out := &FilesResponse{Commit: c.Hash, Cut: l.cut, Paths: []Path{}}
+	type scored struct {
+		path  string
+		score int
+	}
+	var found []scored
+	letters := strings.ToLower(strings.ReplaceAll(req.Query, " ", ""))
+	for _, p := range l.paths {
+		if score, ok := fuzzy(p, letters, nil); ok {
+			found = append(found, scored{p, score})
+		}
+	}
+	slices.SortFunc(found, func(a, b scored) int {
+		return cmp.Or(b.score-a.score, len(a.path)-len(b.path), strings.Compare(a.path, b.path))
+	})
+	out.Total = len(found)
+	for _, f := range found[:min(len(found), cmp.Or(req.Limit, 50))] {
+		p := Path{Path: f.path, At: []int{}}
+		fuzzy(f.path, letters, &p.At)
+		out.Paths = append(out.Paths, p)
+	}
+	return out, nil
+}
+
+// fuzzy reports whether a path has letters in it in their order, and how well:
+// better in the name than in the directories, at the beginning of a part and
+// next to one another. It goes from the end, so the name is tried first. at, if
+// it is wanted, gets the places.
+func fuzzy(path, letters string, at *[]int) (score int, ok bool) {
+	name := strings.LastIndexByte(path, '/') + 1
+	i, last := len(letters)-1, -1
+	for p := len(path) - 1; p >= 0 && i >= 0; p-- {
+		c := path[p]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != letters[i] {
+			continue
+		}
+		if score++; p >= name {
+			score += 4
+		}
+		if last == p+1 {
+			score += 6
+		}
+		if p == 0 || strings.IndexByte("/_-. ", path[p-1]) >= 0 || path[p] < 'a' && path[p-1] >= 'a' {
+			score += 5
+		}
+		if at != nil {
+			*at = append(*at, p)
+		}
+		last, i = p, i-1
+	}
+	if at != nil {
+		slices.Reverse(*at)
+	}
+	return score, i < 0
+}
+
+// list is the paths of a commit.
+type list struct {
+	paths []string
+	cut   bool
+}
+
+// list reads the paths of a commit.
+func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit string) (list, error) {
+	r, err := s.d.Read.Tree(ctx, v, browse.TreeRequest{Repo: repo, Ref: commit, Paths: []string{""}, Recursive: true, Max: mostFiles})
+	if err != nil {
+		return list{}, err
+	}
+	l := list{cut: r.Cut}
+	var walk func(n *browse.TreeNode)
+	walk = func(n *browse.TreeNode) {
+		if n.Type == "blob" {
+			l.paths = append(l.paths, n.Path)
+		}
+		for i := range n.Children {
+			walk(&n.Children[i])
+		}
+	}
+	walk(&r.Root)
+	return l, nil
+}
+
+// lists keeps the lists that were asked for last: somebody who types asks for
+// the same one with each letter. The zero value is empty.
+type lists struct {
+	mu   sync.Mutex
+	keys []string // the oldest first
+	kept map[string]list
+}
+
+// get is the list of a key, read where it is not kept.
+func (l *lists) get(key string, read func() (list, error)) (list, error) {
+	l.mu.Lock()
+	had, ok := l.kept[key]
+	l.mu.Unlock()
+	if ok {
+		return had, nil
+	}
+
+	got, err := read()
+	if err != nil {
+		return got, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == nil {
+		l.kept = map[string]list{}
+	}
+	if _, ok := l.kept[key]; !ok {
+		l.keys = append(l.keys, key)
+	}
+	if l.kept[key] = got; len(l.keys) > keptLists {
+		delete(l.kept, l.keys[0])
+		l.keys = l.keys[1:]
+	}
+	return got, nil
+}

@@ -1,0 +1,401 @@
+package suggest
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-enry/go-enry/v2/data"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// Finder finds files and symbols.
+type Finder interface {
+	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
+	Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+}
+
+// Lister lists repositories.
+type Lister interface {
+	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+}
+
+// Reader reads one repository.
+type Reader interface {
+	Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error)
+	Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error)
+	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+}
+
+// Context is a search context of the configuration.
+type Context struct{ Name, Description string }
+
+// Deps is what suggestions are made of.
+type Deps struct {
+	Find     Finder
+	List     Lister
+	Read     Reader
+	Contexts func(context.Context, catalog.Viewer) ([]Context, error)
+}
+
+// Suggester completes queries and paths. It is safe for concurrent use.
+type Suggester struct {
+	d     Deps
+	files lists
+}
+
+// New makes a suggester.
+func New(d Deps) *Suggester { return &Suggester{d: d} }
+
+// The bounds of an answer.
+const (
+	MaxQuery = 4096                   // bytes
+	most     = 12                     // suggestions
+	within   = 150 * time.Millisecond // for all that has to be looked up
+)
+
+// Kind is what is suggested.
+type Kind string
+
+// The kinds.
+const (
+	Filter     Kind = "filter"
+	Value      Kind = "value"
+	Repository Kind = "repository"
+	Language   Kind = "language"
+	Revision   Kind = "revision"
+	ContextOf  Kind = "context"
+	File       Kind = "file"
+	Symbol     Kind = "symbol"
+)
+
+// Suggestion is one way to go on: Insert in place of the bytes from Start to End
+// of the query.
+type Suggestion struct {
+	Kind       Kind
+	Insert     string
+	Start, End int
+	Label      string // what is suggested, for people
+	Detail     string // about it: what a filter means, where a symbol is
+}
+
+// Complete suggests how a query may go on at a place in it.
+func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string, cursor int) ([]Suggestion, error) {
+	switch {
+	case len(text) > MaxQuery:
+		return nil, call.Fail(call.ErrInvalid, "the query has %d bytes; at most %d can be completed", len(text), MaxQuery)
+	case cursor < 0 || cursor > len(text):
+		return nil, call.Fail(call.ErrInvalid, "cursor must be from 0 to the %d bytes of the query", len(text))
+	}
+	w, quoted := wordAt(text, cursor)
+	if quoted {
+		return []Suggestion{}, nil // a text in quotes is what it says
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var out []Suggestion
+	if name, value, ok := strings.Cut(w.text, ":"); ok && canonical[name] != "" {
+		w.name, w.value = name+":", value
+		out = s.values(ctx, v, w)
+	} else {
+		out = s.words(ctx, v, w)
+	}
+	return slices.Clip(out[:min(len(out), most)]), nil
+}
+
+// word is the word of a query that is being typed.
+type word struct {
+	text       string // without a - before it
+	rest       string // the query without it
+	start, end int    // of text
+	name       string // of a filter, as it is written, with its colon
+	value      string
+}
+
+// suggest makes a suggestion that takes the place of a word.
+func (w *word) suggest(kind Kind, insert, label, detail string) Suggestion {
+	return Suggestion{Kind: kind, Insert: insert, Start: w.start, End: w.end, Label: label, Detail: detail}
+}
+
+// wordAt is the word before and behind a place, and whether that is in a text in
+// quotes.
+func wordAt(text string, cursor int) (w word, quoted bool) {
+	begin := 0
+	for i := 0; i < cursor; i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == ' ' || c == '\t' || c == '\n' || c == '(':
+			begin = i + 1
+		}
+	}
+	if quoted {
+		return w, true
+	}
+	end := cursor
+	for end < len(text) && !strings.ContainsRune(" \t\n)\"", rune(text[end])) {
+		end++
+	}
+	if begin < end && text[begin] == '-' {
+		begin++
+	}
+	begin = min(begin, end)
+	return word{text: text[begin:end], rest: text[:begin] + text[end:], start: begin, end: end}, false
+}
+
+// words suggests how a word goes on that is no filter yet: as one, as the name
+// of a repository, a symbol or a file.
+func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+	var out []Suggestion
+	low := strings.ToLower(w.text)
+	for _, f := range filters {
+		if strings.HasPrefix(f.name, low) {
+			out = append(out, w.suggest(Filter, f.name+":", f.name+":", f.means))
+		}
+	}
+	if len(w.text) < 2 {
+		return out
+	}
+
+	parts := together(
+		func() []Suggestion { return s.repositories(ctx, v, w, "repo:", w.text, 3) },
+		func() []Suggestion { return s.symbols(ctx, v, w, "sym:", w.text, 5) },
+		func() []Suggestion { return s.paths(ctx, v, w, "file:", w.text, 4) },
+	)
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+// values suggests values of a filter.
+func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+	switch canonical[w.name[:len(w.name)-1]] {
+	case "repo":
+		return s.repositories(ctx, v, w, w.name, w.value, most)
+	case "reposet":
+		return s.repositories(ctx, v, w, w.name, w.value[strings.LastIndexByte(w.value, ',')+1:], most)
+	case "lang":
+		return languages(w)
+	case "rev":
+		return s.revisions(ctx, v, w)
+	case "context":
+		return s.contexts(ctx, v, w)
+	case "file":
+		return s.paths(ctx, v, w, w.name, w.value, most)
+	case "sym":
+		return s.symbols(ctx, v, w, w.name, w.value, most)
+	}
+	var out []Suggestion
+	for _, value := range fixed[canonical[w.name[:len(w.name)-1]]] {
+		if strings.HasPrefix(value, w.value) {
+			out = append(out, w.suggest(Value, w.name+value+" ", value, ""))
+		}
+	}
+	return out
+}
+
+// together runs functions at the same time.
+func together(parts ...func() []Suggestion) [][]Suggestion {
+	out := make([][]Suggestion, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts {
+		all.Go(func() { out[i] = part() })
+	}
+	all.Wait()
+	return out
+}
+
+// repositories suggests repositories whose name has a text in it.
+func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
+	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{Query: plain(value), PerPage: n})
+	if err != nil {
+		return nil
+	}
+	out := make([]Suggestion, 0, len(r.Repos))
+	for i := range r.Repos {
+		name := r.Repos[i].Name
+		insert := filter + expression("^"+regexp.QuoteMeta(name)+"$") + " "
+		if canonical[strings.TrimSuffix(filter, ":")] == "reposet" {
+			before := w.value[:strings.LastIndexByte(w.value, ',')+1]
+			insert = filter + before + query.Quote(name) + " "
+			if !strings.ContainsAny(name, " ,\"()\\") {
+				insert = filter + before + name + " "
+			}
+		}
+		out = append(out, w.suggest(Repository, insert, name, r.Repos[i].Description))
+	}
+	return out
+}
+
+// expression is an expression as the value of a filter, in quotes only where it
+// needs them.
+func expression(expr string) string {
+	if strings.ContainsAny(expr, " \t\n\"()") {
+		return query.QuoteRegexp(expr)
+	}
+	return expr
+}
+
+// plain is a text out of an expression that somebody types for a name.
+func plain(expr string) string {
+	return strings.NewReplacer(`\.`, ".", `\-`, "-", "^", "", "$", "", `"`, "").Replace(expr)
+}
+
+// allLanguages are the names of languages, the short ones first.
+var allLanguages = sync.OnceValue(func() []string {
+	var names []string
+	for _, name := range data.LanguageByAliasMap {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return slices.Compact(names)
+})
+
+func languages(w word) []Suggestion {
+	var out []Suggestion
+	low := strings.ToLower(plain(w.value))
+	for _, name := range allLanguages() {
+		if strings.HasPrefix(strings.ToLower(name), low) && len(out) < most {
+			value := name
+			if strings.ContainsAny(name, " \"()") {
+				value = query.Quote(name)
+			}
+			out = append(out, w.suggest(Language, w.name+value+" ", name, ""))
+		}
+	}
+	return out
+}
+
+// revisions suggests branches and tags: of the one repository that the query
+// names, or those that are indexed anywhere.
+func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+	var out []Suggestion
+	had := map[string]bool{}
+	add := func(name, detail string) {
+		if name = query.ShortRev(name); !had[name] && strings.Contains(strings.ToLower(name), strings.ToLower(w.value)) && !strings.ContainsAny(name, " \"()") {
+			had[name] = true
+			out = append(out, w.suggest(Revision, w.name+name+" ", name, detail))
+		}
+	}
+	if strings.HasPrefix("*", w.value) {
+		add("*", "every indexed revision")
+	}
+
+	if repo := s.onlyRepository(ctx, v, w.rest); repo != "" {
+		for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){s.d.Read.Branches, s.d.Read.Tags} {
+			r, err := list(ctx, v, browse.RefsRequest{Repo: repo, Query: w.value, PerPage: most})
+			if err != nil {
+				continue
+			}
+			for _, ref := range r.Refs {
+				add(ref.Name, map[bool]string{true: "indexed", false: "scanned"}[ref.Indexed])
+			}
+		}
+		return out
+	}
+	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{PerPage: 100})
+	if err != nil {
+		return out
+	}
+	for i := range r.Repos {
+		for _, rev := range r.Repos[i].Revisions {
+			add(rev.Name, "indexed")
+		}
+	}
+	return out
+}
+
+var repoFilter = regexp.MustCompile(`(?:^|\s)(?:repo|r|reposet):(\S+)`)
+
+// onlyRepository is the one repository that a query is about, "" where it is
+// about several or none.
+func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text string) string {
+	m := repoFilter.FindAllStringSubmatch(text, 2)
+	if len(m) != 1 {
+		return ""
+	}
+	name := plain(m[0][1])
+	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{Query: name, PerPage: 100})
+	if err != nil {
+		return ""
+	}
+	for i := range r.Repos {
+		if r.Repos[i].Name == name || r.Total == 1 {
+			return r.Repos[i].Name
+		}
+	}
+	return ""
+}
+
+func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+	all, err := s.d.Contexts(ctx, v)
+	if err != nil {
+		return nil
+	}
+	var out []Suggestion
+	for _, c := range all {
+		if strings.Contains(strings.ToLower(c.Name), strings.ToLower(w.value)) {
+			out = append(out, w.suggest(ContextOf, w.name+c.Name+" ", c.Name, c.Description))
+		}
+	}
+	return out
+}
+
+// paths suggests files whose path has a text in it, where the rest of the query
+// looks.
+func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
+	if value == "" {
+		return nil
+	}
+	text := "type:file timeout:100ms file:" + query.QuoteRegexp(regexp.QuoteMeta(plain(value)))
+	for _, m := range repoFilter.FindAllString(w.rest, -1) {
+		text += " " + strings.TrimSpace(m)
+	}
+	r, err := s.d.Find.Search(ctx, v, search.Request{Query: text, Matches: n})
+	if err != nil {
+		return nil
+	}
+	var out []Suggestion
+	for i := range r.Files {
+		f := &r.Files[i]
+		out = append(out, w.suggest(File, filter+expression("^"+regexp.QuoteMeta(f.Path)+"$")+" ", f.Path, f.Repository))
+	}
+	return out
+}
+
+// symbols suggests names of definitions that begin with a text.
+func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
+	if value = plain(value); len(value) < 2 {
+		return nil
+	}
+	r, err := s.d.Find.Definitions(ctx, v, search.SymbolRequest{Symbol: value, Prefix: true, Limit: 20})
+	if err != nil {
+		return nil
+	}
+	var out []Suggestion
+	had := map[string]bool{}
+	for i := range r.Files {
+		for _, m := range r.Files[i].Matches {
+			if !had[m.Name] && m.Name != "" && len(out) < n {
+				had[m.Name] = true
+				out = append(out, w.suggest(Symbol, filter+expression("^"+regexp.QuoteMeta(m.Name)+"$")+" ", m.Name, m.Kind+" in "+r.Files[i].Path))
+			}
+		}
+	}
+	return out
+}

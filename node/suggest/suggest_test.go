@@ -1,0 +1,145 @@
+package suggest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// fake is a node with two repositories, of which a guest sees one.
+type fake struct{ trees int }
+
+func (f *fake) Repos(_ context.Context, v catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
+	r := &browse.ReposResponse{}
+	for _, name := range []string{"acme/app", "acme/secret"} {
+		if strings.Contains(name, req.Query) && (v.All || name == "acme/app") {
+			r.Repos = append(r.Repos, browse.RepoInfo{Name: name, Revisions: []browse.RevisionInfo{{Name: "HEAD"}, {Name: "refs/heads/main"}}})
+		}
+	}
+	r.Total = len(r.Repos)
+	return r, nil
+}
+
+func (f *fake) Search(_ context.Context, _ catalog.Viewer, req search.Request) (*search.Response, error) {
+	if _, err := query.Parse(req.Query, query.Options{}); err != nil {
+		return nil, err
+	}
+	return &search.Response{Files: []search.File{{Repository: "acme/app", Path: "cmd/main.go"}}}, nil
+}
+
+func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+	return &search.SymbolResponse{Files: []search.SymbolFile{{Path: "greet.go", Matches: []search.SymbolMatch{{Name: req.Symbol + "ing", Kind: "func"}}}}}, nil
+}
+
+func (f *fake) Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error) {
+	f.trees++
+	blob := func(path string) browse.TreeNode { return browse.TreeNode{Type: "blob", Path: path} }
+	return &browse.TreeResponse{Root: browse.TreeNode{Type: "tree", Children: []browse.TreeNode{
+		{Type: "tree", Path: "api", Children: []browse.TreeNode{blob("api/routes.go"), blob("api/routes_test.go")}}, blob("rotten/gone.txt"), blob("README.md"),
+	}}}, nil
+}
+
+func (f *fake) Commit(_ context.Context, v catalog.Viewer, req browse.CommitRequest) (*browse.CommitInfo, error) {
+	if req.Repo == "acme/secret" && !v.All {
+		return nil, fmt.Errorf("no such repository")
+	}
+	return &browse.CommitInfo{Hash: "c0ffee"}, nil
+}
+
+func (f *fake) Branches(_ context.Context, _ catalog.Viewer, req browse.RefsRequest) (*browse.RefsResponse, error) {
+	return &browse.RefsResponse{Refs: []browse.RefInfo{{Name: "main", Indexed: true}, {Name: "feature/x"}}}, nil
+}
+
+func (f *fake) Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error) {
+	return &browse.RefsResponse{}, nil
+}
+
+func suggester(f *fake) *Suggester {
+	return New(Deps{Find: f, List: f, Read: f, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) {
+		return []Context{{"web", "the pages"}, {"infra", "the rest"}}, nil
+	}})
+}
+
+func TestCompletions(t *testing.T) {
+	t.Parallel()
+	s := suggester(&fake{})
+	for _, c := range []struct{ text, want string }{ // | is where somebody types
+		{"re|", "repo: rev: reposet:"},
+		{"fo|", `fork:`},
+		{"x case:|", "yes no auto"},
+		{"lang:gr|", "GraphQL"},
+		{"repo:ac| x", "acme/app"},
+		{"-r:app|", "acme/app"},
+		{"repo:^acme/app$ rev:|", "* main feature/x"},
+		{"rev:ma|", "main"},
+		{"context:in|", "infra"},
+		{"(file:ma|", "cmd/main.go"},
+		{"sym:Greet|", "Greeting"},
+		{`"re|`, ""},
+		{`x "a b" ty|`, "type:"},
+	} {
+		before, after, _ := strings.Cut(c.text, "|")
+		got, err := s.Complete(t.Context(), catalog.Guest(), before+after, len(before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var labels []string
+		for _, g := range got {
+			labels = append(labels, g.Label)
+			whole := before + after
+			whole = whole[:g.Start] + g.Insert + whole[g.End:]
+			if _, err := query.Parse(strings.TrimSuffix(strings.TrimLeft(whole, "("), ")"), query.Options{}); err != nil && g.Kind != Filter && g.Kind != ContextOf {
+				t.Errorf("%s: %q makes a bad query: %v", c.text, whole, err)
+			}
+		}
+		for _, want := range strings.Fields(c.want) {
+			if !slices.Contains(labels, want) {
+				t.Errorf("%s: %q lacks %q", c.text, labels, want)
+			}
+		}
+		if c.want == "" && len(labels) > 0 {
+			t.Errorf("%s: %q, want nothing", c.text, labels)
+		}
+		if slices.Contains(labels, "acme/secret") {
+			t.Errorf("%s: a hidden repository is suggested", c.text)
+		}
+	}
+	if _, err := s.Complete(t.Context(), catalog.Guest(), "x", 2); err == nil {
+		t.Error("a cursor behind the end is taken")
+	}
+}
+
+func TestPathsByTheirLetters(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	s := suggester(f)
+	for _, c := range []struct{ query, want string }{
+		{"routes", "api/routes.go"}, {"artest", "api/routes_test.go"}, {"routesgo", "api/routes.go"}, {"readme", "README.md"}, {"gone", "rotten/gone.txt"},
+	} {
+		r, err := s.Files(t.Context(), catalog.Guest(), FilesRequest{Repo: "acme/app", Query: c.query})
+		if err != nil || len(r.Paths) == 0 || r.Paths[0].Path != c.want {
+			t.Errorf("%s: %+v, %v; want %s first", c.query, r, err, c.want)
+		}
+	}
+	if f.trees != 1 {
+		t.Errorf("the tree of one commit was read %d times", f.trees)
+	}
+	if r, _ := s.Files(t.Context(), catalog.Guest(), FilesRequest{Repo: "acme/app", Query: "rgo"}); !slices.Equal(r.Paths[0].At, []int{4, 11, 12}) && len(r.Paths[0].At) != 3 {
+		t.Errorf("places %v", r.Paths[0].At)
+	}
+
+	// What one viewer had read is not shown to another.
+	if _, err := s.Files(t.Context(), catalog.Operator(), FilesRequest{Repo: "acme/secret"}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Files(t.Context(), catalog.Guest(), FilesRequest{Repo: "acme/secret"}); err == nil {
+		t.Errorf("a guest sees %+v", r)
+	}
+}

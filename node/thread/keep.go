@@ -1,0 +1,148 @@
+package thread
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
+)
+
+const (
+	lookPause  = 20 * time.Second
+	lookShare  = 50               // a look is followed by a rest of at least so many times what it took
+	keepGrace  = 10 * time.Minute // of a file that no thread names: its thread may be about to
+	fetchBytes = 64 << 20         // in one look
+	oldView    = 30 * time.Second
+)
+
+// Run keeps the files of this node as they should be, until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	for {
+		began := clock.Now()
+		s.look(ctx)
+		if !clock.Wait(ctx, max(s.scaled(lookPause), lookShare*clock.Since(began))) {
+			return nil
+		}
+	}
+}
+
+// look copies what this node lacks and deletes what it need not have. With an
+// old view it does neither.
+func (s *Store) look(ctx context.Context) {
+	view := s.d.View()
+	if s.d.Age() > oldView {
+		return
+	}
+	threads := map[string]string{} // by file
+	left := fetchBytes
+	for h := range view.Threads() {
+		mine := slices.Contains(s.holders(view, h.ID), s.d.Net.Self())
+		for _, turn := range h.Turns {
+			if turn.File == "" {
+				continue
+			}
+			if mine || threads[turn.File] == "" {
+				threads[turn.File] = h.ID // of several threads one that wants it here counts
+			}
+			if mine && left > 0 {
+				left -= s.copyHere(ctx, h.ID, turn.File)
+			}
+		}
+	}
+	if ctx.Err() == nil {
+		s.sweepFiles(ctx, view, threads)
+		s.sweepSpools(view)
+	}
+}
+
+// copyHere fetches a file that should be here and is not.
+func (s *Store) copyHere(ctx context.Context, thread, file string) int {
+	if _, err := os.Stat(s.path(file)); err == nil {
+		return 0
+	}
+	sealed, err := s.fetch(ctx, thread, file)
+	if err == nil {
+		err = s.write(file, sealed)
+	}
+	if err != nil {
+		s.d.Log.Debug("a file of a conversation was not copied", "file", file, "err", err)
+	}
+	return len(sealed)
+}
+
+// sweepFiles deletes the files that no thread names, and those that all nodes
+// that should have them have.
+func (s *Store) sweepFiles(ctx context.Context, view *catalog.View, threads map[string]string) {
+	_ = filepath.WalkDir(filepath.Join(s.d.Dir, "turns"), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil // what cannot be read now is looked at again
+		}
+		thread, named := threads[e.Name()]
+		switch {
+		case !named && s.old(e):
+			_ = os.Remove(path)
+		case named && isName(e.Name()) && s.elsewhere(ctx, view, thread, e.Name()):
+			_ = os.Remove(path)
+		}
+		return ctx.Err()
+	})
+}
+
+// elsewhere reports whether this node is none that should have a file, and all
+// of those say that they have it.
+func (s *Store) elsewhere(ctx context.Context, view *catalog.View, thread, file string) bool {
+	holders := s.holders(view, thread)
+	if slices.Contains(holders, s.d.Net.Self()) || len(holders) < 2 {
+		return false
+	}
+	for _, node := range holders {
+		one, cancel := context.WithTimeout(ctx, s.scaled(appendTime))
+		r, err := haveCall.Ask(one, s.d.Net, node, &haveRequest{[]string{file}})
+		cancel()
+		if err != nil || len(r.Has) != 1 || !r.Has[0] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Store) old(e fs.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && s.d.Now().Sub(info.ModTime()) > keepGrace
+}
+
+// sweepSpools deletes the logs of turns that have ended, or of which this node
+// is no copy any more.
+func (s *Store) sweepSpools(view *catalog.View) {
+	needed := map[string]bool{}
+	for h := range view.RunningThreads() {
+		if slices.Contains(h.Run.Copies, s.d.Net.Self()) {
+			needed[nameOf([]byte(h.ID))] = true
+		}
+	}
+	s.mu.Lock()
+	for thread, p := range s.spools {
+		if name := nameOf([]byte(thread)); !needed[name] {
+			if info, err := os.Stat(p.path); err != nil || s.d.Now().Sub(info.ModTime()) > keepGrace {
+				p.close()
+				delete(s.spools, thread)
+			}
+		}
+	}
+	s.mu.Unlock()
+
+	files, err := os.ReadDir(filepath.Join(s.d.Dir, "running"))
+	if err != nil {
+		return // there is none yet
+	}
+	for _, e := range files {
+		if !needed[e.Name()] && s.old(e) {
+			_ = os.Remove(filepath.Join(s.d.Dir, "running", e.Name()))
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+)
+
+// Log is the log of a turn on the node that answers it. One goroutine uses it.
+type Log struct {
+	s      *Store
+	thread string
+	fence  uint64
+	was    uint64 // under which the copies were last written
+	others []string
+	count  int
+	sp     *spool
+	lonely time.Time // when a copy was looked for and none found
+}
+
+// ErrLost says that another node answers the question now.
+var ErrLost = errors.New("another node answers this question now")
+
+const (
+	appendTime  = 3 * time.Second
+	lonelyPause = 3 * time.Second
+	movePause   = 100 * time.Millisecond
+	shipBytes   = 4 << 20 // of one call
+)
+
+type appendRequest struct {
+	Thread     string
+	Fence, Was uint64
+	At         int // entries before these
+	Entries    [][]byte
+}
+
+type appendResponse struct {
+	Stale bool
+	Count int // entries that are there now; less than asked for where some are missing
+}
+
+var appendCall = call.To[appendRequest, appendResponse]("thread-append")
+
+func (s *Store) spoolOf(thread string) *spool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.spools[thread]
+	if p == nil {
+		p = &spool{path: filepath.Join(s.d.Dir, "running", nameOf([]byte(thread)))}
+		s.spools[thread] = p
+	}
+	return p
+}
+
+func (s *Store) serveAppend(_ context.Context, req *appendRequest) (*appendResponse, error) {
+	// The catalog may know of a newer runner before its first entry comes.
+	if h := s.d.View().Thread(req.Thread); h != nil && h.Run.Fence > req.Fence {
+		return &appendResponse{Stale: true}, nil
+	}
+	count, err := s.spoolOf(req.Thread).put(req.Fence, req.Was, req.At, req.Entries)
+	if errors.Is(err, errStale) {
+		return &appendResponse{Stale: true}, nil
+	}
+	return &appendResponse{Count: count}, err
+}
+
+// Second is the node that should have a copy of what this one does for a
+// thread; "" where there is none.
+func (s *Store) Second(thread string) string {
+	for _, node := range s.order(s.d.View(), thread) {
+		if node != s.d.Net.Self() {
+			return node
+		}
+	}
+	return ""
+}
+
+// Begin begins the log of a turn that the catalog lets this node answer.
+func (s *Store) Begin(thread string, run catalog.Run) *Log {
+	l := &Log{s: s, thread: thread, fence: run.Fence, sp: s.spoolOf(thread)}
+	for _, node := range run.Copies {
+		if node != s.d.Net.Self() {
+			l.others = append(l.others, node)
+		}
+	}
+	return l
+}
+
+// Resume goes on with the log of a turn that another node, or this one before
+// it was started, has begun. The entries are all that anybody was told is safe,
+// and may be more.
+func (s *Store) Resume(ctx context.Context, thread string, fence uint64) (*Log, [][]byte, error) {
+	l := &Log{s: s, thread: thread, fence: fence, sp: s.spoolOf(thread)}
+	sealed, err := l.sp.adopt(fence)
+	if errors.Is(err, errStale) {
+		return nil, nil, ErrLost
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l.count, l.was = len(sealed), fence
+	entries := make([][]byte, len(sealed))
+	for i, e := range sealed {
+		if entries[i], err = s.box.open(ctx, e, boxEntry); err != nil {
+			return nil, nil, err
+		}
+	}
+	return l, entries, nil
+}
+
+// Fence is that under which this node answers.
+func (l *Log) Fence() uint64 { return l.fence }
+
+// Append adds entries. They are safe when it returns nil: whichever copy goes
+// on has them. It fails with ErrLost when another node answers the question, and
+// with the error of ctx when that ends first.
+func (l *Log) Append(ctx context.Context, entries ...[]byte) error {
+	sealed := make([][]byte, len(entries))
+	for i, e := range entries {
+		var err error
+		if sealed[i], err = l.s.box.seal(ctx, e, boxEntry); err != nil {
+			return err
+		}
+	}
+	was := l.was
+	count, err := l.sp.put(l.fence, was, l.count, sealed)
+	switch {
+	case errors.Is(err, errStale):
+		return ErrLost
+	case err != nil:
+		return err
+	case count != l.count+len(sealed):
+		return fmt.Errorf("threads: %d entries of %d are here", count, l.count+len(sealed))
+	}
+	at := l.count
+	l.count = count
+
+	// The copies take it, or are replaced by others.
+	whole := true
+	for _, node := range l.others {
+		ok, err := l.give(ctx, node, was, at, sealed)
+		if err != nil {
+			return err
+		}
+		whole = whole && ok
+	}
+	l.was = l.fence
+	if whole && (len(l.others) > 0 || l.s.d.Now().Sub(l.lonely) < l.s.scaled(lonelyPause)) {
+		return nil
+	}
+	return l.replace(ctx, whole)
+}
+
+// give sends entries to another node. It fails only where that node knows of a
+// newer runner; ok is false where it could not be asked or lacks something.
+func (l *Log) give(ctx context.Context, node string, was uint64, at int, sealed [][]byte) (ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.s.scaled(appendTime))
+	defer cancel()
+	r, err := appendCall.Ask(ctx, l.s.d.Net, node, &appendRequest{l.thread, l.fence, was, at, sealed})
+	switch {
+	case err != nil:
+		return false, nil
+	case r.Stale:
+		return false, ErrLost
+	}
+	return r.Count == at+len(sealed), nil
+}
+
+// replace finds a node for a copy, gives it everything and only then has the
+// catalog name it, in place of those that there were. Where there is no other
+// node, this one goes on alone; alone says that nothing has to be told then.
+func (l *Log) replace(ctx context.Context, alone bool) error {
+	others := []string(nil)
+	for _, node := range l.s.order(l.s.d.View(), l.thread) {
+		if node == l.s.d.Net.Self() {
+			continue
+		}
+		ok, err := l.ship(ctx, node)
+		if err != nil {
+			return err
+		}
+		if ok {
+			others = []string{node}
+			break
+		}
+	}
+	if others == nil {
+		l.lonely = l.s.d.Now()
+		if alone {
+			return nil
+		}
+	}
+	for {
+		index, err := l.s.d.Propose(ctx, &catalog.MoveRun{Thread: l.thread, Fence: l.fence, Node: l.s.d.Net.Self(), Copies: append([]string{l.s.d.Net.Self()}, others...)})
+		if err == nil {
+			l.fence, l.others = index, others
+			return nil
+		}
+		if _, refused := catalog.Refused(err); refused {
+			return ErrLost
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		clock.Wait(ctx, movePause)
+	}
+}
+
+// ship gives a node everything.
+func (l *Log) ship(ctx context.Context, node string) (ok bool, err error) {
+	all, err := l.sp.entries()
+	if err != nil {
+		return false, err
+	}
+	for at := 0; ; {
+		n, bytes := 0, 0
+		for at+n < len(all) && (n == 0 || bytes+len(all[at+n]) < shipBytes) {
+			bytes += len(all[at+n])
+			n++
+		}
+		if ok, err = l.give(ctx, node, l.fence, at, all[at:at+n]); err != nil || !ok {
+			return false, err
+		}
+		if at += n; at == len(all) {
+			return true, nil
+		}
+	}
+}
+
+// End forgets the log: what was said is in a file. The copies forget theirs
+// when they find that the catalog does not name them any more.
+func (l *Log) End() { l.s.drop(l.thread) }
+
+func (s *Store) drop(thread string) {
+	s.mu.Lock()
+	p := s.spools[thread]
+	delete(s.spools, thread)
+	s.mu.Unlock()
+	if p != nil {
+		p.remove()
+	}
+}
+
+// Close lets go of the open files.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.spools {
+		p.close()
+	}
+}

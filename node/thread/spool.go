@@ -1,0 +1,178 @@
+package thread
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// A spool is the log of a turn that is being answered, on one node:
+//
+//	for each entry: length u32 | fence u64 | sealed bytes
+//
+// A torn entry at the end, of a node that was killed, is as if it were not there:
+// nobody was told that it is safe.
+type spool struct {
+	path string
+
+	mu    sync.Mutex
+	file  *os.File // nil until it is used
+	fence uint64   // of who wrote last
+	ends  []int64  // of the entries
+}
+
+const (
+	spoolHead = 12
+	maxEntry  = 8 << 20
+	maxSpool  = 64 << 20
+)
+
+// errStale says that a node with a newer fence answers the question.
+var errStale = errors.New("another node answers this question")
+
+// open reads what is there. mu is held.
+func (p *spool) openLocked() error {
+	if p.file != nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
+		return fmt.Errorf("threads: %w", err)
+	}
+	f, err := os.OpenFile(p.path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("threads: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+
+	p.file, p.fence, p.ends = f, 0, nil
+	var head [spoolHead]byte
+	at := int64(0)
+	for {
+		if _, err := f.ReadAt(head[:], at); err != nil {
+			break // the end, or a torn entry
+		}
+		n := int64(binary.BigEndian.Uint32(head[:]))
+		if at+spoolHead+n > info.Size() {
+			break
+		}
+		at += spoolHead + n
+		p.ends, p.fence = append(p.ends, at), binary.BigEndian.Uint64(head[4:])
+	}
+	return nil
+}
+
+// put writes entries behind the first at ones, and drops others there. Whoever
+// writes needs the newest fence; where it is a new one, was is that under which
+// the same writer wrote last, or at is 0.
+func (p *spool) put(fence, was uint64, at int, entries [][]byte) (count int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.openLocked(); err != nil {
+		return 0, err
+	}
+	switch {
+	case fence < p.fence:
+		return 0, errStale
+	case at > len(p.ends) || at > 0 && p.fence != fence && p.fence != was:
+		return 0, nil // it lacks something: everything has to come again
+	}
+
+	var b []byte
+	start := p.end(at)
+	ends := p.ends[:at:at]
+	for _, e := range entries {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(e)))
+		b = binary.BigEndian.AppendUint64(b, fence)
+		b = append(b, e...)
+		ends = append(ends, start+int64(len(b)))
+	}
+	if start+int64(len(b)) > maxSpool {
+		return 0, fmt.Errorf("threads: a turn of more than %d bytes", maxSpool)
+	}
+
+	// What stood behind is dropped first: a longer file with an older tail would
+	// be read as more than it is.
+	if at < len(p.ends) {
+		if err := p.file.Truncate(start); err != nil {
+			return 0, fmt.Errorf("threads: %w", err)
+		}
+	}
+	if _, err := p.file.WriteAt(b, start); err != nil {
+		return 0, fmt.Errorf("threads: %w", err)
+	}
+	p.fence, p.ends = fence, ends
+	return len(ends), nil
+}
+
+func (p *spool) end(at int) int64 {
+	if at == 0 {
+		return 0
+	}
+	return p.ends[at-1]
+}
+
+// adopt shuts out every writer with an older fence and returns the entries.
+func (p *spool) adopt(fence uint64) ([][]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.openLocked(); err != nil {
+		return nil, err
+	}
+	if fence < p.fence {
+		return nil, errStale
+	}
+	entries, err := p.entriesLocked()
+	p.fence = max(p.fence, fence)
+	return entries, err
+}
+
+// entries reads all of them.
+func (p *spool) entries() ([][]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.openLocked(); err != nil {
+		return nil, err
+	}
+	return p.entriesLocked()
+}
+
+func (p *spool) entriesLocked() ([][]byte, error) {
+	out := make([][]byte, len(p.ends))
+	for i := range p.ends {
+		from := p.end(i) + spoolHead
+		out[i] = make([]byte, p.ends[i]-from)
+		if _, err := p.file.ReadAt(out[i], from); err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("threads: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// remove closes and deletes it.
+func (p *spool) remove() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file != nil {
+		_ = p.file.Close() // what it held is not needed
+		p.file = nil
+	}
+	p.ends, p.fence = nil, 0
+	_ = os.Remove(p.path) // a second look finds it again
+}
+
+// close lets go of the file and keeps what is in it.
+func (p *spool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file != nil {
+		_ = p.file.Close() // nothing is buffered here
+		p.file = nil
+	}
+}

@@ -1,0 +1,99 @@
+package tool
+
+import (
+	"strings"
+)
+
+// Args are the checked arguments of a call, with the defaults filled in.
+type Args struct {
+	tool   *Tool
+	values map[string]any // string, int, bool, []string or map[string]string by name
+	given  []string       // names that the caller gave, in the order of the row
+	asked  string         // repo as the caller wrote it
+}
+
+func newArgs(t *Tool) *Args { return &Args{tool: t, values: map[string]any{}} }
+
+// Text is a string argument, "" where it was not given and has no default.
+func (a *Args) Text(name string) string { s, _ := a.values[name].(string); return s }
+
+// Number is an integer argument, 0 where it was not given and has no default.
+func (a *Args) Number(name string) int { n, _ := a.values[name].(int); return n }
+
+// Flag is a boolean argument, false where it was not given and has no default.
+func (a *Args) Flag(name string) bool { b, _ := a.values[name].(bool); return b }
+
+// List is an argument of several strings, nil where it was not given.
+func (a *Args) List(name string) []string { l, _ := a.values[name].([]string); return l }
+
+// Named is an argument that is an object of strings, nil where it was not given.
+func (a *Args) Named(name string) map[string]string {
+	m, _ := a.values[name].(map[string]string)
+	return m
+}
+
+// Has reports whether the caller gave an argument.
+func (a *Args) Has(name string) bool { return contains(a.given, name) }
+
+// set changes an argument as if the caller had given it.
+func (a *Args) set(name string, value any) {
+	if !a.Has(name) {
+		a.given = append(a.given, name)
+	}
+	a.values[name] = value
+}
+
+// with is the text of the same call with some arguments changed, given as
+// name, value, ...: what a model has to send to go on. A nil value drops one.
+func (a *Args) with(changes ...any) string { return a.as(a.tool.Name, changes...) }
+
+// as is with for another tool, which takes the same arguments.
+func (a *Args) as(tool string, changes ...any) string {
+	next := newArgs(a.tool)
+	for _, name := range a.given {
+		next.set(name, a.values[name])
+	}
+	for i := 0; i+1 < len(changes); i += 2 {
+		next.set(changes[i].(string), changes[i+1])
+	}
+	return next.render(tool)
+}
+
+// callOf is the text of a call of another tool, with the arguments given as
+// name, value, ... Those that are "" or nil are left out.
+func callOf(tool string, pairs ...any) string {
+	a := newArgs(nil)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" && pairs[i+1] != nil {
+			a.set(pairs[i].(string), pairs[i+1])
+		}
+	}
+	return a.render(tool)
+}
+
+func (a *Args) render(tool string) string {
+	var parts []string
+	for _, name := range a.given {
+		if value := a.values[name]; value != nil {
+			parts = append(parts, quote(name)+":"+quote(plainest(value)))
+		}
+	}
+	return tool + " {" + strings.Join(parts, ",") + "}"
+}
+
+// plainest is a value as a caller would write it: a list of one as its string.
+func plainest(value any) any {
+	if list, ok := value.([]string); ok && len(list) == 1 {
+		return list[0]
+	}
+	return value
+}
+
+func contains(list []string, s string) bool {
+	for _, one := range list {
+		if one == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,320 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The bounds of what a caller may send.
+const (
+	maxText = 10_000 // bytes of a string
+	maxList = 100    // strings of a list
+)
+
+// misuse is what a model did wrong with a tool, in sentences for it to read.
+type misuse string
+
+func (m misuse) Error() string { return string(m) }
+
+// decode checks the arguments of a call against the row. null is the same as
+// absent; numbers and booleans may come as strings, as some models write them.
+// Everything that is wrong is told at once, followed by the caller's own call
+// as it should have been.
+func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
+	var members map[string]json.RawMessage
+	if len(raw) > 0 && string(raw) != "null" {
+		if err := json.Unmarshal(raw, &members); err != nil {
+			return nil, misuse("The arguments have to be one JSON object, as " + t.example() + ".")
+		}
+	}
+
+	a, mended := newArgs(t), newArgs(t)
+	var wrong []string
+	for i := range t.Params {
+		p := &t.Params[i]
+		problem := p.take(members[p.Name], a, mended)
+		if problem != "" {
+			wrong = append(wrong, p.Name+" "+problem)
+		}
+		delete(members, p.Name)
+	}
+
+	// What is left has a name that the row does not know.
+	unknown := slices.Sorted(maps.Keys(members))
+	for _, name := range unknown {
+		wrong = append(wrong, t.unknown(name, members[name], mended))
+	}
+
+	if wrong == nil {
+		a.asked = a.Text("repo")
+		return a, nil
+	}
+	text := "Wrong arguments: " + strings.Join(wrong, "; ") + "."
+	if unknown != nil {
+		text += " The parameters of " + t.Name + " are " + strings.Join(t.names(), ", ") + "."
+	}
+	return nil, misuse(text + " Mended: " + t.complete(mended))
+}
+
+// take checks one argument and keeps it. What is wrong is told and kept as it
+// should have been.
+func (p *Param) take(member json.RawMessage, a, mended *Args) (problem string) {
+	if member == nil || string(member) == "null" {
+		if p.Default != nil {
+			a.values[p.Name] = p.Default
+		}
+		if p.Required {
+			return "is required (" + p.About + ")"
+		}
+		return ""
+	}
+
+	value, problem := p.decode(member)
+	if problem != "" {
+		if better, ok := p.mend(member); ok {
+			mended.set(p.Name, better)
+		}
+		return problem
+	}
+	a.set(p.Name, value)
+	mended.set(p.Name, value)
+	return ""
+}
+
+// unknown tells that the row has no such parameter, and which one was meant.
+func (t *Tool) unknown(name string, member json.RawMessage, mended *Args) string {
+	text := fmt.Sprintf("there is no parameter %q", shorten(name))
+	meant := t.meant(name)
+	if meant == "" {
+		return text
+	}
+
+	// The value goes where it belongs, if nothing is there.
+	for i := range t.Params {
+		p := &t.Params[i]
+		if value, ok := p.mend(member); p.Name == meant && ok && !mended.Has(meant) {
+			mended.set(meant, value)
+		}
+	}
+	return text + " (did you mean " + meant + "?)"
+}
+
+func shorten(name string) string {
+	if len(name) > 40 {
+		return cutEnd(name, 40)
+	}
+	return name
+}
+
+func (t *Tool) names() []string {
+	names := make([]string, len(t.Params))
+	for i, p := range t.Params {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// complete is a mended call, with examples for what it has to have and has not.
+func (t *Tool) complete(mended *Args) string {
+	for _, p := range t.Params {
+		if p.Required && !mended.Has(p.Name) {
+			mended.set(p.Name, t.sample(p.Name))
+		}
+	}
+	return mended.render(t.Name)
+}
+
+// example is a call with the required arguments, for error texts.
+func (t *Tool) example() string { return t.complete(newArgs(t)) }
+
+func (t *Tool) sample(name string) string {
+	switch name {
+	case "repo":
+		return "github.com/acme/app"
+	case "path":
+		return "src/main.go"
+	case "symbol":
+		return "NewServer"
+	case "base":
+		return "main~5"
+	case "head":
+		return "main"
+	case "query":
+		return "retry replication"
+	case "pattern":
+		if t.Name == "glob" {
+			return "**/*.go"
+		}
+		return "func main"
+	}
+	return "…"
+}
+
+// decode reads one argument, or says what is wrong with it.
+func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return nil, "is malformed"
+	}
+	switch p.Kind {
+	case String:
+		return p.text(v)
+	case Strings:
+		return p.list(v)
+	case Boolean:
+		switch v {
+		case true, "true":
+			return true, ""
+		case false, "false":
+			return false, ""
+		}
+		return nil, "has to be true or false"
+	case Named:
+		return p.named(v)
+	}
+	return p.integer(v)
+}
+
+// named reads an object of strings. One string is that of the last name, or
+// of all names with slashes between them.
+func (p *Param) named(v any) (value any, problem string) {
+	out := map[string]string{}
+	switch v := v.(type) {
+	case string:
+		parts := strings.SplitN(v, "/", len(p.Words))
+		for i, part := range parts {
+			out[p.Words[len(p.Words)-len(parts)+i]] = part
+		}
+		return out, ""
+	case map[string]any:
+		for name, member := range v {
+			text, ok := member.(string)
+			if !ok || !contains(p.Words, name) {
+				return nil, "has to be an object with the strings " + strings.Join(p.Words, ", ")
+			}
+			out[name] = text
+		}
+		return out, ""
+	}
+	return nil, "has to be an object with the strings " + strings.Join(p.Words, ", ")
+}
+
+func (p *Param) text(v any) (value any, problem string) {
+	s, ok := v.(string)
+	switch {
+	case !ok:
+		return nil, "has to be a string"
+	case p.Required && s == "":
+		return nil, "must not be empty"
+	case len(s) > maxText:
+		return nil, fmt.Sprintf("is longer than %d bytes", maxText)
+	case strings.IndexByte(s, 0) >= 0:
+		return nil, "must not contain a NUL byte"
+	case p.Words != nil && !contains(p.Words, s):
+		return nil, "has to be one of " + strings.Join(p.Words, ", ")
+	}
+	return s, ""
+}
+
+// list reads several strings. One string is a list of one.
+func (p *Param) list(v any) (value any, problem string) {
+	members, ok := v.([]any)
+	if !ok {
+		members = []any{v}
+	}
+	if len(members) > maxList {
+		return nil, fmt.Sprintf("has more than %d entries", maxList)
+	}
+	list := []string{}
+	for _, m := range members {
+		s, problem := p.text(m)
+		if problem == "has to be a string" {
+			problem = "has to be a string or a list of strings"
+		}
+		if problem != "" {
+			return nil, problem
+		}
+		if s != "" {
+			list = append(list, s.(string))
+		}
+	}
+	return list, ""
+}
+
+func (p *Param) integer(v any) (value any, problem string) {
+	f, ok := v.(float64)
+	if s, text := v.(string); text {
+		var err error
+		f, err = strconv.ParseFloat(strings.TrimSpace(s), 64)
+		ok = err == nil
+	}
+	if !ok || f != math.Trunc(f) {
+		return nil, "has to be a whole number"
+	}
+	switch {
+	case p.Max > 0 && f > float64(p.Max) && p.Clamp:
+		return p.Max, ""
+	case p.Max > 0 && (f < float64(p.Min) || f > float64(p.Max)):
+		return nil, fmt.Sprintf("has to be between %d and %d", p.Min, p.Max)
+	case f < float64(p.Min):
+		return nil, fmt.Sprintf("has to be at least %d", p.Min)
+	case f > math.MaxInt32:
+		return nil, "is too large"
+	}
+	return int(f), ""
+}
+
+// mend makes of a value what the parameter could take: the nearest number, the
+// nearest word, the first of a list, the text of a number.
+func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
+	if value, problem := p.decode(raw); problem == "" {
+		return value, true
+	}
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return nil, false
+	}
+	switch v := v.(type) {
+	case float64:
+		switch p.Kind {
+		case Integer:
+			return p.within(v), true
+		case String, Strings:
+			return strconv.FormatFloat(v, 'f', -1, 64), p.Words == nil
+		case Boolean:
+			return v != 0, true
+		}
+	case string:
+		if p.Words != nil {
+			word := NearestName(v, p.Words)
+			return word, word != ""
+		}
+		if f, err := strconv.ParseFloat(v, 64); err == nil && p.Kind == Integer {
+			return p.within(f), true
+		}
+	case []any:
+		if len(v) > 0 && p.Kind != Strings {
+			first, err := json.Marshal(v[0])
+			if err != nil {
+				return nil, false
+			}
+			value, problem := p.decode(first)
+			return value, problem == ""
+		}
+	}
+	return nil, false
+}
+
+// within is the whole number nearest to f that the parameter takes.
+func (p *Param) within(f float64) int {
+	most := float64(math.MaxInt32)
+	if p.Max > 0 {
+		most = float64(p.Max)
+	}
+	return int(math.Trunc(min(max(f, float64(p.Min)), most)))
+}

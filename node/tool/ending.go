@@ -1,0 +1,86 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// end is the last line of an answer: that it is complete, or what it lacks and
+// the call that goes on.
+type end struct {
+	left     []string // what was left out, each with how to get it
+	unlooked []string // what was not searched
+	failed   int      // repositories that could not be indexed
+}
+
+// String writes the line.
+func (e *end) String() string {
+	text := complete
+	if e.left != nil {
+		text = "Left out: " + strings.Join(e.left, ". Left out: ") + "."
+	}
+	if e.unlooked != nil {
+		if e.left == nil {
+			text = ""
+		} else {
+			text += " "
+		}
+		text += "Not searched: " + strings.Join(e.unlooked, ". Not searched: ") + "."
+	}
+	if e.failed > 0 {
+		text = strings.Replace(text, complete, "Complete", 1)
+		if !strings.HasSuffix(text, "Complete") {
+			text += " All"
+		}
+		text += fmt.Sprintf(" but for %s that could not be indexed; list_repos tells why.", count(e.failed, "repository"))
+	}
+	return text
+}
+
+// lacks adds what a search did not find or did not look at. more is the call
+// that raises the limit, "" where that is of no use.
+func (e *end) lacks(a *Args, cut search.Cut, more string) {
+	less := narrower(a.tool)
+	switch cut.Why {
+	case search.CutLimit:
+		if more != "" {
+			less = "continue with " + more + ", or " + less
+		}
+		e.left = append(e.left, "more files match than the limit shows; "+less)
+	case search.CutTime:
+		e.unlooked = append(e.unlooked, "what was not reached within 5 seconds; "+less+", or use a longer literal")
+	case search.CutParts:
+		e.unlooked = append(e.unlooked, fmt.Sprintf("%d of %d parts of the index did not answer; try again in a few seconds", cut.Count, cut.Of))
+	case search.CutPending:
+		e.unlooked = append(e.unlooked, count(cut.Count, "repository")+" not indexed yet")
+	case search.CutRevision, search.CutNoRevision:
+		e.unlooked = append(e.unlooked, fmt.Sprintf("%d of %d repositories do not have %q indexed; with repo it is searched wherever it exists", cut.Count, cut.Of, a.Text("ref")))
+	case search.CutSymbols:
+		e.unlooked = append(e.unlooked, "files whose symbols are not known (they come after the text; without ctags on the nodes there are none); grep finds text")
+	case search.CutUnknown:
+		e.unlooked = append(e.unlooked, "a part of the index; try again in a few seconds")
+	}
+	e.failed = cut.Failed
+	if cut.Unsearched > 0 {
+		e.unlooked = append(e.unlooked, keptText(a, cut))
+	}
+}
+
+// keptText names files that are kept by name only, and how to read one.
+func keptText(a *Args, cut search.Cut) string {
+	var names []string
+	for _, f := range cut.UnsearchedFiles {
+		names = append(names, fmt.Sprintf("%s%s (%s)", of(a, f.Repo), clean([]byte(f.Path)), f.Why))
+	}
+	text := "kept by name only: " + strings.Join(names, ", ")
+	if more := cut.Unsearched - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if a.Text("repo") == "" {
+		return text + "; a search with repo reads them"
+	}
+	first := cut.UnsearchedFiles[0]
+	return text + "; read_file " + quote(map[string]string{"repo": first.Repo, "path": first.Path}) + " reads it"
+}

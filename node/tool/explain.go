@@ -1,0 +1,165 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// explain turns a failure into a sentence that tells the model what to do
+// next. What the viewer may not see is never hinted at: every name in a hint
+// comes from a listing made for the same viewer.
+func explain(ctx context.Context, l Lister, v catalog.Viewer, t *Tool, a *Args, err error) string {
+	var e *call.Error
+	message := "The tool failed for a reason that is in the node's log. Try once more, then another way."
+	if errors.As(err, &e) {
+		if message = strings.TrimRight(e.Message, ". "); !strings.HasSuffix(message, "?") {
+			message += "."
+		}
+	}
+	repo := a.Text("repo")
+	switch {
+	case errors.Is(err, call.ErrRepoNotFound):
+		return message + suggestRepos(ctx, l, v, repo)
+	case errors.Is(err, call.ErrFileNotFound):
+		if strings.HasSuffix(message, "?") { // it names what could be meant
+			return message
+		}
+		at := map[string]any{"repo": repo, "path": strings.Trim(a.Text("path"), "/")}
+		if ref := a.Text("ref"); ref != "" {
+			at["ref"] = ref
+		}
+		switch {
+		case strings.HasSuffix(message, "is a directory, not a file."):
+			return message + " See what is in it with list_tree " + quote(at) + "."
+		case strings.HasSuffix(message, "is a file, not a directory."):
+			return message + " Read it with read_file " + quote(at) + "."
+		}
+		base := path.Base(a.Text("path"))
+		return message + " Find the path with glob " + quote(map[string]any{"repo": repo, "pattern": "**/" + base}) + "."
+	case errors.Is(err, call.ErrRef):
+		return message + " See the branches with list_branches " + quote(map[string]any{"repo": repo}) + ", or leave ref out for the default branch."
+	case errors.Is(err, call.ErrQuery):
+		return message + " There are no look-arounds and no back-references. To find it as it stands: " + a.with("pattern", regexp.QuoteMeta(a.Text("pattern"))) + "."
+	case errors.Is(err, call.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		message = "The call took too long."
+	case errors.Is(err, context.Canceled):
+		return "The call was cancelled."
+	}
+	if k := call.KindOf(err); k != nil && k.Hint != "" {
+		return message + " " + k.Hint
+	}
+	return message
+}
+
+// mostNames bounds how many repositories are looked at for one that is meant.
+const mostNames = 2000
+
+// repoNames lists repositories that the viewer may see: those with a text in
+// their name or, where there are none, all.
+func repoNames(ctx context.Context, l Lister, v catalog.Viewer, part string) []string {
+	var names []string
+	for page := 1; len(names) < mostNames; page++ {
+		r, err := l.Repos(ctx, v, browse.ReposRequest{Query: part, Page: page, PerPage: 100})
+		if err != nil {
+			return nil
+		}
+		if r.Total == 0 && part != "" {
+			part, page = "", 0
+			continue
+		}
+		for i := range r.Repos {
+			names = append(names, r.Repos[i].Name)
+		}
+		if len(r.Repos) == 0 || len(names) >= r.Total {
+			break
+		}
+	}
+	return names
+}
+
+// plainRepo is the name of a repository without what people copy with it.
+func plainRepo(name string) string {
+	for _, prefix := range []string{"https://", "http://"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(strings.Trim(name, "/"), ".git"), "/")
+}
+
+// oneEndingIn is the only repository whose name ends in the given parts, ""
+// where there is none or more than one.
+func oneEndingIn(ctx context.Context, l Lister, v catalog.Viewer, name string) string {
+	name = plainRepo(name)
+	found := ""
+	for _, full := range repoNames(ctx, l, v, path.Base(name)) {
+		if strings.EqualFold(full, name) || strings.HasSuffix(strings.ToLower(full), "/"+strings.ToLower(name)) {
+			if found != "" {
+				return ""
+			}
+			found = full
+		}
+	}
+	return found
+}
+
+// suggestRepos names repositories that could be meant.
+func suggestRepos(ctx context.Context, l Lister, v catalog.Viewer, name string) string {
+	names := repoNames(ctx, l, v, path.Base(plainRepo(name)))
+	if len(names) == 0 {
+		return " No repository is indexed yet that you may see."
+	}
+	if near := nearRepos(plainRepo(name), names, 3); near != nil {
+		return fmt.Sprintf(" Did you mean %s? list_repos shows all.", strings.Join(near, ", "))
+	}
+	return " list_repos shows all."
+}
+
+// nearRepos picks the repositories whose names are most like a text, the best
+// first. A name is compared by its last part, then by as many of its last
+// parts as the text has: how the rest is called does not matter.
+func nearRepos(text string, names []string, most int) []string {
+	type scored struct {
+		name        string
+		last, parts int
+	}
+	text = strings.ToLower(text)
+	depth := strings.Count(text, "/") + 1
+	bound := max(2, len(path.Base(text))/3)
+	var found []scored
+	for _, name := range names {
+		low := strings.ToLower(name)
+		s := scored{name, distance(path.Base(text), path.Base(low)), distance(text, lastParts(low, depth))}
+		if strings.Contains(path.Base(low), path.Base(text)) {
+			s.last = min(s.last, 1)
+		}
+		if s.last <= bound || s.parts <= bound {
+			found = append(found, s)
+		}
+	}
+	slices.SortFunc(found, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(a.parts, b.parts), strings.Compare(a.name, b.name))
+	})
+	var out []string
+	for _, s := range found[:min(most, len(found))] {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// lastParts is the last n parts of a path.
+func lastParts(name string, n int) string {
+	at := len(name)
+	for ; n > 0 && at > 0; n-- {
+		at = strings.LastIndexByte(name[:at], '/')
+	}
+	return name[at+1:]
+}

@@ -1,0 +1,184 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+var symbolParam = Param{Name: "symbol", Kind: String, Required: true, About: "name, as NewServer; with its type or class as Store.Close or Store::Close"}
+
+// lookup is one call of a tool that is about a symbol.
+type lookup struct {
+	*Args
+	ctx    context.Context
+	viewer catalog.Viewer
+	search Searcher
+	browse Browser
+}
+
+// name is the symbol without what it is defined in.
+func (l *lookup) name() string {
+	name := l.Text("symbol")
+	for _, sep := range []string{"::", ".", "#"} {
+		if i := strings.LastIndex(name, sep); i > 0 && i+len(sep) < len(name) {
+			return name[i+len(sep):]
+		}
+	}
+	return name
+}
+
+func (l *lookup) request() search.SymbolRequest {
+	return search.SymbolRequest{Symbol: l.Text("symbol"), Repo: l.Text("repo"), Revision: l.Text("ref"), Paths: pathsOf(l.Args), Kind: l.Text("kind")}
+}
+
+// asText is the call that finds the name as a word.
+func (l *lookup) asText() string {
+	return callOf("grep", "pattern", `\b`+regexp.QuoteMeta(l.name())+`\b`, "repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref"))
+}
+
+// none is the answer where the symbol was not found.
+func (l *lookup) none(noun string, r *search.SymbolResponse) string {
+	var e end
+	e.lacks(l.Args, r.Cut, "")
+	text := fmt.Sprintf("No %s of %s found.", noun, clean([]byte(l.Text("symbol"))))
+	if len(r.Similar) > 0 {
+		text += " Similar names: " + clean([]byte(strings.Join(r.Similar, ", "))) + "."
+	} else {
+		text += " As text: " + l.asText() + "."
+	}
+	return text + "\n" + e.String()
+}
+
+// indexed tells whether the revision that is asked about is in the index: of
+// any other one nothing is known of symbols.
+func (l *lookup) indexed(r *search.SymbolResponse) bool {
+	return l.Text("ref") == "" || len(r.Files) > 0 || r.Cut.Why != search.CutNoRevision && r.Commit(l.Text("repo")) != ""
+}
+
+// mostOutlined is how many files of an answer are asked for their definitions.
+const mostOutlined = 20
+
+// outlines gives the definitions in the first files of an answer, by
+// repository and path. It is an addition: what is not known is left out.
+func (l *lookup) outlines(repos, paths []string, commits map[string]string) map[[2]string]*browse.OutlineFile {
+	found := map[[2]string]*browse.OutlineFile{}
+	byRepo := map[string][]string{}
+	var order []string
+	for i := range paths[:min(len(paths), mostOutlined)] {
+		if byRepo[repos[i]] == nil {
+			order = append(order, repos[i])
+		}
+		byRepo[repos[i]] = append(byRepo[repos[i]], paths[i])
+	}
+	for _, repo := range order[:min(len(order), 5)] {
+		r, err := l.browse.Outline(l.ctx, l.viewer, browse.OutlineRequest{Repo: repo, Ref: commits[repo], Paths: byRepo[repo]})
+		if err != nil {
+			continue
+		}
+		for i := range r.Files {
+			found[[2]string{repo, r.Files[i].Path}] = &r.Files[i]
+		}
+	}
+	return found
+}
+
+// enclosing is the name of the innermost definition around a line that is more
+// than that line: a function before a type before nothing.
+func enclosing(f *browse.OutlineFile, line int) string {
+	if f == nil {
+		return ""
+	}
+	best := -1
+	for i, s := range f.Symbols {
+		if s.First <= line && line <= s.Last && s.Last > s.First && (best < 0 || s.Last-s.First <= f.Symbols[best].Last-f.Symbols[best].First) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return ""
+	}
+	s := &f.Symbols[best]
+	if parent := shortScope(s); parent != "" {
+		return parent + "." + clean([]byte(s.Name))
+	}
+	return clean([]byte(s.Name))
+}
+
+// shortScope is the type or class that a symbol belongs to, without what that
+// belongs to; "" for none.
+func shortScope(s *browse.OutlineSymbol) string {
+	switch s.ParentKind {
+	case "", "package", "namespace", "module", "file", "function":
+		return ""
+	}
+	name := clean([]byte(s.ParentName))
+	if i := strings.LastIndexAny(name, ".:"); i >= 0 {
+		name = name[i+1:]
+	}
+	return name
+}
+
+// kindText tells what a definition is, and of what.
+func kindText(m *search.SymbolMatch) string {
+	kind, parent := m.Kind, clean([]byte(m.ParentName))
+	switch {
+	case parent == "":
+		return kind
+	case m.ParentKind == "unknown" && kind == "function": // of a type in another file
+		return "method of " + parent
+	case m.ParentKind == "unknown":
+		return kind + " in " + parent
+	}
+	return kind + " in " + strings.TrimSpace(m.ParentKind+" "+parent)
+}
+
+// linesByWord gives what stands for references at a revision that is not
+// indexed: the lines that have the name as a word.
+func (l *lookup) linesByWord(limit int) (*search.GrepResponse, error) {
+	return l.search.Grep(l.ctx, l.viewer, search.GrepRequest{
+		Pattern: `\b` + regexp.QuoteMeta(l.name()) + `\b`, Repo: l.Text("repo"), Ref: l.Text("ref"), Paths: pathsOf(l.Args), Limit: limit,
+	})
+}
+
+// definedAt finds definitions at a revision that is not indexed: it reads the
+// files that have the name.
+func (l *lookup) definedAt() (*search.SymbolResponse, error) {
+	g, err := l.linesByWord(mostOutlined)
+	if err != nil {
+		return nil, err
+	}
+	out := &search.SymbolResponse{Cut: g.Cut, Exhaustive: g.Cut.Why == "", Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
+	var paths, repos []string
+	for _, f := range g.Files {
+		paths, repos = append(paths, f.Path), append(repos, f.Repo)
+	}
+	outlines := l.outlines(repos, paths, out.Commits)
+	for _, f := range g.Files {
+		o := outlines[[2]string{f.Repo, f.Path}]
+		if o == nil {
+			continue
+		}
+		file := search.SymbolFile{Repository: f.Repo, Path: f.Path, Language: o.Language}
+		for _, s := range o.Symbols {
+			i := slices.IndexFunc(f.Lines, func(line browse.Line) bool { return line.Number == s.First })
+			if s.Name != l.name() || i < 0 || l.Text("kind") != "" && s.Kind != l.Text("kind") {
+				continue
+			}
+			m := search.SymbolMatch{Line: f.Lines[i].Text, Name: s.Name, Kind: s.Kind, ParentName: s.ParentName, ParentKind: s.ParentKind}
+			m.Range.Start.Line, m.Range.End.Line = uint32(s.First), uint32(s.First)
+			file.Matches = append(file.Matches, m)
+		}
+		if file.Matches != nil {
+			out.Files = append(out.Files, file)
+			out.MatchCount += len(file.Matches)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,149 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+func definitions(s Searcher, b Browser) Tool {
+	return Tool{
+		Name: "find_symbol_definitions", Title: "Find definitions",
+		About: "Finds where a function, type, variable or other symbol is defined. Better than grep for that. Comes back as `line [kind in parent]: text` by file, the product's own source first; body adds the whole definition.",
+		Params: []Param{
+			symbolParam, anyRepoParam,
+			{Name: "match", Kind: String, Words: []string{"exact", "prefix", "fuzzy"}, Default: "exact"},
+			{Name: "kind", Kind: String, About: "function, method, struct, class, macro, ..."},
+			pathParam, includeParam, refParam,
+			{Name: "limit", Kind: Integer, Min: 1, Max: 1000, Default: 50, About: "most definitions"},
+			{Name: "body", Kind: Boolean, Default: false},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			l := &lookup{a, ctx, v, s, b}
+			r, err := l.define()
+			if err != nil {
+				return "", err
+			}
+			if len(r.Files) == 0 {
+				return l.none("definition", r), nil
+			}
+			return l.definitions(r), nil
+		},
+	}
+}
+
+// define finds definitions of the name that is asked for or, with match fuzzy,
+// of the nearest one that there is.
+func (l *lookup) define() (*search.SymbolResponse, error) {
+	req := l.request()
+	req.Prefix = l.Text("match") == "prefix"
+	r, err := l.search.Definitions(l.ctx, l.viewer, req)
+	if err != nil {
+		return nil, err
+	}
+	if !l.indexed(r) && l.Text("repo") != "" {
+		return l.definedAt()
+	}
+	if l.Text("match") == "fuzzy" && len(r.Files) == 0 && len(r.Similar) > 0 {
+		req.Symbol = r.Similar[0]
+		return l.search.Definitions(l.ctx, l.viewer, req)
+	}
+	return r, nil
+}
+
+// definitions writes definitions by file.
+func (l *lookup) definitions(r *search.SymbolResponse) string {
+	left := l.Number("limit")
+	var blocks []block
+	var repos, paths []string
+	shown, last := 0, ""
+	for i := range r.Files {
+		repos, paths = append(repos, r.Files[i].Repository), append(paths, r.Files[i].Path)
+	}
+	var bodies map[[2]string]*browse.OutlineFile
+	if l.Flag("body") {
+		bodies = l.outlines(repos, paths, r.Commits)
+	}
+	for i := range r.Files {
+		f := &r.Files[i]
+		b := block{head: clean([]byte(f.Path)) + "\n"}
+		if l.Text("repo") == "" && f.Repository != last {
+			b.head = "[" + f.Repository + "]\n" + b.head
+		}
+		last = f.Repository
+		for k := range f.Matches {
+			if left == 0 {
+				break
+			}
+			left--
+			shown++
+			m := &f.Matches[k]
+			b.lines = append(b.lines, fmt.Sprintf("%d [%s]: %s\n", m.Range.Start.Line, kindText(m), cut(strings.TrimSpace(clean(m.Line)), 0, 0)))
+			b.lines = append(b.lines, l.body(f, m, bodies[[2]string{f.Repository, f.Path}], r.Commits[f.Repository])...)
+		}
+		if b.lines != nil {
+			blocks = append(blocks, b)
+		}
+	}
+
+	var out strings.Builder
+	of := "of"
+	if l.Text("match") != "exact" {
+		of = "like"
+	}
+	fmt.Fprintf(&out, "%s %s %s in %s", count(r.MatchCount, "definition"), of, clean([]byte(l.Text("symbol"))), count(len(r.Files), "file"))
+	var e end
+	whole := writeBlocks(l.Args, &out, blocks, &e, func(i int) string { return l.with("path", paths[i], "include", nil) })
+	if hidden := len(blocks) - whole; hidden > 0 {
+		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(l.tool)))
+	}
+	if more := r.MatchCount - shown; more > 0 {
+		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(more, "definition"), l.with("limit", min(1000, 4*l.Number("limit")))))
+	}
+	e.lacks(l.Args, r.Cut, "")
+	return out.String() + e.String()
+}
+
+// mostBody is how many lines of one definition are shown.
+const mostBody = 200
+
+// body is the lines of a definition behind its first.
+func (l *lookup) body(f *search.SymbolFile, m *search.SymbolMatch, o *browse.OutlineFile, commit string) []string {
+	if o == nil {
+		return nil
+	}
+	first, last := int(m.Range.Start.Line), 0
+	for _, s := range o.Symbols {
+		if s.First == first && s.Name == m.Name {
+			last = s.Last
+		}
+	}
+	if last <= first {
+		return nil
+	}
+	if commit == "" {
+		commit = l.Text("ref")
+	}
+	r, err := l.browse.ReadFile(l.ctx, l.viewer, browse.ReadFileRequest{
+		Repo: f.Repository, Path: f.Path, Ref: commit, Offset: first + 1, Limit: min(last-first, mostBody),
+	})
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for i, line := range r.Lines {
+		text := clean(line)
+		if len(text) > longestLine {
+			text = cutEnd(text, longestLine)
+		}
+		lines = append(lines, fmt.Sprintf("%d: %s\n", first+1+i, text))
+	}
+	if last-first > mostBody {
+		lines = append(lines, fmt.Sprintf("… to line %d\n", last))
+	}
+	return lines
+}

@@ -1,0 +1,232 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+func references(s Searcher, b Browser) Tool {
+	return Tool{
+		Name: "find_symbol_references", Title: "Find references",
+		About: "Finds where a name is used, as `line in function: text` by file: uses in code first, comments and strings as `line~`. calls keeps only calls: use it to learn who calls. Names are compared, not types.",
+		Params: []Param{
+			symbolParam, anyRepoParam,
+			{Name: "calls", Kind: Boolean, Default: false},
+			pathParam, includeParam, excludeParam, testsParam, refParam,
+			{Name: "limit", Kind: Integer, Min: 1, Max: 1000, Default: 200, About: "most lines"},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			l := &lookup{a, ctx, v, s, b}
+			req := l.request()
+			req.Symbol = l.name()
+			r, err := s.References(ctx, v, req)
+			if err != nil {
+				return "", err
+			}
+			if !l.indexed(r) && a.Text("repo") != "" {
+				if r, err = l.usedAt(); err != nil {
+					return "", err
+				}
+			}
+			if len(r.Files) == 0 {
+				return l.unused(r)
+			}
+			return l.references(r), nil
+		},
+	}
+}
+
+// usedAt is the references at a revision that is not indexed: lines that have
+// the name.
+func (l *lookup) usedAt() (*search.SymbolResponse, error) {
+	g, err := l.linesByWord(1000)
+	if err != nil {
+		return nil, err
+	}
+	out := &search.SymbolResponse{Cut: g.Cut, Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
+	for _, f := range g.Files {
+		file := search.SymbolFile{Repository: f.Repo, Path: f.Path}
+		for _, line := range f.Lines {
+			m := search.SymbolMatch{Line: line.Text}
+			m.Range.Start.Line = uint32(line.Number)
+			file.Matches = append(file.Matches, m)
+		}
+		out.Files = append(out.Files, file)
+		out.MatchCount += len(file.Matches)
+	}
+	return out, nil
+}
+
+// unused is the answer where the name stands nowhere: the names that are like
+// it are those of definitions.
+func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
+	d, err := l.search.Definitions(l.ctx, l.viewer, search.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")})
+	if err == nil {
+		r.Similar = d.Similar
+	}
+	return l.none("reference", r), nil
+}
+
+// use is what a line does with a name.
+type use int
+
+const (
+	used use = iota
+	called
+	declared // a prototype
+	labelled // a label of C, or a jump to it
+)
+
+// usage tells what a line does with the name that it has.
+func usage(name, lang string, line []byte) use {
+	quoted := regexp.QuoteMeta(name)
+	text := string(line)
+	curly := lang == "C" || lang == "C++" || lang == "Objective-C" || lang == "Cuda"
+	if curly {
+		label := regexp.MustCompile(`\bgoto\s+` + quoted + `\b|^\s*` + quoted + `\s*:(?:[^:]|$)`)
+		prototype := regexp.MustCompile(`^[A-Za-z_][\w\s*&:<>,]*[\s*&]` + quoted + `\s*\([^=]*$`)
+		switch {
+		case label.MatchString(text):
+			return labelled
+		case prototype.MatchString(text) && !strings.HasPrefix(text, "return"):
+			return declared
+		}
+	}
+	if regexp.MustCompile(quoted + `(?:\[[^\]]*\]|::?<[^>]*>)?\s*\(`).MatchString(text) {
+		return called
+	}
+	return used
+}
+
+// references writes uses by file, with the definitions around them.
+func (l *lookup) references(r *search.SymbolResponse) string {
+	var repos, paths []string
+	for i := range r.Files {
+		repos, paths = append(repos, r.Files[i].Repository), append(paths, r.Files[i].Path)
+	}
+	outlines := l.outlines(repos, paths, r.Commits)
+
+	w := &usesWriter{lookup: l, left: l.Number("limit")}
+	for i := range r.Files {
+		f := &r.Files[i]
+		w.file(f, outlines[[2]string{f.Repository, f.Path}])
+	}
+	return w.text(r, paths)
+}
+
+// usesWriter gathers the lines of an answer and counts what it leaves out.
+type usesWriter struct {
+	*lookup
+	blocks                         []block
+	of                             []int // number of each block's file
+	seen                           int   // files
+	lines, remarks                 int
+	declared, labelled, onlyRemark int // not shown
+	left, over                     int
+	last                           string
+}
+
+func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
+	b := block{head: clean([]byte(f.Path)) + "\n"}
+	if w.Text("repo") == "" && f.Repository != w.last {
+		b.head = "[" + f.Repository + "]\n" + b.head
+	}
+	number := w.seen
+	w.seen++
+	calls, before := w.Flag("calls"), uint32(0)
+	for k := range f.Matches {
+		m := &f.Matches[k]
+		if m.Range.Start.Line == before {
+			continue // a line is shown once
+		}
+		before = m.Range.Start.Line
+		how := usage(w.name(), f.Language, m.Line)
+		switch {
+		case m.Remark && calls:
+			w.onlyRemark++
+			continue
+		case m.Remark:
+			w.remarks++
+		case how == labelled:
+			w.labelled++
+			continue
+		case calls && how == declared:
+			w.declared++
+			continue
+		case calls && how != called:
+			continue
+		}
+		w.lines++
+		if w.left == 0 {
+			w.over++
+			continue
+		}
+		w.left--
+		b.lines = append(b.lines, w.line(m, o))
+	}
+	if b.lines != nil {
+		w.blocks, w.of = append(w.blocks, b), append(w.of, number)
+		w.last = f.Repository
+	}
+}
+
+// line is a use: its number, where it stands, and its text.
+func (w *usesWriter) line(m *search.SymbolMatch, o *browse.OutlineFile) string {
+	mark, text := "", strings.TrimSpace(clean(bytes.TrimSpace(m.Line)))
+	if m.Remark {
+		mark = "~"
+	} else if name := enclosing(o, int(m.Range.Start.Line)); name != "" {
+		mark = " in " + name
+	}
+	from := max(strings.Index(text, w.name()), 0)
+	return fmt.Sprintf("%d%s: %s\n", m.Range.Start.Line, mark, cut(text, from, min(len(text), from+len(w.name()))))
+}
+
+func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
+	noun := "reference"
+	if w.Flag("calls") {
+		noun = "call"
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s of %s in %s", count(w.lines, noun), clean([]byte(w.name())), count(len(w.blocks), "file"))
+	if notes := w.notes(); notes != "" {
+		out.WriteString(" (" + notes + ")")
+	}
+	if w.name() != w.Text("symbol") {
+		fmt.Fprintf(&out, "; %s of any type: the receiver is not resolved", clean([]byte(w.name())))
+	}
+	var e end
+	shown := writeBlocks(w.Args, &out, w.blocks, &e, func(i int) string { return w.with("path", paths[w.of[i]], "include", nil) })
+	if hidden := len(w.blocks) - shown; hidden > 0 {
+		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(w.tool)))
+	}
+	if w.over > 0 {
+		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(w.over, noun), w.with("limit", min(1000, 4*w.Number("limit")))))
+	}
+	e.lacks(w.Args, r.Cut, "")
+	return out.String() + e.String()
+}
+
+// notes says what is not shown, or shown in another way.
+func (w *usesWriter) notes() string {
+	var notes []string
+	for _, n := range []struct {
+		n    int
+		text string
+	}{
+		{w.declared, "declarations %d not shown"}, {w.labelled, "labels %d not shown"}, {w.onlyRemark, "comments and strings %d not shown"},
+		{w.remarks, "%d in comments or strings (~)"},
+	} {
+		if n.n > 0 {
+			notes = append(notes, fmt.Sprintf(n.text, n.n))
+		}
+	}
+	return strings.Join(notes, ", ")
+}

@@ -1,0 +1,301 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/paths"
+)
+
+func getDiff(h Historian) Tool {
+	return Tool{
+		Name: "get_diff", Title: "Compare two revisions",
+		About: "Shows what differs between two revisions (two-dot). auto gives the patch where it fits, else each file with its counts of lines; patch comes in pages. For one commit give base <commit>~1 and head <commit>.",
+		Params: []Param{
+			repoParam,
+			{Name: "base", Kind: String, Required: true, About: "branch, tag or commit to compare from"},
+			{Name: "head", Kind: String, Required: true, About: "branch, tag or commit to compare to"},
+			{Name: "path", Kind: String, About: "only this file or directory"},
+			{Name: "mode", Kind: String, Words: []string{"auto", "names", "stat", "patch"}, Default: "auto"},
+			includeParam, excludeParam,
+			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 3, Clamp: true, About: "lines around a change"},
+			{Name: "page", Kind: Integer, Min: 1, Default: 1, About: "page of the patch"},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			c := &comparison{Args: a, mode: a.Text("mode")}
+			if c.mode == "auto" && a.Number("page") > 1 {
+				c.mode = "patch"
+			}
+			if err := c.ask(ctx, v, h, c.mode == "names" || c.mode == "stat"); err != nil {
+				return "", err
+			}
+			if c.mode == "auto" && (c.r.Cut || c.size() > a.room()) {
+				c.mode = "stat"
+				if err := c.ask(ctx, v, h, true); err != nil {
+					return "", err
+				}
+			}
+			return c.text(), nil
+		},
+	}
+}
+
+// comparison is one call of get_diff.
+type comparison struct {
+	*Args
+	mode  string
+	r     *browse.DiffResponse
+	files []changed
+}
+
+// changed is one file of a difference, ready to be written.
+type changed struct {
+	block
+	path        string
+	plus, minus int
+}
+
+// ask compares; stat counts lines and leaves out the patches.
+func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, stat bool) error {
+	req := browse.DiffRequest{
+		Repo: c.Text("repo"), Base: c.Text("base"), Head: c.Text("head"), Path: c.Text("path"), Stat: stat, Context: c.Number("context"),
+	}
+	if req.Context == 0 {
+		req.Context = -1
+	}
+	r, err := h.Diff(ctx, v, req)
+	if err != nil {
+		return err
+	}
+	filter := paths.Filter{Include: c.List("include"), Exclude: c.List("exclude")}
+	keeps, err := filter.Keeps()
+	if err != nil {
+		return err
+	}
+	c.r, c.files = r, nil
+	for i := range r.Files {
+		f := &r.Files[i]
+		if f.OldPath != "" && keeps(f.OldPath) || f.NewPath != "" && keeps(f.NewPath) {
+			file := diffBlock(f)
+			if stat {
+				file.plus, file.minus = f.Added, f.Removed
+			}
+			c.files = append(c.files, file)
+		}
+	}
+	return nil
+}
+
+// size is how many bytes the patch has.
+func (c *comparison) size() int {
+	n := 0
+	for i := range c.files {
+		n += len(c.files[i].line())
+		for _, l := range c.files[i].lines {
+			n += len(l)
+		}
+	}
+	return n
+}
+
+func (c *comparison) text() string {
+	if len(c.files) == 0 {
+		return c.same()
+	}
+	plus, minus := 0, 0
+	for i := range c.files {
+		plus, minus = plus+c.files[i].plus, minus+c.files[i].minus
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s (%.8s) .. %s (%.8s): %s, +%d -%d\n", clean([]byte(c.Text("base"))), c.r.BaseCommit, clean([]byte(c.Text("head"))), c.r.HeadCommit,
+		count(len(c.files), "file"), plus, minus)
+	var e end
+	switch c.mode {
+	case "names", "stat":
+		c.list(&out, &e)
+	default:
+		c.patch(&out, &e)
+	}
+	if c.r.Cut {
+		e.left = append(e.left, "the difference is larger than can be read at once, and the numbers are too small; narrow it with path")
+	}
+	return out.String() + e.String()
+}
+
+// same is the answer where nothing differs.
+func (c *comparison) same() string {
+	base, head := clean([]byte(c.Text("base"))), clean([]byte(c.Text("head")))
+	if c.Has("path") || c.Has("include") || c.Has("exclude") {
+		return fmt.Sprintf("%s and %s do not differ there, or neither has it. All that differs: %s.\n%s",
+			base, head, c.with("path", nil, "include", nil, "exclude", nil), complete)
+	}
+	return fmt.Sprintf("%s and %s do not differ.\n%s", base, head, complete)
+}
+
+// list writes the files with their counts, or without; those that are too many
+// for that are summed up by directories.
+func (c *comparison) list(out *strings.Builder, e *end) {
+	lines := make([]string, len(c.files))
+	size := 0
+	for i := range c.files {
+		lines[i] = c.files[i].line()
+		if c.mode == "names" {
+			lines[i] = c.files[i].head
+		}
+		size += len(lines[i])
+	}
+	if size > c.room()-out.Len() {
+		c.sum(out, e)
+		return
+	}
+	for _, l := range lines {
+		out.WriteString(l)
+	}
+	if !c.Has("mode") {
+		e.left = append(e.left, "the patch, which does not fit; continue with "+c.with("mode", "patch")+", or with path")
+	}
+}
+
+// patch writes a page of the patch.
+func (c *comparison) patch(out *strings.Builder, e *end) {
+	pages := c.pages(c.room() - out.Len())
+	page := c.Number("page")
+	if page > len(pages) {
+		e.left = append(e.left, fmt.Sprintf("everything: there is no page %d, the last is %s", page, c.with("page", len(pages))))
+		return
+	}
+	out.WriteString(pages[page-1])
+	if page < len(pages) {
+		e.left = append(e.left, fmt.Sprintf("pages %d-%d of the patch; continue with %s", page+1, len(pages), c.with("mode", "patch", "page", page+1)))
+	}
+}
+
+// pages cuts the patch where a page is full. A file that goes on on the next
+// page is named there again.
+func (c *comparison) pages(room int) (pages []string) {
+	var page strings.Builder
+	next := func() {
+		pages = append(pages, page.String())
+		page.Reset()
+	}
+	for i := range c.files {
+		f := &c.files[i]
+		if page.Len() > 0 && page.Len()+len(f.line())+leastShare > room {
+			next()
+		}
+		page.WriteString(f.line())
+		for k, l := range f.lines {
+			if page.Len()+len(l) > room && k > 0 {
+				next()
+				page.WriteString("… " + f.head)
+			}
+			page.WriteString(l)
+		}
+	}
+	next()
+	return pages
+}
+
+// line is a file in a list.
+func (c *changed) line() string {
+	return fmt.Sprintf("%s+%d -%d\n", c.head[:len(c.head)-1]+" ", c.plus, c.minus)
+}
+
+// mostGroups is how many directories sum up what is too much to list.
+const mostGroups = 120
+
+// sum writes how much changed in each directory, as deep as there is room.
+func (c *comparison) sum(out *strings.Builder, e *end) {
+	var best []changed
+	for depth := 1; depth < 10; depth++ {
+		groups := grouped(c.files, depth)
+		if best != nil && len(groups) > mostGroups {
+			break
+		}
+		best = groups
+	}
+	slices.SortStableFunc(best, func(x, y changed) int { return cmp.Compare(len(y.lines), len(x.lines)) })
+	shown := 0
+	for _, g := range best[:min(len(best), mostGroups)] {
+		line := fmt.Sprintf("%s: %s, +%d -%d\n", g.path, count(len(g.lines), "file"), g.plus, g.minus)
+		if out.Len()+len(line) > c.room() {
+			break
+		}
+		out.WriteString(line)
+		shown++
+	}
+	e.left = append(e.left, "the names of all files; continue with "+c.with("path", strings.TrimSuffix(best[0].path, "/"))+" or another path")
+	if shown < len(best) {
+		e.left = append(e.left, count(len(best)-shown, "directory"))
+	}
+}
+
+// grouped sums up files by the first elements of their paths. The lines of a
+// group are its files.
+func grouped(files []changed, depth int) []changed {
+	var groups []changed
+	at := map[string]int{}
+	for _, f := range files {
+		parts := strings.SplitAfterN(f.path, "/", depth+1)
+		name := strings.Join(parts[:min(len(parts), depth)], "")
+		i, ok := at[name]
+		if !ok {
+			i = len(groups)
+			at[name] = i
+			groups = append(groups, changed{path: name})
+		}
+		g := &groups[i]
+		g.plus, g.minus, g.lines = g.plus+f.plus, g.minus+f.minus, append(g.lines, f.path)
+	}
+	return groups
+}
+
+// diffBlock is one file of a diff: a line with what happened to it, then its
+// hunks.
+func diffBlock(f *browse.DiffFile) changed {
+	from, to := clean([]byte(f.OldPath)), clean([]byte(f.NewPath))
+	c := changed{path: cmp.Or(to, from)}
+	switch {
+	case from == "":
+		c.head = "A " + to
+	case to == "":
+		c.head = "D " + from
+	case from != to:
+		c.head = "R " + from + " -> " + to
+	default:
+		c.head = "M " + to
+	}
+	if f.OldMode != f.NewMode && from != "" && to != "" {
+		c.head += fmt.Sprintf(" (mode %s -> %s)", f.OldMode, f.NewMode)
+	}
+	c.head += "\n"
+	if f.Binary {
+		c.lines = append(c.lines, "Binary files differ\n")
+	}
+	for _, h := range f.Hunks {
+		head := fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines)
+		if h.Heading != "" {
+			head += " " + cut(clean([]byte(h.Heading)), 0, 0)
+		}
+		c.lines = append(c.lines, head+"\n")
+		for line := range strings.Lines(h.Body) {
+			text := clean([]byte(strings.TrimSuffix(line, "\n")))
+			if len(text) > longestLine {
+				text = cutEnd(text, longestLine)
+			}
+			switch {
+			case strings.HasPrefix(text, "+"):
+				c.plus++
+			case strings.HasPrefix(text, "-"):
+				c.minus++
+			}
+			c.lines = append(c.lines, text+"\n")
+		}
+	}
+	return c
+}

@@ -1,0 +1,162 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+func glob(s Searcher, b Browser) Tool {
+	return Tool{
+		Name: "glob", Title: "Find files by path",
+		About: "Finds files whose path matches a glob in one repository or all: *.proto finds names at any depth, src/**/*.ts paths from the root. Use it when you know a file's name but not its directory.",
+		Params: []Param{
+			{Name: "pattern", Kind: String, Required: true, About: "glob: ** crosses directories, * and ? do not, {a,b} is either; /*.go is the root alone"},
+			anyRepoParam,
+			{Name: "path", Kind: String, About: "directory to look below; pattern is then relative to it"},
+			refParam,
+			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files"},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			req := search.GlobRequest{Pattern: a.Text("pattern"), Path: a.Text("path"), Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: a.Number("limit")}
+			r, err := s.Glob(ctx, v, req)
+			if err != nil {
+				return "", err
+			}
+			if len(r.Repos) > 0 {
+				return globText(a, r, req.Limit), nil
+			}
+			if err := pathIsThere(ctx, v, b, a); err != nil {
+				return "", err
+			}
+			return noFile(a, r, nearFiles(ctx, v, s, a)), nil
+		},
+	}
+}
+
+// globText writes paths by repository.
+func globText(a *Args, r *search.GlobResponse, limit int) string {
+	blocks := make([]block, len(r.Repos))
+	for i := range r.Repos {
+		if a.Text("repo") == "" {
+			blocks[i].head = "[" + r.Repos[i].Repo + "]\n"
+		}
+		blocks[i].lines = pathLines(r.Repos[i].Paths, r.Files)
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s", count(r.Files, "file"))
+	if a.Text("repo") == "" {
+		fmt.Fprintf(&out, " in %s", count(len(r.Repos), "repository"))
+	}
+	var e end
+	shown := writeBlocks(a, &out, blocks, &e, func(i int) string {
+		return a.with("repo", r.Repos[i].Repo) + " with a narrower pattern or path"
+	})
+	if left := len(blocks) - shown; left > 0 {
+		e.left = append(e.left, fmt.Sprintf("files of %s; narrow with repo, path or pattern", count(left, "repository")))
+	}
+	more := ""
+	if limit < 10000 {
+		more = a.with("limit", min(10000, limit*4))
+	}
+	e.lacks(a, r.Cut, more)
+	return out.String() + e.String()
+}
+
+// mostPaths is how many paths are written one on a line.
+const mostPaths = 30
+
+// pathLines writes paths: few as they are, many by their directories.
+func pathLines(paths []string, all int) []string {
+	if all > mostPaths {
+		return byDirectory(paths)
+	}
+	lines := make([]string, len(paths))
+	for i, p := range paths {
+		lines[i] = clean([]byte(p)) + "\n"
+	}
+	return lines
+}
+
+// noFile is the answer where no path matches.
+func noFile(a *Args, r *search.GlobResponse, near []string) string {
+	var e end
+	e.lacks(a, r.Cut, "")
+	text := "No file matches."
+	pattern := strings.TrimLeft(a.Text("pattern"), "/")
+	switch {
+	case near != nil:
+		text += " Near names: " + strings.Join(near, ", ") + "."
+	case strings.Contains(pattern, "/") && !strings.HasPrefix(pattern, "**/"):
+		text += " At any depth: " + a.with("pattern", "**/"+pattern) + "."
+	}
+	return text + "\n" + e.String()
+}
+
+// nearFiles lists files of one repository whose names are like the one that
+// the pattern ends in.
+func nearFiles(ctx context.Context, v catalog.Viewer, s Searcher, a *Args) []string {
+	want := path.Base(a.Text("pattern"))
+	if a.Text("repo") == "" || strings.ContainsAny(want, "*?[{") {
+		return nil
+	}
+	r, err := s.Glob(ctx, v, search.GlobRequest{Pattern: "**", Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: 10000})
+	if err != nil || len(r.Repos) == 0 {
+		return nil
+	}
+	return nearPaths(want, r.Repos[0].Paths, 3)
+}
+
+// nearPaths picks the paths whose last parts are most like a name.
+func nearPaths(want string, paths []string, most int) []string {
+	type scored struct {
+		path string
+		d    int
+	}
+	bound := max(1, len(bare(want))/4)
+	var found []scored
+	for _, p := range paths {
+		if d := distance(bare(want), bare(path.Base(p))); d <= bound {
+			found = append(found, scored{p, d})
+		}
+	}
+	slices.SortFunc(found, func(x, y scored) int { return cmp.Or(cmp.Compare(x.d, y.d), cmp.Compare(x.path, y.path)) })
+	var out []string
+	for _, f := range found[:min(most, len(found))] {
+		out = append(out, f.path)
+	}
+	return out
+}
+
+// byDirectory writes paths so that a directory with several of them is named
+// once, with the names of its files below it.
+func byDirectory(paths []string) []string {
+	in := map[string]int{}
+	for _, p := range paths {
+		in[path.Dir(p)]++
+	}
+	var lines []string
+	written := map[string]bool{}
+	for _, p := range paths {
+		dir := path.Dir(p)
+		switch {
+		case dir == "." || in[dir] == 1:
+			lines = append(lines, clean([]byte(p))+"\n")
+		case !written[dir]:
+			written[dir] = true
+			lines = append(lines, clean([]byte(dir))+"/\n")
+			for _, q := range paths {
+				if path.Dir(q) == dir {
+					lines = append(lines, " "+clean([]byte(path.Base(q)))+"\n")
+				}
+			}
+		}
+	}
+	return lines
+}

@@ -1,0 +1,311 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+func grep(s Searcher, b Browser) Tool {
+	return Tool{
+		Name: "grep", Title: "Search file contents",
+		About: "Finds lines that match a regular expression (RE2; \\n and (?s) match over lines) in one repository or all, ranked by file, as `line: text`. mode and groupBy tell where matches are, for a few tokens.",
+		Params: []Param{
+			{Name: "pattern", Kind: String, Required: true, About: "regular expression; escape ( ) [ ] { } . * + ? | to find them as they are"},
+			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, refParam,
+			{Name: "ignoreCase", Kind: Boolean, Default: false},
+			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 0, Clamp: true, About: "lines before and after each match"},
+			{Name: "mode", Kind: String, Words: []string{"lines", "files", "count"}, Default: "lines"},
+			{Name: "groupBy", Kind: String, Words: []string{"repo", "directory", "file"}, About: "counts by this instead of lines"},
+			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files"},
+			{Name: "perFile", Kind: Integer, Min: 1, Max: 1000, About: "most lines of a file"},
+			{Name: "offset", Kind: Integer, Min: 0, Max: 10000, Default: 0, About: "files, or groups, to pass over"},
+			{Name: "groupByRepo", Kind: Boolean, Default: false, About: "as groupBy repo"},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			g := newGrepping(a)
+			r, err := s.Grep(ctx, v, g.request())
+			if err != nil {
+				return "", err
+			}
+			if len(r.Files) == 0 {
+				if err := pathIsThere(ctx, v, b, a); err != nil {
+					return "", err
+				}
+			}
+			return g.text(r), nil
+		},
+	}
+}
+
+// pathIsThere fails where the directory or file to search in is not there:
+// that nothing matches in it would be true and of no use.
+func pathIsThere(ctx context.Context, v catalog.Viewer, b Browser, a *Args) error {
+	dir := strings.Trim(strings.TrimPrefix(a.Text("path"), "./"), "/")
+	if dir == "" || dir == "." || a.Text("repo") == "" {
+		return nil
+	}
+	_, err := b.ListTree(ctx, v, browse.ListTreeRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Path: dir, MaxEntries: 1})
+	if err != nil && strings.HasSuffix(err.Error(), "is a file, not a directory") {
+		return nil
+	}
+	return err
+}
+
+// grepping is one call of grep.
+type grepping struct {
+	*Args
+	pattern string // with the flag for ignoreCase
+	group   string // "" for none
+	limit   int
+	offset  int // files
+}
+
+func newGrepping(a *Args) *grepping {
+	g := &grepping{Args: a, pattern: a.Text("pattern"), group: a.Text("groupBy"), limit: a.Number("limit"), offset: a.Number("offset")}
+	if a.Flag("ignoreCase") {
+		g.pattern = "(?i)" + g.pattern
+	}
+	if a.Flag("groupByRepo") {
+		g.group = "repo"
+	}
+	switch mode := a.Text("mode"); {
+	case g.group == "" && mode == "count":
+		g.group = "file"
+	}
+	return g
+}
+
+func (g *grepping) request() search.GrepRequest {
+	req := search.GrepRequest{
+		Pattern: g.pattern, Paths: pathsOf(g.Args), Repo: g.Text("repo"), Ref: g.Text("ref"),
+		Limit: min(g.limit+g.offset, 10000), Context: g.Number("context"),
+	}
+	if g.group != "" || g.Text("mode") == "files" {
+		req.Counts, req.Context = true, 0
+	}
+	if g.group != "" && !g.Has("limit") {
+		req.Limit = 10000
+	}
+	return req
+}
+
+func (g *grepping) text(r *search.GrepResponse) string {
+	switch {
+	case len(r.Files) == 0:
+		return g.nothing(r)
+	case g.group != "":
+		return g.groups(r)
+	}
+	files := r.Files[min(g.offset, len(r.Files)):]
+	if len(files) == 0 {
+		return fmt.Sprintf("Only %s: no file is left behind offset %d.\n%s", count(len(r.Files), "file"), g.offset, complete)
+	}
+
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s in %s", count(r.Matches, g.noun()), count(len(r.Files), "file"))
+	if g.Text("repo") == "" {
+		fmt.Fprintf(&out, " of %s", count(reposOf(r.Files), "repository"))
+	}
+	if g.offset > 0 {
+		fmt.Fprintf(&out, "; from file %d on", g.offset+1)
+	}
+	var e end
+	shown := writeBlocks(g.Args, &out, g.blocks(files), &e, func(i int) string {
+		return g.with("repo", files[i].Repo, "path", files[i].Path, "include", nil, "exclude", nil, "limit", nil, "offset", nil)
+	})
+	if left := len(files) - shown; left > 0 {
+		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), g.with("offset", g.offset+shown)))
+	}
+	e.lacks(g.Args, r.Cut, g.more(len(r.Files)))
+	return out.String() + e.String()
+}
+
+func (g *grepping) noun() string {
+	if g.Text("mode") == "files" {
+		return "match"
+	}
+	return "matching line"
+}
+
+// more is the call for the files behind those of an answer.
+func (g *grepping) more(seen int) string {
+	if seen >= 10000 {
+		return ""
+	}
+	return g.with("offset", seen)
+}
+
+func reposOf(files []search.GrepFile) int {
+	repos := map[string]bool{}
+	for i := range files {
+		repos[files[i].Repo] = true
+	}
+	return len(repos)
+}
+
+// blocks writes files with their lines. A gap between lines that are shown
+// with others around them is marked.
+func (g *grepping) blocks(files []search.GrepFile) []block {
+	expr, _ := regexp.Compile("(?m)" + g.pattern) // nil shows lines from their start
+	around, most := g.Number("context") > 0, g.Number("perFile")
+	blocks := make([]block, len(files))
+	last := ""
+	for i := range files {
+		f := &files[i]
+		b := &blocks[i]
+		b.head = clean([]byte(f.Path)) + "\n"
+		if g.Text("repo") == "" && f.Repo != last {
+			b.head = "[" + f.Repo + "]\n" + b.head
+		}
+		last = f.Repo
+		matches, before := 0, 0
+		for _, line := range f.Lines {
+			if !line.Around {
+				if matches++; most > 0 && matches > most {
+					b.lines = append(b.lines, fmt.Sprintf("… %d more\n", f.Matches-most))
+					break
+				}
+			}
+			text := fmt.Sprintf("%d%s %s\n", line.Number, lineMark(line), aroundMatch(clean(line.Text), expr))
+			if around && before > 0 && line.Number > before+1 {
+				text = "--\n" + text
+			}
+			before = line.Number
+			b.lines = append(b.lines, text)
+		}
+	}
+	return blocks
+}
+
+func lineMark(line browse.Line) string {
+	if line.Around {
+		return "-"
+	}
+	return ":"
+}
+
+// aroundMatch cuts a line around its first match.
+func aroundMatch(line string, expr *regexp.Regexp) string {
+	from, to := 0, 0
+	if expr != nil && len(line) > 2*aside {
+		if m := expr.FindStringIndex(line); m != nil {
+			from, to = m[0], m[1]
+		}
+	}
+	return cut(line, from, to)
+}
+
+// tally counts what a group has.
+type tally struct {
+	name           string
+	files, matches int
+}
+
+// groups writes how much each group has, those with most first.
+func (g *grepping) groups(r *search.GrepResponse) string {
+	tallies := g.tallies(r.Files)
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s in %s", count(r.Matches, "match"), count(len(r.Files), "file"))
+	switch g.group {
+	case "directory":
+		fmt.Fprintf(&out, " of %s", count(len(tallies), "directory"))
+	case "repo":
+		fmt.Fprintf(&out, " of %s", count(len(tallies), "repository"))
+	}
+	out.WriteByte('\n')
+
+	var e end
+	rest := tallies[min(g.offset, len(tallies)):]
+	for i, t := range rest {
+		line := fmt.Sprintf("%s: %s in %s\n", t.name, count(t.matches, "match"), count(t.files, "file"))
+		if g.group == "file" {
+			line = fmt.Sprintf("%s: %d\n", t.name, t.matches)
+		}
+		if out.Len()+len(line) > g.room() || i == mostTallies {
+			e.left = append(e.left, fmt.Sprintf("%s with fewer; continue with %s", count(len(rest)-i, g.groupNoun()), g.with("offset", g.offset+i)))
+			break
+		}
+		out.WriteString(line)
+	}
+	e.lacks(g.Args, r.Cut, "")
+	return out.String() + e.String()
+}
+
+// mostTallies is how many groups are shown at a time: more are no overview.
+const mostTallies = 100
+
+func (g *grepping) groupNoun() string {
+	switch g.group {
+	case "repo":
+		return "repository"
+	case "directory":
+		return "directory"
+	}
+	return "file"
+}
+
+// tallies sums files up. A directory is two levels below the path that is
+// searched; it is the repository's own where there is no such level.
+func (g *grepping) tallies(files []search.GrepFile) []tally {
+	var all []tally
+	at := map[string]int{}
+	for i := range files {
+		name := g.groupOf(&files[i])
+		k, ok := at[name]
+		if !ok {
+			k = len(all)
+			at[name] = k
+			all = append(all, tally{name: name})
+		}
+		all[k].files++
+		all[k].matches += files[i].Matches
+	}
+	slices.SortStableFunc(all, func(x, y tally) int {
+		return cmp.Or(cmp.Compare(y.matches, x.matches), cmp.Compare(x.name, y.name))
+	})
+	return all
+}
+
+func (g *grepping) groupOf(f *search.GrepFile) string {
+	if g.group == "repo" {
+		return f.Repo
+	}
+	name := clean([]byte(f.Path))
+	if g.group == "directory" {
+		base := strings.Trim(g.Text("path"), "/")
+		below := strings.TrimPrefix(strings.TrimPrefix(path.Dir(name), base), "/")
+		parts := strings.SplitN(below, "/", 3)
+		name = path.Join(append([]string{base}, parts[:min(len(parts), 2)]...)...)
+		if name == "" {
+			name = "."
+		}
+	}
+	if g.Text("repo") == "" {
+		name = f.Repo + " " + name
+	}
+	return name
+}
+
+// nothing is the answer where no line matches, with what could be tried.
+func (g *grepping) nothing(r *search.GrepResponse) string {
+	var e end
+	e.lacks(g.Args, r.Cut, "")
+	hint := ""
+	switch {
+	case r.Cut.Why == search.CutNoRevision:
+	case g.List("include") != nil || g.List("exclude") != nil || g.Text("tests") != "include":
+		hint = " In all files: " + g.with("include", nil, "exclude", nil, "tests", nil) + "."
+	case !strings.HasPrefix(g.pattern, "(?i)"):
+		hint = " To ignore case: " + g.with("ignoreCase", true) + "."
+	}
+	return "No line matches." + hint + "\n" + e.String()
+}

@@ -1,0 +1,75 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+)
+
+func listBranches(h Historian) Tool {
+	return Tool{
+		Name: "list_branches", Title: "List branches and tags",
+		About: "Lists branches or tags of a repository, newest first, with their commits.",
+		Params: []Param{
+			repoParam,
+			{Name: "query", Kind: String, About: "part of the name, upper or lower case"},
+			{Name: "kind", Kind: String, Words: []string{"branches", "tags", "all"}, Default: "branches"},
+			pageParam, perPage(50),
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			req := browse.RefsRequest{Repo: a.Text("repo"), Query: a.Text("query"), Page: a.Number("page"), PerPage: a.Number("perPage")}
+			var branches, tags *browse.RefsResponse
+			var err error
+			if kind := a.Text("kind"); kind != "tags" {
+				if branches, err = h.Branches(ctx, v, req); err != nil {
+					return "", err
+				}
+			}
+			if kind := a.Text("kind"); kind != "branches" {
+				if tags, err = h.Tags(ctx, v, req); err != nil {
+					return "", err
+				}
+			}
+			return refsText(a, branches, tags), nil
+		},
+	}
+}
+
+// refsText writes branches and tags, of which one may be nil.
+func refsText(a *Args, branches, tags *browse.RefsResponse) string {
+	var out strings.Builder
+	shown, total := 0, 0
+	for _, list := range []struct {
+		noun string
+		r    *browse.RefsResponse
+	}{{"branch", branches}, {"tag", tags}} {
+		if list.r == nil {
+			continue
+		}
+		writeRefs(&out, list.noun, list.r)
+		shown, total = max(shown, len(list.r.Refs)), max(total, list.r.Total)
+	}
+	return out.String() + pages(a, shown, total, false)
+}
+
+// writeRefs writes branches or tags, one on a line.
+func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse) {
+	fmt.Fprintf(out, "%s of %s, newest first", count(r.Total, noun), r.Repo)
+	if r.DefaultBranch != "" && noun == "branch" {
+		fmt.Fprintf(out, "; default %s", r.DefaultBranch)
+	}
+	out.WriteByte('\n')
+	for _, b := range r.Refs {
+		fmt.Fprintf(out, "%s %.12s %s", clean([]byte(b.Name)), b.Commit, b.CommittedAt.UTC().Format("2006-01-02"))
+		if b.Default {
+			out.WriteString(" default")
+		}
+		if b.Indexed {
+			out.WriteString(" indexed")
+		}
+		out.WriteByte('\n')
+	}
+}

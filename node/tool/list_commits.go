@@ -1,0 +1,186 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+func listCommits(h Historian) Tool {
+	return Tool{
+		Name: "list_commits", Title: "List commits",
+		About: "Lists commits, newest first, as `hash date author: subject`, by path, author, time, words of the message, or what they changed: changes for a text that came or went, lines for the history of some lines. get_diff shows a change.",
+		Params: []Param{
+			repoParam,
+			{Name: "path", Kind: String, About: "only commits that changed this file or directory"},
+			{Name: "query", Kind: String, About: "words of the message, in any order and case; \"a phrase\" in quotes"},
+			{Name: "changes", Kind: String, About: "text of code whose number of occurrences changed"},
+			{Name: "changesRegex", Kind: String, About: "expression that an added or removed line matches"},
+			{Name: "lines", Kind: String, About: "lines of a file at ref, as src/a.c:520-560"},
+			{Name: "author", Kind: String, About: "part of name or e-mail"},
+			{Name: "since", Kind: String, About: "2024-05-01 or `30 days ago`"},
+			{Name: "until", Kind: String},
+			{Name: "noMerges", Kind: Boolean, Default: false},
+			refParam, pageParam, perPage(50),
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
+				return traced(ctx, v, h, a)
+			}
+			r, err := h.Commits(ctx, v, browse.CommitsRequest{
+				Repo: a.Text("repo"), Ref: a.Text("ref"), Path: a.Text("path"), Words: wordsOf(a.Text("query")), Author: a.Text("author"),
+				Since: a.Text("since"), Until: a.Text("until"), Page: a.Number("page"), PerPage: a.Number("perPage"), NoMerges: a.Flag("noMerges"),
+			})
+			if err != nil {
+				return "", err
+			}
+			return commitsText(a, r), nil
+		},
+	}
+}
+
+// wordsOf splits a query at spaces; what stands in quotes stays together.
+func wordsOf(query string) (words []string) {
+	for i, part := range strings.Split(query, `"`) {
+		if i%2 == 1 && strings.TrimSpace(part) != "" {
+			words = append(words, part)
+		} else if i%2 == 0 {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
+}
+
+// traced lists the commits that changed a text, or some lines.
+func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+	req := browse.TraceRequest{
+		Repo: a.Text("repo"), Ref: a.Text("ref"), Path: a.Text("path"), Text: a.Text("changes"), Expr: a.Text("changesRegex"),
+		Since: a.Text("since"), Until: a.Text("until"), NoMerges: a.Flag("noMerges"), Limit: a.Number("perPage"),
+	}
+	kinds := 0
+	for _, name := range []string{"changes", "changesRegex", "lines"} {
+		if a.Has(name) {
+			kinds++
+		}
+	}
+	if kinds > 1 || a.Has("query") || a.Has("author") {
+		return "", call.Fail(call.ErrInvalid, "changes, changesRegex and lines do not go together, nor with query or author. One of them: %s.", a.with("changesRegex", nil, "query", nil, "author", nil))
+	}
+	if a.Has("lines") {
+		path, first, last, ok := git.ParseLines(a.Text("lines"))
+		if !ok {
+			return "", call.Fail(call.ErrInvalid, "lines has to be a file and lines of it, as src/a.c:520-560")
+		}
+		req.Path, req.First, req.Last = path, first, last
+	}
+	r, err := h.Trace(ctx, v, req)
+	if err != nil {
+		return "", err
+	}
+	return tracedText(a, r), nil
+}
+
+func tracedText(a *Args, r *browse.TraceResponse) string {
+	var out strings.Builder
+	if r.AtLeast {
+		out.WriteString("At least ")
+	}
+	fmt.Fprintf(&out, "%s, newest first\n", count(len(r.Commits), "commit"))
+	for i := range r.Commits {
+		c := &r.Commits[i]
+		out.WriteString(commitLine(c))
+		if paths := r.Paths[c.Hash]; !a.Has("lines") && len(paths) > 0 {
+			out.WriteString(" in " + clean([]byte(strings.Join(paths[:min(len(paths), 3)], ", "))))
+			if len(paths) > 3 {
+				out.WriteString(", …")
+			}
+		}
+		out.WriteByte('\n')
+	}
+	var e end
+	switch last := len(r.Commits) - 1; {
+	case !r.AtLeast:
+	case a.Has("lines") && r.From != "" && last >= 0:
+		e.left = append(e.left, "older changes; continue with "+a.with("ref", r.Commits[last].Hash[:12]+"~1", "lines", fmt.Sprintf("%s:%d-%d", r.From, r.FromFirst, r.FromLast)))
+	case !r.Reached.IsZero():
+		reached := r.Reached.UTC().Format(time.RFC3339)
+		e.left = append(e.left, fmt.Sprintf("commits from %s back, which were not looked at: that takes long; continue with %s, or narrow with path or since", reached, a.with("until", reached)))
+	default:
+		e.left = append(e.left, "what is older: looking at it took too long; narrow with path or since")
+	}
+	return out.String() + e.String()
+}
+
+// commitLine is a commit without its line end. The date is when it was
+// committed: what since and until, and the order, go by.
+func commitLine(c *browse.CommitInfo) string {
+	when := c.Committed
+	if when.IsZero() {
+		when = c.Date
+	}
+	text := fmt.Sprintf("%.12s %s %s: %s", c.Hash, when.Format("2006-01-02"), clean([]byte(c.AuthorName)), cut(clean([]byte(c.Message)), 0, 0))
+	if c.Refs != "" {
+		text += " (" + c.Refs + ")"
+	}
+	return text
+}
+
+// commitsText writes commits, one on a line.
+func commitsText(a *Args, r *browse.CommitsResponse) string {
+	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 {
+		return noCommits(a)
+	}
+	var out strings.Builder
+	if r.AtLeast {
+		out.WriteString("At least ")
+	}
+	fmt.Fprintf(&out, "%s, newest first\n", count(r.Total, "commit"))
+	for i := range r.Commits {
+		line := commitLine(&r.Commits[i])
+		if out.Len()+len(line) > a.room() && i > 0 {
+			return out.String() + noRoom(a, i, len(r.Commits))
+		}
+		out.WriteString(line + "\n")
+	}
+	if !r.Reached.IsZero() {
+		reached := r.Reached.UTC().Format(time.RFC3339)
+		fmt.Fprintf(&out, "Left out: commits from %s back, which were not looked at: that takes long; continue with %s, or narrow with path, author or since.",
+			reached, a.with("until", reached, "page", nil))
+		return out.String()
+	}
+	out.WriteString(pages(a, len(r.Commits), r.Total, r.AtLeast))
+	return out.String()
+}
+
+// noRoom ends a page that does not fit after some of its commits. The call that
+// goes on has pages of a size that begins one right there, or before.
+func noRoom(a *Args, shown, all int) string {
+	before := (a.Number("page") - 1) * a.Number("perPage")
+	size := shown
+	for before%size != 0 {
+		size--
+	}
+	return fmt.Sprintf("Left out: %s of this page, for lack of room; continue with %s.",
+		count(all-shown, "commit"), a.with("page", before/size+2, "perPage", size))
+}
+
+// noCommits says which filter most likely was too narrow.
+func noCommits(a *Args) string {
+	hint := ""
+	switch {
+	case a.Text("since") != "" || a.Text("until") != "":
+		hint = " At any time: " + a.with("since", nil, "until", nil) + "."
+	case a.Text("path") != "":
+		hint = " If the path may be wrong: " + callOf("glob", "pattern", path.Base(a.Text("path")), "repo", a.Text("repo")) + "."
+	case a.Text("query") != "":
+		hint = " Each word has to be in the message: try fewer words, or changes for text of the code."
+	}
+	return "No commit matches." + hint + "\n" + complete
+}

@@ -1,0 +1,42 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+func listModels(l Lister) Tool {
+	return Tool{
+		Name: "list_language_models", Title: "List language models",
+		About: "Lists the language models that this instance is configured with.",
+		Run: func(ctx context.Context, v catalog.Viewer, _ *Args) (string, error) {
+			models, err := l.Models(ctx, v)
+			if err != nil {
+				return "", err
+			}
+			if len(models) == 0 {
+				return "No language model is configured.\n" + complete, nil
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s\n", count(len(models), "language model"))
+			for i, m := range models {
+				fmt.Fprintf(&b, "provider=%s model=%s", m.Provider, m.Model)
+				if m.DisplayName != "" {
+					fmt.Fprintf(&b, " (%s)", m.DisplayName)
+				}
+				if i == 0 {
+					b.WriteString(" default")
+				}
+				if !m.Usable {
+					b.WriteString(" not usable: its key is not on this node")
+				}
+				b.WriteByte('\n')
+			}
+			b.WriteString(complete)
+			return b.String(), nil
+		},
+	}
+}

@@ -1,0 +1,90 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+)
+
+func listRepos(l Lister) Tool {
+	return Tool{
+		Name: "list_repos", Title: "List repositories",
+		About: "Lists the repositories that can be searched, with default branch and last push. Use it to find the full name of a repository, which other tools take as repo.",
+		Params: []Param{
+			{Name: "query", Kind: String, About: "part of the name, upper or lower case"},
+			pageParam, perPage(30),
+			{Name: "sort", Kind: String, Words: []string{"name", "pushed"}, Default: "name", About: "by name or by last push"},
+			{Name: "direction", Kind: String, Words: []string{"asc", "desc"}, Default: "asc", About: "ascending or descending"},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			r, err := l.Repos(ctx, v, browse.ReposRequest{
+				Query: a.Text("query"), Page: a.Number("page"), PerPage: a.Number("perPage"),
+				Sort: a.Text("sort"), Desc: a.Text("direction") == "desc",
+			})
+			if err != nil {
+				return "", err
+			}
+			if r.Total == 0 && a.Text("query") != "" {
+				names := repoNames(ctx, l, v, "")
+				return noRepos(a, nearRepos(a.Text("query"), names, 5)), nil
+			}
+			return reposText(a, r), nil
+		},
+	}
+}
+
+// noRepos is the answer where no name has the text.
+func noRepos(a *Args, near []string) string {
+	text := fmt.Sprintf("No repository has %q in its name.", a.Text("query"))
+	if near != nil {
+		text += " Near names: " + strings.Join(near, ", ") + "."
+	} else {
+		text += " All: " + a.with("query", nil, "page", nil) + "."
+	}
+	return text + "\n" + complete
+}
+
+// reposText writes repositories, one on a line.
+func reposText(a *Args, r *browse.ReposResponse) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s", count(r.Total, "repository"))
+	if q := a.Text("query"); q != "" {
+		fmt.Fprintf(&out, " with %q in the name", q)
+	}
+	out.WriteByte('\n')
+	for i := range r.Repos {
+		p := &r.Repos[i]
+		out.WriteString(p.Name)
+		var notes []string
+		if p.DefaultBranch != "" {
+			notes = append(notes, p.DefaultBranch)
+		}
+		if !p.PushedAt.IsZero() {
+			notes = append(notes, "pushed "+p.PushedAt.UTC().Format("2006-01-02"))
+		}
+		if p.Fork {
+			notes = append(notes, "fork")
+		}
+		if p.Archived {
+			notes = append(notes, "archived")
+		}
+		if p.Unfetchable != "" {
+			notes = append(notes, "not fetched: "+cut(clean([]byte(p.Unfetchable)), 0, 0))
+		}
+		switch {
+		case p.Error != "":
+			notes = append(notes, "failed to index: "+cut(clean([]byte(p.Error)), 0, 0))
+		case p.IndexedAt.IsZero():
+			notes = append(notes, "not indexed yet")
+		}
+		if notes != nil {
+			out.WriteString(" (" + strings.Join(notes, ", ") + ")")
+		}
+		out.WriteByte('\n')
+	}
+	out.WriteString(pages(a, len(r.Repos), r.Total, false))
+	return out.String()
+}

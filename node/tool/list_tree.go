@@ -1,0 +1,98 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+func listTree(b Browser) Tool {
+	return Tool{
+		Name: "list_tree", Title: "List a directory",
+		About: "Lists files and directories of a repository as an indented tree, directories first and ending in a slash. Use it to learn how a repository is laid out; glob is better for finding one file.",
+		Params: []Param{
+			repoParam,
+			{Name: "path", Kind: String, About: "directory from the root; the root if left out"},
+			refParam,
+			{Name: "depth", Kind: Integer, Min: 1, Max: 10, Default: 1, About: "levels below path"},
+			{Name: "includeFiles", Kind: Boolean, Default: true, About: "list files"},
+			{Name: "includeDirectories", Kind: Boolean, Default: true, About: "list directories"},
+			{Name: "sizes", Kind: Boolean, Default: false, About: "bytes of each file"},
+			{Name: "maxEntries", Kind: Integer, Min: 1, Max: 10000, Default: 1000, About: "most entries"},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			if !a.Flag("includeFiles") && !a.Flag("includeDirectories") {
+				return "", &call.Error{Kind: call.ErrInvalid, Message: "includeFiles and includeDirectories are both false: nothing is left to list. Set one of them to true."}
+			}
+			r, err := b.ListTree(ctx, v, browse.ListTreeRequest{
+				Repo: a.Text("repo"), Path: a.Text("path"), Ref: a.Text("ref"), Depth: a.Number("depth"),
+				NoFiles: !a.Flag("includeFiles"), NoDirectories: !a.Flag("includeDirectories"), MaxEntries: a.Number("maxEntries"), Sizes: a.Flag("sizes"),
+			})
+			if err != nil {
+				return "", err
+			}
+			return treeText(a, r), nil
+		},
+	}
+}
+
+// treeText writes an indented tree.
+func treeText(a *Args, r *browse.ListTreeResponse) string {
+	var out strings.Builder
+	where := r.Path
+	if where == "" {
+		where = "/"
+	}
+	noun := "entry"
+	if !a.Flag("includeDirectories") {
+		noun = "file"
+	}
+	fmt.Fprintf(&out, "%s%s at %.8s: %s\n", of(a, r.Repo), clean([]byte(where)), r.Commit, count(len(r.Entries), noun))
+	shown := 0
+	for _, e := range r.Entries {
+		name := clean([]byte(e.Name))
+		if !a.Flag("includeDirectories") { // an indented name would not say where it is
+			name = clean([]byte(e.Path))
+			e.Depth = 1
+		}
+		line := strings.Repeat(" ", max(e.Depth-1, 0)) + name
+		switch {
+		case e.Dir:
+			line += "/"
+		case e.Type == "commit":
+			line += " (submodule)"
+		case a.Flag("sizes"):
+			line += fmt.Sprintf(" (%d)", e.Size)
+		}
+		if out.Len()+len(line) > a.room() {
+			break
+		}
+		out.WriteString(line + "\n")
+		shown++
+	}
+	switch {
+	case shown < len(r.Entries):
+		fmt.Fprintf(&out, "Left out: %d of these entries, for lack of room; list a directory below: %s.", len(r.Entries)-shown, a.with("path", firstDir(r), "depth", 1))
+	case r.Cut && a.Number("maxEntries") < 10000:
+		fmt.Fprintf(&out, "Left out: entries beyond maxEntries; continue with %s, or give a path.", a.with("maxEntries", min(10000, a.Number("maxEntries")*4)))
+	case r.Cut:
+		fmt.Fprintf(&out, "Left out: entries beyond maxEntries; list a directory below: %s.", a.with("path", firstDir(r)))
+	default:
+		out.WriteString(complete)
+	}
+	return out.String()
+}
+
+// firstDir is a directory of the listing to look into.
+func firstDir(r *browse.ListTreeResponse) string {
+	for _, e := range r.Entries {
+		if e.Dir {
+			return e.Path
+		}
+	}
+	return r.Path
+}

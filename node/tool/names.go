@@ -1,0 +1,164 @@
+package tool
+
+import (
+	"slices"
+	"strings"
+)
+
+// otherNames are names that models know from other tools, in small letters
+// and without dashes, with what they are called here. Of several the first
+// that the tool has is meant.
+var otherNames = map[string][]string{
+	"glob":            {"include", "pattern"},
+	"globs":           {"include"},
+	"type":            {"include", "kind"},
+	"filetype":        {"include"},
+	"includes":        {"include"},
+	"includepattern":  {"include"},
+	"filepattern":     {"include", "pattern"},
+	"excludepattern":  {"exclude"},
+	"ignore":          {"exclude"},
+	"i":               {"ignoreCase"},
+	"caseinsensitive": {"ignoreCase"},
+	"a":               {"context"},
+	"b":               {"context"},
+	"c":               {"context"},
+	"before":          {"context"},
+	"after":           {"context"},
+	"contextlines":    {"context"},
+	"outputmode":      {"mode"},
+	"output":          {"mode"},
+	"format":          {"mode"},
+	"group":           {"groupBy"},
+	"headlimit":       {"limit", "perPage"},
+	"maxresults":      {"limit", "perPage"},
+	"maxmatches":      {"limit"},
+	"max":             {"limit", "perPage"},
+	"count":           {"limit", "perPage"},
+	"n":               {"limit", "perPage"},
+	"top":             {"limit"},
+	"pagesize":        {"perPage"},
+	"skip":            {"offset"},
+	"start":           {"offset"},
+	"startline":       {"offset"},
+	"line":            {"offset", "lines"},
+	"linerange":       {"ranges", "lines"},
+	"range":           {"ranges", "lines"},
+	"lines":           {"limit"},
+	"numlines":        {"limit"},
+	"endline":         {"limit"},
+	"file":            {"path", "include"},
+	"files":           {"paths", "include"},
+	"filename":        {"path", "pattern"},
+	"filepath":        {"path"},
+	"dir":             {"path"},
+	"directory":       {"path"},
+	"folder":          {"path"},
+	"regex":           {"pattern"},
+	"regexp":          {"pattern"},
+	"search":          {"pattern", "query"},
+	"query":           {"pattern", "symbol"},
+	"pattern":         {"query", "symbol"},
+	"q":               {"query", "pattern"},
+	"text":            {"pattern", "query"},
+	"name":            {"symbol", "query"},
+	"identifier":      {"symbol"},
+	"symbolname":      {"symbol"},
+	"function":        {"symbol"},
+	"repository":      {"repo"},
+	"repositories":    {"repo"},
+	"reponame":        {"repo"},
+	"repos":           {"repo"},
+	"project":         {"repo"},
+	"owner":           {"repo"},
+	"revision":        {"ref"},
+	"rev":             {"ref"},
+	"branch":          {"ref"},
+	"tag":             {"ref"},
+	"sha":             {"ref"},
+	"commit":          {"ref", "head"},
+	"version":         {"ref"},
+	"from":            {"base", "since"},
+	"old":             {"base"},
+	"to":              {"head", "until"},
+	"new":             {"head"},
+	"after_date":      {"since"},
+	"message":         {"query"},
+	"pickaxe":         {"changes"},
+	"content":         {"changes", "pattern"},
+	"s":               {"changes"},
+	"g":               {"changesRegex"},
+	"l":               {"lines"},
+	"maxdepth":        {"depth"},
+	"recursive":       {"depth"},
+	"maxlength":       {"maxTokens"},
+	"tokens":          {"maxTokens"},
+	"budget":          {"maxTokens"},
+	"includebody":     {"body"},
+	"includetests":    {"tests"},
+	"excludetests":    {"tests"},
+}
+
+// bare is a name in small letters, without what only joins its words.
+func bare(name string) string {
+	return strings.NewReplacer("-", "", "_", "", " ", "", ".", "").Replace(strings.ToLower(name))
+}
+
+// meant is the parameter of a tool that a name stands for: the same letters,
+// a name that other tools have for it, or the nearest one; "" for none.
+func (t *Tool) meant(name string) string {
+	names := t.names()
+	if i := slices.IndexFunc(names, func(n string) bool { return bare(n) == bare(name) }); i >= 0 {
+		return names[i]
+	}
+	for _, other := range otherNames[bare(name)] {
+		if contains(names, other) {
+			return other
+		}
+	}
+	return NearestName(name, names)
+}
+
+// NearestName is the name that takes the fewest changes of letters, of which
+// there may be one for each three; "" for none.
+func NearestName(name string, names []string) string {
+	best, least := "", max(1, len(bare(name))/3)+1
+	for _, n := range names {
+		if d := distance(bare(name), bare(n)); d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be changed, put in, left out or
+// exchanged with their neighbour to make b of a. Names that are too long for
+// the comparison differ by the length of the longer one.
+func distance(a, b string) int {
+	const longest = 200
+	if len(a) > longest || len(b) > longest {
+		return max(len(a), len(b))
+	}
+
+	// Three rows of the table of edits: for the prefix of a that ends two
+	// letters, one letter and no letter before the present one.
+	var before, last, row [longest + 1]int
+	for k := 0; k <= len(b); k++ {
+		last[k] = k
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for k := 1; k <= len(b); k++ {
+			change := last[k-1]
+			if a[i-1] != b[k-1] {
+				change++
+			}
+			row[k] = min(change, last[k]+1, row[k-1]+1)
+			if i > 1 && k > 1 && a[i-1] == b[k-2] && a[i-2] == b[k-1] {
+				row[k] = min(row[k], before[k-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

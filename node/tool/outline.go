@@ -1,0 +1,146 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+)
+
+func outline(b Browser) Tool {
+	return Tool{
+		Name: "outline", Title: "Outline a file",
+		About: "Lists what is defined in a file, or in the files of a directory, as `first-last kind name`. Use it before read_file on a big file.",
+		Params: []Param{
+			repoParam,
+			{Name: "path", Kind: String, Required: true, About: "file or directory, from the root"},
+			refParam,
+			{Name: "kinds", Kind: Strings, About: "only these: function, method, struct, ..."},
+			{Name: "depth", Kind: Integer, Min: 1, Max: 3, Default: 2, Clamp: true, About: "levels of nesting"},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			r, err := b.Outline(ctx, v, browse.OutlineRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: []string{a.Text("path")}})
+			if err != nil {
+				return "", err
+			}
+			return outlineText(a, r), nil
+		},
+	}
+}
+
+// outlineText writes the definitions of files.
+func outlineText(a *Args, r *browse.OutlineResponse) string {
+	var out strings.Builder
+	blocks := make([]block, 0, len(r.Files))
+	var shown []*browse.OutlineFile
+	for i := range r.Files {
+		f := &r.Files[i]
+		b := block{lines: outlineLines(a, f)}
+		if len(r.Files) > 1 && b.lines == nil {
+			continue // a file without definitions among others
+		}
+		b.head = outlineHead(f, r.Commit, len(b.lines)) + "\n"
+		blocks, shown = append(blocks, b), append(shown, f)
+	}
+	var e end
+	switch len(r.Files) {
+	case 0:
+		return "No file is there.\n" + complete
+	case 1:
+		out.WriteString(strings.TrimSuffix(blocks[0].head, "\n"))
+		blocks[0].head = ""
+	default:
+		fmt.Fprintf(&out, "%s at %.8s: %s with definitions", clean([]byte(a.Text("path"))), r.Commit, count(len(blocks), "file"))
+	}
+	whole := writeBlocks(a, &out, blocks, &e, func(i int) string {
+		return a.with("path", shown[i].Path, "depth", 1)
+	})
+	out.WriteString(kindsThere(r, kindsWanted(a)))
+	if left := len(blocks) - whole; left > 0 {
+		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), a.with("path", shown[whole].Path)))
+	}
+	if r.Cut {
+		e.unlooked = append(e.unlooked, "files beyond the first 20, or what took too long; give the path of one file")
+	}
+	return out.String() + e.String()
+}
+
+func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
+	head := fmt.Sprintf("%s at %.8s", clean([]byte(f.Path)), commit)
+	if f.Language != "" {
+		head += ", " + f.Language
+	}
+	if f.Binary {
+		return head + ", binary"
+	}
+	return head + fmt.Sprintf(", %s, %s", count(f.Lines, "line"), count(symbols, "symbol"))
+}
+
+// outlineLines writes the definitions of a file that are wanted. A definition
+// is as deep as the number of those that it stands in.
+func outlineLines(a *Args, f *browse.OutlineFile) []string {
+	kinds, most := kindsWanted(a), a.Number("depth")
+	var lines []string
+	var open []int // last lines of what is around
+	for i := range f.Symbols {
+		s := &f.Symbols[i]
+		for len(open) > 0 && open[len(open)-1] < s.First {
+			open = open[:len(open)-1]
+		}
+		depth := len(open)
+		if s.Last > s.First {
+			open = append(open, s.Last)
+		}
+		if s.Kind == "package" || depth >= most || kinds != nil && !contains(kinds, s.Kind) {
+			continue
+		}
+		where := fmt.Sprint(s.First)
+		if s.Last > s.First {
+			where = fmt.Sprintf("%d-%d", s.First, s.Last)
+		}
+		name := clean([]byte(s.Name))
+		if scope := shortScope(s); scope != "" && depth == 0 {
+			name = scope + "." + name
+		}
+		lines = append(lines, fmt.Sprintf("%s%s %s %s%s\n", strings.Repeat(" ", depth), where, s.Kind, name, cut(clean([]byte(s.Signature)), 0, 0)))
+	}
+	return lines
+}
+
+// kindsWanted is the kinds that the caller wants, nil for all. Models write
+// them as a list and as one text with commas.
+func kindsWanted(a *Args) []string {
+	var out []string
+	for _, kind := range a.List("kinds") {
+		out = append(out, strings.FieldsFunc(kind, func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	return out
+}
+
+// kindsThere is a line that tells which kinds the files have, where they have
+// none of those that are wanted: kinds are ctags' words, which differ from
+// language to language.
+func kindsThere(r *browse.OutlineResponse, wanted []string) string {
+	there := map[string]int{}
+	for i := range r.Files {
+		for _, s := range r.Files[i].Symbols {
+			there[s.Kind]++
+		}
+	}
+	if wanted == nil || len(there) == 0 || slices.ContainsFunc(wanted, func(kind string) bool { return there[kind] > 0 }) {
+		return ""
+	}
+
+	kinds := slices.SortedFunc(maps.Keys(there), func(a, b string) int {
+		return cmp.Or(there[b]-there[a], strings.Compare(a, b))
+	})
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%s %d", kind, there[kind])
+	}
+	return fmt.Sprintf("No %s is there; the kinds there: %s.\n", strings.Join(wanted, " or "), strings.Join(kinds, ", "))
+}

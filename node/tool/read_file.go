@@ -1,0 +1,266 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+func readFile(b Browser) Tool {
+	return Tool{
+		Name: "read_file", Title: "Read a file",
+		About: "Reads up to 500 lines as `line: text`: from offset on, in ranges, or the definition of a symbol. Use it after grep, search or outline.",
+		Params: []Param{
+			repoParam,
+			{Name: "path", Kind: String, Required: true, About: "file, from the root"},
+			{Name: "paths", Kind: Strings, About: "further files, at most 9"},
+			refParam,
+			{Name: "offset", Kind: Integer, Min: 1, About: "first line, from 1"},
+			{Name: "limit", Kind: Integer, Min: 1, Max: 500, Clamp: true, Default: 500, About: "most lines"},
+			{Name: "ranges", Kind: String, About: "runs of lines, as 291-308,506-587"},
+			{Name: "symbol", Kind: String, About: "name whose definition is read"},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			r := &reading{Args: a, ctx: ctx, viewer: v, browse: b}
+			return r.text()
+		},
+	}
+}
+
+// reading is one call of read_file.
+type reading struct {
+	*Args
+	ctx    context.Context
+	viewer catalog.Viewer
+	browse Browser
+}
+
+// lineRange is a run of lines of a file.
+type lineRange struct{ first, last int }
+
+const (
+	maxRanges = 20
+	maxPaths  = 10
+	maxRead   = 500 // lines together
+)
+
+func (r *reading) text() (string, error) {
+	paths := r.List("paths")
+	switch {
+	case len(paths) >= maxPaths:
+		return "", call.Fail(call.ErrInvalid, "paths has more than %d files", maxPaths-1)
+	case len(paths) > 0:
+		return r.several(append([]string{r.Text("path")}, paths...))
+	case r.Has("ranges") || r.Has("symbol"):
+		return r.parts()
+	}
+	f, err := r.lines(r.Text("path"), r.Number("offset"), r.Number("limit"))
+	if err != nil {
+		return "", err
+	}
+	return fileText(r.Args, f), nil
+}
+
+func (r *reading) lines(path string, offset, limit int) (*browse.ReadFileResponse, error) {
+	return r.browse.ReadFile(r.ctx, r.viewer, browse.ReadFileRequest{Repo: r.Text("repo"), Path: path, Ref: r.Text("ref"), Offset: offset, Limit: limit})
+}
+
+// several reads the beginnings of files, each with its share of the room.
+func (r *reading) several(paths []string) (string, error) {
+	var texts []string
+	for _, p := range paths {
+		one := newArgs(r.tool)
+		for name, value := range r.values {
+			one.values[name] = value
+		}
+		one.given = append(one.given, r.given...)
+		one.asked = r.asked
+		one.set("paths", nil)
+		one.set("path", p)
+		one.values["maxTokens"] = max(r.Number("maxTokens")/len(paths), 200)
+		f, err := r.lines(p, r.Number("offset"), r.Number("limit"))
+		if err != nil {
+			if known := (*call.Error)(nil); errors.As(err, &known) && len(texts) > 0 {
+				texts = append(texts, known.Message+".")
+				continue
+			}
+			return "", err
+		}
+		texts = append(texts, fileText(one, f))
+	}
+	return strings.Join(texts, "\n\n"), nil
+}
+
+// parts reads runs of lines: those that are named, and the definitions of a
+// symbol.
+func (r *reading) parts() (string, error) {
+	ranges, err := parseRanges(r.Text("ranges"))
+	if err != nil {
+		return "", err
+	}
+	if r.Has("symbol") {
+		defined, err := r.defined()
+		if err != nil {
+			return "", err
+		}
+		ranges = append(ranges, defined...)
+	}
+
+	var out strings.Builder
+	var e end
+	left := maxRead
+	for i, lr := range ranges {
+		size := min(lr.last-lr.first+1, left)
+		if size == 0 || out.Len() > r.room() {
+			e.left = append(e.left, "ranges beyond what one answer holds; continue with "+r.with("symbol", nil, "ranges", rangesText(ranges[i:])))
+			break
+		}
+		f, err := r.lines(r.Text("path"), lr.first, size)
+		if err != nil {
+			return "", err
+		}
+		if i == 0 {
+			fmt.Fprintf(&out, "%s%s at %.8s, %s, %s\n", of(r.Args, f.Repo), clean([]byte(f.Path)), f.Commit, f.Language, count(f.Total, "line"))
+		} else {
+			out.WriteString("--\n")
+		}
+		written := writeLines(&out, f, r.room())
+		left -= written
+		if next := f.First + written; next <= lr.last && next <= f.Total {
+			rest := append([]lineRange{{next, lr.last}}, ranges[i+1:]...)
+			e.left = append(e.left, fmt.Sprintf("lines %d-%d; continue with %s", next, lr.last, r.with("symbol", nil, "ranges", rangesText(rest))))
+			break
+		}
+	}
+	return out.String() + e.String(), nil
+}
+
+// writeLines writes lines within a room and returns how many.
+func writeLines(out *strings.Builder, f *browse.ReadFileResponse, room int) (written int) {
+	for i, line := range f.Lines {
+		text := clean(line)
+		if len(text) > longestLine {
+			text = cutEnd(text, longestLine)
+		}
+		entry := fmt.Sprintf("%d: %s\n", f.First+i, text)
+		if out.Len()+len(entry) > room && i > 0 {
+			break
+		}
+		out.WriteString(entry)
+		written++
+	}
+	return written
+}
+
+// defined is where the symbol that is asked for is defined in the file.
+func (r *reading) defined() ([]lineRange, error) {
+	o, err := r.browse.Outline(r.ctx, r.viewer, browse.OutlineRequest{Repo: r.Text("repo"), Ref: r.Text("ref"), Paths: []string{r.Text("path")}})
+	if err != nil {
+		return nil, err
+	}
+	want := r.Text("symbol")
+	if i := strings.LastIndexAny(want, ".:#"); i > 0 && i+1 < len(want) {
+		want = want[i+1:]
+	}
+	var found []lineRange
+	var names []string
+	for _, f := range o.Files {
+		for _, s := range f.Symbols {
+			names = append(names, s.Name)
+			if s.Name == want {
+				found = append(found, lineRange{s.First, s.Last})
+			}
+		}
+	}
+	if found == nil {
+		message := fmt.Sprintf("%q defines no %s", r.Text("path"), r.Text("symbol"))
+		if near := NearestName(want, names); near != "" {
+			message += ", did you mean " + near + "?"
+		} else {
+			message += ". What it defines: " + callOf("outline", "repo", r.Text("repo"), "path", r.Text("path"), "ref", r.Text("ref"))
+		}
+		return nil, call.Fail(call.ErrNotFound, "%s", message)
+	}
+	return found, nil
+}
+
+// parseRanges reads "291-308,506-587".
+func parseRanges(text string) (ranges []lineRange, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		_, first, last, ok := git.ParseLines("x:" + strings.TrimSpace(part))
+		if !ok || len(ranges) == maxRanges {
+			return nil, call.Fail(call.ErrInvalid, "ranges has to be at most %d runs of lines, as 291-308,506-587", maxRanges)
+		}
+		ranges = append(ranges, lineRange{first, last})
+	}
+	return ranges, nil
+}
+
+func rangesText(ranges []lineRange) string {
+	parts := make([]string, len(ranges))
+	for i, r := range ranges {
+		parts[i] = fmt.Sprintf("%d-%d", r.first, r.last)
+	}
+	return strings.Join(parts, ",")
+}
+
+// longestLine is how many bytes of a line of a file are shown.
+const longestLine = 2000
+
+// fileText writes lines of a file with their numbers.
+func fileText(a *Args, r *browse.ReadFileResponse) string {
+	var out strings.Builder
+	out.WriteString(of(a, r.Repo))
+	fmt.Fprintf(&out, "%s at %.8s", clean([]byte(r.Path)), r.Commit)
+	if r.Language != "" {
+		fmt.Fprintf(&out, ", %s", r.Language)
+	}
+	switch {
+	case r.Binary:
+		fmt.Fprintf(&out, "\nThis is a binary file of %s: it has no lines to show.\n%s", count(r.Size, "byte"), complete)
+		return out.String()
+	case r.Total == 0:
+		fmt.Fprintf(&out, "\nThe file is empty.\n%s", complete)
+		return out.String()
+	case len(r.Lines) == 0:
+		fmt.Fprintf(&out, "\nThe file has only %s. From its start: %s.", count(r.Total, "line"), a.with("offset", nil))
+		return out.String()
+	}
+	header := out.Len()
+	var body strings.Builder
+	next, shortened := r.First, 0
+	for _, line := range r.Lines {
+		text := clean(line)
+		if len(text) > longestLine {
+			text = cutEnd(text, longestLine)
+			shortened++
+		}
+		entry := fmt.Sprintf("%d: %s\n", next, text)
+		if body.Len() > 0 && header+body.Len()+len(entry) > a.room() {
+			break
+		}
+		body.WriteString(entry)
+		next++
+	}
+	fmt.Fprintf(&out, ", lines %d-%d of %d", r.First, next-1, r.Total)
+	out.WriteByte('\n')
+	out.WriteString(body.String())
+	if shortened > 0 {
+		fmt.Fprintf(&out, "%s cut after %d bytes (…); grep with include shows the part around a match.\n", count(shortened, "line"), longestLine)
+	}
+	if next <= r.Total {
+		fmt.Fprintf(&out, "More: %s", a.with("offset", next))
+	} else {
+		out.WriteString("End of file.")
+	}
+	return out.String()
+}

@@ -1,0 +1,123 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+func rankedSearch(s Searcher, b Browser) Tool {
+	return Tool{
+		Name: "search", Title: "Search for words",
+		About: "Ranks files by words of a question when you do not know a name: rare words, paths and symbol names count most. Comes back as files with their best lines, `line in function: text`. Filters: lang:go, -file:x, sym:name.",
+		Params: []Param{
+			{Name: "query", Kind: String, Required: true, About: "words, as: retry replication backoff"},
+			anyRepoParam, pathParam, includeParam, excludeParam, testsParam,
+			{Name: "ref", Kind: String, About: "indexed branch or tag"},
+			{Name: "limit", Kind: Integer, Min: 1, Max: 100, Default: 10, About: "most files"},
+		},
+		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+			l := &lookup{a, ctx, v, s, b}
+			r, err := s.Ranked(ctx, v, search.RankedRequest{
+				Query: a.Text("query"), Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: pathsOf(a), Limit: a.Number("limit"),
+			})
+			if err != nil {
+				return "", err
+			}
+			return l.ranked(r), nil
+		},
+	}
+}
+
+// ranked writes files with their best lines.
+func (l *lookup) ranked(r *search.RankedResponse) string {
+	var e end
+	e.lacks(l.Args, r.Cut, "")
+	missing := ""
+	if len(r.Missing) > 0 {
+		missing = "; no file has " + clean([]byte(strings.Join(r.Missing, ", ")))
+	}
+	if len(r.Files) == 0 {
+		text := "No file has these words" + ". Try other words of the same meaning"
+		if len(r.Words) > 1 {
+			text += ", or fewer: " + l.with("query", strings.Join(r.Words[:1], " "))
+		}
+		return text + ".\n" + e.String()
+	}
+
+	var repos, paths []string
+	for _, f := range r.Files {
+		repos, paths = append(repos, f.Repo), append(paths, f.Path)
+	}
+	outlines := l.outlines(repos, paths, r.Commits)
+	blocks := make([]block, len(r.Files))
+	last := ""
+	for i := range r.Files {
+		f := &r.Files[i]
+		blocks[i] = l.rankedBlock(f, outlines[[2]string{f.Repo, f.Path}], len(r.Words))
+		if l.Text("repo") == "" && f.Repo != last {
+			blocks[i].head = "[" + f.Repo + "]\n" + blocks[i].head
+		}
+		last = f.Repo
+	}
+
+	var out strings.Builder
+	whole := r.Whole
+	if whole > len(r.Files) {
+		whole = len(r.Files)
+	}
+	switch {
+	case whole == len(r.Files):
+		fmt.Fprintf(&out, "%s with all words, best first", count(len(r.Files), "file"))
+	default:
+		fmt.Fprintf(&out, "%s, best first; %d with all words", count(len(r.Files), "file"), whole)
+	}
+	out.WriteString(missing)
+	shown := writeBlocks(l.Args, &out, blocks, &e, func(i int) string { return l.with("path", paths[i]) })
+	if shown < len(blocks) || r.More {
+		more := "files that rank lower"
+		if l.Number("limit") < 100 && shown == len(blocks) {
+			more += "; continue with " + l.with("limit", min(100, 3*l.Number("limit")))
+		}
+		e.left = append(e.left, more)
+	}
+	return out.String() + e.String()
+}
+
+func (l *lookup) rankedBlock(f *search.RankedFile, o *browse.OutlineFile, words int) block {
+	b := block{head: clean([]byte(f.Path))}
+	if f.Language != "" {
+		b.head += " (" + f.Language + ")"
+	}
+	if f.Words < words {
+		b.head += fmt.Sprintf(", %d of %d words", f.Words, words)
+	}
+	b.head += "\n"
+	for _, line := range f.Lines {
+		mark := ""
+		if name := enclosing(o, line.Number); name != "" {
+			mark = " in " + name
+		}
+		text := strings.TrimSpace(clean(line.Text))
+		b.lines = append(b.lines, fmt.Sprintf("%d%s: %s\n", line.Number, mark, aroundMatch(text, anyWord(l.Text("query")))))
+	}
+	return b
+}
+
+// anyWord finds a word of a query, for cutting long lines around it.
+func anyWord(words string) *regexp.Regexp {
+	fields := strings.Fields(words)
+	for i, f := range fields {
+		fields[i] = regexp.QuoteMeta(f)
+	}
+	expr, err := regexp.Compile("(?i)" + strings.Join(fields, "|"))
+	if err != nil {
+		return nil
+	}
+	return expr
+}

@@ -1,0 +1,197 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// Searcher finds things in the text of all repositories.
+type Searcher interface {
+	Grep(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
+	Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.GlobResponse, error)
+	Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+	Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error)
+	References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+}
+
+// Browser reads the files of one repository at any of its commits.
+type Browser interface {
+	ReadFile(context.Context, catalog.Viewer, browse.ReadFileRequest) (*browse.ReadFileResponse, error)
+	ListTree(context.Context, catalog.Viewer, browse.ListTreeRequest) (*browse.ListTreeResponse, error)
+	Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error)
+}
+
+// Historian tells how one repository became what it is.
+type Historian interface {
+	Commits(context.Context, catalog.Viewer, browse.CommitsRequest) (*browse.CommitsResponse, error)
+	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+	Trace(context.Context, catalog.Viewer, browse.TraceRequest) (*browse.TraceResponse, error)
+	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
+	Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error)
+}
+
+// Model is a configured language model. The first one of a list is the default.
+type Model struct {
+	Provider, Model, DisplayName string
+	Usable                       bool // the node that was asked has what calling it needs
+}
+
+// Lister tells what there is to ask about.
+type Lister interface {
+	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+	Models(context.Context, catalog.Viewer) ([]Model, error)
+}
+
+// Parts is what the tools work with. All of them take calls from many
+// goroutines at once and check themselves what the viewer may see.
+type Parts struct {
+	Search  Searcher
+	Browse  Browser
+	History Historian
+	List    Lister
+	Log     *slog.Logger // told of failures that are the node's own
+}
+
+// Set is the tools that are offered to agents. It may be used by many at once.
+type Set struct {
+	tools []Tool
+	list  Lister
+	log   *slog.Logger
+}
+
+// New makes the set of the product's tools, in the order that clients show
+// them, with further ones behind.
+func New(p Parts, more ...Tool) *Set {
+	tools := []Tool{
+		rankedSearch(p.Search, p.Browse), grep(p.Search, p.Browse), glob(p.Search, p.Browse), readFile(p.Browse), listTree(p.Browse), listRepos(p.List),
+		definitions(p.Search, p.Browse), references(p.Search, p.Browse),
+		outline(p.Browse), listCommits(p.History), blame(p.History), getDiff(p.History), listBranches(p.History), listModels(p.List),
+	}
+	for i := range tools {
+		tools[i].Params = append(tools[i].Params, maxTokens)
+	}
+	return &Set{tools: append(tools, more...), list: p.List, log: p.Log}
+}
+
+// Tools lists the rows. They are not to be changed.
+func (s *Set) Tools() []Tool { return s.tools }
+
+// Offered is the set of the rows that can be used now, which is this one where
+// all of them can.
+func (s *Set) Offered() *Set {
+	now := &Set{list: s.list, log: s.log}
+	for _, t := range s.tools {
+		if t.Offered == nil || t.Offered() {
+			now.tools = append(now.tools, t)
+		}
+	}
+	if len(now.tools) == len(s.tools) {
+		return s
+	}
+	return now
+}
+
+// progressKey is of the function that is told how far a call is.
+type progressKey struct{}
+
+// WithProgress returns a context in which a tool tells how far it is. fn may
+// be called from any goroutine.
+func WithProgress(ctx context.Context, fn func(text string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, fn)
+}
+
+// Progress tells whoever waits for a call how far it is.
+func Progress(ctx context.Context, text string) {
+	if fn, ok := ctx.Value(progressKey{}).(func(string)); ok {
+		fn(text)
+	}
+}
+
+// Answer is what a model reads of one call.
+type Answer struct {
+	Text   string
+	Failed bool // Text says what went wrong and what to do next
+}
+
+// Call runs a tool for a viewer. Whatever fails is told to the model in words,
+// so that it can do better with its next call.
+func (s *Set) Call(ctx context.Context, v catalog.Viewer, name string, arguments json.RawMessage) Answer {
+	if unknown := s.Unknown(name); unknown != "" {
+		return Answer{Text: unknown, Failed: true}
+	}
+	t := s.named(name)
+
+	a, err := t.decode(arguments)
+	if err != nil {
+		return Answer{Text: err.Error(), Failed: true}
+	}
+
+	text, err := s.run(ctx, v, t, a)
+	if err == nil {
+		return Answer{Text: text}
+	}
+
+	// What is no fault of the call is told to the operator too.
+	if known := (*call.Error)(nil); !errors.As(err, &known) && ctx.Err() == nil {
+		s.log.Error("tool failed", "tool", t.Name, "error", err)
+	}
+	return Answer{Text: explain(ctx, s.list, v, t, a, err), Failed: true}
+}
+
+// Unknown says, where there is no tool of a name, which one could be meant and
+// which there are; otherwise it is "".
+func (s *Set) Unknown(name string) string {
+	if s.named(name) != nil {
+		return ""
+	}
+	names := make([]string, len(s.tools))
+	for i := range s.tools {
+		names[i] = s.tools[i].Name
+	}
+	text := fmt.Sprintf("There is no tool %q", shorten(name))
+	if near := NearestName(name, names); near != "" {
+		text += ", did you mean " + near + "?"
+	} else {
+		text += "."
+	}
+	return text + " The tools are " + strings.Join(names, ", ") + "."
+}
+
+func (s *Set) named(name string) *Tool {
+	for i := range s.tools {
+		if s.tools[i].Name == name {
+			return &s.tools[i]
+		}
+	}
+	return nil
+}
+
+// run runs a tool. Where the repository has no such full name but exactly one
+// that ends like it, that one is meant.
+func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+
+	text, err = t.Run(ctx, v, a)
+	if name := a.Text("repo"); errors.Is(err, call.ErrRepoNotFound) && name != "" {
+		if full := oneEndingIn(ctx, s.list, v, name); full != "" {
+			a.set("repo", full)
+			return t.Run(ctx, v, a)
+		}
+	}
+	return text, err
+}

@@ -1,0 +1,106 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// tokenBytes is about how many bytes of code make a token of a model.
+	tokenBytes = 4
+	// reserve is kept for the first and the last line.
+	reserve = 400
+	// aside is how much of a long line is shown on each side of the match.
+	aside = 200
+	// leastShare is the smallest part of the budget that is worth giving to a
+	// file: its path and a line.
+	leastShare = 160
+
+	complete = "Complete."
+)
+
+// The parameter of how much a caller wants to read, which every tool has.
+var maxTokens = Param{Name: "maxTokens", Kind: Integer, Min: 500, Max: 8000, Default: 4000, Clamp: true}
+
+// room is how many bytes of text the answer may have between its first and its
+// last line. Clients drop or hide what is much larger than they want.
+func (a *Args) room() int { return a.Number("maxTokens")*tokenBytes - reserve }
+
+// count is a number with its noun in the right form.
+func count(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+	case strings.HasSuffix(noun, "ch"):
+		return fmt.Sprintf("%d %ses", n, noun)
+	}
+	return fmt.Sprintf("%d %s", n, noun+"s")
+}
+
+// clean makes valid UTF-8 of bytes of a file and drops what would break a line.
+func clean(s []byte) string {
+	text := strings.ToValidUTF8(string(s), "\uFFFD")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.TrimSuffix(text, "\r"))
+}
+
+// cut shortens a long line to what is around the match at from..to, marking
+// what is left out with an ellipsis. A match that is itself long is shown
+// from its start.
+func cut(line string, from, to int) string {
+	if len(line) <= 2*aside+(to-from) && len(line) <= 4*aside {
+		return line
+	}
+	start, end := max(0, from-aside), min(len(line), min(to, from+2*aside)+aside)
+	for start > 0 && !utf8.RuneStart(line[start]) {
+		start--
+	}
+	for end < len(line) && !utf8.RuneStart(line[end]) {
+		end++
+	}
+	out := line[start:end]
+	if start > 0 {
+		out = "…" + out
+	}
+	if end < len(line) {
+		out += "…"
+	}
+	return out
+}
+
+// cutEnd keeps about n bytes of the start of a line.
+func cutEnd(s string, n int) string {
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// of names a repository in front of a path unless the call had its full name.
+func of(a *Args, repo string) string {
+	if a.asked == repo {
+		return ""
+	}
+	return repo + " "
+}
+
+// pages ends a paged list. atLeast says that there are total or more.
+func pages(a *Args, shown, total int, atLeast bool) string {
+	page, per := a.Number("page"), a.Number("perPage")
+	before := (page - 1) * per
+	switch {
+	case shown == 0 && total > 0 && page > 1:
+		return fmt.Sprintf("There is no page %d; the last is %s.", page, a.with("page", (total+per-1)/per))
+	case atLeast && shown == per:
+		return fmt.Sprintf("Left out: what is older; continue with %s.", a.with("page", page+1))
+	case atLeast:
+		return "Left out: what is older; looking through the history took too long. Narrow with since, until or path."
+	case before+shown >= total || shown == 0:
+		return complete
+	}
+	return fmt.Sprintf("Left out: %d more; continue with %s.", total-before-shown, a.with("page", page+1))
+}

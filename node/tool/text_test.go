@@ -1,0 +1,160 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// asked is the arguments of a call of a tool, given as name, value, ...
+func asked(tool string, pairs ...any) *Args {
+	a := newArgs(&Tool{Name: tool})
+	for i := 0; i+1 < len(pairs); i += 2 {
+		a.set(pairs[i].(string), pairs[i+1])
+	}
+	a.asked, a.values["maxTokens"] = a.Text("repo"), 4000
+	return a
+}
+
+// diffOf makes a difference of some files with some lines each.
+func diffOf(lines int, paths ...string) *browse.DiffResponse {
+	r := &browse.DiffResponse{}
+	for _, p := range paths {
+		r.Files = append(r.Files, browse.DiffFile{OldPath: p, NewPath: p, OldMode: "100644", NewMode: "100644", Hunks: []browse.DiffHunk{{
+			OldStart: 1, OldLines: lines, NewStart: 1, NewLines: lines, Body: strings.Repeat("-the old line\n+the new line\n", lines),
+		}}})
+	}
+	return r
+}
+
+// compared is the text of a comparison in the mode that its size asks for.
+func compared(a *Args, r *browse.DiffResponse) string {
+	c := &comparison{Args: a, mode: "patch", r: r}
+	for i := range r.Files {
+		c.files = append(c.files, diffBlock(&r.Files[i]))
+	}
+	if c.size() > a.room() && len(r.Files) > 1 {
+		c.mode = "stat"
+	}
+	a.values["page"] = max(a.Number("page"), 1)
+	return c.text()
+}
+
+func manyPaths(n int, format string) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(format, i%20, i))
+	}
+	return all
+}
+
+func TestADifferenceOfAnySizeIsOfUse(t *testing.T) {
+	t.Parallel()
+	a := func() *Args { return asked("get_diff", "repo", "r", "base", "a", "head", "b") }
+	for _, tt := range []struct {
+		name  string
+		r     *browse.DiffResponse
+		wants []string
+	}{
+		{"small", diffOf(2, "x/y.go"), []string{"M x/y.go +2 -2\n@@ -1,2 +1,2 @@\n-the old line\n", "\nComplete."}},
+		{"one large file", diffOf(5000, "x/y.go"), []string{"1 file, +5000 -5000\nM x/y.go +5000 -5000\n", "-the old line", `continue with get_diff {"repo":"r","base":"a","head":"b","mode":"patch","page":2}.`}},
+		{"many files", diffOf(200, manyPaths(200, "d%d/f%d.go")...), []string{"M d0/f0.go +200 -200\n", "M d19/f199.go +200 -200\n", `"mode":"patch"`}},
+		{"more files than a list holds", diffOf(3, manyPaths(5000, "top/d%d/f%d.go")...), []string{"5000 files, ", "top/d0/: 250 files, +750 -750\n", `"path":"top/d0"`}},
+	} {
+		text := compared(a(), tt.r)
+		for _, want := range tt.wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%.2000s", tt.name, want, text)
+			}
+		}
+		if len(text) > 4000*tokenBytes {
+			t.Errorf("%s: %d bytes", tt.name, len(text))
+		}
+	}
+	r := diffOf(1, "new name")
+	r.Files[0].OldPath = "old"
+	r.Files = append(r.Files, browse.DiffFile{NewPath: "added", NewMode: "100644"}, browse.DiffFile{OldPath: "gone", OldMode: "100644", Binary: true})
+	if text := compared(a(), r); !strings.Contains(text, "R old -> new name +1 -1\n") || !strings.Contains(text, "A added +0 -0\n") || !strings.Contains(text, "D gone +0 -0\nBinary files differ\n") {
+		t.Error(text)
+	}
+}
+
+func TestPathsOfADirectoryNameItOnce(t *testing.T) {
+	t.Parallel()
+	got := strings.Join(byDirectory([]string{"Makefile", "a/one.go", "a/b/only.go", "a/two.go", "z/x.go"}), "")
+	if want := "Makefile\na/\n one.go\n two.go\na/b/only.go\nz/x.go\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTheEndOfAPageSaysHowToGoOn(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		page, shown, total int
+		atLeast            bool
+		want               string
+	}{
+		{1, 50, 50, false, "Complete."},
+		{1, 50, 120, false, `Left out: 70 more; continue with list_commits {"repo":"r","page":2}.`},
+		{3, 20, 120, false, "Complete."},
+		{9, 0, 120, false, `There is no page 9; the last is list_commits {"repo":"r","page":3}.`},
+		{1, 50, 50, true, `Left out: what is older; continue with list_commits {"repo":"r","page":2}.`},
+		{1, 7, 7, true, "took too long"},
+		{1, 0, 0, false, "Complete."},
+	} {
+		a := asked("list_commits", "repo", "r")
+		a.values["page"], a.values["perPage"] = tt.page, 50
+		if got := pages(a, tt.shown, tt.total, tt.atLeast); !strings.Contains(got, tt.want) {
+			t.Errorf("%+v: %q", tt, got)
+		}
+	}
+}
+
+func TestALateListOfCommitsSaysWhereItStopped(t *testing.T) {
+	t.Parallel()
+	a := asked("list_commits", "repo", "r", "query", "word", "page", 2)
+	got := commitsText(a, &browse.CommitsResponse{Total: 1, AtLeast: true, Reached: time.Unix(1_700_000_000, 0), Commits: []browse.CommitInfo{{Hash: "abc", Message: "a word"}}})
+	if want := `continue with list_commits {"repo":"r","query":"word","until":"2023-11-14T22:13:20Z"}, or`; !strings.Contains(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestNothingFoundSaysWhatToTry(t *testing.T) {
+	t.Parallel()
+	none := &browse.CommitsResponse{}
+	for _, tt := range []struct{ got, want string }{
+		{commitsText(asked("list_commits", "repo", "r", "path", "a/b.go"), none), `glob {"pattern":"b.go","repo":"r"}`},
+		{commitsText(asked("list_commits", "repo", "r", "path", "a", "since", "2020"), none), `At any time: list_commits {"repo":"r","path":"a"}.`},
+		{compared(asked("get_diff", "repo", "r", "base", "a", "head", "b", "path", "no/such"), &browse.DiffResponse{}), `All that differs: get_diff {"repo":"r","base":"a","head":"b"}.`},
+	} {
+		if !strings.Contains(tt.got, tt.want) || !strings.HasSuffix(tt.got, "\n"+complete) {
+			t.Errorf("%q has no %q", tt.got, tt.want)
+		}
+	}
+}
+
+func TestALimitIsRaisedOnlyWhereThatHelps(t *testing.T) {
+	t.Parallel()
+	files := []search.GrepFile{{Repo: "r", Path: "a", Matches: 1, Lines: []browse.Line{{Number: 1, Text: []byte("x")}}}}
+	grepText := func(cut search.Cut) string {
+		a := asked("grep", "pattern", "x", "repo", "r")
+		a.tool.Params = []Param{anyRepoParam, pathParam, includeParam}
+		return newGrepping(a).text(&search.GrepResponse{Files: files, Matches: 1, Cut: cut})
+	}
+	over := grepText(search.Cut{Why: search.CutLimit})
+	if !strings.HasSuffix(over, `more files match than the limit shows; continue with grep {"pattern":"x","repo":"r","offset":1}, or narrow with repo, path, include.`) {
+		t.Error(over)
+	}
+	silent := grepText(search.Cut{Why: search.CutParts, Count: 1, Of: 3})
+	if !strings.HasSuffix(silent, "Not searched: 1 of 3 parts of the index did not answer; try again in a few seconds.") {
+		t.Error(silent)
+	}
+	failed := grepText(search.Cut{Failed: 2})
+	if !strings.HasSuffix(failed, "\nComplete but for 2 repositories that could not be indexed; list_repos tells why.") {
+		t.Error(failed)
+	}
+}

@@ -1,0 +1,145 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// Tool is one row of the table: what a client is told of a tool, and the
+// function behind it.
+type Tool struct {
+	Name  string
+	Title string
+	About string // for a model that has never seen the product: when to use it, what comes back
+
+	Params []Param // the most important first
+
+	// Patience is how long a call may take for a client that is told how far it
+	// is; 0 for what every call may take. Near the deadline of its context Run
+	// answers with what there is.
+	Patience time.Duration
+
+	// Offered says whether the tool can be used now; nil for always. One that is
+	// not is no more shown than one that is not there.
+	Offered func() bool
+
+	// Run does the work for one viewer and writes the text that the model
+	// reads. The arguments have been checked against Params. It may run many
+	// times at once.
+	Run func(ctx context.Context, v catalog.Viewer, a *Args) (string, error)
+}
+
+// Param is one parameter of a tool. The schema that clients see and the check
+// of what they send both come from it.
+type Param struct {
+	Name     string
+	Kind     Kind
+	About    string
+	Required bool
+	Default  any      // a string, int or bool; nil for none
+	Min, Max int      // of an integer; Max 0 is no bound
+	Clamp    bool     // a value above Max is lowered to it instead of refused
+	Words    []string // the only values of a string; nil for any
+}
+
+// Kind is the type of a parameter, by its name in JSON Schema.
+type Kind string
+
+// The kinds.
+const (
+	String  Kind = "string"
+	Integer Kind = "integer"
+	Boolean Kind = "boolean"
+	Strings Kind = "array" // of strings; one string stands for a list of one
+	Named   Kind = "named" // an object of strings, by the Words; one string stands for the last of them
+)
+
+// Schema is the JSON Schema of the tool's arguments. Properties stand in the
+// order of the row, which is the order of importance.
+func (t *Tool) Schema() json.RawMessage {
+	var b bytes.Buffer
+	b.WriteString(`{"type":"object","properties":{`)
+	var required []string
+	for i := range t.Params {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		t.Params[i].schema(&b)
+		if t.Params[i].Required {
+			required = append(required, t.Params[i].Name)
+		}
+	}
+	b.WriteByte('}')
+	if required != nil {
+		fmt.Fprintf(&b, `,"required":%s`, quote(required))
+	}
+	b.WriteString(`,"additionalProperties":false}`)
+	return b.Bytes()
+}
+
+func (p *Param) schema(b *bytes.Buffer) {
+	kind := quote(p.Kind)
+	if p.Kind == Named {
+		kind = `"object"`
+	}
+	if p.Kind == Strings {
+		kind = `["string","array"],"items":{"type":"string"}`
+	}
+	fmt.Fprintf(b, `%s:{"type":%s`, quote(p.Name), kind)
+	if p.About != "" {
+		fmt.Fprintf(b, `,"description":%s`, quote(p.About))
+	}
+	if p.Kind == Integer {
+		fmt.Fprintf(b, `,"minimum":%d`, p.Min)
+		if p.Max > 0 {
+			fmt.Fprintf(b, `,"maximum":%d`, p.Max)
+		}
+	}
+	switch {
+	case p.Kind == Named:
+		b.WriteString(`,"properties":{`)
+		for i, name := range p.Words {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(b, `%s:{"type":"string"}`, quote(name))
+		}
+		b.WriteByte('}')
+	case p.Words != nil:
+		fmt.Fprintf(b, `,"enum":%s`, quote(p.Words))
+	}
+	if p.Default != nil && p.Default != false { // what is not set is false anyway
+		fmt.Fprintf(b, `,"default":%s`, quote(p.Default))
+	}
+	b.WriteByte('}')
+}
+
+// quote is the JSON of a value, without escapes made for HTML.
+func quote(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "null"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Parameters that several tools have.
+var (
+	repoParam    = Param{Name: "repo", Kind: String, Required: true, About: "full name, as github.com/acme/app, or its ending"}
+	anyRepoParam = Param{Name: "repo", Kind: String, About: "as github.com/acme/app; all if left out"}
+	refParam     = Param{Name: "ref", Kind: String, About: "branch, tag or commit"}
+	pageParam    = Param{Name: "page", Kind: Integer, Min: 1, Default: 1, About: ""}
+)
+
+// perPage is the parameter of how many entries a page has.
+func perPage(usual int) Param {
+	return Param{Name: "perPage", Kind: Integer, Min: 1, Max: 100, Default: usual, About: ""}
+}

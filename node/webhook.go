@@ -1,0 +1,206 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/host"
+)
+
+// WebhookRequest is an event of a connection. Its proof is checked by whoever
+// decodes the event, with what WebhookKeys returns.
+type WebhookRequest struct {
+	Connection string
+	Event      host.Event
+	Delivery   string // the host's own id of this call; empty where it has none
+}
+
+// WebhookResponse tells which repositories were queued.
+type WebhookResponse struct{ Repos []string }
+
+// WebhookKeys is what proves the events of a connection.
+type WebhookKeys struct {
+	Secret   string
+	Previous string    // the one before, which is good until a time; empty where there is none
+	Until    time.Time // of Previous
+}
+
+// Valid are the secrets that are good now.
+func (k WebhookKeys) Valid() []string {
+	if k.Previous == "" {
+		return []string{k.Secret}
+	}
+	return []string{k.Secret, k.Previous}
+}
+
+const (
+	webhookOverlap = 24 * time.Hour // that the last secret is good after it was replaced
+	webhookWait    = 5 * time.Second
+)
+
+// storedKeys is how the secrets of a connection's webhook are kept, sealed, in
+// the catalog.
+type storedKeys struct {
+	Secret   string    `json:"secret"`
+	Previous string    `json:"previous"`
+	Until    time.Time `json:"until"`
+}
+
+func webhookName(connection string) string { return "webhook/" + connection }
+
+// WebhookKeys returns what proves the events of a connection. The first secret
+// of a connection is derived from one of the cluster, so that nothing is
+// written for connections without a webhook.
+func (n *Node) WebhookKeys(ctx context.Context, connection string) (WebhookKeys, error) {
+	stored, err := n.storedKeys(connection)
+	if err != nil {
+		return WebhookKeys{}, err
+	}
+	if stored == nil {
+		first, err := n.Keyring.WebhookSecret(connection)
+		return WebhookKeys{Secret: first}, err
+	}
+
+	keys := WebhookKeys(*stored)
+	if !n.opt.Now().Before(keys.Until) {
+		keys.Previous, keys.Until = "", time.Time{}
+	}
+	return keys, nil
+}
+
+// storedKeys is nil where the secret was never replaced.
+func (n *Node) storedKeys(connection string) (*storedKeys, error) {
+	text, known, err := n.cluster.KnownSecret(webhookName(connection))
+	if err != nil || !known {
+		return nil, err
+	}
+	keys := new(storedKeys)
+	if err := json.Unmarshal(text, keys); err != nil {
+		return nil, fmt.Errorf("secret of the webhook of connection %s: %w", connection, err)
+	}
+	return keys, nil
+}
+
+// RotateWebhook replaces the secret of a connection's webhook by a new one. The
+// last one is good for a day more: long enough to enter the new one at the host.
+func (n *Node) RotateWebhook(ctx context.Context, _ account.Owner, req ConnectionRequest) (WebhookKeys, error) {
+	if n.cluster.View().Connection(req.Name) == nil {
+		return WebhookKeys{}, call.Fail(call.ErrNotFound, "Connection %q not found", req.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, webhookWait)
+	defer cancel()
+	before, err := n.WebhookKeys(ctx, req.Name)
+	if err != nil {
+		return WebhookKeys{}, err
+	}
+
+	fresh := make([]byte, 32)
+	rand.Read(fresh)
+	keys := WebhookKeys{Secret: hex.EncodeToString(fresh), Previous: before.Secret, Until: n.opt.Now().Add(webhookOverlap)}
+	text, err := json.Marshal(storedKeys(keys))
+	if err != nil {
+		return WebhookKeys{}, fmt.Errorf("secret of the webhook: %w", err)
+	}
+	if err := n.cluster.SetSecret(ctx, webhookName(req.Name), text); err != nil {
+		return WebhookKeys{}, call.WriteError(err)
+	}
+	n.opt.Log.Info("the secret of a webhook was replaced", "connection", req.Name)
+	return keys, nil
+}
+
+// Webhook queues index jobs for the repositories of an event, and names those
+// that whoever sent it may see. An event that came before, as its id says,
+// queues nothing.
+func (n *Node) Webhook(ctx context.Context, by account.Owner, req WebhookRequest) (*WebhookResponse, error) {
+	view := n.cluster.View()
+	if view.Connection(req.Connection) == nil {
+		return nil, call.Fail(call.ErrNotFound, "Connection %q not found", req.Connection)
+	}
+
+	n.jobs.Follower.Called(req.Connection)
+	out := &WebhookResponse{Repos: []string{}}
+	if !req.Event.Pushed && !req.Event.Changed || n.deliveries.has(req) {
+		return out, nil
+	}
+	seen, err := n.gate.Repos(by.Viewer())
+	if err != nil {
+		return nil, err
+	}
+	var repos, wanting []*catalog.Repo
+	for repo := range view.ReposByName() {
+		if req.Event.Pushed && names(&req, repo) {
+			repos = append(repos, repo)
+			if seen.Set.Contains(repo.ID) {
+				out.Repos = append(out.Repos, repo.Name)
+			}
+			if !waits(view, repo) {
+				wanting = append(wanting, repo)
+			}
+		}
+	}
+
+	// Where nothing known was pushed to, the event may be of a repository that
+	// the next listing has, or of one that it has no more.
+	if len(repos) == 0 {
+		_, err = n.cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: req.Connection, Urgent: true})
+		err = call.WriteError(err)
+	} else {
+		err = n.enqueueIndex(ctx, wanting)
+	}
+	if err != nil {
+		return nil, err
+	}
+	n.deliveries.add(req)
+	return out, nil
+}
+
+// waits tells that a repository will be fetched by a job that has not begun:
+// many pushes at once ask for one.
+func waits(view *catalog.View, repo *catalog.Repo) bool {
+	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
+	return j != nil && j.State == catalog.JobWaiting && j.Urgent
+}
+
+// Hook is how the webhooks of a connection are signed and named.
+func (n *Node) Hook(connection string) host.Hook {
+	return host.HookOf(n.cluster.View().File().Connection(connection))
+}
+
+// names tells whether an event is of a repository of its connection. One that
+// names none may be of any.
+func names(req *WebhookRequest, repo *catalog.Repo) bool {
+	if !slices.ContainsFunc(repo.Connections, func(c catalog.RepoConnection) bool { return c.Name == req.Connection }) {
+		return false
+	}
+	e := req.Event
+	return len(e.Paths) == 0 && len(e.URLs) == 0 ||
+		slices.ContainsFunc(e.Paths, func(p string) bool { return p == repo.Name || strings.HasSuffix(repo.Name, "/"+p) }) ||
+		slices.ContainsFunc(e.URLs, func(u string) bool { return sameRemote(u, repo.CloneURL) || sameRemote(u, repo.WebURL) })
+}
+
+// sameRemote compares clone URLs as hosts write them: with and without .git,
+// a slash at the end, or a user.
+func sameRemote(a, b string) bool {
+	plain := func(s string) string {
+		s = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(s), "/"), ".git")
+		if scheme, rest, ok := strings.Cut(s, "://"); ok {
+			if host, path, ok := strings.Cut(rest, "/"); ok {
+				if at := strings.LastIndexByte(host, '@'); at >= 0 {
+					host = host[at+1:]
+				}
+				return strings.ToLower(scheme+"://"+host) + "/" + path
+			}
+		}
+		return s
+	}
+	return plain(a) == plain(b)
+}
