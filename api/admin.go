@@ -3,10 +3,27 @@ package api
 import (
 	"bytes"
 	"context"
-	"time"
+	"io"
 
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
 )
+
+// accounts is what the routes of keys need.
+type accounts interface {
+	CreateKey(context.Context, account.Holder, account.CreateKeyRequest) (*account.CreateKeyResponse, error)
+	Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error)
+	RevokeKey(context.Context, account.Holder, account.RevokeKeyRequest) (*account.RevokeKeyResponse, error)
+}
+
+// members is what the routes of nodes and their catalog need.
+type members interface {
+	ApplyConfig(context.Context, account.Owner, node.ApplyConfigRequest) (*node.ApplyConfigResponse, error)
+	Drain(context.Context, account.Owner, node.DrainRequest) (*node.DrainResponse, error)
+	Undrain(context.Context, account.Owner, node.DrainRequest) (*node.UndrainResponse, error)
+	Remove(context.Context, account.Owner, node.RemoveRequest) (*node.RemoveResponse, error)
+	Snapshot(context.Context, account.Owner, io.Writer) error
+}
 
 type keyJSON struct {
 	ID        string `json:"id"`
@@ -15,23 +32,25 @@ type keyJSON struct {
 	Prefix    string `json:"prefix"`
 	CreatedAt string `json:"createdAt"`
 	ExpiresAt string `json:"expiresAt,omitempty"`
+	User      string `json:"user,omitempty"`
+	All       bool   `json:"allRepositories,omitempty"`
 }
 
-func keyOf(k node.KeyInfo) keyJSON {
-	return keyJSON{k.ID, k.Name, k.Role.String(), k.Prefix, stamp(k.Created), stamp(k.Expires)}
+func keyOf(k account.KeyInfo) keyJSON {
+	return keyJSON{k.ID, k.Name, k.Role.String(), k.Prefix, stamp(k.Created), stamp(k.Expires), k.User, k.All}
 }
 
 // maxKeyDays bounds the life of a key that has an end.
 const maxKeyDays = 3650
 
 // keys is GET /api/keys.
-func (s *Server) keys(ctx context.Context, c *call) error {
+func (s *Server) keys(ctx context.Context, c *call, by account.Holder) error {
 	p := c.params()
-	req := node.KeysRequest{Consistent: p.flag("consistent", false)}
+	req := account.KeysRequest{Consistent: p.flag("consistent", false)}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.node.Keys(ctx, c.viewer, req)
+	r, err := s.parts.accounts.Keys(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -43,24 +62,17 @@ func (s *Server) keys(ctx context.Context, c *call) error {
 }
 
 // createKey is POST /api/keys. The key is in this answer and nowhere else.
-func (s *Server) createKey(ctx context.Context, c *call) error {
+func (s *Server) createKey(ctx context.Context, c *call, by account.Holder) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
 	}
-	req := node.CreateKeyRequest{Name: f.required("name"), Role: node.RoleMember}
-	switch role := f.text("role"); role {
-	case "", "member":
-	case "owner":
-		req.Role = node.RoleOwner
-	default:
-		f.wrong("role", "expected member or owner")
-	}
-	req.Expires = time.Duration(f.integer("expiresInDays", 0, 1, maxKeyDays)) * 24 * time.Hour
+	req := account.CreateKeyRequest{Name: f.required("name"), Role: f.role(), User: f.text("user"), All: f.flag("allRepositories")}
+	req.Expires = f.lifetime(s.opt.Now())
 	if err := f.err(); err != nil {
 		return err
 	}
-	r, err := s.node.CreateKey(ctx, c.viewer, req)
+	r, err := s.parts.accounts.CreateKey(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -72,8 +84,8 @@ func (s *Server) createKey(ctx context.Context, c *call) error {
 }
 
 // revokeKey is DELETE /api/keys/{key}: by its id or its name.
-func (s *Server) revokeKey(ctx context.Context, c *call) error {
-	r, err := s.node.RevokeKey(ctx, c.viewer, node.RevokeKeyRequest{Key: c.wild[0]})
+func (s *Server) revokeKey(ctx context.Context, c *call, by account.Holder) error {
+	r, err := s.parts.accounts.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: c.wild[0]})
 	if err != nil {
 		return err
 	}
@@ -81,8 +93,8 @@ func (s *Server) revokeKey(ctx context.Context, c *call) error {
 }
 
 // drain is POST /api/nodes/{node}/drain: begins a drain, or tells how far it is.
-func (s *Server) drain(ctx context.Context, c *call) error {
-	r, err := s.node.Drain(ctx, c.viewer, node.DrainRequest{Node: c.wild[0]})
+func (s *Server) drain(ctx context.Context, c *call, by account.Owner) error {
+	r, err := s.parts.members.Drain(ctx, by, node.DrainRequest{Node: c.wild[0]})
 	if err != nil {
 		return err
 	}
@@ -90,17 +102,29 @@ func (s *Server) drain(ctx context.Context, c *call) error {
 		Node      string `json:"node"`
 		Done      bool   `json:"done"`
 		Remaining int    `json:"remaining"`
-	}{r.Node, r.Done, r.Remaining})
+		Warning   string `json:"warning,omitempty"`
+	}{r.Node, r.Done, r.Remaining, r.Warning})
+}
+
+// undrain is POST /api/nodes/{node}/undrain.
+func (s *Server) undrain(ctx context.Context, c *call, by account.Owner) error {
+	r, err := s.parts.members.Undrain(ctx, by, node.DrainRequest{Node: c.wild[0]})
+	if err != nil {
+		return err
+	}
+	return c.json(struct {
+		Node string `json:"node"`
+	}{r.Node})
 }
 
 // remove is POST /api/nodes/{node}/remove.
-func (s *Server) remove(ctx context.Context, c *call) error {
+func (s *Server) remove(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := node.RemoveRequest{Node: c.wild[0], AcceptLoss: p.flag("accept_loss", false)}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.node.Remove(ctx, c.viewer, req)
+	r, err := s.parts.members.Remove(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -113,9 +137,9 @@ func (s *Server) remove(ctx context.Context, c *call) error {
 // snapshot is GET /api/snapshot: the catalog as a file for `shoal snapshot
 // restore`. It is written whole before it is sent, so that a client never
 // takes half of one for a good one.
-func (s *Server) snapshot(ctx context.Context, c *call) error {
+func (s *Server) snapshot(ctx context.Context, c *call, by account.Owner) error {
 	var b bytes.Buffer
-	if err := s.node.Snapshot(ctx, c.viewer, &b); err != nil {
+	if err := s.parts.members.Snapshot(ctx, by, &b); err != nil {
 		return err
 	}
 	c.mime, c.body = "application/octet-stream", b.Bytes()

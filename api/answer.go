@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // fail makes f the answer.
@@ -23,9 +25,6 @@ func (c *call) fail(f *failure) {
 	if f.Allow != "" {
 		c.setHeader("Allow", f.Allow)
 	}
-	if f.Status == 401 {
-		c.setHeader("WWW-Authenticate", `Bearer realm="shoal"`)
-	}
 }
 
 // head writes status and headers.
@@ -36,6 +35,7 @@ func (c *call) head() {
 		c.rc.SetContentType(c.mime)
 	}
 	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if c.mime == mimeJSON {
 		h.Set("Cache-Control", "no-store")
 	}
@@ -71,6 +71,63 @@ func (b *buffers) get() *[]byte {
 	return &p
 }
 
+// writeSlowly hands a large answer to fasthttp, which sends it after the
+// handler. It counts as under way, with the memory that it holds, until it is
+// sent or given up: a client that takes nothing for a while, or is slower than
+// a modem, is left.
+func (c *call) writeSlowly(s *Server, end func()) {
+	c.head()
+	now := clock.Now()
+	if err := c.rc.SetWriteDeadline(now.Add(stallTimeout)); err != nil {
+		s.log.Debug("connection", "detail", err)
+	}
+	size := len(c.body)
+	c.rc.SetBodyStream(&slowBody{
+		conn: c.rc.Conn(), left: c.body, end: end, until: now.Add(writeTimeout + time.Duration(size/slowestBytes)*time.Second),
+	}, size)
+}
+
+// The patience with readers of large answers.
+const (
+	stallTimeout = 20 * time.Second // without a byte taken
+	slowestBytes = 16 << 10         // a second, over the whole answer
+)
+
+// slowBody is a large answer being sent: each part moves the deadline of the
+// connection. It is closed when the answer is sent or given up.
+type slowBody struct {
+	conn  net.Conn
+	left  []byte
+	until time.Time
+	end   func()
+}
+
+// Read takes the next part.
+func (b *slowBody) Read(p []byte) (int, error) {
+	if len(b.left) == 0 {
+		return 0, io.EOF
+	}
+	deadline := clock.In(stallTimeout)
+	if deadline.After(b.until) {
+		deadline = b.until
+	}
+	if err := b.conn.SetWriteDeadline(deadline); err != nil {
+		return 0, err
+	}
+	n := copy(p, b.left)
+	b.left = b.left[n:]
+	return n, nil
+}
+
+// Close gives the memory back; it is called once at least.
+func (b *slowBody) Close() error {
+	if b.end != nil {
+		b.end()
+		b.left, b.end = nil, nil
+	}
+	return nil
+}
+
 // writeStream hands a streamed answer to fasthttp. end is called when the
 // stream is over, sent or not; only then may the connection be used for the
 // next request.
@@ -80,7 +137,7 @@ func (c *call) writeStream(s *Server, end func()) {
 	conn, stream := c.rc.Conn(), c.stream
 	// The deadline moves with each part (deadlineWriter), so the one that the
 	// server would set for the whole answer is replaced here.
-	if err := c.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := c.rc.SetWriteDeadline(clock.In(writeTimeout)); err != nil {
 		s.log.Debug("connection", "detail", err)
 	}
 	name := c.path
@@ -106,7 +163,7 @@ type deadlineWriter struct {
 
 // Write sends p.
 func (d deadlineWriter) Write(p []byte) (int, error) {
-	if err := d.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := d.conn.SetWriteDeadline(clock.In(writeTimeout)); err != nil {
 		return 0, err
 	}
 	n, err := d.w.Write(p)
@@ -126,17 +183,14 @@ func (s *Server) panicked(what string, p any) *failure {
 // refuse answers what fasthttp could not read as a request.
 func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
 	c := &call{rc: rc}
-	f := &failure{Status: 400, Code: codeMalformed, Message: "The request is not well-formed HTTP/1.1."}
+	f := malformed()
 	var small *fasthttp.ErrSmallBuffer
 	var timeout net.Error
 	switch {
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		f = tooLarge()
-		drain(rc.Conn(), rc.Request.Header.ContentLength())
 	case errors.As(err, &small):
 		f = &failure{Status: 431, Code: codeHeaderTooLarge, Message: "The head of the request is larger than " + strconv.Itoa(maxHeader) + " bytes."}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		f = &failure{Status: 408, Code: codeRequestTimeout, Message: "The request did not arrive within " + readTimeout.String() + "."}
+		f = lateRequest()
 	}
 	s.meter.done("malformed", "", f.Status, 0)
 	c.fail(f)
@@ -145,17 +199,17 @@ func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
 	rc.SetConnectionClose()
 }
 
-func tooLarge() *failure {
-	return &failure{Status: 413, Code: codeTooLarge, Message: "The request body is larger than " + strconv.Itoa(maxBody) + " bytes."}
+func tooLarge(most int) *failure {
+	return &failure{Status: 413, Code: codeTooLarge, Message: "The request body is larger than " + strconv.Itoa(most) + " bytes."}
 }
 
 // expect answers `Expect: 100-continue` before the body is sent.
 func (s *Server) expect(rc *fasthttp.RequestCtx) int {
-	if n := rc.Request.Header.ContentLength(); n <= maxBody {
+	if announcedTooLarge(rc) == 0 {
 		return fasthttp.StatusContinue
 	}
 	c := &call{rc: rc}
-	c.fail(tooLarge())
+	c.fail(tooLarge(largestBody))
 	c.head()
 	rc.Response.SetBodyRaw(c.body)
 	return 413
@@ -163,24 +217,26 @@ func (s *Server) expect(rc *fasthttp.RequestCtx) int {
 
 // drain takes some of a body that is refused off the connection, because
 // closing one with unread bytes makes the client's system throw the answer
-// away. It gives up on a client that pauses or sends without end.
-func drain(conn net.Conn, length int) {
+// away. It gives up on a client that pauses or sends without end, and reports
+// whether it reached the end of the body.
+func drain(conn net.Conn, body io.Reader, length int) bool {
 	const most, patience = 32 << 20, 250 * time.Millisecond
 	if length < 0 || length > most {
 		length = most
 	}
-	buf := make([]byte, 32<<10)
-	until := time.Now().Add(5 * time.Second)
-	for length > 0 && time.Now().Before(until) {
-		if conn.SetReadDeadline(time.Now().Add(patience)) != nil {
-			return
+	buf := make([]byte, 4<<10)
+	until := clock.In(5 * time.Second)
+	for length > 0 && clock.Now().Before(until) {
+		if conn.SetReadDeadline(clock.In(patience)) != nil {
+			return false
 		}
-		n, err := conn.Read(buf)
+		n, err := body.Read(buf)
 		length -= n
 		if err != nil {
-			return
+			return err == io.EOF
 		}
 	}
+	return false
 }
 
 var _ io.Writer = deadlineWriter{}

@@ -6,17 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/node/tool"
 )
 
 // fields is the decoded object of a request body. Its methods take a member
 // each and note what is wrong with it, so that one answer names every mistake.
-// Members that nobody asks for are ignored.
+// A member that no method has asked for is a mistake too, unless any says that
+// others are ignored.
 type fields struct {
-	raw  map[string]json.RawMessage
-	errs []string
+	raw   map[string]json.RawMessage
+	asked []string // names
+	any   bool
+	errs  []string
 }
 
 // decodeBody reads a request body that has to be one JSON object.
@@ -62,11 +69,30 @@ func invalidUTF8(b []byte) int {
 
 // err is the failure that names every mistake, in the order of the names; nil for none.
 func (f *fields) err() error {
-	if len(f.errs) == 0 {
+	errs := append(slices.Clone(f.errs), f.unknown()...)
+	if len(errs) == 0 {
 		return nil
 	}
-	sort.Strings(f.errs)
-	return invalidBody("%s", strings.Join(f.errs, "; "))
+	sort.Strings(errs)
+	return invalidBody("%s", strings.Join(errs, "; "))
+}
+
+// unknown says of each member that nobody has asked for which one may be meant.
+func (f *fields) unknown() (errs []string) {
+	if f.any {
+		return nil
+	}
+	for name := range f.raw {
+		if slices.Contains(f.asked, name) {
+			continue
+		}
+		hint := "known are " + strings.Join(f.asked, ", ")
+		if near := tool.NearestName(name, f.asked); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		errs = append(errs, fmt.Sprintf("%.100s: unknown; %s", name, hint))
+	}
+	return errs
 }
 
 func (f *fields) wrong(name, format string, args ...any) {
@@ -75,6 +101,9 @@ func (f *fields) wrong(name, format string, args ...any) {
 
 // member returns a member that is there and not null.
 func (f *fields) member(name string) (json.RawMessage, bool) {
+	if !slices.Contains(f.asked, name) {
+		f.asked = append(f.asked, name)
+	}
 	raw, ok := f.raw[name]
 	return raw, ok && string(raw) != "null"
 }
@@ -165,6 +194,29 @@ func (f *fields) integer(name string, usual, lo, hi int) int {
 		return usual
 	}
 	return int(n)
+}
+
+// lifetime is how long something lasts that ends at expiresAt, a time in the
+// future, or after expiresInDays; 0 for ever.
+func (f *fields) lifetime(now time.Time) time.Duration {
+	days := f.integer("expiresInDays", 0, 1, maxKeyDays)
+	at := f.text("expiresAt")
+	if at == "" {
+		return time.Duration(days) * 24 * time.Hour
+	}
+
+	end, err := time.Parse(time.RFC3339, at)
+	switch {
+	case err != nil:
+		f.wrong("expiresAt", "expected a time such as 2030-01-31T12:00:00Z, received %.100q", at)
+	case !end.After(now):
+		f.wrong("expiresAt", "is in the past")
+	case end.After(now.AddDate(0, 0, maxKeyDays)):
+		f.wrong("expiresAt", "must be within %d days", maxKeyDays)
+	case days != 0:
+		f.wrong("expiresAt", "give one of expiresAt and expiresInDays")
+	}
+	return end.Sub(now)
 }
 
 // kindOf names the type of a JSON value.

@@ -5,8 +5,26 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
 )
+
+// files is what the routes of files and their changes need.
+type files interface {
+	Source(context.Context, catalog.Viewer, browse.SourceRequest) (*browse.SourceResponse, error)
+	Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error)
+	Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error)
+	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
+}
+
+// history is what the routes of commits and references need.
+type history interface {
+	Commits(context.Context, catalog.Viewer, browse.CommitsRequest) (*browse.CommitsResponse, error)
+	Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error)
+	Authors(context.Context, catalog.Viewer, browse.AuthorsRequest) (*browse.AuthorsResponse, error)
+	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+}
 
 // The JSON of what is read from mirrors, field for field.
 
@@ -121,7 +139,7 @@ func stamp(t time.Time) string {
 // source is GET /api/source.
 func (s *Server) source(ctx context.Context, c *call) error {
 	p := c.params()
-	req := node.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
+	req := browse.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
 	req.FirstLine = p.integer("startLine", 0, 1, 1<<30)
 	if last := p.integer("endLine", 0, 1, 1<<30); last > 0 {
 		req.Lines = last - max(req.FirstLine, 1) + 1
@@ -132,13 +150,13 @@ func (s *Server) source(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.node.Source(ctx, c.viewer, req)
+	r, err := s.parts.files.Source(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
 	return c.json(sourceJSON{
 		Source: string(r.Content), Language: r.Language, Path: r.Path, Repo: r.Repo,
-		RepoCodeHostType: r.CodeHostType, RepoDisplayName: r.DisplayName, RepoExternalWebURL: r.RepoWebURL,
+		RepoCodeHostType: r.HostKind, RepoDisplayName: r.DisplayName, RepoExternalWebURL: r.RepoWebURL,
 		WebURL: r.WebURL, ExternalWebURL: r.ExternalWebURL, BlobSha: r.OID, Commit: r.Commit,
 		StartLine: max(r.FirstLine, 1), LineCount: r.Total, IsBinary: r.Binary,
 		HasInvalidCharacter: !utf8.Valid(r.Content),
@@ -152,7 +170,7 @@ func (s *Server) tree(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	req := node.TreeRequest{Repo: f.required("repoName"), Ref: f.text("revisionName"), Recursive: f.flag("recursive")}
+	req := browse.TreeRequest{Repo: f.required("repoName"), Ref: f.text("revisionName"), Recursive: f.flag("recursive")}
 	req.Max = f.integer("maxEntries", 0, 1, 1_000_000)
 	if _, ok := f.member("paths"); ok {
 		req.Paths = f.texts("paths")
@@ -163,7 +181,7 @@ func (s *Server) tree(ctx context.Context, c *call) error {
 	if len(req.Paths) == 0 {
 		req.Paths = []string{""}
 	}
-	r, err := s.node.Tree(ctx, c.viewer, req)
+	r, err := s.parts.files.Tree(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -174,7 +192,7 @@ func (s *Server) tree(ctx context.Context, c *call) error {
 	}{treeOf(r.Root), r.Commit, r.Cut})
 }
 
-func treeOf(t node.TreeNode) treeJSON {
+func treeOf(t browse.TreeNode) treeJSON {
 	out := treeJSON{Type: t.Type, Path: t.Path, Name: t.Name, Children: make([]treeJSON, len(t.Children))}
 	for i, child := range t.Children {
 		out.Children[i] = treeOf(child)
@@ -185,7 +203,7 @@ func treeOf(t node.TreeNode) treeJSON {
 // commits is GET /api/commits.
 func (s *Server) commits(ctx context.Context, c *call) error {
 	p := c.params()
-	req := node.CommitsRequest{
+	req := browse.CommitsRequest{
 		Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path"), Query: p.text("query"),
 		Author: p.text("author"), Since: p.text("since"), Until: p.text("until"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
@@ -193,7 +211,7 @@ func (s *Server) commits(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.node.Commits(ctx, c.viewer, req)
+	r, err := s.parts.history.Commits(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -202,22 +220,22 @@ func (s *Server) commits(ctx context.Context, c *call) error {
 		list[i] = commitOf(&r.Commits[i])
 		list[i].Parents = nil
 	}
-	c.page(s.node.BaseURL(), paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast})
+	c.page(s.parts.base, paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast})
 	return c.json(list)
 }
 
-func commitOf(r *node.CommitInfo) commitJSON {
+func commitOf(r *browse.CommitInfo) commitJSON {
 	return commitJSON{r.Hash, stamp(r.Date), r.Message, r.Refs, r.Body, r.AuthorName, r.AuthorEmail, r.Parents}
 }
 
 // commit is GET /api/commit.
 func (s *Server) commit(ctx context.Context, c *call) error {
 	p := c.params()
-	req := node.CommitRequest{Repo: p.required("repo"), Ref: p.required("ref")}
+	req := browse.CommitRequest{Repo: p.required("repo"), Ref: p.required("ref")}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.node.Commit(ctx, c.viewer, req)
+	r, err := s.parts.history.Commit(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -235,14 +253,14 @@ func (s *Server) commit(ctx context.Context, c *call) error {
 // authors is GET /api/commits/authors.
 func (s *Server) authors(ctx context.Context, c *call) error {
 	p := c.params()
-	req := node.AuthorsRequest{
+	req := browse.AuthorsRequest{
 		Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
 	}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.node.Authors(ctx, c.viewer, req)
+	r, err := s.parts.history.Authors(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -250,18 +268,18 @@ func (s *Server) authors(ctx context.Context, c *call) error {
 	for i, a := range r.Authors {
 		list[i] = authorJSON{a.Name, a.Email, a.Commits}
 	}
-	c.page(s.node.BaseURL(), paged{req.Page, req.PerPage, len(list), r.Total, false})
+	c.page(s.parts.base, paged{req.Page, req.PerPage, len(list), r.Total, false})
 	return c.json(list)
 }
 
 // diff is GET /api/diff.
 func (s *Server) diff(ctx context.Context, c *call) error {
 	p := c.params()
-	req := node.DiffRequest{Repo: p.required("repo"), Base: p.required("base"), Head: p.required("head"), Path: p.text("path")}
+	req := browse.DiffRequest{Repo: p.required("repo"), Base: p.required("base"), Head: p.required("head"), Path: p.text("path")}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.node.Diff(ctx, c.viewer, req)
+	r, err := s.parts.files.Diff(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -272,7 +290,7 @@ func (s *Server) diff(ctx context.Context, c *call) error {
 	return c.json(out)
 }
 
-func diffOf(f *node.DiffFile) diffFileJSON {
+func diffOf(f *browse.DiffFile) diffFileJSON {
 	out := diffFileJSON{IsBinary: f.Binary, Hunks: make([]hunkJSON, len(f.Hunks))}
 	if f.OldPath != "" {
 		out.OldPath = &f.OldPath
@@ -289,11 +307,11 @@ func diffOf(f *node.DiffFile) diffFileJSON {
 // blame is GET /api/blame.
 func (s *Server) blame(ctx context.Context, c *call) error {
 	p := c.params()
-	req := node.BlameRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
+	req := browse.BlameRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.node.Blame(ctx, c.viewer, req)
+	r, err := s.parts.files.Blame(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -312,14 +330,18 @@ func (s *Server) blame(ctx context.Context, c *call) error {
 }
 
 // branches is GET /api/branches.
-func (s *Server) branches(ctx context.Context, c *call) error { return s.refs(ctx, c, s.node.Branches) }
+func (s *Server) branches(ctx context.Context, c *call) error {
+	return s.refs(ctx, c, s.parts.history.Branches)
+}
 
 // tags is GET /api/tags.
-func (s *Server) tags(ctx context.Context, c *call) error { return s.refs(ctx, c, s.node.Tags) }
+func (s *Server) tags(ctx context.Context, c *call) error {
+	return s.refs(ctx, c, s.parts.history.Tags)
+}
 
-func (s *Server) refs(ctx context.Context, c *call, list func(context.Context, node.Viewer, node.RefsRequest) (*node.RefsResponse, error)) error {
+func (s *Server) refs(ctx context.Context, c *call, list func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)) error {
 	p := c.params()
-	req := node.RefsRequest{
+	req := browse.RefsRequest{
 		Repo: p.required("repo"), Query: p.text("query"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
 	}
@@ -334,6 +356,6 @@ func (s *Server) refs(ctx context.Context, c *call, list func(context.Context, n
 	for i, f := range r.Refs {
 		refs[i] = refJSON{f.Name, f.Commit, stamp(f.CommittedAt), f.Default, f.Indexed}
 	}
-	c.page(s.node.BaseURL(), paged{req.Page, req.PerPage, len(refs), r.Total, false})
+	c.page(s.parts.base, paged{req.Page, req.PerPage, len(refs), r.Total, false})
 	return c.json(refs)
 }

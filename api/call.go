@@ -3,13 +3,14 @@ package api
 import (
 	"bufio"
 	"encoding/json"
-	"net"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 // call is one request, copied out of fasthttp's reusable one, and its answer.
@@ -19,7 +20,10 @@ type call struct {
 	path   string
 	wild   []string // what stood for the {parts} of the route's path
 	rc     *fasthttp.RequestCtx
-	viewer node.Viewer
+	door   door // by which it came in
+	viewer catalog.Viewer
+	sent   []byte // the request's body
+	lease  *lease // what the body and the answer hold of the server's memory
 
 	// The answer. A handler sets one of body and stream.
 	status int
@@ -42,10 +46,8 @@ func (c *call) requestHeader(name string) string {
 	return string(c.rc.Request.Header.Peek(name))
 }
 
-// requestBody is the body, copied.
-func (c *call) requestBody() []byte {
-	return append([]byte(nil), c.rc.Request.Body()...)
-}
+// requestBody is the body. Nobody writes to it any more.
+func (c *call) requestBody() []byte { return c.sent }
 
 // arg is a parameter of the query string, copied; the first where it is repeated.
 func (c *call) arg(name string) (string, bool) {
@@ -56,15 +58,49 @@ func (c *call) arg(name string) (string, bool) {
 	return string(args.Peek(name)), true
 }
 
-// client is what limits count an anonymous viewer by.
-func (c *call) client() string {
+// client is what limits count a viewer by: the key, the account, or the address
+// of who has none.
+func (c *call) client(trusted func(netip.Addr) bool) string {
 	if c.viewer.KeyID != "" {
 		return c.viewer.KeyID
 	}
-	if tcp, ok := c.rc.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.IP.String()
+	if c.viewer.Account != "" {
+		return c.viewer.Account
+	}
+	if addr := c.address(trusted); addr.IsValid() {
+		return addr.String()
 	}
 	return c.rc.RemoteAddr().String()
+}
+
+// address is where a request comes from. What proxies that are trusted say in
+// X-Forwarded-For counts, from its end up to the first address that is none of
+// theirs: what stands before it anybody may have written.
+func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
+	addr := addressOf(c.rc.RemoteAddr())
+	if !addr.IsValid() || !trusted(addr) {
+		return addr
+	}
+	said := strings.Split(strings.Join(c.requestHeaders("X-Forwarded-For"), ","), ",")
+	for _, text := range slices.Backward(said) {
+		hop, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil {
+			return addr
+		}
+		if addr = hop.Unmap().WithZone(""); !trusted(addr) {
+			return addr
+		}
+	}
+	return addr
+}
+
+// requestHeaders is every value of a header that may be repeated, copied.
+func (c *call) requestHeaders(name string) []string {
+	var all []string
+	for _, v := range c.rc.Request.Header.PeekAll(name) {
+		all = append(all, string(v))
+	}
+	return all
 }
 
 // setHeader adds a header to the answer.

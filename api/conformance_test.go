@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 	if suite == "" {
 		t.Skip("SHOAL_CONFORMANCE does not name the suite's program: see .ci/test-mcp")
 	}
-	s := start(t, &fake{guests: true}, serveFixtures)
+	s := start(t, (&fake{guests: true}).parts(), serveFixtures)
 	url := "http://" + s.Addr().String() + "/api/mcp"
 	for _, args := range [][]string{
 		{"--requirements", "2026-07-28"},
@@ -352,7 +352,7 @@ func fixturePrompts(s *sdk.Server) {
 // way of mounting: without it the suite would test another one.
 func TestFixturesAreServedLikeTools(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{}, serveFixtures)
+	s := start(t, (&fake{}).parts(), serveFixtures)
 	session := connect(t, s, memberKey, "2026-07-28", nil)
 	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "test_simple_text"})
 	if err != nil || r.IsError || !strings.Contains(textOf(t, r), "simple text") {

@@ -2,7 +2,7 @@
 // request, calls one method of package node, and encodes the answer exactly
 // as the specification has it. It decides nothing.
 //
-//	POST /api/search        body -> node.SearchRequest -> Node.Search -> encode_search.go
+//	POST /api/search        body -> search.Request -> Node.Search -> encode_search.go
 //	POST /api/stream_search the same, as server-sent events
 //	GET  /api/...           one handler of ten lines for each operation (routes.go)
 //	POST /api/mcp           package api/mcp, through the bridge of bridge.go

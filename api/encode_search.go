@@ -1,12 +1,13 @@
 package api
 
 import (
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
 )
 
 // appendSearch appends the answer of POST /api/search.
-func appendSearch(dst []byte, r *node.SearchResponse) []byte {
+func appendSearch(dst []byte, r *search.Response) []byte {
 	dst = appendStats(append(dst, `{"stats":`...), &r.Stats)
 	dst = appendFiles(append(dst, `,"files":`...), r.Files)
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
@@ -15,8 +16,24 @@ func appendSearch(dst []byte, r *node.SearchResponse) []byte {
 	return append(dst, '}')
 }
 
+// encodedSize is about how many bytes the JSON of files has, and so about how
+// many they hold in memory.
+func encodedSize(files []search.File) int64 {
+	const perFile, perChunk, perRange, perSymbol = 256, 128, 128, 64
+	n := 512
+	for i := range files {
+		f := &files[i]
+		n += perFile + len(f.Path) + len(f.WebURL) + len(f.ExternalWebURL) + len(f.Content)*9/8 + perRange*len(f.NameRanges)
+		for j := range f.Chunks {
+			k := &f.Chunks[j]
+			n += perChunk + len(k.Content)*9/8 + perRange*len(k.Ranges) + perSymbol*len(k.Symbols)
+		}
+	}
+	return int64(n)
+}
+
 // appendChunkEvent appends one part of a streamed answer.
-func appendChunkEvent(dst []byte, c *node.SearchChunk) []byte {
+func appendChunkEvent(dst []byte, c *search.Chunk) []byte {
 	dst = appendStats(append(dst, `{"type":"chunk","stats":`...), &c.Stats)
 	dst = appendFiles(append(dst, `,"files":`...), c.Files)
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), c.Repositories)
@@ -24,19 +41,20 @@ func appendChunkEvent(dst []byte, c *node.SearchChunk) []byte {
 }
 
 // appendFinalEvent appends the last part of a streamed answer.
-func appendFinalEvent(dst []byte, r *node.SearchResponse) []byte {
+func appendFinalEvent(dst []byte, r *search.Response) []byte {
 	dst = appendStats(append(dst, `{"type":"final","accumulatedStats":`...), &r.Stats)
 	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
 	return append(dst, '}')
 }
 
-func appendStats(dst []byte, s *node.SearchStats) []byte {
+func appendStats(dst []byte, s *search.Stats) []byte {
 	dst = appendInt(dst, `{"actualMatchCount":`, s.ActualMatches)
 	dst = appendInt(dst, `,"totalMatchCount":`, s.TotalMatches)
 	dst = appendInt(dst, `,"duration":`, s.Duration)
 	dst = appendInt(dst, `,"fileCount":`, s.Files)
 	dst = appendInt(dst, `,"filesSkipped":`, s.FilesSkipped)
+	dst = appendInt(dst, `,"filesNotSearched":`, s.FilesNotSearched)
 	dst = appendInt(dst, `,"contentBytesLoaded":`, s.ContentBytes)
 	dst = appendInt(dst, `,"indexBytesLoaded":`, s.IndexBytes)
 	dst = appendInt(dst, `,"crashes":`, s.Crashes)
@@ -58,7 +76,7 @@ func appendStats(dst []byte, s *node.SearchStats) []byte {
 	return append(dst, '}')
 }
 
-func appendFiles(dst []byte, files []node.SearchFile) []byte {
+func appendFiles(dst []byte, files []search.File) []byte {
 	dst = append(dst, '[')
 	for i := range files {
 		if i > 0 {
@@ -69,7 +87,7 @@ func appendFiles(dst []byte, files []node.SearchFile) []byte {
 	return append(dst, ']')
 }
 
-func appendFile(dst []byte, f *node.SearchFile) []byte {
+func appendFile(dst []byte, f *search.File) []byte {
 	dst = appendTextField(dst, `{"fileName":{"text":`, f.Path)
 	dst = appendRanges(dst, `,"matchRanges":`, f.NameRanges)
 	dst = appendTextField(dst, `},"webUrl":`, f.WebURL)
@@ -123,7 +141,7 @@ func appendSymbol(dst []byte, s *shard.Symbol) []byte {
 	return append(dst, '}')
 }
 
-func appendRepositories(dst []byte, repos []node.RepositoryInfo) []byte {
+func appendRepositories(dst []byte, repos []browse.RepoInfo) []byte {
 	dst = append(dst, '[')
 	for i := range repos {
 		r := &repos[i]
@@ -131,18 +149,18 @@ func appendRepositories(dst []byte, repos []node.RepositoryInfo) []byte {
 			dst = append(dst, ',')
 		}
 		dst = appendUint(dst, `{"id":`, r.ID)
-		dst = appendTextField(dst, `,"codeHostType":`, r.CodeHostType)
+		dst = appendTextField(dst, `,"codeHostType":`, r.HostKind)
 		dst = appendTextField(dst, `,"name":`, r.Name)
 		dst = appendTextField(dst, `,"displayName":`, r.DisplayName)
-		if r.WebURL != "" {
-			dst = appendTextField(dst, `,"webUrl":`, r.WebURL)
+		if r.ExternalWebURL != "" {
+			dst = appendTextField(dst, `,"webUrl":`, r.ExternalWebURL)
 		}
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
 }
 
-func appendCluster(dst []byte, c *node.ClusterInfo) []byte {
+func appendCluster(dst []byte, c *search.ClusterInfo) []byte {
 	dst = appendUint(dst, `{"catalogIndex":`, c.CatalogIndex)
 	dst = appendInt(dst, `,"catalogAgeMs":`, c.CatalogAge.Milliseconds())
 	dst = appendTexts(dst, `,"shardsMissing":`, c.ShardsMissing)
@@ -152,7 +170,7 @@ func appendCluster(dst []byte, c *node.ClusterInfo) []byte {
 }
 
 // appendSymbols appends the answer of find_definitions and find_references.
-func appendSymbols(dst []byte, r *node.SymbolResponse) []byte {
+func appendSymbols(dst []byte, r *search.SymbolResponse) []byte {
 	dst = appendInt(dst, `{"stats":{"matchCount":`, r.MatchCount)
 	dst = append(dst, `},"files":[`...)
 	for i := range r.Files {
@@ -166,7 +184,7 @@ func appendSymbols(dst []byte, r *node.SymbolResponse) []byte {
 	return append(dst, '}')
 }
 
-func appendSymbolFile(dst []byte, f *node.SymbolFile) []byte {
+func appendSymbolFile(dst []byte, f *search.SymbolFile) []byte {
 	dst = appendTextField(dst, `{"fileName":`, f.Path)
 	dst = appendTextField(dst, `,"repository":`, f.Repository)
 	dst = appendUint(dst, `,"repositoryId":`, f.RepoID)

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
 func FuzzText(f *testing.F) {
@@ -65,4 +68,45 @@ func BenchmarkSearchEncode(b *testing.B) {
 		buf = appendSearch(buf[:0], r)
 	}
 	b.SetBytes(int64(len(buf)))
+}
+
+// A member that a handler does not know is named with the one that is meant,
+// except in a search.
+func TestUnknownMembersOfABody(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{guests: true})
+	for _, c := range []struct {
+		path, body string
+		status     int
+		says       string
+	}{
+		{"/api/search", `{"query": "a", "somethingNew": 1}`, 200, ""},
+		{"/api/tree", `{"repoName": "a", "revisonName": "x", "paths": [""]}`, 400, "revisonName: unknown; did you mean revisionName?"},
+		{"/api/find_definitions", `{"symbolName": "a", "zzz": 1}`, 400, "zzz: unknown; known are symbolName, "},
+		{"/api/keys", `{"name": "a", "expiry": "2020-01-01"}`, 400, "expiry: unknown"},
+		{"/api/keys", `{"name": "a", "expiresAt": "2020-01-01T00:00:00Z"}`, 400, "is in the past"},
+		{"/api/keys", `{"name": "a", "expiresAt": "tomorrow"}`, 400, "expected a time such as"},
+		{"/api/keys", `{"name": "a", "expiresAt": "9999-01-01T00:00:00Z"}`, 400, "within 3650 days"},
+		{"/api/keys", `{"name": "a", "expiresAt": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"}`, 201, ""},
+	} {
+		resp, body := askAs(t, s, ownerKey, "POST", c.path, c.body)
+		if resp.StatusCode != c.status || !strings.Contains(string(body), c.says) {
+			t.Errorf("%s %s: %d %s", c.path, c.body, resp.StatusCode, body)
+		}
+	}
+}
+
+// A request without a body is not told that its body is wrong.
+func TestAGetHasNoBodyToBeWrong(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{guests: true, err: &nodecall.Error{Kind: nodecall.ErrInvalid, Message: "since: no date"}})
+	for method, code := range map[string]string{"GET": "INVALID_QUERY_PARAMS", "POST": "INVALID_REQUEST_BODY"} {
+		path, body := "/api/commits?repo=a", ""
+		if method == "POST" {
+			path, body = "/api/tree", `{"repoName": "a"}`
+		}
+		if resp, got := askAs(t, s, "", method, path, body); resp.StatusCode != 400 || !strings.Contains(string(got), code) {
+			t.Errorf("%s: %d %s", method, resp.StatusCode, got)
+		}
+	}
 }

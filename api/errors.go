@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shoalsearch/shoal/node"
+	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
 // The error codes of the API, as in the specification.
@@ -28,6 +28,7 @@ const (
 	codeQuery            = "FAILED_TO_PARSE_QUERY"
 	codeRef              = "INVALID_GIT_REF"
 	codeExists           = "ALREADY_EXISTS"
+	codeWrongHost        = "MISDIRECTED_REQUEST"
 	codeMethod           = "METHOD_NOT_ALLOWED"
 	codeTooLarge         = "REQUEST_BODY_TOO_LARGE"
 	codeHeaderTooLarge   = "REQUEST_HEADER_TOO_LARGE"
@@ -85,32 +86,6 @@ func invalidParams(format string, args ...any) *failure {
 	return &failure{Status: 400, Code: codeInvalidParams, Message: "Query params validation failed with: " + fmt.Sprintf(format, args...)}
 }
 
-// kinds maps what an operation of node can fail with to a status and a code.
-// The first row that matches decides.
-var kinds = []struct {
-	kind   error
-	status int
-	code   string
-}{
-	{node.ErrQuery, 400, codeQuery},
-	{node.ErrRef, 400, codeRef},
-	{node.ErrInvalid, 400, codeInvalidBody},
-	{node.ErrUnauthenticated, 401, codeNotAuthenticated},
-	{node.ErrForbidden, 403, codeForbidden},
-	{node.ErrRepoNotFound, 404, codeRepoNotFound},
-	{node.ErrFileNotFound, 404, codeFileNotFound},
-	{node.ErrContextNotFound, 404, codeContextNotFound},
-	{node.ErrNotFound, 404, codeNotFound},
-	{node.ErrExists, 400, codeExists},
-	{node.ErrTooLarge, 413, codeAnswerTooLarge},
-	{node.ErrOverloaded, 429, codeRateLimited},
-	{node.ErrNoLeader, 503, codeNoLeader},
-	{node.ErrIncomplete, 503, codeIncomplete},
-	{node.ErrUnavailable, 503, codeUnavailable},
-	{node.ErrTimeout, 504, codeTimeout},
-	{context.DeadlineExceeded, 504, codeTimeout},
-}
-
 // errPeerGone is the cause of a context whose client closed its connection.
 var errPeerGone = errors.New("client closed the connection")
 
@@ -118,7 +93,7 @@ var errPeerGone = errors.New("client closed the connection")
 var errStopping = errors.New("server is stopping")
 
 // asFailure turns any error into the answer that is sent for it. An error
-// that has no row in kinds is a defect: its text goes to the log, not out.
+// that has no row in call.Kinds is a defect: its text goes to the log, not out.
 func asFailure(ctx context.Context, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
@@ -132,18 +107,16 @@ func asFailure(ctx context.Context, err error) *failure {
 			return &failure{Status: 503, Code: codeShuttingDown, Message: "This node is stopping; ask another one.", RetryAfter: time.Second, cause: err}
 		}
 	}
-	for _, k := range kinds {
-		if errors.Is(err, k.kind) {
-			return fromNode(k.status, k.code, err)
-		}
+	if k := nodecall.KindOf(err); k != nil {
+		return fromNode(k.Status, k.Code, err)
 	}
 	return &failure{Status: 500, Code: codeUnexpected, Message: "Unexpected error: the node's log has the details.", cause: err}
 }
 
-// fromNode keeps what a node.Error says for people and where.
+// fromNode keeps what a nodecall.Error says for people and where.
 func fromNode(status int, code string, err error) *failure {
 	f := &failure{Status: status, Code: code, cause: err}
-	var e *node.Error
+	var e *nodecall.Error
 	if !errors.As(err, &e) {
 		f.Message = sentence(status)
 		return f
@@ -157,7 +130,7 @@ func fromNode(status int, code string, err error) *failure {
 
 // queryFailure adds the place and what could stand there, where the message
 // does not say so itself.
-func queryFailure(f *failure, e *node.Error) *failure {
+func queryFailure(f *failure, e *nodecall.Error) *failure {
 	if strings.HasPrefix(e.Message, fmt.Sprintf("at byte %d:", e.Offset)) {
 		return f
 	}

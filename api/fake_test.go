@@ -1,13 +1,28 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	nodeask "github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/browse"
+	nodecall "github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/node/model"
+	"github.com/shoalsearch/shoal/node/oauth"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/suggest"
+	"github.com/shoalsearch/shoal/node/tool"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -17,48 +32,57 @@ type fake struct {
 	guests  bool
 	base    string
 	notOK   bool
-	search  func(context.Context, node.Viewer, node.SearchRequest) (*node.SearchResponse, error)
-	stream  func(context.Context, node.Viewer, node.SearchRequest, func(*node.SearchChunk) error) (*node.SearchResponse, error)
-	grep    func(context.Context, node.Viewer, node.GrepRequest) (*node.GrepResponse, error)
+	search  func(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
+	stream  func(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
+	grep    func(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
 	err     error // of every operation
 	lastReq atomic.Value
+	out     atomic.Bool // whoever has memberToken signed out
 }
 
 const (
 	memberKey = "shoal_1111111111111111111111111111111111111111111111111111111111111111"
 	ownerKey  = "shoal_2222222222222222222222222222222222222222222222222222222222222222"
-	localKey  = "shoal_3333333333333333333333333333333333333333333333333333333333333333"
 )
 
 var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 
-func (f *fake) Authenticate(_ context.Context, key string) (node.Viewer, error) {
+// parts makes the fake all that the routes stand on.
+func (f *fake) parts() parts {
+	return parts{
+		keys: f, sessions: f, signing: f, base: cmp.Or(f.base, "http://shoal.example.com"),
+		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, accounts: f, members: f, models: f, asker: f, people: f, settings: f, jobs: f, events: f, suggest: f,
+		agents: agentParts{f, f, f, f, f},
+		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f},
+	}
+}
+
+func (f *fake) Authenticate(_ context.Context, key string) (catalog.Viewer, error) {
 	switch key {
 	case memberKey:
-		return node.Viewer{Role: node.RoleMember, Name: "alice", KeyID: "k1"}, nil
+		return catalog.Viewer{Role: catalog.RoleMember, Name: "alice", KeyID: "k1"}, nil
 	case ownerKey:
-		return node.Viewer{Role: node.RoleOwner, Name: "root", KeyID: "k2"}, nil
+		return catalog.Viewer{Role: catalog.RoleOwner, Name: "root", KeyID: "k2"}, nil
 	}
-	return node.Viewer{}, &node.Error{Kind: node.ErrUnauthenticated, Message: "Not authenticated: the key is unknown, revoked or expired."}
+	return catalog.Viewer{}, &nodecall.Error{Kind: nodecall.ErrUnauthenticated, Message: "Not authenticated: the key is unknown, revoked or expired."}
 }
 func (f *fake) AnonymousAccess() bool { return f.guests }
-func (f *fake) BaseURL() string       { return f.base }
 
 func at(offset, line, column uint32) shard.Position {
 	return shard.Position{Offset: offset, Line: line, Column: column}
 }
 
-func searchResponse() *node.SearchResponse {
-	return &node.SearchResponse{
-		Stats: node.SearchStats{
+func searchResponse() *search.Response {
+	return &search.Response{
+		Stats: search.Stats{
 			Stats: shard.Stats{
-				ActualMatches: 1, TotalMatches: 2, Files: 3, FilesSkipped: 4, ContentBytes: 5, IndexBytes: 6, ShardFiles: 7,
+				ActualMatches: 1, TotalMatches: 2, Files: 3, FilesSkipped: 4, FilesNotSearched: 24, ContentBytes: 5, IndexBytes: 6, ShardFiles: 7,
 				FilesConsidered: 8, FilesLoaded: 9, ShardsScanned: 10, ShardsSkipped: 11, ShardsFiltered: 12, NgramMatches: 13,
 				NgramLookups: 14, RegexpsConsidered: 15, Planning: 1600 * time.Millisecond, Searching: 17,
 			},
-			Duration: 2*time.Second + 18, Wait: 19, Crashes: 20, ShardsRequired: 21, ShardsAnswered: 22, FlushReason: node.FlushFinal,
+			Duration: 2*time.Second + 18, Wait: 19, Crashes: 20, ShardsRequired: 21, ShardsAnswered: 22, FlushReason: search.FlushFinal,
 		},
-		Files: []node.SearchFile{{
+		Files: []search.File{{
 			RepoID: 7, Repository: "example.com/a/b", Path: "dir/m\xe9<in>.go", Language: "Go",
 			NameRanges: []shard.Range{{Start: at(4, 1, 5), End: at(5, 1, 6)}},
 			WebURL:     "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b/x",
@@ -69,14 +93,14 @@ func searchResponse() *node.SearchResponse {
 			}},
 			Branches: []string{"refs/heads/main"}, Content: []byte("whole\n"),
 		}, {RepoID: 7, Repository: "example.com/a/b", Path: "plain"}},
-		Repositories: []node.RepositoryInfo{{ID: 7, Name: "example.com/a/b", DisplayName: "a/b", WebURL: "https://example.com/a/b", CodeHostType: "genericGitHost"}},
+		Repositories: []browse.RepoInfo{{ID: 7, Name: "example.com/a/b", DisplayName: "a/b", ExternalWebURL: "https://example.com/a/b", HostKind: "genericGitHost"}},
 		Exhaustive:   true,
-		Cluster: node.ClusterInfo{CatalogIndex: 99, CatalogAge: 1500 * time.Millisecond, ShardsMissing: []string{"ab"}, ReposMissing: []string{"r"},
+		Cluster: search.ClusterInfo{CatalogIndex: 99, CatalogAge: 1500 * time.Millisecond, ShardsMissing: []string{"ab"}, ReposMissing: []string{"r"},
 			NodesFailed: []string{"n2"}},
 	}
 }
 
-func (f *fake) Search(ctx context.Context, v node.Viewer, req node.SearchRequest) (*node.SearchResponse, error) {
+func (f *fake) Search(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
 	f.lastReq.Store(req)
 	if f.search != nil {
 		return f.search(ctx, v, req)
@@ -84,7 +108,7 @@ func (f *fake) Search(ctx context.Context, v node.Viewer, req node.SearchRequest
 	return answer(f, searchResponse())
 }
 
-func (f *fake) StreamSearch(ctx context.Context, v node.Viewer, req node.SearchRequest, send func(*node.SearchChunk) error) (*node.SearchResponse, error) {
+func (f *fake) StreamSearch(ctx context.Context, v catalog.Viewer, req search.Request, send func(*search.Chunk) error) (*search.Response, error) {
 	f.lastReq.Store(req)
 	if f.stream != nil {
 		return f.stream(ctx, v, req, send)
@@ -94,7 +118,7 @@ func (f *fake) StreamSearch(ctx context.Context, v node.Viewer, req node.SearchR
 	}
 	r := searchResponse()
 	for range 2 {
-		if err := send(&node.SearchChunk{Stats: r.Stats, Files: r.Files, Repositories: r.Repositories}); err != nil {
+		if err := send(&search.Chunk{Stats: r.Stats, Files: r.Files, Repositories: r.Repositories}); err != nil {
 			return nil, err
 		}
 	}
@@ -109,107 +133,147 @@ func answer[T any](f *fake, r *T) (*T, error) {
 	return r, nil
 }
 
-func (f *fake) symbols() (*node.SymbolResponse, error) {
-	return answer(f, &node.SymbolResponse{
+func (f *fake) symbols() (*search.SymbolResponse, error) {
+	return answer(f, &search.SymbolResponse{
 		MatchCount: 1, Exhaustive: true,
 		Repositories: searchResponse().Repositories,
-		Files: []node.SymbolFile{{
+		Files: []search.SymbolFile{{
 			RepoID: 7, Repository: "example.com/a/b", Path: "main.go", WebURL: "http://shoal/browse/x", Language: "Go",
-			Matches: []node.SymbolMatch{{Line: []byte("func main() {"), Range: shard.Range{Start: at(5, 1, 6), End: at(9, 1, 10)}, Kind: "function", ParentName: "p", ParentKind: "package"}},
+			Matches: []search.SymbolMatch{{Line: []byte("func main() {"), Range: shard.Range{Start: at(5, 1, 6), End: at(9, 1, 10)}, Kind: "function", ParentName: "p", ParentKind: "package"}},
 		}},
 	})
 }
-func (f *fake) Definitions(context.Context, node.Viewer, node.SymbolRequest) (*node.SymbolResponse, error) {
+func (f *fake) Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
 	return f.symbols()
 }
-func (f *fake) References(context.Context, node.Viewer, node.SymbolRequest) (*node.SymbolResponse, error) {
+func (f *fake) References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
 	return f.symbols()
 }
 
-func (f *fake) Repos(_ context.Context, _ node.Viewer, req node.ReposRequest) (*node.ReposResponse, error) {
-	return answer(f, &node.ReposResponse{Total: 95, Page: req.Page, Per: req.PerPage, Repos: []node.RepoInfo{{
-		ID: 7, Name: "example.com/a/b", DisplayName: "a/b", CodeHostType: "genericGitHost", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b",
-		Connections: []string{"main"}, Topics: []string{"search"}, DefaultBranch: "main", Fork: true, Archived: true, Public: true,
-		PushedAt: day, IndexedAt: day, Revisions: []node.RevisionInfo{{Name: "HEAD", Commit: "c0ffee"}},
-		Documents: 1, TextBytes: 2, ShardBytes: 3, Error: "clone failed",
+func (f *fake) Repos(_ context.Context, _ catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
+	return answer(f, &browse.ReposResponse{Total: 95, Page: req.Page, Per: req.PerPage, Repos: []browse.RepoInfo{{
+		ID: 7, Name: "example.com/a/b", DisplayName: "a/b", HostKind: "genericGitHost", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b",
+		Connections: []string{"main"}, Topics: []string{"search"}, DefaultBranch: "main", Fork: true, Archived: true, Public: true, Visibility: "internal", Description: "an app", Stars: 4, SizeBytes: 5, Empty: true, Unfetchable: "disabled", LeftOut: 3, FormerNames: []string{"example.com/a/old"},
+		PushedAt: day, IndexedAt: day, Revisions: []browse.RevisionInfo{{Name: "HEAD", Commit: "c0ffee"}},
+		Documents: 1, TextBytes: 2, ShardBytes: 3, Error: "clone failed", State: "failed",
 	}}})
 }
-func (f *fake) ListRepos(ctx context.Context, v node.Viewer, req node.ReposRequest) (*node.ReposResponse, error) {
-	return f.Repos(ctx, v, req)
-}
-func (f *fake) Reindex(_ context.Context, _ node.Viewer, req node.ReindexRequest) (*node.ReindexResponse, error) {
+func (f *fake) Reindex(_ context.Context, _ account.Owner, req node.ReindexRequest) (*node.ReindexResponse, error) {
 	return answer(f, &node.ReindexResponse{ID: req.ID, Name: "example.com/a/b"})
 }
-func (f *fake) Webhook(_ context.Context, _ node.Viewer, _ node.WebhookRequest) (*node.WebhookResponse, error) {
+func (f *fake) Webhook(_ context.Context, _ account.Owner, _ node.WebhookRequest) (*node.WebhookResponse, error) {
 	return answer(f, &node.WebhookResponse{Repos: []string{"example.com/a/b"}})
 }
-func (f *fake) WebhookSecret(connection string) (string, error) { return "hush-" + connection, f.err }
+func (f *fake) Hook(string) host.Hook { return host.HookOf(&config.GitLab{}) }
+func (f *fake) WebhookKeys(context.Context, string) (node.WebhookKeys, error) {
+	return node.WebhookKeys{Secret: "c0ffee", Previous: "old", Until: day}, f.err
+}
+func (f *fake) RotateWebhook(ctx context.Context, _ account.Owner, req node.ConnectionRequest) (node.WebhookKeys, error) {
+	return f.WebhookKeys(ctx, req.Name)
+}
 
-func (f *fake) Source(_ context.Context, _ node.Viewer, _ node.SourceRequest) (*node.SourceResponse, error) {
-	return answer(f, &node.SourceResponse{
-		Content: []byte("a\xe9\n"), Language: "Go", Path: "dir/a.go", Repo: "example.com/a/b", CodeHostType: "genericGitHost", DisplayName: "a/b",
+func (f *fake) Source(_ context.Context, _ catalog.Viewer, _ browse.SourceRequest) (*browse.SourceResponse, error) {
+	return answer(f, &browse.SourceResponse{
+		Content: []byte("a\xe9\n"), Language: "Go", Path: "dir/a.go", Repo: "example.com/a/b", HostKind: "genericGitHost", DisplayName: "a/b",
 		RepoWebURL: "https://example.com/a/b", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b/x", OID: "b10b", Commit: "c0ffee", FirstLine: 2, Total: 9,
 	})
 }
-func (f *fake) Tree(_ context.Context, _ node.Viewer, _ node.TreeRequest) (*node.TreeResponse, error) {
-	return answer(f, &node.TreeResponse{Commit: "c0ffee", Cut: true, Root: node.TreeNode{Type: "tree", Children: []node.TreeNode{{Type: "blob", Path: "a", Name: "a"}}}})
+func (f *fake) Tree(_ context.Context, _ catalog.Viewer, _ browse.TreeRequest) (*browse.TreeResponse, error) {
+	return answer(f, &browse.TreeResponse{Commit: "c0ffee", Cut: true, Root: browse.TreeNode{Type: "tree", Children: []browse.TreeNode{{Type: "blob", Path: "a", Name: "a"}}}})
 }
 
-var aCommit = node.CommitInfo{Hash: "c0ffee", Date: day, Message: "subject", Body: "body", Refs: "HEAD -> main", AuthorName: "A", AuthorEmail: "a@example.com", Parents: []string{"dad"}}
+var aCommit = browse.CommitInfo{Hash: "c0ffee", Date: day, Message: "subject", Body: "body", Refs: "HEAD -> main", AuthorName: "A", AuthorEmail: "a@example.com", Parents: []string{"dad"}}
 
-func (f *fake) Commits(_ context.Context, _ node.Viewer, req node.CommitsRequest) (*node.CommitsResponse, error) {
-	return answer(f, &node.CommitsResponse{Commits: []node.CommitInfo{aCommit}, Total: 1, AtLeast: true, Page: req.Page, Per: req.PerPage})
+func (f *fake) Commits(_ context.Context, _ catalog.Viewer, req browse.CommitsRequest) (*browse.CommitsResponse, error) {
+	return answer(f, &browse.CommitsResponse{Commits: []browse.CommitInfo{aCommit}, Total: 1, AtLeast: true, Page: req.Page, Per: req.PerPage})
 }
-func (f *fake) ListCommits(ctx context.Context, v node.Viewer, req node.CommitsRequest) (*node.CommitsResponse, error) {
-	return f.Commits(ctx, v, req)
-}
-func (f *fake) Commit(context.Context, node.Viewer, node.CommitRequest) (*node.CommitInfo, error) {
+func (f *fake) Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error) {
 	c := aCommit
 	return answer(f, &c)
 }
-func (f *fake) Authors(context.Context, node.Viewer, node.AuthorsRequest) (*node.AuthorsResponse, error) {
-	return answer(f, &node.AuthorsResponse{Authors: []node.AuthorInfo{{Name: "A", Email: "a@example.com", Commits: 3}}, Total: 1})
+func (f *fake) Authors(context.Context, catalog.Viewer, browse.AuthorsRequest) (*browse.AuthorsResponse, error) {
+	return answer(f, &browse.AuthorsResponse{Authors: []browse.AuthorInfo{{Name: "A", Email: "a@example.com", Commits: 3}}, Total: 1})
 }
-func (f *fake) Diff(context.Context, node.Viewer, node.DiffRequest) (*node.DiffResponse, error) {
-	return answer(f, &node.DiffResponse{Cut: true, Files: []node.DiffFile{
-		{OldPath: "a", Hunks: []node.DiffHunk{{OldStart: 1, OldLines: 2, NewStart: 3, NewLines: 4, Heading: "func x", Body: " a\n-b\n"}}},
+func (f *fake) Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error) {
+	return answer(f, &browse.DiffResponse{Cut: true, Files: []browse.DiffFile{
+		{OldPath: "a", Hunks: []browse.DiffHunk{{OldStart: 1, OldLines: 2, NewStart: 3, NewLines: 4, Heading: "func x", Body: " a\n-b\n"}}},
 		{NewPath: "b", Binary: true},
 	}})
 }
-func (f *fake) GetDiff(ctx context.Context, v node.Viewer, req node.DiffRequest) (*node.DiffResponse, error) {
-	return f.Diff(ctx, v, req)
-}
-func (f *fake) Blame(context.Context, node.Viewer, node.BlameRequest) (*node.BlameResponse, error) {
-	return answer(f, &node.BlameResponse{
-		Ranges:  []node.BlameRange{{Hash: "c0ffee", Path: "a", StartLine: 1, LineCount: 2}},
-		Commits: map[string]node.BlameCommit{"c0ffee": {Hash: "c0ffee", Message: "subject", Date: day, AuthorName: "A", AuthorEmail: "a@example.com", PreviousHash: "dad", PreviousPath: "old"}},
+func (f *fake) Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error) {
+	return answer(f, &browse.BlameResponse{
+		Ranges:  []browse.BlameRange{{Hash: "c0ffee", Path: "a", StartLine: 1, LineCount: 2}},
+		Commits: map[string]browse.BlameCommit{"c0ffee": {Hash: "c0ffee", Message: "subject", Date: day, AuthorName: "A", AuthorEmail: "a@example.com", PreviousHash: "dad", PreviousPath: "old"}},
 	})
 }
-func (f *fake) Branches(_ context.Context, _ node.Viewer, req node.RefsRequest) (*node.RefsResponse, error) {
-	return answer(f, &node.RefsResponse{Repo: req.Repo, DefaultBranch: "main", Total: 1, Refs: []node.RefInfo{{Name: "main", Commit: "c0ffee", CommittedAt: day, Default: true, Indexed: true}}})
+func (f *fake) Branches(_ context.Context, _ catalog.Viewer, req browse.RefsRequest) (*browse.RefsResponse, error) {
+	return answer(f, &browse.RefsResponse{Repo: req.Repo, DefaultBranch: "main", Total: 1, Refs: []browse.RefInfo{{Name: "main", Commit: "c0ffee", CommittedAt: day, Default: true, Indexed: true}}})
 }
-func (f *fake) ListBranches(ctx context.Context, v node.Viewer, req node.RefsRequest) (*node.RefsResponse, error) {
-	return f.Branches(ctx, v, req)
-}
-func (f *fake) Tags(ctx context.Context, v node.Viewer, req node.RefsRequest) (*node.RefsResponse, error) {
+func (f *fake) Tags(ctx context.Context, v catalog.Viewer, req browse.RefsRequest) (*browse.RefsResponse, error) {
 	return f.Branches(ctx, v, req)
 }
 
-func (f *fake) Status(context.Context, node.Viewer, node.StatusRequest) (*node.StatusResponse, error) {
-	job := node.JobStatus{Kind: "index", Subject: "example.com/a/b", Node: "n1", Attempt: 2, Started: day, Deadline: day, Step: "reading", Done: 3, Total: 4, Bytes: 5, Error: "no", NextTry: day}
+var aJob = node.JobStatus{Kind: "index", Subject: "example.com/a/b", Node: "n1", Attempt: 2, Started: day, Deadline: day, Step: "reading", Done: 3, Total: 4, Bytes: 5, Error: "no", NextTry: day}
+
+func (f *fake) job() (*node.JobInfo, error) {
+	return answer(f, &node.JobInfo{JobStatus: aJob, ID: "index:7", State: "retrying", Urgent: true, Rerun: true, Queued: day, Finished: day, Good: day})
+}
+func (f *fake) Jobs(_ context.Context, _ catalog.Viewer, req node.JobsRequest) (*node.JobsResponse, error) {
+	j, err := f.job()
+	if err != nil {
+		return nil, err
+	}
+	return &node.JobsResponse{Jobs: []node.JobInfo{*j}, Total: 95, Page: req.Page, Per: req.PerPage}, nil
+}
+func (f *fake) Job(context.Context, catalog.Viewer, node.JobRequest) (*node.JobInfo, error) {
+	return f.job()
+}
+func (f *fake) Events(context.Context, account.Owner, node.EventsRequest) (*node.EventsResponse, error) {
+	return answer(f, &node.EventsResponse{Since: day, Events: []node.Event{{At: day, Kind: "unreachable", Subject: "n2", Text: "node n2 does not answer"}}})
+}
+func (f *fake) RetryJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error) {
+	return f.job()
+}
+func (f *fake) CancelJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error) {
+	return f.job()
+}
+
+func (f *fake) Status(context.Context, catalog.Viewer, node.StatusRequest) (*node.StatusResponse, error) {
 	return answer(f, &node.StatusResponse{
 		Version: "v1", Node: "n1", Leader: "n1", CatalogIndex: 9, CatalogAge: time.Second,
-		Members: []node.MemberStatus{{ID: "n1", Address: "127.0.0.1:7701", API: "http://127.0.0.1:7700", Zone: "default", Role: "leader", Health: "alive", Draining: true, Weight: 1, Version: "v1", Groups: 2, Bytes: 3, Applied: 4, Lag: 5}},
-		Repos:   node.RepoCounts{Total: 3, Indexed: 2, Failed: 1}, Jobs: node.JobCounts{Pending: 1, Running: 2, Failed: 3},
-		Connections: []node.ConnectionStatus{{Name: "main", Type: "git", State: "synced", Message: "m", Warnings: []string{"w"}, Repos: 3, SyncedAt: day}},
-		Running:     []node.JobStatus{job}, Failed: []node.JobStatus{job},
-		Config:    node.ConfigStatus{Path: "c.json", Hash: "ab", LoadedAt: day, Errors: []string{"e"}, RefusedAt: day},
+		Members:   []node.MemberStatus{{ID: "n1", Address: "127.0.0.1:7701", API: "http://127.0.0.1:7700", Zone: "default", Role: "leader", Health: "alive", Draining: true, Weight: 1, Version: "v1", Groups: 2, Bytes: 3, Applied: 4, Lag: 5, ConfigHash: "cd", ConfigDiffers: true, DiskUsed: 41, Searches: 6, StartedAt: day}},
+		Tolerates: node.Tolerance{Searches: 1, Known: true, Writes: 1},
+		Repos:     node.RepoCounts{Total: 3, Indexed: 2, Failed: 1, Unfetchable: 4}, Jobs: node.JobCounts{Pending: 1, Running: 2, Failed: 3, Retrying: 1},
+		Connections: []node.ConnectionStatus{aConnection},
+		Running:     []node.JobStatus{aJob}, Failed: []node.JobStatus{aJob},
+		Config:    node.ConfigStatus{Path: "c.json", Hash: "ab", FileHash: "cd", Differs: true, LoadedAt: day, Errors: []string{"e"}, RefusedAt: day},
 		Storage:   node.StorageStatus{Shards: 1, ShardBytes: 2, MirrorBytes: 3, Quarantined: 4, DiskFree: 5, DiskTotal: 6},
-		Placement: node.PlacementStatus{Groups: 1, UnderReplicated: 2, Short: []string{"s"}, Moves: 3},
+		Placement: node.PlacementStatus{Groups: 1, UnderReplicated: 2, Short: []string{"s"}, NoLiveCopy: 1, Missing: []string{"m"}, Moves: 3},
 		Warnings:  []string{"w"},
 	})
 }
-func (f *fake) Snapshot(_ context.Context, _ node.Viewer, w io.Writer) error {
+
+var aConnection = node.ConnectionStatus{
+	Name: "main", Type: "git", State: "synced", Message: "m", Warnings: []string{"w"}, Repos: 3, SyncedAt: day,
+	Issues:   []node.ConnectionIssue{{Code: "FORBIDDEN", Target: "orgs/acme", Text: "no", Hint: "ask"}},
+	Excluded: []node.ExcludedCount{{Reason: "forks", Repos: 4}}, Kept: 5, Held: 6, HeldAt: day, EndedAt: day, NextAt: day, Listed: 7,
+	Calls: 8, Limit: 9, Remaining: 1, ResetAt: day, ExpiresAt: day,
+	Following: node.FollowingStatus{By: "signal", Signal: "pushed_at", Every: 30 * time.Second, LastAt: day, Problem: "p", HookAt: day},
+}
+
+func (f *fake) Connections(context.Context, account.Owner) ([]node.ConnectionStatus, error) {
+	return []node.ConnectionStatus{aConnection}, f.err
+}
+func (f *fake) SyncConnection(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error) {
+	c := aConnection
+	return answer(f, &c)
+}
+func (f *fake) AcceptListing(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error) {
+	c := aConnection
+	return answer(f, &c)
+}
+
+func (f *fake) Snapshot(_ context.Context, _ account.Owner, w io.Writer) error {
 	if f.err != nil {
 		return f.err
 	}
@@ -220,54 +284,218 @@ func (f *fake) Ready() node.ReadyResponse {
 	return node.ReadyResponse{Ready: !f.notOK, Reasons: []string{"no catalog yet"}}
 }
 
-var aKey = node.KeyInfo{ID: "k1", Name: "ci", Role: node.RoleMember, Prefix: "shoal_1111", Created: day, Expires: day}
+var aKey = account.KeyInfo{ID: "k1", Name: "ci", Role: catalog.RoleMember, Prefix: "shoal_1111", Created: day, Expires: day, User: "ann@example.com", All: true}
 
-func (f *fake) CreateKey(_ context.Context, _ node.Viewer, _ node.CreateKeyRequest) (*node.CreateKeyResponse, error) {
-	return answer(f, &node.CreateKeyResponse{Key: memberKey, Info: aKey})
+var aSession = account.SessionInfo{ID: "s1", User: "u1", Method: "password", Created: day, Used: day, Ends: day, Address: "192.0.2.1", Agent: "Browser"}
+
+// memberToken is the token of a session of a member.
+const memberToken = "3333333333333333333333333333333333333333333333333333333333333333"
+
+func (f *fake) SessionViewer(_ context.Context, token string) (catalog.Viewer, error) {
+	if token == memberToken && !f.out.Load() {
+		return catalog.Viewer{Role: catalog.RoleMember, Name: "alice", Account: "u1", Session: "s1"}, nil
+	}
+	if v, err := f.Authenticate(context.Background(), token); err == nil {
+		v.Session = "s2"
+		return v, nil // one that was begun with the key
+	}
+	return catalog.Viewer{}, &nodecall.Error{Kind: nodecall.ErrUnauthenticated, Message: "You are signed out: sign in again"}
 }
-func (f *fake) Keys(context.Context, node.Viewer, node.KeysRequest) (*node.KeysResponse, error) {
-	return answer(f, &node.KeysResponse{Keys: []node.KeyInfo{aKey}})
+func (f *fake) BeginWithKey(ctx context.Context, key string, _ account.SignIn) (*account.BegunSession, error) {
+	if _, err := f.Authenticate(ctx, key); err != nil {
+		return nil, err
+	}
+	return answer(f, &account.BegunSession{Token: memberToken, Expires: clock.Now().Add(time.Hour)})
 }
-func (f *fake) RevokeKey(_ context.Context, _ node.Viewer, _ node.RevokeKeyRequest) (*node.RevokeKeyResponse, error) {
-	return answer(f, &node.RevokeKeyResponse{Info: aKey})
+func (f *fake) EndSession(_ context.Context, token string) error {
+	f.out.Store(token == memberToken)
+	return f.err
 }
-func (f *fake) Drain(_ context.Context, _ node.Viewer, req node.DrainRequest) (*node.DrainResponse, error) {
-	return answer(f, &node.DrainResponse{Node: req.Node, Done: true, Remaining: 3})
+func (f *fake) ByPassword() bool { return !f.guests }
+func (f *fake) BeginWithPassword(_ context.Context, email, password string, _ account.SignIn) (*account.BegunSession, error) {
+	switch {
+	case email == "tired@example.com":
+		return nil, &nodecall.Error{Kind: nodecall.ErrOverloaded, Message: "Too many attempts.", RetryAfter: 7 * time.Second}
+	case email == aUser.Email && password == "correct horse":
+		return answer(f, &account.BegunSession{Token: memberToken, Expires: clock.Now().Add(time.Hour)})
+	}
+	return nil, &nodecall.Error{Kind: nodecall.ErrUnauthenticated, Message: "That address and password do not fit."}
 }
-func (f *fake) Remove(_ context.Context, _ node.Viewer, req node.RemoveRequest) (*node.RemoveResponse, error) {
+func (f *fake) SetPassword(context.Context, account.Owner, account.SetPasswordRequest) (*account.UserInfo, error) {
+	return answer(f, &aUser)
+}
+func (f *fake) ChangePassword(_ context.Context, _ account.Person, old, _, _ string) error {
+	if old != "correct horse" {
+		return nodecall.Fail(nodecall.ErrInvalid, "that is not your present password")
+	}
+	return f.err
+}
+func (f *fake) NewLink(context.Context, account.Owner, account.NewLinkRequest) (*account.NewLink, error) {
+	return answer(f, &account.NewLink{Token: memberToken, Expires: day, User: aUser})
+}
+func (f *fake) LinkOwner(_ context.Context, token string) (*account.UserInfo, error) {
+	if token != memberToken {
+		return nil, nodecall.Fail(nodecall.ErrNotFound, "This link was used or has ended.")
+	}
+	return answer(f, &aUser)
+}
+func (f *fake) BeginWithLink(ctx context.Context, token, _ string, _ account.SignIn) (*account.BegunSession, error) {
+	if _, err := f.LinkOwner(ctx, token); err != nil {
+		return nil, err
+	}
+	return answer(f, &account.BegunSession{Token: memberToken, Expires: clock.Now().Add(time.Hour)})
+}
+func (f *fake) SessionsOf(context.Context, account.Holder, string) ([]account.SessionInfo, error) {
+	return []account.SessionInfo{aSession}, f.err
+}
+func (f *fake) EndSessions(context.Context, account.Holder, string, string) (int, error) {
+	return 3, f.err
+}
+
+var aUser = account.UserInfo{ID: "u1", Email: "ann@example.com", Name: "Ann", Role: catalog.RoleMember, State: catalog.AccountActive, Created: day, By: "operator", Keys: 2}
+
+func (f *fake) CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error) {
+	return answer(f, &aUser)
+}
+func (f *fake) Users(context.Context, account.Owner) (*account.UsersResponse, error) {
+	return answer(f, &account.UsersResponse{Users: []account.UserInfo{aUser}})
+}
+func (f *fake) ChangeUser(context.Context, account.Owner, account.ChangeUserRequest) (*account.UserInfo, error) {
+	return answer(f, &aUser)
+}
+func (f *fake) Grant(context.Context, account.Owner, account.GrantRequest) (*account.GrantResponse, error) {
+	return answer(f, &account.GrantResponse{User: aUser, Repos: []string{"example.com/a/b"}})
+}
+func (f *fake) DeleteUser(context.Context, account.Owner, string) (*account.UserInfo, error) {
+	return answer(f, &aUser)
+}
+
+func (f *fake) CreateKey(_ context.Context, _ account.Holder, _ account.CreateKeyRequest) (*account.CreateKeyResponse, error) {
+	return answer(f, &account.CreateKeyResponse{Key: memberKey, Info: aKey})
+}
+func (f *fake) Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error) {
+	return answer(f, &account.KeysResponse{Keys: []account.KeyInfo{aKey}})
+}
+func (f *fake) RevokeKey(_ context.Context, _ account.Holder, _ account.RevokeKeyRequest) (*account.RevokeKeyResponse, error) {
+	return answer(f, &account.RevokeKeyResponse{Info: aKey})
+}
+func (f *fake) ApplyConfig(_ context.Context, _ account.Owner, req node.ApplyConfigRequest) (*node.ApplyConfigResponse, error) {
+	return answer(f, &node.ApplyConfigResponse{Hash: "ab", Connections: len(req.Text), Changed: true, Warnings: []string{"w"}})
+}
+func (f *fake) Configuration(context.Context, account.Owner) (*node.ConfigurationResponse, error) {
+	return answer(f, &node.ConfigurationResponse{
+		Hash: "ab", At: day, By: "n1", Connections: 1, Contexts: 1, Problem: "p", Warnings: []string{"w"}, Silent: []string{"n2"},
+		Effects: config.Effects{Works: []config.Error{{Path: "connections.main", Message: "git"}}, None: []config.Error{{Path: "apps", Message: "unused"}}, Unsafe: []config.Error{{Path: "settings.enablePublicAccess", Message: "open"}}},
+		Files:   []node.NodeFile{{Node: "n1", Address: "127.0.0.1:7701", ConfigStatus: node.ConfigStatus{Path: "c.json", Hash: "ab", FileHash: "cd", Differs: true, LoadedAt: day, Errors: []string{"e"}, RefusedAt: day}}},
+	})
+}
+func (f *fake) Contexts(context.Context, catalog.Viewer) ([]node.ContextInfo, error) {
+	return []node.ContextInfo{{Name: "web", Description: "Pages <and> styles", Repos: 3}}, f.err
+}
+func (f *fake) Drain(_ context.Context, _ account.Owner, req node.DrainRequest) (*node.DrainResponse, error) {
+	return answer(f, &node.DrainResponse{Node: req.Node, Done: true, Remaining: 3, Warning: "w"})
+}
+func (f *fake) Undrain(_ context.Context, _ account.Owner, req node.DrainRequest) (*node.UndrainResponse, error) {
+	return answer(f, &node.UndrainResponse{Node: req.Node})
+}
+func (f *fake) Remove(_ context.Context, _ account.Owner, req node.RemoveRequest) (*node.RemoveResponse, error) {
 	return answer(f, &node.RemoveResponse{Node: req.Node, Lost: []string{"example.com/a/b"}})
 }
 
-func (f *fake) Grep(ctx context.Context, v node.Viewer, req node.GrepRequest) (*node.GrepResponse, error) {
+func (f *fake) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequest) (*search.GrepResponse, error) {
 	if f.grep != nil {
 		return f.grep(ctx, v, req)
 	}
-	return answer(f, &node.GrepResponse{Matches: 1, Files: []node.GrepFile{{Repo: "example.com/a/b", Path: "main.go", Lines: []node.GrepLine{{Number: 3, Text: []byte("func main() {")}}}}})
+	return answer(f, &search.GrepResponse{Matches: 1, Files: []search.GrepFile{{Repo: "example.com/a/b", Path: "main.go", Matches: 1, Lines: []browse.Line{{Number: 3, Text: []byte("func main() {")}}}}})
 }
-func (f *fake) Glob(context.Context, node.Viewer, node.GlobRequest) (*node.GlobResponse, error) {
-	return answer(f, &node.GlobResponse{Files: 1, Repos: []node.GlobRepo{{Repo: "example.com/a/b", Paths: []string{"main.go"}}}})
+func (f *fake) Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.GlobResponse, error) {
+	return answer(f, &search.GlobResponse{Files: 1, Repos: []search.GlobRepo{{Repo: "example.com/a/b", Paths: []string{"main.go"}}}})
 }
-func (f *fake) ReadFile(_ context.Context, _ node.Viewer, req node.ReadFileRequest) (*node.ReadFileResponse, error) {
-	return answer(f, &node.ReadFileResponse{Repo: req.Repo, Path: req.Path, Commit: "c0ffee", First: 1, Lines: [][]byte{[]byte("package main")}, Total: 1, Size: 13})
+func (f *fake) ReadFile(_ context.Context, _ catalog.Viewer, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
+	return answer(f, &browse.ReadFileResponse{Repo: req.Repo, Path: req.Path, Commit: "c0ffee", First: 1, Lines: [][]byte{[]byte("package main")}, Total: 1, Size: 13})
 }
-func (f *fake) ListTree(_ context.Context, _ node.Viewer, req node.ListTreeRequest) (*node.ListTreeResponse, error) {
-	return answer(f, &node.ListTreeResponse{Repo: req.Repo, Commit: "c0ffee", Entries: []node.TreeEntry{{Path: "a", Name: "a", Depth: 1, Type: "blob"}}})
+func (f *fake) ListTree(_ context.Context, _ catalog.Viewer, req browse.ListTreeRequest) (*browse.ListTreeResponse, error) {
+	return answer(f, &browse.ListTreeResponse{Repo: req.Repo, Commit: "c0ffee", Entries: []browse.TreeEntry{{Path: "a", Name: "a", Depth: 1, Type: "blob"}}})
 }
-func (f *fake) Models(context.Context, node.Viewer) ([]node.Model, error) {
-	return []node.Model{{Provider: "anthropic", Model: "m", DisplayName: "M"}}, f.err
+func (f *fake) Outline(_ context.Context, _ catalog.Viewer, req browse.OutlineRequest) (*browse.OutlineResponse, error) {
+	return answer(f, &browse.OutlineResponse{Commit: "c0ffee", Files: []browse.OutlineFile{{Path: req.Paths[0], Language: "Go", Lines: 3, Symbols: []browse.OutlineSymbol{{Name: "main", Kind: "function", ParentName: "main", ParentKind: "package", Signature: "()", First: 1, Last: 3}}}}})
+}
+func (f *fake) Trace(context.Context, catalog.Viewer, browse.TraceRequest) (*browse.TraceResponse, error) {
+	return answer(f, &browse.TraceResponse{Commits: []browse.CommitInfo{aCommit}, Paths: map[string][]string{"c0ffee": {"main.go"}}})
+}
+func (f *fake) Complete(_ context.Context, _ catalog.Viewer, text string, cursor int) ([]suggest.Suggestion, error) {
+	return []suggest.Suggestion{{Kind: suggest.Symbol, Insert: "sym:^main$ ", Start: 0, End: cursor, Label: text + "in", Detail: "function in a.go"}}, f.err
+}
+func (f *fake) Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error) {
+	return answer(f, &suggest.FilesResponse{Commit: "c0ffee", Paths: []suggest.Path{{Path: "dir/main.go", At: []int{4, 5}}}, Total: 2, Cut: true})
+}
+func (f *fake) Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error) {
+	return answer(f, &search.RankedResponse{Words: []string{"main"}, Whole: 1, Files: []search.RankedFile{{Repo: "example.com/a/b", Path: "main.go", Language: "Go", Words: 1, Lines: []browse.Line{{Number: 3, Text: []byte("func main() {")}}}}})
+}
+func (f *fake) Models(context.Context, catalog.Viewer) ([]tool.Model, error) {
+	return []tool.Model{{Provider: "anthropic", Model: "m", DisplayName: "M", Usable: true}}, f.err
 }
 
-// start serves a fake on a loopback port until the test ends.
-func start(t *testing.T, n Node, change ...func(*Options)) *Server {
-	t.Helper()
-	if f, ok := n.(*fake); ok && f.base == "" {
-		f.base = "http://shoal.example.com"
+var aReport = nodeask.Report{
+	ID: "c0ffee", Query: "How?", Repos: []string{"example.com/a/b"}, Model: "anthropic/m", Status: nodeask.Done, Error: "none",
+	Answer: []nodeask.Piece{{Text: "By `main` "}, {Cite: &nodeask.Citation{Repo: "example.com/a/b", Path: "main.go", Commit: "c0ffee", First: 3, Last: 4, State: nodeask.Moved}}},
+	Limits: []string{"1 citations could not be verified."}, Began: time.Unix(1700000000, 0), Took: 2 * time.Second, Steps: 2, First: 1, Usage: model.Usage{Input: 120, Cached: 80, Output: 30},
+}
+
+func (f *fake) Ask(context.Context, catalog.Viewer, nodeask.Question) (*nodeask.Started, error) {
+	return answer(f, &nodeask.Started{ID: "c0ffee", After: 7})
+}
+func (f *fake) Sees(context.Context, catalog.Viewer, string) error { return f.err }
+
+var aChat = nodeask.Chat{
+	ID: "c0ffee", Title: "How?", Public: true, Mine: true, Running: true, Created: time.Unix(1700000000, 0), Changed: time.Unix(1700000009, 0),
+	Turns: []nodeask.Report{aReport}, Count: 1,
+}
+
+func (f *fake) Chat(context.Context, catalog.Viewer, string) (*nodeask.Chat, error) {
+	return answer(f, &aChat)
+}
+func (f *fake) Chats(context.Context, catalog.Viewer, int, int) ([]nodeask.Chat, int, error) {
+	return []nodeask.Chat{aChat}, 1, f.err
+}
+func (f *fake) StopChat(context.Context, catalog.Viewer, string) error { return f.err }
+func (f *fake) ChangeChat(context.Context, catalog.Viewer, string, string, *bool) error {
+	return f.err
+}
+func (f *fake) HasModel() bool                                           { return true }
+func (f *fake) DeleteChat(context.Context, catalog.Viewer, string) error { return f.err }
+func (f *fake) ForkChat(context.Context, catalog.Viewer, string) (string, error) {
+	return "c0ffee2", f.err
+}
+func (f *fake) WatchChat(_ context.Context, _ catalog.Viewer, _ string, after int, fn func(nodeask.Event) error) error {
+	for i, e := range []nodeask.Event{
+		{Kind: nodeask.KindTurn, Text: aReport.Query}, {Kind: nodeask.KindText, Step: 2, Text: aReport.Answer[0].Text},
+		{Kind: nodeask.KindCite, Step: 2, Cite: aReport.Answer[1].Cite}, {Kind: nodeask.KindDone, Text: string(nodeask.Done)},
+	} {
+		if e.N = i + 1; e.N <= after {
+			continue
+		}
+		if err := fn(e); err != nil {
+			return err
+		}
 	}
-	opt := Options{Listen: "127.0.0.1:0", Version: "v1", OwnerKey: func(k string) bool { return k == localKey }}
+	return nil
+}
+func (f *fake) CheckModels(context.Context, account.Owner) ([]nodeask.ModelCheck, error) {
+	return []nodeask.ModelCheck{{Provider: "anthropic", Model: "m", Took: 1500 * time.Millisecond, Usage: model.Usage{Input: 120, Output: 8}, Problem: "The instance's key for anthropic was refused."}}, f.err
+}
+
+// parts lets a test serve parts of its own choice.
+func (p parts) parts() parts { return p }
+
+// start serves parts on a loopback port until the test ends.
+func start(t *testing.T, on interface{ parts() parts }, change ...func(*Options)) *Server {
+	t.Helper()
+	opt := Options{Listen: "127.0.0.1:0", Version: "v1"}
 	for _, c := range change {
 		c(&opt)
 	}
-	s, err := New(n, opt)
+	s, err := newServer(on.parts(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,4 +509,41 @@ func start(t *testing.T, n Node, change ...func(*Options)) *Server {
 		}
 	})
 	return s
+}
+
+func (f *fake) Enabled() bool        { return true }
+func (f *fake) Issuer() string       { return cmp.Or(f.base, "http://shoal.example.com") }
+func (f *fake) Resource() string     { return f.Issuer() + "/api/mcp" }
+func (f *fake) DocumentsTaken() bool { return true }
+
+func (f *fake) Register(context.Context, []byte) (*oauth.RegistrationAnswer, error) {
+	return &oauth.RegistrationAnswer{ClientID: "shoal-c.1"}, f.err
+}
+
+func (f *fake) RegisterFor(_ context.Context, _ account.Owner, name string, redirects []string) (*oauth.RegistrationAnswer, error) {
+	return &oauth.RegistrationAnswer{ClientID: "shoal-c.1", Registration: oauth.Registration{Name: name, RedirectURIs: redirects}}, f.err
+}
+
+func (f *fake) Authorize(context.Context, oauth.Person, url.Values) (*oauth.Pending, error) {
+	return nil, &oauth.Error{Code: "invalid_client", Description: "There is no such client."}
+}
+
+func (f *fake) Decide(context.Context, oauth.Person, string, bool) (string, error) {
+	return "https://agent.example/", f.err
+}
+
+func (f *fake) Exchange(context.Context, string, url.Values) (*oauth.Tokens, error) {
+	return &oauth.Tokens{Access: "shoal_at_1", Type: "Bearer", ExpiresIn: 3600, Refresh: "shoal_rt_1", Scope: "mcp"}, f.err
+}
+
+func (f *fake) Revoke(context.Context, string) error { return f.err }
+
+var fakeAgent = oauth.Agent{ID: "a1", Name: "Editor", Kind: oauth.Registered, Host: "localhost:4711", User: "ann@example.com", UserID: "u1", Created: day, Used: day.Add(time.Hour), Expires: day.AddDate(0, 3, 0)}
+
+func (f *fake) Agents(context.Context, account.Holder) ([]oauth.Agent, error) {
+	return []oauth.Agent{fakeAgent}, f.err
+}
+
+func (f *fake) EndAgent(context.Context, account.Holder, string) (*oauth.Agent, error) {
+	return &fakeAgent, f.err
 }

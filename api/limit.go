@@ -1,21 +1,39 @@
 package api
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
 
-// Limits bound what one client may ask of a node at a time. Zero fields take
+// Limits bound what clients may ask of a node at a time. Zero fields take
 // the values of [DefaultLimits], except Rate.
 type Limits struct {
-	Rate      float64 // requests a second of one client (a key, or an address without one), with a burst of twice as many; 0: no limit
-	PerClient int     // requests of one client under way
-	Total     int     // requests under way
+	Rate        float64 // requests a second of one client (a key, or an address without one), with a burst of twice as many; 0: no limit
+	PerClient   int     // requests of one client under way
+	Total       int     // requests under way
+	Connections int     // open connections
+	PerAddress  int     // open connections of one address; 0: half of Connections
+	Memory      int64   // bytes of request bodies and of answers that wait to be written, together
 }
 
 // DefaultLimits let one client use a node to its full and still keep a
-// runaway script from taking all of its memory.
-func DefaultLimits() Limits { return Limits{PerClient: 512, Total: 2048} }
+// runaway script from taking all of its memory. The last two fit a machine of
+// 4 GiB and a process with 4,096 descriptors.
+func DefaultLimits() Limits {
+	return Limits{PerClient: 512, Total: 2048, Connections: 2048, Memory: 1 << 30}
+}
+
+// filled has the usual values where none are given.
+func (l Limits) filled() Limits {
+	usual := DefaultLimits()
+	l.PerClient = cmp.Or(l.PerClient, usual.PerClient)
+	l.Total = cmp.Or(l.Total, usual.Total)
+	l.Connections = cmp.Or(l.Connections, usual.Connections)
+	l.PerAddress = cmp.Or(l.PerAddress, max(1, l.Connections/2))
+	l.Memory = cmp.Or(l.Memory, usual.Memory)
+	return l
+}
 
 // limiter counts by client. What it knows of a client that has nothing under
 // way and a full bucket is forgotten.
@@ -36,14 +54,7 @@ type client struct {
 }
 
 func newLimiter(l Limits, now func() time.Time) *limiter {
-	usual := DefaultLimits()
-	if l.PerClient == 0 {
-		l.PerClient = usual.PerClient
-	}
-	if l.Total == 0 {
-		l.Total = usual.Total
-	}
-	return &limiter{limits: l, now: now, clients: map[string]*client{}}
+	return &limiter{limits: l.filled(), now: now, clients: map[string]*client{}}
 }
 
 // enter admits a request of a client, or says after how long to try again.

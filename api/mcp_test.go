@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,10 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	nodecall "github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/tool"
 )
 
 // versions are the protocol revisions that clients may speak.
@@ -56,28 +60,26 @@ func textOf(t *testing.T, r *sdk.CallToolResult) string {
 
 func TestToolsInEveryProtocolVersion(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
+	want := len(tool.New((&fake{}).parts().tools).Tools())
 	for _, version := range versions {
 		session := connect(t, s, memberKey, version, nil)
 		tools, err := session.ListTools(t.Context(), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", version, err)
 		}
-		if len(tools.Tools) != 11 {
-			t.Errorf("%s: %d tools", version, len(tools.Tools))
+		if len(tools.Tools) != want {
+			t.Errorf("%s: %d tools, want %d", version, len(tools.Tools), want)
 		}
 		for _, tool := range tools.Tools {
 			a := tool.Annotations
-			if tool.Title == "" || tool.Description == "" || a == nil || !a.ReadOnlyHint || !a.IdempotentHint || tool.OutputSchema != nil {
+			if tool.Title == "" || tool.Description == "" || a == nil || !a.ReadOnlyHint || tool.OutputSchema != nil {
 				t.Errorf("%s: %s: %+v", version, tool.Name, tool)
 			}
 			if words := len(strings.Fields(tool.Description)); words > 60 {
 				t.Errorf("%s has a description of %d words", tool.Name, words)
 			}
-			result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool.Name, Arguments: map[string]any{
-				"pattern": "main", "repo": "example.com/a/b", "path": "main.go", "symbol": "main", "base": "a", "head": "b",
-				"unknown": 1, "ref": nil, "limit": "5",
-			}})
+			result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool.Name, Arguments: required(t, tool)})
 			if err != nil {
 				t.Errorf("%s: %s: %v", version, tool.Name, err)
 				continue
@@ -89,9 +91,28 @@ func TestToolsInEveryProtocolVersion(t *testing.T) {
 	}
 }
 
+// required is arguments for all that a tool's schema requires.
+func required(t *testing.T, tool *sdk.Tool) map[string]any {
+	t.Helper()
+	var schema struct{ Required []string }
+	b, err := json.Marshal(tool.InputSchema)
+	if err == nil {
+		err = json.Unmarshal(b, &schema)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]any{"pattern": "main", "repo": "example.com/a/b", "path": "main.go", "symbol": "main", "base": "a", "head": "b", "query": "main"}
+	arguments := map[string]any{}
+	for _, name := range schema.Required {
+		arguments[name] = known[name]
+	}
+	return arguments
+}
+
 func TestResourcesAndCompletion(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
 	session := connect(t, s, memberKey, "2025-11-25", nil)
 	templates, err := session.ListResourceTemplates(t.Context(), nil)
 	if err != nil || len(templates.ResourceTemplates) != 1 {
@@ -127,7 +148,7 @@ func TestResourcesAndCompletion(t *testing.T) {
 
 func TestToolFailuresAreToldToTheModel(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{err: &node.Error{Kind: node.ErrUnavailable, Message: "no live node holds the mirror"}})
+	s := start(t, &fake{err: &nodecall.Error{Kind: nodecall.ErrUnavailable, Message: "no live node holds the mirror"}})
 	session := connect(t, s, memberKey, "2025-11-25", nil)
 	for _, c := range []struct {
 		args map[string]any
@@ -155,7 +176,7 @@ func TestToolFailuresAreToldToTheModel(t *testing.T) {
 func TestCallsEndWithTheirClient(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
-	s := start(t, &fake{grep: func(ctx context.Context, _ node.Viewer, _ node.GrepRequest) (*node.GrepResponse, error) {
+	s := start(t, &fake{grep: func(ctx context.Context, _ catalog.Viewer, _ search.GrepRequest) (*search.GrepResponse, error) {
 		began <- struct{}{}
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
@@ -185,12 +206,12 @@ func TestNoCallSeesAnotherIdentity(t *testing.T) {
 	t.Parallel()
 	type call struct{ viewer, marker string }
 	seen := make(chan call, 10_000)
-	s := start(t, &fake{grep: func(ctx context.Context, v node.Viewer, req node.GrepRequest) (*node.GrepResponse, error) {
+	s := start(t, &fake{grep: func(ctx context.Context, v catalog.Viewer, req search.GrepRequest) (*search.GrepResponse, error) {
 		if strings.HasSuffix(req.Pattern, "slow") { // its client has gone; look at what is left
 			<-ctx.Done()
 		}
 		seen <- call{v.Name, req.Pattern}
-		return &node.GrepResponse{}, nil
+		return &search.GrepResponse{}, nil
 	}})
 	users := map[string]string{"alice": memberKey, "root": ownerKey}
 	var wg sync.WaitGroup
@@ -246,7 +267,7 @@ func callGrep(ctx context.Context, s *Server, key, pattern string) {
 
 func TestToolServerOverHTTP(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
 	if resp, body := ask(t, s, "GET", "/api/mcp", ""); resp.StatusCode != 405 || resp.Header.Get("Allow") != "OPTIONS, POST" {
 		t.Errorf("GET: %d, Allow %q: %s", resp.StatusCode, resp.Header.Get("Allow"), body)
 	}

@@ -13,6 +13,7 @@ type meter struct {
 	gone     prometheus.Counter
 	limited  prometheus.Counter
 	panics   prometheus.Counter
+	dropped  *prometheus.CounterVec
 }
 
 func newMeter(reg prometheus.Registerer) *meter {
@@ -25,11 +26,30 @@ func newMeter(reg prometheus.Registerer) *meter {
 		gone:    prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_clients_gone_total", Help: "Requests stopped because their client left."}),
 		limited: prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_limited_total", Help: "Requests refused with 429."}),
 		panics:  prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_panics_total", Help: "Panics caught while answering: each is a defect."}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shoal_http_connections_dropped_total",
+			Help: "Connections closed because there were too many: waited (made room for another), full, address (too many of one address).",
+		}, []string{"reason"}),
+	}
+	for _, reason := range []string{dropWaiting, dropFull, dropAddress} {
+		m.dropped.WithLabelValues(reason)
 	}
 	if reg != nil {
-		reg.MustRegister(m.duration, m.gone, m.limited, m.panics)
+		reg.MustRegister(m.duration, m.gone, m.limited, m.panics, m.dropped)
 	}
 	return m
+}
+
+// watch shows how many connections are open and how much of the memory for
+// bodies and answers is held.
+func (m *meter) watch(reg prometheus.Registerer, connections, held func() float64) {
+	if reg == nil {
+		return
+	}
+	reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "shoal_http_connections", Help: "Open connections to the API."}, connections),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "shoal_http_held_bytes", Help: "Bytes of request bodies and of answers that wait to be written."}, held),
+	)
 }
 
 // done counts an answered request. Methods come from a closed set, so that a

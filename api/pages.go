@@ -1,31 +1,160 @@
 package api
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
 
-	"github.com/shoalsearch/shoal/api/web"
+	"github.com/valyala/fasthttp"
+
+	"github.com/shoalsearch/shoal/api/layout"
 )
 
-// page serves the browser pages of package web. They hold no data: what they
-// show they fetch from the API as anybody else does.
-func (s *Server) page(_ context.Context, c *call) error {
-	body, mime, ok := web.Page(c.path)
+// static serves styles and scripts. Their addresses have the version of all of
+// them in it, so browsers keep them for good.
+func (s *Server) static(_ context.Context, c *call) error {
+	file, lasting, ok := layout.Static(c.path)
 	if !ok {
-		return &failure{Status: 404, Code: codeNotFound, Message: "There is no such page"}
+		return &failure{Status: 404, Code: codeNotFound, Message: "There is no such file"}
 	}
-	sum := sha256.Sum256(body)
-	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
-	c.setHeader("ETag", tag)
-	c.setHeader("Cache-Control", "no-cache") // may be kept, but is asked for again
-	c.setHeader("Content-Security-Policy", web.CSP)
-	c.setHeader("Referrer-Policy", "no-referrer")
-	c.setHeader("X-Frame-Options", "DENY")
-	if c.requestHeader("If-None-Match") == tag {
-		c.status = 304
+	c.setHeader("Cache-Control", "no-cache")
+	if lasting {
+		c.setHeader("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	c.setHeader("Vary", "Accept-Encoding")
+	c.setHeader("Content-Security-Policy", layout.CSP)
+	c.setHeader("Cross-Origin-Resource-Policy", "same-origin")
+	c.mime, c.body = file.Mime, file.Body
+	if strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") {
+		c.setHeader("Content-Encoding", "gzip")
+		c.body = file.Gzip
+	}
+	return nil
+}
+
+// page makes a handler of one that draws a page.
+func (s *Server) page(draw layout.Handler) handler {
+	return func(ctx context.Context, c *call) error {
+		began := s.opt.Now()
+		v := s.visit(c)
+		if c.method == "POST" {
+			// A cookie comes with whatever another site has a browser send.
+			if err := v.SameSite(); err != nil {
+				return err
+			}
+			form, err := url.ParseQuery(string(c.requestBody()))
+			if err != nil {
+				return &failure{Status: 400, Code: codeInvalidBody, Message: "The form cannot be read."}
+			}
+			v.Form = form
+		}
+
+		if err := draw(ctx, v); err != nil {
+			return err
+		}
+		v.Set("Server-Timing", "page;dur="+strconv.FormatFloat(float64(s.opt.Now().Sub(began))/float64(time.Millisecond), 'f', 1, 64))
+		c.answerPage(v)
 		return nil
 	}
-	c.mime, c.body = mime, body
-	return nil
+}
+
+// visit is a request as pages see it.
+func (s *Server) visit(c *call) *layout.Visit {
+	v := &layout.Visit{
+		Method: c.method, Path: string(c.rc.URI().PathOriginal()), Part: c.requestHeader("X-Shoal-Part"),
+		Viewer: c.viewer, Secure: strings.HasPrefix(s.parts.base, "https:"), Sent: c.requestHeader, Status: 200,
+		Cookie: func(name string) string { return string(c.rc.Request.Header.Cookie(name)) }, Address: c.address(s.opt.trusted).String(),
+	}
+	v.Query, _ = url.ParseQuery(string(c.rc.URI().QueryString())) // what cannot be read of it is absent
+	return v
+}
+
+// answerPage takes over the answer of a page.
+func (c *call) answerPage(v *layout.Visit) {
+	c.status, c.mime, c.body = v.Status, v.Mime, v.Body
+	c.header = append(c.header, v.Header...)
+	if v.Stream != nil {
+		c.stream = v.Stream
+		c.setHeader("X-Accel-Buffering", "no")
+	}
+	for _, kv := range pageHeaders {
+		if !c.answers(kv[0]) {
+			c.setHeader(kv[0], kv[1])
+		}
+	}
+	c.pack()
+}
+
+// pageHeaders go with every page that does not set them itself.
+var pageHeaders = [...][2]string{
+	{"Content-Security-Policy", layout.CSP},
+	{"Cache-Control", "no-store"},
+	{"Referrer-Policy", "no-referrer"},
+	{"X-Frame-Options", "DENY"},
+	{"Cross-Origin-Opener-Policy", "same-origin"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+	{"Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"},
+	{"Vary", "X-Shoal-Part, Accept-Encoding"},
+}
+
+// answers reports whether a header of the answer is set.
+func (c *call) answers(name string) bool {
+	for _, kv := range c.header {
+		if kv[0] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// smallestPacked is the size of the smallest page that is compressed.
+const smallestPacked = 4 << 10
+
+// pack compresses a page for a reader who is not on this machine. Pages are read
+// by people far away, other than the answers of the API.
+func (c *call) pack() {
+	addr := addressOf(c.rc.RemoteAddr())
+	near := addr.IsValid() && addr.IsLoopback() && c.requestHeader("X-Forwarded-For") == ""
+	if near || len(c.body) < smallestPacked || !strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") || !strings.HasPrefix(c.mime, "text/") {
+		return
+	}
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is a good one
+	_, _ = w.Write(c.body)                          // to memory
+	_ = w.Close()
+	c.body = b.Bytes()
+	c.setHeader("Content-Encoding", "gzip")
+}
+
+// failPage answers a failure as a page: who is not signed in is led there and
+// back, anybody else reads what went wrong.
+func (s *Server) failPage(c *call, f *failure) {
+	v := s.visit(c)
+	c.header, c.stream, c.pooled = nil, nil, nil
+	if f.Status == 401 && c.method == "GET" && v.Part == "" {
+		_ = v.Redirect(fasthttp.StatusSeeOther, "/login?next="+url.QueryEscape(string(c.rc.URI().RequestURI()))) // never fails
+		c.answerPage(v)
+		return
+	}
+	wait := 0
+	if f.RetryAfter > 0 || f.Status == 429 {
+		wait, _ = strconv.Atoi(f.retryAfter())
+		v.Set("Retry-After", f.retryAfter())
+	}
+	if err := v.ShowError(f.Status, f.Message, wait); err != nil {
+		s.log.Error("draw an error page", "error", err)
+		c.fail(f)
+		return
+	}
+	c.answerPage(v)
+}
+
+// wantsPage reports whether a failure is shown as a page: that of a page, or of
+// an unknown address that somebody typed into a browser.
+func (c *call) wantsPage(r *route) bool {
+	return r.page || !strings.HasPrefix(c.path, "/api/") && c.rc != nil && strings.Contains(c.requestHeader("Accept"), "text/html")
 }

@@ -78,6 +78,9 @@ func (p *peers) look() {
 // would not block finds the end, or an error. Bytes of a next request that
 // wait in the socket mean the client is there.
 func closed(conn net.Conn) bool {
+	if g := guestOf(conn); g != nil { // below TLS
+		conn = g
+	}
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
 		return false

@@ -5,21 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // aWhile is how long a test waits for what has to happen.
 const aWhile = time.Minute
 
 // endless is a search that only ends with its context, and tells why it did.
-func endless(began chan<- struct{}, ended chan<- error) func(context.Context, node.Viewer, node.SearchRequest) (*node.SearchResponse, error) {
-	return func(ctx context.Context, _ node.Viewer, _ node.SearchRequest) (*node.SearchResponse, error) {
+func endless(began chan<- struct{}, ended chan<- error) func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
+	return func(ctx context.Context, _ catalog.Viewer, _ search.Request) (*search.Response, error) {
 		began <- struct{}{}
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
@@ -43,7 +43,7 @@ const searchA = "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length:
 func TestASearchEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
-	s := start(t, &fake{guests: true, search: endless(began, ended)})
+	s := start(t, (&fake{guests: true, search: endless(began, ended)}).parts())
 	conn := dial(t, s, searchA)
 	wait(t, "the search to begin", began)
 	conn.Close()
@@ -55,7 +55,7 @@ func TestASearchEndsWithItsClient(t *testing.T) {
 func TestAPipelinedRequestIsNoSignOfLeaving(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
-	s := start(t, &fake{guests: true, search: func(ctx context.Context, _ node.Viewer, _ node.SearchRequest) (*node.SearchResponse, error) {
+	s := start(t, &fake{guests: true, search: func(ctx context.Context, _ catalog.Viewer, _ search.Request) (*search.Response, error) {
 		began <- struct{}{}
 		select {
 		case <-ctx.Done():
@@ -94,8 +94,8 @@ func (discardWriter) Write(p []byte) (int, error) { return len(p), nil }
 func TestAStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
-	s := start(t, &fake{guests: true, stream: func(ctx context.Context, _ node.Viewer, _ node.SearchRequest, send func(*node.SearchChunk) error) (*node.SearchResponse, error) {
-		if err := send(&node.SearchChunk{}); err != nil {
+	s := start(t, &fake{guests: true, stream: func(ctx context.Context, _ catalog.Viewer, _ search.Request, send func(*search.Chunk) error) (*search.Response, error) {
+		if err := send(&search.Chunk{}); err != nil {
 			return nil, err
 		}
 		<-ctx.Done()
@@ -123,7 +123,7 @@ func TestStoppingEndsRunningSearches(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	f := &fake{guests: true, search: endless(began, ended), base: "http://x"}
-	s, err := New(f, Options{Listen: "127.0.0.1:0"})
+	s, err := newServer(f.parts(), Options{Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestStoppingEndsRunningSearches(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	began, release := make(chan struct{}), make(chan struct{})
-	s := start(t, &fake{search: func(context.Context, node.Viewer, node.SearchRequest) (*node.SearchResponse, error) {
+	s := start(t, &fake{search: func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
 		began <- struct{}{}
 		<-release
 		return searchResponse(), nil
@@ -220,26 +220,5 @@ func TestLimiterCountsOnlyWhatRuns(t *testing.T) {
 	}
 	if l.total != 0 {
 		t.Errorf("%d under way", l.total)
-	}
-}
-
-func TestHostRule(t *testing.T) {
-	t.Parallel()
-	r := newHostRule(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7700}, "http://code.example:7700")
-	for _, c := range []struct {
-		host, origin string
-		want         bool
-	}{
-		{"127.0.0.1:7700", "", true},
-		{"localhost:7700", "http://localhost:7700", true},
-		{"code.example:7700", "http://code.example:7700", true},
-		{"evil.example", "", false},
-		{"127.0.0.1:7700", "http://evil.example", false},
-		{"", "", true}, // a health check of a balancer in HTTP/1.0
-		{"", "http://evil.example", false},
-	} {
-		if got := r.allows(c.host, c.origin); got != c.want {
-			t.Errorf("host %q, origin %q: %t, want %t", c.host, c.origin, got, c.want)
-		}
 	}
 }

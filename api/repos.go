@@ -4,8 +4,17 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
 )
+
+// repositories is what the routes of repositories need.
+type repositories interface {
+	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+	Reindex(context.Context, account.Owner, node.ReindexRequest) (*node.ReindexResponse, error)
+}
 
 type repoJSON struct {
 	CodeHostType    string         `json:"codeHostType"`
@@ -20,13 +29,22 @@ type repoJSON struct {
 	IsFork          bool           `json:"isFork"`
 	IsArchived      bool           `json:"isArchived"`
 	IsPublic        bool           `json:"isPublic"`
+	IsEmpty         bool           `json:"isEmpty"`
+	Visibility      string         `json:"visibility,omitempty"`
+	Description     string         `json:"description,omitempty"`
+	Stars           uint32         `json:"stars"`
+	SizeBytes       uint64         `json:"sizeBytes,omitempty"`
+	Unfetchable     string         `json:"unfetchable,omitempty"`
+	FormerNames     []string       `json:"formerNames,omitempty"`
 	Connections     []string       `json:"connections"`
 	Topics          []string       `json:"topics"`
 	Revisions       []revisionJSON `json:"revisions"`
+	LeftOut         int            `json:"revisionsLeftOut,omitempty"`
 	Documents       int64          `json:"documents"`
 	TextBytes       int64          `json:"textBytes"`
 	IndexBytes      int64          `json:"indexBytes"`
 	Error           string         `json:"error,omitempty"`
+	State           string         `json:"state"`
 }
 
 type revisionJSON struct {
@@ -37,15 +55,18 @@ type revisionJSON struct {
 // repos is GET /api/repos.
 func (s *Server) repos(ctx context.Context, c *call) error {
 	p := c.params()
-	req := node.ReposRequest{
+	req := browse.ReposRequest{
 		Query: p.text("query"), Connection: p.text("connection"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100),
-		Sort: p.choice("sort", "name", "pushed"), Desc: p.choice("direction", "asc", "desc") == "desc",
+		Sort: p.choice("sort", "name", "pushed", "size"), Desc: p.choice("direction", "asc", "desc") == "desc",
+	}
+	if state := p.choice("state", append([]string{"any"}, browse.RepoStates()...)...); state != "any" {
+		req.State = state
 	}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.node.Repos(ctx, c.viewer, req)
+	r, err := s.parts.repos.Repos(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -53,18 +74,19 @@ func (s *Server) repos(ctx context.Context, c *call) error {
 	for i := range r.Repos {
 		out[i] = repoOf(&r.Repos[i])
 	}
-	c.page(s.node.BaseURL(), paged{req.Page, req.PerPage, len(out), r.Total, false})
+	c.page(s.parts.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
 	return c.json(out)
 }
 
-func repoOf(r *node.RepoInfo) repoJSON {
+func repoOf(r *browse.RepoInfo) repoJSON {
 	out := repoJSON{
-		CodeHostType: r.CodeHostType, RepoID: r.ID, RepoName: r.Name, WebURL: r.WebURL,
+		CodeHostType: r.HostKind, RepoID: r.ID, RepoName: r.Name, WebURL: r.WebURL,
 		RepoDisplayName: r.DisplayName, ExternalWebURL: r.ExternalWebURL,
 		IndexedAt: stamp(r.IndexedAt), PushedAt: stamp(r.PushedAt), DefaultBranch: r.DefaultBranch,
-		IsFork: r.Fork, IsArchived: r.Archived, IsPublic: r.Public,
+		IsFork: r.Fork, IsArchived: r.Archived, IsPublic: r.Public, IsEmpty: r.Empty,
+		Visibility: r.Visibility, Description: r.Description, Stars: r.Stars, SizeBytes: r.SizeBytes, Unfetchable: r.Unfetchable, FormerNames: r.FormerNames,
 		Connections: list(r.Connections), Topics: list(r.Topics), Revisions: make([]revisionJSON, len(r.Revisions)),
-		Documents: r.Documents, TextBytes: r.TextBytes, IndexBytes: r.ShardBytes, Error: r.Error,
+		LeftOut: r.LeftOut, Documents: r.Documents, TextBytes: r.TextBytes, IndexBytes: r.ShardBytes, Error: r.Error, State: r.State,
 	}
 	for i, v := range r.Revisions {
 		out.Revisions[i] = revisionJSON(v)
@@ -73,12 +95,12 @@ func repoOf(r *node.RepoInfo) repoJSON {
 }
 
 // reindex is POST /api/repos/{id}/reindex.
-func (s *Server) reindex(ctx context.Context, c *call) error {
+func (s *Server) reindex(ctx context.Context, c *call, by account.Owner) error {
 	id, err := strconv.ParseUint(c.wild[0], 10, 32)
 	if err != nil {
 		return invalidParams("id: expected the number of a repository")
 	}
-	r, err := s.node.Reindex(ctx, c.viewer, node.ReindexRequest{ID: uint32(id)})
+	r, err := s.parts.repos.Reindex(ctx, by, node.ReindexRequest{ID: uint32(id)})
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,20 @@ package api
 import (
 	"bufio"
 	"context"
+	"slices"
 	"strings"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/search"
 )
+
+// searcher is what the routes of searches need.
+type searcher interface {
+	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
+	StreamSearch(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
+	Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+	References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+}
 
 // The bounds of a search request.
 const (
@@ -20,21 +30,28 @@ func (s *Server) search(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	resp, err := s.node.Search(ctx, c.viewer, req)
+	resp, err := s.parts.search.Search(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
+	// What was found and its encoding are held at once, until the first is dropped.
+	size := encodedSize(resp.Files)
+	if f := c.lease.set(2 * size); f != nil {
+		return f
+	}
 	c.pooled = s.routes.buffers.get()
-	c.mime, c.body = mimeJSON, appendSearch(*c.pooled, resp)
+	c.mime, c.body = mimeJSON, appendSearch(slices.Grow(*c.pooled, int(size)), resp)
 	return nil
 }
 
-func searchRequest(c *call) (node.SearchRequest, error) {
+func searchRequest(c *call) (search.Request, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
-		return node.SearchRequest{}, err
+		return search.Request{}, err
 	}
-	req := node.SearchRequest{
+	f.any = true // members that a later version may know are no mistake in a search
+	req := search.Request{
 		Query:         f.text("query"),
 		Matches:       f.integer("matches", 0, 1, maxMatches),
 		ContextLines:  f.integer("contextLines", 0, 0, maxContextLines),
@@ -54,12 +71,12 @@ func searchRequest(c *call) (node.SearchRequest, error) {
 }
 
 // symbolRequest decodes the body of find_definitions and find_references.
-func symbolRequest(c *call) (node.SymbolRequest, error) {
+func symbolRequest(c *call) (search.SymbolRequest, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
-		return node.SymbolRequest{}, err
+		return search.SymbolRequest{}, err
 	}
-	req := node.SymbolRequest{
+	req := search.SymbolRequest{
 		Symbol:   f.required("symbolName"),
 		Language: f.text("language"),
 		Revision: f.text("revisionName"),
@@ -72,15 +89,15 @@ func symbolRequest(c *call) (node.SymbolRequest, error) {
 
 // definitions is POST /api/find_definitions.
 func (s *Server) definitions(ctx context.Context, c *call) error {
-	return s.symbols(ctx, c, s.node.Definitions)
+	return s.symbols(ctx, c, s.parts.search.Definitions)
 }
 
 // references is POST /api/find_references.
 func (s *Server) references(ctx context.Context, c *call) error {
-	return s.symbols(ctx, c, s.node.References)
+	return s.symbols(ctx, c, s.parts.search.References)
 }
 
-func (s *Server) symbols(ctx context.Context, c *call, find func(context.Context, node.Viewer, node.SymbolRequest) (*node.SymbolResponse, error)) error {
+func (s *Server) symbols(ctx context.Context, c *call, find func(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)) error {
 	req, err := symbolRequest(c)
 	if err != nil {
 		return err
@@ -110,10 +127,10 @@ func (s *Server) streamSearch(ctx context.Context, c *call) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	events := make(chan event)
-	viewer := c.viewer
+	viewer, held := c.viewer, c.lease
 	go func() {
 		defer close(events)
-		if err := s.produce(ctx, viewer, req, events); err != nil {
+		if err := s.produce(ctx, viewer, req, held, events); err != nil {
 			select {
 			case events <- event{err: err}:
 			case <-ctx.Done():
@@ -144,7 +161,7 @@ func (s *Server) streamSearch(ctx context.Context, c *call) error {
 }
 
 // produce runs a search and sends its parts and its end.
-func (s *Server) produce(ctx context.Context, v node.Viewer, req node.SearchRequest, events chan<- event) (err error) {
+func (s *Server) produce(ctx context.Context, v catalog.Viewer, req search.Request, held *lease, events chan<- event) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = s.panicked("/api/stream_search", p)
@@ -158,7 +175,11 @@ func (s *Server) produce(ctx context.Context, v node.Viewer, req node.SearchRequ
 			return context.Cause(ctx)
 		}
 	}
-	resp, err := s.node.StreamSearch(ctx, v, req, func(part *node.SearchChunk) error {
+	resp, err := s.parts.search.StreamSearch(ctx, v, req, func(part *search.Chunk) error {
+		// The encoded part waits for its turn while the last one is being written.
+		if f := held.set(3 * encodedSize(part.Files)); f != nil {
+			return f
+		}
 		return send(appendChunkEvent(nil, part))
 	})
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,44 +16,66 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/shoalsearch/shoal/api/auth"
+	"github.com/shoalsearch/shoal/api/people"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/host"
 )
 
 // The bounds of the door.
 const (
-	maxBody      = 1 << 20 // bytes of a request body
+	maxBody      = 1 << 20          // bytes of a request body
+	largestBody  = host.MaxDelivery // of the route that takes most
+	firstBody    = 4 << 10          // bytes that a body gets room for before any came
 	maxHeader    = 16 << 10
 	readTimeout  = 30 * time.Second // for a whole request, head and body
-	writeTimeout = 60 * time.Second // for a whole answer, or for each part of a streamed one
+	writeTimeout = 60 * time.Second // for a small answer, or for each part of a streamed one
 	idleTimeout  = 2 * time.Minute
 	stopGrace    = 5 * time.Second // for running requests when the server stops
 )
 
 // Options is how a server is started.
 type Options struct {
-	Listen     string                // host:port; port 0 picks one
-	OwnerKey   func(key string) bool // recognises the operator's own credential; nil for none
-	Version    string
-	Limits     Limits
-	Linger     time.Duration         // between saying that it stops and refusing connections: for load balancers to notice
-	Log        *slog.Logger          // nil discards
-	Gatherer   prometheus.Gatherer   // what /metrics shows; nil for nothing
-	Registerer prometheus.Registerer // nil keeps the metrics of this package to itself
-	Now        func() time.Time      // nil means time.Now
+	Listen        string // host:port; port 0 picks one
+	MetricsListen string // host:port for /metrics, /livez and /readyz alone; "" for none
+	DataDir       string // where the operator's socket is made; "" for none
+	TLSCert       string // file of the certificate chain of Listen; "" for plain HTTP
+	TLSKey        string // file of its key
+	// AllowedHosts are the names by which clients may call the API, besides that
+	// of the base URL: host, or host:port. "*" is any.
+	AllowedHosts []string
+	Version      string
+	Limits       Limits
+	// TrustedProxies are networks whose connections speak for many clients: they
+	// are not bounded by address, and X-Forwarded-For counts when they send it.
+	TrustedProxies []netip.Prefix
+	Linger         time.Duration         // between saying that it stops and refusing connections: for load balancers to notice
+	Log            *slog.Logger          // nil discards
+	Gatherer       prometheus.Gatherer   // what /metrics shows; nil for nothing
+	Registerer     prometheus.Registerer // nil keeps the metrics of this package to itself
+	Now            func() time.Time      // nil means the clock of the machine
 
 	tools http.Handler // of the tool server; nil means those of package mcp
 }
 
+// trusted reports whether an address is that of a proxy of ours.
+func (o *Options) trusted(a netip.Addr) bool {
+	return slices.ContainsFunc(o.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
 // Server serves the API of one node. Make it with New, then call Run once.
 type Server struct {
-	node   Node
+	parts  parts
 	opt    Options
-	ln     net.Listener
+	doors  doors
 	log    *slog.Logger
 	http   *fasthttp.Server
 	routes *routes
 	auth   *auth.Authenticator
 	limits *limiter
+	crowd  *crowd
+	memory *memory
 	peers  *peers
 	meter  *meter
 	hosts  hostRule
@@ -66,39 +89,49 @@ type Server struct {
 
 // New listens on the address of opt and wires the routes. Nothing is
 // answered before Run.
-func New(n Node, opt Options) (*Server, error) {
+func New(n *node.Node, opt Options) (*Server, error) { return newServer(partsOf(n), opt) }
+
+func newServer(p parts, opt Options) (*Server, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	if opt.Now == nil {
-		opt.Now = time.Now
+		opt.Now = clock.Now
 	}
-	ln, err := net.Listen("tcp", opt.Listen)
+	open, err := openDoors(&opt)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the API: %w", err)
+		return nil, err
 	}
+	limits := opt.Limits.filled()
 	s := &Server{
-		node: n, opt: opt, ln: ln, log: opt.Log,
-		auth:    auth.New(n, opt.OwnerKey),
-		limits:  newLimiter(opt.Limits, opt.Now),
+		parts: p, opt: opt, doors: open, log: opt.Log,
+		auth:    auth.New(p.keys, p.agents.admits),
+		limits:  newLimiter(limits, opt.Now),
+		memory:  newMemory(limits.Memory),
 		peers:   newPeers(),
 		meter:   newMeter(opt.Registerer),
-		hosts:   newHostRule(ln.Addr(), n.BaseURL()),
+		hosts:   newHostRule(open.api.Addr(), p.base, opt.AllowedHosts),
 		leaving: make(chan struct{}),
 	}
 	s.base, s.stop = context.WithCancelCause(context.Background())
 	s.routes = s.newRoutes()
+	s.crowd = &crowd{
+		limit: limits.Connections, perAddress: limits.PerAddress, trusted: opt.trusted,
+		log: opt.Log, now: opt.Now, stop: s.base.Done(), dropped: s.meter.dropped, origins: map[netip.Addr]*origin{},
+	}
+	s.meter.watch(opt.Registerer, s.crowd.count, s.memory.used)
 	s.http = &fasthttp.Server{
 		Handler:                      s.serve,
 		ErrorHandler:                 s.refuse,
 		ExpectHandler:                s.expect,
+		HeaderReceived:               headRead,
+		StreamRequestBody:            true, // read by readBody, once it is known who asks
+		MaxRequestBodySize:           1,    // bytes of a body to wait for before the handler is called; see readBody for the bound
 		ReadBufferSize:               maxHeader,
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
-		MaxRequestBodySize:           maxBody,
-		Concurrency:                  65536,
-		TCPKeepalive:                 true,
+		Concurrency:                  2*limits.Connections + 64, // the crowd bounds them; those that it closed take a moment to end
 		DisablePreParseMultipartForm: true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -110,7 +143,15 @@ func New(n Node, opt Options) (*Server, error) {
 }
 
 // Addr is the address that the server listens on.
-func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+func (s *Server) Addr() net.Addr { return s.doors.api.Addr() }
+
+// MetricsAddr is the address that metrics are told at beside it, nil for none.
+func (s *Server) MetricsAddr() net.Addr {
+	if s.doors.metrics == nil {
+		return nil
+	}
+	return s.doors.metrics.Addr()
+}
 
 // Run serves until ctx ends, lingers, lets running requests finish within a few
 // seconds, cancels the rest and returns nil when it stopped because of ctx.
@@ -118,8 +159,7 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 // answer: a load balancer that closed none of them by itself would send the
 // next request where nobody listens any more.
 func (s *Server) Run(ctx context.Context) error {
-	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(s.ln) }()
+	failed := s.open()
 	watch, unwatch := context.WithCancel(context.Background())
 	watched := make(chan struct{})
 	go func() { defer close(watched); s.peers.run(watch) }()
@@ -161,8 +201,10 @@ func (s *Server) Run(ctx context.Context) error {
 // the stream of an answer, which fasthttp reads before it uses rc again.
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	s.running.add()
+	guest := guestOf(rc.Conn())
+	s.crowd.begin(guest)
 	began := s.opt.Now()
-	c := &call{method: string(rc.Method()), path: string(rc.Path()), rc: rc, status: 200}
+	c := &call{method: string(rc.Method()), path: string(rc.Path()), rc: rc, door: guest.by(), status: 200}
 	route, f := s.route(c)
 	ctx, cancel := context.WithCancelCause(s.base)
 	if route.timeout > 0 {
@@ -175,6 +217,10 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	if f == nil {
 		leave, f = s.admit(ctx, c, route)
 	}
+	c.lease = s.memory.lease(c.client(s.opt.trusted))
+	if f == nil {
+		f = s.readBody(c, route.mostBody())
+	}
 	watched := uint64(0)
 	if f == nil && route.timeout > 0 {
 		watched = s.peers.add(rc.Conn(), cancel)
@@ -182,41 +228,59 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	if f == nil {
 		f = s.run(ctx, c, route)
 	}
+	if f == nil && c.stream == nil {
+		f = c.lease.set(int64(len(c.body)))
+	}
 	end := func() {
 		if watched != 0 {
 			s.peers.remove(watched)
 		}
 		cancel(nil)
 		leave()
+		c.lease.end()
 		s.meter.done(route.name, c.method, c.status, s.opt.Now().Sub(began))
+		s.crowd.end(guest)
 		s.running.done()
 	}
 	if f != nil {
 		s.report(c, f)
-		c.fail(f)
+		if f.Status == 401 {
+			c.setHeader("WWW-Authenticate", s.challenge(c))
+		}
+		if c.wantsPage(route) {
+			s.failPage(c, f)
+		} else {
+			c.fail(f)
+		}
+		c.dropBody()
 	}
 	select {
 	case <-s.leaving:
 		rc.SetConnectionClose()
 	default:
 	}
-	if c.stream == nil {
+	switch {
+	case c.stream != nil:
+		c.writeStream(s, end)
+	case len(c.body) > smallLease:
+		c.writeSlowly(s, end)
+	default:
 		c.write(s)
 		end()
-		return
 	}
-	c.writeStream(s, end)
 }
 
 // admit finds the viewer and counts the request against the limits.
 func (s *Server) admit(ctx context.Context, c *call, r *route) (leave func(), f *failure) {
-	if r.access == accessOpen {
-		return func() {}, nil
+	if r.timeout == 0 && (r.access == accessOpen || c.door == doorMetrics) {
+		return func() {}, nil // answered from memory, and asked for by those who watch the node
 	}
-	if err := s.authenticate(ctx, c, r.access); err != nil {
-		return func() {}, asFailure(ctx, err)
+	if r.access != accessOpen {
+		if err := s.authenticate(ctx, c, r.access, r.page); err != nil {
+			return func() {}, asFailure(ctx, err)
+		}
 	}
-	name := c.client()
+	name := c.client(s.opt.trusted)
 	if f := s.limits.enter(name); f != nil {
 		s.meter.limited.Inc()
 		return func() {}, f
@@ -224,13 +288,25 @@ func (s *Server) admit(ctx context.Context, c *call, r *route) (leave func(), f 
 	return func() { s.limits.leave(name) }, nil
 }
 
-func (s *Server) authenticate(ctx context.Context, c *call, need access) error {
-	v, err := s.auth.Viewer(ctx, c.requestHeader("Authorization"), c.requestHeader(headerKey))
+func (s *Server) authenticate(ctx context.Context, c *call, need access, page bool) error {
+	req := auth.Request{
+		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath,
+	}
+	if page && req.Authorization == "" && req.APIKey == "" {
+		req.Session = string(c.rc.Request.Header.Cookie(people.CookieName(strings.HasPrefix(s.parts.base, "https:"))))
+	}
+	v, err := s.auth.Viewer(ctx, req)
 	if err != nil {
 		return err
 	}
-	if need == accessOwner && v.Role < node.RoleOwner {
-		return &node.Error{Kind: node.ErrForbidden, Message: "This needs a key of an owner."}
+	switch need { // refused here, before it counts against any limit
+	case accessOwner:
+		_, err = account.AsOwner(v)
+	case accessHolder:
+		_, err = account.AsHolder(v)
+	}
+	if err != nil {
+		return err
 	}
 	c.viewer = v
 	return nil
@@ -248,7 +324,11 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 		return &failure{Status: 415, Code: codeMediaType, Message: "Content-Encoding " + enc + " is not supported: send the body as it is."}
 	}
 	if err := r.handle(ctx, c); err != nil {
-		return asFailure(ctx, err)
+		f := asFailure(ctx, err)
+		if c.method == "GET" && f.Code == codeInvalidBody {
+			f.Code = codeInvalidParams // it has no body
+		}
+		return f
 	}
 	return nil
 }
@@ -263,53 +343,6 @@ func (s *Server) report(c *call, f *failure) {
 	case f.Status > 500 && f.Code != codeNotReady:
 		s.log.Warn("request not served", "method", c.method, "path", c.path, "code", f.Code, "error", f.cause)
 	}
-}
-
-// hostRule refuses requests that a page of another site makes a browser send
-// here by pointing its own name at this address: a node that listens on
-// loopback answers to loopback names and to the host of its base URL only.
-type hostRule struct {
-	loopback bool
-	base     string // host of the base URL, with its port
-	origin   string // scheme and host of the base URL
-}
-
-func newHostRule(addr net.Addr, baseURL string) hostRule {
-	r := hostRule{}
-	if tcp, ok := addr.(*net.TCPAddr); ok {
-		r.loopback = tcp.IP.IsLoopback()
-	}
-	if u, err := url.Parse(baseURL); err == nil && u.Host != "" {
-		r.base, r.origin = strings.ToLower(u.Host), strings.ToLower(u.Scheme+"://"+u.Host)
-	}
-	return r
-}
-
-func (r hostRule) allows(host, origin string) bool {
-	if !r.loopback {
-		return true
-	}
-	if host == "" { // a health check in HTTP/1.0: browsers always name the host
-		return origin == ""
-	}
-	host = strings.ToLower(host)
-	if host != r.base && !loopbackName(host) {
-		return false
-	}
-	if origin == "" || strings.EqualFold(origin, r.origin) {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && loopbackName(u.Host)
-}
-
-func loopbackName(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.Trim(hostport, "[]")
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
 }
 
 // quietLogger passes what fasthttp has to say to the debug level: it is about

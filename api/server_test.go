@@ -17,7 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	nodecall "github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files of testdata")
@@ -86,24 +89,57 @@ var operations = []struct {
 	{"authors", "GET", "/api/commits/authors?repo=r", ``, 200},
 	{"diff", "GET", "/api/diff?repo=r&base=a&head=b", ``, 200},
 	{"blame", "GET", "/api/blame?repo=r&path=a", ``, 200},
+	{"suggest", "GET", "/api/suggest?query=ma&cursor=2", ``, 200},
+	{"find_files", "GET", "/api/files?repo=r&query=main", ``, 200},
+	{"symbols", "GET", "/api/symbols?repo=r&path=a.go", ``, 200},
 	{"branches", "GET", "/api/branches?repo=r", ``, 200},
 	{"tags", "GET", "/api/tags?repo=r", ``, 200},
 	{"models", "GET", "/api/models", ``, 200},
+	{"chat", "POST", "/api/chat", `{"query":"How?","repos":["a/b"],"languageModel":{"provider":"anthropic","model":"m"}}`, 202},
+	{"chat_blocking", "POST", "/api/chat/blocking", `{"query":"How?"}`, 200},
+	{"chat_by_id", "GET", "/api/chat/c0ffee", ``, 200},
+	{"chats", "GET", "/api/chat?perPage=5", ``, 200},
+	{"change_chat", "PATCH", "/api/chat/c0ffee", `{"name":"How is it?","visibility":"PRIVATE"}`, 200},
+	{"delete_chat", "DELETE", "/api/chat/c0ffee", ``, 200},
+	{"chat_message", "POST", "/api/chat/c0ffee/messages", `{"query":"And then?"}`, 202},
+	{"fork_chat", "POST", "/api/chat/c0ffee/fork", ``, 201},
+	{"stop_chat", "POST", "/api/chat/c0ffee/stop", ``, 200},
+	{"check_models", "POST", "/api/models/check", ``, 200},
 	{"status", "GET", "/api/status", ``, 200},
 	{"version", "GET", "/api/version", ``, 200},
 	{"health", "GET", "/api/health", ``, 200},
 	{"keys", "GET", "/api/keys", ``, 200},
 	{"create_key", "POST", "/api/keys", `{"name":"ci"}`, 201},
+	{"agents", "GET", "/api/agents", ``, 200},
+	{"end_agent", "DELETE", "/api/agents/a1", ``, 200},
+	{"register_agent", "POST", "/api/agents/clients", `{"name":"Editor","redirectUris":["editor:/cb"]}`, 201},
 	{"revoke_key", "DELETE", "/api/keys/ci", ``, 200},
+	{"events", "GET", "/api/events?limit=5", ``, 200},
+	{"jobs", "GET", "/api/jobs?page=2&state=retrying&kind=index&query=a", ``, 200},
+	{"job", "GET", "/api/jobs/index:7", ``, 200},
+	{"retry_job", "POST", "/api/jobs/index:7/retry", ``, 202},
+	{"cancel_job", "POST", "/api/jobs/sync:main/cancel", ``, 202},
+	{"configuration", "GET", "/api/config", ``, 200},
+	{"contexts", "GET", "/api/contexts", ``, 200},
+	{"set_password", "POST", "/api/users/u1/password", `{"password":"correct horse"}`, 200},
+	{"new_link", "POST", "/api/users/u1/link", `{"join":true}`, 201},
+	{"sessions", "GET", "/api/users/me/sessions", ``, 200},
+	{"end_sessions", "DELETE", "/api/users/me/sessions?session=others", ``, 200},
+	{"apply_config", "POST", "/api/config?accept=true", `{}`, 200},
+	{"connections", "GET", "/api/connections", ``, 200},
+	{"sync_connection", "POST", "/api/connections/main/sync", ``, 202},
+	{"accept_listing", "POST", "/api/connections/main/accept", ``, 202},
 	{"drain", "POST", "/api/nodes/n1/drain", ``, 200},
+	{"undrain", "POST", "/api/nodes/n1/undrain", ``, 200},
 	{"remove", "POST", "/api/nodes/n1/remove", ``, 200},
 	{"webhook", "POST", "/api/webhook/main", `{}`, 202},
 	{"webhook_secret", "GET", "/api/webhook/main", ``, 200},
+	{"rotate_webhook", "POST", "/api/webhook/main/rotate", ``, 200},
 }
 
 func TestWireFormats(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
 	for _, op := range operations {
 		resp, body := ask(t, s, op.method, op.path, op.body)
 		if resp.StatusCode != op.status {
@@ -131,7 +167,7 @@ func TestWireFormats(t *testing.T) {
 
 func TestStreamSearch(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
 	resp, body := ask(t, s, "POST", "/api/stream_search", `{"query":"main"}`)
 	if got := resp.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/event-stream") {
 		t.Errorf("Content-Type %q", got)
@@ -144,17 +180,17 @@ func TestStreamSearch(t *testing.T) {
 
 func TestStreamSearchErrors(t *testing.T) {
 	t.Parallel()
-	f := &fake{err: &node.Error{Kind: node.ErrQuery, Message: "unclosed group", Offset: 3, Expected: ")"}}
-	s := start(t, f)
+	f := &fake{err: &nodecall.Error{Kind: nodecall.ErrQuery, Message: "unclosed group", Offset: 3, Expected: ")"}}
+	s := start(t, f.parts())
 	resp, body := ask(t, s, "POST", "/api/stream_search", `{"query":"(a"}`)
 	if resp.StatusCode != 400 || !strings.Contains(string(body), `"errorCode":"FAILED_TO_PARSE_QUERY"`) {
 		t.Errorf("an error before the first part: %d %s", resp.StatusCode, body)
 	}
-	late := start(t, &fake{stream: func(_ context.Context, _ node.Viewer, _ node.SearchRequest, send func(*node.SearchChunk) error) (*node.SearchResponse, error) {
-		if err := send(&node.SearchChunk{}); err != nil {
+	late := start(t, &fake{stream: func(_ context.Context, _ catalog.Viewer, _ search.Request, send func(*search.Chunk) error) (*search.Response, error) {
+		if err := send(&search.Chunk{}); err != nil {
 			return nil, err
 		}
-		return nil, &node.Error{Kind: node.ErrTimeout, Message: "too slow"}
+		return nil, &nodecall.Error{Kind: nodecall.ErrTimeout, Message: "too slow"}
 	}})
 	resp, body = ask(t, late, "POST", "/api/stream_search", `{"query":"a"}`)
 	want := `data: {"type":"error","error":{"statusCode":504,"errorCode":"TIMEOUT","message":"too slow"}}` + "\n\n"
@@ -181,7 +217,7 @@ func failureOf(t *testing.T, what string, status int, body []byte) string {
 
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
 	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
 	for _, c := range []struct {
 		name, method, path, body string
@@ -223,7 +259,7 @@ func TestBadInput(t *testing.T) {
 		{"page word", "GET", "/api/repos?page=x", ``, 400, codeInvalidParams},
 		{"page beyond numbers", "GET", "/api/repos?page=99999999999999999999", ``, 400, codeInvalidParams},
 		{"perPage 101", "GET", "/api/repos?perPage=101", ``, 400, codeInvalidParams},
-		{"sort", "GET", "/api/repos?sort=size", ``, 400, codeInvalidParams},
+		{"sort", "GET", "/api/repos?sort=age", ``, 400, codeInvalidParams},
 		{"direction", "GET", "/api/repos?direction=up", ``, 400, codeInvalidParams},
 		{"NUL in a parameter", "GET", "/api/repos?query=a%00b", ``, 400, codeInvalidParams},
 		{"repo missing", "GET", "/api/source?path=a", ``, 400, codeMissingParam},
@@ -258,7 +294,7 @@ func TestBadInput(t *testing.T) {
 
 func TestEveryMistakeIsNamed(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
 	_, body := ask(t, s, "POST", "/api/search", `{"matches":"x","contextLines":1000,"whole":0}`)
 	for _, want := range []string{"Schema validation failed with:", "query: required", "matches: expected a number, received a string", "contextLines: must be between 0 and 100", "whole: expected a boolean, received a number"} {
 		if !strings.Contains(string(body), want) {
@@ -270,21 +306,21 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 func TestGoodInput(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
-	s := start(t, f)
+	s := start(t, f.parts())
 	for _, c := range []struct {
 		path, body string
-		want       node.SearchRequest
+		want       search.Request
 	}{
-		{"/api/search", `{"query":""}`, node.SearchRequest{}},
-		{"/api/search", `{"query":"a","unknown":{"x":[1]}}`, node.SearchRequest{Query: "a"}},
-		{"/api/search", `{"query":"a\u0000b\ud800"}`, node.SearchRequest{Query: "a\x00b\uFFFD"}},
+		{"/api/search", `{"query":""}`, search.Request{}},
+		{"/api/search", `{"query":"a","unknown":{"x":[1]}}`, search.Request{Query: "a"}},
+		{"/api/search", `{"query":"a\u0000b\ud800"}`, search.Request{Query: "a\x00b\uFFFD"}},
 		{"/api/search", `{"query":"a","matches":1e3,"contextLines":2.0,"whole":true,"isRegexEnabled":true,"isCaseSensitivityEnabled":true}`,
-			node.SearchRequest{Query: "a", Matches: 1000, ContextLines: 2, Whole: true, Regexp: true, CaseSensitive: true}},
-		{"/api/search", `{"query":"a","matches":null,"whole":null}`, node.SearchRequest{Query: "a"}},
-		{"/api/stream_search?allow_partial=false", `{"query":"a","matches":1000000}`, node.SearchRequest{Query: "a", Matches: 1000000, RequireComplete: true}},
+			search.Request{Query: "a", Matches: 1000, ContextLines: 2, Whole: true, Regexp: true, CaseSensitive: true}},
+		{"/api/search", `{"query":"a","matches":null,"whole":null}`, search.Request{Query: "a"}},
+		{"/api/stream_search?allow_partial=false", `{"query":"a","matches":1000000}`, search.Request{Query: "a", Matches: 1000000, RequireComplete: true}},
 	} {
 		resp, body := ask(t, s, "POST", c.path, c.body)
-		if got := f.lastReq.Swap(node.SearchRequest{}); resp.StatusCode != 200 || got != c.want {
+		if got := f.lastReq.Swap(search.Request{}); resp.StatusCode != 200 || got != c.want {
 			t.Errorf("%s %s: %d, asked for %+v, want %+v (%.200s)", c.path, c.body, resp.StatusCode, got, c.want, body)
 		}
 	}
@@ -292,8 +328,10 @@ func TestGoodInput(t *testing.T) {
 
 func TestBytesThatAreNotUTF8ReachGit(t *testing.T) {
 	t.Parallel()
-	sources := make(chan node.SourceRequest, 1)
-	s := start(t, &sourceSpy{fake: &fake{}, sources: sources})
+	sources := make(chan browse.SourceRequest, 1)
+	p := (&fake{}).parts()
+	p.files = &sourceSpy{files: p.files, sources: sources}
+	s := start(t, p)
 	ask(t, s, "GET", "/api/source?repo=r&path=caf%E9%2Fa%20b&ref=x+y", "")
 	if got := <-sources; got.Path != "caf\xe9/a b" || got.Ref != "x y" {
 		t.Errorf("asked for path %q ref %q", got.Path, got.Ref)
@@ -307,22 +345,22 @@ func TestErrorsOfTheNode(t *testing.T) {
 		status int
 		code   string
 	}{
-		{&node.Error{Kind: node.ErrQuery, Message: "m", Offset: 2, Expected: "x"}, 400, "FAILED_TO_PARSE_QUERY"},
-		{&node.Error{Kind: node.ErrRef, Message: "m"}, 400, "INVALID_GIT_REF"},
-		{&node.Error{Kind: node.ErrInvalid, Message: "m"}, 400, "INVALID_REQUEST_BODY"},
-		{&node.Error{Kind: node.ErrForbidden, Message: "m"}, 403, "INSUFFICIENT_PERMISSIONS"},
-		{&node.Error{Kind: node.ErrRepoNotFound, Message: "m"}, 404, "REPOSITORY_NOT_FOUND"},
-		{&node.Error{Kind: node.ErrFileNotFound, Message: "m"}, 404, "FILE_NOT_FOUND"},
-		{&node.Error{Kind: node.ErrContextNotFound, Message: "m"}, 404, "SEARCH_CONTEXT_NOT_FOUND"},
-		{&node.Error{Kind: node.ErrNotFound, Message: "m"}, 404, "NOT_FOUND"},
-		{&node.Error{Kind: node.ErrOverloaded, Message: "m", RetryAfter: 1500 * time.Millisecond}, 429, "RATE_LIMITED"},
-		{&node.Error{Kind: node.ErrNoLeader, Message: "m"}, 503, "NO_LEADER"},
-		{&node.Error{Kind: node.ErrIncomplete, Message: "m"}, 503, "INCOMPLETE_RESULTS"},
-		{&node.Error{Kind: node.ErrTimeout, Message: "m"}, 504, "TIMEOUT"},
+		{&nodecall.Error{Kind: nodecall.ErrQuery, Message: "m", Offset: 2, Expected: "x"}, 400, "FAILED_TO_PARSE_QUERY"},
+		{&nodecall.Error{Kind: nodecall.ErrRef, Message: "m"}, 400, "INVALID_GIT_REF"},
+		{&nodecall.Error{Kind: nodecall.ErrInvalid, Message: "m"}, 400, "INVALID_REQUEST_BODY"},
+		{&nodecall.Error{Kind: nodecall.ErrForbidden, Message: "m"}, 403, "INSUFFICIENT_PERMISSIONS"},
+		{&nodecall.Error{Kind: nodecall.ErrRepoNotFound, Message: "m"}, 404, "REPOSITORY_NOT_FOUND"},
+		{&nodecall.Error{Kind: nodecall.ErrFileNotFound, Message: "m"}, 404, "FILE_NOT_FOUND"},
+		{&nodecall.Error{Kind: nodecall.ErrContextNotFound, Message: "m"}, 404, "SEARCH_CONTEXT_NOT_FOUND"},
+		{&nodecall.Error{Kind: nodecall.ErrNotFound, Message: "m"}, 404, "NOT_FOUND"},
+		{&nodecall.Error{Kind: nodecall.ErrOverloaded, Message: "m", RetryAfter: 1500 * time.Millisecond}, 429, "RATE_LIMITED"},
+		{&nodecall.Error{Kind: nodecall.ErrNoLeader, Message: "m"}, 503, "NO_LEADER"},
+		{&nodecall.Error{Kind: nodecall.ErrIncomplete, Message: "m"}, 503, "INCOMPLETE_RESULTS"},
+		{&nodecall.Error{Kind: nodecall.ErrTimeout, Message: "m"}, 504, "TIMEOUT"},
 		{fmt.Errorf("deep: %w", context.DeadlineExceeded), 504, "TIMEOUT"},
 		{errors.New("secret detail"), 500, "UNEXPECTED_ERROR"},
 	} {
-		s := start(t, &fake{err: c.err})
+		s := start(t, (&fake{err: c.err}).parts())
 		resp, body := ask(t, s, "POST", "/api/search", `{"query":"a"}`)
 		if code := failureOf(t, c.code, resp.StatusCode, body); resp.StatusCode != c.status || code != c.code {
 			t.Errorf("%v: %d %s", c.err, resp.StatusCode, body)
@@ -338,7 +376,7 @@ func TestErrorsOfTheNode(t *testing.T) {
 
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	closed, open := start(t, &fake{}), start(t, &fake{guests: true})
+	closed, open := start(t, (&fake{}).parts()), start(t, (&fake{guests: true}).parts())
 	for _, c := range []struct {
 		s            *Server
 		key          string
@@ -356,7 +394,6 @@ func TestAccess(t *testing.T) {
 		{closed, "", "POST", "/api/mcp", 401},
 		{closed, memberKey, "GET", "/api/keys", 403},
 		{closed, ownerKey, "GET", "/api/keys", 200},
-		{closed, localKey, "GET", "/api/keys", 200},
 		{closed, memberKey, "POST", "/api/repos/1/reindex", 403},
 		{closed, "", "POST", "/api/webhook/main", 401},
 		{closed, memberKey, "POST", "/api/webhook/main", 403},
@@ -378,7 +415,7 @@ func TestAccess(t *testing.T) {
 
 func TestKeyInTheOtherHeader(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
 	req, _ := http.NewRequest("GET", "http://"+s.Addr().String()+"/api/repos", nil)
 	req.Header.Set("X-Sourcebot-Api-Key", memberKey)
 	resp, err := http.DefaultClient.Do(req)
@@ -393,7 +430,7 @@ func TestKeyInTheOtherHeader(t *testing.T) {
 
 func TestPaging(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
 	resp, _ := ask(t, s, "GET", "/api/repos?query=a%2Fb&page=2&perPage=40", "")
 	want := `<http://shoal.example.com/api/repos?query=a%2Fb&page=1&perPage=40>; rel="first", ` +
 		`<http://shoal.example.com/api/repos?query=a%2Fb&page=1&perPage=40>; rel="prev", ` +
@@ -413,7 +450,7 @@ func TestPaging(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{notOK: true})
+	s := start(t, (&fake{notOK: true}).parts())
 	resp, body := ask(t, s, "GET", "/readyz", "")
 	if resp.StatusCode != 503 || failureOf(t, "readyz", resp.StatusCode, body) != codeNotReady {
 		t.Errorf("%d %s", resp.StatusCode, body)
@@ -424,7 +461,7 @@ func TestReady(t *testing.T) {
 // ends its connection.
 func TestAStoppingServerLingers(t *testing.T) {
 	t.Parallel()
-	s, err := New(&fake{base: "http://shoal.example.com"}, Options{Listen: "127.0.0.1:0", Linger: 3 * time.Second})
+	s, err := newServer((&fake{base: "http://shoal.example.com"}).parts(), Options{Listen: "127.0.0.1:0", Linger: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,7 +489,7 @@ func TestAStoppingServerLingers(t *testing.T) {
 
 func TestOptionsAndHead(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{})
+	s := start(t, (&fake{}).parts())
 	if resp, _ := askAs(t, s, "", "OPTIONS", "/api/search", ""); resp.StatusCode != 204 || resp.Header.Get("Allow") != "OPTIONS, POST" {
 		t.Errorf("OPTIONS: %d, Allow %q", resp.StatusCode, resp.Header.Get("Allow"))
 	}
@@ -463,9 +500,9 @@ func TestOptionsAndHead(t *testing.T) {
 
 func TestAPanicIsAnAnswer(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{search: func(context.Context, node.Viewer, node.SearchRequest) (*node.SearchResponse, error) {
+	s := start(t, &fake{search: func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
 		panic("BUG: on purpose")
-	}, stream: func(context.Context, node.Viewer, node.SearchRequest, func(*node.SearchChunk) error) (*node.SearchResponse, error) {
+	}, stream: func(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error) {
 		panic("BUG: on purpose")
 	}})
 	for _, path := range []string{"/api/search", "/api/stream_search"} {
@@ -495,7 +532,7 @@ func dial(t *testing.T, s *Server, text string) net.Conn {
 
 func TestBrokenHTTP(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{guests: true})
+	s := start(t, (&fake{guests: true}).parts())
 	body := `{"query":"a"}`
 	for _, c := range []struct {
 		name, raw string
@@ -513,7 +550,7 @@ func TestBrokenHTTP(t *testing.T) {
 		{"chunks", "POST /api/search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nd\r\n" + body + "\r\n0\r\n\r\n", 200, false},
 		{"expect too much", "POST /api/search HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n", 413, true},
 		{"compressed", "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 13\r\n\r\n" + body, 415, false},
-		{"strange host", "GET /api/repos HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403, false},
+		{"strange host", "GET /api/repos HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421, false},
 		{"base URL's host", "GET /api/repos HTTP/1.1\r\nHost: shoal.example.com\r\n\r\n", 200, false},
 		{"strange origin", "GET /api/repos HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n", 403, false},
 	} {
@@ -541,7 +578,7 @@ func TestBrokenHTTP(t *testing.T) {
 // another request in what only one of them takes for the body.
 func TestNoRequestIsSmuggled(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{guests: true})
+	s := start(t, (&fake{guests: true}).parts())
 	conn := dial(t, s, "POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
@@ -557,7 +594,7 @@ func TestNoRequestIsSmuggled(t *testing.T) {
 
 func TestContinue(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{guests: true})
+	s := start(t, (&fake{guests: true}).parts())
 	body := `{"query":"a"}`
 	conn := dial(t, s, fmt.Sprintf("POST /api/search HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)))
 	in := bufio.NewReader(conn)
@@ -577,11 +614,11 @@ func TestContinue(t *testing.T) {
 
 // sourceSpy shows what Source is asked for.
 type sourceSpy struct {
-	*fake
-	sources chan node.SourceRequest
+	files
+	sources chan browse.SourceRequest
 }
 
-func (s *sourceSpy) Source(ctx context.Context, v node.Viewer, req node.SourceRequest) (*node.SourceResponse, error) {
+func (s *sourceSpy) Source(ctx context.Context, v catalog.Viewer, req browse.SourceRequest) (*browse.SourceResponse, error) {
 	s.sources <- req
-	return s.fake.Source(ctx, v, req)
+	return s.files.Source(ctx, v, req)
 }

@@ -9,8 +9,15 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 )
+
+// state is what the routes of health and status need.
+type state interface {
+	Status(context.Context, catalog.Viewer, node.StatusRequest) (*node.StatusResponse, error)
+	Ready() node.ReadyResponse
+}
 
 type statusJSON struct {
 	Version      string           `json:"version"`
@@ -27,6 +34,7 @@ type statusJSON struct {
 	Config       configJSON       `json:"config"`
 	Storage      storageJSON      `json:"storage"`
 	Placement    placementJSON    `json:"placement"`
+	Tolerates    toleranceJSON    `json:"tolerates"`
 	Warnings     []string         `json:"warnings"`
 }
 
@@ -34,8 +42,15 @@ type placementJSON struct {
 	Groups          int      `json:"groups"`
 	UnderReplicated int      `json:"underReplicated"`
 	Short           []string `json:"short"`
+	NoLiveCopy      int      `json:"noLiveCopy"`
+	Missing         []string `json:"missing"`
 	Moves           int      `json:"moves"`
 	Hot             int      `json:"hot"`
+}
+
+type toleranceJSON struct {
+	Searches *int `json:"searches,omitempty"`
+	Writes   int  `json:"writes"`
 }
 
 type memberJSON struct {
@@ -46,34 +61,43 @@ type memberJSON struct {
 	Role     string  `json:"role"`
 	Health   string  `json:"health"`
 	Draining bool    `json:"draining"`
+	Left     int     `json:"left"`
 	Weight   float64 `json:"weight"`
 	Version  string  `json:"version"`
 	Groups   int     `json:"groups"`
 	Bytes    int64   `json:"bytes"`
 	Applied  uint64  `json:"applied"`
 	Lag      uint64  `json:"lag"`
+
+	ConfigHash    string `json:"configHash"`
+	ConfigDiffers bool   `json:"configDiffers"`
+
+	DiskUsed  int    `json:"diskUsed"`
+	Searches  int    `json:"searches"`
+	StartedAt string `json:"startedAt,omitempty"`
+}
+
+func memberOf(m *node.MemberStatus) memberJSON {
+	return memberJSON{
+		ID: m.ID, Address: m.Address, API: m.API, Zone: m.Zone, Role: m.Role, Health: m.Health, Draining: m.Draining, Left: m.Left,
+		Weight: m.Weight, Version: m.Version, Groups: m.Groups, Bytes: m.Bytes, Applied: m.Applied, Lag: m.Lag,
+		ConfigHash: m.ConfigHash, ConfigDiffers: m.ConfigDiffers, DiskUsed: m.DiskUsed, Searches: m.Searches, StartedAt: stamp(m.StartedAt),
+	}
 }
 
 type repoCountsJSON struct {
 	Total   int `json:"total"`
 	Indexed int `json:"indexed"`
 	Failed  int `json:"failed"`
+
+	Unfetchable int `json:"unfetchable"`
 }
 
 type jobCountsJSON struct {
-	Pending int `json:"pending"`
-	Running int `json:"running"`
-	Failed  int `json:"failed"`
-}
-
-type connectionJSON struct {
-	Name     string   `json:"name"`
-	Type     string   `json:"type"`
-	State    string   `json:"state"`
-	Message  string   `json:"message"`
-	Warnings []string `json:"warnings"`
-	Repos    int      `json:"repos"`
-	SyncedAt string   `json:"syncedAt,omitempty"`
+	Pending  int `json:"pending"`
+	Running  int `json:"running"`
+	Failed   int `json:"failed"`
+	Retrying int `json:"retrying"`
 }
 
 type jobJSON struct {
@@ -94,9 +118,15 @@ type jobJSON struct {
 type configJSON struct {
 	Path      string   `json:"path"`
 	Hash      string   `json:"hash"`
+	FileHash  string   `json:"fileHash"`
+	Differs   bool     `json:"differs"`
 	LoadedAt  string   `json:"loadedAt,omitempty"`
 	Errors    []string `json:"errors"`
 	RefusedAt string   `json:"refusedAt,omitempty"`
+}
+
+func configOf(c *node.ConfigStatus) configJSON {
+	return configJSON{c.Path, c.Hash, c.FileHash, c.Differs, stamp(c.LoadedAt), list(c.Errors), stamp(c.RefusedAt)}
 }
 
 type storageJSON struct {
@@ -118,7 +148,7 @@ func list[T any](s []T) []T {
 
 // status is GET /api/status.
 func (s *Server) status(ctx context.Context, c *call) error {
-	r, err := s.node.Status(ctx, c.viewer, node.StatusRequest{})
+	r, err := s.parts.state.Status(ctx, c.viewer, node.StatusRequest{})
 	if err != nil {
 		return err
 	}
@@ -126,25 +156,35 @@ func (s *Server) status(ctx context.Context, c *call) error {
 		Version: r.Version, Node: r.Node, Leader: r.Leader, CatalogIndex: r.CatalogIndex, CatalogAgeMs: r.CatalogAge.Milliseconds(),
 		Members: make([]memberJSON, len(r.Members)), Repos: repoCountsJSON(r.Repos), Jobs: jobCountsJSON(r.Jobs),
 		Connections: make([]connectionJSON, len(r.Connections)), Running: jobsOf(r.Running), Failed: jobsOf(r.Failed),
-		Config:  configJSON{r.Config.Path, r.Config.Hash, stamp(r.Config.LoadedAt), list(r.Config.Errors), stamp(r.Config.RefusedAt)},
+		Config:  configOf(&r.Config),
 		Storage: storageJSON(r.Storage), Warnings: list(r.Warnings),
-		Placement: placementJSON{r.Placement.Groups, r.Placement.UnderReplicated, list(r.Placement.Short), r.Placement.Moves, r.Placement.Hot},
+		Placement: placementJSON{
+			r.Placement.Groups, r.Placement.UnderReplicated, list(r.Placement.Short), r.Placement.NoLiveCopy, list(r.Placement.Missing), r.Placement.Moves, r.Placement.Hot,
+		},
 	}
-	for i, m := range r.Members {
-		out.Members[i] = memberJSON(m)
+	for i := range r.Members {
+		out.Members[i] = memberOf(&r.Members[i])
+	}
+	out.Tolerates.Writes = r.Tolerates.Writes
+	if r.Tolerates.Known {
+		out.Tolerates.Searches = &r.Tolerates.Searches
 	}
 	for i, k := range r.Connections {
-		out.Connections[i] = connectionJSON{k.Name, k.Type, k.State, k.Message, list(k.Warnings), k.Repos, stamp(k.SyncedAt)}
+		out.Connections[i] = connectionOf(&k)
 	}
 	return c.json(out)
 }
 
 func jobsOf(jobs []node.JobStatus) []jobJSON {
 	out := make([]jobJSON, len(jobs))
-	for i, j := range jobs {
-		out[i] = jobJSON{j.Kind, j.Subject, j.Node, j.Attempt, stamp(j.Started), stamp(j.Deadline), j.Step, j.Done, j.Total, j.Bytes, j.Error, stamp(j.NextTry)}
+	for i := range jobs {
+		out[i] = jobOf(&jobs[i])
 	}
 	return out
+}
+
+func jobOf(j *node.JobStatus) jobJSON {
+	return jobJSON{j.Kind, j.Subject, j.Node, j.Attempt, stamp(j.Started), stamp(j.Deadline), j.Step, j.Done, j.Total, j.Bytes, j.Error, stamp(j.NextTry)}
 }
 
 // version is GET /api/version.
@@ -169,7 +209,7 @@ func (s *Server) live(_ context.Context, c *call) error {
 
 // ready is GET /readyz: a load balancer should send requests here.
 func (s *Server) ready(_ context.Context, c *call) error {
-	r := s.node.Ready()
+	r := s.parts.state.Ready()
 	select {
 	case <-s.leaving:
 		r.Ready, r.Reasons = false, append(r.Reasons, "stopping")
@@ -182,26 +222,16 @@ func (s *Server) ready(_ context.Context, c *call) error {
 	return nil
 }
 
-// models is GET /api/models.
-func (s *Server) models(ctx context.Context, c *call) error {
-	models, err := s.node.Models(ctx, c.viewer)
-	if err != nil {
-		return err
+// metrics is GET /metrics in the text format of Prometheus. It counts all
+// repositories and names connections: where permissions are enforced only an owner
+// sees it at the address of the API, also on the same host.
+func (s *Server) metrics(ctx context.Context, c *call) error {
+	if c.door == doorAPI && s.parts.enforces != nil && s.parts.enforces() {
+		if err := s.authenticate(ctx, c, accessOwner, false); err != nil {
+			return err
+		}
 	}
-	type modelJSON struct {
-		Provider    string `json:"provider"`
-		Model       string `json:"model"`
-		DisplayName string `json:"displayName,omitempty"`
-	}
-	out := make([]modelJSON, len(models))
-	for i, m := range models {
-		out[i] = modelJSON(m)
-	}
-	return c.json(out)
-}
 
-// metrics is GET /metrics in the text format of Prometheus.
-func (s *Server) metrics(_ context.Context, c *call) error {
 	var families []*dto.MetricFamily
 	var gathering error
 	if s.opt.Gatherer != nil {

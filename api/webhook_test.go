@@ -4,12 +4,21 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	callerr "github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -19,12 +28,13 @@ func TestASignedEventBringsTheNewCommit(t *testing.T) {
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
 	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir)})
 	n.WaitIndexed(1)
-	s := start(t, n.Node)
+	s := start(t, partsOf(n.Node))
 	app.Commit(map[string]string{"b.txt": "narwhal\n"})
-	secret, err := n.WebhookSecret("local")
+	keys, err := n.WebhookKeys(t.Context(), "local")
 	if err != nil {
 		t.Fatal(err)
 	}
+	secret := keys.Secret
 	const body = `{}`
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body))
@@ -72,5 +82,69 @@ func TestASignedEventBringsTheNewCommit(t *testing.T) {
 	})
 	if status := post("/api/webhook/local", "X-Gitlab-Token", secret); status != http.StatusAccepted {
 		t.Errorf("the secret as a token gives %d", status)
+	}
+}
+
+// A secret that is replaced is good for a day more, and then no more. What a
+// host sends twice is done once.
+func TestAWebhookSecretIsReplaced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	day := clock.Now()
+	var later atomic.Int64 // by which the clock of the node is ahead
+	n := nodetest.Start(t, nodetest.Config{
+		File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir),
+		Edit: func(o *node.Options) {
+			o.Now = func() time.Time { return clock.Now().Add(time.Duration(later.Load())) }
+		},
+	})
+	n.WaitIndexed(1)
+	keys := func() node.WebhookKeys {
+		t.Helper()
+		k, err := n.WebhookKeys(t.Context(), "local")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+
+	first := keys()
+	if again := keys(); again.Secret != first.Secret || first.Previous != "" {
+		t.Errorf("the secret is %+v and then %+v", first, again)
+	}
+	made, err := n.RotateWebhook(t.Context(), account.Operator(), node.ConnectionRequest{Name: "local"})
+	if err != nil || made.Secret == first.Secret || made.Previous != first.Secret || made.Until.Before(day.Add(23*time.Hour)) {
+		t.Fatalf("replaced: %+v, %v", made, err)
+	}
+	if now := keys(); !slices.Equal(now.Valid(), []string{made.Secret, first.Secret}) {
+		t.Errorf("good are %v", now.Valid())
+	}
+	later.Store(int64(25 * time.Hour))
+	if now := keys(); !slices.Equal(now.Valid(), []string{made.Secret}) {
+		t.Errorf("a day later good are %v", now.Valid())
+	}
+	if _, err := n.RotateWebhook(t.Context(), account.Operator(), node.ConnectionRequest{Name: "none"}); !errors.Is(err, callerr.ErrNotFound) {
+		t.Errorf("of a connection that is not there: %v", err)
+	}
+
+	event := node.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true}, Delivery: "d1"}
+	for i, want := range []int{1, 0} {
+		if r, err := n.Webhook(t.Context(), account.Operator(), event); err != nil || len(r.Repos) != want {
+			t.Errorf("call %d queues %+v, %v", i, r, err)
+		}
+	}
+}
+
+// A push of many commits has a body that no other route takes.
+func TestALargeEventIsTaken(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{})
+	for size, want := range map[int]int{2 << 20: 202, host.MaxDelivery + 1: 413} {
+		body := `{"a":"` + strings.Repeat("x", size-8) + `"}`
+		resp, _ := ask(t, s, "POST", "/api/webhook/main", body)
+		if resp.StatusCode != want {
+			t.Errorf("%d bytes: %d, want %d", size, resp.StatusCode, want)
+		}
 	}
 }

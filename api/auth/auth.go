@@ -4,52 +4,73 @@ import (
 	"context"
 	"strings"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/oauth"
 )
 
 // Keys is what knows the keys: a node.
 type Keys interface {
-	// Authenticate finds the viewer of an API key, or fails with node.ErrUnauthenticated.
-	Authenticate(ctx context.Context, key string) (node.Viewer, error)
+	// Authenticate finds the viewer of an API key, or fails with call.ErrUnauthenticated.
+	Authenticate(ctx context.Context, key string) (catalog.Viewer, error)
+	// SessionViewer finds the viewer of the token in a browser's cookie, or fails
+	// with call.ErrUnauthenticated.
+	SessionViewer(ctx context.Context, token string) (catalog.Viewer, error)
 	// AnonymousAccess reports whether requests without a credential are served.
 	AnonymousAccess() bool
 }
 
+// Tokens is what knows the access tokens of agents that people have let in.
+type Tokens interface {
+	// Authenticate finds the viewer of a token, or fails with
+	// call.ErrUnauthenticated, or with call.ErrUnavailable where it cannot tell yet.
+	Authenticate(ctx context.Context, token string) (catalog.Viewer, error)
+}
+
 // Authenticator turns credentials into viewers. It is safe for concurrent use.
 type Authenticator struct {
-	keys     Keys
-	operator func(key string) bool
+	keys   Keys
+	tokens Tokens
 }
 
-// New makes an Authenticator. operator recognises the operator's key; nil for none.
-func New(keys Keys, operator func(key string) bool) *Authenticator {
-	if operator == nil {
-		operator = func(string) bool { return false }
-	}
-	return &Authenticator{keys, operator}
+// New makes an Authenticator.
+func New(keys Keys, tokens Tokens) *Authenticator { return &Authenticator{keys, tokens} }
+
+// Request is what a request shows of who sent it.
+type Request struct {
+	Authorization, APIKey string // values of the two headers, "" where one is absent
+	Session               string // token in the cookie of a browser, "" without one or where it does not count
+	Socket                bool   // it came over the operator's socket
+	Tools                 bool   // it is for the tool server, which is what access tokens are for
 }
 
-// Viewer finds who a request runs as from the values of its two headers, ""
-// where one is absent. A credential that is given has to be good: a bad one is
-// refused also where anonymous access is on, because whoever sends one expects
-// to be somebody.
-func (a *Authenticator) Viewer(ctx context.Context, authorization, apiKey string) (node.Viewer, error) {
-	key, given := Credential(authorization, apiKey)
+// Viewer finds who a request runs as. A credential that is given has to be
+// good: a bad one is refused also where none is needed, because whoever sends
+// one expects to be somebody.
+func (a *Authenticator) Viewer(ctx context.Context, r Request) (catalog.Viewer, error) {
+	key, given := Credential(r.Authorization, r.APIKey)
 	switch {
+	case !given && r.Session != "":
+		return a.keys.SessionViewer(ctx, r.Session)
+	case !given && r.Socket:
+		return catalog.Operator(), nil
 	case !given && a.keys.AnonymousAccess():
-		return node.Guest(), nil
+		return catalog.Guest(), nil
 	case !given:
-		return node.Viewer{}, refused("Not authenticated: send an API key as `Authorization: Bearer shoal_...`.")
-	case !WellFormed(key):
-		return node.Viewer{}, refused("Not authenticated: that is not an API key of this service.")
-	case a.operator(key):
-		return node.Owner(), nil
+		return catalog.Viewer{}, refused("Not authenticated: send an API key as `Authorization: Bearer shoal_...`.")
+	case oauth.AccessWellFormed(key) && r.Tools:
+		return a.tokens.Authenticate(ctx, key)
+	case oauth.AccessWellFormed(key):
+		return catalog.Viewer{}, refused("Not authenticated: an access token of an agent is for /api/mcp only.")
+	case !account.WellFormed(key):
+		return catalog.Viewer{}, refused("Not authenticated: that is not an API key of this service.")
 	}
 	return a.keys.Authenticate(ctx, key)
 }
 
 func refused(message string) error {
-	return &node.Error{Kind: node.ErrUnauthenticated, Message: message}
+	return &call.Error{Kind: call.ErrUnauthenticated, Message: message}
 }
 
 // Credential picks the key out of the values of the Authorization and
@@ -63,14 +84,4 @@ func Credential(authorization, apiKey string) (key string, given bool) {
 		return strings.TrimSpace(rest), true
 	}
 	return strings.TrimSpace(apiKey), apiKey != ""
-}
-
-// WellFormed reports whether key has the form of an API key: the prefix and 64
-// hexadecimal digits.
-func WellFormed(key string) bool {
-	secret, ok := strings.CutPrefix(key, Prefix)
-	if !ok || len(secret) != 64 {
-		return false
-	}
-	return strings.Trim(secret, "0123456789abcdef") == ""
 }

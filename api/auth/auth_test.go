@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/shoalsearch/shoal/cluster/wire"
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
 )
 
 // keyring knows one member's key.
@@ -19,18 +19,25 @@ type keyring struct {
 	anonymous bool
 }
 
-func (k keyring) Authenticate(_ context.Context, key string) (node.Viewer, error) {
+func (k keyring) Authenticate(_ context.Context, key string) (catalog.Viewer, error) {
 	if key != k.key {
-		return node.Viewer{}, refused("unknown")
+		return catalog.Viewer{}, refused("unknown")
 	}
-	return node.Viewer{Role: node.RoleMember, Name: "ci"}, nil
+	return catalog.Viewer{Role: catalog.RoleMember, Name: "ci"}, nil
+}
+
+func (k keyring) SessionViewer(_ context.Context, token string) (catalog.Viewer, error) {
+	if token != "t" {
+		return catalog.Viewer{}, refused("unknown")
+	}
+	return catalog.Viewer{Role: catalog.RoleMember, Name: "ann"}, nil
 }
 
 func (k keyring) AnonymousAccess() bool { return k.anonymous }
 
 func TestViewer(t *testing.T) {
 	t.Parallel()
-	good, operator, unknown := Prefix+strings.Repeat("a", 64), Prefix+strings.Repeat("b", 64), Prefix+strings.Repeat("c", 64)
+	good, unknown := account.KeyPrefix+strings.Repeat("a", 64), account.KeyPrefix+strings.Repeat("c", 64)
 	for _, c := range []struct {
 		what, authorization, apiKey string
 		anonymous                   bool
@@ -40,19 +47,18 @@ func TestViewer(t *testing.T) {
 		{"the scheme in any case, blanks around the key", "bearer  " + good + " ", "", false, "ci"},
 		{"the other header", "", good, false, "ci"},
 		{"Authorization goes before the other header", "Bearer " + unknown, good, false, ""},
-		{"the operator's key", "Bearer " + operator, "", false, node.Owner().Name},
 		{"no credential", "", "", false, ""},
-		{"no credential where anonymous access is on", "", "", true, node.Guest().Name},
+		{"no credential where anonymous access is on", "", "", true, catalog.Guest().Name},
 		{"a bad key where anonymous access is on", "Bearer " + unknown, "", true, ""},
 		{"another scheme where anonymous access is on", "Basic " + good, "", true, ""},
 		{"a key of another form", "Bearer " + good[:40], "", false, ""},
-		{"a key with upper-case digits", "Bearer " + Prefix + strings.Repeat("A", 64), "", false, ""},
+		{"a key with upper-case digits", "Bearer " + account.KeyPrefix + strings.Repeat("A", 64), "", false, ""},
 		{"an empty bearer", "Bearer ", "", true, ""},
 	} {
-		a := New(keyring{good, c.anonymous}, func(key string) bool { return key == operator })
-		v, err := a.Viewer(context.Background(), c.authorization, c.apiKey)
+		a := New(keyring{good, c.anonymous}, nil)
+		v, err := a.Viewer(context.Background(), Request{Authorization: c.authorization, APIKey: c.apiKey})
 		switch {
-		case c.want == "" && !errors.Is(err, node.ErrUnauthenticated):
+		case c.want == "" && !errors.Is(err, call.ErrUnauthenticated):
 			t.Errorf("%s: viewer %q, error %v; want a refusal", c.what, v.Name, err)
 		case c.want != "" && (err != nil || v.Name != c.want):
 			t.Errorf("%s: viewer %q, error %v; want %q", c.what, v.Name, err, c.want)
@@ -60,38 +66,86 @@ func TestViewer(t *testing.T) {
 	}
 }
 
-func TestOperatorFollowsTheKeyFile(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "cluster.key")
-	clock := time.Unix(1700000000, 0)
-	o := NewOperator(file, func() time.Time { return clock })
-	if o.Is("") || o.Is(Prefix+strings.Repeat("a", 64)) {
-		t.Error("somebody is the operator where there is no key file")
+// agentTokens knows one access token.
+type agentTokens string
+
+func (k agentTokens) Authenticate(_ context.Context, token string) (catalog.Viewer, error) {
+	if token != string(k) {
+		return catalog.Viewer{}, call.Fail(call.ErrUnauthenticated, "no")
 	}
-	write := func(keys ...wire.Key) {
-		t.Helper()
-		var text strings.Builder
-		for _, k := range keys {
-			text.WriteString(k.Text() + "\n")
+	return catalog.Viewer{Role: catalog.RoleMember, Name: "agent"}, nil
+}
+
+// A token that leaked from an agent opens nothing but the tools.
+func TestAccessTokensAreForTheToolServer(t *testing.T) {
+	t.Parallel()
+	a := New(keyring{}, agentTokens("shoal_at_good"))
+	for _, c := range []struct {
+		token string
+		tools bool
+		want  string
+	}{
+		{"shoal_at_good", true, "agent"},
+		{"shoal_at_bad", true, ""},
+		{"shoal_at_good", false, ""},
+		{"shoal_rt_good", true, ""},
+	} {
+		v, err := a.Viewer(t.Context(), Request{Authorization: "Bearer " + c.token, Tools: c.tools})
+		if v.Name != c.want || (c.want == "") != errors.Is(err, call.ErrUnauthenticated) {
+			t.Errorf("%s, for tools %t: viewer %q, error %v; want %q", c.token, c.tools, v.Name, err, c.want)
 		}
-		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+	}
+}
+
+// Who comes by the socket and names nobody is the operator; a key that is
+// given counts there as anywhere.
+func TestTheSocketIsTheOperators(t *testing.T) {
+	t.Parallel()
+	good := account.KeyPrefix + strings.Repeat("a", 64)
+	for _, c := range []struct{ authorization, want string }{
+		{"", catalog.Operator().Name},
+		{"Bearer " + good, "ci"},
+		{"Bearer nonsense", ""},
+	} {
+		v, err := New(keyring{key: good}, nil).Viewer(t.Context(), Request{Authorization: c.authorization, Socket: true})
+		if v.Name != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%q: viewer %q, error %v; want %q", c.authorization, v.Name, err, c.want)
+		}
+	}
+}
+
+// The socket is for its owner alone, whoever may pass the directory, has a
+// name of any length, and takes the place of one that was left behind.
+func TestListenSocket(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if HasSocket(dir) {
+		t.Error("there is a socket in an empty directory")
+	}
+	for range 2 {
+		ln, err := ListenSocket(dir)
+		if err != nil {
 			t.Fatal(err)
 		}
-		clock = clock.Add(time.Minute)
+		info, err := os.Stat(filepath.Join(dir, socketName))
+		if err != nil || info.Mode().Perm() != 0o600 || !HasSocket(dir) {
+			t.Errorf("mode %v, error %v", info.Mode(), err)
+		}
+		conn, err := DialSocket(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		ln.(*socket).UnixListener.Close() // as a kill does: the file stays
 	}
-	first, second := wire.NewKey(), wire.NewKey()
-	write(first)
-	old, err := OperatorKey(file)
-	if err != nil || !WellFormed(old) || !o.Is(old) {
-		t.Fatalf("key %q, error %v, recognised %t", old, err, o.Is(old))
+	ln, err := ListenSocket(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	write(second, first) // being rotated: both are good
-	fresh, err := OperatorKey(file)
-	if err != nil || fresh == old || !o.Is(old) || !o.Is(fresh) {
-		t.Errorf("while the key is rotated: error %v, old %t, new %t", err, o.Is(old), o.Is(fresh))
-	}
-	write(second)
-	if o.Is(old) || !o.Is(fresh) {
-		t.Errorf("after the rotation: old %t, new %t", o.Is(old), o.Is(fresh))
+	if err := ln.Close(); err != nil || HasSocket(dir) {
+		t.Errorf("after the end: %v, still there: %t", err, HasSocket(dir))
 	}
 }

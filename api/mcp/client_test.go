@@ -15,8 +15,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/shoalsearch/shoal/api"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // rounds is how often the script calls every tool.
@@ -66,6 +68,9 @@ func TestClientScript(t *testing.T) {
 		call("answer.go", "get_diff", map[string]any{"repo": repo, "base": "HEAD~1", "head": "HEAD"})
 		call("answer.go", "find_symbol_definitions", map[string]any{"symbol": "Answer", "repo": repo})
 		call("use.go", "find_symbol_references", map[string]any{"symbol": "Answer", "repo": repo})
+		call("answer.go", "search", map[string]any{"query": "answers", "repo": repo})
+		call("Answer", "outline", map[string]any{"repo": repo, "path": "answer.go"})
+		call("answer.go", "blame", map[string]any{"repo": repo, "path": "answer.go"})
 		call("", "list_language_models", nil)
 	}
 }
@@ -73,8 +78,8 @@ func TestClientScript(t *testing.T) {
 func checkTools(t *testing.T, session *sdk.ClientSession) {
 	t.Helper()
 	wanted := []string{
-		"find_symbol_definitions", "find_symbol_references", "get_diff", "glob", "grep", "list_branches",
-		"list_commits", "list_language_models", "list_repos", "list_tree", "read_file",
+		"blame", "find_symbol_definitions", "find_symbol_references", "get_diff", "glob", "grep", "list_branches",
+		"list_commits", "list_language_models", "list_repos", "list_tree", "outline", "read_file", "search",
 	}
 	var names []string
 	for tool, err := range session.Tools(t.Context(), nil) {
@@ -141,7 +146,7 @@ func ownServer(t *testing.T) (url, repo string) {
 
 // symbolsThere fails until the symbols are there, which follow the text.
 func symbolsThere(n *nodetest.Node) error {
-	r, err := n.Definitions(context.Background(), node.Owner(), node.SymbolRequest{Symbol: "Answer", Repo: "local/checks"})
+	r, err := n.Definitions(context.Background(), catalog.Operator(), search.SymbolRequest{Symbol: "Answer", Repo: "local/checks"})
 	if err != nil {
 		return err
 	}

@@ -1,17 +1,13 @@
-// Package mcp is the tool server for agents: one row of a table for each tool
-// (tools.go), the text that a model reads (text.go and the files beside it),
-// and nothing of how a tool works, which is package node's.
+// Package mcp is the protocol of the tool server for agents. What the tools
+// are and do is package node/tool's.
 //
-//	POST /api/mcp -> official go-sdk, stateless -> row of the table
-//	   arguments checked against the row -> one method of node -> text within a budget
+//	POST /api/mcp -> official go-sdk, stateless -> a row of node/tool -> text
 //
 // Stateless means that each request stands alone: any node answers any
 // request, and nothing of one user is there when the next one comes. Who asks
 // is a value of the request's context ([WithViewer]) and never kept.
 //
-// Every result is one text. Its first line says what was found; its last line
-// says that this was all, or what was left out and the exact call that
-// continues. Text and no structured content, because clients that get both
+// A result is text and no structured content, because clients that get both
 // show the model either one of them or each twice.
 package mcp
 
@@ -20,26 +16,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/tool"
 )
-
-// Tools is what the tools need of a node. Each method's contract is in package node.
-type Tools interface {
-	Grep(context.Context, node.Viewer, node.GrepRequest) (*node.GrepResponse, error)
-	Glob(context.Context, node.Viewer, node.GlobRequest) (*node.GlobResponse, error)
-	ReadFile(context.Context, node.Viewer, node.ReadFileRequest) (*node.ReadFileResponse, error)
-	ListTree(context.Context, node.Viewer, node.ListTreeRequest) (*node.ListTreeResponse, error)
-	ListCommits(context.Context, node.Viewer, node.CommitsRequest) (*node.CommitsResponse, error)
-	ListBranches(context.Context, node.Viewer, node.RefsRequest) (*node.RefsResponse, error)
-	GetDiff(context.Context, node.Viewer, node.DiffRequest) (*node.DiffResponse, error)
-	ListRepos(context.Context, node.Viewer, node.ReposRequest) (*node.ReposResponse, error)
-	Definitions(context.Context, node.Viewer, node.SymbolRequest) (*node.SymbolResponse, error)
-	References(context.Context, node.Viewer, node.SymbolRequest) (*node.SymbolResponse, error)
-	Models(context.Context, node.Viewer) ([]node.Model, error)
-}
 
 // maxBody is the largest request, in bytes.
 const maxBody = 1 << 20
@@ -47,12 +30,12 @@ const maxBody = 1 << 20
 // instructions is the workflow, told to every client that connects.
 const instructions = `Searches and reads the source code of many git repositories at once.
 
-Usual way: list_repos finds full repository names; grep finds lines by regular expression, in one repository or in all; read_file shows the lines around them. find_symbol_definitions and find_symbol_references answer "where is X defined / used". list_commits and get_diff tell what changed.
+Do not know a name? search. Know a name? find_symbol_definitions, find_symbol_references. Know a string? grep. Know a file's name? glob. Big file? outline before read_file. Who wrote it, since when? blame, list_commits with changes or lines; get_diff shows a change. list_repos finds full repository names.
 
 - Repositories have full names such as github.com/acme/app; an unambiguous ending (acme/app) is enough.
 - ref is any branch, tag or commit (HEAD~3 too); without it, the default branch.
-- path is a directory from the root of the repository; include and pattern are globs such as **/*.go.
-- The first line of a result says what was found; the last line says "Complete." or what was left out and the call that continues.
+- path is a directory or file from the root; include, exclude and pattern are globs: *.go at any depth, src/**/*.go from the root.
+- The first line of a result says what was found; the last says "Complete.", or what was left out or not searched and the call that goes on. maxTokens bounds a result.
 - To give people a link to lines of a file: %s/browse/REPO@REF/-/blob/PATH#L10 (without @REF, the default branch).`
 
 // contextKey is the type of the keys of this package's context values.
@@ -64,49 +47,79 @@ const (
 )
 
 // WithViewer returns a context for serving one HTTP request on behalf of v.
-func WithViewer(ctx context.Context, v node.Viewer) context.Context {
+func WithViewer(ctx context.Context, v catalog.Viewer) context.Context {
 	ctx = context.WithValue(ctx, viewerKey, v)
 	return context.WithValue(ctx, requestKey, ctx)
 }
 
 // viewerOf is the viewer of the request that ctx belongs to; without one it
 // is the zero Viewer, which sees nothing.
-func viewerOf(ctx context.Context) node.Viewer {
-	v, _ := ctx.Value(viewerKey).(node.Viewer)
+func viewerOf(ctx context.Context) catalog.Viewer {
+	v, _ := ctx.Value(viewerKey).(catalog.Viewer)
 	return v
 }
 
-// New makes the handler of POST /api/mcp. base is the URL of the pages for
-// people. The context of each request has to come from [WithViewer].
-func New(n Tools, base, version string, log *slog.Logger) http.Handler {
+// New makes the handler of POST /api/mcp for a set of tools. base is the URL
+// of the pages for people. The context of each request has to come from
+// [WithViewer].
+//
+// A tool that cannot be used now is neither shown nor taken: there is a server
+// for each set of tools that has been asked for, of which there are two.
+func New(tools *tool.Set, f Files, base, version string, log *slog.Logger) http.Handler {
+	whole := newServer(tools, f, base, version, log)
+	var mu sync.Mutex
+	parts := map[int]*mcp.Server{}
+	return mount(log, func(*http.Request) *mcp.Server {
+		now := tools.Offered()
+		if now == tools {
+			return whole
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		n := len(now.Tools())
+		if parts[n] == nil {
+			parts[n] = newServer(now, f, base, version, log)
+		}
+		return parts[n]
+	})
+}
+
+func newServer(tools *tool.Set, f Files, base, version string, log *slog.Logger) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{
 		Name: "shoal", Title: "Shoal code search", Version: version,
 	}, &mcp.ServerOptions{
 		Instructions:      fmt.Sprintf(instructions, base),
 		Logger:            slog.New(loud{log.Handler()}),
 		Capabilities:      &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
-		CompletionHandler: completer(n),
+		CompletionHandler: completer(f),
 		// What a user sees is that user's alone.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
-	for _, t := range table(n) {
-		s.AddTool(t.declaration(), t.handler(n, log))
+	s.AddReceivingMiddleware(onlyTools(tools))
+	for _, t := range tools.Tools() {
+		s.AddTool(declaration(&t), handler(tools, &t))
 	}
-	addResources(s, n)
-	return Mount(s, log)
+	addResources(s, f)
+	s.AddReceivingMiddleware(endWithRequest)
+	return s
 }
 
 // Mount makes the handler of a server: stateless, every protocol revision, a
-// call ends with its request.
+// call ends with its request, a refusal is an error of JSON-RPC.
 func Mount(s *mcp.Server, log *slog.Logger) http.Handler {
 	s.AddReceivingMiddleware(endWithRequest)
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{
+	return mount(log, func(*http.Request) *mcp.Server { return s })
+}
+
+// mount makes the handler of the server that is chosen for each request.
+func mount(log *slog.Logger, choose func(*http.Request) *mcp.Server) http.Handler {
+	return withFaults(mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{
 		Stateless:                    true,
 		PropagateRequestCancellation: true,
 		MaxRequestBodyBytes:          maxBody,
 		Logger:                       slog.New(loud{log.Handler()}),
 		DisableLocalhostProtection:   true, // package api checks Host and Origin for every route
-	})
+	}))
 }
 
 // loud lets only what is at least a warning through: to the SDK each call is a

@@ -9,7 +9,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
 )
 
 // fileTemplate names any file of any revision. Repository and ref are
@@ -19,12 +21,19 @@ const fileTemplate = "shoal://{repo}/{ref}/{+path}"
 // most bytes of a file that a resource read returns.
 const maxResource = 1 << 20
 
-func addResources(s *mcp.Server, n Tools) {
+// Files is what resources and completions are made of.
+type Files interface {
+	ReadFile(context.Context, catalog.Viewer, browse.ReadFileRequest) (*browse.ReadFileResponse, error)
+	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+}
+
+func addResources(s *mcp.Server, f Files) {
 	s.AddResourceTemplate(&mcp.ResourceTemplate{
 		Name: "file", Title: "File of a repository", URITemplate: fileTemplate,
 		Description: "The text of a file. repo is the full repository name with %2F for its slashes, ref a branch, tag or commit (HEAD for the default branch), path the path from the root.",
 	}, func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return readResource(ctx, n, req.Params.URI)
+		return readResource(ctx, f, req.Params.URI)
 	})
 }
 
@@ -45,16 +54,16 @@ func fileOf(uri string) (repo, ref, path string, ok bool) {
 }
 
 // readResource reads a file page by page, up to the bound.
-func readResource(ctx context.Context, n Tools, uri string) (*mcp.ReadResourceResult, error) {
+func readResource(ctx context.Context, f Files, uri string) (*mcp.ReadResourceResult, error) {
 	repo, ref, path, ok := fileOf(uri)
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
 	var text strings.Builder
 	for offset := 1; ; {
-		r, err := n.ReadFile(ctx, viewerOf(ctx), node.ReadFileRequest{Repo: repo, Path: path, Ref: ref, Offset: offset, Limit: 500})
+		r, err := f.ReadFile(ctx, viewerOf(ctx), browse.ReadFileRequest{Repo: repo, Path: path, Ref: ref, Offset: offset, Limit: 500})
 		switch {
-		case errors.Is(err, node.ErrRepoNotFound), errors.Is(err, node.ErrFileNotFound), errors.Is(err, node.ErrRef):
+		case errors.Is(err, call.ErrRepoNotFound), errors.Is(err, call.ErrFileNotFound), errors.Is(err, call.ErrRef):
 			return nil, mcp.ResourceNotFoundError(uri)
 		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", uri, err)
@@ -78,13 +87,13 @@ func readResource(ctx context.Context, n Tools, uri string) (*mcp.ReadResourceRe
 }
 
 // completer offers repository names, and branch names once a repository is known.
-func completer(n Tools) func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+func completer(f Files) func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	return func(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 		arg := req.Params.Argument
 		result := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 		switch arg.Name {
 		case "repo":
-			r, err := n.ListRepos(ctx, viewerOf(ctx), node.ReposRequest{Query: arg.Value, PerPage: 100})
+			r, err := f.Repos(ctx, viewerOf(ctx), browse.ReposRequest{Query: arg.Value, PerPage: 100})
 			if err != nil {
 				return result, nil // a completion that fails offers nothing
 			}
@@ -96,7 +105,7 @@ func completer(n Tools) func(context.Context, *mcp.CompleteRequest) (*mcp.Comple
 			if req.Params.Context == nil || req.Params.Context.Arguments["repo"] == "" {
 				return result, nil
 			}
-			r, err := n.ListBranches(ctx, viewerOf(ctx), node.RefsRequest{Repo: req.Params.Context.Arguments["repo"], Query: arg.Value, PerPage: 100})
+			r, err := f.Branches(ctx, viewerOf(ctx), browse.RefsRequest{Repo: req.Params.Context.Arguments["repo"], Query: arg.Value, PerPage: 100})
 			if err != nil {
 				return result, nil
 			}

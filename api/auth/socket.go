@@ -1,0 +1,92 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// socketName is the operator's socket in a data directory.
+const socketName = "api.sock"
+
+// HasSocket reports whether there is an operator's socket in a data directory.
+// A node that was killed leaves its own behind.
+func HasSocket(dataDir string) bool {
+	info, err := os.Stat(filepath.Join(dataDir, socketName))
+	return err == nil && info.Mode().Type() == fs.ModeSocket
+}
+
+// ListenSocket opens the operator's socket of a data directory, which has to
+// be there and to belong to this process: what a former one left is replaced.
+// Closing the listener removes the socket.
+func ListenSocket(dataDir string) (net.Listener, error) {
+	if err := os.Remove(filepath.Join(dataDir, socketName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("operator's socket: %w", err)
+	}
+	var ln net.Listener
+	err := inside(dataDir, func(path string) (err error) {
+		// The mode is that of the socket before it has a name: at no time can
+		// anybody else open it.
+		owned := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+			var failed error
+			if err := raw.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), 0o600) }); err != nil {
+				return err
+			}
+			return failed
+		}}
+		ln, err = owned.Listen(context.Background(), "unix", path)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("operator's socket: %w", err)
+	}
+	unix := ln.(*net.UnixListener)
+	unix.SetUnlinkOnClose(false) // by the name that it has for this process only while it is opened
+	return &socket{unix, filepath.Join(dataDir, socketName)}, nil
+}
+
+// socket removes its file when it is closed.
+type socket struct {
+	*net.UnixListener
+	path string
+}
+
+// Close is of [net.Listener].
+func (s *socket) Close() error {
+	err := s.UnixListener.Close()
+	if gone := os.Remove(s.path); err == nil && !errors.Is(gone, fs.ErrNotExist) {
+		err = gone
+	}
+	return err
+}
+
+// DialSocket connects to the operator's socket of a data directory.
+func DialSocket(ctx context.Context, dataDir string) (conn net.Conn, err error) {
+	err = inside(dataDir, func(path string) (err error) {
+		var d net.Dialer
+		conn, err = d.DialContext(ctx, "unix", path)
+		return err
+	})
+	var failed *net.OpError
+	if errors.As(err, &failed) {
+		err = failed.Err // its address is one that means something here only
+	}
+	return conn, err
+}
+
+// inside calls f with a short path of the socket: the system takes no more
+// than 107 bytes, and a data directory may have a longer name.
+func inside(dataDir string, f func(path string) error) error {
+	dir, err := os.Open(dataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return f("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + socketName)
+}

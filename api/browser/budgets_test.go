@@ -1,0 +1,242 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// TestBudgets measures the pages and prints a table. It fails on what does not
+// depend on the machine: elements and bytes. SHOAL_TEST_REPOS is a directory of
+// repositories to measure with.
+func TestBudgets(t *testing.T) {
+	dir := os.Getenv("SHOAL_TEST_REPOS")
+	if dir == "" {
+		t.Skip("NOT RUN: SHOAL_TEST_REPOS names no directory of repositories (make test-web-budgets REPOS=... does)")
+	}
+	s := &site{chromium: chromium(t)}
+	large := filepath.Join(t.TempDir(), "large")
+	largeRepository(t, large)
+	file, err := json.Marshal(map[string]any{"connections": map[string]any{
+		"real":  map[string]any{"type": "git", "url": "file://" + dir + "/*"},
+		"large": map[string]any{"type": "git", "url": "file://" + large},
+	}, "settings": map[string]any{"maxFileSize": 8_000_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.node = nodetest.Start(t, nodetest.Config{File: string(file), Env: map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"}, Edit: func(o *node.Options) { o.Ctags = "" }})
+	repos, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !nodetest.Eventually(20*time.Minute, func() bool { return s.node.Status().Repos.Indexed == len(repos)+1 }) {
+		t.Fatalf("the repositories are not indexed: %+v", s.node.Status())
+	}
+	s.url = serve(t, s.node.Node)
+
+	fmt.Printf("\n| what | measured | budget |\n|---|---|---|\n")
+	s.measureTyping(t)
+	s.measureResults(t)
+	s.measureMatches(t)
+	s.measureFile(t)
+}
+
+// row prints a row of the table.
+func row(what, measured, budget string, args ...any) {
+	fmt.Printf("| %s | %s | %s |\n", what, fmt.Sprintf(measured, args...), budget)
+}
+
+// far makes a tab one of somebody on another machine: pages come compressed.
+func (b *tab) far() {
+	b.must(call(b.ctx, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"X-Forwarded-For": "192.0.2.1"}}))
+}
+
+// watch keeps the time of each key until results are painted, and long tasks.
+const watch = `(() => {
+  window.keys = []; window.long = [];
+  let since = 0;
+  addEventListener('keydown', () => { since = performance.now(); }, true);
+  new MutationObserver(() => {
+    if (!since) return;
+    const began = since;
+    since = 0;
+    requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => { keys.push(performance.now() - began); }; c.port2.postMessage(0); });
+  }).observe(document.documentElement, {attributeFilter: ['data-ready']});
+  new PerformanceObserver(l => long.push(...l.getEntries().map(e => e.duration))).observe({type: 'longtask', buffered: true});
+  return true;
+})()`
+
+// words are words of the repositories, for queries that somebody might type.
+func (s *site) words(t *testing.T, n int) []string {
+	t.Helper()
+	r, err := s.node.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: `\b[a-z]{4,9}[_A-Z][a-z]{3,8}\b -reposet:local/large`, Regexp: true, CaseSensitive: true, Matches: 20_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	var all []string
+	for _, f := range r.Files {
+		for _, c := range f.Chunks {
+			for _, m := range c.Ranges {
+				w := string(c.Content[m.Start.Offset-c.Start.Offset : m.End.Offset-c.Start.Offset])
+				if !seen[w] {
+					seen[w] = true
+					all = append(all, w)
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	if len(all) < n {
+		t.Fatalf("%d words, want %d", len(all), n)
+	}
+	var out []string
+	for i := range n {
+		out = append(out, all[i*len(all)/n])
+	}
+	return out
+}
+
+// measureTyping types queries letter by letter.
+func (s *site) measureTyping(t *testing.T) {
+	const queries = 200
+	b := s.open(t, "")
+	b.goTo("/", 200)
+	eval[bool](b, watch)
+	typed := 0
+	for _, w := range s.words(t, queries) {
+		eval[bool](b, `(q => { q.value = ''; q.focus(); })(document.getElementById('query')), true`)
+		for i, letter := range w {
+			was := eval[string](b, `document.documentElement.dataset.ready || ''`)
+			b.press(string(letter))
+			if i > 0 {
+				b.until("results of "+w[:i+1], `(document.documentElement.dataset.ready || '') !== `+quote(was))
+				typed++
+			}
+		}
+	}
+	times := eval[[]float64](b, `keys`)
+	long := eval[[]float64](b, `long`)
+	slices.Sort(times)
+	row("key to painted results, p50 / p95", "%.0f / %.0f ms", "50 / 120 ms", times[len(times)/2], times[len(times)*95/100])
+	row("... letters typed; long tasks meanwhile", "%d; %d", "", typed, len(long))
+}
+
+// loaded is what the browser says of a page.
+type loaded struct {
+	First, Paint, Load float64
+	Bytes, Requests    int
+	Elements           int
+	Long               []float64
+}
+
+const whatLoaded = `(() => {
+  const n = performance.getEntriesByType('navigation')[0], r = performance.getEntriesByType('resource'), p = performance.getEntriesByName('first-contentful-paint')[0];
+  return {First: n.responseStart, Paint: p ? p.startTime : 0, Load: n.loadEventEnd, Bytes: n.transferSize + r.reduce((s, e) => s + e.transferSize, 0),
+    Requests: 1 + r.length, Elements: document.querySelectorAll('*').length, Long: window.long || []};
+})()`
+
+// load opens a page and waits until its first paint is told.
+func (b *tab) load(path string) loaded {
+	b.t.Helper()
+	b.goTo(path, 200)
+	b.until("the first paint", `performance.getEntriesByName('first-contentful-paint').length && performance.getEntriesByType('navigation')[0].loadEventEnd > 0`)
+	eval[bool](b, watch)
+	return eval[loaded](b, whatLoaded)
+}
+
+// heap is how many bytes the scripts of the page hold.
+func (b *tab) heap() float64 {
+	b.t.Helper()
+	r, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
+	b.must(err)
+	for _, m := range r.Metrics {
+		if m.Name == "JSHeapUsedSize" {
+			return m.Value
+		}
+	}
+	return 0
+}
+
+// measureResults loads a page of results with nothing kept, and again.
+func (s *site) measureResults(t *testing.T) {
+	var cold []float64
+	var last, again loaded
+	for range 20 {
+		b := s.open(t, "")
+		b.far()
+		last = b.load(find("int count:100"))
+		cold = append(cold, last.Paint)
+		again = b.load(find("static count:100"))
+	}
+	slices.Sort(cold)
+	row("cold load of results until the first paint, p50 / p95 of 20", "%.0f / %.0f ms", "150 ms", cold[len(cold)/2], cold[len(cold)*95/100])
+	row("... bytes, requests, elements", "%.1f kB, %d, %d", "45 kB of results", float64(last.Bytes)/1000, last.Requests, last.Elements)
+	row("the next page of results: bytes", "%.1f kB", "15 kB", float64(again.Bytes)/1000)
+}
+
+// measureMatches turns pages until ten thousand matches stand below each other.
+func (s *site) measureMatches(t *testing.T) {
+	b := s.open(t, "")
+	b.must(call(b.ctx, performance.Enable, performance.EnableParams{}))
+	b.load(find("straw reposet:local/large"))
+	var took []float64
+	for i := range 19 {
+		eval[bool](b, `(window.before = document.querySelectorAll('#files .file').length, window.clicked = performance.now(), document.getElementById('next').click(), true)`)
+		b.until(fmt.Sprintf("page %d", i+2), `document.querySelectorAll('#files .file').length > before`)
+		took = append(took, eval[float64](b, `performance.now() - clicked`))
+	}
+	slices.Sort(took)
+	now := eval[loaded](b, whatLoaded)
+	row("10,000 matches: elements, long tasks, heap", "%d, %d, %.1f MB", "30,000 elements", now.Elements, len(now.Long), b.heap()/1e6)
+	row("... each next 500, request to page, p50 / p95", "%.0f / %.0f ms", "", took[len(took)/2], took[len(took)*95/100])
+	if now.Elements > 60_000 {
+		t.Errorf("10,000 matches are %d elements", now.Elements)
+	}
+}
+
+// measureFile opens 50,000 lines and scrolls through them.
+func (s *site) measureFile(t *testing.T) {
+	var usable []float64
+	var b *tab
+	var now loaded
+	for range 5 {
+		b = s.open(t, "")
+		b.must(call(b.ctx, performance.Enable, performance.EnableParams{}))
+		b.far()
+		now = b.load(browse("local/large", "", "blob", "long.go"))
+		usable = append(usable, now.Load)
+	}
+	slices.Sort(usable)
+	row("50,000 lines: loaded, p50 of 5; bytes", "%.0f ms; %.0f kB", "300 ms", usable[2], float64(now.Bytes)/1000)
+
+	eval[bool](b, `long.length = 0, true`)
+	for i := range 30 {
+		eval[bool](b, fmt.Sprintf(`new Promise(done => { scrollTo(0, %d); requestAnimationFrame(() => requestAnimationFrame(() => done(true))); })`, i*33_000))
+	}
+	jump := eval[float64](b, `new Promise(done => { const began = performance.now(); scrollTo(0, 500000); document.body.getBoundingClientRect(); requestAnimationFrame(() => done(performance.now() - began)); })`)
+	after := eval[loaded](b, whatLoaded)
+	worst := 0.0
+	for _, d := range after.Long {
+		worst = max(worst, d)
+	}
+	row("... elements at load and after 30 jumps", "%d; %d", "6,000", now.Elements, after.Elements)
+	row("... a jump; long tasks while scrolling, the longest; heap", "%.0f ms; %d, %.0f ms; %.1f MB", "16 ms; none; 30 MB", jump, len(after.Long), worst, b.heap()/1e6)
+	if now.Elements > 6000 {
+		t.Errorf("50,000 lines are %d elements", now.Elements)
+	}
+}

@@ -1,0 +1,206 @@
+package browser
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shoalsearch/shoal/api"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// site is a node with its pages, and a browser to look at them.
+type site struct {
+	chromium context.Context
+	url      string
+	node     *nodetest.Node
+	owner    string // key of an owner
+	app      *nodetest.Repo
+}
+
+// The repositories of the site, by name.
+const (
+	appRepo     = "local/app"
+	largeRepo   = "local/large"
+	hostileRepo = `local/a b<img src=x onerror=pwned()>&amp;'` // a directory may have such a name
+)
+
+// newSite starts a node with three repositories and waits until they are
+// indexed.
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{chromium: chromium(t)}
+	dir := t.TempDir()
+	s.app = appRepository(t, filepath.Join(dir, "app"))
+	largeRepository(t, filepath.Join(dir, "large"))
+	hostileRepository(t, filepath.Join(dir, strings.TrimPrefix(hostileRepo, "local/")))
+
+	s.node = nodetest.Start(t, nodetest.Config{
+		File: fmt.Sprintf(`{"connections": {"work": {"type": "git", "url": "file://%s/*", "revisions": {"branches": ["**"], "tags": ["**"]}}}, "settings": {"maxFileSize": 8000000}}`, dir),
+		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
+		Edit: func(o *node.Options) { o.Ctags = "" },
+	})
+	s.node.WaitIndexed(3)
+	s.url = serve(t, s.node.Node)
+	made, err := s.node.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.owner = made.Key
+	return s
+}
+
+// serve opens the door of a node and returns the address of its pages.
+func serve(t testing.TB, n *node.Node) string {
+	t.Helper()
+	door, err := api.New(n, api.Options{Listen: "127.0.0.1:0", Version: "test", Registerer: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- door.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("the door ended with: %v", err)
+		}
+	})
+	return "http://" + door.Addr().String()
+}
+
+var day = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
+
+// appRepository is a small program with a history: branches, a tag, a merge, an
+// image, a binary file and a pointer of LFS.
+func appRepository(t testing.TB, dir string) *nodetest.Repo {
+	r := nodetest.NewRepo(t, dir, map[string]string{"README.md": "# App\n\nA needle in a haystack.\n"})
+	r.CommitAs("Ada Lovelace", day, "add the program", map[string]string{
+		"main.go": "package main\n\nimport \"fmt\"\n\n// main says hello to the needle.\nfunc main() {\n\tfmt.Println(Greeting(\"needle\"))\n}\n",
+		"greet/greet.go": "package greet\n\n// Greeting is what one says to somebody.\nfunc Greeting(name string) string {\n\treturn \"hello \" + name\n}\n\n" +
+			"// Greeter greets.\ntype Greeter struct{ Name string }\n\nfunc (g *Greeter) Greet() string { return Greeting(g.Name) }\n",
+		"greet/greet_test.go":    "package greet\n\nimport \"testing\"\n\nfunc TestGreeting(t *testing.T) {\n\tif Greeting(\"x\") != \"hello x\" {\n\t\tt.Error(\"needle\")\n\t}\n}\n",
+		"web/app.js":             "// needle\nexport function draw(node) { return `needle ${node}`; }\n",
+		"tools/deep/down/run.sh": "#!/bin/sh\n# needle\necho \"$1\"\n",
+		"logo.png":               "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\nIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82",
+		"data.bin":               "\x00\x01\x02needle\x00",
+		"model.bin":              "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("a", 64) + "\nsize 12345\n",
+		"many.txt":               strings.Repeat("a needle\n\n\n\n", 60),
+	})
+	r.Git("tag", "v1.0")
+	r.Git("checkout", "-q", "-b", "feature/x@y")
+	r.CommitAs("Grace Hopper", day.AddDate(0, 1, 0), "greet louder\n\nSo that it is heard.", map[string]string{
+		"greet/greet.go": "package greet\n\n// Greeting is what one says to somebody.\nfunc Greeting(name string) string {\n\treturn \"HELLO \" + name\n}\n",
+	})
+	r.Git("checkout", "-q", "main")
+	r.CommitAs("Ada Lovelace", day.AddDate(0, 2, 0), "say it twice", map[string]string{
+		"main.go": "package main\n\nimport \"fmt\"\n\n// main says hello to the needle, twice.\nfunc main() {\n\tfmt.Println(Greeting(\"needle\"))\n\tfmt.Println(Greeting(\"needle\"))\n}\n",
+	})
+	r.Git("branch", "old", "HEAD~1")
+	r.Git("merge", "-q", "--no-ff", "-m", "merge feature/x@y", "feature/x@y")
+	return r
+}
+
+// The sizes of the large repository.
+const (
+	longLines = 50_000
+	longLine  = 480_000 // bytes
+	hayFiles  = 1000    // with ten matches each
+)
+
+func largeRepository(t testing.TB, dir string) {
+	files := map[string]string{"min.js": "var needles=1;" + strings.Repeat("x=y+1;", longLine/6) + "\n"}
+	var b strings.Builder
+	for i := range longLines {
+		fmt.Fprintf(&b, "func line%d() int { return %d } // line \"%d\"\n", i+1, i, i)
+	}
+	files["long.go"] = b.String()
+	for i := range hayFiles {
+		files[fmt.Sprintf("hay/%02d/file%d.c", i%50, i)] = strings.Repeat("int straw; /* straw */\n\n\n\n", 10)
+	}
+	nodetest.NewRepo(t, dir, files)
+}
+
+// rlo is the character that turns the direction of what follows it.
+const rlo = "\u202e"
+
+// hostileNames are paths that no page may take for anything but a name.
+var hostileNames = []string{
+	`<script>pwned()</script>`, `"><img src=x onerror=pwned()>.html`, "evil" + rlo + "gpj.sh", "line\nbreak.txt", "a%2Fb.txt", "q?x=1#frag.txt", "100%.txt",
+	strings.Repeat("n", 251) + ".txt", "latin\xe9.txt", "javascript:pwned()", "back\\slash.txt", "tab\there.txt", "space at end ", "-dash.txt", "{{.Name}}.txt",
+}
+
+// hostileRepository is made of what somebody might write who wants a page to do
+// something else than show it.
+func hostileRepository(t testing.TB, dir string) {
+	code := "needle <script>pwned()</script> <img src=x onerror=pwned()> </pre></code><style>*{display:none}</style>\n"
+	files := map[string]string{
+		"README.md":   "# <script>pwned()</script>\n\n[x](javascript:pwned()) ![y](https://example.com/track.png) <img src=x onerror=pwned()>\n",
+		"bidi.go":     "package x\n\n/* needle" + rlo + " } \u2066if isAdmin\u2069 \u2066 begin admins only */\nvar a\u200bb = 1 // zero\u200dwidth\n",
+		"ansi.txt":    "\x1b[31mneedle\x1b[0m \x07 \x7f \u0085 end\r\n",
+		"latin1.txt":  "caf\xe9 needle caf\xe9\n",
+		"utf16.txt":   utf16Text("needle in two bytes\n"),
+		"nul.txt":     "needle\x00needle\n",
+		"empty.txt":   " ",
+		"image.svg":   `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>pwned()</script><circle r="9"/></svg>`,
+		"page.html":   "<!doctype html><script>pwned()</script> needle",
+		"mark.js":     "var s = \"</script><script>pwned()</script>\"; // needle --> <!-- x\n`${pwned()}`\n",
+		"entities.md": "&lt;script&gt; needle &amp;lt; &#60;\n",
+	}
+	for _, name := range hostileNames {
+		files[name] = code
+	}
+	r := nodetest.NewRepo(t, dir, files)
+	r.CommitAs(`Mallory<script>pwned()</script>"`, day, `<img src=x onerror=pwned()> & "quotes"`+rlo+"\n\n<script>pwned()</script>", map[string]string{"README.md": "# changed <b>\n"})
+	r.Git("branch", "<svg/onload=pwned()>")
+	r.Git("branch", "feature/x@y")
+	r.Git("tag", `"'><script>pwned()</script>`)
+}
+
+func utf16Text(s string) string {
+	b := []byte{0xff, 0xfe}
+	for _, u := range utf16.Encode([]rune(s)) {
+		b = binary.LittleEndian.AppendUint16(b, u)
+	}
+	return string(b)
+}
+
+// browse is the page of a place of a repository.
+func browse(repo, rev, kind, path string) string {
+	out := "/browse/" + escaped(repo)
+	if rev != "" {
+		out += "@" + strings.ReplaceAll(url.PathEscape(rev), "@", "%40")
+	}
+	if kind == "" {
+		return out
+	}
+	return out + "/-/" + kind + "/" + escaped(path)
+}
+
+func escaped(name string) string {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = strings.ReplaceAll(url.PathEscape(p), "@", "%40")
+	}
+	return strings.Join(parts, "/")
+}
+
+// find is the page of a search, with toggles.
+func find(query string, toggles ...string) string {
+	v := url.Values{"query": {query}}
+	for _, t := range toggles {
+		v.Set(t, "true")
+	}
+	return "/search?" + v.Encode()
+}

@@ -1,0 +1,227 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestPages looks at every page in a browser.
+func TestPages(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, *site)
+	}{
+		{"NoBarrier", noBarrier},
+		{"NothingOfARepositoryBecomesMarkup", nothingOfARepositoryBecomesMarkup},
+		{"HiddenCharactersAreSeen", hiddenCharactersAreSeen},
+		{"EveryPageByKeyboard", everyPageByKeyboard},
+		{"ADayByKeyboard", aDayByKeyboard},
+		{"LinesHaveAddresses", linesHaveAddresses},
+		{"ALargeFileStaysUsable", aLargeFileStaysUsable},
+		{"CodeHasColours", codeHasColours},
+		{"ResultsAreAppended", resultsAreAppended},
+		{"OneFileDoesNotFlood", oneFileDoesNotFlood},
+		{"AnAnswerSaysWhatItIs", anAnswerSaysWhatItIs},
+		{"AQueryIsNarrowed", aQueryIsNarrowed},
+		{"AMistakeIsShownInItsPlace", aMistakeIsShownInItsPlace},
+		{"HistoryTellsWhoAndWhat", historyTellsWhoAndWhat},
+		{"RevisionsHaveNames", revisionsHaveNames},
+		{"UnknownAddressesAreNotFound", unknownAddressesAreNotFound},
+		{"ReadableWithoutScripts", readableWithoutScripts},
+		{"FitsAPhone", fitsAPhone},
+		{"TheFirstPageIsAboutThisNode", theFirstPageIsAboutThisNode},
+		{"OwnersHaveSettings", ownersHaveSettings},
+		{"TheBoxCompletes", theBoxCompletes},
+		{"AFileIsFoundByItsLetters", aFileIsFoundByItsLetters},
+		{"ASlowSearchCanBeStopped", aSlowSearchCanBeStopped},
+		{"ANameLeadsToItsPlaces", aNameLeadsToItsPlaces},
+		{"AFeedTellsOfCommits", aFeedTellsOfCommits},
+		{"SettingsStayFresh", settingsStayFresh},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
+	}
+}
+
+// state is a page with what has been done on it.
+type state struct {
+	name   string
+	path   string
+	status int64 // 0 is 200
+	owner  bool
+	act    func(*tab)
+}
+
+// states are every page in every state that a reader meets.
+func (s *site) states() []state {
+	blob := func(path string) string { return browse(appRepo, "", "blob", path) }
+	head, first := s.app.Git("rev-parse", "HEAD"), s.app.Git("rev-parse", "v1.0")
+	return []state{
+		{name: "home", path: "/"},
+		{name: "results", path: find("needle")},
+		{name: "results, all unfolded", path: find("needle"), act: unfold},
+		{name: "results of an expression", path: find(`nee+dle`, "isRegexEnabled", "isCaseSensitivityEnabled")},
+		{name: "results with filters", path: find("lang:go -file:_test needle")},
+		{name: "results that are cut", path: find("straw")},
+		{name: "results counted", path: find("count:all straw")},
+		{name: "no results", path: find("nosuchword lang:go")},
+		{name: "a bad query", path: find("foo lang:nothing bar"), status: 400},
+		{name: "an unknown context", path: find("context:nowhere x"), status: 404},
+		{name: "repositories found", path: find("type:repo needle")},
+		{name: "results while typing", path: "/", act: func(b *tab) {
+			if eval[int](b, "innerWidth") < 800 {
+				return // a phone waits for the query to be sent
+			}
+			b.press("needle")
+			b.until("results", `document.querySelectorAll('#files .file').length > 3`)
+		}},
+		{name: "suggestions", path: "/", act: func(b *tab) {
+			b.press("re")
+			b.until("suggestions", `document.querySelector('#suggest')`)
+		}},
+		{name: "the finder", path: browse(appRepo, "", "", ""), act: func(b *tab) {
+			b.press("t")
+			b.until("the finder", `document.querySelectorAll('#finds li').length > 5`)
+		}},
+		{name: "a name", path: browse(appRepo, "", "names", "") + "?name=Greeting"},
+		{name: "the panel of a name", path: blob("greet/greet.go"), act: func(b *tab) {
+			b.click("aside a[data-name]")
+			b.until("the panel", `document.querySelector('#panel[open] .named')`)
+		}},
+		{name: "files found", path: browse(appRepo, "", "find", "") + "?query=go"},
+		{name: "repositories", path: "/repos"},
+		{name: "no repositories", path: "/repos?query=nosuch"},
+		{name: "a directory", path: browse(appRepo, "", "", "")},
+		{name: "a deeper directory", path: browse(appRepo, "", "tree", "greet")},
+		{name: "a file", path: blob("greet/greet.go")},
+		{name: "lines of a file", path: blob("main.go") + "#L6-L8"},
+		{name: "a file of a branch", path: browse(appRepo, "feature/x@y", "blob", "greet/greet.go")},
+		{name: "a large file", path: browse(largeRepo, "", "blob", "long.go")},
+		{name: "a long line", path: browse(largeRepo, "", "blob", "min.js")},
+		{name: "a binary file", path: blob("data.bin")},
+		{name: "an image", path: blob("logo.png")},
+		{name: "a pointer of LFS", path: blob("model.bin")},
+		{name: "blame", path: browse(appRepo, "", "blame", "main.go")},
+		{name: "history", path: browse(appRepo, "", "commits", "")},
+		{name: "history of a file", path: browse(appRepo, "", "commits", "main.go")},
+		{name: "a commit", path: browse(appRepo, "", "commit", first)},
+		{name: "a merge", path: browse(appRepo, "", "commit", head)},
+		{name: "a comparison", path: browse(appRepo, "", "compare", "v1.0...main")},
+		{name: "branches", path: browse(appRepo, "", "branches", "")},
+		{name: "tags", path: browse(appRepo, "", "tags", "")},
+		{name: "hidden characters", path: browse(hostileRepo, "", "blob", "bidi.go")},
+		{name: "hostile names", path: browse(hostileRepo, "", "", "")},
+		{name: "hostile results", path: find("needle reposet:\"" + strings.ReplaceAll(hostileRepo, `"`, `\"`) + "\"")},
+		{name: "overview", path: "/settings"},
+		{name: "overview for an owner", path: "/settings", owner: true},
+		{name: "nodes", path: "/settings/nodes", owner: true},
+		{name: "asked before a removal", path: "/settings/do/remove?subject=" + s.node.ID(), owner: true},
+		{name: "repositories by state", path: "/settings/repos?sort=size", owner: true},
+		{name: "connections", path: "/settings/connections", owner: true, act: unfold},
+		{name: "jobs", path: "/settings/jobs?state=done", owner: true, act: unfold},
+		{name: "placement", path: "/settings/placement", owner: true},
+		{name: "events", path: "/settings/events", owner: true},
+		{name: "configuration", path: "/settings/config", owner: true},
+		{name: "search contexts", path: "/settings/contexts"},
+		{name: "agents", path: "/settings/agents"},
+		{name: "keys", path: "/settings/keys", owner: true},
+		{name: "sign in", path: "/login"},
+		{name: "help", path: "/help/syntax"},
+		{name: "no such page", path: "/nowhere", status: 404},
+		{name: "no such file", path: blob("nosuch.go"), status: 404},
+		{name: "no such repository", path: browse("local/nosuch", "", "", ""), status: 404},
+	}
+}
+
+// unfold opens everything that can be opened.
+func unfold(b *tab) {
+	eval[bool](b, `document.querySelectorAll('details').forEach(d => d.open = true), true`)
+}
+
+// noBarrier holds each page in each state and each look to WCAG 2.2 AA; the
+// short form holds each state to it in one of two looks.
+func noBarrier(t *testing.T, s *site) {
+	t.Parallel()
+	file := os.Getenv("SHOAL_TEST_AXE")
+	axe, err := os.ReadFile(file)
+	if err != nil {
+		t.Skipf("NOT RUN: axe-core is not there: %v", err)
+	}
+	used := looks
+	if testing.Short() {
+		used = looks[:2]
+	}
+	for at, l := range used {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			guest, owner := s.open(t, ""), s.open(t, s.owner)
+			guest.wear(l)
+			owner.wear(l)
+			for i, st := range s.states() {
+				if testing.Short() && i%len(used) != at {
+					continue
+				}
+				b := guest
+				if st.owner {
+					b = owner
+				}
+				b.goTo(st.path, max(st.status, 200))
+				if st.act != nil {
+					st.act(b)
+				}
+				b.reports(st.name)
+				for _, v := range violations(b, string(axe)) {
+					t.Errorf("%s, %s: %s", st.name, l.name, v)
+				}
+				if over := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+					t.Errorf("%s, %s: the page is %d px wider than the window", st.name, l.name, over)
+				}
+			}
+		})
+	}
+}
+
+// reports fails the test where the policy of a page was broken.
+func (b *tab) reports(name string) {
+	b.t.Helper()
+	for _, r := range eval[[]string](b, `window.reports`) {
+		b.t.Errorf("%s: the policy reports %s", name, r)
+	}
+}
+
+// violations is what axe has to say of the page that a tab shows.
+func violations(b *tab, axe string) []string {
+	b.t.Helper()
+	if !eval[bool](b, `typeof window.axe === 'object'`) {
+		eval[bool](b, axe+"; true")
+	}
+	type node struct {
+		HTML    string `json:"html"`
+		Target  []any  `json:"target"`
+		Summary string `json:"failureSummary"`
+	}
+	type violation struct {
+		ID    string `json:"id"`
+		Nodes []node `json:"nodes"`
+	}
+	found := eval[[]violation](b, `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'], resultTypes: ['violations']}).then(r => r.violations)`)
+	var out []string
+	for _, v := range found {
+		for _, n := range v.Nodes[:min(len(v.Nodes), 2)] {
+			out = append(out, fmt.Sprintf("%s (%d×): %v %.200s\n%s", v.ID, len(v.Nodes), n.Target, n.HTML, n.Summary))
+		}
+	}
+	return out
+}
+
+// quote is a text as the page writes it.
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("BUG: a string is always JSON: " + err.Error())
+	}
+	return string(b)
+}

@@ -1,0 +1,256 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// click presses the mouse on the first element of a selector.
+func (b *tab) click(css string, modifiers ...chromedp.Modifier) {
+	b.t.Helper()
+	at := eval[[]float64](b, fmt.Sprintf(`(() => { const e = document.querySelector(%s); e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); return [r.left + Math.min(r.width / 2, 20), r.top + r.height / 2]; })()`, quote(css)))
+	b.do("click "+css, chromedp.MouseClickXY(at[0], at[1], chromedp.ButtonModifiers(modifiers...)))
+}
+
+// linesHaveAddresses selects lines by the mouse, the address and the names of
+// other products, and pins them to the commit.
+func linesHaveAddresses(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	marked := `[...document.querySelectorAll('.nums .on')].map(e => e.textContent).join()`
+	file := browse(appRepo, "", "blob", "main.go")
+	b.goTo(file, 200)
+	b.click("#L3")
+	b.until("one line", `location.hash === '#L3' && `+marked+` === '3'`)
+	b.click("#L5", chromedp.ModifierShift)
+	b.until("a range", `location.hash === '#L3-L5' && `+marked+` === '3,4,5'`)
+	b.press("y")
+	b.until("a permalink with its lines", `/@[0-9a-f]{40}\//.test(location.pathname) && location.hash === '#L3-L5'`)
+	for query, want := range map[string]string{"?highlightRange=5,6": "5,6", "?highlightRange=5:1,7:4": "5,6,7", "#L2": "2", "#L2-L3": "2,3"} {
+		b.goTo("/", 200)
+		b.goTo(file+query, 200)
+		b.expect(query+" marks "+want, marked+` === `+quote(want))
+	}
+	b.goTo(browse(largeRepo, "", "blob", "long.go")+"#L40000-L40002", 200)
+	b.until("the line in sight", `document.documentElement.dataset.line === '40000' && scrollY > 700000`)
+	b.expect("the range is marked in a file without an element for each line", `/line40000\(.*line40001\(.*line40002\(/s.test([...CSS.highlights.get('lines')].map(String).join())`)
+	b.expect("and nothing else", `!/line39999\(|line40003\(/.test([...CSS.highlights.get('lines')].map(String).join())`)
+}
+
+// aLargeFileStaysUsable opens 50,000 lines: few elements, found by the browser's
+// own search, and a line of half a megabyte is no burden.
+func aLargeFileStaysUsable(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(browse(largeRepo, "", "blob", "long.go"), 200)
+	if n := eval[int](b, `document.querySelectorAll('*').length`); n > 6000 {
+		t.Errorf("50,000 lines are %d elements, want at most 6,000", n)
+	}
+	b.expect("no line is lost", fmt.Sprintf(`[...document.querySelectorAll('.text')].reduce((n, e) => n + e.textContent.split('\n').length - 1, 0) === %d`, longLines))
+	b.expect("a part far from the window is plain", `!document.querySelector('[data-first="30001"] .text i')`)
+	eval[bool](b, `document.querySelector('[data-first="30001"]').scrollIntoView(), true`)
+	b.until("its colours when it comes near", `document.querySelector('[data-first="30001"] .text i')`)
+	eval[bool](b, `scrollTo(0, 0), true`)
+	b.until("and none when it leaves", `!document.querySelector('[data-first="30001"] .text i')`)
+	b.expect("the browser finds a word near the end", `window.find('line49990()')`)
+	b.goTo(browse(largeRepo, "", "blob", "min.js"), 200)
+	if n := eval[int](b, `document.documentElement.outerHTML.length`); n > 60_000 {
+		t.Errorf("a line of 480 kB is %d bytes of page", n)
+	}
+}
+
+// codeHasColours in files and in results, and marks lie over them in place.
+func codeHasColours(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(browse(appRepo, "", "blob", "main.go"), 200)
+	b.expect("keywords have a colour of their own", `getComputedStyle(document.querySelector('.text .k')).color !== getComputedStyle(document.querySelector('.text')).color`)
+	b.goTo(find("needle lang:go"), 200)
+	b.expect("comments in results too", `[...document.querySelectorAll('.row .c')].some(e => e.querySelector('mark') || e.closest('.row').querySelector('mark'))`)
+	b.goTo(find("needle file:latin1"), 200)
+	b.expect("a mark in another encoding", `document.querySelector('.row mark').textContent === 'needle'`)
+}
+
+// resultsOnTheWay streams, appends and never redraws what is read already.
+func resultsAreAppended(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(find("straw"), 200)
+	before := eval[int](b, `(window.first = document.querySelector('#files .file'), scrollTo(0, 1e6), document.querySelectorAll('#files .file').length)`)
+	at := eval[float64](b, `scrollY`)
+	b.click("#next")
+	b.until("more files", fmt.Sprintf(`document.querySelectorAll('#files .file').length > %d`, before))
+	b.expect("the first file is the same element", `window.first.isConnected && window.first === document.querySelector('#files .file')`)
+	b.expect("the page stays where it was", fmt.Sprintf(`Math.abs(scrollY - %f) < 300`, at))
+	b.expect("no file twice", `(l => new Set(l).size === l.length)([...document.querySelectorAll('#files .file .path')].map(a => a.href))`)
+}
+
+// oneFileDoesNotFlood shows three chunks of a file and folds the others.
+func oneFileDoesNotFlood(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(find("needle file:many.txt"), 200)
+	b.expect("three chunks", `[...document.querySelectorAll('.chunk')].filter(e => e.checkVisibility()).length === 3`)
+	b.click("details.more > summary")
+	b.until("all that is folded", `[...document.querySelectorAll('.chunk')].filter(e => e.checkVisibility()).length > 3`)
+	b.goTo("/", 200)
+	b.press("needle")
+	b.until("many files while typing", `document.querySelectorAll('#files .file').length > 3`)
+}
+
+// anAnswerSaysWhatItIs: whether it is complete, what it stands on, why it is cut,
+// and which counts are lower bounds.
+func anAnswerSaysWhatItIs(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	text := func(css string) string { return eval[string](b, `document.querySelector(`+quote(css)+`).textContent`) }
+	b.goTo(find("Greeting"), 200)
+	if got := text("#proof"); !strings.Contains(got, "complete: ") || !strings.Contains(got, "nothing cut") {
+		t.Errorf("a complete answer says %q", got)
+	}
+	b.expect("exact counts", `!document.querySelector('aside').textContent.includes('≥')`)
+	b.goTo(find("straw"), 200)
+	if got := text("#proof"); !strings.Contains(got, "lower bounds") {
+		t.Errorf("a cut answer says %q", got)
+	}
+	b.expect("lower bounds are named as such", `[...document.querySelectorAll('aside li .dim')].every(e => e.textContent.startsWith('≥') || e.textContent.startsWith('and'))`)
+	b.goTo(find("count:all straw"), 200)
+	if got := text(".summary"); !strings.Contains(got, "20,000 matches in 1,000 files") {
+		t.Errorf("a counted answer says %q", got)
+	}
+}
+
+// aQueryIsNarrowed by including and excluding a value, and widened again.
+func aQueryIsNarrowed(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(find("needle"), 200)
+	all := eval[int](b, `document.querySelectorAll('#files .file').length`)
+	b.do("include", chromedp.Navigate(b.base+eval[string](b, `[...document.querySelectorAll('aside a')].find(a => a.textContent === 'Go').getAttribute('href')`)))
+	b.until("fewer files", fmt.Sprintf(`document.documentElement.dataset.booted && document.querySelectorAll('#files .file').length < %d && location.search.includes('lang')`, all))
+	b.expect("a chip", `document.querySelector('.chips').textContent.includes('lang:Go')`)
+	b.click(".chips a")
+	b.until("all again", fmt.Sprintf(`document.documentElement.dataset.booted && document.querySelectorAll('#files .file').length === %d`, all))
+	b.do("exclude", chromedp.Navigate(b.base+eval[string](b, `[...document.querySelectorAll('aside a.not')].find(a => a.getAttribute('aria-label') === 'without Go').getAttribute('href')`)))
+	b.until("no Go", `document.documentElement.dataset.booted && document.querySelector('#files .file') && ![...document.querySelectorAll('#files .file h2')].some(e => / Go/.test(e.textContent))`)
+}
+
+// aMistakeIsShownInItsPlace while the reader goes on typing.
+func aMistakeIsShownInItsPlace(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(find("foo lang:nothing bar"), 400)
+	b.expect("the box says so", `document.getElementById('query').getAttribute('aria-invalid') === 'true' && document.getElementById(document.getElementById('query').getAttribute('aria-describedby'))`)
+	b.expect("the place", `document.querySelector('.caret').textContent.startsWith('lang:nothing') || document.querySelector('.caret').textContent.startsWith('nothing')`)
+	b.goTo("/", 200)
+	b.press("foo lang:nothing", "Escape", "Enter")
+	b.until("the message", `document.querySelector('#trouble')`)
+	b.goTo(find("foo lang:nothing"), 400)
+	b.expect("a way on", `[...document.querySelectorAll('#trouble a')].some(a => a.textContent.includes('as a text'))`)
+	b.goTo(find("nosuchword lang:go"), 200)
+	b.expect("why nothing is found", `document.querySelector('.empty').textContent.includes('Nothing found')`)
+	b.goTo(find("Greeting lang:javascript"), 200)
+	b.expect("near misses with counts", `[...document.querySelectorAll('.empty li')].some(e => e.textContent.includes('without lang:javascript') && /\d/.test(e.textContent))`)
+}
+
+// historyTellsWhoAndWhat: blame with whole names and the commit before, commits
+// with their parents, counts and files, comparisons both ways.
+func historyTellsWhoAndWhat(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(browse(appRepo, "", "blame", "main.go"), 200)
+	b.expect("whole names", `document.querySelector('.who').textContent.includes('Ada Lovelace')`)
+	b.click(".who a[href*='/-/blame/']")
+	b.until("what was before", `/@[0-9a-f]{40}\/-\/blame\/main\.go/.test(location.pathname)`)
+	b.goTo(browse(appRepo, "", "commit", s.app.Git("rev-parse", "HEAD")), 200)
+	b.expect("both parents of a merge", `document.querySelectorAll('main p a[href*="/-/commit/"]').length === 2`)
+	b.goTo(browse(appRepo, "", "commit", s.app.Git("rev-parse", "old")), 200)
+	b.goTo(browse(appRepo, "", "commit", s.app.Git("rev-parse", "HEAD^1")), 200)
+	b.expect("counts", `/\+2\b/.test(document.querySelector('main').textContent) && document.querySelectorAll('.row.add').length === 2 && document.querySelectorAll('.row.del').length === 1`)
+	b.expect("a list of files", `document.querySelector('details.menu ul').textContent.includes('main.go')`)
+	b.goTo(browse(appRepo, "", "compare", "v1.0...main"), 200)
+	b.expect("the other way round", `[...document.querySelectorAll('a')].some(a => a.getAttribute('href').endsWith('/-/compare/main...v1.0'))`)
+}
+
+// revisionsHaveNames: the branch that HEAD means, whether others are indexed.
+func revisionsHaveNames(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(find("needle file:main.go"), 200)
+	b.expect("the name of the branch", `document.querySelector('.file h2').textContent.includes('main ') && !document.querySelector('.file h2').textContent.includes('HEAD')`)
+	b.goTo(browse(appRepo, "", "branches", ""), 200)
+	b.expect("which are indexed", `[...document.querySelectorAll('.repos li')].some(e => e.textContent.includes('main') && e.textContent.includes('indexed'))`)
+	b.goTo(browse(appRepo, s.app.Git("rev-parse", "v1.0"), "blob", "main.go"), 200)
+}
+
+// unknownAddressesAreNotFound, by status too, with a way on.
+func unknownAddressesAreNotFound(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	for _, path := range []string{"/nowhere", "/browse/x", "/browse/", "/help/nothing", browse(appRepo, "", "blob", "no"), browse(appRepo, "nosuchref", "", ""), browse(appRepo, "", "nosuchkind", "")} {
+		b.goTo(path, 404)
+		b.expect(path+" is a page with a box", `document.querySelector('#query') && document.querySelector('main h1') && document.querySelector('main a')`)
+	}
+}
+
+// readableWithoutScripts: searching, reading, turning pages.
+func readableWithoutScripts(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.must(call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
+	for path, want := range map[string]string{
+		"/": appRepo, find("needle"): "greet_test.go", find("straw"): "Next results", browse(appRepo, "", "", ""): "A needle in a haystack",
+		browse(appRepo, "", "blob", "main.go"): "says hello", browse(appRepo, "", "blame", "main.go"): "Ada Lovelace", browse(appRepo, "", "commits", ""): "say it twice", "/repos": appRepo, "/cluster": "node",
+	} {
+		b.do("open "+path, chromedp.Navigate(b.base+path))
+		if text := eval[string](b, `document.body.innerText`); !strings.Contains(text, want) {
+			t.Errorf("%s without scripts has no %q: %.300s", path, want, text)
+		}
+	}
+}
+
+// fitsAPhone: one row of header that does not stay, results before what narrows
+// them, and buttons that a thumb meets.
+func fitsAPhone(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.wear(looks[1])
+	b.goTo(find("needle"), 200)
+	b.expect("a low header", `document.querySelector('header.top').getBoundingClientRect().height <= 100`)
+	b.expect("results in the first view", `document.querySelector('#files .file').getBoundingClientRect().top < innerHeight`)
+	b.goTo(browse(appRepo, "", "blob", "main.go"), 200)
+	b.expect("text in the first view", `document.querySelector('.text').getBoundingClientRect().top < innerHeight / 2`)
+}
+
+// theFirstPageIsAboutThisNode: the box has the focus, repositories of this node,
+// recent queries, the state of the cluster in words.
+func theFirstPageIsAboutThisNode(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(find("Greeting"), 200)
+	b.goTo("/", 200)
+	b.expect("the focus in the box", `document.activeElement.id === 'query'`)
+	b.expect("real repositories", `document.querySelector('main').textContent.includes('local/large')`)
+	b.expect("recent queries", `document.querySelector('#recent').textContent.includes('Greeting')`)
+	b.expect("no help table", `!document.querySelector('main table')`)
+	b.goTo("/repos?query=app", 200)
+	b.expect("repositories are filtered", `document.querySelectorAll('.repo-row').length === 1`)
+	b.goTo("/cluster", 200)
+	b.expect("what may fail", `document.querySelector('main').textContent.includes('One node: it must not fail.')`)
+	b.expect("main is not read aloud whole", `!document.querySelector('main[aria-live]')`)
+	b.goTo("/settings/keys", 403)
+}
+
+// signingInAndOut keeps the key where no script finds it.
+func ownersHaveSettings(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, s.owner)
+	b.goTo("/settings/keys", 200)
+	b.expect("the owner's key in the list", `document.querySelector('main').textContent.includes('owner')`)
+	b.expect("who is signed in", `document.querySelector('header nav').textContent.includes('owner')`)
+	b.expect("nothing that a script can read", `document.cookie === '' && sessionStorage.length === 0`)
+}

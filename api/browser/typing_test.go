@@ -1,0 +1,141 @@
+package browser
+
+import (
+	"encoding/xml"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// theBoxCompletes filters, values, repositories, revisions, symbols and files,
+// by keyboard alone.
+func theBoxCompletes(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo("/", 200)
+	value := `document.getElementById('query').value`
+	list := `[...document.querySelectorAll('#suggest li')].map(e => e.firstElementChild.textContent)`
+	for i, st := range []step{
+		{[]string{"re"}, list + `.includes('repo:')`},
+		{[]string{"Down", "Tab"}, value + ` === 'repo:'`},
+		{nil, list + `.includes('local/app')`},
+		{[]string{"app"}, list + `.join() === 'local/app'`},
+		{nil, `document.getElementById('query').getAttribute('aria-expanded') === 'true'`},
+		{[]string{"Down"}, `document.getElementById(document.getElementById('query').getAttribute('aria-activedescendant')).getAttribute('aria-selected') === 'true'`},
+		{[]string{"Enter"}, value + ` === 'repo:^local/app$ ' && !document.querySelector('#suggest')`},
+		{[]string{"rev:fea"}, list + `.includes('feature/x@y')`},
+		{[]string{"Down", "Tab"}, value + ` === 'repo:^local/app$ rev:feature/x@y '`},
+		{[]string{"Greet"}, list + `.includes('Greeting')`},
+		{[]string{"Escape"}, `!document.querySelector('#suggest') && ` + value + `.endsWith('Greet')`},
+		{[]string{"Enter"}, `location.pathname === '/search' && document.documentElement.dataset.booted && document.querySelector('.file h2').textContent.includes('feature/x@y')`},
+	} {
+		b.steps(i, st)
+	}
+	b.goTo("/", 200)
+	for i, st := range []step{
+		{[]string{"lang:gra"}, list + `.includes('GraphQL')`},
+		{[]string{" ca"}, list + `.includes('case:')`},
+		{[]string{"se:"}, list + `.join() === 'yes,no,auto'`},
+		{[]string{" file:app"}, list + `.includes('web/app.js')`},
+		{[]string{" \"re"}, `!document.querySelector('#suggest')`},
+	} {
+		b.steps(20+i, st)
+	}
+}
+
+// aFileIsFoundByItsLetters, in a dialog, from any page of the repository, and on
+// a page of its own without scripts.
+func aFileIsFoundByItsLetters(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(browse(appRepo, "v1.0", "blob", "main.go"), 200)
+	for i, st := range []step{
+		{[]string{"t"}, `document.activeElement.closest('dialog#finder') && document.querySelectorAll('#finds li').length > 5`},
+		{[]string{"grtest"}, `document.querySelector('#finder').dataset.query === 'grtest' && document.querySelector('#finds [aria-selected=true]').textContent === 'greet/greet_test.go'`},
+		{[]string{"Escape"}, `!document.querySelector('#finder').open`},
+		{[]string{"t", "run"}, `document.querySelector('#finder').dataset.query === 'run'`},
+		{[]string{"Enter"}, `location.pathname.endsWith('@v1.0/-/blob/tools/deep/down/run.sh')`},
+	} {
+		b.steps(i, st)
+	}
+	b.goTo(browse(appRepo, "", "find", "")+"?query=grtest", 200)
+	b.expect("the page without a script", `document.querySelector('.finds a').textContent === 'greet/greet_test.go'`)
+	b.innocent(browse(hostileRepo, "", "find", ""), 200)
+}
+
+// aNameLeadsToItsPlaces: its definitions and references, by name and not by
+// compiler, in a panel over the file and on a page of its own.
+func aNameLeadsToItsPlaces(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(browse(appRepo, "", "blob", "greet/greet_test.go"), 200)
+	eval[bool](b, `(() => { const walk = document.createTreeWalker(document.querySelector('.text'), NodeFilter.SHOW_TEXT); for (let n; (n = walk.nextNode());) { const at = n.data.indexOf(' Greeting(') + 1; if (at > 0) { getSelection().setBaseAndExtent(n, at, n, at + 8); return true; } } return false; })()`)
+	panel := `document.querySelector('#panel[open]')`
+	for i, st := range []step{
+		{[]string{"r"}, panel + ` && ` + panel + `.textContent.includes('by name, not by compiler')`},
+		{nil, `[...document.querySelectorAll('#panel h2')].map(e => e.textContent)[0] === '1 definition' && document.querySelector('#panel .named a').textContent.startsWith('greet/greet.go:')`},
+		{nil, `document.activeElement.closest('#panel')`},
+		{[]string{"Escape"}, `!` + panel},
+		{[]string{"l"}, `document.activeElement.closest('#goto')`},
+		{[]string{"5-6", "Enter"}, `location.hash === '#L5-L6' && document.querySelectorAll('.nums .on').length === 2`},
+	} {
+		b.steps(i, st)
+	}
+	b.goTo(browse(appRepo, "v1.0", "blob", "greet/greet.go"), 200)
+	b.expect("an outline", `[...document.querySelectorAll('aside li')].some(e => e.textContent.includes('Greeter'))`)
+	b.click("#outline")
+	b.press("greeter")
+	b.until("fewer symbols", `[...document.querySelectorAll('aside li')].filter(e => e.checkVisibility()).every(e => e.textContent.includes('Greeter')) && document.querySelector('aside li[hidden]')`)
+	b.innocent(browse(hostileRepo, "", "names", "")+"?name=%3Cscript%3Epwned()", 200)
+	b.goTo(browse(appRepo, "", "names", "")+"?name=", 400)
+
+	// Where a page stands is said: the branch that HEAD is, and whether the index has it.
+	b.goTo(browse(appRepo, "", "", ""), 200)
+	b.expect("the branch", `/main indexed/.test(document.querySelector('.crumbs nav').textContent)`)
+	b.goTo(browse(appRepo, s.app.Git("rev-parse", "HEAD^1^"), "", ""), 200)
+	b.expect("a commit that the index has as a tag or not", `/indexed|scanned/.test(document.querySelector('.crumbs nav').textContent)`)
+}
+
+// aFeedTellsOfCommits in a form that readers of feeds know.
+func aFeedTellsOfCommits(t *testing.T, s *site) {
+	t.Parallel()
+	r, err := http.Get(s.url + browse(appRepo, "", "commits.atom", "") + "?path=main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var feed struct {
+		XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
+		Entries []struct {
+			Title string `xml:"title"`
+			ID    string `xml:"id"`
+		} `xml:"entry"`
+	}
+	if err := xml.NewDecoder(r.Body).Decode(&feed); err != nil {
+		t.Fatal(err)
+	}
+	if len(feed.Entries) != 2 || feed.Entries[0].Title != "say it twice" || !strings.Contains(feed.Entries[0].ID, "/-/commit/") {
+		t.Errorf("feed %+v", feed)
+	}
+}
+
+// aSlowSearchCanBeStopped by a button that comes when it takes a while, or Esc; the
+// query stays.
+func aSlowSearchCanBeStopped(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo("/", 200)
+	// A node that does not answer until the reader leaves.
+	eval[bool](b, `window.fetch = (url, options) => new Promise((_, fail) => options.signal.addEventListener('abort', () => fail(new DOMException('left', 'AbortError')))), true`)
+	seen := `document.getElementById('stop').checkVisibility()`
+	stopped := `!` + seen + ` && document.getElementById('status').textContent === 'Stopped.'`
+	for i, st := range []step{
+		{[]string{"needle"}, seen},
+		{[]string{"Escape"}, stopped + ` && document.getElementById('query').value === 'needle'`},
+		{[]string{"s"}, seen},
+	} {
+		b.steps(i, st)
+	}
+	b.click("#stop")
+	b.until("the search to be stopped", stopped)
+}

@@ -1,0 +1,402 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	nodeask "github.com/shoalsearch/shoal/node/ask"
+	nodecall "github.com/shoalsearch/shoal/node/call"
+)
+
+// asker is what the routes of questions need.
+type asker interface {
+	Ask(context.Context, catalog.Viewer, nodeask.Question) (*nodeask.Started, error)
+	Sees(context.Context, catalog.Viewer, string) error
+	Chat(context.Context, catalog.Viewer, string) (*nodeask.Chat, error)
+	Chats(ctx context.Context, v catalog.Viewer, skip, most int) ([]nodeask.Chat, int, error)
+	StopChat(context.Context, catalog.Viewer, string) error
+	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(nodeask.Event) error) error
+	ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error
+	DeleteChat(context.Context, catalog.Viewer, string) error
+	ForkChat(context.Context, catalog.Viewer, string) (string, error)
+	HasModel() bool
+}
+
+// readQuestion reads the body of a question. One in a thread has the thread's
+// visibility.
+func readQuestion(c *call, thread string) (nodeask.Question, error) {
+	f, err := decodeBody(c.requestBody())
+	if err != nil {
+		return nodeask.Question{}, err
+	}
+	q := nodeask.Question{Query: f.required("query"), Thread: thread}
+	if _, ok := f.member("repos"); ok {
+		q.Repos = f.texts("repos")
+	}
+	if raw, ok := f.member("languageModel"); ok {
+		var m struct{ Provider, Model string }
+		if json.Unmarshal(raw, &m) != nil || m.Model == "" {
+			f.wrong("languageModel", `expected {"provider": "...", "model": "..."}`)
+		}
+		q.Model = nodeask.ModelName{Provider: m.Provider, Model: m.Model}
+	}
+	if thread == "" {
+		if public := readVisibility(f); public != nil {
+			q.Public, q.Private = *public, !*public
+		}
+	}
+	return q, f.err()
+}
+
+// The visibilities of threads.
+const (
+	visiblePublic  = "PUBLIC"  // to everybody who has the link and may read
+	visiblePrivate = "PRIVATE" // to who asked
+)
+
+// readVisibility is whether a thread is to be public, nil where nothing is said.
+func readVisibility(f *fields) *bool {
+	if _, ok := f.member("visibility"); !ok {
+		return nil
+	}
+	text := f.text("visibility")
+	if text != visiblePublic && text != visiblePrivate {
+		f.wrong("visibility", "expected %s or %s", visiblePublic, visiblePrivate)
+	}
+	public := text == visiblePublic
+	return &public
+}
+
+func visibilityOf(public bool) string {
+	if public {
+		return visiblePublic
+	}
+	return visiblePrivate
+}
+
+type chatStartedJSON struct {
+	ID     string `json:"id"`
+	URL    string `json:"url"`
+	Events string `json:"events"`
+	After  int    `json:"after"`
+}
+
+// chat is POST /api/chat: it begins to answer a question and does not wait.
+func (s *Server) chat(ctx context.Context, c *call) error { return s.beginChat(ctx, c, "") }
+
+// chatMessage is POST /api/chat/{id}/messages: a further question.
+func (s *Server) chatMessage(ctx context.Context, c *call) error {
+	return s.beginChat(ctx, c, c.wild[0])
+}
+
+func (s *Server) beginChat(ctx context.Context, c *call, thread string) error {
+	q, err := readQuestion(c, thread)
+	if err != nil {
+		return err
+	}
+	t, err := s.parts.asker.Ask(ctx, c.viewer, q)
+	if err != nil {
+		return err
+	}
+	c.status = 202
+	return c.json(chatStartedJSON{ID: t.ID, URL: s.chatURL(t.ID), Events: fmt.Sprintf("%s/api/chat/%s/events?after=%d", s.parts.base, t.ID, t.After), After: t.After})
+}
+
+// chatURL is the page of a thread.
+func (s *Server) chatURL(id string) string { return s.parts.base + "/chat/" + id }
+
+type modelNameJSON struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+}
+
+type chatAnswerJSON struct {
+	Answer        string        `json:"answer"`
+	ChatID        string        `json:"chatId"`
+	ChatURL       string        `json:"chatUrl"`
+	LanguageModel modelNameJSON `json:"languageModel"`
+	Limits        []string      `json:"limits"`
+}
+
+// blockingChat is POST /api/chat/blocking: it answers when there is an answer.
+func (s *Server) blockingChat(ctx context.Context, c *call) error {
+	q, err := readQuestion(c, "")
+	if err != nil {
+		return err
+	}
+	started, err := s.parts.asker.Ask(ctx, c.viewer, q)
+	if err != nil {
+		return err
+	}
+	if err := s.parts.asker.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
+		return err
+	}
+	chat, err := s.parts.asker.Chat(ctx, c.viewer, started.ID)
+	if err != nil {
+		return err
+	}
+	r := &chat.Turns[0]
+	if r.Status != nodeask.Done {
+		return nodecall.Fail(nodecall.ErrUnavailable, "%s", r.Error)
+	}
+	return c.json(chatAnswerJSON{
+		Answer: nodeask.Markdown(r.Answer, s.parts.base), ChatID: chat.ID, ChatURL: s.chatURL(chat.ID),
+		LanguageModel: modelNameJSON{r.Provider(), r.ModelName()}, Limits: filled(r.Limits),
+	})
+}
+
+// filled is a list that is [] in JSON where it is empty.
+func filled(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+type chatJSON struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	URL        string     `json:"url"`
+	Visibility string     `json:"visibility"`
+	Mine       bool       `json:"mine"`
+	Running    bool       `json:"running"`
+	Created    time.Time  `json:"created"`
+	Changed    time.Time  `json:"changed"`
+	Count      int        `json:"turnCount"`
+	Turns      []turnJSON `json:"turns,omitempty"`
+}
+
+type turnJSON struct {
+	Query  string     `json:"query"`
+	Repos  []string   `json:"repos"`
+	Model  string     `json:"model"`
+	Status string     `json:"status"`
+	Error  string     `json:"error,omitempty"`
+	Answer string     `json:"answer"`
+	Limits []string   `json:"limits"`
+	Cites  []citeJSON `json:"citations"`
+	Began  time.Time  `json:"began"`
+	TookMs int64      `json:"tookMs"`
+	Steps  int        `json:"steps"`
+	First  int        `json:"firstEvent"`
+	Usage  usageJSON  `json:"usage"`
+}
+
+type usageJSON struct {
+	InputTokens  int `json:"inputTokens"`
+	CachedTokens int `json:"cachedTokens"`
+	OutputTokens int `json:"outputTokens"`
+}
+
+type citeJSON struct {
+	Repo   string `json:"repo"`
+	Path   string `json:"path"`
+	Commit string `json:"commit"`
+	First  int    `json:"firstLine"`
+	Last   int    `json:"lastLine"`
+	State  string `json:"state"`
+	URL    string `json:"url"`
+}
+
+func (s *Server) citeOf(k *nodeask.Citation) citeJSON {
+	return citeJSON{k.Repo, k.Path, k.Commit, k.First, k.Last, string(k.State), k.URL(s.parts.base)}
+}
+
+func (s *Server) chatOf(t *nodeask.Chat) chatJSON {
+	out := chatJSON{
+		ID: t.ID, Name: t.Title, URL: s.chatURL(t.ID), Visibility: visibilityOf(t.Public), Mine: t.Mine, Running: t.Running,
+		Created: t.Created.UTC(), Changed: t.Changed.UTC(), Count: t.Count,
+	}
+	for i := range t.Turns {
+		out.Turns = append(out.Turns, s.turnOf(&t.Turns[i]))
+	}
+	return out
+}
+
+func (s *Server) turnOf(r *nodeask.Report) turnJSON {
+	out := turnJSON{
+		Query: r.Query, Repos: filled(r.Repos), Model: r.Model, Status: string(r.Status), Error: r.Error,
+		Answer: nodeask.Markdown(r.Answer, s.parts.base), Limits: filled(r.Limits), Cites: []citeJSON{},
+		Began: r.Began.UTC(), TookMs: r.Took.Milliseconds(), Steps: r.Steps, First: r.First, Usage: usageJSON{r.Usage.Input, r.Usage.Cached, r.Usage.Output},
+	}
+	for _, p := range r.Answer {
+		if p.Cite != nil {
+			out.Cites = append(out.Cites, s.citeOf(p.Cite))
+		}
+	}
+	return out
+}
+
+// chatByID is GET /api/chat/{id}.
+func (s *Server) chatByID(ctx context.Context, c *call) error {
+	t, err := s.parts.asker.Chat(ctx, c.viewer, c.wild[0])
+	if err != nil {
+		return err
+	}
+	return c.json(s.chatOf(t))
+}
+
+type chatsJSON struct {
+	Chats []chatJSON `json:"chats"`
+	Total int        `json:"total"`
+}
+
+// chats is GET /api/chat: the threads of who asks, without what was said.
+func (s *Server) chats(ctx context.Context, c *call) error {
+	p := c.params()
+	page, per := p.integer("page", 1, 1, 1000), p.integer("perPage", 30, 1, 100)
+	if err := p.err(); err != nil {
+		return err
+	}
+	list, total, err := s.parts.asker.Chats(ctx, c.viewer, (page-1)*per, per)
+	if err != nil {
+		return err
+	}
+	out := chatsJSON{Chats: []chatJSON{}, Total: total}
+	for i := range list {
+		out.Chats = append(out.Chats, s.chatOf(&list[i]))
+	}
+	return c.json(out)
+}
+
+// changeChat is PATCH /api/chat/{id}.
+func (s *Server) changeChat(ctx context.Context, c *call) error {
+	f, err := decodeBody(c.requestBody())
+	if err != nil {
+		return err
+	}
+	name, public := f.text("name"), readVisibility(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if err := s.parts.asker.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
+		return err
+	}
+	return c.json(chatIDJSON{c.wild[0]})
+}
+
+type chatIDJSON struct {
+	ID string `json:"id"`
+}
+
+// deleteChat is DELETE /api/chat/{id}.
+func (s *Server) deleteChat(ctx context.Context, c *call) error {
+	if err := s.parts.asker.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
+		return err
+	}
+	return c.json(chatIDJSON{c.wild[0]})
+}
+
+type chatForkJSON struct {
+	ID  string `json:"id"`
+	URL string `json:"url"`
+}
+
+// forkChat is POST /api/chat/{id}/fork.
+func (s *Server) forkChat(ctx context.Context, c *call) error {
+	id, err := s.parts.asker.ForkChat(ctx, c.viewer, c.wild[0])
+	if err != nil {
+		return err
+	}
+	c.status = 201
+	return c.json(chatForkJSON{id, s.chatURL(id)})
+}
+
+// stopChat is POST /api/chat/{id}/stop.
+func (s *Server) stopChat(ctx context.Context, c *call) error {
+	if err := s.parts.asker.StopChat(ctx, c.viewer, c.wild[0]); err != nil {
+		return err
+	}
+	return c.json(chatIDJSON{c.wild[0]})
+}
+
+type chatEventJSON struct {
+	N      int       `json:"n"`
+	Kind   string    `json:"kind"`
+	Step   int       `json:"step,omitempty"`
+	Text   string    `json:"text,omitempty"`
+	Failed bool      `json:"failed,omitempty"`
+	Cite   *citeJSON `json:"cite,omitempty"`
+}
+
+// quietEvents is how long a stream of events may be silent: then a comment
+// tells proxies that it lives.
+const quietEvents = 10 * time.Second
+
+// chatEvents is GET /api/chat/{id}/events: server-sent events from the log of
+// a thread, then as they come, until its last turn has ended. A client that was
+// cut off goes on behind the last number that it has, with after or
+// Last-Event-ID, on any node.
+func (s *Server) chatEvents(ctx context.Context, c *call) error {
+	id, viewer := c.wild[0], c.viewer
+	if err := s.parts.asker.Sees(ctx, viewer, id); err != nil {
+		return err
+	}
+	after, err := afterOf(c)
+	if err != nil {
+		return err
+	}
+	c.mime = mimeSSE
+	c.setHeader("Cache-Control", "no-store")
+	c.setHeader("X-Accel-Buffering", "no")
+	c.stream = func(w *bufio.Writer) error {
+		for {
+			quiet, cancel := context.WithTimeout(ctx, quietEvents)
+			err := s.parts.asker.WatchChat(quiet, viewer, id, after, func(e nodeask.Event) error {
+				after = e.N
+				return s.writeEvent(w, &e)
+			})
+			silent := quiet.Err() != nil
+			cancel()
+			switch {
+			case err == nil:
+				return w.Flush()
+			case ctx.Err() != nil || !silent:
+				return err
+			}
+			if _, err := w.WriteString(": still at work\n\n"); err != nil {
+				return err
+			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
+	out := chatEventJSON{N: e.N, Kind: e.Kind, Step: e.Step, Text: e.Text, Failed: e.Failed}
+	if e.Cite != nil {
+		k := s.citeOf(e.Cite)
+		out.Cite = &k
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", e.N, b); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// afterOf is the number of the last event that a client has.
+func afterOf(c *call) (int, error) {
+	text, ok := c.arg("after")
+	if !ok {
+		if text = c.requestHeader("Last-Event-ID"); text == "" {
+			return 0, nil
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, invalidParams("after: expected a number of at least 0, received %q", text)
+	}
+	return n, nil
+}

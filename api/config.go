@@ -1,0 +1,106 @@
+package api
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+// settingsReader is what the routes and pages of the configuration need.
+type settingsReader interface {
+	Configuration(context.Context, account.Owner) (*node.ConfigurationResponse, error)
+	Contexts(context.Context, catalog.Viewer) ([]node.ContextInfo, error)
+}
+
+type configurationJSON struct {
+	Hash        string         `json:"hash"`
+	At          string         `json:"at,omitempty"`
+	By          string         `json:"by"`
+	Connections int            `json:"connections"`
+	Contexts    int            `json:"contexts"`
+	Problem     string         `json:"problem"`
+	Warnings    []string       `json:"warnings"`
+	Works       []effectJSON   `json:"works"`
+	NoEffect    []effectJSON   `json:"noEffect"`
+	Unsafe      []effectJSON   `json:"unsafe"`
+	Files       []nodeFileJSON `json:"files"`
+	Silent      []string       `json:"silent"`
+}
+
+type effectJSON struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+}
+
+type nodeFileJSON struct {
+	Node    string `json:"node"`
+	Address string `json:"address"`
+	configJSON
+}
+
+// configuration is GET /api/config: which configuration counts, what it does,
+// and whose file is another one. It holds paths of properties, no values.
+func (s *Server) configuration(ctx context.Context, c *call, by account.Owner) error {
+	r, err := s.parts.settings.Configuration(ctx, by)
+	if err != nil {
+		return err
+	}
+	effects := func(in []config.Error) []effectJSON {
+		out := make([]effectJSON, len(in))
+		for i, e := range in {
+			out[i] = effectJSON{e.Path, e.Message}
+		}
+		return out
+	}
+	out := configurationJSON{
+		Hash: r.Hash, At: stamp(r.At), By: r.By, Connections: r.Connections, Contexts: r.Contexts, Problem: r.Problem, Warnings: list(r.Warnings),
+		Works: effects(r.Effects.Works), NoEffect: effects(r.Effects.None), Unsafe: effects(r.Effects.Unsafe),
+		Files: make([]nodeFileJSON, len(r.Files)), Silent: list(r.Silent),
+	}
+	for i := range r.Files {
+		f := &r.Files[i]
+		out.Files[i] = nodeFileJSON{f.Node, f.Address, configOf(&f.ConfigStatus)}
+	}
+	return c.json(out)
+}
+
+// contexts is GET /api/contexts.
+func (s *Server) contexts(ctx context.Context, c *call) error {
+	all, err := s.parts.settings.Contexts(ctx, c.viewer)
+	if err != nil {
+		return err
+	}
+	type contextJSON struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Repos       int    `json:"repos"`
+	}
+	out := make([]contextJSON, len(all))
+	for i, x := range all {
+		out[i] = contextJSON(x)
+	}
+	return c.json(out)
+}
+
+// applyConfig is POST /api/config: the body is a configuration file, which
+// becomes that of the cluster.
+func (s *Server) applyConfig(ctx context.Context, c *call, by account.Owner) error {
+	p := c.params()
+	req := node.ApplyConfigRequest{Text: c.requestBody(), Accept: p.flag("accept", false)}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := s.parts.members.ApplyConfig(ctx, by, req)
+	if err != nil {
+		return err
+	}
+	return c.json(struct {
+		Hash        string   `json:"hash"`
+		Connections int      `json:"connections"`
+		Changed     bool     `json:"changed"`
+		Warnings    []string `json:"warnings"`
+	}{r.Hash, r.Connections, r.Changed, list(r.Warnings)})
+}

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+// connections is what the routes of connections need.
+type connections interface {
+	Connections(context.Context, account.Owner) ([]node.ConnectionStatus, error)
+	SyncConnection(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error)
+	AcceptListing(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error)
+}
+
+type connectionJSON struct {
+	Name     string         `json:"name"`
+	Type     string         `json:"type"`
+	State    string         `json:"state"`
+	Message  string         `json:"message"`
+	Warnings []string       `json:"warnings"`
+	Issues   []issueJSON    `json:"issues"`
+	Repos    int            `json:"repos"`
+	Listed   int            `json:"listed"`
+	Excluded []excludedJSON `json:"excluded"`
+	Kept     int            `json:"kept"`
+	Held     int            `json:"held"`
+	HeldAt   string         `json:"heldAt,omitempty"`
+	SyncedAt string         `json:"syncedAt,omitempty"`
+	EndedAt  string         `json:"endedAt,omitempty"`
+	NextAt   string         `json:"nextAt,omitempty"`
+	Calls    int            `json:"calls"`
+	Limit    *limitJSON     `json:"limit,omitempty"`
+	TokenEnd string         `json:"tokenExpiresAt,omitempty"`
+	Follows  followingJSON  `json:"following"`
+}
+
+// followingJSON is how pushes are found.
+type followingJSON struct {
+	By      string  `json:"by"`
+	Signal  string  `json:"signal,omitempty"`
+	Every   float64 `json:"everySeconds,omitempty"`
+	LastAt  string  `json:"lastAt,omitempty"`
+	Problem string  `json:"problem,omitempty"`
+	HookAt  string  `json:"webhookAt,omitempty"`
+}
+
+type issueJSON struct {
+	Code   string `json:"code"`
+	Target string `json:"target,omitempty"`
+	Text   string `json:"text"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+type excludedJSON struct {
+	Reason string `json:"reason"`
+	Repos  int    `json:"repos"`
+}
+
+type limitJSON struct {
+	Calls     int    `json:"calls"`
+	Remaining int    `json:"remaining"`
+	ResetAt   string `json:"resetAt,omitempty"`
+}
+
+func connectionOf(k *node.ConnectionStatus) connectionJSON {
+	out := connectionJSON{
+		Name: k.Name, Type: k.Type, State: k.State, Message: k.Message, Warnings: list(k.Warnings), Issues: make([]issueJSON, len(k.Issues)),
+		Repos: k.Repos, Listed: k.Listed, Excluded: make([]excludedJSON, len(k.Excluded)), Kept: k.Kept, Held: k.Held, HeldAt: stamp(k.HeldAt),
+		Follows:  followingOf(k.Following),
+		SyncedAt: stamp(k.SyncedAt), EndedAt: stamp(k.EndedAt), NextAt: stamp(k.NextAt), Calls: k.Calls, TokenEnd: stamp(k.ExpiresAt),
+	}
+	for i, issue := range k.Issues {
+		out.Issues[i] = issueJSON(issue)
+	}
+	for i, e := range k.Excluded {
+		out.Excluded[i] = excludedJSON(e)
+	}
+	if k.Limit > 0 {
+		out.Limit = &limitJSON{k.Limit, k.Remaining, stamp(k.ResetAt)}
+	}
+	return out
+}
+
+func followingOf(f node.FollowingStatus) followingJSON {
+	return followingJSON{f.By, f.Signal, f.Every.Seconds(), stamp(f.LastAt), f.Problem, stamp(f.HookAt)}
+}
+
+// connections is GET /api/connections.
+func (s *Server) connections(ctx context.Context, c *call, by account.Owner) error {
+	all, err := s.parts.conns.Connections(ctx, by)
+	if err != nil {
+		return err
+	}
+	out := make([]connectionJSON, len(all))
+	for i := range all {
+		out[i] = connectionOf(&all[i])
+	}
+	return c.json(out)
+}
+
+// syncConnection is POST /api/connections/{connection}/sync: a listing now.
+// The answer is how the connection stood before.
+func (s *Server) syncConnection(ctx context.Context, c *call, by account.Owner) error {
+	before, err := s.parts.conns.SyncConnection(ctx, by, node.ConnectionRequest{Name: c.wild[0]})
+	return s.queued(c, before, err)
+}
+
+// acceptListing is POST /api/connections/{connection}/accept: what the last
+// listing misses is gone. The answer is how the connection stood before.
+func (s *Server) acceptListing(ctx context.Context, c *call, by account.Owner) error {
+	before, err := s.parts.conns.AcceptListing(ctx, by, node.ConnectionRequest{Name: c.wild[0]})
+	return s.queued(c, before, err)
+}
+
+func (s *Server) queued(c *call, before *node.ConnectionStatus, err error) error {
+	if err != nil {
+		return err
+	}
+	c.status = 202
+	return c.json(connectionOf(before))
+}

@@ -1,0 +1,239 @@
+package api
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/auth"
+)
+
+// Who can open the socket in the data directory administers; at the port
+// nobody does without a key.
+func TestTheOperatorsSocket(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, &fake{}, func(o *Options) { o.DataDir = dir })
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return auth.DialSocket(ctx, dir)
+	}}}
+	resp, err := client.Get("http://shoal/api/keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("by the socket: %d", resp.StatusCode)
+	}
+	if resp, _ := askAs(t, s, "", "GET", "/api/keys", ""); resp.StatusCode != 401 {
+		t.Errorf("by the port: %d", resp.StatusCode)
+	}
+}
+
+// Metrics have an address of their own, where nothing else is told.
+func TestTheMetricsDoor(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{guests: true}, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
+	for path, want := range map[string]int{"/metrics": 200, "/livez": 200, "/readyz": 200, "/api/repos": 404, "/": 404, "/api/status": 404} {
+		resp, err := http.Get("http://" + s.MetricsAddr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+	for loopback, want := range map[bool]access{true: accessOpen, false: accessOwner} {
+		if got := (&Server{hosts: hostRule{loopback: loopback}}).metricsAccess(); got != want {
+			t.Errorf("loopback %t: metrics are for %d", loopback, got)
+		}
+	}
+}
+
+// Metrics count all repositories and name connections: where not everybody sees
+// all of them, also who is on the same host needs an owner's key.
+func TestMetricsAreAnOwnersWherePermissionsAreEnforced(t *testing.T) {
+	t.Parallel()
+	for _, enforces := range []bool{false, true} {
+		p := (&fake{guests: true}).parts()
+		p.enforces = func() bool { return enforces }
+		s := start(t, p, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
+		want := map[bool]int{false: 200, true: 403}[enforces]
+		if resp, body := askAs(t, s, "", "GET", "/metrics", ""); resp.StatusCode != want {
+			t.Errorf("enforced %t: a guest gets %d %s", enforces, resp.StatusCode, body)
+		}
+		resp, err := http.Get("http://" + s.MetricsAddr().String() + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != 200 {
+			t.Errorf("enforced %t: the address of metrics answers %d", enforces, resp.StatusCode)
+		}
+	}
+}
+
+func TestHostRule(t *testing.T) {
+	t.Parallel()
+	local := newHostRule(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7700}, "http://code.example:7700", nil)
+	public := newHostRule(&net.TCPAddr{IP: net.IPv4(10, 9, 9, 1), Port: 7700}, "https://code.example", []string{"mirror.example", "other.example:8080"})
+	for _, c := range []struct {
+		rule         hostRule
+		host, origin string
+		knows, same  bool
+	}{
+		{local, "127.0.0.1:7700", "", true, true},
+		{local, "localhost:7700", "http://localhost:7700", true, true},
+		{local, "127.0.0.1:7700", "http://localhost:7700", true, true},
+		{local, "127.0.0.1:7700", "http://localhost:3000", true, false}, // another program of this host
+		{local, "code.example:7700", "http://code.example:7700", true, true},
+		{local, "evil.example", "", false, true},
+		{local, "10.0.0.1", "", false, true},
+		{local, "127.0.0.1:7700", "http://evil.example", true, false},
+		{local, "127.0.0.1:7700", "null", true, false},
+		{local, "", "", true, true}, // a health check of a balancer in HTTP/1.0
+		{local, "", "http://evil.example", false, false},
+
+		{public, "10.9.9.1:7700", "", true, true},
+		{public, "[fe80::1]:7700", "", true, true},
+		{public, "code.example", "https://code.example", true, true},
+		{public, "CODE.example:443", "", true, true},
+		{public, "mirror.example:7700", "", true, true},
+		{public, "other.example:8080", "", true, true},
+		{public, "other.example:9090", "", false, true},
+		{public, "evil.example:7700", "http://evil.example:7700", false, true},
+		{public, "10.9.9.1:7700", "http://10.9.9.1:7700", true, true},
+		{public, "10.9.9.1:7700", "http://localhost:7700", true, false},
+		{newHostRule(&net.TCPAddr{IP: net.IPv4(10, 9, 9, 1)}, "", []string{"*"}), "any.example", "", true, true},
+	} {
+		if got := c.rule.knows(c.host, c.origin); got != c.knows {
+			t.Errorf("host %q, origin %q: known %t, want %t", c.host, c.origin, got, c.knows)
+		}
+		if got := c.rule.sameSite(c.host, c.origin); got != c.same {
+			t.Errorf("host %q, origin %q: same site %t, want %t", c.host, c.origin, got, c.same)
+		}
+	}
+}
+
+// What a page of another site can make a browser send is not answered; health
+// is told to whoever asks, by whatever name.
+func TestRequestsOfOtherSites(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{guests: true})
+	for _, c := range []struct {
+		path, host string
+		header     map[string]string
+		want       int
+	}{
+		{"/api/repos", "evil.example", nil, 421},
+		{"/readyz", "balancer.example", nil, 200},
+		{"/api/repos", "", map[string]string{"Origin": "http://localhost:1"}, 403},
+		{"/api/repos", "", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, 403},
+		{"/", "", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200},
+		{"/api/repos", "", map[string]string{"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, 200},
+	} {
+		req, err := http.NewRequest("GET", "http://"+s.Addr().String()+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = c.host
+		for k, v := range c.header {
+			req.Header.Set(k, v)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != c.want {
+			t.Errorf("%+v: %d %s", c, resp.StatusCode, body)
+		}
+		if got := resp.Header.Get("Cross-Origin-Resource-Policy"); got != "same-origin" {
+			t.Errorf("%+v: Cross-Origin-Resource-Policy %q", c, got)
+		}
+	}
+}
+
+// The API speaks TLS, and takes a renewed certificate without a restart.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certify(t, cert, key, 1)
+	var ahead atomic.Int64
+	s := start(t, &fake{guests: true}, func(o *Options) {
+		o.TLSCert, o.TLSKey = cert, key
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	serial := func() int64 {
+		t.Helper()
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		resp, err := client.Get("https://" + s.Addr().String() + "/api/repos")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Fatalf("status %d", resp.StatusCode)
+		}
+		return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
+	}
+	if got := serial(); got != 1 {
+		t.Errorf("certificate %d", got)
+	}
+
+	// Half of a renewal: the pair in use stays.
+	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ahead.Store(int64(time.Minute))
+	if got := serial(); got != 1 {
+		t.Errorf("with half a renewal: certificate %d", got)
+	}
+	certify(t, cert, key, 2)
+	ahead.Store(int64(2 * time.Minute))
+	if got := serial(); got != 2 {
+		t.Errorf("renewed: certificate %d", got)
+	}
+
+	if _, err := newServer((&fake{}).parts(), Options{Listen: "127.0.0.1:0", TLSCert: cert}); err == nil {
+		t.Error("a certificate without a key is taken")
+	}
+}
+
+// certify writes a self-signed certificate and its key.
+func certify(t *testing.T, cert, key string, serial int64) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	signed, err := x509.CreateCertificate(rand.Reader, form, form, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: text}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// hostRule refuses requests that a page of another site makes a browser send
+// here by pointing its own name at this address. Addresses are safe: a browser
+// that names one was told that address by its user.
+type hostRule struct {
+	loopback bool     // the listener is: loopback names and addresses only, besides the others
+	port     string   // of the listener
+	base     string   // host of the base URL, with its port where it has one
+	names    []string // more names, some with a port
+	any      bool
+}
+
+func newHostRule(addr net.Addr, baseURL string, allowed []string) hostRule {
+	r := hostRule{}
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		r.loopback = tcp.IP.IsLoopback()
+		_, r.port, _ = net.SplitHostPort(addr.String())
+	}
+	if u, err := url.Parse(baseURL); err == nil {
+		r.base = strings.ToLower(u.Host)
+	}
+	for _, name := range allowed {
+		r.any = r.any || name == "*"
+		r.names = append(r.names, strings.ToLower(name))
+	}
+	return r
+}
+
+// knows reports whether a node answers to the Host of a request.
+func (r hostRule) knows(host, origin string) bool {
+	if host == "" { // HTTP/1.0: browsers always name the host
+		return origin == ""
+	}
+	host = strings.ToLower(host)
+	name := hostname(host)
+	switch {
+	case r.any, host == r.base, r.base != "" && name == hostname(r.base), slices.Contains(r.names, host), slices.Contains(r.names, name):
+		return true
+	case loopbackName(name):
+		return true
+	}
+	return !r.loopback && net.ParseIP(name) != nil
+}
+
+// sameSite reports whether a page of origin may send requests to host: it is
+// one of this service's own.
+func (r hostRule) sameSite(host, origin string) bool {
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	from := strings.ToLower(u.Host)
+	if from == strings.ToLower(host) || from == r.base || slices.Contains(r.names, from) {
+		return true
+	}
+	return r.loopback && loopbackName(hostname(from)) && u.Port() == r.port
+}
+
+// hostname is a host without its port and brackets.
+func hostname(hostport string) string {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	return host
+}
+
+// loopbackName reports whether a name or an address, without a port, is of this host.
+func loopbackName(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+}

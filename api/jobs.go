@@ -1,0 +1,89 @@
+package api
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+// jobs is what the routes and pages of jobs need.
+type jobs interface {
+	Jobs(context.Context, catalog.Viewer, node.JobsRequest) (*node.JobsResponse, error)
+	Job(context.Context, catalog.Viewer, node.JobRequest) (*node.JobInfo, error)
+	RetryJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error)
+	CancelJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error)
+}
+
+type jobInfoJSON struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+	jobJSON
+	Urgent     bool   `json:"urgent"`
+	Rerun      bool   `json:"rerun"`
+	QueuedAt   string `json:"queuedAt,omitempty"`
+	FinishedAt string `json:"finishedAt,omitempty"`
+	GoodAt     string `json:"goodAt,omitempty"`
+}
+
+func jobInfoOf(j *node.JobInfo) jobInfoJSON {
+	return jobInfoJSON{j.ID, j.State, jobOf(&j.JobStatus), j.Urgent, j.Rerun, stamp(j.Queued), stamp(j.Finished), stamp(j.Good)}
+}
+
+// listJobs is GET /api/jobs.
+func (s *Server) listJobs(ctx context.Context, c *call) error {
+	p := c.params()
+	any := func(name string, words []string) string {
+		if word := p.choice(name, append([]string{"any"}, words...)...); word != "any" {
+			return word
+		}
+		return ""
+	}
+	req := node.JobsRequest{
+		State: any("state", node.JobStates()), Kind: any("kind", node.JobKinds()), Query: p.text("query"),
+		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100),
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := s.parts.jobs.Jobs(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	out := make([]jobInfoJSON, len(r.Jobs))
+	for i := range r.Jobs {
+		out[i] = jobInfoOf(&r.Jobs[i])
+	}
+	c.page(s.parts.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
+	return c.json(out)
+}
+
+// job is GET /api/jobs/{id}.
+func (s *Server) job(ctx context.Context, c *call) error {
+	j, err := s.parts.jobs.Job(ctx, c.viewer, node.JobRequest{ID: c.wild[0]})
+	if err != nil {
+		return err
+	}
+	return c.json(jobInfoOf(j))
+}
+
+// retryJob is POST /api/jobs/{id}/retry. The answer is how the job stood before.
+func (s *Server) retryJob(ctx context.Context, c *call, by account.Owner) error {
+	before, err := s.parts.jobs.RetryJob(ctx, by, node.JobRequest{ID: c.wild[0]})
+	return jobChanged(c, before, err)
+}
+
+// cancelJob is POST /api/jobs/{id}/cancel. The answer is how the job stood before.
+func (s *Server) cancelJob(ctx context.Context, c *call, by account.Owner) error {
+	before, err := s.parts.jobs.CancelJob(ctx, by, node.JobRequest{ID: c.wild[0]})
+	return jobChanged(c, before, err)
+}
+
+func jobChanged(c *call, before *node.JobInfo, err error) error {
+	if err != nil {
+		return err
+	}
+	c.status = 202
+	return c.json(jobInfoOf(before))
+}

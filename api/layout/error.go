@@ -1,0 +1,21 @@
+package layout
+
+var errorTemplate = Parse(templates, "templates/error.html")
+
+// ShowError makes the answer the page of something that went wrong. The title
+// says what kind it is, the message what to do; wait is in how many seconds to
+// ask again, 0 where that does not help.
+func (v *Visit) ShowError(status int, message string, wait int) error {
+	v.Status, v.Stream = status, nil
+	title := map[int]string{
+		400: "That was not understood", 403: "Not allowed", 404: "There is no such page", 429: "Too much at once",
+		503: "Not available now", 504: "That took too long",
+	}[status]
+	if title == "" {
+		title = "Something went wrong"
+	}
+	return v.Show(Head{Title: title, Page: "error"}, errorTemplate, struct {
+		Title, Message string
+		Wait           int
+	}{title, message, wait})
+}

@@ -1,0 +1,129 @@
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"strings"
+	"unicode/utf8"
+)
+
+// AppendText appends text of a repository as HTML. Bytes that are no UTF-8 become
+// the replacement character. Characters that cannot be seen or that reorder
+// others stand in an element of their own, which isolates them and says which
+// they are; whoever copies the text gets the original.
+//
+//	a<RLO>b  ->  a<bdi class=hid data-c="U+202E">&#x202E;</bdi>b
+func AppendText(dst, text []byte) []byte {
+	done := 0
+	for i := 0; i < len(text); {
+		b := text[i]
+		if b < utf8.RuneSelf {
+			if with := escapes[b]; with != "" {
+				dst = append(append(dst, text[done:i]...), with...)
+				done = i + 1
+			} else if b < ' ' && b != '\n' && b != '\t' || b == 0x7f {
+				dst = appendHidden(append(dst, text[done:i]...), rune(b))
+				done = i + 1
+			}
+			i++
+			continue
+		}
+
+		r, size := utf8.DecodeRune(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = append(append(dst, text[done:i]...), "\uFFFD"...)
+			done = i + size
+		case Hidden(r):
+			dst = appendHidden(append(dst, text[done:i]...), r)
+			done = i + size
+		}
+		i += size
+	}
+	return append(dst, text[done:]...)
+}
+
+var escapes = [utf8.RuneSelf]string{'<': "&lt;", '>': "&gt;", '&': "&amp;", '"': "&#34;", '\'': "&#39;"}
+
+// appendHidden appends a character that is not seen. A control character is
+// left out of the text itself: HTML has none.
+func appendHidden(dst []byte, r rune) []byte {
+	dst = fmt.Appendf(dst, `<bdi class="hid" data-c="U+%04X">`, r)
+	if r >= 0xA0 {
+		dst = fmt.Appendf(dst, "&#x%X;", r)
+	}
+	return append(dst, "</bdi>"...)
+}
+
+// Hidden reports whether a character has no picture of its own: control
+// characters other than tab and line break, those that order or join others,
+// and tags.
+func Hidden(r rune) bool {
+	switch {
+	case r < ' ':
+		return r != '\n' && r != '\t'
+	case r >= 0x7f && r <= 0x9f, r == 0xad, r == 0x61c, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e,
+		r >= 0x2060 && r <= 0x206f, r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe007f:
+		return true
+	}
+	return false
+}
+
+// Forged counts the characters of a text that make it read as another text:
+// overrides and isolates of direction, and tags. Joiners of emoji and accents
+// do not count.
+func Forged(text []byte) int {
+	n := 0
+	for _, lead := range []byte{0xe2, 0xf3} { // which all of them begin with
+		for rest := text; ; {
+			i := bytes.IndexByte(rest, lead)
+			if i < 0 {
+				break
+			}
+			r, _ := utf8.DecodeRune(rest[i:])
+			if r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r >= 0xe0000 && r <= 0xe007f {
+				n++
+			}
+			rest = rest[i+1:]
+		}
+	}
+	return n
+}
+
+// Plain is a text for places that hold no elements, such as titles and
+// attributes: what is hidden is written out, what is no UTF-8 is replaced.
+func Plain(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if strings.IndexFunc(s, Hidden) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if Hidden(r) {
+			fmt.Fprintf(&b, "[U+%04X]", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// Text is AppendText for templates.
+func Text(s string) template.HTML { return template.HTML(AppendText(nil, []byte(s))) }
+
+// Name is the name of something (a path, a branch, an author) in an element
+// that keeps its direction to itself.
+func Name(s string) template.HTML {
+	return template.HTML(append(AppendName([]byte("<bdi>"), s), "</bdi>"...))
+}
+
+// AppendName appends a name as HTML: as AppendText does, and a tab or a line
+// break in it is shown too.
+func AppendName(dst []byte, name string) []byte {
+	for i := strings.IndexAny(name, "\t\n"); i >= 0; i = strings.IndexAny(name, "\t\n") {
+		dst = appendHidden(AppendText(dst, []byte(name[:i])), rune(name[i]))
+		name = name[i+1:]
+	}
+	return AppendText(dst, []byte(name))
+}

@@ -1,0 +1,78 @@
+package layout
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+)
+
+//go:embed static
+var static embed.FS
+
+// File is a static file. Its bytes are shared: nobody changes them.
+type File struct {
+	Mime       string
+	Body, Gzip []byte
+}
+
+var mimes = map[string]string{
+	".js":  "text/javascript; charset=utf-8",
+	".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
+// assets is every static file and the name of all of them together, which
+// changes whenever one of them does: what a browser has kept is never stale.
+var assets = sync.OnceValues(func() (map[string]File, string) {
+	files, sum := map[string]File{}, sha256.New()
+	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := static.ReadFile(name)
+		if err != nil {
+			return err
+		}
+
+		sum.Write([]byte(name))
+		sum.Write(body)
+		files[strings.TrimPrefix(name, "static/")] = File{mimes[path.Ext(name)], body, pack(body)}
+		return nil
+	})
+	if err != nil {
+		panic("BUG: the embedded files cannot be read: " + err.Error())
+	}
+	return files, hex.EncodeToString(sum.Sum(nil)[:6])
+})
+
+func pack(body []byte) []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is a good one
+	_, _ = w.Write(body)                                  // to memory
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// Asset is the address of a static file. Modules import one another by relative
+// names, so the version stands before all of them.
+func Asset(name string) string {
+	_, version := assets()
+	return "/static/" + version + "/" + name
+}
+
+// Static is the file at an address that Asset made. lasting is false where the
+// address is of another version of the program: then nobody should keep it.
+func Static(url string) (f File, lasting, ok bool) {
+	files, version := assets()
+	of, name, _ := strings.Cut(strings.TrimPrefix(url, "/static/"), "/")
+	f, ok = files[name]
+	return f, of == version, ok
+}
+
+func lastPart(name string) string { return path.Base(name) }

@@ -1,0 +1,68 @@
+// The panel of a name: where it is defined and used. It opens by r with a word
+// selected or the cursor on it, by a double click with Alt, and from the outline.
+import { keys } from './keys.js';
+import { fetchPart, parse, say } from './part.js';
+
+const root = document.querySelector('[data-names]');
+let panel = null, back = null;
+
+function make() {
+  panel = document.createElement('dialog');
+  panel.id = 'panel';
+  panel.setAttribute('aria-label', 'Definitions and references');
+  panel.addEventListener('click', e => {
+    const scope = e.target.closest('a[data-scope]');
+    if (scope && !e.ctrlKey && !e.metaKey) { e.preventDefault(); fill(scope.getAttribute('href')); }
+  });
+  panel.addEventListener('close', () => { if (back) back.focus(); });
+  document.body.append(panel);
+}
+
+async function fill(url) {
+  try {
+    const from = parse(await fetchPart(url, 'names'));
+    panel.replaceChildren(...from.querySelector('#names').childNodes);
+    if (!panel.open) panel.show();
+    const first = panel.querySelector('.named a, a');
+    if (first) first.focus();
+    document.documentElement.dataset.ready = 'names:' + url;
+    say(panel.innerText.slice(0, 100));
+  } catch { say('The name could not be looked up.'); }
+}
+
+// show opens the panel for a name.
+function show(name) {
+  if (!name || name.length > 200) return;
+  if (!panel) make();
+  back = document.activeElement;
+  fill(root.dataset.names + '?' + new URLSearchParams({ name }));
+}
+
+// word is what is selected, or the word at the caret.
+function word() {
+  const s = getSelection(), picked = String(s).trim();
+  if (picked) return /\s/.test(picked) ? '' : picked;
+  const node = s.anchorNode;
+  if (!node || node.nodeType !== Node.TEXT_NODE || !node.parentElement.closest('#code .text')) return '';
+  const before = node.data.slice(0, s.anchorOffset).match(/[\p{L}\p{N}_$]*$/u)[0], after = node.data.slice(s.anchorOffset).match(/^[\p{L}\p{N}_$]*/u)[0];
+  return before + after;
+}
+
+if (root) {
+  keys.add('r', () => { const name = word(); if (name) show(name); else say('Select a name first.'); });
+  document.addEventListener('dblclick', e => { if (e.altKey && e.target.closest('#code .text')) show(word()); });
+  document.addEventListener('click', e => {
+    const link = e.target.closest('a[data-name]');
+    if (link && !e.ctrlKey && !e.metaKey) { e.preventDefault(); show(link.dataset.name); }
+  });
+  document.addEventListener('keydown', e => { if (e.key === 'Escape' && panel && panel.open) panel.close(); });
+
+  const filter = document.getElementById('outline');
+  if (filter) {
+    filter.hidden = false;
+    filter.addEventListener('input', () => {
+      const wanted = filter.value.toLowerCase();
+      for (const li of filter.parentElement.querySelectorAll('li')) li.hidden = !li.firstElementChild.textContent.toLowerCase().includes(wanted);
+    });
+  }
+}

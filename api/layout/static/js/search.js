@@ -1,0 +1,150 @@
+// Results while somebody types, the next page without a redraw, keys.
+import { keys } from './keys.js';
+import { fetchPart, parse, progress, put, say } from './part.js';
+
+const form = document.getElementById('search');
+const box = document.getElementById('query');
+const small = matchMedia('(max-width: 800px)');
+let running = null, timer = 0, asked = '', slow = 0;
+
+const address = () => '/search?' + new URLSearchParams(new FormData(form));
+const results = () => document.getElementById('results');
+
+// typed asks for results of what stands in the box, unless the page is slow.
+function typed() {
+  clearTimeout(timer);
+  const regex = document.getElementById('regex').checked;
+  if (small.matches || slow > 3 || box.value.trim().length < (regex ? 3 : 2)) return;
+  timer = setTimeout(() => run('typed'), 40);
+}
+
+// run draws the results of the box. An older request is left, and an answer to
+// what is no longer in the box is thrown away.
+async function run(part) {
+  const url = address();
+  if (part === 'typed' && url === asked) return;
+  asked = url;
+  if (running) running.abort();
+  const mine = running = new AbortController();
+  const began = performance.now(), late = setTimeout(() => { stopper.hidden = false; }, 400);
+  try {
+    const html = await progress(fetchPart(url, part, mine.signal));
+    if (mine !== running || url !== address()) return;
+    put(results(), html);
+    const took = performance.now() - began;
+    slow = part === 'typed' ? (took > 300 ? slow + 1 : Math.max(0, slow - 1)) : slow;
+    document.documentElement.dataset.took = took.toFixed(1);
+    const bad = document.getElementById('trouble');
+    if (bad && part !== 'typed') { box.setAttribute('aria-invalid', 'true'); box.setAttribute('aria-describedby', 'trouble'); } else box.removeAttribute('aria-invalid');
+    const summary = document.querySelector('.summary');
+    if (summary) say(summary.textContent);
+    settle(url, part);
+  } catch (err) {
+    if (err.name !== 'AbortError') say('The search failed: ' + err.message);
+  } finally {
+    clearTimeout(late);
+    if (mine === running || !running) { running = null; stopper.hidden = true; }
+  }
+}
+
+// settle puts the address into the bar: at once for a query that was sent, after
+// a rest for one that is being typed.
+let rest = 0;
+function settle(url, part) {
+  clearTimeout(rest);
+  document.title = box.value + ' - Shoal';
+  if (part === 'results') { remember(box.value); return; }
+  rest = setTimeout(() => { if (url === address() && location.pathname === '/search') history.replaceState(null, '', url); }, 2000);
+}
+
+function remember(query) {
+  if (localStorage.getItem('recentOff') === '1') return;
+  const list = [query, ...recent().filter(q => q !== query)].slice(0, 20);
+  localStorage.setItem('recent', JSON.stringify(list));
+}
+
+export function recent() {
+  try { return JSON.parse(localStorage.getItem('recent') || '[]').filter(q => typeof q === 'string'); } catch { return []; }
+}
+
+function stop() {
+  clearTimeout(timer);
+  if (running) { running.abort(); running = null; say('Stopped.'); }
+}
+
+// A search that takes a while can be stopped; the node notices that nobody waits.
+const stopper = document.createElement('button');
+stopper.type = 'button';
+stopper.id = 'stop';
+stopper.hidden = true;
+stopper.textContent = 'Stop';
+stopper.addEventListener('click', stop);
+form.append(stopper);
+
+box.addEventListener('input', typed);
+form.addEventListener('change', e => { if (e.target !== box && box.value.trim()) submit(); });
+form.addEventListener('submit', e => { e.preventDefault(); submit(); });
+document.addEventListener('keydown', e => {
+  if (e.key !== 'Escape') return;
+  if (e.target === box) e.preventDefault(); // which would throw the query away
+  stop();
+});
+
+function submit() {
+  if (!box.value.trim()) return;
+  if (!results() || location.pathname !== '/search') { location.href = address(); return; }
+  clearTimeout(timer);
+  if (address() !== location.pathname + location.search) history.pushState(null, '', address());
+  asked = '';
+  run('results');
+}
+
+window.addEventListener('popstate', () => location.reload());
+
+// The next page comes below this one.
+document.addEventListener('click', async e => {
+  const next = e.target.closest('#next');
+  if (!next || e.ctrlKey || e.metaKey) return;
+  e.preventDefault();
+  const from = parse(await progress(fetchPart(next.href, 'results')));
+  const more = from.querySelectorAll('#files > .file, #files > .next');
+  const list = document.getElementById('files');
+  next.closest('.next').remove();
+  list.append(...more);
+  document.documentElement.dataset.ready = 'search:more';
+  say(more.length + ' more');
+});
+
+// ---- keys of the list
+
+const files = () => [...document.querySelectorAll('.file')];
+const hits = () => [...document.querySelectorAll('.row.hit')].filter(r => r.offsetParent);
+let at = -1, on = -1;
+
+function go(list, i) {
+  const item = list[Math.max(0, Math.min(list.length - 1, i))];
+  if (!item) return;
+  item.scrollIntoView({ block: 'nearest' });
+  const link = item.querySelector('a.path') || item.querySelector('a');
+  if (link) link.focus({ preventScroll: true });
+}
+const step = d => { const l = files(); at = Math.max(0, Math.min(l.length - 1, at + d)); l.forEach((f, i) => f.classList.toggle('on', i === at)); go(l, at); };
+keys.add('j', () => step(1));
+keys.add('k', () => step(-1));
+keys.add('n', () => go(hits(), ++on));
+keys.add('p', () => { on = Math.max(0, on - 1); go(hits(), on); });
+keys.add('o', () => { const f = files()[at]; if (f) f.querySelector('a.path').click(); });
+keys.add('x', () => { const f = files()[at]; const d = f && f.querySelector('details.more'); if (d) d.open = !d.open; });
+
+const shelf = document.getElementById('recent');
+if (shelf && recent().length) {
+  shelf.hidden = false;
+  shelf.querySelector('ul').append(...recent().slice(0, 8).map(q => {
+    const li = document.createElement('li'), a = document.createElement('a');
+    a.href = '/search?' + new URLSearchParams({ query: q });
+    a.textContent = q;
+    li.append(a);
+    return li;
+  }));
+}
+if (location.pathname === '/search' && box.value) remember(box.value);

@@ -1,0 +1,84 @@
+package layout
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"html/template"
+	"net/url"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// Handler answers one request for a page. An error becomes an error page. ctx
+// ends when the answer is written, when the reader leaves, or at the route's
+// deadline.
+type Handler func(ctx context.Context, v *Visit) error
+
+// Visit is one request for a page, and its answer. It belongs to one
+// goroutine at a time.
+type Visit struct {
+	Method  string
+	Path    string     // as it was sent: an encoded slash is part of a name
+	Query   url.Values // of the address
+	Form    url.Values // of the body of a POST
+	Part    string     // header X-Shoal-Part: the part of the page that a script asks for; "" for a whole page
+	Viewer  catalog.Viewer
+	Secure  bool                     // the site is reached by TLS
+	Sent    func(name string) string // a header of the request
+	Cookie  func(name string) string // a cookie of the request, "" without it
+	Address string                   // where the reader comes from, for records
+
+	// The answer. Stream, where it is set, writes it after the handler has
+	// returned, and may flush what stands before a slow part; else it is Body.
+	Status int
+	Mime   string
+	Header [][2]string
+	Body   []byte
+	Stream func(w *bufio.Writer) error
+}
+
+// Set adds a header to the answer.
+func (v *Visit) Set(name, value string) { v.Header = append(v.Header, [2]string{name, value}) }
+
+// Redirect sends the reader to another address of this site.
+func (v *Visit) Redirect(status int, to string) error {
+	v.Status = status
+	v.Set("Location", to)
+	return nil
+}
+
+// Show answers with a whole page: the frame, and a template in it.
+func (v *Visit) Show(h Head, body *template.Template, data any) error {
+	var b bytes.Buffer
+	if v.Part == "" {
+		v.Begin(&b, h)
+	}
+	if err := body.Execute(&b, data); err != nil {
+		return err
+	}
+	if v.Part == "" {
+		v.End(&b, h)
+	}
+	v.Mime, v.Body = MimeHTML, b.Bytes()
+	return nil
+}
+
+// SameSite fails unless a request that changes something comes from a page of
+// this site. Browsers say so by themselves; a credential in the header
+// Authorization is proof enough, since no other site can make a browser send it.
+func (v *Visit) SameSite() error {
+	if v.Sent("Authorization") != "" {
+		return nil
+	}
+	site, origin := v.Sent("Sec-Fetch-Site"), v.Sent("Origin")
+	if site == "same-origin" {
+		return nil
+	}
+	if u, err := url.Parse(origin); site == "" && err == nil && u.Host != "" && strings.EqualFold(u.Host, v.Sent("Host")) {
+		return nil
+	}
+	return call.Fail(call.ErrForbidden, "This form was not sent from a page of this site.")
+}

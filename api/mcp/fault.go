@@ -1,0 +1,109 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// withFaults lets every refusal be what a client of the protocol can read: the
+// SDK answers requests that it cannot begin to serve with a line of plain text.
+//
+//	HTTP 400 text/plain "..."   ->   HTTP 400 {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"..."}}
+func withFaults(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+		if err != nil {
+			body = nil // the SDK meets the same error and tells of it
+		}
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+
+		f := &faultWriter{ResponseWriter: w}
+		next.ServeHTTP(f, r)
+		if f.plain {
+			writeFault(w, f.status, body, strings.TrimSpace(f.text.String()))
+		}
+	})
+}
+
+// faultWriter passes everything on but refusals in plain text, which it keeps.
+type faultWriter struct {
+	http.ResponseWriter
+	status int
+	plain  bool
+	text   bytes.Buffer
+}
+
+// WriteHeader is of [http.ResponseWriter].
+func (f *faultWriter) WriteHeader(status int) {
+	f.status = status
+	f.plain = status >= 400 && strings.HasPrefix(f.Header().Get("Content-Type"), "text/plain")
+	if !f.plain {
+		f.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write is of [http.ResponseWriter].
+func (f *faultWriter) Write(b []byte) (int, error) {
+	if f.plain {
+		return f.text.Write(b)
+	}
+	return f.ResponseWriter.Write(b)
+}
+
+// Flush is of [http.Flusher]; a refusal is sent whole.
+func (f *faultWriter) Flush() {
+	if flusher, ok := f.ResponseWriter.(http.Flusher); ok && !f.plain {
+		flusher.Flush()
+	}
+}
+
+// Unwrap is for [http.ResponseController].
+func (f *faultWriter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+
+// writeFault answers a request with an error of JSON-RPC.
+func writeFault(w http.ResponseWriter, status int, request []byte, message string) {
+	var asked struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	code := int64(jsonrpc.CodeInvalidRequest)
+	switch err := json.Unmarshal(request, &asked); {
+	case !json.Valid(request) && status == http.StatusBadRequest:
+		code, message = jsonrpc.CodeParseError, "the request is not JSON: "+message
+	case err == nil && asked.Method != "" && strings.HasSuffix(message, "unsupported"):
+		code = jsonrpc.CodeMethodNotFound
+	}
+	if !isID(asked.ID) {
+		asked.ID = json.RawMessage("null")
+	}
+
+	fault, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": asked.ID, "error": map[string]any{"code": code, "message": message},
+	})
+	if err != nil {
+		http.Error(w, message, status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Del("Content-Length")
+	w.WriteHeader(status)
+	_, _ = w.Write(fault) // a client that has gone misses nothing
+}
+
+// isID reports whether JSON is what names a request: a string or a number.
+func isID(raw json.RawMessage) bool {
+	var id any
+	if json.Unmarshal(raw, &id) != nil {
+		return false
+	}
+	switch id.(type) {
+	case string, float64:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,266 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/url"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/shoalsearch/shoal/api/auth"
+	"github.com/shoalsearch/shoal/api/web"
+	"github.com/shoalsearch/shoal/node/oauth"
+)
+
+// authority is what agents find out before anybody is asked.
+type authority interface {
+	Enabled() bool
+	Issuer() string
+	Resource() string
+	DocumentsTaken() bool
+	Register(ctx context.Context, body []byte) (*oauth.RegistrationAnswer, error)
+}
+
+// tokens is what agents ask for once they were let in.
+type tokens interface {
+	Exchange(ctx context.Context, client string, form url.Values) (*oauth.Tokens, error)
+	Revoke(ctx context.Context, token string) error
+}
+
+// agentParts is what the routes of agents stand on.
+type agentParts struct {
+	admits    auth.Tokens
+	authority authority
+	tokens    tokens
+	consents  web.Consents
+	list      agents
+}
+
+func agentsOf(s *oauth.Server) agentParts { return agentParts{s, s, s, s, s} }
+
+// maxAgentBody bounds the bodies of the routes for agents that nobody has let
+// in yet.
+const maxAgentBody = 16 << 10
+
+// addOAuth adds the routes of the authorization server, also by the names that
+// clients guess. Pages of any site may ask them: none looks at a cookie. The
+// page of consent is one of package web.
+func (s *Server) addOAuth(r *routes) {
+	for _, x := range []struct {
+		names  []string
+		method string
+		handle handler
+	}{
+		{[]string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/api/mcp"}, "GET", s.resourceMetadata},
+		{[]string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-authorization-server/api/mcp"}, "GET", s.serverMetadata},
+		{[]string{"/oauth/register", "/register"}, "POST", s.registerClient},
+		{[]string{"/oauth/token", "/token"}, "POST", s.token},
+		{[]string{"/oauth/revoke"}, "POST", s.revokeToken},
+	} {
+		for _, name := range x.names {
+			r.add(route{name: name, method: x.method, access: accessOpen, timeout: quickTimeout, handle: s.whereEnabled(x.handle), most: maxAgentBody, shared: anySite})
+		}
+	}
+}
+
+// addAgents adds the routes that list and end what people have let in.
+func (s *Server) addAgents(r *routes) {
+	r.add(route{name: "/api/agents", method: "GET", access: accessHolder, timeout: adminTimeout, handle: holders(s.listAgents)})
+	r.add(route{name: "/api/agents/{agent}", method: "DELETE", access: accessHolder, timeout: adminTimeout, handle: holders(s.endAgent)})
+	r.add(route{name: "/api/agents/clients", method: "POST", access: accessOwner, timeout: adminTimeout, handle: owners(s.registerAgent)})
+}
+
+// whereEnabled answers as OAuth does, and not at all where tokens would travel
+// in clear.
+func (s *Server) whereEnabled(h handler) handler {
+	return func(ctx context.Context, c *call) error {
+		if !s.parts.agents.authority.Enabled() {
+			return &failure{Status: 404, Code: codeNotFound, Message: "Agents sign in only where the base URL begins with https://, or is of this machine (--base-url); use an API key."}
+		}
+		err := h(ctx, c)
+		if err == nil {
+			return nil
+		}
+		return c.oauthFail(asOAuth(ctx, err))
+	}
+}
+
+// oauthFailure is a failure in the words of OAuth.
+type oauthFailure struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+	failure     *failure
+}
+
+// asOAuth tells a client what it did wrong, or that it should ask again.
+func asOAuth(ctx context.Context, err error) oauthFailure {
+	var refusal *oauth.Error
+	if errors.As(err, &refusal) {
+		return oauthFailure{refusal.Code, refusal.Description, &failure{Status: 400}}
+	}
+	f := asFailure(ctx, err)
+	if f.Status < 500 && f.Status != 429 {
+		return oauthFailure{"invalid_request", f.Message, f}
+	}
+	if f.Status == 500 {
+		return oauthFailure{"server_error", f.Message, f}
+	}
+	return oauthFailure{"temporarily_unavailable", f.Message, f}
+}
+
+// oauthFail makes it the answer. Only what is the service's own fault is logged.
+func (c *call) oauthFail(o oauthFailure) error {
+	if o.failure.Status == 500 || o.failure.Status == statusClientGone {
+		return o.failure
+	}
+	c.status = o.failure.Status
+	if c.status > 500 || c.status == 429 {
+		c.setHeader("Retry-After", o.failure.retryAfter())
+	}
+	return c.json(o)
+}
+
+// resourceMetadata is RFC 9728: who lets agents in to the tool server.
+func (s *Server) resourceMetadata(_ context.Context, c *call) error {
+	a := s.parts.agents.authority
+	return c.publicJSON(map[string]any{
+		"resource": a.Resource(), "authorization_servers": []string{a.Issuer()}, "scopes_supported": []string{"mcp"},
+		"bearer_methods_supported": []string{"header"}, "resource_name": "Shoal",
+	})
+}
+
+// serverMetadata is RFC 8414: how agents are let in.
+func (s *Server) serverMetadata(_ context.Context, c *call) error {
+	a := s.parts.agents.authority
+	return c.publicJSON(map[string]any{
+		"issuer":                                         a.Issuer(),
+		"authorization_endpoint":                         a.Issuer() + "/oauth/authorize",
+		"token_endpoint":                                 a.Issuer() + "/oauth/token",
+		"registration_endpoint":                          a.Issuer() + "/oauth/register",
+		"revocation_endpoint":                            a.Issuer() + "/oauth/revoke",
+		"response_types_supported":                       []string{"code"},
+		"response_modes_supported":                       []string{"query"},
+		"grant_types_supported":                          []string{"authorization_code", "refresh_token"},
+		"code_challenge_methods_supported":               []string{"S256"},
+		"token_endpoint_auth_methods_supported":          []string{"none"},
+		"revocation_endpoint_auth_methods_supported":     []string{"none"},
+		"scopes_supported":                               []string{"mcp", "offline_access"},
+		"client_id_metadata_document_supported":          a.DocumentsTaken(),
+		"authorization_response_iss_parameter_supported": true,
+		"service_documentation":                          a.Issuer() + "/help/agents",
+	})
+}
+
+// publicJSON is json for what is the same for everybody.
+func (c *call) publicJSON(v any) error {
+	c.setHeader("Cache-Control", "public, max-age=300")
+	return c.json(v)
+}
+
+// registerClient is RFC 7591. Nothing is kept of it.
+func (s *Server) registerClient(ctx context.Context, c *call) error {
+	got, err := s.parts.agents.authority.Register(ctx, c.requestBody())
+	if err != nil {
+		return err
+	}
+	c.status = fasthttp.StatusCreated
+	return c.json(got)
+}
+
+// token gives tokens for a code, or for a refresh token.
+func (s *Server) token(ctx context.Context, c *call) error {
+	form, err := c.agentForm()
+	if err != nil {
+		return err
+	}
+	client, err := c.basicClient()
+	if err != nil {
+		return err
+	}
+	got, err := s.parts.agents.tokens.Exchange(ctx, client, form)
+	if err != nil {
+		return err
+	}
+	c.setHeader("Pragma", "no-cache")
+	return c.json(got)
+}
+
+// revokeToken is RFC 7009.
+func (s *Server) revokeToken(ctx context.Context, c *call) error {
+	form, err := c.agentForm()
+	if err != nil {
+		return err
+	}
+	if err := s.parts.agents.tokens.Revoke(ctx, form.Get("token")); err != nil {
+		return err
+	}
+	return c.json(struct{}{})
+}
+
+// agentForm reads the parameters of a request, which are a form, or an object of
+// JSON with texts and lists of texts.
+func (c *call) agentForm() (url.Values, error) {
+	kind, _, err := mime.ParseMediaType(c.requestHeader("Content-Type"))
+	if err != nil || kind != "application/json" {
+		form, err := url.ParseQuery(string(c.requestBody()))
+		if err != nil {
+			return nil, &oauth.Error{Code: "invalid_request", Description: "The form cannot be read."}
+		}
+		return form, nil
+	}
+
+	var members map[string]any
+	if err := json.Unmarshal(c.requestBody(), &members); err != nil {
+		return nil, &oauth.Error{Code: "invalid_request", Description: "The body is no JSON object."}
+	}
+	form := url.Values{}
+	for name, value := range members {
+		list, ok := value.([]any)
+		if !ok {
+			list = []any{value}
+		}
+		for _, v := range list {
+			text, ok := v.(string)
+			if !ok {
+				return nil, &oauth.Error{Code: "invalid_request", Description: "Every parameter is a text."}
+			}
+			form.Add(name, text)
+		}
+	}
+	return form, nil
+}
+
+// basicClient is the client that names itself in the header Authorization, as
+// some libraries do first; "" where none does.
+func (c *call) basicClient() (string, error) {
+	scheme, rest, _ := strings.Cut(c.requestHeader("Authorization"), " ")
+	if !strings.EqualFold(scheme, "basic") {
+		return "", nil
+	}
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest))
+	id, secret, _ := strings.Cut(string(raw), ":")
+	if err != nil || secret != "" {
+		return "", &oauth.Error{Code: "invalid_client", Description: "Clients have no secrets here."}
+	}
+	if id, err = url.QueryUnescape(id); err != nil {
+		return "", &oauth.Error{Code: "invalid_client", Description: "The client in the header cannot be read."}
+	}
+	return id, nil
+}
+
+// challenge tells an agent that has no good credential how to get one.
+func (s *Server) challenge(c *call) string {
+	a := s.parts.agents.authority
+	if c.path != toolPath || !a.Enabled() {
+		return `Bearer realm="shoal"`
+	}
+	out := `Bearer realm="shoal", resource_metadata="` + a.Issuer() + `/.well-known/oauth-protected-resource` + toolPath + `", scope="mcp"`
+	if c.requestHeader("Authorization") != "" {
+		out += `, error="invalid_token"`
+	}
+	return out
+}

@@ -1,0 +1,296 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+func TestAnAgentIsLetInUsedAndEnded(t *testing.T) {
+	t.Parallel()
+	f := openFront(t, 1, nil)
+	ann := f.person("ann@example.com")
+
+	// Whoever comes without a token is told where to get one.
+	resp := f.asks("POST", "/api/mcp", "", listTools)
+	want := `Bearer realm="shoal", resource_metadata="` + f.base + `/.well-known/oauth-protected-resource/api/mcp", scope="mcp"`
+	if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != 401 || got != want {
+		t.Errorf("without a token: %d %s", resp.StatusCode, got)
+	}
+	resp = f.asks("POST", "/api/mcp", "shoal_at_x", listTools)
+	if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != 401 || got != want+`, error="invalid_token"` {
+		t.Errorf("with a bad token: %d %s", resp.StatusCode, got)
+	}
+
+	a := ann.agent()
+	if status := a.works(a.tokens.Access); status != 200 {
+		t.Fatalf("the token: %d", status)
+	}
+	for _, path := range []string{"/api/keys", "/api/repos", "/api/agents", "/settings/access"} {
+		if resp := f.asks("GET", path, a.tokens.Access, ""); resp.StatusCode == 200 {
+			t.Errorf("a token of an agent opens %s", path)
+		}
+	}
+
+	// Refreshing once, and the same again, gives one successor.
+	next, _ := a.refresh(a.tokens.Refresh)
+	again, wrong := a.refresh(a.tokens.Refresh)
+	if next.Refresh == "" || again.Refresh != next.Refresh || wrong != "" || next.Refresh == a.tokens.Refresh {
+		t.Errorf("refreshed to %q, then to %q (%s)", next.Refresh, again.Refresh, wrong)
+	}
+
+	// The person ends it on the page.
+	var list []struct{ ID, Name, User string }
+	if resp := f.asks("GET", "/api/agents", ann.key, ""); resp.StatusCode != 200 {
+		t.Fatalf("list: %d", resp.StatusCode)
+	}
+	agents, err := f.node().OAuth().Agents(t.Context(), account.Operator())
+	if err != nil || len(agents) != 1 {
+		t.Fatalf("agents %+v, %v (%v)", agents, err, list)
+	}
+	if resp, page := ann.do("POST", "/settings/access", url.Values{"end": {agents[0].ID}}); resp.StatusCode != 200 || !strings.Contains(page, "Agent is ended") {
+		t.Errorf("the end: %d %s", resp.StatusCode, page)
+	}
+	if status := a.works(next.Access); status != 401 {
+		t.Errorf("after its end the agent gets %d", status)
+	}
+	if _, wrong := a.refresh(next.Refresh); wrong != "invalid_grant" {
+		t.Errorf("after its end it refreshes with %q", wrong)
+	}
+}
+
+// What a person sees before they decide, and what a browser may do with it.
+func TestThePageOfConsent(t *testing.T) {
+	t.Parallel()
+	f := openFront(t, 1, nil)
+	ann := f.person("ann@example.com")
+	var registered struct {
+		ClientID string `json:"client_id"`
+	}
+	f.post("/register", "application/json", `{"client_name":"<b>Agent</b>","redirect_uris":["http://localhost/cb"]}`, &registered)
+	a := &agent{person: ann, id: registered.ClientID}
+	address := a.authorizeURL()
+
+	resp, page := ann.do("GET", address, nil)
+	for _, want := range []string{"&lt;b&gt;Agent&lt;/b&gt;", "<strong id=\"host\">localhost:4711</strong>", "Unverified", "your own computer", "browser of ann@example.com"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s:\n%s", want, page)
+		}
+	}
+	csp := resp.Header.Get("Content-Security-Policy")
+	if !strings.Contains(csp, "frame-ancestors 'none'") || !strings.Contains(csp, "form-action 'self' http://localhost:4711;") || resp.Header.Get("X-Frame-Options") != "DENY" ||
+		resp.Header.Get("Referrer-Policy") != "no-referrer" || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("headers %v", resp.Header)
+	}
+
+	// A page of another site cannot decide, nor can one who guesses.
+	form := url.Values{"request": {hiddenRequest.FindStringSubmatch(page)[1]}, "decision": {"allow"}}
+	for what, site := range map[string]string{"another site": "cross-site", "a neighbour": "same-site", "nobody": ""} {
+		req, _ := http.NewRequest("POST", f.base+"/oauth/authorize", strings.NewReader(form.Encode()))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if site != "" {
+			req.Header.Set("Sec-Fetch-Site", site)
+		}
+		resp, err := ann.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 403 {
+			t.Errorf("%s decides: %d", what, resp.StatusCode)
+		}
+	}
+	if resp, _ := ann.do("POST", "/oauth/authorize", url.Values{"decision": {"allow"}}); resp.StatusCode != 400 {
+		t.Errorf("a decision about nothing: %d", resp.StatusCode)
+	}
+	if resp, _ := f.person("bob@example.com").do("POST", "/oauth/authorize", form); resp.StatusCode != 400 {
+		t.Errorf("somebody else decides: %d", resp.StatusCode)
+	}
+
+	// Who refuses is sent back without a code; who is not signed in signs in first.
+	back, _ := ann.consents(address, "deny")
+	if q := back.Query(); q.Get("error") != "access_denied" || q.Get("state") != "st" || q.Get("iss") != f.base || q.Get("code") != "" {
+		t.Errorf("refused: %s", back)
+	}
+	stranger := &person{front: f, http: &http.Client{CheckRedirect: ann.http.CheckRedirect}}
+	if resp, _ := stranger.do("GET", address, nil); resp.StatusCode != 303 || !strings.HasPrefix(resp.Header.Get("Location"), "/login?next=%2Foauth%2Fauthorize") {
+		t.Errorf("a stranger: %d %s", resp.StatusCode, resp.Header.Get("Location"))
+	}
+
+	// A key in a header is no person, and neither is a key of nobody.
+	if resp := f.asks("GET", strings.TrimPrefix(address, f.base), ann.key, ""); resp.StatusCode != 403 {
+		t.Errorf("a key in a header: %d", resp.StatusCode)
+	}
+
+	// A client that is wrong about where to go is never sent there.
+	for _, bad := range []string{"https://evil.example/", "http://localhost:4711/other", "javascript:alert(1)"} {
+		u, _ := url.Parse(address)
+		q := u.Query()
+		q.Set("redirect_uri", bad)
+		if resp, _ := ann.do("GET", "/oauth/authorize?"+q.Encode(), nil); resp.StatusCode != 400 || resp.Header.Get("Location") != "" {
+			t.Errorf("%s: %d %s", bad, resp.StatusCode, resp.Header.Get("Location"))
+		}
+	}
+}
+
+func TestMetadataOfTheAuthorizationServer(t *testing.T) {
+	t.Parallel()
+	f := openFront(t, 1, map[string]string{"SHOAL_OAUTH_CIMD": "off"})
+	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/api/mcp"} {
+		var got struct {
+			Resource string
+			Servers  []string `json:"authorization_servers"`
+		}
+		f.get(path, &got)
+		if got.Resource != f.base+"/api/mcp" || len(got.Servers) != 1 || got.Servers[0] != f.base {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-authorization-server/api/mcp"} {
+		var got struct {
+			Issuer    string
+			Methods   []string `json:"code_challenge_methods_supported"`
+			Iss       bool     `json:"authorization_response_iss_parameter_supported"`
+			Documents bool     `json:"client_id_metadata_document_supported"`
+		}
+		f.get(path, &got)
+		if got.Issuer != f.base || strings.Join(got.Methods, " ") != "S256" || !got.Iss || got.Documents {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+}
+
+func (f *front) get(path string, into any) {
+	f.t.Helper()
+	resp, err := http.Get(f.base + path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != 200 {
+		f.t.Errorf("%s: %d %v", path, resp.StatusCode, err)
+	}
+}
+
+// Agents that run in a browser ask from pages of other sites. Nothing that a
+// visitor's cookie or place in the network opens is told to those.
+func TestPagesOfOtherSitesMayAskAsAgents(t *testing.T) {
+	t.Parallel()
+	for _, guests := range []bool{false, true} {
+		s := start(t, (&fake{guests: guests, base: "http://shoal.example.com"}).parts())
+		ask := func(method, path string, header ...string) *http.Response {
+			t.Helper()
+			req, _ := http.NewRequest(method, "http://"+s.Addr().String()+path, strings.NewReader("{}"))
+			req.Header.Set("Origin", "http://inspector.example:6274")
+			req.Header.Set("Sec-Fetch-Site", "cross-site")
+			req.Header.Set("Sec-Fetch-Mode", "cors")
+			for i := 0; i < len(header); i += 2 {
+				req.Header.Set(header[i], header[i+1])
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			return resp
+		}
+		for _, c := range []struct{ method, path string }{
+			{"GET", "/.well-known/oauth-protected-resource/api/mcp"}, {"GET", "/.well-known/oauth-authorization-server"},
+			{"POST", "/oauth/register"}, {"POST", "/oauth/token"}, {"POST", "/oauth/revoke"},
+			{"OPTIONS", "/oauth/token"}, {"OPTIONS", "/oauth/register"}, {"OPTIONS", "/api/mcp"},
+		} {
+			resp := ask(c.method, c.path)
+			if resp.StatusCode >= 300 || resp.Header.Get("Access-Control-Allow-Origin") != "*" || resp.Header.Get("Access-Control-Allow-Credentials") != "" {
+				t.Errorf("%s %s: %d %v", c.method, c.path, resp.StatusCode, resp.Header)
+			}
+			if c.method == "OPTIONS" && (!strings.Contains(resp.Header.Get("Access-Control-Allow-Headers"), "Authorization") || !strings.Contains(resp.Header.Get("Access-Control-Allow-Methods"), "POST")) {
+				t.Errorf("%s: %v", c.path, resp.Header)
+			}
+		}
+		if resp := ask("POST", "/api/mcp", "Authorization", "Bearer shoal_at_bad"); resp.StatusCode != 401 || !strings.Contains(resp.Header.Get("Access-Control-Expose-Headers"), "WWW-Authenticate") {
+			t.Errorf("the tools with a bad token: %d %v", resp.StatusCode, resp.Header)
+		}
+		want := 401
+		if guests {
+			want = 403 // what guests see is for those who reach this node, not for whatever page they visit
+		}
+		if resp := ask("POST", "/api/mcp", "Content-Type", "application/json"); resp.StatusCode != want {
+			t.Errorf("the tools without a token, guests %t: %d, want %d", guests, resp.StatusCode, want)
+		}
+		for _, path := range []string{"/oauth/authorize?client_id=x", "/api/repos", "/login", "/settings/access"} {
+			if resp := ask("GET", path, "Cookie", "shoal="+memberKey); resp.StatusCode != 403 || resp.Header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
+			}
+		}
+	}
+}
+
+func TestRequestsOfAgentsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := start(t, (&fake{}).parts())
+	for _, path := range []string{"/oauth/register", "/register", "/oauth/token", "/token", "/oauth/revoke"} {
+		if resp, _ := askAs(t, s, "", "POST", path, strings.Repeat("a", maxAgentBody+1)); resp.StatusCode != 413 {
+			t.Errorf("%s takes a large body: %d", path, resp.StatusCode)
+		}
+		if resp, _ := askAs(t, s, "", "GET", path, ""); resp.StatusCode != 405 {
+			t.Errorf("GET %s: %d", path, resp.StatusCode)
+		}
+	}
+}
+
+// No request of somebody unknown is written to the log of the cluster.
+func TestStrangersWriteNothingToTheLog(t *testing.T) {
+	t.Parallel()
+	f := openFront(t, 1, nil)
+	ann := f.person("ann@example.com")
+	a := ann.agent()
+	over, _ := a.refresh(a.tokens.Refresh)
+	f.asks("POST", "/oauth/revoke", "", "token="+url.QueryEscape(over.Refresh), "Content-Type", "application/x-www-form-urlencoded")
+	f.node().Wait("a quiet log", func() error {
+		if status := a.works(over.Access); status != 401 {
+			return fmt.Errorf("the revoked token gives %d", status)
+		}
+		return nil
+	})
+	good := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {over.Refresh}, "client_id": {a.id}}.Encode()
+	before := f.index()
+
+	var requests []func()
+	for _, body := range []string{"", "{}", "[]", "null", "a=b", good, strings.Repeat("[", 9000), "\x00\xff", `{"redirect_uris":["https://x.y/"]}`, "grant_type=authorization_code&code=shoal_ac_x&code_verifier=" + agentVerifier, "token=shoal_rt_x"} {
+		for _, path := range []string{"/oauth/register", "/oauth/token", "/oauth/revoke", "/token", "/register", "/login", "/oauth/authorize", "/api/mcp", "/settings/access", "/api/agents/clients"} {
+			for _, kind := range []string{"application/json", "application/x-www-form-urlencoded"} {
+				requests = append(requests, func() { f.asks("POST", path, "", body, "Content-Type", kind) })
+			}
+		}
+	}
+	for _, token := range []string{"shoal_at_x", over.Access, over.Refresh, "shoal_" + strings.Repeat("0", 64), "x"} {
+		for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource", "/oauth/authorize?client_id=https://x.example/y", strings.TrimPrefix(a.authorizeURL(), f.base), "/api/agents", "/settings/access"} {
+			requests = append(requests, func() { f.asks("GET", path, token, "") })
+		}
+		requests = append(requests, func() { f.asks("POST", "/api/mcp", token, listTools) }, func() { f.asks("DELETE", "/api/agents/x", token, "") })
+	}
+
+	const rounds = 12
+	var wg sync.WaitGroup
+	for range rounds {
+		wg.Go(func() {
+			for _, send := range requests {
+				send()
+			}
+		})
+	}
+	wg.Wait()
+	if after := f.index(); after != before {
+		t.Errorf("%d requests of strangers are %d entries of the log", rounds*len(requests), after-before)
+	}
+	t.Logf("%d requests, index %d before and after", rounds*len(requests), before)
+}
+
+// index is how long the log is.
+func (f *front) index() uint64 { return f.node().Status().CatalogIndex }

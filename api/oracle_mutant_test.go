@@ -1,0 +1,55 @@
+//go:build gatehole
+
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+// again is the check of the node that has the data. Alone it is not missed, as
+// long as the node that was asked looks too: so it is taken away together with
+// each of the others.
+const again = "account.(*Gate).Again"
+
+// unmissed are the calls of the gate without which one world need not show a
+// difference, and why.
+var unmissed = map[string]string{
+	"ask.(*Asker).configured":       "it asks only whether there is a viewer; models are the same for all",
+	"browse.(*Browser).repo":        "it makes links of what a read has let through",
+	"node.(*Node).jobsOf":           "in some worlds no job that is asked for is of a hidden repository",
+	"search.(*Searcher).toolSearch": "it looks for the name of a revision; the search behind it asks the gate itself",
+	"search.(*ranking).order":       "it looks up commits of files that were found",
+}
+
+// The oracle finds a difference without any one call of the gate that guards
+// content, alone or with the second check taken away too.
+func TestTheOracleMissesEachCallOfTheGate(t *testing.T) {
+	p := newPool(t)
+	w := draw(p, *worldSeed+4)
+	with, without := w.build(t, p, true), w.build(t, p, false)
+	asked, differ := w.compare(with, without)
+	if len(differ) > 0 {
+		t.Fatalf("the whole gate leaks: %s", strings.Join(differ, "\n"))
+	}
+	t.Logf("%d requests, calls of the gate: %s", asked, strings.Join(account.Holes.Sites(), ", "))
+
+	for _, site := range account.Holes.Sites() {
+		if site == again {
+			continue
+		}
+		found := 0
+		for _, open := range [][]string{{site}, {site, again}} {
+			account.Holes.Open(open...)
+			_, differ := w.compare(with, without)
+			account.Holes.Open()
+			t.Logf("without %s: %d answers differ", strings.Join(open, " and "), len(differ))
+			found += len(differ)
+		}
+		if found == 0 && unmissed[site] == "" {
+			t.Errorf("without %s nothing differs", site)
+		}
+	}
+}

@@ -1,0 +1,391 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	nodeask "github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/tool"
+)
+
+// shot is one request of the oracle.
+type shot struct {
+	method, target string // path with its query
+	body           string
+}
+
+// aims is what the requests of a world are made from: every name of both
+// clusters, and one that was never there.
+type aims struct {
+	repos []string // names of visible and hidden repositories, and an invented one
+	pick  func(n int) int
+}
+
+func get(format string, args ...any) shot {
+	return shot{method: "GET", target: fmt.Sprintf(format, args...)}
+}
+
+func post(target string, body any) shot {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return shot{method: "POST", target: target, body: string(b)}
+}
+
+type object = map[string]any
+
+// each makes a request for each repository.
+func (a aims) each(make func(repo string) shot) (list []shot) {
+	for _, r := range a.repos {
+		list = append(list, make(r))
+	}
+	return list
+}
+
+// ofRepo is a GET for each repository, the name of which stands for %s.
+func ofRepo(format string) func(a aims) []shot {
+	return func(a aims) []shot {
+		return a.each(func(r string) shot { return get(format, url.QueryEscape(r)) })
+	}
+}
+
+func once(s ...shot) func(aims) []shot { return func(aims) []shot { return s } }
+
+// queries are searches over everything, and over each repository by name.
+func (a aims) queries() []string {
+	q := []string{
+		"shark", "whale count:all", "shark or whale", "-shark", "file:main", "file:README whale", "type:repo shark", "type:file whale",
+		"rev:* shark", "rev:v1 shark", "rev:side", "lang:go", "lang:markdown whale", "repo:local", "-repo:a", "visibility:public shark",
+		"visibility:private whale", "archived:no fork:no type:repo", "context:all shark", "context:none shark", "context:missing shark", "shark count:1", "count:2 whale",
+		"nothing-has-this", "sh.rk", "sym:main", "unbalanced(", `"package main"`,
+	}
+	for _, r := range a.repos {
+		short := r[strings.LastIndexByte(r, '/')+1:]
+		q = append(q, "reposet:"+r+" shark", "repo:"+short+" type:repo", "only-"+short, "repo:^"+r+"$ rev:*")
+	}
+	return q
+}
+
+func searches(target string) func(a aims) []shot {
+	return func(a aims) (list []shot) {
+		for i, q := range a.queries() {
+			list = append(list, post(target, object{"query": q, "matches": []int{1000, 3, 50}[i%3], "contextLines": i % 3, "isRegexEnabled": i%4 == 3, "whole": i%7 == 0}))
+		}
+		return list
+	}
+}
+
+// completions are queries that somebody is about to write.
+func completions(format string) func(a aims) []shot {
+	return func(a aims) (list []shot) {
+		for _, q := range []string{"", "sha", "repo:", "repo:l", "reposet:local/", "file:ma", "context:", "rev:", "lang:", "sym:Sw", "-repo:a"} {
+			list = append(list, get(format, url.QueryEscape(q)))
+		}
+		for _, r := range a.repos {
+			list = append(list, get(format, url.QueryEscape("repo:"+r[:len(r)-1])), get(format, url.QueryEscape("repo:"+r+" file:")), get(format, url.QueryEscape("repo:"+r+" rev:")))
+		}
+		return list
+	}
+}
+
+func symbolsAt(target string) func(a aims) []shot {
+	return func(a aims) []shot {
+		list := []shot{post(target, object{"symbolName": "main"}), post(target, object{"symbolName": "whale", "language": "Go"})}
+		return append(list, a.each(func(r string) shot { return post(target, object{"symbolName": "Swim", "repoName": r}) })...)
+	}
+}
+
+// askedRoutes says what the oracle asks of each route: a route without a row
+// fails TestTheOracleAsksEverything. What changes something is asked in a way
+// that a member is refused. Jobs that are done stand by the time of their end: they
+// are not asked for.
+var askedRoutes = map[string]func(aims) []shot{
+	"POST /api/search":             searches("/api/search"),
+	"POST /api/stream_search":      searches("/api/stream_search"),
+	"POST /api/find_definitions":   symbolsAt("/api/find_definitions"),
+	"POST /api/find_references":    symbolsAt("/api/find_references"),
+	"POST /api/repos/{id}/reindex": once(shot{method: "POST", target: "/api/repos/1/reindex"}, shot{method: "POST", target: "/api/repos/3/reindex"}, shot{method: "POST", target: "/api/repos/900/reindex"}),
+	"GET /api/repos": func(a aims) []shot {
+		list := []shot{get("/api/repos"), get("/api/repos?perPage=1"), get("/api/repos?perPage=2&page=2"), get("/api/repos?sort=pushed&direction=desc"), get("/api/repos?connection=closed"), get("/api/repos?connection=none")}
+		return append(list, a.each(func(r string) shot { return get("/api/repos?query=%s", url.QueryEscape(r)) })...)
+	},
+	"GET /api/source": ofRepo("/api/source?repo=%s&path=main.go"),
+	"POST /api/tree": func(a aims) []shot {
+		return a.each(func(r string) shot {
+			return post("/api/tree", object{"repoName": r, "revisionName": "HEAD", "paths": []string{"docs"}})
+		})
+	},
+	"GET /api/commits":         ofRepo("/api/commits?repo=%s"),
+	"GET /api/commit":          ofRepo("/api/commit?repo=%s&ref=HEAD"),
+	"GET /api/commits/authors": ofRepo("/api/commits/authors?repo=%s"),
+	"GET /api/diff":            ofRepo("/api/diff?repo=%s&base=v1&head=HEAD"),
+	"GET /api/blame":           ofRepo("/api/blame?repo=%s&path=main.go"),
+	"GET /api/branches":        ofRepo("/api/branches?repo=%s"),
+	"GET /api/tags":            ofRepo("/api/tags?repo=%s"),
+	"POST /api/chat": func(a aims) []shot {
+		return a.each(func(r string) shot { return post("/api/chat", object{"query": "what is it?", "repos": []string{r}}) })
+	},
+	"POST /api/chat/blocking": func(a aims) []shot {
+		return a.each(func(r string) shot {
+			return post("/api/chat/blocking", object{"query": "what is it?", "repos": []string{r}})
+		})
+	},
+	"GET /api/chat/{id}":        once(get("/api/chat/abc")),
+	"POST /api/chat/{id}/stop":  once(shot{method: "POST", target: "/api/chat/abc/stop"}),
+	"GET /api/chat/{id}/events": once(get("/api/chat/abc/events")),
+	"GET /api/chat":             once(get("/api/chat"), get("/api/chat?perPage=1")),
+	"PATCH /api/chat/{id}":      once(shot{method: "PATCH", target: "/api/chat/abc", body: `{"name":"x"}`}),
+	"DELETE /api/chat/{id}":     once(shot{method: "DELETE", target: "/api/chat/abc"}),
+	"POST /api/chat/{id}/messages": func(a aims) []shot {
+		return a.each(func(r string) shot {
+			return post("/api/chat/abc/messages", object{"query": "what is it?", "repos": []string{r}})
+		})
+	},
+	"POST /api/chat/{id}/fork": once(shot{method: "POST", target: "/api/chat/abc/fork"}),
+	"GET /chat":                once(get("/chat"), get("/chat?q=x")),
+	"POST /chat":               once(shot{method: "POST", target: "/chat", body: "query=x"}),
+	"GET /chat/{id}":           once(get("/chat/abc")),
+	"POST /chat/{id}":          once(shot{method: "POST", target: "/chat/abc", body: "do=stop"}),
+	"GET /api/models":          once(get("/api/models")),
+	"POST /api/models/check":   once(shot{method: "POST", target: "/api/models/check"}),
+	"GET /api/status":          once(get("/api/status")),
+	"GET /api/version":         once(get("/api/version")),
+	"GET /api/health":          once(get("/api/health")),
+	"GET /api/openapi.json":    once(get("/api/openapi.json")),
+	"POST /api/config":         once(post("/api/config", object{})),
+	"GET /api/keys":            once(get("/api/keys")),
+	"POST /api/keys":           once(post("/api/keys", object{"name": "x", "allRepositories": true})),
+	"DELETE /api/keys/{key}":   once(shot{method: "DELETE", target: "/api/keys/unknown"}),
+	"GET /api/users":           once(get("/api/users")),
+	"POST /api/users":          once(post("/api/users", object{"email": "x@example.com"})),
+	"POST /api/users/{user}":   once(post("/api/users/ann@example.com", object{"role": "owner"})),
+	"DELETE /api/users/{user}": once(shot{method: "DELETE", target: "/api/users/ann@example.com"}),
+	"POST /api/users/{user}/grants": func(a aims) []shot {
+		return a.each(func(r string) shot { return post("/api/users/ann@example.com/grants", object{"add": []string{r}}) })
+	},
+	"GET /.well-known/oauth-protected-resource":           once(get("/.well-known/oauth-protected-resource")),
+	"GET /.well-known/oauth-protected-resource/api/mcp":   once(get("/.well-known/oauth-protected-resource/api/mcp")),
+	"GET /.well-known/oauth-authorization-server":         once(get("/.well-known/oauth-authorization-server")),
+	"GET /.well-known/oauth-authorization-server/api/mcp": once(get("/.well-known/oauth-authorization-server/api/mcp")),
+	"GET /api/agents":                           once(get("/api/agents")),
+	"POST /oauth/register":                      once(post("/oauth/register", object{})),
+	"POST /register":                            once(post("/register", object{})),
+	"POST /oauth/token":                         once(post("/oauth/token", object{})),
+	"POST /token":                               once(post("/token", object{})),
+	"POST /oauth/revoke":                        once(post("/oauth/revoke", object{})),
+	"POST /api/agents/clients":                  once(post("/api/agents/clients", object{})),
+	"DELETE /api/agents/{agent}":                once(shot{method: "DELETE", target: "/api/agents/none"}),
+	"GET /api/events":                           once(get("/api/events"), get("/api/events?limit=5")),
+	"GET /settings/events":                      once(get("/settings/events")),
+	"GET /settings/access":                      once(get("/settings/access")),
+	"POST /settings/access":                     once(shot{method: "POST", target: "/settings/access", body: "user=ann@example.com"}),
+	"GET /authorize":                            once(get("/authorize"), get("/authorize?client_id=x")),
+	"GET /oauth/authorize":                      once(get("/oauth/authorize"), get("/oauth/authorize?client_id=x")),
+	"POST /oauth/authorize":                     once(shot{method: "POST", target: "/oauth/authorize", body: "client_id=x"}),
+	"POST /api/webhook/{connection}/rotate":     once(shot{method: "POST", target: "/api/webhook/closed/rotate"}, shot{method: "POST", target: "/api/webhook/none/rotate"}),
+	"GET /api/suggest":                          completions("/api/suggest?query=%s"),
+	"GET /suggest":                              completions("/suggest?cursor=4&query=%s"),
+	"GET /api/files":                            ofRepo("/api/files?repo=%s&query=main"),
+	"GET /api/symbols":                          ofRepo("/api/symbols?repo=%s&path=main.go"),
+	"GET /api/config":                           once(get("/api/config")),
+	"GET /api/contexts":                         once(get("/api/contexts")),
+	"GET /api/jobs":                             once(get("/api/jobs"), get("/api/jobs?state=failed"), get("/api/jobs?kind=index"), get("/api/jobs?kind=sync")),
+	"GET /api/jobs/{id}":                        once(get("/api/jobs/index:900"), get("/api/jobs/sync:closed"), get("/api/jobs/none")),
+	"POST /api/jobs/{id}/cancel":                once(shot{method: "POST", target: "/api/jobs/index:1/cancel"}),
+	"POST /api/jobs/{id}/retry":                 once(shot{method: "POST", target: "/api/jobs/index:1/retry"}),
+	"GET /settings/jobs":                        once(get("/settings/jobs")),
+	"GET /api/connections":                      once(get("/api/connections")),
+	"POST /api/connections/{connection}/sync":   once(shot{method: "POST", target: "/api/connections/closed/sync"}),
+	"POST /api/connections/{connection}/accept": once(shot{method: "POST", target: "/api/connections/closed/accept"}),
+	"POST /api/nodes/{node}/drain":              once(shot{method: "POST", target: "/api/nodes/n1/drain"}),
+	"POST /api/nodes/{node}/undrain":            once(shot{method: "POST", target: "/api/nodes/n1/undrain"}),
+	"POST /api/nodes/{node}/remove":             once(shot{method: "POST", target: "/api/nodes/n1/remove"}),
+	"GET /api/snapshot":                         once(get("/api/snapshot")),
+	"POST /api/webhook/{connection}":            once(post("/api/webhook/closed", object{"ref": "x"}), post("/api/webhook/none", object{"ref": "x"})),
+	"GET /api/webhook/{connection}":             once(get("/api/webhook/closed"), get("/api/webhook/none")),
+	"GET /metrics":                              once(get("/metrics")),
+	"GET /livez":                                once(get("/livez")),
+	"GET /readyz":                               once(get("/readyz")),
+	"POST /api/mcp":                             toolCalls,
+
+	"GET /static/*":                     once(get("/static/none.css")),
+	"GET /join":                         once(get("/join?link=none")),
+	"POST /join":                        once(shot{method: "POST", target: "/join", body: "link=none"}),
+	"GET /settings/account":             once(get("/settings/account")),
+	"POST /settings/account":            once(shot{method: "POST", target: "/settings/account", body: "end=none"}),
+	"GET /settings/people":              once(get("/settings/people")),
+	"POST /settings/people":             once(shot{method: "POST", target: "/settings/people", body: "do=none"}),
+	"POST /api/users/{user}/password":   once(post("/api/users/nobody@example.com/password", object{"password": "none"})),
+	"POST /api/users/{user}/link":       once(post("/api/users/nobody@example.com/link", object{})),
+	"GET /api/users/{user}/sessions":    once(get("/api/users/me/sessions"), get("/api/users/nobody@example.com/sessions")),
+	"DELETE /api/users/{user}/sessions": once(shot{method: "DELETE", target: "/api/users/me/sessions?session=none"}),
+	"GET /login":                        once(get("/login"), get("/login?next=/repos")),
+	"POST /login":                       once(shot{method: "POST", target: "/login", body: "key=none"}),
+	"POST /logout":                      once(shot{method: "POST", target: "/logout"}),
+	"GET /":                             once(get("/")),
+	"GET /search": func(a aims) (list []shot) {
+		for _, q := range a.queries() {
+			list = append(list, get("/search?q=%s", url.QueryEscape(q)))
+		}
+		return list
+	},
+	"GET /repos": func(a aims) []shot {
+		list := []shot{get("/repos"), get("/repos?sort=pushed")}
+		return append(list, a.each(func(r string) shot { return get("/repos?q=%s", url.QueryEscape(r)) })...)
+	},
+	"GET /browse/*": func(a aims) (list []shot) {
+		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/branches", "/-/tags", "@v1/-/blob/main.go"} {
+			list = append(list, a.each(func(r string) shot { return get("/browse/%s%s", r, page) })...)
+		}
+		return list
+	},
+	"GET /cluster":              once(get("/cluster")),
+	"GET /status":               once(get("/status")),
+	"GET /settings":             once(get("/settings")),
+	"GET /settings/keys":        once(get("/settings/keys")),
+	"POST /settings/keys":       once(shot{method: "POST", target: "/settings/keys", body: "name=x&all=true"}),
+	"GET /settings/agents":      once(get("/settings/agents")),
+	"GET /settings/config":      once(get("/settings/config")),
+	"GET /settings/connections": once(get("/settings/connections"), get("/settings/connections?name=closed")),
+	"GET /settings/contexts":    once(get("/settings/contexts")),
+	"GET /settings/nodes":       once(get("/settings/nodes")),
+	"GET /settings/placement":   once(get("/settings/placement")),
+	"GET /settings/apiKeys":     once(get("/settings/apiKeys")),
+	"GET /settings/general":     once(get("/settings/general")),
+	"GET /settings/mcp":         once(get("/settings/mcp")),
+	"GET /~/*": func(a aims) []shot {
+		return a.each(func(r string) shot { return get("/~/browse/%s", r) })
+	},
+	"GET /settings/repos": func(a aims) []shot {
+		return append(a.each(func(r string) shot { return get("/settings/repos?q=%s", url.QueryEscape(r)) }), get("/settings/repos"))
+	},
+	"GET /settings/do/{action}":  once(get("/settings/do/sync?name=closed"), get("/settings/do/none")),
+	"POST /settings/do/{action}": once(shot{method: "POST", target: "/settings/do/sync", body: "name=closed"}, shot{method: "POST", target: "/settings/do/none"}),
+	"GET /opensearch.xml":        once(get("/opensearch.xml")),
+	"GET /help/{topic}":          once(get("/help/query"), get("/help/none")),
+}
+
+// toolWords are values for the parameters of tools, by name: one that is
+// missing fails TestTheOracleAsksEverything. The repository is tried with each.
+var toolWords = map[string][]any{
+	"query": {"shark", "whale swim", "local/"}, "path": {"main.go", "docs"}, "paths": {[]string{"main.go", "README.md"}}, "pattern": {"sh.rk", "*.go"},
+	"symbol": {"main", "Swim"}, "ref": {"HEAD", "v1"}, "base": {"v1"}, "head": {"HEAD"}, "include": {[]string{"*.go"}}, "exclude": {[]string{"docs/**"}},
+	"limit": {1, 20}, "offset": {1}, "mode": nil, "match": nil, "kind": nil, "kinds": {[]string{"function"}}, "groupBy": nil, "groupByRepo": nil, "perFile": {1},
+	"context": {2}, "page": {1, 2}, "perPage": {1, 100}, "sort": nil, "direction": nil, "depth": {2}, "maxEntries": {10}, "ranges": {"1-2"}, "changes": {"shark"},
+	"changesRegex": {"sh.rk"}, "lines": {"main.go:1-2"}, "author": {"Ada"}, "since": {"2020-01-01"}, "until": {"2030-01-01"}, "maxTokens": {600},
+	"ignoreCase": nil, "calls": nil, "body": nil, "noMerges": nil, "includeFiles": nil, "includeDirectories": nil, "sizes": nil, "tests": nil, "repo": nil,
+	"language": {"Go"}, "repos": nil, "languageModel": {"m"}, "visibility": nil, "includeDefinitions": nil, "wholeWords": nil,
+}
+
+// oracleTools are the rows of the tool server.
+func oracleTools() []tool.Tool {
+	return tool.New(tool.Parts{}, tool.Tool{Name: "ask_codebase", Params: askParams()}).Tools()
+}
+
+// askParams are those of the tool that answers with a model.
+func askParams() []tool.Param {
+	row := (&nodeask.Asker{}).Tool()
+	return row.Params
+}
+
+// toolCalls asks each tool of each repository, with its parameters in turn,
+// and the listings of the protocol.
+func toolCalls(a aims) (list []shot) {
+	rpc := func(method string, params any) shot {
+		return post("/api/mcp", object{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	}
+	for _, m := range []string{"tools/list", "resources/list", "resources/templates/list", "prompts/list"} {
+		list = append(list, rpc(m, object{}))
+	}
+	for _, r := range a.repos {
+		list = append(list,
+			rpc("resources/read", object{"uri": "shoal://" + url.PathEscape(r) + "/HEAD/main.go"}),
+			rpc("completion/complete", object{"ref": object{"type": "ref/resource", "uri": "shoal://{repo}/{ref}/{+path}"}, "argument": object{"name": "repo", "value": r[:len(r)-2]}}))
+	}
+	for _, t := range oracleTools() {
+		for _, args := range a.arguments(t) {
+			list = append(list, rpc("tools/call", object{"name": t.Name, "arguments": args}))
+		}
+	}
+	return list
+}
+
+// arguments are some sets of arguments for a tool: for each repository one with
+// what is required, and one with a further parameter.
+func (a aims) arguments(t tool.Tool) (list []object) {
+	value := func(p tool.Param) any {
+		switch values := toolWords[p.Name]; {
+		case len(p.Words) > 0 && p.Kind == tool.String:
+			return p.Words[a.pick(len(p.Words))]
+		case p.Kind == tool.Boolean:
+			return a.pick(2) == 0
+		case len(values) > 0:
+			return values[a.pick(len(values))]
+		}
+		return nil
+	}
+
+	repos := a.repos
+	has := slices.ContainsFunc(t.Params, func(p tool.Param) bool { return p.Name == "repo" })
+	if !has {
+		repos = []string{"", ""}
+	}
+	for _, r := range append([]string{""}, repos...) {
+		args := object{}
+		for _, p := range t.Params {
+			if v := value(p); p.Name != "repo" && v != nil && (p.Required || a.pick(4) == 0) {
+				args[p.Name] = v
+			}
+		}
+		if has && r != "" {
+			args["repo"] = r
+		}
+		list = append(list, args)
+	}
+	return list
+}
+
+// TestTheOracleAsksEverything fails the build for a route, a page or a
+// parameter of a tool of which the oracle does not know how to ask.
+func TestTheOracleAsksEverything(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{})
+	var names []string
+	for _, list := range s.routes.exact {
+		for _, x := range list {
+			names = append(names, x.method+" "+x.name)
+		}
+	}
+	for _, x := range append(slices.Clone(s.routes.wild), s.routes.prefixes...) {
+		names = append(names, x.method+" "+x.name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if askedRoutes[name] == nil {
+			t.Errorf("the oracle of non-interference does not ask %s: add a row to askedRoutes, so that nothing hidden can be learned from it", name)
+		}
+	}
+	for name := range askedRoutes {
+		if !slices.Contains(names, name) {
+			t.Errorf("askedRoutes has %s, which the server does not answer", name)
+		}
+	}
+
+	tools := oracleTools()
+	if len(tools) < 10 {
+		t.Errorf("only %d tools", len(tools))
+	}
+	for _, x := range tools {
+		for _, p := range x.Params {
+			if _, ok := toolWords[p.Name]; !ok {
+				t.Errorf("the oracle has no value for the parameter %s of the tool %s: add one to toolWords", p.Name, x.Name)
+			}
+		}
+	}
+}

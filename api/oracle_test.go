@@ -1,0 +1,378 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// The oracle of non-interference. A world is a cluster with repositories of
+// which a viewer may see some; beside it stands a second cluster on which the
+// others never existed. Every route, page and tool is asked on both, and the
+// answers must be the same bytes:
+//
+//	world ─┬─ with    all repositories, some of them hidden from the viewer ─┐
+//	       └─ without only those that the viewer may see                    ─┴─ equal, request by request
+//
+// Left out of the comparison (see alike): times and durations, the index and
+// age of the catalog, numbers of repositories, ids and addresses of nodes, what a
+// cluster makes at random.
+//
+// A failure prints its seed: go test ./api -run TestWhatIsHidden -worlds 1 -world SEED.
+var (
+	worldCount = flag.Int("worlds", 3, "random worlds of the oracle of non-interference")
+	worldSeed  = flag.Uint64("world", 1, "seed of the first world")
+)
+
+// pool is repositories that worlds take copies of: a commit takes longer than
+// all else in a world.
+type pool struct {
+	dir   string
+	names []string
+}
+
+const poolSize = 26
+
+func newPool(t *testing.T) *pool {
+	p := &pool{dir: t.TempDir()}
+	day := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for i := range poolSize {
+		name := string(rune('a'+i)) + []string{"pp", "x", "lib", "core"}[i%4]
+		p.names = append(p.names, name)
+		when := day.AddDate(0, 0, i)
+		text := func(word string, n int) string {
+			return strings.Repeat(fmt.Sprintf("a %s swims past only-%s\n", word, name), n)
+		}
+
+		r := nodetest.NewRepo(t, filepath.Join(p.dir, name), nil)
+		r.CommitAs("Ada Lovelace", when, "begin", map[string]string{"main.go": "package main\n\nfunc main() {\n\t// shark\n}\n", "docs/a.md": text("whale", 1+i%5)})
+		r.Git("update-ref", "-d", "HEAD") // the commit that NewRepo makes has the time of now
+		r.CommitAs("Ada Lovelace", when, "begin", map[string]string{"main.go": "package main\n\nfunc main() {\n\t// shark\n}\n", "docs/a.md": text("whale", 1+i%5)})
+		r.Git("tag", "v1")
+		if i%3 == 0 {
+			r.Git("branch", "side")
+		}
+		r.CommitAs([]string{"Ada Lovelace", "Bob Ross"}[i%2], when.Add(time.Hour), "swim of "+name, map[string]string{
+			"main.go": "package main\n\nfunc main() {\n\tSwim()\n}\n\n// Swim is how a shark gets on.\nfunc Swim() {}\n", "README.md": text("shark", i%7), "x.bin": "\x00\x01shark",
+		})
+	}
+	return p
+}
+
+// world is one draw: which repositories there are, and who may see which.
+type world struct {
+	seed     uint64
+	open     []string // of a connection that is open to all
+	granted  []string // of one that enforces permissions, granted to the viewer
+	hidden   []string // of that one, not granted to the viewer
+	kind     string   // of the viewer: member, service, guest
+	nodes    int      // 3 with one of them down, else 1
+	symbols  bool
+	streamed int // shards that a part of a stream comes from
+}
+
+func draw(p *pool, seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 7))
+	w := &world{seed: seed, nodes: 1, kind: []string{"member", "member", "member", "service", "guest"}[r.IntN(5)], symbols: r.IntN(6) == 0, streamed: 1 + r.IntN(3)}
+	if r.IntN(25) == 0 {
+		w.nodes, w.symbols = 3, false // symbols are found after the rest, and would not be on both nodes yet
+	}
+
+	// Eight small repositories and more are packed into one file, of which the
+	// viewer sees a part.
+	names := slices.Clone(p.names)
+	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	take := func(n int) (some []string) {
+		some, names = names[:n], names[n:]
+		slices.Sort(some)
+		return some
+	}
+	w.open = take(1 + r.IntN(4))
+	if w.kind == "member" {
+		w.granted = take(r.IntN(5))
+	}
+	w.hidden = take(1 + r.IntN(10))
+	return w
+}
+
+// aims is what is asked about: some of the visible, some of the hidden, and a
+// repository that neither cluster ever had.
+func (w *world) aims() aims {
+	r := rand.New(rand.NewPCG(w.seed, 8))
+	a := aims{pick: r.IntN}
+	for _, list := range [][]string{w.open, w.granted, w.hidden} {
+		for _, name := range list[:min(len(list), 2)] {
+			a.repos = append(a.repos, "local/"+name)
+		}
+	}
+	a.repos = append(a.repos, "local/never")
+	return a
+}
+
+// side is one of the two clusters of a world.
+type side struct {
+	url, key string
+	strip    []string // what is of this cluster alone: paths, ids, addresses
+}
+
+// build makes a cluster with the repositories of a world, with or without the
+// hidden ones.
+func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
+	ctx := context.Background()
+	dir := t.TempDir()
+	closed := w.granted
+	if hidden {
+		closed = slices.Concat(w.granted, w.hidden)
+	}
+	for folder, names := range map[string][]string{"open": w.open, "closed": closed} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if err := os.CopyFS(filepath.Join(dir, folder, name), os.DirFS(filepath.Join(p.dir, name))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	cfg := nodetest.Config{
+		Env: map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
+		File: fmt.Sprintf(`{"connections": {
+			"open": {"type": "git", "url": "file://%[1]s/open/*", "revisions": {"branches": ["**"], "tags": ["**"]}},
+			"closed": {"type": "git", "url": "file://%[1]s/closed/*", "enforcePermissions": true, "revisions": {"branches": ["**"], "tags": ["**"]}}},
+			"contexts": {"all": {"include": ["**"]}, "none": {"include": ["local/never"]}}}`, dir),
+		Edit: func(o *node.Options) {
+			o.StreamBatch = w.streamed
+			if w.symbols {
+				o.Ctags = ""
+			}
+		},
+	}
+	all := len(w.open) + len(closed)
+	var nodes []*nodetest.Node
+	var n *nodetest.Node
+	if w.nodes == 1 {
+		n = nodetest.Start(t, cfg)
+		nodes = append(nodes, n)
+	} else {
+		fleet := nodetest.StartFleet(t, w.nodes, cfg)
+		nodes, n = fleet.Nodes, fleet.Nodes[0]
+		n.Wait("all copies", func() error {
+			if s := n.Status(); s.Placement.UnderReplicated > 0 || s.Repos.Indexed != all || len(s.Members) != w.nodes {
+				return fmt.Errorf("%+v, %+v", s.Placement, s.Repos)
+			}
+			return nil
+		})
+		defer func() {
+			fleet.Crash(2)
+			n.Wait("the crash to be noticed", func() error {
+				s := n.Status()
+				if gone := slices.ContainsFunc(s.Members, func(m node.MemberStatus) bool { return m.Health == "dead" }); !gone || s.Leader == "" {
+					return fmt.Errorf("led by %q: %+v", s.Leader, s.Members)
+				}
+				return nil
+			})
+		}()
+	}
+	n.WaitIndexed(all)
+	if all >= 8 && w.nodes == 1 {
+		n.Wait("the pack", func() error {
+			if files, _ := filepath.Glob(filepath.Join(n.Dir, "shards", "*.shard")); len(files) >= 8 {
+				return fmt.Errorf("%d files", len(files))
+			}
+			return nil
+		})
+		n.WaitIndexed(all)
+	}
+
+	s := &side{key: w.viewer(t, ctx, n), strip: []string{dir}}
+	for _, x := range nodes {
+		s.strip = append(s.strip, x.ID(), x.ClusterAddr(), x.GossipAddr())
+	}
+	s.url = "http://" + start(t, partsOf(n.Node), func(o *Options) { o.Gatherer = n.Metrics }).Addr().String()
+	return s
+}
+
+// viewer makes the viewer on a cluster, and returns the key.
+func (w *world) viewer(t *testing.T, ctx context.Context, n *nodetest.Node) string {
+	by := account.Operator()
+	req := account.CreateKeyRequest{Name: "laptop"}
+	switch w.kind {
+	case "guest":
+		return ""
+	case "member":
+		req.User = "ann@example.com"
+		if _, err := n.CreateUser(ctx, by, account.CreateUserRequest{Email: req.User}); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, name := range w.granted {
+			names = append(names, "local/"+name)
+		}
+		if _, err := n.Grant(ctx, by, account.GrantRequest{User: req.User, Add: names}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := n.CreateKey(ctx, by, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.Key
+}
+
+// ask sends a request and returns the answer as it is compared.
+func (s *side) ask(x shot) (string, error) {
+	req, err := http.NewRequest(x.method, s.url+x.target, strings.NewReader(x.body))
+	if err != nil {
+		return "", err
+	}
+	if s.key != "" {
+		req.Header.Set("Authorization", "Bearer "+s.key)
+	}
+	req.Header.Set("Accept", "application/json, text/event-stream, text/html")
+	if req.Header.Set("Content-Type", "application/json"); strings.HasPrefix(x.target, "/login") || strings.HasPrefix(x.target, "/settings") {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	resp, err := oracleClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+
+	var out strings.Builder
+	fmt.Fprintln(&out, resp.Status)
+	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
+		if name != "Date" && name != "Content-Length" && name != "Server-Timing" && name != "Etag" {
+			fmt.Fprintf(&out, "%s: %s\n", name, strings.Join(resp.Header[name], "\n"))
+		}
+	}
+	out.Write(body)
+	return s.alike(out.String()), nil
+}
+
+var oracleClient = &http.Client{
+	Timeout:       time.Minute,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// unlike is what two equal clusters differ in.
+var unlike = []struct {
+	expr *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`"(catalogIndex|catalogAgeMs|repositoryId|repoId|id|duration|wait|planningDuration|searchDuration|matchTreeConstruction|matchTreeSearch|uptimeSeconds|indexedAt|applied|lag)":("[^"]*"|[0-9.]+)`), `"$1":0`},
+	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9.]+(Z|[+-][0-9:]+)?`), "TIME"},
+	{regexp.MustCompile(`[0-9.,]+ ?(ns|µs|ms|seconds|second|s)\b`), "DURATION"},
+	{regexp.MustCompile(`data-key="[0-9]+"`), "NUMBER"},
+	{regexp.MustCompile(`(catalog|Catalog:?) [0-9,]+`), "catalog 0"},
+	{regexp.MustCompile(`shoal_[0-9a-f]{8}`), "PREFIX"},
+	{regexp.MustCompile(`(key|req|k|u)_?[0-9a-f]{12,16}\b`), "ID"},
+}
+
+// alike takes out of an answer what is of this cluster alone.
+func (s *side) alike(text string) string {
+	for _, x := range s.strip {
+		text = strings.ReplaceAll(text, x, "HERE")
+	}
+	text = strings.ReplaceAll(text, strings.TrimPrefix(s.url, "http://"), "HERE")
+	for _, x := range unlike {
+		text = x.expr.ReplaceAllString(text, x.with)
+	}
+	return text
+}
+
+// compare asks everything on both sides, and tells what differs.
+func (w *world) compare(with, without *side) (asked int, differ []string) {
+	routes := slices.Sorted(maps.Keys(askedRoutes))
+	for _, route := range routes {
+		for _, x := range askedRoutes[route](w.aims()) {
+			a, err := with.ask(x)
+			b, other := without.ask(x)
+			asked++
+			if err = cmp.Or(err, other); err != nil {
+				differ = append(differ, fmt.Sprintf("%s: %v", route, err))
+				continue
+			}
+			if w.nodes > 1 && slices.Contains([]string{"GET /api/status", "GET /settings", "GET /settings/nodes"}, route) {
+				a, b = unordered(a), unordered(b) // members stand by their random ids
+			}
+			if a != b {
+				differ = append(differ, fmt.Sprintf("%s %s %s\n%s", x.method, x.target, x.body, firstDifference(a, b)))
+			}
+		}
+	}
+	return asked, differ
+}
+
+// unordered is the pieces of an answer, sorted.
+func unordered(text string) string {
+	pieces := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("<>{},\n", r) })
+	pieces = slices.DeleteFunc(pieces, func(p string) bool { return strings.Trim(p, "0123456789") == "" }) // how far each is in the log
+	slices.Sort(pieces)
+	return strings.Join(pieces, "\n")
+}
+
+// firstDifference shows where two answers part.
+func firstDifference(a, b string) string {
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	around := func(s string) string { return s[max(0, i-120):min(len(s), i+200)] }
+	return fmt.Sprintf("  with:    …%s\n  without: …%s", around(a), around(b))
+}
+
+// TestWhatIsHiddenIsAsIfItHadNeverBeen is the oracle. -worlds says how many.
+func TestWhatIsHiddenIsAsIfItHadNeverBeen(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	var mu sync.Mutex
+	asked, worlds, three := 0, 0, 0
+	t.Cleanup(func() {
+		fmt.Printf("non-interference: %d comparisons over %d worlds, %d of them of three nodes with one down\n", asked, worlds, three)
+	})
+	places := make(chan struct{}, min(3+*worldCount/20, 8))
+	for i := range *worldCount {
+		w := draw(p, *worldSeed+uint64(i))
+		t.Run(fmt.Sprint(w.seed), func(t *testing.T) {
+			t.Parallel()
+			places <- struct{}{}
+			defer func() { <-places }()
+			with, without := w.build(t, p, true), w.build(t, p, false)
+			n, differ := w.compare(with, without)
+			for _, d := range differ[:min(len(differ), 5)] {
+				t.Errorf("world %d (%s, %d nodes, %d open, %d granted, %d hidden): %s", w.seed, w.kind, w.nodes, len(w.open), len(w.granted), len(w.hidden), d)
+			}
+			if len(differ) > 5 {
+				t.Errorf("world %d: %d more", w.seed, len(differ)-5)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			asked, worlds = asked+n, worlds+1
+			if w.nodes > 1 {
+				three++
+			}
+		})
+	}
+}

@@ -1,0 +1,228 @@
+package api
+
+import (
+	"context"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/people"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+// accountKeeper is what the routes of accounts need.
+type accountKeeper interface {
+	CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error)
+	Users(context.Context, account.Owner) (*account.UsersResponse, error)
+	ChangeUser(context.Context, account.Owner, account.ChangeUserRequest) (*account.UserInfo, error)
+	DeleteUser(context.Context, account.Owner, string) (*account.UserInfo, error)
+	Grant(context.Context, account.Owner, account.GrantRequest) (*account.GrantResponse, error)
+}
+
+// passwords is what signing in by password and link needs.
+type passwords interface {
+	people.Passwords
+	SetPassword(context.Context, account.Owner, account.SetPasswordRequest) (*account.UserInfo, error)
+}
+
+type userJSON struct {
+	ID        string `json:"id"`
+	Email     string `json:"email"`
+	Name      string `json:"name"`
+	Role      string `json:"role"`
+	State     string `json:"state"`
+	Keys      int    `json:"keys"`
+	CreatedAt string `json:"createdAt"`
+	CreatedBy string `json:"createdBy"`
+}
+
+func userOf(u *account.UserInfo) userJSON {
+	return userJSON{u.ID, u.Email, u.Name, u.Role.String(), u.State.String(), u.Keys, stamp(u.Created), u.By}
+}
+
+// users is GET /api/users.
+func (s *Server) users(ctx context.Context, c *call, by account.Owner) error {
+	r, err := s.parts.people.Users(ctx, by)
+	if err != nil {
+		return err
+	}
+	out := make([]userJSON, len(r.Users))
+	for i := range r.Users {
+		out[i] = userOf(&r.Users[i])
+	}
+	return c.json(out)
+}
+
+// createUser is POST /api/users.
+func (s *Server) createUser(ctx context.Context, c *call, by account.Owner) error {
+	f, err := decodeBody(c.requestBody())
+	if err != nil {
+		return err
+	}
+	req := account.CreateUserRequest{Email: f.required("email"), Name: f.text("name"), Role: f.role()}
+	if err := f.err(); err != nil {
+		return err
+	}
+	u, err := s.parts.people.CreateUser(ctx, by, req)
+	if err != nil {
+		return err
+	}
+	c.status = 201
+	return c.json(userOf(u))
+}
+
+// changeUser is POST /api/users/{user}.
+func (s *Server) changeUser(ctx context.Context, c *call, by account.Owner) error {
+	f, err := decodeBody(c.requestBody())
+	if err != nil {
+		return err
+	}
+	req := account.ChangeUserRequest{User: c.wild[0], Role: f.role()}
+	if _, ok := f.member("name"); ok {
+		name := f.text("name")
+		req.Name = &name
+	}
+	switch state := f.text("state"); state {
+	case "":
+	case "active":
+		req.State = catalog.AccountActive
+	case "suspended":
+		req.State = catalog.AccountSuspended
+	default:
+		f.wrong("state", "expected active or suspended")
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	u, err := s.parts.people.ChangeUser(ctx, by, req)
+	if err != nil {
+		return err
+	}
+	return c.json(userOf(u))
+}
+
+// deleteUser is DELETE /api/users/{user}.
+func (s *Server) deleteUser(ctx context.Context, c *call, by account.Owner) error {
+	u, err := s.parts.people.DeleteUser(ctx, by, c.wild[0])
+	if err != nil {
+		return err
+	}
+	return c.json(userOf(u))
+}
+
+// setPassword is POST /api/users/{user}/password.
+func (s *Server) setPassword(ctx context.Context, c *call, by account.Owner) error {
+	f, err := decodeBody(c.requestBody())
+	if err != nil {
+		return err
+	}
+	req := account.SetPasswordRequest{User: c.wild[0], Password: f.required("password")}
+	if err := f.err(); err != nil {
+		return err
+	}
+	u, err := s.parts.signing.SetPassword(ctx, by, req)
+	if err != nil {
+		return err
+	}
+	return c.json(userOf(u))
+}
+
+// newLink is POST /api/users/{user}/link.
+func (s *Server) newLink(ctx context.Context, c *call, by account.Owner) error {
+	f, err := decodeBody(c.requestBody())
+	if err != nil {
+		return err
+	}
+	req := account.NewLinkRequest{User: c.wild[0], Join: f.flag("join")}
+	if err := f.err(); err != nil {
+		return err
+	}
+	l, err := s.parts.signing.NewLink(ctx, by, req)
+	if err != nil {
+		return err
+	}
+	c.status = 201
+	return c.json(struct {
+		Link      string   `json:"link"`
+		ExpiresAt string   `json:"expiresAt"`
+		User      userJSON `json:"user"`
+	}{s.parts.base + "/join?link=" + l.Token, stamp(l.Expires), userOf(&l.User)})
+}
+
+// grant is POST /api/users/{user}/grants.
+func (s *Server) grant(ctx context.Context, c *call, by account.Owner) error {
+	f, err := decodeBody(c.requestBody())
+	if err != nil {
+		return err
+	}
+	req := account.GrantRequest{User: c.wild[0]}
+	if _, ok := f.member("add"); ok {
+		req.Add = f.texts("add")
+	}
+	if _, ok := f.member("remove"); ok {
+		req.Remove = f.texts("remove")
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	r, err := s.parts.people.Grant(ctx, by, req)
+	if err != nil {
+		return err
+	}
+	return c.json(struct {
+		User         userJSON `json:"user"`
+		Repositories []string `json:"repositories"`
+	}{userOf(&r.User), list(r.Repos)})
+}
+
+type sessionJSON struct {
+	ID        string `json:"id"`
+	Method    string `json:"method"`
+	CreatedAt string `json:"createdAt"`
+	UsedAt    string `json:"usedAt"`
+	EndsAt    string `json:"endsAt"`
+	Address   string `json:"address"`
+	Agent     string `json:"agent"`
+	Current   bool   `json:"current"`
+}
+
+// listSessions is GET /api/users/{user}/sessions.
+func (s *Server) listSessions(ctx context.Context, c *call, by account.Holder) error {
+	list, err := s.parts.sessions.SessionsOf(ctx, by, c.wild[0])
+	if err != nil {
+		return err
+	}
+	out := make([]sessionJSON, len(list))
+	for i, x := range list {
+		out[i] = sessionJSON{x.ID, x.Method, stamp(x.Created), stamp(x.Used), stamp(x.Ends), x.Address, x.Agent, x.ID == c.viewer.Session}
+	}
+	return c.json(out)
+}
+
+// endSessions is DELETE /api/users/{user}/sessions.
+func (s *Server) endSessions(ctx context.Context, c *call, by account.Holder) error {
+	which, given := c.arg("session")
+	if given && (which == "" || len(which) > 64 || strings.Trim(which, "0123456789abcdefghijklmnopqrstuvwxyz") != "") {
+		return &failure{Status: 400, Code: codeInvalidParams, Message: "session: give the id of a session, or others, or leave it out for all."}
+	}
+	n, err := s.parts.sessions.EndSessions(ctx, by, c.wild[0], which)
+	if err != nil {
+		return err
+	}
+	return c.json(struct {
+		Ended int `json:"ended"`
+	}{n})
+}
+
+// role is the member "role" of a body; RoleNone where it is not given.
+func (f *fields) role() catalog.Role {
+	switch role := f.text("role"); role {
+	case "member":
+		return catalog.RoleMember
+	case "owner":
+		return catalog.RoleOwner
+	case "":
+	default:
+		f.wrong("role", "expected member or owner")
+	}
+	return catalog.RoleNone
+}

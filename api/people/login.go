@@ -1,0 +1,132 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+var (
+	loginTemplate = layout.Parse(templates, "templates/login.html")
+	joinTemplate  = layout.Parse(templates, "templates/join.html")
+)
+
+type loginPage struct {
+	Next, Wrong, Email string
+	Password           bool // people sign in by password
+}
+
+// login shows the form. A cookie of a session that has ended is taken back:
+// with it nobody would be let in, where guests are.
+func (p *Pages) login(ctx context.Context, v *layout.Visit) error {
+	if token := token(v); token != "" {
+		if _, err := p.Sessions.SessionViewer(ctx, token); errors.Is(err, call.ErrUnauthenticated) {
+			setCookie(v, "", 0)
+		}
+	}
+	return p.showLogin(v, v.Query.Get("next"), "", "")
+}
+
+func (p *Pages) showLogin(v *layout.Visit, next, email, wrong string) error {
+	return v.Show(layout.Head{Title: "Sign in", Page: "login"}, loginTemplate, loginPage{next, wrong, email, p.Passwords.ByPassword()})
+}
+
+// signIn begins a session of who has a good key, or an e-mail address and its
+// password, and leads back to where the reader came from.
+func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
+	next, email := v.Form.Get("next"), v.Form.Get("email")
+	var begun *account.BegunSession
+	var err error
+	if key := strings.TrimSpace(v.Form.Get("key")); key != "" || email == "" {
+		begun, err = p.Sessions.BeginWithKey(ctx, key, signInOf(v))
+	} else {
+		begun, err = p.Passwords.BeginWithPassword(ctx, email, v.Form.Get("password"), signInOf(v))
+	}
+
+	if err == nil {
+		return p.enter(v, begun, next)
+	}
+	if said := p.refused(v, err); said != "" {
+		if email == "" {
+			said = "That is no key of this service, or it has ended."
+		}
+		return p.showLogin(v, next, email, said)
+	}
+	return err
+}
+
+// refused is what to say where the form is shown again, "" for a failure that
+// is a page of its own. It sets the status of the answer.
+func (p *Pages) refused(v *layout.Visit, err error) string {
+	var e *call.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	switch {
+	case errors.Is(err, call.ErrUnauthenticated):
+		v.Status = 401
+	case errors.Is(err, call.ErrForbidden):
+		v.Status = 403
+	case errors.Is(err, call.ErrInvalid):
+		v.Status = 400
+	case errors.Is(err, call.ErrOverloaded):
+		v.Status = 429
+		v.Set("Retry-After", strconv.Itoa(max(1, int(e.RetryAfter.Seconds()))))
+		if e.RetryAfter > 0 {
+			return e.Message + " In " + e.RetryAfter.Round(1e9).String() + "."
+		}
+	default:
+		return ""
+	}
+	return e.Message
+}
+
+// signOut ends the session, on all nodes.
+func (p *Pages) signOut(ctx context.Context, v *layout.Visit) error {
+	if err := p.Sessions.EndSession(ctx, token(v)); err != nil {
+		return err
+	}
+	setCookie(v, "", 0)
+	v.Set("Clear-Site-Data", `"storage"`)
+	return v.Redirect(303, "/")
+}
+
+type joinPage struct {
+	Link, Email, Wrong string
+	Password           bool
+}
+
+// join asks whoever has a link for a password. The link stays good: programs
+// that look at links in messages must not use it up.
+func (p *Pages) join(ctx context.Context, v *layout.Visit) error {
+	return p.showJoin(ctx, v, v.Query.Get("link"), "")
+}
+
+func (p *Pages) showJoin(ctx context.Context, v *layout.Visit, link, wrong string) error {
+	u, err := p.Passwords.LinkOwner(ctx, link)
+	if err != nil {
+		return err
+	}
+	return v.Show(layout.Head{Title: "Join", Page: "join"}, joinTemplate, joinPage{link, u.Email, wrong, p.Passwords.ByPassword()})
+}
+
+func (p *Pages) joined(ctx context.Context, v *layout.Visit) error {
+	link, password := v.Form.Get("link"), v.Form.Get("password")
+	if password != v.Form.Get("again") {
+		v.Status = 400
+		return p.showJoin(ctx, v, link, "The two passwords differ.")
+	}
+	begun, err := p.Passwords.BeginWithLink(ctx, link, password, signInOf(v))
+	if err == nil {
+		return p.enter(v, begun, "/")
+	}
+	if said := p.refused(v, err); said != "" {
+		return p.showJoin(ctx, v, link, said)
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package people
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+var membersTemplate = layout.Parse(templates, "templates/members.html")
+
+type membersPage struct {
+	Wrong, Done string
+	Link, Until string // of somebody who was invited just now
+	Rows        []memberRow
+}
+
+type memberRow struct {
+	ID, Email, Name, Role, State, Created string
+	Keys                                  int
+	Owner, Active, Pending                bool
+}
+
+// members lists the accounts for owners.
+func (p *Pages) members(ctx context.Context, v *layout.Visit) error {
+	by, err := account.AsOwner(v.Viewer)
+	if err != nil {
+		return err
+	}
+	return p.showMembers(ctx, v, by, membersPage{})
+}
+
+func (p *Pages) showMembers(ctx context.Context, v *layout.Visit, by account.Owner, data membersPage) error {
+	r, err := p.Accounts.Users(ctx, by)
+	if err != nil {
+		return err
+	}
+	for _, u := range r.Users {
+		data.Rows = append(data.Rows, memberRow{
+			u.ID, u.Email, u.Name, u.Role.String(), u.State.String(), day(u.Created), u.Keys,
+			u.Role == catalog.RoleOwner, u.State == catalog.AccountActive, u.State == catalog.AccountPending,
+		})
+	}
+	return v.Show(layout.Head{Title: "People", Page: "settings", Side: "people"}, membersTemplate, data)
+}
+
+// change is what a button of the page does to an account.
+type change func(p *Pages, ctx context.Context, by account.Owner, user string) (done string, err error)
+
+// set is a change of a state or role.
+func set(state catalog.AccountState, role catalog.Role, done string) change {
+	return func(p *Pages, ctx context.Context, by account.Owner, user string) (string, error) {
+		u, err := p.Accounts.ChangeUser(ctx, by, account.ChangeUserRequest{User: user, State: state, Role: role})
+		if err != nil {
+			return "", err
+		}
+		return u.Email + " " + done, nil
+	}
+}
+
+// changes are the buttons, by their names.
+var changes = map[string]change{
+	"approve":    set(catalog.AccountActive, catalog.RoleNone, "may sign in."),
+	"suspend":    set(catalog.AccountSuspended, catalog.RoleNone, "is suspended and signed out everywhere."),
+	"reactivate": set(catalog.AccountActive, catalog.RoleNone, "is active again."),
+	"owner":      set(0, catalog.RoleOwner, "is an owner."),
+	"member":     set(0, catalog.RoleMember, "is a member."),
+	"logout": func(p *Pages, ctx context.Context, by account.Owner, user string) (string, error) {
+		_, err := p.Sessions.EndSessions(ctx, by, user, "")
+		return "Signed out everywhere.", err
+	},
+	"delete": func(p *Pages, ctx context.Context, by account.Owner, user string) (string, error) {
+		u, err := p.Accounts.DeleteUser(ctx, by, user)
+		if err != nil {
+			return "", err
+		}
+		return u.Email + " is deleted.", nil
+	},
+}
+
+// changeMember does what a form of the page asks for.
+func (p *Pages) changeMember(ctx context.Context, v *layout.Visit) error {
+	by, err := account.AsOwner(v.Viewer)
+	if err != nil {
+		return err
+	}
+	data, err := p.changed(ctx, v, by)
+	if err != nil {
+		said := p.refused(v, err)
+		if said == "" {
+			return err
+		}
+		data = membersPage{Wrong: said}
+	}
+	return p.showMembers(ctx, v, by, data)
+}
+
+func (p *Pages) changed(ctx context.Context, v *layout.Visit, by account.Owner) (data membersPage, err error) {
+	user, do := v.Form.Get("user"), v.Form.Get("do")
+	switch {
+	case do == "invite":
+		role := catalog.RoleMember
+		if v.Form.Get("role") == "owner" {
+			role = catalog.RoleOwner
+		}
+		if _, err = p.Accounts.CreateUser(ctx, by, account.CreateUserRequest{Email: user, Role: role}); err != nil {
+			return data, err
+		}
+		return p.link(ctx, by, user)
+	case do == "link":
+		return p.link(ctx, by, user)
+	case changes[do] != nil:
+		data.Done, err = changes[do](p, ctx, by, user)
+		return data, err
+	}
+	return data, call.Fail(call.ErrInvalid, "this page cannot do that")
+}
+
+// link makes a link that is shown this once.
+func (p *Pages) link(ctx context.Context, by account.Owner, user string) (data membersPage, err error) {
+	l, err := p.Passwords.NewLink(ctx, by, account.NewLinkRequest{User: user, Join: true})
+	if err != nil {
+		return data, err
+	}
+	return membersPage{Link: p.Base + "/join?link=" + url.QueryEscape(l.Token), Until: day(l.Expires)}, nil
+}

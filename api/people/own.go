@@ -1,0 +1,75 @@
+package people
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+var ownTemplate = layout.Parse(templates, "templates/account.html")
+
+type ownPage struct {
+	Name, Role, Wrong, Done string
+	Account                 bool // there is one: it is no key of nobody
+	Password                bool
+	Sessions                []sessionRow
+}
+
+type sessionRow struct {
+	ID, Method, Address, Agent, Used, Ends string
+	Here                                   bool
+}
+
+// person is the proof that a reader has an account.
+func person(v *layout.Visit) (account.Person, error) { return account.AsPerson(v.Viewer) }
+
+// own shows one's own account.
+func (p *Pages) own(ctx context.Context, v *layout.Visit) error { return p.showOwn(ctx, v, "", "") }
+
+func (p *Pages) showOwn(ctx context.Context, v *layout.Visit, wrong, done string) error {
+	if v.Viewer.Role == catalog.RoleGuest {
+		return call.Fail(call.ErrUnauthenticated, "Sign in to see your account.")
+	}
+	data := ownPage{Name: v.Viewer.Name, Role: v.Viewer.Role.String(), Wrong: wrong, Done: done, Password: p.Passwords.ByPassword()}
+	if by, err := person(v); err == nil {
+		data.Account = true
+		list, err := p.Sessions.SessionsOf(ctx, by, "me")
+		if err != nil {
+			return err
+		}
+		for _, x := range list {
+			data.Sessions = append(data.Sessions, sessionRow{x.ID, x.Method, x.Address, x.Agent, day(x.Used), day(x.Ends), x.ID == v.Viewer.Session})
+		}
+	}
+	return v.Show(layout.Head{Title: "Your account", Page: "settings", Side: "account"}, ownTemplate, data)
+}
+
+// changeOwn does what a form of the page asks for.
+func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
+	by, err := person(v)
+	if err != nil {
+		return err
+	}
+	done := ""
+	switch {
+	case v.Form.Has("end"):
+		_, err = p.Sessions.EndSessions(ctx, by, "me", v.Form.Get("end"))
+		done = "Signed out there."
+	case v.Form.Get("password") != v.Form.Get("again"):
+		v.Status = 400
+		return p.showOwn(ctx, v, "The two passwords differ.", "")
+	default:
+		err = p.Passwords.ChangePassword(ctx, by, v.Form.Get("old"), v.Form.Get("password"), v.Address)
+		done = "The password is changed. You are signed out everywhere else."
+	}
+	if err == nil {
+		return p.showOwn(ctx, v, "", done)
+	}
+	if said := p.refused(v, err); said != "" {
+		return p.showOwn(ctx, v, said, "")
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+// Package people holds the pages by which people sign in and out, look after
+// their own account, and by which owners look after the accounts of others.
+//
+//	/login, /logout      by e-mail address and password, or with an API key
+//	/join                with a link that is good once
+//	/settings/account    one's password, where one is signed in
+//	/settings/people     accounts: invite, approve, suspend, change    owners
+//
+// A page asks the same methods as the routes of the API do. What is secret is
+// shown once, in the answer to the form that made it.
+package people
+
+import (
+	"context"
+	"embed"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// Sessions begins and ends sessions.
+type Sessions interface {
+	SessionViewer(ctx context.Context, token string) (catalog.Viewer, error)
+	BeginWithKey(ctx context.Context, key string, in account.SignIn) (*account.BegunSession, error)
+	EndSession(ctx context.Context, token string) error
+	SessionsOf(ctx context.Context, by account.Holder, user string) ([]account.SessionInfo, error)
+	EndSessions(ctx context.Context, by account.Holder, user, which string) (int, error)
+}
+
+// Passwords signs in by password and by link.
+type Passwords interface {
+	ByPassword() bool
+	BeginWithPassword(ctx context.Context, email, password string, in account.SignIn) (*account.BegunSession, error)
+	LinkOwner(ctx context.Context, token string) (*account.UserInfo, error)
+	BeginWithLink(ctx context.Context, token, password string, in account.SignIn) (*account.BegunSession, error)
+	ChangePassword(ctx context.Context, by account.Person, old, password, address string) error
+	NewLink(ctx context.Context, by account.Owner, req account.NewLinkRequest) (*account.NewLink, error)
+}
+
+// Accounts makes and changes accounts.
+type Accounts interface {
+	CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error)
+	Users(context.Context, account.Owner) (*account.UsersResponse, error)
+	ChangeUser(context.Context, account.Owner, account.ChangeUserRequest) (*account.UserInfo, error)
+	DeleteUser(context.Context, account.Owner, string) (*account.UserInfo, error)
+}
+
+// Deps is what the pages stand on. The contracts are those of the types that
+// *node.Node is made of.
+type Deps struct {
+	Sessions  Sessions
+	Passwords Passwords
+	Accounts  Accounts
+	Base      string // prefix of links that leave this site
+	Now       func() time.Time
+}
+
+// Pages answers requests for pages. It is safe for concurrent use.
+type Pages struct{ Deps }
+
+// New makes the pages.
+func New(d Deps) *Pages { return &Pages{d} }
+
+// Route is a page with its address.
+type Route struct {
+	Path, Method string
+	Timeout      time.Duration
+	Open         bool // for people who are not signed in
+	Handle       layout.Handler
+}
+
+const (
+	quick = 10 * time.Second
+	slow  = time.Minute // as long as a change may wait for a leader
+)
+
+// Routes is the table of the pages.
+func (p *Pages) Routes() []Route {
+	return []Route{
+		{"/login", "GET", quick, true, p.login},
+		{"/login", "POST", slow, true, p.signIn},
+		{"/logout", "POST", slow, true, p.signOut},
+		{"/join", "GET", quick, true, p.join},
+		{"/join", "POST", slow, true, p.joined},
+		{"/settings/account", "GET", quick, false, p.own},
+		{"/settings/account", "POST", slow, false, p.changeOwn},
+		{"/settings/people", "GET", slow, false, p.members},
+		{"/settings/people", "POST", slow, false, p.changeMember},
+	}
+}
+
+// CookieName is that of the cookie with the token of a browser's session.
+// Browsers take one that begins with __Host- from this site alone.
+func CookieName(secure bool) string {
+	if secure {
+		return "__Host-shoal"
+	}
+	return "shoal"
+}
+
+// token is the one that a browser shows, "" without one.
+func token(v *layout.Visit) string { return v.Cookie(CookieName(v.Secure)) }
+
+// setCookie keeps a token in a cookie that no script can read; 0 takes it back.
+func setCookie(v *layout.Visit, token string, life time.Duration) {
+	secure := ""
+	if v.Secure {
+		secure = "; Secure"
+	}
+	v.Set("Set-Cookie", CookieName(v.Secure)+"="+token+"; Path=/; HttpOnly; SameSite=Lax; Max-Age="+strconv.Itoa(int(life.Seconds()))+secure)
+}
+
+// enter takes a browser in that has signed in, and leads it on.
+func (p *Pages) enter(v *layout.Visit, begun *account.BegunSession, next string) error {
+	setCookie(v, begun.Token, begun.Expires.Sub(p.Now()))
+	return v.Redirect(303, localAddress(next))
+}
+
+// signInOf is what a visit tells of a browser that signs in.
+func signInOf(v *layout.Visit) account.SignIn {
+	return account.SignIn{Address: v.Address, Agent: v.Sent("User-Agent"), Instead: token(v)}
+}
+
+// localAddress is an address of this site, / for any other.
+func localAddress(next string) string {
+	if len(next) < 2 || next[0] != '/' || next[1] == '/' || next[1] == '\\' || strings.ContainsAny(next, "\r\n\t") {
+		return "/"
+	}
+	return next
+}
+
+func day(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,115 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+)
+
+// headRead is called when the head of a request is there. A body that is
+// announced too large is not waited for: the request is taken as one without,
+// marked for readBody, on a connection that ends with it.
+func headRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	h.Del(announced)
+	if n := h.ContentLength(); n > largestBody {
+		h.SetContentLength(0)
+		h.SetConnectionClose()
+		h.Set(announced, strconv.Itoa(n))
+	}
+	return fasthttp.RequestConfig{}
+}
+
+// announced is the mark of a body that was announced too large, with its
+// length. What a client sends under that name is dropped.
+const announced = "announced length"
+
+// announcedTooLarge is the length of a body that was announced too large, 0 for none.
+func announcedTooLarge(rc *fasthttp.RequestCtx) int {
+	n, _ := strconv.Atoi(string(rc.Request.Header.Peek(announced))) // absent: 0
+	return n
+}
+
+// readBody reads the body of a request that was admitted. It gets room as its
+// bytes come, whatever length was announced, out of the memory that all
+// requests share.
+func (s *Server) readBody(c *call, most int) *failure {
+	length := c.rc.Request.Header.ContentLength()
+	if announcedTooLarge(c.rc) > 0 || length > most {
+		return tooLarge(most)
+	}
+	stream := c.rc.RequestBodyStream()
+	if stream == nil || c.method != fasthttp.MethodPost && c.method != fasthttp.MethodPatch {
+		return nil
+	}
+
+	room := firstBody
+	if length >= 0 {
+		room = min(room, length)
+	}
+	for {
+		// Doubled where it is full: never more than twice of what came.
+		if f := c.lease.set(int64(room)); f != nil {
+			return f
+		}
+		c.sent = append(make([]byte, 0, room), c.sent...)
+
+		for len(c.sent) < room {
+			n, err := stream.Read(c.sent[len(c.sent):room])
+			c.sent = c.sent[:len(c.sent)+n]
+			switch {
+			case err == io.EOF && len(c.sent) < length:
+				return unread(io.ErrUnexpectedEOF)
+			case err == io.EOF:
+				return nil
+			case err != nil:
+				return unread(err)
+			}
+		}
+		if len(c.sent) == length {
+			return nil
+		}
+		if len(c.sent) > most {
+			return tooLarge(most)
+		}
+		room = min(2*room, most+1)
+	}
+}
+
+// unread is the answer for a body that could not be read to its end.
+func unread(err error) *failure {
+	var timeout net.Error
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return lateRequest()
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return &failure{Status: statusClientGone, Code: codeClientGone, Message: "The client closed the connection.", cause: err}
+	}
+	return malformed()
+}
+
+func lateRequest() *failure {
+	return &failure{Status: 408, Code: codeRequestTimeout, Message: "The request did not arrive within " + readTimeout.String() + "."}
+}
+
+func malformed() *failure {
+	return &failure{Status: 400, Code: codeMalformed, Message: "The request is not well-formed HTTP/1.1."}
+}
+
+// dropBody takes what is left of the body of a refused request off the
+// connection. Where that is too much the connection ends with the answer.
+func (c *call) dropBody() {
+	if n := announcedTooLarge(c.rc); n > 0 {
+		drain(c.rc.Conn(), c.rc.Conn(), n)
+		return
+	}
+	stream := c.rc.RequestBodyStream()
+	if stream == nil {
+		return
+	}
+	if !drain(c.rc.Conn(), stream, c.rc.Request.Header.ContentLength()) {
+		c.rc.SetConnectionClose()
+	}
+}

@@ -1,0 +1,328 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+var actionTemplate = parse("action.html")
+
+// action is one change that an owner can make here.
+type action struct {
+	name    string
+	title   string
+	button  string
+	side    string   // where it stands in the navigation
+	about   []string // what will happen, a sentence each
+	command []string // words of `shoal` that do the same; SUBJECT stands for what it is done to
+	said    string   // when it was done
+	typed   bool     // the subject has to be typed before
+	loss    bool     // it may lose something, which is asked about
+
+	// more finds what is to be known of the subject before; nil: nothing.
+	more func(ctx context.Context, p *Pages, by account.Owner, subject string) (facts []string, err error)
+	do   func(ctx context.Context, p *Pages, by account.Owner, subject string, accept bool) error
+}
+
+// actions is the table of all changes. A new one is a row here, and a link
+// made by askURL.
+var actions = []action{
+	{
+		name: "reindex", title: "Index a repository now", button: "Index now", side: "repos",
+		about:   []string{"The repository is fetched and indexed before others that wait.", "Searches answer from the index that there is until the new one is complete."},
+		command: []string{"shoal", "repo", "reindex", "SUBJECT"},
+		said:    "The repository is queued.",
+		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
+			id, err := p.repoNamed(ctx, by, subject)
+			if err != nil {
+				return err
+			}
+			_, err = p.Repos.Reindex(ctx, by, node.ReindexRequest{ID: id})
+			return err
+		},
+	},
+	{
+		name: "sync", title: "List a connection now", button: "List now", side: "connections",
+		about:   []string{"The code host is asked for its repositories; new and changed ones are indexed."},
+		command: []string{"shoal", "connection", "sync", "SUBJECT"},
+		said:    "The connection is queued.",
+		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
+			_, err := p.Connections.SyncConnection(ctx, by, node.ConnectionRequest{Name: subject})
+			return err
+		},
+	},
+	{
+		name: "accept", title: "Believe a listing that shrank", button: "They are gone", side: "connections",
+		about:   []string{"The last listing missed many repositories at once, so they were kept.", "If you accept it, the next listing, which begins now, is believed: what it misses leaves the index."},
+		command: []string{"shoal", "connection", "accept", "SUBJECT"},
+		said:    "The next listing will be believed.",
+		more:    heldBy,
+		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
+			_, err := p.Connections.AcceptListing(ctx, by, node.ConnectionRequest{Name: subject})
+			return err
+		},
+	},
+	{
+		name: "retry", title: "Run a job now", button: "Run now", side: "jobs",
+		about:   []string{"The job runs before others that wait, as soon as a node is free."},
+		command: []string{"shoal", "jobs", "retry", "SUBJECT"},
+		said:    "The job is queued.",
+		more:    jobFacts,
+		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
+			_, err := p.Jobs.RetryJob(ctx, by, node.JobRequest{ID: subject})
+			return err
+		},
+	},
+	{
+		name: "cancel", title: "Cancel a job", button: "Cancel the job", side: "jobs",
+		about:   []string{"The job stops, and what it has not finished is thrown away. It counts as failed.", "It comes again when its interval is over, or when somebody asks for it."},
+		command: []string{"shoal", "jobs", "cancel", "SUBJECT"},
+		said:    "The job is cancelled.",
+		more:    jobFacts,
+		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
+			_, err := p.Jobs.CancelJob(ctx, by, node.JobRequest{ID: subject})
+			return err
+		},
+	},
+	{
+		name: "drain", title: "Drain a node", button: "Drain", side: "nodes",
+		about:   []string{"The node gets no more data and no jobs, and gives away what it holds. Searches stay complete meanwhile.", "When nothing is left it can be stopped. It can be taken back at any time."},
+		command: []string{"shoal", "drain", "SUBJECT"},
+		said:    "The node is being drained.",
+		more:    moves,
+		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
+			_, err := p.Members.Drain(ctx, by, node.DrainRequest{Node: subject})
+			return err
+		},
+	},
+	{
+		name: "undrain", title: "Take a node back", button: "Take back", side: "nodes",
+		about:   []string{"The node gets data and jobs again."},
+		command: []string{"shoal", "undrain", "SUBJECT"},
+		said:    "The node is taken back.",
+		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
+			_, err := p.Members.Undrain(ctx, by, node.DrainRequest{Node: subject})
+			return err
+		},
+	},
+	{
+		name: "remove", title: "Remove a node for good", button: "Remove", side: "nodes", typed: true, loss: true,
+		about:   []string{"The cluster forgets the node. It stops, and does not come back without an emptied data directory.", "Where it has the last copy of something the removal is refused, unless you accept that the copy is lost; it is then made anew from the code host."},
+		command: []string{"shoal", "remove", "SUBJECT"},
+		said:    "The node is removed.",
+		more:    moves,
+		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, accept bool) error {
+			_, err := p.Members.Remove(ctx, by, node.RemoveRequest{Node: subject, AcceptLoss: accept})
+			return err
+		},
+	},
+}
+
+// actionNamed finds a row of actions.
+func actionNamed(name string) (*action, error) {
+	for i := range actions {
+		if actions[i].name == name {
+			return &actions[i], nil
+		}
+	}
+	return nil, call.Fail(call.ErrNotFound, "There is no such change.")
+}
+
+// saidOf is what is told after a change.
+func saidOf(name string) string {
+	a, err := actionNamed(name)
+	if err != nil {
+		return ""
+	}
+	return a.said
+}
+
+// askURL is the page that asks before a change.
+func askURL(name, subject string) string {
+	return "/settings/do/" + name + "?" + url.Values{"subject": {subject}}.Encode()
+}
+
+// dialog is what the page of a change shows.
+type dialog struct {
+	*action
+	Subject, Shown string
+	Facts          []string
+	Wrong          string
+	Accept         bool // the box for a loss is shown
+}
+
+// The fields of an action that its page shows.
+func (a *action) Title() string   { return a.title }
+func (a *action) Button() string  { return a.button }
+func (a *action) About() []string { return a.about }
+func (a *action) Typed() bool     { return a.typed }
+func (a *action) Name() string    { return a.name }
+func (a *action) Back() string    { return "/settings/" + a.side }
+
+// ask says what a change would do, and changes nothing.
+func (p *Pages) ask(ctx context.Context, v *layout.Visit) error {
+	a, err := actionNamed(strings.TrimPrefix(v.Path, "/settings/do/"))
+	if err != nil {
+		return err
+	}
+	by, err := account.AsOwner(v.Viewer)
+	if err != nil {
+		return err
+	}
+	return p.dialog(ctx, v, by, &dialog{action: a, Subject: v.Query.Get("subject")})
+}
+
+func (p *Pages) dialog(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog) error {
+	if d.more != nil {
+		facts, err := d.more(ctx, p, by, d.Subject)
+		if err != nil {
+			return err
+		}
+		d.Facts = facts
+	}
+	d.Shown = shell(d.command, d.Subject)
+	return p.show(v, d.side, d.title, actionTemplate, d)
+}
+
+// do makes a change, and leads back to where its effect is seen.
+func (p *Pages) do(ctx context.Context, v *layout.Visit) error {
+	if err := v.SameSite(); err != nil {
+		return err
+	}
+	a, err := actionNamed(strings.TrimPrefix(v.Path, "/settings/do/"))
+	if err != nil {
+		return err
+	}
+	by, err := account.AsOwner(v.Viewer)
+	if err != nil {
+		return err
+	}
+
+	d := &dialog{action: a, Subject: v.Form.Get("subject")}
+	if a.typed && v.Form.Get("typed") != d.Subject {
+		d.Wrong = "Type the name exactly as it stands above."
+		v.Status = 400
+		return p.dialog(ctx, v, by, d)
+	}
+	if err := a.do(ctx, p, by, d.Subject, v.Form.Get("accept") == "1"); err != nil {
+		return p.refused(ctx, v, by, d, err)
+	}
+	return v.Redirect(303, a.Back()+"?did="+a.name)
+}
+
+// refused shows why a change was not made, where that is the reader's to mend.
+func (p *Pages) refused(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog, err error) error {
+	var told *call.Error
+	if !errors.As(err, &told) || told.Kind == call.ErrNotFound || told.Kind == call.ErrForbidden {
+		return err
+	}
+	v.Status, d.Wrong = 409, told.Error()
+	d.Accept = d.loss && told.Kind == call.ErrExists
+	return p.dialog(ctx, v, by, d)
+}
+
+// shell writes a command as it is typed into a shell.
+func shell(words []string, subject string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = quoted(strings.ReplaceAll(w, "SUBJECT", subject))
+	}
+	return strings.Join(out, " ")
+}
+
+// quoted is a word of a shell, in quotes where it has special characters.
+func quoted(w string) string {
+	special := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
+	}
+	if w != "" && !strings.ContainsFunc(w, special) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// repoNamed is the number of a repository that the owner may see.
+func (p *Pages) repoNamed(ctx context.Context, by account.Owner, name string) (uint32, error) {
+	for at := 1; ; at++ {
+		r, err := p.Repos.Repos(ctx, by.Viewer(), browse.ReposRequest{Query: name, Page: at, PerPage: reposPerPage})
+		if err != nil {
+			return 0, err
+		}
+		for i := range r.Repos {
+			if r.Repos[i].Name == name {
+				return r.Repos[i].ID, nil
+			}
+		}
+		if len(r.Repos) < reposPerPage {
+			return 0, call.Fail(call.ErrRepoNotFound, "Repository %q not found", name)
+		}
+	}
+}
+
+// jobFacts tells how a job stands.
+func jobFacts(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
+	j, err := p.Jobs.Job(ctx, by.Viewer(), node.JobRequest{ID: subject})
+	if err != nil {
+		return nil, err
+	}
+	facts := []string{"It is the job " + j.Kind + " of " + j.Subject + ", and " + jobMarks[j.State].Word + "."}
+	if j.Error != "" {
+		facts = append(facts, "Its last attempt failed: "+j.Error)
+	}
+	return facts, nil
+}
+
+// heldBy tells what a listing misses.
+func heldBy(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
+	all, err := p.Connections.Connections(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if c := &all[i]; c.Name == subject {
+			return []string{"The last listing misses " + layout.Counted(c.Held, "repository", "repositories") + " of " + layout.Grouping(c.Repos) + "."}, nil
+		}
+	}
+	return nil, call.Fail(call.ErrNotFound, "Connection %q not found", subject)
+}
+
+// roleNames is what a node is, in words.
+var roleNames = map[string]string{"leader": "the leader", "voter": "a voter", "nonvoter": "not a voter"}
+
+// moves tells what a node holds, and who could take it.
+func moves(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
+	s, err := p.State.Status(ctx, by.Viewer(), node.StatusRequest{})
+	if err != nil {
+		return nil, err
+	}
+	var facts, others []string
+	found := false
+	for i := range s.Members {
+		m := &s.Members[i]
+		switch {
+		case m.ID == subject:
+			found = true
+			facts = append(facts, "It holds "+layout.Counted(m.Groups, "unit", "units")+" of placement, "+layout.Size(m.Bytes)+" of index files; it is "+roleNames[m.Role]+".")
+			if m.Draining {
+				facts = append(facts, layout.Counted(m.Left, "repository has", "repositories have")+" too few copies elsewhere.")
+			}
+		case m.Health == "alive" && !m.Draining:
+			others = append(others, m.ID)
+		}
+	}
+	if !found {
+		return nil, call.Fail(call.ErrNotFound, "there is no node %q", subject)
+	}
+	if len(others) == 0 {
+		return append(facts, "No other node could take it."), nil
+	}
+	return append(facts, "Others that hold data: "+strings.Join(others, ", ")+"."), nil
+}

@@ -1,0 +1,82 @@
+package settings
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+var (
+	configTemplate   = parse("config.html")
+	contextsTemplate = parse("contexts.html")
+)
+
+// config says which configuration counts, what it does, and whose file is
+// another one. It shows paths of properties, never a value.
+func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
+	by, err := account.AsOwner(v.Viewer)
+	if err != nil {
+		return err
+	}
+	r, err := p.Config.Configuration(ctx, by)
+	if err != nil {
+		return err
+	}
+
+	type list struct {
+		Name, About string
+		Mark        mark
+		Rows        []config.Error
+	}
+	type file struct {
+		*node.NodeFile
+		Mark         mark
+		Loaded, Told when
+	}
+	data := struct {
+		*node.ConfigurationResponse
+		Since when
+		Lists []list
+		Rows  []file
+	}{ConfigurationResponse: r, Since: p.when(r.At), Lists: []list{
+		{"Unsafe", "These open something. They do what they say.", warn("unsafe"), r.Effects.Unsafe},
+		{"Accepted without an effect", "These do nothing in this version.", busy("no effect"), r.Effects.None},
+		{"Works", "These have an effect.", good("works"), r.Effects.Works},
+	}}
+	for i := range r.Files {
+		f := file{NodeFile: &r.Files[i], Mark: good("in force"), Loaded: p.when(r.Files[i].LoadedAt), Told: p.when(r.Files[i].RefusedAt)}
+		switch {
+		case len(f.Errors) > 0:
+			f.Mark = bad("refused")
+		case f.Differs:
+			f.Mark = warn("differs")
+		case f.Path == "":
+			f.Mark = busy("none")
+		}
+		data.Rows = append(data.Rows, f)
+	}
+	return p.show(v, "config", "Configuration", configTemplate, data)
+}
+
+// contexts is the list of search contexts.
+func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
+	all, err := p.Config.Contexts(ctx, v.Viewer)
+	if err != nil {
+		return err
+	}
+	type row struct {
+		node.ContextInfo
+		Filter, URL, Count string
+	}
+	rows := make([]row, len(all))
+	for i, c := range all {
+		filter := "context:" + query.Quote(c.Name)
+		rows[i] = row{c, filter, "/search?" + url.Values{"query": {filter + " "}}.Encode(), layout.Counted(c.Repos, "repository", "repositories")}
+	}
+	return p.show(v, "contexts", "Search contexts", contextsTemplate, rows)
+}

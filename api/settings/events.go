@@ -1,0 +1,44 @@
+package settings
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+var eventsTemplate = parse("events.html")
+
+// eventMarks is how events are shown that are no good news; others are.
+var eventMarks = map[string]mark{"unreachable": bad("unreachable"), "removed": warn("removed"), "draining": warn("draining")}
+
+// events is the list of what happened to the cluster lately.
+func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
+	by, err := account.AsOwner(v.Viewer)
+	if err != nil {
+		return err
+	}
+	r, err := p.Events.Events(ctx, by, node.EventsRequest{Limit: 200})
+	if err != nil {
+		return err
+	}
+
+	type row struct {
+		node.Event
+		Mark mark
+		When when
+	}
+	data := struct {
+		Since when
+		Rows  []row
+	}{Since: p.when(r.Since)}
+	for _, e := range r.Events {
+		m, ok := eventMarks[e.Kind]
+		if !ok {
+			m = busy(e.Kind)
+		}
+		data.Rows = append(data.Rows, row{e, m, p.when(e.At)})
+	}
+	return p.show(v, "events", "Events", eventsTemplate, data)
+}

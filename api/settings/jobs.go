@@ -1,0 +1,86 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+var jobsTemplate = parse("jobs.html")
+
+// jobsPerPage is the jobs of a page of the list.
+const jobsPerPage = 100
+
+// jobMarks is how each state is shown.
+var jobMarks = map[string]mark{
+	"running": busy("running"), "waiting": busy("waiting"), "retrying": warn("tried again"), "failed": bad("failed"), "done": good("done"),
+}
+
+// jobRow is a job in the list.
+type jobRow struct {
+	*node.JobInfo
+	Mark                       mark
+	Queued, Began, Ended, Next when
+	Part                       string // of 100, where it is known how much there is
+	Read                       string
+	RetryURL, CancelURL        string
+}
+
+// jobs is the list of jobs.
+func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
+	if _, err := account.AsOwner(v.Viewer); err != nil {
+		return err
+	}
+	q := v.Query
+	number, _ := strconv.Atoi(q.Get("page"))
+	req := node.JobsRequest{State: q.Get("state"), Kind: q.Get("kind"), Query: q.Get("query"), Page: max(1, number), PerPage: jobsPerPage}
+	if !slices.Contains(node.JobStates(), req.State) {
+		req.State = ""
+	}
+	if !slices.Contains(node.JobKinds(), req.Kind) {
+		req.Kind = ""
+	}
+	r, err := p.Jobs.Jobs(ctx, v.Viewer, req)
+	if err != nil {
+		return err
+	}
+
+	data := struct {
+		Request       node.JobsRequest
+		States, Kinds []string
+		Total         string
+		Rows          []jobRow
+		Turns         turns
+	}{Request: req, States: node.JobStates(), Kinds: node.JobKinds(), Total: layout.Counted(r.Total, "job", "jobs")}
+	for i := range r.Jobs {
+		data.Rows = append(data.Rows, p.jobRow(&r.Jobs[i]))
+	}
+	data.Turns = turnsOf("/settings/jobs", q, req.Page, jobsPerPage, r.Total)
+	return p.show(v, "jobs", "Jobs", jobsTemplate, data)
+}
+
+func (p *Pages) jobRow(j *node.JobInfo) jobRow {
+	row := jobRow{
+		JobInfo: j, Mark: jobMarks[j.State], Queued: p.when(j.Queued), Ended: p.when(j.Finished), Next: p.when(j.NextTry),
+		RetryURL: askURL("retry", j.ID),
+	}
+	if j.State == "running" {
+		row.Began = p.when(j.Started)
+		row.RetryURL = ""
+	}
+	if j.State != "done" && j.State != "failed" {
+		row.CancelURL = askURL("cancel", j.ID)
+	}
+	if j.Total > 0 {
+		row.Part = fmt.Sprint(100 * j.Done / j.Total)
+	}
+	if j.Bytes > 0 {
+		row.Read = layout.Size(j.Bytes)
+	}
+	return row
+}

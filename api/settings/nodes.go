@@ -1,0 +1,106 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+var (
+	nodesTemplate     = parse("nodes.html")
+	placementTemplate = parse("placement.html")
+)
+
+// nodeRow is a node in the list.
+type nodeRow struct {
+	*node.MemberStatus
+	Mark                           mark
+	Holds, Disk                    string
+	Up                             when
+	Self                           bool // it answers this request
+	DrainURL, UndrainURL, ForgetIt string
+}
+
+// nodes is the list of nodes, as far as the viewer may know of them.
+func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
+	s, err := p.State.Status(ctx, v.Viewer, node.StatusRequest{})
+	if err != nil {
+		return err
+	}
+	data := struct {
+		Verdict mark
+		Rows    []nodeRow
+	}{Verdict: verdict(s)}
+	for i := range s.Members {
+		data.Rows = append(data.Rows, p.nodeRow(&s.Members[i], s.Node, v.Viewer.Role == catalog.RoleOwner))
+	}
+	return p.show(v, "nodes", "Nodes", nodesTemplate, data)
+}
+
+func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
+	row := nodeRow{MemberStatus: m, Self: m.ID == self, Holds: layout.Size(m.Bytes), Up: p.when(m.StartedAt)}
+	switch {
+	case m.Health != "alive":
+		row.Mark = bad("does not answer")
+	case m.Draining && m.Left == 0:
+		row.Mark = good("drained: it can be stopped")
+	case m.Draining:
+		row.Mark = busy("draining: " + layout.Counted(m.Left, "repository", "repositories") + " left")
+	default:
+		row.Mark = good("answers")
+	}
+	if m.DiskUsed > 0 {
+		row.Disk = fmt.Sprintf("%d %%", m.DiskUsed)
+	}
+	if !owner {
+		return row
+	}
+
+	if m.Draining {
+		row.UndrainURL = askURL("undrain", m.ID)
+	} else if m.Health == "alive" {
+		row.DrainURL = askURL("drain", m.ID)
+	}
+	if m.Draining || m.Health != "alive" {
+		row.ForgetIt = askURL("remove", m.ID)
+	}
+	return row
+}
+
+// placement is how the data lies on the nodes, and what lacks copies.
+func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
+	if _, err := account.AsOwner(v.Viewer); err != nil {
+		return err
+	}
+	s, err := p.State.Status(ctx, v.Viewer, node.StatusRequest{})
+	if err != nil {
+		return err
+	}
+
+	type share struct {
+		*node.MemberStatus
+		Holds, Part string
+	}
+	var total int64
+	for i := range s.Members {
+		total += s.Members[i].Bytes
+	}
+	data := struct {
+		node.PlacementStatus
+		Verdict mark
+		Shares  []share
+	}{PlacementStatus: s.Placement, Verdict: verdict(s)}
+	for i := range s.Members {
+		m := &s.Members[i]
+		part := ""
+		if total > 0 {
+			part = fmt.Sprintf("%.0f", 100*float64(m.Bytes)/float64(total))
+		}
+		data.Shares = append(data.Shares, share{m, layout.Size(m.Bytes), part})
+	}
+	return p.show(v, "placement", "Placement", placementTemplate, data)
+}

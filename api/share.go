@@ -1,0 +1,56 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// toolPath is where the tool server is.
+const toolPath = "/api/mcp"
+
+// sharing is which pages of other sites may ask a route, in a browser of
+// somebody who visits both.
+type sharing uint8
+
+const (
+	ownSite sharing = iota // none
+	anySite                // all: it does the same for everybody who asks
+	bearer                 // those that send a credential of their own, or would get nothing without one
+)
+
+// shares tells whether a page of another site may send this request. No cookie
+// counts on these routes, so whatever the page can do, its maker could do
+// without a browser; what only those can ask who reach this node is not among it.
+func (s *Server) shares(c *call, found []*route) bool {
+	if len(found) == 0 {
+		return false
+	}
+	switch found[0].shared {
+	case anySite:
+		return true
+	case bearer:
+		return c.method == fasthttp.MethodOptions || c.requestHeader("Authorization") != "" || !s.parts.keys.AnonymousAccess()
+	}
+	return false
+}
+
+// share lets a page of another site read the answer.
+func (c *call) share(methods string) {
+	c.setHeader("Access-Control-Allow-Origin", "*")
+	c.setHeader("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version")
+	if c.method == fasthttp.MethodOptions {
+		c.setHeader("Access-Control-Allow-Methods", methods)
+		c.setHeader("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name")
+		c.setHeader("Access-Control-Max-Age", "7200")
+	}
+}
+
+// methodsOf lists the methods of some routes of one path.
+func methodsOf(found []*route) string {
+	var all []string
+	for _, x := range found {
+		all = append(all, x.method)
+	}
+	return strings.Join(append(all, fasthttp.MethodOptions), ", ")
+}

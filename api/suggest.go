@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/suggest"
+)
+
+// suggester is what the routes of completion need.
+type suggester interface {
+	Complete(ctx context.Context, v catalog.Viewer, query string, cursor int) ([]suggest.Suggestion, error)
+	Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error)
+}
+
+// suggesterOf makes the suggestions of a node.
+func suggesterOf(n *node.Node) suggester {
+	return suggest.New(suggest.Deps{Find: n, List: n, Read: n, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
+		all, err := n.Contexts(ctx, v)
+		out := make([]suggest.Context, len(all))
+		for i, c := range all {
+			out[i] = suggest.Context{Name: c.Name, Description: c.Description}
+		}
+		return out, err
+	}})
+}
+
+type suggestionJSON struct {
+	Kind    string   `json:"kind"`
+	Insert  string   `json:"insert"`
+	Replace spanJSON `json:"replace"`
+	Label   string   `json:"label"`
+	Detail  string   `json:"detail,omitempty"`
+}
+
+type spanJSON struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// suggest is GET /api/suggest.
+func (s *Server) suggest(ctx context.Context, c *call) error {
+	p := c.params()
+	text := p.text("query")
+	cursor := p.integer("cursor", len(text), 0, suggest.MaxQuery)
+	if err := p.err(); err != nil {
+		return err
+	}
+	list, err := s.parts.suggest.Complete(ctx, c.viewer, text, cursor)
+	if err != nil {
+		return err
+	}
+
+	out := make([]suggestionJSON, len(list))
+	for i, x := range list {
+		out[i] = suggestionJSON{string(x.Kind), x.Insert, spanJSON{x.Start, x.End}, x.Label, x.Detail}
+	}
+	return c.json(out)
+}
+
+type filesJSON struct {
+	Commit      string     `json:"commit"`
+	Paths       []pathJSON `json:"paths"`
+	TotalCount  int        `json:"totalCount"`
+	IsTruncated bool       `json:"isTruncated"`
+}
+
+type pathJSON struct {
+	Path string `json:"path"`
+	At   []int  `json:"at"`
+}
+
+// findFiles is GET /api/files.
+func (s *Server) findFiles(ctx context.Context, c *call) error {
+	p := c.params()
+	req := suggest.FilesRequest{Repo: p.required("repo"), Ref: p.text("ref"), Query: p.text("query"), Limit: p.integer("limit", 50, 1, suggest.MaxPaths)}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := s.parts.suggest.Files(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+
+	out := filesJSON{Commit: r.Commit, Paths: make([]pathJSON, len(r.Paths)), TotalCount: r.Total, IsTruncated: r.Cut}
+	for i, x := range r.Paths {
+		out.Paths[i] = pathJSON{x.Path, x.At}
+	}
+	return c.json(out)
+}
+
+type outlineJSON struct {
+	Commit  string       `json:"commit"`
+	Symbols []symbolJSON `json:"symbols"`
+}
+
+type symbolJSON struct {
+	Name       string `json:"name"`
+	Kind       string `json:"kind"`
+	ParentName string `json:"parentName,omitempty"`
+	ParentKind string `json:"parentKind,omitempty"`
+	Signature  string `json:"signature,omitempty"`
+	FirstLine  int    `json:"firstLine"`
+	LastLine   int    `json:"lastLine,omitempty"`
+}
+
+// outline is GET /api/symbols: what a file defines.
+func (s *Server) outline(ctx context.Context, c *call) error {
+	p := c.params()
+	req := browse.OutlineRequest{Repo: p.required("repo"), Ref: p.text("ref"), Paths: []string{p.required("path")}}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := s.parts.tools.Browse.Outline(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+
+	out := outlineJSON{Commit: r.Commit, Symbols: []symbolJSON{}}
+	for _, f := range r.Files {
+		for _, x := range f.Symbols {
+			out.Symbols = append(out.Symbols, symbolJSON{x.Name, x.Kind, x.ParentName, x.ParentKind, x.Signature, x.First, x.Last})
+		}
+	}
+	return c.json(out)
+}

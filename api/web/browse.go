@@ -1,0 +1,148 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// place is what an address below /browse names.
+type place struct {
+	Repo, Rev  string // Rev "" is HEAD
+	Kind, Path string
+
+	Branch  string // that HEAD means; "" where it is not known
+	Indexed bool   // the index has the revision; else what is searched in it is read from git
+}
+
+// At is the page of another kind, or of another path, of the same revision.
+func (l place) At(kind, path string) string { return address(l.Repo, l.Rev, kind, path) }
+
+// Crumb is a directory above the place, with its page.
+type crumb struct{ Name, URL string }
+
+// Crumbs is the way from the root to the place.
+func (l place) Crumbs() []crumb {
+	if l.Path == "" {
+		return nil
+	}
+	parts := strings.Split(l.Path, "/")
+	out := make([]crumb, len(parts))
+	for i, name := range parts {
+		kind := "tree"
+		if i == len(parts)-1 && l.Kind != "tree" {
+			kind = "blob"
+		}
+		out[i] = crumb{name, l.At(kind, strings.Join(parts[:i+1], "/"))}
+	}
+	return out
+}
+
+// Revision is the name of the revision for people.
+func (l place) Revision() string {
+	return cmp.Or(l.Rev, l.Branch, "HEAD")
+}
+
+// browse is every page of a repository: the kind of the address decides.
+func (p *Pages) browse(ctx context.Context, v *layout.Visit) error {
+	l, err := p.place(ctx, v)
+	if err != nil {
+		return err
+	}
+	show, ok := map[string]func(context.Context, *layout.Visit, place) error{
+		"tree": p.tree, "blob": p.file, "blame": p.blame, "raw": p.raw,
+		"commits": p.commits, "commit": p.commit, "compare": p.compare, "branches": p.branches, "tags": p.branches, "find": p.find, "names": p.names, "commits.atom": p.feed,
+	}[l.Kind]
+	if !ok {
+		return call.Fail(call.ErrNotFound, "A repository has no page %q.", l.Kind)
+	}
+	err = show(ctx, v, l)
+	if e, bad := errors.AsType[*call.Error](err); bad && errors.Is(err, call.ErrRef) {
+		return call.Fail(call.ErrNotFound, "%s", e.Message)
+	}
+	return err
+}
+
+// place reads the address. A name of a repository may hold an @: of all ways to
+// read one, that with the longest name of a repository that the viewer may see
+// is meant.
+func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
+	head, rest, deep := strings.Cut(strings.TrimPrefix(v.Path, "/browse/"), "/-/")
+	kind, path, _ := strings.Cut(rest, "/")
+	if !deep {
+		kind, path = "tree", ""
+	}
+	l := place{Kind: kind, Rev: v.Query.Get("ref")}
+	if kind == "blob" && v.Query.Get("blame") == "true" {
+		l.Kind = "blame"
+	}
+
+	var err error
+	var info *browse.RepoInfo
+	if l.Path, err = url.PathUnescape(path); err != nil {
+		return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
+	}
+	l.Path = strings.Trim(l.Path, "/")
+	for end := len(head); ; {
+		name, bad := url.PathUnescape(strings.TrimSuffix(head[:end], "/"))
+		at := strings.LastIndexByte(head[:end], '@')
+		repo := (*browse.RepoInfo)(nil)
+		if bad == nil {
+			repo = p.visible(ctx, v.Viewer, name)
+		}
+		if bad == nil && (at < 0 || repo != nil) {
+			l.Repo, info = name, repo
+			if end < len(head) {
+				l.Rev, err = url.PathUnescape(strings.TrimSuffix(head[end+1:], "/"))
+			}
+			break
+		}
+		if at < 0 {
+			return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
+		}
+		end = at
+	}
+	if err != nil || strings.ContainsRune(l.Repo+l.Rev+l.Path, 0) {
+		return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
+	}
+	if l.Rev == "HEAD" {
+		l.Rev = ""
+	}
+	if info != nil {
+		l.Branch, l.Indexed = info.DefaultBranch, indexed(info, l.Rev)
+	}
+	return l, nil
+}
+
+// indexed reports whether the index has a revision of a repository.
+func indexed(repo *browse.RepoInfo, rev string) bool {
+	for _, r := range repo.Revisions {
+		if rev == "" && r.Name == "HEAD" || rev != "" && (r.Name == rev || query.ShortRev(r.Name) == rev || len(rev) >= 7 && strings.HasPrefix(r.Commit, rev)) {
+			return true
+		}
+	}
+	return rev != "" && rev == repo.DefaultBranch && !repo.IndexedAt.IsZero()
+}
+
+// visible is the repository of that very name, nil where the viewer may see none.
+func (p *Pages) visible(ctx context.Context, v catalog.Viewer, name string) *browse.RepoInfo {
+	for page := 1; ; page++ {
+		r, err := p.Repos.Repos(ctx, v, browse.ReposRequest{Query: name, Page: page, PerPage: 100})
+		if err != nil || len(r.Repos) == 0 {
+			return nil
+		}
+		for i := range r.Repos {
+			if r.Repos[i].Name == name {
+				return &r.Repos[i]
+			}
+		}
+	}
+}

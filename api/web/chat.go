@@ -1,0 +1,175 @@
+package web
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// Asker is what the pages of threads need.
+type Asker interface {
+	Ask(context.Context, catalog.Viewer, ask.Question) (*ask.Started, error)
+	Chat(context.Context, catalog.Viewer, string) (*ask.Chat, error)
+	Chats(ctx context.Context, v catalog.Viewer, skip, most int) ([]ask.Chat, int, error)
+	StopChat(context.Context, catalog.Viewer, string) error
+	ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error
+	DeleteChat(context.Context, catalog.Viewer, string) error
+	ForkChat(context.Context, catalog.Viewer, string) (string, error)
+	HasModel() bool
+}
+
+var (
+	chatsTemplate = layout.Parse(templates, "templates/chats.html")
+	chatTemplate  = layout.Parse(templates, "templates/chat.html")
+)
+
+const (
+	chatsShown   = 100
+	chatRefresh  = "3" // seconds, of the page of a question that is being answered
+	chatPagePath = "/chat/"
+)
+
+// chats is the page of the viewer's threads, and begins one.
+func (p *Pages) chats(ctx context.Context, v *layout.Visit) error {
+	if v.Method == "POST" {
+		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: strings.Fields(v.Form.Get("repos"))})
+	}
+	list, total, err := p.Asker.Chats(ctx, v.Viewer, 0, chatsShown)
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Title, URL, Changed string
+		Count               string
+		Running, Public     bool
+	}
+	data := struct {
+		Model, Guest bool
+		NoModel      string
+		Query        string
+		Total        string
+		Rows         []row
+	}{Model: p.Asker.HasModel(), NoModel: ask.NoModel, Guest: v.Viewer.Role == catalog.RoleGuest, Query: v.Query.Get("q"), Total: layout.Counted(total, "thread", "threads")}
+	for _, c := range list {
+		data.Rows = append(data.Rows, row{c.Title, chatPagePath + c.ID, p.ago(c.Changed), layout.Counted(c.Count, "question", "questions"), c.Running, c.Public})
+	}
+	return v.Show(layout.Head{Title: "Ask", Page: "chats"}, chatsTemplate, data)
+}
+
+// askOn asks, and leads to the page of the thread.
+func (p *Pages) askOn(ctx context.Context, v *layout.Visit, q ask.Question) error {
+	if err := v.SameSite(); err != nil {
+		return err
+	}
+	if len(q.Repos) == 0 {
+		q.Repos = nil
+	}
+	started, err := p.Asker.Ask(ctx, v.Viewer, q)
+	if err != nil {
+		return err
+	}
+	return v.Redirect(303, chatPagePath+started.ID)
+}
+
+// chat is the page of one thread. While a question is being answered the
+// browser asks for it anew, which needs no script.
+func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
+	id, err := url.PathUnescape(strings.TrimPrefix(v.Path, chatPagePath))
+	if err != nil {
+		return call.Fail(call.ErrNotFound, "There is no such chat.")
+	}
+	if v.Method == "POST" {
+		return p.changeChat(ctx, v, id)
+	}
+	c, err := p.Asker.Chat(ctx, v.Viewer, id)
+	if err != nil {
+		return err
+	}
+
+	data := struct {
+		*ask.Chat
+		Action, Status string
+		Turns          []chatTurn
+		Guest          bool
+	}{Chat: c, Action: chatPagePath + url.PathEscape(id), Guest: v.Viewer.Role == catalog.RoleGuest}
+	for i := range c.Turns {
+		data.Turns = append(data.Turns, p.chatTurn(&c.Turns[i]))
+	}
+	if c.Running {
+		v.Set("Refresh", chatRefresh)
+	}
+	return v.Show(layout.Head{Title: c.Title, Page: "chat"}, chatTemplate, data)
+}
+
+// chatTurn is a question and its answer as the page shows them.
+type chatTurn struct {
+	*ask.Report
+	Pieces  []chatPiece
+	Waiting bool
+	Sources []string // that were read
+	Took    string
+}
+
+// chatPiece is a piece of an answer: text, or a citation. One without a URL is not verified.
+type chatPiece struct{ Text, Label, URL, Note string }
+
+func (p *Pages) chatTurn(r *ask.Report) chatTurn {
+	t := chatTurn{Report: r, Waiting: r.Status == ask.Running}
+	for _, piece := range r.Answer {
+		if piece.Cite == nil {
+			t.Pieces = append(t.Pieces, chatPiece{Text: piece.Text})
+			continue
+		}
+		c := chatPiece{Label: piece.Cite.Label(), URL: piece.Cite.URL("")}
+		switch piece.Cite.State {
+		case ask.Moved:
+			c.Note = "moved to where this stands"
+		case ask.Unverified:
+			c.Note = "unverified"
+		}
+		t.Pieces = append(t.Pieces, c)
+	}
+	for _, read := range r.Reads {
+		t.Sources = append(t.Sources, read.Repo+" "+read.Path)
+	}
+	if !t.Waiting {
+		t.Took = layout.Counted(int(r.Took.Seconds()+0.5), "second", "seconds")
+	}
+	return t
+}
+
+// changeChat does what a form of the page of a thread asks for.
+func (p *Pages) changeChat(ctx context.Context, v *layout.Visit, id string) error {
+	if err := v.SameSite(); err != nil {
+		return err
+	}
+	to, err := chatPagePath+url.PathEscape(id), error(nil)
+	share := func(public bool) error { return p.Asker.ChangeChat(ctx, v.Viewer, id, "", &public) }
+	switch v.Form.Get("do") {
+	case "ask":
+		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Thread: id})
+	case "stop":
+		err = p.Asker.StopChat(ctx, v.Viewer, id)
+	case "share":
+		err = share(true)
+	case "unshare":
+		err = share(false)
+	case "delete":
+		err, to = p.Asker.DeleteChat(ctx, v.Viewer, id), "/chat"
+	case "fork":
+		var fork string
+		fork, err = p.Asker.ForkChat(ctx, v.Viewer, id)
+		to = chatPagePath + fork
+	default:
+		err = call.Fail(call.ErrInvalid, "do: expected ask, stop, share, unshare, delete or fork")
+	}
+	if err != nil {
+		return err
+	}
+	return v.Redirect(303, to)
+}

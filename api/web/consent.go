@@ -1,0 +1,131 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/oauth"
+)
+
+// Consents is what the pages of agents need.
+type Consents interface {
+	Authorize(context.Context, oauth.Person, url.Values) (*oauth.Pending, error)
+	Decide(ctx context.Context, who oauth.Person, form string, allow bool) (to string, err error)
+	Agents(context.Context, account.Holder) ([]oauth.Agent, error)
+	EndAgent(context.Context, account.Holder, string) (*oauth.Agent, error)
+}
+
+var (
+	consentTemplate = layout.Parse(templates, "templates/consent.html")
+	accessTemplate  = layout.Parse(templates, "templates/access.html")
+)
+
+// person is who reads a page in a browser and is signed in. Whoever only shows
+// a key cannot let agents in: they would outlive it.
+func person(v *layout.Visit) (oauth.Person, bool) {
+	who := v.Viewer
+	if who.Account == "" || who.Session == "" {
+		return oauth.Person{}, false
+	}
+	return oauth.Person{Account: who.Account, Session: who.Session, Key: who.KeyID}, true
+}
+
+// consent asks a person whether a client may act for them, and takes the answer.
+func (p *Pages) consent(ctx context.Context, v *layout.Visit) error {
+	who, ok := person(v)
+	switch {
+	case !ok && v.Viewer.Role == catalog.RoleGuest && v.Method == "GET":
+		return v.Redirect(303, "/login?next="+url.QueryEscape(v.Path+"?"+v.Query.Encode()))
+	case !ok:
+		return call.Fail(call.ErrForbidden, "Agents are let in by somebody who is signed in with an account: a key of nobody, or one in a header, is not enough.")
+	case v.Method == "POST":
+		return p.decide(ctx, v, who)
+	}
+
+	asked, err := p.Consents.Authorize(ctx, who, v.Query)
+	var told *oauth.Refusal
+	switch {
+	case errors.As(err, &told):
+		return v.Redirect(303, told.To)
+	case err != nil:
+		return consentError(v, err)
+	}
+
+	// The browser follows the answer to the form only where it may.
+	v.Set("Content-Security-Policy", strings.Replace(layout.CSP, "form-action 'self'", "form-action 'self' "+asked.Source, 1))
+	return v.Show(layout.Head{Title: "Let an agent in", Page: "consent"}, consentTemplate, struct {
+		*oauth.Pending
+		Account, ID string
+		Checked     bool
+	}{asked, v.Viewer.Name, documentOf(asked.Client), asked.Client.Kind == oauth.ByOwner})
+}
+
+// documentOf is the address of a client's document, "" for one without.
+func documentOf(c *oauth.Client) string {
+	if c.Kind == oauth.Document {
+		return c.ID
+	}
+	return ""
+}
+
+func (p *Pages) decide(ctx context.Context, v *layout.Visit, who oauth.Person) error {
+	if err := v.SameSite(); err != nil {
+		return err
+	}
+	to, err := p.Consents.Decide(ctx, who, v.Form.Get("request"), v.Form.Get("decision") == "allow")
+	if err != nil {
+		return consentError(v, err)
+	}
+	return v.Redirect(303, to)
+}
+
+// consentError shows what a client did wrong to the person that it has sent.
+func consentError(v *layout.Visit, err error) error {
+	var refusal *oauth.Error
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	return v.ShowError(400, refusal.Description, 0)
+}
+
+// access lists the programs that somebody has let in, and ends one.
+func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
+	by, err := account.AsHolder(v.Viewer)
+	if err != nil {
+		return err
+	}
+	ended := ""
+	if v.Method == "POST" {
+		if err := v.SameSite(); err != nil {
+			return err
+		}
+		agent, err := p.Consents.EndAgent(ctx, by, v.Form.Get("end"))
+		if err != nil {
+			return err
+		}
+		ended = agent.Name
+	}
+
+	list, err := p.Consents.Agents(ctx, by)
+	if err != nil {
+		return err
+	}
+	type row struct{ ID, Name, Kind, Host, User, Created, Used, Expires string }
+	data := struct {
+		Ended, Address string
+		Rows           []row
+	}{Ended: ended, Address: p.Base + "/api/mcp"}
+	for _, a := range list {
+		data.Rows = append(data.Rows, row{
+			ID: a.ID, Name: a.Name, Kind: a.Kind, Host: a.Host, User: a.User,
+			Created: p.ago(a.Created), Used: p.ago(a.Used), Expires: a.Expires.UTC().Format("2006-01-02"),
+		})
+	}
+	return v.Show(layout.Head{Title: "Programs with access", Page: "settings", Side: "access"}, accessTemplate, data)
+}

@@ -1,0 +1,204 @@
+package web
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+var (
+	homeTemplate  = layout.Parse(templates, "templates/home.html", "templates/parts.html")
+	reposTemplate = layout.Parse(templates, "templates/repos.html", "templates/parts.html")
+	helpTemplate  = layout.Parse(templates, "templates/help.html")
+)
+
+// repoRow is a repository in a list.
+type repoRow struct {
+	Name, URL, Search  string
+	Branch             string
+	Revisions          int
+	Size               string
+	Indexed, Pushed    string
+	IndexedAt, Error   string
+	Fork, Archived     bool
+	Fresh              bool // it has an index
+	Connections        []string
+	External, HostKind string
+	ID                 uint32
+}
+
+func (p *Pages) rowOf(r *browse.RepoInfo) repoRow {
+	row := repoRow{
+		ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(layout.Box{Query: "reposet:" + query.Quote(r.Name) + " "}, 0),
+		Branch: r.DefaultBranch, Revisions: len(r.Revisions), Error: r.Error, Fork: r.Fork, Archived: r.Archived,
+		Fresh: !r.IndexedAt.IsZero(), Connections: r.Connections, External: r.ExternalWebURL, HostKind: r.HostKind,
+	}
+	row.Indexed, row.Pushed = p.ago(r.IndexedAt), p.ago(r.PushedAt)
+	if row.Fresh {
+		row.IndexedAt, row.Size = r.IndexedAt.UTC().Format(time.RFC3339), sizeOf(r.TextBytes)
+	}
+	return row
+}
+
+// ago is how long ago something was, for people; "" for the zero time.
+func (p *Pages) ago(t time.Time) string { return layout.Distance(p.Now(), t) }
+
+// repoRows is the repositories of an answer that consists of them.
+func repoRows(resp *search.Response, b layout.Box) []repoRow {
+	if len(resp.Files) > 0 {
+		return nil
+	}
+	rows := make([]repoRow, len(resp.Repositories))
+	for i := range resp.Repositories {
+		r := &resp.Repositories[i]
+		in := b
+		in.Query = "reposet:" + query.Quote(r.Name)
+		for _, t := range tokensOf(b.Query) {
+			if t.filter != "type" {
+				in.Query += " " + t.text
+			}
+		}
+		rows[i] = repoRow{ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(in, 0)}
+	}
+	return rows
+}
+
+// home is the first page: the box, and what is here to be searched.
+func (p *Pages) home(ctx context.Context, v *layout.Visit) error {
+	if v.Query.Get("query") != "" { // the address that the box had before
+		return v.Redirect(303, searchURL(boxOf(v.Query), 0))
+	}
+	r, err := p.Repos.Repos(ctx, v.Viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: 20})
+	if err != nil {
+		return err
+	}
+
+	data := struct {
+		Rows            []repoRow
+		Total           string
+		Indexed, Failed int
+		More            bool
+	}{Total: counted(r.Total, "repository", "repositories"), More: r.Total > len(r.Repos)}
+	for i := range r.Repos {
+		data.Rows = append(data.Rows, p.rowOf(&r.Repos[i]))
+	}
+	return v.Show(layout.Head{Page: "home", Scripts: []string{"js/search.js"}, Box: layout.Box{Focus: true}}, homeTemplate, data)
+}
+
+// reposPerPage is the repositories of a page of the list.
+const reposPerPage = 100
+
+// repos is the list of repositories.
+func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
+	q := v.Query
+	page, _ := strconv.Atoi(q.Get("page"))
+	req := browse.ReposRequest{Query: q.Get("query"), Connection: q.Get("connection"), Sort: "name", Page: max(1, page), PerPage: reposPerPage}
+	if q.Get("sort") == "pushed" {
+		req.Sort, req.Desc = "pushed", true
+	}
+	r, err := p.Repos.Repos(ctx, v.Viewer, req)
+	if err != nil {
+		return err
+	}
+
+	data := struct {
+		Query, Connection, Sort string
+		Total                   string
+		Rows                    []repoRow
+		Newer, Older            string
+	}{Query: req.Query, Connection: req.Connection, Sort: req.Sort, Total: counted(r.Total, "repository", "repositories")}
+	for i := range r.Repos {
+		data.Rows = append(data.Rows, p.rowOf(&r.Repos[i]))
+	}
+	turn := func(n int) string {
+		q.Set("page", fmt.Sprint(n))
+		return "/repos?" + q.Encode()
+	}
+	if req.Page > 1 {
+		data.Newer = turn(req.Page - 1)
+	}
+	if req.Page*reposPerPage < r.Total {
+		data.Older = turn(req.Page + 1)
+	}
+	return v.Show(layout.Head{Title: "Repositories", Page: "repos"}, reposTemplate, data)
+}
+
+// help is what a query may say, and the keys.
+func (p *Pages) help(_ context.Context, v *layout.Visit) error {
+	topic := v.Path[len("/help/"):]
+	if topic != "syntax" && topic != "keys" {
+		return call.Fail(call.ErrNotFound, "There is no help on that.")
+	}
+	return v.Show(layout.Head{Title: "Help", Page: "help"}, helpTemplate, struct {
+		Filters, Examples, Keys [][2]string
+	}{filterHelp, exampleHelp, keyHelp})
+}
+
+var filterHelp = [][2]string{
+	{"foo bar", "both, anywhere in a file; letters match in either case unless the case toggle is on"},
+	{`"foo bar"`, `the text as it stands; \" is a quote`},
+	{"foo or bar", "one of them; and binds tighter"},
+	{"-foo  -file:x  -(a or b)", "not"},
+	{"file: f:", "expression on the path"},
+	{"repo: r:", "expression on the repository's name"},
+	{"rev: branch: b:", "branch, tag, commit prefix or glob; * for every indexed revision; HEAD without it"},
+	{"lang: l:", "language or alias"},
+	{"sym:", "expression on the names of symbols"},
+	{"content: c:", "text that looks like a filter"},
+	{"context:", "a search context of the configuration"},
+	{"reposet:a,b", "repositories by exact name"},
+	{"archived: fork: visibility:", "yes, no, only; public, private, any"},
+	{"case:yes no auto", "overrides the toggle"},
+	{"type:file type:repo", "what is returned"},
+	{"count:100 count:all", "how much is returned; all counts every match and file exactly"},
+	{"timeout:500ms", "bounds the query"},
+}
+
+var exampleHelp = [][2]string{
+	{`lang:go "func main"`, "programs in Go"},
+	{`sym:^New -file:_test\.`, "constructors, not in tests"},
+	{`TODO or FIXME count:all`, "every one of them, counted exactly"},
+}
+
+var keyHelp = [][2]string{
+	{"/ or s", "to the search box, with the selected text"},
+	{"?", "this help"},
+	{"g h, g r, g c, g s", "home, repositories, cluster, settings"},
+	{"Alt+r, Alt+c, Alt+w", "regular expression, case, whole words"},
+	{"j k", "next and previous file of the results"},
+	{"n p", "next and previous match"},
+	{"o", "open it"},
+	{"x", "fold and unfold the file"},
+	{"b, h", "blame, history of the file"},
+	{"l", "go to a line of the file"},
+	{"r", "definitions and references of the selected name"},
+	{"t", "find a file by letters of its path"},
+	{"y", "address of this very commit"},
+	{"Down, Tab, Enter", "choose and take a suggestion of the box"},
+	{"Esc", "close what is open, stop the search"},
+}
+
+// openSearch describes the search to browsers, which offer it in their own box.
+func (p *Pages) openSearch(_ context.Context, v *layout.Visit) error {
+	type address struct {
+		Type     string `xml:"type,attr"`
+		Template string `xml:"template,attr"`
+	}
+	text, err := xml.MarshalIndent(struct {
+		XMLName       xml.Name `xml:"http://a9.com/-/spec/opensearch/1.1/ OpenSearchDescription"`
+		ShortName     string
+		Description   string
+		InputEncoding string
+		URL           address `xml:"Url"`
+	}{ShortName: "Shoal", Description: "Search code", InputEncoding: "UTF-8", URL: address{"text/html", p.Base + "/search?query={searchTerms}"}}, "", "  ")
+	v.Mime, v.Body = "application/opensearchdescription+xml", append([]byte(xml.Header), text...)
+	return err
+}

@@ -1,0 +1,69 @@
+package web
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+// Keys is what the page of keys needs.
+type Keys interface {
+	CreateKey(context.Context, account.Holder, account.CreateKeyRequest) (*account.CreateKeyResponse, error)
+	Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error)
+	RevokeKey(context.Context, account.Holder, account.RevokeKeyRequest) (*account.RevokeKeyResponse, error)
+}
+
+var keysTemplate = layout.Parse(templates, "templates/keys.html")
+
+// keys is the page of API keys, for owners.
+func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
+	by, err := account.AsOwner(v.Viewer)
+	if err != nil {
+		return err
+	}
+	made, wrong := "", ""
+	if v.Method == "POST" {
+		if err := v.SameSite(); err != nil {
+			return err
+		}
+		if id := v.Form.Get("revoke"); id != "" {
+			_, err = p.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: id})
+		} else {
+			var r *account.CreateKeyResponse
+			r, err = p.Keys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role"))})
+			if err == nil {
+				made = r.Key
+			}
+		}
+		if err != nil {
+			v.Status, wrong = 400, err.Error()
+		}
+	}
+
+	list, err := p.Keys.Keys(ctx, by, account.KeysRequest{Consistent: v.Method == "POST"})
+	if err != nil {
+		return err
+	}
+	type row struct{ ID, Name, Role, Prefix, Created, Expires string }
+	data := struct {
+		Made, Wrong string
+		Rows        []row
+	}{Made: made, Wrong: wrong}
+	for _, k := range list.Keys {
+		r := row{ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefix: k.Prefix, Created: p.ago(k.Created)}
+		if !k.Expires.IsZero() {
+			r.Expires = k.Expires.UTC().Format("2006-01-02")
+		}
+		data.Rows = append(data.Rows, r)
+	}
+	return v.Show(layout.Head{Title: "API keys", Page: "settings", Side: "keys"}, keysTemplate, data)
+}
+
+func roleOf(name string) catalog.Role {
+	if name == "owner" {
+		return catalog.RoleOwner
+	}
+	return catalog.RoleMember
+}

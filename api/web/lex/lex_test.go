@@ -1,0 +1,69 @@
+package lex
+
+import (
+	"strings"
+	"testing"
+)
+
+// colour writes the classes under a text: one letter for each byte.
+func colour(l *Lang, text string) string {
+	var out []string
+	state := State(0)
+	for line := range strings.SplitSeq(text, "\n") {
+		var spans []Span
+		spans, state = l.Line([]byte(line), state, nil)
+		row := []byte(strings.Repeat(".", len(line)))
+		for _, s := range spans {
+			for i := s.Start; i < s.End; i++ {
+				row[i] = ".csnktd"[s.Class]
+			}
+		}
+		out = append(out, string(row))
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestColours(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ language, text, want string }{
+		{"Go", "x := `a\nb` // c 1", ".....ss\nss.cccccc"},
+		{"Go", "if 'a' /* 1 */ + 2", "kk.sss.ccccccc...n"},
+		{"Rust", `r#"a"b"# 'x' fn f<'a>`, `ssssssss.sss.kk......`},
+		{"C", "#include <x>\nint a;", "dddddddd....\nttt..."},
+		{"Python", "\"\"\"a\nb\"\"\" # c", "ssss\nssss.ccc"},
+		{"Shell", "a=$#; # c", "......ccc"},
+		{"Text", "don't \"know", "..........."},
+		{"Haskell", "{- a {- b -} c -} d", "ccccccccccccccccc.."},
+	} {
+		if got := colour(For(c.language), c.text); got != c.want {
+			t.Errorf("%s %q\n got %q\nwant %q", c.language, c.text, got, c.want)
+		}
+	}
+}
+
+func TestAPartOfAFileMayBeginInAComment(t *testing.T) {
+	t.Parallel()
+	l := For("Go")
+	if l.Enter([]byte("still a comment */ x")) == 0 || l.Enter([]byte("x /* y */")) != 0 {
+		t.Error("a comment that closes before any opens was open before")
+	}
+}
+
+// Spans are in order, within the line and apart, whatever the text.
+func FuzzSpans(f *testing.F) {
+	f.Add("Rust", "r###\"\"# \"##\n'\\", uint16(0))
+	f.Fuzz(func(t *testing.T, language, text string, _ uint16) {
+		l, state := For(language), State(0)
+		for line := range strings.SplitSeq(text, "\n") {
+			var spans []Span
+			spans, state = l.Line([]byte(line), state, nil)
+			at := 0
+			for _, s := range spans {
+				if s.Start < at || s.End <= s.Start || s.End > len(line) || s.Class == Plain {
+					t.Fatalf("%s %q: spans %v", language, line, spans)
+				}
+				at = s.End
+			}
+		}
+	})
+}

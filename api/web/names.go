@@ -1,0 +1,107 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+var namesTemplate = layout.Parse(templates, "templates/names.html", "templates/place.html")
+
+// The bounds of the page of a name.
+const (
+	namedFiles  = 30  // of each list
+	namedLines  = 100 // of each list
+	longestName = 200
+)
+
+// namedLine is a place where a name stands.
+type namedLine struct {
+	Where, URL, Kind string
+	Code             template.HTML
+}
+
+// names is where a name is defined and used: in this repository, or in all with
+// scope=all. Places are found by the name, not by a compiler, and the page says
+// so. Scripts show it in a panel beside a file.
+func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
+	name := v.Query.Get("name")
+	if name == "" || len(name) > longestName {
+		return call.Fail(call.ErrInvalid, "name is what to look for: 1 to %d bytes.", longestName)
+	}
+	req := search.SymbolRequest{Symbol: name, Repo: l.Repo, Revision: l.Rev, Limit: namedFiles}
+	all := v.Query.Get("scope") == "all"
+	if all {
+		req.Repo, req.Revision = "", ""
+	}
+	definitions, err := p.Search.Definitions(ctx, v.Viewer, req)
+	if err != nil {
+		return err
+	}
+	references, err := p.Search.References(ctx, v.Viewer, req)
+	if err != nil {
+		return err
+	}
+
+	data := struct {
+		place
+		Name, Other             string
+		All                     bool
+		Defined, Used           []namedLine
+		Definitions, References string
+	}{
+		place: l, Name: name, All: all, Defined: p.namedLines(definitions, l), Used: p.namedLines(references, l),
+		Definitions: atLeast(definitions, "definition", "definitions"), References: atLeast(references, "reference", "references"),
+	}
+	data.Other = l.At("names", "") + "?" + namesQuery(name, !all)
+	return v.Show(layout.Head{Title: name, Page: "names", Scripts: []string{"js/file.js"}}, namesTemplate, data)
+}
+
+func namesQuery(name string, all bool) string {
+	v := "name=" + template.URLQueryEscaper(name)
+	if all {
+		v += "&scope=all"
+	}
+	return v
+}
+
+// atLeast is how many places were found, with a sign where there may be more.
+func atLeast(r *search.SymbolResponse, one, many string) string {
+	text := counted(r.MatchCount, one, many)
+	if !r.Exhaustive {
+		text = "≥ " + text
+	}
+	return text
+}
+
+// namedLines is the places of an answer, those of the page's own repository at
+// the revision of the page.
+func (p *Pages) namedLines(r *search.SymbolResponse, l place) []namedLine {
+	var out []namedLine
+	for i := range r.Files {
+		f := &r.Files[i]
+		rev := ""
+		if f.Repository == l.Repo {
+			rev = l.Rev
+		}
+		for k := range f.Matches {
+			if len(out) == namedLines {
+				return out
+			}
+			m := &f.Matches[k]
+			line := m.Line[:min(len(m.Line), longestLine)]
+			row := namedLine{Where: f.Path, URL: address(f.Repository, rev, "blob", f.Path) + fmt.Sprintf("#L%d", m.Range.Start.Line), Kind: m.Kind}
+			if f.Repository != l.Repo {
+				row.Where = f.Repository + " › " + f.Path
+			}
+			row.Where += fmt.Sprintf(":%d", m.Range.Start.Line)
+			row.Code = template.HTML(appendCode(nil, line, newPainter(f.Language, 0).colours(line), nil))
+			out = append(out, row)
+		}
+	}
+	return out
+}

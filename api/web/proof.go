@@ -1,0 +1,176 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/query"
+
+	"github.com/shoalsearch/shoal/api/layout"
+)
+
+// proof is the line that says whether an answer is all that there is, and on
+// what that stands.
+type proof struct {
+	Complete bool
+	Warn     bool   // something that should have been searched was not
+	Text     string // one sentence
+	Missing  []string
+	Numbers  []number
+}
+
+type number struct{ Name, Value string }
+
+func proofOf(resp *search.Response, took time.Duration) proof {
+	s, c := &resp.Stats, &resp.Cluster
+	p := proof{Complete: resp.Exhaustive, Missing: c.ReposMissing}
+	shards := fmt.Sprintf("%s of %s answered", grouping(s.ShardsAnswered), counted(s.ShardsRequired, "shard", "shards"))
+	switch {
+	case resp.Exhaustive:
+		p.Text = "complete: " + shards + ", nothing cut, " + milliseconds(took)
+	case len(c.NodesFailed) > 0 || len(c.ShardsMissing) > 0:
+		p.Warn = true
+		p.Text = fmt.Sprintf("not complete: %s did not answer", counted(s.ShardsRequired-s.ShardsAnswered, "shard", "shards")) + " (" + shards + "), " + milliseconds(took)
+	case s.FlushReason == search.FlushTimeout:
+		p.Warn = true
+		p.Text = "not complete: time ran out, " + shards + ", " + milliseconds(took)
+	case len(c.ReposMissing) > 0:
+		p.Warn = true
+		p.Text = "not complete: some repositories are not indexed yet, " + shards + ", " + milliseconds(took)
+	case s.FlushReason == search.FlushUntagged:
+		p.Warn = true
+		p.Text = "not complete: symbols of some files are not known, yet or for want of ctags, " + shards + ", " + milliseconds(took)
+	case s.FlushReason == search.FlushLimit:
+		p.Text = "cut at the limit of this page, so counts are lower bounds: " + shards + ", " + milliseconds(took)
+	default:
+		p.Text = "not proved complete: " + shards + ", " + milliseconds(took)
+	}
+
+	p.Numbers = []number{
+		{"Shards", shards},
+		{"Files considered", grouping(int(s.FilesConsidered))},
+		{"Files read", grouping(int(s.FilesLoaded))},
+		{"Files known by name only, not searched", grouping(int(s.FilesNotSearched))},
+		{"Bytes of text read", sizeOf(int64(s.ContentBytes))},
+		{"Bytes of index read", sizeOf(int64(s.IndexBytes))},
+		{"Catalog", fmt.Sprintf("%s, %s old", grouping(int(c.CatalogIndex)), milliseconds(c.CatalogAge))},
+		{"The node's own time", milliseconds(s.Duration)},
+	}
+	return p
+}
+
+// summaryOf is the count of matches, with a sign where it is a lower bound.
+// countsAll tells that the query asks for every match to be counted.
+func summaryOf(resp *search.Response, countsAll bool) string {
+	s := &resp.Stats
+	least := ""
+	everything := s.ShardsAnswered == s.ShardsRequired && len(resp.Cluster.ReposMissing) == 0
+	exact := countsAll && everything && s.FlushReason == search.FlushLimit
+	if !resp.Exhaustive && s.FlushReason != search.FlushFinal && !exact {
+		least = "≥ "
+	}
+	if len(resp.Files) == 0 && len(resp.Repositories) > 0 {
+		return least + counted(len(resp.Repositories), "repository", "repositories")
+	}
+	if s.TotalMatches == 0 && s.Files > 0 { // as with lang:go, which matches no place
+		return least + counted(int(s.Files), "file", "files")
+	}
+	return least + counted(int(s.TotalMatches), "match", "matches") + " in " + least + counted(int(s.Files), "file", "files")
+}
+
+// facet is a property of what was found, with its values.
+type facet struct {
+	Name string
+	Rows []facetRow
+	More int
+}
+
+type facetRow struct {
+	Value, Count     string
+	Include, Exclude string // addresses
+}
+
+const facetRows = 12
+
+var plainValue = regexp.MustCompile(`^[\w][\w./+#-]*$`)
+
+// valueOf is a value of a filter, in quotes only where it needs them.
+func valueOf(v string) string {
+	if plainValue.MatchString(v) {
+		return v
+	}
+	return query.Quote(v)
+}
+
+// facetsOf counts files by repository, language and directory. Where the
+// answer is complete the counts are exact, else they are lower bounds and say so.
+func facetsOf(resp *search.Response, b layout.Box) []facet {
+	exact := resp.Exhaustive && int(resp.Stats.Files) == len(resp.Files)
+	kinds := []struct {
+		name   string
+		of     func(*search.File) string
+		filter func(string) string
+	}{
+		{"Repositories", func(f *search.File) string { return f.Repository }, func(v string) string { return "reposet:" + valueOf(v) }},
+		{"Languages", func(f *search.File) string { return f.Language }, func(v string) string { return "lang:" + valueOf(v) }},
+		{"Directories", func(f *search.File) string {
+			top, _, deep := strings.Cut(f.Path, "/")
+			return map[bool]string{true: top + "/"}[deep]
+		},
+			func(v string) string { return "file:" + fieldRegexp("^"+quoteMeta(v)) }},
+	}
+	var out []facet
+	for _, k := range kinds {
+		counts := map[string]int{}
+		for i := range resp.Files {
+			if v := k.of(&resp.Files[i]); v != "" {
+				counts[v]++
+			}
+		}
+		if f := facetOf(k.name, counts, exact, b, k.filter); len(f.Rows) > 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func facetOf(name string, counts map[string]int, exact bool, b layout.Box, filter func(string) string) facet {
+	values := make([]string, 0, len(counts))
+	for v := range counts {
+		values = append(values, v)
+	}
+	slices.SortFunc(values, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+
+	f := facet{Name: name, More: max(0, len(values)-facetRows)}
+	for _, v := range values[:min(len(values), facetRows)] {
+		row := facetRow{Value: v, Count: grouping(counts[v])}
+		if !exact {
+			row.Count = "≥ " + row.Count
+		}
+		with, without := b, b
+		with.Query = filter(v) + " " + grouped(b.Query)
+		without.Query = "-" + filter(v) + " " + grouped(b.Query)
+		row.Include, row.Exclude = searchURL(with, 0), searchURL(without, 0)
+		f.Rows = append(f.Rows, row)
+	}
+	return f
+}
+
+// milliseconds is a duration for people.
+func milliseconds(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	case d < 10*time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// sizeOf is a number of bytes for people.
+func sizeOf(n int64) string { return layout.Size(n) }

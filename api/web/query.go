@@ -1,0 +1,259 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// token is a word, a quoted text, a filter or a group at the top of a query.
+type token struct {
+	text   string
+	start  int
+	filter string // name of the filter; "" for what is searched for
+	not    bool
+}
+
+var filterName = regexp.MustCompile(`^-?(content|c|file|f|repo|r|rev|revision|branch|b|lang|l|sym|context|reposet|archived|fork|visibility|case|type|count|timeout):`)
+
+// tokensOf cuts a query at the blanks that stand in no quotes and no
+// parentheses. It is for showing the parts of a query and taking one out; what
+// a query means is package query's.
+func tokensOf(text string) []token {
+	var out []token
+	for i := 0; i < len(text); {
+		if text[i] == ' ' || text[i] == '\t' || text[i] == '\n' {
+			i++
+			continue
+		}
+		end := tokenEnd(text, i)
+		t := token{text: text[i:end], start: i}
+		if m := filterName.FindStringSubmatch(t.text); m != nil {
+			t.filter, t.not = m[1], t.text[0] == '-'
+		}
+		out = append(out, t)
+		i = end
+	}
+	return out
+}
+
+func tokenEnd(text string, i int) int {
+	depth, quoted := 0, false
+	for ; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case (c == ' ' || c == '\t' || c == '\n') && depth <= 0:
+			return i
+		}
+	}
+	return len(text)
+}
+
+// without is a query without one of its tokens.
+func without(text string, t token) string {
+	return strings.TrimSpace(strings.TrimSpace(text[:t.start]) + " " + strings.TrimSpace(text[min(len(text), t.start+len(t.text)):]))
+}
+
+// chip is a filter of the query that can be taken out.
+type chip struct{ Text, Remove string }
+
+func chipsOf(b layout.Box) []chip {
+	var out []chip
+	for _, t := range tokensOf(b.Query) {
+		if t.filter == "" {
+			continue
+		}
+		rest := b
+		rest.Query = without(b.Query, t)
+		out = append(out, chip{t.text, searchURL(rest, 0)})
+	}
+	return out
+}
+
+// countsAll reports whether a query asks for every match to be counted.
+func countsAll(q string) bool {
+	return slices.ContainsFunc(tokensOf(q), func(t token) bool { return t.text == "count:all" })
+}
+
+// grouped is a query as one part of a larger one.
+func grouped(q string) string {
+	for _, t := range tokensOf(q) {
+		if t.text == "or" || t.text == "OR" {
+			return "(" + q + ")"
+		}
+	}
+	return q
+}
+
+// fieldRegexp is an expression as the value of a filter that takes one, whatever
+// the toggle says: a backslash in it keeps its meaning.
+func fieldRegexp(expr string) string { return query.QuoteRegexp(expr) }
+
+func quoteMeta(s string) string { return regexp.QuoteMeta(s) }
+
+// parseError is what is wrong with the query of a request, as a search would say
+// it: a page knows it before anything is searched.
+func parseError(req search.Request) error {
+	_, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
+	var bad *query.ParseError
+	if errors.As(err, &bad) {
+		return &call.Error{Kind: call.ErrQuery, Message: err.Error(), Offset: bad.Offset, Expected: bad.Expected}
+	}
+	return err
+}
+
+// wholeWords makes a request of one whose texts are to be found as whole words
+// only: each becomes an expression with a border at its ends.
+func wholeWords(req search.Request) (search.Request, error) {
+	opt := query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive}
+	q, err := query.Parse(req.Query, opt)
+	if err != nil {
+		return req, parseError(req)
+	}
+	q.Q = query.Map(q.Q, func(n query.Q) query.Q {
+		t, ok := n.(*query.Text)
+		if !ok || t.Field != query.Content {
+			return n
+		}
+		expr := t.Pattern
+		if !t.Regexp {
+			expr = regexp.QuoteMeta(expr)
+		}
+		return &query.Text{Pattern: `\b(?:` + expr + `)\b`, Regexp: true, Fold: t.Fold, Field: t.Field}
+	})
+
+	opt.Regexp = true
+	text, ok := query.Format(q, opt)
+	if !ok {
+		return req, &call.Error{Kind: call.ErrQuery, Message: "Whole words cannot be asked for beside the other parts of this query: switch that toggle off."}
+	}
+	req.Query, req.Regexp = text, true
+	return req, nil
+}
+
+// trouble is what is wrong with a query, and where.
+type trouble struct {
+	Message        string
+	Before, At     string // the query up to the place, and from it on
+	Placed         bool
+	AsText, AsKind string // address of a search that takes the query as a text
+}
+
+func troubleOf(err error, q string) *trouble {
+	t := &trouble{Message: err.Error()}
+	var e *call.Error
+	if !errors.As(err, &e) {
+		return t
+	}
+	t.Message = e.Message
+	if e.Expected != "" && !strings.Contains(e.Message, "expected") {
+		t.Message += "; expected " + e.Expected
+	}
+	if errors.Is(err, call.ErrQuery) && e.Offset <= len(q) {
+		t.Placed, t.Before, t.At = true, q[:e.Offset], q[e.Offset:]
+		t.AsText, t.AsKind = searchURL(layout.Box{Query: query.Quote(q)}, 0), "search for it as a text"
+	}
+	return t
+}
+
+// nearMiss is a search that is near one that found nothing.
+type nearMiss struct {
+	What, URL, Count string
+}
+
+// nearMisses is the searches near one that found nothing which find something,
+// each counted by a search of its own.
+func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) []nearMiss {
+	type try struct {
+		what string
+		box  layout.Box
+	}
+	var tries []try
+	if b.Case {
+		other := b
+		other.Case = false
+		tries = append(tries, try{"in any case", other})
+	}
+	if b.Whole {
+		other := b
+		other.Whole = false
+		tries = append(tries, try{"inside words too", other})
+	}
+	if b.Regexp {
+		other := b
+		other.Regexp = false
+		tries = append(tries, try{"as a text, not as an expression", other})
+	}
+	rev := false
+	for _, t := range tokensOf(b.Query) {
+		if rev = rev || t.filter == "rev" || t.filter == "branch" || t.filter == "b" || t.filter == "revision"; t.filter == "" {
+			continue
+		}
+		other := b
+		if other.Query = without(b.Query, t); other.Query != "" {
+			tries = append(tries, try{"without " + t.text, other})
+		}
+	}
+	if !rev {
+		other := b
+		other.Query = "rev:* " + grouped(b.Query)
+		tries = append(tries, try{"in all indexed revisions", other})
+	}
+
+	var out []nearMiss
+	for _, t := range tries[:min(len(tries), 5)] {
+		r := &results{Box: t.box}
+		req, err := r.request(true)
+		if err != nil {
+			continue
+		}
+		resp, err := p.Search.Search(ctx, v, req)
+		if err == nil && resp.Stats.Files > 0 {
+			out = append(out, nearMiss{t.what, searchURL(t.box, 0), summaryOf(resp, false)})
+		}
+	}
+	return out
+}
+
+// copyAs is the search of a page in another form.
+type copyAs struct{ Name, Text string }
+
+// copiesOf is the same search for the API, the terminal and an agent.
+func copiesOf(b layout.Box) []copyAs {
+	body := map[string]any{"query": b.Query, "matches": pageMatches, "contextLines": 1}
+	flags := ""
+	if b.Regexp {
+		body["isRegexEnabled"], flags = true, flags+" -e"
+	}
+	if b.Case {
+		body["isCaseSensitivityEnabled"], flags = true, flags+" --case-sensitive"
+	}
+	text, _ := json.Marshal(body)                             // of strings, numbers and booleans
+	tool, _ := json.Marshal(map[string]any{"query": b.Query}) // the same
+	return []copyAs{
+		{"API call", fmt.Sprintf("curl -s \"$SHOAL_URL/api/search\" -H \"Authorization: Bearer $SHOAL_API_KEY\" -H 'Content-Type: application/json' -d %s", shellQuote(string(text)))},
+		{"Command line", "shoal search" + flags + " -- " + shellQuote(b.Query)},
+		{"Tool call", `{"name": "search", "arguments": ` + string(tool) + `}`},
+	}
+}
+
+// shellQuote is a word of a shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,226 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// The bounds of what a file of an answer shows, so that one file never floods
+// the page.
+const (
+	openChunks   = 3       // of a file, unfolded
+	foldedChunks = 20      // more of it, folded; the rest is a search in that file
+	longestLine  = 1 << 10 // bytes of a line; of longer ones the part around the first match
+)
+
+// revisionOf is the revision of a file of an answer, "" for HEAD, and its name
+// for people: that of HEAD is the branch that it points to.
+func revisionOf(f *search.File, branch string) (rev, label string) {
+	for _, name := range f.Branches {
+		short := query.ShortRev(name)
+		if short == "HEAD" || short == branch {
+			return "", cmp.Or(branch, short)
+		}
+		if rev == "" {
+			rev = short
+		}
+	}
+	return rev, rev
+}
+
+// appendFile appends a file of an answer: its name, and its chunks with their
+// marks. branch is the name of the repository's default branch. With folds what
+// is folded is in the page too, without it there is a link.
+func appendFile(dst []byte, f *search.File, branch string, box layout.Box, folds bool) []byte {
+	rev, label := revisionOf(f, branch)
+	page := address(f.Repository, rev, "blob", f.Path)
+	matches := 0
+	for i := range f.Chunks {
+		matches += len(f.Chunks[i].Ranges)
+	}
+
+	// The heading: repository, path with its marks, revision, language, count.
+	dst = append(dst, "<article class=\"file\">\n<h2><a class=\"repo\" href=\""...)
+	dst = appendAttribute(dst, address(f.Repository, rev, "tree", ""))
+	dst = append(append(dst, `">`...), layout.Name(f.Repository)...)
+	dst = append(dst, `</a> <span aria-hidden="true">›</span> <a class="path" href="`...)
+	dst = append(appendAttribute(dst, page), `"><bdi>`...)
+	dst = appendCode(dst, []byte(f.Path), nil, marksOf(f.NameRanges, 0, len(f.Path)))
+	dst = append(dst, `</bdi></a> <span class="dim">`...)
+	if label != "" {
+		dst = append(append(dst, layout.Name(label)...), ' ')
+	}
+	dst = layout.AppendText(dst, []byte(f.Language))
+	dst = append(dst, "</span>"...)
+	if matches > 0 {
+		dst = fmt.Appendf(dst, ` <span class="dim count">%s</span>`, counted(matches, "match", "matches"))
+	}
+	dst = append(dst, "</h2>\n"...)
+
+	shown := min(len(f.Chunks), openChunks)
+	dst = appendChunks(dst, f.Chunks[:shown], f.Language, page)
+	if rest := f.Chunks[shown:]; len(rest) > 0 {
+		dst = appendFolded(dst, f, rest, page, box, folds)
+	}
+	return append(dst, "</article>\n"...)
+}
+
+// appendFolded appends the chunks that stand behind "more".
+func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, page string, box layout.Box, folds bool) []byte {
+	more := 0
+	for i := range rest {
+		more += len(rest[i].Ranges)
+	}
+	here := box
+	here.Query = "reposet:" + query.Quote(f.Repository) + " file:" + fieldRegexp("^"+regexp.QuoteMeta(f.Path)+"$") + " " + grouped(box.Query)
+	if !folds {
+		dst = appendAttribute(append(dst, `<p class="more"><a href="`...), searchURL(here, 0))
+		return fmt.Appendf(dst, "\">+%d more in this file</a></p>\n", more)
+	}
+	shown := rest[:min(len(rest), foldedChunks)]
+	dst = fmt.Appendf(dst, `<details class="more"><summary>+%d more in this file</summary>`, more)
+	dst = appendChunks(dst, shown, f.Language, page)
+
+	if len(shown) < len(rest) {
+		dst = append(dst, `<p><a href="`...)
+		dst = append(appendAttribute(dst, searchURL(here, 0)), `">all matches in this file</a></p>`...)
+	}
+	return append(dst, "</details>\n"...)
+}
+
+// appendChunks appends runs of lines.
+func appendChunks(dst []byte, chunks []shard.Chunk, language, page string) []byte {
+	if len(chunks) == 0 {
+		return dst
+	}
+	dst = append(dst, `<div class="code" translate="no">`...)
+	for i := range chunks {
+		dst = appendChunk(dst, &chunks[i], language, page)
+	}
+	return append(dst, "</div>\n"...)
+}
+
+func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
+	paint := newPainter(language, 0)
+	paint.state = paint.lang.Enter(c.Content)
+	number, at := int(c.Start.Line), int(c.Start.Offset)
+
+	dst = append(dst, `<div class="chunk">`...)
+	for rest := c.Content; len(rest) > 0; number++ {
+		line, after, size := nextLine(rest)
+		marks := marksOf(c.Ranges, at, at+len(line))
+		colours := paint.colours(line)
+
+		dst = append(dst, `<div class="row`...)
+		if len(marks) > 0 {
+			dst = append(dst, " hit"...)
+		}
+		dst = append(appendAttribute(append(dst, `"><a href="`...), page), "#L"...)
+		dst = append(appendInt(dst, number), `">`...)
+		dst = append(appendInt(dst, number), `</a><code>`...)
+		if len(line) > longestLine {
+			dst = appendLong(dst, line, marks)
+		} else {
+			dst = appendCode(dst, line, colours, marks)
+		}
+		dst = append(dst, "</code></div>\n"...)
+		rest, at = after, at+size
+	}
+	return append(dst, "</div>"...)
+}
+
+// appendLong appends the part of a long line that stands around its first match,
+// and says how much there is besides.
+func appendLong(dst, line []byte, marks []span) []byte {
+	from := 0
+	if len(marks) > 0 {
+		from = max(0, marks[0].start-longestLine/4)
+	}
+	to := min(len(line), from+longestLine)
+	if from > 0 {
+		dst = fmt.Appendf(dst, `<span class="cut">%d bytes</span>`, from)
+	}
+
+	var inside []span
+	for _, m := range marks {
+		if m.start < to {
+			inside = append(inside, span{max(0, m.start-from), min(m.end, to) - from})
+		}
+	}
+	dst = appendCode(dst, line[from:to], nil, inside)
+	if to < len(line) {
+		dst = fmt.Appendf(dst, `<span class="cut">%d bytes</span>`, len(line)-to)
+	}
+	return dst
+}
+
+// marksOf is the parts of ranges of a file that lie between two offsets, from
+// the first of them. Offsets are those of the file's own bytes, so a mark is in
+// its place whatever the bytes are.
+func marksOf(ranges []shard.Range, from, to int) []span {
+	var out []span
+	for _, r := range ranges {
+		start, end := max(int(r.Start.Offset), from), min(int(r.End.Offset), to)
+		if start < end {
+			out = append(out, span{start - from, end - from})
+		}
+	}
+	return out
+}
+
+// address is the page of a place in a repository. An @ and, in a revision, a
+// slash are written as %40 and %2F, so that the address reads in one way.
+func address(repo, rev, kind, path string) string {
+	at := ""
+	if rev = query.ShortRev(rev); rev != "" && rev != "HEAD" {
+		at = "@" + strings.ReplaceAll(url.PathEscape(rev), "@", "%40")
+	}
+	if kind != "" {
+		kind = "/-/" + kind + "/"
+	}
+	return "/browse/" + escaped(repo) + at + kind + escaped(path)
+}
+
+// escaped is a name in an address, its slashes kept.
+func escaped(name string) string {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = strings.ReplaceAll(url.PathEscape(p), "@", "%40")
+	}
+	return strings.Join(parts, "/")
+}
+
+// searchURL is the page of a search; from is how many matches stand on the
+// pages before it.
+func searchURL(b layout.Box, from int) string {
+	v := url.Values{"query": {b.Query}}
+	if b.Regexp {
+		v.Set("isRegexEnabled", "true")
+	}
+	if b.Case {
+		v.Set("isCaseSensitivityEnabled", "true")
+	}
+	if b.Whole {
+		v.Set("whole", "1")
+	}
+	if from > 0 {
+		v.Set("from", fmt.Sprint(from))
+	}
+	return "/search?" + v.Encode()
+}
+
+func appendAttribute(dst []byte, s string) []byte { return layout.AppendText(dst, []byte(s)) }
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string { return layout.Counted(n, one, many) }
+
+// grouping writes a number with a comma between thousands.
+func grouping(n int) string { return layout.Grouping(n) }

@@ -1,0 +1,118 @@
+package web
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/api/web/lex"
+)
+
+// tags is how the classes of the scanner stand in HTML.
+var tags = [...]string{lex.Comment: "c", lex.String: "s", lex.Number: "n", lex.Keyword: "k", lex.Type: "t", lex.Directive: "d"}
+
+// The bounds of colour: beyond them text is plain, so that it never waits.
+const (
+	colourLine  = 4 << 10 // bytes of a line that are coloured
+	plainLine   = 64 << 10
+	colourBlock = 256 << 10 // bytes of one piece of code
+)
+
+// span is a run of bytes of a line, marked as found.
+type span struct{ start, end int }
+
+// appendCode appends one line of code, without its end, as HTML: its colours, and
+// over them its marks. Both are in order and do not overlap among themselves.
+//
+//	colours   [ k ]      [ s      ]
+//	marks          [        ]
+//	pieces    [ k ][    ][m+s][ s ]
+func appendCode(dst, line []byte, colours []lex.Span, marks []span) []byte {
+	at := 0
+	for at < len(line) {
+		// Which colour and which mark a piece has that begins here, and where the
+		// next of either begins or ends.
+		next := len(line)
+		class := lex.Plain
+		for len(colours) > 0 && colours[0].End <= at {
+			colours = colours[1:]
+		}
+		if len(colours) > 0 {
+			if c := colours[0]; c.Start <= at {
+				class, next = c.Class, min(next, c.End)
+			} else {
+				next = min(next, c.Start)
+			}
+		}
+
+		marked := false
+		for len(marks) > 0 && marks[0].end <= at {
+			marks = marks[1:]
+		}
+		if len(marks) > 0 {
+			if m := marks[0]; m.start <= at {
+				marked, next = true, min(next, m.end)
+			} else {
+				next = min(next, m.start)
+			}
+		}
+
+		dst = appendPiece(dst, line[at:next], class, marked)
+		at = next
+	}
+	return dst
+}
+
+func appendPiece(dst, text []byte, class lex.Class, marked bool) []byte {
+	if marked {
+		dst = append(dst, "<mark>"...)
+	}
+	if class != lex.Plain {
+		dst = append(append(append(dst, `<i class="`...), tags[class]...), `">`...)
+	}
+	dst = layout.AppendText(dst, text)
+	if class != lex.Plain {
+		dst = append(dst, "</i>"...)
+	}
+	if marked {
+		dst = append(dst, "</mark>"...)
+	}
+	return dst
+}
+
+// painter colours the lines of one piece of code in their order.
+type painter struct {
+	lang  *lex.Lang
+	state lex.State
+	spans []lex.Span
+	left  int // bytes that may still be coloured
+}
+
+func newPainter(language string, state lex.State) *painter {
+	return &painter{lang: lex.For(language), state: state, left: colourBlock}
+}
+
+// colours finds the colours of the next line. The slice is good until the next
+// call. A long line has them at its beginning only, and one beyond plainLine
+// has none: what follows it begins anew.
+func (p *painter) colours(line []byte) []lex.Span {
+	p.spans = p.spans[:0]
+	if p.left -= len(line); p.left < 0 || len(line) > plainLine {
+		p.state = 0
+		return nil
+	}
+	p.spans, p.state = p.lang.Line(line[:min(len(line), colourLine)], p.state, p.spans)
+	return p.spans
+}
+
+// nextLine cuts the first line off a text: the line without its end, the rest,
+// and how many bytes the line has with its end.
+func nextLine(text []byte) (line, rest []byte, size int) {
+	i := bytes.IndexByte(text, '\n')
+	if i < 0 {
+		return text, nil, len(text)
+	}
+	return bytes.TrimSuffix(text[:i], []byte("\r")), text[i+1:], i + 1
+}
+
+func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }

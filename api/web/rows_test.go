@@ -1,0 +1,142 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// A mark stands where the match is in the bytes of the file, also where those
+// are no UTF-8.
+func TestMarksStandInTheirPlaceInOtherEncodings(t *testing.T) {
+	t.Parallel()
+	f := &search.File{Repository: "r", Path: "a.txt", Chunks: []shard.Chunk{{
+		Content: []byte("caf\xe9 needle\n"), Start: shard.Position{Offset: 10, Line: 2, Column: 1},
+		Ranges: []shard.Range{{Start: shard.Position{Offset: 15, Line: 2, Column: 6}, End: shard.Position{Offset: 21, Line: 2, Column: 12}}},
+	}}}
+	if got := string(appendFile(nil, f, "", layout.Box{}, true)); !strings.Contains(got, "caf\uFFFD <mark>needle</mark>") {
+		t.Errorf("the mark is not around needle: %s", got)
+	}
+}
+
+func TestAnAnswerOfRepositoriesShowsThem(t *testing.T) {
+	t.Parallel()
+	resp := &search.Response{Exhaustive: true, Repositories: []browse.RepoInfo{{ID: 7, Name: "acme/shoal"}}}
+	rows := repoRows(resp, layout.Box{Query: "type:repo needle"})
+	if len(rows) != 1 || rows[0].Name != "acme/shoal" || !strings.Contains(rows[0].Search, "needle") {
+		t.Errorf("repoRows = %+v", rows)
+	}
+}
+
+func TestOneFileDoesNotFloodThePage(t *testing.T) {
+	t.Parallel()
+	f := &search.File{Repository: "r", Path: "a.go", Language: "Go"}
+	for i := range uint32(60) {
+		at := shard.Position{Offset: i * 10, Line: i*3 + 1, Column: 1}
+		f.Chunks = append(f.Chunks, shard.Chunk{Content: []byte("needle\n"), Start: at, Ranges: []shard.Range{{Start: at, End: shard.Position{Offset: at.Offset + 6, Line: at.Line, Column: 7}}}})
+	}
+	got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, true))
+	open, folded, _ := strings.Cut(got, "<details")
+	if n := strings.Count(open, "<mark>"); n != openChunks {
+		t.Errorf("%d matches stand open, want %d", n, openChunks)
+	}
+	if !strings.Contains(folded, "+57 more in this file") || !strings.Contains(folded, "all matches in this file") {
+		t.Errorf("the fold does not say what it has: %.300s", folded)
+	}
+	if got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, false)); strings.Count(got, "<mark>") != openChunks || !strings.Contains(got, "+57 more in this file</a>") {
+		t.Errorf("without folds there is a link: %.300s", got)
+	}
+}
+
+// What the page makes of a query is a query that says the same and more.
+func TestFacetsAndFoldsMakeGoodQueries(t *testing.T) {
+	t.Parallel()
+	for _, toggle := range []bool{false, true} {
+		text := "file:" + fieldRegexp(`^a\.b/"c"$`) + " " + grouped(`x or "a b"`)
+		q, err := query.Parse(text, query.Options{Regexp: toggle})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if got := q.Q.String(); !strings.Contains(got, `file_regexp:"^a\\.b/\\\"c\\\"$"`) {
+			t.Errorf("toggle %t: %s is %s", toggle, text, got)
+		}
+	}
+	chips := chipsOf(layout.Box{Query: `repo:x "a repo:y b" -lang:go z`})
+	if len(chips) != 2 || chips[0].Text != "repo:x" || chips[1].Text != "-lang:go" {
+		t.Errorf("chips = %+v", chips)
+	}
+}
+
+func TestAMistakeIsShownInItsPlace(t *testing.T) {
+	t.Parallel()
+	text := "foo lang:nothing bar"
+	err := parseError(search.Request{Query: text})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if tr := troubleOf(err, text); !tr.Placed || tr.Before+tr.At != text || !strings.HasPrefix(tr.Before, "foo ") {
+		t.Errorf("trouble = %+v", tr)
+	}
+}
+
+func TestWholeWords(t *testing.T) {
+	t.Parallel()
+	req, err := wholeWords(search.Request{Query: "a.b lang:go"})
+	if err != nil || !req.Regexp || !strings.Contains(req.Query, `\b(?:a\.b)\b`) {
+		t.Errorf("wholeWords = %+v, %v", req, err)
+	}
+}
+
+// Fifty thousand lines are few elements, and a line of half a megabyte is cut.
+func TestALargeFileIsFewElements(t *testing.T) {
+	t.Parallel()
+	text := []byte(strings.Repeat("x := \"one\" // two\n", 50_000))
+	if n := elements(t, appendBlocks(nil, text, "Go")); n > 6000 {
+		t.Errorf("50,000 lines are %d elements, want at most 6,000", n)
+	}
+	long := appendBlocks(nil, []byte(strings.Repeat("x", 480_000)), "JavaScript")
+	if len(long) > 20_000 || !strings.Contains(string(long), "bytes more") {
+		t.Errorf("a line of 480 kB is %d bytes of HTML", len(long))
+	}
+}
+
+func elements(t *testing.T, page []byte) (n int) {
+	t.Helper()
+	z := html.NewTokenizer(strings.NewReader(string(page)))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return n
+		case html.StartTagToken:
+			n++
+		}
+	}
+}
+
+// The text of a block is the text of the file, and nothing in it is markup.
+func FuzzBlocks(f *testing.F) {
+	f.Add([]byte("func <b>() { // \u202e */ \"x\n`raw\n"), "Go")
+	f.Add([]byte("r#\"a\"# 'c' /* <!-- */ \xff\xfe"), "Rust")
+	f.Fuzz(func(t *testing.T, text []byte, language string) {
+		z := html.NewTokenizer(strings.NewReader(string(appendBlocks(nil, text, language))))
+		for {
+			switch z.Next() {
+			case html.ErrorToken:
+				return
+			case html.StartTagToken:
+				if tok := z.Token(); !strings.Contains(" div pre span i bdi ", " "+tok.Data+" ") {
+					t.Fatalf("%q makes the element %v", text, tok)
+				}
+			case html.CommentToken, html.DoctypeToken:
+				t.Fatalf("%q makes markup", text)
+			}
+		}
+	})
+}

@@ -1,0 +1,243 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// The size of a page of results.
+const (
+	pageMatches  = 500    // ranges
+	typedMatches = 200    // ranges, while somebody types
+	mostMatches  = 20_000 // ranges that pages are turned through
+	frameAfter   = 80 * time.Millisecond
+	typedTime    = 400 * time.Millisecond
+)
+
+var searchTemplate = layout.Parse(templates, "templates/search.html")
+
+// boxOf reads the search box out of an address: the names of the reference
+// product, and those that this site had before.
+func boxOf(v url.Values) layout.Box {
+	yes := func(names ...string) bool {
+		for _, n := range names {
+			if s := v.Get(n); s == "true" || s == "1" || s == "on" {
+				return true
+			}
+		}
+		return false
+	}
+	return layout.Box{
+		Query: v.Get("query"), Regexp: yes("isRegexEnabled", "regex"),
+		Case: yes("isCaseSensitivityEnabled", "case"), Whole: yes("whole"),
+	}
+}
+
+// found is a search that has ended.
+type found struct {
+	resp *search.Response
+	err  error
+}
+
+// search is the page of results. Where the search takes a while the frame is
+// sent first, so that the browser has styles and box before the results.
+func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
+	box := boxOf(v.Query)
+	if strings.TrimSpace(box.Query) == "" {
+		return v.Redirect(303, "/")
+	}
+	r := &results{Box: box, now: p.Now}
+	r.From, _ = strconv.Atoi(v.Query.Get("from"))
+	r.From = max(0, min(r.From, mostMatches-pageMatches))
+	req, err := r.request(v.Part == "typed")
+	if err != nil {
+		return r.refuse(v, err)
+	}
+
+	began := p.Now()
+	ended := make(chan found, 1)
+	go func() {
+		resp, err := p.Search.Search(ctx, v.Viewer, req)
+		ended <- found{resp, err}
+	}()
+	answer := func(f found) error {
+		r.took = p.Now().Sub(began)
+		if f.err != nil {
+			return f.err
+		}
+		r.typed = v.Part == "typed"
+		r.fill(f.resp, req.Matches)
+		if len(f.resp.Files) == 0 && v.Part != "typed" {
+			r.Near = p.nearMisses(ctx, v.Viewer, box)
+		}
+		return nil
+	}
+
+	// A quick search is a page as any other, with its own status.
+	frame := time.NewTimer(frameAfter)
+	defer frame.Stop()
+	select {
+	case f := <-ended:
+		if err := answer(f); err != nil {
+			return r.refuse(v, err)
+		}
+		return r.show(v)
+	case <-frame.C:
+	}
+
+	v.Mime = layout.MimeHTML
+	v.Stream = func(w *bufio.Writer) error {
+		if v.Part == "" {
+			v.Begin(w, r.head())
+			if err := w.Flush(); err != nil {
+				return errors.Join(err, (<-ended).err)
+			}
+		}
+		if err := answer(<-ended); err != nil {
+			r.Trouble = troubleOf(err, box.Query)
+		}
+		return r.rest(v, w)
+	}
+	return nil
+}
+
+// results is the page of results, for its template.
+type results struct {
+	layout.Box
+	From     int
+	Trouble  *trouble
+	Proof    proof
+	Facets   []facet
+	Chips    []chip
+	Files    template.HTML
+	Repos    []repoRow
+	Summary  string
+	Empty    bool
+	Near     []nearMiss
+	Next     string
+	Rest     string // what the next page has
+	CountAll string
+	Copies   []copyAs
+
+	typed bool // somebody is typing it
+	took  time.Duration
+	now   func() time.Time
+}
+
+// request is the search behind the page.
+func (r *results) request(typed bool) (search.Request, error) {
+	req := search.Request{
+		Query: r.Query, Regexp: r.Regexp, CaseSensitive: r.Case, ContextLines: 1,
+		Matches: r.From + pageMatches,
+	}
+	if typed {
+		req.Matches = typedMatches
+		if !strings.Contains(req.Query, "timeout:") {
+			req.Query = "timeout:" + typedTime.String() + " " + req.Query
+		}
+	}
+	if r.Whole {
+		return wholeWords(req)
+	}
+	return req, parseError(req)
+}
+
+func (r *results) head() layout.Head {
+	return layout.Head{Title: r.Query, Page: "search", Box: r.Box, Scripts: []string{"js/search.js"}}
+}
+
+func (r *results) show(v *layout.Visit) error {
+	return v.Show(r.head(), searchTemplate, r)
+}
+
+// rest writes what follows the beginning of the frame.
+func (r *results) rest(v *layout.Visit, w *bufio.Writer) error {
+	var b bytes.Buffer
+	if err := searchTemplate.Execute(&b, r); err != nil {
+		return err
+	}
+	if v.Part == "" {
+		v.End(&b, r.head())
+	}
+	_, err := w.Write(b.Bytes())
+	return errors.Join(err, w.Flush())
+}
+
+// refuse shows what is wrong with a query at its place in it. What is no fault
+// of the query is an error page.
+func (r *results) refuse(v *layout.Visit, err error) error {
+	var e *call.Error
+	if !errors.As(err, &e) || !errors.Is(err, call.ErrQuery) && !errors.Is(err, call.ErrContextNotFound) {
+		return err
+	}
+	r.Trouble = troubleOf(err, r.Query)
+	r.Bad = true
+	switch {
+	case v.Part == "typed":
+		// Half a query is no failure: somebody is typing it.
+	case errors.Is(err, call.ErrContextNotFound):
+		v.Status = 404
+	default:
+		v.Status = 400
+	}
+	return r.show(v)
+}
+
+// fill takes over what was found.
+func (r *results) fill(resp *search.Response, limit int) {
+	files := resp.Files
+	if r.From > 0 {
+		files = after(files, r.From)
+	}
+	branches := map[uint32]string{}
+	for i := range resp.Repositories {
+		branches[resp.Repositories[i].ID] = resp.Repositories[i].DefaultBranch
+	}
+	var b []byte
+	for i := range files {
+		b = appendFile(b, &files[i], branches[files[i].RepoID], r.Box, r.From == 0 && !r.typed)
+	}
+
+	r.Files = template.HTML(b)
+	r.Repos = repoRows(resp, r.Box)
+	r.Proof = proofOf(resp, r.took)
+	r.Facets, r.Chips = facetsOf(resp, r.Box), chipsOf(r.Box)
+	r.Summary = summaryOf(resp, countsAll(r.Query))
+	r.Empty = len(resp.Files) == 0 && len(r.Repos) == 0
+	r.Copies = copiesOf(r.Box)
+
+	if max(resp.Stats.ActualMatches, len(resp.Files)) >= limit && limit < mostMatches {
+		r.Next = searchURL(r.Box, limit)
+	}
+	if !resp.Exhaustive && !strings.Contains(r.Query, "count:") {
+		all := r.Box
+		all.Query = "count:all " + r.Query
+		r.CountAll = searchURL(all, 0)
+	}
+}
+
+// after is the files behind the first n ranges. A search returns the same
+// files in the same order each time, so a page goes on where the last ended.
+func after(files []search.File, n int) []search.File {
+	for i := range files {
+		ranges := len(files[i].NameRanges)
+		for k := range files[i].Chunks {
+			ranges += len(files[i].Chunks[k].Ranges)
+		}
+		if n -= max(ranges, 1); n <= 0 {
+			return files[i+1:]
+		}
+	}
+	return nil
+}

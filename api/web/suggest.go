@@ -1,0 +1,77 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"unicode/utf16"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/suggest"
+)
+
+// suggest is the list of how the query in the box may go on, for a script. Each
+// entry has the whole query that it makes, and the place where typing goes on in
+// it, counted as scripts count.
+func (p *Pages) suggest(ctx context.Context, v *layout.Visit) error {
+	text := v.Query.Get("query")
+	cursor, err := strconv.Atoi(v.Query.Get("cursor"))
+	if err != nil {
+		cursor = len(text)
+	}
+	list, err := p.Suggest.Complete(ctx, v.Viewer, text, cursor)
+	if err != nil {
+		return err
+	}
+
+	b := []byte(`<ul id="suggest" role="listbox" aria-label="Suggestions">`)
+	for i, s := range list {
+		query := text[:s.Start] + s.Insert + text[s.End:]
+		at := len(utf16.Encode([]rune(text[:s.Start] + s.Insert)))
+		b = fmt.Appendf(b, `<li role="option" id="suggest%d" aria-selected="false" data-at="%d" data-query="`, i, at)
+		b = append(appendAttribute(b, query), `"><span>`...)
+		b = append(append(b, layout.Name(s.Label)...), `</span> <span class="dim">`...)
+		b = append(append(b, layout.Name(detailOf(&s))...), "</span></li>\n"...)
+	}
+	v.Mime, v.Body = layout.MimeHTML, append(b, "</ul>"...)
+	return nil
+}
+
+// detailOf says what is suggested, and where it is.
+func detailOf(s *suggest.Suggestion) string {
+	switch {
+	case s.Kind == suggest.Filter || s.Kind == suggest.Value || s.Kind == suggest.Revision:
+		return s.Detail
+	case s.Detail == "":
+		return string(s.Kind)
+	case s.Kind == suggest.Symbol:
+		return s.Detail
+	}
+	return string(s.Kind) + ": " + s.Detail
+}
+
+var findTemplate = layout.Parse(templates, "templates/find.html", "templates/place.html")
+
+// find is the page on which a file is found by a few letters of its path. A
+// script shows its list in a dialog of other pages.
+func (p *Pages) find(ctx context.Context, v *layout.Visit, l place) error {
+	r, err := p.Suggest.Files(ctx, v.Viewer, suggest.FilesRequest{Repo: l.Repo, Ref: l.Rev, Query: v.Query.Get("query")})
+	if err != nil {
+		return err
+	}
+
+	type found struct {
+		URL   string
+		Shown string
+	}
+	data := struct {
+		place
+		Query, Total string
+		Cut          bool
+		Rows         []found
+	}{place: l, Query: v.Query.Get("query"), Total: counted(r.Total, "file", "files"), Cut: r.Cut}
+	for _, f := range r.Paths {
+		data.Rows = append(data.Rows, found{l.At("blob", f.Path), f.Path})
+	}
+	return v.Show(layout.Head{Title: "Find a file of " + l.Repo, Page: "find", Scripts: []string{"js/file.js"}}, findTemplate, data)
+}
