@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,12 +21,18 @@ const module = "github.com/shoalsearch/shoal"
 // The rows of the import graph, lowest first: a package imports only packages
 // of lower rows. README draws the same picture.
 var rows = [][]string{
-	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git", "shard/match", "shard/lz", "shard/symbol", "node/place"},
-	{"cluster/catalog", "shard"},
-	{"cluster", "node/host"},
-	{"node/job"},
-	{"node"},
-	{"api/auth", "api/mcp", "api/web", "node/nodetest"},
+	{"node/clock", "node/gauge", "node/host/giteatest"},
+	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "node/place"},
+	{"cluster/catalog", "shard/symbols", "shard/git", "node/environ", "node/model"},
+	{"cluster", "node/host", "shard"},
+	{"node/call"},
+	{"node/account", "node/paths", "cluster/clustertest", "node/model/modeltest"},
+	{"node/browse", "node/hold", "node/oauth", "node/thread"},
+	{"node/search", "node/job"},
+	{"node/tool", "node/suggest"},
+	{"node/ask"},
+	{"node", "api/layout", "api/web/lex"},
+	{"api/auth", "api/mcp", "api/people", "api/settings", "api/web", "node/nodetest"},
 	{"api"},
 	{"bench"},
 	{"cmd/shoal"},
@@ -38,11 +45,15 @@ var only = []struct {
 	why     string
 }{
 	{"github.com/valyala/fasthttp", []string{"api", "cluster/wire"}, "its request objects are reused after a handler returns: they end at the door"},
-	{"github.com/modelcontextprotocol/go-sdk", []string{"api/mcp", "cmd/shoal"}, "tools are functions of node; the protocol is one package's business"},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"api/mcp", "cmd/shoal"}, "tools are rows of node/tool; the protocol is one package's business"},
 	{"github.com/hashicorp/raft", []string{"cluster"}, "the catalog is a pure value; only cluster knows how it is agreed"},
 	{"github.com/hashicorp/memberlist", []string{"cluster/gossip"}, "gossip tells who is alive and decides nothing"},
-	{"os/exec", []string{"shard/git", "shard/symbol", "node/nodetest", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},
-	{"testing", []string{"node/nodetest"}, "no behaviour of the product depends on being tested"},
+	{"github.com/openai/openai-go", []string{"node/model"}, "models are called in one place, which gives the libraries no secret"},
+	{"github.com/anthropics/anthropic-sdk-go", []string{"node/model"}, "as above"},
+	{"google.golang.org/genai", []string{"node/model"}, "as above"},
+	{"github.com/aws/aws-sdk-go-v2", []string{"node/model", "node/model/modeltest"}, "as above"},
+	{"os/exec", []string{"shard/git", "shard/symbol", "node/nodetest", "node/host/giteatest", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},
+	{"testing", []string{"node/nodetest", "node/host/giteatest", "cluster/clustertest", "node/model/modeltest"}, "no behaviour of the product depends on being tested"},
 }
 
 const (
@@ -120,6 +131,25 @@ func onlyTests(p pkg) bool {
 	return true
 }
 
+// README shows the rows, but for packages that only tests import.
+func TestReadmeDrawsTheRows(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, picture, _ := strings.Cut(string(readme), "Packages, in rows")
+	picture, _, _ = strings.Cut(picture, "DESIGN.md")
+	drawn := strings.FieldsFunc(picture, func(r rune) bool { return r == ' ' || r == '\n' || r == ',' })
+	for _, row := range rows {
+		for _, name := range row {
+			if !strings.HasSuffix(name, "modeltest") && !strings.HasSuffix(name, "packtest") && !slices.Contains(drawn, name) {
+				t.Errorf("README's picture lacks %s", name)
+			}
+		}
+	}
+}
+
 func TestLibrariesStayInTheirPackages(t *testing.T) {
 	t.Parallel()
 	for _, p := range packages(t) {
@@ -151,7 +181,10 @@ func (s source) at(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", s.path, s.set.Position(n.Pos()).Line)
 }
 
-func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
+// isTest also holds of what only a build for the mutation test contains.
+func (s source) isTest() bool {
+	return strings.HasSuffix(s.path, "_test.go") || strings.HasSuffix(s.path, "_mutant.go")
+}
 
 func (s source) lines(n ast.Node) int {
 	return s.set.Position(n.End()).Line - s.set.Position(n.Pos()).Line + 1
@@ -404,36 +437,6 @@ func root(e ast.Expr) string {
 	}
 }
 
-func TestTestsDoNotSleep(t *testing.T) {
-	t.Parallel()
-	for _, s := range sources(t) {
-		if !s.isTest() && !strings.HasPrefix(s.path, filepath.Join("node", "nodetest")) {
-			continue
-		}
-		ast.Inspect(s.file, func(n ast.Node) bool {
-			sel, ok := n.(*ast.SelectorExpr)
-			if !ok || sel.Sel.Name != "Sleep" {
-				return true
-			}
-			if id, ok := sel.X.(*ast.Ident); ok && id.Name == "time" && !inBubble(s.file) {
-				t.Errorf("%s: time.Sleep: poll a named condition, or use testing/synctest", s.at(sel))
-			}
-			return true
-		})
-	}
-}
-
-// inBubble reports whether a test file runs under testing/synctest, where a
-// sleep takes no time.
-func inBubble(f *ast.File) bool {
-	for _, imp := range f.Imports {
-		if imp.Path.Value == `"testing/synctest"` {
-			return true
-		}
-	}
-	return false
-}
-
 func TestTopFoldersExplainThemselves(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -442,7 +445,7 @@ func TestTopFoldersExplainThemselves(t *testing.T) {
 			t.Errorf("%s has no DESIGN.md: purpose, flow, decisions with the alternative refused", dir)
 		}
 	}
-	allowed := map[string]bool{"node": true, "cluster": true, "shard": true, "trigram": true, "api": true, "cmd": true, "bench": true, "examples": true, "ops": true, "bin": true, "data": true}
+	allowed := map[string]bool{"node": true, "cluster": true, "shard": true, "trigram": true, "api": true, "cmd": true, "bench": true, "docs": true, "examples": true, "ops": true, "bin": true, "data": true}
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)
@@ -451,5 +454,29 @@ func TestTopFoldersExplainThemselves(t *testing.T) {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !allowed[e.Name()] {
 			t.Errorf("top folder %s: the layout has no place for it", e.Name())
 		}
+	}
+}
+
+// clocks are the folders that may look at the clock of the machine: the one
+// place for it, programs, and what measures.
+var clocks = []string{"node/clock", "cmd", "bench", ".ci"}
+
+func TestTheTimeComesFromOneClock(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		in := func(dir string) bool { return strings.HasPrefix(s.path, dir+string(filepath.Separator)) }
+		if s.isTest() || slices.ContainsFunc(clocks, in) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if id, ok := sel.X.(*ast.Ident); ok && id.Name == "time" && slices.Contains([]string{"Now", "Since", "Until"}, sel.Sel.Name) {
+				t.Errorf("%s: time.%s: ask node/clock, or the clock that the part was given", s.at(sel), sel.Sel.Name)
+			}
+			return true
+		})
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,51 +20,80 @@ import (
 
 const usualURL = "http://127.0.0.1:7700"
 
+// usualDirs are where a node's data lies when nobody says where: where `shoal
+// serve` puts it, and where a system service has it.
+var usualDirs = []string{"./data", "/var/lib/shoal"}
+
 // client talks to a node's HTTP API for the commands.
 type client struct {
 	base string // without a trailing slash
+	name string // of the node in messages; "" for base
 	key  string // "" for none
+	hint string // what to add when nobody in particular may not do something
 	http *http.Client
 }
 
 // clientFlags say where the node is and who asks.
-type clientFlags struct{ url, key, dataDir, keyFile string }
+type clientFlags struct {
+	url, key, dataDir string
+	cmd               *cobra.Command // which the flags are of
+}
 
 func (f *clientFlags) add(cmd *cobra.Command, getenv func(string) string) {
+	f.cmd = cmd
 	fs := cmd.Flags()
-	fs.StringVar(&f.url, "url", first(getenv("SHOAL_URL"), usualURL), "address of any node [SHOAL_URL]")
-	fs.StringVar(&f.key, "key", getenv("SHOAL_API_KEY"), "API key [SHOAL_API_KEY] (default: on a node's own host, the operator's)")
-	fs.StringVar(&f.dataDir, "data-dir", first(getenv("SHOAL_DATA_DIR"), "./data"), "data directory of the node on this host [SHOAL_DATA_DIR]")
-	fs.StringVar(&f.keyFile, "cluster-key-file", getenv("SHOAL_CLUSTER_KEY_FILE"), "cluster key, for the operator's credential (default <data-dir>/cluster.key) [SHOAL_CLUSTER_KEY_FILE]")
+	fs.StringVar(&f.url, "url", getenv("SHOAL_URL"), "address of any node [SHOAL_URL] (default: the node on this host by its socket, else "+usualURL+")")
+	fs.StringVar(&f.key, "key", getenv("SHOAL_API_KEY"), "API key [SHOAL_API_KEY] (not needed by who may open the node's socket)")
+	fs.StringVar(&f.dataDir, "data-dir", getenv("SHOAL_DATA_DIR"), "data directory of the node on this host, where its socket is [SHOAL_DATA_DIR] (default "+strings.Join(usualDirs, " or ")+")")
 	// A key that stands in the environment must not be shown by --help.
 	if flag := fs.Lookup("key"); flag.DefValue != "" {
 		flag.DefValue = "from SHOAL_API_KEY"
 	}
 }
 
-// client makes the client that the flags describe. Without a key, the
-// operator's is used where it can be computed, but it is never sent to
-// another host unless the file was named on purpose.
+// client makes the client that the flags describe. Without an address it talks
+// to the node of this host by the socket in its data directory: whoever may
+// open that is the operator, and nothing is sent that could be used elsewhere.
 func (f *clientFlags) client() (*client, error) {
+	patience := 10 * time.Minute
+	if f.url == "" {
+		dir, hint := f.socketDir()
+		if dir != "" {
+			return &client{
+				base: "http://localhost", name: "the node of " + dir, key: f.key,
+				http: &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return auth.DialSocket(ctx, dir)
+				}}},
+			}, nil
+		}
+		return &client{base: usualURL, key: f.key, hint: hint, http: &http.Client{Timeout: patience}}, nil
+	}
 	u, err := url.Parse(f.url)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("--url %q: want http://host:port", f.url)
 	}
-	c := &client{base: strings.TrimSuffix(f.url, "/"), key: f.key, http: &http.Client{Timeout: 10 * time.Minute}}
-	if c.key != "" {
-		return c, nil
+	if f.key != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		fmt.Fprintln(f.cmd.ErrOrStderr(), "warning: the API key crosses the network in clear: use https")
 	}
-	if f.keyFile == "" && !isLoopback(u.Hostname()) {
-		return c, nil
+	return &client{
+		base: strings.TrimSuffix(f.url, "/"), key: f.key, http: &http.Client{Timeout: patience},
+		hint: "on a node's host its user and root need no key: leave --url out there",
+	}, nil
+}
+
+// socketDir is the data directory with a socket of a node; "" and where it was
+// looked for when there is none.
+func (f *clientFlags) socketDir() (dir, looked string) {
+	dirs := usualDirs
+	if f.dataDir != "" {
+		dirs = []string{f.dataDir}
 	}
-	key, err := auth.OperatorKey(first(f.keyFile, filepath.Join(f.dataDir, "cluster.key")))
-	switch {
-	case err == nil:
-		c.key = key
-	case f.keyFile != "" && !errors.Is(err, os.ErrNotExist):
-		return nil, err
+	for _, dir := range dirs {
+		if auth.HasSocket(dir) {
+			return dir, ""
+		}
 	}
-	return c, nil
+	return "", "there is no socket of a running node in " + strings.Join(dirs, " or ") + ": name its --data-dir, or be its user"
 }
 
 func isLoopback(host string) bool {
@@ -97,6 +124,12 @@ func (e *apiError) Error() string {
 	return e.Message
 }
 
+// named is how messages call the node.
+func (c *client) named() string { return first(c.name, c.base) }
+
+// rawBody is a body that is sent as it is.
+type rawBody []byte
+
 // call sends body (nil for none) and decodes the answer into out (nil to
 // drop it).
 func (c *client) call(ctx context.Context, method, path string, body, out any) error {
@@ -109,15 +142,28 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("answer of %s%s: %w", c.base, path, err)
+		return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
 	}
 	return nil
+}
+
+// more is the hint for who reached nothing at an address that nobody gave.
+func (c *client) more() string {
+	if c.base != usualURL || c.hint == "" {
+		return ""
+	}
+	return "; " + c.hint
 }
 
 // send returns a good answer, whose body the caller closes, or an error.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var reader io.Reader
-	if body != nil {
+	mime := "application/json"
+	switch body := body.(type) {
+	case nil:
+	case rawBody:
+		reader, mime = bytes.NewReader(body), "text/plain"
+	default:
 		b, err := json.Marshal(body)
 		if err != nil {
 			return nil, err
@@ -128,7 +174,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", mime)
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
@@ -138,7 +184,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
-		return nil, fmt.Errorf("no answer from %s: %w (is `shoal serve` running there?)", c.base, err)
+		return nil, fmt.Errorf("no answer from %s: %w (is `shoal serve` running there?)%s", c.named(), err, c.more())
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
@@ -147,7 +193,10 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	e := &apiError{}
 	if json.Unmarshal(text, e) != nil || e.Message == "" {
-		e = &apiError{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", c.base, resp.Status)}
+		e = &apiError{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", c.named(), resp.Status)}
+	}
+	if (e.Status == 401 || e.Status == 403) && c.key == "" && c.hint != "" {
+		return nil, fmt.Errorf("%w (%s)", e, c.hint)
 	}
 	return nil, e
 }

@@ -3,10 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/api/auth"
+	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 // run gives a command to the program, with a server in place of a node.
@@ -21,6 +29,74 @@ func run(t *testing.T, node http.Handler, args ...string) (stdout, stderr string
 	cmd.SetArgs(append(args, "--url", server.URL, "--key", "shoal_x"))
 	err = cmd.ExecuteContext(t.Context())
 	return out.String(), diag.String(), err
+}
+
+// Who listens at the port in a node's place gets nothing from a command on the
+// node's host: the operator's rights are those of who may open the socket in
+// the data directory.
+func TestTheOperatorSendsNoCredential(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "cluster.key"), []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]int{} // who was asked; a command asks one after the other
+	listen := func(who string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked[who]++
+			if r.Header.Get("Authorization") != "" || r.Header.Get("X-Sourcebot-Api-Key") != "" {
+				t.Errorf("%s was told a credential", who)
+			}
+			_, _ = w.Write([]byte("[]"))
+		})
+	}
+	port := httptest.NewServer(listen("port"))
+	defer port.Close()
+	ln, err := auth.ListenSocket(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := &http.Server{Handler: listen("socket")}
+	defer socket.Close()
+	go func() { _ = socket.Serve(ln) }() // ends with Close
+
+	for who, args := range map[string][]string{
+		"port":   {"key", "list", "--data-dir", dir, "--url", port.URL},
+		"socket": {"key", "list", "--data-dir", dir},
+	} {
+		cmd := newRoot(func(string) string { return "" })
+		cmd.SetOut(io.Discard)
+		cmd.SetArgs(args)
+		if err := cmd.ExecuteContext(t.Context()); err != nil || asked[who] != 1 {
+			t.Errorf("%s: %v, asked %v", who, err, asked)
+		}
+	}
+}
+
+// A key that would cross the network in clear is warned of.
+func TestAKeyInClear(t *testing.T) {
+	t.Parallel()
+	for url, warned := range map[string]bool{"http://10.0.0.1:7700": true, "https://10.0.0.1:7700": false, "http://127.0.0.1:7700": false} {
+		var diag bytes.Buffer
+		f := clientFlags{}
+		cmd := &cobra.Command{}
+		f.add(cmd, func(string) string { return "" })
+		cmd.SetErr(&diag)
+		f.url, f.key = url, "shoal_x"
+		if _, err := f.client(); err != nil || strings.Contains(diag.String(), "in clear") != warned {
+			t.Errorf("%s: %v, %q", url, err, diag.String())
+		}
+	}
+}
+
+// Without a socket and a key it is said where one was looked for.
+func TestWithoutASocketItIsSaidWhereItWasLookedFor(t *testing.T) {
+	t.Parallel()
+	f := clientFlags{dataDir: t.TempDir()}
+	c, err := f.client()
+	if err != nil || c.base != usualURL || !strings.Contains(c.hint, f.dataDir) {
+		t.Errorf("%+v, %v", c, err)
+	}
 }
 
 // Counts are of all that there is: the limit of what is shown has no say.
@@ -73,5 +149,44 @@ func TestWithoutAKeyItIsSaidHowToGetOne(t *testing.T) {
 		if got := e.Error(); !strings.HasPrefix(got, "Not authenticated. Make an API key with") {
 			t.Errorf("got %q", got)
 		}
+	}
+}
+
+// A query for repositories is answered with their names.
+func TestRepositoriesArePrinted(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`{"repositoryInfo":[{"name":"a/b"},{"name":"c/d"}],"isSearchExhaustive":true}`: "a/b\nc/d\n",
+		`{"repositoryInfo":[],"isSearchExhaustive":true}`:                              "",
+	} {
+		node := http.NewServeMux()
+		node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) })
+		out, _, err := run(t, node, "search", "type:repo needle")
+		if out != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", answer, out, err)
+		}
+	}
+}
+
+// A key file is its owner's alone, and is never replaced.
+func TestAClusterKeyFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "cluster.key")
+	if err := writeKey(file); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wire.ParseKeys(text); err != nil {
+		t.Error(err)
+	}
+	if err := writeKey(file); err == nil {
+		t.Error("a key is replaced")
 	}
 }

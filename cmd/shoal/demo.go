@@ -26,7 +26,7 @@ func prepareDemo(f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.dataDir, 0o755); err != nil {
+	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
 	text, err := json.MarshalIndent(map[string]any{
@@ -38,7 +38,7 @@ func prepareDemo(f *serveFlags) error {
 		return err
 	}
 	f.config = filepath.Join(f.dataDir, "demo.json")
-	if err := os.WriteFile(f.config, append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(f.config, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the demo's configuration: %w", err)
 	}
 	for _, addr := range []*string{&f.listen, &f.clusterListen, &f.gossipListen} {

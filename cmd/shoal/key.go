@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -12,12 +14,23 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-type keyAnswer struct{ ID, Name, Role, Prefix, CreatedAt, ExpiresAt, Key string }
+type keyAnswer struct {
+	ID, Name, Role, Prefix, CreatedAt, ExpiresAt, User, Key string
+	AllRepositories                                         bool
+}
+
+// whose is the account of a key, for people.
+func (k *keyAnswer) whose() string {
+	if k.AllRepositories {
+		return "nobody, sees every repository"
+	}
+	return first(k.User, "nobody")
+}
 
 func newKey(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "API keys (on a node's host, or with an owner's key)",
+		Short: "API keys (on a node's host, with an owner's key, or your own with yours)",
 	}
 	cmd.AddCommand(newKeyCreate(getenv), newKeyList(getenv), newKeyRevoke(getenv))
 	return cmd
@@ -25,7 +38,8 @@ func newKey(getenv func(string) string) *cobra.Command {
 
 func newKeyCreate(getenv func(string) string) *cobra.Command {
 	var f clientFlags
-	var role, expires string
+	var role, expires, user string
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make an API key and print it; it is shown this once only",
@@ -35,7 +49,7 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			body := map[string]any{"name": args[0], "role": role}
+			body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
 			if expires != "" {
 				days, err := strconv.Atoi(strings.TrimSuffix(expires, "d"))
 				if err != nil || days < 1 {
@@ -47,13 +61,15 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 			if err := c.call(cmd.Context(), "POST", "/api/keys", body, &k); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, first(k.ExpiresAt, "never"))
+			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, k.whose(), first(k.ExpiresAt, "never"))
 			fmt.Fprintln(cmd.OutOrStdout(), k.Key)
 			return nil
 		},
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().StringVar(&role, "role", "member", "member (reads) or owner (everything)")
+	cmd.Flags().StringVar(&user, "user", "", "account that it is for, by e-mail address or id (default whoever asks; the operator's keys are nobody's)")
+	cmd.Flags().BoolVar(&all, "all-repositories", false, "a key of nobody that sees every repository, also those whose permissions are enforced")
 	cmd.Flags().StringVar(&expires, "expires", "", "days until it ends, as 90d (default never)")
 	return cmd
 }
@@ -74,9 +90,9 @@ func newKeyList(getenv func(string) string) *cobra.Command {
 				return err
 			}
 			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-			fmt.Fprintln(t, "NAME\tID\tROLE\tBEGINS\tCREATED\tEXPIRES")
+			fmt.Fprintln(t, "NAME\tID\tROLE\tBEGINS\tOF\tCREATED\tEXPIRES")
 			for _, k := range keys {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s…\t%s\t%s\n", k.Name, k.ID, k.Role, k.Prefix, k.CreatedAt, first(k.ExpiresAt, "never"))
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s…\t%s\t%s\t%s\n", k.Name, k.ID, k.Role, k.Prefix, k.whose(), k.CreatedAt, first(k.ExpiresAt, "never"))
 			}
 			return t.Flush()
 		},
@@ -111,13 +127,27 @@ func newKeyRevoke(getenv func(string) string) *cobra.Command {
 func newClusterKey() *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster-key", Short: "The secret that makes nodes one cluster"}
 	cmd.AddCommand(&cobra.Command{
-		Use:   "new",
-		Short: "Make a cluster key and print it; give the same file to every node",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintln(cmd.OutOrStdout(), wire.NewKey().Text())
-			return nil
+		Use:   "new [FILE]",
+		Short: "Make a cluster key in a new file that only its owner can read, or print one; give the same file to every node",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), wire.NewKey().Text())
+				return err
+			}
+			return writeKey(args[0])
 		},
 	})
 	return cmd
+}
+
+// writeKey makes a file with a key. One that is there is never replaced: its
+// key may be all that opens a cluster.
+func writeKey(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, wire.NewKey().Text())
+	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/bench"
+	"github.com/shoalsearch/shoal/cluster"
 )
 
 // version is set by the linker at a release; a build from a checkout tells
@@ -36,7 +38,44 @@ func main() {
 		os.Exit(int(quiet))
 	}
 	fmt.Fprintln(os.Stderr, "shoal:", err)
-	os.Exit(2)
+	os.Exit(exitOf(err))
+}
+
+// The exit codes of the program beside 0, and 1 for a good answer that holds
+// nothing, as grep's.
+const (
+	exitFailed = 2
+	// exitConfig is for who supervises a node: to start it again as it is leads to
+	// the same. It is EX_CONFIG of sysexits.h.
+	exitConfig = 78
+)
+
+// exitOf is the exit code of an error.
+func exitOf(err error) int {
+	var wrong *notStartable
+	if errors.As(err, &wrong) || errors.Is(err, cluster.ErrRefused) {
+		return exitConfig
+	}
+	return exitFailed
+}
+
+// notStartable is why a node cannot start before somebody changes something.
+type notStartable struct{ error }
+
+// Unwrap is the reason.
+func (e *notStartable) Unwrap() error { return e.error }
+
+// passing are the failures of a start that may be gone at the next one.
+var passing = []error{
+	cluster.ErrInUse, syscall.EADDRINUSE, syscall.ENOSPC, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN,
+}
+
+// notStarted tells a failure of a start that another start leads to again.
+func notStarted(err error) error {
+	if slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) }) {
+		return err
+	}
+	return &notStartable{err}
 }
 
 // exitCode ends the process with a status and no message: what had to be
@@ -57,16 +96,30 @@ func newRoot(getenv func(string) string) *cobra.Command {
 	root.AddCommand(
 		newServe(getenv),
 		newSearch(getenv),
+		newAsk(getenv),
+		newModels(getenv),
 		newStatus(getenv),
 		newConfig(getenv),
+		newConnection(getenv),
+		newRepo(getenv),
+		newJobs(getenv),
+		newEvents(getenv),
 		newKey(getenv),
+		newUser(getenv),
+		newAgent(getenv),
+		newGrant(getenv, "grant EMAIL|ID [REPOSITORY...]", "Let an account see repositories whose permissions are enforced, and list those granted to it", "add"),
+		newGrant(getenv, "revoke EMAIL|ID REPOSITORY...", "Take back what was granted to an account", "remove"),
 		newDrain(getenv),
+		newUndrain(getenv),
 		newRemove(getenv),
 		newSnapshot(getenv),
 		newRecover(getenv),
 		newClusterKey(),
 		newMCP(getenv),
+		newVersion(),
 		bench.Command(),
 	)
+	root.SetHelpCommand(newHelp())
+	strict(root)
 	return root
 }

@@ -13,27 +13,33 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/shoalsearch/shoal/api/mcp"
-	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/tool"
 )
 
 // tools answers two tools; no test calls another.
 type tools struct {
-	mcp.Tools
+	tool.Searcher
+	tool.Browser
+	tool.Historian
+	tool.Lister
 	began, ended chan struct{}
 }
 
-func (f *tools) Grep(ctx context.Context, v node.Viewer, req node.GrepRequest) (*node.GrepResponse, error) {
+func (f *tools) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequest) (*search.GrepResponse, error) {
 	if req.Pattern == "for ever" {
 		f.began <- struct{}{}
 		<-ctx.Done()
 		f.ended <- struct{}{}
 		return nil, ctx.Err()
 	}
-	return &node.GrepResponse{Matches: 1, Files: []node.GrepFile{{Repo: "a/b", Path: v.Name, Lines: []node.GrepLine{{Number: 7, Text: []byte(req.Pattern)}}}}}, nil
+	return &search.GrepResponse{Matches: 1, Files: []search.GrepFile{{Repo: "a/b", Path: v.Name, Lines: []browse.Line{{Number: 7, Text: []byte(req.Pattern)}}}}}, nil
 }
 
-func (f *tools) ReadFile(_ context.Context, _ node.Viewer, req node.ReadFileRequest) (*node.ReadFileResponse, error) {
-	return &node.ReadFileResponse{Repo: req.Repo, Path: req.Path, First: 1, Total: 1, Lines: [][]byte{[]byte("of " + req.Path)}}, nil
+func (f *tools) ReadFile(_ context.Context, _ catalog.Viewer, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
+	return &browse.ReadFileResponse{Repo: req.Repo, Path: req.Path, First: 1, Total: 1, Lines: [][]byte{[]byte("of " + req.Path)}}, nil
 }
 
 // TestTheBridgeServesARealClient lets the SDK's client speak through the
@@ -41,16 +47,18 @@ func (f *tools) ReadFile(_ context.Context, _ node.Viewer, req node.ReadFileRequ
 func TestTheBridgeServesARealClient(t *testing.T) {
 	t.Parallel()
 	f := &tools{began: make(chan struct{}), ended: make(chan struct{})}
-	handler := mcp.New(f, "http://shoal.example.com", "v1", slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	table := tool.New(tool.Parts{Search: f, Browse: f, History: f, List: f, Log: log})
+	handler := mcp.New(table, f, "http://shoal.example.com", "v1", log)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := node.Viewer{Role: node.RoleMember, Name: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")}
+		who := catalog.Viewer{Role: catalog.RoleMember, Name: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")}
 		handler.ServeHTTP(w, r.WithContext(mcp.WithViewer(r.Context(), who)))
 	}))
 	t.Cleanup(server.Close)
 	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		session := bridged(t, server.URL, version)
 		list, err := session.ListTools(t.Context(), nil)
-		if err != nil || len(list.Tools) != 11 {
+		if err != nil || len(list.Tools) != len(table.Tools()) {
 			t.Fatalf("%s: %+v, %v", version, list, err)
 		}
 		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "grep", Arguments: map[string]any{"pattern": "needle"}})

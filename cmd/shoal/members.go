@@ -14,33 +14,71 @@ func newDrain(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain NODE",
 		Short: "Make a node give all it holds to others and leave, without a query gap",
-		Args:  cobra.ExactArgs(1),
+		Long: `Makes a node give all it holds to others, take no jobs and vote no more. When
+the command ends the node can be stopped: no answer lacks anything without it.
+It stays a member; "shoal undrain" takes it back, "shoal remove" forgets it.
+
+The last node that could hold the data is not drained. NODE is the id of a
+node, the first characters of it (four at least), or its address.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
 			if err != nil {
 				return err
 			}
+			warned := false
 			for last := -1; ; {
 				var answer struct {
-					Node      string
-					Done      bool
-					Remaining int
+					Node, Warning string
+					Done          bool
+					Remaining     int
 				}
 				if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/drain", nil, &answer); err != nil {
 					return err
+				}
+				if answer.Warning != "" && !warned {
+					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", answer.Warning)
+					warned = true
 				}
 				if answer.Done {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s holds nothing that others lack: it can be stopped\n", answer.Node)
 					return nil
 				}
 				if answer.Remaining != last {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%d pieces left to copy\n", answer.Remaining)
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s left to copy\n", some(answer.Remaining, nil))
 					last = answer.Remaining
 				}
 				if !pause(cmd.Context(), time.Second) {
 					return errors.New("the drain goes on without being watched; run the same command to watch it again")
 				}
 			}
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func newUndrain(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "undrain NODE",
+		Short: "Take back a node that is drained",
+		Long: `Takes back a node that is being drained, or is drained: it gets data, jobs and a
+vote again. What it still has on disk is not copied anew.
+
+NODE is the id of a node, the first characters of it (four at least), or its address.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var answer struct{ Node string }
+			if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/undrain", nil, &answer); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is an ordinary node again\n", answer.Node)
+			return nil
 		},
 	}
 	f.add(cmd, getenv)

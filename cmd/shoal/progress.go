@@ -57,7 +57,7 @@ func done(s *statusAnswer) bool {
 	if len(s.Connections) == 0 && starting {
 		return false
 	}
-	return s.Repos.Indexed+s.Repos.Failed >= s.Repos.Total
+	return s.Repos.Indexed+s.Repos.Failed+s.Repos.Unfetchable >= s.Repos.Total
 }
 
 // serves reports whether the node takes searches: one that was started again

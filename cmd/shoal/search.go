@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,9 +22,11 @@ type searchAnswer struct {
 		ShardsRequired, ShardsAnswered               int
 	} `json:"stats"`
 	Files      []fileAnswer `json:"files"`
-	Repos      []any        `json:"repositoryInfo"`
+	Repos      []repoAnswer `json:"repositoryInfo"`
 	Exhaustive bool         `json:"isSearchExhaustive"`
 }
+
+type repoAnswer struct{ Name string }
 
 type fileAnswer struct {
 	FileName   struct{ Text string } `json:"fileName"`
@@ -76,6 +79,9 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 }
 
 func (f *searchFlags) run(cmd *cobra.Command, query string) error {
+	if strings.TrimSpace(query) == "" {
+		return errors.New("the query is empty: give a word, an expression or a filter, as in `shoal search 'file:\\.go$'`")
+	}
 	c, err := f.client()
 	if err != nil {
 		return err
@@ -106,10 +112,19 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 		return err
 	}
 	f.summary(cmd.ErrOrStderr(), &answer, took)
-	if len(answer.Files) == 0 {
+	if len(answer.Files) == 0 && len(answer.onlyRepos()) == 0 {
 		return exitCode(1)
 	}
 	return nil
+}
+
+// onlyRepos are the repositories of an answer that has nothing else, as one to
+// a query with type:repo.
+func (a *searchAnswer) onlyRepos() []repoAnswer {
+	if len(a.Files) > 0 {
+		return nil
+	}
+	return a.Repos
 }
 
 // onlyCount tells whether nothing but the numbers is shown. They are those of
@@ -135,6 +150,10 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 		_, err := fmt.Fprintf(out, "%d matches in %d files\n", answer.Stats.TotalMatchCount, answer.Stats.FileCount)
 		return err
 	}
+	for _, r := range answer.onlyRepos() {
+		p.paint(colorName, p.safe(r.Name))
+		out.WriteByte('\n')
+	}
 	for i := range answer.Files {
 		if f.filesOnly || len(answer.Files[i].Chunks) == 0 {
 			p.name(&answer.Files[i])
@@ -152,7 +171,12 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 	silent := a.Stats.ShardsAnswered < a.Stats.ShardsRequired
 	if !a.Exhaustive && (silent || !f.onlyCount()) {
 		why := "a limit was reached; raise it with --matches or narrow the query"
-		if silent {
+		switch {
+		case a.Stats.FlushReason == "symbols_unavailable":
+			why = "symbols of some files are not known: they come after the text, and without ctags on the nodes not at all"
+		case a.Stats.FlushReason == "timeout":
+			why = "time ran out; narrow the query"
+		case silent:
 			why = fmt.Sprintf("%d of %d shards did not answer", a.Stats.ShardsRequired-a.Stats.ShardsAnswered, a.Stats.ShardsRequired)
 		}
 		fmt.Fprintf(w, "shoal: not everything is shown: %s\n", why)

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
+	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,7 +24,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shoalsearch/shoal/api"
-	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/node"
 )
 
@@ -31,23 +35,32 @@ type serveFlags struct {
 	expect, replicas                                     int
 	weight                                               float64
 	logFormat, logLevel                                  string
+	tlsCert, tlsKey, hosts, metricsListen                string
+	trustedText                                          string
+	trusted                                              []netip.Prefix // trustedText, by check
 	demo                                                 string
 	anonymous                                            bool    // whatever the environment says
+	unread                                               []error // values of the environment that cannot be read
 	rate                                                 float64 // requests a second of one client
 	lingerText                                           string
 	linger                                               time.Duration // lingerText, by check
 }
 
 func newServe(getenv func(string) string) *cobra.Command {
-	var f serveFlags
+	return newServeCommand(getenv, &serveFlags{})
+}
+
+func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a node",
 		Long: "Run a node of a shoal. Alone it is a cluster of one; with --join it becomes a member of another's.\n" +
-			"Every flag can be given by the environment variable in brackets.",
+			"Every flag can be given by the environment variable in brackets.\n\n" +
+			"Exit code 78 means: do not start me again as I am. A flag, a file or the data directory has to be changed first, or the\n" +
+			"cluster has removed this node. Any other failure is 2, and may be gone at the next start.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serve(cmd.Context(), f)
+			return serve(cmd.Context(), *f)
 		},
 	}
 	fs := cmd.Flags()
@@ -70,41 +83,62 @@ func newServe(getenv func(string) string) *cobra.Command {
 	text(&f.zone, "zone", "default", "failure domain of this node", "SHOAL_ZONE")
 	text(&f.ctags, "ctags", "", "universal-ctags program; off for no symbols (default found on PATH)", "CTAGS_COMMAND")
 	text(&f.baseURL, "base-url", "", "prefix of every link (default http://<listen>)", "SHOAL_BASE_URL", "AUTH_URL")
+	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
+	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
+	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any (default the host of --base-url, and addresses)", "SHOAL_ALLOWED_HOSTS")
+	text(&f.metricsListen, "metrics-listen", "", "address for /metrics without a key (default --listen, with an owner's key unless that is on loopback)", "SHOAL_METRICS_LISTEN")
 	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
 	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
-	fs.IntVar(&f.expect, "bootstrap-expect", envInt(getenv, "SHOAL_BOOTSTRAP_EXPECT", 1), "nodes that form a new cluster together [SHOAL_BOOTSTRAP_EXPECT]")
-	fs.IntVar(&f.replicas, "replicas", envInt(getenv, "SHOAL_REPLICAS", 2), "copies of the index [SHOAL_REPLICAS]")
-	fs.Float64Var(&f.weight, "weight", envFloat(getenv, "SHOAL_WEIGHT", 1), "share of the data [SHOAL_WEIGHT]")
-	fs.Float64Var(&f.rate, "rate-limit", envFloat(getenv, "SHOAL_RATE_LIMIT", 0), "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
+	fs.IntVar(&f.expect, "bootstrap-expect", f.envInt(getenv, "SHOAL_BOOTSTRAP_EXPECT", 1), "nodes that form a new cluster together [SHOAL_BOOTSTRAP_EXPECT]")
+	fs.IntVar(&f.replicas, "replicas", f.envInt(getenv, "SHOAL_REPLICAS", 2), "copies of the index [SHOAL_REPLICAS]")
+	fs.Float64Var(&f.weight, "weight", f.envFloat(getenv, "SHOAL_WEIGHT", 1), "share of the data [SHOAL_WEIGHT]")
+	fs.Float64Var(&f.rate, "rate-limit", f.envFloat(getenv, "SHOAL_RATE_LIMIT", 0), "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s, 0s for a node alone)", "SHOAL_LINGER")
+	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
 	fs.StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
 	return cmd
 }
 
-// envInt reads a number; one that is malformed becomes 0, which is refused later.
-func envInt(getenv func(string) string, name string, usual int) int {
-	v := getenv(name)
-	if v == "" {
+// envInt reads a number from the environment; one that cannot be read stops the start.
+func (f *serveFlags) envInt(getenv func(string) string, name string, usual int) int {
+	text := getenv(name)
+	if text == "" {
 		return usual
 	}
-	n, _ := strconv.Atoi(v)
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		f.unread = append(f.unread, fmt.Errorf("%s=%q: want a whole number", name, text))
+	}
 	return n
 }
 
-func envFloat(getenv func(string) string, name string, usual float64) float64 {
-	v := getenv(name)
-	if v == "" {
+// envFloat is envInt for numbers that need not be whole.
+func (f *serveFlags) envFloat(getenv func(string) string, name string, usual float64) float64 {
+	text := getenv(name)
+	if text == "" {
 		return usual
 	}
-	n, _ := strconv.ParseFloat(v, 64)
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		f.unread = append(f.unread, fmt.Errorf("%s=%q: want a number", name, text))
+	}
 	return n
 }
+
+// The bounds of what a node says of itself.
+const (
+	maxWeight = 1000
+	maxZone   = 64 // bytes
+)
 
 // check refuses values that no node can run with, all at once, and fills in
 // those that follow from others.
 func (f *serveFlags) check() error {
-	var errs []error
-	for _, a := range []struct{ flag, addr string }{{"--listen", f.listen}, {"--cluster-listen", f.clusterListen}, {"--gossip-listen", f.gossipListen}} {
+	errs := slices.Clone(f.unread)
+	for _, a := range []struct{ flag, addr string }{{"--listen", f.listen}, {"--cluster-listen", f.clusterListen}, {"--gossip-listen", f.gossipListen}, {"--metrics-listen", f.metricsListen}} {
+		if a.addr == "" && a.flag == "--metrics-listen" {
+			continue
+		}
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
 			errs = append(errs, fmt.Errorf("%s %q: want host:port", a.flag, a.addr))
 		}
@@ -115,10 +149,13 @@ func (f *serveFlags) check() error {
 	if f.replicas < 1 {
 		errs = append(errs, errors.New("--replicas: want a number of at least 1"))
 	}
-	if !(f.weight > 0) {
-		errs = append(errs, errors.New("--weight: want a number above 0"))
+	if !(f.weight > 0 && f.weight <= maxWeight) {
+		errs = append(errs, fmt.Errorf("--weight %v: want a number above 0, at most %d", f.weight, maxWeight))
 	}
-	if f.rate < 0 {
+	if len(f.zone) > maxZone {
+		errs = append(errs, fmt.Errorf("--zone: want at most %d bytes", maxZone))
+	}
+	if !(f.rate >= 0) {
 		errs = append(errs, errors.New("--rate-limit: want a number of at least 0"))
 	}
 	usual := "2s"
@@ -129,6 +166,15 @@ func (f *serveFlags) check() error {
 	if f.linger, err = time.ParseDuration(first(f.lingerText, usual)); err != nil || f.linger < 0 {
 		errs = append(errs, fmt.Errorf("--linger %q: want a duration such as 2s", f.lingerText))
 	}
+	if f.trusted, err = parseNetworks(f.trustedText); err != nil {
+		errs = append(errs, fmt.Errorf("--trusted-proxies: %w", err))
+	}
+	if (f.tlsCert == "") != (f.tlsKey == "") {
+		errs = append(errs, errors.New("--tls-cert and --tls-key: want both or none"))
+	}
+	if u, err := url.Parse(f.baseURL); f.baseURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		errs = append(errs, fmt.Errorf("--base-url %q: want http://host or https://host", f.baseURL))
+	}
 	if host, _, err := net.SplitHostPort(f.clusterListen); err == nil && wildcard(host) && f.advertise == "" {
 		errs = append(errs, errors.New("--advertise: required, because --cluster-listen is a wildcard address"))
 	}
@@ -136,13 +182,53 @@ func (f *serveFlags) check() error {
 		return err
 	}
 	f.keyFile = first(f.keyFile, filepath.Join(f.dataDir, "cluster.key"))
-	f.baseURL = strings.TrimSuffix(first(f.baseURL, "http://"+f.listen), "/")
+	f.baseURL = strings.TrimSuffix(first(f.baseURL, f.ownURL()), "/")
 	return nil
+}
+
+// ownURL is the address of the API as links have it where none is given. A
+// wildcard address is none that anybody could follow: the one that other nodes
+// use stands for it.
+func (f *serveFlags) ownURL() string {
+	scheme := "http://"
+	if f.tlsCert != "" {
+		scheme = "https://"
+	}
+	host, port, err := net.SplitHostPort(f.listen)
+	if err == nil && wildcard(host) {
+		cluster, _, _ := net.SplitHostPort(f.clusterListen) // checked before
+		return scheme + net.JoinHostPort(first(f.advertise, cluster), port)
+	}
+	return scheme + f.listen
+}
+
+// parseNetworks reads a comma-separated list of networks and addresses.
+func parseNetworks(text string) (all []netip.Prefix, err error) {
+	for _, part := range splitList(text) {
+		if addr, err := netip.ParseAddr(part); err == nil {
+			all = append(all, netip.PrefixFrom(addr, addr.BitLen()))
+			continue
+		}
+		network, err := netip.ParsePrefix(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q: want a network such as 10.0.0.0/24, or an address", part)
+		}
+		all = append(all, network.Masked())
+	}
+	return all, nil
 }
 
 func wildcard(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()
+}
+
+// durationsAsText writes times in JSON as the text has them, 540ms and not 540000000.
+func durationsAsText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 func (f *serveFlags) logger() (*slog.Logger, error) {
@@ -155,6 +241,7 @@ func (f *serveFlags) logger() (*slog.Logger, error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(os.Stderr, opt)), nil
 	case "json":
+		opt.ReplaceAttr = durationsAsText
 		return slog.New(slog.NewJSONHandler(os.Stderr, opt)), nil
 	}
 	return nil, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
@@ -162,17 +249,29 @@ func (f *serveFlags) logger() (*slog.Logger, error) {
 
 // serve runs a node and its API until ctx ends.
 func serve(ctx context.Context, f serveFlags) error {
+	// A hangup asks to look at the configuration file, and never ends a node.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer func() {
+		signal.Stop(hangups)
+		close(hangups)
+	}()
+
 	if f.demo != "" {
 		if err := prepareDemo(&f); err != nil {
 			return err
 		}
 	}
 	if err := f.check(); err != nil {
-		return err
+		return notStarted(err)
 	}
 	log, err := f.logger()
 	if err != nil {
-		return err
+		return notStarted(err)
+	}
+	limits, err := processLimits(f.rate, log)
+	if err != nil {
+		return notStarted(err)
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -183,24 +282,34 @@ func serve(ctx context.Context, f serveFlags) error {
 	runtime.GOMAXPROCS(cores + spareThreads)
 	n, err := node.New(f.nodeOptions(log, reg, cores))
 	if err != nil {
-		return err
+		return notStarted(err)
 	}
 	srv, err := api.New(n, api.Options{
-		Listen: f.listen, OwnerKey: auth.NewOperator(f.keyFile, time.Now).Is, Limits: api.Limits{Rate: f.rate}, Linger: f.linger,
+		Listen: f.listen, MetricsListen: f.metricsListen, DataDir: f.dataDir, TLSCert: f.tlsCert, TLSKey: f.tlsKey,
+		AllowedHosts: splitList(f.hosts), Limits: limits, TrustedProxies: f.trusted, Linger: f.linger,
 		Version: buildVersion(), Log: log, Gatherer: reg, Registerer: reg,
 	})
 	if err != nil {
 		// A node ends in one way only: with the context of its Run.
 		stopped, stop := context.WithCancel(ctx)
 		stop()
-		return errors.Join(err, n.Run(stopped))
+		return notStarted(errors.Join(err, n.Run(stopped)))
 	}
-	if host, _, _ := net.SplitHostPort(srv.Addr().String()); n.AnonymousAccess() && !isLoopback(host) {
-		warnOpen(os.Stderr, f.listen)
-		log.Warn("anonymous access is on and the API listens on a non-loopback address", "listen", f.listen)
+	host, _, _ := net.SplitHostPort(srv.Addr().String()) // of a listener
+	if !isLoopback(host) && f.tlsCert == "" {
+		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear, unless a load balancer in front of it speaks TLS; --tls-cert and --tls-key change that", "listen", f.listen)
 	}
+	if asked, _ := f.environment("PERMISSION_SYNC_ENABLED"); asked == "true" {
+		log.Warn("PERMISSION_SYNC_ENABLED has no effect: permissions of code hosts are not synced; set enforcePermissions of a connection, and grant repositories by shoal grant")
+	}
+	go func() {
+		for range hangups {
+			log.Info("told to look at the configuration file again (SIGHUP)", "path", f.config)
+			n.ReloadConfig()
+		}
+	}()
 	log.Info("serving", "api", srv.Addr().String(), "version", buildVersion(), "data", f.dataDir)
-	return runBoth(ctx, n, srv, &f)
+	return runBoth(ctx, n, srv, &f, log)
 }
 
 // spareThreads is how many threads may run beside those that search.
@@ -208,7 +317,7 @@ const spareThreads = 2
 
 // runBoth runs the API and the node. The API ends first, so that no request
 // meets a node whose files are closed.
-func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags) error {
+func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, log *slog.Logger) error {
 	g, ctx := errgroup.WithContext(ctx)
 	nodeCtx, stopNode := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopNode()
@@ -221,10 +330,34 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags) 
 		defer stopNode()
 		return srv.Run(failing)
 	})
+	if host, _, _ := net.SplitHostPort(srv.Addr().String()); !isLoopback(host) {
+		g.Go(func() error {
+			watchOpen(failing, n.AnonymousAccess, func() {
+				warnOpen(os.Stderr, f.listen)
+				log.Warn("anonymous access is on and the API listens on a non-loopback address", "listen", f.listen)
+			})
+			return nil
+		})
+	}
 	if f.demo != "" {
 		g.Go(func() error { return runDemo(failing, f, os.Stderr) })
 	}
 	return g.Wait()
+}
+
+// watchOpen warns each time that anonymous access is turned on: by the
+// environment before the start, or by a configuration at any time.
+func watchOpen(ctx context.Context, open func() bool, warn func()) {
+	for was := false; ; {
+		now := open()
+		if now && !was {
+			warn()
+		}
+		was = now
+		if !pause(ctx, time.Second) {
+			return
+		}
+	}
 }
 
 func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, cores int) node.Options {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -20,11 +21,11 @@ type statusAnswer struct {
 		ID, Address, API, Zone, Role, Health, Version string
 		Draining                                      bool
 		Bytes                                         int64
-		Groups                                        int
+		Groups, Left                                  int
 		Lag                                           uint64
 	}
-	Repos       struct{ Total, Indexed, Failed int }
-	Jobs        struct{ Pending, Running, Failed int }
+	Repos       struct{ Total, Indexed, Failed, Unfetchable int }
+	Jobs        struct{ Pending, Running, Failed, Retrying int }
 	Connections []struct {
 		Name, Type, State, Message string
 		Warnings                   []string
@@ -40,6 +41,10 @@ type statusAnswer struct {
 		ShardBytes, MirrorBytes, DiskFree int64
 		Quarantined                       int
 	}
+	Placement struct {
+		UnderReplicated, NoLiveCopy, Moves int
+		Short, Missing                     []string
+	}
 	Warnings []string
 }
 
@@ -51,7 +56,7 @@ type jobAnswer struct {
 
 func newStatus(getenv func(string) string) *cobra.Command {
 	var f clientFlags
-	var watch, wait bool
+	var watch, wait, asJSON, check bool
 	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -74,19 +79,48 @@ func newStatus(getenv func(string) string) *cobra.Command {
 			case watch:
 				return watchStatus(ctx, c, cmd.OutOrStdout())
 			}
-			var s statusAnswer
-			if err := c.call(ctx, "GET", "/api/status", nil, &s); err != nil {
-				return err
-			}
-			printStatus(cmd.OutOrStdout(), &s)
-			return nil
+			return showStatus(ctx, c, cmd.OutOrStdout(), asJSON, check)
 		},
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again every second")
 	cmd.Flags().BoolVar(&wait, "wait-indexed", false, "wait with a progress bar until every repository is indexed; exit 1 if one failed")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
+	cmd.Flags().BoolVar(&check, "check", false, "exit 1 without a leader, with a failed connection or job, a refused configuration file, or a warning")
 	cmd.Flags().DurationVar(&patience, "timeout", 0, "give up after this long (0: never)")
 	return cmd
+}
+
+// showStatus prints the status once, and with check fails where somebody
+// should look at it.
+func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool) error {
+	var raw json.RawMessage
+	if err := c.call(ctx, "GET", "/api/status", nil, &raw); err != nil {
+		return err
+	}
+	var s statusAnswer
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return fmt.Errorf("decode answer: %w", err)
+	}
+	if asJSON {
+		fmt.Fprintf(w, "%s\n", raw)
+	} else {
+		printStatus(w, &s)
+	}
+	if check && !s.good() {
+		return exitCode(1)
+	}
+	return nil
+}
+
+// good reports whether nothing in the status asks for somebody.
+func (s *statusAnswer) good() bool {
+	for _, k := range s.Connections {
+		if k.State == "failed" {
+			return false
+		}
+	}
+	return s.Leader != "" && len(s.Failed) == 0 && s.Repos.Failed == 0 && len(s.Config.Errors) == 0 && len(s.Warnings) == 0
 }
 
 // watchStatus draws the status again and again until ctx ends.
@@ -98,7 +132,7 @@ func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 			return nil
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s  %s\n\n", c.base, time.Now().Format(time.TimeOnly))
+		fmt.Fprintf(&b, "%s  %s\n\n", c.named(), time.Now().Format(time.TimeOnly))
 		if err != nil {
 			fmt.Fprintln(&b, err)
 		} else {
@@ -128,8 +162,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 func printStatus(w io.Writer, s *statusAnswer) {
 	fmt.Fprintf(w, "node %s, version %s, catalog %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, first(s.Leader, "none"))
-	fmt.Fprintf(w, "repositories: %d, %d indexed, %d failed    jobs: %d waiting, %d running, %d failed\n",
-		s.Repos.Total, s.Repos.Indexed, s.Repos.Failed, s.Jobs.Pending, s.Jobs.Running, s.Jobs.Failed)
+	fmt.Fprintf(w, "repositories: %d, %d indexed, %d failed    jobs: %d waiting, %d of them after a failure, %d running, %d given up\n",
+		s.Repos.Total, s.Repos.Indexed, s.Repos.Failed, s.Jobs.Pending, s.Jobs.Retrying, s.Jobs.Running, s.Jobs.Failed)
 	fmt.Fprintf(w, "this node: %d index files, %s; mirrors %s; disk free %s\n",
 		s.Storage.Shards, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
 	if s.Storage.Quarantined > 0 {
@@ -140,8 +174,11 @@ func printStatus(w io.Writer, s *statusAnswer) {
 		fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG")
 		for _, m := range s.Members {
 			health := m.Health
-			if m.Draining {
-				health += ", draining"
+			switch {
+			case m.Draining && m.Left > 0:
+				health += fmt.Sprintf(", draining, %d left", m.Left)
+			case m.Draining:
+				health += ", drained"
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag)
 		}
@@ -161,9 +198,37 @@ func printStatus(w io.Writer, s *statusAnswer) {
 	if len(s.Config.Errors) > 0 {
 		fmt.Fprintln(w)
 	}
+	printCopies(w, s)
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
+}
+
+// printCopies says which repositories lack copies that can be reached.
+func printCopies(w io.Writer, s *statusAnswer) {
+	p := &s.Placement
+	if p.NoLiveCopy > 0 {
+		fmt.Fprintf(w, "warning: no live copy of %s: made anew from the code hosts\n", some(p.NoLiveCopy, p.Missing))
+	}
+	if few := p.UnderReplicated - p.NoLiveCopy; few > 0 {
+		fmt.Fprintf(w, "fewer live copies than wanted: %s; copies under way to this node: %d\n", some(p.UnderReplicated, p.Short), p.Moves)
+	}
+}
+
+// some counts repositories and names the first of them.
+func some(n int, names []string) string {
+	out := fmt.Sprintf("%d repositories", n)
+	if n == 1 {
+		out = "1 repository"
+	}
+	if len(names) == 0 {
+		return out
+	}
+	few := strings.Join(names[:min(len(names), 5)], ", ")
+	if n > 5 {
+		few += ", ..."
+	}
+	return out + " (" + few + ")"
 }
 
 func printJobs(t io.Writer, title string, jobs []jobAnswer) {

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+type agentAnswer struct{ ID, Name, Kind, RedirectHost, User, CreatedAt, RefreshedAt, ExpiresAt string }
+
+func newAgent(getenv func(string) string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Programs that people have let in by OAuth (on a node's host, with an owner's key, or your own with yours)",
+	}
+	cmd.AddCommand(newAgentList(getenv), newAgentRevoke(getenv), newAgentRegister(getenv))
+	return cmd
+}
+
+func newAgentList(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the agents that were let in, and by whom",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var agents []agentAnswer
+			if err := c.call(cmd.Context(), "GET", "/api/agents", nil, &agents); err != nil {
+				return err
+			}
+			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
+			fmt.Fprintln(t, "NAME\tID\tOF\tANSWERS GO TO\tKNOWN BY\tLET IN\tLAST TOKENS\tEXPIRES")
+			for _, a := range agents {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, a.ID, a.User, a.RedirectHost, a.Kind, a.CreatedAt, a.RefreshedAt, a.ExpiresAt)
+			}
+			return t.Flush()
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func newAgentRevoke(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End an agent: its tokens are refused",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var a agentAnswer
+			if err := c.call(cmd.Context(), "DELETE", "/api/agents/"+url.PathEscape(args[0]), nil, &a); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "agent %s (%s) of %s is ended\n", a.Name, a.ID, a.User)
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func newAgentRegister(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	var redirects []string
+	cmd := &cobra.Command{
+		Use:   "register NAME --redirect URI",
+		Short: "Make a client id for a program that asks for one and cannot register by itself",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var r struct{ ClientID, Name string }
+			body := map[string]any{"name": args[0], "redirectUris": redirects}
+			if err := c.call(cmd.Context(), "POST", "/api/agents/clients", body, &r); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "client id of %s; it is no secret, there is none to go with it, and it does not end:\n", r.Name)
+			fmt.Fprintln(cmd.OutOrStdout(), r.ClientID)
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	cmd.Flags().StringArrayVar(&redirects, "redirect", nil, "address that people are sent back to: https, a program's own scheme, or http to localhost with any port; may be repeated")
+	if err := cmd.MarkFlagRequired("redirect"); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return cmd
+}

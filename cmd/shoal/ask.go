@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+type askFlags struct {
+	clientFlags
+	repos  []string
+	model  string
+	thread string
+	public bool
+	quiet  bool
+}
+
+func newAsk(getenv func(string) string) *cobra.Command {
+	var f askFlags
+	cmd := &cobra.Command{
+		Use:   "ask QUESTION",
+		Short: "Ask a question about code; a language model searches, reads and answers",
+		Long: `Ask a question about code. A language model of the configuration searches and reads the
+repositories and answers with citations that were checked. The answer goes to standard output while it is
+written, what the model does to standard error. The last line there names the thread: with it a further
+question is asked that remembers the ones before.
+Exit status: 0 with an answer, 1 when there is none, 2 on an error.
+
+  shoal ask 'How is a write replicated?'
+  shoal ask --thread 5b0c7a4e9d1f2a3b4c5d6e7f80912a3b 'And when does it fail?'
+  shoal ask --repo acme/app --model anthropic/claude-sonnet-4-5 'Where is the configuration read?'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, " ")) },
+	}
+	f.add(cmd, getenv)
+	fs := cmd.Flags()
+	fs.StringSliceVarP(&f.repos, "repo", "r", nil, "only look at this repository, a full name or its ending; may be repeated")
+	fs.StringVarP(&f.model, "model", "m", "", "provider/model, or model (default the first of the configuration)")
+	fs.StringVarP(&f.thread, "thread", "t", "", "go on with this thread of yours, which has the id of an earlier question")
+	fs.BoolVar(&f.public, "public", false, "let everybody read the new thread who has its link")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing of what the model does")
+	return cmd
+}
+
+func (f *askFlags) run(cmd *cobra.Command, query string) error {
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"query": query}
+	if f.repos != nil {
+		body["repos"] = f.repos
+	}
+	if f.model != "" {
+		provider, name, ok := strings.Cut(f.model, "/")
+		if !ok {
+			provider, name = "", f.model
+		}
+		body["languageModel"] = map[string]string{"provider": provider, "model": name}
+	}
+	path := "/api/chat"
+	if f.thread != "" {
+		path += "/" + url.PathEscape(f.thread) + "/messages"
+	}
+	if f.public {
+		body["visibility"] = "PUBLIC"
+	}
+	var chat struct {
+		ID    string
+		After int
+	}
+	if err := c.call(cmd.Context(), "POST", path, body, &chat); err != nil {
+		return err
+	}
+
+	p := askPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), doing: cmd.ErrOrStderr(), quiet: f.quiet, live: isTerminal(os.Stdout)}
+	err = c.watch(cmd.Context(), chat.ID, chat.After, p.event)
+	p.out.Flush()
+	if err != nil {
+		return err
+	}
+	p.say("thread: " + chat.ID)
+	if p.status != "done" {
+		return exitCode(1)
+	}
+	return nil
+}
+
+// askEvent is an event of a question.
+type askEvent struct {
+	N          int
+	Kind, Text string
+	Step       int
+	Failed     bool
+	Cite       *struct{ Path, URL, State string }
+}
+
+// watch gives the events of a question, which come after a number, to fn. Where
+// the connection breaks it goes on behind the last one, as long as anything
+// comes.
+func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEvent)) error {
+	ended := false
+	for !ended {
+		before := after
+		resp, err := c.send(ctx, http.MethodGet, fmt.Sprintf("/api/chat/%s/events?after=%d", url.PathEscape(id), after), nil)
+		if err != nil {
+			return err
+		}
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			data, ok := strings.CutPrefix(lines.Text(), "data: ")
+			if !ok {
+				continue
+			}
+			var e askEvent
+			if err := json.Unmarshal([]byte(data), &e); err != nil {
+				resp.Body.Close()
+				return fmt.Errorf("event: %w", err)
+			}
+			after = e.N
+			ended = ended || e.Kind == "done"
+			fn(&e)
+		}
+		resp.Body.Close()
+		if !ended && after == before {
+			return fmt.Errorf("the connection to %s broke off", c.base)
+		}
+	}
+	return nil
+}
+
+// askPrinter writes an answer as it comes.
+type askPrinter struct {
+	out    *bufio.Writer
+	doing  io.Writer
+	quiet  bool
+	live   bool            // pieces are shown as they come, also of what turns out to be no answer
+	text   strings.Builder // of this step
+	status string
+	cited  []string
+}
+
+func (p *askPrinter) event(e *askEvent) {
+	switch e.Kind {
+	case "text":
+		p.write(e.Text)
+	case "cite":
+		p.cite(e)
+	case "aside", "again":
+		if p.live && p.text.Len() > 0 {
+			p.out.WriteString("\n\n")
+		}
+		p.text.Reset()
+		p.cited = nil
+	case "call":
+		p.say("· " + e.Text)
+	case "result":
+		if e.Failed {
+			p.say("  failed: " + e.Text)
+		}
+	case "note":
+		p.say("note: " + e.Text)
+	case "error":
+		fmt.Fprintln(p.doing, "shoal:", e.Text)
+	case "done":
+		p.end(e.Text)
+	}
+	p.out.Flush()
+}
+
+// cite writes the name of a place; what it links to stands at the end.
+func (p *askPrinter) cite(e *askEvent) {
+	if e.Cite == nil {
+		return
+	}
+	if e.Cite.URL == "" {
+		p.write("[" + e.Cite.Path + ", unverified]")
+		return
+	}
+	p.cited = append(p.cited, e.Cite.URL)
+	p.write(fmt.Sprintf("[%d]", len(p.cited)))
+}
+
+func (p *askPrinter) write(text string) {
+	p.text.WriteString(text)
+	if p.live {
+		p.out.WriteString(text)
+	}
+}
+
+func (p *askPrinter) say(line string) {
+	if !p.quiet {
+		fmt.Fprintln(p.doing, line)
+	}
+}
+
+func (p *askPrinter) end(status string) {
+	p.status = status
+	if !p.live {
+		p.out.WriteString(p.text.String())
+	}
+	if p.text.Len() > 0 {
+		p.out.WriteString("\n")
+	}
+	for i, u := range p.cited {
+		fmt.Fprintf(p.out, "[%d] %s\n", i+1, u)
+	}
+}

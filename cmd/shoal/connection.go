@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// connectionAnswer is what the commands need of GET /api/connections.
+type connectionAnswer struct {
+	Name, Type, State, Message                        string
+	Warnings                                          []string
+	Issues                                            []struct{ Code, Target, Text, Hint string }
+	Repos, Listed, Kept, Held, Calls                  int
+	HeldAt, SyncedAt, EndedAt, NextAt, TokenExpiresAt time.Time
+	Excluded                                          []struct {
+		Reason string
+		Repos  int
+	}
+	Limit *struct {
+		Calls, Remaining int
+		ResetAt          time.Time
+	}
+	Following struct {
+		By, Signal, Problem string
+		EverySeconds        float64
+		LastAt, WebhookAt   time.Time
+	}
+}
+
+func newConnection(getenv func(string) string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "connection",
+		Short: "Connections to code hosts (on a node's host, or with an owner's key)",
+	}
+	cmd.AddCommand(newConnectionList(getenv), newConnectionSync(getenv), newConnectionAccept(getenv), newConnectionWebhook(getenv))
+	return cmd
+}
+
+func newConnectionList(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "State of every connection: what it lists and leaves out, what went wrong, when it is listed next",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var all []connectionAnswer
+			if err := c.call(cmd.Context(), "GET", "/api/connections", nil, &all); err != nil {
+				return err
+			}
+			printConnections(cmd.OutOrStdout(), all, time.Now())
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func newConnectionSync(getenv func(string) string) *cobra.Command {
+	return connectionAction(getenv, "sync", "List a connection now, and say what came of it")
+}
+
+func newConnectionAccept(getenv func(string) string) *cobra.Command {
+	return connectionAction(getenv, "accept", "Say that the repositories that the last listing misses are gone, and list it again")
+}
+
+// newConnectionWebhook shows what to enter at the host, which holds a secret: on
+// the terminal and nowhere else.
+func newConnectionWebhook(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	var rotate bool
+	cmd := &cobra.Command{
+		Use:   "webhook NAME",
+		Short: "The address and the secret of a connection's webhook, and where to enter them",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			method, path := "GET", "/api/webhook/"+url.PathEscape(args[0])
+			if rotate {
+				method, path = "POST", path+"/rotate"
+			}
+			var hook struct {
+				URL, Secret, SigningToken, Steps string
+				PreviousUntil                    time.Time
+			}
+			if err := c.call(cmd.Context(), method, path, nil, &hook); err != nil {
+				return err
+			}
+
+			w := cmd.OutOrStdout()
+			fmt.Fprintf(w, "address  %s\nsecret   %s\n", hook.URL, hook.Secret)
+			if hook.SigningToken != "" {
+				fmt.Fprintf(w, "signing  %s\n", hook.SigningToken)
+			}
+			fmt.Fprintf(w, "\n%s\n", hook.Steps)
+			if !hook.PreviousUntil.IsZero() {
+				fmt.Fprintf(w, "The secret before this one is good until %s.\n", hook.PreviousUntil.Local().Format("2006-01-02 15:04"))
+			}
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace the secret; the last one is good for a day more")
+	return cmd
+}
+
+// connectionAction makes a command that asks for a listing and waits until it
+// has ended. The exit status is 1 when it failed.
+func connectionAction(getenv func(string) string, verb, short string) *cobra.Command {
+	var f clientFlags
+	var patience time.Duration
+	cmd := &cobra.Command{
+		Use:   verb + " NAME",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var before connectionAnswer
+			if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+			defer cancel()
+			after, err := waitSynced(ctx, c, before)
+			if err != nil {
+				return err
+			}
+			printConnections(cmd.OutOrStdout(), []connectionAnswer{after}, time.Now())
+			if after.State == "failed" {
+				return exitCode(1)
+			}
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	cmd.Flags().DurationVar(&patience, "timeout", time.Hour, "give up waiting after this long; the listing goes on")
+	return cmd
+}
+
+// waitSynced waits until an attempt has ended after the last one of before.
+func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connectionAnswer, error) {
+	for {
+		var all []connectionAnswer
+		err := c.call(ctx, "GET", "/api/connections", nil, &all)
+		if ctx.Err() == nil && err != nil {
+			return before, err
+		}
+		found := false
+		for _, now := range all {
+			if now.Name != before.Name {
+				continue
+			}
+			if now.EndedAt.After(before.EndedAt) && now.State != "syncing" {
+				return now, nil
+			}
+			found = true
+		}
+		if err == nil && !found {
+			return before, fmt.Errorf("the configuration has no connection %s any more", before.Name)
+		}
+		if !pause(ctx, 200*time.Millisecond) {
+			return before, fmt.Errorf("connection %s is still being listed; shoal connection list shows how far it is", before.Name)
+		}
+	}
+}
+
+func printConnections(w io.Writer, all []connectionAnswer, now time.Time) {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "CONNECTION\tTYPE\tSTATE\tREPOSITORIES\tLISTED\tNEXT\tPUSHES BY\tHOST")
+	for _, k := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name, k.Type, k.State, k.counts(), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), k.pushes(now), k.host(now))
+	}
+	t.Flush()
+	for _, k := range all {
+		if k.Message != "" {
+			fmt.Fprintf(w, "\n%s failed: %s\n", k.Name, k.Message)
+		}
+		if k.Following.Problem != "" {
+			fmt.Fprintf(w, "\n%s does not tell of pushes, so each repository is fetched from time to time: %s\n", k.Name, k.Following.Problem)
+		}
+		for _, i := range k.Issues {
+			subject := k.Name
+			if i.Target != "" {
+				subject += ", " + i.Target
+			}
+			fmt.Fprintf(w, "\n%s: %s (%s)\n", subject, i.Text, i.Code)
+			if i.Hint != "" {
+				fmt.Fprintf(w, "    %s\n", i.Hint)
+			}
+		}
+		for _, text := range k.Warnings[min(len(k.Issues), len(k.Warnings)):] {
+			fmt.Fprintf(w, "\n%s: %s\n", k.Name, text)
+		}
+	}
+}
+
+// counts tells how many repositories there are, and of what happened to others.
+func (k *connectionAnswer) counts() string {
+	text := fmt.Sprint(k.Repos)
+	if k.State == "syncing" {
+		text += fmt.Sprintf(", %d new or changed so far", k.Listed)
+	}
+	if k.Held > 0 {
+		text += fmt.Sprintf(", %d held", k.Held)
+	}
+	if k.Kept > 0 {
+		text += fmt.Sprintf(", %d kept", k.Kept)
+	}
+	var reasons []string
+	sum := 0
+	for _, e := range k.Excluded {
+		sum += e.Repos
+		reasons = append(reasons, fmt.Sprintf("%s %d", e.Reason, e.Repos))
+	}
+	if sum > 0 {
+		text += fmt.Sprintf(", %d left out (%s)", sum, strings.Join(reasons, ", "))
+	}
+	return text
+}
+
+// pushes tells how pushes are found.
+func (k *connectionAnswer) pushes(now time.Time) string {
+	f := &k.Following
+	var ways []string
+	if !f.WebhookAt.IsZero() {
+		ways = append(ways, "webhook at "+clockTime(f.WebhookAt, now, ""))
+	}
+	if f.Signal != "" && f.Problem == "" {
+		ways = append(ways, fmt.Sprintf("%s each %.0f s", f.Signal, f.EverySeconds))
+	}
+	if len(ways) == 0 {
+		return f.By
+	}
+	return strings.Join(ways, ", ")
+}
+
+// host tells what the host said of the credential.
+func (k *connectionAnswer) host(now time.Time) string {
+	text := fmt.Sprintf("%d calls", k.Calls)
+	if k.Limit != nil {
+		text += fmt.Sprintf(", %d of %d left until %s", k.Limit.Remaining, k.Limit.Calls, clockTime(k.Limit.ResetAt, now, "?"))
+	}
+	if !k.TokenExpiresAt.IsZero() {
+		text += fmt.Sprintf(", token ends %s", k.TokenExpiresAt.Format(time.DateOnly))
+	}
+	return text
+}
+
+// clockTime is a time for people: of this day without the day.
+func clockTime(at, now time.Time, never string) string {
+	switch at, now := at.Local(), now.Local(); {
+	case at.IsZero() || at.Unix() <= 0:
+		return never
+	case at.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return at.Format("15:04")
+	default:
+		return at.Format("2006-01-02 15:04")
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A listing that was asked for is waited for, and what came of it is shown:
+// the old answer is not taken for the new one.
+func TestASyncSaysWhatCameOfIt(t *testing.T) {
+	t.Parallel()
+	const before = `{"name":"main","type":"gitea","state":"failed","message":"old","repos":1,"endedAt":"2026-11-02T10:00:00Z"}`
+	const running = `{"name":"main","type":"gitea","state":"syncing","listed":7,"repos":1,"endedAt":"2026-11-02T10:00:00Z"}`
+	const after = `{"name":"main","type":"gitea","state":"STATE","message":"MESSAGE","repos":9812,"held":4,"kept":1,"excluded":[{"reason":"archived","repos":28},{"reason":"forks","repos":90}],
+		"calls":103,"limit":{"calls":5000,"remaining":4871,"resetAt":"2020-01-02T10:00:00Z"},"tokenExpiresAt":"2026-12-01T00:00:00Z",
+		"issues":[{"code":"FORBIDDEN","target":"orgs/acme","text":"it may not be read","hint":"Let it."}],"warnings":["orgs/acme: it may not be read","and a local one"],
+		"following":{"by":"signal","signal":"updated_at","everySeconds":30,"lastAt":"2026-11-02T10:00:09Z","webhookAt":"2020-01-02T10:00:00Z"},
+		"syncedAt":"2020-01-02T10:00:00Z","endedAt":"2026-11-02T10:00:09Z"}`
+	for verb, c := range map[string]struct {
+		state, message string
+		err            error
+	}{
+		"sync":   {"synced", "", nil},
+		"accept": {"failed", "it cannot be reached", exitCode(1)},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			answers := []string{before, running, strings.NewReplacer("STATE", c.state, "MESSAGE", c.message).Replace(after)}
+			asked := 0
+			node := http.NewServeMux()
+			node.HandleFunc("POST /api/connections/main/"+verb, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusAccepted)
+				_, _ = w.Write([]byte(before))
+			})
+			node.HandleFunc("GET /api/connections", func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte("[" + answers[min(asked, len(answers)-1)] + "]"))
+				asked++
+			})
+			stdout, _, err := run(t, node, "connection", verb, "main")
+			if err != c.err {
+				t.Fatalf("%v, want %v", err, c.err)
+			}
+			for _, want := range []string{
+				c.state, c.message, "9812, 4 held, 1 kept, 118 left out (archived 28, forks 90)", "103 calls, 4871 of 5000 left until 2020-01-02", "token ends 2026-12-01", "webhook at 2020-01-02", "updated_at each 30 s",
+				"main, orgs/acme: it may not be read (FORBIDDEN)\n    Let it.\n", "main: and a local one",
+			} {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("no %q in:\n%s", want, stdout)
+				}
+			}
+			if n := strings.Count(stdout, "it may not be read"); n != 1 || strings.Contains(stdout, "old") {
+				t.Errorf("an issue is told %d times, or an old answer was taken:\n%s", n, stdout)
+			}
+		})
+	}
+}
+
+// What is entered at a host is shown, and replaced only where that is asked for.
+func TestAWebhookIsShown(t *testing.T) {
+	t.Parallel()
+	const answer = `{"url":"https://shoal/api/webhook/main","secret":"SECRET","signingToken":"whsec_x","steps":"Enter it there.","previousUntil":"2020-01-02T10:00:00Z"}`
+	node := http.NewServeMux()
+	node.HandleFunc("GET /api/webhook/main", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(strings.Replace(answer, "SECRET", "old", 1)))
+	})
+	node.HandleFunc("POST /api/webhook/main/rotate", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(strings.Replace(answer, "SECRET", "new", 1)))
+	})
+	for _, args := range [][]string{{"old"}, {"new", "--rotate"}} {
+		stdout, _, err := run(t, node, append([]string{"connection", "webhook", "main"}, args[1:]...)...)
+		for _, want := range []string{"address  https://shoal/api/webhook/main\n", "secret   " + args[0] + "\n", "signing  whsec_x\n", "Enter it there.\n", "good until 2020-01-02"} {
+			if err != nil || !strings.Contains(stdout, want) {
+				t.Errorf("%v: %v; no %q in:\n%s", args[1:], err, want, stdout)
+			}
+		}
+	}
+}

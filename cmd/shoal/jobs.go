@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// jobLine is what the commands need of GET /api/jobs.
+type jobLine struct {
+	ID, State, Subject, Node, Step, Error    string
+	Attempt                                  int
+	Done, Total                              int64
+	QueuedAt, StartedAt, FinishedAt, NextTry time.Time
+}
+
+func newJobs(getenv func(string) string) *cobra.Command {
+	cmd := &cobra.Command{Use: "jobs", Short: "What the cluster does, what waits and what failed"}
+	cmd.AddCommand(
+		newJobsList(getenv),
+		jobAction(getenv, "retry", "Run a job now, before others that wait", "is queued"),
+		jobAction(getenv, "cancel", "Stop a job; it comes again when its interval is over, or with shoal jobs retry", "is cancelled"),
+	)
+	return cmd
+}
+
+// maxJobs is how many jobs a list has at most.
+const maxJobs = 100
+
+func newJobsList(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	var state, kind, query string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: fmt.Sprintf("List at most %d jobs: those that run, failed, are tried again or wait", maxJobs),
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			q := url.Values{"perPage": {fmt.Sprint(maxJobs)}}
+			for name, value := range map[string]string{"state": state, "kind": kind, "query": query} {
+				if value != "" {
+					q.Set(name, value)
+				}
+			}
+			var all []jobLine
+			if err := c.call(cmd.Context(), "GET", "/api/jobs?"+q.Encode(), nil, &all); err != nil {
+				return err
+			}
+			return printJobLines(cmd.OutOrStdout(), all, time.Now())
+		},
+	}
+	f.add(cmd, getenv)
+	cmd.Flags().StringVar(&state, "state", "", "running, failed, retrying, waiting or done")
+	cmd.Flags().StringVar(&kind, "kind", "", "sync, index, collect, pack, ...")
+	cmd.Flags().StringVar(&query, "query", "", "part of what the job is about")
+	return cmd
+}
+
+func printJobLines(w io.Writer, all []jobLine, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "JOB\tSTATE\tOF\tATTEMPT\tWHEN\tDETAIL")
+	for _, j := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", j.ID, j.State, j.Subject, j.Attempt, j.when(now), j.detail())
+	}
+	return t.Flush()
+}
+
+// when is the time that says most of a job.
+func (j *jobLine) when(now time.Time) string {
+	switch j.State {
+	case "running":
+		return "since " + clockTime(j.StartedAt, now, "?")
+	case "retrying":
+		return "next " + clockTime(j.NextTry, now, "now")
+	case "waiting":
+		return "queued " + clockTime(j.QueuedAt, now, "?")
+	}
+	return "ended " + clockTime(j.FinishedAt, now, "?")
+}
+
+func (j *jobLine) detail() string {
+	switch {
+	case j.State == "running" && j.Total > 0:
+		return fmt.Sprintf("%s %d of %d on %s", j.Step, j.Done, j.Total, j.Node)
+	case j.State == "running":
+		return j.Step + " on " + j.Node
+	}
+	return j.Error
+}
+
+// jobAction makes a command that changes a job.
+func jobAction(getenv func(string) string, verb, short, did string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   verb + " JOB",
+		Short: short,
+		Long:  short + ".\nJOB is as shoal jobs list has it: index:7, sync:work.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var before jobLine
+			if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) %s\n", before.ID, before.Subject, did)
+			return err
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestJobsAreListedRetriedAndCancelled(t *testing.T) {
+	t.Parallel()
+	const one = `{"id":"index:7","state":"retrying","kind":"index","subject":"example.com/a/b","attempt":3,"error":"clone failed","nextTry":"2020-01-02T10:00:00Z"}`
+	asked := ""
+	node := http.NewServeMux()
+	node.HandleFunc("GET /api/jobs", func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.RawQuery
+		_, _ = w.Write([]byte("[" + one + "]"))
+	})
+	for _, verb := range []string{"retry", "cancel"} {
+		node.HandleFunc("POST /api/jobs/index:7/"+verb, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = w.Write([]byte(one))
+		})
+	}
+	for _, c := range []struct{ args, want string }{
+		{"jobs list --state retrying --kind index", "index:7  retrying  example.com/a/b  3        next 2020-01-02"},
+		{"jobs retry index:7", "index:7 (example.com/a/b) is queued"},
+		{"jobs cancel index:7", "index:7 (example.com/a/b) is cancelled"},
+	} {
+		stdout, stderr, err := run(t, node, strings.Fields(c.args)...)
+		if err != nil || !strings.Contains(stdout, c.want) {
+			t.Errorf("%s: %v %s\n%s, want %q", c.args, err, stderr, stdout, c.want)
+		}
+	}
+	if asked != "kind=index&perPage=100&state=retrying" {
+		t.Errorf("asked for %q", asked)
+	}
+}
+
+func TestARepositoryIsIndexedByItsName(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	node := http.NewServeMux()
+	node.HandleFunc("GET /api/repos", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`[{"repoId":3,"repoName":"example.com/a/bc"},{"repoId":7,"repoName":"example.com/a/b"}]`))
+	})
+	node.HandleFunc("POST /api/repos/7/reindex", func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = w.Write([]byte(`{}`))
+	})
+	if stdout, _, err := run(t, node, "repo", "reindex", "example.com/a/b"); err != nil || asked != 1 || !strings.Contains(stdout, "queued") {
+		t.Errorf("%v, asked %d times: %s", err, asked, stdout)
+	}
+	if _, _, err := run(t, node, "repo", "reindex", "example.com/a"); err == nil || asked != 1 {
+		t.Errorf("a part of a name is taken: %v", err)
+	}
+}

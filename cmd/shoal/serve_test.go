@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// flagsOf is what `shoal serve` makes of an environment and arguments.
+func flagsOf(t *testing.T, env map[string]string, args ...string) (serveFlags, error) {
+	t.Helper()
+	var f serveFlags
+	cmd := newServeCommand(func(name string) string { return env[name] }, &f)
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	return f, f.check()
+}
+
+// A value that cannot be read stops the start: it never counts as zero.
+func TestUnreadableValuesStopTheStart(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"SHOAL_RATE_LIMIT": "abc", "SHOAL_WEIGHT": "heavy", "SHOAL_REPLICAS": "two", "SHOAL_BOOTSTRAP_EXPECT": "3.5",
+		"SHOAL_LINGER": "soon", "SHOAL_TRUSTED_PROXIES": "everybody", "SHOAL_LISTEN": "7700", "SHOAL_METRICS_LISTEN": "9100",
+		"SHOAL_BASE_URL": "not a url", "SHOAL_TLS_CERT": "cert.pem",
+	} {
+		_, err := flagsOf(t, map[string]string{name: value})
+		if err == nil {
+			t.Errorf("%s=%s is taken", name, value)
+		}
+		if strings.HasPrefix(name, "SHOAL_R") && !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+	for _, args := range [][]string{
+		{"--weight", "1e300"}, {"--weight", "inf"}, {"--weight", "nan"}, {"--rate-limit", "nan"}, {"--rate-limit", "-1"},
+		{"--zone", strings.Repeat("z", 300)}, {"--replicas", "0"}, {"--cluster-listen", "0.0.0.0:7701"},
+	} {
+		if _, err := flagsOf(t, nil, args...); err == nil {
+			t.Errorf("%v is taken", args)
+		}
+	}
+}
+
+func TestOwnURL(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "http://127.0.0.1:7700"},
+		{[]string{"--listen", "0.0.0.0:80", "--cluster-listen", "10.0.0.1:7701"}, "http://10.0.0.1:80"},
+		{[]string{"--listen", ":7700", "--cluster-listen", ":7701", "--advertise", "n1.example"}, "http://n1.example:7700"},
+		{[]string{"--tls-cert", "c", "--tls-key", "k"}, "https://127.0.0.1:7700"},
+		{[]string{"--base-url", "https://shoal.example/"}, "https://shoal.example"},
+	} {
+		f, err := flagsOf(t, nil, c.args...)
+		if err != nil || f.baseURL != c.want {
+			t.Errorf("%v: %q, %v; want %q", c.args, f.baseURL, err, c.want)
+		}
+	}
+}
+
+// Access for everybody is said loudly whenever it begins: at the start, or when
+// a configuration turns it on.
+func TestAnonymousAccessIsSaidWheneverItBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		on, warned := false, 0
+		ctx, cancel := context.WithCancel(t.Context())
+		go watchOpen(ctx, func() bool { return on }, func() { warned++ })
+		for i, want := range []int{0, 1, 1, 1, 2} {
+			on = i != 0 && i != 3
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if warned != want {
+				t.Errorf("step %d: warned %d times, want %d", i, warned, want)
+			}
+		}
+		cancel()
+	})
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// strict makes a tree of commands refuse what it does not know: a group of
+// commands has no arguments of its own, and every command says how it is
+// called when it was called in another way. The library would print the help
+// of a group and call that success.
+func strict(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+	switch {
+	case cmd.HasSubCommands():
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = group
+	case cmd.Args != nil:
+		count := cmd.Args
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if count(cmd, args) != nil {
+				return fmt.Errorf("want: %s", cmd.UseLine())
+			}
+			return nil
+		}
+	}
+	cmd.SetFlagErrorFunc(badFlag)
+}
+
+// group runs a command that only holds others.
+func group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return unknownCommand(cmd, args[0])
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var known []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			known = append(known, sub.Name())
+		}
+	}
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		return fmt.Errorf("unknown command %q for %q: did you mean %s?", name, cmd.CommandPath(), strings.Join(near, " or "))
+	}
+	return fmt.Errorf("unknown command %q for %q: there are %s", name, cmd.CommandPath(), strings.Join(known, ", "))
+}
+
+// badFlag says what is wrong with a flag in words of the command line.
+func badFlag(cmd *cobra.Command, err error) error {
+	text := err.Error()
+	var number *strconv.NumError
+	if errors.As(err, &number) {
+		if i := strings.LastIndex(text, ": strconv."); i >= 0 {
+			text = text[:i] + ": want a number"
+		}
+	}
+	if strings.HasPrefix(text, "unknown") && strings.Contains(cmd.Use, "QUERY") {
+		text += fmt.Sprintf("; a query that begins with a dash stands behind two: %s -- '-file:test foo'", cmd.CommandPath())
+	}
+	return errors.New(text)
+}
+
+// newHelp is the command help, which fails where there is no such topic.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(about, append(rest, args...)[0])
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}

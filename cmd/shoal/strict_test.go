@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster"
+)
+
+// What a command does not know is refused in words that say what it does know.
+func TestWhatIsNotKnownIsRefused(t *testing.T) {
+	t.Parallel()
+	for line, says := range map[string]string{
+		"key crate":               "did you mean create?",
+		"config validate f.json":  "there are apply, check, schema",
+		"cluster-key rotate":      "there are new",
+		"snapshot list":           "there are restore, save",
+		"bench rprt":              "did you mean report?",
+		"help searh":              "did you mean search?",
+		"sttus":                   "did you mean status?",
+		"search":                  "want: shoal search QUERY",
+		"search ->next":           "shoal search -- ",
+		"search --frobnicate foo": "shoal search -- ",
+		"search -m abc x":         "want a number",
+		"status extra":            "want: shoal status",
+	} {
+		cmd := newRoot(func(string) string { return "" })
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetErr(&out)
+		cmd.SetArgs(strings.Fields(line))
+		err := cmd.ExecuteContext(t.Context())
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "strconv") || exitOf(err) != exitFailed {
+			t.Errorf("shoal %s: %v, want %q", line, err, says)
+		}
+	}
+	for _, line := range []string{"", "key", "help key", "version", "help"} {
+		cmd := newRoot(func(string) string { return "" })
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetArgs(strings.Fields(line))
+		if err := cmd.ExecuteContext(t.Context()); err != nil || out.Len() == 0 {
+			t.Errorf("shoal %s: %v, %q", line, err, out.String())
+		}
+	}
+}
+
+// A supervisor learns whether another start can help.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{notStarted(errors.New("the key file is missing")), exitConfig},
+		{notStarted(fmt.Errorf("listen: %w", syscall.EADDRINUSE)), exitFailed},
+		{notStarted(fmt.Errorf("data directory: %w", cluster.ErrInUse)), exitFailed},
+		{fmt.Errorf("ended: %w", cluster.ErrRefused), exitConfig},
+		{errors.New("anything else"), exitFailed},
+	} {
+		if got := exitOf(c.err); got != c.code {
+			t.Errorf("%v: %d, want %d", c.err, got, c.code)
+		}
+	}
+}
+
+func TestStatusForScripts(t *testing.T) {
+	t.Parallel()
+	for answer, good := range map[string]bool{
+		`{"leader":"n","connections":[{"state":"synced"}]}`: true,
+		`{"leader":""}`: false,
+		`{"leader":"n","connections":[{"state":"failed"}]}`:    false,
+		`{"leader":"n","config":{"errors":["bad"]}}`:           false,
+		`{"leader":"n","warnings":["something"]}`:              false,
+		`{"leader":"n","repos":{"failed":1}}`:                  false,
+		`{"leader":"n","failed":[{"kind":"sync","error":""}]}`: false,
+	} {
+		node := http.NewServeMux()
+		node.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) })
+		out, _, err := run(t, node, "status", "--json", "--check")
+		if (err == nil) != good || strings.TrimSpace(out) != answer {
+			t.Errorf("%s: %v, %q", answer, err, out)
+		}
+		if _, _, err := run(t, node, "status"); err != nil {
+			t.Errorf("%s: %v without --check", answer, err)
+		}
+	}
+}

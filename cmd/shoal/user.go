@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+type userAnswer struct {
+	ID, Email, Name, Role, State, CreatedAt, CreatedBy string
+	Keys                                               int
+}
+
+func newUser(getenv func(string) string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "user",
+		Short: "Accounts of people (on a node's host, or with an owner's key)",
+	}
+	cmd.AddCommand(newUserCreate(getenv), newUserList(getenv),
+		newUserChange(getenv, "suspend EMAIL|ID", "Refuse the keys of an account at every node", "is suspended", map[string]any{"state": "suspended"}),
+		newUserChange(getenv, "reactivate EMAIL|ID", "Let a suspended account in again, with the keys that it had", "is active", map[string]any{"state": "active"}),
+		newUserRole(getenv), newUserDelete(getenv), newUserLogout(getenv), newUserReset(getenv), newUserPassword(getenv))
+	return cmd
+}
+
+func newUserCreate(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	var owner, byPassword bool
+	var name string
+	cmd := &cobra.Command{
+		Use:   "create EMAIL",
+		Short: "Make an account, and print a link to sign in with once",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			body := map[string]any{"email": args[0], "name": name, "role": "member"}
+			if owner {
+				body["role"] = "owner"
+			}
+			var u userAnswer
+			if err := c.call(cmd.Context(), "POST", "/api/users", body, &u); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s, %s) is made\n", u.Email, u.ID, u.Role)
+			if byPassword {
+				return sendPassword(cmd, c, u.ID)
+			}
+			return showLink(cmd, c, u.ID)
+		},
+	}
+	f.add(cmd, getenv)
+	cmd.Flags().BoolVar(&byPassword, "password-stdin", false, "set the password that stands on the standard input, in place of a link")
+	cmd.Flags().BoolVar(&owner, "owner", false, "an owner, who administers; else a member")
+	cmd.Flags().StringVar(&name, "name", "", "name for people")
+	return cmd
+}
+
+func newUserList(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List accounts",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var users []userAnswer
+			if err := c.call(cmd.Context(), "GET", "/api/users", nil, &users); err != nil {
+				return err
+			}
+			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
+			fmt.Fprintln(t, "EMAIL\tID\tROLE\tSTATE\tKEYS\tNAME\tCREATED")
+			for _, u := range users {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", u.Email, u.ID, u.Role, u.State, u.Keys, u.Name, u.CreatedAt)
+			}
+			return t.Flush()
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+// newUserChange is a command that sends one fixed change.
+func newUserChange(getenv func(string) string, use, short, done string, body map[string]any) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return changeUser(cmd, &f, args[0], body, done)
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func changeUser(cmd *cobra.Command, f *clientFlags, user string, body map[string]any, done string) error {
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+	var u userAnswer
+	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user), body, &u); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) %s\n", u.Email, u.ID, done)
+	return nil
+}
+
+func newUserRole(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "role EMAIL|ID member|owner",
+		Short: "Give an account another role",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return changeUser(cmd, &f, args[0], map[string]any{"role": args[1]}, "has the role "+args[1])
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func newUserLogout(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "logout EMAIL|ID",
+		Short: "Sign an account out of every browser, at every node",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var out struct{ Ended int }
+			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0])+"/sessions", nil, &out); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d sessions ended\n", out.Ended)
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+// showLink prints a link with which somebody signs in once.
+func showLink(cmd *cobra.Command, c *client, user string) error {
+	var out struct{ Link, ExpiresAt string }
+	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user)+"/link", map[string]any{"join": true}, &out); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "they choose a password by this link, which is good once, until %s:\n", out.ExpiresAt)
+	fmt.Fprintln(cmd.OutOrStdout(), out.Link)
+	return nil
+}
+
+// sendPassword reads a password from the terminal, without showing it, or the
+// first line of the standard input, and sets it.
+func sendPassword(cmd *cobra.Command, c *client, user string) error {
+	password, err := readPassword(cmd)
+	if err != nil {
+		return err
+	}
+	var u userAnswer
+	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user)+"/password", map[string]any{"password": password}, &u); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) has the password, and is signed out everywhere\n", u.Email, u.ID)
+	return nil
+}
+
+func readPassword(cmd *cobra.Command) (string, error) {
+	if f, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(f) {
+		fmt.Fprint(cmd.ErrOrStderr(), "Password: ")
+		b, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(cmd.ErrOrStderr())
+		return string(b), err
+	}
+	line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 4096)).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return "", err
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+func newUserReset(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "reset EMAIL|ID",
+		Short: "Print a link with which somebody signs in once and chooses a password",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			return showLink(cmd, c, args[0])
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func newUserPassword(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "password EMAIL|ID",
+		Short: "Set the password of an account, read from the terminal or the standard input",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			return sendPassword(cmd, c, args[0])
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+// newGrant is `shoal grant` or `shoal revoke`.
+func newGrant(getenv func(string) string, use, short, member string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var out struct{ Repositories []string }
+			if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(args[0])+"/grants", map[string]any{member: args[1:]}, &out); err != nil {
+				return err
+			}
+			for _, name := range out.Repositories {
+				fmt.Fprintln(cmd.OutOrStdout(), name)
+			}
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+func newUserDelete(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "delete EMAIL|ID",
+		Short: "Delete an account with its keys and grants",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var u userAnswer
+			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0]), nil, &u); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) is deleted\n", u.Email, u.ID)
+			return nil
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
