@@ -24,7 +24,7 @@ func reportCommand() *cobra.Command {
 		Long: `Measures build cost, size, latency, throughput and growth, beside ripgrep,
 codesearch and, when it is on PATH, zoekt. Corpora and indexes stay in --dir
 and are used again by the next run. Part history wants a bare repository with
-tags at <dir>/R.git.`,
+tags at <dir>/R.git, part localise bare repositories in <dir>/localise.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }

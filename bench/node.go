@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,7 +28,7 @@ type server struct {
 	client *http.Client
 	start  time.Time
 	ready  time.Duration // from the start of the process to a good /readyz
-	key    string        // the operator's
+	key    string        // of an owner
 }
 
 // connection is one entry of the configuration file.
@@ -57,7 +59,7 @@ func serve(ctx context.Context, dir, config string, ctags string) (*server, erro
 	if err != nil {
 		return nil, err
 	}
-	return s, s.wait(ctx, filepath.Join(dir, "cluster.key"))
+	return s, s.wait(ctx)
 }
 
 // launch starts a node on dir that will answer at url.
@@ -80,7 +82,7 @@ func launch(dir, url string, args []string) (*server, error) {
 }
 
 // wait waits until the node is ready.
-func (s *server) wait(ctx context.Context, keyFile string) error {
+func (s *server) wait(ctx context.Context) error {
 	err := poll(ctx, time.Minute, 5*time.Millisecond, "the node to be ready", func() bool {
 		return s.get(ctx, "/readyz", nil) == nil
 	})
@@ -88,8 +90,30 @@ func (s *server) wait(ctx context.Context, keyFile string) error {
 	if err != nil {
 		return fmt.Errorf("%w (log: %s.log)", err, s.dir)
 	}
-	s.key, err = auth.OperatorKey(keyFile)
-	return err
+	return s.makeKey(ctx)
+}
+
+// makeKey makes a key of an owner, as the operator of the node.
+func (s *server) makeKey(ctx context.Context) error {
+	operator := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return auth.DialSocket(ctx, s.dir)
+	}}}
+	var failed error
+	err := poll(ctx, time.Minute, 20*time.Millisecond, "a key", func() bool {
+		body := strings.NewReader(fmt.Sprintf(`{"name": "bench %s", "role": "owner"}`, filepath.Base(s.dir)))
+		resp, err := operator.Post("http://localhost/api/keys", "application/json", body)
+		if failed = err; err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		var made struct{ Key, Message string }
+		if failed = json.NewDecoder(resp.Body).Decode(&made); failed == nil && made.Key == "" {
+			failed = errors.New(made.Message)
+		}
+		s.key = made.Key
+		return s.key != ""
+	})
+	return errors.Join(err, failed)
 }
 
 // kill ends the node as a power cut would.

@@ -67,6 +67,20 @@ func (a *agent) read(text string, err error) error {
 
 func (a *agent) all() string { return strings.Join(a.texts, "\n") }
 
+// cost is what questions took.
+type cost struct{ calls, bytes, tokens int }
+
+func (c *cost) add(o cost) {
+	c.calls += o.calls
+	c.bytes += o.bytes
+	c.tokens += o.tokens
+}
+
+// cost is what an agent has read.
+func (a *agent) cost() cost {
+	return cost{len(a.texts), len(a.all()), estimateTokens(a.all())}
+}
+
 // partAgents compares what ten questions about git's own source cost an agent
 // to read, in calls, bytes and tokens.
 func partAgents(ctx context.Context, r *run) (*Part, error) {
@@ -77,6 +91,7 @@ func partAgents(ctx context.Context, r *run) (*Part, error) {
 		p.note("not measured: %s, a bare copy of git's repository, is not there", history)
 		return p, err
 	}
+
 	s, _, err := r.index(ctx, "agents", "ctags", 1, map[string]connection{"R": {"type": "git", "url": "file://" + history}})
 	if err != nil {
 		return nil, err
@@ -85,38 +100,53 @@ func partAgents(ctx context.Context, r *run) (*Part, error) {
 	if err := s.symbolsReady(ctx, symbolsTime, "strbuf_addf"); err != nil {
 		return nil, err
 	}
+
 	repo := "local/" + repoName(history)
-	var sum [2]struct{ calls, bytes, tokens int }
+	var ours, theirs cost
 	better := 0
 	for _, t := range tasks() {
-		ours, theirs := &agent{s: s, repo: repo}, &agent{s: s, repo: repo}
-		if err := t.ours(ctx, ours); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.question, err)
+		our, their, err := t.compare(ctx, s, repo)
+		if err != nil {
+			return nil, err
 		}
-		if err := t.theirs(ctx, theirs, reference{s, repo}); err != nil {
-			return nil, fmt.Errorf("%s, reference: %w", t.question, err)
-		}
-		var n [2]struct{ calls, bytes, tokens int }
-		for i, a := range []*agent{ours, theirs} {
-			if !strings.Contains(a.all(), t.answer) {
-				return nil, fmt.Errorf("%s: %q is not in what was read:\n%s", t.question, t.answer, a.all())
-			}
-			n[i].calls, n[i].bytes, n[i].tokens = len(a.texts), len(a.all()), estimateTokens(a.all())
-			sum[i].calls, sum[i].bytes, sum[i].tokens = sum[i].calls+n[i].calls, sum[i].bytes+n[i].bytes, sum[i].tokens+n[i].tokens
-		}
-		good := n[0].calls <= n[1].calls && n[0].tokens < n[1].tokens
+		good := our.calls <= their.calls && our.tokens < their.tokens
 		if good {
 			better++
 		}
-		p.row(t.question, n[0].calls, n[0].bytes, n[0].tokens, n[1].calls, n[1].bytes, n[1].tokens, ratio(float64(n[0].tokens)/float64(n[1].tokens)), good)
+		ours.add(our)
+		theirs.add(their)
+		p.costs(t.question, our, their, good)
 	}
-	p.row("all", sum[0].calls, sum[0].bytes, sum[0].tokens, sum[1].calls, sum[1].bytes, sum[1].tokens, ratio(float64(sum[0].tokens)/float64(sum[1].tokens)),
-		sum[0].calls < sum[1].calls && sum[0].tokens < sum[1].tokens)
+
+	p.costs("all", ours, theirs, ours.calls < theirs.calls && ours.tokens < theirs.tokens)
 	p.note("%d of %d questions take fewer tokens and no more calls. Tokens are estimated: a word of five letters, three digits, or a sign is one. The reference's texts are made of this node's answers, in its format and within its bounds; both sides read until the answer is there.", better, len(p.Rows)-1)
 	return p, nil
 }
 
-// place is where a listing of symbols says that the first one is.
+// compare has both sides read until they have the answer.
+func (t *task) compare(ctx context.Context, s *server, repo string) (our, their cost, err error) {
+	ours, theirs := &agent{s: s, repo: repo}, &agent{s: s, repo: repo}
+	if err := t.ours(ctx, ours); err != nil {
+		return cost{}, cost{}, fmt.Errorf("%s: %w", t.question, err)
+	}
+	if err := t.theirs(ctx, theirs, reference{s, repo}); err != nil {
+		return cost{}, cost{}, fmt.Errorf("%s, reference: %w", t.question, err)
+	}
+
+	for _, a := range []*agent{ours, theirs} {
+		if !strings.Contains(a.all(), t.answer) {
+			return cost{}, cost{}, fmt.Errorf("%s: %q is not in what was read:\n%s", t.question, t.answer, a.all())
+		}
+	}
+	return ours.cost(), theirs.cost(), nil
+}
+
+// costs is a row of what a question took on both sides.
+func (p *Part) costs(question string, our, their cost, better bool) {
+	p.row(question, our.calls, our.bytes, our.tokens, their.calls, their.bytes, their.tokens, ratio(float64(our.tokens)/float64(their.tokens)), better)
+}
+
+// firstPlace is where a listing of symbols says that the first one is.
 var firstPlace = regexp.MustCompile(`(?m)^([^\s\[].*\.[ch])\n(\d+)`)
 
 // tasks are questions about git's own source.

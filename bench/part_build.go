@@ -24,6 +24,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if _, _, err := r.cindex(ctx, tree); err != nil { // warms the page cache for both
 		return nil, err
 	}
@@ -35,6 +36,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if r.large != nil {
 		r.close()
 		r.large = nil
@@ -44,6 +46,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 	r.large = s
+
 	cpu := b.own + b.git
 	share := func(n int64) ratio { return ratio(float64(n) / float64(text)) }
 	p.row("cindex (from the work tree, no content stored)", peer.CPU, peer.Wall, float64(peer.Wall)/float64(peer.CPU), bytesize(peer.PeakBytes), bytesize(info.Size()), share(info.Size()))
@@ -51,6 +54,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 	p.note("Text: %s in files of at most 2 MiB. Shoal's CPU: %s of the node, %s of git.", cell(bytesize(text)), cell(b.own), cell(b.git))
 	p.note("CPU: %.3g × cindex (target 0.75). Wall: %.3g × CPU (target 0.6). Peak: %s (target 400 MB). Disk: %.3g × text (target 0.65).",
 		float64(cpu)/float64(peer.CPU), float64(b.wall)/float64(cpu), cell(bytesize(b.peak)), float64(b.disk)/float64(text))
+
 	if found("zoekt-git-index") {
 		dir := filepath.Join(r.Dir, "zoekt")
 		z, err := measure(ctx, r.Dir, nil, "zoekt-git-index", "-disable_ctags", "-index", dir, repo)
@@ -79,48 +83,63 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 	if err := s.get(ctx, "/api/repos", &list); err != nil || len(list) == 0 {
 		return nil, fmt.Errorf("list repositories: %d, %w", len(list), err)
 	}
+
 	before, err := gitIn(ctx, repo, nil, nil, "rev-parse", "main")
 	if err != nil {
 		return nil, err
 	}
 	for round := range 3 {
-		word := fmt.Sprintf("changed_line_%d_%d", time.Now().Unix(), round)
-		own, git, err := procUsage(s.cmd.Process.Pid)
+		was, err := s.spent()
 		if err != nil {
 			return nil, err
 		}
-		disk, err := s.diskBytes("shards")
+		took, err := s.findChange(ctx, repo, list[0].RepoID, round)
 		if err != nil {
 			return nil, err
 		}
-		if err := changeOneFile(ctx, repo, "kernel/fork.c", "/* "+word+" */"); err != nil {
-			return nil, err
-		}
-		start := time.Now()
-		if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", list[0].RepoID), []byte("{}"), nil); err != nil {
-			return nil, err
-		}
-		err = poll(ctx, time.Minute, 2*time.Millisecond, "the changed line", func() bool {
-			a, _, err := s.search(ctx, Query{Text: word}.body(1, false))
-			return err == nil && a.Stats.FileCount == 1
-		})
+		now, err := s.spent()
 		if err != nil {
 			return nil, err
 		}
-		took := time.Since(start)
-		own2, git2, err := procUsage(s.cmd.Process.Pid)
-		if err != nil {
-			return nil, err
-		}
-		disk2, err := s.diskBytes("shards")
-		if err != nil {
-			return nil, err
-		}
-		p.row(round+1, took, own2-own, git2-git, fmt.Sprintf("%d", disk2-disk))
+		p.row(round+1, took, now.own-was.own, now.git-was.git, fmt.Sprintf("%d", now.disk-was.disk))
 	}
+
 	p.note("Target: at most 2 s, CPU at most 1 s. The searches that wait for the line are in the node's CPU.")
 	_, err = gitIn(ctx, repo, nil, nil, "update-ref", "refs/heads/main", before)
 	return p, err
+}
+
+// spent is what a node has used since its start, and what its shards take.
+type spent struct {
+	own, git time.Duration // CPU of the node, and of git below it
+	disk     int64         // bytes
+}
+
+func (s *server) spent() (now spent, err error) {
+	if now.own, now.git, err = procUsage(s.cmd.Process.Pid); err != nil {
+		return spent{}, err
+	}
+	now.disk, err = s.diskBytes("shards")
+	return now, err
+}
+
+// findChange pushes a line that was nowhere before, and returns how long it took
+// until a search found it.
+func (s *server) findChange(ctx context.Context, repo string, id, round int) (time.Duration, error) {
+	word := fmt.Sprintf("changed_line_%d_%d", time.Now().Unix(), round)
+	if err := changeOneFile(ctx, repo, "kernel/fork.c", "/* "+word+" */"); err != nil {
+		return 0, err
+	}
+
+	start := time.Now()
+	if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", id), []byte("{}"), nil); err != nil {
+		return 0, err
+	}
+	err := poll(ctx, time.Minute, 2*time.Millisecond, "the changed line", func() bool {
+		a, _, err := s.search(ctx, Query{Text: word}.body(1, false))
+		return err == nil && a.Stats.FileCount == 1
+	})
+	return time.Since(start), err
 }
 
 // partStart measures a start with L and M indexed.
@@ -134,6 +153,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	repos, err := filepath.Glob(filepath.Join(root, "*.git"))
 	if err != nil {
 		return nil, err
@@ -145,6 +165,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 	if err := s.settled(ctx); err != nil {
 		return nil, err
 	}
+
 	for i := range 3 {
 		if err := s.stop(); err != nil {
 			return nil, err
@@ -161,6 +182,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 		}
 		p.row(i+1, s.ready, bytesize(resident), bytesize(anonymous))
 	}
+
 	p.note("Target: at most 1 s, at most 150 MB beyond mapped files.")
 	return p, s.stop()
 }
@@ -172,12 +194,14 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 	if ok, err := exists(repo); err != nil || !ok {
 		return nil, fmt.Errorf("%s is not there: put a bare repository with history and 64 tags in its place", repo)
 	}
+
 	tags, err := gitIn(ctx, repo, nil, nil, "tag", "--sort=-creatordate")
 	if err != nil {
 		return nil, err
 	}
 	names := strings.Fields(tags)
 	names = names[:min(64, len(names))]
+
 	var last [2]float64
 	for _, c := range []struct {
 		name string

@@ -48,17 +48,10 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// The truth.
 	declared, err := declarations(tree)
 	if err != nil {
-		return nil, err
-	}
-	s, _, err := r.index(ctx, "codenav", "ctags", 1, map[string]connection{"go": {"type": "git", "url": "file://" + repo}})
-	if err != nil {
-		return nil, err
-	}
-	defer s.stop()
-	names := slices.Sorted(maps.Keys(declared))
-	if err := s.symbolsReady(ctx, symbolsTime, names[0]); err != nil {
 		return nil, err
 	}
 	tags, err := ctagsPlaces(ctx, tree, "Go", "-pPu")
@@ -70,36 +63,70 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 	defer g.stop()
-	var defs, defsTags, refs confusion
-	missed := misses{tree: tree}
-	for i := 0; i < len(names); i += max(1, len(names)/200) {
-		name := names[i]
-		got, err := s.lines(ctx, "/api/find_definitions", name, goFiles)
-		if err != nil {
-			return nil, err
-		}
-		defs.add(got, declared[name].lines())
-		defsTags.add(got, tags[name])
-		if got, err = s.lines(ctx, "/api/find_references", name, goFiles); err != nil {
-			return nil, err
-		}
-		want := places{}
-		for _, d := range declared[name] {
-			if err := g.references(d, want); err != nil {
-				return nil, err
-			}
-		}
-		refs.add(got, want)
-		missed.note(name, got, want)
-	}
-	p.row("find_definitions", "declarations that the Go compiler's parser sees", defs.want, defs.precision(), defs.recall())
-	p.row("find_definitions", "universal-ctags over the tree", defsTags.want, defsTags.precision(), defsTags.recall())
-	p.row("find_references", "gopls references of every declaration of the name", refs.want, refs.precision(), refs.recall())
-	if err := missed.explain(p); err != nil {
+
+	s, _, err := r.index(ctx, "codenav", "ctags", 1, map[string]connection{"go": {"type": "git", "url": "file://" + repo}})
+	if err != nil {
 		return nil, err
 	}
-	p.note("Lines, not occurrences, are compared. References go by name: a line where another thing has the same name counts against precision, and so does one in a comment or string.")
+	defer s.stop()
+	names := slices.Sorted(maps.Keys(declared))
+	if err := s.symbolsReady(ctx, symbolsTime, names[0]); err != nil {
+		return nil, err
+	}
+
+	n := navigation{missed: misses{tree: tree}}
+	for i := 0; i < len(names); i += max(1, len(names)/200) {
+		name := names[i]
+		if err := n.compare(ctx, s, g, name, declared[name], tags[name]); err != nil {
+			return nil, err
+		}
+	}
+	if err := n.report(p); err != nil {
+		return nil, err
+	}
 	return p, r.addLanguages(ctx, p)
+}
+
+// navigation is how answers about names agree with the truth.
+type navigation struct {
+	defs, defsTags, refs confusion
+	missed               misses
+}
+
+// compare asks for the definitions and references of a name, which is declared
+// and tagged at some places.
+func (n *navigation) compare(ctx context.Context, s *server, g *gopls, name string, declared declarationList, tagged places) error {
+	got, err := s.lines(ctx, "/api/find_definitions", name, goFiles)
+	if err != nil {
+		return err
+	}
+	n.defs.add(got, declared.lines())
+	n.defsTags.add(got, tagged)
+
+	if got, err = s.lines(ctx, "/api/find_references", name, goFiles); err != nil {
+		return err
+	}
+	want := places{}
+	for _, d := range declared {
+		if err := g.references(d, want); err != nil {
+			return err
+		}
+	}
+	n.refs.add(got, want)
+	n.missed.note(name, got, want)
+	return nil
+}
+
+// report writes what was compared.
+func (n *navigation) report(p *Part) error {
+	p.row("find_definitions", "declarations that the Go compiler's parser sees", n.defs.want, n.defs.precision(), n.defs.recall())
+	p.row("find_definitions", "universal-ctags over the tree", n.defsTags.want, n.defsTags.precision(), n.defsTags.recall())
+	p.row("find_references", "gopls references of every declaration of the name", n.refs.want, n.refs.precision(), n.refs.recall())
+	if err := n.missed.explain(p); err != nil {
+		return err
+	}
+	p.note("Lines, not occurrences, are compared. References go by name: a line where another thing has the same name counts against precision, and so does one in a comment or string.")
+	return nil
 }
 
 // confusion adds up the agreement of answers with the truth.
@@ -147,6 +174,7 @@ func (m *misses) explain(p *Part) error {
 		if err != nil {
 			return err
 		}
+
 		kind := "another thing of that name"
 		code, _, remark := strings.Cut(line, "//")
 		switch {
@@ -157,9 +185,11 @@ func (m *misses) explain(p *Part) error {
 		}
 		kinds[kind]++
 	}
+
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		p.note("Not in gopls's answer, %s: %d lines.", kind, kinds[kind])
 	}
+
 	for _, x := range m.lost[:min(len(m.lost), 10)] {
 		line, err := lineAt(m.tree, x.at)
 		if err != nil {
@@ -167,6 +197,7 @@ func (m *misses) explain(p *Part) error {
 		}
 		p.note("Missed of %s: %s:%d: %s", x.name, x.at.file, x.at.line, strings.TrimSpace(line))
 	}
+
 	p.note("%d lines of gopls are missed in all.", len(m.lost))
 	return nil
 }
@@ -189,6 +220,7 @@ func (s *server) lines(ctx context.Context, path, name string, exts []string) (p
 	if err != nil {
 		return nil, err
 	}
+
 	var a struct {
 		Files []struct {
 			FileName string
@@ -200,6 +232,7 @@ func (s *server) lines(ctx context.Context, path, name string, exts []string) (p
 	if err := s.post(ctx, path, body, &a); err != nil {
 		return nil, err
 	}
+
 	all := places{}
 	for _, f := range a.Files {
 		for _, m := range f.Matches {
@@ -220,6 +253,7 @@ func moduleCopy(ctx context.Context, dir, module string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	var m struct{ Dir string }
 	if err := json.Unmarshal(u.Out, &m); err != nil {
 		return "", err
@@ -251,10 +285,12 @@ func declarations(tree string) (map[string]declarationList, error) {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
 			return err
 		}
+
 		// gopls knows the files that are built here, no others.
 		if ok, err := build.Default.MatchFile(filepath.Dir(path), d.Name()); err != nil || !ok {
 			return err
 		}
+
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
 		if err != nil {
@@ -264,6 +300,7 @@ func declarations(tree string) (map[string]declarationList, error) {
 		if err != nil {
 			return err
 		}
+
 		for _, id := range declared(file) {
 			if id.Name == "_" || id.Name == "init" || id.Name == "main" {
 				continue
@@ -303,6 +340,7 @@ func ctagsPlaces(ctx context.Context, tree, language, kinds string) (map[string]
 	if err != nil {
 		return nil, err
 	}
+
 	all := map[string]places{}
 	scan := bufio.NewScanner(bytes.NewReader(u.Out))
 	scan.Buffer(nil, 1<<20)
@@ -314,6 +352,7 @@ func ctagsPlaces(ctx context.Context, tree, language, kinds string) (map[string]
 		if err := json.Unmarshal(scan.Bytes(), &tag); err != nil {
 			return nil, fmt.Errorf("ctags: %w", err)
 		}
+
 		if all[tag.Name] == nil {
 			all[tag.Name] = places{}
 		}

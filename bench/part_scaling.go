@@ -119,58 +119,83 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 		return err
 	}
 	all, _ := before.bytes()
-	copied, err := w.copied(ctx)
+
+	m, err := w.movement(ctx)
 	if err != nil {
 		return err
 	}
-	began := time.Now()
 	if err := w.add(ctx); err != nil {
 		return err
 	}
 	if err := w.even(ctx); err != nil {
 		return err
 	}
-	report := func(what string, ideal int64) error {
-		now, err := w.copied(ctx)
-		if err != nil {
-			return err
-		}
-		share := float64(now-copied) / float64(ideal)
-		p.note("%s: %s copied in %s, %.3g of the least that can be (%s); target %.3g: %s.", what, cell(bytesize(now-copied)), cell(time.Since(began)), share, cell(bytesize(ideal)), targetMoved, cell(share <= targetMoved))
-		copied = now
-		return nil
-	}
 	mirrors, err := w.mirrorShare()
 	if err != nil {
 		return err
 	}
-	if err := report("A fourth node joins", int64(float64(all)*mirrors)/int64(len(w.nodes))); err != nil {
+	if err := m.report(ctx, p, "A fourth node joins", int64(float64(all)*mirrors)/int64(len(w.nodes))); err != nil {
 		return err
 	}
-	st, err := w.status(ctx)
+
+	held, err := w.replaceSecond(ctx, m)
 	if err != nil {
 		return err
+	}
+	return m.report(ctx, p, "A node is killed, removed and replaced by the others", int64(float64(held)*mirrors))
+}
+
+// replaceSecond kills the second node and has the others take its place. It
+// returns the bytes of shards that it held.
+func (w *swarm) replaceSecond(ctx context.Context, m *movement) (held int64, err error) {
+	st, err := w.status(ctx)
+	if err != nil {
+		return 0, err
 	}
 	lost := w.nodes[1]
 	id, held := st.member(lost.url)
 	if id == "" {
-		return fmt.Errorf("the status does not name the node at %s", lost.url)
+		return 0, fmt.Errorf("the status does not name the node at %s", lost.url)
 	}
-	if copied, err = w.copiedWithout(ctx, lost); err != nil {
-		return err
+
+	// What it has copied is not counted, before or after.
+	if m.copied, err = w.copiedWithout(ctx, lost); err != nil {
+		return 0, err
 	}
+	m.began = time.Now()
 	if err := lost.kill(); err != nil {
-		return err
+		return 0, err
 	}
 	w.nodes = append(w.nodes[:1], w.nodes[2:]...)
-	began = time.Now()
 	if err := w.nodes[0].post(ctx, "/api/nodes/"+id+"/remove", []byte("{}"), nil); err != nil {
+		return 0, err
+	}
+	return held, w.even(ctx)
+}
+
+// movement is what nodes had copied when something began.
+type movement struct {
+	w      *swarm
+	began  time.Time
+	copied int64 // bytes
+}
+
+func (w *swarm) movement(ctx context.Context) (*movement, error) {
+	copied, err := w.copied(ctx)
+	return &movement{w, time.Now(), copied}, err
+}
+
+// report notes what was copied since it began, beside the least that can be.
+func (m *movement) report(ctx context.Context, p *Part, what string, ideal int64) error {
+	now, err := m.w.copied(ctx)
+	if err != nil {
 		return err
 	}
-	if err := w.even(ctx); err != nil {
-		return err
-	}
-	return report("A node is killed, removed and replaced by the others", int64(float64(held)*mirrors))
+	moved := now - m.copied
+	share := float64(moved) / float64(ideal)
+	p.note("%s: %s copied in %s, %.3g of the least that can be (%s); target %.3g: %s.", what, cell(bytesize(moved)), cell(time.Since(m.began)), share, cell(bytesize(ideal)), targetMoved, cell(share <= targetMoved))
+	m.copied, m.began = now, time.Now()
+	return nil
 }
 
 // swarm is several nodes of one cluster on this machine.
@@ -211,7 +236,7 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 		w.nodes = append(w.nodes, s)
 	}
 	for _, s := range started {
-		if err := s.wait(ctx, w.key); err != nil {
+		if err := s.wait(ctx); err != nil {
 			w.stop()
 			return nil, err
 		}
@@ -242,7 +267,7 @@ func (w *swarm) add(ctx context.Context) error {
 		return err
 	}
 	w.nodes = append(w.nodes, s)
-	return s.wait(ctx, w.key)
+	return s.wait(ctx)
 }
 
 func (w *swarm) stop() {

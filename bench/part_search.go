@@ -20,6 +20,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p.Chart = &Chart{Unit: "ms", Series: []Series{{Name: "Shoal"}, {Name: "ripgrep"}, {Name: "csearch"}}}
 	met := 0
 	for _, q := range baseline() {
@@ -35,6 +36,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		limit := max(3*time.Millisecond, time.Duration(q.bound()*float64(rg)))
 		if q.weak() {
 			limit = time.Duration(q.bound() * float64(rg))
@@ -45,6 +47,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 		p.row(q.Text, a.Stats.FileCount, a.Stats.TotalMatchCount, files, matches, took, rg, cs, ratio(float64(took)/float64(rg)), limit, took <= limit)
 		p.Chart.add(q.Text, ms(took), ms(rg), ms(cs))
 	}
+
 	p.note("%d of %d within their bound: 0.4 × zoekt by its ratio to ripgrep (or 3 ms), 0.3 × ripgrep, 0.1 × for the weak ones.", met, len(p.Rows))
 	p.note("ripgrep: --count-matches --no-ignore --hidden --max-filesize 2 MiB. Shoal: best of %d over the HTTP API, the answer decoded by the client left out.", r.Repeat)
 	return p, nil
@@ -57,6 +60,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var ratios []time.Duration // scaled: a ratio of 1 is a second
 	slower, slowerByLines := 0, 0
 	for _, q := range hard() {
@@ -68,6 +72,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		rg := byLines
 		spans, err := match.SpansLines(q.Text)
 		if err != nil {
@@ -78,6 +83,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 				return nil, err
 			}
 		}
+
 		share := float64(took) / float64(rg)
 		ratios = append(ratios, time.Duration(share*float64(time.Second)))
 		if share > 1 {
@@ -88,6 +94,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 		}
 		p.row(q.Text, a.Stats.TotalMatchCount, matches, took, rg, ratio(share), byLines)
 	}
+
 	p.note("Median %.3g × ripgrep; %d of %d slower than ripgrep.", median(ratios).Seconds(), slower, len(ratios))
 	p.note("Where a match may hold a newline, ripgrep is asked with --multiline, which is the same question; by lines it finds less, and %d of its answers come sooner.", slowerByLines)
 	return p, nil
@@ -100,6 +107,7 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var all []time.Duration
 	over := 0
 	for _, q := range append(baseline(), hard()...) {
@@ -113,6 +121,7 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 		}
 		p.row(q.Text, took)
 	}
+
 	p.note("Median %s, worst %s; %d of %d over 50 ms.", cell(median(all)), cell(quantile(all, 1)), over, len(all))
 	p.note("Median of the table of queries alone: %s.", cell(median(all[:len(baseline())])))
 	return p, nil
@@ -125,6 +134,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	root, err := r.corpora.many(ctx)
 	if err != nil {
 		return nil, err
@@ -133,11 +143,13 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	m, b, err := r.index(ctx, "M", "off", len(repos), map[string]connection{"M": {"type": "git", "url": "file://" + root + "/*"}})
 	if err != nil {
 		return nil, err
 	}
 	defer m.stop()
+
 	fresh, err := m.status(ctx)
 	if err != nil {
 		return nil, err
@@ -153,6 +165,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	met := 0
 	for _, q := range baseline() {
 		_, one, err := l.bestSearch(ctx, q.body(100, true), r.Repeat)
@@ -163,12 +176,14 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		share := float64(many) / float64(one)
 		if share <= 1.5 {
 			met++
 		}
 		p.row(q.Text, one, many, ratio(share), share <= 1.5)
 	}
+
 	p.note("%d repositories indexed in %s, %s CPU (git %s more), %s on disk, peak memory %s.", len(repos), cell(b.wall), cell(b.own), cell(b.git), cell(bytesize(b.disk)), cell(bytesize(b.peak)))
 	p.note("%d files when all was indexed, %d after packing, %s; %s on disk.", fresh.Storage.Shards, packed.Storage.Shards, cell(time.Since(m.start)), cell(bytesize(settled)))
 	p.note("%d of %d within 1.5 × of L.", met, len(p.Rows))

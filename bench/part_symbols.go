@@ -17,6 +17,7 @@ func partSymbols(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	conn := map[string]connection{"L": {"type": "git", "url": "file://" + repo}}
 	plain, without, err := r.index(ctx, "plain", "off", 1, conn)
 	if err != nil {
@@ -25,6 +26,7 @@ func partSymbols(ctx context.Context, r *run) (*Part, error) {
 	if err := plain.stop(); err != nil {
 		return nil, err
 	}
+
 	s, with, err := r.index(ctx, "symbols", "ctags", 1, conn)
 	if err != nil {
 		return nil, err
@@ -32,6 +34,7 @@ func partSymbols(ctx context.Context, r *run) (*Part, error) {
 	if err := s.stop(); err != nil {
 		return nil, err
 	}
+
 	alone, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--output-format=json", "--fields=Nnzsp", "-f", filepath.Join(r.Dir, "tags.json"), ".")
 	if err != nil {
 		return nil, err
@@ -39,10 +42,12 @@ func partSymbols(ctx context.Context, r *run) (*Part, error) {
 	if alone.Code != 0 {
 		return nil, fmt.Errorf("run ctags: exit code %d", alone.Code)
 	}
+
 	text, err := textBytes(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
+
 	p.row("without symbols", without.own+without.git, without.wall, bytesize(without.disk))
 	p.row("with symbols", with.own+with.git, with.wall, bytesize(with.disk))
 	p.row("universal-ctags alone", alone.CPU, alone.Wall, "")

@@ -1,0 +1,236 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// localised is a commit: what it says it does, and the files in which it does
+// that. Who reads the words should find the files in the tree before it.
+type localised struct {
+	subject string
+	parent  string
+	files   []string
+	branch  string // of parent, in the copy that is indexed
+}
+
+// Commits of a repository that are asked for, out of how many, and what makes
+// one a fair question.
+const (
+	localiseCommits = 60 // as revisions of one repository, at most 64 of which are indexed
+	localiseLog     = 4000
+	localiseFiles   = 3 // changed at most: more is a clean-up
+	localiseWords   = 4 // of the subject at least
+	localiseShown   = 10
+)
+
+var (
+	sourceFile  = regexp.MustCompile(`\.(?:c|h|cc|cpp|go|py|rs|js|ts|tsx|java|rb|sh)$`)
+	testPath    = regexp.MustCompile(`(?i)test|^t/`)
+	subjectArea = regexp.MustCompile(`^[\w./ -]{1,30}: |\(#\d+\)$`) // names the place, which would be the answer
+	plainWord   = regexp.MustCompile(`[\w.-]*\w`)
+)
+
+// partLocalise asks for commits by their subjects, in the trees before them,
+// with the tool search, and as a reader with git would: by the number of words
+// that a file has.
+func partLocalise(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Files that a commit changed, found by its subject in the tree before it",
+		Columns: []string{"repository", "commits", "first", "in 5", "in 10", "tokens", "by git grep: first", "in 5", "in 10"}}
+	repos, err := filepath.Glob(filepath.Join(r.Dir, "localise", "*.git"))
+	if err != nil || len(repos) == 0 {
+		p.note("not measured: no bare repository in %s", filepath.Join(r.Dir, "localise"))
+		return p, err
+	}
+
+	var all [2]hits
+	for _, dir := range repos {
+		ours, theirs, err := r.localise(ctx, dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+		p.row(append([]any{repoName(dir)}, hitCells(ours, theirs)...)...)
+		all[0].add(ours)
+		all[1].add(theirs)
+	}
+	p.row(append([]any{"all"}, hitCells(all[0], all[1])...)...)
+	p.note("Non-merge commits that changed 1 to %d source files, no tests, spread over the last %d. A hit is one of the files changed. git grep ranks by the number of different words, then by lines.", localiseFiles, localiseLog)
+	return p, nil
+}
+
+// hits counts how often one of the wanted files came first, among 5, among 10.
+type hits struct{ asked, first, five, ten, tokens int }
+
+func (h *hits) add(o hits) {
+	h.asked, h.first, h.five, h.ten, h.tokens = h.asked+o.asked, h.first+o.first, h.five+o.five, h.ten+o.ten, h.tokens+o.tokens
+}
+
+// count takes the files into account that were found for a commit, best first.
+func (h *hits) count(c localised, found []string) {
+	h.asked++
+	at := slices.IndexFunc(found, func(f string) bool { return slices.Contains(c.files, f) })
+	if at < 0 {
+		return
+	}
+	h.ten++
+	if at < 5 {
+		h.five++
+	}
+	if at == 0 {
+		h.first++
+	}
+}
+
+func hitCells(ours, theirs hits) []any {
+	share := func(n, of int) string { return fmt.Sprintf("%.2f", float64(n)/float64(max(of, 1))) }
+	return []any{ours.asked, share(ours.first, ours.asked), share(ours.five, ours.asked), share(ours.ten, ours.asked), ours.tokens / max(ours.asked, 1),
+		share(theirs.first, theirs.asked), share(theirs.five, theirs.asked), share(theirs.ten, theirs.asked)}
+}
+
+// localise measures one repository, of which a copy gets a branch before each
+// of the commits.
+func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return ours, theirs, err
+	}
+	commits, err := localisedCommits(ctx, dir)
+	if err != nil {
+		return ours, theirs, err
+	}
+	copied := filepath.Join(r.Dir, "localise-"+repoName(dir)+".git")
+	if err := os.RemoveAll(copied); err != nil {
+		return ours, theirs, err
+	}
+	if _, err := gitIn(ctx, r.Dir, nil, nil, "clone", "--quiet", "--bare", dir, copied); err != nil {
+		return ours, theirs, err
+	}
+	for _, c := range commits {
+		if _, err := gitIn(ctx, copied, nil, nil, "branch", c.branch, c.parent); err != nil {
+			return ours, theirs, err
+		}
+	}
+
+	s, _, err := r.index(ctx, "localise-"+repoName(dir), "ctags", 1, map[string]connection{"L": {
+		"type": "git", "url": "file://" + copied, "revisions": map[string]any{"branches": []string{"before-*"}}}})
+	if err != nil {
+		return ours, theirs, err
+	}
+	defer s.stop()
+	if err := s.symbolsReady(ctx, symbolsTime, "main"); err != nil {
+		return ours, theirs, err
+	}
+	for _, c := range commits {
+		text, _, err := s.tool(ctx, toolCall{"search", map[string]any{"query": c.subject, "repo": "local/" + repoName(copied), "ref": c.branch, "limit": localiseShown, "maxTokens": 8000}})
+		if err != nil {
+			return ours, theirs, err
+		}
+		ours.count(c, rankedFiles(text))
+		ours.tokens += estimateTokens(text)
+		found, err := grepRanked(ctx, dir, c)
+		if err != nil {
+			return ours, theirs, err
+		}
+		theirs.count(c, found)
+	}
+	return ours, theirs, nil
+}
+
+// localisedCommits picks commits from all over the last ones.
+func localisedCommits(ctx context.Context, dir string) ([]localised, error) {
+	log, err := gitIn(ctx, dir, nil, nil, "log", "--no-merges", "--no-renames", "--diff-filter=AM", "--name-status", "--format=%x01%P%n%s", fmt.Sprintf("-%d", localiseLog), "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	var fair []localised
+	for record := range strings.SplitSeq(log, "\x01") {
+		if c, ok := fairCommit(record); ok {
+			fair = append(fair, c)
+		}
+	}
+
+	step := max(1, len(fair)/localiseCommits)
+	var out []localised
+	for i := 0; i < len(fair) && len(out) < localiseCommits; i += step {
+		c := fair[i]
+		c.branch = fmt.Sprintf("before-%d", len(out))
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// fairCommit reads a record of the log, and reports whether its subject may be
+// asked: it changed a few source files that were there before.
+func fairCommit(record string) (c localised, ok bool) {
+	lines := strings.Split(strings.TrimSpace(record), "\n")
+	if len(lines) < 3 {
+		return c, false
+	}
+	c.parent = lines[0]
+	c.subject = strings.Join(plainWord.FindAllString(subjectArea.ReplaceAllString(lines[1], ""), -1), " ")
+	for _, line := range lines[2:] {
+		kind, file, _ := strings.Cut(line, "\t")
+		if kind == "M" && sourceFile.MatchString(file) && !testPath.MatchString(file) {
+			c.files = append(c.files, file)
+		}
+	}
+	words := len(strings.Fields(c.subject))
+	return c, words >= localiseWords && len(c.files) > 0 && len(c.files) <= localiseFiles && !strings.Contains(c.parent, " ")
+}
+
+// rankedHead is the line above the lines of a file in an answer of search,
+// rankedLine one of these.
+var (
+	rankedHead = regexp.MustCompile(`^(\S.*?) \([^()]*\)(?:, \d+ of \d+ words)?$`)
+	rankedLine = regexp.MustCompile(`^\d+[ :]`)
+)
+
+func rankedFiles(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := rankedHead.FindStringSubmatch(line); m != nil && !rankedLine.MatchString(line) {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// grepRanked is the files with the most different words of a subject, and of
+// these the ones with the most lines.
+func grepRanked(ctx context.Context, dir string, c localised) ([]string, error) {
+	type file struct{ words, lines int }
+	files := map[string]file{}
+	for _, word := range strings.Fields(c.subject) {
+		if len(word) < 3 {
+			continue
+		}
+		// git grep ends with an error where nothing matches.
+		out, _ := gitIn(ctx, dir, nil, nil, "grep", "-I", "-i", "-F", "-c", "-e", word, c.parent)
+		for line := range strings.Lines(out) {
+			line = strings.TrimSuffix(strings.TrimPrefix(line, c.parent+":"), "\n")
+			at := strings.LastIndexByte(line, ':')
+			if at < 0 {
+				continue
+			}
+			lines := 0
+			if _, err := fmt.Sscan(line[at+1:], &lines); err != nil {
+				return nil, fmt.Errorf("git grep printed %q: %w", line, err)
+			}
+			f := files[line[:at]]
+			files[line[:at]] = file{f.words + 1, f.lines + lines}
+		}
+	}
+
+	names := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
+		return cmp.Or(files[b].words-files[a].words, files[b].lines-files[a].lines, strings.Compare(a, b))
+	})
+	return names[:min(len(names), localiseShown)], nil
+}
