@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: run build install-deps test race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle replay test-mcp clean
+.PHONY: run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-web test-web-budgets test-hosts bench-hosts house clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -21,6 +21,9 @@ install-deps:
 
 test: install-deps
 	$(GO) test ./...
+
+test-portable:
+	$(GO) test -tags purego ./trigram ./shard ./shard/lz ./shard/match ./shard/symbols ./shard/git ./shard/git/pack
 
 race: install-deps
 	$(GO) test -race ./...
@@ -60,11 +63,43 @@ soak: install-deps build
 oracle: install-deps
 	SHOAL_ORACLE_CASES=10000 $(GO) test -count=1 -timeout 60m -run TestSearchAgreesWithAScan -v ./shard
 
+# Clusters with repositories that a viewer may not see against clusters that never had them.
+noninterference: install-deps
+	$(GO) test -count=1 -timeout 400m -run 'TestWhatIsHidden' -v ./api -worlds 1000 | grep -v level=
+
+# Takes each call of the gate away in turn: the comparison has to miss it.
+noninterference-mutants: install-deps
+	$(GO) test -count=1 -tags gatehole -timeout 30m -run TestTheOracleMissesEachCallOfTheGate -v ./api | grep -v level=
+
 replay: install-deps
 	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestReplay -v ./shard
 
 test-mcp: install-deps build
 	.ci/test-mcp
+
+# The official clients and the conformance suite are let in by OAuth.
+test-oauth: install-deps
+	.ci/test-oauth
+
+# The pages in Debian's Chromium, with axe-core from npm.
+test-web:
+	.ci/test-web
+
+# The same browser measures them with the repositories below REPOS, and prints the table.
+test-web-budgets:
+	SHOAL_TEST_REPOS=$(abspath $(REPOS)) .ci/test-web budgets
+
+# The code hosts of the tests in the flesh: builds a Gitea at the first run.
+test-hosts: install-deps
+	SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 10m -run Real -v ./node/host ./node ./api
+
+# From a push at a real Gitea until a search finds it, with a webhook and without: 200 pushes each.
+bench-hosts: install-deps
+	SHOAL_BENCH_HOSTS=1 SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 40m -p 1 -v -run 'ARealGitea$$' ./api
+
+# Sizes, to be read: no limit.
+house:
+	$(GO) run ./.ci/house
 
 clean:
 	rm -rf bin data
