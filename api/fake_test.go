@@ -21,6 +21,7 @@ import (
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/oauth"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/signin"
 	"github.com/shoalsearch/shoal/node/suggest"
 	"github.com/shoalsearch/shoal/node/tool"
 	"github.com/shoalsearch/shoal/shard"
@@ -29,15 +30,16 @@ import (
 // fake answers every operation with a response whose every field is filled,
 // so that what the API makes of it can be compared with the specification.
 type fake struct {
-	guests  bool
-	base    string
-	notOK   bool
-	search  func(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
-	stream  func(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
-	grep    func(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
-	err     error // of every operation
-	lastReq atomic.Value
-	out     atomic.Bool // whoever has memberToken signed out
+	guests   bool
+	base     string
+	notOK    bool
+	search   func(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
+	stream   func(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
+	grep     func(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
+	err      error // of every operation
+	lastReq  atomic.Value
+	unlinked bool        // whoever is signed in has to link the provider host
+	out      atomic.Bool // whoever has memberToken signed out
 }
 
 const (
@@ -50,7 +52,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 // parts makes the fake all that the routes stand on.
 func (f *fake) parts() parts {
 	return parts{
-		keys: f, sessions: f, signing: f, base: cmp.Or(f.base, "http://shoal.example.com"),
+		keys: f, sessions: f, signing: f, doors: f, base: cmp.Or(f.base, "http://shoal.example.com"),
 		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, accounts: f, members: f, models: f, asker: f, people: f, settings: f, jobs: f, events: f, suggest: f,
 		agents: agentParts{f, f, f, f, f},
 		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f},
@@ -151,24 +153,12 @@ func (f *fake) References(context.Context, catalog.Viewer, search.SymbolRequest)
 }
 
 func (f *fake) Repos(_ context.Context, _ catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
-	return answer(f, &browse.ReposResponse{Total: 95, Page: req.Page, Per: req.PerPage, Repos: []browse.RepoInfo{theRepo()}})
-}
-func (f *fake) Repo(_ context.Context, _ catalog.Viewer, name string) (*browse.RepoInfo, error) {
-	repo := theRepo()
-	if name != repo.Name {
-		return nil, nodecall.Fail(nodecall.ErrRepoNotFound, "Repository %q not found", name)
-	}
-	return answer(f, &repo)
-}
-
-// theRepo is the one repository of a fake.
-func theRepo() browse.RepoInfo {
-	return browse.RepoInfo{
+	return answer(f, &browse.ReposResponse{Total: 95, Page: req.Page, Per: req.PerPage, Repos: []browse.RepoInfo{{
 		ID: 7, Name: "example.com/a/b", DisplayName: "a/b", HostKind: "genericGitHost", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b",
 		Connections: []string{"main"}, Topics: []string{"search"}, DefaultBranch: "main", Fork: true, Archived: true, Public: true, Visibility: "internal", Description: "an app", Stars: 4, SizeBytes: 5, Empty: true, Unfetchable: "disabled", LeftOut: 3, FormerNames: []string{"example.com/a/old"},
 		PushedAt: day, IndexedAt: day, Revisions: []browse.RevisionInfo{{Name: "HEAD", Commit: "c0ffee"}},
 		Documents: 1, TextBytes: 2, ShardBytes: 3, Error: "clone failed", State: "failed",
-	}
+	}}})
 }
 func (f *fake) Reindex(_ context.Context, _ account.Owner, req node.ReindexRequest) (*node.ReindexResponse, error) {
 	return answer(f, &node.ReindexResponse{ID: req.ID, Name: "example.com/a/b"})
@@ -356,6 +346,48 @@ func (f *fake) BeginWithLink(ctx context.Context, token, _ string, _ account.Sig
 		return nil, err
 	}
 	return answer(f, &account.BegunSession{Token: memberToken, Expires: clock.Now().Add(time.Hour)})
+}
+
+// The provider corp knows ann; host is there to be linked, and everybody but ann has to.
+func (f *fake) Providers() []signin.Provider {
+	return []signin.Provider{{ID: "corp", Title: "Corp & Co", SignsIn: true}, {ID: "host", Title: "Host", Required: true}}
+}
+func (f *fake) Begin(_ context.Context, req signin.Start) (*signin.Begun, error) {
+	if req.Provider != "corp" && req.By == nil {
+		return nil, nodecall.Fail(nodecall.ErrForbidden, "Nobody signs in by Host here")
+	}
+	return &signin.Begun{Title: "Corp & Co", Address: "https://corp.example/authorize?state=12345678abc&link=" + req.Link, Cookie: "12345678", Value: "sealed"}, nil
+}
+func (f *fake) Finish(ctx context.Context, b signin.Back) (*signin.Finished, error) {
+	switch {
+	case b.Provider == "down":
+		return nil, nodecall.Fail(nodecall.ErrUnavailable, "Down cannot be asked now")
+	case b.CookieOf() == "" || b.Carried(b.CookieOf()) != "sealed":
+		return nil, nodecall.Fail(nodecall.ErrInvalid, "not begun in this browser")
+	case b.By != nil:
+		return &signin.Finished{Title: "Host"}, nil
+	}
+	begun, err := f.BeginWithKey(ctx, memberKey, b.SignIn)
+	return &signin.Finished{Session: begun, Next: "/repos"}, err
+}
+func (f *fake) Linked(context.Context, account.Person) []signin.Linked {
+	return []signin.Linked{
+		{Provider: signin.Provider{ID: "corp", Title: "Corp & Co"}, Authority: "https://corp.example", Subject: "7", Login: "ann"},
+		{Provider: signin.Provider{ID: "host", Title: "Host", Required: true}},
+		{Authority: "https://old.example", Subject: "9"},
+	}
+}
+func (f *fake) Unlink(_ context.Context, _ account.Person, _, subject string) error {
+	if subject == "7" {
+		return nodecall.Fail(nodecall.ErrInvalid, "It stays linked")
+	}
+	return nil
+}
+func (f *fake) Missing(catalog.Viewer) []string {
+	if f.unlinked {
+		return []string{"Host"}
+	}
+	return nil
 }
 func (f *fake) SessionsOf(context.Context, account.Holder, string) ([]account.SessionInfo, error) {
 	return []account.SessionInfo{aSession}, f.err

@@ -226,6 +226,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /api/users/{user}/sessions":    once(get("/api/users/me/sessions"), get("/api/users/nobody@example.com/sessions")),
 	"DELETE /api/users/{user}/sessions": once(shot{method: "DELETE", target: "/api/users/me/sessions?session=none"}),
 	"GET /login":                        once(get("/login"), get("/login?next=/repos")),
+	"GET /api/auth/callback/{provider}": once(get("/api/auth/callback/none"), get("/api/auth/callback/corp?state=12345678&code=x")),
 	"POST /login":                       once(shot{method: "POST", target: "/login", body: "key=none"}),
 	"POST /logout":                      once(shot{method: "POST", target: "/logout"}),
 	"GET /":                             once(get("/")),

@@ -14,6 +14,7 @@ type parts struct {
 	keys     auth.Keys
 	sessions people.Sessions
 	signing  passwords
+	doors    providers
 	base     string // prefix of every link
 	search   searcher
 	files    files
@@ -39,7 +40,7 @@ type parts struct {
 
 func partsOf(n *node.Node) parts {
 	return parts{
-		keys: n, sessions: n, signing: n, base: n.BaseURL(),
+		keys: n, sessions: n, signing: n, doors: n.SignIn(), base: n.BaseURL(),
 		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, accounts: n, members: n, models: n, asker: n, people: n, settings: n, jobs: n, events: n, suggest: suggesterOf(n),
 		agents: agentsOf(n.OAuth()),
 		tools:  tool.Parts{Search: n, Browse: n, History: n, List: n}, asking: []tool.Tool{n.Asker.Tool()},

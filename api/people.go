@@ -4,9 +4,11 @@ import (
 	"context"
 	"strings"
 
+	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/api/people"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
+	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
 // accountKeeper is what the routes of accounts need.
@@ -22,6 +24,27 @@ type accountKeeper interface {
 type passwords interface {
 	people.Passwords
 	SetPassword(context.Context, account.Owner, account.SetPasswordRequest) (*account.UserInfo, error)
+}
+
+// providers is what signing in by identity providers needs.
+type providers interface {
+	people.Providers
+	// Missing lists what somebody who is signed in has to link before anything else.
+	Missing(v catalog.Viewer) (titles []string)
+}
+
+// held leads somebody who has to link an account first to the page for that. The
+// pages for signing in and out, and that page itself, are not held.
+func (s *Server) held(draw layout.Handler) layout.Handler {
+	return func(ctx context.Context, v *layout.Visit) error {
+		if v.Path != "/settings/account" && v.Viewer.Session != "" && len(s.parts.doors.Missing(v.Viewer)) > 0 {
+			if v.Method != "GET" && v.Method != "HEAD" {
+				return nodecall.Fail(nodecall.ErrForbidden, "Link your accounts first, in the settings of your account.")
+			}
+			return v.Redirect(303, "/settings/account?missing")
+		}
+		return draw(ctx, v)
+	}
 }
 
 type userJSON struct {

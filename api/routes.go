@@ -216,28 +216,28 @@ func (s *Server) addTools(r *routes) {
 func (s *Server) addPages(r *routes) {
 	r.add(route{name: "/static/*", method: "GET", access: accessOpen, handle: s.static})
 	persons := people.New(people.Deps{
-		Sessions: s.parts.sessions, Passwords: s.parts.signing, Accounts: s.parts.people, Base: s.parts.base, Now: s.opt.Now,
+		Sessions: s.parts.sessions, Passwords: s.parts.signing, Providers: s.parts.doors, Accounts: s.parts.people, Base: s.parts.base, Now: s.opt.Now,
 	})
 	for _, x := range persons.Routes() {
 		need := accessRead
 		if x.Open {
 			need = accessOpen
 		}
-		r.add(route{name: x.Path, method: x.Method, access: need, timeout: x.Timeout, handle: s.page(x.Handle), page: true})
+		r.add(route{name: x.Path, method: x.Method, access: need, timeout: x.Timeout, handle: s.page(s.held(x.Handle)), page: true})
 	}
 	pages := web.New(web.Deps{
 		Search: s.parts.search, Repos: s.parts.repos, Files: s.parts.files, Trees: s.parts.tools.Browse, History: s.parts.history, Keys: s.parts.accounts, Consents: s.parts.agents.consents, Suggest: s.parts.suggest, Asker: s.parts.asker,
 		Base: s.parts.base, Now: s.opt.Now,
 	})
 	for _, x := range pages.Routes() {
-		r.add(route{name: x.Path, method: x.Method, access: accessRead, timeout: x.Timeout, handle: s.page(x.Handle), page: true})
+		r.add(route{name: x.Path, method: x.Method, access: accessRead, timeout: x.Timeout, handle: s.page(s.held(x.Handle)), page: true})
 	}
 	running := settings.New(settings.Deps{
 		State: s.parts.state, Repos: s.parts.repos, Connections: s.parts.conns, Jobs: s.parts.jobs, Events: s.parts.events, Members: s.parts.members, Config: s.parts.settings,
 		Base: s.parts.base, Now: s.opt.Now,
 	})
 	for _, x := range running.Routes() {
-		r.add(route{name: x.Path, method: x.Method, access: accessRead, timeout: x.Timeout, handle: s.page(x.Handle), page: true})
+		r.add(route{name: x.Path, method: x.Method, access: accessRead, timeout: x.Timeout, handle: s.page(s.held(x.Handle)), page: true})
 	}
 }
 

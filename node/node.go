@@ -33,6 +33,7 @@ import (
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/oauth"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/signin"
 	"github.com/shoalsearch/shoal/node/thread"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
@@ -61,6 +62,7 @@ type Node struct {
 	lanes   lanes
 	gate    *account.Gate
 	agents  *oauth.Server
+	doors   *signin.Server
 	metrics *metrics
 	tags    tagger
 	noGit   string // what is said where git is missing; "" where it is there
@@ -103,6 +105,11 @@ func New(opt Options) (*Node, error) {
 	n.Sessions = account.NewSessions(n.Keyring, n.env.Lookup)
 	n.Passwords = account.NewPasswords(n.Keyring, n.Sessions, n.env.Lookup)
 	n.agents = oauth.New(oauth.Deps{Catalog: n.cluster, BaseURL: n.opt.BaseURL, Lookup: n.env.Lookup, Fetch: opt.Documents, Now: opt.Now, Log: opt.Log})
+	n.doors = signin.New(signin.Deps{
+		Accounts: account.NewIdentities(n.Passwords), Sealer: n.agents.Envelope(),
+		File: func() *config.File { return n.cluster.View().File() }, Lookup: n.env.Lookup, Secret: n.env.Secret,
+		Transport: opt.Providers, BaseURL: opt.BaseURL, Now: opt.Now, Log: opt.Log,
+	})
 	n.events = &chronicle{now: opt.Now, look: func() sight { return sightOf(n.cluster.Members(), n.cluster.Leader(), n.cluster.View()) }}
 	n.wireTags()
 	n.wireData()
@@ -336,6 +343,9 @@ func (n *Node) Run(ctx context.Context) error {
 
 // OAuth lets agents in on behalf of people.
 func (n *Node) OAuth() *oauth.Server { return n.agents }
+
+// SignIn lets people in by identity providers.
+func (n *Node) SignIn() *signin.Server { return n.doors }
 
 // BaseURL is the prefix of every link, without a trailing slash.
 func (n *Node) BaseURL() string { return n.opt.BaseURL }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,6 +67,10 @@ type Options struct {
 	// Documents fetches what clients say of themselves at addresses of their own;
 	// nil means from the web, with care.
 	Documents oauth.Fetcher
+
+	// Providers is by which identity providers are asked; nil means the usual way,
+	// with the proxy of the environment.
+	Providers http.RoundTripper
 
 	// Space is the bytes of the volume of a directory that are free for this
 	// process and all that are not kept for others, zeros when that cannot be

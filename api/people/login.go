@@ -9,6 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/signin"
 )
 
 var (
@@ -19,6 +20,7 @@ var (
 type loginPage struct {
 	Next, Wrong, Email string
 	Password           bool // people sign in by password
+	Providers          []signin.Provider
 }
 
 // login shows the form. A cookie of a session that has ended is taken back:
@@ -33,13 +35,16 @@ func (p *Pages) login(ctx context.Context, v *layout.Visit) error {
 }
 
 func (p *Pages) showLogin(v *layout.Visit, next, email, wrong string) error {
-	return v.Show(layout.Head{Title: "Sign in", Page: "login"}, loginTemplate, loginPage{next, wrong, email, p.Passwords.ByPassword()})
+	return v.Show(layout.Head{Title: "Sign in", Page: "login"}, loginTemplate, loginPage{next, wrong, email, p.Passwords.ByPassword(), p.signInBy()})
 }
 
 // signIn begins a session of who has a good key, or an e-mail address and its
 // password, and leads back to where the reader came from.
 func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 	next, email := v.Form.Get("next"), v.Form.Get("email")
+	if v.Form.Has("with") {
+		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("with"), Next: next})
+	}
 	var begun *account.BegunSession
 	var err error
 	if key := strings.TrimSpace(v.Form.Get("key")); key != "" || email == "" {
@@ -80,6 +85,8 @@ func (p *Pages) refused(v *layout.Visit, err error) string {
 		if e.RetryAfter > 0 {
 			return e.Message + " In " + e.RetryAfter.Round(1e9).String() + "."
 		}
+	case errors.Is(err, call.ErrUnavailable):
+		v.Status = 503
 	default:
 		return ""
 	}
@@ -99,6 +106,7 @@ func (p *Pages) signOut(ctx context.Context, v *layout.Visit) error {
 type joinPage struct {
 	Link, Email, Wrong string
 	Password           bool
+	Providers          []signin.Provider
 }
 
 // join asks whoever has a link for a password. The link stays good: programs
@@ -112,11 +120,14 @@ func (p *Pages) showJoin(ctx context.Context, v *layout.Visit, link, wrong strin
 	if err != nil {
 		return err
 	}
-	return v.Show(layout.Head{Title: "Join", Page: "join"}, joinTemplate, joinPage{link, u.Email, wrong, p.Passwords.ByPassword()})
+	return v.Show(layout.Head{Title: "Join", Page: "join"}, joinTemplate, joinPage{link, u.Email, wrong, p.Passwords.ByPassword(), p.signInBy()})
 }
 
 func (p *Pages) joined(ctx context.Context, v *layout.Visit) error {
 	link, password := v.Form.Get("link"), v.Form.Get("password")
+	if v.Form.Has("with") {
+		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("with"), Link: link})
+	}
 	if password != v.Form.Get("again") {
 		v.Status = 400
 		return p.showJoin(ctx, v, link, "The two passwords differ.")

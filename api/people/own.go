@@ -7,6 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/signin"
 )
 
 var ownTemplate = layout.Parse(templates, "templates/account.html")
@@ -16,6 +17,7 @@ type ownPage struct {
 	Account                 bool // there is one: it is no key of nobody
 	Password                bool
 	Sessions                []sessionRow
+	Providers               []signin.Linked
 }
 
 type sessionRow struct {
@@ -27,7 +29,15 @@ type sessionRow struct {
 func person(v *layout.Visit) (account.Person, error) { return account.AsPerson(v.Viewer) }
 
 // own shows one's own account.
-func (p *Pages) own(ctx context.Context, v *layout.Visit) error { return p.showOwn(ctx, v, "", "") }
+func (p *Pages) own(ctx context.Context, v *layout.Visit) error {
+	switch {
+	case v.Query.Has("missing"):
+		return p.showOwn(ctx, v, "Link what is marked below to go on: this service asks everybody to.", "")
+	case v.Query.Has("linked"):
+		return p.showOwn(ctx, v, "", "It is linked.")
+	}
+	return p.showOwn(ctx, v, "", "")
+}
 
 func (p *Pages) showOwn(ctx context.Context, v *layout.Visit, wrong, done string) error {
 	if v.Viewer.Role == catalog.RoleGuest {
@@ -36,6 +46,7 @@ func (p *Pages) showOwn(ctx context.Context, v *layout.Visit, wrong, done string
 	data := ownPage{Name: v.Viewer.Name, Role: v.Viewer.Role.String(), Wrong: wrong, Done: done, Password: p.Passwords.ByPassword()}
 	if by, err := person(v); err == nil {
 		data.Account = true
+		data.Providers = p.Providers.Linked(ctx, by)
 		list, err := p.Sessions.SessionsOf(ctx, by, "me")
 		if err != nil {
 			return err
@@ -55,6 +66,11 @@ func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 	}
 	done := ""
 	switch {
+	case v.Form.Has("link"):
+		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("link"), By: &by})
+	case v.Form.Has("unlink"):
+		err = p.Providers.Unlink(ctx, by, v.Form.Get("unlink"), v.Form.Get("subject"))
+		done = "It is linked no more."
 	case v.Form.Has("end"):
 		_, err = p.Sessions.EndSessions(ctx, by, "me", v.Form.Get("end"))
 		done = "Signed out there."

@@ -3,7 +3,8 @@
 //
 //	/login, /logout      by e-mail address and password, or with an API key
 //	/join                with a link that is good once
-//	/settings/account    one's password, where one is signed in
+//	/api/auth/callback/… back from an identity provider
+//	/settings/account    one's password, providers, where one is signed in
 //	/settings/people     accounts: invite, approve, suspend, change    owners
 //
 // A page asks the same methods as the routes of the API do. What is secret is
@@ -20,6 +21,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/signin"
 )
 
 //go:embed templates
@@ -44,6 +46,15 @@ type Passwords interface {
 	NewLink(ctx context.Context, by account.Owner, req account.NewLinkRequest) (*account.NewLink, error)
 }
 
+// Providers signs in by identity providers.
+type Providers interface {
+	Providers() []signin.Provider
+	Begin(ctx context.Context, req signin.Start) (*signin.Begun, error)
+	Finish(ctx context.Context, b signin.Back) (*signin.Finished, error)
+	Linked(ctx context.Context, by account.Person) []signin.Linked
+	Unlink(ctx context.Context, by account.Person, authority, subject string) error
+}
+
 // Accounts makes and changes accounts.
 type Accounts interface {
 	CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error)
@@ -57,6 +68,7 @@ type Accounts interface {
 type Deps struct {
 	Sessions  Sessions
 	Passwords Passwords
+	Providers Providers
 	Accounts  Accounts
 	Base      string // prefix of links that leave this site
 	Now       func() time.Time
@@ -87,6 +99,7 @@ func (p *Pages) Routes() []Route {
 		{"/login", "GET", quick, true, p.login},
 		{"/login", "POST", slow, true, p.signIn},
 		{"/logout", "POST", slow, true, p.signOut},
+		{"/api/auth/callback/{provider}", "GET", slow, true, p.callback},
 		{"/join", "GET", quick, true, p.join},
 		{"/join", "POST", slow, true, p.joined},
 		{"/settings/account", "GET", quick, false, p.own},
@@ -110,11 +123,15 @@ func token(v *layout.Visit) string { return v.Cookie(CookieName(v.Secure)) }
 
 // setCookie keeps a token in a cookie that no script can read; 0 takes it back.
 func setCookie(v *layout.Visit, token string, life time.Duration) {
+	keep(v, CookieName(v.Secure), token, life)
+}
+
+func keep(v *layout.Visit, name, value string, life time.Duration) {
 	secure := ""
 	if v.Secure {
 		secure = "; Secure"
 	}
-	v.Set("Set-Cookie", CookieName(v.Secure)+"="+token+"; Path=/; HttpOnly; SameSite=Lax; Max-Age="+strconv.Itoa(int(life.Seconds()))+secure)
+	v.Set("Set-Cookie", name+"="+value+"; Path=/; HttpOnly; SameSite=Lax; Max-Age="+strconv.Itoa(int(life.Seconds()))+secure)
 }
 
 // enter takes a browser in that has signed in, and leads it on.

@@ -41,6 +41,9 @@ type User struct {
 	Created time.Time
 	By      string // who made it
 	Changed uint64 // index of the entry that changed it last
+	// Unproven says that nobody has vouched for the address: neither an owner,
+	// who made the account, nor a provider. It leads nobody to the account.
+	Unproven bool
 }
 
 // Grants are the repositories that a source lets an account see.

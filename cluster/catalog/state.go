@@ -78,6 +78,7 @@ func newState(rows []tableRow, kinds []JobRow) *State {
 
 		threadOwners:  newTree[string, struct{}](),
 		sessionHashes: newTree[string, string](),
+		persons:       newTree[string, string](),
 		threadRuns:    newTree[string, string](),
 	}}
 
@@ -165,6 +166,7 @@ func (s *State) View() *View {
 
 		threadOwners:  s.threadOwners.freeze(),
 		sessionHashes: s.sessionHashes.freeze(),
+		persons:       s.persons.freeze(),
 		threadRuns:    s.threadRuns.freeze(),
 	}}
 

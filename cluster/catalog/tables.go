@@ -49,6 +49,7 @@ type tables struct {
 
 	threadOwners  tree[string, struct{}] // by ownedThread
 	sessionHashes tree[string, string]   // ids of sessions by their hashes
+	persons       tree[string, string]   // keys of identities, by account, 0, key
 	threadRuns    tree[string, string]   // owners, by ids of threads with a question that is being answered
 }
 
@@ -85,7 +86,7 @@ var tableRows = []tableRow{
 	tableOf(44, "link", func(t *tables) *table[string, Link] { return &t.links },
 		func(l *Link) string { return l.ID }, nil),
 	tableOf(45, "identity", func(t *tables) *table[string, Identity] { return &t.identities },
-		(*Identity).Key, nil),
+		(*Identity).Key, func(s *State, x *Identity) error { s.persons.set(x.owned(), x.Key()); return nil }),
 	tableOf(50, "consent", func(t *tables) *table[string, Consent] { return &t.consents },
 		func(c *Consent) string { return c.ID }, nil),
 	tableOf(70, "thread", func(t *tables) *table[string, Thread] { return &t.threads },

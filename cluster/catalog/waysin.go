@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,7 +29,7 @@ type Link struct {
 // Identity is who an account is at an identity provider. Names and addresses
 // there change and are given to others; the subject is not.
 type Identity struct {
-	Provider string // its name in the configuration
+	Provider string // who gives the subject: the issuer, or the address of a code host
 	Subject  string // the provider's lasting id
 	Account  string
 	Login    string // what the provider calls the person, for people
@@ -38,6 +39,9 @@ type Identity struct {
 
 // Key is where the identity stands in its table.
 func (x *Identity) Key() string { return identityKey(x.Provider, x.Subject) }
+
+// owned is where the identity stands among those of its account.
+func (x *Identity) owned() string { return x.Account + "\x00" + x.Key() }
 
 func identityKey(provider, subject string) string { return provider + "\x00" + subject }
 
@@ -58,15 +62,23 @@ type PutLink struct{ Link Link }
 type LinkIdentity struct {
 	Identity Identity
 	Link     string // id of the link that was shown, which ends; "" where none was needed
+	// ByEmail says that nothing but the address, which the provider proves,
+	// leads to the account: it must be the account's, proven, and the account
+	// nobody else at the provider.
+	ByEmail bool
+	Proven  bool // the provider proves the address of the identity
 }
 
 // UnlinkIdentity takes that back. The last way to sign in stays.
 type UnlinkIdentity struct {
 	Account           string
 	Provider, Subject string
+	SignIn            []string // providers by which people sign in now
+	NoPassword        bool     // nobody signs in by password now
 }
 
-// Join makes an account of somebody whom a provider knows.
+// Join makes an account of somebody whom a provider knows. Where very many
+// wait for approval already it is refused.
 type Join struct {
 	Account  User
 	Identity Identity
@@ -78,6 +90,7 @@ const (
 	maxSubject      = 500
 	longestLink     = 30 * 24 * time.Hour
 	maxIdentitiesOf = 20
+	maxPending      = 1000 // accounts that wait for approval: anybody whom a provider knows makes one
 )
 
 func (c *SetPassword) apply(t *txn) Result {
@@ -162,11 +175,30 @@ func (c *LinkIdentity) apply(t *txn) Result {
 	if r := t.linkable(&c.Identity); r != nil {
 		return Result{Err: r}
 	}
+	if c.ByEmail && !c.mayByEmail(t, a) {
+		return refuse(Conflict, "the account cannot be found by this address")
+	}
+
 	if c.Link != "" {
 		t.endLinks(a.ID)
 	}
+	if a.Unproven && c.Proven && c.Identity.Email == a.Email {
+		proven := *a
+		proven.Unproven, proven.Changed = false, t.index
+		t.setAccount(&proven)
+	}
 	t.setIdentity(c.Identity)
 	return Result{ID: t.index}
+}
+
+// mayByEmail tells whether the address alone leads to the account.
+func (c *LinkIdentity) mayByEmail(t *txn, a *User) bool {
+	if !c.Proven || a.Unproven || c.Identity.Email != a.Email {
+		return false
+	}
+	return !slices.ContainsFunc(t.identitiesOf(a.ID), func(x *Identity) bool {
+		return x.Provider == c.Identity.Provider && x.Subject != c.Identity.Subject
+	})
 }
 
 // linkable says why an identity cannot be that of its account, nil where it can.
@@ -177,10 +209,11 @@ func (t *txn) linkable(x *Identity) *Refusal {
 	case len(x.Provider) > maxNameText || len(x.Subject) > maxSubject || len(x.Login) > maxNameText || len(x.Email) > maxEmail:
 		return &Refusal{Invalid, "the identity is malformed"}
 	}
-	if old := t.identities.get(x.Key()); old != nil && old.Account != x.Account {
+	old := t.identities.get(x.Key())
+	if old != nil && old.Account != x.Account {
 		return &Refusal{Conflict, "that is somebody with another account"}
 	}
-	if len(t.identitiesOf(x.Account)) >= maxIdentitiesOf {
+	if old == nil && len(t.identitiesOf(x.Account)) >= maxIdentitiesOf {
 		return &Refusal{Conflict, "the account has too many identities"}
 	}
 	return nil
@@ -193,6 +226,12 @@ func (t *txn) setIdentity(x Identity) {
 		x.Created = t.now
 	}
 	t.identities.set(x.Key(), &x)
+	t.persons.set(x.owned(), x.Key())
+}
+
+func (t *txn) forgetIdentity(x *Identity) {
+	t.identities.delete(x.Key())
+	t.persons.delete(x.owned())
 }
 
 func (c *UnlinkIdentity) apply(t *txn) Result {
@@ -200,10 +239,14 @@ func (c *UnlinkIdentity) apply(t *txn) Result {
 	if x == nil || x.Account != c.Account {
 		return refuse(NotFound, "there is no such identity")
 	}
-	if t.passwords.get(c.Account) == nil && len(t.identitiesOf(c.Account)) == 1 {
-		return refuse(Conflict, "this is the only way to sign in: choose a password first")
+	another := t.passwords.get(c.Account) != nil && !c.NoPassword
+	for _, y := range t.identitiesOf(c.Account) {
+		another = another || y.Key() != x.Key() && slices.Contains(c.SignIn, y.Provider)
 	}
-	t.identities.delete(x.Key())
+	if !another {
+		return refuse(Conflict, "this is the only way to sign in: add another one first")
+	}
+	t.forgetIdentity(x)
 	return Result{ID: t.index}
 }
 
@@ -214,6 +257,9 @@ func (c *Join) apply(t *txn) Result {
 	if r := t.linkable(&c.Identity); r != nil {
 		return Result{Err: r}
 	}
+	if c.Account.State == AccountPending && t.pending() >= maxPending {
+		return refuse(Conflict, "too many people wait for approval: an owner has to decide about them first")
+	}
 	if r := (&PutAccount{Account: c.Account}).apply(t); r.Err != nil {
 		return r
 	}
@@ -221,11 +267,22 @@ func (c *Join) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-func (t *tables) identitiesOf(account string) (all []*Identity) {
-	for x := range t.identities.records() {
-		if x.Account == account {
-			all = append(all, x)
+func (t *tables) pending() (n int) {
+	for a := range t.accounts.records() {
+		if a.State == AccountPending {
+			n++
 		}
+	}
+	return n
+}
+
+func (t *tables) identitiesOf(account string) (all []*Identity) {
+	prefix := account + "\x00"
+	for owned, key := range t.persons.from(prefix) {
+		if !strings.HasPrefix(owned, prefix) {
+			break
+		}
+		all = append(all, t.identities.get(key))
 	}
 	return all
 }
@@ -235,7 +292,7 @@ func (t *txn) forgetWaysIn(account string) {
 	t.passwords.delete(account)
 	t.endLinks(account)
 	for _, x := range t.identitiesOf(account) {
-		t.identities.delete(x.Key())
+		t.forgetIdentity(x)
 	}
 }
 

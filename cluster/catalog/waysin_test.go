@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -51,6 +52,7 @@ func TestSomebodyAtAProviderIsOneAccount(t *testing.T) {
 	b.refused(Conflict, &UnlinkIdentity{Account: "ann", Provider: "p", Subject: "7"})
 	b.refused(NotFound, &UnlinkIdentity{Account: "bob", Provider: "p", Subject: "7"})
 	b.do(&SetPassword{Account: "ann", Hash: "h"})
+	b.refused(Conflict, &UnlinkIdentity{Account: "ann", Provider: "p", Subject: "7", NoPassword: true})
 	b.do(&UnlinkIdentity{Account: "ann", Provider: "p", Subject: "7"})
 
 	// Whoever joins is an account and an identity, or neither.
@@ -68,4 +70,63 @@ func TestSomebodyAtAProviderIsOneAccount(t *testing.T) {
 	if v := b.s.View(); v.Identity("p", "8") != nil || len(v.IdentitiesOf("cat")) != 0 {
 		t.Error("the identity of a deleted account is there")
 	}
+}
+
+// The last way in is one by which people sign in now: a code host that only
+// says what somebody may see is none.
+func TestTheLastWayInStays(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.person("ann", RoleMember)
+	for _, provider := range []string{"sso", "other", "host"} {
+		b.do(&LinkIdentity{Identity: Identity{Provider: provider, Subject: "1", Account: "ann"}})
+	}
+	unlink := func(provider string) *UnlinkIdentity {
+		return &UnlinkIdentity{Account: "ann", Provider: provider, Subject: "1", SignIn: []string{"sso", "other"}}
+	}
+	b.do(unlink("other"))
+	b.refused(Conflict, unlink("sso"))
+	b.do(unlink("host"))
+	b.refused(Conflict, unlink("sso"))
+}
+
+func TestAnAddressLeadsToAnAccountOnlyWhereBothSidesProveIt(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.do(&PutAccount{Account: User{ID: "ann", Email: "ann@x", Role: RoleMember, State: AccountActive}})
+	b.do(&Join{User{ID: "bob", Email: "bob@x", Role: RoleMember, State: AccountActive, Unproven: true}, Identity{Provider: "p", Subject: "bob", Account: "bob"}})
+	by := func(account, email, provider, subject string, proven bool) *LinkIdentity {
+		return &LinkIdentity{Identity: Identity{Provider: provider, Subject: subject, Account: account, Email: email}, ByEmail: true, Proven: proven}
+	}
+	b.refused(Conflict, by("ann", "ann@x", "p", "1", false)) // the provider does not prove it
+	b.refused(Conflict, by("ann", "ann@y", "p", "1", true))  // it is another one
+	b.refused(Conflict, by("bob", "bob@x", "q", "1", true))  // nobody proved that of the account
+	b.do(by("ann", "ann@x", "p", "1", true))
+	b.do(by("ann", "ann@x", "p", "1", true))
+	b.refused(Conflict, by("ann", "ann@x", "p", "2", true)) // somebody else there has the address now
+
+	// A provider that somebody links while signed in proves the address.
+	b.do(&LinkIdentity{Identity: Identity{Provider: "q", Subject: "9", Account: "bob", Email: "bob@x"}, Proven: true})
+	if b.s.View().Account("bob").Unproven {
+		t.Error("the address is still unproven")
+	}
+	b.do(by("bob", "bob@x", "r", "1", true))
+}
+
+// Whoever has an account at a public provider can knock: that does not fill the
+// catalog.
+func TestFewPeopleWaitForApproval(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	join := func(i int, state AccountState) *Join {
+		id := fmt.Sprint("u", i)
+		return &Join{User{ID: id, Email: id + "@x", Role: RoleMember, State: state}, Identity{Provider: "p", Subject: id, Account: id}}
+	}
+	for i := range maxPending {
+		b.do(join(i, AccountPending))
+	}
+	b.refused(Conflict, join(maxPending, AccountPending))
+	b.do(join(maxPending, AccountActive))
+	b.do(&DeleteAccount{ID: "u0"})
+	b.do(join(maxPending+1, AccountPending))
 }

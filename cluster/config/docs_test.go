@@ -7,6 +7,25 @@ import (
 	"testing"
 )
 
+// The example of the page about people is a good configuration, all of which
+// works.
+func TestTheExampleOfPeopleWorks(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/people.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(text), "```json\n")
+	example, _, _ = strings.Cut(example, "```")
+	f, err := Parse([]byte(example))
+	if err != nil || len(f.IdentityProviders) != 2 || len(f.Warnings) > 0 {
+		t.Fatalf("%v, %+v", err, f)
+	}
+	if e := Explain([]byte(example), f); len(e.Works) != 2 || len(e.None) > 0 || len(e.Unsafe) > 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
 // Every example of the pages about code hosts is a good configuration, without
 // a warning.
 func TestExamplesOfThePagesAreGood(t *testing.T) {

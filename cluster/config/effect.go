@@ -22,7 +22,6 @@ var inert = []struct{ path, why string }{
 	{"settings.experiment_userDrivenPermissionSyncIntervalMs", noPermissions},
 	{"settings.maxAccountPermissionSyncJobConcurrency", noPermissions},
 	{"settings.maxRepoPermissionSyncJobConcurrency", noPermissions},
-	{"identityProviders", "Nobody signs in by another provider; make API keys."},
 	{"$schema", "It is for editors."},
 }
 
@@ -31,6 +30,8 @@ const noPermissions = "Permissions of code hosts are not synced: owners grant re
 // overridable are the variables that a file may override with an effect. The
 // variables of providers of models end in _API_KEY or begin with AWS_.
 var overridable = []string{
+	"AUTH_CREDENTIALS_LOGIN_ENABLED", "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", "AUTH_EE_GCP_IAP_AUDIENCE", "AUTH_EE_GCP_IAP_ENABLED",
+	"AUTH_SESSION_MAX_AGE_SECONDS", "AUTH_SESSION_UPDATE_AGE_SECONDS", "REQUIRE_APPROVAL_NEW_MEMBERS", "SHOAL_ALLOWED_EMAIL_DOMAINS",
 	"ALWAYS_INDEX_FILE_PATTERNS", "DEFAULT_MAX_MATCH_COUNT", "FORCE_ENABLE_ANONYMOUS_ACCESS",
 	"SHOAL_OAUTH_CIMD", "SHOAL_OAUTH_CLIENT_HOSTS", "SHOAL_OAUTH_REFRESH_GRACE",
 	"FALLBACK_GITEA_CLOUD_TOKEN", "FALLBACK_GITHUB_CLOUD_TOKEN", "FALLBACK_GITLAB_CLOUD_TOKEN", "GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS",
@@ -51,6 +52,9 @@ func Explain(data []byte, f *File) Effects {
 	for _, c := range f.Connections {
 		e.connection(c)
 	}
+	for _, p := range f.IdentityProviders {
+		e.provider(p)
+	}
 	if f.Settings.EnablePublicAccess {
 		e.unsafe("settings.enablePublicAccess", openAccess)
 	}
@@ -63,7 +67,7 @@ func open(path string) bool {
 	switch top, _, _ := strings.Cut(path, "."); {
 	case path == "":
 		return true
-	case top == "settings":
+	case top == "settings", top == "identityProviders":
 		return depth == 1
 	case top == "connections", top == "contexts":
 		return depth <= 2
@@ -115,6 +119,14 @@ func (e *Effects) override(o Override) {
 	}
 	if o.Token == nil && (strings.HasSuffix(o.Name, "_TOKEN") || strings.HasSuffix(o.Name, "_KEY")) {
 		e.unsafe(path, "The secret stands in the file; use a reference to an environment variable (type token).")
+	}
+}
+
+// provider says what lets strangers in, or shows a secret.
+func (e *Effects) provider(p IdentityProvider) {
+	path := child("identityProviders", p.ID)
+	if strings.HasPrefix(p.BaseURL, "http://") {
+		e.unsafe(path+".baseUrl", "The secret of the client crosses the network in clear: it is not https.")
 	}
 }
 

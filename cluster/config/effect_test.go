@@ -16,6 +16,10 @@ func TestExplain(t *testing.T) {
 			"b": {"type": "git", "url": "file:///srv/*"}, "c": {"type": "git", "url": "https://me:pw@git.corp/a"},
 		},
 		"contexts": {"c": {"include": ["*"], "description": "hm"}},
+		"identityProviders": {
+			"corp": {"provider": "okta", "purpose": "sso", "clientId": {"env": "A"}, "clientSecret": {"env": "B"}, "issuer": {"env": "C"}},
+			"code": {"provider": "gitea", "purpose": "account_linking", "accountLinkingRequired": true, "baseUrl": "http://gitea.example", "clientId": {"env": "A"}, "clientSecret": {"env": "B"}},
+		},
 		"environmentOverrides": {
 			"AUTH_URL": {"type": "string", "value": "http://x"}, "FORCE_ENABLE_ANONYMOUS_ACCESS": {"type": "boolean", "value": true},
 			"FALLBACK_GITHUB_CLOUD_TOKEN": {"type": "string", "value": "ghp_1"},
@@ -34,14 +38,14 @@ func TestExplain(t *testing.T) {
 		{"works", e.Works, []string{
 			"connections.a.enforcePermissions", "connections.a.orgs", "connections.a.token", "connections.a.type", "connections.a.url", "connections.b.type", "connections.b.url",
 			"connections.c.type", "connections.c.url", "contexts.c.description", "contexts.c.include", "environmentOverrides.FALLBACK_GITHUB_CLOUD_TOKEN",
-			"environmentOverrides.FORCE_ENABLE_ANONYMOUS_ACCESS", "settings.enablePublicAccess", "settings.maxFileSize",
+			"environmentOverrides.FORCE_ENABLE_ANONYMOUS_ACCESS", "identityProviders.code", "identityProviders.corp", "settings.enablePublicAccess", "settings.maxFileSize",
 		}},
 		{"no effect", e.None, []string{
 			"$schema", "environmentOverrides.AUTH_URL", "settings.maxRepoPermissionSyncJobConcurrency",
 		}},
 		{"unsafe", e.Unsafe, []string{
 			"connections.a.token", "connections.b.url", "connections.c.url",
-			"environmentOverrides.FALLBACK_GITHUB_CLOUD_TOKEN", "environmentOverrides.FORCE_ENABLE_ANONYMOUS_ACCESS", "settings.enablePublicAccess",
+			"environmentOverrides.FALLBACK_GITHUB_CLOUD_TOKEN", "environmentOverrides.FORCE_ENABLE_ANONYMOUS_ACCESS", "identityProviders.code.baseUrl", "settings.enablePublicAccess",
 		}},
 	} {
 		var paths []string

@@ -27,7 +27,7 @@ var rows = [][]string{
 	{"cluster", "node/host", "shard"},
 	{"node/call"},
 	{"node/account", "node/paths", "cluster/clustertest", "node/model/modeltest"},
-	{"node/browse", "node/hold", "node/oauth", "node/thread"},
+	{"node/browse", "node/hold", "node/oauth", "node/signin", "node/thread"},
 	{"node/search", "node/job"},
 	{"node/tool", "node/suggest"},
 	{"node/ask"},
@@ -52,6 +52,8 @@ var only = []struct {
 	{"github.com/anthropics/anthropic-sdk-go", []string{"node/model"}, "as above"},
 	{"google.golang.org/genai", []string{"node/model"}, "as above"},
 	{"github.com/aws/aws-sdk-go-v2", []string{"node/model", "node/model/modeltest"}, "as above"},
+	{"github.com/coreos/go-oidc", []string{"node/signin"}, "who somebody is at a provider is found out in one place"},
+	{"golang.org/x/oauth2", []string{"node/signin"}, "as above"},
 	{"os/exec", []string{"shard/git", "shard/symbol", "node/nodetest", "node/host/giteatest", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},
 	{"testing", []string{"node/nodetest", "node/host/giteatest", "cluster/clustertest", "node/model/modeltest"}, "no behaviour of the product depends on being tested"},
 }

@@ -1,0 +1,104 @@
+package signin
+
+import (
+	"context"
+	"strings"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// Google's Identity-Aware Proxy stands in front of this service and signs, with
+// each request, who sent it. It is believed by its signature alone, which is for
+// this service and lasts minutes: so nothing is asked and nobody sent anywhere.
+const (
+	// AssertionHeader is what the proxy says who it is in.
+	AssertionHeader = "X-Goog-Iap-Jwt-Assertion"
+
+	proxyIssuer = "https://cloud.google.com/iap"
+	proxyKeys   = "https://www.gstatic.com/iap/verify/public_key-jwk"
+)
+
+// proxied is the way of the proxy.
+type proxied struct{}
+
+func (proxied) reach(context.Context, *Server, *provider) (*reached, error) {
+	return &reached{authority: proxyIssuer}, nil
+}
+
+func (proxied) who(context.Context, *Server, *provider, *reached, *oauth2.Token, string) (account.Proof, error) {
+	return account.Proof{}, mistake("nobody is sent to it, so nobody comes back")
+}
+
+// proxyOfVariables is the proxy that AUTH_EE_GCP_IAP_ENABLED turns on, nil where
+// it is off or the configuration has one.
+func (s *Server) proxyOfVariables() *provider {
+	enabled, _ := s.d.Lookup("AUTH_EE_GCP_IAP_ENABLED")
+	audience, _ := s.d.Lookup("AUTH_EE_GCP_IAP_AUDIENCE")
+	if !strings.EqualFold(strings.TrimSpace(enabled), "true") {
+		return nil
+	}
+	for _, x := range s.d.File().IdentityProviders {
+		if x.Provider == "gcp-iap" || x.ID == "gcp-iap" {
+			return nil
+		}
+	}
+	return &provider{IdentityProvider: config.IdentityProvider{ID: "gcp-iap", Provider: "gcp-iap", Purpose: "sso"}, kind: kindNamed("gcp-iap"), audience: audience}
+}
+
+// throughProxy signs in who came through the proxy.
+func (s *Server) throughProxy(ctx context.Context, p *provider, req Start) (*Begun, error) {
+	if req.Assertion == "" {
+		return nil, call.Fail(call.ErrUnauthenticated, "You did not come through %s. Use the address by which it is reached.", p.label())
+	}
+	leave, err := s.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	who, err := s.assertion(ctx, p, req.Assertion)
+	leave()
+	if err != nil {
+		return nil, s.failed(p, err)
+	}
+
+	if req.By != nil {
+		return nil, call.Fail(call.ErrForbidden, "%s is not there to be linked.", p.label())
+	}
+	in, err := s.enter(ctx, req.Link, who, req.SignIn)
+	if err != nil {
+		return nil, err
+	}
+	return &Begun{Title: p.label(), Session: in}, nil
+}
+
+// assertion checks what the proxy says.
+func (s *Server) assertion(ctx context.Context, p *provider, raw string) (who account.Proof, err error) {
+	audience := p.audience
+	if p.Audience != nil {
+		if audience, err = s.secret(ctx, p.Audience); err != nil {
+			return who, err
+		}
+	}
+	if audience == "" {
+		return who, mistake("AUTH_EE_GCP_IAP_AUDIENCE is not set")
+	}
+	verifier := oidc.NewVerifier(proxyIssuer, s.proxy, &oidc.Config{ClientID: audience, SupportedSigningAlgs: []string{oidc.ES256}, Now: s.lenient})
+	token, err := verifier.Verify(ctx, raw)
+	if err != nil {
+		return who, err
+	}
+	var c claims
+	if err := token.Claims(&c); err != nil {
+		return who, err
+	}
+	if token.Subject == "" {
+		return who, mistake("it names nobody")
+	}
+	return account.Proof{
+		Method: p.ID, Title: p.label(), Authority: proxyIssuer, Subject: token.Subject, Login: c.Email, Email: c.Email, Proven: true,
+	}, nil
+}

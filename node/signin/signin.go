@@ -1,0 +1,154 @@
+package signin
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// Accounts is what signing in needs of accounts; *account.Identities has it.
+type Accounts interface {
+	Enter(ctx context.Context, who account.Proof, in account.SignIn) (*account.BegunSession, error)
+	EnterWithLink(ctx context.Context, link string, who account.Proof, in account.SignIn) (*account.BegunSession, error)
+	MayLink(by account.Person) error
+	Link(ctx context.Context, by account.Person, who account.Proof) error
+	IdentitiesOf(by account.Person) []account.IdentityInfo
+	Unlink(ctx context.Context, by account.Person, authority, subject string, signIn []string) error
+}
+
+// Sealer seals what a browser carries between two requests; *oauth.Envelope has it.
+type Sealer interface {
+	Seal(ctx context.Context, value any) (string, error)
+	Open(ctx context.Context, text string, value any) (ours bool, err error)
+}
+
+// Deps is what a Server works with.
+type Deps struct {
+	Accounts  Accounts
+	Sealer    Sealer
+	File      func() *config.File // the configuration in force
+	Lookup    func(name string) (value string, ok bool)
+	Secret    func(ctx context.Context, t config.Token) (string, error)
+	Transport http.RoundTripper // by which providers are asked
+	BaseURL   string            // of the service, without a trailing slash
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// Server signs people in at one node. Its methods are safe for concurrent use.
+type Server struct {
+	d      Deps
+	client *http.Client
+	asking *call.Lane
+	found  *directory
+	proxy  oidc.KeySet // of the proxy that signs who comes through it
+}
+
+// How much is asked of providers at once, for people whom nobody knows yet.
+const (
+	askingAtOnce  = 16
+	askingWaiting = 64
+)
+
+// New makes a Server.
+func New(d Deps) *Server {
+	client := newClient(d.Transport)
+	return &Server{
+		d: d, client: client, found: newDirectory(d.Now),
+		asking: call.NewLane("sign-ins by providers", askingAtOnce, askingWaiting),
+		proxy:  oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), client), proxyKeys),
+	}
+}
+
+// provider is one of the configuration, with what its kind says.
+type provider struct {
+	config.IdentityProvider
+	*kind
+	base     string // its address, without a trailing slash; "" where the issuer says it
+	audience string // of the proxy, where a variable gives it
+}
+
+// title is the provider's name for people.
+func (p *provider) label() string { return cmp.Or(p.DisplayName, p.title) }
+
+// signsIn tells whether people sign in by it, and do not only link it.
+func (p *provider) signsIn() bool { return p.Purpose != "account_linking" }
+
+// ask bounds what providers are asked for people whom nobody knows yet.
+func (s *Server) ask(ctx context.Context) (leave func(), err error) {
+	leave, _, err = s.asking.Enter(ctx)
+	return leave, err
+}
+
+// providers are those of the configuration in force that have a row.
+func (s *Server) providers() (all []*provider) {
+	for _, x := range s.d.File().IdentityProviders {
+		if k := kindNamed(x.Provider); k != nil {
+			all = append(all, &provider{IdentityProvider: x, kind: k, base: strings.TrimRight(cmp.Or(x.BaseURL, k.base), "/")})
+		}
+	}
+	if p := s.proxyOfVariables(); p != nil {
+		all = append(all, p)
+	}
+	return all
+}
+
+// named finds a provider. It fails with ErrNotFound.
+func (s *Server) named(id string) (*provider, error) {
+	for _, p := range s.providers() {
+		if p.ID == id {
+			return p, nil
+		}
+	}
+	return nil, call.Fail(call.ErrNotFound, "There is no such way to sign in.")
+}
+
+// Provider is a provider as people see it.
+type Provider struct {
+	ID, Title string
+	SignsIn   bool // people sign in by it; else they link it only
+	Required  bool // everybody has to link it
+}
+
+// Providers lists the providers by their names in the configuration.
+func (s *Server) Providers() (all []Provider) {
+	for _, p := range s.providers() {
+		all = append(all, Provider{p.ID, p.label(), p.signsIn(), p.AccountLinkingRequired})
+	}
+	return all
+}
+
+// config is what the provider is asked with, by the secrets of the moment.
+func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.Config, error) {
+	id, err := s.secret(ctx, p.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := s.secret(ctx, p.ClientSecret)
+	if err != nil {
+		return nil, err
+	}
+	return &oauth2.Config{
+		ClientID: id, ClientSecret: secret, Endpoint: at.endpoint, Scopes: p.scopes,
+		RedirectURL: s.d.BaseURL + "/api/auth/callback/" + url.PathEscape(p.ID),
+	}, nil
+}
+
+// secret is the value of a reference of the configuration.
+func (s *Server) secret(ctx context.Context, t *config.Token) (string, error) {
+	if t == nil {
+		return "", errNoSecret
+	}
+	return s.d.Secret(ctx, *t)
+}
