@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-web test-web-budgets test-hosts bench-hosts house clean
+.PHONY: run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-hosts bench-hosts house clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -80,6 +80,10 @@ test-mcp: install-deps build
 # The official clients and the conformance suite are let in by OAuth.
 test-oauth: install-deps
 	.ci/test-oauth
+
+# People sign in by a certified OpenID provider from npm, and by a real Gitea where one is built.
+test-signin: install-deps
+	.ci/test-signin
 
 # The pages in Debian's Chromium, with axe-core from npm.
 test-web:

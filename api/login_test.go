@@ -151,7 +151,7 @@ func TestJoiningByALink(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := visit(t, s, "GET", "/join?link="+memberToken, "", nil)
-	if resp.StatusCode != 200 || !strings.Contains(body, "ann@example.com") || resp.Header.Get("Referrer-Policy") != "no-referrer" || resp.Header.Get("Cache-Control") != "no-store" {
+	if resp.StatusCode != 200 || !strings.Contains(body, "ann@example.com") || resp.Header.Get("Referrer-Policy") != "same-origin" || resp.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("the page: %d %v %s", resp.StatusCode, resp.Header, body)
 	}
 	if resp, _ := visit(t, s, "GET", "/join?link=used", "", nil); resp.StatusCode != 404 {

@@ -49,6 +49,12 @@ func openFront(t *testing.T, nodes int, env map[string]string) *front {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return openFrontAt(t, ln, nodes, env)
+}
+
+// openFrontAt is openFront at an address that somebody has to know before.
+func openFrontAt(t *testing.T, ln net.Listener, nodes int, env map[string]string) *front {
+	t.Helper()
 	f := &front{t: t, base: "http://" + ln.Addr().String()}
 	f.fleet = nodetest.StartFleet(t, nodes, nodetest.Config{Env: env, Edit: func(o *node.Options) { o.BaseURL, o.Documents = f.base, noWeb{} }})
 

@@ -85,7 +85,7 @@ func TestThePageOfConsent(t *testing.T) {
 	}
 	csp := resp.Header.Get("Content-Security-Policy")
 	if !strings.Contains(csp, "frame-ancestors 'none'") || !strings.Contains(csp, "form-action 'self' http://localhost:4711;") || resp.Header.Get("X-Frame-Options") != "DENY" ||
-		resp.Header.Get("Referrer-Policy") != "no-referrer" || resp.Header.Get("Cache-Control") != "no-store" {
+		resp.Header.Get("Referrer-Policy") != "same-origin" || resp.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("headers %v", resp.Header)
 	}
 

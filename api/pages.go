@@ -93,7 +93,7 @@ func (c *call) answerPage(v *layout.Visit) {
 var pageHeaders = [...][2]string{
 	{"Content-Security-Policy", layout.CSP},
 	{"Cache-Control", "no-store"},
-	{"Referrer-Policy", "no-referrer"},
+	{"Referrer-Policy", "same-origin"}, // with no-referrer a browser sends forms with "Origin: null", which is refused
 	{"X-Frame-Options", "DENY"},
 	{"Cross-Origin-Opener-Policy", "same-origin"},
 	{"Cross-Origin-Resource-Policy", "same-origin"},

@@ -62,9 +62,11 @@ func newSite(t *testing.T) *site {
 }
 
 // serve opens the door of a node and returns the address of its pages.
-func serve(t testing.TB, n *node.Node) string {
+func serve(t testing.TB, n *node.Node) string { return serveAt(t, n, "127.0.0.1:0") }
+
+func serveAt(t testing.TB, n *node.Node, listen string) string {
 	t.Helper()
-	door, err := api.New(n, api.Options{Listen: "127.0.0.1:0", Version: "test", Registerer: prometheus.NewRegistry()})
+	door, err := api.New(n, api.Options{Listen: listen, Version: "test", Registerer: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,6 @@ func TestEveryKindOfTheSchemaHasARow(t *testing.T) {
 
 // answers is code hosts: what they answer, by address.
 type answers struct {
-	idp  *idp
 	at   map[string]string
 	seen []string
 }

@@ -35,8 +35,7 @@ type idp struct {
 	info     any            // answer to whom a token is of; nil: the claims
 	discover map[string]any // over the usual document
 	down     bool
-	code     string // the one that is good, "" for none
-	used     []string
+	code     string     // the one that is good, "" for none
 	asked    url.Values // the last request of a browser
 	alg      string
 	signer   *ecdsa.PrivateKey

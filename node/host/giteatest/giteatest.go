@@ -113,7 +113,7 @@ ALLOWED_HOST_LIST = *
 [cron]
 ENABLED = false
 [oauth2]
-ENABLED = false
+ENABLED = true
 [indexer]
 ISSUE_INDEXER_TYPE = db
 [log]
@@ -240,6 +240,18 @@ func (s *Server) User(name string, scopes ...string) (token string) {
 	}
 	said := s.run("admin", "user", "generate-access-token", "--username", name, "--token-name", "test", "--scopes", strings.Join(scopes, ","))
 	return hex40.FindString(said)
+}
+
+// Application lets another program sign people in by the server, and send them
+// back to an address. It returns the program's id and secret.
+func (s *Server) Application(name, redirect string) (id, secret string) {
+	s.t.Helper()
+	var made struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	s.Do("POST", "/user/applications/oauth2", map[string]any{"name": name, "redirect_uris": []string{redirect}, "confidential_client": true}, &made)
+	return made.ID, made.Secret
 }
 
 // Options are what a repository is made with.
