@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
@@ -13,7 +15,32 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
 	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
-	return append(dst, '}')
+	return append(appendPast(dst, r.Past), '}')
+}
+
+// appendPast appends the repositories of which a commit was read from git; where
+// there are none, nothing.
+func appendPast(dst []byte, past []search.PastRepo) []byte {
+	for i, p := range past {
+		if i == 0 {
+			dst = append(dst, `,"past":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = appendTextField(dst, `{"repository":`, p.Repository)
+		dst = appendTextField(dst, `,"commit":`, p.Commit)
+		dst = appendTextField(dst, `,"committedAt":`, p.Time.UTC().Format(time.RFC3339))
+		dst = appendInt(dst, `,"filesScanned":`, p.Read)
+		dst = appendInt(dst, `,"bytesScanned":`, p.Bytes)
+		if p.Beside != "" {
+			dst = appendTextField(dst, `,"indexedRevision":`, p.Beside)
+		}
+		dst = append(dst, '}')
+	}
+	if len(past) > 0 {
+		dst = append(dst, ']')
+	}
+	return dst
 }
 
 // encodedSize is about how many bytes the JSON of files has, and so about how
@@ -45,7 +72,7 @@ func appendFinalEvent(dst []byte, r *search.Response) []byte {
 	dst = appendStats(append(dst, `{"type":"final","accumulatedStats":`...), &r.Stats)
 	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
-	return append(dst, '}')
+	return append(appendPast(dst, r.Past), '}')
 }
 
 func appendStats(dst []byte, s *search.Stats) []byte {

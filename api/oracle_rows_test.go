@@ -61,7 +61,7 @@ func once(s ...shot) func(aims) []shot { return func(aims) []shot { return s } }
 func (a aims) queries() []string {
 	q := []string{
 		"shark", "whale count:all", "shark or whale", "-shark", "file:main", "file:README whale", "type:repo shark", "type:file whale",
-		"rev:* shark", "rev:v1 shark", "rev:side", "lang:go", "lang:markdown whale", "repo:local", "-repo:a", "visibility:public shark",
+		"rev:* shark", "rev:v1 shark", "rev:side", "shark at:2090-01-01", "whale rev:v1 at:2090", "shark at:1980", "lang:go", "lang:markdown whale", "repo:local", "-repo:a", "visibility:public shark",
 		"visibility:private whale", "archived:no fork:no type:repo", "context:all shark", "context:none shark", "context:missing shark", "shark count:1", "count:2 whale",
 		"nothing-has-this", "sh.rk", "sym:main", "unbalanced(", `"package main"`,
 	}

@@ -42,11 +42,16 @@ func (n *Node) wireJobs() {
 		Placer: hold.NewPlacer(n.cluster, n.data.hot, n.opt.Replicas, n.opt.Log, clock.Now),
 		Tell:   n.tellPushes, Log: n.opt.Log, Now: n.opt.Now,
 	}, job.Options{
-		Build: job.BuildOptions{
-			Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
-			SliceBytes: n.opt.SliceBytes, Workers: n.opt.Cores,
-		},
+		Build: n.buildOptions(),
 		Hosts: n.hostTools(), Backoff: n.opt.Backoff, Timing: n.opt.Timing,
 		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
 	})
+}
+
+// buildOptions is how this node makes indexes.
+func (n *Node) buildOptions() job.BuildOptions {
+	return job.BuildOptions{
+		Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
+		SliceBytes: n.opt.SliceBytes, Workers: n.opt.Cores,
+	}
 }

@@ -145,6 +145,11 @@ func (n *Node) open() (err error) {
 	}
 	n.closers.add("mirrors", func() { n.mirrors.Close() })
 
+	// What was kept for searches of an earlier start is of no use.
+	if err := os.RemoveAll(n.scratchDir()); err != nil {
+		return fmt.Errorf("small indexes: %w", err)
+	}
+
 	n.set, err = shard.OpenSet(filepath.Join(n.opt.Dir, "shards"), shard.SetOptions{
 		Now: n.opt.Now, Workers: n.opt.Cores, Damaged: n.damaged,
 	})
@@ -165,6 +170,9 @@ func (n *Node) open() (err error) {
 	n.config.agreed = n.cluster
 	return nil
 }
+
+// scratchDir is where small indexes of commits that are not indexed are kept.
+func (n *Node) scratchDir() string { return filepath.Join(n.opt.Dir, "scratch") }
 
 func withDefaults(opt Options) Options {
 	opt.Cores = cmp.Or(opt.Cores, runtime.GOMAXPROCS(0))
@@ -257,8 +265,10 @@ func (n *Node) wireReaders() {
 		Fresh: func(view *catalog.View, repo *catalog.Repo) bool {
 			return n.data.copier.Fresh(context.Background(), view, repo)
 		},
+		Scratch: n.scratchDir(), Options: n.buildOptions().With,
 		BaseURL: n.opt.BaseURL, Now: n.opt.Now, Log: n.opt.Log,
 	})
+	n.closers.add("small indexes of commits", n.CloseScratch)
 	n.Searcher = search.New(search.Deps{
 		Cluster: n.cluster, Gate: n.gate, Set: n.set, Scanner: n.Browser, Peers: peers,
 		Light: n.lanes.light, Heavy: n.lanes.heavy, Meter: &n.searched,

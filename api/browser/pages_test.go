@@ -26,6 +26,7 @@ func TestPages(t *testing.T) {
 		{"ResultsAreAppended", resultsAreAppended},
 		{"OneFileDoesNotFlood", oneFileDoesNotFlood},
 		{"AnAnswerSaysWhatItIs", anAnswerSaysWhatItIs},
+		{"AnyCommitAndAnyDay", anyCommitAndAnyDay},
 		{"AQueryIsNarrowed", aQueryIsNarrowed},
 		{"AMistakeIsShownInItsPlace", aMistakeIsShownInItsPlace},
 		{"HistoryTellsWhoAndWhat", historyTellsWhoAndWhat},

@@ -149,7 +149,7 @@ var filterHelp = [][2]string{
 	{"-foo  -file:x  -(a or b)", "not"},
 	{"file: f:", "expression on the path"},
 	{"repo: r:", "expression on the repository's name"},
-	{"rev: branch: b:", "branch, tag, commit prefix or glob; * for every indexed revision; HEAD without it"},
+	{"rev: branch: b:", "branch, tag, any commit, or a glob of indexed ones; * for every indexed revision; HEAD without it"},
 	{"lang: l:", "language or alias"},
 	{"sym:", "expression on the names of symbols"},
 	{"content: c:", "text that looks like a filter"},
@@ -160,6 +160,7 @@ var filterHelp = [][2]string{
 	{"type:file type:repo", "what is returned"},
 	{"count:100 count:all", "how much is returned; all counts every match and file exactly"},
 	{"timeout:500ms", "bounds the query"},
+	{"at:2026-01-31", "the commit of that day, read from git where it is not indexed"},
 }
 
 var exampleHelp = [][2]string{

@@ -21,14 +21,36 @@ type proof struct {
 	Warn     bool   // something that should have been searched was not
 	Text     string // one sentence
 	Missing  []string
+	Past     []pastRow // commits that were read from git
 	Numbers  []number
+}
+
+// pastRow is a commit that is not indexed, and where its files were searched.
+type pastRow struct{ Repo, Commit, URL, Where string }
+
+func pastRows(past []search.PastRepo) []pastRow {
+	var out []pastRow
+	for _, p := range past {
+		row := pastRow{Repo: p.Repository, Commit: short(p.Commit) + " of " + p.Time.UTC().Format(time.DateOnly), URL: address(p.Repository, p.Commit, "tree", "")}
+		scanned := counted(p.Read, "file", "files") + " (" + sizeOf(p.Bytes) + ") scanned in git"
+		switch {
+		case p.Beside == "":
+			row.Where = scanned + ", nothing searched in the index"
+		case p.Read == 0:
+			row.Where = "indexed: searched in the index of " + p.Beside
+		default:
+			row.Where = scanned + ", the others searched in the index of " + p.Beside
+		}
+		out = append(out, row)
+	}
+	return out
 }
 
 type number struct{ Name, Value string }
 
 func proofOf(resp *search.Response, took time.Duration) proof {
 	s, c := &resp.Stats, &resp.Cluster
-	p := proof{Complete: resp.Exhaustive, Missing: c.ReposMissing}
+	p := proof{Complete: resp.Exhaustive, Missing: c.ReposMissing, Past: pastRows(resp.Past)}
 	shards := fmt.Sprintf("%s of %s answered", grouping(s.ShardsAnswered), counted(s.ShardsRequired, "shard", "shards"))
 	switch {
 	case resp.Exhaustive:

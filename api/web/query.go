@@ -24,7 +24,7 @@ type token struct {
 	not    bool
 }
 
-var filterName = regexp.MustCompile(`^-?(content|c|file|f|repo|r|rev|revision|branch|b|lang|l|sym|context|reposet|archived|fork|visibility|case|type|count|timeout):`)
+var filterName = regexp.MustCompile(`^-?(content|c|file|f|repo|r|rev|revision|branch|b|lang|l|sym|context|reposet|archived|fork|visibility|case|type|count|timeout|at):`)
 
 // tokensOf cuts a query at the blanks that stand in no quotes and no
 // parentheses. It is for showing the parts of a query and taking one out; what

@@ -33,8 +33,14 @@ func revisionOf(f *search.File, branch string) (rev, label string) {
 			rev = short
 		}
 	}
+	if commit.MatchString(rev) {
+		return rev, short(rev)
+	}
 	return rev, rev
 }
+
+// commit is a hash of git, by which a revision is named that is not indexed.
+var commit = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 // appendFile appends a file of an answer: its name, and its chunks with their
 // marks. branch is the name of the repository's default branch. With folds what

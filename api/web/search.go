@@ -7,6 +7,7 @@ import (
 	"errors"
 	"html/template"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -178,7 +179,8 @@ func (r *results) rest(v *layout.Visit, w *bufio.Writer) error {
 // of the query is an error page.
 func (r *results) refuse(v *layout.Visit, err error) error {
 	var e *call.Error
-	if !errors.As(err, &e) || !errors.Is(err, call.ErrQuery) && !errors.Is(err, call.ErrContextNotFound) {
+	kinds := []error{call.ErrQuery, call.ErrContextNotFound, call.ErrTooLarge, call.ErrRef}
+	if !errors.As(err, &e) || !slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) }) {
 		return err
 	}
 	r.Trouble = troubleOf(err, r.Query)
@@ -188,6 +190,8 @@ func (r *results) refuse(v *layout.Visit, err error) error {
 		// Half a query is no failure: somebody is typing it.
 	case errors.Is(err, call.ErrContextNotFound):
 		v.Status = 404
+	case errors.Is(err, call.ErrTooLarge):
+		v.Status = 413
 	default:
 		v.Status = 400
 	}

@@ -24,6 +24,23 @@ type searchAnswer struct {
 	Files      []fileAnswer `json:"files"`
 	Repos      []repoAnswer `json:"repositoryInfo"`
 	Exhaustive bool         `json:"isSearchExhaustive"`
+	Past       []pastAnswer `json:"past"`
+}
+
+// pastAnswer is a repository of which a commit was read from git.
+type pastAnswer struct {
+	Repository, Commit, IndexedRevision string
+	CommittedAt                         time.Time
+	FilesScanned                        int
+}
+
+// String is one line for people.
+func (p pastAnswer) String() string {
+	text := fmt.Sprintf("%s at %.10s of %s: %d files read from git", p.Repository, p.Commit, p.CommittedAt.Format(time.DateOnly), p.FilesScanned)
+	if p.IndexedRevision != "" {
+		text += ", the others searched in the index of " + p.IndexedRevision
+	}
+	return text
 }
 
 type repoAnswer struct{ Name string }
@@ -59,7 +76,8 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 
   shoal search 'func main lang:go'
   shoal search -e 'err(or)? != nil' -C 2
-  shoal search 'sym:NewServer repo:shoal'`,
+  shoal search 'sym:NewServer repo:shoal'
+  shoal search 'repo:shoal at:2026-01-31 raft'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, strings.Join(args, " "))
@@ -168,6 +186,9 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 // summary tells a person at a terminal how much there was, and anybody when
 // the answer is not all there is.
 func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) {
+	for _, p := range a.Past {
+		fmt.Fprintf(w, "shoal: %s\n", p)
+	}
 	silent := a.Stats.ShardsAnswered < a.Stats.ShardsRequired
 	if !a.Exhaustive && (silent || !f.onlyCount()) {
 		why := "a limit was reached; raise it with --matches or narrow the query"

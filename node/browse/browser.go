@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
@@ -40,6 +42,9 @@ type Deps struct {
 	// index of the repository was made from.
 	Fresh func(view *catalog.View, repo *catalog.Repo) bool
 
+	Scratch string                                            // directory for small indexes of commits that are not indexed; its content is nobody else's
+	Options func(settings config.Settings) shard.BuildOptions // of indexes
+
 	BaseURL string // prefix of every link, without a trailing slash
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -49,13 +54,15 @@ type Deps struct {
 type Browser struct {
 	d       Deps
 	readers *readers
+	scratch *scratch
 }
 
 // New makes a Browser, which answers the reads of other nodes from now on. It
 // must be called before the cluster runs.
 func New(d Deps) *Browser {
-	b := &Browser{d: d, readers: newReaders()}
+	b := &Browser{d: d, readers: newReaders(), scratch: newScratch(d.Scratch)}
 	serve(b, scanOperation())
+	serve(b, pastOperation())
 	serve(b, readFileOperation())
 	serve(b, listTreeOperation())
 	serve(b, outlineOperation())
@@ -71,3 +78,6 @@ func New(d Deps) *Browser {
 	serve(b, tagsOperation())
 	return b
 }
+
+// CloseScratch lets go of what was kept of commits that are not indexed.
+func (b *Browser) CloseScratch() { b.scratch.close() }

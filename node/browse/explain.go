@@ -32,7 +32,17 @@ func (s *site) pathOf(ctx context.Context, commit, p string) string {
 }
 
 // resolve makes a commit of a ref. Its errors say what to write instead.
+// A ref may name a time too, as git writes it: main@{2026-01-31} is what main was
+// then, @{2 weeks ago} what HEAD was.
 func (s *site) resolve(ctx context.Context, ref string) (string, error) {
+	if name, date, ok := cutDate(ref); ok {
+		at, ok := parseDate(date, s.now(), true)
+		if !ok {
+			return "", call.Fail(call.ErrRef, "%.80q: write a date as 2026-01-31 or 2 weeks ago", ref)
+		}
+		commit, err := s.commitOf(ctx, name, at)
+		return commit.Hash, err
+	}
 	commit, err := s.mirror.Resolve(ctx, ref)
 	switch {
 	case err == nil:
@@ -47,6 +57,13 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 		return "", call.Fail(call.ErrRef, "Repository %q has no branch, tag or commit %q%s", s.repo.Name, ref, s.otherRefs(ctx, ref))
 	}
 	return "", err
+}
+
+// cutDate splits a ref that names a time.
+func cutDate(ref string) (name, date string, ok bool) {
+	name, rest, ok := strings.Cut(ref, "@{")
+	date, closed := strings.CutSuffix(rest, "}")
+	return name, date, ok && closed && date != "" && !strings.Contains(date, "@{")
 }
 
 // otherRefs names refs that could be meant.

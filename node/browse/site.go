@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
@@ -21,6 +22,10 @@ type site struct {
 	mirror   *git.Mirror
 	outlines *symbol.Pool // finds definitions with their extents; nil where the program is missing
 	maxFile  int64        // bytes of the largest file that is searched; 0 means the default
+
+	scratch *scratch           // small indexes of commits that are not indexed
+	options shard.BuildOptions // of those
+	now     func() time.Time
 }
 
 // readTime bounds one routed read.
@@ -153,7 +158,7 @@ func readHere[Req, Resp any](ctx context.Context, b *Browser, op operation[Req, 
 		return nil, err
 	}
 	defer leave()
-	return op.run(ctx, &site{repo: repo, mirror: b.d.Mirrors.Get(at.Repo), outlines: b.d.Outlines, maxFile: seen.View.File().Settings.MaxFileSize}, at.Req)
+	return op.run(ctx, &site{repo: repo, mirror: b.d.Mirrors.Get(at.Repo), outlines: b.d.Outlines, maxFile: seen.View.File().Settings.MaxFileSize, scratch: b.scratch, options: b.d.Options(seen.View.File().Settings), now: b.d.Now}, at.Req)
 }
 
 // mirrorHolders lists the live nodes with the mirror of a repository. A

@@ -49,9 +49,15 @@ func newBuilder(files *hold.Files, settings func() config.Settings, opt BuildOpt
 }
 
 // options is how the next build is made.
-func (b *builder) options() shard.BuildOptions {
-	s, patterns := b.settings(), b.opt.Always()
-	opt := shard.BuildOptions{MaxFileSize: s.MaxFileSize, MaxTrigrams: s.MaxTrigramCount, Workers: b.opt.Workers, SliceBytes: b.opt.SliceBytes}
+func (b *builder) options() shard.BuildOptions { return b.opt.With(b.settings()) }
+
+// With is how an index is made with the settings of now.
+func (o BuildOptions) With(s config.Settings) shard.BuildOptions {
+	var patterns []string
+	if o.Always != nil {
+		patterns = o.Always()
+	}
+	opt := shard.BuildOptions{MaxFileSize: s.MaxFileSize, MaxTrigrams: s.MaxTrigramCount, Workers: o.Workers, SliceBytes: o.SliceBytes}
 	if len(patterns) > 0 {
 		opt.Always = func(path string) bool {
 			return slices.ContainsFunc(patterns, func(p string) bool { return doublestar.MatchUnvalidated(p, path) })

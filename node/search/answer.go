@@ -30,6 +30,7 @@ func (r *root) respond() (*Response, error) {
 	}
 	out := &Response{
 		Stats: r.stats, Cluster: r.clusterInfo(),
+		Past:       r.pastRepos(),
 		Exhaustive: missing == 0 && len(r.unindexed) == 0 && !r.cut,
 	}
 	out.Stats.FlushReason = r.flushReason(missing)
@@ -93,6 +94,9 @@ func (r *root) lostRepos() (names []string) {
 // file joins names and links to a file of an answer.
 func (r *root) file(repo *catalog.Repo, f shard.File) File {
 	rev := "HEAD"
+	if commit := r.commits[f.Repo]; commit != "" {
+		f.Revisions = []string{commit}
+	}
 	if len(f.Revisions) > 0 {
 		rev = f.Revisions[0]
 	}

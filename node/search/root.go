@@ -50,6 +50,10 @@ type root struct {
 	timeout   bool
 	refused   uint64 // index of a catalog by which the viewer may see less than was asked for; 0 for none
 
+	past    []pastPart        // what was read from git
+	taken   bool              // it is in files
+	commits map[uint32]string // by repository: the commit that is searched, where the index has none of that name
+
 	given    map[uint32]bool // repositories that were counted, where they are the answer
 	returned int             // of them that were given out
 }
@@ -67,10 +71,15 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 		return nil, call.Fail(call.ErrQuery, "%v", err)
 	}
 	r, err := s.newRootOf(ctx, v, req, parsed)
-	if err == nil {
-		r.leaf.Reach = true
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	r.leaf.Reach = true
+	if err := r.lookBack(v, s.d.Scanner, parsed.At); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
 }
 
 // check holds a request to its bounds and fills in what it leaves out.

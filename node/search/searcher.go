@@ -28,6 +28,7 @@ type Cluster interface {
 // Scanner looks at commits that are not indexed; *browse.Browser does.
 type Scanner interface {
 	Scan(ctx context.Context, v catalog.Viewer, repo string, req browse.ScanRequest) (*browse.ScanResponse, error)
+	Past(ctx context.Context, v catalog.Viewer, repo string, req browse.PastRequest) (*browse.PastResponse, error)
 }
 
 // Meter is told how long each unit of placement was searched.
@@ -99,6 +100,7 @@ func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) 
 		}
 
 		r.scatter(r.targets())
+		r.takePast()
 		if r.refused > 0 {
 			r.close()
 			if err := s.catchUp(ctx, r.refused, try); err != nil {
@@ -139,7 +141,12 @@ func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Reque
 	}
 	defer r.close()
 
-	out, err := r.stream(s.d.Batch, send)
+	// What is read from git comes in one part with the rest.
+	batch := s.d.Batch
+	if len(r.past) > 0 {
+		batch = wholeStream
+	}
+	out, err := r.stream(batch, send)
 	s.d.Done(out, err)
 	return out, err
 }

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"math"
+
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -13,6 +15,9 @@ type sums struct {
 	repos   []browse.RepoInfo
 }
 
+// wholeStream is a batch of all shards.
+const wholeStream = math.MaxInt
+
 // stream answers in parts: the shards are asked in batches, and each batch is
 // sent when it is whole. The limit of matches holds over all parts.
 func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
@@ -22,10 +27,10 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 	// Which repositories share a shard must not be told: who may not see all of
 	// them is answered in one part.
 	if r.blind {
-		batch = max(len(targets), 1)
+		batch = wholeStream
 	}
 
-	for len(targets) > 0 && r.ctx.Err() == nil && (sum.left > 0 || r.leaf.CountAll) {
+	for (len(targets) > 0 || r.untaken()) && r.ctx.Err() == nil && (sum.left > 0 || r.leaf.CountAll) {
 		n := min(batch, len(targets))
 		part, work := r.part(targets[:n], sum.left)
 		if r.refused > 0 {
@@ -64,6 +69,7 @@ func (r *root) part(targets []*target, left int) (*Response, Stats) {
 
 	before := r.stats
 	r.scatter(targets)
+	r.takePast()
 
 	out := &Response{}
 	r.shape.fill(r, out, r.files, left)

@@ -28,6 +28,18 @@ type Response struct {
 	Repositories []browse.RepoInfo // of Files, by name
 	Exhaustive   bool
 	Cluster      ClusterInfo
+	Past         []PastRepo // by name; none where the index had all that was asked for
+}
+
+// PastRepo is a repository in which a commit was searched that is not indexed.
+// Its files come with the commit for a branch.
+type PastRepo struct {
+	Repository string
+	Commit     string
+	Time       time.Time // of the commit
+	Beside     string    // the indexed revision from which the other files come; "" for none
+	Read       int       // files that were read from git
+	Bytes      int64     // of those
 }
 
 // File is one file of an answer.

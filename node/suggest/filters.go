@@ -7,6 +7,7 @@ var filters = []struct{ name, means string }{
 	{"lang", "files of a language"},
 	{"sym", "symbols whose name matches"},
 	{"rev", "a branch, tag or commit"},
+	{"at", "a date, as 2026-01-31"},
 	{"content", "text that looks like a filter"},
 	{"context", "a search context"},
 	{"reposet", "repositories by exact name"},
@@ -23,7 +24,7 @@ var filters = []struct{ name, means string }{
 var canonical = map[string]string{
 	"repo": "repo", "r": "repo", "file": "file", "f": "file", "lang": "lang", "l": "lang", "sym": "sym", "rev": "rev", "branch": "rev", "b": "rev",
 	"revision": "rev", "context": "context", "reposet": "reposet", "case": "case", "type": "type", "count": "count", "archived": "archived",
-	"fork": "fork", "visibility": "visibility", "timeout": "timeout",
+	"fork": "fork", "visibility": "visibility", "timeout": "timeout", "at": "at",
 }
 
 // fixed are the values of filters that take few.

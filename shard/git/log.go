@@ -115,6 +115,29 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	return page, nil
 }
 
+// At finds the newest commit by a time in the history of a commit: ErrNoRef where
+// the history begins later.
+func (m *Mirror) At(ctx context.Context, commit string, until time.Time) (Commit, error) {
+	q := LogQuery{Commit: commit, Until: until, Limit: 1}
+	args, err := q.arguments()
+	if err != nil {
+		return Commit{}, err
+	}
+	page, err := m.read(ctx, q)
+	if errors.Is(err, pack.ErrAskGit) {
+		page, err = m.askLog(ctx, q, args)
+	}
+	switch {
+	case err != nil:
+		return Commit{}, fmt.Errorf("read history: %w", err)
+	case len(page.Commits) > 0:
+		return page.Commits[0], nil
+	case page.AtLeast:
+		return Commit{}, fmt.Errorf("read history: %w", context.DeadlineExceeded)
+	}
+	return Commit{}, fmt.Errorf("%w: nothing was committed by %s", ErrNoRef, until.UTC().Format(time.DateTime))
+}
+
 // total fills in how many commits there are on all pages. The last page tells
 // it by itself; for others they are counted.
 func (m *Mirror) total(ctx context.Context, q LogQuery, filter []string, page *LogPage) {

@@ -16,15 +16,7 @@ func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit f
 	}
 
 	// Sizes first: they say what is passed over.
-	read := slices.Clone(files)
-	err := m.pool.with(ctx, func(c *catFile) error {
-		return c.sizes(len(read), func(i int) (string, *int64) {
-			if read[i].Size >= 0 {
-				return "", nil
-			}
-			return read[i].OID, &read[i].Size
-		})
-	})
+	read, err := m.Sized(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -56,6 +48,21 @@ func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit f
 		}
 	}
 	return nil
+}
+
+// Sized is files with their sizes: those below 0 are looked up. The list that is
+// given stays as it is.
+func (m *Mirror) Sized(ctx context.Context, files []Entry) ([]Entry, error) {
+	sized := slices.Clone(files)
+	err := m.pool.with(ctx, func(c *catFile) error {
+		return c.sizes(len(sized), func(i int) (string, *int64) {
+			if sized[i].Size >= 0 {
+				return "", nil
+			}
+			return sized[i].OID, &sized[i].Size
+		})
+	})
+	return sized, err
 }
 
 // Files lists the files and symlinks of a commit that keep says yes to (nil

@@ -207,6 +207,12 @@ func (p *parser) directive(name prefix, value string, at int) error {
 			return fail(at, "a duration up to 1h with its unit after timeout:, as 500ms or 10s")
 		}
 		p.out.Timeout = d
+	case atPrefix:
+		moment, ok := parseMoment(value)
+		if !ok {
+			return fail(at, "a date after at:, as 2026-01-31, 2026-01 or 2026-01-31T12:00Z")
+		}
+		p.out.At = moment
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Format writes q as a query text that Parse reads back, with the same options, as an equal
@@ -34,6 +35,9 @@ func Format(q *Query, opt Options) (text string, ok bool) {
 
 	if q.Timeout > 0 {
 		f.word("timeout:" + q.Timeout.String())
+	}
+	if !q.At.IsZero() {
+		f.word("at:" + q.At.Format(time.RFC3339))
 	}
 	return f.b.String(), f.ok
 }

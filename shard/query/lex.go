@@ -22,6 +22,7 @@ const (
 	typePrefix
 	countPrefix
 	timeoutPrefix
+	atPrefix
 )
 
 // prefixes are the names of the filters; String prints the first one of each.
@@ -44,6 +45,7 @@ var prefixes = [...]struct {
 	{"type", typePrefix},
 	{"count", countPrefix},
 	{"timeout", timeoutPrefix},
+	{"at", atPrefix},
 }
 
 func (p prefix) String() string {

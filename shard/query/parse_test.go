@@ -282,6 +282,8 @@ func TestParseDirectives(t *testing.T) {
 		{`a count:7 type:repo`, Query{Count: 7, Type: RepoType}},
 		{`count:all timeout:500ms type:file case:auto`, Query{Count: CountAll, Timeout: 500 * time.Millisecond, Type: FileType, Case: CaseAuto}},
 		{`count:1000000`, Query{Count: 1000000}},
+		{`at:2026-02`, Query{Count: NoCount, At: time.Date(2026, 2, 28, 23, 59, 59, 0, time.UTC)}},
+		{`at:2026-01-31T12:00+02:00`, Query{Count: NoCount, At: time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)}},
 	} {
 		q, err := Parse(tt.in, Options{})
 		if err != nil {
@@ -339,6 +341,8 @@ func TestParseErrors(t *testing.T) {
 		{`timeout:10`, false, 8, `a duration`},
 		{`timeout:-1s`, false, 8, `a duration`},
 		{`timeout:2h`, false, 8, `a duration`},
+		{`at:soon`, false, 3, `a date after at:`},
+		{`-at:2026`, false, 0, `at: without a minus`},
 		{`rev:a[`, false, 4, `glob is malformed`},
 		{`rev:f/{a,b`, false, 4, `glob is malformed`},
 		{"ab\xffc", false, 2, `UTF-8`},

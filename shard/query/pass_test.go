@@ -115,6 +115,7 @@ func TestFormat(t *testing.T) {
 	}{
 		{`foo (bar or -baz) -file:_test\.go$`, Options{}, `"foo" ("bar" or -"baz") -file:"_test\.go$" rev:"HEAD"`},
 		{`a case:yes count:all timeout:1s type:repo`, Options{}, `"a" rev:"HEAD" case:yes type:repo count:all timeout:1s`},
+		{`a at:2026-01-31`, Options{}, `"a" rev:"HEAD" at:2026-01-31T23:59:59Z`},
 		{`()`, Options{}, `()`},
 		{`a"b lang:c++ fork:no -(x y)`, Options{}, `"a\"b" lang:"C++" fork:no -("x" "y") rev:"HEAD"`},
 		{`a.*"b c\.d`, Options{Regexp: true}, `"a.*\"b" "c\.d" rev:"HEAD"`},

@@ -1,0 +1,207 @@
+package browse
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// The bounds of what a node keeps of commits that are not indexed.
+const (
+	mostScratch  = 6 // small indexes, the least used of which goes first
+	scratchTime  = 25 * time.Second
+	buildsAtOnce = 2
+)
+
+// scratch keeps small indexes of files that no index has, so that the next
+// question about the same commit reads nothing. They are made in a directory of
+// their own, which is emptied when the node starts and ends.
+type scratch struct {
+	dir    string
+	build  chan struct{} // a place for each build
+	life   context.Context
+	stop   context.CancelFunc
+	builds sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below
+	kept   map[string]*scratched
+	asked  uint64
+	closed bool
+}
+
+// scratched is one small index. Its fields are read after ready is closed.
+type scratched struct {
+	ready chan struct{}
+	set   *shard.Set
+	parts []shard.Part
+	err   error
+
+	users int    // guarded by scratch.mu, like last
+	last  uint64 // when it was asked for
+}
+
+func newScratch(dir string) *scratch {
+	s := &scratch{dir: dir, build: make(chan struct{}, buildsAtOnce), kept: map[string]*scratched{}}
+	s.life, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// get gives the small index of a key, made from a source where it is not there
+// yet. A build goes on when the caller leaves: somebody who types asks again. The
+// caller releases what it gets.
+func (s *scratch) get(ctx context.Context, key string, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) (*scratched, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, errors.New("the node stops")
+	}
+	s.asked++
+	k := s.kept[key]
+	if k == nil {
+		k = &scratched{ready: make(chan struct{}), users: 1} // the build uses it too
+		s.kept[key] = k
+		s.builds.Go(func() { s.make(key, k, source, opt) })
+	}
+	k.users++
+	k.last = s.asked
+	s.mu.Unlock()
+
+	select {
+	case <-k.ready:
+	case <-ctx.Done():
+		s.release(k)
+		return nil, context.Cause(ctx)
+	}
+	if k.err != nil {
+		s.release(k)
+		return nil, k.err
+	}
+	return k, nil
+}
+
+// make builds a small index and lets go of one that was not used for long.
+func (s *scratch) make(key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) {
+	defer s.release(k)
+	defer close(k.ready)
+	ctx, cancel := context.WithTimeout(s.life, scratchTime)
+	defer cancel()
+
+	if k.err = s.fill(ctx, key, k, source, opt); k.err != nil {
+		s.mu.Lock()
+		if s.kept[key] == k {
+			delete(s.kept, key) // the next one tries again
+		}
+		s.mu.Unlock()
+		return
+	}
+	s.trim()
+}
+
+func (s *scratch) fill(ctx context.Context, key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) error {
+	select {
+	case s.build <- struct{}{}:
+		defer func() { <-s.build }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+
+	name := sha256.Sum256([]byte(key))
+	set, err := shard.OpenSet(filepath.Join(s.dir, hex.EncodeToString(name[:8])), shard.SetOptions{Workers: opt.Workers})
+	if err != nil {
+		return err
+	}
+	built, err := s.index(ctx, set, source, opt)
+	if err != nil {
+		return errors.Join(err, discard(set))
+	}
+	for _, b := range built {
+		k.parts = append(k.parts, b.Part)
+	}
+	k.set = set
+	return nil
+}
+
+func (s *scratch) index(ctx context.Context, set *shard.Set, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) ([]shard.Built, error) {
+	src, err := source(ctx)
+	if err != nil {
+		return nil, err
+	}
+	built, err := shard.Build(ctx, set.Dir(), src, opt)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range built {
+		if err := set.Add(b.Files()...); err != nil {
+			return nil, err
+		}
+	}
+	return built, nil
+}
+
+// trim lets go of the least used while there are too many. One that is in use
+// goes with its last user.
+func (s *scratch) trim() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.kept) > mostScratch {
+		oldest := ""
+		for key, k := range s.kept {
+			if oldest == "" || k.last < s.kept[oldest].last {
+				oldest = key
+			}
+		}
+		k := s.kept[oldest]
+		delete(s.kept, oldest)
+		s.leave(k)
+	}
+}
+
+// release gives back what get gave.
+func (s *scratch) release(k *scratched) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.users--
+	s.leave(k)
+}
+
+// leave removes a small index that nobody uses and that is kept no more.
+func (s *scratch) leave(k *scratched) {
+	if k.users > 0 || k.set == nil {
+		return
+	}
+	for _, other := range s.kept {
+		if other == k {
+			return
+		}
+	}
+	_ = discard(k.set)
+	k.set = nil
+}
+
+// close ends the builds and lets go of all. What is in use goes with its last
+// user.
+func (s *scratch) close() {
+	s.stop()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.builds.Wait()
+
+	s.mu.Lock()
+	kept := s.kept
+	s.kept = map[string]*scratched{}
+	for _, k := range kept {
+		s.leave(k)
+	}
+	s.mu.Unlock()
+}
+
+// discard closes a set and removes its files.
+func discard(set *shard.Set) error { return errors.Join(set.Close(), os.RemoveAll(set.Dir())) }

@@ -1,0 +1,222 @@
+package search
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// The bounds of a search in commits that are not indexed.
+const (
+	pastRepos  = 8 // that are read from git for one query
+	pastAtOnce = 4
+)
+
+// pastPart is what the mirror of a repository has of an answer.
+type pastPart struct {
+	repo  *catalog.Repo
+	found *browse.PastResponse
+}
+
+// lookBack has commits read from git that a query asks for and the index has
+// not: rev: of a commit, branch or tag that is not indexed, or at: of a date.
+// Files that an indexed revision has alike are searched in the index:
+//
+//	rev:1a2b needle     (rev:1a2b needle)                            where 1a2b is indexed
+//	                 or (rev:main needle -file:^(a\.go|b/c\.go)$)    where it is near main, but for two files
+//	                 or what the mirror finds in those two
+func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
+	rev, ok := onlyRev(r.q)
+	if !ok {
+		if !at.IsZero() {
+			return call.Fail(call.ErrQuery, "at: needs one revision for the whole query: HEAD, or what a single rev: names")
+		}
+		return nil
+	}
+	if at.IsZero() && (rev == "HEAD" || rev == "*" || strings.ContainsAny(rev, "*?[{")) {
+		return nil
+	}
+	if strings.ContainsAny(rev, "*?[{") {
+		return call.Fail(call.ErrQuery, "at: needs one revision: rev:%s names several", rev)
+	}
+
+	// Where the index has it, nothing is to be read.
+	var missing []*catalog.Repo
+	indexed := roaring.New()
+	for it := r.repos.Iterator(); it.HasNext(); {
+		repo := r.seen.View.Repo(it.Next())
+		if at.IsZero() && hasRevision(repo, rev) {
+			indexed.Add(repo.ID)
+		} else {
+			missing = append(missing, repo)
+		}
+	}
+	switch {
+	case len(missing) == 0, at.IsZero() && len(missing) > pastRepos:
+		return nil // one that is indexed in some of many is a search of those
+	case len(missing) > pastRepos:
+		return call.Fail(call.ErrTooLarge, "at: reads from git, and this query is about %d repositories; at most %d are read. Name them with repo:.", len(missing), pastRepos)
+	}
+	if err := r.askMirrors(v, scanner, missing, rev, at); err != nil {
+		return err
+	}
+	r.searchBeside(indexed, rev)
+	return nil
+}
+
+// askMirrors asks the holders of mirrors. A repository that has no such commit has
+// no part in the answer; where none has it, at: is refused.
+func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Repo, rev string, at time.Time) error {
+	found := make([]*browse.PastResponse, len(repos))
+	none := make([]error, len(repos))
+	group, ctx := errgroup.WithContext(r.ctx)
+	group.SetLimit(pastAtOnce)
+	for i, repo := range repos {
+		group.Go(func() (err error) {
+			found[i], err = scanner.Past(ctx, v, repo.Name, r.pastRequest(repo, rev, at))
+			if errors.Is(err, call.ErrRef) {
+				none[i], err = err, nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+
+	r.commits = map[uint32]string{}
+	for i, repo := range repos {
+		if found[i] != nil {
+			r.past = append(r.past, pastPart{repo, found[i]})
+			r.commits[repo.ID] = found[i].Commit
+		}
+	}
+	slices.SortFunc(r.past, func(a, b pastPart) int { return strings.Compare(a.repo.Name, b.repo.Name) })
+	if len(r.past) == 0 && !at.IsZero() {
+		return none[0]
+	}
+	return nil
+}
+
+func (r *root) pastRequest(repo *catalog.Repo, rev string, at time.Time) browse.PastRequest {
+	req := browse.PastRequest{
+		Ref: rev, At: at, Q: r.q, Matches: r.leaf.Matches, Files: r.leaf.Files, Context: r.leaf.Context,
+		Whole: r.leaf.Whole, Count: r.leaf.CountAll, NoChunks: r.leaf.NoChunks,
+	}
+	if repo.Indexed() {
+		req.Beside = repo.Revisions
+	}
+	if r.repos.GetCardinality() > 1 {
+		req.Recency = float64(recencyOf(r.seen.View, repo)) / 255
+	}
+	return req
+}
+
+// searchBeside makes the query one of what the index has of the answer.
+func (r *root) searchBeside(indexed *roaring.Bitmap, rev string) {
+	if len(r.past) == 0 {
+		return // as if nothing had been asked of the mirrors
+	}
+	arms := []query.Q{&query.And{Subs: []query.Q{&query.Repos{Set: indexed}, &query.Rev{Pattern: rev}}}}
+	r.repos = indexed.Clone()
+	for _, p := range r.past {
+		if p.found.Beside.Name == "" {
+			continue // all of it was read
+		}
+		arm := []query.Q{&query.Repos{Set: roaring.BitmapOf(p.repo.ID)}, &query.Rev{Pattern: p.found.Beside.Name}}
+		if len(p.found.Paths) > 0 {
+			arm = append(arm, &query.Not{Sub: &query.Text{Field: query.Name, Regexp: true, Pattern: exactly(p.found.Paths)}})
+		}
+		arms = append(arms, &query.And{Subs: arm})
+		r.repos.Add(p.repo.ID)
+	}
+
+	either := &query.Or{Subs: arms}
+	r.q = query.Simplify(query.Map(r.q, func(q query.Q) query.Q {
+		if _, ok := q.(*query.Rev); ok {
+			return either
+		}
+		return q
+	}))
+	r.leaf.Q = boxed{r.q}
+}
+
+// untaken tells that what was read from git is not in the answer yet.
+func (r *root) untaken() bool { return len(r.past) > 0 && !r.taken }
+
+// takePast takes what the mirrors have into the answer, once.
+func (r *root) takePast() {
+	if r.taken {
+		return
+	}
+	r.taken = true
+	for _, p := range r.past {
+		f := p.found
+		r.take(&leafResponse{Files: f.Files, Stats: f.Stats, Cut: f.Cut, Untagged: f.Untagged})
+	}
+}
+
+// pastRepos says what was read from git.
+func (r *root) pastRepos() []PastRepo {
+	var out []PastRepo
+	for _, p := range r.past {
+		out = append(out, PastRepo{
+			Repository: p.repo.Name, Commit: p.found.Commit, Time: p.found.Time, Beside: query.ShortRev(p.found.Beside.Name), Read: p.found.Read, Bytes: p.found.Bytes,
+		})
+	}
+	return out
+}
+
+// onlyRev is the revision that all of a query is about; false where parts of it
+// are about different ones.
+func onlyRev(q query.Q) (string, bool) {
+	var revs []string
+	query.Map(q, func(q query.Q) query.Q {
+		if r, ok := q.(*query.Rev); ok {
+			revs = append(revs, r.Pattern)
+		}
+		return q
+	})
+	subs := []query.Q{q}
+	if and, ok := q.(*query.And); ok {
+		subs = and.Subs
+	}
+	above := slices.ContainsFunc(subs, func(q query.Q) bool { _, ok := q.(*query.Rev); return ok })
+	if len(revs) != 1 || !above {
+		return "", false
+	}
+	return revs[0], true
+}
+
+// hasRevision reports whether the index has what rev: names, as a search of it
+// decides that.
+func hasRevision(repo *catalog.Repo, rev string) bool {
+	asked := query.Rev{Pattern: rev}
+	head := ""
+	for _, r := range repo.Revisions {
+		if r.Name == "HEAD" {
+			head = r.Commit
+		}
+	}
+	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool { return asked.Matches(r.Name, r.Commit, r.Commit == head && head != "") }) ||
+		rev == repo.DefaultBranch && head != ""
+}
+
+// exactly is an expression for some paths and no others.
+func exactly(paths []string) string {
+	quoted := make([]string, len(paths))
+	for i, p := range paths {
+		quoted[i] = regexp.QuoteMeta(p)
+	}
+	return `\A(?:` + strings.Join(quoted, "|") + `)\z`
+}

@@ -1,0 +1,33 @@
+package query
+
+import "time"
+
+// moments are the dates that at: takes, in UTC where they name no zone, and how
+// much time each names: a day is meant to its end.
+var moments = []struct {
+	layout              string
+	years, months, days int
+}{
+	{layout: time.RFC3339},
+	{layout: "2006-01-02T15:04Z07:00"},
+	{layout: "2006-01-02T15:04:05"},
+	{layout: "2006-01-02T15:04"},
+	{layout: "2006-01-02", days: 1},
+	{layout: "2006-01", months: 1},
+	{layout: "2006", years: 1},
+}
+
+// parseMoment reads the value of at: to the last second of what it names, in UTC.
+func parseMoment(text string) (time.Time, bool) {
+	for _, m := range moments {
+		t, err := time.Parse(m.layout, text)
+		if err != nil {
+			continue
+		}
+		if end := t.AddDate(m.years, m.months, m.days); end.After(t) {
+			t = end.Add(-time.Second)
+		}
+		return t.UTC(), t.Year() >= 0 && t.Year() <= 9999
+	}
+	return time.Time{}, false
+}
