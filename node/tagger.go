@@ -20,7 +20,7 @@ type tagger struct {
 	warning string
 	close   func()
 
-	outlines *symbol.Pool // finds where definitions end; nil without the program
+	outlines *symbol.Pool // finds the parameters of functions too; nil without the program
 }
 
 // unsandboxed is told of a program that has no sandbox: what it reads are the files of
@@ -43,7 +43,7 @@ func newTagger(ctags string, processes int, log *slog.Logger) tagger {
 		log.Warn("ctags reads files outside of a sandbox: it was built without seccomp", "program", pool.Version())
 		t.warning = unsandboxed
 	}
-	wide := pool.WithExtents(outlinesAtOnce)
+	wide := pool.WithSignatures(outlinesAtOnce)
 	t.outlines = wide
 	t.close = func() { pool.Close(); wide.Close() }
 	t.tag = func(ctx context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
@@ -52,7 +52,7 @@ func newTagger(ctags string, processes int, log *slog.Logger) tagger {
 			files[i] = symbol.File(t)
 		}
 		return pool.Tag(ctx, files, func(s symbol.Symbol) {
-			use(shard.Definition{Name: s.Name, Kind: s.Kind, ParentName: s.ParentName, ParentKind: s.ParentKind, Line: s.Line})
+			use(shard.Definition{Name: s.Name, Kind: s.Kind, ParentName: s.ParentName, ParentKind: s.ParentKind, Line: s.Line, End: s.End})
 		}, func(i int, err error) {
 			if err != nil {
 				log.Warn("file has no symbols", "error", err)

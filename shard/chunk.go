@@ -90,7 +90,9 @@ func (s *search) chunk(e *evaluator, from, to int, spans []match.Span) (Chunk, e
 		c.Ranges = append(c.Ranges, Range{Start: start, End: w.to(sp.End)})
 	}
 
-	c.Symbols, err = e.symbolsOf(spans)
+	if c.Symbols, err = e.symbolsOf(spans); err == nil && s.r.Around {
+		c.Around, err = e.around(c)
+	}
 	return c, err
 }
 

@@ -290,7 +290,7 @@ func searchResealed(t *testing.T, m *member) {
 	v := &View{set: set, members: []*member{m}}
 	for _, q := range probes() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		if _, err := v.Search(ctx, Request{Q: q, CountAll: true}); err != nil {
+		if _, err := v.Search(ctx, Request{Q: q, CountAll: true, Around: true}); err != nil {
 			t.Fatal(err)
 		}
 		cancel()

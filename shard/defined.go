@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"sort"
@@ -219,6 +220,31 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	if failed != nil {
 		return nil, failed
 	}
+	return out, err
+}
+
+// around returns for each range of a chunk the definition that its line stands
+// in; nil when none does.
+func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
+	if e.b.m.sym == nil {
+		return nil, nil
+	}
+	lines := make([]symbols.Line, len(c.Ranges))
+	for i, r := range c.Ranges {
+		at := int(r.Start.Offset - c.Start.Offset)
+		from, to := bytes.LastIndexByte(c.Content[:at], '\n')+1, len(c.Content)
+		if n := bytes.IndexByte(c.Content[at:], '\n'); n >= 0 {
+			to = at + n
+		}
+		lines[i] = symbols.Line{Start: int(c.Start.Offset) + from, End: int(c.Start.Offset) + to}
+	}
+
+	err = e.b.m.sym.sym.Around(e.doc, lines, &e.symbols, func(i int, y Symbol) {
+		if out == nil {
+			out = make([]Symbol, len(lines))
+		}
+		out[i] = y
+	})
 	return out, err
 }
 

@@ -41,6 +41,7 @@ type Chunk struct {
 	Start   Position // of Content in the file
 	Ranges  []Range  // in file coordinates
 	Symbols []Symbol // of each range, in the order of Ranges; absent entries have an empty Name; nil when none
+	Around  []Symbol // with Request.Around: the definition that each range begins in, as Symbols
 }
 
 // Range is a half-open run of bytes.

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,16 +27,20 @@ func eachText(tag func(path string, content []byte, use func(Definition)) error)
 }
 
 // tagLines is a Tagger that knows "func NAME", "struct NAME" and "var NAME" at
-// the margin.
+// the margin; the first two end with the next brace at the margin.
 func tagLines(calls *atomic.Int64) Tagger {
 	return eachText(func(path string, content []byte, use func(Definition)) error {
 		calls.Add(1)
 		for _, m := range defines.FindAllSubmatchIndex(content, -1) {
 			kind := map[byte]string{'f': "function", 's': "struct", 'v': "variable"}[content[m[0]]]
-			use(Definition{
+			d := Definition{
 				Name: content[m[2]:m[3]], Kind: kind, ParentName: []byte("pkg"), ParentKind: "package",
 				Line: uint32(1 + strings.Count(string(content[:m[0]]), "\n")),
-			})
+			}
+			if end := bytes.Index(content[m[0]:], []byte("\n}")); end >= 0 && kind != "variable" {
+				d.End = uint32(2 + strings.Count(string(content[:m[0]+end]), "\n"))
+			}
+			use(d)
 		}
 		if strings.Contains(path, "broken") {
 			return errors.New("crashed")

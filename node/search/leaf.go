@@ -29,6 +29,7 @@ type leafRequest struct {
 	Whole    bool
 	CountAll bool
 	NoChunks bool
+	Around   bool // tell what definitions the matches stand in
 	Reach    bool // count the files that the query could reach and that are kept by name only
 	Heavy    bool
 	Within   time.Duration // until the answer is of no more use
@@ -146,7 +147,7 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 	defer view.Release()
 	res, err := view.Search(ctx, shard.Request{
 		Q: req.Q.Q, MaxMatches: req.Matches, MaxFiles: req.Files, Shards: req.Shards, CountAll: req.CountAll, ContextLines: req.Context, Whole: req.Whole,
-		NoChunks: req.NoChunks, Rank: ranker(req), MemoryLimit: memoryLimit,
+		NoChunks: req.NoChunks, Around: req.Around, Rank: ranker(req), MemoryLimit: memoryLimit,
 	})
 	if err != nil {
 		return nil, err

@@ -95,6 +95,9 @@ func trimFile(f shard.File, left int) shard.File {
 			if len(c.Symbols) > left {
 				c.Symbols = c.Symbols[:left]
 			}
+			if len(c.Around) > left {
+				c.Around = c.Around[:left]
+			}
 		}
 		left -= len(c.Ranges)
 		chunks = append(chunks, c)

@@ -68,6 +68,8 @@ type SymbolMatch struct {
 	ParentName, ParentKind string // what encloses a definition; "" when nothing does
 	Remark                 bool   // a reference in a comment or in a text
 
+	Around shard.Symbol // what a reference stands in, as the index knows it; without a name where that is nothing
+
 	at int // of the range in Line
 }
 
@@ -308,7 +310,11 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 		subs = append(subs, &query.RepoSet{Names: []string{req.Repo}})
 	}
 	r, err := s.onOneIndex(ctx, func() (*root, error) {
-		return s.newRootOf(ctx, v, Request{Matches: most}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime})
+		r, err := s.newRootOf(ctx, v, Request{Matches: most}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime})
+		if err == nil {
+			r.leaf.Around = text.Field == query.Content
+		}
+		return r, err
 	})
 	if err != nil {
 		return nil, err
@@ -379,6 +385,9 @@ func symbolResponse(answer *Response, limit int) *SymbolResponse {
 				if i < len(c.Symbols) {
 					s := c.Symbols[i]
 					m.Name, m.Kind, m.ParentName, m.ParentKind = s.Name, s.Kind, s.ParentName, s.ParentKind
+				}
+				if i < len(c.Around) {
+					m.Around = c.Around[i]
 				}
 				file.Matches = append(file.Matches, m)
 			}

@@ -105,20 +105,26 @@ func enclosing(f *browse.OutlineFile, line int) string {
 		return ""
 	}
 	s := &f.Symbols[best]
-	if parent := shortScope(s); parent != "" {
-		return parent + "." + clean([]byte(s.Name))
-	}
-	return clean([]byte(s.Name))
+	return scopedName(s.Name, s.ParentName, s.ParentKind)
 }
 
-// shortScope is the type or class that a symbol belongs to, without what that
+// scopedName is the name of a definition, with the type or class that it belongs
+// to in front.
+func scopedName(name, parent, parentKind string) string {
+	if scope := shortScope(parent, parentKind); scope != "" {
+		return scope + "." + clean([]byte(name))
+	}
+	return clean([]byte(name))
+}
+
+// shortScope is the type or class that a definition belongs to, without what that
 // belongs to; "" for none.
-func shortScope(s *browse.OutlineSymbol) string {
-	switch s.ParentKind {
+func shortScope(parent, kind string) string {
+	switch kind {
 	case "", "package", "namespace", "module", "file", "function":
 		return ""
 	}
-	name := clean([]byte(s.ParentName))
+	name := clean([]byte(parent))
 	if i := strings.LastIndexAny(name, ".:"); i >= 0 {
 		name = name[i+1:]
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -108,10 +109,15 @@ func usage(name, lang string, line []byte) use {
 // references writes uses by file, with the definitions around them.
 func (l *lookup) references(r *search.SymbolResponse) string {
 	var repos, paths []string
+	known := false // to the index: what the uses stand in
 	for i := range r.Files {
 		repos, paths = append(repos, r.Files[i].Repository), append(paths, r.Files[i].Path)
+		known = known || slices.ContainsFunc(r.Files[i].Matches, func(m search.SymbolMatch) bool { return m.Around.Name != "" })
 	}
-	outlines := l.outlines(repos, paths, r.Commits)
+	var outlines map[[2]string]*browse.OutlineFile
+	if !known {
+		outlines = l.outlines(repos, paths, r.Commits)
+	}
 
 	w := &usesWriter{lookup: l, left: l.Number("limit")}
 	for i := range r.Files {
@@ -182,11 +188,20 @@ func (w *usesWriter) line(m *search.SymbolMatch, o *browse.OutlineFile) string {
 	mark, text := "", strings.TrimSpace(clean(bytes.TrimSpace(m.Line)))
 	if m.Remark {
 		mark = "~"
-	} else if name := enclosing(o, int(m.Range.Start.Line)); name != "" {
+	} else if name := around(m, o); name != "" {
 		mark = " in " + name
 	}
 	from := max(strings.Index(text, w.name()), 0)
 	return fmt.Sprintf("%d%s: %s\n", m.Range.Start.Line, mark, cut(text, from, min(len(text), from+len(w.name()))))
+}
+
+// around is the name of what a use stands in: as the index knows it, else as the
+// outline of its file, where there is one.
+func around(m *search.SymbolMatch, o *browse.OutlineFile) string {
+	if m.Around.Name != "" {
+		return scopedName(m.Around.Name, m.Around.ParentName, m.Around.ParentKind)
+	}
+	return enclosing(o, int(m.Range.Start.Line))
 }
 
 func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {

@@ -104,7 +104,7 @@ func outlineLines(a *Args, f *browse.OutlineFile) []string {
 			where = fmt.Sprintf("%d-%d", s.First, s.Last)
 		}
 		name := clean([]byte(s.Name))
-		if scope := shortScope(s); scope != "" && depth == 0 {
+		if scope := shortScope(s.ParentName, s.ParentKind); scope != "" && depth == 0 {
 			name = scope + "." + name
 		}
 		lines = append(lines, fmt.Sprintf("%s%s %s %s%s\n", strings.Repeat(" ", depth), where, s.Kind, name, cut(clean([]byte(s.Signature)), 0, 0)))

@@ -17,8 +17,8 @@ type answer struct {
 	scope        []byte
 	scopeKind    []byte
 	line         uint32
-	end          uint32 // with extentFormat
-	signature    []byte // with extentFormat
+	end          uint32
+	signature    []byte // with signatureFormat
 	warning      bool   // of an error: it concerns one symbol, not the file
 
 	spare [3][]byte // buffers for a name, a scope and a signature with escapes
@@ -29,14 +29,14 @@ type answer struct {
 // In a field a tab, a newline and a backslash are escaped, so a line that begins
 // with a digit is a tag, whatever the tag is called.
 //
-//	12 TAB function TAB struct TAB area TAB shape
+//	12 TAB function TAB struct TAB area TAB shape TAB 19
 //
-// is, in line 12, the function area of the struct shape.
-const tagFormat = "%n\t%K\t%p\t%N\t%s"
+// is, in line 12, the function area of the struct shape, which ends in line 19;
+// the end is empty where the program does not know it.
+const tagFormat = "%n\t%K\t%p\t%N\t%s\t%e"
 
-// extentFormat is tagFormat with where the definition ends, empty where the
-// program does not know, and the parameters of a function, "-" without.
-const extentFormat = tagFormat + "\t%e\t%S"
+// signatureFormat is tagFormat with the parameters of a function, "-" without.
+const signatureFormat = tagFormat + "\t%S"
 
 var wordTag = []byte("tag")
 
@@ -57,18 +57,13 @@ func (a *answer) parse(line []byte) error {
 		*field, rest = rest[:i], rest[i+1:]
 	}
 
-	// The last field of tagFormat is the scope; with extentFormat the end and the
-	// signature follow, and nothing else.
-	a.end, a.signature = 0, nil
-	scope, rest, extents := bytes.Cut(rest, []byte{'\t'})
-	a.scope = scope
-	if extents {
-		end, signature, both := bytes.Cut(rest, []byte{'\t'})
-		ok = ok && both && bytes.IndexByte(signature, '\t') < 0
-		a.end = lineNumber(end)
-		if string(signature) != "-" {
-			a.signature, a.spare[2] = unescape(signature, a.spare[2])
-		}
+	// Behind the scope the end and the signature may follow, and nothing else.
+	a.scope, rest, _ = bytes.Cut(rest, []byte{'\t'})
+	end, signature, _ := bytes.Cut(rest, []byte{'\t'})
+	ok = ok && bytes.IndexByte(signature, '\t') < 0
+	a.end, a.signature = lineNumber(end), nil
+	if len(signature) > 0 && string(signature) != "-" {
+		a.signature, a.spare[2] = unescape(signature, a.spare[2])
 	}
 	if !ok {
 		return fmt.Errorf("not an answer: %.80q", line)

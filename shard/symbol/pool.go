@@ -39,8 +39,8 @@ type Symbol struct {
 	ParentName []byte // of the enclosing scope, as the language writes it; empty at the top
 	ParentKind string
 	Line       uint32 // from 1
-	End        uint32 // its last line; 0 where that is not known, or the pool is none of WithExtents
-	Signature  []byte // of a function, as (a int); empty where that is not known, or the pool is none of WithExtents
+	End        uint32 // its last line; 0 where that is not known
+	Signature  []byte // of a function, as (a int); empty where that is not known, or the pool is none of WithSignatures
 }
 
 // Pool is a bounded set of processes. It is safe for concurrent use.
@@ -123,16 +123,16 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	}
 
 	p := &Pool{options: o, path: path, version: v, mode: mode}
-	p.ready("--_xformat=" + tagFormat)
+	p.ready("--fields=+e", "--_xformat="+tagFormat)
 	return p, nil
 }
 
-// WithExtents is a pool of its own for the same program that also finds where
-// definitions end, and the parameters of functions. It is to be closed, too.
-func (p *Pool) WithExtents(processes int) *Pool {
+// WithSignatures is a pool of its own for the same program that also finds the
+// parameters of functions. It is to be closed, too.
+func (p *Pool) WithSignatures(processes int) *Pool {
 	wide := &Pool{options: p.options, path: p.path, version: p.version, mode: p.mode}
 	wide.options.Processes = processes
-	wide.ready("--fields=+eS", "--_xformat="+extentFormat)
+	wide.ready("--fields=+eS", "--_xformat="+signatureFormat)
 	return wide
 }
 

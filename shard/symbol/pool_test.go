@@ -204,7 +204,7 @@ func TestExtentsAreWhereADefinitionEnds(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(narrow.Close)
-	p := narrow.WithExtents(1)
+	p := narrow.WithSignatures(1)
 	t.Cleanup(p.Close)
 	var got []string
 	text := "package b\n\ntype T struct {\n\tx int\n}\n\nfunc (t *T) Go(a int) error {\n\treturn nil\n}\n"

@@ -15,7 +15,7 @@ import (
 // ends the whole.
 func Write(ctx context.Context, dir string, texts Texts, known []Known, tag Tagger) (file.ID, error) {
 	c := &collector{
-		texts: texts, tag: tag, docs: make([][]byte, texts.Count),
+		texts: texts, tag: tag, docs: make([][]byte, texts.Count), extents: make([][]byte, texts.Count),
 		names: newInterner(), parents: newInterner(), kinds: map[string]uint32{},
 	}
 	if err := c.copyKnown(ctx, known); err != nil {
@@ -32,6 +32,8 @@ type collector struct {
 	texts Texts
 	tag   Tagger
 	docs  [][]byte // by document: its rows, as appendRow writes them; nil while not known
+
+	extents [][]byte // by document: how far its rows last, as extentWriter writes it
 
 	mu      sync.Mutex // guards the fields below
 	names   *interner

@@ -136,7 +136,13 @@ func (o *copying) copy(d copiedDoc) error {
 		return failed
 	}
 
+	if err != nil {
+		return err
+	}
+
+	// The rows are the same in number and order, so their extents are, too.
 	o.c.docs[d.to] = coded
+	o.c.extents[d.to], err = o.from.extentsOf(d.from)
 	return err
 }
 

@@ -7,13 +7,15 @@
 //
 //	meta      name of the shard, counts, the kinds
 //	parents   what symbols are defined in, sorted, front-coded
-//	codes     the Huffman codes of parents, pages, refs and docs
+//	codes     the Huffman codes of parents, pages, refs, docs and extents
 //	pages     the distinct names, sorted without regard to case, in pages of
 //	          at most 4 KiB, front-coded, each a block of package lz
 //	first     the first name of each page, in full
 //	postings  of package trigram; a page is a document of one unit
 //	refs      for each page the documents that define each of its names
 //	docs      for each document its symbols, by offset
+//	extents   for each document how far those of its symbols last that do not end
+//	          in their line, see extentWriter
 //
 // A worked example. Document 0 has the functions Able at byte 6 and able at 20,
 // document 2 a class able and a function apply. The names are Able, able and

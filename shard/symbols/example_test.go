@@ -38,7 +38,21 @@ func TestTheWorkedExample(t *testing.T) {
 		t.Errorf("rows % x, want % x", rows, want)
 	}
 
+	var extents extentWriter
+	for _, n := range []int{300, 0, 90, 0} {
+		extents.add(n)
+	}
+	if want := []byte{0, 0xac, 2, 1, 0x5a}; !bytes.Equal(extents.coded, want) {
+		t.Errorf("extents % x, want % x", extents.coded, want)
+	}
+
 	// And back.
+	ends := extentReader{b: extents.coded}
+	for i, want := range []int{300, 0, 90, 0, 0} {
+		if got := ends.next(); got != want || ends.malformed {
+			t.Errorf("extent %d: %d, want %d", i, got, want)
+		}
+	}
 	if text, ok := unfront(make([]byte, 0, pageBytes), page); !ok || string(text) != "Able\nable\napply\n" {
 		t.Errorf("page %q, %v", text, ok)
 	}

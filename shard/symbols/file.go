@@ -30,8 +30,10 @@ type File struct {
 	refs      []byte
 	docEnd    file.Column32 // end of each document's rows, in docs
 	docs      []byte
-	dict      []byte // of the blocks of pages
-	code      struct{ parents, pages, refs, docs *huffmanTable }
+	dict      []byte        // of the blocks of pages
+	extentEnd file.Column32 // end of each document's extents, in extents
+	extents   []byte
+	code      struct{ parents, pages, refs, docs, extents *huffmanTable }
 	post      *trigram.Index
 }
 
@@ -91,7 +93,7 @@ func (y *File) loadCodes() error {
 	if err != nil {
 		return err
 	}
-	all := []**huffmanTable{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs}
+	all := []**huffmanTable{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs, &y.code.extents}
 	if len(b) != len(all)*codeBytes {
 		return fmt.Errorf("%w: size of the codes", file.ErrDamaged)
 	}
@@ -140,6 +142,7 @@ func (y *File) loadColumns() error {
 		{secFirstEnd, (*[]byte)(&y.firstEnd)}, {secFirst, &y.first}, {secPages, &y.pages},
 		{secRefEnd, (*[]byte)(&y.refEnd)}, {secRefs, &y.refs},
 		{secDocEnd, (*[]byte)(&y.docEnd)}, {secDocs, &y.docs}, {secDict, &y.dict},
+		{secExtentEnd, (*[]byte)(&y.extentEnd)}, {secExtents, &y.extents},
 	} {
 		var err error
 		if *c.to, err = y.f.Bytes(c.id); err != nil {
@@ -149,9 +152,9 @@ func (y *File) loadColumns() error {
 
 	pages := y.pageEnd.Len()
 	sized := y.pageSize.Len() == pages && y.pageName.Len() == pages && y.firstEnd.Len() == pages && y.refEnd.Len() == pages &&
-		y.docEnd.Len() == y.documents
+		y.docEnd.Len() == y.documents && y.extentEnd.Len() == y.documents
 	ordered := ascending(y.pageEnd, len(y.pages)) && ascending(y.firstEnd, len(y.first)) && ascending(y.refEnd, len(y.refs)) &&
-		ascending(y.docEnd, len(y.docs)) && ascending(y.pageName, y.names)
+		ascending(y.docEnd, len(y.docs)) && ascending(y.extentEnd, len(y.extents)) && ascending(y.pageName, y.names)
 	if !sized || !ordered {
 		return fmt.Errorf("%w: columns do not fit together", file.ErrDamaged)
 	}

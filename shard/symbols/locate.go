@@ -37,6 +37,32 @@ func (w *tagging) locate(t Untagged) {
 	if !slices.IsSortedFunc(w.rows, byOffset) {
 		slices.SortStableFunc(w.rows, byOffset)
 	}
+
+	w.measure(t.Content)
+}
+
+// measure tells, for the rows that last longer than their line, how many bytes that is.
+func (w *tagging) measure(text []byte) {
+	w.lineEnd = w.lineEnd[:0]
+	at := 0 // where the next line begins
+	for i := range w.rows {
+		r := &w.rows[i]
+		if r.last <= r.line {
+			continue
+		}
+
+		for len(w.lineEnd) < int(r.last) && at <= len(text) {
+			end := bytes.IndexByte(text[at:], '\n') + at
+			if end < at {
+				end = len(text)
+			}
+			w.lineEnd = append(w.lineEnd, uint32(end))
+			at = end + 1
+		}
+		if int(r.last) <= len(w.lineEnd) {
+			r.extent = w.lineEnd[r.last-1] - r.offset
+		}
+	}
 }
 
 // lineReader reads the lines of a text forward.
@@ -129,6 +155,8 @@ func imported(language, kind string, after []byte) bool {
 	case "TypeScript", "TSX":
 		after = bytes.TrimLeft(after, " \t")
 		return kind == "alias" && !bytes.HasPrefix(after, []byte("=")) && !bytes.HasPrefix(after, []byte("<"))
+	case "Go":
+		return kind == "packageName"
 	case "Python":
 		return kind == "namespace" || kind == "unknown"
 	}

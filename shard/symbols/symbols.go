@@ -20,6 +20,7 @@ type Definition struct {
 	ParentName []byte
 	ParentKind string
 	Line       uint32 // from 1
+	End        uint32 // its last line; 0 where that is not known
 }
 
 // Untagged is a text whose definitions are wanted.
@@ -88,6 +89,8 @@ const (
 	secParents
 	secCodes
 	secDict
+	secExtentEnd
+	secExtents
 	secPostings file.SectionID = 1 << 12 // of the first segment; the others follow
 )
 

@@ -3,6 +3,7 @@ package symbols
 import (
 	"bytes"
 	"context"
+	"slices"
 )
 
 // tagging is what one goroutine of a collector keeps from document to document. Symbols stay
@@ -21,11 +22,14 @@ type tagging struct {
 	parents []taggedParent // of rows
 	bytes   []byte         // the names of both
 	coded   []byte
+	extents extentWriter
+	lineEnd []uint32 // where the lines of the document end
 }
 
 // taggedRow is a symbol of the document.
 type taggedRow struct {
 	line, offset uint32
+	last, extent uint32 // line, and bytes from offset to its end; 0 where it is that of the name, or not known
 	at, end      uint32 // where its name is in bytes
 	hash, name   uint32 // of the name; its number
 	kind         uint32 // index in kinds, later the number
@@ -90,7 +94,8 @@ func (w *tagging) done(i int, err error) {
 	if err == nil {
 		w.locate(w.texts[i])
 		if w.number() {
-			w.c.docs[w.docs[i]] = w.encode()
+			doc := w.docs[i]
+			w.c.docs[doc], w.c.extents[doc] = w.encode()
 		}
 	}
 	w.clear()
@@ -102,7 +107,7 @@ func (w *tagging) add(d Definition) {
 		return
 	}
 
-	row := taggedRow{line: d.Line, kind: w.kind(d.Kind), at: uint32(len(w.bytes))}
+	row := taggedRow{line: d.Line, last: d.End, kind: w.kind(d.Kind), at: uint32(len(w.bytes))}
 	w.bytes = append(w.bytes, d.Name...)
 	row.end = uint32(len(w.bytes))
 
@@ -195,9 +200,11 @@ func (w *tagging) kindNumberLocked(place uint32) uint32 {
 	return k.number - 1
 }
 
-// encode returns the rows as the collector keeps them, without duplicates.
-func (w *tagging) encode() []byte {
+// encode returns the rows and their extents as the collector keeps them, without
+// duplicates.
+func (w *tagging) encode() (rows, extents []byte) {
 	w.coded = w.coded[:0]
+	w.extents.reset()
 	before := Row{}
 	for i, r := range w.rows {
 		row := Row{int(r.offset), int(r.name), int(r.kind), int(r.parent)}
@@ -205,8 +212,8 @@ func (w *tagging) encode() []byte {
 			continue
 		}
 		w.coded = appendRow(w.coded, before, row)
+		w.extents.add(int(r.extent))
 		before = row
 	}
-
-	return append(make([]byte, 0, len(w.coded)), w.coded...)
+	return append(make([]byte, 0, len(w.coded)), w.coded...), slices.Clone(w.extents.coded)
 }

@@ -74,7 +74,7 @@ func (c *collector) write(ctx context.Context, dir string) (file.ID, error) {
 	}
 	columns := coded{w: w}
 
-	// The sections, in the order of File.code: parents, pages, refs, docs.
+	// The sections, in the order of File.code: parents, pages, refs, docs, extents.
 	meta := c.meta(len(names.order), kinds.order)
 	writeParents(meta, &columns, list, parents.order)
 	w.Add(secMeta, meta.B)
@@ -84,6 +84,8 @@ func (c *collector) write(ctx context.Context, dir string) (file.ID, error) {
 		return file.ID{}, err
 	}
 	columns.add(secDocs, docs, secDocEnd, ends)
+	extents, ends := c.extentColumn()
+	columns.add(secExtents, extents, secExtentEnd, ends)
 	w.Add(secCodes, columns.codes)
 
 	id, _, err := w.Finish()
