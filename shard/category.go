@@ -132,6 +132,14 @@ func quoteAll(texts []string) string {
 	return strings.Join(quoted, "|")
 }
 
+// What PathRank returns, besides 0 for source.
+const (
+	RankDocs      = int(documentation)
+	RankGenerated = int(generatedCode)
+	RankTests     = int(testCode)
+	RankVendored  = int(vendoredCode)
+)
+
 // PathRank orders paths by how likely a reader wants to see them first: source,
 // then documentation, generated files, tests, and what others wrote.
 func PathRank(path string) int { return int(categoryOf(path)) }

@@ -147,7 +147,11 @@ func (r *ranking) parse() error {
 		return err
 	}
 	r.filter = append(r.filter, in.Atoms()...)
-	if r.rev, err = r.s.indexedRev(r.viewer, r.req.Repo, r.req.Ref); err == nil && r.rev == "" {
+	r.rev, err = r.s.indexedRev(r.viewer, r.req.Repo, r.req.Ref)
+	switch {
+	case err == nil && r.rev == "" && r.req.Ref == "":
+		err = call.Fail(call.ErrUnavailable, "Repository %q is not indexed yet, so its words cannot be ranked", r.req.Repo)
+	case err == nil && r.rev == "":
 		err = call.Fail(call.ErrRef, "Revision %q is not indexed; words are ranked in indexed revisions only. Use grep with ref", r.req.Ref)
 	}
 	return err

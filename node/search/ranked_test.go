@@ -3,6 +3,7 @@ package search
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/shard/query"
@@ -51,11 +52,41 @@ func TestNamesThatAreLikeOne(t *testing.T) {
 	}
 }
 
-func TestDefinitionsOfTheProductComeFirst(t *testing.T) {
+func TestThePlacesOfARepository(t *testing.T) {
 	t.Parallel()
-	order := []string{"src/server.c", "tools/lib/slab.c", "docs/x.md", "tests/main.c", "vendor/x/main.c"}
-	if !slices.IsSortedFunc(order, func(a, b string) int { return placeRank(a) - placeRank(b) }) {
-		t.Error("not in this order")
+	for path, want := range map[string]int{
+		"src/server.c": placeSource, "include/linux/slab.h": placeSource, "src/util/log.c": placeSource, "tools.go": placeSource,
+		"docs/x.md":     placeDocs,
+		"src/a_test.go": placeTests, "tests/main.c": placeTests, "examples/x/main.go": placeTests, "system_test/helpers.go": placeTests,
+		"vendor/x/main.c": placeDeps, "deps/linenoise/example.c": placeDeps, "deps/jemalloc/test/unit/hpa.c": placeDeps,
+		"tools/lib/slab.c": placeTools, "utils/lru/lfu-simulation.c": placeTools, "tools/testing/radix-tree/linux.c": placeTools,
+		"api/api.pb.go": placeGenerated,
+	} {
+		if got := placeRank(path); got != want {
+			t.Errorf("%s: place %d, want %d", path, got, want)
+		}
+	}
+}
+
+// Uses in the product come before those in its tests and in what others wrote, and
+// of these the files with the most uses; what is only spoken of comes last.
+func TestTheOrderOfReferences(t *testing.T) {
+	t.Parallel()
+	use, remark := SymbolMatch{Line: []byte("x()")}, SymbolMatch{Line: []byte("// x"), at: 3}
+	file := func(path string, matches ...SymbolMatch) SymbolFile {
+		return SymbolFile{Path: path, Language: "Go", Matches: matches}
+	}
+	out := &SymbolResponse{Files: []SymbolFile{
+		file("tools/gen.go", use), file("a_test.go", use, use, use), file("z.go", remark), file("vendor/d.go", use), file("b.go", remark, use), file("a.go", use, use, use),
+	}}
+	arrangeReferences(out, SymbolRequest{})
+
+	var got []string
+	for _, f := range out.Files {
+		got = append(got, f.Path)
+	}
+	if want := "a.go b.go a_test.go vendor/d.go tools/gen.go z.go"; strings.Join(got, " ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, " "), want)
 	}
 }
 

@@ -73,8 +73,9 @@ type SymbolMatch struct {
 	at int // of the range in Line
 }
 
-// arrangeReferences takes out the definitions and puts remarks last; the
-// order is otherwise kept.
+// arrangeReferences takes out the definitions and puts remarks last, in each file
+// and among the files. The product's own source comes first, and of that the
+// files with the most uses.
 func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	byRemark := func(a, b SymbolMatch) int {
 		switch {
@@ -99,7 +100,9 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 		out.MatchCount += len(f.Matches)
 	}
 	out.Files = slices.DeleteFunc(out.Files, func(f SymbolFile) bool { return len(f.Matches) == 0 })
-	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int { return byRemark(a.Matches[0], b.Matches[0]) })
+	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
+		return cmp.Or(byRemark(a.Matches[0], b.Matches[0]), placeRank(a.Path)-placeRank(b.Path), len(b.Matches)-len(a.Matches))
+	})
 	out.Repositories = slices.DeleteFunc(out.Repositories, func(r browse.RepoInfo) bool {
 		return !slices.ContainsFunc(out.Files, func(f SymbolFile) bool { return f.RepoID == r.ID })
 	})
@@ -110,8 +113,9 @@ const (
 	maxSimilar       = 10_000 // looked at for similar names
 )
 
-// Definitions finds where a symbol is defined. What can be called or
-// instantiated comes before variables and members. A name that nothing bears
+// Definitions finds where a symbol is defined. The product's own source comes
+// first, and there what can be called or instantiated before variables and
+// members. A name that nothing bears
 // may be qualified, by dots or colons: then the enclosing scope decides.
 func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	out, err := s.definitions(ctx, v, req, req.Symbol)
@@ -212,7 +216,7 @@ func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req Symbol
 		slices.SortStableFunc(out.Files[i].Matches, rank)
 	}
 	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
-		return cmp.Or(rank(a.Matches[0], b.Matches[0]), placeRank(a.Path)-placeRank(b.Path))
+		return cmp.Or(placeRank(a.Path)-placeRank(b.Path), rank(a.Matches[0], b.Matches[0]), headerRank(a.Path)-headerRank(b.Path))
 	})
 	return out, nil
 }
@@ -250,8 +254,7 @@ func inScope(parent, scope string) bool {
 }
 
 // References finds where a symbol is used: whole words of its name, without
-// those that define it. What stands in comments and in texts comes last, in
-// each file and among the files.
+// those that define it, in the order of arrangeReferences.
 func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	pattern := regexp.QuoteMeta(req.Symbol)
 	// A border of a word can only stand where the name begins or ends with a
@@ -355,19 +358,6 @@ func commitOf(seen *account.Repos, repository, rev string) string {
 		}
 	}
 	return ""
-}
-
-// placeRank orders paths of definitions: the product's own source, then what
-// helps to make it, then tests and what others wrote.
-func placeRank(path string) int {
-	rank := 2 * shard.PathRank(path)
-	for part := range strings.SplitSeq(path, "/") {
-		switch part {
-		case "deps", "tools", "scripts", "contrib", "hack":
-			return rank + 1
-		}
-	}
-	return rank
 }
 
 func symbolResponse(answer *Response, limit int) *SymbolResponse {

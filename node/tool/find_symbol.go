@@ -56,6 +56,17 @@ func (l *lookup) none(noun string, r *search.SymbolResponse) string {
 	return text + "\n" + e.String()
 }
 
+// mostOfSymbol is the largest limit of an answer about a symbol.
+const mostOfSymbol = 1000
+
+// beyond tells how to see what a limit has left out.
+func (l *lookup) beyond() string {
+	if l.Number("limit") == mostOfSymbol {
+		return narrower(l.tool)
+	}
+	return "continue with " + l.with("limit", min(mostOfSymbol, 4*l.Number("limit")))
+}
+
 // indexed tells whether the revision that is asked about is in the index: of
 // any other one nothing is known of symbols.
 func (l *lookup) indexed(r *search.SymbolResponse) bool {

@@ -19,7 +19,7 @@ func definitions(s Searcher, b Browser) Tool {
 			{Name: "match", Kind: String, Words: []string{"exact", "prefix", "fuzzy"}, Default: "exact"},
 			{Name: "kind", Kind: String, About: "function, method, struct, class, macro, ..."},
 			pathParam, includeParam, refParam,
-			{Name: "limit", Kind: Integer, Min: 1, Max: 1000, Default: 50, About: "most definitions"},
+			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 50, About: "most definitions"},
 			{Name: "body", Kind: Boolean, Default: false},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
@@ -102,7 +102,7 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(l.tool)))
 	}
 	if more := r.MatchCount - shown; more > 0 {
-		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(more, "definition"), l.with("limit", min(1000, 4*l.Number("limit")))))
+		e.left = append(e.left, fmt.Sprintf("%s; %s", count(more, "definition"), l.beyond()))
 	}
 	e.lacks(l.Args, r.Cut, "")
 	return out.String() + e.String()

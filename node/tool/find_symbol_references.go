@@ -21,7 +21,7 @@ func references(s Searcher, b Browser) Tool {
 			symbolParam, anyRepoParam,
 			{Name: "calls", Kind: Boolean, Default: false},
 			pathParam, includeParam, excludeParam, testsParam, refParam,
-			{Name: "limit", Kind: Integer, Min: 1, Max: 1000, Default: 200, About: "most lines"},
+			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 200, About: "most lines"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			l := &lookup{a, ctx, v, s, b}
@@ -85,22 +85,27 @@ const (
 	labelled // a label of C, or a jump to it
 )
 
-// usage tells what a line does with the name that it has.
-func usage(name, lang string, line []byte) use {
+// usages tells what lines do with a name.
+type usages struct{ label, prototype, call *regexp.Regexp }
+
+func usagesOf(name string) usages {
 	quoted := regexp.QuoteMeta(name)
-	text := string(line)
-	curly := lang == "C" || lang == "C++" || lang == "Objective-C" || lang == "Cuda"
-	if curly {
-		label := regexp.MustCompile(`\bgoto\s+` + quoted + `\b|^\s*` + quoted + `\s*:(?:[^:]|$)`)
-		prototype := regexp.MustCompile(`^[A-Za-z_][\w\s*&:<>,]*[\s*&]` + quoted + `\s*\([^=]*$`)
-		switch {
-		case label.MatchString(text):
-			return labelled
-		case prototype.MatchString(text) && !strings.HasPrefix(text, "return"):
-			return declared
-		}
+	return usages{
+		label:     regexp.MustCompile(`\bgoto\s+` + quoted + `\b|^\s*` + quoted + `\s*:(?:[^:]|$)`),
+		prototype: regexp.MustCompile(`^[A-Za-z_][\w\s*&:<>,]*[\s*&]` + quoted + `\s*\([^=]*$`),
+		call:      regexp.MustCompile(quoted + `(?:\[[^\]]*\]|::?<[^>]*>)?\s*\(`),
 	}
-	if regexp.MustCompile(quoted + `(?:\[[^\]]*\]|::?<[^>]*>)?\s*\(`).MatchString(text) {
+}
+
+// of tells what a line does with the name that it has.
+func (u usages) of(lang string, line []byte) use {
+	curly := lang == "C" || lang == "C++" || lang == "Objective-C" || lang == "Cuda"
+	switch {
+	case curly && u.label.Match(line):
+		return labelled
+	case curly && !bytes.HasPrefix(line, []byte("return")) && u.prototype.Match(line):
+		return declared
+	case u.call.Match(line):
 		return called
 	}
 	return used
@@ -119,7 +124,7 @@ func (l *lookup) references(r *search.SymbolResponse) string {
 		outlines = l.outlines(repos, paths, r.Commits)
 	}
 
-	w := &usesWriter{lookup: l, left: l.Number("limit")}
+	w := &usesWriter{lookup: l, usages: usagesOf(l.name()), left: l.Number("limit")}
 	for i := range r.Files {
 		f := &r.Files[i]
 		w.file(f, outlines[[2]string{f.Repository, f.Path}])
@@ -130,9 +135,10 @@ func (l *lookup) references(r *search.SymbolResponse) string {
 // usesWriter gathers the lines of an answer and counts what it leaves out.
 type usesWriter struct {
 	*lookup
+	usages                         usages
 	blocks                         []block
 	of                             []int // number of each block's file
-	seen                           int   // files
+	seen, files                    int   // files; those of them with lines that count
 	lines, remarks                 int
 	declared, labelled, onlyRemark int // not shown
 	left, over                     int
@@ -146,14 +152,14 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 	}
 	number := w.seen
 	w.seen++
-	calls, before := w.Flag("calls"), uint32(0)
+	calls, before, counted := w.Flag("calls"), uint32(0), w.lines
 	for k := range f.Matches {
 		m := &f.Matches[k]
 		if m.Range.Start.Line == before {
 			continue // a line is shown once
 		}
 		before = m.Range.Start.Line
-		how := usage(w.name(), f.Language, m.Line)
+		how := w.usages.of(f.Language, m.Line)
 		switch {
 		case m.Remark && calls:
 			w.onlyRemark++
@@ -176,6 +182,9 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 		}
 		w.left--
 		b.lines = append(b.lines, w.line(m, o))
+	}
+	if w.lines > counted {
+		w.files++
 	}
 	if b.lines != nil {
 		w.blocks, w.of = append(w.blocks, b), append(w.of, number)
@@ -210,7 +219,7 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 		noun = "call"
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s of %s in %s", count(w.lines, noun), clean([]byte(w.name())), count(len(w.blocks), "file"))
+	fmt.Fprintf(&out, "%s of %s in %s", count(w.lines, noun), clean([]byte(w.name())), count(w.files, "file"))
 	if notes := w.notes(); notes != "" {
 		out.WriteString(" (" + notes + ")")
 	}
@@ -223,7 +232,7 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(w.tool)))
 	}
 	if w.over > 0 {
-		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(w.over, noun), w.with("limit", min(1000, 4*w.Number("limit")))))
+		e.left = append(e.left, fmt.Sprintf("%s; %s", count(w.over, noun), w.beyond()))
 	}
 	e.lacks(w.Args, r.Cut, "")
 	return out.String() + e.String()

@@ -1,11 +1,15 @@
 package tool
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 func TestWhatALineDoesWithAName(t *testing.T) {
@@ -28,8 +32,36 @@ func TestWhatALineDoesWithAName(t *testing.T) {
 		{"Go", "defer oom (a)", called},
 		{"Rust", "let v = oom::<u8>(a);", called},
 	} {
-		if got := usage("oom", tt.lang, []byte(tt.line)); got != tt.want {
+		if got := usagesOf("oom").of(tt.lang, []byte(tt.line)); got != tt.want {
 			t.Errorf("%s %q: %d, want %d", tt.lang, tt.line, got, tt.want)
+		}
+	}
+}
+
+// All files count that have a use, also those behind the limit of lines, and who
+// has asked for the most is not told to ask for it again.
+func TestUsesBeyondTheLimitAreCounted(t *testing.T) {
+	t.Parallel()
+	r := &search.SymbolResponse{}
+	for f := range 5 {
+		file := search.SymbolFile{Repository: "example.com/acme/app", Path: fmt.Sprintf("f%d.go", f), Language: "Go"}
+		for line := range 300 {
+			m := search.SymbolMatch{Line: []byte("oom()"), Around: shard.Symbol{Name: "main"}}
+			m.Range.Start.Line = uint32(line + 1)
+			file.Matches = append(file.Matches, m)
+		}
+		r.Files = append(r.Files, file)
+	}
+	row := references(nil, nil)
+	row.Params = append(row.Params, maxTokens)
+	for limit, want := range map[int]string{200: `1300 references; continue with find_symbol_references {"symbol":"oom","limit":800}`, 1000: "500 references; narrow with repo, path, include"} {
+		a, err := row.decode(json.RawMessage(fmt.Sprintf(`{"symbol":"oom","limit":%d}`, limit)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := (&lookup{Args: a}).references(r)
+		if !strings.HasPrefix(text, "1500 references of oom in 5 files") || !strings.Contains(text, want) || !strings.Contains(text, "1 in main: oom()") {
+			t.Errorf("limit %d: %s", limit, text)
 		}
 	}
 }
