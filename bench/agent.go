@@ -46,6 +46,12 @@ func (s *server) tool(ctx context.Context, c toolCall) (text string, took time.D
 	return text, took, err
 }
 
+// refusal is what a tool says that does not do what it was asked: an agent reads
+// it.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
 // toolText takes the text out of an answer, which is JSON or an event stream
 // that ends with it.
 func toolText(data []byte) (string, error) {
@@ -70,7 +76,7 @@ func toolText(data []byte) (string, error) {
 	case len(m.Result.Content) != 1:
 		return "", fmt.Errorf("%d contents", len(m.Result.Content))
 	case m.Result.IsError:
-		return "", errors.New(m.Result.Content[0].Text)
+		return "", refusal(m.Result.Content[0].Text)
 	}
 	return m.Result.Content[0].Text, nil
 }

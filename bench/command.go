@@ -12,7 +12,7 @@ import (
 // Command returns `shoal bench`.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure Shoal against its peers"}
-	cmd.AddCommand(reportCommand(), soakCommand())
+	cmd.AddCommand(reportCommand(), agentCommand(), soakCommand())
 	return cmd
 }
 
@@ -24,7 +24,9 @@ func reportCommand() *cobra.Command {
 		Long: `Measures build cost, size, latency, throughput and growth, beside ripgrep,
 codesearch and, when it is on PATH, zoekt. Corpora and indexes stay in --dir
 and are used again by the next run. Part history wants a bare repository with
-tags at <dir>/R.git, part localise bare repositories in <dir>/localise.`,
+tags at <dir>/R.git, part localise bare repositories in <dir>/localise, parts
+questions and typos those that they ask about in <dir>/questions (git.git,
+redis.git, rqlite.git, weaviate.git).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
@@ -38,6 +40,34 @@ tags at <dir>/R.git, part localise bare repositories in <dir>/localise.`,
 	cmd.Flags().StringSliceVar(&o.Parts, "parts", PartNames(), "what to measure")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "use the indexes of an earlier run: for parts that do not measure building")
 	cmd.Flags().IntVar(&o.Repeat, "repeat", 5, "repetitions of each search; the best counts")
+	return cmd
+}
+
+// agentParts are the parts that need a model nowhere: what agents read until they
+// know.
+var agentParts = []string{"questions", "typos", "agents", "localise"}
+
+func agentCommand() *cobra.Command {
+	o := Options{Repeat: 1}
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Count what agents read until they have their answers, beside rg and git",
+		Long: `Asks what agents ask, without a model: questions by calls that were written down,
+wrong names by the first advice of each answer, fixed tasks in the formats of this
+tool server and the reference's, and commits by their subjects in the trees before
+them. Beside them run rg, git and ctags in checkouts, with the same questions. The
+repositories are those of bench report; a part without them says so.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			text, err := Report(cmd.Context(), o)
+			fmt.Fprint(cmd.OutOrStdout(), text)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-bench"), "work folder, kept between runs")
+	cmd.Flags().StringVar(&o.Out, "out", "", "folder of the report; empty prints only")
+	cmd.Flags().StringSliceVar(&o.Parts, "parts", agentParts, "what to measure")
 	return cmd
 }
 

@@ -1,0 +1,347 @@
+package bench
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// The questions, with the calls that a reader makes one after the other until the
+// answer has been read, and the commands of somebody with checkouts and a shell.
+// Both were written down before they were run.
+//
+//go:embed questions/*.json
+var questionFiles embed.FS
+
+// asking is a question.
+type asking struct {
+	Question string      `json:"q"`
+	Repo     string      `json:"repo"`    // name of the bare repository without its end; "" for all
+	Answer   []string    `json:"answer"`  // each is in what a reader has read who knows the answer
+	Calls    []namedCall `json:"calls"`   // of tools, with repo filled in where they name none
+	Control  [][]string  `json:"control"` // programs and arguments, run in the checkout, or in the directory of all
+	// ControlAnswer stands for Answer where a program says it in other words: none
+	// says that nothing is there by printing nothing.
+	ControlAnswer *[]string `json:"controlAnswer"`
+}
+
+// misspelt is a call that names what is not there, and how to go on.
+type misspelt struct {
+	Question string     `json:"q"`
+	Repo     string     `json:"repo"`
+	Field    string     `json:"field"`  // the argument that is wrong
+	Answer   string     `json:"answer"` // is in the answer of the call that was meant
+	Call     namedCall  `json:"call"`
+	Control  [][]string `json:"control"`
+}
+
+// namedCall is a call as the files have it: the tool and its arguments.
+type namedCall toolCall
+
+// UnmarshalJSON reads a list of the name and the object of the arguments.
+func (c *namedCall) UnmarshalJSON(data []byte) error {
+	var args map[string]any
+	pair := []any{&c.tool, &args}
+	if err := json.Unmarshal(data, &pair); err != nil {
+		return err
+	}
+	if c.tool == "" || args == nil || len(pair) != 2 {
+		return fmt.Errorf("a call is a tool and its arguments, not %s", data)
+	}
+	c.args = args
+	return nil
+}
+
+// questionsOf reads a file of questions.
+func questionsOf[T any](name string) (list []T, err error) {
+	data, err := questionFiles.ReadFile("questions/" + name)
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("questions %s: %w", name, err)
+	}
+	return list, nil
+}
+
+// questioned is the node and the checkouts that questions are asked about.
+type questioned struct {
+	s         *server
+	checkouts string
+	repos     []string
+}
+
+// ask starts a node on the bare repositories of the directory questions. It is
+// nil where there are none; p tells so.
+func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
+	dir := filepath.Join(r.Dir, "questions")
+	bare, err := filepath.Glob(filepath.Join(dir, "*.git"))
+	if err != nil || len(bare) == 0 {
+		p.note("not measured: no bare repository in %s", dir)
+		return nil, err
+	}
+
+	q := &questioned{checkouts: filepath.Join(r.Dir, "questions-checkouts")}
+	if err := os.MkdirAll(q.checkouts, 0o755); err != nil {
+		return nil, err
+	}
+	for _, repo := range bare {
+		name := repoName(repo)
+		q.repos = append(q.repos, name)
+		to := filepath.Join(q.checkouts, name)
+		if ok, err := exists(to); err != nil || ok {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if _, err := gitIn(ctx, dir, nil, nil, "clone", "--quiet", repo, to); err != nil {
+			return nil, err
+		}
+	}
+
+	q.s, _, err = r.index(ctx, "questions", "ctags", len(bare), map[string]connection{"Q": {"type": "git", "url": "file://" + dir + "/*"}})
+	if err != nil {
+		return nil, err
+	}
+	if err := q.s.symbolsReady(ctx, symbolsTime, "main"); err != nil {
+		return nil, errors.Join(err, q.s.stop())
+	}
+	return q, nil
+}
+
+// has reports whether a repository is there, also one whose name is misspelled
+// behind its third letter; "" stands for all.
+func (q *questioned) has(repo string) bool {
+	if repo == "" {
+		return true
+	}
+	for _, name := range q.repos {
+		if name == repo || len(repo) > 2 && strings.HasPrefix(name, repo[:3]) {
+			return true
+		}
+	}
+	return false
+}
+
+// dir is where the commands about a repository run.
+func (q *questioned) dir(repo string) string {
+	dir := filepath.Join(q.checkouts, repo)
+	if ok, err := exists(dir); err != nil || !ok {
+		return q.checkouts
+	}
+	return dir
+}
+
+// call makes a call and returns what is read, also where the tool refuses it.
+func (q *questioned) call(ctx context.Context, repo string, c namedCall) (string, error) {
+	args := map[string]any{}
+	if repo != "" {
+		args["repo"] = repo
+	}
+	for name, value := range c.args {
+		args[name] = value
+	}
+	text, _, err := q.s.tool(ctx, toolCall{c.tool, args})
+	if refused := (refusal)(""); errors.As(err, &refused) {
+		return string(refused), nil
+	}
+	return text, err
+}
+
+// control runs the commands until their output has what is wanted.
+func (q *questioned) control(ctx context.Context, repo string, commands [][]string, wanted []string) (cost, bool, error) {
+	var texts []string
+	for _, c := range commands {
+		u, err := measure(ctx, q.dir(repo), nil, c[0], c[1:]...)
+		if err != nil {
+			return cost{}, false, err
+		}
+		texts = append(texts, string(u.Out))
+		if len(wanted) > 0 && hasAll(texts, wanted) {
+			break
+		}
+	}
+	return costOf(texts), hasAll(texts, wanted), nil
+}
+
+func costOf(texts []string) cost {
+	all := strings.Join(texts, "\n")
+	return cost{len(texts), len(all), estimateTokens(all)}
+}
+
+func hasAll(texts, wanted []string) bool {
+	all := strings.Join(texts, "\n")
+	for _, w := range wanted {
+		if !strings.Contains(all, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// partQuestions asks the questions of agents, of the tools and of programs in
+// checkouts.
+func partQuestions(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "Questions of agents, to the tools and to rg, git and ctags in checkouts",
+		Columns: []string{"question", "calls", "tokens", "right", "control's calls", "tokens", "right"}}
+	list, err := questionsOf[asking]("questions.json")
+	if err != nil {
+		return nil, err
+	}
+	q, err := r.ask(ctx, p)
+	if q == nil {
+		return p, err
+	}
+	defer q.s.stop()
+
+	var ours, theirs cost
+	right, controlRight, asked := 0, 0, 0
+	for _, a := range list {
+		if !q.has(a.Repo) {
+			p.note("not asked, %s is not there: %s", a.Repo, a.Question)
+			continue
+		}
+		our, ok, err := q.tools(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		wanted := a.Answer
+		if a.ControlAnswer != nil {
+			wanted = *a.ControlAnswer
+		}
+		their, controlOK, err := q.control(ctx, a.Repo, a.Control, wanted)
+		if err != nil {
+			return nil, err
+		}
+		p.row(a.Question, our.calls, our.tokens, ok, their.calls, their.tokens, controlOK)
+		ours.add(our)
+		theirs.add(their)
+		asked++
+		right += oneIf(ok)
+		controlRight += oneIf(controlOK)
+	}
+	p.row("all", ours.calls, ours.tokens, right == asked, theirs.calls, theirs.tokens, controlRight == asked)
+	p.note("%d questions: %d right with the tools, %d with the programs. A side stops reading when it has the answer. Calls and commands were written down before they were run (bench/questions). Tokens are estimated: a word of five letters, three digits, or a sign is one.", asked, right, controlRight)
+	return p, nil
+}
+
+func oneIf(ok bool) int {
+	if ok {
+		return 1
+	}
+	return 0
+}
+
+// tools makes the calls of a question until the answer has been read.
+func (q *questioned) tools(ctx context.Context, a asking) (cost, bool, error) {
+	var texts []string
+	for _, c := range a.Calls {
+		text, err := q.call(ctx, a.Repo, c)
+		if err != nil {
+			return cost{}, false, fmt.Errorf("%s: %w", a.Question, err)
+		}
+		if texts = append(texts, text); hasAll(texts, a.Answer) {
+			break
+		}
+	}
+	return costOf(texts), hasAll(texts, a.Answer), nil
+}
+
+// mostRecovery is how many calls may be made until what was meant is found.
+const mostRecovery = 4
+
+// partTypos makes calls that name what is not there, and follows the first advice
+// of each answer.
+func partTypos(ctx context.Context, r *run) (*Part, error) {
+	p := &Part{Title: "From a wrong name to the answer, by the first advice of each answer",
+		Columns: []string{"what is wrong", "calls", "tokens", "found", "control's calls", "tokens", "found"}}
+	list, err := questionsOf[misspelt]("typos.json")
+	if err != nil {
+		return nil, err
+	}
+	q, err := r.ask(ctx, p)
+	if q == nil {
+		return p, err
+	}
+	defer q.s.stop()
+
+	var ours, theirs cost
+	found, asked := 0, 0
+	for _, m := range list {
+		if !q.has(m.Repo) {
+			p.note("not asked, %s is not there: %s", m.Repo, m.Question)
+			continue
+		}
+		our, ok, err := q.recover(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		their, controlOK, err := q.control(ctx, m.Repo, m.Control, []string{m.Answer})
+		if err != nil {
+			return nil, err
+		}
+		p.row(m.Question, our.calls, our.tokens, ok, their.calls, their.tokens, controlOK)
+		ours.add(our)
+		theirs.add(their)
+		asked++
+		found += oneIf(ok)
+	}
+	p.row("all", ours.calls, ours.tokens, found == asked, theirs.calls, theirs.tokens, "")
+	p.note("The control knows what to try next: its commands are written down.")
+	return p, nil
+}
+
+// recover makes a call and follows advice until the answer is there.
+func (q *questioned) recover(ctx context.Context, m misspelt) (cost, bool, error) {
+	var texts []string
+	repo, next := m.Repo, m.Call
+	for range mostRecovery {
+		text, err := q.call(ctx, repo, next)
+		if err != nil {
+			return cost{}, false, fmt.Errorf("%s: %w", m.Question, err)
+		}
+		if texts = append(texts, text); strings.Contains(text, m.Answer) {
+			return costOf(texts), true, nil
+		}
+		var ok bool
+		if next, ok = advised(text, m.Field, next); !ok {
+			break
+		}
+		if next.args["repo"] != nil {
+			repo = ""
+		}
+	}
+	return costOf(texts), false, nil
+}
+
+var (
+	mendedCall = regexp.MustCompile(`Mended: ([a-z_]+) (\{.*\})`)
+	meantName  = regexp.MustCompile(`(?:[Dd]id you mean|Similar names:|Near names:) "?([^\s",?]+)`)
+)
+
+// advised is the call that an answer advises: a mended one as it stands, or the
+// same with the first of the names that could be meant in place of the wrong one.
+func advised(text, field string, last namedCall) (next namedCall, ok bool) {
+	if m := mendedCall.FindStringSubmatch(text); m != nil {
+		next.tool = m[1]
+		return next, json.Unmarshal([]byte(m[2]), &next.args) == nil
+	}
+	m := meantName.FindStringSubmatch(text)
+	if m == nil || field == "" {
+		return next, false
+	}
+	next = namedCall{last.tool, map[string]any{field: strings.TrimSuffix(m[1], ".")}}
+	for name, value := range last.args {
+		if name != field {
+			next.args[name] = value
+		}
+	}
+	return next, true
+}
