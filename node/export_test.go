@@ -20,6 +20,11 @@ func (n *Node) Announced() bool {
 	return m != nil && m.Epoch == n.cluster.Epoch()
 }
 
+// Propose changes the catalog.
+func (n *Node) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
+	return n.cluster.Propose(ctx, cmds...)
+}
+
 // Await waits until this node has applied an index.
 func (n *Node) Await(ctx context.Context, index uint64) error { return n.cluster.Await(ctx, index) }
 

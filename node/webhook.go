@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/node/job"
 )
 
 // WebhookRequest is an event of a connection. Its proof is checked by whoever
@@ -128,7 +129,14 @@ func (n *Node) Webhook(ctx context.Context, by account.Owner, req WebhookRequest
 
 	n.jobs.Follower.Called(req.Connection)
 	out := &WebhookResponse{Repos: []string{}}
-	if !req.Event.Pushed && !req.Event.Changed || n.deliveries.has(req) {
+	if !req.Event.Pushed && !req.Event.Changed && !req.Event.Members || n.deliveries.has(req) {
+		return out, nil
+	}
+	if err := n.enqueueReaders(ctx, view, &req); err != nil {
+		return nil, err
+	}
+	if !req.Event.Pushed && !req.Event.Changed {
+		n.deliveries.add(req)
 		return out, nil
 	}
 	seen, err := n.gate.Repos(by.Viewer())
@@ -161,6 +169,37 @@ func (n *Node) Webhook(ctx context.Context, by account.Owner, req WebhookRequest
 	}
 	n.deliveries.add(req)
 	return out, nil
+}
+
+// ownersBatch is how many jobs one entry asks for.
+const ownersBatch = 256
+
+// enqueueReaders has hosts asked who may read the repositories of an event that
+// changed that. Those of a whole owner wait behind what is asked for by name.
+func (n *Node) enqueueReaders(ctx context.Context, view *catalog.View, req *WebhookRequest) error {
+	if !req.Event.Members {
+		return nil
+	}
+	var cmds []catalog.Command
+	for it := view.Asked().Iterator(); it.HasNext(); {
+		repo := view.Repo(it.Next())
+		named := len(req.Event.Paths)+len(req.Event.URLs) > 0
+		if job.AudienceOf(view, repo) != nil && names(req, repo) && (named || ownedBy(repo, req.Event.Owner)) {
+			cmds = append(cmds, &catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(repo.ID), Urgent: named})
+		}
+	}
+	for batch := range slices.Chunk(cmds, ownersBatch) {
+		if _, err := n.cluster.Propose(ctx, batch...); err != nil {
+			return call.WriteError(err)
+		}
+	}
+	return nil
+}
+
+// ownedBy tells whether a repository is below an organisation or group; that of
+// no name is above all.
+func ownedBy(repo *catalog.Repo, owner string) bool {
+	return owner == "" || strings.Contains(strings.ToLower(repo.Name)+"/", "/"+strings.ToLower(owner)+"/")
 }
 
 // waits tells that a repository will be fetched by a job that has not begun:

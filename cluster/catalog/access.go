@@ -39,14 +39,18 @@ type sets struct {
 	listed   *roaring.Bitmap
 	open     *roaring.Bitmap // of listed, those that are anybody's
 	contexts map[string]*roaring.Bitmap
-	viewers  map[string]*sight // by account; at most maxSights
+	viewers  map[string]*sight          // by account; at most maxSights
+	linked   map[string]*roaring.Bitmap // by site: what everybody who is known there sees
+	asked    *roaring.Bitmap            // of listed, those whose hosts are asked who may read them
 }
 
-// sight is what an account sees, as long as its record and its grants are the
-// ones that it was worked out from. Records are replaced, never changed.
+// sight is what an account sees, as long as its record, its grants and what
+// hosts say of its identities are the ones that it was worked out from. Records
+// are replaced, never changed.
 type sight struct {
 	user   *User
 	grants []*Grants
+	reads  []reads
 	set    *roaring.Bitmap
 }
 
@@ -59,7 +63,8 @@ const maxSights = 2000
 //	nobody                        none
 //	the operator, keys for all    what is listed
 //	guests, keys of nobody        what is listed and open
-//	an account, an owner's too    that, and what is listed and granted to it
+//	an account, an owner's too    that, and what is listed and granted to it, or
+//	                              lets be read by the host one of its identities is of
 //
 // The set is shared: clone it before changing it.
 func (v *View) Visible(who Viewer) *roaring.Bitmap {
@@ -78,26 +83,33 @@ func (v *View) Visible(who Viewer) *roaring.Bitmap {
 	if a == nil || a.State != AccountActive {
 		return roaring.New()
 	}
-	grants := v.GrantsOf(a.ID)
-	if len(grants) == 0 {
+	grants, reads := v.GrantsOf(a.ID), v.readsOf(a.ID)
+	if len(grants)+len(reads) == 0 {
 		return open
 	}
-	return v.sightOf(a, grants, listed, open)
+	return v.sightOf(a, grants, reads, listed, open)
 }
 
-// sightOf is the set of an account that has grants. It is worked out once for
-// all requests until the account, its grants or the repositories change.
-func (v *View) sightOf(a *User, grants []*Grants, listed, open *roaring.Bitmap) *roaring.Bitmap {
+// sightOf is the set of an account that sees more than what is open. It is worked
+// out once for all requests until the account, its grants, what hosts say of its
+// identities, or the repositories change.
+func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *roaring.Bitmap) *roaring.Bitmap {
 	v.sets.mu.Lock()
 	last := v.sets.viewers[a.ID]
 	v.sets.mu.Unlock()
-	if last != nil && last.user == a && slices.Equal(last.grants, grants) {
+	if last != nil && last.user == a && slices.Equal(last.grants, grants) && slices.Equal(last.reads, reads) {
 		return last.set
 	}
 
 	set := roaring.New()
 	for _, g := range grants {
 		set.Or(g.Set())
+	}
+	for _, r := range reads {
+		set.Or(r.set())
+		if !r.refused() {
+			set.Or(v.linkedAt(r.site))
+		}
 	}
 	set.And(listed)
 	set.Or(open)
@@ -107,7 +119,7 @@ func (v *View) sightOf(a *User, grants []*Grants, listed, open *roaring.Bitmap) 
 	if v.sets.viewers == nil || len(v.sets.viewers) >= maxSights {
 		v.sets.viewers = map[string]*sight{}
 	}
-	v.sets.viewers[a.ID] = &sight{a, grants, set}
+	v.sets.viewers[a.ID] = &sight{a, grants, reads, set}
 	return set
 }
 
@@ -140,10 +152,11 @@ type enforcement struct{ private, public bool }
 
 // enforcements are those of the connections of the configuration, by name.
 func (v *View) enforcements() map[string]enforcement {
+	mode := v.PermissionSync()
 	all := map[string]enforcement{}
 	for _, c := range v.File().Connections {
 		common := c.Shared()
-		on := common.EnforcePermissions != nil && *common.EnforcePermissions
+		on := mode.Enforces(common)
 		all[common.Name] = enforcement{private: on, public: on && common.EnforcePermissionsForPublicRepos}
 	}
 	return all

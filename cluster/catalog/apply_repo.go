@@ -440,6 +440,7 @@ func (c *FinishCollect) apply(t *txn) Result {
 	}
 	t.reference(r, -1)
 	t.holdings.delete(MirrorKey(r.ID))
+	t.forgetAccess(r)
 	t.forget(r)
 	t.repos.delete(r.ID)
 	t.sets = &sets{}

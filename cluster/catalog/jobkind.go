@@ -10,7 +10,7 @@ const (
 	JobSync        JobKind = 1 // lists a connection; subject: its name
 	JobIndex       JobKind = 2 // fetches and indexes a repository; subject: RepoSubject
 	JobCollect     JobKind = 3 // removes an orphaned repository; subject: RepoSubject
-	JobAccountSync JobKind = 4 // what one account may read; subject: the account
+	JobAccountSync JobKind = 4 // what somebody may read at a code host; subject: ReaderKey
 	JobRepoSync    JobKind = 5 // who may read a repository; subject: RepoSubject
 	JobPack        JobKind = 6 // joins small files of repositories that are held by the same members; subject: PackSubject
 )
@@ -37,8 +37,8 @@ var jobRows = []JobRow{
 	{Kind: JobSync, Name: "sync", Own: true, exists: hasConnection, failed: connectionFailed},
 	{Kind: JobIndex, Name: "index", Own: true, OfRepo: true, exists: hasRepo},
 	{Kind: JobCollect, Name: "collect", Own: true, OfRepo: true, exists: hasRepo},
-	{Kind: JobAccountSync, Name: "account_permissions"},
-	{Kind: JobRepoSync, Name: "repo_permissions", OfRepo: true, exists: hasRepo},
+	{Kind: JobAccountSync, Name: "account_permissions", Own: true, exists: hasReader},
+	{Kind: JobRepoSync, Name: "repo_permissions", Own: true, OfRepo: true, exists: hasRepo},
 	{Kind: JobPack, Name: "pack", Own: true, exists: hasMembers},
 }
 

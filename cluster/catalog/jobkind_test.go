@@ -61,12 +61,13 @@ func TestAKindOfJobsIsARow(t *testing.T) {
 func TestKindsWithAnEndOfTheirOwnDoNotEndByFinishJob(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
+	b.s = New(JobRow{Kind: 200, Name: "count"})
 	b.configure("a")
 	b.member("n1")
 	b.refused(Invalid, &FinishJob{Kind: JobSync, Subject: "a", Fence: b.grant(JobSync, "a")})
-	b.do(&EnqueueJob{Kind: JobAccountSync, Subject: "ann"})
-	b.do(&FinishJob{Kind: JobAccountSync, Subject: "ann", Fence: b.grant(JobAccountSync, "ann")})
-	b.refused(NotFound, &EnqueueJob{Kind: 200, Subject: "x"})
+	b.do(&EnqueueJob{Kind: 200, Subject: "ann"})
+	b.do(&FinishJob{Kind: 200, Subject: "ann", Fence: b.grant(200, "ann")})
+	b.refused(NotFound, &EnqueueJob{Kind: 201, Subject: "x"})
 }
 
 // Who ran a cancelled job cannot end it any more, and a connection says why it

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // drawEntry makes commands that mostly fit the state, with wrong fences,
@@ -30,7 +32,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	if kind == JobPack && rng.IntN(2) == 0 {
 		return drawPack(rng, v, subject, fence, node)
 	}
-	switch rng.IntN(28) {
+	switch rng.IntN(30) {
 	case 0:
 		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3))}}
 	case 1:
@@ -77,6 +79,8 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		return drawConsent(rng, v)
 	case 25, 26, 27:
 		return drawThread(rng, v, node)
+	case 28, 29:
+		return drawAccess(rng, v, node)
 	}
 	return []Command{&ReleaseJob{Kind: kind, Subject: subject, Fence: fence}, &SetMemberState{node, MemberState(1 + rng.IntN(2))},
 		&Place{[]Group{{Number: rng.Uint64N(9), Nodes: []uint32{1 + rng.Uint32N(4)}}}}, &InitCluster{"c"}, &CheckHash{},
@@ -115,6 +119,41 @@ func drawWayIn(rng *rand.Rand, account string) Command {
 		&UnlinkIdentity{Account: account, Provider: "p", Subject: x.Subject},
 		&Join{Account: User{ID: account, Email: account + "@join", Role: RoleMember, State: AccountPending}, Identity: x},
 	}[rng.IntN(5)]
+}
+
+// drawAccess says who may read something at a code host, under a fence that
+// mostly holds.
+func drawAccess(rng *rand.Rand, v *View, node string) Command {
+	for j := range v.JobsOf(JobRunning) {
+		if rng.IntN(3) == 0 || j.Kind != JobRepoSync && j.Kind != JobAccountSync {
+			continue
+		}
+		fence, people := j.Fence-uint64(rng.IntN(6)/5), []string{fmt.Sprint(rng.IntN(4)), fmt.Sprint(rng.IntN(4))}
+		if j.Kind == JobRepoSync {
+			return &FinishRepoAccess{Repo: SubjectRepo(j.Subject), Fence: fence, Seen: v.Index() - rng.Uint64N(9), Partial: rng.IntN(3) == 0, Readers: 2, Add: people[:1], Remove: people[1:], More: rng.IntN(5) == 0}
+		}
+		site, subject := SplitReaderKey(j.Subject)
+		if rng.IntN(5) == 0 {
+			return &RefuseReader{Site: site, Subject: subject, Fence: fence, Issue: "gone"}
+		}
+		c := &FinishReaderAccess{Site: site, Subject: subject, Fence: fence, Add: []byte{byte(rng.IntN(2))}}
+		if r := v.Reader(site, subject); r != nil {
+			c.Instead, c.Remove = r.Changed, r.Repos
+		}
+		if rng.IntN(4) > 0 {
+			c.Add = bytesOf(roaring.BitmapOf(rng.Uint32N(20), rng.Uint32N(20)))
+		}
+		return c
+	}
+	switch rng.IntN(4) {
+	case 0:
+		return &AgeAccess{Before: v.Time(), Repos: []RepoID{rng.Uint32N(20), rng.Uint32N(20)}, Readers: []string{ReaderKey("gitea:h", fmt.Sprint(rng.IntN(4)))}}
+	case 1:
+		return &SayPermissionSync{Node: node, Permissions: PermissionSync(rng.IntN(4))}
+	case 2:
+		return &EnqueueJob{Kind: JobAccountSync, Subject: ReaderKey("gitea:h", fmt.Sprint(rng.IntN(4)))}
+	}
+	return &EnqueueJob{Kind: JobRepoSync, Subject: RepoSubject(rng.Uint32N(20)), Urgent: true}
 }
 
 // drawConsent gives, rotates or ends a consent.
@@ -194,10 +233,12 @@ func drawPack(rng *rand.Rand, v *View, subject string, fence uint64, node string
 
 // drawJob picks a job, its fence or one near it, and the epoch of some node.
 func drawJob(rng *rand.Rand, v *View) (JobKind, string, uint64, uint64) {
-	kind, subject, epoch := []JobKind{JobSync, JobIndex, JobCollect, JobPack}[rng.IntN(4)], RepoSubject(RepoID(rng.IntN(20))), uint64(1<<24)
+	kind, subject, epoch := []JobKind{JobSync, JobIndex, JobCollect, JobPack, JobRepoSync, JobAccountSync}[rng.IntN(6)], RepoSubject(RepoID(rng.IntN(20))), uint64(1<<24)
 	switch kind {
 	case JobSync:
 		subject = string("abc"[rng.IntN(3)])
+	case JobAccountSync:
+		subject = ReaderKey("gitea:h", fmt.Sprint(rng.IntN(4)))
 	case JobPack:
 		subject = PackSubject([][]uint32{nil, {2, 1}, {3}}[rng.IntN(3)])
 	}
@@ -321,8 +362,9 @@ func checkTables(t *testing.T, s *State) {
 	fresh := reload(t, s)
 	for what, got := range map[string][2]int{
 		"names": {s.names.len(), fresh.names.len()}, "job states": {s.jobStates.len(), fresh.jobStates.len()},
-		"e-mails":    {s.emails.len(), fresh.emails.len()},
-		"key hashes": {s.keyHashes.len(), fresh.keyHashes.len()}, "numbers": {s.numbers.len(), fresh.numbers.len()},
+		"e-mails":               {s.emails.len(), fresh.emails.len()},
+		"identities by account": {s.persons.len(), fresh.persons.len()},
+		"key hashes":            {s.keyHashes.len(), fresh.keyHashes.len()}, "numbers": {s.numbers.len(), fresh.numbers.len()},
 		"references": {s.refs.len(), fresh.refs.len()}, "order": {s.order.len(), fresh.order.len()},
 		"replies": {s.replies, fresh.replies}, "running": {s.running.len(), fresh.running.len()},
 		"threads by owner": {s.threadOwners.len(), fresh.threadOwners.len()}, "threads at work": {s.threadRuns.len(), fresh.threadRuns.len()},
@@ -439,9 +481,10 @@ func TestJobsFollowTheModel(t *testing.T) {
 	ops := []string{"enqueue", "urgent", "grant", "grant", "grant", "good", "bad", "hopeless", "release", "revoke", "revoke", "cancel"}
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 1))
+		const kind, subject = JobKind(200), "who"
 		b := newBook(t)
+		b.s = New(JobRow{Kind: kind, Name: "model"})
 		b.member("n1")
-		const kind, subject = JobAccountSync, "who"
 		b.do(&EnqueueJob{Kind: kind, Subject: subject})
 		m := &model{state: "waiting"}
 		var fences []uint64

@@ -117,6 +117,8 @@ type Member struct {
 	State   MemberState
 	Since   time.Time // of State
 	Joined  time.Time
+
+	Permissions PermissionSync // what its environment says
 }
 
 // Group is the placement of one placement group or of a slice of a large

@@ -33,6 +33,9 @@ type tables struct {
 	identities  table[string, Identity] // by Identity.Key
 	consents    table[string, Consent]
 	threads     table[string, Thread]
+	readers     table[string, Reader] // by Reader.Key
+	access      table[RepoID, Access]
+	sites       table[string, Site]
 
 	// Indexes: not saved, not hashed, made from the records by the rows.
 	names     tree[string, RepoID]
@@ -87,6 +90,12 @@ var tableRows = []tableRow{
 		func(l *Link) string { return l.ID }, nil),
 	tableOf(45, "identity", func(t *tables) *table[string, Identity] { return &t.identities },
 		(*Identity).Key, func(s *State, x *Identity) error { s.persons.set(x.owned(), x.Key()); return nil }),
+	tableOf(47, "reader", func(t *tables) *table[string, Reader] { return &t.readers },
+		(*Reader).Key, nil),
+	tableOf(48, "access", func(t *tables) *table[RepoID, Access] { return &t.access },
+		func(a *Access) RepoID { return a.Repo }, nil),
+	tableOf(49, "site", func(t *tables) *table[string, Site] { return &t.sites },
+		func(s *Site) string { return s.Name }, nil),
 	tableOf(50, "consent", func(t *tables) *table[string, Consent] { return &t.consents },
 		func(c *Consent) string { return c.ID }, nil),
 	tableOf(70, "thread", func(t *tables) *table[string, Thread] { return &t.threads },

@@ -16,16 +16,16 @@ type Effects struct {
 // written for the reference, and do nothing here. A star stands for one name.
 // Whoever gives one an effect takes its row away.
 var inert = []struct{ path, why string }{
-	{"settings.repoDrivenPermissionSyncIntervalMs", noPermissions},
-	{"settings.userDrivenPermissionSyncIntervalMs", noPermissions},
-	{"settings.experiment_repoDrivenPermissionSyncIntervalMs", noPermissions},
-	{"settings.experiment_userDrivenPermissionSyncIntervalMs", noPermissions},
-	{"settings.maxAccountPermissionSyncJobConcurrency", noPermissions},
-	{"settings.maxRepoPermissionSyncJobConcurrency", noPermissions},
+	{"settings.userDrivenPermissionSyncIntervalMs", noListings},
+	{"settings.experiment_userDrivenPermissionSyncIntervalMs", noListings},
+	{"settings.maxAccountPermissionSyncJobConcurrency", noListings},
 	{"$schema", "It is for editors."},
 }
 
-const noPermissions = "Permissions of code hosts are not synced: owners grant repositories, with shoal grant."
+const noListings = "Hosts are not asked what each person may read, but who may read each repository: see docs/permissions.md."
+
+// byEnvironment says what enforcing permissions depends on.
+const byEnvironment = "What is not public is hidden from everybody but those it is granted to. Code hosts are asked who may read it only where PERMISSION_SYNC_ENABLED=true; where every node has it false nothing is hidden."
 
 // overridable are the variables that a file may override with an effect. The
 // variables of providers of models end in _API_KEY or begin with AWS_.
@@ -34,7 +34,7 @@ var overridable = []string{
 	"AUTH_SESSION_MAX_AGE_SECONDS", "AUTH_SESSION_UPDATE_AGE_SECONDS", "REQUIRE_APPROVAL_NEW_MEMBERS", "SHOAL_ALLOWED_EMAIL_DOMAINS",
 	"ALWAYS_INDEX_FILE_PATTERNS", "DEFAULT_MAX_MATCH_COUNT", "FORCE_ENABLE_ANONYMOUS_ACCESS",
 	"SHOAL_OAUTH_CIMD", "SHOAL_OAUTH_CLIENT_HOSTS", "SHOAL_OAUTH_REFRESH_GRACE",
-	"FALLBACK_GITEA_CLOUD_TOKEN", "FALLBACK_GITHUB_CLOUD_TOKEN", "FALLBACK_GITLAB_CLOUD_TOKEN", "GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS",
+	"PERMISSION_SYNC_ENABLED", "EXPERIMENT_EE_PERMISSION_SYNC_ENABLED", "FALLBACK_GITEA_CLOUD_TOKEN", "FALLBACK_GITHUB_CLOUD_TOKEN", "FALLBACK_GITLAB_CLOUD_TOKEN", "GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS",
 }
 
 // Explain tells the effects of a file, of which data are the bytes that f was

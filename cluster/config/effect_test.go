@@ -10,7 +10,7 @@ import (
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	text := []byte(`{
-		"$schema": "x", "settings": {"maxFileSize": 10, "enablePublicAccess": true, "maxRepoPermissionSyncJobConcurrency": 2},
+		"$schema": "x", "settings": {"maxFileSize": 10, "enablePublicAccess": true, "maxRepoPermissionSyncJobConcurrency": 2, "maxAccountPermissionSyncJobConcurrency": 2},
 		"connections": {
 			"a": {"type": "github", "url": "http://git.corp", "token": {"env": "T"}, "orgs": ["x"], "enforcePermissions": true},
 			"b": {"type": "git", "url": "file:///srv/*"}, "c": {"type": "git", "url": "https://me:pw@git.corp/a"},
@@ -38,10 +38,10 @@ func TestExplain(t *testing.T) {
 		{"works", e.Works, []string{
 			"connections.a.enforcePermissions", "connections.a.orgs", "connections.a.token", "connections.a.type", "connections.a.url", "connections.b.type", "connections.b.url",
 			"connections.c.type", "connections.c.url", "contexts.c.description", "contexts.c.include", "environmentOverrides.FALLBACK_GITHUB_CLOUD_TOKEN",
-			"environmentOverrides.FORCE_ENABLE_ANONYMOUS_ACCESS", "identityProviders.code", "identityProviders.corp", "settings.enablePublicAccess", "settings.maxFileSize",
+			"environmentOverrides.FORCE_ENABLE_ANONYMOUS_ACCESS", "identityProviders.code", "identityProviders.corp", "settings.enablePublicAccess", "settings.maxFileSize", "settings.maxRepoPermissionSyncJobConcurrency",
 		}},
 		{"no effect", e.None, []string{
-			"$schema", "environmentOverrides.AUTH_URL", "settings.maxRepoPermissionSyncJobConcurrency",
+			"$schema", "environmentOverrides.AUTH_URL", "settings.maxAccountPermissionSyncJobConcurrency",
 		}},
 		{"unsafe", e.Unsafe, []string{
 			"connections.a.token", "connections.b.url", "connections.c.url",

@@ -56,7 +56,7 @@ func (c *checker) warnContext(f *File, x Context) {
 func (c *checker) warnConnection(conn Connection) {
 	path := child("connections", conn.Shared().Name)
 	if enforced := conn.Shared().EnforcePermissions; enforced != nil && *enforced {
-		c.add(path+".enforcePermissions", "What is not public is hidden from everybody but those it is granted to. %s", noPermissions)
+		c.add(path+".enforcePermissions", "%s", byEnvironment)
 	}
 	switch n := conn.(type) {
 	case *GitHub:

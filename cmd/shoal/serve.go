@@ -299,9 +299,6 @@ func serve(ctx context.Context, f serveFlags) error {
 	if !isLoopback(host) && f.tlsCert == "" {
 		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear, unless a load balancer in front of it speaks TLS; --tls-cert and --tls-key change that", "listen", f.listen)
 	}
-	if asked, _ := f.environment("PERMISSION_SYNC_ENABLED"); asked == "true" {
-		log.Warn("PERMISSION_SYNC_ENABLED has no effect: permissions of code hosts are not synced; set enforcePermissions of a connection, and grant repositories by shoal grant")
-	}
 	go func() {
 		for range hangups {
 			log.Info("told to look at the configuration file again (SIGHUP)", "path", f.config)

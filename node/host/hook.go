@@ -30,6 +30,8 @@ type Event struct {
 	ID      string   // of the delivery: the same when it is sent again; empty where the host gives none
 	Pushed  bool     // there may be new commits
 	Changed bool     // a repository was made, deleted, renamed, or is seen by others now
+	Members bool     // others may read a repository now, or all of an owner where none is named
+	Owner   string   // organisation or group that the event is of; empty where a repository is named
 	URLs    []string // of the repository, as the host writes them
 	Paths   []string // of the repository at its host
 }
@@ -49,6 +51,7 @@ type Hook struct {
 	header  string   // that names the event; empty: a field of the body does
 	pushes  []string // events that bring commits; nil: every one does
 	changes []string // events that change which repositories there are
+	members []string // events that change who may read
 }
 
 // HookOf is the row of a connection; nil is of one that is not there.
@@ -96,8 +99,12 @@ func (h Hook) Read(d Delivery) (Event, error) {
 	for _, header := range slices.Backward(h.ids) {
 		e.ID = cmp.Or(d.Header(header), e.ID)
 	}
-	if e.Pushed || e.Changed {
+	e.Members = slices.Contains(h.members, name)
+	if e.Pushed || e.Changed || e.Members {
 		e.URLs, e.Paths = body.repositories()
+	}
+	if e.Members && len(e.URLs)+len(e.Paths) == 0 {
+		e.Owner = cmp.Or(body.Organization.Login, body.GroupPath)
 	}
 	return e, nil
 }
@@ -109,15 +116,20 @@ var (
 			signature("X-Hub-Signature-256"), signature("X-Hub-Signature"), signature("X-Gitea-Signature"), signature("X-Shoal-Signature"), tokenIn("X-Gitlab-Token"))}
 
 	hookGitHub = Hook{
-		Steps:  "Settings of the organisation or repository, Webhooks, Add webhook: the address, application/json, the secret, events Pushes and Repositories.",
+		Steps:  "Settings of the organisation or repository, Webhooks, Add webhook: the address, application/json, the secret, events Pushes and Repositories; where permissions are synced also Collaborator add, Memberships, Organizations, Teams, Team adds and Visibility changes.",
 		signed: signature("X-Hub-Signature-256"), ids: []string{"X-GitHub-Delivery"}, header: "X-GitHub-Event",
 		pushes: []string{"push", "create", "delete"}, changes: []string{"repository", "public", "installation_repositories"},
+		members: []string{"member", "membership", "organization", "team", "team_add", "repository", "public"},
 	}
 	hookGitLab = Hook{
 		Steps:  "Settings of the group or project, Webhooks (or Admin, System hooks): the address, and the secret as secret token or the signing token; events Push and Tag push.",
 		signed: anyOf(tokenIn("X-Gitlab-Token"), standardSignature), ids: []string{"Idempotency-Key", "webhook-id"}, tokens: true, header: "X-Gitlab-Event",
 		pushes:  []string{"Push Hook", "Tag Push Hook", "push", "tag_push", "repository_update"},
 		changes: []string{"Project Hook", "Subgroup Hook", "project_create", "project_destroy", "project_rename", "project_transfer", "project_update", "group_rename"},
+		members: []string{
+			"Member Hook", "user_add_to_team", "user_remove_from_team", "user_update_for_team", "user_add_to_group", "user_remove_from_group", "user_update_for_group",
+			"project_update", "project_transfer",
+		},
 	}
 	hookGitea = Hook{
 		Steps:  "Settings of the organisation or repository, Webhooks, Add Gitea: the address, POST, application/json, the secret, events Push and Repository.",
@@ -204,6 +216,12 @@ type hookBody struct {
 	Type      any    `json:"type"`       // Gerrit
 	EventName string `json:"event_name"` // system hooks of GitLab
 
+	Organization struct {
+		Login string `json:"login"`
+	} `json:"organization"` // GitHub
+	GroupPath   string `json:"group_path"`                  // GitLab, of members of a group
+	ProjectPath string `json:"project_path_with_namespace"` // GitLab, of members of a project
+
 	Repository hookRepo `json:"repository"` // GitHub, Gitea, Bitbucket, GitLab
 	Project    any      `json:"project"`    // GitLab: an object; Gerrit: a name
 	Resource   struct {
@@ -256,7 +274,7 @@ func (b *hookBody) repositories() (urls, paths []string) {
 			}
 		}
 	}
-	for _, name := range []any{b.RefUpdate.Project, b.Change.Project, b.Project} {
+	for _, name := range []any{b.RefUpdate.Project, b.Change.Project, b.Project, b.ProjectPath} {
 		if text, ok := name.(string); ok && text != "" {
 			paths = append(paths, text)
 		}

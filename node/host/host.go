@@ -86,18 +86,19 @@ type Kind struct {
 	Credential func(ctx context.Context, conn config.Connection, cloneURL string, t Tools) (git.Credential, error)
 	Hook       Hook   // how its webhooks are signed and named
 	Signal     Signal // how it tells of pushes when it is asked; the zero value where it does not
+	Readers    Readership
 }
 
 // Kinds returns the table of kinds.
 func Kinds() []Kind {
 	return []Kind{
-		{config.KindGit, "git", openGeneric, genericCredential, hookGeneric, Signal{}},
-		{config.KindGitHub, "GitHub", openGitHub, githubCredential, hookGitHub, githubSignal},
-		{config.KindGitLab, "GitLab", openGitLab, gitlabCredential, hookGitLab, gitlabSignal},
-		{config.KindGitea, "Gitea and Forgejo", openGitea, giteaCredential, hookGitea, giteaSignal},
-		{config.KindGerrit, "Gerrit", openGerrit, gerritCredential, hookGerrit, gerritSignal},
-		{config.KindBitbucket, "Bitbucket", openBitbucket, bitbucketCredential, hookBitbucket, bitbucketSignal},
-		{config.KindAzureDevOps, "Azure DevOps", openAzure, azureCredential, hookAzure, Signal{}},
+		{config.KindGit, "git", openGeneric, genericCredential, hookGeneric, Signal{}, Untold},
+		{config.KindGitHub, "GitHub", openGitHub, githubCredential, hookGitHub, githubSignal, AllTold},
+		{config.KindGitLab, "GitLab", openGitLab, gitlabCredential, hookGitLab, gitlabSignal, AllTold},
+		{config.KindGitea, "Gitea and Forgejo", openGitea, giteaCredential, hookGitea, giteaSignal, AllTold},
+		{config.KindGerrit, "Gerrit", openGerrit, gerritCredential, hookGerrit, gerritSignal, Untold},
+		{config.KindBitbucket, "Bitbucket", openBitbucket, bitbucketCredential, hookBitbucket, bitbucketSignal, SomeTold},
+		{config.KindAzureDevOps, "Azure DevOps", openAzure, azureCredential, hookAzure, Signal{}, Untold},
 	}
 }
 

@@ -218,13 +218,14 @@ func TestAKindThatThisVersionDoesNotKnowFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, good)
-		b.Do(&catalog.EnqueueJob{Kind: catalog.JobAccountSync, Subject: "ann"})
+		ann := catalog.ReaderKey("gitea:h", "7")
+		b.Do(&catalog.EnqueueJob{Kind: catalog.JobAccountSync, Subject: ann})
 		if got := b.plan(); got != "" {
 			t.Errorf("it plans what it does not know: %s", got)
 		}
-		b.Grant(catalog.JobAccountSync, "ann", "n1")
+		b.Grant(catalog.JobAccountSync, ann, "n1")
 		synctest.Wait()
-		if j := b.View().Job(catalog.JobAccountSync, "ann"); j.State != catalog.JobFailed || !strings.Contains(j.Error, "not known to this version") {
+		if j := b.View().Job(catalog.JobAccountSync, ann); j.State != catalog.JobFailed || !strings.Contains(j.Error, "not known to this version") {
 			t.Errorf("the job is %+v", j)
 		}
 	})

@@ -1,0 +1,259 @@
+package catalog
+
+import (
+	"cmp"
+	"iter"
+	"net/url"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+// PermissionSync is what a node was told by PERMISSION_SYNC_ENABLED.
+type PermissionSync uint8
+
+// What nodes are told. The numbers stand in records and never change.
+const (
+	PermissionSyncUnset PermissionSync = 0 // nothing: enforced is what the configuration says, by what owners grant
+	PermissionSyncOff   PermissionSync = 1 // false: nothing is enforced
+	PermissionSyncOn    PermissionSync = 2 // true: all is enforced that the configuration does not except, and hosts are asked
+)
+
+// String names the setting: unset, off, on.
+func (p PermissionSync) String() string {
+	switch p {
+	case PermissionSyncOff:
+		return "off"
+	case PermissionSyncOn:
+		return "on"
+	}
+	return "unset"
+}
+
+// Enforces tells whether permissions of a connection are enforced.
+func (p PermissionSync) Enforces(c *config.Common) bool {
+	switch {
+	case p == PermissionSyncOff:
+		return false
+	case c.EnforcePermissions == nil:
+		return p == PermissionSyncOn
+	}
+	return *c.EnforcePermissions
+}
+
+// SayPermissionSync says what the environment of a node has of permissions.
+type SayPermissionSync struct {
+	Node        string
+	Permissions PermissionSync
+}
+
+func (c *SayPermissionSync) apply(t *txn) Result {
+	old := t.members.get(c.Node)
+	switch {
+	case old == nil || old.State == MemberRemoved:
+		return refuse(NotFound, "there is no such member")
+	case c.Permissions > PermissionSyncOn:
+		return refuse(Invalid, "no such setting")
+	case old.Permissions == c.Permissions:
+		return Result{}
+	}
+	m := *old
+	m.Permissions = c.Permissions
+	t.members.set(m.ID, &m)
+	t.sets = &sets{}
+	return Result{}
+}
+
+// PermissionSync is what holds for the cluster: what one node was told to
+// protect is protected by all; nothing is enforced where all of them were told
+// so.
+func (v *View) PermissionSync() PermissionSync {
+	all, members := PermissionSyncOff, 0
+	for m := range v.members.records() {
+		switch {
+		case m.State == MemberRemoved:
+			continue
+		case m.Permissions == PermissionSyncOn:
+			return PermissionSyncOn
+		case m.Permissions == PermissionSyncUnset:
+			all = PermissionSyncUnset
+		}
+		members++
+	}
+	if members == 0 {
+		return PermissionSyncUnset
+	}
+	return all
+}
+
+// hostProviders are the identity providers that are code hosts.
+var hostProviders = map[string]struct {
+	kind  config.Kind
+	usual string // address where the configuration has none
+}{
+	"github":           {config.KindGitHub, "https://github.com"},
+	"gitlab":           {config.KindGitLab, "https://gitlab.com"},
+	"gitea":            {config.KindGitea, "https://gitea.com"},
+	"forgejo":          {config.KindGitea, "https://codeberg.org"},
+	"bitbucket-cloud":  {config.KindBitbucket, "https://bitbucket.org"},
+	"bitbucket-server": {config.KindBitbucket, ""},
+}
+
+// SiteOfProvider is the code host whose people an identity provider knows, as
+// SiteOf their repositories, and its address; empty for one that is no code host.
+func SiteOfProvider(p *config.IdentityProvider) (site, address string) {
+	row, ok := hostProviders[p.Provider]
+	u, err := url.Parse(strings.TrimRight(cmp.Or(p.BaseURL, row.usual), "/"))
+	if !ok || err != nil || u.Host == "" {
+		return "", ""
+	}
+	u.Host = strings.ToLower(u.Host)
+	return string(row.kind) + ":" + u.Host + u.Path, u.String()
+}
+
+// SiteOfIdentity is the code host that somebody is known to by an identity;
+// empty where who gives its subject is none, or is a provider of the
+// configuration no more.
+func (v *View) SiteOfIdentity(x *Identity) string {
+	for i := range v.File().IdentityProviders {
+		site, address := SiteOfProvider(&v.File().IdentityProviders[i])
+		if site != "" && strings.EqualFold(strings.TrimRight(x.Provider, "/"), address) {
+			return site
+		}
+	}
+	return ""
+}
+
+// reads is what a code host says of somebody who has an account here.
+type reads struct {
+	site   string
+	reader *Reader // nil where the host has said nothing yet
+	of     *Site   // nil where nothing was observed there yet
+}
+
+// readsOf is what code hosts say of an account; nothing where they are not asked.
+func (v *View) readsOf(account string) (all []reads) {
+	identities := v.identitiesOf(account)
+	if len(identities) == 0 || v.PermissionSync() != PermissionSyncOn {
+		return nil
+	}
+	for _, x := range identities {
+		if site := v.SiteOfIdentity(x); site != "" {
+			all = append(all, reads{site, v.readers.get(ReaderKey(site, x.Subject)), v.sites.get(site)})
+		}
+	}
+	return all
+}
+
+// set is what somebody may read by observations that are not too old.
+func (r *reads) set() *roaring.Bitmap {
+	if r.reader == nil {
+		return roaring.New()
+	}
+	set, extra := bitmap(r.reader.Repos).Clone(), bitmap(r.reader.Extra).Clone()
+	if r.of == nil {
+		return roaring.Or(set, extra)
+	}
+	stale := bitmap(r.of.Stale)
+	if r.reader.Began == 0 || r.reader.Stale {
+		set.AndNot(stale)
+	}
+	extra.AndNot(stale)
+	set.Or(extra)
+	return set
+}
+
+// refused tells that the host does not know the person any more.
+func (r *reads) refused() bool { return r.reader != nil && r.reader.Issue != "" }
+
+// linkedAt is what everybody sees who is known to a code host: what is public
+// or internal there.
+func (v *View) linkedAt(site string) *roaring.Bitmap {
+	v.sets.mu.Lock()
+	defer v.sets.mu.Unlock()
+	if set := v.sets.linked[site]; set != nil {
+		return set
+	}
+	set := v.where(func(r *Repo) bool { return ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) == site })
+	if v.sets.linked == nil {
+		v.sets.linked = map[string]*roaring.Bitmap{}
+	}
+	v.sets.linked[site] = set
+	return set
+}
+
+// Asked are the repositories whose host is asked who may read them: those that
+// are listed, closed by a connection, and not open to everybody who is known
+// there. The set is shared.
+func (v *View) Asked() *roaring.Bitmap {
+	if v.PermissionSync() != PermissionSyncOn {
+		return roaring.New()
+	}
+	_, open := v.openSets()
+
+	v.sets.mu.Lock()
+	defer v.sets.mu.Unlock()
+	if v.sets.asked == nil {
+		v.sets.asked = v.where(func(r *Repo) bool {
+			return !r.Orphaned() && !open.Contains(r.ID) && !ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) != ""
+		})
+	}
+	return v.sets.asked
+}
+
+// ofWhoeverIsKnown tells whether a repository is open to everybody who is
+// known to its host.
+func ofWhoeverIsKnown(r *Repo) bool {
+	return r.Public || r.Visibility == Public || r.Visibility == Internal
+}
+
+// Access is how it was asked last who may read a repository; nil before the first time.
+func (v *View) Access(repo RepoID) *Access { return v.access.get(repo) }
+
+// Accesses goes through them by repository.
+func (v *View) Accesses() iter.Seq[*Access] { return v.access.records() }
+
+// AccessIsStale tells that it was asked too long ago who may read a repository.
+func (v *View) AccessIsStale(r *Repo) bool {
+	site := v.sites.get(SiteOf(r.ExternalID))
+	return site != nil && bitmap(site.Stale).Contains(r.ID)
+}
+
+// Reader is what a code host says of somebody; nil for nothing.
+func (v *View) Reader(site, subject string) *Reader { return v.readers.get(ReaderKey(site, subject)) }
+
+// Readers goes through what is known of people of code hosts.
+func (v *View) Readers() iter.Seq[*Reader] { return v.readers.records() }
+
+// ReadersAt are those of a site.
+func (v *View) ReadersAt(site string) iter.Seq[*Reader] { return v.readersAt(site) }
+
+// May tells whether complete observations, and whether others, say that
+// somebody may read a repository.
+func (r *Reader) May(repo RepoID) (complete, extra bool) {
+	return bitmap(r.Repos).Contains(repo), bitmap(r.Extra).Contains(repo)
+}
+
+// Complete is what complete observations let somebody read. The set shares
+// bytes with the record: clone it before changing it.
+func (r *Reader) Complete() *roaring.Bitmap {
+	if r == nil {
+		return roaring.New()
+	}
+	return bitmap(r.Repos)
+}
+
+// SyncedOf is what code hosts let an account read, by site.
+func (v *View) SyncedOf(account string) map[string]*roaring.Bitmap {
+	all := map[string]*roaring.Bitmap{}
+	for _, r := range v.readsOf(account) {
+		set := r.set()
+		if before := all[r.site]; before != nil {
+			set.Or(before)
+		}
+		all[r.site] = set
+	}
+	return all
+}

@@ -1,0 +1,100 @@
+package host
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+// Readers are the people to whom the repository is granted by name. Those who
+// read it by a project or a group are not told.
+func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([]string, error) {
+	id, ok := numberOf(external, config.KindBitbucket, b.web)
+	if !ok {
+		return nil, errForeignID
+	}
+	key, slug, _ := strings.Cut(path, "/")
+	var now serverRepo
+	if _, err := b.get(ctx, b.at(nil, "projects", key, "repos", slug), &now); err != nil {
+		return nil, err
+	}
+	if strconv.FormatInt(now.ID, 10) != id {
+		return nil, another(path)
+	}
+
+	found := people{}
+	first := b.at(url.Values{"limit": {"1000"}}, "projects", key, "repos", slug, "permissions", "users")
+	err := b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+		var page struct {
+			Values []struct {
+				User struct {
+					ID     int64 `json:"id"`
+					Active bool  `json:"active"`
+				} `json:"user"`
+			} `json:"values"`
+			Last bool `json:"isLastPage"`
+			Next *int `json:"nextPageStart"`
+		}
+		if _, err := b.get(ctx, u, &page); err != nil {
+			return nil, err
+		}
+		for _, v := range page.Values {
+			if v.User.Active {
+				found.add(v.User.ID)
+			}
+		}
+		if page.Last || page.Next == nil {
+			return nil, nil
+		}
+		next := *u
+		values := u.Query()
+		values.Set("start", strconv.Itoa(*page.Next))
+		next.RawQuery = values.Encode()
+		return &next, nil
+	})
+	return found.sorted(), err
+}
+
+// Readers are the people to whom the repository is granted by name. Those who
+// read it by a project, a group or the workspace are not told.
+func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]string, error) {
+	place, ok := numberOf(external, config.KindBitbucket, b.web)
+	workspace, uuid, whole := strings.Cut(place, "/")
+	if !ok || !whole {
+		return nil, errForeignID
+	}
+
+	found := people{}
+	first := b.at(url.Values{"pagelen": {"100"}}, "repositories", workspace, uuid, "permissions-config", "users")
+	err := b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+		var page struct {
+			Values []struct {
+				Permission string `json:"permission"`
+				User       struct {
+					UUID string `json:"uuid"`
+				} `json:"user"`
+			} `json:"values"`
+			Next string `json:"next"`
+		}
+		if _, err := b.get(ctx, u, &page); err != nil {
+			return nil, err
+		}
+		for _, v := range page.Values {
+			if v.User.UUID == "" {
+				return nil, refusal(InvalidResponse, http.StatusOK, "%s lists a reader without an id", b.product)
+			}
+			if v.Permission != "none" && v.Permission != "" {
+				found[v.User.UUID] = true
+			}
+		}
+		if page.Next == "" {
+			return nil, nil
+		}
+		return u.Parse(page.Next)
+	})
+	return found.sorted(), err
+}

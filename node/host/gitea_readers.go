@@ -1,0 +1,96 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+// giteaPerson is somebody in an answer. What is said of blocking is there for
+// administrators only.
+type giteaPerson struct {
+	ID      int64 `json:"id"`
+	Blocked bool  `json:"prohibit_login"`
+}
+
+// giteaTeam is a team of an organisation that has a repository.
+type giteaTeam struct {
+	ID         int64             `json:"id"`
+	Permission string            `json:"permission"` // owner and admin have all units
+	Units      map[string]string `json:"units_map"`
+}
+
+// Readers are the owner, the collaborators, and the members of teams that may
+// read code. An administrator of the server is one where they are one of these.
+func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, error) {
+	id, ok := numberOf(external, config.KindGitea, g.web)
+	if !ok {
+		return nil, errForeignID
+	}
+
+	// The lists are by name: the number tells the one of now.
+	var repo struct {
+		Name     string      `json:"name"`
+		FullName string      `json:"full_name"`
+		Owner    giteaPerson `json:"owner"`
+	}
+	if _, err := g.get(ctx, g.at(nil, "repositories", id), &repo); err != nil {
+		return nil, err
+	}
+	owner, found := firstOf(repo.FullName, "/"), people{}
+	take := func(p *giteaPerson) error {
+		if !p.Blocked {
+			found.add(p.ID)
+		}
+		return nil
+	}
+
+	if err := arrays(ctx, g.client, g.page("repos", owner, repo.Name, "collaborators"), nil, take, g.after); err != nil {
+		return nil, err
+	}
+	teams, personal, err := g.teams(ctx, owner, repo.Name)
+	if err != nil {
+		return nil, err
+	}
+	if personal {
+		// What is said of blocking is not with the repository.
+		if _, err := g.get(ctx, g.at(nil, "users", owner), &repo.Owner); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range teams {
+		if err := arrays(ctx, g.client, g.page("teams", strconv.FormatInt(t.ID, 10), "members"), nil, take, g.after); err != nil {
+			return nil, err
+		}
+	}
+	if err := take(&repo.Owner); err != nil {
+		return nil, err
+	}
+	return found.sorted(), nil
+}
+
+// teams are those that may read the code of a repository; one that is personal
+// has none.
+func (g *gitea) teams(ctx context.Context, owner, name string) (readers []giteaTeam, personal bool, err error) {
+	var all []giteaTeam
+	_, err = g.get(ctx, g.at(nil, "repos", owner, name, "teams"), &all)
+	if r := (*Refusal)(nil); errors.As(err, &r) && r.Status == http.StatusMethodNotAllowed {
+		return nil, true, nil
+	}
+	for _, t := range all {
+		code := t.Units["repo.code"]
+		if t.Permission == "owner" || t.Permission == "admin" || code != "" && code != "none" {
+			readers = append(readers, t)
+		}
+	}
+	return readers, false, err
+}
+
+// page is the first page of a list.
+func (g *gitea) page(parts ...string) *url.URL {
+	return g.at(url.Values{"page": {"1"}, "limit": {strconv.Itoa(giteaPage)}}, parts...)
+}

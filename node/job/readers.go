@@ -1,0 +1,227 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/host"
+)
+
+// readers asks code hosts who may read repositories, and brings the answers
+// into the catalog.
+type readers struct {
+	hosts host.Tools
+	log   *slog.Logger
+}
+
+const (
+	readersTime = 30 * time.Minute // deadline of an attempt
+	leastOld    = 72 * time.Hour   // before that an answer never counts as too old
+	ageBatch    = 1000             // repositories that one command calls too old
+
+	// A list that lost more than both of these, or all, is asked for again.
+	lostCount = 20
+	lostShare = 2
+)
+
+// kind is the row of permission syncs by repository.
+func (s *readers) kind() Kind {
+	return Kind{
+		Job:        catalog.JobRepoSync,
+		PerCluster: func(s config.Settings) int { return s.MaxRepoPermissionSyncJobs },
+		Timeout:    always(readersTime),
+		Look:       LookRepos, Enqueue: enqueueReaders,
+		Run: s.sync,
+	}
+}
+
+// enqueueReaders asks for the readers of repositories whose time has come, those
+// first that were never asked for, and ends what was observed too long ago.
+func enqueueReaders(p *planner) {
+	interval := p.settings.RepoDrivenPermissionInterval
+	old := AnswersEnd(p.in.Now, interval)
+	var again, stale []catalog.RepoID
+	for it := p.in.View.Asked().Iterator(); it.HasNext(); {
+		repo := p.in.View.Repo(it.Next())
+		if AudienceOf(p.in.View, repo) == nil {
+			continue
+		}
+		last := p.in.View.Access(repo.ID)
+		if last != nil && last.At.Before(old) && !p.in.View.AccessIsStale(repo) {
+			stale = append(stale, repo.ID)
+		}
+
+		// Repositories that were first asked for together are not asked for
+		// together for ever: the interval is a tenth longer or shorter.
+		rest := interval - interval/10 + spread(repo.ID, interval/5)
+		switch {
+		case !p.idle(p.in.View.Job(catalog.JobRepoSync, catalog.RepoSubject(repo.ID)), rest):
+		case last == nil:
+			if !p.add(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(repo.ID)}) {
+				return
+			}
+		case p.elapsed(last.At, rest):
+			again = append(again, repo.ID)
+		}
+	}
+
+	for batch := range slices.Chunk(stale, ageBatch) {
+		if !p.add(&catalog.AgeAccess{Before: old, Repos: batch}) {
+			return
+		}
+	}
+	for _, id := range again {
+		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(id)}) {
+			return
+		}
+	}
+}
+
+// AnswersEnd is the time such that what a host said before it counts no more,
+// where it is asked at an interval.
+func AnswersEnd(now time.Time, interval time.Duration) time.Time {
+	return now.Add(-max(3*interval, leastOld))
+}
+
+// AudienceOf is the connection by which it is asked who may read a repository:
+// one that closes it, of a kind of host that tells; nil where there is none.
+func AudienceOf(view *catalog.View, repo *catalog.Repo) config.Connection {
+	mode := view.PermissionSync()
+	for _, link := range repo.Connections {
+		conn := view.File().Connection(link.Name)
+		if conn != nil && mode.Enforces(conn.Shared()) && host.ReadershipOf(conn) != host.Untold {
+			return conn
+		}
+	}
+	return nil
+}
+
+// sync asks who may read a repository, and says what has changed.
+func (s *readers) sync(ctx context.Context, a *attempt) error {
+	view := a.cluster.View()
+	repo := view.Repo(catalog.SubjectRepo(a.job.Subject))
+	if repo == nil {
+		return fmt.Errorf("the repository has left: %w", errPermanent)
+	}
+	conn := AudienceOf(view, repo)
+	if conn == nil {
+		return fmt.Errorf("no connection says any more who may read the repository: %w", errPermanent)
+	}
+	opened, err := host.Open(conn, s.hosts)
+	if err != nil {
+		return err
+	}
+	h, ok := opened.(host.Audience)
+	if !ok {
+		return fmt.Errorf("hosts of kind %s do not tell who may read a repository: %w", conn.Kind(), errPermanent)
+	}
+
+	a.step("asking for readers")
+	found, err := h.Readers(ctx, repo.ExternalID, repo.DisplayName)
+	if err != nil {
+		return fmt.Errorf("ask who may read the repository: %w", err)
+	}
+
+	// What takes most of them away is believed when it comes twice.
+	known := known(view, repo)
+	if lost := len(known) - len(found); lost > 0 && (len(found) == 0 || lost > lostCount && len(found)*lostShare < len(known)) {
+		again, err := h.Readers(ctx, repo.ExternalID, repo.DisplayName)
+		if err != nil {
+			return fmt.Errorf("ask again who may read the repository: %w", err)
+		}
+		if !slices.Equal(again, found) {
+			return fmt.Errorf("the host told of %d readers and then of %d, before there were %d: neither is believed", len(found), len(again), len(known))
+		}
+		s.log.Warn("most readers of a repository are gone", "repo", repo.Name, "before", len(known), "now", len(found))
+	}
+	return s.record(ctx, a, repo, found, host.ReadershipOf(conn) == host.SomeTold)
+}
+
+// maxDifferences is how often a difference is made anew because listings of
+// people changed something meanwhile.
+const maxDifferences = 100
+
+// record says how the readers differ from those that are known.
+func (s *readers) record(ctx context.Context, a *attempt, repo *catalog.Repo, found []string, partial bool) (err error) {
+	for range maxDifferences {
+		err = s.difference(ctx, a, repo, found, partial)
+		no, is := catalog.Refused(err)
+		if !is || no.Code != catalog.Stale || !a.holds() {
+			return err
+		}
+	}
+	return err
+}
+
+// difference proposes it, in pages where it is long.
+func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo, found []string, partial bool) error {
+	view := a.cluster.View()
+	add, remove := changes(view, repo, found, partial)
+	for {
+		c := &catalog.FinishRepoAccess{Repo: repo.ID, Fence: a.job.Fence, Seen: view.Index(), Partial: partial, Readers: uint32(len(found))}
+		c.Remove, remove = cut(remove, catalog.MaxAccessPage)
+		c.Add, add = cut(add, catalog.MaxAccessPage-len(c.Remove))
+		c.More = len(add)+len(remove) > 0
+		if !c.More {
+			return a.finish(ctx, c)
+		}
+		if err := a.record(ctx, c); err != nil {
+			return err
+		}
+	}
+}
+
+// changes is who may read a repository and was not known to, and the other way.
+func changes(view *catalog.View, repo *catalog.Repo, found []string, partial bool) (add, remove []string) {
+	may := map[string]bool{}
+	for _, subject := range found {
+		may[subject] = true
+	}
+	had := map[string]bool{}
+	for r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
+		complete, extra := r.May(repo.ID)
+		if partial && extra || !partial && complete {
+			had[r.Subject] = true
+			if !may[r.Subject] {
+				remove = append(remove, r.Subject)
+			}
+		}
+	}
+	for _, subject := range found {
+		if !had[subject] {
+			add = append(add, subject)
+		}
+	}
+	return add, remove
+}
+
+// known are the readers of a repository, by all that was observed.
+func known(view *catalog.View, repo *catalog.Repo) (subjects []string) {
+	for r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
+		if complete, extra := r.May(repo.ID); complete || extra {
+			subjects = append(subjects, r.Subject)
+		}
+	}
+	return subjects
+}
+
+// cut divides a list behind its first n.
+func cut(list []string, n int) (head, rest []string) {
+	n = min(n, len(list))
+	return list[:n], list[n:]
+}
+
+// AccessIssue says why it could not be asked who may read a repository; empty
+// where that is not known to be wrong. One failure or two are none yet.
+func AccessIssue(j *catalog.Job) string {
+	failed := j != nil && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff && j.Attempt >= 3)
+	if !failed {
+		return ""
+	}
+	return j.Error
+}
