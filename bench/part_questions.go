@@ -14,7 +14,6 @@ import (
 
 // The questions, with the calls that a reader makes one after the other until the
 // answer has been read, and the commands of somebody with checkouts and a shell.
-// Both were written down before they were run.
 //
 //go:embed questions/*.json
 var questionFiles embed.FS
@@ -228,7 +227,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 		controlRight += oneIf(controlOK)
 	}
 	p.row("all", ours.calls, ours.tokens, right == asked, theirs.calls, theirs.tokens, controlRight == asked)
-	p.note("%d questions: %d right with the tools, %d with the programs. A side stops reading when it has the answer. Calls and commands were written down before they were run (bench/questions). Tokens are estimated: a word of five letters, three digits, or a sign is one.", asked, right, controlRight)
+	p.note("%d questions: %d right with the tools, %d with the programs. A side stops reading when it has the answer. Calls and commands are fixed (bench/questions). Tokens are estimated: a word of five letters, three digits, or a sign is one.", asked, right, controlRight)
 	return p, nil
 }
 
