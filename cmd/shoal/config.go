@@ -15,7 +15,7 @@ import (
 func newConfig(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Check a configuration file, apply one, print the schema"}
 	cmd.AddCommand(
-		newConfigCheck(),
+		newConfigCheck(getenv),
 		newConfigApply(getenv),
 		&cobra.Command{
 			Use:   "schema",
@@ -30,18 +30,27 @@ func newConfig(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-func newConfigCheck() *cobra.Command {
-	var explain bool
+// configCheck is what `shoal config check` is asked for.
+type configCheck struct {
+	explain, online bool
+	getenv          func(string) string
+}
+
+func newConfigCheck(getenv func(string) string) *cobra.Command {
+	check := configCheck{getenv: getenv}
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Validate a configuration file (- is standard input); exit 1 and print every error on failure",
-		Long: "Validate a configuration file (- is standard input). Every error is printed with its path, and the exit code is 1; warnings\n" +
-			"are printed in any case. With --explain, three lists say what of a good file works in this version, what is accepted\n" +
-			"without an effect, and what opens something.",
+		Long: "Validate a configuration file (- is standard input) and say what each connection will list. Every error is printed with its\n" +
+			"path, and the exit code is 1; warnings are printed in any case. With --explain, three lists say what of a good file works\n" +
+			"in this version, what is accepted without an effect, and what opens something. With --online each host is asked from here,\n" +
+			"with the variables of this shell: the first repositories are printed, and what the host tells of the token; the exit code\n" +
+			"is 1 where a host does not list.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return checkConfig(cmd, args[0], explain) },
+		RunE: func(cmd *cobra.Command, args []string) error { return check.run(cmd, args[0]) },
 	}
-	cmd.Flags().BoolVar(&explain, "explain", false, "say what works, what has no effect, and what is unsafe")
+	cmd.Flags().BoolVar(&check.explain, "explain", false, "say what works, what has no effect, and what is unsafe")
+	cmd.Flags().BoolVar(&check.online, "online", false, "ask each host for its first repositories")
 	return cmd
 }
 
@@ -128,11 +137,13 @@ func readConfig(cmd *cobra.Command, path string) ([]byte, error) {
 	return text, nil
 }
 
-func checkConfig(cmd *cobra.Command, path string, explain bool) error {
+// run validates a file, and says what its connections will list.
+func (k *configCheck) run(cmd *cobra.Command, path string) error {
 	text, err := readConfig(cmd, path)
 	if err != nil {
 		return err
 	}
+
 	file, err := config.Parse(text)
 	var all config.Errors
 	switch {
@@ -145,12 +156,32 @@ func checkConfig(cmd *cobra.Command, path string, explain bool) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", path, err)
 		return exitCode(1)
 	}
+
+	out := cmd.OutOrStdout()
 	for _, w := range file.Warnings {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", path, w)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: good, %s, %s\n", path, count(len(file.Connections), "connection"), count(len(file.Warnings), "warning"))
-	if explain {
-		explainConfig(cmd.OutOrStdout(), config.Explain(text, file))
+	fmt.Fprintf(out, "%s: good, %s, %s\n", path, count(len(file.Connections), "connection"), count(len(file.Warnings), "warning"))
+	for _, conn := range file.Connections {
+		explainConnection(out, conn)
+	}
+	if k.explain {
+		explainConfig(out, config.Explain(text, file))
+	}
+	if k.online {
+		return tryConnections(cmd.Context(), out, file, k.getenv)
 	}
 	return nil
+}
+
+// explainConnection prints what a connection will list.
+func explainConnection(w io.Writer, conn config.Connection) {
+	lists, leavesOut := config.Selection(conn)
+	if len(lists) == 0 {
+		lists = []string{"nothing: no owner, group, project or repository is named"}
+	}
+	fmt.Fprintf(w, "  %s (%s) lists %s\n", conn.Shared().Name, conn.Kind(), strings.Join(lists, "; "))
+	if len(leavesOut) > 0 {
+		fmt.Fprintf(w, "    leaves out %s\n", strings.Join(leavesOut, "; "))
+	}
 }

@@ -62,6 +62,7 @@ type Allowance struct {
 	Reset     time.Time // when the period ends
 	Until     time.Time // calls wait until then; zero when they do not
 	Expires   time.Time // when the credential ends; zero when the host does not say
+	Scopes    []string  // what the credential may do, in the words of the host; empty when it does not say
 }
 
 // snapshot tells how a budget stands.
@@ -144,6 +145,13 @@ func (b *budget) ends(at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.told.Expires = at
+}
+
+// may takes over what the credential may do.
+func (b *budget) may(scopes []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told.Scopes = scopes
 }
 
 // pause holds all calls until a time.

@@ -81,6 +81,10 @@ type client struct {
 	// expires reads when the credential ends; nil for hosts that say nothing.
 	expires func(h http.Header) time.Time
 
+	// scopes reads what the credential may do; nil for hosts that do not say
+	// it with each answer.
+	scopes func(h http.Header) []string
+
 	// limits reads what an answer says of the limit; nil for hosts that say
 	// nothing.
 	limits func(h http.Header) (limit, remaining int, reset time.Time)
@@ -201,6 +205,11 @@ func (c *client) once(ctx context.Context, q question, into any) (http.Header, e
 	if c.expires != nil {
 		if at := c.expires(res.Header); !at.IsZero() {
 			c.budget.ends(at)
+		}
+	}
+	if c.scopes != nil {
+		if list := c.scopes(res.Header); len(list) > 0 {
+			c.budget.may(list)
 		}
 	}
 

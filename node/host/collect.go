@@ -91,6 +91,8 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 // end is an error of the sink: there is nobody left to list for.
 type end struct{ error }
 
+func (e end) Unwrap() error { return e.error }
+
 func isEnd(err error) bool { return errors.As(err, &end{}) }
 
 func refused(err error) bool {

@@ -1,6 +1,6 @@
 // Package host finds the repositories of a connection.
 //
-//	Open(connection) ──▶ Host.Repos ──▶ Listing
+//	Open(connection) ──▶ Host.List ──▶ Sink: repositories, issues, what is left out
 //
 // A listing is what a code host says now: names, links, where to clone from.
 // It says whether it is complete; one that is not (a host that answered in

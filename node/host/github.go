@@ -74,6 +74,7 @@ func githubClient(t Tools, web *url.URL, name, key string, authorize func(contex
 		authorize: authorize,
 		limits:    githubLimits,
 		expires:   githubExpiry,
+		scopes:    githubScopes,
 	}
 	c.explain = func(res *http.Response, body []byte) *Refusal { return explainGitHub(c, res, body) }
 	if web.Host == "github.com" || strings.HasSuffix(web.Host, ".ghe.com") {
@@ -432,6 +433,12 @@ func githubExpiry(h http.Header) time.Time {
 		return time.Time{}
 	}
 	return ends
+}
+
+// githubScopes reads the scopes of a classic token; fine-grained ones and those
+// of apps are not told.
+func githubScopes(h http.Header) []string {
+	return strings.FieldsFunc(h.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func epochSeconds(text string) time.Time { return time.Unix(int64(atoi(text)), 0) }

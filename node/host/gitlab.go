@@ -88,7 +88,7 @@ func gitlabToken(c *config.GitLab, web *url.URL, t Tools) func(context.Context) 
 
 // List lists all projects, or those of groups and users, and single ones.
 func (g *gitlab) List(ctx context.Context, sink Sink) error {
-	g.noteExpiry(ctx)
+	g.noteToken(ctx)
 	c := newCollector(sink, g.choice())
 	var targets []target
 	if g.conn.All && g.web.Host == "gitlab.com" {
@@ -111,14 +111,15 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	return c.run(ctx, targets)
 }
 
-// noteExpiry asks when the token ends. Tokens of jobs and of OAuth have no
-// such page: what is not told is not needed.
-func (g *gitlab) noteExpiry(ctx context.Context) {
+// noteToken asks when the token ends and what it may do. Tokens of jobs and of
+// OAuth have no such page: what is not told is not needed.
+func (g *gitlab) noteToken(ctx context.Context) {
 	if g.conn.Token == nil {
 		return
 	}
 	var token struct {
-		Expires string `json:"expires_at"`
+		Expires string   `json:"expires_at"`
+		Scopes  []string `json:"scopes"`
 	}
 	if _, err := g.once(ctx, question{at: g.at(nil, "personal_access_tokens", "self")}, &token); err != nil {
 		return
@@ -126,6 +127,7 @@ func (g *gitlab) noteExpiry(ctx context.Context) {
 	if at, err := time.Parse(time.DateOnly, token.Expires); err == nil {
 		g.budget.ends(at)
 	}
+	g.budget.may(token.Scopes)
 }
 
 // gitlabSignal is when something happened in a project last: a push moves it,

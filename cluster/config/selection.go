@@ -1,0 +1,116 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// selectors are the properties that say what a connection lists, as a sentence
+// names them; the first ones add, topics narrow.
+var selectors = []struct{ property, text string }{
+	{"all", "everything there"},
+	{"orgs", "organisations"},
+	{"groups", "groups with their subgroups"},
+	{"workspaces", "workspaces"},
+	{"projects", "projects"},
+	{"users", "users"},
+	{"repos", "repositories"},
+	{"topics", "of these, with topics"},
+}
+
+// Selection says what a connection lists and what it leaves out, a phrase each,
+// without any secret. It asks no host.
+func Selection(c Connection) (lists, leavesOut []string) {
+	var file map[string]any
+	if err := json.Unmarshal([]byte(c.Shared().Raw), &file); err != nil {
+		return nil, nil // Raw is made by Parse: it can be read
+	}
+	if g, ok := c.(*Git); ok {
+		return []string{withoutUser(g.URL)}, nil
+	}
+
+	for _, s := range selectors {
+		switch v := file[s.property].(type) {
+		case bool:
+			if v && !ignoresAll(c) {
+				lists = append(lists, s.text)
+			}
+		case []any:
+			if len(v) > 0 {
+				lists = append(lists, s.text+" "+phrase(v))
+			}
+		}
+	}
+	if len(lists) == 0 && c.Kind() == KindGerrit {
+		lists = []string{"all projects"}
+	}
+
+	exclude, _ := file["exclude"].(map[string]any)
+	for _, property := range []string{"archived", "forks", "disabled", "hidden", "readOnly", "userOwnedProjects", "projects", "repos", "topics", "size"} {
+		switch v := exclude[property].(type) {
+		case bool:
+			if v {
+				leavesOut = append(leavesOut, property)
+			}
+		case []any:
+			if len(v) > 0 {
+				leavesOut = append(leavesOut, property+" "+phrase(v))
+			}
+		case map[string]any:
+			leavesOut = append(leavesOut, property+" "+outside(v))
+		}
+	}
+	return lists, leavesOut
+}
+
+// ignoresAll tells of the hosts that are too large to be listed as a whole.
+func ignoresAll(c Connection) bool {
+	switch c := c.(type) {
+	case *GitLab:
+		u, err := url.Parse(c.URL)
+		return c.URL == "" || err == nil && u.Hostname() == "gitlab.com"
+	case *Bitbucket:
+		return c.Deployment != Server
+	}
+	return false
+}
+
+// phrase names at most ten members of a list.
+func phrase(list []any) string {
+	const most = 10
+	var names []string
+	for _, v := range list[:min(most, len(list))] {
+		names = append(names, fmt.Sprint(v))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(list) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// outside is a range of sizes, of which what lies outside is left out.
+func outside(size map[string]any) string {
+	bytes := func(v any) string { n, _ := v.(float64); return strconv.FormatFloat(n, 'f', -1, 64) + " bytes" }
+	var bounds []string
+	if v, ok := size["min"]; ok {
+		bounds = append(bounds, "below "+bytes(v))
+	}
+	if v, ok := size["max"]; ok {
+		bounds = append(bounds, "above "+bytes(v))
+	}
+	return strings.Join(bounds, " and ")
+}
+
+// withoutUser is an address without what opens it.
+func withoutUser(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	u.User = nil
+	return u.String()
+}

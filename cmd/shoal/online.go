@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/environ"
+	"github.com/shoalsearch/shoal/node/host"
+)
+
+// A look at a host prints this many repositories and takes this long at most.
+const (
+	onlineRepos = 20
+	onlineTime  = time.Minute
+)
+
+// tryConnections asks the host of each connection for its first repositories.
+// It fails where one does not list.
+func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv func(string) string) error {
+	tools := onlineTools(file, getenv)
+	failed := false
+	for _, conn := range file.Connections {
+		bounded, cancel := context.WithTimeoutCause(ctx, onlineTime, errors.New("the host took longer than a minute"))
+		trial, err := host.Try(bounded, conn, tools, onlineRepos)
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		printTrial(w, conn.Shared().Name, trial, err)
+		failed = failed || err != nil
+	}
+	if failed {
+		return exitCode(1)
+	}
+	return nil
+}
+
+// onlineTools ask hosts as a node with this file and this environment would.
+func onlineTools(file *config.File, getenv func(string) string) host.Tools {
+	process := func(name string) (string, bool) { v := getenv(name); return v, v != "" }
+	env := environ.New(environ.Deps{
+		File: func() *config.File { return file }, Process: process, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	return host.Tools{
+		Secret: env.Secret, LookupEnv: env.Lookup, Transport: http.DefaultTransport,
+		Budgets: host.NewBudgets(time.Now), Now: time.Now, Wait: host.Pause,
+		Apps: func() []config.App { return file.Apps }, Installations: host.NewInstallations(),
+	}
+}
+
+// printTrial prints what a host listed, what it told of the token, and what
+// went wrong.
+func printTrial(w io.Writer, name string, t host.Trial, err error) {
+	switch {
+	case err != nil:
+		fmt.Fprintf(w, "\n%s: the host does not list: %v\n", name, err)
+	case t.More:
+		fmt.Fprintf(w, "\n%s: the first %d repositories; more follow\n", name, len(t.Repos))
+	default:
+		fmt.Fprintf(w, "\n%s: %d, which is all that it lists\n", name, len(t.Repos))
+	}
+
+	for _, r := range t.Repos {
+		fmt.Fprintf(w, "  %s%s\n", r.Name, remarks(r))
+	}
+	for _, why := range slices.Sorted(maps.Keys(t.Skipped)) {
+		fmt.Fprintf(w, "  left out so far: %d, %s\n", t.Skipped[why], why)
+	}
+
+	a := t.Allowance
+	if len(a.Scopes) > 0 {
+		fmt.Fprintf(w, "  the token may: %s\n", strings.Join(a.Scopes, ", "))
+	}
+	if !a.Expires.IsZero() {
+		fmt.Fprintf(w, "  the token ends %s\n", a.Expires.Format(time.RFC3339))
+	}
+	if a.Limit > 0 {
+		fmt.Fprintf(w, "  %d of %d calls are left until %s\n", a.Remaining, a.Limit, a.Reset.Format(time.RFC3339))
+	}
+	for _, i := range t.Issues {
+		fmt.Fprintf(w, "  %s: %s (%s)\n", first(i.Target, name), i.Text, i.Code)
+		if hint := host.Advice(i.Code); hint != "" {
+			fmt.Fprintf(w, "    %s\n", hint)
+		}
+	}
+}
+
+// remarks are what makes a repository unlike the others.
+func remarks(r host.Repo) string {
+	var list []string
+	for _, m := range []struct {
+		holds bool
+		text  string
+	}{
+		{r.Visibility == host.Private, "private"}, {r.Visibility == host.Internal, "internal"},
+		{r.Fork, "fork"}, {r.Archived, "archived"}, {r.Empty, "empty"}, {r.Unfetchable != "", "cannot be fetched: " + r.Unfetchable},
+	} {
+		if m.holds {
+			list = append(list, m.text)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(list, ", ") + ")"
+}
