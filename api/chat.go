@@ -94,12 +94,19 @@ func (s *Server) chatMessage(ctx context.Context, c *call) error {
 	return s.beginChat(ctx, c, c.wild[0])
 }
 
-func (s *Server) beginChat(ctx context.Context, c *call, thread string) error {
+// asked begins to answer the question of a request, in a new thread where none
+// is named.
+func (s *Server) asked(ctx context.Context, c *call, thread string) (*nodeask.Started, error) {
 	q, err := readQuestion(c, thread)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t, err := s.parts.asker.Ask(ctx, c.viewer, q)
+	return s.parts.asker.Ask(ctx, c.viewer, q)
+}
+
+// beginChat answers where the answer to a question will be.
+func (s *Server) beginChat(ctx context.Context, c *call, thread string) error {
+	t, err := s.asked(ctx, c, thread)
 	if err != nil {
 		return err
 	}
@@ -125,11 +132,7 @@ type chatAnswerJSON struct {
 
 // blockingChat is POST /api/chat/blocking: it answers when there is an answer.
 func (s *Server) blockingChat(ctx context.Context, c *call) error {
-	q, err := readQuestion(c, "")
-	if err != nil {
-		return err
-	}
-	started, err := s.parts.asker.Ask(ctx, c.viewer, q)
+	started, err := s.asked(ctx, c, "")
 	if err != nil {
 		return err
 	}

@@ -154,12 +154,24 @@ func (f *fake) References(context.Context, catalog.Viewer, search.SymbolRequest)
 }
 
 func (f *fake) Repos(_ context.Context, _ catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
-	return answer(f, &browse.ReposResponse{Total: 95, Page: req.Page, Per: req.PerPage, Repos: []browse.RepoInfo{{
+	return answer(f, &browse.ReposResponse{Total: 95, Page: req.Page, Per: req.PerPage, Repos: []browse.RepoInfo{theRepo()}})
+}
+func (f *fake) Repo(_ context.Context, _ catalog.Viewer, name string) (*browse.RepoInfo, error) {
+	repo := theRepo()
+	if name != repo.Name {
+		return nil, nodecall.Fail(nodecall.ErrRepoNotFound, "Repository %q not found", name)
+	}
+	return answer(f, &repo)
+}
+
+// theRepo is the one repository of a fake.
+func theRepo() browse.RepoInfo {
+	return browse.RepoInfo{
 		ID: 7, Name: "example.com/a/b", DisplayName: "a/b", HostKind: "genericGitHost", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b",
 		Connections: []string{"main"}, Topics: []string{"search"}, DefaultBranch: "main", Fork: true, Archived: true, Public: true, Visibility: "internal", Description: "an app", Stars: 4, SizeBytes: 5, Empty: true, Unfetchable: "disabled", LeftOut: 3, FormerNames: []string{"example.com/a/old"},
 		PushedAt: day, IndexedAt: day, Revisions: []browse.RevisionInfo{{Name: "HEAD", Commit: "c0ffee"}},
 		Documents: 1, TextBytes: 2, ShardBytes: 3, Error: "clone failed", State: "failed",
-	}}})
+	}
 }
 func (f *fake) Reindex(_ context.Context, _ account.Owner, req node.ReindexRequest) (*node.ReindexResponse, error) {
 	return answer(f, &node.ReindexResponse{ID: req.ID, Name: "example.com/a/b"})

@@ -13,6 +13,7 @@ import (
 // repositories is what the routes of repositories need.
 type repositories interface {
 	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
 	Reindex(context.Context, account.Owner, node.ReindexRequest) (*node.ReindexResponse, error)
 }
 

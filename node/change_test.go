@@ -43,6 +43,29 @@ func TestReindexFindsTheNewCommit(t *testing.T) {
 	want(t, n.Find("walrus"), "local/app:a.txt")
 }
 
+func TestARepositoryIsFoundByItsName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	nodetest.NewRepo(t, filepath.Join(dir, "app2"), map[string]string{"a.txt": "walrus\n"})
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(2)
+	got, err := n.Repo(context.Background(), catalog.Operator(), "local/app")
+	if err != nil || got.Name != "local/app" || got.State != browse.StateIndexed || len(got.Revisions) == 0 {
+		t.Errorf("local/app: %+v, %v", got, err)
+	}
+
+	// A part of a name is no name, and nobody sees none.
+	for _, of := range []struct {
+		viewer catalog.Viewer
+		name   string
+	}{{catalog.Operator(), "local/ap"}, {catalog.Operator(), ""}, {catalog.Viewer{}, "local/app"}} {
+		if got, err := n.Repo(context.Background(), of.viewer, of.name); err == nil {
+			t.Errorf("%+v finds %q: %+v", of.viewer, of.name, got)
+		}
+	}
+}
+
 func TestAnEventBringsTheNewCommit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,7 +9,6 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 )
 
@@ -41,11 +40,11 @@ var actions = []action{
 		command: []string{"shoal", "repo", "reindex", "SUBJECT"},
 		said:    "The repository is queued.",
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			id, err := p.repoNamed(ctx, by, subject)
+			repo, err := p.Repos.Repo(ctx, by.Viewer(), subject)
 			if err != nil {
 				return err
 			}
-			_, err = p.Repos.Reindex(ctx, by, node.ReindexRequest{ID: id})
+			_, err = p.Repos.Reindex(ctx, by, node.ReindexRequest{ID: repo.ID})
 			return err
 		},
 	},
@@ -247,24 +246,6 @@ func quoted(w string) string {
 		return w
 	}
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-}
-
-// repoNamed is the number of a repository that the owner may see.
-func (p *Pages) repoNamed(ctx context.Context, by account.Owner, name string) (uint32, error) {
-	for at := 1; ; at++ {
-		r, err := p.Repos.Repos(ctx, by.Viewer(), browse.ReposRequest{Query: name, Page: at, PerPage: reposPerPage})
-		if err != nil {
-			return 0, err
-		}
-		for i := range r.Repos {
-			if r.Repos[i].Name == name {
-				return r.Repos[i].ID, nil
-			}
-		}
-		if len(r.Repos) < reposPerPage {
-			return 0, call.Fail(call.ErrRepoNotFound, "Repository %q not found", name)
-		}
-	}
 }
 
 // jobFacts tells how a job stands.

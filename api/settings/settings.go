@@ -44,9 +44,10 @@ type State interface {
 	Status(context.Context, catalog.Viewer, node.StatusRequest) (*node.StatusResponse, error)
 }
 
-// Repos lists repositories, and indexes one now.
+// Repos tells of repositories, and indexes one now.
 type Repos interface {
 	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
 	Reindex(context.Context, account.Owner, node.ReindexRequest) (*node.ReindexResponse, error)
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -96,7 +95,10 @@ func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
 		at := strings.LastIndexByte(head[:end], '@')
 		repo := (*browse.RepoInfo)(nil)
 		if bad == nil {
-			repo = p.visible(ctx, v.Viewer, name)
+			if repo, err = p.Repos.Repo(ctx, v.Viewer, name); err != nil && !errors.Is(err, call.ErrRepoNotFound) {
+				return l, err
+			}
+			err = nil
 		}
 		if bad == nil && (at < 0 || repo != nil) {
 			l.Repo, info = name, repo
@@ -130,19 +132,4 @@ func indexed(repo *browse.RepoInfo, rev string) bool {
 		}
 	}
 	return rev != "" && rev == repo.DefaultBranch && !repo.IndexedAt.IsZero()
-}
-
-// visible is the repository of that very name, nil where the viewer may see none.
-func (p *Pages) visible(ctx context.Context, v catalog.Viewer, name string) *browse.RepoInfo {
-	for page := 1; ; page++ {
-		r, err := p.Repos.Repos(ctx, v, browse.ReposRequest{Query: name, Page: page, PerPage: 100})
-		if err != nil || len(r.Repos) == 0 {
-			return nil
-		}
-		for i := range r.Repos {
-			if r.Repos[i].Name == name {
-				return &r.Repos[i]
-			}
-		}
-	}
 }

@@ -40,9 +40,10 @@ type Searcher interface {
 	References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
 }
 
-// Lister lists the repositories that a viewer may see.
+// Lister tells of the repositories that a viewer may see.
 type Lister interface {
 	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
 }
 
 // Files is what the pages of files need.

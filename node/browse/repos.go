@@ -134,6 +134,21 @@ func (b *Browser) Repos(ctx context.Context, v catalog.Viewer, req ReposRequest)
 	return out, nil
 }
 
+// Repo is the repository of a name, or of one that its host gave up not long ago.
+// One that the viewer may not see is ErrRepoNotFound like one that is not there.
+func (b *Browser) Repo(_ context.Context, v catalog.Viewer, name string) (*RepoInfo, error) {
+	seen, err := b.d.Gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := seen.ByName(name)
+	if err != nil {
+		return nil, err
+	}
+	info := b.repoState(seen, repo)
+	return &info, nil
+}
+
 // check fills in what was left out, and refuses what cannot be.
 func (req *ReposRequest) check() error {
 	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 30)
