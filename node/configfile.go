@@ -43,6 +43,7 @@ type configFile struct {
 	log    *slog.Logger
 	now    func() time.Time
 	again  chan struct{} // asks to look at once
+	first  []byte        // what the file was when the node started
 
 	mu     sync.Mutex // guards the field below
 	status ConfigStatus
@@ -70,10 +71,10 @@ func newConfigFile(path, dir string, log *slog.Logger, now func() time.Time) (*c
 	if path == "" {
 		return c, nil
 	}
-	if _, err := readBounded(path, config.MaxSize); err != nil {
+	var err error
+	if c.first, err = readBounded(path, config.MaxSize); err != nil {
 		return nil, err
 	}
-	var err error
 	c.memory, err = recall(filepath.Join(dir, memoryFile))
 	return c, err
 }
@@ -104,8 +105,16 @@ func (c *configFile) run(ctx context.Context) error {
 		}
 	}
 
-	last := ""
-	for starting := true; ; {
+	// A change made while this node was starting is a change: it is told by the
+	// bytes that the start found.
+	for !c.offer(ctx, c.first, true) {
+		if !clock.Wait(ctx, configRetry) {
+			return nil
+		}
+	}
+
+	last := hashOf(c.first)
+	for {
 		wait := configPoll
 		raw, err := readBounded(c.path, config.MaxSize)
 		if err != nil {
@@ -114,14 +123,11 @@ func (c *configFile) run(ctx context.Context) error {
 			}
 			last = err.Error()
 		} else if hash := hashOf(raw); last != hash {
-			if c.offer(ctx, raw, starting) {
+			if c.offer(ctx, raw, false) {
 				last = hash
 			} else {
 				wait = configRetry
 			}
-		}
-		if wait == configPoll && err == nil {
-			starting = false
 		}
 		if !pause(ctx, wait, c.again) {
 			return nil
