@@ -378,7 +378,7 @@ func (p *proof) meetTwin(ctx context.Context, said *time.Time) {
 	if !p.ballot.proved() {
 		return
 	}
-	twin := p.twins.refuseOwn(ctx)
+	twin := p.twins.other(ctx)
 	if twin == nil {
 		return
 	}

@@ -33,7 +33,7 @@ func (t *twins) refuse(ctx context.Context, from Peer, addr string) error {
 	if from.Node == t.network.self.node && from.Epoch != t.network.self.epoch {
 		return twinRefusal(from.Node, t.network.clusterAddr())
 	}
-	for _, other := range t.others(from.Node, from.Epoch, addr) {
+	for _, other := range t.rivals(from.Node, from.Epoch, addr) {
 		bounded, cancel := context.WithTimeout(ctx, t.scaled(proveTime)/2)
 		out, err := t.network.port.Call(bounded, wire.Target{Node: from.Node, Addr: other.addr}, methodEpoch, nil)
 		cancel()
@@ -68,11 +68,29 @@ func twinRefusal(node, addr string) error {
 	return fmt.Errorf(refusal+"node %s runs already, at %s: the data directory was copied; empty one of the two", node, addr)
 }
 
-// refuseOwn asks at the addresses that this node once had, or that gossip
-// tells of it, whether another process answers there in its name.
+// refuseOwn asks, before this node votes, whether another process is this node.
+// Where the cluster has no other member, nobody but that process can say no.
 func (t *twins) refuseOwn(ctx context.Context) error {
+	self, addr := t.network.self, t.network.clusterAddr()
+	for m := range t.network.view().Members() {
+		if m.ID != self.node {
+			return t.meet(ctx, t.rivals(self.node, self.epoch, addr))
+		}
+	}
+	return t.meet(ctx, t.others(self.node, self.epoch, addr))
+}
+
+// other says where another process has the identity of this one, if any has.
+func (t *twins) other(ctx context.Context) error {
 	self := t.network.self
-	for _, other := range t.others(self.node, self.epoch, t.network.clusterAddr()) {
+	return t.meet(ctx, t.others(self.node, self.epoch, t.network.clusterAddr()))
+}
+
+// meet asks at addresses that this node once had, or that gossip tells of it,
+// whether another process answers there in its name.
+func (t *twins) meet(ctx context.Context, sightings []sighting) error {
+	self := t.network.self
+	for _, other := range sightings {
 		bounded, cancel := context.WithTimeout(ctx, t.scaled(proveTime)/2)
 		_, err := t.network.port.CallJoin(bounded, wire.Target{Node: self.node, Addr: other.addr}, methodAttempt, nil)
 		cancel()
@@ -87,6 +105,17 @@ func (t *twins) refuseOwn(ctx context.Context) error {
 func (t *twins) earlier() bool {
 	starts := t.network.gossip.Starts(t.network.self.node)
 	return slices.ContainsFunc(starts, func(p gossip.Peer) bool { return p.Alive && p.Epoch < t.network.self.epoch })
+}
+
+// rivals are the others that may be believed instead of the start at addr. A
+// start at the address that the cluster knows has none that only gossip hears
+// of: nobody has let those in. Otherwise an original and its copy that start in
+// the same moment would refuse each other, and both stop.
+func (t *twins) rivals(node string, epoch uint64, addr string) []sighting {
+	if m := t.network.view().Member(node); m != nil && m.Addr == addr {
+		return nil
+	}
+	return t.others(node, epoch, addr)
 }
 
 // others are the starts of a node other than the one of that epoch at addr, each
