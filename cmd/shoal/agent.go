@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/url"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 )
@@ -20,30 +20,11 @@ func newAgent(getenv func(string) string) *cobra.Command {
 }
 
 func newAgentList(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the agents that were let in, and by whom",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var agents []agentAnswer
-			if err := c.call(cmd.Context(), "GET", "/api/agents", nil, &agents); err != nil {
-				return err
-			}
-			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-			fmt.Fprintln(t, "NAME\tID\tOF\tANSWERS GO TO\tKNOWN BY\tLET IN\tLAST TOKENS\tEXPIRES")
-			for _, a := range agents {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, a.ID, a.User, a.RedirectHost, a.Kind, a.CreatedAt, a.RefreshedAt, a.ExpiresAt)
-			}
-			return t.Flush()
-		},
-	}
-	f.add(cmd, getenv)
-	return cmd
+	return listing[[]agentAnswer]{use: "list", short: "List the agents that were let in, and by whom", path: at("/api/agents"), show: func(w io.Writer, agents []agentAnswer) error {
+		return table(w, "NAME\tID\tOF\tANSWERS GO TO\tKNOWN BY\tLET IN\tLAST TOKENS\tEXPIRES", agents, func(a agentAnswer) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", a.Name, a.ID, a.User, a.RedirectHost, a.Kind, a.CreatedAt, a.RefreshedAt, a.ExpiresAt)
+		})
+	}}.command(getenv)
 }
 
 func newAgentRevoke(getenv func(string) string) *cobra.Command {

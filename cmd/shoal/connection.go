@@ -44,26 +44,11 @@ func newConnection(getenv func(string) string) *cobra.Command {
 }
 
 func newConnectionList(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "State of every connection: what it lists and leaves out, what went wrong, when it is listed next",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var all []connectionAnswer
-			if err := c.call(cmd.Context(), "GET", "/api/connections", nil, &all); err != nil {
-				return err
-			}
-			printConnections(cmd.OutOrStdout(), all, time.Now())
+	return listing[[]connectionAnswer]{use: "list", short: "State of every connection: what it lists and leaves out, what went wrong, when it is listed next",
+		path: at("/api/connections"), show: func(w io.Writer, all []connectionAnswer) error {
+			printConnections(w, all, time.Now())
 			return nil
-		},
-	}
-	f.add(cmd, getenv)
-	return cmd
+		}}.command(getenv)
 }
 
 func newConnectionSync(getenv func(string) string) *cobra.Command {

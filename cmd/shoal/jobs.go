@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,44 +31,32 @@ func newJobs(getenv func(string) string) *cobra.Command {
 const maxJobs = 100
 
 func newJobsList(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var state, kind, query string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: fmt.Sprintf("List at most %d jobs: those that run, failed, are tried again or wait", maxJobs),
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+	return listing[[]jobLine]{
+		use:   "list",
+		short: fmt.Sprintf("List at most %d jobs: those that run, failed, are tried again or wait", maxJobs),
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&state, "state", "", "running, failed, retrying, waiting or done")
+			cmd.Flags().StringVar(&kind, "kind", "", "sync, index, collect, pack, ...")
+			cmd.Flags().StringVar(&query, "query", "", "part of what the job is about")
+		},
+		path: func() string {
 			q := url.Values{"perPage": {fmt.Sprint(maxJobs)}}
 			for name, value := range map[string]string{"state": state, "kind": kind, "query": query} {
 				if value != "" {
 					q.Set(name, value)
 				}
 			}
-			var all []jobLine
-			if err := c.call(cmd.Context(), "GET", "/api/jobs?"+q.Encode(), nil, &all); err != nil {
-				return err
-			}
-			return printJobLines(cmd.OutOrStdout(), all, time.Now())
+			return "/api/jobs?" + q.Encode()
 		},
-	}
-	f.add(cmd, getenv)
-	cmd.Flags().StringVar(&state, "state", "", "running, failed, retrying, waiting or done")
-	cmd.Flags().StringVar(&kind, "kind", "", "sync, index, collect, pack, ...")
-	cmd.Flags().StringVar(&query, "query", "", "part of what the job is about")
-	return cmd
+		show: func(w io.Writer, all []jobLine) error { return printJobLines(w, all, time.Now()) },
+	}.command(getenv)
 }
 
 func printJobLines(w io.Writer, all []jobLine, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "JOB\tSTATE\tOF\tATTEMPT\tWHEN\tDETAIL")
-	for _, j := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", j.ID, j.State, j.Subject, j.Attempt, j.when(now), j.detail())
-	}
-	return t.Flush()
+	return table(w, "JOB\tSTATE\tOF\tATTEMPT\tWHEN\tDETAIL", all, func(j jobLine) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s", j.ID, j.State, j.Subject, j.Attempt, j.when(now), j.detail())
+	})
 }
 
 // when is the time that says most of a job.

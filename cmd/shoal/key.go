@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -75,30 +75,11 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 }
 
 func newKeyList(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List API keys",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var keys []keyAnswer
-			if err := c.call(cmd.Context(), "GET", "/api/keys", nil, &keys); err != nil {
-				return err
-			}
-			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-			fmt.Fprintln(t, "NAME\tID\tROLE\tBEGINS\tOF\tCREATED\tEXPIRES")
-			for _, k := range keys {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s…\t%s\t%s\t%s\n", k.Name, k.ID, k.Role, k.Prefix, k.whose(), k.CreatedAt, first(k.ExpiresAt, "never"))
-			}
-			return t.Flush()
-		},
-	}
-	f.add(cmd, getenv)
-	return cmd
+	return listing[[]*keyAnswer]{use: "list", short: "List API keys", path: at("/api/keys"), show: func(w io.Writer, keys []*keyAnswer) error {
+		return table(w, "NAME\tID\tROLE\tBEGINS\tOF\tCREATED\tEXPIRES", keys, func(k *keyAnswer) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s…\t%s\t%s\t%s", k.Name, k.ID, k.Role, k.Prefix, k.whose(), k.CreatedAt, first(k.ExpiresAt, "never"))
+		})
+	}}.command(getenv)
 }
 
 func newKeyRevoke(getenv func(string) string) *cobra.Command {

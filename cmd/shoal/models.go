@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,41 +21,26 @@ func newModels(getenv func(string) string) *cobra.Command {
 const noModels = `No language model is configured. Add one to "models" in the configuration.`
 
 func newModelsList(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the configured language models; the first is the default",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var models []struct {
-				Provider, Model, DisplayName string
-				Usable                       bool
-			}
-			if err := c.call(cmd.Context(), "GET", "/api/models", nil, &models); err != nil {
-				return err
-			}
-			if len(models) == 0 {
-				fmt.Fprintln(cmd.ErrOrStderr(), noModels)
-				return nil
-			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-			fmt.Fprintln(w, "MODEL\tNAME\tUSABLE HERE")
-			for _, m := range models {
-				usable := "yes"
-				if !m.Usable {
-					usable = "no: shoal models check says why"
-				}
-				fmt.Fprintf(w, "%s/%s\t%s\t%s\n", m.Provider, m.Model, first(m.DisplayName, "-"), usable)
-			}
-			return w.Flush()
-		},
+	return listing[[]modelAnswer]{use: "list", short: "List the configured language models; the first is the default", path: at("/api/models"), show: printModels}.command(getenv)
+}
+
+type modelAnswer struct {
+	Provider, Model, DisplayName string
+	Usable                       bool
+}
+
+func printModels(w io.Writer, models []modelAnswer) error {
+	if len(models) == 0 {
+		_, err := fmt.Fprintln(w, noModels)
+		return err
 	}
-	f.add(cmd, getenv)
-	return cmd
+	return table(w, "MODEL\tNAME\tUSABLE HERE", models, func(m modelAnswer) string {
+		usable := "yes"
+		if !m.Usable {
+			usable = "no: shoal models check says why"
+		}
+		return fmt.Sprintf("%s/%s\t%s\t%s", m.Provider, m.Model, first(m.DisplayName, "-"), usable)
+	})
 }
 
 func newModelsCheck(getenv func(string) string) *cobra.Command {

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -66,30 +65,11 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 }
 
 func newUserList(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List accounts",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var users []userAnswer
-			if err := c.call(cmd.Context(), "GET", "/api/users", nil, &users); err != nil {
-				return err
-			}
-			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-			fmt.Fprintln(t, "EMAIL\tID\tROLE\tSTATE\tKEYS\tNAME\tCREATED")
-			for _, u := range users {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", u.Email, u.ID, u.Role, u.State, u.Keys, u.Name, u.CreatedAt)
-			}
-			return t.Flush()
-		},
-	}
-	f.add(cmd, getenv)
-	return cmd
+	return listing[[]userAnswer]{use: "list", short: "List accounts", path: at("/api/users"), show: func(w io.Writer, users []userAnswer) error {
+		return table(w, "EMAIL\tID\tROLE\tSTATE\tKEYS\tNAME\tCREATED", users, func(u userAnswer) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s", u.Email, u.ID, u.Role, u.State, u.Keys, u.Name, u.CreatedAt)
+		})
+	}}.command(getenv)
 }
 
 // newUserChange is a command that sends one fixed change.

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// listing is a command that shows one answer of the API: for people, or with
+// --json as it is.
+type listing[T any] struct {
+	use, short string
+	flags      func(cmd *cobra.Command)       // its own, or nil
+	path       func() string                  // what to ask for, once the flags are read
+	show       func(w io.Writer, all T) error // prints it for people
+}
+
+func (l listing[T]) command(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   l.use,
+		Short: l.short,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var raw json.RawMessage
+			path := l.path()
+			if err := c.call(cmd.Context(), "GET", path, nil, &raw); err != nil {
+				return err
+			}
+			if asJSON {
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
+				return err
+			}
+
+			var all T
+			if err := json.Unmarshal(raw, &all); err != nil {
+				return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
+			}
+			return l.show(cmd.OutOrStdout(), all)
+		},
+	}
+	f.add(cmd, getenv)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
+	if l.flags != nil {
+		l.flags(cmd)
+	}
+	return cmd
+}
+
+// at is a path that no flag changes.
+func at(path string) func() string { return func() string { return path } }
+
+// table prints rows of equal columns below their heading.
+func table[T any](w io.Writer, heading string, rows []T, row func(T) string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, heading)
+	for _, r := range rows {
+		fmt.Fprintln(t, row(r))
+	}
+	return t.Flush()
+}
