@@ -54,7 +54,10 @@ func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 	var missing []*catalog.Repo
 	indexed := roaring.New()
 	for it := r.repos.Iterator(); it.HasNext(); {
-		repo := r.seen.View.Repo(it.Next())
+		repo, err := r.seen.ByID(it.Next())
+		if err != nil {
+			return err
+		}
 		if at.IsZero() && hasRevision(repo, rev) {
 			indexed.Add(repo.ID)
 		} else {
@@ -77,6 +80,7 @@ func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 // askMirrors asks the holders of mirrors. A repository that has no such commit has
 // no part in the answer; where none has it, at: is refused.
 func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Repo, rev string, at time.Time) error {
+	slices.SortFunc(repos, func(a, b *catalog.Repo) int { return strings.Compare(a.Name, b.Name) })
 	found := make([]*browse.PastResponse, len(repos))
 	none := make([]error, len(repos))
 	group, ctx := errgroup.WithContext(r.ctx)
@@ -101,7 +105,6 @@ func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Re
 			r.commits[repo.ID] = found[i].Commit
 		}
 	}
-	slices.SortFunc(r.past, func(a, b pastPart) int { return strings.Compare(a.repo.Name, b.repo.Name) })
 	if len(r.past) == 0 && !at.IsZero() {
 		return none[0]
 	}
