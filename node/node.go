@@ -100,7 +100,7 @@ func New(opt Options) (*Node, error) {
 		File: func() *config.File { return n.cluster.View().File() }, Process: opt.LookupEnv, Now: opt.Now, Log: opt.Log,
 	})
 	n.gate = account.NewGate(n.cluster)
-	n.Keyring = account.NewKeyring(n.cluster, opt.Now, opt.Log)
+	n.Keyring = account.NewKeyring(n.cluster, n.env.Lookup, opt.Now, opt.Log)
 	n.People = account.NewPeople(n.cluster)
 	n.Sessions = account.NewSessions(n.Keyring, n.env.Lookup)
 	n.Passwords = account.NewPasswords(n.Keyring, n.Sessions, n.env.Lookup)

@@ -22,6 +22,8 @@ type memberRow struct {
 	ID, Email, Name, Role, State, Created string
 	Keys                                  int
 	Owner, Active, Pending                bool
+	By                                    string
+	Unproven                              bool
 }
 
 // members lists the accounts for owners.
@@ -41,7 +43,7 @@ func (p *Pages) showMembers(ctx context.Context, v *layout.Visit, by account.Own
 	for _, u := range r.Users {
 		data.Rows = append(data.Rows, memberRow{
 			u.ID, u.Email, u.Name, u.Role.String(), u.State.String(), day(u.Created), u.Keys,
-			u.Role == catalog.RoleOwner, u.State == catalog.AccountActive, u.State == catalog.AccountPending,
+			u.Role == catalog.RoleOwner, u.State == catalog.AccountActive, u.State == catalog.AccountPending, u.By, u.Unproven,
 		})
 	}
 	return v.Show(layout.Head{Title: "People", Page: "settings", Side: "people"}, membersTemplate, data)

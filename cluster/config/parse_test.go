@@ -204,6 +204,9 @@ func TestErrors(t *testing.T) {
 		{`{"models": {}}`, `models: It must be a list, not an object.`},
 		{`{"apps": [{"type": "github", "id": "1"}, {"type": "x"}]}`, "apps[0].privateKey: It is required; add it.\napps[1].type: It must be one of \"github\", not \"x\"."},
 		{`{"apps": [{"type": "github", "id": "1", "privateKey": {"env": "X"}, "deploymentHostname": "https://x"}]}`, `apps[0].deploymentHostname: It must be a host name without a scheme or a path, as github.com.`},
+		{`{"environmentOverrides": {"REQUIRE_APPROVAL_NEW_MEMBERS": {"type": "string", "value": "yes"}, "AUTH_SESSION_MAX_AGE_SECONDS": {"type": "number", "value": 1}}}`,
+			"environmentOverrides.AUTH_SESSION_MAX_AGE_SECONDS.value: It must be a whole number of seconds, from a minute to a year.\n" +
+				"environmentOverrides.REQUIRE_APPROVAL_NEW_MEMBERS.value: It must be true or false."},
 		{`{"identityProviders": {"x": {"provider": "okta", "purpose": "account_linking"}}}`,
 			"identityProviders.x.clientId: It is required; add it.\nidentityProviders.x.clientSecret: It is required; add it.\nidentityProviders.x.issuer: It is required; add it.\n" +
 				`identityProviders.x.purpose: It must be one of "sso", not "account_linking".`},

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shoalsearch/shoal/api"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node"
 )
 
@@ -95,6 +96,11 @@ func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 	fs.Float64Var(&f.rate, "rate-limit", f.envFloat(getenv, "SHOAL_RATE_LIMIT", 0), "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s, 0s for a node alone)", "SHOAL_LINGER")
 	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
+	for _, name := range config.VariablesOfPeople() {
+		if wrong := config.Variable(name, getenv(name)); wrong != "" {
+			f.unread = append(f.unread, fmt.Errorf("%s=%q: %s", name, getenv(name), wrong))
+		}
+	}
 	fs.StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
 	return cmd
 }

@@ -26,6 +26,7 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 		"SHOAL_RATE_LIMIT": "abc", "SHOAL_WEIGHT": "heavy", "SHOAL_REPLICAS": "two", "SHOAL_BOOTSTRAP_EXPECT": "3.5",
 		"SHOAL_LINGER": "soon", "SHOAL_TRUSTED_PROXIES": "everybody", "SHOAL_LISTEN": "7700", "SHOAL_METRICS_LISTEN": "9100",
 		"SHOAL_BASE_URL": "not a url", "SHOAL_TLS_CERT": "cert.pem",
+		"REQUIRE_APPROVAL_NEW_MEMBERS": "off", "AUTH_SESSION_MAX_AGE_SECONDS": "1d", "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING": "0",
 	} {
 		_, err := flagsOf(t, map[string]string{name: value})
 		if err == nil {

@@ -24,6 +24,7 @@ func newUser(getenv func(string) string) *cobra.Command {
 	}
 	cmd.AddCommand(newUserCreate(getenv), newUserList(getenv),
 		newUserChange(getenv, "suspend EMAIL|ID", "Refuse the keys of an account at every node", "is suspended", map[string]any{"state": "suspended"}),
+		newUserChange(getenv, "approve EMAIL|ID", "Let somebody in who waits for it", "is active", map[string]any{"state": "active"}),
 		newUserChange(getenv, "reactivate EMAIL|ID", "Let a suspended account in again, with the keys that it had", "is active", map[string]any{"state": "active"}),
 		newUserRole(getenv), newUserDelete(getenv), newUserLogout(getenv), newUserReset(getenv), newUserPassword(getenv))
 	return cmd

@@ -109,7 +109,7 @@ func (i *Identities) receive(ctx context.Context, who Proof) (account string, er
 // adopt links an account that the address leads to, where that is proof enough.
 func (i *Identities) adopt(ctx context.Context, a *catalog.User, who Proof) error {
 	elsewise := call.Fail(call.ErrForbidden, "Your address at %s is in use here. Sign in as you did before, then link %s in your account.", who.Title, who.Title)
-	if !who.Proven || a.Unproven || !i.flag("AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", true) {
+	if !who.Proven || a.Unproven || !flag(i.lookup, "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", true) {
 		return elsewise
 	}
 	if a.State == catalog.AccountSuspended {
@@ -131,7 +131,7 @@ func (i *Identities) join(ctx context.Context, who Proof) (account string, err e
 		ID: newID(), Email: who.Email, Name: who.Name, Role: catalog.RoleMember, State: catalog.AccountActive,
 		By: cut(who.Title, 100), Unproven: !who.Proven,
 	}
-	if i.flag("REQUIRE_APPROVAL_NEW_MEMBERS", true) {
+	if flag(i.lookup, "REQUIRE_APPROVAL_NEW_MEMBERS", true) {
 		a.State = catalog.AccountPending
 	}
 	if _, err := i.catalog.Propose(ctx, &catalog.Join{Account: a, Identity: who.identity(a.ID)}); err != nil {
@@ -162,8 +162,8 @@ func (i *Identities) welcome(who Proof) error {
 }
 
 // flag is a variable that is true or false; whatever else it is counts as unset.
-func (i *Identities) flag(name string, usual bool) bool {
-	text, _ := i.lookup(name)
+func flag(lookup Lookup, name string, usual bool) bool {
+	text, _ := lookup(name)
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "true":
 		return true

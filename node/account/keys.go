@@ -91,6 +91,7 @@ type Catalog interface {
 // concurrent use.
 type Keyring struct {
 	catalog Catalog
+	lookup  Lookup
 	now     func() time.Time
 	log     *slog.Logger
 	unknown *unknownKeys
@@ -99,8 +100,8 @@ type Keyring struct {
 }
 
 // NewKeyring makes the keyring of a catalog. The caller must call Run.
-func NewKeyring(c Catalog, now func() time.Time, log *slog.Logger) *Keyring {
-	return &Keyring{catalog: c, now: now, log: log, unknown: newUnknownKeys(c.Sync, now), macs: newMACs(c, "api-keys"), used: newMarks()}
+func NewKeyring(c Catalog, lookup Lookup, now func() time.Time, log *slog.Logger) *Keyring {
+	return &Keyring{catalog: c, lookup: lookup, now: now, log: log, unknown: newUnknownKeys(c.Sync, now), macs: newMACs(c, "api-keys"), used: newMarks()}
 }
 
 // WellFormed reports whether a text has the form of an API key: the prefix and
@@ -148,6 +149,9 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 	if !ok {
 		return catalog.Viewer{}, bad
 	}
+	if !keysWork(k.catalog.View(), v, k.lookup) {
+		return catalog.Viewer{}, call.Fail(call.ErrUnauthenticated, "Not authenticated: keys of members do not work here. Sign in in a browser; agents are let in without a key.")
+	}
 
 	k.used.add(key.ID)
 	return v, nil
@@ -171,8 +175,20 @@ func viewerOf(view *catalog.View, key *catalog.Key) (catalog.Viewer, bool) {
 	return v, true
 }
 
+// keysWork tells whether the key of a viewer works: that of a member does not
+// where DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS is true. One of nobody was made
+// by an owner.
+func keysWork(view *catalog.View, v catalog.Viewer, lookup Lookup) bool {
+	if v.Account == "" || !flag(lookup, "DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", false) {
+		return true
+	}
+	a := view.Account(v.Account)
+	return a != nil && a.Role == catalog.RoleOwner
+}
+
 // CreateKey makes an API key. An owner makes one for any account, or for
-// nobody; everybody else for themselves, with their own role at most.
+// nobody; everybody else for themselves, with their own role at most, unless
+// DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS is true.
 func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest) (*CreateKeyResponse, error) {
 	if req.Role == catalog.RoleNone {
 		req.Role = catalog.RoleMember
@@ -219,6 +235,8 @@ func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyReques
 	switch {
 	case req.All && (notOwner != nil || req.User != ""):
 		return "", call.Fail(call.ErrForbidden, "only an owner makes a key that sees every repository, and it is of no account")
+	case notOwner != nil && flag(k.lookup, "DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", false):
+		return "", call.Fail(call.ErrForbidden, "only owners make keys here: ask one of them")
 	case notOwner != nil && (req.User != "" && !k.isSelf(v, req.User) || req.Role == catalog.RoleOwner):
 		return "", call.Fail(call.ErrForbidden, "you make keys of your own account only, as a member")
 	case req.User == "" || req.All:

@@ -15,7 +15,7 @@ import (
 
 func passwordsOn(l *ledger, vars map[string]string) *Passwords {
 	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
-	k := NewKeyring(l, l.time, slog.New(slog.DiscardHandler))
+	k := NewKeyring(l, lookup, l.time, slog.New(slog.DiscardHandler))
 	return NewPasswords(k, NewSessions(k, lookup), lookup)
 }
 

@@ -23,6 +23,8 @@ type UserInfo struct {
 	Created time.Time
 	By      string
 	Keys    int
+	// Unproven says that nobody has vouched for the address.
+	Unproven bool
 }
 
 // CreateUserRequest asks for an account.
@@ -118,7 +120,7 @@ func (u *People) info(a *catalog.User) *UserInfo {
 	if a == nil {
 		return &UserInfo{}
 	}
-	info := &UserInfo{ID: a.ID, Email: a.Email, Name: a.Name, Role: a.Role, State: a.State, Created: a.Created, By: a.By}
+	info := &UserInfo{ID: a.ID, Email: a.Email, Name: a.Name, Role: a.Role, State: a.State, Created: a.Created, By: a.By, Unproven: a.Unproven}
 	for k := range u.catalog.View().Keys() {
 		if k.Account == a.ID {
 			info.Keys++
@@ -141,7 +143,7 @@ func (u *People) Users(ctx context.Context, _ Owner) (*UsersResponse, error) {
 	for a := range view.Accounts() {
 		out.Users = append(out.Users, UserInfo{
 			ID: a.ID, Email: a.Email, Name: a.Name, Role: a.Role, State: a.State,
-			Created: a.Created, By: a.By, Keys: keys[a.ID],
+			Created: a.Created, By: a.By, Keys: keys[a.ID], Unproven: a.Unproven,
 		})
 	}
 	return out, nil

@@ -235,7 +235,7 @@ func (s *Sessions) viewer(view *catalog.View, x *catalog.Session) (catalog.Viewe
 			return v, false
 		}
 		var ok bool
-		if v, ok = viewerOf(view, key); !ok {
+		if v, ok = viewerOf(view, key); !ok || !keysWork(view, v, s.lookup) {
 			return v, false
 		}
 	} else {

@@ -12,8 +12,9 @@ import (
 
 // sessionsOn are sessions on a ledger with variables of the operator's.
 func sessionsOn(l *ledger, vars map[string]string) *Sessions {
-	k := NewKeyring(l, l.time, slog.New(slog.DiscardHandler))
-	return NewSessions(k, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+	k := NewKeyring(l, lookup, l.time, slog.New(slog.DiscardHandler))
+	return NewSessions(k, lookup)
 }
 
 // A session in use is written down once a day, whatever number of requests it has.
