@@ -42,6 +42,7 @@ type Options struct {
 	Version         string        // of the program
 	HoldTime        time.Duration // how long a write waits for a leader; default 5 s
 	Timing          float64       // multiplies the timeouts of raft and gossip; default 1
+	Audit           func() Audit  // how changes are audited; default: all of them, for as long as there is room
 	Errors          []Kind        // of the layers above, that keep their identity between nodes; default none
 	Now             func() time.Time
 	Log             *slog.Logger          // default: discards
@@ -52,6 +53,13 @@ type Options struct {
 	// addresses can be reached. Nil is the network as it is.
 	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 	Reach func(network, addr string) bool
+}
+
+// Audit says whether the entries of this node leave events of who made a
+// change, and for how long events are kept.
+type Audit struct {
+	Off  bool
+	Keep time.Duration // 0: as long as there is room
 }
 
 // Member is a node as this node sees it: what the catalog says and whether
@@ -144,6 +152,9 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = clock.Now
 	}
+	if o.Audit == nil {
+		o.Audit = func() Audit { return Audit{} }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -191,7 +202,7 @@ func (c *Cluster) wire(lone bool) {
 
 	twins := &twins{env: c.env, network: n}
 	c.succession = &succession{env: c.env, network: n}
-	c.proposer = &proposer{env: c.env, network: n, replica: r, now: c.o.Now, hold: c.o.HoldTime, seal: c.keys.sealConfigs, given: c.succession.reason}
+	c.proposer = &proposer{env: c.env, network: n, replica: r, now: c.o.Now, hold: c.o.HoldTime, seal: c.keys.sealConfigs, audit: c.o.Audit, given: c.succession.reason}
 	c.formation = &formation{env: c.env, self: c.self, network: n, replica: r, alone: lone, expect: c.o.BootstrapExpect}
 	c.admission = &admission{env: c.env, network: n, replica: r, proposer: c.proposer, twins: twins, succession: c.succession}
 	c.proof = &proof{env: c.env, network: n, replica: r, twins: twins, memory: memory, ballot: &c.ballot}

@@ -56,6 +56,7 @@ type proposer struct {
 	now     func() time.Time // the clock of what this node commits
 	hold    time.Duration    // how long a write waits for a leader
 	seal    func([]catalog.Command) ([]catalog.Command, error)
+	audit   func() Audit
 	given   func() error // why this node's cluster takes no writes any more; nil while it does
 
 	transferring atomic.Pointer[time.Time] // since when raft refuses writes for a transfer of leadership; nil when it does not
@@ -100,6 +101,12 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 	if cmds, err = p.seal(cmds); err != nil {
 		return 0, nil, err
 	}
+
+	// Who asks stands in the entry, before what they ask for; its result is nobody's.
+	if said, ok := p.attribution(ctx, cmds); ok {
+		cmds = append([]catalog.Command{said}, cmds...)
+		defer func() { results = results[min(1, len(results)):] }()
+	}
 	e := catalog.Entry{Node: p.network.self.node, Commands: cmds}
 	rand.Read(e.Request[:])
 	data, err := e.Encode()
@@ -107,6 +114,23 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 		return 0, nil, fmt.Errorf("cluster: propose: %w", err)
 	}
 	return p.insist(ctx, data)
+}
+
+// attribution says who asks for commands that leave events: whom the context
+// names, else this node.
+func (p *proposer) attribution(ctx context.Context, cmds []catalog.Command) (*catalog.Attribute, bool) {
+	who, known := catalog.ActorOf(ctx)
+	if !known {
+		who = catalog.Actor{Type: catalog.ActorSystem, ID: p.network.self.node}
+	}
+	if !catalog.Audited(cmds, who.Type != catalog.ActorSystem) {
+		return nil, false
+	}
+	rule := p.audit()
+	if rule.Off {
+		return nil, false
+	}
+	return &catalog.Attribute{Actor: who, Keep: rule.Keep}, true
 }
 
 // insist sends an entry to the leader until it is committed, or the hold time is

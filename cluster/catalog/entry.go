@@ -103,6 +103,8 @@ var commandKinds = []commandKind{
 	commandOf[LinkIdentity](48),
 	commandOf[UnlinkIdentity](49),
 	commandOf[Join](50),
+	commandOf[Attribute](51),
+	commandOf[NoteEvent](52),
 	commandOf[FinishRepoAccess](55),
 	commandOf[FinishReaderAccess](56),
 	commandOf[RefuseReader](57),

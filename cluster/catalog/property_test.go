@@ -19,6 +19,9 @@ func drawEntry(rng *rand.Rand, v *View, index uint64, now time.Time) Entry {
 	if rng.IntN(2) == 0 {
 		e.Request = [16]byte{1, byte(rng.IntN(8)), byte(index / 50)}
 	}
+	if rng.IntN(2) == 0 {
+		e.Commands = append(e.Commands, &Attribute{Actor: Actor{Type: ActorUser, ID: "a1"}, Keep: time.Hour})
+	}
 	for range 1 + rng.IntN(4) {
 		e.Commands = append(e.Commands, drawCommand(rng, v, now))
 	}

@@ -111,7 +111,10 @@ func (s *State) Apply(e Entry) []Result {
 	t := &txn{State: s, index: e.Index, now: s.meta.Clock, node: e.Node}
 	results := make([]Result, len(e.Commands))
 	for i, c := range e.Commands {
-		results[i] = c.apply(t)
+		event := t.tell(c)
+		if results[i] = c.apply(t); event != nil && results[i].Err == nil {
+			t.record(event, i)
+		}
 	}
 	s.remember(e, results)
 	return results
@@ -222,4 +225,5 @@ type txn struct {
 	index uint64
 	now   time.Time
 	node  string
+	by    *Actor // of the changes behind an Attribute; nil: they are not audited
 }

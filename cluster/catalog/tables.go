@@ -31,6 +31,7 @@ type tables struct {
 	passwords   table[string, Password] // by account
 	links       table[string, Link]
 	identities  table[string, Identity] // by Identity.Key
+	events      table[uint64, Event]
 	consents    table[string, Consent]
 	threads     table[string, Thread]
 	readers     table[string, Reader] // by Reader.Key
@@ -90,6 +91,8 @@ var tableRows = []tableRow{
 		func(l *Link) string { return l.ID }, nil),
 	tableOf(45, "identity", func(t *tables) *table[string, Identity] { return &t.identities },
 		(*Identity).Key, func(s *State, x *Identity) error { s.persons.set(x.owned(), x.Key()); return nil }),
+	tableOf(46, "event", func(t *tables) *table[uint64, Event] { return &t.events },
+		func(e *Event) uint64 { return e.ID }, nil),
 	tableOf(47, "reader", func(t *tables) *table[string, Reader] { return &t.readers },
 		(*Reader).Key, nil),
 	tableOf(48, "access", func(t *tables) *table[RepoID, Access] { return &t.access },

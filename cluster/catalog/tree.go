@@ -69,6 +69,13 @@ func (t *tree[K, V]) from(k K) iter.Seq2[K, V] {
 	}
 }
 
+// down goes through the keys that are not greater than k, from there to the first.
+func (t *tree[K, V]) down(k K) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		t.live.DescendLessOrEqual(pair[K, V]{key: k}, func(p pair[K, V]) bool { return yield(p.key, p.val) })
+	}
+}
+
 // min returns the first pair.
 func (t *tree[K, V]) min() (K, V, bool) {
 	p, ok := t.live.Min()

@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// What the audit has of a change that was acknowledged, it has on every node:
+// the one that took the request may go.
+func TestANodeThatGoesTakesNoEventAlong(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	for range 3 {
+		f.add(3)
+	}
+	f.settled(3, f.n...)
+	leader := f.leader()
+	who := catalog.Actor{Type: catalog.ActorKey, ID: "k1", Name: "ci", Address: "192.0.2.7"}
+	owner := catalog.User{ID: "u1", Email: "ann@example.com", Role: catalog.RoleOwner, State: catalog.AccountActive}
+	_, results, err := leader.ProposeAll(catalog.WithActor(t.Context(), who), &catalog.PutAccount{Account: owner})
+	if err != nil || len(results) != 1 || results[0].Err != nil {
+		t.Fatalf("results %+v, %v", results, err)
+	}
+	leader.stop()
+
+	for _, n := range others(f.n, leader) {
+		until(t, "a node that stays has the event", func() bool {
+			for e := range n.View().EventsBefore(0) {
+				if e.Action == "user.created" && e.Actor == who && e.Target == "u1" && e.Node == leader.Self() {
+					return true
+				}
+			}
+			return false
+		})
+	}
+}
+
+// A node says in its own name what it does by itself, where that matters, and
+// nothing where the audit is off.
+func TestAnEntryIsAttributedWhereItIsAudited(t *testing.T) {
+	t.Parallel()
+	for _, off := range []bool{false, true} {
+		o := options(t, t.TempDir())
+		o.Audit = func() Audit { return Audit{Off: off} }
+		n := start(t, o)
+		n.propose(&catalog.PutAccount{Account: catalog.User{ID: "u1", Email: "ann@example.com", Role: catalog.RoleOwner, State: catalog.AccountActive}})
+		n.propose(set("x", "v"))
+
+		var got []string
+		for e := range n.View().EventsBefore(0) {
+			got = append(got, e.Action+" by "+e.Actor.Type)
+		}
+		want := []string{"user.created by system"}
+		if off {
+			want = nil
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("audit off %t: %v, want %v", off, got, want)
+		}
+	}
+}
