@@ -53,7 +53,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, signing: f, doors: f, base: cmp.Or(f.base, "http://shoal.example.com"),
-		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, accounts: f, members: f, models: f, asker: f, people: f, settings: f, jobs: f, events: f, suggest: f,
+		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, accounts: f, members: f, models: f, asker: f, people: f, settings: f, jobs: f, events: f, audit: f, suggest: f,
 		agents: agentParts{f, f, f, f, f},
 		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f},
 	}
@@ -69,6 +69,8 @@ func (f *fake) Authenticate(_ context.Context, key string) (catalog.Viewer, erro
 	return catalog.Viewer{}, &nodecall.Error{Kind: nodecall.ErrUnauthenticated, Message: "Not authenticated: the key is unknown, revoked or expired."}
 }
 func (f *fake) AnonymousAccess() bool { return f.guests }
+
+func (f *fake) OperatorBySocket() bool { return true }
 
 func at(offset, line, column uint32) shard.Position {
 	return shard.Position{Offset: offset, Line: line, Column: column}
@@ -603,4 +605,14 @@ func (f *fake) Agents(context.Context, account.Holder) ([]oauth.Agent, error) {
 
 func (f *fake) EndAgent(context.Context, account.Holder, string) (*oauth.Agent, error) {
 	return &fakeAgent, f.err
+}
+
+func (f *fake) Audit(_ context.Context, _ account.Owner, req node.AuditRequest) (*node.AuditResponse, error) {
+	all := []catalog.Event{
+		{ID: 2050, At: time.Unix(1700000100, 0).UTC(), Action: "api_key.deleted", TargetType: "api_key", Target: "k9", Message: "ci", Node: "n1",
+			Actor: catalog.Actor{Type: catalog.ActorUser, ID: "u1", Name: "ann@example.com", Key: "s1", Address: "192.0.2.7", Agent: "Firefox"}},
+		{ID: 1025, At: time.Unix(1700000000, 0).UTC(), Action: "user.created", TargetType: "user", Target: "u1", Node: "n1", Actor: catalog.Actor{Type: catalog.ActorOperator}},
+	}
+	from := min((max(1, req.Page)-1)*req.PerPage, len(all))
+	return &node.AuditResponse{Events: all[from:min(from+req.PerPage, len(all))], Total: len(all)}, nil
 }

@@ -33,6 +33,7 @@ type parts struct {
 	suggest  suggester
 	agents   agentParts
 	events   events
+	audit    auditor
 	tools    tool.Parts
 	asking   []tool.Tool // that answer with a language model
 	enforces func() bool // whether viewers may differ in what they see; nil for no
@@ -41,7 +42,7 @@ type parts struct {
 func partsOf(n *node.Node) parts {
 	return parts{
 		keys: n, sessions: n, signing: n, doors: n.SignIn(), base: n.BaseURL(),
-		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, accounts: n, members: n, models: n, asker: n, people: n, settings: n, jobs: n, events: n, suggest: suggesterOf(n),
+		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, accounts: n, members: n, models: n, asker: n, people: n, settings: n, jobs: n, events: n, audit: n, suggest: suggesterOf(n),
 		agents: agentsOf(n.OAuth()),
 		tools:  tool.Parts{Search: n, Browse: n, History: n, List: n}, asking: []tool.Tool{n.Asker.Tool()},
 		enforces: n.Enforces,

@@ -133,6 +133,7 @@ func (s *Server) newRoutes() *routes {
 		{"/api/health", "GET", accessOpen, 0, s.health},
 		{"/api/openapi.json", "GET", accessOpen, 0, s.openAPI},
 		{"/api/events", "GET", accessOwner, quickTimeout, owners(s.listEvents)},
+		{"/api/audit", "GET", accessOwner, adminTimeout, owners(s.audit)},
 		{"/api/jobs", "GET", accessRead, quickTimeout, s.listJobs},
 		{"/api/jobs/{id}", "GET", accessRead, quickTimeout, s.job},
 		{"/api/jobs/{id}/retry", "POST", accessOwner, adminTimeout, owners(s.retryJob)},
@@ -233,7 +234,7 @@ func (s *Server) addPages(r *routes) {
 		r.add(route{name: x.Path, method: x.Method, access: accessRead, timeout: x.Timeout, handle: s.page(s.held(x.Handle)), page: true})
 	}
 	running := settings.New(settings.Deps{
-		State: s.parts.state, Repos: s.parts.repos, Connections: s.parts.conns, Jobs: s.parts.jobs, Events: s.parts.events, Members: s.parts.members, Config: s.parts.settings,
+		State: s.parts.state, Repos: s.parts.repos, Connections: s.parts.conns, Jobs: s.parts.jobs, Events: s.parts.events, Audit: s.parts.audit, Members: s.parts.members, Config: s.parts.settings,
 		Base: s.parts.base, Now: s.opt.Now,
 	})
 	for _, x := range running.Routes() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/api/people"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/clock"
@@ -323,7 +324,7 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 	if enc := c.requestHeader("Content-Encoding"); enc != "" && enc != "identity" {
 		return &failure{Status: 415, Code: codeMediaType, Message: "Content-Encoding " + enc + " is not supported: send the body as it is."}
 	}
-	if err := r.handle(ctx, c); err != nil {
+	if err := r.handle(catalog.WithActor(ctx, c.actor(s.opt.trusted)), c); err != nil {
 		f := asFailure(ctx, err)
 		if c.method == "GET" && f.Code == codeInvalidBody {
 			f.Code = codeInvalidParams // it has no body

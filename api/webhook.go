@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/host"
@@ -28,13 +29,17 @@ func (s *Server) webhook(ctx context.Context, c *call) error {
 	}
 	hook, p := s.parts.hooks.Hook(c.wild[0]), c.params()
 	delivery := host.Delivery{Header: c.requestHeader, Query: p.text, Body: body, Now: s.opt.Now()}
-	if !hook.Signed(delivery, keys.Valid()) {
+	if hook.Signed(delivery, keys.Valid()) {
+		// A code host is no person, and says thousands of times a day what it says.
+		ctx = catalog.WithActor(ctx, catalog.Actor{Type: catalog.ActorSystem})
+	} else {
 		if err := s.authenticate(ctx, c, accessOwner, false); err != nil {
 			return err
 		}
 		if by, err = account.AsOwner(c.viewer); err != nil {
 			return err
 		}
+		ctx = catalog.WithActor(ctx, c.actor(s.opt.trusted))
 	}
 	event, err := hook.Read(delivery)
 	if err != nil {

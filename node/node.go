@@ -210,7 +210,7 @@ func (n *Node) clusterOptions() cluster.Options {
 		DataDir: o.Dir, ClusterListen: o.ClusterListen, GossipListen: o.GossipListen, Advertise: o.Advertise,
 		API: o.BaseURL, Join: o.Join, BootstrapExpect: o.BootstrapExpect, ClusterKeyFile: o.ClusterKeyFile,
 		Zone: o.Zone, Weight: o.Weight, Version: o.Version, Now: o.Now, Log: o.Log, Metrics: o.Registerer,
-		Timing: o.Timing, Dial: o.Dial, Reach: o.Reach, Errors: call.WireKinds(),
+		Audit: n.auditRule, Timing: o.Timing, Dial: o.Dial, Reach: o.Reach, Errors: call.WireKinds(),
 	}
 }
 

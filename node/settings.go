@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -27,6 +28,14 @@ func (n *Node) defaultMatches() int {
 		return m
 	}
 	return search.DefaultMatches
+}
+
+// OperatorBySocket reports whether who may open the socket in the data
+// directory is the operator. SHOAL_OPERATOR_SOCKET turns that off, from when on
+// an owner can come in without it.
+func (n *Node) OperatorBySocket() bool {
+	on, set := n.env.Flag(account.OperatorVariable)
+	return on || !set || !account.HasOwner(n.cluster.View(), n.opt.Now())
 }
 
 // AnonymousAccess reports whether a request without a credential is served:

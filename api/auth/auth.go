@@ -19,6 +19,9 @@ type Keys interface {
 	SessionViewer(ctx context.Context, token string) (catalog.Viewer, error)
 	// AnonymousAccess reports whether requests without a credential are served.
 	AnonymousAccess() bool
+	// OperatorBySocket reports whether who comes by the operator's socket without a
+	// credential is the operator.
+	OperatorBySocket() bool
 }
 
 // Tokens is what knows the access tokens of agents that people have let in.
@@ -53,10 +56,12 @@ func (a *Authenticator) Viewer(ctx context.Context, r Request) (catalog.Viewer, 
 	switch {
 	case !given && r.Session != "":
 		return a.keys.SessionViewer(ctx, r.Session)
-	case !given && r.Socket:
+	case !given && r.Socket && a.keys.OperatorBySocket():
 		return catalog.Operator(), nil
 	case !given && a.keys.AnonymousAccess():
 		return catalog.Guest(), nil
+	case !given && r.Socket:
+		return catalog.Viewer{}, call.Fail(call.ErrForbidden, "This host has no rights of its own (%s is false): send a key of an owner, by --key or SHOAL_API_KEY.", account.OperatorVariable)
 	case !given:
 		return catalog.Viewer{}, refused("Not authenticated: send an API key as `Authorization: Bearer shoal_...`.")
 	case oauth.AccessWellFormed(key) && r.Tools:

@@ -17,6 +17,7 @@ import (
 type keyring struct {
 	key       string
 	anonymous bool
+	closed    bool // the socket makes nobody an operator
 }
 
 func (k keyring) Authenticate(_ context.Context, key string) (catalog.Viewer, error) {
@@ -34,6 +35,8 @@ func (k keyring) SessionViewer(_ context.Context, token string) (catalog.Viewer,
 }
 
 func (k keyring) AnonymousAccess() bool { return k.anonymous }
+
+func (k keyring) OperatorBySocket() bool { return !k.closed }
 
 func TestViewer(t *testing.T) {
 	t.Parallel()
@@ -55,7 +58,7 @@ func TestViewer(t *testing.T) {
 		{"a key with upper-case digits", "Bearer " + account.KeyPrefix + strings.Repeat("A", 64), "", false, ""},
 		{"an empty bearer", "Bearer ", "", true, ""},
 	} {
-		a := New(keyring{good, c.anonymous}, nil)
+		a := New(keyring{key: good, anonymous: c.anonymous}, nil)
 		v, err := a.Viewer(context.Background(), Request{Authorization: c.authorization, APIKey: c.apiKey})
 		switch {
 		case c.want == "" && !errors.Is(err, call.ErrUnauthenticated):
@@ -110,6 +113,28 @@ func TestTheSocketIsTheOperators(t *testing.T) {
 		v, err := New(keyring{key: good}, nil).Viewer(t.Context(), Request{Authorization: c.authorization, Socket: true})
 		if v.Name != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%q: viewer %q, error %v; want %q", c.authorization, v.Name, err, c.want)
+		}
+	}
+}
+
+// Where the operator's rights are switched off, who comes by the socket is who
+// they show to be, and nobody without a credential.
+func TestTheSocketCanBeSwitchedOff(t *testing.T) {
+	t.Parallel()
+	good := account.KeyPrefix + strings.Repeat("a", 64)
+	for _, c := range []struct {
+		what, authorization string
+		anonymous           bool
+		want                string
+	}{
+		{"nobody", "", false, ""},
+		{"nobody where anonymous access is on", "", true, catalog.Guest().Name},
+		{"a key", "Bearer " + good, false, "ci"},
+	} {
+		keys := keyring{key: good, anonymous: c.anonymous, closed: true}
+		v, err := New(keys, nil).Viewer(t.Context(), Request{Authorization: c.authorization, Socket: true})
+		if v.Name != c.want || (c.want == "") != errors.Is(err, call.ErrForbidden) {
+			t.Errorf("%s: viewer %q, error %v; want %q", c.what, v.Name, err, c.want)
 		}
 	}
 }

@@ -125,6 +125,7 @@ func (s *site) states() []state {
 		{name: "jobs", path: "/settings/jobs?state=done", owner: true, act: unfold},
 		{name: "placement", path: "/settings/placement", owner: true},
 		{name: "events", path: "/settings/events", owner: true},
+		{name: "audit", path: "/settings/audit", owner: true},
 		{name: "configuration", path: "/settings/config", owner: true},
 		{name: "search contexts", path: "/settings/contexts"},
 		{name: "agents", path: "/settings/agents"},

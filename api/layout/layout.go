@@ -71,6 +71,7 @@ var side = [...]struct {
 	{link: link{Name: "Nodes", URL: "/settings/nodes", Page: "nodes"}},
 	{link: link{Name: "Placement", URL: "/settings/placement", Page: "placement"}, owners: true},
 	{link: link{Name: "Events", URL: "/settings/events", Page: "events"}, owners: true},
+	{link: link{Name: "Audit", URL: "/settings/audit", Page: "audit"}, owners: true},
 	{link: link{Name: "Configuration", URL: "/settings/config", Page: "config"}, owners: true},
 	{link: link{Name: "Search contexts", URL: "/settings/contexts", Page: "contexts"}},
 	{link: link{Name: "Agents", URL: "/settings/agents", Page: "agents"}},

@@ -9,6 +9,7 @@
 //	/settings/nodes           the members of the cluster
 //	/settings/placement       copies and what lacks them         owners
 //	/settings/events          what happened lately               owners
+//	/settings/audit           who changed what                   owners
 //	/settings/config          the configuration and its effects  owners
 //	/settings/contexts        search contexts
 //	/settings/agents          the tool server, for each client
@@ -78,6 +79,11 @@ type Events interface {
 	Events(context.Context, account.Owner, node.EventsRequest) (*node.EventsResponse, error)
 }
 
+// Audit tells who changed what.
+type Audit interface {
+	Audit(context.Context, account.Owner, node.AuditRequest) (*node.AuditResponse, error)
+}
+
 // Config tells of the configuration.
 type Config interface {
 	Configuration(context.Context, account.Owner) (*node.ConfigurationResponse, error)
@@ -92,6 +98,7 @@ type Deps struct {
 	Connections Connections
 	Jobs        Jobs
 	Events      Events
+	Audit       Audit
 	Members     Members
 	Config      Config
 	Base        string // prefix of links that leave this site
@@ -124,6 +131,7 @@ func (p *Pages) Routes() []Route {
 		{"/settings/connections", "GET", quick, p.connections},
 		{"/settings/jobs", "GET", quick, p.jobs},
 		{"/settings/events", "GET", quick, p.events},
+		{"/settings/audit", "GET", quick, p.audit},
 		{"/settings/nodes", "GET", quick, p.nodes},
 		{"/settings/placement", "GET", quick, p.placement},
 		{"/settings/config", "GET", quick, p.config},

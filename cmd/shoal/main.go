@@ -104,6 +104,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newRepo(getenv),
 		newJobs(getenv),
 		newEvents(getenv),
+		newAudit(getenv),
 		newKey(getenv),
 		newUser(getenv),
 		newAgent(getenv),

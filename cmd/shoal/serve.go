@@ -26,6 +26,9 @@ import (
 	"github.com/shoalsearch/shoal/api"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/oauth"
 )
 
 // serveFlags are the flags of `shoal serve` after the environment filled in
@@ -101,6 +104,11 @@ func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 			f.unread = append(f.unread, fmt.Errorf("%s=%q: %s", name, getenv(name), wrong))
 		}
 	}
+	for _, v := range readByNode {
+		if err := v.check(getenv(v.name)); err != nil {
+			f.unread = append(f.unread, fmt.Errorf("%s=%q: %w", v.name, getenv(v.name), err))
+		}
+	}
 	fs.StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
 	return cmd
 }
@@ -129,6 +137,26 @@ func (f *serveFlags) envFloat(getenv func(string) string, name string, usual flo
 		f.unread = append(f.unread, fmt.Errorf("%s=%q: want a number", name, text))
 	}
 	return n
+}
+
+// readByNode are the variables that a node reads when it needs them, each with
+// what refuses a value that it could not use.
+var readByNode = []struct {
+	name  string
+	check func(text string) error
+}{
+	{oauth.GraceVariable, func(text string) error { _, err := oauth.ParseGrace(text); return err }},
+	{ask.RetentionVariable, func(text string) error { _, err := ask.ParseRetention(text); return err }},
+	{node.AuditDaysVariable, func(text string) error { _, err := node.ParseAuditDays(text); return err }},
+	{node.AuditVariable, wantBool},
+	{account.OperatorVariable, wantBool},
+}
+
+func wantBool(text string) error {
+	if _, err := strconv.ParseBool(strings.TrimSpace(text)); text != "" && err != nil {
+		return errors.New("want true or false")
+	}
+	return nil
 }
 
 // The bounds of what a node says of itself.

@@ -415,18 +415,32 @@ func (a *Asker) ForkChat(ctx context.Context, v catalog.Viewer, id string) (stri
 const (
 	retainDays      = 90
 	retainGuestDays = 7
-	retainVariable  = "SHOAL_ASK_RETENTION_DAYS"
+	mostRetainDays  = 36500
 	deletedAtOnce   = 100
 )
+
+// RetentionVariable says for how many days threads are kept after they changed.
+const RetentionVariable = "SHOAL_ASK_RETENTION_DAYS"
+
+// ParseRetention reads RetentionVariable, in days, at least 1; "" is 90.
+func ParseRetention(text string) (days int, err error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return retainDays, nil
+	}
+	days, err = strconv.Atoi(text)
+	if err != nil || days < 1 || days > mostRetainDays {
+		return 0, fmt.Errorf("want a whole number of days from 1 to %d", mostRetainDays)
+	}
+	return days, nil
+}
 
 // retain deletes the threads that are too old, and those of accounts that are
 // gone. The leader does it.
 func (a *Asker) retain(ctx context.Context, now time.Time) {
-	days := retainDays
-	if text, ok := a.d.Lookup(retainVariable); ok {
-		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n > 0 {
-			days = n
-		}
+	text, _ := a.d.Lookup(RetentionVariable)
+	days, err := ParseRetention(text)
+	if err != nil {
+		days = retainDays
 	}
 	view := a.d.View()
 	var old []catalog.Command

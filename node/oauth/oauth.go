@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"slices"
@@ -198,15 +199,27 @@ func (s *Server) reach(ctx context.Context, index uint64) error {
 // grace is how long the refresh token before the newest one still gives the
 // newest one.
 func (s *Server) grace() time.Duration {
-	text, ok := s.d.Lookup("SHOAL_OAUTH_REFRESH_GRACE")
-	if !ok || text == "" {
-		return usualGrace
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > mostGrace {
+	text, _ := s.d.Lookup(GraceVariable)
+	d, err := ParseGrace(text)
+	if err != nil {
 		return usualGrace
 	}
 	return d
+}
+
+// GraceVariable says how long the refresh token before the newest one is good.
+const GraceVariable = "SHOAL_OAUTH_REFRESH_GRACE"
+
+// ParseGrace reads GraceVariable, 0 to 30 minutes; "" is a minute.
+func ParseGrace(text string) (time.Duration, error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return usualGrace, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > mostGrace {
+		return 0, fmt.Errorf("want a duration such as 60s, at most %v", mostGrace)
+	}
+	return d, nil
 }
 
 // proposed is the outcome of a change of the catalog: what it refused, or why

@@ -1,0 +1,32 @@
+package api
+
+import (
+	"strings"
+	"testing"
+)
+
+// Owners list who changed what, page by page and as lines; nobody else learns
+// that there is anything.
+func TestTheAuditIsForOwners(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{})
+	for _, c := range []struct {
+		key, query string
+		status     int
+		want       string // part of the answer
+	}{
+		{"", "", 401, "NOT_AUTHENTICATED"},
+		{memberKey, "", 403, "INSUFFICIENT_PERMISSIONS"},
+		{memberKey, "?format=jsonl", 403, "INSUFFICIENT_PERMISSIONS"},
+		{ownerKey, "", 200, `[{"id":"2050","timestamp":"2023-11-14T22:15:00Z","action":"api_key.deleted","actorId":"u1","actorType":"user","actorName":"ann@example.com","targetId":"k9"`},
+		{ownerKey, "?perPage=1&page=2", 200, `[{"id":"1025"`},
+		{ownerKey, "?format=jsonl", 200, "}\n{\"id\":\"1025\""},
+		{ownerKey, "?since=yesterday&perPage=101", 400, "since: expected a time"},
+	} {
+		resp, text := askAs(t, s, c.key, "GET", "/api/audit"+c.query, "")
+		body := string(text)
+		if resp.StatusCode != c.status || !strings.Contains(body, c.want) || c.key != ownerKey && strings.Contains(body, "u1") {
+			t.Errorf("%q by %.12q: %d %s; want %d and %s", c.query, c.key, resp.StatusCode, body, c.status, c.want)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package account
+
+import (
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// OperatorVariable is false where whoever may open the socket in the data
+// directory is not the operator.
+const OperatorVariable = "SHOAL_OPERATOR_SOCKET"
+
+// HasOwner tells whether an owner could come in at a time without the
+// operator: by a key, or to an active account by a password or a provider.
+func HasOwner(view *catalog.View, now time.Time) bool {
+	for key := range view.Keys() {
+		v, ok := viewerOf(view, key)
+		expired := !key.Expires.IsZero() && !now.Before(key.Expires)
+		if ok && !expired && v.Role == catalog.RoleOwner {
+			return true
+		}
+	}
+	for a := range view.Accounts() {
+		owner := a.Role == catalog.RoleOwner && a.State == catalog.AccountActive
+		if owner && (view.PasswordOf(a.ID) != nil || len(view.IdentitiesOf(a.ID)) > 0) {
+			return true
+		}
+	}
+	return false
+}
