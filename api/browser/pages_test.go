@@ -40,6 +40,7 @@ func TestPages(t *testing.T) {
 		{"AFileIsFoundByItsLetters", aFileIsFoundByItsLetters},
 		{"ASlowSearchCanBeStopped", aSlowSearchCanBeStopped},
 		{"ANameLeadsToItsPlaces", aNameLeadsToItsPlaces},
+		{"WhatStandsBesideAFile", whatStandsBesideAFile},
 		{"AFeedTellsOfCommits", aFeedTellsOfCommits},
 		{"SettingsStayFresh", settingsStayFresh},
 	} {
@@ -92,6 +93,8 @@ func (s *site) states() []state {
 			b.click("aside a[data-name]")
 			b.until("the panel", `document.querySelector('#panel[open] .named')`)
 		}},
+		{name: "revisions to choose from", path: blob("greet/greet.go"), act: unfold},
+		{name: "a commit that is not indexed", path: find("needle rev:" + s.app.Git("rev-list", "--max-parents=0", "HEAD"))},
 		{name: "files found", path: browse(appRepo, "", "find", "") + "?query=go"},
 		{name: "repositories", path: "/repos"},
 		{name: "no repositories", path: "/repos?query=nosuch"},

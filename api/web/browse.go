@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -20,6 +22,35 @@ type place struct {
 
 	Branch  string // that HEAD means; "" where it is not known
 	Indexed bool   // the index has the revision; else what is searched in it is read from git
+	Refs    []refLink
+}
+
+// refLink is the same place in another revision.
+type refLink struct {
+	Name, URL string
+	Indexed   bool
+}
+
+// Anew is the place without its revision, for a form that names one.
+func (l place) Anew() string { return address(l.Repo, "", l.Kind, l.Path) }
+
+// pickedRefs is how many branches, and how many tags, can be chosen in place.
+const pickedRefs = 12
+
+// refs is the newest branches and tags, as the same place in each. Where they
+// cannot be read, there are none to choose from.
+func (p *Pages) refs(ctx context.Context, v catalog.Viewer, l place) []refLink {
+	var out []refLink
+	for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){p.History.Branches, p.History.Tags} {
+		r, err := list(ctx, v, browse.RefsRequest{Repo: l.Repo, PerPage: pickedRefs})
+		if err != nil {
+			continue
+		}
+		for _, ref := range r.Refs {
+			out = append(out, refLink{ref.Name, address(l.Repo, ref.Name, l.Kind, l.Path), ref.Indexed})
+		}
+	}
+	return out
 }
 
 // At is the page of another kind, or of another path, of the same revision.
@@ -62,6 +93,9 @@ func (p *Pages) browse(ctx context.Context, v *layout.Visit) error {
 	}[l.Kind]
 	if !ok {
 		return call.Fail(call.ErrNotFound, "A repository has no page %q.", l.Kind)
+	}
+	if v.Part == "" && slices.Contains([]string{"tree", "blob", "blame", "commits"}, l.Kind) {
+		l.Refs = p.refs(ctx, v.Viewer, l)
 	}
 	err = show(ctx, v, l)
 	if e, bad := errors.AsType[*call.Error](err); bad && errors.Is(err, call.ErrRef) {

@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/api/web/lex"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/query"
 )
 
 var (
@@ -50,8 +51,10 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 		Forged                             int
 		Tab                                int
 		Binary, Image, LFS, Cut            bool
+		Here                               string // query that finds in this file only
 		Code                               template.HTML
 		Symbols                            []symbolRow
+		Beside                             []leaf
 	}{
 		place: l, Commit: src.Commit, Short: short(src.Commit), Permalink: address(l.Repo, src.Commit, "blob", l.Path), External: src.ExternalWebURL,
 		Language: src.Language, Size: sizeOf(src.Size), Lines: counted(src.Total, "line", "lines"), Binary: src.Binary, LFS: src.LFS, Tab: 4,
@@ -68,6 +71,11 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 		data.Forged = layout.Forged(text)
 		data.Code = template.HTML(appendBlocks(make([]byte, 0, len(text)*2), text, src.Language))
 		data.Symbols = p.symbols(ctx, v, l)
+		data.Beside = p.beside(ctx, v, l)
+		data.Here = "reposet:" + query.Quote(l.Repo) + " file:" + fieldRegexp("^"+quoteMeta(l.Path)+"$")
+		if l.Rev != "" {
+			data.Here += " rev:" + query.Quote(l.Rev)
+		}
 	}
 	return v.Show(layout.Head{Title: l.Path, Page: "file", Scripts: []string{"js/file.js"}}, fileTemplate, data)
 }

@@ -49,6 +49,7 @@ type Lister interface {
 // Files is what the pages of files need.
 type Files interface {
 	Source(context.Context, catalog.Viewer, browse.SourceRequest) (*browse.SourceResponse, error)
+	Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error)
 	Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error)
 	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
 }

@@ -38,6 +38,12 @@ if (off) {
   off.addEventListener('change', () => localStorage.setItem('keysOff', off.checked ? '1' : ''));
 }
 
+const form = document.getElementById('editorForm');
+if (form) {
+  form.value = localStorage.getItem('editor') || '';
+  form.addEventListener('input', () => localStorage.setItem('editor', form.value.trim()));
+}
+
 const theme = localStorage.getItem('theme');
 if (theme === 'dark' || theme === 'light') document.documentElement.dataset.theme = theme;
 // All modules of a page have run by then.

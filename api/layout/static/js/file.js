@@ -24,4 +24,40 @@ if (form) {
   });
   form.addEventListener('keydown', e => { if (e.key === 'Escape') { form.hidden = true; document.getElementById('code').focus({ preventScroll: true }); } });
 }
+// The tree beside the file is open on a wide window unless the reader closed it.
+const beside = document.getElementById('beside');
+if (beside) {
+  beside.open = matchMedia('(min-width: 1100px)').matches && localStorage.getItem('besideOff') !== '1';
+  beside.firstElementChild.addEventListener('click', () => localStorage.setItem('besideOff', beside.open ? '1' : ''));
+  const here = beside.querySelector('[aria-current]');
+  if (beside.open && here) beside.parentElement.scrollTop = here.offsetTop - 100;
+  keys.add('[', () => beside.firstElementChild.click());
+}
+const symbols = document.querySelector('.reading > aside > details');
+if (symbols) keys.add(']', () => { symbols.parentElement.hidden = !symbols.parentElement.hidden; });
+
+const code = document.getElementById('code');
+if (code) keys.add('f', () => {
+  const box = document.getElementById('query');
+  box.value = code.dataset.here + ' ';
+  box.focus();
+});
+
+// The link to an editor is made of a form that the reader has set; an address of
+// another scheme than these is none.
+const schemes = /^(vscode|vscode-insiders|vscodium|cursor|zed|idea|jetbrains|subl|txmt|emacs):\/\//;
+const editor = document.getElementById('editor'), address = localStorage.getItem('editor') || '';
+if (editor && schemes.test(address)) {
+  const part = s => s.split('/').map(encodeURIComponent).join('/');
+  const aim = () => {
+    const line = (location.hash.match(/^#L(\d+)/) || [0, '1'])[1];
+    const values = { repo: part(editor.dataset.repo), path: part(editor.dataset.path), line };
+    editor.href = address.replace(/\{(repo|path|line)\}/g, (_, name) => values[name]);
+  };
+  aim();
+  addEventListener('hashchange', aim);
+  editor.hidden = false;
+  keys.add('.', () => { aim(); editor.click(); });
+}
+
 for (const key of ['b', 'h']) keys.add(key, () => { const a = document.querySelector('[data-key=' + key + ']'); if (a) location.href = a.href; });

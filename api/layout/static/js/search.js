@@ -134,6 +134,7 @@ keys.add('k', () => step(-1));
 keys.add('n', () => go(hits(), ++on));
 keys.add('p', () => { on = Math.max(0, on - 1); go(hits(), on); });
 keys.add('o', () => { const f = files()[at]; if (f) f.querySelector('a.path').click(); });
+keys.add('X', () => { const all = [...document.querySelectorAll('.file details.more')], open = all.some(d => !d.open); for (const d of all) d.open = open; });
 keys.add('x', () => { const f = files()[at]; const d = f && f.querySelector('details.more'); if (d) d.open = !d.open; });
 
 const shelf = document.getElementById('recent');

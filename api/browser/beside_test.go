@@ -1,0 +1,55 @@
+package browser
+
+import (
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// whatStandsBesideAFile: the tree, the revisions to choose from, the way to an
+// editor.
+func whatStandsBesideAFile(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.size(1400, 900)
+	file := browse(appRepo, "", "blob", "greet/greet_test.go")
+	b.goTo(file, 200)
+
+	// The tree is open to the file, and goes by a key.
+	b.expect("the file in its tree", `document.querySelector('#beside[open] [aria-current]').textContent === 'greet_test.go'`)
+	b.expect("what is beside it and above", `['main.go', 'greet.go', 'tools/'].every(n => [...document.querySelectorAll('#beside a')].some(a => a.textContent === n))`)
+	b.press("[")
+	b.until("the tree has gone", `!document.querySelector('#beside[open]')`)
+	b.goTo(file, 200)
+	b.expect("and stays away", `!document.querySelector('#beside[open]')`)
+
+	// The same file in another revision, by a link and by a word.
+	b.click(".picker summary")
+	b.until("revisions with where they are searched", `/v1\.0\s*indexed/.test(document.querySelector('.picker[open] ul').innerText)`)
+	b.click(`.picker a[href*="@v1.0/"]`)
+	b.until("the file of the tag", `location.pathname.includes('@v1.0/-/blob/greet/greet_test.go') && document.documentElement.dataset.booted`)
+	first := s.app.Git("rev-list", "--max-parents=0", "HEAD")
+	b.goTo(browse(appRepo, "", "blob", "README.md")+"?ref="+first, 200)
+	b.expect("a commit that is not indexed says so", `/scanned/.test(document.querySelector('.picker summary').textContent)`)
+
+	// An editor is linked where the reader has said how, and by no other scheme.
+	b.expect("no editor at first", `document.getElementById('editor').hidden`)
+	eval[bool](b, `localStorage.setItem('editor', 'javascript://x/{path}'), true`)
+	b.goTo(file, 200)
+	b.expect("none by a script", `document.getElementById('editor').hidden`)
+	eval[bool](b, `localStorage.setItem('editor', 'vscode://file/src/{repo}/{path}:{line}'), true`)
+	b.goTo("/", 200)
+	b.goTo(file+"#L5", 200)
+	b.expect("the line in the editor", `document.getElementById('editor').href === 'vscode://file/src/local/app/greet/greet_test.go:5' && document.getElementById('editor').checkVisibility()`)
+	b.press("f")
+	b.until("a search in this file", `document.activeElement.id === 'query' && document.activeElement.value.includes('reposet:"local/app" file:')`)
+
+	// Without scripts the tree and the revisions are links and a form.
+	plain := s.open(t, "")
+	plain.must(call(plain.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
+	plain.do("open", chromedp.Navigate(plain.base+file))
+	if !eval[bool](plain, `document.querySelectorAll('#beside a[href]').length > 5 && document.querySelector('.picker form[action]') !== null`) {
+		t.Error("without scripts there is no tree or no form")
+	}
+}

@@ -1,0 +1,52 @@
+package web
+
+import (
+	"context"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/browse"
+)
+
+// mostLeaves is how many entries the tree beside a file has at most.
+const mostLeaves = 300
+
+// leaf is a file or directory in the tree beside a file. A directory on the way
+// to the file has what is in it, another one leads to its page.
+type leaf struct {
+	Name, URL string
+	Dir, Here bool
+	Below     []leaf
+}
+
+// beside is the tree beside a file: the directories above it with their entries.
+// Where it cannot be read, there is none.
+func (p *Pages) beside(ctx context.Context, v *layout.Visit, l place) []leaf {
+	above := []string{""}
+	for i, c := range l.Path {
+		if c == '/' {
+			above = append(above, l.Path[:i])
+		}
+	}
+	r, err := p.Files.Tree(ctx, v.Viewer, browse.TreeRequest{Repo: l.Repo, Ref: l.Rev, Paths: above, Max: mostLeaves})
+	if err != nil {
+		return nil
+	}
+	return leavesOf(r.Root.Children, l)
+}
+
+func leavesOf(nodes []browse.TreeNode, l place) []leaf {
+	out := make([]leaf, 0, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		row := leaf{Name: n.Name, URL: l.At("blob", n.Path), Dir: n.Type == "tree", Here: n.Path == l.Path}
+		if row.Dir {
+			row.URL = l.At("tree", n.Path)
+			if strings.HasPrefix(l.Path, n.Path+"/") {
+				row.Below = leavesOf(n.Children, l)
+			}
+		}
+		out = append(out, row)
+	}
+	return out
+}
