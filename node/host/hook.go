@@ -122,7 +122,7 @@ var (
 		members: []string{"member", "membership", "organization", "team", "team_add", "repository", "public"},
 	}
 	hookGitLab = Hook{
-		Steps:  "Settings of the group or project, Webhooks (or Admin, System hooks): the address, and the secret as secret token or the signing token; events Push and Tag push.",
+		Steps:  "Settings of the group or project, Webhooks (or Admin, System hooks): the address, and the secret as secret token or the signing token; events Push and Tag push; where permissions are synced also Member events, which hooks of groups have, and which system hooks send anyway.",
 		signed: anyOf(tokenIn("X-Gitlab-Token"), standardSignature), ids: []string{"Idempotency-Key", "webhook-id"}, tokens: true, header: "X-Gitlab-Event",
 		pushes:  []string{"Push Hook", "Tag Push Hook", "push", "tag_push", "repository_update"},
 		changes: []string{"Project Hook", "Subgroup Hook", "project_create", "project_destroy", "project_rename", "project_transfer", "project_update", "group_rename"},
