@@ -18,7 +18,7 @@ const oneConnection = `{"connections": {"a": {"type": "git", "url": "file:///x"}
 
 // table is the rows of all kinds, without what runs them.
 func table() kinds {
-	return kinds{(&syncer{}).kind(), (&indexer{}).kind(), (&collector{}).kind(), (&packer{}).kind()}
+	return kinds{(&syncer{}).kind(), (&indexer{}).kind(), (&collector{}).kind(), (&packer{}).kind(), (&readers{}).kind()}
 }
 
 // world is a cluster whose jobs a test plans step by step.
@@ -49,6 +49,8 @@ func (w *world) plan() string {
 			words = append(words, fmt.Sprintf("grant %s %s", c.Kind, c.Subject))
 		case *catalog.RevokeJob:
 			words = append(words, fmt.Sprintf("revoke %s %s: %s", c.Kind, c.Subject, c.Reason))
+		case *catalog.AgeAccess:
+			words = append(words, fmt.Sprintf("age permissions of %v", c.Repos))
 		}
 	}
 	if len(cmds) > 0 {

@@ -48,6 +48,12 @@ func (alone) Stream(context.Context, string, string, []byte) (io.ReadCloser, err
 // newYard is a node and empty repositories of these names.
 func newYard(t *testing.T, names ...string) *yard {
 	t.Helper()
+	return newYardWith(t, Options{}, names...)
+}
+
+// newYardWith is a yard whose jobs have options.
+func newYardWith(t *testing.T, opt Options, names ...string) *yard {
+	t.Helper()
 	y := &yard{t: t, origins: t.TempDir(), dir: t.TempDir()}
 	y.World = clustertest.New(t, fmt.Sprintf(`{"connections": {"a": {"type": "git", "url": "file://%s/*", "revisions": {"tags": ["many-*"]}}}}`, y.origins), 1)
 	y.node = y.Node("n1")
@@ -69,7 +75,7 @@ func newYard(t *testing.T, names ...string) *yard {
 	hot := hold.NewHotData(y.node, nil, hold.HotOptions{Replicas: 2, Log: log})
 	y.jobs = New(Deps{
 		Cluster: y.node, Files: y.files, Copies: copies, Placer: hold.NewPlacer(y.node, hot, 2, log, y.Now), Log: log, Now: y.Now,
-	}, Options{})
+	}, opt)
 	y.kinds = y.jobs.Runner.kinds
 
 	fence := y.Grant(catalog.JobSync, "a", "n1")
@@ -104,6 +110,14 @@ func (y *yard) push(name, file, text string) {
 	}
 	y.git(name, "add", ".")
 	y.git(name, "commit", "-q", "-m", file)
+}
+
+// remove deletes a repository.
+func (y *yard) remove(name string) {
+	y.t.Helper()
+	if err := os.RemoveAll(filepath.Join(y.origins, name)); err != nil {
+		y.t.Fatal(err)
+	}
 }
 
 // run gives a job to the node, runs one attempt and returns its error. What it
@@ -250,9 +264,7 @@ func TestAnIndexJobSaysWhyItFailed(t *testing.T) {
 	y.index(1)
 	before := y.View().Repo(1)
 
-	if err := os.RemoveAll(filepath.Join(y.origins, "app")); err != nil {
-		t.Fatal(err)
-	}
+	y.remove("app")
 	if err := y.run(catalog.JobIndex, "1"); err == nil || !strings.HasPrefix(err.Error(), "fetch:") {
 		t.Errorf("without a remote: %v", err)
 	}
@@ -294,9 +306,7 @@ func TestAPollAsksForWhatIsNew(t *testing.T) {
 		t.Errorf("after a push to the first, jobs wait: %v, %v", waits(1), waits(2))
 	}
 	y.index(1)
-	if err := os.RemoveAll(filepath.Join(y.origins, "lib")); err != nil {
-		t.Fatal(err)
-	}
+	y.remove("lib")
 	if round(); !waits(2) {
 		t.Error("a remote that is gone is not told by a job")
 	}

@@ -1,0 +1,271 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/node/host"
+)
+
+// listener is a node whose poller hears of repositories 1, 2, ... of a
+// connection a; all are indexed, with the commit c0.
+type listener struct {
+	*clustertest.World
+	poll *Poller
+}
+
+func newListener(t *testing.T, connection string, nodes, repos int, busy func(catalog.RepoID) bool) *listener {
+	t.Helper()
+	l := &listener{World: clustertest.New(t, `{"settings": {"maxRepoIndexingJobConcurrency": 2}, "connections": {"a": `+connection+`}}`, nodes)}
+	fence := l.Grant(catalog.JobSync, "a", "n1")
+	page := &catalog.SyncPage{Connection: "a", Fence: fence}
+	for i := range repos {
+		page.Repos = append(page.Repos, catalog.ListedRepo{
+			Name: fmt.Sprintf("h/x/r%d", i+1), Target: "orgs/x", RepoFacts: catalog.RepoFacts{ExternalID: fmt.Sprintf("gitea:h:%d", i+1)},
+		})
+	}
+	l.Do(page, &catalog.FinishSync{Connection: "a", Fence: fence, Hash: l.View().Connection("a").Hash, Complete: true, Listed: uint32(repos)})
+	for i := range repos {
+		id := catalog.RepoID(i + 1)
+		fence := l.Grant(catalog.JobIndex, catalog.RepoSubject(id), "n1")
+		l.Do(&catalog.FinishIndex{
+			Repo: id, Fence: fence, Holder: "n1", InputKey: wantedKey("o", l.View(), l.View().Repo(id)) + ".x",
+			Revisions: []catalog.Revision{{Name: "refs/heads/main", Commit: "c0"}},
+		})
+	}
+	l.poll = newPoller(l.Node("n1"), nil, nil, func() string { return "o" }, busy, l.Now)
+	return l
+}
+
+const (
+	oneOrganisation = `{"type": "gitea", "url": "https://h.example", "orgs": ["x"]}`
+	noSignal        = `{"type": "git", "url": "file:///x"}`
+)
+
+// A mark is news where it is another than the last, and after a start where the
+// index does not have it yet.
+func TestWhichMarksAreNews(t *testing.T) {
+	t.Parallel()
+	at := func(d time.Duration) host.Mark { return host.Mark{At: time.Unix(1_700_000_000, 0).Add(d)} } // when it was indexed
+	commits := func(ids ...string) host.Mark { return host.Mark{Commits: ids} }
+	for _, c := range []struct {
+		what  string
+		marks []host.Mark
+		news  []bool
+	}{
+		{"a push long before the index", []host.Mark{at(-slack - 1)}, []bool{false}},
+		{"a push that may be later, by another clock", []host.Mark{at(-slack)}, []bool{true}},
+		{"the same push again", []host.Mark{at(0), at(0)}, []bool{true, false}},
+		{"a push, and a later one", []host.Mark{at(0), at(time.Second)}, []bool{true, true}},
+		{"another than the last, though it is old", []host.Mark{at(-time.Hour), at(-2 * time.Hour)}, []bool{false, true}},
+		{"the commit that is indexed", []host.Mark{commits("c9", "c0")}, []bool{false}},
+		{"another commit", []host.Mark{commits("c1")}, []bool{true}},
+		{"another commit, then back", []host.Mark{commits("c1"), commits("c0")}, []bool{true, true}},
+		{"as many commits, told twice", []host.Mark{commits("c1", "c2"), commits("c1", "c2")}, []bool{true, false}},
+	} {
+		l := newListener(t, oneOrganisation, 1, 1, nil)
+		for i, mark := range c.marks {
+			mark.ExternalID = "gitea:h:1"
+			l.poll.Hear(&Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute, Marks: []host.Mark{mark}})
+			due := l.poll.due(10)
+			if (len(due) == 1) != c.news[i] {
+				t.Errorf("%s: mark %d is news: %v, want %v", c.what, i+1, len(due) == 1, c.news[i])
+			}
+			for _, id := range due {
+				l.poll.note(id, "", false, false)
+			}
+		}
+	}
+}
+
+// A repository is left to its host as long as the host tells of it.
+func TestWhichRepositoriesTheHostTellsOf(t *testing.T) {
+	t.Parallel()
+	good := Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute}
+	with := func(change func(s *Signal)) *Signal {
+		s := good
+		change(&s)
+		return &s
+	}
+	for _, c := range []struct {
+		what, connection string
+		signal           *Signal
+		later            time.Duration
+		want             bool
+	}{
+		{"a start, and no word yet", oneOrganisation, nil, grace - 1, true},
+		{"and for too long", oneOrganisation, nil, grace, false},
+		{"a host that tells nothing", noSignal, nil, 0, false},
+		{"told", oneOrganisation, &good, 0, true},
+		{"two looks are late", oneOrganisation, &good, 2*time.Minute + grace - 1, true},
+		{"and more than that", oneOrganisation, &good, 2*time.Minute + grace, false},
+		{"of something else", oneOrganisation, with(func(s *Signal) { s.Targets = []string{"orgs/y"} }), 0, false},
+		{"of another connection", oneOrganisation, with(func(s *Signal) { s.Connection = "b" }), grace, false},
+		{"some pushes only", oneOrganisation, with(func(s *Signal) { s.Sure = false }), 0, false},
+		{"the look failed", oneOrganisation, with(func(s *Signal) { s.Problem = "no" }), 0, false},
+	} {
+		l := newListener(t, c.connection, 1, 1, nil)
+		if c.signal != nil {
+			l.poll.Hear(c.signal)
+		}
+		l.Pass(c.later)
+		if got := l.poll.followed(l.View(), l.View().Repo(1), l.Now()); got != c.want {
+			t.Errorf("%s: the host is believed: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// Of the live holders of a mirror one polls it; another does when that is lost.
+func TestOneHolderOfAMirrorPolls(t *testing.T) {
+	t.Parallel()
+	l := newListener(t, noSignal, 3, 1, nil)
+	l.Confirm("n2", catalog.MirrorKey(1))
+	who := func() (nodes []string) {
+		for _, id := range []string{"n1", "n2", "n3"} {
+			if !l.Alive(id) {
+				continue
+			}
+			if p := newPoller(l.Node(id), nil, nil, l.poll.options, nil, l.Now); p.mine(l.View(), l.View().Repo(1)) {
+				nodes = append(nodes, id)
+			}
+		}
+		return nodes
+	}
+	first := who()
+	if len(first) != 1 || first[0] == "n3" {
+		t.Fatalf("with two holders %v poll", first)
+	}
+	l.Lose(first[0])
+	if second := who(); len(second) != 1 || second[0] == first[0] || second[0] == "n3" {
+		t.Errorf("without %v, %v poll", first, second)
+	}
+	l.Lose("n1", "n2")
+	if last := who(); last != nil {
+		t.Errorf("without a holder %v poll", last)
+	}
+}
+
+// No more polls run at once than index jobs may, the longest waiting first; what
+// has left is forgotten.
+func TestPollsKeepToTheirLimit(t *testing.T) {
+	t.Parallel()
+	l := newListener(t, noSignal, 1, 4, nil)
+	for id, ago := range map[catalog.RepoID]time.Duration{1: 3 * time.Hour, 2: 5 * time.Hour, 3: 4 * time.Hour, 4: 2 * time.Hour} {
+		l.poll.polls[id] = poll{at: l.Now().Add(48*time.Hour - ago)}
+	}
+	l.poll.polls[99] = poll{}
+	l.Pass(48 * time.Hour)
+
+	first := l.poll.due(2)
+	if slices.Sort(first); !slices.Equal(first, []catalog.RepoID{2, 3}) {
+		t.Errorf("%v are polled first, want 2 and 3", first)
+	}
+	if more := l.poll.due(2); len(more) != 0 {
+		t.Errorf("while two polls run %v are polled too", more)
+	}
+	l.poll.note(3, "", false, false)
+	if more := l.poll.due(2); !slices.Equal(more, []catalog.RepoID{1}) {
+		t.Errorf("when one has ended %v are polled, want 1", more)
+	}
+	if _, kept := l.poll.polls[99]; kept {
+		t.Error("a repository that has left is remembered")
+	}
+}
+
+// The Poller goes on by itself: what is due is polled at the polling interval.
+func TestAPollerPollsUntilItIsStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		polled := make(chan catalog.RepoID, 10)
+		l := newListener(t, noSignal, 1, 2, func(id catalog.RepoID) bool {
+			polled <- id
+			return true // an attempt works on it: there is nothing to fetch
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- l.poll.Run(ctx) }()
+		synctest.Wait()
+		if len(polled) != 0 {
+			t.Errorf("right after the index %d are polled", len(polled))
+		}
+
+		l.Pass(l.View().File().Settings.ReindexInterval)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(polled) != 2 {
+			t.Errorf("an interval later %d are polled, want both, once", len(polled))
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What a webhook tells one node, all are told, and each call once.
+func TestAWebhookIsToldToAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newListener(t, noSignal, 3, 1, nil)
+		l.Lose("n3")
+		var told []string
+		wire := make(chan string, 10)
+		f := newFollower(l.Node("n1"), host.Tools{}, func(_ context.Context, node string, s *Signal) error {
+			if node == "n1" {
+				l.poll.Hear(s)
+			}
+			wire <- fmt.Sprintf("%s %s %v", node, s.Connection, s.Hook)
+			return errors.New("it may have been lost")
+		}, slog.New(slog.DiscardHandler), l.Now)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- f.Run(ctx) }()
+
+		for range 2 {
+			f.Called("a")
+		}
+		time.Sleep(10 * time.Second)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		close(wire)
+		for word := range wire {
+			told = append(told, word)
+		}
+		if slices.Sort(told); !slices.Equal(told, []string{"n1 a true", "n2 a true"}) {
+			t.Errorf("told were %q", told)
+		}
+		if got := l.poll.Following("a"); !got.HookAt.Equal(l.Now()) || got.Live || !got.LastAt.IsZero() {
+			t.Errorf("a call of a webhook makes %+v", got)
+		}
+	})
+}
+
+// A host that failed is left alone for a while, and for as long as it asks for.
+func TestHowLongAHostIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	until := func(d time.Duration) error {
+		return fmt.Errorf("look: %w", &host.Refusal{Issue: host.Issue{Until: now.Add(d)}})
+	}
+	for want, failures := range map[time.Duration][]error{
+		2 * time.Minute:  {errors.New("no"), &host.Refusal{}, until(-time.Second), until(0)},
+		time.Second:      {until(time.Second)},
+		40 * time.Minute: {until(40 * time.Minute)},
+	} {
+		for _, err := range failures {
+			if got := waitAfter(err, now); got != want {
+				t.Errorf("%v: %v, want %v", err, got, want)
+			}
+		}
+	}
+}

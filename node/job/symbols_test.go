@@ -1,0 +1,155 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// tagger finds one definition in each text, and counts the texts. While it is
+// broken it finds nothing at all.
+type tagger struct {
+	texts  atomic.Int64
+	broken atomic.Bool
+}
+
+func (g *tagger) tag(_ context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
+	if g.broken.Load() {
+		return errors.New("ctags is gone")
+	}
+	for i := range texts {
+		g.texts.Add(1)
+		use(shard.Definition{Name: []byte("walrus"), Kind: "function", Line: 1})
+		done(i, nil)
+	}
+	return nil
+}
+
+// newTaggedYard is a yard that finds symbols.
+func newTaggedYard(t *testing.T, names ...string) (*yard, *tagger) {
+	t.Helper()
+	g := &tagger{}
+	return newYardWith(t, Options{Build: BuildOptions{Tagger: g.tag, TaggerName: "one"}}, names...), g
+}
+
+// tagged is how many of the files of a repository have symbols.
+func (y *yard) tagged(id catalog.RepoID) string {
+	shards, with := y.View().Repo(id).Shards, 0
+	for _, s := range shards {
+		if s.Symbols != "" {
+			with++
+		}
+	}
+	return fmt.Sprintf("%d of %d", with, len(shards))
+}
+
+// Text is searchable before symbols are looked for. When these fail the next
+// attempt finds them alone, and a push costs the symbols of what is new.
+func TestSymbolsAreFoundBehindTheText(t *testing.T) {
+	t.Parallel()
+	y, g := newTaggedYard(t, "app")
+	y.push("app", "a.go", "package walrus\n")
+	g.broken.Store(true)
+	if err := y.run(catalog.JobIndex, "1"); err == nil || !strings.Contains(err.Error(), "ctags is gone") {
+		t.Errorf("without a tagger that works: %v", err)
+	}
+	text := y.View().Repo(1)
+	if !text.Indexed() || !y.files.Complete(text) || y.tagged(1) != "0 of 1" {
+		t.Errorf("then the text is %+v, with symbols of %s", text, y.tagged(1))
+	}
+
+	g.broken.Store(false)
+	repo := y.index(1)
+	if y.tagged(1) != "1 of 1" || repo.Shards[0].ID != text.Shards[0].ID || g.texts.Load() != 1 || !y.files.Complete(repo) {
+		t.Errorf("the next attempt: %+v, with symbols of %s after %d texts", repo.Shards, y.tagged(1), g.texts.Load())
+	}
+	if repo = y.index(1); g.texts.Load() != 1 || y.tagged(1) != "1 of 1" {
+		t.Errorf("nothing is new: %+v, %d texts", repo.Shards, g.texts.Load())
+	}
+
+	y.push("app", "b.go", "package narwhal\n")
+	if repo = y.index(1); y.lines(1) != 2 || g.texts.Load() != 2 || !y.files.Complete(repo) {
+		t.Errorf("after a push: %+v, with symbols of %s after %d texts", repo.Shards, y.tagged(1), g.texts.Load())
+	}
+}
+
+// A pack has the symbols of what went into it, and nothing is looked at anew.
+func TestAPackTakesTheSymbolsAlong(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 8 {
+		names = append(names, fmt.Sprintf("r%d", i))
+	}
+	y, g := newTaggedYard(t, names...)
+	for i, name := range names {
+		y.push(name, name+".go", strings.Repeat("package "+name+"\n", 3))
+		y.index(catalog.RepoID(i + 1))
+	}
+	if err := y.run(catalog.JobPack, catalog.PackSubject(nil)); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		id := catalog.RepoID(i + 1)
+		if repo := y.View().Repo(id); repo.Shards[0].Pack == 0 || y.tagged(id) != "1 of 1" || !y.files.Complete(repo) {
+			t.Errorf("%s is %+v, with symbols of %s", name, repo.Shards, y.tagged(id))
+		}
+	}
+	if g.texts.Load() != 8 {
+		t.Errorf("%d texts were looked at for 8 files", g.texts.Load())
+	}
+}
+
+// A pack is made of what is here: a file that has not come yet is waited for.
+func TestAPackWaitsForItsFiles(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 8 {
+		names = append(names, fmt.Sprintf("r%d", i))
+	}
+	y := newYard(t, names...)
+	for i, name := range names {
+		y.push(name, "a.txt", name+"\n")
+		y.index(catalog.RepoID(i + 1))
+	}
+	y.lose()
+	if err := y.run(catalog.JobPack, catalog.PackSubject(nil)); err == nil || err.Error() != "the files are not here yet" {
+		t.Errorf("a pack of files that are not here: %v", err)
+	}
+}
+
+// The whole of a sync job: what is there is listed, what is gone is let go.
+func TestASyncJobBringsTheListingIntoTheCatalog(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	for _, name := range []string{"app", "lib"} {
+		y.git(name, "init", "-q", "-b", "main")
+	}
+	names := func() (out []string) {
+		for r := range y.View().ReposByName() {
+			if !r.Orphaned() {
+				out = append(out, r.Name)
+			}
+		}
+		return out
+	}
+
+	if err := y.run(catalog.JobSync, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(names(), " "); got != "local/app local/lib" {
+		t.Errorf("the listing has %s", got)
+	}
+	y.remove("lib")
+	if err := y.run(catalog.JobSync, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(names(), " "); got != "local/app" || y.View().Connection("a").Repos != 1 {
+		t.Errorf("one is gone, the listing has %s and says %d", got, y.View().Connection("a").Repos)
+	}
+}
