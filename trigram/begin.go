@@ -14,14 +14,17 @@ func (f *Formula) MayBegin(text []byte, to int) bool {
 
 // mayBegin is MayBegin for a condition.
 func (n *node) mayBegin(text []byte, to int) bool {
+	// A sequence or a union may begin where one of its conditions may.
 	for _, sub := range n.subs {
 		if sub.mayBegin(text, to) {
 			return true
 		}
 	}
+
 	if n.op != opFactor && n.op != opRun {
 		return false
 	}
+
 	for i := range to {
 		if n.special && text[i] >= 0x80 || n.holdsAt(text, i) {
 			return true
@@ -30,8 +33,8 @@ func (n *node) mayBegin(text []byte, to int) bool {
 	return false
 }
 
-// holdsAt reports whether a factor or run may stand at a place. What is behind the
-// end of text could be anything.
+// holdsAt reports whether a factor or run may stand at a place. The bytes after the end of
+// text are not known, so they fit.
 func (n *node) holdsAt(text []byte, at int) bool {
 	rest := text[at:]
 	if n.op == opRun {
@@ -43,6 +46,8 @@ func (n *node) holdsAt(text []byte, at int) bool {
 		}
 		return true
 	}
+
+	// A factor: a class of bytes for each position.
 	for k, set := range n.set {
 		if k == len(rest) {
 			break

@@ -54,13 +54,17 @@ func (s byteSet) String() string {
 	if len(m) == 1 {
 		return printByte(m[0])
 	}
+
 	var b strings.Builder
 	b.WriteByte('[')
+
+	// Members in a row are one range: m[i..j].
 	for i := 0; i < len(m); {
 		j := i
 		for j+1 < len(m) && m[j+1] == m[j]+1 {
 			j++
 		}
+
 		b.WriteString(printByte(m[i]))
 		if j > i {
 			if j > i+1 {
@@ -68,8 +72,10 @@ func (s byteSet) String() string {
 			}
 			b.WriteString(printByte(m[j]))
 		}
+
 		i = j + 1
 	}
+
 	b.WriteByte(']')
 	return b.String()
 }

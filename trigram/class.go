@@ -51,6 +51,8 @@ func makeClasses() (t [256]uint8) {
 			n++
 		}
 	}
+
+	// The index folds capitals, so they share the class of their letter.
 	for b := 'A'; b <= 'Z'; b++ {
 		t[b] = t[b+'a'-'A']
 	}

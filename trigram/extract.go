@@ -74,10 +74,12 @@ func (t *tables) directPortable(ids []uint32, window []byte) (n int, escapes uin
 	if len(window) < 3 || len(ids) < len(window) {
 		return 0, 0
 	}
+
 	c0, c1 := uint32(classOf[window[0]]), uint32(classOf[window[1]])
 	escapes = c0 | c1
 	seen, out, epoch := unsafe.Pointer(&t.seen[0]), unsafe.Pointer(&ids[0]), t.epoch
 	first := c0 * stride3 // of the next trigram
+
 	for _, b := range window[2:] {
 		c := uint32(classOf[b])
 		escapes |= c
@@ -109,6 +111,7 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 	}
 
 	t.next()
+
 	n := 0
 	b0, b1 := foldByte[window[0]], foldByte[window[1]]
 	c0, c1 := uint32(classOf[b0]), uint32(classOf[b1])
@@ -116,9 +119,12 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 		b2 := foldByte[b]
 		c2 := uint32(classOf[b2])
 		id := c0*stride3 + c1*stride2 + c2
+
+		// The table of classes has no number for it: it gets one of its own.
 		if (c0|c1|c2)&escape != 0 {
 			id = t.extraID(uint32(b0)<<16 | uint32(b1)<<8 | uint32(b2))
 		}
+
 		if t.seen[id] != t.epoch {
 			t.seen[id] = t.epoch
 			ids[n] = id

@@ -49,6 +49,7 @@ func (s seq) anchored(edges bool) seq {
 // order of their starts.
 func (s seq) node(edges bool) *node {
 	s = s.anchored(edges)
+
 	var subs []*node
 	for i := 0; i < len(s); {
 		switch s[i].kind {
@@ -57,6 +58,8 @@ func (s seq) node(edges bool) *node {
 				subs = append(subs, n)
 			}
 			i++
+
+		// Bytes in a row, up to the next gap or alternative.
 		case elemByte:
 			end := i
 			for end < len(s) && s[end].kind == elemByte {
@@ -77,6 +80,8 @@ func (s seq) node(edges bool) *node {
 func (s seq) stretch(i, end int) []*node {
 	var subs []*node
 	run, runAt := s.bestRun(i, min(end, i+maxFactor-2))
+
+	// Stretch after stretch, each two bytes into the one before.
 	for at := i; ; at += maxFactor - 2 {
 		to := min(at+maxFactor, end)
 
@@ -87,9 +92,11 @@ func (s seq) stretch(i, end int) []*node {
 		if f != nil {
 			subs = append(subs, f)
 		}
+
 		if at == i && run != nil {
 			subs = append(subs, run)
 		}
+
 		if to == end {
 			return subs
 		}
@@ -136,6 +143,7 @@ func (n *node) triple(i int) int {
 // ways through gaps. In `[0-9]\.[0-9]+x` the factor of the first three elements is
 // followed by [0-9x].
 func (n *node) extend(s seq, at int) {
+	// The positions that may come next. A gap is left or entered again.
 	states := []int{at}
 	for range 2 {
 		var set byteSet
@@ -157,6 +165,7 @@ func (n *node) extend(s seq, at int) {
 
 			next = append(next, p+1)
 		}
+
 		n.set = append(n.set, set)
 		states = dedup(next)
 	}
@@ -187,7 +196,8 @@ const (
 // single bytes and the cheap ones; if there is none, the cheapest and some more; else
 // two bytes, or one, if that is not too much.
 func (n *node) trim() {
-	best, cost := -1, maxTriple+1 // position; -2-i for the pair at i
+	// best is a position, or -2-i for the pair at i.
+	best, cost := -1, maxTriple+1
 
 	for i := 0; i+3 <= len(n.set); i++ {
 		if c := n.triple(i); c < cost {
@@ -238,6 +248,7 @@ func (n *node) pick(best, cost int) {
 // bestRun returns the longest run of the smallest class that begins at one of the bytes
 // [i, end), gaps included, and where it begins.
 func (s seq) bestRun(i, end int) (best *node, at int) {
+	// A run of an earlier class says more than any run of a later one.
 	for class, set := range runSets {
 		for j := i; j < end; j++ {
 			if n := s.run(j, class, set); n != nil && (best == nil || n.count > best.count) {
@@ -259,6 +270,7 @@ func (s seq) run(i, class int, set byteSet) *node {
 		if e.kind > elemGap || !e.set.within(set) {
 			break
 		}
+
 		special = special || e.special
 		if e.kind == elemByte {
 			count++

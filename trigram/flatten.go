@@ -61,13 +61,16 @@ func (s seq) fixed() bool {
 // of a match.
 func (s seq) located() bool {
 	s = s.anchored(true)
+
 	n := 0
 	for n < len(s) && s[n].kind == elemByte {
 		n++
 	}
+
 	if n == 0 {
 		return false
 	}
+
 	run, at := s.bestRun(0, min(n, maxFactor-2))
 	return s.factor(0, min(n, maxFactor)) != nil || run != nil && at == 0
 }
@@ -125,6 +128,7 @@ type flattener struct{ fold bool }
 // nil if it matches nothing.
 func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	switch re.Op {
+	// What reads one rune, or several in a row.
 	case syntax.OpNoMatch:
 		return nil
 	case syntax.OpLiteral:
@@ -142,12 +146,18 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 		return []seq{classElems([]rune{0, '\n' - 1, '\n' + 1, unicode.MaxRune}, false)}
 	case syntax.OpAnyChar:
 		return []seq{classElems([]rune{0, unicode.MaxRune}, false)}
+
+	// Anchors read nothing.
 	case syntax.OpBeginLine, syntax.OpBeginText:
 		return []seq{{{kind: elemBOL}}}
 	case syntax.OpEndLine, syntax.OpEndText:
 		return []seq{{{kind: elemEOL, set: carriageReturn()}}}
+
+	// A group is what is in it.
 	case syntax.OpCapture:
 		return f.flatten(re.Sub[0])
+
+	// Repetitions: gaps, and copies next to them.
 	case syntax.OpStar:
 		return []seq{{gapOf(f.flatten(re.Sub[0]))}}
 	case syntax.OpPlus:
@@ -157,6 +167,8 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 		return union([]seq{{}}, f.flatten(re.Sub[0]))
 	case syntax.OpRepeat:
 		return f.repeat(re)
+
+	// What consists of parts.
 	case syntax.OpConcat:
 		all := []seq{{}}
 		for _, sub := range re.Sub {
@@ -253,6 +265,7 @@ func toRunes(s string) []char {
 		} else {
 			cs = append(cs, char{r: r})
 		}
+
 		i += n
 	}
 	return cs
@@ -345,6 +358,8 @@ func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
 			ascii.add(b - 'a' + 'A')
 		}
 	}
+
+	// SimpleFold walks the cases of a rune in a circle.
 	for _, r := range others[:len(others):len(others)] {
 		for o := unicode.SimpleFold(r); o != r; o = unicode.SimpleFold(o) {
 			if o < utf8.RuneSelf {
@@ -364,12 +379,15 @@ func sameLength(runes []rune) seq {
 	for _, r := range runes {
 		var buf [utf8.UTFMax]byte
 		n := utf8.EncodeRune(buf[:], r)
+
 		if s == nil {
 			s = make(seq, n)
 		}
+
 		if len(s) != n {
 			return nil
 		}
+
 		for i, b := range buf[:n] {
 			s[i].set.add(b)
 		}

@@ -148,6 +148,8 @@ func (e *encoder) list(units, size int) {
 // add appends a list by its ids, at least one, ascending.
 func (e *encoder) add(key uint32, ids []uint16) {
 	from := len(e.lists)
+
+	// The smallest form that holds so many ids.
 	switch {
 	case len(ids) == 1:
 		e.entry(key, kindInline1)
@@ -160,6 +162,8 @@ func (e *encoder) add(key uint32, ids []uint16) {
 		e.entry(key, kindVarint)
 		e.lists = appendDeltas(e.lists, ids)
 		e.list(len(ids), len(e.lists)-from)
+
+	// Beyond that, slices or a flat bitmap, whichever is smaller.
 	default:
 		e.buf = appendSliced(e.buf[:0], ids)
 		if len(e.buf) >= 8*e.words {
@@ -173,6 +177,7 @@ func (e *encoder) add(key uint32, ids []uint16) {
 			e.entry(key, kindSliced)
 			e.lists = append(e.lists, e.buf...)
 		}
+
 		e.list(len(ids), len(e.lists)-from)
 	}
 }
@@ -247,12 +252,14 @@ func appendFlat(dst []byte, b *Bitmap, words int) []byte {
 func appendDeltas(dst []byte, ids []uint16) []byte {
 	next := uint32(0)
 	for _, id := range ids {
+		// The difference is to the least id that could follow: 0 for neighbours.
 		d := uint32(id) - next
 		for d >= 0x80 {
 			dst = append(dst, byte(d)|0x80)
 			d >>= 7
 		}
 		dst = append(dst, byte(d))
+
 		next = uint32(id) + 1
 	}
 	return dst
@@ -301,11 +308,14 @@ func slicedSize(b *Bitmap, words int) int {
 func appendSlicedBitmap(dst []byte, b *Bitmap, words int) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, 32)...)
+
+	// One slice is four words: 256 units.
 	for s := 0; s < words; s += 4 {
 		n := sliceCount(b, s)
 		if n == 0 {
 			continue
 		}
+
 		dst[at+s>>5] |= 1 << (s >> 2 & 7)
 		dst = append(dst, byte(n-1))
 		if n >= 32 {

@@ -149,10 +149,12 @@ func (n *node) String() string {
 	case opRun:
 		return fmt.Sprintf("%s{%d}", [...]string{"digit", "upper", "hex", "word"}[n.class], n.count)
 	}
+
 	parts := make([]string, len(n.subs))
 	for i, s := range n.subs {
 		parts[i] = s.String()
 	}
+
 	if n.op == opSeq {
 		return strings.Join(parts, " ")
 	}
@@ -169,6 +171,8 @@ func orOf(alts []seq, edges bool) *node {
 		if n == nil {
 			return nil
 		}
+
+		// Alternatives that print alike are alike.
 		if k := n.String(); !seen[k] {
 			seen[k] = true
 			subs = append(subs, n)

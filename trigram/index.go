@@ -32,14 +32,17 @@ func Open(segments [][]byte, touch Touch) (*Index, error) {
 		touch = func(int, int, int) error { return nil }
 	}
 	x := &Index{segs: make([]segment, 0, len(segments))}
+
 	for i, b := range segments {
 		if err := touch(i, 0, min(headBytes, len(b))); err != nil {
 			return nil, err
 		}
+
 		s, err := openSegment(b)
 		if err != nil {
 			return nil, fmt.Errorf("segment %d: %w", i, err)
 		}
+
 		s.number, s.touch = i, touch
 		x.segs = append(x.segs, s)
 	}
@@ -53,6 +56,7 @@ func openSegment(b []byte) (segment, error) {
 	}
 	u32 := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
 	h := head{units: u32(1), keys: u32(2), entriesBytes: u32(3), listsBytes: u32(4)}
+
 	if h.units == 0 || h.units > SegmentUnits || h.keys > keyEnd || u32(5) != runClasses || h.entriesBytes > math.MaxInt32 {
 		return segment{}, fmt.Errorf("%w: head out of bounds", ErrCorrupt)
 	}
@@ -61,6 +65,7 @@ func openSegment(b []byte) (segment, error) {
 	if h.length != uint64(len(b)) {
 		return segment{}, fmt.Errorf("%w: %d bytes of %d", ErrCorrupt, len(b), h.length)
 	}
+
 	return segment{
 		units:   int(h.units),
 		columns: b[h.columnsAt:h.blocksAt:h.blocksAt],
@@ -175,6 +180,7 @@ func (c *cursor) next() bool {
 	if c.left == 0 && !c.nextBlock() {
 		return false
 	}
+
 	if c.at == len(c.s.entries) { // the last block may be short
 		return false
 	}

@@ -13,6 +13,7 @@ func (l *list) orInto(b *Bitmap, units int, w *Work) error {
 	if err := l.open(w); err != nil {
 		return err
 	}
+
 	switch l.kind {
 	case kindFlat:
 		return l.orFlat(b, units)
@@ -52,6 +53,7 @@ func (l *list) each(units int, f func(uint16)) error {
 			}
 			c := data[0]
 			data = data[1:]
+
 			d |= int(c&0x7f) << shift
 			if c < 0x80 {
 				break
@@ -66,6 +68,7 @@ func (l *list) each(units int, f func(uint16)) error {
 		f(uint16(next))
 		next++
 	}
+
 	if len(data) != 0 {
 		return l.corrupt()
 	}
@@ -99,6 +102,7 @@ func (l *list) orFlat(b *Bitmap, units int) error {
 		n += bits.OnesCount64(x)
 		b[i] |= x
 	}
+
 	if n != l.n || overrun(b, units) {
 		return l.corrupt()
 	}
@@ -132,6 +136,7 @@ func sliceWords(n int, slice []byte) (w [4]uint64) {
 		}
 		return w
 	}
+
 	for _, c := range slice {
 		w[c>>6] |= 1 << (c & 63)
 	}
@@ -144,6 +149,7 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 		return l.corrupt()
 	}
 	words, data, total := (units+63)/64, l.data[32:], 0
+
 	for i := range 4 {
 		for x := binary.LittleEndian.Uint64(l.data[8*i:]); x != 0; x &= x - 1 {
 			n, slice, rest, ok := cutSlice(data)
@@ -167,7 +173,8 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 	return nil
 }
 
-// andSliced is andInto for a sliced list. What lies between its slices is cleared.
+// andSliced is andInto for a sliced list. Units between its slices are cleared; before each
+// slice b[:done] is the result.
 func (l *list) andSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
 		return l.corrupt()
@@ -206,9 +213,11 @@ func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 		if err := l.open(w); err != nil {
 			return err
 		}
+
 		if len(l.data) != 8*((units+63)/64) {
 			return l.corrupt()
 		}
+
 		for i := range len(l.data) / 8 {
 			b[i] &= binary.LittleEndian.Uint64(l.data[8*i:])
 		}
@@ -267,6 +276,7 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 		return l.filterSliced(ids)
 	}
 
+	// Both are ascending: i is at the least id that may still be in the list.
 	i := 0
 	err := l.each(units, func(id uint16) {
 		for i < len(ids) && ids[i] < id {
@@ -286,6 +296,7 @@ func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 		return nil, l.corrupt()
 	}
 	kept, data := ids[:0], l.data[32:]
+
 	for word := 0; word < 4 && len(ids) > 0; word++ {
 		for x := binary.LittleEndian.Uint64(l.data[8*word:]); x != 0 && len(ids) > 0; x &= x - 1 {
 			if len(data) < 2 || len(data) < 1+min(int(data[0])+1, 32) {

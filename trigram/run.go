@@ -27,6 +27,7 @@ func makeRunBits() (t [256]uint8) {
 			}
 		}
 	}
+
 	set('0', '9', runDigit, runHex, runWord)
 	set('A', 'F', runHex)
 	set('a', 'f', runHex)

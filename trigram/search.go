@@ -84,6 +84,7 @@ func (e *evaluation) key(key uint32, out *Bitmap) error {
 
 // eval adds the units that satisfy n to out.
 func (e *evaluation) eval(n *node, out *Bitmap) error {
+	// Conditions made of others.
 	switch n.op {
 	case opNone:
 		return nil
@@ -148,6 +149,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 		}
 	}
 
+	// Each position with classes narrows what the trigrams of single bytes left over.
 	for _, i := range n.picks {
 		k := n.triple(i)
 		if k == 1 || exact && count < k {
@@ -166,6 +168,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 		} else {
 			*b, exact = *union, true
 		}
+
 		count = b.Count()
 		e.putBack(union)
 		if err != nil {
@@ -296,6 +299,7 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 	first := set[0].bytes(buf[0][:0])
 	second := buf[1][:0]
 	var third *byteSet
+
 	if len(set) > 1 {
 		second = set[1].bytes(second)
 	} else {
@@ -303,6 +307,7 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 			second = append(second, byte(b))
 		}
 	}
+
 	if len(set) > 2 {
 		third = &set[2]
 	}
@@ -335,6 +340,7 @@ const saturated = 8
 func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap) error {
 	prefix := uint32(a)<<16 | uint32(b)<<8
 	e.Work.Lookups++
+
 	c := cursor{s: e.seg}
 	for ok := c.seek(prefix); ok && c.l.key>>8 == prefix>>8; ok = c.next() {
 		if third != nil && !third.has(byte(c.l.key)) {
@@ -362,11 +368,14 @@ func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap
 
 // estimate guesses how many units satisfy n, by the dictionary alone.
 func (e *evaluation) estimate(n *node) (int, error) {
+	// Nothing to look up: by rule of thumb.
 	switch n.op {
 	case opNone:
 		return 0, nil
 	case opRun:
 		return e.seg.units >> min(n.count/4, 8), nil
+
+	// A union has at most the sum of its parts, a sequence at most the least of them.
 	case opOr, opSeq:
 		sum, least := 0, math.MaxInt
 		for _, sub := range n.subs {
@@ -376,6 +385,7 @@ func (e *evaluation) estimate(n *node) (int, error) {
 			}
 			sum, least = sum+k, min(least, k)
 		}
+
 		if n.op == opOr {
 			return sum, nil
 		}
@@ -388,6 +398,7 @@ func (e *evaluation) estimate(n *node) (int, error) {
 
 	from := len(e.lists)
 	defer func() { e.lists = e.lists[:from] }()
+
 	var w Work
 	ok, err := e.lookup(n, &w)
 	if err != nil || !ok {

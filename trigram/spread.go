@@ -72,6 +72,8 @@ func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 		}
 		return
 	}
+
+	// Forward, so that a unit is set before the one behind it asks for it.
 	for u := e.noLine.Next(1); u >= 0; u = e.noLine.Next(u + 1) {
 		v := uint16(u)
 		if b.Has(v-1) && !e.first.Has(v) {
@@ -91,6 +93,8 @@ func (e *evaluation) spreadDocument(b *Bitmap, ahead bool) {
 		}
 		return
 	}
+
+	// From each unit that is set to the end of its document.
 	for u := b.Next(0); u >= 0; u = b.Next(u) {
 		for u++; u < e.seg.units && !e.first.Has(uint16(u)); u++ {
 			b.Set(uint16(u))

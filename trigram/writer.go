@@ -160,6 +160,8 @@ func (w *Writer) open() (err error) {
 	if w.blocks, err = offheap[uint64](SegmentUnits / blockUnits * hotRows * blockWords); err != nil {
 		return err
 	}
+
+	// What the end of a segment needs.
 	if w.rows, err = offheap[rowList](hotRows); err != nil {
 		return err
 	}
@@ -176,6 +178,7 @@ func (w *Writer) open() (err error) {
 		return err
 	}
 
+	// Row 0 is nobody's, so the first real one is 1.
 	w.enc.lists = w.lists[:0]
 	w.hotIDs = append(w.hotIDs[:0], 0)
 	w.logEnds = append(w.logEnds[:0], 0)
@@ -222,12 +225,15 @@ func (w *Writer) extract(content []byte) error {
 	w.ids, w.ends = w.ids[:0], w.ends[:0]
 	for u := range n {
 		win := w.cut(content, u, n)
+
 		w.ids = slices.Grow(w.ids, len(win)+1)
 		at := len(w.ids)
+
 		k, err := w.t.unit(w.ids[at:at+len(win)+1], win)
 		if err != nil {
 			return err
 		}
+
 		w.ids = w.ids[:at+k]
 		w.ends = append(w.ends, uint32(at+k))
 	}
@@ -350,6 +356,8 @@ func (w *Writer) saveWord() {
 // logToRows moves to the rows what was logged before there were any.
 func (w *Writer) logToRows() {
 	clear(w.blocks[:hotAfter/blockUnits*hotRows*blockWords])
+
+	// log[:kept] = what stays logged, and kept <= the place that is read.
 	kept, from := 0, w.logEnds[0]
 	for u, end := range w.logEnds[1:] {
 		for _, id := range w.log[from:end] {

@@ -28,11 +28,14 @@ type found struct{ offset, length int }
 
 func newChains(dict []byte) *chains {
 	c := &chains{dict: dict, text: make([]byte, len(dict), len(dict)+MaxBlock), head: make([]int32, 1<<chainBits)}
+
 	copy(c.text, dict)
 	c.prev = make([]uint16, len(dict)+MaxBlock)
 	for i := range c.head {
 		c.head[i] = -1
 	}
+
+	// The dictionary is in the chains from the beginning, and is never taken out.
 	for i := 0; i+4 <= len(dict); i++ {
 		c.insert(i, false)
 	}
@@ -68,6 +71,8 @@ func (c *chains) longest(i int) (offset, length int) {
 		if at < len(c.dict) {
 			limit = min(end, i+len(c.dict)-at)
 		}
+
+		// Only a match that goes one byte beyond the best so far is worth comparing.
 		if n := limit - i; n > length && (length == 0 || c.text[at+length] == c.text[i+length]) {
 			if k := matchLength(c.text[i:limit], c.text[at:]); k > length && k >= minMatch {
 				if offset, length = i-at, k; k >= chainGood {
@@ -123,16 +128,19 @@ func (c *chains) search(src []byte) []found {
 
 	matches := c.matches
 	for i := range n {
+		// Inside a very long match, the rest of that match is good enough.
 		if i > 0 && matches[i-1].length >= chainGood {
 			matches[i] = found{matches[i-1].offset, matches[i-1].length - 1}
 		} else {
 			matches[i].offset, matches[i].length = c.longest(base + i)
 		}
+
 		if base+i+4 <= len(c.text) {
 			c.insert(base+i, true)
 		}
 	}
 
+	// Undo what the block inserted, last first.
 	for i := len(c.undo) - 1; i >= 0; i-- {
 		c.head[c.undo[i]] = c.old[i]
 	}

@@ -26,9 +26,11 @@ func decode(dst, block, dict []byte, fast bool) error {
 	if len(dst) == 0 {
 		return nil
 	}
+
 	if len(block) < 2 {
 		return ErrCorrupt
 	}
+
 	end := 2 + recordBytes*int(binary.LittleEndian.Uint16(block))
 	if end > len(block) {
 		return ErrCorrupt
@@ -49,6 +51,8 @@ func decode(dst, block, dict []byte, fast bool) error {
 		token, offset := int(block[r]), int(block[r+1])|int(block[r+2])<<8
 		r += recordBytes
 		lit, length := int(lengths[token]&0xff), int(lengths[token]>>8)
+
+		// An escape: literals and length follow as numbers, else they are in the token.
 		if token == escape {
 			if l, lit = more(block, l, 0); lit < 0 {
 				return ErrCorrupt
@@ -59,6 +63,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 		} else if offset < wide && length > offset {
 			return ErrCorrupt // it would overlap its own copy: the encoder writes it in full
 		}
+
 		if lit > len(block)-l {
 			return ErrCorrupt
 		}
@@ -68,6 +73,8 @@ func decode(dst, block, dict []byte, fast bool) error {
 		if o == len(dst) {
 			return nil
 		}
+
+		// The match: it may be cut by the end of the text.
 		if length = match(dst, dict, o, offset, length); length < 0 {
 			return ErrCorrupt
 		}
@@ -87,6 +94,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 // match copies a match of any length from anywhere, as far as dst goes, and returns how
 // much it copied; negative if there is no such match.
 func match(dst, dict []byte, o, offset, length int) int {
+	// It begins in the dictionary: offset-o bytes before the end of that.
 	if offset > o {
 		at := len(dict) - (offset - o)
 		if at < 0 || length > len(dict)-at {
@@ -94,6 +102,7 @@ func match(dst, dict []byte, o, offset, length int) int {
 		}
 		return copy(dst[o:], dict[at:at+length])
 	}
+
 	if offset == 0 {
 		return -1
 	}

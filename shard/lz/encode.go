@@ -131,8 +131,10 @@ func (e *Encoder) match(text unsafe.Pointer, i, at, end int) int {
 	room += int(uint64(room-1)>>63) << 20
 	room = min(room, end-i)
 
+	// The first sixteen bytes without a branch; most matches end there.
 	x, y := load64(text, i)^load64(text, at), load64(text, i+8)^load64(text, at+8)
 	length, longer := bits.TrailingZeros64(x)>>3, 8+bits.TrailingZeros64(y)>>3
+
 	if x == 0 {
 		length = longer
 	}
@@ -165,12 +167,15 @@ func load64(p unsafe.Pointer, i int) uint64 { return *(*uint64)(unsafe.Add(p, i)
 // matchLength returns how many bytes a and b have in common from their beginning.
 func matchLength(a, b []byte) int {
 	n := min(len(a), len(b))
+
+	// Words of eight bytes, then the bytes that are left.
 	i := 0
 	for ; i+8 <= n; i += 8 {
 		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
 			return i + bits.TrailingZeros64(x)>>3
 		}
 	}
+
 	for i < n && a[i] == b[i] {
 		i++
 	}

@@ -28,11 +28,13 @@ func lineEnds(re *syntax.Regexp) *syntax.Regexp {
 		if next == nil {
 			continue
 		}
+
 		if out == nil {
 			c := *re
 			c.Sub = append([]*syntax.Regexp(nil), re.Sub...)
 			out = &c
 		}
+
 		out.Sub[i] = next
 	}
 	return out
@@ -79,10 +81,12 @@ func (m *Matcher) first(s *scratch, text []byte, from int) (start, end, next int
 		if start, end, ok = m.next(s, text, from); !ok {
 			break
 		}
+
 		next = max(end, start+1)
 		if !m.isTwin {
 			return start, end, next, true
 		}
+
 		if end, ok = m.cut(text, start, end); ok {
 			return start, end, next, true
 		}

@@ -31,6 +31,8 @@ func window(strings [][]elem) (at int, least float64) {
 	least = 2
 	for o := 0; o == 0 || o+3 <= shortest; o++ {
 		sum := 0.0
+
+		// The sum over the strings of the product over their three bytes.
 		for _, s := range strings {
 			c := 1.0
 			for i, e := range s[o:min(len(s), o+3)] {
@@ -42,6 +44,7 @@ func window(strings [][]elem) (at int, least float64) {
 			}
 			sum += c
 		}
+
 		if sum < least {
 			at, least = o, sum
 		}

@@ -46,6 +46,8 @@ func (s *byteSet) has(b byte) bool {
 // b. Bit k of the result says that dst[k] is not zero.
 func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any uint64) {
 	clear(dst[:blocks])
+
+	// b1 as it is, and its capital if case is ignored.
 	variants := [2]byte{p.b1, p.b1 &^ p.f1}
 	n := 1
 	if p.f1 != 0 {
@@ -59,6 +61,7 @@ func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any u
 				break
 			}
 			i += skip
+
 			if b[i]|p.f2 == p.b2 {
 				dst[i>>6] |= 1 << (i & 63)
 				any |= 1 << (i >> 6)
@@ -68,7 +71,9 @@ func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any u
 	return any
 }
 
-// findSetPortable sets bit i of dst[k] where byte 64k+i is in the set.
+// findSetPortable sets bit i of dst[k] where byte 64k+i is in the set. Before each k,
+//
+//	dst[:k] is done, and bit j of any = (dst[j] != 0) for j < k
 func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any uint64) {
 	for k := range blocks {
 		var w uint64
@@ -77,6 +82,7 @@ func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any u
 				w |= 1 << i
 			}
 		}
+
 		dst[k] = w
 		if w != 0 {
 			any |= 1 << k
@@ -90,12 +96,13 @@ func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any u
 func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles) (any uint64) {
 	for k := range blocks {
 		var w uint64
-		block := src[64*k : 64*k+66]
+		block := src[64*k : 64*k+66] // the last two positions look beyond the 64 bytes
 		for i := range 64 {
 			if t[0].of(block[i])&t[1].of(block[i+1])&t[2].of(block[i+2]) != 0 {
 				w |= 1 << i
 			}
 		}
+
 		dst[k] = w
 		if w != 0 {
 			any |= 1 << k

@@ -53,12 +53,14 @@ func bytesOf(s string, fold bool) []elem {
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
 		if !fold || r == utf8.RuneError && n == 1 || unicode.SimpleFold(r) == r {
+			// A letter without other cases, or a byte that is no letter.
 			for _, b := range []byte(s[:n]) {
 				out = append(out, elem{b: b})
 			}
 		} else {
 			out = append(out, folded(r))
 		}
+
 		s = s[n:]
 	}
 	return out
@@ -85,6 +87,7 @@ func newLiteral(elems []elem) *literal {
 		if elems[i].alts != nil {
 			continue
 		}
+
 		n := i
 		l := &literal{}
 		for ; n < len(elems) && elems[n].alts == nil; n++ {
@@ -110,6 +113,8 @@ func newLiteral(elems []elem) *literal {
 // often than their frequencies say.
 func (l *literal) choosePair() {
 	n := min(len(l.core), maxReach)
+
+	// The rarest pair (i, j) with i <= j; i = j only if there is one byte.
 	l.chance = 2
 	for i := range n {
 		for j := range n {
@@ -122,6 +127,7 @@ func (l *literal) choosePair() {
 			case j > i:
 				c *= min(1, 2*chance(l.core[j], l.fold[j]))
 			}
+
 			if c < l.chance {
 				l.chance, l.o1, l.o2 = c, i, j
 			}
@@ -138,6 +144,7 @@ func (l *literal) splitWords() {
 		if at+8 > len(l.core) && at > 0 {
 			at = len(l.core) - 8
 		}
+
 		w := word{at: at}
 		for i := range min(8, len(l.core)-at) {
 			w.want |= uint64(l.core[at+i]) << (8 * i)
@@ -193,6 +200,7 @@ func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
 			return start, end, true
 		}
 	}
+
 	for at := c.next(max(0, from-l.lead)); at >= 0; at = c.next(at + 1) {
 		if start, end, ok = l.verify(c.text, at+l.lead, from); ok {
 			return start, end, true
@@ -289,6 +297,7 @@ func holds(text []byte, at int, op syntax.EmptyOp) bool {
 	if op == 0 {
 		return true
 	}
+
 	before, after := rune(-1), rune(-1)
 	if at > 0 {
 		before = lookAt(text[at-1])
@@ -314,9 +323,11 @@ func literalOf(re *syntax.Regexp) *literal {
 			}
 			continue
 		}
+
 		if sub.Op != syntax.OpLiteral || after != 0 {
 			return nil
 		}
+
 		for _, r := range sub.Rune {
 			if r == utf8.RuneError || !utf8.ValidRune(r) {
 				return nil // stands for broken bytes too

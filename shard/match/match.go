@@ -189,12 +189,14 @@ func (m *Matcher) append(dst []Span, text []byte, limit int) []Span {
 func (m *Matcher) Count(text []byte) int {
 	m = m.of(text)
 	s := m.scratch(text)
+
 	n := 0
 	for from := 0; from <= len(text); n++ {
 		next, ok := 0, false
 		if m.plan == nil || m.plan.empty || m.nullable {
 			_, _, next, ok = m.first(s, text, from)
 		} else {
+			// Here the end is enough, and no second automaton has to look for the start.
 			_, next, ok = m.nextEnd(s, text, from)
 			next = max(next, 1)
 		}

@@ -49,6 +49,7 @@ func newGather() *gather {
 
 // add extends the concatenation by re.
 func (g *gather) add(re *syntax.Regexp) {
+	// What is the sum of its parts.
 	switch re.Op {
 	case syntax.OpCapture:
 		g.add(re.Sub[0])
@@ -61,6 +62,8 @@ func (g *gather) add(re *syntax.Regexp) {
 	case syntax.OpLiteral:
 		g.addLiteral(re)
 		return
+
+	// Repetitions: one copy is needed, and then anything may follow.
 	case syntax.OpPlus:
 		g.add(re.Sub[0])
 		g.skip(-1)
@@ -75,6 +78,8 @@ func (g *gather) add(re *syntax.Regexp) {
 			g.skip(n)
 			return
 		}
+
+	// What reads nothing.
 	case syntax.OpBeginLine, syntax.OpEndLine:
 		g.addAnchor(re.Op)
 		return
@@ -250,6 +255,8 @@ func exact(re *syntax.Regexp) [][]elem {
 		return [][]elem{nil}
 	case syntax.OpLiteral:
 		return exactLiteral(re)
+
+	// Unions and products of sets.
 	case syntax.OpCharClass:
 		return exactClass(re.Rune)
 	case syntax.OpQuest:

@@ -79,12 +79,15 @@ func size(re *syntax.Regexp) int {
 //	^\b       0, 0
 func lengths(re *syntax.Regexp) (shortest, longest int) {
 	switch re.Op {
+	// One rune has one to four bytes.
 	case syntax.OpLiteral:
 		return len(re.Rune), utf8.UTFMax * len(re.Rune)
 	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		return 1, utf8.UTFMax
 	case syntax.OpCapture:
 		return lengths(re.Sub[0])
+
+	// Repetitions multiply.
 	case syntax.OpQuest:
 		_, n := lengths(re.Sub[0])
 		return 0, n
@@ -94,6 +97,8 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 		return repeated(re.Sub[0], 1, -1)
 	case syntax.OpRepeat:
 		return repeated(re.Sub[0], re.Min, re.Max)
+
+	// Parts in a row add up; of alternatives the extremes count.
 	case syntax.OpConcat:
 		for _, sub := range re.Sub { // their sum
 			a, b := lengths(sub)
@@ -138,6 +143,7 @@ func repeated(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
 // crosses reports whether a match of re may contain a newline.
 func crosses(re *syntax.Regexp) bool {
 	switch re.Op {
+	// One that may read a newline itself.
 	case syntax.OpAnyChar:
 		return true
 	case syntax.OpLiteral:
@@ -149,6 +155,7 @@ func crosses(re *syntax.Regexp) bool {
 	case syntax.OpCharClass:
 		return inRanges(re.Rune, '\n')
 	}
+
 	for _, sub := range re.Sub {
 		if crosses(sub) {
 			return true

@@ -130,6 +130,7 @@ func (b *builder) set(s byteSet) int {
 		b.tooLarge = true
 		return 0
 	}
+
 	b.sets = append(b.sets, s)
 	r := b.emit(op{code: opSet, a: len(b.sets) - 1})
 	b.known[s] = r
@@ -145,6 +146,7 @@ func (b *builder) chain(re *syntax.Regexp, m int) int {
 		return b.add(re, m)
 	}
 	for i := 0; i < len(re.Sub); {
+		// Equal parts in a row count as one link.
 		n := sameRun(re.Sub[i:])
 		m = b.times(re.Sub[i], n, m)
 		b.stops = append(b.stops, stop{op: len(b.ops), slot: b.slots, marker: m})
@@ -159,7 +161,9 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 	if b.tooLarge {
 		return 0
 	}
+
 	switch re.Op {
+	// Structure: what is before goes into the parts, what they give comes out.
 	case syntax.OpCapture:
 		return b.add(re.Sub[0], m)
 	case syntax.OpConcat:
@@ -175,11 +179,15 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 			out = b.emit(op{code: opOr, a: out, b: b.add(sub, m)})
 		}
 		return out
+
+	// One rune after the other.
 	case syntax.OpLiteral:
 		for _, r := range re.Rune {
 			m = b.one(runeSet(r, re.Flags&syntax.FoldCase != 0), 1, m)
 		}
 		return m
+
+	// Repetitions. Of x* only the alphabet is kept: any text over it will do.
 	case syntax.OpQuest:
 		return b.emit(op{code: opOr, a: m, b: b.add(re.Sub[0], m)})
 	case syntax.OpPlus:
@@ -189,6 +197,8 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 		return b.star(alphabet(re.Sub[0]), b.add(re.Sub[0], m))
 	case syntax.OpStar:
 		return b.star(alphabet(re.Sub[0]), m)
+
+	// Assertions clear markers and move none.
 	case syntax.OpBeginLine:
 		return b.emit(op{code: opAnd, a: m, b: b.lineBegins()})
 	case syntax.OpEndLine:
@@ -196,6 +206,7 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 	case syntax.OpWordBoundary:
 		return b.emit(op{code: opAnd, a: m, b: b.wordEdges()})
 	}
+
 	if s, ok := setOf(re); ok {
 		return b.one(s, 1, m)
 	}
@@ -268,12 +279,14 @@ func (b *builder) lineBegins() int {
 // wordEdges returns the register of the word boundaries.
 func (b *builder) wordEdges() int {
 	if b.edge < 0 {
+		// Bit i of w: byte i is part of a word. An edge is where that changes.
 		var s byteSet
 		for c := range byte(0x80) {
 			if syntax.IsWordChar(rune(c)) {
 				s.add(c)
 			}
 		}
+
 		w := b.set(s)
 		before := b.emit(op{code: opShift, a: w, shift: 1})
 		b.word = append(b.word, b.slots-1)
@@ -297,6 +310,7 @@ func runeSet(r rune, fold bool) (out byteSet) {
 			out.add(e.b)
 			out.add(e.b &^ e.fold)
 		}
+
 		for _, a := range e.alts {
 			out.add(a[0])
 		}
@@ -309,11 +323,15 @@ func setOf(re *syntax.Regexp) (out byteSet, ok bool) {
 	switch re.Op {
 	case syntax.OpCapture:
 		return setOf(re.Sub[0])
+
+	// One rune, in one case or in several.
 	case syntax.OpLiteral:
 		if len(re.Rune) == 1 {
 			return runeSet(re.Rune[0], re.Flags&syntax.FoldCase != 0), true
 		}
 		return out, false
+
+	// All runes. Those beyond ASCII count as one byte, 0x80.
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		for c := range byte(0x81) {
 			if c != '\n' || re.Op == syntax.OpAnyChar {
@@ -321,6 +339,8 @@ func setOf(re *syntax.Regexp) (out byteSet, ok bool) {
 			}
 		}
 		return out, true
+
+	// A class, by its ASCII members.
 	case syntax.OpCharClass:
 		for i := 0; i+1 < len(re.Rune); i += 2 {
 			for r := re.Rune[i]; r <= min(re.Rune[i+1], 0x80); r++ {
@@ -345,6 +365,7 @@ func alphabet(re *syntax.Regexp) (out byteSet) {
 			out.join(runeSet(r, re.Flags&syntax.FoldCase != 0))
 		}
 	}
+
 	for _, sub := range re.Sub {
 		out.join(alphabet(sub))
 	}
@@ -405,6 +426,8 @@ func (p *program) unreached(c *cursor, at stop, blocks int) bool {
 	for _, w := range c.regs[at.marker][:blocks] {
 		some |= w
 	}
+
+	// What an op carries over from the window before counts too.
 	for s := at.slot; s < p.slots && some == 0; s++ {
 		if p.moved[s] {
 			some = c.carry[s]
@@ -465,6 +488,7 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 
 	a, b := c.regs[o.a][:blocks], c.regs[o.b][:blocks]
 	switch o.code {
+	// Constants and shifts. A bit that leaves a word comes in at the next one.
 	case opOnes:
 		for k := range d {
 			d[k] = ^uint64(0)
@@ -485,6 +509,8 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 			before = w
 		}
 		c.carry[o.slot] = before
+
+	// Word by word.
 	case opAnd:
 		for k, w := range a {
 			d[k] = w & b[k]

@@ -18,6 +18,7 @@ func runsOf(re *syntax.Regexp) *runs {
 
 	r := &runs{least: 1, most: 1}
 	lazy := re.Flags&syntax.NonGreedy != 0
+
 	switch re.Op {
 	case syntax.OpPlus:
 		r.most = -1
@@ -68,11 +69,13 @@ func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	var extra [64]uint64
 	findSet(&extra, src[64*blocks:], 1, &r.set)
 	for k := range blocks {
+		// A row may go on into the next word.
 		next := extra[0]
 		if k+1 < blocks {
 			next = dst[k+1]
 		}
 		w := row(dst[k], next, r.filter)
+
 		dst[k] = w
 		if w != 0 {
 			any |= 1 << k

@@ -220,15 +220,16 @@ func (m *machine) step(from uint32, b byte) uint32 {
 			n = s
 			n.delta = noMatch
 			break
-
-			// Not UTF-8: the bytes read so far were broken, and b begins something new.
 		}
+
 		if r >= 0 {
 			n.threads = m.stepRune(threads, r, m.b[:0])
 			m.b = n.threads
 			n.prev = kindOf(r)
 			break
 		}
+
+		// Not UTF-8: the bytes read so far were broken, and b begins something new.
 		threads = m.flush(&s, &n)
 		fallthrough
 	case !m.reverse:
@@ -246,14 +247,18 @@ func (m *machine) step(from uint32, b byte) uint32 {
 func (m *machine) begin(n *state, threads []uint32, b byte) {
 	r := m.resolve(threads, n, lookAt(b))
 	switch {
+	// Nothing goes on: the state after b is the dead one.
 	case len(r) == 0 && n.found:
+	// A rune of one byte.
 	case b < utf8.RuneSelf:
 		n.threads = m.stepRune(r, rune(b), m.b[:0])
 		m.b = n.threads
 		n.prev = kindOf(rune(b))
+	// A lead byte: the rune is complete later.
 	case b >= 0xC2 && b <= 0xF4:
 		n.threads = r
 		n.pend, n.npend = [3]byte{b}, 1
+	// No rune begins with it: a broken byte.
 	default:
 		n.threads = m.stepRune(r, utf8.RuneError, m.b[:0])
 		m.b = n.threads
@@ -298,6 +303,7 @@ func extend(s *state, b byte) (r rune, more bool) {
 func (m *machine) flush(s *state, n *state) []uint32 {
 	threads := s.threads
 	for i := range int(s.npend) {
+		// A match may end between two broken bytes, npend-i bytes before the one read now.
 		if i > 0 {
 			before := n.delta
 			n.delta = noMatch
@@ -308,6 +314,7 @@ func (m *machine) flush(s *state, n *state) []uint32 {
 				n.delta = before
 			}
 		}
+
 		threads = slices.Clone(m.stepRune(threads, utf8.RuneError, m.b[:0]))
 		n.prev = prevOther
 	}
@@ -356,6 +363,7 @@ func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 		if !in.MatchRune(r) {
 			continue
 		}
+
 		out = m.follow(out, in.Out)
 		if n := len(out); !m.reverse && n > 0 && m.prog.Inst[out[n-1]].Op == syntax.InstMatch {
 			break
