@@ -20,16 +20,19 @@ func (r *root) respond() (*Response, error) {
 		return nil, call.Fail(context.Canceled, "the search was given up by its caller")
 	}
 	missing := r.stats.ShardsRequired - r.stats.ShardsAnswered - r.unasked
+
 	// What is missing because its last holder had too much to do is there in a
 	// second: better to ask again than to take a part for the answer.
 	if r.overload != nil && missing > 0 {
 		return nil, r.overload
 	}
+
 	if r.req.RequireComplete && missing > 0 {
 		return nil, call.Fail(call.ErrIncomplete, "%d of %d shards did not answer", missing, r.stats.ShardsRequired)
 	}
 	out := &Response{
-		Stats: r.stats, Cluster: r.clusterInfo(),
+		Stats:      r.stats,
+		Cluster:    r.clusterInfo(),
 		Past:       r.pastRepos(),
 		Exhaustive: missing == 0 && len(r.unindexed) == 0 && !r.cut,
 	}
@@ -38,6 +41,7 @@ func (r *root) respond() (*Response, error) {
 	if r.blind {
 		out.Stats.hideFiles()
 	}
+
 	r.shape.fill(r, out, r.files, r.req.Matches)
 	return out, nil
 }
@@ -57,18 +61,27 @@ func (r *root) flushReason(missing int) FlushReason {
 }
 
 func (r *root) clusterInfo() ClusterInfo {
-	info := ClusterInfo{CatalogIndex: r.seen.View.Index(), CatalogAge: r.age, NodesFailed: r.failed, Hedged: r.hedged}
+	info := ClusterInfo{
+		CatalogIndex: r.seen.View.Index(),
+		CatalogAge:   r.age,
+		NodesFailed:  r.failed,
+		Hedged:       r.hedged,
+	}
 	for _, t := range r.lost {
 		info.ShardsMissing = append(info.ShardsMissing, t.group.Parts[0].Shard.Name(shard.KindShard))
 	}
+
+	// Which file a repository is in, and which nodes have that, depends on who
+	// else is in the file: to a viewer who may not see all of them the
+	// repositories are named instead.
 	missing := r.unindexed
 	if r.blind {
-		// Which file a repository is in, and which nodes have that, depends on who
-		// else is in the file: the repositories are named instead.
 		info.ShardsMissing, info.NodesFailed = nil, nil
 		missing = slices.Concat(missing, r.lostRepos())
 	}
-	info.ShardsMissing, info.ReposMissing = firstNamed(info.ShardsMissing), firstNamed(missing)
+
+	info.ShardsMissing = firstNamed(info.ShardsMissing)
+	info.ReposMissing = firstNamed(missing)
 	slices.Sort(info.NodesFailed)
 	return info
 }
@@ -93,17 +106,28 @@ func (r *root) lostRepos() (names []string) {
 
 // file joins names and links to a file of an answer.
 func (r *root) file(repo *catalog.Repo, f shard.File) File {
-	rev := "HEAD"
 	if commit := r.commits[f.Repo]; commit != "" {
 		f.Revisions = []string{commit}
 	}
+
+	// A link leads to one of the revisions that have the file.
+	rev := "HEAD"
 	if len(f.Revisions) > 0 {
 		rev = f.Revisions[0]
 	}
 	return File{
-		RepoID: f.Repo, Repository: repo.Name, Path: f.Path, NameRanges: f.NameMatch, Language: f.Language,
-		WebURL: browse.WebURL(r.d.BaseURL, repo.Name, rev, "blob", f.Path), ExternalWebURL: browse.ExternalURL(repo, rev, f.Path),
-		Chunks: f.Chunks, Branches: f.Revisions, Content: f.Content, OID: f.OID, Score: f.Score,
+		RepoID:         f.Repo,
+		Repository:     repo.Name,
+		Path:           f.Path,
+		NameRanges:     f.NameMatch,
+		Language:       f.Language,
+		WebURL:         browse.WebURL(r.d.BaseURL, repo.Name, rev, "blob", f.Path),
+		ExternalWebURL: browse.ExternalURL(repo, rev, f.Path),
+		Chunks:         f.Chunks,
+		Branches:       f.Revisions,
+		Content:        f.Content,
+		OID:            f.OID,
+		Score:          f.Score,
 	}
 }
 

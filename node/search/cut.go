@@ -36,7 +36,11 @@ const (
 // cutOf is what the answer to a search lacks, of which limit files are wanted.
 func (r *root) cutOf(answer *Response, limit int) Cut {
 	pending, failed := r.unready()
+
 	cut := Cut{Failed: failed}
+
+	// The gravest reason is told: parts without an answer before a limit, and that
+	// before repositories that are not ready.
 	switch {
 	case len(r.lost) > 0 && r.blind:
 		cut.Why, cut.Of = CutParts, int(r.repos.GetCardinality())
@@ -66,7 +70,9 @@ func (r *root) unready() (pending, failed int) {
 		if err != nil {
 			continue
 		}
-		if j := r.seen.View.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil && j.Error != "" {
+
+		job := r.seen.View.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
+		if job != nil && job.Error != "" {
 			failed++
 		} else {
 			pending++
@@ -82,13 +88,15 @@ func (r *root) lackingOf(repo, ref string, cut *Cut) {
 		return
 	}
 	for repo := range r.seen.All() {
-		if repo.Indexed() {
-			cut.Of++
-			if nameOfRevision(repo, ref) == "" {
-				cut.Count++
-			}
+		if !repo.Indexed() {
+			continue
+		}
+		cut.Of++
+		if nameOfRevision(repo, ref) == "" {
+			cut.Count++
 		}
 	}
+
 	switch cut.Count {
 	case 0:
 		cut.Of = 0

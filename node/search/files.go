@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -22,8 +23,15 @@ type toolQuery struct {
 }
 
 func (req *GrepRequest) search(in paths.Exprs, rev string) toolQuery {
-	subs := append([]query.Q{&query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}}, in.Atoms()...)
-	return toolQuery{subs: subs, rev: rev, repo: req.Repo, files: req.Limit, around: req.Context, listing: req.Counts}
+	text := &query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}
+	return toolQuery{
+		subs:    append([]query.Q{text}, in.Atoms()...),
+		rev:     rev,
+		repo:    req.Repo,
+		files:   req.Limit,
+		around:  req.Context,
+		listing: req.Counts,
+	}
 }
 
 // toolSearch runs a search of a tool. One file more than wanted is asked for,
@@ -33,10 +41,12 @@ func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, t toolQuery
 	if err != nil {
 		return nil, err
 	}
-	subs := append(t.subs[:len(t.subs):len(t.subs)], revAtom(seen, t.rev))
+	subs := slices.Clone(t.subs)
+	subs = append(subs, revAtom(seen, t.rev))
 	if t.repo != "" {
 		subs = append(subs, &query.RepoSet{Names: []string{t.repo}})
 	}
+
 	return s.onOneIndex(ctx, func() (*root, error) {
 		q := &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime}
 		r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, q)
@@ -54,11 +64,19 @@ func revAtom(seen *account.Repos, rev string) query.Q {
 	if rev == "HEAD" {
 		return atom
 	}
-	heads := seen.Where(func(repo *catalog.Repo) bool { return repo.Indexed() && nameOfRevision(repo, rev) == "HEAD" })
+
+	heads := seen.Where(func(repo *catalog.Repo) bool {
+		return repo.Indexed() && nameOfRevision(repo, rev) == "HEAD"
+	})
 	if heads.IsEmpty() {
 		return atom
 	}
-	return &query.Or{Subs: []query.Q{atom, &query.And{Subs: []query.Q{&query.Rev{Pattern: "HEAD"}, &query.Repos{Set: heads}}}}}
+
+	ofHeads := &query.And{Subs: []query.Q{
+		&query.Rev{Pattern: "HEAD"},
+		&query.Repos{Set: heads},
+	}}
+	return &query.Or{Subs: []query.Q{atom, ofHeads}}
 }
 
 // indexedRev is the name under which a ref is indexed; "" when it is not, so
@@ -70,6 +88,7 @@ func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error
 	if name == "" {
 		return ref, nil
 	}
+
 	seen, err := s.d.Gate.Repos(v)
 	if err != nil {
 		return "", err
@@ -88,11 +107,15 @@ func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error
 // when it has not.
 func nameOfRevision(repo *catalog.Repo, ref string) string {
 	for _, r := range repo.Revisions {
-		if r.Name == ref || r.Name == "refs/heads/"+ref || r.Name == "refs/tags/"+ref || r.Commit == ref {
+		named := r.Name == ref || r.Name == "refs/heads/"+ref || r.Name == "refs/tags/"+ref
+		if named || r.Commit == ref {
 			return r.Name
 		}
 	}
-	if branch := strings.TrimPrefix(ref, "refs/heads/"); branch == repo.DefaultBranch && branch != "" {
+
+	// Without a default branch this looks for HEAD at most once.
+	branch := strings.TrimPrefix(ref, "refs/heads/")
+	if branch == repo.DefaultBranch && branch != "" {
 		return nameOfRevision(&catalog.Repo{Revisions: repo.Revisions}, "HEAD")
 	}
 	return ""
@@ -105,6 +128,7 @@ func checkFiles(limit *int, counts bool) error {
 			*limit = MaxFiles
 		}
 	}
+
 	if *limit < 1 || *limit > MaxFiles {
 		return call.Fail(call.ErrInvalid, "limit must be from 1 to %d", MaxFiles)
 	}

@@ -52,7 +52,13 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 		return s.globUnindexed(ctx, v, req, in)
 	}
 
-	r, err := s.toolSearch(ctx, v, toolQuery{subs: in.Atoms(), rev: rev, repo: req.Repo, files: req.Limit, listing: true})
+	r, err := s.toolSearch(ctx, v, toolQuery{
+		subs:    in.Atoms(),
+		rev:     rev,
+		repo:    req.Repo,
+		files:   req.Limit,
+		listing: true,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +67,10 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 	if err != nil {
 		return nil, err
 	}
+
 	out := &GlobResponse{Cut: r.cutOf(answer, req.Limit)}
 	r.lackingOf(req.Repo, req.Ref, &out.Cut)
+
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
 		out.add(f.Repository, f.Path)
 	}

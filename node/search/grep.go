@@ -41,17 +41,8 @@ type GrepFile struct {
 // Grep finds matching lines. With a repository and a ref that is not indexed
 // the mirror is read instead of the index.
 func (s *Searcher) Grep(ctx context.Context, v catalog.Viewer, req GrepRequest) (*GrepResponse, error) {
-	if req.Pattern == "" || len(req.Pattern) > maxPattern {
-		return nil, call.Fail(call.ErrInvalid, "pattern must have 1 to %d bytes", maxPattern)
-	}
-	if _, err := regexp.Compile(req.Pattern); err != nil {
-		return nil, call.Fail(call.ErrQuery, "pattern is not a regular expression in RE2 syntax: %v", err)
-	}
-	if err := checkFiles(&req.Limit, req.Counts); err != nil {
+	if err := req.check(); err != nil {
 		return nil, err
-	}
-	if req.Context < 0 || req.Context > maxAround {
-		return nil, call.Fail(call.ErrInvalid, "context must be from 0 to %d", maxAround)
 	}
 	in, err := req.Paths.Exprs()
 	if err != nil {
@@ -74,6 +65,23 @@ func (s *Searcher) Grep(ctx context.Context, v catalog.Viewer, req GrepRequest) 
 	return out, s.searchKept(ctx, v, req, in, rev, out)
 }
 
+// check holds a request to its bounds and fills in what it leaves out.
+func (req *GrepRequest) check() error {
+	if req.Pattern == "" || len(req.Pattern) > maxPattern {
+		return call.Fail(call.ErrInvalid, "pattern must have 1 to %d bytes", maxPattern)
+	}
+	if _, err := regexp.Compile(req.Pattern); err != nil {
+		return call.Fail(call.ErrQuery, "pattern is not a regular expression in RE2 syntax: %v", err)
+	}
+	if err := checkFiles(&req.Limit, req.Counts); err != nil {
+		return err
+	}
+	if req.Context < 0 || req.Context > maxAround {
+		return call.Fail(call.ErrInvalid, "context must be from 0 to %d", maxAround)
+	}
+	return nil
+}
+
 func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs, rev string) (*GrepResponse, error) {
 	r, err := s.toolSearch(ctx, v, req.search(in, rev))
 	if err != nil {
@@ -87,12 +95,14 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 
 	out := &GrepResponse{Cut: r.cutOf(answer, req.Limit)}
 	r.lackingOf(req.Repo, req.Ref, &out.Cut)
+
 	if req.Counts {
 		for _, f := range r.files[:min(len(r.files), req.Limit)] {
 			out.add(GrepFile{Repo: f.RepoName, Path: f.Path, Matches: f.Matches})
 		}
 		return out, nil
 	}
+
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
 		out.add(grepFile(f.Repository, f.Path, linesOf(f.Chunks)))
 	}
@@ -120,27 +130,42 @@ func (r *GrepResponse) add(f GrepFile) {
 func linesOf(chunks []shard.Chunk) []browse.Line {
 	var out []browse.Line
 	for _, c := range chunks {
-		matched := map[int]bool{}
-		for _, r := range c.Ranges {
-			last := r.End.Line
-			if r.End.Line > r.Start.Line && r.End.Column == 1 {
-				last-- // the match ends with a line break
-			}
-			for at := r.Start.Line; at <= last; at++ {
-				matched[int(at)] = true
-			}
-		}
+		matched := matchedLines(c.Ranges)
+
+		// The chunks of a file may share a line: what is behind the last line that
+		// is listed is new.
 		number := int(c.Start.Line)
 		for line := range bytes.Lines(c.Content) {
 			seen := len(out) > 0 && out[len(out)-1].Number >= number
 			if !seen {
-				out = append(out, browse.Line{Number: number, Text: bytes.TrimRight(line, "\r\n"), Around: !matched[number]})
+				out = append(out, browse.Line{
+					Number: number,
+					Text:   bytes.TrimRight(line, "\r\n"),
+					Around: !matched[number],
+				})
 			}
 			number++
 		}
-		if len(c.Content) == 0 && matched[number] { // an empty line at the end of a file
+
+		// An empty line at the end of a file has no bytes at all.
+		if len(c.Content) == 0 && matched[number] {
 			out = append(out, browse.Line{Number: number})
 		}
 	}
 	return out
+}
+
+// matchedLines is the numbers of the lines that ranges lie on.
+func matchedLines(ranges []shard.Range) map[int]bool {
+	matched := map[int]bool{}
+	for _, r := range ranges {
+		last := r.End.Line
+		if r.End.Line > r.Start.Line && r.End.Column == 1 {
+			last-- // the match ends with a line break
+		}
+		for at := r.Start.Line; at <= last; at++ {
+			matched[int(at)] = true
+		}
+	}
+	return matched
 }

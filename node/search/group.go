@@ -26,12 +26,18 @@ type leafGroup struct {
 // pack fills what is sent from what is searched.
 func (g *leafGroup) pack() {
 	first := g.group.Parts[0]
-	g.Shard, g.Symbols = first.Shard.Name(shard.KindShard), first.Symbols.Name(shard.KindSymbols)
-	g.Repos, g.Dead = make([]byte, 0, 3*len(g.group.Parts)), map[uint32]string{}
+	g.Shard = first.Shard.Name(shard.KindShard)
+	g.Symbols = first.Symbols.Name(shard.KindSymbols)
+
+	// Some three bytes a repository: the distance to the one before is small, as
+	// they are in order.
+	g.Repos = make([]byte, 0, 3*len(g.group.Parts))
+	g.Dead = map[uint32]string{}
 	last := uint32(0)
 	for _, p := range g.group.Parts {
 		g.Repos = binary.AppendVarint(g.Repos, int64(p.Repo)-int64(last))
 		g.Repos = append(g.Repos, g.rank[p.Repo].recency)
+
 		last = p.Repo
 		if !p.Dead.IsZero() {
 			g.Dead[p.Repo] = p.Dead.Name(shard.KindDead)
@@ -43,18 +49,23 @@ var errGroup = errors.New("a shard of a search is malformed")
 
 // unpack is the inverse; it adds the recency of the repositories to ranks.
 func (g *leafGroup) unpack(ranks map[uint32]rank) ([]shard.Part, error) {
-	var parts []shard.Part
 	file, err := idOf(g.Shard, shard.KindShard)
-	symbols, sym := idOf(g.Symbols, shard.KindSymbols)
-	if err = errors.Join(err, sym); err != nil {
+	if err != nil {
 		return nil, err
 	}
+	symbols, err := idOf(g.Symbols, shard.KindSymbols)
+	if err != nil {
+		return nil, err
+	}
+
+	var parts []shard.Part
 	last := int64(0)
 	for b := g.Repos; len(b) > 0; {
 		step, w := binary.Varint(b)
 		if w <= 0 || len(b) == w {
 			return nil, errGroup
 		}
+
 		last += step
 		repo := uint32(last)
 		ranks[repo] = rank{recency: b[w]}
@@ -65,6 +76,7 @@ func (g *leafGroup) unpack(ranks map[uint32]rank) ([]shard.Part, error) {
 		parts = append(parts, shard.Part{Repo: repo, Shard: file, Dead: dead, Symbols: symbols})
 		b = b[w+1:]
 	}
+
 	if len(parts) == 0 {
 		return nil, errGroup
 	}
@@ -104,6 +116,8 @@ func (s *groups) unpack(view *catalog.View, req *leafRequest) error {
 		}
 		g.rank, g.group = ranks, s.of(parts)
 	}
+
+	// The names were not sent: this node has them, too.
 	for id, r := range ranks {
 		if repo := view.Repo(id); repo != nil {
 			r.name = repo.Name
@@ -119,12 +133,14 @@ func (s *groups) of(parts []shard.Part) *shard.Group {
 	if len(parts) == 1 {
 		return g
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := parts[0].Shard
 	if old := s.seen[key]; old != nil && slices.Equal(old.Parts, parts) {
 		return old
 	}
+
 	if s.seen == nil || len(s.seen) >= mostGroups {
 		s.seen = map[shard.FileID]*shard.Group{}
 	}

@@ -23,13 +23,15 @@ const mostKept = 1000
 // the mirror, the others are counted in the answer: what was not searched must
 // not look as if it had no match. Binary files are no text and do not count.
 func (s *Searcher) searchKept(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs, rev string, out *GrepResponse) error {
-	if rev == "" { // the mirror was read, and nothing of the index
+	// Then the mirror was read, and nothing of the index.
+	if rev == "" {
 		return nil
 	}
 	kept, err := s.keptByName(ctx, v, in.Atoms(), rev, req.Repo)
 	if err != nil || len(kept) == 0 {
 		return err
 	}
+
 	if req.Repo != "" {
 		if kept, err = s.readKept(ctx, v, req, kept, out); err != nil {
 			return err
@@ -49,7 +51,8 @@ func (c *Cut) addUnsearched(files []shard.File) {
 
 // keptByName lists the texts that are kept by name only.
 func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]shard.File, error) {
-	subs := append([]query.Q{&query.Lang{Name: query.SkippedLang}}, where...)
+	subs := []query.Q{&query.Lang{Name: query.SkippedLang}}
+	subs = append(subs, where...)
 	r, err := s.toolSearch(ctx, v, toolQuery{subs: subs, rev: rev, repo: repo, files: mostKept, listing: true})
 	if err != nil {
 		return nil, err
@@ -58,25 +61,35 @@ func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []que
 	if _, err := r.respond(); err != nil {
 		return nil, err
 	}
+
 	return slices.DeleteFunc(r.files, func(f shard.File) bool { return f.Skipped == shard.SkippedBinary }), nil
 }
 
 // readKept searches as many of the files as it may in the mirror, and returns
 // those that were not searched.
 func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepRequest, kept []shard.File, out *GrepResponse) ([]shard.File, error) {
-	scan := browse.ScanRequest{Ref: req.Ref, Pattern: req.Pattern, Limit: req.Limit, Context: req.Context, Counts: req.Counts}
+	scan := browse.ScanRequest{
+		Ref:     req.Ref,
+		Pattern: req.Pattern,
+		Limit:   req.Limit,
+		Context: req.Context,
+		Counts:  req.Counts,
+	}
 	for _, f := range kept[:min(len(kept), keptFiles)] {
 		scan.Only = append(scan.Only, f.Path)
 	}
+
+	// Without the mirror they stay unsearched, which the answer says.
 	found, err := s.d.Scanner.Scan(ctx, v, req.Repo, scan)
 	if err != nil {
-		return kept, nil // without the mirror they stay unsearched, which the answer says
+		return kept, nil
 	}
 
 	have := map[string]bool{}
 	for _, f := range out.Files {
 		have[f.Path] = true
 	}
+
 	for _, f := range found.Files {
 		switch {
 		case have[f.Path]:
@@ -88,5 +101,6 @@ func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepReque
 			out.add(grepFile(req.Repo, f.Path, f.Lines))
 		}
 	}
+
 	return slices.DeleteFunc(kept, func(f shard.File) bool { return slices.Contains(found.Looked, f.Path) }), nil
 }

@@ -55,7 +55,9 @@ func (l *layouts) of(view *catalog.View) *layout {
 	if l.last != nil && l.last.view.SameRepos(view) {
 		return l.last
 	}
+
 	made := newLayout(view)
+	// A search that began earlier may hold an older view than the last one.
 	if l.last == nil || l.last.view.Index() <= view.Index() {
 		l.last = made
 	}
@@ -63,15 +65,21 @@ func (l *layouts) of(view *catalog.View) *layout {
 }
 
 func newLayout(view *catalog.View) *layout {
-	l := &layout{view: view, unindexed: roaring.New(), rank: make(map[uint32]rank, view.RepoCount())}
+	l := &layout{
+		view:      view,
+		unindexed: roaring.New(),
+		rank:      make(map[uint32]rank, view.RepoCount()),
+	}
+
 	var parts []shard.Part
-	units := map[shard.FileID]unit{}
+	units := map[shard.FileID]unit{} // of the files that hold one repository
 	for repo := range view.Repos() {
 		l.rank[repo.ID] = rank{repo.Name, recencyOf(view, repo)}
 		if !repo.Indexed() {
 			l.unindexed.Add(repo.ID)
 			continue
 		}
+
 		for _, s := range repo.Shards {
 			p := hold.PartOf(repo.ID, s)
 			parts = append(parts, p)
@@ -80,6 +88,7 @@ func newLayout(view *catalog.View) *layout {
 			}
 		}
 	}
+
 	for _, g := range shard.Groups(parts) {
 		f := newLayoutFile(g)
 		f.unit = units[g.Parts[0].Shard]
@@ -94,6 +103,7 @@ func newLayoutFile(g *shard.Group) *layoutFile {
 	if !first.Symbols.IsZero() {
 		f.ids = append(f.ids, first.Symbols.String())
 	}
+
 	for _, p := range g.Parts {
 		f.repos.Add(p.Repo)
 		f.sided = f.sided || !p.Dead.IsZero()
@@ -119,7 +129,8 @@ func (r *root) targets() []*target {
 	}
 
 	ranks := l.rank
-	if r.repos.GetCardinality() == 1 { // of one repository all files are equally recent
+	if r.repos.GetCardinality() == 1 {
+		// Of one repository all files are equally recent.
 		id := r.repos.Minimum()
 		ranks = map[uint32]rank{id: {name: l.rank[id].name}}
 	}
@@ -137,7 +148,8 @@ func recencyOf(view *catalog.View, repo *catalog.Repo) uint8 {
 		return 0
 	}
 	weeks := view.Config().At.Sub(repo.PushedAt).Hours() / (24 * 7)
-	return uint8(255 / (1 + max(weeks, 0)/8))
+	half := max(weeks, 0) / 8
+	return uint8(255 / (1 + half))
 }
 
 // targets is what has to be asked for some repositories, and who can be at a
@@ -184,6 +196,7 @@ func (l *layout) split(view *catalog.View, peers *call.Peers, ranks map[uint32]r
 	if !f.sided {
 		return []*target{{group: g, holders: common, rank: ranks}}
 	}
+
 	return splitBy(g, ranks, common, func(p shard.Part) []string {
 		return holders(view, peers, append(slices.Clone(f.ids), p.Dead.String()))
 	})
@@ -195,6 +208,7 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 	var others []*target // of those that not all of common can answer for
 	parts := map[*target][]shard.Part{}
 	apart := map[uint32]bool{}
+
 	for _, p := range g.Parts {
 		if p.Dead.IsZero() {
 			continue
@@ -203,20 +217,24 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 		if slices.Equal(holders, common) {
 			continue
 		}
+
 		apart[p.Repo] = true
 		i := slices.IndexFunc(others, func(t *target) bool { return slices.Equal(t.holders, holders) })
 		if i < 0 {
-			i, others = len(others), append(others, &target{holders: holders, rank: ranks})
+			i = len(others)
+			others = append(others, &target{holders: holders, rank: ranks})
 		}
 		parts[others[i]] = append(parts[others[i]], p)
 	}
 	if len(apart) == 0 {
 		return []*target{{group: g, holders: common, rank: ranks}}
 	}
+
 	var list []*target
 	if rest := within(g, func(repo uint32) bool { return !apart[repo] }); rest != nil {
 		list = append(list, &target{group: rest, holders: common, rank: ranks})
 	}
+
 	for _, t := range others {
 		t.group = shard.Groups(parts[t])[0]
 		list = append(list, t)
@@ -238,5 +256,6 @@ func holders(view *catalog.View, peers *call.Peers, files []string) []string {
 		}
 		ids = both
 	}
+
 	return peers.Prefer(ids, files[0])
 }

@@ -67,7 +67,11 @@ type boxed struct{ Q query.Q }
 // registerQueries tells gob of the atoms of a query that a leaf can see, which
 // travel behind an interface. Doing so again is harmless.
 func registerQueries() {
-	for _, q := range []query.Q{&query.And{}, &query.Or{}, &query.Not{}, query.Const(false), &query.Text{}, &query.Lang{}, &query.Rev{}, &query.Repos{}} {
+	atoms := []query.Q{
+		&query.And{}, &query.Or{}, &query.Not{}, query.Const(false),
+		&query.Text{}, &query.Lang{}, &query.Rev{}, &query.Repos{},
+	}
+	for _, q := range atoms {
 		gob.Register(q)
 	}
 }
@@ -91,8 +95,10 @@ func newLeaves(d Deps) *leaves {
 // is given a little less, so that what it has by then arrives.
 func (l *leaves) ask(ctx context.Context, node string, req *leafRequest) (*leafResponse, error) {
 	if left, ok := clock.Left(ctx); ok {
-		req.Within = max(left-min(left/10, 300*time.Millisecond), time.Millisecond)
+		early := min(left/10, 300*time.Millisecond)
+		req.Within = max(left-early, time.Millisecond)
 	}
+
 	if node == l.d.Cluster.Self() {
 		return l.search(ctx, req)
 	}
@@ -104,6 +110,7 @@ func (l *leaves) ask(ctx context.Context, node string, req *leafRequest) (*leafR
 	if err != nil {
 		return nil, err
 	}
+
 	if len(res.Verdicts) != len(req.Groups) {
 		return nil, fmt.Errorf("%d verdicts for %d shards", len(res.Verdicts), len(req.Groups))
 	}
@@ -127,6 +134,7 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 		defer cancel()
 	}
 
+	// Cheap searches never wait behind expensive ones.
 	lane := l.d.Light
 	if req.Heavy {
 		lane = l.d.Heavy
@@ -138,6 +146,7 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 	defer leave()
 	defer l.measure(req, clock.Now())
 
+	// Nothing is opened before the viewer is known to be allowed to see it.
 	out := &leafResponse{Verdicts: make([]verdict, len(req.Groups)), Wait: wait}
 	if err := l.gate(ctx, req, out); err != nil || len(out.Hidden) > 0 {
 		return out, err
@@ -145,32 +154,52 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 
 	view := l.acquire(req, out)
 	defer view.Release()
-	res, err := view.Search(ctx, shard.Request{
-		Q: req.Q.Q, MaxMatches: req.Matches, MaxFiles: req.Files, Shards: req.Shards, CountAll: req.CountAll, ContextLines: req.Context, Whole: req.Whole,
-		NoChunks: req.NoChunks, Around: req.Around, Rank: ranker(req), MemoryLimit: memoryLimit,
-	})
+	res, err := view.Search(ctx, req.search())
+
 	if err != nil {
 		return nil, err
 	}
 
 	out.Files, out.Stats, out.Cut, out.Untagged = res.Files, res.Stats, res.Cut, res.Untagged
 	if req.Reach && ctx.Err() == nil {
-		if out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, req.Q.Q); err != nil {
+		out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, req.Q.Q)
+		if err != nil {
 			return nil, err
 		}
 	}
+
 	out.judge(req, res, ctx.Err() != nil)
 	return out, nil
+}
+
+// search is what a request asks of the shards.
+func (req *leafRequest) search() shard.Request {
+	return shard.Request{
+		Q:            req.Q.Q,
+		MaxMatches:   req.Matches,
+		MaxFiles:     req.Files,
+		Shards:       req.Shards,
+		CountAll:     req.CountAll,
+		ContextLines: req.Context,
+		Whole:        req.Whole,
+		NoChunks:     req.NoChunks,
+		Around:       req.Around,
+		Rank:         ranker(req),
+		MemoryLimit:  memoryLimit,
+	}
 }
 
 // gate looks whether the viewer may see, by the catalog of this node, all that
 // is to be searched. If not, all of it is refused, and the root told why: what
 // may be seen has changed since it looked, or it did not look.
 func (l *leaves) gate(ctx context.Context, req *leafRequest, out *leafResponse) error {
-	seen, err := l.d.Gate.Again(ctx, req.Pass, func(r *account.Repos) bool { return l.sights.all(r.Set, req.Groups) })
-	if err != nil || l.sights.all(seen.Set, req.Groups) {
+	mayAll := func(r *account.Repos) bool { return l.sights.all(r.Set, req.Groups) }
+
+	seen, err := l.d.Gate.Again(ctx, req.Pass, mayAll)
+	if err != nil || mayAll(seen) {
 		return err
 	}
+
 	hidden := roaring.New()
 	for i := range req.Groups {
 		for _, p := range req.Groups[i].group.Parts {
@@ -179,6 +208,7 @@ func (l *leaves) gate(ctx context.Context, req *leafRequest, out *leafResponse) 
 			}
 		}
 	}
+
 	out.Hidden, out.Index = hidden.ToArray(), seen.View.Index()
 	return nil
 }
@@ -190,6 +220,7 @@ func (out *leafResponse) judge(req *leafRequest, res *shard.Result, late bool) {
 	for _, p := range res.Failed {
 		failed[p.Shard] = true
 	}
+
 	for i := range req.Groups {
 		switch {
 		case out.Verdicts[i] != verdictNone:
@@ -212,6 +243,7 @@ func (l *leaves) measure(req *leafRequest, began time.Time) {
 			units = append(units, uint64(u-1))
 		}
 	}
+
 	l.d.Meter.Add(units, clock.Since(began))
 }
 
@@ -219,34 +251,15 @@ func (l *leaves) measure(req *leafRequest, began time.Time) {
 // says which are not.
 func (l *leaves) acquire(req *leafRequest, out *leafResponse) *shard.View {
 	incomplete := map[uint32]bool{}
-	complete := func(repo uint32) bool { return !incomplete[repo] }
 	for {
-		var groups []*shard.Group
-		without := map[uint32]bool{}
-		for i := range req.Groups {
-			g := req.Groups[i].group
-			if len(incomplete) > 0 {
-				have := within(g, complete)
-				if have == nil {
-					out.Verdicts[i] = verdictMissing
-					continue
-				}
-				if len(have.Parts) < len(g.Parts) {
-					for _, p := range g.Parts {
-						if incomplete[p.Repo] {
-							without[p.Repo] = true
-						}
-					}
-					g = have
-				}
-			}
-			groups = append(groups, g)
-		}
+		groups, without := req.complete(out, incomplete)
 		view, missing := l.d.Set.AcquireGroups(groups)
 		if len(missing) == 0 {
 			out.Without = slices.Sorted(maps.Keys(without))
 			return view
 		}
+
+		// What is missing is known now: ask again without the repositories that it is of.
 		view.Release()
 		for _, p := range missing {
 			incomplete[p.Repo] = true
@@ -254,12 +267,48 @@ func (l *leaves) acquire(req *leafRequest, out *leafResponse) *shard.View {
 	}
 }
 
+// complete is the groups of a request without the repositories of which this
+// node lacks a file. A group with nothing left gets its verdict; without is the
+// repositories that were taken out of the others.
+func (req *leafRequest) complete(out *leafResponse, incomplete map[uint32]bool) (groups []*shard.Group, without map[uint32]bool) {
+	without = map[uint32]bool{}
+	for i := range req.Groups {
+		g := req.Groups[i].group
+
+		// Nearly always all is here: then the group stays the one that it was, and
+		// what is known of it stays of use.
+		if len(incomplete) == 0 {
+			groups = append(groups, g)
+			continue
+		}
+
+		have := within(g, func(repo uint32) bool { return !incomplete[repo] })
+		if have == nil {
+			out.Verdicts[i] = verdictMissing
+			continue
+		}
+		if len(have.Parts) == len(g.Parts) {
+			groups = append(groups, g)
+			continue
+		}
+		for _, p := range g.Parts {
+			if incomplete[p.Repo] {
+				without[p.Repo] = true
+			}
+		}
+		groups = append(groups, have)
+	}
+	return groups, without
+}
+
 // ranker names repositories for the order of an answer.
 func ranker(req *leafRequest) func(repo uint32) (string, float64) {
 	if len(req.Groups) == 0 {
 		return nil
 	}
+	// All groups of a request have the same ranks.
 	ranks := req.Groups[0].rank // the same for all
+
 	return func(repo uint32) (string, float64) {
 		r := ranks[repo]
 		return r.name, float64(r.recency) / 255

@@ -12,17 +12,23 @@ import (
 func (r *root) take(res *leafResponse) {
 	r.stats.Stats.Add(res.Stats)
 	r.stats.Wait = max(r.stats.Wait, res.Wait)
-	r.cut, r.untagged = r.cut || res.Cut, r.untagged || res.Untagged
+	r.cut = r.cut || res.Cut
+	r.untagged = r.untagged || res.Untagged
+
+	// The order of an answer goes by names, which the leaves do not send.
 	for i := range res.Files {
 		if repo := r.seen.View.Repo(res.Files[i].Repo); repo != nil {
 			res.Files[i].RepoName = repo.Name
 		}
 	}
+
 	r.files = append(r.files, res.Files...)
 	slices.SortStableFunc(r.files, compareFiles)
 	r.files = r.shape.keep(r.files)
-	var cut bool
-	if r.files, cut = limitFiles(r.files, r.leaf.Matches, r.leaf.Files, memoryLimit); cut {
+
+	files, cut := limitFiles(r.files, r.leaf.Matches, r.leaf.Files, memoryLimit)
+	r.files = files
+	if cut {
 		r.cut = true
 	}
 }
@@ -40,6 +46,7 @@ func compareFiles(a, b shard.File) int {
 	case a.Path != b.Path:
 		return strings.Compare(a.Path, b.Path)
 	}
+
 	// The same path in revisions that differ: by their names, then content.
 	if c := slices.Compare(a.Revisions, b.Revisions); c != 0 {
 		return c
@@ -61,14 +68,11 @@ func countRanges(f shard.File) int {
 func limitFiles(files []shard.File, matches, most int, memory int64) (kept []shard.File, cut bool) {
 	left := matches
 	for i := range files {
-		size := int64(len(files[i].Content)) + 512
-		for _, c := range files[i].Chunks {
-			size += int64(len(c.Content)) + int64(len(c.Ranges))*24
-		}
-		memory -= size
+		memory -= sizeOf(files[i])
 		if left <= 0 || memory < 0 || most > 0 && i == most {
 			return files[:i], true
 		}
+
 		n := max(countRanges(files[i]), 1)
 		if n > left {
 			files[i] = trimFile(files[i], left)
@@ -77,6 +81,16 @@ func limitFiles(files []shard.File, matches, most int, memory int64) (kept []sha
 		left -= n
 	}
 	return files, false
+}
+
+// sizeOf is the memory that a file of an answer takes, about.
+func sizeOf(f shard.File) int64 {
+	const self, perRange = 512, 24
+	size := self + int64(len(f.Content))
+	for _, c := range f.Chunks {
+		size += int64(len(c.Content)) + perRange*int64(len(c.Ranges))
+	}
+	return size
 }
 
 // trimFile keeps the first ranges of a file: of its content, and where some are left of
@@ -90,6 +104,7 @@ func trimFile(f shard.File, left int) shard.File {
 		if left == 0 {
 			break
 		}
+
 		if len(c.Ranges) > left {
 			c.Ranges = c.Ranges[:left]
 			if len(c.Symbols) > left {
@@ -99,9 +114,11 @@ func trimFile(f shard.File, left int) shard.File {
 				c.Around = c.Around[:left]
 			}
 		}
+
 		left -= len(c.Ranges)
 		chunks = append(chunks, c)
 	}
+
 	f.Chunks = chunks
 	return f
 }

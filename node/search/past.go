@@ -37,26 +37,47 @@ type pastPart struct {
 //	                 or what the mirror finds in those two
 func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 	rev, ok := onlyRev(r.q)
-	if !ok {
-		if !at.IsZero() {
-			return call.Fail(call.ErrQuery, "at: needs one revision for the whole query: HEAD, or what a single rev: names")
-		}
+	several := strings.ContainsAny(rev, "*?[{")
+	switch {
+	case !ok && at.IsZero():
 		return nil
-	}
-	if at.IsZero() && (rev == "HEAD" || rev == "*" || strings.ContainsAny(rev, "*?[{")) {
+	case !ok:
+		return call.Fail(call.ErrQuery, "at: needs one revision for the whole query: HEAD, or what a single rev: names")
+	case at.IsZero() && (rev == "HEAD" || several):
 		return nil
-	}
-	if strings.ContainsAny(rev, "*?[{") {
+	case several:
 		return call.Fail(call.ErrQuery, "at: needs one revision: rev:%s names several", rev)
 	}
 
-	// Where the index has it, nothing is to be read.
-	var missing []*catalog.Repo
-	indexed := roaring.New()
+	indexed, missing, err := r.whereIndexed(rev, at)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(missing) == 0:
+		return nil
+	case at.IsZero() && len(missing) > pastRepos:
+		// One that is indexed in some of many is a search of those.
+		return nil
+	case len(missing) > pastRepos:
+		return call.Fail(call.ErrTooLarge, "at: reads from git, and this query is about %d repositories; at most %d are read. Name them with repo:.", len(missing), pastRepos)
+	}
+
+	if err := r.askMirrors(v, scanner, missing, rev, at); err != nil {
+		return err
+	}
+	r.searchBeside(indexed, rev)
+	return nil
+}
+
+// whereIndexed parts the repositories: where the index has the revision nothing
+// is to be read; the others are missing it.
+func (r *root) whereIndexed(rev string, at time.Time) (indexed *roaring.Bitmap, missing []*catalog.Repo, err error) {
+	indexed = roaring.New()
 	for it := r.repos.Iterator(); it.HasNext(); {
 		repo, err := r.seen.ByID(it.Next())
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if at.IsZero() && hasRevision(repo, rev) {
 			indexed.Add(repo.ID)
@@ -64,17 +85,7 @@ func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 			missing = append(missing, repo)
 		}
 	}
-	switch {
-	case len(missing) == 0, at.IsZero() && len(missing) > pastRepos:
-		return nil // one that is indexed in some of many is a search of those
-	case len(missing) > pastRepos:
-		return call.Fail(call.ErrTooLarge, "at: reads from git, and this query is about %d repositories; at most %d are read. Name them with repo:.", len(missing), pastRepos)
-	}
-	if err := r.askMirrors(v, scanner, missing, rev, at); err != nil {
-		return err
-	}
-	r.searchBeside(indexed, rev)
-	return nil
+	return indexed, missing, nil
 }
 
 // askMirrors asks the holders of mirrors. A repository that has no such commit has
@@ -83,6 +94,7 @@ func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Re
 	slices.SortFunc(repos, func(a, b *catalog.Repo) int { return strings.Compare(a.Name, b.Name) })
 	found := make([]*browse.PastResponse, len(repos))
 	none := make([]error, len(repos))
+
 	group, ctx := errgroup.WithContext(r.ctx)
 	group.SetLimit(pastAtOnce)
 	for i, repo := range repos {
@@ -105,6 +117,7 @@ func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Re
 			r.commits[repo.ID] = found[i].Commit
 		}
 	}
+
 	if len(r.past) == 0 && !at.IsZero() {
 		return none[0]
 	}
@@ -113,12 +126,21 @@ func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Re
 
 func (r *root) pastRequest(repo *catalog.Repo, rev string, at time.Time) browse.PastRequest {
 	req := browse.PastRequest{
-		Ref: rev, At: at, Q: r.q, Matches: r.leaf.Matches, Files: r.leaf.Files, Context: r.leaf.Context,
-		Whole: r.leaf.Whole, Count: r.leaf.CountAll, NoChunks: r.leaf.NoChunks,
+		Ref:      rev,
+		At:       at,
+		Q:        r.q,
+		Matches:  r.leaf.Matches,
+		Files:    r.leaf.Files,
+		Context:  r.leaf.Context,
+		Whole:    r.leaf.Whole,
+		Count:    r.leaf.CountAll,
+		NoChunks: r.leaf.NoChunks,
 	}
+
 	if repo.Indexed() {
 		req.Beside = repo.Revisions
 	}
+	// Of one repository all files are equally recent.
 	if r.repos.GetCardinality() > 1 {
 		req.Recency = float64(recencyOf(r.seen.View, repo)) / 255
 	}
@@ -127,30 +149,41 @@ func (r *root) pastRequest(repo *catalog.Repo, rev string, at time.Time) browse.
 
 // searchBeside makes the query one of what the index has of the answer.
 func (r *root) searchBeside(indexed *roaring.Bitmap, rev string) {
+	// Where no mirror has it, all is as if none had been asked.
 	if len(r.past) == 0 {
-		return // as if nothing had been asked of the mirrors
+		return
 	}
-	arms := []query.Q{&query.And{Subs: []query.Q{&query.Repos{Set: indexed}, &query.Rev{Pattern: rev}}}}
+
+	arms := []query.Q{&query.And{Subs: []query.Q{
+		&query.Repos{Set: indexed},
+		&query.Rev{Pattern: rev},
+	}}}
 	r.repos = indexed.Clone()
 	for _, p := range r.past {
 		if p.found.Beside.Name == "" {
 			continue // all of it was read
 		}
-		arm := []query.Q{&query.Repos{Set: roaring.BitmapOf(p.repo.ID)}, &query.Rev{Pattern: p.found.Beside.Name}}
-		if len(p.found.Paths) > 0 {
-			arm = append(arm, &query.Not{Sub: &query.Text{Field: query.Name, Regexp: true, Pattern: exactly(p.found.Paths)}})
+		arm := []query.Q{
+			&query.Repos{Set: roaring.BitmapOf(p.repo.ID)},
+			&query.Rev{Pattern: p.found.Beside.Name},
 		}
+		if len(p.found.Paths) > 0 {
+			changed := &query.Text{Field: query.Name, Regexp: true, Pattern: exactly(p.found.Paths)}
+			arm = append(arm, &query.Not{Sub: changed})
+		}
+
 		arms = append(arms, &query.And{Subs: arm})
 		r.repos.Add(p.repo.ID)
 	}
 
 	either := &query.Or{Subs: arms}
-	r.q = query.Simplify(query.Map(r.q, func(q query.Q) query.Q {
+	whole := query.Map(r.q, func(q query.Q) query.Q {
 		if _, ok := q.(*query.Rev); ok {
 			return either
 		}
 		return q
-	}))
+	})
+	r.q = query.Simplify(whole)
 	r.leaf.Q = boxed{r.q}
 }
 
@@ -163,6 +196,7 @@ func (r *root) takePast() {
 		return
 	}
 	r.taken = true
+
 	for _, p := range r.past {
 		f := p.found
 		r.take(&leafResponse{Files: f.Files, Stats: f.Stats, Cut: f.Cut, Untagged: f.Untagged})
@@ -174,7 +208,12 @@ func (r *root) pastRepos() []PastRepo {
 	var out []PastRepo
 	for _, p := range r.past {
 		out = append(out, PastRepo{
-			Repository: p.repo.Name, Commit: p.found.Commit, Time: p.found.Time, Beside: query.ShortRev(p.found.Beside.Name), Read: p.found.Read, Bytes: p.found.Bytes,
+			Repository: p.repo.Name,
+			Commit:     p.found.Commit,
+			Time:       p.found.Time,
+			Beside:     query.ShortRev(p.found.Beside.Name),
+			Read:       p.found.Read,
+			Bytes:      p.found.Bytes,
 		})
 	}
 	return out
@@ -190,11 +229,17 @@ func onlyRev(q query.Q) (string, bool) {
 		}
 		return q
 	})
+
 	subs := []query.Q{q}
 	if and, ok := q.(*query.And); ok {
 		subs = and.Subs
 	}
-	above := slices.ContainsFunc(subs, func(q query.Q) bool { _, ok := q.(*query.Rev); return ok })
+	above := slices.ContainsFunc(subs, func(q query.Q) bool {
+		_, ok := q.(*query.Rev)
+		return ok
+	})
+
+	// One that stands inside an alternative or a negation is not of all.
 	if len(revs) != 1 || !above {
 		return "", false
 	}
@@ -204,15 +249,21 @@ func onlyRev(q query.Q) (string, bool) {
 // hasRevision reports whether the index has what rev: names, as a search of it
 // decides that.
 func hasRevision(repo *catalog.Repo, rev string) bool {
-	asked := query.Rev{Pattern: rev}
 	head := ""
 	for _, r := range repo.Revisions {
 		if r.Name == "HEAD" {
 			head = r.Commit
 		}
 	}
-	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool { return asked.Matches(r.Name, r.Commit, r.Commit == head && head != "") }) ||
-		rev == repo.DefaultBranch && head != ""
+	if rev == repo.DefaultBranch && head != "" {
+		return true
+	}
+
+	asked := query.Rev{Pattern: rev}
+	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool {
+		isHead := head != "" && r.Commit == head
+		return asked.Matches(r.Name, r.Commit, isHead)
+	})
 }
 
 // exactly is an expression for some paths and no others.

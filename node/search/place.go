@@ -44,11 +44,13 @@ func placeOfDirs(path string) int {
 			return placeDeps
 		case "tools", "scripts", "contrib", "hack":
 			return placeTools
-		case "utils", "util", "misc": // further down they are parts of the product
+		case "utils", "util", "misc":
+			// Further down they are parts of the product.
 			if i == 0 {
 				return placeTools
 			}
 		}
+
 		if strings.HasSuffix(dir, "_test") || strings.HasSuffix(dir, "_tests") || strings.HasSuffix(dir, "-tests") {
 			return placeTests
 		}

@@ -147,14 +147,17 @@ func (r *ranking) parse() error {
 		return err
 	}
 	r.filter = append(r.filter, in.Atoms()...)
+
 	r.rev, err = r.s.indexedRev(r.viewer, r.req.Repo, r.req.Ref)
 	switch {
-	case err == nil && r.rev == "" && r.req.Ref == "":
-		err = call.Fail(call.ErrUnavailable, "Repository %q is not indexed yet, so its words cannot be ranked", r.req.Repo)
-	case err == nil && r.rev == "":
-		err = call.Fail(call.ErrRef, "Revision %q is not indexed; words are ranked in indexed revisions only. Use grep with ref", r.req.Ref)
+	case err != nil:
+		return err
+	case r.rev != "":
+		return nil
+	case r.req.Ref == "":
+		return call.Fail(call.ErrUnavailable, "Repository %q is not indexed yet, so its words cannot be ranked", r.req.Repo)
 	}
-	return err
+	return call.Fail(call.ErrRef, "Revision %q is not indexed; words are ranked in indexed revisions only. Use grep with ref", r.req.Ref)
 }
 
 // revision takes the revision out of a query, since the index is asked for that
@@ -196,6 +199,8 @@ func (r *ranking) split(q query.Q) (words []string) {
 		}
 		return words
 	case *query.Or:
+		// A filter that a branch made is not one of the whole: then the alternatives
+		// are a filter together.
 		before := len(r.filter)
 		for _, sub := range q.Subs {
 			words = append(words, r.split(sub)...)
@@ -217,10 +222,13 @@ func telling(words []string) []string {
 	var out []string
 	for _, w := range words {
 		w = strings.Trim(w, "?.,;:!'`\"")
-		if w != "" && !strings.Contains(commonWords, " "+strings.ToLower(w)+" ") && !slices.Contains(out, w) {
+		common := strings.Contains(commonWords, " "+strings.ToLower(w)+" ")
+		if w != "" && !common && !slices.Contains(out, w) {
 			out = append(out, w)
 		}
 	}
+
+	// A sentence of nothing but common words is still asked for.
 	if out == nil {
 		out = words
 	}
@@ -233,21 +241,23 @@ var endings = []string{"ations", "ation", "ions", "ion", "ings", "ing", "ers", "
 // wordExpr finds a word in all its forms: retried, retries and retrying are
 // found with retry. What does not look like a plain word is taken as it stands.
 func wordExpr(word string) string {
-	low := strings.ToLower(word)
 	plain := strings.IndexFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) < 0
-	if plain {
-		for _, end := range []string{"ies", "ied"} {
-			if stem := strings.TrimSuffix(low, end); stem != low && len(stem) >= 3 {
-				return "(?i)" + stem + "(?:y|ie)"
-			}
-		}
-		for _, end := range endings {
-			if stem := strings.TrimSuffix(low, end); stem != low && len(stem) >= 4 {
-				return "(?i)" + stem
-			}
+	if !plain {
+		return "(?i)" + regexp.QuoteMeta(word)
+	}
+
+	// A stem of a few letters begins words that have nothing to do with it.
+	for _, end := range []string{"ies", "ied"} {
+		if stem := strings.TrimSuffix(word, end); stem != word && len(stem) >= 3 {
+			return "(?i)" + stem + "(?:y|ie)"
 		}
 	}
-	return "(?i)" + regexp.QuoteMeta(word)
+	for _, end := range endings {
+		if stem := strings.TrimSuffix(word, end); stem != word && len(stem) >= 4 {
+			return "(?i)" + stem
+		}
+	}
+	return "(?i)" + word
 }
 
 // search begins a search with the filter of the ranking.
@@ -260,10 +270,11 @@ func (r *ranking) search(t toolQuery, q ...query.Q) (*root, error) {
 // list finds the files that have the word of that index.
 func (r *ranking) list(i int) error {
 	w := &r.words[i]
-	found, err := r.search(toolQuery{files: rankedList, listing: true}, &query.Or{Subs: []query.Q{
+	inFile := &query.Or{Subs: []query.Q{
 		&query.Text{Pattern: w.expr, Regexp: true, Field: query.Content},
 		&query.Text{Pattern: w.expr, Regexp: true, Field: query.Name},
-	}})
+	}}
+	found, err := r.search(toolQuery{files: rankedList, listing: true}, inFile)
 	if err != nil {
 		return err
 	}
@@ -275,8 +286,11 @@ func (r *ranking) list(i int) error {
 
 	r.total = max(r.total, found.documents())
 	w.files = max(found.stats.Files, len(found.files))
+
+	// The lists of common words are long, and symbols only move files up: what
+	// these lack does not matter.
 	cut := found.cutOf(answer, rankedList)
-	if cut.Why == CutLimit || cut.Why == CutSymbols { // the lists of common words are long; symbols only move files up
+	if cut.Why == CutLimit || cut.Why == CutSymbols {
 		cut.Why = ""
 	}
 	if r.out.Cut.Why == "" {
@@ -320,7 +334,8 @@ func (r *ranking) dropMissing() {
 			continue
 		}
 		r.out.Words = append(r.out.Words, w.text)
-		w.weight = math.Log(1 + float64(max(r.total, w.files))/float64(w.files))
+		share := float64(max(r.total, w.files)) / float64(w.files)
+		w.weight = math.Log(1 + share)
 	}
 }
 
@@ -336,7 +351,11 @@ func (r *ranking) best() []*candidate {
 	}
 
 	slices.SortFunc(all, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.repo, b.repo), cmp.Compare(a.path, b.path))
+		return cmp.Or(
+			cmp.Compare(b.score, a.score),
+			cmp.Compare(a.repo, b.repo),
+			cmp.Compare(a.path, b.path),
+		)
 	})
 
 	best := make([]*candidate, min(len(all), rankedCandidates))
@@ -364,9 +383,10 @@ func (r *ranking) look(best []*candidate) error {
 	}
 	r.files = kept
 
+	pattern := `\A(?:` + strings.Join(exprs, "|") + `)\z`
 	these := []query.Q{
 		&query.RepoSet{Names: repos},
-		&query.Text{Pattern: `\A(?:` + strings.Join(exprs, "|") + `)\z`, Regexp: true, Field: query.Name},
+		&query.Text{Pattern: pattern, Regexp: true, Field: query.Name},
 	}
 	if err := r.lookAt(these, query.Content, (*candidate).takeLines); err != nil {
 		return err
@@ -405,10 +425,12 @@ func (r *ranking) lookAt(these []query.Q, field query.Field, take func(c *candid
 // takeLines looks at the lines with words, and keeps the best.
 func (c *candidate) takeLines(r *ranking, f *File) {
 	c.language = f.Language
+
 	type scored struct {
 		browse.Line
 		weight float64
 	}
+
 	var lines []scored
 	for _, l := range linesOf(f.Chunks) {
 		lines = append(lines, scored{l, c.line(r.words, l)})
@@ -418,6 +440,7 @@ func (c *candidate) takeLines(r *ranking, f *File) {
 	for _, l := range lines[:min(len(lines), rankedLines)] {
 		c.lines = append(c.lines, l.Line)
 	}
+
 	slices.SortFunc(c.lines, func(a, b browse.Line) int { return a.Number - b.Number })
 }
 
@@ -455,6 +478,7 @@ func (r *ranking) order() error {
 				f.Words++
 			}
 		}
+
 		if f.Words == words {
 			r.out.Whole++
 		}
@@ -463,7 +487,8 @@ func (r *ranking) order() error {
 		}
 	}
 
-	if r.out.More = len(r.out.Files) > r.req.Limit; r.out.More {
+	r.out.More = len(r.out.Files) > r.req.Limit
+	if r.out.More {
 		r.out.Files = r.out.Files[:r.req.Limit]
 	}
 

@@ -50,6 +50,7 @@ var kindFactor = []float64{1, 0.85, 0.5, 0.6, 0.4}
 // score is how much the file has to do with the words.
 func (c *relevance) score(words []rankedWord, path string) float64 {
 	score := perLine*c.bestLine + c.bestWindow + c.bestSymbol
+
 	for i := range words {
 		bit, w := uint64(1)<<i, words[i].weight
 		if c.has&bit != 0 {
@@ -63,6 +64,7 @@ func (c *relevance) score(words []rankedWord, path string) float64 {
 		}
 		score += w * c.lines[i] / (c.lines[i] + often)
 	}
+
 	return score * kindFactor[min(shard.PathRank(path), len(kindFactor)-1)]
 }
 

@@ -50,15 +50,18 @@ func inRemark(lang string, line []byte, at int) bool {
 	if slices.Contains(prose, lang) {
 		return true
 	}
+
 	look, ok := remarks[families[lang]]
-	at = min(max(at, 0), len(line))
 	if !ok {
 		return false
 	}
-	if trimmed := bytes.TrimLeft(line, " \t"); look.block && len(trimmed) > 0 && trimmed[0] == '*' &&
-		(len(trimmed) == 1 || trimmed[1] == ' ' || trimmed[1] == '/' || trimmed[1] == '*') {
+	if look.block && insideStars(line) {
 		return true
 	}
+
+	// i is always the beginning of something: of a comment, a text, a character,
+	// or a byte of code.
+	at = min(max(at, 0), len(line))
 	for i := 0; i < at; {
 		rest := line[i:]
 		switch {
@@ -87,6 +90,16 @@ func inRemark(lang string, line []byte, at int) bool {
 	return false
 }
 
+// insideStars tells a line that begins as those within a comment of several
+// lines do: with a star, and then a blank or the end of the comment.
+func insideStars(line []byte) bool {
+	line = bytes.TrimLeft(line, " \t")
+	if len(line) == 0 || line[0] != '*' {
+		return false
+	}
+	return len(line) == 1 || line[1] == ' ' || line[1] == '/' || line[1] == '*'
+}
+
 // isDirective tells # that is no comment: of the C preprocessor in assembly,
 // of a shell's parameter.
 func isDirective(lang string, before, rest []byte) bool {
@@ -97,7 +110,12 @@ func isDirective(lang string, before, rest []byte) bool {
 		word := bytes.TrimLeft(rest[1:], " \t")
 		return beginsAny(word, []string{"define", "if", "include", "undef", "el", "endif"})
 	}
-	return lang == "Shell" && len(before) > 0 && before[len(before)-1] != ' ' && before[len(before)-1] != '\t' && before[len(before)-1] != ';'
+
+	if lang != "Shell" || len(before) == 0 {
+		return false
+	}
+	last := before[len(before)-1]
+	return last != ' ' && last != '\t' && last != ';'
 }
 
 func beginsAny(b []byte, starts []string) bool {

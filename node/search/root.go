@@ -63,22 +63,30 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 	if err := s.check(&req); err != nil {
 		return nil, err
 	}
+
 	parsed, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
 	if err != nil {
-		if pe := (*query.ParseError)(nil); errors.As(err, &pe) {
-			return nil, &call.Error{Kind: call.ErrQuery, Message: pe.Error(), Offset: pe.Offset, Expected: pe.Expected}
+		// Where the query goes wrong is told apart from what is wrong with it: a
+		// client marks the place.
+		var wrong *query.ParseError
+		if errors.As(err, &wrong) {
+			return nil, &call.Error{Kind: call.ErrQuery, Message: wrong.Error(), Offset: wrong.Offset, Expected: wrong.Expected}
 		}
 		return nil, call.Fail(call.ErrQuery, "%v", err)
 	}
+
 	r, err := s.newRootOf(ctx, v, req, parsed)
 	if err != nil {
 		return nil, err
 	}
+
 	r.leaf.Reach = true
+	// What the index has not, git may have.
 	if err := r.lookBack(v, s.d.Scanner, parsed.At); err != nil {
 		r.close()
 		return nil, err
 	}
+
 	return r, nil
 }
 
@@ -92,6 +100,7 @@ func (s *Searcher) check(req *Request) error {
 	case req.ContextLines < 0 || req.ContextLines > MaxContext:
 		return call.Fail(call.ErrInvalid, "contextLines must be from 0 to %d", MaxContext)
 	}
+
 	if req.Matches == 0 {
 		req.Matches = min(s.d.Matches(), MaxMatches)
 	}
@@ -108,8 +117,15 @@ func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request,
 		return nil, call.Fail(call.ErrUnavailable, "this node is not ready: %v", err)
 	}
 	r := &root{
-		d: &s.d, leaves: s.leaves, layouts: &s.layouts,
-		began: clock.Now(), seen: seen, blind: seen.Blind(), age: s.d.Cluster.Age(), req: req, shape: shapeOf(parsed.Type),
+		d:       &s.d,
+		leaves:  s.leaves,
+		layouts: &s.layouts,
+		began:   clock.Now(),
+		seen:    seen,
+		blind:   seen.Blind(),
+		age:     s.d.Cluster.Age(),
+		req:     req,
+		shape:   shapeOf(parsed.Type),
 	}
 
 	// The query itself may bound the answer and the time.
@@ -124,12 +140,19 @@ func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request,
 	if err := r.resolve(parsed.Q); err != nil {
 		return nil, err
 	}
+
 	countAll := parsed.Count == query.CountAll
 	r.leaf = leafRequest{
-		Pass: seen.Pass(), Q: boxed{r.q}, Context: r.req.ContextLines, Whole: r.req.Whole, CountAll: countAll, NoChunks: r.shape.listing,
-		Heavy: countAll || r.shape.listing || r.req.Matches > heavyMatches,
+		Pass:     seen.Pass(),
+		Q:        boxed{r.q},
+		Context:  r.req.ContextLines,
+		Whole:    r.req.Whole,
+		CountAll: countAll,
+		NoChunks: r.shape.listing,
+		Heavy:    countAll || r.shape.listing || r.req.Matches > heavyMatches,
 	}
 	r.shape.limit(&r.leaf, r.req.Matches)
+
 	r.ctx, r.cancel = context.WithTimeout(ctx, limit)
 	return r, nil
 }
@@ -150,6 +173,7 @@ func (r *root) resolve(q query.Q) error {
 	if err != nil {
 		return err
 	}
+
 	r.q = query.Simplify(resolved)
 	r.repos = scope(r.q, r.seen.Set)
 	return nil
@@ -167,21 +191,31 @@ func (r *root) set(atom query.Q) (*roaring.Bitmap, error) {
 	case *query.RepoSet:
 		return r.seen.Named(a.Names), nil
 	case *query.Repo:
-		pattern := a.Pattern
-		if a.Fold {
-			pattern = "(?i)" + pattern
-		}
-		re, err := regexp.Compile(pattern)
-		if err != nil {
-			return nil, call.Fail(call.ErrQuery, "bad regular expression for repo: %v", err)
-		}
-		return r.seen.Where(func(repo *catalog.Repo) bool {
-			return re.MatchString(repo.Name) || slices.ContainsFunc(r.seen.View.FormerNames(repo), re.MatchString)
-		}), nil
+		return r.named(a)
 	case *query.Flag:
 		return r.seen.Where(func(repo *catalog.Repo) bool { return flagged(repo, a) }), nil
 	}
 	return nil, fmt.Errorf("BUG: %T is not about repositories", atom)
+}
+
+// named is the repositories whose name, or one that they had before, fits a
+// pattern.
+func (r *root) named(atom *query.Repo) (*roaring.Bitmap, error) {
+	pattern := atom.Pattern
+	if atom.Fold {
+		pattern = "(?i)" + pattern
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, call.Fail(call.ErrQuery, "bad regular expression for repo: %v", err)
+	}
+
+	return r.seen.Where(func(repo *catalog.Repo) bool {
+		if re.MatchString(repo.Name) {
+			return true
+		}
+		return slices.ContainsFunc(r.seen.View.FormerNames(repo), re.MatchString)
+	}), nil
 }
 
 // flagged reports whether a repository has a property: yes takes those with
@@ -234,6 +268,7 @@ func scope(q query.Q, all *roaring.Bitmap) *roaring.Bitmap {
 		}
 		return set
 	case *query.Not:
+		// Of a negation of texts nothing is known before the files are read.
 		if onlyRepos(n.Sub) {
 			return roaring.AndNot(all, scope(n.Sub, all))
 		}

@@ -47,10 +47,20 @@ type scatterer struct {
 
 // scatter asks for all targets and takes in what comes back.
 func (r *root) scatter(targets []*target) {
-	s := &scatterer{r: r, events: make(chan event), running: map[*asked]bool{}, done: map[*target]bool{}, tried: map[*target]int{}, refused: map[*target]error{}}
+	s := &scatterer{
+		r:       r,
+		events:  make(chan event),
+		running: map[*asked]bool{},
+		done:    map[*target]bool{},
+		tried:   map[*target]int{},
+		refused: map[*target]error{},
+	}
 	defer s.stop()
+
 	s.ask(targets, false)
+
 	for len(s.running) > 0 {
+		// Wait for an answer, but no longer than until a call is overdue.
 		timer := time.NewTimer(s.patience())
 		select {
 		case e := <-s.events:
@@ -60,6 +70,7 @@ func (r *root) scatter(targets []*target) {
 		}
 		timer.Stop()
 	}
+
 	r.lost = append(r.lost, s.lost...)
 }
 
@@ -68,6 +79,8 @@ func (s *scatterer) stop() {
 	for c := range s.running {
 		c.cancel()
 	}
+
+	// The calls that end now still want to send: their events are thrown away.
 	go func() {
 		s.wg.Wait()
 		close(s.events)
@@ -89,8 +102,11 @@ func (s *scatterer) ask(targets []*target, hedge bool) {
 			continue
 		}
 		s.tried[t] = n + 1
-		byNode[t.holders[n]] = append(byNode[t.holders[n]], t)
+
+		next := t.holders[n]
+		byNode[next] = append(byNode[next], t)
 	}
+
 	for _, node := range slices.Sorted(maps.Keys(byNode)) {
 		s.send(node, byNode[node], hedge)
 	}
@@ -100,6 +116,7 @@ func (s *scatterer) lose(t *target) {
 	if !slices.Contains(s.lost, t) {
 		s.lost = append(s.lost, t)
 	}
+
 	if err := s.refused[t]; err != nil {
 		s.r.overload = err
 	}
@@ -109,16 +126,21 @@ func (s *scatterer) send(node string, targets []*target, hedge bool) {
 	ctx, cancel := context.WithCancel(s.r.ctx)
 	c := &asked{node: node, targets: targets, hedge: hedge, began: clock.Now(), cancel: cancel}
 	s.running[c] = true
+
+	// Each call has a request of its own: the groups differ.
 	req := s.r.leaf
 	req.Groups = make([]leafGroup, len(targets))
 	for i, t := range targets {
 		req.Groups[i] = leafGroup{group: t.group, rank: t.rank, Unit: t.unit}
 	}
+
 	s.r.d.Peers.Begin(node)
 	s.wg.Go(func() {
 		defer cancel()
+
 		res, err := s.r.leaves.ask(ctx, node, &req)
 		s.r.d.Peers.Observe(node, clock.Since(c.began), err)
+
 		s.events <- event{call: c, res: res, err: err}
 	})
 }
@@ -126,6 +148,7 @@ func (s *scatterer) send(node string, targets []*target, hedge bool) {
 // end takes in the end of a call.
 func (s *scatterer) end(e event) {
 	delete(s.running, e.call)
+
 	var again []*target
 	switch {
 	case slices.ContainsFunc(e.call.targets, func(t *target) bool { return s.done[t] }):
@@ -144,6 +167,7 @@ func (s *scatterer) end(e event) {
 	default:
 		again = s.accept(e)
 	}
+
 	s.ask(again, false)
 }
 
@@ -154,6 +178,22 @@ func (s *scatterer) accept(e event) (again []*target) {
 		s.r.cancel()
 		return nil
 	}
+	again = s.verdicts(e)
+	s.r.take(e.res)
+
+	// A call is not needed any longer when all of it is answered by its twin.
+	for c := range s.running {
+		if !slices.ContainsFunc(c.targets, func(t *target) bool { return !s.done[t] }) {
+			c.cancel()
+		}
+	}
+
+	return s.idle(again)
+}
+
+// verdicts counts what came of each target, and returns those that the next
+// holder is to be asked for.
+func (s *scatterer) verdicts(e event) (again []*target) {
 	for i, t := range e.call.targets {
 		switch e.res.Verdicts[i] {
 		case verdictDone:
@@ -163,6 +203,7 @@ func (s *scatterer) accept(e event) (again []*target) {
 				again = append(again, rest)
 			}
 		case verdictLate:
+			// There is no time left to ask anybody else.
 			s.done[t] = true
 			s.r.timeout, s.r.cut = true, true
 		case verdictDamaged:
@@ -172,13 +213,7 @@ func (s *scatterer) accept(e event) (again []*target) {
 			again = append(again, t)
 		}
 	}
-	s.r.take(e.res)
-	for c := range s.running {
-		if !slices.ContainsFunc(c.targets, func(t *target) bool { return !s.done[t] }) {
-			c.cancel() // all of it is answered
-		}
-	}
-	return s.idle(again)
+	return again
 }
 
 // without is the target of the repositories that an answered one left out,
@@ -191,6 +226,9 @@ func (s *scatterer) without(t *target, repos []uint32) *target {
 	if rest == nil {
 		return nil
 	}
+
+	// It begins where the answered one stood: the holders before it have failed,
+	// and the one that answered lacks the file.
 	left := &target{group: rest, holders: t.holders, rank: t.rank}
 	s.tried[left] = s.tried[t]
 	s.r.stats.ShardsRequired++
@@ -204,10 +242,12 @@ func (s *scatterer) idle(targets []*target) []*target {
 		if s.done[t] {
 			continue
 		}
+
 		asked := false
 		for c := range s.running {
 			asked = asked || slices.Contains(c.targets, t)
 		}
+
 		if !asked {
 			out = append(out, t)
 		}
@@ -224,6 +264,7 @@ func (s *scatterer) patience() time.Duration {
 		}
 		next = min(next, s.r.d.Peers.Patience(c.node)-clock.Since(c.began))
 	}
+
 	return max(next, time.Millisecond)
 }
 
@@ -234,14 +275,18 @@ func (s *scatterer) hedge() {
 		if c.hedge || c.hedged || age < s.r.d.Peers.Patience(c.node) {
 			continue
 		}
+
 		if age < call.StallTime && !s.r.d.Peers.AllowHedge() {
 			// Look again when the call counts as stalled.
 			continue
 		}
+
+		// This node is busy, not silent: more work does not help.
 		c.hedged = true
 		if c.node == s.r.d.Cluster.Self() {
-			continue // this node is busy, not silent: more work does not help
+			continue
 		}
+
 		before := len(s.running)
 		s.ask(c.targets, true)
 		s.r.hedged += len(s.running) - before
@@ -257,10 +302,12 @@ func (r *root) callFailed(node string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the twin was faster
 	}
+
 	r.stats.Crashes++
 	if !slices.Contains(r.failed, node) {
 		r.failed = append(r.failed, node)
 	}
+
 	r.d.Log.Warn("a leaf failed", "node", node, "err", err)
 }
 

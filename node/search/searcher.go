@@ -101,6 +101,7 @@ func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) 
 
 		r.scatter(r.targets())
 		r.takePast()
+
 		if r.refused > 0 {
 			r.close()
 			if err := s.catchUp(ctx, r.refused, try); err != nil {
@@ -108,6 +109,7 @@ func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) 
 			}
 			continue
 		}
+
 		if len(r.lost) == 0 || try == maxTries || ctx.Err() != nil || !r.overtaken(s.d.Cluster.View()) {
 			return r, nil
 		}

@@ -105,9 +105,11 @@ func fillFiles(r *root, out *Response, files []shard.File, left int) {
 			used[f.Repo] = true
 			out.Repositories = append(out.Repositories, browse.InfoOf(repo, r.d.BaseURL))
 		}
+
 		ranges += countRanges(f)
 		out.Files = append(out.Files, r.file(repo, f))
 	}
+
 	out.Stats.ActualMatches = ranges
 	slices.SortFunc(out.Repositories, func(a, b browse.RepoInfo) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -118,12 +120,15 @@ func fillRepositories(r *root, out *Response, files []shard.File, _ int) {
 	if r.given == nil {
 		r.given = map[uint32]bool{}
 	}
+
 	var list []browse.RepoInfo
 	for _, f := range files {
-		if repo := r.seen.View.Repo(f.Repo); repo != nil && !r.given[f.Repo] {
-			r.given[f.Repo] = true
-			list = append(list, browse.InfoOf(repo, r.d.BaseURL))
+		repo := r.seen.View.Repo(f.Repo)
+		if repo == nil || r.given[f.Repo] {
+			continue
 		}
+		r.given[f.Repo] = true
+		list = append(list, browse.InfoOf(repo, r.d.BaseURL))
 	}
 	slices.SortFunc(list, func(a, b browse.RepoInfo) int { return strings.Compare(a.Name, b.Name) })
 	out.Stats.Files, out.Stats.TotalMatches = len(list), len(list)
@@ -132,6 +137,7 @@ func fillRepositories(r *root, out *Response, files []shard.File, _ int) {
 		list, r.cut = list[:most], true
 		out.Exhaustive, out.Stats.FlushReason = false, FlushLimit
 	}
+
 	r.returned += len(list)
 	out.Repositories, out.Stats.ActualMatches = list, len(list)
 }

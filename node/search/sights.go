@@ -42,12 +42,10 @@ func (s *sights) has(set *roaring.Bitmap, g *shard.Group) bool {
 		return contains(set, g)
 	}
 	key := sightKey{set, g}
-	s.mu.Lock()
-	known := s.seen[key]
-	s.mu.Unlock()
-	if known {
+	if s.known(key) {
 		return true
 	}
+
 	if !contains(set, g) {
 		return false
 	}
@@ -59,6 +57,12 @@ func (s *sights) has(set *roaring.Bitmap, g *shard.Group) bool {
 	}
 	s.seen[key] = true
 	return true
+}
+
+func (s *sights) known(key sightKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[key]
 }
 
 // contains tells whether a set has all repositories of a group.

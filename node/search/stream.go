@@ -58,6 +58,7 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 	if sum.left <= 0 && len(targets) > 0 {
 		r.cut, r.unasked = true, len(targets)
 	}
+
 	r.files = nil
 	return r.total(sum)
 }

@@ -77,15 +77,6 @@ type SymbolMatch struct {
 // and among the files. The product's own source comes first, and of that the
 // files with the most uses.
 func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
-	byRemark := func(a, b SymbolMatch) int {
-		switch {
-		case a.Remark == b.Remark:
-			return 0
-		case a.Remark:
-			return 1
-		}
-		return -1
-	}
 	out.MatchCount = 0
 	for i := range out.Files {
 		f := &out.Files[i]
@@ -96,16 +87,30 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 			m := &f.Matches[j]
 			m.Remark = m.Kind == "" && inRemark(f.Language, m.Line, m.at)
 		}
+
 		slices.SortStableFunc(f.Matches, byRemark)
 		out.MatchCount += len(f.Matches)
 	}
-	out.Files = slices.DeleteFunc(out.Files, func(f SymbolFile) bool { return len(f.Matches) == 0 })
+	out.dropEmpty()
+
 	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
-		return cmp.Or(byRemark(a.Matches[0], b.Matches[0]), placeRank(a.Path)-placeRank(b.Path), len(b.Matches)-len(a.Matches))
+		return cmp.Or(
+			byRemark(a.Matches[0], b.Matches[0]),
+			placeRank(a.Path)-placeRank(b.Path),
+			len(b.Matches)-len(a.Matches),
+		)
 	})
-	out.Repositories = slices.DeleteFunc(out.Repositories, func(r browse.RepoInfo) bool {
-		return !slices.ContainsFunc(out.Files, func(f SymbolFile) bool { return f.RepoID == r.ID })
-	})
+}
+
+// byRemark puts what is code before what is in a comment or in a text.
+func byRemark(a, b SymbolMatch) int {
+	switch {
+	case a.Remark == b.Remark:
+		return 0
+	case a.Remark:
+		return 1
+	}
+	return -1
 }
 
 const (
@@ -125,13 +130,17 @@ func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req Symbol
 	if req.Prefix {
 		return out, nil
 	}
+
 	scope, name := qualified(req.Symbol)
 	if scope != "" {
-		if out, err = s.definitions(ctx, v, req, name); err != nil {
+		out, err = s.definitions(ctx, v, req, name)
+		if err != nil {
 			return nil, err
 		}
 		out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
 	}
+
+	// A name of one or two letters is like half of all names.
 	if len(out.Files) == 0 && len(name) > 2 {
 		out.Similar, err = s.similar(ctx, v, req, name)
 	}
@@ -142,10 +151,12 @@ func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req Symbol
 // another case, then those that take the fewest changes, then those that have
 // it in them, the shortest first.
 func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) ([]string, error) {
-	found, err := s.symbols(ctx, v, req, &query.Text{Pattern: similarExpr(name), Regexp: true, Field: query.Symbol}, maxSimilar)
+	near := &query.Text{Pattern: similarExpr(name), Regexp: true, Field: query.Symbol}
+	found, err := s.symbols(ctx, v, req, near, maxSimilar)
 	if err != nil {
 		return nil, err
 	}
+
 	names := map[string]bool{}
 	for _, f := range found.Files {
 		for _, m := range f.Matches {
@@ -153,12 +164,14 @@ func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequ
 		}
 	}
 	delete(names, "")
+
 	rank := map[string]int{}
 	for other := range names {
 		if r, ok := likeness(strings.ToLower(name), strings.ToLower(other)); ok {
 			rank[other] = r
 		}
 	}
+
 	list := slices.SortedFunc(maps.Keys(rank), func(a, b string) int {
 		return cmp.Or(rank[a]-rank[b], len(a)-len(b), strings.Compare(a, b))
 	})
@@ -175,6 +188,7 @@ func similarExpr(name string) string {
 	if size := len(name) / (mostEdits + 1); size >= 2 {
 		pieces = []string{name[:size], name[size : 2*size], name[2*size:]}
 	}
+
 	for i, p := range pieces {
 		pieces[i] = regexp.QuoteMeta(strings.ToValidUTF8(p, ""))
 	}
@@ -204,19 +218,26 @@ func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req Symbol
 	if req.Prefix {
 		expr = "(?i)^" + regexp.QuoteMeta(name)
 	}
-	out, err := s.symbols(ctx, v, req, &query.Text{Pattern: expr, Regexp: true, Field: query.Symbol}, maxSymbolMatches)
+
+	named := &query.Text{Pattern: expr, Regexp: true, Field: query.Symbol}
+	out, err := s.symbols(ctx, v, req, named, maxSymbolMatches)
 	if err != nil {
 		return nil, err
 	}
 	if req.Kind != "" {
 		out.keep(func(m SymbolMatch) bool { return m.Kind == req.Kind })
 	}
+
 	rank := func(a, b SymbolMatch) int { return shard.KindRank(a.Kind) - shard.KindRank(b.Kind) }
 	for i := range out.Files {
 		slices.SortStableFunc(out.Files[i].Matches, rank)
 	}
 	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
-		return cmp.Or(placeRank(a.Path)-placeRank(b.Path), rank(a.Matches[0], b.Matches[0]), headerRank(a.Path)-headerRank(b.Path))
+		return cmp.Or(
+			placeRank(a.Path)-placeRank(b.Path),
+			rank(a.Matches[0], b.Matches[0]),
+			headerRank(a.Path)-headerRank(b.Path),
+		)
 	})
 	return out, nil
 }
@@ -229,6 +250,12 @@ func (r *SymbolResponse) keep(wanted func(m SymbolMatch) bool) {
 		f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return !wanted(m) })
 		r.MatchCount += len(f.Matches)
 	}
+	r.dropEmpty()
+}
+
+// dropEmpty takes out the files without a place, and the repositories without
+// a file.
+func (r *SymbolResponse) dropEmpty() {
 	r.Files = slices.DeleteFunc(r.Files, func(f SymbolFile) bool { return len(f.Matches) == 0 })
 	r.Repositories = slices.DeleteFunc(r.Repositories, func(repo browse.RepoInfo) bool {
 		return !slices.ContainsFunc(r.Files, func(f SymbolFile) bool { return f.RepoID == repo.ID })
@@ -257,6 +284,7 @@ func inScope(parent, scope string) bool {
 // those that define it, in the order of arrangeReferences.
 func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	pattern := regexp.QuoteMeta(req.Symbol)
+
 	// A border of a word can only stand where the name begins or ends with a
 	// letter of one: "operator+" has none at its end.
 	if wordByte(req.Symbol, 0) {
@@ -265,7 +293,9 @@ func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolR
 	if wordByte(req.Symbol, len(req.Symbol)-1) {
 		pattern += `\b`
 	}
-	out, err := s.symbols(ctx, v, req, &query.Text{Pattern: pattern, Regexp: true, Field: query.Content}, maxSymbolMatches)
+
+	uses := &query.Text{Pattern: pattern, Regexp: true, Field: query.Content}
+	out, err := s.symbols(ctx, v, req, uses, maxSymbolMatches)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +313,7 @@ func wordByte(s string, i int) bool {
 
 // symbols runs a search for one symbol.
 func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequest, text *query.Text, most int) (*SymbolResponse, error) {
-	if strings.TrimSpace(req.Symbol) == "" || len(req.Symbol) > 1000 || strings.ContainsAny(req.Symbol, "\n\x00") {
+	if !isSymbol(req.Symbol) {
 		return nil, call.Fail(call.ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
 	}
 	rev := req.Revision
@@ -294,26 +324,14 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	if err != nil {
 		return nil, err
 	}
-	seen, err := s.d.Gate.Repos(v)
+	subs, err := s.symbolQuery(v, req, rev, text, in)
 	if err != nil {
 		return nil, err
 	}
-	subs := append([]query.Q{text, revAtom(seen, rev)}, in.Atoms()...)
-	if req.Language != "" {
-		lang, err := languages(req.Language)
-		if err != nil {
-			return nil, err
-		}
-		subs = append(subs, lang)
-	}
-	if req.Repo != "" {
-		if _, err := seen.ByName(req.Repo); err != nil {
-			return nil, err
-		}
-		subs = append(subs, &query.RepoSet{Names: []string{req.Repo}})
-	}
+
 	r, err := s.onOneIndex(ctx, func() (*root, error) {
-		r, err := s.newRootOf(ctx, v, Request{Matches: most}, &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime})
+		q := &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime}
+		r, err := s.newRootOf(ctx, v, Request{Matches: most}, q)
 		if err == nil {
 			r.leaf.Around = text.Field == query.Content
 		}
@@ -327,7 +345,10 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	if err != nil {
 		return nil, err
 	}
+
 	out := symbolResponse(answer, req.Limit)
+
+	// The answer says what it lacks, and which commits it speaks of.
 	out.Cut = r.cutOf(answer, max(len(out.Files), 1))
 	r.lackingOf(req.Repo, req.Revision, &out.Cut)
 	kept, err := s.keptByName(ctx, v, in.Atoms(), rev, req.Repo)
@@ -335,14 +356,52 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 		return nil, err
 	}
 	out.Cut.addUnsearched(kept)
-	out.Commits = map[string]string{}
-	if req.Repo != "" {
-		out.Commits[req.Repo] = commitOf(r.seen, req.Repo, rev)
-	}
-	for _, f := range out.Files {
-		out.Commits[f.Repository] = commitOf(r.seen, f.Repository, rev)
-	}
+	out.nameCommits(r.seen, req.Repo, rev)
 	return out, nil
+}
+
+// isSymbol tells what can be the name of a symbol.
+func isSymbol(name string) bool {
+	blank := strings.TrimSpace(name) == ""
+	return !blank && len(name) <= 1000 && !strings.ContainsAny(name, "\n\x00")
+}
+
+// symbolQuery is text in a revision, in the paths, the language and the
+// repository that a request names.
+func (s *Searcher) symbolQuery(v catalog.Viewer, req SymbolRequest, rev string, text *query.Text, in paths.Exprs) ([]query.Q, error) {
+	seen, err := s.d.Gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+	subs := []query.Q{text, revAtom(seen, rev)}
+	subs = append(subs, in.Atoms()...)
+
+	if req.Language != "" {
+		lang, err := languages(req.Language)
+		if err != nil {
+			return nil, err
+		}
+		subs = append(subs, lang)
+	}
+	if req.Repo != "" {
+		if _, err := seen.ByName(req.Repo); err != nil {
+			return nil, err
+		}
+		subs = append(subs, &query.RepoSet{Names: []string{req.Repo}})
+	}
+	return subs, nil
+}
+
+// nameCommits names the commit of each repository in the answer, and of the one
+// that was asked for.
+func (r *SymbolResponse) nameCommits(seen *account.Repos, repo, rev string) {
+	r.Commits = map[string]string{}
+	if repo != "" {
+		r.Commits[repo] = commitOf(seen, repo, rev)
+	}
+	for _, f := range r.Files {
+		r.Commits[f.Repository] = commitOf(seen, f.Repository, rev)
+	}
 }
 
 // commitOf is the commit of a revision that is indexed; "" for none.
@@ -351,6 +410,7 @@ func commitOf(seen *account.Repos, repository, rev string) string {
 	if err != nil {
 		return ""
 	}
+
 	name := nameOfRevision(repo, rev)
 	for _, r := range repo.Revisions {
 		if r.Name == name {
@@ -364,41 +424,53 @@ func symbolResponse(answer *Response, limit int) *SymbolResponse {
 	if limit <= 0 {
 		limit = 1000
 	}
+
 	out := &SymbolResponse{Exhaustive: answer.Exhaustive}
 	used := map[uint32]bool{}
 	for _, f := range answer.Files {
-		file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
-		for _, c := range f.Chunks {
-			for i, rg := range c.Ranges {
-				m := SymbolMatch{Range: rg}
-				m.Line, m.at = lineOf(c, rg)
-				if i < len(c.Symbols) {
-					s := c.Symbols[i]
-					m.Name, m.Kind, m.ParentName, m.ParentKind = s.Name, s.Kind, s.ParentName, s.ParentKind
-				}
-				if i < len(c.Around) {
-					m.Around = c.Around[i]
-				}
-				file.Matches = append(file.Matches, m)
-			}
-		}
+		file := symbolFile(f)
 		if len(file.Matches) == 0 {
 			continue
 		}
+
 		if len(out.Files) == limit {
 			out.Exhaustive = false
 			break
 		}
+
 		out.Files = append(out.Files, file)
 		out.MatchCount += len(file.Matches)
 		used[f.RepoID] = true
 	}
+
 	for _, r := range answer.Repositories {
 		if used[r.ID] {
 			out.Repositories = append(out.Repositories, r)
 		}
 	}
 	return out
+}
+
+// symbolFile is a file of an answer with a place for each range in it.
+func symbolFile(f File) SymbolFile {
+	file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
+	for _, c := range f.Chunks {
+		for i, rg := range c.Ranges {
+			m := SymbolMatch{Range: rg}
+			m.Line, m.at = lineOf(c, rg)
+
+			// A chunk tells of its ranges side by side, where it tells at all.
+			if i < len(c.Symbols) {
+				s := c.Symbols[i]
+				m.Name, m.Kind, m.ParentName, m.ParentKind = s.Name, s.Kind, s.ParentName, s.ParentKind
+			}
+			if i < len(c.Around) {
+				m.Around = c.Around[i]
+			}
+			file.Matches = append(file.Matches, m)
+		}
+	}
+	return file
 }
 
 // lineOf cuts the line where a range begins out of its chunk, and tells where
@@ -408,11 +480,13 @@ func lineOf(c shard.Chunk, r shard.Range) (line []byte, offset int) {
 	if at < 0 || at > len(c.Content) {
 		return nil, 0
 	}
+
 	from := bytes.LastIndexByte(c.Content[:at], '\n') + 1
 	to := len(c.Content)
 	if i := bytes.IndexByte(c.Content[at:], '\n'); i >= 0 {
 		to = at + i
 	}
+
 	return bytes.TrimSuffix(c.Content[from:to], []byte("\r")), at - from
 }
 
@@ -423,17 +497,17 @@ func languages(name string) (query.Q, error) {
 	if !ok {
 		return nil, call.Fail(call.ErrInvalid, "unknown language %q", name)
 	}
+
 	groups := [][]string{{"C", "C++"}, {"TypeScript", "JavaScript", "JSX", "TSX"}}
 	for _, g := range groups {
-		for _, member := range g {
-			if member == lang {
-				or := &query.Or{}
-				for _, l := range g {
-					or.Subs = append(or.Subs, &query.Lang{Name: l})
-				}
-				return or, nil
-			}
+		if !slices.Contains(g, lang) {
+			continue
 		}
+		or := &query.Or{}
+		for _, l := range g {
+			or.Subs = append(or.Subs, &query.Lang{Name: l})
+		}
+		return or, nil
 	}
 	return &query.Lang{Name: lang}, nil
 }

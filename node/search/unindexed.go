@@ -13,7 +13,14 @@ import (
 // grepUnindexed searches a commit that is not indexed, and names the indexed
 // revision that was searched beside it, "" for none.
 func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs) (*GrepResponse, string, error) {
-	scan := browse.ScanRequest{Ref: req.Ref, Paths: in, Pattern: req.Pattern, Limit: req.Limit, Context: req.Context, Counts: req.Counts}
+	scan := browse.ScanRequest{
+		Ref:     req.Ref,
+		Paths:   in,
+		Pattern: req.Pattern,
+		Limit:   req.Limit,
+		Context: req.Context,
+		Counts:  req.Counts,
+	}
 	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
 		t := req.search(in, rev)
 		t.files += without
@@ -22,11 +29,13 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 	if err != nil {
 		return nil, "", err
 	}
+
 	files := found.Files
 	for _, f := range shared.files {
 		files = append(files, browse.ScanFile{Path: f.Path, Score: f.Score, Lines: linesOf(f.Chunks), Matches: f.Matches})
 	}
 	slices.SortFunc(files, browse.BestFirst)
+
 	out := &GrepResponse{Cut: shared.cutOf(found, req.Limit)}
 	for _, f := range files[:min(len(files), req.Limit)] {
 		if req.Counts {
@@ -42,16 +51,24 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 func (s *Searcher) globUnindexed(ctx context.Context, v catalog.Viewer, req GlobRequest, in paths.Exprs) (*GlobResponse, error) {
 	scan := browse.ScanRequest{Ref: req.Ref, Paths: in, Limit: req.Limit}
 	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
-		return s.toolSearch(ctx, v, toolQuery{subs: in.Atoms(), rev: rev, repo: req.Repo, files: req.Limit + without, listing: true})
+		return s.toolSearch(ctx, v, toolQuery{
+			subs:    in.Atoms(),
+			rev:     rev,
+			repo:    req.Repo,
+			files:   req.Limit + without,
+			listing: true,
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	files := found.Files
 	for _, f := range shared.files {
 		files = append(files, browse.ScanFile{Path: f.Path, Score: f.Score})
 	}
 	slices.SortFunc(files, browse.BestFirst)
+
 	out := &GlobResponse{Cut: shared.cutOf(found, req.Limit)}
 	for _, f := range files[:min(len(files), req.Limit)] {
 		out.add(req.Repo, f.Path)
@@ -125,10 +142,12 @@ func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, e
 	if err != nil || !slices.Contains(repo.Revisions, found.Beside) {
 		return nil, nil
 	}
+
 	answer, err := r.respond()
 	if err != nil {
 		return nil, err
 	}
+
 	changed := make(map[string]bool, len(found.Without))
 	for _, path := range found.Without {
 		changed[path] = true
