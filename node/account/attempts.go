@@ -80,13 +80,17 @@ func (x *attempts) failed(email, address string) {
 	defer x.mu.Unlock()
 	now := x.now()
 	x.makeRoom(now)
+
 	for _, b := range boundsOf(email, address) {
 		f := x.counts[b.key]
 		if f == nil || now.Sub(f.last) > attemptsKept {
 			f = &failures{}
 			x.counts[b.key] = f
 		}
-		f.count, f.last = f.count+1, now
+
+		f.count++
+		f.last = now
+		// The wait is 1 s, 2 s, 4 s and so on, up to the longest.
 		if over := f.count - b.free; over >= 0 {
 			f.until = now.Add(min(b.longest, time.Second<<min(over, 20)))
 		}

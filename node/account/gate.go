@@ -43,11 +43,13 @@ func (g *Gate) Repos(v catalog.Viewer) (*Repos, error) {
 	if v.Role == catalog.RoleNone {
 		return nil, call.Fail(call.ErrUnauthenticated, "Not authenticated")
 	}
+
 	view := g.agreed.View()
 	set := view.Visible(v)
 	if holed() {
 		set = view.Visible(catalog.Operator())
 	}
+
 	if v.Only != nil {
 		set = roaring.And(set, v.Only)
 	}
@@ -102,6 +104,7 @@ func (r *Repos) ByEnding(name string) (*catalog.Repo, error) {
 	if err == nil {
 		return exact, nil
 	}
+
 	var found *catalog.Repo
 	for repo := range r.All() {
 		if name != "" && strings.HasSuffix(repo.Name, "/"+name) {
@@ -111,6 +114,7 @@ func (r *Repos) ByEnding(name string) (*catalog.Repo, error) {
 			found = repo
 		}
 	}
+
 	if found == nil {
 		return nil, err
 	}

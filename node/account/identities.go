@@ -75,6 +75,7 @@ func (i *Identities) Enter(ctx context.Context, who Proof, in SignIn) (*BegunSes
 		}
 		return i.begin(ctx, account, who, in)
 	}
+
 	if x.Login != who.Login || x.Email != who.Email {
 		// What people read of it only: a lost change is made at the next sign-in.
 		i.catalog.Propose(ctx, &catalog.LinkIdentity{Identity: who.identity(x.Account), Proven: who.Proven})
@@ -100,6 +101,7 @@ func (i *Identities) receive(ctx context.Context, who Proof) (account string, er
 	if who.Email == "" {
 		return "", call.Fail(call.ErrForbidden, "%s tells no e-mail address of yours. Ask an owner of this service for an invitation, then link %s.", who.Title, who.Title)
 	}
+
 	if a := i.catalog.View().AccountByEmail(who.Email); a != nil {
 		return a.ID, i.adopt(ctx, a, who)
 	}
@@ -112,10 +114,13 @@ func (i *Identities) adopt(ctx context.Context, a *catalog.User, who Proof) erro
 	if !who.Proven || a.Unproven || !flag(i.lookup, "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", true) {
 		return elsewise
 	}
+
 	if a.State == catalog.AccountSuspended {
 		return mayEnter(a)
 	}
-	_, err := i.catalog.Propose(ctx, &catalog.LinkIdentity{Identity: who.identity(a.ID), ByEmail: true, Proven: true})
+
+	linked := &catalog.LinkIdentity{Identity: who.identity(a.ID), ByEmail: true, Proven: true}
+	_, err := i.catalog.Propose(ctx, linked)
 	if _, refused := catalog.Refused(err); refused {
 		return elsewise
 	}
@@ -127,12 +132,19 @@ func (i *Identities) join(ctx context.Context, who Proof) (account string, err e
 	if err := i.welcome(who); err != nil {
 		return "", err
 	}
-	a := catalog.User{
-		ID: newID(), Email: who.Email, Name: who.Name, Role: catalog.RoleMember, State: catalog.AccountActive,
-		By: cut(who.Title, 100), Unproven: !who.Proven,
-	}
+	state := catalog.AccountActive
 	if flag(i.lookup, "REQUIRE_APPROVAL_NEW_MEMBERS", true) {
-		a.State = catalog.AccountPending
+		state = catalog.AccountPending
+	}
+
+	a := catalog.User{
+		ID:       newID(),
+		Email:    who.Email,
+		Name:     who.Name,
+		Role:     catalog.RoleMember,
+		State:    state,
+		By:       cut(who.Title, 100),
+		Unproven: !who.Proven,
 	}
 	if _, err := i.catalog.Propose(ctx, &catalog.Join{Account: a, Identity: who.identity(a.ID)}); err != nil {
 		if r, refused := catalog.Refused(err); refused {
@@ -151,9 +163,11 @@ func (i *Identities) welcome(who Proof) error {
 	if len(domains) == 0 {
 		return nil
 	}
+
 	if !who.Proven {
 		return call.Fail(call.ErrForbidden, "%s does not prove that your address is yours, which this service asks for. Ask an owner of it for an invitation.", who.Title)
 	}
+
 	_, domain, _ := strings.Cut(who.Email, "@")
 	if !slices.Contains(domains, domain) {
 		return call.Fail(call.ErrForbidden, "People with an address of %s have no account here. Ask an owner of this service for an invitation.", domain)
@@ -180,8 +194,10 @@ func (i *Identities) EnterWithLink(ctx context.Context, token string, who Proof,
 	if err != nil {
 		return nil, err
 	}
+
 	who = who.clean()
-	if err := i.put(ctx, catalog.LinkIdentity{Identity: who.identity(l.Account), Link: l.ID, Proven: who.Proven}, who); err != nil {
+	change := catalog.LinkIdentity{Identity: who.identity(l.Account), Link: l.ID, Proven: who.Proven}
+	if err := i.put(ctx, change, who); err != nil {
 		return nil, err
 	}
 	return i.begin(ctx, l.Account, who, in)
@@ -200,7 +216,8 @@ func (i *Identities) MayLink(by Person) error {
 // Link says that a person is somebody at a provider.
 func (i *Identities) Link(ctx context.Context, by Person, who Proof) error {
 	who = who.clean()
-	return i.put(ctx, catalog.LinkIdentity{Identity: who.identity(by.Viewer().Account), Proven: who.Proven}, who)
+	change := catalog.LinkIdentity{Identity: who.identity(by.Viewer().Account), Proven: who.Proven}
+	return i.put(ctx, change, who)
 }
 
 func (i *Identities) put(ctx context.Context, change catalog.LinkIdentity, who Proof) error {
@@ -224,7 +241,11 @@ func (i *Identities) IdentitiesOf(by Person) (all []IdentityInfo) {
 // has forgotten the identity when it returns.
 func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject string, signIn []string) error {
 	index, err := i.catalog.Propose(ctx, &catalog.UnlinkIdentity{
-		Account: by.Viewer().Account, Provider: authority, Subject: subject, SignIn: signIn, NoPassword: !i.links.ByPassword(),
+		Account:    by.Viewer().Account,
+		Provider:   authority,
+		Subject:    subject,
+		SignIn:     signIn,
+		NoPassword: !i.links.ByPassword(),
 	})
 	if r, refused := catalog.Refused(err); refused {
 		return call.Fail(call.ErrInvalid, "It stays linked: %s.", r.Reason)
@@ -232,6 +253,7 @@ func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject s
 	if err != nil {
 		return call.WriteError(err)
 	}
+
 	awaitOthers(ctx, i.catalog, index)
 	return nil
 }
@@ -240,11 +262,16 @@ func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject s
 // is none.
 func (p Proof) clean() Proof {
 	p.Email = strings.ToLower(strings.TrimSpace(p.Email))
-	if a, err := mail.ParseAddress(p.Email); err != nil || a.Address != p.Email || len(p.Email) > 254 {
+
+	a, err := mail.ParseAddress(p.Email)
+	if err != nil || a.Address != p.Email || len(p.Email) > 254 {
 		p.Email = ""
 	}
 	p.Proven = p.Proven && p.Email != ""
-	p.Login, p.Name, p.Title = cut(p.Login, 200), cut(p.Name, 200), cut(p.Title, 100)
+
+	p.Login = cut(p.Login, 200)
+	p.Name = cut(p.Name, 200)
+	p.Title = cut(p.Title, 100)
 	return p
 }
 

@@ -101,7 +101,15 @@ type Keyring struct {
 
 // NewKeyring makes the keyring of a catalog. The caller must call Run.
 func NewKeyring(c Catalog, lookup Lookup, now func() time.Time, log *slog.Logger) *Keyring {
-	return &Keyring{catalog: c, lookup: lookup, now: now, log: log, unknown: newUnknownKeys(c.Sync, now), macs: newMACs(c, "api-keys"), used: newMarks()}
+	return &Keyring{
+		catalog: c,
+		lookup:  lookup,
+		now:     now,
+		log:     log,
+		unknown: newUnknownKeys(c.Sync, now),
+		macs:    newMACs(c, "api-keys"),
+		used:    newMarks(),
+	}
 }
 
 // WellFormed reports whether a text has the form of an API key: the prefix and
@@ -115,7 +123,8 @@ func WellFormed(key string) bool {
 func (k *Keyring) Run(ctx context.Context) error {
 	for clock.Wait(ctx, touchEvery) {
 		if ids := k.used.take(); len(ids) > 0 {
-			k.catalog.Propose(ctx, &catalog.TouchKeys{Used: k.now(), IDs: ids}) // a lost one is no loss
+			// A lost one is no loss: the next use is written down again.
+			k.catalog.Propose(ctx, &catalog.TouchKeys{Used: k.now(), IDs: ids})
 		}
 	}
 	return nil
@@ -135,6 +144,8 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 	if err != nil {
 		return catalog.Viewer{}, call.WriteError(err)
 	}
+
+	// A key that was made at another node a moment ago is not here yet.
 	key := k.catalog.View().KeyByHash(sum)
 	if key == nil {
 		if err := k.unknown.ask(ctx, [sha256.Size]byte(sum)); err != nil {
@@ -142,9 +153,11 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 		}
 		key = k.catalog.View().KeyByHash(sum)
 	}
-	if key == nil || !hmac.Equal(key.Hash, sum) || !key.Expires.IsZero() && !k.now().Before(key.Expires) {
+	if key == nil || !hmac.Equal(key.Hash, sum) || expired(key, k.now()) {
 		return catalog.Viewer{}, bad
 	}
+
+	// The account is looked at as it is now: it may have changed since the key was made.
 	v, ok := viewerOf(k.catalog.View(), key)
 	if !ok {
 		return catalog.Viewer{}, bad
@@ -157,6 +170,11 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 	return v, nil
 }
 
+// expired tells whether a key is over at a time.
+func expired(key *catalog.Key, now time.Time) bool {
+	return !key.Expires.IsZero() && !now.Before(key.Expires)
+}
+
 // viewerOf is who asks with a key: the account as it is now, and never more
 // than the key says. It is nobody where the account may not sign in.
 func viewerOf(view *catalog.View, key *catalog.Key) (catalog.Viewer, bool) {
@@ -164,10 +182,12 @@ func viewerOf(view *catalog.View, key *catalog.Key) (catalog.Viewer, bool) {
 	if key.Account == "" {
 		return v, true
 	}
+
 	a := view.Account(key.Account)
 	if a == nil || a.State != catalog.AccountActive {
 		return catalog.Viewer{}, false
 	}
+
 	v.Account = a.ID
 	if a.Role == catalog.RoleMember {
 		v.Role = catalog.RoleMember
@@ -182,6 +202,7 @@ func keysWork(view *catalog.View, v catalog.Viewer, lookup Lookup) bool {
 	if v.Account == "" || !flag(lookup, "DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", false) {
 		return true
 	}
+
 	a := view.Account(v.Account)
 	return a != nil && a.Role == catalog.RoleOwner
 }
@@ -197,15 +218,8 @@ func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case len(req.Name) == idDigits && strings.Trim(req.Name, "0123456789abcdef") == "":
-		return nil, call.Fail(call.ErrInvalid, "the name %q could be taken for the id of a key: choose another", req.Name)
-	case strings.TrimSpace(req.Name) == "" || len(req.Name) > 100 || strings.ContainsAny(req.Name, "\n\r\t\x00"):
-		return nil, call.Fail(call.ErrInvalid, "a key needs a name of 1 to 100 bytes on one line")
-	case req.Role != catalog.RoleMember && req.Role != catalog.RoleOwner:
-		return nil, call.Fail(call.ErrInvalid, "the role of a key is member or owner")
-	case req.Expires < 0:
-		return nil, call.Fail(call.ErrInvalid, "a key cannot expire in the past")
+	if err := req.check(); err != nil {
+		return nil, err
 	}
 
 	// The first digits are public, as the id; the rest are enough to be a secret.
@@ -213,37 +227,62 @@ func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest
 	rand.Read(random[:])
 	digits := hex.EncodeToString(random[:])
 	text := KeyPrefix + digits
+
 	sum, err := k.macs.sum(ctx, "key", text)
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
 
-	key := catalog.Key{ID: digits[:idDigits], Hash: sum, Name: req.Name, Role: req.Role, Created: k.now(), By: by.Viewer().Name, Account: account, All: req.All}
+	key := catalog.Key{
+		ID:      digits[:idDigits],
+		Hash:    sum,
+		Name:    req.Name,
+		Role:    req.Role,
+		Created: k.now(),
+		By:      by.Viewer().Name,
+		Account: account,
+		All:     req.All,
+	}
 	if req.Expires > 0 {
 		key.Expires = key.Created.Add(req.Expires)
 	}
+
 	if _, err := k.catalog.Propose(ctx, &catalog.CreateKey{Key: key}); err != nil {
 		return nil, call.WriteError(err)
 	}
 	return &CreateKeyResponse{Key: text, Info: keyInfo(k.catalog.View(), &key)}, nil
 }
 
+// check says what is wrong with a request, but for whom the key is.
+func (req *CreateKeyRequest) check() error {
+	looksLikeID := len(req.Name) == idDigits && strings.Trim(req.Name, "0123456789abcdef") == ""
+	blank := strings.TrimSpace(req.Name) == ""
+
+	switch {
+	case looksLikeID:
+		return call.Fail(call.ErrInvalid, "the name %q could be taken for the id of a key: choose another", req.Name)
+	case blank || len(req.Name) > 100 || strings.ContainsAny(req.Name, "\n\r\t\x00"):
+		return call.Fail(call.ErrInvalid, "a key needs a name of 1 to 100 bytes on one line")
+	case req.Role != catalog.RoleMember && req.Role != catalog.RoleOwner:
+		return call.Fail(call.ErrInvalid, "the role of a key is member or owner")
+	case req.Expires < 0:
+		return call.Fail(call.ErrInvalid, "a key cannot expire in the past")
+	}
+	return nil
+}
+
 // accountFor is the id of the account that a new key is for, "" for nobody's.
 func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyRequest) (string, error) {
 	v := by.Viewer()
-	_, notOwner := AsOwner(v)
-	switch {
-	case req.All && (notOwner != nil || req.User != ""):
-		return "", call.Fail(call.ErrForbidden, "only an owner makes a key that sees every repository, and it is of no account")
-	case notOwner != nil && flag(k.lookup, "DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", false):
-		return "", call.Fail(call.ErrForbidden, "only owners make keys here: ask one of them")
-	case notOwner != nil && (req.User != "" && !k.isSelf(v, req.User) || req.Role == catalog.RoleOwner):
-		return "", call.Fail(call.ErrForbidden, "you make keys of your own account only, as a member")
-	case req.User == "" || req.All:
-		// What a script of an owner makes is the owner's; the operator's is nobody's.
-		if req.All {
-			return "", nil
-		}
+	if err := k.mayMake(v, req); err != nil {
+		return "", err
+	}
+	if req.All {
+		return "", nil
+	}
+
+	// What a script of an owner makes is the owner's; the operator's is nobody's.
+	if req.User == "" {
 		return v.Account, nil
 	}
 
@@ -257,6 +296,26 @@ func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyReques
 	return a.ID, nil
 }
 
+// mayMake says why a viewer does not make a key. Owners make any.
+func (k *Keyring) mayMake(v catalog.Viewer, req CreateKeyRequest) error {
+	_, notOwner := AsOwner(v)
+	if req.All && (notOwner != nil || req.User != "") {
+		return call.Fail(call.ErrForbidden, "only an owner makes a key that sees every repository, and it is of no account")
+	}
+	if notOwner == nil {
+		return nil
+	}
+
+	if flag(k.lookup, "DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", false) {
+		return call.Fail(call.ErrForbidden, "only owners make keys here: ask one of them")
+	}
+	forOther := req.User != "" && !k.isSelf(v, req.User)
+	if forOther || req.Role == catalog.RoleOwner {
+		return call.Fail(call.ErrForbidden, "you make keys of your own account only, as a member")
+	}
+	return nil
+}
+
 func (k *Keyring) isSelf(v catalog.Viewer, user string) bool {
 	a := accountNamed(k.catalog.View(), user)
 	return a != nil && a.ID == v.Account
@@ -264,8 +323,15 @@ func (k *Keyring) isSelf(v catalog.Viewer, user string) bool {
 
 func keyInfo(view *catalog.View, k *catalog.Key) KeyInfo {
 	info := KeyInfo{
-		ID: k.ID, Prefix: KeyPrefix + k.ID, Name: k.Name, Role: k.Role,
-		Created: k.Created, Expires: k.Expires, Used: k.Used, UserID: k.Account, All: k.All,
+		ID:      k.ID,
+		Prefix:  KeyPrefix + k.ID,
+		Name:    k.Name,
+		Role:    k.Role,
+		Created: k.Created,
+		Expires: k.Expires,
+		Used:    k.Used,
+		UserID:  k.Account,
+		All:     k.All,
 	}
 	if a := view.Account(k.Account); a != nil {
 		info.User = a.Email
@@ -281,6 +347,7 @@ func (k *Keyring) Keys(ctx context.Context, by Holder, req KeysRequest) (*KeysRe
 			return nil, call.WriteError(err)
 		}
 	}
+
 	out := &KeysResponse{}
 	view := k.catalog.View()
 	for key := range view.Keys() {
@@ -309,12 +376,14 @@ func (k *Keyring) RevokeKey(ctx context.Context, by Holder, req RevokeKeyRequest
 	if err != nil {
 		return nil, err
 	}
-	info := keyInfo(k.catalog.View(), key)
+	info := keyInfo(k.catalog.View(), key) // as it was
 
 	index, err := k.catalog.Propose(ctx, &catalog.RevokeKey{ID: key.ID})
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
+
+	// The key is refused here already; the others get a moment to follow.
 	if behind := awaitOthers(ctx, k.catalog, index); len(behind) > 0 {
 		k.log.Warn("a revoked key works at nodes that could not be told until they hear of the leader", "key", key.ID, "nodes", behind)
 	}
@@ -327,6 +396,7 @@ func keyNamed(view *catalog.View, by Holder, text string) (*catalog.Key, error) 
 	if key := view.Key(text); key != nil && manages(by, key) {
 		return key, nil
 	}
+
 	var found *catalog.Key
 	for key := range view.Keys() {
 		if key.Name != text || !manages(by, key) {
@@ -337,6 +407,7 @@ func keyNamed(view *catalog.View, by Holder, text string) (*catalog.Key, error) 
 		}
 		found = key
 	}
+
 	if found == nil {
 		return nil, call.Fail(call.ErrNotFound, "there is no key %q", text)
 	}
@@ -351,6 +422,7 @@ const secretTime = 5 * time.Second
 func (k *Keyring) WebhookSecret(connection string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), secretTime)
 	defer cancel()
+
 	sum, err := k.macs.sum(ctx, "webhook", connection)
 	if err != nil {
 		return "", call.WriteError(err)

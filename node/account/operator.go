@@ -15,14 +15,15 @@ const OperatorVariable = "SHOAL_OPERATOR_SOCKET"
 func HasOwner(view *catalog.View, now time.Time) bool {
 	for key := range view.Keys() {
 		v, ok := viewerOf(view, key)
-		expired := !key.Expires.IsZero() && !now.Before(key.Expires)
-		if ok && !expired && v.Role == catalog.RoleOwner {
+		if ok && !expired(key, now) && v.Role == catalog.RoleOwner {
 			return true
 		}
 	}
+
 	for a := range view.Accounts() {
 		owner := a.Role == catalog.RoleOwner && a.State == catalog.AccountActive
-		if owner && (view.PasswordOf(a.ID) != nil || len(view.IdentitiesOf(a.ID)) > 0) {
+		byProvider := len(view.IdentitiesOf(a.ID)) > 0
+		if owner && (view.PasswordOf(a.ID) != nil || byProvider) {
 			return true
 		}
 	}

@@ -55,8 +55,13 @@ type Passwords struct {
 // what people get who know theirs.
 func NewPasswords(k *Keyring, sessions *Sessions, lookup Lookup) *Passwords {
 	return &Passwords{
-		catalog: k.catalog, sessions: sessions, lookup: lookup, now: k.now, macs: newMACs(k.catalog, "links"),
-		hashing: call.NewLane("sign-ins", hashesAtOnce, hashesWaiting), attempts: newAttempts(k.now),
+		catalog:  k.catalog,
+		sessions: sessions,
+		lookup:   lookup,
+		now:      k.now,
+		macs:     newMACs(k.catalog, "links"),
+		hashing:  call.NewLane("sign-ins", hashesAtOnce, hashesWaiting),
+		attempts: newAttempts(k.now),
 	}
 }
 
@@ -91,6 +96,7 @@ func (p *Passwords) BeginWithPassword(ctx context.Context, email, password strin
 	if err != nil {
 		return nil, err
 	}
+
 	if !fits || a == nil || hash == nobodysHash {
 		p.attempts.failed(email, in.Address)
 		return nil, call.Fail(call.ErrUnauthenticated, "That address and password do not fit.")
@@ -98,6 +104,7 @@ func (p *Passwords) BeginWithPassword(ctx context.Context, email, password strin
 	if err := mayEnter(a); err != nil {
 		return nil, err
 	}
+
 	p.attempts.succeeded(email, in.Address)
 	in.Method = "password"
 	return p.sessions.Begin(ctx, a.ID, in)
@@ -134,8 +141,10 @@ func (p *Passwords) fits(ctx context.Context, hash, password string) (bool, erro
 		return false, err
 	}
 	defer leave()
+
 	got := argon2.IDKey([]byte(password), h.salt, h.time, h.memory, h.lanes, uint32(len(h.key)))
-	return subtle.ConstantTimeCompare(got, h.key) == 1 && !long, nil
+	same := subtle.ConstantTimeCompare(got, h.key) == 1
+	return same && !long, nil
 }
 
 // hash is the form in which a password is kept.
@@ -145,11 +154,14 @@ func (p *Passwords) hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	defer leave()
+
 	salt := make([]byte, argonSalt)
 	rand.Read(salt)
 	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonLanes, argonKey)
+
 	b64 := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes, b64.EncodeToString(salt), b64.EncodeToString(key)), nil
+	cost := fmt.Sprintf("m=%d,t=%d,p=%d", argonMemory, argonTime, argonLanes)
+	return fmt.Sprintf("$argon2id$v=%d$%s$%s$%s", argon2.Version, cost, b64.EncodeToString(salt), b64.EncodeToString(key)), nil
 }
 
 // nobodysHash is one that no password fits, of the usual cost.
@@ -167,9 +179,18 @@ func parseHash(text string) (h argonHash, ok bool) {
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != "v=19" {
 		return h, false
 	}
-	if n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.time, &h.lanes); err != nil || n != 3 || h.memory > 1<<18 || h.time == 0 || h.time > 16 || h.lanes == 0 {
+
+	n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.time, &h.lanes)
+	if err != nil || n != 3 {
 		return h, false
 	}
+
+	// Working out a hash of more than this would stop the node.
+	tooDear := h.memory > 1<<18 || h.time > 16
+	if tooDear || h.time == 0 || h.lanes == 0 {
+		return h, false
+	}
+
 	var err1, err2 error
 	h.salt, err1 = base64.RawStdEncoding.DecodeString(parts[4])
 	h.key, err2 = base64.RawStdEncoding.DecodeString(parts[5])
@@ -178,10 +199,13 @@ func parseHash(text string) (h argonHash, ok bool) {
 
 // goodPassword says what is wrong with a password that somebody chose.
 func goodPassword(password string, a *catalog.User) error {
-	switch {
-	case utf8.RuneCountInString(password) < shortestPassword || len(password) > longestPassword:
+	short := utf8.RuneCountInString(password) < shortestPassword
+	if short || len(password) > longestPassword {
 		return call.Fail(call.ErrInvalid, "a password has at least %d characters, and at most %d bytes", shortestPassword, longestPassword)
-	case strings.EqualFold(password, a.Email) || strings.Count(password, password[:1]) == len(password):
+	}
+
+	sameLetter := strings.Count(password, password[:1]) == len(password)
+	if sameLetter || strings.EqualFold(password, a.Email) {
 		return call.Fail(call.ErrInvalid, "that password is guessed at once: choose another")
 	}
 	return nil
@@ -215,20 +239,32 @@ func (p *Passwords) ChangePassword(ctx context.Context, by Person, old, password
 	if a == nil || v.Session == "" {
 		return call.Fail(call.ErrForbidden, "Sign in to change your password.")
 	}
-	if has := view.PasswordOf(a.ID); has != nil {
-		if wait := p.attempts.wait(a.Email, address); wait > 0 {
-			return tooOften(wait)
-		}
-		fits, err := p.fits(ctx, has.Hash, old)
-		if err != nil {
-			return err
-		}
-		if !fits {
-			p.attempts.failed(a.Email, address)
-			return call.Fail(call.ErrInvalid, "that is not your present password")
-		}
+	if err := p.mustKnow(ctx, view, a, old, address); err != nil {
+		return err
 	}
 	return p.set(ctx, a, password, catalog.SetPassword{But: v.Session})
+}
+
+// mustKnow fails unless a password is the one of an account. Who has none yet
+// knows it.
+func (p *Passwords) mustKnow(ctx context.Context, view *catalog.View, a *catalog.User, password, address string) error {
+	has := view.PasswordOf(a.ID)
+	if has == nil {
+		return nil
+	}
+	if wait := p.attempts.wait(a.Email, address); wait > 0 {
+		return tooOften(wait)
+	}
+
+	fits, err := p.fits(ctx, has.Hash, password)
+	if err != nil {
+		return err
+	}
+	if !fits {
+		p.attempts.failed(a.Email, address)
+		return call.Fail(call.ErrInvalid, "that is not your present password")
+	}
+	return nil
 }
 
 func (p *Passwords) set(ctx context.Context, a *catalog.User, password string, change catalog.SetPassword) error {
@@ -239,11 +275,14 @@ func (p *Passwords) set(ctx context.Context, a *catalog.User, password string, c
 	if err != nil {
 		return err
 	}
+
 	change.Account, change.Hash = a.ID, hash
 	index, err := p.catalog.Propose(ctx, &change)
 	if err != nil {
 		return call.WriteError(err)
 	}
+
+	// When this returns, the sessions that it ended are refused elsewhere too.
 	awaitOthers(ctx, p.catalog, index)
 	return nil
 }
@@ -269,6 +308,7 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 	if err != nil {
 		return nil, err
 	}
+
 	life := resetLink
 	if req.Join && a.Role != catalog.RoleOwner {
 		life = joinLink
@@ -281,7 +321,13 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
-	l := catalog.Link{ID: "l" + hex.EncodeToString(random[:8]), Hash: sum, Account: a.ID, By: by.Name(), Expires: p.now().Add(life)}
+	l := catalog.Link{
+		ID:      "l" + hex.EncodeToString(random[:8]),
+		Hash:    sum,
+		Account: a.ID,
+		By:      by.Name(),
+		Expires: p.now().Add(life),
+	}
 	if _, err := p.catalog.Propose(ctx, &catalog.PutLink{Link: l}); err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -303,10 +349,13 @@ func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, erro
 	if len(token) != sessionDigits || strings.Trim(token, "0123456789abcdef") != "" {
 		return nil, gone
 	}
+
 	sum, err := p.macs.sum(ctx, "link", token)
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
+
+	// A link that was made at another node a moment ago is not here yet.
 	l := p.catalog.View().LinkByHash(sum)
 	if l == nil {
 		if err := p.sessions.unknown.ask(ctx, [32]byte(sum)); err != nil {
@@ -314,7 +363,9 @@ func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, erro
 		}
 		l = p.catalog.View().LinkByHash(sum)
 	}
-	if l == nil || !p.now().Before(l.Expires) || p.catalog.View().Account(l.Account) == nil {
+
+	over := l == nil || !p.now().Before(l.Expires)
+	if over || p.catalog.View().Account(l.Account) == nil {
 		return nil, gone
 	}
 	return l, nil
@@ -330,10 +381,13 @@ func (p *Passwords) BeginWithLink(ctx context.Context, token, password string, i
 	if !p.ByPassword() {
 		return nil, call.Fail(call.ErrForbidden, "Nobody signs in by password here.")
 	}
+
+	// The password is set also for who may not come in yet: the link is used up.
 	a := p.catalog.View().Account(l.Account)
 	if err := p.set(ctx, a, password, catalog.SetPassword{Link: l.ID}); err != nil {
 		return nil, err
 	}
+
 	if err := mayEnter(a); err != nil {
 		return nil, err
 	}

@@ -76,15 +76,21 @@ func (u *People) CreateUser(ctx context.Context, by Owner, req CreateUserRequest
 	if err := cleanName(req.Name); err != nil {
 		return nil, err
 	}
-	a := catalog.User{Email: email, Name: req.Name, Role: req.Role, State: catalog.AccountActive, By: by.Name()}
-	if a.Role == catalog.RoleNone {
-		a.Role = catalog.RoleMember
+	if req.Role == catalog.RoleNone {
+		req.Role = catalog.RoleMember
 	}
-	if a.Role != catalog.RoleMember && a.Role != catalog.RoleOwner {
+	if req.Role != catalog.RoleMember && req.Role != catalog.RoleOwner {
 		return nil, call.Fail(call.ErrInvalid, "the role of an account is member or owner")
 	}
 
-	a.ID = newID()
+	a := catalog.User{
+		ID:    newID(),
+		Email: email,
+		Name:  req.Name,
+		Role:  req.Role,
+		State: catalog.AccountActive,
+		By:    by.Name(),
+	}
 	if _, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a}); err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -120,13 +126,29 @@ func (u *People) info(a *catalog.User) *UserInfo {
 	if a == nil {
 		return &UserInfo{}
 	}
-	info := &UserInfo{ID: a.ID, Email: a.Email, Name: a.Name, Role: a.Role, State: a.State, Created: a.Created, By: a.By, Unproven: a.Unproven}
+	keys := 0
 	for k := range u.catalog.View().Keys() {
 		if k.Account == a.ID {
-			info.Keys++
+			keys++
 		}
 	}
-	return info
+	info := userInfo(a, keys)
+	return &info
+}
+
+// userInfo describes an account that has some keys.
+func userInfo(a *catalog.User, keys int) UserInfo {
+	return UserInfo{
+		ID:       a.ID,
+		Email:    a.Email,
+		Name:     a.Name,
+		Role:     a.Role,
+		State:    a.State,
+		Created:  a.Created,
+		By:       a.By,
+		Keys:     keys,
+		Unproven: a.Unproven,
+	}
 }
 
 // Users lists the accounts.
@@ -134,17 +156,16 @@ func (u *People) Users(ctx context.Context, _ Owner) (*UsersResponse, error) {
 	if _, err := u.catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
+	// The keys of all are counted in one pass.
 	view := u.catalog.View()
 	keys := map[string]int{}
 	for k := range view.Keys() {
 		keys[k.Account]++
 	}
+
 	out := &UsersResponse{}
 	for a := range view.Accounts() {
-		out.Users = append(out.Users, UserInfo{
-			ID: a.ID, Email: a.Email, Name: a.Name, Role: a.Role, State: a.State,
-			Created: a.Created, By: a.By, Keys: keys[a.ID], Unproven: a.Unproven,
-		})
+		out.Users = append(out.Users, userInfo(a, keys[a.ID]))
 	}
 	return out, nil
 }
@@ -176,6 +197,7 @@ func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest
 	if err != nil {
 		return nil, err
 	}
+
 	a := *old
 	if req.Name != nil {
 		if err := cleanName(*req.Name); err != nil {
@@ -190,6 +212,7 @@ func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest
 		a.State = req.State
 	}
 
+	// A change that somebody else made since the account was read is not undone.
 	index, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a, Instead: old.Changed})
 	if err != nil {
 		return nil, call.WriteError(err)
@@ -206,16 +229,19 @@ func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantRe
 	if err != nil {
 		return nil, err
 	}
-	change := catalog.SetGrants{Account: a.ID, Source: catalog.GrantedByOwner}
-	if change.Add, err = u.numbers(req.Add); err != nil {
+
+	add, err := u.numbers(req.Add)
+	if err != nil {
 		return nil, err
 	}
-	if change.Remove, err = u.numbers(req.Remove); err != nil {
+	remove, err := u.numbers(req.Remove)
+	if err != nil {
 		return nil, err
 	}
 
-	if len(change.Add)+len(change.Remove) > 0 {
-		index, err := u.catalog.Propose(ctx, &change)
+	if len(add)+len(remove) > 0 {
+		change := &catalog.SetGrants{Account: a.ID, Source: catalog.GrantedByOwner, Add: add, Remove: remove}
+		index, err := u.catalog.Propose(ctx, change)
 		if err != nil {
 			return nil, call.WriteError(err)
 		}
@@ -245,12 +271,15 @@ func (u *People) granted(a *catalog.User) *GrantResponse {
 		if g.Source != catalog.GrantedByOwner {
 			continue
 		}
+
+		// A repository that was removed since has no name to be told.
 		for it := g.Set().Iterator(); it.HasNext(); {
 			if repo := view.Repo(it.Next()); repo != nil {
 				out.Repos = append(out.Repos, repo.Name)
 			}
 		}
 	}
+
 	slices.Sort(out.Repos)
 	return out
 }
@@ -262,7 +291,8 @@ func (u *People) DeleteUser(ctx context.Context, by Owner, user string) (*UserIn
 	if err != nil {
 		return nil, err
 	}
-	info := u.info(a)
+	info := u.info(a) // as it was
+
 	index, err := u.catalog.Propose(ctx, &catalog.DeleteAccount{ID: a.ID})
 	if err != nil {
 		return nil, call.WriteError(err)

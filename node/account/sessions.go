@@ -67,7 +67,15 @@ type Sessions struct {
 // NewSessions keeps the sessions of the catalog of a keyring. The caller must
 // call Run.
 func NewSessions(k *Keyring, lookup Lookup) *Sessions {
-	return &Sessions{catalog: k.catalog, byKey: k.Authenticate, lookup: lookup, now: k.now, unknown: k.unknown, macs: newMACs(k.catalog, "sessions"), used: newMarks()}
+	return &Sessions{
+		catalog: k.catalog,
+		byKey:   k.Authenticate,
+		lookup:  lookup,
+		now:     k.now,
+		unknown: k.unknown,
+		macs:    newMACs(k.catalog, "sessions"),
+		used:    newMarks(),
+	}
 }
 
 // Run notes from time to time which sessions were used, and has those removed
@@ -97,16 +105,21 @@ func (s *Sessions) note(ctx context.Context, pace time.Duration) {
 
 	over := false
 	for x := range view.Sessions() {
-		over = over || now.Sub(x.Expires) > time.Hour || now.Sub(x.Used.Add(x.Idle)) > time.Hour
+		tooOld := now.Sub(x.Expires) > time.Hour
+		unused := now.Sub(x.Used.Add(x.Idle)) > time.Hour
+		over = over || tooOld || unused
 	}
 	if len(due) > 0 || over {
-		s.catalog.Propose(ctx, &catalog.TouchSessions{Used: now, IDs: due}) // a lost one is no loss: it is done again
+		// A lost one is no loss: it is done again.
+		s.catalog.Propose(ctx, &catalog.TouchSessions{Used: now, IDs: due})
 	}
 }
 
 // ages are how long a session lasts without use, and how often its use is noted.
 func (s *Sessions) ages() (idle, touch time.Duration) {
-	return s.seconds("AUTH_SESSION_MAX_AGE_SECONDS", sessionIdle), s.seconds("AUTH_SESSION_UPDATE_AGE_SECONDS", sessionTouch)
+	idle = s.seconds("AUTH_SESSION_MAX_AGE_SECONDS", sessionIdle)
+	touch = s.seconds("AUTH_SESSION_UPDATE_AGE_SECONDS", sessionTouch)
+	return idle, touch
 }
 
 func (s *Sessions) seconds(name string, otherwise time.Duration) time.Duration {
@@ -114,6 +127,7 @@ func (s *Sessions) seconds(name string, otherwise time.Duration) time.Duration {
 	if !ok {
 		return otherwise
 	}
+
 	d, err := time.ParseDuration(strings.TrimSpace(text) + "s")
 	if err != nil || d < time.Minute || d > 365*24*time.Hour {
 		return otherwise
@@ -150,19 +164,23 @@ func (s *Sessions) begin(ctx context.Context, x catalog.Session, in SignIn) (beg
 	rand.Read(random[:])
 	token := hex.EncodeToString(random[8:])
 	x.ID = "s" + hex.EncodeToString(random[:8])
-	if x.Hash, err = s.macs.sum(ctx, "session", token); err != nil {
+	x.Hash, err = s.macs.sum(ctx, "session", token)
+	if err != nil {
 		return nil, call.WriteError(err)
 	}
 	x.Method, x.Address, x.Agent = in.Method, in.Address, cut(in.Agent, 200)
+
 	idle, _ := s.ages()
-	x.Expires, x.Idle = s.now().Add(max(sessionAbsolute, idle)), idle
+	x.Idle = idle
+	x.Expires = s.now().Add(max(sessionAbsolute, idle))
 
 	// Who signs in anew leaves nothing of the former session behind.
 	cmds := []catalog.Command{&catalog.PutSession{Session: x}}
 	if old, err := s.find(ctx, in.Instead); err == nil && old != nil {
 		cmds = append(cmds, &catalog.EndSessions{IDs: []string{old.ID}})
 	}
-	if _, err := s.catalog.Propose(ctx, cmds...); err != nil {
+	_, err = s.catalog.Propose(ctx, cmds...)
+	if err != nil {
 		if _, refused := catalog.Refused(err); refused {
 			return nil, call.Fail(call.ErrUnauthenticated, "This account may not sign in")
 		}
@@ -195,6 +213,7 @@ func (s *Sessions) find(ctx context.Context, token string) (*catalog.Session, er
 	}
 
 	x := s.catalog.View().SessionByHash(sum)
+
 	if x == nil {
 		if err := s.unknown.ask(ctx, [sha256.Size]byte(sum)); err != nil {
 			return nil, err
@@ -229,21 +248,23 @@ func (s *Sessions) SessionViewer(ctx context.Context, token string) (catalog.Vie
 // viewer is who a session is at a view; nobody where they may not sign in.
 func (s *Sessions) viewer(view *catalog.View, x *catalog.Session) (catalog.Viewer, bool) {
 	var v catalog.Viewer
-	if x.Key != "" {
-		key := view.Key(x.Key)
-		if key == nil || !key.Expires.IsZero() && !s.now().Before(key.Expires) {
-			return v, false
-		}
-		var ok bool
-		if v, ok = viewerOf(view, key); !ok || !keysWork(view, v, s.lookup) {
-			return v, false
-		}
-	} else {
+	if x.Key == "" {
 		a := view.Account(x.Account)
 		if a == nil || a.State != catalog.AccountActive {
 			return v, false
 		}
 		v = catalog.Viewer{Role: a.Role, Name: a.Email, Account: a.ID}
+	} else {
+		// A session can never do more than the key that it began with.
+		key := view.Key(x.Key)
+		if key == nil || expired(key, s.now()) {
+			return v, false
+		}
+		of, ok := viewerOf(view, key)
+		if !ok || !keysWork(view, of, s.lookup) {
+			return of, false
+		}
+		v = of
 	}
 	v.Session = x.ID
 	return v, true
@@ -280,13 +301,18 @@ func (s *Sessions) sessionsOf(ctx context.Context, by Holder, user string) (own 
 	if err != nil {
 		return nil, err
 	}
+
 	for x := range s.catalog.View().Sessions() {
 		if x.Account == a && !x.Ended(s.now()) {
 			own = append(own, x)
 		}
 	}
 	slices.SortFunc(own, func(a, b *catalog.Session) int {
-		return cmp.Or(b.Used.Compare(a.Used), b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(
+			b.Used.Compare(a.Used),
+			b.Created.Compare(a.Created),
+			cmp.Compare(a.ID, b.ID),
+		)
 	})
 	return own, nil
 }
@@ -298,6 +324,7 @@ func (s *Sessions) accountFor(by Holder, user string) (string, error) {
 	if user == "me" && v.Account != "" {
 		return v.Account, nil
 	}
+
 	a := accountNamed(s.catalog.View(), user)
 	if a == nil || v.Role != catalog.RoleOwner && a.ID != v.Account {
 		return "", call.Fail(call.ErrNotFound, "there is no account %q", user)
@@ -315,11 +342,15 @@ func (s *Sessions) EndSessions(ctx context.Context, by Holder, user, which strin
 	}
 	var ids []string
 	for _, x := range own {
-		if which == "" || which == x.ID || which == "others" && x.ID != by.Viewer().Session {
+		another := which == "others" && x.ID != by.Viewer().Session
+		if which == "" || which == x.ID || another {
 			ids = append(ids, x.ID)
 		}
 	}
-	if len(ids) == 0 && which != "" && which != "others" {
+
+	// That there are no others is no failure; that there is no such one is.
+	named := which != "" && which != "others"
+	if len(ids) == 0 && named {
 		return 0, call.Fail(call.ErrNotFound, "there is no session %q", which)
 	}
 	return len(ids), s.end(ctx, ids)

@@ -54,7 +54,12 @@ type question struct {
 }
 
 func newUnknownKeys(sync func(ctx context.Context) (uint64, error), now func() time.Time) *unknownKeys {
-	return &unknownKeys{sync: sync, now: now, turn: make(chan struct{}, 1), rejected: map[[sha256.Size]byte]time.Time{}}
+	return &unknownKeys{
+		sync:     sync,
+		now:      now,
+		turn:     make(chan struct{}, 1),
+		rejected: map[[sha256.Size]byte]time.Time{},
+	}
 }
 
 // ask returns when this node has applied all that was acknowledged before the
@@ -92,12 +97,15 @@ func (u *unknownKeys) join(key [sha256.Size]byte) (q *question, mine bool, err e
 	if until, ok := u.rejected[key]; ok && u.now().Before(until) {
 		return nil, false, nil
 	}
+
 	if u.waiting >= askWaiting {
 		return nil, false, call.Fail(call.ErrOverloaded, "Too many requests with unknown keys")
 	}
+
 	u.waiting++
 	if u.next == nil {
-		u.next, mine = &question{done: make(chan struct{})}, true
+		mine = true
+		u.next = &question{done: make(chan struct{})}
 	}
 	return u.next, mine, nil
 }
@@ -112,6 +120,8 @@ func (u *unknownKeys) leave() {
 func (u *unknownKeys) send(q *question) {
 	u.turn <- struct{}{}
 	defer func() { <-u.turn }()
+
+	// Anybody may send unknown keys: the gap bounds what they cost the leader.
 	u.mu.Lock()
 	rest := askGap - u.now().Sub(u.asked)
 	u.mu.Unlock()
