@@ -70,9 +70,12 @@ func (c *Cluster) withdraw(ctx context.Context, node string) error {
 		}
 		return false
 	}
+
 	if !votes() {
 		return nil
 	}
+
+	// A member that drains gives its vote to another as soon as that can be.
 	m := c.View().Member(node)
 	drained := m != nil && m.State == catalog.MemberDraining
 	if !drained {
@@ -80,18 +83,23 @@ func (c *Cluster) withdraw(ctx context.Context, node string) error {
 			return err
 		}
 	}
+
 	bounded, cancel := context.WithTimeout(ctx, c.env.scaled(withdrawTime))
 	defer cancel()
+
 	for votes() {
 		if c.env.pause(bounded, c.env.scaled(voterPause)/4) {
 			continue
 		}
+
 		err := errors.New("the others cannot decide without its vote: bring back or remove those that are not alive, or add a node")
+
 		if !drained {
 			again, done := context.WithTimeout(context.WithoutCancel(ctx), c.env.scaled(withdrawTime))
 			defer done()
 			err = errors.Join(err, c.Undrain(again, node))
 		}
+
 		return err
 	}
 	return nil

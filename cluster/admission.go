@@ -81,14 +81,18 @@ func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, 
 	if err := json.Unmarshal(in, &m); err != nil || m.ID == "" {
 		return nil, errors.New("cluster: malformed request to join")
 	}
+
 	if !a.replica.leading.Load() {
 		return nil, errNotLeader
 	}
+
+	// A later start of the node, or a removal, keeps this one out.
 	if old := a.replica.view().Member(m.ID); old != nil {
 		if err := a.network.admit(Peer{Node: m.ID, Epoch: m.Epoch}, wire.Call); err != nil {
 			return nil, err
 		}
 	}
+
 	if slices.ContainsFunc(a.replica.servers(), func(s raft.Server) bool { return string(s.ID) == m.ID }) {
 		return nil, nil
 	}
@@ -174,9 +178,12 @@ func (a *admission) serveAnnounce(ctx context.Context, from Peer, in []byte) ([]
 	if err := json.Unmarshal(in, &m); err != nil || m.ID != from.Node || m.Epoch != from.Epoch {
 		return nil, errors.New("cluster: malformed announcement")
 	}
+
 	if !a.replica.leading.Load() {
 		return nil, errNotLeader
 	}
+
+	// A copy of the node elsewhere is found out before anything is written of this one.
 	if err := a.twins.refuse(ctx, from, m.Addr); err != nil {
 		return nil, err
 	}

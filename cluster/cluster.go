@@ -149,6 +149,7 @@ func (o *Options) setDefaults() {
 	o.Weight = cmp.Or(o.Weight, 1)
 	o.HoldTime = cmp.Or(o.HoldTime, 5*time.Second)
 	o.Timing = cmp.Or(o.Timing, 1)
+
 	if o.Now == nil {
 		o.Now = clock.Now
 	}
@@ -158,6 +159,7 @@ func (o *Options) setDefaults() {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	if o.Exit == nil {
 		log := o.Log
 		o.Exit = func(reason string) {
@@ -323,6 +325,7 @@ func (c *Cluster) Close() error {
 func (c *Cluster) release() {
 	c.closeOnce.Do(func() {
 		c.end()
+
 		if c.replica != nil {
 			c.replica.metrics.unregister(c.o.Metrics)
 			if !c.ran.Load() {
@@ -330,6 +333,8 @@ func (c *Cluster) release() {
 			}
 			c.replica.close()
 		}
+
+		// The lock of the directory goes last: until then something may write there.
 		c.env.tasks.Wait()
 		if c.self != nil {
 			c.self.home.close()
@@ -365,7 +370,7 @@ func (c *Cluster) Epoch() uint64 { return c.self.epoch }
 // Leader is the id of the leader as this node knows it; empty when none.
 func (c *Cluster) Leader() string { return c.replica.leader() }
 
-// Leading tells whether this node leads: it plans jobs and placement.
+// Leading reports whether this node leads: it plans jobs and placement.
 func (c *Cluster) Leading() bool { return c.replica.leading.Load() }
 
 // ClusterAddr is the address for calls, with the real port.

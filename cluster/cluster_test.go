@@ -58,7 +58,7 @@ func run(t *testing.T, c *Cluster) *testNode {
 	return n
 }
 
-// founded tells that the identity says so, which a crash may not undo.
+// founded reports whether the identity says so, which a crash may not undo.
 func (n *testNode) founded() bool { return !n.self.founding() }
 
 // propose must succeed.

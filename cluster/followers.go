@@ -64,6 +64,7 @@ func (f *followers) heard(node string, known mark, args *raft.AppendEntriesReque
 func (f *followers) matched(node string, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	if args.Term < f.led {
 		return 0 // an answer that was long on its way
 	}
@@ -71,6 +72,8 @@ func (f *followers) matched(node string, args *raft.AppendEntriesRequest, resp *
 		f.led = args.Term
 		clear(f.match)
 	}
+
+	// A heartbeat carries no entries and proves nothing about those before.
 	if resp.Success && !heartbeat(args) {
 		f.match[node] = args.PrevLogEntry + uint64(len(args.Entries))
 	}

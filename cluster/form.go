@@ -75,7 +75,7 @@ func (f *formation) answer() {
 	f.network.port.HandleJoin(methodAttempt, f.serveAttempt)
 }
 
-// foundsAlone tells whether this node is to be a cluster of one, or was about
+// foundsAlone reports whether this node is to be a cluster of one, or was about
 // to found one when it stopped.
 func (f *formation) foundsAlone() bool {
 	return f.self.founding() || f.alone && f.self.cluster() == "" && f.self.promised().Cluster == ""
@@ -154,6 +154,7 @@ func (f *formation) join(ctx context.Context, members []peer, p promise) error {
 			return fmt.Errorf("there are two clusters under this cluster key, %s of node %s and %s of node %s: give each its own key", members[0].Cluster, members[0].Node, m.Cluster, m.Node)
 		}
 	}
+
 	if p.Cluster != "" && p.Cluster != members[0].Cluster {
 		return fmt.Errorf("this node promised node %s to join cluster %s, but %s is here: empty the data directory to join it", p.Founder, p.Cluster, members[0].Cluster)
 	}
@@ -162,12 +163,15 @@ func (f *formation) join(ctx context.Context, members []peer, p promise) error {
 	if err != nil {
 		return err
 	}
+
 	var last error
 	for _, m := range members {
 		out, err := f.ask(ctx, m, joinTime, methodJoin, in)
 		if err == nil {
 			return f.enter(string(out))
 		}
+
+		// A refusal is for good: no other member would decide otherwise.
 		if no := refusalIn(err); no != nil {
 			f.fail(no)
 		}
@@ -214,7 +218,7 @@ func (f *formation) recheck(ctx context.Context, loose []peer, p promise) error 
 	return nil
 }
 
-// serveAttempt tells whether this node still means to found a cluster.
+// serveAttempt answers whether this node still means to found a cluster.
 func (f *formation) serveAttempt(_ context.Context, _ Peer, in []byte) ([]byte, error) {
 	if f.self.stands(string(in)) {
 		return []byte("stands"), nil
@@ -318,6 +322,7 @@ func (f *formation) foundNow(cluster string) error {
 		f.fail(fmt.Errorf("cluster: make a new cluster: %w", err))
 		return err
 	}
+
 	f.log.Info("founded the cluster", "cluster", cluster)
 	f.replica.trans.electSelf(f.self.node)
 	return nil

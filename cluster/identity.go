@@ -63,14 +63,17 @@ func openHome(dir string) (*home, error) {
 	if err := os.MkdirAll(h.raft, 0o700); err != nil {
 		return nil, fmt.Errorf("cluster: data directory: %w", err)
 	}
+
 	lock, err := os.Open(h.raft)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: data directory: %w", err)
 	}
+
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("cluster: the data directory %s is %w", dir, ErrInUse)
 	}
+
 	h.lock = lock
 	return h, nil
 }
@@ -107,6 +110,7 @@ func (h *home) place() (string, error) {
 // loadIdentity reads node.json without counting a start.
 func (h *home) loadIdentity() (*identity, error) {
 	id := &identity{path: filepath.Join(h.dir, "node.json"), random: randomBits()}
+
 	data, err := os.ReadFile(id.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if h.hasRaft() {
@@ -114,19 +118,23 @@ func (h *home) loadIdentity() (*identity, error) {
 		}
 		return id, nil
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("cluster: node.json: %w", err)
 	}
+
 	if err := json.Unmarshal(data, id); err != nil || id.NodeID == "" {
 		return nil, fmt.Errorf("cluster: %s is damaged: put it back from a copy, or empty the data directory to join as a new node", id.path)
 	}
+
+	// With its log gone it could vote a second time in a term.
 	if id.ClusterID != "" && !id.Founding && !h.hasRaft() {
 		return nil, fmt.Errorf("cluster: %s says that this node is part of a cluster, but the log in %s is gone: a node must not forget its votes. Empty the whole data directory to join as a new node", id.path, h.raft)
 	}
 	return id, nil
 }
 
-// hasRaft tells whether there is a raft log. An empty file, which a power cut
+// hasRaft reports whether there is a raft log. An empty file, which a power cut
 // can leave on some file systems, is none: bbolt would begin a new one.
 func (h *home) hasRaft() bool {
 	info, err := os.Stat(filepath.Join(h.raft, logFile))
@@ -160,13 +168,17 @@ func writeFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
 	}
+
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
+
+	// The name is given last: a power cut leaves the old file or the new one.
 	if err == nil {
 		err = os.Rename(tmp, path)
 	}

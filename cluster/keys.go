@@ -43,9 +43,11 @@ func (k *keyring) load(member, mayMake bool) error {
 		if !mayMake {
 			return fmt.Errorf("cluster: the cluster key file %s is missing: copy the one of the other nodes, or make one with shoal cluster-key new", k.file)
 		}
+
 		text = []byte(wire.NewKey().Text() + "\n")
 		err = writeFile(k.file, text)
 	}
+
 	if err != nil {
 		return fmt.Errorf("cluster: cluster key: %w", err)
 	}
@@ -142,6 +144,7 @@ func (s *secrets) sealAnew(ctx context.Context) error {
 		if _, err := unseal(keys[:1], x.Name, x.Sealed); err == nil {
 			continue
 		}
+
 		plain, err := unseal(keys, x.Name, x.Sealed)
 		if err != nil {
 			return err
@@ -150,6 +153,7 @@ func (s *secrets) sealAnew(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		if _, err := s.proposer.propose(ctx, &catalog.SetSecret{Name: x.Name, Sealed: sealed}); err != nil {
 			return fmt.Errorf("seal secret %s anew: %w", x.Name, err)
 		}

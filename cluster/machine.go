@@ -67,12 +67,15 @@ func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0
 func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
+
 	began := clock.Now()
 	m.busy.Store(&began)
 	defer m.busy.Store(nil)
+
 	if m.took != nil {
 		defer func() { observe(m.took, began) }()
 	}
+
 	out := make([]any, len(logs))
 	last := m.applied.Load()
 	for i, l := range logs {
@@ -81,6 +84,8 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 			last = max(last, l.Index)
 		}
 	}
+
+	// Results are of what views already show: publish comes before raft answers.
 	m.loop.applied(last)
 	m.publish(last)
 	m.note(last)
@@ -104,14 +109,18 @@ func (m *machine) step(l *raft.Log) any {
 func (m *machine) replay(logs raft.LogStore, upto uint64) error {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
+
 	first, err := logs.FirstIndex()
 	if err != nil {
 		return fmt.Errorf("cluster: read raft log: %w", err)
 	}
+
 	from := m.state.Index() + 1
+
 	if upto < from || first == 0 || first > from {
 		return nil
 	}
+
 	for index := from; index <= upto; index++ {
 		var l raft.Log
 		if err := logs.GetLog(index, &l); err != nil {
@@ -121,6 +130,7 @@ func (m *machine) replay(logs raft.LogStore, upto uint64) error {
 			return errStuck
 		}
 	}
+
 	m.publish(max(upto, m.applied.Load()))
 	m.note(upto)
 	return nil
@@ -139,8 +149,10 @@ func (m *machine) apply(l *raft.Log) any {
 		m.fatal(fmt.Errorf("cluster: this node stops, since it cannot apply what the cluster has agreed on: %w", err))
 		return err
 	}
+
 	m.bytes.Add(int64(len(l.Data)))
 	results := m.state.Apply(e)
+
 	if m.state.Diverged() {
 		m.stuck = true
 		m.fatal(fmt.Errorf("cluster: this node stops, since at entry %d its catalog is not that of the leader: empty its data directory and let it join again", l.Index))
@@ -196,8 +208,10 @@ func (m *machine) Restore(r io.ReadCloser) error {
 		m.log.Error("snapshot refused", "error", err)
 		return err
 	}
+
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
+
 	s.Unseal(m.unseal)
 	m.state = s
 	m.publish(max(s.Index(), m.applied.Load()))

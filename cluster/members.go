@@ -16,7 +16,8 @@ func (c *Cluster) Members() []Member {
 	for _, s := range c.replica.servers() {
 		voters[s.ID] = s.Suffrage == raft.Voter
 	}
-	leader := c.Leader()
+
+	// Gossip may hear of another cluster under the same key.
 	known := map[string]peer{}
 	cluster := c.self.cluster()
 	for _, p := range c.network.peers() {
@@ -25,6 +26,8 @@ func (c *Cluster) Members() []Member {
 		}
 	}
 	known[c.self.node] = peer{meta: meta{Load: c.network.ownLoad()}}
+
+	leader := c.Leader()
 	var out []Member
 	for m := range c.View().Members() {
 		if m.State == catalog.MemberRemoved {
@@ -42,30 +45,35 @@ func (c *Cluster) Members() []Member {
 	return out
 }
 
-// Alive tells whether a member can be reached, as far as gossip knows.
+// Alive reports whether a member can be reached, as far as gossip knows.
 func (c *Cluster) Alive(node string) bool { return c.network.alive(node) }
 
 // readyPatience is how long a node that knows its catalog waits for the
 // cluster before it serves what it has.
 const readyPatience = 15 * time.Second
 
-// Ready tells whether the node has a catalog to serve, and if not, why. A
+// Ready returns nil where the node has a catalog to serve, else why not. A
 // missing leader is no reason once the node has been ready.
 func (c *Cluster) Ready() error {
 	if why := c.succession.reason(); why != nil {
 		return why
 	}
+
 	if c.ready.Load() {
 		return nil
 	}
+
 	v := c.View()
 	if c.self.cluster() == "" || v.ClusterID() == "" {
 		return errors.New("the node is not part of a cluster yet")
 	}
+
+	// It has caught up when it sees its own start. Patience: a leader may be long in coming.
 	m := v.Member(c.self.node)
 	if (m == nil || m.Epoch != c.self.epoch) && clock.Since(c.started) < c.env.scaled(readyPatience) {
 		return errors.New("the node has not yet caught up with the cluster")
 	}
+
 	c.ready.Store(true)
 	return nil
 }

@@ -96,11 +96,13 @@ func (m *memory) keep(member func(node string) bool) error {
 		m.mu.Unlock()
 		return nil
 	}
+
 	for node := range m.marks {
 		if !member(node) {
 			delete(m.marks, node)
 		}
 	}
+
 	data, err := json.Marshal(memoryFile{m.cluster, m.marks})
 	m.changed = false
 	m.mu.Unlock()

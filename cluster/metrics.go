@@ -69,83 +69,111 @@ func (m *metrics) unregister(r prometheus.Registerer) {
 	}
 }
 
+// number is a gauge without labels.
+func number(name, help string, value func(*Cluster) float64) clusterGauge {
+	return clusterGauge{Desc: gauge.Desc(name, help), Read: func(c *Cluster, emit gauge.Emit) { emit(value(c)) }}
+}
+
+// raftGauges is raft as this node sees it.
 func (m *metrics) raftGauges() []clusterGauge {
-	one := func(value func(*Cluster) float64) func(*Cluster, gauge.Emit) {
-		return func(c *Cluster, emit gauge.Emit) { emit(value(c)) }
-	}
+	leaders := number("shoal_raft_leaders_total", "Leaders that this node has seen since it was started.", func(*Cluster) float64 { return float64(m.leaders.Load()) })
+	leaders.Count = true
+
 	return []clusterGauge{
-		{Desc: gauge.Desc("shoal_raft_state", "1 for the state of this node in raft.", "state"), Read: func(c *Cluster, emit gauge.Emit) {
-			for _, s := range []raft.RaftState{raft.Follower, raft.Candidate, raft.Leader} {
-				emit(gauge.Truth(c.replica.raft.State() == s), s.String())
-			}
-		}},
-		{Desc: gauge.Desc("shoal_raft_term", "The term of raft."), Read: one(func(c *Cluster) float64 { return float64(c.replica.raft.CurrentTerm()) })},
-		{Desc: gauge.Desc("shoal_raft_last_index", "Index of the newest entry of this node's log, committed or not."), Read: one(func(c *Cluster) float64 { return float64(c.replica.raft.LastIndex()) })},
-		{Desc: gauge.Desc("shoal_raft_commit_index", "Index of the newest entry that this node knows to be committed."), Read: one(func(c *Cluster) float64 { return float64(c.replica.raft.CommitIndex()) })},
-		{Desc: gauge.Desc("shoal_raft_applied_index", "Index of the newest entry that was handed to the catalog."), Read: one(func(c *Cluster) float64 { return float64(c.replica.raft.AppliedIndex()) })},
-		{Desc: gauge.Desc("shoal_raft_snapshot_index", "Index of the newest entry that is in a snapshot of this node."), Read: one(func(c *Cluster) float64 {
-			n, _ := strconv.ParseFloat(c.replica.raft.Stats()["last_snapshot_index"], 64)
-			return n
-		})},
-		{Desc: gauge.Desc("shoal_raft_contact_seconds", "Seconds since this node heard of the leader; 0 on the leader."), Read: one(func(c *Cluster) float64 {
-			if last := c.replica.raft.LastContact(); c.replica.raft.State() != raft.Leader && !last.IsZero() {
-				return clock.Since(last).Seconds()
-			}
-			return 0
-		})},
-		{Desc: gauge.Desc("shoal_raft_servers", "Members of raft, by whether they vote.", "voter"), Read: func(c *Cluster, emit gauge.Emit) {
-			voters, others := 0, 0
-			for _, s := range c.replica.servers() {
-				if s.Suffrage == raft.Voter {
-					voters++
-				} else {
-					others++
-				}
-			}
-			emit(float64(voters), "true")
-			emit(float64(others), "false")
-		}},
-		{Desc: gauge.Desc("shoal_raft_log_bytes", "Bytes of the file of the raft log."), Read: one(func(c *Cluster) float64 {
-			info, err := os.Stat(filepath.Join(c.self.home.raft, logFile))
-			if err != nil {
-				return 0
-			}
-			return float64(info.Size())
-		})},
-		{Desc: gauge.Desc("shoal_raft_leaders_total", "Leaders that this node has seen since it was started."), Count: true, Read: one(func(*Cluster) float64 { return float64(m.leaders.Load()) })},
+		{Desc: gauge.Desc("shoal_raft_state", "1 for the state of this node in raft.", "state"), Read: raftState},
+		{Desc: gauge.Desc("shoal_raft_servers", "Members of raft, by whether they vote.", "voter"), Read: raftServers},
+		leaders,
+
+		number("shoal_raft_term", "The term of raft.", func(c *Cluster) float64 { return float64(c.replica.raft.CurrentTerm()) }),
+		number("shoal_raft_contact_seconds", "Seconds since this node heard of the leader; 0 on the leader.", raftContact),
+
+		number("shoal_raft_last_index", "Index of the newest entry of this node's log, committed or not.", func(c *Cluster) float64 { return float64(c.replica.raft.LastIndex()) }),
+		number("shoal_raft_commit_index", "Index of the newest entry that this node knows to be committed.", func(c *Cluster) float64 { return float64(c.replica.raft.CommitIndex()) }),
+		number("shoal_raft_applied_index", "Index of the newest entry that was handed to the catalog.", func(c *Cluster) float64 { return float64(c.replica.raft.AppliedIndex()) }),
+		number("shoal_raft_snapshot_index", "Index of the newest entry that is in a snapshot of this node.", raftSnapshot),
+		number("shoal_raft_log_bytes", "Bytes of the file of the raft log.", raftLogBytes),
 	}
 }
 
+func raftState(c *Cluster, emit gauge.Emit) {
+	for _, s := range []raft.RaftState{raft.Follower, raft.Candidate, raft.Leader} {
+		emit(gauge.Truth(c.replica.raft.State() == s), s.String())
+	}
+}
+
+func raftServers(c *Cluster, emit gauge.Emit) {
+	voters, others := 0, 0
+	for _, s := range c.replica.servers() {
+		if s.Suffrage == raft.Voter {
+			voters++
+		} else {
+			others++
+		}
+	}
+
+	emit(float64(voters), "true")
+	emit(float64(others), "false")
+}
+
+func raftContact(c *Cluster) float64 {
+	last := c.replica.raft.LastContact()
+	if c.replica.raft.State() == raft.Leader || last.IsZero() {
+		return 0
+	}
+	return clock.Since(last).Seconds()
+}
+
+// raftSnapshot reads what raft tells in words only.
+func raftSnapshot(c *Cluster) float64 {
+	n, _ := strconv.ParseFloat(c.replica.raft.Stats()["last_snapshot_index"], 64)
+	return n
+}
+
+func raftLogBytes(c *Cluster) float64 {
+	info, err := os.Stat(filepath.Join(c.self.home.raft, logFile))
+	if err != nil {
+		return 0
+	}
+	return float64(info.Size())
+}
+
+// peerGauges is the others as this node sees them.
 func peerGauges() []clusterGauge {
 	return []clusterGauge{
-		{Desc: gauge.Desc("shoal_gossip_nodes", "Nodes that gossip has heard of, by whether they are alive.", "alive"), Read: func(c *Cluster, emit gauge.Emit) {
-			alive, dead := 0, 0
-			for _, p := range c.network.gossip.Peers() {
-				if p.Alive {
-					alive++
-				} else {
-					dead++
-				}
-			}
-			emit(float64(alive), "true")
-			emit(float64(dead), "false")
-		}},
-		{Desc: gauge.Desc("shoal_gossip_health", "0 while gossip of this node is in time; up to 7 the slower the node itself is."), Read: func(c *Cluster, emit gauge.Emit) {
-			emit(float64(c.network.gossip.Health()))
-		}},
-		{Desc: gauge.Desc("shoal_wire_connections", "Open connections to and from other nodes, by protocol.", "protocol"), Read: func(c *Cluster, emit gauge.Emit) {
-			for protocol, n := range c.network.port.Connections() {
-				emit(float64(n), string(protocol))
-			}
-		}},
-		{Desc: gauge.Desc("shoal_member_lag", "Entries by which the catalog of a member is behind this node's, as gossip last told.", "node"), Read: func(c *Cluster, emit gauge.Emit) {
-			applied := c.replica.machine.applied.Load()
-			for _, x := range c.Members() {
-				if !x.Self && x.Alive {
-					emit(float64(applied)-float64(min(x.Load.Applied, applied)), x.ID)
-				}
-			}
-		}},
+		{Desc: gauge.Desc("shoal_gossip_nodes", "Nodes that gossip has heard of, by whether they are alive.", "alive"), Read: gossipNodes},
+		number("shoal_gossip_health", "0 while gossip of this node is in time; up to 7 the slower the node itself is.", func(c *Cluster) float64 { return float64(c.network.gossip.Health()) }),
+		{Desc: gauge.Desc("shoal_wire_connections", "Open connections to and from other nodes, by protocol.", "protocol"), Read: wireConnections},
+		{Desc: gauge.Desc("shoal_member_lag", "Entries by which the catalog of a member is behind this node's, as gossip last told.", "node"), Read: memberLag},
+	}
+}
+
+func gossipNodes(c *Cluster, emit gauge.Emit) {
+	alive, dead := 0, 0
+	for _, p := range c.network.gossip.Peers() {
+		if p.Alive {
+			alive++
+		} else {
+			dead++
+		}
+	}
+
+	emit(float64(alive), "true")
+	emit(float64(dead), "false")
+}
+
+func wireConnections(c *Cluster, emit gauge.Emit) {
+	for protocol, n := range c.network.port.Connections() {
+		emit(float64(n), string(protocol))
+	}
+}
+
+func memberLag(c *Cluster, emit gauge.Emit) {
+	applied := c.replica.machine.applied.Load()
+	for _, x := range c.Members() {
+		// What gossip tells of a member may be newer than this node's catalog.
+		if !x.Self && x.Alive {
+			emit(float64(applied)-float64(min(x.Load.Applied, applied)), x.ID)
+		}
 	}
 }
 

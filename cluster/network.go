@@ -39,7 +39,7 @@ type network struct {
 
 	port     *wire.Port
 	gossip   *gossip.Gossip
-	heard    atomic.Pointer[hearsay]
+	heard    atomic.Pointer[gossiped]
 	handlers map[string]Handler
 	streams  map[string]StreamHandler
 
@@ -183,8 +183,8 @@ type peer struct {
 	meta
 }
 
-// hearsay is what gossip knew at some moment.
-type hearsay struct {
+// gossiped is what gossip knew at some moment.
+type gossiped struct {
 	changed <-chan struct{} // closed when it knows something else
 	peers   []peer
 }
@@ -200,7 +200,8 @@ func (n *network) peers() []peer {
 			return h.peers
 		}
 	}
-	h := &hearsay{changed: n.gossip.Changed()} // before Peers, to miss nothing
+
+	h := &gossiped{changed: n.gossip.Changed()} // before Peers, to miss nothing
 	for _, g := range n.gossip.Peers() {
 		p := peer{Peer: n.registered(g)}
 		if g.Node == n.self.node || json.Unmarshal(p.Meta, &p.meta) != nil {
@@ -208,6 +209,7 @@ func (n *network) peers() []peer {
 		}
 		h.peers = append(h.peers, p)
 	}
+
 	n.heard.Store(h)
 	return h.peers
 }
@@ -261,7 +263,7 @@ func (n *network) dialRaft(node string, timeout time.Duration) (net.Conn, error)
 	return n.port.DialRaft(ctx, t)
 }
 
-// alive tells whether a member can be reached, as far as gossip knows.
+// alive reports whether a member can be reached, as far as gossip knows.
 func (n *network) alive(node string) bool {
 	if node == n.self.node {
 		return true
@@ -302,10 +304,12 @@ func (n *network) admit(from Peer, proto wire.Protocol) error {
 	if proto == wire.Join {
 		return nil
 	}
+
 	m := n.view().Member(from.Node)
 	if m == nil {
 		return nil // it was let in a moment ago, or this node is behind
 	}
+
 	if m.State == catalog.MemberRemoved {
 		return fmt.Errorf(refusal + "it was removed; empty its data directory to let it join as a new one")
 	}
@@ -330,11 +334,15 @@ func (n *network) call(ctx context.Context, node, method string, in []byte) ([]b
 		}
 		return h(ctx, n.port.Self(), in)
 	}
+
 	t, err := n.target(node)
 	if err != nil {
 		return nil, err
 	}
+
 	out, err := n.port.Call(ctx, t, method, in)
+
+	// A connection that was kept may be dead: the next one is new.
 	if errors.Is(err, wire.ErrBroken) && ctx.Err() == nil {
 		return n.port.Call(ctx, t, method, in)
 	}

@@ -41,25 +41,32 @@ func verifyPages(path string) error {
 		return err
 	}
 	defer f.Close()
+
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
+
+	// Two headers take turns; the newer one names the root.
 	ne := binary.NativeEndian
 	w := pageTree{f: f, seen: map[uint64]bool{}}
 	var root, newest uint64
 	at := int64(0)
+
 	for i := range 2 {
 		b := make([]byte, headSize)
 		if _, err := f.ReadAt(b, at); err != nil {
 			return fmt.Errorf("%w: %w", errPages, err)
 		}
+
 		m := b[headAt:]
 		if tx := ne.Uint64(m[48:]); i == 0 || tx > newest {
 			newest, root, w.size, w.pages = tx, ne.Uint64(m[16:]), uint64(ne.Uint32(m[8:])), ne.Uint64(m[40:])
 		}
+
 		at += int64(w.size)
 	}
+
 	if w.size < pageHeader+pageElement || w.pages > uint64(info.Size())/w.size {
 		return errPages
 	}
@@ -72,18 +79,22 @@ func (w *pageTree) page(id uint64) error {
 		return fmt.Errorf("%w: page %d", errPages, id)
 	}
 	w.seen[id] = true
+
 	head := make([]byte, pageHeader)
 	if _, err := w.f.ReadAt(head, int64(id*w.size)); err != nil {
 		return fmt.Errorf("page %d: %w", id, err)
 	}
+
 	more := uint64(binary.NativeEndian.Uint32(head[12:]))
 	if binary.NativeEndian.Uint64(head) != id || more >= w.pages-id {
 		return fmt.Errorf("%w: page %d", errPages, id)
 	}
+
 	body := make([]byte, (more+1)*w.size)
 	if _, err := w.f.ReadAt(body, int64(id*w.size)); err != nil {
 		return fmt.Errorf("page %d: %w", id, err)
 	}
+
 	if err := w.elements(body); err != nil {
 		return fmt.Errorf("page %d: %w", id, err)
 	}
@@ -95,28 +106,34 @@ func (w *pageTree) elements(page []byte) error {
 	if len(page) < pageHeader {
 		return errPages
 	}
+
 	ne := binary.NativeEndian
 	flags, count := ne.Uint16(page[8:]), int(ne.Uint16(page[10:]))
 	if flags != branchPage && flags != leafPage || pageHeader+count*pageElement > len(page) {
 		return errPages
 	}
+
 	for i := range count {
 		at := pageHeader + i*pageElement
 		e := page[at:]
 		if flags == branchPage {
+			// A key lies somewhere behind its element: both must be within the page.
 			if uint64(at)+uint64(ne.Uint32(e))+uint64(ne.Uint32(e[4:])) > uint64(len(page)) {
 				return errPages
 			}
+
 			if err := w.page(ne.Uint64(e[8:])); err != nil {
 				return err
 			}
 			continue
 		}
+
 		value := uint64(at) + uint64(ne.Uint32(e[4:])) + uint64(ne.Uint32(e[8:]))
 		end := value + uint64(ne.Uint32(e[12:]))
 		if end > uint64(len(page)) {
 			return errPages
 		}
+
 		if ne.Uint32(e)&bucketLeaf != 0 {
 			if err := w.bucket(page[value:end]); err != nil {
 				return err

@@ -153,10 +153,12 @@ func (p *prover) askAll(ctx context.Context, others []string) (map[string]recall
 	var mu sync.Mutex
 	var refused error
 	answers := map[string]recallReply{}
+
 	var wg sync.WaitGroup
 	for _, node := range others {
 		wg.Go(func() {
 			a, err := p.ask(ctx, node)
+
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -166,6 +168,7 @@ func (p *prover) askAll(ctx context.Context, others []string) (map[string]recall
 			}
 		})
 	}
+
 	wg.Wait()
 	return answers, refused
 }
@@ -207,12 +210,15 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 			}
 		}
 	}
+
+	// Data that came from elsewhere may be older than the votes that this node gave: all must say what they know.
 	if p.moved {
 		if len(silent) > 0 {
 			return verdict{why: fmt.Errorf("the data directory was moved, copied or restored, and nobody knows whether it is whole: start the nodes %v, or empty it to let the node join as a new one; if they are lost for good, run shoal recover on the node with the newest data", silent)}
 		}
 		return verdict{proved: true, bar: bar}
 	}
+
 	if agree <= len(voters)/2 {
 		return verdict{why: fmt.Errorf("%d of %d voters are there", agree, len(voters))}
 	}
@@ -247,10 +253,12 @@ func (p *proof) run(ctx context.Context) {
 			p.fail(no)
 			return
 		}
+
 		if clock.Since(said) >= p.scaled(sayTime) {
 			said = clock.Now()
 			p.log.Warn("this node does not vote yet", "reason", why)
 		}
+
 		if !p.pause(ctx, p.scaled(provePause)) {
 			return
 		}

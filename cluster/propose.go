@@ -163,11 +163,15 @@ func (p *proposer) proposeOnce(ctx context.Context, data []byte) (uint64, []cata
 	if err != nil {
 		return 0, nil, err
 	}
+
 	if leader == p.network.self.node {
 		return p.lead(ctx, data)
 	}
+
+	// The call ends with the leadership: who has lost it may never answer.
 	ctx, cancel := p.whileSameLeader(ctx)
 	defer cancel()
+
 	out, err := p.network.call(ctx, leader, methodPropose, data)
 	if err != nil {
 		return 0, nil, err
@@ -337,11 +341,14 @@ func (p *proposer) syncOnce(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	if leader == p.network.self.node {
 		return p.replica.leaderIndex(ctx)
 	}
+
 	ctx, cancel := p.whileSameLeader(ctx)
 	defer cancel()
+
 	out, err := p.network.call(ctx, leader, methodSync, nil)
 	if err != nil {
 		return 0, err
@@ -379,12 +386,14 @@ func (p *proposer) askForLeader(ctx context.Context) (string, error) {
 		leader string
 		err    error
 	}
+
 	var asked []string
 	for _, m := range p.network.peers() {
 		if m.Alive && m.Cluster == p.network.self.cluster() {
 			asked = append(asked, m.Node)
 		}
 	}
+
 	answers := make(chan said, len(asked))
 	for _, node := range asked {
 		calls.Go(func() {

@@ -35,13 +35,16 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 		return nil, err
 	}
 	defer h.close()
+
 	id, err := h.loadIdentity()
 	if err != nil {
 		return nil, err
 	}
+
 	if id.NodeID != "" || h.hasRaft() {
 		return nil, fmt.Errorf("cluster: the data directory %s holds a node already: restore into an empty one", dataDir)
 	}
+
 	state, err := catalog.Load(snapshot)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: restore: %w", err)
@@ -49,15 +52,18 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 	if err := opens(keyFile, state.View()); err != nil {
 		return nil, err
 	}
+
 	id.NodeID = newNodeID()
 	r := refound(state, id, "")
+
+	// The identity is written last: a directory that is half restored does not start.
 	if err := saveAsRaft(h, id, state); err != nil {
 		return nil, err
 	}
 	return r, id.save()
 }
 
-// opens tells whether the secrets of a catalog can be read with the keys of a
+// opens reports whether the secrets of a catalog can be read with the keys of a
 // file.
 func opens(keyFile string, v *catalog.View) error {
 	for name, box := range boxes(v) {
@@ -65,10 +71,12 @@ func opens(keyFile string, v *catalog.View) error {
 		if err != nil {
 			return fmt.Errorf("cluster: the snapshot needs the cluster key of the cluster that wrote it: %w", err)
 		}
+
 		keys, err := wire.ParseKeys(text)
 		if err != nil {
 			return err
 		}
+
 		if _, err := unseal(keys, name, box); err != nil {
 			return fmt.Errorf("cluster: %s is not the cluster key of the cluster that wrote the snapshot: copy that one first", keyFile)
 		}
@@ -92,24 +100,30 @@ func alone(id *identity) raft.Configuration {
 // saveAsRaft writes a state as the snapshot from which raft starts.
 func saveAsRaft(h *home, id *identity, state *catalog.State) error {
 	fail := func(err error) error { return fmt.Errorf("cluster: write the catalog as raft's: %w", err) }
+
 	store, err := openStore(h.raft, offline())
 	if err != nil {
 		return err
 	}
 	defer store.Close()
+
 	snaps, err := raft.NewFileSnapshotStore(h.raft, snapshotsKept, io.Discard)
 	if err != nil {
 		return fail(err)
 	}
+
 	const term = 1
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(id.NodeID))
+
 	sink, err := snaps.Create(raft.SnapshotVersionMax, max(1, state.Index()), term, alone(id), 1, trans)
 	if err != nil {
 		return fail(err)
 	}
+
 	if err := (snapshot{state.View()}).Persist(sink); err != nil {
 		return fail(err)
 	}
+
 	if err := store.SetUint64([]byte("CurrentTerm"), term); err != nil { // the name is raft's
 		return fail(err)
 	}
@@ -131,29 +145,38 @@ func Recover(dataDir string) (*Recovered, error) {
 		return nil, err
 	}
 	defer h.close()
+
 	id, err := h.loadIdentity()
 	if err != nil {
 		return nil, err
 	}
+
 	if id.ClusterID == "" || !h.hasRaft() {
 		return nil, fmt.Errorf("cluster: the data directory %s is not that of a member of a cluster", dataDir)
 	}
+
 	store, err := openStore(h.raft, offline())
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
+
 	snaps, err := raft.NewFileSnapshotStore(h.raft, snapshotsKept, io.Discard)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: open snapshots: %w", err)
 	}
+
 	m := &recovery{machine: newMachine(discard(), func(error) {}, func(uint64) {}), id: id}
+
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = raft.ServerID(id.NodeID), newRaftLog(discard())
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(id.NodeID))
+
+	// Raft replays the log into the machine and writes one snapshot, of a cluster of this node alone.
 	if err := raft.RecoverCluster(conf, m, store, store, snaps, trans, alone(id)); err != nil {
 		return nil, fmt.Errorf("cluster: recover: %w", err)
 	}
+
 	if m.done == nil {
 		return nil, errors.New("cluster: recover: nothing was written")
 	}

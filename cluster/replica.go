@@ -94,15 +94,19 @@ func (r *replica) start(trans *transport) error {
 func (r *replica) config() *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(r.self.node)
+
 	conf.HeartbeatTimeout = r.scaled(heartbeatTimeout)
 	conf.ElectionTimeout = r.scaled(heartbeatTimeout)
 	conf.LeaderLeaseTimeout = r.scaled(leaderLease)
+
 	conf.CommitTimeout = commitTimeout
 	conf.MaxAppendEntries = maxAppendEntries
 	conf.BatchApplyCh = true
+
 	conf.SnapshotInterval = snapshotInterval
 	conf.SnapshotThreshold = snapshotThreshold
 	conf.TrailingLogs = trailingLogs
+
 	conf.ShutdownOnRemove = false
 	conf.NoLegacyTelemetry = true
 	conf.Logger = newRaftLog(r.log)
@@ -186,7 +190,7 @@ func (r *replica) hurry() error {
 	return nil
 }
 
-// lone tells whether this node is the only voter.
+// lone reports whether this node is the only voter.
 func (r *replica) lone() bool {
 	voters := r.voters()
 	return len(voters) == 1 && voters[0] == r.self.node
@@ -314,10 +318,13 @@ func (r *replica) watchLeadership(ctx context.Context) {
 			if !leads {
 				continue
 			}
+
+			// It leads when it has applied all that others agreed on before.
 			if err := r.raft.Barrier(0).Error(); err != nil {
 				r.log.Info("leadership was lost at once", "error", err)
 				continue
 			}
+
 			r.leading.Store(r.raft.State() == raft.Leader)
 			r.log.Info("this node leads", "term", r.raft.CurrentTerm())
 		case <-ctx.Done():
@@ -347,12 +354,14 @@ func (r *replica) close() {
 			r.log.Warn("raft did not stop well", "error", err)
 		}
 	}
+
 	if r.store != nil {
 		if r.raft != nil {
 			if err := r.store.keep(); err != nil {
 				r.log.Warn("the commit index was not kept", "error", err)
 			}
 		}
+
 		if err := r.store.Close(); err != nil {
 			r.log.Warn("raft log was not closed well", "error", err)
 		}

@@ -75,10 +75,13 @@ func (k *keyring) sealConfigs(cmds []catalog.Command) ([]catalog.Command, error)
 		if !ok {
 			continue
 		}
+
 		raw, err := sealConfig(k.valid()[0], set.Raw)
 		if err != nil {
 			return nil, err
 		}
+
+		// The command of the caller stays as it is.
 		sealed := *set
 		sealed.Raw = raw
 		out[i] = &sealed
@@ -101,6 +104,7 @@ func (s *secrets) sealConfigAnew(ctx context.Context, keys wire.Keys) error {
 	if now.Index == 0 {
 		return nil
 	}
+
 	plain := now.Raw
 	if box, sealed := now.Sealed(); sealed {
 		if _, err := unseal(keys[:1], sealedConfig, box); err == nil {
@@ -111,10 +115,12 @@ func (s *secrets) sealConfigAnew(ctx context.Context, keys wire.Keys) error {
 			return err
 		}
 	}
+
 	raw, err := sealConfig(keys[0], plain)
 	if err != nil {
 		return err
 	}
+
 	if _, err := s.proposer.propose(ctx, &catalog.SealConfig{Hash: now.Hash, Raw: raw}); err != nil {
 		return fmt.Errorf("seal the configuration anew: %w", err)
 	}

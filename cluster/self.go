@@ -82,7 +82,7 @@ func (s *self) found(cluster string) error {
 
 var errBound = errors.New("this node was bound to another founder")
 
-// founding tells whether the node was about to found a cluster when it stopped.
+// founding reports whether the node was about to found a cluster when it stopped.
 func (s *self) founding() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,6 +121,8 @@ func (s *self) promise(p promise) error {
 	case s.attempt != "":
 		return fmt.Errorf("node %s founds a cluster itself", s.node)
 	}
+
+	// On the disk before it is said: a node that crashes keeps its word.
 	s.id.Promise = p
 	return s.id.save()
 }
@@ -141,7 +143,7 @@ func (s *self) try(cluster string) {
 	s.attempt = cluster
 }
 
-// stands tells whether the node still means to found a cluster, or has.
+// stands reports whether the node still means to found a cluster, or has.
 func (s *self) stands(cluster string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -72,11 +72,13 @@ func (s *store) known() (uint64, error) {
 	if err != nil || last == 0 {
 		return 0, err
 	}
+
 	var l raft.Log
 	committed, err := s.read(last, &l)
 	if err != nil {
 		return 0, err
 	}
+
 	kept, err := s.kept()
 	if err != nil {
 		return 0, err
@@ -178,12 +180,15 @@ func (w *watchdog) guard(what string, write func() error) error {
 	timer := time.AfterFunc(w.limit, func() {
 		w.exit(fmt.Sprintf("the disk took more than %v to %s", w.limit, what))
 	})
+
 	began := clock.Now()
 	err := write()
 	timer.Stop()
+
 	if w.took != nil {
 		observe(w.took, began)
 	}
+
 	if err != nil {
 		w.exit(fmt.Sprintf("cannot %s: %v", what, err))
 	}

@@ -131,6 +131,7 @@ func newTransport(n *network, r *replica, b *ballot, told *followers) *transport
 		absence: func(node string) absence { return absenceOf(node, n, r) },
 		told:    told,
 	}
+
 	n.tasks.Go(func() { t.relay(n.life.Done()) })
 	return t
 }
@@ -139,11 +140,13 @@ func newTransport(n *network, r *replica, b *ballot, told *followers) *transport
 func absenceOf(node string, n *network, r *replica) absence {
 	return absence{
 		alive: func() bool { return n.alive(node) },
+
 		wait: func() bool {
 			m := r.view().Member(node)
 			gone := m != nil && m.State == catalog.MemberRemoved
 			return !gone && r.raft.State() == raft.Leader && n.pause(context.Background(), n.scaled(absencePause))
 		},
+
 		reach: func() bool {
 			conn, err := n.dialRaft(node, n.scaled(formTime))
 			if err != nil {
@@ -160,10 +163,12 @@ func (t *transport) relay(end <-chan struct{}) {
 	for {
 		select {
 		case rpc := <-t.NetworkTransport.Consumer():
+			// What is denied never reaches raft, so it casts no vote.
 			if no := t.denied(rpc.Command); no != nil {
 				rpc.Respond(no, nil)
 				continue
 			}
+
 			select {
 			case t.rpcs <- rpc:
 			case <-end:

@@ -101,7 +101,7 @@ func (t *twins) meet(ctx context.Context, sightings []sighting) error {
 	return nil
 }
 
-// earlier tells whether gossip hears of a start of this node before this one.
+// earlier reports whether gossip hears of a start of this node before this one.
 func (t *twins) earlier() bool {
 	starts := t.network.gossip.Starts(t.network.self.node)
 	return slices.ContainsFunc(starts, func(p gossip.Peer) bool { return p.Alive && p.Epoch < t.network.self.epoch })
@@ -127,12 +127,14 @@ func (t *twins) others(node string, epoch uint64, addr string) []sighting {
 			out = append(out, sighting{a, alive})
 		}
 	}
+
 	for _, g := range t.network.gossip.Starts(node) {
 		var m meta
 		if g.Alive && json.Unmarshal(g.Meta, &m) == nil {
 			add(g.Epoch, m.Addr, true)
 		}
 	}
+
 	if m := t.network.view().Member(node); m != nil {
 		add(m.Epoch, m.Addr, false)
 	}

@@ -58,10 +58,13 @@ func unsealEntry(index uint64, l *raft.Log) (committed uint64, err error) {
 	if !ok || l.Index != index {
 		return 0, fmt.Errorf("entry %d of the raft log: %w", index, errDamaged)
 	}
+
+	// The sum was made of the entry with its mark and without the sum.
 	l.Extensions = ext[:n]
 	if entrySum(l) != binary.LittleEndian.Uint32(ext[n:]) {
 		return 0, fmt.Errorf("entry %d of the raft log: %w", index, errDamaged)
 	}
+
 	if n == 9 {
 		committed = binary.LittleEndian.Uint64(ext[1:])
 	}
@@ -129,22 +132,28 @@ func verifyTree(path string) (empty bool, err error) {
 		return false, err
 	}
 	defer db.Close()
+
 	return empty, db.View(func(tx *bbolt.Tx) error {
 		logs, values := tx.Bucket([]byte("logs")), tx.Bucket([]byte("conf")) // the names are those of raft-boltdb
 		if first, _ := tx.Cursor().First(); first == nil {
 			empty = true // the process ended before anything was written
 			return nil
 		}
+
 		if logs == nil || values == nil {
 			return errors.New("a part of it has another name")
 		}
+
 		if err := noGaps(logs); err != nil {
 			return err
 		}
+
 		err := values.ForEach(func(key, value []byte) error {
 			_, err := unsealValue(key, value)
 			return err
 		})
+
+		// To its end, whatever it says: the check runs beside, and holds the transaction.
 		for broken := range tx.Check() {
 			err = cmp.Or(err, broken)
 		}
@@ -173,19 +182,23 @@ func verifyEntries(path string) error {
 		return err
 	}
 	defer b.Close()
+
 	first, err := b.FirstIndex()
 	if err != nil || first == 0 {
 		return err
 	}
+
 	last, err := b.LastIndex()
 	if err != nil {
 		return err
 	}
+
 	for index := first; index <= last; index++ {
 		var l raft.Log
 		if err := b.GetLog(index, &l); err != nil {
 			return fmt.Errorf("entry %d of the raft log: %w", index, err)
 		}
+
 		if _, err := unsealEntry(index, &l); err != nil {
 			return err
 		}
@@ -213,20 +226,24 @@ func verifyHeads(path string) (exists bool, err error) {
 		return false, err
 	}
 	defer f.Close()
+
 	if info, err := f.Stat(); err != nil || info.Size() == 0 {
 		return false, err
 	}
+
 	at := int64(0)
 	for range 2 {
 		b := make([]byte, headSize)
 		if _, err := f.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
 			return true, err
 		}
+
 		sum := fnv.New64a()
 		sum.Write(b[headAt : headAt+headSummed])
 		if sum.Sum64() != binary.NativeEndian.Uint64(b[headAt+headSummed:]) {
 			return true, fmt.Errorf("the head at %d: %w", at, errDamaged)
 		}
+
 		at += int64(binary.NativeEndian.Uint32(b[headAt+8:])) // the size of a page
 	}
 	return true, nil

@@ -177,7 +177,7 @@ func (p *voterPlan) promoted() change {
 	return change{promote, p.spare.id}
 }
 
-// spareable tells whether the voters have a quorum without one of them.
+// spareable reports whether the voters have a quorum without one of them.
 func spareable(voters []candidate, without candidate) bool {
 	alive, n := 0, 0
 	for _, v := range voters {
@@ -219,6 +219,7 @@ func bestSpare(servers []candidate, zones map[string]int, healthyFor time.Durati
 // is no other.
 func worstVoter(voters []candidate, zones map[string]int, which func(candidate) bool) *candidate {
 	var worst *candidate
+
 	rank := func(v candidate) int {
 		switch {
 		case v.leader:
@@ -228,10 +229,12 @@ func worstVoter(voters []candidate, zones map[string]int, which func(candidate) 
 		}
 		return 2
 	}
+
 	for i, v := range voters {
 		if !which(v) || !spareable(voters, v) {
 			continue
 		}
+
 		if worst == nil || cmp.Or(cmp.Compare(rank(v), rank(*worst)), cmp.Compare(zones[v.zone], zones[worst.zone]), cmp.Compare(v.id, worst.id)) > 0 {
 			worst = &voters[i]
 		}
@@ -330,6 +333,7 @@ func (e *electorate) change(step change, prev uint64) error {
 	}
 
 	e.log.Info("voters change", "step", step.kind.String(), "peer", step.id)
+
 	err := f.Error()
 	if err == nil && step.kind == forget {
 		e.network.port.Drop(step.id)

@@ -52,13 +52,13 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// lasts tells whether something that began and has not ended takes too long.
+// lasts reports whether something that began and has not ended takes too long.
 func (w *watch) lasts(began *atomic.Pointer[time.Time], atMost time.Duration) bool {
 	since := began.Load()
 	return since != nil && clock.Since(*since) > w.scaled(atMost)
 }
 
-// leadsOthers tells whether this node leads others.
+// leadsOthers reports whether this node leads others.
 func (w *watch) leadsOthers() bool {
 	return w.replica.leading.Load() && len(w.replica.servers()) > 1
 }

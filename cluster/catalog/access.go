@@ -123,7 +123,7 @@ func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *r
 	return set
 }
 
-// Enforces tells whether permissions of some connection are enforced, so that
+// Enforces reports whether permissions of some connection are enforced, so that
 // viewers may differ in what they see. It depends on the configuration alone:
 // an answer that tells less because of it says nothing of what there is.
 func (v *View) Enforces() bool {
@@ -162,7 +162,7 @@ func (v *View) enforcements() map[string]enforcement {
 	return all
 }
 
-// isOpen tells whether a repository is open to everybody. One connection that
+// isOpen reports whether a repository is open to everybody. One connection that
 // enforces closes it for all of them, and so does one that the configuration
 // does not tell of: where that cannot be read nothing is open.
 func isOpen(r *Repo, enforced map[string]enforcement) bool {
@@ -202,17 +202,21 @@ func (v *View) Context(name string) (*roaring.Bitmap, bool) {
 	if def == nil {
 		return nil, false
 	}
+
 	name = def.Name
+
 	v.sets.mu.Lock()
 	defer v.sets.mu.Unlock()
 	if set := v.sets.contexts[name]; set != nil {
 		return set, true
 	}
+
 	scope := newScope(def)
 	set := v.where(func(r *Repo) bool { return !r.Orphaned() && scope.has(r) })
 	if v.sets.contexts == nil {
 		v.sets.contexts = map[string]*roaring.Bitmap{}
 	}
+
 	v.sets.contexts[name] = set
 	return set, true
 }

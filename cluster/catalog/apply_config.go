@@ -136,10 +136,12 @@ func (s *State) letGo(gone []*Connection, keep []ConnectionDef) (lost, all int) 
 			names[c.Name] = true
 		}
 	}
+
 	for r := range s.repos.records() {
 		if r.Orphaned() {
 			continue
 		}
+
 		all++
 		if !slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return !names[c.Name] }) {
 			lost++
@@ -184,23 +186,29 @@ func (c *CreateKey) apply(t *txn) Result {
 	if k.ID == "" || len(k.Hash) != keyHashLen || len(k.Name) > maxKeyName || k.Role != RoleMember && k.Role != RoleOwner {
 		return refuse(Invalid, "the key is malformed")
 	}
+
 	if t.keys.get(k.ID) != nil {
 		return refuse(Conflict, "a key of this id exists")
 	}
 	if _, taken := t.keyHashes.get(string(k.Hash)); taken {
 		return refuse(Conflict, "the key exists")
 	}
+
 	if k.Account != "" && (t.accounts.get(k.Account) == nil || k.All) {
 		return refuse(Invalid, "the key is of an account that is not there")
 	}
+
 	for old := range t.keys.records() {
 		if old.Name == k.Name && old.Account == k.Account {
 			return refuse(Conflict, fmt.Sprintf("there is a key called %q already", k.Name))
 		}
 	}
+
 	if t.keys.len() >= maxKeys {
 		return refuse(Conflict, "there are too many keys: revoke some first")
 	}
+
+	// Times are kept in milliseconds: the record is what a restart would load.
 	k.Created, k.Used, k.Expires = t.now, fromMillis(0), fromMillis(toMillis(k.Expires))
 	t.keys.set(k.ID, &k)
 	t.keyHashes.set(string(k.Hash), k.ID)

@@ -65,7 +65,7 @@ func (t *txn) held(kind JobKind, subject string, fence uint64) (*Job, Result) {
 	return j, Result{}
 }
 
-// hasSubject tells whether what the job is about exists.
+// hasSubject reports whether what the job is about exists.
 func (t *txn) hasSubject(kind JobKind, subject string) bool {
 	row := rowOf(t.kinds, kind)
 	if row == nil || subject == "" {
@@ -154,6 +154,7 @@ func (c *GrantJob) apply(t *txn) Result {
 	j.Attempt++
 	j.Fence, j.Node, j.Epoch = t.index, c.Node, c.Epoch
 	j.GrantedAt, j.Deadline, j.NotBefore = t.now, c.Deadline, time.Time{}
+
 	t.setJob(&j)
 	return Result{ID: t.index}
 }

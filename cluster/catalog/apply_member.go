@@ -20,6 +20,7 @@ func (c *PutMember) apply(t *txn) Result {
 		if no := old.refuses(&in); no != nil {
 			return Result{Err: no}
 		}
+
 		m = *old
 		if in.Epoch > old.Epoch {
 			m.Session = t.index
@@ -76,15 +77,18 @@ func (c *SetMemberState) apply(t *txn) Result {
 	if old == nil {
 		return refuse(NotFound, "there is no such member")
 	}
+
 	if c.State != MemberAlive && c.State != MemberDraining {
 		return refuse(Invalid, "a member can be alive or draining")
 	}
+
 	if old.State == MemberRemoved {
 		return refuse(Conflict, "the member was removed")
 	}
 	if old.State == c.State {
 		return Result{}
 	}
+
 	m := *old
 	m.State, m.Since = c.State, t.now
 	t.members.set(m.ID, &m)
@@ -99,9 +103,11 @@ func (c *RemoveMember) apply(t *txn) Result {
 	if old.State == MemberRemoved {
 		return Result{}
 	}
+
 	m := *old
 	m.State, m.Since = MemberRemoved, t.now
 	t.members.set(m.ID, &m)
+
 	t.revokeAll(m.ID, "the node was removed")
 	t.unholdAll(m.Number)
 	return Result{}
@@ -180,9 +186,12 @@ func (c *Confirm) apply(t *txn) Result {
 	if m.Epoch != c.Epoch {
 		return refuse(Stale, "the node was started again since")
 	}
+
 	for _, key := range c.Lost {
 		t.unhold(key, m.Number)
 	}
+
+	// What left the catalog meanwhile is not held: nobody would ever let go of it.
 	for _, key := range c.Held {
 		if t.live(key) {
 			t.hold(key, m.Number)
@@ -191,7 +200,7 @@ func (c *Confirm) apply(t *txn) Result {
 	return Result{}
 }
 
-// live tells whether anything needs what a key of a holding names.
+// live reports whether anything needs what a key of a holding names.
 func (t *txn) live(key string) bool {
 	if key == "" {
 		return false

@@ -28,6 +28,7 @@ func (c *FinishPack) check() string {
 			return "a pack is not named by a SHA-256, or is not a whole one"
 		}
 	}
+
 	for _, r := range c.Repos {
 		for _, s := range r.Shares {
 			if int(s.Pack) >= len(c.Packs) {

@@ -301,15 +301,19 @@ func (t *txn) leave(connection string, gone []*Repo, keep time.Duration) {
 	for _, old := range gone {
 		r := *old
 		r.Connections = slices.DeleteFunc(slices.Clone(r.Connections), func(c RepoConnection) bool { return c.Name == connection })
+
 		if r.Orphaned() {
 			r.OrphanedAt = t.now
 			if keep > 0 {
 				r.KeptUntil = t.now.Add(keep)
 			}
+
+			// Nobody is to fetch it any more; an attempt that runs ends by itself.
 			if j := t.jobs.get(jobKey(JobIndex, RepoSubject(r.ID))); j != nil && j.State != JobRunning {
 				t.dropJob(JobIndex, RepoSubject(r.ID))
 			}
 		}
+
 		t.setRepo(&r)
 	}
 }
@@ -426,22 +430,28 @@ func (c *FinishCollect) apply(t *txn) Result {
 	if job == nil {
 		return no
 	}
+
 	r := t.repos.get(c.Repo)
 	if r == nil {
 		return refuse(NotFound, "there is no such repository")
 	}
+
 	if !r.Orphaned() {
 		return refuse(Conflict, "a connection lists the repository again")
 	}
+
+	// All that names the repository goes with it, itself last.
 	for _, row := range t.kinds {
 		if row.OfRepo {
 			t.dropJob(row.Kind, RepoSubject(r.ID))
 		}
 	}
+
 	t.reference(r, -1)
 	t.holdings.delete(MirrorKey(r.ID))
 	t.forgetAccess(r)
 	t.forget(r)
+
 	t.repos.delete(r.ID)
 	t.sets = &sets{}
 	return Result{}

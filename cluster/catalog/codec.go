@@ -103,16 +103,20 @@ func compile(t reflect.Type) coder {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return timeCoder()
+
 	case t.Kind() == reflect.Struct:
 		return structCoder(t)
 	case t.Kind() == reflect.Pointer:
 		return pointerCoder(t)
+
+	// Bytes before other slices: they are one piece, not a list.
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return bytesCoder()
 	case t.Kind() == reflect.Slice:
 		return sliceCoder(t)
 	case t.Kind() == reflect.Array && t.Elem().Kind() == reflect.Uint8:
 		return arrayCoder(t)
+
 	case t.Kind() == reflect.String:
 		return stringCoder()
 	case t.Kind() == reflect.Bool:
@@ -266,6 +270,7 @@ func sliceCoder(t reflect.Type) coder {
 			}
 			return b
 		},
+
 		dec: func(r *reader, v reflect.Value) {
 			n := r.length()
 			if n == 0 {
@@ -288,6 +293,7 @@ func sliceCoder(t reflect.Type) coder {
 // pointerCoder is for results: nil is 0, else 1 and the value.
 func pointerCoder(t reflect.Type) coder {
 	elem := compile(t.Elem())
+
 	return coder{
 		enc: func(b []byte, v reflect.Value) []byte {
 			if v.IsNil() {
@@ -302,6 +308,7 @@ func pointerCoder(t reflect.Type) coder {
 			v.Set(reflect.New(t.Elem()))
 			elem.dec(r, v.Elem())
 		},
+
 		zero: isZero,
 	}
 }
@@ -333,6 +340,7 @@ func structCoder(t reflect.Type) coder {
 			}
 			return b
 		},
+
 		dec: func(r *reader, v reflect.Value) {
 			n := r.uvarint()
 			if n > uint64(len(fields)) {

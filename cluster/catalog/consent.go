@@ -32,7 +32,7 @@ type Consent struct {
 	Ended      time.Time // zero: not yet
 }
 
-// Lives tells whether the tokens of a consent are good at a time.
+// Lives reports whether the tokens of a consent are good at a time.
 func (c *Consent) Lives(now time.Time) bool { return c.Ended.IsZero() && now.Before(c.Expires) }
 
 // PutConsent adds a consent. One of the same id is refused with Conflict, also
@@ -118,7 +118,7 @@ func (t *txn) surplusConsents(account string) []*Consent {
 	return append(surplus, same[min(len(same), maxConsentsOf-1):]...)
 }
 
-// over tells whether no code and no token of a consent could be good any more.
+// over reports whether no code and no token of a consent could be good any more.
 func (c *Consent) over(now time.Time) bool {
 	end := c.Expires
 	if !c.Ended.IsZero() {
@@ -132,12 +132,16 @@ func (c *RotateConsent) apply(t *txn) Result {
 	if old == nil || !old.Lives(t.now) {
 		return refuse(NotFound, "the consent has ended")
 	}
+
 	if a := t.accounts.get(old.Account); a == nil || a.State != AccountActive {
 		return refuse(NotFound, "the account may not sign in")
 	}
+
+	// A token that comes a second time was copied by somebody.
 	if old.Generation != c.From {
 		return refuse(Stale, "the token was used before")
 	}
+
 	if !c.Expires.After(t.now) || c.Expires.After(t.now.Add(longestConsent)) {
 		return refuse(Invalid, "the consent lasts too long, or not at all")
 	}

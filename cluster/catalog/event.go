@@ -77,7 +77,7 @@ func ActorOf(ctx context.Context) (a Actor, ok bool) {
 	return a, ok
 }
 
-// Audited tells whether commands leave an event: when a person asks for them,
+// Audited reports whether commands leave an event: when a person asks for them,
 // or when a node does by itself.
 func Audited(cmds []Command, person bool) bool {
 	for _, c := range cmds {
@@ -168,6 +168,7 @@ func plainText(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
+
 	if len(s) <= maxEventText {
 		return s
 	}

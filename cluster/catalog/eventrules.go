@@ -197,6 +197,7 @@ func ruleOf(c Command) eventRule { return rulesByType[reflect.TypeOf(c).Elem()] 
 // accountEvent tells what a PutAccount does: the first of these that holds.
 func (t *txn) accountEvent(c *PutAccount) Event {
 	a, old := &c.Account, t.accounts.get(c.Account.ID)
+
 	action := "user.changed"
 	switch {
 	case old == nil:
@@ -210,6 +211,7 @@ func (t *txn) accountEvent(c *PutAccount) Event {
 	case old.Role != a.Role:
 		action = "user.role_changed"
 	}
+
 	return Event{Action: action, TargetType: "user", Target: a.ID, Message: a.Email + ", " + a.Role.String() + ", " + a.State.String()}
 }
 

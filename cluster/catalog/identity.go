@@ -19,15 +19,15 @@ const (
 // and its name a label that the host may change. A repository whose host
 // gives no id has its name for one.
 
-// sameAs tells whether a listed repository is this one.
+// sameAs reports whether a listed repository is this one.
 func (l *ListedRepo) sameAs(r *Repo) bool {
 	return identified(l.Name, &l.RepoFacts) && l.ExternalID == r.ExternalID
 }
 
-// identified tells whether the host of some facts gives ids of its own.
+// identified reports whether the host of some facts gives ids of its own.
 func identified(name string, f *RepoFacts) bool { return f.ExternalID != "" && f.ExternalID != name }
 
-// mayDescribe tells whether the facts of a listing may take the place of
+// mayDescribe reports whether the facts of a listing may take the place of
 // those of a repository: a connection that knows an address alone does not
 // speak for the host that gave the repository its id.
 func (l *ListedRepo) mayDescribe(r *Repo) bool {
@@ -65,10 +65,12 @@ func (t *txn) whoseName(l *ListedRepo) (RepoID, bool) {
 	if !taken || !local(l.CloneURL) {
 		return id, taken
 	}
+
 	if r := t.repos.get(id); local(r.CloneURL) {
 		return id, true
 	}
 
+	// The name by its directory, with a number where that is taken too: app, app-2, app-3.
 	claimed, base := l.Name, localName(l.CloneURL)
 	for i := 1; ; i++ {
 		if l.Name = base; i > 1 {
@@ -78,6 +80,7 @@ func (t *txn) whoseName(l *ListedRepo) (RepoID, bool) {
 			l.ExternalID = l.Name
 		}
 		claimed = l.Name
+
 		id, taken := t.names.get(l.Name)
 		if !taken || t.repos.get(id).CloneURL == l.CloneURL {
 			return id, taken
@@ -184,7 +187,7 @@ func (s *State) indexIdentity(r *Repo) {
 	}
 }
 
-// hadAfter tells whether the repository gave up the same name later.
+// hadAfter reports whether the repository gave up the same name later.
 func (r *Repo) hadAfter(f FormerName) bool {
 	return slices.ContainsFunc(r.Former, func(g FormerName) bool { return g.Name == f.Name && g.At.After(f.At) })
 }

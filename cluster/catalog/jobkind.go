@@ -22,7 +22,7 @@ type JobRow struct {
 	Name   string // in status, logs and metrics
 	OfRepo bool   // the subject is a RepoSubject: the job leaves with the repository
 
-	// Own tells that a good end changes more than the job, so that a command
+	// Own is set where a good end changes more than the job, so that a command
 	// of the kind's own says it (FinishIndex, ...). The others end well by
 	// FinishJob.
 	Own bool
@@ -59,7 +59,7 @@ func (k JobKind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// OfRepo tells whether jobs of a kind are about a repository.
+// OfRepo reports whether jobs of a kind are about a repository.
 func (k JobKind) OfRepo() bool {
 	row := rowOf(jobRows, k)
 	return row != nil && row.OfRepo

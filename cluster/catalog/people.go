@@ -124,6 +124,7 @@ func (c *PutAccount) apply(t *txn) Result {
 	if id, taken := t.emails.get(a.Email); taken && id != a.ID {
 		return refuse(Conflict, "there is an account of "+a.Email+" already")
 	}
+
 	old := t.accounts.get(a.ID)
 	if old == nil {
 		if t.accounts.len() >= maxAccounts {
@@ -137,18 +138,24 @@ func (c *PutAccount) apply(t *txn) Result {
 	if c.Instead != old.Changed {
 		return refuse(Stale, "the account was changed meanwhile: try again")
 	}
+
 	if t.lastOwner(old) && (a.Role != RoleOwner || a.State != AccountActive) {
 		return refuse(Invalid, "this is the last owner who is active: make somebody else an owner first")
 	}
+
 	a.Created, a.By, a.Changed = old.Created, old.By, t.index
+
+	// Whoever may not sign in has nothing left that signs in for them.
 	if a.State != AccountActive {
 		t.endSessions(func(s *Session) bool { return s.Account == a.ID })
 		t.endLinks(a.ID)
 		t.endConsents(func(x *Consent) bool { return x.Account == a.ID })
 	}
+
 	if a.Email != old.Email {
 		t.emails.delete(old.Email)
 	}
+
 	t.setAccount(&a)
 	return Result{ID: t.index}
 }
@@ -158,7 +165,7 @@ func (t *txn) setAccount(a *User) {
 	t.emails.set(a.Email, a.ID)
 }
 
-// lastOwner tells whether an account is the only active owner.
+// lastOwner reports whether an account is the only active owner.
 func (s *State) lastOwner(a *User) bool {
 	if a.Role != RoleOwner || a.State != AccountActive {
 		return false
@@ -176,6 +183,7 @@ func (c *DeleteAccount) apply(t *txn) Result {
 	if a == nil {
 		return refuse(NotFound, "there is no such account")
 	}
+
 	if t.lastOwner(a) {
 		return refuse(Invalid, "this is the last owner who is active: make somebody else an owner first")
 	}

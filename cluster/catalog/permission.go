@@ -178,15 +178,18 @@ func (t *txn) setReads(site, subject string, c *FinishRepoAccess, may bool) {
 	if c.Partial {
 		at = &r.Extra
 	}
+
 	if bitmap(*at).Contains(c.Repo) == may {
 		return
 	}
+
 	set := bitmap(*at).Clone()
 	if may {
 		set.Add(c.Repo)
 	} else {
 		set.Remove(c.Repo)
 	}
+
 	*at, r.Changed = bytesOf(set), t.index
 	t.putReader(&r)
 }
@@ -218,9 +221,11 @@ func (t *txn) forgetAccess(repo *Repo) {
 	if t.access.get(repo.ID) == nil {
 		return
 	}
+
 	t.access.delete(repo.ID)
 	name := SiteOf(repo.ExternalID)
 	t.forgetExtra(name, repo.ID)
+
 	for _, old := range slices.Collect(t.readersAt(name)) {
 		if bitmap(old.Repos).Contains(repo.ID) {
 			r := *old
@@ -237,6 +242,7 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 	if err != nil || c.Site == "" || badSubject(c.Subject) {
 		return refuse(Invalid, "the listing is malformed")
 	}
+
 	key := ReaderKey(c.Site, c.Subject)
 	job, no := t.held(JobAccountSync, key, c.Fence)
 	if job == nil {
@@ -250,6 +256,7 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 	} else if t.readers.len() >= maxReaders {
 		return refuse(Conflict, "there are too many readers")
 	}
+
 	if r.Changed != c.Instead {
 		return refuse(Stale, "what the person may read was changed meanwhile: make the difference anew")
 	}
@@ -260,16 +267,20 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 		repo, a := t.repos.get(id), t.access.get(id)
 		return repo != nil && SiteOf(repo.ExternalID) == c.Site && (a == nil || a.Partial || a.Began < c.Fence)
 	}
+
 	for it := add.Iterator(); it.HasNext(); {
 		if id := it.Next(); listed(id) {
 			set.Add(id)
 		}
 	}
+
 	for it := remove.Iterator(); it.HasNext(); {
 		if id := it.Next(); listed(id) {
 			set.Remove(id)
 		}
 	}
+
+	// What partial answers said of the person gives way to a listing that began later.
 	extra := bitmap(r.Extra).Clone()
 	for it := bitmap(r.Extra).Iterator(); it.HasNext(); {
 		if id := it.Next(); t.access.get(id) == nil || t.access.get(id).Began < c.Fence {
@@ -282,6 +293,8 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 		t.noteListing(c.Site)
 	}
 	r.Began, r.At, r.Stale, r.Issue = c.Fence, t.now, false, ""
+
+	// A good listing also ends an earlier refusal.
 	t.readers.set(key, &r)
 	t.finish(job)
 	return Result{ID: t.index}
@@ -319,12 +332,15 @@ func (c *AgeAccess) apply(t *txn) Result {
 		if repo == nil || a == nil || !a.At.Before(c.Before) {
 			continue
 		}
+
 		name := SiteOf(repo.ExternalID)
 		if stale[name] == nil {
 			stale[name] = bitmap(t.site(name).Stale).Clone()
 		}
 		stale[name].Add(id)
 	}
+
+	// A site is written once, whatever the number of its repositories.
 	for name, set := range stale {
 		site := t.site(name)
 		site.Stale = bytesOf(set)
@@ -401,12 +417,16 @@ func readSets(add, remove []byte) (*roaring.Bitmap, *roaring.Bitmap, error) {
 		if len(b) == 0 {
 			continue
 		}
+
 		if err := sets[i].UnmarshalBinary(b); err != nil {
 			return nil, nil, err
 		}
+
+		// It is what a node sent: damaged, it would break whoever reads the set.
 		if err := sets[i].Validate(); err != nil {
 			return nil, nil, err
 		}
 	}
+
 	return sets[0], sets[1], nil
 }

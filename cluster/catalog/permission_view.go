@@ -32,7 +32,7 @@ func (p PermissionSync) String() string {
 	return "unset"
 }
 
-// Enforces tells whether permissions of a connection are enforced.
+// Enforces reports whether permissions of a connection are enforced.
 func (p PermissionSync) Enforces(c *config.Common) bool {
 	switch {
 	case p == PermissionSyncOff:
@@ -59,9 +59,11 @@ func (c *SayPermissionSync) apply(t *txn) Result {
 	case old.Permissions == c.Permissions:
 		return Result{}
 	}
+
 	m := *old
 	m.Permissions = c.Permissions
 	t.members.set(m.ID, &m)
+
 	t.sets = &sets{}
 	return Result{}
 }
@@ -82,6 +84,7 @@ func (v *View) PermissionSync() PermissionSync {
 		}
 		members++
 	}
+
 	if members == 0 {
 		return PermissionSyncUnset
 	}
@@ -153,9 +156,11 @@ func (r *reads) set() *roaring.Bitmap {
 		return roaring.New()
 	}
 	set, extra := bitmap(r.reader.Repos).Clone(), bitmap(r.reader.Extra).Clone()
+
 	if r.of == nil {
 		return roaring.Or(set, extra)
 	}
+
 	stale := bitmap(r.of.Stale)
 	if r.reader.Began == 0 || r.reader.Stale {
 		set.AndNot(stale)
@@ -165,7 +170,7 @@ func (r *reads) set() *roaring.Bitmap {
 	return set
 }
 
-// refused tells that the host does not know the person any more.
+// refused reports whether the host does not know the person any more.
 func (r *reads) refused() bool { return r.reader != nil && r.reader.Issue != "" }
 
 // linkedAt is what everybody sees who is known to a code host: what is public
@@ -203,7 +208,7 @@ func (v *View) Asked() *roaring.Bitmap {
 	return v.sets.asked
 }
 
-// ofWhoeverIsKnown tells whether a repository is open to everybody who is
+// ofWhoeverIsKnown reports whether a repository is open to everybody who is
 // known to its host.
 func ofWhoeverIsKnown(r *Repo) bool {
 	return r.Public || r.Visibility == Public || r.Visibility == Internal
@@ -215,7 +220,7 @@ func (v *View) Access(repo RepoID) *Access { return v.access.get(repo) }
 // Accesses goes through them by repository.
 func (v *View) Accesses() iter.Seq[*Access] { return v.access.records() }
 
-// AccessIsStale tells that it was asked too long ago who may read a repository.
+// AccessIsStale reports whether it was asked too long ago who may read a repository.
 func (v *View) AccessIsStale(r *Repo) bool {
 	site := v.sites.get(SiteOf(r.ExternalID))
 	return site != nil && bitmap(site.Stale).Contains(r.ID)
@@ -230,7 +235,7 @@ func (v *View) Readers() iter.Seq[*Reader] { return v.readers.records() }
 // ReadersAt are those of a site.
 func (v *View) ReadersAt(site string) iter.Seq[*Reader] { return v.readersAt(site) }
 
-// May tells whether complete observations, and whether others, say that
+// May reports whether complete observations, and whether others, say that
 // somebody may read a repository.
 func (r *Reader) May(repo RepoID) (complete, extra bool) {
 	return bitmap(r.Repos).Contains(repo), bitmap(r.Extra).Contains(repo)

@@ -10,14 +10,17 @@ import "slices"
 // removed, in order.
 func (s *State) Refound(cluster, keep string) (removed []string) {
 	t := &txn{State: s, index: s.meta.Index, now: s.meta.Clock}
+
 	for m := range s.members.records() {
 		if m.ID != keep && m.State != MemberRemoved {
 			removed = append(removed, m.ID)
 		}
 	}
+
 	for _, id := range removed {
 		(&RemoveMember{ID: id}).apply(t)
 	}
+
 	if s.meta.ClusterID != "" {
 		s.meta.Former = append(slices.Clone(s.meta.Former), s.meta.ClusterID)
 	}

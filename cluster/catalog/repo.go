@@ -116,9 +116,9 @@ type ShardRef struct {
 	Pack int64
 }
 
-// Indexed tells whether the repository has a generation to search.
+// Indexed reports whether the repository has a generation to search.
 func (r *Repo) Indexed() bool { return r.Generation > 0 }
 
-// Orphaned tells whether no connection lists the repository any more. Such a
+// Orphaned reports whether no connection lists the repository any more. Such a
 // repository is not searched, and leaves after the grace period.
 func (r *Repo) Orphaned() bool { return len(r.Connections) == 0 }

@@ -24,7 +24,7 @@ type Session struct {
 	Agent   string        // what the browser said of itself
 }
 
-// Ended tells whether a session has come to its end at a time.
+// Ended reports whether a session has come to its end at a time.
 func (s *Session) Ended(now time.Time) bool {
 	return !now.Before(s.Expires) || !now.Before(s.Used.Add(s.Idle))
 }

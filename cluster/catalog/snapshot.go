@@ -177,10 +177,12 @@ func (l *loader) block() (more bool, err error) {
 	if err := l.read(head[1:]); err != nil {
 		return false, err
 	}
+
 	size := binary.LittleEndian.Uint32(head[1:])
 	if size > maxBlock {
 		return false, fmt.Errorf("%w: a block of %d bytes", ErrDamaged, size)
 	}
+
 	if l.body, err = readGrowing(l.r, l.body[:0], int(size)); err != nil {
 		return false, fmt.Errorf("%w: it ends too early: %w", ErrDamaged, err)
 	}
@@ -245,6 +247,7 @@ func (s *State) restore(tag byte, b []byte) error {
 		s.setConfig(c)
 		return err
 	}
+
 	for _, row := range s.rows {
 		if row.tag() == tag {
 			return row.restore(&s.tables, b)

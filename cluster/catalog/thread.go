@@ -124,6 +124,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 	if problem := runProblem(c.Node, c.Copies); problem != "" {
 		return refuse(Invalid, problem)
 	}
+
 	limit := maxRunningOfOne
 	if c.Owner == "" {
 		limit = maxRunningGuests
@@ -137,11 +138,13 @@ func (c *BeginTurn) apply(t *txn) Result {
 		if old != nil {
 			return refuse(Conflict, "there is a thread of that id already")
 		}
+
 		if no := t.roomFor(c.Thread, c.Owner, c.Title); no != nil {
 			return *no
 		}
 		old = &Thread{ID: c.Thread, Owner: c.Owner, Title: c.Title, Public: c.Public, Asked: c.Asked, Created: t.now}
 	}
+
 	switch {
 	case old == nil || old.Owner != c.Owner:
 		return refuse(NotFound, "there is no such thread")
@@ -161,10 +164,12 @@ func (c *BeginTurn) apply(t *txn) Result {
 // roomFor refuses a new thread where there are as many as there may be.
 func (t *txn) roomFor(id, owner string, title []byte) *Result {
 	no := func(code Code, why string) *Result { r := refuse(code, why); return &r }
+
 	most := maxThreadsOfOne
 	if owner == "" {
 		most = maxGuestThreads
 	}
+
 	switch {
 	case id == "" || len(id) > 64 || strings.ContainsRune(id+owner, 0) || len(owner) > 100 || len(title) > maxThreadTitle:
 		return no(Invalid, "the thread is malformed")
@@ -219,11 +224,15 @@ func (c *EndTurn) apply(t *txn) Result {
 	if old == nil {
 		return no
 	}
+
 	if c.Turn.File != "" && !isHash(c.Turn.File) {
 		return refuse(Invalid, "what was said is not named by a SHA-256")
 	}
+
 	now := *old
 	now.Run = Run{}
+
+	// Never appended in place: views still read the old list.
 	now.Turns = append(now.Turns[:len(now.Turns):len(now.Turns)], c.Turn)
 	now.Changed = t.now
 	t.setThread(&now)
@@ -238,6 +247,7 @@ func (c *ChangeThread) apply(t *txn) Result {
 	case len(c.Title) > maxThreadTitle:
 		return refuse(Invalid, "the title is too long")
 	}
+
 	now := *old
 	if now.Public = c.Public; len(c.Title) > 0 {
 		now.Title = c.Title
@@ -270,9 +280,12 @@ func (c *ForkThread) apply(t *txn) Result {
 	case len(from.Turns) == 0:
 		return refuse(Conflict, "nothing has been answered in this thread yet")
 	}
+
+	// It counts among the threads of who forks.
 	if no := t.roomFor(c.Thread, c.Owner, c.Title); no != nil {
 		return *no
 	}
+
 	t.setThread(&Thread{ID: c.Thread, Owner: c.Owner, Title: c.Title, Public: c.Public, Created: t.now, Changed: t.now, Turns: from.Turns})
 	return Result{ID: t.index}
 }

@@ -117,7 +117,7 @@ func (v *View) ReposByName() iter.Seq[*Repo] {
 // RepoCount is how many repositories there are.
 func (v *View) RepoCount() int { return v.repos.len() }
 
-// SameRepos tells that two views have the same repositories with the same
+// SameRepos reports whether two views have the same repositories with the same
 // generations, and the same configuration: what was worked out from these for
 // one view holds for the other. It costs nothing, and may say no of equal ones.
 func (v *View) SameRepos(other *View) bool {
@@ -238,7 +238,7 @@ func (v *View) HolderNumbers(key string) []uint32 {
 	return nil
 }
 
-// Holds tells whether a member has confirmed what a key names.
+// Holds reports whether a member has confirmed what a key names.
 func (v *View) Holds(node, key string) bool {
 	m, h := v.members.get(node), v.holdings.get(key)
 	return m != nil && h != nil && slices.Contains(h.Nodes, m.Number)

@@ -114,7 +114,7 @@ func (c *SetPassword) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// shows tells whether a link is in force and of an account. None needs no proof.
+// shows reports whether a link is in force and of an account. None needs no proof.
 func (t *txn) shows(link, account string) bool {
 	if link == "" {
 		return true
@@ -138,6 +138,8 @@ func (t *tables) linksOf(account string) iter.Seq[*Link] {
 				all = append(all, l)
 			}
 		}
+
+		// Gathered first: the caller may delete while it goes through them.
 		for _, l := range all {
 			if !yield(l) {
 				return
@@ -172,6 +174,7 @@ func (c *LinkIdentity) apply(t *txn) Result {
 	if !t.shows(c.Link, a.ID) {
 		return refuse(NotFound, "the link was used or has ended")
 	}
+
 	if r := t.linkable(&c.Identity); r != nil {
 		return Result{Err: r}
 	}
@@ -182,16 +185,19 @@ func (c *LinkIdentity) apply(t *txn) Result {
 	if c.Link != "" {
 		t.endLinks(a.ID)
 	}
+
+	// The provider proves the address of the account by the way.
 	if a.Unproven && c.Proven && c.Identity.Email == a.Email {
 		proven := *a
 		proven.Unproven, proven.Changed = false, t.index
 		t.setAccount(&proven)
 	}
+
 	t.setIdentity(c.Identity)
 	return Result{ID: t.index}
 }
 
-// mayByEmail tells whether the address alone leads to the account.
+// mayByEmail reports whether the address alone leads to the account.
 func (c *LinkIdentity) mayByEmail(t *txn, a *User) bool {
 	if !c.Proven || a.Unproven || c.Identity.Email != a.Email {
 		return false
@@ -209,10 +215,12 @@ func (t *txn) linkable(x *Identity) *Refusal {
 	case len(x.Provider) > maxNameText || len(x.Subject) > maxSubject || len(x.Login) > maxNameText || len(x.Email) > maxEmail:
 		return &Refusal{Invalid, "the identity is malformed"}
 	}
+
 	old := t.identities.get(x.Key())
 	if old != nil && old.Account != x.Account {
 		return &Refusal{Conflict, "that is somebody with another account"}
 	}
+
 	if old == nil && len(t.identitiesOf(x.Account)) >= maxIdentitiesOf {
 		return &Refusal{Conflict, "the account has too many identities"}
 	}
@@ -239,13 +247,16 @@ func (c *UnlinkIdentity) apply(t *txn) Result {
 	if x == nil || x.Account != c.Account {
 		return refuse(NotFound, "there is no such identity")
 	}
+
 	another := t.passwords.get(c.Account) != nil && !c.NoPassword
 	for _, y := range t.identitiesOf(c.Account) {
 		another = another || y.Key() != x.Key() && slices.Contains(c.SignIn, y.Provider)
 	}
+
 	if !another {
 		return refuse(Conflict, "this is the only way to sign in: add another one first")
 	}
+
 	t.forgetIdentity(x)
 	return Result{ID: t.index}
 }
@@ -254,15 +265,18 @@ func (c *Join) apply(t *txn) Result {
 	if t.accounts.get(c.Account.ID) != nil || c.Identity.Account != c.Account.ID || t.identities.get(c.Identity.Key()) != nil {
 		return refuse(Conflict, "there is such an account already")
 	}
+
 	if r := t.linkable(&c.Identity); r != nil {
 		return Result{Err: r}
 	}
 	if c.Account.State == AccountPending && t.pending() >= maxPending {
 		return refuse(Conflict, "too many people wait for approval: an owner has to decide about them first")
 	}
+
 	if r := (&PutAccount{Account: c.Account}).apply(t); r.Err != nil {
 		return r
 	}
+
 	t.setIdentity(c.Identity)
 	return Result{ID: t.index}
 }

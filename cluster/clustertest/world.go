@@ -43,10 +43,12 @@ func New(t testing.TB, file string, nodes int, further ...catalog.JobRow) *World
 		t: t, state: catalog.New(further...), now: time.Unix(1_700_000_000, 0), leading: "n1",
 		changed: make(chan struct{}), dead: map[string]bool{}, disk: map[string]uint8{},
 	}
+
 	f, err := config.Parse([]byte(file))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w.Do(&catalog.InitCluster{ID: "c"}, catalog.NewSetConfig([]byte(file), f))
 	for i := range nodes {
 		w.Join(fmt.Sprintf("n%d", i+1))
@@ -79,6 +81,8 @@ func (w *World) Do(cmds ...catalog.Command) {
 func (w *World) Apply(cmds ...catalog.Command) (uint64, []catalog.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
+	// Encoded and decoded, as the log would do: what gets lost on the way is found by tests.
 	w.index++
 	entry := catalog.Entry{At: w.now, Node: "n1", Commands: cmds}
 	raw, err := entry.Encode()
@@ -88,7 +92,9 @@ func (w *World) Apply(cmds ...catalog.Command) (uint64, []catalog.Result) {
 	if err != nil {
 		panic(err) // not Fatal: nodes call it from goroutines of their own
 	}
+
 	results := w.state.Apply(entry)
+
 	close(w.changed)
 	w.changed = make(chan struct{})
 	return w.index, results
@@ -129,7 +135,7 @@ func (w *World) reach(dead bool, ids []string) {
 	}
 }
 
-// Alive tells whether a node can be reached.
+// Alive reports whether a node can be reached.
 func (w *World) Alive(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -234,7 +240,7 @@ func (n *Node) Ready() error { return nil }
 // Age says that the catalog is current.
 func (n *Node) Age() time.Duration { return 0 }
 
-// Leading tells whether the node leads.
+// Leading reports whether the node leads.
 func (n *Node) Leading() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -46,8 +46,10 @@ func Explain(data []byte, f *File) Effects {
 	if errs != nil {
 		return Effects{} // f would not be there
 	}
+
 	var e Effects
 	e.object("", plain(root))
+
 	for _, o := range f.Overrides {
 		e.override(o)
 	}
@@ -57,6 +59,7 @@ func Explain(data []byte, f *File) Effects {
 	for _, p := range f.IdentityProviders {
 		e.provider(p)
 	}
+
 	if f.Settings.EnablePublicAccess {
 		e.unsafe("settings.enablePublicAccess", openAccess)
 	}
@@ -83,6 +86,7 @@ func (e *Effects) object(path string, v any) {
 	for name, value := range sorted(v) {
 		at := child(path, name)
 		row := slices.IndexFunc(inert, func(r struct{ path, why string }) bool { return alike(r.path, at) })
+
 		switch {
 		case at == "environmentOverrides":
 		case row >= 0:
@@ -134,6 +138,7 @@ func (e *Effects) provider(p IdentityProvider) {
 
 func (e *Effects) connection(c Connection) {
 	path := child("connections", c.Shared().Name)
+
 	address, token := "", (*Token)(nil)
 	switch n := c.(type) {
 	case *GitHub:
@@ -151,12 +156,15 @@ func (e *Effects) connection(c Connection) {
 	case *Git:
 		address = n.URL
 	}
+
 	if secretIn(address) {
 		e.unsafe(path+".url", "It holds a user name or a password, which everyone who may read this file sees.")
 	}
+
 	if token != nil && strings.HasPrefix(address, "http://") {
 		e.unsafe(path+".token", "It crosses the network in clear: the url is not https.")
 	}
+
 	if strings.HasPrefix(address, "file://") {
 		e.unsafe(path+".url", "Whoever may write a directory that it matches publishes what lies there.")
 	}

@@ -15,14 +15,17 @@ func fitting(tree any, errs Errors) any {
 		if len(errs) == 0 {
 			return tree
 		}
+
 		bad := map[string]bool{}
 		for _, e := range errs {
 			bad[e.Path] = true
 		}
+
 		tree = without(tree, "", bad)
 		if tree == nil {
 			return nil
 		}
+
 		errs = validate(tree)
 	}
 	return nil
@@ -35,6 +38,7 @@ func without(v any, path string, bad map[string]bool) any {
 	if bad[path] {
 		return nil
 	}
+
 	switch n := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(n))
@@ -43,12 +47,15 @@ func without(v any, path string, bad map[string]bool) any {
 				out[name] = kept
 			}
 		}
+
+		// It lacks what it must have: then it goes too.
 		for missing := range bad {
 			if name, ok := property(missing, path); ok && n[name] == nil {
 				return nil
 			}
 		}
 		return out
+
 	case []any:
 		out := make([]any, len(n))
 		for i, value := range n {

@@ -279,6 +279,7 @@ func (t *globReader) brace() error {
 			if to-from >= 1000 {
 				return errGlobRange
 			}
+
 			t.pos += end + 1
 			t.b.WriteString("(?:" + strconv.Itoa(from))
 			for n := from + 1; n <= to; n++ {

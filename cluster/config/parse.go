@@ -117,6 +117,7 @@ func tooDeep(data []byte) int {
 					i++
 				}
 			}
+
 			if i < len(data) && data[i] == '\n' {
 				line++
 			}
@@ -130,6 +131,7 @@ func tooDeep(data []byte) int {
 			case bytes.HasPrefix(rest, []byte("/*")):
 				end = bytes.Index(rest, []byte("*/"))
 			}
+
 			if end < 0 {
 				return 0
 			}

@@ -80,10 +80,12 @@ func names(tree any) Errors {
 	root, _ := tree.(map[string]any)
 	for _, group := range [...]string{"connections", "contexts", "environmentOverrides", "identityProviders"} {
 		members, _ := root[group].(map[string]any)
+
 		for name := range members {
 			if !nameRE.MatchString(name) {
 				errs = append(errs, Error{child(group, name), "A name may have letters, digits, _ and - only; rename it."})
 			}
+
 			if group == "environmentOverrides" && name == "CONFIG_PATH" {
 				errs = append(errs, Error{child(group, name), "It cannot be overridden, because it says where this file is; remove it."})
 			}
@@ -152,6 +154,7 @@ func locate(tree any, at []string) (string, any) {
 		switch n := tree.(type) {
 		case map[string]any:
 			path, tree = child(path, key), n[key]
+
 		case []any:
 			i, err := strconv.Atoi(key)
 			if err != nil || i < 0 || i >= len(n) {
@@ -219,9 +222,12 @@ func edits(a, b string) int {
 	for j := range row {
 		row[j] = j
 	}
+
+	// row[j] is the edits between the first i bytes of a and the first j of b.
 	for i := range len(a) {
 		last := row[0]
 		row[0] = i + 1
+
 		for j := range len(b) {
 			cost := last
 			if a[i] != b[j] {

@@ -28,6 +28,7 @@ func Selection(c Connection) (lists, leavesOut []string) {
 	if err := json.Unmarshal([]byte(c.Shared().Raw), &file); err != nil {
 		return nil, nil // Raw is made by Parse: it can be read
 	}
+
 	if g, ok := c.(*Git); ok {
 		return []string{withoutUser(g.URL)}, nil
 	}

@@ -19,6 +19,7 @@ func plain(v *hujson.Value) any {
 			out[text(n.Members[i].Name)] = plain(&n.Members[i].Value)
 		}
 		return out
+
 	case *hujson.Array:
 		out := make([]any, len(n.Elements))
 		for i := range n.Elements {

@@ -58,6 +58,7 @@ func (c *checker) warnConnection(conn Connection) {
 	if enforced := conn.Shared().EnforcePermissions; enforced != nil && *enforced {
 		c.add(path+".enforcePermissions", "%s", byEnvironment)
 	}
+
 	switch n := conn.(type) {
 	case *GitHub:
 		c.warnAddress(path, n.URL)

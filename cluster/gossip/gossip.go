@@ -122,6 +122,7 @@ func New(o Options) (*Gossip, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
+
 	c, err := g.config(port)
 	if err == nil {
 		c.Transport = &transport{NetTransport: t, reach: o.Reach}
@@ -274,6 +275,7 @@ func (g *Gossip) SetKeys(keys [][]byte) error {
 	if err := g.keys.UseKey(keys[0]); err != nil {
 		return fmt.Errorf("gossip: %w", err)
 	}
+
 	for _, old := range g.keys.GetKeys() {
 		if slices.ContainsFunc(keys, func(k []byte) bool { return string(k) == string(old) }) {
 			continue
@@ -390,6 +392,7 @@ func (g *Gossip) forget() {
 			dead++
 		}
 	}
+
 	if dead > maxDead {
 		delete(g.peers, start{oldest.Node, oldest.Epoch})
 	}

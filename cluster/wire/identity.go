@@ -105,7 +105,7 @@ func (p Peer) uri() *url.URL {
 	return &url.URL{Scheme: "shoal", Host: cluster, Path: "/" + p.Node + "/" + strconv.FormatUint(p.Epoch, 10) + "/" + p.Boot}
 }
 
-// check tells whether an identity can stand in a certificate.
+// check returns an error for an identity that cannot stand in a certificate.
 func (p Peer) check() error {
 	for _, s := range []string{p.Cluster, p.Node, p.Boot} {
 		if len(s) > 100 || s == noCluster || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {

@@ -127,6 +127,7 @@ func (p *pool) closeIdle() { p.sweep(time.Time{}) }
 // for the zero time, and forgets the nodes that have none left.
 func (p *pool) sweep(since time.Time) {
 	var old []*caller
+
 	p.mu.Lock()
 	for k, n := range p.nodes {
 		keep := n.idle[:0]
@@ -137,6 +138,7 @@ func (p *pool) sweep(since time.Time) {
 				keep = append(keep, c)
 			}
 		}
+
 		clear(n.idle[len(keep):]) // so that the closed ones can be collected
 		n.idle = keep
 

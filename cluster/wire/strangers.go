@@ -39,6 +39,8 @@ func (s *strangers) enter(conn net.Conn) *stranger {
 		same = list.New()
 		s.byOrigin[x.from] = same
 	}
+
+	// The oldest gives way: an honest handshake is over in milliseconds.
 	var victim *stranger
 	switch {
 	case same.Len() >= MaxHandshakesOfOne:
@@ -46,6 +48,7 @@ func (s *strangers) enter(conn net.Conn) *stranger {
 	case s.all.Len() >= MaxHandshakes:
 		victim = s.all.Front().Value.(*stranger)
 	}
+
 	if victim != nil {
 		s.forget(victim)
 	}

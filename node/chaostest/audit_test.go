@@ -160,7 +160,7 @@ func (c *cluster) sameState(ctx context.Context) error {
 
 var shardName = regexp.MustCompile(`^[0-9a-f]{64}\.(shard|dead|symbols)$`)
 
-// bytesAreThere tells that whoever confirmed a file has it, with the bytes of
+// bytesAreThere reports whether whoever confirmed a file has it, with the bytes of
 // its name, and that everything has its two holders.
 func (c *cluster) bytesAreThere(ctx context.Context) error {
 	v, err := c.catalogOf(ctx, c.members()[0])
@@ -209,7 +209,7 @@ func goodFile(path string) bool {
 	return hex.EncodeToString(sum.Sum(nil)) == name
 }
 
-// noOrphans tells that no node keeps a file or mirror that nothing names.
+// noOrphans reports whether no node keeps a file or mirror that nothing names.
 func (c *cluster) noOrphans(ctx context.Context) error {
 	v, err := c.catalogOf(ctx, c.members()[0])
 	if err != nil {
@@ -308,7 +308,7 @@ func (n *nemesis) elections(all []leadership) (took []time.Duration) {
 	return took
 }
 
-// ledAlready tells that the fault missed the leader: another node led when it
+// ledAlready reports whether the fault missed the leader: another node led when it
 // began.
 func (n *nemesis) ledAlready(all []leadership, b lost) bool {
 	last := ""

@@ -21,7 +21,7 @@ type network interface {
 	hurt(from, to int, d damage) error
 	// heal mends every link.
 	heal() error
-	// can tells whether a kind of damage can be done here.
+	// can reports whether a kind of damage can be done here.
 	can(k damageKind) bool
 }
 

@@ -169,7 +169,7 @@ func (n *nemesis) leader() *process {
 	return n.pick()
 }
 
-// healthy tells that all members have caught up and there are enough voters:
+// healthy reports whether all members have caught up and there are enough voters:
 // one of them may be lost for good.
 func (n *nemesis) healthy() bool {
 	in := n.c.members()
@@ -198,7 +198,7 @@ func (n *nemesis) victim() *process {
 	return n.pick()
 }
 
-// short tells that some repository has fewer copies than it should, because of
+// short reports whether some repository has fewer copies than it should, because of
 // a fault before: then the loss of a node may take the last one away.
 func (n *nemesis) short() bool {
 	for _, p := range n.c.members() {

@@ -56,6 +56,7 @@ func (e *Environment) Lookup(name string) (string, bool) {
 		if o.Token == nil {
 			return o.Value, true
 		}
+
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		value, err := e.Secret(ctx, *o.Token)
@@ -86,16 +87,19 @@ func (e *Environment) Secret(ctx context.Context, t config.Token) (string, error
 		}
 		return value, nil
 	}
+
 	e.mu.Lock()
 	have, ok := e.cached[t.GoogleCloud]
 	e.mu.Unlock()
 	if ok && e.d.Now().Before(have.until) {
 		return have.value, nil
 	}
+
 	value, err := e.googleSecret(ctx, t.GoogleCloud)
 	if err != nil {
 		return "", fmt.Errorf("secret %s: %w", t.GoogleCloud, err)
 	}
+
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cached[t.GoogleCloud] = cachedSecret{value, e.d.Now().Add(secretTime)}

@@ -33,15 +33,18 @@ func (e *Environment) googleSecret(ctx context.Context, name string) (string, er
 	if !secretName().MatchString(name) {
 		return "", errors.New("must be projects/<project>/secrets/<secret>/versions/<version>")
 	}
+
 	token, err := e.GoogleToken(ctx, "")
 	if err != nil {
 		return "", err
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://secretmanager.googleapis.com/v1/"+name+":access", nil)
 	if err != nil {
 		return "", err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
+
 	var answer struct {
 		Payload struct {
 			Data []byte `json:"data"`
@@ -50,6 +53,8 @@ func (e *Environment) googleSecret(ctx context.Context, name string) (string, er
 	if err := e.fetch(req, &answer); err != nil {
 		return "", err
 	}
+
+	// Who wrote it with an editor left a newline behind it.
 	return string(bytes.TrimRight(answer.Payload.Data, "\r\n")), nil
 }
 
@@ -61,12 +66,15 @@ func (e *Environment) GoogleToken(ctx context.Context, path string) (string, err
 	if path == "" {
 		path, _ = e.d.Process("GOOGLE_APPLICATION_CREDENTIALS")
 	}
+
 	e.mu.Lock()
 	have := e.tokens[path]
 	e.mu.Unlock()
 	if have.value != "" && e.d.Now().Before(have.until) {
 		return have.value, nil
 	}
+
+	// Without a key file, the machine itself is asked: at Google it answers.
 	var req *http.Request
 	var err error
 	if path != "" {
@@ -80,6 +88,7 @@ func (e *Environment) GoogleToken(ctx context.Context, path string) (string, err
 	if err != nil {
 		return "", err
 	}
+
 	var answer struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int    `json:"expires_in"`
@@ -87,9 +96,12 @@ func (e *Environment) GoogleToken(ctx context.Context, path string) (string, err
 	if err := e.fetch(req, &answer); err != nil {
 		return "", fmt.Errorf("no Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a key file, or run at Google: %w", err)
 	}
+
 	if answer.AccessToken == "" {
 		return "", errors.New("no Google credentials: the answer has no token")
 	}
+
+	// A minute early, so that no call is under way with a token that ends.
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tokens[path] = cachedSecret{answer.AccessToken, e.d.Now().Add(time.Duration(answer.ExpiresIn)*time.Second - time.Minute)}
@@ -113,6 +125,7 @@ func (e *Environment) tokenRequest(ctx context.Context, path string) (*http.Requ
 	if err != nil {
 		return nil, fmt.Errorf("google credentials: %w", err)
 	}
+
 	var c credentials
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, fmt.Errorf("google credentials in %s: %w", path, err)
@@ -120,6 +133,7 @@ func (e *Environment) tokenRequest(ctx context.Context, path string) (*http.Requ
 	if c.TokenURI == "" {
 		c.TokenURI = "https://oauth2.googleapis.com/token"
 	}
+
 	form := url.Values{}
 	switch c.Type {
 	case "service_account":
@@ -137,6 +151,7 @@ func (e *Environment) tokenRequest(ctx context.Context, path string) (*http.Requ
 	default:
 		return nil, fmt.Errorf("google credentials in %s: type %q is not supported: use service_account or authorized_user", path, c.Type)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.TokenURI, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, err
@@ -159,6 +174,7 @@ func (c *credentials) sign(now time.Time) (string, error) {
 	if !ok {
 		return "", errors.New("the private key is not RSA")
 	}
+
 	claims, err := json.Marshal(map[string]any{
 		"iss": c.ClientEmail, "scope": "https://www.googleapis.com/auth/cloud-platform", "aud": c.TokenURI,
 		"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
@@ -166,8 +182,11 @@ func (c *credentials) sign(now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
+	// The token is header.claims.signature, each in base64.
 	enc := base64.RawURLEncoding
 	text := enc.EncodeToString([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + enc.EncodeToString(claims)
+
 	sum := sha256.Sum256([]byte(text))
 	sig, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {
@@ -183,10 +202,12 @@ func (e *Environment) fetch(req *http.Request, into any) error {
 		return err
 	}
 	defer resp.Body.Close()
+
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
 		return err
 	}
+
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", req.URL.Host, resp.Status)
 	}

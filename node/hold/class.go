@@ -25,12 +25,12 @@ type ClassFile struct {
 	Text  int64           // of these, the ones that are not about to change: only they are packed
 	Repos []*catalog.Repo // that are not about to change
 
-	// Partly tells that some members of the class hold it and others do not:
+	// Partly is set where some members of the class hold it and others do not:
 	// it would have to be copied, with what those have no use for.
 	Partly bool
 }
 
-// Worn tells that a file is written anew for what the class has of it: less
+// Worn reports whether a file is written anew for what the class has of it: less
 // than half, or less than three quarters where the rest would be copied in vain.
 func (f *ClassFile) Worn() bool {
 	return 2*f.Live < f.Whole || f.Partly && 4*f.Live < 3*f.Whole
@@ -55,14 +55,17 @@ func ClassesOf(view *catalog.View) *Classes {
 		if repo.Orphaned() || !repo.Indexed() {
 			continue
 		}
+
 		class := c.class(view, repo, alone)
 		if class == "" {
 			continue
 		}
+
 		for _, s := range repo.Shards {
 			if s.Slice != 0 || s.Pack == 0 && s.Text > packOwn {
 				continue
 			}
+
 			f := c.file(view, class, s)
 			f.Live += s.Text
 			if !changing[repo.ID] {
@@ -100,7 +103,7 @@ func (c *Classes) file(view *catalog.View, class string, s catalog.ShardRef) *Cl
 	return f
 }
 
-// partlyHeld tells that some members of a class hold a file and others do not.
+// partlyHeld reports whether some members of a class hold a file and others do not.
 func partlyHeld(view *catalog.View, class, id string) bool {
 	members, _ := catalog.SubjectMembers(class)
 	holders, have := view.Holders(catalog.ShardKey(id)), 0
@@ -132,12 +135,14 @@ func classOf(view *catalog.View, group uint64, alone bool) string {
 		}
 		return ""
 	}
+
 	var members []uint32
 	for _, n := range g.Nodes {
 		if m := view.MemberNumber(n); m != nil && m.State != catalog.MemberRemoved {
 			members = append(members, n)
 		}
 	}
+
 	if len(members) == 0 {
 		return ""
 	}
@@ -154,7 +159,7 @@ type Rewrites struct {
 // RewritesOf returns the Rewrites of a view.
 func RewritesOf(view *catalog.View) *Rewrites { return &Rewrites{view: view} }
 
-// Due tells that what the class of a repository has of a pack is about to
+// Due reports whether what the class of a repository has of a pack is about to
 // be written to a file of its own: at once, or when its repositories, which are
 // polled all the time, are not about to change.
 func (r *Rewrites) Due(repo catalog.RepoID, id string) bool {

@@ -53,8 +53,10 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.Collect(ctx)
 
 		grace := c.cluster.View().File().Settings.RepoGarbageCollectionGrace
+
 		rest := min(collectShare*c.files.now().Sub(began), collectLatest)
 		next := time.NewTimer(max(rest, min(collectEvery, max(grace/2, 10*time.Millisecond))))
+
 		select {
 		case <-ctx.Done():
 			next.Stop()
@@ -122,7 +124,11 @@ func needed(view *catalog.View, self string, held, live map[string]bool) {
 			if s.Slice != 0 {
 				targets = TargetsOf(view, UnitOf(repo.ID, s))
 			}
+
+			// Before the first placement everything belongs everywhere.
 			wanted := len(targets) == 0 || slices.Contains(targets, self)
+
+			// What the catalog says is here stays until it has heard otherwise.
 			for key, file := range FilesOf(repo.ID, s) {
 				if wanted || held[key] {
 					live[file] = true
@@ -140,6 +146,7 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 		c.log.Error("mirrors could not be listed", "err", err)
 		return
 	}
+
 	for _, name := range strange {
 		mirrors.dropStrange(name)
 	}
@@ -151,11 +158,13 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 			delete(c.orphaned, id)
 			continue
 		}
+
 		since, ok := c.orphaned[id]
 		if !ok {
 			c.orphaned[id] = now
 			continue
 		}
+
 		if now.Sub(since) < grace || c.busy(id) {
 			continue
 		}
@@ -168,7 +177,7 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 	}
 }
 
-// wantsMirror tells whether the mirror of a repository belongs on a node.
+// wantsMirror reports whether the mirror of a repository belongs on a node.
 func wantsMirror(view *catalog.View, id catalog.RepoID, self string) bool {
 	if view.Repo(id) == nil {
 		return false
@@ -207,6 +216,7 @@ func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []str
 		if c.busy(repo.ID) {
 			continue
 		}
+
 		before := len(lost)
 		for _, s := range repo.Shards {
 			for key, file := range FilesOf(repo.ID, s) {
@@ -215,9 +225,11 @@ func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []str
 				}
 			}
 		}
+
 		if key := catalog.MirrorKey(repo.ID); !c.began && held[key] && !c.files.Mirrors.Has(repo.ID) {
 			lost = append(lost, key)
 		}
+
 		if len(lost) > before {
 			repos++
 		}

@@ -19,11 +19,11 @@ type Copier struct {
 	from    *Transfers
 	opt     CopyOptions
 
-	mu     sync.Mutex // guards the fields below
-	active map[string]bool
-	failed map[string]failure
-	fresh  map[catalog.RepoID]uint64 // generation that the mirror is known to have
-	parted map[string]time.Time      // packs of which a part is awaited, since when
+	mu        sync.Mutex // guards the fields below
+	active    map[string]bool
+	failed    map[string]failure
+	fresh     map[catalog.RepoID]uint64 // generation that the mirror is known to have
+	rewritten map[string]time.Time      // packs of which a part is awaited, since when
 }
 
 // CopyOptions is what a Copier is told beside its parts.
@@ -58,7 +58,7 @@ const (
 func NewCopier(cluster Cluster, files *Files, from *Transfers, opt CopyOptions) *Copier {
 	return &Copier{
 		cluster: cluster, files: files, from: from, opt: opt,
-		active: map[string]bool{}, failed: map[string]failure{}, fresh: map[catalog.RepoID]uint64{}, parted: map[string]time.Time{},
+		active: map[string]bool{}, failed: map[string]failure{}, fresh: map[catalog.RepoID]uint64{}, rewritten: map[string]time.Time{},
 	}
 }
 
@@ -108,6 +108,7 @@ func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 			return c.files.Mirrors.Get(id).Groom(ctx)
 		})
 	}
+
 	c.confirm(ctx, w)
 	return took
 }
@@ -121,15 +122,15 @@ func (c *Copier) scene(ctx context.Context, view *catalog.View) *scene {
 		has:   c.files.Has,
 		busy:  c.opt.Busy,
 		fresh: func(repo *catalog.Repo) bool { return c.Fresh(ctx, view, repo) },
-		parted: func(repo catalog.RepoID, id string, live int) bool {
-			return packs.Due(repo, id) && c.patient(id, live)
+		rewritten: func(repo catalog.RepoID, id string, live int) bool {
+			return packs.Due(repo, id) && c.mayWait(id, live)
 		},
 	}
 }
 
-// patient tells that a pack can wait to be copied, for the part of it that
+// mayWait reports whether a pack can wait to be copied, for the part of it that
 // belongs here. It waits for the first time now, or not for too long.
-func (c *Copier) patient(id string, live int) bool {
+func (c *Copier) mayWait(id string, live int) bool {
 	wait := partWait
 	if live < c.opt.Replicas {
 		wait = partHurry
@@ -137,10 +138,10 @@ func (c *Copier) patient(id string, live int) bool {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	since, ok := c.parted[id]
+	since, ok := c.rewritten[id]
 	if !ok {
 		since = c.opt.Now()
-		c.parted[id] = since
+		c.rewritten[id] = since
 	}
 	return c.opt.Now().Sub(since) < wait
 }
@@ -149,9 +150,9 @@ func (c *Copier) patient(id string, live int) bool {
 func (c *Copier) forget(w *work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id := range c.parted {
-		if !w.parted[id] {
-			delete(c.parted, id)
+	for id := range c.rewritten {
+		if !w.rewritten[id] {
+			delete(c.rewritten, id)
 		}
 	}
 }
@@ -187,6 +188,7 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 			delete(c.failed, key)
 			return
 		}
+
 		f := c.failed[key]
 		f.count++
 		f.until = c.opt.Now().Add(copyRetry << min(f.count, 6))
@@ -195,7 +197,7 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 	})
 }
 
-// Fresh tells whether the mirror of this node has the commits of the live
+// Fresh reports whether the mirror of this node has the commits of the live
 // generation under their names.
 func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Repo) bool {
 	c.mu.Lock()
@@ -232,5 +234,5 @@ func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Re
 func (c *Copier) Moves() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.active) + len(c.parted)
+	return len(c.active) + len(c.rewritten)
 }

@@ -37,7 +37,7 @@ func NewFiles(set *shard.Set, mirrors *Mirrors, now func() time.Time) *Files {
 	return &Files{Set: set, Mirrors: mirrors, now: now, guarded: map[string]int{}, awaited: map[string]awaited{}}
 }
 
-// Complete tells whether every file of the live generation of a repository is
+// Complete reports whether every file of the live generation of a repository is
 // here.
 func (f *Files) Complete(repo *catalog.Repo) bool {
 	for _, s := range repo.Shards {
@@ -68,6 +68,7 @@ func (f *Files) Guard(names []string) (release func()) {
 	for _, n := range names {
 		f.guarded[n]++
 	}
+
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -92,10 +93,12 @@ func (f *Files) await(call prefetchCall, until time.Time) {
 func (f *Files) kept(view *catalog.View) map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	names := make(map[string]bool, len(f.guarded)+len(f.awaited))
 	for n := range f.guarded {
 		names[n] = true
 	}
+
 	for n, a := range f.awaited {
 		if a.over(view, f.now()) {
 			delete(f.awaited, n)
@@ -106,7 +109,7 @@ func (f *Files) kept(view *catalog.View) map[string]bool {
 	return names
 }
 
-// over tells that nobody publishes any more what was awaited: the repository
+// over reports whether nobody publishes any more what was awaited: the repository
 // has a later generation, this one or another, or the time is up.
 func (a awaited) over(view *catalog.View, now time.Time) bool {
 	repo := view.Repo(a.repo)

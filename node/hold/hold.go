@@ -20,7 +20,7 @@ type Cluster interface {
 
 	Self() string
 	Epoch() uint64
-	// Alive tells whether a node can be reached now.
+	// Alive reports whether a node can be reached now.
 	Alive(node string) bool
 
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
@@ -34,7 +34,7 @@ type Node struct {
 	Weight float64
 	Alive  bool
 	Silent time.Duration // for how long it has not been reached, at Timing 1
-	// Replaced tells that a member that joined later is reached at its address:
+	// Replaced is set where a member that joined later is reached at its address:
 	// its disk was emptied, or another machine stands in its place.
 	Replaced bool
 	Closed   bool // draining: takes no job and no data
@@ -60,10 +60,10 @@ const (
 	replacedAfter = 5 * time.Second // it loses its jobs then, too
 )
 
-// Lost tells that a node will hardly be back in time to end its jobs.
+// Lost reports whether a node will hardly be back in time to end its jobs.
 func (n Node) Lost() bool { return n.silent(LostAfter) }
 
-// Gone tells that a node is not expected back: others take its places.
+// Gone reports whether a node is not expected back: others take its places.
 func (n Node) Gone() bool { return n.silent(deadAfter) }
 
 func (n Node) silent(after time.Duration) bool {

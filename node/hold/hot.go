@@ -71,18 +71,22 @@ func (b hotUnits) window(used map[uint64]time.Duration, units, members int, wind
 	for _, t := range used {
 		all += t
 	}
+
 	bar := max(hotTimes*all/time.Duration(max(units, members, 1)), window/hotShare)
+
 	for u, t := range used {
 		if t > bar && b[u] == nil && len(b) < mostHot {
 			b[u] = &hotUnit{}
 		}
 	}
+
 	for u, s := range b {
 		if used[u] > bar {
 			s.hot, s.cold = s.hot+1, 0
 		} else {
 			s.hot, s.cold = 0, s.cold+1
 		}
+
 		switch {
 		case s.hot >= hotWindows && s.extra < mostExtra:
 			s.extra, s.hot = s.extra+1, 0
@@ -150,6 +154,7 @@ func (h *HotData) Run(ctx context.Context) error {
 	if h.asked == nil {
 		return nil
 	}
+
 	var hot hotUnits
 	last := map[string]map[uint64]time.Duration{}
 	for clock.Wait(ctx, h.opt.Window) {
@@ -164,6 +169,7 @@ func (h *HotData) Run(ctx context.Context) error {
 		if hot == nil {
 			hot = inherited(view, h.opt.Replicas)
 		}
+
 		used, members := h.ask(ctx, last)
 		units := 0
 		for range view.Groups() {
@@ -191,17 +197,21 @@ func inherited(view *catalog.View, copies int) hotUnits {
 func (h *HotData) ask(ctx context.Context, last map[string]map[uint64]time.Duration) (used map[uint64]time.Duration, members int) {
 	ctx, cancel := context.WithTimeout(ctx, min(h.opt.Window, 5*time.Second))
 	defer cancel()
+
 	used = map[uint64]time.Duration{}
 	for _, m := range h.leader.Members() {
 		if m.State == catalog.MemberRemoved || !m.Alive {
 			continue
 		}
+
 		members++
+
 		now, err := h.asked(ctx, m.ID)
 		if err != nil {
 			h.opt.Log.Debug("what a node searched is not known", "node", m.ID, "err", err)
 			continue
 		}
+
 		before, known := last[m.ID]
 		last[m.ID] = now
 		if known { // else it is of a time that nobody knows the length of
@@ -240,10 +250,12 @@ func (h *HotData) tell(want map[uint64]int) {
 			h.opt.Log.Info("data that is searched much gets another copy", "unit", unitName(u), "extra", n)
 		}
 	}
+
 	for u := range h.want {
 		if want != nil && want[u] == 0 {
 			h.opt.Log.Info("data is no longer searched much, its extra copies go", "unit", unitName(u))
 		}
 	}
+
 	h.want = want
 }

@@ -64,7 +64,7 @@ func (ms *Mirrors) Get(id catalog.RepoID) *git.Mirror {
 	return m
 }
 
-// Has tells whether the mirror is on this disk.
+// Has reports whether the mirror is on this disk.
 func (ms *Mirrors) Has(id catalog.RepoID) bool {
 	_, err := os.Stat(filepath.Join(ms.path(id), "HEAD"))
 	return err == nil
@@ -77,12 +77,14 @@ func (ms *Mirrors) Names() (ids []catalog.RepoID, strange []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("mirrors: %w", err)
 	}
+
 	for _, e := range entries {
 		n, err := strconv.ParseUint(strings.TrimSuffix(e.Name(), ".git"), 10, 32)
 		if err != nil || !strings.HasSuffix(e.Name(), ".git") {
 			strange = append(strange, e.Name())
 			continue
 		}
+
 		ids = append(ids, catalog.RepoID(n))
 	}
 	return ids, strange, nil
@@ -136,6 +138,7 @@ func (ms *Mirrors) Changed(id catalog.RepoID) {
 // waiting first, and at no more than a few.
 func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
 	ms.mu.Lock()
+
 	known := make(map[catalog.RepoID]bool, len(ids))
 	var due []catalog.RepoID
 	for _, id := range ids {
@@ -144,20 +147,26 @@ func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
 			due = append(due, id)
 		}
 	}
+
 	for id := range ms.sizes {
 		if !known[id] {
 			delete(ms.sizes, id)
 		}
 	}
+
+	// Those first that were measured longest ago, and a few at a time: each is a walk of the disk.
 	slices.SortFunc(due, func(a, b catalog.RepoID) int {
 		return cmp.Or(ms.sizes[a].next.Compare(ms.sizes[b].next), cmp.Compare(a, b))
 	})
 	due = due[:min(len(due), measureMost)]
+
 	for _, id := range due {
 		// Before the walk: a fetch that ends during it asks again.
 		ms.sizes[id] = mirrorSize{bytes: ms.sizes[id].bytes, next: now.Add(measureEvery)}
 	}
+
 	ms.mu.Unlock()
+
 	for _, id := range due {
 		bytes := sizeOf(ms.path(id))
 		ms.mu.Lock()
@@ -177,9 +186,11 @@ func sizeOf(dir string) (sum int64) {
 		if err != nil || d.IsDir() {
 			return nil
 		}
+
 		if files++; files > measureFiles {
 			return filepath.SkipAll
 		}
+
 		if info, err := d.Info(); err == nil {
 			sum += info.Size()
 		}

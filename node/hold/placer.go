@@ -83,11 +83,11 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (t
 	return took
 }
 
-// putOff tells that nothing is moved for balance yet: a member is silent, or
+// putOff reports whether nothing is moved for balance yet: a member is silent, or
 // what one has lost is not made up for. First every place is filled, for ten
 // minutes at most: a copy that cannot be made must not keep a newcomer empty.
 func (p *Placer) putOff(view *catalog.View, nodes []Node, now time.Time) bool {
-	if !waiting(nodes) && !wounded(view, nodes, p.copies) {
+	if !waiting(nodes) && !underReplicated(view, nodes, p.copies) {
 		p.last.since = time.Time{}
 		return false
 	}
@@ -97,14 +97,14 @@ func (p *Placer) putOff(view *catalog.View, nodes []Node, now time.Time) bool {
 	return now.Sub(p.last.since) < balanceAfter
 }
 
-// waiting tells that a member is silent that may be back soon.
+// waiting reports whether a member is silent that may be back soon.
 func waiting(nodes []Node) bool {
 	return slices.ContainsFunc(nodes, func(n Node) bool { return !n.Alive && !n.Gone() })
 }
 
-// wounded tells that something has fewer live copies than are wanted, since a
+// underReplicated reports whether something has fewer live copies than are wanted, since a
 // holder cannot be reached.
-func wounded(view *catalog.View, nodes []Node, copies int) bool {
+func underReplicated(view *catalog.View, nodes []Node, copies int) bool {
 	alive, takers := map[string]bool{}, 0
 	for _, n := range nodes {
 		alive[n.ID] = n.Alive
@@ -128,7 +128,7 @@ func wounded(view *catalog.View, nodes []Node, copies int) bool {
 	return false
 }
 
-// Calm tells that no repository is about to get its first index.
+// Calm reports whether no repository is about to get its first index.
 func Calm(view *catalog.View) bool {
 	for j := range view.JobsOfKind(catalog.JobIndex, catalog.JobRunning, catalog.JobWaiting) {
 		if r := view.Repo(catalog.SubjectRepo(j.Subject)); r != nil && !r.Indexed() {
@@ -148,18 +148,21 @@ func indexBytes(view *catalog.View) (sum int64) {
 	return sum
 }
 
-// fingerprint tells whether the members that data can be on have changed.
+// fingerprint is the same as long as data can be on the same members.
 func fingerprint(nodes []Node) string {
 	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.ID, b.ID) })
+
 	out := ""
 	for _, n := range sorted {
 		out += n.ID + "\x00" + n.Zone
+
 		if n.Closed || n.Gone() {
 			out += "\x00gone"
 		}
 		if n.Disk >= DiskFull {
 			out += "\x00full"
 		}
+
 		out += "\x01"
 	}
 	return out

@@ -19,19 +19,19 @@ type scene struct {
 	busy  func(id catalog.RepoID) bool  // a job works on the mirror here
 	fresh func(repo *catalog.Repo) bool // the mirror here has the commits of the live generation
 
-	// parted tells that a pack, of which there are so many live copies, is not
+	// rewritten reports whether a pack, of which there are so many live copies, is not
 	// copied yet, since the part of it that belongs here is about to be
 	// written.
-	parted func(repo catalog.RepoID, id string, live int) bool
+	rewritten func(repo catalog.RepoID, id string, live int) bool
 }
 
 // work is what a node should do now.
 type work struct {
-	held    []string                    // keys to confirm
-	given   []string                    // keys to give up
-	files   map[string][]string         // files to copy, and who has them
-	mirrors map[catalog.RepoID][]string // the same of mirrors
-	parted  map[string]bool             // packs of which a part is awaited
+	held      []string                    // keys to confirm
+	given     []string                    // keys to give up
+	files     map[string][]string         // files to copy, and who has them
+	mirrors   map[catalog.RepoID][]string // the same of mirrors
+	rewritten map[string]bool             // packs of which a part is awaited
 
 	verdicts map[string]verdict // by key of a file
 }
@@ -52,7 +52,7 @@ const (
 //	target, here               confirm
 //	no target, others have it  give up; the collector deletes it after the grace period
 func (s *scene) decide() *work {
-	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, parted: map[string]bool{}, verdicts: map[string]verdict{}}
+	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, rewritten: map[string]bool{}, verdicts: map[string]verdict{}}
 	for repo := range s.view.Repos() {
 		if repo.Orphaned() || !repo.Indexed() {
 			continue
@@ -99,6 +99,7 @@ func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string
 		if w.verdicts[key] == want {
 			continue // another repository of a pack wants it already
 		}
+
 		if wanted && ref.Pack > 0 && !s.has(file) && s.waits(repo.ID, ref.ID, w) {
 			continue
 		}
@@ -155,7 +156,7 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 	}
 }
 
-// covered tells that the copy of this node may go: every target has confirmed
+// covered reports whether the copy of this node may go: every target has confirmed
 // and can be reached, and without this copy as many live ones remain as are
 // wanted. Of several that are no targets, those with lower numbers stay where
 // the targets are too few: two must not rely on each other.
@@ -200,13 +201,14 @@ func sources(view *catalog.View, key, self string, alive func(node string) bool)
 	return orderBy(self+key, view.Holders(key), func(id string) bool { return id != self && alive(id) })
 }
 
-// waits tells that a pack is not copied yet. When repositories of a pack move,
+// waits reports whether a pack is not copied yet. When repositories of a pack move,
 // their new class needs a part of it only; a member that has the pack writes
 // that part anew, with what else moved, and copies it to the others. Until then
 // the old holders serve. It does not wait where no live member of the class has
 // the pack, and not for long.
 func (s *scene) waits(repo catalog.RepoID, id string, w *work) bool {
 	live, writers := 0, 0
+
 	targets := RepoTargets(s.view, repo)
 	for _, node := range s.view.Holders(catalog.ShardKey(id)) {
 		if !s.alive(node) {
@@ -217,10 +219,12 @@ func (s *scene) waits(repo catalog.RepoID, id string, w *work) bool {
 			writers++
 		}
 	}
-	if writers == 0 || !s.parted(repo, id, live) {
+
+	// Without somebody who has the pack and writes the part, waiting has no end.
+	if writers == 0 || !s.rewritten(repo, id, live) {
 		return false
 	}
-	w.parted[id] = true
+	w.rewritten[id] = true
 	return true
 }
 

@@ -61,10 +61,10 @@ func (d *disks) put(node, file string) {
 func (d *disks) scene(node string) *scene {
 	return &scene{
 		view: d.View(), self: node, wanted: d.copies, alive: d.Alive,
-		has:    func(file string) bool { return d.have[node][file] },
-		busy:   func(catalog.RepoID) bool { return false },
-		fresh:  func(repo *catalog.Repo) bool { return d.have[node][catalog.MirrorKey(repo.ID)] },
-		parted: func(catalog.RepoID, string, int) bool { return false },
+		has:       func(file string) bool { return d.have[node][file] },
+		busy:      func(catalog.RepoID) bool { return false },
+		fresh:     func(repo *catalog.Repo) bool { return d.have[node][catalog.MirrorKey(repo.ID)] },
+		rewritten: func(catalog.RepoID, string, int) bool { return false },
 	}
 }
 
@@ -256,7 +256,7 @@ func (s *stroke) pick() string {
 	return live[s.rng.IntN(len(live))]
 }
 
-// last tells that a node has the only copy of something.
+// last reports whether a node has the only copy of something.
 func (s *stroke) last(id string) bool {
 	for repo := range s.View().Repos() {
 		for key := range KeysOf(repo) {

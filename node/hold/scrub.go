@@ -42,6 +42,7 @@ func (s *Scrubber) Run(ctx context.Context) error {
 		if len(names) == 0 && !clock.Wait(ctx, scrubIdle) {
 			return nil
 		}
+
 		for _, name := range names {
 			if !clock.Wait(ctx, scrubWait(len(names), s.files.Size(name))) {
 				return nil

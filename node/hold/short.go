@@ -40,7 +40,7 @@ func (l Live) Copies(view *catalog.View, key string) int {
 	return n
 }
 
-// Searchable tells that each shard of a repository can be had from somebody.
+// Searchable reports whether each shard of a repository can be had from somebody.
 // Nobody has them after a catalog was restored, or while the last holders are
 // away, until the repository is indexed again.
 func (l Live) Searchable(view *catalog.View, repo *catalog.Repo) bool {
@@ -58,10 +58,12 @@ func ShortageOf(view *catalog.View, live Live, copies int) Shortage {
 		if !repo.Indexed() || repo.Orphaned() {
 			continue
 		}
+
 		fewest := len(live)
 		for key := range KeysOf(repo) {
 			fewest = min(fewest, live.Copies(view, key))
 		}
+
 		s.Fewest = min(s.Fewest, fewest)
 		if fewest < wanted {
 			s.Few = append(s.Few, repo.Name)

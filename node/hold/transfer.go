@@ -184,7 +184,7 @@ func (t *Transfers) Gather(ctx context.Context, repo *catalog.Repo) {
 	}
 }
 
-// Lost tells that a file of the live generation is neither here nor on another
+// Lost reports whether a file of the live generation is neither here nor on another
 // live node.
 func (t *Transfers) Lost(view *catalog.View, repo *catalog.Repo) bool {
 	for _, s := range repo.Shards {

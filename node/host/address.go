@@ -21,14 +21,18 @@ func addressOf(address, usual string, api ...string) (*url.URL, error) {
 	if address == "" {
 		address = usual
 	}
+
 	u, err := url.Parse(strings.TrimRight(address, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("the url of the connection cannot be read")
 	}
+
+	// Two ways to write one address give one: the ids of repositories hold it.
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	for _, suffix := range api {
 		u.Path = strings.TrimSuffix(u.Path, suffix)
 	}
+
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
 	u.Host = strings.ToLower(u.Host)
 	return u, nil
@@ -48,7 +52,7 @@ func numberOf(external string, kind config.Kind, server *url.URL) (string, bool)
 	return strings.CutPrefix(external, externalID(kind, server, ""))
 }
 
-// hasFold tells whether a name is one of some, upper and lower case being one.
+// hasFold reports whether a name is one of some, upper and lower case being one.
 func hasFold(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
@@ -64,6 +68,7 @@ func tokenOf(t Tools, token *config.Token, fallback string, public bool) func(co
 			}
 			return "", nil
 		}
+
 		value, err := t.Secret(ctx, *token)
 		if err != nil {
 			return "", fmt.Errorf("read the token of the connection: %w", err)

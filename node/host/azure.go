@@ -41,9 +41,11 @@ func openAzure(conn config.Connection, t Tools) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if c.UseTFSPath && !strings.HasSuffix(web.Path, "/tfs") {
 		web.Path += "/tfs"
 	}
+
 	a := &azure{conn: c, web: web}
 	a.client = &client{
 		tools: t, product: "Azure DevOps", name: c.Name, base: web,
@@ -99,6 +101,7 @@ func (a *azure) listing(name, org string, parts ...string) target {
 		if err := a.ask(ctx, &all, parts...); err != nil {
 			return err
 		}
+
 		for i := range all.Value {
 			if err := a.found(&all.Value[i], org, found); err != nil {
 				return err
@@ -142,10 +145,12 @@ func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error)
 	if !ok || !both {
 		return Repo{}, false, errForeignID
 	}
+
 	var r azureRepo
 	if err := a.ask(ctx, &r, org, "_apis", "git", "repositories", guid); err != nil {
 		return Repo{}, false, err
 	}
+
 	repo := a.repo(&r, org)
 	project := org + "/" + r.Project.Name
 	selected := hasFold(a.conn.Orgs, org) || hasFold(a.conn.Projects, project) || hasFold(a.conn.Repos, project+"/"+r.Name)
@@ -173,12 +178,14 @@ func (a *azure) repo(r *azureRepo, org string) Repo {
 		Fork: r.Fork || r.Parent != nil, Archived: r.Disabled, Empty: r.DefaultBranch == "" && r.Size == 0,
 		Visibility: visibility(r.Project.Visibility != "public", r.Project.Visibility == "organization"), SizeBytes: r.Size,
 	}
+
 	switch {
 	case r.Disabled:
 		repo.Unfetchable = "the repository is disabled at Azure DevOps"
 	case r.Maintenance:
 		repo.Unfetchable = "the repository is in maintenance at Azure DevOps"
 	}
+
 	switch {
 	case r.Disabled && a.conn.Exclude.Disabled:
 		repo.leftOut = ByDisabled

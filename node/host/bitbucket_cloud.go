@@ -45,13 +45,17 @@ func openBitbucketCloud(c *config.Bitbucket, t Tools) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// People write the address that they see in a browser.
 	if api.Host == "bitbucket.org" {
 		api.Host, api.Path = "api.bitbucket.org", "/2.0"
 	}
+
 	web := &url.URL{Scheme: api.Scheme, Host: strings.TrimPrefix(api.Host, "api.")}
 	if web.Host != "bitbucket.org" {
 		web.Path = strings.TrimSuffix(api.Path, "/2.0")
 	}
+
 	b := &bitbucketCloud{conn: c, web: web}
 	b.client = &client{
 		tools: t, product: "Bitbucket", name: c.Name, base: api,
@@ -69,6 +73,7 @@ func (b *bitbucketCloud) List(ctx context.Context, sink Sink) error {
 	if b.conn.Exclude.Archived {
 		sink.Issue(Issue{Code: NoEffect, Text: "exclude.archived has no effect at Bitbucket Cloud, which has no archived repositories"})
 	}
+
 	var targets []target
 	for _, ws := range b.conn.Workspaces {
 		targets = append(targets, b.listing("workspaces/"+ws, ws, ""))
@@ -109,11 +114,13 @@ func (b *bitbucketCloud) pages(ctx context.Context, first *url.URL, take func(*c
 		if _, err := b.get(ctx, u, &page); err != nil {
 			return nil, err
 		}
+
 		for i := range page.Values {
 			if err := take(&page.Values[i]); err != nil {
 				return nil, err
 			}
 		}
+
 		if page.Next == "" {
 			return nil, nil
 		}
@@ -199,6 +206,7 @@ func (b *bitbucketCloud) repo(r *cloudRepo) Repo {
 		Remote: git.Remote{URL: web + ".git"}, WebURL: web, Description: r.Description,
 		Fork: r.Parent != nil, Visibility: visibility(r.Private, false), PushedAt: r.Updated, SizeBytes: r.Size,
 	}
+
 	if r.Main == nil {
 		repo.Empty = true
 	} else {

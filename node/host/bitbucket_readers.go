@@ -17,11 +17,14 @@ func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([
 	if !ok {
 		return nil, errForeignID
 	}
+
+	// The list is by path: the number tells whether that still leads to the same repository.
 	key, slug, _ := strings.Cut(path, "/")
 	var now serverRepo
 	if _, err := b.get(ctx, b.at(nil, "projects", key, "repos", slug), &now); err != nil {
 		return nil, err
 	}
+
 	if strconv.FormatInt(now.ID, 10) != id {
 		return nil, another(path)
 	}
@@ -39,22 +42,17 @@ func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([
 			Last bool `json:"isLastPage"`
 			Next *int `json:"nextPageStart"`
 		}
+
 		if _, err := b.get(ctx, u, &page); err != nil {
 			return nil, err
 		}
+
 		for _, v := range page.Values {
 			if v.User.Active {
 				found.add(v.User.ID)
 			}
 		}
-		if page.Last || page.Next == nil {
-			return nil, nil
-		}
-		next := *u
-		values := u.Query()
-		values.Set("start", strconv.Itoa(*page.Next))
-		next.RawQuery = values.Encode()
-		return &next, nil
+		return afterServerPage(u, page.Last, page.Next), nil
 	})
 	return found.sorted(), err
 }
@@ -80,9 +78,11 @@ func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]str
 			} `json:"values"`
 			Next string `json:"next"`
 		}
+
 		if _, err := b.get(ctx, u, &page); err != nil {
 			return nil, err
 		}
+
 		for _, v := range page.Values {
 			if v.User.UUID == "" {
 				return nil, refusal(InvalidResponse, http.StatusOK, "%s lists a reader without an id", b.product)
@@ -91,6 +91,7 @@ func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]str
 				found[v.User.UUID] = true
 			}
 		}
+
 		if page.Next == "" {
 			return nil, nil
 		}

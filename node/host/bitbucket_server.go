@@ -59,12 +59,15 @@ func (b *bitbucketServer) List(ctx context.Context, sink Sink) error {
 	if b.conn.All {
 		targets = append(targets, b.listing("all", serverPage(), "repos"))
 	}
+
 	for _, key := range b.conn.Projects {
 		targets = append(targets, b.project(key))
 	}
+
 	for _, r := range b.conn.Repos {
 		targets = append(targets, b.single(r))
 	}
+
 	if len(b.conn.Workspaces) > 0 {
 		sink.Issue(Issue{Code: NoEffect, Text: "workspaces has no effect at Bitbucket Data Center; name projects"})
 	}
@@ -94,6 +97,8 @@ func (b *bitbucketServer) listing(name string, q url.Values, parts ...string) ta
 			if _, err := b.get(ctx, u, &page); err != nil {
 				return nil, err
 			}
+
+			// Old servers find more than the project that was asked for.
 			for i := range page.Values {
 				if key := q.Get("projectkey"); key != "" && !strings.EqualFold(key, page.Values[i].Project.Key) {
 					continue
@@ -103,18 +108,23 @@ func (b *bitbucketServer) listing(name string, q url.Values, parts ...string) ta
 				}
 			}
 
-			// A page may be short, or empty, and not the last: rights are taken
-			// off after a page is cut.
-			if page.Last || page.Next == nil {
-				return nil, nil
-			}
-			next := *u
-			values := u.Query()
-			values.Set("start", strconv.Itoa(*page.Next))
-			next.RawQuery = values.Encode()
-			return &next, nil
+			return afterServerPage(u, page.Last, page.Next), nil
 		})
 	}}
+}
+
+// afterServerPage is the page behind one; nil behind the last. A page may be
+// short, or empty, and not the last: rights are taken off after a page is cut.
+func afterServerPage(u *url.URL, last bool, start *int) *url.URL {
+	if last || start == nil {
+		return nil
+	}
+
+	next := *u
+	values := u.Query()
+	values.Set("start", strconv.Itoa(*start))
+	next.RawQuery = values.Encode()
+	return &next
 }
 
 func (b *bitbucketServer) single(path string) target {
@@ -130,14 +140,17 @@ func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bo
 	if !ok {
 		return Repo{}, false, errForeignID
 	}
+
 	all, err := b.everything(ctx)
 	if err != nil {
 		return Repo{}, false, err
 	}
+
 	r, ok := all[external]
 	if !ok {
 		return Repo{}, false, &Refusal{Issue: Issue{Code: TargetNotFound, Text: "the server has no repository of number " + id}, cause: ErrGone}
 	}
+
 	selected := b.conn.All || hasFold(b.conn.Projects, firstOf(r.DisplayName, "/")) || hasFold(b.conn.Repos, r.DisplayName)
 	return r, selected && b.choice().reason(&r, r.DisplayName) == "", nil
 }
@@ -149,14 +162,17 @@ func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, erro
 	if b.all != nil {
 		return b.all, nil
 	}
+
 	all := map[string]Repo{}
 	err := b.listing("all", serverPage(), "repos").list(ctx, func(r Repo, _ string) error {
 		all[r.ExternalID] = r
 		return nil
 	})
+
 	if err != nil {
 		return nil, err
 	}
+
 	b.all = all
 	return all, nil
 }

@@ -89,14 +89,18 @@ func (b *budget) enter(ctx context.Context, wait func(context.Context, time.Dura
 
 	now := b.now()
 	delay := b.limiter.ReserveN(now, 1).DelayFrom(now)
+
 	b.mu.Lock()
 	until := b.until
 	b.mu.Unlock()
+
+	// A call that would wait for too long fails now, with the time when it may be made.
 	delay = max(delay, until.Sub(now))
 	if delay > longest {
 		leave()
 		return nil, b.later(until)
 	}
+
 	if err := wait(ctx, delay); err != nil {
 		leave()
 		return nil, err

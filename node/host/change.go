@@ -30,7 +30,7 @@ type Changer interface {
 // Signal is how a kind of host tells of pushes: a property of its row.
 type Signal struct {
 	Name string // of what is looked at, for people: pushed_at
-	// Sure tells that no push goes unnoticed: what has no new mark need not be
+	// Sure is set where no push goes unnoticed: what has no new mark need not be
 	// fetched.
 	Sure bool
 	// Lag is for how long after a mark further pushes may leave it as it is.
@@ -110,6 +110,7 @@ func newest[T any](ctx context.Context, c *client, first *url.URL, since time.Ti
 		}
 		return next(u, head, len(page)), nil
 	})
+
 	if errors.Is(err, errSame) {
 		return nil
 	}

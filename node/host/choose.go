@@ -58,7 +58,7 @@ func (c *choice) reason(r *Repo, path string) Reason {
 	return ""
 }
 
-// anyGlob tells whether one of the globs fits a path.
+// anyGlob reports whether one of the globs fits a path.
 func anyGlob(globs []string, path string, exact bool) bool {
 	for _, g := range globs {
 		if !exact {
@@ -71,7 +71,7 @@ func anyGlob(globs []string, path string, exact bool) bool {
 	return false
 }
 
-// anyTopic tells whether one of the globs fits one of the topics; upper and
+// anyTopic reports whether one of the globs fits one of the topics; upper and
 // lower case are one.
 func anyTopic(globs, topics []string) bool {
 	for _, t := range topics {
@@ -82,7 +82,7 @@ func anyTopic(globs, topics []string) bool {
 	return false
 }
 
-// sizeFits tells whether a size lies within bounds, both inclusive. A size of
+// sizeFits reports whether a size lies within bounds, both inclusive. A size of
 // 0 is one that the host has not computed yet: it never excludes.
 func sizeFits(s config.Size, bytes int64) bool {
 	if bytes == 0 {

@@ -163,7 +163,7 @@ func (c *client) patiently(ctx context.Context, q question, into any) (http.Head
 	}
 }
 
-// passes tells whether an error may be gone at the next try.
+// passes reports whether an error may be gone at the next try.
 func passes(err error) bool {
 	r := (*Refusal)(nil)
 	if !errors.As(err, &r) {
@@ -193,25 +193,13 @@ func (c *client) once(ctx context.Context, q question, into any) (http.Header, e
 	if q.known != "" {
 		req.Header.Set("If-None-Match", q.known)
 	}
+
 	res, err := c.http().Do(req)
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
 	defer res.Body.Close()
-	if c.limits != nil {
-		limit, remaining, reset := c.limits(res.Header)
-		c.budget.note(limit, remaining, reset, c.keep)
-	}
-	if c.expires != nil {
-		if at := c.expires(res.Header); !at.IsZero() {
-			c.budget.ends(at)
-		}
-	}
-	if c.scopes != nil {
-		if list := c.scopes(res.Header); len(list) > 0 {
-			c.budget.may(list)
-		}
-	}
+	c.noted(res.Header)
 
 	body := &io.LimitedReader{R: &watchedBody{res.Body, quiet}, N: maxAnswer + 1}
 	if res.StatusCode == http.StatusNotModified && q.known != "" {
@@ -223,15 +211,38 @@ func (c *client) once(ctx context.Context, q question, into any) (http.Header, e
 	return res.Header, c.decode(ctx, res, body, into)
 }
 
+// noted takes what the head of an answer says of the credential: its limits,
+// its end, and what it may do.
+func (c *client) noted(head http.Header) {
+	if c.limits != nil {
+		limit, remaining, reset := c.limits(head)
+		c.budget.note(limit, remaining, reset, c.keep)
+	}
+
+	if c.expires != nil {
+		if at := c.expires(head); !at.IsZero() {
+			c.budget.ends(at)
+		}
+	}
+
+	if c.scopes != nil {
+		if list := c.scopes(head); len(list) > 0 {
+			c.budget.may(list)
+		}
+	}
+}
+
 func (c *client) request(ctx context.Context, q question) (*http.Request, error) {
 	u := q.at
 	if u.Scheme != c.base.Scheme || !strings.EqualFold(u.Host, c.base.Host) {
 		return nil, refusal(InvalidResponse, 0, "%s leads to another host, %s, which is not asked", c.product, u.Host)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, cmp.Or(q.method, http.MethodGet), u.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.product, err)
 	}
+
 	req.Header = c.header.Clone()
 	if req.Header == nil {
 		req.Header = http.Header{}
@@ -240,6 +251,7 @@ func (c *client) request(ctx context.Context, q question) (*http.Request, error)
 	if req.Header.Get("Accept") == "" {
 		req.Header.Set("Accept", "application/json")
 	}
+
 	value, err := c.authorize(ctx)
 	if err != nil {
 		return nil, err
@@ -271,15 +283,19 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 	if errors.As(err, &r) {
 		return r
 	}
+
+	// The end of a job is the job's to tell; a deadline of our own is the host's fault.
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
 	}
+
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err
 	}
+
 	r = refusal(Unreachable, 0, "%s at %s cannot be reached: %v%s", c.product, c.base.Host, err, certificateHint(err))
 	r.cause = err
 	return r
@@ -300,13 +316,17 @@ func (c *client) decode(ctx context.Context, res *http.Response, body *io.Limite
 	if res.StatusCode == http.StatusNonAuthoritativeInfo || kind != "" && !strings.Contains(strings.ToLower(kind), "json") {
 		return refusal(InvalidResponse, res.StatusCode, "%s at %s answered with %s instead of JSON: a sign-in page or a proxy stands before its API", c.product, c.base.Host, firstOf(kind, ";"))
 	}
+
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}
+
 	if body.N == 0 {
 		return refusal(InvalidResponse, res.StatusCode, "an answer of %s is larger than %d MiB", c.product, maxAnswer>>20)
 	}
+
+	// Gerrit puts this before its answers, so that no browser runs them as a script.
 	text = bytes.TrimPrefix(text, []byte(")]}'"))
 	if err := json.Unmarshal(text, into); err != nil {
 		return refusal(InvalidResponse, res.StatusCode, "an answer of %s at %s is not the JSON that its API describes", c.product, c.base.Host)
@@ -318,6 +338,8 @@ func (c *client) decode(ctx context.Context, res *http.Response, body *io.Limite
 func (c *client) refused(res *http.Response, body io.Reader) error {
 	text, _ := io.ReadAll(io.LimitReader(body, 64<<10))
 	until := c.retryAfter(res.Header)
+
+	// A product knows better what its answer means.
 	r := (*Refusal)(nil)
 	if c.explain != nil {
 		r = c.explain(res, text)
@@ -325,9 +347,11 @@ func (c *client) refused(res *http.Response, body io.Reader) error {
 	if r == nil {
 		r = c.general(res.StatusCode)
 	}
+
 	if r.Until.IsZero() {
 		r.Until = until
 	}
+
 	if r.Code == RateLimited && !r.Until.IsZero() {
 		c.budget.pause(r.Until)
 	}

@@ -53,9 +53,11 @@ func newCollector(sink Sink, c *choice) *collector {
 func (c *collector) run(ctx context.Context, targets []target) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+
 	slots := make(chan struct{}, parallel)
 	var group sync.WaitGroup
 	var failed sync.Map
+
 	for _, t := range targets {
 		slots <- struct{}{}
 		group.Go(func() {
@@ -73,6 +75,8 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
+
+	// One target that fails makes the listing partial; all of them make it fail.
 	var first error
 	n := 0
 	for _, t := range targets {
@@ -82,6 +86,7 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 			c.sink.Issue(issueOf(t.name, err.(error)))
 		}
 	}
+
 	if n > 0 && n == len(targets) {
 		return first
 	}
@@ -106,17 +111,21 @@ func (c *collector) target(ctx context.Context, t target) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+
 		if !c.first(r.ExternalID) {
 			return nil
 		}
+
 		if why := c.choice.reason(&r, path); why != "" {
 			c.sink.Skip(r.ExternalID, why)
 			return nil
 		}
+
 		r.Target = t.name
 		if err := c.sink.Repo(ctx, r); err != nil {
 			return end{err}
 		}
+
 		c.mu.Lock()
 		c.done++
 		done := c.done
@@ -126,7 +135,7 @@ func (c *collector) target(ctx context.Context, t target) error {
 	})
 }
 
-// first tells whether a repository was not met before.
+// first reports whether a repository was not met before.
 func (c *collector) first(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,10 +39,12 @@ func (g *generic) Repos(ctx context.Context) (Listing, error) {
 	if pattern, ok := directoryPattern(g.url); ok {
 		return listDirectories(ctx, pattern)
 	}
+
 	repo, err := repoAt(g.url)
 	if err != nil {
 		return Listing{}, err
 	}
+
 	remote := repo.Remote
 	remote.Credential = userOf(g.url)
 	if err := git.Probe(ctx, remote, git.FetchOptions{}); err != nil {
@@ -109,13 +111,17 @@ func nameOfOrigin(origin string) (string, bool) {
 		}
 		return nameOf(u.Host, u.Path)
 	}
+
+	// What has no scheme is user@host:path, or a path of this machine.
 	host, p, ok := strings.Cut(origin, ":")
 	if !ok || strings.Contains(host, "/") || len(host) < 2 || strings.HasPrefix(p, ":") { // a path; one letter is a drive; two colons are a program
 		return "", false
 	}
+
 	if _, after, ok := strings.Cut(host, "@"); ok {
 		host = after
 	}
+
 	if unescaped, err := url.PathUnescape(p); err == nil {
 		p = unescaped
 	}
@@ -141,6 +147,7 @@ func directoryPattern(address string) (pattern string, ok bool) {
 func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 	within, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
 	l := Listing{Complete: true}
+
 	if !strings.ContainsAny(pattern, `*?[{\`) {
 		local, err := git.OpenLocal(ctx, pattern, within)
 		if err != nil {
@@ -149,6 +156,7 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 		l.Repos = name([]found{identify(local)}, &l)
 		return l, nil
 	}
+
 	if !doublestar.ValidatePathPattern(pattern) {
 		return Listing{}, fmt.Errorf("the glob %s is malformed", pattern)
 	}
@@ -156,7 +164,19 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	var repos []found
+	repos, err := openAll(ctx, dirs, within, &l)
+	if err != nil {
+		return Listing{}, err
+	}
+
+	l.Repos = name(repos, &l)
+	return l, nil
+}
+
+// openAll opens the repositories among the directories that a glob matches.
+// What is none is warned of; what could not be looked at makes the listing
+// incomplete.
+func openAll(ctx context.Context, dirs []string, within string, l *Listing) (repos []found, err error) {
 	var others []string
 	for _, dir := range dirs {
 		local, err := git.OpenLocal(ctx, dir, within)
@@ -168,17 +188,17 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			others = append(others, dir)
 		case ctx.Err() != nil:
-			return Listing{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		default:
 			l.Complete = false
 			l.Warnings = append(l.Warnings, fmt.Sprintf("%s was left out: %v", dir, err))
 		}
 	}
+
 	if n := len(others); n > 0 {
 		l.Warnings = append(l.Warnings, fmt.Sprintf("%d of the matching paths are not the root of a git repository, for example %s", n, others[0]))
 	}
-	l.Repos = name(repos, &l)
-	return l, nil
+	return repos, nil
 }
 
 // maxMatches is how many directories a glob may match.
@@ -191,28 +211,34 @@ func match(pattern string, l *Listing) ([]string, error) {
 	if _, err := os.ReadDir(base); err != nil {
 		return nil, fmt.Errorf("look into %s: %w", base, err)
 	}
+
 	var dirs []string
 	tree := &watched{FS: os.DirFS(base)}
 	err := doublestar.GlobWalk(tree, glob, func(p string, d fs.DirEntry) error {
 		if d.Name() == ".git" {
 			return doublestar.SkipDir
 		}
+
 		full := filepath.Join(base, p)
 		if info, err := os.Stat(full); err == nil && info.IsDir() { // also by a symlink
 			dirs = append(dirs, full)
 		}
+
 		if len(dirs) > maxMatches {
 			return fmt.Errorf("the glob matches more than %d directories", maxMatches)
 		}
 		return nil
 	})
+
 	if err != nil {
 		return nil, err
 	}
+
 	if tree.failed != nil {
 		l.Complete = false
 		l.Warnings = append(l.Warnings, fmt.Sprintf("a directory could not be read, so repositories may be missing: %v", tree.failed))
 	}
+
 	slices.Sort(dirs)
 	return slices.Compact(dirs), nil
 }
@@ -283,6 +309,7 @@ func name(repos []found, l *Listing) []Repo {
 			taken[out[i].OwnName] = f.local.Root
 		}
 	}
+
 	slices.SortFunc(out, func(a, b Repo) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
@@ -295,27 +322,34 @@ var plainDirs = []string{"repo", "git", "bare", "src"}
 // says something.
 func localName(root string, taken map[string]string) string {
 	root = strings.TrimSuffix(filepath.ToSlash(root), "/")
+
 	plain := true
 	if trimmed := strings.TrimSuffix(root, ".git"); trimmed != root && path.Base(trimmed) != "/" && !strings.HasSuffix(trimmed, "/") {
 		root, plain = trimmed, false
 	}
+
 	root = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r
 	}, strings.ToValidUTF8(root, "?"))
+
+	// As few of the last directories as make the name unique: local/app, local/team/app.
 	parts := strings.Split(strings.Trim(root, "/"), "/")
+
 	name, least := "", 1
 	if plain && len(parts) > 1 && slices.Contains(plainDirs, parts[len(parts)-1]) {
 		least = 2
 	}
+
 	for n := least; n <= len(parts); n++ {
 		name = "local/" + strings.Join(parts[len(parts)-n:], "/")
 		if _, ok := taken[name]; !ok {
 			return name
 		}
 	}
+
 	for i := 2; ; i++ { // app and app.git side by side
 		numbered := fmt.Sprintf("%s-%d", name, i)
 		if _, ok := taken[numbered]; !ok {

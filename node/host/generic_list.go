@@ -17,9 +17,11 @@ func (g *generic) List(ctx context.Context, sink Sink) error {
 	if err != nil {
 		return err
 	}
+
 	for _, w := range l.Warnings {
 		sink.Issue(Issue{Code: PartialListing, Text: w, Partial: !l.Complete})
 	}
+
 	for i, r := range l.Repos {
 		if err := sink.Repo(ctx, r); err != nil {
 			return err

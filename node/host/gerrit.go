@@ -44,11 +44,14 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	g := &gerrit{conn: c, web: web, client: &client{
 		tools: t, product: "Gerrit", name: c.Name,
 		budget:    t.Budgets.of(web.Host, c.Name),
 		authorize: func(context.Context) (string, error) { return basic(userOf(c.URL)), nil },
 	}}
+
+	// With a password its API is below /a.
 	api := *web
 	if userOf(c.URL) != (git.Credential{}) {
 		api.Path += "/a"
@@ -107,12 +110,14 @@ func (g *gerrit) Changed(ctx context.Context, _ time.Time, take func(Mark)) ([]s
 		if p := commonPrefix(g.conn.Projects); p != "" {
 			q.Set("p", p)
 		}
+
 		var page map[string]struct {
 			Branches map[string]string `json:"branches"`
 		}
 		if _, err := g.get(ctx, g.at(q, "projects", ""), &page); err != nil {
 			return nil, err
 		}
+
 		if len(page) == 0 {
 			return []string{"projects"}, nil
 		}
@@ -140,11 +145,13 @@ func (g *gerrit) pass(page map[string]gerritProject, found func(Repo, string) er
 		names = append(names, name)
 	}
 	slices.Sort(names)
+
 	for _, name := range names {
 		p := page[name]
 		if slices.Contains(gerritAlways, name) || len(g.conn.Projects) > 0 && !anyGlob(g.conn.Projects, name, true) {
 			continue
 		}
+
 		if err := found(g.repo(name, &p), name); err != nil {
 			return err
 		}
@@ -174,6 +181,7 @@ func (g *gerrit) repo(name string, p *gerritProject) Repo {
 	if g.base.Path != g.web.Path {
 		clone = g.web.JoinPath("a", name)
 	}
+
 	r := Repo{
 		ExternalID: externalID(config.KindGerrit, g.web, name), Name: hostName(g.web) + "/" + name, DisplayName: name,
 		HostType: string(config.KindGerrit), Remote: git.Remote{URL: clone.String()},
@@ -185,11 +193,13 @@ func (g *gerrit) repo(name string, p *gerritProject) Repo {
 	if g.base.Path == g.web.Path {
 		r.Visibility = Public
 	}
+
 	if len(p.WebLinks) > 0 {
 		if u, err := g.web.Parse(p.WebLinks[0].URL); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 			r.WebURL = u.String()
 		}
 	}
+
 	switch {
 	case p.State == "HIDDEN" && g.conn.Exclude.Hidden:
 		r.leftOut = ByHidden

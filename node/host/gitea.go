@@ -48,8 +48,10 @@ func openGitea(conn config.Connection, t Tools) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	api := *web
 	api.Path += "/api/v1"
+
 	secret := tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", web.Host == "gitea.com")
 	return &gitea{
 		conn: c, web: web,

@@ -41,6 +41,7 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 	if _, err := g.get(ctx, g.at(nil, "repositories", id), &repo); err != nil {
 		return nil, err
 	}
+
 	owner, found := firstOf(repo.FullName, "/"), people{}
 	take := func(p *giteaPerson) error {
 		if !p.Blocked {
@@ -52,6 +53,7 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 	if err := arrays(ctx, g.client, g.page("repos", owner, repo.Name, "collaborators"), nil, take, g.after); err != nil {
 		return nil, err
 	}
+
 	teams, personal, err := g.teams(ctx, owner, repo.Name)
 	if err != nil {
 		return nil, err
@@ -62,11 +64,13 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 			return nil, err
 		}
 	}
+
 	for _, t := range teams {
 		if err := arrays(ctx, g.client, g.page("teams", strconv.FormatInt(t.ID, 10), "members"), nil, take, g.after); err != nil {
 			return nil, err
 		}
 	}
+
 	if err := take(&repo.Owner); err != nil {
 		return nil, err
 	}

@@ -76,7 +76,10 @@ func githubClient(t Tools, web *url.URL, name, key string, authorize func(contex
 		expires:   githubExpiry,
 		scopes:    githubScopes,
 	}
+
 	c.explain = func(res *http.Response, body []byte) *Refusal { return explainGitHub(c, res, body) }
+
+	// A server of one's own may be older than any version that can be asked for.
 	if web.Host == "github.com" || strings.HasSuffix(web.Host, ".ghe.com") {
 		c.header.Set("X-GitHub-Api-Version", "2022-11-28")
 	}
@@ -173,12 +176,15 @@ func (g *github) user(name string, sink Sink) target {
 		if err := g.pages(ctx, c, sink, g.at(githubPage("owner"), "users", name, "repos"), found); err != nil {
 			return err
 		}
+
 		if installed {
 			return g.installed(ctx, c, found)
 		}
+
 		if g.conn.Token == nil {
 			return nil
 		}
+
 		q := url.Values{"affiliation": {"owner,collaborator"}, "sort": {"created"}, "direction": {"asc"}, "per_page": {"100"}}
 		err := g.pages(ctx, c, sink, g.at(q, "user", "repos"), func(r Repo, path string) error {
 			if !strings.EqualFold(firstOf(path, "/"), name) {
@@ -206,6 +212,7 @@ func (g *github) installed(ctx context.Context, c *client, found func(Repo, stri
 		if err != nil {
 			return nil, err
 		}
+
 		for i := range page.Repositories {
 			if err := g.found(&page.Repositories[i], found); err != nil {
 				return nil, err
@@ -270,6 +277,7 @@ func (g *github) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 			if err != nil || g.conn.Token == nil {
 				return err
 			}
+
 			err = read(c, url.Values{"affiliation": {"owner,collaborator"}, "per_page": {"100"}}, "user", "repos")
 			if r := (*Refusal)(nil); errors.As(err, &r) && (r.Status == http.StatusForbidden || r.Status == http.StatusNotFound) {
 				return nil
@@ -383,6 +391,7 @@ func (g *github) repo(r *githubRepo) Repo {
 		Fork: r.Fork, Archived: r.Archived, Visibility: visibility(r.Private || r.Visibility == "private", r.Visibility == "internal"),
 		Stars: r.Stars, SizeBytes: r.Size * 1000,
 	}
+
 	if r.PushedAt != nil {
 		repo.PushedAt = *r.PushedAt
 	}
@@ -399,8 +408,10 @@ func explainGitHub(c *client, res *http.Response, body []byte) *Refusal {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusNotFound, status/100 == 5:
 		return nil
+
 	case res.Header.Get("X-RateLimit-Remaining") == "0" && (status == http.StatusForbidden || status == http.StatusTooManyRequests):
 		return c.budget.later(epochSeconds(res.Header.Get("X-RateLimit-Reset")).Add(time.Second))
+
 	case status == http.StatusTooManyRequests, strings.Contains(text, "secondary rate limit"), strings.Contains(text, "abuse detection"):
 		r := refusal(RateLimited, status, "GitHub asks for fewer calls")
 		r.Until = c.tools.Now().Add(time.Minute)
@@ -408,9 +419,11 @@ func explainGitHub(c *client, res *http.Response, body []byte) *Refusal {
 			r.Until = until
 		}
 		return r
+
 	case strings.HasPrefix(res.Header.Get("X-GitHub-SSO"), "required"):
 		_, address, _ := strings.Cut(res.Header.Get("X-GitHub-SSO"), "url=")
 		return refusal(SSORequired, status, "the organisation asks for single sign-on: authorise the token at %s (good for an hour)", address)
+
 	case strings.Contains(text, "not accessible by"):
 		return refusal(ScopeMissing, status, "the token lacks a permission: %s", res.Header.Get("X-Accepted-GitHub-Permissions"))
 	case strings.Contains(text, "ip allow list"):
@@ -451,15 +464,21 @@ func githubCredential(ctx context.Context, conn config.Connection, cloneURL stri
 	if err != nil {
 		return git.Credential{}, err
 	}
+
+	// An app where it is installed, else the token of the connection.
 	if len(appsOf(t, web)) > 0 {
 		path := strings.TrimPrefix(cloneURL, web.String()+"/")
+
 		secret, err := t.Installations.token(ctx, t, web, firstOf(path, "/"))
 		if err == nil {
 			return git.Credential{User: "x-access-token", Password: secret}, nil
 		}
+
+		// With a token, the failure of an app is not the end.
 		if c.Token == nil && !errors.Is(err, errNotInstalled) {
 			return git.Credential{}, err
 		}
 	}
+
 	return passwordOf(ctx, "x-access-token", githubToken(c, web, t))
 }

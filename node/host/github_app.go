@@ -108,15 +108,18 @@ func (s *Installations) of(t Tools, web *url.URL, app config.App) *githubApp {
 func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	owner, now := strings.ToLower(owner), a.tools.Now()
 	if _, known := a.ids[owner]; !known && now.Sub(a.listed) > time.Minute || now.Sub(a.listed) > installationsLife {
 		if err := a.list(ctx); err != nil {
 			return "", fmt.Errorf("GitHub App %s: %w", a.app.ID, err)
 		}
 	}
+
 	if a.stopped[owner] {
 		return "", refusal(Forbidden, 0, "%s has suspended the GitHub App %s", owner, a.app.ID)
 	}
+
 	id, known := a.ids[owner]
 	if !known {
 		return "", errNotInstalled
@@ -125,6 +128,7 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 	if made := a.tokens[id]; made.secret != "" && now.Sub(made.made) < installationToken {
 		return made.secret, nil
 	}
+
 	var fresh struct {
 		Token string `json:"token"`
 	}
@@ -132,9 +136,11 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 	if _, err := a.patiently(ctx, question{at: at, method: http.MethodPost}, &fresh); err != nil {
 		return "", fmt.Errorf("GitHub App %s: make a token for %s: %w", a.app.ID, owner, err)
 	}
+
 	if fresh.Token == "" {
 		return "", refusal(InvalidResponse, http.StatusOK, "GitHub made no token for %s", owner)
 	}
+
 	a.tokens[id] = madeToken{fresh.Token, now}
 	return fresh.Token, nil
 }
@@ -146,16 +152,20 @@ func (a *githubApp) list(ctx context.Context) error {
 		Account   githubUser `json:"account"`
 		Suspended *time.Time `json:"suspended_at"`
 	}
+
 	ids, stopped := map[string]int64{}, map[string]bool{}
+
 	first := a.at(url.Values{"per_page": {"100"}}, "app", "installations")
 	err := arrays(ctx, a.client, first, nil, func(i *installation) error {
 		owner := strings.ToLower(i.Account.Login)
 		ids[owner], stopped[owner] = i.ID, i.Suspended != nil
 		return nil
 	}, func(at *url.URL, head http.Header, _ int) *url.URL { return a.nextLink(at, head) })
+
 	if err != nil {
 		return err
 	}
+
 	a.ids, a.stopped, a.listed = ids, stopped, a.tools.Now()
 	return nil
 }
@@ -177,8 +187,11 @@ func (a *githubApp) sign(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
+	// The token is header.claims.signature, each in base64.
 	b64 := base64.RawURLEncoding.EncodeToString
 	signed := b64([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + b64(claims)
+
 	sum := sha256.Sum256([]byte(signed))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {
@@ -194,13 +207,16 @@ func rsaKey(text string) (*rsa.PrivateKey, error) {
 	if block == nil {
 		return nil, errors.New("it is not PEM, which begins with -----BEGIN")
 	}
+
 	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
 		return key, nil
 	}
+
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
 		return nil, errors.New("it holds no private key") // what the library says may quote it
 	}
+
 	r, ok := key.(*rsa.PrivateKey)
 	if !ok {
 		return nil, errors.New("it is not an RSA key")

@@ -26,7 +26,9 @@ func (g *github) Readers(ctx context.Context, external, path string) ([]string, 
 	if !ok {
 		return nil, errForeignID
 	}
+
 	c, _, _ := g.by(ctx, firstOf(path, "/"))
+
 	found := people{}
 	first := c.at(url.Values{"affiliation": {"all"}, "per_page": {strconv.Itoa(100)}}, "repositories", id, "collaborators")
 	err := arrays(ctx, c, first, nil, func(p *githubReader) error {
@@ -35,5 +37,6 @@ func (g *github) Readers(ctx context.Context, external, path string) ([]string, 
 		}
 		return nil
 	}, func(u *url.URL, head http.Header, _ int) *url.URL { return c.nextLink(u, head) })
+
 	return found.sorted(), err
 }

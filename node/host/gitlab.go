@@ -55,12 +55,15 @@ func openGitLab(conn config.Connection, t Tools) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	links, err := addressOf(c.WebURL, web.String())
 	if err != nil {
 		return nil, err
 	}
+
 	api := *web
 	api.Path += "/api/v4"
+
 	return &gitlab{conn: c, web: web, links: links, client: &client{
 		tools: t, product: "GitLab", name: c.Name, base: &api,
 		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
@@ -90,6 +93,7 @@ func gitlabToken(c *config.GitLab, web *url.URL, t Tools) func(context.Context) 
 func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	g.noteToken(ctx)
 	c := newCollector(sink, g.choice())
+
 	var targets []target
 	if g.conn.All && g.web.Host == "gitlab.com" {
 		sink.Issue(Issue{Code: NoEffect, Text: "all has no effect at gitlab.com, which has too many projects for it; name groups, users or projects"})
@@ -97,6 +101,7 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 		q := url.Values{"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}}
 		targets = append(targets, g.listing("all", g.at(q, "projects")))
 	}
+
 	for _, group := range g.conn.Groups {
 		q := gitlabPage()
 		q.Set("include_subgroups", "true")
@@ -105,6 +110,7 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	for _, user := range g.conn.Users {
 		targets = append(targets, g.listing("users/"+user, g.at(gitlabPage(), "users", user, "projects")))
 	}
+
 	for _, project := range g.conn.Projects {
 		targets = append(targets, g.single(project))
 	}
@@ -117,13 +123,17 @@ func (g *gitlab) noteToken(ctx context.Context) {
 	if g.conn.Token == nil {
 		return
 	}
+
 	var token struct {
 		Expires string   `json:"expires_at"`
 		Scopes  []string `json:"scopes"`
 	}
+
+	// Not every kind of token can be asked for: nothing is known then, and nothing is wrong.
 	if _, err := g.once(ctx, question{at: g.at(nil, "personal_access_tokens", "self")}, &token); err != nil {
 		return
 	}
+
 	if at, err := time.Parse(time.DateOnly, token.Expires); err == nil {
 		g.budget.ends(at)
 	}
@@ -145,6 +155,7 @@ func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 		mark := func(p *gitlabProject) Mark {
 			return Mark{ExternalID: externalID(config.KindGitLab, g.web, strconv.FormatInt(p.ID, 10)), At: p.Activity}
 		}
+
 		return look{target, func() error {
 			return newest(ctx, g.client, g.at(q, parts...), since, mark, take, func(u *url.URL, head http.Header, _ int) *url.URL {
 				return g.nextLink(u, head)
@@ -204,7 +215,7 @@ func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error
 	return repo, selected && !(g.conn.Exclude.UserOwnedProjects && p.Namespace.Kind == "user"), nil
 }
 
-// selects tells whether a project is in a group, of a user, or named.
+// selects reports whether a project is in a group, of a user, or named.
 func (g *gitlab) selects(p *gitlabProject) bool {
 	if g.conn.All && g.web.Host != "gitlab.com" || hasFold(g.conn.Projects, p.Path) || hasFold(g.conn.Users, firstOf(p.Path, "/")) {
 		return true
@@ -247,6 +258,7 @@ func (g *gitlab) repo(p *gitlabProject) Repo {
 		Visibility: visibility(p.Visibility == "private", p.Visibility == "internal"),
 		PushedAt:   p.Activity, Stars: p.Stars, SizeBytes: p.Statistics.Size,
 	}
+
 	if p.Import != "" && p.Import != "finished" && p.Import != "none" {
 		repo.Unfetchable = "GitLab is still importing it (" + p.Import + ")"
 	}

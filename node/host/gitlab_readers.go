@@ -26,6 +26,7 @@ func (g *gitlab) Readers(ctx context.Context, external, _ string) ([]string, err
 	if !ok {
 		return nil, errForeignID
 	}
+
 	found := people{}
 	first := g.at(url.Values{"per_page": {"100"}, "page": {"1"}}, "projects", id, "members", "all")
 	err := arrays(ctx, g.client, first, nil, func(m *gitlabMember) error {
@@ -34,5 +35,6 @@ func (g *gitlab) Readers(ctx context.Context, external, _ string) ([]string, err
 		}
 		return nil
 	}, func(u *url.URL, head http.Header, _ int) *url.URL { return g.nextLink(u, head) })
+
 	return found.sorted(), err
 }

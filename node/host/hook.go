@@ -63,7 +63,7 @@ func HookOf(conn config.Connection) Hook {
 	return k.Hook
 }
 
-// Signed tells whether whoever sent a delivery knows one of the secrets.
+// Signed reports whether whoever sent a delivery knows one of the secrets.
 func (h Hook) Signed(d Delivery, secrets []string) bool {
 	return h.signed != nil && slices.ContainsFunc(secrets, func(s string) bool { return s != "" && h.signed(d, s) })
 }
@@ -87,22 +87,28 @@ func (h Hook) Read(d Delivery) (Event, error) {
 			return Event{}, fmt.Errorf("malformed event: %w", err)
 		}
 	}
+
 	name := d.Header(h.header)
 	if h.header == "" || name == "System Hook" {
 		name = body.name()
 	}
 
 	e := Event{Pushed: h.pushes == nil || slices.Contains(h.pushes, name), Changed: slices.Contains(h.changes, name)}
+
 	if h.ids == nil {
 		e.ID, _ = body.ID.(string)
 	}
 	for _, header := range slices.Backward(h.ids) {
 		e.ID = cmp.Or(d.Header(header), e.ID)
 	}
+
 	e.Members = slices.Contains(h.members, name)
+
 	if e.Pushed || e.Changed || e.Members {
 		e.URLs, e.Paths = body.repositories()
 	}
+
+	// An event about people of a whole organisation names no repository.
 	if e.Members && len(e.URLs)+len(e.Paths) == 0 {
 		e.Owner = cmp.Or(body.Organization.Login, body.GroupPath)
 	}
@@ -268,12 +274,15 @@ func (b *hookBody) repositories() (urls, paths []string) {
 				urls = append(urls, u)
 			}
 		}
+
 		for _, p := range []string{r.FullName, r.Path, r.keyed()} {
 			if p != "" {
 				paths = append(paths, p)
 			}
 		}
 	}
+
+	// Some kinds name a project by a text alone.
 	for _, name := range []any{b.RefUpdate.Project, b.Change.Project, b.Project, b.ProjectPath} {
 		if text, ok := name.(string); ok && text != "" {
 			paths = append(paths, text)

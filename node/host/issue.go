@@ -33,14 +33,14 @@ type Issue struct {
 	Code   Code
 	Target string // the organisation, group, project or repository; empty for the whole connection
 	Text   string // a sentence that says what happened and what to do, without secrets
-	// Partial tells that repositories of the target may be missing from the
+	// Partial is set where repositories of the target may be missing from the
 	// listing, so that none of them may be let go.
 	Partial bool
 	// Until is when the host allows calls again; zero where it does not say.
 	Until time.Time
 }
 
-// Passes tells whether time alone may mend the issue.
+// Passes reports whether time alone may mend the issue.
 func (i *Issue) Passes() bool {
 	return i.Code == RateLimited || i.Code == Unreachable || i.Code == InvalidResponse
 }

@@ -33,6 +33,7 @@ func RefOf(rev, defaultBranch string) Ref {
 	if tag, ok := strings.CutPrefix(rev, "refs/tags/"); ok {
 		return Ref{tag, Tag}
 	}
+
 	switch {
 	case (rev == "" || rev == "HEAD") && defaultBranch != "":
 		return Ref{defaultBranch, Branch}

@@ -25,6 +25,7 @@ func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL
 
 		next, err := read(ctx, u)
 		if err != nil {
+			// Some hosts fail at a page that is too large for them, and answer a smaller one.
 			half := (*url.URL)(nil)
 			if smaller != nil && tooMuch(err) && ctx.Err() == nil {
 				half = smaller(u)
@@ -87,9 +88,12 @@ func halves(size, number string, least int) func(*url.URL) *url.URL {
 		if err != nil || n/2 < least {
 			return nil
 		}
+
+		// The page begins where it began: page 3 of 100 is page 5 of 50.
 		at := max(1, atoi(q.Get(number)))
 		q.Set(size, strconv.Itoa(n/2))
 		q.Set(number, strconv.Itoa((at-1)*(n/(n/2))+1))
+
 		half := *u
 		half.RawQuery = q.Encode()
 		return &half

@@ -29,11 +29,15 @@ func Try(ctx context.Context, conn config.Connection, t Tools, most int) (Trial,
 	if err != nil {
 		return Trial{}, err
 	}
+
 	s := &trialSink{most: most, trial: Trial{Skipped: map[Reason]int{}}}
+
+	// That it has seen enough is how a trial ends.
 	err = h.List(ctx, s)
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
+
 	if m, ok := h.(Metered); ok {
 		s.trial.Allowance = m.Allowance()
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/node/clock"
 	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
@@ -67,14 +67,14 @@ func (a *attempt) propose(ctx context.Context, cmd catalog.Command) error {
 	}
 }
 
-// holds tells whether the job is still this attempt's, as far as this node
+// holds reports whether the job is still this attempt's, as far as this node
 // knows.
 func (a *attempt) holds() bool {
 	now := a.cluster.View().Job(a.job.Kind, a.job.Subject)
 	return now != nil && now.Fence == a.job.Fence && now.State == catalog.JobRunning
 }
 
-// ended tells whether the attempt's own report has ended its job well.
+// ended reports whether the attempt's own report has ended its job well.
 func (a *attempt) ended() bool {
 	now := a.cluster.View().Job(a.job.Kind, a.job.Subject)
 	return now != nil && now.Fence == a.job.Fence && now.State == catalog.JobDone
@@ -117,7 +117,7 @@ func commit(ctx context.Context, a Agreement, cmd catalog.Command) error {
 	return err
 }
 
-// refused tells that the catalog did not take a command, so that trying
+// refused reports whether the catalog did not take a command, so that trying
 // again is of no use.
 func refused(err error) bool {
 	_, is := catalog.Refused(err)

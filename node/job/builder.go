@@ -121,7 +121,9 @@ func (b *builder) symbols(ctx context.Context, a *attempt, known []shard.Part, b
 		if err != nil {
 			return fmt.Errorf("find symbols: %w", err)
 		}
-		if err := a.adopt(part.Symbols.Name(shard.KindSymbols)); err != nil { // the next file may take long
+
+		// Kept at once: the next file may take long.
+		if err := a.adopt(part.Symbols.Name(shard.KindSymbols)); err != nil {
 			return err
 		}
 		built[i].Part = part

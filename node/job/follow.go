@@ -96,6 +96,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		for _, conn := range f.due() {
 			wg.Go(func() { f.look(ctx, conn) })
 		}
+
 		for _, name := range f.called() {
 			f.spread(ctx, &Signal{Connection: name, Hook: true})
 		}
@@ -135,12 +136,15 @@ func (f *Follower) due() (due []config.Connection) {
 		if _, tells := host.SignalOf(conn); !tells || record == nil || record.Synced == "" || askerOf(members, conn) != f.cluster.Self() {
 			continue
 		}
+
+		// What was known of another definition of the connection is no use.
 		mine[record.Name] = true
 		k := f.known[record.Name]
 		if k == nil || k.hash != record.Hash && !k.running {
 			k = &followed{hash: record.Hash, recent: map[string]recentMark{}, others: map[string]time.Time{}}
 			f.known[record.Name] = k
 		}
+
 		if !k.running && !now.Before(k.next) {
 			k.running = true
 			due = append(due, conn)
@@ -223,10 +227,12 @@ func (k *followed) changed(ctx context.Context, conn config.Connection, tools ho
 			return 0, err
 		}
 	}
+
 	changer, ok := k.host.(host.Changer)
 	if !ok {
 		return 0, errors.New("the host does not tell of pushes")
 	}
+
 	since := now.Add(-firstLook)
 	if !k.since.IsZero() {
 		since = k.since.Add(-overlap - lag)
@@ -255,6 +261,7 @@ func waitAfter(err error, now time.Time) time.Duration {
 func (f *Follower) spread(ctx context.Context, s *Signal) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
+
 	var wg sync.WaitGroup
 	for _, m := range f.cluster.Members() {
 		if !m.Alive {
@@ -266,6 +273,7 @@ func (f *Follower) spread(ctx context.Context, s *Signal) {
 			}
 		})
 	}
+
 	wg.Wait()
 }
 
@@ -283,10 +291,13 @@ func (f *Follower) listNew(ctx context.Context, conn config.Connection, k *follo
 		if view.RepoByExternalID(id) != nil || now.Sub(k.others[id]) < othersAgain {
 			continue
 		}
+
 		k.others[id] = now
 		if _, chosen, err := finder.Lookup(ctx, id); err != nil || !chosen {
 			continue
 		}
+
+		// One listing finds all that is new.
 		if _, err := f.cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: conn.Shared().Name}); err == nil {
 			f.log.Info("the host has a new repository; the connection is listed again", "connection", conn.Shared().Name)
 		}

@@ -57,7 +57,7 @@ func enqueueIndexes(p *planner) {
 	}
 }
 
-// dataLost tells that nobody has a part of the generation of a repository any
+// dataLost reports whether nobody has a part of the generation of a repository any
 // more, or only nodes that are lost: it must be made anew from its remote. A
 // generation that is lost right after it was made is not made again at once.
 func (p *planner) dataLost(r *catalog.Repo) bool {
@@ -72,13 +72,13 @@ func (p *planner) dataLost(r *catalog.Repo) bool {
 	return false
 }
 
-// stays tells that a node is there, or may be back soon.
+// stays reports whether a node is there, or may be back soon.
 func (p *planner) stays(id string) bool {
 	n := p.node(id)
 	return n != nil && !n.Lost()
 }
 
-// indexBlocked tells that a repository has been let go of, or is being
+// indexBlocked reports whether a repository has been let go of, or is being
 // collected.
 func indexBlocked(p *planner, j *catalog.Job) bool {
 	r := p.in.View.Repo(catalog.SubjectRepo(j.Subject))
@@ -319,11 +319,15 @@ func (x *indexer) publish(ctx context.Context, a *attempt, fin *catalog.FinishIn
 		fin.Shards = append(fin.Shards, hold.RefOf(b))
 		bytes += b.Bytes
 	}
+
+	// What is large is placed file by file, so that many nodes search it together.
 	if bytes >= x.builder.sliceFrom() && len(built) > 1 {
 		for i := range fin.Shards {
 			fin.Shards[i].Slice = uint16(i + 1)
 		}
 	}
+
+	// From here on nobody removes the files, though no view names them yet.
 	if err := a.adopt(names...); err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func optionsOf(key string) string {
 	return options
 }
 
-// sameBuild tells whether two inputs give the same shards.
+// sameBuild reports whether two inputs give the same shards.
 func sameBuild(a, b string) bool {
 	return optionsOf(a) == optionsOf(b) && a[strings.LastIndexByte(a, '.')+1:] == b[strings.LastIndexByte(b, '.')+1:]
 }

@@ -27,7 +27,7 @@ type Kind struct {
 	Look Look
 	// Enqueue asks for them. It ends when the planner takes no more.
 	Enqueue func(*planner)
-	// Blocked tells that a waiting job must not begin yet; nil: it never must not.
+	// Blocked reports whether a waiting job must not begin yet; nil: it never must not.
 	Blocked func(*planner, *catalog.Job) bool
 	// Home is the nodes that may run a job, and whether none else may where
 	// there are none; nil: any.

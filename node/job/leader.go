@@ -3,13 +3,13 @@ package job
 import (
 	"context"
 	"errors"
-	"github.com/shoalsearch/shoal/node/clock"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
@@ -169,12 +169,14 @@ func (l *Leader) propose(ctx context.Context, cmds []catalog.Command) bool {
 
 // nodes is the members as the planner sees them.
 func (l *Leader) nodes(now time.Time) []hold.Node {
-	var nodes []hold.Node
 	members := l.cluster.Members()
+	nodes := make([]hold.Node, 0, len(members))
 	for _, m := range members {
+		// A node that this leader has not seen yet counts as seen now: it gets all of its time.
 		if m.Alive || l.seen[m.ID].IsZero() {
 			l.seen[m.ID] = now
 		}
+
 		nodes = append(nodes, hold.Node{
 			ID: m.ID, Epoch: m.Epoch, Zone: m.Zone, Weight: float64(m.Weight) / 100,
 			Alive: m.Alive, Silent: time.Duration(float64(now.Sub(l.seen[m.ID])) / l.opt.Timing),
@@ -185,7 +187,7 @@ func (l *Leader) nodes(now time.Time) []hold.Node {
 	return nodes
 }
 
-// replaced tells that a member that joined later is reached at the address of
+// replaced reports whether a member that joined later is reached at the address of
 // one that is silent: two cannot listen there, so the first is not coming back.
 func replaced(members []cluster.Member, m cluster.Member) bool {
 	return !m.Alive && slices.ContainsFunc(members, func(other cluster.Member) bool {

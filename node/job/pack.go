@@ -79,13 +79,14 @@ func (x *packer) choose(a *attempt, view *catalog.View) ([]*hold.ClassFile, erro
 	return files, nil
 }
 
-// hasSides tells whether this node has a file with all of its side files.
+// hasSides reports whether this node has a file with all of its side files.
 func hasSides(on *hold.Files, f *hold.ClassFile) bool {
 	for _, repo := range f.Repos {
 		for _, s := range repo.Shards {
 			if s.ID != f.ID {
 				continue
 			}
+
 			for _, name := range hold.FilesOf(repo.ID, s) {
 				if !on.Has(name) {
 					return false
@@ -105,12 +106,16 @@ type packing struct {
 
 func newPacking(j *catalog.Job, files []*hold.ClassFile) *packing {
 	p := &packing{fin: &catalog.FinishPack{Subject: j.Subject, Fence: j.Fence}}
+
 	from, done := map[string]bool{}, map[catalog.RepoID]bool{}
 	for _, f := range files {
 		from[f.ID] = true
 		p.fin.From = append(p.fin.From, f.ID)
 	}
+
 	in := func(id string) bool { return from[id] }
+
+	// A repository is in several files where it has several small ones: it is packed once, with all of them.
 	for _, f := range files {
 		for _, repo := range f.Repos {
 			if done[repo.ID] {
@@ -118,6 +123,7 @@ func newPacking(j *catalog.Job, files []*hold.ClassFile) *packing {
 			}
 			done[repo.ID] = true
 			p.fin.Repos = append(p.fin.Repos, catalog.PackedRepo{Repo: repo.ID, Was: catalog.FilesHash(repo.Shards, in)})
+
 			for _, s := range repo.Shards {
 				if in(s.ID) {
 					p.parts = append(p.parts, hold.PartOf(repo.ID, s))
@@ -125,6 +131,7 @@ func newPacking(j *catalog.Job, files []*hold.ClassFile) *packing {
 			}
 		}
 	}
+
 	slices.SortFunc(p.fin.Repos, func(a, b catalog.PackedRepo) int { return int(int64(a.Repo) - int64(b.Repo)) })
 	return p
 }
@@ -164,9 +171,12 @@ func (x *packer) symbols(ctx context.Context, a *attempt, p *packing) error {
 	if tag == nil {
 		tag = func(context.Context, []shard.Untagged, func(shard.Definition), func(int, error)) error { return nil }
 	}
+
 	symbols := map[shard.FileID]shard.FileID{} // by shard
 	for i := range p.built {
 		b := &p.built[i]
+
+		// Repositories of one pack share its symbols file.
 		if _, done := symbols[b.Shard]; !done {
 			part, err := a.files.Symbolize(ctx, b.Part, p.parts, tag)
 			if err != nil {
@@ -177,6 +187,7 @@ func (x *packer) symbols(ctx context.Context, a *attempt, p *packing) error {
 			}
 			symbols[b.Shard] = part.Symbols
 		}
+
 		b.Symbols = symbols[b.Shard]
 	}
 	return nil
@@ -188,7 +199,9 @@ func (p *packing) share(size func(name string) int64) {
 	for i, repo := range p.fin.Repos {
 		places[repo.Repo] = i
 	}
+
 	for _, b := range p.built {
+		// A built part names its pack; the command names each pack once, and parts by its place there.
 		n, ok := numbers[b.Shard]
 		if !ok {
 			n = len(p.fin.Packs)
@@ -197,6 +210,7 @@ func (p *packing) share(size func(name string) int64) {
 				ID: b.Shard.String(), Symbols: b.Symbols.String(), Bytes: size(b.Shard.Name(shard.KindShard)), Pack: b.Pack,
 			})
 		}
+
 		repo := &p.fin.Repos[places[b.Repo]]
 		repo.Shares = append(repo.Shares, catalog.PackShare{Pack: uint32(n), Docs: uint32(b.Documents), Text: b.TextBytes})
 	}

@@ -51,10 +51,13 @@ func packable(view *catalog.View) map[string][]*hold.ClassFile {
 // times, and again when as much as it has died.
 func choosePack(files []*hold.ClassFile, calm bool) []*hold.ClassFile {
 	slices.SortFunc(files, func(a, b *hold.ClassFile) int { return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.ID, b.ID)) })
+
 	least := packLeast
 	if !calm {
 		least = packMany
 	}
+
+	// Go from small to large: a file joins those before it where these have enough text.
 	take, sum, repos := 0, int64(0), 0
 	for i, f := range files {
 		if sum+f.Text > packText || repos+len(f.Repos) > packRepos {
@@ -65,14 +68,18 @@ func choosePack(files []*hold.ClassFile, calm bool) []*hold.ClassFile {
 		}
 		sum, repos = sum+f.Text, repos+len(f.Repos)
 	}
+
 	if take < least {
 		take = 0
 	}
+
 	chosen := slices.Clone(files[:take])
 	sum = 0
 	for _, f := range chosen {
 		sum += f.Text
 	}
+
+	// What has died in a file costs each search, so worn ones go in whatever they weigh.
 	for _, f := range files[take:] {
 		if f.Worn() && sum+f.Text <= packText {
 			chosen = append(chosen, f)

@@ -78,7 +78,7 @@ func (p *planner) node(id string) *hold.Node {
 	return nil
 }
 
-// open tells that a node takes jobs.
+// open reports whether a node takes jobs.
 func (p *planner) open(id string) bool {
 	n := p.node(id)
 	return n != nil && takesJobs(n)
@@ -86,12 +86,12 @@ func (p *planner) open(id string) bool {
 
 func takesJobs(n *hold.Node) bool { return n.Alive && !n.Closed && n.Disk < hold.DiskStop }
 
-// elapsed tells that some time has passed since then.
+// elapsed reports whether some time has passed since then.
 func (p *planner) elapsed(since time.Time, d time.Duration) bool {
 	return !p.in.Now.Before(since.Add(d))
 }
 
-// idle tells that a job can be asked for again: it was never run or is done,
+// idle reports whether a job can be asked for again: it was never run or is done,
 // or it failed for good and some time has passed.
 func (p *planner) idle(j *catalog.Job, retry time.Duration) bool {
 	return j == nil || j.State == catalog.JobDone || j.State == catalog.JobFailed && p.elapsed(j.FinishedAt, retry)
@@ -142,6 +142,7 @@ func (p *planner) grant() {
 		if open[k.Job] = p.room(k); !open[k.Job] {
 			continue // thousands may wait, and are not looked at
 		}
+
 		for j := range p.in.View.JobsOfKind(k.Job, catalog.JobWaiting, catalog.JobBackoff) {
 			if !p.in.Now.Before(j.NotBefore) {
 				queue = append(queue, j)
@@ -156,10 +157,12 @@ func (p *planner) grant() {
 		if !open[j.Kind] || k.Blocked != nil && k.Blocked(p, j) {
 			continue
 		}
+
 		n := p.choose(k, j)
 		if n == nil {
 			continue
 		}
+
 		if !p.add(&catalog.GrantJob{Kind: j.Kind, Subject: j.Subject, Node: n.ID, Epoch: n.Epoch, Deadline: p.in.Now.Add(k.Timeout(p.settings))}) {
 			return
 		}
@@ -168,14 +171,14 @@ func (p *planner) grant() {
 	}
 }
 
-// room tells whether any node could take a job of a kind.
+// room reports whether any node could take a job of a kind.
 func (p *planner) room(k *Kind) bool {
 	return p.total[k.Job] < k.perCluster(p.settings) && slices.ContainsFunc(p.in.Nodes, func(n hold.Node) bool {
 		return takesJobs(&n) && p.running[n.ID][k.Job] < k.perNode(p.settings)
 	})
 }
 
-// runs tells that a job is running.
+// runs reports whether a job is running.
 func (p *planner) runs(kind catalog.JobKind, subject string) bool {
 	j := p.in.View.Job(kind, subject)
 	return j != nil && j.State == catalog.JobRunning
@@ -209,7 +212,7 @@ func (p *planner) choose(k *Kind, j *catalog.Job) *hold.Node {
 	return best
 }
 
-// better tells that a node should rather have a job than another.
+// better reports whether a node should rather have a job than another.
 func (p *planner) better(key uint64, n, than *hold.Node, kind catalog.JobKind) bool {
 	score := func(n *hold.Node) float64 { return place.Score(key, place.Member{ID: n.ID, Weight: n.Weight}) }
 	return cmp.Or(cmp.Compare(p.running[n.ID][kind], p.running[than.ID][kind]), cmp.Compare(score(than), score(n))) < 0

@@ -49,7 +49,7 @@ type calmness struct {
 	until   time.Time
 }
 
-// holds tells that nothing can be due yet.
+// holds reports whether nothing can be due yet.
 func (c *calmness) holds(view *catalog.View, options string, now time.Time) bool {
 	return c.view != nil && c.view.SameRepos(view) && c.options == options && now.Before(c.until)
 }
@@ -102,11 +102,13 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 		id catalog.RepoID
 		at time.Time
 	}
+
 	var ready []candidate
 	for repo := range view.Repos() {
 		if p.polls[repo.ID].running || repo.Orphaned() || !repo.Indexed() || repo.Unfetchable != "" {
 			continue
 		}
+
 		at := p.next(view, repo, wanted.of(repo), now)
 		if now.Before(at) {
 			if at.Before(next) {
@@ -123,6 +125,7 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 		slices.SortFunc(ready, func(a, b candidate) int { return a.at.Compare(b.at) })
 		ready, next = ready[:room], now
 	}
+
 	var due []catalog.RepoID
 	for _, c := range ready {
 		s := p.polls[c.id]
@@ -130,6 +133,7 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 		p.polls[c.id] = s
 		due = append(due, c.id)
 	}
+
 	p.calm = calmness{view, wanted.options, next}
 	return due
 }
@@ -150,7 +154,7 @@ func (p *Poller) clean(view *catalog.View) (running int) {
 // othersPause is the longest time between two looks at all repositories.
 const othersPause = time.Second
 
-// mine tells whether this node polls a repository: the first live holder of
+// mine reports whether this node polls a repository: the first live holder of
 // its mirror does.
 func (p *Poller) mine(view *catalog.View, repo *catalog.Repo) bool {
 	best, bestScore := "", 0.0
@@ -200,7 +204,7 @@ func (p *Poller) note(id catalog.RepoID, wanted string, asked, changed bool) {
 	p.polls[id] = s
 }
 
-// look tells whether a repository should be indexed again.
+// look reports whether a repository should be indexed again.
 func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, changed bool, err error) {
 	view := p.cluster.View()
 	repo := view.Repo(id)

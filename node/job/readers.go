@@ -51,6 +51,8 @@ func enqueueReaders(p *planner) {
 		if AudienceOf(p.in.View, repo) == nil {
 			continue
 		}
+
+		// It ends at once, though the next question may wait for others.
 		last := p.in.View.Access(repo.ID)
 		if last != nil && last.At.Before(old) && !p.in.View.AccessIsStale(repo) {
 			stale = append(stale, repo.ID)
@@ -109,13 +111,16 @@ func (s *readers) sync(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("the repository has left: %w", errPermanent)
 	}
 	conn := AudienceOf(view, repo)
+
 	if conn == nil {
 		return fmt.Errorf("no connection says any more who may read the repository: %w", errPermanent)
 	}
+
 	opened, err := host.Open(conn, s.hosts)
 	if err != nil {
 		return err
 	}
+
 	h, ok := opened.(host.Audience)
 	if !ok {
 		return fmt.Errorf("hosts of kind %s do not tell who may read a repository: %w", conn.Kind(), errPermanent)
@@ -164,8 +169,11 @@ func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo
 	add, remove := changes(view, repo, found, partial)
 	for {
 		c := &catalog.FinishRepoAccess{Repo: repo.ID, Fence: a.job.Fence, Seen: view.Index(), Partial: partial, Readers: uint32(len(found))}
+
+		// Who may not read it any more goes before who newly may.
 		c.Remove, remove = cut(remove, catalog.MaxAccessPage)
 		c.Add, add = cut(add, catalog.MaxAccessPage-len(c.Remove))
+
 		c.More = len(add)+len(remove) > 0
 		if !c.More {
 			return a.finish(ctx, c)
@@ -182,6 +190,8 @@ func changes(view *catalog.View, repo *catalog.Repo, found []string, partial boo
 	for _, subject := range found {
 		may[subject] = true
 	}
+
+	// What one kind of observation says is compared with that kind alone: the other keeps its own.
 	had := map[string]bool{}
 	for r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
 		complete, extra := r.May(repo.ID)
@@ -192,6 +202,7 @@ func changes(view *catalog.View, repo *catalog.Repo, found []string, partial boo
 			}
 		}
 	}
+
 	for _, subject := range found {
 		if !had[subject] {
 			add = append(add, subject)

@@ -29,11 +29,15 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 	if err != nil {
 		return nil, git.Fetched{}, err
 	}
+
 	mirror := rs.mirrors.Get(repo.ID)
 	fetched, err := mirror.Fetch(ctx, remote, opt)
+
+	// A fetch that failed may have brought objects too.
 	if err != nil || fetched.Changed {
 		rs.mirrors.Changed(repo.ID)
 	}
+
 	if err != nil {
 		return nil, fetched, fmt.Errorf("fetch: %w", err)
 	}
@@ -52,7 +56,9 @@ func (rs *remotes) remote(ctx context.Context, repo *catalog.Repo) (git.Remote, 
 		if conn == nil {
 			continue
 		}
+
 		remote.Within = cmp.Or(remote.Within, host.Within(conn, repo.CloneURL))
+
 		cred, err := host.Credential(ctx, conn, repo.CloneURL, rs.hosts)
 		if err != nil {
 			failed = fmt.Errorf("credential of connection %s: %w", link.Name, err)

@@ -80,7 +80,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// Busy tells whether an attempt works on the mirror of a repository now.
+// Busy reports whether an attempt works on the mirror of a repository now.
 func (r *Runner) Busy(id catalog.RepoID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,14 +128,17 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 	runCtx, cancel := context.WithCancelCause(runCtx)
 
 	a := &attempt{job: j, cluster: r.cluster, files: r.files, cancel: cancel}
+
 	a.progress.start(r.opt.Now())
 	r.running[key] = a
+
 	wg.Go(func() {
 		defer cancelTime()
 		err := r.run(runCtx, a)
 		if err != nil && context.Cause(runCtx) != nil {
 			err = context.Cause(runCtx)
 		}
+
 		cancel(nil)
 		r.end(ctx, a, err)
 		a.release()
@@ -171,6 +174,7 @@ func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	if a.ended() {
 		err = nil // its own report was seen as a loss before it came back
 	}
+
 	r.opt.Observe(j.Kind, took, err)
 
 	log := r.opt.Log.With("kind", j.Kind.String(), "subject", a.subject(), "attempt", j.Attempt, "took", took.Round(time.Millisecond))

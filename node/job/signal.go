@@ -26,7 +26,7 @@ type heard struct {
 	hookAt time.Time // when a webhook called last
 }
 
-// fresh tells that a host still tells.
+// fresh reports whether a host still tells.
 func (h *heard) fresh(now time.Time) bool {
 	return h.signal.Problem == "" && now.Before(h.at.Add(2*h.signal.Every+grace))
 }
@@ -105,7 +105,7 @@ func stampOf(m host.Mark) string {
 	return m.At.UTC().Format(time.RFC3339Nano)
 }
 
-// indexed tells that the index of a repository has what a mark tells of.
+// indexed reports whether the index of a repository has what a mark tells of.
 func indexed(repo *catalog.Repo, m host.Mark) bool {
 	if len(m.Commits) == 0 {
 		return m.At.Add(slack).Before(repo.IndexedAt)
@@ -113,7 +113,7 @@ func indexed(repo *catalog.Repo, m host.Mark) bool {
 	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool { return slices.Contains(m.Commits, r.Commit) })
 }
 
-// followed tells that a host would tell of a push to a repository. After a
+// followed reports whether a host would tell of a push to a repository. After a
 // start, its first word is waited for. The mutex is held.
 func (p *Poller) followed(view *catalog.View, repo *catalog.Repo, now time.Time) bool {
 	return slices.ContainsFunc(repo.Connections, func(link catalog.RepoConnection) bool {

@@ -22,6 +22,7 @@ type source struct {
 // commit; names of one commit share it.
 func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []git.Revision) (*source, error) {
 	s := &source{mirror: m, repo: shard.Repository{ID: repo.ID, Name: repo.Name}}
+
 	var commits []string
 	at := map[string]int{}
 	for _, rev := range revs {
@@ -29,12 +30,15 @@ func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []gi
 			at[rev.Commit] = len(commits)
 			commits = append(commits, rev.Commit)
 		}
+
 		s.repo.Revisions = append(s.repo.Revisions, shard.Revision{Name: rev.Name, Commit: rev.Commit, Time: rev.Time, Bit: uint8(at[rev.Commit])})
 	}
+
 	blobs, err := m.Union(ctx, commits)
 	if err != nil {
 		return nil, fmt.Errorf("list files: %w", err)
 	}
+
 	s.blobs = make([]shard.Blob, len(blobs))
 	for i, b := range blobs {
 		s.blobs[i] = shard.Blob{OID: b.OID, Size: b.Size, Occurrences: make([]shard.Occurrence, len(b.Occurrences))}
@@ -71,8 +75,10 @@ func (s *source) Read(ctx context.Context, want []int, use func(i int, content [
 	if err != nil {
 		return fmt.Errorf("read blobs: %w", err)
 	}
+
 	defer b.Close()
 	var buf []byte
+
 	for _, i := range want {
 		buf, err = b.Next(buf[:0])
 		if err == io.EOF {
@@ -81,6 +87,7 @@ func (s *source) Read(ctx context.Context, want []int, use func(i int, content [
 		if err != nil {
 			return fmt.Errorf("read blob %s: %w", s.blobs[i].OID, err)
 		}
+
 		if s.read != nil {
 			s.read(int64(len(buf)))
 		}

@@ -270,7 +270,10 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 		Connection: l.job.Subject, Fence: l.job.Fence, Hash: known.Hash,
 		Complete: true, Listed: uint32(l.written),
 	}}
+
+	// What an issue says decides what the listing may take away: nothing at all, or nothing of a target.
 	l.issues = append(l.issues, expiry(allowance(h).Expires, now)...)
+
 	for _, i := range l.issues {
 		if i.Partial && i.Target == "" {
 			fin.Complete = false
@@ -278,6 +281,7 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 			fin.Partial = append(fin.Partial, i.Target)
 		}
 	}
+
 	if fin.Complete {
 		if err := l.absent(ctx, h, known, now, fin); err != nil {
 			return nil, err
@@ -291,11 +295,13 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 			held = now
 		}
 	}
+
 	fin.Again = again(l.issues, held, now)
 	fin.Warnings = l.warnings()
 	for _, i := range l.issues {
 		fin.Issues = append(fin.Issues, catalog.ListingIssue{Code: string(i.Code), Target: i.Target, Text: i.Text, Partial: i.Partial})
 	}
+
 	for why, n := range l.excluded {
 		fin.Excluded = append(fin.Excluded, catalog.ReasonCount{Reason: string(why), Count: n})
 	}
@@ -366,6 +372,7 @@ func (l *listing) missing(partial []string) (missing []*catalog.Repo, linked int
 			if link.Name != l.job.Subject {
 				continue
 			}
+
 			linked++
 			if !l.has(repo, link) && !slices.Contains(partial, link.Target) && !l.left[repo.ExternalID] {
 				missing = append(missing, repo)
@@ -375,7 +382,7 @@ func (l *listing) missing(partial []string) (missing []*catalog.Repo, linked int
 	return missing, linked
 }
 
-// has tells that the listing has a repository of the connection.
+// has reports whether the listing has a repository of the connection.
 func (l *listing) has(repo *catalog.Repo, link catalog.RepoConnection) bool {
 	return l.seen[repo.ID] || link.Seen == l.job.Fence
 }
@@ -424,6 +431,7 @@ func (l *listing) warnings() []string {
 		}
 		out = append(out, text)
 	}
+
 	for _, kind := range [][]string{l.renamed, l.shadowed} {
 		out = append(out, kind[:min(len(kind), maxShadowed)]...)
 		if more := len(kind) - maxShadowed; more > 0 {
@@ -453,11 +461,14 @@ func listed(view *catalog.View, repo host.Repo) catalog.ListedRepo {
 		Description: repo.Description, DefaultBranch: repo.DefaultBranch, Stars: repo.Stars,
 		PushedAt: repo.PushedAt, SizeBytes: uint64(max(0, repo.SizeBytes)), Empty: repo.Empty, Unfetchable: repo.Unfetchable,
 	}
+
+	// A host without ids knows a repository by its name alone.
 	old := view.RepoByExternalID(repo.ExternalID)
 	if repo.ExternalID == "" {
 		facts.ExternalID = repo.Name
 		old = view.RepoByName(repo.Name)
 	}
+
 	if old != nil {
 		if old.Indexed() {
 			facts.PushedAt = old.PushedAt

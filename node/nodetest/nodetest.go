@@ -139,7 +139,7 @@ func (n *Node) TryLaunch() error {
 	return nil
 }
 
-// held tells whether a node did not start since something of it was in use.
+// held reports whether a node did not start since something of it was in use.
 func held(err error) bool {
 	return errors.Is(err, cluster.ErrInUse) || errors.Is(err, syscall.EADDRINUSE)
 }

@@ -19,6 +19,9 @@ func (p *plan) balance() {
 			stuck[to] = true
 		}
 	}
+
+	// A member may still be above its share, of units that did not fit on the
+	// emptiest: they go to whoever has room.
 	full := make([]bool, len(p.members))
 	for range 4*len(p.units) + len(p.members) {
 		from := p.fullest(full)
@@ -65,6 +68,7 @@ func (p *plan) give(to int) bool {
 	slices.SortFunc(donors, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.ratio(b), p.ratio(a)), cmp.Compare(a, b))
 	})
+
 	for _, from := range donors {
 		if p.ratio(from) <= p.ratio(to) || from == to {
 			break
@@ -83,6 +87,7 @@ func (p *plan) shed(from int) bool {
 	slices.SortFunc(takers, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.ratio(a), p.ratio(b)), cmp.Compare(a, b))
 	})
+
 	for _, to := range takers {
 		if to == from || p.members[to].Full {
 			continue
@@ -90,6 +95,7 @@ func (p *plan) shed(from int) bool {
 		if p.ratio(to) >= 1 {
 			break
 		}
+
 		if u := p.pick(from, to); u >= 0 {
 			p.move(u, from, to)
 			return true
@@ -110,7 +116,10 @@ func (p *plan) pick(from, to int) int {
 		if !p.fits(u, to, slices.Index(p.targets[u], from)) {
 			continue
 		}
+
+		// Of what may move, the unit that prefers the new member most goes: later plans leave it there.
 		s := Score(p.units[u].Key, p.members[to]) / Score(p.units[u].Key, p.members[from])
+
 		if best < 0 || s > bestScore || (s == bestScore && p.units[u].Key < p.units[best].Key) {
 			best, bestScore = u, s
 		}

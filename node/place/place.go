@@ -83,12 +83,15 @@ func Plan(members []Member, units []Unit, copies int, balance bool) [][]string {
 	if len(p.open) == 0 {
 		return p.names()
 	}
+
+	// First everything stays where it is, then what lacks a copy gets one: a new unit takes no place of an old one.
 	for _, u := range p.order {
 		p.keep(u)
 	}
 	for _, u := range p.order {
 		p.fill(u)
 	}
+
 	if balance {
 		p.balance()
 	}
@@ -112,6 +115,7 @@ type plan struct {
 func newPlan(members []Member, units []Unit, copies int) *plan {
 	p := &plan{members: slices.Clone(members), units: units, targets: make([][]int, len(units))}
 	slices.SortFunc(p.members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+
 	zones := map[string]bool{}
 	var sum float64
 	for i, m := range p.members {
@@ -121,20 +125,27 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 			sum += weight(m)
 		}
 	}
+
 	p.zones = len(zones)
 	p.copies = min(max(copies, 1), len(p.open))
+
 	var total float64 // bytes of all copies
 	p.order = make([]int, len(units))
 	for i, u := range units {
 		p.order[i] = i
 		total += size(u) * float64(p.wanted(i))
 	}
+
+	// The largest units are placed first: small ones fill what is left.
 	slices.SortFunc(p.order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(units[b].Bytes, units[a].Bytes), cmp.Compare(units[a].Key, units[b].Key))
 	})
+
 	p.load = make([]float64, len(p.members))
 	p.fair = make([]float64, len(p.members))
 	p.held = make([]map[int]bool, len(p.members))
+
+	// A member's fair share is by its weight.
 	for _, i := range p.open {
 		p.fair[i] = total * weight(p.members[i]) / sum
 		p.held[i] = map[int]bool{}
@@ -158,14 +169,19 @@ func (p *plan) fill(u int) {
 	if len(p.targets[u]) >= p.wanted(u) {
 		return
 	}
+
 	ranked := slices.Clone(p.open)
+
 	score := make([]float64, len(p.members)) // a logarithm each: once, not at every comparison
 	for _, i := range ranked {
 		score[i] = Score(p.units[u].Key, p.members[i])
 	}
+
 	slices.SortFunc(ranked, func(a, b int) int {
 		return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b))
 	})
+
+	// Each rule gives up something of the one before: the fair share, other zones, a disk with room.
 	rules := []func(i int) bool{
 		func(i int) bool {
 			return !p.members[i].Full && p.fits(u, i, -1) && p.load[i]+size(p.units[u]) <= capFill*p.fair[i]
@@ -174,6 +190,7 @@ func (p *plan) fill(u int) {
 		func(i int) bool { return !p.members[i].Full && !slices.Contains(p.targets[u], i) },
 		func(i int) bool { return !slices.Contains(p.targets[u], i) },
 	}
+
 	for at, allowed := range rules {
 		for _, i := range ranked {
 			if len(p.targets[u]) >= p.wanted(u) || at == len(rules)-1 && len(p.targets[u]) >= p.copies {

@@ -55,14 +55,17 @@ func Start(t testing.TB) *Server {
 	if program == "" {
 		t.Skipf("%s names no Gitea: make test-hosts builds one and runs this test", Variable)
 	}
+
 	s := &Server{t: t, program: program, dir: t.TempDir()}
 	s.configure(freePort(t))
 	s.run("migrate")
+
 	said := s.run("admin", "user", "create", "--admin", "--username", "boss", "--password", "not-a-secret-1", "--email", "boss@example.com",
 		"--must-change-password=false", "--access-token", "--access-token-name", "all", "--access-token-scopes", "all")
 	if s.Token = hex40.FindString(said); s.Token == "" {
 		t.Fatalf("gitea made no token: %s", said)
 	}
+
 	s.Launch()
 	t.Cleanup(s.Stop)
 	return s
@@ -207,17 +210,21 @@ func (s *Server) call(method, path string, body any) (int, []byte) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	req, err := http.NewRequestWithContext(context.Background(), method, s.URL+"/api/v1"+path, bytes.NewReader(text))
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	req.Header.Set("Authorization", "token "+s.Token)
 	req.Header.Set("Content-Type", "application/json")
+
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		s.t.Fatalf("gitea: %s %s: %v", method, path, err)
 	}
 	defer res.Body.Close()
+
 	answer, err := io.ReadAll(res.Body)
 	if err != nil {
 		s.t.Fatalf("gitea: %s %s: %v", method, path, err)
