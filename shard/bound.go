@@ -179,6 +179,7 @@ func (b *bound) lineEnds() error {
 		if !b.p.patterns[i].m.EndsLines() {
 			continue
 		}
+
 		b.feeds = make([]bool, b.s.post.Segments())
 		for seg := range b.feeds {
 			var err error
@@ -186,6 +187,7 @@ func (b *bound) lineEnds() error {
 				return err
 			}
 		}
+
 		break
 	}
 	return nil
@@ -198,10 +200,14 @@ func (b *bound) possible(n *node) bool {
 	switch n.op {
 	case opConst:
 		return n.yes
+
+	// By repository and revision.
 	case opRepos, opRev:
 		masks := b.m.masksOf(n)
 		b.nodes[n.slot].repos = masks
 		return !masks.none
+
+	// By language.
 	case opLang:
 		langs, any := make([]bool, len(b.s.m.languages)), false
 		for i, l := range b.s.m.languages {
@@ -210,6 +216,8 @@ func (b *bound) possible(n *node) bool {
 		}
 		b.nodes[n.slot].langs = langs
 		return any
+
+	// Every sub is looked at, whatever the others say.
 	case opAnd:
 		all := true
 		for _, sub := range n.subs {
@@ -309,12 +317,15 @@ func (b *bound) hasName(n *node) func(o int) bool {
 func (b *bound) upper(n *node) (docSet, error) {
 	s := b.s
 	switch n.op {
+	// What is known without a look at any document.
 	case opConst:
 		if !n.yes {
 			return newDocSet(s.m.documents), nil
 		}
 	case opRepos, opRev:
 		return b.upperRepos(n), nil
+
+	// What the columns say, unless too many documents would have to be looked at.
 	case opLang:
 		if n.name == SkippedLanguage {
 			return b.skipped(), nil
@@ -326,12 +337,16 @@ func (b *bound) upper(n *node) (docSet, error) {
 		if !b.pass() {
 			return b.scan(b.hasName(n), false), nil
 		}
+
+	// What the postings say.
 	case opSymbol:
 		return b.syms[n.pat].docs(s.m.documents), nil
 	case opContent:
 		if b.units[n.pat] != nil {
 			return b.docsOf(b.units[n.pat]), nil
 		}
+
+	// What others say.
 	case opNot:
 		lower, err := b.lower(n.subs[0])
 		return lower.not(s.m.documents), err
@@ -364,6 +379,7 @@ func (b *bound) unite(subs []*node, bound func(*node) (docSet, error)) (docSet, 
 		if err != nil {
 			return nil, err
 		}
+
 		if set = set.or(one); set == nil {
 			break
 		}
@@ -405,6 +421,8 @@ func (b *bound) lower(n *node) (docSet, error) {
 		if n.yes {
 			return nil, nil
 		}
+
+	// A column of the occurrences.
 	case opRepos:
 		bits := b.nodes[n.slot].repos.bits
 		return b.scan(func(o int) bool {
@@ -417,6 +435,8 @@ func (b *bound) lower(n *node) (docSet, error) {
 		return b.scan(b.hasName(n), true), nil
 	case opSymbol:
 		return b.syms[n.pat].docs(s.m.documents), nil
+
+	// What others say.
 	case opNot:
 		upper, err := b.upper(n.subs[0])
 		return upper.not(s.m.documents), err

@@ -82,6 +82,7 @@ func checkSource(repos []Repository, blobs []Blob) error {
 	if len(repos) > 1<<16 {
 		return fmt.Errorf("build shard: %d repositories, at most 65,536", len(repos))
 	}
+
 	for _, r := range repos {
 		for _, v := range r.Revisions {
 			if v.Bit >= maxRevisions {
@@ -114,11 +115,13 @@ func arrange(blobs []Blob) []int {
 		path  string
 		index int
 	}
+
 	keys := make([]key, 0, len(blobs))
 	for i, b := range blobs {
 		if len(b.Occurrences) == 0 {
 			continue
 		}
+
 		best := key{repo: 1 << 30}
 		for _, o := range b.Occurrences {
 			k := key{o.Repo, categoryOf(o.Path), o.Path, i}
@@ -126,6 +129,7 @@ func arrange(blobs []Blob) []int {
 				best = k
 			}
 		}
+
 		keys = append(keys, best)
 	}
 
@@ -167,11 +171,14 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	start := 0
 	for k, i := range order {
 		sum += size(i)
+
+		// Full, and something is left for the next.
 		if sum >= goal && k+1 < len(order) && n > 1 {
 			cuts = append(cuts, order[start:k+1])
 			start, sum = k+1, 0
 		}
 	}
+
 	if start < len(order) {
 		cuts = append(cuts, order[start:])
 	}

@@ -219,14 +219,18 @@ var newline = []byte{'\n'}
 func (b *builder) write(t *batch) error {
 	for i := range t.docs {
 		e := &t.docs[i]
+
 		if err := b.postings(e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
 		}
+
 		if err := b.document(t, e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
 		}
+
 		b.done += b.blobs[e.index].Size
 	}
+
 	b.progress(b.done)
 	return b.out.Err()
 }
@@ -305,6 +309,7 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 	for i := range order {
 		order[i] = i
 	}
+
 	slices.SortFunc(order, func(i, j int) int {
 		p, q := x.Occurrences[i], x.Occurrences[j]
 		return cmp.Or(p.Repo-q.Repo, cmp.Compare(p.Path, q.Path), cmp.Compare(p.Mask, q.Mask))
@@ -325,6 +330,7 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 		if i < len(e.langs) {
 			lang = e.langs[i]
 		}
+
 		kind := categoryOf(o.Path)
 		if e.gen && kind < generatedCode {
 			kind = generatedCode

@@ -66,14 +66,18 @@ func (b *bound) recall(pat int, scratch *scratch) bool {
 	}
 
 	units, seg := newUnits(b.s), 0
+
+	// Rows ascend, and so do the segments that they lie in.
 	for _, row := range rows {
 		for int(row) >= b.s.segStart[seg+1] {
 			seg++
 		}
+
 		if units[seg] == nil {
 			units[seg] = scratch.bitmap()
 			units[seg].Clear()
 		}
+
 		units[seg].Set(uint16(int(row) - b.s.segStart[seg]))
 	}
 

@@ -69,6 +69,8 @@ func categoryOf(path string) category {
 	lower := strings.ToLower(path)
 	base := lower[strings.LastIndexByte(lower, '/')+1:]
 	dirs := dirsOf(lower)
+
+	// What stands first decides: a vendored test is vendored.
 	switch {
 	case dirs&vendorDir != 0:
 		return vendoredCode

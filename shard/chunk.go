@@ -25,9 +25,11 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 			if err != nil {
 				return nil, err
 			}
+
 			if a > to {
 				break
 			}
+
 			to = max(to, b)
 		}
 
@@ -35,6 +37,7 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		out = append(out, c)
 		i = k
 	}
@@ -52,16 +55,19 @@ func (s *search) lines(e *evaluator, sp match.Span) (from, to int, err error) {
 	if sp.End > sp.Start {
 		last--
 	}
+
 	if to, err = e.t.lineEnd(last); err != nil {
 		return 0, 0, err
 	}
 
+	// Lines of context: one more at each end in a round.
 	for range s.r.ContextLines {
 		if from > 0 {
 			if from, err = e.t.lineStart(from - 1); err != nil {
 				return 0, 0, err
 			}
 		}
+
 		if to < e.t.size {
 			if to, err = e.t.lineEnd(to); err != nil {
 				return 0, 0, err

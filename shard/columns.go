@@ -13,6 +13,7 @@ func (b *builder) columns() {
 	b.docOccur = le.AppendUint32(b.docOccur, uint32(len(b.occPath)))
 	b.m.occurs = len(b.occPath)
 
+	// By unit and by document.
 	b.out.Add(secBlockEnd, b.blockEnd)
 	b.out.Add(secUnitLine, b.unitLine)
 	b.out.Add(secDocUnit, b.docUnit)
@@ -21,6 +22,7 @@ func (b *builder) columns() {
 	b.out.Add(secDocOccur, b.docOccur)
 	b.out.Add(secDocID, b.docID)
 
+	// By occurrence.
 	paths := b.pathTable()
 	var path, mask []byte
 	var repo, lang []byte
@@ -32,12 +34,14 @@ func (b *builder) columns() {
 		lang = le.AppendUint16(lang, uint16(o.lang))
 		kind = append(kind, byte(o.kind))
 	}
+
 	b.out.Add(secOccPath, path)
 	b.out.Add(secOccRepo, repo)
 	b.out.Add(secOccMask, mask)
 	b.out.Add(secOccLang, lang)
 	b.out.Add(secOccKind, kind)
 
+	// Sets of revisions, and the facts about the whole.
 	var masks []byte
 	for _, m := range b.maskList {
 		masks = le.AppendUint64(masks, m)

@@ -20,6 +20,7 @@ func (m *member) culprit(err error) string {
 	if named := (*file.DamagedError)(nil); errors.As(err, &named) {
 		return named.File
 	}
+
 	if fault := (*file.FaultError)(nil); errors.As(err, &fault) {
 		for _, e := range append([]*entry{m.sym}, m.dead...) {
 			if e != nil && e.f.Holds(fault.Address) {
@@ -27,5 +28,6 @@ func (m *member) culprit(err error) string {
 			}
 		}
 	}
+
 	return m.entry.f.Name()
 }

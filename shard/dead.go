@@ -149,12 +149,14 @@ func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 		return v, nil
 	}
 
+	// Masks of the shard, as the next generation numbers its revisions.
 	v := &repoView{id: d.repo.ID, revisions: d.repo.Revisions, always: ^uint64(0), changed: map[uint32]uint64{}}
 	v.masks = make([]uint64, s.masks.Len())
 	for k := range v.masks {
 		v.masks[k] = remap(d.from, s.masks.At(k))
 	}
 
+	// Occurrences that changed on their own.
 	for k := range d.occurs.Len() {
 		if int(d.occurs.At(k)) >= s.m.occurs {
 			return nil, d.f.Damaged("occurrence out of range")
@@ -162,15 +164,18 @@ func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 		v.changed[d.occurs.At(k)] = d.masks.At(k)
 	}
 
+	// always and ever bound what an occurrence of the repository can have.
 	for o := range s.m.occurs {
 		if int(s.occRepo.At(o)) != i {
 			continue
 		}
+
 		if m := v.mask(s, o); m != 0 {
 			v.always &= m
 			v.ever |= m
 		}
 	}
+
 	d.viewed.Store(v)
 	return v, nil
 }

@@ -48,6 +48,7 @@ func (b *bound) definitions() error {
 	if b.m.sym == nil {
 		return nil
 	}
+
 	for _, p := range b.p.patterns {
 		if p.text.Field != query.Content || p.text.Regexp || !p.positive || !isName(p.text.Pattern) {
 			continue
@@ -57,10 +58,12 @@ func (b *bound) definitions() error {
 			if b.defs == nil {
 				b.defs, b.defExact, b.defNames = newDocSet(b.s.m.documents), newDocSet(b.s.m.documents), map[int]bool{}
 			}
+
 			b.defs.add(doc)
 			if exact {
 				b.defExact.add(doc)
 			}
+
 			b.defNames[number] = b.defNames[number] || exact && p.text.Fold
 		})
 
@@ -229,6 +232,7 @@ func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
 	if e.b.m.sym == nil {
 		return nil, nil
 	}
+
 	lines := make([]symbols.Line, len(c.Ranges))
 	for i, r := range c.Ranges {
 		at := int(r.Start.Offset - c.Start.Offset)
@@ -236,6 +240,7 @@ func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
 		if n := bytes.IndexByte(c.Content[at:], '\n'); n >= 0 {
 			to = at + n
 		}
+
 		lines[i] = symbols.Line{Start: int(c.Start.Offset) + from, End: int(c.Start.Offset) + to}
 	}
 

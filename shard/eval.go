@@ -72,6 +72,7 @@ func (s *search) recycle(e *evaluator, runs ...*run) {
 		if r.b == nil {
 			continue
 		}
+
 		for _, units := range r.b.units {
 			for _, b := range units {
 				if b != nil && len(e.scratch.spare) < keepBitmaps {
@@ -79,6 +80,7 @@ func (s *search) recycle(e *evaluator, runs ...*run) {
 				}
 			}
 		}
+
 		r.b.units = nil
 	}
 
@@ -86,6 +88,7 @@ func (s *search) recycle(e *evaluator, runs ...*run) {
 	if cap(e.t.buf) > keepText {
 		e.t.buf = nil
 	}
+
 	for i := range e.found {
 		if cap(e.found[i].spans) > keepSpans {
 			e.found[i].spans = nil
@@ -113,6 +116,8 @@ func (e *evaluator) moveTo(b *bound, doc int) {
 func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	s := e.b.s
 	yes := false
+
+	// What is known of the occurrence or of the document.
 	switch n.op {
 	case opConst:
 		yes = n.yes
@@ -129,6 +134,8 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 		if yes, err = e.contains(n.pat); err != nil {
 			return 0, err
 		}
+
+	// What others hold.
 	case opNot:
 		not, err := e.holds(n.subs[0], occ, mask)
 		return mask &^ not, err
@@ -199,6 +206,7 @@ func (e *evaluator) find(pat, limit int) error {
 	f, p := &e.found[pat], e.p.patterns[pat]
 	f.spans = f.spans[:0]
 	f.state = foundNone
+
 	if e.t.units == 0 {
 		return nil
 	}
@@ -225,6 +233,7 @@ func (e *evaluator) find(pat, limit int) error {
 	if len(f.spans) > 0 {
 		f.state = foundFirst
 	}
+
 	if limit < 0 && f.state == foundFirst {
 		f.state = foundAll
 	}
@@ -430,9 +439,12 @@ func shift(spans []match.Span, by int) {
 // show marks the patterns whose matches belong to an occurrence: the positive
 // ones of the arms that hold.
 func (e *evaluator) show(n *node, occ int, mask uint64) error {
+	// A pattern shows itself.
 	switch n.op {
 	case opContent, opSymbol:
 		e.used[n.pat] = true
+
+	// Of an And every member holds; of an Or, those that do.
 	case opAnd:
 		for _, sub := range n.subs {
 			if err := e.show(sub, occ, mask); err != nil {
@@ -472,6 +484,7 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 			one = i
 		}
 	}
+
 	switch {
 	case one < 0:
 		return nil, nil
@@ -484,6 +497,7 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 		if !e.used[i] {
 			continue
 		}
+
 		if e.p.patterns[i].text.Field == query.Symbol {
 			var err error
 			if e.joined, err = e.findSymbols(i, e.joined); err != nil {
@@ -491,6 +505,7 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 			}
 			continue
 		}
+
 		spans, err := e.all(i)
 		if err != nil {
 			return nil, err

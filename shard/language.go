@@ -24,6 +24,7 @@ func languageOf(p string, content []byte) string {
 		return l[0]
 	}
 
+	// Extensions that several languages share, and whose marks are cheap to find.
 	head := content[:min(len(content), headBytesForLanguage)]
 	switch ext := path.Ext(p); ext {
 	case ".h":

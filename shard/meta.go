@@ -37,6 +37,7 @@ func (m *meta) append(b []byte) []byte {
 // appendRepos appends what readRepos reads.
 func appendRepos(e *file.Encoder, repos []Repository) {
 	e.Uint(uint64(len(repos)))
+
 	for _, r := range repos {
 		e.Uint(uint64(r.ID))
 		e.Text(r.Name)

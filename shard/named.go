@@ -81,6 +81,7 @@ func stemsOf(literal string) []uint32 {
 		parts[len(parts)-1] = append(parts[len(parts)-1], c)
 	}
 
+	// Every run of parts, from each part on.
 	var hashes []uint32
 	for from := range parts {
 		var run []byte
@@ -103,6 +104,7 @@ func (b *bound) namedFirst() {
 			stems = append(stems, stemsOf(p.text.Pattern)...)
 		}
 	}
+
 	if len(stems) == 0 || len(b.docs) <= 1 {
 		return
 	}

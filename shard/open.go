@@ -98,6 +98,8 @@ type columnPlace struct {
 // layout lists the columns whose length follows from the counts in meta.
 func (s *shard) layout() []columnPlace {
 	m := s.m
+
+	// By unit, by document, by occurrence, by path.
 	return []columnPlace{
 		{secBlockEnd, (*[]byte)(&s.blockEnd), 4, m.units},
 		{secUnitLine, (*[]byte)(&s.unitLine), 4, m.units},
@@ -276,16 +278,19 @@ func (s *shard) shareOf(repo int) share {
 	if len(s.m.repos) == 1 {
 		return share{s.m.textBytes, s.m.documents}
 	}
+
 	var has share
 	for d := range s.m.documents {
 		for o := s.docOccur.At(d); o < s.docOccur.At(d+1); o++ {
 			if int(s.occRepo.At(int(o))) != repo {
 				continue
 			}
+
 			text := int64(0)
 			if skip(s.docSkip[d]) == indexed {
 				text = int64(s.docSize.At(d))
 			}
+
 			has.add(text)
 			break
 		}

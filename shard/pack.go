@@ -135,14 +135,17 @@ func (src *viewSource) Read(ctx context.Context, want []int, use func(i int, con
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+
 		sp := src.at[i]
 		err := file.Guard(func() error {
 			t.open(sp.m.sh, sp.doc)
 			return t.load(0, t.units-1)
 		})
+
 		if err != nil {
 			return err
 		}
+
 		if err := use(i, t.buf); err != nil {
 			return err
 		}

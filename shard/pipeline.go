@@ -97,6 +97,7 @@ func (p *pipeline) encode() {
 // empties what is still on its way, since the reader waits for empty batches.
 func (p *pipeline) writeAll(stop context.CancelCauseFunc) {
 	defer func() { p.finished <- struct{}{} }()
+
 	var failed error
 	for t := range p.write {
 		<-t.encoded
@@ -105,6 +106,7 @@ func (p *pipeline) writeAll(stop context.CancelCauseFunc) {
 				stop(failed)
 			}
 		}
+
 		t.docs, t.buf = t.docs[:0], t.buf[:0]
 		p.free <- t
 	}

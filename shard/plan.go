@@ -119,6 +119,8 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 	}
 
 	var subs []query.Q
+
+	// Atoms: what a document or an occurrence has or has not.
 	switch q := q.(type) {
 	case query.Const:
 		n.op, n.yes = opConst, bool(q)
@@ -133,6 +135,8 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 		n.op = [...]op{opContent, opName, opSymbol}[q.Field]
 		n.pat, err = p.pattern(*q, positive)
 		return n, err
+
+	// Nodes: their members are added below.
 	case *query.Not:
 		n.op, subs, positive = opNot, []query.Q{q.Sub}, false
 	case *query.And:
@@ -210,10 +214,12 @@ func (c *pattern) planRegexp() error {
 	if t.Fold {
 		flags |= syntax.FoldCase
 	}
+
 	re, err := syntax.Parse(t.Pattern, flags)
 	if err != nil {
 		return fmt.Errorf("plan search: %w", err)
 	}
+
 	c.formula = trigram.FromRegexp(re, t.Fold)
 
 	// Only an expression whose matches stay in a line can do with less than the
@@ -241,6 +247,8 @@ func longestFold(lit string, fold bool) int {
 	if !fold {
 		return n
 	}
+
+	// Each letter that has a longer partner makes room for it.
 	for i := range len(lit) {
 		switch c := lit[i]; {
 		case c >= 0x80:
@@ -256,13 +264,18 @@ func longestFold(lit string, fold bool) int {
 
 // nullable reports whether an expression matches the empty text.
 func nullable(re *syntax.Regexp) bool {
+	// What reads a rune is not empty; a literal may be.
 	switch re.Op {
 	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
 		return len(re.Rune) == 0 && re.Op == syntax.OpLiteral
+
+	// A repetition is as empty as what it repeats.
 	case syntax.OpRepeat:
 		return re.Min == 0 || nullable(re.Sub[0])
 	case syntax.OpPlus, syntax.OpCapture:
 		return nullable(re.Sub[0])
+
+	// All parts are empty, or one of them is.
 	case syntax.OpConcat:
 		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !nullable(sub) })
 	case syntax.OpAlternate:
@@ -286,6 +299,8 @@ func inLine(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpBeginText, syntax.OpEndText, syntax.OpAnyChar:
 		return false
+
+	// A newline in a match makes it two lines.
 	case syntax.OpLiteral:
 		return !slices.Contains(re.Rune, '\n')
 	case syntax.OpCharClass:

@@ -11,16 +11,21 @@ import (
 // neither.
 func Reach(q query.Q) (reached query.Q, unknown bool) {
 	switch n := q.(type) {
+	// What is not known could be as wanted, so it is true.
 	case *query.Text:
 		if n.Field != query.Name {
 			return query.Const(true), true
 		}
+
+	// Nodes are known as far as their subs are.
 	case *query.And:
 		subs, unknown := reachAll(n.Subs)
 		return &query.And{Subs: subs}, unknown
 	case *query.Or:
 		subs, unknown := reachAll(n.Subs)
 		return &query.Or{Subs: subs}, unknown
+
+	// The opposite of what is not known is not known either.
 	case *query.Not:
 		if _, unknown := Reach(n.Sub); unknown {
 			return query.Const(true), true
@@ -44,6 +49,7 @@ func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 	if !unknown {
 		return 0, nil
 	}
+
 	skipped := &query.And{Subs: []query.Q{&query.Lang{Name: query.SkippedLang}, reached}}
 	res, err := v.Search(ctx, Request{Q: query.Simplify(skipped), MaxMatches: 1, CountAll: true, NoChunks: true})
 	if err != nil {

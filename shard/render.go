@@ -90,10 +90,13 @@ func (s *search) show(res *Result, files []rendered) {
 			res.Cut = true
 			break
 		}
+
+		// Not done: the search was stopped before.
 		if !f.done {
 			res.Cut = true
 			continue
 		}
+
 		if f.shown < f.all {
 			res.Cut = true
 		}

@@ -90,17 +90,22 @@ func (s *Stats) sum(o Stats, sign int) {
 	s.Files += sign * o.Files
 	s.FilesSkipped += sign * o.FilesSkipped
 	s.FilesNotSearched += sign * o.FilesNotSearched
+
 	s.ContentBytes += int64(sign) * o.ContentBytes
 	s.IndexBytes += int64(sign) * o.IndexBytes
+
 	s.ShardFiles += sign * o.ShardFiles
 	s.FilesConsidered += sign * o.FilesConsidered
 	s.FilesLoaded += sign * o.FilesLoaded
+
 	s.ShardsScanned += sign * o.ShardsScanned
 	s.ShardsSkipped += sign * o.ShardsSkipped
 	s.ShardsFiltered += sign * o.ShardsFiltered
+
 	s.NgramLookups += sign * o.NgramLookups
 	s.NgramMatches += sign * o.NgramMatches
 	s.RegexpsConsidered += sign * o.RegexpsConsidered
+
 	s.Planning += time.Duration(sign) * o.Planning
 	s.Searching += time.Duration(sign) * o.Searching
 }

@@ -372,6 +372,7 @@ func (s *search) bind(e *evaluator, r *run) error {
 		if err := r.m.ready(); err != nil {
 			return err
 		}
+
 		b, err := bind(s.p, r.m, &e.scratch)
 		r.b = b
 		return err
@@ -385,11 +386,14 @@ func (s *search) bind(e *evaluator, r *run) error {
 	if !s.r.CountAll || r.b.candidates <= cacheCandidates && len(r.b.docs) <= cacheCandidates {
 		r.b.cache = s.v.set.cache
 	}
+
 	if !s.r.CountAll {
 		r.b.namedFirst()
 	}
+
 	r.cut(s.r.CountAll)
 
+	// Counters are shared by all runs.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.planning += clock.Since(began)

@@ -115,10 +115,12 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true
+
 	for key, e := range s.files {
 		for e.refs > 0 {
 			s.idle.Wait()
 		}
+
 		e.f.Close()
 		delete(s.files, key)
 	}
@@ -252,9 +254,11 @@ func (s *Set) quarantine(name string, cause error) {
 	if err == nil {
 		err = os.Rename(from, filepath.Join(to, name))
 	}
+
 	if errors.Is(err, fs.ErrNotExist) {
 		return // another goroutine has moved it
 	}
+
 	if s.opt.Damaged != nil {
 		s.opt.Damaged(name, errors.Join(cause, err))
 	}
@@ -386,6 +390,7 @@ func (s *Set) Verify(ctx context.Context, name string) error {
 func (s *Set) release(entries []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, e := range entries {
 		e.refs--
 		if e.refs == 0 {

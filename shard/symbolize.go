@@ -27,11 +27,13 @@ type Tagger = symbols.Tagger
 // copied.
 func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (Part, error) {
 	p.Symbols = FileID{}
+
 	v, missing := s.Acquire([]Part{p})
 	defer v.Release()
 	if len(missing) > 0 {
 		return p, fmt.Errorf("symbolize: shard %s is not here", p.Shard.Name(KindShard))
 	}
+
 	m := v.members[0]
 	if err := m.ready(); err != nil {
 		s.quarantine(m.culprit(err), err)
@@ -40,6 +42,7 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (
 
 	old, _ := s.Acquire(known)
 	defer old.Release()
+
 	var have []symbols.Known
 	for _, m := range old.members {
 		if m.ready() == nil && m.sym != nil {
@@ -51,6 +54,7 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (
 	if err != nil {
 		return p, fmt.Errorf("symbolize: %w", err)
 	}
+
 	p.Symbols = id
 	return p, nil
 }

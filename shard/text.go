@@ -83,6 +83,7 @@ func (t *text) decode(u int) error {
 	s, row := t.s, t.row+u
 	start := u * trigram.UnitSize
 	dst := t.buf[start:t.covered(u)]
+
 	if t.cache != nil && t.cache.get(s.f, row, dst) {
 		t.loaded(u, len(dst), 0)
 		return nil
@@ -111,9 +112,11 @@ func (t *text) decode(u int) error {
 	if next {
 		copy(saved[:], behind)
 	}
+
 	if err := lz.Decode(dst, s.f.Data()[at:at+int64(to-from)], s.dict); err != nil {
 		return s.f.Damaged("block %d: %w", row, err)
 	}
+
 	if next {
 		copy(behind, saved[:])
 	}

@@ -26,6 +26,7 @@ func (p *plan) phrase() [][]byte {
 	var words [][]byte
 	var walk func(n *node)
 	walk = func(n *node) {
+		// Words below an Or or a Not need not be there.
 		switch n.op {
 		case opAnd:
 			for _, sub := range n.subs {

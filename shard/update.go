@@ -23,6 +23,7 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 	if len(repos) != 1 {
 		return nil, fmt.Errorf("update shards: %d repositories, want 1", len(repos))
 	}
+
 	v, _ := s.Acquire(old)
 	defer v.Release()
 
@@ -33,6 +34,7 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 			s.quarantine(m.culprit(err), err)
 			continue
 		}
+
 		if p := newPrior(m, u.repo.ID); p != nil {
 			u.prior = append(u.prior, p)
 		}
@@ -53,10 +55,12 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 	if err != nil {
 		return nil, err
 	}
+
 	fresh, err := Build(ctx, s.dir, u.rest(), opt)
 	if err != nil {
 		return nil, err
 	}
+
 	built = append(built, fresh...)
 
 	for _, b := range built {
@@ -95,6 +99,7 @@ func newPrior(m *member, repo uint32) *prior {
 	if !ok || m.repos[i] == nil {
 		return nil
 	}
+
 	for _, p := range m.parts {
 		if p.Repo == repo {
 			return &prior{m: m, part: p, index: i, share: m.sh.shareOf(i)}
@@ -297,6 +302,7 @@ func (p *prior) from() []uint8 {
 					right += n
 				}
 			}
+
 			if right > best {
 				best, from[j] = right, uint8(i)
 			}

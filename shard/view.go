@@ -30,6 +30,7 @@ func Groups(parts []Part) []*Group {
 	type files struct{ shard, symbols FileID }
 	at := make(map[files]*Group)
 	var groups []*Group
+
 	for _, p := range parts {
 		key := files{p.Shard, p.Symbols}
 		g := at[key]
@@ -202,6 +203,7 @@ func (v *View) hold(m *member) {
 	if m.sym != nil {
 		v.held = append(v.held, m.sym)
 	}
+
 	for _, e := range m.dead {
 		if e != nil {
 			v.held = append(v.held, e)
@@ -291,6 +293,8 @@ func (m *member) alive() (set docSet, few bool) {
 	j, s := m.joined, m.sh
 	j.once.Do(func() {
 		j.living = newDocSet(s.m.documents)
+
+		// A document is alive if one of its occurrences is.
 		for d := range s.m.documents {
 			for o := int(s.docOccur.At(d)); o < int(s.docOccur.At(d+1)); o++ {
 				if r := j.repos[s.occRepo.At(o)]; r != nil && r.mask(s, o) != 0 {

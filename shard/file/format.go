@@ -44,6 +44,8 @@ func appendTable(dst []byte, t *table) []byte {
 	start := len(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.sections)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.pages)))
+
+	// The sections, then a checksum for each page of the file.
 	for _, s := range t.sections {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(s.ID))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Offset))
@@ -53,6 +55,7 @@ func appendTable(dst []byte, t *table) []byte {
 		dst = binary.LittleEndian.AppendUint32(dst, p)
 	}
 
+	// The tail stands at the very end, where a reader looks for it first.
 	sum := castagnoli(dst[start:])
 	length := len(dst) - start
 
@@ -66,6 +69,8 @@ func appendTable(dst []byte, t *table) []byte {
 // readTable checks the head, the tail and the table of a file.
 func readTable(file []byte, kind Kind) (*table, error) {
 	damaged := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
+
+	// The head: what file it is, in which version.
 	if len(file) < headBytes+tailBytes {
 		return nil, damaged("too short")
 	}
@@ -79,17 +84,20 @@ func readTable(file []byte, kind Kind) (*table, error) {
 		return nil, damaged("another kind of file than its name says")
 	}
 
+	// The tail: where the table is.
 	tail := file[len(file)-tailBytes:]
 	if !bytes.Equal(tail[24:], []byte(magicTail)) {
 		return nil, damaged("cut short")
 	}
 
+	// end + length = room, with no overflow: end <= room.
 	end, length := binary.LittleEndian.Uint64(tail), binary.LittleEndian.Uint64(tail[8:])
 	room := uint64(len(file) - tailBytes)
 	if end < headBytes || end > room || length < 8 || end+length != room {
 		return nil, damaged("table out of place")
 	}
 
+	// The table itself.
 	body := file[end : end+length]
 	if castagnoli(body) != binary.LittleEndian.Uint32(tail[16:]) {
 		return nil, damaged("table checksum")
@@ -118,6 +126,7 @@ func parseTable(body []byte, end int64) (*table, error) {
 		if s.Offset < headBytes || s.Length < 0 || s.Offset > end || s.Length > end-s.Offset {
 			return nil, fmt.Errorf("%w: section %d out of place", ErrDamaged, s.ID)
 		}
+
 		t.sections[i] = s
 	}
 

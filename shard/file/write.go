@@ -175,6 +175,7 @@ func Publish(f *os.File, path string) error {
 	if err == nil {
 		err = syncDir(filepath.Dir(path))
 	}
+
 	if err != nil {
 		return fmt.Errorf("publish index file: %w", err)
 	}

@@ -95,9 +95,11 @@ func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
 	if err := p.count(at); err != nil {
 		return nil, err
 	}
+
 	if err := checkRegexp(value, at); err != nil {
 		return nil, err
 	}
+
 	switch name {
 	case repoPrefix:
 		return &Repo{Pattern: value}, nil
@@ -110,6 +112,7 @@ func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
 
 // word makes the atom of a filter whose value is a plain word.
 func word(name prefix, value string, at int) (Q, error) {
+	// Revisions and languages have names that can be checked here.
 	switch name {
 	case revPrefix:
 		if isGlob(value) && !doublestar.ValidatePattern(value) {
@@ -122,6 +125,8 @@ func word(name prefix, value string, at int) (Q, error) {
 			return nil, fail(at, "the name of a language after lang:, as Go, C++, python or \"Emacs Lisp\" (%q is none; lang:%s finds the files kept by name only)", clip(value), SkippedLang)
 		}
 		return &Lang{Name: lang}, nil
+
+	// Repositories, by their names elsewhere.
 	case contextPrefix:
 		return &Context{Name: value}, nil
 	case repoSetPrefix:
@@ -135,6 +140,8 @@ func word(name prefix, value string, at int) (Q, error) {
 			return nil, fail(at, "names of repositories with commas between after reposet:")
 		}
 		return &RepoSet{Names: names}, nil
+
+	// Kinds of repositories.
 	case archivedPrefix:
 		return flag(Archived, name, value, at, "yes", "no", "only")
 	case forkPrefix:
@@ -159,9 +166,11 @@ func Language(value string) (string, bool) {
 	if strings.EqualFold(value, SkippedLang) {
 		return SkippedLang, true
 	}
+
 	if strings.Contains(value, ",") { // go-enry would ignore what follows
 		return "", false
 	}
+
 	if lang, ok := enry.GetLanguageByAlias(value); ok {
 		return lang, true
 	}
@@ -170,6 +179,7 @@ func Language(value string) (string, bool) {
 
 // directive records what is about the whole query. The last one wins.
 func (p *parser) directive(name prefix, value string, at int) error {
+	// How to match and what to answer.
 	switch name {
 	case casePrefix:
 		switch value {
@@ -191,6 +201,8 @@ func (p *parser) directive(name prefix, value string, at int) error {
 		default:
 			return fail(at, "file or repo after type:")
 		}
+
+	// How much, and for how long.
 	case countPrefix:
 		if value == "all" {
 			p.out.Count = CountAll
@@ -207,6 +219,8 @@ func (p *parser) directive(name prefix, value string, at int) error {
 			return fail(at, "a duration up to 1h with its unit after timeout:, as 500ms or 10s")
 		}
 		p.out.Timeout = d
+
+	// As of a day.
 	case atPrefix:
 		moment, ok := parseMoment(value)
 		if !ok {

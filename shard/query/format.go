@@ -60,6 +60,7 @@ func (f *formatter) word(s string) {
 
 // q writes a tree; the subs of the topmost And need no parentheses.
 func (f *formatter) q(q Q, top bool) {
+	// Nodes: a group in parentheses, or a minus.
 	switch n := q.(type) {
 	case *And:
 		f.group(n.Subs, "", top)
@@ -83,12 +84,14 @@ func (f *formatter) group(subs []Q, op string, bare bool) {
 	if !bare {
 		f.word("(")
 	}
+
 	for i, s := range subs {
 		if i > 0 && op != "" {
 			f.word(op)
 		}
 		f.q(s, false)
 	}
+
 	if !bare {
 		f.b.WriteByte(')')
 	}
@@ -108,6 +111,8 @@ func (f *formatter) atom(q Q) {
 		f.word("rev:" + f.quote(n.Pattern))
 	case *Context:
 		f.word("context:" + f.quote(n.Name))
+
+	// A comma in a name cannot be written.
 	case *RepoSet:
 		for _, name := range n.Names {
 			f.ok = f.ok && !strings.Contains(name, ",")
@@ -115,6 +120,8 @@ func (f *formatter) atom(q Q) {
 		f.word("reposet:" + f.quote(strings.Join(n.Names, ",")))
 	case *Flag:
 		f.word(n.String())
+
+	// What the language of queries has no form for.
 	default:
 		f.ok = false
 	}
@@ -124,6 +131,7 @@ func (f *formatter) atom(q Q) {
 func (f *formatter) text(t *Text) {
 	f.fold(t.Fold, t.Pattern, t.Regexp)
 	always := t.Field != Content // a regular expression whatever the toggle
+
 	pattern := t.Pattern
 	switch {
 	case always:

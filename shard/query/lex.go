@@ -147,6 +147,7 @@ func insideWord(regexp bool) state {
 
 func atWord(l *lexer) state {
 	rest := l.text[l.at:]
+
 	switch c := rest[0]; {
 	case isSpace(c), c == '-' && len(rest) > 1 && (rest[1] == '"' || rest[1] == '(' || isFilter(rest[1:])):
 		l.at++
@@ -185,16 +186,21 @@ func inWord(l *lexer) state {
 
 // inRegexp is the state in a word that is an expression.
 func inRegexp(l *lexer) state {
+	// The ends of the word, and what may hide them.
 	switch c := l.text[l.at]; {
 	case isSpace(c):
 		return atWord
 	case c == '(', c == ')':
 		l.parenthesis()
+
+	// An escape, but never of a blank: that ends the word.
 	case c == '\\':
 		l.at++
 		if l.at < len(l.text) && !isSpace(l.text[l.at]) {
 			l.at++
 		}
+
+	// Blanks and parentheses in a class are members of it.
 	case c == '[' && l.at >= l.noClass:
 		l.class()
 		l.at++
@@ -280,7 +286,9 @@ func Quote(text string) string {
 func QuoteRegexp(expr string) string {
 	var b strings.Builder
 	b.WriteByte('"')
+
 	for i := 0; i < len(expr); i++ {
+		// A backslash and what it escapes go over as they are.
 		switch c := expr[i]; {
 		case c == '\\' && i+1 < len(expr):
 			b.WriteString(expr[i : i+2])

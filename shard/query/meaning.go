@@ -56,6 +56,7 @@ func hasCapital(pattern string, regexp bool) bool {
 // notText returns how many bytes at the beginning of an expression are an escape, flags or
 // the name of a group.
 func notText(rest string) int {
+	// An escape: \p{Greek}, \x{263A}, \x41, \pL, else one letter.
 	switch {
 	case strings.HasPrefix(rest, `\p`), strings.HasPrefix(rest, `\P`), strings.HasPrefix(rest, `\x`):
 		if strings.HasPrefix(rest[2:], "{") {
@@ -69,10 +70,14 @@ func notText(rest string) int {
 		return 3
 	case rest[0] == '\\':
 		return 2
+
+	// The name of a class, as [:alpha:].
 	case strings.HasPrefix(rest, "[:"):
 		if end := strings.Index(rest, ":]"); end > 0 {
 			return end + 2
 		}
+
+	// Flags and names of groups, as (?i: and (?P<name>.
 	case strings.HasPrefix(rest, "(?"):
 		if end := strings.IndexAny(rest, ":)>"); end > 0 {
 			return end + 1
@@ -95,6 +100,7 @@ func withHead(q Q) Q {
 	}
 
 	switch n := q.(type) {
+	// Each arm of an or counts on its own.
 	case *Or:
 		subs := make([]Q, len(n.Subs))
 		for i, s := range n.Subs {
@@ -105,6 +111,7 @@ func withHead(q Q) Q {
 		if slices.ContainsFunc(n.Subs, everyArmHasRev) {
 			return q
 		}
+
 		subs := make([]Q, len(n.Subs))
 		for i, s := range n.Subs {
 			if hasRev(s) {

@@ -24,6 +24,8 @@ func parseMoment(text string) (time.Time, bool) {
 		if err != nil {
 			continue
 		}
+
+		// The last second of the year, month or day that was named.
 		if end := t.AddDate(m.years, m.months, m.days); end.After(t) {
 			t = end.Add(-time.Second)
 		}

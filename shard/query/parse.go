@@ -150,9 +150,11 @@ func (p *parser) or(end int) (Q, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if arm != nil {
 			arms = append(arms, arm)
 		}
+
 		if p.pos >= end {
 			break
 		}
@@ -237,6 +239,8 @@ func (p *parser) negates(end int) bool {
 	if next >= end {
 		return false
 	}
+
+	// A quoted text or a group, whole; blanks before a filter.
 	switch c := p.text[next]; {
 	case c == '"':
 		e := quoteEnd(p.text, next)
@@ -260,6 +264,7 @@ func (p *parser) negate(q Q, at int) (Q, error) {
 	if q == nil { // a group that holds directives only
 		return nil, nil
 	}
+
 	f, ok := q.(*Flag)
 	switch {
 	case ok && f.Value == "yes":

@@ -14,6 +14,7 @@ func Simplify(q Q) Q { return Map(q, simplify) }
 
 // simplify simplifies a node whose children are simplified.
 func simplify(q Q) Q {
+	// Nodes: their subs are simplified already.
 	switch n := q.(type) {
 	case *And:
 		return combine(n.Subs, true)
@@ -26,6 +27,8 @@ func simplify(q Q) Q {
 		case *Not:
 			return s.Sub
 		}
+
+	// Leaves that cannot match, or match by simpler means.
 	case *Text:
 		return simplifyText(n)
 	case *Repos:
@@ -92,9 +95,12 @@ type combiner struct {
 // add takes a part in. It reports whether the part decides the whole: false in an And,
 // true in an Or.
 func (c *combiner) add(s Q) (decided bool) {
+	// A constant decides the whole or says nothing.
 	switch n := s.(type) {
 	case Const:
 		return bool(n) != c.all
+
+	// A node of the same kind: its subs are ours.
 	case *And:
 		if c.all {
 			return c.addAll(n.Subs)
@@ -103,6 +109,8 @@ func (c *combiner) add(s Q) (decided bool) {
 		if !c.all {
 			return c.addAll(n.Subs)
 		}
+
+	// Sets are joined into one at the end.
 	case *Repos:
 		c.sets = append(c.sets, n.Set)
 		return false
@@ -134,6 +142,7 @@ func merge(sets []*roaring.Bitmap, all bool) *roaring.Bitmap {
 
 // key returns the same value for equal atoms; nil for what is not compared.
 func key(q Q) any {
+	// Atoms are compared by value.
 	switch n := q.(type) {
 	case *Text:
 		return *n
@@ -147,6 +156,8 @@ func key(q Q) any {
 		return *n
 	case *Flag:
 		return *n
+
+	// A negation is equal if what it negates is.
 	case *Not:
 		if k := key(n.Sub); k != nil {
 			return [2]any{"not", k}

@@ -48,6 +48,8 @@ func (a *answer) parse(line []byte) error {
 	}
 
 	rest, ok := bytes.CutSuffix(line, []byte{'\n'})
+
+	// The fields that every answer has: line, kind, kind of scope, name.
 	var number []byte
 	for _, field := range []*[]byte{&number, &a.kind, &a.scopeKind, &a.name} {
 		i := bytes.IndexByte(rest, '\t')
@@ -65,6 +67,7 @@ func (a *answer) parse(line []byte) error {
 	if len(signature) > 0 && string(signature) != "-" {
 		a.signature, a.spare[2] = unescape(signature, a.spare[2])
 	}
+
 	if !ok {
 		return fmt.Errorf("not an answer: %.80q", line)
 	}
@@ -86,6 +89,8 @@ func unescape(field, buf []byte) (plain, _ []byte) {
 	}
 
 	buf = buf[:0]
+
+	// Up to the backslash as it is, then the escape.
 	for ; i >= 0 && i+1 < len(field); i = bytes.IndexByte(field, '\\') {
 		buf = append(buf, field[:i]...)
 
@@ -104,6 +109,7 @@ func unescape(field, buf []byte) (plain, _ []byte) {
 		default:
 			buf = append(buf, c)
 		}
+
 		field = field[i+n:]
 	}
 
@@ -127,6 +133,7 @@ func lineNumber(b []byte) uint32 {
 // tagFormat writes all its answers so.
 func (a *answer) parseObject(line []byte) error {
 	*a = answer{spare: a.spare}
+
 	line = bytes.TrimSpace(line)
 	if len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
 		return fmt.Errorf("not an answer: %.80q", line)
@@ -144,6 +151,7 @@ func (a *answer) parseObject(line []byte) error {
 		if key, rest, ok = cutString(rest); !ok {
 			break
 		}
+
 		rest = bytes.TrimLeft(rest, " ")
 		if len(rest) == 0 || rest[0] != ':' {
 			break
@@ -192,6 +200,7 @@ func cutString(b []byte) (s, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return nil, nil, false
 	}
+
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
 		case '"':

@@ -26,10 +26,12 @@ func nameFor(file, language string) (name string, ok bool) {
 	if language == "" {
 		return "", false
 	}
+
 	switch enry.GetLanguageType(language) {
 	case enry.Data, enry.Prose:
 		return "", false
 	}
+
 	if language == "TSX" {
 		return "f.ts", true // a dialect that the program knows by one name only
 	}
@@ -46,6 +48,7 @@ func nameFor(file, language string) (name string, ok bool) {
 	if plain(base) && len(base) <= 100 {
 		return base, true
 	}
+
 	if !plain(ext) {
 		return "", false
 	}

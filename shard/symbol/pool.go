@@ -79,6 +79,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if o.Command != "" {
 		names = []string{o.Command}
 	}
+
 	var reason error
 	for _, name := range names {
 		p, err := open(ctx, name, o)
@@ -105,6 +106,7 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s --version: %w", path, err)
 	}
+
 	v := versionLine.FindString(version)
 	if v == "" {
 		return nil, fmt.Errorf("%s is not universal-ctags", path)
@@ -114,6 +116,7 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s --list-features: %w", path, err)
 	}
+
 	mode := "default"
 	if strings.Contains(features, "sandbox") {
 		mode = "sandbox"
@@ -214,10 +217,12 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 		}
 		todo = append(todo, task{i, name, f.Content})
 	}
+
 	if len(todo) == 0 {
 		return nil
 	}
 
+	// Wait for a process; it goes back to the others in the end.
 	var proc *process
 	select {
 	case proc = <-p.slots:

@@ -173,6 +173,7 @@ func (p *process) read(use func(Symbol)) error {
 		if err != nil {
 			return fmt.Errorf("read: %w", err)
 		}
+
 		if size += len(line); size > maxAnswer {
 			return errors.New("answer is too long")
 		}

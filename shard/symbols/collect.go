@@ -21,6 +21,7 @@ func Write(ctx context.Context, dir string, texts Texts, known []Known, tag Tagg
 	if err := c.copyKnown(ctx, known); err != nil {
 		return file.ID{}, err
 	}
+
 	if err := c.run(ctx); err != nil {
 		return file.ID{}, err
 	}

@@ -92,6 +92,8 @@ func (o *copying) number() error {
 		if buf, err = o.from.page(p, buf); err != nil {
 			return err
 		}
+
+		// In a page names stand one a line; n is the number of the next.
 		for text := buf; len(text) > 0 && n < len(o.names); n++ {
 			name, rest, _ := bytes.Cut(text, newline)
 			text = rest

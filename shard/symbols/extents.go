@@ -42,16 +42,19 @@ type extentReader struct {
 
 // next returns the extent of the next row, 0 for none.
 func (r *extentReader) next() int {
+	// Rows without an extent are counted together: passed of them come first.
 	if !r.begun {
 		if len(r.b) == 0 {
 			return 0
 		}
 		r.passed, r.begun = r.uint(), true
 	}
+
 	if r.passed > 0 {
 		r.passed--
 		return 0
 	}
+
 	r.begun = false
 	return int(r.uint() & (1<<40 - 1))
 }
@@ -93,14 +96,17 @@ func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, 
 	if err != nil {
 		return err
 	}
+
 	for i := range lines {
 		if at[i] < 0 {
 			continue
 		}
+
 		s, err := y.Symbol(open[at[i]].Row, recent)
 		if err != nil {
 			return err
 		}
+
 		use(i, s)
 	}
 	return nil
@@ -130,14 +136,17 @@ type openRow struct {
 func (y *File) openRows(doc int, lines []Line, extents []byte, recent *Recent) (rows []openRow, at []int, err error) {
 	r := extentReader{b: extents}
 	err = y.Rows(doc, recent, func(row Row) bool {
+		// Rows that begin behind the last line stand around none.
 		if row.Offset >= lines[len(lines)-1].End {
 			return false
 		}
+
 		if extent := r.next(); extent > 0 {
 			rows = append(rows, openRow{row, row.Offset + extent})
 		}
 		return !r.malformed
 	})
+
 	if err == nil && r.malformed {
 		err = y.f.Damaged("extents of document %d", doc)
 	}
@@ -151,13 +160,18 @@ func (y *File) openRows(doc int, lines []Line, extents []byte, recent *Recent) (
 	var stack []int
 	next := 0
 	for i, line := range lines {
+		// Rows that begin before the line ends go on the stack.
 		begun := next + sort.Search(len(rows)-next, func(k int) bool { return rows[next+k].Offset >= line.End })
 		for ; next < begun; next++ {
 			stack = append(stack, next)
 		}
+
+		// Those that ended before it come off: rows[top].end > line.Start, or none is left.
 		for len(stack) > 0 && rows[stack[len(stack)-1]].end <= line.Start {
 			stack = stack[:len(stack)-1]
 		}
+
+		// What is on top stands around the line.
 		at[i] = -1
 		if len(stack) > 0 {
 			at[i] = stack[len(stack)-1]

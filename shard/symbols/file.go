@@ -60,9 +60,12 @@ func (y *File) load() error {
 	if err != nil {
 		return err
 	}
+
 	d := file.NewDecoder(b)
 	y.shard = d.Text()
 	y.documents, y.names = int(d.Uint()&(1<<40-1)), int(d.Uint()&(1<<40-1))
+
+	// Kinds of symbols, then kinds of parents.
 	y.kinds = make([]string, d.Count())
 	for i := range y.kinds {
 		y.kinds[i] = d.Text()
@@ -71,6 +74,7 @@ func (y *File) load() error {
 	for i := range parentKinds {
 		parentKinds[i] = d.Text()
 	}
+
 	if err := d.Err(); err != nil {
 		return err
 	}
@@ -93,10 +97,12 @@ func (y *File) loadCodes() error {
 	if err != nil {
 		return err
 	}
+
 	all := []**huffmanTable{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs, &y.code.extents}
 	if len(b) != len(all)*codeBytes {
 		return fmt.Errorf("%w: size of the codes", file.ErrDamaged)
 	}
+
 	for i, t := range all {
 		if *t, err = newHuffmanTable(b[i*codeBytes : (i+1)*codeBytes]); err != nil {
 			return err
@@ -112,6 +118,7 @@ func (y *File) loadParents(kinds []string) error {
 	if err != nil {
 		return err
 	}
+
 	b, ok := y.code.parents.decodeCoded(nil, b)
 	if !ok {
 		return fmt.Errorf("%w: parents", file.ErrDamaged)
@@ -125,6 +132,7 @@ func (y *File) loadParents(kinds []string) error {
 		if d.Err() != nil || shared > uint64(len(before)) || len(rest) > MaxName-int(shared) || kind >= uint64(len(kinds)) {
 			return fmt.Errorf("%w: parent %d", file.ErrDamaged, i)
 		}
+
 		before = before[:shared] + rest
 		y.parents[i] = parent{before, kinds[kind]}
 	}
@@ -187,10 +195,12 @@ func (y *File) openPostings() error {
 		if s.Length == 0 {
 			break
 		}
+
 		b, err := y.f.Bytes(s.ID)
 		if err != nil {
 			return err
 		}
+
 		segments = append(segments, b)
 	}
 

@@ -182,6 +182,8 @@ func newHuffmanTable(written []byte) (*huffmanTable, error) {
 	if len(written) != codeBytes {
 		return nil, fmt.Errorf("%w: size of a code", file.ErrDamaged)
 	}
+
+	// The lengths, four bits each. With L = codeBits, sum of 2^(L-length) <= 2^L.
 	var length [1 << 8]uint8
 	used := 0
 	for i := range length {
@@ -204,6 +206,8 @@ func newHuffmanTable(written []byte) (*huffmanTable, error) {
 		if n == 0 {
 			continue
 		}
+
+		// A code of n bits fills each place of the table whose lowest n bits it is.
 		for i := int(reversed(next[n], n)); i < len(t); i += 1 << n {
 			t[i] = newEntry(byte(b), 0, n, n, 1)
 		}
@@ -220,6 +224,7 @@ func (t *huffmanTable) join() {
 		if e == 0 {
 			continue
 		}
+
 		next := single[i>>e.bits()]
 		if both := e.bits() + next.bits(); next != 0 && both <= tableBits {
 			t[i] = newEntry(byte(e), byte(next), uint8(e.bits()), uint8(both), 2)
@@ -240,6 +245,7 @@ func (t *huffmanTable) decode(dst, src []byte) bool {
 		acc |= binary.LittleEndian.Uint64(src) << n
 		src = src[(63-n)/8:]
 		n |= 56
+
 		var e codeEntry
 		for range 4 { // of at most 48 bits and 8 bytes
 			e = t[acc%(1<<tableBits)]
@@ -260,10 +266,12 @@ func (t *huffmanTable) decode(dst, src []byte) bool {
 			src = src[1:]
 			n += 8
 		}
+
 		e := t[acc%(1<<tableBits)]
 		if e == 0 || e.bits() > n {
 			return false
 		}
+
 		dst[i] = byte(e)
 		acc >>= e.bits()
 		n -= e.bits()

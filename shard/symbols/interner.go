@@ -55,6 +55,8 @@ func (t *interner) add(name []byte) (place uint32, ok bool) {
 	if 2+len(name) > chunkBytes {
 		return 0, false
 	}
+
+	// A name lies in one chunk: begin the next if there is no room.
 	last := len(t.chunks) - 1
 	if last < 0 || len(t.chunks[last])+2+len(name) > chunkBytes {
 		if last++; last == 1<<32/chunkBytes {
@@ -78,10 +80,12 @@ func (t *interner) grow() {
 		if s == 0 {
 			continue
 		}
+
 		i := uint32(s>>32) & mask
 		for slots[i] != 0 {
 			i = (i + 1) & mask
 		}
+
 		slots[i] = s
 	}
 	t.slots = slots

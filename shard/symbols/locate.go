@@ -16,10 +16,12 @@ func (w *tagging) locate(t Untagged) {
 
 	found := w.rows[:0]
 	lines := lineReader{text: t.Content, number: 1, end: -1}
+
 	for _, r := range w.rows {
 		if !lines.goTo(r.line) {
 			break // the text ends before it
 		}
+
 		at := lines.find(w.name(&r))
 		if at >= 0 && !imported(t.Language, w.kinds[r.kind].name, t.Content[at+int(r.end-r.at):]) {
 			r.offset = uint32(at)
@@ -45,6 +47,7 @@ func (w *tagging) locate(t Untagged) {
 func (w *tagging) measure(text []byte) {
 	w.lineEnd = w.lineEnd[:0]
 	at := 0 // where the next line begins
+
 	for i := range w.rows {
 		r := &w.rows[i]
 		if r.last <= r.line {
@@ -59,6 +62,7 @@ func (w *tagging) measure(text []byte) {
 			w.lineEnd = append(w.lineEnd, uint32(end))
 			at = end + 1
 		}
+
 		if int(r.last) <= len(w.lineEnd) {
 			r.extent = w.lineEnd[r.last-1] - r.offset
 		}
@@ -74,13 +78,14 @@ type lineReader struct {
 }
 
 // goTo goes to a line. It reports false if the text has not so many, or if it is past the
-// line already.
+// line already. l.start is where line l.number begins.
 func (l *lineReader) goTo(number uint32) bool {
 	for l.number < number {
 		i := bytes.IndexByte(l.text[l.start:], '\n')
 		if i < 0 {
 			return false
 		}
+
 		l.start += i + 1
 		l.end = -1
 		l.number++

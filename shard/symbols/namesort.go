@@ -49,16 +49,19 @@ type nameSorter struct {
 
 // sort sorts names that are equal in their first depth bytes.
 func (s *nameSorter) sort(keys []sortKey, depth int) {
+	// The next eight bytes of each, as a number that sorts alike.
 	for i := range keys {
 		keys[i].bytes = s.at(keys[i].number, depth)
 	}
 	slices.SortFunc(keys, func(a, b sortKey) int { return cmp.Compare(a.bytes, b.bytes) })
 
+	// Runs of equal keys: sort them by what follows.
 	for from := 0; from < len(keys); {
 		to := from + 1
 		for to < len(keys) && keys[to].bytes == keys[from].bytes {
 			to++
 		}
+
 		switch {
 		case to == from+1:
 		case keys[from].bytes&0xff == 0: // the names end here
@@ -66,6 +69,7 @@ func (s *nameSorter) sort(keys []sortKey, depth int) {
 		default:
 			s.sort(keys[from:to], depth+8)
 		}
+
 		from = to
 	}
 }

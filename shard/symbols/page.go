@@ -116,14 +116,18 @@ func (y *File) name(n int, recent *Recent) (string, error) {
 	}
 
 	page := recent.text
+
+	// Count names down from the first of the page: skip of them come before n.
 	for skip := n - int(y.pageName.At(p)); ; skip-- {
 		line, rest, ok := bytes.Cut(page, newline)
 		if !ok {
 			return "", y.f.Damaged("name %d", n)
 		}
+
 		if skip == 0 {
 			return string(line), nil
 		}
+
 		page = rest
 	}
 }

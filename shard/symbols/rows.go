@@ -94,10 +94,12 @@ func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
 			r.malformed = true
 			break
 		}
+
 		if !use(r.row) {
 			break
 		}
 	}
+
 	if r.malformed {
 		return y.f.Damaged("symbols of document %d", doc)
 	}

@@ -58,6 +58,7 @@ func (w *tagging) next(ctx context.Context) (more bool, err error) {
 		if doc, more = w.c.take(ctx); !more {
 			break
 		}
+
 		if err := w.open(doc); err != nil {
 			return false, err
 		}
@@ -122,11 +123,13 @@ func (w *tagging) kind(kind string) uint32 {
 	if len(kind) > maxKind {
 		kind = ""
 	}
+
 	for i := range w.kinds {
 		if w.kinds[i].name == kind {
 			return uint32(i)
 		}
 	}
+
 	w.kinds = append(w.kinds, taggedKind{name: kind})
 	return uint32(len(w.kinds) - 1)
 }
@@ -156,6 +159,7 @@ func (w *tagging) name(r *taggedRow) []byte { return w.bytes[r.at:r.end] }
 // room for more. What no row needs gets none.
 func (w *tagging) number() bool {
 	c := w.c
+
 	for i := range w.rows {
 		w.rows[i].hash = c.names.hash(w.name(&w.rows[i]))
 	}
@@ -163,16 +167,20 @@ func (w *tagging) number() bool {
 	// All at once under the lock, with the hashes ready.
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
+	// The rows' own numbers become those of the whole file.
 	for i := range w.rows {
 		r, ok := &w.rows[i], true
 		if r.name, ok = c.names.number(w.name(r), r.hash); !ok {
 			return false
 		}
+
 		if r.parent > 0 {
 			if r.parent, ok = w.parentNumberLocked(&w.parents[r.parent-1]); !ok {
 				return false
 			}
 		}
+
 		r.kind = w.kindNumberLocked(r.kind)
 	}
 	return true
@@ -211,6 +219,7 @@ func (w *tagging) encode() (rows, extents []byte) {
 		if i > 0 && row == before {
 			continue
 		}
+
 		w.coded = appendRow(w.coded, before, row)
 		w.extents.add(int(r.extent))
 		before = row

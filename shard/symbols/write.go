@@ -78,11 +78,13 @@ func (c *collector) write(ctx context.Context, dir string) (file.ID, error) {
 	meta := c.meta(len(names.order), kinds.order)
 	writeParents(meta, &columns, list, parents.order)
 	w.Add(secMeta, meta.B)
+
 	docs, ends, refs := c.columns(names, kinds, parents)
 	if err := c.writePages(w, &columns, names.order, refs); err != nil {
 		w.Abort()
 		return file.ID{}, err
 	}
+
 	columns.add(secDocs, docs, secDocEnd, ends)
 	extents, ends := c.extentColumn()
 	columns.add(secExtents, extents, secExtentEnd, ends)
@@ -252,6 +254,8 @@ func (c *collector) dictionary(names []uint32) []byte {
 	if len(names) < dictFrom {
 		return nil
 	}
+
+	// Runs from all over the alphabet, coded as pages are.
 	samples := make([][]byte, dictRuns)
 	for i := range samples {
 		var run, before []byte
@@ -260,6 +264,7 @@ func (c *collector) dictionary(names []uint32) []byte {
 			run = appendFront(run, before, name)
 			before = name
 		}
+
 		samples[i] = run
 	}
 	return lz.Train(samples, lz.MaxDict)

@@ -44,10 +44,13 @@ func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
 		if !e.isDelta() || len(s.chain) > maxChain { // of another kind than was asked for, or a circle
 			return nil, errDamaged
 		}
+
 		s.chain = append(s.chain, e)
 		if text, known := s.bases.get(f, e.base); known {
 			return text, nil
 		}
+
+		// Not known: one step up.
 		var err error
 		if e, err = f.entry(e.base); err != nil {
 			return nil, err
@@ -58,6 +61,7 @@ func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
 	if s.buf[0], _, err = s.inflate(s.buf[0][:0], f, e, maxText); err != nil {
 		return nil, err
 	}
+
 	s.bases.put(f, e.at, s.buf[0])
 	return s.buf[0], nil
 }
@@ -86,10 +90,13 @@ func applyDelta(dst, base, delta []byte) ([]byte, error) {
 
 	from := len(dst)
 	dst = slices.Grow(dst, size)
+
+	// dst[from:] is what is made so far, at most size bytes.
 	for len(delta) > 0 {
 		op := delta[0]
 		delta = delta[1:]
 
+		// The bytes that follow, as they are.
 		if op&0x80 == 0 {
 			if op == 0 || int(op) > len(delta) || int(op) > size-(len(dst)-from) {
 				return dst[:from], errDamaged
@@ -99,6 +106,7 @@ func applyDelta(dst, base, delta []byte) ([]byte, error) {
 			continue
 		}
 
+		// A copy: which of the seven bytes follow stands in the low bits.
 		var v [7]int
 		for k := range v {
 			if op>>k&1 != 0 {
@@ -108,13 +116,16 @@ func applyDelta(dst, base, delta []byte) ([]byte, error) {
 				v[k], delta = int(delta[0]), delta[1:]
 			}
 		}
+
 		at, length := v[0]|v[1]<<8|v[2]<<16|v[3]<<24, v[4]|v[5]<<8|v[6]<<16
 		if length == 0 {
 			length = 1 << 16
 		}
+
 		if at > len(base) || length > len(base)-at || length > size-(len(dst)-from) {
 			return dst[:from], errDamaged
 		}
+
 		dst = append(dst, base[at:at+length]...)
 	}
 
@@ -131,10 +142,12 @@ func deltaSizes(base, delta []byte) (size int, rest []byte, err error) {
 	if n <= 0 || of != uint64(len(base)) {
 		return 0, nil, errDamaged
 	}
+
 	made, m := binary.Uvarint(delta[n:])
 	if m <= 0 {
 		return 0, nil, errDamaged
 	}
+
 	if made > maxText {
 		return 0, nil, errLarge
 	}
@@ -171,15 +184,19 @@ func (b *bases) put(f *file, at int, text []byte) {
 	if _, known := b.texts[key]; known || len(text) > baseMost {
 		return
 	}
+
+	// Room for it: the oldest go.
 	for b.bytes+len(text)+baseCost > basesBytes {
 		old := b.texts[b.order[0]]
 		delete(b.texts, b.order[0])
 		b.order = b.order[1:]
 		b.bytes -= len(old) + baseCost
 	}
+
 	if b.texts == nil {
 		b.texts = map[baseKey][]byte{}
 	}
+
 	b.texts[key] = bytes.Clone(text)
 	b.order = append(b.order, key)
 	b.bytes += len(text) + baseCost

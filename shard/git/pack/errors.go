@@ -31,6 +31,7 @@ func ask(err error) error {
 // trees of a [Graph] has to run in it.
 func Protect(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(interface{ Addr() uintptr }); !ok {

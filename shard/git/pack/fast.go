@@ -57,11 +57,13 @@ func (f *inflater) fastPortable(dst []byte, out int, b *stream) (int, bool, erro
 				buf, n = buf>>litBits, n-litBits
 				e = lit[e>>16&0x7fff+uint32(buf&(1<<(e>>8&15)-1))]
 			}
+
 			if e&entryLiteral != 0 {
 				*(*byte)(unsafe.Add(to, out)) = byte(e >> 16)
 				buf, n, out = buf>>(e&63), n-uint(e&63), out+1
 				continue
 			}
+
 			if e&entryRare != 0 {
 				b.at, b.buf, b.n = at, buf>>(e&63), n-uint(e&63)
 				if e&entryEnd == 0 || out > len(dst) {
@@ -89,6 +91,7 @@ func (f *inflater) fastPortable(dst []byte, out int, b *stream) (int, bool, erro
 				return out, false, errStream
 			}
 		}
+
 		distance := int(e>>16) + int(buf&(1<<(e&63)-1)>>(e>>8&15))
 		buf, n = buf>>(e&63), n-uint(e&63)
 		if distance > out {
@@ -118,12 +121,15 @@ func copyMatch(to, from unsafe.Pointer, distance, length int) {
 		}
 		return
 	}
+
+	// Eight at a time do not overlap either.
 	if distance >= 8 {
 		for k := 0; k < length; k += 8 {
 			*(*uint64)(unsafe.Add(to, k)) = *(*uint64)(unsafe.Add(from, k))
 		}
 		return
 	}
+
 	for k := range length {
 		*(*byte)(unsafe.Add(to, k)) = *(*byte)(unsafe.Add(from, k))
 	}

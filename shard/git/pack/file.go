@@ -80,6 +80,8 @@ func walk(root *os.Root, dir string, level int, use func(name string, d fs.DirEn
 	if level > maxLevels {
 		return fmt.Errorf("%.80s: more than %d levels of directories: %w", dir, maxLevels, ErrTooLarge)
 	}
+
+	// Only a directory, never one that a link leads to.
 	f, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -102,6 +104,7 @@ func walk(root *os.Root, dir string, level int, use func(name string, d fs.DirEn
 				return err
 			}
 		}
+
 		if err == io.EOF {
 			return nil
 		}

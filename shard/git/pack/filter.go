@@ -20,11 +20,13 @@ type PathKey [3][][2]uint32
 func NewPathKey(path string) *PathKey {
 	k := &PathKey{}
 	for {
+		// Each part of the path from the top has two hashes in either version.
 		for version := 1; version <= 2; version++ {
 			k[version] = append(k[version], [2]uint32{
 				murmur3(0x293ae76f, path, version == 1), murmur3(0x7e646e2c, path, version == 1),
 			})
 		}
+
 		i := strings.LastIndexByte(path, '/')
 		if i < 0 {
 			return k
@@ -40,16 +42,21 @@ func (g *Graph) Unchanged(pos uint32, k *PathKey) bool {
 	if l.ends == nil {
 		return false
 	}
+
+	// A filter begins where the one before ends.
 	from, to := uint32(0), binary.BigEndian.Uint32(l.ends[4*i:])
 	if i > 0 {
 		from = binary.BigEndian.Uint32(l.ends[4*i-4:])
 	}
+
 	if from >= to || int(to) > len(l.filters) {
 		return false // none was made
 	}
 
 	filter := l.filters[from:to]
 	size := uint64(len(filter)) * 8
+
+	// A Bloom filter: one bit that is not set is proof.
 	for _, h := range k[l.version] {
 		for n := range l.hashes {
 			bit := uint64(h[0]+n*h[1]) % size
@@ -79,6 +86,7 @@ func murmur3(seed uint32, s string, signed bool) uint32 {
 		seed ^= mix(at(i) | at(i+1)<<8 | at(i+2)<<16 | at(i+3)<<24)
 		seed = bits.RotateLeft32(seed, 13)*5 + 0xe6546b64
 	}
+
 	var k uint32
 	switch len(s) - i {
 	case 3:

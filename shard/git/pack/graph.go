@@ -91,15 +91,19 @@ func graphFiles(dir string) []string {
 	if _, err := root.Lstat("commit-graph"); !errors.Is(err, fs.ErrNotExist) {
 		return []string{single}
 	}
+
+	// Several layers: their names stand in a file.
 	chain, err := ReadFile(root, "commit-graphs/commit-graph-chain", maxChainTxt)
 	if err != nil {
 		return nil
 	}
+
 	var names []string
 	for sum := range strings.FieldsSeq(string(chain)) {
 		if !IsID(sum) || len(names) == maxLayers {
 			return nil
 		}
+
 		names = append(names, filepath.Join(root.Name(), "commit-graphs", "graph-"+sum+".graph"))
 	}
 	return names
@@ -153,10 +157,12 @@ func (l *layer) parseHeader(g *Graph) error {
 	if len(d) < graphHeader+chunkRow || string(d[:4]) != "CGPH" || d[4] != 1 || int(d[7]) != len(g.layers)-1 {
 		return errDamaged
 	}
+
 	idBytes := map[byte]int{1: 20, 2: 32}[d[5]]
 	if idBytes == 0 || g.idBytes != 0 && g.idBytes != idBytes {
 		return errDamaged
 	}
+
 	g.idBytes = idBytes
 	return nil
 }
@@ -290,6 +296,8 @@ func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 
 	from := len(dst)
 	dst = append(dst, first)
+
+	// One parent, two, or a list of them whose last row is marked.
 	switch {
 	case second == noParent:
 	case second&moreParents == 0:

@@ -66,6 +66,8 @@ func (b *stream) fill() {
 		b.n |= 56
 		return
 	}
+
+	// Near the end, byte by byte.
 	for b.n < 56 && b.at < len(b.src) {
 		b.buf |= uint64(b.src[b.at]) << (b.n & 63)
 		b.at++
@@ -88,6 +90,7 @@ func (b *stream) take(n uint) (v uint64, ok bool) {
 // fills exactly, and returns the length of the stream. What dst has room for
 // behind its end, it may use; it is faster with fastOut bytes there.
 func (f *inflater) inflate(dst, src []byte) (int, error) {
+	// The head of zlib: deflate, a window of at most 32 KiB, no dictionary.
 	if len(src) < 2 || src[0]&15 != 8 || src[0]>>4 > 7 || src[1]&0x20 != 0 || binary.BigEndian.Uint16(src)%31 != 0 {
 		return 0, errStream
 	}
@@ -96,6 +99,8 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 	out := 0
 	for last := false; !last; {
 		b.fill()
+
+		// A block: whether it is the last, and how it is coded.
 		head, ok := b.take(3)
 		if !ok {
 			return 0, errStream
@@ -116,6 +121,7 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 		default:
 			err = errStream
 		}
+
 		if err != nil {
 			return 0, err
 		}
@@ -132,13 +138,16 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 func (b *stream) stored(dst []byte, out int) (int, error) {
 	at := b.at - int(b.n>>3)
 	b.buf, b.n = 0, 0
+
 	if len(b.src)-at < 4 {
 		return 0, errStream
 	}
+
 	n := int(binary.LittleEndian.Uint16(b.src[at:]))
 	if int(^binary.LittleEndian.Uint16(b.src[at+2:])) != n || n > len(b.src)-at-4 || n > len(dst)-out {
 		return 0, errStream
 	}
+
 	b.at = at + 4 + n
 	return out + copy(dst[out:], b.src[at+4:b.at]), nil
 }
@@ -171,8 +180,10 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 			out++
 			continue
 		}
+
 		length := int(e>>16) + int(code>>(e>>8&15))
 
+		// How far back the match is.
 		b.fill()
 		if e, code, ok = b.code(f.dist[:], distBits); !ok || e&entryRare != 0 {
 			return 0, errStream
@@ -181,6 +192,8 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 		if distance > out || length > len(dst)-out {
 			return 0, errStream
 		}
+
+		// Byte by byte: with distance < length the match repeats what it has just written.
 		for range length {
 			dst[out] = dst[out-distance]
 			out++

@@ -22,9 +22,11 @@ func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 	if f.plain || !cpu.X86.HasBMI2 || !cpu.X86.HasSSSE3 {
 		return f.fastPortable(dst, out, b)
 	}
+
 	var state int
 	b.at, out, b.buf, b.n, state = inflateWide(&f.lit[0], &f.dist[0], unsafe.SliceData(b.src), b.at, len(b.src)-fastIn,
 		unsafe.SliceData(dst), out, lastOut(dst), b.buf, b.n)
+
 	if state == 2 || out > len(dst) {
 		return out, false, errStream
 	}

@@ -59,6 +59,7 @@ func openFile(index string) (*file, error) {
 	if !ok || !IsID(sum) {
 		return nil, errDamaged
 	}
+
 	f := &file{idBytes: len(sum) / 2}
 	var err error
 	if f.index, err = mapFile(index); err != nil {
@@ -68,6 +69,7 @@ func openFile(index string) (*file, error) {
 		f.close()
 		return nil, err
 	}
+
 	if err := Protect(f.check); err != nil {
 		f.close()
 		return nil, errDamaged
@@ -85,10 +87,12 @@ func (f *file) check() error {
 	if len(x) < indexIDs+2*f.idBytes || be.Uint32(x) != 0xff744f63 || be.Uint32(x[4:]) != 2 {
 		return errDamaged
 	}
+
 	f.objects = int(be.Uint32(x[indexIDs-4:]))
 	if len(x) < indexIDs+f.objects*(f.idBytes+8)+2*f.idBytes {
 		return errDamaged
 	}
+
 	for i := range 255 {
 		if be.Uint32(x[indexHeader+4*i:]) > be.Uint32(x[indexHeader+4*i+4:]) {
 			return errDamaged
@@ -98,6 +102,7 @@ func (f *file) check() error {
 	if len(d) < packHeader+f.idBytes || string(d[:4]) != "PACK" || be.Uint32(d[4:]) != 2 || int(be.Uint32(d[8:])) != f.objects {
 		return errDamaged
 	}
+
 	// The index ends with the checksum of the pack and its own.
 	if !bytes.Equal(d[len(d)-f.idBytes:], x[len(x)-2*f.idBytes:len(x)-f.idBytes]) {
 		return errDamaged
@@ -117,9 +122,11 @@ func mapFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if !info.Mode().IsRegular() || info.Size() == 0 || info.Size() > 1<<46 {
 		return nil, errDamaged
 	}
+
 	data, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", filepath.Base(name), err)
@@ -178,6 +185,8 @@ func (f *file) offset(i int) (int, error) {
 	be := binary.BigEndian
 	offsets := indexIDs + f.objects*(f.idBytes+4)
 	at := uint64(be.Uint32(f.index[offsets+4*i:]))
+
+	// The highest bit says that the place needs eight bytes, in a table of its own.
 	if at>>31 != 0 {
 		large := uint64(offsets+4*f.objects) + 8*(at&0x7fffffff)
 		if large+8 > uint64(len(f.index)-2*f.idBytes) {
@@ -185,6 +194,7 @@ func (f *file) offset(i int) (int, error) {
 		}
 		at = be.Uint64(f.index[large:])
 	}
+
 	if at < packHeader || at >= uint64(len(f.data)-f.idBytes) {
 		return 0, errDamaged
 	}
@@ -251,6 +261,7 @@ func (f *file) entry(at int) (entry, error) {
 			return e, errDamaged
 		}
 		e.base = at - int(back)
+
 	case refDelta:
 		if end-e.body < f.idBytes {
 			return e, errDamaged
@@ -265,6 +276,7 @@ func (f *file) entry(at int) (entry, error) {
 			return e, err
 		}
 	}
+
 	if e.body > end {
 		return e, errDamaged
 	}

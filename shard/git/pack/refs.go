@@ -27,9 +27,11 @@ func Refs(root *os.Root) (map[string]string, error) {
 		}
 		return looseRef(root, name, refs)
 	})
+
 	if err == nil {
 		err = packedRefs(root, refs)
 	}
+
 	if err != nil {
 		return nil, ask(err)
 	}
@@ -76,13 +78,16 @@ func packedRefs(root *os.Root, refs map[string]string) error {
 		if line[0] == '#' || line[0] == '^' {
 			continue
 		}
+
 		oid, name, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
 		if !IsID(oid) || !PlainRef(name) {
 			return fmt.Errorf("%.80q is no plain reference", name)
 		}
+
 		if _, loose := refs[name]; !loose {
 			refs[name] = oid
 		}
+
 		if len(refs) > maxRefs {
 			return fmt.Errorf("more than %d references: %w", maxRefs, ErrTooLarge)
 		}

@@ -94,6 +94,7 @@ func (s *Store) load() error {
 	if err != nil {
 		return fmt.Errorf("packs: %w", err)
 	}
+
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("packs: %w", err)
@@ -104,18 +105,23 @@ func (s *Store) load() error {
 		if !strings.HasSuffix(e.Name(), ".idx") {
 			continue
 		}
+
 		one, err := openFile(filepath.Join(dir, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDamaged) {
 			continue // git says what is wrong with it
 		}
+
 		if err != nil {
 			for _, f := range files {
 				f.close()
 			}
 			return err
 		}
+
 		files = append(files, one)
 	}
+
+	// The largest first: most objects are found there.
 	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(b.objects, a.objects) })
 	s.files, s.opened = files, info.ModTime()
 	return nil
@@ -127,11 +133,13 @@ func (s *Store) reload() bool {
 	if err != nil || info.ModTime().Equal(s.opened) {
 		return false
 	}
+
 	old := s.files
 	if s.load() != nil {
 		return false
 	}
 	s.bases = bases{} // known by files that are gone
+
 	for _, f := range old {
 		f.close()
 	}
@@ -170,6 +178,8 @@ func (s *Store) lookup(id []byte) (*file, int, error) {
 				return f, i, nil
 			}
 		}
+
+		// Not here: perhaps in a pack that came meanwhile.
 		if s.dir == "" || !s.reload() {
 			break
 		}
@@ -198,6 +208,7 @@ func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+
 	e, err := f.entry(at)
 	if err != nil {
 		return 0, 0, err
@@ -208,15 +219,18 @@ func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
 		if deltas > maxChain {
 			return 0, 0, errDamaged
 		}
+
 		if deltas == 0 {
 			if size, err = s.resultSize(f, e); err != nil {
 				return 0, 0, err
 			}
 		}
+
 		if e, err = f.entry(e.base); err != nil {
 			return 0, 0, err
 		}
 	}
+
 	if e.kind < Commit || e.kind > Tag {
 		return 0, 0, errDamaged
 	}
@@ -229,6 +243,7 @@ func (s *Store) resultSize(f *file, e entry) (int64, error) {
 	if s.delta, _, err = s.inflate(s.delta[:0], f, e, maxText); err != nil {
 		return 0, err
 	}
+
 	_, n := binary.Uvarint(s.delta)
 	size, m := binary.Uvarint(s.delta[max(n, 0):])
 	if n <= 0 || m <= 0 || size > maxObject {
@@ -249,6 +264,7 @@ func (s *Store) Read(dst []byte, kind Kind, id []byte) (out []byte, err error) {
 		out, err = s.read(dst, kind, f, i, id)
 		return err
 	})
+
 	if err != nil {
 		return dst, ask(fmt.Errorf("read object %x: %w", id, err))
 	}
@@ -277,6 +293,7 @@ func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, 
 	if err != nil {
 		return dst, err
 	}
+
 	e, err := f.entry(at)
 	if err != nil {
 		return dst, err
@@ -284,6 +301,7 @@ func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, 
 
 	from := len(dst)
 	if e.kind == kind {
+		// Stored whole: its checksum is in the index.
 		dst, end, err := s.inflate(dst, f, e, maxObject)
 		if err == nil && crc32.ChecksumIEEE(f.data[at:end]) != f.sum(i) {
 			err = errDamaged
@@ -293,9 +311,12 @@ func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, 
 		}
 		return dst, nil
 	}
+
+	// Made of deltas: its id is its checksum.
 	if dst, err = s.resolve(dst, kind, f, e); err == nil && !HasID(kind, dst[from:], id) {
 		err = errDamaged
 	}
+
 	if err != nil {
 		return dst[:from], err
 	}

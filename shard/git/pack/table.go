@@ -19,6 +19,7 @@ var (
 
 func makeLitEntries() (t [288]uint32) {
 	for s := range t {
+		// 0 to 255 are bytes, 256 ends the block, the others are lengths.
 		switch {
 		case s < 256:
 			t[s] = entryLiteral | uint32(s)<<16
@@ -89,6 +90,8 @@ func (s *sorted) sort(sizes []uint8) error {
 	for _, n := range sizes {
 		s.count[n&15]++
 	}
+
+	// With used = sum of 2^(15-length), the sum of 2^-length is used / 2^15.
 	var from [16]int // where the symbols of a length begin
 	used := 0        // in units of 2^-15
 	for n := 1; n <= 15; n++ {
@@ -99,12 +102,15 @@ func (s *sorted) sort(sizes []uint8) error {
 			s.longest = n
 		}
 	}
+
+	// The codes leave no bits over, or there is one code at most.
 	s.partial = used < 1<<15
 	alone := used == 0 || used == 1<<14 && s.count[1] == 1
 	if used > 1<<15 || s.partial && !alone {
 		return errStream
 	}
 
+	// Symbols in the order of their codes.
 	for symbol, n := range sizes {
 		if n != 0 {
 			s.symbols[from[n&15]%288] = uint16(symbol)
@@ -124,14 +130,19 @@ func (s *sorted) fillFirst(table []uint32, first int, entries []uint32) int {
 	symbols := s.symbols[:s.total]
 	code, size := 0, 1
 	for n := 1; n <= min(first, s.longest); n++ {
+		// Before each length n, the table of size 2^(n-1) has the codes of up to n-1 bits.
 		copy(table[size:2*size], table[:size])
 		size *= 2
+
 		for _, symbol := range symbols[:s.count[n]] {
 			table[code] = entries[symbol] + uint32(n)<<8 + uint32(n)
 			code = nextCode(code, n)
 		}
+
 		symbols = symbols[s.count[n]:]
 	}
+
+	// Codes may all be shorter than the table.
 	for size < 1<<first {
 		copy(table[size:2*size], table[:size])
 		size *= 2
@@ -154,14 +165,17 @@ func (s *sorted) fillFurther(table []uint32, first, code int, entries []uint32) 
 	free, low, width := 1<<first, -1, s.longest-first
 	for n := first + 1; n <= s.longest; n++ {
 		for _, symbol := range symbols[:s.count[n]] {
+			// A code with new first bits begins a table of its own.
 			if code&(1<<first-1) != low {
 				low = code & (1<<first - 1)
 				table[low] = entryRare | entryMore | uint32(free)<<16 | uint32(width)<<8 | uint32(first)
 				free += 1 << width
 			}
+
 			for i := code >> first; i < 1<<width; i += 1 << (n - first) {
 				table[free-1<<width+i] = entries[symbol] + uint32(n-first)<<8 + uint32(n-first)
 			}
+
 			code = nextCode(code, n)
 		}
 		symbols = symbols[s.count[n]:]
@@ -184,6 +198,8 @@ func (f *inflater) fixedTables() {
 	if f.fixed {
 		return
 	}
+
+	// The lengths that the format gives to such blocks.
 	for s := range f.sizes {
 		switch {
 		case s < 144:
@@ -198,6 +214,7 @@ func (f *inflater) fixedTables() {
 			f.sizes[s] = 5
 		}
 	}
+
 	// Both codes are complete and short: making their tables cannot fail.
 	_ = makeTable(f.lit[:], litBits, f.sizes[:288], litEntries[:])
 	_ = makeTable(f.dist[:], distBits, f.sizes[288:], distEntries[:])
@@ -213,6 +230,7 @@ func (f *inflater) readTables(b *stream) error {
 	f.fixed = false
 	head, ok := b.take(14)
 	lits, dists, codes := int(head&31)+257, int(head>>5&31)+1, int(head>>10)+4
+
 	if !ok || lits > 286 || dists > 30 {
 		return errStream
 	}
@@ -224,6 +242,7 @@ func (f *inflater) readTables(b *stream) error {
 		if !ok {
 			return errStream
 		}
+
 		sizes[s] = uint8(v)
 	}
 	if err := makeTable(f.length[:], codeBits, sizes[:], codeEntries[:]); err != nil {
@@ -236,6 +255,7 @@ func (f *inflater) readTables(b *stream) error {
 	if f.sizes[256] == 0 { // a block could not end
 		return errStream
 	}
+
 	if err := makeTable(f.lit[:], litBits, f.sizes[:lits], litEntries[:]); err != nil {
 		return err
 	}
@@ -252,6 +272,8 @@ func (f *inflater) readSizes(b *stream, total int) error {
 		if _, ok := b.take(uint(e & 63)); !ok || e&entryRare != 0 {
 			return errStream
 		}
+
+		// A length, or a repetition of one.
 		s := uint8(e >> 16)
 		if s < 16 {
 			f.sizes[i] = s
@@ -268,11 +290,13 @@ func (f *inflater) readSizes(b *stream, total int) error {
 		case s == 17:
 			more, least = 3, 3
 		}
+
 		v, ok := b.take(more)
 		n := least + int(v)
 		if !ok || n > total-i {
 			return errStream
 		}
+
 		for range n {
 			f.sizes[i] = value
 			i++

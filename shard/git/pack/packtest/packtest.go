@@ -42,6 +42,8 @@ func NewWriter() *Writer { return &Writer{data: []byte("PACK\x00\x00\x00\x02\x00
 // number of an entry before it, for a delta.
 func (w *Writer) Add(id []byte, kind int, size int, base int, stream []byte) {
 	at := len(w.data)
+
+	// Kind and size: 4 bits of the size in the first byte, then 7 in each.
 	c := byte(kind)<<4 | byte(size&15)
 	for size >>= 4; size != 0; size >>= 7 {
 		w.data = append(w.data, c|0x80)
@@ -49,6 +51,7 @@ func (w *Writer) Add(id []byte, kind int, size int, base int, stream []byte) {
 	}
 	w.data = append(w.data, c)
 	if kind == OffDelta {
+		// How far back the base is: the highest digits first, each less one.
 		back := at - w.offsets[base]
 		digits := []byte{byte(back & 0x7f)}
 		for back >>= 7; back != 0; back >>= 7 {
@@ -57,6 +60,7 @@ func (w *Writer) Add(id []byte, kind int, size int, base int, stream []byte) {
 		}
 		w.data = append(w.data, digits...)
 	}
+
 	w.data = append(w.data, stream...)
 	w.offsets, w.ids = append(w.offsets, at), append(w.ids, id)
 }
@@ -81,6 +85,8 @@ func (w *Writer) Finish() (data, index []byte) {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(w.ids[a], w.ids[b]) })
+
+	// The index: its head, then how many ids begin with at most each byte,
 	index = []byte{0xff, 0x74, 0x4f, 0x63, 0, 0, 0, 2}
 	for first := range 256 {
 		n := 0
@@ -91,9 +97,13 @@ func (w *Writer) Finish() (data, index []byte) {
 		}
 		index = be.AppendUint32(index, uint32(n))
 	}
+
+	// the ids,
 	for _, i := range order {
 		index = append(index, w.ids[i]...)
 	}
+
+	// the checksums of the entries,
 	for _, i := range order {
 		end := len(w.data)
 		if i+1 < len(w.offsets) {
@@ -101,9 +111,13 @@ func (w *Writer) Finish() (data, index []byte) {
 		}
 		index = be.AppendUint32(index, crc32.ChecksumIEEE(w.data[w.offsets[i]:end]))
 	}
+
+	// their places,
 	for _, i := range order {
 		index = be.AppendUint32(index, uint32(w.offsets[i]))
 	}
+
+	// and the checksums of the pack and of the index.
 	index = append(index, sum[:]...)
 	own := sha1.Sum(index)
 	return data, append(index, own[:]...)
