@@ -97,6 +97,7 @@ func (b *blameReader) read(r io.Reader) error {
 			return err
 		}
 
+		// A line of the file ends its header; the header begins with the commit.
 		switch f := strings.Fields(line); {
 		case strings.HasPrefix(line, "\t"):
 			if at != nil {
@@ -109,6 +110,8 @@ func (b *blameReader) read(r io.Reader) error {
 				return fmt.Errorf("git blame said %.80q", line)
 			}
 			at = &BlameRange{Commit: f[0], First: first, Lines: 1, Path: b.paths[f[0]]}
+
+		// What stands between them is about the commit.
 		case at != nil:
 			b.fact(at, line)
 		}
@@ -133,6 +136,8 @@ func (b *blameReader) fact(at *BlameRange, line string) {
 	c.Hash = at.Commit
 
 	key, value, _ := strings.Cut(line, " ")
+
+	// Who and when; what came before; where the file was.
 	switch key {
 	case "author":
 		c.AuthorName = value
@@ -142,13 +147,16 @@ func (b *blameReader) fact(at *BlameRange, line string) {
 		c.AuthorTime = unixTime(value)
 	case "summary":
 		c.Summary = value
+
 	case "previous":
 		hash, path, _ := strings.Cut(value, " ")
 		c.PreviousHash, c.PreviousPath = hash, unquote(path)
+
 	case "filename":
 		at.Path = unquote(value)
 		b.paths[at.Commit] = at.Path
 	}
+
 	b.blame.Commits[at.Commit] = c
 }
 
@@ -188,6 +196,7 @@ func unquote(s string) string {
 			i += 2
 			continue
 		}
+
 		if k := strings.IndexByte("abtnvfr", s[i]); k >= 0 {
 			b.WriteByte("\a\b\t\n\v\f\r"[k])
 		} else {

@@ -21,9 +21,11 @@ func (m *Mirror) BlameLines(ctx context.Context, commit, path string, first, las
 	if err := checkCommit(commit); err != nil {
 		return b, false, err
 	}
+
 	if path, err = cleanPath(path); err != nil {
 		return b, false, err
 	}
+
 	looked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 
@@ -31,12 +33,16 @@ func (m *Mirror) BlameLines(ctx context.Context, commit, path string, first, las
 	c.timeout, c.limit = within+time.Second, 64<<20
 	r := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
 	err = c.stream(looked, r.readIncremental)
+
+	// Out of time: what was found until then is an answer.
 	if looked.Err() != nil && ctx.Err() == nil {
 		late, err = true, nil
 	}
+
 	if err != nil {
 		return b, false, fmt.Errorf("blame: %w", err)
 	}
+
 	r.join()
 	return r.blame, late, nil
 }
@@ -54,10 +60,14 @@ func (b *blameReader) readIncremental(r io.Reader) error {
 		if err == io.EOF {
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
+
 		f := strings.Fields(line)
+
+		// A run: its first line says where it is, its last line names the file.
 		switch {
 		case at == nil && len(f) == 4 && pack.IsID(f[0]):
 			at = &BlameRange{Commit: f[0]}
@@ -70,6 +80,7 @@ func (b *blameReader) readIncremental(r io.Reader) error {
 		case at == nil:
 			return fmt.Errorf("git blame said %.80q", line)
 		default:
+			// A fact about the commit, which ends the run if it is the file's name.
 			b.fact(at, line)
 			if strings.HasPrefix(line, "filename ") {
 				b.blame.Ranges = append(b.blame.Ranges, *at)
@@ -85,6 +96,7 @@ func (b *blameReader) join() {
 	runs := b.blame.Ranges
 	slices.SortFunc(runs, func(x, y BlameRange) int { return cmp.Compare(x.First, y.First) })
 	b.blame.Ranges = nil
+
 	for _, r := range runs {
 		if n := len(b.blame.Ranges); n > 0 {
 			last := &b.blame.Ranges[n-1]

@@ -49,13 +49,16 @@ func (b *Blobs) Next(dst []byte) ([]byte, error) {
 	if b.ctx.Err() != nil {
 		return dst, context.Cause(b.ctx)
 	}
+
 	oid, ok := b.next()
 	if !ok {
 		return dst, io.EOF
 	}
+
 	if !pack.IsID(oid) {
 		return dst, fmt.Errorf("%.80q is no object id", oid)
 	}
+
 	// What is damaged here may be whole in another place that git knows.
 	if id, err := hex.DecodeString(oid); err == nil {
 		if out, err := b.store.Read(dst, pack.Blob, id); err == nil {
@@ -72,6 +75,8 @@ func (b *Blobs) ask(dst []byte, oid string) ([]byte, error) {
 			if info.kind != "blob" {
 				return fmt.Errorf("object %s is missing or not a blob", oid)
 			}
+
+			// Room for all of it, so that it is read in one go.
 			n := len(dst)
 			dst = slices.Grow(dst, int(info.size))[:n+int(info.size)]
 			_, err := io.ReadFull(r, dst[n:])

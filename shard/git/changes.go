@@ -41,19 +41,23 @@ func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*C
 		if err != nil {
 			return err
 		}
+
 		is, err := c.rootTree(commit)
 		if err != nil {
 			return err
 		}
+
 		return d.trees(was, is, "", 0)
 	})
 
 	if errors.Is(err, errStop) {
 		d.out, err = Changes{Cut: true}, nil
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("compare trees: %w", err)
 	}
+
 	m.changes.put(key, &d.out)
 	return &d.out, nil
 }
@@ -71,9 +75,11 @@ func (d *differ) trees(was, is, path string, depth int) error {
 	if was == is {
 		return nil
 	}
+
 	if depth > maxDepth {
 		return fmt.Errorf("%.80q: %w", path, ErrTooLarge)
 	}
+
 	if d.read++; d.read > maxListed {
 		return errStop
 	}
@@ -82,6 +88,7 @@ func (d *differ) trees(was, is, path string, depth int) error {
 	if err != nil {
 		return err
 	}
+
 	now, err := d.entriesOf(is)
 	if err != nil {
 		return err
@@ -177,10 +184,12 @@ func (m *Mirror) Nearest(ctx context.Context, commit string, among []string) (in
 				best = i
 				return nil
 			}
+
 			t, ok, err := c.committed(other)
 			if err != nil {
 				return err
 			}
+
 			if d := max(t-at, at-t); ok && (best < 0 || d < distance) {
 				best, distance = i, d
 			}
@@ -196,6 +205,7 @@ func (c *catFile) committed(commit string) (seconds int64, ok bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return 0, false, err
 	}
+
 	err = c.contents(commit, func(info objectInfo, r io.Reader) error {
 		if info.kind != "commit" {
 			return nil
@@ -204,6 +214,7 @@ func (c *catFile) committed(commit string) (seconds int64, ok bool, err error) {
 		if err != nil {
 			return err
 		}
+
 		for line := range bytes.Lines(head) {
 			rest, found := bytes.CutPrefix(line, []byte("committer "))
 			if !found {

@@ -105,9 +105,11 @@ func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
 func (m *Mirror) known(ctx context.Context, ids []string) ([]string, error) {
 	var out []string
 	err := m.pool.with(ctx, func(c *catFile) error {
+		// Many questions at once; each is answered, in their order.
 		for first := 0; first < len(ids); first += askAhead {
 			part := slices.Clone(ids[first:min(len(ids), first+askAhead)])
 			part = slices.DeleteFunc(part, func(id string) bool { return !pack.IsID(id) })
+
 			if err := c.ask("info", part...); err != nil {
 				return err
 			}
@@ -121,6 +123,7 @@ func (m *Mirror) known(ctx context.Context, ids []string) ([]string, error) {
 					out = append(out, id)
 				}
 			}
+
 			c.aligned = c.asked == 0
 		}
 		return nil
@@ -195,6 +198,7 @@ func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, 
 	if lines[0] != copyMagic || format != "sha1" && format != "sha256" || err != nil || n < 0 || n > maxRefs {
 		return "", "", nil, errors.New("not a copy of a mirror, or one of another version")
 	}
+
 	if ref, ok := strings.CutPrefix(head, "ref: "); ok && !strings.HasPrefix(ref, "refs/heads/") || !ok && !pack.IsID(head) {
 		return "", "", nil, fmt.Errorf("HEAD is %.80q", head)
 	}
@@ -205,8 +209,11 @@ func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, 
 		if err != nil {
 			return "", "", nil, err
 		}
+
 		oid, name, _ := strings.Cut(line, " ")
 		mine := strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") || name == headRef
+
+		// Branches, tags and our own reference; nothing else is taken.
 		if !pack.IsID(oid) || !mine {
 			return "", "", nil, fmt.Errorf("a reference is %.80q", line)
 		}
@@ -279,6 +286,7 @@ func (m *Mirror) move(ctx context.Context, refs map[string]string) error {
 			fmt.Fprintf(&gone, "delete %s\x00\x00", name)
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		if here[name] != refs[name] {
 			fmt.Fprintf(&moved, "update %s\x00%s\x00\x00", name, refs[name])
@@ -289,6 +297,7 @@ func (m *Mirror) move(ctx context.Context, refs map[string]string) error {
 		if script.Len() == 0 {
 			continue
 		}
+
 		c := m.git("update-ref", "-z", "--stdin")
 		c.stdin, c.writes, c.timeout = script, true, 10*time.Minute
 		if err := c.run(ctx); err != nil {

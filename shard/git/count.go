@@ -35,6 +35,7 @@ func (c *counter) start(owner *tasks, key string, count func(ctx context.Context
 	if done, ok := c.running[key]; ok {
 		return done
 	}
+
 	if len(c.running) == countMost {
 		return nil
 	}
@@ -44,6 +45,7 @@ func (c *counter) start(owner *tasks, key string, count func(ctx context.Context
 		if n, err := count(owner.ctx); err == nil {
 			c.known.put(key, n)
 		}
+
 		c.mu.Lock()
 		delete(c.running, key)
 		c.mu.Unlock()
@@ -81,11 +83,13 @@ func (m *Mirror) count(ctx context.Context, q LogQuery, filter []string) (total 
 
 	wait := time.NewTimer(countWait)
 	defer wait.Stop()
+
 	select {
 	case <-done:
 	case <-wait.C:
 	case <-ctx.Done():
 	}
+
 	n, ok := m.counter.known.get(key)
 	return n, !ok
 }
@@ -155,6 +159,7 @@ func (m *Mirror) countAll(ctx context.Context, filter []string) (int, error) {
 					n++
 				}
 			}
+
 			if err == io.EOF {
 				return nil
 			}

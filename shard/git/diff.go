@@ -87,7 +87,7 @@ func (m *Mirror) Diff(ctx context.Context, base, head string, o DiffOptions) (Di
 }
 
 // size is about what a difference takes of memory; negative for one that may
-// be larger the next time.
+// be larger the next time. It counts in round figures, for each file, hunk and path.
 func (d *Diff) size() int64 {
 	n := int64(100)
 	for i := range d.Files {
@@ -97,6 +97,7 @@ func (d *Diff) size() int64 {
 			n += 100 + int64(len(h.Body)+len(h.Heading))
 		}
 	}
+
 	if d.late {
 		return -1
 	}
@@ -116,6 +117,7 @@ func (m *Mirror) diff(ctx context.Context, base, head, path string, o DiffOption
 	} else {
 		c.args = append(c.args, "--patch", "--full-index", "--no-color", "--unified="+strconv.Itoa(around))
 	}
+
 	c.args = append(c.args, "--end-of-options", base, head, "--")
 	if path != "" {
 		c.args = append(c.args, path)
@@ -133,6 +135,7 @@ func (m *Mirror) diff(ctx context.Context, base, head, path string, o DiffOption
 		d.cutFrom(d.file)
 		d.diff.late, err = true, nil
 	}
+
 	if err != nil {
 		return Diff{}, fmt.Errorf("compare: %w", err)
 	}
@@ -192,13 +195,16 @@ func (d *diffReader) raw() error {
 		if err == io.EOF {
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
+
 		if first[0] == 0 { // stands between the list and the patches
 			d.in.Discard(1)
 			return nil
 		}
+
 		if first[0] != ':' {
 			return nil
 		}
@@ -208,11 +214,13 @@ func (d *diffReader) raw() error {
 		if err != nil {
 			return err
 		}
+
 		f := strings.Fields(strings.TrimRight(head, "\x00"))
 		if len(f) != 5 {
 			return fmt.Errorf("git diff-tree said %.80q", head)
 		}
 
+		// One path, or two of a file that got another name.
 		path, err := d.in.ReadString(0)
 		if err != nil {
 			return err
@@ -237,6 +245,7 @@ func (d *diffReader) raw() error {
 			d.diff.Cut = true
 			continue // the list must be read to its end
 		}
+
 		d.diff.Files = append(d.diff.Files, file)
 	}
 }
@@ -291,6 +300,7 @@ func (d *diffReader) line() ([]byte, error) {
 		if len(d.long) < maxLine {
 			d.long = append(d.long, part...)
 		}
+
 		switch {
 		case err == nil:
 			return bytes.TrimSuffix(d.long, []byte{'\n'}), nil
@@ -299,6 +309,7 @@ func (d *diffReader) line() ([]byte, error) {
 		case err != bufio.ErrBufferFull:
 			return nil, err
 		}
+
 		part, err = d.in.ReadSlice('\n')
 	}
 }
@@ -316,6 +327,8 @@ func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
 			return line, nil
 		case bytes.HasPrefix(line, []byte("Binary files ")):
 			f.Binary = true
+
+		// A hunk, unless the patches are long enough already.
 		case bytes.HasPrefix(line, []byte("@@ ")):
 			if d.bytes > d.o.MaxBytes {
 				d.cutFrom(d.file)

@@ -102,6 +102,7 @@ func (m *Mirror) follow(ctx context.Context, from source, o FetchOptions, there 
 		Empty:         len(there.refs) == 0 && there.head == "",
 		DefaultBranch: strings.TrimPrefix(symref, "refs/heads/"),
 	}
+
 	detached := symref == "" && there.head != ""
 	want := maps.Clone(there.refs)
 	if detached {
@@ -130,12 +131,14 @@ func (l *listing) defaultRef() string {
 		return l.symref
 	}
 
+	// The branches at HEAD, and all.
 	var same, all []string
 	for name, oid := range l.refs {
 		if !strings.HasPrefix(name, "refs/heads/") {
 			continue
 		}
 		all = append(all, name)
+
 		if oid == l.head {
 			same = append(same, name)
 		}
@@ -154,6 +157,7 @@ func (l *listing) defaultRef() string {
 			return name
 		}
 	}
+
 	if len(candidates) != 0 {
 		return candidates[0]
 	}
@@ -270,6 +274,7 @@ func (m *Mirror) prepare(ctx context.Context, format string) (fresh bool, err er
 	if err != nil {
 		return false, err
 	}
+
 	if have != "" && (format == "" || have == format) {
 		return false, m.sweep()
 	}
@@ -279,9 +284,11 @@ func (m *Mirror) prepare(ctx context.Context, format string) (fresh bool, err er
 	if err := m.discard(); err != nil {
 		return false, err
 	}
+
 	if format == "" {
 		format = "sha1"
 	}
+
 	if err := m.initialize(format); err != nil {
 		return false, err
 	}
@@ -379,6 +386,7 @@ func (m *Mirror) sweep() error {
 			os.RemoveAll(path)
 			return fs.SkipDir
 		}
+
 		temporary := strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-")
 		inObjects := strings.HasPrefix(path, filepath.Join(m.dir, "objects")+"/")
 		if !d.IsDir() && (strings.HasSuffix(name, ".lock") || inObjects && temporary) {

@@ -71,8 +71,10 @@ func (f *flights[T]) start(ctx context.Context, owner *tasks, key string, size f
 	started := owner.run(func() {
 		defer stop()
 		defer context.AfterFunc(owner.ctx, stop)()
+
 		r.value, r.err = work(inner)
 
+		// Whoever asks from now on finds the answer, if it is worth keeping.
 		f.mu.Lock()
 		if f.running[key] == r {
 			delete(f.running, key)
@@ -81,6 +83,7 @@ func (f *flights[T]) start(ctx context.Context, owner *tasks, key string, size f
 			f.remember(key, r.value, size(r.value))
 		}
 		f.mu.Unlock()
+
 		close(r.done)
 	})
 

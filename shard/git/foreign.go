@@ -76,6 +76,7 @@ func openForeign(dir, within string) (_ *foreign, err error) {
 	if f.within, err = filepath.EvalSymlinks(within); err != nil {
 		return nil, err
 	}
+
 	if err := f.enter(within); err != nil {
 		return nil, err
 	}
@@ -85,6 +86,7 @@ func openForeign(dir, within string) (_ *foreign, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, path := range []string{dot, f.root} {
 		if path == "" {
 			continue
@@ -174,6 +176,7 @@ func (f *foreign) dotGit() (string, error) {
 	if errors.Is(err, pack.ErrSpecial) || errors.Is(err, pack.ErrTooLarge) {
 		return "", nil
 	}
+
 	if err != nil {
 		return "", err
 	}
@@ -233,9 +236,11 @@ func (f *foreign) openCommon(gitDir string) (ok bool, err error) {
 		if err != nil {
 			return false, err
 		}
+
 		if info.Mode()&fs.ModeSymlink != 0 {
 			return false, fmt.Errorf("%s is a symbolic link: %w", filepath.Join(dir, name), ErrOutside)
 		}
+
 		if !info.IsDir() {
 			return false, nil
 		}
@@ -250,6 +255,7 @@ func (f *foreign) addStore(path string) error {
 			return nil
 		}
 	}
+
 	if len(f.stores) == maxStores {
 		return fmt.Errorf("%s borrows objects from more than %d directories: %w", f.asked, maxStores, ErrTooLarge)
 	}
@@ -260,6 +266,7 @@ func (f *foreign) addStore(path string) error {
 	}
 	f.stores = append(f.stores, store{path, dir})
 
+	// Where it borrows objects from, if it does.
 	text, err := pack.ReadFile(dir, "info/alternates", maxPointer)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -273,6 +280,7 @@ func (f *foreign) addStore(path string) error {
 		if line == "" || line[0] == '#' {
 			continue
 		}
+
 		if line[0] == '"' {
 			return fmt.Errorf("%s borrows objects from a directory of a quoted name: %w", f.asked, ErrOutside)
 		}
@@ -281,9 +289,11 @@ func (f *foreign) addStore(path string) error {
 		if err != nil {
 			return fmt.Errorf("alternates: %w", err)
 		}
+
 		if to == "" {
 			continue // git says what is missing
 		}
+
 		if err := f.addStore(to); err != nil {
 			return err
 		}
@@ -302,6 +312,7 @@ func (f *foreign) place(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	if !inside(f.within, real) {
 		return "", f.outside(path, real)
 	}
@@ -310,6 +321,8 @@ func (f *foreign) place(path string) (string, error) {
 	if err != nil || !info.IsDir() {
 		return "", nil
 	}
+
+	// What lies outside of the repository must belong to its owner.
 	if owner := ownerOf(info); !inside(f.root, real) && owner != f.owner {
 		return "", fmt.Errorf("%s of user %d leads to %s of user %d: %w", f.asked, f.owner, real, owner, ErrOutside)
 	}
@@ -381,6 +394,7 @@ func (f *foreign) scan(ctx context.Context) error {
 			if !d.Type().IsRegular() {
 				return fmt.Errorf("%s: %w", name, pack.ErrSpecial)
 			}
+
 			if files++; files > maxStoreFiles {
 				return fmt.Errorf("more than %d files of objects: %w", maxStoreFiles, ErrTooLarge)
 			}
@@ -406,17 +420,20 @@ func (f *foreign) listing() (*listing, error) {
 	if err != nil || f.head == nil || !ordinary(text) || f.has("commondir") {
 		return nil, pack.ErrAskGit
 	}
+
 	all, err := pack.Refs(f.common)
 	if err != nil {
 		return nil, err
 	}
 
+	// Branches and tags; without any, git knows better what HEAD is.
 	there := &listing{refs: map[string]string{}}
 	for name, oid := range all {
 		if strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") {
 			there.refs[name] = oid
 		}
 	}
+
 	if len(there.refs) == 0 {
 		return nil, pack.ErrAskGit
 	}
@@ -479,6 +496,7 @@ func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+
 		if err := copyWhole(own, name+".pack", at+".pack"); err != nil {
 			return nil, err
 		}

@@ -49,6 +49,7 @@ func (m *Mirror) Groom(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if len(packs) > manyPacks {
 		if err := m.groom(ctx, "repack", "--quiet", "-d", "--geometric=2", "--write-midx"); err != nil {
 			return err

@@ -60,12 +60,14 @@ func plainOrigin(text []byte) (address string, ok bool) {
 		return "", !strings.Contains(string(text), `\`) // which may write it in another way
 	}
 
-	found, inside := 0, false // values so far; within the section
+	// found counts the values so far, inside says whether the line is in the section.
+	found, inside := 0, false
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			inside = line == `[remote "origin"]`
 			lower := strings.ToLower(line)
+
 			if !inside && strings.Contains(lower, "remote") && strings.Contains(lower, "origin") {
 				return "", false // written in another way
 			}

@@ -3,7 +3,6 @@ package git
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,12 +72,14 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
+
 	q.Skip = max(0, q.Skip)
 
 	s, err := m.refs(ctx)
 	if err != nil {
 		return LogPage{}, err
 	}
+
 	filter, err := q.arguments()
 	if err != nil {
 		return LogPage{}, err
@@ -127,6 +128,7 @@ func (m *Mirror) At(ctx context.Context, commit string, until time.Time) (Commit
 	if errors.Is(err, pack.ErrAskGit) {
 		page, err = m.askLog(ctx, q, args)
 	}
+
 	switch {
 	case err != nil:
 		return Commit{}, fmt.Errorf("read history: %w", err)
@@ -201,6 +203,8 @@ func (m *Mirror) read(ctx context.Context, q LogQuery) (page LogPage, err error)
 	if more && err == nil {
 		foreign, err = page.fill(ctx, w, match, skip, q.Limit)
 	}
+
+	// Out of time: the page has what was found, and says how far that reaches.
 	if errors.Is(err, errLate) {
 		page.AtLeast, page.Reached, err = true, time.Unix(w.reached, 0).UTC(), nil
 	}
@@ -251,9 +255,11 @@ func (page *LogPage) fill(ctx context.Context, w *walk, match matcher, skip, lim
 			skip--
 			return true
 		}
+
 		if !l.ok {
 			foreign = append(foreign, len(page.Commits))
 		}
+
 		page.Commits = append(page.Commits, *l.commit)
 		return len(page.Commits) < limit
 	})
@@ -319,9 +325,11 @@ func (q *LogQuery) matcher() (matcher, error) {
 		if q.NoMerges && bytes.Count(head, []byte("\nparent ")) > 1 {
 			return false
 		}
+
 		if who != nil && !who.in(author(text), low) {
 			return false
 		}
+
 		for _, m := range message {
 			if !m.in(words, low) {
 				return false
@@ -344,6 +352,7 @@ func (m *Mirror) askLog(ctx context.Context, q LogQuery, filter []string) (page 
 			return nil
 		})
 	})
+
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		page.AtLeast, err = true, nil
 	}
@@ -359,6 +368,7 @@ func (q *LogQuery) arguments() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	args, err := q.textFilters()
 	if err != nil {
 		return nil, err
@@ -367,9 +377,11 @@ func (q *LogQuery) arguments() ([]string, error) {
 	if q.NoMerges {
 		args = append(args, "--no-merges")
 	}
+
 	if !q.Since.IsZero() {
 		args = append(args, "--since=@"+strconv.FormatInt(q.Since.Unix(), 10))
 	}
+
 	if !q.Until.IsZero() {
 		args = append(args, "--until=@"+strconv.FormatInt(q.Until.Unix(), 10))
 	}
@@ -385,12 +397,15 @@ func (q *LogQuery) arguments() ([]string, error) {
 // as it stands, and as an expression where it is one.
 func (q *LogQuery) textFilters() ([]string, error) {
 	var args []string
+
+	// Words have to be there all at once.
 	if len(q.Words) > 0 {
 		if q.Query != "" || len(q.Words) > 20 {
 			return nil, fmt.Errorf("a filter of commits is at most 20 words: %w", ErrBadPath)
 		}
 		args = append(args, "--all-match")
 	}
+
 	for _, word := range q.Words {
 		if strings.ContainsAny(word, "\x00\n") || word == "" || len(word) > 1000 {
 			return nil, fmt.Errorf("a word is part of one line of at most 1,000 bytes: %w", ErrBadPath)
@@ -405,6 +420,7 @@ func (q *LogQuery) textFilters() ([]string, error) {
 		if strings.ContainsAny(f.text, "\x00\n") || len(f.text) > 1000 {
 			return nil, fmt.Errorf("a filter of commits is one line of at most 1,000 bytes: %w", ErrBadPath)
 		}
+
 		args = append(args, f.option+quoteBasic(f.text))
 		if basicIsSafe(f.text) {
 			args = append(args, f.option+f.text)
@@ -506,6 +522,7 @@ func (m *Mirror) show(ctx context.Context, commit string) (found Commit, err err
 	if err := checkCommit(commit); err != nil {
 		return found, err
 	}
+
 	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
 	err = c.stream(ctx, func(r io.Reader) error {
 		return readCommits(r, func(c Commit) error {
@@ -514,60 +531,4 @@ func (m *Mirror) show(ctx context.Context, commit string) (found Commit, err err
 		})
 	})
 	return found, err
-}
-
-// Author is who wrote commits.
-type Author struct {
-	Name, Email string
-	Commits     int
-}
-
-// Authors counts the commits of each author, of a path or of all, most
-// first, then by name and e-mail.
-func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, error) {
-	q := LogQuery{Commit: commit, Path: path}
-	filter, err := q.arguments()
-	if err != nil {
-		return nil, err
-	}
-
-	key := strings.Join(filter, "\x00")
-	if known, ok := m.authors.get(key); ok {
-		return slices.Clone(known), nil
-	}
-
-	type identity struct{ name, email string }
-	counts := map[identity]int{}
-	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--format=%an%x00%ae")
-	c.args = append(c.args, filter...)
-	c.timeout, c.limit = time.Minute, 4<<30
-	err = c.stream(ctx, func(r io.Reader) error {
-		in := bufio.NewReaderSize(r, 64<<10)
-		for {
-			name, err := in.ReadString(0)
-			if err == io.EOF && name == "" {
-				return nil
-			}
-			email, err := in.ReadString(0)
-			if err != nil {
-				return err
-			}
-			counts[identity{name[:len(name)-1], email[:len(email)-1]}]++
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("count authors: %w", err)
-	}
-
-	out := make([]Author, 0, len(counts))
-	for id, n := range counts {
-		out = append(out, Author{Name: id.name, Email: id.email, Commits: n})
-	}
-	slices.SortFunc(out, func(a, b Author) int {
-		return cmp.Or(cmp.Compare(b.Commits, a.Commits), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Email, b.Email))
-	})
-	if len(out) < 50_000 { // a list of millions is not worth the memory
-		m.authors.put(key, out)
-	}
-	return slices.Clone(out), nil
 }

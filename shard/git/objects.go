@@ -76,14 +76,17 @@ func (o *objects) small(name string) (info objectInfo, content []byte, ok bool) 
 	if !pack.IsID(name) || !o.open() {
 		return info, nil, false
 	}
+
 	id, err := hex.DecodeString(name)
 	if err != nil {
 		return info, nil, false
 	}
+
 	kind, content, err := o.store.Get(o.buf[:0], id, smallObject)
 	if err != nil || kind == pack.Tag {
 		return info, nil, false
 	}
+
 	o.buf = content
 	return objectInfo{oid: name, kind: kind.String(), size: int64(len(content))}, content, true
 }

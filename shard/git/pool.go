@@ -109,10 +109,13 @@ func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
 func (p *pool) take(ctx context.Context) (*catFile, error) {
 	ps := p.all
 	ps.mu.Lock()
+
 	if p.shut {
 		ps.mu.Unlock()
 		return nil, ErrClosed
 	}
+
+	// An idle one of the same mirror.
 	for i := len(ps.idle) - 1; i >= 0; i-- {
 		if c := ps.idle[i]; c.pool == p {
 			ps.idle = slices.Delete(ps.idle, i, i+1)
@@ -123,9 +126,11 @@ func (p *pool) take(ctx context.Context) (*catFile, error) {
 
 	epoch := p.epoch
 	ps.mu.Unlock()
+
 	if err := ps.room(ctx); err != nil {
 		return nil, err
 	}
+
 	c := newCatFile(p.dir)
 	c.pool, c.epoch = p, epoch
 	return c, nil
@@ -417,6 +422,8 @@ func (c *catFile) contents(name string, read func(objectInfo, io.Reader) error) 
 	if err := c.live(); err != nil {
 		return err
 	}
+
+	// Small objects in packs need no process.
 	if info, content, ok := c.packs.small(name); ok {
 		return read(info, bytes.NewReader(content))
 	}
@@ -428,15 +435,18 @@ func (c *catFile) contents(name string, read func(objectInfo, io.Reader) error) 
 	if err != nil {
 		return err
 	}
+
 	if info.kind == "" {
 		return read(info, bytes.NewReader(nil))
 	}
 
+	// What read leaves over is skipped, so that the next answer begins where it is expected.
 	body := &io.LimitedReader{R: c.out, N: info.size}
 	if err := read(info, body); err != nil {
 		c.skip(body.N)
 		return err
 	}
+
 	c.skip(body.N)
 	return nil
 }

@@ -26,6 +26,8 @@ func start(cmd *exec.Cmd, writes bool) (release func(), err error) {
 	if !writes {
 		return func() {}, cmd.Start()
 	}
+
+	// The thread that started the process waits until it is told to go on.
 	started, done := make(chan error), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
@@ -33,6 +35,7 @@ func start(cmd *exec.Cmd, writes bool) (release func(), err error) {
 		started <- cmd.Start()
 		<-done
 	}()
+
 	err = <-started
 	if err != nil {
 		close(done)

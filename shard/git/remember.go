@@ -26,13 +26,17 @@ func (r *remembered[T]) get(key string) (T, bool) {
 func (r *remembered[T]) put(key string, v T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if r.byKey == nil {
 		r.byKey = map[string]T{}
 	}
+
 	if _, ok := r.byKey[key]; !ok {
 		r.order = append(r.order, key)
 	}
 	r.byKey[key] = v
+
+	// The oldest key goes when there are too many.
 	if len(r.order) > cmp.Or(r.most, 64) {
 		delete(r.byKey, r.order[0])
 		r.order = r.order[1:]

@@ -57,6 +57,7 @@ func (r Remote) split() (plain string, c Credential, err error) {
 	if err != nil {
 		return "", Credential{}, errors.New("the address of the remote cannot be read") // err would show it
 	}
+
 	c = r.Credential
 	if u.User != nil {
 		if c == (Credential{}) {
@@ -236,6 +237,8 @@ func (l *listing) read(r io.Reader) error {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		value, name, ok := strings.Cut(lines.Text(), "\t")
+
+		// Lines without a name, and what tags lead to, are passed over.
 		switch {
 		case !ok:
 		case name == "HEAD" && strings.HasPrefix(value, "ref: "):
@@ -264,6 +267,7 @@ func Probe(ctx context.Context, remote Remote, o FetchOptions) error {
 		f.close()
 		return nil
 	}
+
 	_, err := list(ctx, source{Remote: remote}, o)
 	return err
 }

@@ -24,6 +24,7 @@ func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err er
 	if err := checkRef(ref); err != nil {
 		return "", err
 	}
+
 	s, err := m.refs(ctx)
 	if err != nil {
 		return "", err
@@ -36,6 +37,7 @@ func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err er
 	if commit != "" && suffix == "" {
 		return commit, nil
 	}
+
 	if commit == "" {
 		if base == "" || base == "HEAD" {
 			return "", ErrEmpty
@@ -70,6 +72,7 @@ func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err er
 	if err == nil && commit == "" {
 		err = ErrNoRef
 	}
+
 	if err != nil {
 		return "", fmt.Errorf("%q: %w", ref, err)
 	}
@@ -82,6 +85,8 @@ func (s *refState) named(name string) string {
 	case "", "HEAD", "@":
 		return s.head
 	}
+
+	// In the order in which git tries them.
 	for _, full := range []string{name, "refs/" + name, "refs/tags/" + name, "refs/heads/" + name} {
 		if commit := s.byName[full]; commit != "" {
 			return commit

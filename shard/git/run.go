@@ -89,6 +89,7 @@ func (c *command) environ() []string {
 			env = append(env, name+"="+v)
 		}
 	}
+
 	// curl reads this one in lower case only.
 	if v, ok := os.LookupEnv("HTTP_PROXY"); ok && os.Getenv("http_proxy") == "" {
 		env = append(env, "http_proxy="+v)
@@ -223,7 +224,9 @@ func (c *command) failure(err error, complaint *tail) error {
 	if errors.As(err, &exit) {
 		f.Exit = exit.ExitCode()
 	}
+
 	f.kind = kindOf(f.Stderr)
+
 	if f.Stderr == "" {
 		f.Stderr = err.Error()
 	}
@@ -247,6 +250,7 @@ func (f *Failure) Error() string {
 			line = l
 		}
 	}
+
 	if f.kind != nil {
 		return fmt.Sprintf("git %s: %v (%s)", f.Command, f.kind, line)
 	}

@@ -43,6 +43,7 @@ func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit f
 		if buf, err = b.Next(buf[:0]); err != nil {
 			return fmt.Errorf("read %q: %w", e.Path, err)
 		}
+
 		if !visit(e, buf) {
 			break
 		}
@@ -73,6 +74,8 @@ func (m *Mirror) Files(ctx context.Context, commit string, keep func(path string
 	}
 
 	files, ok := m.listings.get(commit)
+
+	// The listing of a commit never changes: it is kept, unless it is huge.
 	if !ok {
 		for e, err := range m.Tree(ctx, commit) {
 			if err != nil {
@@ -80,6 +83,7 @@ func (m *Mirror) Files(ctx context.Context, commit string, keep func(path string
 			}
 			files = append(files, e)
 		}
+
 		if len(files) < 200_000 {
 			m.listings.put(commit, files)
 		}

@@ -24,13 +24,16 @@ func (m *Mirror) Sound(ctx context.Context) bool {
 	if format, err := formatOf(m.dir); err != nil || format == "" {
 		return err == nil
 	}
+
 	c := m.git("fsck", "--full", "--no-dangling", "--no-progress")
 	c.timeout = soundTime
 	_, err := c.output(ctx)
+
 	var failed *Failure
 	if err == nil || ctx.Err() != nil || !errors.As(err, &failed) || failed.Exit < 0 || errors.Is(err, ErrTooLarge) {
 		return true
 	}
+
 	// The lowest bit of the exit code is for single objects.
 	return failed.Exit == 1 && !damage.MatchString(failed.Stderr) && !corrupt.MatchString(failed.Stderr)
 }

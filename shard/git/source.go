@@ -40,9 +40,11 @@ func (m *Mirror) Source(ctx context.Context, commit, path string, o SourceOption
 	if err != nil {
 		return Source{}, err
 	}
+
 	if err := checkCommit(commit); err != nil {
 		return Source{}, err
 	}
+
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 64 << 20
 	}
@@ -54,6 +56,7 @@ func (m *Mirror) Source(ctx context.Context, commit, path string, o SourceOption
 		if err != nil {
 			return err
 		}
+
 		switch e.kind {
 		case Dir:
 			return fmt.Errorf("%q: %w", path, ErrIsDir)
@@ -66,6 +69,7 @@ func (m *Mirror) Source(ctx context.Context, commit, path string, o SourceOption
 			if info.kind != "blob" {
 				return fmt.Errorf("object %s is missing or not a blob", e.oid)
 			}
+
 			s.Size = info.size
 			return s.read(r, o)
 		})

@@ -182,6 +182,7 @@ func (m *Mirror) fewRefLines() (lines [][]string, ok bool) {
 		if !ok {
 			return nil, false
 		}
+
 		lines = append(lines, f)
 	}
 	return lines, true
@@ -192,6 +193,8 @@ func (m *Mirror) fewRefLines() (lines [][]string, ok bool) {
 func (s *refState) add(ctx context.Context, m *Mirror, f []string) error {
 	r := Ref{Full: f[0]}
 	seconds := ""
+
+	// The commit that it leads to, and when that was made.
 	switch {
 	case f[1] == "commit":
 		r.Commit, seconds = f[2], f[5]
@@ -236,9 +239,11 @@ func (m *Mirror) peel(ctx context.Context, oid string) (commit string, t time.Ti
 		id = info.oid
 		return nil
 	})
+
 	if err != nil || id == "" {
 		return "", t, err
 	}
+
 	c, err := m.show(ctx, id)
 	return c.Hash, c.CommitTime, err
 }

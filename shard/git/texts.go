@@ -30,6 +30,8 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 	latin := false
 	for line := range bytes.Lines(head) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+
+		// Who, when and from where.
 		switch key {
 		case "parent":
 			c.Parents = append(c.Parents, value)
@@ -37,6 +39,8 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 			c.AuthorName, c.AuthorEmail, c.AuthorTime = parseIdentity(value)
 		case "committer":
 			_, _, c.CommitTime = parseIdentity(value)
+
+		// How the text is written; only git knows them all.
 		case "encoding":
 			switch strings.ToLower(value) {
 			case "utf-8", "utf8":
@@ -49,6 +53,7 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 	}
 
 	c.Subject, c.Body = splitMessage(string(message))
+
 	if latin {
 		for _, s := range []*string{&c.AuthorName, &c.AuthorEmail, &c.Subject, &c.Body} {
 			*s = fromLatin(*s)
@@ -86,6 +91,7 @@ func splitMessage(message string) (subject, body string) {
 		if strings.TrimSpace(line) == "" {
 			break
 		}
+
 		lines = append(lines, strings.TrimRight(line, " \t\r\f\v"))
 		rest = after
 	}

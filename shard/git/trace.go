@@ -64,6 +64,7 @@ func (m *Mirror) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 	if q.Time <= 0 {
 		q.Time = traceTime
 	}
+
 	q.Skip = max(0, q.Skip)
 	if err := q.check(); err != nil {
 		return TracePage{}, err
@@ -143,6 +144,7 @@ func (m *Mirror) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 			if len(found) >= q.Skip+q.Limit {
 				return errStop
 			}
+
 			if err := m.compareBatch(looked, q, batch, &found, page.Paths); err != nil {
 				return err
 			}
@@ -199,6 +201,7 @@ func (m *Mirror) compareBatch(ctx context.Context, q TraceQuery, batch []string,
 		if err != nil {
 			return err
 		}
+
 		c.args = append(c.args, "-G"+expr)
 		if fold {
 			c.args = append(c.args, "-i")
@@ -229,6 +232,7 @@ func (m *Mirror) compareBatch(ctx context.Context, q TraceQuery, batch []string,
 				continue
 			}
 
+			// What is no id is the entry of a file, and its path follows.
 			path, err := in.ReadString(0)
 			if err != nil || len(*found) == 0 || !strings.HasPrefix(field, ":") {
 				return fmt.Errorf("git diff-tree said %.80q", field)
@@ -270,9 +274,12 @@ func gitExpr(expr string) (posix string, fold bool, err error) {
 	}
 
 	expr, fold = strings.CutPrefix(expr, "(?i)")
+
+	// Each turn writes one element of the expression.
 	var b strings.Builder
 	for i := 0; i < len(expr); i++ {
 		switch rest := expr[i:]; {
+		// What POSIX writes in another way.
 		case strings.HasPrefix(rest, "(?:"):
 			b.WriteByte('(')
 			i += 2
@@ -285,6 +292,8 @@ func gitExpr(expr string) (posix string, fold bool, err error) {
 		case strings.HasPrefix(rest, `\D`):
 			b.WriteString("[^0-9]")
 			i++
+
+		// What it cannot say; other escapes are the same.
 		case onlyRE2(rest):
 			return "", false, fmt.Errorf("%.10q cannot stand in an expression for changed lines: %w", rest[:2], ErrBadFilter)
 		case rest[0] == '\\' && len(rest) > 1:
@@ -393,7 +402,8 @@ func (f *lineFollower) keep(fields [commitFields]string, patch []byte) {
 	c := commitOf(fields)
 	f.page.Commits = append(f.page.Commits, c)
 
-	first, last := 0, 0 // of the old lines in all hunks
+	// The old lines of all hunks lie in [first, last].
+	first, last := 0, 0
 	for line := range bytes.Lines(patch) {
 		text := strings.TrimSuffix(string(line), "\n")
 		switch {
@@ -406,9 +416,11 @@ func (f *lineFollower) keep(fields [commitFields]string, patch []byte) {
 			if err != nil {
 				continue
 			}
+
 			if first == 0 || h.Old.Start < first {
 				first = h.Old.Start
 			}
+
 			last = max(last, h.Old.Start+h.Old.Lines-1)
 		}
 	}
@@ -421,10 +433,12 @@ func ParseLines(text string) (path string, first, last int, ok bool) {
 	if i <= 0 {
 		return "", 0, 0, false
 	}
+
 	from, to, both := strings.Cut(text[i+1:], "-")
 	if !both {
 		to = from
 	}
+
 	first, err1 := strconv.Atoi(strings.TrimPrefix(from, "L"))
 	last, err2 := strconv.Atoi(strings.TrimPrefix(to, "L"))
 	return text[:i], first, last, err1 == nil && err2 == nil && first >= 1 && last >= first

@@ -101,6 +101,7 @@ func kindOfMode(mode uint64) Kind {
 	case 0o160000:
 		return Submodule
 	}
+
 	if mode&0o111 != 0 {
 		return Executable
 	}
@@ -143,6 +144,7 @@ func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) erro
 			if err != nil {
 				return err
 			}
+
 			if err := parsed(first+i, content); err != nil {
 				return err
 			}
@@ -158,9 +160,11 @@ func (c *catFile) next(oid, kind string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if info.kind != kind {
 		return nil, fmt.Errorf("object %s is missing or not a %s", oid, kind)
 	}
+
 	if info.size > limit {
 		return nil, fmt.Errorf("%s %s: %w", kind, oid, ErrTooLarge)
 	}
@@ -169,9 +173,11 @@ func (c *catFile) next(oid, kind string, limit int64) ([]byte, error) {
 	if _, err := io.ReadFull(c.out, content); err != nil {
 		return nil, err
 	}
+
 	if _, err := c.out.Discard(1); err != nil {
 		return nil, err
 	}
+
 	c.aligned = c.asked == 0
 	return content, nil
 }
@@ -200,6 +206,7 @@ func (c *catFile) find(commit, path string) (treeEntry, error) {
 	if err != nil {
 		return treeEntry{}, err
 	}
+
 	at := treeEntry{kind: Dir, oid: root}
 	if path == "" {
 		return at, nil
@@ -209,6 +216,7 @@ func (c *catFile) find(commit, path string) (treeEntry, error) {
 		if at.kind != Dir {
 			return treeEntry{}, fmt.Errorf("%q: %w", path, ErrNoPath)
 		}
+
 		found := false
 		err := c.trees([]string{at.oid}, func(_ int, entries []treeEntry) error {
 			for _, e := range entries {
@@ -221,6 +229,7 @@ func (c *catFile) find(commit, path string) (treeEntry, error) {
 		if err != nil {
 			return treeEntry{}, err
 		}
+
 		if !found {
 			return treeEntry{}, fmt.Errorf("%q: %w", path, ErrNoPath)
 		}
@@ -295,9 +304,11 @@ func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (
 	if err != nil {
 		return nil, false, err
 	}
+
 	if err := checkCommit(commit); err != nil {
 		return nil, false, err
 	}
+
 	if o.Max <= 0 {
 		o.Max = 100_000
 	}
@@ -310,6 +321,7 @@ func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (
 		if err != nil {
 			return err
 		}
+
 		if at.kind != Dir {
 			return fmt.Errorf("%q: %w", path, ErrNotDir)
 		}
@@ -348,9 +360,11 @@ func (c *catFile) list(root, path string, o ListOptions) (out []Entry, cut bool,
 		if l.cut {
 			return l.out, true, nil
 		}
+
 		if err != nil {
 			return l.out, false, err
 		}
+
 		level = l.below
 	}
 	return l.out, false, nil
@@ -392,6 +406,7 @@ func (l *lister) add(path string, entries []treeEntry) error {
 			return errStop
 		}
 		l.out = append(l.out, Entry{Path: full, Kind: e.kind, OID: e.oid, Size: -1})
+
 		if e.kind == Dir {
 			l.below = append(l.below, listedDir{full, e.oid})
 		}
@@ -438,6 +453,7 @@ func (c *catFile) sizes(n int, where func(i int) (oid string, size *int64)) erro
 				continue
 			}
 		}
+
 		ask.oids, ask.places = append(ask.oids, oid), append(ask.places, place)
 		if len(ask.oids) == askAhead {
 			if err := ask.flush(c); err != nil {
@@ -468,9 +484,11 @@ func (a *askedSizes) flush(c *catFile) error {
 		if err != nil {
 			return err
 		}
+
 		if info.kind != "blob" {
 			return fmt.Errorf("object %s is missing or not a blob", a.oids[i])
 		}
+
 		*place = info.size
 	}
 

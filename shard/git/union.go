@@ -42,11 +42,13 @@ func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
 	if len(commits) == 0 || len(commits) > 64 {
 		return nil, fmt.Errorf("%d commits, not 1 to 64: %w", len(commits), fs.ErrInvalid)
 	}
+
 	for _, commit := range commits {
 		if err := checkCommit(commit); err != nil {
 			return nil, err
 		}
 	}
+
 	if blobs, ok := m.smallUnion(ctx, commits); ok {
 		return blobs, nil
 	}
@@ -80,6 +82,7 @@ func unite(from treeReader, commits []string, most int, memory int64) ([]Blob, e
 		if err != nil {
 			return nil, err
 		}
+
 		roots = mergeBranch(roots, branch{kind: Dir, oid: oid, in: 1 << i})
 	}
 
@@ -88,9 +91,11 @@ func unite(from treeReader, commits []string, most int, memory int64) ([]Blob, e
 	if err := g.grow(root); err != nil {
 		return nil, err
 	}
+
 	if err := root.weigh(0); err != nil {
 		return nil, err
 	}
+
 	if root.files > int64(most) || root.bytes > g.left {
 		return nil, fmt.Errorf("%d files, whose paths take %d MB: %w", root.files, root.bytes>>20, ErrTooLarge)
 	}
@@ -210,6 +215,7 @@ func (m *Mirror) measureByGit(ctx context.Context, blobs []*Blob) error {
 			if !ok || err != nil {
 				return fmt.Errorf("object %s is missing or not a blob", blobs[i].OID)
 			}
+
 			blobs[i].Size = n
 		}
 		return nil
@@ -278,9 +284,11 @@ func (g *grower) grow(root *dirNode) error {
 		if depth > maxDepth {
 			return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
 		}
+
 		if err := g.readLevel(level); err != nil {
 			return err
 		}
+
 		level = g.below(level)
 	}
 	return nil
@@ -343,6 +351,7 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 	if at == nil {
 		n.entries = make([]dirEntry, 0, len(entries))
 	}
+
 	for _, e := range entries {
 		if e.kind == Submodule {
 			continue
@@ -361,15 +370,18 @@ func (n *dirNode) take(in uint64, entries []treeEntry, at map[string]int) {
 			}
 		}
 
+		// A file or link of one id, in these commits; directories go on below.
 		d := &n.entries[i]
 		b := branch{kind: e.kind, oid: e.oid, in: in}
 		if e.kind != Dir {
 			d.blobs = mergeBranch(d.blobs, b)
 			continue
 		}
+
 		if d.below == nil {
 			d.below = &dirNode{}
 		}
+
 		d.below.from = mergeBranch(d.below.from, b)
 	}
 }
@@ -482,8 +494,10 @@ func (u *union) emit(n *dirNode, path string) {
 				u.index[b.oid] = k
 				u.blobs = append(u.blobs, Blob{OID: b.oid})
 			}
+
 			u.blobs[k].Occurrences = append(u.blobs[k].Occurrences, Occurrence{Path: full, Kind: b.kind, Commits: b.in})
 		}
+
 		if e.below != nil {
 			u.emit(e.below, full)
 		}

@@ -33,6 +33,7 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 			return err
 		}
 	}
+
 	if err := os.WriteFile(filepath.Join(to, "config"), config, 0o600); err != nil {
 		return err
 	}
@@ -41,6 +42,7 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 	if err != nil {
 		return err
 	}
+
 	if err := os.WriteFile(filepath.Join(to, "HEAD"), head, 0o600); err != nil {
 		return err
 	}
@@ -51,6 +53,7 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 			return err
 		}
 	}
+
 	left = maxShallow
 	if err := f.copyTree(ctx, "shallow", to, &left); err != nil {
 		return err
@@ -61,6 +64,7 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 		if strings.ContainsAny(s.path, "\n\"") {
 			return fmt.Errorf("%q: git cannot read objects in a directory of such a name", s.path)
 		}
+
 		stores.WriteString(s.path + "\n")
 	}
 	return os.WriteFile(filepath.Join(to, "objects/info/alternates"), []byte(stores.String()), 0o600)
@@ -112,10 +116,12 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 		if strings.HasSuffix(name, ".lock") {
 			return nil
 		}
+
 		in, info, err := pack.OpenFile(f.common, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
@@ -130,6 +136,7 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
+
 		return errors.Join(ctx.Err(), copyTo(path, io.LimitReader(in, info.Size())))
 	}
 
@@ -142,6 +149,7 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 	case err == nil:
 		err = one(name, nil)
 	}
+
 	if err != nil {
 		return fmt.Errorf("copy %s of %s: %w", name, f.asked, err)
 	}

@@ -96,12 +96,15 @@ func parseExtra(id, text []byte) (extra, error) {
 	x := extra{id: bytes.Clone(id)}
 	for line := range bytes.Lines(text) {
 		key, value, _ := bytes.Cut(bytes.TrimSuffix(line, newline), []byte(" "))
+
+		// Ids of the tree and of the parents; the committer's line ends what matters.
 		switch string(key) {
 		case "tree", "parent":
 			raw, err := hex.DecodeString(string(value))
 			if err != nil || len(raw) != len(id) {
 				return x, pack.ErrAskGit
 			}
+
 			if string(key) == "tree" {
 				x.tree = raw
 			} else {
@@ -151,11 +154,14 @@ func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 	if int(pos) < c.graph.Commits() {
 		return c.graph.Parents(dst, pos)
 	}
+
+	// A commit that is not in the graph: its parents were read with it.
 	for _, id := range c.extras[int(pos)-c.graph.Commits()].parents {
 		p, err := c.position(id)
 		if err != nil {
 			return dst, err
 		}
+
 		dst = append(dst, p)
 	}
 	return dst, nil
@@ -195,14 +201,17 @@ func (c *chronicle) walk(commit, path string) (*walk, error) {
 	if path != "" {
 		w.path, w.key, w.trees = strings.Split(path, "/"), pack.NewPathKey(path), map[string]found{}
 	}
+
 	id, err := hex.DecodeString(commit)
 	if err != nil {
 		return nil, err
 	}
+
 	pos, err := c.position(id)
 	if err != nil {
 		return nil, err
 	}
+
 	w.see(pos)
 	return w, nil
 }
@@ -213,9 +222,11 @@ func (w *walk) see(pos uint32) {
 	if word >= len(w.seen) {
 		w.seen = append(w.seen, make([]uint64, max(word+1, w.c.graph.Commits()/64+1)-len(w.seen))...)
 	}
+
 	if w.seen[word]&(1<<(pos%64)) != 0 {
 		return
 	}
+
 	w.seen[word] |= 1 << (pos % 64)
 	w.queue.push(queued{w.c.date(pos), w.order, pos})
 	w.order++
@@ -234,10 +245,12 @@ func (w *walk) next() (pos uint32, err error) {
 					return err
 				}
 			}
+
 			if len(w.queue) == 0 {
 				return io.EOF
 			}
 
+			// Commits before since do not count, nor do their parents.
 			at := w.queue.pop()
 			pos, w.reached = at.pos, at.date
 			if w.since != 0 && at.date < w.since {
@@ -248,6 +261,7 @@ func (w *walk) next() (pos uint32, err error) {
 			if err != nil {
 				return err
 			}
+
 			ok = changed && (w.until == 0 || at.date <= w.until)
 		}
 		return nil
@@ -278,6 +292,7 @@ func (w *walk) follow(pos uint32) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	if len(w.near) == 0 {
 		return mine.id != "", nil
 	}
@@ -288,11 +303,14 @@ func (w *walk) follow(pos uint32) (changed bool, err error) {
 		if err != nil {
 			return false, err
 		}
+
 		if mine == theirs {
 			w.see(p)
 			return false, nil
 		}
 	}
+
+	// It differs from all its parents: all of them matter.
 	for _, p := range w.near {
 		w.see(p)
 	}
@@ -393,15 +411,18 @@ func (q *queue) pop() queued {
 
 	// Move the new top down until nothing below comes before it.
 	for i := 0; ; {
+		// A heap: h[i] comes before its children h[2i+1] and h[2i+2].
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
 			if h.before(child, least) {
 				least = child
 			}
 		}
+
 		if least == i {
 			return top
 		}
+
 		h[i], h[least] = h[least], h[i]
 		i = least
 	}

@@ -1,0 +1,88 @@
+package git
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// authorsKept is how many authors a list may have to be remembered: one of
+// millions is not worth the memory.
+const authorsKept = 50_000
+
+// Author is who wrote commits.
+type Author struct {
+	Name, Email string
+	Commits     int
+}
+
+// authorID is what makes two authors one.
+type authorID struct{ name, email string }
+
+// Authors counts the commits of each author, of a path or of all, most
+// first, then by name and e-mail.
+func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, error) {
+	q := LogQuery{Commit: commit, Path: path}
+	filter, err := q.arguments()
+	if err != nil {
+		return nil, err
+	}
+
+	key := strings.Join(filter, "\x00")
+	if known, ok := m.authors.get(key); ok {
+		return slices.Clone(known), nil
+	}
+
+	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--format=%an%x00%ae")
+	c.args = append(c.args, filter...)
+	c.timeout, c.limit = time.Minute, 4<<30
+
+	counts := map[authorID]int{}
+	err = c.stream(ctx, func(r io.Reader) error { return countAuthors(r, counts) })
+	if err != nil {
+		return nil, fmt.Errorf("count authors: %w", err)
+	}
+
+	out := mostFirst(counts)
+	if len(out) < authorsKept {
+		m.authors.put(key, out)
+	}
+	return slices.Clone(out), nil
+}
+
+// countAuthors reads the name and the address of each commit, with NUL behind
+// both.
+func countAuthors(r io.Reader, counts map[authorID]int) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	for {
+		name, err := in.ReadString(0)
+		if err == io.EOF && name == "" {
+			return nil
+		}
+
+		// Half a pair is an error: the output was cut short.
+		email, err := in.ReadString(0)
+		if err != nil {
+			return err
+		}
+		counts[authorID{name[:len(name)-1], email[:len(email)-1]}]++
+	}
+}
+
+// mostFirst sorts authors by their commits.
+func mostFirst(counts map[authorID]int) []Author {
+	out := make([]Author, 0, len(counts))
+	for id, n := range counts {
+		out = append(out, Author{Name: id.name, Email: id.email, Commits: n})
+	}
+
+	slices.SortFunc(out, func(a, b Author) int {
+		return cmp.Or(cmp.Compare(b.Commits, a.Commits), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Email, b.Email))
+	})
+	return out
+}
