@@ -454,6 +454,7 @@ func (b *bound) search(pat int, scratch *scratch) error {
 		return nil
 	}
 
+	// Found anew: a bitmap for each segment, nil where it has no candidates.
 	s := b.s
 	units, sum := newUnits(s), 0
 	scratch.post.Work = trigram.Work{}
@@ -476,6 +477,7 @@ func (b *bound) search(pat int, scratch *scratch) error {
 		sum += n
 	}
 
+	// The work is known only now, for all segments together.
 	b.work.Lookups += scratch.post.Work.Lookups
 	b.work.Lists += scratch.post.Work.Lists
 	b.work.Bytes += scratch.post.Work.Bytes

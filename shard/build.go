@@ -19,6 +19,7 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 		return nil, err
 	}
 
+	// Order and sizes first: progress is told in bytes of the source.
 	order := arrange(blobs)
 	var total, done int64
 	for _, b := range blobs {
@@ -31,6 +32,7 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 		b.progress = func(n int64) { opt.Progress(done+n, total) }
 		err := b.build(ctx, dir, src, slice)
 
+		// One slice is finished while the next one is built.
 		end.wait()
 
 		// If only the slice before failed, this one's file is given up too.
@@ -41,6 +43,7 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 			return nil, err
 		}
 
+		// This slice becomes the one that is finished beside the next.
 		end.begin(b)
 		for _, i := range slice {
 			done += blobs[i].Size
@@ -91,6 +94,7 @@ func checkSource(repos []Repository, blobs []Blob) error {
 		}
 	}
 
+	// Ids of git, and places in repositories that are there.
 	for _, b := range blobs {
 		if len(b.OID) != 40 && len(b.OID) != 64 {
 			return fmt.Errorf("build shard: blob id %q is neither SHA-1 nor SHA-256", b.OID)
@@ -116,6 +120,7 @@ func arrange(blobs []Blob) []int {
 		index int
 	}
 
+	// The best place of each blob; a blob without a place has no document.
 	keys := make([]key, 0, len(blobs))
 	for i, b := range blobs {
 		if len(b.Occurrences) == 0 {
@@ -133,6 +138,7 @@ func arrange(blobs []Blob) []int {
 		keys = append(keys, best)
 	}
 
+	// Ties are broken by the id, so that the order depends on the source alone.
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(a.repo-b.repo, int(a.kind)-int(b.kind), cmp.Compare(a.path, b.path), cmp.Compare(blobs[a.index].OID, blobs[b.index].OID))
 	})
@@ -160,6 +166,7 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 		total += size(i)
 	}
 
+	// n = ceil(total / limit) runs, of ceil(total / n) bytes each.
 	n := (total + opt.SliceBytes - 1) / opt.SliceBytes
 	goal := total
 	if n > 1 {

@@ -310,11 +310,13 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 		order[i] = i
 	}
 
+	// The order of the places: repository, path, revisions.
 	slices.SortFunc(order, func(i, j int) int {
 		p, q := x.Occurrences[i], x.Occurrences[j]
 		return cmp.Or(p.Repo-q.Repo, cmp.Compare(p.Path, q.Path), cmp.Compare(p.Mask, q.Mask))
 	})
 
+	// A blob counts once for each repository that has it.
 	last := -1 // repository of the place before
 	for _, i := range order {
 		o, lang := x.Occurrences[i], SkippedLanguage
@@ -327,6 +329,7 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 			}
 		}
 
+		// Places ask for languages of their own: the same bytes may be named .h and .c.
 		if i < len(e.langs) {
 			lang = e.langs[i]
 		}
@@ -336,6 +339,7 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 			kind = generatedCode
 		}
 
+		// One row for all columns; they are written at the end.
 		b.occPath = append(b.occPath, occurrenceRow{o.Repo, o.Path, b.maskNumber(o.Mask), b.langNumber(lang), kind})
 		b.inRepo[o.Repo]++
 	}

@@ -101,6 +101,7 @@ func (b *bound) definitionsFirst() {
 		worth float64
 	}
 
+	// Documents that define the name, and the others in the order that they had.
 	var definers []definer
 	var held symbols.Recent
 	others, judged := make([]uint32, 0, len(b.docs)), 0
@@ -110,6 +111,7 @@ func (b *bound) definitionsFirst() {
 			continue
 		}
 
+		// Looking at symbols costs a little, so only the first of them are judged.
 		d := definer{doc, scoreDefinition}
 		if b.defExact.has(int(doc)) {
 			d.worth += scoreExact
@@ -120,6 +122,7 @@ func (b *bound) definitionsFirst() {
 		definers = append(definers, d)
 	}
 
+	// The best definers, then the others.
 	slices.SortStableFunc(definers, func(x, y definer) int { return cmp.Compare(y.worth, x.worth) })
 	b.docs = b.docs[:0]
 	for _, d := range definers {

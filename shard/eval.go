@@ -215,6 +215,7 @@ func (e *evaluator) find(pat, limit int) error {
 		e.regexp++
 	}
 
+	// Near candidates as far as a match can reach: its start, its line, or everything.
 	var err error
 	switch p.reach {
 	case reachStart:
@@ -230,6 +231,7 @@ func (e *evaluator) find(pat, limit int) error {
 		}
 	}
 
+	// With a limit, more may follow; without one these are all.
 	if len(f.spans) > 0 {
 		f.state = foundFirst
 	}
@@ -492,6 +494,7 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 		return e.all(one)
 	}
 
+	// Several patterns: their matches are joined, then sorted.
 	e.joined = e.joined[:0]
 	for i := range e.used {
 		if !e.used[i] {

@@ -39,11 +39,13 @@ func languageOf(p string, content []byte) string {
 		}
 	}
 
+	// One language of that extension: no need to look inside.
 	byExt := enry.GetLanguagesByExtension(p, nil, nil)
 	if len(byExt) == 1 {
 		return byExt[0]
 	}
 
+	// No extension that says anything: the first line may.
 	if len(byExt) == 0 {
 		if l := enry.GetLanguagesByShebang(p, head, nil); len(l) > 0 {
 			return l[0]
@@ -51,6 +53,7 @@ func languageOf(p string, content []byte) string {
 		return ""
 	}
 
+	// Several languages: the expressions of go-enry choose.
 	if l := enry.GetLanguagesByContent(p, head, byExt); len(l) > 0 {
 		return l[0]
 	}

@@ -67,6 +67,7 @@ func stemsOf(literal string) []uint32 {
 			continue
 		}
 
+		// A part begins at a sign, at a hump, and at the beginning.
 		hump := i > 0 && c >= 'A' && c <= 'Z' && literal[i-1] >= 'a' && literal[i-1] <= 'z'
 		if i == 0 || hump || literal[i-1] == '_' || !symbols.IsWord(literal[i-1]) {
 			if len(parts) == stemParts {
@@ -75,6 +76,7 @@ func stemsOf(literal string) []uint32 {
 			parts = append(parts, nil)
 		}
 
+		// Stems are in lower case.
 		if c >= 'A' && c <= 'Z' {
 			c |= 0x20
 		}

@@ -127,6 +127,7 @@ func (s *shard) check() error {
 	m := s.m
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
 
+	// Row by row, with unit and occ where the next row has to begin.
 	unit, occ := uint32(0), uint32(0)
 	for d := range m.documents {
 		from, to := s.docUnit.At(d), s.docUnit.At(d+1)
@@ -153,6 +154,7 @@ func (s *shard) check() error {
 		return wrong("number of units or occurrences")
 	}
 
+	// The paths stand one after the other: their ends ascend.
 	end := uint32(0)
 	for p := range m.paths {
 		if s.pathEnd.At(p) < end {
@@ -223,6 +225,7 @@ func (s *shard) openPostings() error {
 		return fmt.Errorf("%w: number of segments", ErrDamaged)
 	}
 
+	// Postings and content of segment i are sections of their own.
 	segments, offsets := make([][]byte, m.segments), make([]int64, m.segments)
 	s.content = make([]file.Section, m.segments)
 	for i := range segments {
@@ -240,6 +243,7 @@ func (s *shard) openPostings() error {
 		s.dict = s.f.Data()[d.Offset : d.Offset+d.Length]
 	}
 
+	// Each read of a list first makes sure of its checksum.
 	post, err := trigram.Open(segments, func(segment, from, n int) error {
 		return s.f.Touch(offsets[segment]+int64(from), int64(n))
 	})
@@ -253,6 +257,7 @@ func (s *shard) openPostings() error {
 
 	s.post = post
 
+	// segStart[i] <= row < segStart[i+1] for the units of segment i.
 	s.segStart = make([]int, m.segments+1)
 	for i := range m.segments {
 		s.segStart[i+1] = s.segStart[i] + post.Units(i)

@@ -66,12 +66,14 @@ func newViewSource(v *View) (*viewSource, error) {
 		src.collect(m, infos, places, spots)
 	}
 
+	// Repositories by their ids.
 	numbers := map[uint32]int{}
 	for _, id := range slices.Sorted(maps.Keys(infos)) {
 		numbers[id] = len(src.repos)
 		src.repos = append(src.repos, infos[id])
 	}
 
+	// Blobs by their object ids.
 	blobs := map[string]int{}
 	for _, oid := range slices.Sorted(maps.Keys(spots)) {
 		sp := spots[oid]
@@ -80,6 +82,7 @@ func newViewSource(v *View) (*viewSource, error) {
 		src.at = append(src.at, sp)
 	}
 
+	// And where each blob is.
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		for key, mask := range places[id] {
 			b := &src.blobs[blobs[key.oid]]
@@ -91,6 +94,7 @@ func newViewSource(v *View) (*viewSource, error) {
 
 // collect adds all that is alive in a member.
 func (src *viewSource) collect(m *member, infos map[uint32]Repository, places map[uint32]map[place]uint64, spots map[string]spot) {
+	// The repositories, as this generation knows them.
 	sh := m.sh
 	for i, r := range m.repos {
 		if r != nil {
@@ -101,6 +105,7 @@ func (src *viewSource) collect(m *member, infos map[uint32]Repository, places ma
 		}
 	}
 
+	// The documents, by the occurrences that are alive.
 	for d := range sh.m.documents {
 		for o := int(sh.docOccur.At(d)); o < int(sh.docOccur.At(d+1)); o++ {
 			r := m.repos[sh.occRepo.At(o)]
@@ -113,6 +118,7 @@ func (src *viewSource) collect(m *member, infos map[uint32]Repository, places ma
 				continue
 			}
 
+			// A blob at one path of one repository, in these revisions.
 			key := place{string(sh.path(int(sh.occPath.At(o)))), sh.oid(d)}
 			places[r.id][key] |= mask
 

@@ -31,6 +31,7 @@ func (b *builder) train(ctx context.Context, src Source, order []int) error {
 		}
 	}
 
+	// Small files are not worth a dictionary.
 	size := min(text/dictShare, lz.MaxDict)
 	if size < smallestDict {
 		return nil
@@ -45,6 +46,7 @@ func (b *builder) train(ctx context.Context, src Source, order []int) error {
 		}
 	}
 
+	// Samples from text only: binary content is not kept.
 	var samples [][]byte
 	err := src.Read(ctx, want, func(_ int, content []byte) error {
 		if !isBinary(content) {

@@ -235,6 +235,7 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 			break
 		}
 
+		// A task runs guarded: a fault in a mapped file is an error, not a crash.
 		began := clock.Now()
 		err := file.Guard(task)
 
@@ -248,6 +249,7 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 		}
 		s.mu.Unlock()
 
+		// Between tasks a waiting search of a lighter lane goes first.
 		if err := s.gate.yield(ctx, lane); err != nil {
 			s.fail(err)
 			inside = false
@@ -264,6 +266,7 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 	s.stats.RegexpsConsidered += e.regexp
 	s.mu.Unlock()
 
+	// Buffers are kept for the next search.
 	s.recycle(e)
 	if inside {
 		s.gate.leave()
@@ -533,6 +536,7 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 			continue
 		}
 
+		// All matches, so that they can be counted and scored.
 		spans, err := e.spans(o, mask)
 		if err != nil {
 			return err
@@ -541,6 +545,7 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 			return err // a stopped pattern may have overlooked something
 		}
 
+		// A hit is small: its text is rendered only if it is shown.
 		h := hit{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask, content: int32(len(spans))}
 		h.names = int32(len(e.nameSpans(o)))
 		h.score = float32(s.score(e, r, o, spans))

@@ -100,6 +100,7 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 			continue
 		}
 
+		// Names that are not ours are left alone.
 		if _, ok := keyOf(name); !ok {
 			continue
 		}

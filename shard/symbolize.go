@@ -28,6 +28,7 @@ type Tagger = symbols.Tagger
 func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (Part, error) {
 	p.Symbols = FileID{}
 
+	// The shard, whose documents are read once more.
 	v, missing := s.Acquire([]Part{p})
 	defer v.Release()
 	if len(missing) > 0 {
@@ -40,6 +41,7 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (
 		return p, fmt.Errorf("symbolize: %w", err)
 	}
 
+	// Other parts may have tagged the same bytes already.
 	old, _ := s.Acquire(known)
 	defer old.Release()
 

@@ -112,6 +112,7 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 
 	t.next()
 
+	// As directPortable, but folded, and with numbers made on demand.
 	n := 0
 	b0, b1 := foldByte[window[0]], foldByte[window[1]]
 	c0, c1 := uint32(classOf[b0]), uint32(classOf[b1])

@@ -20,6 +20,7 @@ func (s seq) anchored(edges bool) seq {
 		last--
 	}
 
+	// A sequence that begins with ^ begins with the newline before the line.
 	var newline elem
 	newline.set.add('\n')
 	out := make(seq, 0, len(s))
@@ -27,6 +28,7 @@ func (s seq) anchored(edges bool) seq {
 		out = append(out, newline)
 	}
 
+	// Inside of it anchors only leave room.
 	for _, e := range s[first:last] {
 		switch e.kind {
 		case elemBOL:
@@ -37,6 +39,7 @@ func (s seq) anchored(edges bool) seq {
 		}
 	}
 
+	// And one that ends with $ ends with the newline after it.
 	if last < len(s) && edges {
 		end := newline
 		end.set.add('\r')

@@ -12,6 +12,7 @@ func (w *Writer) flush() error {
 		w.saveWord()
 	}
 
+	// Rows in one goroutine, the log in this one; they touch nothing in common.
 	encoded := make(chan struct{})
 	go func() {
 		defer close(encoded)
@@ -21,10 +22,12 @@ func (w *Writer) flush() error {
 	used := w.countLog()
 	w.scatter(used)
 
+	// Both are needed for the lists.
 	<-encoded
 	w.encode(used)
 	w.chooseNext(used)
 
+	// The head, then the columns of runs, a byte a unit.
 	h := head{units: uint32(w.units), keys: w.enc.keys, entriesBytes: uint32(len(w.enc.entries)), listsBytes: uint32(w.enc.total)}
 	h.layout()
 	w.front = h.append(w.front[:0])
@@ -34,6 +37,7 @@ func (w *Writer) flush() error {
 		}
 	}
 
+	// The next segment begins empty, but for the choice of hot trigrams.
 	w.segment++
 	w.units, w.logged = 0, 0
 	w.logEnds = w.logEnds[:1]
@@ -73,6 +77,7 @@ func (w *Writer) encode(used []uint32) {
 	direct, _ := slices.BinarySearch(used, directIDs)
 	extras := w.extraOrder(used, direct)
 
+	// Both are sorted by number, and numbers are in the order of keys.
 	hot, cold, from := w.hotIDs[1:], used[:direct], uint32(0)
 	for row := 1; len(hot) > 0 || len(cold) > 0; {
 		isHot := len(hot) > 0 && (len(cold) == 0 || hot[0] < cold[0])
@@ -83,6 +88,7 @@ func (w *Writer) encode(used []uint32) {
 			id, cold = cold[0], cold[1:]
 		}
 
+		// Trigrams with an escape, up to this key.
 		key := keyOfID(id)
 		for len(extras) > 0 && extras[0].key < key {
 			w.enc.add(extras[0].key, extras[0].ids)
@@ -102,6 +108,7 @@ func (w *Writer) encode(used []uint32) {
 		w.enc.add(e.key, e.ids)
 	}
 
+	// Two lists that are no trigrams: units that begin a document, and units without a newline.
 	w.enc.addBitmap(keyFirst, &w.first)
 	w.enc.addBitmap(keyNoNewline, &w.noLine)
 	w.enc.endPart()

@@ -224,6 +224,7 @@ func (c *cursor) entry() bool {
 		return c.fail("key out of bounds")
 	}
 
+	// What the entry says of its list; the list itself is checked when it is read.
 	c.l = list{key: uint32(key), kind: uint8(x & 7), at: c.lists, s: c.s}
 
 	switch c.l.kind {

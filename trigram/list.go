@@ -44,6 +44,7 @@ func (l *list) each(units int, f func(uint16)) error {
 		return l.eachInline(units, f)
 	}
 
+	// Each number is the difference to the least id that could follow, as a varint.
 	next, data := 0, l.data
 	for range l.n {
 		d, shift := 0, 0

@@ -99,12 +99,14 @@ func (e *evaluation) eval(n *node, out *Bitmap) error {
 		return e.evalSeq(n, out)
 	}
 
+	// Characters beyond ASCII that fold to ASCII are found by their own bytes.
 	if n.special {
 		if err := e.evalSpecial(out); err != nil {
 			return err
 		}
 	}
 
+	// A run: a column says how long the longest of each unit is.
 	if n.op == opRun {
 		column, err := e.seg.column(n.class)
 		if err != nil {
@@ -140,6 +142,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	b := e.borrow()
 	defer e.putBack(b)
 
+	// First the trigrams of single bytes, the cheapest and the most selective.
 	exact := n.exact()
 	count := math.MaxInt
 	if exact {
@@ -156,6 +159,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 			continue // looking up a list costs about as much as reading a unit
 		}
 
+		// Only units that are still possible are asked for.
 		among := e.within
 		if exact {
 			among = b
@@ -300,6 +304,7 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 	second := buf[1][:0]
 	var third *byteSet
 
+	// Classes that are not given are all bytes.
 	if len(set) > 1 {
 		second = set[1].bytes(second)
 	} else {
@@ -312,6 +317,7 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 		third = &set[2]
 	}
 
+	// Each pair is a range of the dictionary.
 	for _, a := range first {
 		for _, b := range second {
 			if foldByte[b] != b { // a capital: the index has none
@@ -410,6 +416,7 @@ func (e *evaluation) estimate(n *node) (int, error) {
 // evalSeq adds the units of an anchor from which all other conditions of a sequence are
 // in reach. The anchor is the first condition if starts are asked for, else the rarest.
 func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
+	// The conditions, from the rarest on.
 	type sub struct{ i, estimate int }
 	order := make([]sub, len(n.subs))
 	for i := range n.subs {
@@ -420,6 +427,7 @@ func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
 		order[i] = sub{i, k}
 	}
 
+	// Where the anchor is, then what has to be near it.
 	anchor := 0
 	slices.SortStableFunc(order, func(a, b sub) int { return a.estimate - b.estimate })
 	if !e.atStart {

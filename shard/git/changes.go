@@ -34,6 +34,7 @@ func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*C
 		return known, nil
 	}
 
+	// The trees of both commits, side by side.
 	d := &differ{most: most}
 	err := m.pool.with(ctx, func(c *catFile) error {
 		d.c = c
@@ -50,6 +51,7 @@ func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*C
 		return d.trees(was, is, "", 0)
 	})
 
+	// Too many differences: the answer says so and is remembered all the same.
 	if errors.Is(err, errStop) {
 		d.out, err = Changes{Cut: true}, nil
 	}
@@ -206,6 +208,7 @@ func (c *catFile) committed(commit string) (seconds int64, ok bool, err error) {
 		return 0, false, err
 	}
 
+	// The committer stands in the head, which ends with an empty line.
 	err = c.contents(commit, func(info objectInfo, r io.Reader) error {
 		if info.kind != "commit" {
 			return nil

@@ -64,6 +64,7 @@ func (m *Mirror) fetchView(ctx context.Context, f *foreign, remote Remote, o Fet
 		return Fetched{}, fmt.Errorf("read the configuration of %s: %w", remote, err)
 	}
 
+	// A new mirror takes the hash algorithm of the repository.
 	fresh, err := m.prepare(ctx, formatOfConfig(config))
 	if err != nil {
 		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
@@ -75,6 +76,7 @@ func (m *Mirror) fetchView(ctx context.Context, f *foreign, remote Remote, o Fet
 		}
 	}()
 
+	// The view is a directory of ours, which git may trust.
 	view := filepath.Join(m.dir, viewName)
 	if err := os.RemoveAll(view); err != nil { // of a fetch that was killed
 		return Fetched{}, err
@@ -85,10 +87,13 @@ func (m *Mirror) fetchView(ctx context.Context, f *foreign, remote Remote, o Fet
 	if err := f.view(ctx, view, config); err != nil {
 		return Fetched{}, fmt.Errorf("show %s to git: %w", remote, err)
 	}
+
+	// A new mirror begins with the packs that may be copied; git fetches the rest.
 	if fresh {
 		m.seed(ctx, f)
 	}
 
+	// From here on it is a fetch like any other.
 	from := source{Remote: Remote{URL: LocalURL(view)}, shown: remote.String(), local: f}
 	there, err := list(ctx, from, o)
 	if err != nil {

@@ -193,6 +193,7 @@ func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, 
 		}
 	}
 
+	// Each line is checked: a copy may come from anywhere.
 	format, head = lines[1], lines[2]
 	n, err := strconv.Atoi(lines[3])
 	if lines[0] != copyMagic || format != "sha1" && format != "sha256" || err != nil || n < 0 || n > maxRefs {
@@ -203,6 +204,7 @@ func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, 
 		return "", "", nil, fmt.Errorf("HEAD is %.80q", head)
 	}
 
+	// References, one a line: the id and the full name.
 	refs = make(map[string]string, min(n, 1<<16))
 	for range n {
 		line, err := shortLine(in)

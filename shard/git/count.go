@@ -121,6 +121,7 @@ func (m *Mirror) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 		}
 	}
 
+	// With a filter each commit is read, by several readers.
 	look := func(_, text []byte, low *[]byte) bool { return match(text, low) }
 	err = eachText(ctx, w, maxBatch, look, func(ok bool) bool {
 		if ok {

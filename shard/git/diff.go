@@ -111,6 +111,7 @@ func (m *Mirror) diff(ctx context.Context, base, head, path string, o DiffOption
 		around = max(0, o.Context)
 	}
 
+	// The list of files always; then numbers or patches.
 	c := m.git("diff-tree", "-r", "-z", "-M", "--raw", "--no-ext-diff", "--no-textconv")
 	if o.Stat {
 		c.args = append(c.args, "--numstat")
@@ -124,6 +125,7 @@ func (m *Mirror) diff(ctx context.Context, base, head, path string, o DiffOption
 	}
 	c.timeout, c.limit = diffTime, 8<<30
 
+	// Read while git writes: the answer may be longer than what is kept.
 	d := &diffReader{o: o}
 	err := c.stream(ctx, func(r io.Reader) error {
 		d.in = bufio.NewReaderSize(r, 64<<10)
@@ -227,6 +229,7 @@ func (d *diffReader) raw() error {
 		}
 		path = path[:len(path)-1]
 
+		// Added and deleted files have one side only.
 		file := FileDiff{OldPath: path, NewPath: path, Status: f[4][0], OldMode: f[0][1:], NewMode: f[1]}
 		switch file.Status {
 		case 'A':
@@ -377,6 +380,7 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 			f.Added++
 		}
 
+		// A line counts whether it is kept or not.
 		d.bytes += len(line) + 1
 		if d.bytes <= d.o.MaxBytes {
 			d.body = append(append(d.body, line...), '\n')

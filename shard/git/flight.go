@@ -87,6 +87,7 @@ func (f *flights[T]) start(ctx context.Context, owner *tasks, key string, size f
 		close(r.done)
 	})
 
+	// Nobody will answer: the owner is closed.
 	if !started {
 		stop()
 		return nil

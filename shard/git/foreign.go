@@ -72,6 +72,7 @@ func openForeign(dir, within string) (_ *foreign, err error) {
 		}
 	}()
 
+	// Where the repository may reach, and where it is.
 	within = filepath.Clean(cmp.Or(within, filepath.Dir(f.asked)))
 	if f.within, err = filepath.EvalSymlinks(within); err != nil {
 		return nil, err
@@ -124,6 +125,7 @@ func (f *foreign) enter(within string) (err error) {
 		return fmt.Errorf("%s is not a directory: %w", f.asked, fs.ErrNotExist)
 	}
 
+	// Everything is compared with the owner of the root.
 	f.owner = ownerOf(info)
 	if !inside(f.within, f.root) {
 		return f.outside(f.asked, f.root)
@@ -135,6 +137,7 @@ func (f *foreign) enter(within string) (err error) {
 		return f.outside(f.asked, f.root)
 	}
 
+	// Step by step, so that a link in the middle is seen too.
 	at := within
 	for name := range strings.SplitSeq(rest, string(filepath.Separator)) {
 		at = filepath.Join(at, name)
@@ -181,6 +184,7 @@ func (f *foreign) dotGit() (string, error) {
 		return "", err
 	}
 
+	// The line is "gitdir: <path>", relative to the work tree.
 	to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 	if !ok {
 		return "", nil
@@ -224,6 +228,7 @@ func (f *foreign) openCommon(gitDir string) (ok bool, err error) {
 		return false, err
 	}
 
+	// Opened once: what is looked at below is in this directory, whatever happens to its name.
 	if f.common, err = os.OpenRoot(dir); err != nil {
 		return false, err
 	}
@@ -260,6 +265,7 @@ func (f *foreign) addStore(path string) error {
 		return fmt.Errorf("%s borrows objects from more than %d directories: %w", f.asked, maxStores, ErrTooLarge)
 	}
 
+	// Kept open, so that what is read later lies in the same place.
 	dir, err := os.OpenRoot(path)
 	if err != nil {
 		return err
@@ -285,6 +291,7 @@ func (f *foreign) addStore(path string) error {
 			return fmt.Errorf("%s borrows objects from a directory of a quoted name: %w", f.asked, ErrOutside)
 		}
 
+		// Each of them may borrow from others in its turn.
 		to, err := f.place(absolute(path, line))
 		if err != nil {
 			return fmt.Errorf("alternates: %w", err)
@@ -421,6 +428,7 @@ func (f *foreign) listing() (*listing, error) {
 		return nil, pack.ErrAskGit
 	}
 
+	// Loose and packed references, read without git.
 	all, err := pack.Refs(f.common)
 	if err != nil {
 		return nil, err
@@ -438,6 +446,7 @@ func (f *foreign) listing() (*listing, error) {
 		return nil, pack.ErrAskGit
 	}
 
+	// HEAD is a branch or a commit.
 	text, err = pack.ReadFile(f.head, "HEAD", maxHead)
 	if err != nil {
 		return nil, err
@@ -476,6 +485,7 @@ func ordinary(config []byte) bool {
 func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs []string, err error) {
 	own := f.stores[0].dir
 
+	// Packs with all their objects; a promisor leaves some elsewhere.
 	var names []string
 	err = pack.Walk(own, "pack", func(name string, _ fs.DirEntry) error {
 		if strings.HasSuffix(name, ".promisor") {

@@ -311,6 +311,7 @@ func (q *LogQuery) matcher() (matcher, error) {
 		message = append(message, plainWanted(word))
 	}
 
+	// The author, by name or address.
 	var who *wanted
 	if q.Author != "" {
 		one, err := newWanted(q.Author)
@@ -320,6 +321,7 @@ func (q *LogQuery) matcher() (matcher, error) {
 		who = one
 	}
 
+	// The cheapest question first: parents, then author, then message.
 	return func(text []byte, low *[]byte) bool {
 		head, words, _ := bytes.Cut(text, []byte("\n\n"))
 		if q.NoMerges && bytes.Count(head, []byte("\nparent ")) > 1 {
@@ -413,6 +415,7 @@ func (q *LogQuery) textFilters() ([]string, error) {
 		args = append(args, "--grep="+quoteBasic(word))
 	}
 
+	// The texts of the query: as they stand, and as expressions.
 	for _, f := range []struct{ option, text string }{{"--grep=", q.Query}, {"--author=", q.Author}} {
 		if f.text == "" {
 			continue

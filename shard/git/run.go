@@ -163,6 +163,7 @@ func (c *command) stream(ctx context.Context, read func(io.Reader) error) error 
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("git %s took longer than %v: %w", c.name(), timeout, context.DeadlineExceeded))
 	defer cancel()
 
+	// Output goes through a pipe, complaints into the last few kilobytes.
 	cmd, complaint := c.process(ctx)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -175,6 +176,7 @@ func (c *command) stream(ctx context.Context, read func(io.Reader) error) error 
 	}
 	defer release()
 
+	// Output beyond the limit is an error, not something to cut.
 	limit := c.limit
 	if limit == 0 {
 		limit = 64 << 20
@@ -200,6 +202,7 @@ func (c *command) stream(ctx context.Context, read func(io.Reader) error) error 
 		return readErr
 	}
 
+	// A run that was stopped tells why by its context, not by its exit code.
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

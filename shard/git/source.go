@@ -50,6 +50,7 @@ func (m *Mirror) Source(ctx context.Context, commit, path string, o SourceOption
 	}
 	o.FirstLine = max(1, o.FirstLine)
 
+	// Only blobs have a content; a symlink is one too.
 	s := Source{Path: path, FirstLine: o.FirstLine}
 	err = m.pool.with(ctx, func(c *catFile) error {
 		e, err := c.find(commit, path)

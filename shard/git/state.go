@@ -152,6 +152,7 @@ func (m *Mirror) fewRefLines() (lines [][]string, ok bool) {
 		return nil, false
 	}
 
+	// Few enough to read each object that they name.
 	store, err := pack.Open(m.dir)
 	if err != nil {
 		return nil, false
@@ -215,6 +216,7 @@ func (s *refState) add(ctx context.Context, m *Mirror, f []string) error {
 		r.Time = time.Unix(n, 0).UTC()
 	}
 
+	// Branches and tags have short names, others are not listed.
 	if name, ok := strings.CutPrefix(r.Full, "refs/heads/"); ok {
 		r.Name = name
 		s.branches = append(s.branches, r)

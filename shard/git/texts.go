@@ -212,6 +212,7 @@ func eachText[T any](ctx context.Context, w *walk, first int, look func(id, text
 		}
 	}()
 
+	// Batch after batch, until somebody has enough.
 	batch, results := make([]uint32, 0, maxBatch), make([]T, maxBatch)
 	for size := min(max(first, 1), maxBatch); ; size = min(size*4, maxBatch) {
 		var ended error
@@ -233,12 +234,14 @@ func eachText[T any](ctx context.Context, w *walk, first int, look func(id, text
 			return err
 		}
 
+		// In the order of the walk, whoever read them.
 		for i := range batch {
 			if !use(results[i]) {
 				return nil
 			}
 		}
 
+		// The walk has ended; errLate goes on to the caller.
 		switch {
 		case ended == io.EOF:
 			return nil

@@ -75,6 +75,7 @@ func (m *Mirror) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 		return TracePage{}, err
 	}
 
+	// The history of some lines, or the commits that touch a text.
 	var page TracePage
 	if q.Lines[0] > 0 {
 		page, err = m.followLines(ctx, q)
@@ -85,6 +86,7 @@ func (m *Mirror) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 		return TracePage{}, fmt.Errorf("trace a change: %w", err)
 	}
 
+	// References move, so they are filled in anew.
 	for i := range page.Commits {
 		c := &page.Commits[i]
 		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
@@ -125,10 +127,12 @@ func (m *Mirror) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	looked, cancel := context.WithTimeout(ctx, q.Time)
 	defer cancel()
 
+	// Commits come from one git, and are compared by others.
 	c := m.git("rev-list", "--timestamp")
 	c.args = append(c.args, args...)
 	c.timeout, c.limit = q.Time+time.Second, 4<<30
 
+	// found has the matching commits so far, the newest first.
 	var found []string
 	page.Paths = map[string][]string{}
 	err = c.stream(looked, func(r io.Reader) error {
@@ -160,6 +164,7 @@ func (m *Mirror) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 		return page, err
 	}
 
+	// The page is a part of what was found.
 	page.AtLeast = page.AtLeast || !page.Reached.IsZero()
 	page.Total = len(found)
 	found = found[min(q.Skip, len(found)):]
@@ -208,6 +213,7 @@ func (m *Mirror) compareBatch(ctx context.Context, q TraceQuery, batch []string,
 		}
 	}
 
+	// The batch goes in through stdin; a path limits what is compared.
 	c.args = append(c.args, "--")
 	if q.Path != "" {
 		c.args = append(c.args, q.Path)
@@ -215,6 +221,7 @@ func (m *Mirror) compareBatch(ctx context.Context, q TraceQuery, batch []string,
 	c.stdin = strings.NewReader(strings.Join(batch, "\n") + "\n")
 	c.timeout = q.Time + time.Second
 
+	// Ids and entries of files come in one stream, told apart by their form.
 	return c.stream(ctx, func(r io.Reader) error {
 		in := bufio.NewReaderSize(r, 64<<10)
 		for {

@@ -122,6 +122,7 @@ func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) erro
 		return use(i, entries)
 	}
 
+	// From the packs where they are there.
 	for first := 0; first < len(oids); {
 		if err := c.live(); err != nil {
 			return err
@@ -212,6 +213,7 @@ func (c *catFile) find(commit, path string) (treeEntry, error) {
 		return at, nil
 	}
 
+	// Down one directory for each part of the path.
 	for name := range strings.SplitSeq(path, "/") {
 		if at.kind != Dir {
 			return treeEntry{}, fmt.Errorf("%q: %w", path, ErrNoPath)
@@ -326,6 +328,7 @@ func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (
 			return fmt.Errorf("%q: %w", path, ErrNotDir)
 		}
 
+		// Sizes are asked for only if they are wanted.
 		entries, cut, err = c.list(at.oid, path, o)
 		if err == nil && o.Sizes {
 			err = c.sizes(len(entries), func(i int) (string, *int64) {

@@ -307,6 +307,7 @@ func (g *grower) readLevel(level []*dirNode) error {
 		}
 	}
 
+	// Several trees at one path are one directory: entries of a name are joined.
 	var gather map[string]int // entries of the node by name, when it is made of several trees
 	err := g.from.trees(oids, func(i int, entries []treeEntry) error {
 		n, k := level[owners[i].node], owners[i].from
@@ -317,6 +318,7 @@ func (g *grower) readLevel(level []*dirNode) error {
 			}
 		}
 
+		// charge stops before the lists take too much memory.
 		n.take(n.from[k].in, entries, gather)
 		return g.charge(entries)
 	})
@@ -449,6 +451,7 @@ func (n *dirNode) weigh(depth int) error {
 		return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
 	}
 
+	// A node that is met again in this state is inside itself.
 	n.state = weighing
 	for i := range n.entries {
 		e := &n.entries[i]

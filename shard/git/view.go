@@ -47,6 +47,7 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 		return err
 	}
 
+	// References, as files: git understands all their forms.
 	left := int64(maxViewRefs)
 	for _, name := range []string{"packed-refs", "refs", "reftable"} {
 		if err := f.copyTree(ctx, name, to, &left); err != nil {
@@ -59,6 +60,7 @@ func (f *foreign) view(ctx context.Context, to string, config []byte) error {
 		return err
 	}
 
+	// The objects stay where they are; git borrows them.
 	var stores strings.Builder
 	for _, s := range f.stores {
 		if strings.ContainsAny(s.path, "\n\"") {
@@ -117,6 +119,7 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 			return nil
 		}
 
+		// A file that vanished meanwhile is none.
 		in, info, err := pack.OpenFile(f.common, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -127,6 +130,7 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 		}
 		defer in.Close()
 
+		// All files together may not be larger than left.
 		const file = 512 // what a file takes at least
 		if *left -= info.Size() + file; *left < 0 {
 			return fmt.Errorf("%s: %w", name, ErrTooLarge)
@@ -140,6 +144,7 @@ func (f *foreign) copyTree(ctx context.Context, name, to string, left *int64) er
 		return errors.Join(ctx.Err(), copyTo(path, io.LimitReader(in, info.Size())))
 	}
 
+	// A directory is copied file by file.
 	info, err := f.common.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

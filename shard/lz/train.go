@@ -20,6 +20,7 @@ const (
 func Train(samples [][]byte, size int) []byte {
 	counts := countGrams(samples)
 
+	// A stretch from each part, so that the dictionary is not all of one kind.
 	type stretch struct {
 		score int
 		text  []byte

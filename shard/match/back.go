@@ -41,6 +41,8 @@ func (m *machine) stepBack(s, n *state, b byte) {
 // go on to read b as the beginning of something new.
 func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool) {
 	k := int(s.npend)
+
+	// One more continuation byte: up to three may wait for their lead byte.
 	if b >= 0x80 && b <= 0xBF {
 		if k < 3 {
 			n.threads, n.pend = s.threads, s.pend
@@ -52,10 +54,12 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 		return nil, true
 	}
 
+	// ASCII cannot lead: all that waited was broken.
 	if b < utf8.RuneSelf {
 		return m.flushBack(s, n), false
 	}
 
+	// A lead byte: with what waited behind it, in the order of the text.
 	buf := [4]byte{b}
 	for i := range k {
 		buf[i+1] = s.pend[k-1-i]
@@ -67,6 +71,7 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 	}
 	threads = s.threads
 
+	// Bytes that the rune has no room for were broken; it stands before them.
 	if rest := k + 1 - size; rest > 0 {
 		threads = m.boundary(m.flushFirst(s, n, rest), n, k-rest)
 	}

@@ -314,6 +314,7 @@ func literalOf(re *syntax.Regexp) *literal {
 	var elems []elem
 	var before, after syntax.EmptyOp // assertions
 
+	// Assertions in front, literals, assertions at the end: nothing else, in no other order.
 	for _, sub := range flat(re) {
 		if op := emptyOp(sub); op != 0 {
 			if len(elems) == 0 {
@@ -336,10 +337,12 @@ func literalOf(re *syntax.Regexp) *literal {
 		elems = append(elems, bytesOf(string(sub.Rune), sub.Flags&syntax.FoldCase != 0)...)
 	}
 
+	// An empty line is the one literal without a byte.
 	if len(elems) == 0 && before == syntax.EmptyBeginLine|syntax.EmptyEndLine {
 		return emptyLine()
 	}
 
+	// The literal is looked for by its pair; assertions are checked where it stands.
 	l := newLiteral(elems)
 	if l != nil {
 		l.before, l.after = before, after

@@ -409,6 +409,7 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 		p.run(c, &p.ops[next], src, blocks)
 	}
 
+	// The markers that come out at the end are the candidates.
 	out := &c.regs[p.out]
 	for k, w := range out[:blocks] {
 		c.bits[k] = w

@@ -19,6 +19,7 @@ func runsOf(re *syntax.Regexp) *runs {
 	r := &runs{least: 1, most: 1}
 	lazy := re.Flags&syntax.NonGreedy != 0
 
+	// How often the class may be repeated.
 	switch re.Op {
 	case syntax.OpPlus:
 		r.most = -1
@@ -30,6 +31,7 @@ func runsOf(re *syntax.Regexp) *runs {
 		return nil
 	}
 
+	// A class of ASCII, at least once.
 	class := re
 	if re.Op != syntax.OpCharClass {
 		class = re.Sub[0]
@@ -42,6 +44,7 @@ func runsOf(re *syntax.Regexp) *runs {
 		return nil
 	}
 
+	// The members of the class.
 	for i := 0; i+1 < len(class.Rune); i += 2 {
 		if class.Rune[i+1] >= 0x80 {
 			return nil

@@ -47,6 +47,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 	class, trans := &m.p.class, m.trans
 	last, i := -1, from // the end of the match found last; what is read next
 
+	// A transition without a flag costs these few instructions.
 	for i < stop {
 		t := trans[s|uint32(class[text[i]])]
 		if t&flagged == 0 {
@@ -55,6 +56,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			continue
 		}
 
+		// Seen for the first time: work it out.
 		if t == unknown {
 			var err error
 			if s, err = m.makeRoom(s); err != nil {
@@ -84,6 +86,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			return last, nil
 		}
 
+		// Idle: no thread is under way, so the next match begins at the next candidate.
 		if skip != nil && st.idle() {
 			next := skip(i)
 			if next < 0 || next > limit {
@@ -97,6 +100,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 		}
 	}
 
+	// The end of the text decides what waited for a byte.
 	if i >= len(text) && limit >= len(text) {
 		if d := m.end(s, -1); d >= 0 {
 			last = len(text) - int(d)
@@ -111,6 +115,8 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 	class, trans := &m.p.class, m.trans
 
 	first, i := -1, end
+
+	// As in forward, from the right.
 	for i > from {
 		t := trans[s|uint32(class[text[i-1]])]
 		if t&flagged == 0 {
@@ -119,6 +125,7 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			continue
 		}
 
+		// Seen for the first time: work it out.
 		if t == unknown {
 			var err error
 			if s, err = m.makeRoom(s); err != nil {
@@ -134,6 +141,7 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			continue
 		}
 
+		// A later start is forgotten: the smallest one counts.
 		st := &m.states[s>>m.p.shift]
 		if st.delta >= 0 {
 			first = i + 1 + int(st.delta)

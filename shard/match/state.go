@@ -388,6 +388,7 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 		return out
 	}
 
+	// Depth first, since out is in the order of priority.
 	stack := append(m.stack[:0], pc)
 	for len(stack) > 0 {
 		pc := stack[len(stack)-1]
@@ -420,6 +421,8 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 // match; in a forward machine it stops there.
 func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp) ([]uint32, bool) {
 	match := false
+
+	// Depth first, as follow is.
 	stack := append(m.stack[:0], pc)
 	for len(stack) > 0 {
 		pc := stack[len(stack)-1]

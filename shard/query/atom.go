@@ -62,11 +62,13 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 		return nil, fail(at, "a value right after %s (to search for that text, put it in quotes)", name)
 	}
 
+	// The value is everything up to the next blank, or what is in quotes.
 	value, quoted := p.value(end)
 	if value == "" {
 		return nil, fail(at, "a value that is not empty after %s", name)
 	}
 
+	// Filters whose value is searched for.
 	switch name {
 	case contentPrefix:
 		return p.textAtom(value, at, quoted)
@@ -77,6 +79,7 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 		return p.pattern(name, value, at)
 	}
 
+	// Filters whose value is a word.
 	if quoted {
 		value = unquote(value)
 	}

@@ -139,6 +139,7 @@ func (a *answer) parseObject(line []byte) error {
 		return fmt.Errorf("not an answer: %.80q", line)
 	}
 
+	// Members, with commas between them.
 	rest := line[1 : len(line)-1]
 	for {
 		rest = bytes.TrimLeft(rest, " ,")
@@ -146,6 +147,7 @@ func (a *answer) parseObject(line []byte) error {
 			return nil
 		}
 
+		// A key, then a colon.
 		var key, value []byte
 		var ok bool
 		if key, rest, ok = cutString(rest); !ok {

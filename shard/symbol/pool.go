@@ -107,11 +107,13 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 		return nil, fmt.Errorf("%s --version: %w", path, err)
 	}
 
+	// Only universal-ctags has the interactive mode that is used here.
 	v := versionLine.FindString(version)
 	if v == "" {
 		return nil, fmt.Errorf("%s is not universal-ctags", path)
 	}
 
+	// What this build of it can do.
 	features, err := ask(ctx, path, "--list-features")
 	if err != nil {
 		return nil, fmt.Errorf("%s --list-features: %w", path, err)
@@ -125,6 +127,7 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 		return nil, fmt.Errorf("%s lacks the interactive mode", path)
 	}
 
+	// Newer ones write lines that are cheaper to read than JSON.
 	p := &Pool{options: o, path: path, version: v, mode: mode}
 	p.ready("--fields=+e", "--_xformat="+tagFormat)
 	return p, nil

@@ -174,6 +174,7 @@ func (p *process) read(use func(Symbol)) error {
 			return fmt.Errorf("read: %w", err)
 		}
 
+		// Bounds on the answer: a hostile file must not fill the memory.
 		if size += len(line); size > maxAnswer {
 			return errors.New("answer is too long")
 		}

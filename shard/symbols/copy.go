@@ -121,6 +121,7 @@ func (o *copying) copy(d copiedDoc) error {
 			return false
 		}
 
+		// Names, kinds and parents get the numbers of the new file.
 		r.Name = int(o.names[r.Name] - firstName)
 		r.Kind = int(o.c.kindNumberLocked(o.from.kinds[r.Kind]))
 		if r.Parent > 0 {
@@ -129,6 +130,7 @@ func (o *copying) copy(d copiedDoc) error {
 			}
 		}
 
+		// Rows are differences to the row before.
 		coded = appendRow(coded, before, r)
 		before = r
 		return true

@@ -79,6 +79,7 @@ func (y *File) load() error {
 		return err
 	}
 
+	// The codes first: everything else is written in them.
 	if err := y.loadCodes(); err != nil {
 		return err
 	}
@@ -158,6 +159,7 @@ func (y *File) loadColumns() error {
 		}
 	}
 
+	// One row a page in the columns of pages, one a document in the others.
 	pages := y.pageEnd.Len()
 	sized := y.pageSize.Len() == pages && y.pageName.Len() == pages && y.firstEnd.Len() == pages && y.refEnd.Len() == pages &&
 		y.docEnd.Len() == y.documents && y.extentEnd.Len() == y.documents

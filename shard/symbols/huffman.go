@@ -50,6 +50,7 @@ func (c *huffmanCode) lengths(counts *[1 << 8]int) {
 		bytes []byte
 	}
 
+	// A tree of one leaf for each byte that is there.
 	var trees []tree
 	for b, n := range counts {
 		if n > 0 {
@@ -59,6 +60,7 @@ func (c *huffmanCode) lengths(counts *[1 << 8]int) {
 	byCount := func(a, b tree) int { return cmp.Compare(b.count, a.count) }
 	slices.SortStableFunc(trees, byCount)
 
+	// One byte alone still takes a bit.
 	if len(trees) == 1 {
 		c.length[trees[0].bytes[0]] = 1
 	}
@@ -70,6 +72,7 @@ func (c *huffmanCode) lengths(counts *[1 << 8]int) {
 			c.length[x]++
 		}
 
+		// The joined tree takes its place among the others.
 		trees = trees[:len(trees)-2]
 		at, _ := slices.BinarySearchFunc(trees, joined, byCount)
 		trees = slices.Insert(trees, at, joined)

@@ -14,6 +14,7 @@ func (w *tagging) locate(t Untagged) {
 		slices.SortStableFunc(w.rows, byLine)
 	}
 
+	// Lines and rows go forward together.
 	found := w.rows[:0]
 	lines := lineReader{text: t.Content, number: 1, end: -1}
 
@@ -40,6 +41,7 @@ func (w *tagging) locate(t Untagged) {
 		slices.SortStableFunc(w.rows, byOffset)
 	}
 
+	// Offsets are known now, and with them how long each symbol lasts.
 	w.measure(t.Content)
 }
 

@@ -211,9 +211,11 @@ func (c *collector) writePages(w *file.Writer, columns *coded, names []uint32, r
 	}})
 	defer post.Close()
 
+	// Pages are compressed with a dictionary made of names.
 	dict := c.dictionary(names)
 	p := pageWriter{names: c.names, order: names, refs: refs, enc: lz.NewEncoder(dict, false)}
 
+	// A page is full when the next name has no room in it.
 	for i, n := range names {
 		name := c.names.name(n)
 		if len(p.page)+len(name)+1 > pageBytes {
@@ -231,6 +233,7 @@ func (c *collector) writePages(w *file.Writer, columns *coded, names []uint32, r
 		return err
 	}
 
+	// What was gathered page by page, as columns.
 	columns.add(secPages, p.blocks, secPageEnd, p.blockEnd)
 	columns.add(secRefs, p.ref, secRefEnd, p.refEnd)
 	w.Add(secPageSize, p.size)
@@ -293,6 +296,7 @@ func (p *pageWriter) flush(next int, post *trigram.Writer) error {
 
 	le := binary.LittleEndian
 
+	// Names front-coded; for each a reference to the documents that define it.
 	p.coded = p.coded[:0]
 	var before []byte
 	first := 0 // first document of the name before
@@ -308,6 +312,7 @@ func (p *pageWriter) flush(next int, post *trigram.Writer) error {
 
 	p.blocks = p.enc.Encode(p.blocks, p.coded)
 
+	// One row for each column.
 	p.blockEnd = le.AppendUint32(p.blockEnd, uint32(len(p.blocks)))
 	p.size = le.AppendUint32(p.size, uint32(len(p.coded)))
 	p.number = le.AppendUint32(p.number, uint32(p.start))
@@ -315,6 +320,7 @@ func (p *pageWriter) flush(next int, post *trigram.Writer) error {
 	p.firstEnd = le.AppendUint32(p.firstEnd, uint32(len(p.first)))
 	p.refEnd = le.AppendUint32(p.refEnd, uint32(len(p.ref)))
 
+	// The next page begins with the next name.
 	p.page, p.start = p.page[:0], next
 	return nil
 }

@@ -87,6 +87,7 @@ func murmur3(seed uint32, s string, signed bool) uint32 {
 		seed = bits.RotateLeft32(seed, 13)*5 + 0xe6546b64
 	}
 
+	// Up to three bytes are left over.
 	var k uint32
 	switch len(s) - i {
 	case 3:
@@ -100,6 +101,7 @@ func murmur3(seed uint32, s string, signed bool) uint32 {
 		seed ^= mix(k)
 	}
 
+	// The length, and a last mixing of all bits.
 	seed ^= uint32(len(s))
 	seed = (seed ^ seed>>16) * 0x85ebca6b
 	seed = (seed ^ seed>>13) * 0xc2b2ae35

@@ -175,6 +175,7 @@ func (l *layer) findChunks() error {
 		return errDamaged
 	}
 
+	// Which chunks there are, and where; those not known here are passed over.
 	for i := range count {
 		// A chunk ends where the next begins; the table has a row for the end.
 		row := d[graphHeader+chunkRow*i:]
@@ -315,6 +316,7 @@ func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 		}
 	}
 
+	// A parent beyond the graph would lead outside of its tables.
 	for _, p := range dst[from:] {
 		if int(p) >= g.commits {
 			return dst, ask(errDamaged)

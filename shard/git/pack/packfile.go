@@ -277,6 +277,7 @@ func (f *file) entry(at int) (entry, error) {
 		}
 	}
 
+	// The header itself must not run into the end.
 	if e.body > end {
 		return e, errDamaged
 	}

@@ -95,6 +95,7 @@ func (s *Store) load() error {
 		return fmt.Errorf("packs: %w", err)
 	}
 
+	// Each index stands for a pack.
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("packs: %w", err)
@@ -214,6 +215,7 @@ func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
 		return 0, 0, err
 	}
 
+	// Down the chain: the kind is that of its last base, the size that of the first delta.
 	size = int64(e.size)
 	for deltas := 0; e.isDelta(); deltas++ {
 		if deltas > maxChain {

@@ -235,6 +235,7 @@ func (f *inflater) readTables(b *stream) error {
 		return errStream
 	}
 
+	// The code of the lengths, three bits for each of its own lengths.
 	var sizes [19]uint8
 	for _, s := range codeOrder[:codes] {
 		b.fill()
@@ -256,6 +257,7 @@ func (f *inflater) readTables(b *stream) error {
 		return errStream
 	}
 
+	// The lengths of both codes follow each other: first literals, then distances.
 	if err := makeTable(f.lit[:], litBits, f.sizes[:lits], litEntries[:]); err != nil {
 		return err
 	}
@@ -281,6 +283,7 @@ func (f *inflater) readSizes(b *stream, total int) error {
 			continue
 		}
 
+		// How many bits say how often, the least number, and what is repeated.
 		more, least, value := uint(7), 11, uint8(0)
 		switch {
 		case s == 16 && i > 0:
