@@ -43,7 +43,7 @@ func (d docSet) not(documents int) docSet {
 		return out
 	}
 
-	// No bit may stand behind the last document.
+	// No bit may stand after the last document.
 	for i := range out {
 		out[i] = ^d[i]
 	}

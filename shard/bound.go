@@ -501,7 +501,7 @@ func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 
 		start, limit := s.segStart[seg], s.segStart[seg+1]-s.segStart[seg]
 		for u := bitmap.Next(0); u >= 0 && u < limit; {
-			// One unit is enough: go on behind the document that owns it.
+			// One unit is enough: go on after the document that owns it.
 			d = s.documentFrom(d, start+u)
 			set.add(d)
 			u = bitmap.Next(int(s.docUnit.At(d+1)) - start)

@@ -83,7 +83,7 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 	return err
 }
 
-// end writes the columns behind the documents and gives the file its name.
+// end writes the columns after the documents and gives the file its name.
 func (b *builder) end() (built []Built, err error) {
 	b.columns()
 	id, size, err := b.out.Finish()
@@ -101,7 +101,7 @@ func (b *builder) end() (built []Built, err error) {
 	return built, nil
 }
 
-// segment writes the postings of a segment behind its content: the file has
+// segment writes the postings of a segment after its content: the file has
 // content 0, postings 0, content 1, postings 1, and so on. The postings' writer
 // calls it when a segment is complete.
 func (b *builder) segment(postings ...[]byte) error {
@@ -172,7 +172,7 @@ func (b *builder) encode(enc *lz.Encoder, t *batch) {
 // span is a half-open run of a buffer.
 type span struct{ from, to int }
 
-// compress appends the blocks of a text: each of a unit and the overlap behind it.
+// compress appends the blocks of a text: each of a unit and the overlap after it.
 func (t *batch) compress(enc *lz.Encoder, text []byte) {
 	start, line := len(t.blocks), uint32(0)
 	for u := range trigram.Units(len(text)) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// columns writes everything behind the content and the postings.
+// columns writes everything after the content and the postings.
 func (b *builder) columns() {
 	// The last of these columns have one entry more: where the last document ends.
 	le := binary.LittleEndian

@@ -200,7 +200,7 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 			return true
 		}
 
-		// Most names are one word. A span that begins behind the end of the word at
+		// Most names are one word. A span that begins after the end of the word at
 		// the offset cannot be in the name, which need not be looked up then.
 		if spans[i].Start > r.Offset && !e.insideName(r.Offset, spans[i].Start) {
 			return true

@@ -251,7 +251,7 @@ func (e *evaluator) matches(p *pattern, spans []match.Span, text []byte, limit i
 }
 
 // run returns the first and the last unit of the next run of candidate units at
-// or behind unit u of the document, -1 and -1 where there is none. With
+// or after unit u of the document, -1 and -1 where there is none. With
 // candidates 2, 3, 4 and 9: run(0) = 2, 4; run(3) = 3, 4; run(5) = 9, 9.
 func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
 	// Bitmaps count units from the beginning of the segment.
@@ -388,7 +388,7 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 		}
 
 		// Up to the end of the last line that touches unit b. An empty line right
-		// behind the unit may be a match of the unit too.
+		// after the unit may be a match of the unit too.
 		end := e.t.size
 		if to < e.t.size {
 			if end, err = e.t.lineEnd(to - 1); err != nil {

@@ -44,7 +44,7 @@ const (
 	secOccKind                            // a byte for each occurrence: its category
 	secMasks                              // Column64: the distinct revision masks
 	secPathEnd                            // Column32: end of each path in secPaths
-	secPaths                              // the distinct paths, one behind the other
+	secPaths                              // the distinct paths, one after the other
 	secNamePost                           // postings of the paths
 	secDict                               // dictionary that the blocks were compressed with
 	secText     file.SectionID = 1 << 12

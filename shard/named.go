@@ -117,7 +117,7 @@ func (b *bound) namedFirst() {
 		sieve[h>>6&3] |= 1 << (h & 63)
 	}
 
-	// Behind the documents that define something.
+	// After the documents that define something.
 	byDoc := b.s.stemsByDocument()
 	to := 0
 	if b.defs != nil {

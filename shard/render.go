@@ -59,7 +59,7 @@ func (s *search) hits(res *Result) []hit {
 			continue
 		}
 
-		// Pieces behind the limit were left out by an early stop.
+		// Pieces after the limit were left out by an early stop.
 		counted := r.pieces[:min(r.limit, len(r.pieces))]
 		for _, pc := range counted {
 			hits = append(hits, pc.hits...)
@@ -133,7 +133,7 @@ func (s *search) best(hits []hit) []hit {
 	}
 
 	top, full := hits[:0], false
-	var last hit // the last of top when it was cut: what comes behind it is not shown
+	var last hit // the last of top when it was cut: what comes after it is not shown
 	for _, n := range hits {
 		if full && s.order(n, last) >= 0 {
 			continue

@@ -204,7 +204,7 @@ func definer(before []byte) []byte {
 	return nil
 }
 
-// looksUsed reports whether a name behind a definer is only used: "struct list;"
+// looksUsed reports whether a name after a definer is only used: "struct list;"
 // declares, "struct list *next" is of that type. A macro, a constant and a type may
 // end so and be defined.
 func looksUsed(definer, after []byte) bool {

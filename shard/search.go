@@ -100,7 +100,7 @@ type search struct {
 //	done <= next <= len(pieces)   and   limit <= len(pieces)
 //
 // where pieces[:done] are decided, pieces[:next] are taken and pieces[:limit]
-// count. limit falls when an early stop leaves out the pieces behind it, and to
+// count. limit falls when an early stop leaves out the pieces after it, and to
 // 0 for a damaged file.
 type run struct {
 	m      *member
@@ -500,7 +500,7 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 	pc.ended = true
 
 	// Count the pieces that are done without a gap, and stop early where they
-	// are enough: pieces behind them do not count, even if they are decided.
+	// are enough: pieces after them do not count, even if they are decided.
 	for r.done < len(r.pieces) && r.pieces[r.done].ended {
 		r.sum += r.pieces[r.done].matches
 		r.done++

@@ -104,13 +104,13 @@ func (t *text) decode(u int) error {
 		return err
 	}
 
-	// Decoding may write up to Slack bytes behind dst. If the next unit is
+	// Decoding may write up to Slack bytes after dst. If the next unit is
 	// decoded already, its first bytes are saved and put back.
 	var saved [lz.Slack]byte
 	next := u+1 < t.units && t.have[u+1]
-	behind := t.buf[start+len(dst) : min(start+len(dst)+lz.Slack, cap(t.buf))]
+	after := t.buf[start+len(dst) : min(start+len(dst)+lz.Slack, cap(t.buf))]
 	if next {
-		copy(saved[:], behind)
+		copy(saved[:], after)
 	}
 
 	if err := lz.Decode(dst, s.f.Data()[at:at+int64(to-from)], s.dict); err != nil {
@@ -118,7 +118,7 @@ func (t *text) decode(u int) error {
 	}
 
 	if next {
-		copy(behind, saved[:])
+		copy(after, saved[:])
 	}
 
 	if t.cache != nil {
@@ -172,7 +172,7 @@ func (t *text) lineStart(offset int) (int, error) {
 	return 0, nil
 }
 
-// lineEnd returns where the line ends that holds the byte at offset: behind its
+// lineEnd returns where the line ends that holds the byte at offset: after its
 // newline, or at the end of the text.
 func (t *text) lineEnd(offset int) (int, error) {
 	for from := offset; from < t.size; {

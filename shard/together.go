@@ -71,7 +71,7 @@ func (e *evaluator) together(spans []match.Span) float64 {
 	return best
 }
 
-// follow reports whether a text begins with words, each behind a gap of at most
+// follow reports whether a text begins with words, each after a gap of at most
 // togetherGap bytes: "main" follows in " main(", "->main" and " = main", not in
 // "domain" nor in "(x) main".
 func follow(text []byte, words [][]byte) bool {

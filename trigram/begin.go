@@ -1,7 +1,7 @@
 package trigram
 
 // MayBegin reports whether one of the conditions of f may begin at a byte of
-// text[:to]; what stands behind is context.
+// text[:to]; what stands after is context.
 //
 // It is for a line that begins in the unit before a run of candidates and ends in the
 // first candidate. Whatever begins in a unit lies in its window. So a match whose

@@ -64,7 +64,7 @@ block:
 	VPMINUB Y12, Y1, Y2
 	VPCMPEQB Y1, Y2, Y2       // printable: x-' ' <= '~'-' '
 	VPMAXUB Y11, Y1, Y3
-	VPCMPEQB Y1, Y3, Y3       // behind the capitals
+	VPCMPEQB Y1, Y3, Y3       // after the capitals
 	VPAND   Y10, Y3, Y3
 	VPADDB  Y9, Y1, Y1
 	VPSUBB  Y3, Y1, Y1
@@ -170,7 +170,7 @@ kept:
 //
 // Comparing a row with 1 carries when it is 0, which is added to the count.
 //
-// Invariant of deal: SI is behind the last trigram and -CX > 0 are left;
+// Invariant of deal: SI is past the last trigram and -CX > 0 are left;
 // log[:R9] are those of row 0 so far, R9 <= n + CX.
 TEXT ·dealOut(SB), NOSPLIT, $0-56
 	MOVQ ids+0(FP), SI

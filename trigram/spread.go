@@ -73,7 +73,7 @@ func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 		return
 	}
 
-	// Forward, so that a unit is set before the one behind it asks for it.
+	// Forward, so that a unit is set before the one after it asks for it.
 	for u := e.noLine.Next(1); u >= 0; u = e.noLine.Next(u + 1) {
 		v := uint16(u)
 		if b.Has(v-1) && !e.first.Has(v) {

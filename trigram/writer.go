@@ -13,7 +13,7 @@ var ErrTrigrams = errors.New("trigram: document has too many different trigrams"
 // Options of a [Writer].
 type Options struct {
 	// Emit receives each finished segment, in order, as parts that are to be
-	// stored one behind the other. The bytes are reused after it returns. An
+	// stored one after the other. The bytes are reused after it returns. An
 	// error stops the writer.
 	Emit func(segment ...[]byte) error
 }
@@ -55,7 +55,7 @@ const listBytes = 96 << 20
 //	trigrams of unit 70     " th" "the" "zqx"
 //	hot                     " th" is row 17, "the" row 18, "zqx" row 0: it is cold
 //	word[17], word[18]      bit 70-64 = 6 is set; after unit 127 they go to the block
-//	log                     ... "zqx"        logEnds[71] is behind it
+//	log                     ... "zqx"        logEnds[71] is after it
 type Writer struct {
 	opt Options
 	err error // once set, stays
@@ -241,7 +241,7 @@ func (w *Writer) extract(content []byte) error {
 }
 
 // cut returns the window of unit u of n: the byte before what it owns, what it owns,
-// and the overlap. Before the document stands a virtual newline, behind it two.
+// and the overlap. Before the document stands a virtual newline, after it two.
 func (w *Writer) cut(content []byte, u, n int) []byte {
 	from, to := u*UnitSize, min((u+1)*UnitSize+Overlap, len(content))
 	if u > 0 && u < n-1 {

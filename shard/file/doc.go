@@ -1,4 +1,4 @@
-// Package file is the form of all files of the index: sections of bytes, and behind
+// Package file is the form of all files of the index: sections of bytes, and after
 // them a table of where each begins and of the checksums of all pages.
 //
 //	head       16 bytes   "SHOALIDX", version and kind of the file

@@ -55,7 +55,7 @@ func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, er
 	return slices.Clone(out), nil
 }
 
-// countAuthors reads the name and the address of each commit, with NUL behind
+// countAuthors reads the name and the address of each commit, with NUL after
 // both.
 func countAuthors(r io.Reader, counts map[authorID]int) error {
 	in := bufio.NewReaderSize(r, 64<<10)

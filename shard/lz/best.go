@@ -10,7 +10,7 @@ const (
 
 // chains finds long matches by hash chains: for every position the one before with the
 // same hash is kept. Positions count from the beginning of the dictionary; the block
-// lies behind it.
+// lies after it.
 type chains struct {
 	dict []byte
 	text []byte   // dictionary and block

@@ -5,9 +5,9 @@ import "encoding/binary"
 // Decode decompresses a block into dst, whose length is how many bytes are wanted: all
 // of the text, or only its beginning. dict is the dictionary of the encoder.
 //
-// Where slices have room behind their lengths, more is copied at once than is asked
-// for: up to [Slack] bytes of the capacity of dst behind its length are overwritten,
-// and as many are read, to no effect, behind block and dict.
+// Where slices have room after their lengths, more is copied at once than is asked
+// for: up to [Slack] bytes of the capacity of dst after its length are overwritten,
+// and as many are read, to no effect, after block and dict.
 //
 // A damaged block gives [ErrCorrupt] or wrong bytes: whoever must know keeps
 // checksums.
@@ -83,7 +83,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 		}
 	}
 
-	// The literals behind the last match.
+	// The literals after the last match.
 	if len(dst)-o > len(block)-l {
 		return ErrCorrupt
 	}
@@ -124,7 +124,7 @@ func repeat(dst []byte, o, offset, length int) {
 }
 
 // more adds up a length that stands in a block at i, from n on, and returns the place
-// behind it; the sum is negative if the block ends in it.
+// after it; the sum is negative if the block ends in it.
 func more(block []byte, i, n int) (next, sum int) {
 	for i < len(block) {
 		b := int(block[i])

@@ -4,7 +4,7 @@
 
 // func decodeShort(dst *byte, o, lastOut int, block *byte, r, end, l, lastLit int, dict *byte, dictLen, span int, lengths *[256]uint16) (r2, l2, o2 int)
 //
-// SI  record       0(SP) behind the last   R11 lengths
+// SI  record       0(SP) after the last   R11 lengths
 // R8  literals     R10 the last place from where all of them can be read at once
 // DI  output       R9  the last place to where all can be written at once
 // R12 dst          R13 from a place before dst to the same one in the dictionary

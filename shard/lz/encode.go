@@ -23,7 +23,7 @@ const (
 // always gives the same output.
 //
 // Its time goes into branches that cannot be predicted, at each match and right
-// behind it, and the later they are decided the more it costs. So the tables hold 16
+// after it, and the later they are decided the more it costs. So the tables hold 16
 // more bits of the hash, which say whether a place is worth looking at before its
 // text is read; block and dictionary lie in one text, and which of them has the match
 // is chosen without a branch; and so are lengths up to 16, and up to eight bytes that
@@ -34,7 +34,7 @@ type Encoder struct {
 	out  writer
 
 	text   []byte                 // a margin, the dictionary, the block, a margin
-	inDict *[1 << dictBits]uint32 // by hash: the position behind the margin, and above it 16 more bits of the hash
+	inDict *[1 << dictBits]uint32 // by hash: the position after the margin, and above it 16 more bits of the hash
 	table  [1 << hashBits]uint32  // the same for the block
 }
 

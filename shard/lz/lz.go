@@ -28,7 +28,7 @@
 //
 //	01 00           one record
 //	84 08 00        8 literals, then a match of 4+4 = 8 bytes from 8 bytes before
-//	67 6f 20 66 75 6e 63 20  6d 61 69 6e      "go func " and, behind the match, "main"
+//	67 6f 20 66 75 6e 63 20  6d 61 69 6e      "go func " and, after the match, "main"
 //
 // What came before the block is the dictionary: text that all blocks of a file
 // share, so that small blocks compress almost as well as large ones, and a
@@ -48,7 +48,7 @@ const (
 	MaxBlock = 8 << 10
 	// MaxDict is the greatest size of a dictionary.
 	MaxDict = 56 << 10
-	// Slack is how many bytes behind a text [Decode] may overwrite.
+	// Slack is how many bytes after a text [Decode] may overwrite.
 	Slack = 48
 
 	minMatch     = 4

@@ -49,7 +49,7 @@ func (w *writer) more(n int) {
 	w.m++
 }
 
-// finish appends the block to dst; last are the literals behind the last match.
+// finish appends the block to dst; last are the literals after the last match.
 func (w *writer) finish(dst, last []byte) []byte {
 	w.literals(last)
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(w.n/recordBytes))

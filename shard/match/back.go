@@ -59,7 +59,7 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 		return m.flushBack(s, n), false
 	}
 
-	// A lead byte: with what waited behind it, in the order of the text.
+	// A lead byte: with what waited after it, in the order of the text.
 	buf := [4]byte{b}
 	for i := range k {
 		buf[i+1] = s.pend[k-1-i]

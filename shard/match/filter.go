@@ -142,7 +142,7 @@ func (f *filter) fill(c *cursor, src []byte, blocks int, follows bool) uint64 {
 }
 
 // next returns a place that the first match from a place on contains or begins
-// behind, -1 if there is no match. c walks the candidates of f.
+// after, -1 if there is no match. c walks the candidates of f.
 func (f *filter) next(c *cursor, from int) int {
 	// A program names ends: the byte before belongs to the match.
 	if f.program != nil {
@@ -188,7 +188,7 @@ func (f *filter) first(text []byte) bool {
 }
 
 // last returns where, from a place on, the text ends with a string of f whose last
-// newline is the one thought behind the text; -1 if nowhere.
+// newline is the one thought after the text; -1 if nowhere.
 func (f *filter) last(text []byte, from int) int {
 	shift := 0
 	if f.lead {

@@ -124,7 +124,7 @@ type finder interface {
 
 const maxReach = 128
 
-// newlines are what a text seems to go on with behind its end.
+// newlines are what a text seems to go on with after its end.
 var newlines = [64 + maxReach]byte(bytes.Repeat([]byte{'\n'}, 64+maxReach))
 
 // cursor walks the candidates of a finder through a text, window by window.
@@ -138,7 +138,7 @@ type cursor struct {
 	bits   [64]uint64            // candidates of the window
 	regs   [][64]uint64          // of a program
 	carry  []uint64              // of a program
-	tail   [64*3 + maxReach]byte // the end of the text, with newlines behind it
+	tail   [64*3 + maxReach]byte // the end of the text, with newlines after it
 }
 
 // reset begins a text.

@@ -6,7 +6,7 @@
 // bytes, DI at its word, CX > 0 blocks are left, and R8 has of the blocks done the
 // last one's bit uppermost: whether its word is not zero. NEGQ sets the carry by
 // that, RCRQ moves it in from above. After n blocks the bit of the first one is
-// 64-n too high, which the shift behind the loop mends.
+// 64-n too high, which the shift after the loop mends.
 
 // func pairAVX2(dst *uint64, a, b *byte, blocks int, b1, f1, b2, f2 byte) (any uint64)
 //
@@ -131,7 +131,7 @@ set:
 // func tripleAVX2(dst *uint64, src *byte, blocks int, t *[3]nibbles) (any uint64)
 //
 // Bit i: some bucket is that of src[i] in t[0], of src[i+1] in t[1] and of
-// src[i+2] in t[2]. Two bytes behind the last block are read.
+// src[i+2] in t[2]. Two bytes after the last block are read.
 TEXT ·tripleAVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI

@@ -27,12 +27,12 @@ type literal struct {
 	fold   []byte         // or-ed to the text before comparing it with core: 0x20 for a letter
 	words  []word         // of the core
 	left   []elem         // before the core
-	right  []elem         // behind it
+	right  []elem         // after it
 	before syntax.EmptyOp // what must hold around the match
 	after  syntax.EmptyOp
 
 	// With an anchor of lines, scan is the core together with the newline before
-	// or behind it, which is looked for instead: it is much rarer.
+	// or after it, which is looked for instead: it is much rarer.
 	scan *literal
 	lead int // 1 where scan begins with a newline
 
@@ -352,7 +352,7 @@ func literalOf(re *syntax.Regexp) *literal {
 }
 
 // emptyLine finds the places between two newlines, and the one before a newline
-// that begins a text. Behind the last newline is no line.
+// that begins a text. After the last newline is no line.
 func emptyLine() *literal {
 	newline := elem{b: '\n'}
 	return &literal{

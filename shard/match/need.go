@@ -170,7 +170,7 @@ func (g *gather) cross(set [][]elem, n int) {
 	g.run = next
 }
 
-// skip ends the run and goes on behind something of at most n bytes (-1: any
+// skip ends the run and goes on after something of at most n bytes (-1: any
 // number).
 func (g *gather) skip(n int) {
 	longest := 0

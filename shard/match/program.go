@@ -48,7 +48,7 @@ type program struct {
 	moved []bool // of each slot: it carries markers, not bytes of a class
 }
 
-// stop is a place in the ops behind which everything depends on one marker. If the
+// stop is a place in the ops after which everything depends on one marker. If the
 // marker is nowhere in a window, all the rest can be left out for it.
 type stop struct{ op, slot, marker int }
 
@@ -137,7 +137,7 @@ func (b *builder) set(s byteSet) int {
 	return r
 }
 
-// chain is add for the whole expression, with a stop behind each link of it.
+// chain is add for the whole expression, with a stop after each link of it.
 func (b *builder) chain(re *syntax.Regexp, m int) int {
 	if re.Op == syntax.OpCapture {
 		return b.chain(re.Sub[0], m)
@@ -437,7 +437,7 @@ func (p *program) unreached(c *cursor, at stop, blocks int) bool {
 	return some == 0
 }
 
-// skipRest leaves out what stands behind a stop: there are no candidates, and no
+// skipRest leaves out what stands after a stop: there are no candidates, and no
 // markers to carry on. What a run of one class carries on only matters together
 // with a marker.
 func (p *program) skipRest(c *cursor, at stop, window []byte) {

@@ -17,7 +17,7 @@ import (
 //	        bytes of an unfinished rune, found already?, match just found
 //
 // Assertions ask about the rune after them. So threads wait before them, and the
-// next byte decides; for the same reason a match is found by the byte behind it. A
+// next byte decides; for the same reason a match is found by the byte after it. A
 // byte that breaks an unfinished rune of k bytes makes k+1 steps at once; the state
 // then says how many bytes back the match ended.
 //

@@ -38,7 +38,7 @@ func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
 		return &Text{Pattern: value}, nil
 	}
 
-	if quoted { // errors count from behind the quote
+	if quoted { // errors count from after the quote
 		at++
 	}
 	if err := checkRegexp(value, at); err != nil {
@@ -225,11 +225,11 @@ func (p *parser) directive(name prefix, value string, at int) error {
 
 	// As of a day.
 	case atPrefix:
-		moment, ok := parseMoment(value)
+		date, ok := parseDate(value)
 		if !ok {
 			return fail(at, "a date after at:, as 2026-01-31, 2026-01 or 2026-01-31T12:00Z")
 		}
-		p.out.At = moment
+		p.out.At = date
 	}
 	return nil
 }

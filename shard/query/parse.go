@@ -25,7 +25,7 @@ type Query struct {
 	Q       Q             // what is searched; simplified
 	Count   int           // count: NoCount, CountAll, or 1 to MaxCount
 	Timeout time.Duration // timeout:, zero when not given
-	At      time.Time     // at:, in UTC, the last moment of what it names; zero when not given
+	At      time.Time     // at:, in UTC, the last second of what it names; zero when not given
 	Type    Type          // type:
 	Case    Case          // how letters match: by case:, or the toggle
 }

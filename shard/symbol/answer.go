@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// answer is one line of the program's output. Its fields are parts of that line,
+// answer is one line of the output of ctags. Its fields are parts of that line,
 // or of spare where they had escapes.
 type answer struct {
 	kindOfAnswer []byte // tag, completed, error...
@@ -24,7 +24,7 @@ type answer struct {
 	spare [3][]byte // buffers for a name, a scope and a signature with escapes
 }
 
-// tagFormat is how the program writes a tag: fields with tabs between them, less
+// tagFormat is how ctags writes a tag: fields with tabs between them, less
 // than half of what JSON takes. Its other answers are JSON objects all the same.
 // In a field a tab, a newline and a backslash are escaped, so a line that begins
 // with a digit is a tag, whatever the tag is called.
@@ -32,7 +32,7 @@ type answer struct {
 //	12 TAB function TAB struct TAB area TAB shape TAB 19
 //
 // is, in line 12, the function area of the struct shape, which ends in line 19;
-// the end is empty where the program does not know it.
+// the end is empty where ctags does not know it.
 const tagFormat = "%n\t%K\t%p\t%N\t%s\t%e"
 
 // signatureFormat is tagFormat with the parameters of a function, "-" without.
@@ -40,7 +40,7 @@ const signatureFormat = tagFormat + "\t%S"
 
 var wordTag = []byte("tag")
 
-// parse reads a line. The program writes one for each symbol, millions of
+// parse reads a line. Ctags writes one for each symbol, millions of
 // them.
 func (a *answer) parse(line []byte) error {
 	if len(line) == 0 || line[0] < '0' || line[0] > '9' {
@@ -59,7 +59,7 @@ func (a *answer) parse(line []byte) error {
 		*field, rest = rest[:i], rest[i+1:]
 	}
 
-	// Behind the scope the end and the signature may follow, and nothing else.
+	// After the scope the end and the signature may follow, and nothing else.
 	a.scope, rest, _ = bytes.Cut(rest, []byte{'\t'})
 	end, signature, _ := bytes.Cut(rest, []byte{'\t'})
 	ok = ok && bytes.IndexByte(signature, '\t') < 0

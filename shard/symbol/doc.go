@@ -1,4 +1,4 @@
-// Package symbol finds the definitions in source files with the program
+// Package symbol finds the definitions in source files with
 // universal-ctags.
 //
 // A [Pool] keeps a few of its processes running. Each is handed files on its
@@ -10,9 +10,9 @@
 //	< 3	func	package	main	main
 //	< {"_type": "completed", "command": "generate-tags"}
 //
-// The program reads whatever people push, so nothing it does may hurt: it
+// Ctags reads whatever people push, so nothing it does may hurt: it
 // runs in its sandbox without an environment, sees made-up file names only,
 // and one that dies, hangs or talks nonsense is ended and costs the one file
-// it was working on: those behind it are sent to the next. The answers for a file depend on its bytes, its name and
-// the program alone, so they are kept by content and version.
+// it was working on: those after it are sent to the next. The answers for a file depend on its bytes, its name and
+// ctags alone, so they are kept by content and version.
 package symbol

@@ -7,7 +7,7 @@ import (
 	"github.com/go-enry/go-enry/v2"
 )
 
-// extensions are the names of languages to the program, for files whose own
+// extensions are the names of languages to ctags, for files whose own
 // extension is missing or misleads: it takes .h for C++, and scripts often have
 // no extension.
 var extensions = map[string]string{
@@ -15,7 +15,7 @@ var extensions = map[string]string{
 	"PHP": ".php", "Tcl": ".tcl", "Awk": ".awk", "Lua": ".lua", "TypeScript": ".ts", "Makefile": ".mk",
 }
 
-// nameFor returns the name under which the program sees a file: one that tells
+// nameFor returns the name under which ctags sees a file: one that tells
 // the language and nothing else. ok is false for files without symbols.
 //
 //	include/list.h, C   f.c
@@ -33,7 +33,7 @@ func nameFor(file, language string) (name string, ok bool) {
 	}
 
 	if language == "TSX" {
-		return "f.ts", true // a dialect that the program knows by one name only
+		return "f.ts", true // a dialect that ctags knows by one name only
 	}
 
 	base := path.Base(file)

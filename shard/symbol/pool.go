@@ -23,7 +23,7 @@ var ErrOff = errors.New("symbols are switched off")
 // ErrMissing is returned by [Open] where no usable program is installed.
 var ErrMissing = errors.New("universal-ctags is not installed")
 
-// Options tell how to run the program.
+// Options tell how to run ctags.
 type Options struct {
 	Command   string        // path or name; "" looks for universal-ctags, then ctags; Off
 	Processes int           // at once; 0 means GOMAXPROCS
@@ -58,7 +58,7 @@ type Pool struct {
 
 var versionLine = regexp.MustCompile(`Universal Ctags [0-9][^,\s]*`)
 
-// Open finds the program and asks what it can do. The pool starts processes
+// Open finds ctags and asks what it can do. The pool starts processes
 // when they are first needed. Close ends them.
 func Open(ctx context.Context, o Options) (*Pool, error) {
 	if o.Command == Off {
@@ -152,7 +152,7 @@ func (p *Pool) ready(format ...string) {
 	}
 }
 
-// ask returns what the program says to one option.
+// ask returns what ctags says to one option.
 func ask(ctx context.Context, path, option string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, "--options=NONE", "--quiet=yes", option)
 	cmd.Env = []string{}
@@ -176,11 +176,11 @@ func (l limited) Write(b []byte) (int, error) {
 	return l.to.Write(b)
 }
 
-// Version names the program and its version. Files tagged by another version
+// Version names ctags and its version. Files tagged by another version
 // may have other symbols.
 func (p *Pool) Version() string { return p.version }
 
-// Sandboxed reports whether the program reads hostile files with its system calls taken
+// Sandboxed reports whether ctags reads hostile files with its system calls taken
 // away: one built without seccomp cannot.
 func (p *Pool) Sandboxed() bool { return p.mode == "sandbox" }
 
@@ -204,7 +204,7 @@ type File struct {
 	Content  []byte
 }
 
-// Tag calls use with the symbols of each file, in the order in which the program
+// Tag calls use with the symbols of each file, in the order in which ctags
 // finds them, and then done with the file's index; if done gets an error, the
 // symbols of that file do not count. It waits for a free process. A process that
 // a file has brought down is replaced for the next file: only the end of ctx or
@@ -266,7 +266,7 @@ var errClosed = errors.New("find symbols: pool is closed")
 // task is a file on its way to a process.
 type task struct {
 	number  int
-	name    string // by which the program sees it
+	name    string // by which ctags sees it
 	content []byte
 }
 

@@ -33,7 +33,7 @@ type process struct {
 	files  int
 	send   []byte            // files and what goes before each
 	long   []byte            // a line that did not fit the buffer of out
-	kinds  map[string]string // what the program calls them: what we do
+	kinds  map[string]string // what ctags calls them: what we do
 }
 
 func (p *Pool) start() (*process, error) {
@@ -64,7 +64,7 @@ func (p *Pool) launch() (*process, error) {
 		return nil, errors.Join(err, in.Close(), out.Close())
 	}
 
-	// Wide pipes let the program run ahead while nobody reads.
+	// Wide pipes let ctags run ahead while nobody reads.
 	widen(out)
 	answer := &pacedReader{f: out}
 	proc := &process{
@@ -78,7 +78,7 @@ func (p *Pool) launch() (*process, error) {
 	return proc, nil
 }
 
-// pacedReader reads the answers of the program. The program writes a little at a
+// pacedReader reads the answers of ctags. Ctags writes a little at a
 // time; a reader that wakes up for each write costs more than the reading. So,
 // while there is much left to do, it pauses and lets the pipe fill.
 type pacedReader struct {
@@ -88,10 +88,10 @@ type pacedReader struct {
 }
 
 const (
-	byteTime     = 20 * time.Nanosecond // in which the program reads a byte, about
+	byteTime     = 20 * time.Nanosecond // in which ctags reads a byte, about
 	longestPause = 4 * time.Millisecond
 	leastPause   = 100 * time.Microsecond
-	answerBuffer = 128 << 10 // more than the program says in the longest pause
+	answerBuffer = 128 << 10 // more than ctags says in the longest pause
 )
 
 func (r *pacedReader) Read(b []byte) (int, error) {
@@ -114,13 +114,13 @@ func (p *process) end() {
 }
 
 // tag sends the first of the tasks, as many as the pipe holds, so that the next
-// file is there when the program has done one. Then it reads the answers. It
+// file is there when ctags has done one. Then it reads the answers. It
 // returns how many came; an error is that of the next task.
 func (p *process) tag(todo []task, timeout time.Duration, use func(Symbol), done func(int, error)) (int, error) {
 	todo = p.pack(todo)
 	p.limit.Reset(timeout)
 
-	// Where the program ends before it has read all, its answers tell how far
+	// Where ctags ends before it has read all, its answers tell how far
 	// it came.
 	_, writeErr := p.in.Write(p.send)
 	for n, t := range todo {
@@ -135,7 +135,7 @@ func (p *process) tag(todo []task, timeout time.Duration, use func(Symbol), done
 		done(t.number, nil)
 		p.answer.todo -= len(t.content)
 
-		// The timer had fired: the program was killed after this answer.
+		// The timer had fired: ctags was killed after this answer.
 		if !p.limit.Reset(timeout) {
 			p.late = true
 			return n + 1, nil
@@ -240,13 +240,13 @@ func (p *process) symbol(a *answer) (Symbol, bool) {
 
 var anonymous = []byte("__anon")
 
-// named reports whether a name is text that a person wrote. The program makes
+// named reports whether a name is text that a person wrote. Ctags makes
 // names such as __anon1f2e for definitions without one.
 func named(name []byte) bool {
 	return len(name) > 0 && len(name) <= 1<<10 && !bytes.Contains(name, anonymous) && utf8.Valid(name)
 }
 
-// kind is our word for a kind of the program's, remembered so that a symbol
+// kind is our word for a kind that ctags names, remembered so that a symbol
 // allocates nothing for it.
 func (p *process) kind(b []byte) string {
 	kind, ok := p.kinds[string(b)]

@@ -31,5 +31,5 @@
 //	rows  0d 00 01 00      6 bytes after the start, and the bit for "kind and parent follow"; name 0; kind 1; no parent
 //	      1c 02            14 bytes later, kind and parent as before; name +1 in zigzag
 //
-// Package symbol (without s) runs the program that finds the definitions.
+// Package symbol (without s) runs universal-ctags, which finds the definitions.
 package symbols

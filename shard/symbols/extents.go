@@ -136,7 +136,7 @@ type openRow struct {
 func (y *File) openRows(doc int, lines []Line, extents []byte, recent *Recent) (rows []openRow, at []int, err error) {
 	r := extentReader{b: extents}
 	err = y.Rows(doc, recent, func(row Row) bool {
-		// Rows that begin behind the last line stand around none.
+		// Rows that begin after the last line stand around none.
 		if row.Offset >= lines[len(lines)-1].End {
 			return false
 		}

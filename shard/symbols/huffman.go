@@ -167,7 +167,7 @@ type huffmanTable [1 << tableBits]codeEntry
 // tableBits is more than codeBits, so that often two short codes are decoded at once.
 const tableBits = 12
 
-// codeEntry is, from the lowest bits up: a byte, the byte behind it, the bits of the first,
+// codeEntry is, from the lowest bits up: a byte, the byte after it, the bits of the first,
 // the bits of both, and how many bytes they are: 0 if no code begins so, 1 if the second is
 // not complete.
 type codeEntry uint32
@@ -220,7 +220,7 @@ func newHuffmanTable(written []byte) (*huffmanTable, error) {
 	return t, nil
 }
 
-// join makes one entry of two codes where the bits behind the first are a whole code.
+// join makes one entry of two codes where the bits after the first are a whole code.
 func (t *huffmanTable) join() {
 	single := *t
 	for i, e := range single {

@@ -75,7 +75,7 @@ func (s *nameSorter) sort(keys []sortKey, depth int) {
 }
 
 // at returns eight bytes of the lower case of a name, the first one highest, with zeros
-// behind its end: no name has a zero.
+// after its end: no name has a zero.
 func (s *nameSorter) at(number uint32, depth int) uint64 {
 	name := s.t.name(number)
 	if len(s.low) > 0 {

@@ -10,7 +10,7 @@ const (
 )
 
 // lastOut is the last place of dst from where a step may write. What dst has
-// room for behind its end is room for a step, so that nearly all of a text can
+// room for after its end is room for a step, so that nearly all of a text can
 // be made in steps; who stepped over the end finds out.
 func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
 

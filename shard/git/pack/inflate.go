@@ -35,7 +35,7 @@ const (
 	distBits = 8
 	codeBits = 7
 	// Rooms for all tables that complete codes can ask for: two codes at least
-	// are behind each further table.
+	// are after each further table.
 	litRoom  = 1<<litBits + 288/2<<(15-litBits)
 	distRoom = 1<<distBits + 32/2<<(15-distBits)
 	codeRoom = 1 << codeBits
@@ -88,7 +88,7 @@ func (b *stream) take(n uint) (v uint64, ok bool) {
 
 // inflate decompresses the stream at the beginning of src into dst, which it
 // fills exactly, and returns the length of the stream. What dst has room for
-// behind its end, it may use; it is faster with fastOut bytes there.
+// after its end, it may use; it is faster with fastOut bytes there.
 func (f *inflater) inflate(dst, src []byte) (int, error) {
 	// The head of zlib: deflate, a window of at most 32 KiB, no dictionary.
 	if len(src) < 2 || src[0]&15 != 8 || src[0]>>4 > 7 || src[1]&0x20 != 0 || binary.BigEndian.Uint16(src)%31 != 0 {

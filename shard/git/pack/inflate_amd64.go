@@ -10,7 +10,7 @@ import (
 
 // inflateWide decompresses while at is at most lastIn and out at most lastOut,
 // and tells why it stopped: 0 for want of room, 1 at the end of the block, 2
-// at damage. It needs BMI2 and what a step may touch behind both places, see
+// at damage. It needs BMI2 and what a step may touch after both places, see
 // [fastIn] and [fastOut].
 //
 //go:noescape

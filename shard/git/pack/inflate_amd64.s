@@ -192,8 +192,8 @@ distance:
 	CMPL R14, $32
 	JLS  next
 
-	// A match from 16 bytes before or more. DI is behind it already; R14 bytes
-	// of it are not made before R15+32, and up to 31 behind it may be written.
+	// A match from 16 bytes before or more. DI is past it already; R14 bytes
+	// of it are not made before R15+32, and up to 31 after it may be written.
 more:
 	ADDQ $32, R15
 	MOVOU (R15)(DX*1), X0
@@ -207,7 +207,7 @@ more:
 
 	// A match from less than 16 bytes before repeats a pattern of DX bytes. X0
 	// has it 16 bytes wide; each round writes those and goes on by the R13 of
-	// them that are whole patterns. Up to 15 bytes behind DI are written.
+	// them that are whole patterns. Up to 15 bytes after DI are written.
 close:
 	MOVQ DX, R13
 	SHLQ $4, R13

@@ -29,7 +29,7 @@ import (
 //	832   00 00 00 01 (50 times)     one begins with ce or less, and so on to ff
 //	1032  ce 01 36 25 ... 46 4a
 //	1052  52 94 15 00                of the 15 bytes of the object
-//	1056  00 00 00 0c                it begins behind the head of the pack
+//	1056  00 00 00 0c                it begins after the head of the pack
 type file struct {
 	index, data []byte
 	idBytes     int

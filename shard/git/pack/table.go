@@ -183,7 +183,7 @@ func (s *sorted) fillFurther(table []uint32, first, code int, entries []uint32) 
 }
 
 // nextCode is the code of n bits that follows another, both with their bits
-// reversed: the highest zero becomes one, and the ones above it zeros. Behind
+// reversed: the highest zero becomes one, and the ones above it zeros. After
 // the last code comes 0.
 func nextCode(code, n int) int {
 	ones := bits.Len(uint(code ^ (1<<n - 1)))

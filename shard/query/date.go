@@ -2,9 +2,9 @@ package query
 
 import "time"
 
-// moments are the dates that at: takes, in UTC where they name no zone, and how
+// dates are the dates that at: takes, in UTC where they name no zone, and how
 // much time each names: a day is meant to its end.
-var moments = []struct {
+var dates = []struct {
 	layout              string
 	years, months, days int
 }{
@@ -17,9 +17,9 @@ var moments = []struct {
 	{layout: "2006", years: 1},
 }
 
-// parseMoment reads the value of at: to the last second of what it names, in UTC.
-func parseMoment(text string) (time.Time, bool) {
-	for _, m := range moments {
+// parseDate reads the value of at: to the last second of what it names, in UTC.
+func parseDate(text string) (time.Time, bool) {
+	for _, m := range dates {
 		t, err := time.Parse(m.layout, text)
 		if err != nil {
 			continue
