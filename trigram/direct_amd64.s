@@ -58,7 +58,7 @@ block:
 	VPSUBB  Y15, Y0, Y1       // capitals: x-'A' <= 25
 	VPMINUB Y14, Y1, Y2
 	VPCMPEQB Y1, Y2, Y1
-	VPAND   Y13, Y1, Y1
+	VPAND   Y13, Y1, Y1       // 0x20 for each capital
 	VPOR    Y1, Y0, Y1        // folded
 	VPSUBB  Y13, Y1, Y1
 	VPMINUB Y12, Y1, Y2
@@ -69,6 +69,8 @@ block:
 	VPADDB  Y9, Y1, Y1
 	VPSUBB  Y3, Y1, Y1
 	VPAND   Y2, Y1, Y1
+
+	// The three control characters of text, which have the classes 0 to 2.
 	VPCMPEQB tab<>(SB), Y0, Y3
 	VPCMPEQB feed<>(SB), Y0, Y4
 	VPCMPEQB carriage<>(SB), Y0, Y5
@@ -79,6 +81,8 @@ block:
 	VPAND   two<>(SB), Y5, Y5
 	VPOR    Y4, Y1, Y1
 	VPOR    Y5, Y1, Y1
+
+	// Whatever has no class is an escape.
 	VPANDN  escaped<>(SB), Y2, Y2
 	VPOR    Y2, Y1, Y1
 	VPOR    Y2, Y8, Y8
@@ -124,6 +128,7 @@ TEXT ·distinctNumbers(SB), NOSPLIT, $64-48
 	VMOVDQU times5184<>(SB), Y14
 
 numbers:
+	// 16 trigrams at a time: first, second and third classes as words.
 	VPMOVZXBW (SI), Y0
 	VPMOVZXBW 1(SI), Y1
 	VPMOVZXBW 2(SI), Y2
@@ -151,6 +156,8 @@ numbers:
 	KEEP(52)
 	KEEP(56)
 	KEEP(60)
+
+	// Fewer than 16 left: go back to where 16 end with the last.
 	ADDQ $16, SI
 	SUBQ $16, CX
 	CMPQ CX, $16

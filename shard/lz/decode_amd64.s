@@ -59,9 +59,13 @@ loop:
 	JHI  done
 	CMPQ R8, R10
 	JHI  done
+
+	// The record: its token, then its offset above it.
 	MOVL (SI), AX
 	CMPB AX, $0xff
 	JEQ  long
+
+	// The literals, 16 bytes whatever their number; BX is that, CX the length.
 	MOVOU (R8), X0
 	MOVOU X0, (DI)
 	MOVBLZX AX, BX
@@ -84,6 +88,8 @@ loop:
 	SUBQ R14, BX
 	CMPQ BX, R15
 	JHI  undo
+
+	// The match, 32 bytes whatever its length.
 	MOVOU (DX), X0
 	MOVOU X0, (DI)
 	MOVOU 16(DX), X1
@@ -93,6 +99,7 @@ loop:
 	JMP  loop
 
 long:
+	// Both lengths from the literals, each of one byte below 255.
 	MOVBLZX (R8), BX
 	MOVBLZX 1(R8), CX
 	CMPL BX, $255
@@ -103,6 +110,8 @@ long:
 	MOVWLZX AX, AX
 	CMPL AX, $16
 	JCS  done
+
+	// Room to read the literals, and to write them and the match.
 	LEAQ (R8)(BX*1), DX
 	CMPQ DX, R10
 	JHI  done
@@ -110,6 +119,8 @@ long:
 	ADDQ CX, DX
 	CMPQ DX, R9
 	JHI  done
+
+	// DX is where the match is: in the block, or in the dictionary if that holds it.
 	SUBQ CX, DX
 	SUBQ AX, DX
 	CMPQ DX, R12

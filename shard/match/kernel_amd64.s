@@ -94,6 +94,8 @@ set:
 	VPCMPEQB Y3, Y5, Y5
 	VPMOVMSKB Y4, AX
 	VPMOVMSKB Y5, BX
+
+	// A byte is in the set if its two halves share a bucket, or by its top bit.
 	SHLQ $32, BX
 	ORQ  BX, AX
 	NOTQ AX

@@ -21,6 +21,12 @@ import (
 //	bit 15         none of the common kinds: bit 13, bit 14, or no code at all
 //	bits 16 to 30  base: a literal, or the least length or distance
 //	bit 31         a literal
+//
+// For example, in blocks without tables of their own,
+//
+//	8061_0808      the literal 'a' (0x61), a code of 8 bits and no number
+//	000d_0708      a length from 13 on, a code of 7 bits and a number of one
+//	0000_c707      the end of the block, a code of 7 bits
 type inflater struct {
 	lit    [litRoom]uint32
 	dist   [distRoom]uint32
