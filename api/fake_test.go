@@ -70,6 +70,7 @@ func (f *fake) Authenticate(_ context.Context, key string) (catalog.Viewer, erro
 }
 func (f *fake) AnonymousAccess() bool { return f.guests }
 
+func (f *fake) Current() error         { return nil }
 func (f *fake) OperatorBySocket() bool { return true }
 
 func at(offset, line, column uint32) shard.Position {

@@ -546,6 +546,9 @@ func (n *Node) Ready() ReadyResponse {
 	if err := n.cluster.Ready(); err != nil {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
+	if err := n.Current(); err != nil {
+		r.Reasons = append(r.Reasons, err.Error())
+	}
 	if m := n.cluster.View().Member(n.cluster.Self()); m != nil && m.State == catalog.MemberDraining {
 		r.Reasons = append(r.Reasons, "this node is being drained")
 	}

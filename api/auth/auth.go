@@ -19,6 +19,9 @@ type Keys interface {
 	SessionViewer(ctx context.Context, token string) (catalog.Viewer, error)
 	// AnonymousAccess reports whether requests without a credential are served.
 	AnonymousAccess() bool
+	// Current fails with call.ErrStale where this node may have missed that a
+	// credential was revoked.
+	Current() error
 	// OperatorBySocket reports whether who comes by the operator's socket without a
 	// credential is the operator.
 	OperatorBySocket() bool
@@ -53,6 +56,14 @@ type Request struct {
 // one expects to be somebody.
 func (a *Authenticator) Viewer(ctx context.Context, r Request) (catalog.Viewer, error) {
 	key, given := Credential(r.Authorization, r.APIKey)
+
+	// What was revoked meanwhile is not known here: nobody is believed.
+	if given || r.Session != "" {
+		if err := a.keys.Current(); err != nil {
+			return catalog.Viewer{}, err
+		}
+	}
+
 	switch {
 	case !given && r.Session != "":
 		return a.keys.SessionViewer(ctx, r.Session)

@@ -18,6 +18,7 @@ type keyring struct {
 	key       string
 	anonymous bool
 	closed    bool // the socket makes nobody an operator
+	stale     bool // changes may have been missed
 }
 
 func (k keyring) Authenticate(_ context.Context, key string) (catalog.Viewer, error) {
@@ -35,6 +36,13 @@ func (k keyring) SessionViewer(_ context.Context, token string) (catalog.Viewer,
 }
 
 func (k keyring) AnonymousAccess() bool { return k.anonymous }
+
+func (k keyring) Current() error {
+	if k.stale {
+		return call.Fail(call.ErrStale, "too old")
+	}
+	return nil
+}
 
 func (k keyring) OperatorBySocket() bool { return !k.closed }
 
@@ -96,6 +104,31 @@ func TestAccessTokensAreForTheToolServer(t *testing.T) {
 		v, err := a.Viewer(t.Context(), Request{Authorization: "Bearer " + c.token, Tools: c.tools})
 		if v.Name != c.want || (c.want == "") != errors.Is(err, call.ErrUnauthenticated) {
 			t.Errorf("%s, for tools %t: viewer %q, error %v; want %q", c.token, c.tools, v.Name, err, c.want)
+		}
+	}
+}
+
+// A node that may have missed a revocation believes nobody. What is open to
+// everybody stays open, and so does the operator's socket.
+func TestANodeThatMissedChangesBelievesNobody(t *testing.T) {
+	t.Parallel()
+	good := account.KeyPrefix + strings.Repeat("a", 64)
+	a := New(keyring{key: good, anonymous: true, stale: true}, agentTokens("shoal_at_good"))
+	for _, c := range []struct {
+		what    string
+		request Request
+		want    string // name of the viewer; "" where it is refused as stale
+	}{
+		{"a key", Request{Authorization: "Bearer " + good}, ""},
+		{"a key in the other header", Request{APIKey: good}, ""},
+		{"a session", Request{Session: "t"}, ""},
+		{"a token of an agent", Request{Authorization: "Bearer shoal_at_good", Tools: true}, ""},
+		{"nothing", Request{}, catalog.Guest().Name},
+		{"the socket", Request{Socket: true}, catalog.Operator().Name},
+	} {
+		v, err := a.Viewer(t.Context(), c.request)
+		if v.Name != c.want || (c.want == "" && v.Role != catalog.RoleGuest) != errors.Is(err, call.ErrStale) {
+			t.Errorf("%s: viewer %q (%v), error %v; want %q", c.what, v.Name, v.Role, err, c.want)
 		}
 	}
 }

@@ -150,6 +150,7 @@ var readByNode = []struct {
 	{node.AuditDaysVariable, func(text string) error { _, err := node.ParseAuditDays(text); return err }},
 	{node.AuditVariable, wantBool},
 	{account.OperatorVariable, wantBool},
+	{account.AgeVariable, func(text string) error { _, err := account.ParseAge(text); return err }},
 }
 
 func wantBool(text string) error {

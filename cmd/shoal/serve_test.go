@@ -27,14 +27,14 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 		"SHOAL_LINGER": "soon", "SHOAL_TRUSTED_PROXIES": "everybody", "SHOAL_LISTEN": "7700", "SHOAL_METRICS_LISTEN": "9100",
 		"SHOAL_BASE_URL": "not a url", "SHOAL_TLS_CERT": "cert.pem",
 		"REQUIRE_APPROVAL_NEW_MEMBERS": "off", "AUTH_SESSION_MAX_AGE_SECONDS": "1d", "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING": "0",
-		"SHOAL_OAUTH_REFRESH_GRACE": "31m", "SHOAL_ASK_RETENTION_DAYS": "0", "SHOAL_OPERATOR_SOCKET": "perhaps",
+		"SHOAL_OAUTH_REFRESH_GRACE": "31m", "SHOAL_ASK_RETENTION_DAYS": "0", "SHOAL_OPERATOR_SOCKET": "perhaps", "SHOAL_MAX_PERMISSION_AGE": "5s",
 		"SOURCEBOT_EE_AUDIT_RETENTION_DAYS": "-1", "SOURCEBOT_EE_AUDIT_LOGGING_ENABLED": "maybe",
 	} {
 		_, err := flagsOf(t, map[string]string{name: value})
 		if err == nil {
 			t.Fatalf("%s=%s is taken", name, value)
 		}
-		if (strings.HasPrefix(name, "SHOAL_R") || strings.HasPrefix(name, "SHOAL_O") || strings.HasPrefix(name, "SHOAL_A")) && !strings.Contains(err.Error(), name) {
+		if (strings.HasPrefix(name, "SHOAL_R") || strings.HasPrefix(name, "SHOAL_O") || strings.HasPrefix(name, "SHOAL_A") || strings.HasPrefix(name, "SHOAL_MAX")) && !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}
 	}

@@ -73,6 +73,8 @@ type RevokeKeyResponse struct{ Info KeyInfo }
 type Catalog interface {
 	// View is the catalog as this node has applied it.
 	View() *catalog.View
+	// Age is for how long this node may have missed changes.
+	Age() time.Duration
 	// Propose changes it and returns when this node has applied the change.
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 	// Sync returns when this node has applied all that was confirmed before.

@@ -20,6 +20,7 @@ type ledger struct {
 	index   uint64
 	now     time.Time
 	written map[string]int // commands by their names
+	age     time.Duration  // of the catalog
 }
 
 func newLedger(t *testing.T) *ledger {
@@ -58,6 +59,8 @@ func (l *ledger) Propose(_ context.Context, cmds ...catalog.Command) (uint64, er
 }
 
 func (l *ledger) Sync(context.Context) (uint64, error) { return l.index, nil }
+
+func (l *ledger) Age() time.Duration { return l.age }
 
 func (l *ledger) AwaitOn(context.Context, uint64, ...string) []string { return nil }
 

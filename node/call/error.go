@@ -44,6 +44,8 @@ var (
 	ErrIncomplete = errors.New("answer incomplete")
 	// ErrNoLeader: a write found no quorum within the hold time.
 	ErrNoLeader = errors.New("no leader")
+	// ErrStale: the catalog of this node is too old to tell who may read what.
+	ErrStale = errors.New("catalog too old")
 	// ErrUnavailable: no live node holds what the request needs.
 	ErrUnavailable = errors.New("not available now")
 	// ErrTimeout: the deadline passed before there was an answer.
@@ -86,6 +88,7 @@ var Kinds = []Kind{
 	{Err: ErrTooLarge, Wire: "answer-too-large", Status: 413, Code: "RESPONSE_TOO_LARGE", Hint: "Ask for less: narrow with path."},
 	{Err: ErrOverloaded, Status: 429, Code: "RATE_LIMITED", Hint: retrySoon, RetryAfter: time.Second, Elsewhere: true},
 	{Err: ErrNoLeader, Wire: "no-quorum", Status: 503, Code: "NO_LEADER"},
+	{Err: ErrStale, Wire: "stale", Status: 503, Code: "CATALOG_STALE", Hint: retrySoon, RetryAfter: 5 * time.Second, Elsewhere: true},
 	{Err: ErrIncomplete, Wire: "incomplete", Status: 503, Code: "INCOMPLETE_RESULTS", Hint: retrySoon},
 	{Err: ErrUnavailable, Wire: "unavailable", Status: 503, Code: "UNAVAILABLE", Hint: retrySoon, Elsewhere: true},
 	{Err: ErrTimeout, Wire: "timeout", Status: 504, Code: "TIMEOUT", Hint: narrow},

@@ -1,0 +1,46 @@
+package account
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+func TestHowOldTheCatalogMayBe(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		bound string
+		age   time.Duration
+		stale bool
+	}{
+		{"", 10 * time.Minute, false},
+		{"", 10*time.Minute + 1, true},
+		{"1h", 59 * time.Minute, false},
+		{"1h", 61 * time.Minute, true},
+		{"0", 1000 * time.Hour, false},
+		{"soon", 10 * time.Minute, false},
+		{"soon", 11 * time.Minute, true}, // what cannot be read opens nothing
+	} {
+		l := newLedger(t)
+		l.person("ann@example.com", catalog.RoleMember)
+		l.age = c.age
+		k := NewKeyring(l, func(string) (string, bool) { return c.bound, true }, l.time, nil)
+		if err := k.Current(); errors.Is(err, call.ErrStale) != c.stale {
+			t.Errorf("%s=%q, %v old: %v; stale is %t", AgeVariable, c.bound, c.age, err, c.stale)
+		}
+	}
+}
+
+// A node that was never told of anybody has nobody to refuse.
+func TestAnEmptyCatalogIsNotOld(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.age = 1000 * time.Hour
+	k := NewKeyring(l, func(string) (string, bool) { return "", false }, l.time, nil)
+	if err := k.Current(); err != nil {
+		t.Error(err)
+	}
+}
