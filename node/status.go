@@ -205,8 +205,10 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 		out.Running, out.Failed = withoutErrors(out.Running), withoutErrors(out.Failed)
 		for i := range out.Members {
 			m := &out.Members[i]
+			m.Address, m.API, m.Zone = "", "", ""
 			m.DiskUsed, m.Searches, m.StartedAt = 0, 0, time.Time{}
 		}
+		out.Storage = StorageStatus{}
 		if seen.Blind() {
 			out.hideTotals()
 		}

@@ -93,6 +93,29 @@ func TestADamagedFileIsPutAsideAndMadeAgain(t *testing.T) {
 	complete(t, n, "walrus")
 }
 
+// Where the machines of a cluster are and what they are is told to owners only.
+func TestMachinesAreForOwners(t *testing.T) {
+	t.Parallel()
+	n := nodetest.Start(t, nodetest.Config{File: local(t.TempDir())})
+	for _, c := range []struct {
+		who  catalog.Viewer
+		told bool
+	}{
+		{catalog.Guest(), false},
+		{catalog.Viewer{Role: catalog.RoleMember, Name: "m"}, false},
+		{catalog.Operator(), true},
+	} {
+		s, err := n.Node.Status(t.Context(), c.who, node.StatusRequest{})
+		if err != nil || len(s.Members) != 1 || s.Members[0].Health != "alive" {
+			t.Fatalf("%s is told %+v, %v", c.who.Name, s, err)
+		}
+		m := s.Members[0]
+		if c.told != (m.Address != "") || c.told != (m.Zone != "") || c.told != (s.Storage != node.StorageStatus{}) {
+			t.Errorf("%s is told %+v, %+v; want %t", c.who.Name, m, s.Storage, c.told)
+		}
+	}
+}
+
 // Errors of jobs hold names of connections and paths of this machine: they are
 // told to owners only.
 func TestErrorsOfJobsAreForOwners(t *testing.T) {

@@ -164,8 +164,10 @@ func printStatus(w io.Writer, s *statusAnswer) {
 	fmt.Fprintf(w, "node %s, version %s, catalog %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, first(s.Leader, "none"))
 	fmt.Fprintf(w, "repositories: %d, %d indexed, %d failed    jobs: %d waiting, %d of them after a failure, %d running, %d given up\n",
 		s.Repos.Total, s.Repos.Indexed, s.Repos.Failed, s.Jobs.Pending, s.Jobs.Retrying, s.Jobs.Running, s.Jobs.Failed)
-	fmt.Fprintf(w, "this node: %d index files, %s; mirrors %s; disk free %s\n",
-		s.Storage.Shards, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
+	if s.Storage.DiskFree > 0 { // only owners are told
+		fmt.Fprintf(w, "this node: %d index files, %s; mirrors %s; disk free %s\n",
+			s.Storage.Shards, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
+	}
 	if s.Storage.Quarantined > 0 {
 		fmt.Fprintf(w, "damaged index files set aside: %d\n", s.Storage.Quarantined)
 	}
