@@ -229,7 +229,7 @@ func (f *formation) serveAttempt(_ context.Context, _ Peer, in []byte) ([]byte, 
 // found founds a cluster when this node is the one to do it.
 func (f *formation) found(ctx context.Context, loose []peer) error {
 	if f.expect == 1 {
-		return errors.New("no member of a cluster is there to join")
+		return errors.New("no member of a cluster is there to join: none runs at an address of --join, or its cluster key is another than this node's")
 	}
 
 	// Nodes that expect none but themselves only join.

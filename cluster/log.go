@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -42,8 +43,22 @@ func (l *raftLog) Debug(string, ...any) {}
 // Info implements hclog.Logger.
 func (l *raftLog) Info(msg string, args ...any) { l.write(slog.LevelDebug, msg, args) }
 
+// routine are warnings of raft at each join and restart, where nothing is wrong:
+// a follower that was away is sent what it missed, and a node that is not of a
+// cluster yet elects nobody.
+var routine = []string{
+	"failed to get previous log", "previous log term mis-match", "appendEntries rejected, sending older logs",
+	"no known peers, aborting election", "not part of stable configuration, aborting election",
+}
+
 // Warn implements hclog.Logger.
-func (l *raftLog) Warn(msg string, args ...any) { l.write(slog.LevelInfo, msg, args) }
+func (l *raftLog) Warn(msg string, args ...any) {
+	level := slog.LevelInfo
+	if slices.Contains(routine, msg) {
+		level = slog.LevelDebug
+	}
+	l.write(level, msg, args)
+}
 
 // Error implements hclog.Logger. Raft tries a node that is away several times
 // a second and says so each time; that it is away is told by the members' health.

@@ -153,6 +153,13 @@ func hereMetrics() []stateMetric {
 				for k, v := range count {
 					emit(float64(v), k[0], k[1])
 				}
+
+				// A kind of which none runs is 0, not absent.
+				for _, kind := range catalog.JobKinds() {
+					if !slices.ContainsFunc(s.here, func(p job.Progress) bool { return p.Kind == kind }) {
+						emit(0, kind.String(), "")
+					}
+				}
 			}},
 		{Desc: gauge.Desc("shoal_config_refused", "1 while the configuration file of this node is refused."),
 			Read: func(s *snapshot, emit gauge.Emit) {

@@ -190,6 +190,18 @@ var levels = [...]struct {
 	{"[DEBUG]", slog.LevelDebug},
 }
 
+// otherKey is how memberlist says that a message was sealed with a key that
+// this node has not.
+const otherKey = "No installed keys could decrypt the message"
+
+// inWords adds to a line of memberlist what an operator should know of it.
+func inWords(text string) string {
+	if strings.Contains(text, otherKey) {
+		return "a message under another cluster key was refused: a node that has another key tries to join, or something else talks to this port. " + text
+	}
+	return text
+}
+
 func (w *logWriter) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	level := slog.LevelDebug
@@ -200,7 +212,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 		}
 	}
 
-	text = strings.TrimPrefix(text, "memberlist: ")
+	text = inWords(strings.TrimPrefix(text, "memberlist: "))
 	if level == slog.LevelDebug {
 		w.log.Debug(text)
 		return len(line), nil

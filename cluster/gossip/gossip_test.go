@@ -265,9 +265,9 @@ func TestTheSameIsNotSaidAgainAndAgain(t *testing.T) {
 	if len(w.last) > mostLines {
 		t.Errorf("%d lines are remembered", len(w.last))
 	}
-	want := `level=WARN msg="Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:1000"
+	want := `level=WARN msg="a message under another cluster key was refused: a node that has another key tries to join, or something else talks to this port. Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:1000"
 level=INFO msg="Refuting a dead message (from: n1)"
-level=WARN msg="Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:2000" again=99
+level=WARN msg="a message under another cluster key was refused: a node that has another key tries to join, or something else talks to this port. Decrypt packet failed: No installed keys could decrypt the message from=127.0.0.1:2000" again=99
 `
 	if got := out.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%.500s\nwant\n%s", got, want)

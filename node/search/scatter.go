@@ -308,7 +308,7 @@ func (r *root) callFailed(node string, err error) {
 		r.failed = append(r.failed, node)
 	}
 
-	r.d.Log.Warn("a leaf failed", "node", node, "err", err)
+	r.d.lost.note(node, err)
 }
 
 // overtaken tells whether a repository of a lost shard has other files in a

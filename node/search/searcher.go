@@ -53,6 +53,8 @@ type Deps struct {
 
 	BaseURL string // prefix of every link, without a trailing slash
 	Log     *slog.Logger
+
+	lost *lostCalls // made by New
 }
 
 // Searcher searches for viewers. It is safe for concurrent use.
@@ -68,6 +70,7 @@ func New(d Deps) *Searcher {
 	if d.Batch == 0 {
 		d.Batch = streamBatch
 	}
+	d.lost = &lostCalls{log: d.Log}
 	s := &Searcher{d: d, leaves: newLeaves(d)}
 	leafCall.Serve(d.Cluster, s.leaves.serve)
 	return s

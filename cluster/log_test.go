@@ -1,0 +1,30 @@
+package cluster
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestWhatRaftSaysToAnOperator(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		say  func(l *raftLog)
+		want string // the level; "" for nothing at the usual one
+	}{
+		{func(l *raftLog) { l.Info("entering follower state") }, ""},
+		{func(l *raftLog) { l.Warn("failed to get previous log", "previous-index", 7) }, ""},
+		{func(l *raftLog) { l.Warn("appendEntries rejected, sending older logs") }, ""},
+		{func(l *raftLog) { l.Warn("no known peers, aborting election") }, ""},
+		{func(l *raftLog) { l.Warn("heartbeat timeout reached, starting election") }, "INFO"},
+		{func(l *raftLog) { l.Error("failed to heartbeat to", "peer", "n2") }, ""},
+		{func(l *raftLog) { l.Error("failed to store snapshot") }, "WARN"},
+	} {
+		var out bytes.Buffer
+		c.say(newRaftLog(slog.New(slog.NewTextHandler(&out, nil))).(*raftLog))
+		if got := out.String(); (c.want == "") != (got == "") || !strings.Contains(got, "level="+c.want) && c.want != "" {
+			t.Errorf("got %q, want level %q", got, c.want)
+		}
+	}
+}
