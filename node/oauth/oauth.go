@@ -95,11 +95,13 @@ func (s *Server) Run(ctx context.Context) error {
 			s.d.Log.Warn("the secrets of agents' tokens cannot be renewed now; it is tried again", "err", err)
 		}
 
-		// A young cluster has none until it has a leader: that is a change.
+		// A young cluster has none until it has a leader. That is a change, which
+		// may be seen before this node knows that it leads.
 		if !whole && err == nil {
 			select {
 			case <-ctx.Done():
 			case <-changed:
+			case <-time.After(ringRetry):
 			}
 			continue
 		}

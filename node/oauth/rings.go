@@ -38,6 +38,7 @@ var (
 const (
 	settled   = 2 * time.Minute // after which every node has a new secret
 	ringPause = time.Minute     // between two looks at the rings
+	ringRetry = time.Second     // the same while there are none
 )
 
 // errSecret is of a box that was sealed with a secret that this node does not
