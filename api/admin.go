@@ -5,8 +5,9 @@ import (
 	"context"
 	"io"
 
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/configure"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // accounts is what the routes of keys need.
@@ -18,10 +19,10 @@ type accounts interface {
 
 // members is what the routes of nodes and their catalog need.
 type members interface {
-	ApplyConfig(context.Context, account.Owner, node.ApplyConfigRequest) (*node.ApplyConfigResponse, error)
-	Drain(context.Context, account.Owner, node.DrainRequest) (*node.DrainResponse, error)
-	Undrain(context.Context, account.Owner, node.DrainRequest) (*node.UndrainResponse, error)
-	Remove(context.Context, account.Owner, node.RemoveRequest) (*node.RemoveResponse, error)
+	ApplyConfig(context.Context, account.Owner, configure.ApplyConfigRequest) (*configure.ApplyConfigResponse, error)
+	Drain(context.Context, account.Owner, operate.DrainRequest) (*operate.DrainResponse, error)
+	Undrain(context.Context, account.Owner, operate.DrainRequest) (*operate.UndrainResponse, error)
+	Remove(context.Context, account.Owner, operate.RemoveRequest) (*operate.RemoveResponse, error)
 	Snapshot(context.Context, account.Owner, io.Writer) error
 }
 
@@ -94,7 +95,7 @@ func (s *Server) revokeKey(ctx context.Context, c *call, by account.Holder) erro
 
 // drain is POST /api/nodes/{node}/drain: begins a drain, or tells how far it is.
 func (s *Server) drain(ctx context.Context, c *call, by account.Owner) error {
-	r, err := s.parts.members.Drain(ctx, by, node.DrainRequest{Node: c.wild[0]})
+	r, err := s.parts.members.Drain(ctx, by, operate.DrainRequest{Node: c.wild[0]})
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (s *Server) drain(ctx context.Context, c *call, by account.Owner) error {
 
 // undrain is POST /api/nodes/{node}/undrain.
 func (s *Server) undrain(ctx context.Context, c *call, by account.Owner) error {
-	r, err := s.parts.members.Undrain(ctx, by, node.DrainRequest{Node: c.wild[0]})
+	r, err := s.parts.members.Undrain(ctx, by, operate.DrainRequest{Node: c.wild[0]})
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (s *Server) undrain(ctx context.Context, c *call, by account.Owner) error {
 // remove is POST /api/nodes/{node}/remove.
 func (s *Server) remove(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
-	req := node.RemoveRequest{Node: c.wild[0], AcceptLoss: p.flag("accept_loss", false)}
+	req := operate.RemoveRequest{Node: c.wild[0], AcceptLoss: p.flag("accept_loss", false)}
 	if err := p.err(); err != nil {
 		return err
 	}

@@ -11,13 +11,13 @@ import (
 
 	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
 // auditor is what the route and the page of the audit need.
 type auditor interface {
-	Audit(context.Context, account.Owner, node.AuditRequest) (*node.AuditResponse, error)
+	Audit(context.Context, account.Owner, chronicle.AuditRequest) (*chronicle.AuditResponse, error)
 }
 
 // auditJSON is a change in the audit.
@@ -57,7 +57,7 @@ func auditOf(e *catalog.Event) auditJSON {
 // audit is GET /api/audit: a page of a list, or all of it as JSON lines.
 func (s *Server) audit(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
-	req := node.AuditRequest{
+	req := chronicle.AuditRequest{
 		Since: p.moment("since"), Until: p.moment("until"), Action: p.text("action"), Actor: p.text("actor"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
 	}
@@ -83,7 +83,7 @@ func (s *Server) audit(ctx context.Context, c *call, by account.Owner) error {
 
 // auditLines writes all pages, one event a line. Events that come meanwhile are
 // newer than the list: it goes back from the moment at which it began.
-func (s *Server) auditLines(ctx context.Context, c *call, by account.Owner, req node.AuditRequest) error {
+func (s *Server) auditLines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
 	req.Page, req.PerPage = 1, 100
 	if req.Until.IsZero() {
 		req.Until = s.opt.Now().Add(time.Millisecond)

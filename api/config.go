@@ -5,14 +5,14 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/configure"
 )
 
 // settingsReader is what the routes and pages of the configuration need.
 type settingsReader interface {
-	Configuration(context.Context, account.Owner) (*node.ConfigurationResponse, error)
-	Contexts(context.Context, catalog.Viewer) ([]node.ContextInfo, error)
+	Configuration(context.Context, account.Owner) (*configure.ConfigurationResponse, error)
+	Contexts(context.Context, catalog.Viewer) ([]configure.ContextInfo, error)
 }
 
 type configurationJSON struct {
@@ -62,7 +62,7 @@ func (s *Server) configuration(ctx context.Context, c *call, by account.Owner) e
 	}
 	for i := range r.Files {
 		f := &r.Files[i]
-		out.Files[i] = nodeFileJSON{f.Node, f.Address, configOf(&f.ConfigStatus)}
+		out.Files[i] = nodeFileJSON{f.Node, f.Address, configOf(&f.FileStatus)}
 	}
 	return c.json(out)
 }
@@ -89,7 +89,7 @@ func (s *Server) contexts(ctx context.Context, c *call) error {
 // becomes that of the cluster.
 func (s *Server) applyConfig(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
-	req := node.ApplyConfigRequest{Text: c.requestBody(), Accept: p.flag("accept", false)}
+	req := configure.ApplyConfigRequest{Text: c.requestBody(), Accept: p.flag("accept", false)}
 	if err := p.err(); err != nil {
 		return err
 	}

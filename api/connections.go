@@ -3,15 +3,15 @@ package api
 import (
 	"context"
 
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // connections is what the routes of connections need.
 type connections interface {
-	Connections(context.Context, account.Owner) ([]node.ConnectionStatus, error)
-	SyncConnection(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error)
-	AcceptListing(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error)
+	Connections(context.Context, account.Owner) ([]operate.ConnectionStatus, error)
+	SyncConnection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
+	AcceptListing(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
 }
 
 type connectionJSON struct {
@@ -64,7 +64,7 @@ type limitJSON struct {
 	ResetAt   string `json:"resetAt,omitempty"`
 }
 
-func connectionOf(k *node.ConnectionStatus) connectionJSON {
+func connectionOf(k *operate.ConnectionStatus) connectionJSON {
 	out := connectionJSON{
 		Name: k.Name, Type: k.Type, State: k.State, Message: k.Message, Warnings: list(k.Warnings), Issues: make([]issueJSON, len(k.Issues)),
 		Repos: k.Repos, Listed: k.Listed, Excluded: make([]excludedJSON, len(k.Excluded)), Kept: k.Kept, Held: k.Held, HeldAt: stamp(k.HeldAt),
@@ -83,7 +83,7 @@ func connectionOf(k *node.ConnectionStatus) connectionJSON {
 	return out
 }
 
-func followingOf(f node.FollowingStatus) followingJSON {
+func followingOf(f operate.FollowingStatus) followingJSON {
 	return followingJSON{f.By, f.Signal, f.Every.Seconds(), stamp(f.LastAt), f.Problem, stamp(f.HookAt)}
 }
 
@@ -103,18 +103,18 @@ func (s *Server) connections(ctx context.Context, c *call, by account.Owner) err
 // syncConnection is POST /api/connections/{connection}/sync: a listing now.
 // The answer is how the connection stood before.
 func (s *Server) syncConnection(ctx context.Context, c *call, by account.Owner) error {
-	before, err := s.parts.conns.SyncConnection(ctx, by, node.ConnectionRequest{Name: c.wild[0]})
+	before, err := s.parts.conns.SyncConnection(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
 	return s.queued(c, before, err)
 }
 
 // acceptListing is POST /api/connections/{connection}/accept: what the last
 // listing misses is gone. The answer is how the connection stood before.
 func (s *Server) acceptListing(ctx context.Context, c *call, by account.Owner) error {
-	before, err := s.parts.conns.AcceptListing(ctx, by, node.ConnectionRequest{Name: c.wild[0]})
+	before, err := s.parts.conns.AcceptListing(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
 	return s.queued(c, before, err)
 }
 
-func (s *Server) queued(c *call, before *node.ConnectionStatus, err error) error {
+func (s *Server) queued(c *call, before *operate.ConnectionStatus, err error) error {
 	if err != nil {
 		return err
 	}

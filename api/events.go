@@ -3,13 +3,13 @@ package api
 import (
 	"context"
 
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
 // events is what the route and the page of events need.
 type events interface {
-	Events(context.Context, account.Owner, node.EventsRequest) (*node.EventsResponse, error)
+	Events(context.Context, account.Owner, chronicle.EventsRequest) (*chronicle.EventsResponse, error)
 }
 
 type eventsJSON struct {
@@ -27,7 +27,7 @@ type eventJSON struct {
 // listEvents is GET /api/events.
 func (s *Server) listEvents(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
-	req := node.EventsRequest{Limit: p.integer("limit", 100, 1, 1000)}
+	req := chronicle.EventsRequest{Limit: p.integer("limit", 100, 1, 1000)}
 	if err := p.err(); err != nil {
 		return err
 	}

@@ -16,10 +16,13 @@ import (
 	nodeask "github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/node/browse"
 	nodecall "github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/oauth"
+	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/signin"
 	"github.com/shoalsearch/shoal/node/suggest"
@@ -176,17 +179,17 @@ func theRepo() browse.RepoInfo {
 		Documents: 1, TextBytes: 2, ShardBytes: 3, Error: "clone failed", State: "failed",
 	}
 }
-func (f *fake) Reindex(_ context.Context, _ account.Owner, req node.ReindexRequest) (*node.ReindexResponse, error) {
-	return answer(f, &node.ReindexResponse{ID: req.ID, Name: "example.com/a/b"})
+func (f *fake) Reindex(_ context.Context, _ account.Owner, req operate.ReindexRequest) (*operate.ReindexResponse, error) {
+	return answer(f, &operate.ReindexResponse{ID: req.ID, Name: "example.com/a/b"})
 }
-func (f *fake) Webhook(_ context.Context, _ account.Owner, _ node.WebhookRequest) (*node.WebhookResponse, error) {
-	return answer(f, &node.WebhookResponse{Repos: []string{"example.com/a/b"}})
+func (f *fake) Webhook(_ context.Context, _ account.Owner, _ operate.WebhookRequest) (*operate.WebhookResponse, error) {
+	return answer(f, &operate.WebhookResponse{Repos: []string{"example.com/a/b"}})
 }
 func (f *fake) Hook(string) host.Hook { return host.HookOf(&config.GitLab{}) }
-func (f *fake) WebhookKeys(context.Context, string) (node.WebhookKeys, error) {
-	return node.WebhookKeys{Secret: "c0ffee", Previous: "old", Until: day}, f.err
+func (f *fake) WebhookKeys(context.Context, string) (operate.WebhookKeys, error) {
+	return operate.WebhookKeys{Secret: "c0ffee", Previous: "old", Until: day}, f.err
 }
-func (f *fake) RotateWebhook(ctx context.Context, _ account.Owner, req node.ConnectionRequest) (node.WebhookKeys, error) {
+func (f *fake) RotateWebhook(ctx context.Context, _ account.Owner, req operate.ConnectionRequest) (operate.WebhookKeys, error) {
 	return f.WebhookKeys(ctx, req.Name)
 }
 
@@ -231,28 +234,28 @@ func (f *fake) Tags(ctx context.Context, v catalog.Viewer, req browse.RefsReques
 	return f.Branches(ctx, v, req)
 }
 
-var aJob = node.JobStatus{Kind: "index", Subject: "example.com/a/b", Node: "n1", Attempt: 2, Started: day, Deadline: day, Step: "reading", Done: 3, Total: 4, Bytes: 5, Error: "no", NextTry: day}
+var aJob = operate.JobStatus{Kind: "index", Subject: "example.com/a/b", Node: "n1", Attempt: 2, Started: day, Deadline: day, Step: "reading", Done: 3, Total: 4, Bytes: 5, Error: "no", NextTry: day}
 
-func (f *fake) job() (*node.JobInfo, error) {
-	return answer(f, &node.JobInfo{JobStatus: aJob, ID: "index:7", State: "retrying", Urgent: true, Rerun: true, Queued: day, Finished: day, Good: day})
+func (f *fake) job() (*operate.JobInfo, error) {
+	return answer(f, &operate.JobInfo{JobStatus: aJob, ID: "index:7", State: "retrying", Urgent: true, Rerun: true, Queued: day, Finished: day, Good: day})
 }
-func (f *fake) Jobs(_ context.Context, _ catalog.Viewer, req node.JobsRequest) (*node.JobsResponse, error) {
+func (f *fake) Jobs(_ context.Context, _ catalog.Viewer, req operate.JobsRequest) (*operate.JobsResponse, error) {
 	j, err := f.job()
 	if err != nil {
 		return nil, err
 	}
-	return &node.JobsResponse{Jobs: []node.JobInfo{*j}, Total: 95, Page: req.Page, Per: req.PerPage}, nil
+	return &operate.JobsResponse{Jobs: []operate.JobInfo{*j}, Total: 95, Page: req.Page, Per: req.PerPage}, nil
 }
-func (f *fake) Job(context.Context, catalog.Viewer, node.JobRequest) (*node.JobInfo, error) {
+func (f *fake) Job(context.Context, catalog.Viewer, operate.JobRequest) (*operate.JobInfo, error) {
 	return f.job()
 }
-func (f *fake) Events(context.Context, account.Owner, node.EventsRequest) (*node.EventsResponse, error) {
-	return answer(f, &node.EventsResponse{Since: day, Events: []node.Event{{At: day, Kind: "unreachable", Subject: "n2", Text: "node n2 does not answer"}}})
+func (f *fake) Events(context.Context, account.Owner, chronicle.EventsRequest) (*chronicle.EventsResponse, error) {
+	return answer(f, &chronicle.EventsResponse{Since: day, Events: []chronicle.Event{{At: day, Kind: "unreachable", Subject: "n2", Text: "node n2 does not answer"}}})
 }
-func (f *fake) RetryJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error) {
+func (f *fake) RetryJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error) {
 	return f.job()
 }
-func (f *fake) CancelJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error) {
+func (f *fake) CancelJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error) {
 	return f.job()
 }
 
@@ -262,31 +265,31 @@ func (f *fake) Status(context.Context, catalog.Viewer, node.StatusRequest) (*nod
 		Members:   []node.MemberStatus{{ID: "n1", Address: "127.0.0.1:7701", API: "http://127.0.0.1:7700", Zone: "default", Role: "leader", Health: "alive", Draining: true, Weight: 1, Version: "v1", Groups: 2, Bytes: 3, Applied: 4, Lag: 5, ConfigHash: "cd", ConfigDiffers: true, DiskUsed: 41, Searches: 6, StartedAt: day}},
 		Tolerates: node.Tolerance{Searches: 1, Known: true, Writes: 1},
 		Repos:     node.RepoCounts{Total: 3, Indexed: 2, Failed: 1, Unfetchable: 4}, Jobs: node.JobCounts{Pending: 1, Running: 2, Failed: 3, Retrying: 1},
-		Connections: []node.ConnectionStatus{aConnection},
-		Running:     []node.JobStatus{aJob}, Failed: []node.JobStatus{aJob},
-		Config:    node.ConfigStatus{Path: "c.json", Hash: "ab", FileHash: "cd", Differs: true, LoadedAt: day, Errors: []string{"e"}, RefusedAt: day},
+		Connections: []operate.ConnectionStatus{aConnection},
+		Running:     []operate.JobStatus{aJob}, Failed: []operate.JobStatus{aJob},
+		Config:    configure.FileStatus{Path: "c.json", Hash: "ab", FileHash: "cd", Differs: true, LoadedAt: day, Errors: []string{"e"}, RefusedAt: day},
 		Storage:   node.StorageStatus{Shards: 1, ShardBytes: 2, MirrorBytes: 3, Quarantined: 4, DiskFree: 5, DiskTotal: 6},
 		Placement: node.PlacementStatus{Groups: 1, UnderReplicated: 2, Short: []string{"s"}, NoLiveCopy: 1, Missing: []string{"m"}, Moves: 3},
 		Warnings:  []string{"w"},
 	})
 }
 
-var aConnection = node.ConnectionStatus{
+var aConnection = operate.ConnectionStatus{
 	Name: "main", Type: "git", State: "synced", Message: "m", Warnings: []string{"w"}, Repos: 3, SyncedAt: day,
-	Issues:   []node.ConnectionIssue{{Code: "FORBIDDEN", Target: "orgs/acme", Text: "no", Hint: "ask"}},
-	Excluded: []node.ExcludedCount{{Reason: "forks", Repos: 4}}, Kept: 5, Held: 6, HeldAt: day, EndedAt: day, NextAt: day, Listed: 7,
+	Issues:   []operate.ConnectionIssue{{Code: "FORBIDDEN", Target: "orgs/acme", Text: "no", Hint: "ask"}},
+	Excluded: []operate.ExcludedCount{{Reason: "forks", Repos: 4}}, Kept: 5, Held: 6, HeldAt: day, EndedAt: day, NextAt: day, Listed: 7,
 	Calls: 8, Limit: 9, Remaining: 1, ResetAt: day, ExpiresAt: day,
-	Following: node.FollowingStatus{By: "signal", Signal: "pushed_at", Every: 30 * time.Second, LastAt: day, Problem: "p", HookAt: day},
+	Following: operate.FollowingStatus{By: "signal", Signal: "pushed_at", Every: 30 * time.Second, LastAt: day, Problem: "p", HookAt: day},
 }
 
-func (f *fake) Connections(context.Context, account.Owner) ([]node.ConnectionStatus, error) {
-	return []node.ConnectionStatus{aConnection}, f.err
+func (f *fake) Connections(context.Context, account.Owner) ([]operate.ConnectionStatus, error) {
+	return []operate.ConnectionStatus{aConnection}, f.err
 }
-func (f *fake) SyncConnection(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error) {
+func (f *fake) SyncConnection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error) {
 	c := aConnection
 	return answer(f, &c)
 }
-func (f *fake) AcceptListing(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error) {
+func (f *fake) AcceptListing(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error) {
 	c := aConnection
 	return answer(f, &c)
 }
@@ -439,27 +442,27 @@ func (f *fake) Keys(context.Context, account.Holder, account.KeysRequest) (*acco
 func (f *fake) RevokeKey(_ context.Context, _ account.Holder, _ account.RevokeKeyRequest) (*account.RevokeKeyResponse, error) {
 	return answer(f, &account.RevokeKeyResponse{Info: aKey})
 }
-func (f *fake) ApplyConfig(_ context.Context, _ account.Owner, req node.ApplyConfigRequest) (*node.ApplyConfigResponse, error) {
-	return answer(f, &node.ApplyConfigResponse{Hash: "ab", Connections: len(req.Text), Changed: true, Warnings: []string{"w"}})
+func (f *fake) ApplyConfig(_ context.Context, _ account.Owner, req configure.ApplyConfigRequest) (*configure.ApplyConfigResponse, error) {
+	return answer(f, &configure.ApplyConfigResponse{Hash: "ab", Connections: len(req.Text), Changed: true, Warnings: []string{"w"}})
 }
-func (f *fake) Configuration(context.Context, account.Owner) (*node.ConfigurationResponse, error) {
-	return answer(f, &node.ConfigurationResponse{
+func (f *fake) Configuration(context.Context, account.Owner) (*configure.ConfigurationResponse, error) {
+	return answer(f, &configure.ConfigurationResponse{
 		Hash: "ab", At: day, By: "n1", Connections: 1, Contexts: 1, Problem: "p", Warnings: []string{"w"}, Silent: []string{"n2"},
 		Effects: config.Effects{Works: []config.Error{{Path: "connections.main", Message: "git"}}, None: []config.Error{{Path: "apps", Message: "unused"}}, Unsafe: []config.Error{{Path: "settings.enablePublicAccess", Message: "open"}}},
-		Files:   []node.NodeFile{{Node: "n1", Address: "127.0.0.1:7701", ConfigStatus: node.ConfigStatus{Path: "c.json", Hash: "ab", FileHash: "cd", Differs: true, LoadedAt: day, Errors: []string{"e"}, RefusedAt: day}}},
+		Files:   []configure.NodeFile{{Node: "n1", Address: "127.0.0.1:7701", FileStatus: configure.FileStatus{Path: "c.json", Hash: "ab", FileHash: "cd", Differs: true, LoadedAt: day, Errors: []string{"e"}, RefusedAt: day}}},
 	})
 }
-func (f *fake) Contexts(context.Context, catalog.Viewer) ([]node.ContextInfo, error) {
-	return []node.ContextInfo{{Name: "web", Description: "Pages <and> styles", Repos: 3}}, f.err
+func (f *fake) Contexts(context.Context, catalog.Viewer) ([]configure.ContextInfo, error) {
+	return []configure.ContextInfo{{Name: "web", Description: "Pages <and> styles", Repos: 3}}, f.err
 }
-func (f *fake) Drain(_ context.Context, _ account.Owner, req node.DrainRequest) (*node.DrainResponse, error) {
-	return answer(f, &node.DrainResponse{Node: req.Node, Done: true, Remaining: 3, Warning: "w"})
+func (f *fake) Drain(_ context.Context, _ account.Owner, req operate.DrainRequest) (*operate.DrainResponse, error) {
+	return answer(f, &operate.DrainResponse{Node: req.Node, Done: true, Remaining: 3, Warning: "w"})
 }
-func (f *fake) Undrain(_ context.Context, _ account.Owner, req node.DrainRequest) (*node.UndrainResponse, error) {
-	return answer(f, &node.UndrainResponse{Node: req.Node})
+func (f *fake) Undrain(_ context.Context, _ account.Owner, req operate.DrainRequest) (*operate.UndrainResponse, error) {
+	return answer(f, &operate.UndrainResponse{Node: req.Node})
 }
-func (f *fake) Remove(_ context.Context, _ account.Owner, req node.RemoveRequest) (*node.RemoveResponse, error) {
-	return answer(f, &node.RemoveResponse{Node: req.Node, Lost: []string{"example.com/a/b"}})
+func (f *fake) Remove(_ context.Context, _ account.Owner, req operate.RemoveRequest) (*operate.RemoveResponse, error) {
+	return answer(f, &operate.RemoveResponse{Node: req.Node, Lost: []string{"example.com/a/b"}})
 }
 
 func (f *fake) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequest) (*search.GrepResponse, error) {
@@ -608,12 +611,12 @@ func (f *fake) EndAgent(context.Context, account.Holder, string) (*oauth.Agent, 
 	return &fakeAgent, f.err
 }
 
-func (f *fake) Audit(_ context.Context, _ account.Owner, req node.AuditRequest) (*node.AuditResponse, error) {
+func (f *fake) Audit(_ context.Context, _ account.Owner, req chronicle.AuditRequest) (*chronicle.AuditResponse, error) {
 	all := []catalog.Event{
 		{ID: 2050, At: time.Unix(1700000100, 0).UTC(), Action: "api_key.deleted", TargetType: "api_key", Target: "k9", Message: "ci", Node: "n1",
 			Actor: catalog.Actor{Type: catalog.ActorUser, ID: "u1", Name: "ann@example.com", Key: "s1", Address: "192.0.2.7", Agent: "Firefox"}},
 		{ID: 1025, At: time.Unix(1700000000, 0).UTC(), Action: "user.created", TargetType: "user", Target: "u1", Node: "n1", Actor: catalog.Actor{Type: catalog.ActorOperator}},
 	}
 	from := min((max(1, req.Page)-1)*req.PerPage, len(all))
-	return &node.AuditResponse{Events: all[from:min(from+req.PerPage, len(all))], Total: len(all)}, nil
+	return &chronicle.AuditResponse{Events: all[from:min(from+req.PerPage, len(all))], Total: len(all)}, nil
 }

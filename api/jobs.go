@@ -4,16 +4,16 @@ import (
 	"context"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // jobs is what the routes and pages of jobs need.
 type jobs interface {
-	Jobs(context.Context, catalog.Viewer, node.JobsRequest) (*node.JobsResponse, error)
-	Job(context.Context, catalog.Viewer, node.JobRequest) (*node.JobInfo, error)
-	RetryJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error)
-	CancelJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error)
+	Jobs(context.Context, catalog.Viewer, operate.JobsRequest) (*operate.JobsResponse, error)
+	Job(context.Context, catalog.Viewer, operate.JobRequest) (*operate.JobInfo, error)
+	RetryJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error)
+	CancelJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error)
 }
 
 type jobInfoJSON struct {
@@ -27,7 +27,7 @@ type jobInfoJSON struct {
 	GoodAt     string `json:"goodAt,omitempty"`
 }
 
-func jobInfoOf(j *node.JobInfo) jobInfoJSON {
+func jobInfoOf(j *operate.JobInfo) jobInfoJSON {
 	return jobInfoJSON{j.ID, j.State, jobOf(&j.JobStatus), j.Urgent, j.Rerun, stamp(j.Queued), stamp(j.Finished), stamp(j.Good)}
 }
 
@@ -40,8 +40,8 @@ func (s *Server) listJobs(ctx context.Context, c *call) error {
 		}
 		return ""
 	}
-	req := node.JobsRequest{
-		State: any("state", node.JobStates()), Kind: any("kind", node.JobKinds()), Query: p.text("query"),
+	req := operate.JobsRequest{
+		State: any("state", operate.JobStates()), Kind: any("kind", operate.JobKinds()), Query: p.text("query"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100),
 	}
 	if err := p.err(); err != nil {
@@ -61,7 +61,7 @@ func (s *Server) listJobs(ctx context.Context, c *call) error {
 
 // job is GET /api/jobs/{id}.
 func (s *Server) job(ctx context.Context, c *call) error {
-	j, err := s.parts.jobs.Job(ctx, c.viewer, node.JobRequest{ID: c.wild[0]})
+	j, err := s.parts.jobs.Job(ctx, c.viewer, operate.JobRequest{ID: c.wild[0]})
 	if err != nil {
 		return err
 	}
@@ -70,17 +70,17 @@ func (s *Server) job(ctx context.Context, c *call) error {
 
 // retryJob is POST /api/jobs/{id}/retry. The answer is how the job stood before.
 func (s *Server) retryJob(ctx context.Context, c *call, by account.Owner) error {
-	before, err := s.parts.jobs.RetryJob(ctx, by, node.JobRequest{ID: c.wild[0]})
+	before, err := s.parts.jobs.RetryJob(ctx, by, operate.JobRequest{ID: c.wild[0]})
 	return jobChanged(c, before, err)
 }
 
 // cancelJob is POST /api/jobs/{id}/cancel. The answer is how the job stood before.
 func (s *Server) cancelJob(ctx context.Context, c *call, by account.Owner) error {
-	before, err := s.parts.jobs.CancelJob(ctx, by, node.JobRequest{ID: c.wild[0]})
+	before, err := s.parts.jobs.CancelJob(ctx, by, operate.JobRequest{ID: c.wild[0]})
 	return jobChanged(c, before, err)
 }
 
-func jobChanged(c *call, before *node.JobInfo, err error) error {
+func jobChanged(c *call, before *operate.JobInfo, err error) error {
 	if err != nil {
 		return err
 	}

@@ -5,16 +5,16 @@ import (
 	"strconv"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // repositories is what the routes of repositories need.
 type repositories interface {
 	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
 	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
-	Reindex(context.Context, account.Owner, node.ReindexRequest) (*node.ReindexResponse, error)
+	Reindex(context.Context, account.Owner, operate.ReindexRequest) (*operate.ReindexResponse, error)
 }
 
 type repoJSON struct {
@@ -101,7 +101,7 @@ func (s *Server) reindex(ctx context.Context, c *call, by account.Owner) error {
 	if err != nil {
 		return invalidParams("id: expected the number of a repository")
 	}
-	r, err := s.parts.repos.Reindex(ctx, by, node.ReindexRequest{ID: uint32(id)})
+	r, err := s.parts.repos.Reindex(ctx, by, operate.ReindexRequest{ID: uint32(id)})
 	if err != nil {
 		return err
 	}

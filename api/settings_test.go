@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	nodecall "github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // settingsPages is every page of the settings that a GET draws, and whether it
@@ -182,27 +182,27 @@ func (c *changes) taken() string {
 	return out
 }
 
-func (c *changes) Reindex(ctx context.Context, by account.Owner, req node.ReindexRequest) (*node.ReindexResponse, error) {
+func (c *changes) Reindex(ctx context.Context, by account.Owner, req operate.ReindexRequest) (*operate.ReindexResponse, error) {
 	c.note(fmt.Sprint("reindex ", req.ID))
 	return c.fake.Reindex(ctx, by, req)
 }
-func (c *changes) SyncConnection(ctx context.Context, by account.Owner, req node.ConnectionRequest) (*node.ConnectionStatus, error) {
+func (c *changes) SyncConnection(ctx context.Context, by account.Owner, req operate.ConnectionRequest) (*operate.ConnectionStatus, error) {
 	c.note("sync " + req.Name)
 	return c.fake.SyncConnection(ctx, by, req)
 }
-func (c *changes) AcceptListing(ctx context.Context, by account.Owner, req node.ConnectionRequest) (*node.ConnectionStatus, error) {
+func (c *changes) AcceptListing(ctx context.Context, by account.Owner, req operate.ConnectionRequest) (*operate.ConnectionStatus, error) {
 	c.note("accept " + req.Name)
 	return c.fake.AcceptListing(ctx, by, req)
 }
-func (c *changes) Drain(ctx context.Context, by account.Owner, req node.DrainRequest) (*node.DrainResponse, error) {
+func (c *changes) Drain(ctx context.Context, by account.Owner, req operate.DrainRequest) (*operate.DrainResponse, error) {
 	c.note("drain " + req.Node)
 	return c.fake.Drain(ctx, by, req)
 }
-func (c *changes) Undrain(ctx context.Context, by account.Owner, req node.DrainRequest) (*node.UndrainResponse, error) {
+func (c *changes) Undrain(ctx context.Context, by account.Owner, req operate.DrainRequest) (*operate.UndrainResponse, error) {
 	c.note("undrain " + req.Node)
 	return c.fake.Undrain(ctx, by, req)
 }
-func (c *changes) Remove(ctx context.Context, by account.Owner, req node.RemoveRequest) (*node.RemoveResponse, error) {
+func (c *changes) Remove(ctx context.Context, by account.Owner, req operate.RemoveRequest) (*operate.RemoveResponse, error) {
 	if !req.AcceptLoss {
 		return nil, nodecall.Fail(nodecall.ErrExists, "node n1 has the last copy of 1 repositories (a/b)")
 	}
@@ -210,11 +210,11 @@ func (c *changes) Remove(ctx context.Context, by account.Owner, req node.RemoveR
 	return c.fake.Remove(ctx, by, req)
 }
 
-func (c *changes) RetryJob(ctx context.Context, by account.Owner, req node.JobRequest) (*node.JobInfo, error) {
+func (c *changes) RetryJob(ctx context.Context, by account.Owner, req operate.JobRequest) (*operate.JobInfo, error) {
 	c.note("retry " + req.ID)
 	return c.fake.RetryJob(ctx, by, req)
 }
-func (c *changes) CancelJob(ctx context.Context, by account.Owner, req node.JobRequest) (*node.JobInfo, error) {
+func (c *changes) CancelJob(ctx context.Context, by account.Owner, req operate.JobRequest) (*operate.JobInfo, error) {
 	c.note("cancel " + req.ID)
 	return c.fake.CancelJob(ctx, by, req)
 }

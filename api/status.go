@@ -11,6 +11,8 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/configure"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // state is what the routes of health and status need.
@@ -125,7 +127,7 @@ type configJSON struct {
 	RefusedAt string   `json:"refusedAt,omitempty"`
 }
 
-func configOf(c *node.ConfigStatus) configJSON {
+func configOf(c *configure.FileStatus) configJSON {
 	return configJSON{c.Path, c.Hash, c.FileHash, c.Differs, stamp(c.LoadedAt), list(c.Errors), stamp(c.RefusedAt)}
 }
 
@@ -175,7 +177,7 @@ func (s *Server) status(ctx context.Context, c *call) error {
 	return c.json(out)
 }
 
-func jobsOf(jobs []node.JobStatus) []jobJSON {
+func jobsOf(jobs []operate.JobStatus) []jobJSON {
 	out := make([]jobJSON, len(jobs))
 	for i := range jobs {
 		out[i] = jobOf(&jobs[i])
@@ -183,7 +185,7 @@ func jobsOf(jobs []node.JobStatus) []jobJSON {
 	return out
 }
 
-func jobOf(j *node.JobStatus) jobJSON {
+func jobOf(j *operate.JobStatus) jobJSON {
 	return jobJSON{j.Kind, j.Subject, j.Node, j.Attempt, stamp(j.Started), stamp(j.Deadline), j.Step, j.Done, j.Total, j.Bytes, j.Error, stamp(j.NextTry)}
 }
 

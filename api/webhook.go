@@ -4,16 +4,16 @@ import (
 	"context"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // webhooks is what the routes of push events need.
 type webhooks interface {
-	Webhook(context.Context, account.Owner, node.WebhookRequest) (*node.WebhookResponse, error)
-	WebhookKeys(ctx context.Context, connection string) (node.WebhookKeys, error)
-	RotateWebhook(context.Context, account.Owner, node.ConnectionRequest) (node.WebhookKeys, error)
+	Webhook(context.Context, account.Owner, operate.WebhookRequest) (*operate.WebhookResponse, error)
+	WebhookKeys(ctx context.Context, connection string) (operate.WebhookKeys, error)
+	RotateWebhook(context.Context, account.Owner, operate.ConnectionRequest) (operate.WebhookKeys, error)
 	Hook(connection string) host.Hook
 }
 
@@ -25,7 +25,7 @@ func (s *Server) webhook(ctx context.Context, c *call) error {
 	by := account.Operator() // who made the signature knows the connection's secret
 	keys, err := s.parts.hooks.WebhookKeys(ctx, c.wild[0])
 	if err != nil {
-		keys = node.WebhookKeys{} // which proves nothing
+		keys = operate.WebhookKeys{} // which proves nothing
 	}
 	hook, p := s.parts.hooks.Hook(c.wild[0]), c.params()
 	delivery := host.Delivery{Header: c.requestHeader, Query: p.text, Body: body, Now: s.opt.Now()}
@@ -45,7 +45,7 @@ func (s *Server) webhook(ctx context.Context, c *call) error {
 	if err != nil {
 		return invalidBody("%v", err)
 	}
-	r, err := s.parts.hooks.Webhook(ctx, by, node.WebhookRequest{Connection: c.wild[0], Event: event, Delivery: event.ID})
+	r, err := s.parts.hooks.Webhook(ctx, by, operate.WebhookRequest{Connection: c.wild[0], Event: event, Delivery: event.ID})
 	if err != nil {
 		return err
 	}
@@ -66,14 +66,14 @@ func (s *Server) webhookSecret(ctx context.Context, c *call, _ account.Owner) er
 
 // rotateWebhook is POST /api/webhook/{connection}/rotate: a new secret.
 func (s *Server) rotateWebhook(ctx context.Context, c *call, by account.Owner) error {
-	keys, err := s.parts.hooks.RotateWebhook(ctx, by, node.ConnectionRequest{Name: c.wild[0]})
+	keys, err := s.parts.hooks.RotateWebhook(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
 	if err != nil {
 		return err
 	}
 	return s.showWebhook(c, keys)
 }
 
-func (s *Server) showWebhook(c *call, keys node.WebhookKeys) error {
+func (s *Server) showWebhook(c *call, keys operate.WebhookKeys) error {
 	hook := s.parts.hooks.Hook(c.wild[0])
 	return c.json(struct {
 		URL           string `json:"url"`

@@ -20,6 +20,7 @@ import (
 	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 func TestASignedEventBringsTheNewCommit(t *testing.T) {
@@ -100,7 +101,7 @@ func TestAWebhookSecretIsReplaced(t *testing.T) {
 		},
 	})
 	n.WaitIndexed(1)
-	keys := func() node.WebhookKeys {
+	keys := func() operate.WebhookKeys {
 		t.Helper()
 		k, err := n.WebhookKeys(t.Context(), "local")
 		if err != nil {
@@ -113,7 +114,7 @@ func TestAWebhookSecretIsReplaced(t *testing.T) {
 	if again := keys(); again.Secret != first.Secret || first.Previous != "" {
 		t.Errorf("the secret is %+v and then %+v", first, again)
 	}
-	made, err := n.RotateWebhook(t.Context(), account.Operator(), node.ConnectionRequest{Name: "local"})
+	made, err := n.RotateWebhook(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "local"})
 	if err != nil || made.Secret == first.Secret || made.Previous != first.Secret || made.Until.Before(day.Add(23*time.Hour)) {
 		t.Fatalf("replaced: %+v, %v", made, err)
 	}
@@ -124,11 +125,11 @@ func TestAWebhookSecretIsReplaced(t *testing.T) {
 	if now := keys(); !slices.Equal(now.Valid(), []string{made.Secret}) {
 		t.Errorf("a day later good are %v", now.Valid())
 	}
-	if _, err := n.RotateWebhook(t.Context(), account.Operator(), node.ConnectionRequest{Name: "none"}); !errors.Is(err, callerr.ErrNotFound) {
+	if _, err := n.RotateWebhook(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "none"}); !errors.Is(err, callerr.ErrNotFound) {
 		t.Errorf("of a connection that is not there: %v", err)
 	}
 
-	event := node.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true}, Delivery: "d1"}
+	event := operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true}, Delivery: "d1"}
 	for i, want := range []int{1, 0} {
 		if r, err := n.Webhook(t.Context(), account.Operator(), event); err != nil || len(r.Repos) != want {
 			t.Errorf("call %d queues %+v, %v", i, r, err)

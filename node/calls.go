@@ -11,9 +11,6 @@ import (
 // The calls that nodes make on each other, beside searches and reads of
 // mirrors.
 var (
-	progressCall = call.To[call.Nothing, []job.Progress]("progress")
-	configCall   = call.To[call.Nothing, ConfigStatus]("config-file")
-	eventsCall   = call.To[call.Nothing, eventsHere]("events")
 	searchedCall = call.To[call.Nothing, map[uint64]time.Duration]("searched-units")
 	pushesCall   = call.To[job.Signal, call.Nothing]("pushes")
 )

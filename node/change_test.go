@@ -16,6 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 func TestReindexFindsTheNewCommit(t *testing.T) {
@@ -29,11 +30,11 @@ func TestReindexFindsTheNewCommit(t *testing.T) {
 	if err != nil || len(repos.Repos) != 1 {
 		t.Fatalf("repositories %+v, %v", repos, err)
 	}
-	req := node.ReindexRequest{ID: repos.Repos[0].ID}
+	req := operate.ReindexRequest{ID: repos.Repos[0].ID}
 	if _, err := n.Reindex(context.Background(), account.Owner{}, req); !errors.Is(err, call.ErrUnauthenticated) {
 		t.Errorf("nobody may reindex: %v", err)
 	}
-	if _, err := n.Reindex(context.Background(), account.Operator(), node.ReindexRequest{ID: req.ID + 1000}); !errors.Is(err, call.ErrRepoNotFound) {
+	if _, err := n.Reindex(context.Background(), account.Operator(), operate.ReindexRequest{ID: req.ID + 1000}); !errors.Is(err, call.ErrRepoNotFound) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
 	if got, err := n.Reindex(context.Background(), account.Operator(), req); err != nil || got.Name != "local/app" {
@@ -74,12 +75,12 @@ func TestAnEventBringsTheNewCommit(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(2)
 	app.Commit(map[string]string{"b.txt": "narwhal\n"})
-	event := node.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, URLs: []string{"file://" + app.Dir + "/"}}}
+	event := operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, URLs: []string{"file://" + app.Dir + "/"}}}
 	if got, err := n.Webhook(context.Background(), account.Operator(), event); err != nil || len(got.Repos) != 1 || got.Repos[0] != "local/app" {
 		t.Fatalf("the event queues %+v, %v", got, err)
 	}
 	n.Wait("the new commit", found(n, "narwhal", "local/app:b.txt"))
-	if _, err := n.Webhook(context.Background(), account.Operator(), node.WebhookRequest{Connection: "other", Event: event.Event}); !errors.Is(err, call.ErrNotFound) {
+	if _, err := n.Webhook(context.Background(), account.Operator(), operate.WebhookRequest{Connection: "other", Event: event.Event}); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("an event of an unknown connection: %v", err)
 	}
 

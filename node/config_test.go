@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -132,7 +132,7 @@ func TestADroppedConnectionComesBackWithoutAClone(t *testing.T) {
 		t.Fatalf("%d repositories are found while the change is held", got)
 	}
 	apply := func(text string, accept bool) error {
-		_, err := n.ApplyConfig(context.Background(), account.Operator(), node.ApplyConfigRequest{Text: []byte(text), Accept: accept})
+		_, err := n.ApplyConfig(context.Background(), account.Operator(), configure.ApplyConfigRequest{Text: []byte(text), Accept: accept})
 		return err
 	}
 	if err := apply("{}", false); !errors.Is(err, call.ErrHeld) || !strings.Contains(err.Error(), "--accept") {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // An owner lists a connection when they like, and is told what came of it.
@@ -22,7 +22,7 @@ func TestAConnectionIsListedWhenAnOwnerAsks(t *testing.T) {
 	n.WaitIndexed(1)
 
 	nodetest.NewRepo(t, filepath.Join(root, "two"), map[string]string{"b.txt": "b"})
-	before, err := n.SyncConnection(t.Context(), account.Operator(), node.ConnectionRequest{Name: "main"})
+	before, err := n.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
 	if err != nil || before.Repos != 1 {
 		t.Fatalf("%+v, %v", before, err)
 	}
@@ -35,10 +35,10 @@ func TestAConnectionIsListedWhenAnOwnerAsks(t *testing.T) {
 		t.Errorf("after the listing: %+v", c)
 	}
 
-	if _, err := n.SyncConnection(t.Context(), account.Operator(), node.ConnectionRequest{Name: "other"}); !errors.Is(err, call.ErrNotFound) {
+	if _, err := n.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "other"}); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("a connection that is not there: %v", err)
 	}
-	_, err = n.AcceptListing(t.Context(), account.Operator(), node.ConnectionRequest{Name: "main"})
+	_, err = n.AcceptListing(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
 	if !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "nothing is held") {
 		t.Errorf("accepting where nothing is held: %v", err)
 	}

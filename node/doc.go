@@ -9,7 +9,10 @@
 //	search.Searcher    all repositories at once   Search, StreamSearch, Definitions, References, Grep, Glob, Ranked
 //	browse.Browser     one repository, any commit Repos, Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
 //	ask.Asker          language models            Ask, Chat, Chats, WatchChat, StopChat, ForkChat, ..., Models, CheckModels
-//	Node itself        the node and the cluster   Status, Ready, ApplyConfig, Reindex, Webhook, Drain, Remove
+//	operate.Operations the cluster, for owners    Drain, Remove, Jobs, Reindex, Connections, Webhook, Snapshot
+//	configure.Configurer   the configuration      ApplyConfig, Configuration, Contexts
+//	chronicle.Chronicle    what happened          Events, Audit
+//	Node itself        the node and the cluster   Status, Ready, AnonymousAccess
 //
 // Every operation has exactly one of four shapes:
 //

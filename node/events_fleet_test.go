@@ -6,9 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // Whichever node is asked tells what happened, also of what it does itself not
@@ -20,7 +21,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 	told := func(by *nodetest.Node, kind string) {
 		t.Helper()
 		by.Wait("the event "+kind, func() error {
-			r, err := by.Events(t.Context(), account.Operator(), node.EventsRequest{})
+			r, err := by.Events(t.Context(), account.Operator(), chronicle.EventsRequest{})
 			if err != nil {
 				return err
 			}
@@ -30,7 +31,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 					n++
 				}
 			}
-			if n != 1 || r.Since.IsZero() || !slices.IsSortedFunc(r.Events, func(a, b node.Event) int { return b.At.Compare(a.At) }) {
+			if n != 1 || r.Since.IsZero() || !slices.IsSortedFunc(r.Events, func(a, b chronicle.Event) int { return b.At.Compare(a.At) }) {
 				return fmt.Errorf("it is told %d times: %+v", n, r)
 			}
 			return nil
@@ -44,7 +45,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 			return nil
 		})
 	}
-	if _, err := first.Drain(t.Context(), account.Operator(), node.DrainRequest{Node: leaving}); err != nil {
+	if _, err := first.Drain(t.Context(), account.Operator(), operate.DrainRequest{Node: leaving}); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range f.Nodes {
@@ -56,7 +57,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 	f.Nodes[1].Stop()
 	f.Nodes[1].Start()
 	told(f.Nodes[1], "draining")
-	if _, err := first.Events(t.Context(), account.Operator(), node.EventsRequest{Limit: 1001}); err == nil {
+	if _, err := first.Events(t.Context(), account.Operator(), chronicle.EventsRequest{Limit: 1001}); err == nil {
 		t.Error("a limit without a bound is taken")
 	}
 }

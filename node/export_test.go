@@ -50,4 +50,4 @@ func (n *Node) Fill() (free func()) {
 }
 
 // KeepsEvents tells whether the node has begun to note what happens.
-func (n *Node) KeepsEvents() bool { return !n.events.told().Since.IsZero() }
+func (n *Node) KeepsEvents() bool { return n.Chronicle.Notes() }

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/host/giteatest"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -109,7 +109,7 @@ func TestARealGiteaSaysWhoMayRead(t *testing.T) {
 
 	// The interval is a day: an owner asks, as a webhook does.
 	s.Do("DELETE", "/repos/acme/vault/collaborators/ann", nil, nil)
-	event := node.WebhookRequest{Connection: "main", Event: host.Event{Members: true, Paths: []string{"acme/vault"}}}
+	event := operate.WebhookRequest{Connection: "main", Event: host.Event{Members: true, Paths: []string{"acme/vault"}}}
 	if _, err := n.Webhook(t.Context(), account.Operator(), event); err != nil {
 		t.Fatal(err)
 	}

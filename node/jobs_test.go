@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // A job that hangs is cancelled while it runs: its attempt ends, the connection
@@ -31,7 +31,7 @@ func TestAJobIsCancelledAndRunAgain(t *testing.T) {
 	is := func(state string) {
 		t.Helper()
 		n.Wait("the job to be "+state, func() error {
-			j, err := n.Job(t.Context(), catalog.Operator(), node.JobRequest{ID: "sync:slow"})
+			j, err := n.Job(t.Context(), catalog.Operator(), operate.JobRequest{ID: "sync:slow"})
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func TestAJobIsCancelledAndRunAgain(t *testing.T) {
 	<-asked
 	is("running")
 
-	if _, err := n.CancelJob(t.Context(), account.Operator(), node.JobRequest{ID: "sync:slow"}); err != nil {
+	if _, err := n.CancelJob(t.Context(), account.Operator(), operate.JobRequest{ID: "sync:slow"}); err != nil {
 		t.Fatal(err)
 	}
 	is("failed")
@@ -52,11 +52,11 @@ func TestAJobIsCancelledAndRunAgain(t *testing.T) {
 	if c := n.View().Connection("slow"); c.Error != "cancelled by operator" {
 		t.Errorf("the connection says %q", c.Error)
 	}
-	if _, err := n.CancelJob(t.Context(), account.Operator(), node.JobRequest{ID: "sync:slow"}); !errors.Is(err, call.ErrUnable) {
+	if _, err := n.CancelJob(t.Context(), account.Operator(), operate.JobRequest{ID: "sync:slow"}); !errors.Is(err, call.ErrUnable) {
 		t.Errorf("a job that has ended is cancelled: %v", err)
 	}
 
-	if before, err := n.RetryJob(t.Context(), account.Operator(), node.JobRequest{ID: "sync:slow"}); err != nil || before.State != "failed" {
+	if before, err := n.RetryJob(t.Context(), account.Operator(), operate.JobRequest{ID: "sync:slow"}); err != nil || before.State != "failed" {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	<-asked
@@ -75,7 +75,7 @@ func TestJobsAreListedAsFarAsTheViewerMaySee(t *testing.T) {
 	for enforced, want := range map[bool]int{true: 0, false: 2} {
 		n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*", "enforcePermissions": %t}}}`, dir, enforced)})
 		n.WaitIndexed(2)
-		total := func(v catalog.Viewer, req node.JobsRequest) int {
+		total := func(v catalog.Viewer, req operate.JobsRequest) int {
 			t.Helper()
 			req.PerPage = 1
 			r, err := n.Jobs(t.Context(), v, req)
@@ -84,19 +84,19 @@ func TestJobsAreListedAsFarAsTheViewerMaySee(t *testing.T) {
 			}
 			return r.Total
 		}
-		if got := total(catalog.Operator(), node.JobsRequest{State: "done"}); got < 3 {
+		if got := total(catalog.Operator(), operate.JobsRequest{State: "done"}); got < 3 {
 			t.Errorf("an owner is told of %d jobs that are done, want those of a listing and two repositories", got)
 		}
-		if got := total(catalog.Operator(), node.JobsRequest{State: "done", Kind: "index", Query: "LIB"}); got != 1 {
+		if got := total(catalog.Operator(), operate.JobsRequest{State: "done", Kind: "index", Query: "LIB"}); got != 1 {
 			t.Errorf("%d jobs index lib", got)
 		}
-		if got := total(member, node.JobsRequest{State: "done"}); got != want {
+		if got := total(member, operate.JobsRequest{State: "done"}); got != want {
 			t.Errorf("enforced %t: a member is told of %d jobs, want %d", enforced, got, want)
 		}
-		if _, err := n.Job(t.Context(), member, node.JobRequest{ID: "sync:local"}); !errors.Is(err, call.ErrNotFound) {
+		if _, err := n.Job(t.Context(), member, operate.JobRequest{ID: "sync:local"}); !errors.Is(err, call.ErrNotFound) {
 			t.Errorf("a member is told of the listing of a connection: %v", err)
 		}
-		for _, wrong := range []node.JobsRequest{{State: "odd"}, {Kind: "odd"}, {Page: -1}, {PerPage: 101}} {
+		for _, wrong := range []operate.JobsRequest{{State: "odd"}, {Kind: "odd"}, {Page: -1}, {PerPage: 101}} {
 			if _, err := n.Jobs(t.Context(), member, wrong); !errors.Is(err, call.ErrInvalid) {
 				t.Errorf("%+v: %v", wrong, err)
 			}

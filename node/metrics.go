@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/gauge"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
@@ -39,7 +40,7 @@ type snapshot struct {
 	repos         RepoCounts
 	jobs          JobCounts
 	here          []job.Progress // jobs that run on this node
-	config        ConfigStatus
+	config        configure.FileStatus
 	short         hold.Shortage // of live copies
 	moves         int           // copies into this node
 	hot           int           // units with more copies than the rest
@@ -91,7 +92,7 @@ func (n *Node) snapshot() *snapshot {
 	s := &snapshot{
 		node: n.cluster.Self(), version: n.opt.Version, ready: n.Ready().Ready, leading: n.cluster.Leading(),
 		view: view, age: n.cluster.Age(), members: members,
-		repos: countRepos(view, nil, live), jobs: countJobs(view), here: n.jobs.Runner.Running(), config: n.config.state(),
+		repos: countRepos(view, nil, live), jobs: countJobs(view), here: n.jobs.Runner.Running(), config: n.config.State(),
 		short: hold.ShortageOf(view, live, n.opt.Replicas), moves: n.data.copier.Moves(), hot: n.hotUnits(view),
 		files: len(n.set.Names()), bytes: n.set.Bytes(),
 	}

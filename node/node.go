@@ -25,13 +25,16 @@ import (
 	"github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/environ"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/oauth"
+	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/signin"
 	"github.com/shoalsearch/shoal/node/thread"
@@ -48,6 +51,9 @@ type Node struct {
 	*account.Passwords
 	*browse.Browser
 	*search.Searcher
+	*operate.Operations
+	*configure.Configurer
+	*chronicle.Chronicle
 
 	opt     Options
 	began   time.Time
@@ -55,7 +61,7 @@ type Node struct {
 	set     *shard.Set
 	mirrors *hold.Mirrors
 	env     *environ.Environment
-	config  *configFile
+	config  *configure.File
 	data    dataParts
 	jobs    *job.Jobs
 	threads *thread.Store
@@ -67,9 +73,7 @@ type Node struct {
 	tags    tagger
 	noGit   string // what is said where git is missing; "" where it is there
 
-	searched   hold.SearchTime
-	events     *chronicle
-	deliveries *deliveries // of webhooks
+	searched hold.SearchTime
 
 	closers  closers     // of what New opened
 	wired    atomic.Bool // New has made every part
@@ -86,7 +90,7 @@ func New(opt Options) (*Node, error) {
 	}
 	opt.Dir = dir
 	opt = withDefaults(opt)
-	n := &Node{opt: opt, began: opt.Now(), lanes: newLanes(opt.Cores), deliveries: newDeliveries(opt.Now)}
+	n := &Node{opt: opt, began: opt.Now(), lanes: newLanes(opt.Cores)}
 
 	// What is open is closed in reverse, here on an error and else when Run ends.
 	if err := n.open(); err != nil {
@@ -110,13 +114,13 @@ func New(opt Options) (*Node, error) {
 		File: func() *config.File { return n.cluster.View().File() }, Lookup: n.env.Lookup, Secret: n.env.Secret,
 		Transport: opt.Providers, BaseURL: opt.BaseURL, Now: opt.Now, Log: opt.Log,
 	})
-	n.events = &chronicle{now: opt.Now, look: func() sight { return sightOf(n.cluster.Members(), n.cluster.Leader(), n.cluster.View()) }}
 	n.wireTags()
 	n.wireData()
 	n.wireJobs()
 	n.metrics = newMetrics(n)
 	n.wireReaders()
 	n.wireAsker()
+	n.wireOwners()
 
 	// Calls of other nodes arrive when Run has begun.
 	n.handle()
@@ -158,7 +162,8 @@ func (n *Node) open() (err error) {
 	}
 	n.closers.add("shards", func() { n.set.Close() })
 
-	if n.config, err = newConfigFile(n.opt.ConfigPath, n.opt.Dir, n.opt.Log, n.opt.Now); err != nil {
+	file, err := configure.Find(n.opt.ConfigPath, n.opt.Dir)
+	if err != nil {
 		return err
 	}
 
@@ -167,7 +172,7 @@ func (n *Node) open() (err error) {
 		return err
 	}
 	n.closers.add("catalog", func() { n.cluster.Close() })
-	n.config.agreed = n.cluster
+	n.config = configure.NewFile(file, n.cluster, n.opt.Log, n.opt.Now)
 	return nil
 }
 
@@ -210,7 +215,7 @@ func (n *Node) clusterOptions() cluster.Options {
 		DataDir: o.Dir, ClusterListen: o.ClusterListen, GossipListen: o.GossipListen, Advertise: o.Advertise,
 		API: o.BaseURL, Join: o.Join, BootstrapExpect: o.BootstrapExpect, ClusterKeyFile: o.ClusterKeyFile,
 		Zone: o.Zone, Weight: o.Weight, Version: o.Version, Now: o.Now, Log: o.Log, Metrics: o.Registerer,
-		Audit: n.auditRule, Timing: o.Timing, Dial: o.Dial, Reach: o.Reach, Errors: call.WireKinds(),
+		Audit: n.audit, Timing: o.Timing, Dial: o.Dial, Reach: o.Reach, Errors: call.WireKinds(),
 	}
 }
 
@@ -294,12 +299,28 @@ func (n *Node) wireAsker() {
 	})
 }
 
+// audit is how changes are audited, by the variables in force.
+func (n *Node) audit() cluster.Audit { return chronicle.Rule(n.env) }
+
+// wireOwners makes what owners look after the cluster with.
+func (n *Node) wireOwners() {
+	n.Operations = operate.New(operate.Deps{
+		Catalog: n.cluster, Members: n.cluster, Secrets: n.cluster, Net: n.cluster, Gate: n.gate,
+		Running: n.jobs.Runner.Running, Following: n.jobs.Poller.Following, Called: n.jobs.Follower.Called,
+		FirstSecret: n.Keyring.WebhookSecret, Snapshot: n.cluster.Snapshot, Audited: func() bool { return !n.audit().Off },
+		Replicas: n.opt.Replicas, Now: n.opt.Now, Log: n.opt.Log,
+	})
+	n.Configurer = configure.New(configure.Deps{
+		Catalog: n.cluster, Members: n.cluster.Members, Net: n.cluster, Gate: n.gate, File: n.config, Log: n.opt.Log,
+	})
+	n.Chronicle = chronicle.New(chronicle.Deps{
+		Net: n.cluster, View: n.cluster.View, Members: n.cluster.Members, Leader: n.cluster.Leader, Rule: n.audit, Now: n.opt.Now,
+	})
+}
+
 // handle answers the calls of other nodes. It happens before Run.
 func (n *Node) handle() {
-	progressCall.Serve(n.cluster, n.serveProgress)
-	configCall.Serve(n.cluster, n.serveConfig)
 	searchedCall.Serve(n.cluster, n.serveSearched)
-	eventsCall.Serve(n.cluster, n.serveEvents)
 	pushesCall.Serve(n.cluster, n.servePushes)
 	n.data.transfers.Handle(n.cluster)
 }
@@ -337,7 +358,7 @@ func (n *Node) Run(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{
 		n.jobs.Leader.Run, n.jobs.Runner.Run, n.jobs.Poller.Run, n.jobs.Follower.Run,
 		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run, n.data.hot.Run,
-		n.config.run, n.Keyring.Run, n.Sessions.Run, n.agents.Run, n.Asker.Run, n.threads.Run, n.runLoad, n.events.run, n.sayPermissions,
+		n.config.Run, n.Keyring.Run, n.Sessions.Run, n.agents.Run, n.Asker.Run, n.threads.Run, n.runLoad, n.Chronicle.Run, n.sayPermissions,
 	} {
 		g.Go(func() error { return part(gctx) })
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -179,7 +180,7 @@ func TestAPushNamesWhatItsTellerMaySee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	push := node.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true}}
+	push := operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true}}
 	if r, err := n.Webhook(t.Context(), owner, push); err != nil || len(r.Repos) != 0 {
 		t.Errorf("an owner without grants is told of %+v, %v", r, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 var (
@@ -328,7 +329,7 @@ func (r *seedRun) converge(when string) {
 func (r *seedRun) tell(n *node.Node, repo *seedRepo) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, err := n.Webhook(ctx, account.Operator(), node.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, Paths: []string{repo.name}}})
+	_, err := n.Webhook(ctx, account.Operator(), operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, Paths: []string{repo.name}}})
 	return err
 }
 

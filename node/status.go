@@ -5,15 +5,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/hold"
-	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -30,10 +31,10 @@ type StatusResponse struct {
 	Members      []MemberStatus
 	Repos        RepoCounts
 	Jobs         JobCounts
-	Connections  []ConnectionStatus
-	Running      []JobStatus // of the whole cluster; progress of this node's own
-	Failed       []JobStatus // last failures, at most 100
-	Config       ConfigStatus
+	Connections  []operate.ConnectionStatus
+	Running      []operate.JobStatus // of the whole cluster; progress of this node's own
+	Failed       []operate.JobStatus // last failures, at most 100
+	Config       configure.FileStatus
 	Storage      StorageStatus
 	Placement    PlacementStatus
 	Tolerates    Tolerance
@@ -100,33 +101,6 @@ type JobCounts struct {
 	Retrying int // of those pending, the ones whose last attempt failed
 }
 
-// JobStatus is one job.
-type JobStatus struct {
-	Kind     string // sync, index, gc, ...
-	Subject  string // connection or repository
-	Node     string
-	Attempt  int
-	Started  time.Time
-	Deadline time.Time
-	Step     string // fetching, reading, building, ...
-	Done     int64  // documents
-	Total    int64  // 0 when unknown
-	Bytes    int64
-	Error    string
-	NextTry  time.Time
-}
-
-// ConfigStatus is the state of the configuration file.
-type ConfigStatus struct {
-	Path      string
-	Hash      string // of the configuration in force
-	FileHash  string // of this node's own file, as it was last read and found good
-	Differs   bool   // this node's file is not in force, or is refused
-	LoadedAt  time.Time
-	Errors    []string // of the newest file, when it was refused
-	RefusedAt time.Time
-}
-
 // StorageStatus is what this node has on disk.
 type StorageStatus struct {
 	Shards      int
@@ -141,32 +115,6 @@ type StorageStatus struct {
 type ReadyResponse struct {
 	Ready   bool
 	Reasons []string // why not
-}
-
-// DrainRequest asks that a node gives away all it holds and leaves.
-type DrainRequest struct{ Node string }
-
-// DrainResponse tells how far a drain has come.
-type DrainResponse struct {
-	Node      string
-	Done      bool
-	Remaining int    // repositories of which others have too few copies
-	Warning   string // what is lost by this drain; "" for nothing
-}
-
-// UndrainResponse names the node that is taken back.
-type UndrainResponse struct{ Node string }
-
-// RemoveRequest asks to forget a node for good.
-type RemoveRequest struct {
-	Node       string
-	AcceptLoss bool
-}
-
-// RemoveResponse lists repositories that lost their last copy.
-type RemoveResponse struct {
-	Node string
-	Lost []string
 }
 
 // maxListed is how many jobs a status lists.
@@ -214,14 +162,14 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 		}
 		return out, nil
 	}
-	out.Config = n.config.state()
+	out.Config = n.config.State()
 	out.Placement.Short = short.Few[:min(len(short.Few), maxShort)]
 	out.Placement.Missing = short.None[:min(len(short.None), maxShort)]
 	for c := range view.Connections() {
-		out.Connections = append(out.Connections, n.connectionStatus(view, c))
+		out.Connections = append(out.Connections, n.Syncer.StateOf(view, c))
 	}
 	out.Warnings = n.warnings(view)
-	out.noteFiles(n.files(ctx))
+	out.noteFiles(n.NodeFiles(ctx))
 	return out, nil
 }
 
@@ -237,7 +185,7 @@ func (s *StatusResponse) hideTotals() {
 		m := &s.Members[i]
 		m.Groups, m.Bytes, m.Left = 0, 0, 0
 	}
-	ofRepos := func(j JobStatus) bool { return j.Kind != catalog.JobIndex.String() }
+	ofRepos := func(j operate.JobStatus) bool { return j.Kind != catalog.JobIndex.String() }
 	s.Running, s.Failed = slices.DeleteFunc(s.Running, ofRepos), slices.DeleteFunc(s.Failed, ofRepos)
 }
 
@@ -281,7 +229,7 @@ func (n *Node) memberStatus(view *catalog.View) []MemberStatus {
 			DiskUsed: int(m.Load.DiskUsed), Searches: int(m.Load.Searches), StartedAt: m.Load.StartedAt,
 		}
 		if s.Draining {
-			s.Left = len(n.onlyCopies(view, m.ID, n.wanted(view, m.ID)))
+			s.Left = n.Left(view, m.ID)
 		}
 		if m.Voter {
 			s.Role = "voter"
@@ -362,13 +310,10 @@ func countJobs(view *catalog.View) JobCounts {
 
 // jobStatus lists the running jobs, with the progress of those whose nodes
 // answer at once, and the failed ones, newest first.
-func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roaring.Bitmap) (running, failed []JobStatus) {
-	progress := n.progress(ctx, view)
+func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roaring.Bitmap) (running, failed []operate.JobStatus) {
+	progress := n.Progress(ctx, view)
 	for j := range view.JobsOf(catalog.JobRunning, catalog.JobBackoff, catalog.JobFailed) {
-		s := JobStatus{
-			Kind: j.Kind.String(), Subject: j.Subject, Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
-			Deadline: j.Deadline, Error: j.Error, NextTry: j.NotBefore,
-		}
+		s := operate.JobStatusOf(j)
 		if j.Kind.OfRepo() {
 			repo := view.Repo(catalog.SubjectRepo(j.Subject))
 			if repo == nil || !visible.Contains(repo.ID) && (!repo.Orphaned() || view.Enforces()) {
@@ -384,15 +329,15 @@ func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roari
 			continue
 		}
 		if p, ok := progress[j.Fence]; ok {
-			s.Step, s.Done, s.Total, s.Bytes = p.Step, p.Done, p.Total, p.Bytes
+			s.At(p)
 		}
 		running = append(running, s)
 	}
 
-	slices.SortStableFunc(running, func(a, b JobStatus) int {
+	slices.SortStableFunc(running, func(a, b operate.JobStatus) int {
 		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Subject, b.Subject))
 	})
-	slices.SortStableFunc(failed, func(a, b JobStatus) int {
+	slices.SortStableFunc(failed, func(a, b operate.JobStatus) int {
 		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Subject, b.Subject))
 	})
 	return running[:min(len(running), maxListed)], failed[:min(len(failed), maxListed)]
@@ -400,8 +345,8 @@ func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roari
 
 // withoutErrors is what of jobs is told to everybody: which repositories they
 // are of.
-func withoutErrors(jobs []JobStatus) []JobStatus {
-	var out []JobStatus
+func withoutErrors(jobs []operate.JobStatus) []operate.JobStatus {
+	var out []operate.JobStatus
 	for _, j := range jobs {
 		if j.Kind == catalog.JobIndex.String() {
 			j.Error = ""
@@ -409,47 +354,6 @@ func withoutErrors(jobs []JobStatus) []JobStatus {
 		}
 	}
 	return out
-}
-
-// progressTime is how long a status waits for the progress of other nodes.
-const progressTime = 300 * time.Millisecond
-
-// progress is how far the running attempts are, by fence, of this node and
-// of the others that run any.
-func (n *Node) progress(ctx context.Context, view *catalog.View) map[uint64]job.Progress {
-	all := map[uint64]job.Progress{}
-	for _, p := range n.jobs.Runner.Running() {
-		all[p.Fence] = p
-	}
-
-	others := map[string]bool{}
-	for j := range view.JobsOf(catalog.JobRunning) {
-		if j.Node != n.cluster.Self() && n.cluster.Alive(j.Node) {
-			others[j.Node] = true
-		}
-	}
-
-	// All are asked at once; who is late is left out.
-	ctx, cancel := context.WithTimeout(ctx, progressTime)
-	defer cancel()
-	answers := make(chan []job.Progress, len(others))
-	for node := range others {
-		go func() {
-			var nothing call.Nothing
-			list, err := progressCall.Ask(ctx, n.cluster, node, &nothing)
-			if err != nil {
-				list = new([]job.Progress) // a status does without
-			}
-			answers <- *list
-		}()
-	}
-
-	for range others {
-		for _, p := range <-answers {
-			all[p.Fence] = p
-		}
-	}
-	return all
 }
 
 // hotUnits counts what has more copies than is wanted of everything.
@@ -461,12 +365,6 @@ func (n *Node) hotUnits(view *catalog.View) int {
 		}
 	}
 	return hot
-}
-
-// serveProgress tells another node of the attempts here.
-func (n *Node) serveProgress(context.Context, *call.Nothing) (*[]job.Progress, error) {
-	running := n.jobs.Runner.Running()
-	return &running, nil
 }
 
 func (n *Node) storage() StorageStatus {
@@ -513,7 +411,7 @@ func leftOut(view *catalog.View) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, firstFew(names))
+	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, operate.FirstFew(names))
 }
 
 // fullVolume says what a volume that is in use to that many percent keeps its
@@ -536,7 +434,7 @@ func leaderless(members []cluster.Member, age time.Duration) string {
 		}
 	}
 	if len(silent) > 0 {
-		out += "; nothing is heard of " + firstFew(silent)
+		out += "; nothing is heard of " + operate.FirstFew(silent)
 	}
 	return out
 }
@@ -559,4 +457,29 @@ func (n *Node) Ready() ReadyResponse {
 	}
 	r.Ready = len(r.Reasons) == 0
 	return r
+}
+
+// noteFiles tells of the configuration files that the nodes have.
+func (out *StatusResponse) noteFiles(files map[string]*configure.FileStatus) {
+	for i := range out.Members {
+		m := &out.Members[i]
+		f := files[m.ID]
+		if f == nil {
+			continue
+		}
+
+		m.ConfigHash, m.ConfigDiffers = f.FileHash, f.Differs
+		switch {
+		case len(f.Errors) > 0:
+			out.warn("node %s refuses its configuration file %s: %s", m.ID, f.Path, strings.Join(f.Errors, " "))
+		case f.Differs:
+			out.warn("node %s has a configuration file that is not in force: %s, hash %.12s; in force is %.12s. Change the file, or run shoal config apply",
+				m.ID, f.Path, f.FileHash, f.Hash)
+		}
+	}
+}
+
+// warn adds what an operator should look at.
+func (out *StatusResponse) warn(text string, args ...any) {
+	out.Warnings = append(out.Warnings, fmt.Sprintf(text, args...))
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/wire"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -228,9 +229,9 @@ func (s *story) bigRepo(args []string) string {
 func (s *story) push(args []string) string {
 	what, names := s.on(args)
 	s.commit(what[0], what[1:])
-	req := node.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, Paths: []string{"local/" + what[0]}}}
+	req := operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, Paths: []string{"local/" + what[0]}}}
 	if s.host != nil && slices.Contains(s.host.list(), what[0]) {
-		req = node.WebhookRequest{Connection: what[0], Event: host.Event{Pushed: true}}
+		req = operate.WebhookRequest{Connection: what[0], Event: host.Event{Pushed: true}}
 	}
 	began := time.Now()
 	for {
@@ -278,7 +279,7 @@ func (s *story) settings(what []string) string {
 // apply: apply maxFileSize=1000 on n2. An operator applies a file there.
 func (s *story) apply(args []string) string {
 	what, names := s.on(args)
-	r, err := s.node(names[0]).ApplyConfig(context.Background(), account.Operator(), node.ApplyConfigRequest{Text: []byte(s.settings(what))})
+	r, err := s.node(names[0]).ApplyConfig(context.Background(), account.Operator(), configure.ApplyConfigRequest{Text: []byte(s.settings(what))})
 	switch {
 	case err != nil:
 		return failure(err)
@@ -584,7 +585,7 @@ func (s *story) age(args []string) string {
 // drain: drain n3 on n1.
 func (s *story) drain(args []string) string {
 	what, names := s.on(args)
-	d, err := s.node(names[0]).Drain(context.Background(), account.Operator(), node.DrainRequest{Node: s.node(what[0]).ID()})
+	d, err := s.node(names[0]).Drain(context.Background(), account.Operator(), operate.DrainRequest{Node: s.node(what[0]).ID()})
 	if err != nil {
 		return failure(err)
 	}
@@ -597,7 +598,7 @@ func (s *story) drain(args []string) string {
 // remove: remove n3 on n1, remove n3 accepting loss on n1.
 func (s *story) remove(args []string) string {
 	what, names := s.on(args)
-	req := node.RemoveRequest{Node: s.node(what[0]).ID(), AcceptLoss: strings.Join(what[1:], " ") == "accepting loss"}
+	req := operate.RemoveRequest{Node: s.node(what[0]).ID(), AcceptLoss: strings.Join(what[1:], " ") == "accepting loss"}
 	r, err := s.node(names[0]).Remove(context.Background(), account.Operator(), req)
 	if err != nil {
 		return failure(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 var actionTemplate = parse("action.html")
@@ -44,7 +45,7 @@ var actions = []action{
 			if err != nil {
 				return err
 			}
-			_, err = p.Repos.Reindex(ctx, by, node.ReindexRequest{ID: repo.ID})
+			_, err = p.Repos.Reindex(ctx, by, operate.ReindexRequest{ID: repo.ID})
 			return err
 		},
 	},
@@ -54,7 +55,7 @@ var actions = []action{
 		command: []string{"shoal", "connection", "sync", "SUBJECT"},
 		said:    "The connection is queued.",
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Connections.SyncConnection(ctx, by, node.ConnectionRequest{Name: subject})
+			_, err := p.Connections.SyncConnection(ctx, by, operate.ConnectionRequest{Name: subject})
 			return err
 		},
 	},
@@ -65,7 +66,7 @@ var actions = []action{
 		said:    "The next listing will be believed.",
 		more:    heldBy,
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Connections.AcceptListing(ctx, by, node.ConnectionRequest{Name: subject})
+			_, err := p.Connections.AcceptListing(ctx, by, operate.ConnectionRequest{Name: subject})
 			return err
 		},
 	},
@@ -76,7 +77,7 @@ var actions = []action{
 		said:    "The job is queued.",
 		more:    jobFacts,
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Jobs.RetryJob(ctx, by, node.JobRequest{ID: subject})
+			_, err := p.Jobs.RetryJob(ctx, by, operate.JobRequest{ID: subject})
 			return err
 		},
 	},
@@ -87,7 +88,7 @@ var actions = []action{
 		said:    "The job is cancelled.",
 		more:    jobFacts,
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Jobs.CancelJob(ctx, by, node.JobRequest{ID: subject})
+			_, err := p.Jobs.CancelJob(ctx, by, operate.JobRequest{ID: subject})
 			return err
 		},
 	},
@@ -98,7 +99,7 @@ var actions = []action{
 		said:    "The node is being drained.",
 		more:    moves,
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Members.Drain(ctx, by, node.DrainRequest{Node: subject})
+			_, err := p.Members.Drain(ctx, by, operate.DrainRequest{Node: subject})
 			return err
 		},
 	},
@@ -108,7 +109,7 @@ var actions = []action{
 		command: []string{"shoal", "undrain", "SUBJECT"},
 		said:    "The node is taken back.",
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Members.Undrain(ctx, by, node.DrainRequest{Node: subject})
+			_, err := p.Members.Undrain(ctx, by, operate.DrainRequest{Node: subject})
 			return err
 		},
 	},
@@ -119,7 +120,7 @@ var actions = []action{
 		said:    "The node is removed.",
 		more:    moves,
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, accept bool) error {
-			_, err := p.Members.Remove(ctx, by, node.RemoveRequest{Node: subject, AcceptLoss: accept})
+			_, err := p.Members.Remove(ctx, by, operate.RemoveRequest{Node: subject, AcceptLoss: accept})
 			return err
 		},
 	},
@@ -250,7 +251,7 @@ func quoted(w string) string {
 
 // jobFacts tells how a job stands.
 func jobFacts(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
-	j, err := p.Jobs.Job(ctx, by.Viewer(), node.JobRequest{ID: subject})
+	j, err := p.Jobs.Job(ctx, by.Viewer(), operate.JobRequest{ID: subject})
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
 var auditTemplate = parse("audit.html")
@@ -24,7 +24,7 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 	}
 	q := v.Query
 	number, _ := strconv.Atoi(q.Get("page"))
-	req := node.AuditRequest{Action: strings.TrimSpace(q.Get("action")), Actor: strings.TrimSpace(q.Get("actor")), Page: max(1, number), PerPage: auditPerPage}
+	req := chronicle.AuditRequest{Action: strings.TrimSpace(q.Get("action")), Actor: strings.TrimSpace(q.Get("actor")), Page: max(1, number), PerPage: auditPerPage}
 	r, err := p.Deps.Audit.Audit(ctx, by, req)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 		Who  string
 	}
 	data := struct {
-		Request node.AuditRequest
+		Request chronicle.AuditRequest
 		Total   string
 		Rows    []row
 		Turns   turns

@@ -6,8 +6,8 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/config"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -34,12 +34,12 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		Rows        []config.Error
 	}
 	type file struct {
-		*node.NodeFile
+		*configure.NodeFile
 		Mark         mark
 		Loaded, Told when
 	}
 	data := struct {
-		*node.ConfigurationResponse
+		*configure.ConfigurationResponse
 		Since when
 		Lists []list
 		Rows  []file
@@ -70,7 +70,7 @@ func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 	type row struct {
-		node.ContextInfo
+		configure.ContextInfo
 		Filter, URL, Count string
 	}
 	rows := make([]row, len(all))

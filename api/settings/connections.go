@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 var connectionsTemplate = parse("connections.html")
@@ -18,7 +18,7 @@ var connectionMarks = map[string]mark{
 
 // connectionRow is a connection in the list.
 type connectionRow struct {
-	*node.ConnectionStatus
+	*operate.ConnectionStatus
 	Mark                        mark
 	Synced, Ended, Next, HeldAt when
 	Reset, Expires              when

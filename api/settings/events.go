@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
 var eventsTemplate = parse("events.html")
@@ -19,13 +19,13 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
-	r, err := p.Events.Events(ctx, by, node.EventsRequest{Limit: 200})
+	r, err := p.Events.Events(ctx, by, chronicle.EventsRequest{Limit: 200})
 	if err != nil {
 		return err
 	}
 
 	type row struct {
-		node.Event
+		chronicle.Event
 		Mark mark
 		When when
 	}

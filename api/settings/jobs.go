@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 var jobsTemplate = parse("jobs.html")
@@ -23,7 +23,7 @@ var jobMarks = map[string]mark{
 
 // jobRow is a job in the list.
 type jobRow struct {
-	*node.JobInfo
+	*operate.JobInfo
 	Mark                       mark
 	Queued, Began, Ended, Next when
 	Part                       string // of 100, where it is known how much there is
@@ -38,11 +38,11 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 	}
 	q := v.Query
 	number, _ := strconv.Atoi(q.Get("page"))
-	req := node.JobsRequest{State: q.Get("state"), Kind: q.Get("kind"), Query: q.Get("query"), Page: max(1, number), PerPage: jobsPerPage}
-	if !slices.Contains(node.JobStates(), req.State) {
+	req := operate.JobsRequest{State: q.Get("state"), Kind: q.Get("kind"), Query: q.Get("query"), Page: max(1, number), PerPage: jobsPerPage}
+	if !slices.Contains(operate.JobStates(), req.State) {
 		req.State = ""
 	}
-	if !slices.Contains(node.JobKinds(), req.Kind) {
+	if !slices.Contains(operate.JobKinds(), req.Kind) {
 		req.Kind = ""
 	}
 	r, err := p.Jobs.Jobs(ctx, v.Viewer, req)
@@ -51,12 +51,12 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 	}
 
 	data := struct {
-		Request       node.JobsRequest
+		Request       operate.JobsRequest
 		States, Kinds []string
 		Total         string
 		Rows          []jobRow
 		Turns         turns
-	}{Request: req, States: node.JobStates(), Kinds: node.JobKinds(), Total: layout.Counted(r.Total, "job", "jobs")}
+	}{Request: req, States: operate.JobStates(), Kinds: operate.JobKinds(), Total: layout.Counted(r.Total, "job", "jobs")}
 	for i := range r.Jobs {
 		data.Rows = append(data.Rows, p.jobRow(&r.Jobs[i]))
 	}
@@ -64,7 +64,7 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 	return p.show(v, "jobs", "Jobs", jobsTemplate, data)
 }
 
-func (p *Pages) jobRow(j *node.JobInfo) jobRow {
+func (p *Pages) jobRow(j *operate.JobInfo) jobRow {
 	row := jobRow{
 		JobInfo: j, Mark: jobMarks[j.State], Queued: p.when(j.Queued), Ended: p.when(j.Finished), Next: p.when(j.NextTry),
 		RetryURL: askURL("retry", j.ID),

@@ -35,6 +35,9 @@ import (
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/chronicle"
+	"github.com/shoalsearch/shoal/node/configure"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 //go:embed templates
@@ -49,45 +52,45 @@ type State interface {
 type Repos interface {
 	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
 	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
-	Reindex(context.Context, account.Owner, node.ReindexRequest) (*node.ReindexResponse, error)
+	Reindex(context.Context, account.Owner, operate.ReindexRequest) (*operate.ReindexResponse, error)
 }
 
 // Connections tells of the code hosts, and asks them.
 type Connections interface {
-	Connections(context.Context, account.Owner) ([]node.ConnectionStatus, error)
-	SyncConnection(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error)
-	AcceptListing(context.Context, account.Owner, node.ConnectionRequest) (*node.ConnectionStatus, error)
+	Connections(context.Context, account.Owner) ([]operate.ConnectionStatus, error)
+	SyncConnection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
+	AcceptListing(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
 }
 
 // Members lets nodes leave and come back.
 type Members interface {
-	Drain(context.Context, account.Owner, node.DrainRequest) (*node.DrainResponse, error)
-	Undrain(context.Context, account.Owner, node.DrainRequest) (*node.UndrainResponse, error)
-	Remove(context.Context, account.Owner, node.RemoveRequest) (*node.RemoveResponse, error)
+	Drain(context.Context, account.Owner, operate.DrainRequest) (*operate.DrainResponse, error)
+	Undrain(context.Context, account.Owner, operate.DrainRequest) (*operate.UndrainResponse, error)
+	Remove(context.Context, account.Owner, operate.RemoveRequest) (*operate.RemoveResponse, error)
 }
 
 // Jobs tells of the work of the cluster, and changes it.
 type Jobs interface {
-	Jobs(context.Context, catalog.Viewer, node.JobsRequest) (*node.JobsResponse, error)
-	Job(context.Context, catalog.Viewer, node.JobRequest) (*node.JobInfo, error)
-	RetryJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error)
-	CancelJob(context.Context, account.Owner, node.JobRequest) (*node.JobInfo, error)
+	Jobs(context.Context, catalog.Viewer, operate.JobsRequest) (*operate.JobsResponse, error)
+	Job(context.Context, catalog.Viewer, operate.JobRequest) (*operate.JobInfo, error)
+	RetryJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error)
+	CancelJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error)
 }
 
 // Events tells what happened to the cluster lately.
 type Events interface {
-	Events(context.Context, account.Owner, node.EventsRequest) (*node.EventsResponse, error)
+	Events(context.Context, account.Owner, chronicle.EventsRequest) (*chronicle.EventsResponse, error)
 }
 
 // Audit tells who changed what.
 type Audit interface {
-	Audit(context.Context, account.Owner, node.AuditRequest) (*node.AuditResponse, error)
+	Audit(context.Context, account.Owner, chronicle.AuditRequest) (*chronicle.AuditResponse, error)
 }
 
 // Config tells of the configuration.
 type Config interface {
-	Configuration(context.Context, account.Owner) (*node.ConfigurationResponse, error)
-	Contexts(context.Context, catalog.Viewer) ([]node.ContextInfo, error)
+	Configuration(context.Context, account.Owner) (*configure.ConfigurationResponse, error)
+	Contexts(context.Context, catalog.Viewer) ([]configure.ContextInfo, error)
 }
 
 // Deps is what the pages stand on. The contracts are those of the types that

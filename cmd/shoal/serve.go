@@ -28,6 +28,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/oauth"
 )
 
@@ -147,8 +148,8 @@ var readByNode = []struct {
 }{
 	{oauth.GraceVariable, func(text string) error { _, err := oauth.ParseGrace(text); return err }},
 	{ask.RetentionVariable, func(text string) error { _, err := ask.ParseRetention(text); return err }},
-	{node.AuditDaysVariable, func(text string) error { _, err := node.ParseAuditDays(text); return err }},
-	{node.AuditVariable, wantBool},
+	{chronicle.AuditDaysVariable, func(text string) error { _, err := chronicle.ParseAuditDays(text); return err }},
+	{chronicle.AuditVariable, wantBool},
 	{account.OperatorVariable, wantBool},
 	{account.AgeVariable, func(text string) error { _, err := account.ParseAge(text); return err }},
 }

@@ -1,4 +1,4 @@
-package node
+package configure
 
 import (
 	"context"
@@ -63,18 +63,18 @@ func TestAFileChangedDuringTheStartIsAChange(t *testing.T) {
 			a.Propose(t.Context(), catalog.NewSetConfig(text("7"), file))
 
 			write(c.atStart)
-			f, err := newConfigFile(path, dir, slog.New(slog.DiscardHandler), time.Now)
+			found, err := Find(path, dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.agreed = a
+			f := NewFile(found, a, slog.New(slog.DiscardHandler), time.Now)
 			write(c.later)
 			close(a.synced)
 
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			ended := make(chan error)
-			go func() { ended <- f.run(ctx) }()
-			for f.state().FileHash != hashOf(text(c.later)) && clock.Wait(ctx, time.Millisecond) {
+			go func() { ended <- f.Run(ctx) }()
+			for f.State().FileHash != hashOf(text(c.later)) && clock.Wait(ctx, time.Millisecond) {
 			}
 			cancel()
 			<-ended

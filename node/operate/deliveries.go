@@ -1,4 +1,4 @@
-package node
+package operate
 
 import (
 	"sync"
@@ -21,6 +21,7 @@ type deliveries struct {
 	order []string // oldest first
 }
 
+// newDeliveries remembers none yet.
 func newDeliveries(now func() time.Time) *deliveries {
 	return &deliveries{now: now, seen: map[string]time.Time{}}
 }
@@ -30,6 +31,7 @@ func (d *deliveries) has(req WebhookRequest) bool {
 	if req.Delivery == "" {
 		return false
 	}
+
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at, known := d.seen[d.key(req)]
@@ -41,6 +43,7 @@ func (d *deliveries) add(req WebhookRequest) {
 	if req.Delivery == "" {
 		return
 	}
+
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := d.key(req)
@@ -48,6 +51,7 @@ func (d *deliveries) add(req WebhookRequest) {
 		d.order = append(d.order, key)
 	}
 	d.seen[key] = d.now()
+
 	for len(d.order) > maxDeliveries {
 		delete(d.seen, d.order[0])
 		d.order = d.order[1:]

@@ -1,4 +1,4 @@
-package node
+package operate
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,19 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
 )
+
+// Hooks is the webhooks of connections: their secrets, and what their events ask
+// for.
+type Hooks struct {
+	catalog Catalog
+	secrets Secrets
+	gate    *account.Gate
+	first   func(connection string) (string, error) // the secret until it is replaced
+	called  func(connection string)                 // is told of each call
+	came    *deliveries
+	now     func() time.Time
+	log     *slog.Logger
+}
 
 // WebhookRequest is an event of a connection. Its proof is checked by whoever
 // decodes the event, with what WebhookKeys returns.
@@ -56,34 +70,36 @@ type storedKeys struct {
 	Until    time.Time `json:"until"`
 }
 
+// webhookName is the name of a connection's secret in the catalog.
 func webhookName(connection string) string { return "webhook/" + connection }
 
 // WebhookKeys returns what proves the events of a connection. The first secret
 // of a connection is derived from one of the cluster, so that nothing is
 // written for connections without a webhook.
-func (n *Node) WebhookKeys(ctx context.Context, connection string) (WebhookKeys, error) {
-	stored, err := n.storedKeys(connection)
+func (h *Hooks) WebhookKeys(ctx context.Context, connection string) (WebhookKeys, error) {
+	stored, err := h.storedKeys(connection)
 	if err != nil {
 		return WebhookKeys{}, err
 	}
 	if stored == nil {
-		first, err := n.Keyring.WebhookSecret(connection)
+		first, err := h.first(connection)
 		return WebhookKeys{Secret: first}, err
 	}
 
 	keys := WebhookKeys(*stored)
-	if !n.opt.Now().Before(keys.Until) {
+	if !h.now().Before(keys.Until) {
 		keys.Previous, keys.Until = "", time.Time{}
 	}
 	return keys, nil
 }
 
 // storedKeys is nil where the secret was never replaced.
-func (n *Node) storedKeys(connection string) (*storedKeys, error) {
-	text, known, err := n.cluster.KnownSecret(webhookName(connection))
+func (h *Hooks) storedKeys(connection string) (*storedKeys, error) {
+	text, known, err := h.secrets.KnownSecret(webhookName(connection))
 	if err != nil || !known {
 		return nil, err
 	}
+
 	keys := new(storedKeys)
 	if err := json.Unmarshal(text, keys); err != nil {
 		return nil, fmt.Errorf("secret of the webhook of connection %s: %w", connection, err)
@@ -93,82 +109,95 @@ func (n *Node) storedKeys(connection string) (*storedKeys, error) {
 
 // RotateWebhook replaces the secret of a connection's webhook by a new one. The
 // last one is good for a day more: long enough to enter the new one at the host.
-func (n *Node) RotateWebhook(ctx context.Context, _ account.Owner, req ConnectionRequest) (WebhookKeys, error) {
-	if n.cluster.View().Connection(req.Name) == nil {
+func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, req ConnectionRequest) (WebhookKeys, error) {
+	if h.catalog.View().Connection(req.Name) == nil {
 		return WebhookKeys{}, call.Fail(call.ErrNotFound, "Connection %q not found", req.Name)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, webhookWait)
 	defer cancel()
-	before, err := n.WebhookKeys(ctx, req.Name)
+	before, err := h.WebhookKeys(ctx, req.Name)
 	if err != nil {
 		return WebhookKeys{}, err
 	}
 
 	fresh := make([]byte, 32)
 	rand.Read(fresh)
-	keys := WebhookKeys{Secret: hex.EncodeToString(fresh), Previous: before.Secret, Until: n.opt.Now().Add(webhookOverlap)}
+	keys := WebhookKeys{Secret: hex.EncodeToString(fresh), Previous: before.Secret, Until: h.now().Add(webhookOverlap)}
 	text, err := json.Marshal(storedKeys(keys))
 	if err != nil {
 		return WebhookKeys{}, fmt.Errorf("secret of the webhook: %w", err)
 	}
-	if err := n.cluster.SetSecret(ctx, webhookName(req.Name), text); err != nil {
+	if err := h.secrets.SetSecret(ctx, webhookName(req.Name), text); err != nil {
 		return WebhookKeys{}, call.WriteError(err)
 	}
-	n.opt.Log.Info("the secret of a webhook was replaced", "connection", req.Name)
+	h.log.Info("the secret of a webhook was replaced", "connection", req.Name)
 	return keys, nil
 }
 
 // Webhook queues index jobs for the repositories of an event, and names those
 // that whoever sent it may see. An event that came before, as its id says,
 // queues nothing.
-func (n *Node) Webhook(ctx context.Context, by account.Owner, req WebhookRequest) (*WebhookResponse, error) {
-	view := n.cluster.View()
+func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookRequest) (*WebhookResponse, error) {
+	view := h.catalog.View()
 	if view.Connection(req.Connection) == nil {
 		return nil, call.Fail(call.ErrNotFound, "Connection %q not found", req.Connection)
 	}
 
-	n.jobs.Follower.Called(req.Connection)
-	out := &WebhookResponse{Repos: []string{}}
-	if !req.Event.Pushed && !req.Event.Changed && !req.Event.Members || n.deliveries.has(req) {
-		return out, nil
+	// That a webhook calls at all is worth to know, whatever it tells.
+	h.called(req.Connection)
+	none := &WebhookResponse{Repos: []string{}}
+	e := &req.Event
+	if !e.Pushed && !e.Changed && !e.Members || h.came.has(req) {
+		return none, nil
 	}
-	if err := n.enqueueReaders(ctx, view, &req); err != nil {
+
+	if err := h.enqueueReaders(ctx, view, &req); err != nil {
 		return nil, err
 	}
-	if !req.Event.Pushed && !req.Event.Changed {
-		n.deliveries.add(req)
-		return out, nil
+	if !e.Pushed && !e.Changed {
+		h.came.add(req)
+		return none, nil
 	}
-	seen, err := n.gate.Repos(by.Viewer())
+
+	out, err := h.enqueuePushed(ctx, view, by, &req)
 	if err != nil {
 		return nil, err
 	}
-	var repos, wanting []*catalog.Repo
+	h.came.add(req)
+	return out, nil
+}
+
+// enqueuePushed has the repositories of an event fetched.
+func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by account.Owner, req *WebhookRequest) (*WebhookResponse, error) {
+	seen, err := h.gate.Repos(by.Viewer())
+	if err != nil {
+		return nil, err
+	}
+
+	out := &WebhookResponse{Repos: []string{}}
+	known := false
+	var wanting []*catalog.Repo
 	for repo := range view.ReposByName() {
-		if req.Event.Pushed && names(&req, repo) {
-			repos = append(repos, repo)
-			if seen.Set.Contains(repo.ID) {
-				out.Repos = append(out.Repos, repo.Name)
-			}
-			if !waits(view, repo) {
-				wanting = append(wanting, repo)
-			}
+		if !req.Event.Pushed || !names(req, repo) {
+			continue
+		}
+		known = true
+		if seen.Set.Contains(repo.ID) {
+			out.Repos = append(out.Repos, repo.Name)
+		}
+		if !waits(view, repo) {
+			wanting = append(wanting, repo)
 		}
 	}
 
 	// Where nothing known was pushed to, the event may be of a repository that
 	// the next listing has, or of one that it has no more.
-	if len(repos) == 0 {
-		_, err = n.cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: req.Connection, Urgent: true})
-		err = call.WriteError(err)
-	} else {
-		err = n.enqueueIndex(ctx, wanting)
+	if !known {
+		_, err := h.catalog.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: req.Connection, Urgent: true})
+		return out, call.WriteError(err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	n.deliveries.add(req)
-	return out, nil
+	return out, enqueueIndex(ctx, h.catalog, wanting)
 }
 
 // ownersBatch is how many jobs one entry asks for.
@@ -176,20 +205,23 @@ const ownersBatch = 256
 
 // enqueueReaders has hosts asked who may read the repositories of an event that
 // changed that. Those of a whole owner wait behind what is asked for by name.
-func (n *Node) enqueueReaders(ctx context.Context, view *catalog.View, req *WebhookRequest) error {
+func (h *Hooks) enqueueReaders(ctx context.Context, view *catalog.View, req *WebhookRequest) error {
 	if !req.Event.Members {
 		return nil
 	}
+
+	named := len(req.Event.Paths)+len(req.Event.URLs) > 0
 	var cmds []catalog.Command
 	for it := view.Asked().Iterator(); it.HasNext(); {
 		repo := view.Repo(it.Next())
-		named := len(req.Event.Paths)+len(req.Event.URLs) > 0
-		if job.AudienceOf(view, repo) != nil && names(req, repo) && (named || ownedBy(repo, req.Event.Owner)) {
+		concerned := names(req, repo) && (named || ownedBy(repo, req.Event.Owner))
+		if concerned && job.AudienceOf(view, repo) != nil {
 			cmds = append(cmds, &catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: catalog.RepoSubject(repo.ID), Urgent: named})
 		}
 	}
+
 	for batch := range slices.Chunk(cmds, ownersBatch) {
-		if _, err := n.cluster.Propose(ctx, batch...); err != nil {
+		if _, err := h.catalog.Propose(ctx, batch...); err != nil {
 			return call.WriteError(err)
 		}
 	}
@@ -210,8 +242,8 @@ func waits(view *catalog.View, repo *catalog.Repo) bool {
 }
 
 // Hook is how the webhooks of a connection are signed and named.
-func (n *Node) Hook(connection string) host.Hook {
-	return host.HookOf(n.cluster.View().File().Connection(connection))
+func (h *Hooks) Hook(connection string) host.Hook {
+	return host.HookOf(h.catalog.View().File().Connection(connection))
 }
 
 // names tells whether an event is of a repository of its connection. One that
@@ -221,25 +253,33 @@ func names(req *WebhookRequest, repo *catalog.Repo) bool {
 		return false
 	}
 	e := req.Event
-	return len(e.Paths) == 0 && len(e.URLs) == 0 ||
-		slices.ContainsFunc(e.Paths, func(p string) bool { return p == repo.Name || strings.HasSuffix(repo.Name, "/"+p) }) ||
-		slices.ContainsFunc(e.URLs, func(u string) bool { return sameRemote(u, repo.CloneURL) || sameRemote(u, repo.WebURL) })
+	if len(e.Paths) == 0 && len(e.URLs) == 0 {
+		return true
+	}
+
+	byPath := func(p string) bool { return p == repo.Name || strings.HasSuffix(repo.Name, "/"+p) }
+	byURL := func(u string) bool { return sameRemote(u, repo.CloneURL) || sameRemote(u, repo.WebURL) }
+	return slices.ContainsFunc(e.Paths, byPath) || slices.ContainsFunc(e.URLs, byURL)
 }
 
 // sameRemote compares clone URLs as hosts write them: with and without .git,
 // a slash at the end, or a user.
-func sameRemote(a, b string) bool {
-	plain := func(s string) string {
-		s = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(s), "/"), ".git")
-		if scheme, rest, ok := strings.Cut(s, "://"); ok {
-			if host, path, ok := strings.Cut(rest, "/"); ok {
-				if at := strings.LastIndexByte(host, '@'); at >= 0 {
-					host = host[at+1:]
-				}
-				return strings.ToLower(scheme+"://"+host) + "/" + path
-			}
-		}
+func sameRemote(a, b string) bool { return plainRemote(a) == plainRemote(b) }
+
+// plainRemote makes one spelling of a clone URL:
+//
+//	https://me@Host.example/Org/app.git/   https://host.example/Org/app
+func plainRemote(s string) string {
+	s = strings.TrimSuffix(strings.TrimSpace(s), "/")
+	s = strings.TrimSuffix(s, ".git")
+	scheme, rest, hasScheme := strings.Cut(s, "://")
+	host, path, hasPath := strings.Cut(rest, "/")
+	if !hasScheme || !hasPath {
 		return s
 	}
-	return plain(a) == plain(b)
+
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		host = host[at+1:]
+	}
+	return strings.ToLower(scheme+"://"+host) + "/" + path
 }

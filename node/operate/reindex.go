@@ -1,4 +1,4 @@
-package node
+package operate
 
 import (
 	"context"
@@ -19,8 +19,8 @@ type ReindexResponse struct {
 }
 
 // Reindex queues an index job for a repository.
-func (n *Node) Reindex(ctx context.Context, by account.Owner, req ReindexRequest) (*ReindexResponse, error) {
-	seen, err := n.gate.Repos(by.Viewer())
+func (q *Queue) Reindex(ctx context.Context, by account.Owner, req ReindexRequest) (*ReindexResponse, error) {
+	seen, err := q.gate.Repos(by.Viewer())
 	if err != nil {
 		return nil, err
 	}
@@ -28,19 +28,22 @@ func (n *Node) Reindex(ctx context.Context, by account.Owner, req ReindexRequest
 	if err != nil {
 		return nil, err
 	}
-	if err := n.enqueueIndex(ctx, []*catalog.Repo{repo}); err != nil {
+
+	if err := enqueueIndex(ctx, q.catalog, []*catalog.Repo{repo}); err != nil {
 		return nil, err
 	}
 	return &ReindexResponse{ID: repo.ID, Name: repo.Name}, nil
 }
 
-func (n *Node) enqueueIndex(ctx context.Context, repos []*catalog.Repo) error {
+// enqueueIndex asks for the index jobs of repositories, before all others.
+func enqueueIndex(ctx context.Context, c Catalog, repos []*catalog.Repo) error {
 	for part := range slices.Chunk(repos, catalog.MaxPage) {
 		var cmds []catalog.Command
 		for _, repo := range part {
 			cmds = append(cmds, &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(repo.ID), Urgent: true})
 		}
-		if _, err := n.cluster.Propose(ctx, cmds...); err != nil {
+
+		if _, err := c.Propose(ctx, cmds...); err != nil {
 			return call.WriteError(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package node
+package chronicle
 
 import (
 	"context"
@@ -60,15 +60,14 @@ func TestEventsOfAllNodesAreJoined(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(1700000000+int64(seconds), 0) }
 	down := func(seconds int) Event { return Event{At: at(seconds), Kind: "unreachable", Subject: "b"} }
 	back := func(seconds int) Event { return Event{At: at(seconds), Kind: "back", Subject: "b"} }
-	got := joined([]eventsHere{
+	got := joined([]*eventsHere{
 		{Events: []Event{down(10), back(20), down(100)}, Since: at(5)},
 		{Events: []Event{down(11), back(19), down(102)}, Since: at(0)},
-		{}, // did not answer
 	}, 10)
 	if names := named(got.Events); names != "unreachable b back b unreachable b " || !got.Since.Equal(at(0)) {
 		t.Errorf("%s since %v", names, got.Since)
 	}
-	if first := joined([]eventsHere{{Events: []Event{down(10), back(20)}}}, 1).Events; named(first) != "back b " {
+	if first := joined([]*eventsHere{{Events: []Event{down(10), back(20)}}}, 1).Events; named(first) != "back b " {
 		t.Errorf("one event: %v, want the newest", first)
 	}
 }
@@ -77,7 +76,7 @@ func TestANodeKeepsSoManyEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		c := &chronicle{now: time.Now, look: func() sight {
+		c := &diary{now: time.Now, look: func() sight {
 			looks++
 			return sight{config: fmt.Sprint(looks), members: map[string]memberSight{"a": {}}}
 		}}

@@ -1,4 +1,4 @@
-package node
+package operate
 
 import (
 	"context"
@@ -10,6 +10,12 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
 )
+
+// Syncer is the connections of the cluster, for owners.
+type Syncer struct {
+	catalog   Catalog
+	following func(connection string) job.FollowingState // how pushes are found, as far as this node knows
+}
 
 // ConnectionStatus is the state of one connection.
 type ConnectionStatus struct {
@@ -70,37 +76,38 @@ type ExcludedCount struct {
 type ConnectionRequest struct{ Name string }
 
 // Connections lists the connections of the configuration.
-func (n *Node) Connections(_ context.Context, _ account.Owner) ([]ConnectionStatus, error) {
+func (s *Syncer) Connections(_ context.Context, _ account.Owner) ([]ConnectionStatus, error) {
 	var out []ConnectionStatus
-	view := n.cluster.View()
+	view := s.catalog.View()
 	for c := range view.Connections() {
-		out = append(out, n.connectionStatus(view, c))
+		out = append(out, s.StateOf(view, c))
 	}
 	return out, nil
 }
 
 // SyncConnection asks for a listing of a connection now, and tells how the
 // connection stood before.
-func (n *Node) SyncConnection(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
-	return n.onConnection(ctx, req.Name, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: req.Name, Urgent: true})
+func (s *Syncer) SyncConnection(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
+	return s.onConnection(ctx, req.Name, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: req.Name, Urgent: true})
 }
 
 // AcceptListing says that what the last listing of a connection misses is
 // gone: the next one, which it asks for, is believed. It tells how the
 // connection stood before.
-func (n *Node) AcceptListing(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
-	return n.onConnection(ctx, req.Name, &catalog.AcceptListing{Connection: req.Name})
+func (s *Syncer) AcceptListing(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
+	return s.onConnection(ctx, req.Name, &catalog.AcceptListing{Connection: req.Name})
 }
 
 // onConnection proposes a command about a connection.
-func (n *Node) onConnection(ctx context.Context, name string, cmd catalog.Command) (*ConnectionStatus, error) {
-	view := n.cluster.View()
+func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Command) (*ConnectionStatus, error) {
+	view := s.catalog.View()
 	c := view.Connection(name)
 	if c == nil {
 		return nil, call.Fail(call.ErrNotFound, "Connection %q not found", name)
 	}
-	before := n.connectionStatus(view, c)
-	if _, err := n.cluster.Propose(ctx, cmd); err != nil {
+
+	before := s.StateOf(view, c)
+	if _, err := s.catalog.Propose(ctx, cmd); err != nil {
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
 			return nil, call.Fail(call.ErrInvalid, "Connection %q: %s", name, no.Reason)
 		}
@@ -109,34 +116,38 @@ func (n *Node) onConnection(ctx context.Context, name string, cmd catalog.Comman
 	return &before, nil
 }
 
-func (n *Node) connectionStatus(view *catalog.View, c *catalog.Connection) ConnectionStatus {
-	s := ConnectionStatus{
+// StateOf is how a connection stands at a view.
+func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionStatus {
+	out := ConnectionStatus{
 		Name: c.Name, Type: c.Kind, Message: c.Error, Warnings: c.Warnings, Repos: int(c.Repos), SyncedAt: c.SyncedAt, State: "pending",
 		Kept: int(c.Kept), Held: int(c.Held), HeldAt: c.HeldAt,
 		Calls: int(c.Account.Calls), Limit: int(c.Account.Limit), Remaining: int(c.Account.Remaining), ResetAt: c.Account.Reset, ExpiresAt: c.Account.Expires,
 	}
 	for _, i := range c.Issues {
-		s.Issues = append(s.Issues, ConnectionIssue{i.Code, i.Target, i.Text, host.Advice(host.Code(i.Code))})
+		out.Issues = append(out.Issues, ConnectionIssue{i.Code, i.Target, i.Text, host.Advice(host.Code(i.Code))})
 	}
 	for _, e := range c.Excluded {
-		s.Excluded = append(s.Excluded, ExcludedCount{e.Reason, int(e.Count)})
+		out.Excluded = append(out.Excluded, ExcludedCount{e.Reason, int(e.Count)})
 	}
 
+	// When it was listed last, and will be again, its job knows.
 	j := view.Job(catalog.JobSync, c.Name)
-	s.NextAt = job.NextSync(view.File().Settings, c, j)
+	out.NextAt = job.NextSync(view.File().Settings, c, j)
 	if j != nil {
-		s.EndedAt = j.FinishedAt
+		out.EndedAt = j.FinishedAt
 	}
+
 	switch {
 	case j != nil && j.State == catalog.JobRunning:
-		s.State, s.Listed = "syncing", int(j.Seen)
+		out.State, out.Listed = "syncing", int(j.Seen)
 	case c.Error != "":
-		s.State = "failed"
+		out.State = "failed"
 	case c.Synced == c.Hash && c.Synced != "":
-		s.State = "synced"
+		out.State = "synced"
 	}
-	s.Following = followingOf(n.jobs.Poller.Following(c.Name))
-	return s
+
+	out.Following = followingOf(s.following(c.Name))
+	return out
 }
 
 // followingOf names what finds pushes first.

@@ -1,12 +1,12 @@
-package node
+package configure
 
 import (
 	"context"
 	"time"
 
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
 )
 
 // ConfigurationResponse is the configuration in force, and the files that the
@@ -28,13 +28,13 @@ type ConfigurationResponse struct {
 type NodeFile struct {
 	Node    string
 	Address string
-	ConfigStatus
+	FileStatus
 }
 
 // Configuration says which configuration counts, what it does, and whose file
 // is another one.
-func (n *Node) Configuration(ctx context.Context, _ account.Owner) (*ConfigurationResponse, error) {
-	view := n.cluster.View()
+func (c *Configurer) Configuration(ctx context.Context, _ account.Owner) (*ConfigurationResponse, error) {
+	view := c.d.Catalog.View()
 	force, file := view.Config(), view.File()
 	out := &ConfigurationResponse{
 		Hash: force.Hash, At: force.At, By: force.By, Connections: len(file.Connections), Contexts: len(file.Contexts),
@@ -55,8 +55,8 @@ func (n *Node) Configuration(ctx context.Context, _ account.Owner) (*Configurati
 		out.Effects = config.Explain(text, file)
 	}
 
-	files := n.files(ctx)
-	for _, m := range n.cluster.Members() {
+	files := c.NodeFiles(ctx)
+	for _, m := range c.d.Members() {
 		if f := files[m.ID]; f != nil {
 			out.Files = append(out.Files, NodeFile{m.ID, m.Addr, *f})
 		} else {
@@ -66,33 +66,30 @@ func (n *Node) Configuration(ctx context.Context, _ account.Owner) (*Configurati
 	return out, nil
 }
 
-// ContextInfo is a search context.
-type ContextInfo struct {
-	Name        string
-	Description string
-	Repos       int // that the viewer may see
+// answerTime is how long other nodes have to tell of their files.
+const answerTime = 300 * time.Millisecond
+
+// fileCall asks a node for the state of its configuration file.
+var fileCall = call.To[call.Nothing, FileStatus]("config-file")
+
+// NodeFiles asks the nodes that are alive for the state of their configuration
+// files; one that does not answer at once is left out.
+func (c *Configurer) NodeFiles(ctx context.Context) map[string]*FileStatus {
+	var alive []string
+	for _, m := range c.d.Members() {
+		if m.Alive {
+			alive = append(alive, m.ID)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var nothing call.Nothing
+	return fileCall.AskAll(ctx, c.d.Net, alive, &nothing)
 }
 
-// Contexts lists the search contexts of the configuration. Where permissions
-// are enforced, one of which a viewer may see no repository is left out: its
-// name and description may tell of them.
-func (n *Node) Contexts(_ context.Context, v catalog.Viewer) ([]ContextInfo, error) {
-	seen, err := n.gate.Repos(v)
-	if err != nil {
-		return nil, err
-	}
-
-	out := []ContextInfo{}
-	for _, c := range seen.View.File().Contexts {
-		set, ok := seen.View.Context(c.Name)
-		if !ok {
-			continue
-		}
-		visible := int(set.AndCardinality(seen.Set))
-		if visible == 0 && v.Role != catalog.RoleOwner && seen.View.Enforces() {
-			continue
-		}
-		out = append(out, ContextInfo{Name: c.Name, Description: c.Description, Repos: visible})
-	}
-	return out, nil
+// serveFile tells another node of the file here.
+func (c *Configurer) serveFile(context.Context, *call.Nothing) (*FileStatus, error) {
+	s := c.d.File.State()
+	return &s, nil
 }

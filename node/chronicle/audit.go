@@ -1,9 +1,10 @@
-package node
+package chronicle
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,32 +34,28 @@ type AuditResponse struct {
 
 // Audit lists who changed what, as the catalog of this node has it: any node
 // answers alike. Names of repositories that an owner does not see stand in it.
-func (n *Node) Audit(_ context.Context, _ account.Owner, req AuditRequest) (*AuditResponse, error) {
-	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 50)
-	switch {
-	case req.Page < 1:
-		return nil, call.Fail(call.ErrInvalid, "page must be at least 1")
-	case req.PerPage < 1 || req.PerPage > 100:
-		return nil, call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
-	case !req.Since.IsZero() && !req.Until.IsZero() && !req.Since.Before(req.Until):
-		return nil, call.Fail(call.ErrInvalid, "since must be before until")
+func (c *Chronicle) Audit(_ context.Context, _ account.Owner, req AuditRequest) (*AuditResponse, error) {
+	if err := req.check(); err != nil {
+		return nil, err
 	}
 
 	// What is too old stays in the catalog until the next change: nobody is told of it.
-	if keep := n.auditRule().Keep; keep > 0 {
-		if first := n.opt.Now().Add(-keep); req.Since.Before(first) {
+	if keep := c.d.Rule().Keep; keep > 0 {
+		if first := c.d.Now().Add(-keep); req.Since.Before(first) {
 			req.Since = first
 		}
 	}
 
 	out := &AuditResponse{Page: req.Page, Per: req.PerPage}
-	for e := range n.cluster.View().EventsBefore(0) {
+	for e := range c.d.View().EventsBefore(0) {
 		if e.At.Before(req.Since) {
 			break // the clock of the catalog never goes back
 		}
 		if !req.wants(e) {
 			continue
 		}
+
+		// All are counted, those of the page are kept.
 		if out.Total/req.PerPage == req.Page-1 {
 			out.Events = append(out.Events, *e)
 		}
@@ -67,16 +64,34 @@ func (n *Node) Audit(_ context.Context, _ account.Owner, req AuditRequest) (*Aud
 	return out, nil
 }
 
-// wants tells whether an event is one that is asked for.
-func (r *AuditRequest) wants(e *catalog.Event) bool {
+// check fills in what the request leaves open, and refuses what no list is of.
+func (req *AuditRequest) check() error {
+	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 50)
+
 	switch {
-	case !r.Until.IsZero() && !e.At.Before(r.Until):
-		return false
-	case r.Action != "" && e.Action != r.Action && !strings.HasPrefix(e.Action, r.Action+"."):
-		return false
+	case req.Page < 1:
+		return call.Fail(call.ErrInvalid, "page must be at least 1")
+	case req.PerPage < 1 || req.PerPage > 100:
+		return call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
+	case !req.Since.IsZero() && !req.Until.IsZero() && !req.Since.Before(req.Until):
+		return call.Fail(call.ErrInvalid, "since must be before until")
 	}
+	return nil
+}
+
+// wants tells whether an event is one that is asked for.
+func (req *AuditRequest) wants(e *catalog.Event) bool {
+	switch {
+	case !req.Until.IsZero() && !e.At.Before(req.Until):
+		return false
+	case req.Action != "" && e.Action != req.Action && !strings.HasPrefix(e.Action, req.Action+"."):
+		return false
+	case req.Actor == "":
+		return true
+	}
+
 	a := &e.Actor
-	return r.Actor == "" || a.ID == r.Actor || a.Key == r.Actor || strings.EqualFold(a.Name, r.Actor) || a.Type == r.Actor
+	return slices.Contains([]string{a.ID, a.Key, a.Type}, req.Actor) || strings.EqualFold(a.Name, req.Actor)
 }
 
 // The variables of the audit.
@@ -96,6 +111,7 @@ func ParseAuditDays(text string) (days int, err error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return usualAuditDays, nil
 	}
+
 	days, err = strconv.Atoi(text)
 	if err != nil || days < 0 || days > mostAuditDays {
 		return 0, fmt.Errorf("want a whole number of days from 0 to %d", mostAuditDays)
@@ -103,13 +119,22 @@ func ParseAuditDays(text string) (days int, err error) {
 	return days, nil
 }
 
-// auditRule is how changes are audited by the variables in force.
-func (n *Node) auditRule() cluster.Audit {
-	text, _ := n.env.Lookup(AuditDaysVariable)
+// Variables is where the audit's variables are looked up.
+type Variables interface {
+	// Lookup is a variable as it is in force.
+	Lookup(name string) (text string, ok bool)
+	// Flag is a variable that says true or false.
+	Flag(name string) (value, set bool)
+}
+
+// Rule is how changes are audited by the variables in force.
+func Rule(env Variables) cluster.Audit {
+	text, _ := env.Lookup(AuditDaysVariable)
 	days, err := ParseAuditDays(text)
 	if err != nil {
 		days = usualAuditDays
 	}
-	on, set := n.env.Flag(AuditVariable)
+
+	on, set := env.Flag(AuditVariable)
 	return cluster.Audit{Off: set && !on, Keep: time.Duration(days) * 24 * time.Hour}
 }

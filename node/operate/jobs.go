@@ -1,8 +1,9 @@
-package node
+package operate
 
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,46 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/job"
 )
+
+// Queue is the jobs of the cluster, as far as viewers may know of them.
+type Queue struct {
+	catalog Catalog
+	net     call.Network
+	alive   func(node string) bool
+	gate    *account.Gate
+	running func() []job.Progress // on this node
+	log     *slog.Logger
+}
+
+// JobStatus is one job.
+type JobStatus struct {
+	Kind     string // sync, index, gc, ...
+	Subject  string // connection or repository
+	Node     string
+	Attempt  int
+	Started  time.Time
+	Deadline time.Time
+	Step     string // fetching, reading, building, ...
+	Done     int64  // documents
+	Total    int64  // 0 when unknown
+	Bytes    int64
+	Error    string
+	NextTry  time.Time
+}
+
+// JobStatusOf is a job as the catalog has it: without its steps, and under the
+// catalog's own subject.
+func JobStatusOf(j *catalog.Job) JobStatus {
+	return JobStatus{
+		Kind: j.Kind.String(), Subject: j.Subject, Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
+		Deadline: j.Deadline, Error: j.Error, NextTry: j.NotBefore,
+	}
+}
+
+// At fills in how far an attempt is.
+func (s *JobStatus) At(p job.Progress) {
+	s.Step, s.Done, s.Total, s.Bytes = p.Step, p.Done, p.Total, p.Bytes
+}
 
 // JobsRequest asks for a page of the jobs that a viewer may know of: an owner
 // of all, anybody else of the indexing of repositories that they may see.
@@ -71,19 +112,11 @@ func JobKinds() []string {
 }
 
 // Jobs lists jobs, filtered by the viewer before they are counted.
-func (n *Node) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*JobsResponse, error) {
-	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 30)
-	switch {
-	case req.Page < 1:
-		return nil, call.Fail(call.ErrInvalid, "page must be at least 1")
-	case req.PerPage < 1 || req.PerPage > 100:
-		return nil, call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
-	case req.State != "" && !slices.Contains(JobStates(), req.State):
-		return nil, call.Fail(call.ErrInvalid, "state must be one of %s", strings.Join(JobStates(), ", "))
-	case req.Kind != "" && !slices.Contains(JobKinds(), req.Kind):
-		return nil, call.Fail(call.ErrInvalid, "kind must be one of %s", strings.Join(JobKinds(), ", "))
+func (q *Queue) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*JobsResponse, error) {
+	if err := req.check(); err != nil {
+		return nil, err
 	}
-	see, err := n.jobsOf(v)
+	see, err := q.jobsOf(v)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +127,7 @@ func (n *Node) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*Jo
 			all = append(all, see.list(s.state, s.name, &req)...)
 		}
 	}
+
 	out := &JobsResponse{Total: len(all), Page: req.Page, Per: req.PerPage}
 	if req.Page-1 <= len(all)/req.PerPage { // a page far beyond the end must not overflow
 		from := (req.Page - 1) * req.PerPage
@@ -102,9 +136,26 @@ func (n *Node) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*Jo
 
 	// Only those that run here or at others have steps to ask for.
 	if slices.ContainsFunc(out.Jobs, func(j JobInfo) bool { return j.State == "running" }) {
-		addProgress(out.Jobs, see.view, n.progress(ctx, see.view))
+		addProgress(out.Jobs, see.view, q.Progress(ctx, see.view))
 	}
 	return out, nil
+}
+
+// check fills in what the request leaves open, and refuses what no list is of.
+func (req *JobsRequest) check() error {
+	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 30)
+
+	switch {
+	case req.Page < 1:
+		return call.Fail(call.ErrInvalid, "page must be at least 1")
+	case req.PerPage < 1 || req.PerPage > 100:
+		return call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
+	case req.State != "" && !slices.Contains(JobStates(), req.State):
+		return call.Fail(call.ErrInvalid, "state must be one of %s", strings.Join(JobStates(), ", "))
+	case req.Kind != "" && !slices.Contains(JobKinds(), req.Kind):
+		return call.Fail(call.ErrInvalid, "kind must be one of %s", strings.Join(JobKinds(), ", "))
+	}
+	return nil
 }
 
 // jobSight is what a viewer may know of jobs.
@@ -114,8 +165,9 @@ type jobSight struct {
 	seen  func(catalog.RepoID) bool
 }
 
-func (n *Node) jobsOf(v catalog.Viewer) (*jobSight, error) {
-	seen, err := n.gate.Repos(v)
+// jobsOf is what a viewer may know of the jobs in the newest view.
+func (q *Queue) jobsOf(v catalog.Viewer) (*jobSight, error) {
+	seen, err := q.gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
@@ -136,38 +188,46 @@ func (s *jobSight) list(state catalog.JobState, name string, req *JobsRequest) (
 	}
 
 	slices.SortStableFunc(out, func(a, b JobInfo) int {
-		first := 0
-		switch state {
-		case catalog.JobRunning:
-			first = a.Started.Compare(b.Started)
-		case catalog.JobFailed, catalog.JobDone:
-			first = b.Finished.Compare(a.Finished)
-		case catalog.JobBackoff:
-			first = a.NextTry.Compare(b.NextTry)
-		default:
-			first = a.Queued.Compare(b.Queued)
-		}
-		return cmp.Or(first, cmp.Compare(a.Subject, b.Subject))
+		return cmp.Or(inOrder(state, &a, &b), cmp.Compare(a.Subject, b.Subject))
 	})
 	return out
+}
+
+// inOrder compares two jobs in a state: what runs longest, ended last, is tried
+// next, or waits longest comes first.
+func inOrder(state catalog.JobState, a, b *JobInfo) int {
+	switch state {
+	case catalog.JobRunning:
+		return a.Started.Compare(b.Started)
+	case catalog.JobFailed, catalog.JobDone:
+		return b.Finished.Compare(a.Finished)
+	case catalog.JobBackoff:
+		return a.NextTry.Compare(b.NextTry)
+	}
+	return a.Queued.Compare(b.Queued)
 }
 
 // info is a job as the viewer may know it; false where they may not.
 func (s *jobSight) info(j *catalog.Job, state string) (JobInfo, bool) {
 	out := JobInfo{
-		JobStatus: JobStatus{
-			Kind: j.Kind.String(), Subject: j.Subject, Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
-			Deadline: j.Deadline, Error: j.Error, NextTry: j.NotBefore,
-		},
-		ID: jobID(j.Key()), State: state, Urgent: j.Urgent, Rerun: j.Rerun, Queued: j.EnqueuedAt, Finished: j.FinishedAt, Good: j.GoodAt,
+		JobStatus: JobStatusOf(j),
+		ID:        jobID(j.Key()), State: state, Urgent: j.Urgent, Rerun: j.Rerun, Queued: j.EnqueuedAt, Finished: j.FinishedAt, Good: j.GoodAt,
 	}
+
+	// A job of a hidden repository is no job. Owners see those of repositories that
+	// no connection lists any more, where nobody hides anything.
 	if j.Kind.OfRepo() {
 		repo := s.view.Repo(catalog.SubjectRepo(j.Subject))
-		if repo == nil || !s.seen(repo.ID) && !(s.owner && repo.Orphaned() && !s.view.Enforces()) {
+		if repo == nil {
+			return out, false
+		}
+		left := s.owner && repo.Orphaned() && !s.view.Enforces()
+		if !s.seen(repo.ID) && !left {
 			return out, false
 		}
 		out.Subject = repo.Name
 	}
+
 	if !s.owner {
 		out.Error = "" // it may hold the name of a connection or an address
 		return out, j.Kind == catalog.JobIndex
@@ -182,9 +242,10 @@ func addProgress(jobs []JobInfo, view *catalog.View, progress map[uint64]job.Pro
 		if !ok || jobs[i].State != "running" {
 			continue
 		}
+
 		j := view.Job(key.Kind, key.Subject)
 		if p, ok := progress[j.Fence]; ok {
-			jobs[i].Step, jobs[i].Done, jobs[i].Total, jobs[i].Bytes = p.Step, p.Done, p.Total, p.Bytes
+			jobs[i].At(p)
 		}
 	}
 }
@@ -192,6 +253,7 @@ func addProgress(jobs []JobInfo, view *catalog.View, progress map[uint64]job.Pro
 // jobID names a job: index:7, sync:work.
 func jobID(k catalog.JobKey) string { return k.Kind.String() + ":" + k.Subject }
 
+// jobKeyOf reads what jobID wrote.
 func jobKeyOf(id string) (catalog.JobKey, bool) {
 	name, subject, ok := strings.Cut(id, ":")
 	for _, k := range catalog.JobKinds() {
@@ -206,8 +268,8 @@ func jobKeyOf(id string) (catalog.JobKey, bool) {
 type JobRequest struct{ ID string }
 
 // Job tells of one job that the viewer may know of.
-func (n *Node) Job(ctx context.Context, v catalog.Viewer, req JobRequest) (*JobInfo, error) {
-	see, err := n.jobsOf(v)
+func (q *Queue) Job(ctx context.Context, v catalog.Viewer, req JobRequest) (*JobInfo, error) {
+	see, err := q.jobsOf(v)
 	if err != nil {
 		return nil, err
 	}
@@ -215,9 +277,10 @@ func (n *Node) Job(ctx context.Context, v catalog.Viewer, req JobRequest) (*JobI
 	if err != nil {
 		return nil, err
 	}
+
 	one := []JobInfo{*info}
 	if info.State == "running" {
-		addProgress(one, see.view, n.progress(ctx, see.view))
+		addProgress(one, see.view, q.Progress(ctx, see.view))
 	}
 	return &one[0], nil
 }
@@ -238,23 +301,23 @@ func (s *jobSight) find(id string) (*JobInfo, error) {
 
 // RetryJob asks for a job again, before the others. It tells how the job stood
 // before.
-func (n *Node) RetryJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
-	return n.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
+func (q *Queue) RetryJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
+	return q.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
 		return &catalog.EnqueueJob{Kind: k.Kind, Subject: k.Subject, Urgent: true}
 	})
 }
 
 // CancelJob ends a job that waits or runs. It comes again when its interval is
 // over, or when somebody asks. It tells how the job stood before.
-func (n *Node) CancelJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
-	return n.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
+func (q *Queue) CancelJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
+	return q.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
 		return &catalog.CancelJob{Kind: k.Kind, Subject: k.Subject, Reason: "cancelled by " + by.Name()}
 	})
 }
 
 // onJob proposes a command about a job.
-func (n *Node) onJob(ctx context.Context, by account.Owner, id string, cmd func(catalog.JobKey) catalog.Command) (*JobInfo, error) {
-	see, err := n.jobsOf(by.Viewer())
+func (q *Queue) onJob(ctx context.Context, by account.Owner, id string, cmd func(catalog.JobKey) catalog.Command) (*JobInfo, error) {
+	see, err := q.jobsOf(by.Viewer())
 	if err != nil {
 		return nil, err
 	}
@@ -264,12 +327,13 @@ func (n *Node) onJob(ctx context.Context, by account.Owner, id string, cmd func(
 	}
 
 	key, _ := jobKeyOf(id) // find has understood it
-	if _, err := n.cluster.Propose(ctx, cmd(key)); err != nil {
+	if _, err := q.catalog.Propose(ctx, cmd(key)); err != nil {
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
 			return nil, call.Fail(call.ErrUnable, "Job %s: %s.", id, no.Reason)
 		}
 		return nil, call.WriteError(err)
 	}
-	n.opt.Log.Info("job changed", "by", by.Name(), "job", id)
+
+	q.log.Info("job changed", "by", by.Name(), "job", id)
 	return before, nil
 }

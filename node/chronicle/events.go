@@ -1,4 +1,4 @@
-package node
+package chronicle
 
 import (
 	"cmp"
@@ -33,16 +33,20 @@ type EventsResponse struct {
 	Since  time.Time // none before is known
 }
 
+// eventsCall asks a node for what it has seen.
+var eventsCall = call.To[call.Nothing, eventsHere]("events")
+
 const (
 	maxEvents   = 1000            // that a node keeps
 	eventEvery  = 2 * time.Second // between two looks
 	eventSpread = 30 * time.Second
+	answerTime  = 300 * time.Millisecond // that other nodes have to tell theirs
 )
 
-// chronicle notes what a node sees happen to the cluster, in memory: the newest
+// diary notes what a node sees happen to the cluster, in memory: the newest
 // maxEvents. Each node keeps its own, and whoever is asked asks all of them, so
 // events outlast the restart of a node, and not that of all at once.
-type chronicle struct {
+type diary struct {
 	look func() sight
 	now  func() time.Time
 
@@ -53,12 +57,12 @@ type chronicle struct {
 
 // run looks again and again, until the context ends. What was there when the
 // catalog was first seen is no event.
-func (c *chronicle) run(ctx context.Context) error {
-	before := c.look()
+func (d *diary) run(ctx context.Context) error {
+	before := d.look()
 	for clock.Wait(ctx, eventEvery) {
-		now := c.look()
+		now := d.look()
 		if len(before.members) > 0 {
-			c.note(changes(before, now))
+			d.note(changes(before, now))
 		}
 		before = now
 	}
@@ -66,18 +70,20 @@ func (c *chronicle) run(ctx context.Context) error {
 }
 
 // note keeps events, which happen now.
-func (c *chronicle) note(events []Event) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.since.IsZero() {
-		c.since = c.now()
+func (d *diary) note(events []Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.since.IsZero() {
+		d.since = d.now()
 	}
+
 	for _, e := range events {
-		e.At = c.now()
-		c.events = append(c.events, e)
+		e.At = d.now()
+		d.events = append(d.events, e)
 	}
-	if extra := len(c.events) - maxEvents; extra > 0 {
-		c.events = slices.Delete(c.events, 0, extra)
+
+	if extra := len(d.events) - maxEvents; extra > 0 {
+		d.events = slices.Delete(d.events, 0, extra)
 	}
 }
 
@@ -87,10 +93,11 @@ type eventsHere struct {
 	Since  time.Time
 }
 
-func (c *chronicle) told() eventsHere {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return eventsHere{slices.Clone(c.events), c.since}
+// told is all that is known here.
+func (d *diary) told() eventsHere {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return eventsHere{slices.Clone(d.events), d.since}
 }
 
 // sight is the cluster as one look sees it.
@@ -122,43 +129,54 @@ func sightOf(members []cluster.Member, leader string, view *catalog.View) sight 
 
 // changes tells what happened between two looks.
 func changes(before, now sight) (out []Event) {
-	note := func(kind, subject, text string, args ...any) {
-		out = append(out, Event{Kind: kind, Subject: subject, Text: fmt.Sprintf(text, args...)})
-	}
-	for _, id := range either(before.members, now.members) {
-		was, known := before.members[id]
-		is, there := now.members[id]
-		switch {
-		case !known:
-			note("joined", id, "node %s joined", id)
-			continue
-		case !there:
-			note("removed", id, "node %s was removed for good", id)
-			continue
-		}
-		tell := func(was, is bool, yes, no, kindYes, kindNo string) {
-			if is && !was {
-				note(kindYes, id, yes, id)
-			} else if was && !is {
-				note(kindNo, id, no, id)
-			}
-		}
-		tell(was.alive, is.alive, "node %s answers again", "node %s does not answer", "back", "unreachable")
-		tell(was.draining, is.draining, "node %s is being drained", "node %s is taken back", "draining", "undrained")
-		tell(was.voter, is.voter, "node %s votes", "node %s votes no more", "voter", "voter")
-	}
+	out = memberChanges(before.members, now.members)
 
 	switch {
 	case now.leader == before.leader:
 	case now.leader == "":
-		note("leader", "", "there is no leader: searches go on, changes wait")
+		out = append(out, event("leader", "", "there is no leader: searches go on, changes wait"))
 	default:
-		note("leader", now.leader, "node %s leads", now.leader)
+		out = append(out, event("leader", now.leader, "node %s leads", now.leader))
 	}
+
 	if now.config != before.config {
-		note("configuration", now.config, "the configuration %.12s is in force", now.config)
+		out = append(out, event("configuration", now.config, "the configuration %.12s is in force", now.config))
 	}
 	return append(out, connectionChanges(before.conns, now.conns)...)
+}
+
+// event is something that has just been noticed.
+func event(kind, subject, text string, args ...any) Event {
+	return Event{Kind: kind, Subject: subject, Text: fmt.Sprintf(text, args...)}
+}
+
+// memberChanges tells what happened to nodes.
+func memberChanges(before, now map[string]memberSight) (out []Event) {
+	for _, id := range either(before, now) {
+		was, known := before[id]
+		is, there := now[id]
+		switch {
+		case !known:
+			out = append(out, event("joined", id, "node %s joined", id))
+			continue
+		case !there:
+			out = append(out, event("removed", id, "node %s was removed for good", id))
+			continue
+		}
+
+		// What a node was and is: one event for each that is another now.
+		turn := func(was, is bool, kindYes, yes, kindNo, no string) {
+			if is && !was {
+				out = append(out, event(kindYes, id, yes, id))
+			} else if was && !is {
+				out = append(out, event(kindNo, id, no, id))
+			}
+		}
+		turn(was.alive, is.alive, "back", "node %s answers again", "unreachable", "node %s does not answer")
+		turn(was.draining, is.draining, "draining", "node %s is being drained", "undrained", "node %s is taken back")
+		turn(was.voter, is.voter, "voter", "node %s votes", "voter", "node %s votes no more")
+	}
+	return out
 }
 
 // connectionChanges tells what happened to connections that were there before.
@@ -166,6 +184,7 @@ func connectionChanges(before, now map[string]connectionSight) (out []Event) {
 	for _, name := range either(before, now) {
 		was, known := before[name]
 		is, there := now[name]
+
 		text := ""
 		switch {
 		case !known || !there: // the configuration changed, which is told
@@ -181,7 +200,7 @@ func connectionChanges(before, now map[string]connectionSight) (out []Event) {
 		default:
 			continue
 		}
-		out = append(out, Event{Kind: "connection", Subject: name, Text: fmt.Sprintf(text, name)})
+		out = append(out, event("connection", name, text, name))
 	}
 	return out
 }
@@ -195,40 +214,29 @@ func either[V any](a, b map[string]V) []string {
 
 // Events lists what happened to the cluster lately, as all nodes that answer at
 // once have seen it.
-func (n *Node) Events(ctx context.Context, _ account.Owner, req EventsRequest) (*EventsResponse, error) {
+func (c *Chronicle) Events(ctx context.Context, _ account.Owner, req EventsRequest) (*EventsResponse, error) {
 	limit := cmp.Or(req.Limit, 100)
 	if limit < 1 || limit > maxEvents {
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to %d", maxEvents)
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, progressTime)
-	defer cancel()
-	answers := make(chan eventsHere)
-	asked := 0
-	for _, m := range n.cluster.Members() {
-		if !m.Alive {
-			continue
+	var alive []string
+	for _, m := range c.d.Members() {
+		if m.Alive {
+			alive = append(alive, m.ID)
 		}
-		asked++
-		go func() {
-			var nothing call.Nothing
-			told, err := eventsCall.Ask(ctx, n.cluster, m.ID, &nothing)
-			if err != nil {
-				told = &eventsHere{}
-			}
-			answers <- *told
-		}()
 	}
-	var all []eventsHere
-	for range asked {
-		all = append(all, <-answers)
-	}
-	return joined(all, limit), nil
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var nothing call.Nothing
+	told := eventsCall.AskAll(ctx, c.d.Net, alive, &nothing)
+
+	return joined(slices.Collect(maps.Values(told)), limit), nil
 }
 
 // joined is the newest of what the nodes told, each event once: nodes notice
 // the same within moments of one another.
-func joined(all []eventsHere, limit int) *EventsResponse {
+func joined(all []*eventsHere, limit int) *EventsResponse {
 	out := &EventsResponse{Events: []Event{}}
 	var events []Event
 	for _, told := range all {
@@ -237,6 +245,7 @@ func joined(all []eventsHere, limit int) *EventsResponse {
 			out.Since = told.Since
 		}
 	}
+
 	slices.SortStableFunc(events, func(a, b Event) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
 	})
@@ -250,13 +259,14 @@ func joined(all []eventsHere, limit int) *EventsResponse {
 		}
 		last[what] = e.At
 	}
+
 	slices.Reverse(out.Events)
 	out.Events = out.Events[:min(limit, len(out.Events))]
 	return out
 }
 
 // serveEvents tells another node of what this one has seen.
-func (n *Node) serveEvents(context.Context, *call.Nothing) (*eventsHere, error) {
-	told := n.events.told()
+func (c *Chronicle) serveEvents(context.Context, *call.Nothing) (*eventsHere, error) {
+	told := c.diary.told()
 	return &told, nil
 }

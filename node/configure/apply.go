@@ -1,0 +1,63 @@
+package configure
+
+import (
+	"context"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// ApplyConfigRequest asks to make a file the configuration of the cluster,
+// whatever files the nodes have. Owners only.
+type ApplyConfigRequest struct {
+	Text   []byte
+	Accept bool // also when it lets go of most repositories
+}
+
+// ApplyConfigResponse says what is in force now.
+type ApplyConfigResponse struct {
+	Hash        string
+	Connections int
+	Warnings    []string
+	Changed     bool // it was not in force before
+}
+
+// ApplyConfig makes a file the configuration of the cluster. All mistakes of
+// a bad one are in the error, a line each.
+func (c *Configurer) ApplyConfig(ctx context.Context, by account.Owner, req ApplyConfigRequest) (*ApplyConfigResponse, error) {
+	file, err := config.Parse(req.Text)
+	if err != nil {
+		return nil, call.Fail(call.ErrInvalid, "%s", strings.Join(mistakes(err), "\n"))
+	}
+
+	out := &ApplyConfigResponse{Hash: file.Hash(), Connections: len(file.Connections), Changed: true}
+	for _, w := range file.Warnings {
+		out.Warnings = append(out.Warnings, w.Error())
+	}
+
+	// The newest one in force counts: it may be this one already.
+	if _, err := c.d.Catalog.Sync(ctx); err != nil {
+		return nil, call.WriteError(err)
+	}
+	if c.d.Catalog.View().Config().Hash == out.Hash {
+		out.Changed = false
+		return out, nil
+	}
+
+	set := catalog.NewSetConfig(req.Text, file)
+	set.Careful = !req.Accept
+	if _, err := c.d.Catalog.Propose(ctx, set); err != nil {
+		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Held {
+			return nil, call.Fail(call.ErrHeld, "%s", no.Reason)
+		}
+		return nil, call.WriteError(err)
+	}
+	c.d.Log.Info("configuration applied", "by", by.Name(), "hash", out.Hash[:12], "connections", out.Connections)
+	return out, nil
+}
+
+// ReloadConfig looks at the configuration file of this node at once.
+func (c *Configurer) ReloadConfig() { c.d.File.Reload() }

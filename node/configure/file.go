@@ -1,0 +1,363 @@
+package configure
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/clock"
+)
+
+// FileStatus is the state of the configuration file of a node.
+type FileStatus struct {
+	Path      string
+	Hash      string // of the configuration in force
+	FileHash  string // of this node's own file, as it was last read and found good
+	Differs   bool   // this node's file is not in force, or is refused
+	LoadedAt  time.Time
+	Errors    []string // of the newest file, when it was refused
+	RefusedAt time.Time
+}
+
+// File brings the configuration file of this node into the catalog. A file that
+// is wrong is refused, whole, with all its errors; what was in force stays in
+// force.
+//
+// The configuration of the catalog counts, and a start changes nothing that
+// was agreed. So the bytes that this node had are remembered on disk, and the
+// file is proposed only when somebody has changed it:
+//
+//	bytes in force                            nothing to do
+//	last bytes that were seen here            nothing: another change won, here or elsewhere
+//	never seen any, but one is in force       nothing: a node that joins brings none
+//	seen before, and found by a start         nothing: an old image of the node
+//	anything else                             proposed
+type File struct {
+	path   string
+	first  []byte // what the file was when the node started
+	memory memory
+	agreed Agreement
+	log    *slog.Logger
+	now    func() time.Time
+	again  chan struct{} // asks to look at once
+
+	mu     sync.Mutex // guards the field below
+	status FileStatus
+}
+
+// The pace of watching.
+const (
+	settleTime = 100 * time.Millisecond // writers take a moment
+	pollEvery  = 2 * time.Second        // for volumes that tell nothing
+	retryEvery = time.Second            // without a leader
+)
+
+// Found is the configuration file as a start finds it.
+type Found struct {
+	path   string
+	bytes  []byte
+	memory memory
+}
+
+// Find reads the configuration file of a node, "" for none, and what the data
+// directory remembers of former ones. It fails where a file is named that cannot
+// be read: a node that started without it would run on what it happens to know.
+func Find(path, dir string) (*Found, error) {
+	f := &Found{path: path}
+	if path == "" {
+		return f, nil
+	}
+
+	var err error
+	if f.bytes, err = readBounded(path, config.MaxSize); err != nil {
+		return nil, err
+	}
+	if f.memory, err = recall(filepath.Join(dir, memoryFile)); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// NewFile makes the File of what a start found.
+func NewFile(f *Found, agreed Agreement, log *slog.Logger, now func() time.Time) *File {
+	return &File{
+		path: f.path, first: f.bytes, memory: f.memory, agreed: agreed, log: log, now: now,
+		again: make(chan struct{}, 1), status: FileStatus{Path: f.path},
+	}
+}
+
+// Reload looks at the file at once.
+func (f *File) Reload() {
+	select {
+	case f.again <- struct{}{}:
+	default:
+	}
+}
+
+// Run watches until the context ends.
+func (f *File) Run(ctx context.Context) error {
+	if f.path == "" {
+		return nil
+	}
+	f.watch(ctx)
+
+	// What this node knows of the catalog may be old at its start, and what it
+	// decides by that would not stand.
+	synced := func() bool { _, err := f.agreed.Sync(ctx); return err == nil }
+	if !untilDone(ctx, synced) {
+		return nil
+	}
+
+	// A change made while this node was starting is a change: it is told by the
+	// bytes that the start found.
+	if !untilDone(ctx, func() bool { return f.offer(ctx, f.first, true) }) {
+		return nil
+	}
+
+	last := hashOf(f.first)
+	for {
+		wait := pollEvery
+		if !f.look(ctx, &last) {
+			wait = retryEvery
+		}
+		if !pause(ctx, wait, f.again) {
+			return nil
+		}
+	}
+}
+
+// untilDone tries again and again; false when the context ended before.
+func untilDone(ctx context.Context, try func() bool) bool {
+	for !try() {
+		if !clock.Wait(ctx, retryEvery) {
+			return false
+		}
+	}
+	return true
+}
+
+// look reads the file and offers it where it is another one than at the last
+// look, which last is of: the hash of its bytes, or why it could not be read. It
+// reports false where what it found is not settled.
+func (f *File) look(ctx context.Context, last *string) bool {
+	raw, err := readBounded(f.path, config.MaxSize)
+	if err != nil {
+		if *last != err.Error() {
+			f.refuse(err.Error())
+		}
+		*last = err.Error()
+		return true
+	}
+
+	hash := hashOf(raw)
+	if *last == hash {
+		return true
+	}
+	if !f.offer(ctx, raw, false) {
+		return false
+	}
+	*last = hash
+	return true
+}
+
+// watch reports changes of the file. It watches the directory, since editors
+// and orchestrators replace files instead of writing them. Where nothing can
+// be watched, polling is enough.
+func (f *File) watch(ctx context.Context) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return
+	}
+	if err := w.Add(filepath.Dir(f.path)); err != nil {
+		w.Close()
+		return
+	}
+
+	go func() {
+		defer w.Close()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case _, ok := <-w.Events:
+				if !ok {
+					return
+				}
+				f.Reload()
+			case <-w.Errors:
+			}
+		}
+	}()
+}
+
+// offer validates the bytes of a file that has changed since it was last
+// looked at, and proposes them where that is due. It reports whether that is
+// settled; if not the file is to be read and tried again.
+func (f *File) offer(ctx context.Context, raw []byte, starting bool) bool {
+	file, err := config.Parse(raw)
+	if err != nil {
+		f.refuse(mistakes(err)...)
+		return true
+	}
+
+	hash, force := hashOf(raw), f.agreed.View().Config()
+	if force.Index > 0 && (force.Hash == hash || !f.due(hash, starting)) {
+		return f.settled(hash, file)
+	}
+
+	// Another configuration may come into force meanwhile: that one is newer
+	// than this file then, and this one is only seen.
+	set := catalog.NewSetConfig(raw, file)
+	set.Instead = force.Index
+	_, err = f.agreed.Propose(ctx, set)
+	refusal, refused := catalog.Refused(err)
+	switch {
+	case err == nil:
+		f.log.Info("configuration accepted", "path", f.path, "hash", hash[:12], "connections", len(file.Connections))
+		return f.settled(hash, file)
+	case refused && refusal.Code == catalog.Stale:
+		return f.settled(hash, file)
+	case refused:
+		f.refuse(refusal.Reason)
+		return true
+	}
+
+	// Nobody has agreed or refused: it is offered again.
+	if ctx.Err() == nil {
+		f.log.Warn("configuration could not be proposed yet", "path", f.path, "err", err)
+	}
+	return false
+}
+
+// due tells whether bytes that are not in force are to be proposed where
+// another configuration is.
+func (f *File) due(hash string, starting bool) bool {
+	seen := f.memory.Seen
+	switch {
+	case len(seen) == 0 || seen[len(seen)-1] == hash:
+		return false
+	case starting && slices.Contains(seen, hash):
+		return false
+	}
+	return true
+}
+
+// settled remembers the bytes of a good file, and says whether they count.
+func (f *File) settled(hash string, file *config.File) bool {
+	if err := f.memory.see(hash); err != nil {
+		f.log.Error("the configuration file's hash could not be remembered", "err", err)
+		return false
+	}
+
+	for _, w := range file.Warnings {
+		f.log.Warn("configuration", "path", f.path, "warning", w.Error())
+	}
+	if force := f.agreed.View().Config().Hash; force != hash {
+		f.log.Warn("this node's configuration file is not the one in force: change it, or use shoal config apply",
+			"path", f.path, "hash", hash[:12], "in_force", force[:min(12, len(force))])
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status.Errors, f.status.RefusedAt = nil, time.Time{}
+	f.status.LoadedAt, f.status.FileHash = f.now(), hash
+	return true
+}
+
+// mistakes is every mistake of a file.
+func mistakes(err error) []string {
+	var all config.Errors
+	if !errors.As(err, &all) {
+		return []string{err.Error()}
+	}
+
+	var list []string
+	for _, e := range all {
+		list = append(list, e.Error())
+	}
+	return list
+}
+
+// refuse remembers why a file is not taken.
+func (f *File) refuse(errs ...string) {
+	f.log.Error("configuration refused; the one in force stays", "path", f.path, "errors", errs)
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status.Errors, f.status.RefusedAt = errs, f.now()
+}
+
+// State is what status shows: of this node's file, and what is in force.
+func (f *File) State() FileStatus {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	s := f.status
+	s.Hash = f.agreed.View().Config().Hash
+	s.Differs = s.FileHash != "" && s.FileHash != s.Hash || len(s.Errors) > 0
+	return s
+}
+
+// readBounded reads a file of at most limit bytes.
+func readBounded(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+
+	// One byte more than is allowed tells that there are more.
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	if int64(len(raw)) > limit {
+		return nil, fmt.Errorf("configuration: %s is larger than %d bytes", path, limit)
+	}
+	return raw, nil
+}
+
+// hashOf names bytes as the catalog does.
+func hashOf(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// pause waits for a time or an event, and reports false when the context
+// ended. After an event it waits a moment for the rest of them.
+func pause(ctx context.Context, d time.Duration, events <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	case <-events:
+	}
+
+	settle := time.NewTimer(settleTime)
+	defer settle.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-settle.C:
+			return true
+		case <-events:
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package operate
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/job"
+)
+
+// Catalog is what the nodes agree on. Its methods are safe for concurrent use.
+type Catalog interface {
+	// View is the catalog as this node has applied it.
+	View() *catalog.View
+	// Sync brings the view up to date; it fails without a leader.
+	Sync(ctx context.Context) (index uint64, err error)
+	// Propose changes the catalog. It returns when this node has the change.
+	Propose(ctx context.Context, cmds ...catalog.Command) (index uint64, err error)
+}
+
+// Members is the nodes of the cluster. Its methods are safe for concurrent use.
+type Members interface {
+	// Alive tells whether a node can be reached.
+	Alive(node string) bool
+	// Drain makes a node give away what it holds, and its roles.
+	Drain(ctx context.Context, node string) error
+	// Undrain makes a node that drains an ordinary one again.
+	Undrain(ctx context.Context, node string) error
+	// Remove forgets a node for good.
+	Remove(ctx context.Context, node string) error
+}
+
+// Secrets keeps what the nodes share sealed. Its methods are safe for
+// concurrent use.
+type Secrets interface {
+	// KnownSecret is a secret as this node has it; false where there is none of that name.
+	KnownSecret(name string) (plain []byte, known bool, err error)
+	// SetSecret replaces a secret, or makes it. It returns when this node has it.
+	SetSecret(ctx context.Context, name string, plain []byte) error
+}
+
+// Deps is what operations work with. *cluster.Cluster is the first four.
+type Deps struct {
+	Catalog Catalog
+	Members Members
+	Secrets Secrets
+	Net     call.Network
+	Gate    *account.Gate
+
+	Running     func() []job.Progress                              // attempts on this node
+	Following   func(connection string) job.FollowingState         // how pushes are found
+	Called      func(connection string)                            // is told of a webhook's call
+	FirstSecret func(connection string) (secret string, err error) // of a webhook whose secret was never replaced
+
+	Snapshot func(ctx context.Context, w io.Writer) error // writes the catalog
+	Audited  func() bool                                  // whether changes leave events
+
+	Replicas int // copies of everything that are wanted
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Operations is what owners do with a cluster, by what it is done with. Its
+// methods are safe for concurrent use.
+type Operations struct {
+	*Drainer
+	*Queue
+	*Syncer
+	*Hooks
+	*Archive
+}
+
+// New makes the operations, which tell other nodes of the jobs of this one from
+// now on. It must be called before the cluster runs.
+func New(d Deps) *Operations {
+	queue := &Queue{catalog: d.Catalog, net: d.Net, alive: d.Members.Alive, gate: d.Gate, running: d.Running, log: d.Log}
+	progressCall.Serve(d.Net, queue.serveProgress)
+
+	return &Operations{
+		Drainer: &Drainer{catalog: d.Catalog, members: d.Members, replicas: d.Replicas},
+		Queue:   queue,
+		Syncer:  &Syncer{catalog: d.Catalog, following: d.Following},
+		Hooks: &Hooks{
+			catalog: d.Catalog, secrets: d.Secrets, gate: d.Gate, first: d.FirstSecret,
+			called: d.Called, came: newDeliveries(d.Now), now: d.Now, log: d.Log,
+		},
+		Archive: &Archive{catalog: d.Catalog, write: d.Snapshot, audited: d.Audited, log: d.Log},
+	}
+}

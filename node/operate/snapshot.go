@@ -1,0 +1,42 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+// Archive writes the catalog down for owners.
+type Archive struct {
+	catalog Catalog
+	write   func(ctx context.Context, w io.Writer) error
+	audited func() bool
+	log     *slog.Logger
+}
+
+// Snapshot writes the catalog as a file that `shoal snapshot restore` reads.
+// It has the hashes of keys and the sealed secrets.
+func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) error {
+	a.note(ctx, by)
+	if err := a.write(ctx, w); err != nil {
+		return fmt.Errorf("snapshot of the catalog: %w", err)
+	}
+	return nil
+}
+
+// note leaves an event where events are kept. A snapshot is for bad times too:
+// without a leader it is taken and only logged.
+func (a *Archive) note(ctx context.Context, by account.Owner) {
+	if !a.audited() {
+		return
+	}
+
+	event := &catalog.NoteEvent{Action: "snapshot.taken", TargetType: "catalog", Target: a.catalog.View().ClusterID()}
+	if _, err := a.catalog.Propose(ctx, event); err != nil {
+		a.log.Warn("a snapshot of the catalog is taken, and the audit cannot be told", "by", by.Name(), "err", err)
+	}
+}
