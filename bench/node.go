@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,13 +63,13 @@ func serve(ctx context.Context, dir, config string, ctags string) (*server, erro
 	return s, s.wait(ctx)
 }
 
-// launch starts a node on dir that will answer at url.
-func launch(dir, url string, args []string) (*server, error) {
+// launch starts a node on dir that will answer at address.
+func launch(dir, address string, args []string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	s := &server{dir: dir, url: address, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	s.cmd = exec.Command(self, append([]string{"serve", "--data-dir", dir}, args...)...)
 	s.cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")
 	log, err := os.Create(dir + ".log")
@@ -95,25 +96,47 @@ func (s *server) wait(ctx context.Context) error {
 
 // makeKey makes a key of an owner, as the operator of the node.
 func (s *server) makeKey(ctx context.Context) error {
-	operator := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return auth.DialSocket(ctx, s.dir)
-	}}}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return auth.DialSocket(ctx, s.dir) }
+	operator := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+	name := "bench " + filepath.Base(s.dir)
+
 	var failed error
 	err := poll(ctx, time.Minute, 20*time.Millisecond, "a key", func() bool {
-		body := strings.NewReader(fmt.Sprintf(`{"name": "bench %s", "role": "owner"}`, filepath.Base(s.dir)))
-		resp, err := operator.Post("http://localhost/api/keys", "application/json", body)
-		if failed = err; err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		var made struct{ Key, Message string }
-		if failed = json.NewDecoder(resp.Body).Decode(&made); failed == nil && made.Key == "" {
-			failed = errors.New(made.Message)
-		}
-		s.key = made.Key
-		return s.key != ""
+		s.key, failed = freshKey(ctx, operator, name)
+		return failed == nil
 	})
 	return errors.Join(err, failed)
+}
+
+// freshKey makes a key in place of the one that a former run made on the same
+// data: a key is shown once only, so that one is of no use any more.
+func freshKey(ctx context.Context, operator *http.Client, name string) (string, error) {
+	const keys = "http://localhost/api/keys"
+	drop, err := http.NewRequestWithContext(ctx, http.MethodDelete, keys+"/"+url.PathEscape(name), nil)
+	if err != nil {
+		return "", err
+	}
+	dropped, err := operator.Do(drop)
+	if err != nil {
+		return "", err
+	}
+	dropped.Body.Close() // whether there was one does not matter
+
+	body := fmt.Sprintf(`{"name": %q, "role": "owner"}`, name)
+	resp, err := operator.Post(keys, "application/json", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+
+	var made struct{ Key, Message string }
+	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil {
+		return "", err
+	}
+	if made.Key == "" {
+		return "", errors.New(made.Message)
+	}
+	return made.Key, nil
 }
 
 // kill ends the node as a power cut would.
