@@ -200,35 +200,67 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer q.s.stop()
 
-	var ours, theirs cost
-	right, controlRight, asked := 0, 0, 0
+	var pairs []pair
 	for _, a := range list {
-		if !q.has(a.Repo) {
-			p.note("not asked, %s is not there: %s", a.Repo, a.Question)
-			continue
-		}
-		our, ok, err := q.tools(ctx, a)
-		if err != nil {
-			return nil, err
-		}
 		wanted := a.Answer
 		if a.ControlAnswer != nil {
 			wanted = *a.ControlAnswer
 		}
-		their, controlOK, err := q.control(ctx, a.Repo, a.Control, wanted)
-		if err != nil {
-			return nil, err
-		}
-		p.row(a.Question, our.calls, our.tokens, ok, their.calls, their.tokens, controlOK)
-		ours.add(our)
-		theirs.add(their)
-		asked++
-		right += oneIf(ok)
-		controlRight += oneIf(controlOK)
+		pairs = append(pairs, pair{
+			repo: a.Repo, question: a.Question, commands: a.Control, wanted: wanted,
+			tools: func() (cost, bool, error) { return q.tools(ctx, a) },
+		})
 	}
-	p.row("all", ours.calls, ours.tokens, right == asked, theirs.calls, theirs.tokens, controlRight == asked)
-	p.note("%d questions: %d right with the tools, %d with the programs. A side stops reading when it has the answer. Calls and commands are fixed (bench/questions). Tokens are estimated: a word of five letters, three digits, or a sign is one.", asked, right, controlRight)
+	t, err := q.compare(ctx, p, pairs)
+	if err != nil {
+		return nil, err
+	}
+
+	p.row("all", t.ours.calls, t.ours.tokens, t.right == t.asked, t.theirs.calls, t.theirs.tokens, t.controlRight == t.asked)
+	p.note("%d questions: %d right with the tools, %d with the programs. A side stops reading when it has the answer. Calls and commands are fixed (bench/questions). Tokens are estimated: a word of five letters, three digits, or a sign is one.", t.asked, t.right, t.controlRight)
 	return p, nil
+}
+
+// pair is a question and how both sides are asked it.
+type pair struct {
+	repo, question string
+	tools          func() (cost, bool, error)
+	commands       [][]string // of the control
+	wanted         []string   // in their output
+}
+
+// tally is what a list of questions came to.
+type tally struct {
+	asked, right, controlRight int
+	ours, theirs               cost
+}
+
+// compare asks both sides each question and writes a row of it. A question
+// about a repository that is not there is left out, and noted.
+func (q *questioned) compare(ctx context.Context, p *Part, pairs []pair) (t tally, err error) {
+	for _, one := range pairs {
+		if !q.has(one.repo) {
+			p.note("not asked, %s is not there: %s", one.repo, one.question)
+			continue
+		}
+
+		our, ok, err := one.tools()
+		if err != nil {
+			return t, err
+		}
+		their, controlOK, err := q.control(ctx, one.repo, one.commands, one.wanted)
+		if err != nil {
+			return t, err
+		}
+		p.row(one.question, our.calls, our.tokens, ok, their.calls, their.tokens, controlOK)
+
+		t.asked++
+		t.right += oneIf(ok)
+		t.controlRight += oneIf(controlOK)
+		t.ours.add(our)
+		t.theirs.add(their)
+	}
+	return t, nil
 }
 
 func oneIf(ok bool) int {
@@ -271,28 +303,19 @@ func partTypos(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer q.s.stop()
 
-	var ours, theirs cost
-	found, asked := 0, 0
+	var pairs []pair
 	for _, m := range list {
-		if !q.has(m.Repo) {
-			p.note("not asked, %s is not there: %s", m.Repo, m.Question)
-			continue
-		}
-		our, ok, err := q.recover(ctx, m)
-		if err != nil {
-			return nil, err
-		}
-		their, controlOK, err := q.control(ctx, m.Repo, m.Control, []string{m.Answer})
-		if err != nil {
-			return nil, err
-		}
-		p.row(m.Question, our.calls, our.tokens, ok, their.calls, their.tokens, controlOK)
-		ours.add(our)
-		theirs.add(their)
-		asked++
-		found += oneIf(ok)
+		pairs = append(pairs, pair{
+			repo: m.Repo, question: m.Question, commands: m.Control, wanted: []string{m.Answer},
+			tools: func() (cost, bool, error) { return q.recover(ctx, m) },
+		})
 	}
-	p.row("all", ours.calls, ours.tokens, found == asked, theirs.calls, theirs.tokens, "")
+	t, err := q.compare(ctx, p, pairs)
+	if err != nil {
+		return nil, err
+	}
+
+	p.row("all", t.ours.calls, t.ours.tokens, t.right == t.asked, t.theirs.calls, t.theirs.tokens, "")
 	p.note("The control knows what to try next: its commands are written down.")
 	return p, nil
 }
