@@ -35,8 +35,8 @@ func (f *File) check() Errors {
 		if strings.ContainsRune(o.Value, 0) {
 			c.add(path, "It has a NUL character, which no environment variable can hold; remove it.")
 		}
-		if wrong := Variable(o.Name, o.Value); o.Token == nil && wrong != "" {
-			c.add(path, "%s", wrong)
+		if err := checkVariable(o.Name, o.Value); o.Token == nil && err != nil {
+			c.add(path, "%s", err)
 		}
 	}
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shoalsearch/shoal/api"
-	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node"
-	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/ask"
-	"github.com/shoalsearch/shoal/node/chronicle"
-	"github.com/shoalsearch/shoal/node/oauth"
 )
 
 // serveFlags are the flags of `shoal serve` after the environment filled in
@@ -68,50 +64,66 @@ func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 			return serve(cmd.Context(), *f)
 		},
 	}
-	fs := cmd.Flags()
+
+	f.addTexts(cmd, getenv)
+	f.addNumbers(cmd, getenv)
+	cmd.Flags().StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
+
+	// What cannot be read is said when the node starts, never by --help.
+	f.unread = append(f.unread, unreadVariables(getenv)...)
+	return cmd
+}
+
+// addTexts adds the flags that are text.
+func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
+	// The first of the variables wins over the later ones, which are older names of it.
 	text := func(p *string, name, usual, usage string, env ...string) {
-		for i := len(env) - 1; i >= 0; i-- {
-			if v := getenv(env[i]); v != "" {
-				usual = v
-			}
+		for _, variable := range slices.Backward(env) {
+			usual = cmp.Or(getenv(variable), usual)
 		}
-		fs.StringVar(p, name, usual, usage+" ["+strings.Join(env, ", ")+"]")
+		cmd.Flags().StringVar(p, name, usual, usage+" ["+strings.Join(env, ", ")+"]")
 	}
+
+	// Where things are.
 	text(&f.config, "config", "", "configuration file", "CONFIG_PATH")
 	text(&f.dataDir, "data-dir", "./data", "data directory", "SHOAL_DATA_DIR")
-	text(&f.listen, "listen", "127.0.0.1:7700", "API, tool server, web pages, metrics", "SHOAL_LISTEN")
+	text(&f.keyFile, "cluster-key-file", "", "cluster key (default <data-dir>/cluster.key)", "SHOAL_CLUSTER_KEY_FILE")
+	text(&f.ctags, "ctags", "", "universal-ctags program; off for no symbols (default found on PATH)", "CTAGS_COMMAND")
+
+	// How other nodes reach this one, and it them.
 	text(&f.clusterListen, "cluster-listen", "127.0.0.1:7701", "raft and node-to-node calls", "SHOAL_CLUSTER_LISTEN")
 	text(&f.gossipListen, "gossip-listen", "127.0.0.1:7702", "membership", "SHOAL_GOSSIP_LISTEN")
 	text(&f.advertise, "advertise", "", "host that other nodes reach this one by (default the listen host)", "SHOAL_ADVERTISE")
 	text(&f.join, "join", "", "gossip addresses or DNS names of other nodes, comma-separated", "SHOAL_JOIN")
-	text(&f.keyFile, "cluster-key-file", "", "cluster key (default <data-dir>/cluster.key)", "SHOAL_CLUSTER_KEY_FILE")
 	text(&f.zone, "zone", "default", "failure domain of this node", "SHOAL_ZONE")
-	text(&f.ctags, "ctags", "", "universal-ctags program; off for no symbols (default found on PATH)", "CTAGS_COMMAND")
+
+	// How clients reach it.
+	text(&f.listen, "listen", "127.0.0.1:7700", "API, tool server, web pages, metrics", "SHOAL_LISTEN")
 	text(&f.baseURL, "base-url", "", "prefix of every link (default http://<listen>)", "SHOAL_BASE_URL", "AUTH_URL")
 	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
 	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
 	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any (default the host of --base-url, and addresses)", "SHOAL_ALLOWED_HOSTS")
+	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
+	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s, 0s for a node alone)", "SHOAL_LINGER")
+
+	// How it is watched.
 	text(&f.metricsListen, "metrics-listen", "", "address for /metrics without a key (default --listen, with an owner's key unless that is on loopback)", "SHOAL_METRICS_LISTEN")
 	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
 	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
-	fs.IntVar(&f.expect, "bootstrap-expect", f.envInt(getenv, "SHOAL_BOOTSTRAP_EXPECT", 1), "nodes that form a new cluster together [SHOAL_BOOTSTRAP_EXPECT]")
-	fs.IntVar(&f.replicas, "replicas", f.envInt(getenv, "SHOAL_REPLICAS", 2), "copies of the index [SHOAL_REPLICAS]")
-	fs.Float64Var(&f.weight, "weight", f.envFloat(getenv, "SHOAL_WEIGHT", 1), "share of the data [SHOAL_WEIGHT]")
-	fs.Float64Var(&f.rate, "rate-limit", f.envFloat(getenv, "SHOAL_RATE_LIMIT", 0), "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
-	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s, 0s for a node alone)", "SHOAL_LINGER")
-	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
-	for _, name := range config.VariablesOfPeople() {
-		if wrong := config.Variable(name, getenv(name)); wrong != "" {
-			f.unread = append(f.unread, fmt.Errorf("%s=%q: %s", name, getenv(name), wrong))
-		}
-	}
-	for _, v := range readByNode {
-		if err := v.check(getenv(v.name)); err != nil {
-			f.unread = append(f.unread, fmt.Errorf("%s=%q: %w", v.name, getenv(v.name), err))
-		}
-	}
-	fs.StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
-	return cmd
+}
+
+// addNumbers adds the flags that are numbers.
+func (f *serveFlags) addNumbers(cmd *cobra.Command, getenv func(string) string) {
+	expect := f.envInt(getenv, "SHOAL_BOOTSTRAP_EXPECT", 1)
+	replicas := f.envInt(getenv, "SHOAL_REPLICAS", 2)
+	weight := f.envFloat(getenv, "SHOAL_WEIGHT", 1)
+	rate := f.envFloat(getenv, "SHOAL_RATE_LIMIT", 0)
+
+	fs := cmd.Flags()
+	fs.IntVar(&f.expect, "bootstrap-expect", expect, "nodes that form a new cluster together [SHOAL_BOOTSTRAP_EXPECT]")
+	fs.IntVar(&f.replicas, "replicas", replicas, "copies of the index [SHOAL_REPLICAS]")
+	fs.Float64Var(&f.weight, "weight", weight, "share of the data [SHOAL_WEIGHT]")
+	fs.Float64Var(&f.rate, "rate-limit", rate, "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
 }
 
 // envInt reads a number from the environment; one that cannot be read stops the start.
@@ -140,27 +152,6 @@ func (f *serveFlags) envFloat(getenv func(string) string, name string, usual flo
 	return n
 }
 
-// readByNode are the variables that a node reads when it needs them, each with
-// what refuses a value that it could not use.
-var readByNode = []struct {
-	name  string
-	check func(text string) error
-}{
-	{oauth.GraceVariable, func(text string) error { _, err := oauth.ParseGrace(text); return err }},
-	{ask.RetentionVariable, func(text string) error { _, err := ask.ParseRetention(text); return err }},
-	{chronicle.AuditDaysVariable, func(text string) error { _, err := chronicle.ParseAuditDays(text); return err }},
-	{chronicle.AuditVariable, wantBool},
-	{account.OperatorVariable, wantBool},
-	{account.AgeVariable, func(text string) error { _, err := account.ParseAge(text); return err }},
-}
-
-func wantBool(text string) error {
-	if _, err := strconv.ParseBool(strings.TrimSpace(text)); text != "" && err != nil {
-		return errors.New("want true or false")
-	}
-	return nil
-}
-
 // The bounds of what a node says of itself.
 const (
 	maxWeight = 1000
@@ -171,14 +162,43 @@ const (
 // those that follow from others.
 func (f *serveFlags) check() error {
 	errs := slices.Clone(f.unread)
-	for _, a := range []struct{ flag, addr string }{{"--listen", f.listen}, {"--cluster-listen", f.clusterListen}, {"--gossip-listen", f.gossipListen}, {"--metrics-listen", f.metricsListen}} {
-		if a.addr == "" && a.flag == "--metrics-listen" {
+	errs = append(errs, f.checkListeners()...)
+	errs = append(errs, f.checkNumbers()...)
+	errs = append(errs, f.readTexts()...)
+	errs = append(errs, f.checkReachable()...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+
+	f.keyFile = cmp.Or(f.keyFile, filepath.Join(f.dataDir, "cluster.key"))
+	f.baseURL = strings.TrimSuffix(cmp.Or(f.baseURL, f.ownURL()), "/")
+	return nil
+}
+
+// checkListeners refuses addresses that nobody can listen on.
+func (f *serveFlags) checkListeners() (errs []error) {
+	for _, a := range []struct {
+		flag, addr string
+		optional   bool
+	}{
+		{"--listen", f.listen, false},
+		{"--cluster-listen", f.clusterListen, false},
+		{"--gossip-listen", f.gossipListen, false},
+		{"--metrics-listen", f.metricsListen, true},
+	} {
+		if a.optional && a.addr == "" {
 			continue
 		}
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
 			errs = append(errs, fmt.Errorf("%s %q: want host:port", a.flag, a.addr))
 		}
 	}
+	return errs
+}
+
+// checkNumbers refuses what is out of bounds. The conditions are negated, for
+// every comparison with NaN is false.
+func (f *serveFlags) checkNumbers() (errs []error) {
 	if f.expect < 1 {
 		errs = append(errs, errors.New("--bootstrap-expect: want a number of at least 1"))
 	}
@@ -194,32 +214,47 @@ func (f *serveFlags) check() error {
 	if !(f.rate >= 0) {
 		errs = append(errs, errors.New("--rate-limit: want a number of at least 0"))
 	}
+	return errs
+}
+
+// readTexts fills in the fields that are parsed from others.
+func (f *serveFlags) readTexts() (errs []error) {
+	// A node alone has no load balancer that could send its clients elsewhere.
 	usual := "2s"
 	if f.expect == 1 && f.join == "" {
 		usual = "0s"
 	}
 	var err error
-	if f.linger, err = time.ParseDuration(first(f.lingerText, usual)); err != nil || f.linger < 0 {
+	if f.linger, err = time.ParseDuration(cmp.Or(f.lingerText, usual)); err != nil || f.linger < 0 {
 		errs = append(errs, fmt.Errorf("--linger %q: want a duration such as 2s", f.lingerText))
 	}
+
 	if f.trusted, err = parseNetworks(f.trustedText); err != nil {
 		errs = append(errs, fmt.Errorf("--trusted-proxies: %w", err))
 	}
+	return errs
+}
+
+// checkReachable refuses what clients or other nodes could not follow.
+func (f *serveFlags) checkReachable() (errs []error) {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key: want both or none"))
 	}
-	if u, err := url.Parse(f.baseURL); f.baseURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	if f.baseURL != "" && !isWebURL(f.baseURL) {
 		errs = append(errs, fmt.Errorf("--base-url %q: want http://host or https://host", f.baseURL))
 	}
-	if host, _, err := net.SplitHostPort(f.clusterListen); err == nil && wildcard(host) && f.advertise == "" {
+
+	host, _, err := net.SplitHostPort(f.clusterListen)
+	if err == nil && wildcard(host) && f.advertise == "" {
 		errs = append(errs, errors.New("--advertise: required, because --cluster-listen is a wildcard address"))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	f.keyFile = first(f.keyFile, filepath.Join(f.dataDir, "cluster.key"))
-	f.baseURL = strings.TrimSuffix(first(f.baseURL, f.ownURL()), "/")
-	return nil
+	return errs
+}
+
+// isWebURL reports whether something is the address of a web server.
+func isWebURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // ownURL is the address of the API as links have it where none is given. A
@@ -233,7 +268,7 @@ func (f *serveFlags) ownURL() string {
 	host, port, err := net.SplitHostPort(f.listen)
 	if err == nil && wildcard(host) {
 		cluster, _, _ := net.SplitHostPort(f.clusterListen) // checked before
-		return scheme + net.JoinHostPort(first(f.advertise, cluster), port)
+		return scheme + net.JoinHostPort(cmp.Or(f.advertise, cluster), port)
 	}
 	return scheme + f.listen
 }
@@ -285,7 +320,8 @@ func (f *serveFlags) logger() (*slog.Logger, error) {
 
 // serve runs a node and its API until ctx ends.
 func serve(ctx context.Context, f serveFlags) error {
-	// A hangup asks to look at the configuration file, and never ends a node.
+	// A hangup asks to look at the configuration file, and never ends a node: it is
+	// caught before anything else can take long.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer func() {
@@ -305,35 +341,10 @@ func serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return notStarted(err)
 	}
-	limits, err := processLimits(f.rate, log)
+
+	n, srv, err := f.open(ctx, log)
 	if err != nil {
 		return notStarted(err)
-	}
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	// The scheduler of Go looks at the network when it has nothing else to run,
-	// and every 10 ms. With searches on all cores a request would wait that long
-	// to be read, so there is more room than the searches may take.
-	cores := runtime.GOMAXPROCS(0)
-	runtime.GOMAXPROCS(cores + spareThreads)
-	n, err := node.New(f.nodeOptions(log, reg, cores))
-	if err != nil {
-		return notStarted(err)
-	}
-	srv, err := api.New(n, api.Options{
-		Listen: f.listen, MetricsListen: f.metricsListen, DataDir: f.dataDir, TLSCert: f.tlsCert, TLSKey: f.tlsKey,
-		AllowedHosts: splitList(f.hosts), Limits: limits, TrustedProxies: f.trusted, Linger: f.linger,
-		Version: buildVersion(), Log: log, Gatherer: reg, Registerer: reg,
-	})
-	if err != nil {
-		// A node ends in one way only: with the context of its Run.
-		stopped, stop := context.WithCancel(ctx)
-		stop()
-		return notStarted(errors.Join(err, n.Run(stopped)))
-	}
-	host, _, _ := net.SplitHostPort(srv.Addr().String()) // of a listener
-	if !isLoopback(host) && f.tlsCert == "" {
-		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear, unless a load balancer in front of it speaks TLS; --tls-cert and --tls-key change that", "listen", f.listen)
 	}
 	go func() {
 		for range hangups {
@@ -341,31 +352,77 @@ func serve(ctx context.Context, f serveFlags) error {
 			n.ReloadConfig()
 		}
 	}()
+
+	f.warnPlain(srv, log)
 	log.Info("serving", "api", srv.Addr().String(), "version", buildVersion(), "data", f.dataDir)
 	return runBoth(ctx, n, srv, &f, log)
+}
+
+// open makes the node and its API, which listens already. Nothing stays behind
+// where it fails.
+func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *api.Server, error) {
+	limits, err := processLimits(f.rate, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	// The scheduler of Go looks at the network when it has nothing else to run,
+	// and every 10 ms. With searches on all cores a request would wait that long
+	// to be read, so there is more room than the searches may take.
+	cores := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(cores + spareThreads)
+
+	n, err := node.New(f.nodeOptions(log, reg, cores))
+	if err != nil {
+		return nil, nil, err
+	}
+	srv, err := api.New(n, f.apiOptions(log, reg, limits))
+	if err != nil {
+		// A node ends in one way only: with the context of its Run.
+		stopped, stop := context.WithCancel(ctx)
+		stop()
+		return nil, nil, errors.Join(err, n.Run(stopped))
+	}
+	return n, srv, nil
 }
 
 // spareThreads is how many threads may run beside those that search.
 const spareThreads = 2
 
+// warnPlain says that keys can be read on the network, where they can.
+func (f *serveFlags) warnPlain(srv *api.Server, log *slog.Logger) {
+	host, _, _ := net.SplitHostPort(srv.Addr().String()) // of a listener
+	if !isLoopback(host) && f.tlsCert == "" {
+		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear, unless a load balancer in front of it speaks TLS; --tls-cert and --tls-key change that", "listen", f.listen)
+	}
+}
+
 // runBoth runs the API and the node. The API ends first, so that no request
 // meets a node whose files are closed.
 func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, log *slog.Logger) error {
 	g, ctx := errgroup.WithContext(ctx)
+
+	// The node does not end with ctx, but when the API has ended.
 	nodeCtx, stopNode := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopNode()
-	failing, fail := context.WithCancel(ctx)
+
+	// The API ends with ctx, or with the node: without it there is nothing to serve.
+	apiCtx, stopAPI := context.WithCancel(ctx)
 	g.Go(func() error {
-		defer fail() // without its node the API has nothing to serve
+		defer stopAPI()
 		return n.Run(nodeCtx)
 	})
 	g.Go(func() error {
 		defer stopNode()
-		return srv.Run(failing)
+		return srv.Run(apiCtx)
 	})
+
+	// On loopback only those are let in without a key who are on this machine.
 	if host, _, _ := net.SplitHostPort(srv.Addr().String()); !isLoopback(host) {
 		g.Go(func() error {
-			watchOpen(failing, n.AnonymousAccess, func() {
+			watchOpen(apiCtx, n.AnonymousAccess, func() {
 				warnOpen(os.Stderr, f.listen)
 				log.Warn("anonymous access is on and the API listens on a non-loopback address", "listen", f.listen)
 			})
@@ -373,7 +430,7 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 		})
 	}
 	if f.demo != "" {
-		g.Go(func() error { return runDemo(failing, f, os.Stderr) })
+		g.Go(func() error { return runDemo(apiCtx, f, os.Stderr) })
 	}
 	return g.Wait()
 }
@@ -395,13 +452,47 @@ func watchOpen(ctx context.Context, open func() bool, warn func()) {
 
 func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, cores int) node.Options {
 	return node.Options{
-		Dir: f.dataDir, ConfigPath: f.config,
-		ClusterListen: f.clusterListen, GossipListen: f.gossipListen, Advertise: f.advertise,
-		Join: splitList(f.join), BootstrapExpect: f.expect, ClusterKeyFile: f.keyFile,
-		Zone: f.zone, Weight: f.weight, Replicas: f.replicas,
-		Cores:   cores,
-		BaseURL: f.baseURL, APIListen: f.listen, Ctags: f.ctags, Version: buildVersion(),
-		Log: log, Registerer: reg, LookupEnv: f.environment,
+		Dir:        f.dataDir,
+		ConfigPath: f.config,
+		LookupEnv:  f.environment,
+		Ctags:      f.ctags,
+		Cores:      cores,
+
+		ClusterListen:   f.clusterListen,
+		GossipListen:    f.gossipListen,
+		Advertise:       f.advertise,
+		Join:            splitList(f.join),
+		BootstrapExpect: f.expect,
+		ClusterKeyFile:  f.keyFile,
+		Zone:            f.zone,
+		Weight:          f.weight,
+		Replicas:        f.replicas,
+
+		BaseURL:    f.baseURL,
+		APIListen:  f.listen,
+		Version:    buildVersion(),
+		Log:        log,
+		Registerer: reg,
+	}
+}
+
+func (f *serveFlags) apiOptions(log *slog.Logger, reg *prometheus.Registry, limits api.Limits) api.Options {
+	return api.Options{
+		Listen:        f.listen,
+		MetricsListen: f.metricsListen,
+		DataDir:       f.dataDir,
+		TLSCert:       f.tlsCert,
+		TLSKey:        f.tlsKey,
+
+		AllowedHosts:   splitList(f.hosts),
+		Limits:         limits,
+		TrustedProxies: f.trusted,
+		Linger:         f.linger,
+
+		Version:    buildVersion(),
+		Log:        log,
+		Gatherer:   reg,
+		Registerer: reg,
 	}
 }
 
