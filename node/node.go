@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -231,16 +230,10 @@ func (n *Node) wireTags() {
 	}
 }
 
-// hostTools are what code hosts are asked with: the same proxy and
-// certificates as git's, from the environment of the process.
+// hostTools are what code hosts are asked with.
 func (n *Node) hostTools() host.Tools {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 8
-	return host.Tools{
-		Secret: n.env.Secret, LookupEnv: n.env.Lookup, Transport: transport,
-		Budgets: host.NewBudgets(n.opt.Now), Now: n.opt.Now, Wait: host.Pause,
-		Apps: func() []config.App { return n.cluster.View().File().Apps }, Installations: host.NewInstallations(),
-	}
+	apps := func() []config.App { return n.cluster.View().File().Apps }
+	return host.NewTools(n.env.Secret, n.env.Lookup, apps, n.opt.Now)
 }
 
 // lanes admit work to the processors: cheap searches never wait behind

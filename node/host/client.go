@@ -42,6 +42,27 @@ type Tools struct {
 	Installations *Installations
 }
 
+// idlePerHost is how many connections to a host wait for the next call.
+const idlePerHost = 8
+
+// NewTools are the tools of a process: hosts are asked through the proxy and with
+// the certificates of its environment, as git asks them.
+func NewTools(secret Secret, lookupEnv func(string) (string, bool), apps func() []config.App, now func() time.Time) Tools {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = idlePerHost
+
+	return Tools{
+		Secret:        secret,
+		Transport:     transport,
+		Budgets:       NewBudgets(now),
+		Now:           now,
+		Wait:          Pause,
+		LookupEnv:     lookupEnv,
+		Apps:          apps,
+		Installations: NewInstallations(),
+	}
+}
+
 // Pause waits by the real clock; see [Tools].
 func Pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
