@@ -33,18 +33,14 @@ func newAgentRevoke(getenv func(string) string) *cobra.Command {
 		Use:   "revoke ID",
 		Short: "End an agent: its tokens are refused",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var a agentAnswer
 			if err := c.call(cmd.Context(), "DELETE", "/api/agents/"+url.PathEscape(args[0]), nil, &a); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "agent %s (%s) of %s is ended\n", a.Name, a.ID, a.User)
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
@@ -57,11 +53,7 @@ func newAgentRegister(getenv func(string) string) *cobra.Command {
 		Use:   "register NAME --redirect URI",
 		Short: "Make a client id for a program that asks for one and cannot register by itself",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var r struct{ ClientID, Name string }
 			body := map[string]any{"name": args[0], "redirectUris": redirects}
 			if err := c.call(cmd.Context(), "POST", "/api/agents/clients", body, &r); err != nil {
@@ -70,7 +62,7 @@ func newAgentRegister(getenv func(string) string) *cobra.Command {
 			fmt.Fprintf(cmd.ErrOrStderr(), "client id of %s; it is no secret, there is none to go with it, and it does not end:\n", r.Name)
 			fmt.Fprintln(cmd.OutOrStdout(), r.ClientID)
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().StringArrayVar(&redirects, "redirect", nil, "address that people are sent back to: https, a program's own scheme, or http to localhost with any port; may be repeated")

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -30,11 +32,7 @@ func newAudit(getenv func(string) string) *cobra.Command {
 		Long: "Who changed what, newest first: accounts, keys, sessions, grants, consents, configuration, connections, nodes.\n" +
 			"--json exports everything that is asked for, one event a line; without it at most --limit are shown.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
 			q := url.Values{}
 			for name, value := range map[string]string{"since": since, "until": until, "actor": actor, "action": action} {
 				if value != "" {
@@ -51,7 +49,7 @@ func newAudit(getenv func(string) string) *cobra.Command {
 				return err
 			}
 			return printAudit(cmd.OutOrStdout(), all, time.Now())
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	fs := cmd.Flags()
@@ -81,9 +79,26 @@ func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 func printAudit(w io.Writer, all []auditLine, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "WHEN\tWHO\tFROM\tDID\tTO\tDETAIL")
-	for _, e := range all {
-		who := first(e.ActorName, e.ActorID, e.ActorType)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", clockTime(e.Timestamp, now, "?"), who, first(e.Address, "-"), e.Action, e.TargetType+" "+e.TargetID, e.Metadata.Message)
+	for i := range all {
+		e := &all[i]
+		who := cmp.Or(e.ActorName, e.ActorID, e.ActorType)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n",
+			clockTime(e.Timestamp, now, "?"), who, cmp.Or(e.Address, "-"), e.Action, e.TargetType+" "+e.TargetID, e.detail())
 	}
 	return t.Flush()
+}
+
+// detail is the message of an event. What the catalog writes of one never
+// changes, so that all versions write the same: a count of one is put into
+// words here.
+func (e *auditLine) detail() string {
+	switch e.Action {
+	case "config.changed":
+		if e.Metadata.Message == "1 connections" {
+			return count(1, "connection", "connections")
+		}
+	case "permissions.changed":
+		return strings.Replace(e.Metadata.Message, ": 1 repositories added", ": 1 repository added", 1)
+	}
+	return e.Metadata.Message
 }

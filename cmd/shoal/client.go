@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,6 +49,17 @@ func (f *clientFlags) add(cmd *cobra.Command, getenv func(string) string) {
 	// A key that stands in the environment must not be shown by --help.
 	if flag := fs.Lookup("key"); flag.DefValue != "" {
 		flag.DefValue = "from SHOAL_API_KEY"
+	}
+}
+
+// asking is a command that needs the client of its flags.
+func (f *clientFlags) asking(run func(cmd *cobra.Command, c *client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := f.client()
+		if err != nil {
+			return err
+		}
+		return run(cmd, c, args)
 	}
 }
 
@@ -101,15 +113,6 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func first(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 // apiError is an error body of the API.
 type apiError struct {
 	Status  int    `json:"statusCode"`
@@ -125,7 +128,7 @@ func (e *apiError) Error() string {
 }
 
 // named is how messages call the node.
-func (c *client) named() string { return first(c.name, c.base) }
+func (c *client) named() string { return cmp.Or(c.name, c.base) }
 
 // rawBody is a body that is sent as it is.
 type rawBody []byte

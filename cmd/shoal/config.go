@@ -108,7 +108,7 @@ func newConfigApply(getenv func(string) string) *cobra.Command {
 			if !answer.Changed {
 				verb = "was in force already"
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s, hash %.12s\n", args[0], verb, count(answer.Connections, "connection"), answer.Hash)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s, hash %.12s\n", args[0], verb, count(answer.Connections, "connection", "connections"), answer.Hash)
 			return nil
 		},
 	}
@@ -118,11 +118,11 @@ func newConfigApply(getenv func(string) string) *cobra.Command {
 }
 
 // count is a number of things: "1 connection", "2 connections".
-func count(n int, thing string) string {
+func count(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + thing
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // readConfig reads a file, or standard input for "-".
@@ -161,7 +161,8 @@ func (k *configCheck) run(cmd *cobra.Command, path string) error {
 	for _, w := range file.Warnings {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", path, w)
 	}
-	fmt.Fprintf(out, "%s: good, %s, %s\n", path, count(len(file.Connections), "connection"), count(len(file.Warnings), "warning"))
+	fmt.Fprintf(out, "%s: good, %s, %s\n", path,
+		count(len(file.Connections), "connection", "connections"), count(len(file.Warnings), "warning", "warnings"))
 	for _, conn := range file.Connections {
 		explainConnection(out, conn)
 	}

@@ -68,11 +68,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 		Use:   "webhook NAME",
 		Short: "The address and the secret of a connection's webhook, and where to enter them",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			method, path := "GET", "/api/webhook/"+url.PathEscape(args[0])
 			if rotate {
 				method, path = "POST", path+"/rotate"
@@ -95,7 +91,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 				fmt.Fprintf(w, "The secret before this one is good until %s.\n", hook.PreviousUntil.Local().Format("2006-01-02 15:04"))
 			}
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace the secret; the last one is good for a day more")
@@ -111,11 +107,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 		Use:   verb + " NAME",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var before connectionAnswer
 			if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 				return err
@@ -131,7 +123,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 				return exitCode(1)
 			}
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().DurationVar(&patience, "timeout", time.Hour, "give up waiting after this long; the listing goes on")
@@ -237,7 +229,7 @@ func (k *connectionAnswer) pushes(now time.Time) string {
 
 // host tells what the host said of the credential.
 func (k *connectionAnswer) host(now time.Time) string {
-	text := fmt.Sprintf("%d calls", k.Calls)
+	text := count(k.Calls, "call", "calls")
 	if k.Limit != nil {
 		text += fmt.Sprintf(", %d of %d left until %s", k.Limit.Remaining, k.Limit.Calls, clockTime(k.Limit.ResetAt, now, "?"))
 	}

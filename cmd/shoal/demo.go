@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,7 +102,7 @@ func runDemo(ctx context.Context, f *serveFlags, w io.Writer) error {
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
-	binary := first(os.Args[0], "shoal")
+	binary := cmp.Or(os.Args[0], "shoal")
 	remote := ""
 	if f.baseURL != usualURL {
 		remote = " --url " + f.baseURL

@@ -90,18 +90,14 @@ func jobAction(getenv func(string) string, verb, short, did string) *cobra.Comma
 		Short: short,
 		Long:  short + ".\nJOB is as shoal jobs list has it: index:7, sync:work.",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var before jobLine
 			if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) %s\n", before.ID, before.Subject, did)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) %s\n", before.ID, before.Subject, did)
 			return err
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ func (k *keyAnswer) whose() string {
 	if k.AllRepositories {
 		return "nobody, sees every repository"
 	}
-	return first(k.User, "nobody")
+	return cmp.Or(k.User, "nobody")
 }
 
 func newKey(getenv func(string) string) *cobra.Command {
@@ -44,11 +45,7 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 		Use:   "create NAME",
 		Short: "Make an API key and print it; it is shown this once only",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
 			if expires != "" {
 				days, err := strconv.Atoi(strings.TrimSuffix(expires, "d"))
@@ -61,10 +58,10 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 			if err := c.call(cmd.Context(), "POST", "/api/keys", body, &k); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, k.whose(), first(k.ExpiresAt, "never"))
+			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, k.whose(), cmp.Or(k.ExpiresAt, "never"))
 			fmt.Fprintln(cmd.OutOrStdout(), k.Key)
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().StringVar(&role, "role", "member", "member (reads) or owner (everything)")
@@ -77,7 +74,7 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 func newKeyList(getenv func(string) string) *cobra.Command {
 	return listing[[]*keyAnswer]{use: "list", short: "List API keys", path: at("/api/keys"), show: func(w io.Writer, keys []*keyAnswer) error {
 		return table(w, "NAME\tID\tROLE\tBEGINS\tOF\tCREATED\tEXPIRES", keys, func(k *keyAnswer) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s…\t%s\t%s\t%s", k.Name, k.ID, k.Role, k.Prefix, k.whose(), k.CreatedAt, first(k.ExpiresAt, "never"))
+			return fmt.Sprintf("%s\t%s\t%s\t%s…\t%s\t%s\t%s", k.Name, k.ID, k.Role, k.Prefix, k.whose(), k.CreatedAt, cmp.Or(k.ExpiresAt, "never"))
 		})
 	}}.command(getenv)
 }
@@ -88,18 +85,14 @@ func newKeyRevoke(getenv func(string) string) *cobra.Command {
 		Use:   "revoke NAME|ID",
 		Short: "End an API key",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var k keyAnswer
 			if err := c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(args[0]), nil, &k); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s) is revoked\n", k.Name, k.ID)
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd

@@ -25,11 +25,7 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 		Use:   l.use,
 		Short: l.short,
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
 			var raw json.RawMessage
 			path := l.path()
 			if err := c.call(cmd.Context(), "GET", path, nil, &raw); err != nil {
@@ -45,7 +41,7 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 				return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
 			}
 			return l.show(cmd.OutOrStdout(), all)
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")

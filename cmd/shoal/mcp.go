@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,15 +27,11 @@ message to the tool server of a node. For agent clients that start a program:
 
   {"mcpServers": {"shoal": {"command": "shoal", "args": ["mcp", "--url", "http://127.0.0.1:7700"]}}}`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
 			c.http.Timeout = 0 // a call ends with the agent that made it
 			b := &stdio{client: c, out: cmd.OutOrStdout(), running: map[string]context.CancelFunc{}}
 			return b.run(cmd.Context(), cmd.InOrStdin())
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
@@ -208,7 +205,7 @@ func (b *stdio) headers(h http.Header, m *message) {
 		h.Set("Authorization", "Bearer "+b.client.key)
 	}
 	b.mu.Lock()
-	version := first(m.Params.Meta.Version, b.version)
+	version := cmp.Or(m.Params.Meta.Version, b.version)
 	b.mu.Unlock()
 	if version != "" && m.Method != "initialize" {
 		h.Set("Mcp-Protocol-Version", version)

@@ -21,11 +21,7 @@ It stays a member; "shoal undrain" takes it back, "shoal remove" forgets it.
 The last node that could hold the data is not drained. NODE is the id of a
 node, the first characters of it (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			warned := false
 			for last := -1; ; {
 				var answer struct {
@@ -52,7 +48,7 @@ node, the first characters of it (four at least), or its address.`,
 					return errors.New("the drain goes on without being watched; run the same command to watch it again")
 				}
 			}
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
@@ -68,18 +64,14 @@ vote again. What it still has on disk is not copied anew.
 
 NODE is the id of a node, the first characters of it (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var answer struct{ Node string }
 			if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/undrain", nil, &answer); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is an ordinary node again\n", answer.Node)
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
@@ -92,11 +84,7 @@ func newRemove(getenv func(string) string) *cobra.Command {
 		Use:   "remove NODE",
 		Short: "Forget a node for good",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var answer struct {
 				Node string
 				Lost []string
@@ -113,7 +101,7 @@ func newRemove(getenv func(string) string) *cobra.Command {
 				fmt.Fprintf(cmd.OutOrStdout(), "no copy left, will be indexed again: %s\n", repo)
 			}
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&loss, "accept-loss", false, "also when it holds the last copy of something")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -39,7 +40,7 @@ func printModels(w io.Writer, models []modelAnswer) error {
 		if !m.Usable {
 			usable = "no: shoal models check says why"
 		}
-		return fmt.Sprintf("%s/%s\t%s\t%s", m.Provider, m.Model, first(m.DisplayName, "-"), usable)
+		return fmt.Sprintf("%s/%s\t%s\t%s", m.Provider, m.Model, cmp.Or(m.DisplayName, "-"), usable)
 	})
 }
 
@@ -51,11 +52,7 @@ func newModelsCheck(getenv func(string) string) *cobra.Command {
 		Long: "Call each configured language model once from the node that is asked, with one tiny tool to call, and say what is wrong.\n" +
 			"Each call costs some hundred tokens. Exit status: 0 when every model answers, 1 when one does not, 2 on an error.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
 			var checks []struct {
 				Provider, Model, Problem  string
 				OK                        bool
@@ -69,7 +66,7 @@ func newModelsCheck(getenv func(string) string) *cobra.Command {
 			for _, k := range checks {
 				took := (time.Duration(k.TookMs) * time.Millisecond).Round(10 * time.Millisecond)
 				if k.OK {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s/%s: ok in %v, %d tokens\n", k.Provider, k.Model, took, k.InputTokens+k.OutputTokens)
+					fmt.Fprintf(cmd.OutOrStdout(), "%s/%s: ok in %v, %s\n", k.Provider, k.Model, took, count(k.InputTokens+k.OutputTokens, "token", "tokens"))
 					continue
 				}
 				failed = true
@@ -79,7 +76,7 @@ func newModelsCheck(getenv func(string) string) *cobra.Command {
 				return exitCode(1)
 			}
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -46,15 +46,19 @@ func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv 
 
 // onlineTools ask hosts as a node with this file and this environment would.
 func onlineTools(file *config.File, getenv func(string) string) host.Tools {
-	process := func(name string) (string, bool) { v := getenv(name); return v, v != "" }
-	env := environ.New(environ.Deps{
-		File: func() *config.File { return file }, Process: process, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-	})
-	return host.Tools{
-		Secret: env.Secret, LookupEnv: env.Lookup, Transport: http.DefaultTransport,
-		Budgets: host.NewBudgets(time.Now), Now: time.Now, Wait: host.Pause,
-		Apps: func() []config.App { return file.Apps }, Installations: host.NewInstallations(),
+	process := func(name string) (string, bool) {
+		value := getenv(name)
+		return value, value != ""
 	}
+	env := environ.New(environ.Deps{
+		File:    func() *config.File { return file },
+		Process: process,
+		Now:     time.Now,
+		Log:     slog.New(slog.DiscardHandler),
+	})
+
+	apps := func() []config.App { return file.Apps }
+	return host.NewTools(env.Secret, env.Lookup, apps, time.Now)
 }
 
 // printTrial prints what a host listed, what it told of the token, and what
@@ -64,7 +68,7 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 	case err != nil:
 		fmt.Fprintf(w, "\n%s: the host does not list: %v\n", name, err)
 	case t.More:
-		fmt.Fprintf(w, "\n%s: the first %d repositories; more follow\n", name, len(t.Repos))
+		fmt.Fprintf(w, "\n%s: the first %s; more follow\n", name, count(len(t.Repos), "repository", "repositories"))
 	default:
 		fmt.Fprintf(w, "\n%s: %d, which is all that it lists\n", name, len(t.Repos))
 	}
@@ -84,10 +88,10 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 		fmt.Fprintf(w, "  the token ends %s\n", a.Expires.Format(time.RFC3339))
 	}
 	if a.Limit > 0 {
-		fmt.Fprintf(w, "  %d of %d calls are left until %s\n", a.Remaining, a.Limit, a.Reset.Format(time.RFC3339))
+		fmt.Fprintf(w, "  %d of %s are left until %s\n", a.Remaining, count(a.Limit, "call", "calls"), a.Reset.Format(time.RFC3339))
 	}
 	for _, i := range t.Issues {
-		fmt.Fprintf(w, "  %s: %s (%s)\n", first(i.Target, name), i.Text, i.Code)
+		fmt.Fprintf(w, "  %s: %s (%s)\n", cmp.Or(i.Target, name), i.Text, i.Code)
 		if hint := host.Advice(i.Code); hint != "" {
 			fmt.Fprintf(w, "    %s\n", hint)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func outcome(b *bar, s *statusAnswer) error {
 	for _, j := range s.Failed {
 		fmt.Fprintf(b.w, "%s %s: %s\n", j.Kind, j.Subject, j.Error)
 	}
-	fmt.Fprintf(b.w, "%d of %d repositories indexed, %s of index on this node\n", s.Repos.Indexed, s.Repos.Total, size(s.Storage.ShardBytes))
+	fmt.Fprintf(b.w, "%s, %s of index on this node\n", indexedText(s), size(s.Storage.ShardBytes))
 	if bad {
 		return exitCode(1)
 	}
@@ -130,7 +131,7 @@ func (b *bar) line(s *statusAnswer) string {
 	part, now := 0.0, ""
 	for _, j := range s.Running {
 		if j.Kind != "index" {
-			now = first(now, j.Kind+" "+j.Subject)
+			now = cmp.Or(now, j.Kind+" "+j.Subject)
 			continue
 		}
 		now = j.Subject + " " + j.Step
@@ -145,13 +146,16 @@ func (b *bar) line(s *statusAnswer) string {
 	}
 	full := int(share * barWidth)
 	if !b.terminal { // a line for each file would be too many
-		now, share = "", 0
-		return fmt.Sprintf("%d of %d repositories indexed", s.Repos.Indexed, s.Repos.Total)
+		return indexedText(s)
 	}
-	text := fmt.Sprintf("[%s%s] %3.0f%%  %d of %d repositories  %s",
-		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, s.Repos.Indexed, s.Repos.Total, now)
-	if len(text) > 110 {
-		text = text[:110]
-	}
-	return text
+	text := fmt.Sprintf("[%s%s] %3.0f%%  %s  %s",
+		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, reposText(s), now)
+	return text[:min(len(text), 110)]
 }
+
+// reposText is how many of the repositories are indexed: "0 of 1 repository".
+func reposText(s *statusAnswer) string {
+	return fmt.Sprintf("%d of %s", s.Repos.Indexed, count(s.Repos.Total, "repository", "repositories"))
+}
+
+func indexedText(s *statusAnswer) string { return reposText(s) + " indexed" }

@@ -20,11 +20,7 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 		Use:   "reindex NAME",
 		Short: "Index a repository before the others that wait; shoal status shows how far it is",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			id, err := findRepo(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
@@ -34,7 +30,7 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is queued\n", args[0])
 			return err
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd

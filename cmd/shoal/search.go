@@ -36,7 +36,8 @@ type pastAnswer struct {
 
 // String is one line for people.
 func (p pastAnswer) String() string {
-	text := fmt.Sprintf("%s at %.10s of %s: %d files read from git", p.Repository, p.Commit, p.CommittedAt.Format(time.DateOnly), p.FilesScanned)
+	text := fmt.Sprintf("%s at %.10s of %s: %s read from git",
+		p.Repository, p.Commit, p.CommittedAt.Format(time.DateOnly), count(p.FilesScanned, "file", "files"))
 	if p.IndexedRevision != "" {
 		text += ", the others searched in the index of " + p.IndexedRevision
 	}
@@ -165,7 +166,8 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 		_, err := fmt.Fprintf(out, "%s\n", raw)
 		return err
 	case f.count:
-		_, err := fmt.Fprintf(out, "%d matches in %d files\n", answer.Stats.TotalMatchCount, answer.Stats.FileCount)
+		_, err := fmt.Fprintf(out, "%s in %s\n",
+			count(answer.Stats.TotalMatchCount, "match", "matches"), count(answer.Stats.FileCount, "file", "files"))
 		return err
 	}
 	for _, r := range answer.onlyRepos() {
@@ -198,12 +200,14 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 		case a.Stats.FlushReason == "timeout":
 			why = "time ran out; narrow the query"
 		case silent:
-			why = fmt.Sprintf("%d of %d shards did not answer", a.Stats.ShardsRequired-a.Stats.ShardsAnswered, a.Stats.ShardsRequired)
+			why = fmt.Sprintf("%d of %s did not answer", a.Stats.ShardsRequired-a.Stats.ShardsAnswered, count(a.Stats.ShardsRequired, "shard", "shards"))
 		}
 		fmt.Fprintf(w, "shoal: not everything is shown: %s\n", why)
 	}
 	if isTerminal(os.Stdout) && !f.asJSON && !f.count {
-		fmt.Fprintf(w, "%d matches in %d files of %d repositories, %v\n", a.Stats.ActualMatchCount, len(a.Files), len(a.Repos), took.Round(time.Microsecond*100))
+		fmt.Fprintf(w, "%s in %s of %s, %v\n",
+			count(a.Stats.ActualMatchCount, "match", "matches"), count(len(a.Files), "file", "files"),
+			count(len(a.Repos), "repository", "repositories"), took.Round(time.Microsecond*100))
 	}
 }
 

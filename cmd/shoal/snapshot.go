@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,11 +29,7 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 		Short: "Save the catalog of a running cluster",
 		Long:  "Save the catalog of a running cluster. Keep the cluster key with it: what is secret in the catalog is sealed with that key.",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
 			if err != nil {
 				return err
@@ -44,7 +41,7 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], size(n))
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
@@ -78,7 +75,7 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 				return err
 			}
 			defer file.Close()
-			r, err := cluster.Restore(dataDir, first(keyFile, filepath.Join(dataDir, "cluster.key")), file)
+			r, err := cluster.Restore(dataDir, cmp.Or(keyFile, filepath.Join(dataDir, "cluster.key")), file)
 			if err != nil {
 				return err
 			}
@@ -120,7 +117,7 @@ func newRecover(getenv func(string) string) *cobra.Command {
 
 // offlineFlags are those of a command that works on the files of a stopped node.
 func offlineFlags(cmd *cobra.Command, getenv func(string) string, dataDir *string) {
-	cmd.Flags().StringVar(dataDir, "data-dir", first(getenv("SHOAL_DATA_DIR"), "./data"), "data directory of the stopped node [SHOAL_DATA_DIR]")
+	cmd.Flags().StringVar(dataDir, "data-dir", cmp.Or(getenv("SHOAL_DATA_DIR"), "./data"), "data directory of the stopped node [SHOAL_DATA_DIR]")
 }
 
 func printRecovered(w io.Writer, r *cluster.Recovered) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -62,11 +63,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 		Use:   "status",
 		Short: "Members, leader, repositories, jobs",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
 			ctx := cmd.Context()
 			if patience > 0 {
 				bounded, cancel := context.WithTimeout(ctx, patience)
@@ -80,7 +77,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 				return watchStatus(ctx, c, cmd.OutOrStdout())
 			}
 			return showStatus(ctx, c, cmd.OutOrStdout(), asJSON, check)
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again every second")
@@ -161,12 +158,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 func printStatus(w io.Writer, s *statusAnswer) {
-	fmt.Fprintf(w, "node %s, version %s, catalog %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, first(s.Leader, "none"))
+	fmt.Fprintf(w, "node %s, version %s, catalog %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, cmp.Or(s.Leader, "none"))
 	fmt.Fprintf(w, "repositories: %d, %d indexed, %d failed    jobs: %d waiting, %d of them after a failure, %d running, %d given up\n",
 		s.Repos.Total, s.Repos.Indexed, s.Repos.Failed, s.Jobs.Pending, s.Jobs.Retrying, s.Jobs.Running, s.Jobs.Failed)
 	if s.Storage.DiskFree > 0 { // only owners are told
-		fmt.Fprintf(w, "this node: %d index files, %s; mirrors %s; disk free %s\n",
-			s.Storage.Shards, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
+		fmt.Fprintf(w, "this node: %s, %s; mirrors %s; disk free %s\n",
+			count(s.Storage.Shards, "index file", "index files"), size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
 	}
 	if s.Storage.Quarantined > 0 {
 		fmt.Fprintf(w, "damaged index files set aside: %d\n", s.Storage.Quarantined)
@@ -219,10 +216,7 @@ func printCopies(w io.Writer, s *statusAnswer) {
 
 // some counts repositories and names the first of them.
 func some(n int, names []string) string {
-	out := fmt.Sprintf("%d repositories", n)
-	if n == 1 {
-		out = "1 repository"
-	}
+	out := count(n, "repository", "repositories")
 	if len(names) == 0 {
 		return out
 	}

@@ -38,11 +38,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 		Use:   "create EMAIL",
 		Short: "Make an account, and print a link to sign in with once",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			body := map[string]any{"email": args[0], "name": name, "role": "member"}
 			if owner {
 				body["role"] = "owner"
@@ -56,7 +52,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 				return sendPassword(cmd, c, u.ID)
 			}
 			return showLink(cmd, c, u.ID)
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&byPassword, "password-stdin", false, "set the password that stands on the standard input, in place of a link")
@@ -119,18 +115,14 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 		Use:   "logout EMAIL|ID",
 		Short: "Sign an account out of every browser, at every node",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var out struct{ Ended int }
 			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0])+"/sessions", nil, &out); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%d sessions ended\n", out.Ended)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s ended\n", count(out.Ended, "session", "sessions"))
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
@@ -182,13 +174,9 @@ func newUserReset(getenv func(string) string) *cobra.Command {
 		Use:   "reset EMAIL|ID",
 		Short: "Print a link with which somebody signs in once and chooses a password",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			return showLink(cmd, c, args[0])
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
@@ -200,13 +188,9 @@ func newUserPassword(getenv func(string) string) *cobra.Command {
 		Use:   "password EMAIL|ID",
 		Short: "Set the password of an account, read from the terminal or the standard input",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			return sendPassword(cmd, c, args[0])
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
@@ -217,11 +201,7 @@ func newGrant(getenv func(string) string, use, short, member string) *cobra.Comm
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var out struct{ Repositories []string }
 			if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(args[0])+"/grants", map[string]any{member: args[1:]}, &out); err != nil {
 				return err
@@ -230,7 +210,7 @@ func newGrant(getenv func(string) string, use, short, member string) *cobra.Comm
 				fmt.Fprintln(cmd.OutOrStdout(), name)
 			}
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
@@ -242,18 +222,14 @@ func newUserDelete(getenv func(string) string) *cobra.Command {
 		Use:   "delete EMAIL|ID",
 		Short: "Delete an account with its keys and grants",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var u userAnswer
 			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0]), nil, &u); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) is deleted\n", u.Email, u.ID)
 			return nil
-		},
+		}),
 	}
 	f.add(cmd, getenv)
 	return cmd
