@@ -38,10 +38,12 @@ func newAgentRevoke(getenv func(string) string) *cobra.Command {
 			if err := c.call(cmd.Context(), "DELETE", "/api/agents/"+url.PathEscape(args[0]), nil, &a); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.ErrOrStderr(), "agent %s (%s) of %s is ended\n", a.Name, a.ID, a.User)
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
 }
@@ -55,15 +57,18 @@ func newAgentRegister(getenv func(string) string) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var r struct{ ClientID, Name string }
+
 			body := map[string]any{"name": args[0], "redirectUris": redirects}
 			if err := c.call(cmd.Context(), "POST", "/api/agents/clients", body, &r); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.ErrOrStderr(), "client id of %s; it is no secret, there is none to go with it, and it does not end:\n", r.Name)
 			fmt.Fprintln(cmd.OutOrStdout(), r.ClientID)
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	cmd.Flags().StringArrayVar(&redirects, "redirect", nil, "address that people are sent back to: https, a program's own scheme, or http to localhost with any port; may be repeated")
 	if err := cmd.MarkFlagRequired("redirect"); err != nil {

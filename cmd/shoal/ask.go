@@ -40,6 +40,7 @@ Exit status: 0 with an answer, 1 when there is none, 2 on an error.
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, " ")) },
 	}
+
 	f.add(cmd, getenv)
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&f.repos, "repo", "r", nil, "only look at this repository, a full name or its ending; may be repeated")
@@ -55,6 +56,7 @@ func (f *askFlags) run(cmd *cobra.Command, query string) error {
 	if err != nil {
 		return err
 	}
+
 	body := map[string]any{"query": query}
 	if f.repos != nil {
 		body["repos"] = f.repos
@@ -66,6 +68,8 @@ func (f *askFlags) run(cmd *cobra.Command, query string) error {
 		}
 		body["languageModel"] = map[string]string{"provider": provider, "model": name}
 	}
+
+	// A question of a thread that is there has an address of its own.
 	path := "/api/chat"
 	if f.thread != "" {
 		path += "/" + url.PathEscape(f.thread) + "/messages"
@@ -73,6 +77,7 @@ func (f *askFlags) run(cmd *cobra.Command, query string) error {
 	if f.public {
 		body["visibility"] = "PUBLIC"
 	}
+
 	var chat struct {
 		ID    string
 		After int
@@ -114,6 +119,8 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 		if err != nil {
 			return err
 		}
+
+		// One event may hold a whole answer: the line is as long as that.
 		lines := bufio.NewScanner(resp.Body)
 		lines.Buffer(nil, 16<<20)
 		for lines.Scan() {
@@ -130,7 +137,9 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 			ended = ended || e.Kind == "done"
 			fn(&e)
 		}
+
 		resp.Body.Close()
+
 		if !ended && after == before {
 			return fmt.Errorf("the connection to %s broke off", c.base)
 		}

@@ -51,6 +51,7 @@ func newAudit(getenv func(string) string) *cobra.Command {
 			return printAudit(cmd.OutOrStdout(), all, time.Now())
 		}),
 	}
+
 	f.add(cmd, getenv)
 	fs := cmd.Flags()
 	fs.StringVar(&since, "since", "", "not before this time or day, as 2026-01-31T12:00:00Z or 2026-01-31")
@@ -70,6 +71,7 @@ func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 		return err
 	}
 	defer resp.Body.Close()
+
 	if _, err := io.Copy(cmd.OutOrStdout(), resp.Body); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}

@@ -67,30 +67,43 @@ func (f *clientFlags) asking(run func(cmd *cobra.Command, c *client, args []stri
 // to the node of this host by the socket in its data directory: whoever may
 // open that is the operator, and nothing is sent that could be used elsewhere.
 func (f *clientFlags) client() (*client, error) {
-	patience := 10 * time.Minute
 	if f.url == "" {
-		dir, hint := f.socketDir()
-		if dir != "" {
-			return &client{
-				base: "http://localhost", name: "the node of " + dir, key: f.key,
-				http: &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-					return auth.DialSocket(ctx, dir)
-				}}},
-			}, nil
-		}
-		return &client{base: usualURL, key: f.key, hint: hint, http: &http.Client{Timeout: patience}}, nil
+		return f.localClient(), nil
 	}
 	u, err := url.Parse(f.url)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if err != nil || !isWebURL(f.url) {
 		return nil, fmt.Errorf("--url %q: want http://host:port", f.url)
 	}
 	if f.key != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		fmt.Fprintln(f.cmd.ErrOrStderr(), "warning: the API key crosses the network in clear: use https")
 	}
+
 	return &client{
-		base: strings.TrimSuffix(f.url, "/"), key: f.key, http: &http.Client{Timeout: patience},
+		base: strings.TrimSuffix(f.url, "/"),
+		key:  f.key,
 		hint: "on a node's host its user and root need no key: leave --url out there",
+		http: &http.Client{Timeout: patience},
 	}, nil
+}
+
+// patience is how long a command waits for an answer.
+const patience = 10 * time.Minute
+
+// localClient talks to the node of this host.
+func (f *clientFlags) localClient() *client {
+	dir, hint := f.socketDir()
+	if dir == "" {
+		return &client{base: usualURL, key: f.key, hint: hint, http: &http.Client{Timeout: patience}}
+	}
+
+	// The host of the address means nothing: every connection is one to the socket.
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return auth.DialSocket(ctx, dir) }
+	return &client{
+		base: "http://localhost",
+		name: "the node of " + dir,
+		key:  f.key,
+		http: &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial}},
+	}
 }
 
 // socketDir is the data directory with a socket of a node; "" and where it was
@@ -100,6 +113,7 @@ func (f *clientFlags) socketDir() (dir, looked string) {
 	if f.dataDir != "" {
 		dirs = []string{f.dataDir}
 	}
+
 	for _, dir := range dirs {
 		if auth.HasSocket(dir) {
 			return dir, ""
@@ -141,9 +155,11 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 		return err
 	}
 	defer resp.Body.Close()
+
 	if out == nil {
 		return nil
 	}
+
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
 		return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
 	}
@@ -160,27 +176,11 @@ func (c *client) more() string {
 
 // send returns a good answer, whose body the caller closes, or an error.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	var reader io.Reader
-	mime := "application/json"
-	switch body := body.(type) {
-	case nil:
-	case rawBody:
-		reader, mime = bytes.NewReader(body), "text/plain"
-	default:
-		b, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		reader = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, reader)
+	req, err := c.request(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", mime)
-	if c.key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.key)
-	}
+
 	resp, err := c.http.Do(req)
 	if err != nil {
 		var failed *url.Error
@@ -192,14 +192,51 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 	if resp.StatusCode < 300 {
 		return resp, nil
 	}
+
 	defer resp.Body.Close()
+	return nil, c.refusal(resp)
+}
+
+// request makes a request with the key of who asks.
+func (c *client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var reader io.Reader
+	mime := "application/json"
+	switch body := body.(type) {
+	case nil:
+	case rawBody:
+		reader, mime = bytes.NewReader(body), "text/plain"
+	default:
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(text)
+	}
+
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", mime)
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	return req, nil
+}
+
+// refusal is the error of an answer that is none.
+func (c *client) refusal(resp *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+
+	// What answers need not be a node: a proxy in front of it has pages of its own.
 	e := &apiError{}
 	if json.Unmarshal(text, e) != nil || e.Message == "" {
 		e = &apiError{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", c.named(), resp.Status)}
 	}
-	if (e.Status == 401 || e.Status == 403) && c.key == "" && c.hint != "" {
-		return nil, fmt.Errorf("%w (%s)", e, c.hint)
+
+	refused := e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
+	if refused && c.key == "" && c.hint != "" {
+		return fmt.Errorf("%w (%s)", e, c.hint)
 	}
-	return nil, e
+	return e
 }

@@ -137,7 +137,7 @@ func TestWaitingEndsWhenTheNodeServes(t *testing.T) {
 		}
 	})
 	_, stderr, err := run(t, node, "status", "--wait-indexed")
-	if err != nil || asked != 3 || !strings.Contains(stderr, "1 of 1 repositories indexed") {
+	if err != nil || asked != 3 || !strings.Contains(stderr, "1 of 1 repository indexed") {
 		t.Errorf("asked %d times: %q, %v", asked, stderr, err)
 	}
 }

@@ -49,6 +49,7 @@ func newConfigCheck(getenv func(string) string) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return check.run(cmd, args[0]) },
 	}
+
 	cmd.Flags().BoolVar(&check.explain, "explain", false, "say what works, what has no effect, and what is unsafe")
 	cmd.Flags().BoolVar(&check.online, "online", false, "ask each host for its first repositories")
 	return cmd
@@ -80,41 +81,50 @@ func newConfigApply(getenv func(string) string) *cobra.Command {
 			"The data of a connection that is dropped stays for 24 hours, and comes back without a clone.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := readConfig(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var answer struct {
-				Hash        string
-				Connections int
-				Changed     bool
-				Warnings    []string
-			}
-			path := "/api/config"
-			if accept {
-				path += "?accept=true"
-			}
-			if err := c.call(cmd.Context(), "POST", path, rawBody(text), &answer); err != nil {
-				return err
-			}
-			for _, w := range answer.Warnings {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", args[0], w)
-			}
-			verb := "is in force now"
-			if !answer.Changed {
-				verb = "was in force already"
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s, hash %.12s\n", args[0], verb, count(answer.Connections, "connection", "connections"), answer.Hash)
-			return nil
+			return applyConfig(cmd, &f, args[0], accept)
 		},
 	}
+
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&accept, "accept", false, "also when it lets go of most repositories")
 	return cmd
+}
+
+// applyConfig sends a configuration to the cluster and says what came of it.
+func applyConfig(cmd *cobra.Command, f *clientFlags, file string, accept bool) error {
+	text, err := readConfig(cmd, file)
+	if err != nil {
+		return err
+	}
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+
+	var answer struct {
+		Hash        string
+		Connections int
+		Changed     bool
+		Warnings    []string
+	}
+	path := "/api/config"
+	if accept {
+		path += "?accept=true"
+	}
+	if err := c.call(cmd.Context(), "POST", path, rawBody(text), &answer); err != nil {
+		return err
+	}
+
+	for _, w := range answer.Warnings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", file, w)
+	}
+	verb := "is in force now"
+	if !answer.Changed {
+		verb = "was in force already"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s, hash %.12s\n",
+		file, verb, count(answer.Connections, "connection", "connections"), answer.Hash)
+	return nil
 }
 
 // count is a number of things: "1 connection", "2 connections".
@@ -158,14 +168,18 @@ func (k *configCheck) run(cmd *cobra.Command, path string) error {
 	}
 
 	out := cmd.OutOrStdout()
+
 	for _, w := range file.Warnings {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", path, w)
 	}
 	fmt.Fprintf(out, "%s: good, %s, %s\n", path,
+
 		count(len(file.Connections), "connection", "connections"), count(len(file.Warnings), "warning", "warnings"))
+
 	for _, conn := range file.Connections {
 		explainConnection(out, conn)
 	}
+
 	if k.explain {
 		explainConfig(out, config.Explain(text, file))
 	}

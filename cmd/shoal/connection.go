@@ -73,6 +73,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 			if rotate {
 				method, path = "POST", path+"/rotate"
 			}
+
 			var hook struct {
 				URL, Secret, SigningToken, Steps string
 				PreviousUntil                    time.Time
@@ -93,6 +94,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace the secret; the last one is good for a day more")
 	return cmd
@@ -112,12 +114,14 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 			if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 				return err
 			}
+
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
 			after, err := waitSynced(ctx, c, before)
 			if err != nil {
 				return err
 			}
+
 			printConnections(cmd.OutOrStdout(), []connectionAnswer{after}, time.Now())
 			if after.State == "failed" {
 				return exitCode(1)
@@ -125,6 +129,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	cmd.Flags().DurationVar(&patience, "timeout", time.Hour, "give up waiting after this long; the listing goes on")
 	return cmd
@@ -138,6 +143,8 @@ func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connec
 		if ctx.Err() == nil && err != nil {
 			return before, err
 		}
+
+		// A node that cannot answer for a moment is asked again, until the time is over.
 		found := false
 		for _, now := range all {
 			if now.Name != before.Name {
@@ -148,9 +155,11 @@ func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connec
 			}
 			found = true
 		}
+
 		if err == nil && !found {
 			return before, fmt.Errorf("the configuration has no connection %s any more", before.Name)
 		}
+
 		if !pause(ctx, 200*time.Millisecond) {
 			return before, fmt.Errorf("connection %s is still being listed; shoal connection list shows how far it is", before.Name)
 		}
@@ -164,13 +173,16 @@ func printConnections(w io.Writer, all []connectionAnswer, now time.Time) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name, k.Type, k.State, k.counts(), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), k.pushes(now), k.host(now))
 	}
 	t.Flush()
+
 	for _, k := range all {
 		if k.Message != "" {
 			fmt.Fprintf(w, "\n%s failed: %s\n", k.Name, k.Message)
 		}
+
 		if k.Following.Problem != "" {
 			fmt.Fprintf(w, "\n%s does not tell of pushes, so each repository is fetched from time to time: %s\n", k.Name, k.Following.Problem)
 		}
+
 		for _, i := range k.Issues {
 			subject := k.Name
 			if i.Target != "" {
@@ -181,6 +193,8 @@ func printConnections(w io.Writer, all []connectionAnswer, now time.Time) {
 				fmt.Fprintf(w, "    %s\n", i.Hint)
 			}
 		}
+
+		// The first warnings are the issues, which stand above.
 		for _, text := range k.Warnings[min(len(k.Issues), len(k.Warnings)):] {
 			fmt.Fprintf(w, "\n%s: %s\n", k.Name, text)
 		}
@@ -193,18 +207,21 @@ func (k *connectionAnswer) counts() string {
 	if k.State == "syncing" {
 		text += fmt.Sprintf(", %d new or changed so far", k.Listed)
 	}
+
 	if k.Held > 0 {
 		text += fmt.Sprintf(", %d held", k.Held)
 	}
 	if k.Kept > 0 {
 		text += fmt.Sprintf(", %d kept", k.Kept)
 	}
+
 	var reasons []string
 	sum := 0
 	for _, e := range k.Excluded {
 		sum += e.Repos
 		reasons = append(reasons, fmt.Sprintf("%s %d", e.Reason, e.Repos))
 	}
+
 	if sum > 0 {
 		text += fmt.Sprintf(", %d left out (%s)", sum, strings.Join(reasons, ", "))
 	}
@@ -218,9 +235,11 @@ func (k *connectionAnswer) pushes(now time.Time) string {
 	if !f.WebhookAt.IsZero() {
 		ways = append(ways, "webhook at "+clockTime(f.WebhookAt, now, ""))
 	}
+
 	if f.Signal != "" && f.Problem == "" {
 		ways = append(ways, fmt.Sprintf("%s each %.0f s", f.Signal, f.EverySeconds))
 	}
+
 	if len(ways) == 0 {
 		return f.By
 	}

@@ -27,9 +27,11 @@ func prepareDemo(f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+
 	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
+
 	text, err := json.MarshalIndent(map[string]any{
 		"connections": map[string]any{
 			"demo": map[string]any{"type": "git", "url": "file://" + (&url.URL{Path: root}).EscapedPath()},
@@ -38,14 +40,18 @@ func prepareDemo(f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+
 	f.config = filepath.Join(f.dataDir, "demo.json")
 	if err := os.WriteFile(f.config, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the demo's configuration: %w", err)
 	}
+
 	for _, addr := range []*string{&f.listen, &f.clusterListen, &f.gossipListen} {
 		*addr = freeLoopback(*addr)
 	}
 	f.baseURL = "http://" + f.listen
+
+	// Whoever tries it has no key; the node listens to this machine only.
 	f.anonymous = true
 	if f.logLevel == "info" { // the progress bar says the same
 		f.logLevel = "warn"
@@ -59,6 +65,7 @@ func checkoutRoot(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	for {
 		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
 			return at, nil
@@ -78,6 +85,7 @@ func freeLoopback(addr string) string {
 	if err != nil || !isLoopback(host) {
 		host = "127.0.0.1"
 	}
+
 	want := net.JoinHostPort(host, port)
 	for _, try := range []string{want, net.JoinHostPort(host, "0")} {
 		ln, err := net.Listen("tcp", try)
@@ -98,15 +106,19 @@ func runDemo(ctx context.Context, f *serveFlags, w io.Writer) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+
+	// That a repository failed is said already, and what is there can be searched.
 	var failed exitCode
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
+
 	binary := cmp.Or(os.Args[0], "shoal")
 	remote := ""
 	if f.baseURL != usualURL {
 		remote = " --url " + f.baseURL
 	}
+
 	fmt.Fprintf(w, `
 ready after %v. Try:
 

@@ -95,10 +95,12 @@ func jobAction(getenv func(string) string, verb, short, did string) *cobra.Comma
 			if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 				return err
 			}
+
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) %s\n", before.ID, before.Subject, did)
 			return err
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
 }

@@ -54,15 +54,18 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 				}
 				body["expiresInDays"] = days
 			}
+
 			var k keyAnswer
 			if err := c.call(cmd.Context(), "POST", "/api/keys", body, &k); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, k.whose(), cmp.Or(k.ExpiresAt, "never"))
 			fmt.Fprintln(cmd.OutOrStdout(), k.Key)
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	cmd.Flags().StringVar(&role, "role", "member", "member (reads) or owner (everything)")
 	cmd.Flags().StringVar(&user, "user", "", "account that it is for, by e-mail address or id (default whoever asks; the operator's keys are nobody's)")
@@ -90,10 +93,12 @@ func newKeyRevoke(getenv func(string) string) *cobra.Command {
 			if err := c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(args[0]), nil, &k); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s) is revoked\n", k.Name, k.ID)
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
 }

@@ -31,6 +31,7 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 			if err := c.call(cmd.Context(), "GET", path, nil, &raw); err != nil {
 				return err
 			}
+
 			if asJSON {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
 				return err
@@ -43,6 +44,7 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 			return l.show(cmd.OutOrStdout(), all)
 		}),
 	}
+
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
 	if l.flags != nil {

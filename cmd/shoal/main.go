@@ -25,14 +25,17 @@ var version = "dev" //nolint: written by -ldflags -X only
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+
 	// The first signal asks for a clean stop; with the handler gone a second
 	// one ends the process at once.
 	context.AfterFunc(ctx, stop)
+
 	err := newRoot(os.Getenv).ExecuteContext(ctx)
 	stop()
 	if err == nil {
 		return
 	}
+
 	var quiet exitCode
 	if errors.As(err, &quiet) {
 		os.Exit(int(quiet))
@@ -93,6 +96,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+
 	root.AddCommand(
 		newServe(getenv),
 		newSearch(getenv),
@@ -120,6 +124,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newVersion(),
 		bench.Command(),
 	)
+
 	root.SetHelpCommand(newHelp())
 	strict(root)
 	return root

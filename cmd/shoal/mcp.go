@@ -33,6 +33,7 @@ message to the tool server of a node. For agent clients that start a program:
 			return b.run(cmd.Context(), cmd.InOrStdin())
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
 }
@@ -82,37 +83,25 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 	lines, failed := make(chan []byte), make(chan error, 1)
 	go func() { // a read of standard input cannot be interrupted, so nobody waits for its end
 		defer close(lines)
-		scan := bufio.NewScanner(in)
-		scan.Buffer(make([]byte, 64<<10), maxMessage)
-		for scan.Scan() {
-			select {
-			case lines <- bytes.Clone(bytes.TrimSpace(scan.Bytes())):
-			case <-ctx.Done():
-				return
-			}
-		}
-		failed <- scan.Err()
+		failed <- readLines(ctx, in, lines)
 	}()
+
 	var wg sync.WaitGroup
+	defer wg.Wait()
 	slots := make(chan struct{}, maxRunning)
 	for {
 		select {
 		case <-ctx.Done():
-			wg.Wait()
 			return nil
 		case line, ok := <-lines:
 			if !ok {
-				wg.Wait()
-				select {
-				case err := <-failed:
-					return err
-				default:
-					return nil
-				}
+				return <-failed
 			}
 			if len(line) == 0 {
 				continue
 			}
+
+			// With as many messages under way as may be, the agent waits.
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
@@ -122,6 +111,20 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 	}
 }
 
+// readLines sends the lines of in, until it or ctx ends.
+func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
+	scan := bufio.NewScanner(in)
+	scan.Buffer(make([]byte, 64<<10), maxMessage)
+	for scan.Scan() {
+		select {
+		case lines <- bytes.Clone(bytes.TrimSpace(scan.Bytes())):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return scan.Err()
+}
+
 // pass sends one message and writes what comes back.
 func (b *stdio) pass(ctx context.Context, line []byte) {
 	var m message
@@ -129,6 +132,7 @@ func (b *stdio) pass(ctx context.Context, line []byte) {
 		b.fail(nil, -32700, "the message is not JSON: "+err.Error())
 		return
 	}
+
 	if m.Method == "notifications/cancelled" {
 		// The server keeps no sessions: a call is cancelled by leaving it.
 		b.cancel(string(m.Params.RequestID))
@@ -146,6 +150,7 @@ func (b *stdio) pass(ctx context.Context, line []byte) {
 			b.mu.Unlock()
 		}()
 	}
+
 	err := b.post(ctx, line, &m)
 	if err != nil && ctx.Err() == nil && len(m.ID) > 0 {
 		b.fail(m.ID, -32000, err.Error())
@@ -167,11 +172,13 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 		return err
 	}
 	b.headers(req.Header, m)
+
 	resp, err := b.client.http.Do(req)
 	if err != nil {
 		return fmt.Errorf("no answer from %s: %w", b.client.base, err)
 	}
 	defer resp.Body.Close()
+
 	kind := resp.Header.Get("Content-Type")
 	switch {
 	case strings.HasPrefix(kind, "text/event-stream"):
@@ -179,10 +186,13 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 	case resp.StatusCode == http.StatusAccepted:
 		return nil
 	}
+
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	if err != nil {
 		return fmt.Errorf("answer of %s: %w", b.client.base, err)
 	}
+
+	// An error of the API is no message of the protocol: the agent gets one that says the same.
 	var answered struct {
 		Version string `json:"jsonrpc"`
 		Message string `json:"message"`
@@ -193,6 +203,7 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 	if answered.Message != "" {
 		return errors.New(answered.Message)
 	}
+
 	return fmt.Errorf("%s answered %s: %.200s", b.client.base, resp.Status, text)
 }
 
@@ -207,6 +218,7 @@ func (b *stdio) headers(h http.Header, m *message) {
 	b.mu.Lock()
 	version := cmp.Or(m.Params.Meta.Version, b.version)
 	b.mu.Unlock()
+
 	if version != "" && m.Method != "initialize" {
 		h.Set("Mcp-Protocol-Version", version)
 	}
@@ -216,6 +228,7 @@ func (b *stdio) headers(h http.Header, m *message) {
 	name := m.Params.Name
 	if m.Method == "resources/read" {
 		name = m.Params.URI
+
 	}
 	if name = headerText(name); name != "" {
 		h.Set("Mcp-Name", name)
@@ -241,12 +254,15 @@ func (b *stdio) events(r io.Reader) error {
 		if part, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 			data = append(data, bytes.TrimPrefix(part, []byte(" "))...)
 		}
+
+		// An empty line ends a message, which may have come on several lines.
 		if len(line) == 0 && len(data) > 0 {
 			if err := b.write(data); err != nil {
 				return err
 			}
 			data = nil
 		}
+
 		if err == io.EOF {
 			return nil
 		}
@@ -263,12 +279,14 @@ func (b *stdio) write(text []byte) error {
 	if err := json.Compact(&line, text); err != nil {
 		return fmt.Errorf("answer of %s: %w", b.client.base, err)
 	}
+
 	var m message
 	if json.Unmarshal(text, &m) == nil && m.Result.Version != "" {
 		b.mu.Lock()
 		b.version = m.Result.Version
 		b.mu.Unlock()
 	}
+
 	line.WriteByte('\n')
 	b.writing.Lock()
 	defer b.writing.Unlock()

@@ -22,36 +22,45 @@ The last node that could hold the data is not drained. NODE is the id of a
 node, the first characters of it (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			warned := false
-			for last := -1; ; {
-				var answer struct {
-					Node, Warning string
-					Done          bool
-					Remaining     int
-				}
-				if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/drain", nil, &answer); err != nil {
-					return err
-				}
-				if answer.Warning != "" && !warned {
-					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", answer.Warning)
-					warned = true
-				}
-				if answer.Done {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s holds nothing that others lack: it can be stopped\n", answer.Node)
-					return nil
-				}
-				if answer.Remaining != last {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s left to copy\n", some(answer.Remaining, nil))
-					last = answer.Remaining
-				}
-				if !pause(cmd.Context(), time.Second) {
-					return errors.New("the drain goes on without being watched; run the same command to watch it again")
-				}
-			}
+			return watchDrain(cmd, c, args[0])
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
+}
+
+// watchDrain asks for the drain of a node again and again, which changes nothing
+// once it is under way, and says how far it is until it has ended.
+func watchDrain(cmd *cobra.Command, c *client, node string) error {
+	warned := false
+	for last := -1; ; {
+		var answer struct {
+			Node, Warning string
+			Done          bool
+			Remaining     int
+		}
+		if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(node)+"/drain", nil, &answer); err != nil {
+			return err
+		}
+
+		if answer.Warning != "" && !warned {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", answer.Warning)
+			warned = true
+		}
+		if answer.Done {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s holds nothing that others lack: it can be stopped\n", answer.Node)
+			return nil
+		}
+		if answer.Remaining != last {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s left to copy\n", some(answer.Remaining, nil))
+			last = answer.Remaining
+		}
+
+		if !pause(cmd.Context(), time.Second) {
+			return errors.New("the drain goes on without being watched; run the same command to watch it again")
+		}
+	}
 }
 
 func newUndrain(getenv func(string) string) *cobra.Command {
@@ -69,10 +78,12 @@ NODE is the id of a node, the first characters of it (four at least), or its add
 			if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/undrain", nil, &answer); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is an ordinary node again\n", answer.Node)
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
 }
@@ -89,6 +100,7 @@ func newRemove(getenv func(string) string) *cobra.Command {
 				Node string
 				Lost []string
 			}
+
 			path := "/api/nodes/" + url.PathEscape(args[0]) + "/remove"
 			if loss {
 				path += "?accept_loss=true"
@@ -96,6 +108,7 @@ func newRemove(getenv func(string) string) *cobra.Command {
 			if err := c.call(cmd.Context(), "POST", path, nil, &answer); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is removed\n", answer.Node)
 			for _, repo := range answer.Lost {
 				fmt.Fprintf(cmd.OutOrStdout(), "no copy left, will be indexed again: %s\n", repo)
@@ -103,6 +116,7 @@ func newRemove(getenv func(string) string) *cobra.Command {
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&loss, "accept-loss", false, "also when it holds the last copy of something")
 	return cmd

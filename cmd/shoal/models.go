@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -53,31 +54,40 @@ func newModelsCheck(getenv func(string) string) *cobra.Command {
 			"Each call costs some hundred tokens. Exit status: 0 when every model answers, 1 when one does not, 2 on an error.",
 		Args: cobra.NoArgs,
 		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			var checks []struct {
-				Provider, Model, Problem  string
-				OK                        bool
-				TookMs                    int64
-				InputTokens, OutputTokens int
-			}
-			if err := c.call(cmd.Context(), "POST", "/api/models/check", nil, &checks); err != nil {
-				return err
-			}
-			failed := false
-			for _, k := range checks {
-				took := (time.Duration(k.TookMs) * time.Millisecond).Round(10 * time.Millisecond)
-				if k.OK {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s/%s: ok in %v, %s\n", k.Provider, k.Model, took, count(k.InputTokens+k.OutputTokens, "token", "tokens"))
-					continue
-				}
-				failed = true
-				fmt.Fprintf(cmd.OutOrStdout(), "%s/%s: %s\n", k.Provider, k.Model, k.Problem)
-			}
-			if failed {
-				return exitCode(1)
-			}
-			return nil
+			return checkModels(cmd.Context(), c, cmd.OutOrStdout())
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
+}
+
+// checkModels prints a line for each model, and fails where one does not answer.
+func checkModels(ctx context.Context, c *client, w io.Writer) error {
+	var checks []struct {
+		Provider, Model, Problem  string
+		OK                        bool
+		TookMs                    int64
+		InputTokens, OutputTokens int
+	}
+	if err := c.call(ctx, "POST", "/api/models/check", nil, &checks); err != nil {
+		return err
+	}
+
+	failed := false
+	for _, k := range checks {
+		if !k.OK {
+			failed = true
+			fmt.Fprintf(w, "%s/%s: %s\n", k.Provider, k.Model, k.Problem)
+			continue
+		}
+		took := (time.Duration(k.TookMs) * time.Millisecond).Round(10 * time.Millisecond)
+		tokens := count(k.InputTokens+k.OutputTokens, "token", "tokens")
+		fmt.Fprintf(w, "%s/%s: ok in %v, %s\n", k.Provider, k.Model, took, tokens)
+	}
+
+	if failed {
+		return exitCode(1)
+	}
+	return nil
 }

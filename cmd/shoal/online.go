@@ -32,12 +32,15 @@ func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv 
 		bounded, cancel := context.WithTimeoutCause(ctx, onlineTime, errors.New("the host took longer than a minute"))
 		trial, err := host.Try(bounded, conn, tools, onlineRepos)
 		cancel()
+
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+
 		printTrial(w, conn.Shared().Name, trial, err)
 		failed = failed || err != nil
 	}
+
 	if failed {
 		return exitCode(1)
 	}
@@ -112,6 +115,7 @@ func remarks(r host.Repo) string {
 			list = append(list, m.text)
 		}
 	}
+
 	if len(list) == 0 {
 		return ""
 	}

@@ -53,10 +53,13 @@ func (p *printer) file(f *fileAnswer, context bool) {
 	for i := range f.Chunks {
 		c := &f.Chunks[i]
 		number, offset := c.ContentStart.LineNumber, c.ContentStart.ByteOffset
+
+		// A gap between two parts of a file.
 		if context && last > 0 && number > last+1 {
 			p.paint(colorMark, "--")
 			p.out.WriteByte('\n')
 		}
+
 		for line := range strings.Lines(c.Content) {
 			text := strings.TrimRight(line, "\r\n")
 			spans := c.spans(offset, len(text))
@@ -89,17 +92,21 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span) {
 	if len(spans) == 0 {
 		sep = "-"
 	}
+
 	p.name(f)
 	p.paint(colorMark, sep)
 	p.paint(colorLine, strconv.Itoa(number))
 	p.paint(colorMark, sep)
+
 	from, to := 0, len(text)
 	if p.terminal && len(text) > widest {
 		from, to = window(text, spans)
 	}
+
 	if from > 0 {
 		p.out.WriteString("…")
 	}
+
 	at := from
 	for _, s := range spans {
 		if s.from < at || s.to > to {
@@ -111,6 +118,7 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span) {
 		}
 		at = s.to
 	}
+
 	p.out.WriteString(p.safe(text[at:to]))
 	if to < len(text) {
 		p.out.WriteString("…")
@@ -123,7 +131,10 @@ func window(text string, spans []span) (from, to int) {
 	if len(spans) > 0 {
 		from = max(0, spans[0].from-widest/4)
 	}
+
 	to = min(len(text), from+widest)
+
+	// A rune is never cut in two: its later bytes are 10xxxxxx.
 	for from > 0 && text[from]&0xC0 == 0x80 {
 		from--
 	}

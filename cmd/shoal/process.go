@@ -29,14 +29,17 @@ func processLimits(rate float64, log *slog.Logger) (api.Limits, error) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return api.Limits{}, fmt.Errorf("limit of open files: %w", err)
 	}
+
 	connections, err := connectionsFor(files.Cur)
 	if err != nil {
 		return api.Limits{}, err
 	}
+
 	if files.Cur < usualDescriptors {
 		log.Warn("the limit of open files is low: raise it with ulimit -n, or with LimitNOFILE= in a systemd unit",
 			"limit", files.Cur, "want", usualDescriptors, "connections", connections)
 	}
+
 	return api.Limits{Rate: rate, Connections: connections, Memory: memoryFor(os.DirFS("/"))}, nil
 }
 
@@ -53,6 +56,7 @@ func connectionsFor(descriptors uint64) (int, error) {
 func memoryFor(root fs.FS) int64 {
 	const usual, least = 4 << 30, 256 << 20
 	most := int64(math.MaxInt64)
+
 	if told := debug.SetMemoryLimit(-1); told > 0 {
 		most = told
 	}
@@ -61,6 +65,7 @@ func memoryFor(root fs.FS) int64 {
 			most = min(most, found)
 		}
 	}
+
 	if most == math.MaxInt64 {
 		most = usual
 	}
@@ -74,11 +79,14 @@ func groupMemory(root fs.FS) (least int64) {
 	if err != nil {
 		return 0
 	}
+
 	for line := range strings.Lines(string(text)) {
 		_, path, found := strings.Cut(strings.TrimSpace(line), "::")
 		if !found {
 			continue
 		}
+
+		// A group may take no more than any group above it.
 		for dir := path; ; dir = filepath.Dir(dir) {
 			raw, err := fs.ReadFile(root, filepath.Join("sys/fs/cgroup", dir, "memory.max"))
 			if n, bad := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64); err == nil && bad == nil && (least == 0 || n < least) {

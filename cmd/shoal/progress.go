@@ -41,6 +41,7 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 			lost = 0
 			bar.draw(&s)
 		}
+
 		if !pause(ctx, 200*time.Millisecond) {
 			return fmt.Errorf("still indexing: %w", context.Cause(ctx))
 		}
@@ -54,10 +55,13 @@ func done(s *statusAnswer) bool {
 			return false
 		}
 	}
+
+	// A cluster that has not read its configuration yet has no connections either.
 	starting := s.Leader == "" || s.Config.Path != "" && s.Config.Hash == "" && len(s.Config.Errors) == 0
 	if len(s.Connections) == 0 && starting {
 		return false
 	}
+
 	return s.Repos.Indexed+s.Repos.Failed+s.Repos.Unfetchable >= s.Repos.Total
 }
 
@@ -82,10 +86,12 @@ func outcome(b *bar, s *statusAnswer) error {
 			fmt.Fprintf(b.w, "connection %s: %s\n", k.Name, k.Message)
 		}
 	}
+
 	for _, j := range s.Failed {
 		fmt.Fprintf(b.w, "%s %s: %s\n", j.Kind, j.Subject, j.Error)
 	}
 	fmt.Fprintf(b.w, "%s, %s of index on this node\n", indexedText(s), size(s.Storage.ShardBytes))
+
 	if bad {
 		return exitCode(1)
 	}
@@ -107,6 +113,7 @@ func (b *bar) draw(s *statusAnswer) {
 	if line == b.last {
 		return
 	}
+
 	b.last = line
 	if b.terminal {
 		fmt.Fprintf(b.w, "\r\x1b[K%s", line)
@@ -128,6 +135,7 @@ func (b *bar) line(s *statusAnswer) string {
 	if s.Node == "" {
 		return "starting"
 	}
+
 	part, now := 0.0, ""
 	for _, j := range s.Running {
 		if j.Kind != "index" {
@@ -140,6 +148,7 @@ func (b *bar) line(s *statusAnswer) string {
 			now += fmt.Sprintf(" %d of %d", j.Done, j.Total)
 		}
 	}
+
 	share := 0.0
 	if s.Repos.Total > 0 {
 		share = min(1, (float64(s.Repos.Indexed+s.Repos.Failed)+part)/float64(s.Repos.Total))
@@ -148,8 +157,10 @@ func (b *bar) line(s *statusAnswer) string {
 	if !b.terminal { // a line for each file would be too many
 		return indexedText(s)
 	}
+
 	text := fmt.Sprintf("[%s%s] %3.0f%%  %s  %s",
 		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, reposText(s), now)
+
 	return text[:min(len(text), 110)]
 }
 

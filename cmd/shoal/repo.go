@@ -25,13 +25,16 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			if err := c.call(cmd.Context(), "POST", fmt.Sprintf("/api/repos/%d/reindex", id), nil, nil); err != nil {
 				return err
 			}
+
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is queued\n", args[0])
 			return err
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
 }
@@ -48,11 +51,13 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 		if err := c.call(ctx, "GET", path, nil, &list); err != nil {
 			return 0, err
 		}
+
 		for _, r := range list {
 			if r.RepoName == name {
 				return r.RepoID, nil
 			}
 		}
+
 		if len(list) < perPage {
 			return 0, fmt.Errorf("there is no repository %q; names are written in full, as in github.com/acme/app", name)
 		}

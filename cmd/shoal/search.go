@@ -84,6 +84,7 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 			return f.run(cmd, strings.Join(args, " "))
 		},
 	}
+
 	f.add(cmd, getenv)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.regex, "regexp", "e", false, "terms are regular expressions (RE2)")
@@ -100,15 +101,18 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 	if strings.TrimSpace(query) == "" {
 		return errors.New("the query is empty: give a word, an expression or a filter, as in `shoal search 'file:\\.go$'`")
+
 	}
 	c, err := f.client()
 	if err != nil {
 		return err
 	}
+
 	matches := f.matches
 	if f.onlyCount() {
 		query, matches = query+" count:all", 1
 	}
+
 	began := time.Now()
 	var raw json.RawMessage
 	err = c.call(cmd.Context(), "POST", "/api/search", map[string]any{
@@ -117,12 +121,14 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 	}, &raw)
 	if err != nil {
 		return err
+
 	}
 	took := time.Since(began)
 	var answer searchAnswer
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return fmt.Errorf("decode answer: %w", err)
 	}
+
 	out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
 	if err := f.print(out, raw, &answer); err != nil {
 		return err
@@ -130,6 +136,7 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 	if err := out.Flush(); err != nil {
 		return err
 	}
+
 	f.summary(cmd.ErrOrStderr(), &answer, took)
 	if len(answer.Files) == 0 && len(answer.onlyRepos()) == 0 {
 		return exitCode(1)
@@ -161,6 +168,7 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 	default:
 		return fmt.Errorf("--color %q: want auto, always or never", f.color)
 	}
+
 	switch {
 	case f.asJSON:
 		_, err := fmt.Fprintf(out, "%s\n", raw)
@@ -170,10 +178,12 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 			count(answer.Stats.TotalMatchCount, "match", "matches"), count(answer.Stats.FileCount, "file", "files"))
 		return err
 	}
+
 	for _, r := range answer.onlyRepos() {
 		p.paint(colorName, p.safe(r.Name))
 		out.WriteByte('\n')
 	}
+
 	for i := range answer.Files {
 		if f.filesOnly || len(answer.Files[i].Chunks) == 0 {
 			p.name(&answer.Files[i])
@@ -191,6 +201,8 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 	for _, p := range a.Past {
 		fmt.Fprintf(w, "shoal: %s\n", p)
 	}
+
+	// Where only the numbers are shown they are of everything, whatever the limit of matches.
 	silent := a.Stats.ShardsAnswered < a.Stats.ShardsRequired
 	if !a.Exhaustive && (silent || !f.onlyCount()) {
 		why := "a limit was reached; raise it with --matches or narrow the query"
@@ -202,8 +214,10 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 		case silent:
 			why = fmt.Sprintf("%d of %s did not answer", a.Stats.ShardsRequired-a.Stats.ShardsAnswered, count(a.Stats.ShardsRequired, "shard", "shards"))
 		}
+
 		fmt.Fprintf(w, "shoal: not everything is shown: %s\n", why)
 	}
+
 	if isTerminal(os.Stdout) && !f.asJSON && !f.count {
 		fmt.Fprintf(w, "%s in %s of %s, %v\n",
 			count(a.Stats.ActualMatchCount, "match", "matches"), count(len(a.Files), "file", "files"),

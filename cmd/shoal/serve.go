@@ -265,6 +265,8 @@ func (f *serveFlags) ownURL() string {
 	if f.tlsCert != "" {
 		scheme = "https://"
 	}
+
+	// Nobody could follow a wildcard address.
 	host, port, err := net.SplitHostPort(f.listen)
 	if err == nil && wildcard(host) {
 		cluster, _, _ := net.SplitHostPort(f.clusterListen) // checked before
@@ -280,6 +282,7 @@ func parseNetworks(text string) (all []netip.Prefix, err error) {
 			all = append(all, netip.PrefixFrom(addr, addr.BitLen()))
 			continue
 		}
+
 		network, err := netip.ParsePrefix(part)
 		if err != nil {
 			return nil, fmt.Errorf("%q: want a network such as 10.0.0.0/24, or an address", part)
@@ -307,6 +310,7 @@ func (f *serveFlags) logger() (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
 		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}
+
 	opt := &slog.HandlerOptions{Level: level}
 	switch f.logFormat {
 	case "text":

@@ -35,14 +35,17 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 				return err
 			}
 			defer resp.Body.Close()
+
 			n, err := writeFile(args[0], resp.Body)
 			if err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], size(n))
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
 }
@@ -54,10 +57,12 @@ func writeFile(path string, r io.Reader) (n int64, err error) {
 		return 0, err
 	}
 	defer os.Remove(tmp.Name()) // fails, as it should, once it has its name
+
 	n, err = io.Copy(tmp, r)
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return 0, fmt.Errorf("write %s: %w", path, err)
 	}
+
 	return n, os.Rename(tmp.Name(), path)
 }
 
@@ -75,14 +80,17 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 				return err
 			}
 			defer file.Close()
+
 			r, err := cluster.Restore(dataDir, cmp.Or(keyFile, filepath.Join(dataDir, "cluster.key")), file)
 			if err != nil {
 				return err
 			}
+
 			printRecovered(cmd.OutOrStdout(), r)
 			return nil
 		},
 	}
+
 	offlineFlags(cmd, getenv, &dataDir)
 	cmd.Flags().StringVar(&keyFile, "cluster-key-file", getenv("SHOAL_CLUSTER_KEY_FILE"), "cluster key (default <data-dir>/cluster.key) [SHOAL_CLUSTER_KEY_FILE]")
 	return cmd
@@ -102,14 +110,17 @@ func newRecover(getenv func(string) string) *cobra.Command {
 			if !accept {
 				return errors.New("changes that only the lost nodes know are lost for good: say --accept-loss if that is what you want")
 			}
+
 			r, err := cluster.Recover(dataDir)
 			if err != nil {
 				return err
 			}
+
 			printRecovered(cmd.OutOrStdout(), r)
 			return nil
 		},
 	}
+
 	offlineFlags(cmd, getenv, &dataDir)
 	cmd.Flags().BoolVar(&accept, "accept-loss", false, "go on although changes may be lost")
 	return cmd

@@ -70,6 +70,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 				defer cancel()
 				ctx = bounded
 			}
+
 			switch {
 			case wait:
 				return waitIndexed(ctx, c, 0, cmd.ErrOrStderr())
@@ -79,6 +80,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 			return showStatus(ctx, c, cmd.OutOrStdout(), asJSON, check)
 		}),
 	}
+
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again every second")
 	cmd.Flags().BoolVar(&wait, "wait-indexed", false, "wait with a progress bar until every repository is indexed; exit 1 if one failed")
@@ -95,15 +97,18 @@ func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool)
 	if err := c.call(ctx, "GET", "/api/status", nil, &raw); err != nil {
 		return err
 	}
+
 	var s statusAnswer
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return fmt.Errorf("decode answer: %w", err)
 	}
+
 	if asJSON {
 		fmt.Fprintf(w, "%s\n", raw)
 	} else {
 		printStatus(w, &s)
 	}
+
 	if check && !s.good() {
 		return exitCode(1)
 	}
@@ -128,6 +133,8 @@ func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+
+		// The screen is cleared when the next one is ready, or it would flicker.
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s  %s\n\n", c.named(), time.Now().Format(time.TimeOnly))
 		if err != nil {
@@ -138,6 +145,7 @@ func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 		if isTerminal(os.Stdout) {
 			fmt.Fprint(w, "\x1b[H\x1b[2J")
 		}
+
 		fmt.Fprint(w, b.String())
 		if !pause(ctx, time.Second) {
 			return nil
@@ -161,36 +169,31 @@ func printStatus(w io.Writer, s *statusAnswer) {
 	fmt.Fprintf(w, "node %s, version %s, catalog %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, cmp.Or(s.Leader, "none"))
 	fmt.Fprintf(w, "repositories: %d, %d indexed, %d failed    jobs: %d waiting, %d of them after a failure, %d running, %d given up\n",
 		s.Repos.Total, s.Repos.Indexed, s.Repos.Failed, s.Jobs.Pending, s.Jobs.Retrying, s.Jobs.Running, s.Jobs.Failed)
-	if s.Storage.DiskFree > 0 { // only owners are told
+
+	// Only owners are told of disks.
+	if s.Storage.DiskFree > 0 {
+		files := count(s.Storage.Shards, "index file", "index files")
 		fmt.Fprintf(w, "this node: %s, %s; mirrors %s; disk free %s\n",
-			count(s.Storage.Shards, "index file", "index files"), size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
+			files, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
 	}
 	if s.Storage.Quarantined > 0 {
 		fmt.Fprintf(w, "damaged index files set aside: %d\n", s.Storage.Quarantined)
 	}
+
+	// One writer for all tables: the columns of the whole stand below each other.
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	if len(s.Members) > 0 {
-		fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG")
-		for _, m := range s.Members {
-			health := m.Health
-			switch {
-			case m.Draining && m.Left > 0:
-				health += fmt.Sprintf(", draining, %d left", m.Left)
-			case m.Draining:
-				health += ", drained"
-			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag)
-		}
-	}
+	printMembers(t, s)
 	if len(s.Connections) > 0 {
 		fmt.Fprintln(t, "\nCONNECTION\tTYPE\tSTATE\tREPOSITORIES\tMESSAGE")
 		for _, k := range s.Connections {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", k.Name, k.Type, k.State, k.Repos, strings.Join(append(k.Warnings, k.Message), " "))
+			message := strings.Join(append(k.Warnings, k.Message), " ")
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", k.Name, k.Type, k.State, k.Repos, message)
 		}
 	}
 	printJobs(t, "RUNNING", s.Running)
 	printJobs(t, "FAILED", s.Failed)
 	t.Flush()
+
 	for _, e := range s.Config.Errors {
 		fmt.Fprintf(w, "\n%s is refused: %s", s.Config.Path, e)
 	}
@@ -200,6 +203,23 @@ func printStatus(w io.Writer, s *statusAnswer) {
 	printCopies(w, s)
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+}
+
+func printMembers(t io.Writer, s *statusAnswer) {
+	if len(s.Members) == 0 {
+		return
+	}
+	fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG")
+	for _, m := range s.Members {
+		health := m.Health
+		switch {
+		case m.Draining && m.Left > 0:
+			health += fmt.Sprintf(", draining, %d left", m.Left)
+		case m.Draining:
+			health += ", drained"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag)
 	}
 }
 

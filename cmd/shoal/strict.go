@@ -17,6 +17,7 @@ func strict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		strict(sub)
 	}
+
 	switch {
 	case cmd.HasSubCommands():
 		cmd.Args = cobra.ArbitraryArgs
@@ -30,6 +31,7 @@ func strict(cmd *cobra.Command) {
 			return nil
 		}
 	}
+
 	cmd.SetFlagErrorFunc(badFlag)
 }
 
@@ -48,9 +50,11 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			known = append(known, sub.Name())
 		}
 	}
+
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}
+
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		return fmt.Errorf("unknown command %q for %q: did you mean %s?", name, cmd.CommandPath(), strings.Join(near, " or "))
 	}
@@ -66,6 +70,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 			text = text[:i] + ": want a number"
 		}
 	}
+
 	if strings.HasPrefix(text, "unknown") && strings.Contains(cmd.Use, "QUERY") {
 		text += fmt.Sprintf("; a query that begins with a dash stands behind two: %s -- '-file:test foo'", cmd.CommandPath())
 	}
@@ -82,6 +87,7 @@ func newHelp() *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				return unknownCommand(about, append(rest, args...)[0])
 			}
+
 			about.InitDefaultHelpFlag()
 			return about.Help()
 		},

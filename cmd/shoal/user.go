@@ -22,6 +22,7 @@ func newUser(getenv func(string) string) *cobra.Command {
 		Use:   "user",
 		Short: "Accounts of people (on a node's host, or with an owner's key)",
 	}
+
 	cmd.AddCommand(newUserCreate(getenv), newUserList(getenv),
 		newUserChange(getenv, "suspend EMAIL|ID", "Refuse the keys of an account at every node", "is suspended", map[string]any{"state": "suspended"}),
 		newUserChange(getenv, "approve EMAIL|ID", "Let somebody in who waits for it", "is active", map[string]any{"state": "active"}),
@@ -43,10 +44,12 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 			if owner {
 				body["role"] = "owner"
 			}
+
 			var u userAnswer
 			if err := c.call(cmd.Context(), "POST", "/api/users", body, &u); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s, %s) is made\n", u.Email, u.ID, u.Role)
 			if byPassword {
 				return sendPassword(cmd, c, u.ID)
@@ -54,6 +57,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 			return showLink(cmd, c, u.ID)
 		}),
 	}
+
 	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&byPassword, "password-stdin", false, "set the password that stands on the standard input, in place of a link")
 	cmd.Flags().BoolVar(&owner, "owner", false, "an owner, who administers; else a member")
@@ -91,6 +95,7 @@ func changeUser(cmd *cobra.Command, f *clientFlags, user string, body map[string
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user), body, &u); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) %s\n", u.Email, u.ID, done)
 	return nil
 }
@@ -120,10 +125,12 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0])+"/sessions", nil, &out); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s ended\n", count(out.Ended, "session", "sessions"))
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
 }
@@ -146,10 +153,12 @@ func sendPassword(cmd *cobra.Command, c *client, user string) error {
 	if err != nil {
 		return err
 	}
+
 	var u userAnswer
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user)+"/password", map[string]any{"password": password}, &u); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) has the password, and is signed out everywhere\n", u.Email, u.ID)
 	return nil
 }
@@ -161,6 +170,7 @@ func readPassword(cmd *cobra.Command) (string, error) {
 		fmt.Fprintln(cmd.ErrOrStderr())
 		return string(b), err
 	}
+
 	line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 4096)).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return "", err
@@ -206,6 +216,7 @@ func newGrant(getenv func(string) string, use, short, member string) *cobra.Comm
 			if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(args[0])+"/grants", map[string]any{member: args[1:]}, &out); err != nil {
 				return err
 			}
+
 			for _, name := range out.Repositories {
 				fmt.Fprintln(cmd.OutOrStdout(), name)
 			}
@@ -227,10 +238,12 @@ func newUserDelete(getenv func(string) string) *cobra.Command {
 			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0]), nil, &u); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) is deleted\n", u.Email, u.ID)
 			return nil
 		}),
 	}
+
 	f.add(cmd, getenv)
 	return cmd
 }

@@ -29,6 +29,7 @@ func buildVersion() string {
 	if !ok {
 		return version
 	}
+
 	commit, dirty := "", ""
 	for _, s := range info.Settings {
 		switch {
