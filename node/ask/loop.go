@@ -77,8 +77,10 @@ func (t *Turn) finish(ctx context.Context, err error) {
 	message, status := "", Done
 	var known *model.Error
 	var failure *call.Error
+
 	switch {
 	case err == nil:
+		// It is done.
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		status, message = Failed, fmt.Sprintf("The question was given up after %v.", turnTime)
 	case ctx.Err() != nil:
@@ -91,11 +93,13 @@ func (t *Turn) finish(ctx context.Context, err error) {
 		status, message = Failed, "The question failed for a reason that is in the node's log."
 		t.a.d.Log.Error("a question failed", "model", t.Model, "err", err)
 	}
+
 	t.mu.Lock()
 	t.Report.Status, t.Report.Error = status, message
 	t.Report.Reads, t.Report.Searches = reads, searches
 	t.Report.Took = t.a.d.Now().Sub(t.began)
 	t.mu.Unlock()
+
 	if message != "" {
 		t.emit(Event{Kind: KindError, Text: message})
 	}
@@ -105,14 +109,18 @@ func (t *Turn) finish(ctx context.Context, err error) {
 func newLoop(t *Turn) *loop {
 	a := t.a
 	led := newLedger(&a.d, t.asked.Earlier)
-	l := &loop{t: t, ledger: led, results: map[string]string{}, times: map[string]int{}, perToken: 3.2, steps: usualSteps, fence: newID()[:8]}
+	l := &loop{
+		t:        t,
+		ledger:   led,
+		results:  map[string]string{},
+		times:    map[string]int{},
+		perToken: 3.2,
+		steps:    a.mostSteps(),
+		fence:    newID()[:8],
+	}
+
 	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: lister{a, led}, Log: a.d.Log})
 	l.check = &checker{d: &a.d, viewer: t.viewer, ledger: led, left: maxChecks}
-	if text, ok := a.d.Lookup("SOURCEBOT_CHAT_MAX_STEP_COUNT"); ok {
-		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n > 0 {
-			l.steps = n
-		}
-	}
 	t.loop = l
 
 	l.req = model.Request{System: []string{static, t.instance()}, CacheKey: t.ID}
@@ -121,13 +129,28 @@ func newLoop(t *Turn) *loop {
 			l.req.Tools = append(l.req.Tools, model.Tool{Name: row.Name, About: row.About, Schema: row.Schema()})
 		}
 	}
+
+	// What was said earlier comes first, each answer with what it cited.
 	for _, r := range t.asked.Earlier {
-		l.req.Messages = append(l.req.Messages,
-			model.Message{Role: model.User, Parts: []model.Part{{Text: r.Query}}},
-			model.Message{Role: model.Assistant, Parts: []model.Part{{Text: plainAnswer(r)}}})
+		question := model.Message{Role: model.User, Parts: []model.Part{{Text: r.Query}}}
+		answer := model.Message{Role: model.Assistant, Parts: []model.Part{{Text: plainAnswer(r)}}}
+		l.req.Messages = append(l.req.Messages, question, answer)
 	}
 	l.say(t.Query)
 	return l
+}
+
+// mostSteps is how many steps a turn may take.
+func (a *Asker) mostSteps() int {
+	text, ok := a.d.Lookup("SOURCEBOT_CHAT_MAX_STEP_COUNT")
+	if !ok {
+		return usualSteps
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n <= 0 {
+		return usualSteps
+	}
+	return n
 }
 
 // plainAnswer is an earlier answer as the model would have written it.
@@ -140,6 +163,7 @@ func plainAnswer(r *Report) string {
 			fmt.Fprintf(&b, "@file:{%s::%s}", p.Cite.Repo, p.Cite.Label())
 		}
 	}
+
 	if b.Len() == 0 {
 		return "(no answer)"
 	}
@@ -157,11 +181,16 @@ func (l *loop) work(ctx context.Context) error {
 		if err := l.t.a.stillThere(l.t.asker); err != nil {
 			return err
 		}
+
 		l.budget(step)
 		l.compact(0.6, 0.3)
 		l.t.emit(Event{Kind: KindStep, Step: step})
 		answer, pieces, err := l.step(ctx, step)
-		if e := (*model.Error)(nil); errors.As(err, &e) && e.Kind == model.TooLong && !l.retold {
+
+		// Once a step the conversation is made smaller where the model finds it too
+		// long: the measure of tokens was wrong.
+		var failure *model.Error
+		if errors.As(err, &failure) && failure.Kind == model.TooLong && !l.retold {
 			l.retold = true
 			l.compact(0, 0.4)
 			continue
@@ -170,16 +199,18 @@ func (l *loop) work(ctx context.Context) error {
 			l.keep(pieces)
 			return err
 		}
+
 		l.retold = false
 		l.count(answer)
-		calls := answer.Message.Calls()
 		l.req.Messages = append(l.req.Messages, answer.Message)
+		calls := answer.Message.Calls()
 
 		switch {
 		case len(calls) > 0 && l.why == "":
 			l.t.emit(Event{Kind: KindAside, Step: step})
 			l.round(ctx, calls)
-		case len(calls) > 0: // calls, though they are off
+		case len(calls) > 0:
+			// It calls though it may not: some models take a while to believe it.
 			l.refuse(calls)
 			if step > l.steps+3 {
 				return l.nothing(pieces)
@@ -197,15 +228,10 @@ func (l *loop) work(ctx context.Context) error {
 			l.t.emit(Event{Kind: KindAgain, Step: step})
 			l.say("Your answer has no citation that could be verified. Give the answer again: cite each statement as @file:{repository::path:first-last} with lines that a tool has shown you, or leave it out.")
 		default:
-			if answer.Finish == model.Length {
-				l.t.limits("The answer was cut at the model's limit of output.")
-			} else if answer.Finish == model.Blocked {
-				l.t.limits("The model, or a filter of its provider, stopped the answer.")
-			}
-			l.keep(pieces)
-			l.judge(pieces)
+			l.conclude(answer, pieces)
 			return nil
 		}
+
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -213,30 +239,30 @@ func (l *loop) work(ctx context.Context) error {
 	}
 }
 
+// conclude makes what the model has said the answer, and says what limits it.
+func (l *loop) conclude(answer *model.Answer, pieces []Piece) {
+	switch answer.Finish {
+	case model.Length:
+		l.t.limits("The answer was cut at the model's limit of output.")
+	case model.Blocked:
+		l.t.limits("The model, or a filter of its provider, stopped the answer.")
+	}
+	l.keep(pieces)
+	l.judge(pieces)
+}
+
 // step asks the model once and gives what it says to the watchers.
 func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, error) {
-	var pieces []Piece
 	t := l.t
-	give := func(p Piece) {
-		if p.Cite != nil {
-			t.emit(Event{Kind: KindCite, Step: step, Cite: p.Cite})
-		} else if n := len(pieces); n > 0 && pieces[n-1].Cite == nil {
-			pieces[n-1].Text += p.Text
-			t.emit(Event{Kind: KindText, Step: step, Text: p.Text})
-			return
-		} else {
-			t.emit(Event{Kind: KindText, Step: step, Text: p.Text})
-		}
-		pieces = append(pieces, p)
-	}
-	begin := func() *citer {
-		pieces = nil
-		return &citer{give: give, check: func(mark, sentence string) *Citation { return l.check.check(ctx, mark, sentence) }}
-	}
-	c := begin()
+	said := &speech{t: t, step: step}
+	check := func(mark, sentence string) *Citation { return l.check.check(ctx, mark, sentence) }
+
+	c := &citer{give: said.give, check: check}
 	answer, err := t.client.Answer(ctx, &l.req, func(e model.Event) {
+		// What was said before the call was made again does not count.
 		if e.Again {
-			c = begin()
+			said.pieces = nil
+			c = &citer{give: said.give, check: check}
 			t.emit(Event{Kind: KindAgain, Step: step})
 		}
 		if e.Note != "" {
@@ -248,7 +274,30 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 		c.write(e.Text)
 	})
 	c.close()
-	return answer, pieces, err
+	return answer, said.pieces, err
+}
+
+// speech gathers what the model says in a step, and tells the watchers.
+type speech struct {
+	t      *Turn
+	step   int
+	pieces []Piece
+}
+
+// give adds a piece. Texts without a citation between them are one piece.
+func (s *speech) give(p Piece) {
+	if p.Cite != nil {
+		s.t.emit(Event{Kind: KindCite, Step: s.step, Cite: p.Cite})
+		s.pieces = append(s.pieces, p)
+		return
+	}
+
+	s.t.emit(Event{Kind: KindText, Step: s.step, Text: p.Text})
+	if n := len(s.pieces); n > 0 && s.pieces[n-1].Cite == nil {
+		s.pieces[n-1].Text += p.Text
+		return
+	}
+	s.pieces = append(s.pieces, p)
 }
 
 // keep makes pieces the answer.
@@ -263,7 +312,8 @@ func (l *loop) nothing(pieces []Piece) error {
 	l.keep(pieces)
 	var b strings.Builder
 	b.WriteString("The model gave no answer.")
-	if reads, _ := l.ledger.list(); len(reads) > 0 {
+	reads, _ := l.ledger.list()
+	if len(reads) > 0 {
 		b.WriteString(" It had read:")
 		for _, r := range reads[:min(len(reads), 20)] {
 			fmt.Fprintf(&b, " %s %s;", r.Repo, r.Path)
@@ -292,6 +342,7 @@ func (l *loop) budget(step int) {
 	l.t.mu.Lock()
 	used := l.t.Usage.Input
 	l.t.mu.Unlock()
+
 	switch {
 	case step > 1 && step > l.steps*4/5:
 		l.stopCalls(fmt.Sprintf("its budget of %d steps was nearly used", l.steps))
@@ -302,6 +353,7 @@ func (l *loop) budget(step int) {
 	default:
 		return
 	}
+
 	l.say("Answer now with what you have found. No more tools can be called.")
 }
 
@@ -315,7 +367,12 @@ func (l *loop) stopCalls(why string) {
 func (l *loop) refuse(calls []*model.Call) {
 	var parts []model.Part
 	for _, c := range calls {
-		parts = append(parts, model.Part{Result: &model.Result{ID: c.ID, Name: c.Name, Text: "No more tools can be called. Answer now with what you have found.", Failed: true}})
+		parts = append(parts, model.Part{Result: &model.Result{
+			ID:     c.ID,
+			Name:   c.Name,
+			Text:   "No more tools can be called. Answer now with what you have found.",
+			Failed: true,
+		}})
 	}
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: parts})
 }
@@ -323,57 +380,85 @@ func (l *loop) refuse(calls []*model.Call) {
 // round runs the calls of a step, some at a time. Their results stand in the
 // order of the calls.
 func (l *loop) round(ctx context.Context, calls []*model.Call) {
-	answers := make([]tool.Answer, len(calls))
-	known := make([]bool, len(calls))
-	places := make(chan struct{}, atOnce)
-	var wg sync.WaitGroup
-	for i, c := range calls {
-		l.t.emit(Event{Kind: KindCall, Text: shown(c)})
-		key := c.Name + " " + c.Arguments
-		l.times[key]++
-		if text, have := l.results[key]; have && l.times[key] >= sameCall {
-			answers[i], known[i] = tool.Answer{Text: "You have this already; it has not changed.\n" + text}, true
-			continue
-		}
-		wg.Add(1)
-		places <- struct{}{}
-		go func() {
-			defer func() { <-places; wg.Done() }()
-			callCtx, cancel := context.WithTimeout(ctx, time.Minute)
-			defer cancel()
-			answers[i] = l.tools.Call(callCtx, l.t.viewer, l.meant(c.Name), json.RawMessage(strings.TrimSpace(c.Arguments)))
-		}()
-	}
-	wg.Wait()
+	answers, known := l.callAll(ctx, calls)
+
+	// The room of a step is shared by its results.
+	room := max(maxRound/len(calls), 4<<10)
 
 	var parts []model.Part
-	news, room := false, maxRound/len(calls)
+	news := false
 	for i, c := range calls {
-		key := c.Name + " " + c.Arguments
+		key := keyOf(c)
 		text := clean(answers[i].Text)
 		if _, had := l.results[key]; !had && !answers[i].Failed {
 			news = true
 		}
-		text = cutTo(text, min(maxResult, max(room, 4<<10)))
+		text = cutTo(text, min(maxResult, room))
 		if !known[i] {
 			l.results[key] = text
 		}
+
 		first, _, _ := strings.Cut(text, "\n")
 		l.t.emit(Event{Kind: KindResult, Text: cutTo(first, 300), Failed: answers[i].Failed})
+
 		parts = append(parts, model.Part{Result: &model.Result{
-			ID: c.ID, Name: c.Name, Failed: answers[i].Failed, Text: "<data-" + l.fence + ">\n" + text + "\n</data-" + l.fence + ">",
+			ID:     c.ID,
+			Name:   c.Name,
+			Failed: answers[i].Failed,
+			Text:   "<data-" + l.fence + ">\n" + text + "\n</data-" + l.fence + ">",
 		}})
 		if l.times[key] >= stuckCall && l.why == "" {
 			l.stopCalls("the model made the same call again and again")
 		}
 	}
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: parts})
-	if l.empty++; news {
+
+	l.empty++
+	if news {
 		l.empty = 0
 	}
 	if l.empty >= emptyRounds && l.why == "" {
 		l.stopCalls("it found nothing new any more")
 	}
+}
+
+// keyOf tells calls apart by what they ask.
+func keyOf(c *model.Call) string { return c.Name + " " + c.Arguments }
+
+// callAll runs calls, some at a time. One whose result the model has been given
+// often enough is not run again: its result is known.
+func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool.Answer, known []bool) {
+	answers = make([]tool.Answer, len(calls))
+	known = make([]bool, len(calls))
+	places := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		l.t.emit(Event{Kind: KindCall, Text: shown(c)})
+
+		key := keyOf(c)
+		l.times[key]++
+		if text, have := l.results[key]; have && l.times[key] >= sameCall {
+			answers[i] = tool.Answer{Text: "You have this already; it has not changed.\n" + text}
+			known[i] = true
+			continue
+		}
+
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			answers[i] = l.call(ctx, c)
+		})
+	}
+	wg.Wait()
+	return answers, known
+}
+
+// call runs one call, for a minute at most.
+func (l *loop) call(ctx context.Context, c *model.Call) tool.Answer {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	arguments := json.RawMessage(strings.TrimSpace(c.Arguments))
+	return l.tools.Call(ctx, l.t.viewer, l.meant(c.Name), arguments)
 }
 
 // meant is the tool that a model means: some put names in front, or write them
@@ -392,7 +477,8 @@ func (l *loop) meant(name string) string {
 
 // shown is a call in one line for people.
 func shown(c *model.Call) string {
-	return cutTo(clean(c.Name+" "+strings.Join(strings.Fields(c.Arguments), " ")), 300)
+	arguments := strings.Join(strings.Fields(c.Arguments), " ")
+	return cutTo(clean(c.Name+" "+arguments), 300)
 }
 
 func cutTo(text string, most int) string {
@@ -412,19 +498,24 @@ func (l *loop) size() int {
 		n += len(t.Name) + len(t.About) + len(t.Schema)
 	}
 	for i := range l.req.Messages {
-		m := &l.req.Messages[i]
-		if m.Native != nil {
-			n += len(m.Native.JSON)
-			continue
+		n += sizeOf(&l.req.Messages[i])
+	}
+	return n
+}
+
+// sizeOf is the bytes of a message. Where it is kept as the provider wrote it,
+// that is sent.
+func sizeOf(m *model.Message) (n int) {
+	if m.Native != nil {
+		return len(m.Native.JSON)
+	}
+	for _, p := range m.Parts {
+		n += len(p.Text)
+		if p.Call != nil {
+			n += len(p.Call.Arguments) + 40
 		}
-		for _, p := range m.Parts {
-			n += len(p.Text)
-			if p.Call != nil {
-				n += len(p.Call.Arguments) + 40
-			}
-			if p.Result != nil {
-				n += len(p.Result.Text) + 40
-			}
+		if p.Result != nil {
+			n += len(p.Result.Text) + 40
 		}
 	}
 	return n
@@ -442,18 +533,26 @@ func (l *loop) compact(above, below float64) {
 	if float64(l.size()) <= above*window {
 		return
 	}
+
+	// Messages that are in the log change now: they are written anew.
 	l.saved = 0
 	for i := range l.req.Messages {
+		// What came last is what is being worked on.
 		if i >= len(l.req.Messages)-1 {
-			return // what came last is what is being worked on
+			return
 		}
+
 		for _, r := range l.req.Messages[i].Results() {
 			if strings.HasPrefix(r.Text, dropped) || len(r.Text) < 200 {
 				continue
 			}
+
+			// The first line is the mark around the data: the second one tells most.
 			lines := strings.SplitN(r.Text, "\n", 3)
-			r.Text = dropped + cutTo(lines[min(1, len(lines)-1)], 160)
+			head := lines[min(1, len(lines)-1)]
+			r.Text = dropped + cutTo(head, 160)
 		}
+
 		if float64(l.size()) <= below*window {
 			return
 		}
@@ -467,6 +566,7 @@ func (l *loop) unfounded(pieces []Piece) bool {
 	if l.repaired || len(reads) == 0 {
 		return false
 	}
+
 	code := false
 	for _, p := range pieces {
 		if p.Cite != nil && p.Cite.State != Unverified {
@@ -485,6 +585,7 @@ func (l *loop) judge(pieces []Piece) {
 			unverified++
 		}
 	}
+
 	if unverified > 0 {
 		l.t.limits(fmt.Sprintf("%d citations could not be verified.", unverified))
 	}

@@ -32,6 +32,7 @@ func (a *Asker) start(t *Turn, from *state) {
 		defer halt(nil)
 		bounded, cancel := context.WithTimeout(work, turnTime-a.d.Now().Sub(t.began))
 		defer cancel()
+
 		t.mu.Lock()
 		t.halt = halt
 		t.mu.Unlock()
@@ -41,7 +42,9 @@ func (a *Asker) start(t *Turn, from *state) {
 		if !t.said() {
 			t.answer(bounded, from)
 		}
+
 		written.Wait()
+
 		if a.end.Err() != nil {
 			t.handOver()
 		}
@@ -74,6 +77,7 @@ func (t *Turn) write(ctx context.Context) {
 			t.lose()
 			return
 		}
+
 		t.mu.Lock()
 		out, n, last := t.out, len(t.events), t.last
 		t.out = nil
@@ -81,6 +85,7 @@ func (t *Turn) write(ctx context.Context) {
 		if len(out) == 0 {
 			continue
 		}
+
 		if err := t.append(ctx, out); err != nil {
 			t.broken(ctx, err)
 			return
@@ -105,7 +110,8 @@ func (t *Turn) append(ctx context.Context, out []entry) error {
 	entries := make([][]byte, len(out))
 	for i := range out {
 		var err error
-		if entries[i], err = json.Marshal(&out[i]); err != nil {
+		entries[i], err = json.Marshal(&out[i])
+		if err != nil {
 			return fmt.Errorf("entry of a question: %w", err)
 		}
 	}
@@ -142,6 +148,7 @@ func (t *Turn) close(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	for {
 		one, cancel := context.WithTimeout(ctx, proposeTime)
 		err := t.closeOnce(one, &all.Report, packed)
@@ -164,9 +171,14 @@ func (t *Turn) closeOnce(ctx context.Context, r *Report, packed []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.a.d.Propose(ctx, &catalog.EndTurn{Thread: t.ID, Fence: t.log.Fence(), Turn: catalog.ThreadTurn{
-		File: file, Bytes: uint32(size), Events: uint32(r.Last - r.First + 1), Failed: r.Status != Done,
-	}})
+
+	turn := catalog.ThreadTurn{
+		File:   file,
+		Bytes:  uint32(size),
+		Events: uint32(r.Last - r.First + 1),
+		Failed: r.Status != Done,
+	}
+	_, err = t.a.d.Propose(ctx, &catalog.EndTurn{Thread: t.ID, Fence: t.log.Fence(), Turn: turn})
 	return err
 }
 
@@ -175,18 +187,22 @@ func (t *Turn) handOver() {
 	t.mu.Lock()
 	ended := t.ended
 	t.mu.Unlock()
+
 	h := t.a.d.View().Thread(t.ID)
 	if ended || h == nil || h.Run.Fence != t.log.Fence() {
 		return
 	}
+
 	for _, node := range h.Run.Copies {
 		if node == t.a.d.Self || !t.a.d.Alive(node) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), handTime)
 		defer cancel()
+
 		// Where this fails the copy finds out by itself that this node is gone.
-		_, _ = t.a.d.Propose(ctx, &catalog.MoveRun{Thread: t.ID, Fence: h.Run.Fence, Node: node, Copies: []string{node}})
+		move := &catalog.MoveRun{Thread: t.ID, Fence: h.Run.Fence, Node: node, Copies: []string{node}}
+		_, _ = t.a.d.Propose(ctx, move)
 		return
 	}
 }
@@ -235,11 +251,13 @@ func (a *Asker) watchRuns(ctx context.Context) {
 			seen[h.ID] = true
 			a.lookAfter(ctx, h, now, silent)
 		}
+
 		for id := range silent {
 			if !seen[id] {
 				delete(silent, id)
 			}
 		}
+
 		if a.d.Leading() && now.Sub(retained) > a.scaled(retainLook) {
 			retained = now
 			a.retain(ctx, now)
@@ -258,18 +276,24 @@ func (a *Asker) lookAfter(ctx context.Context, h *catalog.Thread, now time.Time,
 		delete(silent, h.ID)
 		return
 	}
+
+	// A runner is gone only when it was silent for a while: gossip errs for moments.
 	since, known := silent[h.ID]
 	if !known {
 		silent[h.ID] = now
 		return
 	}
+
 	switch {
 	case now.Sub(since) < a.scaled(deadAfter):
+		// It may yet come back.
 	case slices.Contains(h.Run.Copies, a.d.Self):
 		one, cancel := context.WithTimeout(ctx, proposeTime)
 		defer cancel()
+
 		// Another copy may have been first.
-		_, _ = a.d.Propose(one, &catalog.MoveRun{Thread: h.ID, Fence: h.Run.Fence, Node: a.d.Self, Copies: []string{a.d.Self}})
+		move := &catalog.MoveRun{Thread: h.ID, Fence: h.Run.Fence, Node: a.d.Self, Copies: []string{a.d.Self}}
+		_, _ = a.d.Propose(one, move)
 	case now.Sub(h.Run.Since) > givenUp && !slices.ContainsFunc(h.Run.Copies, a.d.Alive):
 		a.abandon(ctx, h.ID, h.Run.Fence)
 	}
@@ -278,13 +302,9 @@ func (a *Asker) lookAfter(ctx context.Context, h *catalog.Thread, now time.Time,
 // resume goes on with a turn that the catalog gives to this node and that is
 // not being answered here.
 func (a *Asker) resume(ctx context.Context, id string, fence uint64) {
-	a.mu.Lock()
-	if a.turns[id] != nil || a.starting[id] {
-		a.mu.Unlock()
+	if !a.claim(id) {
 		return
 	}
-	a.starting[id] = true
-	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
 		delete(a.starting, id)
@@ -304,6 +324,18 @@ func (a *Asker) resume(ctx context.Context, id string, fence uint64) {
 	a.turns[id] = t
 	a.mu.Unlock()
 	a.start(t, from)
+}
+
+// claim tells whether a turn is to be begun here now: it is not when it is being
+// answered, or begun by another.
+func (a *Asker) claim(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.turns[id] != nil || a.starting[id] {
+		return false
+	}
+	a.starting[id] = true
+	return true
 }
 
 var errNothing = errors.New("nothing of it is on this node")
@@ -327,27 +359,33 @@ func (a *Asker) resumed(ctx context.Context, id string, fence uint64) (*Turn, *s
 	}
 
 	q := p.begun.Question
-	if q.Earlier, err = a.earlier(ctx, p.begun.Asker, h); err != nil {
+	q.Earlier, err = a.earlier(ctx, p.begun.Asker, h)
+	if err != nil {
 		return nil, nil, err
 	}
 	plan, problem := a.plan(p.begun.Asker, q)
 	if problem != nil {
 		plan = planless(p.begun.Asker, q)
 	}
+
 	t := newTurn(a, id, h.Events(), plan)
 	t.log, t.began, t.Began = log, p.begun.Began, p.begun.Began
 	t.events = p.events
 	for _, e := range p.events {
 		t.size += len(e.Text)
 	}
-	if p.report != nil { // only to be closed
-		t.Report, t.last = *p.report, true
+	if p.report != nil {
+		// All is said: the turn has only to be closed.
+		t.Report = *p.report
+		t.last = true
 		t.out = []entry{{}}
 		t.stir()
 		return t, nil, nil
 	}
+
 	t.emit(Event{Kind: KindAgain})
 	t.emit(Event{Kind: KindNote, Text: "The node that answered went away; another one goes on."})
+
 	if problem != nil {
 		t.Report.Status, t.Report.Error = Failed, "The node that goes on cannot answer: "+problem.Error()
 		t.emit(Event{Kind: KindError, Text: t.Report.Error})

@@ -3,6 +3,7 @@ package ask
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,11 +59,24 @@ func (l *loop) save(step int) {
 	keep := min(l.saved, len(l.req.Messages))
 	reads, searches := l.ledger.take()
 	l.t.mu.Lock()
-	usage, limits := l.t.Usage, append([]string(nil), l.t.Limits...)
+	usage := l.t.Usage
+	limits := slices.Clone(l.t.Limits)
 	l.t.mu.Unlock()
+
 	l.t.note(entry{State: &state{
-		Step: step, Keep: keep, Messages: cloned(l.req.Messages[keep:]), NoCalls: l.req.NoCalls, Why: l.why, Repaired: l.repaired, Empty: l.empty,
-		PerToken: l.perToken, Fence: l.fence, Usage: usage, Limits: limits, Reads: reads, Searches: searches,
+		Step:     step,
+		Keep:     keep,
+		Messages: cloned(l.req.Messages[keep:]),
+		NoCalls:  l.req.NoCalls,
+		Why:      l.why,
+		Repaired: l.repaired,
+		Empty:    l.empty,
+		PerToken: l.perToken,
+		Fence:    l.fence,
+		Usage:    usage,
+		Limits:   limits,
+		Reads:    reads,
+		Searches: searches,
 	}})
 	l.saved = len(l.req.Messages)
 }
@@ -89,10 +103,14 @@ func (l *loop) restore(s *state) {
 	l.done = s.Step
 	l.req.Messages, l.req.NoCalls = s.Messages, s.NoCalls
 	l.saved = len(s.Messages)
-	l.why, l.repaired, l.empty, l.perToken, l.fence = s.Why, s.Repaired, s.Empty, s.PerToken, s.Fence
+	l.why, l.repaired, l.empty = s.Why, s.Repaired, s.Empty
+	l.perToken, l.fence = s.PerToken, s.Fence
+
 	l.t.mu.Lock()
 	l.t.Steps, l.t.Usage, l.t.Limits = s.Step, s.Usage, s.Limits
 	l.t.mu.Unlock()
+
+	// What was read was noted before: it is not news.
 	for _, r := range s.Reads {
 		l.ledger.note(r.Repo, r.Path, r.Commit)
 	}
@@ -101,17 +119,26 @@ func (l *loop) restore(s *state) {
 	l.ledger.searches = s.Searches
 	l.ledger.mu.Unlock()
 
-	// Which calls were made, and what they found, stands in the conversation.
+	l.recall()
+}
+
+// recall learns from the conversation which calls were made, and what they
+// found.
+func (l *loop) recall() {
+	before, after := "<data-"+l.fence+">\n", "\n</data-"+l.fence+">"
 	keys := map[string]string{} // by ids of calls
 	for i := range l.req.Messages {
 		for _, c := range l.req.Messages[i].Calls() {
-			keys[c.ID] = c.Name + " " + c.Arguments
+			keys[c.ID] = keyOf(c)
 			l.times[keys[c.ID]]++
 		}
 		for _, r := range l.req.Messages[i].Results() {
-			if key := keys[r.ID]; key != "" && !strings.HasPrefix(r.Text, dropped) {
-				l.results[key] = strings.TrimSuffix(strings.TrimPrefix(r.Text, "<data-"+l.fence+">\n"), "\n</data-"+l.fence+">")
+			key := keys[r.ID]
+			if key == "" || strings.HasPrefix(r.Text, dropped) {
+				continue
 			}
+			text := strings.TrimPrefix(r.Text, before)
+			l.results[key] = strings.TrimSuffix(text, after)
 		}
 	}
 }
@@ -141,13 +168,16 @@ func readLog(entries [][]byte) (*progress, error) {
 			p.begun = e.Begun
 		}
 		p.events = append(p.events, e.Events...)
+
 		switch {
 		case e.State == nil:
+			// Events only.
 		case p.state == nil:
 			p.state = e.State
 		default:
 			p.state.add(e.State)
 		}
+
 		if e.Report != nil {
 			p.report = e.Report
 		}

@@ -40,8 +40,15 @@ func (a *Asker) Tool() tool.Tool {
 // it tells how far the question is; the same call again waits for the rest.
 func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Args) (string, error) {
 	m := args.Named("languageModel")
-	q := Question{Query: args.Text("query"), Repos: args.List("repos"), Model: ModelName{m["provider"], m["model"]},
-		Public: args.Text("visibility") == "PUBLIC", Private: args.Text("visibility") == "PRIVATE"}
+	q := Question{
+		Query:   args.Text("query"),
+		Repos:   args.List("repos"),
+		Model:   ModelName{m["provider"], m["model"]},
+		Public:  args.Text("visibility") == "PUBLIC",
+		Private: args.Text("visibility") == "PRIVATE",
+	}
+
+	// The same call again waits for what the first one began.
 	id := a.find(ctx, v, &q)
 	if id == "" {
 		started, err := a.Ask(ctx, v, q)
@@ -57,6 +64,7 @@ func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Arg
 		wait, cancel = context.WithTimeout(ctx, max(left-margin, 0))
 	}
 	defer cancel()
+
 	steps, doing := 0, "thinking"
 	err := a.WatchChat(wait, v, id, 0, func(e Event) error {
 		switch e.Kind {
@@ -70,6 +78,8 @@ func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Arg
 		tool.Progress(ctx, fmt.Sprintf("step %d: %s", steps, doing))
 		return nil
 	})
+
+	// The answer, or how far it is.
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -78,6 +88,7 @@ func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Arg
 	case err != nil:
 		return "", err
 	}
+
 	c, err := a.Chat(ctx, v, id)
 	if err != nil {
 		return "", err
@@ -101,7 +112,8 @@ func (a *Asker) link(id string) string { return a.d.BaseURL + "/chat/" + id }
 func (a *Asker) text(r *Report) string {
 	var b strings.Builder
 	b.WriteString(Markdown(r.Answer, a.d.BaseURL))
-	fmt.Fprintf(&b, "\n\n---\nSources: %d files read, %d searches. Session: %s Model: %s.", len(r.Reads), r.Searches, a.link(r.ID), r.Model)
+	fmt.Fprintf(&b, "\n\n---\nSources: %d files read, %d searches.", len(r.Reads), r.Searches)
+	fmt.Fprintf(&b, " Session: %s Model: %s.", a.link(r.ID), r.Model)
 	if len(r.Limits) > 0 {
 		b.WriteString("\n" + strings.Join(r.Limits, " "))
 	}

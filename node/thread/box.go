@@ -40,14 +40,17 @@ func (b *box) ready(ctx context.Context) (cipher.AEAD, error) {
 	if b.aead != nil {
 		return b.aead, nil
 	}
+
 	key, err := b.secret(ctx, secretName)
 	if err != nil {
 		return nil, fmt.Errorf("seal of conversations: %w", err)
 	}
+
 	block, err := aes.NewCipher(derived(key, "seal"))
 	if err != nil {
 		return nil, fmt.Errorf("seal of conversations: %w", err)
 	}
+
 	b.key = derived(key, "tag")
 	b.aead, err = cipher.NewGCMWithRandomNonce(block)
 	return b.aead, err

@@ -38,6 +38,7 @@ func (s *Store) look(ctx context.Context) {
 	if s.d.Age() > oldView {
 		return
 	}
+
 	threads := map[string]string{} // by file
 	left := fetchBytes
 	for h := range view.Threads() {
@@ -47,13 +48,16 @@ func (s *Store) look(ctx context.Context) {
 				continue
 			}
 			if mine || threads[turn.File] == "" {
-				threads[turn.File] = h.ID // of several threads one that wants it here counts
+				// Turns of a fork are in files of the thread that it came from: of several
+				// threads one that wants the file here counts.
+				threads[turn.File] = h.ID
 			}
 			if mine && left > 0 {
 				left -= s.copyHere(ctx, h.ID, turn.File)
 			}
 		}
 	}
+
 	if ctx.Err() == nil {
 		s.sweepFiles(ctx, view, threads)
 		s.sweepSpools(view)
@@ -65,6 +69,7 @@ func (s *Store) copyHere(ctx context.Context, thread, file string) int {
 	if _, err := os.Stat(s.path(file)); err == nil {
 		return 0
 	}
+
 	sealed, err := s.fetch(ctx, thread, file)
 	if err == nil {
 		err = s.write(file, sealed)
@@ -78,10 +83,12 @@ func (s *Store) copyHere(ctx context.Context, thread, file string) int {
 // sweepFiles deletes the files that no thread names, and those that all nodes
 // that should have them have.
 func (s *Store) sweepFiles(ctx context.Context, view *catalog.View, threads map[string]string) {
-	_ = filepath.WalkDir(filepath.Join(s.d.Dir, "turns"), func(path string, e fs.DirEntry, err error) error {
+	turns := filepath.Join(s.d.Dir, "turns")
+	_ = filepath.WalkDir(turns, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return nil // what cannot be read now is looked at again
 		}
+
 		thread, named := threads[e.Name()]
 		switch {
 		case !named && s.old(e):
@@ -100,10 +107,12 @@ func (s *Store) elsewhere(ctx context.Context, view *catalog.View, thread, file 
 	if slices.Contains(holders, s.d.Net.Self()) || len(holders) < 2 {
 		return false
 	}
+
 	for _, node := range holders {
 		one, cancel := context.WithTimeout(ctx, s.scaled(appendTime))
 		r, err := haveCall.Ask(one, s.d.Net, node, &haveRequest{[]string{file}})
 		cancel()
+
 		if err != nil || len(r.Has) != 1 || !r.Has[0] {
 			return false
 		}
@@ -125,24 +134,34 @@ func (s *Store) sweepSpools(view *catalog.View) {
 			needed[nameOf([]byte(h.ID))] = true
 		}
 	}
-	s.mu.Lock()
-	for thread, p := range s.spools {
-		if name := nameOf([]byte(thread)); !needed[name] {
-			if info, err := os.Stat(p.path); err != nil || s.d.Now().Sub(info.ModTime()) > keepGrace {
-				p.close()
-				delete(s.spools, thread)
-			}
-		}
-	}
-	s.mu.Unlock()
+	s.closeUnneeded(needed)
 
-	files, err := os.ReadDir(filepath.Join(s.d.Dir, "running"))
+	dir := filepath.Join(s.d.Dir, "running")
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		return // there is none yet
 	}
 	for _, e := range files {
 		if !needed[e.Name()] && s.old(e) {
-			_ = os.Remove(filepath.Join(s.d.Dir, "running", e.Name()))
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// closeUnneeded lets go of logs that are not needed here any more. Those that
+// were written a moment ago may belong to a turn that the catalog is about to
+// name.
+func (s *Store) closeUnneeded(needed map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for thread, p := range s.spools {
+		if needed[nameOf([]byte(thread))] {
+			continue
+		}
+		info, err := os.Stat(p.path)
+		if err != nil || s.d.Now().Sub(info.ModTime()) > keepGrace {
+			p.close()
+			delete(s.spools, thread)
 		}
 	}
 }

@@ -85,6 +85,7 @@ func (s *Store) Second(thread string) string {
 // Begin begins the log of a turn that the catalog lets this node answer.
 func (s *Store) Begin(thread string, run catalog.Run) *Log {
 	l := &Log{s: s, thread: thread, fence: run.Fence, sp: s.spoolOf(thread)}
+
 	for _, node := range run.Copies {
 		if node != s.d.Net.Self() {
 			l.others = append(l.others, node)
@@ -98,6 +99,8 @@ func (s *Store) Begin(thread string, run catalog.Run) *Log {
 // and may be more.
 func (s *Store) Resume(ctx context.Context, thread string, fence uint64) (*Log, [][]byte, error) {
 	l := &Log{s: s, thread: thread, fence: fence, sp: s.spoolOf(thread)}
+
+	// From here on no other node can add to the log.
 	sealed, err := l.sp.adopt(fence)
 	if errors.Is(err, errStale) {
 		return nil, nil, ErrLost
@@ -105,10 +108,12 @@ func (s *Store) Resume(ctx context.Context, thread string, fence uint64) (*Log, 
 	if err != nil {
 		return nil, nil, err
 	}
+
 	l.count, l.was = len(sealed), fence
 	entries := make([][]byte, len(sealed))
 	for i, e := range sealed {
-		if entries[i], err = s.box.open(ctx, e, boxEntry); err != nil {
+		entries[i], err = s.box.open(ctx, e, boxEntry)
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -122,13 +127,12 @@ func (l *Log) Fence() uint64 { return l.fence }
 // on has them. It fails with ErrLost when another node answers the question, and
 // with the error of ctx when that ends first.
 func (l *Log) Append(ctx context.Context, entries ...[]byte) error {
-	sealed := make([][]byte, len(entries))
-	for i, e := range entries {
-		var err error
-		if sealed[i], err = l.s.box.seal(ctx, e, boxEntry); err != nil {
-			return err
-		}
+	sealed, err := l.sealed(ctx, entries)
+	if err != nil {
+		return err
 	}
+
+	// Here first: a copy never has more than the node that answers.
 	was := l.was
 	count, err := l.sp.put(l.fence, was, l.count, sealed)
 	switch {
@@ -151,11 +155,27 @@ func (l *Log) Append(ctx context.Context, entries ...[]byte) error {
 		}
 		whole = whole && ok
 	}
+
+	// A node that is alone looks for a copy from time to time only.
 	l.was = l.fence
-	if whole && (len(l.others) > 0 || l.s.d.Now().Sub(l.lonely) < l.s.scaled(lonelyPause)) {
+	lookedJustNow := l.s.d.Now().Sub(l.lonely) < l.s.scaled(lonelyPause)
+	if whole && (len(l.others) > 0 || lookedJustNow) {
 		return nil
 	}
 	return l.replace(ctx, whole)
+}
+
+// sealed is entries as they are written.
+func (l *Log) sealed(ctx context.Context, entries [][]byte) ([][]byte, error) {
+	out := make([][]byte, len(entries))
+	for i, e := range entries {
+		var err error
+		out[i], err = l.s.box.seal(ctx, e, boxEntry)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // give sends entries to another node. It fails only where that node knows of a
@@ -163,7 +183,9 @@ func (l *Log) Append(ctx context.Context, entries ...[]byte) error {
 func (l *Log) give(ctx context.Context, node string, was uint64, at int, sealed [][]byte) (ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.scaled(appendTime))
 	defer cancel()
-	r, err := appendCall.Ask(ctx, l.s.d.Net, node, &appendRequest{l.thread, l.fence, was, at, sealed})
+
+	req := &appendRequest{l.thread, l.fence, was, at, sealed}
+	r, err := appendCall.Ask(ctx, l.s.d.Net, node, req)
 	switch {
 	case err != nil:
 		return false, nil
@@ -177,19 +199,9 @@ func (l *Log) give(ctx context.Context, node string, was uint64, at int, sealed 
 // catalog name it, in place of those that there were. Where there is no other
 // node, this one goes on alone; alone says that nothing has to be told then.
 func (l *Log) replace(ctx context.Context, alone bool) error {
-	others := []string(nil)
-	for _, node := range l.s.order(l.s.d.View(), l.thread) {
-		if node == l.s.d.Net.Self() {
-			continue
-		}
-		ok, err := l.ship(ctx, node)
-		if err != nil {
-			return err
-		}
-		if ok {
-			others = []string{node}
-			break
-		}
+	others, err := l.copyElsewhere(ctx)
+	if err != nil {
+		return err
 	}
 	if others == nil {
 		l.lonely = l.s.d.Now()
@@ -197,8 +209,39 @@ func (l *Log) replace(ctx context.Context, alone bool) error {
 			return nil
 		}
 	}
+	return l.move(ctx, others)
+}
+
+// copyElsewhere gives everything to the first other node that takes it; nil
+// where there is none.
+func (l *Log) copyElsewhere(ctx context.Context) ([]string, error) {
+	for _, node := range l.s.order(l.s.d.View(), l.thread) {
+		if node == l.s.d.Net.Self() {
+			continue
+		}
+		ok, err := l.ship(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return []string{node}, nil
+		}
+	}
+	return nil, nil
+}
+
+// move has the catalog name the copies, and takes the fence of that. It tries
+// until ctx ends: nothing is safe before.
+func (l *Log) move(ctx context.Context, others []string) error {
+	self := l.s.d.Net.Self()
+	change := &catalog.MoveRun{
+		Thread: l.thread,
+		Fence:  l.fence,
+		Node:   self,
+		Copies: append([]string{self}, others...),
+	}
 	for {
-		index, err := l.s.d.Propose(ctx, &catalog.MoveRun{Thread: l.thread, Fence: l.fence, Node: l.s.d.Net.Self(), Copies: append([]string{l.s.d.Net.Self()}, others...)})
+		index, err := l.s.d.Propose(ctx, change)
 		if err == nil {
 			l.fence, l.others = index, others
 			return nil
@@ -219,16 +262,21 @@ func (l *Log) ship(ctx context.Context, node string) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	for at := 0; ; {
 		n, bytes := 0, 0
 		for at+n < len(all) && (n == 0 || bytes+len(all[at+n]) < shipBytes) {
 			bytes += len(all[at+n])
 			n++
 		}
-		if ok, err = l.give(ctx, node, l.fence, at, all[at:at+n]); err != nil || !ok {
+
+		ok, err = l.give(ctx, node, l.fence, at, all[at:at+n])
+		if err != nil || !ok {
 			return false, err
 		}
-		if at += n; at == len(all) {
+
+		at += n
+		if at == len(all) {
 			return true, nil
 		}
 	}

@@ -42,10 +42,12 @@ func (p *spool) openLocked() error {
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return fmt.Errorf("threads: %w", err)
 	}
+
 	f, err := os.OpenFile(p.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("threads: %w", err)
 	}
+
 	info, err := f.Stat()
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -63,7 +65,8 @@ func (p *spool) openLocked() error {
 			break
 		}
 		at += spoolHead + n
-		p.ends, p.fence = append(p.ends, at), binary.BigEndian.Uint64(head[4:])
+		p.ends = append(p.ends, at)
+		p.fence = binary.BigEndian.Uint64(head[4:])
 	}
 	return nil
 }
@@ -77,11 +80,16 @@ func (p *spool) put(fence, was uint64, at int, entries [][]byte) (count int, err
 	if err := p.openLocked(); err != nil {
 		return 0, err
 	}
+
 	switch {
 	case fence < p.fence:
 		return 0, errStale
-	case at > len(p.ends) || at > 0 && p.fence != fence && p.fence != was:
-		return 0, nil // it lacks something: everything has to come again
+	}
+
+	// Where it lacks something everything has to come again.
+	otherWriter := p.fence != fence && p.fence != was
+	if at > len(p.ends) || at > 0 && otherWriter {
+		return 0, nil
 	}
 
 	var b []byte
@@ -128,6 +136,7 @@ func (p *spool) adopt(fence uint64) ([][]byte, error) {
 	if fence < p.fence {
 		return nil, errStale
 	}
+
 	entries, err := p.entriesLocked()
 	p.fence = max(p.fence, fence)
 	return entries, err
@@ -148,6 +157,7 @@ func (p *spool) entriesLocked() ([][]byte, error) {
 	for i := range p.ends {
 		from := p.end(i) + spoolHead
 		out[i] = make([]byte, p.ends[i]-from)
+
 		if _, err := p.file.ReadAt(out[i], from); err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("threads: %w", err)
 		}

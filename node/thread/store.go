@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,13 +110,15 @@ func (s *Store) Put(ctx context.Context, thread string, plain []byte) (file stri
 	if err := s.write(file, sealed); err != nil {
 		return "", 0, err
 	}
+
+	// As many copies as there should be; where a node cannot be reached the next one in order stands in for it.
 	want := s.holders(s.d.View(), thread)
 	for _, node := range s.order(s.d.View(), thread) {
 		if len(want) == 0 {
 			break
 		}
 		if node != s.d.Net.Self() && s.push(ctx, node, file, sealed) != nil {
-			continue // the next one stands in for it
+			continue
 		}
 		want = want[1:]
 	}
@@ -143,7 +146,8 @@ func (s *Store) servePut(_ context.Context, req *putRequest) (*call.Nothing, err
 func (s *Store) Get(ctx context.Context, thread, file string) ([]byte, error) {
 	sealed, err := s.read(file)
 	if err != nil {
-		if sealed, err = s.fetch(ctx, thread, file); err != nil {
+		sealed, err = s.fetch(ctx, thread, file)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -156,9 +160,12 @@ func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) 
 		if node == s.d.Net.Self() {
 			continue
 		}
+
 		one, cancel := context.WithTimeout(ctx, s.scaled(10*time.Second))
 		r, err := getCall.Ask(one, s.d.Net, node, &fileRequest{file})
 		cancel()
+
+		// The hash tells bytes that are damaged there, and those of another file.
 		if err == nil && r.Has && nameOf(r.Bytes) == file {
 			return r.Bytes, nil
 		}
@@ -172,7 +179,8 @@ func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) 
 func (s *Store) serveGet(_ context.Context, req *fileRequest) (*getResponse, error) {
 	b, err := s.read(req.File)
 	if err != nil {
-		return &getResponse{}, nil // it is not here, or damaged: others have it
+		// It is not here, or damaged: others have it.
+		return &getResponse{}, nil
 	}
 	return &getResponse{true, b}, nil
 }
@@ -192,12 +200,14 @@ func (s *Store) order(view *catalog.View, thread string) []string {
 		id    string
 		score float64
 	}
+
 	var all []scored
 	key := place.Key(thread)
 	for m := range view.Members() {
 		if m.State == catalog.MemberRemoved || m.ID != s.d.Net.Self() && !s.d.Alive(m.ID) {
 			continue
 		}
+
 		score := place.Score(key, place.Member{ID: m.ID, Weight: 1})
 		if m.State == catalog.MemberDraining {
 			score -= 1e9 // only where there is nobody else
@@ -205,14 +215,9 @@ func (s *Store) order(view *catalog.View, thread string) []string {
 		all = append(all, scored{m.ID, score})
 	}
 	slices.SortFunc(all, func(a, b scored) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		}
-		return 0
+		return cmp.Compare(b.score, a.score)
 	})
+
 	ids := make([]string, len(all))
 	for i, m := range all {
 		ids[i] = m.id
@@ -236,18 +241,23 @@ func (s *Store) write(file string, sealed []byte) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
+
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("threads: %w", err)
 	}
+
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
 		return fmt.Errorf("threads: %w", err)
 	}
+
+	// What is renamed has to be on the disk before: else the name could outlive the bytes.
 	_, err = tmp.Write(sealed)
 	err = errors.Join(err, tmp.Sync(), tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}
+
 	if err != nil {
 		_ = os.Remove(tmp.Name()) // the error before is what counts
 		return fmt.Errorf("threads: %w", err)
@@ -265,6 +275,7 @@ func (s *Store) read(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if nameOf(b) != file {
 		s.d.Log.Error("a file of a conversation is damaged and was removed", "file", file)
 		_ = os.Remove(s.path(file)) // a second look finds it again

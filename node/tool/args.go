@@ -64,8 +64,9 @@ func (a *Args) as(tool string, changes ...any) string {
 func callOf(tool string, pairs ...any) string {
 	a := newArgs(nil)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" && pairs[i+1] != nil {
-			a.set(pairs[i].(string), pairs[i+1])
+		value := pairs[i+1]
+		if value != "" && value != nil {
+			a.set(pairs[i].(string), value)
 		}
 	}
 	return a.render(tool)
@@ -74,9 +75,11 @@ func callOf(tool string, pairs ...any) string {
 func (a *Args) render(tool string) string {
 	var parts []string
 	for _, name := range a.given {
-		if value := a.values[name]; value != nil {
-			parts = append(parts, quote(name)+":"+quote(plainest(value)))
+		value := a.values[name]
+		if value == nil {
+			continue
 		}
+		parts = append(parts, quote(name)+":"+quote(plainest(value)))
 	}
 	return tool + " {" + strings.Join(parts, ",") + "}"
 }

@@ -22,7 +22,11 @@ func blame(h Historian) Tool {
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			r, err := h.Blame(ctx, v, browse.BlameRequest{
-				Repo: a.Text("repo"), Path: a.Text("path"), Ref: a.Text("ref"), First: a.Number("offset"), Lines: a.Number("limit"),
+				Repo:  a.Text("repo"),
+				Path:  a.Text("path"),
+				Ref:   a.Text("ref"),
+				First: a.Number("offset"),
+				Lines: a.Number("limit"),
 			})
 			if err != nil {
 				return "", err
@@ -34,23 +38,20 @@ func blame(h Historian) Tool {
 
 // blameText writes runs of lines with their commits.
 func blameText(a *Args, r *browse.BlameResponse) string {
-	var out strings.Builder
+	path := clean([]byte(a.Text("path")))
 	first := a.Number("offset")
 	last := min(first+a.Number("limit")-1, r.Total)
 	if first > r.Total {
 		return fmt.Sprintf("The file has only %s. From its start: %s.", count(r.Total, "line"), a.with("offset", nil))
 	}
-	fmt.Fprintf(&out, "%s at %.8s, lines %d-%d of %d\n", clean([]byte(a.Text("path"))), r.Commit, first, last, r.Total)
+
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s at %.8s, lines %d-%d of %d\n", path, r.Commit, first, last, r.Total)
 	next := last + 1
 	for _, run := range r.Ranges {
-		c := r.Commits[run.Hash]
-		where := fmt.Sprint(run.StartLine)
-		if run.LineCount > 1 {
-			where = fmt.Sprintf("%d-%d", run.StartLine, run.StartLine+run.LineCount-1)
-		}
-		line := fmt.Sprintf("%s %.12s %s %s: %s", where, run.Hash, c.Date.Format("2006-01-02"), clean([]byte(c.AuthorName)), cut(clean([]byte(c.Message)), 0, 0))
-		if clean([]byte(run.Path)) != clean([]byte(a.Text("path"))) {
-			line += " (in " + clean([]byte(run.Path)) + ")"
+		line := blameLine(run, r.Commits[run.Hash])
+		if then := clean([]byte(run.Path)); then != path {
+			line += " (in " + then + ")"
 		}
 		if out.Len()+len(line) > a.room() {
 			next = run.StartLine
@@ -58,6 +59,7 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 		}
 		out.WriteString(line + "\n")
 	}
+
 	var e end
 	if r.Late {
 		e.unlooked = append(e.unlooked, "the history of lines that are not shown, within 5 seconds; ask for fewer lines with limit")
@@ -66,4 +68,16 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 		e.left = append(e.left, fmt.Sprintf("lines %d-%d; continue with %s", next, r.Total, a.with("offset", next)))
 	}
 	return out.String() + e.String()
+}
+
+// blameLine is a run of lines with the commit that changed them last.
+func blameLine(run browse.BlameRange, c browse.BlameCommit) string {
+	where := fmt.Sprint(run.StartLine)
+	if run.LineCount > 1 {
+		where = fmt.Sprintf("%d-%d", run.StartLine, run.StartLine+run.LineCount-1)
+	}
+	date := c.Date.Format("2006-01-02")
+	author := clean([]byte(c.AuthorName))
+	subject := cut(clean([]byte(c.Message)), 0, 0)
+	return fmt.Sprintf("%s %.12s %s %s: %s", where, run.Hash, date, author, subject)
 }

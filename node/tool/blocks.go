@@ -32,18 +32,21 @@ func share(blocks []block, room int) (level, shown int) {
 			sizes[i] = blocks[i].size()
 		}
 		sort.Ints(sizes)
-		left, total := room, 0
+
+		// The level rises to the size of the next larger block as long as all those
+		// above it can have as much.
+		left := room
 		for i, s := range sizes {
 			level = left / (shown - i)
 			if s > level {
 				break
 			}
 			left -= s
-			total += s
 			if i == shown-1 {
 				return s, shown // everything fits
 			}
 		}
+
 		if level >= leastShare || shown == 1 {
 			return level, shown
 		}
@@ -60,6 +63,7 @@ func (b *block) fit(out *strings.Builder, level int, rest func(left int) string)
 	used := len(b.head)
 	whole := b.size() <= level
 	for i, l := range b.lines {
+		// A cut is worth its line only where more than half a share is left out.
 		if !whole && i > 0 && used+len(l)+leastShare/2 > level {
 			left = len(b.lines) - i
 			out.WriteString(rest(left))
@@ -80,15 +84,18 @@ func writeBlocks(a *Args, out *strings.Builder, blocks []block, e *end, one func
 		fmt.Fprintf(out, "; %s shown", files(shown))
 	}
 	out.WriteByte('\n')
+
 	shortened, first := 0, -1
 	for i := range blocks[:shown] {
 		left := blocks[i].fit(out, level, func(left int) string { return fmt.Sprintf("… %d more\n", left) })
 		if left > 0 {
-			if shortened++; first < 0 {
+			if first < 0 {
 				first = i
 			}
+			shortened++
 		}
 	}
+
 	if shortened > 0 {
 		e.left = append(e.left, fmt.Sprintf("lines of %s (marked …); continue with %s", count(shortened, "file"), one(first)))
 	}

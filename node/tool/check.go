@@ -27,7 +27,8 @@ func (m misuse) Error() string { return string(m) }
 // as it should have been.
 func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 	var members map[string]json.RawMessage
-	if len(raw) > 0 && string(raw) != "null" {
+	given := len(raw) > 0 && string(raw) != "null"
+	if given {
 		if err := json.Unmarshal(raw, &members); err != nil {
 			return nil, misuse("The arguments have to be one JSON object, as " + t.example() + ".")
 		}
@@ -54,6 +55,7 @@ func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 		a.asked = a.Text("repo")
 		return a, nil
 	}
+
 	text := "Wrong arguments: " + strings.Join(wrong, "; ") + "."
 	if unknown != nil {
 		text += " The parameters of " + t.Name + " are " + strings.Join(t.names(), ", ") + "."
@@ -81,6 +83,7 @@ func (p *Param) take(member json.RawMessage, a, mended *Args) (problem string) {
 		}
 		return problem
 	}
+
 	a.set(p.Name, value)
 	mended.set(p.Name, value)
 	return ""
@@ -134,6 +137,7 @@ func (t *Tool) example() string { return t.complete(newArgs(t)) }
 
 func (t *Tool) sample(name string) string {
 	switch name {
+	// As in an example of documentation: nobody has such a repository.
 	case "repo":
 		return "github.com/acme/app"
 	case "path":
@@ -161,6 +165,7 @@ func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
 	if json.Unmarshal(raw, &v) != nil {
 		return nil, "is malformed"
 	}
+
 	switch p.Kind {
 	case String:
 		return p.text(v)
@@ -230,15 +235,18 @@ func (p *Param) list(v any) (value any, problem string) {
 	if len(members) > maxList {
 		return nil, fmt.Sprintf("has more than %d entries", maxList)
 	}
+
 	list := []string{}
 	for _, m := range members {
 		s, problem := p.text(m)
 		if problem == "has to be a string" {
 			problem = "has to be a string or a list of strings"
 		}
+
 		if problem != "" {
 			return nil, problem
 		}
+
 		if s != "" {
 			list = append(list, s.(string))
 		}
@@ -256,6 +264,7 @@ func (p *Param) integer(v any) (value any, problem string) {
 	if !ok || f != math.Trunc(f) {
 		return nil, "has to be a whole number"
 	}
+
 	switch {
 	case p.Max > 0 && f > float64(p.Max) && p.Clamp:
 		return p.Max, ""
@@ -275,37 +284,47 @@ func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
 	if value, problem := p.decode(raw); problem == "" {
 		return value, true
 	}
+
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return nil, false
 	}
+
 	switch v := v.(type) {
 	case float64:
-		switch p.Kind {
-		case Integer:
-			return p.within(v), true
-		case String, Strings:
-			return strconv.FormatFloat(v, 'f', -1, 64), p.Words == nil
-		case Boolean:
-			return v != 0, true
-		}
+		return p.mendNumber(v)
 	case string:
 		if p.Words != nil {
 			word := NearestName(v, p.Words)
 			return word, word != ""
 		}
-		if f, err := strconv.ParseFloat(v, 64); err == nil && p.Kind == Integer {
+		f, err := strconv.ParseFloat(v, 64)
+		if err == nil && p.Kind == Integer {
 			return p.within(f), true
 		}
 	case []any:
-		if len(v) > 0 && p.Kind != Strings {
-			first, err := json.Marshal(v[0])
-			if err != nil {
-				return nil, false
-			}
-			value, problem := p.decode(first)
-			return value, problem == ""
+		if len(v) == 0 || p.Kind == Strings {
+			return nil, false
 		}
+		first, err := json.Marshal(v[0])
+		if err != nil {
+			return nil, false
+		}
+		value, problem := p.decode(first)
+		return value, problem == ""
+	}
+	return nil, false
+}
+
+// mendNumber makes of a number what the parameter could take.
+func (p *Param) mendNumber(f float64) (value any, ok bool) {
+	switch p.Kind {
+	case Integer:
+		return p.within(f), true
+	case String, Strings:
+		return strconv.FormatFloat(f, 'f', -1, 64), p.Words == nil
+	case Boolean:
+		return f != 0, true
 	}
 	return nil, false
 }

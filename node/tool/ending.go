@@ -21,14 +21,18 @@ func (e *end) String() string {
 	if e.left != nil {
 		text = "Left out: " + strings.Join(e.left, ". Left out: ") + "."
 	}
+
+	// Where something was left out both are told; else this one alone.
 	if e.unlooked != nil {
-		if e.left == nil {
-			text = ""
+		unlooked := "Not searched: " + strings.Join(e.unlooked, ". Not searched: ") + "."
+		if e.left != nil {
+			text += " " + unlooked
 		} else {
-			text += " "
+			text = unlooked
 		}
-		text += "Not searched: " + strings.Join(e.unlooked, ". Not searched: ") + "."
 	}
+
+	// Repositories that could not be indexed lack nothing that a call could get.
 	if e.failed > 0 {
 		text = strings.Replace(text, complete, "Complete", 1)
 		if !strings.HasSuffix(text, "Complete") {
@@ -42,6 +46,10 @@ func (e *end) String() string {
 // lacks adds what a search did not find or did not look at. more is the call
 // that raises the limit, "" where that is of no use.
 func (e *end) lacks(a *Args, cut search.Cut, more string) {
+	missing := func(format string, args ...any) {
+		e.unlooked = append(e.unlooked, fmt.Sprintf(format, args...))
+	}
+
 	less := narrower(a.tool)
 	switch cut.Why {
 	case search.CutLimit:
@@ -50,18 +58,19 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 		}
 		e.left = append(e.left, "more files match than the limit shows; "+less)
 	case search.CutTime:
-		e.unlooked = append(e.unlooked, "what was not reached within 5 seconds; "+less+", or use a longer literal")
+		missing("what was not reached within 5 seconds; %s, or use a longer literal", less)
 	case search.CutParts:
-		e.unlooked = append(e.unlooked, fmt.Sprintf("%d of %d parts of the index did not answer; try again in a few seconds", cut.Count, cut.Of))
+		missing("%d of %d parts of the index did not answer; try again in a few seconds", cut.Count, cut.Of)
 	case search.CutPending:
-		e.unlooked = append(e.unlooked, count(cut.Count, "repository")+" not indexed yet")
+		missing("%s not indexed yet", count(cut.Count, "repository"))
 	case search.CutRevision, search.CutNoRevision:
-		e.unlooked = append(e.unlooked, fmt.Sprintf("%d of %d repositories do not have %q indexed; with repo it is searched wherever it exists", cut.Count, cut.Of, a.Text("ref")))
+		missing("%d of %d repositories do not have %q indexed; with repo it is searched wherever it exists", cut.Count, cut.Of, a.Text("ref"))
 	case search.CutSymbols:
-		e.unlooked = append(e.unlooked, "files whose symbols are not known (they come after the text; without ctags on the nodes there are none); grep finds text")
+		missing("files whose symbols are not known (they come after the text; without ctags on the nodes there are none); grep finds text")
 	case search.CutUnknown:
-		e.unlooked = append(e.unlooked, "a part of the index; try again in a few seconds")
+		missing("a part of the index; try again in a few seconds")
 	}
+
 	e.failed = cut.Failed
 	if cut.Unsearched > 0 {
 		e.unlooked = append(e.unlooked, keptText(a, cut))
@@ -74,6 +83,7 @@ func keptText(a *Args, cut search.Cut) string {
 	for _, f := range cut.UnsearchedFiles {
 		names = append(names, fmt.Sprintf("%s%s (%s)", of(a, f.Repo), clean([]byte(f.Path)), f.Why))
 	}
+
 	text := "kept by name only: " + strings.Join(names, ", ")
 	if more := cut.Unsearched - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -82,5 +92,6 @@ func keptText(a *Args, cut search.Cut) string {
 		return text + "; a search with repo reads them"
 	}
 	first := cut.UnsearchedFiles[0]
-	return text + "; read_file " + quote(map[string]string{"repo": first.Repo, "path": first.Path}) + " reads it"
+	call := quote(map[string]string{"repo": first.Repo, "path": first.Path})
+	return text + "; read_file " + call + " reads it"
 }

@@ -19,46 +19,67 @@ import (
 // next. What the viewer may not see is never hinted at: every name in a hint
 // comes from a listing made for the same viewer.
 func explain(ctx context.Context, l Lister, v catalog.Viewer, t *Tool, a *Args, err error) string {
-	var e *call.Error
 	message := "The tool failed for a reason that is in the node's log. Try once more, then another way."
+	var e *call.Error
 	if errors.As(err, &e) {
-		if message = strings.TrimRight(e.Message, ". "); !strings.HasSuffix(message, "?") {
-			message += "."
-		}
+		message = sentence(e.Message)
 	}
+
 	repo := a.Text("repo")
 	switch {
 	case errors.Is(err, call.ErrRepoNotFound):
 		return message + suggestRepos(ctx, l, v, repo)
 	case errors.Is(err, call.ErrFileNotFound):
-		if strings.HasSuffix(message, "?") { // it names what could be meant
-			return message
-		}
-		at := map[string]any{"repo": repo, "path": strings.Trim(a.Text("path"), "/")}
-		if ref := a.Text("ref"); ref != "" {
-			at["ref"] = ref
-		}
-		switch {
-		case strings.HasSuffix(message, "is a directory, not a file."):
-			return message + " See what is in it with list_tree " + quote(at) + "."
-		case strings.HasSuffix(message, "is a file, not a directory."):
-			return message + " Read it with read_file " + quote(at) + "."
-		}
-		base := path.Base(a.Text("path"))
-		return message + " Find the path with glob " + quote(map[string]any{"repo": repo, "pattern": "**/" + base}) + "."
+		return message + elsewhere(a, message)
 	case errors.Is(err, call.ErrRef):
-		return message + " See the branches with list_branches " + quote(map[string]any{"repo": repo}) + ", or leave ref out for the default branch."
+		there := quote(map[string]any{"repo": repo})
+		return message + " See the branches with list_branches " + there + ", or leave ref out for the default branch."
 	case errors.Is(err, call.ErrQuery):
-		return message + " There are no look-arounds and no back-references. To find it as it stands: " + a.with("pattern", regexp.QuoteMeta(a.Text("pattern"))) + "."
+		literal := a.with("pattern", regexp.QuoteMeta(a.Text("pattern")))
+		return message + " There are no look-arounds and no back-references. To find it as it stands: " + literal + "."
 	case errors.Is(err, call.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		message = "The call took too long."
 	case errors.Is(err, context.Canceled):
 		return "The call was cancelled."
 	}
+
+	// The kinds that several tools have in common say themselves what to do.
 	if k := call.KindOf(err); k != nil && k.Hint != "" {
 		return message + " " + k.Hint
 	}
 	return message
+}
+
+// sentence ends a message as a sentence; a question is one.
+func sentence(message string) string {
+	message = strings.TrimRight(message, ". ")
+	if strings.HasSuffix(message, "?") {
+		return message
+	}
+	return message + "."
+}
+
+// elsewhere tells how to find a file that is not there, or is none; "" where the
+// message itself asks whether another one is meant.
+func elsewhere(a *Args, message string) string {
+	if strings.HasSuffix(message, "?") {
+		return ""
+	}
+
+	repo := a.Text("repo")
+	at := map[string]any{"repo": repo, "path": strings.Trim(a.Text("path"), "/")}
+	if ref := a.Text("ref"); ref != "" {
+		at["ref"] = ref
+	}
+	switch {
+	case strings.HasSuffix(message, "is a directory, not a file."):
+		return " See what is in it with list_tree " + quote(at) + "."
+	case strings.HasSuffix(message, "is a file, not a directory."):
+		return " Read it with read_file " + quote(at) + "."
+	}
+
+	pattern := "**/" + path.Base(a.Text("path"))
+	return " Find the path with glob " + quote(map[string]any{"repo": repo, "pattern": pattern}) + "."
 }
 
 // mostNames bounds how many repositories are looked at for one that is meant.
@@ -73,13 +94,17 @@ func repoNames(ctx context.Context, l Lister, v catalog.Viewer, part string) []s
 		if err != nil {
 			return nil
 		}
+
+		// Nothing has the text: begin again, with all.
 		if r.Total == 0 && part != "" {
 			part, page = "", 0
 			continue
 		}
+
 		for i := range r.Repos {
 			names = append(names, r.Repos[i].Name)
 		}
+
 		if len(r.Repos) == 0 || len(names) >= r.Total {
 			break
 		}
@@ -92,7 +117,8 @@ func plainRepo(name string) string {
 	for _, prefix := range []string{"https://", "http://"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(strings.Trim(name, "/"), ".git"), "/")
+	name = strings.TrimSuffix(strings.Trim(name, "/"), ".git")
+	return strings.TrimSuffix(name, "/")
 }
 
 // oneEndingIn is the only repository whose name ends in the given parts, ""
@@ -101,12 +127,14 @@ func oneEndingIn(ctx context.Context, l Lister, v catalog.Viewer, name string) s
 	name = plainRepo(name)
 	found := ""
 	for _, full := range repoNames(ctx, l, v, path.Base(name)) {
-		if strings.EqualFold(full, name) || strings.HasSuffix(strings.ToLower(full), "/"+strings.ToLower(name)) {
-			if found != "" {
-				return ""
-			}
-			found = full
+		ends := strings.HasSuffix(strings.ToLower(full), "/"+strings.ToLower(name))
+		if !ends && !strings.EqualFold(full, name) {
+			continue
 		}
+		if found != "" {
+			return ""
+		}
+		found = full
 	}
 	return found
 }
@@ -132,22 +160,37 @@ func nearRepos(text string, names []string, most int) []string {
 		last, parts int
 	}
 	text = strings.ToLower(text)
+	last := path.Base(text)
 	depth := strings.Count(text, "/") + 1
-	bound := max(2, len(path.Base(text))/3)
+	bound := max(2, len(last)/3)
+
 	var found []scored
 	for _, name := range names {
 		low := strings.ToLower(name)
-		s := scored{name, distance(path.Base(text), path.Base(low)), distance(text, lastParts(low, depth))}
-		if strings.Contains(path.Base(low), path.Base(text)) {
+		s := scored{
+			name:  name,
+			last:  distance(last, path.Base(low)),
+			parts: distance(text, lastParts(low, depth)),
+		}
+
+		// A name that has the text in it is as near as one wrong letter.
+		if strings.Contains(path.Base(low), last) {
 			s.last = min(s.last, 1)
 		}
+
 		if s.last <= bound || s.parts <= bound {
 			found = append(found, s)
 		}
 	}
+
 	slices.SortFunc(found, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(a.parts, b.parts), strings.Compare(a.name, b.name))
+		return cmp.Or(
+			cmp.Compare(a.last, b.last),
+			cmp.Compare(a.parts, b.parts),
+			strings.Compare(a.name, b.name),
+		)
 	})
+
 	var out []string
 	for _, s := range found[:min(most, len(found))] {
 		out = append(out, s.name)

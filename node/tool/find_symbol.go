@@ -35,18 +35,26 @@ func (l *lookup) name() string {
 }
 
 func (l *lookup) request() search.SymbolRequest {
-	return search.SymbolRequest{Symbol: l.Text("symbol"), Repo: l.Text("repo"), Revision: l.Text("ref"), Paths: pathsOf(l.Args), Kind: l.Text("kind")}
+	return search.SymbolRequest{
+		Symbol:   l.Text("symbol"),
+		Repo:     l.Text("repo"),
+		Revision: l.Text("ref"),
+		Paths:    pathsOf(l.Args),
+		Kind:     l.Text("kind"),
+	}
 }
 
 // asText is the call that finds the name as a word.
 func (l *lookup) asText() string {
-	return callOf("grep", "pattern", `\b`+regexp.QuoteMeta(l.name())+`\b`, "repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref"))
+	word := `\b` + regexp.QuoteMeta(l.name()) + `\b`
+	return callOf("grep", "pattern", word, "repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref"))
 }
 
 // none is the answer where the symbol was not found.
 func (l *lookup) none(noun string, r *search.SymbolResponse) string {
 	var e end
 	e.lacks(l.Args, r.Cut, "")
+
 	text := fmt.Sprintf("No %s of %s found.", noun, clean([]byte(l.Text("symbol"))))
 	if len(r.Similar) > 0 {
 		text += " Similar names: " + clean([]byte(strings.Join(r.Similar, ", "))) + "."
@@ -70,7 +78,11 @@ func (l *lookup) beyond() string {
 // indexed tells whether the revision that is asked about is in the index: of
 // any other one nothing is known of symbols.
 func (l *lookup) indexed(r *search.SymbolResponse) bool {
-	return l.Text("ref") == "" || len(r.Files) > 0 || r.Cut.Why != search.CutNoRevision && r.Commit(l.Text("repo")) != ""
+	if l.Text("ref") == "" || len(r.Files) > 0 {
+		return true
+	}
+	known := r.Commit(l.Text("repo")) != ""
+	return known && r.Cut.Why != search.CutNoRevision
 }
 
 // mostOutlined is how many files of an answer are asked for their definitions.
@@ -79,7 +91,7 @@ const mostOutlined = 20
 // outlines gives the definitions in the first files of an answer, by
 // repository and path. It is an addition: what is not known is left out.
 func (l *lookup) outlines(repos, paths []string, commits map[string]string) map[[2]string]*browse.OutlineFile {
-	found := map[[2]string]*browse.OutlineFile{}
+	// One call for each repository, in the order of the answer.
 	byRepo := map[string][]string{}
 	var order []string
 	for i := range paths[:min(len(paths), mostOutlined)] {
@@ -88,8 +100,11 @@ func (l *lookup) outlines(repos, paths []string, commits map[string]string) map[
 		}
 		byRepo[repos[i]] = append(byRepo[repos[i]], paths[i])
 	}
+
+	found := map[[2]string]*browse.OutlineFile{}
 	for _, repo := range order[:min(len(order), 5)] {
-		r, err := l.browse.Outline(l.ctx, l.viewer, browse.OutlineRequest{Repo: repo, Ref: commits[repo], Paths: byRepo[repo]})
+		req := browse.OutlineRequest{Repo: repo, Ref: commits[repo], Paths: byRepo[repo]}
+		r, err := l.browse.Outline(l.ctx, l.viewer, req)
 		if err != nil {
 			continue
 		}
@@ -108,13 +123,19 @@ func enclosing(f *browse.OutlineFile, line int) string {
 	}
 	best := -1
 	for i, s := range f.Symbols {
-		if s.First <= line && line <= s.Last && s.Last > s.First && (best < 0 || s.Last-s.First <= f.Symbols[best].Last-f.Symbols[best].First) {
+		around := s.First <= line && line <= s.Last
+		if !around || s.Last == s.First {
+			continue
+		}
+		// Of two of the same size the later one is the inner one.
+		if best < 0 || s.Last-s.First <= f.Symbols[best].Last-f.Symbols[best].First {
 			best = i
 		}
 	}
 	if best < 0 {
 		return ""
 	}
+
 	s := &f.Symbols[best]
 	return scopedName(s.Name, s.ParentName, s.ParentKind)
 }
@@ -148,7 +169,8 @@ func kindText(m *search.SymbolMatch) string {
 	switch {
 	case parent == "":
 		return kind
-	case m.ParentKind == "unknown" && kind == "function": // of a type in another file
+	case m.ParentKind == "unknown" && kind == "function":
+		// The type is in another file.
 		return "method of " + parent
 	case m.ParentKind == "unknown":
 		return kind + " in " + parent
@@ -160,7 +182,11 @@ func kindText(m *search.SymbolMatch) string {
 // indexed: the lines that have the name as a word.
 func (l *lookup) linesByWord(limit int) (*search.GrepResponse, error) {
 	return l.search.Grep(l.ctx, l.viewer, search.GrepRequest{
-		Pattern: `\b` + regexp.QuoteMeta(l.name()) + `\b`, Repo: l.Text("repo"), Ref: l.Text("ref"), Paths: pathsOf(l.Args), Limit: limit,
+		Pattern: `\b` + regexp.QuoteMeta(l.name()) + `\b`,
+		Repo:    l.Text("repo"),
+		Ref:     l.Text("ref"),
+		Paths:   pathsOf(l.Args),
+		Limit:   limit,
 	})
 }
 
@@ -171,26 +197,29 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &search.SymbolResponse{Cut: g.Cut, Exhaustive: g.Cut.Why == "", Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
+	out := &search.SymbolResponse{
+		Cut:        g.Cut,
+		Exhaustive: g.Cut.Why == "",
+		Commits:    map[string]string{l.Text("repo"): l.Text("ref")},
+	}
+
 	var paths, repos []string
 	for _, f := range g.Files {
-		paths, repos = append(paths, f.Path), append(repos, f.Repo)
+		paths = append(paths, f.Path)
+		repos = append(repos, f.Repo)
 	}
 	outlines := l.outlines(repos, paths, out.Commits)
+
 	for _, f := range g.Files {
 		o := outlines[[2]string{f.Repo, f.Path}]
 		if o == nil {
 			continue
 		}
-		file := search.SymbolFile{Repository: f.Repo, Path: f.Path, Language: o.Language}
-		for _, s := range o.Symbols {
-			i := slices.IndexFunc(f.Lines, func(line browse.Line) bool { return line.Number == s.First })
-			if s.Name != l.name() || i < 0 || l.Text("kind") != "" && s.Kind != l.Text("kind") {
-				continue
-			}
-			m := search.SymbolMatch{Line: f.Lines[i].Text, Name: s.Name, Kind: s.Kind, ParentName: s.ParentName, ParentKind: s.ParentKind}
-			m.Range.Start.Line, m.Range.End.Line = uint32(s.First), uint32(s.First)
-			file.Matches = append(file.Matches, m)
+		file := search.SymbolFile{
+			Repository: f.Repo,
+			Path:       f.Path,
+			Language:   o.Language,
+			Matches:    l.definedIn(f.Lines, o),
 		}
 		if file.Matches != nil {
 			out.Files = append(out.Files, file)
@@ -198,4 +227,27 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 		}
 	}
 	return out, nil
+}
+
+// definedIn is the definitions of the name in a file, of which lines have it.
+func (l *lookup) definedIn(lines []browse.Line, o *browse.OutlineFile) (all []search.SymbolMatch) {
+	name, kind := l.name(), l.Text("kind")
+	for _, s := range o.Symbols {
+		wanted := s.Name == name && (kind == "" || s.Kind == kind)
+		at := slices.IndexFunc(lines, func(line browse.Line) bool { return line.Number == s.First })
+		if !wanted || at < 0 {
+			continue
+		}
+
+		m := search.SymbolMatch{
+			Line:       lines[at].Text,
+			Name:       s.Name,
+			Kind:       s.Kind,
+			ParentName: s.ParentName,
+			ParentKind: s.ParentKind,
+		}
+		m.Range.Start.Line, m.Range.End.Line = uint32(s.First), uint32(s.First)
+		all = append(all, m)
+	}
+	return all
 }

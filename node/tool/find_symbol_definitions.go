@@ -48,7 +48,9 @@ func (l *lookup) define() (*search.SymbolResponse, error) {
 	if !l.indexed(r) && l.Text("repo") != "" {
 		return l.definedAt()
 	}
-	if l.Text("match") == "fuzzy" && len(r.Files) == 0 && len(r.Similar) > 0 {
+
+	none := len(r.Files) == 0
+	if none && l.Text("match") == "fuzzy" && len(r.Similar) > 0 {
 		req.Symbol = r.Similar[0]
 		return l.search.Definitions(l.ctx, l.viewer, req)
 	}
@@ -57,37 +59,20 @@ func (l *lookup) define() (*search.SymbolResponse, error) {
 
 // definitions writes definitions by file.
 func (l *lookup) definitions(r *search.SymbolResponse) string {
-	left := l.Number("limit")
-	var blocks []block
 	var repos, paths []string
-	shown, last := 0, ""
 	for i := range r.Files {
-		repos, paths = append(repos, r.Files[i].Repository), append(paths, r.Files[i].Path)
+		repos = append(repos, r.Files[i].Repository)
+		paths = append(paths, r.Files[i].Path)
 	}
 	var bodies map[[2]string]*browse.OutlineFile
 	if l.Flag("body") {
 		bodies = l.outlines(repos, paths, r.Commits)
 	}
+
+	w := &definitionsWriter{lookup: l, left: l.Number("limit")}
 	for i := range r.Files {
 		f := &r.Files[i]
-		b := block{head: clean([]byte(f.Path)) + "\n"}
-		if l.Text("repo") == "" && f.Repository != last {
-			b.head = "[" + f.Repository + "]\n" + b.head
-		}
-		last = f.Repository
-		for k := range f.Matches {
-			if left == 0 {
-				break
-			}
-			left--
-			shown++
-			m := &f.Matches[k]
-			b.lines = append(b.lines, fmt.Sprintf("%d [%s]: %s\n", m.Range.Start.Line, kindText(m), cut(strings.TrimSpace(clean(m.Line)), 0, 0)))
-			b.lines = append(b.lines, l.body(f, m, bodies[[2]string{f.Repository, f.Path}], r.Commits[f.Repository])...)
-		}
-		if b.lines != nil {
-			blocks = append(blocks, b)
-		}
+		w.file(f, bodies[[2]string{f.Repository, f.Path}], r.Commits[f.Repository])
 	}
 
 	var out strings.Builder
@@ -95,17 +80,52 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 	if l.Text("match") != "exact" {
 		of = "like"
 	}
-	fmt.Fprintf(&out, "%s %s %s in %s", count(r.MatchCount, "definition"), of, clean([]byte(l.Text("symbol"))), count(len(r.Files), "file"))
+	found, in := count(r.MatchCount, "definition"), count(len(r.Files), "file")
+	fmt.Fprintf(&out, "%s %s %s in %s", found, of, clean([]byte(l.Text("symbol"))), in)
+
 	var e end
-	whole := writeBlocks(l.Args, &out, blocks, &e, func(i int) string { return l.with("path", paths[i], "include", nil) })
-	if hidden := len(blocks) - whole; hidden > 0 {
+	whole := writeBlocks(l.Args, &out, w.blocks, &e, func(i int) string { return l.with("path", paths[i], "include", nil) })
+	if hidden := len(w.blocks) - whole; hidden > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(l.tool)))
 	}
-	if more := r.MatchCount - shown; more > 0 {
+	if more := r.MatchCount - w.shown; more > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(more, "definition"), l.beyond()))
 	}
 	e.lacks(l.Args, r.Cut, "")
 	return out.String() + e.String()
+}
+
+// definitionsWriter gathers the lines of an answer.
+type definitionsWriter struct {
+	*lookup
+	blocks      []block
+	left, shown int    // definitions
+	last        string // repository that was named
+}
+
+// file writes the definitions in a file, as many as are left to show.
+func (w *definitionsWriter) file(f *search.SymbolFile, o *browse.OutlineFile, commit string) {
+	b := block{head: clean([]byte(f.Path)) + "\n"}
+	if w.Text("repo") == "" && f.Repository != w.last {
+		b.head = "[" + f.Repository + "]\n" + b.head
+	}
+	w.last = f.Repository
+
+	for k := range f.Matches {
+		if w.left == 0 {
+			break
+		}
+		w.left--
+		w.shown++
+
+		m := &f.Matches[k]
+		text := cut(strings.TrimSpace(clean(m.Line)), 0, 0)
+		b.lines = append(b.lines, fmt.Sprintf("%d [%s]: %s\n", m.Range.Start.Line, kindText(m), text))
+		b.lines = append(b.lines, w.body(f, m, o, commit)...)
+	}
+	if b.lines != nil {
+		w.blocks = append(w.blocks, b)
+	}
 }
 
 // mostBody is how many lines of one definition are shown.
@@ -125,23 +145,26 @@ func (l *lookup) body(f *search.SymbolFile, m *search.SymbolMatch, o *browse.Out
 	if last <= first {
 		return nil
 	}
+
 	if commit == "" {
 		commit = l.Text("ref")
 	}
 	r, err := l.browse.ReadFile(l.ctx, l.viewer, browse.ReadFileRequest{
-		Repo: f.Repository, Path: f.Path, Ref: commit, Offset: first + 1, Limit: min(last-first, mostBody),
+		Repo:   f.Repository,
+		Path:   f.Path,
+		Ref:    commit,
+		Offset: first + 1,
+		Limit:  min(last-first, mostBody),
 	})
 	if err != nil {
 		return nil
 	}
+
 	var lines []string
 	for i, line := range r.Lines {
-		text := clean(line)
-		if len(text) > longestLine {
-			text = cutEnd(text, longestLine)
-		}
-		lines = append(lines, fmt.Sprintf("%d: %s\n", first+1+i, text))
+		lines = append(lines, fmt.Sprintf("%d: %s\n", first+1+i, shownLine(line)))
 	}
+
 	if last-first > mostBody {
 		lines = append(lines, fmt.Sprintf("… to line %d\n", last))
 	}

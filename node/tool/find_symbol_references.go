@@ -27,15 +27,18 @@ func references(s Searcher, b Browser) Tool {
 			l := &lookup{a, ctx, v, s, b}
 			req := l.request()
 			req.Symbol = l.name()
+
 			r, err := s.References(ctx, v, req)
 			if err != nil {
 				return "", err
 			}
 			if !l.indexed(r) && a.Text("repo") != "" {
-				if r, err = l.usedAt(); err != nil {
+				r, err = l.usedAt()
+				if err != nil {
 					return "", err
 				}
 			}
+
 			if len(r.Files) == 0 {
 				return l.unused(r)
 			}
@@ -51,6 +54,7 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out := &search.SymbolResponse{Cut: g.Cut, Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
 	for _, f := range g.Files {
 		file := search.SymbolFile{Repository: f.Repo, Path: f.Path}
@@ -68,7 +72,8 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 // unused is the answer where the name stands nowhere: the names that are like
 // it are those of definitions.
 func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
-	d, err := l.search.Definitions(l.ctx, l.viewer, search.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")})
+	near := search.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
+	d, err := l.search.Definitions(l.ctx, l.viewer, near)
 	if err == nil {
 		r.Similar = d.Similar
 	}
@@ -116,9 +121,12 @@ func (l *lookup) references(r *search.SymbolResponse) string {
 	var repos, paths []string
 	known := false // to the index: what the uses stand in
 	for i := range r.Files {
-		repos, paths = append(repos, r.Files[i].Repository), append(paths, r.Files[i].Path)
-		known = known || slices.ContainsFunc(r.Files[i].Matches, func(m search.SymbolMatch) bool { return m.Around.Name != "" })
+		f := &r.Files[i]
+		repos = append(repos, f.Repository)
+		paths = append(paths, f.Path)
+		known = known || slices.ContainsFunc(f.Matches, func(m search.SymbolMatch) bool { return m.Around.Name != "" })
 	}
+
 	var outlines map[[2]string]*browse.OutlineFile
 	if !known {
 		outlines = l.outlines(repos, paths, r.Commits)
@@ -150,29 +158,20 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head
 	}
-	number := w.seen
+	number, before := w.seen, w.lines
 	w.seen++
-	calls, before, counted := w.Flag("calls"), uint32(0), w.lines
+
+	last := uint32(0)
 	for k := range f.Matches {
 		m := &f.Matches[k]
-		if m.Range.Start.Line == before {
-			continue // a line is shown once
+
+		// A line is shown once.
+		if m.Range.Start.Line == last {
+			continue
 		}
-		before = m.Range.Start.Line
-		how := w.usages.of(f.Language, m.Line)
-		switch {
-		case m.Remark && calls:
-			w.onlyRemark++
-			continue
-		case m.Remark:
-			w.remarks++
-		case how == labelled:
-			w.labelled++
-			continue
-		case calls && how == declared:
-			w.declared++
-			continue
-		case calls && how != called:
+		last = m.Range.Start.Line
+
+		if !w.counts(m, f.Language) {
 			continue
 		}
 		w.lines++
@@ -183,25 +182,53 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 		w.left--
 		b.lines = append(b.lines, w.line(m, o))
 	}
-	if w.lines > counted {
+
+	if w.lines > before {
 		w.files++
 	}
 	if b.lines != nil {
-		w.blocks, w.of = append(w.blocks, b), append(w.of, number)
+		w.blocks = append(w.blocks, b)
+		w.of = append(w.of, number)
 		w.last = f.Repository
 	}
 }
 
 // line is a use: its number, where it stands, and its text.
 func (w *usesWriter) line(m *search.SymbolMatch, o *browse.OutlineFile) string {
-	mark, text := "", strings.TrimSpace(clean(bytes.TrimSpace(m.Line)))
+	text := strings.TrimSpace(clean(bytes.TrimSpace(m.Line)))
+	mark := ""
 	if m.Remark {
 		mark = "~"
 	} else if name := around(m, o); name != "" {
 		mark = " in " + name
 	}
+
 	from := max(strings.Index(text, w.name()), 0)
-	return fmt.Sprintf("%d%s: %s\n", m.Range.Start.Line, mark, cut(text, from, min(len(text), from+len(w.name()))))
+	to := min(len(text), from+len(w.name()))
+	return fmt.Sprintf("%d%s: %s\n", m.Range.Start.Line, mark, cut(text, from, to))
+}
+
+// counts tells whether a line is one that is asked for, and counts those that
+// are not.
+func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
+	calls := w.Flag("calls")
+	how := w.usages.of(lang, m.Line)
+	switch {
+	case m.Remark && calls:
+		w.onlyRemark++
+		return false
+	case m.Remark:
+		w.remarks++
+	case how == labelled:
+		w.labelled++
+		return false
+	case calls && how == declared:
+		w.declared++
+		return false
+	case calls:
+		return how == called
+	}
+	return true
 }
 
 // around is the name of what a use stands in: as the index knows it, else as the
@@ -218,14 +245,17 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	if w.Flag("calls") {
 		noun = "call"
 	}
+
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s of %s in %s", count(w.lines, noun), clean([]byte(w.name())), count(w.files, "file"))
 	if notes := w.notes(); notes != "" {
 		out.WriteString(" (" + notes + ")")
 	}
+
 	if w.name() != w.Text("symbol") {
 		fmt.Fprintf(&out, "; %s of any type: the receiver is not resolved", clean([]byte(w.name())))
 	}
+
 	var e end
 	shown := writeBlocks(w.Args, &out, w.blocks, &e, func(i int) string { return w.with("path", paths[w.of[i]], "include", nil) })
 	if hidden := len(w.blocks) - shown; hidden > 0 {
@@ -245,7 +275,9 @@ func (w *usesWriter) notes() string {
 		n    int
 		text string
 	}{
-		{w.declared, "declarations %d not shown"}, {w.labelled, "labels %d not shown"}, {w.onlyRemark, "comments and strings %d not shown"},
+		{w.declared, "declarations %d not shown"},
+		{w.labelled, "labels %d not shown"},
+		{w.onlyRemark, "comments and strings %d not shown"},
 		{w.remarks, "%d in comments or strings (~)"},
 	} {
 		if n.n > 0 {

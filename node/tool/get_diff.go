@@ -31,10 +31,14 @@ func getDiff(h Historian) Tool {
 			if c.mode == "auto" && a.Number("page") > 1 {
 				c.mode = "patch"
 			}
-			if err := c.ask(ctx, v, h, c.mode == "names" || c.mode == "stat"); err != nil {
+			stat := c.mode == "names" || c.mode == "stat"
+			if err := c.ask(ctx, v, h, stat); err != nil {
 				return "", err
 			}
-			if c.mode == "auto" && (c.r.Cut || c.size() > a.room()) {
+
+			// A patch that does not fit is asked for again as counts.
+			tooLarge := c.mode == "auto" && (c.r.Cut || c.size() > a.room())
+			if tooLarge {
 				c.mode = "stat"
 				if err := c.ask(ctx, v, h, true); err != nil {
 					return "", err
@@ -63,30 +67,41 @@ type changed struct {
 // ask compares; stat counts lines and leaves out the patches.
 func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, stat bool) error {
 	req := browse.DiffRequest{
-		Repo: c.Text("repo"), Base: c.Text("base"), Head: c.Text("head"), Path: c.Text("path"), Stat: stat, Context: c.Number("context"),
+		Repo:    c.Text("repo"),
+		Base:    c.Text("base"),
+		Head:    c.Text("head"),
+		Path:    c.Text("path"),
+		Stat:    stat,
+		Context: c.Number("context"),
 	}
 	if req.Context == 0 {
+		// 0 would mean the usual number.
 		req.Context = -1
 	}
+
 	r, err := h.Diff(ctx, v, req)
 	if err != nil {
 		return err
 	}
+
 	filter := paths.Filter{Include: c.List("include"), Exclude: c.List("exclude")}
 	keeps, err := filter.Keeps()
 	if err != nil {
 		return err
 	}
+
 	c.r, c.files = r, nil
 	for i := range r.Files {
 		f := &r.Files[i]
-		if f.OldPath != "" && keeps(f.OldPath) || f.NewPath != "" && keeps(f.NewPath) {
-			file := diffBlock(f)
-			if stat {
-				file.plus, file.minus = f.Added, f.Removed
-			}
-			c.files = append(c.files, file)
+		kept := f.OldPath != "" && keeps(f.OldPath) || f.NewPath != "" && keeps(f.NewPath)
+		if !kept {
+			continue
 		}
+		file := diffBlock(f)
+		if stat {
+			file.plus, file.minus = f.Added, f.Removed
+		}
+		c.files = append(c.files, file)
 	}
 	return nil
 }
@@ -109,11 +124,15 @@ func (c *comparison) text() string {
 	}
 	plus, minus := 0, 0
 	for i := range c.files {
-		plus, minus = plus+c.files[i].plus, minus+c.files[i].minus
+		plus += c.files[i].plus
+		minus += c.files[i].minus
 	}
+	base, head := clean([]byte(c.Text("base"))), clean([]byte(c.Text("head")))
+	files := count(len(c.files), "file")
+
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s (%.8s) .. %s (%.8s): %s, +%d -%d\n", clean([]byte(c.Text("base"))), c.r.BaseCommit, clean([]byte(c.Text("head"))), c.r.HeadCommit,
-		count(len(c.files), "file"), plus, minus)
+	fmt.Fprintf(&out, "%s (%.8s) .. %s (%.8s): %s, +%d -%d\n", base, c.r.BaseCommit, head, c.r.HeadCommit, files, plus, minus)
+
 	var e end
 	switch c.mode {
 	case "names", "stat":
@@ -121,6 +140,7 @@ func (c *comparison) text() string {
 	default:
 		c.patch(&out, &e)
 	}
+
 	if c.r.Cut {
 		e.left = append(e.left, "the difference is larger than can be read at once, and the numbers are too small; narrow it with path")
 	}
@@ -149,13 +169,16 @@ func (c *comparison) list(out *strings.Builder, e *end) {
 		}
 		size += len(lines[i])
 	}
+
 	if size > c.room()-out.Len() {
 		c.sum(out, e)
 		return
 	}
+
 	for _, l := range lines {
 		out.WriteString(l)
 	}
+
 	if !c.Has("mode") {
 		e.left = append(e.left, "the patch, which does not fit; continue with "+c.with("mode", "patch")+", or with path")
 	}
@@ -183,11 +206,15 @@ func (c *comparison) pages(room int) (pages []string) {
 		pages = append(pages, page.String())
 		page.Reset()
 	}
+
 	for i := range c.files {
 		f := &c.files[i]
+
+		// A file begins on a page only where there is room for some of its lines.
 		if page.Len() > 0 && page.Len()+len(f.line())+leastShare > room {
 			next()
 		}
+
 		page.WriteString(f.line())
 		for k, l := range f.lines {
 			if page.Len()+len(l) > room && k > 0 {
@@ -212,6 +239,7 @@ const mostGroups = 120
 // sum writes how much changed in each directory, as deep as there is room.
 func (c *comparison) sum(out *strings.Builder, e *end) {
 	var best []changed
+	// As deep as the directories are few enough for an overview.
 	for depth := 1; depth < 10; depth++ {
 		groups := grouped(c.files, depth)
 		if best != nil && len(groups) > mostGroups {
@@ -219,7 +247,9 @@ func (c *comparison) sum(out *strings.Builder, e *end) {
 		}
 		best = groups
 	}
+
 	slices.SortStableFunc(best, func(x, y changed) int { return cmp.Compare(len(y.lines), len(x.lines)) })
+
 	shown := 0
 	for _, g := range best[:min(len(best), mostGroups)] {
 		line := fmt.Sprintf("%s: %s, +%d -%d\n", g.path, count(len(g.lines), "file"), g.plus, g.minus)
@@ -229,7 +259,9 @@ func (c *comparison) sum(out *strings.Builder, e *end) {
 		out.WriteString(line)
 		shown++
 	}
-	e.left = append(e.left, "the names of all files; continue with "+c.with("path", strings.TrimSuffix(best[0].path, "/"))+" or another path")
+
+	largest := strings.TrimSuffix(best[0].path, "/")
+	e.left = append(e.left, "the names of all files; continue with "+c.with("path", largest)+" or another path")
 	if shown < len(best) {
 		e.left = append(e.left, count(len(best)-shown, "directory"))
 	}
@@ -250,7 +282,9 @@ func grouped(files []changed, depth int) []changed {
 			groups = append(groups, changed{path: name})
 		}
 		g := &groups[i]
-		g.plus, g.minus, g.lines = g.plus+f.plus, g.minus+f.minus, append(g.lines, f.path)
+		g.plus += f.plus
+		g.minus += f.minus
+		g.lines = append(g.lines, f.path)
 	}
 	return groups
 }
@@ -260,42 +294,51 @@ func grouped(files []changed, depth int) []changed {
 func diffBlock(f *browse.DiffFile) changed {
 	from, to := clean([]byte(f.OldPath)), clean([]byte(f.NewPath))
 	c := changed{path: cmp.Or(to, from)}
-	switch {
-	case from == "":
-		c.head = "A " + to
-	case to == "":
-		c.head = "D " + from
-	case from != to:
-		c.head = "R " + from + " -> " + to
-	default:
-		c.head = "M " + to
-	}
+	c.head = changeOf(from, to)
 	if f.OldMode != f.NewMode && from != "" && to != "" {
 		c.head += fmt.Sprintf(" (mode %s -> %s)", f.OldMode, f.NewMode)
 	}
 	c.head += "\n"
+
 	if f.Binary {
 		c.lines = append(c.lines, "Binary files differ\n")
 	}
 	for _, h := range f.Hunks {
-		head := fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines)
-		if h.Heading != "" {
-			head += " " + cut(clean([]byte(h.Heading)), 0, 0)
-		}
-		c.lines = append(c.lines, head+"\n")
-		for line := range strings.Lines(h.Body) {
-			text := clean([]byte(strings.TrimSuffix(line, "\n")))
-			if len(text) > longestLine {
-				text = cutEnd(text, longestLine)
-			}
-			switch {
-			case strings.HasPrefix(text, "+"):
-				c.plus++
-			case strings.HasPrefix(text, "-"):
-				c.minus++
-			}
-			c.lines = append(c.lines, text+"\n")
-		}
+		c.hunk(&h)
 	}
 	return c
+}
+
+// changeOf tells with a letter, as git does, what happened to a file: added,
+// deleted, renamed or modified.
+func changeOf(from, to string) string {
+	switch {
+	case from == "":
+		return "A " + to
+	case to == "":
+		return "D " + from
+	case from != to:
+		return "R " + from + " -> " + to
+	}
+	return "M " + to
+}
+
+// hunk adds the lines of a hunk, and counts them.
+func (c *changed) hunk(h *browse.DiffHunk) {
+	head := fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines)
+	if h.Heading != "" {
+		head += " " + cut(clean([]byte(h.Heading)), 0, 0)
+	}
+	c.lines = append(c.lines, head+"\n")
+
+	for line := range strings.Lines(h.Body) {
+		text := shownLine([]byte(strings.TrimSuffix(line, "\n")))
+		switch {
+		case strings.HasPrefix(text, "+"):
+			c.plus++
+		case strings.HasPrefix(text, "-"):
+			c.minus++
+		}
+		c.lines = append(c.lines, text+"\n")
+	}
 }

@@ -24,7 +24,13 @@ func glob(s Searcher, b Browser) Tool {
 			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			req := search.GlobRequest{Pattern: a.Text("pattern"), Path: a.Text("path"), Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: a.Number("limit")}
+			req := search.GlobRequest{
+				Pattern: a.Text("pattern"),
+				Path:    a.Text("path"),
+				Repo:    a.Text("repo"),
+				Ref:     a.Text("ref"),
+				Limit:   a.Number("limit"),
+			}
 			r, err := s.Glob(ctx, v, req)
 			if err != nil {
 				return "", err
@@ -32,6 +38,8 @@ func glob(s Searcher, b Browser) Tool {
 			if len(r.Repos) > 0 {
 				return globText(a, r, req.Limit), nil
 			}
+
+			// Before hints: where the directory itself is not there, that is told.
 			if err := pathIsThere(ctx, v, b, a); err != nil {
 				return "", err
 			}
@@ -49,11 +57,13 @@ func globText(a *Args, r *search.GlobResponse, limit int) string {
 		}
 		blocks[i].lines = pathLines(r.Repos[i].Paths, r.Files)
 	}
+
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s", count(r.Files, "file"))
 	if a.Text("repo") == "" {
 		fmt.Fprintf(&out, " in %s", count(len(r.Repos), "repository"))
 	}
+
 	var e end
 	shown := writeBlocks(a, &out, blocks, &e, func(i int) string {
 		return a.with("repo", r.Repos[i].Repo) + " with a narrower pattern or path"
@@ -61,6 +71,7 @@ func globText(a *Args, r *search.GlobResponse, limit int) string {
 	if left := len(blocks) - shown; left > 0 {
 		e.left = append(e.left, fmt.Sprintf("files of %s; narrow with repo, path or pattern", count(left, "repository")))
 	}
+
 	more := ""
 	if limit < 10000 {
 		more = a.with("limit", min(10000, limit*4))
@@ -88,6 +99,7 @@ func pathLines(paths []string, all int) []string {
 func noFile(a *Args, r *search.GlobResponse, near []string) string {
 	var e end
 	e.lacks(a, r.Cut, "")
+
 	text := "No file matches."
 	pattern := strings.TrimLeft(a.Text("pattern"), "/")
 	switch {
@@ -106,7 +118,9 @@ func nearFiles(ctx context.Context, v catalog.Viewer, s Searcher, a *Args) []str
 	if a.Text("repo") == "" || strings.ContainsAny(want, "*?[{") {
 		return nil
 	}
-	r, err := s.Glob(ctx, v, search.GlobRequest{Pattern: "**", Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: 10000})
+
+	all := search.GlobRequest{Pattern: "**", Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: 10000}
+	r, err := s.Glob(ctx, v, all)
 	if err != nil || len(r.Repos) == 0 {
 		return nil
 	}
@@ -119,6 +133,7 @@ func nearPaths(want string, paths []string, most int) []string {
 		path string
 		d    int
 	}
+
 	bound := max(1, len(bare(want))/4)
 	var found []scored
 	for _, p := range paths {
@@ -126,7 +141,10 @@ func nearPaths(want string, paths []string, most int) []string {
 			found = append(found, scored{p, d})
 		}
 	}
-	slices.SortFunc(found, func(x, y scored) int { return cmp.Or(cmp.Compare(x.d, y.d), cmp.Compare(x.path, y.path)) })
+
+	slices.SortFunc(found, func(x, y scored) int {
+		return cmp.Or(cmp.Compare(x.d, y.d), cmp.Compare(x.path, y.path))
+	})
 	var out []string
 	for _, f := range found[:min(most, len(found))] {
 		out = append(out, f.path)
@@ -141,6 +159,7 @@ func byDirectory(paths []string) []string {
 	for _, p := range paths {
 		in[path.Dir(p)]++
 	}
+
 	var lines []string
 	written := map[string]bool{}
 	for _, p := range paths {
@@ -149,13 +168,20 @@ func byDirectory(paths []string) []string {
 		case dir == "." || in[dir] == 1:
 			lines = append(lines, clean([]byte(p))+"\n")
 		case !written[dir]:
+			// All of the directory is written where its first path stands.
 			written[dir] = true
 			lines = append(lines, clean([]byte(dir))+"/\n")
-			for _, q := range paths {
-				if path.Dir(q) == dir {
-					lines = append(lines, " "+clean([]byte(path.Base(q)))+"\n")
-				}
-			}
+			lines = append(lines, namesIn(dir, paths)...)
+		}
+	}
+	return lines
+}
+
+// namesIn is the names of the files of a directory, set in below it.
+func namesIn(dir string, paths []string) (lines []string) {
+	for _, p := range paths {
+		if path.Dir(p) == dir {
+			lines = append(lines, " "+clean([]byte(path.Base(p)))+"\n")
 		}
 	}
 	return lines

@@ -53,7 +53,8 @@ func pathIsThere(ctx context.Context, v catalog.Viewer, b Browser, a *Args) erro
 	if dir == "" || dir == "." || a.Text("repo") == "" {
 		return nil
 	}
-	_, err := b.ListTree(ctx, v, browse.ListTreeRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Path: dir, MaxEntries: 1})
+	one := browse.ListTreeRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Path: dir, MaxEntries: 1}
+	_, err := b.ListTree(ctx, v, one)
 	if err != nil && strings.HasSuffix(err.Error(), "is a file, not a directory") {
 		return nil
 	}
@@ -70,15 +71,20 @@ type grepping struct {
 }
 
 func newGrepping(a *Args) *grepping {
-	g := &grepping{Args: a, pattern: a.Text("pattern"), group: a.Text("groupBy"), limit: a.Number("limit"), offset: a.Number("offset")}
+	g := &grepping{
+		Args:    a,
+		pattern: a.Text("pattern"),
+		group:   a.Text("groupBy"),
+		limit:   a.Number("limit"),
+		offset:  a.Number("offset"),
+	}
 	if a.Flag("ignoreCase") {
 		g.pattern = "(?i)" + g.pattern
 	}
 	if a.Flag("groupByRepo") {
 		g.group = "repo"
 	}
-	switch mode := a.Text("mode"); {
-	case g.group == "" && mode == "count":
+	if g.group == "" && a.Text("mode") == "count" {
 		g.group = "file"
 	}
 	return g
@@ -86,8 +92,12 @@ func newGrepping(a *Args) *grepping {
 
 func (g *grepping) request() search.GrepRequest {
 	req := search.GrepRequest{
-		Pattern: g.pattern, Paths: pathsOf(g.Args), Repo: g.Text("repo"), Ref: g.Text("ref"),
-		Limit: min(g.limit+g.offset, 10000), Context: g.Number("context"),
+		Pattern: g.pattern,
+		Paths:   pathsOf(g.Args),
+		Repo:    g.Text("repo"),
+		Ref:     g.Text("ref"),
+		Limit:   min(g.limit+g.offset, 10000),
+		Context: g.Number("context"),
 	}
 	if g.group != "" || g.Text("mode") == "files" {
 		req.Counts, req.Context = true, 0
@@ -105,6 +115,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	case g.group != "":
 		return g.groups(r)
 	}
+
 	files := r.Files[min(g.offset, len(r.Files)):]
 	if len(files) == 0 {
 		return fmt.Sprintf("Only %s: no file is left behind offset %d.\n%s", count(len(r.Files), "file"), g.offset, complete)
@@ -118,6 +129,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	if g.offset > 0 {
 		fmt.Fprintf(&out, "; from file %d on", g.offset+1)
 	}
+
 	var e end
 	shown := writeBlocks(g.Args, &out, g.blocks(files), &e, func(i int) string {
 		return g.with("repo", files[i].Repo, "path", files[i].Path, "include", nil, "exclude", nil, "limit", nil, "offset", nil)
@@ -125,6 +137,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	if left := len(files) - shown; left > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), g.with("offset", g.offset+shown)))
 	}
+
 	e.lacks(g.Args, r.Cut, g.more(len(r.Files)))
 	return out.String() + e.String()
 }
@@ -155,8 +168,8 @@ func reposOf(files []search.GrepFile) int {
 // blocks writes files with their lines. A gap between lines that are shown
 // with others around them is marked.
 func (g *grepping) blocks(files []search.GrepFile) []block {
-	expr, _ := regexp.Compile("(?m)" + g.pattern) // nil shows lines from their start
-	around, most := g.Number("context") > 0, g.Number("perFile")
+	// Without an expression lines are shown from their start.
+	expr, _ := regexp.Compile("(?m)" + g.pattern)
 	blocks := make([]block, len(files))
 	last := ""
 	for i := range files {
@@ -167,23 +180,32 @@ func (g *grepping) blocks(files []search.GrepFile) []block {
 			b.head = "[" + f.Repo + "]\n" + b.head
 		}
 		last = f.Repo
-		matches, before := 0, 0
-		for _, line := range f.Lines {
-			if !line.Around {
-				if matches++; most > 0 && matches > most {
-					b.lines = append(b.lines, fmt.Sprintf("… %d more\n", f.Matches-most))
-					break
-				}
-			}
-			text := fmt.Sprintf("%d%s %s\n", line.Number, lineMark(line), aroundMatch(clean(line.Text), expr))
-			if around && before > 0 && line.Number > before+1 {
-				text = "--\n" + text
-			}
-			before = line.Number
-			b.lines = append(b.lines, text)
-		}
+		b.lines = g.fileLines(f, expr)
 	}
 	return blocks
+}
+
+// fileLines writes the lines of a file, at most as many with a match as are
+// wanted.
+func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []string) {
+	around, most := g.Number("context") > 0, g.Number("perFile")
+	matches, before := 0, 0
+	for _, line := range f.Lines {
+		if !line.Around {
+			matches++
+		}
+		if !line.Around && most > 0 && matches > most {
+			return append(lines, fmt.Sprintf("… %d more\n", f.Matches-most))
+		}
+
+		text := fmt.Sprintf("%d%s %s\n", line.Number, lineMark(line), aroundMatch(clean(line.Text), expr))
+		if around && before > 0 && line.Number > before+1 {
+			text = "--\n" + text
+		}
+		before = line.Number
+		lines = append(lines, text)
+	}
+	return lines
 }
 
 func lineMark(line browse.Line) string {
@@ -213,6 +235,7 @@ type tally struct {
 // groups writes how much each group has, those with most first.
 func (g *grepping) groups(r *search.GrepResponse) string {
 	tallies := g.tallies(r.Files)
+
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s in %s", count(r.Matches, "match"), count(len(r.Files), "file"))
 	switch g.group {
@@ -230,8 +253,10 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 		if g.group == "file" {
 			line = fmt.Sprintf("%s: %d\n", t.name, t.matches)
 		}
+
 		if out.Len()+len(line) > g.room() || i == mostTallies {
-			e.left = append(e.left, fmt.Sprintf("%s with fewer; continue with %s", count(len(rest)-i, g.groupNoun()), g.with("offset", g.offset+i)))
+			left := count(len(rest)-i, g.groupNoun())
+			e.left = append(e.left, fmt.Sprintf("%s with fewer; continue with %s", left, g.with("offset", g.offset+i)))
 			break
 		}
 		out.WriteString(line)
@@ -269,6 +294,7 @@ func (g *grepping) tallies(files []search.GrepFile) []tally {
 		all[k].files++
 		all[k].matches += files[i].Matches
 	}
+
 	slices.SortStableFunc(all, func(x, y tally) int {
 		return cmp.Or(cmp.Compare(y.matches, x.matches), cmp.Compare(x.name, y.name))
 	})
@@ -282,9 +308,10 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 	name := clean([]byte(f.Path))
 	if g.group == "directory" {
 		base := strings.Trim(g.Text("path"), "/")
-		below := strings.TrimPrefix(strings.TrimPrefix(path.Dir(name), base), "/")
-		parts := strings.SplitN(below, "/", 3)
-		name = path.Join(append([]string{base}, parts[:min(len(parts), 2)]...)...)
+		below := strings.TrimPrefix(path.Dir(name), base)
+		parts := strings.SplitN(strings.TrimPrefix(below, "/"), "/", 3)
+		levels := parts[:min(len(parts), 2)]
+		name = path.Join(append([]string{base}, levels...)...)
 		if name == "" {
 			name = "."
 		}
@@ -299,10 +326,12 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 func (g *grepping) nothing(r *search.GrepResponse) string {
 	var e end
 	e.lacks(g.Args, r.Cut, "")
+
+	filtered := g.List("include") != nil || g.List("exclude") != nil || g.Text("tests") != "include"
 	hint := ""
 	switch {
 	case r.Cut.Why == search.CutNoRevision:
-	case g.List("include") != nil || g.List("exclude") != nil || g.Text("tests") != "include":
+	case filtered:
 		hint = " In all files: " + g.with("include", nil, "exclude", nil, "tests", nil) + "."
 	case !strings.HasPrefix(g.pattern, "(?i)"):
 		hint = " To ignore case: " + g.with("ignoreCase", true) + "."

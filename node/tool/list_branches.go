@@ -20,16 +20,25 @@ func listBranches(h Historian) Tool {
 			pageParam, perPage(50),
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			req := browse.RefsRequest{Repo: a.Text("repo"), Query: a.Text("query"), Page: a.Number("page"), PerPage: a.Number("perPage")}
+			req := browse.RefsRequest{
+				Repo:    a.Text("repo"),
+				Query:   a.Text("query"),
+				Page:    a.Number("page"),
+				PerPage: a.Number("perPage"),
+			}
+			kind := a.Text("kind")
+
 			var branches, tags *browse.RefsResponse
 			var err error
-			if kind := a.Text("kind"); kind != "tags" {
-				if branches, err = h.Branches(ctx, v, req); err != nil {
+			if kind != "tags" {
+				branches, err = h.Branches(ctx, v, req)
+				if err != nil {
 					return "", err
 				}
 			}
-			if kind := a.Text("kind"); kind != "branches" {
-				if tags, err = h.Tags(ctx, v, req); err != nil {
+			if kind != "branches" {
+				tags, err = h.Tags(ctx, v, req)
+				if err != nil {
 					return "", err
 				}
 			}
@@ -41,6 +50,7 @@ func listBranches(h Historian) Tool {
 // refsText writes branches and tags, of which one may be nil.
 func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 	var out strings.Builder
+
 	shown, total := 0, 0
 	for _, list := range []struct {
 		noun string
@@ -50,7 +60,8 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 			continue
 		}
 		writeRefs(&out, list.noun, list.r)
-		shown, total = max(shown, len(list.r.Refs)), max(total, list.r.Total)
+		shown = max(shown, len(list.r.Refs))
+		total = max(total, list.r.Total)
 	}
 	return out.String() + pages(a, shown, total, false)
 }
@@ -62,8 +73,10 @@ func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse) {
 		fmt.Fprintf(out, "; default %s", r.DefaultBranch)
 	}
 	out.WriteByte('\n')
+
 	for _, b := range r.Refs {
-		fmt.Fprintf(out, "%s %.12s %s", clean([]byte(b.Name)), b.Commit, b.CommittedAt.UTC().Format("2006-01-02"))
+		date := b.CommittedAt.UTC().Format("2006-01-02")
+		fmt.Fprintf(out, "%s %.12s %s", clean([]byte(b.Name)), b.Commit, date)
 		if b.Default {
 			out.WriteString(" default")
 		}

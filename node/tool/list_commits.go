@@ -35,8 +35,16 @@ func listCommits(h Historian) Tool {
 				return traced(ctx, v, h, a)
 			}
 			r, err := h.Commits(ctx, v, browse.CommitsRequest{
-				Repo: a.Text("repo"), Ref: a.Text("ref"), Path: a.Text("path"), Words: wordsOf(a.Text("query")), Author: a.Text("author"),
-				Since: a.Text("since"), Until: a.Text("until"), Page: a.Number("page"), PerPage: a.Number("perPage"), NoMerges: a.Flag("noMerges"),
+				Repo:     a.Text("repo"),
+				Ref:      a.Text("ref"),
+				Path:     a.Text("path"),
+				Words:    wordsOf(a.Text("query")),
+				Author:   a.Text("author"),
+				Since:    a.Text("since"),
+				Until:    a.Text("until"),
+				Page:     a.Number("page"),
+				PerPage:  a.Number("perPage"),
+				NoMerges: a.Flag("noMerges"),
 			})
 			if err != nil {
 				return "", err
@@ -49,10 +57,12 @@ func listCommits(h Historian) Tool {
 // wordsOf splits a query at spaces; what stands in quotes stays together.
 func wordsOf(query string) (words []string) {
 	for i, part := range strings.Split(query, `"`) {
-		if i%2 == 1 && strings.TrimSpace(part) != "" {
-			words = append(words, part)
-		} else if i%2 == 0 {
+		quoted := i%2 == 1
+		switch {
+		case !quoted:
 			words = append(words, strings.Fields(part)...)
+		case strings.TrimSpace(part) != "":
+			words = append(words, part)
 		}
 	}
 	return words
@@ -60,10 +70,6 @@ func wordsOf(query string) (words []string) {
 
 // traced lists the commits that changed a text, or some lines.
 func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
-	req := browse.TraceRequest{
-		Repo: a.Text("repo"), Ref: a.Text("ref"), Path: a.Text("path"), Text: a.Text("changes"), Expr: a.Text("changesRegex"),
-		Since: a.Text("since"), Until: a.Text("until"), NoMerges: a.Flag("noMerges"), Limit: a.Number("perPage"),
-	}
 	kinds := 0
 	for _, name := range []string{"changes", "changesRegex", "lines"} {
 		if a.Has(name) {
@@ -73,6 +79,18 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string
 	if kinds > 1 || a.Has("query") || a.Has("author") {
 		return "", call.Fail(call.ErrInvalid, "changes, changesRegex and lines do not go together, nor with query or author. One of them: %s.", a.with("changesRegex", nil, "query", nil, "author", nil))
 	}
+
+	req := browse.TraceRequest{
+		Repo:     a.Text("repo"),
+		Ref:      a.Text("ref"),
+		Path:     a.Text("path"),
+		Text:     a.Text("changes"),
+		Expr:     a.Text("changesRegex"),
+		Since:    a.Text("since"),
+		Until:    a.Text("until"),
+		NoMerges: a.Flag("noMerges"),
+		Limit:    a.Number("perPage"),
+	}
 	if a.Has("lines") {
 		path, first, last, ok := git.ParseLines(a.Text("lines"))
 		if !ok {
@@ -80,6 +98,7 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string
 		}
 		req.Path, req.First, req.Last = path, first, last
 	}
+
 	r, err := h.Trace(ctx, v, req)
 	if err != nil {
 		return "", err
@@ -93,29 +112,47 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 		out.WriteString("At least ")
 	}
 	fmt.Fprintf(&out, "%s, newest first\n", count(len(r.Commits), "commit"))
+
 	for i := range r.Commits {
 		c := &r.Commits[i]
 		out.WriteString(commitLine(c))
-		if paths := r.Paths[c.Hash]; !a.Has("lines") && len(paths) > 0 {
-			out.WriteString(" in " + clean([]byte(strings.Join(paths[:min(len(paths), 3)], ", "))))
-			if len(paths) > 3 {
-				out.WriteString(", …")
-			}
+		if !a.Has("lines") {
+			out.WriteString(inPaths(r.Paths[c.Hash]))
 		}
 		out.WriteByte('\n')
 	}
+
 	var e end
-	switch last := len(r.Commits) - 1; {
-	case !r.AtLeast:
-	case a.Has("lines") && r.From != "" && last >= 0:
-		e.left = append(e.left, "older changes; continue with "+a.with("ref", r.Commits[last].Hash[:12]+"~1", "lines", fmt.Sprintf("%s:%d-%d", r.From, r.FromFirst, r.FromLast)))
-	case !r.Reached.IsZero():
-		reached := r.Reached.UTC().Format(time.RFC3339)
-		e.left = append(e.left, fmt.Sprintf("commits from %s back, which were not looked at: that takes long; continue with %s, or narrow with path or since", reached, a.with("until", reached)))
-	default:
-		e.left = append(e.left, "what is older: looking at it took too long; narrow with path or since")
+	if r.AtLeast {
+		e.left = append(e.left, olderTraces(a, r))
 	}
 	return out.String() + e.String()
+}
+
+// inPaths names the first files that a commit changed.
+func inPaths(paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	text := " in " + clean([]byte(strings.Join(paths[:min(len(paths), 3)], ", ")))
+	if len(paths) > 3 {
+		text += ", …"
+	}
+	return text
+}
+
+// olderTraces tells how to see the commits behind those that were found.
+func olderTraces(a *Args, r *browse.TraceResponse) string {
+	if a.Has("lines") && r.From != "" && len(r.Commits) > 0 {
+		oldest := r.Commits[len(r.Commits)-1].Hash[:12]
+		lines := fmt.Sprintf("%s:%d-%d", r.From, r.FromFirst, r.FromLast)
+		return "older changes; continue with " + a.with("ref", oldest+"~1", "lines", lines)
+	}
+	if r.Reached.IsZero() {
+		return "what is older: looking at it took too long; narrow with path or since"
+	}
+	reached := r.Reached.UTC().Format(time.RFC3339)
+	return fmt.Sprintf("commits from %s back, which were not looked at: that takes long; continue with %s, or narrow with path or since", reached, a.with("until", reached))
 }
 
 // commitLine is a commit without its line end. The date is when it was
@@ -125,7 +162,10 @@ func commitLine(c *browse.CommitInfo) string {
 	if when.IsZero() {
 		when = c.Date
 	}
-	text := fmt.Sprintf("%.12s %s %s: %s", c.Hash, when.Format("2006-01-02"), clean([]byte(c.AuthorName)), cut(clean([]byte(c.Message)), 0, 0))
+
+	author := clean([]byte(c.AuthorName))
+	subject := cut(clean([]byte(c.Message)), 0, 0)
+	text := fmt.Sprintf("%.12s %s %s: %s", c.Hash, when.Format("2006-01-02"), author, subject)
 	if c.Refs != "" {
 		text += " (" + c.Refs + ")"
 	}
@@ -137,11 +177,13 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 {
 		return noCommits(a)
 	}
+
 	var out strings.Builder
 	if r.AtLeast {
 		out.WriteString("At least ")
 	}
 	fmt.Fprintf(&out, "%s, newest first\n", count(r.Total, "commit"))
+
 	for i := range r.Commits {
 		line := commitLine(&r.Commits[i])
 		if out.Len()+len(line) > a.room() && i > 0 {
@@ -149,6 +191,7 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 		}
 		out.WriteString(line + "\n")
 	}
+
 	if !r.Reached.IsZero() {
 		reached := r.Reached.UTC().Format(time.RFC3339)
 		fmt.Fprintf(&out, "Left out: commits from %s back, which were not looked at: that takes long; continue with %s, or narrow with path, author or since.",
@@ -167,6 +210,7 @@ func noRoom(a *Args, shown, all int) string {
 	for before%size != 0 {
 		size--
 	}
+
 	return fmt.Sprintf("Left out: %s of this page, for lack of room; continue with %s.",
 		count(all-shown, "commit"), a.with("page", before/size+2, "perPage", size))
 }

@@ -20,23 +20,29 @@ func listModels(l Lister) Tool {
 			if len(models) == 0 {
 				return "No language model is configured.\n" + complete, nil
 			}
-			var b strings.Builder
-			fmt.Fprintf(&b, "%s\n", count(len(models), "language model"))
-			for i, m := range models {
-				fmt.Fprintf(&b, "provider=%s model=%s", m.Provider, m.Model)
-				if m.DisplayName != "" {
-					fmt.Fprintf(&b, " (%s)", m.DisplayName)
-				}
-				if i == 0 {
-					b.WriteString(" default")
-				}
-				if !m.Usable {
-					b.WriteString(" not usable: its key is not on this node")
-				}
-				b.WriteByte('\n')
-			}
-			b.WriteString(complete)
-			return b.String(), nil
+			return modelsText(models), nil
 		},
 	}
+}
+
+// modelsText writes models, one on a line, the default first.
+func modelsText(models []Model) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", count(len(models), "language model"))
+	for i, m := range models {
+		fmt.Fprintf(&b, "provider=%s model=%s", m.Provider, m.Model)
+		if m.DisplayName != "" {
+			fmt.Fprintf(&b, " (%s)", m.DisplayName)
+		}
+		if i == 0 {
+			b.WriteString(" default")
+		}
+		if !m.Usable {
+			b.WriteString(" not usable: its key is not on this node")
+		}
+		b.WriteByte('\n')
+	}
+
+	b.WriteString(complete)
+	return b.String()
 }

@@ -21,8 +21,11 @@ func listRepos(l Lister) Tool {
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			r, err := l.Repos(ctx, v, browse.ReposRequest{
-				Query: a.Text("query"), Page: a.Number("page"), PerPage: a.Number("perPage"),
-				Sort: a.Text("sort"), Desc: a.Text("direction") == "desc",
+				Query:   a.Text("query"),
+				Page:    a.Number("page"),
+				PerPage: a.Number("perPage"),
+				Sort:    a.Text("sort"),
+				Desc:    a.Text("direction") == "desc",
 			})
 			if err != nil {
 				return "", err
@@ -58,33 +61,39 @@ func reposText(a *Args, r *browse.ReposResponse) string {
 	for i := range r.Repos {
 		p := &r.Repos[i]
 		out.WriteString(p.Name)
-		var notes []string
-		if p.DefaultBranch != "" {
-			notes = append(notes, p.DefaultBranch)
-		}
-		if !p.PushedAt.IsZero() {
-			notes = append(notes, "pushed "+p.PushedAt.UTC().Format("2006-01-02"))
-		}
-		if p.Fork {
-			notes = append(notes, "fork")
-		}
-		if p.Archived {
-			notes = append(notes, "archived")
-		}
-		if p.Unfetchable != "" {
-			notes = append(notes, "not fetched: "+cut(clean([]byte(p.Unfetchable)), 0, 0))
-		}
-		switch {
-		case p.Error != "":
-			notes = append(notes, "failed to index: "+cut(clean([]byte(p.Error)), 0, 0))
-		case p.IndexedAt.IsZero():
-			notes = append(notes, "not indexed yet")
-		}
-		if notes != nil {
+		if notes := repoNotes(p); notes != nil {
 			out.WriteString(" (" + strings.Join(notes, ", ") + ")")
 		}
 		out.WriteByte('\n')
 	}
+
 	out.WriteString(pages(a, len(r.Repos), r.Total, false))
 	return out.String()
+}
+
+// repoNotes is what is worth knowing of a repository before it is searched.
+func repoNotes(p *browse.RepoInfo) (notes []string) {
+	if p.DefaultBranch != "" {
+		notes = append(notes, p.DefaultBranch)
+	}
+	if !p.PushedAt.IsZero() {
+		notes = append(notes, "pushed "+p.PushedAt.UTC().Format("2006-01-02"))
+	}
+	if p.Fork {
+		notes = append(notes, "fork")
+	}
+	if p.Archived {
+		notes = append(notes, "archived")
+	}
+
+	if p.Unfetchable != "" {
+		notes = append(notes, "not fetched: "+cut(clean([]byte(p.Unfetchable)), 0, 0))
+	}
+	switch {
+	case p.Error != "":
+		notes = append(notes, "failed to index: "+cut(clean([]byte(p.Error)), 0, 0))
+	case p.IndexedAt.IsZero():
+		notes = append(notes, "not indexed yet")
+	}
+	return notes
 }

@@ -28,9 +28,16 @@ func listTree(b Browser) Tool {
 			if !a.Flag("includeFiles") && !a.Flag("includeDirectories") {
 				return "", &call.Error{Kind: call.ErrInvalid, Message: "includeFiles and includeDirectories are both false: nothing is left to list. Set one of them to true."}
 			}
+
 			r, err := b.ListTree(ctx, v, browse.ListTreeRequest{
-				Repo: a.Text("repo"), Path: a.Text("path"), Ref: a.Text("ref"), Depth: a.Number("depth"),
-				NoFiles: !a.Flag("includeFiles"), NoDirectories: !a.Flag("includeDirectories"), MaxEntries: a.Number("maxEntries"), Sizes: a.Flag("sizes"),
+				Repo:          a.Text("repo"),
+				Path:          a.Text("path"),
+				Ref:           a.Text("ref"),
+				Depth:         a.Number("depth"),
+				NoFiles:       !a.Flag("includeFiles"),
+				NoDirectories: !a.Flag("includeDirectories"),
+				MaxEntries:    a.Number("maxEntries"),
+				Sizes:         a.Flag("sizes"),
 			})
 			if err != nil {
 				return "", err
@@ -52,39 +59,54 @@ func treeText(a *Args, r *browse.ListTreeResponse) string {
 		noun = "file"
 	}
 	fmt.Fprintf(&out, "%s%s at %.8s: %s\n", of(a, r.Repo), clean([]byte(where)), r.Commit, count(len(r.Entries), noun))
+
 	shown := 0
 	for _, e := range r.Entries {
-		name := clean([]byte(e.Name))
-		if !a.Flag("includeDirectories") { // an indented name would not say where it is
-			name = clean([]byte(e.Path))
-			e.Depth = 1
-		}
-		line := strings.Repeat(" ", max(e.Depth-1, 0)) + name
-		switch {
-		case e.Dir:
-			line += "/"
-		case e.Type == "commit":
-			line += " (submodule)"
-		case a.Flag("sizes"):
-			line += fmt.Sprintf(" (%d)", e.Size)
-		}
+		line := entryLine(a, e)
 		if out.Len()+len(line) > a.room() {
 			break
 		}
 		out.WriteString(line + "\n")
 		shown++
 	}
+
+	out.WriteString(treeEnd(a, r, shown))
+	return out.String()
+}
+
+// entryLine is an entry of a tree without its line end.
+func entryLine(a *Args, e browse.TreeEntry) string {
+	line := strings.Repeat(" ", max(e.Depth-1, 0)) + clean([]byte(e.Name))
+	if !a.Flag("includeDirectories") {
+		// An indented name would not say where it is.
+		line = clean([]byte(e.Path))
+	}
+
+	switch {
+	case e.Dir:
+		line += "/"
+	case e.Type == "commit":
+		line += " (submodule)"
+	case a.Flag("sizes"):
+		line += fmt.Sprintf(" (%d)", e.Size)
+	}
+	return line
+}
+
+// treeEnd says what a tree lacks of which the first entries are shown, and the
+// call that goes on.
+func treeEnd(a *Args, r *browse.ListTreeResponse, shown int) string {
+	most := a.Number("maxEntries")
 	switch {
 	case shown < len(r.Entries):
-		fmt.Fprintf(&out, "Left out: %d of these entries, for lack of room; list a directory below: %s.", len(r.Entries)-shown, a.with("path", firstDir(r), "depth", 1))
-	case r.Cut && a.Number("maxEntries") < 10000:
-		fmt.Fprintf(&out, "Left out: entries beyond maxEntries; continue with %s, or give a path.", a.with("maxEntries", min(10000, a.Number("maxEntries")*4)))
+		left := len(r.Entries) - shown
+		return fmt.Sprintf("Left out: %d of these entries, for lack of room; list a directory below: %s.", left, a.with("path", firstDir(r), "depth", 1))
+	case r.Cut && most < 10000:
+		return fmt.Sprintf("Left out: entries beyond maxEntries; continue with %s, or give a path.", a.with("maxEntries", min(10000, most*4)))
 	case r.Cut:
-		fmt.Fprintf(&out, "Left out: entries beyond maxEntries; list a directory below: %s.", a.with("path", firstDir(r)))
-	default:
-		out.WriteString(complete)
+		return fmt.Sprintf("Left out: entries beyond maxEntries; list a directory below: %s.", a.with("path", firstDir(r)))
 	}
-	return out.String()
+	return complete
 }
 
 // firstDir is a directory of the listing to look into.

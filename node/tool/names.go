@@ -146,6 +146,7 @@ func distance(a, b string) int {
 	for k := 0; k <= len(b); k++ {
 		last[k] = k
 	}
+
 	for i := 1; i <= len(a); i++ {
 		row[0] = i
 		for k := 1; k <= len(b); k++ {
@@ -154,6 +155,8 @@ func distance(a, b string) int {
 				change++
 			}
 			row[k] = min(change, last[k]+1, row[k-1]+1)
+
+			// The last two letters exchanged are one change.
 			if i > 1 && k > 1 && a[i-1] == b[k-2] && a[i-2] == b[k-1] {
 				row[k] = min(row[k], before[k-2]+1)
 			}

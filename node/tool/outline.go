@@ -24,7 +24,8 @@ func outline(b Browser) Tool {
 			{Name: "depth", Kind: Integer, Min: 1, Max: 3, Default: 2, Clamp: true, About: "levels of nesting"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			r, err := b.Outline(ctx, v, browse.OutlineRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: []string{a.Text("path")}})
+			req := browse.OutlineRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: []string{a.Text("path")}}
+			r, err := b.Outline(ctx, v, req)
 			if err != nil {
 				return "", err
 			}
@@ -35,19 +36,9 @@ func outline(b Browser) Tool {
 
 // outlineText writes the definitions of files.
 func outlineText(a *Args, r *browse.OutlineResponse) string {
+	blocks, shown := outlineBlocks(a, r)
+
 	var out strings.Builder
-	blocks := make([]block, 0, len(r.Files))
-	var shown []*browse.OutlineFile
-	for i := range r.Files {
-		f := &r.Files[i]
-		b := block{lines: outlineLines(a, f)}
-		if len(r.Files) > 1 && b.lines == nil {
-			continue // a file without definitions among others
-		}
-		b.head = outlineHead(f, r.Commit, len(b.lines)) + "\n"
-		blocks, shown = append(blocks, b), append(shown, f)
-	}
-	var e end
 	switch len(r.Files) {
 	case 0:
 		return "No file is there.\n" + complete
@@ -57,10 +48,13 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	default:
 		fmt.Fprintf(&out, "%s at %.8s: %s with definitions", clean([]byte(a.Text("path"))), r.Commit, count(len(blocks), "file"))
 	}
+
+	var e end
 	whole := writeBlocks(a, &out, blocks, &e, func(i int) string {
 		return a.with("path", shown[i].Path, "depth", 1)
 	})
 	out.WriteString(kindsThere(r, kindsWanted(a)))
+
 	if left := len(blocks) - whole; left > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), a.with("path", shown[whole].Path)))
 	}
@@ -68,6 +62,22 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 		e.unlooked = append(e.unlooked, "files beyond the first 20, or what took too long; give the path of one file")
 	}
 	return out.String() + e.String()
+}
+
+// outlineBlocks makes a block of each file that is shown. Among others a file
+// without definitions is not.
+func outlineBlocks(a *Args, r *browse.OutlineResponse) (blocks []block, shown []*browse.OutlineFile) {
+	for i := range r.Files {
+		f := &r.Files[i]
+		b := block{lines: outlineLines(a, f)}
+		if len(r.Files) > 1 && b.lines == nil {
+			continue
+		}
+		b.head = outlineHead(f, r.Commit, len(b.lines)) + "\n"
+		blocks = append(blocks, b)
+		shown = append(shown, f)
+	}
+	return blocks, shown
 }
 
 func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
@@ -89,6 +99,8 @@ func outlineLines(a *Args, f *browse.OutlineFile) []string {
 	var open []int // last lines of what is around
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
+
+		// What ends before this one begins is around it no more.
 		for len(open) > 0 && open[len(open)-1] < s.First {
 			open = open[:len(open)-1]
 		}
@@ -96,20 +108,29 @@ func outlineLines(a *Args, f *browse.OutlineFile) []string {
 		if s.Last > s.First {
 			open = append(open, s.Last)
 		}
-		if s.Kind == "package" || depth >= most || kinds != nil && !contains(kinds, s.Kind) {
+
+		wanted := kinds == nil || contains(kinds, s.Kind)
+		if s.Kind == "package" || depth >= most || !wanted {
 			continue
 		}
-		where := fmt.Sprint(s.First)
-		if s.Last > s.First {
-			where = fmt.Sprintf("%d-%d", s.First, s.Last)
-		}
-		name := clean([]byte(s.Name))
-		if scope := shortScope(s.ParentName, s.ParentKind); scope != "" && depth == 0 {
-			name = scope + "." + name
-		}
-		lines = append(lines, fmt.Sprintf("%s%s %s %s%s\n", strings.Repeat(" ", depth), where, s.Kind, name, cut(clean([]byte(s.Signature)), 0, 0)))
+		lines = append(lines, outlineLine(s, depth))
 	}
 	return lines
+}
+
+// outlineLine is a definition, set in by its depth. Where what it belongs to
+// stands in another file, its name says so.
+func outlineLine(s *browse.OutlineSymbol, depth int) string {
+	where := fmt.Sprint(s.First)
+	if s.Last > s.First {
+		where = fmt.Sprintf("%d-%d", s.First, s.Last)
+	}
+	name := clean([]byte(s.Name))
+	if scope := shortScope(s.ParentName, s.ParentKind); scope != "" && depth == 0 {
+		name = scope + "." + name
+	}
+	signature := cut(clean([]byte(s.Signature)), 0, 0)
+	return fmt.Sprintf("%s%s %s %s%s\n", strings.Repeat(" ", depth), where, s.Kind, name, signature)
 }
 
 // kindsWanted is the kinds that the caller wants, nil for all. Models write
@@ -132,7 +153,9 @@ func kindsThere(r *browse.OutlineResponse, wanted []string) string {
 			there[s.Kind]++
 		}
 	}
-	if wanted == nil || len(there) == 0 || slices.ContainsFunc(wanted, func(kind string) bool { return there[kind] > 0 }) {
+
+	has := slices.ContainsFunc(wanted, func(kind string) bool { return there[kind] > 0 })
+	if wanted == nil || len(there) == 0 || has {
 		return ""
 	}
 

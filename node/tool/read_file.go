@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -60,6 +62,7 @@ func (r *reading) text() (string, error) {
 	case r.Has("ranges") || r.Has("symbol"):
 		return r.parts()
 	}
+
 	f, err := r.lines(r.Text("path"), r.Number("offset"), r.Number("limit"))
 	if err != nil {
 		return "", err
@@ -68,33 +71,45 @@ func (r *reading) text() (string, error) {
 }
 
 func (r *reading) lines(path string, offset, limit int) (*browse.ReadFileResponse, error) {
-	return r.browse.ReadFile(r.ctx, r.viewer, browse.ReadFileRequest{Repo: r.Text("repo"), Path: path, Ref: r.Text("ref"), Offset: offset, Limit: limit})
+	return r.browse.ReadFile(r.ctx, r.viewer, browse.ReadFileRequest{
+		Repo:   r.Text("repo"),
+		Path:   path,
+		Ref:    r.Text("ref"),
+		Offset: offset,
+		Limit:  limit,
+	})
 }
 
 // several reads the beginnings of files, each with its share of the room.
 func (r *reading) several(paths []string) (string, error) {
 	var texts []string
+	share := max(r.Number("maxTokens")/len(paths), 200)
 	for _, p := range paths {
-		one := newArgs(r.tool)
-		for name, value := range r.values {
-			one.values[name] = value
-		}
-		one.given = append(one.given, r.given...)
-		one.asked = r.asked
-		one.set("paths", nil)
-		one.set("path", p)
-		one.values["maxTokens"] = max(r.Number("maxTokens")/len(paths), 200)
 		f, err := r.lines(p, r.Number("offset"), r.Number("limit"))
-		if err != nil {
-			if known := (*call.Error)(nil); errors.As(err, &known) && len(texts) > 0 {
-				texts = append(texts, known.Message+".")
-				continue
-			}
+		var known *call.Error
+		switch {
+		case err == nil:
+			texts = append(texts, fileText(r.alone(p, share), f))
+		case errors.As(err, &known) && len(texts) > 0:
+			// The first file is there: that another one is not is part of the answer.
+			texts = append(texts, known.Message+".")
+		default:
 			return "", err
 		}
-		texts = append(texts, fileText(one, f))
 	}
 	return strings.Join(texts, "\n\n"), nil
+}
+
+// alone is the same call for one of its files.
+func (r *reading) alone(path string, maxTokens int) *Args {
+	one := newArgs(r.tool)
+	maps.Copy(one.values, r.values)
+	one.given = slices.Clone(r.given)
+	one.asked = r.asked
+	one.set("paths", nil)
+	one.set("path", path)
+	one.values["maxTokens"] = maxTokens
+	return one
 }
 
 // parts reads runs of lines: those that are named, and the definitions of a
@@ -116,25 +131,30 @@ func (r *reading) parts() (string, error) {
 	var e end
 	left := maxRead
 	for i, lr := range ranges {
+		// Each call gets as many lines as are left of those of one answer.
 		size := min(lr.last-lr.first+1, left)
 		if size == 0 || out.Len() > r.room() {
-			e.left = append(e.left, "ranges beyond what one answer holds; continue with "+r.with("symbol", nil, "ranges", rangesText(ranges[i:])))
+			rest := r.with("symbol", nil, "ranges", rangesText(ranges[i:]))
+			e.left = append(e.left, "ranges beyond what one answer holds; continue with "+rest)
 			break
 		}
 		f, err := r.lines(r.Text("path"), lr.first, size)
 		if err != nil {
 			return "", err
 		}
+
 		if i == 0 {
 			fmt.Fprintf(&out, "%s%s at %.8s, %s, %s\n", of(r.Args, f.Repo), clean([]byte(f.Path)), f.Commit, f.Language, count(f.Total, "line"))
 		} else {
 			out.WriteString("--\n")
 		}
+
 		written := writeLines(&out, f, r.room())
 		left -= written
 		if next := f.First + written; next <= lr.last && next <= f.Total {
 			rest := append([]lineRange{{next, lr.last}}, ranges[i+1:]...)
-			e.left = append(e.left, fmt.Sprintf("lines %d-%d; continue with %s", next, lr.last, r.with("symbol", nil, "ranges", rangesText(rest))))
+			more := r.with("symbol", nil, "ranges", rangesText(rest))
+			e.left = append(e.left, fmt.Sprintf("lines %d-%d; continue with %s", next, lr.last, more))
 			break
 		}
 	}
@@ -144,11 +164,7 @@ func (r *reading) parts() (string, error) {
 // writeLines writes lines within a room and returns how many.
 func writeLines(out *strings.Builder, f *browse.ReadFileResponse, room int) (written int) {
 	for i, line := range f.Lines {
-		text := clean(line)
-		if len(text) > longestLine {
-			text = cutEnd(text, longestLine)
-		}
-		entry := fmt.Sprintf("%d: %s\n", f.First+i, text)
+		entry := fmt.Sprintf("%d: %s\n", f.First+i, shownLine(line))
 		if out.Len()+len(entry) > room && i > 0 {
 			break
 		}
@@ -158,16 +174,28 @@ func writeLines(out *strings.Builder, f *browse.ReadFileResponse, room int) (wri
 	return written
 }
 
+// shownLine is a line of a file as it is shown: a very long one is cut.
+func shownLine(line []byte) string {
+	text := clean(line)
+	if len(text) > longestLine {
+		return cutEnd(text, longestLine)
+	}
+	return text
+}
+
 // defined is where the symbol that is asked for is defined in the file.
 func (r *reading) defined() ([]lineRange, error) {
-	o, err := r.browse.Outline(r.ctx, r.viewer, browse.OutlineRequest{Repo: r.Text("repo"), Ref: r.Text("ref"), Paths: []string{r.Text("path")}})
+	req := browse.OutlineRequest{Repo: r.Text("repo"), Ref: r.Text("ref"), Paths: []string{r.Text("path")}}
+	o, err := r.browse.Outline(r.ctx, r.viewer, req)
 	if err != nil {
 		return nil, err
 	}
+
 	want := r.Text("symbol")
 	if i := strings.LastIndexAny(want, ".:#"); i > 0 && i+1 < len(want) {
 		want = want[i+1:]
 	}
+
 	var found []lineRange
 	var names []string
 	for _, f := range o.Files {
@@ -179,15 +207,21 @@ func (r *reading) defined() ([]lineRange, error) {
 		}
 	}
 	if found == nil {
-		message := fmt.Sprintf("%q defines no %s", r.Text("path"), r.Text("symbol"))
-		if near := NearestName(want, names); near != "" {
-			message += ", did you mean " + near + "?"
-		} else {
-			message += ". What it defines: " + callOf("outline", "repo", r.Text("repo"), "path", r.Text("path"), "ref", r.Text("ref"))
-		}
-		return nil, call.Fail(call.ErrNotFound, "%s", message)
+		return nil, r.undefined(want, names)
 	}
 	return found, nil
+}
+
+// undefined says that a file defines no such symbol, and what could be meant
+// among those that it defines.
+func (r *reading) undefined(want string, names []string) error {
+	message := fmt.Sprintf("%q defines no %s", r.Text("path"), r.Text("symbol"))
+	if near := NearestName(want, names); near != "" {
+		message += ", did you mean " + near + "?"
+	} else {
+		message += ". What it defines: " + callOf("outline", "repo", r.Text("repo"), "path", r.Text("path"), "ref", r.Text("ref"))
+	}
+	return call.Fail(call.ErrNotFound, "%s", message)
 }
 
 // parseRanges reads "291-308,506-587".
@@ -224,6 +258,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 	if r.Language != "" {
 		fmt.Fprintf(&out, ", %s", r.Language)
 	}
+
 	switch {
 	case r.Binary:
 		fmt.Fprintf(&out, "\nThis is a binary file of %s: it has no lines to show.\n%s", count(r.Size, "byte"), complete)
@@ -235,6 +270,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 		fmt.Fprintf(&out, "\nThe file has only %s. From its start: %s.", count(r.Total, "line"), a.with("offset", nil))
 		return out.String()
 	}
+
 	header := out.Len()
 	var body strings.Builder
 	next, shortened := r.First, 0
@@ -251,12 +287,14 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 		body.WriteString(entry)
 		next++
 	}
+
 	fmt.Fprintf(&out, ", lines %d-%d of %d", r.First, next-1, r.Total)
 	out.WriteByte('\n')
 	out.WriteString(body.String())
 	if shortened > 0 {
 		fmt.Fprintf(&out, "%s cut after %d bytes (…); grep with include shows the part around a match.\n", count(shortened, "line"), longestLine)
 	}
+
 	if next <= r.Total {
 		fmt.Fprintf(&out, "More: %s", a.with("offset", next))
 	} else {

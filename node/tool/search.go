@@ -24,7 +24,11 @@ func rankedSearch(s Searcher, b Browser) Tool {
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			l := &lookup{a, ctx, v, s, b}
 			r, err := s.Ranked(ctx, v, search.RankedRequest{
-				Query: a.Text("query"), Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: pathsOf(a), Limit: a.Number("limit"),
+				Query: a.Text("query"),
+				Repo:  a.Text("repo"),
+				Ref:   a.Text("ref"),
+				Paths: pathsOf(a),
+				Limit: a.Number("limit"),
 			})
 			if err != nil {
 				return "", err
@@ -38,10 +42,6 @@ func rankedSearch(s Searcher, b Browser) Tool {
 func (l *lookup) ranked(r *search.RankedResponse) string {
 	var e end
 	e.lacks(l.Args, r.Cut, "")
-	missing := ""
-	if len(r.Missing) > 0 {
-		missing = "; no file has " + clean([]byte(strings.Join(r.Missing, ", ")))
-	}
 	if len(r.Files) == 0 {
 		text := "No file has these words" + ". Try other words of the same meaning"
 		if len(r.Words) > 1 {
@@ -50,35 +50,16 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 		return text + ".\n" + e.String()
 	}
 
-	var repos, paths []string
-	for _, f := range r.Files {
-		repos, paths = append(repos, f.Repo), append(paths, f.Path)
-	}
-	outlines := l.outlines(repos, paths, r.Commits)
-	blocks := make([]block, len(r.Files))
-	last := ""
-	for i := range r.Files {
-		f := &r.Files[i]
-		blocks[i] = l.rankedBlock(f, outlines[[2]string{f.Repo, f.Path}], len(r.Words))
-		if l.Text("repo") == "" && f.Repo != last {
-			blocks[i].head = "[" + f.Repo + "]\n" + blocks[i].head
-		}
-		last = f.Repo
-	}
+	blocks, paths := l.rankedBlocks(r)
 
 	var out strings.Builder
-	whole := r.Whole
-	if whole > len(r.Files) {
-		whole = len(r.Files)
+	out.WriteString(rankedHead(r))
+	if len(r.Missing) > 0 {
+		out.WriteString("; no file has " + clean([]byte(strings.Join(r.Missing, ", "))))
 	}
-	switch {
-	case whole == len(r.Files):
-		fmt.Fprintf(&out, "%s with all words, best first", count(len(r.Files), "file"))
-	default:
-		fmt.Fprintf(&out, "%s, best first; %d with all words", count(len(r.Files), "file"), whole)
-	}
-	out.WriteString(missing)
+
 	shown := writeBlocks(l.Args, &out, blocks, &e, func(i int) string { return l.with("path", paths[i]) })
+
 	if shown < len(blocks) || r.More {
 		more := "files that rank lower"
 		if l.Number("limit") < 100 && shown == len(blocks) {
@@ -87,6 +68,38 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 		e.left = append(e.left, more)
 	}
 	return out.String() + e.String()
+}
+
+// rankedHead says how many files there are, and how many have all words.
+func rankedHead(r *search.RankedResponse) string {
+	files := count(len(r.Files), "file")
+	if r.Whole >= len(r.Files) {
+		return fmt.Sprintf("%s with all words, best first", files)
+	}
+	return fmt.Sprintf("%s, best first; %d with all words", files, r.Whole)
+}
+
+// rankedBlocks makes a block of each file. A repository is named above the first
+// of its files that stand together.
+func (l *lookup) rankedBlocks(r *search.RankedResponse) (blocks []block, paths []string) {
+	var repos []string
+	for _, f := range r.Files {
+		repos = append(repos, f.Repo)
+		paths = append(paths, f.Path)
+	}
+	outlines := l.outlines(repos, paths, r.Commits)
+
+	last := ""
+	for i := range r.Files {
+		f := &r.Files[i]
+		b := l.rankedBlock(f, outlines[[2]string{f.Repo, f.Path}], len(r.Words))
+		if l.Text("repo") == "" && f.Repo != last {
+			b.head = "[" + f.Repo + "]\n" + b.head
+		}
+		last = f.Repo
+		blocks = append(blocks, b)
+	}
+	return blocks, paths
 }
 
 func (l *lookup) rankedBlock(f *search.RankedFile, o *browse.OutlineFile, words int) block {
@@ -98,13 +111,15 @@ func (l *lookup) rankedBlock(f *search.RankedFile, o *browse.OutlineFile, words 
 		b.head += fmt.Sprintf(", %d of %d words", f.Words, words)
 	}
 	b.head += "\n"
+
 	for _, line := range f.Lines {
 		mark := ""
 		if name := enclosing(o, line.Number); name != "" {
 			mark = " in " + name
 		}
 		text := strings.TrimSpace(clean(line.Text))
-		b.lines = append(b.lines, fmt.Sprintf("%d%s: %s\n", line.Number, mark, aroundMatch(text, anyWord(l.Text("query")))))
+		text = aroundMatch(text, anyWord(l.Text("query")))
+		b.lines = append(b.lines, fmt.Sprintf("%d%s: %s\n", line.Number, mark, text))
 	}
 	return b
 }

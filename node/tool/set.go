@@ -74,9 +74,20 @@ type Set struct {
 // them, with further ones behind.
 func New(p Parts, more ...Tool) *Set {
 	tools := []Tool{
-		rankedSearch(p.Search, p.Browse), grep(p.Search, p.Browse), glob(p.Search, p.Browse), readFile(p.Browse), listTree(p.Browse), listRepos(p.List),
-		definitions(p.Search, p.Browse), references(p.Search, p.Browse),
-		outline(p.Browse), listCommits(p.History), blame(p.History), getDiff(p.History), listBranches(p.History), listModels(p.List),
+		rankedSearch(p.Search, p.Browse),
+		grep(p.Search, p.Browse),
+		glob(p.Search, p.Browse),
+		readFile(p.Browse),
+		listTree(p.Browse),
+		listRepos(p.List),
+		definitions(p.Search, p.Browse),
+		references(p.Search, p.Browse),
+		outline(p.Browse),
+		listCommits(p.History),
+		blame(p.History),
+		getDiff(p.History),
+		listBranches(p.History),
+		listModels(p.List),
 	}
 	for i := range tools {
 		tools[i].Params = append(tools[i].Params, maxTokens)
@@ -96,6 +107,7 @@ func (s *Set) Offered() *Set {
 			now.tools = append(now.tools, t)
 		}
 	}
+
 	if len(now.tools) == len(s.tools) {
 		return s
 	}
@@ -143,7 +155,8 @@ func (s *Set) Call(ctx context.Context, v catalog.Viewer, name string, arguments
 	}
 
 	// What is no fault of the call is told to the operator too.
-	if known := (*call.Error)(nil); !errors.As(err, &known) && ctx.Err() == nil {
+	var known *call.Error
+	if !errors.As(err, &known) && ctx.Err() == nil {
 		s.log.Error("tool failed", "tool", t.Name, "error", err)
 	}
 	return Answer{Text: explain(ctx, s.list, v, t, a, err), Failed: true}
@@ -159,6 +172,7 @@ func (s *Set) Unknown(name string) string {
 	for i := range s.tools {
 		names[i] = s.tools[i].Name
 	}
+
 	text := fmt.Sprintf("There is no tool %q", shorten(name))
 	if near := NearestName(name, names); near != "" {
 		text += ", did you mean " + near + "?"
@@ -187,11 +201,13 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 	}()
 
 	text, err = t.Run(ctx, v, a)
-	if name := a.Text("repo"); errors.Is(err, call.ErrRepoNotFound) && name != "" {
-		if full := oneEndingIn(ctx, s.list, v, name); full != "" {
-			a.set("repo", full)
-			return t.Run(ctx, v, a)
-		}
+	name := a.Text("repo")
+	if name == "" || !errors.Is(err, call.ErrRepoNotFound) {
+		return text, err
+	}
+	if full := oneEndingIn(ctx, s.list, v, name); full != "" {
+		a.set("repo", full)
+		return t.Run(ctx, v, a)
 	}
 	return text, err
 }

@@ -58,13 +58,18 @@ func cut(line string, from, to int) string {
 	if len(line) <= 2*aside+(to-from) && len(line) <= 4*aside {
 		return line
 	}
-	start, end := max(0, from-aside), min(len(line), min(to, from+2*aside)+aside)
+
+	start := max(0, from-aside)
+	end := min(len(line), min(to, from+2*aside)+aside)
+
+	// A letter of several bytes is not cut through.
 	for start > 0 && !utf8.RuneStart(line[start]) {
 		start--
 	}
 	for end < len(line) && !utf8.RuneStart(line[end]) {
 		end++
 	}
+
 	out := line[start:end]
 	if start > 0 {
 		out = "…" + out

@@ -65,7 +65,9 @@ const (
 func (t *Tool) Schema() json.RawMessage {
 	var b bytes.Buffer
 	b.WriteString(`{"type":"object","properties":{`)
+
 	var required []string
+
 	for i := range t.Params {
 		if i > 0 {
 			b.WriteByte(',')
@@ -76,6 +78,7 @@ func (t *Tool) Schema() json.RawMessage {
 		}
 	}
 	b.WriteByte('}')
+
 	if required != nil {
 		fmt.Fprintf(&b, `,"required":%s`, quote(required))
 	}
@@ -84,23 +87,18 @@ func (t *Tool) Schema() json.RawMessage {
 }
 
 func (p *Param) schema(b *bytes.Buffer) {
-	kind := quote(p.Kind)
-	if p.Kind == Named {
-		kind = `"object"`
-	}
-	if p.Kind == Strings {
-		kind = `["string","array"],"items":{"type":"string"}`
-	}
-	fmt.Fprintf(b, `%s:{"type":%s`, quote(p.Name), kind)
+	fmt.Fprintf(b, `%s:{"type":%s`, quote(p.Name), p.schemaKind())
 	if p.About != "" {
 		fmt.Fprintf(b, `,"description":%s`, quote(p.About))
 	}
+
 	if p.Kind == Integer {
 		fmt.Fprintf(b, `,"minimum":%d`, p.Min)
 		if p.Max > 0 {
 			fmt.Fprintf(b, `,"maximum":%d`, p.Max)
 		}
 	}
+
 	switch {
 	case p.Kind == Named:
 		b.WriteString(`,"properties":{`)
@@ -114,10 +112,23 @@ func (p *Param) schema(b *bytes.Buffer) {
 	case p.Words != nil:
 		fmt.Fprintf(b, `,"enum":%s`, quote(p.Words))
 	}
-	if p.Default != nil && p.Default != false { // what is not set is false anyway
+
+	// What is not set is false anyway.
+	if p.Default != nil && p.Default != false {
 		fmt.Fprintf(b, `,"default":%s`, quote(p.Default))
 	}
 	b.WriteByte('}')
+}
+
+// schemaKind is the type of a parameter as its schema says it.
+func (p *Param) schemaKind() string {
+	switch p.Kind {
+	case Named:
+		return `"object"`
+	case Strings:
+		return `["string","array"],"items":{"type":"string"}`
+	}
+	return quote(p.Kind)
 }
 
 // quote is the JSON of a value, without escapes made for HTML.
