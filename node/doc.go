@@ -3,22 +3,22 @@
 // the parts that answer. Every public operation is one method with plain
 // structs, of the part that a Node embeds:
 //
-//	account.Keyring    who asks                   Authenticate, CreateKey, Keys, RevokeKey, WebhookSecret
-//	account.Sessions   who signed in              Begin, SessionViewer, SessionsOf, EndSessions
-//	account.Passwords  how they sign in           BeginWithPassword, SetPassword, NewLink, BeginWithLink
-//	search.Searcher    all repositories at once   Search, StreamSearch, Definitions, References, Grep, Glob, Ranked
-//	browse.Browser     one repository, any commit Repos, Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
-//	ask.Asker          language models            Ask, Chat, Chats, WatchChat, StopChat, ForkChat, ..., Models, CheckModels
-//	operate.Operations the cluster, for owners    Drain, Remove, Jobs, Reindex, Connections, Webhook, Snapshot
-//	configure.Configurer   the configuration      ApplyConfig, Configuration, Contexts
-//	chronicle.Chronicle    what happened          Events, Audit
-//	Node itself        the node and the cluster   Status, Ready, AnonymousAccess
+//	account.Keyring      who asks                    Authenticate, CreateKey, Keys, RevokeKey, WebhookSecret
+//	account.Sessions     who signed in               Begin, SessionViewer, SessionsOf, EndSessions
+//	account.Passwords    how they sign in            BeginWithPassword, SetPassword, NewLink, BeginWithLink
+//	search.Searcher      all repositories at once    Search, StreamSearch, Definitions, References, Grep, Glob, Ranked
+//	browse.Browser       one repository, any commit  Repos, Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
+//	ask.Asker            language models             Ask, Chat, Chats, WatchChat, StopChat, ForkChat, ..., Models, CheckModels
+//	operate.Operations   the cluster, for owners     Drain, Remove, Jobs, Reindex, Connections, Webhook, Snapshot
+//	configure.Configurer the configuration           ApplyConfig, Configuration, Contexts
+//	chronicle.Chronicle  what happened               Events, Audit
+//	Node itself          the node and the cluster    Status, Ready, AnonymousAccess
 //
 // Every operation has exactly one of four shapes:
 //
 //	local    answered from this node's copy of the catalog     Repos, Status, Keys, Models, Authenticate
-//	route    sent to the first live holder of one mirror       what browse.Browser reads
-//	scatter  sent to one live holder of each needed shard      what search.Searcher finds
+//	browse.Browser       one repository, any commit  Repos, Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
+//	scatter              sent to one live holder of each needed shard  what search.Searcher finds
 //	propose  a change of the catalog, through the leader       CreateKey, RevokeKey, ApplyConfig, Reindex, Webhook, Drain, Remove
 //
 // A method that reads takes a context with a deadline, the viewer and a
