@@ -12,7 +12,10 @@ import (
 // believe a credential.
 const AgeVariable = "SHOAL_MAX_PERMISSION_AGE"
 
-const usualAge = 10 * time.Minute
+const (
+	leastAge = time.Minute // that can be asked for
+	usualAge = 10 * time.Minute
+)
 
 // ParseAge reads AgeVariable: a duration of a minute or more, 0 for no bound;
 // "" is ten minutes.
@@ -22,7 +25,7 @@ func ParseAge(text string) (time.Duration, error) {
 	}
 
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > 0 && d < time.Minute {
+	if err != nil || d < 0 || d > 0 && d < leastAge {
 		return 0, errors.New("want a duration of at least a minute, such as 10m, or 0 for no bound")
 	}
 	return d, nil
@@ -32,13 +35,18 @@ func ParseAge(text string) (time.Duration, error) {
 // long that a revocation may have passed it by. Credentials are not believed
 // then; what is open to everybody stays open.
 func (k *Keyring) Current() error {
+	// Every request with a credential comes by here: no bound is below this.
+	age := k.catalog.Age()
+	if age <= leastAge {
+		return nil
+	}
+
 	text, _ := k.lookup(AgeVariable)
 	most, err := ParseAge(text)
 	if err != nil {
 		most = usualAge // an unreadable value opens nothing
 	}
 
-	age := k.catalog.Age()
 	empty := k.catalog.View().Time().IsZero() // not of a cluster yet: nobody is known
 	if most == 0 || age <= most || empty {
 		return nil
