@@ -45,6 +45,16 @@ func (c *Cluster) Members() []Member {
 	return out
 }
 
+// AliveIDs are the ids of those members that can be reached.
+func AliveIDs(members []Member) (ids []string) {
+	for _, m := range members {
+		if m.Alive {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
 // Alive reports whether a member can be reached, as far as gossip knows.
 func (c *Cluster) Alive(node string) bool { return c.network.alive(node) }
 

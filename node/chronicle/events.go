@@ -220,16 +220,10 @@ func (c *Chronicle) Events(ctx context.Context, _ account.Owner, req EventsReque
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to %d", maxEvents)
 	}
 
-	var alive []string
-	for _, m := range c.d.Members() {
-		if m.Alive {
-			alive = append(alive, m.ID)
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var nothing call.Nothing
-	told := eventsCall.AskAll(ctx, c.d.Net, alive, &nothing)
+	told := eventsCall.AskAll(ctx, c.d.Net, cluster.AliveIDs(c.d.Members()), &nothing)
 
 	return joined(slices.Collect(maps.Values(told)), limit), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
@@ -75,17 +76,10 @@ var fileCall = call.To[call.Nothing, FileStatus]("config-file")
 // NodeFiles asks the nodes that are alive for the state of their configuration
 // files; one that does not answer at once is left out.
 func (c *Configurer) NodeFiles(ctx context.Context) map[string]*FileStatus {
-	var alive []string
-	for _, m := range c.d.Members() {
-		if m.Alive {
-			alive = append(alive, m.ID)
-		}
-	}
-
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var nothing call.Nothing
-	return fileCall.AskAll(ctx, c.d.Net, alive, &nothing)
+	return fileCall.AskAll(ctx, c.d.Net, cluster.AliveIDs(c.d.Members()), &nothing)
 }
 
 // serveFile tells another node of the file here.
