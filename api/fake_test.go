@@ -180,7 +180,7 @@ func theRepo() browse.RepoInfo {
 	}
 }
 func (f *fake) Reindex(_ context.Context, _ account.Owner, req operate.ReindexRequest) (*operate.ReindexResponse, error) {
-	return answer(f, &operate.ReindexResponse{ID: req.ID, Name: "example.com/a/b"})
+	return answer(f, &operate.ReindexResponse{ID: req.ID, Name: "example.com/a/b", Job: "index:7"})
 }
 func (f *fake) Webhook(_ context.Context, _ account.Owner, _ operate.WebhookRequest) (*operate.WebhookResponse, error) {
 	return answer(f, &operate.WebhookResponse{Repos: []string{"example.com/a/b"}})

@@ -109,5 +109,6 @@ func (s *Server) reindex(ctx context.Context, c *call, by account.Owner) error {
 	return c.json(struct {
 		RepoID   uint32 `json:"repoId"`
 		RepoName string `json:"repoName"`
-	}{r.ID, r.Name})
+		JobID    string `json:"jobId"`
+	}{r.ID, r.Name, r.Job})
 }

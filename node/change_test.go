@@ -37,8 +37,12 @@ func TestReindexFindsTheNewCommit(t *testing.T) {
 	if _, err := n.Reindex(context.Background(), account.Operator(), operate.ReindexRequest{ID: req.ID + 1000}); !errors.Is(err, call.ErrRepoNotFound) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
-	if got, err := n.Reindex(context.Background(), account.Operator(), req); err != nil || got.Name != "local/app" {
+	got, err := n.Reindex(context.Background(), account.Operator(), req)
+	if err != nil || got.Name != "local/app" {
 		t.Fatalf("reindex: %+v, %v", got, err)
+	}
+	if j, err := n.Job(context.Background(), catalog.Operator(), operate.JobRequest{ID: got.Job}); err != nil || j.Kind != "index" {
+		t.Errorf("the job that was told: %+v, %v", j, err)
 	}
 	n.Wait("the new commit", found(n, "narwhal", "local/app:b.txt"))
 	want(t, n.Find("walrus"), "local/app:a.txt")

@@ -46,9 +46,9 @@ func TestARepositoryIsIndexedByItsName(t *testing.T) {
 	node.HandleFunc("POST /api/repos/7/reindex", func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		w.WriteHeader(http.StatusAccepted)
-		_, _ = w.Write([]byte(`{}`))
+		_, _ = w.Write([]byte(`{"repoId":7,"repoName":"example.com/a/b","jobId":"index:7"}`))
 	})
-	if stdout, _, err := run(t, node, "repo", "reindex", "example.com/a/b"); err != nil || asked != 1 || !strings.Contains(stdout, "queued") {
+	if stdout, _, err := run(t, node, "repo", "reindex", "example.com/a/b"); err != nil || asked != 1 || stdout != "example.com/a/b is queued as job index:7\n" {
 		t.Errorf("%v, asked %d times: %s", err, asked, stdout)
 	}
 	if _, _, err := run(t, node, "repo", "reindex", "example.com/a"); err == nil || asked != 1 {

@@ -26,11 +26,12 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			if err := c.call(cmd.Context(), "POST", fmt.Sprintf("/api/repos/%d/reindex", id), nil, nil); err != nil {
+			var queued struct{ JobID string }
+			if err := c.call(cmd.Context(), "POST", fmt.Sprintf("/api/repos/%d/reindex", id), nil, &queued); err != nil {
 				return err
 			}
 
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is queued\n", args[0])
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is queued as job %s\n", args[0], queued.JobID)
 			return err
 		}),
 	}

@@ -16,6 +16,7 @@ type ReindexRequest struct{ ID uint32 }
 type ReindexResponse struct {
 	ID   uint32
 	Name string
+	Job  string // the id of its index job
 }
 
 // Reindex queues an index job for a repository.
@@ -32,7 +33,8 @@ func (q *Queue) Reindex(ctx context.Context, by account.Owner, req ReindexReques
 	if err := enqueueIndex(ctx, q.catalog, []*catalog.Repo{repo}); err != nil {
 		return nil, err
 	}
-	return &ReindexResponse{ID: repo.ID, Name: repo.Name}, nil
+	job := catalog.JobKey{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(repo.ID)}
+	return &ReindexResponse{ID: repo.ID, Name: repo.Name, Job: jobID(job)}, nil
 }
 
 // enqueueIndex asks for the index jobs of repositories, before all others.
