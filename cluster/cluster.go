@@ -79,6 +79,7 @@ type Load struct {
 	DiskUsed  uint8     `json:"d,omitempty"` // percent of the volume of the data directory
 	Applied   uint64    `json:"i,omitempty"` // index of its catalog
 	StartedAt time.Time `json:"t,omitzero"`
+	Replicas  uint32    `json:"r,omitempty"` // copies of each file that it would keep as leader; 0 of an older version
 }
 
 // Kind is a row of the table of error kinds: see wire.Kind.

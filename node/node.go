@@ -410,6 +410,7 @@ func (n *Node) runLoad(ctx context.Context) error {
 		running, waiting := n.lanes.searches()
 		n.cluster.SetLoad(cluster.Load{
 			Searches: uint32(running + waiting), DiskUsed: n.diskUsed(), Applied: n.cluster.View().Index(), StartedAt: n.began,
+			Replicas: uint32(n.opt.Replicas),
 		})
 		if !clock.Wait(ctx, 2*time.Second) {
 			return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -392,6 +393,9 @@ func (n *Node) warnings(view *catalog.View) []string {
 	if n.cluster.Leader() == "" {
 		out = append(out, leaderless(members, n.cluster.Age()))
 	}
+	if w := differentReplicas(members); w != "" {
+		out = append(out, w)
+	}
 	for _, m := range members {
 		if m.Alive && m.Load.DiskUsed >= hold.DiskFull {
 			out = append(out, fullVolume(m.ID, int(m.Load.DiskUsed)))
@@ -412,6 +416,26 @@ func leftOut(view *catalog.View) string {
 		return ""
 	}
 	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, operate.FirstFew(names))
+}
+
+// differentReplicas tells that the number of copies depends on who leads, "" when
+// all nodes agree.
+func differentReplicas(members []cluster.Member) string {
+	wanted := map[uint32][]string{}
+	for _, m := range members {
+		if m.Alive && m.Load.Replicas > 0 {
+			wanted[m.Load.Replicas] = append(wanted[m.Load.Replicas], m.ID)
+		}
+	}
+	if len(wanted) < 2 {
+		return ""
+	}
+
+	var each []string
+	for _, copies := range slices.Sorted(maps.Keys(wanted)) {
+		each = append(each, fmt.Sprintf("%d on %s", copies, operate.FirstFew(wanted[copies])))
+	}
+	return "nodes were started with different --replicas, and that of the leader counts: " + strings.Join(each, ", ") + "; start all with the same"
 }
 
 // fullVolume says what a volume that is in use to that many percent keeps its

@@ -73,3 +73,24 @@ func TestAStatusWithoutALeaderSaysWhoIsMissed(t *testing.T) {
 		}
 	}
 }
+
+// The copies that are kept depend on who leads while nodes want different numbers.
+func TestStatusTellsOfDifferentReplicas(t *testing.T) {
+	t.Parallel()
+	member := func(id string, replicas uint32, alive bool) cluster.Member {
+		return cluster.Member{Member: catalog.Member{ID: id}, Alive: alive, Load: cluster.Load{Replicas: replicas}}
+	}
+	for _, c := range []struct {
+		members []cluster.Member
+		want    string
+	}{
+		{[]cluster.Member{member("a", 2, true), member("b", 2, true)}, ""},
+		{[]cluster.Member{member("a", 2, true), member("b", 3, false)}, ""},
+		{[]cluster.Member{member("a", 2, true), member("old", 0, true)}, ""},
+		{[]cluster.Member{member("a", 2, true), member("b", 3, true), member("c", 2, true)}, "2 on a, c, 3 on b; start all with the same"},
+	} {
+		if got := differentReplicas(c.members); !strings.HasSuffix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%+v: %q, want %q", c.members, got, c.want)
+		}
+	}
+}

@@ -88,6 +88,8 @@ type Gossip struct {
 	addr   string
 	wakeup chan struct{} // meta is to be told
 
+	unfound map[string]bool // names that could not be looked up last time; of search alone
+
 	mu      sync.Mutex // guards the fields below
 	meta    []byte
 	peers   map[start]Peer
@@ -109,7 +111,7 @@ func New(o Options) (*Gossip, error) {
 	}
 
 	g := &Gossip{
-		o: o, wakeup: make(chan struct{}, 1), meta: slices.Clone(o.Meta),
+		o: o, wakeup: make(chan struct{}, 1), meta: slices.Clone(o.Meta), unfound: map[string]bool{},
 		peers: make(map[start]Peer), changed: make(chan struct{}),
 	}
 	var err error

@@ -3,6 +3,7 @@ package gossip
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -271,5 +272,22 @@ level=WARN msg="a message under another cluster key was refused: a node that has
 `
 	if got := out.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%.500s\nwant\n%s", got, want)
+	}
+}
+
+// A name that cannot be looked up is told to the operator once, not at each try.
+func TestANameThatCannotBeLookedUpIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	g := &Gossip{unfound: map[string]bool{}, o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+
+	said := func() int { return strings.Count(log.String(), "name=nowhere.invalid") }
+	for _, step := range []struct {
+		err  error
+		want int
+	}{{errors.New("no such host"), 1}, {errors.New("no such host"), 1}, {nil, 1}, {errors.New("no such host"), 2}} {
+		if g.found("nowhere.invalid", step.err); said() != step.want {
+			t.Errorf("after %v it was said %d times, want %d", step.err, said(), step.want)
+		}
 	}
 }

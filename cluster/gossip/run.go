@@ -126,9 +126,8 @@ func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 
 	if strings.HasPrefix(entry, "_") {
 		_, records, err := net.DefaultResolver.LookupSRV(ctx, "", "", entry)
-		if err != nil {
-			g.o.Log.Debug("look up", "name", entry, "err", err)
-		}
+		g.found(entry, err)
+
 		var out []string
 		for _, r := range records {
 			out = append(out, g.hosts(ctx, strings.TrimSuffix(r.Target, "."), strconv.Itoa(int(r.Port)))...)
@@ -151,13 +150,23 @@ func (g *Gossip) hosts(ctx context.Context, host, port string) []string {
 		return []string{net.JoinHostPort(host, port)}
 	}
 	ips, err := net.DefaultResolver.LookupHost(ctx, host)
-	if err != nil {
-		g.o.Log.Debug("look up", "name", host, "err", err)
-	}
+	g.found(host, err)
 
 	var out []string
 	for _, ip := range ips {
 		out = append(out, net.JoinHostPort(ip, port))
 	}
 	return out
+}
+
+// found tells the operator of a name that cannot be looked up: once, until it can
+// be again. Only search looks names up, so that nothing guards unfound.
+func (g *Gossip) found(name string, err error) {
+	switch {
+	case err == nil:
+		delete(g.unfound, name)
+	case !g.unfound[name]:
+		g.unfound[name] = true
+		g.o.Log.Warn("cannot look up a name of --join; it is tried again", "name", name, "err", err)
+	}
 }

@@ -244,11 +244,36 @@ func (f *serveFlags) checkReachable() (errs []error) {
 		errs = append(errs, fmt.Errorf("--base-url %q: want http://host or https://host", f.baseURL))
 	}
 
+	for _, entry := range splitList(f.join) {
+		if err := checkJoin(entry); err != nil {
+			errs = append(errs, fmt.Errorf("--join %q: %w", entry, err))
+		}
+	}
+
 	host, _, err := net.SplitHostPort(f.clusterListen)
 	if err == nil && wildcard(host) && f.advertise == "" {
 		errs = append(errs, errors.New("--advertise: required, because --cluster-listen is a wildcard address"))
 	}
 	return errs
+}
+
+// checkJoin refuses an entry that can never name a node: others may find this one,
+// and nobody would notice.
+func checkJoin(entry string) error {
+	host, port := entry, ""
+	if _, err := netip.ParseAddr(strings.Trim(entry, "[]")); err != nil && strings.Contains(entry, ":") {
+		if host, port, err = net.SplitHostPort(entry); err != nil {
+			return errors.New("want host:port, a host, or a service record such as _shoal._tcp.example.com")
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("port %q: want a number from 1 to 65535", port)
+		}
+	}
+
+	if host == "" || strings.ContainsAny(host, "/ \t@") {
+		return errors.New("want the name or the address of a host, without a scheme")
+	}
+	return nil
 }
 
 // isWebURL reports whether something is the address of a web server.

@@ -41,9 +41,19 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 	for _, args := range [][]string{
 		{"--weight", "1e300"}, {"--weight", "inf"}, {"--weight", "nan"}, {"--rate-limit", "nan"}, {"--rate-limit", "-1"},
 		{"--zone", strings.Repeat("z", 300)}, {"--replicas", "0"}, {"--cluster-listen", "0.0.0.0:7701"},
+		{"--join", "10.0.0.1:99999"}, {"--join", "10.0.0.1:7702,10.0.0.2:"}, {"--join", "10.0.0.1:0"}, {"--join", "http://10.0.0.1:7702"}, {"--join", ":7702"}, {"--join", "a:b:c"},
 	} {
 		if _, err := flagsOf(t, nil, args...); err == nil {
 			t.Errorf("%v is taken", args)
+		}
+	}
+}
+
+func TestEntriesOfJoin(t *testing.T) {
+	t.Parallel()
+	for _, entry := range []string{"10.0.0.1:7702", "10.0.0.1", "n1.example", "n1.example:7702", "[2001:db8::1]:7702", "2001:db8::1", "[2001:db8::1]", "_shoal._tcp.example.com"} {
+		if _, err := flagsOf(t, nil, "--join", entry); err != nil {
+			t.Errorf("%s: %v", entry, err)
 		}
 	}
 }
