@@ -44,6 +44,8 @@ type snapshot struct {
 	short         hold.Shortage // of live copies
 	moves         int           // copies into this node
 	hot           int           // units with more copies than the rest
+	fetches       int           // to see whether something is new
+	fetching      time.Duration // for how long the longest of them
 	files         int           // of the index here
 	bytes         int64
 
@@ -97,6 +99,11 @@ func (n *Node) snapshot() *snapshot {
 		files: len(n.set.Names()), bytes: n.set.Bytes(),
 	}
 	s.diskFree, s.diskTotal = n.opt.Space(n.opt.Dir)
+
+	fetches, _, began := n.jobs.Poller.Polls()
+	if s.fetches = fetches; fetches > 0 {
+		s.fetching = n.opt.Now().Sub(began)
+	}
 	s.running, s.waiting = n.lanes.searches()
 	return s
 }
@@ -189,6 +196,10 @@ func hereMetrics() []stateMetric {
 			}},
 		{Desc: gauge.Desc("shoal_copies_here", "Copies of files and mirrors into this node that are under way."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.moves)) }},
+		{Desc: gauge.Desc("shoal_fetches_here", "Repositories that this node fetches to see whether something is new."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.fetches)) }},
+		{Desc: gauge.Desc("shoal_fetch_longest_seconds", "For how long the longest of these fetches has run; 0 where none does."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(s.fetching.Seconds()) }},
 		{Desc: gauge.Desc("shoal_hot_units", "Groups and slices that have more copies than the rest since they are searched so much."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.hot)) }},
 		{Desc: gauge.Desc("shoal_shard_files", "Index files of this node."),

@@ -393,6 +393,9 @@ func (n *Node) warnings(view *catalog.View) []string {
 	if n.cluster.Leader() == "" {
 		out = append(out, leaderless(members, n.cluster.Age()))
 	}
+	if _, id, began := n.jobs.Poller.Polls(); !began.IsZero() {
+		out = append(out, slowFetch(view.Repo(id), n.opt.Now().Sub(began))...)
+	}
 	if w := differentReplicas(members); w != "" {
 		out = append(out, w)
 	}
@@ -416,6 +419,19 @@ func leftOut(view *catalog.View) string {
 		return ""
 	}
 	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, operate.FirstFew(names))
+}
+
+// fetchPatience is how long a fetch may take before an operator is told: most end
+// within a second, one of much new history may take longer.
+const fetchPatience = 20 * time.Second
+
+// slowFetch tells of a host that may hang. Repositories are fetched without a job
+// while nothing is new, so that no job shows it.
+func slowFetch(repo *catalog.Repo, taken time.Duration) []string {
+	if repo == nil || taken < fetchPatience {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s is being fetched for %s; until its host sends everything or is given up, its last index is searched", repo.Name, taken.Round(time.Second))}
 }
 
 // differentReplicas tells that the number of copies depends on who leads, "" when

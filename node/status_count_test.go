@@ -94,3 +94,18 @@ func TestStatusTellsOfDifferentReplicas(t *testing.T) {
 		}
 	}
 }
+
+func TestStatusTellsOfAFetchThatHangs(t *testing.T) {
+	t.Parallel()
+	repo := &catalog.Repo{Name: "h/a"}
+	for taken, want := range map[time.Duration]string{
+		19 * time.Second: "", 45 * time.Second: "h/a is being fetched for 45s; until",
+	} {
+		if got := strings.Join(slowFetch(repo, taken), " "); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("after %s: %q, want %q", taken, got, want)
+		}
+	}
+	if got := slowFetch(nil, time.Hour); got != nil {
+		t.Errorf("of a repository that has left: %q", got)
+	}
+}

@@ -59,6 +59,7 @@ type poll struct {
 	at      time.Time // end of the last, or the time of the last index
 	wanted  string    // key of what was wanted when an index was asked for last
 	running bool
+	begun   time.Time // when the one that runs began
 
 	stamp    string    // of the last push, as the host told it
 	due      bool      // the host told of a push since the last poll began
@@ -129,7 +130,7 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 	var due []catalog.RepoID
 	for _, c := range ready {
 		s := p.polls[c.id]
-		s.running, s.due = true, false
+		s.running, s.begun, s.due = true, now, false
 		p.polls[c.id] = s
 		due = append(due, c.id)
 	}
@@ -149,6 +150,23 @@ func (p *Poller) clean(view *catalog.View) (running int) {
 		}
 	}
 	return running
+}
+
+// Polls tells how many repositories this node fetches to see whether something is
+// new, and which of them takes longest; began is the zero time where none runs.
+// It may be called at any time.
+func (p *Poller) Polls() (running int, longest catalog.RepoID, began time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, s := range p.polls {
+		if !s.running {
+			continue
+		}
+		if running++; began.IsZero() || s.begun.Before(began) {
+			longest, began = id, s.begun
+		}
+	}
+	return running, longest, began
 }
 
 // othersPause is the longest time between two looks at all repositories.

@@ -180,6 +180,36 @@ func TestPollsKeepToTheirLimit(t *testing.T) {
 	}
 }
 
+// A host that hangs is seen: no job tells of a poll.
+func TestThePollThatTakesLongestIsTold(t *testing.T) {
+	t.Parallel()
+	l := newListener(t, noSignal, 1, 2, nil)
+	tell := func() string {
+		running, id, began := l.poll.Polls()
+		if running == 0 {
+			return "none"
+		}
+		return fmt.Sprintf("%d, %d for %s", running, id, l.Now().Sub(began))
+	}
+	expect := func(when, want string) {
+		t.Helper()
+		if got := tell(); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+
+	expect("before any", "none")
+	l.poll.polls[1], l.poll.polls[2] = poll{at: l.Now()}, poll{at: l.Now().Add(time.Minute)}
+	l.Pass(48 * time.Hour)
+	l.poll.due(1)
+	l.Pass(30 * time.Second)
+	l.poll.due(2)
+	l.Pass(15 * time.Second)
+	expect("beside a later one", "2, 1 for 45s")
+	l.poll.note(1, "", false, false)
+	expect("after its end", "1, 2 for 15s")
+}
+
 // The Poller goes on by itself: what is due is polled at the polling interval.
 func TestAPollerPollsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
