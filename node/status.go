@@ -386,8 +386,10 @@ func (n *Node) warnings(view *catalog.View) []string {
 	if n.tags.warning != "" {
 		out = append(out, n.tags.warning)
 	}
-	if w := leftOut(view); w != "" {
-		out = append(out, w)
+	for _, w := range []string{leftOut(view), emptied(view)} {
+		if w != "" {
+			out = append(out, w)
+		}
 	}
 	members := n.cluster.Members()
 	if n.cluster.Leader() == "" {
@@ -419,6 +421,21 @@ func leftOut(view *catalog.View) string {
 		return ""
 	}
 	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, operate.FirstFew(names))
+}
+
+// emptied names repositories without a commit of which no host says so: those that
+// had some are searched no more.
+func emptied(view *catalog.View) string {
+	var names []string
+	for r := range view.Repos() {
+		if r.NoCommit() && !r.Empty && !r.Orphaned() {
+			names = append(names, r.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the last fetch found no branch and no tag in %s: nothing of it is searched until its remote has a commit", operate.FirstFew(names))
 }
 
 // fetchPatience is how long a fetch may take before an operator is told: most end

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -134,4 +136,33 @@ func TestErrorsOfJobsAreForOwners(t *testing.T) {
 			t.Errorf("%s is told %+v, %v", v.Name, s, err)
 		}
 	}
+}
+
+// A remote whose branches are gone is an empty repository, and said to be one.
+func TestStatusTellsOfARemoteWithoutACommit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
+	n.WaitIndexed(1)
+
+	empty := func() string {
+		r, err := n.Repos(context.Background(), catalog.Operator(), browse.ReposRequest{})
+		if err != nil || len(r.Repos) != 1 {
+			t.Fatalf("repositories: %+v, %v", r, err)
+		}
+		return fmt.Sprint(r.Repos[0].Empty, n.Status().Warnings)
+	}
+	if got := empty(); got != "false []" {
+		t.Errorf("with a commit: %s", got)
+	}
+
+	app.Git("update-ref", "-d", "refs/heads/main")
+	n.Wait("the warning", func() error {
+		const want = "true [the last fetch found no branch and no tag in local/app: nothing of it is searched until its remote has a commit]"
+		if got := empty(); got != want {
+			return fmt.Errorf("%s, want %s", got, want)
+		}
+		return nil
+	})
 }

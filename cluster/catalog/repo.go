@@ -119,6 +119,9 @@ type ShardRef struct {
 // Indexed reports whether the repository has a generation to search.
 func (r *Repo) Indexed() bool { return r.Generation > 0 }
 
+// NoCommit reports whether the last index found no commit: the remote has no branch and no tag.
+func (r *Repo) NoCommit() bool { return r.Indexed() && len(r.Revisions) == 0 }
+
 // Orphaned reports whether no connection lists the repository any more. Such a
 // repository is not searched, and leaves after the grace period.
 func (r *Repo) Orphaned() bool { return len(r.Connections) == 0 }

@@ -217,7 +217,7 @@ func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
 	info.Topics = repo.Topics
 	info.Fork, info.Archived, info.Public = repo.Fork, repo.Archived, repo.Public
 	info.Visibility, info.Description, info.Stars = repo.Visibility.String(), repo.Description, repo.Stars
-	info.SizeBytes, info.Empty, info.Unfetchable = repo.SizeBytes, repo.Empty, repo.Unfetchable
+	info.SizeBytes, info.Empty, info.Unfetchable = repo.SizeBytes, repo.Empty || repo.NoCommit(), repo.Unfetchable
 	info.LeftOut = int(repo.LeftOut)
 	info.FormerNames = view.FormerNames(repo)
 	info.PushedAt, info.IndexedAt = repo.PushedAt, repo.IndexedAt
