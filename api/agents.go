@@ -14,6 +14,17 @@ type agents interface {
 	RegisterFor(ctx context.Context, by account.Owner, name string, redirects []string) (*oauth.RegistrationAnswer, error)
 }
 
+// agentRoutes are the routes of the agents that people have let in.
+type agentRoutes struct{ agents agents }
+
+func (a *agentRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/agents", accessHolder, adminTimeout, holders(a.list)),
+		row("DELETE", "/api/agents/{agent}", accessHolder, adminTimeout, holders(a.end)),
+		row("POST", "/api/agents/clients", accessOwner, adminTimeout, owners(a.register)),
+	}
+}
+
 type agentJSON struct {
 	ID           string `json:"id"`
 	Name         string `json:"name"`
@@ -29,9 +40,9 @@ func agentOf(a *oauth.Agent) agentJSON {
 	return agentJSON{a.ID, a.Name, a.Kind, a.Host, a.User, stamp(a.Created), stamp(a.Used), stamp(a.Expires)}
 }
 
-// listAgents is GET /api/agents.
-func (s *Server) listAgents(ctx context.Context, c *call, by account.Holder) error {
-	all, err := s.parts.agents.list.Agents(ctx, by)
+// list is GET /api/agents.
+func (a *agentRoutes) list(ctx context.Context, c *call, by account.Holder) error {
+	all, err := a.agents.Agents(ctx, by)
 	if err != nil {
 		return err
 	}
@@ -42,17 +53,17 @@ func (s *Server) listAgents(ctx context.Context, c *call, by account.Holder) err
 	return c.json(out)
 }
 
-// endAgent is DELETE /api/agents/{agent}.
-func (s *Server) endAgent(ctx context.Context, c *call, by account.Holder) error {
-	a, err := s.parts.agents.list.EndAgent(ctx, by, c.wild[0])
+// end is DELETE /api/agents/{agent}.
+func (a *agentRoutes) end(ctx context.Context, c *call, by account.Holder) error {
+	ended, err := a.agents.EndAgent(ctx, by, c.wild[0])
 	if err != nil {
 		return err
 	}
-	return c.json(agentOf(a))
+	return c.json(agentOf(ended))
 }
 
-// registerAgent is POST /api/agents/clients.
-func (s *Server) registerAgent(ctx context.Context, c *call, by account.Owner) error {
+// register is POST /api/agents/clients.
+func (a *agentRoutes) register(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -61,7 +72,7 @@ func (s *Server) registerAgent(ctx context.Context, c *call, by account.Owner) e
 	if err := f.err(); err != nil {
 		return err
 	}
-	got, err := s.parts.agents.list.RegisterFor(ctx, by, name, redirects)
+	got, err := a.agents.RegisterFor(ctx, by, name, redirects)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (c *call) write(s *Server) {
 	if c.pooled != nil && cap(c.body) <= largestPooled {
 		c.rc.Response.SetBody(c.body) // copies
 		*c.pooled = c.body[:0]
-		s.routes.buffers.pool.Put(c.pooled)
+		s.buffers.pool.Put(c.pooled)
 		return
 	}
 	c.rc.Response.SetBodyRaw(c.body)

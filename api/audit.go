@@ -20,6 +20,19 @@ type auditor interface {
 	Audit(context.Context, account.Owner, chronicle.AuditRequest) (*chronicle.AuditResponse, error)
 }
 
+// auditRoutes are the routes of the audit.
+type auditRoutes struct {
+	auditor auditor
+	base    string
+	now     func() time.Time
+}
+
+func (a *auditRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/audit", accessOwner, adminTimeout, owners(a.list)),
+	}
+}
+
 // auditJSON is a change in the audit.
 type auditJSON struct {
 	ID         string            `json:"id"`
@@ -54,8 +67,8 @@ func auditOf(e *catalog.Event) auditJSON {
 	return out
 }
 
-// audit is GET /api/audit: a page of a list, or all of it as JSON lines.
-func (s *Server) audit(ctx context.Context, c *call, by account.Owner) error {
+// list is GET /api/audit: a page of a list, or all of it as JSON lines.
+func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := chronicle.AuditRequest{
 		Since: p.moment("since"), Until: p.moment("until"), Action: p.text("action"), Actor: p.text("actor"),
@@ -66,10 +79,10 @@ func (s *Server) audit(ctx context.Context, c *call, by account.Owner) error {
 		return err
 	}
 	if lines {
-		return s.auditLines(ctx, c, by, req)
+		return a.lines(ctx, c, by, req)
 	}
 
-	r, err := s.parts.audit.Audit(ctx, by, req)
+	r, err := a.auditor.Audit(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -77,18 +90,18 @@ func (s *Server) audit(ctx context.Context, c *call, by account.Owner) error {
 	for i := range r.Events {
 		out[i] = auditOf(&r.Events[i])
 	}
-	c.page(s.parts.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
+	c.page(a.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
 	return c.json(out)
 }
 
-// auditLines writes all pages, one event a line. Events that come meanwhile are
+// lines writes all pages, one event a line. Events that come meanwhile are
 // newer than the list: it goes back from the moment at which it began.
-func (s *Server) auditLines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
+func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
 	req.Page, req.PerPage = 1, 100
 	if req.Until.IsZero() {
-		req.Until = s.opt.Now().Add(time.Millisecond)
+		req.Until = a.now().Add(time.Millisecond)
 	}
-	r, err := s.parts.audit.Audit(ctx, by, req)
+	r, err := a.auditor.Audit(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -105,7 +118,7 @@ func (s *Server) auditLines(ctx context.Context, c *call, by account.Owner, req 
 				return err
 			}
 			req.Page++
-			if r, err = s.parts.audit.Audit(ctx, by, req); err != nil {
+			if r, err = a.auditor.Audit(ctx, by, req); err != nil {
 				return err
 			}
 		}

@@ -26,7 +26,8 @@ const heartbeat = 15 * time.Second
 //	silent for long   a POST that accepts an event stream gets one, with comments
 //
 // The serving goroutine and then the stream wait for the handler to return.
-func (s *Server) bridge(h http.Handler, decorate func(context.Context, *call) context.Context) handler {
+// panicked makes the failure of a panic of the handler.
+func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate func(context.Context, *call) context.Context) handler {
 	return func(ctx context.Context, c *call) error {
 		ctx, cancel := context.WithCancelCause(decorate(context.WithValue(ctx, http.LocalAddrContextKey, c.rc.LocalAddr()), c))
 		req, err := httpRequest(ctx, c)
@@ -39,7 +40,7 @@ func (s *Server) bridge(h http.Handler, decorate func(context.Context, *call) co
 			defer close(r.done)
 			defer func() {
 				if p := recover(); p != nil && p != http.ErrAbortHandler {
-					r.failed = s.panicked(c.path, p)
+					r.failed = panicked(c.path, p)
 				} else if p != nil {
 					r.failed = &failure{Status: 500, Code: codeUnexpected, Message: "The request was given up."}
 				}

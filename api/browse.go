@@ -17,13 +17,16 @@ type files interface {
 	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
 }
 
-// history is what the routes of commits and references need.
-type history interface {
-	Commits(context.Context, catalog.Viewer, browse.CommitsRequest) (*browse.CommitsResponse, error)
-	Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error)
-	Authors(context.Context, catalog.Viewer, browse.AuthorsRequest) (*browse.AuthorsResponse, error)
-	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+// fileRoutes are the routes of files and their changes.
+type fileRoutes struct{ files files }
+
+func (a *fileRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/source", accessRead, browseTimeout, a.source),
+		row("POST", "/api/tree", accessRead, browseTimeout, a.tree),
+		row("GET", "/api/diff", accessRead, browseTimeout, a.diff),
+		row("GET", "/api/blame", accessRead, browseTimeout, a.blame),
+	}
 }
 
 // The JSON of what is read from mirrors, field for field.
@@ -51,23 +54,6 @@ type treeJSON struct {
 	Path     string     `json:"path"`
 	Name     string     `json:"name"`
 	Children []treeJSON `json:"children"`
-}
-
-type commitJSON struct {
-	Hash        string   `json:"hash"`
-	Date        string   `json:"date"`
-	Message     string   `json:"message"`
-	Refs        string   `json:"refs"`
-	Body        string   `json:"body"`
-	AuthorName  string   `json:"authorName"`
-	AuthorEmail string   `json:"authorEmail"`
-	Parents     []string `json:"parents,omitempty"`
-}
-
-type authorJSON struct {
-	Name        string `json:"name"`
-	Email       string `json:"email"`
-	CommitCount int    `json:"commitCount"`
 }
 
 type diffJSON struct {
@@ -120,14 +106,6 @@ type previousJSON struct {
 	Path string `json:"path"`
 }
 
-type refJSON struct {
-	Name        string `json:"name"`
-	Commit      string `json:"commit"`
-	CommittedAt string `json:"committedAt,omitempty"`
-	IsDefault   bool   `json:"isDefault"`
-	IsIndexed   bool   `json:"isIndexed"`
-}
-
 // stamp is a time as the API shows it, "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
@@ -137,7 +115,7 @@ func stamp(t time.Time) string {
 }
 
 // source is GET /api/source.
-func (s *Server) source(ctx context.Context, c *call) error {
+func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
 	req.FirstLine = p.integer("startLine", 0, 1, 1<<30)
@@ -150,7 +128,7 @@ func (s *Server) source(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.files.Source(ctx, c.viewer, req)
+	r, err := a.files.Source(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -165,7 +143,7 @@ func (s *Server) source(ctx context.Context, c *call) error {
 
 // tree is POST /api/tree: the given paths, the directories that connect them
 // to the root, and one level below each that is a directory.
-func (s *Server) tree(ctx context.Context, c *call) error {
+func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -181,7 +159,7 @@ func (s *Server) tree(ctx context.Context, c *call) error {
 	if len(req.Paths) == 0 {
 		req.Paths = []string{""}
 	}
-	r, err := s.parts.files.Tree(ctx, c.viewer, req)
+	r, err := a.files.Tree(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -200,86 +178,14 @@ func treeOf(t browse.TreeNode) treeJSON {
 	return out
 }
 
-// commits is GET /api/commits.
-func (s *Server) commits(ctx context.Context, c *call) error {
-	p := c.params()
-	req := browse.CommitsRequest{
-		Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path"), Query: p.text("query"),
-		Author: p.text("author"), Since: p.text("since"), Until: p.text("until"),
-		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
-	}
-	if err := p.err(); err != nil {
-		return err
-	}
-	r, err := s.parts.history.Commits(ctx, c.viewer, req)
-	if err != nil {
-		return err
-	}
-	list := make([]commitJSON, len(r.Commits))
-	for i := range r.Commits {
-		list[i] = commitOf(&r.Commits[i])
-		list[i].Parents = nil
-	}
-	c.page(s.parts.base, paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast})
-	return c.json(list)
-}
-
-func commitOf(r *browse.CommitInfo) commitJSON {
-	return commitJSON{r.Hash, stamp(r.Date), r.Message, r.Refs, r.Body, r.AuthorName, r.AuthorEmail, r.Parents}
-}
-
-// commit is GET /api/commit.
-func (s *Server) commit(ctx context.Context, c *call) error {
-	p := c.params()
-	req := browse.CommitRequest{Repo: p.required("repo"), Ref: p.required("ref")}
-	if err := p.err(); err != nil {
-		return err
-	}
-	r, err := s.parts.history.Commit(ctx, c.viewer, req)
-	if err != nil {
-		return err
-	}
-	out := commitOf(r)
-	parents := out.Parents
-	if parents == nil {
-		parents = []string{}
-	}
-	return c.json(struct {
-		commitJSON
-		Parents []string `json:"parents"`
-	}{out, parents})
-}
-
-// authors is GET /api/commits/authors.
-func (s *Server) authors(ctx context.Context, c *call) error {
-	p := c.params()
-	req := browse.AuthorsRequest{
-		Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path"),
-		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
-	}
-	if err := p.err(); err != nil {
-		return err
-	}
-	r, err := s.parts.history.Authors(ctx, c.viewer, req)
-	if err != nil {
-		return err
-	}
-	list := make([]authorJSON, len(r.Authors))
-	for i, a := range r.Authors {
-		list[i] = authorJSON{a.Name, a.Email, a.Commits}
-	}
-	c.page(s.parts.base, paged{req.Page, req.PerPage, len(list), r.Total, false})
-	return c.json(list)
-}
-
 // diff is GET /api/diff.
-func (s *Server) diff(ctx context.Context, c *call) error {
+func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.DiffRequest{Repo: p.required("repo"), Base: p.required("base"), Head: p.required("head"), Path: p.text("path")}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.files.Diff(ctx, c.viewer, req)
+	r, err := a.files.Diff(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -305,13 +211,13 @@ func diffOf(f *browse.DiffFile) diffFileJSON {
 }
 
 // blame is GET /api/blame.
-func (s *Server) blame(ctx context.Context, c *call) error {
+func (a *fileRoutes) blame(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.BlameRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.files.Blame(ctx, c.viewer, req)
+	r, err := a.files.Blame(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -327,35 +233,4 @@ func (s *Server) blame(ctx context.Context, c *call) error {
 		out.Commits[hash] = j
 	}
 	return c.json(out)
-}
-
-// branches is GET /api/branches.
-func (s *Server) branches(ctx context.Context, c *call) error {
-	return s.refs(ctx, c, s.parts.history.Branches)
-}
-
-// tags is GET /api/tags.
-func (s *Server) tags(ctx context.Context, c *call) error {
-	return s.refs(ctx, c, s.parts.history.Tags)
-}
-
-func (s *Server) refs(ctx context.Context, c *call, list func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)) error {
-	p := c.params()
-	req := browse.RefsRequest{
-		Repo: p.required("repo"), Query: p.text("query"),
-		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
-	}
-	if err := p.err(); err != nil {
-		return err
-	}
-	r, err := list(ctx, c.viewer, req)
-	if err != nil {
-		return err
-	}
-	refs := make([]refJSON, len(r.Refs))
-	for i, f := range r.Refs {
-		refs[i] = refJSON{f.Name, f.Commit, stamp(f.CommittedAt), f.Default, f.Indexed}
-	}
-	c.page(s.parts.base, paged{req.Page, req.PerPage, len(refs), r.Total, false})
-	return c.json(refs)
 }

@@ -27,6 +27,28 @@ type asker interface {
 	HasModel() bool
 }
 
+// chatRoutes are the routes of questions to a language model, and of the threads
+// that these stand in.
+type chatRoutes struct {
+	asker asker
+	base  string
+}
+
+func (a *chatRoutes) rows() []route {
+	return []route{
+		row("POST", "/api/chat", accessRead, quickTimeout, a.begin),
+		row("GET", "/api/chat", accessRead, quickTimeout, a.list),
+		row("POST", "/api/chat/blocking", accessRead, toolTimeout, a.blocking),
+		row("GET", "/api/chat/{id}", accessRead, quickTimeout, a.get),
+		row("PATCH", "/api/chat/{id}", accessRead, quickTimeout, a.change),
+		row("DELETE", "/api/chat/{id}", accessRead, quickTimeout, a.remove),
+		row("POST", "/api/chat/{id}/messages", accessRead, quickTimeout, a.message),
+		row("POST", "/api/chat/{id}/fork", accessRead, quickTimeout, a.fork),
+		row("POST", "/api/chat/{id}/stop", accessRead, quickTimeout, a.stop),
+		row("GET", "/api/chat/{id}/events", accessRead, chatTimeout, a.events),
+	}
+}
+
 // readQuestion reads the body of a question. One in a thread has the thread's
 // visibility.
 func readQuestion(c *call, thread string) (nodeask.Question, error) {
@@ -86,36 +108,36 @@ type chatStartedJSON struct {
 	After  int    `json:"after"`
 }
 
-// chat is POST /api/chat: it begins to answer a question and does not wait.
-func (s *Server) chat(ctx context.Context, c *call) error { return s.beginChat(ctx, c, "") }
+// begin is POST /api/chat: it begins to answer a question and does not wait.
+func (a *chatRoutes) begin(ctx context.Context, c *call) error { return a.answer(ctx, c, "") }
 
-// chatMessage is POST /api/chat/{id}/messages: a further question.
-func (s *Server) chatMessage(ctx context.Context, c *call) error {
-	return s.beginChat(ctx, c, c.wild[0])
+// message is POST /api/chat/{id}/messages: a further question.
+func (a *chatRoutes) message(ctx context.Context, c *call) error {
+	return a.answer(ctx, c, c.wild[0])
 }
 
 // asked begins to answer the question of a request, in a new thread where none
 // is named.
-func (s *Server) asked(ctx context.Context, c *call, thread string) (*nodeask.Started, error) {
+func (a *chatRoutes) asked(ctx context.Context, c *call, thread string) (*nodeask.Started, error) {
 	q, err := readQuestion(c, thread)
 	if err != nil {
 		return nil, err
 	}
-	return s.parts.asker.Ask(ctx, c.viewer, q)
+	return a.asker.Ask(ctx, c.viewer, q)
 }
 
-// beginChat answers where the answer to a question will be.
-func (s *Server) beginChat(ctx context.Context, c *call, thread string) error {
-	t, err := s.asked(ctx, c, thread)
+// answer begins to answer a question, and tells where the answer to a question will be.
+func (a *chatRoutes) answer(ctx context.Context, c *call, thread string) error {
+	t, err := a.asked(ctx, c, thread)
 	if err != nil {
 		return err
 	}
 	c.status = 202
-	return c.json(chatStartedJSON{ID: t.ID, URL: s.chatURL(t.ID), Events: fmt.Sprintf("%s/api/chat/%s/events?after=%d", s.parts.base, t.ID, t.After), After: t.After})
+	return c.json(chatStartedJSON{ID: t.ID, URL: a.chatURL(t.ID), Events: fmt.Sprintf("%s/api/chat/%s/events?after=%d", a.base, t.ID, t.After), After: t.After})
 }
 
 // chatURL is the page of a thread.
-func (s *Server) chatURL(id string) string { return s.parts.base + "/chat/" + id }
+func (a *chatRoutes) chatURL(id string) string { return a.base + "/chat/" + id }
 
 type modelNameJSON struct {
 	Provider string `json:"provider"`
@@ -130,16 +152,16 @@ type chatAnswerJSON struct {
 	Limits        []string      `json:"limits"`
 }
 
-// blockingChat is POST /api/chat/blocking: it answers when there is an answer.
-func (s *Server) blockingChat(ctx context.Context, c *call) error {
-	started, err := s.asked(ctx, c, "")
+// blocking is POST /api/chat/blocking: it answers when there is an answer.
+func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
+	started, err := a.asked(ctx, c, "")
 	if err != nil {
 		return err
 	}
-	if err := s.parts.asker.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
+	if err := a.asker.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
 		return err
 	}
-	chat, err := s.parts.asker.Chat(ctx, c.viewer, started.ID)
+	chat, err := a.asker.Chat(ctx, c.viewer, started.ID)
 	if err != nil {
 		return err
 	}
@@ -148,7 +170,7 @@ func (s *Server) blockingChat(ctx context.Context, c *call) error {
 		return nodecall.Fail(nodecall.ErrUnavailable, "%s", r.Error)
 	}
 	return c.json(chatAnswerJSON{
-		Answer: nodeask.Markdown(r.Answer, s.parts.base), ChatID: chat.ID, ChatURL: s.chatURL(chat.ID),
+		Answer: nodeask.Markdown(r.Answer, a.base), ChatID: chat.ID, ChatURL: a.chatURL(chat.ID),
 		LanguageModel: modelNameJSON{r.Provider(), r.ModelName()}, Limits: filled(r.Limits),
 	})
 }
@@ -206,42 +228,42 @@ type citeJSON struct {
 	URL    string `json:"url"`
 }
 
-func (s *Server) citeOf(k *nodeask.Citation) citeJSON {
-	return citeJSON{k.Repo, k.Path, k.Commit, k.First, k.Last, string(k.State), k.URL(s.parts.base)}
+func (a *chatRoutes) citeOf(k *nodeask.Citation) citeJSON {
+	return citeJSON{k.Repo, k.Path, k.Commit, k.First, k.Last, string(k.State), k.URL(a.base)}
 }
 
-func (s *Server) chatOf(t *nodeask.Chat) chatJSON {
+func (a *chatRoutes) chatOf(t *nodeask.Chat) chatJSON {
 	out := chatJSON{
-		ID: t.ID, Name: t.Title, URL: s.chatURL(t.ID), Visibility: visibilityOf(t.Public), Mine: t.Mine, Running: t.Running,
+		ID: t.ID, Name: t.Title, URL: a.chatURL(t.ID), Visibility: visibilityOf(t.Public), Mine: t.Mine, Running: t.Running,
 		Created: t.Created.UTC(), Changed: t.Changed.UTC(), Count: t.Count,
 	}
 	for i := range t.Turns {
-		out.Turns = append(out.Turns, s.turnOf(&t.Turns[i]))
+		out.Turns = append(out.Turns, a.turnOf(&t.Turns[i]))
 	}
 	return out
 }
 
-func (s *Server) turnOf(r *nodeask.Report) turnJSON {
+func (a *chatRoutes) turnOf(r *nodeask.Report) turnJSON {
 	out := turnJSON{
 		Query: r.Query, Repos: filled(r.Repos), Model: r.Model, Status: string(r.Status), Error: r.Error,
-		Answer: nodeask.Markdown(r.Answer, s.parts.base), Limits: filled(r.Limits), Cites: []citeJSON{},
+		Answer: nodeask.Markdown(r.Answer, a.base), Limits: filled(r.Limits), Cites: []citeJSON{},
 		Began: r.Began.UTC(), TookMs: r.Took.Milliseconds(), Steps: r.Steps, First: r.First, Usage: usageJSON{r.Usage.Input, r.Usage.Cached, r.Usage.Output},
 	}
 	for _, p := range r.Answer {
 		if p.Cite != nil {
-			out.Cites = append(out.Cites, s.citeOf(p.Cite))
+			out.Cites = append(out.Cites, a.citeOf(p.Cite))
 		}
 	}
 	return out
 }
 
-// chatByID is GET /api/chat/{id}.
-func (s *Server) chatByID(ctx context.Context, c *call) error {
-	t, err := s.parts.asker.Chat(ctx, c.viewer, c.wild[0])
+// get is GET /api/chat/{id}.
+func (a *chatRoutes) get(ctx context.Context, c *call) error {
+	t, err := a.asker.Chat(ctx, c.viewer, c.wild[0])
 	if err != nil {
 		return err
 	}
-	return c.json(s.chatOf(t))
+	return c.json(a.chatOf(t))
 }
 
 type chatsJSON struct {
@@ -249,26 +271,26 @@ type chatsJSON struct {
 	Total int        `json:"total"`
 }
 
-// chats is GET /api/chat: the threads of who asks, without what was said.
-func (s *Server) chats(ctx context.Context, c *call) error {
+// list is GET /api/chat: the threads of who asks, without what was said.
+func (a *chatRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
 	page, per := p.integer("page", 1, 1, 1000), p.integer("perPage", 30, 1, 100)
 	if err := p.err(); err != nil {
 		return err
 	}
-	list, total, err := s.parts.asker.Chats(ctx, c.viewer, (page-1)*per, per)
+	list, total, err := a.asker.Chats(ctx, c.viewer, (page-1)*per, per)
 	if err != nil {
 		return err
 	}
 	out := chatsJSON{Chats: []chatJSON{}, Total: total}
 	for i := range list {
-		out.Chats = append(out.Chats, s.chatOf(&list[i]))
+		out.Chats = append(out.Chats, a.chatOf(&list[i]))
 	}
 	return c.json(out)
 }
 
-// changeChat is PATCH /api/chat/{id}.
-func (s *Server) changeChat(ctx context.Context, c *call) error {
+// change is PATCH /api/chat/{id}.
+func (a *chatRoutes) change(ctx context.Context, c *call) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -277,7 +299,7 @@ func (s *Server) changeChat(ctx context.Context, c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if err := s.parts.asker.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
+	if err := a.asker.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
 		return err
 	}
 	return c.json(chatIDJSON{c.wild[0]})
@@ -287,9 +309,9 @@ type chatIDJSON struct {
 	ID string `json:"id"`
 }
 
-// deleteChat is DELETE /api/chat/{id}.
-func (s *Server) deleteChat(ctx context.Context, c *call) error {
-	if err := s.parts.asker.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
+// remove is DELETE /api/chat/{id}.
+func (a *chatRoutes) remove(ctx context.Context, c *call) error {
+	if err := a.asker.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
 	}
 	return c.json(chatIDJSON{c.wild[0]})
@@ -300,19 +322,19 @@ type chatForkJSON struct {
 	URL string `json:"url"`
 }
 
-// forkChat is POST /api/chat/{id}/fork.
-func (s *Server) forkChat(ctx context.Context, c *call) error {
-	id, err := s.parts.asker.ForkChat(ctx, c.viewer, c.wild[0])
+// fork is POST /api/chat/{id}/fork.
+func (a *chatRoutes) fork(ctx context.Context, c *call) error {
+	id, err := a.asker.ForkChat(ctx, c.viewer, c.wild[0])
 	if err != nil {
 		return err
 	}
 	c.status = 201
-	return c.json(chatForkJSON{id, s.chatURL(id)})
+	return c.json(chatForkJSON{id, a.chatURL(id)})
 }
 
-// stopChat is POST /api/chat/{id}/stop.
-func (s *Server) stopChat(ctx context.Context, c *call) error {
-	if err := s.parts.asker.StopChat(ctx, c.viewer, c.wild[0]); err != nil {
+// stop is POST /api/chat/{id}/stop.
+func (a *chatRoutes) stop(ctx context.Context, c *call) error {
+	if err := a.asker.StopChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
 	}
 	return c.json(chatIDJSON{c.wild[0]})
@@ -331,13 +353,13 @@ type chatEventJSON struct {
 // tells proxies that it lives.
 const quietEvents = 10 * time.Second
 
-// chatEvents is GET /api/chat/{id}/events: server-sent events from the log of
+// events is GET /api/chat/{id}/events: server-sent events from the log of
 // a thread, then as they come, until its last turn has ended. A client that was
 // cut off goes on behind the last number that it has, with after or
 // Last-Event-ID, on any node.
-func (s *Server) chatEvents(ctx context.Context, c *call) error {
+func (a *chatRoutes) events(ctx context.Context, c *call) error {
 	id, viewer := c.wild[0], c.viewer
-	if err := s.parts.asker.Sees(ctx, viewer, id); err != nil {
+	if err := a.asker.Sees(ctx, viewer, id); err != nil {
 		return err
 	}
 	after, err := afterOf(c)
@@ -350,9 +372,9 @@ func (s *Server) chatEvents(ctx context.Context, c *call) error {
 	c.stream = func(w *bufio.Writer) error {
 		for {
 			quiet, cancel := context.WithTimeout(ctx, quietEvents)
-			err := s.parts.asker.WatchChat(quiet, viewer, id, after, func(e nodeask.Event) error {
+			err := a.asker.WatchChat(quiet, viewer, id, after, func(e nodeask.Event) error {
 				after = e.N
-				return s.writeEvent(w, &e)
+				return a.writeEvent(w, &e)
 			})
 			silent := quiet.Err() != nil
 			cancel()
@@ -373,10 +395,10 @@ func (s *Server) chatEvents(ctx context.Context, c *call) error {
 	return nil
 }
 
-func (s *Server) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
+func (a *chatRoutes) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
 	out := chatEventJSON{N: e.N, Kind: e.Kind, Step: e.Step, Text: e.Text, Failed: e.Failed}
 	if e.Cite != nil {
-		k := s.citeOf(e.Cite)
+		k := a.citeOf(e.Cite)
 		out.Cite = &k
 	}
 	b, err := json.Marshal(out)

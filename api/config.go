@@ -9,10 +9,22 @@ import (
 	"github.com/shoalsearch/shoal/node/configure"
 )
 
-// settingsReader is what the routes and pages of the configuration need.
-type settingsReader interface {
+// configurer is what the routes and pages of the configuration need.
+type configurer interface {
 	Configuration(context.Context, account.Owner) (*configure.ConfigurationResponse, error)
 	Contexts(context.Context, catalog.Viewer) ([]configure.ContextInfo, error)
+	ApplyConfig(context.Context, account.Owner, configure.ApplyConfigRequest) (*configure.ApplyConfigResponse, error)
+}
+
+// configRoutes are the routes of the configuration.
+type configRoutes struct{ configurer configurer }
+
+func (a *configRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/config", accessOwner, quickTimeout, owners(a.get)).taking(config.MaxSize),
+		row("POST", "/api/config", accessOwner, adminTimeout, owners(a.apply)).taking(config.MaxSize),
+		row("GET", "/api/contexts", accessRead, quickTimeout, a.contexts),
+	}
 }
 
 type configurationJSON struct {
@@ -41,10 +53,10 @@ type nodeFileJSON struct {
 	configJSON
 }
 
-// configuration is GET /api/config: which configuration counts, what it does,
+// get is GET /api/config: which configuration counts, what it does,
 // and whose file is another one. It holds paths of properties, no values.
-func (s *Server) configuration(ctx context.Context, c *call, by account.Owner) error {
-	r, err := s.parts.settings.Configuration(ctx, by)
+func (a *configRoutes) get(ctx context.Context, c *call, by account.Owner) error {
+	r, err := a.configurer.Configuration(ctx, by)
 	if err != nil {
 		return err
 	}
@@ -68,8 +80,8 @@ func (s *Server) configuration(ctx context.Context, c *call, by account.Owner) e
 }
 
 // contexts is GET /api/contexts.
-func (s *Server) contexts(ctx context.Context, c *call) error {
-	all, err := s.parts.settings.Contexts(ctx, c.viewer)
+func (a *configRoutes) contexts(ctx context.Context, c *call) error {
+	all, err := a.configurer.Contexts(ctx, c.viewer)
 	if err != nil {
 		return err
 	}
@@ -85,15 +97,15 @@ func (s *Server) contexts(ctx context.Context, c *call) error {
 	return c.json(out)
 }
 
-// applyConfig is POST /api/config: the body is a configuration file, which
+// apply is POST /api/config: the body is a configuration file, which
 // becomes that of the cluster.
-func (s *Server) applyConfig(ctx context.Context, c *call, by account.Owner) error {
+func (a *configRoutes) apply(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := configure.ApplyConfigRequest{Text: c.requestBody(), Accept: p.flag("accept", false)}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.members.ApplyConfig(ctx, by, req)
+	r, err := a.configurer.ApplyConfig(ctx, by, req)
 	if err != nil {
 		return err
 	}

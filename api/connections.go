@@ -14,6 +14,17 @@ type connections interface {
 	AcceptListing(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
 }
 
+// connectionRoutes are the routes of connections.
+type connectionRoutes struct{ connections connections }
+
+func (a *connectionRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/connections", accessOwner, quickTimeout, owners(a.list)),
+		row("POST", "/api/connections/{connection}/sync", accessOwner, adminTimeout, owners(a.sync)),
+		row("POST", "/api/connections/{connection}/accept", accessOwner, adminTimeout, owners(a.accept)),
+	}
+}
+
 type connectionJSON struct {
 	Name     string         `json:"name"`
 	Type     string         `json:"type"`
@@ -87,9 +98,9 @@ func followingOf(f operate.FollowingStatus) followingJSON {
 	return followingJSON{f.By, f.Signal, f.Every.Seconds(), stamp(f.LastAt), f.Problem, stamp(f.HookAt)}
 }
 
-// connections is GET /api/connections.
-func (s *Server) connections(ctx context.Context, c *call, by account.Owner) error {
-	all, err := s.parts.conns.Connections(ctx, by)
+// list is GET /api/connections.
+func (a *connectionRoutes) list(ctx context.Context, c *call, by account.Owner) error {
+	all, err := a.connections.Connections(ctx, by)
 	if err != nil {
 		return err
 	}
@@ -100,21 +111,21 @@ func (s *Server) connections(ctx context.Context, c *call, by account.Owner) err
 	return c.json(out)
 }
 
-// syncConnection is POST /api/connections/{connection}/sync: a listing now.
+// sync is POST /api/connections/{connection}/sync: a listing now.
 // The answer is how the connection stood before.
-func (s *Server) syncConnection(ctx context.Context, c *call, by account.Owner) error {
-	before, err := s.parts.conns.SyncConnection(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
-	return s.queued(c, before, err)
+func (a *connectionRoutes) sync(ctx context.Context, c *call, by account.Owner) error {
+	before, err := a.connections.SyncConnection(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
+	return syncQueued(c, before, err)
 }
 
-// acceptListing is POST /api/connections/{connection}/accept: what the last
+// accept is POST /api/connections/{connection}/accept: what the last
 // listing misses is gone. The answer is how the connection stood before.
-func (s *Server) acceptListing(ctx context.Context, c *call, by account.Owner) error {
-	before, err := s.parts.conns.AcceptListing(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
-	return s.queued(c, before, err)
+func (a *connectionRoutes) accept(ctx context.Context, c *call, by account.Owner) error {
+	before, err := a.connections.AcceptListing(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
+	return syncQueued(c, before, err)
 }
 
-func (s *Server) queued(c *call, before *operate.ConnectionStatus, err error) error {
+func syncQueued(c *call, before *operate.ConnectionStatus, err error) error {
 	if err != nil {
 		return err
 	}

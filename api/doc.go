@@ -4,9 +4,14 @@
 //
 //	POST /api/search        body -> search.Request -> Node.Search -> encode_search.go
 //	POST /api/stream_search the same, as server-sent events
-//	GET  /api/...           one handler of ten lines for each operation (routes.go)
+//	GET  /api/...           one handler of ten lines for each operation
 //	POST /api/mcp           package api/mcp, through the bridge of bridge.go
 //	GET  /                  the pages of package api/web
+//
+// Routes come in areas: searches, keys, jobs and so on. An area is a small type
+// in the file of its handlers, with the few things that these use; newRoutes
+// (routes.go) joins the rows of all. [Server] knows connections, limits and who
+// asks, and nothing of what is asked.
 //
 // Rules that every file here keeps:
 //

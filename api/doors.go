@@ -102,13 +102,3 @@ func (s *Server) turnedAway(c *call, shared bool) *failure {
 	}
 	return nil
 }
-
-// metricsAccess is who may see metrics at the address of the API: an owner, and
-// anybody where nobody but this host gets there, as long as all may see the same
-// repositories: see [Server.metrics].
-func (s *Server) metricsAccess() access {
-	if s.hosts.loopback {
-		return accessOpen
-	}
-	return accessOwner
-}

@@ -58,7 +58,7 @@ func TestTheMetricsDoor(t *testing.T) {
 		}
 	}
 	for loopback, want := range map[bool]access{true: accessOpen, false: accessOwner} {
-		if got := (&Server{hosts: hostRule{loopback: loopback}}).metricsAccess(); got != want {
+		if got := (&metricsRoutes{loopback: loopback}).access(); got != want {
 			t.Errorf("loopback %t: metrics are for %d", loopback, got)
 		}
 	}

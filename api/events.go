@@ -12,6 +12,15 @@ type events interface {
 	Events(context.Context, account.Owner, chronicle.EventsRequest) (*chronicle.EventsResponse, error)
 }
 
+// eventRoutes are the routes of events.
+type eventRoutes struct{ events events }
+
+func (a *eventRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/events", accessOwner, quickTimeout, owners(a.list)),
+	}
+}
+
 type eventsJSON struct {
 	Since  string      `json:"since,omitempty"`
 	Events []eventJSON `json:"events"`
@@ -24,14 +33,14 @@ type eventJSON struct {
 	Text    string `json:"text"`
 }
 
-// listEvents is GET /api/events.
-func (s *Server) listEvents(ctx context.Context, c *call, by account.Owner) error {
+// list is GET /api/events.
+func (a *eventRoutes) list(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := chronicle.EventsRequest{Limit: p.integer("limit", 100, 1, 1000)}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.events.Events(ctx, by, req)
+	r, err := a.events.Events(ctx, by, req)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,21 @@ type jobs interface {
 	CancelJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error)
 }
 
+// jobRoutes are the routes of jobs.
+type jobRoutes struct {
+	jobs jobs
+	base string
+}
+
+func (a *jobRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/jobs", accessRead, quickTimeout, a.list),
+		row("GET", "/api/jobs/{id}", accessRead, quickTimeout, a.get),
+		row("POST", "/api/jobs/{id}/retry", accessOwner, adminTimeout, owners(a.retry)),
+		row("POST", "/api/jobs/{id}/cancel", accessOwner, adminTimeout, owners(a.cancel)),
+	}
+}
+
 type jobInfoJSON struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
@@ -31,8 +46,8 @@ func jobInfoOf(j *operate.JobInfo) jobInfoJSON {
 	return jobInfoJSON{j.ID, j.State, jobOf(&j.JobStatus), j.Urgent, j.Rerun, stamp(j.Queued), stamp(j.Finished), stamp(j.Good)}
 }
 
-// listJobs is GET /api/jobs.
-func (s *Server) listJobs(ctx context.Context, c *call) error {
+// list is GET /api/jobs.
+func (a *jobRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
 	any := func(name string, words []string) string {
 		if word := p.choice(name, append([]string{"any"}, words...)...); word != "any" {
@@ -47,7 +62,7 @@ func (s *Server) listJobs(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.jobs.Jobs(ctx, c.viewer, req)
+	r, err := a.jobs.Jobs(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -55,28 +70,28 @@ func (s *Server) listJobs(ctx context.Context, c *call) error {
 	for i := range r.Jobs {
 		out[i] = jobInfoOf(&r.Jobs[i])
 	}
-	c.page(s.parts.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
+	c.page(a.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
 	return c.json(out)
 }
 
-// job is GET /api/jobs/{id}.
-func (s *Server) job(ctx context.Context, c *call) error {
-	j, err := s.parts.jobs.Job(ctx, c.viewer, operate.JobRequest{ID: c.wild[0]})
+// get is GET /api/jobs/{id}.
+func (a *jobRoutes) get(ctx context.Context, c *call) error {
+	j, err := a.jobs.Job(ctx, c.viewer, operate.JobRequest{ID: c.wild[0]})
 	if err != nil {
 		return err
 	}
 	return c.json(jobInfoOf(j))
 }
 
-// retryJob is POST /api/jobs/{id}/retry. The answer is how the job stood before.
-func (s *Server) retryJob(ctx context.Context, c *call, by account.Owner) error {
-	before, err := s.parts.jobs.RetryJob(ctx, by, operate.JobRequest{ID: c.wild[0]})
+// retry is POST /api/jobs/{id}/retry. The answer is how the job stood before.
+func (a *jobRoutes) retry(ctx context.Context, c *call, by account.Owner) error {
+	before, err := a.jobs.RetryJob(ctx, by, operate.JobRequest{ID: c.wild[0]})
 	return jobChanged(c, before, err)
 }
 
-// cancelJob is POST /api/jobs/{id}/cancel. The answer is how the job stood before.
-func (s *Server) cancelJob(ctx context.Context, c *call, by account.Owner) error {
-	before, err := s.parts.jobs.CancelJob(ctx, by, operate.JobRequest{ID: c.wild[0]})
+// cancel is POST /api/jobs/{id}/cancel. The answer is how the job stood before.
+func (a *jobRoutes) cancel(ctx context.Context, c *call, by account.Owner) error {
+	before, err := a.jobs.CancelJob(ctx, by, operate.JobRequest{ID: c.wild[0]})
 	return jobChanged(c, before, err)
 }
 

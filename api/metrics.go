@@ -1,10 +1,16 @@
 package api
 
 import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sort"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 )
 
 // meter is the metrics of this package.
@@ -61,4 +67,60 @@ func (m *meter) done(route, method string, status int, took time.Duration) {
 		method = "other"
 	}
 	m.duration.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// metricsRoutes are the routes of metrics.
+type metricsRoutes struct {
+	gatherer     prometheus.Gatherer // nil for nothing
+	loopback     bool                // nobody but this host gets to the address of the API
+	enforces     func() bool         // whether viewers may differ in what they see; nil for no
+	authenticate authenticator
+	log          *slog.Logger
+}
+
+func (a *metricsRoutes) rows() []route {
+	return []route{
+		row("GET", "/metrics", a.access(), 0, a.tell),
+	}
+}
+
+// access is who may see metrics at the address of the API: an owner, and
+// anybody where nobody but this host gets there, as long as all may see the same
+// repositories: see [metricsRoutes.tell].
+func (a *metricsRoutes) access() access {
+	if a.loopback {
+		return accessOpen
+	}
+	return accessOwner
+}
+
+// tell is GET /metrics in the text format of Prometheus. It counts all
+// repositories and names connections: where permissions are enforced only an owner
+// sees it at the address of the API, also on the same host.
+func (a *metricsRoutes) tell(ctx context.Context, c *call) error {
+	if c.door == doorAPI && a.enforces != nil && a.enforces() {
+		if err := a.authenticate(ctx, c, accessOwner); err != nil {
+			return err
+		}
+	}
+
+	var families []*dto.MetricFamily
+	var gathering error
+	if a.gatherer != nil {
+		families, gathering = a.gatherer.Gather()
+	}
+	if gathering != nil { // what could be gathered is still shown
+		a.log.Warn("gather metrics", "error", gathering)
+	}
+	sort.Slice(families, func(i, k int) bool { return families[i].GetName() < families[k].GetName() })
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	var b bytes.Buffer
+	enc := expfmt.NewEncoder(&b, format)
+	for _, family := range families {
+		if err := enc.Encode(family); err != nil {
+			return err
+		}
+	}
+	c.mime, c.body = string(format), b.Bytes()
+	return nil
 }

@@ -15,6 +15,16 @@ type models interface {
 	CheckModels(context.Context, account.Owner) ([]nodeask.ModelCheck, error)
 }
 
+// modelRoutes are the routes of language models.
+type modelRoutes struct{ models models }
+
+func (a *modelRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/models", accessRead, quickTimeout, a.list),
+		row("POST", "/api/models/check", accessOwner, toolTimeout, owners(a.check)),
+	}
+}
+
 type modelJSON struct {
 	Provider    string `json:"provider"`
 	Model       string `json:"model"`
@@ -22,9 +32,9 @@ type modelJSON struct {
 	Usable      bool   `json:"usable"`
 }
 
-// models is GET /api/models.
-func (s *Server) models(ctx context.Context, c *call) error {
-	models, err := s.parts.models.Models(ctx, c.viewer)
+// list is GET /api/models.
+func (a *modelRoutes) list(ctx context.Context, c *call) error {
+	models, err := a.models.Models(ctx, c.viewer)
 	if err != nil {
 		return err
 	}
@@ -45,9 +55,9 @@ type modelCheckJSON struct {
 	OutputTokens int    `json:"outputTokens"`
 }
 
-// checkModels is POST /api/models/check.
-func (s *Server) checkModels(ctx context.Context, c *call, by account.Owner) error {
-	checks, err := s.parts.models.CheckModels(ctx, by)
+// check is POST /api/models/check.
+func (a *modelRoutes) check(ctx context.Context, c *call, by account.Owner) error {
+	checks, err := a.models.CheckModels(ctx, by)
 	if err != nil {
 		return err
 	}

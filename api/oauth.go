@@ -46,39 +46,39 @@ func agentsOf(s *oauth.Server) agentParts { return agentParts{s, s, s, s, s} }
 // in yet.
 const maxAgentBody = 16 << 10
 
-// addOAuth adds the routes of the authorization server, also by the names that
+// oauthRoutes are the routes of the authorization server, also by the names that
 // clients guess. Pages of any site may ask them: none looks at a cookie. The
 // page of consent is one of package web.
-func (s *Server) addOAuth(r *routes) {
+type oauthRoutes struct {
+	authority authority
+	tokens    tokens
+}
+
+func (a *oauthRoutes) rows() []route {
+	var all []route
 	for _, x := range []struct {
 		names  []string
 		method string
 		handle handler
 	}{
-		{[]string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/api/mcp"}, "GET", s.resourceMetadata},
-		{[]string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-authorization-server/api/mcp"}, "GET", s.serverMetadata},
-		{[]string{"/oauth/register", "/register"}, "POST", s.registerClient},
-		{[]string{"/oauth/token", "/token"}, "POST", s.token},
-		{[]string{"/oauth/revoke"}, "POST", s.revokeToken},
+		{[]string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/api/mcp"}, "GET", a.resourceMetadata},
+		{[]string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-authorization-server/api/mcp"}, "GET", a.serverMetadata},
+		{[]string{"/oauth/register", "/register"}, "POST", a.register},
+		{[]string{"/oauth/token", "/token"}, "POST", a.token},
+		{[]string{"/oauth/revoke"}, "POST", a.revoke},
 	} {
 		for _, name := range x.names {
-			r.add(route{name: name, method: x.method, access: accessOpen, timeout: quickTimeout, handle: s.whereEnabled(x.handle), most: maxAgentBody, shared: anySite})
+			all = append(all, route{name: name, method: x.method, access: accessOpen, timeout: quickTimeout, handle: a.whereEnabled(x.handle), most: maxAgentBody, shared: anySite})
 		}
 	}
-}
-
-// addAgents adds the routes that list and end what people have let in.
-func (s *Server) addAgents(r *routes) {
-	r.add(route{name: "/api/agents", method: "GET", access: accessHolder, timeout: adminTimeout, handle: holders(s.listAgents)})
-	r.add(route{name: "/api/agents/{agent}", method: "DELETE", access: accessHolder, timeout: adminTimeout, handle: holders(s.endAgent)})
-	r.add(route{name: "/api/agents/clients", method: "POST", access: accessOwner, timeout: adminTimeout, handle: owners(s.registerAgent)})
+	return all
 }
 
 // whereEnabled answers as OAuth does, and not at all where tokens would travel
 // in clear.
-func (s *Server) whereEnabled(h handler) handler {
+func (a *oauthRoutes) whereEnabled(h handler) handler {
 	return func(ctx context.Context, c *call) error {
-		if !s.parts.agents.authority.Enabled() {
+		if !a.authority.Enabled() {
 			return &failure{Status: 404, Code: codeNotFound, Message: "Agents sign in only where the base URL begins with https://, or is of this machine (--base-url); use an API key."}
 		}
 		err := h(ctx, c)
@@ -125,23 +125,21 @@ func (c *call) oauthFail(o oauthFailure) error {
 }
 
 // resourceMetadata is RFC 9728: who lets agents in to the tool server.
-func (s *Server) resourceMetadata(_ context.Context, c *call) error {
-	a := s.parts.agents.authority
+func (a *oauthRoutes) resourceMetadata(_ context.Context, c *call) error {
 	return c.publicJSON(map[string]any{
-		"resource": a.Resource(), "authorization_servers": []string{a.Issuer()}, "scopes_supported": []string{"mcp"},
+		"resource": a.authority.Resource(), "authorization_servers": []string{a.authority.Issuer()}, "scopes_supported": []string{"mcp"},
 		"bearer_methods_supported": []string{"header"}, "resource_name": "Shoal",
 	})
 }
 
 // serverMetadata is RFC 8414: how agents are let in.
-func (s *Server) serverMetadata(_ context.Context, c *call) error {
-	a := s.parts.agents.authority
+func (a *oauthRoutes) serverMetadata(_ context.Context, c *call) error {
 	return c.publicJSON(map[string]any{
-		"issuer":                                         a.Issuer(),
-		"authorization_endpoint":                         a.Issuer() + "/oauth/authorize",
-		"token_endpoint":                                 a.Issuer() + "/oauth/token",
-		"registration_endpoint":                          a.Issuer() + "/oauth/register",
-		"revocation_endpoint":                            a.Issuer() + "/oauth/revoke",
+		"issuer":                                         a.authority.Issuer(),
+		"authorization_endpoint":                         a.authority.Issuer() + "/oauth/authorize",
+		"token_endpoint":                                 a.authority.Issuer() + "/oauth/token",
+		"registration_endpoint":                          a.authority.Issuer() + "/oauth/register",
+		"revocation_endpoint":                            a.authority.Issuer() + "/oauth/revoke",
 		"response_types_supported":                       []string{"code"},
 		"response_modes_supported":                       []string{"query"},
 		"grant_types_supported":                          []string{"authorization_code", "refresh_token"},
@@ -149,9 +147,9 @@ func (s *Server) serverMetadata(_ context.Context, c *call) error {
 		"token_endpoint_auth_methods_supported":          []string{"none"},
 		"revocation_endpoint_auth_methods_supported":     []string{"none"},
 		"scopes_supported":                               []string{"mcp", "offline_access"},
-		"client_id_metadata_document_supported":          a.DocumentsTaken(),
+		"client_id_metadata_document_supported":          a.authority.DocumentsTaken(),
 		"authorization_response_iss_parameter_supported": true,
-		"service_documentation":                          a.Issuer() + "/help/agents",
+		"service_documentation":                          a.authority.Issuer() + "/help/agents",
 	})
 }
 
@@ -161,9 +159,9 @@ func (c *call) publicJSON(v any) error {
 	return c.json(v)
 }
 
-// registerClient is RFC 7591. Nothing is kept of it.
-func (s *Server) registerClient(ctx context.Context, c *call) error {
-	got, err := s.parts.agents.authority.Register(ctx, c.requestBody())
+// register is RFC 7591. Nothing is kept of it.
+func (a *oauthRoutes) register(ctx context.Context, c *call) error {
+	got, err := a.authority.Register(ctx, c.requestBody())
 	if err != nil {
 		return err
 	}
@@ -172,7 +170,7 @@ func (s *Server) registerClient(ctx context.Context, c *call) error {
 }
 
 // token gives tokens for a code, or for a refresh token.
-func (s *Server) token(ctx context.Context, c *call) error {
+func (a *oauthRoutes) token(ctx context.Context, c *call) error {
 	form, err := c.agentForm()
 	if err != nil {
 		return err
@@ -181,7 +179,7 @@ func (s *Server) token(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	got, err := s.parts.agents.tokens.Exchange(ctx, client, form)
+	got, err := a.tokens.Exchange(ctx, client, form)
 	if err != nil {
 		return err
 	}
@@ -189,13 +187,13 @@ func (s *Server) token(ctx context.Context, c *call) error {
 	return c.json(got)
 }
 
-// revokeToken is RFC 7009.
-func (s *Server) revokeToken(ctx context.Context, c *call) error {
+// revoke is RFC 7009.
+func (a *oauthRoutes) revoke(ctx context.Context, c *call) error {
 	form, err := c.agentForm()
 	if err != nil {
 		return err
 	}
-	if err := s.parts.agents.tokens.Revoke(ctx, form.Get("token")); err != nil {
+	if err := a.tokens.Revoke(ctx, form.Get("token")); err != nil {
 		return err
 	}
 	return c.json(struct{}{})
@@ -253,8 +251,7 @@ func (c *call) basicClient() (string, error) {
 }
 
 // challenge tells an agent that has no good credential how to get one.
-func (s *Server) challenge(c *call) string {
-	a := s.parts.agents.authority
+func (c *call) challenge(a authority) string {
 	if c.path != toolPath || !a.Enabled() {
 		return `Bearer realm="shoal"`
 	}

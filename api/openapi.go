@@ -11,8 +11,17 @@ import (
 //go:embed openapi.json
 var openAPIDocument []byte
 
-// openAPI is GET /api/openapi.json.
-func (s *Server) openAPI(_ context.Context, c *call) error {
+// documentRoutes are the routes of the document that describes the others.
+type documentRoutes struct{}
+
+func (documentRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/openapi.json", accessOpen, 0, serveOpenAPI),
+	}
+}
+
+// serveOpenAPI is GET /api/openapi.json.
+func serveOpenAPI(_ context.Context, c *call) error {
 	c.mime, c.body = mimeJSON, openAPIDocument
 	return nil
 }

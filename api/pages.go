@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"log/slog"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,11 +14,85 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/api/people"
+	"github.com/shoalsearch/shoal/api/settings"
+	"github.com/shoalsearch/shoal/api/web"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// static serves styles and scripts. Their addresses have the version of all of
+// providers is what signing in by identity providers needs.
+type providers interface {
+	people.Providers
+	// Missing lists what somebody who is signed in has to link before anything else.
+	Missing(v catalog.Viewer) (titles []string)
+}
+
+// renderer answers with pages: those that packages draw, and failures.
+type renderer struct {
+	providers providers
+	secure    bool                  // this service is reached by https
+	trusted   func(netip.Addr) bool // addresses of proxies of ours
+	now       func() time.Time
+	log       *slog.Logger
+}
+
+// pageRoutes are the routes of what people see in a browser.
+type pageRoutes struct {
+	renderer *renderer
+	people   *people.Pages
+	web      *web.Pages
+	settings *settings.Pages
+}
+
+// pagesOf makes the pages of what a node is made of.
+func pagesOf(p parts, r *renderer, now func() time.Time) *pageRoutes {
+	return &pageRoutes{
+		renderer: r,
+		people: people.New(people.Deps{
+			Sessions: p.sessions, Passwords: p.signing, Providers: p.doors, Accounts: p.users,
+			Base: p.base, Now: now,
+		}),
+		web: web.New(web.Deps{
+			Search: p.search, Repos: p.repos, Files: p.files, Trees: p.tools.Browse, History: p.history, Suggest: p.suggest,
+			Keys: p.apiKeys, Consents: p.agents.consents, Asker: p.asker,
+			Base: p.base, Now: now,
+		}),
+		settings: settings.New(settings.Deps{
+			State: p.state, Repos: p.repos, Connections: p.conns, Jobs: p.jobs, Events: p.events, Audit: p.audit,
+			Members: p.members, Config: p.config,
+			Base: p.base, Now: now,
+		}),
+	}
+}
+
+func (a *pageRoutes) rows() []route {
+	all := []route{row("GET", "/static/*", accessOpen, 0, serveStatic)}
+	page := func(method, path string, need access, timeout time.Duration, draw layout.Handler) {
+		x := row(method, path, need, timeout, a.renderer.page(a.renderer.held(draw)))
+		x.page = true
+		all = append(all, x)
+	}
+
+	for _, x := range a.people.Routes() {
+		need := accessRead
+		if x.Open {
+			need = accessOpen
+		}
+		page(x.Method, x.Path, need, x.Timeout, x.Handle)
+	}
+	for _, x := range a.web.Routes() {
+		page(x.Method, x.Path, accessRead, x.Timeout, x.Handle)
+	}
+	for _, x := range a.settings.Routes() {
+		page(x.Method, x.Path, accessRead, x.Timeout, x.Handle)
+	}
+	return all
+}
+
+// serveStatic serves styles and scripts. Their addresses have the version of all of
 // them in it, so browsers keep them for good.
-func (s *Server) static(_ context.Context, c *call) error {
+func serveStatic(_ context.Context, c *call) error {
 	file, lasting, ok := layout.Static(c.path)
 	if !ok {
 		return &failure{Status: 404, Code: codeNotFound, Message: "There is no such file"}
@@ -37,10 +113,10 @@ func (s *Server) static(_ context.Context, c *call) error {
 }
 
 // page makes a handler of one that draws a page.
-func (s *Server) page(draw layout.Handler) handler {
+func (r *renderer) page(draw layout.Handler) handler {
 	return func(ctx context.Context, c *call) error {
-		began := s.opt.Now()
-		v := s.visit(c)
+		began := r.now()
+		v := r.visit(c)
 		if c.method == "POST" {
 			// A cookie comes with whatever another site has a browser send.
 			if err := v.SameSite(); err != nil {
@@ -56,18 +132,32 @@ func (s *Server) page(draw layout.Handler) handler {
 		if err := draw(ctx, v); err != nil {
 			return err
 		}
-		v.Set("Server-Timing", "page;dur="+strconv.FormatFloat(float64(s.opt.Now().Sub(began))/float64(time.Millisecond), 'f', 1, 64))
+		v.Set("Server-Timing", "page;dur="+strconv.FormatFloat(float64(r.now().Sub(began))/float64(time.Millisecond), 'f', 1, 64))
 		c.answerPage(v)
 		return nil
 	}
 }
 
+// held leads somebody who has to link an account first to the page for that. The
+// pages for signing in and out, and that page itself, are not held.
+func (r *renderer) held(draw layout.Handler) layout.Handler {
+	return func(ctx context.Context, v *layout.Visit) error {
+		if v.Path != "/settings/account" && v.Viewer.Session != "" && len(r.providers.Missing(v.Viewer)) > 0 {
+			if v.Method != "GET" && v.Method != "HEAD" {
+				return nodecall.Fail(nodecall.ErrForbidden, "Link your accounts first, in the settings of your account.")
+			}
+			return v.Redirect(303, "/settings/account?missing")
+		}
+		return draw(ctx, v)
+	}
+}
+
 // visit is a request as pages see it.
-func (s *Server) visit(c *call) *layout.Visit {
+func (r *renderer) visit(c *call) *layout.Visit {
 	v := &layout.Visit{
 		Method: c.method, Path: string(c.rc.URI().PathOriginal()), Part: c.requestHeader("X-Shoal-Part"),
-		Viewer: c.viewer, Secure: strings.HasPrefix(s.parts.base, "https:"), Sent: c.requestHeader, Status: 200,
-		Cookie: func(name string) string { return string(c.rc.Request.Header.Cookie(name)) }, Address: c.address(s.opt.trusted).String(),
+		Viewer: c.viewer, Secure: r.secure, Sent: c.requestHeader, Status: 200,
+		Cookie: func(name string) string { return string(c.rc.Request.Header.Cookie(name)) }, Address: c.address(r.trusted).String(),
 	}
 	v.Query, _ = url.ParseQuery(string(c.rc.URI().QueryString())) // what cannot be read of it is absent
 	return v
@@ -130,10 +220,10 @@ func (c *call) pack() {
 	c.setHeader("Content-Encoding", "gzip")
 }
 
-// failPage answers a failure as a page: who is not signed in is led there and
+// fail answers a failure as a page: who is not signed in is led there and
 // back, anybody else reads what went wrong.
-func (s *Server) failPage(c *call, f *failure) {
-	v := s.visit(c)
+func (r *renderer) fail(c *call, f *failure) {
+	v := r.visit(c)
 	c.header, c.stream, c.pooled = nil, nil, nil
 	if f.Status == 401 && c.method == "GET" && v.Part == "" {
 		_ = v.Redirect(fasthttp.StatusSeeOther, "/login?next="+url.QueryEscape(string(c.rc.URI().RequestURI()))) // never fails
@@ -146,7 +236,7 @@ func (s *Server) failPage(c *call, f *failure) {
 		v.Set("Retry-After", f.retryAfter())
 	}
 	if err := v.ShowError(f.Status, f.Message, wait); err != nil {
-		s.log.Error("draw an error page", "error", err)
+		r.log.Error("draw an error page", "error", err)
 		c.fail(f)
 		return
 	}

@@ -23,12 +23,12 @@ type parts struct {
 	hooks    webhooks
 	conns    connections
 	state    state
-	accounts accounts
+	apiKeys  apiKeys
 	members  members
 	models   models
 	asker    asker
-	people   accountKeeper
-	settings settingsReader
+	users    users
+	config   configurer
 	jobs     jobs
 	suggest  suggester
 	agents   agentParts
@@ -42,7 +42,7 @@ type parts struct {
 func partsOf(n *node.Node) parts {
 	return parts{
 		keys: n, sessions: n, signing: n, doors: n.SignIn(), base: n.BaseURL(),
-		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, accounts: n, members: n, models: n, asker: n, people: n, settings: n, jobs: n, events: n, audit: n, suggest: suggesterOf(n),
+		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, members: n, models: n, asker: n, users: n, config: n, jobs: n, events: n, audit: n, suggest: suggesterOf(n),
 		agents: agentsOf(n.OAuth()),
 		tools:  tool.Parts{Search: n, Browse: n, History: n, List: n}, asking: []tool.Tool{n.Asker.Tool()},
 		enforces: n.Enforces,

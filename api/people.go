@@ -4,15 +4,13 @@ import (
 	"context"
 	"strings"
 
-	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/api/people"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
-	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// accountKeeper is what the routes of accounts need.
-type accountKeeper interface {
+// users is what the routes and pages of accounts need.
+type users interface {
 	CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error)
 	Users(context.Context, account.Owner) (*account.UsersResponse, error)
 	ChangeUser(context.Context, account.Owner, account.ChangeUserRequest) (*account.UserInfo, error)
@@ -26,24 +24,25 @@ type passwords interface {
 	SetPassword(context.Context, account.Owner, account.SetPasswordRequest) (*account.UserInfo, error)
 }
 
-// providers is what signing in by identity providers needs.
-type providers interface {
-	people.Providers
-	// Missing lists what somebody who is signed in has to link before anything else.
-	Missing(v catalog.Viewer) (titles []string)
+// userRoutes are the routes of accounts and of where they are signed in.
+type userRoutes struct {
+	users     users
+	passwords passwords
+	sessions  people.Sessions
+	base      string
 }
 
-// held leads somebody who has to link an account first to the page for that. The
-// pages for signing in and out, and that page itself, are not held.
-func (s *Server) held(draw layout.Handler) layout.Handler {
-	return func(ctx context.Context, v *layout.Visit) error {
-		if v.Path != "/settings/account" && v.Viewer.Session != "" && len(s.parts.doors.Missing(v.Viewer)) > 0 {
-			if v.Method != "GET" && v.Method != "HEAD" {
-				return nodecall.Fail(nodecall.ErrForbidden, "Link your accounts first, in the settings of your account.")
-			}
-			return v.Redirect(303, "/settings/account?missing")
-		}
-		return draw(ctx, v)
+func (a *userRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/users", accessOwner, adminTimeout, owners(a.list)),
+		row("POST", "/api/users", accessOwner, adminTimeout, owners(a.create)),
+		row("POST", "/api/users/{user}", accessOwner, adminTimeout, owners(a.change)),
+		row("DELETE", "/api/users/{user}", accessOwner, adminTimeout, owners(a.remove)),
+		row("POST", "/api/users/{user}/grants", accessOwner, adminTimeout, owners(a.grant)),
+		row("POST", "/api/users/{user}/password", accessOwner, adminTimeout, owners(a.setPassword)),
+		row("POST", "/api/users/{user}/link", accessOwner, adminTimeout, owners(a.newLink)),
+		row("GET", "/api/users/{user}/sessions", accessHolder, adminTimeout, holders(a.listSessions)),
+		row("DELETE", "/api/users/{user}/sessions", accessHolder, adminTimeout, holders(a.endSessions)),
 	}
 }
 
@@ -62,9 +61,9 @@ func userOf(u *account.UserInfo) userJSON {
 	return userJSON{u.ID, u.Email, u.Name, u.Role.String(), u.State.String(), u.Keys, stamp(u.Created), u.By}
 }
 
-// users is GET /api/users.
-func (s *Server) users(ctx context.Context, c *call, by account.Owner) error {
-	r, err := s.parts.people.Users(ctx, by)
+// list is GET /api/users.
+func (a *userRoutes) list(ctx context.Context, c *call, by account.Owner) error {
+	r, err := a.users.Users(ctx, by)
 	if err != nil {
 		return err
 	}
@@ -75,8 +74,8 @@ func (s *Server) users(ctx context.Context, c *call, by account.Owner) error {
 	return c.json(out)
 }
 
-// createUser is POST /api/users.
-func (s *Server) createUser(ctx context.Context, c *call, by account.Owner) error {
+// create is POST /api/users.
+func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -85,7 +84,7 @@ func (s *Server) createUser(ctx context.Context, c *call, by account.Owner) erro
 	if err := f.err(); err != nil {
 		return err
 	}
-	u, err := s.parts.people.CreateUser(ctx, by, req)
+	u, err := a.users.CreateUser(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -93,8 +92,8 @@ func (s *Server) createUser(ctx context.Context, c *call, by account.Owner) erro
 	return c.json(userOf(u))
 }
 
-// changeUser is POST /api/users/{user}.
-func (s *Server) changeUser(ctx context.Context, c *call, by account.Owner) error {
+// change is POST /api/users/{user}.
+func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -116,16 +115,16 @@ func (s *Server) changeUser(ctx context.Context, c *call, by account.Owner) erro
 	if err := f.err(); err != nil {
 		return err
 	}
-	u, err := s.parts.people.ChangeUser(ctx, by, req)
+	u, err := a.users.ChangeUser(ctx, by, req)
 	if err != nil {
 		return err
 	}
 	return c.json(userOf(u))
 }
 
-// deleteUser is DELETE /api/users/{user}.
-func (s *Server) deleteUser(ctx context.Context, c *call, by account.Owner) error {
-	u, err := s.parts.people.DeleteUser(ctx, by, c.wild[0])
+// remove is DELETE /api/users/{user}.
+func (a *userRoutes) remove(ctx context.Context, c *call, by account.Owner) error {
+	u, err := a.users.DeleteUser(ctx, by, c.wild[0])
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (s *Server) deleteUser(ctx context.Context, c *call, by account.Owner) erro
 }
 
 // setPassword is POST /api/users/{user}/password.
-func (s *Server) setPassword(ctx context.Context, c *call, by account.Owner) error {
+func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -142,7 +141,7 @@ func (s *Server) setPassword(ctx context.Context, c *call, by account.Owner) err
 	if err := f.err(); err != nil {
 		return err
 	}
-	u, err := s.parts.signing.SetPassword(ctx, by, req)
+	u, err := a.passwords.SetPassword(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -150,7 +149,7 @@ func (s *Server) setPassword(ctx context.Context, c *call, by account.Owner) err
 }
 
 // newLink is POST /api/users/{user}/link.
-func (s *Server) newLink(ctx context.Context, c *call, by account.Owner) error {
+func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -159,7 +158,7 @@ func (s *Server) newLink(ctx context.Context, c *call, by account.Owner) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	l, err := s.parts.signing.NewLink(ctx, by, req)
+	l, err := a.passwords.NewLink(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -168,11 +167,11 @@ func (s *Server) newLink(ctx context.Context, c *call, by account.Owner) error {
 		Link      string   `json:"link"`
 		ExpiresAt string   `json:"expiresAt"`
 		User      userJSON `json:"user"`
-	}{s.parts.base + "/join?link=" + l.Token, stamp(l.Expires), userOf(&l.User)})
+	}{a.base + "/join?link=" + l.Token, stamp(l.Expires), userOf(&l.User)})
 }
 
 // grant is POST /api/users/{user}/grants.
-func (s *Server) grant(ctx context.Context, c *call, by account.Owner) error {
+func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -187,7 +186,7 @@ func (s *Server) grant(ctx context.Context, c *call, by account.Owner) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.people.Grant(ctx, by, req)
+	r, err := a.users.Grant(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -209,8 +208,8 @@ type sessionJSON struct {
 }
 
 // listSessions is GET /api/users/{user}/sessions.
-func (s *Server) listSessions(ctx context.Context, c *call, by account.Holder) error {
-	list, err := s.parts.sessions.SessionsOf(ctx, by, c.wild[0])
+func (a *userRoutes) listSessions(ctx context.Context, c *call, by account.Holder) error {
+	list, err := a.sessions.SessionsOf(ctx, by, c.wild[0])
 	if err != nil {
 		return err
 	}
@@ -222,12 +221,12 @@ func (s *Server) listSessions(ctx context.Context, c *call, by account.Holder) e
 }
 
 // endSessions is DELETE /api/users/{user}/sessions.
-func (s *Server) endSessions(ctx context.Context, c *call, by account.Holder) error {
+func (a *userRoutes) endSessions(ctx context.Context, c *call, by account.Holder) error {
 	which, given := c.arg("session")
 	if given && (which == "" || len(which) > 64 || strings.Trim(which, "0123456789abcdefghijklmnopqrstuvwxyz") != "") {
 		return &failure{Status: 400, Code: codeInvalidParams, Message: "session: give the id of a session, or others, or leave it out for all."}
 	}
-	n, err := s.parts.sessions.EndSessions(ctx, by, c.wild[0], which)
+	n, err := a.sessions.EndSessions(ctx, by, c.wild[0], which)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,19 @@ type repositories interface {
 	Reindex(context.Context, account.Owner, operate.ReindexRequest) (*operate.ReindexResponse, error)
 }
 
+// repoRoutes are the routes of repositories.
+type repoRoutes struct {
+	repositories repositories
+	base         string
+}
+
+func (a *repoRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/repos", accessRead, quickTimeout, a.list),
+		row("POST", "/api/repos/{id}/reindex", accessOwner, adminTimeout, owners(a.reindex)),
+	}
+}
+
 type repoJSON struct {
 	CodeHostType    string         `json:"codeHostType"`
 	RepoID          uint32         `json:"repoId"`
@@ -53,8 +66,8 @@ type revisionJSON struct {
 	Commit string `json:"commit"`
 }
 
-// repos is GET /api/repos.
-func (s *Server) repos(ctx context.Context, c *call) error {
+// list is GET /api/repos.
+func (a *repoRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.ReposRequest{
 		Query: p.text("query"), Connection: p.text("connection"),
@@ -67,7 +80,7 @@ func (s *Server) repos(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.repos.Repos(ctx, c.viewer, req)
+	r, err := a.repositories.Repos(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -75,7 +88,7 @@ func (s *Server) repos(ctx context.Context, c *call) error {
 	for i := range r.Repos {
 		out[i] = repoOf(&r.Repos[i])
 	}
-	c.page(s.parts.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
+	c.page(a.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
 	return c.json(out)
 }
 
@@ -96,12 +109,12 @@ func repoOf(r *browse.RepoInfo) repoJSON {
 }
 
 // reindex is POST /api/repos/{id}/reindex.
-func (s *Server) reindex(ctx context.Context, c *call, by account.Owner) error {
+func (a *repoRoutes) reindex(ctx context.Context, c *call, by account.Owner) error {
 	id, err := strconv.ParseUint(c.wild[0], 10, 32)
 	if err != nil {
 		return invalidParams("id: expected the number of a repository")
 	}
-	r, err := s.parts.repos.Reindex(ctx, by, operate.ReindexRequest{ID: uint32(id)})
+	r, err := a.repositories.Reindex(ctx, by, operate.ReindexRequest{ID: uint32(id)})
 	if err != nil {
 		return err
 	}

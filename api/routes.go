@@ -9,14 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/shoalsearch/shoal/api/mcp"
-	"github.com/shoalsearch/shoal/api/people"
-	"github.com/shoalsearch/shoal/api/settings"
-	"github.com/shoalsearch/shoal/api/web"
-	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/host"
-	"github.com/shoalsearch/shoal/node/tool"
 )
 
 // access is who may call a route.
@@ -68,23 +61,32 @@ type route struct {
 	shared  sharing
 }
 
-// mostBody is how many bytes the body of a request for this route may have.
-func (r *route) mostBody() int {
-	switch r.name {
-	case "/api/config":
-		return config.MaxSize
-	case "/api/webhook/{connection}":
-		return host.MaxDelivery
-	}
-	return cmp.Or(r.most, maxBody)
+// row is a route with what all of them have.
+func row(method, name string, need access, timeout time.Duration, h handler) route {
+	return route{name: name, method: method, access: need, timeout: timeout, handle: h}
 }
+
+// taking is the route with a bound of its own on the body.
+func (r route) taking(most int) route {
+	r.most = most
+	return r
+}
+
+// mostBody is how many bytes the body of a request for this route may have.
+func (r *route) mostBody() int { return cmp.Or(r.most, maxBody) }
+
+// area is a group of routes and what their handlers use. Its rows and its
+// handlers stand in one file.
+type area interface{ rows() []route }
+
+// authenticator notes who makes a call, or refuses one who may not.
+type authenticator func(ctx context.Context, c *call, need access) error
 
 // routes finds the route of a request.
 type routes struct {
 	exact    map[string][]*route // by path
 	wild     []*route            // with {parts}, tried in order
 	prefixes []*route            // ending in /*
-	buffers  buffers
 }
 
 const (
@@ -97,149 +99,55 @@ const (
 	chatTimeout   = 15 * time.Minute // longer than a question may take
 )
 
-// newRoutes is the table of everything that the server answers. The routes
-// under /api are those of openapi.json; a test compares them.
-func (s *Server) newRoutes() *routes {
-	r := &routes{exact: map[string][]*route{}}
-	for _, x := range []struct {
-		name    string
-		method  string
-		access  access
-		timeout time.Duration
-		handle  handler
-	}{
-		{"/api/search", "POST", accessRead, searchTimeout, s.search},
-		{"/api/stream_search", "POST", accessRead, streamTimeout, s.streamSearch},
-		{"/api/find_definitions", "POST", accessRead, searchTimeout, s.definitions},
-		{"/api/find_references", "POST", accessRead, searchTimeout, s.references},
-		{"/api/repos", "GET", accessRead, quickTimeout, s.repos},
-		{"/api/repos/{id}/reindex", "POST", accessOwner, adminTimeout, owners(s.reindex)},
-		{"/api/source", "GET", accessRead, browseTimeout, s.source},
-		{"/api/tree", "POST", accessRead, browseTimeout, s.tree},
-		{"/api/commits", "GET", accessRead, browseTimeout, s.commits},
-		{"/api/commit", "GET", accessRead, browseTimeout, s.commit},
-		{"/api/commits/authors", "GET", accessRead, browseTimeout, s.authors},
-		{"/api/diff", "GET", accessRead, browseTimeout, s.diff},
-		{"/api/blame", "GET", accessRead, browseTimeout, s.blame},
-		{"/api/branches", "GET", accessRead, browseTimeout, s.branches},
-		{"/api/tags", "GET", accessRead, browseTimeout, s.tags},
-		{"/api/suggest", "GET", accessRead, quickTimeout, s.suggest},
-		{"/api/files", "GET", accessRead, browseTimeout, s.findFiles},
-		{"/api/symbols", "GET", accessRead, browseTimeout, s.outline},
-		{"/api/models", "GET", accessRead, quickTimeout, s.models},
-		{"/api/models/check", "POST", accessOwner, toolTimeout, owners(s.checkModels)},
-		{"/api/status", "GET", accessRead, quickTimeout, s.status},
-		{"/api/version", "GET", accessOpen, 0, s.version},
-		{"/api/health", "GET", accessOpen, 0, s.health},
-		{"/api/openapi.json", "GET", accessOpen, 0, s.openAPI},
-		{"/api/events", "GET", accessOwner, quickTimeout, owners(s.listEvents)},
-		{"/api/audit", "GET", accessOwner, adminTimeout, owners(s.audit)},
-		{"/api/jobs", "GET", accessRead, quickTimeout, s.listJobs},
-		{"/api/jobs/{id}", "GET", accessRead, quickTimeout, s.job},
-		{"/api/jobs/{id}/retry", "POST", accessOwner, adminTimeout, owners(s.retryJob)},
-		{"/api/jobs/{id}/cancel", "POST", accessOwner, adminTimeout, owners(s.cancelJob)},
-		{"/api/config", "GET", accessOwner, quickTimeout, owners(s.configuration)},
-		{"/api/contexts", "GET", accessRead, quickTimeout, s.contexts},
-		{"/api/config", "POST", accessOwner, adminTimeout, owners(s.applyConfig)},
-		{"/api/keys", "GET", accessHolder, adminTimeout, holders(s.keys)},
-		{"/api/keys", "POST", accessHolder, adminTimeout, holders(s.createKey)},
-		{"/api/keys/{key}", "DELETE", accessHolder, adminTimeout, holders(s.revokeKey)},
-		{"/api/users", "GET", accessOwner, adminTimeout, owners(s.users)},
-		{"/api/users", "POST", accessOwner, adminTimeout, owners(s.createUser)},
-		{"/api/users/{user}", "POST", accessOwner, adminTimeout, owners(s.changeUser)},
-		{"/api/users/{user}/grants", "POST", accessOwner, adminTimeout, owners(s.grant)},
-		{"/api/users/{user}", "DELETE", accessOwner, adminTimeout, owners(s.deleteUser)},
-		{"/api/users/{user}/password", "POST", accessOwner, adminTimeout, owners(s.setPassword)},
-		{"/api/users/{user}/link", "POST", accessOwner, adminTimeout, owners(s.newLink)},
-		{"/api/users/{user}/sessions", "GET", accessHolder, adminTimeout, holders(s.listSessions)},
-		{"/api/users/{user}/sessions", "DELETE", accessHolder, adminTimeout, holders(s.endSessions)},
-		{"/api/connections", "GET", accessOwner, quickTimeout, owners(s.connections)},
-		{"/api/connections/{connection}/sync", "POST", accessOwner, adminTimeout, owners(s.syncConnection)},
-		{"/api/connections/{connection}/accept", "POST", accessOwner, adminTimeout, owners(s.acceptListing)},
-		{"/api/nodes/{node}/drain", "POST", accessOwner, adminTimeout, owners(s.drain)},
-		{"/api/nodes/{node}/undrain", "POST", accessOwner, adminTimeout, owners(s.undrain)},
-		{"/api/nodes/{node}/remove", "POST", accessOwner, adminTimeout, owners(s.remove)},
-		{"/api/snapshot", "GET", accessOwner, adminTimeout, owners(s.snapshot)},
-		{"/api/webhook/{connection}", "POST", accessOpen, adminTimeout, s.webhook},
-		{"/api/webhook/{connection}", "GET", accessOwner, adminTimeout, owners(s.webhookSecret)},
-		{"/api/webhook/{connection}/rotate", "POST", accessOwner, adminTimeout, owners(s.rotateWebhook)},
-		{"/metrics", "GET", s.metricsAccess(), 0, s.metrics},
-		{"/livez", "GET", accessOpen, 0, s.live},
-		{"/readyz", "GET", accessOpen, 0, s.ready},
-	} {
-		r.add(route{name: x.name, method: x.method, access: x.access, timeout: x.timeout, handle: x.handle})
+// newRoutes is the table of everything that the server answers: the rows of all
+// areas. The routes under /api are those of openapi.json; a test compares them.
+func (s *Server) newRoutes(p parts) *routes {
+	base, now, log := p.base, s.opt.Now, s.log
+	authenticate := func(ctx context.Context, c *call, need access) error {
+		return s.authenticate(ctx, c, need, false)
 	}
-	s.addChats(r)
-	s.addTools(r)
-	s.addOAuth(r)
-	s.addAgents(r)
-	s.addPages(r)
-	return r
-}
-
-// addChats adds what asks a language model.
-func (s *Server) addChats(r *routes) {
-	for _, x := range []route{
-		{name: "/api/chat", method: "POST", access: accessRead, timeout: quickTimeout, handle: s.chat},
-		{name: "/api/chat", method: "GET", access: accessRead, timeout: quickTimeout, handle: s.chats},
-		{name: "/api/chat/blocking", method: "POST", access: accessRead, timeout: toolTimeout, handle: s.blockingChat},
-		{name: "/api/chat/{id}", method: "GET", access: accessRead, timeout: quickTimeout, handle: s.chatByID},
-		{name: "/api/chat/{id}", method: "PATCH", access: accessRead, timeout: quickTimeout, handle: s.changeChat},
-		{name: "/api/chat/{id}", method: "DELETE", access: accessRead, timeout: quickTimeout, handle: s.deleteChat},
-		{name: "/api/chat/{id}/messages", method: "POST", access: accessRead, timeout: quickTimeout, handle: s.chatMessage},
-		{name: "/api/chat/{id}/fork", method: "POST", access: accessRead, timeout: quickTimeout, handle: s.forkChat},
-		{name: "/api/chat/{id}/stop", method: "POST", access: accessRead, timeout: quickTimeout, handle: s.stopChat},
-		{name: "/api/chat/{id}/events", method: "GET", access: accessRead, timeout: chatTimeout, handle: s.chatEvents},
-	} {
-		r.add(x)
-	}
-}
-
-// addTools adds the tool server.
-func (s *Server) addTools(r *routes) {
 	tools := s.opt.tools
 	if tools == nil {
-		p := s.parts.tools
-		p.Log = s.log
-		files := struct {
-			tool.Browser
-			tool.Historian
-			tool.Lister
-		}{p.Browse, p.History, p.List}
-		tools = mcp.New(tool.New(p, s.parts.asking...), files, s.parts.base, s.opt.Version, s.log)
+		tools = toolServer(p, s.opt.Version, log)
 	}
-	r.add(route{name: toolPath, method: "POST", access: accessRead, timeout: toolTimeout, shared: bearer, handle: s.bridge(tools, func(ctx context.Context, c *call) context.Context {
-		return mcp.WithViewer(ctx, c.viewer)
-	})})
-}
 
-// addPages adds what people see in a browser.
-func (s *Server) addPages(r *routes) {
-	r.add(route{name: "/static/*", method: "GET", access: accessOpen, handle: s.static})
-	persons := people.New(people.Deps{
-		Sessions: s.parts.sessions, Passwords: s.parts.signing, Providers: s.parts.doors, Accounts: s.parts.people, Base: s.parts.base, Now: s.opt.Now,
-	})
-	for _, x := range persons.Routes() {
-		need := accessRead
-		if x.Open {
-			need = accessOpen
+	all := &routes{exact: map[string][]*route{}}
+	for _, a := range []area{
+		// What is found and read.
+		&searchRoutes{p.search, &s.buffers, s.panicked},
+		&repoRoutes{p.repos, base},
+		&fileRoutes{p.files},
+		&historyRoutes{p.history, base},
+		&suggestRoutes{p.suggest, p.tools.Browse},
+		&modelRoutes{p.models},
+		&chatRoutes{p.asker, base},
+
+		// The node and its cluster.
+		&healthRoutes{p.state, s.opt.Version, s.leaving},
+		&metricsRoutes{s.opt.Gatherer, s.hosts.loopback, p.enforces, authenticate, log},
+		&nodeRoutes{p.members},
+		&connectionRoutes{p.conns},
+		&webhookRoutes{p.hooks, base, now, s.opt.trusted, authenticate},
+		&jobRoutes{p.jobs, base},
+		&configRoutes{p.config},
+		&eventRoutes{p.events},
+		&auditRoutes{p.audit, base, now},
+
+		// Who may do what.
+		&keyRoutes{p.apiKeys, now},
+		&userRoutes{p.users, p.signing, p.sessions, base},
+		&agentRoutes{p.agents.list},
+		&oauthRoutes{p.agents.authority, p.agents.tokens},
+
+		&documentRoutes{},
+		&toolRoutes{tools, s.panicked},
+		pagesOf(p, s.renderer, now),
+	} {
+		for _, x := range a.rows() {
+			all.add(x)
 		}
-		r.add(route{name: x.Path, method: x.Method, access: need, timeout: x.Timeout, handle: s.page(s.held(x.Handle)), page: true})
 	}
-	pages := web.New(web.Deps{
-		Search: s.parts.search, Repos: s.parts.repos, Files: s.parts.files, Trees: s.parts.tools.Browse, History: s.parts.history, Keys: s.parts.accounts, Consents: s.parts.agents.consents, Suggest: s.parts.suggest, Asker: s.parts.asker,
-		Base: s.parts.base, Now: s.opt.Now,
-	})
-	for _, x := range pages.Routes() {
-		r.add(route{name: x.Path, method: x.Method, access: accessRead, timeout: x.Timeout, handle: s.page(s.held(x.Handle)), page: true})
-	}
-	running := settings.New(settings.Deps{
-		State: s.parts.state, Repos: s.parts.repos, Connections: s.parts.conns, Jobs: s.parts.jobs, Events: s.parts.events, Audit: s.parts.audit, Members: s.parts.members, Config: s.parts.settings,
-		Base: s.parts.base, Now: s.opt.Now,
-	})
-	for _, x := range running.Routes() {
-		r.add(route{name: x.Path, method: x.Method, access: accessRead, timeout: x.Timeout, handle: s.page(s.held(x.Handle)), page: true})
-	}
+	return all
 }
 
 func (r *routes) add(x route) {
@@ -322,7 +230,7 @@ func (s *Server) route(c *call) (*route, *failure) {
 	slices.Sort(allow)
 	f := &failure{Status: 405, Code: codeMethod, Allow: strings.Join(slices.Compact(allow), ", ")}
 	if c.method == fasthttp.MethodOptions {
-		return &route{name: found[0].name, handle: func(_ context.Context, c *call) error {
+		return &route{name: found[0].name, most: found[0].most, handle: func(_ context.Context, c *call) error {
 			c.status = fasthttp.StatusNoContent
 			c.setHeader("Allow", f.Allow)
 			return nil

@@ -18,6 +18,22 @@ type searcher interface {
 	References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
 }
 
+// searchRoutes are the routes of searches.
+type searchRoutes struct {
+	searcher searcher
+	buffers  *buffers
+	panicked func(what string, p any) *failure
+}
+
+func (a *searchRoutes) rows() []route {
+	return []route{
+		row("POST", "/api/search", accessRead, searchTimeout, a.search),
+		row("POST", "/api/stream_search", accessRead, streamTimeout, a.stream),
+		row("POST", "/api/find_definitions", accessRead, searchTimeout, a.definitions),
+		row("POST", "/api/find_references", accessRead, searchTimeout, a.references),
+	}
+}
+
 // The bounds of a search request.
 const (
 	maxMatches      = 1_000_000
@@ -25,12 +41,12 @@ const (
 )
 
 // search is POST /api/search.
-func (s *Server) search(ctx context.Context, c *call) error {
+func (a *searchRoutes) search(ctx context.Context, c *call) error {
 	req, err := searchRequest(c)
 	if err != nil {
 		return err
 	}
-	resp, err := s.parts.search.Search(ctx, c.viewer, req)
+	resp, err := a.searcher.Search(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -40,7 +56,7 @@ func (s *Server) search(ctx context.Context, c *call) error {
 	if f := c.lease.set(2 * size); f != nil {
 		return f
 	}
-	c.pooled = s.routes.buffers.get()
+	c.pooled = a.buffers.get()
 	c.mime, c.body = mimeJSON, appendSearch(slices.Grow(*c.pooled, int(size)), resp)
 	return nil
 }
@@ -88,16 +104,16 @@ func symbolRequest(c *call) (search.SymbolRequest, error) {
 }
 
 // definitions is POST /api/find_definitions.
-func (s *Server) definitions(ctx context.Context, c *call) error {
-	return s.symbols(ctx, c, s.parts.search.Definitions)
+func (a *searchRoutes) definitions(ctx context.Context, c *call) error {
+	return a.symbols(ctx, c, a.searcher.Definitions)
 }
 
 // references is POST /api/find_references.
-func (s *Server) references(ctx context.Context, c *call) error {
-	return s.symbols(ctx, c, s.parts.search.References)
+func (a *searchRoutes) references(ctx context.Context, c *call) error {
+	return a.symbols(ctx, c, a.searcher.References)
 }
 
-func (s *Server) symbols(ctx context.Context, c *call, find func(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)) error {
+func (a *searchRoutes) symbols(ctx context.Context, c *call, find func(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)) error {
 	req, err := symbolRequest(c)
 	if err != nil {
 		return err
@@ -106,7 +122,7 @@ func (s *Server) symbols(ctx context.Context, c *call, find func(context.Context
 	if err != nil {
 		return err
 	}
-	c.pooled = s.routes.buffers.get()
+	c.pooled = a.buffers.get()
 	c.mime, c.body = mimeJSON, appendSymbols(*c.pooled, resp)
 	return nil
 }
@@ -117,10 +133,10 @@ type event struct {
 	err  error
 }
 
-// streamSearch is POST /api/stream_search. The search runs in a goroutine
+// stream is POST /api/stream_search. The search runs in a goroutine
 // that ends before the stream does. What fails before the first part is an
 // ordinary error with its status; later it is an event of type "error".
-func (s *Server) streamSearch(ctx context.Context, c *call) error {
+func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 	req, err := searchRequest(c)
 	if err != nil {
 		return err
@@ -130,7 +146,7 @@ func (s *Server) streamSearch(ctx context.Context, c *call) error {
 	viewer, held := c.viewer, c.lease
 	go func() {
 		defer close(events)
-		if err := s.produce(ctx, viewer, req, held, events); err != nil {
+		if err := a.produce(ctx, viewer, req, held, events); err != nil {
 			select {
 			case events <- event{err: err}:
 			case <-ctx.Done():
@@ -161,10 +177,10 @@ func (s *Server) streamSearch(ctx context.Context, c *call) error {
 }
 
 // produce runs a search and sends its parts and its end.
-func (s *Server) produce(ctx context.Context, v catalog.Viewer, req search.Request, held *lease, events chan<- event) (err error) {
+func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search.Request, held *lease, events chan<- event) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = s.panicked("/api/stream_search", p)
+			err = a.panicked("/api/stream_search", p)
 		}
 	}()
 	send := func(data []byte) error {
@@ -175,7 +191,7 @@ func (s *Server) produce(ctx context.Context, v catalog.Viewer, req search.Reque
 			return context.Cause(ctx)
 		}
 	}
-	resp, err := s.parts.search.StreamSearch(ctx, v, req, func(part *search.Chunk) error {
+	resp, err := a.searcher.StreamSearch(ctx, v, req, func(part *search.Chunk) error {
 		// The encoded part waits for its turn while the last one is being written.
 		if f := held.set(3 * encodedSize(part.Files)); f != nil {
 			return f

@@ -67,19 +67,25 @@ func (o *Options) trusted(a netip.Addr) bool {
 
 // Server serves the API of one node. Make it with New, then call Run once.
 type Server struct {
-	parts  parts
-	opt    Options
-	doors  doors
-	log    *slog.Logger
-	http   *fasthttp.Server
-	routes *routes
-	auth   *auth.Authenticator
-	limits *limiter
-	crowd  *crowd
-	memory *memory
-	peers  *peers
-	meter  *meter
-	hosts  hostRule
+	opt      Options
+	doors    doors
+	log      *slog.Logger
+	http     *fasthttp.Server
+	routes   *routes
+	renderer *renderer // of failures that are shown as pages
+	buffers  buffers
+	limits   *limiter
+	crowd    *crowd
+	memory   *memory
+	peers    *peers
+	meter    *meter
+	hosts    hostRule
+
+	// Who makes a request.
+	auth      *auth.Authenticator
+	anonymous func() bool // whether somebody without a key may read
+	authority authority   // who lets agents in
+	cookie    string      // name of the one that holds a browser's session
 
 	base context.Context // of every request; ends when the server stops
 	stop context.CancelCauseFunc
@@ -103,19 +109,26 @@ func newServer(p parts, opt Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := opt.Limits.filled()
+
+	limits, secure := opt.Limits.filled(), strings.HasPrefix(p.base, "https:")
 	s := &Server{
-		parts: p, opt: opt, doors: open, log: opt.Log,
-		auth:    auth.New(p.keys, p.agents.admits),
-		limits:  newLimiter(limits, opt.Now),
-		memory:  newMemory(limits.Memory),
-		peers:   newPeers(),
-		meter:   newMeter(opt.Registerer),
-		hosts:   newHostRule(open.api.Addr(), p.base, opt.AllowedHosts),
-		leaving: make(chan struct{}),
+		opt: opt, doors: open, log: opt.Log,
+		renderer: &renderer{p.doors, secure, opt.trusted, opt.Now, opt.Log},
+		limits:   newLimiter(limits, opt.Now),
+		memory:   newMemory(limits.Memory),
+		peers:    newPeers(),
+		meter:    newMeter(opt.Registerer),
+		hosts:    newHostRule(open.api.Addr(), p.base, opt.AllowedHosts),
+		leaving:  make(chan struct{}),
+
+		auth:      auth.New(p.keys, p.agents.admits),
+		anonymous: p.keys.AnonymousAccess,
+		authority: p.agents.authority,
+		cookie:    people.CookieName(secure),
 	}
 	s.base, s.stop = context.WithCancelCause(context.Background())
-	s.routes = s.newRoutes()
+	s.routes = s.newRoutes(p)
+
 	s.crowd = &crowd{
 		limit: limits.Connections, perAddress: limits.PerAddress, trusted: opt.trusted,
 		log: opt.Log, now: opt.Now, stop: s.base.Done(), dropped: s.meter.dropped, origins: map[netip.Addr]*origin{},
@@ -246,10 +259,10 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	if f != nil {
 		s.report(c, f)
 		if f.Status == 401 {
-			c.setHeader("WWW-Authenticate", s.challenge(c))
+			c.setHeader("WWW-Authenticate", c.challenge(s.authority))
 		}
 		if c.wantsPage(route) {
-			s.failPage(c, f)
+			s.renderer.fail(c, f)
 		} else {
 			c.fail(f)
 		}
@@ -294,7 +307,7 @@ func (s *Server) authenticate(ctx context.Context, c *call, need access, page bo
 		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath,
 	}
 	if page && req.Authorization == "" && req.APIKey == "" {
-		req.Session = string(c.rc.Request.Header.Cookie(people.CookieName(strings.HasPrefix(s.parts.base, "https:"))))
+		req.Session = string(c.rc.Request.Header.Cookie(s.cookie))
 	}
 	v, err := s.auth.Viewer(ctx, req)
 	if err != nil {

@@ -30,7 +30,7 @@ func (s *Server) shares(c *call, found []*route) bool {
 	case anySite:
 		return true
 	case bearer:
-		return c.method == fasthttp.MethodOptions || c.requestHeader("Authorization") != "" || !s.parts.keys.AnonymousAccess()
+		return c.method == fasthttp.MethodOptions || c.requestHeader("Authorization") != "" || !s.anonymous()
 	}
 	return false
 }

@@ -1,13 +1,8 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"sort"
 	"strings"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
@@ -19,6 +14,23 @@ import (
 type state interface {
 	Status(context.Context, catalog.Viewer, node.StatusRequest) (*node.StatusResponse, error)
 	Ready() node.ReadyResponse
+}
+
+// healthRoutes are the routes of health, status and version.
+type healthRoutes struct {
+	state   state
+	version string
+	leaving <-chan struct{} // closed when the server begins to stop
+}
+
+func (a *healthRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/status", accessRead, quickTimeout, a.status),
+		row("GET", "/api/version", accessOpen, 0, a.tellVersion),
+		row("GET", "/api/health", accessOpen, 0, a.health),
+		row("GET", "/livez", accessOpen, 0, a.live),
+		row("GET", "/readyz", accessOpen, 0, a.ready),
+	}
 }
 
 type statusJSON struct {
@@ -149,8 +161,8 @@ func list[T any](s []T) []T {
 }
 
 // status is GET /api/status.
-func (s *Server) status(ctx context.Context, c *call) error {
-	r, err := s.parts.state.Status(ctx, c.viewer, node.StatusRequest{})
+func (a *healthRoutes) status(ctx context.Context, c *call) error {
+	r, err := a.state.Status(ctx, c.viewer, node.StatusRequest{})
 	if err != nil {
 		return err
 	}
@@ -189,31 +201,31 @@ func jobOf(j *operate.JobStatus) jobJSON {
 	return jobJSON{j.Kind, j.Subject, j.Node, j.Attempt, stamp(j.Started), stamp(j.Deadline), j.Step, j.Done, j.Total, j.Bytes, j.Error, stamp(j.NextTry)}
 }
 
-// version is GET /api/version.
-func (s *Server) version(_ context.Context, c *call) error {
+// tellVersion is GET /api/version.
+func (a *healthRoutes) tellVersion(_ context.Context, c *call) error {
 	return c.json(struct {
 		Version string `json:"version"`
-	}{s.opt.Version})
+	}{a.version})
 }
 
 // health is GET /api/health: the process answers.
-func (s *Server) health(_ context.Context, c *call) error {
+func (a *healthRoutes) health(_ context.Context, c *call) error {
 	return c.json(struct {
 		Status string `json:"status"`
 	}{"ok"})
 }
 
 // live is GET /livez: the process answers, whatever its state.
-func (s *Server) live(_ context.Context, c *call) error {
+func (a *healthRoutes) live(_ context.Context, c *call) error {
 	c.mime, c.body = mimeText, []byte("ok\n")
 	return nil
 }
 
 // ready is GET /readyz: a load balancer should send requests here.
-func (s *Server) ready(_ context.Context, c *call) error {
-	r := s.parts.state.Ready()
+func (a *healthRoutes) ready(_ context.Context, c *call) error {
+	r := a.state.Ready()
 	select {
-	case <-s.leaving:
+	case <-a.leaving:
 		r.Ready, r.Reasons = false, append(r.Reasons, "stopping")
 	default:
 	}
@@ -221,36 +233,5 @@ func (s *Server) ready(_ context.Context, c *call) error {
 		return &failure{Status: 503, Code: codeNotReady, Message: "Not ready: " + strings.Join(r.Reasons, "; ")}
 	}
 	c.mime, c.body = mimeText, []byte("ok\n")
-	return nil
-}
-
-// metrics is GET /metrics in the text format of Prometheus. It counts all
-// repositories and names connections: where permissions are enforced only an owner
-// sees it at the address of the API, also on the same host.
-func (s *Server) metrics(ctx context.Context, c *call) error {
-	if c.door == doorAPI && s.parts.enforces != nil && s.parts.enforces() {
-		if err := s.authenticate(ctx, c, accessOwner, false); err != nil {
-			return err
-		}
-	}
-
-	var families []*dto.MetricFamily
-	var gathering error
-	if s.opt.Gatherer != nil {
-		families, gathering = s.opt.Gatherer.Gather()
-	}
-	if gathering != nil { // what could be gathered is still shown
-		s.log.Warn("gather metrics", "error", gathering)
-	}
-	sort.Slice(families, func(i, k int) bool { return families[i].GetName() < families[k].GetName() })
-	format := expfmt.NewFormat(expfmt.TypeTextPlain)
-	var b bytes.Buffer
-	enc := expfmt.NewEncoder(&b, format)
-	for _, family := range families {
-		if err := enc.Encode(family); err != nil {
-			return err
-		}
-	}
-	c.mime, c.body = string(format), b.Bytes()
 	return nil
 }

@@ -15,6 +15,26 @@ type suggester interface {
 	Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error)
 }
 
+// outliner tells what files define.
+type outliner interface {
+	Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error)
+}
+
+// suggestRoutes are the routes of completion: of queries, and of the paths and
+// symbols of a repository.
+type suggestRoutes struct {
+	suggester suggester
+	outliner  outliner
+}
+
+func (a *suggestRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/suggest", accessRead, quickTimeout, a.suggest),
+		row("GET", "/api/files", accessRead, browseTimeout, a.files),
+		row("GET", "/api/symbols", accessRead, browseTimeout, a.symbols),
+	}
+}
+
 // suggesterOf makes the suggestions of a node.
 func suggesterOf(n *node.Node) suggester {
 	return suggest.New(suggest.Deps{Find: n, List: n, Read: n, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
@@ -41,14 +61,14 @@ type spanJSON struct {
 }
 
 // suggest is GET /api/suggest.
-func (s *Server) suggest(ctx context.Context, c *call) error {
+func (a *suggestRoutes) suggest(ctx context.Context, c *call) error {
 	p := c.params()
 	text := p.text("query")
 	cursor := p.integer("cursor", len(text), 0, suggest.MaxQuery)
 	if err := p.err(); err != nil {
 		return err
 	}
-	list, err := s.parts.suggest.Complete(ctx, c.viewer, text, cursor)
+	list, err := a.suggester.Complete(ctx, c.viewer, text, cursor)
 	if err != nil {
 		return err
 	}
@@ -72,14 +92,14 @@ type pathJSON struct {
 	At   []int  `json:"at"`
 }
 
-// findFiles is GET /api/files.
-func (s *Server) findFiles(ctx context.Context, c *call) error {
+// files is GET /api/files.
+func (a *suggestRoutes) files(ctx context.Context, c *call) error {
 	p := c.params()
 	req := suggest.FilesRequest{Repo: p.required("repo"), Ref: p.text("ref"), Query: p.text("query"), Limit: p.integer("limit", 50, 1, suggest.MaxPaths)}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.suggest.Files(ctx, c.viewer, req)
+	r, err := a.suggester.Files(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -106,14 +126,14 @@ type symbolJSON struct {
 	LastLine   int    `json:"lastLine,omitempty"`
 }
 
-// outline is GET /api/symbols: what a file defines.
-func (s *Server) outline(ctx context.Context, c *call) error {
+// symbols is GET /api/symbols: what a file defines.
+func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.OutlineRequest{Repo: p.required("repo"), Ref: p.text("ref"), Paths: []string{p.required("path")}}
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := s.parts.tools.Browse.Outline(ctx, c.viewer, req)
+	r, err := a.outliner.Outline(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"net/netip"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
@@ -17,35 +19,52 @@ type webhooks interface {
 	Hook(connection string) host.Hook
 }
 
-// webhook is POST /api/webhook/{connection}: a code host tells of a push. It
+// webhookRoutes are the routes of push events.
+type webhookRoutes struct {
+	hooks        webhooks
+	base         string
+	now          func() time.Time
+	trusted      func(netip.Addr) bool // addresses of proxies of ours
+	authenticate authenticator
+}
+
+func (a *webhookRoutes) rows() []route {
+	return []route{
+		row("POST", "/api/webhook/{connection}", accessOpen, adminTimeout, a.deliver).taking(host.MaxDelivery),
+		row("GET", "/api/webhook/{connection}", accessOwner, adminTimeout, owners(a.get)).taking(host.MaxDelivery),
+		row("POST", "/api/webhook/{connection}/rotate", accessOwner, adminTimeout, owners(a.rotate)),
+	}
+}
+
+// deliver is POST /api/webhook/{connection}: a code host tells of a push. It
 // has to be signed with the connection's secret, in the way of its kind of
 // host, or carry an owner's key.
-func (s *Server) webhook(ctx context.Context, c *call) error {
+func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 	body := c.requestBody()
 	by := account.Operator() // who made the signature knows the connection's secret
-	keys, err := s.parts.hooks.WebhookKeys(ctx, c.wild[0])
+	keys, err := a.hooks.WebhookKeys(ctx, c.wild[0])
 	if err != nil {
 		keys = operate.WebhookKeys{} // which proves nothing
 	}
-	hook, p := s.parts.hooks.Hook(c.wild[0]), c.params()
-	delivery := host.Delivery{Header: c.requestHeader, Query: p.text, Body: body, Now: s.opt.Now()}
+	hook, p := a.hooks.Hook(c.wild[0]), c.params()
+	delivery := host.Delivery{Header: c.requestHeader, Query: p.text, Body: body, Now: a.now()}
 	if hook.Signed(delivery, keys.Valid()) {
 		// A code host is no person, and says thousands of times a day what it says.
 		ctx = catalog.WithActor(ctx, catalog.Actor{Type: catalog.ActorSystem})
 	} else {
-		if err := s.authenticate(ctx, c, accessOwner, false); err != nil {
+		if err := a.authenticate(ctx, c, accessOwner); err != nil {
 			return err
 		}
 		if by, err = account.AsOwner(c.viewer); err != nil {
 			return err
 		}
-		ctx = catalog.WithActor(ctx, c.actor(s.opt.trusted))
+		ctx = catalog.WithActor(ctx, c.actor(a.trusted))
 	}
 	event, err := hook.Read(delivery)
 	if err != nil {
 		return invalidBody("%v", err)
 	}
-	r, err := s.parts.hooks.Webhook(ctx, by, operate.WebhookRequest{Connection: c.wild[0], Event: event, Delivery: event.ID})
+	r, err := a.hooks.Webhook(ctx, by, operate.WebhookRequest{Connection: c.wild[0], Event: event, Delivery: event.ID})
 	if err != nil {
 		return err
 	}
@@ -55,31 +74,31 @@ func (s *Server) webhook(ctx context.Context, c *call) error {
 	}{list(r.Repos)})
 }
 
-// webhookSecret is GET /api/webhook/{connection}: what to enter at the code host.
-func (s *Server) webhookSecret(ctx context.Context, c *call, _ account.Owner) error {
-	keys, err := s.parts.hooks.WebhookKeys(ctx, c.wild[0])
+// get is GET /api/webhook/{connection}: what to enter at the code host.
+func (a *webhookRoutes) get(ctx context.Context, c *call, _ account.Owner) error {
+	keys, err := a.hooks.WebhookKeys(ctx, c.wild[0])
 	if err != nil {
 		return err
 	}
-	return s.showWebhook(c, keys)
+	return a.show(c, keys)
 }
 
-// rotateWebhook is POST /api/webhook/{connection}/rotate: a new secret.
-func (s *Server) rotateWebhook(ctx context.Context, c *call, by account.Owner) error {
-	keys, err := s.parts.hooks.RotateWebhook(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
+// rotate is POST /api/webhook/{connection}/rotate: a new secret.
+func (a *webhookRoutes) rotate(ctx context.Context, c *call, by account.Owner) error {
+	keys, err := a.hooks.RotateWebhook(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
 	if err != nil {
 		return err
 	}
-	return s.showWebhook(c, keys)
+	return a.show(c, keys)
 }
 
-func (s *Server) showWebhook(c *call, keys operate.WebhookKeys) error {
-	hook := s.parts.hooks.Hook(c.wild[0])
+func (a *webhookRoutes) show(c *call, keys operate.WebhookKeys) error {
+	hook := a.hooks.Hook(c.wild[0])
 	return c.json(struct {
 		URL           string `json:"url"`
 		Secret        string `json:"secret"`
 		SigningToken  string `json:"signingToken,omitempty"`
 		Steps         string `json:"steps"`
 		PreviousUntil string `json:"previousUntil,omitempty"`
-	}{s.parts.base + "/api/webhook/" + c.wild[0], keys.Secret, hook.SigningToken(keys.Secret), hook.Steps, stamp(keys.Until)})
+	}{a.base + "/api/webhook/" + c.wild[0], keys.Secret, hook.SigningToken(keys.Secret), hook.Steps, stamp(keys.Until)})
 }

@@ -9,7 +9,7 @@ import (
 
 // wholes are the types that make the parts of their package, by folder. A part
 // takes what it uses and never the whole.
-var wholes = map[string]string{"cluster": "Cluster", "node": "Node", "node/search": "Searcher", "node/browse": "Browser", "node/account": "Keyring"}
+var wholes = map[string]string{"cluster": "Cluster", "node": "Node", "node/search": "Searcher", "node/browse": "Browser", "node/account": "Keyring", "api": "Server"}
 
 // holdsWhole lists the parts that may hold a whole, and why.
 var holdsWhole = map[string]string{

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+)
+
+// history is what the routes of commits and references need.
+type history interface {
+	Commits(context.Context, catalog.Viewer, browse.CommitsRequest) (*browse.CommitsResponse, error)
+	Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error)
+	Authors(context.Context, catalog.Viewer, browse.AuthorsRequest) (*browse.AuthorsResponse, error)
+	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+}
+
+// historyRoutes are the routes of commits and references.
+type historyRoutes struct {
+	history history
+	base    string
+}
+
+func (a *historyRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/commits", accessRead, browseTimeout, a.commits),
+		row("GET", "/api/commit", accessRead, browseTimeout, a.commit),
+		row("GET", "/api/commits/authors", accessRead, browseTimeout, a.authors),
+		row("GET", "/api/branches", accessRead, browseTimeout, a.branches),
+		row("GET", "/api/tags", accessRead, browseTimeout, a.tags),
+	}
+}
+
+type commitJSON struct {
+	Hash        string   `json:"hash"`
+	Date        string   `json:"date"`
+	Message     string   `json:"message"`
+	Refs        string   `json:"refs"`
+	Body        string   `json:"body"`
+	AuthorName  string   `json:"authorName"`
+	AuthorEmail string   `json:"authorEmail"`
+	Parents     []string `json:"parents,omitempty"`
+}
+
+type authorJSON struct {
+	Name        string `json:"name"`
+	Email       string `json:"email"`
+	CommitCount int    `json:"commitCount"`
+}
+
+type refJSON struct {
+	Name        string `json:"name"`
+	Commit      string `json:"commit"`
+	CommittedAt string `json:"committedAt,omitempty"`
+	IsDefault   bool   `json:"isDefault"`
+	IsIndexed   bool   `json:"isIndexed"`
+}
+
+// commits is GET /api/commits.
+func (a *historyRoutes) commits(ctx context.Context, c *call) error {
+	p := c.params()
+	req := browse.CommitsRequest{
+		Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path"), Query: p.text("query"),
+		Author: p.text("author"), Since: p.text("since"), Until: p.text("until"),
+		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := a.history.Commits(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	list := make([]commitJSON, len(r.Commits))
+	for i := range r.Commits {
+		list[i] = commitOf(&r.Commits[i])
+		list[i].Parents = nil
+	}
+	c.page(a.base, paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast})
+	return c.json(list)
+}
+
+func commitOf(r *browse.CommitInfo) commitJSON {
+	return commitJSON{r.Hash, stamp(r.Date), r.Message, r.Refs, r.Body, r.AuthorName, r.AuthorEmail, r.Parents}
+}
+
+// commit is GET /api/commit.
+func (a *historyRoutes) commit(ctx context.Context, c *call) error {
+	p := c.params()
+	req := browse.CommitRequest{Repo: p.required("repo"), Ref: p.required("ref")}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := a.history.Commit(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	out := commitOf(r)
+	parents := out.Parents
+	if parents == nil {
+		parents = []string{}
+	}
+	return c.json(struct {
+		commitJSON
+		Parents []string `json:"parents"`
+	}{out, parents})
+}
+
+// authors is GET /api/commits/authors.
+func (a *historyRoutes) authors(ctx context.Context, c *call) error {
+	p := c.params()
+	req := browse.AuthorsRequest{
+		Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path"),
+		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := a.history.Authors(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	list := make([]authorJSON, len(r.Authors))
+	for i, x := range r.Authors {
+		list[i] = authorJSON{x.Name, x.Email, x.Commits}
+	}
+	c.page(a.base, paged{req.Page, req.PerPage, len(list), r.Total, false})
+	return c.json(list)
+}
+
+// branches is GET /api/branches.
+func (a *historyRoutes) branches(ctx context.Context, c *call) error {
+	return a.refs(ctx, c, a.history.Branches)
+}
+
+// tags is GET /api/tags.
+func (a *historyRoutes) tags(ctx context.Context, c *call) error {
+	return a.refs(ctx, c, a.history.Tags)
+}
+
+func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)) error {
+	p := c.params()
+	req := browse.RefsRequest{
+		Repo: p.required("repo"), Query: p.text("query"),
+		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := list(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	refs := make([]refJSON, len(r.Refs))
+	for i, f := range r.Refs {
+		refs[i] = refJSON{f.Name, f.Commit, stamp(f.CommittedAt), f.Default, f.Indexed}
+	}
+	c.page(a.base, paged{req.Page, req.PerPage, len(refs), r.Total, false})
+	return c.json(refs)
+}
