@@ -49,19 +49,23 @@ func openGitea(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
-	api := *web
-	api.Path += "/api/v1"
-
 	secret := tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", web.Host == "gitea.com")
 	return &gitea{
 		conn: c, web: web,
-		client: &client{
-			tools: t, product: "Gitea", name: c.Shared().Name, base: &api,
-			budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
-			authorize: prefixed("token ", secret),
-			explain:   explainGitea,
-		},
+		client: giteaClient(t, web, c.Shared().Name, budgetKey(c.Token), prefixed("token ", secret)),
 	}, nil
+}
+
+// giteaClient asks a server with one credential, of which key tells it apart.
+func giteaClient(t Tools, web *url.URL, name, key string, authorize func(context.Context) (string, error)) *client {
+	api := *web
+	api.Path += "/api/v1"
+	return &client{
+		tools: t, product: "Gitea", name: name, base: &api,
+		budget:    t.Budgets.of(web.Host, key),
+		authorize: authorize,
+		explain:   explainGitea,
+	}
 }
 
 // List lists organisations, users and single repositories.

@@ -61,17 +61,24 @@ func openGitLab(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
+	return &gitlab{
+		conn: c, web: web, links: links,
+		client: gitlabClient(t, web, c.Name, budgetKey(c.Token), prefixed("Bearer ", gitlabToken(c, web, t))),
+	}, nil
+}
+
+// gitlabClient asks a server with one credential, of which key tells it apart.
+func gitlabClient(t Tools, web *url.URL, name, key string, authorize func(context.Context) (string, error)) *client {
 	api := *web
 	api.Path += "/api/v4"
-
-	return &gitlab{conn: c, web: web, links: links, client: &client{
-		tools: t, product: "GitLab", name: c.Name, base: &api,
-		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
+	return &client{
+		tools: t, product: "GitLab", name: name, base: &api,
+		budget:    t.Budgets.of(web.Host, key),
 		timeout:   gitlabTimeout(t),
-		authorize: prefixed("Bearer ", gitlabToken(c, web, t)),
+		authorize: authorize,
 		explain:   explainGitLab,
 		limits:    gitlabLimits,
-	}}, nil
+	}
 }
 
 // gitlabTimeout is how long a page may take: large groups take minutes.

@@ -24,6 +24,7 @@ const (
 	NotFetchable    Code = "NOT_FETCHABLE"
 	NoEffect        Code = "NO_EFFECT"
 	ListShrank      Code = "LIST_SHRANK"
+	AccountBlocked  Code = "ACCOUNT_BLOCKED"
 
 	AuthenticationFallback Code = "AUTHENTICATION_FALLBACK"
 )
@@ -61,6 +62,8 @@ var advice = map[Code]string{
 	NotFetchable:           "Nothing: its last index stays, and it is fetched again when the host allows it.",
 	NoEffect:               "Change the configuration as the sentence says.",
 	AuthenticationFallback: "Let the owner install the GitHub App, or give the connection a token that reads the owner's repositories.",
+
+	AccountBlocked: "Let an administrator of the host let the person in again; then they link the account again.",
 
 	ListShrank: "If they are gone for good, say so with shoal connection accept; if not, look at the rights of the token.",
 }

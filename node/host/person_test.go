@@ -1,0 +1,184 @@
+package host
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Each host is asked in a person's name as its published interface has it, and
+// what it says is read as that means it. {site} is the server without its scheme.
+func TestEveryHostListsWhatAPersonMayRead(t *testing.T) {
+	t.Parallel()
+	const github = "/api/v3/user/repos?affiliation=owner%2Ccollaborator%2Corganization_member&per_page=100&visibility=private"
+	const gitlab = "/api/v4/projects?min_access_level=20&order_by=id&pagination=keyset&per_page=100&simple=true&sort=asc&visibility=private"
+	const cloud = "?fields=next%2Cvalues.uuid&pagelen=100&q=is_private%3Dtrue&role=member"
+	const server = "/rest/api/1.0/repos?archived=ALL&limit=1000&permission=REPO_READ&visibility=private"
+	rows := []struct {
+		name    string
+		open    OpenOwn
+		answers map[string]string
+		want    string
+	}{
+		{"GitHub, in pages", GitHubOwn, map[string]string{
+			github:             `{base}` + github + `&page=2 | [{"id": 9, "permissions": {"pull": true}}, {"id": 4, "permissions": {"pull": false}}]`,
+			github + "&page=2": `[{"id": 7, "permissions": {"pull": true, "push": true}}, {"id": 9, "permissions": {"pull": true}}]`,
+		}, "github:{site}:7 github:{site}:9"},
+		{"GitLab, by keys", GitLabOwn, map[string]string{
+			gitlab:                 `{base}` + gitlab + `&id_after=2 | [{"id": 2}]`,
+			gitlab + "&id_after=2": `[{"id": 30}]`,
+		}, "gitlab:{site}:2 gitlab:{site}:30"},
+		{"Gitea, what is private and whose code is read", GiteaOwn, map[string]string{
+			"/api/v1/user/repos?limit=50&page=1": `[{"id": 1, "private": true, "permissions": {"pull": true}}, {"id": 2, "private": false, "permissions": {"pull": true}}]`,
+			"/api/v1/user/repos?limit=50&page=2": `[{"id": 3, "private": true, "permissions": {"pull": false}}]`,
+			"/api/v1/user/repos?limit=50&page=3": `[]`,
+		}, "gitea:{site}:1"},
+		{"Bitbucket Cloud, workspace by workspace", BitbucketCloudOwn, map[string]string{
+			"/user/workspaces?pagelen=100": `{"values": [{"workspace": {"slug": "acme"}}], "next": "{base}/user/workspaces?page=2"}`,
+			"/user/workspaces?page=2":      `{"values": [{"workspace": {"slug": "zoo"}}]}`,
+			"/repositories/acme" + cloud:   `{"values": [{"uuid": "{a}"}], "next": "{base}/repositories/acme?page=2"}`,
+			"/repositories/acme?page=2":    `{"values": [{"uuid": "{b}"}]}`,
+			"/repositories/zoo" + cloud:    `{"values": []}`,
+		}, "bitbucket:{site}:acme/{a} bitbucket:{site}:acme/{b}"},
+		{"Bitbucket Data Center", BitbucketServerOwn, map[string]string{
+			server: `{"values": [{"id": 1, "slug": "a", "project": {"key": "P"}}], "isLastPage": false, "nextPageStart": 1}`,
+			strings.Replace(server, "&vis", "&start=1&vis", 1): `{"values": [{"id": 2, "slug": "b", "project": {"key": "P"}}], "isLastPage": true}`,
+		}, "bitbucket:{site}:1 bitbucket:{site}:2"},
+	}
+	for _, row := range rows {
+		s := audience(t, row.answers)
+		own, err := row.open(Person{Address: s.URL, Subject: "5", Token: "sekret"}, tools(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, withheld, err := Readable(t.Context(), own)
+		want := strings.ReplaceAll(row.want, "{site}", strings.TrimPrefix(s.URL, "http://"))
+		if err != nil || withheld != "" || strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, %q, %v; want %s", row.name, got, withheld, err, want)
+		}
+	}
+}
+
+// personHost answers every address with one status, head and body.
+func personHost(t *testing.T, status int, head map[string]string, body string) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sekret" {
+			t.Errorf("asked with %q", r.Header.Get("Authorization"))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		for name, value := range head {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(status)
+		w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Whose token it is comes from the host, and an answer that names nobody is one
+// of a token that counts no more.
+func TestAHostSaysWhoseATokenIs(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name string
+		open OpenOwn
+		head map[string]string
+		body string
+		want string // the subject, or the code of the refusal
+	}{
+		{"GitHub", GitHubOwn, nil, `{"id": 12, "login": "ann"}`, "12"},
+		{"GitHub, nobody", GitHubOwn, nil, `{}`, "INVALID_PROVIDER_RESPONSE"},
+		{"GitLab", GitLabOwn, nil, `{"id": 13}`, "13"},
+		{"Gitea", GiteaOwn, nil, `{"id": 14}`, "14"},
+		{"Bitbucket Cloud", BitbucketCloudOwn, nil, `{"uuid": "{x}"}`, "{x}"},
+		{"Bitbucket Data Center", BitbucketServerOwn, map[string]string{"X-AUSERID": "15"}, `{"values": []}`, "15"},
+		{"Bitbucket Data Center, nobody in particular", BitbucketServerOwn, nil, `{"values": []}`, "TOKEN_REFUSED"},
+	} {
+		own, err := row.open(Person{Address: personHost(t, http.StatusOK, row.head, row.body).URL, Subject: "5", Token: "sekret"}, tools(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := own.Who(t.Context())
+		if r := (*Refusal)(nil); errors.As(err, &r) {
+			got = string(r.Code)
+		}
+		if got != row.want {
+			t.Errorf("%s: %q, %v; want %s", row.name, got, err, row.want)
+		}
+	}
+}
+
+// What a host means by an answer that is no: the person, the token, or nothing
+// that is known of either.
+func TestWhatAHostMeansByRefusingAPerson(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name    string
+		open    OpenOwn
+		status  int
+		head    map[string]string
+		body    string
+		code    Code
+		refuses bool
+	}{
+		{"revoked", GitHubOwn, 401, nil, `{"message": "Bad credentials"}`, TokenRefused, true},
+		{"suspended at GitHub", GitHubOwn, 403, nil, `{"message": "Sorry. Your account was suspended."}`, AccountBlocked, true},
+		{"blocked at GitLab", GitLabOwn, 403, nil, `{"message": "403 Forbidden - Your account has been blocked."}`, AccountBlocked, true},
+		{"prohibited at Gitea", GiteaOwn, 403, nil, `{"message": "This user is prohibited from signing in, please contact your site administrator."}`, AccountBlocked, true},
+		{"scope, GitLab", GitLabOwn, 403, nil, `{"error": "insufficient_scope", "scope": "read_api"}`, ScopeMissing, true},
+		{"scope, Gitea", GiteaOwn, 403, nil, `{"message": "token does not have at least one of required scope(s): [read:repository]"}`, ScopeMissing, true},
+		{"scope, GitHub, which says nothing", GitHubOwn, 200, map[string]string{"X-OAuth-Scopes": "read:user, user:email"}, `[]`, ScopeMissing, true},
+		{"limit", GitHubOwn, 403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "4000000000"}, `{"message": "API rate limit exceeded"}`, RateLimited, false},
+		{"too many", GitLabOwn, 429, nil, `{}`, RateLimited, false},
+		{"a proxy", GitLabOwn, 403, map[string]string{"Content-Type": "text/html"}, `<h1>Your address is blocked</h1>`, Forbidden, false},
+		{"403 of no known meaning", GiteaOwn, 403, nil, `{"message": "no"}`, Forbidden, false},
+		{"a retired list", BitbucketCloudOwn, 410, nil, `{}`, InvalidResponse, false},
+		{"down", GiteaOwn, 502, nil, `{}`, Unreachable, false},
+	} {
+		own, err := row.open(Person{Address: personHost(t, row.status, row.head, row.body).URL, Subject: "5", Token: "sekret"}, tools(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, _, err := Readable(t.Context(), own)
+		r := (*Refusal)(nil)
+		if !errors.As(err, &r) || r.Code != row.code || r.RefusesPerson() != row.refuses || len(ids) > 0 {
+			t.Errorf("%s: %v and %v, want %s", row.name, ids, err, row.code)
+		}
+		if err != nil && strings.Contains(err.Error(), "connection") {
+			t.Errorf("%s: a person is told of a connection: %v", row.name, err)
+		}
+	}
+}
+
+// What organisations withhold is said, and what is listed beside them counts.
+func TestOrganisationsThatWithholdAreTold(t *testing.T) {
+	t.Parallel()
+	s := personHost(t, http.StatusOK, map[string]string{"X-GitHub-SSO": "partial-results; organizations=21955855,20582480"}, `[{"id": 7, "permissions": {"pull": true}}]`)
+	own, err := GitHubOwn(Person{Address: s.URL, Subject: "5", Token: "sekret"}, tools(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids, withheld, err := Readable(t.Context(), own); len(ids) != 1 || !strings.Contains(withheld, "single sign-on") || err != nil {
+		t.Errorf("%v, %q, %v", ids, withheld, err)
+	}
+}
+
+// A page that fails leaves nothing: half of a list is none.
+func TestAListOfAPersonIsWholeOrNotThere(t *testing.T) {
+	t.Parallel()
+	s := audience(t, map[string]string{
+		"/api/v1/user/repos?limit=50&page=1": `[{"id": 1, "private": true, "permissions": {"pull": true}}]`,
+		"/api/v1/user/repos?limit=50&page=2": `403 {"message": "no"}`,
+	})
+	own, err := GiteaOwn(Person{Address: s.URL, Subject: "5", Token: "sekret"}, tools(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids, _, err := Readable(t.Context(), own); err == nil || len(ids) > 0 {
+		t.Errorf("%v, %v", ids, err)
+	}
+}
