@@ -110,6 +110,7 @@ var commandKinds = []commandKind{
 	commandOf[RefuseReader](57),
 	commandOf[AgeAccess](58),
 	commandOf[SayPermissionSync](59),
+	commandOf[PutHostToken](60),
 	commandOf[PutConsent](63),
 	commandOf[RotateConsent](64),
 	commandOf[EndConsents](65),

@@ -145,6 +145,9 @@ var eventRules = []eventRule{
 		return Event{Action: "permissions.cleared", TargetType: "reader", Target: c.Site + " " + c.Subject, Message: "the host refuses them"}
 	}),
 	untold[AgeAccess](byHost),
+	told(func(_ *txn, c *PutHostToken) Event {
+		return Event{Action: "account.authorized", TargetType: "user", Target: c.Account, Message: "to ask " + c.Token.Site + " in their name"}
+	}),
 	untold[SayPermissionSync](byNodes),
 	untold[Attribute]("says who makes the changes behind it"),
 	alwaysTold(func(_ *txn, c *NoteEvent) Event {

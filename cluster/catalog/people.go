@@ -150,6 +150,9 @@ func (c *PutAccount) apply(t *txn) Result {
 		t.endSessions(func(s *Session) bool { return s.Account == a.ID })
 		t.endLinks(a.ID)
 		t.endConsents(func(x *Consent) bool { return x.Account == a.ID })
+		for _, x := range t.identitiesOf(a.ID) {
+			t.forgetHostToken(x.Key())
+		}
 	}
 
 	if a.Email != old.Email {

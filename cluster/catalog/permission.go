@@ -27,6 +27,7 @@ type Reader struct {
 	At    time.Time // of its end
 	Stale bool      // that listing is too old to count
 	Issue string    // why the host refused the last one; empty where it did not
+	Note  string    // what the host left out of it; empty for nothing
 }
 
 // Key is where the reader stands in the table, and the subject of the job that
@@ -90,6 +91,7 @@ type FinishReaderAccess struct {
 	Fence         uint64
 	Instead       uint64 // Changed of the reader that the difference was made with; 0 where there was none
 	Add, Remove   []byte // roaring bitmaps
+	Note          string // what the host left out
 }
 
 // RefuseReader says that the host refuses somebody: what they may read ends
@@ -218,10 +220,6 @@ func (t *txn) forgetExtra(site string, repo RepoID) {
 
 // forgetAccess drops what is known of the readers of a repository that leaves.
 func (t *txn) forgetAccess(repo *Repo) {
-	if t.access.get(repo.ID) == nil {
-		return
-	}
-
 	t.access.delete(repo.ID)
 	name := SiteOf(repo.ExternalID)
 	t.forgetExtra(name, repo.ID)
@@ -292,7 +290,7 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 		r.Repos, r.Extra, r.Changed = bytesOf(set), bytesOf(extra), t.index
 		t.noteListing(c.Site)
 	}
-	r.Began, r.At, r.Stale, r.Issue = c.Fence, t.now, false, ""
+	r.Began, r.At, r.Stale, r.Issue, r.Note = c.Fence, t.now, false, "", clip(c.Note)
 
 	// A good listing also ends an earlier refusal.
 	t.readers.set(key, &r)
@@ -348,13 +346,28 @@ func (c *AgeAccess) apply(t *txn) Result {
 	}
 
 	for _, key := range c.Readers {
-		if old := t.readers.get(key); old != nil && old.Began > 0 && old.At.Before(c.Before) {
-			r := *old
-			r.Stale = true
-			t.readers.set(key, &r)
+		if old := t.readers.get(key); old != nil && old.Began > 0 && !old.Stale && old.At.Before(c.Before) {
+			t.ageListing(old)
 		}
 	}
 	return Result{}
+}
+
+// ageListing ends what a listing of somebody has said. What a later answer says
+// of who may read a repository stays.
+func (t *txn) ageListing(old *Reader) {
+	r := *old
+	set := bitmap(old.Repos).Clone()
+	for it := bitmap(old.Repos).Iterator(); it.HasNext(); {
+		id := it.Next()
+		if a := t.access.get(id); a == nil || a.Partial || a.Began < old.Began {
+			set.Remove(id)
+		}
+	}
+
+	r.Stale, r.Repos, r.Changed = true, bytesOf(set), t.index
+	t.readers.set(r.Key(), &r)
+	t.noteListing(r.Site)
 }
 
 // site is a copy of the record of a site, which may be changed.

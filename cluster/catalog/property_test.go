@@ -148,7 +148,9 @@ func drawAccess(rng *rand.Rand, v *View, node string) Command {
 		}
 		return c
 	}
-	switch rng.IntN(4) {
+	switch rng.IntN(5) {
+	case 4:
+		return drawHostToken(rng, v)
 	case 0:
 		return &AgeAccess{Before: v.Time(), Repos: []RepoID{rng.Uint32N(20), rng.Uint32N(20)}, Readers: []string{ReaderKey("gitea:h", fmt.Sprint(rng.IntN(4)))}}
 	case 1:
@@ -157,6 +159,23 @@ func drawAccess(rng *rand.Rand, v *View, node string) Command {
 		return &EnqueueJob{Kind: JobAccountSync, Subject: ReaderKey("gitea:h", fmt.Sprint(rng.IntN(4)))}
 	}
 	return &EnqueueJob{Kind: JobRepoSync, Subject: RepoSubject(rng.Uint32N(20)), Urgent: true}
+}
+
+// drawHostToken gives the token of somebody, or, under the fence of a job, a
+// new one.
+func drawHostToken(rng *rand.Rand, v *View) Command {
+	c := &PutHostToken{Account: fmt.Sprint("a", rng.IntN(5)), Ask: rng.IntN(2) == 0}
+	c.Token = HostToken{Provider: "p", Subject: fmt.Sprint(rng.IntN(6)), Site: "gitea:h", Sealed: []byte{byte(rng.IntN(3))}}
+	if x := v.Identity("p", c.Token.Subject); x != nil && rng.IntN(4) > 0 {
+		c.Account = x.Account
+	}
+	if j := v.Job(JobAccountSync, ReaderKey("gitea:h", c.Token.Subject)); j != nil && rng.IntN(2) == 0 {
+		c.Fence = j.Fence
+		if old := v.hostTokens.get(c.Token.Key()); old != nil {
+			c.Instead = old.Set
+		}
+	}
+	return c
 }
 
 // drawConsent gives, rotates or ends a consent.
@@ -389,6 +408,11 @@ func checkTables(t *testing.T, s *State) {
 	for g := range v.grants.records() {
 		if v.Account(g.Account) == nil || g.Set().IsEmpty() {
 			t.Errorf("grants %q of nobody or of nothing", g.Key())
+		}
+	}
+	for x := range v.HostTokens() {
+		if of := v.identities.get(x.Key()); of == nil || v.Account(of.Account).State != AccountActive {
+			t.Errorf("a token of %s at %s, who may not sign in", x.Subject, x.Site)
 		}
 	}
 	for h := range v.Holdings() {

@@ -37,6 +37,7 @@ type tables struct {
 	readers     table[string, Reader] // by Reader.Key
 	access      table[RepoID, Access]
 	sites       table[string, Site]
+	hostTokens  table[string, HostToken] // by HostToken.Key
 
 	// Indexes: not saved, not hashed, made from the records by the rows.
 	names     tree[string, RepoID]
@@ -99,6 +100,8 @@ var tableRows = []tableRow{
 		func(a *Access) RepoID { return a.Repo }, nil),
 	tableOf(49, "site", func(t *tables) *table[string, Site] { return &t.sites },
 		func(s *Site) string { return s.Name }, nil),
+	tableOf(51, "host token", func(t *tables) *table[string, HostToken] { return &t.hostTokens },
+		(*HostToken).Key, nil),
 	tableOf(50, "consent", func(t *tables) *table[string, Consent] { return &t.consents },
 		func(c *Consent) string { return c.ID }, nil),
 	tableOf(70, "thread", func(t *tables) *table[string, Thread] { return &t.threads },

@@ -238,6 +238,7 @@ func (t *txn) setIdentity(x Identity) {
 }
 
 func (t *txn) forgetIdentity(x *Identity) {
+	t.forgetHostToken(x.Key())
 	t.identities.delete(x.Key())
 	t.persons.delete(x.owned())
 }

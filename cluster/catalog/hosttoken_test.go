@@ -1,0 +1,112 @@
+package catalog
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// token is one that p0 gives to be asked for at the host.
+func token(sealed string) HostToken {
+	return HostToken{Provider: hProvider, Subject: "p0", Site: hSite, Sealed: []byte(sealed)}
+}
+
+// kept is the token of p0, and whether the host is asked in their name.
+func (b *book) kept() (sealed string, asked bool) {
+	v := b.s.View()
+	if x := v.IdentityAt(hSite, "p0"); x != nil {
+		sealed = string(v.HostToken(x).Sealed)
+	}
+	return sealed, v.Job(JobAccountSync, ReaderKey(hSite, "p0")) != nil
+}
+
+// A token is kept as long as the identity and the right to sign in that it came
+// with, and a job replaces the one that it has used alone.
+func TestATokenOfAHostGoesWithTheIdentity(t *testing.T) {
+	t.Parallel()
+	ends := map[string]Command{
+		"unlinked":  &UnlinkIdentity{Account: "ann", Provider: hProvider, Subject: "p0"},
+		"suspended": &PutAccount{Account: User{ID: "ann", Email: "ann@x", Role: RoleMember, State: AccountSuspended}},
+		"deleted":   &DeleteAccount{ID: "ann"},
+	}
+	for what, end := range ends {
+		b, _ := observed(t, 1)
+		b.do(&PutAccount{Account: User{ID: "root", Email: "root@x", Role: RoleOwner, State: AccountActive}})
+		b.do(&SetPassword{Account: "ann", Hash: "h"})
+		b.do(&PutHostToken{Token: token("1"), Account: "ann", Ask: true})
+		if sealed, asked := b.kept(); sealed != "1" || !asked {
+			t.Fatalf("%s: the token is %q, asked %t", what, sealed, asked)
+		}
+		if c, ok := end.(*PutAccount); ok {
+			c.Instead = b.s.View().Account("ann").Changed
+		}
+		b.do(end)
+		if sealed, asked := b.kept(); sealed != "" || asked {
+			t.Errorf("%s: the token is %q, asked %t", what, sealed, asked)
+		}
+		b.refused(NotFound, &PutHostToken{Token: token("2"), Account: "ann"})
+	}
+}
+
+func TestAJobReplacesTheTokenThatItHasUsed(t *testing.T) {
+	t.Parallel()
+	b, _ := observed(t, 1)
+	b.refused(NotFound, &PutHostToken{Token: token("1"), Account: "ben"})
+	b.do(&PutHostToken{Token: token("1"), Account: "ann", Ask: true})
+	fence := b.grant(JobAccountSync, ReaderKey(hSite, "p0"))
+	used := b.s.View().HostToken(b.s.View().IdentityAt(hSite, "p0")).Set
+
+	b.refused(Stale, &PutHostToken{Token: token("2"), Account: "ann", Fence: fence - 1, Instead: used})
+	b.do(&PutHostToken{Token: token("2"), Account: "ann", Fence: fence, Instead: used})
+	b.refused(Stale, &PutHostToken{Token: token("3"), Account: "ann", Fence: fence, Instead: used})
+	if sealed, _ := b.kept(); sealed != "2" {
+		t.Errorf("the token is %q", sealed)
+	}
+
+	// Whoever signs in meanwhile has the newest.
+	b.do(&PutHostToken{Token: token("4"), Account: "ann"})
+	b.refused(Invalid, &PutHostToken{Token: token(""), Account: "ann"})
+	if sealed, _ := b.kept(); sealed != "4" {
+		t.Errorf("the token is %q", sealed)
+	}
+}
+
+// A listing that is too old takes away what it alone has said: what a later
+// answer says of a repository stays.
+func TestAnOldListingTakesAwayWhatItAloneHasSaid(t *testing.T) {
+	t.Parallel()
+	b, ids := observed(t, 3)
+	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true}) // before the listing
+	b.endOfPerson(ids, "p0", b.begin(JobAccountSync, ReaderKey(hSite, "p0")), []bool{true, true, true})
+	b.now = b.now.Add(time.Hour)
+	b.endOfRepo(ids[1], b.begin(JobRepoSync, RepoSubject(ids[1])), []bool{true}) // and after it
+	if got := b.sees("ann"); !slices.Equal(got, ids) {
+		t.Fatalf("ann sees %v", got)
+	}
+
+	b.do(&AgeAccess{Before: b.now, Readers: []string{ReaderKey(hSite, "p0")}})
+	if got := b.sees("ann"); !slices.Equal(got, ids[1:2]) {
+		t.Errorf("with an old listing ann sees %v, want %v", got, ids[1:2])
+	}
+	b.endOfPerson(ids, "p0", b.begin(JobAccountSync, ReaderKey(hSite, "p0")), []bool{true, true, true})
+	if got := b.sees("ann"); !slices.Equal(got, ids) {
+		t.Errorf("after a new one ann sees %v", got)
+	}
+}
+
+// What was listed of a repository leaves with it, though nobody asked who may
+// read it.
+func TestWhatWasListedLeavesWithTheRepository(t *testing.T) {
+	t.Parallel()
+	b, ids := observed(t, 1)
+	b.endOfPerson(ids, "p0", b.begin(JobAccountSync, ReaderKey(hSite, "p0")), []bool{true})
+	fence := b.begin(JobSync, "host")
+	b.do(&FinishSync{Connection: "host", Fence: fence, Complete: true})
+	b.do(&EnqueueJob{Kind: JobCollect, Subject: RepoSubject(ids[0])})
+	b.do(&FinishCollect{Repo: ids[0], Fence: b.grant(JobCollect, RepoSubject(ids[0]))})
+	if r := b.s.View().Reader(hSite, "p0"); !r.Complete().Equals(roaring.New()) {
+		t.Errorf("they may read %v", r.Complete())
+	}
+}
