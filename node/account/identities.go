@@ -21,6 +21,8 @@ type Proof struct {
 	Name      string
 	Email     string // "" where the provider tells none
 	Proven    bool   // the provider has seen that the address is theirs
+
+	Token *HostToken // that lets the provider be asked in their name; nil where it was not asked for
 }
 
 // IdentityInfo describes who an account is at a provider.
@@ -42,6 +44,7 @@ type Identities struct {
 	catalog  Catalog
 	sessions *Sessions
 	links    *Passwords
+	tokens   *HostTokens
 	lookup   Lookup
 	now      func() time.Time
 }
@@ -49,7 +52,7 @@ type Identities struct {
 // NewIdentities keeps the identities of the catalog of passwords, whose links
 // let people in for the first time.
 func NewIdentities(p *Passwords) *Identities {
-	return &Identities{p.catalog, p.sessions, p, p.lookup, p.now}
+	return &Identities{p.catalog, p.sessions, p, NewHostTokens(p.catalog, p.now), p.lookup, p.now}
 }
 
 // recently is how long ago somebody signed in who may add a way to sign in.
@@ -89,6 +92,9 @@ func (i *Identities) begin(ctx context.Context, account string, who Proof, in Si
 		return nil, call.Fail(call.ErrUnauthenticated, "This account may not sign in")
 	}
 	if err := mayEnter(a); err != nil {
+		return nil, err
+	}
+	if err := i.tokens.keep(ctx, account, who); err != nil {
 		return nil, err
 	}
 	in.Method = who.Method
@@ -217,8 +223,14 @@ func (i *Identities) MayLink(by Person) error {
 func (i *Identities) Link(ctx context.Context, by Person, who Proof) error {
 	who = who.clean()
 	change := catalog.LinkIdentity{Identity: who.identity(by.Viewer().Account), Proven: who.Proven}
-	return i.put(ctx, change, who)
+	if err := i.put(ctx, change, who); err != nil {
+		return err
+	}
+	return i.tokens.keep(ctx, by.Viewer().Account, who)
 }
+
+// Tokens keeps what people gave to let hosts be asked in their name.
+func (i *Identities) Tokens() *HostTokens { return i.tokens }
 
 func (i *Identities) put(ctx context.Context, change catalog.LinkIdentity, who Proof) error {
 	_, err := i.catalog.Propose(ctx, &change)

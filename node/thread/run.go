@@ -112,7 +112,7 @@ func (s *Store) Resume(ctx context.Context, thread string, fence uint64) (*Log, 
 	l.count, l.was = len(sealed), fence
 	entries := make([][]byte, len(sealed))
 	for i, e := range sealed {
-		entries[i], err = s.box.open(ctx, e, boxEntry)
+		entries[i], err = s.box.Open(ctx, e, boxEntry)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -170,7 +170,7 @@ func (l *Log) sealed(ctx context.Context, entries [][]byte) ([][]byte, error) {
 	out := make([][]byte, len(entries))
 	for i, e := range entries {
 		var err error
-		out[i], err = l.s.box.seal(ctx, e, boxEntry)
+		out[i], err = l.s.box.Seal(ctx, e, boxEntry)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/place"
+	"github.com/shoalsearch/shoal/node/seal"
 )
 
 // Deps is what a Store works with.
@@ -35,7 +36,7 @@ type Deps struct {
 // Store keeps conversations. It is safe for concurrent use.
 type Store struct {
 	d   Deps
-	box box
+	box *seal.Box
 
 	mu     sync.Mutex
 	spools map[string]*spool // by thread, those that were used
@@ -50,7 +51,7 @@ const maxFile = 12 << 20
 // New makes a store and answers the calls of other nodes. It comes before the
 // first call.
 func New(d Deps) *Store {
-	s := &Store{d: d, box: box{secret: d.Secret}, spools: map[string]*spool{}}
+	s := &Store{d: d, box: seal.New(secretName, "conversation", d.Secret), spools: map[string]*spool{}}
 	appendCall.Serve(d.Net, s.serveAppend)
 	putCall.Serve(d.Net, s.servePut)
 	getCall.Serve(d.Net, s.serveGet)
@@ -60,17 +61,17 @@ func New(d Deps) *Store {
 
 // Seal seals a few bytes for a record of the catalog.
 func (s *Store) Seal(ctx context.Context, plain []byte) ([]byte, error) {
-	return s.box.seal(ctx, plain, boxTitle)
+	return s.box.Seal(ctx, plain, boxTitle)
 }
 
 // Open opens what Seal sealed.
 func (s *Store) Open(ctx context.Context, sealed []byte) ([]byte, error) {
-	return s.box.open(ctx, sealed, boxTitle)
+	return s.box.Open(ctx, sealed, boxTitle)
 }
 
 // Tag is a hash of a text that tells nothing of it to who lacks the cluster's
 // secret; never 0.
-func (s *Store) Tag(ctx context.Context, text string) (uint64, error) { return s.box.tag(ctx, text) }
+func (s *Store) Tag(ctx context.Context, text string) (uint64, error) { return s.box.Tag(ctx, text) }
 
 type putRequest struct {
 	File  string
@@ -97,7 +98,7 @@ var (
 // Put keeps what was said in a turn on the nodes of a thread, on as many live
 // ones as there should be, and returns its name for the catalog.
 func (s *Store) Put(ctx context.Context, thread string, plain []byte) (file string, size int, err error) {
-	sealed, err := s.box.seal(ctx, plain, boxFile)
+	sealed, err := s.box.Seal(ctx, plain, boxFile)
 	if err != nil {
 		return "", 0, err
 	}
@@ -151,7 +152,7 @@ func (s *Store) Get(ctx context.Context, thread, file string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return s.box.open(ctx, sealed, boxFile)
+	return s.box.Open(ctx, sealed, boxFile)
 }
 
 // fetch asks the other nodes for a file, those first that should have it.

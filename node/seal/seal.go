@@ -1,0 +1,94 @@
+// Package seal closes what stands in the catalog, or in files, for this cluster
+// alone to open.
+package seal
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"sync"
+)
+
+// Box seals things of one sort under a secret of the cluster, which stays the
+// same when the key of the cluster changes. It is safe for concurrent use.
+type Box struct {
+	name   string
+	what   string
+	secret func(ctx context.Context, name string) ([]byte, error)
+
+	mu   sync.Mutex // guards the fields below
+	aead cipher.AEAD
+	key  []byte // of tags
+}
+
+// New makes a box by the name of a secret. What it seals is named in errors, as
+// "conversation".
+func New(name, what string, secret func(ctx context.Context, name string) ([]byte, error)) *Box {
+	return &Box{name: name, what: what, secret: secret}
+}
+
+// ready gets the secret when it is first needed.
+func (b *Box) ready(ctx context.Context) (cipher.AEAD, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.aead != nil {
+		return b.aead, nil
+	}
+
+	secret, err := b.secret(ctx, b.name)
+	if err != nil {
+		return nil, fmt.Errorf("seal of every %s: %w", b.what, err)
+	}
+
+	block, err := aes.NewCipher(derived(secret, "seal"))
+	if err != nil {
+		return nil, fmt.Errorf("seal of every %s: %w", b.what, err)
+	}
+
+	b.key = derived(secret, "tag")
+	b.aead, err = cipher.NewGCMWithRandomNonce(block)
+	return b.aead, err
+}
+
+func derived(key []byte, use string) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(use))
+	return h.Sum(nil)
+}
+
+// Seal seals bytes for one use: they cannot be opened for another.
+func (b *Box) Seal(ctx context.Context, plain []byte, use string) ([]byte, error) {
+	a, err := b.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.Seal(nil, nil, plain, []byte(use)), nil
+}
+
+// Open opens what Seal sealed for the same use.
+func (b *Box) Open(ctx context.Context, sealed []byte, use string) ([]byte, error) {
+	a, err := b.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := a.Open(nil, nil, sealed, []byte(use))
+	if err != nil {
+		return nil, fmt.Errorf("a %s cannot be opened: its seal is broken, or is of another cluster", b.what)
+	}
+	return plain, nil
+}
+
+// Tag is a number that stands for a text, and says nothing of it outside this
+// cluster. It is never 0.
+func (b *Box) Tag(ctx context.Context, text string) (uint64, error) {
+	if _, err := b.ready(ctx); err != nil {
+		return 0, err
+	}
+	h := hmac.New(sha256.New, b.key)
+	h.Write([]byte(text))
+	return binary.BigEndian.Uint64(h.Sum(nil)) | 1, nil
+}
