@@ -19,6 +19,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/host/giteatest"
+	"github.com/shoalsearch/shoal/node/operate"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // launchProvider runs the certified provider, until the test ends.
@@ -262,5 +264,82 @@ func TestPeopleSignInByARealGitea(t *testing.T) {
 	}
 	if resp, page := f.browser().by("/login", begin, answers); resp.StatusCode != 303 {
 		t.Errorf("by what is linked: %d %q", resp.StatusCode, alert(page))
+	}
+}
+
+// Who signs in by a real Gitea lets it be asked what they may read there: they
+// find it, and no more what they lost, or once they are shut out.
+func TestARealGiteaIsAskedInTheNameOfPeople(t *testing.T) {
+	t.Parallel()
+	g := giteatest.Start(t)
+	g.User("ann")
+	g.Org("acme")
+	for _, name := range []string{"vault", "attic"} {
+		g.Repo("acme", name, giteatest.Options{Private: true})
+		g.Push("acme/"+name, map[string]string{"main.go": "package main // pangolin"})
+	}
+	g.Do("PUT", "/repos/acme/vault/collaborators/ann", map[string]any{"permission": "read"}, nil)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, secret := g.Application("Shoal", "http://"+ln.Addr().String()+"/api/auth/callback/code")
+
+	// Who may read a repository is asked once a day: what shows sooner comes from
+	// what people are asked for.
+	f := openFrontAt(t, ln, 3, map[string]string{"ID": id, "SECRET": secret, "GITEA_TOKEN": g.Token, "PERMISSION_SYNC_ENABLED": "true", "REQUIRE_APPROVAL_NEW_MEMBERS": "false"})
+	f.configure(fmt.Sprintf(`{"settings": {"userDrivenPermissionSyncIntervalMs": 500, "reindexRepoPollingIntervalMs": 50},
+		"connections": {"main": {"type": "gitea", "url": %q, "token": {"env": "GITEA_TOKEN"}, "orgs": ["acme"]}},
+		"identityProviders": {"code": {"provider": "gitea", "purpose": "sso", "baseUrl": %q, "clientId": {"env": "ID"}, "clientSecret": {"env": "SECRET"}}}}`, g.URL, g.URL))
+	n := f.node()
+	n.WaitIndexed(2)
+
+	answers := url.Values{"user_name": {"ann"}, "password": {"not-a-secret-1"}, "granted": {"true"}}
+	if resp, page := f.browser().by("/login", url.Values{"with": {"code"}}, answers); resp.StatusCode != 303 {
+		t.Fatalf("signing in: %d %q", resp.StatusCode, alert(page))
+	}
+	users, err := n.Users(t.Context(), account.Operator())
+	if err != nil || len(users.Users) != 1 {
+		t.Fatalf("accounts %+v, %v", users, err)
+	}
+	ann := catalog.Viewer{Role: catalog.RoleMember, Account: users.Users[0].ID}
+	asked := func() operate.JobInfo {
+		for _, state := range []string{"done", "failed", "running", "retrying", "waiting"} {
+			jobs, err := n.Jobs(t.Context(), catalog.Operator(), operate.JobsRequest{Kind: "account_permissions", State: state})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(jobs.Jobs) > 0 {
+				return jobs.Jobs[0]
+			}
+		}
+		return operate.JobInfo{}
+	}
+	sees := func(what string, want int) {
+		t.Helper()
+		n.Wait(what, func() error {
+			found, err := n.Node.Search(t.Context(), ann, search.Request{Query: "pangolin"})
+			if err != nil || len(found.Files) != want || asked().Finished.IsZero() {
+				return fmt.Errorf("she finds %+v, want %d, %v; %+v", found, want, err, asked())
+			}
+			return nil
+		})
+	}
+	sees("what she may read", 1)
+	g.Do("PUT", "/repos/acme/attic/collaborators/ann", map[string]any{"permission": "read"}, nil)
+	sees("what she may read now, too", 2)
+	g.Do("DELETE", "/repos/acme/attic/collaborators/ann", nil, nil)
+	g.Do("DELETE", "/repos/acme/vault/collaborators/ann", nil, nil)
+	sees("nothing any more", 0)
+	g.Do("PUT", "/repos/acme/vault/collaborators/ann", map[string]any{"permission": "read"}, nil)
+	sees("and again", 1)
+
+	g.Do("PATCH", "/admin/users/ann", map[string]any{"login_name": "ann", "source_id": 0, "prohibit_login": true}, nil)
+	sees("who is shut out", 0)
+	if j := asked(); j.State != "failed" || j.Error == "" || !strings.HasPrefix(j.Subject, "gitea:") || strings.Contains(j.Subject, "\x00") {
+		t.Errorf("it is told as %+v", j)
+	}
+	if job, err := n.Job(t.Context(), catalog.Operator(), operate.JobRequest{ID: asked().ID}); err != nil || job.Kind != "account_permissions" {
+		t.Errorf("the job is found as %+v, %v", job, err)
 	}
 }

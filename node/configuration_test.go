@@ -39,7 +39,7 @@ func TestTheConfigurationIsToldWithoutItsValues(t *testing.T) {
 	has := func(list []config.Error, path string) bool {
 		return slices.ContainsFunc(list, func(e config.Error) bool { return e.Path == path })
 	}
-	if !has(r.Effects.None, "settings.userDrivenPermissionSyncIntervalMs") || !has(r.Effects.Works, "contexts.all.description") || !has(r.Effects.Unsafe, "environmentOverrides.ANTHROPIC_API_KEY") {
+	if !has(r.Effects.Works, "settings.userDrivenPermissionSyncIntervalMs") || !has(r.Effects.Works, "contexts.all.description") || !has(r.Effects.Unsafe, "environmentOverrides.ANTHROPIC_API_KEY") {
 		t.Errorf("the lists are %+v", r.Effects)
 	}
 	if text := fmt.Sprintf("%+v", r); strings.Contains(text, "hush-hush") {

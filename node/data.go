@@ -1,12 +1,15 @@
 package node
 
 import (
+	"context"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/node/signin"
 )
 
 // dataParts are the parts that keep the data of this node: see package hold.
@@ -37,13 +40,17 @@ func (n *Node) wireData() {
 
 // wireJobs makes the parts that plan and run jobs.
 func (n *Node) wireJobs() {
+	tools := n.hostTools()
 	n.jobs = job.New(job.Deps{
 		Cluster: n.cluster, Files: n.data.files, Copies: n.data.transfers,
 		Placer: hold.NewPlacer(n.cluster, n.data.hot, n.opt.Replicas, n.opt.Log, clock.Now),
 		Tell:   n.tellPushes, Log: n.opt.Log, Now: n.opt.Now,
+		OpenOwn: func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error) {
+			return n.doors.Own(ctx, signin.Asking{Identity: x, Kept: kept, Fence: fence, Anew: anew}, tools)
+		},
 	}, job.Options{
 		Build: n.buildOptions(),
-		Hosts: n.hostTools(), Backoff: n.opt.Backoff, Timing: n.opt.Timing,
+		Hosts: tools, Backoff: n.opt.Backoff, Timing: n.opt.Timing,
 		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
 	})
 }

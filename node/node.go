@@ -108,8 +108,9 @@ func New(opt Options) (*Node, error) {
 	n.Sessions = account.NewSessions(n.Keyring, n.env.Lookup)
 	n.Passwords = account.NewPasswords(n.Keyring, n.Sessions, n.env.Lookup)
 	n.agents = oauth.New(oauth.Deps{Catalog: n.cluster, BaseURL: n.opt.BaseURL, Lookup: n.env.Lookup, Fetch: opt.Documents, Now: opt.Now, Log: opt.Log})
+	people := account.NewIdentities(n.Passwords)
 	n.doors = signin.New(signin.Deps{
-		Accounts: account.NewIdentities(n.Passwords), Sealer: n.agents.Envelope(),
+		Accounts: people, Tokens: people.Tokens(), Sealer: n.agents.Envelope(),
 		File: func() *config.File { return n.cluster.View().File() }, Lookup: n.env.Lookup, Secret: n.env.Secret,
 		Transport: opt.Providers, BaseURL: opt.BaseURL, Now: opt.Now, Log: opt.Log,
 	})

@@ -16,13 +16,8 @@ type Effects struct {
 // written for the reference, and do nothing here. A star stands for one name.
 // Whoever gives one an effect takes its row away.
 var inert = []struct{ path, why string }{
-	{"settings.userDrivenPermissionSyncIntervalMs", noListings},
-	{"settings.experiment_userDrivenPermissionSyncIntervalMs", noListings},
-	{"settings.maxAccountPermissionSyncJobConcurrency", noListings},
 	{"$schema", "It is for editors."},
 }
-
-const noListings = "Hosts are not asked what each person may read, but who may read each repository: see docs/permissions.md."
 
 // byEnvironment says what enforcing permissions depends on.
 const byEnvironment = "What is not public is hidden from everybody but those it is granted to. Code hosts are asked who may read it only where PERMISSION_SYNC_ENABLED=true; where every node has it false nothing is hidden."

@@ -38,10 +38,10 @@ func TestExplain(t *testing.T) {
 		{"works", e.Works, []string{
 			"connections.a.enforcePermissions", "connections.a.orgs", "connections.a.token", "connections.a.type", "connections.a.url", "connections.b.type", "connections.b.url",
 			"connections.c.type", "connections.c.url", "contexts.c.description", "contexts.c.include", "environmentOverrides.FALLBACK_GITHUB_CLOUD_TOKEN",
-			"environmentOverrides.FORCE_ENABLE_ANONYMOUS_ACCESS", "identityProviders.code", "identityProviders.corp", "settings.enablePublicAccess", "settings.maxFileSize", "settings.maxRepoPermissionSyncJobConcurrency",
+			"environmentOverrides.FORCE_ENABLE_ANONYMOUS_ACCESS", "identityProviders.code", "identityProviders.corp", "settings.enablePublicAccess", "settings.maxAccountPermissionSyncJobConcurrency", "settings.maxFileSize", "settings.maxRepoPermissionSyncJobConcurrency",
 		}},
 		{"no effect", e.None, []string{
-			"$schema", "environmentOverrides.AUTH_URL", "settings.maxAccountPermissionSyncJobConcurrency",
+			"$schema", "environmentOverrides.AUTH_URL",
 		}},
 		{"unsafe", e.Unsafe, []string{
 			"connections.a.token", "connections.b.url", "connections.c.url",

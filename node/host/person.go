@@ -101,6 +101,10 @@ func lacksScope(res *http.Response, body []byte) bool {
 	return res.StatusCode == http.StatusForbidden && isJSON(res, body) && bytes.Contains(body, []byte("scope"))
 }
 
+// RefusePerson is the word of a host, or of whoever signs people in there, that a
+// token of somebody is good no more.
+func RefusePerson(text string) *Refusal { return refusal(TokenRefused, 0, "%s", text) }
+
 // RefusesPerson reports whether an error of a host is its word that somebody is
 // not let in, or does not let it be asked, any more: nothing that time mends.
 func (r *Refusal) RefusesPerson() bool {

@@ -50,11 +50,17 @@ func (a *attempt) finish(ctx context.Context, cmd catalog.Command) error {
 	return a.propose(ctx, cmd)
 }
 
+// finishNoted is finish with an event for the audit in the same entry.
+func (a *attempt) finishNoted(ctx context.Context, cmd catalog.Command, note *catalog.NoteEvent) error {
+	a.ending.Store(true)
+	return a.propose(ctx, cmd, note)
+}
+
 // propose sends a command of the job until it is committed: without a leader it
 // tries again as long as the job is this attempt's.
-func (a *attempt) propose(ctx context.Context, cmd catalog.Command) error {
+func (a *attempt) propose(ctx context.Context, cmds ...catalog.Command) error {
 	for {
-		err := commit(ctx, a.cluster, cmd)
+		err := commit(ctx, a.cluster, cmds...)
 		if err == nil || !errors.Is(err, cluster.ErrNoLeader) {
 			return err
 		}
@@ -103,16 +109,16 @@ func (a *attempt) subject() string {
 	return a.job.Subject
 }
 
-// commit proposes a command and waits, as long as the context lasts, until
-// this node has applied it. Once it has an index it is agreed upon: that this
+// commit proposes a command, and what its entry notes beside it, and waits, as
+// long as the context lasts, until this node has applied it. Once it has an index it is agreed upon: that this
 // node is behind the others is no failure of it.
-func commit(ctx context.Context, a Agreement, cmd catalog.Command) error {
-	index, results, err := a.ProposeAll(ctx, cmd)
+func commit(ctx context.Context, a Agreement, cmds ...catalog.Command) error {
+	index, results, err := a.ProposeAll(ctx, cmds...)
 	if err != nil && index > 0 {
 		err = a.Await(ctx, index)
 	}
 	if err == nil && results[0].Err != nil {
-		err = fmt.Errorf("%s: %w", catalog.CommandName(cmd), results[0].Err)
+		err = fmt.Errorf("%s: %w", catalog.CommandName(cmds[0]), results[0].Err)
 	}
 	return err
 }

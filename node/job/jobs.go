@@ -28,8 +28,10 @@ type Deps struct {
 	// Tell brings to a node, this one included, what a host told of pushes:
 	// the Poller there has to Hear it.
 	Tell Tell
-	Log  *slog.Logger
-	Now  func() time.Time
+	// OpenOwn opens code hosts in the name of people.
+	OpenOwn OpenOwn
+	Log     *slog.Logger
+	Now     func() time.Time
 }
 
 // Options is how jobs are planned and run on this node.
@@ -66,7 +68,8 @@ func New(d Deps, opt Options) *Jobs {
 	sync := &syncer{hosts: opt.Hosts, log: d.Log, now: d.Now}
 	collect := &collector{log: d.Log}
 	reads := &readers{hosts: opt.Hosts, log: d.Log}
-	all := kinds{sync.kind(), index.kind(), collect.kind(), pack.kind(), reads.kind()}
+	own := &owns{open: d.OpenOwn, log: d.Log}
+	all := kinds{sync.kind(), index.kind(), collect.kind(), pack.kind(), reads.kind(), own.kind()}
 
 	runner := newRunner(d.Cluster, d.Files, all, RunnerOptions{Backoff: opt.Backoff, Observe: opt.Observe, Log: d.Log, Now: d.Now})
 	return &Jobs{

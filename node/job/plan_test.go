@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ const oneConnection = `{"connections": {"a": {"type": "git", "url": "file:///x"}
 
 // table is the rows of all kinds, without what runs them.
 func table() kinds {
-	return kinds{(&syncer{}).kind(), (&indexer{}).kind(), (&collector{}).kind(), (&packer{}).kind(), (&readers{}).kind()}
+	return kinds{(&syncer{}).kind(), (&indexer{}).kind(), (&collector{}).kind(), (&packer{}).kind(), (&readers{}).kind(), (&owns{}).kind()}
 }
 
 // world is a cluster whose jobs a test plans step by step.
@@ -50,7 +51,7 @@ func (w *world) plan() string {
 		case *catalog.RevokeJob:
 			words = append(words, fmt.Sprintf("revoke %s %s: %s", c.Kind, c.Subject, c.Reason))
 		case *catalog.AgeAccess:
-			words = append(words, fmt.Sprintf("age permissions of %v", c.Repos))
+			words = append(words, fmt.Sprintf("age permissions of %v", cmp.Or(strings.Trim(fmt.Sprint(c.Repos), "[]"), strings.Join(c.Readers, " "))))
 		}
 	}
 	if len(cmds) > 0 {

@@ -354,7 +354,7 @@ func TestPlanAsksWhoMayReadWhatIsClosed(t *testing.T) {
 		t.Errorf("an answer of three days counts: %q", got)
 	}
 	w.Pass(time.Second)
-	if got := w.permissions(); !strings.Contains(got, "age permissions of [1]") {
+	if got := w.permissions(); !strings.Contains(got, "age permissions of 1") {
 		t.Errorf("an older one does not: %q", got)
 	}
 	if got := w.permissions(); strings.Contains(got, "age") || !w.View().AccessIsStale(w.View().Repo(1)) {

@@ -44,7 +44,7 @@ type JobStatus struct {
 // catalog's own subject.
 func JobStatusOf(j *catalog.Job) JobStatus {
 	return JobStatus{
-		Kind: j.Kind.String(), Subject: j.Subject, Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
+		Kind: j.Kind.String(), Subject: plainSubject(j.Subject), Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
 		Deadline: j.Deadline, Error: j.Error, NextTry: j.NotBefore,
 	}
 }
@@ -251,13 +251,20 @@ func addProgress(jobs []JobInfo, view *catalog.View, progress map[uint64]job.Pro
 }
 
 // jobID names a job: index:7, sync:work.
-func jobID(k catalog.JobKey) string { return k.Kind.String() + ":" + k.Subject }
+func jobID(k catalog.JobKey) string { return k.Kind.String() + ":" + plainSubject(k.Subject) }
+
+// plainSubject is the subject of a job for people: of somebody at a code host,
+// the site and the host's id of them.
+func plainSubject(subject string) string { return strings.ReplaceAll(subject, "\x00", " ") }
 
 // jobKeyOf reads what jobID wrote.
 func jobKeyOf(id string) (catalog.JobKey, bool) {
 	name, subject, ok := strings.Cut(id, ":")
 	for _, k := range catalog.JobKinds() {
 		if ok && k.String() == name {
+			if at := strings.LastIndexByte(subject, ' '); k == catalog.JobAccountSync && at > 0 {
+				subject = catalog.ReaderKey(subject[:at], subject[at+1:])
+			}
 			return catalog.JobKey{Kind: k, Subject: subject}, true
 		}
 	}

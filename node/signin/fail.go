@@ -45,6 +45,9 @@ func (s *Server) failed(p *provider, err error) error {
 	var answer *oauth2.RetrieveError
 	var wrong *setup
 	switch {
+	case errors.As(err, &no) && no.code == "invalid_scope" && s.asksAt(p):
+		said = "%s does not give what is needed to see which repositories are yours. Tell an owner of this service the reference %s."
+		detail += "; the application there needs the scopes " + strings.Join(s.scopes(p), " ") + ", since PERMISSION_SYNC_ENABLED=true"
 	case errors.As(err, &no):
 		kind, said = call.ErrUnauthenticated, "%s did not let you in ("+plain(no.code, 60)+"). Begin again. The reference is %s."
 	case errors.As(err, &answer):

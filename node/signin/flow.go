@@ -246,6 +246,9 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 		return who, mistake("it tells no lasting id of the person")
 	}
 	who.Method, who.Title, who.Authority = p.ID, p.label(), at.authority
+	if s.asksAt(p) {
+		who.Token = &account.HostToken{Access: token.AccessToken, Refresh: token.RefreshToken, Expires: token.Expiry}
+	}
 	return who, nil
 }
 

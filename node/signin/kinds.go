@@ -6,6 +6,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/host"
 )
 
 // kind is a row of the table of providers.
@@ -15,6 +16,13 @@ type kind struct {
 	base   string   // address of the provider where the configuration gives none; "" for none
 	scopes []string // that say who somebody is
 	way    way
+	asks   *asking // nil where nothing can be asked in somebody's name
+}
+
+// asking is how a code host is asked what somebody may read, in their name.
+type asking struct {
+	scopes []string // that allow it, beside those that say who somebody is
+	open   host.OpenOwn
 }
 
 // way is how a kind of provider tells who somebody is.
@@ -30,30 +38,33 @@ type way interface {
 // kinds is the table of providers. To add one: a row, a definition in the schema
 // of the configuration, and a row of docs/people.md.
 var kinds = []kind{
-	{"google", "Google", "https://accounts.google.com", openIDScopes, openID{proven: saysVerified}},
-	{"okta", "Okta", "", openIDScopes, openID{proven: saysVerified}},
-	{"keycloak", "Keycloak", "", openIDScopes, openID{proven: saysVerified}},
-	{"authentik", "authentik", "", openIDScopes, openID{proven: saysVerified}},
-	{"jumpcloud", "JumpCloud", "", openIDScopes, openID{proven: saysVerified}},
-	{"idira", "Idira", "", openIDScopes, openID{proven: saysVerified}},
-	{"auth0", "Auth0", "", openIDScopes, openID{proven: saysVerified}},
-	{"oidc", "Single sign-on", "", openIDScopes, openID{proven: saysVerified}},
+	{"google", "Google", "https://accounts.google.com", openIDScopes, openID{proven: saysVerified}, nil},
+	{"okta", "Okta", "", openIDScopes, openID{proven: saysVerified}, nil},
+	{"keycloak", "Keycloak", "", openIDScopes, openID{proven: saysVerified}, nil},
+	{"authentik", "authentik", "", openIDScopes, openID{proven: saysVerified}, nil},
+	{"jumpcloud", "JumpCloud", "", openIDScopes, openID{proven: saysVerified}, nil},
+	{"idira", "Idira", "", openIDScopes, openID{proven: saysVerified}, nil},
+	{"auth0", "Auth0", "", openIDScopes, openID{proven: saysVerified}, nil},
+	{"oidc", "Single sign-on", "", openIDScopes, openID{proven: saysVerified}, nil},
 
 	// Its administrators write addresses as they like; the subject differs for
 	// each application, the object id does not.
-	{"microsoft-entra-id", "Microsoft", "", openIDScopes, openID{proven: domainOwned, subject: objectID}},
+	{"microsoft-entra-id", "Microsoft", "", openIDScopes, openID{proven: domainOwned, subject: objectID}, nil},
 
 	// GitLab confirms addresses. Gitea calls every active account's address
 	// verified, also where it confirms none.
-	{"gitlab", "GitLab", "https://gitlab.com", openIDScopes, openID{proven: saysVerified}},
-	{"gitea", "Gitea", "https://gitea.com", openIDScopes, openID{proven: never}},
-	{"forgejo", "Forgejo", "https://codeberg.org", openIDScopes, openID{proven: never}},
+	{"gitlab", "GitLab", "https://gitlab.com", openIDScopes, openID{proven: saysVerified}, &asking{[]string{"read_api"}, host.GitLabOwn}},
+	{"gitea", "Gitea", "https://gitea.com", openIDScopes, openID{proven: never}, giteaAsking},
+	{"forgejo", "Forgejo", "https://codeberg.org", openIDScopes, openID{proven: never}, giteaAsking},
 
-	{"github", "GitHub", "https://github.com", []string{"read:user", "user:email"}, gitHub{}},
-	{"bitbucket-cloud", "Bitbucket", "https://bitbucket.org", []string{"account", "email"}, bitbucketCloud{}},
-	{"gcp-iap", "Google", "", nil, proxied{}},
-	{"bitbucket-server", "Bitbucket", "", []string{"PUBLIC_REPOS"}, bitbucketServer{}},
+	{"github", "GitHub", "https://github.com", []string{"read:user", "user:email"}, gitHub{}, &asking{[]string{"repo"}, host.GitHubOwn}},
+	{"bitbucket-cloud", "Bitbucket", "https://bitbucket.org", []string{"account", "email"}, bitbucketCloud{}, &asking{[]string{"repository"}, host.BitbucketCloudOwn}},
+	{"gcp-iap", "Google", "", nil, proxied{}, nil},
+	{"bitbucket-server", "Bitbucket", "", []string{"PUBLIC_REPOS"}, bitbucketServer{}, &asking{[]string{"REPO_READ"}, host.BitbucketServerOwn}},
 }
+
+// giteaAsking is the same at Gitea and at Forgejo.
+var giteaAsking = &asking{[]string{"read:user", "read:repository"}, host.GiteaOwn}
 
 var openIDScopes = []string{"openid", "profile", "email"}
 

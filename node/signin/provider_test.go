@@ -20,6 +20,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 	"golang.org/x/oauth2"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
 )
@@ -169,23 +170,43 @@ func (unsealed) Open(_ context.Context, text string, v any) (bool, error) {
 	return ours && json.Unmarshal([]byte(text), v) == nil, nil
 }
 
+// purse is the tokens of a test: one person's.
+type purse struct {
+	wanted  bool
+	token   account.HostToken
+	renewed []account.HostToken
+	fails   error
+}
+
+func (p *purse) Wanted() bool { return p.wanted }
+func (p *purse) Of(context.Context, *catalog.HostToken) (account.HostToken, error) {
+	return p.token, nil
+}
+func (p *purse) Renew(_ context.Context, _ *catalog.HostToken, _ string, _ uint64, token account.HostToken) error {
+	if p.fails == nil {
+		p.renewed = append(p.renewed, token)
+	}
+	return p.fails
+}
+
 // desk is a server with one provider, called corp, and a browser.
 type desk struct {
 	*Server
-	book *book
-	idp  *idp
-	now  time.Time
-	env  map[string]string
-	log  strings.Builder
+	book  *book
+	purse *purse
+	idp   *idp
+	now   time.Time
+	env   map[string]string
+	log   strings.Builder
 }
 
 func newDesk(t *testing.T, i *idp, p config.IdentityProvider) *desk {
 	t.Helper()
-	d := &desk{book: &book{}, idp: i, now: time.Now(), env: map[string]string{"ID": client, "SECRET": secret, "ISSUER": i.url()}}
+	d := &desk{book: &book{}, purse: &purse{}, idp: i, now: time.Now(), env: map[string]string{"ID": client, "SECRET": secret, "ISSUER": i.url()}}
 	p.ID = "corp"
 	p.ClientID, p.ClientSecret = &config.Token{Env: "ID"}, &config.Token{Env: "SECRET"}
 	d.Server = New(Deps{
-		Accounts: d.book, Sealer: unsealed{}, File: func() *config.File { return &config.File{IdentityProviders: []config.IdentityProvider{p}} },
+		Accounts: d.book, Tokens: d.purse, Sealer: unsealed{}, File: func() *config.File { return &config.File{IdentityProviders: []config.IdentityProvider{p}} },
 		Lookup: func(name string) (string, bool) { v, ok := d.env[name]; return v, ok },
 		Secret: func(_ context.Context, t config.Token) (string, error) {
 			if v := d.env[t.Env]; v != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
@@ -27,6 +28,14 @@ type Accounts interface {
 	Unlink(ctx context.Context, by account.Person, authority, subject string, signIn []string) error
 }
 
+// Tokens keeps what people gave to let code hosts be asked in their name;
+// *account.HostTokens has it.
+type Tokens interface {
+	Wanted() bool
+	Of(ctx context.Context, kept *catalog.HostToken) (account.HostToken, error)
+	Renew(ctx context.Context, kept *catalog.HostToken, account string, fence uint64, token account.HostToken) error
+}
+
 // Sealer seals what a browser carries between two requests; *oauth.Envelope has it.
 type Sealer interface {
 	Seal(ctx context.Context, value any) (string, error)
@@ -36,6 +45,7 @@ type Sealer interface {
 // Deps is what a Server works with.
 type Deps struct {
 	Accounts  Accounts
+	Tokens    Tokens
 	Sealer    Sealer
 	File      func() *config.File // the configuration in force
 	Lookup    func(name string) (value string, ok bool)
@@ -140,7 +150,7 @@ func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.
 		return nil, err
 	}
 	return &oauth2.Config{
-		ClientID: id, ClientSecret: secret, Endpoint: at.endpoint, Scopes: p.scopes,
+		ClientID: id, ClientSecret: secret, Endpoint: at.endpoint, Scopes: s.scopes(p),
 		RedirectURL: s.d.BaseURL + "/api/auth/callback/" + url.PathEscape(p.ID),
 	}, nil
 }

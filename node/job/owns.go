@@ -1,0 +1,233 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/node/place"
+)
+
+// OpenOwn opens a code host in the name of somebody who let it be asked, for the
+// job that runs under a fence. With anew the token that is kept was refused. A
+// *host.Refusal that refuses the person ends what they may read.
+type OpenOwn func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error)
+
+// owns asks code hosts what people may read, in their name, and brings the
+// answers into the catalog.
+type owns struct {
+	open OpenOwn
+	log  *slog.Logger
+}
+
+const ownsTime = 30 * time.Minute // deadline of an attempt
+
+// kind is the row of permission syncs by account.
+func (s *owns) kind() Kind {
+	return Kind{
+		Job:        catalog.JobAccountSync,
+		PerCluster: func(s config.Settings) int { return s.MaxAccountPermissionSyncJobs },
+		Timeout:    always(ownsTime),
+		Look:       LookRepos, Enqueue: enqueueOwns,
+		Run: s.sync,
+	}
+}
+
+// enqueueOwns asks what people may read whose time has come, and ends what was
+// listed too long ago. Whoever has just signed in is asked for by that.
+func enqueueOwns(p *planner) {
+	if p.in.View.PermissionSync() != catalog.PermissionSyncOn {
+		return
+	}
+	interval := p.settings.UserDrivenPermissionInterval
+	if !endOldLists(p, AnswersEnd(p.in.Now, interval)) {
+		return
+	}
+
+	for x := range p.in.View.HostTokens() {
+		key := catalog.ReaderKey(x.Site, x.Subject)
+		if p.in.View.IdentityAt(x.Site, x.Subject) == nil {
+			continue // the provider is in the configuration no more
+		}
+
+		// People who signed in together are not asked for together for ever.
+		rest := interval - interval/10 + time.Duration(place.Key(key)%uint64(interval/5+1))
+		last := p.in.View.Reader(x.Site, x.Subject)
+		refused := last != nil && last.Issue != ""
+		due := last == nil || last.Began == 0 || p.elapsed(last.At, rest)
+		if refused || !due || !p.idle(p.in.View.Job(catalog.JobAccountSync, key), rest) {
+			continue
+		}
+		if !p.add(&catalog.EnqueueJob{Kind: catalog.JobAccountSync, Subject: key}) {
+			return
+		}
+	}
+}
+
+// endOldLists ends lists of people that were made before a time; false where the
+// plan is full.
+func endOldLists(p *planner, before time.Time) bool {
+	var old []string
+	for r := range p.in.View.Readers() {
+		if r.Began > 0 && !r.Stale && r.Issue == "" && r.At.Before(before) {
+			old = append(old, r.Key())
+		}
+	}
+	for batch := range slices.Chunk(old, ageBatch) {
+		if !p.add(&catalog.AgeAccess{Before: before, Readers: batch}) {
+			return false
+		}
+	}
+	return true
+}
+
+// sync asks what somebody may read, and says what has changed.
+func (s *owns) sync(ctx context.Context, a *attempt) error {
+	site, subject := catalog.SplitReaderKey(a.job.Subject)
+	view := a.cluster.View()
+	x := view.IdentityAt(site, subject)
+	if x == nil || view.PermissionSync() != catalog.PermissionSyncOn {
+		return fmt.Errorf("nobody lets the host be asked in their name any more: %w", errPermanent)
+	}
+
+	a.step("listing")
+	list, err := s.ask(ctx, a, x)
+	if r := (*host.Refusal)(nil); errors.As(err, &r) && r.RefusesPerson() {
+		s.log.Info("a code host refuses somebody", "site", site, "subject", subject, "reason", r.Text)
+		return a.finish(ctx, &catalog.RefuseReader{Site: site, Subject: subject, Fence: a.job.Fence, Issue: r.Text})
+	}
+	if err != nil {
+		return err
+	}
+	return s.record(ctx, a, site, subject, list)
+}
+
+// ownList is what a host lets somebody read.
+type ownList struct {
+	ids      []string // external ids
+	withheld string
+	shrunk   bool // most of what they could read is gone, and that was said twice
+}
+
+// ask lists what somebody may read. A token that is refused is changed once:
+// it may have ended before its time.
+func (s *owns) ask(ctx context.Context, a *attempt, x *catalog.Identity) (ownList, error) {
+	list, err := s.askWith(ctx, a, x, false)
+	if r := (*host.Refusal)(nil); errors.As(err, &r) && r.Code == host.TokenRefused && r.Status != 0 {
+		return s.askWith(ctx, a, x, true)
+	}
+	return list, err
+}
+
+// askWith asks with the token that is kept, or with another one.
+func (s *owns) askWith(ctx context.Context, a *attempt, x *catalog.Identity, anew bool) (list ownList, err error) {
+	kept := a.cluster.View().HostToken(x)
+	if kept == nil {
+		return list, fmt.Errorf("the token was taken back: %w", errPermanent)
+	}
+	own, err := s.open(ctx, x, kept, a.job.Fence, anew)
+	if err != nil {
+		return list, err
+	}
+
+	if list.ids, list.withheld, err = listOwn(ctx, own, x.Subject); err != nil {
+		return list, err
+	}
+
+	// What takes most of it away is believed when it comes twice.
+	view := a.cluster.View()
+	had := int(view.Reader(kept.Site, kept.Subject).Complete().GetCardinality())
+	found := int(reposOf(view, list.ids).GetCardinality())
+	if lost := had - found; lost <= 0 || found > 0 && (lost <= lostCount || found*lostShare >= had) {
+		return list, nil
+	}
+	again, withheld, err := listOwn(ctx, own, x.Subject)
+	if err != nil {
+		return list, fmt.Errorf("ask again what the person may read: %w", err)
+	}
+	if !slices.Equal(again, list.ids) {
+		return list, fmt.Errorf("the host told of %d repositories of the person and then of %d, %d of this service were known: neither is believed", len(list.ids), len(again), had)
+	}
+	s.log.Warn("somebody may read most repositories no more", "site", kept.Site, "subject", kept.Subject, "before", had, "now", found)
+	return ownList{again, withheld, true}, nil
+}
+
+// listOwn lists what a person may read, once it is sure that the host takes the
+// token for theirs: some answer a token that has ended as they answer strangers.
+func listOwn(ctx context.Context, own host.Own, subject string) (ids []string, withheld string, err error) {
+	who, err := own.Who(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("ask whose the token is: %w", err)
+	}
+	if who != subject {
+		return nil, "", fmt.Errorf("the host takes the person's token for that of somebody else: they have to link the account again: %w", errPermanent)
+	}
+	ids, withheld, err = host.Readable(ctx, own)
+	if err != nil {
+		return nil, "", fmt.Errorf("ask what the person may read: %w", err)
+	}
+	return ids, withheld, nil
+}
+
+// reposOf are the repositories of this service that have some external ids.
+func reposOf(view *catalog.View, ids []string) *roaring.Bitmap {
+	set := roaring.New()
+	for _, id := range ids {
+		if repo := view.RepoByExternalID(id); repo != nil {
+			set.Add(repo.ID)
+		}
+	}
+	return set
+}
+
+// record says how a list differs from what is known.
+func (s *owns) record(ctx context.Context, a *attempt, site, subject string, list ownList) (err error) {
+	for range maxDifferences {
+		err = s.difference(ctx, a, site, subject, list)
+		no, is := catalog.Refused(err)
+		if !is || no.Code != catalog.Stale || !a.holds() {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *owns) difference(ctx context.Context, a *attempt, site, subject string, list ownList) error {
+	view := a.cluster.View()
+	reader, set := view.Reader(site, subject), reposOf(view, list.ids)
+	c := &catalog.FinishReaderAccess{Site: site, Subject: subject, Fence: a.job.Fence, Note: list.withheld}
+	if reader != nil {
+		c.Instead = reader.Changed
+	}
+
+	var err error
+	if c.Add, err = bytesOf(roaring.AndNot(set, reader.Complete())); err != nil {
+		return err
+	}
+	if c.Remove, err = bytesOf(roaring.AndNot(reader.Complete(), set)); err != nil {
+		return err
+	}
+	if !list.shrunk {
+		return a.finish(ctx, c)
+	}
+	return a.finishNoted(ctx, c, &catalog.NoteEvent{
+		Action: "permissions.shrunk", TargetType: "reader", Target: site + " " + subject,
+		Message: fmt.Sprintf("from %d repositories to %d", reader.Complete().GetCardinality(), set.GetCardinality()),
+	})
+}
+
+// bytesOf writes a set for a command; an empty one is none.
+func bytesOf(set *roaring.Bitmap) ([]byte, error) {
+	if set.IsEmpty() {
+		return nil, nil
+	}
+	return set.ToBytes()
+}
