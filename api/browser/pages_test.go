@@ -40,6 +40,7 @@ func TestPages(t *testing.T) {
 		{"AFileIsFoundByItsLetters", aFileIsFoundByItsLetters},
 		{"ASlowSearchCanBeStopped", aSlowSearchCanBeStopped},
 		{"ANameLeadsToItsPlaces", aNameLeadsToItsPlaces},
+		{"ACardTellsOfAName", aCardTellsOfAName},
 		{"WhatStandsBesideAFile", whatStandsBesideAFile},
 		{"AFeedTellsOfCommits", aFeedTellsOfCommits},
 		{"SettingsStayFresh", settingsStayFresh},
@@ -92,6 +93,10 @@ func (s *site) states() []state {
 		{name: "the panel of a name", path: blob("greet/greet.go"), act: func(b *tab) {
 			b.click("aside a[data-name]")
 			b.until("the panel", `document.querySelector('#panel[open] .named')`)
+		}},
+		{name: "the card of a name", path: blob("main.go"), act: func(b *tab) {
+			b.hover("Greeting")
+			b.until("the card", `document.documentElement.dataset.card === 'Greeting'`)
 		}},
 		{name: "revisions to choose from", path: blob("greet/greet.go"), act: unfold},
 		{name: "a commit that is not indexed", path: find("needle rev:" + s.app.Git("rev-list", "--max-parents=0", "HEAD"))},

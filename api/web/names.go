@@ -10,13 +10,17 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-var namesTemplate = layout.Parse(templates, "templates/names.html", "templates/place.html")
+var (
+	namesTemplate = layout.Parse(templates, "templates/names.html", "templates/place.html")
+	cardTemplate  = namesTemplate.Lookup("card")
+)
 
 // The bounds of the page of a name.
 const (
 	namedFiles  = 30  // of each list
 	namedLines  = 100 // of each list
 	longestName = 200
+	cardLines   = 3 // definitions on a card
 )
 
 // namedLine is a place where a name stands.
@@ -27,7 +31,8 @@ type namedLine struct {
 
 // names is where a name is defined and used: in this repository, or in all with
 // scope=all. Places are found by the name, not by a compiler, and the page says
-// so. Scripts show it in a panel beside a file.
+// so. Scripts show it in a panel beside a file, and the first definitions on a
+// card at the name.
 func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
 	name := v.Query.Get("name")
 	if name == "" || len(name) > longestName {
@@ -49,7 +54,7 @@ func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
 
 	data := struct {
 		place
-		Name, Other             string
+		Name, Whole, Other      string
 		All                     bool
 		Defined, Used           []namedLine
 		Definitions, References string
@@ -57,7 +62,11 @@ func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
 		place: l, Name: name, All: all, Defined: p.namedLines(definitions, l), Used: p.namedLines(references, l),
 		Definitions: atLeast(definitions, "definition", "definitions"), References: atLeast(references, "reference", "references"),
 	}
-	data.Other = l.At("names", "") + "?" + namesQuery(name, !all)
+	data.Whole, data.Other = l.At("names", "")+"?"+namesQuery(name, all), l.At("names", "")+"?"+namesQuery(name, !all)
+	if v.Part == "card" {
+		data.Defined = data.Defined[:min(len(data.Defined), cardLines)]
+		return v.Show(layout.Head{}, cardTemplate, data)
+	}
 	return v.Show(layout.Head{Title: name, Page: "names", Scripts: []string{"js/file.js"}}, namesTemplate, data)
 }
 

@@ -32,10 +32,12 @@ document.addEventListener('keydown', e => {
   keys.press(e);
 });
 
-const off = document.getElementById('keysOff');
-if (off) {
-  off.checked = localStorage.getItem('keysOff') === '1';
-  off.addEventListener('change', () => localStorage.setItem('keysOff', off.checked ? '1' : ''));
+// What a reader may switch off in this browser.
+for (const name of ['keysOff', 'cardOff']) {
+  const off = document.getElementById(name);
+  if (!off) continue;
+  off.checked = localStorage.getItem(name) === '1';
+  off.addEventListener('change', () => localStorage.setItem(name, off.checked ? '1' : ''));
 }
 
 const form = document.getElementById('editorForm');

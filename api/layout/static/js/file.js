@@ -1,6 +1,7 @@
 // Keys of a file and of a directory.
 import { keys } from './keys.js';
 import { say } from './part.js';
+import './card.js';
 import './finder.js';
 import './lines.js';
 import './names.js';

@@ -31,7 +31,7 @@ async function fill(url) {
 }
 
 // show opens the panel for a name.
-function show(name) {
+export function show(name) {
   if (!name || name.length > 200) return;
   if (!panel) make();
   back = document.activeElement;
@@ -44,8 +44,14 @@ function word() {
   if (picked) return /\s/.test(picked) ? '' : picked;
   const node = s.anchorNode;
   if (!node || node.nodeType !== Node.TEXT_NODE || !node.parentElement.closest('#code .text')) return '';
-  const before = node.data.slice(0, s.anchorOffset).match(/[\p{L}\p{N}_$]*$/u)[0], after = node.data.slice(s.anchorOffset).match(/^[\p{L}\p{N}_$]*/u)[0];
-  return before + after;
+  const [from, to] = around(node.data, s.anchorOffset);
+  return node.data.slice(from, to);
+}
+
+// around is where the word at a place of a text begins and ends.
+export function around(text, at) {
+  const before = text.slice(0, at).match(/[\p{L}\p{N}_$]*$/u)[0], after = text.slice(at).match(/^[\p{L}\p{N}_$]*/u)[0];
+  return [at - before.length, at + after.length];
 }
 
 if (root) {
