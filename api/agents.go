@@ -46,6 +46,7 @@ func (a *agentRoutes) list(ctx context.Context, c *call, by account.Holder) erro
 	if err != nil {
 		return err
 	}
+
 	out := make([]agentJSON, len(all))
 	for i := range all {
 		out[i] = agentOf(&all[i])
@@ -68,14 +69,17 @@ func (a *agentRoutes) register(ctx context.Context, c *call, by account.Owner) e
 	if err != nil {
 		return err
 	}
+
 	name, redirects := f.required("name"), f.texts("redirectUris")
 	if err := f.err(); err != nil {
 		return err
 	}
+
 	got, err := a.agents.RegisterFor(ctx, by, name, redirects)
 	if err != nil {
 		return err
 	}
+
 	c.status = 201
 	return c.json(struct {
 		ClientID     string   `json:"clientId"`

@@ -34,11 +34,13 @@ func (c *call) head() {
 	if c.mime != "" {
 		c.rc.SetContentType(c.mime)
 	}
+
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if c.mime == mimeJSON {
 		h.Set("Cache-Control", "no-store")
 	}
+
 	for _, kv := range c.header {
 		h.Set(kv[0], kv[1])
 	}
@@ -107,6 +109,8 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	if len(b.left) == 0 {
 		return 0, io.EOF
 	}
+
+	// Each part has a time of its own, all together the rest of theirs.
 	deadline := clock.In(stallTimeout)
 	if deadline.After(b.until) {
 		deadline = b.until
@@ -114,6 +118,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	if err := b.conn.SetWriteDeadline(deadline); err != nil {
 		return 0, err
 	}
+
 	n := copy(p, b.left)
 	b.left = b.left[n:]
 	return n, nil
@@ -134,12 +139,15 @@ func (b *slowBody) Close() error {
 func (c *call) writeStream(s *Server, end func()) {
 	c.head()
 	c.rc.Response.ImmediateHeaderFlush = true
+
 	conn, stream := c.rc.Conn(), c.stream
 	// The deadline moves with each part (deadlineWriter), so the one that the
+	// server would set for the whole answer is replaced here.
 	// server would set for the whole answer is replaced here.
 	if err := c.rc.SetWriteDeadline(clock.In(writeTimeout)); err != nil {
 		s.log.Debug("connection", "detail", err)
 	}
+
 	name := c.path
 	c.rc.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer end()
@@ -183,6 +191,7 @@ func (s *Server) panicked(what string, p any) *failure {
 // refuse answers what fasthttp could not read as a request.
 func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
 	c := &call{rc: rc}
+
 	f := malformed()
 	var small *fasthttp.ErrSmallBuffer
 	var timeout net.Error
@@ -192,6 +201,7 @@ func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		f = lateRequest()
 	}
+
 	s.meter.done("malformed", "", f.Status, 0)
 	c.fail(f)
 	c.head()
@@ -224,8 +234,11 @@ func drain(conn net.Conn, body io.Reader, length int) bool {
 	if length < 0 || length > most {
 		length = most
 	}
+
 	buf := make([]byte, 4<<10)
 	until := clock.In(5 * time.Second)
+
+	// Whichever comes first ends it: the length, the time, or a pause.
 	for length > 0 && clock.Now().Before(until) {
 		if conn.SetReadDeadline(clock.In(patience)) != nil {
 			return false

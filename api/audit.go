@@ -55,6 +55,7 @@ func auditOf(e *catalog.Event) auditJSON {
 		ActorID: e.Actor.ID, ActorType: e.Actor.Type, ActorName: e.Actor.Name,
 		TargetID: e.Target, TargetType: e.TargetType, Address: e.Actor.Address, UserAgent: e.Actor.Agent, Node: e.Node,
 	}
+
 	for name, value := range map[string]string{"message": e.Message, "credential": e.Actor.Key} {
 		if value == "" {
 			continue
@@ -78,6 +79,7 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	if lines {
 		return a.lines(ctx, c, by, req)
 	}
@@ -86,6 +88,7 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 	if err != nil {
 		return err
 	}
+
 	out := make([]auditJSON, len(r.Events))
 	for i := range r.Events {
 		out[i] = auditOf(&r.Events[i])
@@ -101,10 +104,12 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 	if req.Until.IsZero() {
 		req.Until = a.now().Add(time.Millisecond)
 	}
+
 	r, err := a.auditor.Audit(ctx, by, req)
 	if err != nil {
 		return err
 	}
+
 	c.mime = mimeLines
 	c.stream = func(w *bufio.Writer) error {
 		enc := json.NewEncoder(w)
@@ -117,6 +122,7 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 			if err := w.Flush(); err != nil {
 				return err
 			}
+
 			req.Page++
 			if r, err = a.auditor.Audit(ctx, by, req); err != nil {
 				return err

@@ -34,6 +34,7 @@ func decodeBody(body []byte) (*fields, error) {
 	if i := invalidUTF8(body); i >= 0 {
 		return nil, invalidBody("the body is not valid UTF-8 at byte %d", i)
 	}
+
 	f := &fields{}
 	err := json.Unmarshal(body, &f.raw)
 	var syntax *json.SyntaxError
@@ -82,10 +83,12 @@ func (f *fields) unknown() (errs []string) {
 	if f.any {
 		return nil
 	}
+
 	for name := range f.raw {
 		if slices.Contains(f.asked, name) {
 			continue
 		}
+
 		hint := "known are " + strings.Join(f.asked, ", ")
 		if near := tool.NearestName(name, f.asked); near != "" {
 			hint = "did you mean " + near + "?"
@@ -142,11 +145,14 @@ func (f *fields) texts(name string) []string {
 		f.wrong(name, "required")
 		return nil
 	}
+
+	// Pointers show which of them are null.
 	var list []*string
 	if raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
 		f.wrong(name, "expected an array of strings, received %s", kindOf(raw))
 		return nil
 	}
+
 	out := make([]string, len(list))
 	for i, s := range list {
 		if s == nil {
@@ -176,6 +182,7 @@ func (f *fields) integer(name string, usual, lo, hi int) int {
 	if !ok {
 		return usual
 	}
+
 	var n float64
 	if kindOf(raw) != "a number" || json.Unmarshal(raw, &n) != nil {
 		if kindOf(raw) == "a number" { // too large for any type
@@ -185,6 +192,7 @@ func (f *fields) integer(name string, usual, lo, hi int) int {
 		f.wrong(name, "expected a number, received %s", kindOf(raw))
 		return usual
 	}
+
 	if n != math.Trunc(n) {
 		f.wrong(name, "expected a whole number, received %s", raw)
 		return usual

@@ -35,6 +35,7 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 			cancel(nil)
 			return invalidParams("the request target is not a URL")
 		}
+
 		r := &reply{ctx: ctx, head: http.Header{}, committed: make(chan struct{}), parts: make(chan []byte), done: make(chan struct{})}
 		go func() {
 			defer close(r.done)
@@ -47,6 +48,8 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 			}()
 			h.ServeHTTP(r, req)
 		}()
+
+		// Whatever comes first decides how the answer goes out.
 		silence := time.NewTimer(heartbeat)
 		defer silence.Stop()
 		select {
@@ -68,6 +71,7 @@ func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	u.Path, u.RawPath = c.path, "" // the normalised path, by which access was decided
 	body := c.requestBody()
 	req := &http.Request{
@@ -77,6 +81,7 @@ func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 		RemoteAddr: c.rc.RemoteAddr().String(),
 	}
+
 	for k, v := range c.rc.Request.Header.All() {
 		req.Header.Add(string(k), string(v))
 	}
@@ -151,13 +156,16 @@ func (r *reply) FlushError() error {
 		r.mu.Unlock()
 		return nil
 	}
+
 	if !r.streaming {
 		r.streaming = true
 		close(r.committed)
 	}
+
 	part := r.buf
 	r.buf = nil
 	r.mu.Unlock()
+
 	if len(part) == 0 {
 		return nil
 	}
@@ -188,6 +196,7 @@ func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
 	case <-r.done:
 	case <-r.committed:
 	}
+
 	r.mu.Lock()
 	streaming := r.streaming
 	r.mu.Unlock()
@@ -203,6 +212,7 @@ func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
 		c.body = r.buf
 		return nil
 	}
+
 	r.copyHead(c)
 	c.stream = func(w *bufio.Writer) error {
 		defer cancel(nil)
@@ -210,6 +220,8 @@ func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
 		if err != nil {
 			cancel(errPeerGone)
 		}
+
+		// The handler may be sending still: its parts are dropped until it has returned.
 		for { // until the handler has returned: it may be sending still
 			select {
 			case <-r.parts:
@@ -229,6 +241,7 @@ func (r *reply) copyHead(c *call) {
 	if r.begun {
 		c.status = http.StatusOK
 	}
+
 	for name, values := range r.sent {
 		if name == "Content-Type" {
 			c.mime = values[0]
@@ -248,6 +261,7 @@ func (r *reply) relay(w *bufio.Writer) error {
 			return err
 		}
 	}
+
 	for {
 		select {
 		case part := <-r.parts:

@@ -118,6 +118,7 @@ func stamp(t time.Time) string {
 func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
+
 	req.FirstLine = p.integer("startLine", 0, 1, 1<<30)
 	if last := p.integer("endLine", 0, 1, 1<<30); last > 0 {
 		req.Lines = last - max(req.FirstLine, 1) + 1
@@ -128,10 +129,12 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.files.Source(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	return c.json(sourceJSON{
 		Source: string(r.Content), Language: r.Language, Path: r.Path, Repo: r.Repo,
 		RepoCodeHostType: r.HostKind, RepoDisplayName: r.DisplayName, RepoExternalWebURL: r.RepoWebURL,
@@ -148,6 +151,7 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	req := browse.TreeRequest{Repo: f.required("repoName"), Ref: f.text("revisionName"), Recursive: f.flag("recursive")}
 	req.Max = f.integer("maxEntries", 0, 1, 1_000_000)
 	if _, ok := f.member("paths"); ok {
@@ -156,6 +160,7 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
+
 	if len(req.Paths) == 0 {
 		req.Paths = []string{""}
 	}
@@ -163,6 +168,7 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	return c.json(struct {
 		Tree        treeJSON `json:"tree"`
 		Commit      string   `json:"commit"`
@@ -185,10 +191,12 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.files.Diff(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	out := diffJSON{Files: make([]diffFileJSON, len(r.Files)), IsTruncated: r.Cut}
 	for i := range r.Files {
 		out.Files[i] = diffOf(&r.Files[i])
@@ -217,10 +225,12 @@ func (a *fileRoutes) blame(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.files.Blame(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	out := blameJSON{Ranges: make([]blameRangeJSON, len(r.Ranges)), Commits: map[string]blameCommitJSON{}}
 	for i, g := range r.Ranges {
 		out.Ranges[i] = blameRangeJSON{g.Hash, g.Path, g.StartLine, g.LineCount}

@@ -81,6 +81,7 @@ func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
 	if !addr.IsValid() || !trusted(addr) {
 		return addr
 	}
+
 	said := strings.Split(strings.Join(c.requestHeaders("X-Forwarded-For"), ","), ",")
 	for _, text := range slices.Backward(said) {
 		hop, err := netip.ParseAddr(strings.TrimSpace(text))
@@ -133,15 +134,20 @@ type paged struct {
 func (c *call) page(base string, p paged) {
 	c.setHeader("X-Total-Count", strconv.Itoa(p.total))
 	last := (p.total + p.per - 1) / p.per
+
+	// Of a count that goes on only this page and the next are known.
 	if p.atLeast {
 		c.setHeader("X-Total-Count-At-Least", "true")
 		if last = p.page; p.shown == p.per {
 			last++
 		}
 	}
+
 	if last <= 1 {
 		return
 	}
+
+	// The links keep the other parameters of the call.
 	var args fasthttp.Args
 	c.rc.QueryArgs().CopyTo(&args)
 	link := func(n int, rel string) string {
@@ -149,6 +155,7 @@ func (c *call) page(base string, p paged) {
 		args.SetUint("perPage", p.per)
 		return "<" + base + c.path + "?" + args.String() + ">; rel=\"" + rel + "\""
 	}
+
 	links := []string{link(1, "first")}
 	if p.page > 1 {
 		links = append(links, link(min(p.page-1, last), "prev"))

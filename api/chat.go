@@ -56,10 +56,12 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 	if err != nil {
 		return nodeask.Question{}, err
 	}
+
 	q := nodeask.Question{Query: f.required("query"), Thread: thread}
 	if _, ok := f.member("repos"); ok {
 		q.Repos = f.texts("repos")
 	}
+
 	if raw, ok := f.member("languageModel"); ok {
 		var m struct{ Provider, Model string }
 		if json.Unmarshal(raw, &m) != nil || m.Model == "" {
@@ -67,6 +69,7 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 		}
 		q.Model = nodeask.ModelName{Provider: m.Provider, Model: m.Model}
 	}
+
 	if thread == "" {
 		if public := readVisibility(f); public != nil {
 			q.Public, q.Private = *public, !*public
@@ -123,6 +126,7 @@ func (a *chatRoutes) asked(ctx context.Context, c *call, thread string) (*nodeas
 	if err != nil {
 		return nil, err
 	}
+
 	return a.asker.Ask(ctx, c.viewer, q)
 }
 
@@ -132,6 +136,7 @@ func (a *chatRoutes) answer(ctx context.Context, c *call, thread string) error {
 	if err != nil {
 		return err
 	}
+
 	c.status = 202
 	return c.json(chatStartedJSON{ID: t.ID, URL: a.chatURL(t.ID), Events: fmt.Sprintf("%s/api/chat/%s/events?after=%d", a.base, t.ID, t.After), After: t.After})
 }
@@ -158,6 +163,7 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	if err := a.asker.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
 		return err
 	}
@@ -165,6 +171,8 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
+	// The thread is new: its first turn is the one that was asked.
 	r := &chat.Turns[0]
 	if r.Status != nodeask.Done {
 		return nodecall.Fail(nodecall.ErrUnavailable, "%s", r.Error)
@@ -263,6 +271,7 @@ func (a *chatRoutes) get(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	return c.json(a.chatOf(t))
 }
 
@@ -278,10 +287,12 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	list, total, err := a.asker.Chats(ctx, c.viewer, (page-1)*per, per)
 	if err != nil {
 		return err
 	}
+
 	out := chatsJSON{Chats: []chatJSON{}, Total: total}
 	for i := range list {
 		out.Chats = append(out.Chats, a.chatOf(&list[i]))
@@ -295,10 +306,12 @@ func (a *chatRoutes) change(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	name, public := f.text("name"), readVisibility(f)
 	if err := f.err(); err != nil {
 		return err
 	}
+
 	if err := a.asker.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
 		return err
 	}
@@ -328,6 +341,7 @@ func (a *chatRoutes) fork(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	c.status = 201
 	return c.json(chatForkJSON{id, a.chatURL(id)})
 }
@@ -366,6 +380,7 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	c.mime = mimeSSE
 	c.setHeader("Cache-Control", "no-store")
 	c.setHeader("X-Accel-Buffering", "no")
@@ -376,6 +391,8 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 				after = e.N
 				return a.writeEvent(w, &e)
 			})
+
+			// A pause without an event is no end: a comment keeps the connection.
 			silent := quiet.Err() != nil
 			cancel()
 			switch {
@@ -401,6 +418,7 @@ func (a *chatRoutes) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
 		k := a.citeOf(e.Cite)
 		out.Cite = &k
 	}
+
 	b, err := json.Marshal(out)
 	if err != nil {
 		return err

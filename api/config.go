@@ -60,6 +60,7 @@ func (a *configRoutes) get(ctx context.Context, c *call, by account.Owner) error
 	if err != nil {
 		return err
 	}
+
 	effects := func(in []config.Error) []effectJSON {
 		out := make([]effectJSON, len(in))
 		for i, e := range in {
@@ -67,11 +68,13 @@ func (a *configRoutes) get(ctx context.Context, c *call, by account.Owner) error
 		}
 		return out
 	}
+
 	out := configurationJSON{
 		Hash: r.Hash, At: stamp(r.At), By: r.By, Connections: r.Connections, Contexts: r.Contexts, Problem: r.Problem, Warnings: list(r.Warnings),
 		Works: effects(r.Effects.Works), NoEffect: effects(r.Effects.None), Unsafe: effects(r.Effects.Unsafe),
 		Files: make([]nodeFileJSON, len(r.Files)), Silent: list(r.Silent),
 	}
+
 	for i := range r.Files {
 		f := &r.Files[i]
 		out.Files[i] = nodeFileJSON{f.Node, f.Address, configOf(&f.FileStatus)}
@@ -85,6 +88,7 @@ func (a *configRoutes) contexts(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	type contextJSON struct {
 		Name        string `json:"name"`
 		Description string `json:"description"`
@@ -105,10 +109,12 @@ func (a *configRoutes) apply(ctx context.Context, c *call, by account.Owner) err
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.configurer.ApplyConfig(ctx, by, req)
 	if err != nil {
 		return err
 	}
+
 	return c.json(struct {
 		Hash        string   `json:"hash"`
 		Connections int      `json:"connections"`

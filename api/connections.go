@@ -82,6 +82,7 @@ func connectionOf(k *operate.ConnectionStatus) connectionJSON {
 		Follows:  followingOf(k.Following),
 		SyncedAt: stamp(k.SyncedAt), EndedAt: stamp(k.EndedAt), NextAt: stamp(k.NextAt), Calls: k.Calls, TokenEnd: stamp(k.ExpiresAt),
 	}
+
 	for i, issue := range k.Issues {
 		out.Issues[i] = issueJSON(issue)
 	}
@@ -104,6 +105,7 @@ func (a *connectionRoutes) list(ctx context.Context, c *call, by account.Owner) 
 	if err != nil {
 		return err
 	}
+
 	out := make([]connectionJSON, len(all))
 	for i := range all {
 		out[i] = connectionOf(&all[i])
@@ -129,6 +131,7 @@ func syncQueued(c *call, before *operate.ConnectionStatus, err error) error {
 	if err != nil {
 		return err
 	}
+
 	c.status = 202
 	return c.json(connectionOf(before))
 }

@@ -22,17 +22,20 @@ func openDoors(opt *Options) (d doors, err error) {
 			err = errors.Join(err, d.close())
 		}
 	}()
+
 	if d.tls, err = serverTLS(opt.TLSCert, opt.TLSKey, opt.Now, opt.Log); err != nil {
 		return d, err
 	}
 	if d.api, err = net.Listen("tcp", opt.Listen); err != nil {
 		return d, fmt.Errorf("listen for the API: %w", err)
 	}
+
 	if opt.MetricsListen != "" {
 		if d.metrics, err = net.Listen("tcp", opt.MetricsListen); err != nil {
 			return d, fmt.Errorf("listen for metrics: %w", err)
 		}
 	}
+
 	if opt.DataDir != "" {
 		d.operator, err = auth.ListenSocket(opt.DataDir)
 	}

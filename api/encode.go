@@ -26,6 +26,7 @@ const hexDigits = "0123456789abcdef"
 
 // appendText appends s as a JSON string.
 func appendText[T string | []byte](dst []byte, s T) []byte {
+	// Bytes from start to i are copied as they are, once one comes that is not.
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -34,6 +35,7 @@ func appendText[T string | []byte](dst []byte, s T) []byte {
 			i++
 			continue
 		}
+
 		if c < utf8.RuneSelf {
 			dst = append(dst, s[start:i]...)
 			dst = appendEscape(dst, c)
@@ -41,6 +43,8 @@ func appendText[T string | []byte](dst []byte, s T) []byte {
 			start = i
 			continue
 		}
+
+		// A byte that begins no character is replaced.
 		r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 		if r == utf8.RuneError && n == 1 {
 			dst = append(dst, s[start:i]...)

@@ -32,6 +32,7 @@ func appendPast(dst []byte, past []search.PastRepo) []byte {
 		dst = appendTextField(dst, `,"committedAt":`, p.Time.UTC().Format(time.RFC3339))
 		dst = appendInt(dst, `,"filesScanned":`, p.Read)
 		dst = appendInt(dst, `,"bytesScanned":`, p.Bytes)
+
 		if p.Beside != "" {
 			dst = appendTextField(dst, `,"indexedRevision":`, p.Beside)
 		}
@@ -88,6 +89,8 @@ func appendStats(dst []byte, s *search.Stats) []byte {
 	dst = appendInt(dst, `,"shardFilesConsidered":`, s.ShardFiles)
 	dst = appendInt(dst, `,"filesConsidered":`, s.FilesConsidered)
 	dst = appendInt(dst, `,"filesLoaded":`, s.FilesLoaded)
+
+	// How the work went.
 	dst = appendInt(dst, `,"shardsScanned":`, s.ShardsScanned)
 	dst = appendInt(dst, `,"shardsSkipped":`, s.ShardsSkipped)
 	dst = appendInt(dst, `,"shardsSkippedFilter":`, s.ShardsFiltered)
@@ -97,6 +100,7 @@ func appendStats(dst []byte, s *search.Stats) []byte {
 	dst = appendInt(dst, `,"matchTreeConstruction":`, s.Planning)
 	dst = appendInt(dst, `,"matchTreeSearch":`, s.Searching)
 	dst = appendInt(dst, `,"regexpsConsidered":`, s.RegexpsConsidered)
+
 	dst = appendTextField(dst, `,"flushReason":`, string(s.FlushReason))
 	dst = appendInt(dst, `,"shardsRequired":`, s.ShardsRequired)
 	dst = appendInt(dst, `,"shardsAnswered":`, s.ShardsAnswered)
@@ -131,6 +135,7 @@ func appendFile(dst []byte, f *search.File) []byte {
 		}
 		dst = appendChunk(dst, &f.Chunks[i])
 	}
+
 	dst = appendTexts(dst, `],"branches":`, f.Branches)
 	if f.Content != nil {
 		dst = appendTextField(dst, `,"content":`, f.Content)
@@ -142,6 +147,8 @@ func appendChunk(dst []byte, c *shard.Chunk) []byte {
 	dst = appendTextField(dst, `{"content":`, c.Content)
 	dst = appendRanges(dst, `,"matchRanges":`, c.Ranges)
 	dst = appendPosition(append(dst, `,"contentStart":`...), c.Start)
+
+	// Ranges without a symbol have none of the list.
 	dst = append(dst, `,"symbols":[`...)
 	first := true
 	for i := range c.Symbols {
@@ -179,6 +186,7 @@ func appendRepositories(dst []byte, repos []browse.RepoInfo) []byte {
 		dst = appendTextField(dst, `,"codeHostType":`, r.HostKind)
 		dst = appendTextField(dst, `,"name":`, r.Name)
 		dst = appendTextField(dst, `,"displayName":`, r.DisplayName)
+
 		if r.ExternalWebURL != "" {
 			dst = appendTextField(dst, `,"webUrl":`, r.ExternalWebURL)
 		}
@@ -218,6 +226,7 @@ func appendSymbolFile(dst []byte, f *search.SymbolFile) []byte {
 	dst = appendTextField(dst, `,"webUrl":`, f.WebURL)
 	dst = appendTextField(dst, `,"language":`, f.Language)
 	dst = append(dst, `,"matches":[`...)
+
 	for i := range f.Matches {
 		m := &f.Matches[i]
 		if i > 0 {

@@ -99,6 +99,8 @@ func asFailure(ctx context.Context, err error) *failure {
 	if errors.As(err, &f) {
 		return f
 	}
+
+	// What ended the call counts before what failed because of it.
 	if ctx.Err() != nil {
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, errPeerGone):
@@ -107,6 +109,7 @@ func asFailure(ctx context.Context, err error) *failure {
 			return &failure{Status: 503, Code: codeShuttingDown, Message: "This node is stopping; ask another one.", RetryAfter: time.Second, cause: err}
 		}
 	}
+
 	if k := nodecall.KindOf(err); k != nil {
 		return fromNode(k.Status, k.Code, err)
 	}

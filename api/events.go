@@ -40,10 +40,12 @@ func (a *eventRoutes) list(ctx context.Context, c *call, by account.Owner) error
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.events.Events(ctx, by, req)
 	if err != nil {
 		return err
 	}
+
 	out := eventsJSON{Since: stamp(r.Since), Events: make([]eventJSON, len(r.Events))}
 	for i, e := range r.Events {
 		out.Events[i] = eventJSON{stamp(e.At), e.Kind, e.Subject, e.Text}

@@ -165,6 +165,8 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 
 	var victim *guest
 	reason := ""
+
+	// Room is made by the oldest that waits: of the same address, or of all.
 	if from != nil && from.open >= w.perAddress {
 		if victim = oldest(&from.waiting); victim == nil {
 			reason = dropAddress
@@ -175,6 +177,7 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 			reason = dropFull
 		}
 	}
+
 	if victim != nil {
 		w.forget(victim)
 	}
@@ -252,6 +255,8 @@ func (w *crowd) put(c *guest, state int) {
 		}
 		return all
 	}
+
+	// Out of the lists of the state before.
 	if c.here[0] != nil {
 		for i, l := range lists() {
 			if l != nil {

@@ -68,10 +68,12 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.history.Commits(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	list := make([]commitJSON, len(r.Commits))
 	for i := range r.Commits {
 		list[i] = commitOf(&r.Commits[i])
@@ -92,10 +94,12 @@ func (a *historyRoutes) commit(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.history.Commit(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	out := commitOf(r)
 	parents := out.Parents
 	if parents == nil {
@@ -117,10 +121,12 @@ func (a *historyRoutes) authors(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.history.Authors(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	list := make([]authorJSON, len(r.Authors))
 	for i, x := range r.Authors {
 		list[i] = authorJSON{x.Name, x.Email, x.Commits}
@@ -148,10 +154,12 @@ func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Con
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := list(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	refs := make([]refJSON, len(r.Refs))
 	for i, f := range r.Refs {
 		refs[i] = refJSON{f.Name, f.Commit, stamp(f.CommittedAt), f.Default, f.Indexed}

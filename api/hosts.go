@@ -24,9 +24,11 @@ func newHostRule(addr net.Addr, baseURL string, allowed []string) hostRule {
 		r.loopback = tcp.IP.IsLoopback()
 		_, r.port, _ = net.SplitHostPort(addr.String())
 	}
+
 	if u, err := url.Parse(baseURL); err == nil {
 		r.base = strings.ToLower(u.Host)
 	}
+
 	for _, name := range allowed {
 		r.any = r.any || name == "*"
 		r.names = append(r.names, strings.ToLower(name))

@@ -49,12 +49,14 @@ func jobInfoOf(j *operate.JobInfo) jobInfoJSON {
 // list is GET /api/jobs.
 func (a *jobRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
+
 	any := func(name string, words []string) string {
 		if word := p.choice(name, append([]string{"any"}, words...)...); word != "any" {
 			return word
 		}
 		return ""
 	}
+
 	req := operate.JobsRequest{
 		State: any("state", operate.JobStates()), Kind: any("kind", operate.JobKinds()), Query: p.text("query"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100),
@@ -62,10 +64,12 @@ func (a *jobRoutes) list(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.jobs.Jobs(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	out := make([]jobInfoJSON, len(r.Jobs))
 	for i := range r.Jobs {
 		out[i] = jobInfoOf(&r.Jobs[i])
@@ -99,6 +103,7 @@ func jobChanged(c *call, before *operate.JobInfo, err error) error {
 	if err != nil {
 		return err
 	}
+
 	c.status = 202
 	return c.json(jobInfoOf(before))
 }

@@ -53,10 +53,12 @@ func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error 
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.apiKeys.Keys(ctx, by, req)
 	if err != nil {
 		return err
 	}
+
 	out := make([]keyJSON, len(r.Keys))
 	for i, k := range r.Keys {
 		out[i] = keyOf(k)
@@ -70,15 +72,18 @@ func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) erro
 	if err != nil {
 		return err
 	}
+
 	req := account.CreateKeyRequest{Name: f.required("name"), Role: f.role(), User: f.text("user"), All: f.flag("allRepositories")}
 	req.Expires = f.lifetime(a.now())
 	if err := f.err(); err != nil {
 		return err
 	}
+
 	r, err := a.apiKeys.CreateKey(ctx, by, req)
 	if err != nil {
 		return err
 	}
+
 	c.status = 201
 	return c.json(struct {
 		keyJSON

@@ -62,6 +62,7 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 func (l *limiter) enter(name string) *failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	now := l.now()
 	l.sweep(now)
 	c := l.clients[name]
@@ -69,6 +70,7 @@ func (l *limiter) enter(name string) *failure {
 		c = &client{tokens: l.burst(), filled: now}
 		l.clients[name] = c
 	}
+
 	c.fill(l.limits.Rate, l.burst(), now)
 	switch {
 	case l.total >= l.limits.Total:
@@ -78,6 +80,7 @@ func (l *limiter) enter(name string) *failure {
 	case l.limits.Rate > 0 && c.tokens < 1:
 		return overloaded("Too many requests.", time.Duration((1-c.tokens)/l.limits.Rate*float64(time.Second)))
 	}
+
 	c.tokens--
 	c.running++
 	l.total++

@@ -37,9 +37,12 @@ func newMeter(reg prometheus.Registerer) *meter {
 			Help: "Connections closed because there were too many: waited (made room for another), full, address (too many of one address).",
 		}, []string{"reason"}),
 	}
+
+	// Every reason is there from the start, as zero.
 	for _, reason := range []string{dropWaiting, dropFull, dropAddress} {
 		m.dropped.WithLabelValues(reason)
 	}
+
 	if reg != nil {
 		reg.MustRegister(m.duration, m.gone, m.limited, m.panics, m.dropped)
 	}
@@ -109,11 +112,15 @@ func (a *metricsRoutes) tell(ctx context.Context, c *call) error {
 	if a.gatherer != nil {
 		families, gathering = a.gatherer.Gather()
 	}
+
 	if gathering != nil { // what could be gathered is still shown
 		a.log.Warn("gather metrics", "error", gathering)
 	}
+
+	// Sorted, so that two answers can be compared.
 	sort.Slice(families, func(i, k int) bool { return families[i].GetName() < families[k].GetName() })
 	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+
 	var b bytes.Buffer
 	enc := expfmt.NewEncoder(&b, format)
 	for _, family := range families {
@@ -121,6 +128,7 @@ func (a *metricsRoutes) tell(ctx context.Context, c *call) error {
 			return err
 		}
 	}
+
 	c.mime, c.body = string(format), b.Bytes()
 	return nil
 }

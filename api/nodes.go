@@ -35,6 +35,7 @@ func (a *nodeRoutes) drain(ctx context.Context, c *call, by account.Owner) error
 	if err != nil {
 		return err
 	}
+
 	return c.json(struct {
 		Node      string `json:"node"`
 		Done      bool   `json:"done"`
@@ -49,6 +50,7 @@ func (a *nodeRoutes) undrain(ctx context.Context, c *call, by account.Owner) err
 	if err != nil {
 		return err
 	}
+
 	return c.json(struct {
 		Node string `json:"node"`
 	}{r.Node})
@@ -61,10 +63,12 @@ func (a *nodeRoutes) remove(ctx context.Context, c *call, by account.Owner) erro
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.members.Remove(ctx, by, req)
 	if err != nil {
 		return err
 	}
+
 	return c.json(struct {
 		Node string   `json:"node"`
 		Lost []string `json:"lost"`

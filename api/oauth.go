@@ -67,6 +67,7 @@ func (a *oauthRoutes) rows() []route {
 		{[]string{"/oauth/token", "/token"}, "POST", a.token},
 		{[]string{"/oauth/revoke"}, "POST", a.revoke},
 	} {
+		// Paths without a prefix are for clients that take them from an older standard.
 		for _, name := range x.names {
 			all = append(all, route{name: name, method: x.method, access: accessOpen, timeout: quickTimeout, handle: a.whereEnabled(x.handle), most: maxAgentBody, shared: anySite})
 		}
@@ -165,6 +166,7 @@ func (a *oauthRoutes) register(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	c.status = fasthttp.StatusCreated
 	return c.json(got)
 }
@@ -175,14 +177,17 @@ func (a *oauthRoutes) token(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	client, err := c.basicClient()
 	if err != nil {
 		return err
 	}
+
 	got, err := a.tokens.Exchange(ctx, client, form)
 	if err != nil {
 		return err
 	}
+
 	c.setHeader("Pragma", "no-cache")
 	return c.json(got)
 }
@@ -193,6 +198,7 @@ func (a *oauthRoutes) revoke(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	if err := a.tokens.Revoke(ctx, form.Get("token")); err != nil {
 		return err
 	}
@@ -215,6 +221,7 @@ func (c *call) agentForm() (url.Values, error) {
 	if err := json.Unmarshal(c.requestBody(), &members); err != nil {
 		return nil, &oauth.Error{Code: "invalid_request", Description: "The body is no JSON object."}
 	}
+
 	form := url.Values{}
 	for name, value := range members {
 		list, ok := value.([]any)
@@ -239,11 +246,13 @@ func (c *call) basicClient() (string, error) {
 	if !strings.EqualFold(scheme, "basic") {
 		return "", nil
 	}
+
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest))
 	id, secret, _ := strings.Cut(string(raw), ":")
 	if err != nil || secret != "" {
 		return "", &oauth.Error{Code: "invalid_client", Description: "Clients have no secrets here."}
 	}
+
 	if id, err = url.QueryUnescape(id); err != nil {
 		return "", &oauth.Error{Code: "invalid_client", Description: "The client in the header cannot be read."}
 	}

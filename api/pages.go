@@ -68,6 +68,7 @@ func pagesOf(p parts, r *renderer, now func() time.Time) *pageRoutes {
 
 func (a *pageRoutes) rows() []route {
 	all := []route{row("GET", "/static/*", accessOpen, 0, serveStatic)}
+
 	page := func(method, path string, need access, timeout time.Duration, draw layout.Handler) {
 		x := row(method, path, need, timeout, a.renderer.page(a.renderer.held(draw)))
 		x.page = true
@@ -97,13 +98,16 @@ func serveStatic(_ context.Context, c *call) error {
 	if !ok {
 		return &failure{Status: 404, Code: codeNotFound, Message: "There is no such file"}
 	}
+
 	c.setHeader("Cache-Control", "no-cache")
 	if lasting {
 		c.setHeader("Cache-Control", "public, max-age=31536000, immutable")
 	}
+
 	c.setHeader("Vary", "Accept-Encoding")
 	c.setHeader("Content-Security-Policy", layout.CSP)
 	c.setHeader("Cross-Origin-Resource-Policy", "same-origin")
+
 	c.mime, c.body = file.Mime, file.Body
 	if strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") {
 		c.setHeader("Content-Encoding", "gzip")
@@ -224,17 +228,20 @@ func (c *call) pack() {
 // back, anybody else reads what went wrong.
 func (r *renderer) fail(c *call, f *failure) {
 	v := r.visit(c)
+
 	c.header, c.stream, c.pooled = nil, nil, nil
 	if f.Status == 401 && c.method == "GET" && v.Part == "" {
 		_ = v.Redirect(fasthttp.StatusSeeOther, "/login?next="+url.QueryEscape(string(c.rc.URI().RequestURI()))) // never fails
 		c.answerPage(v)
 		return
 	}
+
 	wait := 0
 	if f.RetryAfter > 0 || f.Status == 429 {
 		wait, _ = strconv.Atoi(f.retryAfter())
 		v.Set("Retry-After", f.retryAfter())
 	}
+
 	if err := v.ShowError(f.Status, f.Message, wait); err != nil {
 		r.log.Error("draw an error page", "error", err)
 		c.fail(f)

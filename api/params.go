@@ -65,6 +65,7 @@ func (p *params) integer(name string, usual, lo, hi int) int {
 		p.wrong(name, "expected a whole number")
 		return usual
 	}
+
 	if n < lo || n > hi {
 		p.wrong(name, "must be between %d and %d", lo, hi)
 		return usual

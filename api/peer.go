@@ -85,10 +85,12 @@ func closed(conn net.Conn) bool {
 	if !ok {
 		return false
 	}
+
 	raw, err := sc.SyscallConn()
 	if err != nil {
 		return true
 	}
+
 	gone := false
 	err = raw.Control(func(fd uintptr) {
 		var b [1]byte

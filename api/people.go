@@ -67,6 +67,7 @@ func (a *userRoutes) list(ctx context.Context, c *call, by account.Owner) error 
 	if err != nil {
 		return err
 	}
+
 	out := make([]userJSON, len(r.Users))
 	for i := range r.Users {
 		out[i] = userOf(&r.Users[i])
@@ -80,14 +81,17 @@ func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) erro
 	if err != nil {
 		return err
 	}
+
 	req := account.CreateUserRequest{Email: f.required("email"), Name: f.text("name"), Role: f.role()}
 	if err := f.err(); err != nil {
 		return err
 	}
+
 	u, err := a.users.CreateUser(ctx, by, req)
 	if err != nil {
 		return err
 	}
+
 	c.status = 201
 	return c.json(userOf(u))
 }
@@ -98,6 +102,7 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 	if err != nil {
 		return err
 	}
+
 	req := account.ChangeUserRequest{User: c.wild[0], Role: f.role()}
 	if _, ok := f.member("name"); ok {
 		name := f.text("name")
@@ -115,6 +120,7 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 	if err := f.err(); err != nil {
 		return err
 	}
+
 	u, err := a.users.ChangeUser(ctx, by, req)
 	if err != nil {
 		return err
@@ -137,10 +143,12 @@ func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner)
 	if err != nil {
 		return err
 	}
+
 	req := account.SetPasswordRequest{User: c.wild[0], Password: f.required("password")}
 	if err := f.err(); err != nil {
 		return err
 	}
+
 	u, err := a.passwords.SetPassword(ctx, by, req)
 	if err != nil {
 		return err
@@ -154,14 +162,17 @@ func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) err
 	if err != nil {
 		return err
 	}
+
 	req := account.NewLinkRequest{User: c.wild[0], Join: f.flag("join")}
 	if err := f.err(); err != nil {
 		return err
 	}
+
 	l, err := a.passwords.NewLink(ctx, by, req)
 	if err != nil {
 		return err
 	}
+
 	c.status = 201
 	return c.json(struct {
 		Link      string   `json:"link"`
@@ -176,6 +187,7 @@ func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error
 	if err != nil {
 		return err
 	}
+
 	req := account.GrantRequest{User: c.wild[0]}
 	if _, ok := f.member("add"); ok {
 		req.Add = f.texts("add")
@@ -186,10 +198,12 @@ func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error
 	if err := f.err(); err != nil {
 		return err
 	}
+
 	r, err := a.users.Grant(ctx, by, req)
 	if err != nil {
 		return err
 	}
+
 	return c.json(struct {
 		User         userJSON `json:"user"`
 		Repositories []string `json:"repositories"`
@@ -213,6 +227,7 @@ func (a *userRoutes) listSessions(ctx context.Context, c *call, by account.Holde
 	if err != nil {
 		return err
 	}
+
 	out := make([]sessionJSON, len(list))
 	for i, x := range list {
 		out[i] = sessionJSON{x.ID, x.Method, stamp(x.Created), stamp(x.Used), stamp(x.Ends), x.Address, x.Agent, x.ID == c.viewer.Session}
@@ -230,6 +245,7 @@ func (a *userRoutes) endSessions(ctx context.Context, c *call, by account.Holder
 	if err != nil {
 		return err
 	}
+
 	return c.json(struct {
 		Ended int `json:"ended"`
 	}{n})

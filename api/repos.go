@@ -74,16 +74,19 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100),
 		Sort: p.choice("sort", "name", "pushed", "size"), Desc: p.choice("direction", "asc", "desc") == "desc",
 	}
+
 	if state := p.choice("state", append([]string{"any"}, browse.RepoStates()...)...); state != "any" {
 		req.State = state
 	}
 	if err := p.err(); err != nil {
 		return err
 	}
+
 	r, err := a.repositories.Repos(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	out := make([]repoJSON, len(r.Repos))
 	for i := range r.Repos {
 		out[i] = repoOf(&r.Repos[i])
@@ -102,6 +105,7 @@ func repoOf(r *browse.RepoInfo) repoJSON {
 		Connections: list(r.Connections), Topics: list(r.Topics), Revisions: make([]revisionJSON, len(r.Revisions)),
 		LeftOut: r.LeftOut, Documents: r.Documents, TextBytes: r.TextBytes, IndexBytes: r.ShardBytes, Error: r.Error, State: r.State,
 	}
+
 	for i, v := range r.Revisions {
 		out.Revisions[i] = revisionJSON(v)
 	}
@@ -114,10 +118,12 @@ func (a *repoRoutes) reindex(ctx context.Context, c *call, by account.Owner) err
 	if err != nil {
 		return invalidParams("id: expected the number of a repository")
 	}
+
 	r, err := a.repositories.Reindex(ctx, by, operate.ReindexRequest{ID: uint32(id)})
 	if err != nil {
 		return err
 	}
+
 	c.status = 202
 	return c.json(struct {
 		RepoID   uint32 `json:"repoId"`

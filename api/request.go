@@ -40,6 +40,7 @@ func (s *Server) readBody(c *call, most int) *failure {
 	if announcedTooLarge(c.rc) > 0 || length > most {
 		return tooLarge(most)
 	}
+
 	stream := c.rc.RequestBodyStream()
 	if stream == nil || c.method != fasthttp.MethodPost && c.method != fasthttp.MethodPatch {
 		return nil
@@ -68,6 +69,7 @@ func (s *Server) readBody(c *call, most int) *failure {
 				return unread(err)
 			}
 		}
+
 		if len(c.sent) == length {
 			return nil
 		}

@@ -166,14 +166,17 @@ func (r *routes) at(path string) (found []*route, wild []string) {
 	if list := r.exact[path]; list != nil {
 		return list, nil
 	}
+
 	for _, x := range r.wild {
 		if parts, ok := match(x.name, path); ok {
 			found, wild = append(found, x), parts
 		}
 	}
+
 	if found != nil {
 		return found, wild
 	}
+
 	for _, x := range r.prefixes {
 		if strings.HasPrefix(path, strings.TrimSuffix(x.name, "*")) {
 			found = append(found, x)
@@ -189,6 +192,7 @@ func match(pattern, path string) (wild []string, ok bool) {
 	if len(want) != len(have) {
 		return nil, false
 	}
+
 	for i, w := range want {
 		switch {
 		case strings.HasPrefix(w, "{") && have[i] != "":
@@ -205,6 +209,8 @@ func match(pattern, path string) (wild []string, ok bool) {
 func (s *Server) route(c *call) (*route, *failure) {
 	unknown := &route{name: "unknown"}
 	found, wild := s.routes.at(c.path)
+
+	// Who may not call at all learns nothing of what there is.
 	shared := s.shares(c, found)
 	if f := s.turnedAway(c, shared); f != nil {
 		return unknown, f
@@ -212,23 +218,18 @@ func (s *Server) route(c *call) (*route, *failure) {
 	if shared {
 		c.share(methodsOf(found))
 	}
+
 	if found == nil {
 		return unknown, &failure{Status: 404, Code: codeNotFound, Message: "This API endpoint does not exist"}
 	}
 	c.wild = wild
-	var allow []string
 	for _, x := range found {
-		if x.method == c.method || x.method == "GET" && c.method == "HEAD" || x.method == "" {
+		if x.answers(c.method) {
 			return x, nil
 		}
-		allow = append(allow, x.method)
-		if x.method == "GET" {
-			allow = append(allow, "HEAD")
-		}
 	}
-	allow = append(allow, "OPTIONS")
-	slices.Sort(allow)
-	f := &failure{Status: 405, Code: codeMethod, Allow: strings.Join(slices.Compact(allow), ", ")}
+
+	f := &failure{Status: 405, Code: codeMethod, Allow: allowed(found)}
 	if c.method == fasthttp.MethodOptions {
 		return &route{name: found[0].name, most: found[0].most, handle: func(_ context.Context, c *call) error {
 			c.status = fasthttp.StatusNoContent
@@ -238,4 +239,23 @@ func (s *Server) route(c *call) (*route, *failure) {
 	}
 	f.Message = "The method " + c.method + " is not allowed here; allowed: " + f.Allow + "."
 	return found[0], f
+}
+
+// answers reports whether the route is for a method. One without a method is
+// for all, and HEAD is GET without its body.
+func (r *route) answers(method string) bool {
+	return r.method == method || r.method == "" || r.method == "GET" && method == "HEAD"
+}
+
+// allowed is the header Allow of a path with these routes.
+func allowed(found []*route) string {
+	allow := []string{"OPTIONS"}
+	for _, x := range found {
+		allow = append(allow, x.method)
+		if x.method == "GET" {
+			allow = append(allow, "HEAD")
+		}
+	}
+	slices.Sort(allow)
+	return strings.Join(slices.Compact(allow), ", ")
 }

@@ -67,6 +67,7 @@ func searchRequest(c *call) (search.Request, error) {
 		return search.Request{}, err
 	}
 	f.any = true // members that a later version may know are no mistake in a search
+
 	req := search.Request{
 		Query:         f.text("query"),
 		Matches:       f.integer("matches", 0, 1, maxMatches),
@@ -75,11 +76,14 @@ func searchRequest(c *call) (search.Request, error) {
 		Regexp:        f.flag("isRegexEnabled"),
 		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
 	}
+
 	if _, ok := f.member("query"); !ok {
 		f.wrong("query", "required")
 	}
+
 	p := c.params()
 	req.RequireComplete = !p.flag("allow_partial", true)
+
 	if err := f.err(); err != nil {
 		return req, err
 	}
@@ -118,10 +122,12 @@ func (a *searchRoutes) symbols(ctx context.Context, c *call, find func(context.C
 	if err != nil {
 		return err
 	}
+
 	resp, err := find(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
+
 	c.pooled = a.buffers.get()
 	c.mime, c.body = mimeJSON, appendSymbols(*c.pooled, resp)
 	return nil
@@ -141,9 +147,12 @@ func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithCancelCause(ctx)
 	events := make(chan event)
 	viewer, held := c.viewer, c.lease
+
+	// The search runs beside the stream: it ends when the stream or the client does.
 	go func() {
 		defer close(events)
 		if err := a.produce(ctx, viewer, req, held, events); err != nil {
@@ -153,7 +162,8 @@ func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 			}
 		}
 	}()
-	// The first part decides whether the answer is a stream at all.
+	// The first part decides whether the answer is a stream at all: before it a
+	// failure has a status of its own.
 	first, ok := <-events
 	if !ok || first.err != nil {
 		cancel(nil)
@@ -162,9 +172,12 @@ func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 		}
 		return first.err
 	}
+
 	c.mime = mimeSSE
 	c.setHeader("Cache-Control", "no-cache, no-transform")
 	c.setHeader("X-Accel-Buffering", "no")
+
+	// The server calls this when the head of the answer was sent.
 	c.stream = func(w *bufio.Writer) error {
 		defer cancel(nil)
 		err := consume(ctx, w, first, events)
@@ -183,6 +196,8 @@ func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search
 			err = a.panicked("/api/stream_search", p)
 		}
 	}()
+
+	// send hands a part over, and waits until the last one was written.
 	send := func(data []byte) error {
 		select {
 		case events <- event{data: data}:
@@ -191,6 +206,7 @@ func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search
 			return context.Cause(ctx)
 		}
 	}
+
 	resp, err := a.searcher.StreamSearch(ctx, v, req, func(part *search.Chunk) error {
 		// The encoded part waits for its turn while the last one is being written.
 		if f := held.set(3 * encodedSize(part.Files)); f != nil {
@@ -198,6 +214,7 @@ func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search
 		}
 		return send(appendChunkEvent(nil, part))
 	})
+
 	if err != nil {
 		return err
 	}
@@ -216,6 +233,7 @@ func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan ev
 			return err
 		}
 	}
+
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -228,6 +246,7 @@ func writeEvent(w *bufio.Writer, data []byte) error {
 	b.WriteString("data: ")
 	b.Write(data)
 	b.WriteString("\n\n")
+
 	if _, err := w.WriteString(b.String()); err != nil {
 		return err
 	}

@@ -105,6 +105,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 	if opt.Now == nil {
 		opt.Now = clock.Now
 	}
+
 	open, err := openDoors(&opt)
 	if err != nil {
 		return nil, err
@@ -133,7 +134,9 @@ func newServer(p parts, opt Options) (*Server, error) {
 		limit: limits.Connections, perAddress: limits.PerAddress, trusted: opt.trusted,
 		log: opt.Log, now: opt.Now, stop: s.base.Done(), dropped: s.meter.dropped, origins: map[netip.Addr]*origin{},
 	}
+
 	s.meter.watch(opt.Registerer, s.crowd.count, s.memory.used)
+
 	s.http = &fasthttp.Server{
 		Handler:                      s.serve,
 		ErrorHandler:                 s.refuse,
@@ -174,20 +177,26 @@ func (s *Server) MetricsAddr() net.Addr {
 // next request where nobody listens any more.
 func (s *Server) Run(ctx context.Context) error {
 	failed := s.open()
+
+	// The watch over clients that leave ends after the last request.
 	watch, unwatch := context.WithCancel(context.Background())
 	watched := make(chan struct{})
 	go func() { defer close(watched); s.peers.run(watch) }()
 	defer func() { unwatch(); <-watched }()
+
 	broke := func(err error) error {
 		s.stop(errStopping)
 		return fmt.Errorf("serve the API: %w", err)
 	}
+
 	select {
 	case err := <-failed:
 		return broke(err)
 	case <-ctx.Done():
 	}
+
 	close(s.leaving) // /readyz turns bad, streams of agents end
+
 	linger := time.NewTimer(s.opt.Linger)
 	defer linger.Stop()
 	select {
@@ -195,6 +204,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case err := <-failed:
 		return broke(err)
 	}
+
 	late := time.AfterFunc(stopGrace, func() { s.stop(errStopping) })
 	defer late.Stop()
 	// The listener closes first, so that nothing new comes in while the
@@ -202,6 +212,7 @@ func (s *Server) Run(ctx context.Context) error {
 	// busy for five seconds: it is not worth waiting for.
 	bound, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+
 	err := s.http.ShutdownWithContext(bound)
 	<-s.running.none()
 	s.stop(errStopping)
@@ -209,6 +220,8 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("stop the API: %w", err)
 	}
 	return nil
+
+// An error of the shutdown other than its bound is one of the listener.
 }
 
 // serve answers one request. Nothing of rc is used once it returns, except by
@@ -218,15 +231,13 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	guest := guestOf(rc.Conn())
 	s.crowd.begin(guest)
 	began := s.opt.Now()
+
 	c := &call{method: string(rc.Method()), path: string(rc.Path()), rc: rc, door: guest.by(), status: 200}
 	route, f := s.route(c)
-	ctx, cancel := context.WithCancelCause(s.base)
-	if route.timeout > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, route.timeout)
-		inner := cancel
-		cancel = func(err error) { inner(err); stop() }
-	}
+	ctx, cancel := s.bounded(route)
+
+	// Each step is taken only while none before it failed: who asks is known
+	// before a byte of the body is read.
 	leave := func() {}
 	if f == nil {
 		leave, f = s.admit(ctx, c, route)
@@ -235,16 +246,24 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	if f == nil {
 		f = s.readBody(c, route.mostBody())
 	}
+
+	// A client that leaves ends the work for it.
 	watched := uint64(0)
 	if f == nil && route.timeout > 0 {
 		watched = s.peers.add(rc.Conn(), cancel)
 	}
+
 	if f == nil {
 		f = s.run(ctx, c, route)
 	}
 	if f == nil && c.stream == nil {
 		f = c.lease.set(int64(len(c.body)))
 	}
+	if f != nil {
+		s.fail(c, route, f)
+	}
+
+	// Whoever writes the answer calls end after its last byte.
 	end := func() {
 		if watched != 0 {
 			s.peers.remove(watched)
@@ -256,23 +275,13 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		s.crowd.end(guest)
 		s.running.done()
 	}
-	if f != nil {
-		s.report(c, f)
-		if f.Status == 401 {
-			c.setHeader("WWW-Authenticate", c.challenge(s.authority))
-		}
-		if c.wantsPage(route) {
-			s.renderer.fail(c, f)
-		} else {
-			c.fail(f)
-		}
-		c.dropBody()
-	}
+
 	select {
 	case <-s.leaving:
 		rc.SetConnectionClose()
 	default:
 	}
+
 	switch {
 	case c.stream != nil:
 		c.writeStream(s, end)
@@ -284,16 +293,46 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}
 }
 
+// bounded is the context of a call of a route, and the function that ends it.
+func (s *Server) bounded(route *route) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(s.base)
+	if route.timeout == 0 {
+		return ctx, cancel
+	}
+	ctx, stop := context.WithTimeout(ctx, route.timeout)
+	return ctx, func(err error) {
+		cancel(err)
+		stop()
+	}
+}
+
+// fail makes a failure the answer of a call.
+func (s *Server) fail(c *call, route *route, f *failure) {
+	s.report(c, f)
+	if f.Status == 401 {
+		c.setHeader("WWW-Authenticate", c.challenge(s.authority))
+	}
+
+	if c.wantsPage(route) {
+		s.renderer.fail(c, f)
+	} else {
+		c.fail(f)
+	}
+	c.dropBody()
+}
+
 // admit finds the viewer and counts the request against the limits.
 func (s *Server) admit(ctx context.Context, c *call, r *route) (leave func(), f *failure) {
 	if r.timeout == 0 && (r.access == accessOpen || c.door == doorMetrics) {
 		return func() {}, nil // answered from memory, and asked for by those who watch the node
 	}
+
 	if r.access != accessOpen {
 		if err := s.authenticate(ctx, c, r.access, r.page); err != nil {
 			return func() {}, asFailure(ctx, err)
 		}
 	}
+
 	name := c.client(s.opt.trusted)
 	if f := s.limits.enter(name); f != nil {
 		s.meter.limited.Inc()
@@ -306,19 +345,24 @@ func (s *Server) authenticate(ctx context.Context, c *call, need access, page bo
 	req := auth.Request{
 		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath,
 	}
+
+	// A browser's session counts on pages only, and only without a key.
 	if page && req.Authorization == "" && req.APIKey == "" {
 		req.Session = string(c.rc.Request.Header.Cookie(s.cookie))
 	}
+
 	v, err := s.auth.Viewer(ctx, req)
 	if err != nil {
 		return err
 	}
+
 	switch need { // refused here, before it counts against any limit
 	case accessOwner:
 		_, err = account.AsOwner(v)
 	case accessHolder:
 		_, err = account.AsHolder(v)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -334,9 +378,11 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 			f = s.panicked(r.name, p)
 		}
 	}()
+
 	if enc := c.requestHeader("Content-Encoding"); enc != "" && enc != "identity" {
 		return &failure{Status: 415, Code: codeMediaType, Message: "Content-Encoding " + enc + " is not supported: send the body as it is."}
 	}
+
 	if err := r.handle(catalog.WithActor(ctx, c.actor(s.opt.trusted)), c); err != nil {
 		f := asFailure(ctx, err)
 		if c.method == "GET" && f.Code == codeInvalidBody {

@@ -166,6 +166,7 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	out := statusJSON{
 		Version: r.Version, Node: r.Node, Leader: r.Leader, CatalogIndex: r.CatalogIndex, CatalogAgeMs: r.CatalogAge.Milliseconds(),
 		Members: make([]memberJSON, len(r.Members)), Repos: repoCountsJSON(r.Repos), Jobs: jobCountsJSON(r.Jobs),
@@ -176,13 +177,16 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 			r.Placement.Groups, r.Placement.UnderReplicated, list(r.Placement.Short), r.Placement.NoLiveCopy, list(r.Placement.Missing), r.Placement.Moves, r.Placement.Hot,
 		},
 	}
+
 	for i := range r.Members {
 		out.Members[i] = memberOf(&r.Members[i])
 	}
+
 	out.Tolerates.Writes = r.Tolerates.Writes
 	if r.Tolerates.Known {
 		out.Tolerates.Searches = &r.Tolerates.Searches
 	}
+
 	for i, k := range r.Connections {
 		out.Connections[i] = connectionOf(&k)
 	}

@@ -54,6 +54,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // load reads the files where they have changed. Callers hold the lock, or are alone.
 func (c *certificate) load() error {
 	c.looked = c.now()
+
+	// Modification times, of the certificate and of its key.
 	var stamp [2]time.Time
 	for i, file := range []string{c.cert, c.key} {
 		info, err := os.Stat(file)
@@ -62,9 +64,11 @@ func (c *certificate) load() error {
 		}
 		stamp[i] = info.ModTime()
 	}
+
 	if c.pair != nil && stamp == c.stamp {
 		return nil
 	}
+
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {
 		return err

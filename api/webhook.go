@@ -41,13 +41,16 @@ func (a *webhookRoutes) rows() []route {
 // host, or carry an owner's key.
 func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 	body := c.requestBody()
+
 	by := account.Operator() // who made the signature knows the connection's secret
 	keys, err := a.hooks.WebhookKeys(ctx, c.wild[0])
 	if err != nil {
 		keys = operate.WebhookKeys{} // which proves nothing
 	}
+
 	hook, p := a.hooks.Hook(c.wild[0]), c.params()
 	delivery := host.Delivery{Header: c.requestHeader, Query: p.text, Body: body, Now: a.now()}
+
 	if hook.Signed(delivery, keys.Valid()) {
 		// A code host is no person, and says thousands of times a day what it says.
 		ctx = catalog.WithActor(ctx, catalog.Actor{Type: catalog.ActorSystem})
@@ -60,14 +63,17 @@ func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 		}
 		ctx = catalog.WithActor(ctx, c.actor(a.trusted))
 	}
+
 	event, err := hook.Read(delivery)
 	if err != nil {
 		return invalidBody("%v", err)
 	}
+
 	r, err := a.hooks.Webhook(ctx, by, operate.WebhookRequest{Connection: c.wild[0], Event: event, Delivery: event.ID})
 	if err != nil {
 		return err
 	}
+
 	c.status = 202
 	return c.json(struct {
 		Repos []string `json:"repos"`
@@ -80,6 +86,7 @@ func (a *webhookRoutes) get(ctx context.Context, c *call, _ account.Owner) error
 	if err != nil {
 		return err
 	}
+
 	return a.show(c, keys)
 }
 
@@ -89,6 +96,7 @@ func (a *webhookRoutes) rotate(ctx context.Context, c *call, by account.Owner) e
 	if err != nil {
 		return err
 	}
+
 	return a.show(c, keys)
 }
 

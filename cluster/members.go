@@ -33,6 +33,7 @@ func (c *Cluster) Members() []Member {
 		if m.State == catalog.MemberRemoved {
 			continue
 		}
+
 		out = append(out, Member{
 			Member: *m,
 			Self:   m.ID == c.self.node,

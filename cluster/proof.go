@@ -189,6 +189,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 			leader = a.Leader
 		}
 	}
+
 	if leader != "" {
 		return verdict{why: fmt.Errorf("node %s leads and has not answered yet", leader)}
 	}
@@ -211,6 +212,8 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		}
 	}
 
+	// Data that came from elsewhere may be older than the votes that this node gave:
+	// all must say what they know.
 	// Data that came from elsewhere may be older than the votes that this node gave: all must say what they know.
 	if p.moved {
 		if len(silent) > 0 {

@@ -121,6 +121,7 @@ func TestPaths() string {
 		}
 	}
 	slices.Sort(dirs)
+
 	return "(?i)(?:^|/)(?:" + strings.Join(dirs, "|") + ")/" +
 		"|(?:" + quoteAll(testMarks) + ")[^/]*$" +
 		"|(?:^|/)(?:" + quoteAll(testStarts) + ")[^/]*$"

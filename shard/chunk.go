@@ -141,6 +141,8 @@ func nameRanges(path string, spans []match.Span) []Range {
 	if len(spans) == 0 {
 		return nil
 	}
+
+	// Spans ascend, so that one walk over the path finds all of their places.
 	w := walker{text: []byte(path), line: 1}
 	ranges := make([]Range, len(spans))
 	for i, sp := range spans {

@@ -187,6 +187,7 @@ func (e *evaluator) contains(pat int) (bool, error) {
 
 // all collects every match of a pattern.
 func (e *evaluator) all(pat int) ([]match.Span, error) {
+	// One that was found before was found with a limit.
 	f := &e.found[pat]
 	if f.state != foundAll && f.state != foundNone {
 		if err := e.find(pat, -1); err != nil {

@@ -19,6 +19,8 @@ func (s *shard) stemsByDocument() []uint32 {
 	s.stemOnce.Do(func() {
 		s.stems = make([]uint32, s.m.documents)
 		var buf []byte
+
+		// A document is named by the first of its paths.
 		for d := range s.stems {
 			if o := int(s.docOccur.At(d)); o < int(s.docOccur.At(d+1)) {
 				buf = appendStem(buf[:0], s.path(int(s.occPath.At(o))))

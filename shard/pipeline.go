@@ -39,6 +39,7 @@ func newPipeline(b *builder, text int64) *pipeline {
 		work: make(chan *batch, 2), write: make(chan *batch, workers+2), free: make(chan *batch, workers+6),
 		finished: make(chan struct{}, workers+1),
 	}
+
 	for range cap(p.free) {
 		p.free <- &batch{}
 	}

@@ -73,6 +73,8 @@ func (s *search) hits(res *Result) []hit {
 			s.stats.ShardsSkipped++
 			continue
 		}
+
+		// Symbols are asked for, and this shard has none yet.
 		if s.p.symbols && r.m.sym == nil && r.m.sh.m.documents > 0 {
 			res.Cut, res.Untagged = true, true
 		}

@@ -22,6 +22,7 @@ const (
 // train makes the dictionary of the file from documents evenly spread over its
 // order, and writes it.
 func (b *builder) train(ctx context.Context, src Source, order []int) error {
+	// Only what is indexed has content in the file.
 	var text int64
 	var fit []int
 	for _, i := range order {

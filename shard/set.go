@@ -348,8 +348,7 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 			continue
 		}
 
-		// Readers may have it mapped: the name goes now, the bytes with them.
-		// The name goes now, the bytes with the last mapping.
+		// Readers may have it mapped: the name goes now, the bytes with the last mapping.
 		if rm := os.Remove(filepath.Join(s.dir, name)); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
 			err = errors.Join(err, fmt.Errorf("remove index file: %w", rm))
 			continue
@@ -362,6 +361,7 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 		}
 		removed = append(removed, name)
 	}
+
 	slices.Sort(removed)
 	return removed, err
 }
@@ -374,6 +374,8 @@ func (s *Set) Verify(ctx context.Context, name string) error {
 		return err
 	}
 	defer r.Close()
+
+	// The name is the hash of the bytes.
 	sum := sha256.New()
 	if _, err := io.Copy(sum, contextReader{ctx, r}); err != nil {
 		return fmt.Errorf("verify %s: %w", name, err)

@@ -152,6 +152,8 @@ func (u *update) holders() map[place]holder {
 	holders := map[place]holder{}
 	for _, p := range u.prior {
 		sh := p.m.sh
+
+		// One occurrence of the shard is one place: the first part that has it keeps it.
 		p.want, p.mine, p.alive = make([]uint64, sh.m.occurs), 0, 0
 		for d := range sh.m.documents {
 			for o := int(sh.docOccur.At(d)); o < int(sh.docOccur.At(d+1)); o++ {
@@ -214,6 +216,7 @@ func (u *update) keep(s *Set) ([]Built, error) {
 		if p.alive == 0 {
 			continue
 		}
+
 		part, err := p.next(s, u.repo)
 		if err != nil {
 			return nil, err

@@ -101,6 +101,8 @@ func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *r
 		return last.set
 	}
 
+	// What is granted, what hosts say, and what is public at a host that knows the person;
+	// of these what is listed, and with it what is open to everybody.
 	set := roaring.New()
 	for _, g := range grants {
 		set.Or(g.Set())

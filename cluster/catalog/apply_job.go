@@ -134,9 +134,12 @@ func (c *GrantJob) apply(t *txn) Result {
 	if old.State != JobWaiting && old.State != JobBackoff {
 		return refuse(Conflict, "the job does not wait")
 	}
+
 	if old.NotBefore.After(t.now) {
 		return refuse(Conflict, "the job is not due")
 	}
+
+	// The index of a grant is its fence: one entry grants a job once.
 	if old.Fence == t.index {
 		return refuse(Conflict, "the job was already granted by this entry")
 	}
@@ -149,6 +152,7 @@ func (c *GrantJob) apply(t *txn) Result {
 		return refuse(Stale, "the node was started again since")
 	}
 
+	// The fence of an attempt is the index of its grant: it grows with each attempt.
 	j := *old
 	j.State, j.Rerun, j.Seen = JobRunning, false, 0
 	j.Attempt++

@@ -168,6 +168,8 @@ func (c *Place) apply(t *txn) Result {
 			}
 		}
 	}
+
+	// A group without members is one that is not placed.
 	for _, g := range c.Groups {
 		if len(g.Nodes) == 0 {
 			t.groups.delete(g.Number)

@@ -43,6 +43,7 @@ func (c *SyncPage) apply(t *txn) Result {
 
 	// Names first, so that two repositories of the page may have exchanged theirs.
 	t.freeNames(c.Repos)
+
 	j := *old
 	for i := range c.Repos {
 		if t.list(conn, &c.Repos[i], c.Fence) {
@@ -270,9 +271,11 @@ func (c *AcceptListing) apply(t *txn) Result {
 	if conn == nil {
 		return refuse(NotFound, "there is no such connection")
 	}
+
 	if conn.Held == 0 {
 		return refuse(Conflict, "nothing is held: the last listing of the connection missed too few repositories for that")
 	}
+
 	n := *conn
 	n.Accepted = true
 	t.connections.set(n.Name, &n)

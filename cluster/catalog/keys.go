@@ -34,6 +34,7 @@ func PackSubject(members []uint32) string {
 	if len(members) == 0 {
 		return packAnywhere
 	}
+
 	var b strings.Builder
 	for i, n := range slices.Sorted(slices.Values(members)) {
 		if i > 0 {

@@ -256,11 +256,13 @@ func (t *txn) setGrants(account, source string, set *roaring.Bitmap) Result {
 		t.grants.delete(key)
 		return Result{ID: t.index}
 	}
+
 	set.RunOptimize()
 	b, err := set.ToBytes()
 	if err != nil {
 		return refuse(Invalid, "the grants cannot be written")
 	}
+
 	t.grants.set(key, &Grants{Account: account, Source: source, Repos: b, At: t.now})
 	return Result{ID: t.index}
 }

@@ -123,11 +123,13 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 	if job == nil {
 		return no
 	}
+
 	r := t.repos.get(c.Repo)
 	name := ""
 	if r != nil {
 		name = SiteOf(r.ExternalID)
 	}
+
 	if name == "" || len(c.Add)+len(c.Remove) > MaxAccessPage || slices.ContainsFunc(slices.Concat(c.Add, c.Remove), badSubject) {
 		return refuse(Invalid, "the readers are malformed")
 	}
@@ -148,16 +150,19 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 		return Result{ID: t.index}
 	}
 
+	// With the last page the list is whole.
 	if old := t.access.get(c.Repo); old != nil && old.Partial && !c.Partial {
 		t.forgetExtra(name, c.Repo)
 	}
 	t.access.set(c.Repo, &Access{Repo: c.Repo, Began: c.Fence, At: t.now, Partial: c.Partial, Readers: c.Readers})
+
 	if stale := bitmap(site.Stale); stale.Contains(c.Repo) {
 		stale = stale.Clone()
 		stale.Remove(c.Repo)
 		site.Stale = bytesOf(stale)
 		t.sites.set(site.Name, site)
 	}
+
 	t.finish(job)
 	return Result{ID: t.index}
 }

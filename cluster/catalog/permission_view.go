@@ -82,6 +82,7 @@ func (v *View) PermissionSync() PermissionSync {
 		case m.Permissions == PermissionSyncUnset:
 			all = PermissionSyncUnset
 		}
+
 		members++
 	}
 

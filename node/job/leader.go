@@ -121,6 +121,7 @@ func (l *Leader) plan(ctx context.Context) {
 		return
 	}
 
+	// What was looked at is not due again for its time; what only began is.
 	settings := view.File().Settings
 	if in.Look&LookConnections != 0 {
 		l.config = config

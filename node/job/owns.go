@@ -133,6 +133,7 @@ func (s *owns) askWith(ctx context.Context, a *attempt, x *catalog.Identity, ane
 	if kept == nil {
 		return list, fmt.Errorf("the token was taken back: %w", errPermanent)
 	}
+
 	own, err := s.open(ctx, x, kept, a.job.Fence, anew)
 	if err != nil {
 		return list, err
@@ -149,13 +150,16 @@ func (s *owns) askWith(ctx context.Context, a *attempt, x *catalog.Identity, ane
 	if lost := had - found; lost <= 0 || found > 0 && (lost <= lostCount || found*lostShare >= had) {
 		return list, nil
 	}
+
 	again, withheld, err := listOwn(ctx, own, x.Subject)
 	if err != nil {
 		return list, fmt.Errorf("ask again what the person may read: %w", err)
 	}
+
 	if !slices.Equal(again, list.ids) {
 		return list, fmt.Errorf("the host told of %d repositories of the person and then of %d, %d of this service were known: neither is believed", len(list.ids), len(again), had)
 	}
+
 	s.log.Warn("somebody may read most repositories no more", "site", kept.Site, "subject", kept.Subject, "before", had, "now", found)
 	return ownList{again, withheld, true}, nil
 }
@@ -203,6 +207,7 @@ func (s *owns) record(ctx context.Context, a *attempt, site, subject string, lis
 func (s *owns) difference(ctx context.Context, a *attempt, site, subject string, list ownList) error {
 	view := a.cluster.View()
 	reader, set := view.Reader(site, subject), reposOf(view, list.ids)
+
 	c := &catalog.FinishReaderAccess{Site: site, Subject: subject, Fence: a.job.Fence, Note: list.withheld}
 	if reader != nil {
 		c.Instead = reader.Changed
@@ -215,6 +220,7 @@ func (s *owns) difference(ctx context.Context, a *attempt, site, subject string,
 	if c.Remove, err = bytesOf(roaring.AndNot(reader.Complete(), set)); err != nil {
 		return err
 	}
+
 	if !list.shrunk {
 		return a.finish(ctx, c)
 	}

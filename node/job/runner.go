@@ -171,6 +171,8 @@ func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
 // end reports a failed attempt; good ones have reported themselves.
 func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	j, took := a.job, r.opt.Now().Sub(a.progress.snapshot().Started)
+
+	// Its own report was seen as a loss before it came back.
 	if a.ended() {
 		err = nil // its own report was seen as a loss before it came back
 	}

@@ -347,6 +347,7 @@ func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connec
 		return nil
 	}
 
+	// One by one the host is asked; what it cannot say now stays.
 	for _, r := range missing {
 		found, chosen, err := finder.Lookup(ctx, r.ExternalID)
 		switch {

@@ -30,6 +30,7 @@ func (r *root) respond() (*Response, error) {
 	if r.req.RequireComplete && missing > 0 {
 		return nil, call.Fail(call.ErrIncomplete, "%d of %d shards did not answer", missing, r.stats.ShardsRequired)
 	}
+
 	out := &Response{
 		Stats:      r.stats,
 		Cluster:    r.clusterInfo(),

@@ -39,7 +39,7 @@ func (r *root) cutOf(answer *Response, limit int) Cut {
 
 	cut := Cut{Failed: failed}
 
-	// The gravest reason is told: parts without an answer before a limit, and that
+	// The gravest reason counts: parts without an answer before a limit, and that
 	// before repositories that are not ready.
 	switch {
 	case len(r.lost) > 0 && r.blind:

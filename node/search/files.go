@@ -47,6 +47,7 @@ func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, t toolQuery
 		subs = append(subs, &query.RepoSet{Names: []string{t.repo}})
 	}
 
+	// A tool bounds the files of its answer, never the matches.
 	return s.onOneIndex(ctx, func() (*root, error) {
 		q := &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime}
 		r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, q)

@@ -40,10 +40,12 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 	if err := checkFiles(&req.Limit, false); err != nil {
 		return nil, err
 	}
+
 	in, err := paths.OfGlob(req.Path, req.Pattern)
 	if err != nil {
 		return nil, err
 	}
+
 	rev, err := s.indexedRev(v, req.Repo, req.Ref)
 	if err != nil {
 		return nil, err
@@ -63,6 +65,7 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 		return nil, err
 	}
 	defer r.close()
+
 	answer, err := r.respond()
 	if err != nil {
 		return nil, err

@@ -44,10 +44,12 @@ func (s *Searcher) Grep(ctx context.Context, v catalog.Viewer, req GrepRequest) 
 	if err := req.check(); err != nil {
 		return nil, err
 	}
+
 	in, err := req.Paths.Exprs()
 	if err != nil {
 		return nil, err
 	}
+
 	rev, err := s.indexedRev(v, req.Repo, req.Ref)
 	if err != nil {
 		return nil, err
@@ -70,12 +72,15 @@ func (req *GrepRequest) check() error {
 	if req.Pattern == "" || len(req.Pattern) > maxPattern {
 		return call.Fail(call.ErrInvalid, "pattern must have 1 to %d bytes", maxPattern)
 	}
+
 	if _, err := regexp.Compile(req.Pattern); err != nil {
 		return call.Fail(call.ErrQuery, "pattern is not a regular expression in RE2 syntax: %v", err)
 	}
+
 	if err := checkFiles(&req.Limit, req.Counts); err != nil {
 		return err
 	}
+
 	if req.Context < 0 || req.Context > maxAround {
 		return call.Fail(call.ErrInvalid, "context must be from 0 to %d", maxAround)
 	}
@@ -88,6 +93,7 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 		return nil, err
 	}
 	defer r.close()
+
 	answer, err := r.respond()
 	if err != nil {
 		return nil, err
@@ -132,8 +138,8 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 	for _, c := range chunks {
 		matched := matchedLines(c.Ranges)
 
-		// The chunks of a file may share a line: what is behind the last line that
-		// is listed is new.
+		// The chunks of a file may share a line: only what comes after the last line
+		// that is listed is new.
 		number := int(c.Start.Line)
 		for line := range bytes.Lines(c.Content) {
 			seen := len(out) > 0 && out[len(out)-1].Number >= number
@@ -158,6 +164,8 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 // matchedLines is the numbers of the lines that ranges lie on.
 func matchedLines(ranges []shard.Range) map[int]bool {
 	matched := map[int]bool{}
+
+	// A match that ends with a line break does not lie on the line after it.
 	for _, r := range ranges {
 		last := r.End.Line
 		if r.End.Line > r.Start.Line && r.End.Column == 1 {

@@ -58,6 +58,7 @@ func (g *leafGroup) unpack(ranks map[uint32]rank) ([]shard.Part, error) {
 		return nil, err
 	}
 
+	// Each repository is the step from the last one, as a varint, and a byte of recency.
 	var parts []shard.Part
 	last := int64(0)
 	for b := g.Repos; len(b) > 0; {
@@ -69,10 +70,12 @@ func (g *leafGroup) unpack(ranks map[uint32]rank) ([]shard.Part, error) {
 		last += step
 		repo := uint32(last)
 		ranks[repo] = rank{recency: b[w]}
+
 		dead, err := idOf(g.Dead[repo], shard.KindDead)
 		if err != nil {
 			return nil, err
 		}
+
 		parts = append(parts, shard.Part{Repo: repo, Shard: file, Dead: dead, Symbols: symbols})
 		b = b[w+1:]
 	}
@@ -117,7 +120,7 @@ func (s *groups) unpack(view *catalog.View, req *leafRequest) error {
 		g.rank, g.group = ranks, s.of(parts)
 	}
 
-	// The names were not sent: this node has them, too.
+	// The names were not sent: this node has them too.
 	for id, r := range ranks {
 		if repo := view.Repo(id); repo != nil {
 			r.name = repo.Name

@@ -53,6 +53,7 @@ func (c *Cut) addUnsearched(files []shard.File) {
 func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]shard.File, error) {
 	subs := []query.Q{&query.Lang{Name: query.SkippedLang}}
 	subs = append(subs, where...)
+
 	r, err := s.toolSearch(ctx, v, toolQuery{subs: subs, rev: rev, repo: repo, files: mostKept, listing: true})
 	if err != nil {
 		return nil, err

@@ -246,6 +246,8 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 // first, the others in an order that spreads shards over them.
 func holders(view *catalog.View, peers *call.Peers, files []string) []string {
 	ids := view.Holders(catalog.ShardKey(files[0]))
+
+	// Whoever lacks one of the files holds none of the rest.
 	for _, id := range files[1:] {
 		also := view.Holders(catalog.ShardKey(id))
 		both := make([]string, 0, len(ids))

@@ -213,8 +213,8 @@ func (l *leaves) gate(ctx context.Context, req *leafRequest, out *leafResponse) 
 	return nil
 }
 
-// judge gives the shards that were searched their verdicts. late tells that
-// the time was over when the search ended.
+// judge gives the shards that were searched their verdicts. late: the time was
+// over when the search ended.
 func (out *leafResponse) judge(req *leafRequest, res *shard.Result, late bool) {
 	failed := map[shard.FileID]bool{}
 	for _, p := range res.Failed {
@@ -291,6 +291,7 @@ func (req *leafRequest) complete(out *leafResponse, incomplete map[uint32]bool) 
 			groups = append(groups, g)
 			continue
 		}
+
 		for _, p := range g.Parts {
 			if incomplete[p.Repo] {
 				without[p.Repo] = true

@@ -26,23 +26,27 @@ type lostNode struct {
 	leftOut int       // calls since
 }
 
-// note is told of each call that failed.
+// note counts a call that failed, and logs the first of each while.
 func (l *lostCalls) note(node string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	now, last := clock.Now(), l.said[node]
 	if last != nil && now.Sub(last.at) < lostAgain {
 		last.leftOut++
 		return
 	}
 
+	// The line that is logged says how many were not.
 	var before []any
 	if last != nil && last.leftOut > 0 {
 		before = []any{"again", last.leftOut}
 	}
+
 	if l.said == nil {
 		l.said = map[string]*lostNode{}
 	}
 	l.said[node] = &lostNode{at: now}
+
 	l.log.Warn("a node did not answer a search: others that hold the data are asked", append([]any{"node", node, "err", err}, before...)...)
 }

@@ -60,6 +60,7 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	if req.Limit < 1 || req.Limit > 100 {
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to 100")
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, toolTime)
 	defer cancel()
 
@@ -68,13 +69,14 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 		return nil, err
 	}
 
-	// Which files have which words tells which are worth reading.
+	// Which files have which words decides which are worth reading.
 	for i := range r.words {
 		if err := r.list(i); err != nil {
 			return nil, err
 		}
 	}
 	r.dropMissing()
+
 	if err := r.look(r.best()); err != nil {
 		return nil, err
 	}
@@ -82,6 +84,7 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	if err := r.order(); err != nil {
 		return nil, err
 	}
+
 	kept, err := s.keptByName(ctx, v, r.filter, r.rev, req.Repo)
 	if err != nil {
 		return nil, err
@@ -129,7 +132,9 @@ func (r *ranking) parse() error {
 	if err != nil {
 		return call.Fail(call.ErrInvalid, "query: %v", err)
 	}
+
 	words := r.split(r.revision(parsed.Q))
+
 	for _, word := range telling(words) {
 		expr := wordExpr(word)
 		re, err := regexp.Compile(expr)
@@ -138,6 +143,7 @@ func (r *ranking) parse() error {
 		}
 		r.words = append(r.words, rankedWord{text: word, expr: expr, re: re})
 	}
+
 	if len(r.words) == 0 {
 		return call.Fail(call.ErrInvalid, "query has no word to rank by; write words of the code or its comments")
 	}
@@ -278,6 +284,7 @@ func (r *ranking) list(i int) error {
 	if err != nil {
 		return err
 	}
+
 	defer found.close()
 	answer, err := found.respond()
 	if err != nil {

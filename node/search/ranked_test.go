@@ -72,12 +72,12 @@ func TestThePlacesOfARepository(t *testing.T) {
 // of these the files with the most uses; what is only spoken of comes last.
 func TestTheOrderOfReferences(t *testing.T) {
 	t.Parallel()
-	use, remark := SymbolMatch{Line: []byte("x()")}, SymbolMatch{Line: []byte("// x"), at: 3}
+	use, mention := SymbolMatch{Line: []byte("x()")}, SymbolMatch{Line: []byte("// x"), at: 3}
 	file := func(path string, matches ...SymbolMatch) SymbolFile {
 		return SymbolFile{Path: path, Language: "Go", Matches: matches}
 	}
 	out := &SymbolResponse{Files: []SymbolFile{
-		file("tools/gen.go", use), file("a_test.go", use, use, use), file("z.go", remark), file("vendor/d.go", use), file("b.go", remark, use), file("a.go", use, use, use),
+		file("tools/gen.go", use), file("a_test.go", use, use, use), file("z.go", mention), file("vendor/d.go", use), file("b.go", mention, use), file("a.go", use, use, use),
 	}}
 	arrangeReferences(out, SymbolRequest{})
 

@@ -62,6 +62,8 @@ func (c *relevance) score(words []rankedWord, path string) float64 {
 		if c.inSymbol&bit != 0 {
 			score += w
 		}
+
+		// Many lines count for more, up to the weight once again: lines/(lines+often) < 1.
 		score += w * c.lines[i] / (c.lines[i] + often)
 	}
 
@@ -87,6 +89,7 @@ func (c *relevance) line(words []rankedWord, l browse.Line) float64 {
 		if s == 0 {
 			continue
 		}
+
 		at.words[i] = s
 		weight += s * words[i].weight
 		c.has |= 1 << i
@@ -106,10 +109,12 @@ func (c *relevance) line(words []rankedWord, l browse.Line) float64 {
 // window is what the words weigh that stand on a line or the few before it.
 func (c *relevance) window(words []rankedWord, last wordsAt) float64 {
 	c.recent = append(c.recent, last)
+
 	for c.recent[0].number <= last.number-windowLines {
 		c.recent = c.recent[1:]
 	}
 
+	// Of each word the strongest occurrence within the window counts.
 	sum := 0.0
 	for i := range words {
 		strongest := 0.0
@@ -140,6 +145,7 @@ func (w *rankedWord) strength(text []byte) float64 {
 	if w.files == 0 {
 		return 0
 	}
+
 	strength := 0.0
 	for _, m := range w.re.FindAllIndex(text, 8) {
 		if beginsPart(text, m[0]) {

@@ -113,9 +113,11 @@ func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request,
 	if err != nil {
 		return nil, err
 	}
+
 	if err := s.d.Cluster.Ready(); err != nil {
 		return nil, call.Fail(call.ErrUnavailable, "this node is not ready: %v", err)
 	}
+
 	r := &root{
 		d:       &s.d,
 		leaves:  s.leaves,
@@ -236,6 +238,8 @@ func flagged(repo *catalog.Repo, f *query.Flag) bool {
 		}
 		return true
 	}
+
+	// The other two are facts: yes asks for nothing.
 	switch f.Value {
 	case "no":
 		return !has
@@ -276,7 +280,7 @@ func scope(q query.Q, all *roaring.Bitmap) *roaring.Bitmap {
 	return all
 }
 
-// onlyRepos tells that the truth of q depends on the repository alone.
+// onlyRepos reports whether the truth of q depends on the repository alone.
 func onlyRepos(q query.Q) bool {
 	switch n := q.(type) {
 	case query.Const, *query.Repos:

@@ -42,6 +42,7 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 		if len(part.Files) == 0 && len(part.Repositories) == 0 {
 			continue
 		}
+
 		work.ActualMatches = part.Stats.ActualMatches
 		r.shape.count(&work.Stats, part.Stats.Stats)
 		if r.blind {
@@ -53,7 +54,7 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 		}
 	}
 
-	// The shards behind the limit were left out on purpose: they do not count
+	// The shards after the limit were left out on purpose: they do not count
 	// as missing.
 	if sum.left <= 0 && len(targets) > 0 {
 		r.cut, r.unasked = true, len(targets)

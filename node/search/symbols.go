@@ -66,14 +66,14 @@ type SymbolMatch struct {
 	Kind  string // of a definition, as ctags names it; "" for a reference
 
 	ParentName, ParentKind string // what encloses a definition; "" when nothing does
-	Remark                 bool   // a reference in a comment or in a text
+	OutsideCode            bool   // a reference in a comment or in a string literal
 
 	Around shard.Symbol // what a reference stands in, as the index knows it; without a name where that is nothing
 
 	at int // of the range in Line
 }
 
-// arrangeReferences takes out the definitions and puts remarks last, in each file
+// arrangeReferences takes out the definitions and puts code first, in each file
 // and among the files. The product's own source comes first, and of that the
 // files with the most uses.
 func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
@@ -85,29 +85,29 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 		}
 		for j := range f.Matches {
 			m := &f.Matches[j]
-			m.Remark = m.Kind == "" && inRemark(f.Language, m.Line, m.at)
+			m.OutsideCode = m.Kind == "" && outsideCode(f.Language, m.Line, m.at)
 		}
 
-		slices.SortStableFunc(f.Matches, byRemark)
+		slices.SortStableFunc(f.Matches, codeFirst)
 		out.MatchCount += len(f.Matches)
 	}
 	out.dropEmpty()
 
 	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
 		return cmp.Or(
-			byRemark(a.Matches[0], b.Matches[0]),
+			codeFirst(a.Matches[0], b.Matches[0]),
 			placeRank(a.Path)-placeRank(b.Path),
 			len(b.Matches)-len(a.Matches),
 		)
 	})
 }
 
-// byRemark puts what is code before what is in a comment or in a text.
-func byRemark(a, b SymbolMatch) int {
+// codeFirst puts code before what is in a comment or in a string literal.
+func codeFirst(a, b SymbolMatch) int {
 	switch {
-	case a.Remark == b.Remark:
+	case a.OutsideCode == b.OutsideCode:
 		return 0
-	case a.Remark:
+	case a.OutsideCode:
 		return 1
 	}
 	return -1
@@ -204,6 +204,7 @@ func likeness(name, other string) (rank int, ok bool) {
 	if d := browse.Edits(name, other, mostEdits); d <= mostEdits && d < len(name)/2 {
 		return d, true
 	}
+
 	switch i := strings.Index(other, name); {
 	case i == 0:
 		return mostEdits + 1, true
@@ -316,14 +317,17 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	if !isSymbol(req.Symbol) {
 		return nil, call.Fail(call.ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
 	}
+
 	rev := req.Revision
 	if rev == "" {
 		rev = "HEAD"
 	}
+
 	in, err := req.Paths.Exprs()
 	if err != nil {
 		return nil, err
 	}
+
 	subs, err := s.symbolQuery(v, req, rev, text, in)
 	if err != nil {
 		return nil, err
@@ -341,6 +345,7 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 		return nil, err
 	}
 	defer r.close()
+
 	answer, err := r.respond()
 	if err != nil {
 		return nil, err
@@ -459,7 +464,7 @@ func symbolFile(f File) SymbolFile {
 			m := SymbolMatch{Range: rg}
 			m.Line, m.at = lineOf(c, rg)
 
-			// A chunk tells of its ranges side by side, where it tells at all.
+			// Symbols and Around, where a chunk has them, run beside its ranges.
 			if i < len(c.Symbols) {
 				s := c.Symbols[i]
 				m.Name, m.Kind, m.ParentName, m.ParentKind = s.Name, s.Kind, s.ParentName, s.ParentKind

@@ -21,6 +21,7 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 		Context: req.Context,
 		Counts:  req.Counts,
 	}
+
 	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
 		t := req.search(in, rev)
 		t.files += without

@@ -143,14 +143,14 @@ func (l *lookup) references(r *search.SymbolResponse) string {
 // usesWriter gathers the lines of an answer and counts what it leaves out.
 type usesWriter struct {
 	*lookup
-	usages                         usages
-	blocks                         []block
-	of                             []int // number of each block's file
-	seen, files                    int   // files; those of them with lines that count
-	lines, remarks                 int
-	declared, labelled, onlyRemark int // not shown
-	left, over                     int
-	last                           string
+	usages                          usages
+	blocks                          []block
+	of                              []int // number of each block's file
+	seen, files                     int   // files; those of them with lines that count
+	lines, mentions                 int
+	declared, labelled, onlyMention int // not shown
+	left, over                      int
+	last                            string
 }
 
 func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
@@ -197,7 +197,7 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 func (w *usesWriter) line(m *search.SymbolMatch, o *browse.OutlineFile) string {
 	text := strings.TrimSpace(clean(bytes.TrimSpace(m.Line)))
 	mark := ""
-	if m.Remark {
+	if m.OutsideCode {
 		mark = "~"
 	} else if name := around(m, o); name != "" {
 		mark = " in " + name
@@ -214,11 +214,11 @@ func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
 	calls := w.Flag("calls")
 	how := w.usages.of(lang, m.Line)
 	switch {
-	case m.Remark && calls:
-		w.onlyRemark++
+	case m.OutsideCode && calls:
+		w.onlyMention++
 		return false
-	case m.Remark:
-		w.remarks++
+	case m.OutsideCode:
+		w.mentions++
 	case how == labelled:
 		w.labelled++
 		return false
@@ -277,8 +277,8 @@ func (w *usesWriter) notes() string {
 	}{
 		{w.declared, "declarations %d not shown"},
 		{w.labelled, "labels %d not shown"},
-		{w.onlyRemark, "comments and strings %d not shown"},
-		{w.remarks, "%d in comments or strings (~)"},
+		{w.onlyMention, "comments and strings %d not shown"},
+		{w.mentions, "%d in comments or strings (~)"},
 	} {
 		if n.n > 0 {
 			notes = append(notes, fmt.Sprintf(n.text, n.n))

@@ -143,6 +143,8 @@ func (f *formatter) text(t *Text) {
 			pattern = regexp.QuoteMeta(pattern)
 		}
 		f.word(name + f.regexp(pattern))
+
+	// With the toggle every word is an expression; without it none can be.
 	case f.opt.Regexp:
 		if !t.Regexp {
 			pattern = regexp.QuoteMeta(pattern)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// remark says how the comments and texts of a family of languages look.
-type remark struct {
+// syntax is how comments and string literals look in a family of languages.
+type syntax struct {
 	line   []string // begin a comment that ends with the line
 	block  bool     // /* */
-	quotes string   // bytes that begin and end a text
+	quotes string   // bytes that begin and end a string literal
 }
 
 // The families. What is in none is taken for code throughout.
-var remarks = map[string]remark{
+var syntaxes = map[string]syntax{
 	"c":      {line: []string{"//"}, block: true, quotes: `"`},
 	"script": {line: []string{"//"}, block: true, quotes: "\"'`"},
 	"php":    {line: []string{"//", "#"}, block: true, quotes: `"'`},
@@ -25,7 +25,7 @@ var remarks = map[string]remark{
 	"tex":    {line: []string{"%"}, quotes: `"`},
 }
 
-// families tells the family of a language, by its name in go-enry.
+// families has the family of each language, by its name in go-enry.
 var families = map[string]string{
 	"C": "c", "C++": "c", "C#": "c", "Objective-C": "c", "Objective-C++": "c", "Go": "script", "Java": "c", "Kotlin": "c", "Scala": "c",
 	"Rust": "c", "Swift": "c", "Dart": "script", "Zig": "c", "D": "c", "Cuda": "c", "GLSL": "c", "HLSL": "c", "Verilog": "c", "SystemVerilog": "c",
@@ -40,57 +40,71 @@ var families = map[string]string{
 	"TeX": "tex", "Erlang": "tex", "MATLAB": "tex", "Prolog": "tex",
 }
 
-// prose is texts for people: nothing in them is code.
+// prose are the formats of texts for people: nothing in them is code.
 var prose = []string{"Markdown", "MDX", "Text", "reStructuredText", "AsciiDoc", "Org", "Textile", "Roff", "Roff Manpage", "Texinfo", "Gettext Catalog"}
 
-// inRemark guesses whether the byte at a place of a line stands in a comment
-// or in a text. It looks at the line alone, so what a comment of several
-// lines holds is known by its stars only.
-func inRemark(lang string, line []byte, at int) bool {
+// outsideCode guesses whether the byte at an offset of a line is no code: in a
+// comment or in a string literal. It looks at the line alone, so a comment of
+// several lines is known by its stars only.
+func outsideCode(lang string, line []byte, at int) bool {
 	if slices.Contains(prose, lang) {
 		return true
 	}
 
-	look, ok := remarks[families[lang]]
+	syntax, ok := syntaxes[families[lang]]
 	if !ok {
 		return false
 	}
-	if look.block && insideStars(line) {
+	if syntax.block && insideStars(line) {
 		return true
 	}
 
-	// i is always the beginning of something: of a comment, a text, a character,
-	// or a byte of code.
+	// Token by token, until one reaches beyond the byte.
 	at = min(max(at, 0), len(line))
 	for i := 0; i < at; {
-		rest := line[i:]
-		switch {
-		case beginsAny(rest, look.line) && !isDirective(lang, line[:i], rest):
-			return true
-		case look.block && bytes.HasPrefix(rest, []byte("/*")):
-			end := bytes.Index(rest[2:], []byte("*/"))
-			if end < 0 || i+2+end+2 > at {
-				return true
-			}
-			i += 2 + end + 2
-		case strings.IndexByte(look.quotes, rest[0]) >= 0:
-			end := textEnd(rest)
-			if i+end > at {
-				return !interpolated(rest[:at-i])
-			}
-			i += end
-		case rest[0] == '\'' && len(rest) > 3 && rest[1] == '\\' && rest[3] == '\'':
-			i += 4 // '\"' is a character
-		case rest[0] == '\'' && len(rest) > 2 && rest[2] == '\'':
-			i += 3
-		default:
-			i++
+		kind, n := syntax.token(lang, line[:i], line[i:])
+		if i+n > at {
+			return kind == comment || kind == literal && !interpolated(line[i:at])
 		}
+		i += n
 	}
 	return false
 }
 
-// insideStars tells a line that begins as those within a comment of several
+// token is what a line may be made of.
+type token uint8
+
+const (
+	code token = iota // one byte of it, or a character literal
+	comment
+	literal // a string literal
+)
+
+// token returns the token that rest begins with, and its length; before is the
+// line up to there. One that does not end on the line is a byte longer than rest.
+func (s *syntax) token(lang string, before, rest []byte) (token, int) {
+	switch {
+	case beginsAny(rest, s.line) && !isDirective(lang, before, rest):
+		return comment, len(rest) + 1
+	case s.block && bytes.HasPrefix(rest, []byte("/*")):
+		end := bytes.Index(rest[2:], []byte("*/"))
+		if end < 0 {
+			return comment, len(rest) + 1
+		}
+		return comment, 2 + end + 2
+	case strings.IndexByte(s.quotes, rest[0]) >= 0:
+		return literal, literalEnd(rest)
+
+	// Where ' begins no string it is a character, as '\"' or '"', or no literal at all.
+	case rest[0] == '\'' && len(rest) > 3 && rest[1] == '\\' && rest[3] == '\'':
+		return code, 4
+	case rest[0] == '\'' && len(rest) > 2 && rest[2] == '\'':
+		return code, 3
+	}
+	return code, 1
+}
+
+// insideStars reports whether a line begins as those within a comment of several
 // lines do: with a star, and then a blank or the end of the comment.
 func insideStars(line []byte) bool {
 	line = bytes.TrimLeft(line, " \t")
@@ -100,8 +114,8 @@ func insideStars(line []byte) bool {
 	return len(line) == 1 || line[1] == ' ' || line[1] == '/' || line[1] == '*'
 }
 
-// isDirective tells # that is no comment: of the C preprocessor in assembly,
-// of a shell's parameter.
+// isDirective reports whether # is no comment: in assembly it may be one of the C
+// preprocessor, in a shell that of a parameter, as in ${#list}.
 func isDirective(lang string, before, rest []byte) bool {
 	if rest[0] != '#' {
 		return false
@@ -127,9 +141,9 @@ func beginsAny(b []byte, starts []string) bool {
 	return false
 }
 
-// textEnd is the length of the text that b begins with, its quotes included;
-// that of b and one more when it does not end.
-func textEnd(b []byte) int {
+// literalEnd is the length of the string literal that b begins with, its quotes
+// included; one more than that of b when it does not end.
+func literalEnd(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
 		case '\\':
@@ -141,7 +155,8 @@ func textEnd(b []byte) int {
 	return len(b) + 1
 }
 
-// interpolated tells whether a text up to a place ends inside ${ } or #{ }.
+// interpolated reports whether a string literal up to an offset ends inside ${ } or
+// #{ }, which is code.
 func interpolated(text []byte) bool {
 	open := max(bytes.LastIndex(text, []byte("${")), bytes.LastIndex(text, []byte("#{")))
 	return open >= 0 && bytes.LastIndexByte(text, '}') < open

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-func TestRemarksAreTold(t *testing.T) {
+func TestCommentsAndLiteralsAreNoCode(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		lang, line string // the name is NAME
@@ -42,13 +42,13 @@ func TestRemarksAreTold(t *testing.T) {
 		{"Markdown", `call NAME`, true},
 		{"Brainfuck", `// NAME`, false},
 	} {
-		if got := inRemark(tt.lang, []byte(tt.line), strings.Index(tt.line, "NAME")); got != tt.want {
+		if got := outsideCode(tt.lang, []byte(tt.line), strings.Index(tt.line, "NAME")); got != tt.want {
 			t.Errorf("%s %q: %v", tt.lang, tt.line, got)
 		}
 	}
 }
 
-func TestReferencesLeaveOutDefinitionsAndPutRemarksLast(t *testing.T) {
+func TestReferencesLeaveOutDefinitionsAndPutCodeFirst(t *testing.T) {
 	t.Parallel()
 	// A line of a file: its number, text and the kind of what it defines.
 	file := func(repo uint32, path, lang string, lines ...string) File {
