@@ -19,4 +19,6 @@ type Request struct {
 	// MemoryLimit bounds the bytes of the answer and of what is held on the
 	// way; 0 means 256 MiB. Reaching it sets Cut.
 	MemoryLimit int64
+	// Progress counts the work while it goes on; nil for nobody who looks on.
+	Progress *Progress
 }

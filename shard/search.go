@@ -229,6 +229,7 @@ func (s *search) ended(err error) error {
 func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 	e := s.evaluator()
 	lane, inside := light, true // inside: we hold a slot
+	told := e.t.bytes
 	for {
 		task := s.take(ctx, e, wg)
 		if task == nil {
@@ -238,6 +239,8 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 		// A task runs guarded: a fault in a mapped file is an error, not a crash.
 		began := clock.Now()
 		err := file.Guard(task)
+		s.r.Progress.Add(0, 0, 0, int64(e.t.bytes-told))
+		told = e.t.bytes
 
 		s.mu.Lock()
 		s.spent += clock.Since(began)
@@ -395,6 +398,7 @@ func (s *search) bind(e *evaluator, r *run) error {
 	}
 
 	r.cut(s.r.CountAll)
+	s.r.Progress.Add(int64(len(r.b.docs)), 0, 0, 0)
 
 	// Counters are shared by all runs.
 	s.mu.Lock()
@@ -494,6 +498,8 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 			return err
 		}
 	}
+
+	s.r.Progress.Add(0, int64(len(pc.docs)), int64(pc.matches), 0)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()

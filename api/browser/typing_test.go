@@ -139,3 +139,30 @@ func aSlowSearchCanBeStopped(t *testing.T, s *site) {
 	b.click("#stop")
 	b.until("the search to be stopped", stopped)
 }
+
+// aHeavySearchTellsHowFarItIs in words that the node sends while it searches, and
+// that are gone when results are there.
+func aHeavySearchTellsHowFarItIs(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(find("needle"), 200)
+	eval[bool](b, `(() => {
+  const encode = s => new TextEncoder().encode(s);
+  window.fetch = async () => new Response(new ReadableStream({ start(c) {
+    window.tell = line => c.enqueue(encode('<p class="doing">' + line + '</p>\n'));
+    window.end = () => { c.enqueue(encode('<div id="results"><h1 class="summary">3 matches in 1 file</h1></div>')); c.close(); };
+  } }));
+  return true;
+})()`)
+	eval[bool](b, `document.querySelector('#search').requestSubmit(), true`)
+	told := `document.getElementById('working').checkVisibility() && document.getElementById('working').firstChild.textContent`
+	b.until("the search to be at work", told+` === 'Searching'`)
+	eval[bool](b, `tell('Searching for 0.6 s · 1 of 9 files'), true`)
+	b.until("how far it is", told+` === 'Searching for 0.6 s · 1 of 9 files'`)
+	eval[bool](b, `tell('Searching for 0.9 s · 5 of 9 files'), true`)
+	b.until("how far it is now", told+` === 'Searching for 0.9 s · 5 of 9 files'`)
+	b.expect("the results before stay", `document.querySelector('.file')`)
+	eval[bool](b, `end(), true`)
+	b.until("the results", `document.querySelector('.summary').textContent.startsWith('3 matches') && !document.getElementById('working').checkVisibility()`)
+	b.expect("no trace of the words", `!document.querySelector('.doing') && document.querySelectorAll('#results').length === 1`)
+}

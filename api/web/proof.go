@@ -48,7 +48,9 @@ func pastRows(past []search.PastRepo) []pastRow {
 
 type number struct{ Name, Value string }
 
-func proofOf(resp *search.Response, took time.Duration) proof {
+// proofOf is the proof of an answer. exact tells that it counts everything, also
+// what it does not show.
+func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 	s, c := &resp.Stats, &resp.Cluster
 	p := proof{Complete: resp.Exhaustive, Missing: c.ReposMissing, Past: pastRows(resp.Past)}
 	shards := fmt.Sprintf("%s of %s answered", grouping(s.ShardsAnswered), counted(s.ShardsRequired, "shard", "shards"))
@@ -67,6 +69,9 @@ func proofOf(resp *search.Response, took time.Duration) proof {
 	case s.FlushReason == search.FlushUntagged:
 		p.Warn = true
 		p.Text = "not complete: symbols of some files are not known, yet or for want of ctags, " + shards + ", " + milliseconds(took)
+	case exact:
+		p.Complete = true
+		p.Text = "counted exactly, shown up to the limit of this page: " + shards + ", " + milliseconds(took)
 	case s.FlushReason == search.FlushLimit:
 		p.Text = "cut at the limit of this page, so counts are lower bounds: " + shards + ", " + milliseconds(took)
 	default:
@@ -86,13 +91,18 @@ func proofOf(resp *search.Response, took time.Duration) proof {
 	return p
 }
 
+// countedExactly reports whether an answer that was cut counts everything all the
+// same. countsAll tells that its query asks for that.
+func countedExactly(resp *search.Response, countsAll bool) bool {
+	s := &resp.Stats
+	everything := s.ShardsAnswered == s.ShardsRequired && len(resp.Cluster.ReposMissing) == 0
+	return countsAll && everything && s.FlushReason == search.FlushLimit
+}
+
 // summaryOf is the count of matches, with a sign where it is a lower bound.
-// countsAll tells that the query asks for every match to be counted.
-func summaryOf(resp *search.Response, countsAll bool) string {
+func summaryOf(resp *search.Response, exact bool) string {
 	s := &resp.Stats
 	least := ""
-	everything := s.ShardsAnswered == s.ShardsRequired && len(resp.Cluster.ReposMissing) == 0
-	exact := countsAll && everything && s.FlushReason == search.FlushLimit
 	if !resp.Exhaustive && s.FlushReason != search.FlushFinal && !exact {
 		least = "≥ "
 	}

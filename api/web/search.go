@@ -66,7 +66,8 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 		return r.refuse(v, err)
 	}
 
-	began := p.Now()
+	began, progress := p.Now(), &search.Progress{}
+	req.Progress = progress
 	ended := make(chan found, 1)
 	go func() {
 		resp, err := p.Search.Search(ctx, v.Viewer, req)
@@ -101,11 +102,12 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 	v.Stream = func(w *bufio.Writer) error {
 		if v.Part == "" {
 			v.Begin(w, r.head())
-			if err := w.Flush(); err != nil {
-				return errors.Join(err, (<-ended).err)
-			}
 		}
-		if err := answer(<-ended); err != nil {
+		f, err := await(w, ended, progress, began, p.Now)
+		if err != nil {
+			return err
+		}
+		if err := answer(f); err != nil {
 			r.Trouble = troubleOf(err, box.Query)
 		}
 		return r.rest(v, w)
@@ -215,9 +217,10 @@ func (r *results) fill(resp *search.Response, limit int) {
 
 	r.Files = template.HTML(b)
 	r.Repos = repoRows(resp, r.Box)
-	r.Proof = proofOf(resp, r.took)
+	exact := countedExactly(resp, countsAll(r.Query))
+	r.Proof = proofOf(resp, exact, r.took)
 	r.Facets, r.Chips = facetsOf(resp, r.Box), chipsOf(r.Box)
-	r.Summary = summaryOf(resp, countsAll(r.Query))
+	r.Summary = summaryOf(resp, exact)
 	r.Empty = len(resp.Files) == 0 && len(r.Repos) == 0
 	r.Copies = copiesOf(r.Box)
 

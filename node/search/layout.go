@@ -137,6 +137,7 @@ func (r *root) targets() []*target {
 
 	list := l.targets(r.seen.View, r.d.Peers, r.repos, ranks)
 	r.stats.ShardsRequired, r.leaf.Shards = len(list), len(list)
+	r.tell(r.d.Cluster.Self(), &shard.Stats{})
 	return list
 }
 

@@ -33,6 +33,8 @@ type leafRequest struct {
 	Reach    bool // count the files that the query could reach and that are kept by name only
 	Heavy    bool
 	Within   time.Duration // until the answer is of no more use
+
+	progress *shard.Progress // of a search of this node; it does not travel
 }
 
 // verdict is what came of one shard.
@@ -186,6 +188,7 @@ func (req *leafRequest) search() shard.Request {
 		Around:       req.Around,
 		Rank:         ranker(req),
 		MemoryLimit:  memoryLimit,
+		Progress:     req.progress,
 	}
 }
 

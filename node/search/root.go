@@ -154,6 +154,7 @@ func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request,
 		Heavy:    countAll || r.shape.listing || r.req.Matches > heavyMatches,
 	}
 	r.shape.limit(&r.leaf, r.req.Matches)
+	r.watched()
 
 	r.ctx, r.cancel = context.WithTimeout(ctx, limit)
 	return r, nil

@@ -180,6 +180,7 @@ func (s *scatterer) accept(e event) (again []*target) {
 	}
 	again = s.verdicts(e)
 	s.r.take(e.res)
+	s.r.tell(e.call.node, &e.res.Stats)
 
 	// A call is not needed any longer when all of it is answered by its twin.
 	for c := range s.running {

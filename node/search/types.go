@@ -18,6 +18,9 @@ type Request struct {
 	// RequireComplete fails with ErrIncomplete where an answer would lack a
 	// shard that should have answered.
 	RequireComplete bool
+	// Progress tells whoever looks on how far the search has come; nil for nobody.
+	// A viewer who may not see everything is told nothing before the answer.
+	Progress *Progress
 }
 
 // Response is the answer to a search. Files are in the total order:

@@ -5,20 +5,31 @@ const policy = window.trustedTypes ? trustedTypes.createPolicy('shoal', { create
 let seq = 0;
 
 // fetchPart asks for a part of a page. It fails with the status in the error.
-export async function fetchPart(url, part, signal) {
+// heard is told of what has come so far.
+export async function fetchPart(url, part, signal, heard) {
   const response = await fetch(url, { headers: { 'X-Shoal-Part': part }, signal, redirect: 'manual' });
   if (response.type === 'opaqueredirect' || response.status === 401) { location.href = '/login?next=' + encodeURIComponent(location.pathname + location.search); throw new Error('signed out'); }
-  const html = await response.text();
+  const html = heard ? await follow(response.body, heard) : await response.text();
   if (!response.ok && !html.startsWith('<div')) throw Object.assign(new Error('status ' + response.status), { status: response.status });
   return html;
+}
+
+async function follow(body, heard) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let html = ''; ;) {
+    const { done, value } = await reader.read();
+    if (done) return html;
+    html += value;
+    heard(html);
+  }
 }
 
 // put makes html the content of an element, in place of what is there.
 export function put(element, html) {
   const template = document.createElement('template');
   template.innerHTML = policy.createHTML(html);
-  const inside = template.content.firstElementChild;
-  if (inside && inside.id && inside.id === element.id) element.replaceWith(inside);
+  const inside = element.id && template.content.getElementById(element.id);
+  if (inside) element.replaceWith(inside);
   else element.replaceChildren(template.content);
   document.documentElement.dataset.ready = document.documentElement.dataset.page + ':' + ++seq;
 }

@@ -26,9 +26,9 @@ async function run(part) {
   asked = url;
   if (running) running.abort();
   const mine = running = new AbortController();
-  const began = performance.now(), late = setTimeout(() => { stopper.hidden = false; }, 400);
+  const began = performance.now(), late = setTimeout(() => { working.hidden = false; }, 400);
   try {
-    const html = await progress(fetchPart(url, part, mine.signal));
+    const html = await progress(fetchPart(url, part, mine.signal, part === 'results' ? doing : null));
     if (mine !== running || url !== address()) return;
     put(results(), html);
     const took = performance.now() - began;
@@ -43,7 +43,7 @@ async function run(part) {
     if (err.name !== 'AbortError') say('The search failed: ' + err.message);
   } finally {
     clearTimeout(late);
-    if (mine === running || !running) { running = null; stopper.hidden = true; }
+    if (mine === running || !running) { running = null; working.hidden = true; told.textContent = 'Searching'; }
   }
 }
 
@@ -72,14 +72,24 @@ function stop() {
   if (running) { running.abort(); running = null; say('Stopped.'); }
 }
 
-// A search that takes a while can be stopped; the node notices that nobody waits.
-const stopper = document.createElement('button');
+// A search that takes a while says how far it has come, and can be stopped; the
+// node notices that nobody waits.
+const working = document.createElement('div'), told = document.createElement('span'), stopper = document.createElement('button');
+working.id = 'working';
+working.hidden = true;
+told.textContent = 'Searching';
 stopper.type = 'button';
 stopper.id = 'stop';
-stopper.hidden = true;
 stopper.textContent = 'Stop';
 stopper.addEventListener('click', stop);
-form.append(stopper);
+working.append(told, stopper);
+form.append(working);
+
+// doing tells the last line of what has come so far, until results come.
+function doing(html) {
+  const lines = html.length < 100000 ? parse(html).querySelectorAll('.doing') : [];
+  if (lines.length) told.textContent = lines[lines.length - 1].textContent;
+}
 
 box.addEventListener('input', typed);
 form.addEventListener('change', e => { if (e.target !== box && box.value.trim()) submit(); });

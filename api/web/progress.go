@@ -1,0 +1,58 @@
+package web
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// The times of telling how far a search has come.
+const (
+	tellAfter = 400 * time.Millisecond
+	tellEvery = 250 * time.Millisecond
+)
+
+// await waits for the end of a search, and writes meanwhile how far it has come:
+// lines of which a browser shows the last, until something follows it. Where the
+// reader has left the search is not waited for: its context ends.
+func await(w *bufio.Writer, ended <-chan found, progress *search.Progress, began time.Time, now func() time.Time) (found, error) {
+	if err := w.Flush(); err != nil {
+		return found{}, errors.Join(err, (<-ended).err)
+	}
+
+	timer := time.NewTimer(tellAfter - frameAfter)
+	defer timer.Stop()
+	for {
+		select {
+		case f := <-ended:
+			return f, nil
+		case <-timer.C:
+		}
+
+		if _, err := w.WriteString(`<p class="doing">` + doing(progress.Now(), now().Sub(began)) + "</p>\n"); err != nil {
+			return found{}, errors.Join(err, (<-ended).err)
+		}
+		if err := w.Flush(); err != nil {
+			return found{}, errors.Join(err, (<-ended).err)
+		}
+		timer.Reset(tellEvery)
+	}
+}
+
+// doing is how far a search has come, in words.
+func doing(d search.Done, took time.Duration) string {
+	parts := []string{fmt.Sprintf("Searching for %.1f s", took.Seconds())}
+	if d.ShardsAnswered > 0 && d.ShardsAnswered < d.ShardsRequired {
+		parts = append(parts, fmt.Sprintf("%s of %s shards", layout.Grouping(int(d.ShardsAnswered)), layout.Grouping(int(d.ShardsRequired))))
+	}
+	if d.Files > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s files", layout.Grouping(int(d.FilesDecided)), layout.Grouping(int(d.Files))),
+			layout.Size(d.Bytes)+" read", layout.Grouping(int(d.Found))+" found so far")
+	}
+	return strings.Join(parts, " · ")
+}

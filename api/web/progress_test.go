@@ -1,0 +1,90 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// slowSearch takes a second.
+type slowSearch struct {
+	Searcher
+	resp search.Response
+}
+
+func (s slowSearch) Search(ctx context.Context, _ catalog.Viewer, r search.Request) (*search.Response, error) {
+	select {
+	case <-time.After(time.Second): // in the time of the bubble
+		return &s.resp, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// A search that takes a while tells how far it has come before its answer, and a
+// quick one does not.
+func TestASlowSearchTellsWhatItHasDone(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"", "results"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := New(Deps{Search: slowSearch{}, Now: time.Now})
+			v := &layout.Visit{Method: "GET", Path: "/search", Part: part, Query: url.Values{"query": {"type:repo x"}}, Status: 200}
+			if err := p.search(t.Context(), v); err != nil {
+				t.Fatal(err)
+			}
+
+			var b bytes.Buffer
+			if err := v.Stream(bufio.NewWriter(&b)); err != nil {
+				t.Fatal(err)
+			}
+			before, after, ok := strings.Cut(b.String(), `<div id="results"`)
+			if n := strings.Count(before, `<p class="doing">Searching for `); !ok || n != 3 || strings.Contains(after, "doing") {
+				t.Errorf("part %q: told %d times before the results: %s", part, n, b.String())
+			}
+			if strings.Contains(before, "<html") != (part == "") {
+				t.Errorf("part %q begins with %.40s", part, before)
+			}
+		})
+	}
+}
+
+func TestWhatASearchHasDoneInWords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		done search.Done
+		want string
+	}{
+		{search.Done{}, "Searching for 1.5 s"},
+		{search.Done{ShardsRequired: 1, Files: 2000, FilesDecided: 1000, Bytes: 2_100_000_000, Found: 3211}, "Searching for 1.5 s · 1,000 of 2,000 files · 2.1 GB read · 3,211 found so far"},
+		{search.Done{ShardsRequired: 412, ShardsAnswered: 118}, "Searching for 1.5 s · 118 of 412 shards"},
+	} {
+		if got := doing(c.done, 1500*time.Millisecond); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.done, got, c.want)
+		}
+	}
+}
+
+// What is counted exactly is not called a lower bound, though not all is shown.
+func TestWhatIsCountedExactlyIsNotCalledALowerBound(t *testing.T) {
+	t.Parallel()
+	resp := &search.Response{Stats: search.Stats{ShardsRequired: 3, ShardsAnswered: 3, FlushReason: search.FlushLimit}}
+	resp.Stats.Files, resp.Stats.TotalMatches = 406, 1193
+	for _, c := range []struct{ query, summary, proof string }{
+		{"count:all x", "1,193 matches in 406 files", "counted exactly, shown up to the limit"},
+		{"x", "≥ 1,193 matches in ≥ 406 files", "counts are lower bounds"},
+	} {
+		exact := countedExactly(resp, countsAll(c.query))
+		if got, p := summaryOf(resp, exact), proofOf(resp, exact, time.Second); got != c.summary || !strings.Contains(p.Text, c.proof) || p.Complete != exact {
+			t.Errorf("%s: %q and %q", c.query, got, p.Text)
+		}
+	}
+}
