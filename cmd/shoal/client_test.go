@@ -142,6 +142,27 @@ func TestWaitingEndsWhenTheNodeServes(t *testing.T) {
 	}
 }
 
+// The last line tells the size that the catalog knows, or none; a failure whose
+// cause is not for the one who asks says so.
+func TestTheEndOfWaitingTellsWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	const head = `{"node":"n","leader":"n","connections":[{"state":"synced"}],`
+	for answer, want := range map[string]string{
+		`"repos":{"total":2,"indexed":2},"members":[{"id":"n","bytes":2500000},{"id":"m","bytes":7}]}`: "2 of 2 repositories indexed, 2.5 MB of index on this node\n",
+		`"repos":{"total":1,"indexed":1},"members":[{"id":"n"}]}`:                                      "1 of 1 repository indexed\n",
+
+		`"repos":{"total":1,"failed":1},"members":[{"id":"n"}],"failed":[{"kind":"index","subject":"a/b","error":""}]}`: "index a/b: why is told to owners\n0 of 1 repository indexed\n",
+	} {
+		node := http.NewServeMux()
+		node.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(head + answer)) })
+		node.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
+		_, stderr, err := run(t, node, "status", "--wait-indexed")
+		if !strings.HasSuffix(stderr, "\n"+want) {
+			t.Errorf("%s:\ngot  %q, %v\nwant %q", answer, stderr, err, want)
+		}
+	}
+}
+
 func TestWithoutAKeyItIsSaidHowToGetOne(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{"Not authenticated", "Not authenticated."} {

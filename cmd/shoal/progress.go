@@ -88,14 +88,25 @@ func outcome(b *bar, s *statusAnswer) error {
 	}
 
 	for _, j := range s.Failed {
-		fmt.Fprintf(b.w, "%s %s: %s\n", j.Kind, j.Subject, j.Error)
+		fmt.Fprintf(b.w, "%s %s: %s\n", j.Kind, j.Subject, cmp.Or(j.Error, "why is told to owners"))
 	}
-	fmt.Fprintf(b.w, "%s, %s of index on this node\n", indexedText(s), size(s.Storage.ShardBytes))
+	fmt.Fprintln(b.w, indexedText(s)+heldText(s))
 
 	if bad {
 		return exitCode(1)
 	}
 	return nil
+}
+
+// heldText is how much of the index the asked node holds, where that is told:
+// by the catalog, which knows it as soon as a repository counts as indexed.
+func heldText(s *statusAnswer) string {
+	for _, m := range s.Members {
+		if m.ID == s.Node && m.Bytes > 0 {
+			return ", " + size(m.Bytes) + " of index on this node"
+		}
+	}
+	return ""
 }
 
 // bar is one line that is drawn over itself. Where the output is no terminal
@@ -106,7 +117,10 @@ type bar struct {
 	last     string
 }
 
-const barWidth = 30
+const (
+	barWidth = 30
+	maxLine  = 110
+)
 
 func (b *bar) draw(s *statusAnswer) {
 	line := b.line(s)
@@ -161,7 +175,11 @@ func (b *bar) line(s *statusAnswer) string {
 	text := fmt.Sprintf("[%s%s] %3.0f%%  %s  %s",
 		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, reposText(s), now)
 
-	return text[:min(len(text), 110)]
+	// A rune for each column: names of repositories need not be ASCII.
+	if runes := []rune(text); len(runes) > maxLine {
+		return string(runes[:maxLine])
+	}
+	return text
 }
 
 // reposText is how many of the repositories are indexed: "0 of 1 repository".

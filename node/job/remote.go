@@ -39,7 +39,7 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 	}
 
 	if err != nil {
-		return nil, fetched, fmt.Errorf("fetch: %w", err)
+		return nil, fetched, err
 	}
 	return mirror, fetched, nil
 }
