@@ -50,7 +50,7 @@ func openAzure(conn config.Connection, t Tools) (Host, error) {
 	a.client = &client{
 		tools: t, product: "Azure DevOps", name: c.Name, base: web,
 		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
-		authorize: azureAuthorization(c, t), explain: a.explain,
+		authorize: azureAuthorization(c, t), explain: a.explain, signIn: a.refusedToken,
 	}
 	return a, nil
 }
@@ -195,14 +195,17 @@ func (a *azure) repo(r *azureRepo, org string) Repo {
 	return repo
 }
 
-// explain reads a redirect to the sign-in page as what it is: a token that is
-// not good here.
+// explain reads what tells of a token that is not good here.
 func (a *azure) explain(res *http.Response, _ []byte) *Refusal {
-	switch res.StatusCode {
-	case http.StatusUnauthorized, http.StatusFound, http.StatusNonAuthoritativeInfo:
-		return refusal(TokenRefused, res.StatusCode, "Azure DevOps refused the token of connection %s: it has expired, lacks the scope Code (read), or belongs to another organisation", a.name)
+	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusFound {
+		return a.refusedToken()
 	}
 	return nil
+}
+
+// refusedToken is also what a page to sign in means.
+func (a *azure) refusedToken() *Refusal {
+	return refusal(TokenRefused, http.StatusUnauthorized, "Azure DevOps refused the token of connection %s: it has expired, lacks the scope Code (read), or belongs to another organisation", a.conn.Name)
 }
 
 func azureCredential(ctx context.Context, conn config.Connection, _ string, t Tools) (git.Credential, error) {

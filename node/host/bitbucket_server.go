@@ -83,7 +83,23 @@ func serverPage() url.Values { return url.Values{"archived": {"ALL"}, "limit": {
 func (b *bitbucketServer) project(key string) target {
 	q := serverPage()
 	q.Set("projectkey", key)
-	return b.listing("projects/"+key, q, "repos")
+	all := b.listing("projects/"+key, q, "repos")
+
+	return target{name: all.name, list: func(ctx context.Context, found func(Repo, string) error) error {
+		n := 0
+		err := all.list(ctx, func(r Repo, path string) error {
+			n++
+			return found(r, path)
+		})
+		if err != nil || n > 0 {
+			return err
+		}
+
+		// Of a project that is not there the list is empty too: only the project
+		// itself tells.
+		_, err = b.get(ctx, b.at(nil, "projects", key), &struct{}{})
+		return err
+	}}
 }
 
 func (b *bitbucketServer) listing(name string, q url.Values, parts ...string) target {

@@ -99,6 +99,10 @@ type client struct {
 	// a nil result leaves it to the client.
 	explain func(res *http.Response, body []byte) *Refusal
 
+	// signIn is what a page to sign in means at hosts that answer a bad token
+	// with one: status 203, or a way to another host. Nil elsewhere.
+	signIn func() *Refusal
+
 	// expires reads when the credential ends; nil for hosts that say nothing.
 	expires func(h http.Header) time.Time
 
@@ -229,6 +233,11 @@ func (c *client) once(ctx context.Context, q question, into any) (http.Header, e
 	if res.StatusCode/100 != 2 {
 		return res.Header, c.refused(res, body)
 	}
+
+	// Some hosts answer, and ask for a pause before the next call.
+	if until := c.retryAfter(res.Header); !until.IsZero() {
+		c.budget.pause(until)
+	}
 	return res.Header, c.decode(ctx, res, body, into)
 }
 
@@ -291,6 +300,9 @@ func (c *client) http() *http.Client {
 		if len(via) > 5 {
 			return refusal(InvalidResponse, 0, "%s redirects in a circle", c.product)
 		}
+		if c.signIn != nil && !strings.EqualFold(req.URL.Host, first.Host) {
+			return c.signIn()
+		}
 		if !strings.EqualFold(req.URL.Host, first.Host) || first.Scheme == "https" && req.URL.Scheme != "https" {
 			return refusal(InvalidResponse, 0, "%s redirects to %s://%s; set the url of connection %s to it if that is right", c.product, req.URL.Scheme, req.URL.Host, c.name)
 		}
@@ -334,6 +346,9 @@ func certificateHint(err error) string {
 // sign-in page, a proxy or a wall against robots.
 func (c *client) decode(ctx context.Context, res *http.Response, body *io.LimitedReader, into any) error {
 	kind := res.Header.Get("Content-Type")
+	if res.StatusCode == http.StatusNonAuthoritativeInfo && c.signIn != nil {
+		return c.signIn()
+	}
 	if res.StatusCode == http.StatusNonAuthoritativeInfo || kind != "" && !strings.Contains(strings.ToLower(kind), "json") {
 		return refusal(InvalidResponse, res.StatusCode, "%s at %s answered with %s instead of JSON: a sign-in page or a proxy stands before its API", c.product, c.base.Host, firstOf(kind, ";"))
 	}

@@ -63,6 +63,9 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 // List lists the projects that a glob chooses.
 func (g *gerrit) List(ctx context.Context, sink Sink) error {
 	return newCollector(sink, g.choice()).run(ctx, []target{{name: "projects", list: func(ctx context.Context, found func(Repo, string) error) error {
+		// The list is sorted by name. A server that gives a page again would be
+		// asked without end.
+		last := ""
 		for from := 0; from < maxPages*gerritPage; {
 			page, err := g.page(ctx, from)
 			if err != nil {
@@ -75,12 +78,23 @@ func (g *gerrit) List(ctx context.Context, sink Sink) error {
 				return nil
 			}
 			from += len(page)
+			if last, err = g.onward(last, slices.Sorted(maps.Keys(page))); err != nil {
+				return err
+			}
 			if err := g.pass(page, found); err != nil {
 				return err
 			}
 		}
 		return refusal(InvalidResponse, http.StatusOK, "Gerrit lists projects without end")
 	}}})
+}
+
+// onward is the last name of a page, which begins with none that came before.
+func (g *gerrit) onward(last string, names []string) (string, error) {
+	if slices.Contains(names, last) {
+		return "", refusal(InvalidResponse, http.StatusOK, "the pages of %s go in a circle", g.product)
+	}
+	return names[len(names)-1], nil
 }
 
 // page asks for projects from a place on, hidden ones too unless they are
@@ -105,6 +119,7 @@ var gerritSignal = Signal{Name: "commits of master and main", Lag: time.Minute, 
 // Changed lists all projects with the commits of their main branches: there is
 // no list of what changed since.
 func (g *gerrit) Changed(ctx context.Context, _ time.Time, take func(Mark)) ([]string, error) {
+	last := ""
 	for from := 0; from < maxPages*gerritPage; {
 		q := url.Values{"n": {strconv.Itoa(gerritPage)}, "S": {strconv.Itoa(from)}, "b": {"master", "main"}}
 		if p := commonPrefix(g.conn.Projects); p != "" {
@@ -122,6 +137,10 @@ func (g *gerrit) Changed(ctx context.Context, _ time.Time, take func(Mark)) ([]s
 			return []string{"projects"}, nil
 		}
 		from += len(page)
+		var err error
+		if last, err = g.onward(last, slices.Sorted(maps.Keys(page))); err != nil {
+			return nil, err
+		}
 
 		for name, p := range page {
 			m := Mark{ExternalID: externalID(config.KindGerrit, g.web, name)}

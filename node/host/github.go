@@ -388,7 +388,7 @@ func (g *github) repo(r *githubRepo) Repo {
 		Name:       hostName(g.web) + "/" + r.FullName, DisplayName: r.FullName, HostType: string(config.KindGitHub),
 		Remote: git.Remote{URL: web + ".git"}, WebURL: web,
 		Description: r.Description, DefaultBranch: r.DefaultBranch, Topics: lowered(r.Topics),
-		Fork: r.Fork, Archived: r.Archived, Visibility: visibility(r.Private || r.Visibility == "private", r.Visibility == "internal"),
+		Fork: r.Fork, Archived: r.Archived, Visibility: visibility(r.Private || r.Visibility != "" && r.Visibility != "public", r.Visibility == "internal"),
 		Stars: r.Stars, SizeBytes: r.Size * 1000,
 	}
 

@@ -262,7 +262,7 @@ func (g *gitlab) repo(p *gitlabProject) Repo {
 		Remote: git.Remote{URL: g.web.JoinPath(p.Path).String() + ".git"}, WebURL: g.links.JoinPath(p.Path).String(),
 		Description: p.Description, DefaultBranch: p.DefaultBranch, Topics: lowered(append(p.Topics, p.Tags...)),
 		Fork: p.ForkedFrom != nil, Archived: p.Archived, Empty: p.Empty,
-		Visibility: visibility(p.Visibility == "private", p.Visibility == "internal"),
+		Visibility: g.visibility(p),
 		PushedAt:   p.Activity, Stars: p.Stars, SizeBytes: p.Statistics.Size,
 	}
 
@@ -270,6 +270,13 @@ func (g *gitlab) repo(p *gitlabProject) Repo {
 		repo.Unfetchable = "GitLab is still importing it (" + p.Import + ")"
 	}
 	return repo
+}
+
+// visibility is what GitLab says of it. To anonymous callers it says nothing and
+// shows what is public; a word that is not known here opens nothing.
+func (g *gitlab) visibility(p *gitlabProject) Visibility {
+	open := p.Visibility == "public" || p.Visibility == "" && g.conn.Token == nil
+	return visibility(!open, p.Visibility == "internal")
 }
 
 func explainGitLab(res *http.Response, body []byte) *Refusal {

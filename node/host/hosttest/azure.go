@@ -1,0 +1,97 @@
+package hosttest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// AzureServices is dev.azure.com: who shows no good token gets a page to sign
+// in, with a status of success.
+func AzureServices() *Deployment {
+	d := azure("azure devops services", "", func(w http.ResponseWriter) {
+		answer(w, http.StatusNonAuthoritativeInfo, "<html><body>Sign in to your account</body></html>")
+	})
+	d.public, d.web = "https://dev.azure.com", "https://dev.azure.com"
+	return d
+}
+
+// AzureServer is an Azure DevOps Server with the path of old ones.
+func AzureServer() *Deployment {
+	return azure("azure devops server", "/tfs", func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, "<html>401</html>") })
+}
+
+func azure(name, prefix string, refuse func(http.ResponseWriter)) *Deployment {
+	return &Deployment{
+		Name: name, prefix: prefix, schema: "azure",
+		authorized: password(""),
+		refuse:     refuse,
+		missing:    notFound(`{"$id":"1","message":"TF401019: The Git repository with name or identifier does not exist.","typeName":"GitRepositoryNotFoundException","errorCode":0}`),
+		routes: []route{
+			{"GET " + prefix + "/{org}/_apis/git/repositories", "answer repositories", azureList},
+			{"GET " + prefix + "/{org}/{project}/_apis/git/repositories", "answer repositories", azureList},
+			{"GET " + prefix + "/{org}/_apis/git/repositories/{repo}", "answer repository", azureSingle},
+			{"GET " + prefix + "/{org}/{project}/_apis/git/repositories/{repo}", "answer repository", azureSingle},
+		},
+		clone: func(r Repo) string { return prefix + "/" + r.Owner + "/" + r.Project + "/_git/" + r.Name },
+		opens: password(""),
+	}
+}
+
+// azureList has all of an organisation or a project at once.
+func azureList(s *Server, h http.Header, r *http.Request) any {
+	org, project := r.PathValue("org"), r.PathValue("project")
+	repos := s.of(org)
+	if repos == nil && org != "empty" {
+		return nil
+	}
+
+	kept := repos[:0:0]
+	for _, x := range repos {
+		if project == "" || strings.EqualFold(x.Project, project) {
+			kept = append(kept, x)
+		}
+	}
+	if project != "" && len(kept) == 0 {
+		return nil
+	}
+	return map[string]any{"count": len(kept), "value": all(kept, azureRepo(s))}
+}
+
+func azureSingle(s *Server, h http.Header, r *http.Request) any {
+	project, name := r.PathValue("project"), r.PathValue("repo")
+	x, ok := s.one(func(x Repo) bool {
+		return strings.EqualFold(x.Owner, r.PathValue("org")) && (guid(x.ID) == name || strings.EqualFold(x.Name, name) && strings.EqualFold(x.Project, project))
+	})
+	if !ok {
+		return nil
+	}
+	return azureRepo(s)(x)
+}
+
+func guid(id int64) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", id) }
+
+func azureRepo(s *Server) func(Repo) map[string]any {
+	return func(r Repo) map[string]any {
+		visibility := "public"
+		switch {
+		case r.Internal:
+			visibility = "organization"
+		case r.Private:
+			visibility = "private"
+		}
+		out := map[string]any{
+			"id": guid(r.ID), "name": r.Name, "url": s.pages() + "/_apis/git/repositories/" + guid(r.ID),
+			"project":   map[string]any{"id": guid(1), "name": r.Project, "state": "wellFormed", "visibility": visibility},
+			"remoteUrl": s.pages() + "/" + r.Owner + "/" + r.Project + "/_git/" + r.Name, "webUrl": s.pages() + "/" + r.Owner + "/" + r.Project + "/_git/" + r.Name,
+			"size": r.Size, "isDisabled": r.Disabled, "isInMaintenance": false,
+		}
+		if r.Branch != "" {
+			out["defaultBranch"] = "refs/heads/" + r.Branch
+		}
+		if r.Fork {
+			out["isFork"] = true
+		}
+		return out
+	}
+}

@@ -1,0 +1,78 @@
+package hosttest
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Gerrit is a Gerrit server. Its repositories have no numbers, and who shows a
+// password is below /a.
+func Gerrit() *Deployment {
+	return &Deployment{
+		Name: "gerrit", Most: 500, prefix: "/r", schema: "gerrit", before: ")]}'\n",
+		authorized: password("ann"),
+		refuse:     func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, "Unauthorized") },
+		missing:    func(w http.ResponseWriter) { answer(w, http.StatusNotFound, "Not found") },
+		routes: []route{
+			{"GET /r/a/projects/{$}", "answer projects", gerritList},
+			{"GET /r/a/projects/{name}", "answer project", gerritSingle},
+			{"GET /r/projects/{$}", "answer projects", gerritList},
+			{"GET /r/projects/{name}", "answer project", gerritSingle},
+		},
+		clone: func(r Repo) string { return "/r/a/" + r.Path() },
+		opens: password("ann"),
+	}
+}
+
+// gerritList is a part of the list, sorted by name. It has no word of whether
+// more follow, as some servers have none; hidden ones come with all alone.
+func gerritList(s *Server, h http.Header, r *http.Request) any {
+	q := r.URL.Query()
+	repos := s.which(func(p Repo) bool { return strings.HasPrefix(p.Path(), q.Get("p")) && (!p.Hidden || q.Has("all")) })
+	repos = append(repos, Repo{Owner: "", Name: "All-Users"})
+
+	from := min(number(r, "S", 0), len(repos))
+	to := min(from+s.page, len(repos))
+	out := map[string]any{}
+	for _, p := range repos[from:to] {
+		info := gerritProject(p)
+		if branches := q["b"]; len(branches) > 0 {
+			commits := map[string]any{}
+			for _, b := range branches {
+				commits[b] = strings.Repeat("-", 40)
+				if b == p.Branch && p.Commit != "" {
+					commits[b] = p.Commit
+				}
+			}
+			info["branches"] = commits
+		}
+		out[strings.TrimPrefix(p.Path(), "/")] = info
+	}
+	return out
+}
+
+func gerritSingle(s *Server, h http.Header, r *http.Request) any {
+	p, ok := s.one(func(p Repo) bool { return p.Path() == r.PathValue("name") })
+	if !ok {
+		return nil
+	}
+	return gerritProject(p)
+}
+
+func gerritProject(r Repo) map[string]any {
+	state := "ACTIVE"
+	switch {
+	case r.Hidden:
+		state = "HIDDEN"
+	case r.Archived:
+		state = "READ_ONLY"
+	}
+	out := map[string]any{
+		"id": strings.ReplaceAll(strings.TrimPrefix(r.Path(), "/"), "/", "%2F"), "state": state,
+		"web_links": []any{map[string]any{"name": "gitiles", "url": "/plugins/gitiles/" + r.Path()}},
+	}
+	if r.Description != "" {
+		out["description"] = r.Description
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package hosttest
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// GitHub is github.com, or a subdomain of ghe.com.
+func GitHub() *Deployment {
+	d := github("github", "github", "", "")
+	d.public, d.web = "https://api.github.com", "https://github.com"
+	return d
+}
+
+// GitHubServer is an Enterprise Server.
+func GitHubServer() *Deployment {
+	return github("github enterprise server", "ghes", "/ghe", "/ghe/api/v3")
+}
+
+// github has its API below a path.
+func github(name, schema, prefix, below string) *Deployment {
+	api := "GET " + below
+	return &Deployment{
+		Name: name, Most: 100, prefix: prefix, schema: schema,
+		authorized: header("Bearer "),
+		refuse:     refused(`{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`),
+		missing:    notFound(`{"message":"Not Found","documentation_url":"https://docs.github.com/rest","status":"404"}`),
+		routes: []route{
+			{api + "/orgs/{owner}/repos", "answer repositories of an organization", githubOrg(below)},
+			{api + "/organizations/{id}/repos", "answer repositories of an organization", githubOrgByNumber},
+			{api + "/users/{owner}/repos", "answer repositories of a user", githubUser},
+			{api + "/user/repos", "answer own repositories", githubOwn},
+			{api + "/repos/{owner}/{name}", "answer repository", githubByName},
+			{api + "/repositories/{id}", "answer repository", githubByNumber},
+		},
+		clone: func(r Repo) string { return prefix + "/" + r.Path() + ".git" },
+		opens: password("x-access-token"),
+	}
+}
+
+// githubList is a page of a list. The address of the next one has the number of
+// the organisation, as the real one's has.
+func githubList(s *Server, h http.Header, r *http.Request, repos []Repo, next string) any {
+	h.Set("X-RateLimit-Limit", "5000")
+	h.Set("X-RateLimit-Remaining", "4999")
+	h.Set("X-RateLimit-Reset", "1772370000")
+	h.Set("X-RateLimit-Resource", "core")
+
+	if r.URL.Query().Get("sort") == "pushed" {
+		repos = newest(repos)
+	}
+	n := number(r, "page", 1)
+	page, more := s.part(repos, n)
+	if more {
+		s.linkTo(h, next, r, "page", strconv.Itoa(n+1))
+	}
+	return all(page, githubRepo)
+}
+
+func githubOrg(below string) func(*Server, http.Header, *http.Request) any {
+	return func(s *Server, h http.Header, r *http.Request) any {
+		owner := r.PathValue("owner")
+		repos := s.of(owner)
+		if s.person(owner) || repos == nil && owner != "empty" {
+			return nil
+		}
+		return githubList(s, h, r, repos, below+"/organizations/"+owner+"/repos")
+	}
+}
+
+func githubOrgByNumber(s *Server, h http.Header, r *http.Request) any {
+	return githubList(s, h, r, s.of(r.PathValue("id")), r.URL.Path)
+}
+
+// githubUser has the public repositories of a user alone.
+func githubUser(s *Server, h http.Header, r *http.Request) any {
+	owner := r.PathValue("owner")
+	repos := s.which(func(x Repo) bool { return x.Owner == owner && !x.Private })
+	if !s.person(owner) {
+		return nil
+	}
+	return githubList(s, h, r, repos, r.URL.Path)
+}
+
+// githubOwn has all of the account of the token.
+func githubOwn(s *Server, h http.Header, r *http.Request) any {
+	return githubList(s, h, r, s.of("ann"), r.URL.Path)
+}
+
+func githubByName(s *Server, h http.Header, r *http.Request) any {
+	return githubSingle(s.byPath(r.PathValue("owner"), r.PathValue("name")))
+}
+
+func githubByNumber(s *Server, h http.Header, r *http.Request) any {
+	return githubSingle(s.byNumber(r.PathValue("id")))
+}
+
+func githubSingle(repo Repo, ok bool) any {
+	if !ok {
+		return nil
+	}
+	return githubRepo(repo)
+}
+
+func githubRepo(r Repo) map[string]any {
+	visibility := "public"
+	switch {
+	case r.Internal:
+		visibility = "internal"
+	case r.Private:
+		visibility = "private"
+	}
+	out := map[string]any{
+		"id": r.ID, "name": r.Name, "full_name": r.Path(), "owner": map[string]any{"login": r.Owner},
+		"private": r.Private || r.Internal, "visibility": visibility, "fork": r.Fork, "archived": r.Archived, "disabled": r.Disabled,
+		"description": nil, "default_branch": "main", "pushed_at": nil, "stargazers_count": r.Stars, "topics": topics(r), "size": r.Size / 1000,
+	}
+	if r.Description != "" {
+		out["description"] = r.Description
+	}
+	if r.Branch != "" {
+		out["default_branch"] = r.Branch
+	}
+	if !r.Pushed.IsZero() {
+		out["pushed_at"] = instant(r.Pushed)
+	}
+	return out
+}
+
+func topics(r Repo) []any {
+	out := []any{}
+	for _, t := range r.Topics {
+		out = append(out, t)
+	}
+	return out
+}

@@ -1,0 +1,191 @@
+package hosttest
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+//go:embed schema/*.json
+var schemas embed.FS
+
+// description is what a host says of its answers.
+type description struct {
+	name     string
+	document map[string]any
+
+	mu       sync.Mutex // guards the fields below
+	compiler *jsonschema.Compiler
+	compiled map[string]*jsonschema.Schema
+}
+
+var descriptions sync.Map
+
+// described reads the description of a host, once.
+func described(name string) *description {
+	once, _ := descriptions.LoadOrStore(name, sync.OnceValue(func() *description {
+		text, err := schemas.ReadFile("schema/" + name + ".json")
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+		if err != nil {
+			panic("BUG: " + name + ": " + err.Error())
+		}
+
+		d := &description{name: name, document: document.(map[string]any), compiler: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{}}
+		d.compiler.AssertFormat()
+		if err := d.compiler.AddResource(name+".json", document); err != nil {
+			panic("BUG: " + name + ": " + err.Error())
+		}
+		return d
+	}))
+	return once.(func() *description)()
+}
+
+// check holds an answer to a part of the description. What is null counts as
+// absent, and fields that the description does not have are let through: hosts
+// add some at any time.
+func (d *description) check(part string, body any) error {
+	schema, err := d.part(part)
+	if err != nil {
+		return err
+	}
+
+	text, err := json.Marshal(withoutNulls(body))
+	if err != nil {
+		return err
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(value)
+}
+
+func (d *description) part(name string) (*jsonschema.Schema, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.compiled[name] == nil {
+		schema, err := d.compiler.Compile(d.name + ".json#/$defs/" + strings.ReplaceAll(name, " ", "%20"))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		d.compiled[name] = schema
+	}
+	return d.compiled[name], nil
+}
+
+func withoutNulls(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, x := range v {
+			if x != nil {
+				out[k] = withoutNulls(x)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = withoutNulls(x)
+		}
+		return out
+	}
+	return v
+}
+
+// complete adds to an answer what the description demands and no test is
+// about, such as the dozens of addresses of a repository of GitHub.
+func (d *description) complete(part string, body any) any {
+	return d.fill(map[string]any{"$ref": "#/$defs/" + part}, body)
+}
+
+func (d *description) fill(schema map[string]any, body any) any {
+	if ref, ok := schema["$ref"].(string); ok {
+		part, _ := d.document["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
+		return d.fill(part, body)
+	}
+	for _, of := range []string{"allOf", "anyOf", "oneOf"} {
+		for _, s := range list(schema[of]) {
+			body = d.fill(s.(map[string]any), body)
+			if of != "allOf" {
+				break
+			}
+		}
+	}
+
+	properties, _ := schema["properties"].(map[string]any)
+	switch v := body.(type) {
+	case map[string]any:
+		for name, s := range properties {
+			if x, ok := v[name]; ok && x != nil {
+				v[name] = d.fill(s.(map[string]any), x)
+			}
+		}
+		for _, name := range list(schema["required"]) {
+			if s, ok := properties[name.(string)].(map[string]any); ok && v[name.(string)] == nil {
+				v[name.(string)] = d.blank(s)
+			}
+		}
+	case []any:
+		if items, ok := schema["items"].(map[string]any); ok {
+			for i := range v {
+				v[i] = d.fill(items, v[i])
+			}
+		}
+	}
+	return body
+}
+
+// blank is a plain value that fits a schema.
+func (d *description) blank(schema map[string]any) any {
+	if ref, ok := schema["$ref"].(string); ok {
+		part, _ := d.document["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
+		return d.blank(part)
+	}
+	if one := append(list(schema["anyOf"]), list(schema["oneOf"])...); len(one) > 0 {
+		return d.blank(one[0].(map[string]any))
+	}
+	if values := list(schema["enum"]); len(values) > 0 {
+		return values[0]
+	}
+
+	switch kind(schema["type"]) {
+	case "integer", "number":
+		return 0
+	case "boolean":
+		return false
+	case "array":
+		return []any{}
+	case "object":
+		return d.fill(schema, map[string]any{})
+	}
+
+	switch schema["format"] {
+	case "uri":
+		return "https://host.example/x"
+	case "date-time":
+		return "2020-01-01T00:00:00Z"
+	}
+	return "x"
+}
+
+// kind is the type that a schema names, or the first of several.
+func kind(t any) string {
+	if several := list(t); len(several) > 0 {
+		t = several[0]
+	}
+	name, _ := t.(string)
+	return name
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
