@@ -13,25 +13,36 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// asker is what the routes of questions need.
+// asker answers questions, which are watched while it does.
 type asker interface {
 	Ask(context.Context, catalog.Viewer, nodeask.Question) (*nodeask.Started, error)
 	Sees(context.Context, catalog.Viewer, string) error
+	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(nodeask.Event) error) error
+	StopChat(context.Context, catalog.Viewer, string) error
+}
+
+// threads are the questions that were asked before, with their answers.
+type threads interface {
 	Chat(context.Context, catalog.Viewer, string) (*nodeask.Chat, error)
 	Chats(ctx context.Context, v catalog.Viewer, skip, most int) ([]nodeask.Chat, int, error)
-	StopChat(context.Context, catalog.Viewer, string) error
-	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(nodeask.Event) error) error
 	ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error
 	DeleteChat(context.Context, catalog.Viewer, string) error
 	ForkChat(context.Context, catalog.Viewer, string) (string, error)
+}
+
+// chats is both; pages hide what asks where no model could answer.
+type chats interface {
+	asker
+	threads
 	HasModel() bool
 }
 
 // chatRoutes are the routes of questions to a language model, and of the threads
 // that these stand in.
 type chatRoutes struct {
-	asker asker
-	base  string
+	asker   asker
+	threads threads
+	base    string
 }
 
 func (a *chatRoutes) rows() []route {
@@ -167,7 +178,7 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 	if err := a.asker.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
 		return err
 	}
-	chat, err := a.asker.Chat(ctx, c.viewer, started.ID)
+	chat, err := a.threads.Chat(ctx, c.viewer, started.ID)
 	if err != nil {
 		return err
 	}
@@ -267,7 +278,7 @@ func (a *chatRoutes) turnOf(r *nodeask.Report) turnJSON {
 
 // get is GET /api/chat/{id}.
 func (a *chatRoutes) get(ctx context.Context, c *call) error {
-	t, err := a.asker.Chat(ctx, c.viewer, c.wild[0])
+	t, err := a.threads.Chat(ctx, c.viewer, c.wild[0])
 	if err != nil {
 		return err
 	}
@@ -288,7 +299,7 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	list, total, err := a.asker.Chats(ctx, c.viewer, (page-1)*per, per)
+	list, total, err := a.threads.Chats(ctx, c.viewer, (page-1)*per, per)
 	if err != nil {
 		return err
 	}
@@ -312,7 +323,7 @@ func (a *chatRoutes) change(ctx context.Context, c *call) error {
 		return err
 	}
 
-	if err := a.asker.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
+	if err := a.threads.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
 		return err
 	}
 	return c.json(chatIDJSON{c.wild[0]})
@@ -324,7 +335,7 @@ type chatIDJSON struct {
 
 // remove is DELETE /api/chat/{id}.
 func (a *chatRoutes) remove(ctx context.Context, c *call) error {
-	if err := a.asker.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
+	if err := a.threads.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
 	}
 	return c.json(chatIDJSON{c.wild[0]})
@@ -337,7 +348,7 @@ type chatForkJSON struct {
 
 // fork is POST /api/chat/{id}/fork.
 func (a *chatRoutes) fork(ctx context.Context, c *call) error {
-	id, err := a.asker.ForkChat(ctx, c.viewer, c.wild[0])
+	id, err := a.threads.ForkChat(ctx, c.viewer, c.wild[0])
 	if err != nil {
 		return err
 	}
@@ -369,7 +380,7 @@ const quietEvents = 10 * time.Second
 
 // events is GET /api/chat/{id}/events: server-sent events from the log of
 // a thread, then as they come, until its last turn has ended. A client that was
-// cut off goes on behind the last number that it has, with after or
+// cut off goes on after the last number that it has, with after or
 // Last-Event-ID, on any node.
 func (a *chatRoutes) events(ctx context.Context, c *call) error {
 	id, viewer := c.wild[0], c.viewer

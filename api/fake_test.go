@@ -56,7 +56,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, signing: f, doors: f, base: cmp.Or(f.base, "http://shoal.example.com"),
-		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, members: f, models: f, asker: f, users: f, config: f, jobs: f, events: f, audit: f, suggest: f,
+		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, members: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, suggest: f,
 		agents: agentParts{f, f, f, f, f},
 		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f},
 	}

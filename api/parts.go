@@ -26,7 +26,7 @@ type parts struct {
 	apiKeys  apiKeys
 	members  members
 	models   models
-	asker    asker
+	chats    chats
 	users    users
 	config   configurer
 	jobs     jobs
@@ -42,7 +42,7 @@ type parts struct {
 func partsOf(n *node.Node) parts {
 	return parts{
 		keys: n, sessions: n, signing: n, doors: n.SignIn(), base: n.BaseURL(),
-		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, members: n, models: n, asker: n, users: n, config: n, jobs: n, events: n, audit: n, suggest: suggesterOf(n),
+		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, members: n, models: n, chats: n, users: n, config: n, jobs: n, events: n, audit: n, suggest: suggesterOf(n),
 		agents: agentsOf(n.OAuth()),
 		tools:  tool.Parts{Search: n, Browse: n, History: n, List: n}, asking: []tool.Tool{n.Asker.Tool()},
 		enforces: n.Enforces,

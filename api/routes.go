@@ -120,7 +120,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		&historyRoutes{p.history, base},
 		&suggestRoutes{p.suggest, p.tools.Browse},
 		&modelRoutes{p.models},
-		&chatRoutes{p.asker, base},
+		&chatRoutes{p.chats, p.chats, base},
 
 		// The node and its cluster.
 		&healthRoutes{p.state, s.opt.Version, s.leaving},

@@ -220,8 +220,6 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("stop the API: %w", err)
 	}
 	return nil
-
-// An error of the shutdown other than its bound is one of the listener.
 }
 
 // serve answers one request. Nothing of rc is used once it returns, except by

@@ -27,6 +27,7 @@ func (s *server) tool(ctx context.Context, c toolCall) (text string, took time.D
 	if err != nil {
 		return "", 0, err
 	}
+
 	start := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/mcp", bytes.NewReader(body))
 	if err != nil {
@@ -34,11 +35,13 @@ func (s *server) tool(ctx context.Context, c toolCall) (text string, took time.D
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
+
 	data, err := s.read(req)
 	took = time.Since(start)
 	if err != nil {
 		return "", 0, fmt.Errorf("%s %v: %w", c.tool, c.args, err)
 	}
+
 	text, err = toolText(data)
 	if err != nil {
 		err = fmt.Errorf("%s %v: %w", c.tool, c.args, err)
@@ -60,6 +63,7 @@ func toolText(data []byte) (string, error) {
 			data = part
 		}
 	}
+
 	var m struct {
 		Result struct {
 			Content []struct{ Text string }
@@ -70,6 +74,7 @@ func toolText(data []byte) (string, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return "", fmt.Errorf("%.200s: %w", data, err)
 	}
+
 	switch {
 	case m.Error != nil:
 		return "", errors.New(m.Error.Message)
@@ -87,14 +92,18 @@ func toolText(data []byte) (string, error) {
 func (s *server) agents(ctx context.Context, agents, rounds int, length time.Duration, calls []toolCall) (loaded, error) {
 	bounded, cancel := context.WithTimeout(ctx, length+time.Minute)
 	defer cancel()
+
 	var ended atomic.Bool
 	defer time.AfterFunc(length, func() { ended.Store(true) }).Stop()
-	var next atomic.Int64
-	var mu sync.Mutex
+
+	var mu sync.Mutex // guards l and failed
 	l := loaded{}
 	var failed error
-	start := time.Now()
+
+	// Each agent takes the next call of the list, round after round.
+	var next atomic.Int64
 	var wg sync.WaitGroup
+	start := time.Now()
 	for range agents {
 		wg.Go(func() {
 			for {
@@ -103,6 +112,7 @@ func (s *server) agents(ctx context.Context, agents, rounds int, length time.Dur
 					return
 				}
 				_, took, err := s.tool(bounded, calls[i%len(calls)])
+
 				mu.Lock()
 				if err != nil {
 					l.errors++
@@ -114,6 +124,7 @@ func (s *server) agents(ctx context.Context, agents, rounds int, length time.Dur
 			}
 		})
 	}
+
 	wg.Wait()
 	l.wall = time.Since(start)
 	if len(l.took) == 0 && failed == nil {
@@ -132,6 +143,7 @@ func estimateTokens(text string) int {
 		n += (digits + 2) / 3
 		letters, digits = 0, 0
 	}
+
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
@@ -151,6 +163,7 @@ func estimateTokens(text string) int {
 			}
 		}
 	}
+
 	flush()
 	return n
 }

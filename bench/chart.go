@@ -50,9 +50,12 @@ func (c *Chart) extent() (low, high float64) {
 			}
 		}
 	}
+
 	if math.IsInf(low, 1) {
 		return 0, 1
 	}
+
+	// The same decade twice would be a chart without a width.
 	low, high = math.Floor(low), math.Ceil(high)
 	if low == high {
 		high++
@@ -63,15 +66,19 @@ func (c *Chart) extent() (low, high float64) {
 func (c *Chart) bars(low, high float64) string {
 	group := barHeight*len(c.Series) + 6
 	height := group*len(c.Labels) + 50
+
 	var b strings.Builder
 	c.open(&b, height)
 	scale := func(v float64) float64 {
 		return (math.Log10(v) - low) / (high - low) * (chartWidth - labelWidth - 60)
 	}
+
+	// A line for each decade.
 	for d := low; d <= high; d++ {
 		x := labelWidth + scale(math.Pow(10, d))
 		fmt.Fprintf(&b, `<line x1="%.1f" y1="24" x2="%.1f" y2="%d" stroke="#ddd"/><text x="%.1f" y="%d" font-size="10">%g %s</text>`, x, x, height-20, x, height-6, math.Pow(10, d), c.Unit)
 	}
+
 	for i, label := range c.Labels {
 		y := 26 + i*group
 		fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="10" text-anchor="end">%s</text>`, labelWidth-6, y+group/2, html.EscapeString(label))
@@ -81,6 +88,7 @@ func (c *Chart) bars(low, high float64) string {
 			}
 		}
 	}
+
 	b.WriteString("</svg>\n")
 	return b.String()
 }
@@ -88,18 +96,22 @@ func (c *Chart) bars(low, high float64) string {
 func (c *Chart) lines(low, high float64) string {
 	var b strings.Builder
 	c.open(&b, lineHeight+60)
+
 	at := func(i int, v float64) (float64, float64) {
 		x := 80 + float64(i)*(chartWidth-160)/float64(max(1, len(c.Labels)-1))
 		return x, 30 + (high-math.Log10(v))/(high-low)*lineHeight
 	}
+
 	for d := low; d <= high; d++ {
 		_, y := at(0, math.Pow(10, d))
 		fmt.Fprintf(&b, `<line x1="80" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/><text x="74" y="%.1f" font-size="10" text-anchor="end">%g %s</text>`, y, chartWidth-80, y, y+3, math.Pow(10, d), html.EscapeString(c.Unit))
 	}
+
 	for i, label := range c.Labels {
 		x, _ := at(i, 1)
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" font-size="10" text-anchor="middle">%s</text>`, x, lineHeight+50, html.EscapeString(label))
 	}
+
 	for k, s := range c.Series {
 		var points []string
 		for i, v := range s.Values {
@@ -110,6 +122,7 @@ func (c *Chart) lines(low, high float64) string {
 		}
 		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`, strings.Join(points, " "), colours[k%len(colours)])
 	}
+
 	b.WriteString("</svg>\n")
 	return b.String()
 }

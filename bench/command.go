@@ -35,6 +35,7 @@ redis.git, rqlite.git, weaviate.git).`,
 			return err
 		},
 	}
+
 	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-bench"), "work folder, kept between runs")
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder of the report; empty prints only")
 	cmd.Flags().StringSliceVar(&o.Parts, "parts", PartNames(), "what to measure")
@@ -65,6 +66,7 @@ repositories are those of bench report; a part without them says so.`,
 			return err
 		},
 	}
+
 	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-bench"), "work folder, kept between runs")
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder of the report; empty prints only")
 	cmd.Flags().StringSliceVar(&o.Parts, "parts", agentParts, "what to measure")
@@ -83,10 +85,12 @@ func soakCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			fmt.Fprint(cmd.OutOrStdout(), p.Text())
 			return nil
 		},
 	}
+
 	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-soak"), "work folder, wiped at the start")
 	cmd.Flags().StringVar(&o.Repo, "repo", "", "repository to copy and change; empty makes a small one")
 	cmd.Flags().IntVar(&o.Rounds, "rounds", 1000, "commits, each waited for until it is searchable")

@@ -28,14 +28,17 @@ func (c corpora) tree(ctx context.Context) (string, error) {
 	if ok, err := exists(filepath.Join(dir, ".complete")); ok || err != nil {
 		return dir, err
 	}
+
 	tarballs, err := filepath.Glob("/usr/src/linux-source-6.*.tar.xz")
 	if err != nil || len(tarballs) == 0 {
 		return "", errors.New("no Linux source in /usr/src: install the package linux-source-6.1")
 	}
+
 	c.log("unpacking %s", tarballs[0])
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
+
 	if _, err := measure(ctx, dir, nil, "tar", "-xJf", tarballs[0], "--strip-components=1"); err != nil {
 		return "", err
 	}
@@ -56,6 +59,7 @@ func (c corpora) repository(ctx context.Context, dir, path string) (string, erro
 	if ok, err := exists(filepath.Join(path, "complete")); ok || err != nil {
 		return path, err
 	}
+
 	c.log("committing %s", dir)
 	steps := [][]string{
 		{"init", "-q", "--bare", "-b", "main", path},
@@ -63,6 +67,7 @@ func (c corpora) repository(ctx context.Context, dir, path string) (string, erro
 		{"--git-dir", path, "--work-tree", dir, "-c", "gc.auto=0", "-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-q", "-m", "corpus"},
 		{"--git-dir", path, "gc", "-q"},
 	}
+
 	for _, args := range steps {
 		if _, err := measure(ctx, dir, nil, "git", args...); err != nil {
 			return "", err
@@ -78,10 +83,12 @@ func (c corpora) many(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	root := filepath.Join(c.dir, "M")
 	if ok, err := exists(filepath.Join(root, ".complete")); ok || err != nil {
 		return root, err
 	}
+
 	c.log("cutting %s into repositories", tree)
 	err = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
@@ -96,6 +103,7 @@ func (c corpora) many(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return root, os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
 }
 
@@ -105,27 +113,34 @@ func (c corpora) few(ctx context.Context, n int) (string, error) {
 	if ok, err := exists(filepath.Join(root, ".complete")); ok || err != nil {
 		return root, err
 	}
+
 	many, err := c.many(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	repos, err := filepath.Glob(filepath.Join(many, "*.git"))
 	if err != nil {
 		return "", err
 	}
+
 	if len(repos) < n {
 		return "", fmt.Errorf("%s has %d repositories, not %d", many, len(repos), n)
 	}
+
+	// Every len/n-th of them.
 	for i := range n {
 		from := repos[i*len(repos)/n]
 		to := filepath.Join(root, filepath.Base(from))
 		if err := os.RemoveAll(to); err != nil {
 			return "", err
 		}
+
 		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 			return "", err
 		}
 	}
+
 	return root, os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
 }
 
@@ -135,9 +150,11 @@ func importDirectory(ctx context.Context, dir, path string) error {
 	if err != nil {
 		return err
 	}
+
 	var stream bytes.Buffer
 	stream.WriteString("commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 6\ncorpus\n")
 	files := 0
+
 	for _, e := range entries {
 		if !e.Type().IsRegular() || e.Name() == ".complete" {
 			continue
@@ -146,14 +163,17 @@ func importDirectory(ctx context.Context, dir, path string) error {
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintf(&stream, "M 100644 inline %q\ndata %d\n", e.Name(), len(data))
 		stream.Write(data)
 		stream.WriteByte('\n')
 		files++
 	}
+
 	if files == 0 {
 		return nil
 	}
+
 	if _, err := measure(ctx, dir, nil, "git", "init", "-q", "--bare", "-b", "main", path); err != nil {
 		return err
 	}
@@ -171,6 +191,7 @@ func (c corpora) share(ctx context.Context, n int) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	c.log("taking 1/%d of %s", n, large)
 	list, err := measure(ctx, large, nil, "git", "ls-tree", "-r", "-z", "HEAD")
 	if err != nil {
@@ -178,10 +199,12 @@ func (c corpora) share(ctx context.Context, n int) (string, error) {
 	}
 	// The new repository borrows the objects until it has those of its commit in
 	// a pack, as L has: what has to be copied by git costs the node more.
+	// a pack, as L has: what has to be copied by git costs the node more.
 	index := filepath.Join(path, "index.tmp")
 	if _, err := measure(ctx, large, nil, "git", "clone", "-q", "--bare", "--shared", large, path); err != nil {
 		return "", err
 	}
+
 	var pick bytes.Buffer
 	for i, entry := range bytes.Split(list.Out, []byte{0}) {
 		if i%n == 0 && len(entry) > 0 {
@@ -192,6 +215,7 @@ func (c corpora) share(ctx context.Context, n int) (string, error) {
 	if err := commitEntries(ctx, path, index, &pick); err != nil {
 		return "", err
 	}
+
 	if _, err := measure(ctx, path, nil, "git", "repack", "-a", "-d", "-q"); err != nil {
 		return "", err
 	}

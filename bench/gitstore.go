@@ -16,6 +16,7 @@ func gitIn(ctx context.Context, dir string, env []string, in io.Reader, args ...
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=bench", "GIT_AUTHOR_EMAIL=bench@localhost", "GIT_COMMITTER_NAME=bench", "GIT_COMMITTER_EMAIL=bench@localhost")
 	cmd.Env = append(cmd.Env, env...)
+
 	cmd.Stdin = in
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -38,14 +39,17 @@ func commitEntries(ctx context.Context, dir, index string, pick io.Reader) error
 	if _, err := gitIn(ctx, dir, env, pick, "update-index", "-z", "--index-info"); err != nil {
 		return err
 	}
+
 	tree, err := gitIn(ctx, dir, env, nil, "write-tree")
 	if err != nil {
 		return err
 	}
+
 	commit, err := gitIn(ctx, dir, nil, strings.NewReader("corpus\n"), "commit-tree", tree)
 	if err != nil {
 		return err
 	}
+
 	_, err = gitIn(ctx, dir, nil, nil, "update-ref", "refs/heads/main", commit)
 	return err
 }
@@ -56,10 +60,12 @@ func changeOneFile(ctx context.Context, dir, path, line string) error {
 	if err != nil {
 		return err
 	}
+
 	old, err := gitIn(ctx, dir, nil, nil, "cat-file", "blob", "HEAD:"+path)
 	if err != nil {
 		return err
 	}
+
 	text := old + "\n" + line + "\n"
 	stream := fmt.Sprintf("commit refs/heads/main\ncommitter bench <bench@localhost> 1700000100 +0000\ndata 6\nchange\nfrom %s\nM 100644 inline %s\ndata %d\n%s\n", head, path, len(text), text)
 	return fastImport(ctx, dir, strings.NewReader(stream))

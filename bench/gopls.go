@@ -31,6 +31,7 @@ func startGopls(ctx context.Context, tree string) (*gopls, error) {
 	g.cmd.Dir = tree
 	g.cmd.Env = append(os.Environ(), "GOFLAGS=")
 	g.cmd.Stderr = &g.said
+
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -38,10 +39,12 @@ func startGopls(ctx context.Context, tree string) (*gopls, error) {
 	if g.in, err = g.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
+
 	g.out = bufio.NewReader(out)
 	if err := g.cmd.Start(); err != nil {
 		return nil, err
 	}
+
 	root := "file://" + tree
 	if err := g.call("initialize", map[string]any{
 		"processId": os.Getpid(), "rootUri": root, "capabilities": map[string]any{},
@@ -75,6 +78,8 @@ func (g *gopls) call(method string, params, result any) error {
 	if err := g.send(map[string]any{"jsonrpc": "2.0", "id": g.last, "method": method, "params": params}); err != nil {
 		return err
 	}
+
+	// Notifications and questions of the server come between.
 	for {
 		var m struct {
 			ID     json.RawMessage
@@ -82,10 +87,12 @@ func (g *gopls) call(method string, params, result any) error {
 			Result json.RawMessage
 			Error  *struct{ Message string }
 		}
+
 		if err := g.receive(&m); err != nil {
 			g.stop()
 			return fmt.Errorf("gopls %s: %w: %.2000s", method, err, g.said.Bytes())
 		}
+
 		switch {
 		case m.Method != "" && m.ID != nil:
 			var nothing any
@@ -109,11 +116,13 @@ func (g *gopls) call(method string, params, result any) error {
 // receive reads one message.
 func (g *gopls) receive(m any) error {
 	length := 0
+
 	for {
 		line, err := g.out.ReadString('\n')
 		if err != nil {
 			return err
 		}
+
 		if line = strings.TrimSpace(line); line == "" {
 			break
 		}
@@ -123,6 +132,7 @@ func (g *gopls) receive(m any) error {
 			}
 		}
 	}
+
 	body := make([]byte, length)
 	if _, err := io.ReadFull(g.out, body); err != nil {
 		return err
@@ -136,6 +146,7 @@ func (g *gopls) references(d declaration, to places) error {
 		URI   string
 		Range struct{ Start struct{ Line int } }
 	}
+
 	err := g.call("textDocument/references", map[string]any{
 		"textDocument": map[string]any{"uri": "file://" + filepath.Join(g.tree, d.file)},
 		"position":     map[string]any{"line": d.line - 1, "character": d.column - 1},
@@ -144,6 +155,7 @@ func (g *gopls) references(d declaration, to places) error {
 	if err != nil {
 		return fmt.Errorf("%s:%d: %w", d.file, d.line, err)
 	}
+
 	for _, f := range found {
 		file, err := filepath.Rel(g.tree, strings.TrimPrefix(f.URI, "file://"))
 		if err != nil {

@@ -69,15 +69,18 @@ func launch(dir, address string, args []string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s := &server{dir: dir, url: address, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	s.cmd = exec.Command(self, append([]string{"serve", "--data-dir", dir}, args...)...)
 	s.cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")
+
 	log, err := os.Create(dir + ".log")
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	s.cmd.Stdout, s.cmd.Stderr = log, log
+
 	s.start = time.Now()
 	return s, s.cmd.Start()
 }
@@ -186,6 +189,7 @@ func (s *server) read(req *http.Request) ([]byte, error) {
 	if s.key != "" {
 		req.Header.Set("Authorization", "Bearer "+s.key)
 	}
+
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, err
@@ -195,6 +199,7 @@ func (s *server) read(req *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusAccepted {
 		return nil, fmt.Errorf("%s: %s: %s", req.URL.Path, resp.Status, data)
 	}
@@ -231,6 +236,7 @@ func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Durati
 	if err != nil {
 		return nil, 0, err
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	data, err := s.read(req)
 	if err != nil {
@@ -291,9 +297,11 @@ func (s *server) diskBytes(folder string) (int64, error) {
 		if err != nil {
 			return err
 		}
+
 		sum += info.Size()
 		return nil
 	})
+
 	return sum, err
 }
 
@@ -303,6 +311,7 @@ func poll(ctx context.Context, limit, every time.Duration, what string, holds fu
 	defer cancel()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+
 	for !holds() {
 		select {
 		case <-ctx.Done():

@@ -47,6 +47,7 @@ func (a *agent) toTheEnd(ctx context.Context, tool string, args map[string]any) 
 		if err != nil {
 			return err
 		}
+
 		next := continuing.FindStringSubmatch(text[strings.LastIndexByte(text, '\n')+1:])
 		if next == nil {
 			return nil
@@ -86,6 +87,7 @@ func (a *agent) cost() cost {
 func partAgents(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Ten questions of agents, in the format of the tool server and in the reference's",
 		Columns: []string{"question", "calls", "bytes", "tokens", "reference's calls", "bytes", "tokens", "tokens / reference", "better"}}
+
 	history := filepath.Join(r.Dir, "R.git")
 	if ok, err := exists(history); err != nil || !ok {
 		p.note("not measured: %s, a bare copy of git's repository, is not there", history)
@@ -97,6 +99,7 @@ func partAgents(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 	defer s.stop()
+
 	if err := s.symbolsReady(ctx, symbolsTime, "strbuf_addf"); err != nil {
 		return nil, err
 	}
@@ -109,6 +112,7 @@ func partAgents(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		good := our.calls <= their.calls && our.tokens < their.tokens
 		if good {
 			better++
@@ -159,6 +163,7 @@ func codeTasks() []task {
 			if err != nil {
 				return err
 			}
+
 			at := firstPlace.FindStringSubmatch(text)
 			if at == nil {
 				return fmt.Errorf("no place in %q", text)
@@ -170,6 +175,7 @@ func codeTasks() []task {
 			if err != nil {
 				return err
 			}
+
 			a.texts = append(a.texts, text)
 			at := regexp.MustCompile(`\] (.*):\n  (\d+)`).FindStringSubmatch(text)
 			if at == nil {
@@ -241,12 +247,14 @@ func historyTasks() []task {
 				if err != nil {
 					return err
 				}
+
 				if tool == "glob" {
 					a.texts = append(a.texts, f.paths(text, "t/**/*sparse*"))
 				} else {
 					a.texts = append(a.texts, f.tree(text, "xdiff"))
 				}
 			}
+
 			return nil
 		}},
 		{"how did v2.10.0 open packs? (a tag that is not indexed)", "open_packed_git_1(struct packed_git *p)", func(ctx context.Context, a *agent) error {
@@ -254,6 +262,7 @@ func historyTasks() []task {
 			if err != nil {
 				return err
 			}
+
 			at := firstPlace.FindStringSubmatch(text)
 			if at == nil {
 				return fmt.Errorf("no place in %q", text)
@@ -268,6 +277,7 @@ func historyTasks() []task {
 			if err != nil {
 				return err
 			}
+
 			a.texts = append(a.texts, f.tree(text, "/"))
 			texts, err := f.read(ctx, "sha1_file.c", "v2.10.0", 1, 1<<20, "open_packed_git_1(struct packed_git *p)")
 			a.texts = append(a.texts, texts...)

@@ -16,10 +16,12 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	text, err := textBytes(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
+
 	repo, err := r.corpora.large(ctx)
 	if err != nil {
 		return nil, err
@@ -32,6 +34,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	info, err := os.Stat(index)
 	if err != nil {
 		return nil, err
@@ -41,10 +44,12 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 		r.close()
 		r.large = nil
 	}
+
 	s, b, err := r.index(ctx, "L", "off", 1, map[string]connection{"L": {"type": "git", "url": "file://" + repo}})
 	if err != nil {
 		return nil, err
 	}
+
 	r.large = s
 
 	cpu := b.own + b.git
@@ -61,6 +66,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		p.row("zoekt", z.CPU, z.Wall, float64(z.Wall)/float64(z.CPU), bytesize(z.PeakBytes), "", "")
 	}
 	return p, nil
@@ -73,10 +79,12 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	repo, err := r.corpora.large(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	var list []struct {
 		RepoID int
 	}
@@ -88,19 +96,23 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for round := range 3 {
 		was, err := s.spent()
 		if err != nil {
 			return nil, err
 		}
+
 		took, err := s.findChange(ctx, repo, list[0].RepoID, round)
 		if err != nil {
 			return nil, err
 		}
+
 		now, err := s.spent()
 		if err != nil {
 			return nil, err
 		}
+
 		p.row(round+1, took, now.own-was.own, now.git-was.git, fmt.Sprintf("%d", now.disk-was.disk))
 	}
 
@@ -149,6 +161,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	root, err := r.corpora.many(ctx)
 	if err != nil {
 		return nil, err
@@ -158,10 +171,12 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s, _, err := r.index(ctx, "LM", "off", len(repos)+1, map[string]connection{"L": {"type": "git", "url": "file://" + repo}, "M": {"type": "git", "url": "file://" + root + "/*"}})
 	if err != nil {
 		return nil, err
 	}
+
 	if err := s.settled(ctx); err != nil {
 		return nil, err
 	}
@@ -173,6 +188,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 		if s, err = serve(ctx, s.dir, filepath.Join(r.Dir, "LM.json"), "off"); err != nil {
 			return nil, err
 		}
+
 		if a, _, err := s.search(ctx, Query{Text: "mutex_lock_interruptible"}.body(10, false)); err != nil || a.Stats.FileCount == 0 {
 			return nil, fmt.Errorf("first search after the start: %d files, %w", a.Stats.FileCount, err)
 		}
@@ -180,6 +196,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		p.row(i+1, s.ready, bytesize(resident), bytesize(anonymous))
 	}
 
@@ -199,6 +216,7 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	names := strings.Fields(tags)
 	names = names[:min(64, len(names))]
 
@@ -211,10 +229,12 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 		if c.tags != nil {
 			conn["revisions"] = map[string]any{"tags": c.tags}
 		}
+
 		s, b, err := r.index(ctx, "R"+c.name, "off", 1, map[string]connection{"R": conn})
 		if err != nil {
 			return nil, err
 		}
+
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
@@ -222,6 +242,7 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		p.row(c.name, b.own, b.git, b.wall, bytesize(b.disk), bytesize(unique))
 		if c.tags == nil {
 			last = [2]float64{float64(b.disk), float64(unique)}
@@ -229,6 +250,7 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 			p.note("Disk grows %.3g × where unique blobs grow %.3g ×.", float64(b.disk)/last[0], float64(unique)/last[1])
 		}
 	}
+
 	return p, nil
 }
 
@@ -241,11 +263,13 @@ func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error)
 		if err != nil {
 			return 0, err
 		}
+
 		for line := range strings.Lines(string(u.Out)) {
 			f := strings.Fields(line)
 			if len(f) < 5 || f[1] != "blob" || seen[f[2]] {
 				continue
 			}
+
 			seen[f[2]] = true
 			var n int64
 			if _, err := fmt.Sscan(f[3], &n); err != nil {
@@ -254,5 +278,6 @@ func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error)
 			sum += n
 		}
 	}
+
 	return sum, nil
 }

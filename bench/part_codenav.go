@@ -40,10 +40,12 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 		p.note("not measured: no gopls on PATH (go install golang.org/x/tools/gopls)")
 		return p, nil
 	}
+
 	tree, err := moduleCopy(ctx, filepath.Join(r.Dir, "codenav"), codenavModule)
 	if err != nil {
 		return nil, err
 	}
+
 	repo, err := r.corpora.repository(ctx, tree, filepath.Join(r.Dir, "codenav.git"))
 	if err != nil {
 		return nil, err
@@ -54,10 +56,12 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	tags, err := ctagsPlaces(ctx, tree, "Go", "-pPu")
 	if err != nil {
 		return nil, err
 	}
+
 	g, err := startGopls(ctx, tree)
 	if err != nil {
 		return nil, err
@@ -69,6 +73,7 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 	defer s.stop()
+
 	names := slices.Sorted(maps.Keys(declared))
 	if err := s.symbolsReady(ctx, symbolsTime, names[0]); err != nil {
 		return nil, err
@@ -81,6 +86,7 @@ func partCodenav(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 	}
+
 	if err := n.report(p); err != nil {
 		return nil, err
 	}
@@ -100,6 +106,7 @@ func (n *navigation) compare(ctx context.Context, s *server, g *gopls, name stri
 	if err != nil {
 		return err
 	}
+
 	n.defs.add(got, declared.lines())
 	n.defsTags.add(got, tagged)
 
@@ -112,6 +119,7 @@ func (n *navigation) compare(ctx context.Context, s *server, g *gopls, name stri
 			return err
 		}
 	}
+
 	n.refs.add(got, want)
 	n.missed.note(name, got, want)
 	return nil
@@ -229,6 +237,7 @@ func (s *server) lines(ctx context.Context, path, name string, exts []string) (p
 			}
 		}
 	}
+
 	if err := s.post(ctx, path, body, &a); err != nil {
 		return nil, err
 	}
@@ -331,6 +340,7 @@ func declared(file *ast.File) []*ast.Ident {
 			}
 		}
 	}
+
 	return ids
 }
 
@@ -349,6 +359,7 @@ func ctagsPlaces(ctx context.Context, tree, language, kinds string) (map[string]
 			Name, Path string
 			Line       int
 		}
+
 		if err := json.Unmarshal(scan.Bytes(), &tag); err != nil {
 			return nil, fmt.Errorf("ctags: %w", err)
 		}

@@ -21,14 +21,17 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		s, b, err := r.index(ctx, "growth", "off", 1, map[string]connection{"L": {"type": "git", "url": "file://" + repo}})
 		if err != nil {
 			return nil, err
 		}
+
 		took, err := r.searched(ctx, s)
 		if err != nil {
 			return nil, err
 		}
+
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
@@ -36,6 +39,7 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 		p.Chart.add(fmt.Sprintf("1/%d", n), (b.own + b.git).Seconds(), float64(b.disk)/1e6, ms(took[1]), ms(took[2]))
 		f.add(1/float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk)}, millis(took)...)...)
 	}
+
 	p.note("Fitted exponents over the size: %s.", f)
 	return p, nil
 }
@@ -99,10 +103,12 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	repos, err := filepath.Glob(filepath.Join(all, "*.git"))
 	if err != nil {
 		return nil, err
 	}
+
 	for _, part := range []int{8, 4, 2, 1} {
 		n, root := len(repos)/part, all
 		if part > 1 {
@@ -110,10 +116,12 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 				return nil, err
 			}
 		}
+
 		s, b, err := r.index(ctx, "growth", "off", n, map[string]connection{"M": {"type": "git", "url": "file://" + root + "/*"}})
 		if err != nil {
 			return nil, err
 		}
+
 		if err := s.settled(ctx); err != nil {
 			return nil, err
 		}
@@ -121,16 +129,19 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		took, err := r.searched(ctx, s)
 		if err != nil {
 			return nil, err
 		}
+
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
 		p.row(n, b.own, b.git, b.wall, bytesize(b.disk), rest, took[0], took[1], took[2])
 		f.add(float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk), ms(rest)}, millis(took)...)...)
 	}
+
 	p.note("Fitted exponents over the number of repositories: %s.", f)
 	return p, nil
 }
@@ -141,6 +152,7 @@ func (s *server) resting(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	const seconds = 10
 	over := time.After(seconds * time.Second)
 	select {
@@ -148,6 +160,7 @@ func (s *server) resting(ctx context.Context) (time.Duration, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
+
 	after, _, err := procUsage(s.cmd.Process.Pid)
 	return max((after-before)/seconds, time.Millisecond), err
 }
@@ -159,10 +172,12 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 	if ok, err := exists(repo); err != nil || !ok {
 		return nil, fmt.Errorf("%s is not there: put a bare repository with history and 64 tags in its place", repo)
 	}
+
 	list, err := gitIn(ctx, repo, nil, nil, "tag", "--sort=-creatordate")
 	if err != nil {
 		return nil, err
 	}
+
 	tags := strings.Fields(list)
 	byRevisions, byText := newFit("CPU", "disk"), newFit("CPU", "disk")
 	for _, n := range []int{1, 4, 16, 64} {
@@ -171,10 +186,12 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 		if len(named) > 0 {
 			conn["revisions"] = map[string]any{"tags": named}
 		}
+
 		s, b, err := r.index(ctx, "growth", "off", 1, map[string]connection{"R": conn})
 		if err != nil {
 			return nil, err
 		}
+
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
@@ -182,10 +199,12 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		p.row(1+len(named), bytesize(unique), b.own, b.git, bytesize(b.disk))
 		byRevisions.add(float64(1+len(named)), (b.own + b.git).Seconds(), float64(b.disk))
 		byText.add(float64(unique), (b.own + b.git).Seconds(), float64(b.disk))
 	}
+
 	p.note("Fitted exponents over the number of revisions: %s; over their unique text: %s.", byRevisions, byText)
 	return p, nil
 }
@@ -197,15 +216,18 @@ func partGrowthMatches(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	f := newFit("time")
 	for _, word := range []string{"tg3_read_firmware_ver", "mutex_lock_interruptible", "spin_lock_irqsave", "printk", "struct device", "static", "return", "the", "e"} {
 		a, took, err := s.bestSearch(ctx, Query{Text: word}.body(100, true), r.Repeat)
 		if err != nil {
 			return nil, err
 		}
+
 		p.row(word, a.Stats.FileCount, a.Stats.TotalMatchCount, took)
 		f.add(float64(a.Stats.TotalMatchCount), ms(took))
 	}
+
 	p.note("Fitted exponent over the number of matches: %s.", f)
 	return p, nil
 }

@@ -25,16 +25,19 @@ func (r *run) addLanguages(ctx context.Context, p *Part) error {
 	if err != nil {
 		return err
 	}
+
 	tree := filepath.Join(linux, "tools")
 	repo, err := r.corpora.repository(ctx, tree, filepath.Join(r.Dir, "codenav-tools.git"))
 	if err != nil {
 		return err
 	}
+
 	s, _, err := r.index(ctx, "codenav-tools", "ctags", 1, map[string]connection{"tools": {"type": "git", "url": "file://" + repo}})
 	if err != nil {
 		return err
 	}
 	defer s.stop()
+
 	if err := s.symbolsReady(ctx, symbolsTime, "evsel__open_per_cpu"); err != nil {
 		return err
 	}
@@ -52,12 +55,14 @@ func (s *server) compareLanguage(ctx context.Context, p *Part, tree string, l na
 	if err != nil {
 		return err
 	}
+
 	for name, at := range tags { // scripts without an extension are not asked about
 		maps.DeleteFunc(at, func(p place, _ bool) bool { return !slices.Contains(l.exts, filepath.Ext(p.file)) })
 		if len(at) == 0 {
 			delete(tags, name)
 		}
 	}
+
 	names := slices.Sorted(maps.Keys(tags))
 	names = slices.DeleteFunc(names, func(n string) bool { return len(n) < 4 || !isWord(n) || strings.HasPrefix(n, "__anon") })
 	var defs, refs confusion
@@ -68,14 +73,17 @@ func (s *server) compareLanguage(ctx context.Context, p *Part, tree string, l na
 		if err != nil {
 			return err
 		}
+
 		if len(want) > 60 {
 			continue
 		}
 		asked++
+
 		got, err := s.lines(ctx, "/api/find_definitions", name, l.exts)
 		if err != nil {
 			return err
 		}
+
 		defs.add(got, tags[name])
 		maps.DeleteFunc(want, func(at place, _ bool) bool { return tags[name][at] })
 		if got, err = s.lines(ctx, "/api/find_references", name, l.exts); err != nil {
@@ -83,6 +91,7 @@ func (s *server) compareLanguage(ctx context.Context, p *Part, tree string, l na
 		}
 		refs.add(got, want)
 	}
+
 	p.row(fmt.Sprintf("find_definitions, %s, %d names", l.name, asked), "universal-ctags over the tree", defs.want, defs.precision(), defs.recall())
 	p.row(fmt.Sprintf("find_references, %s, %d names", l.name, asked), "lines with the name, by ripgrep, less definitions", refs.want, refs.precision(), refs.recall())
 	return nil
@@ -100,10 +109,12 @@ func wordLines(ctx context.Context, tree, word string, exts []string) (places, e
 	for _, e := range exts {
 		args = append(args, "-g", "*"+e)
 	}
+
 	u, err := measure(ctx, tree, nil, "rg", append(args, "-e", word, ".")...)
 	if err != nil {
 		return nil, err
 	}
+
 	all := places{}
 	for row := range strings.Lines(string(u.Out)) {
 		file, rest, ok := strings.Cut(row, "\x00")
@@ -113,5 +124,6 @@ func wordLines(ctx context.Context, tree, word string, exts []string) (places, e
 		}
 		all[place{filepath.Clean(file), line}] = true
 	}
+
 	return all, nil
 }

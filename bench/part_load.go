@@ -16,16 +16,19 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p.Chart = &Chart{Unit: "", Lines: true, Series: []Series{{Name: "requests/s"}, {Name: "p99 ms"}}}
 	bodies := make([][]byte, 0, len(selective()))
 	for _, q := range selective() {
 		bodies = append(bodies, q.body(50, false))
 	}
+
 	for _, conns := range []int{1, 2, 4, 8, 16, 32} {
 		l := s.load(ctx, conns, 5*time.Second, bodies)
 		p.row(conns, l.perSecond(), median(l.took), quantile(l.took, 0.99), l.errors)
 		p.Chart.add(fmt.Sprint(conns), l.perSecond(), ms(quantile(l.took, 0.99)))
 	}
+
 	heavyCtx, stop := context.WithCancel(ctx)
 	var heavy sync.WaitGroup
 	for _, q := range []Query{{Text: `[a-z]+ = [a-z]+\[[0-9]+\]`, Regexp: true}, {Text: `.{120,}`, Regexp: true}} {
@@ -35,6 +38,7 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 			}
 		})
 	}
+
 	l := s.load(ctx, 16, 5*time.Second, bodies)
 	stop()
 	heavy.Wait()
@@ -51,13 +55,16 @@ func partMixed(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var bodies, heavy [][]byte
 	for _, q := range selective() {
 		bodies = append(bodies, q.body(50, false))
 	}
+
 	for _, pattern := range []string{`[a-z]+ = [a-z]+\[[0-9]+\]`, `.{120,}`, `return`, `[^ \t\n]{80,}`} {
 		heavy = append(heavy, Query{Text: pattern, Regexp: true}.body(1000, true))
 	}
+
 	const length = 10 * time.Second
 	for _, conns := range []int{0, 1, 2, 8} {
 		beside := make(chan loaded, 1)
@@ -68,6 +75,7 @@ func partMixed(ctx context.Context, r *run) (*Part, error) {
 		h := <-beside
 		p.row(conns, l.perSecond(), median(l.took), quantile(l.took, 0.99), quantile(l.took, 1), len(h.took))
 	}
+
 	p.note("A heavy query gives its core to waiting light ones after each piece of work, and every fourth turn is a heavy one's: with both cores taken a light query waits for the rest of a piece.")
 	return p, nil
 }
@@ -85,10 +93,12 @@ func (l loaded) perSecond() float64 { return float64(len(l.took)) / l.wall.Secon
 func (s *server) load(ctx context.Context, conns int, length time.Duration, bodies [][]byte) loaded {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
+
+	// Each connection notes its own times, and all take turns with the bodies.
 	var next, errors atomic.Int64
 	took := make([][]time.Duration, conns)
-	start := time.Now()
 	var wg sync.WaitGroup
+	start := time.Now()
 	for c := range conns {
 		wg.Go(func() {
 			for ctx.Err() == nil {
@@ -101,10 +111,12 @@ func (s *server) load(ctx context.Context, conns int, length time.Duration, bodi
 					errors.Add(1)
 					continue
 				}
+
 				took[c] = append(took[c], d)
 			}
 		})
 	}
+
 	wg.Wait()
 	l := loaded{errors: int(errors.Load()), wall: time.Since(start)}
 	for _, t := range took {

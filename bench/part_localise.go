@@ -56,10 +56,12 @@ func partLocalise(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
+
 		p.row(append([]any{repoName(dir)}, hitCells(ours, theirs)...)...)
 		all[0].add(ours)
 		all[1].add(theirs)
 	}
+
 	p.row(append([]any{"all"}, hitCells(all[0], all[1])...)...)
 	p.note("Non-merge commits that changed 1 to %d source files, no tests, spread over the last %d. A hit is one of the files changed. git grep ranks by the number of different words, then by lines.", localiseFiles, localiseLog)
 	return p, nil
@@ -83,6 +85,7 @@ func (h *hits) count(c localised, found []string) {
 	if at < 5 {
 		h.five++
 	}
+
 	if at == 0 {
 		h.first++
 	}
@@ -101,14 +104,17 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 	if err != nil {
 		return ours, theirs, err
 	}
+
 	commits, err := localisedCommits(ctx, dir)
 	if err != nil {
 		return ours, theirs, err
 	}
+
 	copied := filepath.Join(r.Dir, "localise-"+repoName(dir)+".git")
 	if err := os.RemoveAll(copied); err != nil {
 		return ours, theirs, err
 	}
+
 	if _, err := gitIn(ctx, r.Dir, nil, nil, "clone", "--quiet", "--bare", dir, copied); err != nil {
 		return ours, theirs, err
 	}
@@ -124,6 +130,7 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 		return ours, theirs, err
 	}
 	defer s.stop()
+
 	if err := s.symbolsReady(ctx, symbolsTime, "main"); err != nil {
 		return ours, theirs, err
 	}
@@ -132,14 +139,17 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 		if err != nil {
 			return ours, theirs, err
 		}
+
 		ours.count(c, rankedFiles(text))
 		ours.tokens += estimateTokens(text)
 		found, err := grepRanked(ctx, dir, c)
 		if err != nil {
 			return ours, theirs, err
 		}
+
 		theirs.count(c, found)
 	}
+
 	return ours, theirs, nil
 }
 
@@ -173,6 +183,7 @@ func fairCommit(record string) (c localised, ok bool) {
 	if len(lines) < 3 {
 		return c, false
 	}
+
 	c.parent = lines[0]
 	c.subject = strings.Join(plainWord.FindAllString(subjectArea.ReplaceAllString(lines[1], ""), -1), " ")
 	for _, line := range lines[2:] {
@@ -181,6 +192,7 @@ func fairCommit(record string) (c localised, ok bool) {
 			c.files = append(c.files, file)
 		}
 	}
+
 	words := len(strings.Fields(c.subject))
 	return c, words >= localiseWords && len(c.files) > 0 && len(c.files) <= localiseFiles && !strings.Contains(c.parent, " ")
 }
@@ -220,6 +232,7 @@ func grepRanked(ctx context.Context, dir string, c localised) ([]string, error) 
 			if at < 0 {
 				continue
 			}
+
 			lines := 0
 			if _, err := fmt.Sscan(line[at+1:], &lines); err != nil {
 				return nil, fmt.Errorf("git grep printed %q: %w", line, err)

@@ -90,6 +90,7 @@ func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
 	if err := os.MkdirAll(q.checkouts, 0o755); err != nil {
 		return nil, err
 	}
+
 	for _, repo := range bare {
 		name := repoName(repo)
 		q.repos = append(q.repos, name)
@@ -100,6 +101,7 @@ func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
 			}
 			continue
 		}
+
 		if _, err := gitIn(ctx, dir, nil, nil, "clone", "--quiet", repo, to); err != nil {
 			return nil, err
 		}
@@ -109,6 +111,7 @@ func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := q.s.symbolsReady(ctx, symbolsTime, "main"); err != nil {
 		return nil, errors.Join(err, q.s.stop())
 	}
@@ -144,6 +147,7 @@ func (q *questioned) call(ctx context.Context, repo string, c namedCall) (string
 	if repo != "" {
 		args["repo"] = repo
 	}
+
 	for name, value := range c.args {
 		args[name] = value
 	}
@@ -162,11 +166,13 @@ func (q *questioned) control(ctx context.Context, repo string, commands [][]stri
 		if err != nil {
 			return cost{}, false, err
 		}
+
 		texts = append(texts, string(u.Out))
 		if len(wanted) > 0 && hasAll(texts, wanted) {
 			break
 		}
 	}
+
 	return costOf(texts), hasAll(texts, wanted), nil
 }
 
@@ -194,6 +200,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	q, err := r.ask(ctx, p)
 	if q == nil {
 		return p, err
@@ -206,11 +213,13 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 		if a.ControlAnswer != nil {
 			wanted = *a.ControlAnswer
 		}
+
 		pairs = append(pairs, pair{
 			repo: a.Repo, question: a.Question, commands: a.Control, wanted: wanted,
 			tools: func() (cost, bool, error) { return q.tools(ctx, a) },
 		})
 	}
+
 	t, err := q.compare(ctx, p, pairs)
 	if err != nil {
 		return nil, err
@@ -278,10 +287,12 @@ func (q *questioned) tools(ctx context.Context, a asking) (cost, bool, error) {
 		if err != nil {
 			return cost{}, false, fmt.Errorf("%s: %w", a.Question, err)
 		}
+
 		if texts = append(texts, text); hasAll(texts, a.Answer) {
 			break
 		}
 	}
+
 	return costOf(texts), hasAll(texts, a.Answer), nil
 }
 
@@ -297,6 +308,7 @@ func partTypos(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	q, err := r.ask(ctx, p)
 	if q == nil {
 		return p, err
@@ -310,6 +322,7 @@ func partTypos(ctx context.Context, r *run) (*Part, error) {
 			tools: func() (cost, bool, error) { return q.recover(ctx, m) },
 		})
 	}
+
 	t, err := q.compare(ctx, p, pairs)
 	if err != nil {
 		return nil, err
@@ -329,6 +342,7 @@ func (q *questioned) recover(ctx context.Context, m misspelt) (cost, bool, error
 		if err != nil {
 			return cost{}, false, fmt.Errorf("%s: %w", m.Question, err)
 		}
+
 		if texts = append(texts, text); strings.Contains(text, m.Answer) {
 			return costOf(texts), true, nil
 		}
@@ -336,10 +350,12 @@ func (q *questioned) recover(ctx context.Context, m misspelt) (cost, bool, error
 		if next, ok = advised(text, m.Field, next); !ok {
 			break
 		}
+
 		if next.args["repo"] != nil {
 			repo = ""
 		}
 	}
+
 	return costOf(texts), false, nil
 }
 
@@ -355,10 +371,12 @@ func advised(text, field string, last namedCall) (next namedCall, ok bool) {
 		next.tool = m[1]
 		return next, json.Unmarshal([]byte(m[2]), &next.args) == nil
 	}
+
 	m := meantName.FindStringSubmatch(text)
 	if m == nil || field == "" {
 		return next, false
 	}
+
 	next = namedCall{last.tool, map[string]any{field: strings.TrimSuffix(m[1], ".")}}
 	for name, value := range last.args {
 		if name != field {

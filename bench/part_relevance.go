@@ -35,17 +35,20 @@ func partRelevance(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, s := range subjects {
 		names, err := definedOnce(ctx, s.tree, relevanceNames)
 		if err != nil {
 			return nil, err
 		}
+
 		row := []any{s.name, len(names)}
 		for _, ctags := range []string{"ctags", "off"} {
 			places, err := r.places(ctx, s, ctags, names)
 			if err != nil {
 				return nil, err
 			}
+
 			first, sum := 0, 0.0
 			for i, pl := range places {
 				if pl.at == 1 {
@@ -53,14 +56,18 @@ func partRelevance(ctx context.Context, r *run) (*Part, error) {
 				} else if ctags != "off" && i-first < relevanceFails {
 					p.note("%s in %s: defined in %s, which stands at %d; first is %s", names[i].name, s.name, names[i].file, pl.at, pl.first)
 				}
+
 				if pl.at > 0 {
 					sum += 1 / float64(pl.at)
 				}
 			}
+
 			row = append(row, fmt.Sprintf("%.1f %%", 100*float64(first)/float64(len(names))), fmt.Sprintf("%.4f", sum/float64(len(names))))
 		}
+
 		p.row(row...)
 	}
+
 	p.note("Names of functions, types and macros with at least six letters, picked evenly; the bare word, in any case, 200 matches asked for. Target: 98 %% and 0.99.")
 	return p, nil
 }
@@ -71,20 +78,24 @@ func (r *run) subjects(ctx context.Context) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	tree, err := r.corpora.tree(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	list := []subject{{"Linux", repo, tree}}
 	more, err := filepath.Glob(filepath.Join(r.Dir, "relevance", "*"))
 	if err != nil {
 		return nil, err
 	}
+
 	for _, link := range more {
 		repo, err := filepath.EvalSymlinks(link)
 		if err != nil {
 			return nil, err
 		}
+
 		name := strings.TrimSuffix(filepath.Base(link), ".git")
 		tree := filepath.Join(r.Dir, "relevance-"+name)
 		if ok, err := exists(tree); err != nil {
@@ -94,8 +105,10 @@ func (r *run) subjects(ctx context.Context) ([]subject, error) {
 				return nil, err
 			}
 		}
+
 		list = append(list, subject{name, repo, tree})
 	}
+
 	return list, nil
 }
 
@@ -112,6 +125,7 @@ func (r *run) places(ctx context.Context, in subject, ctags string, names []defi
 		return nil, err
 	}
 	defer s.stop()
+
 	if err := s.settled(ctx); err != nil {
 		return nil, err
 	}
@@ -120,12 +134,14 @@ func (r *run) places(ctx context.Context, in subject, ctags string, names []defi
 			return nil, err
 		}
 	}
+
 	var out []standing
 	for _, n := range names {
 		a, _, err := s.search(ctx, Query{Text: n.name}.body(200, false))
 		if err != nil {
 			return nil, err
 		}
+
 		var place standing
 		for i, f := range a.Files {
 			if i == 0 {
@@ -136,8 +152,10 @@ func (r *run) places(ctx context.Context, in subject, ctags string, names []defi
 				break
 			}
 		}
+
 		out = append(out, place)
 	}
+
 	return out, nil
 }
 
@@ -181,6 +199,7 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	files := map[string]map[string]bool{}
 	scan := bufio.NewScanner(bytes.NewReader(u.Out))
 	scan.Buffer(nil, 1<<20)
@@ -190,15 +209,18 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 			!slices.Contains(defining, tag.Kind) && (tag.Kind != "member" || filepath.Ext(tag.Path) != ".py") || !slices.Contains(sources, filepath.Ext(tag.Path)) {
 			continue
 		}
+
 		if files[tag.Name] == nil {
 			files[tag.Name] = map[string]bool{}
 		}
 		files[tag.Name][filepath.ToSlash(filepath.Clean(tag.Path))] = true
 	}
+
 	uses, err := filesWithWord(tree)
 	if err != nil {
 		return nil, err
 	}
+
 	var all []definition
 	for name, in := range files {
 		if len(in) != 1 || uses[name] < relevanceUses {
@@ -208,10 +230,12 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 			all = append(all, definition{name, file})
 		}
 	}
+
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no names defined once in %s", tree)
 	}
 	slices.SortFunc(all, func(a, b definition) int { return strings.Compare(a.name, b.name) })
+
 	var picked []definition
 	for i := range min(n, len(all)) {
 		picked = append(picked, all[i*len(all)/min(n, len(all))])
@@ -229,6 +253,7 @@ func filesWithWord(tree string) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !slices.Contains(sources, filepath.Ext(path)) {
 			return err
@@ -237,6 +262,7 @@ func filesWithWord(tree string) (map[string]int, error) {
 		if err != nil || len(text) > maxText {
 			return err
 		}
+
 		seen := map[string]bool{}
 		for _, w := range word.FindAll(text, -1) {
 			if !seen[string(w)] {
@@ -246,5 +272,6 @@ func filesWithWord(tree string) (map[string]int, error) {
 		}
 		return nil
 	})
+
 	return count, err
 }

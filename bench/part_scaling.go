@@ -31,29 +31,35 @@ func partScaling(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var one *swarm
 	for _, n := range []int{1, 3, 5} {
 		w, err := r.swarm(ctx, n, root)
 		if err != nil {
 			return nil, err
 		}
+
 		if err := r.measureSwarm(ctx, p, w, one); err != nil {
 			w.stop()
 			return nil, err
 		}
+
 		if n == 1 {
 			one = w // kept for the comparison
 			defer one.stop()
 			continue
 		}
+
 		if n == 3 {
 			if err := r.moveData(ctx, p, w); err != nil {
 				w.stop()
 				return nil, err
 			}
 		}
+
 		w.stop()
 	}
+
 	p.note("Times are of selective queries over HTTP, one connection, each time another node. All nodes share the cores of this machine with the client: requests a second cannot grow with them here.")
 	p.note("Every shard is on two nodes (on one where there is one). Bytes are those of shards; copies are counted by shoal_copied_bytes_total, mirrors included.")
 	return p, nil
@@ -65,21 +71,25 @@ func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 	for _, q := range selective() {
 		bodies = append(bodies, q.body(50, false))
 	}
+
 	alone, err := w.ask(ctx, 100*r.Repeat, bodies)
 	if err != nil {
 		return err
 	}
+
 	busy := w.load(ctx, 8, 5*time.Second, bodies)
 	st, err := w.status(ctx)
 	if err != nil {
 		return err
 	}
+
 	all, top := st.bytes()
 	fullest := float64(top) * float64(len(w.nodes)) / float64(all)
 	p.row(len(w.nodes), median(alone), quantile(alone, 0.99), busy.perSecond(), bytesize(all), ratio(fullest))
 	if len(w.nodes) > 1 {
 		p.note("%d nodes: the fullest has %.3g of the mean; target %.3g: %s.", len(w.nodes), fullest, targetFullest, cell(fullest <= targetFullest))
 	}
+
 	if len(w.nodes) != 3 {
 		return nil
 	}
@@ -87,6 +97,7 @@ func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 	if err != nil {
 		return err
 	}
+
 	p.note("Three nodes add %s to the median of a selective query, asked in turn with one node; target %s: %s.", cell(added), cell(targetOverhead), cell(added <= targetOverhead))
 	return nil
 }
@@ -106,9 +117,11 @@ func overhead(ctx context.Context, one, many *swarm, rounds int, bodies [][]byte
 			if err != nil {
 				return 0, err
 			}
+
 			*side.took = append(*side.took, took)
 		}
 	}
+
 	return median(b) - median(a), nil
 }
 
@@ -118,22 +131,26 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 	if err != nil {
 		return err
 	}
+
 	all, _ := before.bytes()
 
 	m, err := w.movement(ctx)
 	if err != nil {
 		return err
 	}
+
 	if err := w.add(ctx); err != nil {
 		return err
 	}
 	if err := w.even(ctx); err != nil {
 		return err
 	}
+
 	mirrors, err := w.mirrorShare()
 	if err != nil {
 		return err
 	}
+
 	if err := m.report(ctx, p, "A fourth node joins", int64(float64(all)*mirrors)/int64(len(w.nodes))); err != nil {
 		return err
 	}
@@ -152,6 +169,7 @@ func (w *swarm) replaceSecond(ctx context.Context, m *movement) (held int64, err
 	if err != nil {
 		return 0, err
 	}
+
 	lost := w.nodes[1]
 	id, held := st.member(lost.url)
 	if id == "" {
@@ -215,6 +233,7 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 	if err := os.RemoveAll(w.dir); err != nil {
 		return nil, err
 	}
+
 	if err := os.MkdirAll(w.dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -222,6 +241,7 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 	if err := writeConfig(w.config, nil, map[string]connection{"M": {"type": "git", "url": "file://" + root + "/*"}}); err != nil {
 		return nil, err
 	}
+
 	if err := os.WriteFile(w.key, []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
 		return nil, err
 	}
@@ -232,15 +252,18 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 			w.stop()
 			return nil, err
 		}
+
 		started = append(started, s)
 		w.nodes = append(w.nodes, s)
 	}
+
 	for _, s := range started {
 		if err := s.wait(ctx); err != nil {
 			w.stop()
 			return nil, err
 		}
 	}
+
 	if err := w.even(ctx); err != nil {
 		w.stop()
 		return nil, err
@@ -325,6 +348,7 @@ func (w *swarm) even(ctx context.Context) error {
 		if err != nil || s.Repos.Indexed < scaleRepos || len(s.Members) != len(w.nodes) {
 			return false
 		}
+
 		now := fmt.Sprint(*s)
 		if now != last {
 			last, since = now, time.Now()
@@ -341,10 +365,12 @@ func (w *swarm) ask(ctx context.Context, n int, bodies [][]byte) ([]time.Duratio
 		if err != nil {
 			return nil, err
 		}
+
 		if i >= len(bodies)*len(w.nodes) { // the first round opens connections
 			all = append(all, took)
 		}
 	}
+
 	return all, nil
 }
 
@@ -358,6 +384,7 @@ func (w *swarm) load(ctx context.Context, conns int, length time.Duration, bodie
 		if i < conns%len(w.nodes) {
 			own++
 		}
+
 		wg.Go(func() {
 			l := s.load(ctx, own, length, bodies)
 			mu.Lock()
@@ -365,6 +392,7 @@ func (w *swarm) load(ctx context.Context, conns int, length time.Duration, bodie
 			sum.took, sum.errors, sum.wall = append(sum.took, l.took...), sum.errors+l.errors, max(sum.wall, l.wall)
 		})
 	}
+
 	wg.Wait()
 	return sum
 }
@@ -382,10 +410,12 @@ func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
+
 		text, err := s.read(req)
 		if err != nil {
 			return 0, err
 		}
+
 		for line := range strings.Lines(string(text)) {
 			var n float64
 			if _, err := fmt.Sscanf(line, "shoal_copied_bytes_total %g", &n); err == nil {
@@ -393,6 +423,7 @@ func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
 			}
 		}
 	}
+
 	return int64(sum), nil
 }
 
@@ -405,11 +436,14 @@ func (w *swarm) mirrorShare() (float64, error) {
 		if err != nil {
 			return 0, err
 		}
+
 		b, err := s.diskBytes("mirrors")
 		if err != nil {
 			return 0, err
 		}
+
 		shards, mirrors = shards+a, mirrors+b
 	}
+
 	return 1 + float64(mirrors)/float64(shards), nil
 }

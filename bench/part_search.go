@@ -16,6 +16,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	_, index, err := r.cindex(ctx, tree)
 	if err != nil {
 		return nil, err
@@ -28,10 +29,12 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		files, matches, rg, err := bestRipgrep(ctx, tree, q, 2)
 		if err != nil {
 			return nil, err
 		}
+
 		cs, err := best(2, func() (time.Duration, error) { return csearch(ctx, tree, index, q) })
 		if err != nil {
 			return nil, err
@@ -41,6 +44,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 		if q.weak() {
 			limit = time.Duration(q.bound() * float64(rg))
 		}
+
 		if took <= limit {
 			met++
 		}
@@ -68,6 +72,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		_, matches, byLines, err := bestRipgrep(ctx, tree, q, 1)
 		if err != nil {
 			return nil, err
@@ -78,6 +83,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if spans {
 			if _, matches, rg, err = bestRipgrep(ctx, tree, q, 1, "--multiline"); err != nil {
 				return nil, err
@@ -89,6 +95,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 		if share > 1 {
 			slower++
 		}
+
 		if took > byLines {
 			slowerByLines++
 		}
@@ -115,6 +122,7 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, took)
 		if took > 50*time.Millisecond {
 			over++
@@ -139,6 +147,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	repos, err := filepath.Glob(filepath.Join(root, "*.git"))
 	if err != nil {
 		return nil, err
@@ -154,6 +163,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := m.settled(ctx); err != nil {
 		return nil, err
 	}
@@ -161,6 +171,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	settled, err := m.diskBytes("shards")
 	if err != nil {
 		return nil, err
@@ -172,6 +183,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		_, many, err := m.bestSearch(ctx, q.body(100, true), r.Repeat)
 		if err != nil {
 			return nil, err

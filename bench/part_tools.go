@@ -26,19 +26,23 @@ func partTools(ctx context.Context, r *run) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	repo, older, err := r.corpora.grown(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	l, _, err := r.index(ctx, "tools-L", "off", 1, map[string]connection{"L": {"type": "git", "url": "file://" + repo}})
 	if err != nil {
 		return nil, err
 	}
 	defer l.stop()
+
 	w := &toolWatch{r: r, s: l, p: p}
 	if err := w.ask(ctx, "L", tree, repo, largeQuestions("local/"+repoName(repo), older)); err != nil {
 		return nil, err
 	}
+
 	if err := r.historyTools(ctx, w); err != nil {
 		return nil, err
 	}
@@ -54,15 +58,18 @@ func (r *run) historyTools(ctx context.Context, w *toolWatch) error {
 		w.p.note("no history measured: %s is not there", history)
 		return err
 	}
+
 	checkout, err := r.corpora.checkout(ctx, history)
 	if err != nil {
 		return err
 	}
+
 	s, _, err := r.index(ctx, "tools-R", "ctags", 1, map[string]connection{"R": {"type": "git", "url": "file://" + history}})
 	if err != nil {
 		return err
 	}
 	defer s.stop()
+
 	if err := s.symbolsReady(ctx, symbolsTime, "read_loose_object"); err != nil {
 		return err
 	}
@@ -109,26 +116,32 @@ func (w *toolWatch) ask(ctx context.Context, corpus, tree, repo string, question
 		if err := w.memory(); err != nil {
 			return err
 		}
+
 		one, err := w.s.agents(ctx, 1, 8, 8*time.Second, q.calls)
 		if err != nil {
 			return err
 		}
+
 		many, err := w.s.agents(ctx, 16, 40, 4*time.Second, q.calls)
 		if err != nil {
 			return err
 		}
+
 		if err := w.memory(); err != nil {
 			return err
 		}
 		name := corpus + " " + q.name
+
 		if q.plain == nil {
 			w.p.row(name, "", median(one.took), quantile(one.took, 0.99), median(many.took), quantile(many.took, 0.99), "", "")
 			continue
 		}
+
 		dir := tree
 		if q.plain[0] == "git" {
 			dir = repo
 		}
+
 		plain, err := bestOfSome(func() (time.Duration, error) {
 			u, err := measure(ctx, dir, nil, q.plain[0], q.plain[1:]...)
 			return u.Wall, err
@@ -136,13 +149,16 @@ func (w *toolWatch) ask(ctx context.Context, corpus, tree, repo string, question
 		if err != nil {
 			return err
 		}
+
 		w.asked++
 		if median(one.took) < plain {
 			w.met++
 		}
+
 		w.p.row(name, plain, median(one.took), quantile(one.took, 0.99), median(many.took), quantile(many.took, 0.99),
 			ratio(float64(median(one.took))/float64(plain)), median(one.took) < plain)
 	}
+
 	w.p.note("%s: memory of the node that no file backs: %s before, %s at most under this load, git's processes not counted; its peak with mapped files %s.",
 		corpus, cell(bytesize(w.before)), cell(bytesize(w.most)), cell(bytesize(w.peak)))
 	return nil
@@ -232,6 +248,7 @@ func (c corpora) grown(ctx context.Context) (repo, older string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+
 	if ok, err := exists(filepath.Join(repo, "complete")); err != nil {
 		return "", "", err
 	} else if !ok {
@@ -243,10 +260,12 @@ func (c corpora) grown(ctx context.Context) (repo, older string, err error) {
 				return "", "", err
 			}
 		}
+
 		if err := os.WriteFile(filepath.Join(repo, "complete"), nil, 0o644); err != nil {
 			return "", "", err
 		}
 	}
+
 	older, err = gitIn(ctx, repo, nil, nil, "rev-parse", "HEAD~3")
 	return repo, older, err
 }

@@ -16,6 +16,7 @@ func ripgrep(ctx context.Context, tree string, q Query, options ...string) (file
 	if !q.Regexp {
 		args = append(args, "--fixed-strings")
 	}
+
 	if !q.Case {
 		args = append(args, "--ignore-case")
 	}

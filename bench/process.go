@@ -33,12 +33,14 @@ func measure(ctx context.Context, dir string, env []string, name string, args ..
 	if cmd.ProcessState == nil {
 		return usage{}, fmt.Errorf("run %s: %w", name, err)
 	}
+
 	u := usage{
 		Wall: time.Since(start),
 		CPU:  cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
 		Out:  out.Bytes(),
 		Code: cmd.ProcessState.ExitCode(),
 	}
+
 	if ru, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		u.PeakBytes = ru.Maxrss << 10
 	}
@@ -55,6 +57,7 @@ func procUsage(pid int) (own, children time.Duration, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	var ticks [4]int64 // utime, stime, cutime, cstime
 	for i := range ticks {
@@ -62,6 +65,7 @@ func procUsage(pid int) (own, children time.Duration, err error) {
 			return 0, 0, fmt.Errorf("process %d: %w", pid, err)
 		}
 	}
+
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux that Go runs on
 	return time.Duration(ticks[0]+ticks[1]) * tick, time.Duration(ticks[2]+ticks[3]) * tick, nil
 }
@@ -73,15 +77,18 @@ func procMemory(pid int) (peak, resident, anonymous int64, err error) {
 	if err != nil {
 		return 0, 0, 0, err
 	}
+
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
 		if len(f) < 2 {
 			continue
 		}
+
 		kib, err := strconv.ParseInt(f[1], 10, 64)
 		if err != nil {
 			continue
 		}
+
 		switch f[0] {
 		case "VmHWM:":
 			peak = kib << 10
@@ -91,5 +98,6 @@ func procMemory(pid int) (peak, resident, anonymous int64, err error) {
 			anonymous = kib << 10
 		}
 	}
+
 	return peak, resident, anonymous, nil
 }

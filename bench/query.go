@@ -42,12 +42,14 @@ func (q Query) body(matches int, all bool) []byte {
 	if q.Regexp {
 		text = query.QuoteRegexp(q.Text)
 	}
+
 	if strings.HasPrefix(q.Text, "sym:") {
 		text = q.Text
 	}
 	if all {
 		text += " count:all"
 	}
+
 	body, err := json.Marshal(map[string]any{
 		"query": text, "matches": matches, "isRegexEnabled": q.Regexp, "isCaseSensitivityEnabled": q.Case,
 	})
@@ -107,6 +109,7 @@ func hard() []Query {
 		`^[A-Z][a-z]+ [a-z]+ [a-z]+`, `[A-Za-z]+@[a-z]+\.(com|org)`, `https?://[^ ]+`, `\(c\) (19|20)[0-9]{2}`, `v[0-9]+`,
 		`[~!]\w+`, `>> ?[0-9]+`, `\?.*:.*;`, `sizeof\(\*?[a-z]+\)`, `\bu(8|16|32|64)\b`, `.{120,}`, `_init\b.*\bvoid`,
 	}
+
 	var qs []Query
 	for _, p := range patterns {
 		qs = append(qs, Query{Kind: "hard", Text: p, Regexp: true, Case: true})

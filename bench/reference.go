@@ -29,10 +29,12 @@ func (f reference) grep(ctx context.Context, pattern, file string) (string, erro
 	if file != "" {
 		query += " file:" + file
 	}
+
 	body, err := json.Marshal(map[string]any{"query": query, "matches": referenceMatches, "isRegexEnabled": true, "isCaseSensitivityEnabled": true})
 	if err != nil {
 		return "", err
 	}
+
 	var a struct {
 		Files []struct {
 			FileName struct{ Text string }
@@ -43,9 +45,12 @@ func (f reference) grep(ctx context.Context, pattern, file string) (string, erro
 		}
 		IsSearchExhaustive bool
 	}
+
 	if err := f.s.post(ctx, "/api/search", body, &a); err != nil {
 		return "", err
 	}
+
+	// Its tool lists matches by file, with the numbers of their lines.
 	var out strings.Builder
 	matches := 0
 	for _, file := range a.Files {
@@ -57,6 +62,7 @@ func (f reference) grep(ctx context.Context, pattern, file string) (string, erro
 			}
 		}
 	}
+
 	text := fmt.Sprintf("Found %d match(es) in %d file(s)\n%s", matches, len(a.Files), out.String())
 	if !a.IsSearchExhaustive {
 		text += "\n\n(Results truncated. Consider using a more specific path or pattern, specifying a repo, or increasing the limit.)"
@@ -70,6 +76,7 @@ func (f reference) symbols(ctx context.Context, path, name string) (string, erro
 	if err != nil {
 		return "", err
 	}
+
 	var a struct {
 		Stats struct{ MatchCount int }
 		Files []struct {
@@ -80,11 +87,13 @@ func (f reference) symbols(ctx context.Context, path, name string) (string, erro
 			}
 		}
 	}
+
 	if err := f.s.post(ctx, path, body, &a); err != nil {
 		return "", err
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "Found %d %s in %d files\n", a.Stats.MatchCount, strings.TrimPrefix(path, "/api/find_"), len(a.Files))
+
 	for _, file := range a.Files {
 		fmt.Fprintf(&out, "\n[%s] %s:", f.repo, file.FileName)
 		for _, m := range file.Matches {
@@ -102,6 +111,7 @@ func (f reference) read(ctx context.Context, path, ref string, from, limit int, 
 	if err := f.s.get(ctx, "/api/source?"+args.Encode(), &a); err != nil {
 		return nil, err
 	}
+
 	lines := strings.Split(strings.TrimSuffix(a.Source, "\n"), "\n")
 	for end := min(len(lines), from-1+limit); from <= end; {
 		var out strings.Builder
@@ -114,6 +124,7 @@ func (f reference) read(ctx context.Context, path, ref string, from, limit int, 
 			}
 			out.WriteString(line)
 		}
+
 		switch {
 		case room < 0:
 			fmt.Fprintf(&out, "\n(Output capped at 5KB. Showing lines %d-%d of %d. Use offset=%d to continue.)", first, from-1, len(lines), from)
@@ -122,12 +133,14 @@ func (f reference) read(ctx context.Context, path, ref string, from, limit int, 
 		default:
 			fmt.Fprintf(&out, "\n(End of file - %d lines total)", len(lines))
 		}
+
 		out.WriteString("\n</content>")
 		texts = append(texts, out.String())
 		if stop != "" && strings.Contains(out.String(), stop) {
 			break
 		}
 	}
+
 	return texts, nil
 }
 
@@ -149,6 +162,7 @@ func (f reference) diff(ctx context.Context, base, head, path string) (string, e
 		args.Set("path", path)
 	}
 	type lines struct{ Start, Lines int }
+
 	var a struct {
 		Files []struct {
 			OldPath, NewPath *string
@@ -158,6 +172,7 @@ func (f reference) diff(ctx context.Context, base, head, path string) (string, e
 			}
 		}
 	}
+
 	if err := f.s.get(ctx, "/api/diff?"+args.Encode(), &a); err != nil {
 		return "", err
 	}
@@ -167,6 +182,7 @@ func (f reference) diff(ctx context.Context, base, head, path string) (string, e
 		}
 		return prefix + *path
 	}
+
 	var out strings.Builder
 	for _, file := range a.Files {
 		fmt.Fprintf(&out, "--- %s\n+++ %s\n", side("a/", file.OldPath), side("b/", file.NewPath))

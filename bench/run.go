@@ -36,11 +36,13 @@ func Report(ctx context.Context, o Options) (string, error) {
 	head := machine()
 	fmt.Fprintf(&text, "# Shoal against its peers\n\n%s\n\n", head)
 	fmt.Fprintf(&page, "<!doctype html><meta charset=utf-8><title>Shoal against its peers</title><style>body{font:14px sans-serif;max-width:1000px;margin:2em auto}table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:2px 8px;text-align:right}td:first-child,th:first-child{text-align:left;font-family:monospace}</style><h1>Shoal against its peers</h1><p>%s</p>\n", html.EscapeString(head))
+
 	for _, name := range o.Parts {
 		if _, ok := parts()[name]; !ok {
 			return "", fmt.Errorf("unknown part %q: one of %s", name, strings.Join(PartNames(), ", "))
 		}
 	}
+
 	var failed []error
 	for _, name := range o.Parts {
 		o.Log("measuring %s", name)
@@ -52,9 +54,11 @@ func Report(ctx context.Context, o Options) (string, error) {
 			}
 			continue
 		}
+
 		text.WriteString(part.Text())
 		page.WriteString(part.HTML())
 	}
+
 	return text.String(), errors.Join(append(failed, o.write(text.String(), page.String()))...)
 }
 
@@ -118,15 +122,18 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 			return nil, built{}, err
 		}
 	}
+
 	config := filepath.Join(r.Dir, name+".json")
 	if err := writeConfig(config, nil, connections); err != nil {
 		return nil, built{}, err
 	}
+
 	start := time.Now()
 	s, err := serve(ctx, dir, config, ctags)
 	if err != nil {
 		return nil, built{}, err
 	}
+
 	if err := s.indexed(ctx, repos); err != nil {
 		return nil, built{}, errors.Join(err, s.stop())
 	}
@@ -134,6 +141,7 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 	if b.own, b.git, err = procUsage(s.cmd.Process.Pid); err != nil {
 		return nil, built{}, err
 	}
+
 	if b.peak, _, _, err = procMemory(s.cmd.Process.Pid); err != nil {
 		return nil, built{}, err
 	}
@@ -168,6 +176,7 @@ func machine() string {
 			}
 		}
 	}
+
 	return fmt.Sprintf("%s, %d cores, %s, %s. Times are of whole processes on a warm page cache; compare ratios of one run only.",
 		model, runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format(time.DateOnly))
 }
@@ -179,16 +188,19 @@ func textBytes(ctx context.Context, tree string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	var sum int64
 	for line := range strings.Lines(string(u.Out)) {
 		var n int64
 		if _, err := fmt.Sscan(line, &n); err != nil {
 			return 0, err
 		}
+
 		if n <= maxText {
 			sum += n
 		}
 	}
+
 	return sum, nil
 }
 

@@ -31,6 +31,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
+
 	if err := changingRepository(ctx, o.Repo, repo); err != nil {
 		return nil, err
 	}
@@ -38,11 +39,13 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 	if err := writeConfig(config, map[string]any{"repoGarbageCollectionGracePeriodMs": 500}, map[string]connection{"soak": {"type": "git", "url": "file://" + repo}}); err != nil {
 		return nil, err
 	}
+
 	s, err := serve(ctx, filepath.Join(o.Dir, "data"), config, "ctags")
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
+
 	if err := s.indexed(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -50,6 +53,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 	if err := s.sample(ctx, p, "start"); err != nil {
 		return nil, err
 	}
+
 	for round := 1; round <= o.Rounds; round++ {
 		if err := s.round(ctx, repo, round); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round, err)
@@ -61,6 +65,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 			}
 		}
 	}
+
 	if err := s.mixedLoad(ctx, o, p); err != nil {
 		return nil, err
 	}
@@ -76,10 +81,12 @@ func (s *server) mixedLoad(ctx context.Context, o SoakOptions, p *Part) error {
 	for _, q := range hard()[:12] {
 		heavy = append(heavy, q.body(1000, true))
 	}
+
 	for i := range 10 {
 		if o.Load <= 0 {
 			return nil
 		}
+
 		var wg sync.WaitGroup
 		var l, h loaded
 		wg.Go(func() { l = s.load(ctx, 8, o.Load/10, light) })
@@ -90,6 +97,7 @@ func (s *server) mixedLoad(ctx context.Context, o SoakOptions, p *Part) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -99,11 +107,13 @@ func changingRepository(ctx context.Context, from, to string) error {
 		_, err := measure(ctx, "", nil, "git", "clone", "-q", "--bare", from, to)
 		return err
 	}
+
 	if _, err := measure(ctx, "", nil, "git", "init", "-q", "--bare", "-b", "main", to); err != nil {
 		return err
 	}
 	var stream strings.Builder
 	stream.WriteString("commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 6\ncorpus\n")
+
 	for i := range 200 {
 		text := strings.Repeat(fmt.Sprintf("int function_%d(void) { return %d; }\n", i, i), 50)
 		fmt.Fprintf(&stream, "M 100644 inline src/file%d.c\ndata %d\n%s\n", i, len(text), text)
@@ -117,14 +127,17 @@ func (s *server) round(ctx context.Context, repo string, round int) error {
 	if err != nil {
 		return err
 	}
+
 	head, err := gitIn(ctx, repo, nil, nil, "rev-parse", "HEAD")
 	if err != nil {
 		return err
 	}
+
 	word := fmt.Sprintf("soak_round_%d_end", round)
 	text := "int " + word + "(void);\n"
 	stream := fmt.Sprintf("commit %s\ncommitter bench <bench@localhost> %d +0000\ndata 5\nround\nfrom %s\nM 100644 inline soak/changing.c\ndata %d\n%s\nM 100644 inline soak/f%d.c\ndata %d\n%s\n",
 		branch, 1700000000+round, head, len(text), text, round%50, len(text), strings.Replace(text, "_end", "_too", 1))
+
 	if err := fastImport(ctx, repo, strings.NewReader(stream)); err != nil {
 		return err
 	}
@@ -132,6 +145,7 @@ func (s *server) round(ctx context.Context, repo string, round int) error {
 	if err := s.get(ctx, "/api/repos", &list); err != nil || len(list) == 0 {
 		return fmt.Errorf("list repositories: %d, %w", len(list), err)
 	}
+
 	if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", list[0].RepoID), []byte("{}"), nil); err != nil {
 		return err
 	}
@@ -147,22 +161,27 @@ func (s *server) sample(ctx context.Context, p *Part, after string) error {
 	if err != nil {
 		return err
 	}
+
 	shards, err := s.diskBytes("shards")
 	if err != nil {
 		return err
 	}
+
 	mirrors, err := s.diskBytes("mirrors")
 	if err != nil {
 		return err
 	}
+
 	files, err := os.ReadDir(filepath.Join(s.dir, "shards"))
 	if err != nil {
 		return err
 	}
+
 	goroutines, err := s.metric(ctx, "go_goroutines")
 	if err != nil {
 		return err
 	}
+
 	p.row(after, bytesize(resident), bytesize(anonymous), goroutines, len(files), bytesize(shards), bytesize(mirrors))
 	return nil
 }
@@ -173,10 +192,12 @@ func (s *server) metric(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	data, err := s.read(req)
 	if err != nil {
 		return "", err
 	}
+
 	for line := range strings.Lines(string(data)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
 			return strings.TrimSpace(value), nil

@@ -54,6 +54,7 @@ func cell(v any) string {
 		}
 		return "missed"
 	}
+
 	return fmt.Sprint(v)
 }
 
@@ -73,10 +74,13 @@ func (p *Part) Text() string {
 			for i, c := range row {
 				escaped[i] = strings.ReplaceAll(c, "|", `\|`)
 			}
+
 			fmt.Fprintf(&b, "| %s |\n", strings.Join(escaped, " | "))
 		}
+
 		b.WriteByte('\n')
 	}
+
 	for _, n := range p.Notes {
 		fmt.Fprintf(&b, "* %s\n", n)
 	}
@@ -96,6 +100,7 @@ func (p *Part) HTML() string {
 		fmt.Fprintf(&b, "<th>%s</th>", html.EscapeString(c))
 	}
 	b.WriteString("</tr>\n")
+
 	for _, row := range p.Rows {
 		b.WriteString("<tr>")
 		for _, c := range row {
@@ -103,6 +108,7 @@ func (p *Part) HTML() string {
 		}
 		b.WriteString("</tr>\n")
 	}
+
 	b.WriteString("</table>\n<ul>")
 	for _, n := range p.Notes {
 		fmt.Fprintf(&b, "<li>%s</li>", html.EscapeString(n))
@@ -135,6 +141,7 @@ func exponent(xs, ys []float64) float64 {
 		x, y := math.Log(xs[i]), math.Log(ys[i])
 		sx, sy, sxx, sxy, n = sx+x, sy+y, sxx+x*x, sxy+x*y, n+1
 	}
+
 	if n < 2 || n*sxx == sx*sx {
 		return math.NaN()
 	}

@@ -23,6 +23,10 @@ import (
 	"text/tabwriter"
 )
 
+// longRun is how many lines of code may stand together before a reader wants a
+// pause: a blank line or a comment.
+const longRun = 12
+
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
 // house is what was counted, of everything and of each package.
@@ -41,7 +45,7 @@ type house struct {
 	interfaces                []size
 	vars, inits               int
 	anys, panics, gotos       int
-	sleeps, overFive          int
+	sleeps, overFive, dense   int
 	fileSizes                 []size
 	methods                   map[string]int
 	tests, fuzzes, benchmarks int
@@ -91,9 +95,11 @@ func (h *house) walk() error {
 			}
 			return nil
 		}
+
 		if !strings.HasSuffix(path, ".go") {
 			return nil
 		}
+
 		text, err := os.ReadFile(path)
 		if err != nil || generated.Match(text) {
 			return err
@@ -108,6 +114,7 @@ func (h *house) file(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
+
 	dir := filepath.ToSlash(filepath.Dir(rel))
 	lines := strings.Count(string(text), "\n")
 	p := h.packages[dir]
@@ -127,6 +134,7 @@ func (h *house) file(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
+
 	h.lines += lines
 	p.lines += lines
 	p.files = append(p.files, f)
@@ -137,6 +145,7 @@ func (h *house) file(path string, text []byte) error {
 	for _, d := range f.Decls {
 		h.declaration(dir, p, d, text, marks)
 	}
+
 	h.calls(f)
 	return nil
 }
@@ -146,6 +155,7 @@ func (h *house) test(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
+
 	ast.Inspect(f, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
 			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
@@ -154,11 +164,13 @@ func (h *house) test(path string, text []byte) error {
 		}
 		return true
 	})
+
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok || fn.Recv != nil {
 			continue
 		}
+
 		switch {
 		case strings.HasPrefix(fn.Name.Name, "Test"):
 			h.tests++
@@ -168,6 +180,7 @@ func (h *house) test(path string, text []byte) error {
 			h.benchmarks++
 		}
 	}
+
 	return nil
 }
 
@@ -178,6 +191,7 @@ type mark struct{ code, comment bool }
 func (h *house) text(f *ast.File, text []byte) []mark {
 	all := strings.Split(string(text), "\n")
 	marks := make([]mark, len(all)+1)
+
 	for _, line := range all {
 		if len([]rune(strings.ReplaceAll(line, "\t", "    "))) > 120 {
 			h.wide++
@@ -188,18 +202,21 @@ func (h *house) text(f *ast.File, text []byte) []mark {
 	tf := fset.AddFile("", fset.Base(), len(text))
 	var s scanner.Scanner
 	s.Init(tf, text, nil, scanner.ScanComments)
+
 	for {
 		pos, tok, lit := s.Scan()
 		if tok == token.EOF {
 			break
 		}
 		line := fset.Position(pos).Line
+
 		if tok == token.COMMENT {
 			for i := range strings.Count(lit, "\n") + 1 {
 				marks[line+i].comment = true
 			}
 			continue
 		}
+
 		if tok == token.SEMICOLON && lit == "\n" {
 			continue
 		}
@@ -208,6 +225,7 @@ func (h *house) text(f *ast.File, text []byte) []mark {
 			marks[line+i].code = true
 		}
 	}
+
 	for _, m := range marks {
 		if m.code {
 			h.codeLines++
@@ -242,23 +260,20 @@ func (h *house) function(dir string, p *room, d *ast.FuncDecl, text []byte, mark
 		h.methods[dir+"."+t]++
 		name = t + "." + name
 	}
+
 	if d.Name.IsExported() {
 		h.exported++
 		if d.Doc != nil {
 			h.documented++
 		}
 	}
-	parameters := 0
-	for _, f := range d.Type.Params.List {
-		parameters += max(1, len(f.Names))
-	}
-	if parameters > 5 {
+	if parameters(d.Type) > 5 {
 		h.overFive++
 	}
-	if d.Body == nil {
-		return
-	}
 
+	if d.Body == nil {
+		return // in assembly
+	}
 	from, to := h.files.Position(d.Body.Lbrace).Line, h.files.Position(d.Body.Rbrace).Line
 	h.functions = append(h.functions, function{
 		name:       fmt.Sprintf("%s/%s %s", dir, filepath.Base(h.files.Position(d.Pos()).Filename), name),
@@ -266,16 +281,39 @@ func (h *house) function(dir string, p *room, d *ast.FuncDecl, text []byte, mark
 		tokens:     tokens(text[h.files.Position(d.Pos()).Offset:h.files.Position(d.End()).Offset]),
 		cyclomatic: cyclomatic(d.Body),
 	})
-	for line := from + 1; line < to; line++ {
+	h.body(marks[from+1 : max(to, from+1)])
+}
+
+// body counts the lines of a body, and whether some stand close together for long.
+func (h *house) body(marks []mark) {
+	run, longest := 0, 0
+	for _, m := range marks {
 		h.bodyLines++
-		switch m := marks[line]; {
-		case m.code:
-		case m.comment:
+		if m.code {
+			run++
+			longest = max(longest, run)
+			continue
+		}
+
+		run = 0
+		if m.comment {
 			h.bodyComment++
-		default:
+		} else {
 			h.bodyBlank++
 		}
 	}
+	if longest > longRun {
+		h.dense++
+	}
+}
+
+// parameters is how many a function takes.
+func parameters(t *ast.FuncType) int {
+	n := 0
+	for _, f := range t.Params.List {
+		n += max(1, len(f.Names))
+	}
+	return n
 }
 
 func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
@@ -330,6 +368,7 @@ func (h *house) calls(f *ast.File) {
 				h.gotos++
 			}
 		}
+
 		return true
 	})
 }
@@ -345,6 +384,7 @@ func receiver(e ast.Expr) string {
 	case *ast.Ident:
 		return e.Name
 	}
+
 	return "?"
 }
 
@@ -358,6 +398,7 @@ func tokens(text []byte) int {
 		if tok == token.EOF {
 			return n
 		}
+
 		if tok != token.SEMICOLON || lit != "\n" {
 			n++
 		}
@@ -386,8 +427,10 @@ func cyclomatic(body ast.Node) int {
 		case *ast.FuncLit:
 			return true
 		}
+
 		return true
 	})
+
 	return n
 }
 
@@ -445,9 +488,11 @@ func (p *room) knot() int {
 					edges[i][at] = true
 				}
 			}
+
 			return true
 		})
 	}
+
 	return largestComponent(edges)
 }
 
@@ -457,6 +502,7 @@ func largestComponent(edges []map[int]bool) int {
 	var stack []int
 	next, best := 0, 0
 	var visit func(v int)
+
 	visit = func(v int) {
 		next++
 		index[v], low[v] = next, next
@@ -470,6 +516,7 @@ func largestComponent(edges []map[int]bool) int {
 				low[v] = min(low[v], index[w])
 			}
 		}
+
 		if low[v] != index[v] {
 			return
 		}
@@ -483,8 +530,10 @@ func largestComponent(edges []map[int]bool) int {
 				break
 			}
 		}
+
 		best = max(best, n)
 	}
+
 	for v := range edges {
 		if index[v] == 0 {
 			visit(v)
@@ -513,6 +562,7 @@ func (h *house) print() {
 	row("tokens of a line of code", "%.1f", ratio(h.tokens, h.codeLines))
 	row("blank lines in bodies", "%.1f %% (%d of %d)", percent(h.bodyBlank, h.bodyLines), h.bodyBlank, h.bodyLines)
 	row("comment lines in bodies", "%.1f %% (%d)", percent(h.bodyComment, h.bodyLines), h.bodyComment)
+	row("functions with over 12 lines without either", "%d", h.dense)
 	row("comment lines in all", "%.1f %%", percent(h.commentLines, h.lines))
 	row("exported functions with a comment", "%.0f %%", percent(h.documented, h.exported))
 	row("files over 500, over 800, longest", "%d, %d, %d", over(files, 500), over(files, 800), at(files, 100))
@@ -531,6 +581,7 @@ func (h *house) print() {
 	for _, p := range rooms {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d of %d\t%.2f\n", p.dir, p.lines, len(p.files), p.exported, p.knot(), len(p.files), ratio(p.testLines, p.lines))
 	}
+
 	w.Flush()
 
 	fmt.Println("\nmost methods")
@@ -538,20 +589,24 @@ func (h *house) print() {
 	for name, n := range h.methods {
 		types = append(types, size{name, n})
 	}
+
 	list(types, 10)
 	fmt.Println("\nlargest interfaces")
 	list(h.interfaces, 5)
 	fmt.Println("\nlongest functions")
+
 	var long []size
 	for _, f := range h.functions {
 		long = append(long, size{f.name, f.lines})
 	}
+
 	list(long, 15)
 	fmt.Println("\nmost branches")
 	var tangled []size
 	for _, f := range h.functions {
 		tangled = append(tangled, size{f.name, f.cyclomatic})
 	}
+
 	list(tangled, 10)
 }
 

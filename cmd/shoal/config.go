@@ -107,6 +107,9 @@ func applyConfig(cmd *cobra.Command, f *clientFlags, file string, accept bool) e
 		Changed     bool
 		Warnings    []string
 	}
+
+
+
 	path := "/api/config"
 	if accept {
 		path += "?accept=true"

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/environ"
 )
 
 // Chat is a thread as one viewer sees it.
@@ -424,14 +424,7 @@ const RetentionVariable = "SHOAL_ASK_RETENTION_DAYS"
 
 // ParseRetention reads RetentionVariable, in days, at least 1; "" is 90.
 func ParseRetention(text string) (days int, err error) {
-	if text = strings.TrimSpace(text); text == "" {
-		return retainDays, nil
-	}
-	days, err = strconv.Atoi(text)
-	if err != nil || days < 1 || days > mostRetainDays {
-		return 0, fmt.Errorf("want a whole number of days from 1 to %d", mostRetainDays)
-	}
-	return days, nil
+	return environ.Days(text, retainDays, 1, mostRetainDays)
 }
 
 // retain deletes the threads that are too old, and those of accounts that are

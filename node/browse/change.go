@@ -33,10 +33,12 @@ func diffOperation() operation[DiffRequest, DiffResponse] {
 		if err != nil {
 			return nil, err
 		}
+
 		d, err := s.mirror.Diff(ctx, base, head, git.DiffOptions{Path: req.Path, MaxBytes: req.MaxBytes, Context: req.Context, Stat: req.Stat})
 		if err != nil {
 			return nil, err
 		}
+
 		out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head}
 		for i := range d.Files {
 			out.Files[i] = diffFile(&d.Files[i])
@@ -81,6 +83,7 @@ func blameOperation() operation[BlameRequest, BlameResponse] {
 		for i, r := range b.Ranges {
 			out.Ranges[i] = BlameRange{Hash: r.Commit, Path: r.Path, StartLine: r.First, LineCount: r.Lines}
 		}
+
 		for hash, c := range b.Commits {
 			out.Commits[hash] = BlameCommit{
 				Hash: c.Hash, Message: c.Summary, Date: c.AuthorTime, AuthorName: c.AuthorName, AuthorEmail: c.AuthorEmail,
@@ -96,6 +99,7 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 	if req.Lines <= 0 {
 		return s.mirror.Blame(ctx, commit, req.Path)
 	}
+
 	src, err := s.mirror.Source(ctx, commit, req.Path, git.SourceOptions{Lines: 1, Count: true})
 	switch {
 	case err != nil:
@@ -103,10 +107,12 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 	case src.Binary:
 		return b, call.Fail(call.ErrInvalid, "%q is a binary file: it has no lines", req.Path)
 	}
+
 	out.Total = src.Total
 	if req.First > src.Total {
 		return b, nil
 	}
+
 	b, out.Late, err = s.mirror.BlameLines(ctx, commit, src.Path, req.First, min(req.First+req.Lines-1, src.Total), changeTime)
 	return b, err
 }

@@ -61,6 +61,7 @@ func parseDate(text string, now time.Time, end bool) (time.Time, bool) {
 	case "last year":
 		return now.AddDate(-1, 0, 0), true
 	}
+
 	return parseAgo(text, now)
 }
 
@@ -70,6 +71,7 @@ func parseAgo(text string, now time.Time) (time.Time, bool) {
 	if m == nil {
 		return time.Time{}, false
 	}
+
 	count, err := strconv.Atoi(m[1])
 	if err != nil {
 		count = 1 // a, an, one
@@ -89,5 +91,6 @@ func parseAgo(text string, now time.Time) (time.Time, bool) {
 	case "month":
 		return now.AddDate(0, -count, 0), true
 	}
+
 	return now.AddDate(-count, 0, 0), true
 }

@@ -40,9 +40,11 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 		if !ok {
 			return "", call.Fail(call.ErrRef, "%.80q: write a date as 2026-01-31 or 2 weeks ago", ref)
 		}
+
 		commit, err := s.commitOf(ctx, name, at)
 		return commit.Hash, err
 	}
+
 	commit, err := s.mirror.Resolve(ctx, ref)
 	switch {
 	case err == nil:
@@ -56,6 +58,7 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 	case errors.Is(err, git.ErrNoRef):
 		return "", call.Fail(call.ErrRef, "Repository %q has no branch, tag or commit %q%s", s.repo.Name, ref, s.otherRefs(ctx, ref))
 	}
+
 	return "", err
 }
 
@@ -73,10 +76,12 @@ func (s *site) otherRefs(ctx context.Context, ref string) string {
 		return ""
 	}
 	tags, _ := s.mirror.Tags(ctx)
+
 	var names []string
 	for _, r := range append(branches, tags...) {
 		names = append(names, r.Name)
 	}
+
 	if near := nearest(ref, names, 3); len(near) > 0 {
 		return "; did you mean " + quoteList(near) + "?"
 	}
@@ -102,12 +107,14 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 		}
 		return call.Fail(call.ErrFileNotFound, "File %q not found in repository %q at %.12s%s", p, s.repo.Name, commit, s.otherPaths(ctx, commit, p))
 	}
+
 	return err
 }
 
 // otherPaths names files that could be meant: of the same name elsewhere, or
 // of a similar name in the deepest directory of the path that is there.
 func (s *site) otherPaths(ctx context.Context, commit, p string) string {
+	// Files of the same name first; where there are none, those beside it.
 	base := strings.ToLower(path.Base(p))
 	same, err := s.mirror.Files(ctx, commit, func(other string) bool {
 		return strings.ToLower(path.Base(other)) == base
@@ -115,10 +122,12 @@ func (s *site) otherPaths(ctx context.Context, commit, p string) string {
 	if err != nil {
 		return ""
 	}
+
 	var names []string
 	for _, e := range same {
 		names = append(names, e.Path)
 	}
+
 	if len(names) == 0 {
 		names = s.siblings(ctx, commit, p)
 	}
@@ -176,6 +185,7 @@ func nearest(text string, names []string, most int) []string {
 		name  string
 		score int
 	}
+
 	want := strings.ToLower(text)
 	var found []scored
 	for _, name := range names {
@@ -219,6 +229,7 @@ func Edits(a, b string, bound int) int {
 	for j := range row {
 		row[j] = j
 	}
+
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1
@@ -231,5 +242,6 @@ func Edits(a, b string, bound int) int {
 			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
 		}
 	}
+
 	return row[len(b)]
 }

@@ -24,6 +24,7 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 	if err != nil {
 		return nil, err
 	}
+
 	out.WebURL = WebURL(b.d.BaseURL, out.Repo, req.Ref, "blob", out.Path)
 	if repo := b.repo(v, out.Repo); repo != nil {
 		out.HostKind, out.DisplayName, out.RepoWebURL = repo.HostKind, repo.DisplayName, repo.WebURL
@@ -38,14 +39,17 @@ func sourceOperation() operation[SourceRequest, SourceResponse] {
 		if err != nil {
 			return nil, err
 		}
+
 		part := req.Lines > 0 || req.FirstLine > 1
 		src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part})
 		if err != nil {
 			return nil, s.explain(ctx, err, commit, req.Path)
 		}
+
 		if src.Cut {
 			return nil, call.Fail(call.ErrTooLarge, "%q has %d bytes, more than the %d of one answer: ask for a range of lines", src.Path, src.Size, maxSource)
 		}
+
 		return &SourceResponse{
 			Content: src.Content, Language: shard.Language(src.Path, src.Content), Path: src.Path, Repo: s.repo.Name, OID: src.OID, Commit: commit,
 			Size: src.Size, FirstLine: src.FirstLine, Total: src.Total, Binary: src.Binary, LFS: src.LFS,
@@ -72,6 +76,7 @@ func (b *Browser) Tree(ctx context.Context, v catalog.Viewer, req TreeRequest) (
 	case len(req.Paths) > maxPaths:
 		return nil, call.Fail(call.ErrInvalid, "at most %d paths can be asked for at once", maxPaths)
 	}
+
 	if len(req.Paths) == 0 {
 		req.Paths = []string{""}
 	}
@@ -91,6 +96,8 @@ func treeOperation() operation[TreeRequest, TreeResponse] {
 			if err != nil {
 				return nil, s.explain(ctx, err, commit, path)
 			}
+
+			// A directory is shown with what is in it, as long as there is room.
 			t.add(at)
 			if at.Kind != git.Dir {
 				continue
@@ -104,10 +111,12 @@ func treeOperation() operation[TreeRequest, TreeResponse] {
 			if req.Recursive {
 				o.Depth = -1
 			}
+
 			entries, cut, err := s.mirror.List(ctx, commit, at.Path, o)
 			if err != nil {
 				return nil, err
 			}
+
 			t.cut = t.cut || cut
 			for _, e := range entries {
 				t.add(e)
@@ -175,6 +184,7 @@ func (t *treeBuilder) freeze(g *growing) TreeNode {
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
+
 	out := g.TreeNode
 	out.Children = make([]TreeNode, len(g.below))
 	for i, child := range g.below {

@@ -19,6 +19,7 @@ func pageOf(page, per *int) error {
 	if *per == 0 {
 		*per = 50
 	}
+
 	switch {
 	case *page < 1 || *page > 1<<30:
 		return call.Fail(call.ErrInvalid, "page must be at least 1")
@@ -111,6 +112,7 @@ func commitsOperation() operation[CommitsRequest, CommitsResponse] {
 			Total:   page.Total, AtLeast: page.AtLeast, Reached: page.Reached,
 			Page: req.Page, Per: req.PerPage,
 		}
+
 		branch, _ := s.mirror.DefaultBranch(ctx)
 		for i := range page.Commits {
 			out.Commits[i] = commitInfo(&page.Commits[i], branch)
@@ -150,6 +152,7 @@ func decoration(c *git.Commit, branch string) string {
 			}
 		}
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -164,10 +167,12 @@ func commitOperation() operation[CommitRequest, CommitInfo] {
 		if err != nil {
 			return nil, err
 		}
+
 		c, err := s.mirror.Show(ctx, commit)
 		if err != nil {
 			return nil, err
 		}
+
 		branch, _ := s.mirror.DefaultBranch(ctx)
 		out := commitInfo(&c, branch)
 		return &out, nil
@@ -188,10 +193,12 @@ func authorsOperation() operation[AuthorsRequest, AuthorsResponse] {
 		if err != nil {
 			return nil, err
 		}
+
 		list, err := s.mirror.Authors(ctx, commit, req.Path)
 		if err != nil {
 			return nil, err
 		}
+
 		out := &AuthorsResponse{Authors: []AuthorInfo{}, Total: len(list), Page: req.Page, Per: req.PerPage}
 		for _, a := range cutPage(list, req.Page, req.PerPage) {
 			out.Authors = append(out.Authors, AuthorInfo{Name: a.Name, Email: a.Email, Commits: a.Commits})
@@ -254,6 +261,7 @@ func (s *site) refs(ctx context.Context, refs []git.Ref, req RefsRequest) (*Refs
 		Repo: s.repo.Name, DefaultBranch: branch, IndexedAt: s.repo.IndexedAt, Refs: []RefInfo{},
 		Total: len(refs), Page: req.Page, Per: req.PerPage,
 	}
+
 	for _, r := range cutPage(refs, req.Page, req.PerPage) {
 		out.Refs = append(out.Refs, RefInfo{
 			Name: r.Name, Commit: r.Commit, CommittedAt: r.Time, Default: r.Head,

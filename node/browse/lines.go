@@ -75,12 +75,14 @@ func (b *Browser) ReadFile(ctx context.Context, v catalog.Viewer, req ReadFileRe
 	if req.Limit == 0 {
 		req.Limit = maxLines
 	}
+
 	switch {
 	case req.Offset < 1:
 		return nil, call.Fail(call.ErrInvalid, "offset must be at least 1")
 	case req.Limit < 1 || req.Limit > maxLines:
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to %d", maxLines)
 	}
+
 	out, err := route(ctx, b, v, req.Repo, readFileOperation(), req)
 	if err != nil {
 		return nil, err
@@ -103,6 +105,7 @@ func readFileOperation() operation[ReadFileRequest, ReadFileResponse] {
 		if err != nil {
 			return nil, err
 		}
+
 		src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.Offset, Lines: req.Limit, MaxBytes: 4 << 20, Count: true})
 		if err != nil {
 			return nil, s.explain(ctx, err, commit, req.Path)
@@ -112,6 +115,7 @@ func readFileOperation() operation[ReadFileRequest, ReadFileResponse] {
 			Repo: s.repo.Name, Path: src.Path, Commit: commit, First: src.FirstLine, Total: src.Total,
 			Binary: src.Binary, Size: int(src.Size), Language: shard.Language(src.Path, src.Content),
 		}
+
 		if !src.Binary && len(src.Content) > 0 {
 			for line := range bytes.Lines(src.Content) {
 				out.Lines = append(out.Lines, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
@@ -129,6 +133,7 @@ func (b *Browser) ListTree(ctx context.Context, v catalog.Viewer, req ListTreeRe
 	if req.MaxEntries == 0 {
 		req.MaxEntries = 1000
 	}
+
 	switch {
 	case req.Depth < 1 || req.Depth > 10:
 		return nil, call.Fail(call.ErrInvalid, "depth must be from 1 to 10")
@@ -144,10 +149,12 @@ func listTreeOperation() operation[ListTreeRequest, ListTreeResponse] {
 		if err != nil {
 			return nil, err
 		}
+
 		dir := strings.Trim(strings.TrimPrefix(req.Path, "./"), "/")
 		if dir == "." {
 			dir = ""
 		}
+
 		entries, cut, err := s.mirror.List(ctx, commit, dir, git.ListOptions{Depth: req.Depth, Max: req.MaxEntries, NoFiles: req.NoFiles, NoDirs: req.NoDirectories, Sizes: req.Sizes})
 		if err != nil {
 			return nil, s.explain(ctx, err, commit, dir)
@@ -179,6 +186,7 @@ func depthFirst(entries []git.Entry, dir string, dirs bool) []TreeEntry {
 			}
 		}
 	}
+
 	walk(dir, 1)
 	return out
 }

@@ -62,10 +62,12 @@ func outlineOperation() operation[OutlineRequest, OutlineResponse] {
 		if s.outlines == nil {
 			return nil, call.Fail(call.ErrUnavailable, "this node cannot find symbols: universal-ctags is not installed or switched off")
 		}
+
 		commit, err := s.resolve(ctx, req.Ref)
 		if err != nil {
 			return nil, err
 		}
+
 		out := &OutlineResponse{Commit: commit}
 		texts, err := s.outlineTexts(ctx, commit, req.Paths, out)
 		if err != nil {
@@ -114,6 +116,7 @@ func (s *site) filesIn(ctx context.Context, commit, dir string) ([]string, error
 	if err != nil {
 		return nil, s.explain(ctx, err, commit, dir)
 	}
+
 	var files []string
 	for _, e := range entries {
 		if e.Kind.IsBlob() && e.Kind != git.Symlink {
@@ -128,6 +131,8 @@ func (s *site) filesIn(ctx context.Context, commit, dir string) ([]string, error
 func findSymbols(ctx context.Context, pool *symbol.Pool, texts []symbol.File, out *OutlineResponse) error {
 	looked, cancel := context.WithTimeout(ctx, outlineTime)
 	defer cancel()
+
+	// Symbols of a file come before its end is told.
 	var found []OutlineSymbol
 	err := pool.Tag(looked, texts, func(y symbol.Symbol) {
 		found = append(found, OutlineSymbol{
@@ -139,8 +144,11 @@ func findSymbols(ctx context.Context, pool *symbol.Pool, texts []symbol.File, ou
 			slices.SortStableFunc(found, func(a, b OutlineSymbol) int { return a.First - b.First })
 			out.Files[i].Symbols = found
 		}
+
 		found = nil
 	})
+
+	// What was found until then is an answer.
 	if looked.Err() != nil && ctx.Err() == nil {
 		out.Cut, err = true, nil
 	}

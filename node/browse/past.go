@@ -64,6 +64,7 @@ func pastOperation() operation[PastRequest, PastResponse] {
 		if err != nil {
 			return nil, err
 		}
+
 		out := &PastResponse{Commit: commit.Hash, Time: commit.CommitTime}
 		files, err := s.apart(ctx, out, req)
 		if err != nil || len(files) == 0 {
@@ -79,6 +80,7 @@ func (s *site) commitOf(ctx context.Context, ref string, at time.Time) (git.Comm
 	if err != nil {
 		return git.Commit{}, err
 	}
+
 	if at.IsZero() {
 		return s.mirror.Show(ctx, hash)
 	}
@@ -107,6 +109,7 @@ func (s *site) apart(ctx context.Context, out *PastResponse, req PastRequest) ([
 	for _, f := range files {
 		out.Bytes += f.Size
 	}
+
 	if out.Read > pastFiles || out.Bytes > pastBytes {
 		size := ""
 		if out.Read <= pastFiles {
@@ -130,10 +133,12 @@ func (s *site) beside(ctx context.Context, out *PastResponse, indexed []catalog.
 	if err != nil || nearest < 0 {
 		return nil, err
 	}
+
 	changes, err := s.mirror.Changes(ctx, commits[nearest], out.Commit, pastDiffs)
 	if err != nil || changes.Cut {
 		return nil, err
 	}
+
 	for _, path := range changes.Gone {
 		if !utf8.ValidString(path) {
 			return nil, nil
@@ -168,12 +173,15 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 	if len(missing) > 0 {
 		return fmt.Errorf("read %q at %.10s: %d small indexes are gone", s.repo.Name, out.Commit, len(missing))
 	}
+
+	// In the small index the commit is the only revision.
 	q := query.Map(req.Q, func(q query.Q) query.Q {
 		if _, ok := q.(*query.Rev); ok {
 			return &query.Rev{Pattern: out.Commit}
 		}
 		return q
 	})
+
 	found, err := view.Search(ctx, shard.Request{
 		Q: q, MaxMatches: req.Matches, MaxFiles: req.Files, CountAll: req.Count, ContextLines: req.Context, Whole: req.Whole, NoChunks: req.NoChunks,
 		Rank: func(uint32) (string, float64) { return s.repo.Name, req.Recency },
@@ -181,6 +189,7 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 	if err != nil {
 		return err
 	}
+
 	out.Files, out.Stats, out.Cut, out.Untagged = found.Files, found.Stats, found.Cut, found.Untagged
 	out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, q)
 	return err
@@ -191,6 +200,7 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 func namesOf(q query.Q) func(path string) bool {
 	var tests []func(string) bool
 	for _, n := range conjuncts(q) {
+		// A negated name is one that a file must not have.
 		not, is := n.(*query.Not)
 		if is {
 			n = not.Sub
@@ -199,12 +209,14 @@ func namesOf(q query.Q) func(path string) bool {
 		if !ok || t.Field != query.Name {
 			continue
 		}
+
 		expr, err := regexp.Compile(nameExpr(t))
 		if err != nil {
 			continue // the index will say what is wrong with it
 		}
 		tests = append(tests, func(path string) bool { return expr.MatchString(path) != is })
 	}
+
 	return func(path string) bool {
 		for _, test := range tests {
 			if !test(path) {
@@ -223,10 +235,12 @@ func nameKey(q query.Q) string {
 		if not, ok := n.(*query.Not); ok {
 			of = not.Sub
 		}
+
 		if t, ok := of.(*query.Text); ok && t.Field == query.Name {
 			parts = append(parts, n.String())
 		}
 	}
+
 	return strings.Join(parts, " ")
 }
 
@@ -270,8 +284,10 @@ func (s *pastSource) Blobs() []shard.Blob {
 			at[f.OID] = i
 			s.blobs = append(s.blobs, shard.Blob{OID: f.OID, Size: f.Size})
 		}
+
 		s.blobs[i].Occurrences = append(s.blobs[i].Occurrences, shard.Occurrence{Path: f.Path, Mask: 1})
 	}
+
 	return s.blobs
 }
 
@@ -298,5 +314,6 @@ func (s *pastSource) Read(ctx context.Context, want []int, use func(i int, conte
 			return err
 		}
 	}
+
 	return nil
 }

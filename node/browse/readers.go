@@ -42,10 +42,12 @@ func (r *readers) enter(ctx context.Context, v catalog.Viewer) (leave func(), er
 		me = &reader{places: make(chan struct{}, readsAtOnce)}
 		r.by[key] = me
 	}
+
 	if me.users >= readsWaiting {
 		r.mu.Unlock()
 		return nil, call.Fail(call.ErrOverloaded, "too many of your requests are waiting; try again in a moment")
 	}
+
 	me.users++
 	r.mu.Unlock()
 

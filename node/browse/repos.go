@@ -92,6 +92,7 @@ func stateOf(view *catalog.View, repo *catalog.Repo) string {
 	case j != nil && j.State == catalog.JobRunning:
 		return StateIndexing
 	}
+
 	return StateWaiting
 }
 
@@ -151,17 +152,17 @@ func (b *Browser) Repo(_ context.Context, v catalog.Viewer, name string) (*RepoI
 
 // check fills in what was left out, and refuses what cannot be.
 func (req *ReposRequest) check() error {
-	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 30)
+	if err := call.CheckPage(&req.Page, &req.PerPage, 30); err != nil {
+		return err
+	}
+
 	switch {
-	case req.Page < 1:
-		return call.Fail(call.ErrInvalid, "page must be at least 1")
-	case req.PerPage < 1 || req.PerPage > 100:
-		return call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
 	case req.Sort != "" && req.Sort != "name" && req.Sort != "pushed" && req.Sort != "size":
 		return call.Fail(call.ErrInvalid, "sort must be name, pushed or size")
 	case req.State != "" && !slices.Contains(RepoStates(), req.State):
 		return call.Fail(call.ErrInvalid, "state must be one of %s", strings.Join(RepoStates(), ", "))
 	}
+
 	return nil
 }
 
@@ -185,6 +186,7 @@ func (req *ReposRequest) order(a, b *catalog.Repo) int {
 	case "size":
 		c = cmp.Compare(textOf(a), textOf(b))
 	}
+
 	if req.Desc {
 		c = -c
 	}
@@ -217,6 +219,7 @@ func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
 	info.Topics = repo.Topics
 	info.Fork, info.Archived, info.Public = repo.Fork, repo.Archived, repo.Public
 	info.Visibility, info.Description, info.Stars = repo.Visibility.String(), repo.Description, repo.Stars
+
 	info.SizeBytes, info.Empty, info.Unfetchable = repo.SizeBytes, repo.Empty || repo.NoCommit(), repo.Unfetchable
 	info.LeftOut = int(repo.LeftOut)
 	info.FormerNames = view.FormerNames(repo)
@@ -228,14 +231,17 @@ func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
 	for _, r := range repo.Revisions {
 		info.Revisions = append(info.Revisions, RevisionInfo{Name: r.Name, Commit: r.Commit})
 	}
+
 	for _, s := range repo.Shards {
 		info.Documents += int64(s.Docs)
 		info.TextBytes += s.Text
 		info.ShardBytes += s.Bytes
 	}
+
 	if seen.Blind() {
 		info.ShardBytes = 0 // what it takes in a file depends on who else is in it
 	}
+
 	if j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil {
 		info.Error = j.Error
 	}

@@ -148,10 +148,12 @@ func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
 	if err != nil || i < 0 {
 		return c, err
 	}
+
 	if c.changes, err = s.mirror.Changes(ctx, commits[i], c.commit, scanChanges); err != nil || c.changes.Cut {
 		return c, err
 	}
 	c.beside = req.Beside[i]
+
 	for _, path := range c.changes.Gone {
 		if c.keep(path) {
 			c.without = append(c.without, path)
@@ -164,6 +166,7 @@ func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
 func (c *scan) named(ctx context.Context) (files []git.Entry, err error) {
 	c.absent = nil
 	room := int64(keptBytes)
+
 	for _, path := range c.only {
 		e, err := c.mirror.Stat(ctx, c.commit, path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, git.ErrNoPath) {
@@ -173,6 +176,7 @@ func (c *scan) named(ctx context.Context) (files []git.Entry, err error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if e.Kind.IsBlob() && e.Size <= room {
 			room -= e.Size
 			files = append(files, e)
@@ -189,6 +193,7 @@ func (c *scan) list(ctx context.Context) ([]git.Entry, error) {
 	if c.beside.Name == "" {
 		return c.mirror.Files(ctx, c.commit, c.keep)
 	}
+
 	var kept []git.Entry
 	for _, e := range c.changes.Now {
 		if c.keep(e.Path) {
@@ -254,6 +259,7 @@ func (f *finder) visit(e git.Entry, content []byte) bool {
 	if !f.counting {
 		file.Lines = withAround(content, matchingLines(content, f.spans), f.around)
 	}
+
 	lines := file.Lines
 	f.files = append(f.files, file)
 	for _, l := range lines {
@@ -303,6 +309,7 @@ func matchingLines(content []byte, spans []match.Span) (lines []Line) {
 			if i := bytes.IndexByte(content[begin:], '\n'); i >= 0 {
 				end = begin + i
 			}
+
 			if number > last {
 				last = number
 				if len(lines) == scanLines {
@@ -310,9 +317,11 @@ func matchingLines(content []byte, spans []match.Span) (lines []Line) {
 				}
 				lines = append(lines, Line{Number: number, Text: bytes.Clone(bytes.TrimRight(content[begin:end], "\r"))})
 			}
+
 			begin = end + 1
 		}
 	}
+
 	return lines
 }
 
@@ -329,12 +338,14 @@ func withAround(content []byte, lines []Line, around int) []Line {
 		for next < len(lines) && lines[next].Number < number {
 			next++
 		}
+
 		switch {
 		case next < len(lines) && lines[next].Number == number:
 			out = append(out, lines[next])
 		case next < len(lines) && lines[next].Number-number <= around, next > 0 && number-lines[next-1].Number <= around:
 			out = append(out, Line{Number: number, Text: bytes.Clone(bytes.TrimRight(line, "\r\n")), Around: true})
 		}
+
 		if next == len(lines) && number-lines[next-1].Number > around {
 			break
 		}

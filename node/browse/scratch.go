@@ -62,6 +62,7 @@ func (s *scratch) get(ctx context.Context, key string, source func(context.Conte
 		s.mu.Unlock()
 		return nil, errors.New("the node stops")
 	}
+
 	s.asked++
 	k := s.kept[key]
 	if k == nil {
@@ -69,6 +70,7 @@ func (s *scratch) get(ctx context.Context, key string, source func(context.Conte
 		s.kept[key] = k
 		s.builds.Go(func() { s.make(key, k, source, opt) })
 	}
+
 	k.users++
 	k.last = s.asked
 	s.mu.Unlock()
@@ -79,6 +81,7 @@ func (s *scratch) get(ctx context.Context, key string, source func(context.Conte
 		s.release(k)
 		return nil, context.Cause(ctx)
 	}
+
 	if k.err != nil {
 		s.release(k)
 		return nil, k.err
@@ -117,10 +120,12 @@ func (s *scratch) fill(ctx context.Context, key string, k *scratched, source fun
 	if err != nil {
 		return err
 	}
+
 	built, err := s.index(ctx, set, source, opt)
 	if err != nil {
 		return errors.Join(err, discard(set))
 	}
+
 	for _, b := range built {
 		k.parts = append(k.parts, b.Part)
 	}
@@ -133,10 +138,12 @@ func (s *scratch) index(ctx context.Context, set *shard.Set, source func(context
 	if err != nil {
 		return nil, err
 	}
+
 	built, err := shard.Build(ctx, set.Dir(), src, opt)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, b := range built {
 		if err := set.Add(b.Files()...); err != nil {
 			return nil, err
@@ -157,6 +164,7 @@ func (s *scratch) trim() {
 				oldest = key
 			}
 		}
+
 		k := s.kept[oldest]
 		delete(s.kept, oldest)
 		s.leave(k)

@@ -145,10 +145,12 @@ func readHere[Req, Resp any](ctx context.Context, b *Browser, op operation[Req, 
 	if err != nil {
 		return nil, err
 	}
+
 	repo, err := seen.ByID(at.Repo)
 	if err != nil {
 		return nil, err
 	}
+
 	if !b.d.Mirrors.Has(at.Repo) {
 		return nil, call.Fail(call.ErrUnavailable, "the mirror of %q is being made", repo.Name)
 	}
@@ -200,5 +202,6 @@ func kindly(err error) error {
 	case errors.Is(err, fs.ErrInvalid):
 		return call.Fail(call.ErrInvalid, "%v", err)
 	}
+
 	return fmt.Errorf("read the mirror: %w", err)
 }

@@ -55,6 +55,7 @@ func traceOperation() operation[TraceRequest, TraceResponse] {
 		if err != nil {
 			return nil, err
 		}
+
 		since, _ := time.Parse(time.RFC3339, req.Since) // "" and what Trace wrote
 		until, _ := time.Parse(time.RFC3339, req.Until)
 		req.Path = s.pathOf(ctx, commit, req.Path)
@@ -76,6 +77,7 @@ func traceOperation() operation[TraceRequest, TraceResponse] {
 			Commits: make([]CommitInfo, len(page.Commits)), Paths: page.Paths, AtLeast: page.AtLeast, Reached: page.Reached,
 			From: page.From, FromFirst: page.FromLines[0], FromLast: page.FromLines[1],
 		}
+
 		branch, _ := s.mirror.DefaultBranch(ctx)
 		for i := range page.Commits {
 			out.Commits[i] = commitInfo(&page.Commits[i], branch)

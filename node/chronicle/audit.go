@@ -1,11 +1,8 @@
 package chronicle
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/environ"
 )
 
 // AuditRequest asks for the changes that people made. The zero value asks for
@@ -66,13 +64,11 @@ func (c *Chronicle) Audit(_ context.Context, _ account.Owner, req AuditRequest) 
 
 // check fills in what the request leaves open, and refuses what no list is of.
 func (req *AuditRequest) check() error {
-	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 50)
+	if err := call.CheckPage(&req.Page, &req.PerPage, 50); err != nil {
+		return err
+	}
 
 	switch {
-	case req.Page < 1:
-		return call.Fail(call.ErrInvalid, "page must be at least 1")
-	case req.PerPage < 1 || req.PerPage > 100:
-		return call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
 	case !req.Since.IsZero() && !req.Until.IsZero() && !req.Since.Before(req.Until):
 		return call.Fail(call.ErrInvalid, "since must be before until")
 	}
@@ -108,15 +104,7 @@ const (
 // ParseAuditDays reads AuditDaysVariable: for how many days changes are kept, 0
 // for as long as there is room; "" is 180.
 func ParseAuditDays(text string) (days int, err error) {
-	if text = strings.TrimSpace(text); text == "" {
-		return usualAuditDays, nil
-	}
-
-	days, err = strconv.Atoi(text)
-	if err != nil || days < 0 || days > mostAuditDays {
-		return 0, fmt.Errorf("want a whole number of days from 0 to %d", mostAuditDays)
-	}
-	return days, nil
+	return environ.Days(text, usualAuditDays, 0, mostAuditDays)
 }
 
 // Variables is where the audit's variables are looked up.

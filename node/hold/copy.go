@@ -10,11 +10,18 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
+type copierCluster interface {
+	Catalog
+	Member
+	Peers
+	Changed() <-chan struct{} // closed when there is a newer View
+}
+
 // Copier makes this node hold what the placement wants it to hold: it copies
 // what is missing from live holders, confirms what is here, and gives up what
 // others have taken over. What to do is decided in scene.go; a Copier does it.
 type Copier struct {
-	cluster Cluster
+	cluster copierCluster
 	files   *Files
 	from    *Transfers
 	opt     CopyOptions
@@ -55,7 +62,7 @@ const (
 )
 
 // NewCopier returns a Copier; Run makes it work.
-func NewCopier(cluster Cluster, files *Files, from *Transfers, opt CopyOptions) *Copier {
+func NewCopier(cluster copierCluster, files *Files, from *Transfers, opt CopyOptions) *Copier {
 	return &Copier{
 		cluster: cluster, files: files, from: from, opt: opt,
 		active: map[string]bool{}, failed: map[string]failure{}, fresh: map[catalog.RepoID]uint64{}, rewritten: map[string]time.Time{},

@@ -7,24 +7,29 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Cluster is what holding data takes of the agreement of nodes. Its methods
-// are safe for concurrent use.
-type Cluster interface {
-	// View is the catalog as this node has applied it; Changed is closed when
-	// there is a newer one, and Age is how old it may be.
-	View() *catalog.View
-	Changed() <-chan struct{}
-	Age() time.Duration
-	// Ready says why this node should not act yet.
-	Ready() error
+// What holding data takes of the agreement of nodes: each part names those of
+// these that it uses. Their methods are safe for concurrent use.
+type (
+	// Catalog is what the cluster has agreed on, as far as this node knows.
+	Catalog interface {
+		View() *catalog.View
+		// Ready says why this node should not act on it yet.
+		Ready() error
+	}
 
-	Self() string
-	Epoch() uint64
-	// Alive reports whether a node can be reached now.
-	Alive(node string) bool
+	// Member is this node as one of the cluster, in whose name it proposes.
+	Member interface {
+		Self() string
+		Epoch() uint64
+		Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
+	}
 
-	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
-}
+	// Peers are the other nodes.
+	Peers interface {
+		// Alive reports whether a node can be reached now.
+		Alive(node string) bool
+	}
+)
 
 // Node is a member of the cluster as planners see it.
 type Node struct {

@@ -19,9 +19,13 @@ const (
 	grownBy      = 4                // growth: all is indexed and a part of this size is new. A young cluster is placed before sizes are known
 )
 
+type proposer interface {
+	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
+}
+
 // Placer runs Place while this node leads. It belongs to one goroutine.
 type Placer struct {
-	cluster Cluster
+	cluster proposer
 	hot     *HotData
 	copies  int
 	log     *slog.Logger
@@ -42,7 +46,7 @@ type placed struct {
 
 // NewPlacer returns a Placer that wants so many copies of everything, and more
 // of what is hot.
-func NewPlacer(cluster Cluster, hot *HotData, copies int, log *slog.Logger, now func() time.Time) *Placer {
+func NewPlacer(cluster proposer, hot *HotData, copies int, log *slog.Logger, now func() time.Time) *Placer {
 	return &Placer{cluster: cluster, hot: hot, copies: copies, log: log, now: now}
 }
 

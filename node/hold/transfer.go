@@ -52,10 +52,16 @@ type Caller interface {
 	Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error)
 }
 
+type transferCluster interface {
+	Peers
+	View() *catalog.View
+	Self() string
+}
+
 // Transfers moves files and mirrors between nodes. It is safe for concurrent
 // use.
 type Transfers struct {
-	cluster Cluster
+	cluster transferCluster
 	calls   Caller
 	files   *Files
 	opt     TransferOptions
@@ -74,7 +80,7 @@ type TransferOptions struct {
 }
 
 // NewTransfers returns the Transfers of a node.
-func NewTransfers(cluster Cluster, calls Caller, files *Files, opt TransferOptions) *Transfers {
+func NewTransfers(cluster transferCluster, calls Caller, files *Files, opt TransferOptions) *Transfers {
 	return &Transfers{
 		cluster: cluster, calls: calls, files: files, opt: opt,
 		in: make(chan struct{}, copiesIn), out: make(chan struct{}, copiesOut), rate: &pace{perSecond: copyRate, now: opt.Now},

@@ -143,13 +143,11 @@ func (q *Queue) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*J
 
 // check fills in what the request leaves open, and refuses what no list is of.
 func (req *JobsRequest) check() error {
-	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 30)
+	if err := call.CheckPage(&req.Page, &req.PerPage, 30); err != nil {
+		return err
+	}
 
 	switch {
-	case req.Page < 1:
-		return call.Fail(call.ErrInvalid, "page must be at least 1")
-	case req.PerPage < 1 || req.PerPage > 100:
-		return call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
 	case req.State != "" && !slices.Contains(JobStates(), req.State):
 		return call.Fail(call.ErrInvalid, "state must be one of %s", strings.Join(JobStates(), ", "))
 	case req.Kind != "" && !slices.Contains(JobKinds(), req.Kind):

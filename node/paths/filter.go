@@ -77,12 +77,15 @@ func (f *Filter) exprs() (must, not []string, err error) {
 			exclude = append(exclude[:len(exclude):len(exclude)], rest)
 			continue
 		}
+
 		expr, err := pathExpr(dir, glob)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		include = append(include, expr)
 	}
+
 	if include != nil {
 		must = append(must, strings.Join(include, "|"))
 	}
@@ -91,6 +94,7 @@ func (f *Filter) exprs() (must, not []string, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
+
 		not = append(not, expr)
 	}
 
@@ -103,6 +107,7 @@ func (f *Filter) exprs() (must, not []string, err error) {
 	default:
 		return nil, nil, call.Fail(call.ErrInvalid, "tests must be %s or %s", TestsExcluded, TestsOnly)
 	}
+
 	return must, not, nil
 }
 
@@ -120,6 +125,7 @@ func pathExpr(dir, glob string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	if dir != "" {
 		dir = regexp.QuoteMeta(dir) + "/"
 	}
@@ -130,6 +136,7 @@ func pathExpr(dir, glob string) (string, error) {
 	case !strings.ContainsAny(plain, `*?[{\`): // a name of a file, or of a directory
 		end = belowOrEnd
 	}
+
 	if strings.Contains(plain, "/") {
 		return begin + dir + expr + end, nil
 	}
@@ -169,6 +176,7 @@ func (e Exprs) Keeps() (func(path string) bool, error) {
 		if err != nil {
 			return nil, call.Fail(call.ErrInvalid, "glob: %v", err)
 		}
+
 		compiled = append(compiled, re)
 	}
 	return func(path string) bool {

@@ -26,6 +26,7 @@ func globExpr(glob string) (string, error) {
 	if !ok {
 		return "", call.Fail(call.ErrInvalid, "the braces of %q stand for more than %d globs", glob, maxAlternatives)
 	}
+
 	exprs := make([]string, len(plain))
 	for i, p := range plain {
 		exprs[i] = plainGlobExpr(p)
@@ -40,6 +41,7 @@ func withoutBraces(glob string) ([]string, bool) {
 	if open < 0 {
 		return []string{glob}, true
 	}
+
 	var alternatives []string
 	end := -1
 	for i, depth, from := open+1, 1, open+1; i < len(glob) && end < 0; i++ {
@@ -64,6 +66,7 @@ func withoutBraces(glob string) ([]string, bool) {
 			}
 		}
 	}
+
 	if end < 0 {
 		return []string{glob}, true // an open brace alone; ValidatePattern refuses it
 	}
@@ -74,6 +77,7 @@ func withoutBraces(glob string) ([]string, bool) {
 			return nil, false
 		}
 	}
+
 	return all, true
 }
 
@@ -89,6 +93,7 @@ func indexByteOf(glob string, c byte, from int) int {
 			i = classEnd(glob, i)
 		}
 	}
+
 	return -1
 }
 
@@ -98,6 +103,7 @@ func classEnd(glob string, i int) int {
 	if j < len(glob) && (glob[j] == '!' || glob[j] == '^') {
 		j++
 	}
+
 	for first := true; j < len(glob); j, first = j+1, false {
 		switch {
 		case glob[j] == '\\':
@@ -146,6 +152,7 @@ func plainGlobExpr(glob string) string {
 			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))
 		}
 	}
+
 	return b.String()
 }
 
@@ -157,6 +164,7 @@ func classExpr(class string) string {
 		class = class[1:]
 	}
 	var b strings.Builder
+
 	letter := func(i int) (r string, next int) {
 		if class[i] == '\\' && i+1 < len(class) {
 			i++
@@ -167,12 +175,14 @@ func classExpr(class string) string {
 		}
 		return class[i : i+size], i + size
 	}
+
 	for i := 0; i < len(class); {
 		low, next := letter(i)
 		high := low
 		if next+1 < len(class) && class[next] == '-' {
 			high, next = letter(next + 1)
 		}
+
 		if i = next; high < low {
 			continue // an empty run
 		}
@@ -181,6 +191,7 @@ func classExpr(class string) string {
 			b.WriteString("-" + quoteInClass(high))
 		}
 	}
+
 	switch {
 	case not:
 		return "[^/" + b.String() + "]"

@@ -55,6 +55,7 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 	if err != nil {
 		return nil, err
 	}
+
 	l, err := s.files.get(req.Repo+"\x00"+c.Hash, func() (list, error) { return s.list(ctx, v, req.Repo, c.Hash) })
 	if err != nil {
 		return nil, err
@@ -65,6 +66,7 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 		path  string
 		score int
 	}
+
 	var found []scored
 	letters := strings.ToLower(strings.ReplaceAll(req.Query, " ", ""))
 	for _, p := range l.paths {
@@ -72,6 +74,7 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 			found = append(found, scored{p, score})
 		}
 	}
+
 	slices.SortFunc(found, func(a, b scored) int {
 		return cmp.Or(b.score-a.score, len(a.path)-len(b.path), strings.Compare(a.path, b.path))
 	})
@@ -81,6 +84,7 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 		fuzzy(f.path, letters, &p.At)
 		out.Paths = append(out.Paths, p)
 	}
+
 	return out, nil
 }
 
@@ -96,23 +100,27 @@ func fuzzy(path, letters string, at *[]int) (score int, ok bool) {
 		if c >= 'A' && c <= 'Z' {
 			c += 'a' - 'A'
 		}
+
 		if c != letters[i] {
 			continue
 		}
 		if score++; p >= name {
 			score += 4
 		}
+
 		if last == p+1 {
 			score += 6
 		}
 		if p == 0 || strings.IndexByte("/_-. ", path[p-1]) >= 0 || path[p] < 'a' && path[p-1] >= 'a' {
 			score += 5
 		}
+
 		if at != nil {
 			*at = append(*at, p)
 		}
 		last, i = p, i-1
 	}
+
 	if at != nil {
 		slices.Reverse(*at)
 	}
@@ -131,6 +139,7 @@ func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit str
 	if err != nil {
 		return list{}, err
 	}
+
 	l := list{cut: r.Cut}
 	var walk func(n *browse.TreeNode)
 	walk = func(n *browse.TreeNode) {
@@ -141,6 +150,7 @@ func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit str
 			walk(&n.Children[i])
 		}
 	}
+
 	walk(&r.Root)
 	return l, nil
 }
@@ -166,11 +176,13 @@ func (l *lists) get(key string, read func() (list, error)) (list, error) {
 	if err != nil {
 		return got, err
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.kept == nil {
 		l.kept = map[string]list{}
 	}
+
 	if _, ok := l.kept[key]; !ok {
 		l.keys = append(l.keys, key)
 	}

@@ -143,6 +143,7 @@ func wordAt(text string, cursor int) (w word, quoted bool) {
 			begin = i + 1
 		}
 	}
+
 	if quoted {
 		return w, true
 	}
@@ -150,6 +151,7 @@ func wordAt(text string, cursor int) (w word, quoted bool) {
 	for end < len(text) && !strings.ContainsRune(" \t\n)\"", rune(text[end])) {
 		end++
 	}
+
 	if begin < end && text[begin] == '-' {
 		begin++
 	}
@@ -200,6 +202,7 @@ func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Sugg
 	case "sym":
 		return s.symbols(ctx, v, w, w.name, w.value, most)
 	}
+
 	var out []Suggestion
 	for _, value := range fixed[canonical[w.name[:len(w.name)-1]]] {
 		if strings.HasPrefix(value, w.value) {
@@ -226,6 +229,7 @@ func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, 
 	if err != nil {
 		return nil
 	}
+
 	out := make([]Suggestion, 0, len(r.Repos))
 	for i := range r.Repos {
 		name := r.Repos[i].Name
@@ -237,8 +241,10 @@ func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, 
 				insert = filter + before + name + " "
 			}
 		}
+
 		out = append(out, w.suggest(Repository, insert, name, r.Repos[i].Description))
 	}
+
 	return out
 }
 
@@ -278,6 +284,7 @@ func languages(w word) []Suggestion {
 			out = append(out, w.suggest(Language, w.name+value+" ", name, ""))
 		}
 	}
+
 	return out
 }
 
@@ -292,6 +299,7 @@ func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []S
 			out = append(out, w.suggest(Revision, w.name+name+" ", name, detail))
 		}
 	}
+
 	if strings.HasPrefix("*", w.value) {
 		add("*", "every indexed revision")
 	}
@@ -302,16 +310,20 @@ func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []S
 			if err != nil {
 				continue
 			}
+
 			for _, ref := range r.Refs {
 				add(ref.Name, map[bool]string{true: "indexed", false: "scanned"}[ref.Indexed])
 			}
 		}
+
 		return out
 	}
+
 	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{PerPage: 100})
 	if err != nil {
 		return out
 	}
+
 	for i := range r.Repos {
 		for _, rev := range r.Repos[i].Revisions {
 			add(rev.Name, "indexed")
@@ -329,11 +341,13 @@ func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text s
 	if len(m) != 1 {
 		return ""
 	}
+
 	name := plain(m[0][1])
 	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{Query: name, PerPage: 100})
 	if err != nil {
 		return ""
 	}
+
 	for i := range r.Repos {
 		if r.Repos[i].Name == name || r.Total == 1 {
 			return r.Repos[i].Name
@@ -347,6 +361,7 @@ func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Su
 	if err != nil {
 		return nil
 	}
+
 	var out []Suggestion
 	for _, c := range all {
 		if strings.Contains(strings.ToLower(c.Name), strings.ToLower(w.value)) {
@@ -366,10 +381,12 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 	for _, m := range repoFilter.FindAllString(w.rest, -1) {
 		text += " " + strings.TrimSpace(m)
 	}
+
 	r, err := s.d.Find.Search(ctx, v, search.Request{Query: text, Matches: n})
 	if err != nil {
 		return nil
 	}
+
 	var out []Suggestion
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -387,6 +404,7 @@ func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filte
 	if err != nil {
 		return nil
 	}
+
 	var out []Suggestion
 	had := map[string]bool{}
 	for i := range r.Files {
@@ -397,5 +415,6 @@ func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filte
 			}
 		}
 	}
+
 	return out
 }

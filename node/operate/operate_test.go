@@ -1,0 +1,152 @@
+package operate
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/host"
+)
+
+func TestJobsAreAskedForByKnownWords(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		req  JobsRequest
+		good bool
+	}{
+		{JobsRequest{}, true},
+		{JobsRequest{State: "running", Kind: "index"}, true},
+		{JobsRequest{State: "asleep"}, false},
+		{JobsRequest{Kind: "laundry"}, false},
+		{JobsRequest{PerPage: 101}, false},
+	} {
+		if err := tt.req.check(); (err == nil) != tt.good || err != nil && !errors.Is(err, call.ErrInvalid) {
+			t.Errorf("%+v: %v, want good: %v", tt.req, err, tt.good)
+		}
+	}
+}
+
+// A job is named as it is listed, and found again by that name.
+func TestTheNameOfAJobLeadsBackToIt(t *testing.T) {
+	t.Parallel()
+	for _, key := range []catalog.JobKey{
+		{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(7)},
+		{Kind: catalog.JobSync, Subject: "work"},
+		{Kind: catalog.JobAccountSync, Subject: catalog.ReaderKey("https://git.example.com", "42")},
+	} {
+		if got, ok := jobKeyOf(jobID(key)); !ok || got != key {
+			t.Errorf("%q: %+v, %v; want %+v", jobID(key), got, ok, key)
+		}
+	}
+	for _, id := range []string{"", "index", "laundry:7"} {
+		if got, ok := jobKeyOf(id); ok {
+			t.Errorf("%q: %+v", id, got)
+		}
+	}
+}
+
+// An event that was sent twice is dealt with once, within an hour and for as
+// many events as are remembered.
+func TestADeliveryIsRememberedForAWhile(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	d := newDeliveries(func() time.Time { return now })
+	event := func(connection, id string) WebhookRequest {
+		return WebhookRequest{Connection: connection, Delivery: id}
+	}
+
+	d.add(event("work", "1"))
+	for _, tt := range []struct {
+		req  WebhookRequest
+		want bool
+	}{
+		{event("work", "1"), true},
+		{event("work", "2"), false},
+		{event("other", "1"), false},
+		{event("work", ""), false}, // a host that numbers nothing repeats nothing
+	} {
+		if got := d.has(tt.req); got != tt.want {
+			t.Errorf("%+v: %v, want %v", tt.req, got, tt.want)
+		}
+	}
+
+	now = now.Add(deliveryLife)
+	if d.has(event("work", "1")) {
+		t.Error("remembered for longer than its life")
+	}
+
+	for i := range maxDeliveries + 1 {
+		d.add(event("many", fmt.Sprint(i)))
+	}
+	if d.has(event("many", "0")) || !d.has(event("many", "1")) || len(d.seen) != maxDeliveries {
+		t.Errorf("%d events are remembered, want the last %d", len(d.seen), maxDeliveries)
+	}
+}
+
+func TestRemotesAreAlikeInAnySpelling(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"https://me@Host.example/Org/app.git/", "https://host.example/Org/app", true},
+		{"HTTPS://host.example/app", "https://host.example/app", true},
+		{"https://host.example/Org/app", "https://host.example/org/app", false}, // paths have a case
+		{"https://host.example/app", "ssh://host.example/app", false},
+		{"git@host.example:org/app.git", "git@host.example:org/app", true},
+	} {
+		if got := sameRemote(tt.a, tt.b); got != tt.want {
+			t.Errorf("%s and %s: %v, want %v", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+// An event concerns the repositories of its connection that it names, and all
+// of them where it names none.
+func TestAnEventNamesRepositories(t *testing.T) {
+	t.Parallel()
+	repo := &catalog.Repo{
+		Name:        "git.example.com/org/app",
+		RepoFacts:   catalog.RepoFacts{CloneURL: "https://git.example.com/org/app.git"},
+		Connections: []catalog.RepoConnection{{Name: "work"}},
+	}
+	for _, tt := range []struct {
+		connection string
+		event      host.Event
+		want       bool
+	}{
+		{"work", host.Event{}, true},
+		{"other", host.Event{}, false},
+		{"work", host.Event{Paths: []string{"org/app"}}, true},
+		{"work", host.Event{Paths: []string{"rg/app"}}, false}, // whole parts of the path count
+		{"work", host.Event{URLs: []string{"https://git.example.com/org/app"}}, true},
+		{"work", host.Event{URLs: []string{"https://git.example.com/org/other"}}, false},
+		{"other", host.Event{Paths: []string{"org/app"}}, false},
+	} {
+		if got := names(&WebhookRequest{Connection: tt.connection, Event: tt.event}, repo); got != tt.want {
+			t.Errorf("%s, %+v: %v, want %v", tt.connection, tt.event, got, tt.want)
+		}
+	}
+}
+
+func TestJobsOfAStateAreInOrder(t *testing.T) {
+	t.Parallel()
+	at := func(minute int) time.Time { return time.Date(2026, 1, 31, 12, minute, 0, 0, time.UTC) }
+	early := JobInfo{JobStatus: JobStatus{Started: at(1), NextTry: at(1)}, Queued: at(1), Finished: at(1)}
+	late := JobInfo{JobStatus: JobStatus{Started: at(2), NextTry: at(2)}, Queued: at(2), Finished: at(2)}
+
+	for state, earlyFirst := range map[catalog.JobState]bool{
+		catalog.JobRunning: true, // what runs longest
+		catalog.JobWaiting: true,
+		catalog.JobBackoff: true,
+		catalog.JobFailed:  false, // what failed last
+		catalog.JobDone:    false,
+	} {
+		if got := inOrder(state, &early, &late) < 0; got != earlyFirst {
+			t.Errorf("%v: the early one first: %v, want %v", state, got, earlyFirst)
+		}
+	}
+}
