@@ -97,11 +97,11 @@ func (c *Attribute) apply(t *txn) Result {
 
 	// What is too old goes before anything is added.
 	for c.Keep > 0 {
-		_, oldest, ok := t.events.min()
-		if !ok || t.now.Sub(oldest.rec.At) <= c.Keep {
+		oldest := t.events.first()
+		if oldest == nil || t.now.Sub(oldest.At) <= c.Keep {
 			break
 		}
-		t.events.delete(oldest.rec.ID)
+		t.events.delete(oldest.ID)
 	}
 	return Result{}
 }
@@ -149,8 +149,7 @@ func (t *txn) record(e *Event, place int) {
 
 	t.events.set(e.ID, e)
 	for t.events.len() > maxEvents {
-		id, _, _ := t.events.min()
-		t.events.delete(id)
+		t.events.delete(t.events.first().ID)
 	}
 }
 
@@ -182,8 +181,8 @@ func (v *View) EventsBefore(before uint64) iter.Seq[*Event] {
 		before = 1<<64 - 1
 	}
 	return func(yield func(*Event) bool) {
-		for id, r := range v.events.down(before) {
-			if id < before && !yield(r.rec) {
+		for id, e := range v.events.down(before) {
+			if id < before && !yield(e) {
 				return
 			}
 		}

@@ -223,7 +223,7 @@ func (t *tables) grantsOf(account string) (all []*Grants) {
 		if !strings.HasPrefix(key, prefix) {
 			break
 		}
-		all = append(all, g.rec)
+		all = append(all, g)
 	}
 	return all
 }

@@ -389,7 +389,7 @@ func (t *tables) readersAt(site string) iter.Seq[*Reader] {
 	return func(yield func(*Reader) bool) {
 		prefix := ReaderKey(site, "")
 		for key, r := range t.readers.from(prefix) {
-			if !strings.HasPrefix(key, prefix) || !yield(r.rec) {
+			if !strings.HasPrefix(key, prefix) || !yield(r) {
 				return
 			}
 		}

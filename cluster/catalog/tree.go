@@ -85,18 +85,21 @@ func (t *tree[K, V]) min() (K, V, bool) {
 // table is a tree of records that are saved in snapshots and counted in the
 // state hash. Records are immutable: a change sets a new one.
 type table[K cmp.Ordered, T any] struct {
-	tree[K, stored[T]]
+	tree[K, stored]
 	kind *recordKind
 	sum  uint64 // of the hashes of all records, modulo 2^64
 }
 
-type stored[T any] struct {
-	rec  *T
+// stored is a record in a tree. It is one type for records of all tables: the
+// code of a tree is compiled once for each type in it, in each package that
+// reads a view.
+type stored struct {
+	rec  any // *T
 	hash uint64
 }
 
 func newTable[K cmp.Ordered, T any](kind *recordKind) table[K, T] {
-	return table[K, T]{tree: newTree[K, stored[T]](), kind: kind}
+	return table[K, T]{tree: newTree[K, stored](), kind: kind}
 }
 
 func (t *table[K, T]) freeze() table[K, T] {
@@ -105,8 +108,11 @@ func (t *table[K, T]) freeze() table[K, T] {
 
 // get returns nil when there is no record of that key.
 func (t *table[K, T]) get(k K) *T {
-	r, _ := t.tree.get(k)
-	return r.rec
+	r, ok := t.tree.get(k)
+	if !ok {
+		return nil
+	}
+	return r.rec.(*T)
 }
 
 func (t *table[K, T]) set(k K, rec *T) { t.add(k, rec, t.kind.hash(rec)) }
@@ -115,7 +121,7 @@ func (t *table[K, T]) set(k K, rec *T) { t.add(k, rec, t.kind.hash(rec)) }
 func (t *table[K, T]) add(k K, rec *T, hash uint64) {
 	old, _ := t.tree.get(k)
 	t.sum += hash - old.hash
-	t.tree.set(k, stored[T]{rec, hash})
+	t.tree.set(k, stored{rec, hash})
 }
 
 func (t *table[K, T]) delete(k K) {
@@ -131,7 +137,32 @@ func (t *table[K, T]) delete(k K) {
 func (t *table[K, T]) records() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for _, r := range t.all() {
-			if !yield(r.rec) {
+			if !yield(r.rec.(*T)) {
+				return
+			}
+		}
+	}
+}
+
+// from goes through the records whose keys are not less than k, in order.
+func (t *table[K, T]) from(k K) iter.Seq2[K, *T] { return recordsOf[K, T](t.tree.from(k)) }
+
+// down goes through the records whose keys are not greater than k, from there to the first.
+func (t *table[K, T]) down(k K) iter.Seq2[K, *T] { return recordsOf[K, T](t.tree.down(k)) }
+
+// first returns the record of the least key, or nil in an empty table.
+func (t *table[K, T]) first() *T {
+	_, r, ok := t.tree.min()
+	if !ok {
+		return nil
+	}
+	return r.rec.(*T)
+}
+
+func recordsOf[K cmp.Ordered, T any](all iter.Seq2[K, stored]) iter.Seq2[K, *T] {
+	return func(yield func(K, *T) bool) {
+		for k, r := range all {
+			if !yield(k, r.rec.(*T)) {
 				return
 			}
 		}
