@@ -44,6 +44,10 @@ func TestPages(t *testing.T) {
 		{"ASlowSearchCanBeStopped", aSlowSearchCanBeStopped},
 		{"AHeavySearchTellsHowFarItIs", aHeavySearchTellsHowFarItIs},
 		{"ANameLeadsToItsPlaces", aNameLeadsToItsPlaces},
+		{"LinesAreWrapped", linesAreWrapped},
+		{"AnAnswerHasViews", anAnswerHasViews},
+		{"SearchesAreSaved", searchesAreSaved},
+		{"ThePaletteLeadsAnywhere", thePaletteLeadsAnywhere},
 		{"ACardTellsOfAName", aCardTellsOfAName},
 		{"WhatStandsBesideAFile", whatStandsBesideAFile},
 		{"AFeedTellsOfCommits", aFeedTellsOfCommits},
@@ -91,7 +95,7 @@ func (s *site) states() []state {
 		}},
 		{name: "the finder", path: browse(appRepo, "", "", ""), act: func(b *tab) {
 			b.press("t")
-			b.until("the finder", `document.querySelectorAll('#finds li').length > 5`)
+			b.until("the finder", `document.querySelectorAll('#finderList li').length > 5`)
 		}},
 		{name: "a name", path: browse(appRepo, "", "names", "") + "?name=Greeting"},
 		{name: "the panel of a name", path: blob("greet/greet.go"), act: func(b *tab) {
@@ -104,6 +108,16 @@ func (s *site) states() []state {
 		}},
 		{name: "revisions to choose from", path: blob("greet/greet.go"), act: unfold},
 		{name: "a commit that is not indexed", path: find("needle rev:" + s.app.Git("rev-list", "--max-parents=0", "HEAD"))},
+		{name: "results by repository, with more around", path: find("needle") + "&group=repo&ctx=3", act: unfold},
+		{name: "long lines wrapped", path: blob("main.go"), act: func(b *tab) {
+			b.press("w")
+			b.until("wrapped lines", `document.querySelector('.text .line')`)
+			b.press("w")
+		}},
+		{name: "the palette", path: browse(appRepo, "", "", ""), act: func(b *tab) {
+			b.press("Ctrl+k")
+			b.until("the palette", `document.querySelectorAll('#paletteList li').length > 3`)
+		}},
 		{name: "files found", path: browse(appRepo, "", "find", "") + "?query=go"},
 		{name: "repositories", path: "/repos"},
 		{name: "no repositories", path: "/repos?query=nosuch"},

@@ -70,9 +70,9 @@ func codeHasColours(t *testing.T, s *site) {
 	b.goTo(browse(appRepo, "", "blob", "main.go"), 200)
 	b.expect("keywords have a colour of their own", `getComputedStyle(document.querySelector('.text .k')).color !== getComputedStyle(document.querySelector('.text')).color`)
 	b.goTo(find("needle lang:go"), 200)
-	b.expect("comments in results too", `[...document.querySelectorAll('.row .c')].some(e => e.querySelector('mark') || e.closest('.row').querySelector('mark'))`)
+	b.expect("comments in results too", `[...document.querySelectorAll('.line .c')].some(e => e.querySelector('mark') || e.closest('.line').querySelector('mark'))`)
 	b.goTo(find("needle file:latin1"), 200)
-	b.expect("a mark in another encoding", `document.querySelector('.row mark').textContent === 'needle'`)
+	b.expect("a mark in another encoding", `document.querySelector('.line mark').textContent === 'needle'`)
 }
 
 // resultsOnTheWay streams, appends and never redraws what is read already.
@@ -222,6 +222,13 @@ func fitsAPhone(t *testing.T, s *site) {
 	b.goTo(find("needle"), 200)
 	b.expect("a low header", `document.querySelector('header.top').getBoundingClientRect().height <= 100`)
 	b.expect("results in the first view", `document.querySelector('#files .file').getBoundingClientRect().top < innerHeight`)
+	b.expect("what narrows a search is folded", `!document.querySelector('.facets li').checkVisibility()`)
+	b.click(".facets > summary")
+	b.until("it unfolds", `document.querySelector('.facets li').checkVisibility()`)
+	b.size(1280, 900)
+	b.goTo(find("needle"), 200)
+	b.expect("on a wide window it stands beside the results", `document.querySelector('.facets li').checkVisibility() && !document.querySelector('.facets > summary').checkVisibility()`)
+	b.wear(looks[1])
 	b.goTo(browse(appRepo, "", "blob", "main.go"), 200)
 	b.expect("text in the first view", `document.querySelector('.text').getBoundingClientRect().top < innerHeight / 2`)
 }

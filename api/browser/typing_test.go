@@ -50,8 +50,8 @@ func aFileIsFoundByItsLetters(t *testing.T, s *site) {
 	b := s.open(t, "")
 	b.goTo(browse(appRepo, "v1.0", "blob", "main.go"), 200)
 	for i, st := range []step{
-		{[]string{"t"}, `document.activeElement.closest('dialog#finder') && document.querySelectorAll('#finds li').length > 5`},
-		{[]string{"grtest"}, `document.querySelector('#finder').dataset.query === 'grtest' && document.querySelector('#finds [aria-selected=true]').textContent === 'greet/greet_test.go'`},
+		{[]string{"t"}, `document.activeElement.closest('dialog#finder') && document.querySelectorAll('#finderList li').length > 5`},
+		{[]string{"grtest"}, `document.querySelector('#finder').dataset.query === 'grtest' && document.querySelector('#finderList [aria-selected=true]').textContent === 'greet/greet_test.go'`},
 		{[]string{"Escape"}, `!document.querySelector('#finder').open`},
 		{[]string{"t", "run"}, `document.querySelector('#finder').dataset.query === 'run'`},
 		{[]string{"Enter"}, `location.pathname.endsWith('@v1.0/-/blob/tools/deep/down/run.sh')`},

@@ -31,6 +31,8 @@ type Head struct {
 type Box struct {
 	Query               string
 	Regexp, Case, Whole bool
+	Context             int  // lines around a match; 0 is one
+	Grouped             bool // files of one repository stand together
 	Bad                 bool // the query cannot be understood
 	Focus               bool // the page begins in the box
 }

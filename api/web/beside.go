@@ -22,12 +22,15 @@ type leaf struct {
 // beside is the tree beside a file: the directories above it with their entries.
 // Where it cannot be read, there is none.
 func (p *Pages) beside(ctx context.Context, v *layout.Visit, l place) []leaf {
-	above := []string{""}
-	for i, c := range l.Path {
-		if c == '/' {
+	// The file itself first, then the directories from its own up: in a large
+	// repository there is not room for all of them.
+	above := []string{l.Path}
+	for i := len(l.Path) - 1; i >= 0; i-- {
+		if l.Path[i] == '/' {
 			above = append(above, l.Path[:i])
 		}
 	}
+	above = append(above, "")
 	r, err := p.Files.Tree(ctx, v.Viewer, browse.TreeRequest{Repo: l.Repo, Ref: l.Rev, Paths: above, Max: mostLeaves})
 	if err != nil {
 		return nil

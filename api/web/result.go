@@ -125,19 +125,19 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 		marks := marksOf(c.Ranges, at, at+len(line))
 		colours := paint.colours(line)
 
-		dst = append(dst, `<div class="row`...)
+		dst = append(dst, `<div class="line`...)
 		if len(marks) > 0 {
 			dst = append(dst, " hit"...)
 		}
 		dst = append(appendAttribute(append(dst, `"><a href="`...), page), "#L"...)
 		dst = append(appendInt(dst, number), `">`...)
-		dst = append(appendInt(dst, number), `</a><code>`...)
+		dst = append(appendInt(dst, number), `</a>`...)
 		if len(line) > longestLine {
 			dst = appendLong(dst, line, marks)
 		} else {
 			dst = appendCode(dst, line, colours, marks)
 		}
-		dst = append(dst, "</code></div>\n"...)
+		dst = append(dst, "</div>\n"...)
 		rest, at = after, at+size
 	}
 	return append(dst, "</div>"...)
@@ -216,6 +216,12 @@ func searchURL(b layout.Box, from int) string {
 	}
 	if b.Whole {
 		v.Set("whole", "1")
+	}
+	if b.Context > 0 {
+		v.Set("ctx", fmt.Sprint(b.Context))
+	}
+	if b.Grouped {
+		v.Set("group", "repo")
 	}
 	if from > 0 {
 		v.Set("from", fmt.Sprint(from))

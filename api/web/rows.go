@@ -26,9 +26,9 @@ type span struct{ start, end int }
 //
 //	colours   [ k ]      [ s      ]
 //	marks          [        ]
-//	pieces    [ k ][    ][m+s][ s ]
+//	pieces    [ k ][    ][m s][ s ]     a mark stands within its colour
 func appendCode(dst, line []byte, colours []lex.Span, marks []span) []byte {
-	at := 0
+	at, open := 0, lex.Plain
 	for at < len(line) {
 		// Which colour and which mark a piece has that begins here, and where the
 		// next of either begins or ends.
@@ -57,25 +57,29 @@ func appendCode(dst, line []byte, colours []lex.Span, marks []span) []byte {
 			}
 		}
 
-		dst = appendPiece(dst, line[at:next], class, marked)
-		at = next
+		dst = appendTurn(dst, open, class)
+		if marked {
+			dst = append(dst, "<mark>"...)
+		}
+		dst = layout.AppendText(dst, line[at:next])
+		if marked {
+			dst = append(dst, "</mark>"...)
+		}
+		at, open = next, class
 	}
-	return dst
+	return appendTurn(dst, open, lex.Plain)
 }
 
-func appendPiece(dst, text []byte, class lex.Class, marked bool) []byte {
-	if marked {
-		dst = append(dst, "<mark>"...)
+// appendTurn ends one colour and begins another, where they differ.
+func appendTurn(dst []byte, from, to lex.Class) []byte {
+	if from == to {
+		return dst
 	}
-	if class != lex.Plain {
-		dst = append(append(append(dst, `<i class="`...), tags[class]...), `">`...)
-	}
-	dst = layout.AppendText(dst, text)
-	if class != lex.Plain {
+	if from != lex.Plain {
 		dst = append(dst, "</i>"...)
 	}
-	if marked {
-		dst = append(dst, "</mark>"...)
+	if to != lex.Plain {
+		dst = append(append(append(dst, `<i class="`...), tags[to]...), `">`...)
 	}
 	return dst
 }

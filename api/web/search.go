@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/url"
 	"slices"
@@ -20,7 +21,7 @@ import (
 // The size of a page of results.
 const (
 	pageMatches  = 500    // ranges
-	typedMatches = 200    // ranges, while somebody types
+	typedMatches = 100    // ranges, while somebody types
 	mostMatches  = 20_000 // ranges that pages are turned through
 	frameAfter   = 80 * time.Millisecond
 	typedTime    = 400 * time.Millisecond
@@ -42,7 +43,20 @@ func boxOf(v url.Values) layout.Box {
 	return layout.Box{
 		Query: v.Get("query"), Regexp: yes("isRegexEnabled", "regex"),
 		Case: yes("isCaseSensitivityEnabled", "case"), Whole: yes("whole"),
+		Context: contextOf(v.Get("ctx")), Grouped: v.Get("group") == "repo",
 	}
+}
+
+// contexts is how many lines may stand around a match.
+var contexts = []int{1, 3, 10}
+
+// contextOf reads a number of lines; 0 is the first of contexts, and what no page offers.
+func contextOf(s string) int {
+	n, _ := strconv.Atoi(s)
+	if at := slices.Index(contexts, n); at > 0 {
+		return n
+	}
+	return 0
 }
 
 // found is a search that has ended.
@@ -132,6 +146,7 @@ type results struct {
 	Rest     string // what the next page has
 	CountAll string
 	Copies   []copyAs
+	Views    []view
 
 	typed bool // somebody is typing it
 	took  time.Duration
@@ -141,7 +156,7 @@ type results struct {
 // request is the search behind the page.
 func (r *results) request(typed bool) (search.Request, error) {
 	req := search.Request{
-		Query: r.Query, Regexp: r.Regexp, CaseSensitive: r.Case, ContextLines: 1,
+		Query: r.Query, Regexp: r.Regexp, CaseSensitive: r.Case, ContextLines: max(r.Context, contexts[0]),
 		Matches: r.From + pageMatches,
 	}
 	if typed {
@@ -210,12 +225,19 @@ func (r *results) fill(resp *search.Response, limit int) {
 	for i := range resp.Repositories {
 		branches[resp.Repositories[i].ID] = resp.Repositories[i].DefaultBranch
 	}
+	if r.Grouped {
+		files = byRepository(files)
+	}
 	var b []byte
 	for i := range files {
+		if r.Grouped && (i == 0 || files[i].RepoID != files[i-1].RepoID) {
+			b = fmt.Appendf(b, "<h2 class=\"group\">%s</h2>\n", layout.Name(files[i].Repository))
+		}
 		b = appendFile(b, &files[i], branches[files[i].RepoID], r.Box, r.From == 0 && !r.typed)
 	}
 
 	r.Files = template.HTML(b)
+	r.Views = viewsOf(r.Box)
 	r.Repos = repoRows(resp, r.Box)
 	exact := countedExactly(resp, countsAll(r.Query))
 	r.Proof = proofOf(resp, exact, r.took)
@@ -232,6 +254,42 @@ func (r *results) fill(resp *search.Response, limit int) {
 		all.Query = "count:all " + r.Query
 		r.CountAll = searchURL(all, 0)
 	}
+}
+
+// byRepository puts the files of each repository together, the repositories in the
+// order of their best files.
+func byRepository(files []search.File) []search.File {
+	place := map[uint32]int{}
+	for i := range files {
+		if _, known := place[files[i].RepoID]; !known {
+			place[files[i].RepoID] = i
+		}
+	}
+	out := slices.Clone(files)
+	slices.SortStableFunc(out, func(a, b search.File) int { return place[a.RepoID] - place[b.RepoID] })
+	return out
+}
+
+// view is another way to look at the same answer.
+type view struct {
+	Name, URL string
+	Here      bool
+}
+
+func viewsOf(b layout.Box) []view {
+	var out []view
+	for _, n := range contexts {
+		other := b
+		other.Context = contextOf(strconv.Itoa(n))
+		out = append(out, view{counted(n, "line around", "lines around"), searchURL(other, 0), other == b})
+	}
+	for _, grouped := range []bool{false, true} {
+		other := b
+		other.Grouped = grouped
+		name := map[bool]string{false: "best files first", true: "by repository"}[grouped]
+		out = append(out, view{name, searchURL(other, 0), other == b})
+	}
+	return out
 }
 
 // after is the files behind the first n ranges. A search returns the same

@@ -28,7 +28,7 @@ func (p *Pages) suggest(ctx context.Context, v *layout.Visit) error {
 	for i, s := range list {
 		query := text[:s.Start] + s.Insert + text[s.End:]
 		at := len(utf16.Encode([]rune(text[:s.Start] + s.Insert)))
-		b = fmt.Appendf(b, `<li role="option" id="suggest%d" aria-selected="false" data-at="%d" data-query="`, i, at)
+		b = fmt.Appendf(b, `<li role="option" id="suggest%d" aria-selected="false" data-kind="%s" data-at="%d" data-query="`, i, s.Kind, at)
 		b = append(appendAttribute(b, query), `"><span>`...)
 		b = append(append(b, layout.Name(s.Label)...), `</span> <span class="dim">`...)
 		b = append(append(b, layout.Name(detailOf(&s))...), "</span></li>\n"...)

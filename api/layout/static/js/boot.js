@@ -14,6 +14,8 @@ keys.add('s', () => focusBox());
 keys.add('?', () => { location.href = '/help/keys'; });
 for (const [key, to] of [['h', '/'], ['r', '/repos'], ['c', '/settings/nodes'], ['s', '/settings']]) keys.add('g ' + key, () => { location.href = to; });
 
+let palette = null; // once it was asked for
+
 // focusBox takes the selected text of the page into the box.
 function focusBox() {
   const picked = String(getSelection()).trim();
@@ -23,6 +25,11 @@ function focusBox() {
 }
 
 document.addEventListener('keydown', e => {
+  if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key === 'k') {
+    e.preventDefault();
+    if (palette) palette.open(); else import('./palette.js').then(module => { palette = module; palette.open(); });
+    return;
+  }
   if (e.altKey && !e.ctrlKey && !e.metaKey) {
     const toggle = { r: 'regex', c: 'case', w: 'whole' }[e.key];
     if (toggle) { e.preventDefault(); document.getElementById(toggle).click(); }

@@ -5,6 +5,7 @@ import './card.js';
 import './finder.js';
 import './lines.js';
 import './names.js';
+import './wrap.js';
 
 keys.add('y', () => {
   const link = document.getElementById('permalink');
@@ -36,6 +37,12 @@ if (beside) {
 }
 const symbols = document.querySelector('.reading > aside > details');
 if (symbols) keys.add(']', () => { symbols.parentElement.hidden = !symbols.parentElement.hidden; });
+
+const path = document.getElementById('copyPath');
+if (path && navigator.clipboard) {
+  path.hidden = false;
+  path.addEventListener('click', () => navigator.clipboard.writeText(path.dataset.path).then(() => say('The path is copied.')));
+}
 
 const code = document.getElementById('code');
 if (code) keys.add('f', () => {

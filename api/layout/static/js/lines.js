@@ -1,5 +1,6 @@
 // Lines of a file: ranges of them in the address, and colours near the window.
 import { fetchPart, parse } from './part.js';
+import { rows, wrapped } from './wrap.js';
 
 const code = document.getElementById('code');
 const height = 20;
@@ -54,7 +55,8 @@ export function show() {
   if (!r) return;
   const block = blocks().findLast(b => firstOf(b) <= r[0]);
   if (!block) return;
-  const top = block.getBoundingClientRect().top + scrollY + (r[0] - firstOf(block)) * height;
+  const line = wrapped() && block.querySelector(`.line[data-n="${r[0]}"]`);
+  const top = line ? line.getBoundingClientRect().top + scrollY : block.getBoundingClientRect().top + scrollY + (r[0] - firstOf(block)) * height;
   scrollTo({ top: Math.max(0, top - innerHeight / 3) });
   document.documentElement.dataset.line = r[0];
 }
@@ -72,7 +74,7 @@ function near(e) {
   const pre = block.querySelector('.text');
   if (waiting.has(block)) { waiting.get(block).abort(); waiting.delete(block); }
   if (e.skipped) {
-    if (pre.firstElementChild && !busy(pre)) { pre.textContent = pre.textContent; mark(); }
+    if (pre.firstElementChild && !busy(pre)) { pre.textContent = pre.textContent; rows(block); mark(); }
     return;
   }
   const stop = new AbortController();
@@ -86,6 +88,7 @@ function near(e) {
       const text = parse(await fetchPart(url, 'block', stop.signal)).querySelector('.text');
       if (busy(pre) || text.textContent !== pre.textContent) return;
       pre.replaceChildren(...text.childNodes);
+      rows(block);
       mark();
     } catch { /* it stays plain */ }
   }, 60);
@@ -100,9 +103,9 @@ function busy(e) {
 if (code) {
   code.addEventListener('contentvisibilityautostatechange', near, true);
   code.addEventListener('click', e => {
-    const nums = e.target.closest('.nums');
-    if (!nums) return;
-    const n = at(nums.parentElement, e.clientY), before = picked();
+    const nums = e.target.closest('.nums'), line = e.target.closest('.line');
+    if (!nums && !(line && e.clientX < line.getBoundingClientRect().left + 64)) return;
+    const n = line ? Number(line.dataset.n) : at(nums.parentElement, e.clientY), before = picked();
     const hash = e.shiftKey && before ? '#L' + Math.min(before[0], n) + '-L' + Math.max(before[0], n) : '#L' + n;
     history.replaceState(null, '', location.pathname + location.search + hash);
     mark();

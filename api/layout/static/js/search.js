@@ -1,11 +1,12 @@
 // Results while somebody types, the next page without a redraw, keys.
 import { keys } from './keys.js';
 import { fetchPart, parse, progress, put, say } from './part.js';
+import './wrap.js';
 
 const form = document.getElementById('search');
 const box = document.getElementById('query');
 const small = matchMedia('(max-width: 800px)');
-let running = null, timer = 0, asked = '', slow = 0;
+let running = null, timer = 0, asked = '', slow = 0, quick = true; // quick: the last answer did not keep the node busy
 
 const address = () => '/search?' + new URLSearchParams(new FormData(form));
 const results = () => document.getElementById('results');
@@ -15,7 +16,7 @@ function typed() {
   clearTimeout(timer);
   const regex = document.getElementById('regex').checked;
   if (small.matches || slow > 3 || box.value.trim().length < (regex ? 3 : 2)) return;
-  timer = setTimeout(() => run('typed'), 40);
+  timer = setTimeout(() => run('typed'), quick ? 8 : 40);
 }
 
 // run draws the results of the box. An older request is left, and an answer to
@@ -33,11 +34,13 @@ async function run(part) {
     put(results(), html);
     const took = performance.now() - began;
     slow = part === 'typed' ? (took > 300 ? slow + 1 : Math.max(0, slow - 1)) : slow;
+    quick = took < 80;
     document.documentElement.dataset.took = took.toFixed(1);
     const bad = document.getElementById('trouble');
     if (bad && part !== 'typed') { box.setAttribute('aria-invalid', 'true'); box.setAttribute('aria-describedby', 'trouble'); } else box.removeAttribute('aria-invalid');
     const summary = document.querySelector('.summary');
     if (summary) say(summary.textContent);
+    showSaved();
     settle(url, part);
   } catch (err) {
     if (err.name !== 'AbortError') say('The search failed: ' + err.message);
@@ -117,7 +120,7 @@ document.addEventListener('click', async e => {
   if (!next || e.ctrlKey || e.metaKey) return;
   e.preventDefault();
   const from = parse(await progress(fetchPart(next.href, 'results')));
-  const more = from.querySelectorAll('#files > .file, #files > .next');
+  const more = from.querySelectorAll('#files > .file, #files > .group, #files > .next');
   const list = document.getElementById('files');
   next.closest('.next').remove();
   list.append(...more);
@@ -128,7 +131,7 @@ document.addEventListener('click', async e => {
 // ---- keys of the list
 
 const files = () => [...document.querySelectorAll('.file')];
-const hits = () => [...document.querySelectorAll('.row.hit')].filter(r => r.offsetParent);
+const hits = () => [...document.querySelectorAll('.line.hit')].filter(r => r.offsetParent);
 let at = -1, on = -1;
 
 function go(list, i) {
@@ -145,17 +148,64 @@ keys.add('n', () => go(hits(), ++on));
 keys.add('p', () => { on = Math.max(0, on - 1); go(hits(), on); });
 keys.add('o', () => { const f = files()[at]; if (f) f.querySelector('a.path').click(); });
 keys.add('X', () => { const all = [...document.querySelectorAll('.file details.more')], open = all.some(d => !d.open); for (const d of all) d.open = open; });
+keys.add('e', () => {
+  const field = document.getElementById('ctx'), all = ['1', '3', '10'];
+  field.value = all[(all.indexOf(field.value) + 1) % all.length];
+  field.disabled = field.value === '1';
+  submit();
+});
 keys.add('x', () => { const f = files()[at]; const d = f && f.querySelector('details.more'); if (d) d.open = !d.open; });
 
-const shelf = document.getElementById('recent');
-if (shelf && recent().length) {
-  shelf.hidden = false;
-  shelf.querySelector('ul').append(...recent().slice(0, 8).map(q => {
+// ---- queries that this browser keeps
+
+function saved() {
+  try { return JSON.parse(localStorage.getItem('saved') || '[]').filter(s => typeof s === 'string' && s.startsWith('/search?')); } catch { return []; }
+}
+
+function showSaved() {
+  const button = document.getElementById('save');
+  if (!button) return;
+  const has = saved().includes(address());
+  button.hidden = false;
+  button.setAttribute('aria-pressed', has);
+  button.textContent = has ? 'Saved' : 'Save';
+}
+
+// keep saves a search, or no longer.
+function keep(url) {
+  const rest = saved().filter(s => s !== url);
+  localStorage.setItem('saved', JSON.stringify(rest.length < saved().length ? rest : [url, ...rest].slice(0, 100)));
+}
+
+document.addEventListener('click', e => {
+  if (e.target.id !== 'save') return;
+  keep(address());
+  showSaved();
+});
+showSaved();
+
+// shelf lists addresses of searches, each with what else stands in its row.
+function shelf(id, list, more) {
+  const section = document.getElementById(id);
+  if (!section || !list.length) return;
+  section.hidden = false;
+  section.querySelector('ul').append(...list.map(url => {
     const li = document.createElement('li'), a = document.createElement('a');
-    a.href = '/search?' + new URLSearchParams({ query: q });
-    a.textContent = q;
-    li.append(a);
+    a.href = url;
+    a.textContent = new URL(url, location.href).searchParams.get('query');
+    li.append(a, ...more(url, li));
     return li;
   }));
 }
+
+shelf('recent', recent().slice(0, 8).map(query => '/search?' + new URLSearchParams({ query })), () => []);
+shelf('saved', saved(), (url, li) => {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'plain';
+  button.textContent = 'remove';
+  button.setAttribute('aria-label', 'remove ' + li.textContent);
+  button.addEventListener('click', () => { keep(url); li.remove(); });
+  return [' ', button];
+});
 if (location.pathname === '/search' && box.value) remember(box.value);
