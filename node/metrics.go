@@ -109,7 +109,7 @@ func (n *Node) snapshot() *snapshot {
 }
 
 // stateMetrics are those of the cluster, then those of this node.
-func stateMetrics() []stateMetric { return append(clusterMetrics(), hereMetrics()...) }
+func stateMetrics() []stateMetric { return slices.Concat(clusterMetrics(), connectionMetrics(), hereMetrics()) }
 
 func clusterMetrics() []stateMetric {
 	return []stateMetric{
@@ -179,12 +179,6 @@ func hereMetrics() []stateMetric {
 		{Desc: gauge.Desc("shoal_config_errors", "Errors in the configuration file of this node."),
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(float64(len(s.config.Errors)))
-			}},
-		{Desc: gauge.Desc("shoal_connection_failed", "1 while the last sync of a connection failed.", "connection"),
-			Read: func(s *snapshot, emit gauge.Emit) {
-				for c := range s.view.Connections() {
-					emit(gauge.Truth(c.Error != ""), c.Name)
-				}
 			}},
 		{Desc: gauge.Desc("shoal_under_replicated_repos", "Repositories with fewer live copies than wanted."),
 			Read: func(s *snapshot, emit gauge.Emit) {

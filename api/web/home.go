@@ -155,7 +155,7 @@ var filterHelp = [][2]string{
 	{"content: c:", "text that looks like a filter"},
 	{"context:", "a search context of the configuration"},
 	{"reposet:a,b", "repositories by exact name"},
-	{"archived: fork: visibility:", "yes, no, only; public, private, any"},
+	{"archived: fork: visibility:", "yes, no, only; public, internal, private, any"},
 	{"case:yes no auto", "overrides the toggle"},
 	{"type:file type:repo", "what is returned"},
 	{"count:100 count:all", "how much is returned; all counts every match and file exactly"},

@@ -28,7 +28,7 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 	out.WebURL = WebURL(b.d.BaseURL, out.Repo, req.Ref, "blob", out.Path)
 	if repo := b.repo(v, out.Repo); repo != nil {
 		out.HostKind, out.DisplayName, out.RepoWebURL = repo.HostKind, repo.DisplayName, repo.WebURL
-		out.ExternalWebURL = ExternalURL(repo, req.Ref, out.Path)
+		out.ExternalWebURL = externalLines(repo, req.Ref, out.Path, req.FirstLine, req.Lines)
 	}
 	return out, nil
 }

@@ -23,6 +23,15 @@ func ExternalURL(repo *catalog.Repo, rev, path string) string {
 	return host.FileURL(repo.HostKind, repo.WebURL, host.RefOf(rev, repo.DefaultBranch), path)
 }
 
+// externalLines is ExternalURL at some lines of the file.
+func externalLines(repo *catalog.Repo, rev, path string, first, lines int) string {
+	page := ExternalURL(repo, rev, path)
+	if first < 1 || lines < 1 {
+		return page
+	}
+	return host.LinesURL(repo.HostKind, page, first, first+lines-1)
+}
+
 // shortRef is a ref without refs/heads/ or refs/tags/.
 func shortRef(rev string) string {
 	for _, prefix := range []string{"refs/heads/", "refs/tags/"} {

@@ -120,12 +120,41 @@ func TestAFileHasAPageAtItsHost(t *testing.T) {
 		{"azuredevops", sha, "https://h/r?path=%2Fa+b%2Fc%23.go&version=GC" + sha},
 		{"genericGitHost", "", ""},
 	} {
+
 		if got := FileURL(c.host, "https://h/r/", RefOf(c.rev, "main"), "a b/c#.go"); got != c.want {
 			t.Errorf("%s %s: %s, want %s", c.host, c.rev, got, c.want)
 		}
 	}
 	if got := FileURL("github", "", Ref{}, "a"); got != "" {
 		t.Errorf("of a repository without a page: %s", got)
+	}
+}
+
+func TestLinesHaveAnAddressAtTheirHost(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		host, page  string
+		first, last int
+		want        string
+	}{
+		{"github", "https://h/r/blob/main/a.go", 10, 20, "https://h/r/blob/main/a.go#L10-L20"},
+		{"github", "https://h/r/blob/main/README.md", 3, 3, "https://h/r/blob/main/README.md?plain=1#L3-L3"},
+		{"gitlab", "https://h/r/-/blob/main/a.go", 10, 20, "https://h/r/-/blob/main/a.go#L10-20"},
+		{"gitea", "https://h/r/src/branch/main/a.go", 10, 20, "https://h/r/src/branch/main/a.go#L10-L20"},
+		{"gerrit", "https://h/r/+/main/a.go", 10, 20, "https://h/r/+/main/a.go#10"},
+		{"bitbucketCloud", "https://h/r/src/main/a.go", 10, 20, "https://h/r/src/main/a.go#lines-10:20"},
+		{"bitbucketServer", "https://h/r/browse/a.go?at=main", 10, 20, "https://h/r/browse/a.go?at=main#10-20"},
+		{"azuredevops", "https://h/r?path=%2Fa.go&version=GBmain", 10, 20, "https://h/r?path=%2Fa.go&version=GBmain&line=10&lineEnd=21&lineStartColumn=1&lineEndColumn=1&_a=contents"},
+		{"github", "https://h/a.go", 0, 0, "https://h/a.go"},
+		{"github", "", 1, 2, ""},
+		{"genericGitHost", "https://h/a.go", 1, 2, "https://h/a.go"},
+	} {
+		if got := LinesURL(c.host, c.page, c.first, c.last); got != c.want {
+			t.Errorf("%s: %s, want %s", c.host, got, c.want)
+		}
+	}
+	if got := FileURL("gerrit", "https://h/gitweb?p=app.git", Ref{Name: "main", Kind: Branch}, "a.go"); got != "" {
+		t.Errorf("gitweb has no address for files, and %s is told", got)
 	}
 }
 

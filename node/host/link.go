@@ -1,7 +1,10 @@
 package host
 
 import (
+	"fmt"
 	"net/url"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -62,6 +65,10 @@ var filePages = map[string]func(web string, ref Ref, path string) string{
 		return web + "/src/" + kind + "/" + segments(ref.Name) + "/" + segments(path)
 	},
 	"gerrit": func(web string, ref Ref, path string) string {
+		// Of the pages that a Gerrit may have, those of gitiles have an address for files.
+		if strings.Contains(web, "gitweb") || strings.Contains(web, "/cgit") {
+			return ""
+		}
 		return web + "/+/" + segments(fullRef(ref)) + "/" + segments(path)
 	},
 	"bitbucketCloud": func(web string, ref Ref, path string) string {
@@ -90,6 +97,39 @@ func FileURL(hostType, web string, ref Ref, path string) string {
 		return ""
 	}
 	return page(strings.TrimSuffix(web, "/"), ref, path)
+}
+
+// rendered are files that GitHub shows as a page, without lines, unless it is
+// asked for their text.
+var rendered = []string{".md", ".markdown", ".mdown", ".rst", ".adoc", ".asciidoc", ".org", ".textile", ".rdoc", ".pod", ".wiki", ".ipynb"}
+
+// lineMarks leads from the page of a file to some of its lines, by the type of
+// host that repositories have. To add one: a row.
+var lineMarks = map[string]func(page string, first, last int) string{
+	"github": func(page string, first, last int) string {
+		if slices.Contains(rendered, strings.ToLower(path.Ext(page))) {
+			page += "?plain=1"
+		}
+		return page + fmt.Sprintf("#L%d-L%d", first, last)
+	},
+	"gitlab":          func(page string, first, last int) string { return page + fmt.Sprintf("#L%d-%d", first, last) },
+	"gitea":           func(page string, first, last int) string { return page + fmt.Sprintf("#L%d-L%d", first, last) },
+	"gerrit":          func(page string, first, _ int) string { return page + fmt.Sprintf("#%d", first) },
+	"bitbucketCloud":  func(page string, first, last int) string { return page + fmt.Sprintf("#lines-%d:%d", first, last) },
+	"bitbucketServer": func(page string, first, last int) string { return page + fmt.Sprintf("#%d-%d", first, last) },
+	"azuredevops": func(page string, first, last int) string {
+		return page + fmt.Sprintf("&line=%d&lineEnd=%d&lineStartColumn=1&lineEndColumn=1&_a=contents", first, last+1)
+	},
+}
+
+// LinesURL is the page of a file, see [FileURL], at some of its lines, counted
+// from 1; the page itself where hosts of the type have no address for lines.
+func LinesURL(hostType, page string, first, last int) string {
+	mark := lineMarks[hostType]
+	if mark == nil || page == "" || first < 1 {
+		return page
+	}
+	return mark(page, first, max(first, last))
 }
 
 // fullRef is the name of a revision that no other kind can have too.

@@ -234,6 +234,8 @@ func flagged(repo *catalog.Repo, f *query.Flag) bool {
 		switch f.Value {
 		case "public":
 			return repo.Public
+		case "internal":
+			return repo.Visibility == catalog.Internal
 		case "private":
 			return !repo.Public
 		}

@@ -16,7 +16,7 @@ var filters = []struct{ name, means string }{
 	{"count", "how much is returned; all counts everything"},
 	{"archived", "yes, no, only"},
 	{"fork", "yes, no, only"},
-	{"visibility", "public, private, any"},
+	{"visibility", "public, internal, private, any"},
 	{"timeout", "bounds the query"},
 }
 
@@ -30,5 +30,5 @@ var canonical = map[string]string{
 // fixed are the values of filters that take few.
 var fixed = map[string][]string{
 	"case": {"yes", "no", "auto"}, "type": {"file", "repo"}, "count": {"all", "100", "1000", "10000"}, "archived": {"yes", "no", "only"},
-	"fork": {"yes", "no", "only"}, "visibility": {"public", "private", "any"}, "timeout": {"500ms", "5s", "30s"},
+	"fork": {"yes", "no", "only"}, "visibility": {"public", "internal", "private", "any"}, "timeout": {"500ms", "5s", "30s"},
 }

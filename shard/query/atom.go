@@ -3,6 +3,7 @@ package query
 import (
 	"errors"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,17 +151,17 @@ func word(name prefix, value string, at int) (Q, error) {
 	case forkPrefix:
 		return flag(Fork, name, value, at, "yes", "no", "only")
 	default:
-		return flag(Visibility, name, value, at, "public", "private", "any")
+		return flag(Visibility, name, value, at, "public", "internal", "private", "any")
 	}
 }
 
-// flag makes a Flag whose value must be one of three.
-func flag(kind FlagKind, name prefix, value string, at int, one, two, three string) (Q, error) {
-	switch value {
-	case one, two, three:
+// flag makes a Flag whose value must be one of some.
+func flag(kind FlagKind, name prefix, value string, at int, values ...string) (Q, error) {
+	if slices.Contains(values, value) {
 		return &Flag{Kind: kind, Value: value}, nil
 	}
-	return nil, fail(at, "%s, %s or %s after %s", one, two, three, name)
+	last := len(values) - 1
+	return nil, fail(at, "%s or %s after %s", strings.Join(values[:last], ", "), values[last], name)
 }
 
 // Language returns the canonical name of a language, as go-enry has it, for its name or an

@@ -76,7 +76,7 @@ type Context struct{ Name string }
 // Flag holds for repositories by a property.
 type Flag struct {
 	Kind  FlagKind
-	Value string // archived, fork: yes, no, only; visibility: public, private, any
+	Value string // archived, fork: yes, no, only; visibility: public, internal, private (all that is not public), any
 }
 
 // FlagKind names a property of a repository.

@@ -1,0 +1,31 @@
+package search
+
+import (
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// Internal is a word of its own, and private all that is not public.
+func TestWhatAVisibilityFinds(t *testing.T) {
+	t.Parallel()
+	all := map[string]*catalog.Repo{
+		"public":   {RepoFacts: catalog.RepoFacts{Visibility: catalog.Public, Public: true}},
+		"internal": {RepoFacts: catalog.RepoFacts{Visibility: catalog.Internal}},
+		"private":  {RepoFacts: catalog.RepoFacts{Visibility: catalog.Private}},
+		"unknown":  {},
+	}
+	for value, want := range map[string]map[string]bool{
+		"public":   {"public": true},
+		"internal": {"internal": true},
+		"private":  {"internal": true, "private": true, "unknown": true},
+		"any":      {"public": true, "internal": true, "private": true, "unknown": true},
+	} {
+		for name, repo := range all {
+			if got := flagged(repo, &query.Flag{Kind: query.Visibility, Value: value}); got != want[name] {
+				t.Errorf("visibility:%s finds one that is %s: %t", value, name, got)
+			}
+		}
+	}
+}
