@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-hosts bench-hosts house clean
+.PHONY: threads run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-hosts bench-hosts house clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -66,6 +66,12 @@ oracle: install-deps
 # Clusters with repositories that a viewer may not see against clusters that never had them.
 noninterference: install-deps
 	$(GO) test -count=1 -timeout 400m -run 'TestWhatIsHidden' -v ./api -worlds 1000 | grep -v level=
+
+# Kills, losses and take-overs in the log of a question, in many worlds: make threads RUNS=5000 SEED=1
+RUNS ?= 2000
+SEED ?= 1
+threads:
+	$(GO) test -count=1 -timeout 30m -run TestNoEventIsLostOrDoubled -v ./node/thread -runs $(RUNS) -seed $(SEED) | grep -v -e '^=== ' -e '--- PASS.*seed'
 
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps

@@ -346,7 +346,7 @@ func (a *Asker) resumed(ctx context.Context, id string, fence uint64) (*Turn, *s
 	if h == nil || h.Run.Fence != fence {
 		return nil, nil, thread.ErrLost
 	}
-	log, entries, err := a.d.Threads.Resume(ctx, id, fence)
+	log, entries, err := a.d.Threads.Resume(ctx, id, h.Run)
 	if err != nil {
 		return nil, nil, err
 	}

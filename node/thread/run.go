@@ -84,24 +84,30 @@ func (s *Store) Second(thread string) string {
 
 // Begin begins the log of a turn that the catalog lets this node answer.
 func (s *Store) Begin(thread string, run catalog.Run) *Log {
-	l := &Log{s: s, thread: thread, fence: run.Fence, sp: s.spoolOf(thread)}
+	return &Log{s: s, thread: thread, fence: run.Fence, others: s.without(run.Copies), sp: s.spoolOf(thread)}
+}
 
-	for _, node := range run.Copies {
+// without is nodes but this one.
+func (s *Store) without(nodes []string) (others []string) {
+	for _, node := range nodes {
 		if node != s.d.Net.Self() {
-			l.others = append(l.others, node)
+			others = append(others, node)
 		}
 	}
-	return l
+	return others
 }
 
 // Resume goes on with the log of a turn that another node, or this one before
 // it was started, has begun. The entries are all that anybody was told is safe,
 // and may be more.
-func (s *Store) Resume(ctx context.Context, thread string, fence uint64) (*Log, [][]byte, error) {
-	l := &Log{s: s, thread: thread, fence: fence, sp: s.spoolOf(thread)}
+//
+// The copies that the catalog names count, also where this node cannot reach
+// them now: as long as they are named any of them may go on.
+func (s *Store) Resume(ctx context.Context, thread string, run catalog.Run) (*Log, [][]byte, error) {
+	l := s.Begin(thread, run)
 
 	// From here on no other node can add to the log.
-	sealed, err := l.sp.adopt(fence)
+	sealed, err := l.sp.adopt(run.Fence)
 	if errors.Is(err, errStale) {
 		return nil, nil, ErrLost
 	}
@@ -109,7 +115,7 @@ func (s *Store) Resume(ctx context.Context, thread string, fence uint64) (*Log, 
 		return nil, nil, err
 	}
 
-	l.count, l.was = len(sealed), fence
+	l.count, l.was = len(sealed), run.Fence
 	entries := make([][]byte, len(sealed))
 	for i, e := range sealed {
 		entries[i], err = s.box.Open(ctx, e, boxEntry)

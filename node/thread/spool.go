@@ -68,6 +68,14 @@ func (p *spool) openLocked() error {
 		p.ends = append(p.ends, at)
 		p.fence = binary.BigEndian.Uint64(head[4:])
 	}
+
+	// What is torn goes: behind a shorter entry its rest would be read as one.
+	if at < info.Size() {
+		if err := f.Truncate(at); err != nil {
+			p.file = nil
+			return errors.Join(fmt.Errorf("threads: %w", err), f.Close())
+		}
+	}
 	return nil
 }
 
