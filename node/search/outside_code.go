@@ -43,10 +43,10 @@ var families = map[string]string{
 // prose are the formats of texts for people: nothing in them is code.
 var prose = []string{"Markdown", "MDX", "Text", "reStructuredText", "AsciiDoc", "Org", "Textile", "Roff", "Roff Manpage", "Texinfo", "Gettext Catalog"}
 
-// outsideCode guesses whether the byte at an offset of a line is no code: in a
+// OutsideCode guesses whether the byte at an offset of a line is no code: in a
 // comment or in a string literal. It looks at the line alone, so a comment of
 // several lines is known by its stars only.
-func outsideCode(lang string, line []byte, at int) bool {
+func OutsideCode(lang string, line []byte, at int) bool {
 	if slices.Contains(prose, lang) {
 		return true
 	}

@@ -42,7 +42,7 @@ func TestCommentsAndLiteralsAreNoCode(t *testing.T) {
 		{"Markdown", `call NAME`, true},
 		{"Brainfuck", `// NAME`, false},
 	} {
-		if got := outsideCode(tt.lang, []byte(tt.line), strings.Index(tt.line, "NAME")); got != tt.want {
+		if got := OutsideCode(tt.lang, []byte(tt.line), strings.Index(tt.line, "NAME")); got != tt.want {
 			t.Errorf("%s %q: %v", tt.lang, tt.line, got)
 		}
 	}

@@ -85,7 +85,7 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 		}
 		for j := range f.Matches {
 			m := &f.Matches[j]
-			m.OutsideCode = m.Kind == "" && outsideCode(f.Language, m.Line, m.at)
+			m.OutsideCode = m.Kind == "" && OutsideCode(f.Language, m.Line, m.at)
 		}
 
 		slices.SortStableFunc(f.Matches, codeFirst)

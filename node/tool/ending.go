@@ -13,6 +13,7 @@ type end struct {
 	left     []string // what was left out, each with how to get it
 	unlooked []string // what was not searched
 	failed   int      // repositories that could not be indexed
+	hint     string   // another call that tells more; "" for none
 }
 
 // String writes the line.
@@ -40,6 +41,9 @@ func (e *end) String() string {
 		}
 		text += fmt.Sprintf(" but for %s that could not be indexed; list_repos tells why.", count(e.failed, "repository"))
 	}
+	if e.hint != "" {
+		text += " " + e.hint
+	}
 	return text
 }
 
@@ -56,7 +60,7 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 		if more != "" {
 			less = "continue with " + more + ", or " + less
 		}
-		e.left = append(e.left, "more files match than the limit shows; "+less)
+		e.left = append(e.left, "more files match than these; "+less)
 	case search.CutTime:
 		missing("what was not reached within 5 seconds; %s, or use a longer literal", less)
 	case search.CutParts:
@@ -92,6 +96,5 @@ func keptText(a *Args, cut search.Cut) string {
 		return text + "; a search with repo reads them"
 	}
 	first := cut.UnsearchedFiles[0]
-	call := quote(map[string]string{"repo": first.Repo, "path": first.Path})
-	return text + "; read_file " + call + " reads it"
+	return text + "; " + callOf("read_file", "repo", first.Repo, "path", first.Path) + " reads it"
 }

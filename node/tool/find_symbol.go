@@ -50,6 +50,26 @@ func (l *lookup) asText() string {
 	return callOf("grep", "pattern", word, "repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref"))
 }
 
+// filters names the arguments given that say where or what a symbol has to be;
+// "" for none.
+func (l *lookup) filters() string {
+	var given []string
+	for _, name := range []string{"kind", "path", "include", "exclude", "tests"} {
+		if l.Has(name) {
+			given = append(given, name)
+		}
+	}
+	return strings.Join(given, " and ")
+}
+
+// drop makes the call one without some arguments.
+func (l *lookup) drop(names ...string) {
+	for _, name := range names {
+		delete(l.values, name)
+	}
+	l.given = slices.DeleteFunc(l.given, func(name string) bool { return contains(names, name) })
+}
+
 // none is the answer where the symbol was not found.
 func (l *lookup) none(noun string, r *search.SymbolResponse) string {
 	var e end

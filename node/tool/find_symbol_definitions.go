@@ -29,7 +29,7 @@ func definitions(s Searcher, b Browser) Tool {
 				return "", err
 			}
 			if len(r.Files) == 0 {
-				return l.none("definition", r), nil
+				return l.undefined(r)
 			}
 			return l.definitions(r), nil
 		},
@@ -55,6 +55,26 @@ func (l *lookup) define() (*search.SymbolResponse, error) {
 		return l.search.Definitions(l.ctx, l.viewer, req)
 	}
 	return r, nil
+}
+
+// undefined is the answer where nothing defines the name: what defines it
+// elsewhere, or as something else, is shown instead.
+func (l *lookup) undefined(r *search.SymbolResponse) (string, error) {
+	if err := pathIsThere(l.ctx, l.viewer, l.browse, l.Args); err != nil {
+		return "", err
+	}
+
+	if filters := l.filters(); filters != "" && l.Text("match") == "exact" {
+		l.drop("kind", "path", "include")
+		all, err := l.define()
+		if err != nil {
+			return "", err
+		}
+		if len(all.Files) > 0 {
+			return fmt.Sprintf("No definition of %s with this %s; without:\n", clean([]byte(l.Text("symbol"))), filters) + l.definitions(all), nil
+		}
+	}
+	return l.none("definition", r), nil
 }
 
 // definitions writes definitions by file.

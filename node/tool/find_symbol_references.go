@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 func references(s Searcher, b Browser) Tool {
@@ -48,7 +49,7 @@ func references(s Searcher, b Browser) Tool {
 }
 
 // usedAt is the references at a revision that is not indexed: lines that have
-// the name.
+// the name and do not define it.
 func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 	g, err := l.linesByWord(1000)
 	if err != nil {
@@ -56,22 +57,81 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 	}
 
 	out := &search.SymbolResponse{Cut: g.Cut, Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
+	var repos, paths []string
 	for _, f := range g.Files {
-		file := search.SymbolFile{Repository: f.Repo, Path: f.Path}
-		for _, line := range f.Lines {
-			m := search.SymbolMatch{Line: line.Text}
-			m.Range.Start.Line = uint32(line.Number)
-			file.Matches = append(file.Matches, m)
+		repos = append(repos, f.Repo)
+		paths = append(paths, f.Path)
+	}
+	outlines := l.outlines(repos, paths, out.Commits)
+
+	for _, f := range g.Files {
+		file := search.SymbolFile{
+			Repository: f.Repo,
+			Path:       f.Path,
+			Language:   shard.Language(f.Path, nil),
 		}
-		out.Files = append(out.Files, file)
-		out.MatchCount += len(file.Matches)
+		file.Matches = l.usedIn(f.Lines, file.Language, outlines[[2]string{f.Repo, f.Path}])
+		if file.Matches != nil {
+			out.Files = append(out.Files, file)
+			out.MatchCount += len(file.Matches)
+		}
 	}
 	return out, nil
+}
+
+// usedIn is the uses of the name in a file, of which lines have it: code before
+// comments and texts.
+func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile) (uses []search.SymbolMatch) {
+	for _, line := range lines {
+		if defines(o, l.name(), line.Number) {
+			continue
+		}
+		m := search.SymbolMatch{
+			Line:        line.Text,
+			OutsideCode: search.OutsideCode(lang, line.Text, bytes.Index(line.Text, []byte(l.name()))),
+		}
+		m.Range.Start.Line = uint32(line.Number)
+		uses = append(uses, m)
+	}
+	slices.SortStableFunc(uses, func(a, b search.SymbolMatch) int {
+		switch {
+		case a.OutsideCode == b.OutsideCode:
+			return 0
+		case a.OutsideCode:
+			return 1
+		}
+		return -1
+	})
+	return uses
+}
+
+// defines reports whether a line of a file begins a definition of a name.
+func defines(o *browse.OutlineFile, name string, line int) bool {
+	return o != nil && slices.ContainsFunc(o.Symbols, func(s browse.OutlineSymbol) bool {
+		return s.First == line && s.Name == name
+	})
 }
 
 // unused is the answer where the name stands nowhere: the names that are like
 // it are those of definitions.
 func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
+	if err := pathIsThere(l.ctx, l.viewer, l.browse, l.Args); err != nil {
+		return "", err
+	}
+
+	// Somewhere else it may be used: that is told before similar names are.
+	if filters := l.filters(); filters != "" {
+		all := search.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
+		elsewhere, err := l.search.References(l.ctx, l.viewer, all)
+		if err == nil && elsewhere.MatchCount > 0 {
+			var e end
+			e.lacks(l.Args, elsewhere.Cut, "")
+			l.drop("path", "include", "exclude", "tests")
+			return fmt.Sprintf("No reference of %s with this %s; without there are %d in %s: %s.\n%s", clean([]byte(l.name())), filters,
+				elsewhere.MatchCount, count(len(elsewhere.Files), "file"), l.render(l.tool.Name), e.String()), nil
+		}
+	}
+
 	near := search.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
 	d, err := l.search.Definitions(l.ctx, l.viewer, near)
 	if err == nil {
@@ -133,6 +193,8 @@ func (l *lookup) references(r *search.SymbolResponse) string {
 	}
 
 	w := &usesWriter{lookup: l, usages: usagesOf(l.name()), left: l.Number("limit")}
+	w.receivers = l.receivers(r, w.counts)
+	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0 // the lines are looked at again
 	for i := range r.Files {
 		f := &r.Files[i]
 		w.file(f, outlines[[2]string{f.Repository, f.Path}])
@@ -144,6 +206,8 @@ func (l *lookup) references(r *search.SymbolResponse) string {
 type usesWriter struct {
 	*lookup
 	usages                          usages
+	receivers                       *receivers // nil where all lines are shown alike
+	others                          block      // the lines whose receiver is named otherwise
 	blocks                          []block
 	of                              []int // number of each block's file
 	seen, files                     int   // files; those of them with lines that count
@@ -160,6 +224,7 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 	}
 	number, before := w.seen, w.lines
 	w.seen++
+	var others []string
 
 	last := uint32(0)
 	for k := range f.Matches {
@@ -175,6 +240,10 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 			continue
 		}
 		w.lines++
+		if w.receivers != nil && !w.receivers.fits(m) {
+			others = append(others, w.receivers.brief(m))
+			continue
+		}
 		if w.left == 0 {
 			w.over++
 			continue
@@ -185,6 +254,10 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 
 	if w.lines > before {
 		w.files++
+	}
+	if others != nil {
+		where := of(w.Args, f.Repository) + clean([]byte(f.Path))
+		w.others.lines = append(w.others.lines, where+": "+strings.Join(others, ", ")+"\n")
 	}
 	if b.lines != nil {
 		w.blocks = append(w.blocks, b)
@@ -255,9 +328,19 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	if w.name() != w.Text("symbol") {
 		fmt.Fprintf(&out, "; %s of any type: the receiver is not resolved", clean([]byte(w.name())))
 	}
+	if w.receivers != nil {
+		fmt.Fprintf(&out, ", those named like %s come first", clean([]byte(w.receivers.owner)))
+		w.others.head = "Receivers of other names, by line:\n"
+		w.blocks = append(w.blocks, w.others)
+	}
 
 	var e end
-	shown := writeBlocks(w.Args, &out, w.blocks, &e, func(i int) string { return w.with("path", paths[w.of[i]], "include", nil) })
+	shown := writeBlocks(w.Args, &out, w.blocks, &e, func(i int) string {
+		if i == len(w.of) {
+			return w.with("symbol", w.name())
+		}
+		return w.with("path", paths[w.of[i]], "include", nil)
+	})
 	if hidden := len(w.blocks) - shown; hidden > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(w.tool)))
 	}

@@ -111,45 +111,72 @@ func noFile(a *Args, r *search.GlobResponse, near []string) string {
 	return text + "\n" + e.String()
 }
 
-// nearFiles lists files of one repository whose names are like the one that
-// the pattern ends in.
+// nearFiles lists files whose names are like the one that the pattern ends in,
+// with their repositories where the call names none.
 func nearFiles(ctx context.Context, v catalog.Viewer, s Searcher, a *Args) []string {
 	want := path.Base(a.Text("pattern"))
-	if a.Text("repo") == "" || strings.ContainsAny(want, "*?[{") {
+	if strings.ContainsAny(want, `*?[]{},\`) {
 		return nil
 	}
 
-	all := search.GlobRequest{Pattern: "**", Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: 10000}
-	r, err := s.Glob(ctx, v, all)
-	if err != nil || len(r.Repos) == 0 {
+	like := search.GlobRequest{Pattern: nearGlob(want), Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: 10000}
+	r, err := s.Glob(ctx, v, like)
+	if err != nil {
 		return nil
 	}
-	return nearPaths(want, r.Repos[0].Paths, 3)
+
+	near := nearPaths(want, r.Repos, 3)
+	for i, f := range near {
+		near[i].path = clean([]byte(f.path))
+		if a.Text("repo") == "" {
+			near[i].path += " in " + f.repo
+		}
+	}
+	return pathsIn(near)
 }
 
-// nearPaths picks the paths whose last parts are most like a name.
-func nearPaths(want string, paths []string, most int) []string {
-	type scored struct {
-		path string
-		d    int
-	}
+// wrongLetters is how many letters of the name of a file may be wrong.
+func wrongLetters(name string) int { return max(1, len(bare(name))/4) }
 
-	bound := max(1, len(bare(want))/4)
-	var found []scored
-	for _, p := range paths {
-		if d := distance(bare(want), bare(path.Base(p))); d <= bound {
-			found = append(found, scored{p, d})
+// nearGlob is a glob for names that may be like one. Two letters exchanged may
+// stand in two pieces: of one piece more than that, one stays as it is.
+func nearGlob(name string) string {
+	n := min(2*wrongLetters(name)+1, len(name))
+	pieces := make([]string, n)
+	for i := range pieces {
+		pieces[i] = strings.ToValidUTF8(name[i*len(name)/n:(i+1)*len(name)/n], "")
+	}
+	return "*{" + strings.Join(pieces, ",") + "}*"
+}
+
+// nearPath is a file whose name is like another.
+type nearPath struct {
+	repo, path string
+	distance   int
+}
+
+func pathsIn(near []nearPath) (paths []string) {
+	for _, f := range near {
+		paths = append(paths, f.path)
+	}
+	return paths
+}
+
+// nearPaths picks the files whose last parts are most like a name.
+func nearPaths(want string, repos []search.GlobRepo, most int) []nearPath {
+	var found []nearPath
+	for _, r := range repos {
+		for _, p := range r.Paths {
+			if d := distance(bare(want), bare(path.Base(p))); d <= wrongLetters(want) {
+				found = append(found, nearPath{r.Repo, p, d})
+			}
 		}
 	}
 
-	slices.SortFunc(found, func(x, y scored) int {
-		return cmp.Or(cmp.Compare(x.d, y.d), cmp.Compare(x.path, y.path))
+	slices.SortFunc(found, func(x, y nearPath) int {
+		return cmp.Or(cmp.Compare(x.distance, y.distance), cmp.Compare(x.path, y.path), cmp.Compare(x.repo, y.repo))
 	})
-	var out []string
-	for _, f := range found[:min(most, len(found))] {
-		out = append(out, f.path)
-	}
-	return out
+	return found[:min(most, len(found))]
 }
 
 // byDirectory writes paths so that a directory with several of them is named

@@ -122,6 +122,9 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	}
 
 	var out strings.Builder
+	if r.Cut.Why != "" {
+		out.WriteString("At least ")
+	}
 	fmt.Fprintf(&out, "%s in %s", count(r.Matches, g.noun()), count(len(r.Files), "file"))
 	if g.Text("repo") == "" {
 		fmt.Fprintf(&out, " of %s", count(reposOf(r.Files), "repository"))
@@ -139,8 +142,15 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	}
 
 	e.lacks(g.Args, r.Cut, g.more(len(r.Files)))
+	if r.Matches > mostRead && g.Text("mode") == "lines" {
+		e.hint = "How many where: " + g.with("groupBy", "directory", "context", nil, "perFile", nil, "limit", nil, "offset", nil) + "."
+	}
 	return out.String() + e.String()
 }
+
+// mostRead is how many lines somebody reads before the answer is too broad for
+// them.
+const mostRead = 500
 
 func (g *grepping) noun() string {
 	if g.Text("mode") == "files" {

@@ -140,3 +140,76 @@ func TestThePagesOfAPatchAreAllOfIt(t *testing.T) {
 		t.Errorf("%d lines, want at least %d", lines, 3*602)
 	}
 }
+
+func TestAReceiverIsNamedLikeItsType(t *testing.T) {
+	t.Parallel()
+	for variable, like := range map[string]bool{
+		"s": true, "str": true, "s0": true, "store": true, "Store": true, "myStore": true, "NewStore": true,
+		"f": false, "resp": false, "body": false, "src": false, "": false, "0": false,
+	} {
+		if got := namedLike(variable, "Store"); got != like {
+			t.Errorf("%q: %v, want %v", variable, got, like)
+		}
+	}
+}
+
+// Who calls Store.Close is told by the lines with a receiver that may be a
+// Store; of the others only where they are.
+func TestReceiversOfOtherNamesAreShownByLine(t *testing.T) {
+	t.Parallel()
+	file := search.SymbolFile{Repository: "example.com/acme/app", Path: "f.go", Language: "Go"}
+	add := func(text string, around shard.Symbol) {
+		m := search.SymbolMatch{Line: []byte(text), Around: around}
+		m.Range.Start.Line = uint32(len(file.Matches) + 1)
+		file.Matches = append(file.Matches, m)
+	}
+	run := shard.Symbol{Name: "run"}
+	add("defer str.Close()", run)
+	add("self.Close()", shard.Symbol{Name: "drop", ParentName: "app.Store", ParentKind: "class"})
+	add("self.Close()", shard.Symbol{Name: "drop", ParentName: "app.File", ParentKind: "class"})
+	add("open(a, b).Close()", run)
+	for range fewOthers {
+		add("f.Close() // and some text that costs much to read", run)
+	}
+
+	row := references(nil, nil)
+	row.Params = append(row.Params, maxTokens)
+	for symbol, want := range map[string]string{
+		"Store.Close": "14 references of Close in 1 file; Close of any type: the receiver is not resolved, those named like Store come first\n" +
+			"f.go\n1 in run: defer str.Close()\n2 in Store.drop: self.Close()\n" +
+			"Receivers of other names, by line:\nf.go: 3 self, 4 open, 5 f, 6 f, 7 f, 8 f, 9 f, 10 f, 11 f, 12 f, 13 f, 14 f\n" + complete,
+		"Close":       "some text that costs",
+		"Cache.Close": "some text that costs", // no receiver is named like it
+	} {
+		a, err := row.decode(json.RawMessage(fmt.Sprintf(`{"symbol":%q,"repo":"example.com/acme/app"}`, symbol)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &search.SymbolResponse{Files: []search.SymbolFile{file}}
+		if got := (&lookup{Args: a}).references(r); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", symbol, got)
+		}
+	}
+}
+
+// A name with as many wrong letters as are allowed matches the glob by which
+// such names are looked for.
+func TestAGlobForNamesThatAreLikeOne(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"a": "*{a}*", "main.go": "*{ma,in,.go}*", "keyrng.go": "*{k,ey,rn,g.,go}*",
+	} {
+		if got := nearGlob(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestWordsThatNoFileHas(t *testing.T) {
+	t.Parallel()
+	r := &search.RankedResponse{Files: make([]search.RankedFile, 2), Whole: 2, Missing: []string{"zebra", "not a terminal"}}
+	head := rankedHead(r) + "; no file has " + quotedWords(r.Missing)
+	if want := `2 files with all other words, best first; no file has zebra, "not a terminal"`; head != want {
+		t.Errorf("%s, want %s", head, want)
+	}
+}

@@ -20,8 +20,8 @@ func readFile(b Browser) Tool {
 		About: "Reads up to 500 lines as `line: text`: from offset on, in ranges, or the definition of a symbol. Use it after grep, search or outline.",
 		Params: []Param{
 			repoParam,
-			{Name: "path", Kind: String, Required: true, About: "file, from the root"},
-			{Name: "paths", Kind: Strings, About: "further files, at most 9"},
+			{Name: "path", Kind: String, About: "file, from the root"},
+			{Name: "paths", Kind: Strings, About: "several files, at most 10 with path"},
 			refParam,
 			{Name: "offset", Kind: Integer, Min: 1, About: "first line, from 1"},
 			{Name: "limit", Kind: Integer, Min: 1, Max: 500, Clamp: true, Default: 500, About: "most lines"},
@@ -54,11 +54,16 @@ const (
 
 func (r *reading) text() (string, error) {
 	paths := r.List("paths")
+	if r.Text("path") != "" {
+		paths = append([]string{r.Text("path")}, paths...)
+	}
 	switch {
-	case len(paths) >= maxPaths:
-		return "", call.Fail(call.ErrInvalid, "paths has more than %d files", maxPaths-1)
-	case len(paths) > 0:
-		return r.several(append([]string{r.Text("path")}, paths...))
+	case len(paths) == 0:
+		return "", r.pathless()
+	case len(paths) > maxPaths:
+		return "", call.Fail(call.ErrInvalid, "path and paths have more than %d files together", maxPaths)
+	case len(paths) > 1 || r.Text("path") == "":
+		return r.several(paths)
 	case r.Has("ranges") || r.Has("symbol"):
 		return r.parts()
 	}
@@ -68,6 +73,15 @@ func (r *reading) text() (string, error) {
 		return "", err
 	}
 	return fileText(r.Args, f), nil
+}
+
+// pathless says that a file has to be named, and how its name is found.
+func (r *reading) pathless() error {
+	if r.Has("symbol") {
+		found := callOf("find_symbol_definitions", "symbol", r.Text("symbol"), "repo", r.Text("repo"), "ref", r.Text("ref"), "body", true)
+		return call.Fail(call.ErrInvalid, "path is required; without it: %s", found)
+	}
+	return call.Fail(call.ErrInvalid, "path is required (file, from the root). Find it with glob, grep or search")
 }
 
 func (r *reading) lines(path string, offset, limit int) (*browse.ReadFileResponse, error) {

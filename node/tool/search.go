@@ -33,6 +33,11 @@ func rankedSearch(s Searcher, b Browser) Tool {
 			if err != nil {
 				return "", err
 			}
+			if len(r.Files) == 0 {
+				if err := pathIsThere(ctx, v, b, a); err != nil {
+					return "", err
+				}
+			}
 			return l.ranked(r), nil
 		},
 	}
@@ -55,7 +60,7 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 	var out strings.Builder
 	out.WriteString(rankedHead(r))
 	if len(r.Missing) > 0 {
-		out.WriteString("; no file has " + clean([]byte(strings.Join(r.Missing, ", "))))
+		out.WriteString("; no file has " + quotedWords(r.Missing))
 	}
 
 	shown := writeBlocks(l.Args, &out, blocks, &e, func(i int) string { return l.with("path", paths[i]) })
@@ -73,10 +78,25 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 // rankedHead says how many files there are, and how many have all words.
 func rankedHead(r *search.RankedResponse) string {
 	files := count(len(r.Files), "file")
-	if r.Whole >= len(r.Files) {
+	switch {
+	case r.Whole >= len(r.Files) && len(r.Missing) > 0:
+		return fmt.Sprintf("%s with all other words, best first", files)
+	case r.Whole >= len(r.Files):
 		return fmt.Sprintf("%s with all words, best first", files)
 	}
 	return fmt.Sprintf("%s, best first; %d with all words", files, r.Whole)
+}
+
+// quotedWords lists words so that those of a phrase stand together.
+func quotedWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = clean([]byte(w))
+		if strings.Contains(w, " ") {
+			quoted[i] = `"` + quoted[i] + `"`
+		}
+	}
+	return strings.Join(quoted, ", ")
 }
 
 // rankedBlocks makes a block of each file. A repository is named above the first

@@ -146,7 +146,7 @@ func TestALimitIsRaisedOnlyWhereThatHelps(t *testing.T) {
 		return newGrepping(a).text(&search.GrepResponse{Files: files, Matches: 1, Cut: cut})
 	}
 	over := grepText(search.Cut{Why: search.CutLimit})
-	if !strings.HasSuffix(over, `more files match than the limit shows; continue with grep {"pattern":"x","repo":"r","offset":1}, or narrow with repo, path, include.`) {
+	if !strings.HasSuffix(over, `more files match than these; continue with grep {"pattern":"x","repo":"r","offset":1}, or narrow with repo, path, include.`) {
 		t.Error(over)
 	}
 	silent := grepText(search.Cut{Why: search.CutParts, Count: 1, Of: 3})

@@ -1,0 +1,115 @@
+package tool
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// receivers tells apart the uses of a method that is asked for with its type, as
+// Store.Close, by what stands before its name:
+//
+//	s.Close()  str.Close()  m.store.Close()  NewStore().Close()    may be a Store's
+//	f.Close()  resp.Body.Close()                                   are hardly
+//
+// Types are not known, and people call variables by their types: so the one half
+// is shown with its text, and the other one by its lines.
+type receivers struct {
+	owner  string // the type
+	before *regexp.Regexp
+}
+
+// fewOthers is how many lines are not worth to be told apart.
+const fewOthers = 10
+
+// receivers is nil where the name is asked for without a type, and where the
+// names of receivers do not tell uses apart. counts tells which lines count.
+func (l *lookup) receivers(r *search.SymbolResponse, counts func(*search.SymbolMatch, string) bool) *receivers {
+	name := l.name()
+	scope := strings.TrimRight(strings.TrimSuffix(l.Text("symbol"), name), ".:#")
+	if scope == "" {
+		return nil
+	}
+	w := &receivers{
+		owner:  scope[strings.LastIndexAny(scope, ".:#")+1:],
+		before: regexp.MustCompile(`([\pL\pN_$]*)(?:\([^()]*\)|\[[^\[\]]*\]|[?!])*\s*(?:\.|->|::)\s*` + regexp.QuoteMeta(name)),
+	}
+
+	fit, others := 0, 0
+	for i := range r.Files {
+		f := &r.Files[i]
+		for k := range f.Matches {
+			switch m := &f.Matches[k]; {
+			case !counts(m, f.Language):
+			case w.fits(m):
+				fit++
+			default:
+				others++
+			}
+		}
+	}
+	if fit == 0 || others < fewOthers {
+		return nil
+	}
+	return w
+}
+
+// of is the last name before the method; "" where it is called without one.
+func (w *receivers) of(m *search.SymbolMatch) string {
+	if found := w.before.FindSubmatch(m.Line); found != nil {
+		return string(found[1])
+	}
+	return ""
+}
+
+// fits reports whether the receiver of a use may be of the type.
+func (w *receivers) fits(m *search.SymbolMatch) bool {
+	receiver := w.of(m)
+	switch receiver {
+	case "", "self", "this", "super", "Self":
+		return shortScope(m.Around.ParentName, m.Around.ParentKind) == w.owner
+	}
+	return namedLike(receiver, w.owner)
+}
+
+// brief is a use by its receiver and its line.
+func (w *receivers) brief(m *search.SymbolMatch) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", m.Range.Start.Line, w.of(m)))
+}
+
+// namedLike reports whether a variable may be called by a type: it has the name
+// of the type in it, or is made of letters of that in their order, from the first
+// on.
+func namedLike(variable, typ string) bool {
+	v, t := plainLetters(variable), plainLetters(typ)
+	if v == "" || t == "" {
+		return false
+	}
+	if strings.Contains(v, t) {
+		return true
+	}
+
+	if v[0] != t[0] {
+		return false
+	}
+	for _, letter := range []byte(v) {
+		i := strings.IndexByte(t, letter)
+		if i < 0 {
+			return false
+		}
+		t = t[i+1:]
+	}
+	return true
+}
+
+// plainLetters is a name in small letters, without digits and dashes.
+func plainLetters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '$' || r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+}
