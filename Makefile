@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: threads run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-hosts bench-hosts house clean
+.PHONY: threads providers run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-hosts bench-hosts house clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -72,6 +72,10 @@ RUNS ?= 2000
 SEED ?= 1
 threads:
 	$(GO) test -count=1 -timeout 30m -run TestNoEventIsLostOrDoubled -v ./node/thread -runs $(RUNS) -seed $(SEED) | grep -v -e '^=== ' -e '--- PASS.*seed'
+
+# What every provider of models does on its wire, each answer cut at every byte.
+providers:
+	$(GO) test -count=1 -timeout 30m -run TestTheTableOfProviders -v ./node/model -cuts 1 | grep -v -e '^=== ' -e '--- PASS'
 
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps

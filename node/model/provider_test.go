@@ -166,47 +166,6 @@ func TestAnotherModelsHistoryIsTaken(t *testing.T) {
 	}
 }
 
-// TestEveryCutIsNoticed ends each wire's answer after each of its bytes: never
-// is a part of an answer taken for the whole.
-func TestEveryCutIsNoticed(t *testing.T) {
-	done := map[string]bool{}
-	for _, tt := range all {
-		if done[string(tt.m.Provider)] || tt.m.Provider == config.GoogleVertex || tt.m.Provider == config.GoogleVertexAnthropic {
-			continue // the same wires
-		}
-		done[string(tt.m.Provider)] = true
-		t.Run(string(tt.m.Provider), func(t *testing.T) {
-			t.Parallel()
-			size := 0
-			whole := modeltest.Turn{Text: "größe", Calls: []modeltest.Call{{ID: "abcdefghi", Name: "grep", Arguments: `{"pattern":"x"}`}}}
-			at := 0
-			s := modeltest.Play(t, func(*modeltest.Request) modeltest.Turn {
-				turn := whole
-				turn.Fault = modeltest.CutAfter(at)
-				return turn
-			})
-			probe := modeltest.Start(t, whole)
-			c, _ := opened(t, tt.m, probe.URL)
-			want, err := c.Answer(t.Context(), &model.Request{Tools: tools, Messages: question("?")}, func(model.Event) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			size = 4000
-
-			c, _ = opened(t, tt.m, s.URL)
-			for at = 0; at < size; at += 23 {
-				a, err := c.Answer(t.Context(), &model.Request{Tools: tools, Messages: question("?")}, func(model.Event) {})
-				if err == nil && (a.Message.Text() != want.Message.Text() || len(a.Message.Calls()) != 1 || a.Message.Calls()[0].Arguments != want.Message.Calls()[0].Arguments) {
-					t.Fatalf("cut after %d bytes: %+v was taken for whole", at, a.Message)
-				}
-				if e := (*model.Error)(nil); err != nil && (!errors.As(err, &e) || e.Kind != model.Broken) {
-					t.Fatalf("cut after %d bytes: %v", at, err)
-				}
-			}
-		})
-	}
-}
-
 // TestNothingOfTheEnvironmentIsSent poisons every variable that the libraries
 // would read: none of it goes to the address that is configured.
 func TestNothingOfTheEnvironmentIsSent(t *testing.T) {
