@@ -72,7 +72,7 @@ func auditOf(e *catalog.Event) auditJSON {
 func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := chronicle.AuditRequest{
-		Since: p.moment("since"), Until: p.moment("until"), Action: p.text("action"), Actor: p.text("actor"),
+		Since: p.timestamp("since"), Until: p.timestamp("until"), Action: p.text("action"), Actor: p.text("actor"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
 	}
 	lines := p.choice("format", "json", "jsonl") == "jsonl"
@@ -98,7 +98,7 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 }
 
 // lines writes all pages, one event a line. Events that come meanwhile are
-// newer than the list: it goes back from the moment at which it began.
+// newer than the list: it goes back from the time at which it began.
 func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
 	req.Page, req.PerPage = 1, 100
 	if req.Until.IsZero() {
@@ -135,8 +135,8 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 
 const mimeLines = "application/jsonl; charset=utf-8"
 
-// moment is a time as RFC 3339 has it, zero where it is not given.
-func (p *params) moment(name string) time.Time {
+// timestamp is a time as RFC 3339 has it, zero where it is not given.
+func (p *params) timestamp(name string) time.Time {
 	s, ok := p.c.arg(name)
 	if !ok || s == "" {
 		return time.Time{}

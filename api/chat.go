@@ -141,7 +141,7 @@ func (a *chatRoutes) asked(ctx context.Context, c *call, thread string) (*nodeas
 	return a.asker.Ask(ctx, c.viewer, q)
 }
 
-// answer begins to answer a question, and tells where the answer to a question will be.
+// answer begins to answer a question, and returns where the answer to a question will be.
 func (a *chatRoutes) answer(ctx context.Context, c *call, thread string) error {
 	t, err := a.asked(ctx, c, thread)
 	if err != nil {

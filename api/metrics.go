@@ -83,7 +83,7 @@ type metricsRoutes struct {
 
 func (a *metricsRoutes) rows() []route {
 	return []route{
-		row("GET", "/metrics", a.access(), 0, a.tell),
+		row("GET", "/metrics", a.access(), 0, a.show),
 	}
 }
 
@@ -97,10 +97,10 @@ func (a *metricsRoutes) access() access {
 	return accessOwner
 }
 
-// tell is GET /metrics in the text format of Prometheus. It counts all
+// show is GET /metrics in the text format of Prometheus. It counts all
 // repositories and names connections: where permissions are enforced only an owner
 // sees it at the address of the API, also on the same host.
-func (a *metricsRoutes) tell(ctx context.Context, c *call) error {
+func (a *metricsRoutes) show(ctx context.Context, c *call) error {
 	if c.door == doorAPI && a.enforces != nil && a.enforces() {
 		if err := a.authenticate(ctx, c, accessOwner); err != nil {
 			return err

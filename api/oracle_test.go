@@ -302,7 +302,7 @@ func (s *side) alike(text string) string {
 	return text
 }
 
-// compare asks everything on both sides, and tells what differs.
+// compare asks everything on both sides, and returns what differs.
 func (w *world) compare(with, without *side) (asked int, differ []string) {
 	routes := slices.Sorted(maps.Keys(askedRoutes))
 	for _, route := range routes {

@@ -17,7 +17,7 @@ import (
 // aWhile is how long a test waits for what has to happen.
 const aWhile = time.Minute
 
-// endless is a search that only ends with its context, and tells why it did.
+// endless is a search that only ends with its context, and returns why it did.
 func endless(began chan<- struct{}, ended chan<- error) func(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
 	return func(ctx context.Context, _ catalog.Viewer, _ search.Request) (*search.Response, error) {
 		began <- struct{}{}

@@ -19,7 +19,7 @@ const (
 	bearer                 // those that send a credential of their own, or would get nothing without one
 )
 
-// shares tells whether a page of another site may send this request. No cookie
+// shares reports whether a page of another site may send this request. No cookie
 // counts on these routes, so whatever the page can do, its maker could do
 // without a browser; what only those can ask who reach this node is not among it.
 func (s *Server) shares(c *call, found []*route) bool {

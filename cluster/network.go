@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// meta is what a node tells of itself by gossip.
+// meta is what a node says of itself by gossip.
 type meta struct {
 	Cluster string `json:"c,omitempty"`
 	Addr    string `json:"w"` // of its port for calls

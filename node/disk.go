@@ -23,7 +23,8 @@ func lockDir(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	// A process that is being started by the former owner holds the lock for
+	// A process that is being started by the last owner holds the lock for
+	// the moment between fork and exec: a short while is nobody's fault.
 	// the moment between fork and exec: a short while is nobody's fault.
 	for began := clock.Now(); ; {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -32,6 +33,7 @@ func lockDir(dir string) (unlock func(), err error) {
 		}
 		clock.Wait(context.Background(), 20*time.Millisecond)
 	}
+
 	if err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -39,6 +41,7 @@ func lockDir(dir string) (unlock func(), err error) {
 		}
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
+
 	return func() {
 		unix.Flock(int(f.Fd()), unix.LOCK_UN) // whoever else has the file open meanwhile
 		f.Close()
@@ -53,11 +56,13 @@ func closeToOthers(dir string) error {
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
+
 	for _, d := range list {
 		info, err := d.Info()
 		if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 == 0 {
 			continue // gone meanwhile, or as it should be
 		}
+
 		if err := os.Chmod(filepath.Join(dir, d.Name()), 0o700); err != nil {
 			return fmt.Errorf("others can read the data directory: %w", err)
 		}

@@ -14,7 +14,7 @@ func (n *Node) View() *catalog.View { return n.cluster.View() }
 // Changed is closed when View changes.
 func (n *Node) Changed() <-chan struct{} { return n.cluster.Changed() }
 
-// Announced tells whether the catalog knows of this start of the node.
+// Announced reports whether the catalog knows of this start of the node.
 func (n *Node) Announced() bool {
 	m := n.cluster.View().Member(n.cluster.Self())
 	return m != nil && m.Epoch == n.cluster.Epoch()
@@ -49,5 +49,5 @@ func (n *Node) Fill() (free func()) {
 	}
 }
 
-// KeepsEvents tells whether the node has begun to note what happens.
+// KeepsEvents reports whether the node has begun to note what happens.
 func (n *Node) KeepsEvents() bool { return n.Chronicle.Notes() }

@@ -102,11 +102,15 @@ func New(opt Options) (*Node, error) {
 	n.env = environ.New(environ.Deps{
 		File: func() *config.File { return n.cluster.View().File() }, Process: opt.LookupEnv, Now: opt.Now, Log: opt.Log,
 	})
+
+	// Who asks, and what they may see.
 	n.gate = account.NewGate(n.cluster)
 	n.Keyring = account.NewKeyring(n.cluster, n.env.Lookup, opt.Now, opt.Log)
 	n.People = account.NewPeople(n.cluster)
 	n.Sessions = account.NewSessions(n.Keyring, n.env.Lookup)
 	n.Passwords = account.NewPasswords(n.Keyring, n.Sessions, n.env.Lookup)
+
+	// Who lets them in: agents by consents, people by identity providers.
 	n.agents = oauth.New(oauth.Deps{Catalog: n.cluster, BaseURL: n.opt.BaseURL, Lookup: n.env.Lookup, Fetch: opt.Documents, Now: opt.Now, Log: opt.Log})
 	people := account.NewIdentities(n.Passwords)
 	n.doors = signin.New(signin.Deps{
@@ -114,6 +118,8 @@ func New(opt Options) (*Node, error) {
 		File: func() *config.File { return n.cluster.View().File() }, Lookup: n.env.Lookup, Secret: n.env.Secret,
 		Transport: opt.Providers, BaseURL: opt.BaseURL, Now: opt.Now, Log: opt.Log,
 	})
+
+	// The data of this node, what keeps it up to date, and those who answer from it.
 	n.wireTags()
 	n.wireData()
 	n.wireJobs()
@@ -190,18 +196,21 @@ func withDefaults(opt Options) Options {
 	if opt.Space == nil {
 		opt.Space = diskSpace
 	}
+
 	if opt.LookupEnv == nil {
 		opt.LookupEnv = func(string) (string, bool) { return "", false }
 	}
 	if opt.Registerer == nil {
 		opt.Registerer = prometheus.NewRegistry()
 	}
+
 	if opt.Replicas <= 0 {
 		opt.Replicas = 2
 	}
 	if opt.ClusterKeyFile == "" {
 		opt.ClusterKeyFile = filepath.Join(opt.Dir, "cluster.key")
 	}
+
 	if opt.Version == "" {
 		opt.Version = "dev"
 	}
@@ -268,6 +277,7 @@ func (n *Node) wireReaders() {
 		BaseURL: n.opt.BaseURL, Now: n.opt.Now, Log: n.opt.Log,
 	})
 	n.closers.add("small indexes of commits", n.CloseScratch)
+
 	n.Searcher = search.New(search.Deps{
 		Cluster: n.cluster, Gate: n.gate, Set: n.set, Scanner: n.Browser, Peers: peers,
 		Light: n.lanes.light, Heavy: n.lanes.heavy, Meter: &n.searched,
@@ -284,6 +294,7 @@ func (n *Node) wireAsker() {
 		Secret: n.cluster.Secret, Age: n.cluster.Age, Replicas: n.opt.Replicas, Timing: timing, Now: n.opt.Now, Log: n.opt.Log,
 	})
 	n.closers.add("conversations", n.threads.Close)
+
 	n.Asker = ask.New(ask.Deps{
 		Threads: n.threads, Propose: n.cluster.Propose, Net: n.cluster, Self: n.cluster.Self(), Alive: n.cluster.Alive, Leading: n.cluster.Leading,
 		Changed: n.cluster.Changed, Sync: n.cluster.Sync, Timing: timing,

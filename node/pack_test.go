@@ -231,7 +231,7 @@ func timesBuilt(n *nodetest.Node) map[string]uint64 {
 	return at
 }
 
-// even tells that everything is where it should be.
+// even reports that everything is where it should be.
 func even(t *testing.T, n *nodetest.Node, repos int) func() error {
 	return func() error {
 		s := n.Status()

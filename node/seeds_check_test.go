@@ -275,7 +275,7 @@ func (c *checker) search(n *node.Node, q seedQuery) (exhaustive bool, err error)
 	return resp.Exhaustive, nil
 }
 
-// partOf tells whether all of a list of files is in one of several, and none
+// partOf reports whether all of a list of files is in one of several, and none
 // is there twice.
 func partOf(got []string, wants [][]string) bool {
 	return slices.ContainsFunc(wants, func(want []string) bool {

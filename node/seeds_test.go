@@ -429,7 +429,7 @@ func (r *seedRun) pushLoop(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// among tells whether a sorted list of files is one of several.
+// among reports whether a sorted list of files is one of several.
 func among(got []string, wants [][]string) bool {
 	return slices.ContainsFunc(wants, func(want []string) bool { return slices.Equal(got, want) })
 }

@@ -174,7 +174,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 	return out, nil
 }
 
-// Enforces tells whether permissions of some connection are enforced, so that
+// Enforces reports whether permissions of some connection are enforced, so that
 // viewers may differ in what they see.
 func (n *Node) Enforces() bool { return n.cluster.View().Enforces() }
 
@@ -451,7 +451,7 @@ func slowFetch(repo *catalog.Repo, taken time.Duration) []string {
 	return []string{fmt.Sprintf("%s is being fetched for %s; until its host sends everything or is given up, its last index is searched", repo.Name, taken.Round(time.Second))}
 }
 
-// differentReplicas tells that the number of copies depends on who leads, "" when
+// differentReplicas says that the number of copies depends on who leads, "" when
 // all nodes agree.
 func differentReplicas(members []cluster.Member) string {
 	wanted := map[uint32][]string{}

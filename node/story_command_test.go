@@ -289,7 +289,7 @@ func (s *story) apply(args []string) string {
 	return "not changed"
 }
 
-// fileState tells whether the file of a node is the one in force.
+// fileState reports whether the file of a node is the one in force.
 func (s *story) fileState(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {

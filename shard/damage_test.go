@@ -97,7 +97,7 @@ func TestDamagedFilesAreNeverBelieved(t *testing.T) {
 	}
 }
 
-// damagedAnswer asks a set whose file name holds data, and tells whether the
+// damagedAnswer asks a set whose file name holds data, and reports whether the
 // damage was noticed.
 func damagedAnswer(t *testing.T, home, name string, data []byte, parts []Part, want []*Result) bool {
 	t.Helper()

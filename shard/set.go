@@ -65,7 +65,7 @@ type entry struct {
 type SetOptions struct {
 	Workers int // cores that searches may use together; 0 means GOMAXPROCS
 	Now     func() time.Time
-	// Damaged, when not nil, is told of each file that was found damaged and
+	// Damaged, when not nil, is called with each file that was found damaged and
 	// moved into quarantine, by the goroutine that found it. It must not block.
 	Damaged func(name string, err error)
 }

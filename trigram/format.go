@@ -265,9 +265,16 @@ func appendDeltas(dst []byte, ids []uint16) []byte {
 	return dst
 }
 
+// appendSliced writes which slices of 256 ids there are, as 32 bytes of bits, and for each
+// its ids less one, then the ids' low bytes, or 32 bytes of bits where those are fewer:
+//
+//	5, 7, 258   03 00 ... 00    slices 0 and 1
+//	            01  05 07       two ids of slice 0
+//	            00  02          one of slice 1: 258 = 1<<8 + 2
 func appendSliced(dst []byte, ids []uint16) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, 32)...)
+
 	for len(ids) > 0 { // slice by slice
 		slice := ids[0] >> 8
 		n := 1
@@ -288,6 +295,7 @@ func appendSliced(dst []byte, ids []uint16) []byte {
 				dst[from+int(id&255)>>3] |= 1 << (id & 7)
 			}
 		}
+
 		ids = ids[n:]
 	}
 	return dst

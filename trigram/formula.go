@@ -135,6 +135,7 @@ func (n *node) String() string {
 	switch n.op {
 	case opNone:
 		return "none"
+
 	case opFactor:
 		var b strings.Builder
 		b.WriteByte('"')
@@ -146,6 +147,7 @@ func (n *node) String() string {
 			b.WriteByte('*')
 		}
 		return b.String()
+
 	case opRun:
 		return fmt.Sprintf("%s{%d}", [...]string{"digit", "upper", "hex", "word"}[n.class], n.count)
 	}

@@ -170,6 +170,8 @@ func (p *askPrinter) event(e *askEvent) {
 		}
 		p.text.Reset()
 		p.cited = nil
+
+	// What it does meanwhile is shown beside the answer.
 	case "call":
 		p.say("· " + e.Text)
 	case "result":
@@ -178,6 +180,7 @@ func (p *askPrinter) event(e *askEvent) {
 		}
 	case "note":
 		p.say("note: " + e.Text)
+
 	case "error":
 		fmt.Fprintln(p.doing, "shoal:", e.Text)
 	case "done":

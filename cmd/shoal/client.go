@@ -217,6 +217,7 @@ func (c *client) request(ctx context.Context, method, path string, body any) (*h
 	if err != nil {
 		return nil, err
 	}
+
 	req.Header.Set("Content-Type", mime)
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)

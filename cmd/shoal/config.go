@@ -108,8 +108,6 @@ func applyConfig(cmd *cobra.Command, f *clientFlags, file string, accept bool) e
 		Warnings    []string
 	}
 
-
-
 	path := "/api/config"
 	if accept {
 		path += "?accept=true"

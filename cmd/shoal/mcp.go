@@ -81,8 +81,6 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-
-
 	lines, failed := make(chan []byte), make(chan error, 1)
 	go func() { // a read of standard input cannot be interrupted, so nobody waits for its end
 		defer close(lines)
@@ -139,11 +137,7 @@ func (b *stdio) pass(ctx context.Context, line []byte) {
 	if m.Method == "notifications/cancelled" {
 		// The server keeps no sessions: a call is cancelled by leaving it.
 		b.cancel(string(m.Params.RequestID))
-
-		// What is under way can be cancelled by its id.
 		return
-
-	// What is under way can be cancelled by its id.
 	}
 
 	// What is under way can be cancelled by its id.

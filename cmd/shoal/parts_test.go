@@ -72,7 +72,7 @@ var pastTheGate = map[string]string{
 	"node/search/shape.go":    "names what leaves found",
 }
 
-// readsPast tells whether an expression takes repositories from a view: a method
+// readsPast reports whether an expression takes repositories from a view: a method
 // that only views have, or one of a name that others have too, on a view.
 func readsPast(sel *ast.SelectorExpr) bool {
 	switch sel.Sel.Name {
@@ -84,7 +84,7 @@ func readsPast(sel *ast.SelectorExpr) bool {
 	return false
 }
 
-// isView tells whether an expression is called a view: view, v, s.view,
+// isView reports whether an expression is called a view: view, v, s.view,
 // seen.View, c.View(). Names are all that the guard goes by; code that calls a view
 // otherwise is caught by the four methods that only views have.
 func isView(x ast.Expr) bool {

@@ -18,16 +18,12 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 	bar := &bar{w: w, terminal: isTerminal(os.Stderr)}
 	defer bar.clear()
 
-
-
 	lost := 0
 	for {
 		var s statusAnswer
-
 		err := c.call(ctx, "GET", "/api/status", nil, &s)
 
 		var answered *apiError
-
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("still indexing: %w", context.Cause(ctx))

@@ -153,7 +153,7 @@ func (a *searchAnswer) onlyRepos() []repoAnswer {
 	return a.Repos
 }
 
-// onlyCount tells whether nothing but the numbers is shown. They are those of
+// onlyCount reports whether nothing but the numbers is shown. They are those of
 // all that there is, whatever the limit, and no line is sent for them.
 func (f *searchFlags) onlyCount() bool { return f.count && !f.asJSON }
 

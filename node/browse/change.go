@@ -60,7 +60,7 @@ func diffFile(f *git.FileDiff) DiffFile {
 	return out
 }
 
-// Blame tells where each line of a file comes from.
+// Blame finds where each line of a file comes from.
 func (b *Browser) Blame(ctx context.Context, v catalog.Viewer, req BlameRequest) (*BlameResponse, error) {
 	return route(ctx, b, v, req.Repo, blameOperation(), req)
 }

@@ -79,7 +79,7 @@ func RepoStates() []string {
 	return []string{StateIndexed, StateIndexing, StateWaiting, StateFailed, StateUnfetchable}
 }
 
-// stateOf tells the state of a repository.
+// stateOf finds the state of a repository.
 func stateOf(view *catalog.View, repo *catalog.Repo) string {
 	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
 	switch {

@@ -52,7 +52,7 @@ func (w *workload) audit(ctx context.Context) (gossip time.Duration) {
 	return gossip
 }
 
-// voters tells that every one of some nodes sees three voters, or as many as
+// voters reports that every one of some nodes sees three voters, or as many as
 // they are.
 func (c *cluster) voters(ctx context.Context, nodes []*process) error {
 	for _, p := range nodes {
@@ -67,7 +67,7 @@ func (c *cluster) voters(ctx context.Context, nodes []*process) error {
 	return nil
 }
 
-// sameViews tells that every member sees all members alive and no other.
+// sameViews reports that every member sees all members alive and no other.
 func (c *cluster) sameViews(ctx context.Context) error {
 	in := c.members()
 	for _, p := range in {
@@ -88,7 +88,7 @@ func (c *cluster) sameViews(ctx context.Context) error {
 	return nil
 }
 
-// keysAreThere tells that every node has every key whose making was confirmed.
+// keysAreThere reports that every node has every key whose making was confirmed.
 func (w *workload) keysAreThere(ctx context.Context) error {
 	for _, p := range w.c.members() {
 		var out []struct{ Name string }
@@ -124,7 +124,7 @@ func (c *cluster) catalogOf(ctx context.Context, p *process) (*catalog.View, err
 	return s.View(), nil
 }
 
-// sameState tells that all nodes have the same catalog at the same index, and
+// sameState reports that all nodes have the same catalog at the same index, and
 // the configuration of the file.
 func (c *cluster) sameState(ctx context.Context) error {
 	views := map[*process]*catalog.View{}

@@ -179,7 +179,7 @@ func skipEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// working tells that a node is a member of a cluster with a leader.
+// working reports that a node is a member of a cluster with a leader.
 func (n *nemesis) working(ctx context.Context, p *process) error {
 	s, err := n.c.status(ctx, p)
 	if err != nil {

@@ -75,7 +75,7 @@ func (req *AuditRequest) check() error {
 	return nil
 }
 
-// wants tells whether an event is one that is asked for.
+// wants reports whether an event is one that is asked for.
 func (req *AuditRequest) wants(e *catalog.Event) bool {
 	switch {
 	case !req.Until.IsZero() && !e.At.Before(req.Until):

@@ -242,7 +242,7 @@ func (f *File) offer(ctx context.Context, raw []byte, starting bool) bool {
 	return false
 }
 
-// due tells whether bytes that are not in force are to be proposed where
+// due reports whether bytes that are not in force are to be proposed where
 // another configuration is.
 func (f *File) due(hash string, starting bool) bool {
 	seen := f.memory.Seen
@@ -255,7 +255,7 @@ func (f *File) due(hash string, starting bool) bool {
 	return true
 }
 
-// settled remembers the bytes of a good file, and says whether they count.
+// settled remembers the bytes of a good file, and reports whether they count.
 func (f *File) settled(hash string, file *config.File) bool {
 	if err := f.memory.see(hash); err != nil {
 		f.log.Error("the configuration file's hash could not be remembered", "err", err)

@@ -149,7 +149,7 @@ func classOf(view *catalog.View, group uint64, alone bool) string {
 	return catalog.PackSubject(members)
 }
 
-// Rewrites tells which packs are about to be written anew for a class, as far
+// Rewrites finds which packs are about to be written anew for a class, as far
 // as anybody asks. It belongs to one goroutine.
 type Rewrites struct {
 	view    *catalog.View

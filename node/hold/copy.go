@@ -33,7 +33,7 @@ type Copier struct {
 	rewritten map[string]time.Time      // packs of which a part is awaited, since when
 }
 
-// CopyOptions is what a Copier is told beside its parts.
+// CopyOptions is what a Copier takes beside its parts.
 type CopyOptions struct {
 	Replicas int                          // copies wanted of everything
 	Busy     func(id catalog.RepoID) bool // a job works on the mirror of a repository here
@@ -91,7 +91,7 @@ func (c *Copier) Run(ctx context.Context) error {
 	}
 }
 
-// look starts what is to be copied and says what is here. It tells how long
+// look starts what is to be copied and says what is here. It returns how long
 // the search for that took: with many repositories, milliseconds.
 func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	view := c.cluster.View()

@@ -124,7 +124,7 @@ type Leadership interface {
 	Members() []cluster.Member
 }
 
-// HotOptions is what HotData is told beside its parts.
+// HotOptions is what HotData takes beside its parts.
 type HotOptions struct {
 	Replicas int           // copies wanted of everything
 	Window   time.Duration // how long searches are counted; 0 means a minute

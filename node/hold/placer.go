@@ -53,7 +53,7 @@ func NewPlacer(cluster proposer, hot *HotData, copies int, log *slog.Logger, now
 // Forget is called when this node does not lead.
 func (p *Placer) Forget() { p.last = placed{} }
 
-// Place proposes what should move, and tells how long it took to find that out.
+// Place proposes what should move, and returns how long it took to find that out.
 func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (took time.Duration) {
 	now := p.now()
 	finger := fingerprint(nodes)

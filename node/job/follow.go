@@ -219,7 +219,7 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 	return signal
 }
 
-// changed adds the new marks of a host to the recent ones, and tells how many
+// changed adds the new marks of a host to the recent ones, and returns how many
 // calls that took.
 func (k *followed) changed(ctx context.Context, conn config.Connection, tools host.Tools, now time.Time, lag time.Duration, targets *[]string) (calls int, err error) {
 	if k.host == nil {

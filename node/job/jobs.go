@@ -44,7 +44,7 @@ type Options struct {
 	Backoff time.Duration
 	// Timing multiplies how long a silent node keeps its jobs and its data; 0 means 1.
 	Timing float64
-	// Observe is told of each ended attempt; nil for nobody.
+	// Observe is called with each ended attempt; nil for none.
 	Observe func(kind catalog.JobKind, took time.Duration, err error)
 }
 

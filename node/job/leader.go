@@ -38,7 +38,7 @@ type Leadership interface {
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 }
 
-// LeaderOptions is what a Leader is told beside its parts.
+// LeaderOptions is what a Leader takes beside its parts.
 type LeaderOptions struct {
 	Timing float64 // multiplies how long a silent node keeps its jobs and its data; 0 means 1
 	Log    *slog.Logger

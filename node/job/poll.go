@@ -152,7 +152,7 @@ func (p *Poller) clean(view *catalog.View) (running int) {
 	return running
 }
 
-// Polls tells how many repositories this node fetches to see whether something is
+// Polls is how many repositories this node fetches to see whether something is
 // new, and which of them takes longest; began is the zero time where none runs.
 // It may be called at any time.
 func (p *Poller) Polls() (running int, longest catalog.RepoID, began time.Time) {

@@ -42,12 +42,12 @@ type Runner struct {
 	running map[catalog.JobKey]*attempt
 }
 
-// RunnerOptions is what a Runner is told beside its parts.
+// RunnerOptions is what a Runner takes beside its parts.
 type RunnerOptions struct {
 	// Backoff is the wait after the first failure, doubled by each further
 	// one up to an hour; 0 means 30 s.
 	Backoff time.Duration
-	// Observe is told of each ended attempt; nil for nobody.
+	// Observe is called with each ended attempt; nil for none.
 	Observe func(kind catalog.JobKind, took time.Duration, err error)
 	Log     *slog.Logger
 	Now     func() time.Time

@@ -85,14 +85,14 @@ func (s *Syncer) Connections(_ context.Context, _ account.Owner) ([]ConnectionSt
 	return out, nil
 }
 
-// SyncConnection asks for a listing of a connection now, and tells how the
+// SyncConnection asks for a listing of a connection now, and returns how the
 // connection stood before.
 func (s *Syncer) SyncConnection(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
 	return s.onConnection(ctx, req.Name, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: req.Name, Urgent: true})
 }
 
 // AcceptListing says that what the last listing of a connection misses is
-// gone: the next one, which it asks for, is believed. It tells how the
+// gone: the next one, which it asks for, is believed. It returns how the
 // connection stood before.
 func (s *Syncer) AcceptListing(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
 	return s.onConnection(ctx, req.Name, &catalog.AcceptListing{Connection: req.Name})

@@ -26,7 +26,7 @@ func newDeliveries(now func() time.Time) *deliveries {
 	return &deliveries{now: now, seen: map[string]time.Time{}}
 }
 
-// has tells whether an event came before.
+// has reports whether an event came before.
 func (d *deliveries) has(req WebhookRequest) bool {
 	if req.Delivery == "" {
 		return false

@@ -21,7 +21,7 @@ type Drainer struct {
 // DrainRequest asks that a node gives away all it holds and leaves.
 type DrainRequest struct{ Node string }
 
-// DrainResponse tells how far a drain has come.
+// DrainResponse says how far a drain has come.
 type DrainResponse struct {
 	Node      string
 	Done      bool
@@ -222,7 +222,7 @@ func (d *Drainer) onlyCopies(view *catalog.View, node string, want int) []catalo
 	return out
 }
 
-// onlyCopy tells whether a node has something that fewer than want live other
+// onlyCopy reports whether a node has something that fewer than want live other
 // members have.
 func (d *Drainer) onlyCopy(view *catalog.View, key, node string, want int) bool {
 	holders := view.Holders(key)

@@ -272,7 +272,7 @@ func jobKeyOf(id string) (catalog.JobKey, bool) {
 // JobRequest names a job.
 type JobRequest struct{ ID string }
 
-// Job tells of one job that the viewer may know of.
+// Job finds one job that the viewer may know of.
 func (q *Queue) Job(ctx context.Context, v catalog.Viewer, req JobRequest) (*JobInfo, error) {
 	see, err := q.jobsOf(v)
 	if err != nil {
@@ -304,7 +304,7 @@ func (s *jobSight) find(id string) (*JobInfo, error) {
 	return nil, call.Fail(call.ErrNotFound, "There is no job %q.", id)
 }
 
-// RetryJob asks for a job again, before the others. It tells how the job stood
+// RetryJob asks for a job again, before the others. It returns how the job stood
 // before.
 func (q *Queue) RetryJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
 	return q.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
@@ -313,7 +313,7 @@ func (q *Queue) RetryJob(ctx context.Context, by account.Owner, req JobRequest) 
 }
 
 // CancelJob ends a job that waits or runs. It comes again when its interval is
-// over, or when somebody asks. It tells how the job stood before.
+// over, or when somebody asks. It returns how the job stood before.
 func (q *Queue) CancelJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
 	return q.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
 		return &catalog.CancelJob{Kind: k.Kind, Subject: k.Subject, Reason: "cancelled by " + by.Name()}

@@ -24,7 +24,7 @@ type Catalog interface {
 
 // Members is the nodes of the cluster. Its methods are safe for concurrent use.
 type Members interface {
-	// Alive tells whether a node can be reached.
+	// Alive reports whether a node can be reached.
 	Alive(node string) bool
 	// Drain makes a node give away what it holds, and its roles.
 	Drain(ctx context.Context, node string) error

@@ -12,7 +12,7 @@ import (
 // ReindexRequest asks to index a repository now.
 type ReindexRequest struct{ ID uint32 }
 
-// ReindexResponse tells what was queued.
+// ReindexResponse says what was queued.
 type ReindexResponse struct {
 	ID   uint32
 	Name string

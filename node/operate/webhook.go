@@ -39,7 +39,7 @@ type WebhookRequest struct {
 	Delivery   string // the host's own id of this call; empty where it has none
 }
 
-// WebhookResponse tells which repositories were queued.
+// WebhookResponse says which repositories were queued.
 type WebhookResponse struct{ Repos []string }
 
 // WebhookKeys is what proves the events of a connection.
@@ -228,13 +228,13 @@ func (h *Hooks) enqueueReaders(ctx context.Context, view *catalog.View, req *Web
 	return nil
 }
 
-// ownedBy tells whether a repository is below an organisation or group; that of
+// ownedBy reports whether a repository is below an organisation or group; that of
 // no name is above all.
 func ownedBy(repo *catalog.Repo, owner string) bool {
 	return owner == "" || strings.Contains(strings.ToLower(repo.Name)+"/", "/"+strings.ToLower(owner)+"/")
 }
 
-// waits tells that a repository will be fetched by a job that has not begun:
+// waits reports whether a repository will be fetched by a job that has not begun:
 // many pushes at once ask for one.
 func waits(view *catalog.View, repo *catalog.Repo) bool {
 	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
@@ -246,7 +246,7 @@ func (h *Hooks) Hook(connection string) host.Hook {
 	return host.HookOf(h.catalog.View().File().Connection(connection))
 }
 
-// names tells whether an event is of a repository of its connection. One that
+// names reports whether an event is of a repository of its connection. One that
 // names none may be of any.
 func names(req *WebhookRequest, repo *catalog.Repo) bool {
 	if !slices.ContainsFunc(repo.Connections, func(c catalog.RepoConnection) bool { return c.Name == req.Connection }) {

@@ -39,7 +39,7 @@ type layoutFile struct {
 	repos *roaring.Bitmap // of the group
 	ids   []string        // of the files that each of them needs: the shard and its symbols
 	unit  unit
-	sided bool // some of them need a file of their own beside these
+	extra bool // some of them need a file of their own beside these
 }
 
 // layouts keeps the newest layout of a node.
@@ -106,7 +106,7 @@ func newLayoutFile(g *shard.Group) *layoutFile {
 
 	for _, p := range g.Parts {
 		f.repos.Add(p.Repo)
-		f.sided = f.sided || !p.Dead.IsZero()
+		f.extra = f.extra || !p.Dead.IsZero()
 	}
 	return f
 }
@@ -194,7 +194,7 @@ func within(g *shard.Group, has func(repo uint32) bool) *shard.Group {
 // members can answer for, usually for all.
 func (l *layout) split(view *catalog.View, peers *call.Peers, ranks map[uint32]rank, g *shard.Group, f *layoutFile) []*target {
 	common := holders(view, peers, f.ids)
-	if !f.sided {
+	if !f.extra {
 		return []*target{{group: g, holders: common, rank: ranks}}
 	}
 

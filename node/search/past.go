@@ -187,7 +187,7 @@ func (r *root) searchBeside(indexed *roaring.Bitmap, rev string) {
 	r.leaf.Q = boxed{r.q}
 }
 
-// untaken tells that what was read from git is not in the answer yet.
+// untaken reports whether what was read from git is still missing in the answer.
 func (r *root) untaken() bool { return len(r.past) > 0 && !r.taken }
 
 // takePast takes what the mirrors have into the answer, once.

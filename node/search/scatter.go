@@ -312,7 +312,7 @@ func (r *root) callFailed(node string, err error) {
 	r.d.lost.note(node, err)
 }
 
-// overtaken tells whether a repository of a lost shard has other files in a
+// overtaken reports whether a repository of a lost shard has other files in a
 // newer view: another generation, or the same one packed.
 func (r *root) overtaken(view *catalog.View) bool {
 	return slices.ContainsFunc(r.lost, func(t *target) bool {

@@ -31,7 +31,7 @@ type Scanner interface {
 	Past(ctx context.Context, v catalog.Viewer, repo string, req browse.PastRequest) (*browse.PastResponse, error)
 }
 
-// Meter is told how long each unit of placement was searched.
+// Meter counts how long each unit of placement was searched.
 type Meter interface {
 	Add(units []uint64, took time.Duration)
 }

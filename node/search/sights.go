@@ -27,7 +27,7 @@ const (
 	smallGroup = 16   // groups of fewer repositories are looked through each time
 )
 
-// all tells whether all repositories of some groups are in a set.
+// all reports whether all repositories of some groups are in a set.
 func (s *sights) all(set *roaring.Bitmap, groups []leafGroup) bool {
 	for i := range groups {
 		if !s.has(set, groups[i].group) {
@@ -65,7 +65,7 @@ func (s *sights) known(key sightKey) bool {
 	return s.seen[key]
 }
 
-// contains tells whether a set has all repositories of a group.
+// contains reports whether a set has all repositories of a group.
 func contains(set *roaring.Bitmap, g *shard.Group) bool {
 	for _, p := range g.Parts {
 		if !set.Contains(p.Repo) {

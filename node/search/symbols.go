@@ -196,7 +196,7 @@ func similarExpr(name string) string {
 }
 
 // likeness ranks a name that is like another, the nearest first; false for one
-// that is not. Both are in small letters.
+// that is not. Both are in lower case.
 func likeness(name, other string) (rank int, ok bool) {
 	if name == other {
 		return 0, true
@@ -478,7 +478,7 @@ func symbolFile(f File) SymbolFile {
 	return file
 }
 
-// lineOf cuts the line where a range begins out of its chunk, and tells where
+// lineOf cuts the line where a range begins out of its chunk, and returns where
 // in it that is.
 func lineOf(c shard.Chunk, r shard.Range) (line []byte, offset int) {
 	at := int(r.Start.Offset) - int(c.Start.Offset)

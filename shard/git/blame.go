@@ -41,7 +41,7 @@ const (
 	maxBlame  = 8 << 20          // bytes of a file
 )
 
-// Blame tells who wrote the lines of a file. Files over 8 MiB and binary
+// Blame finds who wrote the lines of a file. Files over 8 MiB and binary
 // files are ErrTooLarge: there is no answer of use in useful time. The answer is
 // not the caller's alone: it must not be changed.
 func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) {

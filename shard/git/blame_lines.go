@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// BlameLines tells who wrote some lines of a file, as Blame does, within a
+// BlameLines finds who wrote some lines of a file, as Blame does, within a
 // time: lines whose commit was not found until then are in no range, and late
 // is set.
 func (m *Mirror) BlameLines(ctx context.Context, commit, path string, first, last int, within time.Duration) (b Blame, late bool, err error) {

@@ -170,7 +170,7 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 	return d.trees(was, is, path, depth+1)
 }
 
-// Nearest tells which of some commits is closest in time to another, the
+// Nearest finds which of some commits is closest in time to another, the
 // first of those that are equally close: what was committed at about the same
 // time has most files in common. It is -1 when the mirror has none of them.
 func (m *Mirror) Nearest(ctx context.Context, commit string, among []string) (int, error) {

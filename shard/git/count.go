@@ -27,7 +27,7 @@ type counter struct {
 	running map[string]chan struct{} // by filter; closed at the end
 }
 
-// start counts for a key unless that is done already, and tells when it ends;
+// start counts for a key unless that is done already, and returns when it ends;
 // nil when too much is counted already, or the owner is closed.
 func (c *counter) start(owner *tasks, key string, count func(ctx context.Context) (int, error)) <-chan struct{} {
 	c.mu.Lock()

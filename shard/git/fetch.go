@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Fetched tells what a fetch did.
+// Fetched is what a fetch did.
 type Fetched struct {
 	Changed       bool   // some reference differs from before
 	Empty         bool   // the remote has no commit

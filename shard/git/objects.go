@@ -20,7 +20,7 @@ type objects struct {
 // whole.
 const smallObject = 4 << 20
 
-// live tells whether the user of the process is still there. A process that
+// live reports whether the user of the process is still there. A process that
 // is asked is killed with its user; what is read here has to look.
 func (c *catFile) live() error {
 	if c.ctx != nil && c.ctx.Err() != nil {
@@ -58,7 +58,7 @@ func (o *objects) open() bool {
 	return true
 }
 
-// info tells what an object is. It reports false when git has to be asked.
+// info finds what an object is. It reports false when git has to be asked.
 func (o *objects) info(id []byte) (info objectInfo, ok bool) {
 	if !o.open() {
 		return info, false

@@ -33,7 +33,7 @@ func (m *Mirror) refFiles() (map[string]string, bool) {
 	return refs, err == nil
 }
 
-// looseRefs tells whether a reference of the mirror has a file of its own.
+// looseRefs reports whether a reference of the mirror has a file of its own.
 func (m *Mirror) looseRefs() bool {
 	loose := errors.New("loose")
 	err := filepath.WalkDir(filepath.Join(m.dir, "refs"), func(_ string, d fs.DirEntry, err error) error {

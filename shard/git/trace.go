@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// ErrBadFilter tells that a change cannot be looked for.
+// ErrBadFilter means that a change cannot be looked for.
 var ErrBadFilter = fmt.Errorf("%w: not a change that git can look for", fs.ErrInvalid)
 
 // TraceQuery selects commits by what they changed. One of Text, Expr and

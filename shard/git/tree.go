@@ -300,7 +300,7 @@ type ListOptions struct {
 
 // List lists a directory: its entries and those below to a depth, a level
 // at a time, directories before files in each directory, then in byte order.
-// Paths are from the root. cut tells that Max left something out.
+// Paths are from the root. cut: Max left something out.
 func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (entries []Entry, cut bool, err error) {
 	path, err = cleanPath(path)
 	if err != nil {
@@ -500,7 +500,7 @@ func (a *askedSizes) flush(c *catFile) error {
 	return nil
 }
 
-// Stat tells what a commit has at a path, "" being its root directory. The
+// Stat finds what a commit has at a path, "" being its root directory. The
 // size of a file is not looked up.
 func (m *Mirror) Stat(ctx context.Context, commit, path string) (Entry, error) {
 	path, err := cleanPath(path)

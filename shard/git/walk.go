@@ -232,7 +232,7 @@ func (w *walk) see(pos uint32) {
 	w.order++
 }
 
-// errLate tells that a walk was stopped before its end.
+// errLate means that a walk was stopped before its end.
 var errLate = errors.New("out of time")
 
 // next is the next commit; io.EOF after the last, errLate when stop says so.

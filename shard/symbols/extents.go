@@ -82,7 +82,7 @@ func (c *collector) extentColumn() (extents, ends []byte) {
 // newline.
 type Line struct{ Start, End int }
 
-// Around tells for each of some lines of a document, which ascend, what it stands
+// Around finds for each of some lines of a document, which ascend, what it stands
 // in: of the definitions that last longer than their own line and reach the line,
 // the one that begins last. It calls use with the index of each line that stands
 // in one.

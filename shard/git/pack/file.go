@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// ErrSpecial tells that something is no ordinary file: a symbolic link, a
+// ErrSpecial means that something is no ordinary file: a symbolic link, a
 // pipe, a device.
 var ErrSpecial = errors.New("not an ordinary file")
 
-// ErrTooLarge tells that a file has more bytes than one of its kind may have.
+// ErrTooLarge means that a file has more bytes than one of its kind may have.
 var ErrTooLarge = errors.New("the file is too large")
 
 // OpenFile opens a file below root for reading, if it is an ordinary one. What

@@ -52,7 +52,7 @@ const (
 	entryLiteral = 1 << 31
 )
 
-// errStream tells that a compressed stream is damaged.
+// errStream means that a compressed stream is damaged.
 var errStream = errors.New("damaged zlib stream")
 
 // stream is an input of which bits are taken, lowest first.

@@ -16,7 +16,7 @@ import (
 //go:noescape
 func inflateWide(lit, dist *uint32, src *byte, at, lastIn int, dst *byte, out, lastOut int, buf uint64, n uint) (at2, out2 int, buf2 uint64, n2 uint, state int)
 
-// fast decompresses as long as there is room, and tells whether the block
+// fast decompresses as long as there is room, and reports whether the block
 // came to its end.
 func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 	if f.plain || !cpu.X86.HasBMI2 || !cpu.X86.HasSSSE3 {

@@ -188,7 +188,7 @@ func (s *Store) lookup(id []byte) (*file, int, error) {
 	return nil, 0, errMissing
 }
 
-// Info tells what an object is, and the size of its text in bytes, without
+// Info finds what an object is, and the size of its text in bytes, without
 // reading it. The error is ErrAskGit.
 func (s *Store) Info(id []byte) (kind Kind, size int64, err error) {
 	err = Protect(func() error {
@@ -337,7 +337,7 @@ func HasID(kind Kind, text, id []byte) bool {
 }
 
 // inflate appends what the stream of an entry holds, if that is at most so
-// many bytes, and tells where the stream ends.
+// many bytes, and returns where the stream ends.
 func (s *Store) inflate(dst []byte, f *file, e entry, most int) ([]byte, int, error) {
 	stream := f.data[e.body : len(f.data)-f.idBytes]
 	if e.size > most {
