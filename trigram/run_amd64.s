@@ -8,6 +8,14 @@
 	VPBROADCASTD x, y
 
 // HALF classifies 32 bytes at offset from into the masks at offset to.
+//
+// There is no unsigned comparison of bytes, but min(y, n) = y exactly if y <= n. So
+// each class subtracts its first byte and compares the result with the minimum of it
+// and how many follow. Of 'c', which is 63, in hexadecimal:
+//
+//	digit     63-30 = 33    min(33, 09) = 09    no
+//	letter    63-61 = 02    min(02, 19) = 02    yes
+//	a to f    63-61 = 02    min(02, 05) = 02    yes
 #define HALF(from, to) \
 	VMOVDQU   from(SI), Y0;  \
 	VPSUBB    Y15, Y0, Y1;   \ // digits: x-'0' <= 9
@@ -44,6 +52,8 @@ TEXT ·classMasks(SB), NOSPLIT, $0-24
 	MOVQ text+0(FP), SI
 	MOVQ blocks+8(FP), CX
 	MOVQ masks+16(FP), DI
+
+	// Y15 to Y8: '0' and 9, 'A' and 25, the bit of lower case, 'a' and 5, '_'.
 	BROADCAST(0x30303030, X15, Y15)
 	BROADCAST(0x09090909, X14, Y14)
 	BROADCAST(0x41414141, X13, Y13)
@@ -56,6 +66,7 @@ TEXT ·classMasks(SB), NOSPLIT, $0-24
 loop:
 	TESTQ CX, CX
 	JLE   done
+	// Each half of the block gives 32 bits of each mask.
 	HALF(0, 0)
 	HALF(32, 4)
 	ADDQ  $64, SI

@@ -81,6 +81,7 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 	}
 
 	r.leaf.Reach = true
+
 	// What the index has not, git may have.
 	if err := r.lookBack(v, s.d.Scanner, parsed.At); err != nil {
 		r.close()

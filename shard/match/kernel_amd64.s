@@ -24,6 +24,7 @@ TEXT ·pairAVX2(SB), NOSPLIT, $0-48
 	MOVQ CX, R9
 
 pair:
+	// Equal bytes become ff, others 00: where both are, the AND is ff.
 	VPOR     (SI), Y1, Y4
 	VPOR     32(SI), Y1, Y6
 	VPOR     (DX), Y3, Y5
@@ -34,11 +35,15 @@ pair:
 	VPCMPEQB Y2, Y7, Y7
 	VPAND    Y4, Y5, Y4
 	VPAND    Y6, Y7, Y6
+
+	// The top bits of 64 bytes are the word of the block.
 	VPMOVMSKB Y4, AX
 	VPMOVMSKB Y6, BX
 	SHLQ $32, BX
 	ORQ  BX, AX
 	MOVQ AX, (DI)
+
+	// The carry says whether the word is not zero; it comes in at the top of R8.
 	NEGQ AX
 	RCRQ $1, R8
 	ADDQ $64, SI
@@ -47,6 +52,7 @@ pair:
 	DECQ CX
 	JNZ  pair
 
+	// The bit of the first block moves down to bit 0.
 	MOVQ $64, CX
 	SUBQ R9, CX
 	SHRQ CX, R8
@@ -74,22 +80,31 @@ TEXT ·setAVX2(SB), NOSPLIT, $0-48
 	MOVQ CX, R9
 
 set:
+	// The top bits come first: below they are needed as they were.
 	VMOVDQU (SI), Y4
 	VMOVDQU 32(SI), Y5
 	VPMOVMSKB Y4, R11
 	VPMOVMSKB Y5, R12
+
+	// The halves of each byte. A shift of bytes there is not: of words there is,
+	// and what comes over from the next byte is cut off.
 	VPSRLW $4, Y4, Y6
 	VPSRLW $4, Y5, Y7
 	VPAND  Y2, Y4, Y4
 	VPAND  Y2, Y5, Y5
 	VPAND  Y2, Y6, Y6
 	VPAND  Y2, Y7, Y7
+
+	// Bit k of a table: bucket k has bytes with that half. Both halves must agree
+	// on a bucket.
 	VPSHUFB Y4, Y0, Y4
 	VPSHUFB Y5, Y0, Y5
 	VPSHUFB Y6, Y1, Y6
 	VPSHUFB Y7, Y1, Y7
 	VPAND  Y4, Y6, Y4
 	VPAND  Y5, Y7, Y5
+
+	// Where no bucket is left there is ff, so that the mask is the opposite.
 	VPCMPEQB Y3, Y4, Y4
 	VPCMPEQB Y3, Y5, Y5
 	VPMOVMSKB Y4, AX
@@ -111,6 +126,7 @@ set:
 	DECQ CX
 	JNZ  set
 
+	// As in pair.
 	MOVQ $64, CX
 	SUBQ R9, CX
 	SHRQ CX, R8
@@ -153,6 +169,7 @@ TEXT ·tripleAVX2(SB), NOSPLIT, $0-40
 	MOVQ CX, R9
 
 triple:
+	// All buckets are possible until a position takes some away.
 	VPCMPEQB Y12, Y12, Y12
 	VPCMPEQB Y13, Y13, Y13
 	POSITION(0, Y0, Y1, Y12)
@@ -161,6 +178,8 @@ triple:
 	POSITION(32, Y0, Y1, Y13)
 	POSITION(33, Y2, Y3, Y13)
 	POSITION(34, Y4, Y5, Y13)
+
+	// As in set: ff where no bucket is left.
 	VPCMPEQB Y9, Y12, Y12
 	VPCMPEQB Y9, Y13, Y13
 	VPMOVMSKB Y12, AX
@@ -169,6 +188,8 @@ triple:
 	ORQ  BX, AX
 	NOTQ AX
 	MOVQ AX, (DI)
+
+	// The carry says whether the word is not zero.
 	NEGQ AX
 	RCRQ $1, R8
 	ADDQ $64, SI
@@ -176,6 +197,7 @@ triple:
 	DECQ CX
 	JNZ  triple
 
+	// As in pair.
 	MOVQ $64, CX
 	SUBQ R9, CX
 	SHRQ CX, R8

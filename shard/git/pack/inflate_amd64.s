@@ -43,6 +43,10 @@ DATA whole<>+8(SB)/8, $0x0f0e0d0c0b0a0910
 GLOBL whole<>(SB), RODATA|NOPTR, $16
 
 // REFILL makes sure of 56 bits. Of CX only the low byte counts.
+//
+// BX holds CX bits, and (63-CX)/8 whole bytes fit above them: that is (^CX>>3)&7.
+// SI goes on by as many, and 56 + CX%8 bits are there afterwards, which is CX|56.
+// The bytes are read and put in all at once; what does not fit is read again.
 #define REFILL \
 	MOVQ  (SI), R13;      \
 	SHLXQ CX, R13, R13;   \
@@ -54,7 +58,8 @@ GLOBL whole<>(SB), RODATA|NOPTR, $16
 	ADDQ  R13, SI;        \
 	ORL   $56, CX
 
-// USE takes the bits of an entry.
+// USE takes the bits of an entry. Their number is in its low byte, of which shifts
+// look at 6 bits: nothing has to be cut out.
 #define USE(entry) \
 	SHRXQ entry, BX, BX; \
 	SUBL  entry, CX
@@ -73,7 +78,9 @@ GLOBL whole<>(SB), RODATA|NOPTR, $16
 	INCQ DI;         \
 	USE(AX)
 
-// NUMBER replaces an entry, whose bits it takes, by its base and extra bits.
+// NUMBER replaces an entry, whose bits it takes, by its base and extra bits. The low
+// byte counts the bits of the code and the extra ones together, the next byte those
+// of the code alone; the base stands above.
 #define NUMBER(entry) \
 	BZHIQ entry, BX, R13;   \
 	MOVL  entry, R14;       \
@@ -129,6 +136,8 @@ again:
 	JHI  room
 	CMPQ DI, R9
 	JHI  room
+
+	// Of 10 bits the table has an entry each; longer codes go through a further one.
 	REFILL
 	CODE
 
@@ -151,12 +160,15 @@ next:
 	JMP   again
 
 length:
+	// What is no literal and no length of the first table is rare.
 	TESTL $0x8000, AX
 	JNE   rare
 
 	// AX is a length. A distance takes at most 28 bits: 15 and 13.
 common:
 	NUMBER(AX)
+
+	// Of 8 bits the table of distances has an entry each.
 	MOVBLZX BX, DX
 	MOVL (R11)(DX*4), DX
 	CMPB CX, $28
@@ -172,16 +184,22 @@ distance:
 	MOVQ DI, R15             // to
 	MOVQ DI, R13
 	SUBQ R12, R13
+
+	// Nothing lies before the beginning of the output.
 	CMPQ DX, R13
 	JHI  damaged
 	LEAQ (DI)(AX*1), DI      // end
 	MOVL AX, R14             // length
+
+	// The next code is looked at before the match is copied: its load runs beside.
 	CMPQ SI, R8
 	JHI  last
 	CMPQ DI, R9
 	JHI  last
 	REFILL
 	CODE
+
+	// From 16 bytes before, two moves of 16 do not overlap what they make.
 	CMPL DX, $16
 	JCS  close
 	NEGQ DX
@@ -243,6 +261,7 @@ bytes:
 	JMP  room
 
 rare:
+	// A code longer than 10 bits: the rest of it chooses in a further table.
 	TESTL $0x2000, AX
 	JEQ   special
 	FURTHER(AX, R10)
@@ -256,6 +275,7 @@ longer:
 	JEQ   common
 
 special:
+	// The end of the block, or a code that is none.
 	TESTL $0x4000, AX
 	JEQ   damaged
 	USE(AX)
@@ -263,6 +283,7 @@ special:
 	JMP  leave
 
 far:
+	// A code of a distance longer than 8 bits, or one that is none.
 	TESTL $0x2000, DX
 	JEQ   damaged
 	FURTHER(DX, R11)
