@@ -149,6 +149,8 @@ func (c *call) writeStream(s *Server, end func()) {
 	}
 
 	name := c.path
+
+	// fasthttp calls this after the head: nobody else recovers a panic here.
 	c.rc.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer end()
 		defer func() {

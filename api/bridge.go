@@ -36,6 +36,7 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 			return invalidParams("the request target is not a URL")
 		}
 
+		// The reply is what both goroutines share.
 		r := &reply{ctx: ctx, head: http.Header{}, committed: make(chan struct{}), parts: make(chan []byte), done: make(chan struct{})}
 		go func() {
 			defer close(r.done)

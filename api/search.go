@@ -56,6 +56,8 @@ func (a *searchRoutes) search(ctx context.Context, c *call) error {
 	if f := c.lease.set(2 * size); f != nil {
 		return f
 	}
+
+	// The buffer goes back to the pool when the answer was written.
 	c.pooled = a.buffers.get()
 	c.mime, c.body = mimeJSON, appendSearch(slices.Grow(*c.pooled, int(size)), resp)
 	return nil

@@ -117,6 +117,7 @@ func (m *machine) replay(logs raft.LogStore, upto uint64) error {
 
 	from := m.state.Index() + 1
 
+	// Nothing is left to apply, or the log begins after what the state has.
 	if upto < from || first == 0 || first > from {
 		return nil
 	}
@@ -150,6 +151,7 @@ func (m *machine) apply(l *raft.Log) any {
 		return err
 	}
 
+	// Snapshots are taken by how many bytes were applied since the last one.
 	m.bytes.Add(int64(len(l.Data)))
 	results := m.state.Apply(e)
 
@@ -164,6 +166,8 @@ func (m *machine) apply(l *raft.Log) any {
 func (m *machine) publish(applied uint64) {
 	m.view.Store(m.state.View())
 	m.applied.Store(applied)
+
+	// Whoever waits for a newer view wakes up now, with that view in place.
 	m.mu.Lock()
 	close(m.changed)
 	m.changed = make(chan struct{})

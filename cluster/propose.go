@@ -98,6 +98,8 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 	if why := p.given(); why != nil {
 		return 0, nil, fmt.Errorf("%w: %w", ErrNoLeader, why)
 	}
+
+	// Secrets stand in the log as only the members can open them.
 	if cmds, err = p.seal(cmds); err != nil {
 		return 0, nil, err
 	}
@@ -108,6 +110,8 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 		defer func() { results = results[min(1, len(results)):] }()
 	}
 	e := catalog.Entry{Node: p.network.self.node, Commands: cmds}
+
+	// By this id a retry is known: the catalog applies the entry once.
 	rand.Read(e.Request[:])
 	data, err := e.Encode()
 	if err != nil {
@@ -164,6 +168,7 @@ func (p *proposer) proposeOnce(ctx context.Context, data []byte) (uint64, []cata
 		return 0, nil, err
 	}
 
+	// The leader needs no call to itself.
 	if leader == p.network.self.node {
 		return p.lead(ctx, data)
 	}
@@ -205,6 +210,7 @@ func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Res
 		return 0, nil, err
 	}
 
+	// Raft answers when a majority has the entry and this node has applied it.
 	f := p.replica.raft.Apply(data, timeLeft(ctx))
 	err = wait(ctx, f)
 	p.noteTransfer(err)

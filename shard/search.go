@@ -42,6 +42,8 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	defer stop()
 
 	s := &search{v: v, r: r, p: p, gate: v.set.gate}
+
+	// A run for each shard file: they are bound and decided apart.
 	for _, m := range v.members {
 		s.runs = append(s.runs, &run{m: m})
 	}

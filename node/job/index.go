@@ -177,6 +177,7 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 		return mirrorError{err}
 	}
 
+	// Equal input gives equal files: then there is nothing to build.
 	if done, err := x.same(ctx, a, in); done {
 		return err
 	}
@@ -186,6 +187,7 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 		return mirrorError{err}
 	}
 
+	// Texts are searched before their symbols are known: ctags takes longer.
 	tag := x.builder.opt.Tagger != nil && len(built) > 0
 	if err := x.publish(ctx, a, in.fin, built, tag); err != nil {
 		return err

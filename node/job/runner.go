@@ -127,6 +127,7 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 	runCtx, cancelTime := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	runCtx, cancel := context.WithCancelCause(runCtx)
 
+	// The attempt is this one run: its fence makes what it reports count, or not.
 	a := &attempt{job: j, cluster: r.cluster, files: r.files, cancel: cancel}
 
 	a.progress.start(r.opt.Now())

@@ -115,6 +115,8 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 	}
 
 	a.step("listing")
+
+	// What the listing cost is the difference of what the host allows before and after.
 	before := allowance(h)
 	l := newListing(a.cluster.View, a.record, a.job)
 	l.progress = a.count

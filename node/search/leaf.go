@@ -105,6 +105,7 @@ func (l *leaves) ask(ctx context.Context, node string, req *leafRequest) (*leafR
 		return l.search(ctx, req)
 	}
 
+	// Another node: the groups travel in their short form.
 	for i := range req.Groups {
 		req.Groups[i].pack()
 	}
@@ -162,6 +163,7 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 		return nil, err
 	}
 
+	// What was not searched is counted only where somebody shows it.
 	out.Files, out.Stats, out.Cut, out.Untagged = res.Files, res.Stats, res.Cut, res.Untagged
 	if req.Reach && ctx.Err() == nil {
 		out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, req.Q.Q)

@@ -105,6 +105,7 @@ func trimFile(f shard.File, left int) shard.File {
 			break
 		}
 
+		// Symbols and Around run beside Ranges, and are cut with them.
 		if len(c.Ranges) > left {
 			c.Ranges = c.Ranges[:left]
 			if len(c.Symbols) > left {

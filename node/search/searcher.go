@@ -102,6 +102,7 @@ func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) 
 			return nil, err
 		}
 
+		// Everything is asked on the one view that the root took.
 		r.scatter(r.targets())
 		r.takePast()
 
@@ -113,6 +114,7 @@ func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) 
 			continue
 		}
 
+		// What was lost is asked for again only where a newer view has other files.
 		if len(r.lost) == 0 || try == maxTries || ctx.Err() != nil || !r.overtaken(s.d.Cluster.View()) {
 			return r, nil
 		}

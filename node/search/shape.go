@@ -102,6 +102,7 @@ func fillFiles(r *root, out *Response, files []shard.File, left int) {
 			continue
 		}
 		if !used[f.Repo] {
+			// Each repository once, however many of its files there are.
 			used[f.Repo] = true
 			out.Repositories = append(out.Repositories, browse.InfoOf(repo, r.d.BaseURL))
 		}
