@@ -109,11 +109,21 @@ test-web-budgets:
 
 # The code hosts of the tests in the flesh: builds a Gitea at the first run.
 test-hosts: install-deps
-	SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 10m -run Real -v ./node/host ./node ./api
+	SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 10m -run Real -v ./node/host ./node ./api ./cmd/shoal
 
 # From a push at a real Gitea until a search finds it, with a webhook and without: 200 pushes each.
 bench-hosts: install-deps
 	SHOAL_BENCH_HOSTS=1 SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 40m -p 1 -v -run 'ARealGitea$$' ./api
+
+.PHONY: bench-listings chaos-hosts
+
+# Three nodes follow a real Gitea while nodes crash, the server stops and fails, and its repositories change. FOR=30m is the long form.
+chaos-hosts: install-deps
+	SHOAL_CHAOS_HOSTS=$(or $(FOR),2m) SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 60m -v -run TestThreeNodesFollowATroubledGitea ./node | grep -v level=
+
+# Calls of a listing of 10,000 repositories at each kind of host; time, memory and the log for 100,000. Two minutes.
+bench-listings:
+	SHOAL_BENCH_LISTINGS=1 $(GO) test -count=1 -timeout 20m -v -run TestListingsOfManyRepositories ./node/job
 
 # Sizes, to be read: no limit.
 house:

@@ -77,6 +77,12 @@ func (s *site) Lookup(_ context.Context, id string) (host.Repo, bool, error) {
 // sync lists the site into the catalog, as a sync job does.
 func (w *world) sync(s *site) {
 	w.t.Helper()
+	w.syncBy(s)
+}
+
+// syncBy lists a host into the catalog.
+func (w *world) syncBy(s host.Host) {
+	w.t.Helper()
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "a", Urgent: true})
 	w.Do(&catalog.GrantJob{Kind: catalog.JobSync, Subject: "a", Node: "n1", Epoch: clustertest.Epoch, Deadline: w.Now().Add(time.Hour)})
 	j := w.View().Job(catalog.JobSync, "a")

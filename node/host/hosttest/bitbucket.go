@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,9 +119,13 @@ func BitbucketServer() *Deployment {
 func serverList(s *Server, h http.Header, r *http.Request) any {
 	q := r.URL.Query()
 	h.Set("X-AUSERNAME", "ann")
-	repos := s.which(func(x Repo) bool {
-		return (q.Get("projectkey") == "" || strings.EqualFold(q.Get("projectkey"), x.Owner)) && (!x.Archived || q.Get("archived") == "ALL")
-	})
+	repos := s.of(q.Get("projectkey"))
+	if q.Get("projectkey") == "" {
+		repos = s.which(func(Repo) bool { return true })
+	}
+	if q.Get("archived") != "ALL" {
+		repos = slices.DeleteFunc(slices.Clone(repos), func(x Repo) bool { return x.Archived })
+	}
 
 	const step = 7
 	start := number(r, "start", 0)

@@ -69,6 +69,7 @@ type Server struct {
 	fault  Fault
 	calls  int
 	trust  bool
+	owned  map[string][]Repo // what of has found, until something is changed
 }
 
 // Token is the token that a new server takes.
@@ -135,6 +136,7 @@ func (t through) RoundTrip(r *http.Request) (*http.Response, error) { return t(r
 func (s *Server) Do(change func(s *State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.owned = nil
 	change(&State{Repos: &s.repos, Token: &s.token, Page: &s.page, Hollow: &s.hollow, Fault: &s.fault, Trust: &s.trust})
 }
 
@@ -219,9 +221,17 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, schema string, bod
 	w.Write(bytes.TrimSpace(text))
 }
 
-// of are the repositories of an owner; nil where there is no such owner.
+// of are the repositories of an owner, which nobody may change; nil where there
+// is no such owner.
 func (s *Server) of(owner string) []Repo {
-	return s.which(func(r Repo) bool { return strings.EqualFold(r.Owner, owner) })
+	if known, ok := s.owned[owner]; ok {
+		return known
+	}
+	if s.owned == nil {
+		s.owned = map[string][]Repo{}
+	}
+	s.owned[owner] = s.which(func(r Repo) bool { return strings.EqualFold(r.Owner, owner) })
+	return s.owned[owner]
 }
 
 // which are the repositories for which something holds, by number.
@@ -262,21 +272,20 @@ func (s *Server) person(owner string) bool {
 
 // part is page n of a list, counted from 1, and whether more follow.
 func (s *Server) part(all []Repo, n int) (page []Repo, more bool) {
-	var pages [][]Repo
-	for p := range slices.Chunk(all, s.page) {
-		pages = append(pages, p)
+	if s.hollow > 0 && n >= s.hollow {
+		if n == s.hollow {
+			return nil, len(all) > (n-1)*s.page
+		}
+		n--
 	}
-	if s.hollow > 0 && s.hollow <= len(pages) {
-		pages = slices.Insert(pages, s.hollow-1, nil)
-	}
-	if n < 1 || n > len(pages) {
-		return nil, false
-	}
-	return pages[n-1], n < len(pages)
+	from := min((n-1)*s.page, len(all))
+	to := min(from+s.page, len(all))
+	return all[from:to], to < len(all)
 }
 
-// newest puts what was pushed to last first.
+// newest are repositories with what was pushed to last first.
 func newest(repos []Repo) []Repo {
+	repos = slices.Clone(repos)
 	slices.SortStableFunc(repos, func(a, b Repo) int { return b.Pushed.Compare(a.Pushed) })
 	return repos
 }

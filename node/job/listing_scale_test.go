@@ -1,0 +1,202 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/node/host/hosttest"
+)
+
+// benchListings names the variable that has listings measured, which takes
+// minutes; make bench-listings sets it.
+const benchListings = "SHOAL_BENCH_LISTINGS"
+
+// listings are the deployments, how a connection to each is written, and how
+// many calls a listing of 10,000 repositories may take.
+var listings = []struct {
+	host  *hosttest.Deployment
+	owner string
+	conn  string
+	most  int
+}{
+	{hosttest.GitHub(), "acme", `"type": "github", "token": {"env": "T"}, "orgs": ["acme"]`, 100},
+	{hosttest.GitHubServer(), "acme", `"type": "github", "url": "URL", "token": {"env": "T"}, "orgs": ["acme"]`, 100},
+	{hosttest.GitLab(), "acme", `"type": "gitlab", "url": "URL", "token": {"env": "T"}, "groups": ["acme"]`, 101},
+	{hosttest.Gitea(), "acme", `"type": "gitea", "url": "URL", "token": {"env": "T"}, "orgs": ["acme"]`, 200},
+	{hosttest.Gerrit(), "acme", `"type": "gerrit", "url": "http://ann:sekret@HOST"`, 22},
+	{hosttest.BitbucketCloud(), "acme", `"type": "bitbucket", "user": "ann@example.com", "token": {"env": "T"}, "workspaces": ["acme"]`, 100},
+	{hosttest.BitbucketServer(), "ACME", `"type": "bitbucket", "deploymentType": "server", "url": "URL", "token": {"env": "T"}, "projects": ["ACME"]`, 10},
+	{hosttest.AzureServices(), "acme", `"type": "azuredevops", "deploymentType": "cloud", "token": {"env": "T"}, "orgs": ["acme"]`, 1},
+	{hosttest.AzureServer(), "acme", `"type": "azuredevops", "deploymentType": "server", "useTfsPath": true, "url": "URL", "token": {"env": "T"}, "orgs": ["acme"]`, 1},
+}
+
+// TestListingsOfManyRepositories lists 10,000 repositories of each deployment
+// and 100,000 of one into a catalog, and then again without a change. It prints
+// what bench/report/listings.md has.
+func TestListingsOfManyRepositories(t *testing.T) {
+	if os.Getenv(benchListings) == "" {
+		t.Skipf("set %s, or run make bench-listings", benchListings)
+	}
+	fmt.Println("| host | repositories | calls | calls of the second listing | entries of the second | wall | CPU | most memory | the same without garbage | of it stays | most of the second | the same without garbage | catalog on disk |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	for i, l := range listings {
+		listMany(t, i, 10_000)
+		if l.host.Name == "github" {
+			listMany(t, i, 100_000)
+		}
+	}
+}
+
+// listMany measures a listing of n repositories.
+func listMany(t *testing.T, row, n int) {
+	l := listings[row]
+	s := hosttest.Start(t, l.host, manyRepos(l.owner, n)...)
+	s.Do(func(s *hosttest.State) {
+		*s.Trust, *s.Page = true, n
+		if l.host.Most > 0 {
+			*s.Page = l.host.Most
+		}
+	})
+	conn := strings.NewReplacer("URL", strings.TrimSuffix(s.URL, "/tfs"), "HOST", strings.TrimPrefix(s.URL, "http://")).Replace(l.conn)
+	w := newWorld(t, `{"connections": {"a": {`+conn+`}}}`, 1)
+	c := w.View().File().Connection("a")
+	h, err := host.Open(c, scaleTools(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	idle := memory()
+	peak := watchHeap()
+	began, cpu := clock.Now(), used()
+	w.syncBy(h)
+	took, spent := clock.Since(began), used()-cpu
+	most, live := peak()
+	most, live = most-idle, live-min(live, idle)
+	kept := memory() - idle
+	calls := s.Calls()
+	size := &byteCount{}
+	if err := w.View().Save(size); err != nil {
+		t.Fatal(err)
+	}
+
+	before := w.View().Index()
+	peak = watchHeap()
+	w.syncBy(h)
+	second, liveSecond := peak()
+	second, liveSecond = second-min(second, idle+kept), liveSecond-min(liveSecond, idle+kept)
+	entries, again := w.View().Index()-before, s.Calls()-calls
+	if got := w.View().Connection("a").Repos; int(got) != n && int(got) != n+1 {
+		t.Errorf("%s: %d of %d repositories are listed: %+v", l.host.Name, got, n, w.View().Connection("a").Issues)
+	}
+	if allowed := l.most * n / 10_000; calls > allowed+1 || again > allowed+1 {
+		t.Errorf("%s: %d and %d calls, %d are allowed", l.host.Name, calls, again, allowed)
+	}
+	if entries != 3 {
+		t.Errorf("%s: a listing without a change writes %d entries, want 3: asked for, given to a node, ended", l.host.Name, entries)
+	}
+	// The catalog stays. What the listing needs beside it has a bound, with the
+	// server that answers; how much garbage there may be is the collector's to say.
+	if live-min(live, kept) > 200<<20 || liveSecond > 200<<20 {
+		t.Errorf("%s: %d MB of memory beside the catalog, %d MB for the second listing", l.host.Name, (live-min(live, kept))>>20, liveSecond>>20)
+	}
+	fmt.Printf("| %s | %d | %d | %d | %d | %.1f s | %.1f s | %.0f MB | %.0f MB | %.0f MB | %.0f MB | %.0f MB | %.1f MB |\n", l.host.Name, n, calls, again, entries,
+		took.Seconds(), spent.Seconds(), float64(most)/1e6, float64(live)/1e6, float64(kept)/1e6, float64(second)/1e6, float64(liveSecond)/1e6, float64(size.n)/1e6)
+}
+
+func manyRepos(owner string, n int) []hosttest.Repo {
+	out := make([]hosttest.Repo, n)
+	for i := range out {
+		out[i] = hosttest.Repo{
+			ID: int64(i + 1), Owner: owner, Project: "CORE", Name: fmt.Sprintf("service-%06d", i), Branch: "main", Size: 1_000_000,
+			Description: "one of many services", Topics: []string{"service"}, Pushed: time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC),
+		}
+	}
+	return out
+}
+
+// scaleTools ask a server at a clock that moves by each wait instead of waiting.
+func scaleTools(s *hosttest.Server) host.Tools {
+	var mu sync.Mutex
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	return host.Tools{
+		Secret:    func(context.Context, config.Token) (string, error) { return hosttest.Token, nil },
+		Transport: s.Transport(), Now: clock, Budgets: host.NewBudgets(clock),
+		Wait: func(ctx context.Context, d time.Duration) error {
+			mu.Lock()
+			defer mu.Unlock()
+			now = now.Add(max(d, 0))
+			return ctx.Err()
+		},
+		LookupEnv: func(string) (string, bool) { return "", false },
+	}
+}
+
+// memory is the memory in use after what is garbage has gone.
+func memory() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
+}
+
+// watchHeap looks at the memory in use until the result is called, which tells
+// the most of it, and the most that a collection left.
+func watchHeap() func() (used, live uint64) {
+	var used, live uint64
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		marked := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			metrics.Read(marked)
+			used, live = max(used, m.HeapInuse), max(live, marked[0].Value.Uint64())
+			select {
+			case <-tick.C:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func() (uint64, uint64) {
+		close(stop)
+		<-ended
+		return used, live
+	}
+}
+
+// used is the time that the processors have spent on this process.
+func used() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// byteCount counts the bytes that are written.
+type byteCount struct{ n int64 }
+
+func (c *byteCount) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
