@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/api/auth"
@@ -29,49 +29,18 @@ type auditRoutes struct {
 
 func (a *auditRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/audit", accessOwner, adminTimeout, owners(a.list)),
+		row("GET", "/api/audit", accessOwner, streamTimeout, owners(a.list)),
 	}
 }
 
-// auditJSON is a change in the audit.
-type auditJSON struct {
-	ID         string            `json:"id"`
-	Timestamp  string            `json:"timestamp"`
-	Action     string            `json:"action"`
-	ActorID    string            `json:"actorId"`
-	ActorType  string            `json:"actorType"`
-	ActorName  string            `json:"actorName,omitempty"`
-	TargetID   string            `json:"targetId"`
-	TargetType string            `json:"targetType"`
-	Address    string            `json:"address,omitempty"`
-	UserAgent  string            `json:"userAgent,omitempty"`
-	Node       string            `json:"node"`
-	Metadata   map[string]string `json:"metadata,omitempty"`
-}
-
-func auditOf(e *catalog.Event) auditJSON {
-	out := auditJSON{
-		ID: strconv.FormatUint(e.ID, 10), Timestamp: stamp(e.At), Action: e.Action,
-		ActorID: e.Actor.ID, ActorType: e.Actor.Type, ActorName: e.Actor.Name,
-		TargetID: e.Target, TargetType: e.TargetType, Address: e.Actor.Address, UserAgent: e.Actor.Agent, Node: e.Node,
-	}
-
-	for name, value := range map[string]string{"message": e.Message, "credential": e.Actor.Key} {
-		if value == "" {
-			continue
-		}
-		if out.Metadata == nil {
-			out.Metadata = map[string]string{}
-		}
-		out.Metadata[name] = value
-	}
-	return out
-}
+// missingHeader names the nodes of which a list may lack something, and says why.
+const missingHeader = "X-Audit-Missing"
 
 // list is GET /api/audit: a page of a list, or all of it as JSON lines.
 func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := chronicle.AuditRequest{
+		Kind:  chronicle.Kind(p.choice("kind", string(chronicle.Everything), string(chronicle.Changes), string(chronicle.Accesses))),
 		Since: p.timestamp("since"), Until: p.timestamp("until"), Action: p.text("action"), Actor: p.text("actor"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
 	}
@@ -88,47 +57,69 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 	if err != nil {
 		return err
 	}
-
-	out := make([]auditJSON, len(r.Events))
-	for i := range r.Events {
-		out[i] = auditOf(&r.Events[i])
+	c.page(a.base, paged{req.Page, req.PerPage, len(r.Lines), r.Total, r.AtLeast})
+	c.tellMissing(r.Missing)
+	if r.Lines == nil {
+		r.Lines = []chronicle.Line{}
 	}
-	c.page(a.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
-	return c.json(out)
+	return c.json(r.Lines)
 }
 
-// lines writes all pages, one event a line. Events that come meanwhile are
-// newer than the list: it goes back from the time at which it began.
-func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
-	req.Page, req.PerPage = 1, 100
-	if req.Until.IsZero() {
-		req.Until = a.now().Add(time.Millisecond)
+// tellMissing names the nodes of which something may be missing.
+func (c *call) tellMissing(gaps []chronicle.Gap) {
+	var said []string
+	for _, g := range gaps {
+		said = append(said, g.Node+": "+g.Why)
 	}
+	if len(said) > 0 {
+		c.setHeader(missingHeader, strings.Join(said, "; "))
+	}
+}
 
+// lines writes everything, one event a line, newest first; at the end a line for
+// each node of which something may be missing.
+func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
+	req.Page, req.PerPage = 1, chronicle.MostLines
 	r, err := a.auditor.Audit(ctx, by, req)
 	if err != nil {
 		return err
 	}
 
+	c.tellMissing(r.Missing)
 	c.mime = mimeLines
 	c.stream = func(w *bufio.Writer) error {
 		enc := json.NewEncoder(w)
-		for len(r.Events) > 0 {
-			for i := range r.Events {
-				if err := enc.Encode(auditOf(&r.Events[i])); err != nil {
+		enc.SetEscapeHTML(false)
+		gaps := map[chronicle.Gap]bool{}
+		for {
+			for i := range r.Lines {
+				if err := enc.Encode(&r.Lines[i]); err != nil {
 					return err
 				}
+			}
+			for _, g := range r.Missing {
+				gaps[g] = true
 			}
 			if err := w.Flush(); err != nil {
 				return err
 			}
 
-			req.Page++
+			// What comes meanwhile is newer: the list goes back from its last line.
+			if len(r.Lines) == 0 {
+				break
+			}
+			req.After = &r.Lines[len(r.Lines)-1]
 			if r, err = a.auditor.Audit(ctx, by, req); err != nil {
 				return err
 			}
 		}
-		return nil
+
+		for g := range gaps {
+			if err := enc.Encode(g.Line(a.now())); err != nil {
+				return err
+			}
+		}
+		return w.Flush()
 	}
 	return nil
 }

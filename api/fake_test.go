@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,7 +42,8 @@ type fake struct {
 	grep     func(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
 	err      error // of every operation
 	lastReq  atomic.Value
-	unlinked bool        // whoever is signed in has to link the provider host
+	unlinked bool // whoever is signed in has to link the provider host
+	noted    func(chronicle.Access)
 	out      atomic.Bool // whoever has memberToken signed out
 }
 
@@ -56,7 +58,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, signing: f, doors: f, base: cmp.Or(f.base, "http://shoal.example.com"),
-		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, members: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, suggest: f,
+		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, members: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
 		agents: agentParts{f, f, f, f, f},
 		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f},
 	}
@@ -611,12 +613,28 @@ func (f *fake) EndAgent(context.Context, account.Holder, string) (*oauth.Agent, 
 	return &fakeAgent, f.err
 }
 
+func (f *fake) NoteAccess(a chronicle.Access) {
+	if f.noted != nil {
+		f.noted(a)
+	}
+}
+
 func (f *fake) Audit(_ context.Context, _ account.Owner, req chronicle.AuditRequest) (*chronicle.AuditResponse, error) {
-	all := []catalog.Event{
-		{ID: 2050, At: time.Unix(1700000100, 0).UTC(), Action: "api_key.deleted", TargetType: "api_key", Target: "k9", Message: "ci", Node: "n1",
-			Actor: catalog.Actor{Type: catalog.ActorUser, ID: "u1", Name: "ann@example.com", Key: "s1", Address: "192.0.2.7", Agent: "Firefox"}},
-		{ID: 1025, At: time.Unix(1700000000, 0).UTC(), Action: "user.created", TargetType: "user", Target: "u1", Node: "n1", Actor: catalog.Actor{Type: catalog.ActorOperator}},
+	all := []chronicle.Line{
+		{ID: "n2-7", At: time.Unix(1700000200, 0).UTC(), Action: "login.failed", ActorType: catalog.ActorGuest, TargetType: "user", TargetID: "ann@example.com", Address: "192.0.2.7", Node: "n2", Status: 401},
+		{ID: "2050", Change: 2050, At: time.Unix(1700000100, 0).UTC(), Action: "api_key.deleted", TargetType: "api_key", TargetID: "k9", Node: "n1",
+			ActorType: catalog.ActorUser, ActorID: "u1", ActorName: "ann@example.com", Address: "192.0.2.7", UserAgent: "Firefox", Metadata: map[string]string{"message": "ci", "credential": "s1"}},
+		{ID: "1025", Change: 1025, At: time.Unix(1700000000, 0).UTC(), Action: "user.created", TargetType: "user", TargetID: "u1", Node: "n1", ActorType: catalog.ActorOperator},
+	}
+	gone := []chronicle.Gap{{Node: "n3", Why: "it cannot be reached"}}
+	if req.Kind == chronicle.Changes {
+		all, gone = all[1:], nil
+	}
+	out := &chronicle.AuditResponse{Total: len(all), Missing: gone}
+	if req.After != nil {
+		all = all[slices.IndexFunc(all, func(l chronicle.Line) bool { return l.ID == req.After.ID })+1:]
 	}
 	from := min((max(1, req.Page)-1)*req.PerPage, len(all))
-	return &chronicle.AuditResponse{Events: all[from:min(from+req.PerPage, len(all))], Total: len(all)}, nil
+	out.Lines = all[from:min(from+req.PerPage, len(all))]
+	return out, nil
 }

@@ -234,13 +234,13 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /":                             once(get("/")),
 	"GET /search": func(a aims) (list []shot) {
 		for _, q := range a.queries() {
-			list = append(list, get("/search?q=%s", url.QueryEscape(q)))
+			list = append(list, get("/search?query=%s", url.QueryEscape(q)))
 		}
 		return list
 	},
 	"GET /repos": func(a aims) []shot {
 		list := []shot{get("/repos"), get("/repos?sort=pushed")}
-		return append(list, a.each(func(r string) shot { return get("/repos?q=%s", url.QueryEscape(r)) })...)
+		return append(list, a.each(func(r string) shot { return get("/repos?query=%s", url.QueryEscape(r)) })...)
 	},
 	"GET /browse/*": func(a aims) (list []shot) {
 		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/branches", "/-/tags", "@v1/-/blob/main.go"} {
@@ -266,7 +266,7 @@ var askedRoutes = map[string]func(aims) []shot{
 		return a.each(func(r string) shot { return get("/~/browse/%s", r) })
 	},
 	"GET /settings/repos": func(a aims) []shot {
-		return append(a.each(func(r string) shot { return get("/settings/repos?q=%s", url.QueryEscape(r)) }), get("/settings/repos"))
+		return append(a.each(func(r string) shot { return get("/settings/repos?query=%s", url.QueryEscape(r)) }), get("/settings/repos"))
 	},
 	"GET /settings/do/{action}":  once(get("/settings/do/sync?name=closed"), get("/settings/do/none")),
 	"POST /settings/do/{action}": once(shot{method: "POST", target: "/settings/do/sync", body: "name=closed"}, shot{method: "POST", target: "/settings/do/none"}),

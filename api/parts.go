@@ -34,6 +34,7 @@ type parts struct {
 	agents   agentParts
 	events   events
 	audit    auditor
+	trail    trail
 	tools    tool.Parts
 	asking   []tool.Tool // that answer with a language model
 	enforces func() bool // whether viewers may differ in what they see; nil for no
@@ -42,7 +43,7 @@ type parts struct {
 func partsOf(n *node.Node) parts {
 	return parts{
 		keys: n, sessions: n, signing: n, doors: n.SignIn(), base: n.BaseURL(),
-		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, members: n, models: n, chats: n, users: n, config: n, jobs: n, events: n, audit: n, suggest: suggesterOf(n),
+		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, members: n, models: n, chats: n, users: n, config: n, jobs: n, events: n, audit: n, trail: n, suggest: suggesterOf(n),
 		agents: agentsOf(n.OAuth()),
 		tools:  tool.Parts{Search: n, Browse: n, History: n, List: n}, asking: []tool.Tool{n.Asker.Tool()},
 		enforces: n.Enforces,

@@ -83,6 +83,7 @@ type Server struct {
 
 	// Who makes a request.
 	auth      *auth.Authenticator
+	trail     trail       // what the audit keeps of it
 	anonymous func() bool // whether somebody without a key may read
 	authority authority   // who lets agents in
 	cookie    string      // name of the one that holds a browser's session
@@ -123,6 +124,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 		leaving:  make(chan struct{}),
 
 		auth:      auth.New(p.keys, p.agents.admits),
+		trail:     p.trail,
 		anonymous: p.keys.AnonymousAccess,
 		authority: p.agents.authority,
 		cookie:    people.CookieName(secure),
@@ -260,6 +262,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	if f != nil {
 		s.fail(c, route, f)
 	}
+	s.record(c, route, f)
 
 	// Whoever writes the answer calls end after its last byte.
 	end := func() {
@@ -353,6 +356,7 @@ func (s *Server) authenticate(ctx context.Context, c *call, need access, page bo
 	if err != nil {
 		return err
 	}
+	c.viewer = v
 
 	switch need { // refused here, before it counts against any limit
 	case accessOwner:
@@ -361,11 +365,7 @@ func (s *Server) authenticate(ctx context.Context, c *call, need access, page bo
 		_, err = account.AsHolder(v)
 	}
 
-	if err != nil {
-		return err
-	}
-	c.viewer = v
-	return nil
+	return err
 }
 
 // run calls the handler and turns what went wrong, a panic too, into a failure.

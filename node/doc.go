@@ -11,7 +11,7 @@
 //	ask.Asker            language models             Ask, Chat, Chats, WatchChat, StopChat, ForkChat, ..., Models, CheckModels
 //	operate.Operations   the cluster, for owners     Drain, Remove, Jobs, Reindex, Connections, Webhook, Snapshot
 //	configure.Configurer the configuration           ApplyConfig, Configuration, Contexts
-//	chronicle.Chronicle  what happened               Events, Audit
+//	chronicle.Chronicle  what happened               Events, Audit, NoteAccess
 //	Node itself          the node and the cluster    Status, Ready, AnonymousAccess
 //
 // Every operation has exactly one of four shapes:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/gauge"
 	"github.com/shoalsearch/shoal/node/hold"
@@ -48,6 +49,7 @@ type snapshot struct {
 	fetching      time.Duration // for how long the longest of them
 	files         int           // of the index here
 	bytes         int64
+	trail         chronicle.Trail // what was read and refused here
 
 	diskFree, diskTotal int64
 	running, waiting    int // searches here
@@ -98,6 +100,7 @@ func (n *Node) snapshot() *snapshot {
 		short: hold.ShortageOf(view, live, n.opt.Replicas), moves: n.data.copier.Moves(), hot: n.hotUnits(view),
 		files: len(n.set.Names()), bytes: n.set.Bytes(),
 	}
+	s.trail = n.Chronicle.Trail()
 	s.diskFree, s.diskTotal = n.opt.Space(n.opt.Dir)
 
 	fetches, _, began := n.jobs.Poller.Polls()
@@ -109,7 +112,9 @@ func (n *Node) snapshot() *snapshot {
 }
 
 // stateMetrics are those of the cluster, then those of this node.
-func stateMetrics() []stateMetric { return slices.Concat(clusterMetrics(), connectionMetrics(), hereMetrics()) }
+func stateMetrics() []stateMetric {
+	return slices.Concat(clusterMetrics(), connectionMetrics(), hereMetrics())
+}
 
 func clusterMetrics() []stateMetric {
 	return []stateMetric{
@@ -151,6 +156,13 @@ func clusterMetrics() []stateMetric {
 	}
 }
 
+// emitAll tells values by their label.
+func emitAll(values map[string]int64, emit gauge.Emit) {
+	for label, v := range values {
+		emit(float64(v), label)
+	}
+}
+
 func hereMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_jobs_here", "Jobs that run on this node, by kind and step.", "kind", "step"),
@@ -170,6 +182,12 @@ func hereMetrics() []stateMetric {
 					}
 				}
 			}},
+		{Desc: gauge.Desc("shoal_audit_lines_total", "Reads and refusals that this node has written down for the audit.", "files"), Count: true,
+			Read: func(s *snapshot, emit gauge.Emit) { emitAll(s.trail.Written, emit) }},
+		{Desc: gauge.Desc("shoal_audit_lost_total", "Reads and refusals that this node could not write down for the audit.", "files"), Count: true,
+			Read: func(s *snapshot, emit gauge.Emit) { emitAll(s.trail.Lost, emit) }},
+		{Desc: gauge.Desc("shoal_audit_bytes", "Bytes of the audit's files on this node."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.trail.Bytes)) }},
 		{Desc: gauge.Desc("shoal_config_refused", "1 while the configuration file of this node is refused."),
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(gauge.Truth(len(s.config.Errors) > 0))

@@ -319,7 +319,9 @@ func (n *Node) wireOwners() {
 		Catalog: n.cluster, Members: n.cluster.Members, Net: n.cluster, Gate: n.gate, File: n.config, Log: n.opt.Log,
 	})
 	n.Chronicle = chronicle.New(chronicle.Deps{
-		Net: n.cluster, View: n.cluster.View, Members: n.cluster.Members, Leader: n.cluster.Leader, Rule: n.audit, Now: n.opt.Now,
+		Net: n.cluster, Self: n.cluster.Self(), Dir: filepath.Join(n.opt.Dir, "audit"), View: n.cluster.View, Members: n.cluster.Members,
+		Leader: n.cluster.Leader, Rule: n.audit, Policy: func() chronicle.Policy { return chronicle.PolicyOf(n.env) }, Secret: n.cluster.Secret,
+		Now: n.opt.Now, Log: n.opt.Log,
 	})
 }
 

@@ -1,22 +1,23 @@
 package settings
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
 var auditTemplate = parse("audit.html")
 
-// auditPerPage is the changes of a page of the list.
+// auditPerPage is the entries of a page of the list.
 const auditPerPage = 100
 
-// audit is the list of who changed what.
+// audit is the list of who changed and who read what.
 func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
@@ -24,30 +25,52 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 	}
 	q := v.Query
 	number, _ := strconv.Atoi(q.Get("page"))
-	req := chronicle.AuditRequest{Action: strings.TrimSpace(q.Get("action")), Actor: strings.TrimSpace(q.Get("actor")), Page: max(1, number), PerPage: auditPerPage}
+	req := chronicle.AuditRequest{Kind: chronicle.Kind(q.Get("kind")), Action: strings.TrimSpace(q.Get("action")), Actor: strings.TrimSpace(q.Get("actor")), Page: max(1, number), PerPage: auditPerPage}
 	r, err := p.Deps.Audit.Audit(ctx, by, req)
 	if err != nil {
 		return err
 	}
 
 	type row struct {
-		catalog.Event
-		When when
-		Who  string
+		chronicle.Line
+		When   when
+		Who    string
+		Detail string
 	}
 	data := struct {
 		Request chronicle.AuditRequest
 		Total   string
+		Missing []chronicle.Gap
+		Kinds   []chronicle.Kind
 		Rows    []row
 		Turns   turns
-	}{Request: req, Total: layout.Counted(r.Total, "change", "changes")}
-	for _, e := range r.Events {
-		who := e.Actor.Name
-		if who == "" {
-			who = e.Actor.ID
-		}
-		data.Rows = append(data.Rows, row{e, p.when(e.At), who})
+	}{
+		Request: req, Total: layout.Counted(r.Total, "entry", "entries"), Missing: r.Missing,
+		Kinds: []chronicle.Kind{chronicle.Everything, chronicle.Changes, chronicle.Accesses},
+	}
+	if r.AtLeast {
+		data.Total = "At least " + data.Total
+	}
+	for _, l := range r.Lines {
+		data.Rows = append(data.Rows, row{l, p.when(l.At), cmp.Or(l.ActorName, l.ActorID), detailOf(&l)})
 	}
 	data.Turns = turnsOf("/settings/audit", q, req.Page, auditPerPage, r.Total)
 	return p.show(v, "audit", "Audit", auditTemplate, data)
+}
+
+// detailOf is what there is to say of an entry beside who did what.
+func detailOf(l *chronicle.Line) string {
+	var said []string
+	if l.Status >= 400 {
+		said = append(said, fmt.Sprint("answered ", l.Status))
+	}
+	if l.Count > 0 {
+		said = append(said, layout.Counted(l.Count, "time", "times"))
+	}
+	for _, name := range []string{"message", "query"} {
+		if text := l.Metadata[name]; text != "" {
+			said = append(said, text)
+		}
+	}
+	return strings.Join(said, ", ")
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"text/tabwriter"
@@ -17,24 +19,27 @@ type auditLine struct {
 	Timestamp                             time.Time
 	Action, ActorID, ActorType, ActorName string
 	TargetID, TargetType, Address, Node   string
-	Metadata                              struct{ Message, Credential string }
+	Status, Count                         int
+	Metadata                              struct{ Message, Credential, Query string }
 }
 
 // newAudit is `shoal audit`.
 func newAudit(getenv func(string) string) *cobra.Command {
 	var f clientFlags
-	var since, until, actor, action string
+	var kind, since, until, actor, action string
 	var limit int
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Who changed what, newest first (on a node's host, or with an owner's key)",
-		Long: "Who changed what, newest first: accounts, keys, sessions, grants, consents, configuration, connections, nodes.\n" +
+		Short: "Who changed, read and was refused what, newest first (on a node's host, or with an owner's key)",
+		Long: "Who changed what: accounts, keys, sessions, grants, consents, configuration, connections, nodes. Who read what:\n" +
+			"searches, files, histories, tools, questions. Who was not let in. Newest first. For what was read and refused every\n" +
+			"node is asked; those that do not answer are named.\n" +
 			"--json exports everything that is asked for, one event a line; without it at most --limit are shown.",
 		Args: cobra.NoArgs,
 		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
 			q := url.Values{}
-			for name, value := range map[string]string{"since": since, "until": until, "actor": actor, "action": action} {
+			for name, value := range map[string]string{"kind": kind, "since": since, "until": until, "actor": actor, "action": action} {
 				if value != "" {
 					q.Set(name, value)
 				}
@@ -44,23 +49,46 @@ func newAudit(getenv func(string) string) *cobra.Command {
 			}
 
 			q.Set("perPage", fmt.Sprint(limit))
-			var all []auditLine
-			if err := c.call(cmd.Context(), "GET", "/api/audit?"+q.Encode(), nil, &all); err != nil {
-				return err
-			}
-			return printAudit(cmd.OutOrStdout(), all, time.Now())
+			return listAudit(cmd, c, q)
 		}),
 	}
 
 	f.add(cmd, getenv)
 	fs := cmd.Flags()
+	fs.StringVar(&kind, "kind", "", "changes, accesses (what was read and refused), or all (default all)")
 	fs.StringVar(&since, "since", "", "not before this time or day, as 2026-01-31T12:00:00Z or 2026-01-31")
 	fs.StringVar(&until, "until", "", "before this time or day")
-	fs.StringVar(&actor, "actor", "", "id, name, type or key of who made the change")
-	fs.StringVar(&action, "action", "", "an action, or the first word of several: user, api_key.created")
+	fs.StringVar(&actor, "actor", "", "id, name, type or key of who it was")
+	fs.StringVar(&action, "action", "", "an action, or the first word of several: user, code, api_key.created")
 	fs.IntVar(&limit, "limit", 50, "how many at most, from 1 to 100")
 	fs.BoolVar(&asJSON, "json", false, "everything, as JSON lines")
 	return cmd
+}
+
+// listAudit shows the newest events.
+func listAudit(cmd *cobra.Command, c *client, q url.Values) error {
+	resp, err := c.send(cmd.Context(), "GET", "/api/audit?"+q.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+
+	var all []auditLine
+	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if err := printAudit(cmd.OutOrStdout(), all, time.Now()); err != nil {
+		return err
+	}
+	warnOfMissing(cmd, resp)
+	return nil
+}
+
+// warnOfMissing names the nodes whose accesses may be missing.
+func warnOfMissing(cmd *cobra.Command, resp *http.Response) {
+	if said := resp.Header.Get("X-Audit-Missing"); said != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "shoal: what was read and refused may be incomplete:", said)
+	}
 }
 
 // exportAudit copies all events as the node writes them.
@@ -75,6 +103,7 @@ func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	if _, err := io.Copy(cmd.OutOrStdout(), resp.Body); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
+	warnOfMissing(cmd, resp)
 	return nil
 }
 
@@ -102,5 +131,17 @@ func (e *auditLine) detail() string {
 	case "permissions.changed":
 		return strings.Replace(e.Metadata.Message, ": 1 repositories added", ": 1 repository added", 1)
 	}
-	return e.Metadata.Message
+	said := []string{}
+	if e.Status >= 400 {
+		said = append(said, fmt.Sprint(e.Status))
+	}
+	if e.Count > 0 {
+		said = append(said, fmt.Sprintf("%d times", e.Count))
+	}
+	for _, text := range []string{e.Metadata.Message, e.Metadata.Query} {
+		if text != "" {
+			said = append(said, text)
+		}
+	}
+	return strings.Join(said, " ")
 }

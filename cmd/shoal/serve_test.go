@@ -28,6 +28,7 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 		"SHOAL_BASE_URL": "not a url", "SHOAL_TLS_CERT": "cert.pem",
 		"REQUIRE_APPROVAL_NEW_MEMBERS": "off", "AUTH_SESSION_MAX_AGE_SECONDS": "1d", "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING": "0",
 		"SHOAL_OAUTH_REFRESH_GRACE": "31m", "SHOAL_ASK_RETENTION_DAYS": "0", "SHOAL_OPERATOR_SOCKET": "perhaps", "SHOAL_MAX_PERMISSION_AGE": "5s",
+		"SHOAL_AUDIT_QUERIES": "some", "SHOAL_AUDIT_DISK_MB": "4g",
 		"SOURCEBOT_EE_AUDIT_RETENTION_DAYS": "-1", "SOURCEBOT_EE_AUDIT_LOGGING_ENABLED": "maybe",
 	} {
 		_, err := flagsOf(t, map[string]string{name: value})

@@ -20,6 +20,8 @@ var checkedVariables = append(config.VariablesOfPeople(),
 	config.CheckedVariable{Name: ask.RetentionVariable, Check: readBy(ask.ParseRetention)},
 	config.CheckedVariable{Name: chronicle.AuditDaysVariable, Check: readBy(chronicle.ParseAuditDays)},
 	config.CheckedVariable{Name: chronicle.AuditVariable, Check: wantBool},
+	config.CheckedVariable{Name: chronicle.QueriesVariable, Check: readBy(chronicle.ParseQueries)},
+	config.CheckedVariable{Name: chronicle.DiskVariable, Check: readBy(chronicle.ParseDisk)},
 	config.CheckedVariable{Name: account.OperatorVariable, Check: wantBool},
 	config.CheckedVariable{Name: account.AgeVariable, Check: readBy(account.ParseAge)},
 )

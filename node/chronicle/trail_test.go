@@ -1,0 +1,337 @@
+package chronicle
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// bench is a trail whose policy a test sets.
+type bench struct {
+	*trail
+	dir string
+
+	mu     sync.Mutex
+	policy Policy
+}
+
+func newBench(dir string, p Policy) *bench {
+	b := &bench{dir: dir, policy: p}
+	b.trail = newTrail(trailDeps{
+		Dir: dir, Node: "n1", Index: func() uint64 { return 7 }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Hash: func(_ context.Context, q string) (string, error) { return fmt.Sprintf("hash of %d", len(q)), nil },
+		Policy: func() Policy {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.policy
+		},
+	})
+	return b
+}
+
+// running runs the trail while f does something, and waits until it has ended.
+func (b *bench) running(t *testing.T, f func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- b.run(ctx) }()
+	f()
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// list is what a node tells.
+func (b *bench) list(t *testing.T, q look) *looked {
+	t.Helper()
+	got, err := b.look(t.Context(), &q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func (b *bench) files(kind string) (names []string) {
+	names, _ = filepath.Glob(filepath.Join(b.dir, kind+"-*.jsonl"))
+	return names
+}
+
+var ann = catalog.Actor{Type: catalog.ActorUser, ID: "u1", Name: "ann@example.com", Key: "s1", Address: "192.0.2.7", Agent: "Firefox\x1b[31m"}
+
+const plenty = 1 << 30
+
+// What was read is in a file that nobody else can open, with no text of a query
+// unless it is asked for, and is found by who and what.
+func TestAccessesAreKeptInFiles(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		queries Queries
+		want    string
+	}{{NoQueries, ""}, {HashedQueries, `"queryHash":"hash of 6"`}, {WholeQueries, `"query":"secret"`}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(filepath.Join(t.TempDir(), "audit"), Policy{Disk: plenty, Queries: c.queries})
+			b.running(t, func() {
+				b.note(Access{Action: "code.searched", Actor: ann, Query: "secret", Status: 200})
+				b.note(Access{Action: "code.read", Actor: catalog.Actor{Type: catalog.ActorGuest}, TargetType: "repository", Target: "a/b", Status: 404})
+				b.note(Access{Action: "login.failed", Refusal: true, Actor: catalog.Actor{Type: catalog.ActorGuest, Address: "192.0.2.9"}, Status: 401})
+				synctest.Wait()
+
+				if got := b.list(t, look{Limit: 10}); len(got.Lines) != 3 || got.More || got.Lines[0].Action != "login.failed" || got.Lines[2].ActorName != "ann@example.com" {
+					t.Errorf("all: %+v", got)
+				}
+				if got := b.list(t, look{Limit: 10, Action: "code", Actor: "ANN@example.com"}); len(got.Lines) != 1 || got.Lines[0].Metadata["catalogIndex"] != "7" {
+					t.Errorf("of ann: %+v", got)
+				}
+				if got := b.list(t, look{Limit: 2}); len(got.Lines) != 2 || !got.More {
+					t.Errorf("the newest two: %+v", got)
+				}
+			})
+
+			files := b.files("reads")
+			if len(files) != 1 || len(b.files("refusals")) != 1 {
+				t.Fatalf("files %v and %v", files, b.files("refusals"))
+			}
+			for path, mode := range map[string]os.FileMode{b.dir: 0o700, files[0]: 0o600} {
+				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+					t.Errorf("%s: %v, %v", path, info.Mode(), err)
+				}
+			}
+			text, err := os.ReadFile(files[0])
+			if err != nil || !strings.Contains(string(text), c.want) || c.want == "" && strings.Contains(string(text), "uery") || strings.Contains(string(text), "\x1b") {
+				t.Errorf("queries %s: %s, %v", c.queries, text, err)
+			}
+		})
+	}
+}
+
+// Whoever reads does not wait for a writer that is stuck: what has no room is
+// counted, and told when there is room again.
+func TestNoAccessWaitsForItsLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t.TempDir(), Policy{Disk: plenty})
+		for range queued + 10 {
+			b.note(Access{Action: "code.read", Actor: ann})
+		}
+		b.running(t, func() {
+			synctest.Wait()
+			time.Sleep(tidyEvery)
+			synctest.Wait()
+		})
+
+		got := b.list2(t, look{Limit: 1})
+		if len(got.Lines) != 1 || got.Lines[0].Action != "audit.lost" || got.Lines[0].Count != 10 || b.reads.missed.Load() != 10 || b.reads.written.Load() != queued+1 {
+			t.Errorf("%+v, lost %d, written %d", got, b.reads.missed.Load(), b.reads.written.Load())
+		}
+	})
+}
+
+// list2 is list while nothing runs any more.
+func (b *bench) list2(t *testing.T, q look) *looked {
+	t.Helper()
+	return b.reads.look(t.Context(), &q)
+}
+
+// The files have a bound, and what is too old goes. What strangers are refused takes
+// no room from what people read.
+func TestTheFilesOfAccessesAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const disk = 1 << 20
+		b := newBench(t.TempDir(), Policy{Disk: disk, Keep: 24 * time.Hour})
+		long := strings.Repeat("x", 190)
+		b.running(t, func() {
+			b.note(Access{Action: "first", Actor: ann})
+			synctest.Wait()
+			for i := range 20000 {
+				b.note(Access{Action: "login.failed", Refusal: true, Target: long, Actor: catalog.Actor{Address: fmt.Sprint("192.0.2.", i%200)}})
+				if i%100 == 99 {
+					time.Sleep(time.Second)
+					synctest.Wait()
+				}
+			}
+		})
+		if got := b.list2(t, look{Limit: 10}); len(got.Lines) != 1 {
+			t.Errorf("the read is gone, or has company: %+v", got)
+		}
+		size := int64(0)
+		for _, path := range b.files("refusals") {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size += info.Size()
+		}
+		if size > disk/shares || size < disk/shares/2 {
+			t.Errorf("refusals have %d bytes in %d files, want at most %d", size, len(b.files("refusals")), disk/shares)
+		}
+
+		// Two days later the next line takes the old ones away.
+		b.running(t, func() {
+			time.Sleep(48 * time.Hour)
+			b.note(Access{Action: "login.failed", Refusal: true, Actor: ann})
+			synctest.Wait()
+			time.Sleep(tidyEvery)
+			synctest.Wait()
+		})
+		if n := len(b.files("refusals")); n != 1 {
+			t.Errorf("%d files are left", n)
+		}
+	})
+}
+
+// A crowd of refusals from one address is told by some, and their number.
+func TestACrowdOfRefusalsIsSummedUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t.TempDir(), Policy{Disk: plenty})
+		b.running(t, func() {
+			for range 1000 {
+				b.note(Access{Action: "credential.refused", Refusal: true, Actor: catalog.Actor{Type: catalog.ActorGuest, Address: "192.0.2.9"}, Status: 401})
+			}
+			b.note(Access{Action: "login.failed", Refusal: true, Actor: ann, Status: 401})
+			synctest.Wait()
+			time.Sleep(tidyEvery)
+			synctest.Wait()
+
+			got := b.list(t, look{Limit: 100})
+			if len(got.Lines) != ofOneAddress+2 || got.Lines[0].Count != 1000-ofOneAddress || got.Lines[0].Address != "192.0.2.9" || got.Lines[0].ActorType != catalog.ActorGuest || got.Lines[1].Action != "login.failed" {
+				t.Errorf("%d lines, the newest %+v", len(got.Lines), got.Lines[:2])
+			}
+		})
+	})
+}
+
+// A list that is read piece by piece has every line once, over files, a restart, a
+// clock that was put back and a line that a crash has cut.
+func TestAccessesAreReadPieceByPiece(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		const lines = 400
+		for part := range 2 {
+			b := newBench(dir, Policy{Disk: 1 << 20})
+			b.running(t, func() {
+				for i := range lines / 2 {
+					b.note(Access{Action: "code.read", Actor: ann, Target: fmt.Sprint(part*lines/2 + i)})
+					if i%20 == 0 {
+						synctest.Wait()
+					}
+				}
+				synctest.Wait()
+			})
+			files := b.files("reads")
+			f, err := os.OpenFile(files[len(files)-1], os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.WriteString(`{"id":"cut","action":"code.re`)
+			f.Close()
+		}
+
+		b := newBench(dir, Policy{Disk: plenty})
+		if len(b.files("reads")) < 2 {
+			t.Fatalf("one file only: %v", b.files("reads"))
+		}
+		want, q := lines-1, look{Limit: 7}
+		for {
+			got := b.list2(t, q)
+			for i := range got.Lines {
+				if got.Lines[i].TargetID != fmt.Sprint(want) {
+					t.Fatalf("%s, want %d", got.Lines[i].TargetID, want)
+				}
+				want--
+			}
+			if !got.More {
+				break
+			}
+			q.After = &got.Lines[len(got.Lines)-1]
+		}
+		if want != -1 {
+			t.Errorf("%d lines are missing", want+1)
+		}
+
+		// Bounds of time leave whole files out.
+		last := b.list2(t, look{Limit: 1}).Lines[0].At
+		if got := b.list2(t, look{Limit: 1000, Since: last}); len(got.Lines) != 1 {
+			t.Errorf("since the last: %d lines", len(got.Lines))
+		}
+		if got := b.list2(t, look{Limit: 1000, Until: last}); len(got.Lines) != lines-1 {
+			t.Errorf("before the last: %d lines", len(got.Lines))
+		}
+	})
+}
+
+// Where nothing can be written, reading goes on, and what is missing is counted.
+func TestAnAuditThatCannotBeWrittenIsCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "audit")
+		if err := os.WriteFile(path, nil, 0o600); err != nil { // where the folder would be
+			t.Fatal(err)
+		}
+		b := newBench(path, Policy{Disk: plenty})
+		b.running(t, func() {
+			b.note(Access{Action: "code.read", Actor: ann})
+			synctest.Wait()
+		})
+		if b.reads.missed.Load() == 0 || b.reads.written.Load() != 0 {
+			t.Errorf("lost %d, written %d", b.reads.missed.Load(), b.reads.written.Load())
+		}
+	})
+}
+
+// Nothing is kept where the audit is off.
+func TestAnAuditThatIsOffKeepsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(filepath.Join(t.TempDir(), "audit"), Policy{Off: true})
+		b.running(t, func() {
+			b.note(Access{Action: "code.read", Actor: ann})
+			b.note(Access{Action: "login.failed", Refusal: true, Actor: ann})
+			synctest.Wait()
+			time.Sleep(tidyEvery)
+			synctest.Wait()
+		})
+		if len(b.files("*")) > 0 {
+			t.Errorf("files %v", b.files("*"))
+		}
+	})
+}
+
+func TestValuesOfTheAuditsVariables(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"": 180, "0": 0, " 7 ": 7, "36500": 36500} {
+		if got, err := ParseAuditDays(text); err != nil || got != want {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]int{"": 4096, "0": 0, "100": 100} {
+		if got, err := ParseDisk(text); err != nil || got != want {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]Queries{"": NoQueries, "FULL": WholeQueries, "hash": HashedQueries, "off": NoQueries} {
+		if got, err := ParseQueries(text); err != nil || got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"-1", "4g", "1.5", "99999999999"} {
+		if _, err := ParseDisk(text); err == nil {
+			t.Errorf("%q is taken for megabytes", text)
+		}
+	}
+	if _, err := ParseQueries("some"); err == nil {
+		t.Error("some is taken for what is kept of queries")
+	}
+}
