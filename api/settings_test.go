@@ -351,3 +351,18 @@ func unfollowed(t *testing.T, s *Server, path string) *http.Response {
 	resp.Body.Close()
 	return resp
 }
+
+// What is for owners does not vanish without a word: others are told that it is,
+// and the pages of it name the right that they want.
+func TestOthersAreToldWhatIsForOwners(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fake{})
+	_, member := visit(t, s, "GET", "/settings", "", map[string]string{"Cookie": "shoal=" + memberToken})
+	if !strings.Contains(member, "Connections, jobs, placement and the configuration are for owners.") || strings.Contains(member, `href="/settings/connections"`) || strings.Contains(member, "Given up, tried again") {
+		t.Errorf("a member is shown %s", member)
+	}
+	_, owner := ask(t, s, "GET", "/settings", "")
+	if strings.Contains(string(owner), "are for owners.") || !strings.Contains(string(owner), `href="/settings/connections"`) || !strings.Contains(string(owner), "<strong>3, 1</strong>") {
+		t.Errorf("an owner is shown %s", owner)
+	}
+}

@@ -130,6 +130,9 @@ func TestErrorsOfJobsAreForOwners(t *testing.T) {
 		}
 		return err
 	})
+	if s, err := n.Node.Status(t.Context(), catalog.Operator(), node.StatusRequest{}); err != nil || s.Jobs.Failed+s.Jobs.Retrying != len(s.Failed) {
+		t.Errorf("%+v failed jobs are counted, and %d listed, %v", s.Jobs, len(s.Failed), err)
+	}
 	for _, v := range []catalog.Viewer{catalog.Guest(), {Role: catalog.RoleMember, Name: "m"}} {
 		s, err := n.Node.Status(t.Context(), v, node.StatusRequest{})
 		if err != nil || len(s.Failed)+len(s.Running)+len(s.Connections) > 0 {

@@ -42,6 +42,7 @@ func TestPages(t *testing.T) {
 		{"TheBoxCompletes", theBoxCompletes},
 		{"AFileIsFoundByItsLetters", aFileIsFoundByItsLetters},
 		{"ASlowSearchCanBeStopped", aSlowSearchCanBeStopped},
+		{"AnAnswerThatBreaksOffIsAskedForAgain", anAnswerThatBreaksOffIsAskedForAgain},
 		{"AHeavySearchTellsHowFarItIs", aHeavySearchTellsHowFarItIs},
 		{"ANameLeadsToItsPlaces", aNameLeadsToItsPlaces},
 		{"LinesAreWrapped", linesAreWrapped},

@@ -140,6 +140,26 @@ func aSlowSearchCanBeStopped(t *testing.T, s *site) {
 	b.until("the search to be stopped", stopped)
 }
 
+// anAnswerThatBreaksOffIsAskedForAgain once, and said where that does not help.
+func anAnswerThatBreaksOffIsAskedForAgain(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(find("straw count:1"), 200)
+	eval[bool](b, `(() => {
+  const real = window.fetch;
+  window.asked = 0;
+  window.broken = 1;
+  window.fetch = (...args) => String(args[0]).startsWith('/search') && asked++ < broken ? Promise.reject(new TypeError('network error')) : real(...args);
+  return true;
+})()`)
+	eval[bool](b, `(q => { q.value = 'needle'; document.querySelector('#search').requestSubmit(); })(document.getElementById('query')), true`)
+	b.until("the results of the second request", `asked === 2 && document.querySelectorAll('#files .file').length > 3 && !document.getElementById('working').checkVisibility()`)
+
+	eval[bool](b, `asked = 0, broken = 9, document.querySelector('#search').requestSubmit(), true`)
+	b.until("that it failed", `asked === 2 && document.getElementById('working').checkVisibility() && document.getElementById('working').textContent.includes('No answer came.')`)
+	b.expect("the results before stay", `document.querySelectorAll('#files .file').length > 3`)
+}
+
 // aHeavySearchTellsHowFarItIs in words that the node sends while it searches, and
 // that are gone when results are there.
 func aHeavySearchTellsHowFarItIs(t *testing.T, s *site) {

@@ -20,14 +20,16 @@ function typed() {
 }
 
 // run draws the results of the box. An older request is left, and an answer to
-// what is no longer in the box is thrown away.
-async function run(part) {
+// what is no longer in the box is thrown away. Where none comes, since the node
+// that was asked is gone, another may have it: it is asked for once again.
+async function run(part, again = false) {
   const url = address();
   if (part === 'typed' && url === asked) return;
   asked = url;
   if (running) running.abort();
   const mine = running = new AbortController();
   const began = performance.now(), late = setTimeout(() => { working.hidden = false; }, 400);
+  let failed = false;
   try {
     const html = await progress(fetchPart(url, part, mine.signal, part === 'results' ? doing : null));
     if (mine !== running || url !== address()) return;
@@ -43,10 +45,16 @@ async function run(part) {
     showSaved();
     settle(url, part);
   } catch (err) {
-    if (err.name !== 'AbortError') say('The search failed: ' + err.message);
+    if (err.name !== 'AbortError' && mine === running) failed = true;
   } finally {
     clearTimeout(late);
+    if (failed && !again) {
+      asked = '';
+      run(part, true);
+      return;
+    }
     if (mine === running || !running) { running = null; working.hidden = true; told.textContent = 'Searching'; }
+    if (failed) { told.textContent = 'No answer came.'; working.hidden = false; say(told.textContent); }
   }
 }
 
