@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: threads providers citations run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-hosts bench-hosts house clean
+.PHONY: threads providers citations run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-colours test-hosts bench-hosts house clean
 
 run: install-deps build
 	bin/shoal serve --demo .
@@ -106,6 +106,11 @@ test-web:
 # The same browser measures them with the repositories below REPOS, and prints the table.
 test-web-budgets:
 	SHOAL_TEST_REPOS=$(abspath $(REPOS)) .ci/test-web budgets
+
+# The colours of code beside those of a highlighter with a grammar for each language, over the
+# files below SOURCES: prints a table.
+test-colours:
+	SHOAL_TEST_SOURCES="$(SOURCES)" $(GO) test -count=1 -v -run Agreement ./api/web/lex
 
 # The code hosts of the tests in the flesh: builds a Gitea at the first run.
 test-hosts: install-deps

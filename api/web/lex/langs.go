@@ -26,13 +26,14 @@ var (
 // commas, and how they are written.
 type row struct {
 	names     string
-	comments  string // separated by a line break; one that begins with a space needs one before it
+	comments  string // separated by a line break; see Lang
 	fences    []fence
 	keywords  string
 	types     string
 	fold      bool
 	extra     string
 	directive byte
+	bare      byte
 }
 
 const (
@@ -71,7 +72,7 @@ var rows = []row{
 		keywords: "and cmp continue die do else elsif eq eval for foreach ge given goto gt if last le local lt my ne next no not or our package print redo require return shift sub unless until use when while wantarray xor"},
 	{names: "PHP,Hack", comments: "//\n #", fences: []fence{cComment, markup, shellText, shellPlain}, extra: "$", fold: true,
 		keywords: "abstract and as break callable case catch class clone const continue declare default do echo else elseif empty enddeclare endfor endforeach endif endswitch endwhile enum extends final finally fn for foreach function global goto if implements include include_once instanceof insteadof interface isset list match namespace new null or print private protected public readonly require require_once return self static switch throw trait true false try unset use var while xor yield", types: "array bool float int iterable mixed object string void"},
-	{names: "Shell,Bash,Zsh,Fish,Nushell,Tcsh,ShellSession", comments: " #", fences: []fence{shellText, shellPlain},
+	{names: "Shell,Bash,Zsh,Fish,Nushell,Tcsh,ShellSession", comments: " #", bare: '\\', fences: []fence{shellText, shellPlain},
 		keywords: "alias break case continue declare do done elif else esac eval exec exit export fi for function if in local readonly return select set shift source then trap unset until while"},
 	{names: "SQL,PLpgSQL,PLSQL,TSQL,SQLPL,HiveQL", comments: "--", fences: []fence{cComment, sqlText, doubled}, fold: true,
 		keywords: "add all alter and any as asc begin between by case cast check column commit constraint create cross database declare default delete desc distinct drop else end except exists explain false fetch for foreign from full function grant group having if in index inner insert intersect into is join key left like limit not null offset on or order outer over partition primary procedure references returning returns revoke right rollback select set table then to transaction trigger true truncate union unique update using values view when where with",
@@ -82,7 +83,7 @@ var rows = []row{
 		keywords: "as case class data default deriving do else family forall foreign hiding if import in infix infixl infixr instance let module newtype of qualified then type where", types: "Bool Char Double Either Float Int Integer IO Maybe String"},
 	{names: "OCaml,Standard ML,F#,Reason,ReScript,Coq", comments: "//", fences: []fence{{open: "(*", close: "*)", class: Comment, lines: true, nests: true}, quoted, character}, extra: "'",
 		keywords: "and as assert begin class constraint do done downto else end exception external false for fun function functor if in include inherit initializer lazy let match member method module mutable new object of open or private rec sig struct then to true try type val virtual when while with yield", types: "array bool char float int list option string unit"},
-	{names: "Common Lisp,Emacs Lisp,Scheme,Clojure,Racket,NewLisp,Fennel,Janet", comments: ";", fences: []fence{{open: "#|", close: "|#", class: Comment, lines: true, nests: true}, shellText}, extra: "-*!?+/<>=:&%",
+	{names: "Common Lisp,Emacs Lisp,Scheme,Clojure,Racket,NewLisp,Fennel,Janet", comments: ";", bare: '\\', fences: []fence{{open: "#|", close: "|#", class: Comment, lines: true, nests: true}, shellText}, extra: "-*!?+/<>=:&%",
 		keywords: "and case cond def default define define-macro define-syntax defmacro defn defparameter defprotocol defrecord defstruct deftype defun defvar do dolist dotimes else false fn for if lambda let let* letrec loop nil ns or progn quote recur require set! setf setq t true unless when while"},
 	{names: "Erlang", comments: "%", fences: []fence{quoted, single}, keywords: "after and andalso band begin bnot bor bsl bsr bxor case catch cond div end fun if let not of or orelse receive rem try when xor", directive: '-'},
 	{names: "Elixir", comments: "#", fences: []fence{longText, longSingle, quoted, single}, extra: "?!", keywords: "after alias and case catch cond def defdelegate defexception defguard defimpl defmacro defmodule defp defprotocol defstruct do else end false fn for if import in nil not or quote raise receive require rescue true try unless unquote use when with"},
@@ -98,16 +99,18 @@ var rows = []row{
 	{names: "CSS,SCSS,Sass,Less,Stylus,PostCSS", comments: "", fences: []fence{cComment, quoted, single}, extra: "-", keywords: "important inherit initial none auto unset", directive: '@'},
 	{names: "JSON,JSON with Comments,JSON5,Jsonnet,JSONLD,Jupyter Notebook,HCL,Nix,CUE,Dhall", comments: "//\n #", fences: []fence{cComment, {open: "''", close: "''", class: String, lines: true}, quoted}, extra: "-",
 		keywords: "true false null let in if then else with rec inherit import assert local for function variable resource data module output provider locals"},
-	{names: "YAML,TOML,INI,Java Properties,desktop,EditorConfig,Git Config,systemd", comments: " #\n ;", fences: []fence{longText, longSingle, quoted, {open: `'`, close: `'`, class: String}}, extra: "-", keywords: "true false null yes no on off", directive: '['},
+	{names: "YAML", comments: " #", fences: []fence{quoted, {open: `'`, close: `'`, class: String}}, extra: "-", keywords: "true false null yes no on off"},
+	{names: "TOML,INI,Java Properties,desktop,EditorConfig,Git Config,systemd", comments: " #\n ;", fences: []fence{longText, longSingle, quoted, {open: `'`, close: `'`, class: String}}, extra: "-", keywords: "true false null yes no on off", directive: '['},
 	{names: "Makefile,Dockerfile,CMake,Meson,Just,Ninja,QMake,M4,M4Sugar,Kconfig,Starlark,Bitbake", comments: " #", fences: []fence{doubled}, fold: true,
 		keywords: "add add_custom_command add_executable add_library arg cmd copy define depends on else elseif endef endfunction endif endmacro endforeach entrypoint env export expose find_package foreach from function healthcheck if ifdef ifeq ifndef ifneq include label macro message onbuild option override project return run set shell stopsignal target_link_libraries unexport user vpath volume workdir"},
 	{names: "Protocol Buffer,Protocol Buffers,GraphQL,Thrift,Cap'n Proto,FlatBuffers,Solidity,Bicep", comments: "//\n #", fences: []fence{cComment, longText, quoted, single},
 		keywords: "contract directive emit enum event exception extend extends extensions external false fragment function if implements import input interface internal mapping message modifier mutation namespace on oneof option optional package payable pragma private public query repeated required require reserved return returns rpc scalar schema service stream struct subscription syntax throws true type typedef union view void", types: "address binary bool bytes double fixed32 fixed64 float i16 i32 i64 int32 int64 list map set sfixed32 sfixed64 sint32 sint64 string uint uint256 uint32 uint64 Boolean Float ID Int String"},
-	{names: "TeX,BibTeX,BibTeX Style", comments: "%", fences: nil, directive: '\\'},
+	{names: "TeX,BibTeX,BibTeX Style", comments: "%", bare: '\\', directive: '\\'},
+	{names: "Tcl,Expect", comments: "^#\n;#\n; #", bare: '\\', fences: []fence{shellText}, keywords: "after append array break catch continue dict else elseif error eval expr for foreach global if incr lappend lindex list namespace proc puts regexp regsub rename return set source string switch then upvar variable while"},
 	{names: "Zig", comments: "//", fences: []fence{quoted, character}, keywords: "addrspace align allowzero and anyframe anytype asm async await break callconv catch comptime const continue defer else enum errdefer error export extern false fn for if inline linksection noalias noinline nosuspend null opaque or orelse packed pub resume return struct suspend switch test threadlocal true try undefined union unreachable usingnamespace var volatile while", types: "bool f32 f64 i8 i16 i32 i64 isize u8 u16 u32 u64 usize void type anyerror"},
 	{names: "PowerShell", comments: " #", fences: []fence{{open: "<#", close: "#>", class: Comment, lines: true}, {open: `"`, close: `"`, class: String, escape: '`', lines: true}, shellPlain}, fold: true, extra: "$", keywords: "begin break catch class continue data do dynamicparam else elseif end enum exit filter finally for foreach from function hidden if in param process return static switch throw trap try until using while"},
 	{names: "Batchfile", comments: "::\nrem ", fences: []fence{doubled}, fold: true, keywords: "call cd cls copy del do echo else endlocal exit exist for goto if in move not pause set setlocal shift start"},
-	{names: "Vim Script", comments: " \"", fences: []fence{single}, keywords: "autocmd call catch command echo else elseif endfor endfunction endif endtry endwhile execute finally for function if in let map return set silent throw try unlet while"},
+	{names: "Vim Script", comments: "^\"", fences: []fence{quoted, sqlText}, keywords: "autocmd call catch command echo else elseif endfor endfunction endif endtry endwhile execute finally for function if in let map return set silent throw try unlet while"},
 	{names: "Diff,Markdown,Text,AsciiDoc,reStructuredText,Rich Text Format,CSV,TSV,Org,RDoc,Ignore List,Mercury"},
 	{names: "D,Nim,Haxe,ActionScript,Jai,Odin,WGSL,Move,Cairo,Ballerina,Chapel,Pony,Processing", comments: "//", fences: []fence{cComment, longText, rawText, quoted, character}, keywords: oWords + " " + jWords + " func proc fn defer pub mut use let", types: oTypes},
 }
@@ -128,7 +131,7 @@ var languages = sync.OnceValue(func() map[string]*Lang {
 })
 
 func (r *row) lang() *Lang {
-	l := &Lang{fences: r.fences, words: map[string]Class{}, fold: r.fold, extra: r.extra, directive: r.directive}
+	l := &Lang{fences: r.fences, words: map[string]Class{}, fold: r.fold, extra: r.extra, directive: r.directive, bare: r.bare}
 	if r.comments != "" {
 		l.comments = strings.Split(r.comments, "\n")
 	}

@@ -59,10 +59,11 @@ type fence struct {
 // Lang is how a family of languages is written. It is immutable.
 type Lang struct {
 	fences    []fence
-	comments  []string // what begins a comment to the end of the line; one that begins with a space needs one before it
+	comments  []string // what begins a comment to the end of the line: after a space where it begins with one, first on its line where it begins with ^
 	words     map[string]Class
 	fold      bool   // words are in any case
 	extra     string // bytes of words besides letters, digits and _
+	bare      byte   // takes the meaning from the byte after it outside texts too; 0 for none
 	directive byte   // begins a directive where it is first on its line; 0 for none
 
 	kinds [256]kind
@@ -91,7 +92,7 @@ func (l *Lang) prepare() *Lang {
 		l.kinds[f.open[0]] |= opens
 	}
 	for _, c := range l.comments {
-		l.kinds[strings.TrimPrefix(c, " ")[0]] |= opens
+		l.kinds[strings.TrimLeft(c, " ^")[0]] |= opens
 	}
 	return l
 }
@@ -118,6 +119,10 @@ func (l *Lang) Line(line []byte, state State, spans []Span) ([]Span, State) {
 
 	for at < len(line) {
 		k := l.kinds[line[at]]
+		if l.bare != 0 && line[at] == l.bare {
+			at += 2
+			continue
+		}
 		if k&opens != 0 {
 			if end, class, next := l.opened(line, at); end > at {
 				if spans = add(spans, at, end, class); next != 0 {
@@ -155,7 +160,11 @@ func (l *Lang) opened(line []byte, at int) (end int, class Class, next State) {
 	rest := line[at:]
 	for _, c := range l.comments {
 		c, bound := strings.CutPrefix(c, " ")
-		if has(rest, c) && (!bound || at == 0 || strings.IndexByte(" \t;(", line[at-1]) >= 0) {
+		c, first := strings.CutPrefix(c, "^")
+		if !has(rest, c) || l.longer(rest, len(c)) {
+			continue
+		}
+		if (!bound || at == 0 || strings.IndexByte(" \t;(", line[at-1]) >= 0) && (!first || len(bytes.TrimLeft(line[:at], " \t")) == 0) {
 			return len(line), Comment, 0
 		}
 	}
@@ -179,6 +188,17 @@ func (l *Lang) opened(line []byte, at int) (end int, class Class, next State) {
 		}
 	}
 	return at, Plain, 0
+}
+
+// longer reports whether a fence opens by more bytes than these, as --[[ does in
+// a language in which -- begins a comment.
+func (l *Lang) longer(rest []byte, n int) bool {
+	for i := range l.fences {
+		if open := l.fences[i].open; len(open) > n && has(rest, open) {
+			return true
+		}
+	}
+	return false
 }
 
 // begins reports whether a fence opens at a place, where its inside begins and

@@ -33,6 +33,15 @@ func TestColours(t *testing.T) {
 		{"Python", "\"\"\"a\nb\"\"\" # c", "ssss\nssss.ccc"},
 		{"Shell", "a=$#; # c", "......ccc"},
 		{"Text", "don't \"know", "..........."},
+		{"Lua", "--[[ a\nb ]] x -- c", "cccccc\ncccc...cccc"},
+		{"Julia", "#= a\nb =# x", "cccc\ncccc.."},
+		{"Tcl", "set a 1; # c", "kkk...n" + "cccccc"[1:]},
+		{"Shell", `echo \" # c "x"`, `........ccccccc`},
+		{"Vim Script", "let a = \"x\"\n  \" c", "kkk.....sss\n..ccc"},
+		{"YAML", "a: b ;; c # d\n'e'", "..........ccc\nsss"},
+		{"Tcl", "upvar #0 x\n # c", "kkkkk..n..\n.ccc"},
+		{"TeX", `a \% b % c`, "......" + "." + "ccc"},
+		{"Emacs Lisp", `(?\" "s" ?\; a) ; c`, ".....sss........ccc"},
 		{"Haskell", "{- a {- b -} c -} d", "ccccccccccccccccc.."},
 	} {
 		if got := colour(For(c.language), c.text); got != c.want {

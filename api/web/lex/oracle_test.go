@@ -1,0 +1,229 @@
+package lex_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
+
+	"github.com/shoalsearch/shoal/api/web/lex"
+)
+
+// language is a row of what is compared: the endings of its files, and what package
+// lex and the other call it.
+type language struct{ endings, ours, theirs string }
+
+var languages = []language{
+	{".c .h", "C", "C"}, {".cpp .cc", "C++", "C++"}, {".go", "Go", "Go"}, {".rs", "Rust", "Rust"}, {".java", "Java", "Java"}, {".cs", "C#", "C#"},
+	{".kt", "Kotlin", "Kotlin"}, {".scala", "Scala", "Scala"}, {".swift", "Swift", "Swift"}, {".dart", "Dart", "Dart"}, {".js", "JavaScript", "JavaScript"},
+	{".ts", "TypeScript", "TypeScript"}, {".py", "Python", "Python"}, {".rb", "Ruby", "Ruby"}, {".pl .pm", "Perl", "Perl"}, {".php", "PHP", "PHP"},
+	{".sh", "Shell", "Bash"}, {".sql", "SQL", "SQL"}, {".lua", "Lua", "Lua"}, {".hs", "Haskell", "Haskell"}, {".ml", "OCaml", "OCaml"},
+	{".el", "Emacs Lisp", "EmacsLisp"}, {".scm", "Scheme", "Scheme"}, {".clj", "Clojure", "Clojure"}, {".erl", "Erlang", "Erlang"}, {".ex", "Elixir", "Elixir"},
+	{".r", "R", "R"}, {".jl", "Julia", "Julia"}, {".html", "HTML", "HTML"}, {".xml", "XML", "XML"}, {".css", "CSS", "CSS"}, {".scss", "SCSS", "SCSS"},
+	{".json", "JSON", "JSON"}, {".yml .yaml", "YAML", "YAML"}, {".toml", "TOML", "TOML"}, {".mk", "Makefile", "Makefile"}, {".cmake", "CMake", "CMake"},
+	{".proto", "Protocol Buffer", "Protocol Buffer"}, {".tcl", "Tcl", "Tcl"}, {".tf", "HCL", "HCL"}, {".vim", "Vim Script", "VimL"},
+	{".ps1", "PowerShell", "PowerShell"}, {".zig", "Zig", "Zig"}, {".f90", "Fortran", "Fortran"}, {".pas", "Pascal", "ObjectPascal"},
+	{".v", "Verilog", "verilog"}, {".tex", "TeX", "TeX"},
+}
+
+// agreed is the part of the comments that both must see, whatever the files. YAML is
+// left out: a # in a block of text, as of a script, begins a comment here.
+const agreed = 0.85
+
+// The bounds of what is compared: a grammar takes seconds for a megabyte.
+const (
+	mostFiles  = 12
+	mostBytes  = 60 << 10
+	leastBytes = 500
+)
+
+// TestAgreement compares the colours with those of a highlighter that has a grammar
+// for each language: comments and texts over the files below SHOAL_TEST_SOURCES,
+// and prints a table.
+func TestAgreement(t *testing.T) {
+	dirs := strings.Fields(os.Getenv("SHOAL_TEST_SOURCES"))
+	if len(dirs) == 0 {
+		t.Skip("NOT RUN: SHOAL_TEST_SOURCES names no directory of sources (make test-colours SOURCES=... does)")
+	}
+	files := sources(t, dirs)
+	fmt.Println("| language | files, bytes | comments | texts | all | ours, MB/s | theirs, MB/s |\n|---|---|---|---|---|---|---|")
+	for _, l := range languages {
+		s := compareAll(t, l, files)
+		if s.files == 0 {
+			continue
+		}
+		fmt.Printf("| %s | %d, %d | %.3f | %.3f | %.4f | %.0f | %.2f |\n", l.ours, s.files, s.bytes,
+			ratio(s.both[0], s.either[0]), ratio(s.both[1], s.either[1]), 1-float64(s.differ)/float64(s.bytes), s.rate(s.took[0]), s.rate(s.took[1]))
+		if r := ratio(s.both[0], s.either[0]); r < agreed && l.ours != "YAML" {
+			t.Errorf("%s: both see %.3f of the comments, want %.2f:\n%s", l.ours, r, agreed, strings.Join(s.shown, "\n"))
+		}
+	}
+}
+
+// compareAll compares the files of a language.
+func compareAll(t *testing.T, l language, files map[string][][]byte) *sum {
+	s := &sum{}
+	other := lexers.Get(l.theirs)
+	if other == nil {
+		t.Fatalf("there is no grammar %q", l.theirs)
+	}
+	for ending := range strings.FieldsSeq(l.endings) {
+		for _, text := range files[ending] {
+			s.compare(t, l.ours, other, text)
+		}
+	}
+	return s
+}
+
+func ratio(a, b int) float64 {
+	if b == 0 {
+		return 1
+	}
+	return float64(a) / float64(b)
+}
+
+// sources is files of the directories, by ending.
+func sources(t *testing.T, dirs []string) map[string][][]byte {
+	out := map[string][][]byte{}
+	for _, l := range languages {
+		for ending := range strings.FieldsSeq(l.endings) {
+			out[ending] = nil
+		}
+	}
+
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			ending := strings.ToLower(filepath.Ext(path))
+			if had, known := out[ending]; !known || len(had) >= mostFiles || !d.Type().IsRegular() {
+				return nil
+			}
+
+			b, err := os.ReadFile(path)
+			if err == nil && len(b) >= leastBytes && utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 && bytes.IndexByte(b, '\r') < 0 {
+				out[ending] = append(out[ending], b[:min(len(b), mostBytes)])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// sum is what came of the files of a language. The classes are comments and texts.
+type sum struct {
+	files, bytes, differ int
+	both, either         [2]int
+	took                 [2]time.Duration
+	shown                []string
+}
+
+func (s *sum) rate(d time.Duration) float64 { return float64(s.bytes) / 1e6 / d.Seconds() }
+
+func (s *sum) compare(t *testing.T, ours string, other chroma.Lexer, text []byte) {
+	began := time.Now()
+	a := painted(lex.For(ours), text)
+	s.took[0] += time.Since(began)
+
+	began = time.Now()
+	b, ok := grammar(t, other, text)
+	s.took[1] += time.Since(began)
+	if !ok {
+		return
+	}
+	s.files, s.bytes = s.files+1, s.bytes+len(text)
+
+	at := -1
+	for i, c := range text {
+		if c <= ' ' || b[i] == unsure {
+			continue // the ends of lines and blanks belong to nobody
+		}
+		for k, class := range []lex.Class{lex.Comment, lex.String} {
+			if a[i] == class || b[i] == class {
+				s.either[k]++
+			}
+			if a[i] == class && b[i] == class {
+				s.both[k]++
+			}
+		}
+		if a[i] == b[i] {
+			continue
+		}
+		if s.differ++; (at < 0 || i > at+80) && len(s.shown) < 12 {
+			line, _, _ := bytes.Cut(text[bytes.LastIndexByte(text[:i], '\n')+1:], []byte("\n"))
+			s.shown = append(s.shown, fmt.Sprintf("at %q: ours %d, theirs %d: %.100s", text[i:min(len(text), i+12)], a[i], b[i], line))
+		}
+		at = i
+	}
+}
+
+// painted is the class of each byte, comments and texts only.
+func painted(l *lex.Lang, text []byte) []lex.Class {
+	out := make([]lex.Class, len(text))
+	state, at := lex.State(0), 0
+	var spans []lex.Span
+	for line := range bytes.Lines(text) {
+		spans, state = l.Line(bytes.TrimSuffix(line, []byte("\n")), state, spans[:0])
+		for _, s := range spans {
+			if s.Class != lex.Comment && s.Class != lex.String {
+				continue
+			}
+			for i := s.Start; i < s.End; i++ {
+				out[at+i] = s.Class
+			}
+		}
+		at += len(line)
+	}
+	return out
+}
+
+// unsure is what the two differ about by intent: directives, symbols, expressions,
+// what is put into a text, and keys of JSON. Nobody is asked about it.
+const unsure = lex.Class(99)
+
+func classOf(token chroma.Token) lex.Class {
+	switch token.Type {
+	case chroma.CommentPreproc, chroma.CommentPreprocFile, chroma.LiteralStringSymbol, chroma.LiteralStringRegex, chroma.LiteralStringInterpol, chroma.LiteralStringAffix,
+		chroma.LiteralStringName, chroma.LiteralStringAtom, chroma.LiteralStringHeredoc, chroma.NameTag, chroma.NameVariable, chroma.NameAttribute, chroma.CommentHashbang:
+		return unsure
+	case chroma.LiteralStringDoc:
+		if v := strings.TrimSpace(token.Value); strings.HasPrefix(v, "/") || strings.HasPrefix(v, "*") || strings.HasPrefix(v, "#") {
+			return lex.Comment // written as one
+		}
+	}
+	switch {
+	case token.Type.InCategory(chroma.Comment):
+		return lex.Comment
+	case token.Type.InSubCategory(chroma.LiteralString):
+		return lex.String
+	}
+	return lex.Plain
+}
+
+// grammar is the same by the other. ok is false where it loses bytes.
+func grammar(t *testing.T, l chroma.Lexer, text []byte) (out []lex.Class, ok bool) {
+	it, err := chroma.Coalesce(l).Tokenise(&chroma.TokeniseOptions{State: "root"}, string(text))
+	if err != nil {
+		t.Log(err)
+		return nil, false
+	}
+	out = make([]lex.Class, 0, len(text)+1) // some grammars want a line to end
+	for token := it(); token != chroma.EOF; token = it() {
+		class := classOf(token)
+		for range len(token.Value) {
+			out = append(out, class)
+		}
+	}
+	return out, len(out) >= len(text)
+}
