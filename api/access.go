@@ -49,6 +49,7 @@ var accesses = map[string]string{
 	"GET /chat/{id}":                 "chat.read",
 	"GET /api/audit":                 "audit.read",
 	"GET /settings/audit":            "audit.read",
+	"GET /api/users/{user}/access":   "rights.read",
 	"GET /api/users/{user}/sessions": "sessions.read",
 }
 

@@ -428,6 +428,16 @@ func (f *fake) Users(context.Context, account.Owner) (*account.UsersResponse, er
 func (f *fake) ChangeUser(context.Context, account.Owner, account.ChangeUserRequest) (*account.UserInfo, error) {
 	return answer(f, &aUser)
 }
+func (f *fake) Why(context.Context, account.Owner, string, string) (*account.WhyResponse, error) {
+	return &account.WhyResponse{
+		User: account.UserInfo{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive, Created: day}, Repo: "github.com/acme/secret", Sees: true, Sync: catalog.PermissionSyncOn,
+		Reasons: []catalog.Reason{
+			{Kind: "closed", Text: "It is not open to everybody: permissions are enforced by work."},
+			{Kind: "grant", Sees: true, Text: "An owner granted it; the grants of the account changed last at this time.", At: day},
+		},
+	}, f.err
+}
+
 func (f *fake) Grant(context.Context, account.Owner, account.GrantRequest) (*account.GrantResponse, error) {
 	return answer(f, &account.GrantResponse{User: aUser, Repos: []string{"example.com/a/b"}})
 }

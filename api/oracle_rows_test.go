@@ -216,13 +216,16 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /readyz":                               once(get("/readyz")),
 	"POST /api/mcp":                             toolCalls,
 
-	"GET /static/*":                     once(get("/static/none.css")),
-	"GET /join":                         once(get("/join?link=none")),
-	"POST /join":                        once(shot{method: "POST", target: "/join", body: "link=none"}),
-	"GET /settings/account":             once(get("/settings/account")),
-	"POST /settings/account":            once(shot{method: "POST", target: "/settings/account", body: "end=none"}),
-	"GET /settings/people":              once(get("/settings/people")),
-	"POST /settings/people":             once(shot{method: "POST", target: "/settings/people", body: "do=none"}),
+	"GET /static/*":          once(get("/static/none.css")),
+	"GET /join":              once(get("/join?link=none")),
+	"POST /join":             once(shot{method: "POST", target: "/join", body: "link=none"}),
+	"GET /settings/account":  once(get("/settings/account")),
+	"POST /settings/account": once(shot{method: "POST", target: "/settings/account", body: "end=none"}),
+	"GET /settings/people":   once(get("/settings/people")),
+	"POST /settings/people":  once(shot{method: "POST", target: "/settings/people", body: "do=none"}),
+	"GET /api/users/{user}/access": func(a aims) []shot {
+		return a.each(func(r string) shot { return get("/api/users/ann@example.com/access?repo=%s", url.QueryEscape(r)) })
+	},
 	"POST /api/users/{user}/password":   once(post("/api/users/nobody@example.com/password", object{"password": "none"})),
 	"POST /api/users/{user}/link":       once(post("/api/users/nobody@example.com/link", object{})),
 	"GET /api/users/{user}/sessions":    once(get("/api/users/me/sessions"), get("/api/users/nobody@example.com/sessions")),

@@ -31,7 +31,8 @@ import (
 //	world ─┬─ with    all repositories, some of them hidden from the viewer ─┐
 //	       └─ without only those that the viewer may see                    ─┴─ equal, request by request
 //
-// Left out of the comparison (see alike): times and durations, the index and
+// Left out of the comparison (see alike): times and durations, whether a page took so
+// long that it was begun before it was whole (X-Accel-Buffering), the index and
 // age of the catalog, numbers of repositories, ids and addresses of nodes, what a
 // cluster makes at random.
 //
@@ -267,7 +268,7 @@ func (s *side) ask(x shot) (string, error) {
 	var out strings.Builder
 	fmt.Fprintln(&out, resp.Status)
 	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
-		if name != "Date" && name != "Content-Length" && name != "Server-Timing" && name != "Etag" {
+		if name != "Date" && name != "Content-Length" && name != "Server-Timing" && name != "Etag" && name != "X-Accel-Buffering" {
 			fmt.Fprintf(&out, "%s: %s\n", name, strings.Join(resp.Header[name], "\n"))
 		}
 	}
@@ -367,7 +368,7 @@ func TestWhatIsHiddenIsAsIfItHadNeverBeen(t *testing.T) {
 	good := &sync.Map{}
 	t.Cleanup(func() {
 		for route, action := range accesses {
-			if _, ok := good.Load(route); !ok && !slices.Contains(unanswerable, route) && action != "audit.read" {
+			if _, ok := good.Load(route); !ok && !slices.Contains(unanswerable, route) && !strings.HasPrefix(route, "GET /api/users/") && action != "audit.read" {
 				t.Errorf("%s was never answered well: nothing is compared there", route)
 			}
 		}

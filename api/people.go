@@ -16,6 +16,7 @@ type users interface {
 	ChangeUser(context.Context, account.Owner, account.ChangeUserRequest) (*account.UserInfo, error)
 	DeleteUser(context.Context, account.Owner, string) (*account.UserInfo, error)
 	Grant(context.Context, account.Owner, account.GrantRequest) (*account.GrantResponse, error)
+	Why(ctx context.Context, by account.Owner, user, repo string) (*account.WhyResponse, error)
 }
 
 // passwords is what signing in by password and link needs.
@@ -39,6 +40,7 @@ func (a *userRoutes) rows() []route {
 		row("POST", "/api/users/{user}", accessOwner, adminTimeout, owners(a.change)),
 		row("DELETE", "/api/users/{user}", accessOwner, adminTimeout, owners(a.remove)),
 		row("POST", "/api/users/{user}/grants", accessOwner, adminTimeout, owners(a.grant)),
+		row("GET", "/api/users/{user}/access", accessOwner, adminTimeout, owners(a.why)),
 		row("POST", "/api/users/{user}/password", accessOwner, adminTimeout, owners(a.setPassword)),
 		row("POST", "/api/users/{user}/link", accessOwner, adminTimeout, owners(a.newLink)),
 		row("GET", "/api/users/{user}/sessions", accessHolder, adminTimeout, holders(a.listSessions)),
@@ -208,6 +210,40 @@ func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error
 		User         userJSON `json:"user"`
 		Repositories []string `json:"repositories"`
 	}{userOf(&r.User), list(r.Repos)})
+}
+
+type reasonJSON struct {
+	Kind   string `json:"kind"`
+	Sees   bool   `json:"sees"`
+	Stops  bool   `json:"stops"`
+	Detail string `json:"detail"`
+	AsOf   string `json:"asOf,omitempty"`
+}
+
+// why is GET /api/users/{user}/access.
+func (a *userRoutes) why(ctx context.Context, c *call, by account.Owner) error {
+	p := c.params()
+	repo := p.required("repo")
+	if err := p.err(); err != nil {
+		return err
+	}
+
+	r, err := a.users.Why(ctx, by, c.wild[0], repo)
+	if err != nil {
+		return err
+	}
+
+	reasons := make([]reasonJSON, len(r.Reasons))
+	for i, x := range r.Reasons {
+		reasons[i] = reasonJSON{x.Kind, x.Sees, x.Stops, x.Text, stamp(x.At)}
+	}
+	return c.json(struct {
+		User       userJSON     `json:"user"`
+		Repository string       `json:"repository"`
+		Sees       bool         `json:"sees"`
+		HostsAsked bool         `json:"hostsAsked"`
+		Reasons    []reasonJSON `json:"reasons"`
+	}{userOf(&r.User), r.Repo, r.Sees, r.Sync == catalog.PermissionSyncOn, reasons})
 }
 
 type sessionJSON struct {

@@ -124,6 +124,7 @@ var operations = []struct {
 	{"set_password", "POST", "/api/users/u1/password", `{"password":"correct horse"}`, 200},
 	{"new_link", "POST", "/api/users/u1/link", `{"join":true}`, 201},
 	{"sessions", "GET", "/api/users/me/sessions", ``, 200},
+	{"access_of_user", "GET", "/api/users/u1/access?repo=github.com/acme/secret", ``, 200},
 	{"end_sessions", "DELETE", "/api/users/me/sessions?session=others", ``, 200},
 	{"apply_config", "POST", "/api/config?accept=true", `{}`, 200},
 	{"connections", "GET", "/api/connections", ``, 200},

@@ -49,8 +49,21 @@ func (b *book) begin(kind JobKind, subject string) uint64 {
 	return b.grant(kind, subject)
 }
 
+// sees is what an account sees. For each repository the reasons say the same.
 func (b *book) sees(account string) []RepoID {
-	return b.s.View().Visible(Viewer{Role: RoleMember, Account: account}).ToArray()
+	b.t.Helper()
+	view := b.s.View()
+	set := view.Visible(Viewer{Role: RoleMember, Account: account})
+	if a := view.Account(account); a != nil {
+		for r := range view.Repos() {
+			why := view.Why(a, r)
+			sees := slices.ContainsFunc(why, func(x Reason) bool { return x.Sees }) && !slices.ContainsFunc(why, func(x Reason) bool { return x.Stops })
+			if sees != set.Contains(r.ID) {
+				b.t.Fatalf("%s sees %s: %t, but the reasons say %t: %+v", account, r.Name, set.Contains(r.ID), sees, why)
+			}
+		}
+	}
+	return set.ToArray()
 }
 
 // For each person and repository the complete observation counts that began

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -27,7 +28,7 @@ func newUser(getenv func(string) string) *cobra.Command {
 		newUserChange(getenv, "suspend EMAIL|ID", "Refuse the keys of an account at every node", "is suspended", map[string]any{"state": "suspended"}),
 		newUserChange(getenv, "approve EMAIL|ID", "Let somebody in who waits for it", "is active", map[string]any{"state": "active"}),
 		newUserChange(getenv, "reactivate EMAIL|ID", "Let a suspended account in again, with the keys that it had", "is active", map[string]any{"state": "active"}),
-		newUserRole(getenv), newUserDelete(getenv), newUserLogout(getenv), newUserReset(getenv), newUserPassword(getenv))
+		newUserRole(getenv), newUserDelete(getenv), newUserLogout(getenv), newUserReset(getenv), newUserPassword(getenv), newUserAccess(getenv))
 	return cmd
 }
 
@@ -219,6 +220,54 @@ func newGrant(getenv func(string) string, use, short, member string) *cobra.Comm
 
 			for _, name := range out.Repositories {
 				fmt.Fprintln(cmd.OutOrStdout(), name)
+			}
+			return nil
+		}),
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+// newUserAccess is `shoal user access`.
+func newUserAccess(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "access EMAIL|ID REPOSITORY",
+		Short: "Why an account sees a repository, or does not, and how old each answer is",
+		Args:  cobra.ExactArgs(2),
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			var out struct {
+				User       userAnswer
+				Repository string
+				Sees       bool
+				Reasons    []struct {
+					Kind, Detail string
+					Sees, Stops  bool
+					AsOf         time.Time
+				}
+			}
+			path := "/api/users/" + url.PathEscape(args[0]) + "/access?repo=" + url.QueryEscape(args[1])
+			if err := c.call(cmd.Context(), "GET", path, nil, &out); err != nil {
+				return err
+			}
+
+			w, says := cmd.OutOrStdout(), "does not see"
+			if out.Sees {
+				says = "sees"
+			}
+			fmt.Fprintf(w, "%s %s %s\n", out.User.Email, says, out.Repository)
+			for _, r := range out.Reasons {
+				mark := " "
+				if r.Stops {
+					mark = "-"
+				} else if r.Sees {
+					mark = "+"
+				}
+				fmt.Fprintf(w, "%s %s", mark, r.Detail)
+				if !r.AsOf.IsZero() {
+					fmt.Fprintf(w, " (as of %s)", clockTime(r.AsOf, time.Now(), "?"))
+				}
+				fmt.Fprintln(w)
 			}
 			return nil
 		}),

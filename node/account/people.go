@@ -250,6 +250,36 @@ func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantRe
 	return u.granted(a), nil
 }
 
+// WhyResponse tells whether an account sees a repository, and what decides it.
+type WhyResponse struct {
+	User    UserInfo
+	Repo    string
+	Sees    bool
+	Sync    catalog.PermissionSync // whether code hosts are asked
+	Reasons []catalog.Reason
+}
+
+// Why tells where the right of an account to see a repository comes from, or what it
+// lacks, as of this node's catalog. An owner may ask of what the owner does not see.
+func (u *People) Why(ctx context.Context, _ Owner, user, repo string) (*WhyResponse, error) {
+	a, err := u.find(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := u.numbers([]string{repo})
+	if err != nil {
+		return nil, err
+	}
+
+	view := u.catalog.View()
+	r := view.Repo(ids[0])
+	if r == nil {
+		return nil, NoRepo(repo)
+	}
+	sees := view.Visible(catalog.Viewer{Role: a.Role, Account: a.ID}).Contains(r.ID)
+	return &WhyResponse{User: *u.info(a), Repo: r.Name, Sees: sees, Sync: view.PermissionSync(), Reasons: view.Why(a, r)}, nil
+}
+
 // numbers are those of repositories. An owner grants also what the owner does
 // not see.
 func (u *People) numbers(names []string) (ids []catalog.RepoID, err error) {

@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Reason is one thing that has a say in whether an account sees a repository.
+type Reason struct {
+	Kind  string    // account, repository, open, closed, grant, host_account, host_known, host_by_person, host_by_repository, sync
+	Sees  bool      // it is enough for the account to see the repository
+	Stops bool      // whatever else is said, the account does not see it
+	Text  string    // a sentence
+	At    time.Time // of the answer that it stands on; zero where it is as of now
+}
+
+// Why tells what lets an account see a repository, and what does not:
+//
+//	Visible(account) has the repository  ⇔  some reason Sees and none Stops
+func (v *View) Why(a *User, r *Repo) (all []Reason) {
+	if a.State != AccountActive {
+		all = append(all, Reason{Kind: "account", Stops: true, Text: fmt.Sprintf("The account is %s: it sees nothing.", a.State)})
+	}
+	if r.Orphaned() {
+		all = append(all, Reason{Kind: "repository", Stops: true, Text: "No connection lists the repository any more: nobody sees it."})
+	}
+	return slices.Concat(all, v.whyOpen(r), v.whyGranted(a, r), v.whyByHost(a, r))
+}
+
+// whyOpen tells whether everybody sees a repository, and which connections close it.
+func (v *View) whyOpen(r *Repo) []Reason {
+	enforced := v.enforcements()
+	if isOpen(r, enforced) {
+		text := "It is open to everybody: none of its connections enforces permissions."
+		if slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return enforced[c.Name].private }) {
+			text = "It is open to everybody: it is public at its host."
+		}
+		return []Reason{{Kind: "open", Sees: true, Text: text}}
+	}
+
+	var names []string
+	for _, c := range r.Connections {
+		if e, known := enforced[c.Name]; !known || e.private {
+			names = append(names, c.Name)
+		}
+	}
+	return []Reason{{Kind: "closed", Text: "It is not open to everybody: permissions are enforced by " + strings.Join(names, ", ") + "."}}
+}
+
+// whyGranted tells whether an owner granted it.
+func (v *View) whyGranted(a *User, r *Repo) []Reason {
+	for _, g := range v.GrantsOf(a.ID) {
+		if g.Set().Contains(r.ID) {
+			return []Reason{{Kind: "grant", Sees: true, Text: "An owner granted it; the grants of the account changed last at this time.", At: g.At}}
+		}
+	}
+	return []Reason{{Kind: "grant", Text: "No owner has granted it."}}
+}
+
+// whyByHost tells what the code host of a repository says.
+func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
+	site := SiteOf(r.ExternalID)
+	switch mode := v.PermissionSync(); {
+	case mode != PermissionSyncOn:
+		return []Reason{{Kind: "sync", Text: fmt.Sprintf("Code hosts are not asked: PERMISSION_SYNC_ENABLED is %s.", mode)}}
+	case site == "":
+		return []Reason{{Kind: "sync", Text: "It is of no code host that tells who may read it."}}
+	}
+
+	for _, x := range v.readsOf(a.ID) {
+		if x.site == site {
+			all = append(all, v.whyRead(x, r)...)
+		}
+	}
+	if all == nil {
+		all = []Reason{{Kind: "host_account", Text: "The account is linked to nobody at " + site + "."}}
+	}
+	return all
+}
+
+// whyRead tells what a host says of somebody there and a repository of it.
+func (v *View) whyRead(x reads, r *Repo) (all []Reason) {
+	if x.refused() {
+		all = append(all, Reason{Kind: "host_account", Text: x.site + " does not let the person in any more: " + x.reader.Issue, At: x.reader.At})
+	} else if ofWhoeverIsKnown(r) {
+		all = append(all, Reason{Kind: "host_known", Sees: true, Text: "The account is linked at " + x.site + ", and the repository is public or internal there."})
+	}
+	return append(all, v.whyListed(x, r))
+}
+
+// whyListed tells of the lists of readers and of what they may read. Of both the one
+// whose question began later counts.
+func (v *View) whyListed(x reads, r *Repo) Reason {
+	access := v.Access(r.ID)
+	if access == nil {
+		access = &Access{}
+	}
+	if x.reader == nil {
+		return Reason{Kind: "host_by_person", Text: x.site + " has not said yet what the person may read.", At: access.At}
+	}
+
+	complete, extra := x.reader.May(r.ID)
+	because := Reason{Kind: "host_by_person", At: x.reader.At, Text: x.site + " lists it as one that the person may read"}
+	if complete && access.Began > x.reader.Began || !complete && extra {
+		because = Reason{Kind: "host_by_repository", At: access.At, Text: x.site + " lists the person as a reader of it"}
+	}
+	switch {
+	case x.set().Contains(r.ID):
+		because.Sees, because.Text = true, because.Text+"."
+	case complete || extra:
+		because.Text += ", but that answer is too old to count: there was no good one since."
+	case x.reader.Began == 0 && access.Began == 0:
+		because.Text = x.site + " has not been asked yet, or has not answered."
+	default:
+		because = Reason{Kind: "host_by_person", At: x.reader.At, Text: x.site + " names it neither among what the person may read, nor the person among its readers."}
+		if access.Began > x.reader.Began {
+			because.Kind, because.At = "host_by_repository", access.At
+		}
+	}
+	return because
+}
