@@ -19,7 +19,7 @@ const again = "account.(*Gate).Again"
 var unmissed = map[string]string{
 	"ask.(*Asker).configured":       "it asks only whether there is a viewer; models are the same for all",
 	"browse.(*Browser).repo":        "it makes links of what a read has let through",
-	"node.(*Node).jobsOf":           "in some worlds no job that is asked for is of a hidden repository",
+	"operate.(*Queue).jobsOf":       "in some worlds no job that is asked for is of a hidden repository",
 	"search.(*Searcher).toolSearch": "it looks for the name of a revision; the search behind it asks the gate itself",
 	"search.(*ranking).order":       "it looks up commits of files that were found",
 }
