@@ -91,7 +91,8 @@ func TestToolsInEveryProtocolVersion(t *testing.T) {
 	}
 }
 
-// required is arguments for all that a tool's schema requires.
+// required is arguments for all that a tool's schema requires, and a path for
+// read_file, which takes one or several.
 func required(t *testing.T, tool *sdk.Tool) map[string]any {
 	t.Helper()
 	var schema struct{ Required []string }
@@ -106,6 +107,9 @@ func required(t *testing.T, tool *sdk.Tool) map[string]any {
 	arguments := map[string]any{}
 	for _, name := range schema.Required {
 		arguments[name] = known[name]
+	}
+	if tool.Name == "read_file" {
+		arguments["path"] = known["path"]
 	}
 	return arguments
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/nodetest"
@@ -79,11 +81,33 @@ func openFrontAt(t *testing.T, ln net.Listener, nodes int, env map[string]string
 			return nil
 		})
 	}
-	f.node().Wait("secrets for tokens", func() error {
-		_, err := f.node().OAuth().Register(t.Context(), []byte(`{"redirect_uris":["https://x.y/"]}`))
-		return err
-	})
+	f.node().Wait("what a young cluster writes by itself", f.grownUp)
 	return f
+}
+
+// grownUp fails as long as entries are to come that nobody asked for: the
+// leader makes a secret for each kind of token, one after the other.
+func (f *front) grownUp() error {
+	var saved bytes.Buffer
+	if err := f.node().Snapshot(f.t.Context(), account.Operator(), &saved); err != nil {
+		return err
+	}
+	state, err := catalog.Load(&saved)
+	if err != nil {
+		return err
+	}
+
+	kinds := map[string]bool{}
+	for s := range state.View().Secrets() {
+		kind, _, _ := strings.Cut(s.Name, "/")
+		kinds[kind] = true
+	}
+	for _, kind := range []string{"oauth-clients", "oauth-access", "oauth-refresh"} {
+		if !kinds[kind] {
+			return fmt.Errorf("no secret %s yet, only %v", kind, kinds)
+		}
+	}
+	return nil
 }
 
 func (f *front) node() *nodetest.Node { return f.fleet.Nodes[0] }
