@@ -265,7 +265,7 @@ func TestAnIndexJobSaysWhyItFailed(t *testing.T) {
 	before := y.View().Repo(1)
 
 	y.remove("app")
-	if err := y.run(catalog.JobIndex, "1"); err == nil || !strings.HasPrefix(err.Error(), "fetch:") {
+	if err := y.run(catalog.JobIndex, "1"); err == nil || !strings.Contains(err.Error(), "the remote has no such repository") {
 		t.Errorf("without a remote: %v", err)
 	}
 	if now := y.View().Repo(1); now.Generation != before.Generation || !y.files.Complete(now) {
