@@ -22,18 +22,6 @@ var inert = []struct{ path, why string }{
 // byEnvironment says what enforcing permissions depends on.
 const byEnvironment = "What is not public is hidden from everybody but those it is granted to. Code hosts are asked who may read it only where PERMISSION_SYNC_ENABLED=true; where every node has it false nothing is hidden."
 
-// overridable are the variables that a file may override with an effect. The
-// variables of providers of models end in _API_KEY or begin with AWS_.
-var overridable = []string{
-	"AUTH_CREDENTIALS_LOGIN_ENABLED", "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", "AUTH_EE_GCP_IAP_AUDIENCE", "AUTH_EE_GCP_IAP_ENABLED",
-	"AUTH_SESSION_MAX_AGE_SECONDS", "AUTH_SESSION_UPDATE_AGE_SECONDS", "DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", "DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS",
-	"REQUIRE_APPROVAL_NEW_MEMBERS", "SHOAL_ALLOWED_EMAIL_DOMAINS",
-	"ALWAYS_INDEX_FILE_PATTERNS", "DEFAULT_MAX_MATCH_COUNT", "FORCE_ENABLE_ANONYMOUS_ACCESS",
-	"SHOAL_AUDIT_DISK_MB", "SHOAL_AUDIT_QUERIES", "SHOAL_MAX_PERMISSION_AGE", "SHOAL_OPERATOR_SOCKET", "SOURCEBOT_EE_AUDIT_LOGGING_ENABLED", "SOURCEBOT_EE_AUDIT_RETENTION_DAYS",
-	"SHOAL_OAUTH_CIMD", "SHOAL_OAUTH_CLIENT_HOSTS", "SHOAL_OAUTH_REFRESH_GRACE",
-	"PERMISSION_SYNC_ENABLED", "EXPERIMENT_EE_PERMISSION_SYNC_ENABLED", "FALLBACK_GITEA_CLOUD_TOKEN", "FALLBACK_GITHUB_CLOUD_TOKEN", "FALLBACK_GITLAB_CLOUD_TOKEN", "GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS",
-}
-
 // Explain tells the effects of a file, of which data are the bytes that f was
 // parsed from.
 func Explain(data []byte, f *File) Effects {
@@ -110,8 +98,8 @@ const openAccess = "Everybody who reaches the API can read all indexed code, wit
 
 func (e *Effects) override(o Override) {
 	path := child("environmentOverrides", o.Name)
-	if !slices.Contains(overridable, o.Name) && !strings.HasSuffix(o.Name, "_API_KEY") && !strings.HasPrefix(o.Name, "AWS_") {
-		e.None = append(e.None, Error{path, "A node reads this variable before it has a configuration, or not at all; set it for `shoal serve` if that has it."})
+	if why := withoutEffect(o.Name); why != "" {
+		e.None = append(e.None, Error{path, why})
 		return
 	}
 	e.Works = append(e.Works, Error{Path: path})

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -56,7 +57,46 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, paths, c.want)
 		}
 	}
+	if !slices.ContainsFunc(f.Warnings, func(w Error) bool { return w.Path == "environmentOverrides.AUTH_URL" }) {
+		t.Error("an override without an effect is no warning")
+	}
 	if !slices.ContainsFunc(f.Warnings, func(w Error) bool { return w.Path == "connections.a.enforcePermissions" }) {
 		t.Error("permissions that are not taken from the host are no warning")
+	}
+}
+
+// An override is either a variable that a node reads, and then its value has to
+// be one that can be read, or there is a warning that says what to do instead.
+func TestOverridesWorkOrWarn(t *testing.T) {
+	t.Parallel()
+	file := func(name, value string) ([]byte, *File, error) {
+		text := []byte(`{"environmentOverrides": {"` + name + `": {"type": "string", "value": "` + value + `"}}}`)
+		f, err := Parse(text)
+		return text, f, err
+	}
+	for name, value := range map[string]string{
+		"SHOAL_ASK_RETENTION_DAYS": "30", "SOURCEBOT_CHAT_MAX_STEP_COUNT": "5", "GOOGLE_VERTEX_PROJECT": "p", "AZURE_RESOURCE_NAME": "r",
+		"OPENAI_API_KEY": "k", "SHOAL_AUDIT_QUERIES": "FULL", "SHOAL_AUDIT_DISK_MB": "0", "SHOAL_MAX_PERMISSION_AGE": "1m", "SHOAL_OAUTH_CIMD": "off", "PERMISSION_SYNC_ENABLED": "1",
+	} {
+		text, f, err := file(name, value)
+		if err != nil || len(f.Warnings) > 0 || len(Explain(text, f).Works) != 1 {
+			t.Errorf("%s=%s: %v, %v", name, value, err, f)
+		}
+	}
+	for name, value := range map[string]string{
+		"SHOAL_ASK_RETENTION_DAYS": "0", "SHOAL_MAX_PERMISSION_AGE": "10", "SHOAL_OAUTH_REFRESH_GRACE": "31m", "SOURCEBOT_EE_AUDIT_RETENTION_DAYS": "ten", "SHOAL_AUDIT_QUERIES": "some", "SHOAL_AUDIT_DISK_MB": "4g",
+		"FORCE_ENABLE_ANONYMOUS_ACCESS": "ja", "PERMISSION_SYNC_ENABLED": "on", "SHOAL_OAUTH_CIMD": "no", "DEFAULT_MAX_MATCH_COUNT": "0",
+	} {
+		if _, _, err := file(name, value); err == nil {
+			t.Errorf("%s=%s is taken", name, value)
+		}
+	}
+	for name, says := range map[string]string{
+		"AUTH_URL": "--base-url", "CTAGS_COMMAND": "--ctags", "HTTPS_PROXY": "shoal serve", "DATABASE_URL": "no node reads",
+	} {
+		text, f, err := file(name, "x")
+		if err != nil || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Message, says) || len(Explain(text, f).None) != 1 {
+			t.Errorf("%s: %v, %v; want a warning of %q", name, err, f, says)
+		}
 	}
 }

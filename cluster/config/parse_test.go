@@ -78,7 +78,7 @@ func TestFull(t *testing.T) {
 	for _, w := range f.Warnings {
 		warnings = append(warnings, w.Path)
 	}
-	if got := strings.Join(warnings, " "); got != "contexts.web.includeConnections[1] models[2].resourceName settings.enablePublicAccess settings.experiment_repoDrivenPermissionSyncIntervalMs settings.experiment_userDrivenPermissionSyncIntervalMs" {
+	if got := strings.Join(warnings, " "); got != "contexts.web.includeConnections[1] environmentOverrides.A_TOKEN environmentOverrides.B_TOKEN environmentOverrides.FLAG environmentOverrides.NUMBER environmentOverrides.TEXT models[2].resourceName settings.enablePublicAccess settings.experiment_repoDrivenPermissionSyncIntervalMs settings.experiment_userDrivenPermissionSyncIntervalMs" {
 		t.Errorf("warnings %v", f.Warnings)
 	}
 	if len(f.Hash()) != 64 {

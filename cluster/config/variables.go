@@ -1,39 +1,93 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// CheckedVariable is a variable of the environment whose value is refused where
-// it could not be read, and what refuses it. No value is good.
-type CheckedVariable struct {
+// Variable is a variable that a node reads while it runs: from the overrides of
+// the configuration, else from its environment.
+type Variable struct {
 	Name  string
-	Check func(value string) error
+	Check func(value string) error // refuses what cannot be read; no value is good
 }
 
-// peopleVariables are the variables about people. What else a flag of them was
-// could open what somebody meant to close.
-var peopleVariables = []CheckedVariable{
+// variables are all of them. A value that cannot be read is refused, at the
+// start of a node and in a file: later it would count as not given, and could
+// open what somebody meant to close.
+var variables = []Variable{
+	// People and what they may do.
 	{"AUTH_CREDENTIALS_LOGIN_ENABLED", wantFlag},
 	{"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", wantFlag},
+	{"AUTH_EE_GCP_IAP_AUDIENCE", anyText},
 	{"AUTH_EE_GCP_IAP_ENABLED", wantFlag},
-	{"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", wantFlag},
-	{"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", wantFlag},
-	{"REQUIRE_APPROVAL_NEW_MEMBERS", wantFlag},
 	{"AUTH_SESSION_MAX_AGE_SECONDS", wantSeconds},
 	{"AUTH_SESSION_UPDATE_AGE_SECONDS", wantSeconds},
+	{"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", wantFlag},
+	{"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", wantFlag},
+	{"FORCE_ENABLE_ANONYMOUS_ACCESS", wantBool},
+	{"REQUIRE_APPROVAL_NEW_MEMBERS", wantFlag},
+	{"SHOAL_ALLOWED_EMAIL_DOMAINS", anyText},
+	{"SHOAL_MAX_PERMISSION_AGE", readBy(PermissionAge)},
+	{"SHOAL_OPERATOR_SOCKET", wantBool},
+
+	// Permissions, and the audit.
+	{"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED", wantBool},
+	{"PERMISSION_SYNC_ENABLED", wantBool},
+	{"SHOAL_AUDIT_DISK_MB", readBy(AuditDisk)},
+	{"SHOAL_AUDIT_QUERIES", readBy(AuditQueries)},
+	{"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED", wantBool},
+	{"SOURCEBOT_EE_AUDIT_RETENTION_DAYS", readBy(AuditDays)},
+
+	// Agents and questions.
+	{"SHOAL_ASK_RETENTION_DAYS", readBy(ThreadDays)},
+	{"SHOAL_OAUTH_CIMD", wantSwitch},
+	{"SHOAL_OAUTH_CLIENT_HOSTS", anyText},
+	{"SHOAL_OAUTH_REFRESH_GRACE", readBy(RefreshGrace)},
+	{"SOURCEBOT_CHAT_MAX_STEP_COUNT", wantCount},
+
+	// Indexing and searching.
+	{"ALWAYS_INDEX_FILE_PATTERNS", anyText},
+	{"DEFAULT_MAX_MATCH_COUNT", wantCount},
+
+	// Code hosts.
+	{"FALLBACK_GITEA_CLOUD_TOKEN", anyText},
+	{"FALLBACK_GITHUB_CLOUD_TOKEN", anyText},
+	{"FALLBACK_GITLAB_CLOUD_TOKEN", anyText},
+	{"GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS", wantCount},
+
+	// Providers of models.
+	{"ANTHROPIC_API_KEY", anyText},
+	{"ANTHROPIC_AUTH_TOKEN", anyText},
+	{"ANTHROPIC_THINKING_BUDGET_TOKENS", wantCount},
+	{"AWS_ACCESS_KEY_ID", anyText},
+	{"AWS_BEARER_TOKEN_BEDROCK", anyText},
+	{"AWS_REGION", anyText},
+	{"AWS_SECRET_ACCESS_KEY", anyText},
+	{"AWS_SESSION_TOKEN", anyText},
+	{"AZURE_API_KEY", anyText},
+	{"AZURE_RESOURCE_NAME", anyText},
+	{"DEEPSEEK_API_KEY", anyText},
+	{"GOOGLE_GENERATIVE_AI_API_KEY", anyText},
+	{"GOOGLE_VERTEX_PROJECT", anyText},
+	{"GOOGLE_VERTEX_REGION", anyText},
+	{"GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", wantCount},
+	{"MISTRAL_API_KEY", anyText},
+	{"OPENAI_API_KEY", anyText},
+	{"OPENROUTER_API_KEY", anyText},
+	{"XAI_API_KEY", anyText},
 }
 
-// VariablesOfPeople are the variables about people, which the environment may
-// hold as well as the configuration.
-func VariablesOfPeople() []CheckedVariable { return slices.Clone(peopleVariables) }
+// Variables are the variables that a node reads while it runs.
+func Variables() []Variable { return slices.Clone(variables) }
 
-// checkVariable refuses the value of a variable about people that cannot be
-// read; it has nothing against other variables.
+// checkVariable refuses the value of a variable that cannot be read; it has
+// nothing against variables that no node reads.
 func checkVariable(name, value string) error {
-	for _, v := range peopleVariables {
+	for _, v := range variables {
 		if v.Name == name {
 			return v.Check(value)
 		}
@@ -41,10 +95,136 @@ func checkVariable(name, value string) error {
 	return nil
 }
 
+// nodesOwn are variables that each node takes from its own environment, whatever
+// a file says, and why.
+var nodesOwn = []struct {
+	names []string
+	why   string
+}{
+	{[]string{"AUTH_URL", "SHOAL_BASE_URL"}, "It has no effect here. Give it to `shoal serve` on every node (or --base-url): links, cookies and the names that a node answers to go by it before there is a configuration."},
+	{[]string{"CTAGS_COMMAND"}, "It has no effect here. Give it to `shoal serve` (or --ctags): a file that all nodes take does not say which programs they run."},
+	{[]string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}, "It has no effect here. Give it to `shoal serve` on the nodes that need it: which proxy leads out is a matter of where a node stands."},
+}
+
+// withoutEffect is why an override does nothing, "" for one that does something.
+func withoutEffect(name string) string {
+	if slices.ContainsFunc(variables, func(v Variable) bool { return v.Name == name }) {
+		return ""
+	}
+	for _, row := range nodesOwn {
+		if slices.Contains(row.names, name) {
+			return row.why
+		}
+	}
+	return "It has no effect here: no node reads this variable from a file. Give it to `shoal serve` if that has it."
+}
+
+// LeastPermissionAge is the least bound that PermissionAge gives.
+const LeastPermissionAge = time.Minute
+
+// PermissionAge is for how long a node may have missed changes and still believe
+// credentials, by SHOAL_MAX_PERMISSION_AGE; 0 for ever. What cannot be read is
+// the usual one, and an error.
+func PermissionAge(text string) (time.Duration, error) {
+	const usual = 10 * time.Minute
+	text = strings.TrimSpace(text)
+	d, err := time.ParseDuration(text)
+	switch {
+	case text == "":
+		return usual, nil
+	case err != nil || d < 0 || d > 0 && d < LeastPermissionAge:
+		return usual, unreadable("It must be a duration of at least a minute, as 10m, or 0 for no bound.")
+	}
+	return d, nil
+}
+
+// RefreshGrace is for how long the refresh token before the newest one is good,
+// by SHOAL_OAUTH_REFRESH_GRACE. What cannot be read is the usual one, and an
+// error.
+func RefreshGrace(text string) (time.Duration, error) {
+	const usual, most = time.Minute, 30 * time.Minute
+	text = strings.TrimSpace(text)
+	d, err := time.ParseDuration(text)
+	switch {
+	case text == "":
+		return usual, nil
+	case err != nil || d < 0 || d > most:
+		return usual, unreadable("It must be a duration, as 60s, at most 30m.")
+	}
+	return d, nil
+}
+
+// The bounds of variables that are numbers.
+const (
+	mostDays      = 36_500 // which no duration overflows by
+	mostCount     = 1_000_000
+	mostMegabytes = 1 << 30
+)
+
+// ThreadDays is for how many days threads are kept after they changed, by
+// SHOAL_ASK_RETENTION_DAYS. What cannot be read is the usual number, and an error.
+func ThreadDays(text string) (int, error) { return wholeNumber(text, 90, 1, mostDays, "days") }
+
+// AuditDays is for how many days the audit is kept, by
+// SOURCEBOT_EE_AUDIT_RETENTION_DAYS; 0 for as long as there is room. What cannot
+// be read is the usual number, and an error.
+func AuditDays(text string) (int, error) { return wholeNumber(text, 180, 0, mostDays, "days") }
+
+// AuditDisk is how many megabytes the accesses of a node may take, by
+// SHOAL_AUDIT_DISK_MB; 0 for none. What cannot be read is the usual number, and
+// an error.
+func AuditDisk(text string) (int, error) {
+	return wholeNumber(text, 4096, 0, mostMegabytes, "megabytes")
+}
+
+// Queries is how much the audit keeps of what people look for.
+type Queries string
+
+// What may be kept of queries.
+const (
+	NoQueries     Queries = "off"
+	HashedQueries Queries = "hash" // equal ones can be told, the text cannot
+	WholeQueries  Queries = "full"
+)
+
+// AuditQueries is how much of queries is kept, by SHOAL_AUDIT_QUERIES. What
+// cannot be read is nothing of them, and an error.
+func AuditQueries(text string) (Queries, error) {
+	switch q := Queries(strings.ToLower(strings.TrimSpace(text))); q {
+	case "":
+		return NoQueries, nil
+	case NoQueries, HashedQueries, WholeQueries:
+		return q, nil
+	}
+	return NoQueries, unreadable("It must be off, hash or full.")
+}
+
+// wholeNumber reads a whole number of something; "" is the usual one.
+func wholeNumber(text string, usual, least, most int, of string) (int, error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return usual, unreadable(fmt.Sprintf("It must be a whole number of %s from %d to %d.", of, least, most))
+	}
+	return n, nil
+}
+
 // unreadable is what is wrong with a value, as a sentence for people.
 type unreadable string
 
 func (u unreadable) Error() string { return string(u) }
+
+// readBy refuses what the reader of a variable refuses.
+func readBy[T any](read func(text string) (T, error)) func(string) error {
+	return func(text string) error {
+		_, err := read(text)
+		return err
+	}
+}
+
+func anyText(string) error { return nil }
 
 func wantFlag(value string) error {
 	switch strings.ToLower(strings.TrimSpace(value)) {
@@ -54,14 +234,35 @@ func wantFlag(value string) error {
 	return unreadable("It must be true or false.")
 }
 
-func wantSeconds(value string) error {
-	value = strings.TrimSpace(value)
-	if value == "" {
+// wantBool takes what [strconv.ParseBool] takes, 1 and 0 too.
+func wantBool(value string) error {
+	if _, err := strconv.ParseBool(strings.TrimSpace(value)); strings.TrimSpace(value) != "" && err != nil {
+		return unreadable("It must be true or false.")
+	}
+	return nil
+}
+
+func wantSwitch(value string) error {
+	switch strings.ToLower(strings.TrimSpace(value)) {
+	case "", "on", "off":
 		return nil
 	}
+	return unreadable("It must be on or off.")
+}
 
+func wantCount(value string) error {
+	if value = strings.TrimSpace(value); value == "" {
+		return nil
+	}
+	if n, err := strconv.Atoi(value); err != nil || n < 1 || n > mostCount {
+		return unreadable(fmt.Sprintf("It must be a whole number from 1 to %d.", mostCount))
+	}
+	return nil
+}
+
+func wantSeconds(value string) error {
 	const least, most = 60, 365 * 86400
-	if n, err := strconv.Atoi(value); err != nil || n < least || n > most {
+	if _, err := wholeNumber(value, least, least, most, "seconds"); err != nil {
 		return unreadable("It must be a whole number of seconds, from a minute to a year.")
 	}
 	return nil

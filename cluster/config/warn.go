@@ -16,6 +16,12 @@ func (f *File) warn() {
 		w.warnContext(f, x)
 	}
 
+	for _, o := range f.Overrides {
+		if why := withoutEffect(o.Name); why != "" {
+			w.add(child("environmentOverrides", o.Name), "%s", why)
+		}
+	}
+
 	for i, m := range f.Models {
 		if m.Provider == Azure && m.BaseURL != "" && m.ResourceName != "" {
 			w.add(item("models", i)+".resourceName", "It is ignored, because baseUrl is given.")

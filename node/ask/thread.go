@@ -11,9 +11,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/environ"
 )
 
 // Chat is a thread as one viewer sees it.
@@ -413,28 +413,15 @@ func (a *Asker) ForkChat(ctx context.Context, v catalog.Viewer, id string) (stri
 
 // How long threads are kept after they changed last.
 const (
-	retainDays      = 90
 	retainGuestDays = 7
-	mostRetainDays  = 36500
 	deletedAtOnce   = 100
 )
-
-// RetentionVariable says for how many days threads are kept after they changed.
-const RetentionVariable = "SHOAL_ASK_RETENTION_DAYS"
-
-// ParseRetention reads RetentionVariable, in days, at least 1; "" is 90.
-func ParseRetention(text string) (days int, err error) {
-	return environ.Days(text, retainDays, 1, mostRetainDays)
-}
 
 // retain deletes the threads that are too old, and those of accounts that are
 // gone. The leader does it.
 func (a *Asker) retain(ctx context.Context, now time.Time) {
-	text, _ := a.d.Lookup(RetentionVariable)
-	days, err := ParseRetention(text)
-	if err != nil {
-		days = retainDays
-	}
+	text, _ := a.d.Lookup("SHOAL_ASK_RETENTION_DAYS")
+	days, _ := config.ThreadDays(text) // one that cannot be read is the usual one
 	view := a.d.View()
 	var old []catalog.Command
 	for h := range view.Threads() {

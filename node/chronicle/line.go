@@ -41,7 +41,7 @@ type Access struct {
 	Actor              catalog.Actor
 	TargetType, Target string
 	Message            string
-	Query              string // what was looked for; kept only where QueriesVariable says so
+	Query              string // what was looked for; kept only where SHOAL_AUDIT_QUERIES says so
 	Status             int    // of the answer
 	Refusal            bool   // somebody was not let in: strangers can make as many of these as they like
 }

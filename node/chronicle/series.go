@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 )
 
 // Bounds of a series.
@@ -143,9 +144,9 @@ func (s *series) take(n noted) {
 	}
 
 	switch policy.Queries {
-	case WholeQueries:
+	case config.WholeQueries:
 		n.line.tell("query", oneLine(n.query))
-	case HashedQueries:
+	case config.HashedQueries:
 		n.line.tell("queryHash", s.hash(n.query))
 	}
 	s.add(&n.line)

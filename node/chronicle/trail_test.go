@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 )
 
 // bench is a trail whose policy a test sets.
@@ -75,9 +76,9 @@ const plenty = 1 << 30
 func TestAccessesAreKeptInFiles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		queries Queries
+		queries config.Queries
 		want    string
-	}{{NoQueries, ""}, {HashedQueries, `"queryHash":"hash of 6"`}, {WholeQueries, `"query":"secret"`}} {
+	}{{config.NoQueries, ""}, {config.HashedQueries, `"queryHash":"hash of 6"`}, {config.WholeQueries, `"query":"secret"`}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(filepath.Join(t.TempDir(), "audit"), Policy{Disk: plenty, Queries: c.queries})
 			b.running(t, func() {
@@ -307,31 +308,4 @@ func TestAnAuditThatIsOffKeepsNothing(t *testing.T) {
 			t.Errorf("files %v", b.files("*"))
 		}
 	})
-}
-
-func TestValuesOfTheAuditsVariables(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int{"": 180, "0": 0, " 7 ": 7, "36500": 36500} {
-		if got, err := ParseAuditDays(text); err != nil || got != want {
-			t.Errorf("%q: %d, %v", text, got, err)
-		}
-	}
-	for text, want := range map[string]int{"": 4096, "0": 0, "100": 100} {
-		if got, err := ParseDisk(text); err != nil || got != want {
-			t.Errorf("%q: %d, %v", text, got, err)
-		}
-	}
-	for text, want := range map[string]Queries{"": NoQueries, "FULL": WholeQueries, "hash": HashedQueries, "off": NoQueries} {
-		if got, err := ParseQueries(text); err != nil || got != want {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"-1", "4g", "1.5", "99999999999"} {
-		if _, err := ParseDisk(text); err == nil {
-			t.Errorf("%q is taken for megabytes", text)
-		}
-	}
-	if _, err := ParseQueries("some"); err == nil {
-		t.Error("some is taken for what is kept of queries")
-	}
 }

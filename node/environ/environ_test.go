@@ -80,22 +80,3 @@ func TestATokenThatIsNotSetIsNamed(t *testing.T) {
 		}
 	}
 }
-
-func TestDaysHaveBounds(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		text string
-		want int // -1: refused
-	}{
-		{"", 90}, {"  ", 90}, {"1", 1}, {" 30\n", 30}, {"3650", 3650},
-		{"0", -1}, {"3651", -1}, {"-1", -1}, {"1.5", -1}, {"30d", -1}, {"many", -1},
-	} {
-		got, err := Days(tt.text, 90, 1, 3650)
-		if refused := err != nil; refused != (tt.want < 0) || !refused && got != tt.want {
-			t.Errorf("%q: %d, %v; want %d", tt.text, got, err, tt.want)
-		}
-		if err != nil && !strings.Contains(err.Error(), "from 1 to 3650") {
-			t.Errorf("%q: %v does not name the bounds", tt.text, err)
-		}
-	}
-}

@@ -3,7 +3,6 @@ package oauth
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/clock"
 )
@@ -23,9 +23,7 @@ const (
 	codeRetry   = 30 * time.Second // in which the same code gives the same tokens
 	accessLife  = time.Hour
 	consentLife = 90 * 24 * time.Hour // after the last refresh
-	usualGrace  = time.Minute
-	mostGrace   = 30 * time.Minute
-	catchUp     = 2 * time.Second // to apply an entry that somebody else knows of
+	catchUp     = 2 * time.Second     // to apply an entry that somebody else knows of
 )
 
 // The scopes that there are. Read is what tokens of this service allow, offline
@@ -201,27 +199,9 @@ func (s *Server) reach(ctx context.Context, index uint64) error {
 // grace is how long the refresh token before the newest one still gives the
 // newest one.
 func (s *Server) grace() time.Duration {
-	text, _ := s.d.Lookup(GraceVariable)
-	d, err := ParseGrace(text)
-	if err != nil {
-		return usualGrace
-	}
+	text, _ := s.d.Lookup("SHOAL_OAUTH_REFRESH_GRACE")
+	d, _ := config.RefreshGrace(text) // one that cannot be read is the usual one
 	return d
-}
-
-// GraceVariable says how long the refresh token before the newest one is good.
-const GraceVariable = "SHOAL_OAUTH_REFRESH_GRACE"
-
-// ParseGrace reads GraceVariable, 0 to 30 minutes; "" is a minute.
-func ParseGrace(text string) (time.Duration, error) {
-	if text = strings.TrimSpace(text); text == "" {
-		return usualGrace, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > mostGrace {
-		return 0, fmt.Errorf("want a duration such as 60s, at most %v", mostGrace)
-	}
-	return d, nil
 }
 
 // proposed is the outcome of a change of the catalog: what it refused, or why
