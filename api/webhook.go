@@ -14,7 +14,7 @@ import (
 // webhooks is what the routes of push events need.
 type webhooks interface {
 	Webhook(context.Context, account.Owner, operate.WebhookRequest) (*operate.WebhookResponse, error)
-	WebhookKeys(ctx context.Context, connection string) (operate.WebhookKeys, error)
+	WebhookKeys(ctx context.Context, connection string) (operate.WebhookKeys, error) // there is none of a connection that is not there
 	RotateWebhook(context.Context, account.Owner, operate.ConnectionRequest) (operate.WebhookKeys, error)
 	Hook(connection string) host.Hook
 }

@@ -31,6 +31,10 @@ func TestASignedEventBringsTheNewCommit(t *testing.T) {
 	n.WaitIndexed(1)
 	s := start(t, partsOf(n.Node))
 	app.Commit(map[string]string{"b.txt": "narwhal\n"})
+	// A connection that is not there has no secret that one could enter somewhere.
+	if keys, err := n.WebhookKeys(t.Context(), "nope"); !errors.Is(err, callerr.ErrNotFound) || keys.Secret != "" {
+		t.Errorf("the secret of no connection: %+v, %v", keys, err)
+	}
 	keys, err := n.WebhookKeys(t.Context(), "local")
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -78,13 +79,22 @@ func (h Hook) SigningToken(secret string) string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }
 
+// malformed says what is wrong with the body of an event in words of JSON.
+func malformed(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Errorf("malformed event: %s must not be a JSON %s", cmp.Or(kind.Field, "the body"), kind.Value)
+	}
+	return fmt.Errorf("malformed event: %w", err)
+}
+
 // Read reads a delivery. What is neither a push nor a change, as the first
 // call by which a host tries a hook, is an event of nothing.
 func (h Hook) Read(d Delivery) (Event, error) {
 	var body hookBody
 	if len(d.Body) > 0 {
 		if err := json.Unmarshal(d.Body, &body); err != nil {
-			return Event{}, fmt.Errorf("malformed event: %w", err)
+			return Event{}, malformed(err)
 		}
 	}
 

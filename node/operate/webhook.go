@@ -77,6 +77,10 @@ func webhookName(connection string) string { return "webhook/" + connection }
 // of a connection is derived from one of the cluster, so that nothing is
 // written for connections without a webhook.
 func (h *Hooks) WebhookKeys(ctx context.Context, connection string) (WebhookKeys, error) {
+	if h.catalog.View().Connection(connection) == nil {
+		return WebhookKeys{}, call.Fail(call.ErrNotFound, "Connection %q not found", connection)
+	}
+
 	stored, err := h.storedKeys(connection)
 	if err != nil {
 		return WebhookKeys{}, err
@@ -110,10 +114,6 @@ func (h *Hooks) storedKeys(connection string) (*storedKeys, error) {
 // RotateWebhook replaces the secret of a connection's webhook by a new one. The
 // last one is good for a day more: long enough to enter the new one at the host.
 func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, req ConnectionRequest) (WebhookKeys, error) {
-	if h.catalog.View().Connection(req.Name) == nil {
-		return WebhookKeys{}, call.Fail(call.ErrNotFound, "Connection %q not found", req.Name)
-	}
-
 	ctx, cancel := context.WithTimeout(ctx, webhookWait)
 	defer cancel()
 	before, err := h.WebhookKeys(ctx, req.Name)
