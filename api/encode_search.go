@@ -104,6 +104,9 @@ func appendStats(dst []byte, s *search.Stats) []byte {
 	dst = appendTextField(dst, `,"flushReason":`, string(s.FlushReason))
 	dst = appendInt(dst, `,"shardsRequired":`, s.ShardsRequired)
 	dst = appendInt(dst, `,"shardsAnswered":`, s.ShardsAnswered)
+	if s.UnknownRevision != "" {
+		dst = appendTextField(dst, `,"unknownRevision":`, s.UnknownRevision)
+	}
 	return append(dst, '}')
 }
 

@@ -90,7 +90,7 @@ func searchResponse() *search.Response {
 				FilesConsidered: 8, FilesLoaded: 9, ShardsScanned: 10, ShardsSkipped: 11, ShardsFiltered: 12, NgramMatches: 13,
 				NgramLookups: 14, RegexpsConsidered: 15, Planning: 1600 * time.Millisecond, Searching: 17,
 			},
-			Duration: 2*time.Second + 18, Wait: 19, Crashes: 20, ShardsRequired: 21, ShardsAnswered: 22, FlushReason: search.FlushFinal,
+			Duration: 2*time.Second + 18, Wait: 19, Crashes: 20, ShardsRequired: 21, ShardsAnswered: 22, FlushReason: search.FlushFinal, UnknownRevision: "v0",
 		},
 		Past: []search.PastRepo{{Repository: "example.com/a/b", Commit: "0123456789abcdef0123456789abcdef01234567", Time: day, Beside: "main", Read: 2, Bytes: 30}},
 		Files: []search.File{{

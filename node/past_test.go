@@ -85,6 +85,15 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 		}
 	}
 
+	// A revision that is nowhere is told of; one that is somewhere is not.
+	for query, unknown := range map[string]string{
+		"kraken rev:nope": "nope", "kraken rev:nope*": "nope*", "repo:lib kraken rev:" + old[:9]: old[:9], "kraken rev:" + old: "", "kraken": "", "kraken rev:main": "", "nothing rev:main": "", "kraken rev:*": "", "repo:nowhere rev:nope": "",
+	} {
+		if got := find(search.Request{Query: query}).Stats.UnknownRevision; got != unknown {
+			t.Errorf("%s: the revision %q is unknown, want %q", query, got, unknown)
+		}
+	}
+
 	// Filters, limits, counts, listings and streams mean what they mean elsewhere.
 	want(t, placesOf(find(search.Request{Query: `kraken lang:go -file:changed rev:` + old})), "local/app:gone.go:1", "local/app:same.go:1")
 	want(t, placesOf(find(search.Request{Query: `(kraken or other) file:^a\+b rev:` + old})), "local/app:a+b.txt:1")

@@ -78,6 +78,10 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 		p.Text = "not proved complete: " + shards + ", " + milliseconds(took)
 	}
 
+	if s.UnknownRevision != "" {
+		p.Text += fmt.Sprintf("; no repository of this query has the revision %q", s.UnknownRevision)
+	}
+
 	p.Numbers = []number{
 		{"Shards", shards},
 		{"Files considered", grouping(int(s.FilesConsidered))},

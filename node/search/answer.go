@@ -38,6 +38,7 @@ func (r *root) respond() (*Response, error) {
 		Exhaustive: missing == 0 && len(r.unindexed) == 0 && !r.cut,
 	}
 	out.Stats.FlushReason = r.flushReason(missing)
+	out.Stats.UnknownRevision = r.unknownRevision()
 	out.Stats.Duration = clock.Since(r.began)
 	if r.blind {
 		out.Stats.hideFiles()

@@ -37,6 +37,7 @@ type pastPart struct {
 //	                 or what the mirror finds in those two
 func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 	rev, ok := onlyRev(r.q)
+	r.rev = rev
 	several := strings.ContainsAny(rev, "*?[{")
 	switch {
 	case !ok && at.IsZero():
@@ -185,6 +186,20 @@ func (r *root) searchBeside(indexed *roaring.Bitmap, rev string) {
 	})
 	r.q = query.Simplify(whole)
 	r.leaf.Q = boxed{r.q}
+}
+
+// unknownRevision is the revision that the query asks for, where it found nothing
+// and no repository has it: neither the index, nor a mirror that was asked.
+func (r *root) unknownRevision() string {
+	if r.rev == "" || r.rev == "HEAD" || r.repos.IsEmpty() || len(r.past) > 0 || r.stats.Files > 0 {
+		return ""
+	}
+	for it := r.repos.Iterator(); it.HasNext(); {
+		if repo, err := r.seen.ByID(it.Next()); err != nil || hasRevision(repo, r.rev) {
+			return ""
+		}
+	}
+	return r.rev
 }
 
 // untaken reports whether what was read from git is still missing in the answer.

@@ -77,6 +77,10 @@ type Stats struct {
 	ShardsRequired int           // root: shards that had to answer
 	ShardsAnswered int           // root: shards that did, completely
 	FlushReason    FlushReason   // root
+
+	// UnknownRevision is the rev: of a query that found nothing because none of its
+	// repositories has it. Root.
+	UnknownRevision string
 }
 
 // FlushReason says why the answer ended where it did.
