@@ -299,7 +299,7 @@ func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
 			return word, word != ""
 		}
 		f, err := strconv.ParseFloat(v, 64)
-		if err == nil && p.Kind == Integer {
+		if err == nil && p.Kind == Integer && !math.IsNaN(f) {
 			return p.within(f), true
 		}
 	case []any:

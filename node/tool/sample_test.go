@@ -137,7 +137,7 @@ int evict_stats(struct pool *p);
 `
 
 // sample starts a node that has indexed two repositories, symbols and all.
-func sample(t *testing.T) (*nodetest.Node, *tool.Set) {
+func sample(t testing.TB) (*nodetest.Node, *tool.Set) {
 	t.Helper()
 	dir := t.TempDir()
 	history(empty(t, filepath.Join(dir, "app")))
@@ -158,7 +158,7 @@ func sample(t *testing.T) (*nodetest.Node, *tool.Set) {
 }
 
 // empty makes a repository without a commit.
-func empty(t *testing.T, dir string) *nodetest.Repo {
+func empty(t testing.TB, dir string) *nodetest.Repo {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
