@@ -8,8 +8,9 @@
 // ask any node, as behind a load balancer; and a seeded nemesis (nemesis_test.go)
 // kills and stops processes, damages links, turns bits, fills disks, puts old
 // data directories and configuration files back, copies those of running
-// nodes, takes their connections, empties the same machine again and again, and
-// lets a fourth node come and go.
+// nodes, takes their connections, empties the same machine again and again, lets
+// a fourth node come and go, and makes one of three a cluster of its own, into
+// which a node of the old one walks.
 //
 //	go test ./node/chaostest -chaos 2m -seed 7 -v
 //	go test ./node/chaostest -chaos 2m -runs 60 -parallel 3 -results runs.jsonl

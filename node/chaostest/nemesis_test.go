@@ -80,6 +80,7 @@ func allFaults() []fault {
 		{"full", func(n *nemesis) (func() error, error) { return n.fill("") }, func(n *nemesis) bool { return n.c.volumes }},
 		{"full-raft", func(n *nemesis) (func() error, error) { return n.fill("raft") }, func(n *nemesis) bool { return n.c.volumes }},
 		{"member", (*nemesis).changeMember, whole},
+		{"recovered", (*nemesis).startOver, func(n *nemesis) bool { return len(n.c.members()) == 3 && n.healthy() && !n.short() }},
 		{"replace-same", (*nemesis).replaceSame, func(n *nemesis) bool { return n.healthy() && !n.short() }},
 		{"foreign-config", (*nemesis).foreignConfig, nil},
 		{"descriptors", (*nemesis).descriptors, nil},
