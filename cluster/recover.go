@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 
@@ -140,6 +141,11 @@ func offline() *watchdog {
 // what was not acknowledged. Choose the node whose Index is the highest, and
 // empty the data directories of the others before they join the new cluster.
 func Recover(dataDir string) (*Recovered, error) {
+	// A name that was written wrong must not leave a directory behind.
+	if _, err := os.Stat(dataDir); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cluster: there is no data directory %s", dataDir)
+	}
+
 	h, err := openHome(dataDir)
 	if err != nil {
 		return nil, err

@@ -143,6 +143,13 @@ func TestRecoverAfterTheLossOfTheMajority(t *testing.T) {
 	if _, err := Recover(dir); err == nil || !strings.Contains(err.Error(), "not that of a member") {
 		t.Errorf("an empty directory: %v", err)
 	}
+	missing := filepath.Join(dir, "missing")
+	if _, err := Recover(missing); err == nil || !strings.Contains(err.Error(), "there is no data directory") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("a directory was made that is nobody's")
+	}
 	n := start(t, options(t, dir))
 	n.propose(set("k", "v"), &catalog.PutMember{Member: catalog.Member{ID: "other1", Epoch: catalog.NewEpoch(1, 1)}})
 	announced(t, n)
