@@ -35,8 +35,9 @@ func (p *params) wrong(name, format string, args ...any) {
 
 // required is a parameter that has to be there and not empty.
 func (p *params) required(name string) string {
+	before := len(p.errs)
 	s := p.text(name)
-	if s == "" {
+	if s == "" && len(p.errs) == before {
 		p.missing = true
 		p.wrong(name, "required")
 	}

@@ -38,6 +38,10 @@ func newAudit(getenv func(string) string) *cobra.Command {
 			"--json exports everything that is asked for, one event a line; without it at most --limit are shown.",
 		Args: cobra.NoArgs,
 		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
+			if limit < 1 || limit > 100 {
+				return fmt.Errorf("--limit %d: want a number from 1 to 100", limit)
+			}
+
 			q := url.Values{}
 			for name, value := range map[string]string{"kind": kind, "since": since, "until": until, "actor": actor, "action": action} {
 				if value != "" {

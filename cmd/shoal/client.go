@@ -138,6 +138,13 @@ func (e *apiError) Error() string {
 	if e.Code == "NOT_AUTHENTICATED" {
 		return strings.TrimSuffix(e.Message, ".") + ". Make an API key with `shoal key create` on a node's host and pass it with --key or SHOAL_API_KEY."
 	}
+
+	// The command line has no schema and no query parameters, only flags of these names.
+	for _, of := range []string{"Schema validation failed with: ", "Query params validation failed with: "} {
+		if text, ok := strings.CutPrefix(e.Message, of); ok {
+			return text
+		}
+	}
 	return e.Message
 }
 

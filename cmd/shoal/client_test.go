@@ -189,6 +189,60 @@ func TestRepositoriesArePrinted(t *testing.T) {
 	}
 }
 
+// The name of a file never breaks a line of results in two.
+func TestNamesKeepToTheirLine(t *testing.T) {
+	t.Parallel()
+	const answer = `{"files":[{"repository":"a/b","fileName":{"text":"new\nline\u001b[2J.txt"},"chunks":[{"content":"x\n","contentStart":{"lineNumber":1},"matchRanges":[{"start":{"byteOffset":0},"end":{"byteOffset":1}}]}]},
+		{"repository":"a/b","fileName":{"text":"größe \"1\".txt"},"chunks":[]}],"isSearchExhaustive":true}`
+	node := http.NewServeMux()
+	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) })
+	want := `a/b:"new\nline\x1b[2J.txt":1:x` + "\n" + `a/b:größe "1".txt` + "\n"
+	if out, _, err := run(t, node, "search", "x"); err != nil || out != want {
+		t.Errorf("got %q, %v; want %q", out, err, want)
+	}
+}
+
+// Who asks for a revision that is nowhere is told so.
+func TestAnUnknownRevisionIsSaid(t *testing.T) {
+	t.Parallel()
+	node := http.NewServeMux()
+	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"stats":{"unknownRevision":"nope"},"files":[],"isSearchExhaustive":true}`))
+	})
+	if _, said, err := run(t, node, "search", "rev:nope x"); err == nil || !strings.Contains(said, `has the revision "nope"`) {
+		t.Errorf("said %q, %v", said, err)
+	}
+}
+
+// What a node refuses is told in the words of the command line.
+func TestRefusalsSpeakOfFlags(t *testing.T) {
+	t.Parallel()
+	node := http.NewServeMux()
+	node.HandleFunc("POST /api/keys", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"statusCode":400,"errorCode":"INVALID_REQUEST_BODY","message":"Schema validation failed with: role: expected member or owner"}`))
+	})
+	if _, _, err := run(t, node, "key", "create", "a", "--role", "admin"); err == nil || err.Error() != "role: expected member or owner" {
+		t.Error(err)
+	}
+	if _, _, err := run(t, node, "audit", "--limit", "0"); err == nil || !strings.Contains(err.Error(), "--limit 0: want a number from 1 to 100") {
+		t.Error(err)
+	}
+}
+
+func TestASnapshotGoesToTheStandardOutput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	node := http.NewServeMux()
+	node.HandleFunc("GET /api/snapshot", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("all there is")) })
+	out, said, err := run(t, node, "snapshot", "save", "-")
+	if err != nil || out != "all there is" || !strings.Contains(said, "saved") {
+		t.Errorf("%q, %q, %v", out, said, err)
+	}
+	if _, err := os.Stat("-"); err == nil {
+		t.Error("there is a file called -")
+	}
+}
+
 // A key file is its owner's alone, and is never replaced.
 func TestAClusterKeyFile(t *testing.T) {
 	t.Parallel()

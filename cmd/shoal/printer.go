@@ -39,7 +39,16 @@ func (p *printer) paint(color, s string) {
 func (p *printer) name(f *fileAnswer) {
 	p.paint(colorName, p.safe(f.Repository))
 	p.paint(colorMark, ":")
-	p.paint(colorName, p.safe(f.FileName.Text))
+	p.paint(colorName, oneLine(f.FileName.Text))
+}
+
+// oneLine is a name as it stands in a line of results: one that could break the
+// line, or the terminal, is quoted as git quotes names.
+func oneLine(name string) string {
+	if strings.IndexFunc(name, unicode.IsControl) >= 0 {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // span is a run of matching bytes of a line.

@@ -20,6 +20,7 @@ type searchAnswer struct {
 		ActualMatchCount, TotalMatchCount, FileCount int
 		FlushReason                                  string
 		ShardsRequired, ShardsAnswered               int
+		UnknownRevision                              string
 	} `json:"stats"`
 	Files      []fileAnswer `json:"files"`
 	Repos      []repoAnswer `json:"repositoryInfo"`
@@ -72,7 +73,8 @@ func newSearch(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Search from the terminal",
-		Long: `Search from the terminal. Lines come as repository:path:line:text, like grep -n.
+		Long: `Search from the terminal. Lines come as repository:path:line:text, like grep -n; a path with line breaks
+or other control characters is quoted, like git's.
 Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 
   shoal search 'func main lang:go'
@@ -101,7 +103,6 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 	if strings.TrimSpace(query) == "" {
 		return errors.New("the query is empty: give a word, an expression or a filter, as in `shoal search 'file:\\.go$'`")
-
 	}
 	c, err := f.client()
 	if err != nil {
@@ -121,7 +122,6 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 	}, &raw)
 	if err != nil {
 		return err
-
 	}
 	took := time.Since(began)
 	var answer searchAnswer
@@ -200,6 +200,10 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) {
 	for _, p := range a.Past {
 		fmt.Fprintf(w, "shoal: %s\n", p)
+	}
+
+	if rev := a.Stats.UnknownRevision; rev != "" {
+		fmt.Fprintf(w, "shoal: no repository of this query has the revision %q; of more than 8 repositories only indexed revisions are searched\n", rev)
 	}
 
 	// Where only the numbers are shown they are of everything, whatever the limit of matches.

@@ -244,6 +244,12 @@ func (f *serveFlags) checkReachable() (errs []error) {
 		errs = append(errs, fmt.Errorf("--base-url %q: want http://host or https://host", f.baseURL))
 	}
 
+	for _, host := range splitList(f.hosts) {
+		if host != "*" && strings.ContainsAny(host, "/ \t@*") {
+			errs = append(errs, fmt.Errorf("--allowed-hosts %q: want the name of a host, without a scheme or a path, or * for any", host))
+		}
+	}
+
 	for _, entry := range splitList(f.join) {
 		if err := checkJoin(entry); err != nil {
 			errs = append(errs, fmt.Errorf("--join %q: %w", entry, err))

@@ -29,6 +29,8 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 		"REQUIRE_APPROVAL_NEW_MEMBERS": "off", "AUTH_SESSION_MAX_AGE_SECONDS": "1d", "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING": "0",
 		"SHOAL_OAUTH_REFRESH_GRACE": "31m", "SHOAL_ASK_RETENTION_DAYS": "0", "SHOAL_OPERATOR_SOCKET": "perhaps", "SHOAL_MAX_PERMISSION_AGE": "5s",
 		"SHOAL_AUDIT_QUERIES": "some", "SHOAL_AUDIT_DISK_MB": "4g",
+		"PERMISSION_SYNC_ENABLED": "ture", "EXPERIMENT_EE_PERMISSION_SYNC_ENABLED": "yes", "FORCE_ENABLE_ANONYMOUS_ACCESS": "please", "DEFAULT_MAX_MATCH_COUNT": "many",
+		"SHOAL_OAUTH_CIMD": "false", "SOURCEBOT_CHAT_MAX_STEP_COUNT": "0", "GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS": "10m",
 		"SOURCEBOT_EE_AUDIT_RETENTION_DAYS": "-1", "SOURCEBOT_EE_AUDIT_LOGGING_ENABLED": "maybe",
 	} {
 		_, err := flagsOf(t, map[string]string{name: value})
@@ -42,6 +44,7 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 	for _, args := range [][]string{
 		{"--weight", "1e300"}, {"--weight", "inf"}, {"--weight", "nan"}, {"--rate-limit", "nan"}, {"--rate-limit", "-1"},
 		{"--zone", strings.Repeat("z", 300)}, {"--replicas", "0"}, {"--cluster-listen", "0.0.0.0:7701"},
+		{"--allowed-hosts", "https://code.example.com"}, {"--allowed-hosts", "a.example.com,*.example.com"},
 		{"--join", "10.0.0.1:99999"}, {"--join", "10.0.0.1:7702,10.0.0.2:"}, {"--join", "10.0.0.1:0"}, {"--join", "http://10.0.0.1:7702"}, {"--join", ":7702"}, {"--join", "a:b:c"},
 	} {
 		if _, err := flagsOf(t, nil, args...); err == nil {

@@ -27,16 +27,26 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save the catalog of a running cluster",
-		Long:  "Save the catalog of a running cluster. Keep the cluster key with it: what is secret in the catalog is sealed with that key.",
-		Args:  cobra.ExactArgs(1),
+		Long: "Save the catalog of a running cluster (- is standard output). Keep the cluster key with it: what is secret in the catalog is sealed\n" +
+			"with that key.",
+		Args: cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			if args[0] == "-" && isTerminal(os.Stdout) {
+				return errors.New("a snapshot is no text for a terminal: name a file, or send it to a program")
+			}
+
 			resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
 			if err != nil {
 				return err
 			}
 			defer resp.Body.Close()
 
-			n, err := writeFile(args[0], resp.Body)
+			var n int64
+			if args[0] == "-" {
+				n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
+			} else {
+				n, err = writeFile(args[0], resp.Body)
+			}
 			if err != nil {
 				return err
 			}

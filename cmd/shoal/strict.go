@@ -26,7 +26,7 @@ func strict(cmd *cobra.Command) {
 		count := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if count(cmd, args) != nil {
-				return fmt.Errorf("want: %s", cmd.UseLine())
+				return misused(cmd, fmt.Errorf("want: %s", cmd.UseLine()))
 			}
 			return nil
 		}
@@ -74,7 +74,16 @@ func badFlag(cmd *cobra.Command, err error) error {
 	if strings.HasPrefix(text, "unknown") && strings.Contains(cmd.Use, "QUERY") {
 		text += fmt.Sprintf("; a query that begins with a dash stands behind two: %s -- '-file:test foo'", cmd.CommandPath())
 	}
-	return errors.New(text)
+	return misused(cmd, errors.New(text))
+}
+
+// misused is a wrong call of a command. A node that is called so is not to be
+// started again as it is.
+func misused(cmd *cobra.Command, err error) error {
+	if cmd.Name() == "serve" {
+		return &notStartable{err}
+	}
+	return err
 }
 
 // newHelp is the command help, which fails where there is no such topic.

@@ -50,6 +50,21 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	}
 }
 
+// A supervisor does not start a node again that was called in a wrong way.
+func TestANodeThatIsCalledInAWrongWayStaysAway(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"serve --rate-limit abc", "serve --frobnicate", "serve extra", "serve --replicas 0"} {
+		cmd := newRoot(func(string) string { return "" })
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetErr(&out)
+		cmd.SetArgs(strings.Fields(line))
+		if err := cmd.ExecuteContext(t.Context()); err == nil || exitOf(err) != exitConfig {
+			t.Errorf("shoal %s: %v, exit code %d", line, err, exitOf(err))
+		}
+	}
+}
+
 // A supervisor learns whether another start can help.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
