@@ -304,6 +304,21 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 	}
 }
 
+// A parameter that has to be there and holds a NUL is one mistake, and is not
+// told to be missing.
+func TestANULInAParameterIsOneMistake(t *testing.T) {
+	t.Parallel()
+	s := start(t, (&fake{}).parts())
+	resp, body := ask(t, s, "GET", "/api/source?repo=a%00b&path=a", "")
+	var f failure
+	if err := json.Unmarshal(body, &f); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	if want := "Query params validation failed with: repo: must not contain a NUL byte"; resp.StatusCode != 400 || f.Code != codeInvalidParams || f.Message != want {
+		t.Errorf("%d %s %q, want %q", resp.StatusCode, f.Code, f.Message, want)
+	}
+}
+
 func TestGoodInput(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

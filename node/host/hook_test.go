@@ -203,3 +203,21 @@ func TestADeliveryHasTheIdOfItsHost(t *testing.T) {
 		}
 	}
 }
+
+// Whoever sends what is no event is told so in words of JSON, not in those of
+// this program.
+func TestAMalformedEventIsToldInWordsOfJSON(t *testing.T) {
+	t.Parallel()
+	hook := HookOf(&config.GitHub{})
+	for body, want := range map[string]string{
+		`{"repository":{"full_name":7}}`: "malformed event: repository.full_name must not be a JSON number",
+		`{"organization":"acme"}`:        "malformed event: organization must not be a JSON string",
+		`[]`:                             "malformed event: the body must not be a JSON array",
+		`{`:                              "malformed event: unexpected end of JSON input",
+	} {
+		_, err := hook.Read(Delivery{Header: func(string) string { return "push" }, Body: []byte(body)})
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", body, err, want)
+		}
+	}
+}
