@@ -165,8 +165,13 @@ func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handle
 	return s.l.send(responseFrame, f.call, out)
 }
 
-// fail sends the error of a handler.
+// fail sends the error of a handler. A port that ends sends none: its handlers
+// fail because of that, and a caller that sees the connection break asks another
+// node, where it would take their error for an answer.
 func (s *server) fail(call uint32, err error) error {
+	if s.p.base.Err() != nil {
+		return ErrClosed
+	}
 	return s.l.send(errorFrame, call, s.p.kinds.body(err))
 }
 

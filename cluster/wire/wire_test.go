@@ -283,6 +283,46 @@ func TestHandlerLearnsThatTheCallerHasDied(t *testing.T) {
 	}
 }
 
+// A handler that a stopping node has cancelled has answered nothing: the caller
+// sees a broken connection, by which it knows to ask another node.
+func TestTheEndOfAPortIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	key := NewKey()
+	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
+	began := make(chan struct{}, 2)
+	wait := func(ctx context.Context) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	b.Handle("wait", func(ctx context.Context, _ Peer, _ []byte) ([]byte, error) { return nil, wait(ctx) })
+	b.HandleStream("wait", func(ctx context.Context, _ Peer, _ []byte, _ io.Writer) error { return wait(ctx) })
+
+	failed := make(chan error, 2)
+	go func() {
+		_, err := a.Call(within(t), b.target(), "wait", nil)
+		failed <- err
+	}()
+	go func() {
+		r, err := a.Stream(within(t), b.target(), "wait", nil)
+		if err == nil {
+			_, err = io.ReadAll(r)
+			r.Close()
+		}
+		failed <- err
+	}()
+
+	// The handlers end while the connections are still there.
+	<-began
+	<-began
+	b.cancel()
+	for range 2 {
+		if err := <-failed; !errors.Is(err, ErrBroken) {
+			t.Errorf("the caller: %v", err)
+		}
+	}
+}
+
 func TestStream(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
