@@ -143,15 +143,19 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 	ctx := context.Background()
 	dir := t.TempDir()
 	closed := w.granted
+	sources := map[string]string{} // of repositories with a name of their own
 	if hidden {
-		closed = slices.Concat(w.granted, w.hidden)
+		// One has the name that the address of a revision of a visible one begins with.
+		alike := w.open[0] + "@v1"
+		sources[alike] = w.hidden[0]
+		closed = slices.Concat(w.granted, w.hidden, []string{alike})
 	}
 	for folder, names := range map[string][]string{"open": w.open, "closed": closed} {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if err := os.CopyFS(filepath.Join(dir, folder, name), os.DirFS(filepath.Join(p.dir, name))); err != nil {
+			if err := os.CopyFS(filepath.Join(dir, folder, name), os.DirFS(filepath.Join(p.dir, cmp.Or(sources[name], name)))); err != nil {
 				t.Fatal(err)
 			}
 		}
