@@ -13,7 +13,7 @@ import (
 func definitions(s Searcher, b Browser) Tool {
 	return Tool{
 		Name: "find_symbol_definitions", Title: "Find definitions",
-		About: "Finds where a function, type, variable or other symbol is defined. Better than grep for that. Comes back as `line [kind in parent]: text` by file, the product's own source first; body adds the whole definition.",
+		About: "Finds where a function, type, variable or other symbol is defined. Better than grep for that. Comes back as `line [kind in parent]: text` by file, the product's own source first; body adds its lines, if known.",
 		Params: []Param{
 			symbolParam, anyRepoParam,
 			{Name: "match", Kind: String, Words: []string{"exact", "prefix", "fuzzy"}, Default: "exact"},

@@ -136,6 +136,25 @@ int free_one(struct pool *p);
 int evict_stats(struct pool *p);
 `
 
+// shapeRs is in a language of which ctags does not tell where definitions end.
+const shapeRs = `pub struct Shape {
+    side: u32,
+}
+
+impl Shape {
+    pub fn scale(
+        &mut self,
+        by: u32,
+    ) {
+        self.side *= checked(by);
+    }
+}
+
+fn checked(by: u32) -> u32 {
+    by.max(1)
+}
+`
+
 // sample starts a node that has indexed two repositories, symbols and all.
 func sample(t testing.TB) (*nodetest.Node, *tool.Set) {
 	t.Helper()
@@ -145,6 +164,7 @@ func sample(t testing.TB) (*nodetest.Node, *tool.Set) {
 	lib.CommitAs("Ada Bell", day(1), "Begin the library", map[string]string{
 		"lib.go":      "package lib\n\n// Answer answers.\nfunc Answer() int { return 42 }\n",
 		"lib_test.go": "package lib\n\nvar tested = Answer()\n",
+		"shape.rs":    shapeRs,
 	})
 	lib.Git("remote", "add", "origin", "https://example.com/acme/lib")
 

@@ -10,6 +10,8 @@
 //	< 3	func	package	main	main
 //	< {"_type": "completed", "command": "generate-tags"}
 //
+// Of some languages ctags does not tell where definitions end: ends.go reads that off the text.
+//
 // Ctags reads whatever people push, so nothing it does may hurt: it
 // runs in its sandbox without an environment, sees made-up file names only,
 // and one that dies, hangs or talks nonsense is ended and costs the one file

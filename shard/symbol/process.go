@@ -34,6 +34,7 @@ type process struct {
 	send   []byte            // files and what goes before each
 	long   []byte            // a line that did not fit the buffer of out
 	kinds  map[string]string // what ctags calls them: what we do
+	ends   ends
 }
 
 func (p *Pool) start() (*process, error) {
@@ -125,7 +126,7 @@ func (p *process) tag(todo []task, timeout time.Duration, use func(Symbol), done
 	_, writeErr := p.in.Write(p.send)
 	for n, t := range todo {
 		p.files++
-		if err := p.read(use); err != nil {
+		if err := p.read(t.content, use); err != nil {
 			if writeErr != nil {
 				err = fmt.Errorf("%w (write: %w)", err, writeErr)
 			}
@@ -166,7 +167,8 @@ func (p *process) pack(todo []task) []task {
 const headRoom = 100
 
 // read reads the answer for one file.
-func (p *process) read(use func(Symbol)) error {
+func (p *process) read(content []byte, use func(Symbol)) error {
+	p.ends.reset()
 	var a answer
 	for size, symbols := 0, 0; ; {
 		line, err := p.line()
@@ -185,6 +187,7 @@ func (p *process) read(use func(Symbol)) error {
 
 		switch string(a.kindOfAnswer) {
 		case "completed":
+			p.ends.finish(content, use)
 			return nil
 		case "error":
 			if a.warning {
@@ -196,7 +199,7 @@ func (p *process) read(use func(Symbol)) error {
 				return errors.New("too many symbols")
 			}
 			if s, ok := p.symbol(&a); ok {
-				use(s)
+				p.ends.add(s, use)
 			}
 		}
 	}

@@ -1,0 +1,145 @@
+package symbol
+
+import (
+	"bytes"
+	"slices"
+	"unicode"
+)
+
+// sourceLine is a line of a source file without the white space around it.
+type sourceLine struct {
+	number uint32
+	in     indentation
+	text   []byte
+
+	known  bool // formed is filled in
+	formed lineShape
+}
+
+func newSourceLine(number uint32, line []byte) sourceLine {
+	end := len(line)
+	for end > 0 && (line[end-1] == ' ' || line[end-1] == '\t' || line[end-1] == '\r') {
+		end--
+	}
+	in, rest := indentationOf(line[:end])
+	return sourceLine{number: number, in: in, text: rest}
+}
+
+// silent reports whether the line says nothing of where a definition ends: comments, lines
+// for a preprocessor and labels may stand at the margin anywhere.
+func (l *sourceLine) silent() bool {
+	if len(l.text) == 0 || l.text[0] == '#' || bytes.HasPrefix(l.text, []byte("//")) {
+		return true
+	}
+	last := len(l.text) - 1
+	return l.text[last] == ':' && bytes.IndexFunc(l.text[:last], notInWord) < 0
+}
+
+// indentation is how far a line is set in: in bytes, and in columns with tabs of eight.
+// Lines of tabs and lines of spaces are compared only where both agree.
+type indentation struct{ bytes, columns int }
+
+func indentationOf(line []byte) (in indentation, rest []byte) {
+	n := 0
+	for n < len(line) && line[n] == ' ' {
+		n++
+	}
+
+	// Behind spaces alone there is nothing to reckon.
+	columns := n
+	for ; n < len(line) && (line[n] == ' ' || line[n] == '\t'); n++ {
+		if columns++; line[n] == '\t' {
+			columns = (columns + 7) &^ 7
+		}
+	}
+	return indentation{n, columns}, line[n:]
+}
+
+func (a indentation) compare(b indentation) (deeper, same bool) {
+	return a.bytes > b.bytes && a.columns > b.columns, a == b
+}
+
+func (a indentation) shallower(b indentation) bool {
+	return a.bytes < b.bytes && a.columns < b.columns
+}
+
+// lineShape is what the brackets of a line tell of the lines that follow.
+type lineShape struct {
+	braces int  // opened less closed
+	last   byte // of the code in it, before a comment
+	header bool // it ends within parameters
+	ended  bool // it ends with a closing brace or a semicolon, and maybe a comma
+}
+
+// whole reports whether nothing follows that belongs to the line.
+func (s lineShape) whole() bool { return s.ended && s.braces <= 0 }
+
+// opens reports whether the line ends with an opening bracket.
+func (s lineShape) opens() bool { return s.last != 0 && bytes.IndexByte([]byte("{([<"), s.last) >= 0 }
+
+// shape reads the line once, however many definitions ask.
+func (l *sourceLine) shape() lineShape {
+	if l.known {
+		return l.formed
+	}
+	l.known = true
+
+	code := l.text
+	s := &l.formed
+	for i, c := range code {
+		if i > 0 && startsComment(code, i) {
+			code = bytes.TrimRight(code[:i], " \t")
+			break
+		}
+		switch c {
+		case '{':
+			s.braces++
+		case '}':
+			s.braces--
+		}
+	}
+	if len(code) == 0 {
+		return *s
+	}
+
+	s.last = code[len(code)-1]
+	beforeLast := byte(0)
+	if rest := bytes.TrimRight(code[:len(code)-1], " \t"); len(rest) > 0 {
+		beforeLast = rest[len(rest)-1]
+	}
+	s.header = bytes.IndexByte([]byte("([<,"), s.last) >= 0 || s.last == '{' && bytes.IndexByte([]byte("([<,:="), beforeLast) >= 0
+	s.ended = s.last == '}' || s.last == ';' || s.last == ',' && beforeLast == '}'
+	return *s
+}
+
+// startsComment reports whether a comment to the end of the line begins at i.
+func startsComment(code []byte, i int) bool {
+	if code[i] != '/' && code[i] != '#' || code[i-1] != ' ' && code[i-1] != '\t' {
+		return false
+	}
+	rest := code[i+1:]
+	if code[i] == '/' {
+		return len(rest) > 0 && rest[0] == '/'
+	}
+	return len(rest) == 0 || rest[0] == ' '
+}
+
+// word reports whether the line begins with a word.
+func (l *sourceLine) word(word string) bool {
+	if !bytes.HasPrefix(l.text, []byte(word)) {
+		return false
+	}
+	if len(l.text) == len(word) {
+		return true
+	}
+	return notInWord(rune(l.text[len(word)]))
+}
+
+func notInWord(r rune) bool {
+	return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+}
+
+// closingWord reports whether the line begins with a word that closes a block.
+func (l *sourceLine) closingWord() bool {
+	return slices.ContainsFunc([]string{"end", "fi", "done", "esac"}, l.word)
+}
