@@ -20,6 +20,8 @@ var (
 	template   = fence{open: "`", close: "`", class: String, escape: '\\', lines: true}
 	rawText    = fence{open: "`", close: "`", class: String, lines: true}
 	markup     = fence{open: "<!--", close: "-->", class: Comment, lines: true}
+
+	markupFences = []fence{markup, {open: "<![CDATA[", close: "]]>", class: String, lines: true}, {open: `"`, close: `"`, class: String, lines: true}, shellPlain}
 )
 
 // row is a family of languages: the names that go-enry gives them, separated by
@@ -34,6 +36,8 @@ type row struct {
 	extra     string
 	directive byte
 	bare      byte
+	markup    bool
+	scripts   bool
 }
 
 const (
@@ -68,7 +72,7 @@ var rows = []row{
 		types:    "bool bytes complex dict float frozenset int list object set str tuple type"},
 	{names: "Ruby,Crystal", comments: " #", fences: []fence{{open: "=begin", close: "=end", class: Comment, lines: true}, quoted, single},
 		keywords: "alias and attr_accessor attr_reader attr_writer begin break case class def defined? do else elsif end ensure extend false for if in include module next nil not or private protected public raise redo require require_relative rescue retry return self super then true undef unless until when while yield"},
-	{names: "Perl,Raku", comments: " #", fences: []fence{quoted, single}, extra: "$@",
+	{names: "Perl,Raku", comments: " #", fences: []fence{{open: "=", close: "=cut", class: Comment, lines: true, first: true}, quoted, single}, extra: "$@",
 		keywords: "and cmp continue die do else elsif eq eval for foreach ge given goto gt if last le local lt my ne next no not or our package print redo require return shift sub unless until use when while wantarray xor"},
 	{names: "PHP,Hack", comments: "//\n #", fences: []fence{cComment, markup, shellText, shellPlain}, extra: "$", fold: true,
 		keywords: "abstract and as break callable case catch class clone const continue declare default do echo else elseif empty enddeclare endfor endforeach endif endswitch endwhile enum extends final finally fn for foreach function global goto if implements include include_once instanceof insteadof interface isset list match namespace new null or print private protected public readonly require require_once return self static switch throw trait true false try unset use var while xor yield", types: "array bool float int iterable mixed object string void"},
@@ -94,8 +98,8 @@ var rows = []row{
 	{names: "Verilog,SystemVerilog", comments: "//", fences: []fence{cComment, quoted}, directive: '`', keywords: "always always_comb always_ff and assert assign automatic begin bind case casex casez class clocking constraint cover default disable else end endcase endclass endfunction endgenerate endmodule endpackage endtask enum export extends final for force forever fork function generate genvar if import initial inout input interface join localparam modport module negedge new output package parameter posedge program property return sequence static struct super task this typedef unique virtual while", types: "bit byte int integer logic real reg shortint string time wire"},
 	{names: "Fortran,Fortran Free Form", comments: "!", fences: []fence{doubled, sqlText}, fold: true, keywords: "allocatable allocate associate block call case class contains cycle deallocate do else elseif elsewhere end enddo endif exit function if implicit in inout intent interface module none only optional out parameter pointer private procedure program public pure recursive return save select stop subroutine target then type use where while", types: "character complex integer logical real double precision"},
 	{names: "Assembly,Unix Assembly,Motorola 68K Assembly,LLVM,WebAssembly", comments: ";\n//\n #", fences: []fence{cComment, quoted}, directive: '.', extra: "%"},
-	{names: "HTML,XML,SVG,XSLT,HTML+ERB,HTML+Django,HTML+PHP,HTML+Razor,Maven POM,ASP.NET,Ant Build System,JavaServer Pages", fences: []fence{markup, {open: "<![CDATA[", close: "]]>", class: String, lines: true}, doubled}, extra: "-", fold: true,
-		keywords: "a article aside audio body button canvas code div em footer form h1 h2 h3 h4 head header html img input label li link main meta nav ol option p pre script section select span strong style svg table tbody td template textarea th thead title tr ul video"},
+	{names: "HTML,HTML+ERB,HTML+Django,HTML+PHP,HTML+Razor,ASP.NET,JavaServer Pages", fences: markupFences, extra: "-:", markup: true, scripts: true},
+	{names: "XML,SVG,XSLT,Maven POM,Ant Build System", fences: markupFences, extra: "-:.", markup: true},
 	{names: "CSS,SCSS,Sass,Less,Stylus,PostCSS", comments: "", fences: []fence{cComment, quoted, single}, extra: "-", keywords: "important inherit initial none auto unset", directive: '@'},
 	{names: "JSON,JSON with Comments,JSON5,Jsonnet,JSONLD,Jupyter Notebook,HCL,Nix,CUE,Dhall", comments: "//\n #", fences: []fence{cComment, {open: "''", close: "''", class: String, lines: true}, quoted}, extra: "-",
 		keywords: "true false null let in if then else with rec inherit import assert local for function variable resource data module output provider locals"},
@@ -131,7 +135,7 @@ var languages = sync.OnceValue(func() map[string]*Lang {
 })
 
 func (r *row) lang() *Lang {
-	l := &Lang{fences: r.fences, words: map[string]Class{}, fold: r.fold, extra: r.extra, directive: r.directive, bare: r.bare}
+	l := &Lang{fences: r.fences, words: map[string]Class{}, fold: r.fold, extra: r.extra, directive: r.directive, bare: r.bare, markup: r.markup, scripts: r.scripts}
 	if r.comments != "" {
 		l.comments = strings.Split(r.comments, "\n")
 	}

@@ -42,7 +42,7 @@ type Span struct {
 
 // State is what the lines before leave open; 0 is nothing. The low byte is one
 // more than the number of the fence, the high byte how deep it is nested or,
-// of a raw text, how many # close it.
+// of a raw text, how many # close it. Markup keeps its part in the low byte too.
 type State uint16
 
 // fence is what stands around a comment or a text.
@@ -54,6 +54,7 @@ type fence struct {
 	nests       bool
 	hashes      bool // r#"..."#: as many # close it as opened it
 	char        bool // one character: 'a' is a text, 'a alone is none
+	first       bool // opens, before a letter, and closes at the beginning of a line only
 }
 
 // Lang is how a family of languages is written. It is immutable.
@@ -65,6 +66,8 @@ type Lang struct {
 	extra     string // bytes of words besides letters, digits and _
 	bare      byte   // takes the meaning from the byte after it outside texts too; 0 for none
 	directive byte   // begins a directive where it is first on its line; 0 for none
+	markup    bool   // texts stand in tags only
+	scripts   bool   // of markup: elements hold scripts and styles
 
 	kinds [256]kind
 }
@@ -100,6 +103,9 @@ func (l *Lang) prepare() *Lang {
 // Line appends the spans of one line, given without its end, in their order,
 // and returns what it leaves open.
 func (l *Lang) Line(line []byte, state State, spans []Span) ([]Span, State) {
+	if l.markup {
+		return l.markupLine(line, state, spans)
+	}
 	at := 0
 	if state != 0 {
 		f := &l.fences[(state&0xff)-1]
@@ -209,6 +215,9 @@ func (f *fence) begins(line []byte, at int) (begin, hashes int, ok bool) {
 		return 0, 0, false
 	}
 	begin = at + len(f.open)
+	if f.first && (at > 0 || wordLength(line[begin:]) == 0) {
+		return 0, 0, false
+	}
 	if f.hashes {
 		for begin < len(line) && line[begin] == '#' && hashes < 200 {
 			begin, hashes = begin+1, hashes+1
@@ -235,7 +244,7 @@ func (f *fence) rest(line []byte, at, depth int) (end, open int) {
 		switch rest := line[at:]; {
 		case f.escape != 0 && rest[0] == f.escape:
 			at += 2
-		case has(rest, f.close) && f.closed(rest, depth):
+		case has(rest, f.close) && (at == 0 || !f.first) && f.closed(rest, depth):
 			if at += len(f.close); f.hashes {
 				return at + depth, -1
 			}

@@ -43,6 +43,13 @@ func TestColours(t *testing.T) {
 		{"TeX", `a \% b % c`, "......" + "." + "ccc"},
 		{"Emacs Lisp", `(?\" "s" ?\; a) ; c`, ".....sss........ccc"},
 		{"Haskell", "{- a {- b -} c -} d", "ccccccccccccccccc.."},
+		{"Perl", "=head1 a\n\nit's =cut\n=cut\n$a=b; =c 'd'", "cccccccc\n\nccccccccc\ncccc\n.........sss"},
+		{"HTML", `a "b" don't <p id="x">1 code`, `.............k....sss.......`},
+		{"HTML", "<!-- a\n\"b --> \"c\" <p\nid='d\n\ne'>'f'", "cccccc\ncccccc......k\n...ss\n\nss...."},
+		{"HTML", "<script src=\"a\">// b </p>\nif /* <\n\n*/ 'c'</Script> if 'd'", ".kkkkkk.....sss.ccccccccc\nkk.cccc\n\ncc.sss..kkkkkk........"},
+		{"HTML", "<style>a { b: \"c\" } /*\n</style> 'x'", ".kkkkk........sss...cc\n..kkkkk....."},
+		{"HTML", `a < b "c" <!-- d -->"e"`, "..........cccccccccc..."},
+		{"XML", "<a>if</a><script>/* a */\n<x:p v=\"1\n2\"> <![CDATA[ a\nb]]>'", ".k.....k..kkkkkk........\n.kkk...ss\nss..sssssssssss\nssss."},
 	} {
 		if got := colour(For(c.language), c.text); got != c.want {
 			t.Errorf("%s %q\n got %q\nwant %q", c.language, c.text, got, c.want)

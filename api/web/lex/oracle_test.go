@@ -35,7 +35,7 @@ var languages = []language{
 
 // agreed is the part of the comments that both must see, whatever the files. YAML is
 // left out: a # in a block of text, as of a script, begins a comment here.
-const agreed = 0.75
+const agreed = 0.85
 
 // The bounds of what is compared: a grammar takes seconds for a megabyte.
 const (
