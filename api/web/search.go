@@ -146,7 +146,7 @@ type results struct {
 	Rest     string // what the next page has
 	CountAll string
 	Copies   []copyAs
-	Views    []view
+	Views    []viewList
 
 	typed bool // somebody is typing it
 	took  time.Duration
@@ -276,20 +276,26 @@ type view struct {
 	Here      bool
 }
 
-func viewsOf(b layout.Box) []view {
-	var out []view
-	for _, n := range contexts {
-		other := b
-		other.Context = contextOf(strconv.Itoa(n))
-		out = append(out, view{counted(n, "line around", "lines around"), searchURL(other, 0), other == b})
-	}
+// viewList is views of which one is shown.
+type viewList struct {
+	Name  string
+	Views []view
+}
+
+func viewsOf(b layout.Box) []viewList {
+	order, around := viewList{Name: "Order"}, viewList{Name: "Around a match"}
 	for _, grouped := range []bool{false, true} {
 		other := b
 		other.Grouped = grouped
 		name := map[bool]string{false: "best files first", true: "by repository"}[grouped]
-		out = append(out, view{name, searchURL(other, 0), other == b})
+		order.Views = append(order.Views, view{name, searchURL(other, 0), other == b})
 	}
-	return out
+	for _, n := range contexts {
+		other := b
+		other.Context = contextOf(strconv.Itoa(n))
+		around.Views = append(around.Views, view{counted(n, "line around", "lines around"), searchURL(other, 0), other == b})
+	}
+	return []viewList{order, around}
 }
 
 // after is the files behind the first n ranges. A search returns the same
