@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -53,5 +54,29 @@ func TestARepositoryIsIndexedByItsName(t *testing.T) {
 	}
 	if _, _, err := run(t, node, "repo", "reindex", "example.com/a"); err == nil || asked != 1 {
 		t.Errorf("a part of a name is taken: %v", err)
+	}
+}
+
+// Who writes a name in part, or another host before it, is told what there is.
+func TestNamesNearToOneThatIsNotThereAreTold(t *testing.T) {
+	t.Parallel()
+	node := http.NewServeMux()
+	node.HandleFunc("GET /api/repos", func(w http.ResponseWriter, r *http.Request) {
+		var found []string
+		for _, name := range []string{"example.com/a/app", "example.com/b/app", "example.com/c/app", "example.com/d/app"} {
+			if strings.Contains(name, r.FormValue("query")) {
+				found = append(found, fmt.Sprintf(`{"repoId":7,"repoName":%q}`, name))
+			}
+		}
+		fmt.Fprintf(w, "[%s]", strings.Join(found, ","))
+	})
+	for name, want := range map[string]string{
+		"a/app":             `there is no repository "a/app"; names are written in full, as example.com/a/app`,
+		"github.com/b/app":  `there is no repository "github.com/b/app"; names are written in full, as example.com/a/app, example.com/b/app, example.com/c/app`,
+		"example.com/a/lib": `there is no repository "example.com/a/lib"; names are written in full, as in github.com/acme/app`,
+	} {
+		if _, _, err := run(t, node, "repo", "reindex", name); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"path"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -42,14 +44,10 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 
 // findRepo is the number of a repository.
 func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
-	const perPage = 100
+	var near []repoRow
 	for page := 1; ; page++ {
-		var list []struct {
-			RepoID   uint32
-			RepoName string
-		}
-		path := fmt.Sprintf("/api/repos?query=%s&perPage=%d&page=%d", url.QueryEscape(name), perPage, page)
-		if err := c.call(ctx, "GET", path, nil, &list); err != nil {
+		list, err := reposLike(ctx, c, name, page)
+		if err != nil {
 			return 0, err
 		}
 
@@ -59,8 +57,49 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 			}
 		}
 
-		if len(list) < perPage {
-			return 0, fmt.Errorf("there is no repository %q; names are written in full, as in github.com/acme/app", name)
+		near = append(near, list[:min(len(list), mostNear-len(near))]...)
+		if len(list) < reposPerPage {
+			break
 		}
 	}
+
+	// A name with a mistake in what is before the last slash is near as well.
+	if base := path.Base(name); len(near) == 0 && base != name {
+		list, err := reposLike(ctx, c, base, 1)
+		if err != nil {
+			return 0, err
+		}
+		near = list[:min(len(list), mostNear)]
+	}
+
+	return 0, noRepo(name, near)
+}
+
+const (
+	reposPerPage = 100
+	mostNear     = 3 // names that are suggested
+)
+
+// repoRow is a repository in a list.
+type repoRow struct {
+	RepoID   uint32
+	RepoName string
+}
+
+// reposLike is a page of the repositories whose names have a text in them.
+func reposLike(ctx context.Context, c *client, text string, page int) (list []repoRow, err error) {
+	target := fmt.Sprintf("/api/repos?query=%s&perPage=%d&page=%d", url.QueryEscape(text), reposPerPage, page)
+	return list, c.call(ctx, "GET", target, nil, &list)
+}
+
+// noRepo is the error for a name that no repository has, with those near to it.
+func noRepo(name string, near []repoRow) error {
+	if len(near) == 0 {
+		return fmt.Errorf("there is no repository %q; names are written in full, as in github.com/acme/app", name)
+	}
+	var names []string
+	for _, r := range near {
+		names = append(names, r.RepoName)
+	}
+	return fmt.Errorf("there is no repository %q; names are written in full, as %s", name, strings.Join(names, ", "))
 }
