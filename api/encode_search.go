@@ -15,7 +15,15 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
 	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
-	return append(appendPast(dst, r.Past), '}')
+	return append(appendHints(appendPast(dst, r.Past), r.Hints), '}')
+}
+
+// appendHints appends what is to be said of the query; where that is nothing, nothing.
+func appendHints(dst []byte, hints []string) []byte {
+	if len(hints) == 0 {
+		return dst
+	}
+	return appendTexts(dst, `,"hints":`, hints)
 }
 
 // appendPast appends the repositories of which a commit was read from git; where
@@ -73,7 +81,7 @@ func appendFinalEvent(dst []byte, r *search.Response) []byte {
 	dst = appendStats(append(dst, `{"type":"final","accumulatedStats":`...), &r.Stats)
 	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
-	return append(appendPast(dst, r.Past), '}')
+	return append(appendHints(appendPast(dst, r.Past), r.Hints), '}')
 }
 
 func appendStats(dst []byte, s *search.Stats) []byte {

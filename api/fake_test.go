@@ -92,7 +92,8 @@ func searchResponse() *search.Response {
 			},
 			Duration: 2*time.Second + 18, Wait: 19, Crashes: 20, ShardsRequired: 21, ShardsAnswered: 22, FlushReason: search.FlushFinal, UnknownRevision: "v0",
 		},
-		Past: []search.PastRepo{{Repository: "example.com/a/b", Commit: "0123456789abcdef0123456789abcdef01234567", Time: day, Beside: "main", Read: 2, Bytes: 30}},
+		Past:  []search.PastRepo{{Repository: "example.com/a/b", Commit: "0123456789abcdef0123456789abcdef01234567", Time: day, Beside: "main", Read: 2, Bytes: 30}},
+		Hints: []string{"public:yes is searched for as text"},
 		Files: []search.File{{
 			RepoID: 7, Repository: "example.com/a/b", Path: "dir/m\xe9<in>.go", Language: "Go",
 			NameRanges: []shard.Range{{Start: at(4, 1, 5), End: at(5, 1, 6)}},

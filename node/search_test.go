@@ -48,7 +48,7 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 	}
 	n := nodetest.Start(t, nodetest.Config{File: still(dir), Edit: func(o *node.Options) { o.StreamBatch = 4 }})
 	n.WaitIndexed(repos)
-	for _, query := range []string{"otter", "animal", "otter repo:r1", "type:file otter", "nothing"} {
+	for _, query := range []string{"otter", "animal", "otter repo:r1", "type:file otter", "nothing", "otter t:repo"} {
 		whole := n.Search(query)
 		chunks, sum := stream(t, n, search.Request{Query: query})
 		var files, found []string
@@ -65,6 +65,9 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 			found = append(found, fmt.Sprint(f.Repository, f.Path, f.Chunks))
 		}
 		want(t, files, found...)
+		if hinted := query == "otter t:repo"; len(whole.Hints) > 0 != hinted || !slices.Equal(whole.Hints, sum.Hints) {
+			t.Errorf("%q: the search hints at %q, the stream at %q", query, whole.Hints, sum.Hints)
+		}
 		for name, got := range map[string][3]int{
 			"the parts": {stats.Files, stats.TotalMatches, stats.ActualMatches},
 			"the sum":   {sum.Stats.Files, sum.Stats.TotalMatches, sum.Stats.ActualMatches},

@@ -214,6 +214,18 @@ func TestAnUnknownRevisionIsSaid(t *testing.T) {
 	}
 }
 
+// Who writes a filter of another search is told what does that here.
+func TestHintsOfAQueryAreSaid(t *testing.T) {
+	t.Parallel()
+	node := http.NewServeMux()
+	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"files":[],"isSearchExhaustive":true,"hints":["public:yes is searched for as text: write another"]}`))
+	})
+	if _, said, err := run(t, node, "search", "public:yes"); err == nil || !strings.Contains(said, "shoal: public:yes is searched for as text: write another\n") {
+		t.Errorf("said %q, %v", said, err)
+	}
+}
+
 // What a node refuses is told in the words of the command line.
 func TestRefusalsSpeakOfFlags(t *testing.T) {
 	t.Parallel()

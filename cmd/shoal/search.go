@@ -26,6 +26,7 @@ type searchAnswer struct {
 	Repos      []repoAnswer `json:"repositoryInfo"`
 	Exhaustive bool         `json:"isSearchExhaustive"`
 	Past       []pastAnswer `json:"past"`
+	Hints      []string     `json:"hints"`
 }
 
 // pastAnswer is a repository of which a commit was read from git.
@@ -200,6 +201,9 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) {
 	for _, p := range a.Past {
 		fmt.Fprintf(w, "shoal: %s\n", p)
+	}
+	for _, hint := range a.Hints {
+		fmt.Fprintf(w, "shoal: %s\n", hint)
 	}
 
 	if rev := a.Stats.UnknownRevision; rev != "" {

@@ -35,6 +35,7 @@ func (r *root) respond() (*Response, error) {
 		Stats:      r.stats,
 		Cluster:    r.clusterInfo(),
 		Past:       r.pastRepos(),
+		Hints:      r.hints,
 		Exhaustive: missing == 0 && len(r.unindexed) == 0 && !r.cut,
 	}
 	out.Stats.FlushReason = r.flushReason(missing)

@@ -32,6 +32,7 @@ type root struct {
 	blind  bool           // the viewer is not told what is counted by file
 	req    Request
 	shape  *shape
+	hints  []string        // of the query
 	q      query.Q         // without atoms of repositories
 	repos  *roaring.Bitmap // that may have a match
 	leaf   leafRequest     // what every leaf is asked, without its parts
@@ -130,6 +131,7 @@ func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request,
 		age:     s.d.Cluster.Age(),
 		req:     req,
 		shape:   shapeOf(parsed.Type),
+		hints:   parsed.Hints,
 	}
 
 	// The query itself may bound the answer and the time.

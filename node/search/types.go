@@ -32,6 +32,7 @@ type Response struct {
 	Exhaustive   bool
 	Cluster      ClusterInfo
 	Past         []PastRepo // by name; none where the index had all that was asked for
+	Hints        []string   // what of the query was meant in another way, as it seems
 }
 
 // PastRepo is a repository in which a commit was searched that is not indexed.

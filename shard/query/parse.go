@@ -28,6 +28,7 @@ type Query struct {
 	At      time.Time     // at:, in UTC, the last second of what it names; zero when not given
 	Type    Type          // type:
 	Case    Case          // how letters match: by case:, or the toggle
+	Hints   []string      // of words that are filters elsewhere, one sentence each
 }
 
 // The special values of Query.Count, and its bound.
@@ -288,6 +289,9 @@ func (p *parser) positive(end int) (Q, error) {
 	}
 
 	value, quoted := p.value(end)
+	if !quoted {
+		p.hint(value)
+	}
 	return p.textAtom(value, at, quoted)
 }
 

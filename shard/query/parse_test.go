@@ -2,6 +2,7 @@ package query
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -292,7 +293,7 @@ func TestParseDirectives(t *testing.T) {
 			continue
 		}
 		q.Q = nil
-		if *q != tt.want {
+		if !reflect.DeepEqual(*q, tt.want) {
 			t.Errorf("Parse(%q) = %+v, want %+v", tt.in, *q, tt.want)
 		}
 	}
