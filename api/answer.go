@@ -143,7 +143,6 @@ func (c *call) writeStream(s *Server, end func()) {
 	conn, stream := c.rc.Conn(), c.stream
 	// The deadline moves with each part (deadlineWriter), so the one that the
 	// server would set for the whole answer is replaced here.
-	// server would set for the whole answer is replaced here.
 	if err := c.rc.SetWriteDeadline(clock.In(writeTimeout)); err != nil {
 		s.log.Debug("connection", "detail", err)
 	}
