@@ -142,3 +142,36 @@ func TestPeopleManageTheirOwnKeysOnly(t *testing.T) {
 		t.Errorf("a key of nobody manages keys: %v", err)
 	}
 }
+
+// The variable decides who is let in without a credential, and an override of
+// the file wins over it; the setting of before counts where neither is given.
+func TestGuestsAreLetInWhereAVariableSaysSo(t *testing.T) {
+	t.Parallel()
+	const variable = "FORCE_ENABLE_ANONYMOUS_ACCESS"
+	n := nodetest.Start(t, nodetest.Config{File: `{}`})
+	with := nodetest.Start(t, nodetest.Config{File: `{}`, Env: map[string]string{variable: "true"}})
+	override := func(value, rest string) string {
+		return `{"environmentOverrides": {"` + variable + `": {"type": "boolean", "value": ` + value + `}}` + rest + `}`
+	}
+	const setting = `"settings": {"enablePublicAccess": true}`
+	for _, tt := range []struct {
+		file          string
+		without, with bool
+	}{
+		{`{}`, false, true},
+		{override("false", ""), false, false},
+		{override("true", ""), true, true},
+		{"{" + setting + "}", true, true},
+		{override("false", ", "+setting), false, false},
+	} {
+		for node, want := range map[*nodetest.Node]bool{n: tt.without, with: tt.with} {
+			node.Configure(tt.file)
+			node.Wait("the configuration", func() error {
+				if node.AnonymousAccess() != want {
+					return errors.New(tt.file)
+				}
+				return nil
+			})
+		}
+	}
+}

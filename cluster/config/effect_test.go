@@ -76,7 +76,7 @@ func TestOverridesWorkOrWarn(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"SHOAL_ASK_RETENTION_DAYS": "30", "SOURCEBOT_CHAT_MAX_STEP_COUNT": "5", "GOOGLE_VERTEX_PROJECT": "p", "AZURE_RESOURCE_NAME": "r",
-		"OPENAI_API_KEY": "k", "SHOAL_AUDIT_QUERIES": "FULL", "SHOAL_AUDIT_DISK_MB": "0", "SHOAL_MAX_PERMISSION_AGE": "1m", "SHOAL_OAUTH_CIMD": "off", "PERMISSION_SYNC_ENABLED": "1",
+		"OAUTH_ACCESS_TOKEN_TTL_SECONDS": "86400", "OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "10", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "3600", "OPENAI_API_KEY": "k", "SHOAL_AUDIT_QUERIES": "FULL", "SHOAL_AUDIT_DISK_MB": "0", "SHOAL_MAX_PERMISSION_AGE": "1m", "SHOAL_OAUTH_CIMD": "off", "PERMISSION_SYNC_ENABLED": "1",
 	} {
 		text, f, err := file(name, value)
 		if err != nil || len(f.Warnings) > 0 || len(Explain(text, f).Works) != 1 {
@@ -85,6 +85,7 @@ func TestOverridesWorkOrWarn(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"SHOAL_ASK_RETENTION_DAYS": "0", "SHOAL_MAX_PERMISSION_AGE": "10", "SHOAL_OAUTH_REFRESH_GRACE": "31m", "SOURCEBOT_EE_AUDIT_RETENTION_DAYS": "ten", "SHOAL_AUDIT_QUERIES": "some", "SHOAL_AUDIT_DISK_MB": "4g",
+		"AUTH_EMAIL_CODE_LOGIN_ENABLED": "true", "OAUTH_ACCESS_TOKEN_TTL_SECONDS": "86401", "OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "9", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "90d",
 		"FORCE_ENABLE_ANONYMOUS_ACCESS": "ja", "PERMISSION_SYNC_ENABLED": "on", "SHOAL_OAUTH_CIMD": "no", "DEFAULT_MAX_MATCH_COUNT": "0",
 	} {
 		if _, _, err := file(name, value); err == nil {
@@ -92,11 +93,35 @@ func TestOverridesWorkOrWarn(t *testing.T) {
 		}
 	}
 	for name, says := range map[string]string{
-		"AUTH_URL": "--base-url", "CTAGS_COMMAND": "--ctags", "HTTPS_PROXY": "shoal serve", "DATABASE_URL": "no node reads",
+		"AUTH_URL": "--base-url", "CTAGS_COMMAND": "--ctags", "HTTPS_PROXY": "shoal serve", "DATABASE_URL": "no database", "AUTH_SECRET": "cluster key", "SMTP_HOST": "no e-mail",
+		"SOURCEBOT_LOG_LEVEL": "--log-level", "NOBODYS_VARIABLE": "no node reads",
 	} {
 		text, f, err := file(name, "x")
 		if err != nil || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Message, says) || len(Explain(text, f).None) != 1 {
 			t.Errorf("%s: %v, %v; want a warning of %q", name, err, f, says)
+		}
+	}
+}
+
+// Each variable of other services that has no effect here says why, in a file and
+// at the start, and none of them is one that a node reads.
+func TestVariablesWithoutEffectSayWhy(t *testing.T) {
+	t.Parallel()
+	for _, name := range Unread() {
+		if why := WhyUnread(name); !strings.HasPrefix(why, "It has no effect: ") || withoutEffect(name) != why {
+			t.Errorf("%s: %q, %q", name, why, withoutEffect(name))
+		}
+	}
+	if why := WhyUnread("PERMISSION_SYNC_ENABLED"); why != "" {
+		t.Error(why)
+	}
+
+	// What is asked for there is not: a file that wants it is refused, one that
+	// does not is only told.
+	for value, good := range map[string]bool{"true": false, "yes": false, "false": true, "False": true, "": true} {
+		f, err := Parse([]byte(`{"environmentOverrides": {"AUTH_EMAIL_CODE_LOGIN_ENABLED": {"type": "string", "value": "` + value + `"}}}`))
+		if (err == nil) != good || good && len(f.Warnings) != 1 || !good && !strings.Contains(err.Error(), "sends no e-mail") {
+			t.Errorf("%q: %v, %v", value, f, err)
 		}
 	}
 }

@@ -43,6 +43,9 @@ var variables = []Variable{
 	{"SOURCEBOT_EE_AUDIT_RETENTION_DAYS", readBy(AuditDays)},
 
 	// Agents and questions.
+	{"OAUTH_ACCESS_TOKEN_TTL_SECONDS", readBy(AccessTokenLife)},
+	{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS", readBy(CodeLife)},
+	{"OAUTH_REFRESH_TOKEN_TTL_SECONDS", readBy(RefreshTokenLife)},
 	{"SHOAL_ASK_RETENTION_DAYS", readBy(ThreadDays)},
 	{"SHOAL_OAUTH_CIMD", wantSwitch},
 	{"SHOAL_OAUTH_CLIENT_HOSTS", anyText},
@@ -84,16 +87,70 @@ var variables = []Variable{
 // Variables are the variables that a node reads while it runs.
 func Variables() []Variable { return slices.Clone(variables) }
 
-// checkVariable refuses the value of a variable that cannot be read; it has
-// nothing against variables that no node reads.
+// checkVariable refuses the value of a variable that cannot be read, and one
+// that asks for what there is not; it has nothing against other variables that
+// no node reads.
 func checkVariable(name, value string) error {
-	for _, v := range variables {
+	for _, v := range slices.Concat(variables, refused) {
 		if v.Name == name {
 			return v.Check(value)
 		}
 	}
 	return nil
 }
+
+// refused are variables that no node reads, of which some value asks for so much
+// that a node which passed over it would do harm.
+var refused = []Variable{
+	{"AUTH_EMAIL_CODE_LOGIN_ENABLED", func(value string) error {
+		if value = strings.ToLower(strings.TrimSpace(value)); value == "" || value == "false" {
+			return nil
+		}
+		return unreadable("There is no sign-in by a code that is sent: Shoal sends no e-mail. Take it out, or set false; people come in by a password, a link that an owner makes, or an identity provider.")
+	}},
+}
+
+// unread are variables that files and environments of before may have, which no
+// node reads, and what takes their place.
+var unread = []struct {
+	names []string
+	why   string
+}{
+	{[]string{"AUTH_EMAIL_CODE_LOGIN_ENABLED"}, "It has no effect: Shoal sends no e-mail."},
+	{[]string{"AUTH_SECRET", "SOURCEBOT_ENCRYPTION_KEY"}, "It has no effect: the cluster key takes its place (--cluster-key-file)."},
+	{[]string{"DATABASE_URL", "DATABASE_HOST", "DATABASE_NAME", "DATABASE_USERNAME", "DATABASE_PASSWORD", "DATABASE_ARGS", "REDIS_URL"}, "It has no effect: Shoal needs no database; what it keeps is in --data-dir."},
+	{[]string{"DATA_DIR", "DATA_CACHE_DIR"}, "It has no effect: give --data-dir or SHOAL_DATA_DIR to `shoal serve`."},
+	{[]string{"EMAIL_FROM_ADDRESS", "SMTP_CONNECTION_URL", "SMTP_HOST", "SMTP_PASSWORD", "SMTP_PORT", "SMTP_USERNAME"}, "It has no effect: Shoal sends no e-mail. An owner hands on the links that `shoal user create` and `shoal user reset` print."},
+	{[]string{"PERMISSION_SYNC_REPO_DRIVEN_ENABLED"}, "It has no effect: where PERMISSION_SYNC_ENABLED is true, code hosts are asked both of people and of repositories."},
+	{[]string{"SOURCEBOT_EE_LICENSE_KEY", "SOURCEBOT_LIGHTHOUSE_URL", "SOURCEBOT_PUBLIC_KEY_PATH"}, "It has no effect: Shoal needs no licence and asks for none."},
+	{[]string{"SOURCEBOT_LOG_LEVEL", "SOURCEBOT_STRUCTURED_LOGGING_ENABLED", "SOURCEBOT_STRUCTURED_LOGGING_FILE"}, "It has no effect: give --log-level and --log-format to `shoal serve`; the log goes to standard error."},
+	{[]string{"SOURCEBOT_TELEMETRY_DISABLED", "SOURCEBOT_TELEMETRY_PII_COLLECTION_ENABLED"}, "It has no effect: Shoal sends nothing about its use to anybody."},
+	{[]string{"SOURCEBOT_LLM_USER_EMAIL_HEADER_ENABLED"}, "It has no effect: addresses of people are never sent to providers of models."},
+}
+
+// Unread lists the variables of [WhyUnread], sorted.
+func Unread() (names []string) {
+	for _, row := range unread {
+		names = append(names, row.names...)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// WhyUnread is what to do instead of setting a variable that other services of
+// this kind have and Shoal has not, as a sentence; "" for any other variable.
+func WhyUnread(name string) string {
+	for _, row := range unread {
+		if slices.Contains(row.names, name) {
+			return row.why
+		}
+	}
+	return ""
+}
+
+// Refused are the variables that no node reads and of which some value stops the
+// start of a node.
+func Refused() []Variable { return slices.Clone(refused) }
 
 // nodesOwn are variables that each node takes from its own environment, whatever
 // a file says, and why.
@@ -115,6 +172,9 @@ func withoutEffect(name string) string {
 		if slices.Contains(row.names, name) {
 			return row.why
 		}
+	}
+	if why := WhyUnread(name); why != "" {
+		return why
 	}
 	return "It has no effect here: no node reads this variable from a file. Give it to `shoal serve` if that has it."
 }
@@ -152,6 +212,37 @@ func RefreshGrace(text string) (time.Duration, error) {
 		return usual, unreadable("It must be a duration, as 60s, at most 30m.")
 	}
 	return d, nil
+}
+
+// CodeLife is for how long a code that an agent is sent back with is good, by
+// OAUTH_AUTHORIZATION_CODE_TTL_SECONDS. What cannot be read is the usual time,
+// and an error; so it is of the two below.
+func CodeLife(text string) (time.Duration, error) {
+	return secondsOf(text, time.Minute, 10*time.Second, 10*time.Minute)
+}
+
+// AccessTokenLife is for how long an access token of an agent is good, by
+// OAUTH_ACCESS_TOKEN_TTL_SECONDS.
+func AccessTokenLife(text string) (time.Duration, error) {
+	return secondsOf(text, time.Hour, time.Minute, MostAccessTokenLife)
+}
+
+// RefreshTokenLife is for how long an agent that does not ask for tokens may come
+// back, by OAUTH_REFRESH_TOKEN_TTL_SECONDS.
+func RefreshTokenLife(text string) (time.Duration, error) {
+	return secondsOf(text, 90*24*time.Hour, time.Hour, MostRefreshTokenLife)
+}
+
+// The longest times that tokens of agents may be good for.
+const (
+	MostAccessTokenLife  = 24 * time.Hour
+	MostRefreshTokenLife = 180 * 24 * time.Hour
+)
+
+// secondsOf reads a whole number of seconds; "" is the usual one.
+func secondsOf(text string, usual, least, most time.Duration) (time.Duration, error) {
+	n, err := wholeNumber(text, int(usual/time.Second), int(least/time.Second), int(most/time.Second), "seconds")
+	return time.Duration(n) * time.Second, err
 }
 
 // The bounds of variables that are numbers.

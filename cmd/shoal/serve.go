@@ -389,6 +389,7 @@ func serve(ctx context.Context, f serveFlags) error {
 	}()
 
 	f.warnPlain(srv, log)
+	warnUnread(os.Getenv, log)
 	log.Info("serving", "api", srv.Addr().String(), "version", buildVersion(), "data", f.dataDir)
 	return runBoth(ctx, n, srv, &f, log)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,7 +14,7 @@ import (
 )
 
 // lookups are the places where a part of a node reads a variable by its name.
-var lookups = regexp.MustCompile(`(?:[lL]ookup|[fF]lag|LookupEnv|seconds|secret|bearerKey|tokenOf)\([^()\n]*"([A-Z][A-Z0-9]+_[A-Z0-9_]+)"|[vV]ariable\w*:?\s*:?=?\s*"([A-Z][A-Z0-9]+_[A-Z0-9_]+)"`)
+var lookups = regexp.MustCompile(`(?:[lL]ookup|[fF]lag|LookupEnv|seconds|life|secret|bearerKey|tokenOf)\([^()\n]*"([A-Z][A-Z0-9]+_[A-Z0-9_]+)"|[vV]ariable\w*:?\s*:?=?\s*"([A-Z][A-Z0-9]+_[A-Z0-9_]+)"`)
 
 // A variable that a node reads while it runs is in the table of the
 // configuration, and nothing else is: so a file that sets it is told the truth,
@@ -45,6 +47,89 @@ func TestVariablesOfANodeAreInTheTable(t *testing.T) {
 	for name, path := range read {
 		if !slices.Contains(table, name) {
 			t.Errorf("%s reads %s, which is not in the table of cluster/config/variables.go", path, name)
+		}
+	}
+}
+
+// peopleTests are the variables about people and permissions, each with the test
+// that shows what it does.
+var peopleTests = map[string]string{
+	"AUTH_CREDENTIALS_LOGIN_ENABLED":               "TestSigningInByPassword",
+	"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING":          "TestWhoMayComeInByAProvider",
+	"AUTH_EE_GCP_IAP_AUDIENCE":                     "TestWhoComesThroughTheProxy",
+	"AUTH_EE_GCP_IAP_ENABLED":                      "TestWhoComesThroughTheProxy",
+	"AUTH_SESSION_MAX_AGE_SECONDS":                 "TestASessionThatNobodyUsesEnds",
+	"AUTH_SESSION_UPDATE_AGE_SECONDS":              "TestAVariableSaysHowOftenUseIsNoted",
+	"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS": "TestKeysMayBeForOwnersOnly",
+	"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS":    "TestKeysMayBeForOwnersOnly",
+	"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED":        "TestWhatANodeIsToldOfPermissions",
+	"FORCE_ENABLE_ANONYMOUS_ACCESS":                "TestGuestsAreLetInWhereAVariableSaysSo",
+	"OAUTH_ACCESS_TOKEN_TTL_SECONDS":               "TestVariablesSayHowLongTokensAreGood",
+	"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS":         "TestVariablesSayHowLongTokensAreGood",
+	"OAUTH_REFRESH_TOKEN_TTL_SECONDS":              "TestVariablesSayHowLongTokensAreGood",
+	"PERMISSION_SYNC_ENABLED":                      "TestWhatANodeIsToldOfPermissions",
+	"REQUIRE_APPROVAL_NEW_MEMBERS":                 "TestWhoMayComeInByAProvider",
+	"SHOAL_ALLOWED_EMAIL_DOMAINS":                  "TestWhoMayComeInByAProvider",
+	"SHOAL_AUDIT_DISK_MB":                          "TestVariablesSayWhatIsAudited",
+	"SHOAL_AUDIT_QUERIES":                          "TestVariablesSayWhatIsAudited",
+	"SHOAL_MAX_PERMISSION_AGE":                     "TestHowOldTheCatalogMayBe",
+	"SHOAL_OAUTH_CIMD":                             "TestClientsThatAreBuiltIn",
+	"SHOAL_OAUTH_CLIENT_HOSTS":                     "TestOnlySomeHostsWhereAsked",
+	"SHOAL_OAUTH_REFRESH_GRACE":                    "TestAVariableSaysHowLongAFormerRefreshTokenIsGood",
+	"SHOAL_OPERATOR_SOCKET":                        "TestTheSocketCanBeSwitchedOff",
+	"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED":           "TestVariablesSayWhatIsAudited",
+	"SOURCEBOT_EE_AUDIT_RETENTION_DAYS":            "TestVariablesSayWhatIsAudited",
+}
+
+// Every variable about people and permissions has a test of its effect and a place
+// in the documentation, and so has every one that is passed over.
+func TestVariablesOfPeopleAreShownAndTold(t *testing.T) {
+	t.Parallel()
+	docs := ""
+	for _, name := range []string{"README.md", "docs/people.md", "docs/permissions.md", "docs/audit.md", "docs/agents.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs += string(text)
+	}
+	names := declared(sources(t))
+	about := regexp.MustCompile(`^(AUTH|DISABLE|FORCE|OAUTH|REQUIRE|EXPERIMENT|PERMISSION|SHOAL_(ALLOWED|AUDIT|MAX|OAUTH|OPERATOR)|SOURCEBOT_EE)_`)
+
+	for _, v := range config.Variables() {
+		if !about.MatchString(v.Name) {
+			continue
+		}
+		if test := peopleTests[v.Name]; test == "" || !names[test] {
+			t.Errorf("no test shows the effect of %s: %q", v.Name, test)
+		}
+	}
+	told := config.Unread()
+	for name := range peopleTests {
+		told = append(told, name)
+	}
+	for _, name := range told {
+		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(docs) {
+			t.Errorf("%s is in no document", name)
+		}
+	}
+}
+
+// Who sets a variable that nothing reads is told at the start; who sets none of
+// them hears nothing.
+func TestAVariableThatNothingReadsIsSaidAtTheStart(t *testing.T) {
+	t.Parallel()
+	for _, name := range append(config.Unread(), "") {
+		var out bytes.Buffer
+		warnUnread(func(n string) string {
+			if n == name {
+				return "secret-value"
+			}
+			return ""
+		}, slog.New(slog.NewTextHandler(&out, nil)))
+		said := strings.Count(out.String(), "level=WARN") == 1 && strings.Contains(out.String(), "name="+name)
+		if name != "" && !said || name == "" && out.Len() > 0 || strings.Contains(out.String(), "secret-value") {
+			t.Errorf("%q: %s", name, out.String())
 		}
 	}
 }

@@ -92,6 +92,34 @@ func TestASessionThatNobodyUsesEnds(t *testing.T) {
 	}
 }
 
+// How often the use of a session is noted is a variable: it bounds what is written.
+func TestAVariableSaysHowOftenUseIsNoted(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]uint64{"": 1, "86400": 1, "3600": 24, "60": 24, "seldom": 1} {
+		l := newLedger(t)
+		s := sessionsOn(l, map[string]string{"AUTH_SESSION_UPDATE_AGE_SECONDS": text})
+		ann := l.person("ann@example.com", catalog.RoleMember)
+		begun, err := s.Begin(t.Context(), ann.ID, SignIn{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := l.entries()
+
+		// A request and a look every hour of a day.
+		for range 24 {
+			l.pass(time.Hour)
+			if _, err := s.SessionViewer(t.Context(), begun.Token); err != nil {
+				t.Fatal(err)
+			}
+			_, touch := s.ages()
+			s.note(t.Context(), touch)
+		}
+		if got := l.entries() - before; got != want {
+			t.Errorf("%q: a day of use wrote %d entries, want %d", text, got, want)
+		}
+	}
+}
+
 // Nobody signs in with a token that somebody else gave the browser before.
 func TestSigningInMakesANewSessionInPlaceOfTheFormer(t *testing.T) {
 	t.Parallel()

@@ -187,7 +187,7 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 	client := Client{ID: p.Client}
 	sealed, err := s.rings.seal(ctx, codeBox, code{
 		ID: hex.EncodeToString(id[:]), Account: a.ID, Since: a.Changed, Key: who.Key, Client: client.hash(), Name: p.Name, Kind: p.Kind,
-		Redirect: sum(p.Redirect), Host: redirectHost(p.Redirect), Challenge: p.Challenge, Scope: p.Scope, Until: s.d.Now().Add(codeLife).Unix(),
+		Redirect: sum(p.Redirect), Host: redirectHost(p.Redirect), Challenge: p.Challenge, Scope: p.Scope, Until: s.d.Now().Add(s.codeLife()).Unix(),
 	})
 	if err != nil {
 		return "", err

@@ -28,7 +28,8 @@ type town struct {
 	index uint64
 	views []*catalog.View // by index
 	plain map[string][]byte
-	down  bool // there is no leader
+	vars  map[string]string // variables of the operator's
+	down  bool              // there is no leader
 	nodes []*place
 }
 
@@ -51,7 +52,7 @@ func newTown(t testing.TB, nodes int) *town {
 	for i := range nodes {
 		p := &place{town: w, first: i == 0, changed: make(chan struct{})}
 		p.Server = New(Deps{
-			Catalog: p, BaseURL: base, Lookup: func(string) (string, bool) { return "", false }, Now: w.clock,
+			Catalog: p, BaseURL: base, Lookup: w.variable, Now: w.clock,
 			Fetch: noDocuments{}, Log: slog.New(slog.DiscardHandler),
 		})
 		w.nodes = append(w.nodes, p)
@@ -79,6 +80,14 @@ func (w *town) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
+}
+
+// variable looks up a variable of the test.
+func (w *town) variable(name string) (string, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text, ok := w.vars[name]
+	return text, ok
 }
 
 // pass lets time pass.
@@ -197,6 +206,13 @@ func (w *town) entries() uint64 {
 	defer w.mu.Unlock()
 	return w.index
 }
+
+// How long things are good where no variable says it.
+const (
+	usualCode    = time.Minute
+	usualAccess  = time.Hour
+	usualConsent = 90 * 24 * time.Hour
+)
 
 const (
 	callback = "http://localhost/callback"

@@ -19,11 +19,8 @@ import (
 // How long things last.
 const (
 	pendingLife = 10 * time.Minute // a consent page that is open
-	codeLife    = time.Minute
 	codeRetry   = 30 * time.Second // in which the same code gives the same tokens
-	accessLife  = time.Hour
-	consentLife = 90 * 24 * time.Hour // after the last refresh
-	catchUp     = 2 * time.Second     // to apply an entry that somebody else knows of
+	catchUp     = 2 * time.Second  // to apply an entry that somebody else knows of
 )
 
 // The scopes that there are. Read is what tokens of this service allow, offline
@@ -201,6 +198,28 @@ func (s *Server) reach(ctx context.Context, index uint64) error {
 func (s *Server) grace() time.Duration {
 	text, _ := s.d.Lookup("SHOAL_OAUTH_REFRESH_GRACE")
 	d, _ := config.RefreshGrace(text) // one that cannot be read is the usual one
+	return d
+}
+
+// codeLife is how long a code is good.
+func (s *Server) codeLife() time.Duration {
+	return s.life("OAUTH_AUTHORIZATION_CODE_TTL_SECONDS", config.CodeLife)
+}
+
+// accessLife is how long an access token is good.
+func (s *Server) accessLife() time.Duration {
+	return s.life("OAUTH_ACCESS_TOKEN_TTL_SECONDS", config.AccessTokenLife)
+}
+
+// consentLife is how long a consent is good after the last refresh.
+func (s *Server) consentLife() time.Duration {
+	return s.life("OAUTH_REFRESH_TOKEN_TTL_SECONDS", config.RefreshTokenLife)
+}
+
+// life is a time that a variable says. One that cannot be read is the usual one.
+func (s *Server) life(variable string, read func(string) (time.Duration, error)) time.Duration {
+	text, _ := s.d.Lookup(variable)
+	d, _ := read(text)
 	return d
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 )
 
 // ring is secrets of the cluster that follow one another. Each stands in the
@@ -29,8 +30,8 @@ type ring struct {
 
 var (
 	clientRing  = ring{name: "oauth-clients"} // ids of clients are kept for years by those who got them
-	accessRing  = ring{name: "oauth-access", period: 24 * time.Hour, keep: 2 * time.Hour}
-	refreshRing = ring{name: "oauth-refresh", period: 180 * 24 * time.Hour, keep: 2 * consentLife}
+	accessRing  = ring{name: "oauth-access", period: 24 * time.Hour, keep: config.MostAccessTokenLife + time.Hour}
+	refreshRing = ring{name: "oauth-refresh", period: 180 * 24 * time.Hour, keep: config.MostRefreshTokenLife}
 
 	allRings = []ring{clientRing, accessRing, refreshRing}
 )

@@ -113,7 +113,7 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	}
 	_, err := s.d.Catalog.Propose(ctx, &catalog.PutConsent{Since: c.Since, Consent: catalog.Consent{
 		ID: c.ID, Account: c.Account, Client: c.Client, Name: c.Name, Kind: c.Kind, Host: c.Host, Scope: c.Scope, Key: c.Key,
-		Expires: s.d.Now().Add(consentLife),
+		Expires: s.d.Now().Add(s.consentLife()),
 	}})
 	refusal, err := proposed(err)
 	switch {
@@ -168,7 +168,7 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 	}
 
 	if token.Generation == consent.Generation {
-		_, err := s.d.Catalog.Propose(ctx, &catalog.RotateConsent{ID: consent.ID, From: token.Generation, Expires: s.d.Now().Add(consentLife)})
+		_, err := s.d.Catalog.Propose(ctx, &catalog.RotateConsent{ID: consent.ID, From: token.Generation, Expires: s.d.Now().Add(s.consentLife())})
 		refusal, err := proposed(err)
 		if err != nil {
 			return nil, err
@@ -234,7 +234,8 @@ func (s *Server) tokens(ctx context.Context, c *catalog.Consent) (*Tokens, error
 	if c == nil {
 		return nil, errNotReady
 	}
-	access, err := s.rings.seal(ctx, accessBox, accessToken{c.ID, c.Index, s.d.Now().Add(accessLife).Unix()})
+	life := s.accessLife()
+	access, err := s.rings.seal(ctx, accessBox, accessToken{c.ID, c.Index, s.d.Now().Add(life).Unix()})
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +243,7 @@ func (s *Server) tokens(ctx context.Context, c *catalog.Consent) (*Tokens, error
 	if err != nil {
 		return nil, err
 	}
-	return &Tokens{Access: access, Type: "Bearer", ExpiresIn: int(accessLife / time.Second), Refresh: refresh, Scope: c.Scope}, nil
+	return &Tokens{Access: access, Type: "Bearer", ExpiresIn: int(life / time.Second), Refresh: refresh, Scope: c.Scope}, nil
 }
 
 // Authenticate finds who shows an access token: the person as of now, and never

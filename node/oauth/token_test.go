@@ -273,7 +273,7 @@ func TestWrongExchangesOfACode(t *testing.T) {
 	}
 
 	late := p.code(ann, client)
-	w.pass(codeLife)
+	w.pass(usualCode)
 	_, err = p.Exchange(t.Context(), "", codeForm(late, client))
 	wants(t, "a code after its minute", err, invalidGrant)
 }
@@ -313,7 +313,7 @@ func TestTokensAreNotTakenForOneAnother(t *testing.T) {
 	if !p.good(got.Access) {
 		t.Error("a wrong client burns the family")
 	}
-	w.pass(accessLife)
+	w.pass(usualAccess)
 	if p.good(got.Access) {
 		t.Error("an access token is good after its hour")
 	}
@@ -337,7 +337,7 @@ func TestWhatEndsAnAgent(t *testing.T) {
 		"deletion":           func(w *town, _ *place, _ *Tokens) { w.do(&catalog.DeleteAccount{ID: "ann"}) },
 		"revoked by refresh": func(_ *town, p *place, got *Tokens) { p.Revoke(context.Background(), got.Refresh) },
 		"revoked by access":  func(_ *town, p *place, got *Tokens) { p.Revoke(context.Background(), got.Access) },
-		"90 days of silence": func(w *town, _ *place, _ *Tokens) { w.pass(consentLife) },
+		"90 days of silence": func(w *town, _ *place, _ *Tokens) { w.pass(usualConsent) },
 		"ended by an owner": func(_ *town, p *place, _ *Tokens) {
 			all, _ := p.Agents(context.Background(), account.Operator())
 			p.EndAgent(context.Background(), account.Operator(), all[0].ID)
@@ -358,6 +358,85 @@ func TestWhatEndsAnAgent(t *testing.T) {
 			_, err = p.Exchange(t.Context(), "", codeForm(code, client))
 			wants(t, what+": a code of before", err, invalidGrant)
 		}
+	}
+}
+
+// Codes and tokens are good for as long as the variables say, to the second, and
+// what cannot be read is the usual time.
+func TestVariablesSayHowLongTokensAreGood(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		vars                  map[string]string
+		code, access, consent time.Duration
+	}{
+		{nil, usualCode, usualAccess, usualConsent},
+		{map[string]string{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "600", "OAUTH_ACCESS_TOKEN_TTL_SECONDS": "86400", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "15552000"}, 10 * time.Minute, 24 * time.Hour, 180 * 24 * time.Hour},
+		{map[string]string{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "10", "OAUTH_ACCESS_TOKEN_TTL_SECONDS": "60", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "3600"}, 10 * time.Second, time.Minute, time.Hour},
+		{map[string]string{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "601", "OAUTH_ACCESS_TOKEN_TTL_SECONDS": "1h", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "-1"}, usualCode, usualAccess, usualConsent},
+	} {
+		w := newTown(t, 1)
+		w.vars = tt.vars
+		p := w.nodes[0]
+		client := p.registered()
+
+		early, late := p.code(ann, client), p.code(ann, client)
+		w.pass(tt.code - time.Second)
+		got, err := p.Exchange(t.Context(), "", codeForm(early, client))
+		if err != nil {
+			t.Fatalf("%v: a code before its end: %v", tt.vars, err)
+		}
+		w.pass(time.Second)
+		_, err = p.Exchange(t.Context(), "", codeForm(late, client))
+		wants(t, "a code after its end", err, invalidGrant)
+
+		if got.ExpiresIn != int(tt.access/time.Second) {
+			t.Errorf("%v: the client is told of %d seconds", tt.vars, got.ExpiresIn)
+		}
+		w.pass(tt.access - 2*time.Second)
+		if !p.good(got.Access) {
+			t.Errorf("%v: an access token is not good before its end", tt.vars)
+		}
+		w.pass(time.Second)
+		if p.good(got.Access) {
+			t.Errorf("%v: an access token is good after its end", tt.vars)
+		}
+
+		if got, err = p.Exchange(t.Context(), "", refreshForm(got.Refresh, client)); err != nil {
+			t.Fatalf("%v: a refresh: %v", tt.vars, err)
+		}
+		w.pass(tt.consent - time.Second)
+		if got, err = p.Exchange(t.Context(), "", refreshForm(got.Refresh, client)); err != nil {
+			t.Fatalf("%v: a refresh before the end: %v", tt.vars, err)
+		}
+		w.pass(tt.consent)
+		_, err = p.Exchange(t.Context(), "", refreshForm(got.Refresh, client))
+		wants(t, "a refresh after the end", err, invalidGrant)
+	}
+}
+
+// The refresh token before the newest one gives the newest one again for as long
+// as the variable says, and ends the consent later.
+func TestAVariableSaysHowLongAFormerRefreshTokenIsGood(t *testing.T) {
+	t.Parallel()
+	for text, grace := range map[string]time.Duration{"": time.Minute, "30m": 30 * time.Minute, "0s": 0, "31m": time.Minute} {
+		w := newTown(t, 1)
+		w.vars = map[string]string{"SHOAL_OAUTH_REFRESH_GRACE": text}
+		p := w.nodes[0]
+		client := p.registered()
+		first := p.enter(client)
+		second, err := p.Exchange(t.Context(), "", refreshForm(first.Refresh, client))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		w.pass(grace)
+		again, err := p.Exchange(t.Context(), "", refreshForm(first.Refresh, client))
+		if err != nil || again.Refresh != second.Refresh {
+			t.Errorf("%q: within the grace: %v", text, err)
+		}
+		w.pass(time.Second)
+		_, err = p.Exchange(t.Context(), "", refreshForm(first.Refresh, client))
+		wants(t, text+": after the grace", err, invalidGrant)
 	}
 }
 

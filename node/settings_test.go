@@ -1,0 +1,41 @@
+package node
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/environ"
+)
+
+// Of the two names of the variable the first that can be read decides, and an
+// override of the file wins over the environment.
+func TestWhatANodeIsToldOfPermissions(t *testing.T) {
+	t.Parallel()
+	const name, former = "PERMISSION_SYNC_ENABLED", "EXPERIMENT_EE_PERMISSION_SYNC_ENABLED"
+	for _, tt := range []struct {
+		process   map[string]string
+		overrides []config.Override
+		want      catalog.PermissionSync
+	}{
+		{nil, nil, catalog.PermissionSyncUnset},
+		{map[string]string{name: ""}, nil, catalog.PermissionSyncUnset},
+		{map[string]string{name: "true"}, nil, catalog.PermissionSyncOn},
+		{map[string]string{name: "false"}, nil, catalog.PermissionSyncOff},
+		{map[string]string{former: "true"}, nil, catalog.PermissionSyncOn},
+		{map[string]string{name: "false", former: "true"}, nil, catalog.PermissionSyncOff},
+		{map[string]string{name: "false"}, []config.Override{{Name: name, Value: "true"}}, catalog.PermissionSyncOn},
+	} {
+		n := &Node{env: environ.New(environ.Deps{
+			File:    func() *config.File { return &config.File{Overrides: tt.overrides} },
+			Process: func(name string) (string, bool) { v, ok := tt.process[name]; return v, ok },
+			Now:     time.Now,
+			Log:     slog.New(slog.DiscardHandler),
+		})}
+		if got := n.toldOfPermissions(); got != tt.want {
+			t.Errorf("%v, %v: %v, want %v", tt.process, tt.overrides, got, tt.want)
+		}
+	}
+}
