@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,16 +15,19 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/shard/git"
 )
 
 const (
 	maxAnswer = 64 << 20         // bytes of one answer
 	tries     = 5                // of one call
 	firstWait = time.Second      // before the second try; doubled for each further one
-	stall     = time.Minute      // without a byte of an answer
+	stall     = time.Minute      // for the next piece of an answer
+	piece     = 4 << 10          // bytes of it that count as one
 	headers   = 30 * time.Second // until the head of an answer is there
 )
 
@@ -50,6 +54,8 @@ const idlePerHost = 8
 func NewTools(secret Secret, lookupEnv func(string) (string, bool), apps func() []config.App, now func() time.Time) Tools {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = idlePerHost
+	transport.Proxy = func(r *http.Request) (*url.URL, error) { return git.Proxy(r.URL) }
+	transport.OnProxyConnectResponse = proxyAnswered
 
 	return Tools{
 		Secret:        secret,
@@ -61,6 +67,23 @@ func NewTools(secret Secret, lookupEnv func(string) (string, bool), apps func() 
 		Apps:          apps,
 		Installations: NewInstallations(),
 	}
+}
+
+// proxyAnswered tells a proxy that does not let a call through.
+func proxyAnswered(_ context.Context, proxy *url.URL, _ *http.Request, res *http.Response) error {
+	switch {
+	case res.StatusCode == http.StatusOK:
+		return nil
+	case res.StatusCode == http.StatusProxyAuthRequired:
+		return proxyRefused(proxy.Host)
+	}
+	return refusal(Unreachable, res.StatusCode, "the proxy %s does not lead there: it answered with status %d", proxy.Host, res.StatusCode)
+}
+
+// proxyRefused is the refusal of a proxy that does not take our password.
+func proxyRefused(name string) *Refusal {
+	return refusal(Unreachable, http.StatusProxyAuthRequired,
+		"the proxy %s asks for a user and a password, or refuses those of HTTP_PROXY or HTTPS_PROXY (http://user:password@proxy)", name)
 }
 
 // Pause waits by the real clock; see [Tools].
@@ -114,7 +137,8 @@ type client struct {
 	// nothing.
 	limits func(h http.Header) (limit, remaining int, reset time.Time)
 
-	tagged sync.Map // what stood in the ETag header of answers that may be asked for again, by address
+	ahead  atomic.Int64 // by how many nanoseconds the clock of the host is ahead of ours
+	tagged sync.Map     // what stood in the ETag header of answers that may be asked for again, by address
 }
 
 // Allowance tells how the credential stands, as far as this node knows.
@@ -208,7 +232,7 @@ func (c *client) once(ctx context.Context, q question, into any) (http.Header, e
 	// The call ends when nothing comes for too long, however long it takes.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	quiet := time.AfterFunc(max(c.timeout, headers), func() { cancel(errors.New("no answer in time")) })
+	quiet := time.AfterFunc(max(c.timeout, headers), func() { cancel(errors.New("it does not answer in time")) })
 	defer quiet.Stop()
 
 	req, err := c.request(ctx, q)
@@ -224,9 +248,10 @@ func (c *client) once(ctx context.Context, q question, into any) (http.Header, e
 		return nil, c.unreachable(ctx, err)
 	}
 	defer res.Body.Close()
+	quiet.Reset(stall)
 	c.noted(res.Header)
 
-	body := &io.LimitedReader{R: &watchedBody{res.Body, quiet}, N: maxAnswer + 1}
+	body := &io.LimitedReader{R: &watchedBody{Reader: res.Body, quiet: quiet}, N: maxAnswer + 1}
 	if res.StatusCode == http.StatusNotModified && q.known != "" {
 		return res.Header, errSame
 	}
@@ -241,17 +266,27 @@ func (c *client) once(ctx context.Context, q question, into any) (http.Header, e
 	return res.Header, c.decode(ctx, res, body, into)
 }
 
-// noted takes what the head of an answer says of the credential: its limits,
-// its end, and what it may do.
+// maxAhead is how far the clocks of a host and of this node may be apart for the
+// host's to be believed.
+const maxAhead = 24 * time.Hour
+
+// noted takes what the head of an answer says: what time it is there, and of the
+// credential its limits, its end, and what it may do.
 func (c *client) noted(head http.Header) {
+	if date, err := http.ParseTime(head.Get("Date")); err == nil {
+		if ahead := date.Sub(c.tools.Now()); ahead.Abs() < maxAhead {
+			c.ahead.Store(int64(ahead))
+		}
+	}
+
 	if c.limits != nil {
 		limit, remaining, reset := c.limits(head)
-		c.budget.note(limit, remaining, reset, c.keep)
+		c.budget.note(limit, remaining, c.ours(reset), c.keep)
 	}
 
 	if c.expires != nil {
 		if at := c.expires(head); !at.IsZero() {
-			c.budget.ends(at)
+			c.budget.ends(c.ours(at))
 		}
 	}
 
@@ -261,6 +296,12 @@ func (c *client) noted(head http.Header) {
 		}
 	}
 }
+
+// ours is a time of the host by the clock of this node.
+func (c *client) ours(at time.Time) time.Time { return at.Add(-time.Duration(c.ahead.Load())) }
+
+// theirs is the time that it is at the host.
+func (c *client) theirs() time.Time { return c.tools.Now().Add(time.Duration(c.ahead.Load())) }
 
 func (c *client) request(ctx context.Context, q question) (*http.Request, error) {
 	u := q.at
@@ -329,17 +370,31 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 		err = u.Err
 	}
 
-	r = refusal(Unreachable, 0, "%s at %s cannot be reached: %v%s", c.product, c.base.Host, err, certificateHint(err))
+	r = refusal(Unreachable, 0, "%s at %s cannot be reached: %s", c.product, c.base.Host, c.network(err))
 	r.cause = err
 	return r
 }
 
-// certificateHint says what to do about a certificate that nobody vouches for.
-func certificateHint(err error) string {
-	if !strings.Contains(err.Error(), "x509:") && !strings.Contains(err.Error(), "certificate") {
-		return ""
+// network tells what the network or the other side's certificate is short of,
+// and what to do about it.
+func (c *client) network(err error) string {
+	unknown, invalid, name := x509.UnknownAuthorityError{}, x509.CertificateInvalidError{}, x509.HostnameError{}
+	day := func(t time.Time) string { return t.UTC().Format("2 January 2006 15:04 MST") }
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Sprintf("its certificate is good from %s to %s, and this node's clock says %s; renew the certificate there, or set the clock of this node",
+			day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter), day(time.Now()))
+
+	case errors.As(err, &name):
+		return fmt.Sprintf("its certificate is for another name: %v; write the url of connection %s with a name that the certificate is for", err, c.name)
+
+	case errors.As(err, &unknown):
+		return fmt.Sprintf("%v; a certificate authority of your own is named by SSL_CERT_FILE or SSL_CERT_DIR, for the API and for git alike", err)
+
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Sprintf("it speaks http there and not https; write the url of connection %s with http:// if that is right", c.name)
 	}
-	return "; a certificate authority of your own is named by SSL_CERT_FILE or SSL_CERT_DIR, for the API and for git alike"
+	return err.Error()
 }
 
 // decode reads an answer of JSON. A page for people with status 200 is a
@@ -405,6 +460,8 @@ func (c *client) general(status int) *Refusal {
 		r := refusal(TargetNotFound, status, "%s has nothing of this name, or the token of connection %s may not see it", c.product, c.name)
 		r.cause = ErrGone
 		return r
+	case status == http.StatusProxyAuthRequired:
+		return proxyRefused("before " + c.base.Host)
 	case status == http.StatusTooManyRequests:
 		return refusal(RateLimited, status, "%s asks for fewer calls", c.product)
 	case status == http.StatusRequestTimeout || status/100 == 5:
@@ -422,7 +479,7 @@ func (c *client) retryAfter(h http.Header) time.Time {
 	if seconds, err := strconv.Atoi(text); err == nil {
 		until = now.Add(time.Duration(min(seconds, 1<<30)) * time.Second)
 	} else if date, err := http.ParseTime(text); err == nil {
-		until = date
+		until = c.ours(date)
 	}
 	if !until.After(now) || until.Sub(now) > 24*time.Hour {
 		return time.Time{}
@@ -430,16 +487,19 @@ func (c *client) retryAfter(h http.Header) time.Time {
 	return until
 }
 
-// watchedBody puts off the end of a quiet call with each byte that comes.
+// watchedBody puts off the end of a quiet call with each piece that comes: a
+// host that sends a byte now and then is not waited for.
 type watchedBody struct {
 	io.Reader
 	quiet *time.Timer
+	came  int // bytes since the last piece
 }
 
 // Read reads on.
 func (w *watchedBody) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
-	if n > 0 {
+	if w.came += n; w.came >= piece {
+		w.came = 0
 		w.quiet.Reset(stall)
 	}
 	return n, err

@@ -410,7 +410,11 @@ func explainGitHub(c *client, res *http.Response, body []byte) *Refusal {
 		return nil
 
 	case res.Header.Get("X-RateLimit-Remaining") == "0" && (status == http.StatusForbidden || status == http.StatusTooManyRequests):
-		return c.budget.later(epochSeconds(res.Header.Get("X-RateLimit-Reset")).Add(time.Second))
+		reset := c.ours(epochSeconds(res.Header.Get("X-RateLimit-Reset")))
+		if soon := c.tools.Now(); reset.Before(soon) {
+			reset = soon
+		}
+		return c.budget.later(reset.Add(time.Second))
 
 	case status == http.StatusTooManyRequests, strings.Contains(text, "secondary rate limit"), strings.Contains(text, "abuse detection"):
 		r := refusal(RateLimited, status, "GitHub asks for fewer calls")

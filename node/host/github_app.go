@@ -133,7 +133,11 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 		Token string `json:"token"`
 	}
 	at := a.at(nil, "app", "installations", strconv.FormatInt(id, 10), "access_tokens")
-	if _, err := a.patiently(ctx, question{at: at, method: http.MethodPost}, &fresh); err != nil {
+	err := a.byTheirClock(func() error {
+		_, err := a.patiently(ctx, question{at: at, method: http.MethodPost}, &fresh)
+		return err
+	})
+	if err != nil {
 		return "", fmt.Errorf("GitHub App %s: make a token for %s: %w", a.app.ID, owner, err)
 	}
 
@@ -154,20 +158,33 @@ func (a *githubApp) list(ctx context.Context) error {
 	}
 
 	ids, stopped := map[string]int64{}, map[string]bool{}
-
-	first := a.at(url.Values{"per_page": {"100"}}, "app", "installations")
-	err := arrays(ctx, a.client, first, nil, func(i *installation) error {
+	take := func(i *installation) error {
 		owner := strings.ToLower(i.Account.Login)
 		ids[owner], stopped[owner] = i.ID, i.Suspended != nil
 		return nil
-	}, func(at *url.URL, head http.Header, _ int) *url.URL { return a.nextLink(at, head) })
+	}
 
+	first := a.at(url.Values{"per_page": {"100"}}, "app", "installations")
+	err := a.byTheirClock(func() error {
+		return arrays(ctx, a.client, first, nil, take, func(at *url.URL, head http.Header, _ int) *url.URL { return a.nextLink(at, head) })
+	})
 	if err != nil {
 		return err
 	}
 
 	a.ids, a.stopped, a.listed = ids, stopped, a.tools.Now()
 	return nil
+}
+
+// byTheirClock asks once more where the answer told that the clocks are apart: by
+// the clock of this node the app's proof was of another time.
+func (a *githubApp) byTheirClock(ask func() error) error {
+	before := a.ahead.Load()
+	err := ask()
+	if apart := time.Duration(a.ahead.Load() - before); refused(err) && apart.Abs() > 30*time.Second {
+		return ask()
+	}
+	return err
 }
 
 // sign makes the JSON web token by which an app proves what it is, for nine
@@ -182,7 +199,7 @@ func (a *githubApp) sign(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("the private key of GitHub App %s: %w", a.app.ID, err)
 	}
 
-	now := a.tools.Now()
+	now := a.theirs()
 	claims, err := json.Marshal(map[string]any{"iat": now.Add(-time.Minute).Unix(), "exp": now.Add(9 * time.Minute).Unix(), "iss": a.app.ID})
 	if err != nil {
 		return "", err

@@ -30,13 +30,21 @@ type appSite struct {
 	key  *rsa.PrivateKey
 	now  func() time.Time
 	made int // tokens
+
+	says    bool // what time it is there
+	refused int  // proofs
 }
 
 func (s *appSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Date"] = nil
+	if s.says {
+		w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
+	}
 	w.Header().Set("Content-Type", "application/json")
 	path, bearer := strings.TrimPrefix(r.URL.Path, "/api/v3/"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if strings.HasPrefix(path, "app/") {
 		if !s.proves(bearer) {
+			s.refused++
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

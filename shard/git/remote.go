@@ -132,20 +132,23 @@ func commandFor(remote Remote, o FetchOptions, args ...string) (*command, string
 	seconds := max(1, int(o.stall()/time.Second))
 	c.config = append(c.config, "http.lowSpeedLimit", "1", "http.lowSpeedTime", strconv.Itoa(seconds))
 
+	u, _ := url.Parse(plain) // split has read it
+	if u.Scheme != "file" {
+		proxy, secrets, err := proxied(u)
+		if err != nil {
+			return nil, "", errors.New("the address of a proxy in HTTP_PROXY or HTTPS_PROXY cannot be used") // err may show a password
+		}
+		c.config = append(c.config, "http.proxy", proxy)
+		c.secrets = append(c.secrets, secrets...)
+	}
+
 	if cred != (Credential{}) {
 		if strings.ContainsAny(cred.User+cred.Password, "\n\r\x00") {
 			return nil, "", errors.New("the name or password for the remote has a line break in it")
 		}
-		u, _ := url.Parse(plain) // split has read it
 		c.config = append(c.config, "credential."+u.Scheme+"://"+u.Host+".helper", tellCredential)
 		c.env = append(c.env, "SHOAL_GIT_USER="+cred.User, "SHOAL_GIT_PASSWORD="+cred.Password)
-		// In each form in which git or curl could print it.
-		c.secrets = []string{
-			url.UserPassword(cred.User, cred.Password).String(),
-			cred.Password,
-			url.QueryEscape(cred.Password),
-			url.PathEscape(cred.Password),
-		}
+		c.secrets = append(c.secrets, forms(cred.User, cred.Password)...)
 	}
 	return c, plain, nil
 }

@@ -57,12 +57,9 @@ var fixedConfig = []string{
 	"submodule.recurse", "false",
 }
 
-// passed are the variables of our own environment that git sees: how to find
-// programs and how to reach the network.
-var passed = []string{
-	"PATH", "TMPDIR", "http_proxy", "https_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy",
-	"SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH",
-}
+// passed are the variables of our own environment that git sees as they are: how
+// to find programs, and whom to trust.
+var passed = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
 
 // environ is the whole environment of a run.
 func (c *command) environ() []string {
@@ -90,10 +87,7 @@ func (c *command) environ() []string {
 		}
 	}
 
-	// curl reads this one in lower case only.
-	if v, ok := os.LookupEnv("HTTP_PROXY"); ok && os.Getenv("http_proxy") == "" {
-		env = append(env, "http_proxy="+v)
-	}
+	env = append(env, authorities()...)
 
 	if c.dir != "" {
 		env = append(env, "GIT_DIR="+c.dir)
@@ -268,6 +262,8 @@ var kinds = []struct {
 	pattern *regexp.Regexp
 	kind    error
 }{
+	{regexp.MustCompile(`HTTP code 407 from proxy|tunnel failed, response 407|returned error: 407`), ErrProxy},
+	{regexp.MustCompile(`(?i)certificate verif|certificate problem|certificate subject name|certificate has expired|SSL: no alternative certificate`), ErrCertificate},
 	{regexp.MustCompile(`could not read (Username|Password)|Authentication failed|returned error: 40[13]|terminal prompts disabled`), ErrAuth},
 	{regexp.MustCompile(`unknown repository extension|Expected git repo version|unknown object format|unknown ref storage format`), ErrUnknown},
 	{regexp.MustCompile(`returned error: 404|repository '.*' not found|does not appear to be a git repository|not a git repository|No such file or directory`), ErrNoRemote},

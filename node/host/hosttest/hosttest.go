@@ -157,8 +157,11 @@ func (s *Server) Calls() int {
 	return s.calls
 }
 
-// ServeHTTP answers as the host does.
+// ServeHTTP answers as the host does. It does not say what time it is: the clock
+// of a test is seldom that of the machine.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Date"] = nil
+
 	s.mu.Lock()
 	fault := s.fault
 	s.mu.Unlock()

@@ -1,0 +1,251 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+// octo is a connection to one organisation of a server.
+func octo(t *testing.T, address string, tools Tools) Host {
+	t.Helper()
+	conn := &config.GitHub{URL: address, Token: standToken, Orgs: []string{"acme"}}
+	conn.Name = "work"
+	h, err := Open(conn, tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// onePage is a listing of one repository.
+const onePage = `[{"id":1,"full_name":"acme/app"}]`
+
+// Answers that are strange below HTTP: each is an issue, or is read.
+func TestAnswersThatAreStrange(t *testing.T) {
+	t.Parallel()
+	raw := func(text string) func(net.Conn) {
+		return func(c net.Conn) { io.WriteString(c, text) }
+	}
+	for name, c := range map[string]struct {
+		answer func(net.Conn)
+		listed string
+		code   Code // of the refusal
+		says   string
+	}{
+		"HTTP/1.0, ended by the connection": {raw("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + onePage), "acme/app", "", ""},
+		"closed behind the head":            {raw("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 400\r\n\r\n"), "", Unreachable, "cannot be reached"},
+		"closed in the middle":              {raw("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 400\r\n\r\n[{"), "", Unreachable, "cannot be reached"},
+		"closed before the head":            {raw(""), "", Unreachable, "cannot be reached"},
+		"not HTTP":                          {raw("SSH-2.0-OpenSSH_9.2\r\n"), "", Unreachable, "cannot be reached"},
+		"64 MiB and more": {func(c net.Conn) {
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+			piece := strings.Repeat(" ", 1<<20)
+			for range 65 {
+				if _, err := io.WriteString(c, piece); err != nil {
+					return
+				}
+			}
+		}, "", InvalidResponse, "larger than 64 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			go func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer conn.Close()
+						if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+							c.answer(conn)
+						}
+					}()
+				}
+			}()
+
+			rec := &recorder{}
+			err = octo(t, "http://"+l.Addr().String(), tools(t)).List(t.Context(), rec)
+			r := (*Refusal)(nil)
+			if c.code == "" && err != nil || c.code != "" && (!errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Text, c.says)) || rec.names() != c.listed {
+				t.Errorf("listed %q: %v", rec.names(), err)
+			}
+		})
+	}
+}
+
+// drip sends an answer in pieces, and waits before each.
+type drip struct {
+	answer string
+	size   int
+	every  time.Duration
+}
+
+// RoundTrip is of http.RoundTripper.
+func (d drip) RoundTrip(r *http.Request) (*http.Response, error) {
+	here, there := io.Pipe()
+	go func() {
+		for text := d.answer; text != ""; {
+			n := min(d.size, len(text))
+			select {
+			case <-time.After(d.every):
+			case <-r.Context().Done():
+				return
+			}
+			if _, err := io.WriteString(there, text[:n]); err != nil {
+				return
+			}
+			text = text[n:]
+		}
+		there.Close()
+	}()
+	stop := context.AfterFunc(r.Context(), func() { there.CloseWithError(context.Cause(r.Context())) })
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: dripBody{here, stop},
+	}, nil
+}
+
+type dripBody struct {
+	*io.PipeReader
+	stop func() bool
+}
+
+// Close ends the answer.
+func (b dripBody) Close() error {
+	b.stop()
+	return b.PipeReader.Close()
+}
+
+// A host that sends a byte now and then does not hold a listing up, and one that
+// takes its time over much is waited for.
+func TestAnAnswerInDripsIsNotWaitedFor(t *testing.T) {
+	const given = 4 * tries * 75 * time.Second // for a page, its half, a quarter and an eighth
+	for name, c := range map[string]struct {
+		drip drip
+		code Code
+		most time.Duration
+	}{
+		"a byte a second":          {drip{onePage + strings.Repeat(" ", 1<<20), 1, time.Second}, Unreachable, given},
+		"a short answer, slowly":   {drip{onePage, 1, time.Second}, "", time.Minute},
+		"a long answer, slowly":    {drip{onePage + strings.Repeat(" ", 1<<20), 1 << 10, 2 * time.Second}, "", time.Hour},
+		"silence behind the start": {drip{onePage, 4, 2 * time.Minute}, Unreachable, given},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tools := tools(t)
+				tools.Transport, tools.Now, tools.Wait = c.drip, time.Now, Pause
+				tools.Budgets = NewBudgets(time.Now)
+				began := time.Now()
+				rec := &recorder{}
+				err := octo(t, "https://code.example", tools).List(t.Context(), rec)
+				r := (*Refusal)(nil)
+				if c.code == "" && (err != nil || rec.names() != "acme/app") || c.code != "" && (!errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Text, "in time")) {
+					t.Errorf("listed %q: %v", rec.names(), err)
+				}
+				if took := time.Since(began); took > c.most {
+					t.Errorf("it took %v, want %v at most", took, c.most)
+				}
+			})
+		})
+	}
+}
+
+// The clock of this node may be wrong by an hour in both directions: the limits
+// of a host are kept to the second all the same.
+func TestAClockThatIsAnHourOff(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "right": 0, "an hour behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tools := tools(t)
+			ours := tools.Now
+			theirs := func() time.Time { return ours().Add(-off) }
+
+			// The limit is used up, and ends five minutes after the first call.
+			ends := theirs().Add(5 * time.Minute).Truncate(time.Second)
+			for form, limit := range map[string]func(h http.Header){
+				"reset": func(h http.Header) {
+					h.Set("X-RateLimit-Limit", "5000")
+					h.Set("X-RateLimit-Remaining", "0")
+					h.Set("X-RateLimit-Reset", fmt.Sprint(ends.Unix()))
+				},
+				"date": func(h http.Header) { h.Set("Retry-After", ends.Format(http.TimeFormat)) },
+			} {
+				var mu sync.Mutex
+				early := 0
+				calls := 0
+				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					mu.Lock()
+					defer mu.Unlock()
+					calls++
+					w.Header().Set("Date", theirs().UTC().Format(http.TimeFormat))
+					w.Header().Set("Content-Type", "application/json")
+					if theirs().Before(ends) {
+						early++
+						limit(w.Header())
+						w.WriteHeader(http.StatusTooManyRequests)
+						return
+					}
+					fmt.Fprint(w, onePage)
+				}))
+				t.Cleanup(s.Close)
+
+				tools.Budgets = NewBudgets(ours)
+				ends = theirs().Add(5 * time.Minute).Truncate(time.Second)
+				before := ours()
+				rec := &recorder{}
+				err := octo(t, s.URL, tools).List(t.Context(), rec)
+				if waited := ours().Sub(before); err != nil || rec.names() != "acme/app" || early != 1 || waited > 6*time.Minute {
+					t.Errorf("%s: listed %q after %v and %d calls that were too early: %v", form, rec.names(), waited, early-1, err)
+				}
+			}
+		})
+	}
+}
+
+// An app proves itself by the time; a clock that is wrong is found out by the
+// answer, and costs one more call.
+func TestAnAppWithAWrongClock(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "an hour behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, tools := newAppSite(t)
+			ours := tools.Now
+			s.now = func() time.Time { return ours().Add(-off) }
+			s.says = true
+
+			conn := &config.GitHub{URL: s.URL, Orgs: []string{"acme"}}
+			h, err := Open(conn, tools)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := &recorder{}
+			if err := h.List(t.Context(), rec); err != nil || rec.names() != "acme/app" || rec.problems() != "" {
+				t.Errorf("listed %q, issues %s: %v", rec.names(), rec.problems(), err)
+			}
+			if s.refused != 1 {
+				t.Errorf("%d proofs were refused, want the first alone", s.refused)
+			}
+		})
+	}
+}
