@@ -21,6 +21,7 @@ import (
 	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/oauth"
 	"github.com/shoalsearch/shoal/node/operate"
@@ -273,7 +274,11 @@ func (f *fake) Status(context.Context, catalog.Viewer, node.StatusRequest) (*nod
 		Config:    configure.FileStatus{Path: "c.json", Hash: "ab", FileHash: "cd", Differs: true, LoadedAt: day, Errors: []string{"e"}, RefusedAt: day},
 		Storage:   node.StorageStatus{Shards: 1, ShardBytes: 2, MirrorBytes: 3, Quarantined: 4, DiskFree: 5, DiskTotal: 6},
 		Placement: node.PlacementStatus{Groups: 1, UnderReplicated: 2, Short: []string{"s"}, NoLiveCopy: 1, Missing: []string{"m"}, Moves: 3},
-		Warnings:  []string{"w"},
+		Permissions: &job.PermissionState{
+			Sync: catalog.PermissionSyncOn, Unlinked: 1, PeopleRunning: 2, PeopleLimit: 3, ReposRunning: 4, ReposLimit: 5,
+			Hosts: []job.HostPermissions{{Host: "github:github.com", People: job.Answers{Wanted: 6, Answered: 1, Ended: 2, Refused: 3, Failing: 4, Newest: day, Oldest: day}, Repos: job.Answers{Wanted: 7, Newest: day, Oldest: day}}},
+		},
+		Warnings: []string{"w"},
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/configure"
+	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
@@ -49,7 +50,51 @@ type statusJSON struct {
 	Storage      storageJSON      `json:"storage"`
 	Placement    placementJSON    `json:"placement"`
 	Tolerates    toleranceJSON    `json:"tolerates"`
+	Permissions  *permissionsJSON `json:"permissions,omitempty"`
 	Warnings     []string         `json:"warnings"`
+}
+
+// permissionsJSON is how far code hosts have said who may read what.
+type permissionsJSON struct {
+	Sync          string                `json:"sync"`
+	Hosts         []hostPermissionsJSON `json:"hosts"`
+	Unlinked      int                   `json:"unlinked"`
+	PeopleRunning int                   `json:"peopleRunning"`
+	PeopleLimit   int                   `json:"peopleLimit"`
+	ReposRunning  int                   `json:"reposRunning"`
+	ReposLimit    int                   `json:"reposLimit"`
+}
+
+type hostPermissionsJSON struct {
+	Host   string      `json:"host"`
+	People answersJSON `json:"people"`
+	Repos  answersJSON `json:"repos"`
+}
+
+type answersJSON struct {
+	Wanted   int    `json:"wanted"`
+	Answered int    `json:"answered"`
+	Ended    int    `json:"ended"`
+	Refused  int    `json:"refused"`
+	Failing  int    `json:"failing"`
+	Newest   string `json:"newest,omitempty"`
+	Oldest   string `json:"oldest,omitempty"`
+}
+
+// permissionsOf is nil for nil: who may not know it is not told.
+func permissionsOf(s *job.PermissionState) *permissionsJSON {
+	if s == nil {
+		return nil
+	}
+	out := &permissionsJSON{s.Sync.String(), []hostPermissionsJSON{}, s.Unlinked, s.PeopleRunning, s.PeopleLimit, s.ReposRunning, s.ReposLimit}
+	for _, h := range s.Hosts {
+		out.Hosts = append(out.Hosts, hostPermissionsJSON{h.Host, answersOf(&h.People), answersOf(&h.Repos)})
+	}
+	return out
+}
+
+func answersOf(a *job.Answers) answersJSON {
+	return answersJSON{a.Wanted, a.Answered, a.Ended, a.Refused, a.Failing, stamp(a.Newest), stamp(a.Oldest)}
 }
 
 type placementJSON struct {
@@ -172,7 +217,7 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 		Members: make([]memberJSON, len(r.Members)), Repos: repoCountsJSON(r.Repos), Jobs: jobCountsJSON(r.Jobs),
 		Connections: make([]connectionJSON, len(r.Connections)), Running: jobsOf(r.Running), Failed: jobsOf(r.Failed),
 		Config:  configOf(&r.Config),
-		Storage: storageJSON(r.Storage), Warnings: list(r.Warnings),
+		Storage: storageJSON(r.Storage), Permissions: permissionsOf(r.Permissions), Warnings: list(r.Warnings),
 		Placement: placementJSON{
 			r.Placement.Groups, r.Placement.UnderReplicated, list(r.Placement.Short), r.Placement.NoLiveCopy, list(r.Placement.Missing), r.Placement.Moves, r.Placement.Hot,
 		},

@@ -39,6 +39,7 @@ type snapshot struct {
 	age           time.Duration // of the view
 	members       []cluster.Member
 	repos         RepoCounts
+	permissions   *job.PermissionState
 	jobs          JobCounts
 	here          []job.Progress // jobs that run on this node
 	config        configure.FileStatus
@@ -96,7 +97,7 @@ func (n *Node) snapshot() *snapshot {
 	s := &snapshot{
 		node: n.cluster.Self(), version: n.opt.Version, ready: n.Ready().Ready, leading: n.cluster.Leading(),
 		view: view, age: n.cluster.Age(), members: members,
-		repos: countRepos(view, nil, live), jobs: countJobs(view), here: n.jobs.Runner.Running(), config: n.config.State(),
+		repos: countRepos(view, nil, live), permissions: job.PermissionsOf(view), jobs: countJobs(view), here: n.jobs.Runner.Running(), config: n.config.State(),
 		short: hold.ShortageOf(view, live, n.opt.Replicas), moves: n.data.copier.Moves(), hot: n.hotUnits(view),
 		files: len(n.set.Names()), bytes: n.set.Bytes(),
 	}
@@ -113,7 +114,7 @@ func (n *Node) snapshot() *snapshot {
 
 // stateMetrics are those of the cluster, then those of this node.
 func stateMetrics() []stateMetric {
-	return slices.Concat(clusterMetrics(), connectionMetrics(), hereMetrics())
+	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics())
 }
 
 func clusterMetrics() []stateMetric {

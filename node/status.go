@@ -15,6 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/shard/git"
 )
@@ -39,6 +40,7 @@ type StatusResponse struct {
 	Storage      StorageStatus
 	Placement    PlacementStatus
 	Tolerates    Tolerance
+	Permissions  *job.PermissionState // for owners
 	Warnings     []string
 }
 
@@ -169,7 +171,8 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 	for c := range view.Connections() {
 		out.Connections = append(out.Connections, n.Syncer.StateOf(view, c))
 	}
-	out.Warnings = n.warnings(view)
+	out.Permissions = job.PermissionsOf(view)
+	out.Warnings = slices.Concat(n.warnings(view), permissionWarnings(out.Permissions))
 	out.noteFiles(n.NodeFiles(ctx))
 	return out, nil
 }
@@ -404,6 +407,26 @@ func (n *Node) warnings(view *catalog.View) []string {
 	for _, m := range members {
 		if m.Alive && m.Load.DiskUsed >= hold.DiskFull {
 			out = append(out, fullVolume(m.ID, int(m.Load.DiskUsed)))
+		}
+	}
+	return out
+}
+
+// permissionWarnings say where somebody sees less than a code host lets them, and
+// what to look at.
+func permissionWarnings(s *job.PermissionState) (out []string) {
+	for _, h := range s.Hosts {
+		if n := h.Repos.Ended; n > 0 {
+			out = append(out, fmt.Sprintf("repositories of %s that are hidden from who may read them there, since it has not said for too long who that is: %d; `shoal jobs list --kind repo_permissions` has why", h.Host, n))
+		}
+		if n := h.People.Ended; n > 0 {
+			out = append(out, fmt.Sprintf("people whose list of repositories at %s counts no more, since the host has not answered for too long: %d; `shoal jobs list --kind account_permissions` has why", h.Host, n))
+		}
+		if n := h.People.Refused; n > 0 {
+			out = append(out, fmt.Sprintf("people whom %s lets in no more: %d; they have to link their accounts again, `shoal jobs list --kind account_permissions` has its words", h.Host, n))
+		}
+		if n := h.Repos.Failing + h.People.Failing; n > 0 {
+			out = append(out, fmt.Sprintf("%s does not say who may read what: %d questions fail, the last answers count until they are too old", h.Host, n))
 		}
 	}
 	return out

@@ -223,8 +223,17 @@ func (v *View) Accesses() iter.Seq[*Access] { return v.access.records() }
 
 // AccessIsStale reports whether it was asked too long ago who may read a repository.
 func (v *View) AccessIsStale(r *Repo) bool {
-	site := v.sites.get(SiteOf(r.ExternalID))
-	return site != nil && bitmap(site.Stale).Contains(r.ID)
+	return v.EndedAccess(SiteOf(r.ExternalID)).Contains(r.ID)
+}
+
+// EndedAccess are the repositories of a site of which it was asked too long ago who
+// may read them. The set shares bytes with the record.
+func (v *View) EndedAccess(site string) *roaring.Bitmap {
+	s := v.sites.get(site)
+	if s == nil {
+		return roaring.New()
+	}
+	return bitmap(s.Stale)
 }
 
 // Reader is what a code host says of somebody; nil for nothing.

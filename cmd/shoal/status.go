@@ -46,7 +46,23 @@ type statusAnswer struct {
 		UnderReplicated, NoLiveCopy, Moves int
 		Short, Missing                     []string
 	}
-	Warnings []string
+	Permissions *permissionsAnswer
+	Warnings    []string
+}
+
+// permissionsAnswer is how far code hosts have said who may read what.
+type permissionsAnswer struct {
+	Sync     string
+	Unlinked int
+	Hosts    []struct {
+		Host          string
+		People, Repos permissionAnswers
+	}
+}
+
+type permissionAnswers struct {
+	Wanted, Answered, Ended, Refused, Failing int
+	Newest, Oldest                            string
 }
 
 type jobAnswer struct {
@@ -190,6 +206,7 @@ func printStatus(w io.Writer, s *statusAnswer) {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", k.Name, k.Type, k.State, k.Repos, message)
 		}
 	}
+	printPermissions(t, s.Permissions)
 	printJobs(t, "RUNNING", s.Running)
 	printJobs(t, "FAILED", s.Failed)
 	t.Flush()
@@ -204,6 +221,25 @@ func printStatus(w io.Writer, s *statusAnswer) {
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
+}
+
+// printPermissions says what code hosts have told of who may read what, where they
+// are asked.
+func printPermissions(t io.Writer, p *permissionsAnswer) {
+	if p == nil || p.Sync != "on" {
+		return
+	}
+	fmt.Fprintln(t, "\nPERMISSIONS\tOF\tANSWERED\tTOO OLD\tREFUSED\tFAILING\tNEWEST\tOLDEST")
+	for _, h := range p.Hosts {
+		for _, row := range []struct {
+			of string
+			permissionAnswers
+		}{{"people", h.People}, {"repositories", h.Repos}} {
+			fmt.Fprintf(t, "%s\t%s\t%d of %d\t%d\t%d\t%d\t%s\t%s\n",
+				h.Host, row.of, row.Answered, row.Wanted, row.Ended, row.Refused, row.Failing, cmp.Or(row.Newest, "-"), cmp.Or(row.Oldest, "-"))
+		}
+	}
+	fmt.Fprintf(t, "accounts linked to nobody at a code host: %d\n", p.Unlinked)
 }
 
 func printMembers(t io.Writer, s *statusAnswer) {

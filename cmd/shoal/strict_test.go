@@ -106,3 +106,30 @@ func TestStatusForScripts(t *testing.T) {
 		}
 	}
 }
+
+// Owners see what code hosts have said of permissions where they are asked; nobody
+// else has a line of it.
+func TestStatusTellsOfPermissions(t *testing.T) {
+	t.Parallel()
+	const hosts = `"unlinked":3,"hosts":[{"host":"github:github.com","people":{"wanted":9,"answered":5,"ended":2,"refused":1,"failing":1,"newest":"2026-11-01T12:00:00Z"},"repos":{"wanted":4}}]`
+	for answer, want := range map[string][]string{
+		`{"leader":"n","permissions":{"sync":"on",` + hosts + `}}`: {
+			"PERMISSIONS", "github:github.com  people        5 of 9    2        1        1        2026-11-01T12:00:00Z  -",
+			"github:github.com  repositories  0 of 4", "accounts linked to nobody at a code host: 3",
+		},
+		`{"leader":"n","permissions":{"sync":"off","hosts":[]}}`: nil,
+		`{"leader":"n"}`: nil,
+	} {
+		node := http.NewServeMux()
+		node.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) })
+		out, _, err := run(t, node, "status")
+		if err != nil || want == nil && strings.Contains(out, "linked") {
+			t.Errorf("%s: %v\n%s", answer, err, out)
+		}
+		for _, part := range want {
+			if !strings.Contains(out, part) {
+				t.Errorf("%s: no %q in\n%s", answer, part, out)
+			}
+		}
+	}
+}
