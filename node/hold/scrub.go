@@ -2,13 +2,16 @@ package hold
 
 import (
 	"context"
-	"github.com/shoalsearch/shoal/node/clock"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
-// The pace of scrubbing: every file once in scrubRound, at most scrubRate
-// bytes a second.
+// The pace of scrubbing: every file once in scrubRound, or later where that
+// would be more than scrubRate bytes a second.
 const (
 	scrubRound = 7 * 24 * time.Hour
 	scrubRate  = 20 << 20
@@ -37,13 +40,17 @@ func NewScrubber(files verified, log *slog.Logger) *Scrubber { return &Scrubber{
 
 // Run scrubs until the context ends.
 func (s *Scrubber) Run(ctx context.Context) error {
+	// A node that is started again and again must not come to the same files only.
+	begin := rand.Float64()
+
 	for {
 		names := s.files.Names()
 		if len(names) == 0 && !clock.Wait(ctx, scrubIdle) {
 			return nil
 		}
 
-		for _, name := range names {
+		first := int(begin * float64(len(names)))
+		for _, name := range slices.Concat(names[first:], names[:first]) {
 			if !clock.Wait(ctx, scrubWait(len(names), s.files.Size(name))) {
 				return nil
 			}
