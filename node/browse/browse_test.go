@@ -54,7 +54,7 @@ func testSite(t *testing.T) *site {
 	}
 	commit("refs/heads/main", 1, "Ann", "Begin\n\nthe body", "src/server/main.go", "package main\n\nfunc main() {}\n", "README.md", "# hello\n")
 	commit("refs/heads/main", 2, "Bob", "Change", "src/server/main.go", "package main\n\nfunc main() { run() }\n", "src/util.go", "package src\n")
-	commit("refs/heads/feature/search", 3, "Cleo", "Feature", "x.txt", "x\n")
+	commit("refs/heads/feature/search", 3, "Cleo", "Feature", "x.txt", "x\n", "bin", "a\x00b")
 	gitRun(t, script.String(), "-C", dir, "fast-import", "--quiet")
 	gitRun(t, "", "-C", dir, "tag", "-a", "-m", "t", "v1.0", "main")
 	m := git.Open(filepath.Join(t.TempDir(), "1.git"))
@@ -181,6 +181,13 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 	if err != nil || len(b.Ranges) != 2 || b.Ranges[1].StartLine != 3 || b.Commits[b.Ranges[1].Hash].AuthorName != "Bob" {
 		t.Errorf("%+v, %v", b, err)
 	}
+
+	// A binary file is a mistake of who asks, not an answer that is too large.
+	for _, req := range []BlameRequest{{Path: "bin", Ref: "feature/search"}, {Path: "bin", Ref: "feature/search", First: 1, Lines: 1}} {
+		if _, err := ask(t, s, blameOperation(), req); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "is a binary file: it has no lines") {
+			t.Errorf("blame of a binary file: %v", err)
+		}
+	}
 }
 
 func TestMissingRefsAndPathsAreExplained(t *testing.T) {
@@ -246,7 +253,7 @@ func TestNearestNames(t *testing.T) {
 	t.Parallel()
 	names := []string{"main", "release/1.0", "release/1.1", "feature/login"}
 	for text, want := range map[string][]string{
-		"login": {"feature/login"}, "maim": {"main"}, "release": {"release/1.0", "release/1.1"}, "zzz": nil, "": nil,
+		"login": {"feature/login"}, "maim": {"main"}, "release": {"release/1.0", "release/1.1"}, "re": {"release/1.0", "release/1.1"}, "zzz": nil, "": nil,
 	} {
 		if got := nearest(text, names, 2); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -2,6 +2,7 @@ package browse
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -96,8 +97,13 @@ func blameOperation() operation[BlameRequest, BlameResponse] {
 
 // blame asks for the whole file or, within a time, for some of its lines.
 func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *BlameResponse) (b git.Blame, err error) {
+	binary := call.Fail(call.ErrInvalid, "%q is a binary file: it has no lines", req.Path)
 	if req.Lines <= 0 {
-		return s.mirror.Blame(ctx, commit, req.Path)
+		b, err = s.mirror.Blame(ctx, commit, req.Path)
+		if errors.Is(err, git.ErrBinary) {
+			err = binary
+		}
+		return b, err
 	}
 
 	src, err := s.mirror.Source(ctx, commit, req.Path, git.SourceOptions{Lines: 1, Count: true})
@@ -105,7 +111,7 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 	case err != nil:
 		return b, err
 	case src.Binary:
-		return b, call.Fail(call.ErrInvalid, "%q is a binary file: it has no lines", req.Path)
+		return b, binary
 	}
 
 	out.Total = src.Total

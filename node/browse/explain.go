@@ -196,7 +196,7 @@ func nearest(text string, names []string, most int) []string {
 			found = append(found, scored{name, 0})
 		case strings.HasSuffix(low, "/"+want) || strings.HasSuffix(want, "/"+low):
 			found = append(found, scored{name, 1})
-		case len(want) > 2 && strings.Contains(low, want) || len(low) > 2 && strings.Contains(want, low):
+		case len(want) > 1 && strings.HasPrefix(low, want) || len(want) > 2 && strings.Contains(low, want) || len(low) > 2 && strings.Contains(want, low):
 			found = append(found, scored{name, 2 + max(len(low)-len(want), len(want)-len(low))})
 		default:
 			bound := len(want) / 3

@@ -41,16 +41,19 @@ const (
 	maxBlame  = 8 << 20          // bytes of a file
 )
 
-// Blame finds who wrote the lines of a file. Files over 8 MiB and binary
-// files are ErrTooLarge: there is no answer of use in useful time. The answer is
+// Blame finds who wrote the lines of a file. A file over 8 MiB is ErrTooLarge:
+// there is no answer in useful time. A binary one is ErrBinary. The answer is
 // not the caller's alone: it must not be changed.
 func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) {
 	s, err := m.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 8000})
 	if err != nil {
 		return Blame{}, err
 	}
-	if s.Size > maxBlame || s.Binary {
-		return Blame{}, fmt.Errorf("%q is binary or larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
+	switch {
+	case s.Binary:
+		return Blame{}, fmt.Errorf("%q: %w", path, ErrBinary)
+	case s.Size > maxBlame:
+		return Blame{}, fmt.Errorf("%q is larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
 	}
 
 	key := fmt.Sprint(m.dir, "\x00", commit, s.Path)

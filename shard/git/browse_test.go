@@ -285,7 +285,7 @@ func TestBlameTellsWhoWroteWhat(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if _, err := m.Blame(within(t), head, "bin"); !errors.Is(err, ErrTooLarge) {
+	if _, err := m.Blame(within(t), head, "bin"); !errors.Is(err, ErrBinary) {
 		t.Errorf("blame of a binary file: %v", err)
 	}
 	if _, err := m.Blame(within(t), head, "none"); !errors.Is(err, ErrNoPath) {

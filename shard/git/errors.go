@@ -17,6 +17,7 @@ var (
 	ErrBadPath   = fmt.Errorf("not a valid path: %w", fs.ErrInvalid)
 	ErrIsDir     = fmt.Errorf("is a directory: %w", fs.ErrInvalid)
 	ErrNotDir    = fmt.Errorf("is not a directory: %w", fs.ErrInvalid)
+	ErrBinary    = fmt.Errorf("a binary file has no lines: %w", fs.ErrInvalid)
 	ErrTooLarge  = errors.New("the answer is too large")
 	ErrAuth      = errors.New("the remote asks for a password or refuses the one given")
 	ErrStalled   = errors.New("the remote sends nothing")
