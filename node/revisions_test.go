@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 func TestRevisionsAreFoundByTheirNames(t *testing.T) {
@@ -27,4 +29,22 @@ func TestRevisionsAreFoundByTheirNames(t *testing.T) {
 	want(t, n.Find("kraken rev:*"), "local/app:a.txt", "local/app:a.txt", "local/app:only.txt")
 	want(t, n.Find("both rev:*"), "local/app:same.txt")
 	want(t, n.Find("kraken rev:nothing"))
+}
+
+// A repository without a commit lacks no revision: an answer over all repositories
+// is whole without it.
+func TestARepositoryWithoutACommitLacksNoRevision(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "kraken\n"})
+	emptyRepo(t, filepath.Join(dir, "nothing"))
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(2)
+
+	for ref, why := range map[string]search.CutReason{"main": "", "nowhere": search.CutNoRevision} {
+		r, err := n.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "kraken", Ref: ref})
+		if err != nil || r.Cut.Why != why {
+			t.Errorf("at %s: %+v, %v; want cut %q", ref, r, err, why)
+		}
+	}
 }

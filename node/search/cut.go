@@ -88,7 +88,8 @@ func (r *root) lackingOf(repo, ref string, cut *Cut) {
 		return
 	}
 	for repo := range r.seen.All() {
-		if !repo.Indexed() {
+		// Where nothing was ever committed there is nothing that could be searched.
+		if !repo.Indexed() || repo.NoCommit() {
 			continue
 		}
 		cut.Of++

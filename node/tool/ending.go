@@ -68,7 +68,7 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 	case search.CutPending:
 		missing("%s not indexed yet", count(cut.Count, "repository"))
 	case search.CutRevision, search.CutNoRevision:
-		missing("%d of %d repositories do not have %q indexed; with repo it is searched wherever it exists", cut.Count, cut.Of, a.Text("ref"))
+		missing("%q is not indexed in %d of %d repositories; with repo it is searched wherever it exists", a.Text("ref"), cut.Count, cut.Of)
 	case search.CutSymbols:
 		missing("files whose symbols are not known (they come after the text; without ctags on the nodes there are none); grep finds text")
 	case search.CutUnknown:
