@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"syscall"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -64,11 +65,18 @@ func (l *raftLog) Warn(msg string, args ...any) {
 // a second and says so each time; that it is away is told by the members' health.
 func (l *raftLog) Error(msg string, args ...any) {
 	for _, a := range args {
-		if err, ok := a.(error); ok && errors.Is(err, net.ErrClosed) {
-			l.write(slog.LevelDebug, msg, args) // what ends with the node
+		err, ok := a.(error)
+		if !ok {
+			continue
+		}
+
+		// What ends with the node, and connections that end with another one.
+		if errors.Is(err, net.ErrClosed) || msg == "failed to decode incoming command" && errors.Is(err, syscall.ECONNRESET) {
+			l.write(slog.LevelDebug, msg, args)
 			return
 		}
 	}
+
 	switch msg {
 	case "failed to appendEntries to", "failed to heartbeat to", "failed to make requestVote RPC", "failed to make preVote RPC":
 		l.write(slog.LevelDebug, msg, args)

@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -20,6 +23,12 @@ func TestWhatRaftSaysToAnOperator(t *testing.T) {
 		{func(l *raftLog) { l.Warn("heartbeat timeout reached, starting election") }, "INFO"},
 		{func(l *raftLog) { l.Error("failed to heartbeat to", "peer", "n2") }, ""},
 		{func(l *raftLog) { l.Error("failed to store snapshot") }, "WARN"},
+		{func(l *raftLog) {
+			l.Error("failed to decode incoming command", "error", &net.OpError{Op: "read", Err: syscall.ECONNRESET})
+		}, ""},
+		{func(l *raftLog) {
+			l.Error("failed to decode incoming command", "error", errors.New("unknown rpc type 9"))
+		}, "WARN"},
 	} {
 		var out bytes.Buffer
 		c.say(newRaftLog(slog.New(slog.NewTextHandler(&out, nil))).(*raftLog))

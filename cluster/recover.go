@@ -31,6 +31,15 @@ type Recovered struct {
 // snapshot (see Cluster.Snapshot). The key file must hold the key of the
 // cluster that wrote it.
 func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
+	// A snapshot that is of no use leaves the directory as it was.
+	state, err := catalog.Load(snapshot)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: restore: %w", err)
+	}
+	if err := opens(keyFile, state.View()); err != nil {
+		return nil, err
+	}
+
 	h, err := openHome(dataDir)
 	if err != nil {
 		return nil, err
@@ -41,17 +50,8 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	if id.NodeID != "" || h.hasRaft() {
 		return nil, fmt.Errorf("cluster: the data directory %s holds a node already: restore into an empty one", dataDir)
-	}
-
-	state, err := catalog.Load(snapshot)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: restore: %w", err)
-	}
-	if err := opens(keyFile, state.View()); err != nil {
-		return nil, err
 	}
 
 	id.NodeID = newNodeID()

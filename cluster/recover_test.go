@@ -66,7 +66,6 @@ func TestRestoreMakesANewCluster(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	refused(from, "holds a node already", bytes.NewReader(saved.Bytes()))
 	refused(to, "needs the cluster key", bytes.NewReader(saved.Bytes()))
 	if err := os.WriteFile(keyFile, []byte(wire.NewKey().Text()), 0o600); err != nil {
 		t.Fatal(err)
@@ -76,6 +75,10 @@ func TestRestoreMakesANewCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(to, "damaged", bytes.NewReader(saved.Bytes()[:saved.Len()/2]))
+	refused(from, "holds a node already", bytes.NewReader(saved.Bytes()))
+	if left, err := os.ReadDir(to); err != nil || len(left) != 1 {
+		t.Errorf("what was refused has left %v, %v", left, err)
+	}
 
 	r, err := Restore(to, keyFile, bytes.NewReader(saved.Bytes()))
 	if err != nil {
