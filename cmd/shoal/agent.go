@@ -45,6 +45,7 @@ func newAgentRevoke(getenv func(string) string) *cobra.Command {
 	}
 
 	f.add(cmd, getenv)
+	f.offer(agentNames)
 	return cmd
 }
 

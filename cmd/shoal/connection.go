@@ -96,6 +96,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 	}
 
 	f.add(cmd, getenv)
+	f.offer(connectionNames)
 	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace the secret; the last one is good for a day more")
 	return cmd
 }
@@ -131,6 +132,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 	}
 
 	f.add(cmd, getenv)
+	f.offer(connectionNames)
 	cmd.Flags().DurationVar(&patience, "timeout", time.Hour, "give up waiting after this long; the listing goes on")
 	return cmd
 }

@@ -102,5 +102,6 @@ func jobAction(getenv func(string) string, verb, short, did string) *cobra.Comma
 	}
 
 	f.add(cmd, getenv)
+	f.offer(jobNames)
 	return cmd
 }

@@ -100,6 +100,7 @@ func newKeyRevoke(getenv func(string) string) *cobra.Command {
 	}
 
 	f.add(cmd, getenv)
+	f.offer(keyNames)
 	return cmd
 }
 

@@ -27,6 +27,7 @@ node, the first characters of it (four at least), or its address.`,
 	}
 
 	f.add(cmd, getenv)
+	f.offer(nodeNames)
 	return cmd
 }
 
@@ -85,6 +86,7 @@ NODE is the id of a node, the first characters of it (four at least), or its add
 	}
 
 	f.add(cmd, getenv)
+	f.offer(nodeNames)
 	return cmd
 }
 
@@ -118,6 +120,7 @@ func newRemove(getenv func(string) string) *cobra.Command {
 	}
 
 	f.add(cmd, getenv)
+	f.offer(nodeNames)
 	cmd.Flags().BoolVar(&loss, "accept-loss", false, "also when it holds the last copy of something")
 	return cmd
 }

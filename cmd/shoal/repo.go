@@ -39,6 +39,7 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 	}
 
 	f.add(cmd, getenv)
+	f.offer(repoNames)
 	return cmd
 }
 

@@ -84,6 +84,7 @@ func newUserChange(getenv func(string) string, use, short, done string, body map
 		},
 	}
 	f.add(cmd, getenv)
+	f.offer(accountNames)
 	return cmd
 }
 
@@ -112,6 +113,7 @@ func newUserRole(getenv func(string) string) *cobra.Command {
 		},
 	}
 	f.add(cmd, getenv)
+	f.offer(accountNames)
 	return cmd
 }
 
@@ -133,6 +135,7 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 	}
 
 	f.add(cmd, getenv)
+	f.offer(accountNames)
 	return cmd
 }
 
@@ -190,6 +193,7 @@ func newUserReset(getenv func(string) string) *cobra.Command {
 		}),
 	}
 	f.add(cmd, getenv)
+	f.offer(accountNames)
 	return cmd
 }
 
@@ -204,6 +208,7 @@ func newUserPassword(getenv func(string) string) *cobra.Command {
 		}),
 	}
 	f.add(cmd, getenv)
+	f.offer(accountNames)
 	return cmd
 }
 
@@ -225,6 +230,7 @@ func newGrant(getenv func(string) string, use, short, member string) *cobra.Comm
 		}),
 	}
 	f.add(cmd, getenv)
+	f.offer(accountNames)
 	return cmd
 }
 
@@ -273,6 +279,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 		}),
 	}
 	f.add(cmd, getenv)
+	f.offer(accountNames)
 	return cmd
 }
 
@@ -294,5 +301,6 @@ func newUserDelete(getenv func(string) string) *cobra.Command {
 	}
 
 	f.add(cmd, getenv)
+	f.offer(accountNames)
 	return cmd
 }
