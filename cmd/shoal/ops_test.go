@@ -10,6 +10,23 @@ import (
 	"testing"
 )
 
+// What has to be looked at before something is lost has a rule.
+func TestRulesTellOfWhatMayBeLost(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile(filepath.Join("..", "..", "ops", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, metric := range []string{
+		"shoal_ready", "shoal_leading", "shoal_under_replicated_repos", "shoal_repos_without_live_copy", "shoal_config_file_differs", "shoal_config_refused",
+		"shoal_connection_failed", "shoal_disk_bytes", "shoal_damaged_files_total", "shoal_audit_lost_total",
+	} {
+		if !regexp.MustCompile(`expr: .*\b` + metric + `\b`).Match(rules) {
+			t.Errorf("no rule asks for %s", metric)
+		}
+	}
+}
+
 // Rules and dashboards that speak of metrics which are not there fail
 // silently: every metric that ops/ names is made somewhere in the code.
 func TestOperationsFilesNameRealMetrics(t *testing.T) {
