@@ -78,6 +78,10 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 	if state := p.choice("state", append([]string{"any"}, browse.RepoStates()...)...); state != "any" {
 		req.State = state
 	}
+	// Other services number connections: an answer that leaves the number out would look filtered.
+	if p.text("connectionId") != "" {
+		p.wrong("connectionId", "connections have names here; give the name as connection")
+	}
 	if err := p.err(); err != nil {
 		return err
 	}

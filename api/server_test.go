@@ -262,6 +262,7 @@ func TestBadInput(t *testing.T) {
 		{"perPage 101", "GET", "/api/repos?perPage=101", ``, 400, codeInvalidParams},
 		{"sort", "GET", "/api/repos?sort=age", ``, 400, codeInvalidParams},
 		{"direction", "GET", "/api/repos?direction=up", ``, 400, codeInvalidParams},
+		{"connection by number", "GET", "/api/repos?connectionId=3", ``, 400, codeInvalidParams},
 		{"NUL in a parameter", "GET", "/api/repos?query=a%00b", ``, 400, codeInvalidParams},
 		{"repo missing", "GET", "/api/source?path=a", ``, 400, codeMissingParam},
 		{"path missing", "GET", "/api/source?repo=a", ``, 400, codeMissingParam},

@@ -187,6 +187,14 @@ func TestRepositoriesArePrinted(t *testing.T) {
 			t.Errorf("%s: %q, %v", answer, out, err)
 		}
 	}
+
+	node := http.NewServeMux()
+	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"stats":{"totalMatchCount":2,"fileCount":2},"repositoryInfo":[{"name":"a/b"}],"isSearchExhaustive":true}`))
+	})
+	if out, _, err := run(t, node, "search", "-c", "type:repo needle"); out != "2 repositories\n" || err != nil {
+		t.Errorf("counted: %q, %v", out, err)
+	}
 }
 
 // The name of a file never breaks a line of results in two.

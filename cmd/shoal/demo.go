@@ -67,7 +67,12 @@ func checkoutRoot(dir string) (string, error) {
 	}
 
 	for {
-		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
+		info, err := os.Stat(filepath.Join(at, ".git"))
+		if err == nil && !info.IsDir() {
+			// A node reads nothing outside of the directory that a connection names.
+			return "", fmt.Errorf("--demo %s: %s is a file that leads to a repository elsewhere, as in a linked work tree or a submodule: give a checkout with a .git directory, as a clone of it", dir, filepath.Join(at, ".git"))
+		}
+		if err == nil {
 			return at, nil
 		}
 		up := filepath.Dir(at)

@@ -174,6 +174,9 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 	case f.asJSON:
 		_, err := fmt.Fprintf(out, "%s\n", raw)
 		return err
+	case f.count && len(answer.onlyRepos()) > 0:
+		_, err := fmt.Fprintln(out, count(answer.Stats.TotalMatchCount, "repository", "repositories"))
+		return err
 	case f.count:
 		_, err := fmt.Fprintf(out, "%s in %s\n",
 			count(answer.Stats.TotalMatchCount, "match", "matches"), count(answer.Stats.FileCount, "file", "files"))

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,4 +102,26 @@ func TestAnonymousAccessIsSaidWheneverItBegins(t *testing.T) {
 		}
 		cancel()
 	})
+}
+
+// The checkout of a demo has its history in itself: of another nothing would ever be indexed.
+func TestACheckoutForADemo(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	for _, dir := range []string{"clone/.git", "clone/a/b", "linked", "plain"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(top, "linked", ".git"), "gitdir: ../clone/.git/worktrees/linked\n")
+
+	for dir, says := range map[string]string{"clone": "", "clone/a/b": "", "linked": "leads to a repository elsewhere", "plain": "no git repository there"} {
+		root, err := checkoutRoot(filepath.Join(top, dir))
+		if says == "" && (err != nil || root != filepath.Join(top, "clone")) {
+			t.Errorf("%s: %q, %v", dir, root, err)
+		}
+		if says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v, want %q", dir, err, says)
+		}
+	}
 }

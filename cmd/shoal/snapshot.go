@@ -81,8 +81,8 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Begin a new cluster of one node with a saved catalog",
-		Long: "Begin a new cluster of one node with a saved catalog. The data directory has to be empty, the node stopped,\n" +
-			"and the key file that of the cluster that was saved. Repositories are fetched and indexed again.",
+		Long: "Begin a new cluster of one node with a saved catalog. The data directory has to be empty but for the\n" +
+			"key file, which has to be that of the cluster that was saved, and the node stopped. Repositories are fetched and indexed again.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
