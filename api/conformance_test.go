@@ -45,6 +45,11 @@ func TestConformance(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v\n%s", revision, err, out)
 		}
+
+		// The suite does not count what is an extension of the newest revision, or new in the suite. Here it counts.
+		if revision == "2026-07-28" && bytes.Contains(out, []byte("✗ ")) {
+			t.Errorf("%s: not all scenarios pass, also of those that the suite does not count\n%s", revision, out)
+		}
 	}
 }
 
@@ -58,7 +63,7 @@ func summary(out []byte) []byte {
 
 // serveFixtures puts the suite's tools in the place of the product's.
 func serveFixtures(o *Options) {
-	o.tools = mcp.Mount(fixtures(), slog.New(slog.DiscardHandler))
+	o.tools = mcp.Mount(fixtures(), &fixtureTasks{tasks: map[string]*fixtureTask{}}, slog.New(slog.DiscardHandler))
 }
 
 // red is a picture of one dot, silence a sound without samples.
@@ -76,10 +81,13 @@ func unBase64(s string) []byte {
 // fixtures is a server with the tools, resources and prompts that the suite
 // asks for by name.
 func fixtures() *sdk.Server {
+	offers := &sdk.ServerCapabilities{Logging: &sdk.LoggingCapabilities{}}
+	offers.AddExtension(mcp.TasksExtension, nil)
 	s := sdk.NewServer(&sdk.Implementation{Name: "shoal-conformance", Version: "1"}, &sdk.ServerOptions{
 		CompletionHandler: func(context.Context, *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 			return &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{Values: []string{}}}, nil
 		},
+		Capabilities:       offers,
 		SubscribeHandler:   func(context.Context, *sdk.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
 	})
@@ -105,6 +113,7 @@ func fixtures() *sdk.Server {
 	})
 	noticeTools(s)
 	inputTools(s)
+	taskTools(s)
 	fixtureResources(s)
 	fixturePrompts(s)
 	return s

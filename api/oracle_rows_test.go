@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoalsearch/shoal/api/mcp"
 	nodeask "github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/node/tool"
 )
@@ -305,6 +306,9 @@ func askParams() []tool.Param {
 func toolCalls(a aims) (list []shot) {
 	rpc := func(method string, params any) shot {
 		return post("/api/mcp", object{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	}
+	for _, m := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+		list = append(list, rpc(m, object{"taskId": "abc", "_meta": object{"io.modelcontextprotocol/clientCapabilities": object{"extensions": object{mcp.TasksExtension: object{}}}}}))
 	}
 	for _, m := range []string{"tools/list", "resources/list", "resources/templates/list", "prompts/list"} {
 		list = append(list, rpc(m, object{}))

@@ -41,8 +41,13 @@ func handler(tools *tool.Set, t *tool.Tool) mcp.ToolHandler {
 		answer := tools.Call(tool.WithProgress(ctx, func(text string) { doing.Store(text) }), viewerOf(ctx), name, req.Params.Arguments)
 		stop()
 
-		return &mcp.CallToolResult{IsError: answer.Failed, Content: []mcp.Content{&mcp.TextContent{Text: answer.Text}}}, nil
+		return resultOfCall(answer), nil
 	}
+}
+
+// resultOfCall is an answer of a tool as clients read it.
+func resultOfCall(a tool.Answer) *mcp.CallToolResult {
+	return &mcp.CallToolResult{IsError: a.Failed, Content: []mcp.Content{&mcp.TextContent{Text: a.Text}}}
 }
 
 // onlyTools refuses calls of tools that are not there with the names of those

@@ -20,12 +20,17 @@ func withFaults(next http.Handler) http.Handler {
 		if err != nil {
 			body = nil // the SDK meets the same error and tells of it
 		}
+		if fault := refusedTask(r.Header, body); fault != nil {
+			writeFault(w, http.StatusBadRequest, idOf(body), fault)
+			return
+		}
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
 
 		f := &faultWriter{ResponseWriter: w}
 		next.ServeHTTP(f, r)
 		if f.plain {
-			writeFault(w, f.status, body, strings.TrimSpace(f.text.String()))
+			id, fault := faultOf(f.status, body, strings.TrimSpace(f.text.String()))
+			writeFault(w, f.status, id, fault)
 		}
 	})
 }
@@ -65,11 +70,11 @@ func (f *faultWriter) Flush() {
 // Unwrap is for [http.ResponseController].
 func (f *faultWriter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// writeFault answers a request with an error of JSON-RPC.
-func writeFault(w http.ResponseWriter, status int, request []byte, message string) {
+// faultOf is the error of JSON-RPC for a refusal in plain text, and the id of the
+// request that was refused.
+func faultOf(status int, request []byte, message string) (id json.RawMessage, fault *jsonrpc.Error) {
 	var asked struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
+		Method string `json:"method"`
 	}
 	code := int64(jsonrpc.CodeInvalidRequest)
 	switch err := json.Unmarshal(request, &asked); {
@@ -78,21 +83,31 @@ func writeFault(w http.ResponseWriter, status int, request []byte, message strin
 	case err == nil && asked.Method != "" && strings.HasSuffix(message, "unsupported"):
 		code = jsonrpc.CodeMethodNotFound
 	}
-	if !isID(asked.ID) {
-		asked.ID = json.RawMessage("null")
-	}
+	return idOf(request), &jsonrpc.Error{Code: code, Message: message}
+}
 
-	fault, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": asked.ID, "error": map[string]any{"code": code, "message": message},
-	})
+// writeFault answers a request with an error of JSON-RPC.
+func writeFault(w http.ResponseWriter, status int, id json.RawMessage, fault *jsonrpc.Error) {
+	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": fault})
 	if err != nil {
-		http.Error(w, message, status)
+		http.Error(w, fault.Message, status)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Del("Content-Length")
 	w.WriteHeader(status)
-	_, _ = w.Write(fault) // a client that has gone misses nothing
+	_, _ = w.Write(b) // a client that has gone misses nothing
+}
+
+// idOf is the id of a request; null where it has none.
+func idOf(request []byte) json.RawMessage {
+	var asked struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(request, &asked) != nil || !isID(asked.ID) {
+		return json.RawMessage("null")
+	}
+	return asked.ID
 }
 
 // isID reports whether JSON is what names a request: a string or a number.

@@ -66,7 +66,8 @@ func viewerOf(ctx context.Context) catalog.Viewer {
 // A tool that cannot be used now is neither shown nor taken: there is a server
 // for each set of tools that has been asked for, of which there are two.
 func New(tools *tool.Set, f Files, base, version string, log *slog.Logger) http.Handler {
-	whole := newServer(tools, f, base, version, log)
+	tasks := background{tools}
+	whole := newServer(tools, tasks, f, base, version, log)
 	var mu sync.Mutex
 	parts := map[int]*mcp.Server{}
 	return mount(log, func(*http.Request) *mcp.Server {
@@ -78,36 +79,48 @@ func New(tools *tool.Set, f Files, base, version string, log *slog.Logger) http.
 		defer mu.Unlock()
 		n := len(now.Tools())
 		if parts[n] == nil {
-			parts[n] = newServer(now, f, base, version, log)
+			parts[n] = newServer(now, tasks, f, base, version, log)
 		}
 		return parts[n]
 	})
 }
 
-func newServer(tools *tool.Set, f Files, base, version string, log *slog.Logger) *mcp.Server {
+func newServer(tools *tool.Set, tasks Tasks, f Files, base, version string, log *slog.Logger) *mcp.Server {
+	offers := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}
+	if tools.HasBackground() {
+		offers.AddExtension(TasksExtension, nil)
+	}
 	s := mcp.NewServer(&mcp.Implementation{
 		Name: "shoal", Title: "Shoal code search", Version: version,
 	}, &mcp.ServerOptions{
 		Instructions:      fmt.Sprintf(instructions, base),
 		Logger:            slog.New(loud{log.Handler()}),
-		Capabilities:      &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+		Capabilities:      offers,
 		CompletionHandler: completer(f),
 		// What a user sees is that user's alone.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
+	prepare(s, tasks)
 	s.AddReceivingMiddleware(onlyTools(tools))
 	for _, t := range tools.Tools() {
 		s.AddTool(declaration(&t), handler(tools, &t))
 	}
 	addResources(s, f)
-	s.AddReceivingMiddleware(endWithRequest)
 	return s
 }
 
-// Mount makes the handler of a server: stateless, every protocol revision, a
-// call ends with its request, a refusal is an error of JSON-RPC.
-func Mount(s *mcp.Server, log *slog.Logger) http.Handler {
+// prepare lets a server have tasks, and end each call with its request. Work that
+// was asked for while a model is configured can be asked for when none is any
+// more, so the methods are there in any case.
+func prepare(s *mcp.Server, tasks Tasks) {
+	addTasks(s, tasks)
 	s.AddReceivingMiddleware(endWithRequest)
+}
+
+// Mount makes the handler of a server: stateless, every protocol revision, with
+// tasks, a call ends with its request, a refusal is an error of JSON-RPC.
+func Mount(s *mcp.Server, tasks Tasks, log *slog.Logger) http.Handler {
+	prepare(s, tasks)
 	return mount(log, func(*http.Request) *mcp.Server { return s })
 }
 

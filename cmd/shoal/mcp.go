@@ -65,6 +65,7 @@ type message struct {
 	Params struct {
 		Name      string          `json:"name"`
 		URI       string          `json:"uri"`
+		TaskID    string          `json:"taskId"`
 		RequestID json.RawMessage `json:"requestId"`
 		Meta      struct {
 			Version string `json:"io.modelcontextprotocol/protocolVersion"`
@@ -229,9 +230,11 @@ func (b *stdio) headers(h http.Header, m *message) {
 		h.Set("Mcp-Method", m.Method)
 	}
 	name := m.Params.Name
-	if m.Method == "resources/read" {
+	switch {
+	case m.Method == "resources/read":
 		name = m.Params.URI
-
+	case strings.HasPrefix(m.Method, "tasks/"):
+		name = m.Params.TaskID
 	}
 	if name = headerText(name); name != "" {
 		h.Set("Mcp-Name", name)

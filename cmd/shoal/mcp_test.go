@@ -48,7 +48,11 @@ func TestTheBridgeServesARealClient(t *testing.T) {
 	t.Parallel()
 	f := &tools{began: make(chan struct{}), ended: make(chan struct{})}
 	log := slog.New(slog.DiscardHandler)
-	table := tool.New(tool.Parts{Search: f, Browse: f, History: f, List: f, Log: log})
+	table := tool.New(tool.Parts{Search: f, Browse: f, History: f, List: f, Log: log}, tool.Tool{Name: "ask", Background: &tool.Background{
+		Look: func(_ context.Context, _ catalog.Viewer, id string) (*tool.Work, error) {
+			return &tool.Work{ID: id, Status: tool.Working, Doing: "at work"}, nil
+		},
+	}})
 	handler := mcp.New(table, f, "http://shoal.example.com", "v1", log)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := catalog.Viewer{Role: catalog.RoleMember, Name: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")}
@@ -69,6 +73,7 @@ func TestTheBridgeServesARealClient(t *testing.T) {
 		if err != nil || len(read.Contents) != 1 || read.Contents[0].Text != "of größe.go\n" {
 			t.Errorf("%s: %+v, %v", version, read, err)
 		}
+		assertTask(t, session, version)
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
 		go func() {
@@ -95,7 +100,12 @@ func bridged(t *testing.T, url, version string) *sdk.ClientSession {
 	cmd.SetArgs([]string{"mcp", "--url", url, "--key", "shoal_key"})
 	done := make(chan error, 1)
 	go func() { done <- cmd.ExecuteContext(context.Background()) }()
-	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	offers := &sdk.ClientCapabilities{}
+	offers.AddExtension(mcp.TasksExtension, nil)
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{Capabilities: offers})
+	if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](client, "tasks/get"); err != nil {
+		t.Fatal(err)
+	}
 	session, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatalf("%s: %v", version, err)
@@ -108,4 +118,28 @@ func bridged(t *testing.T, url, version string) *sdk.ClientSession {
 		}
 	})
 	return session
+}
+
+type taskParams struct {
+	sdk.ParamsBase
+	ID string `json:"taskId"`
+}
+
+type taskResult struct {
+	sdk.ResultBase
+	Status  string `json:"status"`
+	Message string `json:"statusMessage"`
+}
+
+// assertTask asks for a task, which the newest protocol has: the bridge names it
+// beside the message, as the server wants it.
+func assertTask(t *testing.T, session *sdk.ClientSession, version string) {
+	t.Helper()
+	if version < "2026-07-28" {
+		return
+	}
+	r, err := sdk.CallCustomMethod[*taskParams, *taskResult](t.Context(), session, "tasks/get", &taskParams{ID: "abc"})
+	if err != nil || r.Status != "working" || r.Message != "at work" {
+		t.Errorf("a task: %+v, %v", r, err)
+	}
 }

@@ -39,6 +39,12 @@ func TestAnyNodeShowsAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The other node knows it at once, and tells how far it is.
+	set := tool.New(tool.Parts{Log: slog.New(slog.DiscardHandler)}, b.Asker.Tool())
+	if w, err := set.Look(t.Context(), catalog.Operator(), turn.ID); err != nil || w.Status != tool.Working || !strings.HasPrefix(w.Doing, "step ") {
+		t.Errorf("%v: %+v", err, w)
+	}
+
 	var kinds []string
 	last := 0
 	err = b.WatchChat(t.Context(), catalog.Operator(), turn.ID, 0, func(e ask.Event) error {
@@ -65,9 +71,11 @@ func TestAnyNodeShowsAnAnswer(t *testing.T) {
 	}
 
 	// The tool on the other node finds the answer and asks no model again.
-	set := tool.New(tool.Parts{Log: slog.New(slog.DiscardHandler)}, b.Asker.Tool())
 	if got := set.Call(t.Context(), catalog.Operator(), "ask_codebase", []byte(`{"query":"What is seven?"}`)); got.Failed || !strings.Contains(got.Text, "It is seven") {
 		t.Errorf("%+v", got)
+	}
+	if w, err := set.Look(t.Context(), catalog.Operator(), turn.ID); err != nil || w.Status != tool.Done || !strings.Contains(w.Answer.Text, "It is seven") {
+		t.Errorf("%v: %+v", err, w)
 	}
 	if n := len(s.Requests()); n != 2 {
 		t.Errorf("the model was asked %d times, want 2", n)

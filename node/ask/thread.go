@@ -417,21 +417,25 @@ const (
 	deletedAtOnce   = 100
 )
 
+// keeps is for how long a thread is kept after it changed last.
+func (a *Asker) keeps(h *catalog.Thread) time.Duration {
+	text, _ := a.d.Lookup("SHOAL_ASK_RETENTION_DAYS")
+	days, _ := config.ThreadDays(text) // one that cannot be read is the usual one
+	if h.Owner == "" {
+		days = min(days, retainGuestDays)
+	}
+	return time.Duration(days) * 24 * time.Hour
+}
+
 // retain deletes the threads that are too old, and those of accounts that are
 // gone. The leader does it.
 func (a *Asker) retain(ctx context.Context, now time.Time) {
-	text, _ := a.d.Lookup("SHOAL_ASK_RETENTION_DAYS")
-	days, _ := config.ThreadDays(text) // one that cannot be read is the usual one
 	view := a.d.View()
 	var old []catalog.Command
 	for h := range view.Threads() {
-		keep := time.Duration(days) * 24 * time.Hour
-		if h.Owner == "" {
-			keep = min(keep, retainGuestDays*24*time.Hour)
-		}
 		id, isAccount := strings.CutPrefix(h.Owner, "account ")
 		gone := isAccount && view.Account(id) == nil
-		if h.Run.Fence == 0 && (gone || now.Sub(h.Changed) > keep) && len(old) < deletedAtOnce {
+		if h.Run.Fence == 0 && (gone || now.Sub(h.Changed) > a.keeps(h)) && len(old) < deletedAtOnce {
 			old = append(old, &catalog.DeleteThread{Thread: h.ID, Changed: h.Changed})
 		}
 	}

@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -33,12 +34,17 @@ func (a *Asker) Tool() tool.Tool {
 		Patience: patience,
 		Offered:  a.HasModel,
 		Run:      a.answerTool,
+		Background: &tool.Background{
+			Begin: a.beginTool,
+			Look:  a.lookTool,
+			Stop:  a.stopTool,
+		},
 	}
 }
 
-// answerTool answers a call of ask_codebase. Where there is no answer in time
-// it tells how far the question is; the same call again waits for the rest.
-func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Args) (string, error) {
+// beginTool begins to answer the question of a call of ask_codebase, and returns
+// the id of its thread. The same call again finds what the first one began.
+func (a *Asker) beginTool(ctx context.Context, v catalog.Viewer, args *tool.Args) (id string, err error) {
 	m := args.Named("languageModel")
 	q := Question{
 		Query:   args.Text("query"),
@@ -48,14 +54,22 @@ func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Arg
 		Private: args.Text("visibility") == "PRIVATE",
 	}
 
-	// The same call again waits for what the first one began.
-	id := a.find(ctx, v, &q)
-	if id == "" {
-		started, err := a.Ask(ctx, v, q)
-		if err != nil {
-			return "", err
-		}
-		id = started.ID
+	if id = a.find(ctx, v, &q); id != "" {
+		return id, nil
+	}
+	started, err := a.Ask(ctx, v, q)
+	if err != nil {
+		return "", err
+	}
+	return started.ID, nil
+}
+
+// answerTool answers a call of ask_codebase. Where there is no answer in time
+// it tells how far the question is; the same call again waits for the rest.
+func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Args) (string, error) {
+	id, err := a.beginTool(ctx, v, args)
+	if err != nil {
+		return "", err
 	}
 
 	// The client is answered a while before it gives up.
@@ -66,7 +80,7 @@ func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Arg
 	defer cancel()
 
 	steps, doing := 0, "thinking"
-	err := a.WatchChat(wait, v, id, 0, func(e Event) error {
+	err = a.WatchChat(wait, v, id, 0, func(e Event) error {
 		switch e.Kind {
 		case KindStep:
 			steps = e.Step
@@ -98,6 +112,62 @@ func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Arg
 		return "", call.Fail(call.ErrUnavailable, "%s", r.Error)
 	}
 	return a.text(r), nil
+}
+
+// lookTool tells how far the first question of the viewer's own thread is. What
+// people ask in the thread afterwards is not what the call began.
+func (a *Asker) lookTool(ctx context.Context, v catalog.Viewer, id string) (*tool.Work, error) {
+	h, err := a.own(ctx, v, id)
+	if err != nil {
+		return nil, err
+	}
+	w := &tool.Work{ID: id, Status: tool.Working, Doing: "being taken over", Began: h.Created, Changed: h.Changed, Kept: a.keeps(h)}
+
+	// Where the node that answers it cannot be asked, another one goes on.
+	if len(h.Turns) == 0 {
+		r, err := a.runningTurn(ctx, h, math.MaxInt32, 0)
+		if err == nil && !r.Elsewhere {
+			w.Doing = fmt.Sprintf("step %d", r.Report.Steps+1)
+		}
+		return w, ctx.Err()
+	}
+
+	k, err := a.said(ctx, id, h.Turns[0])
+	if err != nil {
+		return nil, err
+	}
+	r := a.sightOf(v, k.Report.Sight).report(k.Report)
+	switch w.Doing = ""; r.Status {
+	case Done:
+		w.Status, w.Answer = tool.Done, tool.Answer{Text: a.text(&r)}
+	case Stopped:
+		w.Status = tool.Stopped
+	default:
+		w.Status, w.Answer = tool.Done, tool.Answer{Text: r.Error, Failed: true}
+	}
+	return w, nil
+}
+
+// stopTool ends the first question of the viewer's own thread, and no later one.
+func (a *Asker) stopTool(ctx context.Context, v catalog.Viewer, id string) error {
+	h, err := a.own(ctx, v, id)
+	if err != nil || len(h.Turns) > 0 {
+		return err
+	}
+	return a.StopChat(ctx, v, id)
+}
+
+// own finds a thread of the viewer's own. One that somebody else shares is no
+// work of his.
+func (a *Asker) own(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
+	h, err := a.fresh(ctx, v, id)
+	if err != nil {
+		return nil, err
+	}
+	if !owns(v, h) {
+		return nil, noChat()
+	}
+	return h, nil
 }
 
 // soft tells how far a question is.

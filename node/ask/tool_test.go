@@ -3,12 +3,16 @@ package ask_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/ask"
+	nodecall "github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 	"github.com/shoalsearch/shoal/node/tool"
 )
@@ -58,5 +62,96 @@ func TestTheToolIsThereOnlyWithAModel(t *testing.T) {
 	set = tool.New(tool.Parts{Log: slog.New(slog.DiscardHandler)}, row)
 	if now := set.Offered(); now.Unknown("ask_codebase") == "" || strings.Contains(now.Unknown("nothing"), "ask_codebase") {
 		t.Errorf("%d tools: %s", len(now.Tools()), now.Unknown("nothing"))
+	}
+}
+
+// TestTheToolWorksInTheBackground begins questions and looks at them, as their
+// asker and as others.
+func TestTheToolWorksInTheBackground(t *testing.T) {
+	t.Parallel()
+	goOn, stepped := make(chan struct{}), make(chan struct{}, 8)
+	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
+		if strings.Contains(r.Raw, "Break it") {
+			return modeltest.Turn{Fault: func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusBadRequest) }}
+		}
+		stepped <- struct{}{}
+		<-goOn
+		return modeltest.Turn{Text: "By Open @file:{local/app::store/store.go:4}."}
+	})
+	n := sample(t, s)
+	set := tool.New(tool.Parts{Search: n, Browse: n, History: n, List: n, Log: slog.New(slog.DiscardHandler)}, n.Asker.Tool())
+	begin := func(query string) *tool.Work {
+		w, refused := set.Begin(t.Context(), ann, "ask_codebase", json.RawMessage(`{"query":"`+query+`"}`))
+		if refused != nil {
+			t.Fatalf("%s: %+v", query, refused)
+		}
+		return w
+	}
+	ended := func(w *tool.Work) *tool.Work {
+		err := n.WatchChat(t.Context(), ann, w.ID, 0, func(ask.Event) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := set.Look(t.Context(), ann, w.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+
+	w := begin("How?")
+	if w.Status != tool.Working || w.Began.IsZero() || w.Kept != 90*24*time.Hour {
+		t.Errorf("begun: %+v", w)
+	}
+	<-stepped
+	if now, err := set.Look(t.Context(), ann, w.ID); err != nil || now.Status != tool.Working || now.Doing != "step 1" {
+		t.Errorf("under way: %+v, %v", now, err)
+	}
+	if again := begin("How?"); again.ID != w.ID {
+		t.Errorf("the same call again began %s beside %s", again.ID, w.ID)
+	}
+
+	// It is nobody else's work, also while it is shared.
+	yes := true
+	if err := n.ChangeChat(t.Context(), ann, w.ID, "", &yes); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []catalog.Viewer{bob, catalog.Guest(), {}} {
+		if _, err := set.Look(t.Context(), v, w.ID); !errors.Is(err, nodecall.ErrNotFound) || !strings.Contains(err.Error(), "no such task") {
+			t.Errorf("%s looks: %v", v.Name, err)
+		}
+		if err := set.Stop(t.Context(), v, w.ID); !errors.Is(err, nodecall.ErrNotFound) {
+			t.Errorf("%s stops: %v", v.Name, err)
+		}
+	}
+
+	// Stopped, it is begun anew by the same call.
+	if err := set.Stop(t.Context(), ann, w.ID); err != nil {
+		t.Fatal(err)
+	}
+	if now := ended(w); now.Status != tool.Stopped || now.Answer.Text != "" || now.Doing != "" {
+		t.Errorf("stopped: %+v", now)
+	}
+	close(goOn)
+	second := begin("How?")
+	if second.ID == w.ID {
+		t.Error("the stopped question was found again")
+	}
+	if now := ended(second); now.Status != tool.Done || now.Answer.Failed || !strings.Contains(now.Answer.Text, "[store/store.go:4](http://shoal.test/browse/local/app@") {
+		t.Errorf("answered: %+v", now)
+	}
+
+	// What is asked on is not the call's: it is neither shown nor stopped.
+	asked(t, n, ann, ask.Question{Query: "And now?", Thread: second.ID})
+	if now, err := set.Look(t.Context(), ann, second.ID); err != nil || now.Status != tool.Done || !strings.Contains(now.Answer.Text, "By Open") {
+		t.Errorf("after a further question: %+v, %v", now, err)
+	}
+	if err := set.Stop(t.Context(), ann, second.ID); err != nil {
+		t.Errorf("the end of what has ended: %v", err)
+	}
+
+	// A question without an answer is done too: its answer says why.
+	if now := ended(begin("Break it")); now.Status != tool.Done || !now.Answer.Failed || now.Answer.Text == "" {
+		t.Errorf("failed: %+v", now)
 	}
 }

@@ -71,6 +71,9 @@ func (p *Param) take(member json.RawMessage, a, mended *Args) (problem string) {
 			a.values[p.Name] = p.Default
 		}
 		if p.Required {
+			if p.About == "" {
+				return "is required"
+			}
 			return "is required (" + p.About + ")"
 		}
 		return ""

@@ -153,7 +153,11 @@ func (s *Set) Call(ctx context.Context, v catalog.Viewer, name string, arguments
 	if err == nil {
 		return Answer{Text: text}
 	}
+	return s.failed(ctx, v, t, a, err)
+}
 
+// failed is what a model reads of a call that failed.
+func (s *Set) failed(ctx context.Context, v catalog.Viewer, t *Tool, a *Args, err error) Answer {
 	// What is no fault of the call is told to the operator too.
 	var known *call.Error
 	if !errors.As(err, &known) && ctx.Err() == nil {

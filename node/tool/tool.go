@@ -29,6 +29,10 @@ type Tool struct {
 	// not is no more shown than one that is not there.
 	Offered func() bool
 
+	// Background lets a call begin work that goes on without it; nil for a tool
+	// that only answers calls.
+	Background *Background
+
 	// Run does the work for one viewer and writes the text that the model
 	// reads. The arguments have been checked against Params. It may run many
 	// times at once.
