@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // The codec writes plain structs as bytes, the same bytes for the same value:
@@ -45,8 +47,9 @@ type coder struct {
 // reader takes values from the front of b. After the first error, which
 // stays in err, it returns zero values.
 type reader struct {
-	b   []byte
-	err error
+	b     []byte
+	err   error
+	words *words // of what is read into records that stay; nil shares nothing
 }
 
 func (r *reader) fail(err error) {
@@ -247,9 +250,30 @@ func appendString(b []byte, s string) []byte {
 func (r *reader) string() string {
 	n := r.uvarint()
 	if n&1 == 0 {
-		return string(r.take(n >> 1))
+		return r.words.of(r.take(n >> 1))
 	}
 	return hex.EncodeToString(r.take(n >> 2))
+}
+
+// words are short strings that came lately, each in a place of its own by its
+// hash. Many repositories of a page are of one host, one owner and one branch:
+// they share the bytes of those.
+type words [64]string
+
+// maxWord is the length of the longest word that is looked for.
+const maxWord = 32
+
+// of returns a string of these bytes.
+func (w *words) of(b []byte) string {
+	if w == nil || len(b) == 0 || len(b) > maxWord {
+		return string(b)
+	}
+
+	place := &w[xxhash.Sum64(b)%uint64(len(w))]
+	if *place != string(b) {
+		*place = string(b)
+	}
+	return *place
 }
 
 func stringCoder() coder {

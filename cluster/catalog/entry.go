@@ -255,6 +255,10 @@ func DecodeEntry(index uint64, data []byte) (Entry, error) {
 	return e, nil
 }
 
+// longCommand is how many bytes a command has that is worth looking for strings
+// that come again: a page of repositories.
+const longCommand = 16 << 10
+
 // command reads a command of an entry. Its length says where it ends, so that one
 // that this version reads wrongly cannot reach into the next.
 func (r *reader) command() Command {
@@ -266,6 +270,10 @@ func (r *reader) command() Command {
 	}
 
 	body := &reader{b: r.take(r.uvarint())}
+	if len(body.b) >= longCommand {
+		body.words = &words{}
+	}
+
 	v := reflect.New(kind.typ)
 	kind.coder.dec(body, v.Elem())
 	if body.err == nil && len(body.b) > 0 {

@@ -13,7 +13,7 @@ const (
 	buildGOGC = 50
 )
 
-// gogc is GOGC while large builds run in this process, whichever node they
+// gogc is GOGC while large builds and listings run in this process, whichever node they
 // belong to: the setting is the process's, so is the count.
 var gogc gogcSetting
 
@@ -25,8 +25,9 @@ type gogcSetting struct {
 }
 
 // smallHeap makes the garbage collector keep the heap small until end is
-// called: what it lets grow is, like a build, at its greatest when one is under
-// way, and a build leaves little garbage to collect.
+// called. Large builds ask for it, as what it lets grow is at its greatest when
+// one is under way, and a build leaves little garbage to collect; and large
+// listings, whose garbage is many times what they keep.
 func smallHeap() (end func()) {
 	gogc.begin()
 	return sync.OnceFunc(gogc.end)

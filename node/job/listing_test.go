@@ -88,6 +88,7 @@ func (w *world) syncBy(s host.Host) {
 	j := w.View().Job(catalog.JobSync, "a")
 	known := w.View().Connection("a")
 	l := newListing(w.View, func(_ context.Context, c catalog.Command) error { w.Do(c); return nil }, j)
+	defer l.close()
 	if err := s.List(w.t.Context(), l); err != nil {
 		w.t.Fatal(err)
 	}

@@ -119,6 +119,7 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 	// What the listing cost is the difference of what the host allows before and after.
 	before := allowance(h)
 	l := newListing(a.cluster.View, a.record, a.job)
+	defer l.close()
 	l.progress = a.count
 	if err := h.List(ctx, l); err != nil {
 		return err
@@ -175,6 +176,7 @@ type listing struct {
 	progress func(done, total int64)
 
 	mu       sync.Mutex // guards the fields below
+	heap     func()     // ends what a large listing asked of the collector; nil before
 	page     []catalog.ListedRepo
 	listed   int                     // repositories so far
 	written  int                     // of them, that were not in the catalog as they were listed
@@ -193,6 +195,18 @@ func newListing(view func() *catalog.View, propose func(context.Context, catalog
 	}
 }
 
+// largeListing is the number of repositories from which on a listing is large.
+const largeListing = 5000
+
+// close ends what the listing asked of the process.
+func (l *listing) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.heap != nil {
+		l.heap()
+	}
+}
+
 // Repo takes a repository; a full page is written before it returns.
 func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 	view := l.view()
@@ -201,7 +215,11 @@ func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 	defer l.mu.Unlock()
 	l.giveWay(view, &repo)
 	l.note(view, &repo)
-	l.listed++
+
+	// What comes is garbage as soon as it is looked at: the heap need not grow with it.
+	if l.listed++; l.listed == largeListing {
+		l.heap = smallHeap()
+	}
 
 	// What the catalog has as it is needs no entry of the log.
 	entry := listed(view, repo)

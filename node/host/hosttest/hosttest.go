@@ -93,14 +93,27 @@ func Start(t testing.TB, d *Deployment, repos ...Repo) *Server {
 // Transport leads calls of the public host to the server, and all others to
 // where they are for.
 func (s *Server) Transport() http.RoundTripper {
+	return s.Deployment.leadTo(s.Address(), s.http.Client().Transport)
+}
+
+// Address is where the server listens: 127.0.0.1 and a port.
+func (s *Server) Address() string { return s.http.Listener.Addr().String() }
+
+// Transport leads calls of the public host of a deployment to a server of it in
+// another process.
+func (d *Deployment) Transport(address string) http.RoundTripper {
+	return d.leadTo(address, http.DefaultTransport.(*http.Transport).Clone())
+}
+
+func (d *Deployment) leadTo(address string, by http.RoundTripper) http.RoundTripper {
 	return through(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
-		for _, public := range []string{s.Deployment.public, s.Deployment.web} {
+		for _, public := range []string{d.public, d.web} {
 			if public != "" && public == r.URL.Scheme+"://"+r.URL.Host {
-				r.URL.Scheme, r.URL.Host = "http", s.http.Listener.Addr().String()
+				r.URL.Scheme, r.URL.Host = "http", address
 			}
 		}
-		return s.http.Client().Transport.RoundTrip(r)
+		return by.RoundTrip(r)
 	})
 }
 
