@@ -27,6 +27,7 @@ type site struct {
 	node     *nodetest.Node
 	owner    string // key of an owner
 	app      *nodetest.Repo
+	hostile  *nodetest.Repo
 }
 
 // The repositories of the site, by name.
@@ -44,7 +45,7 @@ func newSite(t *testing.T) *site {
 	dir := t.TempDir()
 	s.app = appRepository(t, filepath.Join(dir, "app"))
 	largeRepository(t, filepath.Join(dir, "large"))
-	hostileRepository(t, filepath.Join(dir, strings.TrimPrefix(hostileRepo, "local/")))
+	s.hostile = hostileRepository(t, filepath.Join(dir, strings.TrimPrefix(hostileRepo, "local/")))
 
 	s.node = nodetest.Start(t, nodetest.Config{
 		File: fmt.Sprintf(`{"connections": {"work": {"type": "git", "url": "file://%s/*", "revisions": {"branches": ["**"], "tags": ["**"]}}}, "settings": {"maxFileSize": 8000000}}`, dir),
@@ -143,9 +144,21 @@ var hostileNames = []string{
 	strings.Repeat("n", 251) + ".txt", "latin\xe9.txt", "javascript:pwned()", "back\\slash.txt", "tab\there.txt", "space at end ", "-dash.txt", "{{.Name}}.txt",
 }
 
+// hostileForms are lines that some parser of HTML takes for more than text.
+var hostileForms = []string{
+	`needle <script src=x/>`, `needle <script/src=//example.com/x></script>`, `needle <svg/onload=pwned()><svg><script>pwned()</script></svg>`,
+	`needle <iframe srcdoc="<script>parent.pwned()</script>">`, `needle <object data=javascript:pwned()><embed src=//example.com/x>`,
+	`needle <meta http-equiv=refresh content="0;url=//example.com"><base href=//example.com/>`, `needle <link rel=stylesheet href=//example.com/x.css>`,
+	`needle <form action=//example.com><button formaction=javascript:pwned()>`, `needle <a href="java` + "\t" + `script:pwned()">x</a><a href=data:text/html,x>`,
+	`needle <math><mtext><table><mglyph><style><img src=x onerror=pwned()></style></mglyph></table></mtext></math>`, `needle <template><img src=x onerror=pwned()></template>`,
+	`needle </title></textarea></style></script></noscript></xmp><img src=x onerror=pwned()>`, `needle <plaintext><!--><img src=x onerror=pwned()>--!><![CDATA[<b>]]>`,
+	`needle <img src="x` + "`" + `onerror=pwned()"><img src=x onerror='pwned()'//`, `needle <style>@import '//example.com/x.css';*{background:url(//example.com/x)}</style>`,
+	`needle &lt;script&gt;pwned()&lt;/script&gt; &#x3C;script&#x3E; &NewLine; &nbsp`, `needle {{constructor.constructor('pwned()')()}} ${pwned()} #{pwned()} <%= pwned() %>`,
+}
+
 // hostileRepository is made of what somebody might write who wants a page to do
 // something else than show it.
-func hostileRepository(t testing.TB, dir string) {
+func hostileRepository(t testing.TB, dir string) *nodetest.Repo {
 	code := "needle <script>pwned()</script> <img src=x onerror=pwned()> </pre></code><style>*{display:none}</style>\n"
 	files := map[string]string{
 		"README.md":   "# <script>pwned()</script>\n\n[x](javascript:pwned()) ![y](https://example.com/track.png) <img src=x onerror=pwned()>\n",
@@ -159,15 +172,20 @@ func hostileRepository(t testing.TB, dir string) {
 		"page.html":   "<!doctype html><script>pwned()</script> needle",
 		"mark.js":     "var s = \"</script><script>pwned()</script>\"; // needle --> <!-- x\n`${pwned()}`\n",
 		"entities.md": "&lt;script&gt; needle &amp;lt; &#60;\n",
+
+		"forms.html":      strings.Join(hostileForms, "\n") + "\n",
+		"<script src=x/>": code,
 	}
 	for _, name := range hostileNames {
 		files[name] = code
 	}
 	r := nodetest.NewRepo(t, dir, files)
+	r.CommitAs("Mallory", day, "forms", map[string]string{"mark.js": code + strings.Join(hostileForms, "\n") + "\n"})
 	r.CommitAs(`Mallory<script>pwned()</script>"`, day, `<img src=x onerror=pwned()> & "quotes"`+rlo+"\n\n<script>pwned()</script>", map[string]string{"README.md": "# changed <b>\n"})
 	r.Git("branch", "<svg/onload=pwned()>")
 	r.Git("branch", "feature/x@y")
 	r.Git("tag", `"'><script>pwned()</script>`)
+	return r
 }
 
 func utf16Text(s string) string {

@@ -1,7 +1,9 @@
 package browser
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -58,7 +60,7 @@ func nothingOfARepositoryBecomesMarkup(t *testing.T, s *site) {
 	// Each entry of the directory leads to its own file, whatever it is called.
 	b.innocent(at("", ""), 200)
 	entries := eval[[]struct{ Name, URL string }](b, `[...document.querySelectorAll('table.tree a.path')].map(a => ({Name: a.textContent, URL: a.getAttribute('href')}))`)
-	if want := len(hostileNames) + 11; len(entries) != want {
+	if want := len(hostileNames) + 13; len(entries) != want {
 		t.Errorf("the directory has %d entries, want %d", len(entries), want)
 	}
 	for _, e := range entries {
@@ -71,11 +73,26 @@ func nothingOfARepositoryBecomesMarkup(t *testing.T, s *site) {
 		s.harmlessRaw(t, strings.Replace(e.URL, "/-/blob/", "/-/raw/", 1))
 	}
 
+	// A name with a slash is a directory and what is in it.
+	b.innocent(at("tree", "<script src=x"), 200)
+	b.innocent(at("blob", "<script src=x/>"), 200)
+	b.innocent(at("names", "")+"?name="+url.QueryEscape("<script src=x/>"), 200)
+
+	// Each of the forms is in the page as text, the whole of it.
+	b.innocent(at("blob", "forms.html"), 200)
+	b.expect("the text of the file", `document.querySelector('.text').textContent === `+quote(strings.Join(hostileForms, "\n")+"\n"))
+	b.innocent(find("needle file:forms"), 200)
+	b.expect("all matches", fmt.Sprintf(`[...document.querySelectorAll('.line.hit mark')].filter(e => e.textContent === 'needle').length === %d`, len(hostileForms)))
+
 	// A branch and a commit of such names.
 	b.innocent(browse(hostileRepo, "<svg/onload=pwned()>", "", ""), 200)
 	b.innocent(browse(hostileRepo, "feature/x@y", "blob", "bidi.go"), 200)
 	b.innocent(at("commits", ""), 200)
 	b.innocent(eval[string](b, `[...document.querySelectorAll('a')].find(a => a.href.includes('/-/commit/')).getAttribute('href')`), 200)
+	first := s.hostile.Git("rev-list", "--max-parents=0", "HEAD")
+	for _, query := range []string{"", "?view=split"} {
+		b.innocent(at("compare", first+"...HEAD")+query, 200)
+	}
 
 	// And while somebody types.
 	b.goTo("/", 200)
