@@ -11,16 +11,24 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Asker is what the pages of threads need.
+// Asker asks a language model.
 type Asker interface {
 	Ask(context.Context, catalog.Viewer, ask.Question) (*ask.Started, error)
+	HasModel() bool
+}
+
+// Threads reads threads of questions.
+type Threads interface {
 	Chat(context.Context, catalog.Viewer, string) (*ask.Chat, error)
 	Chats(ctx context.Context, v catalog.Viewer, skip, most int) ([]ask.Chat, int, error)
+}
+
+// ThreadChanger does what the form of a thread asks for.
+type ThreadChanger interface {
 	StopChat(context.Context, catalog.Viewer, string) error
 	ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error
 	DeleteChat(context.Context, catalog.Viewer, string) error
 	ForkChat(context.Context, catalog.Viewer, string) (string, error)
-	HasModel() bool
 }
 
 var (
@@ -39,7 +47,7 @@ func (p *Pages) chats(ctx context.Context, v *layout.Visit) error {
 	if v.Method == "POST" {
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: strings.Fields(v.Form.Get("repos"))})
 	}
-	list, total, err := p.Asker.Chats(ctx, v.Viewer, 0, chatsShown)
+	list, total, err := p.Threads.Chats(ctx, v.Viewer, 0, chatsShown)
 	if err != nil {
 		return err
 	}
@@ -86,7 +94,7 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 	if v.Method == "POST" {
 		return p.changeChat(ctx, v, id)
 	}
-	c, err := p.Asker.Chat(ctx, v.Viewer, id)
+	c, err := p.Threads.Chat(ctx, v.Viewer, id)
 	if err != nil {
 		return err
 	}
@@ -149,21 +157,21 @@ func (p *Pages) changeChat(ctx context.Context, v *layout.Visit, id string) erro
 		return err
 	}
 	to, err := chatPagePath+url.PathEscape(id), error(nil)
-	share := func(public bool) error { return p.Asker.ChangeChat(ctx, v.Viewer, id, "", &public) }
+	share := func(public bool) error { return p.Changer.ChangeChat(ctx, v.Viewer, id, "", &public) }
 	switch v.Form.Get("do") {
 	case "ask":
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Thread: id})
 	case "stop":
-		err = p.Asker.StopChat(ctx, v.Viewer, id)
+		err = p.Changer.StopChat(ctx, v.Viewer, id)
 	case "share":
 		err = share(true)
 	case "unshare":
 		err = share(false)
 	case "delete":
-		err, to = p.Asker.DeleteChat(ctx, v.Viewer, id), "/chat"
+		err, to = p.Changer.DeleteChat(ctx, v.Viewer, id), "/chat"
 	case "fork":
 		var fork string
-		fork, err = p.Asker.ForkChat(ctx, v.Viewer, id)
+		fork, err = p.Changer.ForkChat(ctx, v.Viewer, id)
 		to = chatPagePath + fork
 	default:
 		err = call.Fail(call.ErrInvalid, "do: expected ask, stop, share, unshare, delete or fork")

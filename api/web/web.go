@@ -85,6 +85,8 @@ type Deps struct {
 	Suggest  Suggester
 	Keys     Keys
 	Asker    Asker
+	Threads  Threads
+	Changer  ThreadChanger
 	Consents Consents
 	Base     string // prefix of links that leave this site
 	Now      func() time.Time
