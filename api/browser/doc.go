@@ -9,6 +9,7 @@
 // writes into the console, throws, or has reported by its policy fails the test
 // that opened it.
 //
-// A page tells when it is drawn: the root has data-booted once its scripts run,
-// and data-ready, "<page>:<number>", after each part that a script put in.
+// A page tells when it is drawn: the root has data-keys once keys are heard,
+// data-booted once all of its scripts run, and data-ready, "<page>:<number>",
+// after each part that a script put in.
 package browser

@@ -33,6 +33,10 @@ func TestPages(t *testing.T) {
 		{"AQueryIsNarrowed", aQueryIsNarrowed},
 		{"AMistakeIsShownInItsPlace", aMistakeIsShownInItsPlace},
 		{"HistoryTellsWhoAndWhat", historyTellsWhoAndWhat},
+		{"AChangeIsReadInTwoWays", aChangeIsReadInTwoWays},
+		{"KeysAreHeldUntilTheyMeanSomething", keysAreHeldUntilTheyMeanSomething},
+		{"KeysMayBeOthers", keysMayBeOthers},
+		{"LateResultsKeepTheFocus", lateResultsKeepTheFocus},
 		{"RevisionsHaveNames", revisionsHaveNames},
 		{"UnknownAddressesAreNotFound", unknownAddressesAreNotFound},
 		{"ReadableWithoutScripts", readableWithoutScripts},
@@ -137,6 +141,12 @@ func (s *site) states() []state {
 		{name: "history of a file", path: browse(appRepo, "", "commits", "main.go")},
 		{name: "a commit", path: browse(appRepo, "", "commit", first)},
 		{name: "a merge", path: browse(appRepo, "", "commit", head)},
+		{name: "a commit side by side", path: browse(appRepo, "", "commit", s.app.Git("rev-parse", "HEAD^1")) + "?view=split", act: unfold},
+		{name: "keys of one's own", path: "/help/keys", act: func(b *tab) {
+			eval[bool](b, `localStorage.setItem('keys', '{"j":"d"}'), location.reload(), true`)
+			b.until("the keys", `document.readyState === 'complete' && document.documentElement.dataset.booted && document.querySelector('#remapped li')`)
+			eval[bool](b, `localStorage.removeItem('keys'), true`)
+		}},
 		{name: "a comparison", path: browse(appRepo, "", "compare", "v1.0...main")},
 		{name: "branches", path: browse(appRepo, "", "branches", "")},
 		{name: "tags", path: browse(appRepo, "", "tags", "")},

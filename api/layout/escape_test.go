@@ -96,7 +96,7 @@ func TestColoursCanBeRead(t *testing.T) {
 			vars[m[1]] = m[2]
 		}
 		for _, fg := range []string{"fg", "c", "s", "n", "k", "t", "d"} {
-			for _, bg := range []string{"bg", "panel", "mark", "hit", "add", "del"} {
+			for _, bg := range []string{"bg", "panel", "mark", "hit", "add", "del", "added", "removed"} {
 				if r := contrast(vars[fg], vars[bg]); r < 4.5 {
 					t.Errorf("theme %d: %s on %s has a contrast of %.2f, want 4.5", i, fg, bg, r)
 				}

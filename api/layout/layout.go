@@ -40,10 +40,11 @@ type Box struct {
 // frame is what the base template draws.
 type frame struct {
 	Head
-	Viewer string // name of who is signed in; "" for a guest
-	Owner  bool
-	Nav    []link
-	Around []link // the settings that the viewer may open; nil beside them
+	Modules []string // of all scripts of the page, so that none waits for another to name it
+	Viewer  string   // name of who is signed in; "" for a guest
+	Owner   bool
+	Nav     []link
+	Around  []link // the settings that the viewer may open; nil beside them
 }
 
 // link is an entry of the navigation. A page of another package that belongs
@@ -130,7 +131,7 @@ func (v *Visit) End(w io.Writer, h Head) { v.frame(w, "end", h) }
 // frame writes a part of the base template. It has a value for everything that
 // the template asks for; what a writer has to say shows at the next write.
 func (v *Visit) frame(w io.Writer, part string, h Head) {
-	f := frame{Head: h, Nav: make([]link, len(nav)), Owner: v.Viewer.Role == catalog.RoleOwner}
+	f := frame{Head: h, Modules: modulesOf(h.Scripts), Nav: make([]link, len(nav)), Owner: v.Viewer.Role == catalog.RoleOwner}
 	if v.Viewer.KeyID != "" || v.Viewer.Session != "" || f.Owner {
 		f.Viewer = v.Viewer.Name
 	}

@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -73,6 +75,39 @@ func Static(url string) (f File, lasting, ok bool) {
 	of, name, _ := strings.Cut(strings.TrimPrefix(url, "/static/"), "/")
 	f, ok = files[name]
 	return f, of == version, ok
+}
+
+// bootScript is the module of every page.
+const bootScript = "js/boot.js"
+
+// imported is a module that another one names, in a statement at its beginning.
+var imported = regexp.MustCompile(`(?m)^import (?:[^\n]* from )?'\./([\w.]+)';`)
+
+// imports is what each module imports by itself.
+var imports = sync.OnceValue(func() map[string][]string {
+	files, _ := assets()
+	out := map[string][]string{}
+	for name, f := range files {
+		for _, m := range imported.FindAllSubmatch(f.Body, -1) {
+			out[name] = append(out[name], path.Join(path.Dir(name), string(m[1])))
+		}
+	}
+	return out
+})
+
+// modulesOf is the modules that the scripts of a page are made of, each once,
+// those of every page first.
+func modulesOf(scripts []string) []string {
+	var out []string
+	todo := append([]string{bootScript}, scripts...)
+	for i := 0; i < len(todo); i++ {
+		if slices.Contains(out, todo[i]) {
+			continue
+		}
+		out = append(out, todo[i])
+		todo = append(todo, imports()[todo[i]]...)
+	}
+	return out
 }
 
 func lastPart(name string) string { return path.Base(name) }

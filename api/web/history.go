@@ -1,12 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -14,7 +16,6 @@ import (
 
 var (
 	commitsTemplate  = layout.Parse(templates, "templates/commits.html", "templates/place.html")
-	commitTemplate   = layout.Parse(templates, "templates/commit.html", "templates/place.html")
 	branchesTemplate = layout.Parse(templates, "templates/branches.html", "templates/place.html")
 	blameTemplate    = layout.Parse(templates, "templates/blame.html", "templates/place.html")
 )
@@ -78,117 +79,6 @@ func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 	return v.Show(layout.Head{Title: "History of " + l.Repo, Page: "commits"}, commitsTemplate, data)
 }
 
-// change is a commit or a comparison, for their template.
-type change struct {
-	place
-	Commit         *commitRow
-	Parents        []commitRow
-	Base, Head     string
-	Swap           string
-	Files          []changedFile
-	Added, Removed int
-	Cut            bool
-}
-
-type changedFile struct {
-	Name, Old, URL, Status string
-	Added, Removed         int
-	Binary, Cut            bool
-	Code                   template.HTML
-}
-
-// commit is the page of one commit: what it says and what it changed beside its
-// first parent.
-func (p *Pages) commit(ctx context.Context, v *layout.Visit, l place) error {
-	if l.Path == "" {
-		return noPath()
-	}
-	c, err := p.History.Commit(ctx, v.Viewer, browse.CommitRequest{Repo: l.Repo, Ref: l.Path})
-	if err != nil {
-		return err
-	}
-
-	row := p.commitRow(l.Repo, c)
-	data := change{place: place{Repo: l.Repo, Rev: c.Hash, Kind: "tree"}, Commit: &row}
-	for _, parent := range c.Parents {
-		data.Parents = append(data.Parents, commitRow{Short: short(parent), URL: address(l.Repo, "", "commit", parent)})
-	}
-	if len(c.Parents) > 0 {
-		if err := p.difference(ctx, v, &data, c.Parents[0], c.Hash); err != nil {
-			return err
-		}
-	}
-	return v.Show(layout.Head{Title: c.Message, Page: "commit"}, commitTemplate, data)
-}
-
-// compare is the page of the difference of two revisions: <base>...<head>.
-func (p *Pages) compare(ctx context.Context, v *layout.Visit, l place) error {
-	base, head, ok := strings.Cut(l.Path, "...")
-	if !ok {
-		base, head, ok = strings.Cut(l.Path, "..")
-	}
-	if !ok || base == "" || head == "" {
-		return noPath()
-	}
-	data := change{place: place{Repo: l.Repo, Kind: "tree"}, Base: base, Head: head, Swap: address(l.Repo, "", "compare", head+"..."+base)}
-	if err := p.difference(ctx, v, &data, base, head); err != nil {
-		return err
-	}
-	return v.Show(layout.Head{Title: base + " and " + head, Page: "compare"}, commitTemplate, data)
-}
-
-// difference fills in what changed between two revisions.
-func (p *Pages) difference(ctx context.Context, v *layout.Visit, data *change, base, head string) error {
-	r, err := p.Files.Diff(ctx, v.Viewer, browse.DiffRequest{Repo: data.Repo, Base: base, Head: head, MaxBytes: 2 << 20})
-	if err != nil {
-		return err
-	}
-	data.Cut = r.Cut
-	for i := range r.Files {
-		f := &r.Files[i]
-		row := changedFile{Name: f.NewPath, Status: string(f.Status), Added: f.Added, Removed: f.Removed, Binary: f.Binary, Cut: f.Cut, URL: address(data.Repo, head, "blob", f.NewPath)}
-		if f.NewPath == "" {
-			row.Name, row.URL = f.OldPath, address(data.Repo, base, "blob", f.OldPath)
-		} else if f.OldPath != "" && f.OldPath != f.NewPath {
-			row.Old = f.OldPath
-		}
-		row.Code = template.HTML(appendHunks(nil, f.Hunks))
-		data.Added, data.Removed = data.Added+f.Added, data.Removed+f.Removed
-		data.Files = append(data.Files, row)
-	}
-	return nil
-}
-
-// appendHunks appends the changed lines of a file with their old and new numbers.
-func appendHunks(dst []byte, hunks []browse.DiffHunk) []byte {
-	for _, h := range hunks {
-		dst = fmt.Appendf(dst, `<div class="row hunk"><code>@@ -%d,%d +%d,%d @@ `, h.OldStart, h.OldLines, h.NewStart, h.NewLines)
-		dst = append(layout.AppendText(dst, []byte(h.Heading)), "</code></div>\n"...)
-		before, after := h.OldStart, h.NewStart
-		for rest := []byte(h.Body); len(rest) > 0; {
-			var line []byte
-			line, rest, _ = nextLine(rest)
-			if len(line) == 0 {
-				continue
-			}
-			class, old, now := "", strconv.Itoa(before), strconv.Itoa(after)
-			switch line[0] {
-			case '+':
-				class, old = " add", ""
-				after++
-			case '-':
-				class, now = " del", ""
-				before++
-			default:
-				before, after = before+1, after+1
-			}
-			dst = fmt.Appendf(dst, `<div class="row%s"><span class="no">%s</span><span class="no">%s</span><code>`, class, old, now)
-			dst = append(layout.AppendText(dst, line[:min(len(line), longestShown)]), "</code></div>\n"...)
-		}
-	}
-	return dst
-}
-
 // blame is the page that says of each line which commit it comes from.
 func (p *Pages) blame(ctx context.Context, v *layout.Visit, l place) error {
 	src, err := p.Files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
@@ -207,42 +97,72 @@ func (p *Pages) blame(ctx context.Context, v *layout.Visit, l place) error {
 		return err
 	}
 
-	var b []byte
+	return v.Show(layout.Head{Title: "Blame of " + l.Path, Page: "blame", Scripts: []string{"js/file.js"}}, blameTemplate, struct {
+		place
+		Binary bool
+		Code   template.HTML
+		Ages   int
+	}{l, false, template.HTML(p.appendBlame(nil, l.Repo, src, r)), ages})
+}
+
+// ages is how many steps of colour tell how old a line is.
+const ages = 10
+
+// appendBlame appends the lines of a file, each run of them with its commit.
+func (p *Pages) appendBlame(dst []byte, repo string, src *browse.SourceResponse, r *browse.BlameResponse) []byte {
+	age := agesOf(r.Commits)
 	number, text, paint := 1, src.Content, newPainter(src.Language, 0)
 	for _, g := range r.Ranges {
 		c := r.Commits[g.Hash]
 		for i := range g.LineCount {
 			var line []byte
 			line, text, _ = nextLine(text)
-			b = append(b, `<div class="row blame`...)
+			dst = fmt.Appendf(dst, `<div class="row blame age%d`, age[g.Hash])
 			if i == 0 {
-				b = append(b, " first"...)
+				dst = append(dst, " first"...)
 			}
-			b = append(b, `"><span class="who">`...)
+
+			dst = append(dst, `"><span class="who">`...)
 			if i == 0 {
-				b = p.appendOrigin(b, l.Repo, &c)
+				dst = p.appendOrigin(dst, repo, &c)
 			}
-			b = fmt.Appendf(b, `</span><span class="no" id="L%d">%d</span><code>`, number, number)
-			b = append(appendCode(b, line[:min(len(line), longestShown)], paint.colours(line), nil), "</code></div>\n"...)
+			dst = fmt.Appendf(dst, `</span><span class="no" id="L%d">%d</span><code>`, number, number)
+			dst = append(appendCode(dst, line[:min(len(line), longestShown)], paint.colours(line), nil), "</code></div>\n"...)
 			number++
 		}
 	}
-	return v.Show(layout.Head{Title: "Blame of " + l.Path, Page: "blame", Scripts: []string{"js/file.js"}}, blameTemplate, struct {
-		place
-		Binary bool
-		Code   template.HTML
-	}{l, false, template.HTML(b)})
+	return dst
+}
+
+// agesOf is how old each commit is among those of a file: 0 for the newest, and
+// one less than ages for the oldest. They are spread by their order, since most
+// files have a long past and a few commits of the last days.
+func agesOf(commits map[string]browse.BlameCommit) map[string]int {
+	order := slices.Collect(maps.Keys(commits))
+	slices.SortFunc(order, func(a, b string) int {
+		return cmp.Or(commits[b].Date.Compare(commits[a].Date), cmp.Compare(a, b))
+	})
+
+	out := make(map[string]int, len(order))
+	for i, hash := range order {
+		out[hash] = i * (ages - 1) / max(1, len(order)-1)
+	}
+	return out
 }
 
 // appendOrigin appends the commit of a run of lines, and the way to what was
 // there before it.
 func (p *Pages) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []byte {
-	dst = append(append(dst, `<a href="`...), address(repo, "", "commit", c.Hash)...)
-	dst = append(appendAttribute(append(dst, `" title="`...), layout.Plain(c.Message)), `">`...)
-	dst = fmt.Appendf(dst, "%s</a> <span class=\"dim\">%s</span> ", short(c.Hash), c.Date.UTC().Format("2006-01-02"))
-	dst = append(append(dst, layout.Name(c.AuthorName)...), ' ')
+	about := short(c.Hash) + ", " + c.Date.UTC().Format("2006-01-02 15:04 UTC") + ", " + c.AuthorName
+	dst = append(append(dst, `<a class="what" href="`...), address(repo, "", "commit", c.Hash)...)
+	dst = append(appendAttribute(append(dst, `" title="`...), layout.Plain(about)), `">`...)
+	dst = append(append(dst, layout.Name(c.Message)...), "</a> "...)
+	dst = append(append(dst, `<span class="dim by">`...), layout.Name(c.AuthorName)...)
+	dst = append(append(dst, "</span> <span class=\"dim\">"...), p.ago(c.Date)...)
+	dst = append(dst, "</span> "...)
 	if c.PreviousHash != "" {
-		dst = append(appendAttribute(append(dst, `<a href="`...), address(repo, c.PreviousHash, "blame", c.PreviousPath)), `">prior</a>`...)
+		dst = append(append(dst, `<a href="`...), address(repo, c.PreviousHash, "blame", c.PreviousPath)...)
+		dst = append(dst, `" title="blame before this change">prior</a>`...)
 	}
 	return dst
 }

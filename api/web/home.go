@@ -138,8 +138,10 @@ func (p *Pages) help(_ context.Context, v *layout.Visit) error {
 		return call.Fail(call.ErrNotFound, "There is no help on that.")
 	}
 	return v.Show(layout.Head{Title: "Help", Page: "help"}, helpTemplate, struct {
-		Filters, Examples, Keys [][2]string
-	}{filterHelp, exampleHelp, keyHelp})
+		Filters, Examples [][2]string
+		Keys              []keyRow
+		Single            []string
+	}{filterHelp, exampleHelp, keyHelp, singleKeys()})
 }
 
 var filterHelp = [][2]string{
@@ -169,28 +171,43 @@ var exampleHelp = [][2]string{
 	{`TODO or FIXME count:all`, "every one of them, counted exactly"},
 }
 
-var keyHelp = [][2]string{
-	{"/ or s", "to the search box, with the selected text"},
-	{"?", "this help"},
-	{"Ctrl+K", "pages, repositories, files and symbols by a few letters"},
-	{"g h, g r, g c, g s", "home, repositories, cluster, settings"},
-	{"Alt+r, Alt+c, Alt+w", "regular expression, case, whole words"},
-	{"j k", "next and previous file of the results"},
-	{"n p", "next and previous match"},
-	{"o", "open it"},
-	{"e", "more lines around the matches: 1, 3, 10"},
-	{"w", "go on with long lines in the next row, or not"},
-	{"x, X", "fold and unfold the file, all files"},
-	{"b, h", "blame, history of the file"},
-	{"l", "go to a line of the file"},
-	{"r", "definitions and references of the selected name"},
-	{"f", "search in this file"},
-	{".", "open the line in your editor"},
-	{"[ ]", "show and hide the files, the symbols"},
-	{"t", "find a file by letters of its path"},
-	{"y", "address of this very commit"},
-	{"Down, Tab, Enter", "choose and take a suggestion of the box"},
-	{"Esc", "close what is open, stop the search"},
+// keyRow is a line of the table of keys. Single keys are those that a reader may
+// put elsewhere: they act by themselves, without a modifier.
+type keyRow struct {
+	Keys, Does string
+	single     []string
+}
+
+var keyHelp = []keyRow{
+	{"/ or s", "to the search box, with the selected text", []string{"/", "s"}},
+	{"?", "this help", []string{"?"}},
+	{"Ctrl+K", "pages, repositories, files and symbols by a few letters", nil},
+	{"g h, g r, g c, g s", "home, repositories, cluster, settings", []string{"g"}},
+	{"Alt+r, Alt+c, Alt+w", "regular expression, case, whole words", nil},
+	{"j k", "next and previous file of the results, of a change", []string{"j", "k"}},
+	{"n p", "next and previous match, next and previous place that changed", []string{"n", "p"}},
+	{"o", "open it", []string{"o"}},
+	{"e", "more lines around the matches: 1, 3, 10", []string{"e"}},
+	{"w", "go on with long lines in the next row, or not", []string{"w"}},
+	{"x, X", "fold and unfold the file, all files", []string{"x", "X"}},
+	{"b, h", "blame, history of the file", []string{"b", "h"}},
+	{"l", "go to a line of the file", []string{"l"}},
+	{"r", "definitions and references of the selected name", []string{"r"}},
+	{"f", "search in this file", []string{"f"}},
+	{".", "open the line in your editor", []string{"."}},
+	{"[ ]", "show and hide the files, the symbols", []string{"[", "]"}},
+	{"t", "find a file by letters of its path", []string{"t"}},
+	{"y", "address of this very commit", []string{"y"}},
+	{"Down, Tab, Enter", "choose and take a suggestion of the box", nil},
+	{"Esc", "close what is open, stop the search", nil},
+}
+
+func singleKeys() []string {
+	var out []string
+	for _, row := range keyHelp {
+		out = append(out, row.single...)
+	}
+	return out
 }
 
 // openSearch describes the search to browsers, which offer it in their own box.

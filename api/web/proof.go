@@ -53,6 +53,9 @@ type number struct{ Name, Value string }
 func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 	s, c := &resp.Stats, &resp.Cluster
 	p := proof{Complete: resp.Exhaustive, Missing: c.ReposMissing, Past: pastRows(resp.Past)}
+
+	// The worst of what there is to say comes first: a node that did not answer
+	// explains what the reasons after it would only name.
 	shards := fmt.Sprintf("%s of %s answered", grouping(s.ShardsAnswered), counted(s.ShardsRequired, "shard", "shards"))
 	switch {
 	case resp.Exhaustive:
@@ -147,38 +150,64 @@ func valueOf(v string) string {
 	return query.Quote(v)
 }
 
-// facetsOf counts files by repository, language and directory. Where the
-// answer is complete the counts are exact, else they are lower bounds and say so.
+// facetKind is a property of files, and the filter that asks for a value of it.
+type facetKind struct {
+	name   string
+	least  int                         // values that an answer has to have for the facet to be shown
+	of     func(*search.File) []string // "" is no value
+	filter func(value string) string
+}
+
+var facetKinds = []facetKind{
+	{"Repositories", 1, func(f *search.File) []string { return []string{f.Repository} }, func(v string) string { return "reposet:" + valueOf(v) }},
+	{"Languages", 1, func(f *search.File) []string { return []string{f.Language} }, func(v string) string { return "lang:" + valueOf(v) }},
+	{"Directories", 1, topOf, func(v string) string { return "file:" + fieldRegexp("^"+quoteMeta(v)) }},
+	{"Revisions", 2, revisionsOf, func(v string) string { return "rev:" + valueOf(v) }},
+}
+
+// topOf is the first directory of a path.
+func topOf(f *search.File) []string {
+	top, _, deep := strings.Cut(f.Path, "/")
+	if !deep {
+		return nil
+	}
+	return []string{top + "/"}
+}
+
+// revisionsOf is the names of the revisions that have a file. HEAD is another name
+// of one of them, where there are others.
+func revisionsOf(f *search.File) []string {
+	out := make([]string, 0, len(f.Branches))
+	for _, name := range f.Branches {
+		if short := query.ShortRev(name); short != "HEAD" || len(f.Branches) == 1 {
+			out = append(out, short)
+		}
+	}
+	return out
+}
+
+// facetsOf counts files by what facetKinds names. Where the answer is complete
+// the counts are exact, else they are lower bounds and say so.
 func facetsOf(resp *search.Response, b layout.Box) []facet {
 	exact := resp.Exhaustive && int(resp.Stats.Files) == len(resp.Files)
-	kinds := []struct {
-		name   string
-		of     func(*search.File) string
-		filter func(string) string
-	}{
-		{"Repositories", func(f *search.File) string { return f.Repository }, func(v string) string { return "reposet:" + valueOf(v) }},
-		{"Languages", func(f *search.File) string { return f.Language }, func(v string) string { return "lang:" + valueOf(v) }},
-		{"Directories", func(f *search.File) string {
-			top, _, deep := strings.Cut(f.Path, "/")
-			return map[bool]string{true: top + "/"}[deep]
-		},
-			func(v string) string { return "file:" + fieldRegexp("^"+quoteMeta(v)) }},
-	}
 	var out []facet
-	for _, k := range kinds {
+	for _, k := range facetKinds {
 		counts := map[string]int{}
 		for i := range resp.Files {
-			if v := k.of(&resp.Files[i]); v != "" {
+			for _, v := range k.of(&resp.Files[i]) {
 				counts[v]++
 			}
 		}
-		if f := facetOf(k.name, counts, exact, b, k.filter); len(f.Rows) > 0 {
+		delete(counts, "")
+
+		if f := facetOf(k.name, counts, exact, b, k.filter); len(f.Rows) >= k.least {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
+// facetOf is a facet of counted values, the most frequent first.
 func facetOf(name string, counts map[string]int, exact bool, b layout.Box, filter func(string) string) facet {
 	values := make([]string, 0, len(counts))
 	for v := range counts {
@@ -192,6 +221,7 @@ func facetOf(name string, counts map[string]int, exact bool, b layout.Box, filte
 		if !exact {
 			row.Count = "≥ " + row.Count
 		}
+
 		with, without := b, b
 		with.Query = filter(v) + " " + grouped(b.Query)
 		without.Query = "-" + filter(v) + " " + grouped(b.Query)

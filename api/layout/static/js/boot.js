@@ -1,13 +1,11 @@
 // What every page has: keys, the theme, and marks for tests. Text of
-// repositories never becomes markup here: see part.js for the one place.
-import { keys } from './keys.js';
+// repositories never becomes markup here: see part.js for the one place. It runs
+// as soon as there is a box, while the rest of a page may still be on its way.
+import { booted, field, hold, until } from './early.js';
+import { keys, own } from './keys.js';
 import './suggest.js';
 
 const box = document.getElementById('query');
-const typing = e => {
-  const field = e.target.closest && e.target.closest('input, textarea, select, [contenteditable]');
-  return field && field.checkVisibility(); // one in a dialog that has closed may have the focus for a moment more
-};
 
 keys.add('/', () => focusBox());
 keys.add('s', () => focusBox());
@@ -27,7 +25,8 @@ function focusBox() {
 document.addEventListener('keydown', e => {
   if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key === 'k') {
     e.preventDefault();
-    if (palette) palette.open(); else import('./palette.js').then(module => { palette = module; palette.open(); });
+    if (palette) palette.open();
+    else until(import('./palette.js').then(module => { palette = module; palette.open(); }));
     return;
   }
   if (e.altKey && !e.ctrlKey && !e.metaKey) {
@@ -35,7 +34,7 @@ document.addEventListener('keydown', e => {
     if (toggle) { e.preventDefault(); document.getElementById(toggle).click(); }
     return;
   }
-  if (e.ctrlKey || e.metaKey || typing(e)) return;
+  if (e.ctrlKey || e.metaKey || hold(e) || field(e.target)) return;
   keys.press(e);
 });
 
@@ -47,13 +46,44 @@ for (const name of ['keysOff', 'cardOff']) {
   off.addEventListener('change', () => localStorage.setItem(name, off.checked ? '1' : ''));
 }
 
-const form = document.getElementById('editorForm');
-if (form) {
-  form.value = localStorage.getItem('editor') || '';
-  form.addEventListener('input', () => localStorage.setItem('editor', form.value.trim()));
+const editor = document.getElementById('editorForm');
+if (editor) {
+  editor.value = localStorage.getItem('editor') || '';
+  editor.addEventListener('input', () => localStorage.setItem('editor', editor.value.trim()));
+}
+
+// Keys of the reader's own, on the page of help. A key has one meaning at a time.
+const remap = document.getElementById('remap'), remapped = document.getElementById('remapped');
+function showOwn() {
+  remapped.replaceChildren(...Object.entries(own()).map(([from, to]) => {
+    const li = document.createElement('li'), kbd = document.createElement('kbd'), button = document.createElement('button');
+    kbd.textContent = to;
+    button.type = 'button';
+    button.className = 'plain';
+    button.textContent = 'as before';
+    button.setAttribute('aria-label', from + ' as before');
+    button.addEventListener('click', () => { const { [from]: _, ...rest } = own(); localStorage.setItem('keys', JSON.stringify(rest)); showOwn(); });
+    li.append(kbd, ' does what ' + from + ' did ', button);
+    return li;
+  }));
+}
+if (remap) {
+  remap.hidden = false;
+  remap.addEventListener('submit', e => {
+    e.preventDefault();
+    const from = remap.elements.from.value, to = remap.elements.to, mine = own(), { [from]: _, ...others } = mine;
+    const standing = [...remap.elements.from.options].some(o => o.value === to.value && o.value !== from && !(o.value in mine));
+    to.setCustomValidity(standing || Object.values(others).includes(to.value) ? to.value + ' does something else already.' : '');
+    if (!remap.reportValidity()) return;
+    localStorage.setItem('keys', JSON.stringify(to.value === from ? others : { ...others, [from]: to.value }));
+    to.value = '';
+    showOwn();
+  });
+  remap.addEventListener('input', () => remap.elements.to.setCustomValidity(''));
+  showOwn();
 }
 
 const theme = localStorage.getItem('theme');
 if (theme === 'dark' || theme === 'light') document.documentElement.dataset.theme = theme;
-// All modules of a page have run by then.
-document.addEventListener('DOMContentLoaded', () => { document.documentElement.dataset.booted = '1'; });
+document.documentElement.dataset.keys = '1';
+booted.then(() => { document.documentElement.dataset.booted = '1'; });

@@ -13,7 +13,7 @@ export function chooser(id, label, ask) {
   const dialog = element('dialog', { id, class: 'chooser', 'aria-label': label });
   const box = element('input', { type: 'text', role: 'combobox', 'aria-label': label, 'aria-controls': id + 'List', 'aria-expanded': 'true', 'aria-autocomplete': 'list', autocomplete: 'off', spellcheck: 'false', placeholder: label });
   const list = element('ul', { id: id + 'List', role: 'listbox', 'aria-label': label });
-  let running = null, at = 0;
+  let running = null, at = 0, wanted = false; // wanted: Enter came before the rows of what was typed
 
   const choose = i => {
     const all = [...list.children];
@@ -37,14 +37,16 @@ export function chooser(id, label, ask) {
       }));
       choose(0);
       dialog.dataset.query = typed;
+      if (wanted) go(list.children[at]);
     } catch { /* the list stays */ }
   };
   const go = option => { if (option) location.href = option.dataset.href; };
 
-  box.addEventListener('input', fill);
+  box.addEventListener('input', () => { wanted = false; fill(); });
   box.addEventListener('keydown', e => {
     if (e.key === 'ArrowDown') choose(at + 1);
     else if (e.key === 'ArrowUp') choose(at - 1);
+    else if (e.key === 'Enter' && dialog.dataset.query !== box.value) wanted = true;
     else if (e.key === 'Enter') go(list.children[at]);
     else return;
     e.preventDefault();
@@ -54,6 +56,7 @@ export function chooser(id, label, ask) {
   document.body.append(dialog);
   return () => {
     if (!dialog.open) dialog.showModal();
+    wanted = false;
     box.select();
     fill();
   };

@@ -33,7 +33,7 @@ async function run(part, again = false) {
   try {
     const html = await progress(fetchPart(url, part, mine.signal, part === 'results' ? doing : null));
     if (mine !== running || url !== address()) return;
-    put(results(), html);
+    redraw(html);
     const took = performance.now() - began;
     slow = part === 'typed' ? (took > 300 ? slow + 1 : Math.max(0, slow - 1)) : slow;
     quick = took < 80;
@@ -56,6 +56,18 @@ async function run(part, again = false) {
     if (mine === running || !running) { running = null; working.hidden = true; told.textContent = 'Searching'; }
     if (failed) { told.textContent = 'No answer came.'; working.hidden = false; say(told.textContent); }
   }
+}
+
+// redraw puts results in the place of those before. Who has gone into them by the
+// keyboard stays at the same link, or at least among them.
+function redraw(html) {
+  const old = results().contains(document.activeElement) ? document.activeElement : null;
+  const same = old && old.getAttribute('href'), place = old ? [...results().querySelectorAll('a')].filter(a => a.getAttribute('href') === same).indexOf(old) : 0;
+  put(results(), html);
+  if (!old) return;
+  const all = [...results().querySelectorAll('a')], again = all.filter(a => a.getAttribute('href') === same);
+  const to = again[Math.max(0, place)] || again[0] || all[0];
+  if (to) to.focus({ preventScroll: true });
 }
 
 // settle puts the address into the bar: at once for a query that was sent, after

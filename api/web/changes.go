@@ -1,0 +1,337 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/api/web/lex"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+var commitTemplate = layout.Parse(templates, "templates/commit.html", "templates/place.html")
+
+// mostChanged is the bytes of changed lines on a page.
+const mostChanged = 2 << 20
+
+// changeView is a way to draw changed lines; sides are the colours of the old and
+// the new ones.
+type changeView struct {
+	value, name string
+	draw        func(dst []byte, rows []changedLine, sides [2]*painter) []byte
+}
+
+// changeViews is the ways there are; the first is that of an address that names
+// none.
+var changeViews = []changeView{
+	{"", "below each other", appendUnified},
+	{"split", "side by side", appendSplit},
+}
+
+// changeContexts is how many unchanged lines may stand around a change.
+var changeContexts = []int{3, 10, 50}
+
+// change is a commit or a comparison, for their template.
+type change struct {
+	place
+	Commit         *commitRow
+	Parents        []commitRow
+	Base, Head     string
+	Swap           string
+	Files          []changedFile
+	Added, Removed int
+	Cut            bool
+	Split          bool
+	Views          []viewList
+}
+
+type changedFile struct {
+	Name, Old, URL, Status string
+	Added, Removed         int
+	Binary, Cut            bool
+	Code                   template.HTML
+}
+
+// commit is the page of one commit: what it says and what it changed beside its
+// first parent.
+func (p *Pages) commit(ctx context.Context, v *layout.Visit, l place) error {
+	if l.Path == "" {
+		return noPath()
+	}
+	c, err := p.History.Commit(ctx, v.Viewer, browse.CommitRequest{Repo: l.Repo, Ref: l.Path})
+	if err != nil {
+		return err
+	}
+
+	row := p.commitRow(l.Repo, c)
+	data := change{place: place{Repo: l.Repo, Rev: c.Hash, Kind: "tree"}, Commit: &row}
+	for _, parent := range c.Parents {
+		data.Parents = append(data.Parents, commitRow{Short: short(parent), URL: address(l.Repo, "", "commit", parent)})
+	}
+	if len(c.Parents) > 0 {
+		if err := p.difference(ctx, v, &data, c.Parents[0], c.Hash); err != nil {
+			return err
+		}
+	}
+	return v.Show(changeHead(c.Message, "commit"), commitTemplate, data)
+}
+
+// compare is the page of the difference of two revisions: <base>...<head>.
+func (p *Pages) compare(ctx context.Context, v *layout.Visit, l place) error {
+	base, head, ok := strings.Cut(l.Path, "...")
+	if !ok {
+		base, head, ok = strings.Cut(l.Path, "..")
+	}
+	if !ok || base == "" || head == "" {
+		return noPath()
+	}
+	data := change{place: place{Repo: l.Repo, Kind: "tree"}, Base: base, Head: head, Swap: address(l.Repo, "", "compare", head+"..."+base)}
+	if err := p.difference(ctx, v, &data, base, head); err != nil {
+		return err
+	}
+	return v.Show(changeHead(base+" and "+head, "compare"), commitTemplate, data)
+}
+
+func changeHead(title, page string) layout.Head {
+	return layout.Head{Title: title, Page: page, Scripts: []string{"js/change.js"}}
+}
+
+// difference fills in what changed between two revisions.
+func (p *Pages) difference(ctx context.Context, v *layout.Visit, data *change, base, head string) error {
+	// How the reader wants to see it: both are in the address.
+	at := max(0, slices.IndexFunc(changeViews, func(c changeView) bool { return c.value == v.Query.Get("view") }))
+	around, _ := strconv.Atoi(v.Query.Get("context"))
+	if !slices.Contains(changeContexts, around) {
+		around = changeContexts[0]
+	}
+	data.Split, data.Views = at > 0, changeLinks(at, around)
+
+	r, err := p.Files.Diff(ctx, v.Viewer, browse.DiffRequest{Repo: data.Repo, Base: base, Head: head, MaxBytes: mostChanged, Context: around})
+	if err != nil {
+		return err
+	}
+
+	data.Cut = r.Cut
+	for i := range r.Files {
+		f := &r.Files[i]
+		row := changedFile{Name: f.NewPath, Status: string(f.Status), Added: f.Added, Removed: f.Removed, Binary: f.Binary, Cut: f.Cut, URL: address(data.Repo, head, "blob", f.NewPath)}
+		if f.NewPath == "" {
+			row.Name, row.URL = f.OldPath, address(data.Repo, base, "blob", f.OldPath)
+		} else if f.OldPath != "" && f.OldPath != f.NewPath {
+			row.Old = f.OldPath
+		}
+		row.Code = template.HTML(appendHunks(nil, f.Hunks, shard.Language(row.Name, nil), changeViews[at]))
+		data.Added, data.Removed = data.Added+f.Added, data.Removed+f.Removed
+		data.Files = append(data.Files, row)
+	}
+	return nil
+}
+
+// changeLinks is the other ways to look at the same change.
+func changeLinks(at, around int) []viewList {
+	link := func(at, around int) string {
+		q := url.Values{}
+		if value := changeViews[at].value; value != "" {
+			q.Set("view", value)
+		}
+		if around != changeContexts[0] {
+			q.Set("context", strconv.Itoa(around))
+		}
+		return "?" + q.Encode()
+	}
+
+	sides, lines := viewList{Name: "Old and new"}, viewList{Name: "Around a change"}
+	for i, c := range changeViews {
+		sides.Views = append(sides.Views, view{c.name, link(i, around), i == at})
+	}
+	for _, n := range changeContexts {
+		lines.Views = append(lines.Views, view{counted(n, "line", "lines"), link(at, n), n == around})
+	}
+	return []viewList{sides, lines}
+}
+
+// changedLine is a line of a hunk.
+type changedLine struct {
+	sign     byte // ' ', '+' or '-'
+	text     []byte
+	old, now int    // its numbers; 0 on a side that does not have it
+	marks    []span // words that the other side does not have
+}
+
+// The sides of a change.
+const (
+	oldSide = iota
+	newSide
+)
+
+// appendHunks appends the changed lines of a file.
+func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as changeView) []byte {
+	for _, h := range hunks {
+		dst = fmt.Appendf(dst, `<div class="row hunk"><code>@@ -%d,%d +%d,%d @@ `, h.OldStart, h.OldLines, h.NewStart, h.NewLines)
+		dst = append(layout.AppendText(dst, []byte(h.Heading)), "</code></div>\n"...)
+		rows := linesOf(h)
+		markChanged(rows)
+
+		// Each side has colours of its own: a comment that one of them opens is
+		// none on the other.
+		var sides [2]*painter
+		for side, other := range []byte{'+', '-'} {
+			var text []byte
+			for _, r := range rows {
+				if r.sign != other {
+					text = append(append(text, r.text...), '\n')
+				}
+			}
+			sides[side] = newPainter(language, 0)
+			sides[side].state = sides[side].lang.Enter(text)
+		}
+		dst = as.draw(dst, rows, sides)
+	}
+	return dst
+}
+
+// linesOf cuts a hunk into lines with their numbers.
+func linesOf(h browse.DiffHunk) []changedLine {
+	var out []changedLine
+	before, after := h.OldStart, h.NewStart
+	for rest := []byte(h.Body); len(rest) > 0; {
+		var line []byte
+		line, rest, _ = nextLine(rest)
+		if len(line) == 0 {
+			continue
+		}
+
+		row := changedLine{sign: line[0], text: line[1:]}
+		if row.sign != '+' {
+			row.old = before
+			before++
+		}
+		if row.sign != '-' {
+			row.now = after
+			after++
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// appendUnified draws old lines above new ones.
+//
+//	<div class="row del"><span class="no">3</span><span class="no"></span><code>-old</code></div>
+func appendUnified(dst []byte, rows []changedLine, sides [2]*painter) []byte {
+	for i := range rows {
+		r := &rows[i]
+		class, side := "", newSide
+		switch r.sign {
+		case '+':
+			class = " add"
+		case '-':
+			class, side = " del", oldSide
+		default:
+			sides[oldSide].colours(r.text)
+		}
+		dst = fmt.Appendf(dst, `<div class="row%s">`, class)
+		dst = appendNumber(appendNumber(dst, r.old), r.now)
+		dst = append(appendChanged(append(dst, "<code>"...), r, sides[side]), "</code></div>\n"...)
+	}
+	return dst
+}
+
+// appendSplit draws old lines on the left of the new ones that came in their place.
+//
+//	<div class="pair"><span class="no">3</span><code class="del">-old</code><span class="no">4</span><code class="add">+new</code></div>
+func appendSplit(dst []byte, rows []changedLine, sides [2]*painter) []byte {
+	for len(rows) > 0 {
+		if rows[0].sign != '+' && rows[0].sign != '-' {
+			dst = appendPair(dst, &rows[0], &rows[0], sides)
+			rows = rows[1:]
+			continue
+		}
+		gone, come := changedRun(rows)
+		rows = rows[len(gone)+len(come):]
+		for i := range max(len(gone), len(come)) {
+			var old, now *changedLine
+			if i < len(gone) {
+				old = &gone[i]
+			}
+			if i < len(come) {
+				now = &come[i]
+			}
+			dst = appendPair(dst, old, now, sides)
+		}
+	}
+	return dst
+}
+
+// appendPair draws a row of two sides, of which one may be missing.
+func appendPair(dst []byte, old, now *changedLine, sides [2]*painter) []byte {
+	class := ""
+	if old == now {
+		class = " same"
+	}
+	dst = fmt.Appendf(dst, `<div class="pair%s">`, class)
+	for side, r := range []*changedLine{old, now} {
+		number, class := 0, "none"
+		if r != nil {
+			number = []int{r.old, r.now}[side]
+			class = map[byte]string{'-': "del", '+': "add"}[r.sign]
+		}
+		dst = fmt.Appendf(appendNumber(dst, number), `<code class="%s">`, class)
+		if r != nil {
+			dst = appendChanged(dst, r, sides[side])
+		}
+		dst = append(dst, "</code>"...)
+	}
+	return append(dst, "</div>\n"...)
+}
+
+// appendNumber appends the number of a line, or room for it.
+func appendNumber(dst []byte, n int) []byte {
+	dst = append(dst, `<span class="no">`...)
+	if n > 0 {
+		dst = appendInt(dst, n)
+	}
+	return append(dst, "</span>"...)
+}
+
+// appendChanged appends a line with its sign, its colours and the words that
+// changed.
+func appendChanged(dst []byte, r *changedLine, paint *painter) []byte {
+	dst = append(dst, r.sign)
+	colours := paint.colours(r.text)
+	if len(r.text) <= longestShown {
+		return appendCode(dst, r.text, colours, r.marks)
+	}
+	dst = appendCode(dst, r.text[:longestShown], within(colours, longestShown), nil)
+	return fmt.Appendf(dst, `<span class="cut">%s bytes more</span>`, grouping(len(r.text)-longestShown))
+}
+
+// within is the colours that end in the first n bytes.
+func within(colours []lex.Span, n int) []lex.Span {
+	for i := range colours {
+		if colours[i].End > n {
+			return colours[:i]
+		}
+	}
+	return colours
+}
+
+// changedRun is the lines that a hunk begins with and that went, and those that
+// came in their place.
+func changedRun(rows []changedLine) (gone, come []changedLine) {
+	n := 0
+	for n < len(rows) && rows[n].sign == '-' {
+		n++
+	}
+	m := n
+	for m < len(rows) && rows[m].sign == '+' {
+		m++
+	}
+	return rows[:n], rows[n:m]
+}

@@ -1,0 +1,133 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// Of two lines that are much alike the words are marked that only one of them
+// has; of two others nothing is.
+func TestChangedWordsAreMarked(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ old, now, inOld, inNow string }{
+		{`return "hello " + name`, `return "HELLO " + name`, `return "[hello] " + name`, `return "[HELLO] " + name`},
+		{"f(a, b)", "f(a, b, c)", "f(a, b)", "f(a, b[, c])"},
+		{"x := oldName + 1", "x := newName + 1", "x := [oldName] + 1", "x := [newName] + 1"},
+		{"größe = 1", "größe = 2", "größe = [1]", "größe = [2]"},
+		{"\tindented", "\t\tindented", "[\t]indented", "[\t\t]indented"},
+		{"func main() {", "// nothing alike whatever it is", "func main() {", "// nothing alike whatever it is"},
+		{"", "new", "", "new"},
+		{"same", "same", "same", "same"},
+		{"caf\xe9 one", "caf\xe9 two", "caf\xe9 [one]", "caf\xe9 [two]"},
+	} {
+		inOld, inNow := changedWords([]byte(c.old), []byte(c.now))
+		if got := bracketed(c.old, inOld); got != c.inOld {
+			t.Errorf("%q beside %q: %q, want %q", c.old, c.now, got, c.inOld)
+		}
+		if got := bracketed(c.now, inNow); got != c.inNow {
+			t.Errorf("%q beside %q: %q, want %q", c.now, c.old, got, c.inNow)
+		}
+	}
+}
+
+func bracketed(s string, marks []span) string {
+	var b strings.Builder
+	at := 0
+	for _, m := range marks {
+		b.WriteString(s[at:m.start] + "[" + s[m.start:m.end] + "]")
+		at = m.end
+	}
+	return b.String() + s[at:]
+}
+
+// hunk changes a comment in the middle of Go.
+var hunk = browse.DiffHunk{OldStart: 3, OldLines: 4, NewStart: 3, NewLines: 4, Body: " func f() int {\n-\t// one\n-\treturn 1\n+\t// two\n+\treturn 1 + 1\n+\n }\n"}
+
+func TestAChangeIsDrawnInTwoWays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		view int
+		want []string
+	}{
+		{0, []string{
+			`<div class="row"><span class="no">3</span><span class="no">3</span><code> <i class="k">func</i> f`,
+			`<div class="row del"><span class="no">4</span><span class="no"></span><code>-`,
+			`<i class="c">// <mark>one</mark></i>`,
+			`<div class="row add"><span class="no"></span><span class="no">6</span><code>+</code>`,
+		}},
+		{1, []string{
+			`<div class="pair same"><span class="no">3</span><code class=""> <i class="k">func</i> f`,
+			`<div class="pair"><span class="no">4</span><code class="del">-`,
+			`<i class="c">// <mark>one</mark></i></code><span class="no">4</span><code class="add">+`,
+			`<div class="pair"><span class="no"></span><code class="none"></code><span class="no">6</span><code class="add">+</code>`,
+		}},
+	} {
+		got := string(appendHunks(nil, []browse.DiffHunk{hunk}, "Go", changeViews[c.view]))
+		at := 0
+		for _, want := range c.want {
+			i := strings.Index(got[at:], want)
+			if i < 0 {
+				t.Fatalf("%s: no %s in its place in\n%s", changeViews[c.view].name, want, got)
+			}
+			at += i + len(want)
+		}
+	}
+}
+
+// Whatever a change holds, both views show its text, and make no markup of it.
+func FuzzChanges(f *testing.F) {
+	f.Add("-a <b>\n+a <i>\n \n+x\n-y\n", "Go")
+	f.Add("-/* \u202e\n /*\n+*/ \xff\n\\ No newline at end of file\n", "C")
+	f.Fuzz(func(t *testing.T, body, language string) {
+		h := browse.DiffHunk{OldStart: 1, NewStart: 1, Body: body}
+		for _, v := range changeViews {
+			z := html.NewTokenizer(strings.NewReader(string(appendHunks(nil, []browse.DiffHunk{h}, language, v))))
+			for more := true; more; {
+				switch z.Next() {
+				case html.ErrorToken:
+					more = false
+				case html.StartTagToken:
+					if tok := z.Token(); !strings.Contains(" div code span i mark bdi ", " "+tok.Data+" ") {
+						t.Fatalf("%s: %q makes the element %v", v.name, body, tok)
+					}
+				case html.CommentToken, html.DoctypeToken:
+					t.Fatalf("%s: %q makes markup", v.name, body)
+				}
+			}
+		}
+	})
+}
+
+// Each file counts for every revision that has it; of one revision alone there is
+// nothing to choose.
+func TestFilesAreCountedByRevision(t *testing.T) {
+	t.Parallel()
+	resp := &search.Response{Exhaustive: true, Files: []search.File{
+		{Repository: "r", Path: "a.go", Branches: []string{"HEAD", "refs/heads/main", "refs/tags/v1"}},
+		{Repository: "r", Path: "b.go", Branches: []string{"HEAD", "refs/heads/main"}},
+	}}
+	resp.Stats.Files = 2
+	box := layout.Box{Query: "rev:* x"}
+	facets := facetsOf(resp, box)
+	last := facets[len(facets)-1]
+	if last.Name != "Revisions" || len(last.Rows) != 2 || last.Rows[0].Value != "main" || last.Rows[0].Count != "2" || last.Rows[1].Value != "v1" || last.Rows[1].Count != "1" {
+		t.Errorf("facets end with %+v", last)
+	}
+	if want := searchURL(layout.Box{Query: "-rev:v1 rev:* x"}, 0); last.Rows[1].Exclude != want {
+		t.Errorf("without v1: %s, want %s", last.Rows[1].Exclude, want)
+	}
+
+	resp.Files = resp.Files[1:]
+	resp.Stats.Files = 1
+	for _, f := range facetsOf(resp, box) {
+		if f.Name == "Revisions" {
+			t.Errorf("one revision is offered: %+v", f)
+		}
+	}
+}
