@@ -120,7 +120,8 @@ func TestADroppedConnectionComesBackWithoutAClone(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
 	n.WaitIndexed(repos)
 
-	n.Configure("{}")
+	const other = `{"connections": {"other": {"type": "git", "url": "https://git.invalid/other"}}}`
+	n.Configure(other)
 	n.Wait("the file to be held", func() error {
 		s := n.Status()
 		if len(s.Config.Errors) != 1 || !strings.Contains(s.Config.Errors[0], "let go of 21 of 21 repositories") || !s.Config.Differs {
@@ -135,7 +136,7 @@ func TestADroppedConnectionComesBackWithoutAClone(t *testing.T) {
 		_, err := n.ApplyConfig(context.Background(), account.Operator(), configure.ApplyConfigRequest{Text: []byte(text), Accept: accept})
 		return err
 	}
-	if err := apply("{}", false); !errors.Is(err, call.ErrHeld) || !strings.Contains(err.Error(), "--accept") {
+	if err := apply(other, false); !errors.Is(err, call.ErrHeld) || !strings.Contains(err.Error(), "--accept") {
 		t.Fatalf("applied without a word: %v", err)
 	}
 	before, mirrors := generations(n), mirrorTimes(t, n.Dir)

@@ -44,8 +44,9 @@ func main() {
 	os.Exit(exitOf(err))
 }
 
-// The exit codes of the program beside 0, and 1 for a good answer that holds
-// nothing, as grep's.
+// The exit codes of the program beside 0, 1 for a good answer that holds
+// nothing, as grep's, and 70 (EX_SOFTWARE) with which package cluster ends a node
+// whose disk failed or stalled.
 const (
 	exitFailed = 2
 	// exitConfig is for who supervises a node: to start it again as it is leads to

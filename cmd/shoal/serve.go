@@ -56,9 +56,10 @@ func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 		Use:   "serve",
 		Short: "Run a node",
 		Long: "Run a node of a shoal. Alone it is a cluster of one; with --join it becomes a member of another's.\n" +
-			"Every flag can be given by the environment variable in brackets.\n\n" +
+			"Every flag but --demo can be given by the environment variable in brackets.\n\n" +
 			"Exit code 78 means: do not start me again as I am. A flag, a file or the data directory has to be changed first, or the\n" +
-			"cluster has removed this node. Any other failure is 2, and may be gone at the next start.",
+			"cluster has removed this node. 70 means that its disk failed, stalled or was full. Any other failure is 2. Both may be gone\n" +
+			"at the next start.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), *f)
@@ -99,11 +100,11 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 
 	// How clients reach it.
 	text(&f.listen, "listen", "127.0.0.1:7700", "API, tool server, web pages, metrics", "SHOAL_LISTEN")
-	text(&f.baseURL, "base-url", "", "prefix of every link (default http://<listen>)", "SHOAL_BASE_URL", "AUTH_URL")
+	text(&f.baseURL, "base-url", "", "prefix of every link (default the address of --listen, or the one that other nodes use where that is a wildcard)", "SHOAL_BASE_URL", "AUTH_URL")
 	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
 	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
 	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any (default the host of --base-url, and addresses)", "SHOAL_ALLOWED_HOSTS")
-	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
+	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits and the audit, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s, 0s for a node alone)", "SHOAL_LINGER")
 
 	// How it is watched.

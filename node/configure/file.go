@@ -44,6 +44,7 @@ type FileStatus struct {
 //	last bytes that were seen here            nothing: another change won, here or elsewhere
 //	never seen any, but one is in force       nothing: a node that joins brings none
 //	seen before, and found by a start         nothing: an old image of the node
+//	without a connection, where there are     refused: a template that nobody has filled in
 //	anything else                             proposed
 type File struct {
 	path   string
@@ -216,6 +217,12 @@ func (f *File) offer(ctx context.Context, raw []byte, starting bool) bool {
 	hash, force := hashOf(raw), f.agreed.View().Config()
 	if force.Index > 0 && (force.Hash == hash || !f.due(hash, starting)) {
 		return f.settled(hash, file)
+	}
+
+	// A template that nobody has filled in would let go of everything.
+	if n := len(f.agreed.View().File().Connections); n > 0 && len(file.Connections) == 0 {
+		f.refuse(fmt.Sprintf("It names no connection, and %d are in force: run `shoal config apply %s --accept` if that is meant", n, f.path))
+		return true
 	}
 
 	// Another configuration may come into force meanwhile: that one is newer

@@ -85,3 +85,32 @@ func TestAFileChangedDuringTheStartIsAChange(t *testing.T) {
 		})
 	}
 }
+
+// A file that names no connection, as a template that nobody has filled in, takes
+// the place of none that names some, whenever it comes.
+func TestAFileWithoutConnectionsLetsGoOfNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "shoal.json")
+	a := &agreedConfig{State: catalog.New(), synced: make(chan struct{})}
+	close(a.synced)
+	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
+	offer := func(text, inForce string, refused bool) {
+		t.Helper()
+		if !f.offer(t.Context(), []byte(text), false) {
+			t.Errorf("%s is not settled", text)
+		}
+		s := f.State()
+		if got := string(a.View().Config().Raw); got != inForce || (len(s.Errors) > 0) != refused || refused && !strings.Contains(s.Errors[0], "config apply "+path+" --accept") {
+			t.Errorf("after %s: in force is %s, %q; want %s, refused %t", text, got, s.Errors, inForce, refused)
+		}
+	}
+
+	const settings, some = `{"settings": {"maxFileSize": 7}}`, `{"connections": {"a": {"type": "git", "url": "https://git.example.com/a"}}}`
+	offer(settings, settings, false)
+	offer("{}", "{}", false) // nothing is lost
+	offer(some, some, false)
+	offer("{}", some, true)
+	offer(settings, some, true)
+	offer(some, some, false)
+}
