@@ -401,8 +401,16 @@ func (f *fake) Linked(context.Context, account.Person) []signin.Linked {
 	return []signin.Linked{
 		{Provider: signin.Provider{ID: "corp", Title: "Corp & Co"}, Authority: "https://corp.example", Subject: "7", Login: "ann"},
 		{Provider: signin.Provider{ID: "host", Title: "Host", Required: true}},
+		{Provider: signin.Provider{ID: "azure", Title: "Azure", ByToken: true}},
+		{Provider: signin.Provider{ID: "gerrit", Title: "Gerrit", ByToken: true, ByUser: true}},
 		{Authority: "https://old.example", Subject: "9"},
 	}
+}
+func (f *fake) LinkByToken(_ context.Context, x signin.Shown) error {
+	if x.Provider != "gerrit" || x.User != "ann" || x.Token != "hush" {
+		return nodecall.Fail(nodecall.ErrInvalid, "Gerrit does not take that token")
+	}
+	return nil
 }
 func (f *fake) Unlink(_ context.Context, _ account.Person, _, subject string) error {
 	if subject == "7" {

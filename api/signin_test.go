@@ -81,6 +81,21 @@ func TestLinkedAccounts(t *testing.T) {
 			t.Errorf("the page lacks %q: %s", want, body)
 		}
 	}
+	// A host that sends nobody back is linked with a token, which no answer has.
+	for _, want := range []string{`name="at" value="azure"`, `name="at" value="gerrit"><label>User name`, `name="token" type="password"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q: %s", want, body)
+		}
+	}
+	for form, status := range map[string]int{"at=gerrit&user=ann&token=hush": 200, "at=gerrit&user=ann&token=sekret": 400, "at=azure&token=sekret": 400} {
+		resp, body := visit(t, s, "POST", "/settings/account", form, member)
+		if resp.StatusCode != status || strings.Contains(body, "hush") || strings.Contains(body, "sekret") || strings.Contains(body, "It is linked.") != (status == 200) {
+			t.Errorf("%s: %d %s", form, resp.StatusCode, body)
+		}
+		if resp, _ := visit(t, s, "POST", "/settings/account", form, map[string]string{"Cookie": "shoal=" + memberToken, "Sec-Fetch-Site": "cross-site"}); resp.StatusCode != 403 {
+			t.Errorf("sent by another site: %d", resp.StatusCode)
+		}
+	}
 	if resp, _ := visit(t, s, "POST", "/settings/account", "link=host", member); !strings.HasPrefix(resp.Header.Get("Refresh"), "0; url=https://corp.example/") {
 		t.Errorf("linking: %d %v", resp.StatusCode, resp.Header)
 	}

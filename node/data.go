@@ -39,14 +39,13 @@ func (n *Node) wireData() {
 }
 
 // wireJobs makes the parts that plan and run jobs.
-func (n *Node) wireJobs() {
-	tools := n.hostTools()
+func (n *Node) wireJobs(tools host.Tools) {
 	n.jobs = job.New(job.Deps{
 		Cluster: n.cluster, Files: n.data.files, Copies: n.data.transfers,
 		Placer: hold.NewPlacer(n.cluster, n.data.hot, n.opt.Replicas, n.opt.Log, clock.Now),
 		Tell:   n.tellPushes, Log: n.opt.Log, Now: n.opt.Now,
 		OpenOwn: func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error) {
-			return n.doors.Own(ctx, signin.Asking{Identity: x, Kept: kept, Fence: fence, Anew: anew}, tools)
+			return n.doors.Own(ctx, signin.Asking{Identity: x, Kept: kept, Fence: fence, Anew: anew})
 		},
 	}, job.Options{
 		Build: n.buildOptions(),

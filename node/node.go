@@ -112,17 +112,17 @@ func New(opt Options) (*Node, error) {
 
 	// Who lets them in: agents by consents, people by identity providers.
 	n.agents = oauth.New(oauth.Deps{Catalog: n.cluster, BaseURL: n.opt.BaseURL, Lookup: n.env.Lookup, Fetch: opt.Documents, Now: opt.Now, Log: opt.Log})
-	people := account.NewIdentities(n.Passwords)
+	people, tools := account.NewIdentities(n.Passwords), n.hostTools()
 	n.doors = signin.New(signin.Deps{
 		Accounts: people, Tokens: people.Tokens(), Sealer: n.agents.Envelope(),
 		File: func() *config.File { return n.cluster.View().File() }, Lookup: n.env.Lookup, Secret: n.env.Secret,
-		Transport: opt.Providers, BaseURL: opt.BaseURL, Now: opt.Now, Log: opt.Log,
+		Hosts: tools, Transport: opt.Providers, BaseURL: opt.BaseURL, Now: opt.Now, Log: opt.Log,
 	})
 
 	// The data of this node, what keeps it up to date, and those who answer from it.
 	n.wireTags()
 	n.wireData()
-	n.wireJobs()
+	n.wireJobs(tools)
 	n.metrics = newMetrics(n)
 	n.wireReaders()
 	n.wireAsker()

@@ -68,6 +68,9 @@ func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 	switch {
 	case v.Form.Has("link"):
 		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("link"), By: &by})
+	case v.Form.Has("token"):
+		err = p.Providers.LinkByToken(ctx, signin.Shown{Provider: v.Form.Get("at"), User: v.Form.Get("user"), Token: v.Form.Get("token"), By: by})
+		done = "It is linked. What you may read there is asked for now."
 	case v.Form.Has("unlink"):
 		err = p.Providers.Unlink(ctx, by, v.Form.Get("unlink"), v.Form.Get("subject"))
 		done = "It is linked no more."

@@ -51,6 +51,7 @@ type Providers interface {
 	Providers() []signin.Provider
 	Begin(ctx context.Context, req signin.Start) (*signin.Begun, error)
 	Finish(ctx context.Context, b signin.Back) (*signin.Finished, error)
+	LinkByToken(ctx context.Context, x signin.Shown) error
 	Linked(ctx context.Context, by account.Person) []signin.Linked
 	Unlink(ctx context.Context, by account.Person, authority, subject string) error
 }

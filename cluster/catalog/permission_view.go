@@ -103,6 +103,8 @@ var hostProviders = map[string]struct {
 	"forgejo":          {config.KindGitea, "https://codeberg.org"},
 	"bitbucket-cloud":  {config.KindBitbucket, "https://bitbucket.org"},
 	"bitbucket-server": {config.KindBitbucket, ""},
+	"azure-devops":     {config.KindAzureDevOps, "https://dev.azure.com"},
+	"gerrit":           {config.KindGerrit, ""},
 }
 
 // SiteOfProvider is the code host whose people an identity provider knows, as

@@ -40,6 +40,9 @@ func TestExamplesOfThePagesAreGood(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind := strings.TrimSuffix(filepath.Base(page), ".md")
+		if kind == "network" {
+			continue // it is about the way to all hosts
+		}
 		examples := strings.Split(string(text), "```json\n")[1:]
 		if len(examples) < 2 {
 			t.Errorf("%s has %d examples", page, len(examples))

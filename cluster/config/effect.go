@@ -115,7 +115,7 @@ func (e *Effects) override(o Override) {
 func (e *Effects) provider(p IdentityProvider) {
 	path := child("identityProviders", p.ID)
 	if strings.HasPrefix(p.BaseURL, "http://") {
-		e.unsafe(path+".baseUrl", "The secret of the client crosses the network in clear: it is not https.")
+		e.unsafe(path+".baseUrl", "The secret of the client, or the tokens of people, cross the network in clear: it is not https.")
 	}
 }
 

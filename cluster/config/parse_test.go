@@ -68,7 +68,7 @@ func TestFull(t *testing.T) {
 	if !reflect.DeepEqual(f.Overrides, want) {
 		t.Errorf("overrides %+v", f.Overrides)
 	}
-	if len(f.IdentityProviders) != 12 || f.IdentityProviders[0].ID != "au" || len(f.Apps) != 1 || f.Apps[0].DeploymentHostname != "github.com" {
+	if len(f.IdentityProviders) != 14 || f.IdentityProviders[0].ID != "au" || len(f.Apps) != 1 || f.Apps[0].DeploymentHostname != "github.com" {
 		t.Errorf("identity providers %+v, apps %+v", f.IdentityProviders, f.Apps)
 	}
 	if c := f.Context("web"); c == nil || c.Description != "Everything on the web" || f.Context("none") != nil || f.Connection("none") != nil {

@@ -16,6 +16,7 @@ type HostToken struct {
 	Access  string    `json:"a"`
 	Refresh string    `json:"r,omitempty"` // "" where the host gives none
 	Expires time.Time `json:"e,omitzero"`  // of Access; zero where the host does not say
+	User    string    `json:"u,omitempty"` // the person's name there, where it goes with Access
 }
 
 // String is for logs: nothing of it is told.

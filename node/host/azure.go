@@ -65,14 +65,19 @@ func azureAuthorization(c *config.AzureDevOps, t Tools) func(context.Context) (s
 	token := azureToken(c, t)
 	return func(ctx context.Context) (string, error) {
 		secret, err := token(ctx)
-		switch {
-		case err != nil || secret == "":
+		if err != nil || secret == "" {
 			return "", err
-		case strings.HasPrefix(secret, "eyJ"):
-			return "Bearer " + secret, nil
 		}
-		return basic(git.Credential{Password: secret}), nil
+		return azureSecret(secret), nil
 	}
+}
+
+// azureSecret is the Authorization header of a token.
+func azureSecret(secret string) string {
+	if strings.HasPrefix(secret, "eyJ") {
+		return "Bearer " + secret
+	}
+	return basic(git.Credential{Password: secret})
 }
 
 // List lists organisations or collections in one call each, projects, and
@@ -113,8 +118,13 @@ func (a *azure) listing(name, org string, parts ...string) target {
 
 // ask calls with the newest version of the interface that the server knows.
 func (a *azure) ask(ctx context.Context, into any, parts ...string) error {
+	return a.askAt(ctx, []string{"7.1", "6.0", "5.0"}, into, parts...)
+}
+
+// askAt calls with the first of some versions that the server knows.
+func (a *azure) askAt(ctx context.Context, versions []string, into any, parts ...string) error {
 	var err error
-	for _, version := range []string{"7.1", "6.0", "5.0"} {
+	for _, version := range versions {
 		_, err = a.get(ctx, a.at(url.Values{"api-version": {version}}, parts...), into)
 		if r := (*Refusal)(nil); !errors.As(err, &r) || r.Status != http.StatusBadRequest {
 			return err

@@ -15,6 +15,9 @@ type Person struct {
 	Address string // of the host, as people open it
 	Subject string // the host's own id of the person
 	Token   string // of the person, good now
+
+	User   string   // name that goes with the token; "" where the host asks for none
+	Within []string // organisations whose repositories are listed, where the host lists by these
 }
 
 // Own is a code host as somebody sees it who lets it be asked in their name.

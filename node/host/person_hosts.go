@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/shard/git"
 )
 
 // The hosts that list what somebody may read, each as its interface has it.
@@ -251,4 +254,165 @@ func (b *ownBitbucketServer) Repos(ctx context.Context, take func(string)) (with
 		take(r.ExternalID)
 		return nil
 	})
+}
+
+type ownAzure struct {
+	*azure
+	within []string // organisations, or collections of a server
+}
+
+// AzureDevOpsOwn opens Azure DevOps in the name of somebody, with a personal access
+// token or one of Entra, for some organisations.
+func AzureDevOpsOwn(p Person, t Tools) (Own, error) {
+	opened, err := openAzure(&config.AzureDevOps{URL: p.Address}, t)
+	if err != nil {
+		return nil, err
+	}
+	a := opened.(*azure)
+	a.authorize = func(context.Context) (string, error) { return azureSecret(p.Token), nil }
+	a.client.budget = t.Budgets.of(a.web.Host, p.budget())
+
+	// A page to sign in is its answer to a token that is good no more.
+	a.client.explain = nil
+	a.client.signIn = func() *Refusal {
+		return refusal(TokenRefused, http.StatusUnauthorized, "%s refuses the person's token: it was revoked, has ended, or lacks the scope Code (read); link the account again", a.product)
+	}
+	a.named("Code (read)")
+	return &ownAzure{a, p.Within}, nil
+}
+
+// each asks something of every organisation. One that refuses the person is left
+// out, unless all of them do.
+func (a *ownAzure) each(ask func(org string) error) (refusing []string, err error) {
+	if len(a.within) == 0 {
+		return nil, errors.New("no connection of the configuration names an organisation there")
+	}
+	var last *Refusal
+	for _, org := range a.within {
+		err := ask(org)
+		if r := (*Refusal)(nil); errors.As(err, &r) && r.Code == TokenRefused {
+			refusing, last = append(refusing, org), r
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(refusing) == len(a.within) {
+		return nil, last
+	}
+	return refusing, nil
+}
+
+// Who asks for the descriptor of the person, which is the same in all
+// organisations. Whoever is not signed in has one too.
+func (a *ownAzure) Who(ctx context.Context) (subject string, err error) {
+	const nobody = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+	_, err = a.each(func(org string) error {
+		if subject != "" {
+			return nil // another one has said it
+		}
+		var data struct {
+			Person struct {
+				ID         string `json:"id"`
+				Descriptor string `json:"subjectDescriptor"`
+			} `json:"authenticatedUser"`
+		}
+		if err := a.askAt(ctx, []string{"7.1-preview.1", "5.0-preview.1"}, &data, org, "_apis", "connectionData"); err != nil {
+			return err
+		}
+		switch {
+		case data.Person.ID == nobody:
+			return a.signIn()
+		case data.Person.Descriptor == "":
+			return refusal(InvalidResponse, http.StatusOK, "%s does not say whose the token is", a.product)
+		}
+		subject = data.Person.Descriptor
+		return nil
+	})
+	return subject, err
+}
+
+// Repos lists what each organisation lets the person read.
+func (a *ownAzure) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
+	refusing, err := a.each(func(org string) error {
+		var all struct {
+			Value []azureRepo `json:"value"`
+		}
+		if err := a.ask(ctx, &all, org, "_apis", "git", "repositories"); err != nil {
+			return err
+		}
+		for _, r := range all.Value {
+			if r.ID == "" {
+				return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without an id", a.product)
+			}
+			if r.Project.Visibility != "public" {
+				take(externalID(config.KindAzureDevOps, a.web, org+"/"+r.ID))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(refusing) > 0 {
+		withheld = a.product + " does not take the person's token in " + strings.Join(refusing, ", ") + ": a token for all accessible organisations opens them"
+	}
+	return withheld, nil
+}
+
+type ownGerrit struct{ *gerrit }
+
+// GerritOwn opens Gerrit in the name of somebody, with their HTTP password.
+func GerritOwn(p Person, t Tools) (Own, error) {
+	opened, err := openGerrit(&config.Gerrit{URL: p.Address}, t)
+	if err != nil {
+		return nil, err
+	}
+	g := opened.(*gerrit)
+	g.authorize = func(context.Context) (string, error) {
+		return basic(git.Credential{User: p.User, Password: p.Token}), nil
+	}
+	g.base = g.web.JoinPath("a") // below it everybody has to show who they are
+	g.client.budget = t.Budgets.of(g.web.Host, p.budget())
+	g.named("")
+	return &ownGerrit{g}, nil
+}
+
+// Who asks for the person's number.
+func (g *ownGerrit) Who(ctx context.Context) (string, error) {
+	var me struct {
+		ID int64 `json:"_account_id"`
+	}
+	if _, err := g.get(ctx, g.at(nil, "accounts", "self"), &me); err != nil {
+		return "", err
+	}
+	if me.ID <= 0 {
+		return "", refusal(InvalidResponse, http.StatusOK, "%s does not say whose the password is", g.product)
+	}
+	return strconv.FormatInt(me.ID, 10), nil
+}
+
+// Repos lists the projects that Gerrit shows the person, which has no public ones.
+func (g *ownGerrit) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
+	last := ""
+	for from := 0; from < maxPages*gerritPage; {
+		page, err := g.page(ctx, from)
+		if err != nil {
+			return "", err
+		}
+		if len(page) == 0 {
+			return "", nil
+		}
+		from += len(page)
+
+		names := slices.Sorted(maps.Keys(page))
+		if last, err = g.onward(last, names); err != nil {
+			return "", err
+		}
+		for _, name := range names {
+			take(externalID(config.KindGerrit, g.web, name))
+		}
+	}
+	return "", refusal(InvalidResponse, http.StatusOK, "%s lists projects without end", g.product)
 }

@@ -46,10 +46,19 @@ func TestEveryHostListsWhatAPersonMayRead(t *testing.T) {
 			server: `{"values": [{"id": 1, "slug": "a", "project": {"key": "P"}}], "isLastPage": false, "nextPageStart": 1}`,
 			strings.Replace(server, "&vis", "&start=1&vis", 1): `{"values": [{"id": 2, "slug": "b", "project": {"key": "P"}}], "isLastPage": true}`,
 		}, "bitbucket:{site}:1 bitbucket:{site}:2"},
+		{"Azure DevOps, by organisations", AzureDevOpsOwn, map[string]string{
+			"/acme/_apis/git/repositories?api-version=7.1": `{"value": [{"id": "g1", "name": "a", "project": {"name": "P", "visibility": "private"}}, {"id": "g2", "name": "b", "project": {"name": "O", "visibility": "public"}}]}`,
+			"/zoo/_apis/git/repositories?api-version=7.1":  `{"value": [{"id": "g3", "name": "a", "project": {"name": "P", "visibility": "organization"}}]}`,
+		}, "azuredevops:{site}:acme/g1 azuredevops:{site}:zoo/g3"},
+		{"Gerrit, in pages", GerritOwn, map[string]string{
+			"/a/projects/?S=0&all=&d=&n=500": ")]}'\n" + `{"kernel/common": {"state": "ACTIVE"}, "tools": {"state": "HIDDEN"}}`,
+			"/a/projects/?S=2&all=&d=&n=500": ")]}'\n" + `{"vendor": {"state": "READ_ONLY"}}`,
+			"/a/projects/?S=3&all=&d=&n=500": ")]}'\n{}",
+		}, "gerrit:{site}:kernel/common gerrit:{site}:tools gerrit:{site}:vendor"},
 	}
 	for _, row := range rows {
 		s := audience(t, row.answers)
-		own, err := row.open(Person{Address: s.URL, Subject: "5", Token: "sekret"}, tools(t))
+		own, err := row.open(Person{Address: s.URL, Subject: "5", Token: "sekret", User: "ann", Within: []string{"acme", "zoo"}}, tools(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +74,7 @@ func TestEveryHostListsWhatAPersonMayRead(t *testing.T) {
 func personHost(t *testing.T, status int, head map[string]string, body string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer sekret" {
+		if got := r.Header.Get("Authorization"); got != "Bearer sekret" && got != basicOf("", "sekret") && got != basicOf("ann", "sekret") {
 			t.Errorf("asked with %q", r.Header.Get("Authorization"))
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -96,9 +105,14 @@ func TestAHostSaysWhoseATokenIs(t *testing.T) {
 		{"Gitea", GiteaOwn, nil, `{"id": 14}`, "14"},
 		{"Bitbucket Cloud", BitbucketCloudOwn, nil, `{"uuid": "{x}"}`, "{x}"},
 		{"Bitbucket Data Center", BitbucketServerOwn, map[string]string{"X-AUSERID": "15"}, `{"values": []}`, "15"},
+		{"Azure DevOps", AzureDevOpsOwn, nil, `{"authenticatedUser": {"id": "7", "subjectDescriptor": "aad.eA"}}`, "aad.eA"},
+		{"Azure DevOps, nobody in particular", AzureDevOpsOwn, nil, `{"authenticatedUser": {"id": "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "subjectDescriptor": "aad.eA"}}`, "TOKEN_REFUSED"},
+		{"Azure DevOps, a server that is too old", AzureDevOpsOwn, nil, `{"authenticatedUser": {"id": "7"}}`, "INVALID_PROVIDER_RESPONSE"},
+		{"Gerrit", GerritOwn, nil, ")]}'\n" + `{"_account_id": 16, "username": "ann"}`, "16"},
+		{"Gerrit, nobody", GerritOwn, nil, ")]}'\n{}", "INVALID_PROVIDER_RESPONSE"},
 		{"Bitbucket Data Center, nobody in particular", BitbucketServerOwn, nil, `{"values": []}`, "TOKEN_REFUSED"},
 	} {
-		own, err := row.open(Person{Address: personHost(t, http.StatusOK, row.head, row.body).URL, Subject: "5", Token: "sekret"}, tools(t))
+		own, err := row.open(Person{Address: personHost(t, http.StatusOK, row.head, row.body).URL, Subject: "5", Token: "sekret", User: "ann", Within: []string{"acme"}}, tools(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,10 +150,15 @@ func TestWhatAHostMeansByRefusingAPerson(t *testing.T) {
 		{"too many", GitLabOwn, 429, nil, `{}`, RateLimited, false},
 		{"a proxy", GitLabOwn, 403, map[string]string{"Content-Type": "text/html"}, `<h1>Your address is blocked</h1>`, Forbidden, false},
 		{"403 of no known meaning", GiteaOwn, 403, nil, `{"message": "no"}`, Forbidden, false},
+		{"revoked at Azure DevOps", AzureDevOpsOwn, 401, nil, `{}`, TokenRefused, true},
+		{"Azure DevOps shows a page to sign in", AzureDevOpsOwn, 203, map[string]string{"Content-Type": "text/html"}, `<h1>Sign in</h1>`, TokenRefused, true},
+		{"Azure DevOps is down", AzureDevOpsOwn, 503, nil, `{}`, Unreachable, false},
+		{"a wrong password at Gerrit", GerritOwn, 401, map[string]string{"Content-Type": "text/plain"}, `Unauthorized`, TokenRefused, true},
+		{"Gerrit is down", GerritOwn, 500, nil, `oops`, Unreachable, false},
 		{"a retired list", BitbucketCloudOwn, 410, nil, `{}`, InvalidResponse, false},
 		{"down", GiteaOwn, 502, nil, `{}`, Unreachable, false},
 	} {
-		own, err := row.open(Person{Address: personHost(t, row.status, row.head, row.body).URL, Subject: "5", Token: "sekret"}, tools(t))
+		own, err := row.open(Person{Address: personHost(t, row.status, row.head, row.body).URL, Subject: "5", Token: "sekret", User: "ann", Within: []string{"acme"}}, tools(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,5 +199,44 @@ func TestAListOfAPersonIsWholeOrNotThere(t *testing.T) {
 	}
 	if ids, _, err := Readable(t.Context(), own); err == nil || len(ids) > 0 {
 		t.Errorf("%v, %v", ids, err)
+	}
+}
+
+// An organisation that refuses the person is left out of the list; where all of
+// them do, or one fails, there is none.
+func TestOrganisationsOfAzureThatRefuseThePerson(t *testing.T) {
+	t.Parallel()
+	const of, good = "/_apis/git/repositories?api-version=7.1", `{"value": [{"id": "g", "name": "a", "project": {"name": "P", "visibility": "private"}}]}`
+	for _, c := range []struct {
+		acme, zoo string
+		ids       int
+		withheld  string
+		code      Code // of the refusal
+	}{
+		{good, good, 2, "", ""},
+		{good, "401 {}", 1, "zoo", ""},
+		{"401 {}", "401 {}", 0, "", TokenRefused},
+		{good, "404 {}", 0, "", InvalidResponse},
+	} {
+		s := audience(t, map[string]string{"/acme" + of: c.acme, "/zoo" + of: c.zoo})
+		own, err := AzureDevOpsOwn(Person{Address: s.URL, Token: "sekret", Within: []string{"acme", "zoo"}}, tools(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, withheld, err := Readable(t.Context(), own)
+		code := Code("")
+		if r := (*Refusal)(nil); errors.As(err, &r) {
+			code = r.Code
+		}
+		if len(ids) != c.ids || code != c.code || !strings.Contains(withheld, c.withheld) || (withheld == "") != (c.withheld == "") {
+			t.Errorf("%s, %s: %v, %q, %v", c.acme, c.zoo, ids, withheld, err)
+		}
+	}
+	own, err := AzureDevOpsOwn(Person{Address: "https://azure.example", Token: "sekret"}, tools(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.Who(t.Context()); err == nil || !strings.Contains(err.Error(), "names an organisation") {
+		t.Errorf("without an organisation: %v", err)
 	}
 }

@@ -23,6 +23,7 @@ type kind struct {
 type asking struct {
 	scopes []string // that allow it, beside those that say who somebody is
 	open   host.OpenOwn
+	user   bool // the person's name there goes with the token
 }
 
 // way is how a kind of provider tells who somebody is.
@@ -53,18 +54,22 @@ var kinds = []kind{
 
 	// GitLab confirms addresses. Gitea calls every active account's address
 	// verified, also where it confirms none.
-	{"gitlab", "GitLab", "https://gitlab.com", openIDScopes, openID{proven: saysVerified}, &asking{[]string{"read_api"}, host.GitLabOwn}},
+	{"gitlab", "GitLab", "https://gitlab.com", openIDScopes, openID{proven: saysVerified}, &asking{scopes: []string{"read_api"}, open: host.GitLabOwn}},
 	{"gitea", "Gitea", "https://gitea.com", openIDScopes, openID{proven: never}, giteaAsking},
 	{"forgejo", "Forgejo", "https://codeberg.org", openIDScopes, openID{proven: never}, giteaAsking},
 
-	{"github", "GitHub", "https://github.com", []string{"read:user", "user:email"}, gitHub{}, &asking{[]string{"repo"}, host.GitHubOwn}},
-	{"bitbucket-cloud", "Bitbucket", "https://bitbucket.org", []string{"account", "email"}, bitbucketCloud{}, &asking{[]string{"repository"}, host.BitbucketCloudOwn}},
+	{"github", "GitHub", "https://github.com", []string{"read:user", "user:email"}, gitHub{}, &asking{scopes: []string{"repo"}, open: host.GitHubOwn}},
+	{"bitbucket-cloud", "Bitbucket", "https://bitbucket.org", []string{"account", "email"}, bitbucketCloud{}, &asking{scopes: []string{"repository"}, open: host.BitbucketCloudOwn}},
 	{"gcp-iap", "Google", "", nil, proxied{}, nil},
-	{"bitbucket-server", "Bitbucket", "", []string{"PUBLIC_REPOS"}, bitbucketServer{}, &asking{[]string{"REPO_READ"}, host.BitbucketServerOwn}},
+	{"bitbucket-server", "Bitbucket", "", []string{"PUBLIC_REPOS"}, bitbucketServer{}, &asking{scopes: []string{"REPO_READ"}, open: host.BitbucketServerOwn}},
+
+	// These send nobody back: people make a token there, and show it.
+	{"azure-devops", "Azure DevOps", "https://dev.azure.com", nil, pasted{}, &asking{open: host.AzureDevOpsOwn}},
+	{"gerrit", "Gerrit", "", nil, pasted{}, &asking{open: host.GerritOwn, user: true}},
 }
 
 // giteaAsking is the same at Gitea and at Forgejo.
-var giteaAsking = &asking{[]string{"read:user", "read:repository"}, host.GiteaOwn}
+var giteaAsking = &asking{scopes: []string{"read:user", "read:repository"}, open: host.GiteaOwn}
 
 var openIDScopes = []string{"openid", "profile", "email"}
 

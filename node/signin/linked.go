@@ -27,7 +27,7 @@ func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 		if p.way == (proxied{}) {
 			continue
 		}
-		x := Linked{Provider: Provider{p.ID, p.label(), p.signsIn(), p.AccountLinkingRequired}}
+		x := Linked{Provider: p.shown()}
 		x.Authority, _ = s.authority(ctx, p) // one that cannot be told now is linked by nobody
 		found := false
 		for _, i := range own {

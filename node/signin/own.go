@@ -43,7 +43,7 @@ const renewBefore = 10 * time.Minute
 // A token that is about to end is changed for another first, which is kept
 // before it is used. A *host.Refusal that refuses the person says that they have
 // to link the account again.
-func (s *Server) Own(ctx context.Context, a Asking, tools host.Tools) (host.Own, error) {
+func (s *Server) Own(ctx context.Context, a Asking) (host.Own, error) {
 	p := s.providerOf(a.Identity)
 	if p == nil {
 		return nil, errors.New("the configuration does not name its identity provider any more")
@@ -63,7 +63,7 @@ func (s *Server) Own(ctx context.Context, a Asking, tools host.Tools) (host.Own,
 	case ends && left <= 0, a.Anew:
 		return nil, host.RefusePerson(p.label() + " takes the person's token no more, and gave none to change it for another: link the account again")
 	}
-	return p.asks.open(host.Person{Address: p.base, Subject: a.Identity.Subject, Token: token.Access}, tools)
+	return p.asks.open(s.person(p, a.Identity.Subject, token), s.d.Hosts)
 }
 
 // providerOf is the code host of the configuration that an identity is of.

@@ -106,7 +106,7 @@ func TestATokenIsChangedBeforeItEnds(t *testing.T) {
 		if c.left != 0 {
 			d.purse.token.Expires = d.now.Add(c.left)
 		}
-		own, err := d.Own(t.Context(), Asking{Identity: &catalog.Identity{Provider: s.URL, Subject: "7"}, Kept: &catalog.HostToken{}, Anew: c.anew}, host.Tools{Budgets: host.NewBudgets(time.Now)})
+		own, err := d.Own(t.Context(), Asking{Identity: &catalog.Identity{Provider: s.URL, Subject: "7"}, Kept: &catalog.HostToken{}, Anew: c.anew})
 		r := (*host.Refusal)(nil)
 		refuses := errors.As(err, &r) && r.RefusesPerson()
 		if (err == nil) != (own != nil) || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) || refuses != c.refuses {
@@ -128,7 +128,7 @@ func TestATokenThatIsNotKeptIsNotUsed(t *testing.T) {
 	t.Cleanup(s.Close)
 	d := newDesk(t, newIDP(t), config.IdentityProvider{Provider: "github", Purpose: "sso", BaseURL: s.URL})
 	d.purse.token, d.purse.fails = account.HostToken{Access: "a", Refresh: "r1", Expires: d.now.Add(-time.Hour)}, errors.New("no leader")
-	own, err := d.Own(t.Context(), Asking{Identity: &catalog.Identity{Provider: s.URL, Subject: "7"}, Kept: &catalog.HostToken{}}, host.Tools{Budgets: host.NewBudgets(time.Now)})
+	own, err := d.Own(t.Context(), Asking{Identity: &catalog.Identity{Provider: s.URL, Subject: "7"}, Kept: &catalog.HostToken{}})
 	if own != nil || err == nil || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("%v, %v", own, err)
 	}

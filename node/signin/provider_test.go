@@ -23,6 +23,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/host"
 )
 
 // idp is an identity provider that a test makes lie.
@@ -214,6 +215,7 @@ func newDesk(t *testing.T, i *idp, p config.IdentityProvider) *desk {
 			}
 			return "", errors.New("it is not set")
 		},
+		Hosts:   host.Tools{Budgets: host.NewBudgets(time.Now)},
 		BaseURL: "https://code.example.com", Now: func() time.Time { return d.now },
 		Log: slog.New(slog.NewTextHandler(&d.log, nil)),
 	})

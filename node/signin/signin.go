@@ -16,6 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/host"
 )
 
 // Accounts is what signing in needs of accounts; *account.Identities has it.
@@ -50,6 +51,7 @@ type Deps struct {
 	File      func() *config.File // the configuration in force
 	Lookup    func(name string) (value string, ok bool)
 	Secret    func(ctx context.Context, t config.Token) (string, error)
+	Hosts     host.Tools        // by which code hosts are asked in the name of people
 	Transport http.RoundTripper // by which providers are asked
 	BaseURL   string            // of the service, without a trailing slash
 	Now       func() time.Time
@@ -93,7 +95,7 @@ type provider struct {
 func (p *provider) label() string { return cmp.Or(p.DisplayName, p.title) }
 
 // signsIn tells whether people sign in by it, and do not only link it.
-func (p *provider) signsIn() bool { return p.Purpose != "account_linking" }
+func (p *provider) signsIn() bool { return p.Purpose != "account_linking" && !p.byToken() }
 
 // ask bounds what providers are asked for people whom nobody knows yet.
 func (s *Server) ask(ctx context.Context) (leave func(), err error) {
@@ -129,14 +131,21 @@ type Provider struct {
 	ID, Title string
 	SignsIn   bool // people sign in by it; else they link it only
 	Required  bool // everybody has to link it
+	ByToken   bool // people link it with a token that they make there
+	ByUser    bool // together with their name there
 }
 
 // Providers lists the providers by their names in the configuration.
 func (s *Server) Providers() (all []Provider) {
 	for _, p := range s.providers() {
-		all = append(all, Provider{p.ID, p.label(), p.signsIn(), p.AccountLinkingRequired})
+		all = append(all, p.shown())
 	}
 	return all
+}
+
+// shown is the provider as people see it.
+func (p *provider) shown() Provider {
+	return Provider{p.ID, p.label(), p.signsIn(), p.AccountLinkingRequired, p.byToken(), p.byToken() && p.asks.user}
 }
 
 // config is what the provider is asked with, by the secrets of the moment.
