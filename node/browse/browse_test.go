@@ -199,7 +199,8 @@ func TestMissingRefsAndPathsAreExplained(t *testing.T) {
 		want      string
 	}{
 		{"search", "x.txt", call.ErrRef, `Repository "example.org/app" has no branch, tag or commit "search"; did you mean "feature/search"?`},
-		{"mian", "x", call.ErrRef, `; its default branch is "main"`},
+		{"mian", "x", call.ErrRef, `; did you mean "main"?`},
+		{"release", "x", call.ErrRef, `; its default branch is "main"`},
 		{"v1.1", "x", call.ErrRef, `; did you mean "v1.0"?`},
 		{"--upload-pack=x", "x", call.ErrRef, "is not a valid name"},
 		{"", "server/main.go", call.ErrFileNotFound, `; did you mean "src/server/main.go"?`},

@@ -216,30 +216,34 @@ func nearest(text string, names []string, most int) []string {
 	return out
 }
 
-// Edits is the number of bytes to insert, delete or change between two
-// texts; when it is more than bound, any number above it.
+// Edits is the number of bytes to insert, delete, change or swap with their
+// neighbour between two texts; when it is more than bound, any number above it.
 func Edits(a, b string, bound int) int {
 	if d := len(a) - len(b); d > bound || -d > bound || len(a) > 200 || len(b) > 200 {
 		return bound + 1
 	}
 
 	// row[j] is the edits from the first i bytes of a to the first j of b, of
-	// which the dynamic programme keeps one i at a time.
-	row := make([]int, len(b)+1)
+	// which the dynamic programme keeps three i at a time.
+	row, last, older := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 
 	for i := range len(a) {
-		diagonal := row[0]
+		older, last, row = last, row, older
 		row[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
+			cost := last[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			row[j+1] = min(cost, row[j]+1, last[j+1]+1)
+
+			swapped := i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j]
+			if swapped {
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
 		}
 	}
 

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,6 +51,9 @@ func TestNamesThatAreLikeOne(t *testing.T) {
 	if !regexp.MustCompile(similarExpr("performEvictons")).MatchString("performEvictions") {
 		t.Error("a misspelled name is not looked for")
 	}
+	if got, ok := likeness("evitc", "evict"); !ok || got != 1 || !regexp.MustCompile(similarExpr("evitc")).MatchString("evict") {
+		t.Errorf("two letters of a short name in the wrong order: %d %t", got, ok)
+	}
 }
 
 func TestThePlacesOfARepository(t *testing.T) {
@@ -87,6 +91,54 @@ func TestTheOrderOfReferences(t *testing.T) {
 	}
 	if want := "a.go b.go a_test.go vendor/d.go tools/gen.go z.go"; strings.Join(got, " ") != want {
 		t.Errorf("%s, want %s", strings.Join(got, " "), want)
+	}
+}
+
+// Of definitions that are alike in all else the one comes first that is used more.
+func TestTheUsesOfADefinition(t *testing.T) {
+	t.Parallel()
+	file := func(path, lang, parent string, lines ...string) SymbolFile {
+		f := SymbolFile{Repository: "r", Path: path, Language: lang}
+		for _, line := range lines {
+			m := SymbolMatch{Line: []byte(line), ParentName: parent, at: strings.Index(line, "Open")}
+			f.Matches = append(f.Matches, m)
+		}
+		return f
+	}
+	def := func(path, lang, parent, line string) SymbolFile {
+		f := file(path, lang, parent, line)
+		f.Matches[0].Kind = "function"
+		return f
+	}
+	for what, tt := range map[string]struct {
+		defs, uses []SymbolFile
+		want       string
+	}{
+		"in its own file": {
+			[]SymbolFile{def("a/a.go", "Go", "a", "func Open() {"), def("a/b.go", "Go", "a", "func (b *B) Open() {")},
+			[]SymbolFile{file("a/b.go", "Go", "", "x := Open()", "// Open is no use")}, "0 1",
+		},
+		"by its package": {
+			[]SymbolFile{def("store/open.go", "Go", "store", "func Open() {"), def("cache/open.go", "Go", "cache", "func Open() {")},
+			[]SymbolFile{file("cmd/main.go", "Go", "", "cache.Open()", "x.cache.Open()", "store.Open()", "f().Open()")}, "1 2",
+		},
+		"by its type": {
+			[]SymbolFile{def("a.cc", "C++", "db::Shard", "void Shard::Open() {"), def("b.cc", "C++", "db::Index", "void Index::Open() {")},
+			[]SymbolFile{file("c.cc", "C++", "", "Shard::Open();", "shard->Open();", "index->Open();")}, "2 1",
+		},
+		"beside it": {
+			[]SymbolFile{def("a/x.py", "Python", "", "def Open():"), def("b/x.py", "Python", "", "def Open():")},
+			[]SymbolFile{file("b/y.py", "Python", "", "Open()"), file("c/y.py", "Python", "", "Open()")}, "1 2",
+		},
+		"where others see it": {
+			[]SymbolFile{def("a/x.c", "C", "", "static int Open(void)"), def("b/x.c", "C", "", "int Open(void)")},
+			[]SymbolFile{file("c/y.c", "C", "", "Open();"), file("c/y.py", "Python", "", "Open()")}, "0 1",
+		},
+	} {
+		used := countUses(tt.defs, tt.uses)
+		if got := fmt.Sprint(used[keyOf(&tt.defs[0])], used[keyOf(&tt.defs[1])]); got != tt.want {
+			t.Errorf("%s: %s, want %s", what, got, tt.want)
+		}
 	}
 }
 

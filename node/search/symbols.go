@@ -16,6 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
+	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
 // SymbolRequest asks where a symbol is defined or used.
@@ -119,32 +120,41 @@ const (
 )
 
 // Definitions finds where a symbol is defined. The product's own source comes
-// first, and there what can be called or instantiated before variables and
-// members. A name that nothing bears
-// may be qualified, by dots or colons: then the enclosing scope decides.
+// first, there what can be called or instantiated before variables and members,
+// and of these what is used more. A name that nothing bears may be qualified, by
+// dots or colons: then the enclosing scope decides.
 func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
-	out, err := s.definitions(ctx, v, req, req.Symbol)
-	if err != nil || len(out.Files) > 0 {
-		return out, err
-	}
-	if req.Prefix {
-		return out, nil
-	}
-
-	scope, name := qualified(req.Symbol)
-	if scope != "" {
-		out, err = s.definitions(ctx, v, req, name)
-		if err != nil {
-			return nil, err
-		}
-		out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
+	out, name, err := s.defined(ctx, v, req)
+	if err != nil {
+		return nil, err
 	}
 
 	// A name of one or two letters is like half of all names.
-	if len(out.Files) == 0 && len(name) > 2 {
-		out.Similar, err = s.similar(ctx, v, req, name)
+	if len(out.Files) == 0 && !req.Prefix && len(name) > 2 {
+		if out.Similar, err = s.similar(ctx, v, req, name); err != nil {
+			return nil, err
+		}
 	}
-	return out, err
+
+	s.arrangeDefinitions(ctx, v, req, name, out)
+	return out, s.addKept(ctx, v, req, out, canDefine)
+}
+
+// defined finds the definitions of a name, which may be qualified, and tells the
+// name without its scope.
+func (s *Searcher) defined(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, string, error) {
+	out, err := s.definitions(ctx, v, req, req.Symbol)
+	scope, name := qualified(req.Symbol)
+	if err != nil || len(out.Files) > 0 || req.Prefix || scope == "" {
+		return out, name, err
+	}
+
+	out, err = s.definitions(ctx, v, req, name)
+	if err != nil {
+		return nil, "", err
+	}
+	out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
+	return out, name, nil
 }
 
 // Similar lists names of symbols that are like one: the same letters in
@@ -182,11 +192,15 @@ func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequ
 const mostEdits = 2
 
 // similarExpr is an expression for the names that may be like one. Of a name in
-// mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong.
+// mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong. A
+// short name has one wrong letter at most, and two pieces.
 func similarExpr(name string) string {
 	pieces := []string{name}
-	if size := len(name) / (mostEdits + 1); size >= 2 {
+	switch size, half := len(name)/(mostEdits+1), len(name)/2; {
+	case size >= 2:
 		pieces = []string{name[:size], name[size : 2*size], name[2*size:]}
+	case half >= 2:
+		pieces = []string{name[:half], name[half:]}
 	}
 
 	for i, p := range pieces {
@@ -229,17 +243,6 @@ func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req Symbol
 		out.keep(func(m SymbolMatch) bool { return m.Kind == req.Kind })
 	}
 
-	rank := func(a, b SymbolMatch) int { return shard.KindRank(a.Kind) - shard.KindRank(b.Kind) }
-	for i := range out.Files {
-		slices.SortStableFunc(out.Files[i].Matches, rank)
-	}
-	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
-		return cmp.Or(
-			placeRank(a.Path)-placeRank(b.Path),
-			rank(a.Matches[0], b.Matches[0]),
-			headerRank(a.Path)-headerRank(b.Path),
-		)
-	})
 	return out, nil
 }
 
@@ -284,6 +287,16 @@ func inScope(parent, scope string) bool {
 // References finds where a symbol is used: whole words of its name, without
 // those that define it, in the order of arrangeReferences.
 func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
+	out, err := s.uses(ctx, v, req)
+	if err != nil {
+		return nil, err
+	}
+	arrangeReferences(out, req)
+	return out, s.addKept(ctx, v, req, out, func(shard.File) bool { return true })
+}
+
+// uses finds the whole words of a name, with those that define it.
+func (s *Searcher) uses(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	pattern := regexp.QuoteMeta(req.Symbol)
 
 	// A border of a word can only stand where the name begins or ends with a
@@ -296,12 +309,7 @@ func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolR
 	}
 
 	uses := &query.Text{Pattern: pattern, Regexp: true, Field: query.Content}
-	out, err := s.symbols(ctx, v, req, uses, maxSymbolMatches)
-	if err != nil {
-		return nil, err
-	}
-	arrangeReferences(out, req)
-	return out, nil
+	return s.symbols(ctx, v, req, uses, maxSymbolMatches)
 }
 
 func wordByte(s string, i int) bool {
@@ -318,11 +326,7 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 		return nil, call.Fail(call.ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
 	}
 
-	rev := req.Revision
-	if rev == "" {
-		rev = "HEAD"
-	}
-
+	rev := cmp.Or(req.Revision, "HEAD")
 	in, err := req.Paths.Exprs()
 	if err != nil {
 		return nil, err
@@ -356,14 +360,27 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	// The answer says what it lacks, and which commits it speaks of.
 	out.Cut = r.cutOf(answer, max(len(out.Files), 1))
 	r.lackingOf(req.Repo, req.Revision, &out.Cut)
-	kept, err := s.keptByName(ctx, v, in.Atoms(), rev, req.Repo)
-	if err != nil {
-		return nil, err
-	}
-	out.Cut.addUnsearched(kept)
 	out.nameCommits(r.seen, req.Repo, rev)
 	return out, nil
 }
+
+// addKept notes the files that are kept by name only, of those that could have
+// changed the answer.
+func (s *Searcher) addKept(ctx context.Context, v catalog.Viewer, req SymbolRequest, out *SymbolResponse, could func(shard.File) bool) error {
+	in, err := req.Paths.Exprs()
+	if err != nil {
+		return err
+	}
+	kept, err := s.keptByName(ctx, v, in.Atoms(), cmp.Or(req.Revision, "HEAD"), req.Repo)
+	if err != nil {
+		return err
+	}
+	out.Cut.addUnsearched(slices.DeleteFunc(kept, func(f shard.File) bool { return !could(f) }))
+	return nil
+}
+
+// canDefine tells whether a file is of a language with symbols, by its name alone.
+func canDefine(f shard.File) bool { return symbol.Has(f.Path, shard.Language(f.Path, nil)) }
 
 // isSymbol tells what can be the name of a symbol.
 func isSymbol(name string) bool {

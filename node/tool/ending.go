@@ -14,6 +14,7 @@ type end struct {
 	unlooked []string // what was not searched
 	failed   int      // repositories that could not be indexed
 	hint     string   // another call that tells more; "" for none
+	found    bool     // what was asked for: files that are kept by name only are then told in brief
 }
 
 // String writes the line.
@@ -77,22 +78,30 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 
 	e.failed = cut.Failed
 	if cut.Unsearched > 0 {
-		e.unlooked = append(e.unlooked, keptText(a, cut))
+		e.unlooked = append(e.unlooked, keptText(a, cut, e.found))
 	}
 }
 
-// keptText names files that are kept by name only, and how to read one.
-func keptText(a *Args, cut search.Cut) string {
+// keptText names files that are kept by name only; at length, why they are and how
+// to read one.
+func keptText(a *Args, cut search.Cut, brief bool) string {
 	var names []string
 	for _, f := range cut.UnsearchedFiles {
-		names = append(names, fmt.Sprintf("%s%s (%s)", of(a, f.Repo), clean([]byte(f.Path)), f.Why))
+		name := of(a, f.Repo) + clean([]byte(f.Path))
+		if !brief {
+			name += " (" + f.Why + ")"
+		}
+		names = append(names, name)
 	}
 
 	text := "kept by name only: " + strings.Join(names, ", ")
 	if more := cut.Unsearched - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if a.Text("repo") == "" {
+	switch {
+	case brief:
+		return text
+	case a.Text("repo") == "":
 		return text + "; a search with repo reads them"
 	}
 	first := cut.UnsearchedFiles[0]

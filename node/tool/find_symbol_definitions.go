@@ -103,7 +103,7 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 	found, in := count(r.MatchCount, "definition"), count(len(r.Files), "file")
 	fmt.Fprintf(&out, "%s %s %s in %s", found, of, clean([]byte(l.Text("symbol"))), in)
 
-	var e end
+	e := end{found: true}
 	whole := writeBlocks(l.Args, &out, w.blocks, &e, func(i int) string { return l.with("path", paths[i], "include", nil) })
 	if hidden := len(w.blocks) - whole; hidden > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(l.tool)))

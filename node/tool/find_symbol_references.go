@@ -334,7 +334,7 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 		w.blocks = append(w.blocks, w.others)
 	}
 
-	var e end
+	e := end{found: w.lines > 0}
 	shown := writeBlocks(w.Args, &out, w.blocks, &e, func(i int) string {
 		if i == len(w.of) {
 			return w.with("symbol", w.name())

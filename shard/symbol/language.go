@@ -15,6 +15,13 @@ var extensions = map[string]string{
 	"PHP": ".php", "Tcl": ".tcl", "Awk": ".awk", "Lua": ".lua", "TypeScript": ".ts", "Makefile": ".mk",
 }
 
+// Has reports whether a file of a language can have symbols. Data and prose have
+// none.
+func Has(file, language string) bool {
+	_, ok := nameFor(file, language)
+	return ok
+}
+
 // nameFor returns the name under which ctags sees a file: one that tells
 // the language and nothing else. ok is false for files without symbols.
 //

@@ -1,0 +1,147 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// arrangeDefinitions puts definitions in order: by place, then by kind, sources
+// before headers, and what is alike in all of that by how often it is used.
+func (s *Searcher) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) {
+	kind := func(a, b SymbolMatch) int { return shard.KindRank(a.Kind) - shard.KindRank(b.Kind) }
+	for i := range out.Files {
+		slices.SortStableFunc(out.Files[i].Matches, kind)
+	}
+	rank := func(a, b SymbolFile) int {
+		return cmp.Or(
+			placeRank(a.Path)-placeRank(b.Path),
+			kind(a.Matches[0], b.Matches[0]),
+			headerRank(a.Path)-headerRank(b.Path),
+		)
+	}
+	slices.SortStableFunc(out.Files, rank)
+
+	// Uses are looked for only where they decide what comes first. They are no
+	// part of the answer: where they cannot be had, it stands as it is.
+	if req.Prefix || len(out.Files) < 2 || rank(out.Files[0], out.Files[1]) != 0 {
+		return
+	}
+	uses, err := s.uses(ctx, v, SymbolRequest{Symbol: name, Repo: req.Repo, Revision: req.Revision})
+	if err != nil {
+		return
+	}
+	used := countUses(out.Files, uses.Files)
+	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
+		return cmp.Or(rank(a, b), used[keyOf(&b)]-used[keyOf(&a)])
+	})
+}
+
+func keyOf(f *SymbolFile) fileKey { return fileKey{f.Repository, f.Path} }
+
+// countUses tells how many uses of a name can be of what each file defines, of
+// files that all define it. Types are not known: a use is of the file that it
+// stands in where that defines the name, else of the scope that is written before
+// it, else of its directory. What is left is of all definitions that others see.
+func countUses(defs, uses []SymbolFile) map[fileKey]int {
+	used := map[fileKey]int{}
+	named, beside := map[fileKey][]fileKey{}, map[fileKey][]fileKey{} // by repository, and scope or directory
+	defines := map[fileKey]bool{}
+	for i := range defs {
+		key := keyOf(&defs[i])
+		defines[key] = true
+		dir := fileKey{key.repo, path.Dir(key.path)}
+		beside[dir] = append(beside[dir], key)
+		for _, scope := range scopesOf(&defs[i]) {
+			at := fileKey{key.repo, scope}
+			named[at] = append(named[at], key)
+		}
+	}
+
+	elsewhere := map[fileKey]int{} // by repository and language
+	for i := range uses {
+		f := &uses[i]
+		key := keyOf(f)
+		dir := fileKey{key.repo, path.Dir(key.path)}
+		for _, m := range f.Matches {
+			if m.Kind != "" || OutsideCode(f.Language, m.Line, m.at) {
+				continue
+			}
+
+			scope := fileKey{key.repo, scopeBefore(m.Line, m.at)}
+			switch {
+			case defines[key]:
+				used[key]++
+			case scope.path != "":
+				for _, d := range named[scope] {
+					used[d]++
+				}
+			case beside[dir] != nil:
+				for _, d := range beside[dir] {
+					used[d]++
+				}
+			default:
+				elsewhere[fileKey{key.repo, f.Language}]++
+			}
+		}
+	}
+
+	for i := range defs {
+		if f := &defs[i]; !hiddenFromOthers(f) {
+			used[keyOf(f)] += elsewhere[fileKey{f.Repository, f.Language}]
+		}
+	}
+	return used
+}
+
+// scopesOf is what can be written before a name that a file defines, in lower
+// case: the types and packages around it, its file and its directory.
+func scopesOf(f *SymbolFile) []string {
+	stem := strings.TrimSuffix(path.Base(f.Path), path.Ext(f.Path))
+	scopes := []string{strings.ToLower(stem), strings.ToLower(path.Base(path.Dir(f.Path)))}
+	for i := range f.Matches {
+		_, last := qualified(f.Matches[i].ParentName)
+		scopes = append(scopes, strings.ToLower(last))
+	}
+	slices.Sort(scopes)
+	scopes = slices.Compact(scopes)
+	return slices.DeleteFunc(scopes, func(s string) bool { return s == "" || s == "." })
+}
+
+// scopeBefore is what is written before a name, in lower case: a package, a type,
+// a variable; "" for nothing.
+//
+//	store.Open(    db::Shard::open(    p->next
+func scopeBefore(line []byte, at int) string {
+	before := string(line[:min(max(at, 0), len(line))])
+	for _, sep := range []string{"::", "->", "."} {
+		scope, ok := strings.CutSuffix(before, sep)
+		if !ok {
+			continue
+		}
+		end := len(scope)
+		for end > 0 && wordByte(scope, end-1) {
+			end--
+		}
+		return cmp.Or(strings.ToLower(scope[end:]), sep) // of a call or an index nothing is known
+	}
+	return ""
+}
+
+// hiddenFromOthers reports whether nothing outside of its directory can use what a
+// file defines without saying where it is from.
+func hiddenFromOthers(f *SymbolFile) bool {
+	switch f.Language {
+	case "Go", "Java", "Rust":
+		return true
+	case "C", "C++", "Objective-C":
+		static := func(m SymbolMatch) bool { return strings.HasPrefix(strings.TrimSpace(string(m.Line)), "static ") }
+		return headerRank(f.Path) == 0 && !slices.ContainsFunc(f.Matches, func(m SymbolMatch) bool { return !static(m) })
+	}
+	return false
+}

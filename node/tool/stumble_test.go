@@ -1,0 +1,172 @@
+package tool_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/tool"
+)
+
+// TestWhereAgentsStumble makes the calls after which agents believed something
+// false, or did not know how to go on. Each row says what the answer has to have
+// and what it must not have.
+func TestWhereAgentsStumble(t *testing.T) {
+	t.Parallel()
+	_, tools := sample(t)
+	for _, tt := range []struct {
+		what, tool, arguments, want, not string
+	}{
+		{"a file that is kept by name only is searched", "grep", `{"pattern":"needle in the","repo":"acme/app","include":"docs/large.txt"}`, "2001: needle in the haystack", "No line"},
+		{"what was not searched is not complete", "grep", `{"pattern":"needle in the haystack"}`, "Not searched: kept by name only: ", "Complete"},
+		{"nor for a symbol that was not found", "find_symbol_references", `{"symbol":"haystick","repo":"example.com/acme/app"}`, "Not searched: kept by name only: docs/large.txt (larger", "Complete"},
+		{"an argument that there is not is refused", "find_symbol_definitions", `{"symbol":"evict","repo":"acme/app","revision":"v1.0.0"}`, "find_symbol_definitions", "1 definition"},
+		{"names of other tools are known", "grep", `{"pattern":"Close","repo":"acme/app","-i":true,"output_mode":"count"}`, "ignoreCase", "Complete"},
+		{"a glob without a slash is of any depth", "grep", `{"pattern":"retryReplica","repo":"acme/app","include":"*.go"}`, "store/replica.go", "No line"},
+		{"one with a slash in front is of the root", "grep", `{"pattern":"retryReplica","repo":"acme/app","include":"/*.go"}`, "No line", "store/replica.go"},
+		{"globs that exclude", "grep", `{"pattern":"Close","repo":"acme/app","include":["*.go","!*_test.go"]}`, "store/store.go", "store_test.go"},
+		{"a path that there is not is no empty answer", "grep", `{"pattern":"Close","repo":"acme/app","path":"sto"}`, "not found", "Complete"},
+		{"nor for glob", "glob", `{"pattern":"*.go","repo":"acme/app","path":"sto"}`, "not found", "Complete"},
+		{"a path may be a file", "grep", `{"pattern":"Close","repo":"acme/app","path":"store/store.go"}`, "34: func (s *Store) Close() error {", "cmd/main.go"},
+		{"a qualified name is looked for by its last part", "find_symbol_references", `{"symbol":"Store.Close","repo":"acme/app","calls":true}`, "2 calls of Close in 2 files", "0 calls"},
+		{"and the answer says so", "find_symbol_references", `{"symbol":"store::Store::Close","repo":"acme/app"}`, "the receiver is not resolved", ""},
+		{"a branch of all repositories", "grep", `{"pattern":"func Answer","ref":"main"}`, "func Answer() int", "not indexed"},
+		{"a branch that only one has", "glob", `{"pattern":"**/replica.go","ref":"release"}`, "with repo it is searched", "Complete"},
+		{"every page of a difference can be reached", "get_diff", `{"repo":"acme/app","base":"v1.0.0","head":"main","mode":"patch","maxTokens":500}`, `"page":2`, "read the file itself"},
+		{"a repository that is nearly so", "grep", `{"pattern":"x","repo":"acme/ap"}`, "Did you mean example.com/acme/app", ""},
+		{"a search for one", "list_repos", `{"query":"libb"}`, "Near names: example.com/acme/lib", ""},
+		{"a symbol with wrong letters", "find_symbol_definitions", `{"symbol":"evitc","repo":"acme/app"}`, "Similar names: evict", ""},
+		{"and its uses", "find_symbol_references", `{"symbol":"retryReplicaz","repo":"acme/app"}`, "Similar names: retryReplica", "As text"},
+		{"a label is no use", "find_symbol_references", `{"symbol":"done","repo":"acme/app"}`, "labels 2 not shown", "goto"},
+		{"who calls is told by name", "find_symbol_references", `{"symbol":"free_one","repo":"acme/app","calls":true}`, "8 in evict: p->used", "evict.h"},
+		{"what is wrong with an argument is shown mended", "grep", `{"pattern":"Close","include":7}`, "include", `{"pattern":"func main"}`},
+		{"words of a message in any order", "list_commits", `{"repo":"acme/app","query":"replication retry"}`, "Retry replication with back-off", "No commit"},
+		{"a tool of another name", "Grep", `{"pattern":"Close"}`, "did you mean grep?", ""},
+		{"the product's own comes before what others wrote", "find_symbol_definitions", `{"symbol":"Close","repo":"acme/app"}`, "store/store.go\n34 [method in struct store.Store]: func (s *Store) Close() error {\nvendor/", ""},
+		{"matches over several lines", "grep", `{"pattern":"backoff \\*= 2\\n\\t}","repo":"acme/app"}`, "store/replica.go", "No line"},
+		{"a file with wrong letters", "glob", `{"pattern":"evcit.c","repo":"acme/app"}`, "src/evict.c", ""},
+		{"what has not changed is told by an old revision", "find_symbol_definitions", `{"symbol":"retryReplica","repo":"acme/app","ref":"v1.0.0"}`, "No definition", "replica.go\n6"},
+	} {
+		got := tools.Call(t.Context(), catalog.Operator(), tt.tool, json.RawMessage(tt.arguments)).Text
+		if !strings.Contains(got, tt.want) || tt.not != "" && strings.Contains(got, tt.not) {
+			t.Errorf("%s: %s %s: want %q, not %q:\n%s", tt.what, tt.tool, tt.arguments, tt.want, tt.not, got)
+		}
+	}
+
+	// What belongs to nobody but one tool is not spoken of where that is not there.
+	for _, row := range tools.Tools() {
+		if strings.Contains(row.About, "ask_codebase") {
+			t.Errorf("%s speaks of a tool that is not there: %s", row.Name, row.About)
+		}
+	}
+}
+
+// adviceCall is a call in the text of an answer.
+var adviceCall = regexp.MustCompile(`\b([a-z]+(?:_[a-z]+)*) (\{"[^\n]*?\})(?:[ .;,\n]|$)`)
+
+// TestAdviceCanBeFollowed makes every call that the transcripts advise: none has a
+// parameter that its tool has not, or a value that it does not take.
+func TestAdviceCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	_, tools := sample(t)
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	advised := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "> ") {
+				continue
+			}
+			for _, m := range adviceCall.FindAllStringSubmatch(line, -1) {
+				if tools.Unknown(m[1]) != "" || strings.Contains(m[2], "…") {
+					continue // no tool, or a value that the agent has to fill in
+				}
+				advised++
+				if got := tools.Call(t.Context(), catalog.Operator(), m[1], json.RawMessage(m[2])); strings.HasPrefix(got.Text, "Wrong arguments") {
+					t.Errorf("%s advises %s %s, which is answered: %s", file, m[1], m[2], got.Text)
+				}
+			}
+		}
+	}
+	if advised < 30 {
+		t.Errorf("only %d calls are advised", advised)
+	}
+}
+
+// TestOneBrokenRepositoryIsNotInEveryAnswer searches beside a repository that
+// cannot be indexed, and for names that are defined twice.
+func TestOneBrokenRepositoryIsNotInEveryAnswer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "good"), map[string]string{
+		"drivers/a.c": "static int probe(void)\n{\n    return 1;\n}\n",
+		"drivers/b.c": "static int probe(void)\n{\n    return 2;\n}\n\nint start(void)\n{\n    return probe() + probe();\n}\n",
+	})
+	nodetest.NewRepo(t, filepath.Join(dir, "broken"), map[string]string{"a.txt": "gone\n"})
+	breakObjects(t, filepath.Join(dir, "broken", ".git", "objects"))
+	n := nodetest.Start(t, nodetest.Config{
+		File: fmt.Sprintf(`{"connections": {"all": {"type": "git", "url": "file://%s/*"}}}`, dir),
+		Edit: func(o *node.Options) { o.Ctags = "" }, // the one on PATH
+	})
+	n.Wait("symbols", func() error { return hasSymbols(n, "probe") })
+	n.Wait("the failure", func() error {
+		r, err := n.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: "broken"})
+		if err != nil || len(r.Repos) != 1 || r.Repos[0].Error == "" {
+			return fmt.Errorf("%v: %+v", err, r)
+		}
+		return nil
+	})
+	tools := tool.New(tool.Parts{Search: n.Node, Browse: n.Node, History: n.Node, List: n.Node, Log: slog.New(slog.DiscardHandler)})
+	call := func(name, arguments string) string {
+		return tools.Call(t.Context(), catalog.Operator(), name, json.RawMessage(arguments)).Text
+	}
+
+	// list_repos tells what is wrong; answers tell the number alone.
+	if got := call("list_repos", `{}`); !strings.Contains(got, "local/broken (main, failed to index: ") && !strings.Contains(got, "local/broken (failed to index: ") {
+		t.Errorf("%s", got)
+	}
+	got := call("grep", `{"pattern":"probe"}`)
+	if !strings.HasSuffix(got, "\nComplete but for 1 repository that could not be indexed; list_repos tells why.") || strings.Contains(got, "local/broken") {
+		t.Errorf("%s", got)
+	}
+	if got := call("grep", `{"pattern":"probe","repo":"local/good"}`); !strings.HasSuffix(got, "\nComplete.") {
+		t.Errorf("%s", got)
+	}
+
+	// Of two definitions that are alike the one that is used comes first.
+	if got := call("find_symbol_definitions", `{"symbol":"probe","repo":"local/good"}`); !strings.HasPrefix(got, "2 definitions of probe in 2 files\ndrivers/b.c\n") {
+		t.Errorf("%s", got)
+	}
+}
+
+// breakObjects empties the contents of files in a store of objects.
+func breakObjects(t *testing.T, dir string) {
+	t.Helper()
+	broken := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		broken++
+		return os.Remove(path)
+	})
+	if err != nil || broken == 0 {
+		t.Fatalf("%d objects: %v", broken, err)
+	}
+}
