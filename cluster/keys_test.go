@@ -61,6 +61,9 @@ func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
 		}
 		until(t, "secrets are sealed under the first key", func() bool {
 			s := b.View().Secret("hmac")
+			if s == nil {
+				return false // b has not applied that yet
+			}
 			plain, err := unseal(step[:1], "hmac", s.Sealed)
 			return err == nil && bytes.Equal(plain, secret)
 		})

@@ -11,15 +11,24 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/model/modeltest"
+	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-var (
-	ann = catalog.Viewer{Role: catalog.RoleMember, Name: "ann", Account: "a1", All: true}
-	bob = catalog.Viewer{Role: catalog.RoleMember, Name: "bob", Account: "a2", All: true}
-)
+// member makes an account and views as its owner. Threads of an account that
+// is not there are deleted.
+func member(t *testing.T, n *nodetest.Node, name string) catalog.Viewer {
+	t.Helper()
+	ctx := catalog.WithActor(t.Context(), catalog.Actor{Type: catalog.ActorOperator})
+	u, err := n.CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: name + "@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return catalog.Viewer{Role: catalog.RoleMember, Name: name, Account: u.ID, All: true}
+}
 
 // asked asks as somebody and waits for the end of the answer.
 func asked(t *testing.T, n interface {
@@ -44,6 +53,7 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 		modeltest.Turn{Text: "By `Open` @file:{local/app::store/store.go:4}."},
 		modeltest.Turn{Text: "By `Close` @file:{local/app::store/store.go:12}."})
 	n := sample(t, s)
+	ann := member(t, n, "ann")
 	first := asked(t, n, ann, ask.Question{Query: "How is a store opened?", Repos: []string{"app"}})
 	second := asked(t, n, ann, ask.Question{Query: "And ended?", Thread: first.ID})
 
@@ -69,6 +79,7 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 	n.Stop()
 	assertSealed(t, n.Dir, "How is a store opened?", "store.go")
 	n.Start()
+	n.Wait("the thread after the restart", func() error { _, err := n.Chat(t.Context(), ann, first.ID); return err })
 	if after := numbers(); !slices.Equal(before, after) || before[len(before)-1] != len(before) {
 		t.Errorf("numbers %v, before the restart %v", after, before)
 	}
@@ -115,6 +126,7 @@ func TestWhoSeesAThread(t *testing.T) {
 		}},
 		modeltest.Turn{Text: "By `Open` @file:{local/app::store/store.go:4}, and `planted` @file:{local/hidden::secret.go:3}."})
 	n := sample(t, s)
+	ann, bob := member(t, n, "ann"), member(t, n, "bob")
 	id := asked(t, n, ann, ask.Question{Query: "What?"}).ID
 
 	// It is nobody else's: for them it is not there.

@@ -79,6 +79,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 		return modeltest.Turn{Text: "By Open @file:{local/app::store/store.go:4}."}
 	})
 	n := sample(t, s)
+	ann, bob := member(t, n, "ann"), member(t, n, "bob")
 	set := tool.New(tool.Parts{Search: n, Browse: n, History: n, List: n, Log: slog.New(slog.DiscardHandler)}, n.Asker.Tool())
 	begin := func(query string) *tool.Work {
 		w, refused := set.Begin(t.Context(), ann, "ask_codebase", json.RawMessage(`{"query":"`+query+`"}`))
