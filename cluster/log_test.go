@@ -37,3 +37,13 @@ func TestWhatRaftSaysToAnOperator(t *testing.T) {
 		}
 	}
 }
+
+// A node that finds nobody to join cannot know why: it says both causes that its
+// operator can look at.
+func TestANodeThatFindsNobodySaysWhatMayBeWrong(t *testing.T) {
+	t.Parallel()
+	err := (&formation{expect: 1}).found(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "--join") || !strings.Contains(err.Error(), "its cluster key is another") {
+		t.Errorf("%v", err)
+	}
+}

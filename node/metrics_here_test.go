@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/job"
 )
@@ -26,6 +28,27 @@ func TestKindsOfJobsThatDoNotRunAreZero(t *testing.T) {
 	for _, kind := range catalog.JobKinds() {
 		if v, there := got[kind.String()+" "]; kind != catalog.JobIndex && (!there || v != 0) {
 			t.Errorf("%s: %v, %t", kind, v, there)
+		}
+	}
+}
+
+// The first event of a kind is a rise from 0: a rate over it is not lost, and a
+// panel does not say that there is no data.
+func TestWatchedCountersBeginAtZero(t *testing.T) {
+	t.Parallel()
+	m := &metrics{
+		leaves:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leaves"}, []string{"result"}),
+		exhaustive: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "answers"}, []string{"exhaustive", "reason"}),
+	}
+	m.begin()
+	for name, c := range map[string]struct {
+		of   prometheus.Collector
+		want int
+	}{"calls to leaves": {m.leaves, 3}, "answers": {m.exhaustive, 6}} {
+		series := make(chan prometheus.Metric, 100)
+		c.of.Collect(series)
+		if len(series) != c.want {
+			t.Errorf("%s: %d series before anything has happened, want %d", name, len(series), c.want)
 		}
 	}
 }

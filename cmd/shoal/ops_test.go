@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shoalsearch/shoal/node/host"
 )
 
 // What has to be looked at before something is lost has a rule.
@@ -23,6 +26,26 @@ func TestRulesTellOfWhatMayBeLost(t *testing.T) {
 	} {
 		if !regexp.MustCompile(`expr: .*\b` + metric + `\b`).Match(rules) {
 			t.Errorf("no rule asks for %s", metric)
+		}
+	}
+}
+
+// Behind each balancer of examples/ a node can tell clients apart, and is sent
+// whatever it takes.
+func TestExamplesOfBalancersNameTheClient(t *testing.T) {
+	t.Parallel()
+	for file, all := range map[string][]string{
+		"haproxy.cfg": {"\n    option forwardfor\n"},
+		"nginx.conf":  {"proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;", "proxy_set_header Host $host;", fmt.Sprintf("client_max_body_size %dm;", host.MaxDelivery>>20)},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "examples", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range all {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s does not say %q", file, want)
+			}
 		}
 	}
 }

@@ -241,6 +241,9 @@ func (f *serveFlags) checkReachable() (errs []error) {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key: want both or none"))
 	}
+	if isWebURL(f.config) {
+		errs = append(errs, fmt.Errorf("--config %q: want a file of this machine: fetch it, and put it there again when it changes, or run `shoal config apply`", f.config))
+	}
 	if f.baseURL != "" && !isWebURL(f.baseURL) {
 		errs = append(errs, fmt.Errorf("--base-url %q: want http://host or https://host", f.baseURL))
 	}

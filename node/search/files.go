@@ -49,13 +49,18 @@ func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, t toolQuery
 
 	// A tool bounds the files of its answer, never the matches.
 	return s.onOneIndex(ctx, func() (*root, error) {
-		q := &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime}
-		r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, q)
+		r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, inToolTime(subs))
 		if err == nil {
 			r.leaf.Files, r.leaf.NoChunks = t.files+1, t.listing
 		}
 		return r, err
 	})
+}
+
+// inToolTime is a query of a tool, which ends with what was found so far: nobody
+// waits for an agent's expression that matches everything.
+func inToolTime(subs []query.Q) *query.Query {
+	return &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime}
 }
 
 // revAtom is the atom of a revision. HEAD and the branch it points to are one:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -183,5 +184,14 @@ func TestTheWordsOfAQuery(t *testing.T) {
 		if words := r.split(r.revision(parsed.Q)); len(words) != 1 || len(r.filter) != 1 {
 			t.Errorf("%s: words %q, filter %v", text, words, r.filter)
 		}
+	}
+}
+
+// What a tool asks for ends within seconds, however much matches.
+func TestSearchesOfToolsEndInTime(t *testing.T) {
+	t.Parallel()
+	q := inToolTime([]query.Q{&query.Text{Pattern: "(?s).*", Regexp: true}})
+	if q.Timeout != 5*time.Second || q.Count != query.NoCount || len(q.Q.(*query.And).Subs) != 1 {
+		t.Errorf("%+v", q)
 	}
 }

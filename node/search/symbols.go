@@ -338,8 +338,7 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	}
 
 	r, err := s.onOneIndex(ctx, func() (*root, error) {
-		q := &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime}
-		r, err := s.newRootOf(ctx, v, Request{Matches: most}, q)
+		r, err := s.newRootOf(ctx, v, Request{Matches: most}, inToolTime(subs))
 		if err == nil {
 			r.leaf.Around = text.Field == query.Content
 		}

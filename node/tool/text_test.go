@@ -158,3 +158,30 @@ func TestALimitIsRaisedOnlyWhereThatHelps(t *testing.T) {
 		t.Error(failed)
 	}
 }
+
+// since, until and the order of commits go by when they were committed, and so
+// does the date that stands there.
+func TestACommitHasTheDateThatItIsFoundBy(t *testing.T) {
+	t.Parallel()
+	day := func(year int) time.Time { return time.Date(year, 2, 27, 0, 0, 0, 0, time.UTC) }
+	for want, c := range map[string]browse.CommitInfo{
+		"528ea98bd322 2020-02-27 Ann: Mend it": {Hash: "528ea98bd322aa", AuthorName: "Ann", Message: "Mend it", Date: day(2019), Committed: day(2020)},
+		"528ea98bd322 2019-02-27 Ann: Mend it": {Hash: "528ea98bd322aa", AuthorName: "Ann", Message: "Mend it", Date: day(2019)},
+	} {
+		if got := commitLine(&c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A search of a tool that ran out of time says after how much, and what to do.
+func TestASearchThatRanOutOfTimeSaysSo(t *testing.T) {
+	t.Parallel()
+	a := asked("grep", "pattern", ".*")
+	a.tool.Params = []Param{anyRepoParam, pathParam}
+	got := newGrepping(a).text(&search.GrepResponse{Cut: search.Cut{Why: search.CutTime}})
+	want := fmt.Sprintf("what was not reached within %d seconds; narrow with repo, path", browse.ScanTime/time.Second)
+	if !strings.Contains(got, want) || strings.Contains(got, complete) {
+		t.Errorf("%q, want %q and no proof", got, want)
+	}
+}
