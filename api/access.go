@@ -47,6 +47,7 @@ var accesses = map[string]string{
 	"GET /api/chat/{id}":             "chat.read",
 	"GET /api/chat/{id}/events":      "chat.read",
 	"GET /chat/{id}":                 "chat.read",
+	"GET /chat/{id}/events":          "chat.read",
 	"GET /api/audit":                 "audit.read",
 	"GET /settings/audit":            "audit.read",
 	"GET /api/users/{user}/access":   "rights.read",

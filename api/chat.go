@@ -396,29 +396,17 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 	c.setHeader("Cache-Control", "no-store")
 	c.setHeader("X-Accel-Buffering", "no")
 	c.stream = func(w *bufio.Writer) error {
-		for {
-			quiet, cancel := context.WithTimeout(ctx, quietEvents)
-			err := a.asker.WatchChat(quiet, viewer, id, after, func(e nodeask.Event) error {
-				after = e.N
-				return a.writeEvent(w, &e)
-			})
-
-			// A pause without an event is no end: a comment keeps the connection.
-			silent := quiet.Err() != nil
-			cancel()
-			switch {
-			case err == nil:
-				return w.Flush()
-			case ctx.Err() != nil || !silent:
-				return err
-			}
+		give := func(e nodeask.Event) error { return a.writeEvent(w, &e) }
+		alive := func() error {
 			if _, err := w.WriteString(": still at work\n\n"); err != nil {
 				return err
 			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
+			return w.Flush()
 		}
+		if err := nodeask.Follow(ctx, a.asker, viewer, id, after, quietEvents, give, alive); err != nil {
+			return err
+		}
+		return w.Flush()
 	}
 	return nil
 }

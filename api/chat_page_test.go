@@ -1,6 +1,7 @@
 package api
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,10 +13,11 @@ func TestThePageOfAThread(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
 	resp, body := ask(t, s, "GET", "/chat/c0ffee", "")
-	if resp.StatusCode != 200 || resp.Header.Get("Refresh") != "3" {
-		t.Errorf("status %d, refresh %q: a question is being answered", resp.StatusCode, resp.Header.Get("Refresh"))
+	if resp.StatusCode != 200 {
+		t.Errorf("status %d", resp.StatusCode)
 	}
 	for _, want := range []string{
+		`<noscript><meta http-equiv="refresh" content="3"></noscript>`, "/js/chat.js",
 		"How?</h1>", "By `main` ", `href="/browse/example.com/a/b@c0ffee/-/blob/main.go#L3-L4" title="moved to where this stands">main.go:3-4</a>`,
 		"1 citations could not be verified.", `name="do" value="stop"`, `name="do" value="unshare"`, `name="do" value="delete"`,
 	} {
@@ -61,5 +63,45 @@ func TestFormsOfThreadsAreOfThisSite(t *testing.T) {
 				t.Errorf("%s %s from another site: %d", tt.path, tt.form, resp.StatusCode)
 			}
 		}
+	}
+}
+
+// TestThePageOfAThreadGrows reads what the script of a page is told: markup drawn
+// here, each event with its number, and after a break what comes behind the last.
+func TestThePageOfAThreadGrows(t *testing.T) {
+	t.Parallel()
+	s := start(t, (&fake{}).parts())
+	resp, body := ask(t, s, "GET", "/chat/c0ffee/events?after=1", "")
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("X-Accel-Buffering") != "no" || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+	want := `id: 2
+data: {"kind":"text","step":2,"html":"By ` + "`main`" + ` "}
+
+id: 3
+data: {"kind":"cite","step":2,"html":"\u003ca class=\"cite\" href=\"/browse/example.com/a/b@c0ffee/-/blob/main.go#L3-L4\" title=\"moved to where this stands\"\u003emain.go:3-4\u003c/a\u003e"}
+
+id: 4
+data: {"kind":"done","html":"done"}
+
+`
+	if string(body) != want {
+		t.Errorf("%s", body)
+	}
+
+	req, err := http.NewRequest("GET", "http://"+s.Addr().String()+"/chat/c0ffee/events?after=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+memberKey)
+	req.Header.Set("Last-Event-ID", "3")
+	again, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Body.Close()
+	rest, err := io.ReadAll(again.Body)
+	if err != nil || !strings.HasPrefix(string(rest), "id: 4\n") {
+		t.Errorf("after a break: %v %s", err, rest)
 	}
 }

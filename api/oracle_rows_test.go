@@ -152,6 +152,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /chat":                once(get("/chat"), get("/chat?q=x")),
 	"POST /chat":               once(shot{method: "POST", target: "/chat", body: "query=x"}),
 	"GET /chat/{id}":           once(get("/chat/abc")),
+	"GET /chat/{id}/events":    once(get("/chat/abc/events")),
 	"POST /chat/{id}":          once(shot{method: "POST", target: "/chat/abc", body: "do=stop"}),
 	"GET /api/models":          once(get("/api/models")),
 	"POST /api/models/check":   once(shot{method: "POST", target: "/api/models/check"}),

@@ -348,7 +348,7 @@ func (w *world) compare(with, without *side) (asked int, differ []string) {
 // there are no conversations.
 var unanswerable = []string{
 	"POST /api/chat", "POST /api/chat/blocking", "POST /api/chat/{id}/messages", "POST /chat", "POST /chat/{id}",
-	"GET /api/chat/{id}", "GET /api/chat/{id}/events", "GET /chat/{id}",
+	"GET /api/chat/{id}", "GET /api/chat/{id}/events", "GET /chat/{id}", "GET /chat/{id}/events",
 }
 
 // begun reports whether a page was sent before all of it was known.

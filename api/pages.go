@@ -55,7 +55,7 @@ func pagesOf(p parts, r *renderer, now func() time.Time) *pageRoutes {
 		}),
 		web: web.New(web.Deps{
 			Search: p.search, Repos: p.repos, Files: p.files, Trees: p.tools.Browse, History: p.history, Suggest: p.suggest,
-			Keys: p.apiKeys, Consents: p.agents.consents, Asker: p.chats, Threads: p.chats, Changer: p.chats,
+			Keys: p.apiKeys, Consents: p.agents.consents, Asker: p.chats, Threads: p.chats, Watcher: p.chats, Changer: p.chats,
 			Base: p.base, Now: now,
 		}),
 		settings: settings.New(settings.Deps{

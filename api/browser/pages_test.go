@@ -57,6 +57,7 @@ func TestPages(t *testing.T) {
 		{"WhatStandsBesideAFile", whatStandsBesideAFile},
 		{"AFeedTellsOfCommits", aFeedTellsOfCommits},
 		{"SettingsStayFresh", settingsStayFresh},
+		{"AnAnswerIsSeenWhileItIsGiven", anAnswerIsSeenWhileItIsGiven},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 	}

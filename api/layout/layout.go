@@ -24,6 +24,10 @@ type Head struct {
 	Scripts []string // modules below static/js besides boot.js
 	Side    string   // which entry of the settings it is, where it stands among them; see side
 
+	// Again is after how many seconds a browser without scripts asks for the page
+	// anew; 0 for never.
+	Again int
+
 	Box Box // what stands in the search box
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -38,7 +39,7 @@ var (
 
 const (
 	chatsShown   = 100
-	chatRefresh  = "3" // seconds, of the page of a question that is being answered
+	chatAgain    = 3 // seconds, of the page of a question that is being answered
 	chatPagePath = "/chat/"
 )
 
@@ -84,8 +85,9 @@ func (p *Pages) askOn(ctx context.Context, v *layout.Visit, q ask.Question) erro
 	return v.Redirect(303, chatPagePath+started.ID)
 }
 
-// chat is the page of one thread. While a question is being answered the
-// browser asks for it anew, which needs no script.
+// chat is the page of one thread. While a question is being answered a script
+// shows what comes (see chatEvents); without scripts the browser asks for the
+// page anew.
 func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 	id, err := url.PathUnescape(strings.TrimPrefix(v.Path, chatPagePath))
 	if err != nil {
@@ -106,12 +108,17 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 		Guest          bool
 	}{Chat: c, Action: chatPagePath + url.PathEscape(id), Guest: v.Viewer.Role == catalog.RoleGuest}
 	for i := range c.Turns {
-		data.Turns = append(data.Turns, p.chatTurn(&c.Turns[i]))
+		t := p.chatTurn(&c.Turns[i])
+		if t.Waiting {
+			t.Events = fmt.Sprintf("%s/events?after=%d", data.Action, t.First-1)
+		}
+		data.Turns = append(data.Turns, t)
 	}
+	head := layout.Head{Title: c.Title, Page: "chat"}
 	if c.Running {
-		v.Set("Refresh", chatRefresh)
+		head.Again, head.Scripts = chatAgain, []string{"js/chat.js"}
 	}
-	return v.Show(layout.Head{Title: c.Title, Page: "chat"}, chatTemplate, data)
+	return v.Show(head, chatTemplate, data)
 }
 
 // chatTurn is a question and its answer as the page shows them.
@@ -119,6 +126,7 @@ type chatTurn struct {
 	*ask.Report
 	Pieces  []chatPiece
 	Waiting bool
+	Events  string   // address of what comes, while it is being answered
 	Sources []string // that were read
 	Took    string
 }
@@ -133,14 +141,7 @@ func (p *Pages) chatTurn(r *ask.Report) chatTurn {
 			t.Pieces = append(t.Pieces, chatPiece{Text: piece.Text})
 			continue
 		}
-		c := chatPiece{Label: piece.Cite.Label(), URL: piece.Cite.URL("")}
-		switch piece.Cite.State {
-		case ask.Moved:
-			c.Note = "moved to where this stands"
-		case ask.Unverified:
-			c.Note = "unverified"
-		}
-		t.Pieces = append(t.Pieces, c)
+		t.Pieces = append(t.Pieces, citePiece(piece.Cite))
 	}
 	for _, read := range r.Reads {
 		t.Sources = append(t.Sources, read.Repo+" "+read.Path)
@@ -149,6 +150,17 @@ func (p *Pages) chatTurn(r *ask.Report) chatTurn {
 		t.Took = layout.Counted(int(r.Took.Seconds()+0.5), "second", "seconds")
 	}
 	return t
+}
+
+func citePiece(k *ask.Citation) chatPiece {
+	c := chatPiece{Label: k.Label(), URL: k.URL("")}
+	switch k.State {
+	case ask.Moved:
+		c.Note = "moved to where this stands"
+	case ask.Unverified:
+		c.Note = "unverified"
+	}
+	return c
 }
 
 // changeChat does what a form of the page of a thread asks for.

@@ -7,7 +7,7 @@
 //	/search?query=...                      results
 //	/repos                                 the repositories that the viewer may see
 //	/browse/<repo>[@<rev>]/-/blob/<path>   a file; also tree, blame, commits, commit, compare, branches, find, names, raw
-//	/chat, /chat/<id>                      questions to a language model, and a thread of them
+//	/chat, /chat/<id>[/events]             questions to a language model, and a thread of them as it grows
 //	/settings/keys                         API keys
 //	/settings/access                       programs that act for the reader
 //	/oauth/authorize                       whether one more may
@@ -86,6 +86,7 @@ type Deps struct {
 	Keys     Keys
 	Asker    Asker
 	Threads  Threads
+	Watcher  Watcher
 	Changer  ThreadChanger
 	Consents Consents
 	Base     string // prefix of links that leave this site
@@ -108,6 +109,7 @@ type Route struct {
 const (
 	quick = 10 * time.Second
 	slow  = time.Minute
+	long  = 15 * time.Minute // longer than a question may take
 )
 
 // Routes is the table of the pages.
@@ -122,6 +124,7 @@ func (p *Pages) Routes() []Route {
 		{"/chat", "POST", quick, p.chats},
 		{"/chat/{id}", "GET", quick, p.chat},
 		{"/chat/{id}", "POST", quick, p.chat},
+		{"/chat/{id}/events", "GET", long, p.chatEvents},
 		{"/settings/keys", "GET", quick, p.keys},
 		{"/settings/keys", "POST", slow, p.keys},
 		{"/settings/access", "GET", quick, p.access},

@@ -296,6 +296,33 @@ func (a *Asker) WatchChat(ctx context.Context, v catalog.Viewer, id string, afte
 	}
 }
 
+// Watcher lets events of threads be watched.
+type Watcher interface {
+	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(Event) error) error
+}
+
+// Follow is WatchChat for connections that must not be silent for long: every so
+// often it calls alive, between two events.
+func Follow(ctx context.Context, w Watcher, v catalog.Viewer, id string, after int, every time.Duration, fn func(Event) error, alive func() error) error {
+	for {
+		some, cancel := context.WithTimeout(ctx, every)
+		err := w.WatchChat(some, v, id, after, func(e Event) error {
+			after = e.N
+			return fn(e)
+		})
+		paused := some.Err() != nil
+		cancel()
+
+		// A pause is no end.
+		if err == nil || ctx.Err() != nil || !paused {
+			return err
+		}
+		if err := alive(); err != nil {
+			return err
+		}
+	}
+}
+
 // replay gives out the events of the turns that have ended.
 func (a *Asker) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thread, after *int, fn func(Event) error) (bool, error) {
 	at := 0

@@ -1,0 +1,67 @@
+// Shows an answer while it is being given: each step, and the text as it comes.
+// A connection that breaks goes on behind the last event, at any node. In the end
+// the page is drawn anew where it stands.
+import { fetchPart, parse, put, say } from './part.js';
+
+const later = 3000;
+
+// element is the first one of a class in a turn, made where there is none.
+function element(turn, tag, name) {
+  let found = turn.querySelector('.' + name);
+  if (!found) {
+    found = document.createElement(tag);
+    found.className = name;
+    turn.querySelector('.doing').before(found);
+  }
+  return found;
+}
+
+function follow() {
+  const turn = document.querySelector('[data-events]');
+  if (!turn) return;
+  const doing = turn.querySelector('.doing'), steps = element(turn, 'ol', 'steps'), answer = element(turn, 'pre', 'answer');
+  answer.replaceChildren();
+
+  const source = new EventSource(turn.dataset.events);
+  source.addEventListener('message', message => {
+    const e = JSON.parse(message.data), low = innerHeight + scrollY >= document.documentElement.scrollHeight - 40;
+    const html = parse(e.html || ''), text = html.textContent;
+    switch (e.kind) {
+      case 'step': doing.textContent = 'Step ' + e.step; break;
+      case 'text': case 'cite': answer.append(html); break;
+      case 'aside': case 'again': answer.replaceChildren(); break;
+      case 'call': case 'result': case 'note': {
+        const line = document.createElement('li');
+        line.className = e.kind;
+        line.append(html);
+        steps.append(line);
+        if (e.kind === 'call') doing.textContent = 'Step ' + e.step + ': ' + text;
+        break;
+      }
+      case 'done':
+        source.close();
+        redraw('The answer is complete.');
+    }
+    document.documentElement.dataset.heard = message.lastEventId;
+    if (low) scrollTo(scrollX, document.documentElement.scrollHeight);
+  });
+
+  // The browser tries again by itself, unless it was refused.
+  source.addEventListener('error', () => {
+    if (source.readyState === EventSource.CLOSED) setTimeout(redraw, later);
+  });
+}
+
+// redraw asks for the thread as it is, and follows what is left of it.
+async function redraw(done) {
+  try {
+    put(document.getElementById('chat'), await fetchPart(location.href, 'chat'));
+  } catch {
+    setTimeout(redraw, later, done);
+    return;
+  }
+  if (done) say(done);
+  follow();
+}
+
+follow();

@@ -1,0 +1,94 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// Watcher watches threads that the viewer may see.
+type Watcher interface {
+	ask.Watcher
+	Sees(context.Context, catalog.Viewer, string) error
+}
+
+// chatAlive is how often a stream of events without any shows that it lives.
+const chatAlive = 10 * time.Second
+
+// chatEvent is an event of a thread as the script of its page takes it. HTML is
+// drawn here, so that what a model writes is escaped as everywhere.
+type chatEvent struct {
+	Kind string        `json:"kind"`
+	Step int           `json:"step,omitempty"`
+	HTML template.HTML `json:"html,omitempty"`
+}
+
+// chatEvents is the events of a thread behind the number after, as they come,
+// until its last question is answered. A browser that was cut off names the last
+// one that it has, and goes on behind it at any node.
+func (p *Pages) chatEvents(ctx context.Context, v *layout.Visit) error {
+	id, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(v.Path, chatPagePath), "/events"))
+	if err != nil {
+		return call.Fail(call.ErrNotFound, "There is no such chat.")
+	}
+	if err := p.Watcher.Sees(ctx, v.Viewer, id); err != nil {
+		return err
+	}
+	text := v.Sent("Last-Event-ID")
+	if text == "" {
+		text = v.Query.Get("after")
+	}
+	after, err := strconv.Atoi(text)
+	if err != nil || after < 0 {
+		after = 0
+	}
+
+	viewer := v.Viewer
+	v.Mime = "text/event-stream"
+	v.Stream = func(w *bufio.Writer) error {
+		give := func(e ask.Event) error { return writeChatEvent(w, &e) }
+		alive := func() error {
+			if _, err := w.WriteString(": still at work\n\n"); err != nil {
+				return err
+			}
+			return w.Flush()
+		}
+		if err := ask.Follow(ctx, p.Watcher, viewer, id, after, chatAlive, give, alive); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	return nil
+}
+
+func writeChatEvent(w *bufio.Writer, e *ask.Event) error {
+	out := chatEvent{Kind: e.Kind, Step: e.Step, HTML: layout.Text(e.Text)}
+	if e.Cite != nil {
+		var b bytes.Buffer
+		if err := chatTemplate.ExecuteTemplate(&b, "piece", citePiece(e.Cite)); err != nil {
+			return err
+		}
+		out.HTML = template.HTML(b.String())
+	}
+
+	b, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", e.N, b); err != nil {
+		return err
+	}
+	return w.Flush()
+}
