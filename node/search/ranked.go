@@ -486,9 +486,6 @@ func (r *ranking) order() error {
 			}
 		}
 
-		if f.Words == words {
-			r.out.Whole++
-		}
 		if f.Words >= words-lackable(words) {
 			r.out.Files = append(r.out.Files, f)
 		}
@@ -501,6 +498,9 @@ func (r *ranking) order() error {
 
 	r.out.Commits = map[string]string{}
 	for _, f := range r.out.Files {
+		if f.Words == words {
+			r.out.Whole++
+		}
 		r.out.Commits[f.Repo] = commitOf(seen, f.Repo, r.rev)
 	}
 	return nil
