@@ -80,7 +80,7 @@ type CommitsResponse struct {
 	Commits []CommitInfo
 	Total   int
 	AtLeast bool      // counting took too long: there are Total or more
-	Reached time.Time // when looking took too long: what is of this time and older was not looked at
+	Reached time.Time // when looking took too long: what is of this time and older was not looked at, or not all of it
 	Page    int
 	Per     int
 }

@@ -152,7 +152,7 @@ func olderTraces(a *Args, r *browse.TraceResponse) string {
 		return "what is older: looking at it took too long; narrow with path or since"
 	}
 	reached := r.Reached.UTC().Format(time.RFC3339)
-	return fmt.Sprintf("commits from %s back, which were not looked at: that takes long; continue with %s, or narrow with path or since", reached, a.with("until", reached))
+	return fmt.Sprintf("commits from %s back, of which not all were looked at: that takes long; continue with %s, or narrow with path or since", reached, a.with("until", reached))
 }
 
 // commitLine is a commit without its line end. The date is when it was
