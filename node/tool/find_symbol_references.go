@@ -43,6 +43,9 @@ func references(s Searcher, b Browser) Tool {
 			if len(r.Files) == 0 {
 				return l.unused(r)
 			}
+			if err := l.nearDefinition(r); err != nil {
+				return "", err
+			}
 			return l.references(r), nil
 		},
 	}
@@ -174,6 +177,37 @@ func (u usages) of(lang string, line []byte) use {
 		return called
 	}
 	return used
+}
+
+// nearDefinition puts the uses of a method, asked for with its type, in order:
+// first those in a repository that defines it, then those in its language.
+// A method of the same name in another language is another method.
+func (l *lookup) nearDefinition(r *search.SymbolResponse) error {
+	if l.name() == l.Text("symbol") || l.Text("repo") != "" {
+		return nil
+	}
+	defined, err := l.search.Definitions(l.ctx, l.viewer, search.SymbolRequest{Symbol: l.Text("symbol"), Revision: l.Text("ref")})
+	if err != nil {
+		return err
+	}
+
+	repos, languages := map[string]bool{}, map[string]bool{}
+	for i := range defined.Files {
+		repos[defined.Files[i].Repository] = true
+		languages[defined.Files[i].Language] = true
+	}
+
+	distance := func(f search.SymbolFile) int {
+		switch {
+		case !languages[f.Language]:
+			return 2
+		case !repos[f.Repository]:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(r.Files, func(a, b search.SymbolFile) int { return distance(a) - distance(b) })
+	return nil
 }
 
 // references writes uses by file, with the definitions around them.

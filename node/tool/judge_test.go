@@ -1,12 +1,14 @@
 package tool
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
@@ -151,6 +153,17 @@ func TestAReceiverIsNamedLikeItsType(t *testing.T) {
 			t.Errorf("%q: %v, want %v", variable, got, like)
 		}
 	}
+
+	// Each word of a type may give the name.
+	for variable, like := range map[string]bool{
+		"ctx": true, "c": true, "actx": true, "app": true, "appContext": true, "x": false, "queue": false,
+	} {
+		for _, typ := range []string{"AppContext", "app_context", "APPContext"} {
+			if got := namedLike(variable, typ); got != like {
+				t.Errorf("%q of %s: %v, want %v", variable, typ, got, like)
+			}
+		}
+	}
 }
 
 // Who calls Store.Close is told by the lines with a receiver that may be a
@@ -211,5 +224,53 @@ func TestWordsThatNoFileHas(t *testing.T) {
 	head := rankedHead(r) + "; no file has " + quotedWords(r.Missing)
 	if want := `2 files with all other words, best first; no file has zebra, "not a terminal"`; head != want {
 		t.Errorf("%s, want %s", head, want)
+	}
+}
+
+// defining is a searcher that knows where one name is defined.
+type defining struct {
+	Searcher
+	files []search.SymbolFile
+}
+
+// Definitions implements Searcher.
+func (d defining) Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
+	return &search.SymbolResponse{Files: d.files}, nil
+}
+
+// The uses of a method of a type begin where it is defined, and in the language
+// that it is written in.
+func TestUsesNearTheDefinitionComeFirst(t *testing.T) {
+	t.Parallel()
+	d := defining{files: []search.SymbolFile{{Repository: "flask", Language: "Python"}}}
+	uses := []search.SymbolFile{
+		{Repository: "tokio", Path: "worker.rs", Language: "Rust"},
+		{Repository: "site", Path: "views.py", Language: "Python"},
+		{Repository: "flask", Path: "push.js", Language: "JavaScript"},
+		{Repository: "flask", Path: "ctx.py", Language: "Python"},
+		{Repository: "flask", Path: "app.py", Language: "Python"},
+	}
+
+	row := references(d, nil)
+	for symbol, want := range map[string]string{
+		"AppContext.push": "ctx.py app.py views.py worker.rs push.js",
+		"push":            "worker.rs views.py push.js ctx.py app.py", // of any type: as ranked
+	} {
+		a, err := row.decode(json.RawMessage(fmt.Sprintf(`{"symbol":%q}`, symbol)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &search.SymbolResponse{Files: slices.Clone(uses)}
+		if err := (&lookup{a, t.Context(), catalog.Operator(), d, nil}).nearDefinition(r); err != nil {
+			t.Fatal(err)
+		}
+
+		var got []string
+		for _, f := range r.Files {
+			got = append(got, f.Path)
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: %s, want %s", symbol, text, want)
+		}
 	}
 }

@@ -81,7 +81,9 @@ func (w *receivers) brief(m *search.SymbolMatch) string {
 
 // namedLike reports whether a variable may be called by a type: it has the name
 // of the type in it, or is made of letters of that in their order, from the first
-// on.
+// of a word on.
+//
+//	AppContext: appContext, actx, ctx, c
 func namedLike(variable, typ string) bool {
 	v, t := plainLetters(variable), plainLetters(typ)
 	if v == "" || t == "" {
@@ -91,15 +93,30 @@ func namedLike(variable, typ string) bool {
 		return true
 	}
 
-	if v[0] != t[0] {
+	for _, at := range wordStart.FindAllStringIndex(typ, -1) {
+		if isAbbreviation(v, plainLetters(typ[at[0]:])) {
+			return true
+		}
+	}
+	return false
+}
+
+// wordStart matches where a word of a name may begin: Store, HTTPStore, my_store.
+var wordStart = regexp.MustCompile(`\p{Lu}|^\pL|[_$]\pL`)
+
+// isAbbreviation reports whether a name is made of letters of a text in their
+// order, the first one included.
+func isAbbreviation(name, text string) bool {
+	if text == "" || name[0] != text[0] {
 		return false
 	}
-	for _, letter := range []byte(v) {
-		i := strings.IndexByte(t, letter)
+
+	for _, letter := range []byte(name) {
+		i := strings.IndexByte(text, letter)
 		if i < 0 {
 			return false
 		}
-		t = t[i+1:]
+		text = text[i+1:]
 	}
 	return true
 }
