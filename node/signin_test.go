@@ -15,11 +15,18 @@ import (
 // refused.
 func sessionRole(t *testing.T, n *nodetest.Node, token string) catalog.Role {
 	t.Helper()
-	v, err := n.SessionViewer(context.Background(), token)
-	if err != nil && !errors.Is(err, call.ErrUnauthenticated) {
-		t.Fatal(err)
-	}
-	return v.Role
+	var role catalog.Role
+
+	// A node that is behind asks the leader, and says so where that cannot be asked.
+	n.Wait("an answer about the session", func() error {
+		v, err := n.SessionViewer(context.Background(), token)
+		if err != nil && !errors.Is(err, call.ErrUnauthenticated) {
+			return err
+		}
+		role = v.Role
+		return nil
+	})
+	return role
 }
 
 func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
