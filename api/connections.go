@@ -62,6 +62,7 @@ type issueJSON struct {
 	Target string `json:"target,omitempty"`
 	Text   string `json:"text"`
 	Hint   string `json:"hint,omitempty"`
+	Since  string `json:"since,omitempty"`
 }
 
 type excludedJSON struct {
@@ -84,7 +85,7 @@ func connectionOf(k *operate.ConnectionStatus) connectionJSON {
 	}
 
 	for i, issue := range k.Issues {
-		out.Issues[i] = issueJSON(issue)
+		out.Issues[i] = issueJSON{issue.Code, issue.Target, issue.Text, issue.Hint, stamp(issue.Since)}
 	}
 	for i, e := range k.Excluded {
 		out.Excluded[i] = excludedJSON(e)

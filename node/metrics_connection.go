@@ -51,13 +51,13 @@ func connectionMetrics() []stateMetric {
 					emit(float64(c.Account.Expires.Unix()), c.Name)
 				}
 			})},
-		{Desc: gauge.Desc("shoal_connection_listed_timestamp_seconds", "When a connection was last listed whole; 0 where it never was.", "connection"),
+		{Desc: gauge.Desc("shoal_connection_listed_timestamp_seconds", "When a connection was last listed without anything that failed; 0 where it never was.", "connection"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
-				if c.SyncedAt.IsZero() {
+				if c.WholeAt.IsZero() {
 					emit(0, c.Name)
 					return
 				}
-				emit(float64(c.SyncedAt.Unix()), c.Name)
+				emit(float64(c.WholeAt.Unix()), c.Name)
 			})},
 		{Desc: gauge.Desc("shoal_connection_listing_seconds", "How long the last sync of a connection took that has ended; absent before the first.", "connection"),
 			Read: eachConnection(func(s *snapshot, c *catalog.Connection, emit gauge.Emit) {

@@ -249,19 +249,45 @@ func (n *Connection) takeListing(c *FinishSync, now time.Time) {
 	for _, w := range c.Warnings[:min(len(c.Warnings), maxWarnings)] {
 		n.Warnings = append(n.Warnings, clip(w))
 	}
-	n.Issues = nil
-	for _, i := range c.Issues[:min(len(c.Issues), maxWarnings)] {
-		i.Target, i.Text = clip(i.Target), clip(i.Text)
-		n.Issues = append(n.Issues, i)
+	n.takeIssues(c.Issues, now)
+	if c.Complete && len(c.Partial) == 0 {
+		n.WholeAt = now
 	}
 
 	// Of what it missed, some is kept for good reasons and the rest is held until
 	// somebody says that it is gone, or another listing misses it too.
 	n.Kept = uint32(len(c.Kept)) - min(c.Held, uint32(len(c.Kept)))
+	n.takeHeld(c.HeldRepos, now)
 	n.Held = c.Held
-	if n.Held == 0 {
+}
+
+// takeIssues takes over what is wrong, and since when each of it is.
+func (n *Connection) takeIssues(issues []ListingIssue, now time.Time) {
+	before := n.Issues
+	n.Issues = nil
+	for _, i := range issues[:min(len(issues), maxWarnings)] {
+		i.Target, i.Text, i.Since = clip(i.Target), clip(i.Text), now
+		if k := slices.IndexFunc(before, func(old ListingIssue) bool { return old.Code == i.Code && old.Target == i.Target }); k >= 0 && !before[k].Since.IsZero() {
+			i.Since = before[k].Since
+		}
+		n.Issues = append(n.Issues, i)
+	}
+}
+
+// takeHeld takes over what is missing. With one that was not held before, the
+// wait for a second listing begins anew.
+func (n *Connection) takeHeld(held []RepoID, now time.Time) {
+	before := n.HeldRepos
+	n.HeldRepos = slices.Sorted(slices.Values(held))
+
+	isNew := func(id RepoID) bool {
+		_, was := slices.BinarySearch(before, id)
+		return !was
+	}
+	switch {
+	case len(held) == 0:
 		n.HeldAt, n.Accepted = time.Time{}, false
-	} else if n.HeldAt.IsZero() {
+	case slices.ContainsFunc(held, isNew):
 		n.HeldAt = now
 	}
 }

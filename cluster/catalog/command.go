@@ -152,6 +152,8 @@ type FinishSync struct {
 	Issues  []ListingIssue
 	Account Account
 	Again   time.Time // as in Connection
+
+	HeldRepos []RepoID // the Held ones
 }
 
 // FinishListing is FinishSync for a listing whose pages have only what the
@@ -159,7 +161,7 @@ type FinishSync struct {
 // is named. So a listing in which nothing is new costs one entry, whatever it lists.
 type FinishListing struct {
 	FinishSync        // Listed is of the pages; Partial and Kept are told, and not needed
-	Total      uint32 // distinct repositories that were listed
+	Total      uint32 // distinct repositories that were listed, and those of targets that were not
 	Gone       []RepoID
 }
 

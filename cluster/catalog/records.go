@@ -25,13 +25,16 @@ type Connection struct {
 
 	Excluded []ReasonCount // by the last listing
 	Held     uint32        // missing in the last listing, and not let go yet
-	HeldAt   time.Time     // since when; zero where nothing is held
+	HeldAt   time.Time     // since when all of them are; zero where nothing is held
 	Accepted bool          // an owner says that what is missing is gone
 
 	Issues  []ListingIssue // of the last listing
 	Kept    uint32         // missing in the last listing, but not gone as far as the host tells
 	Account Account        // of the credential, after the last listing
 	Again   time.Time      // when what the last listing lacks is worth another; zero where time mends nothing
+
+	HeldRepos []RepoID  // the Held ones, sorted
+	WholeAt   time.Time // end of the last listing in which nothing failed
 }
 
 // ListingIssue is one thing that an operator should know of a listing.
@@ -40,6 +43,8 @@ type ListingIssue struct {
 	Target  string // the selection or repository that it is about; empty for the whole connection
 	Text    string // a sentence, without secrets
 	Partial bool   // repositories of the target may be missing, and none of them is let go
+
+	Since time.Time // end of the first listing in a row that told it of the target
 }
 
 // Account is what a host said of the credential that it was asked with.

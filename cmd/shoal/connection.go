@@ -14,9 +14,12 @@ import (
 
 // connectionAnswer is what the commands need of GET /api/connections.
 type connectionAnswer struct {
-	Name, Type, State, Message                        string
-	Warnings                                          []string
-	Issues                                            []struct{ Code, Target, Text, Hint string }
+	Name, Type, State, Message string
+	Warnings                   []string
+	Issues                     []struct {
+		Code, Target, Text, Hint string
+		Since                    time.Time
+	}
 	Repos, Listed, Kept, Held, Calls                  int
 	HeldAt, SyncedAt, EndedAt, NextAt, TokenExpiresAt time.Time
 	Excluded                                          []struct {
@@ -190,7 +193,11 @@ func printConnections(w io.Writer, all []connectionAnswer, now time.Time) {
 			if i.Target != "" {
 				subject += ", " + i.Target
 			}
-			fmt.Fprintf(w, "\n%s: %s (%s)\n", subject, i.Text, i.Code)
+			since := ""
+			if !i.Since.IsZero() {
+				since = ", since " + clockTime(i.Since, now, "")
+			}
+			fmt.Fprintf(w, "\n%s: %s (%s%s)\n", subject, i.Text, i.Code, since)
 			if i.Hint != "" {
 				fmt.Fprintf(w, "    %s\n", i.Hint)
 			}

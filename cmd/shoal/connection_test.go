@@ -14,7 +14,7 @@ func TestASyncSaysWhatCameOfIt(t *testing.T) {
 	const running = `{"name":"main","type":"gitea","state":"syncing","listed":7,"repos":1,"endedAt":"2026-11-02T10:00:00Z"}`
 	const after = `{"name":"main","type":"gitea","state":"STATE","message":"MESSAGE","repos":9812,"held":4,"kept":1,"excluded":[{"reason":"archived","repos":28},{"reason":"forks","repos":90}],
 		"calls":103,"limit":{"calls":5000,"remaining":4871,"resetAt":"2020-01-02T10:00:00Z"},"tokenExpiresAt":"2026-12-01T00:00:00Z",
-		"issues":[{"code":"FORBIDDEN","target":"orgs/acme","text":"it may not be read","hint":"Let it."}],"warnings":["orgs/acme: it may not be read","and a local one"],
+		"issues":[{"code":"FORBIDDEN","target":"orgs/acme","text":"it may not be read","hint":"Let it.","since":"2026-01-02T03:04:05Z"}],"warnings":["orgs/acme: it may not be read","and a local one"],
 		"following":{"by":"signal","signal":"updated_at","everySeconds":30,"lastAt":"2026-11-02T10:00:09Z","webhookAt":"2020-01-02T10:00:00Z"},
 		"syncedAt":"2020-01-02T10:00:00Z","endedAt":"2026-11-02T10:00:09Z"}`
 	for verb, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestASyncSaysWhatCameOfIt(t *testing.T) {
 			}
 			for _, want := range []string{
 				c.state, c.message, "9812, 4 held, 1 kept, 118 left out (archived 28, forks 90)", "103 calls, 4871 of 5000 left until 2020-01-02", "token ends 2026-12-01", "webhook at 2020-01-02", "updated_at each 30 s",
-				"main, orgs/acme: it may not be read (FORBIDDEN)\n    Let it.\n", "main: and a local one",
+				"main, orgs/acme: it may not be read (FORBIDDEN, since 2026-01-0", "\n    Let it.\n", "main: and a local one",
 			} {
 				if !strings.Contains(stdout, want) {
 					t.Errorf("no %q in:\n%s", want, stdout)

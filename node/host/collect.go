@@ -82,21 +82,40 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 	}
 
 	// One target that fails makes the listing partial; all of them make it fail.
-	var first error
-	n := 0
+	var all error
+	n, absent := 0, 0
 	for _, t := range targets {
-		if err, ok := failed.Load(t.name); ok {
-			n++
-			first = errors.Join(first, err.(error))
-			c.sink.Issue(issueOf(t.name, err.(error)))
+		v, ok := failed.Load(t.name)
+		if !ok {
+			continue
+		}
+
+		err := v.(error)
+		c.sink.Issue(issueOf(t.name, err))
+		all = errors.Join(all, err)
+		n++
+		if errors.Is(err, ErrGone) {
+			absent++
 		}
 	}
 
-	if n > 0 && n == len(targets) {
-		return first
+	switch {
+	case n == 0 || n < len(targets):
+		return nil
+	case absent == n:
+		return nothingThere{all}
 	}
-	return nil
+	return all
 }
+
+// nothingThere is the error of a listing of which the host has no target.
+type nothingThere struct{ error }
+
+func (e nothingThere) Unwrap() error { return e.error }
+
+// NothingThere reports whether a listing failed since the host answered that it
+// has none of what the connection names. Each of them was told as an issue.
+func NothingThere(err error) bool { return errors.As(err, &nothingThere{}) }
 
 // end is an error of the sink: there is nobody left to list for.
 type end struct{ error }

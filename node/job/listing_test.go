@@ -25,6 +25,9 @@ type site struct {
 	hidden  map[int]bool   // there, but missing from listings
 	left    map[int]bool   // left out by the connection
 	moved   map[int]bool   // not chosen by the connection any more
+	private map[int]bool   // not for everybody
+	storm   bool           // much is hidden, until the next change
+	come    int            // numbers below it come also of a target that fails
 	broken  []string       // targets that cannot be listed
 	silent  bool           // look-ups fail
 	code    host.Code      // of what broken targets fail with; empty: unreachable
@@ -34,8 +37,12 @@ type site struct {
 
 func (s *site) repo(n int) host.Repo {
 	name := s.has[n]
+	seen := host.Public
+	if s.private[n] {
+		seen = host.Private
+	}
 	return host.Repo{
-		ExternalID: "gitea:h:" + strconv.Itoa(n), Name: "h/" + name, Remote: git.Remote{URL: "https://h/" + name + ".git"},
+		Visibility: seen, ExternalID: "gitea:h:" + strconv.Itoa(n), Name: "h/" + name, Remote: git.Remote{URL: "https://h/" + name + ".git"},
 		Target: "orgs/" + name[:strings.Index(name, "/")],
 	}
 }
@@ -49,7 +56,7 @@ func (s *site) List(ctx context.Context, sink host.Sink) error {
 		_, ok := s.has[n]
 		switch {
 		case !ok || s.hidden[n] || s.moved[n]:
-		case slices.Contains(s.broken, s.repo(n).Target):
+		case slices.Contains(s.broken, s.repo(n).Target) && n >= s.come:
 		case s.left[n]:
 			sink.Skip(s.repo(n).ExternalID, host.ByArchive)
 		default:
@@ -115,7 +122,7 @@ func (w *world) listed() string {
 
 // repos makes a site of n repositories in one organisation.
 func repos(n int) *site {
-	s := &site{has: map[int]string{}, hidden: map[int]bool{}, left: map[int]bool{}, moved: map[int]bool{}}
+	s := &site{has: map[int]string{}, hidden: map[int]bool{}, left: map[int]bool{}, moved: map[int]bool{}, private: map[int]bool{}}
 	for i := range n {
 		s.has[i] = fmt.Sprintf("x/%03d", i)
 	}
@@ -257,7 +264,7 @@ func TestAListingThatShrankIsAcceptedByAnOwner(t *testing.T) {
 }
 
 // TestWhatTheHostHasIsNeverLetGo runs random histories of a host: it makes,
-// deletes, renames, swaps and hides repositories, and fails at times.
+// deletes, renames, swaps and hides repositories, many at once too, and fails at times.
 func TestWhatTheHostHasIsNeverLetGo(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(150) {
@@ -295,9 +302,16 @@ func TestWhatTheHostHasIsNeverLetGo(t *testing.T) {
 
 // change lets something happen at the host.
 func (s *site) change(rng *rand.Rand) {
+	// Much that is missing at once is there again at the next listing, within the hour.
+	happens := rng.IntN(9)
+	if s.storm {
+		s.hidden, s.storm = map[int]bool{}, false
+		happens %= 8
+	}
+
 	n := rng.IntN(80)
 	_, there := s.has[n]
-	switch rng.IntN(8) {
+	switch happens {
 	case 0, 1:
 		if !there {
 			s.has[n] = fmt.Sprintf("y/new%03d", n)
@@ -318,6 +332,13 @@ func (s *site) change(rng *rand.Rand) {
 		s.silent = !s.silent
 	case 7:
 		s.broken = [][]string{nil, {"orgs/x"}, {"orgs/y"}, {""}}[rng.IntN(4)]
+		s.code = []host.Code{host.Unreachable, host.TargetNotFound, host.Forbidden}[rng.IntN(3)]
+		s.come = rng.IntN(80)
+	case 8:
+		s.storm = true
+		for range 60 {
+			s.hidden[rng.IntN(80)] = true
+		}
 	}
 }
 

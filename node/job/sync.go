@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/host"
@@ -121,10 +123,17 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 	l := newListing(a.cluster.View, a.record, a.job)
 	defer l.close()
 	l.progress = a.count
-	if err := h.List(ctx, l); err != nil {
-		return err
+	err = h.List(ctx, l)
+
+	// What came before a failure is true all the same: who may see a repository
+	// counts at once.
+	if failed := l.flush(ctx); err == nil {
+		err = failed
 	}
-	if err := l.flush(ctx); err != nil {
+
+	// Where nothing that is named is there any more, the listing ends like others:
+	// what it had listed once is let go of by the same rules.
+	if err != nil && (!host.NothingThere(err) || known.Repos == 0) {
 		return err
 	}
 
@@ -294,29 +303,28 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 	// What an issue says decides what the listing may take away: nothing at all, or nothing of a target.
 	l.issues = append(l.issues, expiry(allowance(h).Expires, now)...)
 
-	for _, i := range l.issues {
-		if i.Partial && i.Target == "" {
+	lost := map[string]bool{}
+	for k := range l.issues {
+		i := &l.issues[k]
+		switch {
+		case !i.Partial:
+		case i.Target == "":
 			fin.Complete = false
-		} else if i.Partial {
+		case lostTarget(known, i, now):
+			lost[i.Target], i.Partial = true, false
+		default:
 			fin.Partial = append(fin.Partial, i.Target)
 		}
 	}
 
 	if fin.Complete {
-		if err := l.absent(ctx, h, known, now, fin); err != nil {
+		if err := l.absent(ctx, h, known, lost, now, fin); err != nil {
 			return nil, err
 		}
-		fin.Gone = l.gone(&fin.FinishSync)
+		fin.Gone = l.gone(fin)
 	}
 
-	held := time.Time{}
-	if fin.Held > 0 {
-		if held = known.HeldAt; held.IsZero() {
-			held = now
-		}
-	}
-
-	fin.Again = again(l.issues, held, now)
+	fin.Again = again(l.issues, heldSince(known, fin, now), now)
 	fin.Warnings = l.warnings()
 	for _, i := range l.issues {
 		fin.Issues = append(fin.Issues, catalog.ListingIssue{Code: string(i.Code), Target: i.Target, Text: i.Text, Partial: i.Partial})
@@ -329,6 +337,19 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 	return fin, nil
 }
 
+// heldSince is since when all are missing that are held; zero where none is.
+func heldSince(known *catalog.Connection, fin *catalog.FinishListing, now time.Time) time.Time {
+	fresh := roaring.BitmapOf(fin.HeldRepos...)
+	fresh.AndNot(roaring.BitmapOf(known.HeldRepos...))
+	switch {
+	case fin.Held == 0:
+		return time.Time{}
+	case known.HeldAt.IsZero() || !fresh.IsEmpty():
+		return now
+	}
+	return known.HeldAt
+}
+
 const (
 	// A listing that misses more than both of these at once is not believed
 	// before it comes a second time.
@@ -337,15 +358,35 @@ const (
 
 	// shrinkWait is how long after the first such listing the second must come.
 	shrinkWait = time.Hour
+
+	// lostWait is for how long a target must not be there before what it had
+	// listed counts as missing: a token may lose the sight of it for a while.
+	lostWait = 7 * 24 * time.Hour
 )
+
+// lostTarget reports whether an issue is of a target that the host has said for
+// long, at every listing, not to have.
+func lostTarget(known *catalog.Connection, i *host.Issue, now time.Time) bool {
+	if i.Code != host.TargetNotFound || known.Hash != known.Synced {
+		return false
+	}
+	return slices.ContainsFunc(known.Issues, func(old catalog.ListingIssue) bool {
+		return old.Code == string(i.Code) && old.Target == i.Target && !old.Since.IsZero() && now.Sub(old.Since) >= lostWait
+	})
+}
+
+// tooMany reports whether so many are missing at once that the host, the token
+// or a proxy is likelier to be wrong than that they are gone.
+func tooMany(missing, linked int) bool {
+	return missing > shrinkCount && float64(missing) > shrinkShare*float64(linked)
+}
 
 // absent decides about the repositories that the listing of whole targets
 // does not have. What the connection leaves out by its own definition goes.
 // Of the rest each is asked for by its id: gone is what the host says is gone.
-// When many are missing at once, the host, the token or a proxy is likelier
-// to be wrong than they are gone: all stay until a second listing agrees, an
-// hour later, or an owner accepts it.
-func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connection, now time.Time, fin *catalog.FinishListing) error {
+// When many are missing at once, or all of a target that is lost, they stay until
+// a second listing agrees, an hour later, or an owner accepts it.
+func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connection, lost map[string]bool, now time.Time, fin *catalog.FinishListing) error {
 	missing, linked := l.missing(fin.Partial)
 	finder, ok := h.(host.Finder)
 	edited := known.Hash != known.Synced
@@ -353,21 +394,53 @@ func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connec
 		return nil
 	}
 
-	if len(missing) > shrinkCount && float64(len(missing)) > shrinkShare*float64(linked) {
-		if known.Accepted || !known.HeldAt.IsZero() && now.Sub(known.HeldAt) >= shrinkWait {
-			return nil
+	// Those that an earlier listing missed have waited since then; of the others
+	// it counts how many there are now.
+	held := roaring.BitmapOf(known.HeldRepos...)
+	fresh := len(missing)
+	for _, r := range missing {
+		if held.Contains(r.repo.ID) {
+			fresh--
 		}
-		for _, r := range missing {
-			fin.Kept = append(fin.Kept, r.ID)
+	}
+	shrank, shrinksMore := tooMany(len(missing), linked), tooMany(fresh, linked)
+	waited := !known.HeldAt.IsZero() && now.Sub(known.HeldAt) >= shrinkWait
+
+	var hold, ask []*catalog.Repo
+	for _, r := range missing {
+		was := held.Contains(r.repo.ID)
+		suspect := lost[r.target] || shrank && (was || shrinksMore)
+		switch {
+		case !suspect:
+			ask = append(ask, r.repo)
+		case known.Accepted || was && waited: // they go
+		default:
+			hold = append(hold, r.repo)
 		}
-		fin.Held = uint32(len(missing))
-		l.issues = append(l.issues, host.Issue{Code: host.ListShrank, Text: fmt.Sprintf(
-			"%d of %d repositories are missing from the listing, for example %s; they stay until a listing an hour later misses them too",
-			len(missing), linked, missing[0].Name)})
-		return nil
 	}
 
-	// One by one the host is asked; what it cannot say now stays.
+	l.hold(fin, hold, linked)
+	return l.ask(ctx, finder, ask, fin)
+}
+
+// hold keeps repositories that are missing until that is said again.
+func (l *listing) hold(fin *catalog.FinishListing, missing []*catalog.Repo, linked int) {
+	if len(missing) == 0 {
+		return
+	}
+
+	for _, r := range missing {
+		fin.Kept = append(fin.Kept, r.ID)
+		fin.HeldRepos = append(fin.HeldRepos, r.ID)
+	}
+	fin.Held = uint32(len(missing))
+	l.issues = append(l.issues, host.Issue{Code: host.ListShrank, Text: fmt.Sprintf(
+		"%d of %d repositories are missing from the listing, for example %s; they stay until a listing an hour later misses them too",
+		len(missing), linked, missing[0].Name)})
+}
+
+// ask asks the host for repositories one by one; what it cannot say now stays.
+func (l *listing) ask(ctx context.Context, finder host.Finder, missing []*catalog.Repo, fin *catalog.FinishListing) error {
 	for _, r := range missing {
 		found, chosen, err := finder.Lookup(ctx, r.ExternalID)
 		switch {
@@ -384,10 +457,17 @@ func (l *listing) absent(ctx context.Context, h host.Host, known *catalog.Connec
 	return nil
 }
 
+// absentee is a repository that a listing does not have, and the selection that
+// it had come by.
+type absentee struct {
+	repo   *catalog.Repo
+	target string
+}
+
 // missing returns the repositories of the connection that the listing does
 // not have, though it neither leaves them out nor failed to list where they
 // came from, and how many repositories the connection had.
-func (l *listing) missing(partial []string) (missing []*catalog.Repo, linked int) {
+func (l *listing) missing(partial []string) (missing []absentee, linked int) {
 	for repo := range l.view().Repos() {
 		for _, link := range repo.Connections {
 			if link.Name != l.job.Subject {
@@ -396,7 +476,7 @@ func (l *listing) missing(partial []string) (missing []*catalog.Repo, linked int
 
 			linked++
 			if !l.has(repo, link) && !slices.Contains(partial, link.Target) && !l.left[repo.ExternalID] {
-				missing = append(missing, repo)
+				missing = append(missing, absentee{repo, link.Target})
 			}
 		}
 	}
@@ -409,11 +489,17 @@ func (l *listing) has(repo *catalog.Repo, link catalog.RepoConnection) bool {
 }
 
 // gone are the repositories of the connection that the listing does not have
-// and that do not stay for another reason.
-func (l *listing) gone(fin *catalog.FinishSync) (gone []catalog.RepoID) {
+// and that do not stay for another reason. Those of targets that were not listed
+// stay, and count as the connection's.
+func (l *listing) gone(fin *catalog.FinishListing) (gone []catalog.RepoID) {
+	kept := roaring.BitmapOf(fin.Kept...)
 	for repo := range l.view().Repos() {
 		for _, link := range repo.Connections {
-			if link.Name == l.job.Subject && !l.has(repo, link) && !slices.Contains(fin.Partial, link.Target) && !slices.Contains(fin.Kept, repo.ID) {
+			switch {
+			case link.Name != l.job.Subject || l.has(repo, link) || kept.Contains(repo.ID):
+			case slices.Contains(fin.Partial, link.Target):
+				fin.Total++
+			default:
 				gone = append(gone, repo.ID)
 			}
 		}

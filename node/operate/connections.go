@@ -64,6 +64,8 @@ type ConnectionIssue struct {
 	Target string // organisation, group, project or repository; "" for the whole connection
 	Text   string
 	Hint   string // what to do; "" where Text says it
+
+	Since time.Time // end of the first listing in a row that told it
 }
 
 // ExcludedCount is how many repositories a connection leaves out for a reason.
@@ -124,7 +126,7 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 		Calls: int(c.Account.Calls), Limit: int(c.Account.Limit), Remaining: int(c.Account.Remaining), ResetAt: c.Account.Reset, ExpiresAt: c.Account.Expires,
 	}
 	for _, i := range c.Issues {
-		out.Issues = append(out.Issues, ConnectionIssue{i.Code, i.Target, i.Text, host.Advice(host.Code(i.Code))})
+		out.Issues = append(out.Issues, ConnectionIssue{i.Code, i.Target, i.Text, host.Advice(host.Code(i.Code)), i.Since})
 	}
 	for _, e := range c.Excluded {
 		out.Excluded = append(out.Excluded, ExcludedCount{e.Reason, int(e.Count)})
