@@ -10,7 +10,8 @@ export GOFLAGS += -trimpath
 
 .PHONY: threads providers citations run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-colours test-hosts bench-hosts house clean
 
-run: install-deps build
+run: build
+	@.ci/install git universal-ctags
 	bin/shoal serve --demo .
 
 build:

@@ -90,6 +90,12 @@ func TestTheMakefileNamesRealTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	// Who only tries the product gets no balancers, which Debian would start.
+	if !regexp.MustCompile(`\nrun: build\n\t@\.ci/install git universal-ctags\n`).Match(makefile) {
+		t.Error("make run installs something else than README says")
+	}
+
 	found := regexp.MustCompile(`-run (Test\w+).* \./(\S+)`).FindAllStringSubmatch(string(makefile), -1)
 	if len(found) < 3 {
 		t.Fatalf("%d tests named in the Makefile, want at least 3", len(found))
