@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,15 +36,66 @@ func TestChaos(t *testing.T) {
 	if *length == 0 {
 		t.Skip("takes minutes: run it with -chaos 2m, or by make chaos")
 	}
+	for _, name := range chosenFaults() {
+		if !slices.ContainsFunc(allFaults(), func(f fault) bool { return f.name == name }) {
+			t.Fatalf("there is no fault %q", name)
+		}
+	}
+
+	all := &reach{able: map[string]bool{}, done: map[string]int{}}
+	t.Cleanup(func() { all.report(t) })
 	for i := range *runs {
 		t.Run(fmt.Sprintf("seed%d", *seed+uint64(i)), func(t *testing.T) {
 			t.Parallel()
-			chaos(t, *seed+uint64(i))
+			chaos(t, *seed+uint64(i), all)
 		})
 	}
 }
 
-func chaos(t *testing.T, seed uint64) {
+// chosenFaults are the names that -faults gives; none means all.
+func chosenFaults() []string {
+	return strings.FieldsFunc(*faults, func(r rune) bool { return r == ',' })
+}
+
+// reach is which faults the runs could do, and how often they did. It is safe for
+// concurrent use.
+type reach struct {
+	mu   sync.Mutex
+	able map[string]bool
+	done map[string]int
+}
+
+func (r *reach) add(n *nemesis) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.Copy(r.able, n.able)
+	for name := range n.able {
+		r.done[name] += n.count[name]
+	}
+}
+
+// report fails where a fault was never done although there was every occasion: a
+// list of faults says nothing of what was tried.
+func (r *reach) report(t *testing.T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum := 0
+	for _, times := range r.done {
+		sum += times
+	}
+
+	t.Logf("%d faults of %d kinds: %v", sum, len(r.able), r.done)
+	if sum < 15*len(r.able) {
+		return // too few to say
+	}
+	for name := range r.able {
+		if r.done[name] == 0 {
+			t.Errorf("the fault %s was never done in %d", name, sum)
+		}
+	}
+}
+
+func chaos(t *testing.T, seed uint64, all *reach) {
 	c := newCluster(t, *size, 1)
 	t.Cleanup(func() { c.keepLogs(seed) })
 	repos := filepath.Join(c.dir, "repos")
@@ -77,6 +130,7 @@ func chaos(t *testing.T, seed uint64) {
 	wait := w.run(during, seed)
 	n := &nemesis{ctx: during, c: c, w: w, rng: rng}
 	n.run()
+	all.add(n)
 	wait()
 	if err := c.net.heal(); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -20,6 +19,7 @@ type nemesis struct {
 
 	hit       *process // the one node that the fault takes from the others
 	hitAt     time.Time
+	able      map[string]bool // faults that there was an occasion for
 	count     map[string]int
 	recovered []time.Duration // from the start of all nodes until all answer
 	blows     []lost
@@ -90,16 +90,17 @@ func allFaults() []fault {
 // run breaks and mends until the context ends.
 func (n *nemesis) run() {
 	all := allFaults()
-	if *faults != "" {
-		all = slices.DeleteFunc(all, func(f fault) bool { return !slices.Contains(strings.Split(*faults, ","), f.name) })
+	if chosen := chosenFaults(); len(chosen) > 0 {
+		all = slices.DeleteFunc(all, func(f fault) bool { return !slices.Contains(chosen, f.name) })
 	}
-	n.count = map[string]int{}
+	n.able, n.count = map[string]bool{}, map[string]int{}
 	defer func() { <-n.ctx.Done() }()
 	for pause(n.ctx, time.Duration(2000+n.rng.IntN(4000))*time.Millisecond) && len(all) > 0 {
 		f := all[n.rng.IntN(len(all))]
 		if f.can != nil && !f.can(n) {
 			continue
 		}
+		n.able[f.name] = true
 		n.one(f)
 	}
 }
