@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: threads providers citations run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets test-colours test-hosts bench-hosts house clean
+.PHONY: threads providers citations run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets pictures test-colours test-hosts bench-hosts house clean
 
 run: build
 	@.ci/install git universal-ctags
@@ -103,6 +103,10 @@ test-signin: install-deps
 # The pages in Debian's Chromium, with axe-core from npm.
 test-web:
 	.ci/test-web
+
+# Draws the pictures of docs/pages.md anew.
+pictures:
+	SHOAL_TEST_PICTURES=$(abspath docs/pictures) .ci/test-web pictures
 
 # The same browser measures them with the repositories below REPOS, and prints the table.
 test-web-budgets:

@@ -18,10 +18,10 @@ func aChangeIsReadInTwoWays(t *testing.T, s *site) {
 	b.press("j")
 	b.until("the first file", `document.querySelector('article.file.on') && document.activeElement.matches('a.path')`)
 
-	eval[bool](b, `[...document.querySelectorAll('.menu a')].find(a => a.textContent === 'side by side').click(), true`)
+	eval[bool](b, `[...document.querySelectorAll('.tools a')].find(a => a.textContent === 'side by side').click(), true`)
 	b.until("the other view", `location.search === '?view=split' && document.documentElement.dataset.booted && document.querySelector('.pair')`)
 	b.expect("old on the left, new on the right", `(p => { const l = p.querySelector('.del').getBoundingClientRect(), r = p.querySelector('.add').getBoundingClientRect(); return l.right <= r.left && l.top === r.top; })([...document.querySelectorAll('.pair')].find(p => p.querySelector('.del mark') && p.querySelector('.add mark')))`)
-	b.expect("which view it is", `document.querySelector('.menu [aria-current]').textContent === 'side by side'`)
+	b.expect("which view it is", `document.querySelector('.tools [aria-current]').textContent === 'side by side'`)
 
 	b.wear(looks[1])
 	b.expect("below each other on a phone", `(p => p.querySelector('.del').getBoundingClientRect().bottom <= p.querySelector('.add').getBoundingClientRect().top)([...document.querySelectorAll('.pair')].find(p => p.querySelector('.del mark') && p.querySelector('.add mark')))`)

@@ -37,22 +37,37 @@ const (
 	hostileRepo = `local/a b<img src=x onerror=pwned()>&amp;'` // a directory may have such a name
 )
 
-// newSite starts a node with three repositories and waits until they are
-// indexed.
+// newSite starts a node with three repositories, and a connection whose host is
+// not there, and waits until they are indexed.
 func newSite(t *testing.T) *site {
+	t.Helper()
+	return siteOf(t, true)
+}
+
+// siteOf is newSite, of which the hostile repository may be left out.
+func siteOf(t *testing.T, hostile bool) *site {
 	t.Helper()
 	s := &site{chromium: chromium(t)}
 	dir := t.TempDir()
 	s.app = appRepository(t, filepath.Join(dir, "app"))
 	largeRepository(t, filepath.Join(dir, "large"))
-	s.hostile = hostileRepository(t, filepath.Join(dir, strings.TrimPrefix(hostileRepo, "local/")))
+	repos := 2
+	if hostile {
+		s.hostile = hostileRepository(t, filepath.Join(dir, strings.TrimPrefix(hostileRepo, "local/")))
+		repos++
+	}
 
 	s.node = nodetest.Start(t, nodetest.Config{
-		File: fmt.Sprintf(`{"connections": {"work": {"type": "git", "url": "file://%s/*", "revisions": {"branches": ["**"], "tags": ["**"]}}}, "settings": {"maxFileSize": 8000000}}`, dir),
+		File: fmt.Sprintf(`{"connections": {"work": {"type": "git", "url": "file://%s/*", "revisions": {"branches": ["**"], "tags": ["**"]}}, "gone": {"type": "git", "url": "file:///nosuch/gone.git"}}, "settings": {"maxFileSize": 8000000}}`, dir),
 		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
 		Edit: func(o *node.Options) { o.Ctags = "" },
 	})
-	s.node.WaitIndexed(3)
+	nodetest.Wait(t, "the repositories, and a connection that fails", func() error {
+		if st := s.node.Status(); st.Repos.Indexed != repos || len(st.Failed) != 1 {
+			return fmt.Errorf("repositories %+v, failed %+v", st.Repos, st.Failed)
+		}
+		return nil
+	})
 	s.url = serve(t, s.node.Node)
 	made, err := s.node.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
 	if err != nil {

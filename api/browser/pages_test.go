@@ -11,54 +11,60 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// pageTests is what TestPages consists of, each on one site.
+var pageTests = []struct {
+	name string
+	run  func(*testing.T, *site)
+}{
+	{"NoBarrier", noBarrier},
+	{"NothingOfARepositoryBecomesMarkup", nothingOfARepositoryBecomesMarkup},
+	{"HiddenCharactersAreSeen", hiddenCharactersAreSeen},
+	{"EveryPageByKeyboard", everyPageByKeyboard},
+	{"ADayByKeyboard", aDayByKeyboard},
+	{"LinesHaveAddresses", linesHaveAddresses},
+	{"ALargeFileStaysUsable", aLargeFileStaysUsable},
+	{"CodeHasColours", codeHasColours},
+	{"ResultsAreAppended", resultsAreAppended},
+	{"OneFileDoesNotFlood", oneFileDoesNotFlood},
+	{"AnAnswerSaysWhatItIs", anAnswerSaysWhatItIs},
+	{"AnyCommitAndAnyDay", anyCommitAndAnyDay},
+	{"AQueryIsNarrowed", aQueryIsNarrowed},
+	{"AMistakeIsShownInItsPlace", aMistakeIsShownInItsPlace},
+	{"HistoryTellsWhoAndWhat", historyTellsWhoAndWhat},
+	{"AChangeIsReadInTwoWays", aChangeIsReadInTwoWays},
+	{"KeysAreHeldUntilTheyMeanSomething", keysAreHeldUntilTheyMeanSomething},
+	{"KeysMayBeOthers", keysMayBeOthers},
+	{"LateResultsKeepTheFocus", lateResultsKeepTheFocus},
+	{"RevisionsHaveNames", revisionsHaveNames},
+	{"UnknownAddressesAreNotFound", unknownAddressesAreNotFound},
+	{"ReadableWithoutScripts", readableWithoutScripts},
+	{"FitsAPhone", fitsAPhone},
+	{"TheFirstPageIsAboutThisNode", theFirstPageIsAboutThisNode},
+	{"OwnersHaveSettings", ownersHaveSettings},
+	{"TheBoxCompletes", theBoxCompletes},
+	{"AFileIsFoundByItsLetters", aFileIsFoundByItsLetters},
+	{"ASlowSearchCanBeStopped", aSlowSearchCanBeStopped},
+	{"AnAnswerThatBreaksOffIsAskedForAgain", anAnswerThatBreaksOffIsAskedForAgain},
+	{"AHeavySearchTellsHowFarItIs", aHeavySearchTellsHowFarItIs},
+	{"ANameLeadsToItsPlaces", aNameLeadsToItsPlaces},
+	{"LinesAreWrapped", linesAreWrapped},
+	{"AnAnswerHasViews", anAnswerHasViews},
+	{"SearchesAreSaved", searchesAreSaved},
+	{"ThePaletteLeadsAnywhere", thePaletteLeadsAnywhere},
+	{"ACardTellsOfAName", aCardTellsOfAName},
+	{"WhatStandsBesideAFile", whatStandsBesideAFile},
+	{"AFeedTellsOfCommits", aFeedTellsOfCommits},
+	{"SettingsStayFresh", settingsStayFresh},
+	{"AnAnswerIsSeenWhileItIsGiven", anAnswerIsSeenWhileItIsGiven},
+	{"OneTruthAboutWhatFailed", oneTruthAboutWhatFailed},
+	{"RepositoriesHaveAState", repositoriesHaveAState},
+	{"BrowsersKnowTheSearch", browsersKnowTheSearch},
+}
+
 // TestPages looks at every page in a browser.
 func TestPages(t *testing.T) {
 	s := newSite(t)
-	for _, c := range []struct {
-		name string
-		run  func(*testing.T, *site)
-	}{
-		{"NoBarrier", noBarrier},
-		{"NothingOfARepositoryBecomesMarkup", nothingOfARepositoryBecomesMarkup},
-		{"HiddenCharactersAreSeen", hiddenCharactersAreSeen},
-		{"EveryPageByKeyboard", everyPageByKeyboard},
-		{"ADayByKeyboard", aDayByKeyboard},
-		{"LinesHaveAddresses", linesHaveAddresses},
-		{"ALargeFileStaysUsable", aLargeFileStaysUsable},
-		{"CodeHasColours", codeHasColours},
-		{"ResultsAreAppended", resultsAreAppended},
-		{"OneFileDoesNotFlood", oneFileDoesNotFlood},
-		{"AnAnswerSaysWhatItIs", anAnswerSaysWhatItIs},
-		{"AnyCommitAndAnyDay", anyCommitAndAnyDay},
-		{"AQueryIsNarrowed", aQueryIsNarrowed},
-		{"AMistakeIsShownInItsPlace", aMistakeIsShownInItsPlace},
-		{"HistoryTellsWhoAndWhat", historyTellsWhoAndWhat},
-		{"AChangeIsReadInTwoWays", aChangeIsReadInTwoWays},
-		{"KeysAreHeldUntilTheyMeanSomething", keysAreHeldUntilTheyMeanSomething},
-		{"KeysMayBeOthers", keysMayBeOthers},
-		{"LateResultsKeepTheFocus", lateResultsKeepTheFocus},
-		{"RevisionsHaveNames", revisionsHaveNames},
-		{"UnknownAddressesAreNotFound", unknownAddressesAreNotFound},
-		{"ReadableWithoutScripts", readableWithoutScripts},
-		{"FitsAPhone", fitsAPhone},
-		{"TheFirstPageIsAboutThisNode", theFirstPageIsAboutThisNode},
-		{"OwnersHaveSettings", ownersHaveSettings},
-		{"TheBoxCompletes", theBoxCompletes},
-		{"AFileIsFoundByItsLetters", aFileIsFoundByItsLetters},
-		{"ASlowSearchCanBeStopped", aSlowSearchCanBeStopped},
-		{"AnAnswerThatBreaksOffIsAskedForAgain", anAnswerThatBreaksOffIsAskedForAgain},
-		{"AHeavySearchTellsHowFarItIs", aHeavySearchTellsHowFarItIs},
-		{"ANameLeadsToItsPlaces", aNameLeadsToItsPlaces},
-		{"LinesAreWrapped", linesAreWrapped},
-		{"AnAnswerHasViews", anAnswerHasViews},
-		{"SearchesAreSaved", searchesAreSaved},
-		{"ThePaletteLeadsAnywhere", thePaletteLeadsAnywhere},
-		{"ACardTellsOfAName", aCardTellsOfAName},
-		{"WhatStandsBesideAFile", whatStandsBesideAFile},
-		{"AFeedTellsOfCommits", aFeedTellsOfCommits},
-		{"SettingsStayFresh", settingsStayFresh},
-		{"AnAnswerIsSeenWhileItIsGiven", anAnswerIsSeenWhileItIsGiven},
-	} {
+	for _, c := range pageTests {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 	}
 }
@@ -105,6 +111,7 @@ func (s *site) states() []state {
 		}},
 		{name: "a name", path: browse(appRepo, "", "names", "") + "?name=Greeting"},
 		{name: "the panel of a name", path: blob("greet/greet.go"), act: func(b *tab) {
+			unfold(b)
 			b.click("aside a[data-name]")
 			b.until("the panel", `document.querySelector('#panel[open] .named')`)
 		}},

@@ -112,12 +112,18 @@ func anAnswerSaysWhatItIs(t *testing.T, s *site) {
 	if got := text("#proof"); !strings.Contains(got, "complete: ") || !strings.Contains(got, "nothing cut") {
 		t.Errorf("a complete answer says %q", got)
 	}
+	b.expect("the same for programs, terminals and agents", `['curl ', 'shoal search', '"search"'].every((w, i) => document.querySelectorAll('.menu .copy')[i].textContent.includes(w))`)
 	b.expect("exact counts", `!document.querySelector('aside').textContent.includes('≥')`)
 	b.goTo(find("straw"), 200)
 	if got := text("#proof"); !strings.Contains(got, "lower bounds") {
 		t.Errorf("a cut answer says %q", got)
 	}
 	b.expect("lower bounds are named as such", `[...document.querySelectorAll('aside li .dim')].every(e => e.textContent.startsWith('≥') || e.textContent.startsWith('and'))`)
+	b.goTo(find("type:repo needle"), 200)
+	if got := text(".summary"); got != "3 repositories" {
+		t.Errorf("an answer of repositories says %q", got)
+	}
+	b.expect("each with a search in it", `[...document.querySelectorAll('.repos li')].some(e => e.querySelector('a.repo').textContent === 'local/app' && /reposet.*needle/.test(e.querySelectorAll('a')[1].search))`)
 	b.goTo(find("count:all straw"), 200)
 	if got := text(".summary"); !strings.Contains(got, "20,000 matches in 1,000 files") {
 		t.Errorf("a counted answer says %q", got)

@@ -1,6 +1,23 @@
 package browser
 
-import "testing"
+import (
+	"testing"
+)
+
+// oneTruthAboutWhatFailed: an owner is shown as many failures as are counted, and
+// a guest neither the names of connections nor an error.
+func oneTruthAboutWhatFailed(t *testing.T, s *site) {
+	t.Parallel()
+	owner, guest := s.open(t, s.owner), s.open(t, "")
+	owner.goTo("/settings/connections", 200)
+	owner.expect("the names of connections for an owner", `['gone', 'work'].every(n => [...document.querySelectorAll('main h2')].some(h => h.textContent.startsWith(n)))`)
+	owner.goTo("/settings", 200)
+	owner.until("the failure of a connection", `document.querySelector('[aria-label="Failed jobs"] tbody tr')`)
+	owner.expect("as many failures as there are rows of them", `(n => n === document.querySelectorAll('[aria-label="Failed jobs"] tbody tr').length)([...document.querySelectorAll('.tiles a')].filter(a => a.textContent.includes('Given up')).map(a => a.querySelector('strong').textContent.split(', ').map(Number).reduce((x, y) => x + y))[0])`)
+	guest.goTo("/settings", 200)
+	guest.expect("no connection and no failed job for a guest", `!/\bgone\b|\bwork\b|Given up/.test(document.querySelector('main').innerText) && !document.querySelector('[aria-label="Failed jobs"]')`)
+	guest.goTo("/settings/connections", 403)
+}
 
 // settingsStayFresh: a page of the settings is refreshed where it stands. What
 // the reader has opened stays open, the focus stays, nothing jumps.

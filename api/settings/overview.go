@@ -90,7 +90,7 @@ func verdict(s *node.StatusResponse) mark {
 	case t.Known && t.Searches < 0:
 		return bad(layout.Counted(s.Placement.NoLiveCopy, "repository has", "repositories have") + " no live copy: searches lack them until a node comes back or they are indexed again.")
 	case alive <= 1:
-		return good("One node: it must not fail.")
+		return plainly("One node: it must not fail.")
 	case !t.Known:
 		return good(fmt.Sprintf("Any %s may fail now; changes go on.", nodes(t.Writes)))
 	case t.Searches == 0 && s.Placement.UnderReplicated > 0:

@@ -181,6 +181,8 @@ func (p *Pages) when(t time.Time) when {
 type mark struct{ Class, Icon, Word string }
 
 var (
+	plainly = func(word string) mark { return mark{"", "ⓘ", word} }
+
 	good = func(word string) mark { return mark{"good", "✓", word} }
 	busy = func(word string) mark { return mark{"dim", "…", word} }
 	warn = func(word string) mark { return mark{"warn", "⚠", word} }

@@ -199,12 +199,12 @@ func (p *Pages) tree(ctx context.Context, v *layout.Visit, l place) error {
 	type entry struct{ Name, URL, Kind, Size string }
 	data := struct {
 		place
-		Commit, Short string
-		Entries       []entry
-		Cut           bool
-		Readme        string
-		Text          template.HTML
-	}{place: l, Commit: r.Commit, Short: short(r.Commit), Cut: r.Cut}
+		CommitURL, Short string
+		Entries          []entry
+		Cut              bool
+		Readme           string
+		Text             template.HTML
+	}{place: l, CommitURL: address(l.Repo, "", "commit", r.Commit), Short: short(r.Commit), Cut: r.Cut}
 	for _, e := range r.Entries {
 		row := entry{Name: e.Name, Kind: e.Type, URL: l.At("blob", e.Path)}
 		if e.Type == "tree" {

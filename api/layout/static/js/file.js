@@ -36,6 +36,7 @@ if (beside) {
   keys.add('[', () => beside.firstElementChild.click());
 }
 const symbols = document.querySelector('.reading > aside > details');
+if (symbols && matchMedia('(max-width: 800px)').matches) symbols.open = false; // the text comes first on a phone
 if (symbols) keys.add(']', () => { symbols.parentElement.hidden = !symbols.parentElement.hidden; });
 
 const path = document.getElementById('copyPath');

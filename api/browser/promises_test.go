@@ -1,0 +1,101 @@
+package browser
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// defects is what readers of the first pages met, and the tests that each would
+// fail again. P/ stands for TestPages/.
+var defects = []struct {
+	defect string
+	tests  []string
+}{
+	{"marks shift in files that are no UTF-8", []string{"TestMarksStandInTheirPlaceInOtherEncodings", "P/CodeHasColours"}},
+	{"names and code are forged by characters that turn the direction", []string{"TestTextShowsWhatIsHidden", "P/HiddenCharactersAreSeen"}},
+	{"type:repo says that nothing was found", []string{"TestAnAnswerOfRepositoriesShowsThem", "P/AnAnswerSaysWhatItIs"}},
+	{"others than owners are shown connections and errors", []string{"TestOnlyOwnersSeeAndChangeWhatIsTheirs", "TestErrorsOfJobsAreForOwners", "P/OneTruthAboutWhatFailed"}},
+	{"50,000 lines, or a line of half a megabyte, hold the tab", []string{"TestALargeFileIsFewElements", "P/ALargeFileStaysUsable"}},
+	{"code has no colours", []string{"TestColours", "P/CodeHasColours"}},
+	{"no way from a name to its definition", []string{"P/ANameLeadsToItsPlaces", "P/ACardTellsOfAName"}},
+	{"no tree beside a file, no finder, no outline, no README", []string{"P/WhatStandsBesideAFile", "P/AFileIsFoundByItsLetters", "P/ANameLeadsToItsPlaces", "P/ReadableWithoutScripts"}},
+	{"no branches and tags to choose from, HEAD has no name", []string{"P/RevisionsHaveNames", "P/WhatStandsBesideAFile"}},
+	{"the next results redraw the page", []string{"P/ResultsAreAppended"}},
+	{"nothing is completed, no query is kept", []string{"P/TheBoxCompletes", "P/SearchesAreSaved", "P/TheFirstPageIsAboutThisNode"}},
+	{"facets count what was returned, and only include", []string{"P/AQueryIsNarrowed", "P/AnAnswerSaysWhatItIs", "TestFilesAreCountedByRevision"}},
+	{"one file floods the results", []string{"TestOneFileDoesNotFloodThePage", "P/OneFileDoesNotFlood"}},
+	{"a mistake in a query has no place", []string{"TestAMistakeIsShownInItsPlace", "P/AMistakeIsShownInItsPlace"}},
+	{"an answer does not say what it lacks", []string{"P/AnAnswerSaysWhatItIs", "TestWhatIsCountedExactlyIsNotCalledALowerBound", "TestPagesOutliveANode"}},
+	{"links to single lines only, none to this very commit", []string{"P/LinesHaveAddresses"}},
+	{"blame cuts authors and has no message, no age, no commit before", []string{"P/HistoryTellsWhoAndWhat", "TestLinesHaveAnAge"}},
+	{"a commit has no counts, no list of files, no sides, no words, one parent", []string{"P/HistoryTellsWhoAndWhat", "P/AChangeIsReadInTwoWays", "TestChangedWordsAreMarked"}},
+	{"a key is kept where scripts read it, nobody can sign out", []string{"P/OwnersHaveSettings", "TestSigningInWithAKeyMakesASession", "TestPagesSignPeopleInByPassword"}},
+	{"no pages of settings", []string{"P/OwnersHaveSettings", "TestSettingsPagesAreSound", "TestSettingsChangesAreAskedAbout"}},
+	{"the status counts other failures than it lists, and is never fresh", []string{"P/OneTruthAboutWhatFailed", "P/SettingsStayFresh"}},
+	{"the list of repositories has no filter, no state and no error", []string{"P/TheFirstPageIsAboutThisNode", "P/RepositoriesHaveAState"}},
+	{"a phone has columns that are lost and headers that stay", []string{"P/FitsAPhone", "P/NoBarrier"}},
+	{"barriers: headings, targets, contrast, whole files read aloud", []string{"P/NoBarrier", "P/EveryPageByKeyboard", "TestColoursCanBeRead"}},
+	{"unknown addresses are the first page, or JSON", []string{"P/UnknownAddressesAreNotFound"}},
+	{"nothing without scripts", []string{"P/ReadableWithoutScripts"}},
+	{"the first page is a table of help with examples that find nothing", []string{"P/TheFirstPageIsAboutThisNode"}},
+	{"no whole words, lines around, copies, raw files, feed, search engine of the browser", []string{"TestWholeWords", "P/ADayByKeyboard", "P/AnAnswerHasViews", "P/AnAnswerSaysWhatItIs", "P/NothingOfARepositoryBecomesMarkup", "P/AFeedTellsOfCommits", "P/BrowsersKnowTheSearch"}},
+}
+
+// Every defect has a test, and every test that the documents name is there.
+func TestEveryPromiseHasATest(t *testing.T) {
+	t.Parallel()
+	there := testsBelow(t, "../..")
+	for _, c := range pageTests {
+		there["P/"+c.name] = true
+	}
+
+	for i, d := range defects {
+		if len(d.tests) == 0 {
+			t.Errorf("defect %d has no test: %s", i+1, d.defect)
+		}
+		for _, name := range d.tests {
+			if !there[name] {
+				t.Errorf("defect %d: there is no test %s", i+1, name)
+			}
+		}
+	}
+
+	for _, file := range []string{"pages.md", "browser.md"} {
+		text, err := os.ReadFile(filepath.Join("../../docs", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("`((?:P/|Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(string(text), -1) {
+			if !there[m[1]] {
+				t.Errorf("docs/%s names the test %s, which is not there", file, m[1])
+			}
+		}
+	}
+}
+
+// testsBelow is the names of the tests of the packages that pages are made of.
+func testsBelow(t *testing.T, root string) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	for _, dir := range []string{"api", "node", "shard", "cmd"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range declared.FindAllSubmatch(text, -1) {
+				names[string(m[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}
