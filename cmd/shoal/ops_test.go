@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -22,7 +23,8 @@ func TestRulesTellOfWhatMayBeLost(t *testing.T) {
 	}
 	for _, metric := range []string{
 		"shoal_ready", "shoal_leading", "shoal_under_replicated_repos", "shoal_repos_without_live_copy", "shoal_config_file_differs", "shoal_config_refused",
-		"shoal_connection_failed", "shoal_disk_bytes", "shoal_damaged_files_total", "shoal_audit_lost_total",
+		"shoal_connection_failed", "shoal_connection_listed_timestamp_seconds", "shoal_connection_token_expires_timestamp_seconds",
+		"shoal_connection_repos", "shoal_connection_issues", "shoal_connection_calls_left_ratio", "shoal_disk_bytes", "shoal_damaged_files_total", "shoal_audit_lost_total",
 	} {
 		if !regexp.MustCompile(`expr: .*\b` + metric + `\b`).Match(rules) {
 			t.Errorf("no rule asks for %s", metric)
@@ -78,6 +80,52 @@ func TestOperationsFilesNameRealMetrics(t *testing.T) {
 			if !strings.Contains(code.String(), `"`+strings.TrimSuffix(name, "_bucket")+`"`) {
 				t.Errorf("ops/%s names %s, which nothing makes", file, name)
 			}
+		}
+	}
+}
+
+// Every metric of connections stands on the dashboard, and each panel of it has a
+// place of its own.
+func TestTheDashboardShowsConnections(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	code, err := os.ReadFile(filepath.Join(root, "node", "metrics_connection.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "ops", "dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var board struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ X, Y int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	places := map[any]string{}
+	for _, p := range board.Panels {
+		for _, key := range []any{p.ID, p.GridPos} {
+			if other, taken := places[key]; taken {
+				t.Errorf("%q and %q have one number or place", other, p.Title)
+			}
+			places[key] = p.Title
+		}
+		for _, target := range p.Targets {
+			shown.WriteString(target.Expr + "\n")
+		}
+	}
+
+	for _, name := range regexp.MustCompile(`"(shoal_connection_\w+)"`).FindAllStringSubmatch(string(code), -1) {
+		if !regexp.MustCompile(`\b` + name[1] + `\b`).MatchString(shown.String()) {
+			t.Errorf("no panel shows %s", name[1])
 		}
 	}
 }
