@@ -61,6 +61,8 @@ type Browser struct {
 // must be called before the cluster runs.
 func New(d Deps) *Browser {
 	b := &Browser{d: d, readers: newReaders(), scratch: newScratch(d.Scratch)}
+
+	// Reads of files and trees.
 	serve(b, scanOperation())
 	serve(b, pastOperation())
 	serve(b, readFileOperation())
@@ -68,6 +70,8 @@ func New(d Deps) *Browser {
 	serve(b, outlineOperation())
 	serve(b, traceOperation())
 	serve(b, sourceOperation())
+
+	// Reads of the history.
 	serve(b, treeOperation())
 	serve(b, commitsOperation())
 	serve(b, commitOperation())

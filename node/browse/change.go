@@ -25,37 +25,54 @@ func (b *Browser) Diff(ctx context.Context, v catalog.Viewer, req DiffRequest) (
 }
 
 func diffOperation() operation[DiffRequest, DiffResponse] {
-	return operation[DiffRequest, DiffResponse]{name: "diff", run: func(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, error) {
-		base, err := s.resolve(ctx, req.Base)
-		if err != nil {
-			return nil, err
-		}
-		head, err := s.resolve(ctx, req.Head)
-		if err != nil {
-			return nil, err
-		}
+	return operation[DiffRequest, DiffResponse]{name: "diff", run: answerDiff}
+}
 
-		d, err := s.mirror.Diff(ctx, base, head, git.DiffOptions{Path: req.Path, MaxBytes: req.MaxBytes, Context: req.Context, Stat: req.Stat})
-		if err != nil {
-			return nil, err
-		}
+// answerDiff compares two commits. Large diffs are cut; the answer says so.
+func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, error) {
+	base, err := s.resolve(ctx, req.Base)
+	if err != nil {
+		return nil, err
+	}
+	head, err := s.resolve(ctx, req.Head)
+	if err != nil {
+		return nil, err
+	}
 
-		out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head}
-		for i := range d.Files {
-			out.Files[i] = diffFile(&d.Files[i])
-		}
-		return out, nil
-	}}
+	d, err := s.mirror.Diff(ctx, base, head, git.DiffOptions{Path: req.Path, MaxBytes: req.MaxBytes, Context: req.Context, Stat: req.Stat})
+	if err != nil {
+		return nil, err
+	}
+
+	out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head}
+	for i := range d.Files {
+		out.Files[i] = diffFile(&d.Files[i])
+	}
+	return out, nil
 }
 
 func diffFile(f *git.FileDiff) DiffFile {
 	out := DiffFile{
-		OldPath: f.OldPath, NewPath: f.NewPath, Status: f.Status, OldMode: f.OldMode, NewMode: f.NewMode,
-		Binary: f.Binary, Added: f.Added, Removed: f.Removed, Cut: f.Cut, Hunks: make([]DiffHunk, len(f.Hunks)),
+		OldPath: f.OldPath,
+		NewPath: f.NewPath,
+		Status:  f.Status,
+		OldMode: f.OldMode,
+		NewMode: f.NewMode,
+		Binary:  f.Binary,
+		Added:   f.Added,
+		Removed: f.Removed,
+		Cut:     f.Cut,
+		Hunks:   make([]DiffHunk, len(f.Hunks)),
 	}
+
 	for i, h := range f.Hunks {
 		out.Hunks[i] = DiffHunk{
-			OldStart: h.Old.Start, OldLines: h.Old.Lines, NewStart: h.New.Start, NewLines: h.New.Lines, Heading: h.Heading, Body: h.Body,
+			OldStart: h.Old.Start,
+			OldLines: h.Old.Lines,
+			NewStart: h.New.Start,
+			NewLines: h.New.Lines,
+			Heading:  h.Heading,
+			Body:     h.Body,
 		}
 	}
 	return out
@@ -67,32 +84,40 @@ func (b *Browser) Blame(ctx context.Context, v catalog.Viewer, req BlameRequest)
 }
 
 func blameOperation() operation[BlameRequest, BlameResponse] {
-	return operation[BlameRequest, BlameResponse]{name: "blame", run: func(ctx context.Context, s *site, req BlameRequest) (*BlameResponse, error) {
-		commit, err := s.resolve(ctx, req.Ref)
-		if err != nil {
-			return nil, err
-		}
+	return operation[BlameRequest, BlameResponse]{name: "blame", run: answerBlame}
+}
 
-		req.Path = s.pathOf(ctx, commit, req.Path)
-		out := &BlameResponse{Commit: commit}
-		b, err := s.blame(ctx, commit, req, out)
-		if err != nil {
-			return nil, s.explain(ctx, err, commit, req.Path)
-		}
+// answerBlame tells for ranges of lines the commit that wrote them, and each commit once.
+func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
 
-		out.Ranges, out.Commits = make([]BlameRange, len(b.Ranges)), make(map[string]BlameCommit, len(b.Commits))
-		for i, r := range b.Ranges {
-			out.Ranges[i] = BlameRange{Hash: r.Commit, Path: r.Path, StartLine: r.First, LineCount: r.Lines}
-		}
+	req.Path = s.pathOf(ctx, commit, req.Path)
+	out := &BlameResponse{Commit: commit}
+	b, err := s.blame(ctx, commit, req, out)
+	if err != nil {
+		return nil, s.explain(ctx, err, commit, req.Path)
+	}
 
-		for hash, c := range b.Commits {
-			out.Commits[hash] = BlameCommit{
-				Hash: c.Hash, Message: c.Summary, Date: c.AuthorTime, AuthorName: c.AuthorName, AuthorEmail: c.AuthorEmail,
-				PreviousHash: c.PreviousHash, PreviousPath: c.PreviousPath,
-			}
+	out.Ranges, out.Commits = make([]BlameRange, len(b.Ranges)), make(map[string]BlameCommit, len(b.Commits))
+	for i, r := range b.Ranges {
+		out.Ranges[i] = BlameRange{Hash: r.Commit, Path: r.Path, StartLine: r.First, LineCount: r.Lines}
+	}
+
+	for hash, c := range b.Commits {
+		out.Commits[hash] = BlameCommit{
+			Hash:         c.Hash,
+			Message:      c.Summary,
+			Date:         c.AuthorTime,
+			AuthorName:   c.AuthorName,
+			AuthorEmail:  c.AuthorEmail,
+			PreviousHash: c.PreviousHash,
+			PreviousPath: c.PreviousPath,
 		}
-		return out, nil
-	}}
+	}
+	return out, nil
 }
 
 // blame asks for the whole file or, within a time, for some of its lines.

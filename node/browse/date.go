@@ -54,6 +54,7 @@ func parseDate(text string, now time.Time, end bool) (time.Time, bool) {
 		return now.UTC().Truncate(24 * time.Hour), true
 	case "yesterday":
 		return now.AddDate(0, 0, -1), true
+
 	case "last week":
 		return now.AddDate(0, 0, -7), true
 	case "last month":
@@ -87,6 +88,7 @@ func parseAgo(text string, now time.Time) (time.Time, bool) {
 	case "day":
 		return now.AddDate(0, 0, -count), true
 	case "week":
+		// Months and years by the calendar, not as so many hours.
 		return now.AddDate(0, 0, -7*count), true
 	case "month":
 		return now.AddDate(0, -count, 0), true

@@ -53,6 +53,7 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 		return "", call.Fail(call.ErrRef, "Repository %q has no commits", s.repo.Name)
 	case errors.Is(err, git.ErrAmbiguous):
 		return "", call.Fail(call.ErrRef, "%q begins more than one commit id of %q: write more of it", ref, s.repo.Name)
+
 	case errors.Is(err, git.ErrBadRef):
 		return "", call.Fail(call.ErrRef, "%.80q is not a valid name of a branch, tag or commit", ref)
 	case errors.Is(err, git.ErrNoRef):
@@ -99,6 +100,7 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 		return call.Fail(call.ErrFileNotFound, "%q in repository %q is a directory, not a file", p, s.repo.Name)
 	case errors.Is(err, git.ErrNotDir):
 		return call.Fail(call.ErrFileNotFound, "%q in repository %q is a file, not a directory", p, s.repo.Name)
+
 	case errors.Is(err, git.ErrBadPath):
 		return call.Fail(call.ErrFileNotFound, "File %.80q not found in repository %q: write paths from its root; none of their parts can be one or two dots", p, s.repo.Name)
 	case errors.Is(err, git.ErrNoPath), errors.Is(err, fs.ErrNotExist):
@@ -192,12 +194,14 @@ func nearest(text string, names []string, most int) []string {
 		low := strings.ToLower(name)
 		switch {
 		case want == "" || low == "":
+		// Best first by class: the same name, the end of a path, a part, then a misspelling.
 		case low == want:
 			found = append(found, scored{name, 0})
 		case strings.HasSuffix(low, "/"+want) || strings.HasSuffix(want, "/"+low):
 			found = append(found, scored{name, 1})
 		case len(want) > 1 && strings.HasPrefix(low, want) || len(want) > 2 && strings.Contains(low, want) || len(low) > 2 && strings.Contains(want, low):
 			found = append(found, scored{name, 2 + max(len(low)-len(want), len(want)-len(low))})
+
 		default:
 			bound := len(want) / 3
 			if d := Edits(want, low, bound); d <= bound {
@@ -209,6 +213,7 @@ func nearest(text string, names []string, most int) []string {
 	slices.SortFunc(found, func(a, b scored) int {
 		return cmp.Or(a.score-b.score, strings.Compare(a.name, b.name))
 	})
+
 	var out []string
 	for _, f := range found[:min(most, len(found))] {
 		out = append(out, f.name)

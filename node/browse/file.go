@@ -34,27 +34,42 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 }
 
 func sourceOperation() operation[SourceRequest, SourceResponse] {
-	return operation[SourceRequest, SourceResponse]{name: "source", run: func(ctx context.Context, s *site, req SourceRequest) (*SourceResponse, error) {
-		commit, err := s.resolve(ctx, req.Ref)
-		if err != nil {
-			return nil, err
-		}
+	return operation[SourceRequest, SourceResponse]{name: "source", run: answerSource}
+}
 
-		part := req.Lines > 0 || req.FirstLine > 1
-		src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part})
-		if err != nil {
-			return nil, s.explain(ctx, err, commit, req.Path)
-		}
+// answerSource reads a file, or lines of it. One that is too large is refused, never cut.
+func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceResponse, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
 
-		if src.Cut {
-			return nil, call.Fail(call.ErrTooLarge, "%q has %d bytes, more than the %d of one answer: ask for a range of lines", src.Path, src.Size, maxSource)
-		}
+	// To count the lines a file is read to its end, which a part alone would not need.
+	part := req.Lines > 0 || req.FirstLine > 1
+	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part})
+	if err != nil {
+		return nil, s.explain(ctx, err, commit, req.Path)
+	}
 
-		return &SourceResponse{
-			Content: src.Content, Language: shard.Language(src.Path, src.Content), Path: src.Path, Repo: s.repo.Name, OID: src.OID, Commit: commit,
-			Size: src.Size, FirstLine: src.FirstLine, Total: src.Total, Binary: src.Binary, LFS: src.LFS,
-		}, nil
-	}}
+	if src.Cut {
+		return nil, call.Fail(call.ErrTooLarge, "%q has %d bytes, more than the %d of one answer: ask for a range of lines", src.Path, src.Size, maxSource)
+	}
+
+	return &SourceResponse{
+		Content:  src.Content,
+		Language: shard.Language(src.Path, src.Content),
+
+		Path:   src.Path,
+		Repo:   s.repo.Name,
+		OID:    src.OID,
+		Commit: commit,
+
+		Size:      src.Size,
+		FirstLine: src.FirstLine,
+		Total:     src.Total,
+		Binary:    src.Binary,
+		LFS:       src.LFS,
+	}, nil
 }
 
 // The bounds of a tree.
@@ -84,46 +99,49 @@ func (b *Browser) Tree(ctx context.Context, v catalog.Viewer, req TreeRequest) (
 }
 
 func treeOperation() operation[TreeRequest, TreeResponse] {
-	return operation[TreeRequest, TreeResponse]{name: "tree", run: func(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, error) {
-		commit, err := s.resolve(ctx, req.Ref)
+	return operation[TreeRequest, TreeResponse]{name: "tree", run: answerTree}
+}
+
+// answerTree joins what is at the paths into one tree. Beyond Max entries it is cut, and says so.
+func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
+
+	t := newTree()
+	for _, path := range req.Paths {
+		at, err := s.mirror.Stat(ctx, commit, path)
+		if err != nil {
+			return nil, s.explain(ctx, err, commit, path)
+		}
+
+		// A directory is shown with what is in it, as long as there is room.
+		t.add(at)
+		if at.Kind != git.Dir {
+			continue
+		}
+		if t.count >= req.Max {
+			t.cut = true
+			break
+		}
+
+		o := git.ListOptions{Max: req.Max - t.count}
+		if req.Recursive {
+			o.Depth = -1
+		}
+
+		entries, cut, err := s.mirror.List(ctx, commit, at.Path, o)
 		if err != nil {
 			return nil, err
 		}
 
-		t := newTree()
-		for _, path := range req.Paths {
-			at, err := s.mirror.Stat(ctx, commit, path)
-			if err != nil {
-				return nil, s.explain(ctx, err, commit, path)
-			}
-
-			// A directory is shown with what is in it, as long as there is room.
-			t.add(at)
-			if at.Kind != git.Dir {
-				continue
-			}
-			if t.count >= req.Max {
-				t.cut = true
-				break
-			}
-
-			o := git.ListOptions{Max: req.Max - t.count}
-			if req.Recursive {
-				o.Depth = -1
-			}
-
-			entries, cut, err := s.mirror.List(ctx, commit, at.Path, o)
-			if err != nil {
-				return nil, err
-			}
-
-			t.cut = t.cut || cut
-			for _, e := range entries {
-				t.add(e)
-			}
+		t.cut = t.cut || cut
+		for _, e := range entries {
+			t.add(e)
 		}
-		return &TreeResponse{Root: t.freeze(t.nodes[""]), Commit: commit, Cut: t.cut}, nil
-	}}
+	}
+	return &TreeResponse{Root: t.freeze(t.nodes[""]), Commit: commit, Cut: t.cut}, nil
 }
 
 // treeBuilder puts entries into a tree, in any order and more than once.
@@ -161,6 +179,8 @@ func (t *treeBuilder) at(path string) *growing {
 	if g := t.nodes[path]; g != nil {
 		return g
 	}
+
+	// Directories are made on the way to what lies in them, up to the root.
 	parent, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		parent, name = path[:i], path[i+1:]

@@ -88,44 +88,66 @@ func (b *Browser) date(name, text string, end bool) (time.Time, error) {
 }
 
 func commitsOperation() operation[CommitsRequest, CommitsResponse] {
-	return operation[CommitsRequest, CommitsResponse]{name: "commits", run: func(ctx context.Context, s *site, req CommitsRequest) (*CommitsResponse, error) {
-		commit, err := s.resolve(ctx, req.Ref)
-		if err != nil {
-			return nil, err
-		}
+	return operation[CommitsRequest, CommitsResponse]{name: "commits", run: answerCommits}
+}
 
-		// Both are what Commits wrote, or "" for no bound, which is the zero time.
-		since, _ := time.Parse(time.RFC3339, req.Since)
-		until, _ := time.Parse(time.RFC3339, req.Until)
-		page, err := s.mirror.Log(ctx, git.LogQuery{
-			Commit: commit, Path: req.Path,
-			Query: req.Query, Words: req.Words, Author: req.Author, NoMerges: req.NoMerges,
-			Since: since, Until: until,
-			Skip: (req.Page - 1) * req.PerPage, Limit: req.PerPage,
-		})
-		if err != nil {
-			return nil, err
-		}
+// answerCommits is a page of the history of a ref.
+func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsResponse, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
 
-		out := &CommitsResponse{
-			Commits: make([]CommitInfo, len(page.Commits)),
-			Total:   page.Total, AtLeast: page.AtLeast, Reached: page.Reached,
-			Page: req.Page, Per: req.PerPage,
-		}
+	// Both are what Commits wrote, or "" for no bound, which is the zero time.
+	since, _ := time.Parse(time.RFC3339, req.Since)
+	until, _ := time.Parse(time.RFC3339, req.Until)
 
-		branch, _ := s.mirror.DefaultBranch(ctx)
-		for i := range page.Commits {
-			out.Commits[i] = commitInfo(&page.Commits[i], branch)
-		}
-		return out, nil
-	}}
+	page, err := s.mirror.Log(ctx, git.LogQuery{
+		Commit:   commit,
+		Path:     req.Path,
+		Query:    req.Query,
+		Words:    req.Words,
+		Author:   req.Author,
+		NoMerges: req.NoMerges,
+
+		Since: since,
+		Until: until,
+		Skip:  (req.Page - 1) * req.PerPage,
+		Limit: req.PerPage,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	out := &CommitsResponse{
+		Commits: make([]CommitInfo, len(page.Commits)),
+		Total:   page.Total,
+		AtLeast: page.AtLeast,
+		Reached: page.Reached,
+		Page:    req.Page,
+		Per:     req.PerPage,
+	}
+
+	// Only to tell which branch HEAD is on: without it that is left out.
+	branch, _ := s.mirror.DefaultBranch(ctx)
+	for i := range page.Commits {
+		out.Commits[i] = commitInfo(&page.Commits[i], branch)
+	}
+	return out, nil
 }
 
 // commitInfo shows a commit; branch is the default branch.
 func commitInfo(c *git.Commit, branch string) CommitInfo {
 	return CommitInfo{
-		Hash: c.Hash, Date: c.AuthorTime, Committed: c.CommitTime, Message: c.Subject, Body: c.Body, Refs: decoration(c, branch),
-		AuthorName: c.AuthorName, AuthorEmail: c.AuthorEmail, Parents: c.Parents,
+		Hash:        c.Hash,
+		Date:        c.AuthorTime,
+		Committed:   c.CommitTime,
+		Message:     c.Subject,
+		Body:        c.Body,
+		Refs:        decoration(c, branch),
+		AuthorName:  c.AuthorName,
+		AuthorEmail: c.AuthorEmail,
+		Parents:     c.Parents,
 	}
 }
 
@@ -162,21 +184,24 @@ func (b *Browser) Commit(ctx context.Context, v catalog.Viewer, req CommitReques
 }
 
 func commitOperation() operation[CommitRequest, CommitInfo] {
-	return operation[CommitRequest, CommitInfo]{name: "commit", run: func(ctx context.Context, s *site, req CommitRequest) (*CommitInfo, error) {
-		commit, err := s.resolve(ctx, req.Ref)
-		if err != nil {
-			return nil, err
-		}
+	return operation[CommitRequest, CommitInfo]{name: "commit", run: answerCommit}
+}
 
-		c, err := s.mirror.Show(ctx, commit)
-		if err != nil {
-			return nil, err
-		}
+// answerCommit is one commit.
+func answerCommit(ctx context.Context, s *site, req CommitRequest) (*CommitInfo, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
 
-		branch, _ := s.mirror.DefaultBranch(ctx)
-		out := commitInfo(&c, branch)
-		return &out, nil
-	}}
+	c, err := s.mirror.Show(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+
+	branch, _ := s.mirror.DefaultBranch(ctx)
+	out := commitInfo(&c, branch)
+	return &out, nil
 }
 
 // Authors lists authors by their number of commits.
@@ -188,23 +213,26 @@ func (b *Browser) Authors(ctx context.Context, v catalog.Viewer, req AuthorsRequ
 }
 
 func authorsOperation() operation[AuthorsRequest, AuthorsResponse] {
-	return operation[AuthorsRequest, AuthorsResponse]{name: "authors", run: func(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsResponse, error) {
-		commit, err := s.resolve(ctx, req.Ref)
-		if err != nil {
-			return nil, err
-		}
+	return operation[AuthorsRequest, AuthorsResponse]{name: "authors", run: answerAuthors}
+}
 
-		list, err := s.mirror.Authors(ctx, commit, req.Path)
-		if err != nil {
-			return nil, err
-		}
+// answerAuthors is a page of the authors of a ref, or of a path of it.
+func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsResponse, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
 
-		out := &AuthorsResponse{Authors: []AuthorInfo{}, Total: len(list), Page: req.Page, Per: req.PerPage}
-		for _, a := range cutPage(list, req.Page, req.PerPage) {
-			out.Authors = append(out.Authors, AuthorInfo{Name: a.Name, Email: a.Email, Commits: a.Commits})
-		}
-		return out, nil
-	}}
+	list, err := s.mirror.Authors(ctx, commit, req.Path)
+	if err != nil {
+		return nil, err
+	}
+
+	out := &AuthorsResponse{Authors: []AuthorInfo{}, Total: len(list), Page: req.Page, Per: req.PerPage}
+	for _, a := range cutPage(list, req.Page, req.PerPage) {
+		out.Authors = append(out.Authors, AuthorInfo{Name: a.Name, Email: a.Email, Commits: a.Commits})
+	}
+	return out, nil
 }
 
 // Branches lists branches, newest first.
@@ -224,23 +252,29 @@ func (b *Browser) Tags(ctx context.Context, v catalog.Viewer, req RefsRequest) (
 }
 
 func branchesOperation() operation[RefsRequest, RefsResponse] {
-	return operation[RefsRequest, RefsResponse]{name: "branches", run: func(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {
-		refs, err := s.mirror.Branches(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return s.refs(ctx, refs, req)
-	}}
+	return operation[RefsRequest, RefsResponse]{name: "branches", run: answerBranches}
+}
+
+// answerBranches is a page of the branches.
+func answerBranches(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {
+	refs, err := s.mirror.Branches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.refs(ctx, refs, req)
 }
 
 func tagsOperation() operation[RefsRequest, RefsResponse] {
-	return operation[RefsRequest, RefsResponse]{name: "tags", run: func(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {
-		refs, err := s.mirror.Tags(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return s.refs(ctx, refs, req)
-	}}
+	return operation[RefsRequest, RefsResponse]{name: "tags", run: answerTags}
+}
+
+// answerTags is a page of the tags.
+func answerTags(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {
+	refs, err := s.mirror.Tags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.refs(ctx, refs, req)
 }
 
 // refs makes a page of branches or tags.
@@ -258,14 +292,22 @@ func (s *site) refs(ctx context.Context, refs []git.Ref, req RefsRequest) (*Refs
 	want := strings.ToLower(req.Query)
 	refs = slices.DeleteFunc(refs, func(r git.Ref) bool { return !strings.Contains(strings.ToLower(r.Name), want) })
 	out := &RefsResponse{
-		Repo: s.repo.Name, DefaultBranch: branch, IndexedAt: s.repo.IndexedAt, Refs: []RefInfo{},
-		Total: len(refs), Page: req.Page, Per: req.PerPage,
+		Repo:          s.repo.Name,
+		DefaultBranch: branch,
+		IndexedAt:     s.repo.IndexedAt,
+		Refs:          []RefInfo{},
+		Total:         len(refs),
+		Page:          req.Page,
+		Per:           req.PerPage,
 	}
 
 	for _, r := range cutPage(refs, req.Page, req.PerPage) {
 		out.Refs = append(out.Refs, RefInfo{
-			Name: r.Name, Commit: r.Commit, CommittedAt: r.Time, Default: r.Head,
-			Indexed: indexed[r.Full] || r.Head && indexed["HEAD"],
+			Name:        r.Name,
+			Commit:      r.Commit,
+			CommittedAt: r.Time,
+			Default:     r.Head,
+			Indexed:     indexed[r.Full] || r.Head && indexed["HEAD"],
 		})
 	}
 	return out, nil

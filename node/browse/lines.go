@@ -100,29 +100,38 @@ func (b *Browser) linkFile(v catalog.Viewer, out *ReadFileResponse, ref string) 
 }
 
 func readFileOperation() operation[ReadFileRequest, ReadFileResponse] {
-	return operation[ReadFileRequest, ReadFileResponse]{name: "read_file", run: func(ctx context.Context, s *site, req ReadFileRequest) (*ReadFileResponse, error) {
-		commit, err := s.resolve(ctx, req.Ref)
-		if err != nil {
-			return nil, err
-		}
+	return operation[ReadFileRequest, ReadFileResponse]{name: "read_file", run: answerReadFile}
+}
 
-		src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.Offset, Lines: req.Limit, MaxBytes: 4 << 20, Count: true})
-		if err != nil {
-			return nil, s.explain(ctx, err, commit, req.Path)
-		}
+// answerReadFile reads lines of a file, without their ends, and counts all of them.
+func answerReadFile(ctx context.Context, s *site, req ReadFileRequest) (*ReadFileResponse, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
 
-		out := &ReadFileResponse{
-			Repo: s.repo.Name, Path: src.Path, Commit: commit, First: src.FirstLine, Total: src.Total,
-			Binary: src.Binary, Size: int(src.Size), Language: shard.Language(src.Path, src.Content),
-		}
+	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.Offset, Lines: req.Limit, MaxBytes: 4 << 20, Count: true})
+	if err != nil {
+		return nil, s.explain(ctx, err, commit, req.Path)
+	}
 
-		if !src.Binary && len(src.Content) > 0 {
-			for line := range bytes.Lines(src.Content) {
-				out.Lines = append(out.Lines, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
-			}
+	out := &ReadFileResponse{
+		Repo:     s.repo.Name,
+		Path:     src.Path,
+		Commit:   commit,
+		First:    src.FirstLine,
+		Total:    src.Total,
+		Binary:   src.Binary,
+		Size:     int(src.Size),
+		Language: shard.Language(src.Path, src.Content),
+	}
+
+	if !src.Binary && len(src.Content) > 0 {
+		for line := range bytes.Lines(src.Content) {
+			out.Lines = append(out.Lines, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
 		}
-		return out, nil
-	}}
+	}
+	return out, nil
 }
 
 // ListTree lists a directory.
@@ -144,25 +153,40 @@ func (b *Browser) ListTree(ctx context.Context, v catalog.Viewer, req ListTreeRe
 }
 
 func listTreeOperation() operation[ListTreeRequest, ListTreeResponse] {
-	return operation[ListTreeRequest, ListTreeResponse]{name: "list_tree", run: func(ctx context.Context, s *site, req ListTreeRequest) (*ListTreeResponse, error) {
-		commit, err := s.resolve(ctx, req.Ref)
-		if err != nil {
-			return nil, err
-		}
+	return operation[ListTreeRequest, ListTreeResponse]{name: "list_tree", run: answerListTree}
+}
 
-		dir := strings.Trim(strings.TrimPrefix(req.Path, "./"), "/")
-		if dir == "." {
-			dir = ""
-		}
+// answerListTree lists a directory.
+func answerListTree(ctx context.Context, s *site, req ListTreeRequest) (*ListTreeResponse, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
 
-		entries, cut, err := s.mirror.List(ctx, commit, dir, git.ListOptions{Depth: req.Depth, Max: req.MaxEntries, NoFiles: req.NoFiles, NoDirs: req.NoDirectories, Sizes: req.Sizes})
-		if err != nil {
-			return nil, s.explain(ctx, err, commit, dir)
-		}
+	dir := strings.Trim(strings.TrimPrefix(req.Path, "./"), "/")
+	if dir == "." {
+		dir = ""
+	}
 
-		// The listing goes by levels, so a cut keeps the upper ones.
-		return &ListTreeResponse{Repo: s.repo.Name, Path: dir, Commit: commit, Entries: depthFirst(entries, dir, !req.NoDirectories), Cut: cut}, nil
-	}}
+	entries, cut, err := s.mirror.List(ctx, commit, dir, git.ListOptions{
+		Depth:   req.Depth,
+		Max:     req.MaxEntries,
+		NoFiles: req.NoFiles,
+		NoDirs:  req.NoDirectories,
+		Sizes:   req.Sizes,
+	})
+	if err != nil {
+		return nil, s.explain(ctx, err, commit, dir)
+	}
+
+	// The listing goes by levels, so a cut keeps the upper ones.
+	return &ListTreeResponse{
+		Repo:    s.repo.Name,
+		Path:    dir,
+		Commit:  commit,
+		Entries: depthFirst(entries, dir, !req.NoDirectories),
+		Cut:     cut,
+	}, nil
 }
 
 // depthFirst orders a listing of a directory by levels as a tree is read, with

@@ -58,23 +58,26 @@ func (b *Browser) Outline(ctx context.Context, v catalog.Viewer, req OutlineRequ
 }
 
 func outlineOperation() operation[OutlineRequest, OutlineResponse] {
-	return operation[OutlineRequest, OutlineResponse]{name: "outline", run: func(ctx context.Context, s *site, req OutlineRequest) (*OutlineResponse, error) {
-		if s.outlines == nil {
-			return nil, call.Fail(call.ErrUnavailable, "this node cannot find symbols: universal-ctags is not installed or switched off")
-		}
+	return operation[OutlineRequest, OutlineResponse]{name: "outline", run: answerOutline}
+}
 
-		commit, err := s.resolve(ctx, req.Ref)
-		if err != nil {
-			return nil, err
-		}
+// answerOutline lists the symbols of files. They are found anew at each call: any commit may be asked for.
+func answerOutline(ctx context.Context, s *site, req OutlineRequest) (*OutlineResponse, error) {
+	if s.outlines == nil {
+		return nil, call.Fail(call.ErrUnavailable, "this node cannot find symbols: universal-ctags is not installed or switched off")
+	}
 
-		out := &OutlineResponse{Commit: commit}
-		texts, err := s.outlineTexts(ctx, commit, req.Paths, out)
-		if err != nil {
-			return nil, err
-		}
-		return out, findSymbols(ctx, s.outlines, texts, out)
-	}}
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
+
+	out := &OutlineResponse{Commit: commit}
+	texts, err := s.outlineTexts(ctx, commit, req.Paths, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, findSymbols(ctx, s.outlines, texts, out)
 }
 
 // outlineTexts reads the files that are meant by paths, and names them in out.
@@ -136,10 +139,16 @@ func findSymbols(ctx context.Context, pool *symbol.Pool, texts []symbol.File, ou
 	var found []OutlineSymbol
 	err := pool.Tag(looked, texts, func(y symbol.Symbol) {
 		found = append(found, OutlineSymbol{
-			Name: string(y.Name), Kind: y.Kind, ParentName: string(y.ParentName), ParentKind: y.ParentKind,
-			Signature: string(y.Signature), First: int(y.Line), Last: int(max(y.Line, y.End)),
+			Name:       string(y.Name),
+			Kind:       y.Kind,
+			ParentName: string(y.ParentName),
+			ParentKind: y.ParentKind,
+			Signature:  string(y.Signature),
+			First:      int(y.Line),
+			Last:       int(max(y.Line, y.End)),
 		})
 	}, func(i int, err error) {
+		// All that came since the end of the last file is of this one.
 		if err == nil {
 			slices.SortStableFunc(found, func(a, b OutlineSymbol) int { return a.First - b.First })
 			out.Files[i].Symbols = found

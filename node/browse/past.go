@@ -59,19 +59,22 @@ func (b *Browser) Past(ctx context.Context, v catalog.Viewer, repo string, req P
 }
 
 func pastOperation() operation[PastRequest, PastResponse] {
-	return operation[PastRequest, PastResponse]{name: "past", run: func(ctx context.Context, s *site, req PastRequest) (*PastResponse, error) {
-		commit, err := s.commitOf(ctx, req.Ref, req.At)
-		if err != nil {
-			return nil, err
-		}
+	return operation[PastRequest, PastResponse]{name: "past", run: answerPast}
+}
 
-		out := &PastResponse{Commit: commit.Hash, Time: commit.CommitTime}
-		files, err := s.apart(ctx, out, req)
-		if err != nil || len(files) == 0 {
-			return out, err
-		}
-		return out, s.searchPast(ctx, out, req, files)
-	}}
+// answerPast searches the files of a commit that no indexed revision has alike.
+func answerPast(ctx context.Context, s *site, req PastRequest) (*PastResponse, error) {
+	commit, err := s.commitOf(ctx, req.Ref, req.At)
+	if err != nil {
+		return nil, err
+	}
+
+	out := &PastResponse{Commit: commit.Hash, Time: commit.CommitTime}
+	files, err := s.apart(ctx, out, req)
+	if err != nil || len(files) == 0 {
+		return out, err
+	}
+	return out, s.searchPast(ctx, out, req, files)
 }
 
 // commitOf is the commit of a ref at a time.
@@ -168,6 +171,7 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 	}
 	defer s.scratch.release(small)
 
+	// Nothing else removes them while they are held: a missing one is damaged.
 	view, missing := small.set.Acquire(small.parts)
 	defer view.Release()
 	if len(missing) > 0 {
@@ -183,8 +187,15 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 	})
 
 	found, err := view.Search(ctx, shard.Request{
-		Q: q, MaxMatches: req.Matches, MaxFiles: req.Files, CountAll: req.Count, ContextLines: req.Context, Whole: req.Whole, NoChunks: req.NoChunks,
-		Rank: func(uint32) (string, float64) { return s.repo.Name, req.Recency },
+		Q:          q,
+		MaxMatches: req.Matches,
+		MaxFiles:   req.Files,
+		CountAll:   req.Count,
+
+		ContextLines: req.Context,
+		Whole:        req.Whole,
+		NoChunks:     req.NoChunks,
+		Rank:         func(uint32) (string, float64) { return s.repo.Name, req.Recency },
 	})
 	if err != nil {
 		return err

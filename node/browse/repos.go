@@ -207,8 +207,13 @@ func (req *ReposRequest) page(list []*catalog.Repo) []*catalog.Repo {
 // InfoOf names a repository and says where it is; base is the prefix of links.
 func InfoOf(repo *catalog.Repo, base string) RepoInfo {
 	return RepoInfo{
-		ID: repo.ID, Name: repo.Name, DisplayName: cmp.Or(repo.DisplayName, repo.Name), HostKind: repo.HostKind,
-		WebURL: WebURL(base, repo.Name, "", "tree", ""), ExternalWebURL: repo.WebURL, DefaultBranch: repo.DefaultBranch,
+		ID:             repo.ID,
+		Name:           repo.Name,
+		DisplayName:    cmp.Or(repo.DisplayName, repo.Name),
+		HostKind:       repo.HostKind,
+		WebURL:         WebURL(base, repo.Name, "", "tree", ""),
+		ExternalWebURL: repo.WebURL,
+		DefaultBranch:  repo.DefaultBranch,
 	}
 }
 

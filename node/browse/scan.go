@@ -77,32 +77,40 @@ func (b *Browser) Scan(ctx context.Context, v catalog.Viewer, repo string, req S
 }
 
 func scanOperation() operation[ScanRequest, ScanResponse] {
-	return operation[ScanRequest, ScanResponse]{name: "scan", run: func(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, error) {
-		c, err := s.scanOf(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		files, err := c.list(ctx)
-		if err != nil {
-			return nil, err
-		}
+	return operation[ScanRequest, ScanResponse]{name: "scan", run: answerScan}
+}
 
-		// When this time is over, what was found so far is the answer.
-		inTime, cancel := context.WithTimeout(ctx, ScanTime)
-		defer cancel()
-		f := &finder{expired: func() bool { return inTime.Err() != nil }, limit: req.Limit, counting: req.Counts, around: req.Context}
-		if req.Pattern == "" {
-			f.names(files)
-		} else if err := s.scanLines(ctx, f, files, req); err != nil {
-			return nil, err
-		}
+// answerScan looks through the files of a commit for lines or paths.
+func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, error) {
+	c, err := s.scanOf(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	files, err := c.list(ctx)
+	if err != nil {
+		return nil, err
+	}
 
-		f.trim()
-		return &ScanResponse{
-			Files: f.files, Found: f.found, Matches: f.matches, Late: f.late,
-			Beside: c.beside, Without: c.without, Looked: append(f.lookedOf(req), c.absent...),
-		}, nil
-	}}
+	// When this time is over, what was found so far is the answer.
+	inTime, cancel := context.WithTimeout(ctx, ScanTime)
+	defer cancel()
+	f := &finder{expired: func() bool { return inTime.Err() != nil }, limit: req.Limit, counting: req.Counts, around: req.Context}
+	if req.Pattern == "" {
+		f.names(files)
+	} else if err := s.scanLines(ctx, f, files, req); err != nil {
+		return nil, err
+	}
+
+	f.trim()
+	return &ScanResponse{
+		Files:   f.files,
+		Found:   f.found,
+		Matches: f.matches,
+		Late:    f.late,
+		Beside:  c.beside,
+		Without: c.without,
+		Looked:  append(f.lookedOf(req), c.absent...),
+	}, nil
 }
 
 // scanLines looks for lines that match an expression.

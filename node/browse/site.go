@@ -155,12 +155,22 @@ func readHere[Req, Resp any](ctx context.Context, b *Browser, op operation[Req, 
 		return nil, call.Fail(call.ErrUnavailable, "the mirror of %q is being made", repo.Name)
 	}
 
+	// Processes of git and reads of packs are bounded: who comes beyond that waits, or is refused.
 	leave, _, err := b.d.Reads.Enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return op.run(ctx, &site{repo: repo, mirror: b.d.Mirrors.Get(at.Repo), outlines: b.d.Outlines, maxFile: seen.View.File().Settings.MaxFileSize, scratch: b.scratch, options: b.d.Options(seen.View.File().Settings), now: b.d.Now}, at.Req)
+
+	return op.run(ctx, &site{
+		repo:     repo,
+		mirror:   b.d.Mirrors.Get(at.Repo),
+		outlines: b.d.Outlines,
+		maxFile:  seen.View.File().Settings.MaxFileSize,
+		scratch:  b.scratch,
+		options:  b.d.Options(seen.View.File().Settings),
+		now:      b.d.Now,
+	}, at.Req)
 }
 
 // mirrorHolders lists the live nodes with the mirror of a repository. A
@@ -188,6 +198,7 @@ func kindly(err error) error {
 	if e := (*call.Error)(nil); errors.As(err, &e) {
 		return e
 	}
+
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return call.Fail(call.ErrTimeout, "%v", err)
@@ -195,6 +206,7 @@ func kindly(err error) error {
 		return call.Fail(call.ErrRef, "the repository has no commits")
 	case errors.Is(err, git.ErrNoRef), errors.Is(err, git.ErrAmbiguous), errors.Is(err, git.ErrBadRef):
 		return call.Fail(call.ErrRef, "%v", err)
+
 	case errors.Is(err, git.ErrTooLarge):
 		return call.Fail(call.ErrTooLarge, "%v", err)
 	case errors.Is(err, fs.ErrNotExist):

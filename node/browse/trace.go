@@ -50,40 +50,58 @@ func (b *Browser) Trace(ctx context.Context, v catalog.Viewer, req TraceRequest)
 }
 
 func traceOperation() operation[TraceRequest, TraceResponse] {
-	return operation[TraceRequest, TraceResponse]{name: "trace", run: func(ctx context.Context, s *site, req TraceRequest) (*TraceResponse, error) {
-		commit, err := s.resolve(ctx, req.Ref)
-		if err != nil {
+	return operation[TraceRequest, TraceResponse]{name: "trace", run: answerTrace}
+}
+
+// answerTrace lists the commits that changed a file, lines of it, or a text anywhere.
+func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
+
+	since, _ := time.Parse(time.RFC3339, req.Since) // "" and what Trace wrote
+	until, _ := time.Parse(time.RFC3339, req.Until)
+
+	req.Path = s.pathOf(ctx, commit, req.Path)
+	if req.First > 0 {
+		if err := s.hasLines(ctx, commit, req); err != nil {
 			return nil, err
 		}
+	}
 
-		since, _ := time.Parse(time.RFC3339, req.Since) // "" and what Trace wrote
-		until, _ := time.Parse(time.RFC3339, req.Until)
-		req.Path = s.pathOf(ctx, commit, req.Path)
-		if req.First > 0 {
-			if err := s.hasLines(ctx, commit, req); err != nil {
-				return nil, err
-			}
-		}
+	page, err := s.mirror.Trace(ctx, git.TraceQuery{
+		Commit: commit,
+		Path:   req.Path,
+		Text:   req.Text,
+		Expr:   req.Expr,
 
-		page, err := s.mirror.Trace(ctx, git.TraceQuery{
-			Commit: commit, Path: req.Path, Text: req.Text, Expr: req.Expr, Lines: [2]int{req.First, req.Last},
-			NoMerges: req.NoMerges, Since: since, Until: until, Limit: req.Limit, Time: changeTime,
-		})
-		if err != nil {
-			return nil, s.explain(ctx, err, commit, req.Path)
-		}
+		Lines:    [2]int{req.First, req.Last},
+		NoMerges: req.NoMerges,
+		Since:    since,
+		Until:    until,
+		Limit:    req.Limit,
+		Time:     changeTime,
+	})
+	if err != nil {
+		return nil, s.explain(ctx, err, commit, req.Path)
+	}
 
-		out := &TraceResponse{
-			Commits: make([]CommitInfo, len(page.Commits)), Paths: page.Paths, AtLeast: page.AtLeast, Reached: page.Reached,
-			From: page.From, FromFirst: page.FromLines[0], FromLast: page.FromLines[1],
-		}
+	out := &TraceResponse{
+		Commits:   make([]CommitInfo, len(page.Commits)),
+		Paths:     page.Paths,
+		AtLeast:   page.AtLeast,
+		Reached:   page.Reached,
+		From:      page.From,
+		FromFirst: page.FromLines[0],
+		FromLast:  page.FromLines[1],
+	}
 
-		branch, _ := s.mirror.DefaultBranch(ctx)
-		for i := range page.Commits {
-			out.Commits[i] = commitInfo(&page.Commits[i], branch)
-		}
-		return out, nil
-	}}
+	branch, _ := s.mirror.DefaultBranch(ctx)
+	for i := range page.Commits {
+		out.Commits[i] = commitInfo(&page.Commits[i], branch)
+	}
+	return out, nil
 }
 
 // hasLines fails where the file, or the first of the lines, is not there.
