@@ -41,15 +41,22 @@ func (n *Node) wireData() {
 // wireJobs makes the parts that plan and run jobs.
 func (n *Node) wireJobs(tools host.Tools) {
 	n.jobs = job.New(job.Deps{
-		Cluster: n.cluster, Files: n.data.files, Copies: n.data.transfers,
-		Placer: hold.NewPlacer(n.cluster, n.data.hot, n.opt.Replicas, n.opt.Log, clock.Now),
-		Tell:   n.tellPushes, Log: n.opt.Log, Now: n.opt.Now,
+		Cluster: n.cluster,
+		Files:   n.data.files,
+		Copies:  n.data.transfers,
+		Placer:  hold.NewPlacer(n.cluster, n.data.hot, n.opt.Replicas, n.opt.Log, clock.Now),
+		Tell:    n.tellPushes,
+		Log:     n.opt.Log,
+		Now:     n.opt.Now,
+
 		OpenOwn: func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error) {
 			return n.doors.Own(ctx, signin.Asking{Identity: x, Kept: kept, Fence: fence, Anew: anew})
 		},
 	}, job.Options{
-		Build: n.buildOptions(),
-		Hosts: tools, Backoff: n.opt.Backoff, Timing: n.opt.Timing,
+		Build:   n.buildOptions(),
+		Hosts:   tools,
+		Backoff: n.opt.Backoff,
+		Timing:  n.opt.Timing,
 		Observe: func(kind catalog.JobKind, took time.Duration, err error) { n.metrics.job(kind, took, err) },
 	})
 }
@@ -57,7 +64,10 @@ func (n *Node) wireJobs(tools host.Tools) {
 // buildOptions is how this node makes indexes.
 func (n *Node) buildOptions() job.BuildOptions {
 	return job.BuildOptions{
-		Always: n.alwaysPatterns, Tagger: n.tags.tag, TaggerName: n.tags.name,
-		SliceBytes: n.opt.SliceBytes, Workers: n.opt.Cores,
+		Always:     n.alwaysPatterns,
+		Tagger:     n.tags.tag,
+		TaggerName: n.tags.name,
+		SliceBytes: n.opt.SliceBytes,
+		Workers:    n.opt.Cores,
 	}
 }

@@ -65,6 +65,7 @@ func newMetrics(n *Node) *metrics {
 		searches: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shoal_searches_total", Help: "Searches asked of this node, by why they ended.",
 		}, []string{"flush"}),
+
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shoal_search_seconds", Help: "Time of a search at the node that was asked.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 17),
@@ -72,6 +73,7 @@ func newMetrics(n *Node) *metrics {
 		exhaustive: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shoal_search_answers_total", Help: "Answers of this node, by whether they were proved exhaustive, and what kept them from it: complete, limit (asked for by clients), timeout, shards_unavailable, symbols_unavailable, not_indexed.",
 		}, []string{"exhaustive", "reason"}),
+
 		leaves: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shoal_leaf_calls_total", Help: "Calls to leaves by this node, by result: ok, failed, hedged.",
 		}, []string{"result"}),
@@ -79,10 +81,13 @@ func newMetrics(n *Node) *metrics {
 			Name: "shoal_damaged_files_total", Help: "Index files of this node that failed a check and were put aside.",
 		}),
 	}
+
+	// Counted elsewhere: these are read when somebody asks.
 	copied := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "shoal_copied_bytes_total", Help: "Bytes of index files and mirrors that this node has copied from others.",
 	}, func() float64 { return float64(n.data.transfers.Copied()) })
 	state := gauge.New(func() (*snapshot, bool) { return n.snapshot(), true }, stateMetrics())
+
 	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, state} {
 		n.opt.Registerer.Register(c) // twice the same is harmless
 	}
@@ -95,12 +100,27 @@ func (n *Node) snapshot() *snapshot {
 	view, members := n.cluster.View(), n.cluster.Members()
 	live := hold.LiveOf(members)
 	s := &snapshot{
-		node: n.cluster.Self(), version: n.opt.Version, ready: n.Ready().Ready, leading: n.cluster.Leading(),
-		view: view, age: n.cluster.Age(), members: members,
-		repos: countRepos(view, nil, live), permissions: job.PermissionsOf(view), jobs: countJobs(view), here: n.jobs.Runner.Running(), config: n.config.State(),
-		short: hold.ShortageOf(view, live, n.opt.Replicas), moves: n.data.copier.Moves(), hot: n.hotUnits(view),
-		files: len(n.set.Names()), bytes: n.set.Bytes(),
+		node:    n.cluster.Self(),
+		version: n.opt.Version,
+		ready:   n.Ready().Ready,
+		leading: n.cluster.Leading(),
+		view:    view,
+		age:     n.cluster.Age(),
+		members: members,
+		repos:   countRepos(view, nil, live),
+
+		permissions: job.PermissionsOf(view),
+		jobs:        countJobs(view),
+		here:        n.jobs.Runner.Running(),
+		config:      n.config.State(),
+		short:       hold.ShortageOf(view, live, n.opt.Replicas),
+
+		moves: n.data.copier.Moves(),
+		hot:   n.hotUnits(view),
+		files: len(n.set.Names()),
+		bytes: n.set.Bytes(),
 	}
+
 	s.trail = n.Chronicle.Trail()
 	s.diskFree, s.diskTotal = n.opt.Space(n.opt.Dir)
 
@@ -108,6 +128,7 @@ func (n *Node) snapshot() *snapshot {
 	if s.fetches = fetches; fetches > 0 {
 		s.fetching = n.opt.Now().Sub(began)
 	}
+
 	s.running, s.waiting = n.lanes.searches()
 	return s
 }
@@ -119,6 +140,7 @@ func stateMetrics() []stateMetric {
 
 func clusterMetrics() []stateMetric {
 	return []stateMetric{
+		// This node in its cluster.
 		{Desc: gauge.Desc("shoal_node_info", "Always 1; the labels tell the version and the id of the node.", "version", "node"),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(1, s.version, s.node) }},
 		{Desc: gauge.Desc("shoal_ready", "1 when this node answers requests."),
@@ -129,6 +151,8 @@ func clusterMetrics() []stateMetric {
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.view.Index())) }},
 		{Desc: gauge.Desc("shoal_catalog_age_seconds", "For how long this node may have missed changes of the catalog."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(s.age.Seconds()) }},
+
+		// The cluster as a whole.
 		{Desc: gauge.Desc("shoal_members", "Members of the cluster, by whether they can be reached.", "alive"),
 			Read: func(s *snapshot, emit gauge.Emit) {
 				alive, dead := 0, 0
@@ -142,6 +166,7 @@ func clusterMetrics() []stateMetric {
 				emit(float64(alive), "true")
 				emit(float64(dead), "false")
 			}},
+
 		{Desc: gauge.Desc("shoal_repos", "Repositories of the catalog, by state: all, indexed, failed.", "state"),
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(float64(s.repos.Total), "all")
@@ -183,12 +208,16 @@ func hereMetrics() []stateMetric {
 					}
 				}
 			}},
+
+		// The audit.
 		{Desc: gauge.Desc("shoal_audit_lines_total", "Reads and refusals that this node has written down for the audit.", "files"), Count: true,
 			Read: func(s *snapshot, emit gauge.Emit) { emitAll(s.trail.Written, emit) }},
 		{Desc: gauge.Desc("shoal_audit_lost_total", "Reads and refusals that this node could not write down for the audit.", "files"), Count: true,
 			Read: func(s *snapshot, emit gauge.Emit) { emitAll(s.trail.Lost, emit) }},
 		{Desc: gauge.Desc("shoal_audit_bytes", "Bytes of the audit's files on this node."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.trail.Bytes)) }},
+
+		// The configuration file.
 		{Desc: gauge.Desc("shoal_config_refused", "1 while the configuration file of this node is refused."),
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(gauge.Truth(len(s.config.Errors) > 0))
@@ -199,6 +228,8 @@ func hereMetrics() []stateMetric {
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(float64(len(s.config.Errors)))
 			}},
+
+		// Copies: too few, none, and those on their way.
 		{Desc: gauge.Desc("shoal_under_replicated_repos", "Repositories with fewer live copies than wanted."),
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(float64(len(s.short.Few)))
@@ -207,6 +238,7 @@ func hereMetrics() []stateMetric {
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(float64(len(s.short.None)))
 			}},
+
 		{Desc: gauge.Desc("shoal_copies_here", "Copies of files and mirrors into this node that are under way."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.moves)) }},
 		{Desc: gauge.Desc("shoal_fetches_here", "Repositories that this node fetches to see whether something is new."),
@@ -215,6 +247,8 @@ func hereMetrics() []stateMetric {
 			Read: func(s *snapshot, emit gauge.Emit) { emit(s.fetching.Seconds()) }},
 		{Desc: gauge.Desc("shoal_hot_units", "Groups and slices that have more copies than the rest since they are searched so much."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.hot)) }},
+
+		// What this node has on disk, and what it is busy with.
 		{Desc: gauge.Desc("shoal_shard_files", "Index files of this node."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.files)) }},
 		{Desc: gauge.Desc("shoal_shard_bytes", "Bytes of the index files of this node."),

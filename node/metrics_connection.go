@@ -13,18 +13,21 @@ func connectionMetrics() []stateMetric {
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				emit(gauge.Truth(c.Error != ""), c.Name)
 			})},
+
 		{Desc: gauge.Desc("shoal_connection_repos", "Repositories of a connection at its last listing, by state: listed, held and kept (missing, and not let go).", "connection", "state"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				emit(float64(c.Repos), c.Name, "listed")
 				emit(float64(c.Held), c.Name, "held")
 				emit(float64(c.Kept), c.Name, "kept")
 			})},
+
 		{Desc: gauge.Desc("shoal_connection_left_out_repos", "Repositories that the last listing of a connection left out, by reason.", "connection", "reason"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				for _, why := range c.Excluded {
 					emit(float64(why.Count), c.Name, why.Reason)
 				}
 			})},
+
 		{Desc: gauge.Desc("shoal_connection_issues", "Issues of the last listing of a connection, by code.", "connection", "code"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				count := map[string]int{}
@@ -35,6 +38,8 @@ func connectionMetrics() []stateMetric {
 					emit(float64(n), c.Name, code)
 				}
 			})},
+
+		// What the host said of the rate limit and of the token.
 		{Desc: gauge.Desc("shoal_connection_calls", "Calls that the last listing of a connection made.", "connection"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				emit(float64(c.Account.Calls), c.Name)
@@ -51,6 +56,8 @@ func connectionMetrics() []stateMetric {
 					emit(float64(c.Account.Expires.Unix()), c.Name)
 				}
 			})},
+
+		// When it was listed, and how long that took.
 		{Desc: gauge.Desc("shoal_connection_listed_timestamp_seconds", "When a connection was last listed without anything that failed; 0 where it never was.", "connection"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				if c.WholeAt.IsZero() {

@@ -17,10 +17,13 @@ func permissionMetrics() []stateMetric {
 					emit(float64(n), host, of, state)
 				}
 			})},
+
 		{Desc: gauge.Desc("shoal_permission_newest_answer_timestamp_seconds", "When a code host gave its last good answer; absent before the first.", "host", "of"),
 			Read: eachAnswers(func(a *job.Answers, host, of string, emit gauge.Emit) { emitTime(a.Newest, host, of, emit) })},
 		{Desc: gauge.Desc("shoal_permission_oldest_answer_timestamp_seconds", "When a code host gave the oldest answer that counts; absent where none does.", "host", "of"),
 			Read: eachAnswers(func(a *job.Answers, host, of string, emit gauge.Emit) { emitTime(a.Oldest, host, of, emit) })},
+
+		// People who may miss what they could read, and how busy the questions are.
 		{Desc: gauge.Desc("shoal_permission_accounts_unlinked", "Active accounts that are linked to nobody at a code host; 0 where code hosts are not asked."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.permissions.Unlinked)) }},
 		{Desc: gauge.Desc("shoal_permission_running", "How many people and repositories code hosts are asked for at once now, in the cluster.", "of"),

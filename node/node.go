@@ -99,25 +99,8 @@ func New(opt Options) (*Node, error) {
 
 	// From here on nothing fails. Lower parts come first: each is made with
 	// those that it uses.
-	n.env = environ.New(environ.Deps{
-		File: func() *config.File { return n.cluster.View().File() }, Process: opt.LookupEnv, Now: opt.Now, Log: opt.Log,
-	})
-
-	// Who asks, and what they may see.
-	n.gate = account.NewGate(n.cluster)
-	n.Keyring = account.NewKeyring(n.cluster, n.env.Lookup, opt.Now, opt.Log)
-	n.People = account.NewPeople(n.cluster)
-	n.Sessions = account.NewSessions(n.Keyring, n.env.Lookup)
-	n.Passwords = account.NewPasswords(n.Keyring, n.Sessions, n.env.Lookup)
-
-	// Who lets them in: agents by consents, people by identity providers.
-	n.agents = oauth.New(oauth.Deps{Catalog: n.cluster, BaseURL: n.opt.BaseURL, Lookup: n.env.Lookup, Fetch: opt.Documents, Now: opt.Now, Log: opt.Log})
-	people, tools := account.NewIdentities(n.Passwords), n.hostTools()
-	n.doors = signin.New(signin.Deps{
-		Accounts: people, Tokens: people.Tokens(), Sealer: n.agents.Envelope(),
-		File: func() *config.File { return n.cluster.View().File() }, Lookup: n.env.Lookup, Secret: n.env.Secret,
-		Hosts: tools, Transport: opt.Providers, BaseURL: opt.BaseURL, Now: opt.Now, Log: opt.Log,
-	})
+	tools := n.wireAccess()
+	n.wireDoors(tools)
 
 	// The data of this node, what keeps it up to date, and those who answer from it.
 	n.wireTags()
@@ -132,6 +115,52 @@ func New(opt Options) (*Node, error) {
 	n.handle()
 	n.wired.Store(true)
 	return n, nil
+}
+
+// wireAccess makes what tells who asks and what they may see, and returns what code
+// hosts are asked with.
+func (n *Node) wireAccess() host.Tools {
+	file := func() *config.File { return n.cluster.View().File() }
+	n.env = environ.New(environ.Deps{File: file, Process: n.opt.LookupEnv, Now: n.opt.Now, Log: n.opt.Log})
+
+	n.gate = account.NewGate(n.cluster)
+	n.Keyring = account.NewKeyring(n.cluster, n.env.Lookup, n.opt.Now, n.opt.Log)
+	n.People = account.NewPeople(n.cluster)
+	n.Sessions = account.NewSessions(n.Keyring, n.env.Lookup)
+	n.Passwords = account.NewPasswords(n.Keyring, n.Sessions, n.env.Lookup)
+
+	apps := func() []config.App { return file().Apps }
+	return host.NewTools(n.env.Secret, n.env.Lookup, apps, n.opt.Now)
+}
+
+// wireDoors makes what lets in: programs by consents, people by identity providers.
+func (n *Node) wireDoors(tools host.Tools) {
+	n.agents = oauth.New(oauth.Deps{
+		Catalog: n.cluster,
+		BaseURL: n.opt.BaseURL,
+		Lookup:  n.env.Lookup,
+		Fetch:   n.opt.Documents,
+		Now:     n.opt.Now,
+		Log:     n.opt.Log,
+	})
+
+	// What a browser carries while a person signs in is sealed with the secrets of the
+	// server for programs: no others need to be kept.
+	people := account.NewIdentities(n.Passwords)
+	n.doors = signin.New(signin.Deps{
+		Accounts: people,
+		Tokens:   people.Tokens(),
+		Sealer:   n.agents.Envelope(),
+		File:     func() *config.File { return n.cluster.View().File() },
+		Lookup:   n.env.Lookup,
+		Secret:   n.env.Secret,
+
+		Hosts:     tools,
+		Transport: n.opt.Providers,
+		BaseURL:   n.opt.BaseURL,
+		Now:       n.opt.Now,
+		Log:       n.opt.Log,
+	})
 }
 
 // open takes the data directory and opens what is in it.
@@ -221,10 +250,28 @@ func withDefaults(opt Options) Options {
 func (n *Node) clusterOptions() cluster.Options {
 	o := n.opt
 	return cluster.Options{
-		DataDir: o.Dir, ClusterListen: o.ClusterListen, GossipListen: o.GossipListen, Advertise: o.Advertise,
-		API: o.BaseURL, Join: o.Join, BootstrapExpect: o.BootstrapExpect, ClusterKeyFile: o.ClusterKeyFile,
-		Zone: o.Zone, Weight: o.Weight, Version: o.Version, Now: o.Now, Log: o.Log, Metrics: o.Registerer,
-		Audit: n.audit, Timing: o.Timing, Dial: o.Dial, Reach: o.Reach, Errors: call.WireKinds(),
+		DataDir:       o.Dir,
+		ClusterListen: o.ClusterListen,
+		GossipListen:  o.GossipListen,
+
+		Advertise:       o.Advertise,
+		API:             o.BaseURL,
+		Join:            o.Join,
+		BootstrapExpect: o.BootstrapExpect,
+
+		ClusterKeyFile: o.ClusterKeyFile,
+		Zone:           o.Zone,
+		Weight:         o.Weight,
+		Version:        o.Version,
+		Now:            o.Now,
+		Log:            o.Log,
+
+		Metrics: o.Registerer,
+		Audit:   n.audit,
+		Timing:  o.Timing,
+		Dial:    o.Dial,
+		Reach:   o.Reach,
+		Errors:  call.WireKinds(),
 	}
 }
 
@@ -238,12 +285,6 @@ func (n *Node) wireTags() {
 	if n.tags.close != nil {
 		n.closers.add("symbol processes", n.tags.close)
 	}
-}
-
-// hostTools are what code hosts are asked with.
-func (n *Node) hostTools() host.Tools {
-	apps := func() []config.App { return n.cluster.View().File().Apps }
-	return host.NewTools(n.env.Secret, n.env.Lookup, apps, n.opt.Now)
 }
 
 // lanes admit work to the processors: cheap searches never wait behind
@@ -268,21 +309,42 @@ func (l lanes) searches() (running, waiting int) {
 // wireReaders makes what answers viewers: reading and searching.
 func (n *Node) wireReaders() {
 	peers := call.NewPeers(n.cluster.Self(), n.cluster.Alive)
+
 	n.Browser = browse.New(browse.Deps{
-		Cluster: n.cluster, Gate: n.gate, Mirrors: n.mirrors, Peers: peers, Outlines: n.tags.outlines, Reads: n.lanes.reads,
+		Cluster:  n.cluster,
+		Gate:     n.gate,
+		Mirrors:  n.mirrors,
+		Peers:    peers,
+		Outlines: n.tags.outlines,
+		Reads:    n.lanes.reads,
+
 		Fresh: func(view *catalog.View, repo *catalog.Repo) bool {
 			return n.data.copier.Fresh(context.Background(), view, repo)
 		},
-		Scratch: n.scratchDir(), Options: n.buildOptions().With,
-		BaseURL: n.opt.BaseURL, Now: n.opt.Now, Log: n.opt.Log,
+		Scratch: n.scratchDir(),
+		Options: n.buildOptions().With,
+		BaseURL: n.opt.BaseURL,
+		Now:     n.opt.Now,
+		Log:     n.opt.Log,
 	})
 	n.closers.add("small indexes of commits", n.CloseScratch)
 
 	n.Searcher = search.New(search.Deps{
-		Cluster: n.cluster, Gate: n.gate, Set: n.set, Scanner: n.Browser, Peers: peers,
-		Light: n.lanes.light, Heavy: n.lanes.heavy, Meter: &n.searched,
-		Matches: n.defaultMatches, Done: n.metrics.search, Batch: n.opt.StreamBatch,
-		BaseURL: n.opt.BaseURL, Log: n.opt.Log,
+		Cluster: n.cluster,
+		Gate:    n.gate,
+		Set:     n.set,
+		Scanner: n.Browser,
+		Peers:   peers,
+
+		Light:   n.lanes.light,
+		Heavy:   n.lanes.heavy,
+		Meter:   &n.searched,
+		Matches: n.defaultMatches,
+		Done:    n.metrics.search,
+
+		Batch:   n.opt.StreamBatch,
+		BaseURL: n.opt.BaseURL,
+		Log:     n.opt.Log,
 	})
 }
 
@@ -290,17 +352,44 @@ func (n *Node) wireReaders() {
 func (n *Node) wireAsker() {
 	timing := cmp.Or(n.opt.Timing, 1)
 	n.threads = thread.New(thread.Deps{
-		Dir: filepath.Join(n.opt.Dir, "threads"), Net: n.cluster, View: n.cluster.View, Propose: n.cluster.Propose, Alive: n.cluster.Alive,
-		Secret: n.cluster.Secret, Age: n.cluster.Age, Replicas: n.opt.Replicas, Timing: timing, Now: n.opt.Now, Log: n.opt.Log,
+		Dir:     filepath.Join(n.opt.Dir, "threads"),
+		Net:     n.cluster,
+		View:    n.cluster.View,
+		Propose: n.cluster.Propose,
+		Alive:   n.cluster.Alive,
+
+		Secret:   n.cluster.Secret,
+		Age:      n.cluster.Age,
+		Replicas: n.opt.Replicas,
+		Timing:   timing,
+		Now:      n.opt.Now,
+		Log:      n.opt.Log,
 	})
 	n.closers.add("conversations", n.threads.Close)
 
 	n.Asker = ask.New(ask.Deps{
-		Threads: n.threads, Propose: n.cluster.Propose, Net: n.cluster, Self: n.cluster.Self(), Alive: n.cluster.Alive, Leading: n.cluster.Leading,
-		Changed: n.cluster.Changed, Sync: n.cluster.Sync, Timing: timing,
-		Gate: n.gate, View: n.cluster.View, Search: n.Searcher, Browse: n.Browser, History: n.Browser, Repos: n.Browser.Repos,
-		Lookup: n.env.Lookup, Now: n.opt.Now, BaseURL: n.opt.BaseURL, Log: n.opt.Log,
-		Models: model.New(model.Deps{Secret: n.env.Secret, Lookup: n.env.Lookup, GoogleToken: n.env.GoogleToken, Wait: clock.Wait}),
+		Threads: n.threads,
+		Propose: n.cluster.Propose,
+		Net:     n.cluster,
+		Self:    n.cluster.Self(),
+		Alive:   n.cluster.Alive,
+		Leading: n.cluster.Leading,
+		Changed: n.cluster.Changed,
+		Sync:    n.cluster.Sync,
+		Timing:  timing,
+
+		Gate:    n.gate,
+		View:    n.cluster.View,
+		Search:  n.Searcher,
+		Browse:  n.Browser,
+		History: n.Browser,
+		Repos:   n.Browser.Repos,
+
+		Lookup:  n.env.Lookup,
+		Now:     n.opt.Now,
+		BaseURL: n.opt.BaseURL,
+		Log:     n.opt.Log,
+		Models:  model.New(model.Deps{Secret: n.env.Secret, Lookup: n.env.Lookup, GoogleToken: n.env.GoogleToken, Wait: clock.Wait}),
 	})
 }
 
@@ -310,18 +399,46 @@ func (n *Node) audit() cluster.Audit { return chronicle.Rule(n.env) }
 // wireOwners makes what owners look after the cluster with.
 func (n *Node) wireOwners() {
 	n.Operations = operate.New(operate.Deps{
-		Catalog: n.cluster, Members: n.cluster, Secrets: n.cluster, Net: n.cluster, Gate: n.gate,
-		Running: n.jobs.Runner.Running, Following: n.jobs.Poller.Following, Called: n.jobs.Follower.Called,
-		FirstSecret: n.Keyring.WebhookSecret, Snapshot: n.cluster.Snapshot, Audited: func() bool { return !n.audit().Off },
-		Replicas: n.opt.Replicas, Now: n.opt.Now, Log: n.opt.Log,
+		Catalog: n.cluster,
+		Members: n.cluster,
+		Secrets: n.cluster,
+		Net:     n.cluster,
+		Gate:    n.gate,
+
+		Running:     n.jobs.Runner.Running,
+		Following:   n.jobs.Poller.Following,
+		Called:      n.jobs.Follower.Called,
+		FirstSecret: n.Keyring.WebhookSecret,
+		Snapshot:    n.cluster.Snapshot,
+		Audited:     func() bool { return !n.audit().Off },
+
+		Replicas: n.opt.Replicas,
+		Now:      n.opt.Now,
+		Log:      n.opt.Log,
 	})
+
 	n.Configurer = configure.New(configure.Deps{
-		Catalog: n.cluster, Members: n.cluster.Members, Net: n.cluster, Gate: n.gate, File: n.config, Log: n.opt.Log,
+		Catalog: n.cluster,
+		Members: n.cluster.Members,
+		Net:     n.cluster,
+		Gate:    n.gate,
+		File:    n.config,
+		Log:     n.opt.Log,
 	})
+
 	n.Chronicle = chronicle.New(chronicle.Deps{
-		Net: n.cluster, Self: n.cluster.Self(), Dir: filepath.Join(n.opt.Dir, "audit"), View: n.cluster.View, Members: n.cluster.Members,
-		Leader: n.cluster.Leader, Rule: n.audit, Policy: func() chronicle.Policy { return chronicle.PolicyOf(n.env) }, Secret: n.cluster.Secret,
-		Now: n.opt.Now, Log: n.opt.Log,
+		Net:     n.cluster,
+		Self:    n.cluster.Self(),
+		Dir:     filepath.Join(n.opt.Dir, "audit"),
+		View:    n.cluster.View,
+		Members: n.cluster.Members,
+		Leader:  n.cluster.Leader,
+
+		Rule:   n.audit,
+		Policy: func() chronicle.Policy { return chronicle.PolicyOf(n.env) },
+		Secret: n.cluster.Secret,
+		Now:    n.opt.Now,
+		Log:    n.opt.Log,
 	})
 }
 
@@ -372,6 +489,7 @@ func (n *Node) Run(ctx context.Context) error {
 	err := g.Wait()
 	n.opt.Log.Debug("stopped", "part", "jobs")
 
+	// The catalog goes last: the parts above gave their jobs back through it.
 	n.stopping.Store(true)
 	leave()
 	err = errors.Join(err, <-left)
@@ -423,9 +541,13 @@ func (n *Node) runLoad(ctx context.Context) error {
 	for {
 		running, waiting := n.lanes.searches()
 		n.cluster.SetLoad(cluster.Load{
-			Searches: uint32(running + waiting), DiskUsed: n.diskUsed(), Applied: n.cluster.View().Index(), StartedAt: n.began,
-			Replicas: uint32(n.opt.Replicas),
+			Searches:  uint32(running + waiting),
+			DiskUsed:  n.diskUsed(),
+			Applied:   n.cluster.View().Index(),
+			StartedAt: n.began,
+			Replicas:  uint32(n.opt.Replicas),
 		})
+
 		if !clock.Wait(ctx, 2*time.Second) {
 			return nil
 		}

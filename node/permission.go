@@ -19,13 +19,18 @@ func (n *Node) sayPermissions(ctx context.Context) error {
 	for {
 		changed := n.cluster.Changed()
 		view := n.cluster.View()
+
+		// The configuration may set the variables too: they are read again when another one comes into force.
 		if view.Config() != read {
 			wanted, read = n.toldOfPermissions(), view.Config()
 		}
+
 		self := view.Member(n.cluster.Self())
+
 		if self != nil && self.State != catalog.MemberRemoved && self.Permissions != wanted {
 			_, err := n.cluster.Propose(ctx, &catalog.SayPermissionSync{Node: self.ID, Permissions: wanted})
 			if err != nil {
+				// There may be no leader now: the same is said again.
 				if !clock.Wait(ctx, time.Second) {
 					return nil
 				}
@@ -33,6 +38,7 @@ func (n *Node) sayPermissions(ctx context.Context) error {
 			}
 			n.opt.Log.Info("permissions of code hosts", "sync", wanted.String())
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil

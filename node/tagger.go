@@ -38,22 +38,39 @@ func newTagger(ctags string, processes int, log *slog.Logger) tagger {
 		log.Warn("symbols are not indexed", "error", err)
 		return tagger{warning: fmt.Sprintf("symbols are not indexed: %v", err)}
 	}
+
 	t := tagger{name: pool.Version()}
 	if !pool.Sandboxed() {
 		log.Warn("ctags reads files outside of a sandbox: it was built without seccomp", "program", pool.Version())
 		t.warning = unsandboxed
 	}
+
+	// Outlines have processes of their own: a person who reads does not wait for a build.
 	wide := pool.WithSignatures(outlinesAtOnce)
 	t.outlines = wide
-	t.close = func() { pool.Close(); wide.Close() }
+	t.close = func() {
+		pool.Close()
+		wide.Close()
+	}
+
 	t.tag = func(ctx context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
 		files := make([]symbol.File, len(texts))
 		for i, t := range texts {
 			files[i] = symbol.File(t)
 		}
-		return pool.Tag(ctx, files, func(s symbol.Symbol) {
-			use(shard.Definition{Name: s.Name, Kind: s.Kind, ParentName: s.ParentName, ParentKind: s.ParentKind, Line: s.Line, End: s.End})
-		}, func(i int, err error) {
+		define := func(s symbol.Symbol) {
+			use(shard.Definition{
+				Name:       s.Name,
+				Kind:       s.Kind,
+				ParentName: s.ParentName,
+				ParentKind: s.ParentKind,
+				Line:       s.Line,
+				End:        s.End,
+			})
+		}
+
+		// A file that ctags fails on is searched without symbols.
+		return pool.Tag(ctx, files, define, func(i int, err error) {
 			if err != nil {
 				log.Warn("file has no symbols", "error", err)
 			}

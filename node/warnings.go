@@ -1,0 +1,172 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/node/operate"
+	"github.com/shoalsearch/shoal/shard/git"
+)
+
+// warnings says what an operator should look at.
+func (n *Node) warnings(view *catalog.View) []string {
+	var out []string
+	for _, w := range view.File().Warnings {
+		out = append(out, "configuration: "+w.Error())
+	}
+
+	// This node.
+	if n.noGit != "" {
+		out = append(out, n.noGit)
+	}
+	if n.tags.warning != "" {
+		out = append(out, n.tags.warning)
+	}
+
+	// The cluster.
+	for _, w := range []string{leftOut(view), emptied(view)} {
+		if w != "" {
+			out = append(out, w)
+		}
+	}
+
+	members := n.cluster.Members()
+	if n.cluster.Leader() == "" {
+		out = append(out, leaderless(members, n.cluster.Age()))
+	}
+
+	if _, id, began := n.jobs.Poller.Polls(); !began.IsZero() {
+		out = append(out, slowFetch(view.Repo(id), n.opt.Now().Sub(began))...)
+	}
+
+	if w := differentReplicas(members); w != "" {
+		out = append(out, w)
+	}
+	for _, m := range members {
+		if m.Alive && m.Load.DiskUsed >= hold.DiskFull {
+			out = append(out, fullVolume(m.ID, int(m.Load.DiskUsed)))
+		}
+	}
+	return out
+}
+
+// permissionWarnings say where somebody sees less than a code host lets them, and
+// what to look at.
+func permissionWarnings(s *job.PermissionState) (out []string) {
+	for _, h := range s.Hosts {
+		if n := h.Repos.Ended; n > 0 {
+			out = append(out, fmt.Sprintf("repositories of %s that are hidden from who may read them there, since it has not said for too long who that is: %d; `shoal jobs list --kind repo_permissions` has why", h.Host, n))
+		}
+		if n := h.People.Ended; n > 0 {
+			out = append(out, fmt.Sprintf("people whose list of repositories at %s counts no more, since the host has not answered for too long: %d; `shoal jobs list --kind account_permissions` has why", h.Host, n))
+		}
+
+		if n := h.People.Refused; n > 0 {
+			out = append(out, fmt.Sprintf("people whom %s lets in no more: %d; they have to link their accounts again, `shoal jobs list --kind account_permissions` has its words", h.Host, n))
+		}
+
+		if n := h.Repos.Failing + h.People.Failing; n > 0 {
+			out = append(out, fmt.Sprintf("%s does not say who may read what: %d questions fail, the last answers count until they are too old", h.Host, n))
+		}
+	}
+	return out
+}
+
+// leftOut names repositories that have more revisions than are indexed.
+func leftOut(view *catalog.View) string {
+	var names []string
+	for r := range view.Repos() {
+		if r.LeftOut > 0 && !r.Orphaned() {
+			names = append(names, fmt.Sprintf("%s (%d left out)", r.Name, r.LeftOut))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, operate.FirstFew(names))
+}
+
+// emptied names repositories without a commit of which no host says so: those that
+// had some are searched no more.
+func emptied(view *catalog.View) string {
+	var names []string
+	for r := range view.Repos() {
+		if r.NoCommit() && !r.Empty && !r.Orphaned() {
+			names = append(names, r.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the last fetch found no branch and no tag in %s: nothing of it is searched until its remote has a commit", operate.FirstFew(names))
+}
+
+// fetchPatience is how long a fetch may take before an operator is told: most end
+// within a second, one of much new history may take longer.
+const fetchPatience = 20 * time.Second
+
+// slowFetch tells of a host that may hang. Repositories are fetched without a job
+// while nothing is new, so that no job shows it.
+func slowFetch(repo *catalog.Repo, taken time.Duration) []string {
+	if repo == nil || taken < fetchPatience {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s is being fetched for %s; until its host sends everything or is given up, its last index is searched", repo.Name, taken.Round(time.Second))}
+}
+
+// differentReplicas says that the number of copies depends on who leads, "" when
+// all nodes agree.
+func differentReplicas(members []cluster.Member) string {
+	wanted := map[uint32][]string{}
+	for _, m := range members {
+		if m.Alive && m.Load.Replicas > 0 {
+			wanted[m.Load.Replicas] = append(wanted[m.Load.Replicas], m.ID)
+		}
+	}
+	if len(wanted) < 2 {
+		return ""
+	}
+
+	var each []string
+	for _, copies := range slices.Sorted(maps.Keys(wanted)) {
+		each = append(each, fmt.Sprintf("%d on %s", copies, operate.FirstFew(wanted[copies])))
+	}
+	return "nodes were started with different --replicas, and that of the leader counts: " + strings.Join(each, ", ") + "; start all with the same"
+}
+
+// fullVolume says what a volume that is in use to that many percent keeps its
+// node from.
+func fullVolume(id string, used int) string {
+	what := "the node is given no more data"
+	if used >= hold.DiskStop {
+		what = "nothing more is copied to the node or built on it"
+	}
+	return fmt.Sprintf("the volume of node %s is %d %% full: %s until space is made below its data directory, or elsewhere on the volume", id, used, what)
+}
+
+// leaderless says what goes on without a leader, and who might be missed.
+func leaderless(members []cluster.Member, age time.Duration) string {
+	out := fmt.Sprintf("there is no leader: searches go on with the catalog of %s ago, changes wait", age.Round(time.Second))
+	var silent []string
+	for _, m := range members {
+		if !m.Alive {
+			silent = append(silent, fmt.Sprintf("%s (%s)", m.ID, m.Addr))
+		}
+	}
+	if len(silent) > 0 {
+		out += "; nothing is heard of " + operate.FirstFew(silent)
+	}
+	return out
+}
+
+// warn adds what an operator should look at.
+func (out *StatusResponse) warn(text string, args ...any) {
+	out.Warnings = append(out.Warnings, fmt.Sprintf(text, args...))
+}
