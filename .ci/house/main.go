@@ -7,20 +7,16 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/scanner"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-	"text/tabwriter"
 )
 
 // longRun is how many lines of code may stand together before a reader wants a
@@ -322,11 +318,13 @@ func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
 		if s.Name.IsExported() {
 			p.exported++
 		}
+
 		if i, ok := s.Type.(*ast.InterfaceType); ok && i.Methods.NumFields() > 0 {
 			if _, isUnion := i.Methods.List[0].Type.(*ast.BinaryExpr); !isUnion {
 				h.interfaces = append(h.interfaces, size{dir + "." + s.Name.Name, i.Methods.NumFields()})
 			}
 		}
+
 	case *ast.ValueSpec:
 		for i, n := range s.Names {
 			if n.IsExported() {
@@ -363,6 +361,7 @@ func (h *house) calls(f *ast.File) {
 			if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "panic" {
 				h.panics++
 			}
+
 		case *ast.BranchStmt:
 			if n.Tok == token.GOTO {
 				h.gotos++
@@ -416,6 +415,7 @@ func cyclomatic(body ast.Node) int {
 			if x.List != nil {
 				n++
 			}
+
 		case *ast.CommClause:
 			if x.Comm != nil {
 				n++
@@ -424,6 +424,7 @@ func cyclomatic(body ast.Node) int {
 			if x.Op == token.LAND || x.Op == token.LOR {
 				n++
 			}
+
 		case *ast.FuncLit:
 			return true
 		}
@@ -433,210 +434,3 @@ func cyclomatic(body ast.Node) int {
 
 	return n
 }
-
-// knot returns the size of the largest set of files of a package that all
-// reach each other: an edge goes from a file that names a thing, or a method
-// whose name only one file declares, to the file that declares it.
-func (p *room) knot() int {
-	home, methodHome := map[string]int{}, map[string]int{}
-	for i, f := range p.files {
-		for _, d := range f.Decls {
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				if d.Recv == nil {
-					home[d.Name.Name] = i
-				} else if at, ok := methodHome[d.Name.Name]; ok && at != i {
-					methodHome[d.Name.Name] = -1
-				} else {
-					methodHome[d.Name.Name] = i
-				}
-			case *ast.GenDecl:
-				for _, s := range d.Specs {
-					switch s := s.(type) {
-					case *ast.TypeSpec:
-						home[s.Name.Name] = i
-					case *ast.ValueSpec:
-						for _, n := range s.Names {
-							home[n.Name] = i
-						}
-					}
-				}
-			}
-		}
-	}
-
-	edges := make([]map[int]bool, len(p.files))
-	for i, f := range p.files {
-		edges[i] = map[int]bool{}
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.SelectorExpr:
-				if at, ok := methodHome[n.Sel.Name]; ok && at >= 0 && at != i {
-					edges[i][at] = true
-				}
-				ast.Inspect(n.X, func(x ast.Node) bool {
-					if id, ok := x.(*ast.Ident); ok {
-						if at, ok := home[id.Name]; ok && at != i {
-							edges[i][at] = true
-						}
-					}
-					return true
-				})
-				return false
-			case *ast.Ident:
-				if at, ok := home[n.Name]; ok && at != i {
-					edges[i][at] = true
-				}
-			}
-
-			return true
-		})
-	}
-
-	return largestComponent(edges)
-}
-
-// largestComponent is Tarjan's algorithm, which keeps only the largest size.
-func largestComponent(edges []map[int]bool) int {
-	index, low, on := make([]int, len(edges)), make([]int, len(edges)), make([]bool, len(edges))
-	var stack []int
-	next, best := 0, 0
-	var visit func(v int)
-
-	visit = func(v int) {
-		next++
-		index[v], low[v] = next, next
-		stack = append(stack, v)
-		on[v] = true
-		for w := range edges[v] {
-			if index[w] == 0 {
-				visit(w)
-				low[v] = min(low[v], low[w])
-			} else if on[w] {
-				low[v] = min(low[v], index[w])
-			}
-		}
-
-		if low[v] != index[v] {
-			return
-		}
-		n := 0
-		for {
-			w := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			on[w] = false
-			n++
-			if w == v {
-				break
-			}
-		}
-
-		best = max(best, n)
-	}
-
-	for v := range edges {
-		if index[v] == 0 {
-			visit(v)
-		}
-	}
-	return best
-}
-
-func (h *house) print() {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	lines := column(h.functions, func(f function) int { return f.lines })
-	toks := column(h.functions, func(f function) int { return f.tokens })
-	cyc := column(h.functions, func(f function) int { return f.cyclomatic })
-	files := column(h.fileSizes, func(f size) int { return f.n })
-	faces := column(h.interfaces, func(f size) int { return f.n })
-
-	row("lines without tests", "%d", h.lines)
-	row("lines of tests, of each line of product", "%d, %.2f", h.testLines, ratio(h.testLines, h.lines))
-	row("tests, fuzz targets, benchmarks", "%d, %d, %d", h.tests, h.fuzzes, h.benchmarks)
-	row("packages", "%d", len(h.packages))
-	row("functions", "%d", len(lines))
-	row("lines of a function: median, p90, p99, max", "%d, %d, %d, %d", at(lines, 50), at(lines, 90), at(lines, 99), at(lines, 100))
-	row("functions over 60, over 40 lines", "%.1f %%, %d", percent(over(lines, 60), len(lines)), over(lines, 40))
-	row("tokens of a function: median, p90, p99, max", "%d, %d, %d, %d", at(toks, 50), at(toks, 90), at(toks, 99), at(toks, 100))
-	row("tokens of a line of code", "%.1f", ratio(h.tokens, h.codeLines))
-	row("blank lines in bodies", "%.1f %% (%d of %d)", percent(h.bodyBlank, h.bodyLines), h.bodyBlank, h.bodyLines)
-	row("comment lines in bodies", "%.1f %% (%d)", percent(h.bodyComment, h.bodyLines), h.bodyComment)
-	row("functions with over 12 lines without either", "%d", h.dense)
-	row("comment lines in all", "%.1f %%", percent(h.commentLines, h.lines))
-	row("exported functions with a comment", "%.0f %%", percent(h.documented, h.exported))
-	row("files over 500, over 800, longest", "%d, %d, %d", over(files, 500), over(files, 800), at(files, 100))
-	row("branches (McCabe) over 15, max", "%d (%.1f %%), %d", over(cyc, 15), percent(over(cyc, 15), len(cyc)), at(cyc, 100))
-	row("functions of more than five parameters", "%.2f %%", percent(h.overFive, len(lines)))
-	row("interfaces, of at most three methods, largest", "%d, %d, %d", len(faces), len(faces)-over(faces, 3), at(faces, 100))
-	row("package variables that are no errors, init", "%d, %d", h.vars, h.inits)
-	row("any in a thousand lines", "%.1f", ratio(1000*h.anys, h.lines))
-	row("panics, gotos, sleeps in tests", "%d, %d, %d", h.panics, h.gotos, h.sleeps)
-	row("lines over 120 columns", "%.1f %%", percent(h.wide, h.lines))
-	w.Flush()
-
-	fmt.Println()
-	fmt.Fprintln(w, "package\tlines\tfiles\texported\tknot of files\ttests/product")
-	rooms := slices.SortedFunc(maps.Values(h.packages), func(a, b *room) int { return cmp.Compare(b.lines, a.lines) })
-	for _, p := range rooms {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d of %d\t%.2f\n", p.dir, p.lines, len(p.files), p.exported, p.knot(), len(p.files), ratio(p.testLines, p.lines))
-	}
-
-	w.Flush()
-
-	fmt.Println("\nmost methods")
-	var types []size
-	for name, n := range h.methods {
-		types = append(types, size{name, n})
-	}
-
-	list(types, 10)
-	fmt.Println("\nlargest interfaces")
-	list(h.interfaces, 5)
-	fmt.Println("\nlongest functions")
-
-	var long []size
-	for _, f := range h.functions {
-		long = append(long, size{f.name, f.lines})
-	}
-
-	list(long, 15)
-	fmt.Println("\nmost branches")
-	var tangled []size
-	for _, f := range h.functions {
-		tangled = append(tangled, size{f.name, f.cyclomatic})
-	}
-
-	list(tangled, 10)
-}
-
-func list(sizes []size, most int) {
-	slices.SortFunc(sizes, func(a, b size) int { return cmp.Or(cmp.Compare(b.n, a.n), strings.Compare(a.name, b.name)) })
-	for _, s := range sizes[:min(most, len(sizes))] {
-		fmt.Printf("%6d  %s\n", s.n, s.name)
-	}
-}
-
-func column[T any](all []T, of func(T) int) []int {
-	out := make([]int, len(all))
-	for i, x := range all {
-		out[i] = of(x)
-	}
-	slices.Sort(out)
-	return out
-}
-
-func at(sorted []int, percentile int) int {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, len(sorted)*percentile/100)]
-}
-
-func over(sorted []int, limit int) int {
-	i, _ := slices.BinarySearch(sorted, limit+1)
-	return len(sorted) - i
-}
-
-func ratio(a, b int) float64   { return float64(a) / float64(max(1, b)) }
-func percent(a, b int) float64 { return 100 * ratio(a, b) }

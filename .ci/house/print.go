@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+func (h *house) print() {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	lines := column(h.functions, func(f function) int { return f.lines })
+	toks := column(h.functions, func(f function) int { return f.tokens })
+	cyc := column(h.functions, func(f function) int { return f.cyclomatic })
+	files := column(h.fileSizes, func(f size) int { return f.n })
+	faces := column(h.interfaces, func(f size) int { return f.n })
+
+	row("lines without tests", "%d", h.lines)
+	row("lines of tests, of each line of product", "%d, %.2f", h.testLines, ratio(h.testLines, h.lines))
+	row("tests, fuzz targets, benchmarks", "%d, %d, %d", h.tests, h.fuzzes, h.benchmarks)
+	row("packages", "%d", len(h.packages))
+	row("functions", "%d", len(lines))
+	row("lines of a function: median, p90, p99, max", "%d, %d, %d, %d", at(lines, 50), at(lines, 90), at(lines, 99), at(lines, 100))
+	row("functions over 60, over 40 lines", "%.1f %%, %d", percent(over(lines, 60), len(lines)), over(lines, 40))
+	row("tokens of a function: median, p90, p99, max", "%d, %d, %d, %d", at(toks, 50), at(toks, 90), at(toks, 99), at(toks, 100))
+
+	row("tokens of a line of code", "%.1f", ratio(h.tokens, h.codeLines))
+	row("blank lines in bodies", "%.1f %% (%d of %d)", percent(h.bodyBlank, h.bodyLines), h.bodyBlank, h.bodyLines)
+	row("comment lines in bodies", "%.1f %% (%d)", percent(h.bodyComment, h.bodyLines), h.bodyComment)
+	row("functions with over 12 lines without either", "%d", h.dense)
+	row("comment lines in all", "%.1f %%", percent(h.commentLines, h.lines))
+	row("exported functions with a comment", "%.0f %%", percent(h.documented, h.exported))
+	row("files over 500, over 800, longest", "%d, %d, %d", over(files, 500), over(files, 800), at(files, 100))
+
+	row("branches (McCabe) over 15, max", "%d (%.1f %%), %d", over(cyc, 15), percent(over(cyc, 15), len(cyc)), at(cyc, 100))
+	row("functions of more than five parameters", "%.2f %%", percent(h.overFive, len(lines)))
+	row("interfaces, of at most three methods, largest", "%d, %d, %d", len(faces), len(faces)-over(faces, 3), at(faces, 100))
+	row("package variables that are no errors, init", "%d, %d", h.vars, h.inits)
+	row("any in a thousand lines", "%.1f", ratio(1000*h.anys, h.lines))
+	row("panics, gotos, sleeps in tests", "%d, %d, %d", h.panics, h.gotos, h.sleeps)
+	row("lines over 120 columns", "%.1f %%", percent(h.wide, h.lines))
+	w.Flush()
+
+	fmt.Println()
+
+	fmt.Fprintln(w, "package\tlines\tfiles\texported\tknot of files\ttests/product")
+	rooms := slices.SortedFunc(maps.Values(h.packages), func(a, b *room) int { return cmp.Compare(b.lines, a.lines) })
+	for _, p := range rooms {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d of %d\t%.2f\n", p.dir, p.lines, len(p.files), p.exported, p.knot(), len(p.files), ratio(p.testLines, p.lines))
+	}
+
+	w.Flush()
+
+	fmt.Println("\nmost methods")
+	var types []size
+	for name, n := range h.methods {
+		types = append(types, size{name, n})
+	}
+
+	list(types, 10)
+	fmt.Println("\nlargest interfaces")
+	list(h.interfaces, 5)
+	fmt.Println("\nlongest functions")
+
+	var long []size
+	for _, f := range h.functions {
+		long = append(long, size{f.name, f.lines})
+	}
+
+	list(long, 15)
+	fmt.Println("\nmost branches")
+	var tangled []size
+	for _, f := range h.functions {
+		tangled = append(tangled, size{f.name, f.cyclomatic})
+	}
+
+	list(tangled, 10)
+}
+
+func list(sizes []size, most int) {
+	slices.SortFunc(sizes, func(a, b size) int { return cmp.Or(cmp.Compare(b.n, a.n), strings.Compare(a.name, b.name)) })
+	for _, s := range sizes[:min(most, len(sizes))] {
+		fmt.Printf("%6d  %s\n", s.n, s.name)
+	}
+}
+
+func column[T any](all []T, of func(T) int) []int {
+	out := make([]int, len(all))
+	for i, x := range all {
+		out[i] = of(x)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func at(sorted []int, percentile int) int {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, len(sorted)*percentile/100)]
+}
+
+func over(sorted []int, limit int) int {
+	i, _ := slices.BinarySearch(sorted, limit+1)
+	return len(sorted) - i
+}
+
+func ratio(a, b int) float64   { return float64(a) / float64(max(1, b)) }
+func percent(a, b int) float64 { return 100 * ratio(a, b) }
