@@ -47,8 +47,16 @@ func (a *admission) answer() {
 
 // record is this node as the catalog shall have it.
 func (n *network) record() catalog.Member {
-	return catalog.Member{ID: n.self.node, Epoch: n.self.epoch, Addr: n.clusterAddr(), Gossip: n.gossip.Addr(), API: n.o.API,
-		Zone: n.o.Zone, Weight: uint32(n.o.Weight * 100), Version: n.o.Version}
+	return catalog.Member{
+		ID:      n.self.node,
+		Epoch:   n.self.epoch,
+		Addr:    n.clusterAddr(),
+		Gossip:  n.gossip.Addr(),
+		API:     n.o.API,
+		Zone:    n.o.Zone,
+		Weight:  uint32(n.o.Weight * 100),
+		Version: n.o.Version,
+	}
 }
 
 // serveJoin lets a node in, by way of the leader.

@@ -203,9 +203,20 @@ func (c *Cluster) wire(lone bool) {
 	n := &network{env: c.env, o: c.o, self: c.self, view: r.view, applied: r.machine.applied.Load, term: r.term}
 	c.replica, c.network = r, n
 
+	// Each part gets the ones before it: none of them knows the cluster as a whole.
 	twins := &twins{env: c.env, network: n}
 	c.succession = &succession{env: c.env, network: n}
-	c.proposer = &proposer{env: c.env, network: n, replica: r, now: c.o.Now, hold: c.o.HoldTime, seal: c.keys.sealConfigs, audit: c.o.Audit, given: c.succession.reason}
+	c.proposer = &proposer{
+		env:     c.env,
+		network: n,
+		replica: r,
+		now:     c.o.Now,
+		hold:    c.o.HoldTime,
+		seal:    c.keys.sealConfigs,
+		audit:   c.o.Audit,
+		given:   c.succession.reason,
+	}
+
 	c.formation = &formation{env: c.env, self: c.self, network: n, replica: r, alone: lone, expect: c.o.BootstrapExpect}
 	c.admission = &admission{env: c.env, network: n, replica: r, proposer: c.proposer, twins: twins, succession: c.succession}
 	c.proof = &proof{env: c.env, network: n, replica: r, twins: twins, memory: memory, ballot: &c.ballot}

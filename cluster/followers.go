@@ -24,8 +24,14 @@ type followers struct {
 }
 
 func newFollowers(r *replica, m *memory, older func(node string, refused error)) *followers {
-	return &followers{memory: m, cluster: r.self.cluster, commit: func() uint64 { return r.raft.CommitIndex() },
-		term: func() uint64 { return r.raft.CurrentTerm() }, older: older, match: map[string]uint64{}}
+	return &followers{
+		memory:  m,
+		cluster: r.self.cluster,
+		commit:  func() uint64 { return r.raft.CommitIndex() },
+		term:    func() uint64 { return r.raft.CurrentTerm() },
+		older:   older,
+		match:   map[string]uint64{},
+	}
 }
 
 // known is what is remembered of a follower now, before it is called.

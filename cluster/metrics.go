@@ -33,10 +33,12 @@ func newMetrics() *metrics {
 			Name: "shoal_propose_seconds", Help: "Seconds from a write until this node has applied it, by result: ok, failed.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}, []string{"result"}),
+
 		disk: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shoal_raft_disk_seconds", Help: "Seconds of a synced write of raft to the disk.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18),
 		}),
+
 		apply: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "shoal_apply_seconds", Help: "Seconds to apply a batch of entries to the catalog.",
 			Buckets: prometheus.ExponentialBuckets(0.00001, 4, 12),

@@ -57,6 +57,8 @@ func (n *network) open(keys wire.Keys) (err error) {
 		Self:   wire.Peer{Cluster: n.self.cluster(), Node: n.self.node, Epoch: n.self.epoch},
 		Keys:   keys,
 		Admit:  n.admit,
+
+		// A peer that this node must not talk to is told so before any handler sees its call.
 		Errors: append(slices.Clone(n.o.Errors), ownKinds...),
 		Dial:   n.o.Dial,
 		Log:    n.log.With("part", "wire"),
@@ -70,12 +72,14 @@ func (n *network) open(keys wire.Keys) (err error) {
 		Advertise: n.o.Advertise,
 		Keys:      gossipKeys(keys),
 		Node:      n.self.node,
-		Epoch:     n.self.epoch,
-		Join:      n.o.Join,
-		Meta:      n.ownMeta(),
-		Reach:     n.o.Reach,
-		Timing:    n.timing,
-		Log:       n.log.With("part", "gossip"),
+
+		// Hints of who else is there: gossip finds the others by these, the log of raft says who belongs.
+		Epoch:  n.self.epoch,
+		Join:   n.o.Join,
+		Meta:   n.ownMeta(),
+		Reach:  n.o.Reach,
+		Timing: n.timing,
+		Log:    n.log.With("part", "gossip"),
 	})
 	return err
 }
@@ -154,8 +158,14 @@ func (n *network) refresh() {
 }
 
 func (n *network) ownMeta() []byte {
-	m := meta{Cluster: n.self.cluster(), Addr: n.clusterAddr(), API: n.o.API,
-		Load: n.ownLoad(), Former: formerOf(n.view()), Term: n.term()}
+	m := meta{
+		Cluster: n.self.cluster(),
+		Addr:    n.clusterAddr(),
+		API:     n.o.API,
+		Load:    n.ownLoad(),
+		Former:  formerOf(n.view()),
+		Term:    n.term(),
+	}
 	if m.Cluster == "" {
 		m.Expect = n.o.BootstrapExpect
 	}

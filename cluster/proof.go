@@ -179,12 +179,15 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 	// nothing, whatever it may have forgotten before.
 	leader := ""
 	for _, a := range answers {
+		// A leader that answers decides alone, whether or not it has been caught up with.
 		if a.Leads {
 			if p.applied() >= a.Index {
 				return verdict{proved: true}
 			}
 			return verdict{why: fmt.Errorf("it has applied %d of the leader's %d entries", p.applied(), a.Index)}
 		}
+
+		// A follower may name a leader that has not answered: its word is awaited below.
 		if a.Leader != "" && a.Leader != p.self {
 			leader = a.Leader
 		}
@@ -198,6 +201,8 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 	voters := p.voters()
 	agree, bar := 1, p.own()
 	var silent []string
+
+	// The bar is the newest last entry among those who agree: bar = max(own, last of each).
 	for _, v := range voters {
 		a, ok := answers[v]
 		switch {
@@ -205,6 +210,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		case !ok:
 			silent = append(silent, v)
 		default:
+			// One that knows of a later end of the log raises the bar: with less this node may lack what it confirmed.
 			agree++
 			if bar.behind(a.Last) {
 				bar = a.Last
@@ -212,8 +218,6 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		}
 	}
 
-	// Data that came from elsewhere may be older than the votes that this node gave:
-	// all must say what they know.
 	// Data that came from elsewhere may be older than the votes that this node gave: all must say what they know.
 	if p.moved {
 		if len(silent) > 0 {
@@ -222,6 +226,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		return verdict{proved: true, bar: bar}
 	}
 
+	// Who never moved has kept each vote that it gave: the usual majority is enough.
 	if agree <= len(voters)/2 {
 		return verdict{why: fmt.Errorf("%d of %d voters are there", agree, len(voters))}
 	}
@@ -277,8 +282,16 @@ func (p *proof) once(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.scaled(proveTime))
 	defer cancel()
 
-	asker := &prover{self: self.node, moved: self.moved, voters: p.replica.voters, ask: p.recall, twins: p.twins.refuseOwn,
-		applied: p.replica.machine.applied.Load, own: p.replica.position}
+	asker := &prover{
+		self:    self.node,
+		moved:   self.moved,
+		voters:  p.replica.voters,
+		ask:     p.recall,
+		twins:   p.twins.refuseOwn,
+		applied: p.replica.machine.applied.Load,
+		own:     p.replica.position,
+	}
+
 	v := asker.round(ctx, p.replica.others())
 	if !v.proved {
 		return v.why

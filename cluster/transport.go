@@ -68,10 +68,14 @@ func (t *transport) denied(command any) any {
 		if !t.ballot.allows(raftPosition{r.LastLogTerm, r.LastLogIndex}) {
 			return &raft.RequestVoteResponse{RPCHeader: r.RPCHeader, Term: t.term()}
 		}
+
+	// A vote before the election counts alike: with it a candidate learns that it would win.
 	case *raft.RequestPreVoteRequest:
 		if !t.ballot.allows(raftPosition{r.LastLogTerm, r.LastLogIndex}) {
 			return &raft.RequestPreVoteResponse{RPCHeader: r.RPCHeader, Term: t.term()}
 		}
+
+	// Told to take over at once, a node would skip the vote that refuses it.
 	case *raft.TimeoutNowRequest:
 		if !t.ballot.allows(t.own()) {
 			return &raft.TimeoutNowResponse{RPCHeader: r.RPCHeader}

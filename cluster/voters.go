@@ -322,12 +322,15 @@ func (e *electorate) change(step change, prev uint64) error {
 	switch r := e.replica.raft; step.kind {
 	case noChange:
 		return nil
+
+	// prev is the index of the membership that the step was planned on: raft refuses it if another came meanwhile.
 	case promote:
 		f = r.AddVoter(id, raft.ServerAddress(step.id), prev, e.scaled(joinTime))
 	case demote:
 		f = r.DemoteVoter(id, prev, e.scaled(joinTime))
 	case forget:
 		f = r.RemoveServer(id, prev, e.scaled(joinTime))
+
 	case transfer:
 		f = r.LeadershipTransfer()
 	}

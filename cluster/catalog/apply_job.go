@@ -87,8 +87,12 @@ func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.
 	old := t.jobs.get(jobKey(kind, subject))
 	if old == nil {
 		t.setJob(&Job{
-			Kind: kind, Subject: subject, State: JobWaiting, Urgent: urgent,
-			EnqueuedAt: t.now, NotBefore: notBefore,
+			Kind:       kind,
+			Subject:    subject,
+			State:      JobWaiting,
+			Urgent:     urgent,
+			EnqueuedAt: t.now,
+			NotBefore:  notBefore,
 		})
 		return
 	}

@@ -93,7 +93,10 @@ func (t *txn) addRepo(conn *Connection, l *ListedRepo, fence uint64) {
 	facts := l.RepoFacts
 	facts.Topics = sortedSet(facts.Topics)
 	r := &Repo{
-		ID: t.meta.LastRepo, Name: l.Name, RepoFacts: facts, CreatedAt: t.now,
+		ID:          t.meta.LastRepo,
+		Name:        l.Name,
+		RepoFacts:   facts,
+		CreatedAt:   t.now,
 		Connections: []RepoConnection{{Name: conn.Name, Seen: fence, Target: l.Target}},
 	}
 

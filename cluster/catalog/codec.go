@@ -325,6 +325,7 @@ func pointerCoder(t reflect.Type) coder {
 			}
 			return elem.enc(append(b, 1), v.Elem())
 		},
+
 		dec: func(r *reader, v reflect.Value) {
 			if r.uvarint() == 0 {
 				return

@@ -154,7 +154,13 @@ var eventRules = []eventRule{
 		return Event{Action: c.Action, TargetType: c.TargetType, Target: c.Target, Message: c.Message}
 	}),
 	alwaysTold(func(_ *txn, c *PutConsent) Event {
-		return Event{Action: "oauth.consented", Actor: Actor{ID: c.Consent.Account}, TargetType: "oauth_grant", Target: c.Consent.ID, Message: c.Consent.Name + " at " + c.Consent.Host}
+		return Event{
+			Action:     "oauth.consented",
+			Actor:      Actor{ID: c.Consent.Account},
+			TargetType: "oauth_grant",
+			Target:     c.Consent.ID,
+			Message:    c.Consent.Name + " at " + c.Consent.Host,
+		}
 	}),
 	untold[RotateConsent](byUse),
 	alwaysTold(func(_ *txn, c *EndConsents) Event {
@@ -205,12 +211,15 @@ func (t *txn) accountEvent(c *PutAccount) Event {
 	switch {
 	case old == nil:
 		action = "user.created"
+
+	// A change of state tells more than one of the role that comes with it.
 	case old.State == AccountPending && a.State == AccountActive:
 		action = "user.approved"
 	case old.State != a.State && a.State == AccountSuspended:
 		action = "user.suspended"
 	case old.State != a.State && a.State == AccountActive:
 		action = "user.reactivated"
+
 	case old.Role != a.Role:
 		action = "user.role_changed"
 	}

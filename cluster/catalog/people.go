@@ -110,10 +110,13 @@ func (c *PutAccount) apply(t *txn) Result {
 	switch {
 	case a.ID == "" || len(a.ID) > 64 || strings.ContainsRune(a.ID, 0):
 		return refuse(Invalid, "an account needs an id")
+
+	// The address is a key of the table of addresses: only lower case makes it one spelling a person.
 	case a.Email == "" || len(a.Email) > maxEmail || a.Email != strings.ToLower(a.Email) || !strings.Contains(a.Email, "@"):
 		return refuse(Invalid, "an account needs an e-mail address")
 	case len(a.Name) > maxNameText:
 		return refuse(Invalid, "the account is malformed")
+
 	case a.Role != RoleMember && a.Role != RoleOwner:
 		return refuse(Invalid, "the role of an account is member or owner")
 	case a.State < AccountActive || a.State > AccountPending:
@@ -199,9 +202,12 @@ func (c *DeleteAccount) apply(t *txn) Result {
 	for _, g := range t.grantsOf(a.ID) {
 		t.grants.delete(g.Key())
 	}
+
+	// What signs in by itself must not outlive the account: a session, a program's consent, a linked identity.
 	t.endSessions(func(s *Session) bool { return s.Account == a.ID })
 	t.endConsents(func(x *Consent) bool { return x.Account == a.ID })
 	t.forgetWaysIn(a.ID)
+
 	t.emails.delete(a.Email)
 	t.accounts.delete(a.ID)
 	return Result{ID: t.index}

@@ -316,14 +316,24 @@ func (c *RefuseReader) apply(t *txn) Result {
 	if job == nil {
 		return no
 	}
+
 	if c.Issue == "" {
 		return refuse(Invalid, "a refusal has a reason")
 	}
 
 	if t.readers.get(key) != nil || t.readers.len() < maxReaders {
-		t.readers.set(key, &Reader{Site: c.Site, Subject: c.Subject, Began: c.Fence, At: t.now, Changed: t.index, Issue: clip(c.Issue)})
+		t.readers.set(key, &Reader{
+			Site:    c.Site,
+			Subject: c.Subject,
+			Began:   c.Fence,
+			At:      t.now,
+			Changed: t.index,
+			Issue:   clip(c.Issue),
+		})
 		t.noteListing(c.Site)
 	}
+
+	// A refusal is an answer: the job ends for good, until the person links the account again.
 	t.failed(job, &FinishJob{Error: c.Issue, Permanent: true})
 	return Result{ID: t.index}
 }

@@ -62,8 +62,10 @@ func (s *State) Unseal(open Unsealer) {
 // newState is New with tables and kinds of jobs of its own.
 func newState(rows []tableRow, kinds []JobRow) *State {
 	s := &State{kinds: kinds, sets: &sets{}, tables: tables{
-		rows:      rows,
-		config:    &Config{},
+		rows:   rows,
+		config: &Config{},
+
+		// Trees that are derived from the tables: apply keeps them in step, a snapshot leaves them out.
 		parsed:    &parsed{},
 		names:     newTree[string, RepoID](),
 		externals: newTree[string, RepoID](),
@@ -152,12 +154,14 @@ func (s *State) Diverged() bool { return s.checked.diverged }
 // View returns the state as it is now. It costs the same for any size.
 func (s *State) View() *View {
 	v := &View{sets: s.sets, tables: tables{
-		rows:      s.rows,
-		meta:      s.meta,
-		metaHash:  s.metaHash,
-		config:    s.config,
-		confHash:  s.confHash,
-		parsed:    s.parsed,
+		rows:     s.rows,
+		meta:     s.meta,
+		metaHash: s.metaHash,
+		config:   s.config,
+		confHash: s.confHash,
+		parsed:   s.parsed,
+
+		// A frozen tree shares its nodes with the living one, which copies what it changes from now on.
 		names:     s.names.freeze(),
 		externals: s.externals.freeze(),
 		former:    s.former.freeze(),

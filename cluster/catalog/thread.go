@@ -286,7 +286,15 @@ func (c *ForkThread) apply(t *txn) Result {
 		return *no
 	}
 
-	t.setThread(&Thread{ID: c.Thread, Owner: c.Owner, Title: c.Title, Public: c.Public, Created: t.now, Changed: t.now, Turns: from.Turns})
+	t.setThread(&Thread{
+		ID:      c.Thread,
+		Owner:   c.Owner,
+		Title:   c.Title,
+		Public:  c.Public,
+		Created: t.now,
+		Changed: t.now,
+		Turns:   from.Turns,
+	})
 	return Result{ID: t.index}
 }
 

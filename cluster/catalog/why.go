@@ -106,6 +106,8 @@ func (v *View) whyListed(x reads, r *Repo) Reason {
 	if complete && access.Began > x.reader.Began || !complete && extra {
 		because = Reason{Kind: "host_by_repository", At: access.At, Text: x.site + " lists the person as a reader of it"}
 	}
+
+	// The set is what the gate asks as well: a reason may never say more than that lets through.
 	switch {
 	case x.set().Contains(r.ID):
 		because.Sees, because.Text = true, because.Text+"."
@@ -113,6 +115,7 @@ func (v *View) whyListed(x reads, r *Repo) Reason {
 		because.Text += ", but that answer is too old to count: there was no good one since."
 	case x.reader.Began == 0 && access.Began == 0:
 		because.Text = x.site + " has not been asked yet, or has not answered."
+
 	default:
 		because = Reason{Kind: "host_by_person", At: x.reader.At, Text: x.site + " names it neither among what the person may read, nor the person among its readers."}
 		if access.Began > x.reader.Began {

@@ -81,6 +81,7 @@ func (c *checker) connection(conn Connection) {
 		c.globs(path+".exclude.repos", n.Exclude.Repos)
 		c.globs(path+".exclude.topics", n.Exclude.Topics)
 		c.size(path+".exclude.size", n.Exclude.Size)
+
 	case *GitLab:
 		c.host(path, n.URL, n.Token)
 		c.url(path+".webUrl", n.WebURL)
@@ -90,10 +91,12 @@ func (c *checker) connection(conn Connection) {
 	case *Gitea:
 		c.host(path, n.URL, n.Token)
 		c.globs(path+".exclude.repos", n.Exclude.Repos)
+
 	case *Gerrit:
 		c.host(path, n.URL, nil)
 		c.globs(path+".projects", n.Projects)
 		c.globs(path+".exclude.projects", n.Exclude.Projects)
+
 	case *Bitbucket:
 		c.host(path, n.URL, n.Token)
 		c.globs(path+".exclude.repos", n.Exclude.Repos)

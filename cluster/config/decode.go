@@ -187,23 +187,7 @@ func (d *decoder) connection(name string, v any) {
 
 	// The defaults of the kind, then the file over them.
 	kind, _ := object(v)["type"].(string)
-	var c Connection
-	switch Kind(kind) {
-	case KindGitHub:
-		c = &GitHub{URL: "https://github.com"}
-	case KindGitLab:
-		c = &GitLab{URL: "https://gitlab.com"}
-	case KindGitea:
-		c = &Gitea{URL: "https://gitea.com"}
-	case KindGerrit:
-		c = &Gerrit{}
-	case KindBitbucket:
-		c = &Bitbucket{URL: "https://api.bitbucket.org/2.0", Deployment: Cloud}
-	case KindAzureDevOps:
-		c = &AzureDevOps{URL: "https://dev.azure.com"}
-	default:
-		c = &Git{}
-	}
+	c := newConnection(Kind(kind))
 	d.into(v, path, c)
 
 	// Defaults that depend on what the file gives.
@@ -221,6 +205,28 @@ func (d *decoder) connection(name string, v any) {
 	raw, _ := json.Marshal(v) // a tree of plain values cannot fail
 	c.Shared().Name, c.Shared().Raw = name, string(raw)
 	d.f.Connections = append(d.f.Connections, c)
+}
+
+// newConnection is a connection with the defaults of its kind that need nothing else.
+// The schema has refused other kinds before.
+func newConnection(kind Kind) Connection {
+	switch kind {
+	case KindGitHub:
+		return &GitHub{URL: "https://github.com"}
+	case KindGitLab:
+		return &GitLab{URL: "https://gitlab.com"}
+	case KindGitea:
+		return &Gitea{URL: "https://gitea.com"}
+
+	// Every Gerrit is somebody's own: there is no address to guess.
+	case KindGerrit:
+		return &Gerrit{}
+	case KindBitbucket:
+		return &Bitbucket{URL: "https://api.bitbucket.org/2.0", Deployment: Cloud}
+	case KindAzureDevOps:
+		return &AzureDevOps{URL: "https://dev.azure.com"}
+	}
+	return &Git{}
 }
 
 // override adds an override of an environment variable.

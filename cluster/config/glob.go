@@ -152,17 +152,20 @@ func (t *globReader) next(c, closing byte) error {
 		t.star()
 	case c == '?':
 		t.b.WriteString(`[^/]`)
+
+	// These three read on to the bracket that ends them.
 	case c == '[':
 		return t.class()
 	case c == '{':
 		return t.brace()
+
 	case c == ',' && closing == '}', c == '|' && closing == ')':
 		t.b.WriteByte('|')
 
 	// A backslash makes a literal of what follows.
 	case c == '\\':
 		if t.pos == len(t.text) {
-			return errGlobEscape
+			return errGlobEscape // there is nothing left to escape
 		}
 		c = t.text[t.pos]
 		t.pos++

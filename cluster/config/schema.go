@@ -110,6 +110,7 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 			add(child(path, name), "%s", unknown(name, known, ve.SchemaURL))
 		}
 		return
+
 	case *kind.Required:
 		for _, name := range k.Missing {
 			add(child(path, name), "It is required; add it.")
@@ -126,6 +127,7 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 		add(path, "It must be %s, not %s.", show(k.Want), show(value))
 	case *kind.Pattern:
 		add(path, "%s, not %s.", patternText(k.Want), show(value))
+
 	case *kind.Minimum:
 		add(path, "It must be at least %s, not %s.", ratText(k.Want), ratText(k.Got))
 	case *kind.MinItems:

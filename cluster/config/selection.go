@@ -33,22 +33,27 @@ func Selection(c Connection) (lists, leavesOut []string) {
 		return []string{withoutUser(g.URL)}, nil
 	}
 
+	// Properties that select: a switch that is on, or a list with something in it.
 	for _, s := range selectors {
 		switch v := file[s.property].(type) {
 		case bool:
 			if v && !ignoresAll(c) {
 				lists = append(lists, s.text)
 			}
+
 		case []any:
 			if len(v) > 0 {
 				lists = append(lists, s.text+" "+phrase(v))
 			}
 		}
 	}
+
+	// Gerrit alone takes all where nothing is named.
 	if len(lists) == 0 && c.Kind() == KindGerrit {
 		lists = []string{"all projects"}
 	}
 
+	// The same of what is left out; of a size its bounds.
 	exclude, _ := file["exclude"].(map[string]any)
 	for _, property := range []string{"archived", "forks", "disabled", "hidden", "readOnly", "userOwnedProjects", "projects", "repos", "topics", "size"} {
 		switch v := exclude[property].(type) {
@@ -56,6 +61,7 @@ func Selection(c Connection) (lists, leavesOut []string) {
 			if v {
 				leavesOut = append(leavesOut, property)
 			}
+
 		case []any:
 			if len(v) > 0 {
 				leavesOut = append(leavesOut, property+" "+phrase(v))

@@ -29,20 +29,23 @@ type Settings struct {
 // DefaultSettings are the settings of a file without any.
 func DefaultSettings() Settings {
 	return Settings{
-		MaxFileSize:                     2 << 20,
-		MaxTrigramCount:                 20000,
-		ReindexInterval:                 time.Hour,
-		ResyncConnectionInterval:        24 * time.Hour,
+		MaxFileSize:              2 << 20,
+		MaxTrigramCount:          20000,
+		ReindexInterval:          time.Hour,
+		ResyncConnectionInterval: 24 * time.Hour,
+
 		ResyncConnectionPollingInterval: time.Second,
 		ReindexRepoPollingInterval:      time.Second,
-		MaxConnectionSyncJobs:           8,
-		MaxRepoIndexingJobs:             8,
-		MaxRepoGarbageCollectionJobs:    8,
-		MaxAccountPermissionSyncJobs:    8,
-		MaxRepoPermissionSyncJobs:       8,
-		RepoGarbageCollectionGrace:      10 * time.Second,
-		RepoIndexTimeout:                2 * time.Hour,
-		RepoDrivenPermissionInterval:    24 * time.Hour,
-		UserDrivenPermissionInterval:    24 * time.Hour,
+
+		MaxConnectionSyncJobs:        8,
+		MaxRepoIndexingJobs:          8,
+		MaxRepoGarbageCollectionJobs: 8,
+		MaxAccountPermissionSyncJobs: 8,
+		MaxRepoPermissionSyncJobs:    8,
+
+		RepoGarbageCollectionGrace:   10 * time.Second,
+		RepoIndexTimeout:             2 * time.Hour,
+		RepoDrivenPermissionInterval: 24 * time.Hour,
+		UserDrivenPermissionInterval: 24 * time.Hour,
 	}
 }

@@ -37,6 +37,7 @@ func plain(v *hujson.Value) any {
 			return json.Number("1") // refused already, see numbers
 		}
 		return number(l.String())
+
 	case 't':
 		return true
 	case 'f':

@@ -75,11 +75,13 @@ func (c *checker) warnConnection(conn Connection) {
 	case *Gitea:
 		c.warnAddress(path, n.URL)
 		c.warnEmpty(path, n.Orgs, n.Repos, n.Users)
+
 	case *Gerrit: // without projects it takes all
 		c.warnAddress(path, n.URL)
 	case *Bitbucket:
 		c.warnAddress(path, n.URL)
 		c.warnBitbucket(path, n)
+
 	case *AzureDevOps:
 		c.warnAddress(path, n.URL)
 		if n.Deployment == Server && hostOf(n.URL) == "dev.azure.com" {

@@ -111,8 +111,12 @@ func New(o Options) (*Gossip, error) {
 	}
 
 	g := &Gossip{
-		o: o, wakeup: make(chan struct{}, 1), meta: slices.Clone(o.Meta), unfound: map[string]bool{},
-		peers: make(map[start]Peer), changed: make(chan struct{}),
+		o:       o,
+		wakeup:  make(chan struct{}, 1),
+		meta:    slices.Clone(o.Meta),
+		unfound: map[string]bool{},
+		peers:   make(map[start]Peer),
+		changed: make(chan struct{}),
 	}
 	var err error
 	if g.keys, err = memberlist.NewKeyring(o.Keys, o.Keys[0]); err != nil {

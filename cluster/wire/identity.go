@@ -274,8 +274,10 @@ func (r *ring) config(protocols ...Protocol) *tls.Config {
 		InsecureSkipVerify:     true, // VerifyConnection does it
 		SessionTicketsDisabled: true,
 		Time:                   r.now,
-		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.certificate() },
-		GetClientCertificate:   func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return r.certificate() },
+
+		// Asked for at each handshake, since a certificate is renewed while connections are open.
+		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.certificate() },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return r.certificate() },
 		VerifyConnection: func(s tls.ConnectionState) error {
 			_, _, err := r.verify(s.PeerCertificates)
 			return err

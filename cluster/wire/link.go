@@ -289,8 +289,12 @@ func (p *Port) expected(peer Peer, t Target, proto Protocol) error {
 			return err
 		}
 		return fmt.Errorf("%w: %w", ErrRefused, err)
+
+	// An address may have passed to another node since it was noted.
 	case t.Node != "" && peer.Node != t.Node:
 		return fmt.Errorf("%w: node %s answers where %s is expected", ErrRefused, short(peer.Node), short(t.Node))
+
+	// Only who joins may not know yet which cluster this is.
 	case proto != Join && peer.Cluster != me.Cluster:
 		return fmt.Errorf("%w: %w", ErrRefused, otherCluster(peer, me))
 	}

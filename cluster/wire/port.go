@@ -144,10 +144,16 @@ func Listen(o Options) (*Port, error) {
 	}
 
 	p := &Port{
-		o: o, ring: r, kinds: table, ln: ln,
-		slots: make(chan struct{}, MaxConns), shakes: newStrangers(),
-		calls: make(map[string]Handler), joins: make(map[string]Handler), streams: make(map[string]StreamHandler),
-		links: make(map[*link]struct{}),
+		o:       o,
+		ring:    r,
+		kinds:   table,
+		ln:      ln,
+		slots:   make(chan struct{}, MaxConns),
+		shakes:  newStrangers(),
+		calls:   make(map[string]Handler),
+		joins:   make(map[string]Handler),
+		streams: make(map[string]StreamHandler),
+		links:   make(map[*link]struct{}),
 	}
 
 	// The raft listener and the pool end with the base context.
@@ -320,6 +326,8 @@ func (p *Port) accept() error {
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept from other nodes: %w", err)
+
+		// No file descriptors, most likely: some are freed in a moment.
 		case err != nil:
 			p.o.Log.Warn("accept from other nodes", "err", err)
 			if !clock.Wait(p.base, 100*time.Millisecond) {

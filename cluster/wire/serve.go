@@ -60,6 +60,7 @@ func (p *Port) serveCalls(l *link, from map[string]Handler) {
 func (s *server) read(ctx context.Context, requests chan<- frame) {
 	t := &timed{c: s.l.Conn}
 	r := bufio.NewReader(t)
+
 	for {
 		// The caller closes a connection that it has not used for IdleTimeout;
 		// the margin keeps this side from being first. A handler may take longer.
@@ -81,6 +82,8 @@ func (s *server) read(ctx context.Context, requests chan<- frame) {
 		switch f.kind {
 		case cancelFrame:
 			s.stop(f.call)
+
+		// Busy before it waits: a reader that timed out in between would end the connection.
 		case requestFrame:
 			s.begin()
 			select {
@@ -88,6 +91,8 @@ func (s *server) read(ctx context.Context, requests chan<- frame) {
 			case <-ctx.Done():
 				return
 			}
+
+		// This side is sent nothing else: the other one speaks another protocol.
 		default:
 			return
 		}

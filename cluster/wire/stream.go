@@ -79,8 +79,11 @@ func (s *stream) Read(b []byte) (int, error) {
 			s.err = s.broken(err)
 		case f.kind == chunkFrame:
 			s.rest = f.body
+
+		// Only this frame says that the answer is whole: a connection that ends without it has cut it.
 		case f.kind == endFrame:
 			s.err = io.EOF
+
 		case f.kind == errorFrame:
 			s.err = s.fail(s.p.kinds.remote(s.l.peer, f.body))
 		default:

@@ -85,10 +85,24 @@ var Kinds = []Kind{
 	{Err: ErrExists, Wire: "already-exists", Status: 400, Code: "ALREADY_EXISTS"},
 	{Err: ErrHeld, Wire: "held", Status: 409, Code: "CONFIRMATION_REQUIRED"},
 	{Err: ErrUnable, Wire: "unable", Status: 409, Code: "NOT_POSSIBLE_NOW"},
-	{Err: ErrTooLarge, Wire: "answer-too-large", Status: 413, Code: "RESPONSE_TOO_LARGE", Hint: "Ask for less: narrow with path."},
+	{
+		Err:    ErrTooLarge,
+		Wire:   "answer-too-large",
+		Status: 413,
+		Code:   "RESPONSE_TOO_LARGE",
+		Hint:   "Ask for less: narrow with path.",
+	},
 	{Err: ErrOverloaded, Status: 429, Code: "RATE_LIMITED", Hint: retrySoon, RetryAfter: time.Second, Elsewhere: true},
 	{Err: ErrNoLeader, Wire: "no-quorum", Status: 503, Code: "NO_LEADER"},
-	{Err: ErrStale, Wire: "stale", Status: 503, Code: "CATALOG_STALE", Hint: retrySoon, RetryAfter: 5 * time.Second, Elsewhere: true},
+	{
+		Err:        ErrStale,
+		Wire:       "stale",
+		Status:     503,
+		Code:       "CATALOG_STALE",
+		Hint:       retrySoon,
+		RetryAfter: 5 * time.Second,
+		Elsewhere:  true,
+	},
 	{Err: ErrIncomplete, Wire: "incomplete", Status: 503, Code: "INCOMPLETE_RESULTS", Hint: retrySoon},
 	{Err: ErrUnavailable, Wire: "unavailable", Status: 503, Code: "UNAVAILABLE", Hint: retrySoon, Elsewhere: true},
 	{Err: ErrTimeout, Wire: "timeout", Status: 504, Code: "TIMEOUT", Hint: narrow},
@@ -157,6 +171,8 @@ func WriteError(err error) error {
 			return Fail(ErrExists, "%s", refusal.Reason)
 		}
 		return Fail(ErrInvalid, "%s", refusal.Reason)
+
+	// Not to be taken for a refusal: the same change may succeed in a moment.
 	case errors.Is(err, cluster.ErrNoLeader):
 		return Fail(ErrNoLeader, "the cluster has no leader now: %v", err)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -107,6 +107,8 @@ func (p *Peers) Prefer(ids []string, key string) []string {
 			live = append(live, id)
 		}
 	}
+
+	// With one left, or this node before another, there is nothing to order.
 	if len(live) == 1 || len(live) == 2 && live[0] == p.self {
 		return live
 	}
@@ -118,6 +120,8 @@ func (p *Peers) Prefer(ids []string, key string) []string {
 			return -1
 		case b == p.self:
 			return 1
+
+		// Equal ones by a hash of the key and the id: all nodes agree, and keys spread.
 		case busy[a] != busy[b]:
 			return busy[a] - busy[b]
 		}

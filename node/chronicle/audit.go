@@ -103,6 +103,8 @@ func (req *AuditRequest) check() error {
 		return call.Fail(call.ErrInvalid, "page must be at least 1")
 	case req.PerPage < 1 || req.PerPage > MostLines:
 		return call.Fail(call.ErrInvalid, "perPage must be from 1 to %d", MostLines)
+
+	// Pages are cut from a sorted list, which grows with their number: a deep one would need all of it.
 	case req.Kind != Changes && req.Page > deepest/req.PerPage:
 		return call.Fail(call.ErrInvalid, "a page stands behind %d entries at most: bound the list by since and until, or ask for all of it with format=jsonl", deepest)
 	case !req.Since.IsZero() && !req.Until.IsZero() && !req.Since.Before(req.Until):
@@ -114,7 +116,12 @@ func (req *AuditRequest) check() error {
 // look is the request for one of the lists that the answer is put together from.
 func (req *AuditRequest) look() *look {
 	return &look{
-		Since: req.Since, Until: req.Until, Action: req.Action, Actor: req.Actor, After: req.After, Limit: req.Page * req.PerPage,
+		Since:  req.Since,
+		Until:  req.Until,
+		Action: req.Action,
+		Actor:  req.Actor,
+		After:  req.After,
+		Limit:  req.Page * req.PerPage,
 	}
 }
 
@@ -142,7 +149,10 @@ func (c *Chronicle) changes(req *AuditRequest, out *AuditResponse) {
 func (c *Chronicle) accesses(ctx context.Context, req *AuditRequest, out *AuditResponse) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime+time.Second)
 	defer cancel()
+
 	var nodes []string
+
+	// Whoever cannot answer is named: a list must not look whole that is not.
 	for _, m := range c.d.Members() {
 		if m.Alive {
 			nodes = append(nodes, m.ID)
@@ -154,6 +164,7 @@ func (c *Chronicle) accesses(ctx context.Context, req *AuditRequest, out *AuditR
 	told := accessesCall.AskAll(ctx, c.d.Net, nodes, req.look())
 	for _, id := range nodes {
 		part := told[id]
+
 		switch {
 		case part == nil:
 			out.Missing = append(out.Missing, Gap{id, "it did not answer"})

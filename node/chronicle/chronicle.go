@@ -42,8 +42,16 @@ type Chronicle struct {
 func New(d Deps) *Chronicle {
 	look := func() sight { return sightOf(d.Members(), d.Leader(), d.View()) }
 	c := &Chronicle{d: d, diary: &diary{now: d.Now, look: look}}
+
 	c.trail = newTrail(trailDeps{
-		Dir: d.Dir, Node: d.Self, Index: func() uint64 { return d.View().Index() }, Policy: d.Policy, Hash: c.hash, Now: d.Now, Log: d.Log,
+		Dir:    d.Dir,
+		Node:   d.Self,
+		Index:  func() uint64 { return d.View().Index() },
+		Policy: d.Policy,
+		Hash:   c.hash,
+
+		Now: d.Now,
+		Log: d.Log,
 	})
 	eventsCall.Serve(d.Net, c.serveEvents)
 	accessesCall.Serve(d.Net, c.serveAccesses)

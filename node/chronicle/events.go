@@ -193,6 +193,7 @@ func connectionChanges(before, now map[string]connectionSight) (out []Event) {
 			text = "a listing of connection %s misses so much that it is held until a second one agrees"
 		case was.held && !is.held:
 			text = "connection %s holds nothing back any more"
+
 		case is.error != "" && was.error == "":
 			text = "connection %s fails"
 		case was.error != "" && is.error == "":

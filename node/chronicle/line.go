@@ -49,8 +49,13 @@ type Access struct {
 // lineOfChange is a change as the audit tells it.
 func lineOfChange(e *catalog.Event) Line {
 	l := Line{
-		ID: strconv.FormatUint(e.ID, 10), Change: e.ID, At: e.At.UTC(), Action: e.Action,
-		TargetID: e.Target, TargetType: e.TargetType, Node: e.Node,
+		ID:         strconv.FormatUint(e.ID, 10),
+		Change:     e.ID,
+		At:         e.At.UTC(),
+		Action:     e.Action,
+		TargetID:   e.Target,
+		TargetType: e.TargetType,
+		Node:       e.Node,
 	}
 	l.by(e.Actor)
 	l.tell("message", e.Message)
@@ -60,9 +65,15 @@ func lineOfChange(e *catalog.Event) Line {
 // line is an access as the audit tells it, without what was looked for.
 func (a *Access) line(node string, at time.Time, index uint64) Line {
 	l := Line{
-		ID: accessID(node, at), At: at.UTC(), Action: a.Action,
-		TargetID: oneLine(a.Target), TargetType: a.TargetType, Node: node, Status: a.Status,
+		ID:         accessID(node, at),
+		At:         at.UTC(),
+		Action:     a.Action,
+		TargetID:   oneLine(a.Target),
+		TargetType: a.TargetType,
+		Node:       node,
+		Status:     a.Status,
 	}
+
 	l.by(a.Actor)
 	l.tell("message", oneLine(a.Message))
 	l.tell("catalogIndex", strconv.FormatUint(index, 10))

@@ -79,6 +79,8 @@ func (s *series) look(ctx context.Context, q *look) *looked {
 			continue // all of it is newer
 		case i+1 < len(names) && s.begins(names[i+1], q.Since):
 			return out // all of it, and of those before, is older
+
+		// Out of time: what was read counts, and Back says from when on that is all.
 		case ctx.Err() != nil:
 			if out.Back = s.d.Now(); i+1 < len(names) {
 				out.Back, _ = s.timeOf(names[i+1])
@@ -119,6 +121,8 @@ func (out *looked) read(text []byte, q *look) {
 		if json.Unmarshal(line, &l) != nil || !q.fits(&l) {
 			continue // one that a crash has cut is none
 		}
+
+		// One more than asked for is enough to know that there are more.
 		if len(out.Lines) == q.Limit {
 			out.More = true
 			return

@@ -64,8 +64,14 @@ type series struct {
 
 func newSeries(d trailDeps, o *order, name string, share int64) *series {
 	return &series{
-		d: d, order: o, name: name, share: share, healthy: true,
-		queue: make(chan noted, queued), flushes: make(chan chan struct{}), sums: newSums(),
+		d:       d,
+		order:   o,
+		name:    name,
+		share:   share,
+		healthy: true,
+		queue:   make(chan noted, queued),
+		flushes: make(chan chan struct{}),
+		sums:    newSums(),
 	}
 }
 
@@ -90,6 +96,7 @@ func (s *series) run(ctx context.Context) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
 	s.tidy()
+
 	for {
 		select {
 		case n := <-s.queue:
@@ -98,10 +105,13 @@ func (s *series) run(ctx context.Context) {
 		case done := <-s.flushes:
 			s.drain()
 			close(done)
+
 		case <-tick.C:
 			s.tell()
 			s.drain()
 			s.tidy()
+
+		// What was queued before the end is written, and so is the count of what was lost.
 		case <-ctx.Done():
 			s.drain()
 			s.tell()
@@ -340,6 +350,8 @@ func (s *series) tidy() {
 	for i, name := range names {
 		first, _ := s.timeOf(name)
 		old := policy.Keep > 0 && s.d.Now().Sub(first) > policy.Keep+fileTime
+
+		// Twice the most bytes of a file: room for the one written now and the next one.
 		full := total+2*s.mostBytes() > s.disk() && i < len(names)-1
 		if !old && !full {
 			break
@@ -347,6 +359,7 @@ func (s *series) tidy() {
 		if i == len(names)-1 {
 			s.close() // it may be the one that is written to
 		}
+
 		if err := os.Remove(filepath.Join(s.d.Dir, name)); err != nil {
 			s.warn(err)
 			break
@@ -408,6 +421,8 @@ func (s *sums) passes(l *Line) bool {
 		x = &sum{}
 		s.counts[key] = x
 	}
+
+	// Both bounds: a single address may not use up the lines, nor many together.
 	if x.seen++; x.seen <= ofOneAddress && s.passed < ofAll {
 		s.passed++
 		return true
@@ -416,8 +431,12 @@ func (s *sums) passes(l *Line) bool {
 	// A line for many tells nothing that is of one only.
 	n := x.more.Count + 1
 	x.more = Line{
-		Action: l.Action, ActorType: l.ActorType, Node: l.Node, Status: l.Status, Count: n,
-		Metadata: map[string]string{"message": "as many more in the minute before"},
+		Action:    l.Action,
+		ActorType: l.ActorType,
+		Node:      l.Node,
+		Status:    l.Status,
+		Count:     n,
+		Metadata:  map[string]string{"message": "as many more in the minute before"},
 	}
 	if strings.HasSuffix(key, " "+l.Address) {
 		x.more.Address = l.Address

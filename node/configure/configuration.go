@@ -38,7 +38,11 @@ func (c *Configurer) Configuration(ctx context.Context, _ account.Owner) (*Confi
 	view := c.d.Catalog.View()
 	force, file := view.Config(), view.File()
 	out := &ConfigurationResponse{
-		Hash: force.Hash, At: force.At, By: force.By, Connections: len(file.Connections), Contexts: len(file.Contexts),
+		Hash:        force.Hash,
+		At:          force.At,
+		By:          force.By,
+		Connections: len(file.Connections),
+		Contexts:    len(file.Contexts),
 	}
 	for _, w := range file.Warnings {
 		out.Warnings = append(out.Warnings, w.Error())

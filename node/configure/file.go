@@ -95,8 +95,14 @@ func Find(path, dir string) (*Found, error) {
 // NewFile makes the File of what a start found.
 func NewFile(f *Found, agreed Agreement, log *slog.Logger, now func() time.Time) *File {
 	return &File{
-		path: f.path, first: f.bytes, memory: f.memory, agreed: agreed, log: log, now: now,
-		again: make(chan struct{}, 1), status: FileStatus{Path: f.path},
+		path:   f.path,
+		first:  f.bytes,
+		memory: f.memory,
+		agreed: agreed,
+		log:    log,
+		now:    now,
+		again:  make(chan struct{}, 1),
+		status: FileStatus{Path: f.path},
 	}
 }
 
@@ -193,6 +199,8 @@ func (f *File) watch(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
+
+			// Any event of the directory: Reload compares by hash, so one too many costs a read.
 			case _, ok := <-w.Events:
 				if !ok {
 					return
@@ -229,12 +237,15 @@ func (f *File) offer(ctx context.Context, raw []byte, starting bool) bool {
 	// than this file then, and this one is only seen.
 	set := catalog.NewSetConfig(raw, file)
 	set.Instead = force.Index
+
 	_, err = f.agreed.Propose(ctx, set)
 	refusal, refused := catalog.Refused(err)
 	switch {
 	case err == nil:
 		f.log.Info("configuration accepted", "path", f.path, "hash", hash[:12], "connections", len(file.Connections))
 		return f.settled(hash, file)
+
+	// Somebody's newer configuration is in force: this file is only seen.
 	case refused && refusal.Code == catalog.Stale:
 		return f.settled(hash, file)
 	case refused:

@@ -32,7 +32,14 @@ type Collector struct {
 
 // NewCollector returns a Collector; Run makes it work.
 func NewCollector(cluster collectorCluster, files *Files, busy func(id catalog.RepoID) bool, log *slog.Logger) *Collector {
-	return &Collector{cluster: cluster, files: files, busy: busy, log: log, damaged: make(chan struct{}, 1), orphaned: map[catalog.RepoID]time.Time{}}
+	return &Collector{
+		cluster:  cluster,
+		files:    files,
+		busy:     busy,
+		log:      log,
+		damaged:  make(chan struct{}, 1),
+		orphaned: map[catalog.RepoID]time.Time{},
+	}
 }
 
 // Damaged says that a file was put aside, so that it is reported as lost at

@@ -64,8 +64,14 @@ const (
 // NewCopier returns a Copier; Run makes it work.
 func NewCopier(cluster copierCluster, files *Files, from *Transfers, opt CopyOptions) *Copier {
 	return &Copier{
-		cluster: cluster, files: files, from: from, opt: opt,
-		active: map[string]bool{}, failed: map[string]failure{}, fresh: map[catalog.RepoID]uint64{}, rewritten: map[string]time.Time{},
+		cluster:   cluster,
+		files:     files,
+		from:      from,
+		opt:       opt,
+		active:    map[string]bool{},
+		failed:    map[string]failure{},
+		fresh:     map[catalog.RepoID]uint64{},
+		rewritten: map[string]time.Time{},
 	}
 }
 
@@ -123,12 +129,15 @@ func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 // scene is what this node sees of a view.
 func (c *Copier) scene(ctx context.Context, view *catalog.View) *scene {
 	packs := RewritesOf(view)
+	// The lookups ask at the moment of use: a node may have died, and a file come, since this view.
 	return &scene{
-		view: view, self: c.cluster.Self(), wanted: c.opt.Replicas,
-		alive: c.cluster.Alive,
-		has:   c.files.Has,
-		busy:  c.opt.Busy,
-		fresh: func(repo *catalog.Repo) bool { return c.Fresh(ctx, view, repo) },
+		view:   view,
+		self:   c.cluster.Self(),
+		wanted: c.opt.Replicas,
+		alive:  c.cluster.Alive,
+		has:    c.files.Has,
+		busy:   c.opt.Busy,
+		fresh:  func(repo *catalog.Repo) bool { return c.Fresh(ctx, view, repo) },
 		rewritten: func(repo catalog.RepoID, id string, live int) bool {
 			return packs.Due(repo, id) && c.mayWait(id, live)
 		},

@@ -54,8 +54,12 @@ func (in *Placement) members() []place.Member {
 		if in.View.Member(n.ID) == nil {
 			continue
 		}
+
 		members = append(members, place.Member{
-			ID: n.ID, Zone: n.Zone, Weight: n.Weight, Full: n.Disk >= DiskFull,
+			ID:      n.ID,
+			Zone:    n.Zone,
+			Weight:  n.Weight,
+			Full:    n.Disk >= DiskFull,
 			Leaving: n.Closed || n.Gone(),
 		})
 	}

@@ -100,6 +100,7 @@ func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string
 			continue // another repository of a pack wants it already
 		}
 
+		// A holder is about to write its part of this pack anew: a copy made now would be replaced at once.
 		if wanted && ref.Pack > 0 && !s.has(file) && s.waits(repo.ID, ref.ID, w) {
 			continue
 		}
@@ -115,6 +116,8 @@ func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string
 			} else if !held {
 				w.held = append(w.held, key)
 			}
+
+		// What is no longer wanted goes only after its new holders have it.
 		case held && s.covered(key, targets):
 			w.verdicts[key] = max(w.verdicts[key], giveUp)
 		case held:

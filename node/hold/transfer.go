@@ -82,8 +82,13 @@ type TransferOptions struct {
 // NewTransfers returns the Transfers of a node.
 func NewTransfers(cluster transferCluster, calls Caller, files *Files, opt TransferOptions) *Transfers {
 	return &Transfers{
-		cluster: cluster, calls: calls, files: files, opt: opt,
-		in: make(chan struct{}, copiesIn), out: make(chan struct{}, copiesOut), rate: &pace{perSecond: copyRate, now: opt.Now},
+		cluster: cluster,
+		calls:   calls,
+		files:   files,
+		opt:     opt,
+		in:      make(chan struct{}, copiesIn),
+		out:     make(chan struct{}, copiesOut),
+		rate:    &pace{perSecond: copyRate, now: opt.Now},
 	}
 }
 

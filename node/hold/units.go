@@ -62,8 +62,13 @@ func PartOf(repo catalog.RepoID, s catalog.ShardRef) shard.Part {
 // RefOf is a shard that was built as the catalog has it: the inverse of PartOf.
 func RefOf(b shard.Built) catalog.ShardRef {
 	return catalog.ShardRef{
-		ID: b.Shard.String(), Dead: b.Dead.String(), Symbols: b.Symbols.String(),
-		Bytes: b.Bytes, Docs: uint32(b.Documents), Text: b.TextBytes, Pack: b.Pack,
+		ID:      b.Shard.String(),
+		Dead:    b.Dead.String(),
+		Symbols: b.Symbols.String(),
+		Bytes:   b.Bytes,
+		Docs:    uint32(b.Documents),
+		Text:    b.TextBytes,
+		Pack:    b.Pack,
 	}
 }
 

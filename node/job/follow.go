@@ -85,7 +85,15 @@ const (
 )
 
 func newFollower(c Following, hosts host.Tools, tell Tell, log *slog.Logger, now func() time.Time) *Follower {
-	return &Follower{cluster: c, hosts: hosts, tell: tell, log: log, now: now, known: map[string]*followed{}, hooks: map[string]bool{}}
+	return &Follower{
+		cluster: c,
+		hosts:   hosts,
+		tell:    tell,
+		log:     log,
+		now:     now,
+		known:   map[string]*followed{},
+		hooks:   map[string]bool{},
+	}
 }
 
 // Run looks until the context ends.
@@ -198,7 +206,13 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	row, _ := host.SignalOf(conn)
-	signal := &Signal{Connection: conn.Shared().Name, Name: row.Name, Sure: row.Sure, Lag: row.Lag, Every: row.Every(0, host.Allowance{})}
+	signal := &Signal{
+		Connection: conn.Shared().Name,
+		Name:       row.Name,
+		Sure:       row.Sure,
+		Lag:        row.Lag,
+		Every:      row.Every(0, host.Allowance{}),
+	}
 	began := f.now()
 
 	calls, err := k.changed(ctx, conn, f.hosts, began, row.Lag, &signal.Targets)

@@ -31,9 +31,12 @@ func (x *indexer) kind() Kind {
 		Job:     catalog.JobIndex,
 		PerNode: func(s config.Settings) int { return s.MaxRepoIndexingJobs },
 		Timeout: func(s config.Settings) time.Duration { return s.RepoIndexTimeout },
-		Look:    LookRepos, Enqueue: enqueueIndexes, Blocked: indexBlocked, Home: indexHome,
-		Key: func(j *catalog.Job) uint64 { return place.GroupOf(catalog.SubjectRepo(j.Subject)) },
-		Run: x.index,
+		Look:    LookRepos,
+		Enqueue: enqueueIndexes,
+		Blocked: indexBlocked,
+		Home:    indexHome,
+		Key:     func(j *catalog.Job) uint64 { return place.GroupOf(catalog.SubjectRepo(j.Subject)) },
+		Run:     x.index,
 	}
 }
 
@@ -280,7 +283,13 @@ func (x *indexer) unchanged(ctx context.Context, a *attempt, in *input, here boo
 func liveFiles(repo *catalog.Repo) []shard.Built {
 	built := make([]shard.Built, len(repo.Shards))
 	for i, s := range repo.Shards {
-		built[i] = shard.Built{Part: hold.PartOf(repo.ID, s), Bytes: s.Bytes, Documents: int(s.Docs), TextBytes: s.Text, Pack: s.Pack}
+		built[i] = shard.Built{
+			Part:      hold.PartOf(repo.ID, s),
+			Bytes:     s.Bytes,
+			Documents: int(s.Docs),
+			TextBytes: s.Text,
+			Pack:      s.Pack,
+		}
 	}
 	return built
 }

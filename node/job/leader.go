@@ -127,10 +127,13 @@ func (l *Leader) plan(ctx context.Context) {
 		l.config = config
 		l.nextSync = now.Add(settings.ResyncConnectionPollingInterval)
 	}
+
 	if in.Look&LookPacks != 0 {
 		l.packed = view.Index()
 		l.nextPack = now.Add(max(packEvery, rest))
 	}
+
+	// With as many commands as fit, repositories may be left over: they are looked at again at once.
 	if in.Look&LookRepos != 0 && len(cmds) < maxCommands {
 		l.repos = repos
 		l.nextRepo = now.Add(max(settings.ReindexRepoPollingInterval, rest))
@@ -179,9 +182,14 @@ func (l *Leader) nodes(now time.Time) []hold.Node {
 		}
 
 		nodes = append(nodes, hold.Node{
-			ID: m.ID, Epoch: m.Epoch, Zone: m.Zone, Weight: float64(m.Weight) / 100,
-			Alive: m.Alive, Silent: time.Duration(float64(now.Sub(l.seen[m.ID])) / l.opt.Timing),
-			Closed: m.State != catalog.MemberAlive, Disk: int(m.Load.DiskUsed),
+			ID:       m.ID,
+			Epoch:    m.Epoch,
+			Zone:     m.Zone,
+			Weight:   float64(m.Weight) / 100,
+			Alive:    m.Alive,
+			Silent:   time.Duration(float64(now.Sub(l.seen[m.ID])) / l.opt.Timing),
+			Closed:   m.State != catalog.MemberAlive,
+			Disk:     int(m.Load.DiskUsed),
 			Replaced: replaced(members, m),
 		})
 	}

@@ -28,8 +28,10 @@ func (x *packer) kind() Kind {
 		Job:     catalog.JobPack,
 		PerNode: always(1),
 		Timeout: func(s config.Settings) time.Duration { return s.RepoIndexTimeout },
-		Look:    LookPacks, Enqueue: enqueuePacks, Home: packHome,
-		Run: x.pack,
+		Look:    LookPacks,
+		Enqueue: enqueuePacks,
+		Home:    packHome,
+		Run:     x.pack,
 	}
 }
 

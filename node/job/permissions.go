@@ -73,6 +73,7 @@ func PermissionsOf(view *catalog.View) *PermissionState {
 		}
 		return h
 	}
+
 	countPeople(view, at)
 	countRepoAnswers(view, at)
 	for _, h := range hosts {
@@ -86,6 +87,7 @@ func PermissionsOf(view *catalog.View) *PermissionState {
 	for range view.JobsOfKind(catalog.JobRepoSync, catalog.JobRunning) {
 		s.ReposRunning++
 	}
+
 	s.Unlinked = unlinked(view)
 	return s
 }
@@ -96,6 +98,7 @@ func countPeople(view *catalog.View, at func(site string) *HostPermissions) {
 		if view.IdentityAt(x.Site, x.Subject) == nil {
 			continue // the provider is in the configuration no more
 		}
+
 		a := &at(x.Site).People
 		a.Wanted++
 
@@ -109,6 +112,7 @@ func countPeople(view *catalog.View, at func(site string) *HostPermissions) {
 		default:
 			a.good(r.At)
 		}
+
 		if AccessIssue(view.Job(catalog.JobAccountSync, catalog.ReaderKey(x.Site, x.Subject))) != "" {
 			a.Failing++
 		}
@@ -133,6 +137,7 @@ func countRepoAnswers(view *catalog.View, at func(site string) *HostPermissions)
 		if !slices.ContainsFunc(repo.Connections, func(c catalog.RepoConnection) bool { return asked[c.Name] }) {
 			continue
 		}
+
 		site := catalog.SiteOf(repo.ExternalID)
 		if ended[site] == nil {
 			ended[site] = view.EndedAccess(site)
@@ -143,6 +148,7 @@ func countRepoAnswers(view *catalog.View, at func(site string) *HostPermissions)
 		if failing[repo.ID] {
 			a.Failing++
 		}
+
 		switch last := view.Access(repo.ID); {
 		case last == nil:
 		case ended[site].Contains(repo.ID):

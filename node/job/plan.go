@@ -54,8 +54,11 @@ type planner struct {
 
 func newPlanner(ks kinds, in Input) *planner {
 	return &planner{
-		in: in, kinds: ks, settings: in.View.File().Settings,
-		running: map[string]map[catalog.JobKind]int{}, total: map[catalog.JobKind]int{},
+		in:       in,
+		kinds:    ks,
+		settings: in.View.File().Settings,
+		running:  map[string]map[catalog.JobKind]int{},
+		total:    map[catalog.JobKind]int{},
 	}
 }
 
@@ -163,7 +166,13 @@ func (p *planner) grant() {
 			continue
 		}
 
-		if !p.add(&catalog.GrantJob{Kind: j.Kind, Subject: j.Subject, Node: n.ID, Epoch: n.Epoch, Deadline: p.in.Now.Add(k.Timeout(p.settings))}) {
+		if !p.add(&catalog.GrantJob{
+			Kind:     j.Kind,
+			Subject:  j.Subject,
+			Node:     n.ID,
+			Epoch:    n.Epoch,
+			Deadline: p.in.Now.Add(k.Timeout(p.settings)),
+		}) {
 			return
 		}
 		p.count(n.ID, j.Kind)

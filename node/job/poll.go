@@ -68,7 +68,17 @@ type poll struct {
 }
 
 func newPoller(cluster Polling, from *remotes, copies *hold.Transfers, options func() string, busy func(catalog.RepoID) bool, now func() time.Time) *Poller {
-	return &Poller{cluster: cluster, remotes: from, copies: copies, options: options, busy: busy, now: now, began: now(), polls: map[catalog.RepoID]poll{}, heard: map[string]*heard{}}
+	return &Poller{
+		cluster: cluster,
+		remotes: from,
+		copies:  copies,
+		options: options,
+		busy:    busy,
+		now:     now,
+		began:   now(),
+		polls:   map[catalog.RepoID]poll{},
+		heard:   map[string]*heard{},
+	}
 }
 
 // Run polls until the context ends.

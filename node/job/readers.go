@@ -168,7 +168,13 @@ func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo
 	view := a.cluster.View()
 	add, remove := changes(view, repo, found, partial)
 	for {
-		c := &catalog.FinishRepoAccess{Repo: repo.ID, Fence: a.job.Fence, Seen: view.Index(), Partial: partial, Readers: uint32(len(found))}
+		c := &catalog.FinishRepoAccess{
+			Repo:    repo.ID,
+			Fence:   a.job.Fence,
+			Seen:    view.Index(),
+			Partial: partial,
+			Readers: uint32(len(found)),
+		}
 
 		// Who may not read it any more goes before who newly may.
 		c.Remove, remove = cut(remove, catalog.MaxAccessPage)

@@ -173,7 +173,6 @@ func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
 func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	j, took := a.job, r.opt.Now().Sub(a.progress.snapshot().Started)
 
-	// Its own report was seen as a loss before it came back.
 	if a.ended() {
 		err = nil // its own report was seen as a loss before it came back
 	}
@@ -185,6 +184,8 @@ func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	case err == nil:
 	case errors.Is(err, errLost) || refused(err):
 		log.Warn("job was taken away", "err", err)
+
+	// The node stops, which is no failure of the job: another one may have it now.
 	case ctx.Err() != nil:
 		r.giveBack(ctx, j)
 	default:
@@ -206,8 +207,12 @@ func (r *Runner) giveBack(ctx context.Context, j *catalog.Job) {
 func (r *Runner) fail(ctx context.Context, a *attempt, failure error) error {
 	j := a.job
 	return a.finish(ctx, &catalog.FinishJob{
-		Kind: j.Kind, Subject: j.Subject, Fence: j.Fence, Error: short(failure.Error()),
-		Permanent: errors.Is(failure, errPermanent), NotBefore: r.again(j, failure),
+		Kind:      j.Kind,
+		Subject:   j.Subject,
+		Fence:     j.Fence,
+		Error:     short(failure.Error()),
+		Permanent: errors.Is(failure, errPermanent),
+		NotBefore: r.again(j, failure),
 	})
 }
 

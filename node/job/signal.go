@@ -46,13 +46,19 @@ type FollowingState struct {
 func (p *Poller) Following(connection string) FollowingState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	h := p.heard[connection]
 	if h == nil {
 		return FollowingState{}
 	}
+
 	return FollowingState{
-		Signal: h.signal.Name, Every: h.signal.Every, LastAt: h.at, Problem: h.signal.Problem, HookAt: h.hookAt,
-		Live: !h.at.IsZero() && h.fresh(p.now()),
+		Signal:  h.signal.Name,
+		Every:   h.signal.Every,
+		LastAt:  h.at,
+		Problem: h.signal.Problem,
+		HookAt:  h.hookAt,
+		Live:    !h.at.IsZero() && h.fresh(p.now()),
 	}
 }
 

@@ -161,8 +161,11 @@ func allowance(h host.Host) host.Allowance {
 // account is how a credential stands after a listing.
 func account(before, after host.Allowance) catalog.Account {
 	return catalog.Account{
-		Calls: uint32(after.Calls - before.Calls), Limit: uint32(max(0, after.Limit)), Remaining: uint32(max(0, after.Remaining)),
-		Reset: after.Reset, Expires: after.Expires,
+		Calls:     uint32(after.Calls - before.Calls),
+		Limit:     uint32(max(0, after.Limit)),
+		Remaining: uint32(max(0, after.Remaining)),
+		Reset:     after.Reset,
+		Expires:   after.Expires,
 	}
 }
 
@@ -199,8 +202,13 @@ type listing struct {
 
 func newListing(view func() *catalog.View, propose func(context.Context, catalog.Command) error, j *catalog.Job) *listing {
 	return &listing{
-		view: view, propose: propose, job: j, progress: func(int64, int64) {},
-		left: map[string]bool{}, excluded: map[host.Reason]uint32{}, seen: map[catalog.RepoID]bool{},
+		view:     view,
+		propose:  propose,
+		job:      j,
+		progress: func(int64, int64) {},
+		left:     map[string]bool{},
+		excluded: map[host.Reason]uint32{},
+		seen:     map[catalog.RepoID]bool{},
 	}
 }
 
@@ -296,8 +304,11 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fin := &catalog.FinishListing{Total: uint32(l.listed), FinishSync: catalog.FinishSync{
-		Connection: l.job.Subject, Fence: l.job.Fence, Hash: known.Hash,
-		Complete: true, Listed: uint32(l.written),
+		Connection: l.job.Subject,
+		Fence:      l.job.Fence,
+		Hash:       known.Hash,
+		Complete:   true,
+		Listed:     uint32(l.written),
 	}}
 
 	// What an issue says decides what the listing may take away: nothing at all, or nothing of a target.
@@ -446,6 +457,8 @@ func (l *listing) ask(ctx context.Context, finder host.Finder, missing []*catalo
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+
+		// Gone, or no longer chosen: not kept, so the catalog unlinks it.
 		case errors.Is(err, host.ErrGone) || err == nil && !chosen:
 		case err != nil:
 			fin.Kept = append(fin.Kept, r.ID)
@@ -562,11 +575,25 @@ func shadow(view *catalog.View, repo *host.Repo) string {
 // not know stays as the last index job found it.
 func listed(view *catalog.View, repo host.Repo) catalog.ListedRepo {
 	facts := catalog.RepoFacts{
-		DisplayName: repo.DisplayName, HostKind: repo.HostType, ExternalID: repo.ExternalID, CloneURL: repo.Remote.URL,
-		WebURL: repo.WebURL, Topics: repo.Topics, Fork: repo.Fork, Archived: repo.Archived,
-		Public: repo.Visibility == host.Public, Visibility: catalog.Visibility(repo.Visibility),
-		Description: repo.Description, DefaultBranch: repo.DefaultBranch, Stars: repo.Stars,
-		PushedAt: repo.PushedAt, SizeBytes: uint64(max(0, repo.SizeBytes)), Empty: repo.Empty, Unfetchable: repo.Unfetchable,
+		DisplayName: repo.DisplayName,
+		HostKind:    repo.HostType,
+		ExternalID:  repo.ExternalID,
+		CloneURL:    repo.Remote.URL,
+		WebURL:      repo.WebURL,
+		Topics:      repo.Topics,
+
+		Fork:          repo.Fork,
+		Archived:      repo.Archived,
+		Public:        repo.Visibility == host.Public,
+		Visibility:    catalog.Visibility(repo.Visibility),
+		Description:   repo.Description,
+		DefaultBranch: repo.DefaultBranch,
+		Stars:         repo.Stars,
+		PushedAt:      repo.PushedAt,
+		SizeBytes:     uint64(max(0, repo.SizeBytes)),
+
+		Empty:       repo.Empty,
+		Unfetchable: repo.Unfetchable,
 	}
 
 	// A host without ids knows a repository by its name alone.

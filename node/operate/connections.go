@@ -121,13 +121,28 @@ func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Comm
 // StateOf is how a connection stands at a view.
 func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionStatus {
 	out := ConnectionStatus{
-		Name: c.Name, Type: c.Kind, Message: c.Error, Warnings: c.Warnings, Repos: int(c.Repos), SyncedAt: c.SyncedAt, State: "pending",
-		Kept: int(c.Kept), Held: int(c.Held), HeldAt: c.HeldAt,
-		Calls: int(c.Account.Calls), Limit: int(c.Account.Limit), Remaining: int(c.Account.Remaining), ResetAt: c.Account.Reset, ExpiresAt: c.Account.Expires,
+		Name:     c.Name,
+		Type:     c.Kind,
+		Message:  c.Error,
+		Warnings: c.Warnings,
+		Repos:    int(c.Repos),
+		SyncedAt: c.SyncedAt,
+		State:    "pending",
+		Kept:     int(c.Kept),
+		Held:     int(c.Held),
+		HeldAt:   c.HeldAt,
+
+		Calls:     int(c.Account.Calls),
+		Limit:     int(c.Account.Limit),
+		Remaining: int(c.Account.Remaining),
+		ResetAt:   c.Account.Reset,
+		ExpiresAt: c.Account.Expires,
 	}
+
 	for _, i := range c.Issues {
 		out.Issues = append(out.Issues, ConnectionIssue{i.Code, i.Target, i.Text, host.Advice(host.Code(i.Code)), i.Since})
 	}
+
 	for _, e := range c.Excluded {
 		out.Excluded = append(out.Excluded, ExcludedCount{e.Reason, int(e.Count)})
 	}
@@ -154,7 +169,16 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 
 // followingOf names what finds pushes first.
 func followingOf(f job.FollowingState) FollowingStatus {
-	s := FollowingStatus{By: "polling", Signal: f.Signal, Every: f.Every, LastAt: f.LastAt, Problem: f.Problem, HookAt: f.HookAt}
+	s := FollowingStatus{
+		By:      "polling",
+		Signal:  f.Signal,
+		Every:   f.Every,
+		LastAt:  f.LastAt,
+		Problem: f.Problem,
+		HookAt:  f.HookAt,
+	}
+
+	// A push that was told beats one that was found, and that beats a look at every repository.
 	switch {
 	case !f.HookAt.IsZero():
 		s.By = "webhook"

@@ -140,6 +140,8 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 		switch {
 		case m.State == catalog.MemberRemoved:
 			continue
+
+		// An id is exact; an address or the beginning of an id may fit several.
 		case m.ID == name:
 			return m, nil
 		case m.Addr == name || len(name) >= fewestDigits && strings.HasPrefix(m.ID, name):

@@ -44,8 +44,14 @@ type JobStatus struct {
 // catalog's own subject.
 func JobStatusOf(j *catalog.Job) JobStatus {
 	return JobStatus{
-		Kind: j.Kind.String(), Subject: plainSubject(j.Subject), Node: j.Node, Attempt: int(j.Attempt), Started: j.GrantedAt,
-		Deadline: j.Deadline, Error: j.Error, NextTry: j.NotBefore,
+		Kind:     j.Kind.String(),
+		Subject:  plainSubject(j.Subject),
+		Node:     j.Node,
+		Attempt:  int(j.Attempt),
+		Started:  j.GrantedAt,
+		Deadline: j.Deadline,
+		Error:    j.Error,
+		NextTry:  j.NotBefore,
 	}
 }
 
@@ -209,7 +215,13 @@ func inOrder(state catalog.JobState, a, b *JobInfo) int {
 func (s *jobSight) info(j *catalog.Job, state string) (JobInfo, bool) {
 	out := JobInfo{
 		JobStatus: JobStatusOf(j),
-		ID:        jobID(j.Key()), State: state, Urgent: j.Urgent, Rerun: j.Rerun, Queued: j.EnqueuedAt, Finished: j.FinishedAt, Good: j.GoodAt,
+		ID:        jobID(j.Key()),
+		State:     state,
+		Urgent:    j.Urgent,
+		Rerun:     j.Rerun,
+		Queued:    j.EnqueuedAt,
+		Finished:  j.FinishedAt,
+		Good:      j.GoodAt,
 	}
 
 	// A job of a hidden repository is no job. Owners see those of repositories that

@@ -84,9 +84,16 @@ func New(d Deps) *Operations {
 		Drainer: &Drainer{catalog: d.Catalog, members: d.Members, replicas: d.Replicas},
 		Queue:   queue,
 		Syncer:  &Syncer{catalog: d.Catalog, following: d.Following},
+
 		Hooks: &Hooks{
-			catalog: d.Catalog, secrets: d.Secrets, gate: d.Gate, first: d.FirstSecret,
-			called: d.Called, came: newDeliveries(d.Now), now: d.Now, log: d.Log,
+			catalog: d.Catalog,
+			secrets: d.Secrets,
+			gate:    d.Gate,
+			first:   d.FirstSecret,
+			called:  d.Called,
+			came:    newDeliveries(d.Now),
+			now:     d.Now,
+			log:     d.Log,
 		},
 		Archive: &Archive{catalog: d.Catalog, write: d.Snapshot, audited: d.Audited, log: d.Log},
 	}

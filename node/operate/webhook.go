@@ -182,6 +182,7 @@ func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by accoun
 		if !req.Event.Pushed || !names(req, repo) {
 			continue
 		}
+
 		known = true
 		if seen.Set.Contains(repo.ID) {
 			out.Repos = append(out.Repos, repo.Name)

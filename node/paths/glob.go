@@ -42,34 +42,12 @@ func withoutBraces(glob string) ([]string, bool) {
 		return []string{glob}, true
 	}
 
-	var alternatives []string
-	end := -1
-	for i, depth, from := open+1, 1, open+1; i < len(glob) && end < 0; i++ {
-		switch glob[i] {
-		case '\\':
-			i++
-		case '[':
-			i = classEnd(glob, i)
-		case '{':
-			depth++
-		case '}', ',':
-			if glob[i] == '}' {
-				depth--
-			}
-			if depth > 1 || glob[i] == '}' && depth > 0 {
-				continue
-			}
-			alternatives = append(alternatives, glob[from:i])
-			from = i + 1
-			if depth == 0 {
-				end = i
-			}
-		}
-	}
-
+	alternatives, end := alternativesOf(glob, open)
 	if end < 0 {
 		return []string{glob}, true // an open brace alone; ValidatePattern refuses it
 	}
+
+	// Each alternative may have braces of its own, and so may what stands after them.
 	var all []string
 	for _, a := range alternatives {
 		list, ok := withoutBraces(glob[:open] + a + glob[end+1:])
@@ -79,6 +57,37 @@ func withoutBraces(glob string) ([]string, bool) {
 	}
 
 	return all, true
+}
+
+// alternativesOf parts what stands in the brace at open by its commas, and says where it
+// closes; -1 where it does not.
+//
+//	a{b,c{d,e}}f    b   c{d,e}
+func alternativesOf(glob string, open int) (alternatives []string, end int) {
+	depth, from := 1, open+1
+	for i := open + 1; i < len(glob); i++ {
+		switch glob[i] {
+		case '\\':
+			i++ // what follows is itself
+		case '[':
+			i = classEnd(glob, i)
+		case '{':
+			depth++
+
+		// Those of inner braces are left in place.
+		case ',':
+			if depth == 1 {
+				alternatives = append(alternatives, glob[from:i])
+				from = i + 1
+			}
+		case '}':
+			if depth--; depth == 0 {
+				return append(alternatives, glob[from:i]), i
+			}
+		}
+	}
+
+	return nil, -1
 }
 
 // indexByteOf finds a byte that stands for more than itself; -1 for none.
@@ -127,6 +136,7 @@ func plainGlobExpr(glob string) string {
 	for i := 0; i < len(glob); i++ {
 		rest := glob[i:]
 		begins := i == 0 || glob[i-1] == '/'
+
 		switch {
 		case begins && strings.HasPrefix(rest, "**/"):
 			b.WriteString("(?:.*/)?")
@@ -137,14 +147,17 @@ func plainGlobExpr(glob string) string {
 		case rest == "/**":
 			b.WriteString("(?:/.*)?")
 			i += 2
+
 		case rest[0] == '*':
 			b.WriteString(`[^/\n]*`)
 		case rest[0] == '?':
 			b.WriteString(`[^/\n]`)
+
 		case rest[0] == '[':
 			end := classEnd(glob, i)
 			b.WriteString(classExpr(glob[i+1 : end]))
 			i = end
+
 		case rest[0] == '\\' && len(rest) > 1:
 			i++
 			b.WriteString(regexp.QuoteMeta(glob[i : i+1]))

@@ -41,6 +41,8 @@ func (r *root) respond() (*Response, error) {
 	out.Stats.FlushReason = r.flushReason(missing)
 	out.Stats.UnknownRevision = r.unknownRevision()
 	out.Stats.Duration = clock.Since(r.began)
+
+	// A viewer who may not count the repositories may not count their files either.
 	if r.blind {
 		out.Stats.hideFiles()
 	}
@@ -119,18 +121,20 @@ func (r *root) file(repo *catalog.Repo, f shard.File) File {
 		rev = f.Revisions[0]
 	}
 	return File{
-		RepoID:         f.Repo,
-		Repository:     repo.Name,
-		Path:           f.Path,
-		NameRanges:     f.NameMatch,
+		RepoID:     f.Repo,
+		Repository: repo.Name,
+		Path:       f.Path,
+		NameRanges: f.NameMatch,
+
 		Language:       f.Language,
 		WebURL:         browse.WebURL(r.d.BaseURL, repo.Name, rev, "blob", f.Path),
 		ExternalWebURL: browse.ExternalURL(repo, rev, f.Path),
 		Chunks:         f.Chunks,
-		Branches:       f.Revisions,
-		Content:        f.Content,
-		OID:            f.OID,
-		Score:          f.Score,
+
+		Branches: f.Revisions,
+		Content:  f.Content,
+		OID:      f.OID,
+		Score:    f.Score,
 	}
 }
 

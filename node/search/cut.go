@@ -48,6 +48,7 @@ func (r *root) cutOf(answer *Response, limit int) Cut {
 	case len(r.lost) > 0:
 		cut.Why, cut.Of = CutParts, answer.Stats.ShardsRequired
 		cut.Count = cut.Of - answer.Stats.ShardsAnswered
+
 	case answer.Stats.FlushReason == FlushTimeout:
 		cut.Why = CutTime
 	case r.untagged:

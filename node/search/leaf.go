@@ -179,18 +179,20 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 // search is what a request asks of the shards.
 func (req *leafRequest) search() shard.Request {
 	return shard.Request{
-		Q:            req.Q.Q,
-		MaxMatches:   req.Matches,
-		MaxFiles:     req.Files,
-		Shards:       req.Shards,
-		CountAll:     req.CountAll,
+		Q:          req.Q.Q,
+		MaxMatches: req.Matches,
+		MaxFiles:   req.Files,
+		Shards:     req.Shards,
+		CountAll:   req.CountAll,
+
 		ContextLines: req.Context,
 		Whole:        req.Whole,
 		NoChunks:     req.NoChunks,
 		Around:       req.Around,
-		Rank:         ranker(req),
-		MemoryLimit:  memoryLimit,
-		Progress:     req.progress,
+
+		Rank:        ranker(req),
+		MemoryLimit: memoryLimit,
+		Progress:    req.progress,
 	}
 }
 

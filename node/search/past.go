@@ -39,11 +39,15 @@ func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 	rev, ok := onlyRev(r.q)
 	r.rev = rev
 	several := strings.ContainsAny(rev, "*?[{")
+
+	// Most queries name no commit and no date.
 	switch {
 	case !ok && at.IsZero():
 		return nil
 	case !ok:
 		return call.Fail(call.ErrQuery, "at: needs one revision for the whole query: HEAD, or what a single rev: names")
+
+	// A head or a pattern is of what is indexed; only one exact name can be a commit elsewhere.
 	case at.IsZero() && (rev == "HEAD" || several):
 		return nil
 	case several:
@@ -80,6 +84,8 @@ func (r *root) whereIndexed(rev string, at time.Time) (indexed *roaring.Bitmap, 
 		if err != nil {
 			return nil, nil, err
 		}
+
+		// At a date the index says nothing: it has revisions as they are now.
 		if at.IsZero() && hasRevision(repo, rev) {
 			indexed.Add(repo.ID)
 		} else {
@@ -107,6 +113,7 @@ func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Re
 			return err
 		})
 	}
+
 	if err := group.Wait(); err != nil {
 		return err
 	}
@@ -164,6 +171,8 @@ func (r *root) searchBeside(indexed *roaring.Bitmap, rev string) {
 		if p.found.Beside.Name == "" {
 			continue // all of it was read
 		}
+
+		// Of a near revision that is indexed only the files that differ are taken from git.
 		arm := []query.Q{
 			&query.Repos{Set: roaring.BitmapOf(p.repo.ID)},
 			&query.Rev{Pattern: p.found.Beside.Name},

@@ -197,6 +197,7 @@ func (r *root) set(atom query.Q) (*roaring.Bitmap, error) {
 		return set, nil
 	case *query.RepoSet:
 		return r.seen.Named(a.Names), nil
+
 	case *query.Repo:
 		return r.named(a)
 	case *query.Flag:
@@ -234,6 +235,8 @@ func flagged(repo *catalog.Repo, f *query.Flag) bool {
 		has = repo.Archived
 	case query.Fork:
 		has = repo.Fork
+
+	// A visibility is a set of its own each, not a property with and without.
 	case query.Visibility:
 		switch f.Value {
 		case "public":
@@ -266,6 +269,8 @@ func scope(q query.Q, all *roaring.Bitmap) *roaring.Bitmap {
 		return roaring.New()
 	case *query.Repos:
 		return roaring.And(n.Set, all)
+
+	// What may hold for both sides; a superset is enough, since leaves decide by the files.
 	case *query.And:
 		set := all
 		for _, s := range n.Subs {
@@ -278,6 +283,7 @@ func scope(q query.Q, all *roaring.Bitmap) *roaring.Bitmap {
 			set.Or(scope(s, all))
 		}
 		return set
+
 	case *query.Not:
 		// Of a negation of texts nothing is known before the files are read.
 		if onlyRepos(n.Sub) {

@@ -404,6 +404,8 @@ func (s *Searcher) symbolQuery(v catalog.Viewer, req SymbolRequest, rev string, 
 		}
 		subs = append(subs, lang)
 	}
+
+	// A name that the viewer may not see fails here, as one that does not exist.
 	if req.Repo != "" {
 		if _, err := seen.ByName(req.Repo); err != nil {
 			return nil, err

@@ -51,6 +51,8 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 // globUnindexed lists paths of a commit that is not indexed.
 func (s *Searcher) globUnindexed(ctx context.Context, v catalog.Viewer, req GlobRequest, in paths.Exprs) (*GlobResponse, error) {
 	scan := browse.ScanRequest{Ref: req.Ref, Paths: in, Limit: req.Limit}
+
+	// The search beside it asks for more by as many as it must leave out.
 	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
 		return s.toolSearch(ctx, v, toolQuery{
 			subs:    in.Atoms(),

@@ -52,6 +52,7 @@ func countUses(defs, uses []SymbolFile) map[fileKey]int {
 	used := map[fileKey]int{}
 	named, beside := map[fileKey][]fileKey{}, map[fileKey][]fileKey{} // by repository, and scope or directory
 	defines := map[fileKey]bool{}
+
 	for i := range defs {
 		key := keyOf(&defs[i])
 		defines[key] = true
@@ -63,11 +64,13 @@ func countUses(defs, uses []SymbolFile) map[fileKey]int {
 		}
 	}
 
+	// A use counts at one place: file before scope before directory before everywhere.
 	elsewhere := map[fileKey]int{} // by repository and language
 	for i := range uses {
 		f := &uses[i]
 		key := keyOf(f)
 		dir := fileKey{key.repo, path.Dir(key.path)}
+
 		for _, m := range f.Matches {
 			if m.Kind != "" || OutsideCode(f.Language, m.Line, m.at) {
 				continue
@@ -81,6 +84,8 @@ func countUses(defs, uses []SymbolFile) map[fileKey]int {
 				for _, d := range named[scope] {
 					used[d]++
 				}
+
+			// Written alone, in the directory of a definition: most languages see it without a name before it.
 			case beside[dir] != nil:
 				for _, d := range beside[dir] {
 					used[d]++
@@ -124,6 +129,8 @@ func scopeBefore(line []byte, at int) string {
 		if !ok {
 			continue
 		}
+
+		// The word before the separator: "db" of "std::db::".
 		end := len(scope)
 		for end > 0 && wordByte(scope, end-1) {
 			end--
