@@ -224,12 +224,15 @@ func (b *bound) possible(n *node) bool {
 			all = b.possible(sub) && all
 		}
 		return all
+
 	case opOr:
 		any := false
 		for _, sub := range n.subs {
 			any = b.possible(sub) || any
 		}
 		return any
+
+	// What is under a Not may be absent everywhere: that rules nothing out.
 	case opNot:
 		b.possible(n.subs[0])
 	}

@@ -138,9 +138,10 @@ func (b *bound) definition(doc int, held *symbols.Recent) float64 {
 		return 0
 	}
 
-	// A damaged symbols file is reported elsewhere: here it only costs rank.
 	best := 0.0
 	y := b.m.sym.sym
+
+	// A damaged symbols file is reported elsewhere: here it only costs rank.
 	_ = y.Rows(doc, held, func(r symbols.Row) bool {
 		if exact, ok := b.defNames[r.Name]; ok {
 			score := scoreDefinition + scoreKind[KindRank(y.Kind(r.Kind))]

@@ -129,6 +129,8 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 		yes = e.b.names[n.pat].has(s, s.occPath.At(occ))
 	case opSymbol:
 		yes = e.b.syms[n.pat].has(e.doc)
+
+	// The only one that reads text: the order of the plan puts it after those above.
 	case opContent:
 		var err error
 		if yes, err = e.contains(n.pat); err != nil {
@@ -223,6 +225,8 @@ func (e *evaluator) find(pat, limit int) error {
 		err = e.findStarts(f, p, e.b.units[pat], limit)
 	case reachLine:
 		err = e.findLines(f, p, e.b.units[pat], limit)
+
+	// All of the document is read, but not without one unit in which a match may be.
 	case reachDocument:
 		if _, b := e.run(e.b.units[pat], 0); b < 0 {
 			return nil
@@ -456,6 +460,7 @@ func (e *evaluator) show(n *node, occ int, mask uint64) error {
 		}
 	case opOr:
 		for _, sub := range n.subs {
+			// An arm that does not hold may have its words here too: they are not why this was found.
 			held, err := e.holds(sub, occ, mask)
 			if err != nil {
 				return err

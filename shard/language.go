@@ -29,6 +29,8 @@ func languageOf(p string, content []byte) string {
 	switch ext := path.Ext(p); ext {
 	case ".h":
 		return headerLanguage(content[:min(len(content), 4*headBytesForLanguage)])
+
+	// Data of these two without anything odd in it needs no expression.
 	case ".yaml", ".json":
 		if plainData(head) {
 			return map[string]string{".yaml": "YAML", ".json": "JSON"}[ext]

@@ -99,20 +99,27 @@ type columnPlace struct {
 func (s *shard) layout() []columnPlace {
 	m := s.m
 
-	// By unit, by document, by occurrence, by path.
+	// Of each column the file must have exactly width times rows bytes: no row is beyond its end.
 	return []columnPlace{
+		// By unit.
 		{secBlockEnd, (*[]byte)(&s.blockEnd), 4, m.units},
 		{secUnitLine, (*[]byte)(&s.unitLine), 4, m.units},
+
+		// By document.
 		{secDocUnit, (*[]byte)(&s.docUnit), 4, m.documents + 1},
 		{secDocSize, (*[]byte)(&s.docSize), 4, m.documents},
 		{secDocOccur, (*[]byte)(&s.docOccur), 4, m.documents + 1},
 		{secDocSkip, &s.docSkip, 1, m.documents},
 		{secDocID, &s.docID, m.oidBytes, m.documents},
+
+		// By occurrence: a document at a path of a repository.
 		{secOccPath, (*[]byte)(&s.occPath), 4, m.occurs},
 		{secOccMask, (*[]byte)(&s.occMask), 4, m.occurs},
 		{secOccRepo, (*[]byte)(&s.occRepo), 2, m.occurs},
 		{secOccLang, (*[]byte)(&s.occLang), 2, m.occurs},
 		{secOccKind, &s.occKind, 1, m.occurs},
+
+		// By path.
 		{secPathEnd, (*[]byte)(&s.pathEnd), 4, m.paths},
 	}
 }

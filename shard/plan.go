@@ -130,6 +130,7 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 		n.op, n.name = opRev, q.Pattern
 	case *query.Lang:
 		n.op, n.name = opLang, q.Name
+
 	case *query.Text:
 		var err error
 		n.op = [...]op{opContent, opName, opSymbol}[q.Field]

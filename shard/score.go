@@ -246,6 +246,8 @@ func (e *evaluator) scoreName(occ int, only bool) float64 {
 			if p.m.Matches(base) {
 				score = max(score, scoreNameOnly)
 			}
+
+		// A word as it is written; an expression is not what a file is called.
 		case p.text.Field == query.Content && !p.text.Regexp && len(p.name) > 1:
 			if bytes.EqualFold(stem, p.name) || bytes.EqualFold(base, p.name) {
 				score = max(score, scoreBase)

@@ -45,12 +45,15 @@ const (
 
 // withDefaults fills in the defaults that BuildOptions documents.
 func (o BuildOptions) withDefaults() BuildOptions {
+	// What is kept by name only.
 	if o.MaxFileSize <= 0 {
 		o.MaxFileSize = defaultMaxFileSize
 	}
 	if o.MaxTrigrams <= 0 {
 		o.MaxTrigrams = defaultMaxTrigrams
 	}
+
+	// How large shards get, and when they are made anew.
 	if o.SliceBytes <= 0 {
 		o.SliceBytes = defaultSliceBytes
 	}
@@ -60,6 +63,7 @@ func (o BuildOptions) withDefaults() BuildOptions {
 	if o.DeadLimit <= 0 {
 		o.DeadLimit = defaultDeadLimit
 	}
+
 	if o.Always == nil {
 		o.Always = func(string) bool { return false }
 	}

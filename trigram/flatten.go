@@ -137,6 +137,7 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 			s = append(s, char{r: r}.elems(f.fold || re.Flags&syntax.FoldCase != 0)...)
 		}
 		return []seq{s}
+
 	case syntax.OpCharClass:
 		if len(re.Rune) == 0 {
 			return nil
@@ -168,7 +169,8 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	case syntax.OpRepeat:
 		return f.repeat(re)
 
-	// What consists of parts.
+	// Parts in every combination: beyond their bounds product and union forget
+	// alternatives, which finds too much, never too little.
 	case syntax.OpConcat:
 		all := []seq{{}}
 		for _, sub := range re.Sub {

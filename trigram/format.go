@@ -158,6 +158,8 @@ func (e *encoder) add(key uint32, ids []uint16) {
 		e.entry(key, kindInline2)
 		e.entries = binary.LittleEndian.AppendUint16(e.entries, ids[0])
 		e.entries = binary.LittleEndian.AppendUint16(e.entries, ids[1])
+
+	// Ids ascend: their differences are small, and most take one byte.
 	case len(ids) <= varintMax:
 		e.entry(key, kindVarint)
 		e.lists = appendDeltas(e.lists, ids)
@@ -284,6 +286,8 @@ func appendSliced(dst []byte, ids []uint16) []byte {
 
 		dst[at+int(slice>>3)] |= 1 << (slice & 7)
 		dst = append(dst, byte(n-1))
+
+		// As bytes, below 32 ids; as 32 bytes of bits from there on.
 		if n < 32 {
 			for _, id := range ids[:n] {
 				dst = append(dst, byte(id))

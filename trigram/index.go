@@ -228,6 +228,7 @@ func (c *cursor) entry() bool {
 	c.l = list{key: uint32(key), kind: uint8(x & 7), at: c.lists, s: c.s}
 
 	switch c.l.kind {
+	// The ids stand in the entry itself.
 	case kindInline1, kindInline2:
 		c.l.n = 1 + int(c.l.kind)
 		if len(c.s.entries)-c.at < 2*c.l.n {
@@ -236,6 +237,8 @@ func (c *cursor) entry() bool {
 		c.l.data = c.s.entries[c.at : c.at+2*c.l.n]
 		c.at += 2 * c.l.n
 		return true
+
+	// The list stands among the others, where the one before it ends.
 	case kindVarint, kindSliced, kindFlat:
 		n, ok1 := c.uvarint()
 		size, ok2 := c.uvarint()
@@ -245,6 +248,7 @@ func (c *cursor) entry() bool {
 		if n == 0 || n > uint64(c.s.units) || size > uint64(len(c.s.lists)-c.lists) {
 			return c.fail("list out of bounds")
 		}
+
 		c.l.n = int(n)
 		c.l.data = c.s.lists[c.lists : c.lists+int(size)]
 		c.lists += int(size)

@@ -264,9 +264,11 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 	kept := ids[:0]
 	switch l.kind {
 	case kindFlat:
+		// A bit for each unit, in whole words.
 		if len(l.data) != 8*((units+63)/64) {
 			return nil, l.corrupt()
 		}
+
 		for _, id := range ids {
 			if l.data[id>>3]&(1<<(id&7)) != 0 {
 				kept = append(kept, id)

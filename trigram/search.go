@@ -95,6 +95,7 @@ func (e *evaluation) eval(n *node, out *Bitmap) error {
 			}
 		}
 		return nil
+
 	case opSeq:
 		return e.evalSeq(n, out)
 	}
@@ -112,6 +113,7 @@ func (e *evaluation) eval(n *node, out *Bitmap) error {
 		if err != nil {
 			return err
 		}
+
 		for u, longest := range column {
 			if int(longest) >= n.count {
 				out.Set(uint16(u))

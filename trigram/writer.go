@@ -151,6 +151,8 @@ func (w *Writer) open() (err error) {
 	if err = w.t.open(); err != nil {
 		return err
 	}
+
+	// Outside of the heap, so that the garbage collector has nothing to look through.
 	if w.hot, err = offheap[uint16](maxIDs); err != nil {
 		return err
 	}
@@ -171,6 +173,7 @@ func (w *Writer) open() (err error) {
 	if w.rowLists, err = offheap[byte](hotRows * SegmentUnits / 8); err != nil {
 		return err
 	}
+
 	if w.counts, err = offheap[uint32](maxIDs + 1); err != nil {
 		return err
 	}

@@ -236,6 +236,8 @@ func (d *diffReader) raw() error {
 			file.OldPath = ""
 		case 'D':
 			file.NewPath = ""
+
+		// Both paths must be read: the next row begins after them.
 		case 'R', 'C':
 			to, err := d.in.ReadString(0)
 			if err != nil {

@@ -491,6 +491,7 @@ func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs
 		if strings.HasSuffix(name, ".promisor") {
 			return errors.New("a partial clone")
 		}
+
 		if base, ok := strings.CutSuffix(name, ".pack"); ok && strings.HasPrefix(name, "pack/pack-") {
 			names = append(names, base)
 		}

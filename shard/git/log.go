@@ -465,9 +465,11 @@ func basicIsSafe(s string) bool {
 func readCommits(r io.Reader, use func(Commit) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var f [commitFields]string
+
 	for {
 		for i := range f {
 			s, err := in.ReadString(0)
+			// Only where a commit would begin is the end a good one.
 			if err == io.EOF && i == 0 && s == "" {
 				return nil
 			}

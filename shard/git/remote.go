@@ -238,6 +238,7 @@ func (c *command) speaksGit(ctx context.Context) error {
 func (l *listing) read(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
+
 	for lines.Scan() {
 		value, name, ok := strings.Cut(lines.Text(), "\t")
 
@@ -251,6 +252,8 @@ func (l *listing) read(r io.Reader) error {
 		case strings.HasSuffix(name, "^{}"):
 		case strings.HasPrefix(name, "refs/heads/"), strings.HasPrefix(name, "refs/tags/"):
 			l.refs[name] = value
+
+			// The other side decides how many there are: memory must not grow with it.
 			if len(l.refs) > maxRefs {
 				return fmt.Errorf("more than %d branches and tags: %w", maxRefs, ErrTooLarge)
 			}

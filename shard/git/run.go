@@ -65,18 +65,27 @@ var passed = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SS
 func (c *command) environ() []string {
 	env := []string{
 		"HOME=/nonexistent", // no .netrc, no .gitconfig
+
+		// Output is parsed: one language, one time zone.
 		"LC_ALL=C",
 		"TZ=UTC",
+
+		// Configuration comes from here alone, never from the machine.
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_ATTR_NOSYSTEM=1",
+
+		// Nobody is there to type a password, and only these protocols are spoken.
 		"GIT_TERMINAL_PROMPT=0",
 		"GIT_ALLOW_PROTOCOL=http:https:file",
 		"GIT_PROTOCOL_FROM_USER=0",
+
+		// Reading neither locks nor replaces nor fetches, and a path is no pattern.
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_NO_LAZY_FETCH=1",
 		"GIT_LITERAL_PATHSPECS=1",
+
 		"GIT_PAGER=cat",
 		"GIT_ADVICE=0",
 	}

@@ -418,6 +418,8 @@ func (f *lineFollower) keep(fields [commitFields]string, patch []byte) {
 			f.page.From = strings.TrimPrefix(text, "--- a/")
 		case strings.HasPrefix(text, "+++ b/"):
 			f.page.Paths[c.Hash] = slices.Compact(append(f.page.Paths[c.Hash], strings.TrimPrefix(text, "+++ b/")))
+
+		// Where the lines were before: the next older commit is asked for those.
 		case strings.HasPrefix(text, "@@ -"):
 			h, err := parseHunkHeader(text)
 			if err != nil {

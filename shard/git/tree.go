@@ -394,6 +394,8 @@ func (l *lister) add(path string, entries []treeEntry) error {
 		switch {
 		case l.o.NoFiles && e.kind != Dir:
 			continue
+
+		// With NoDirs directories are walked but not listed, up to a bound of their own.
 		case l.o.NoDirs && e.kind == Dir && l.dirs < maxListed:
 			l.dirs++
 		case l.counted == l.o.Max, l.o.NoDirs && e.kind == Dir:

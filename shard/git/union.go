@@ -192,6 +192,8 @@ func (m *Mirror) measureByGit(ctx context.Context, blobs []*Blob) error {
 	questions, w := io.Pipe()
 	defer questions.Close()
 	c.stdin = questions
+
+	// Asking all first would fill both pipes, and neither side would go on.
 	asking.Go(func() {
 		lines := bufio.NewWriterSize(w, 64<<10)
 		for i := range blobs {

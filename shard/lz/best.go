@@ -154,6 +154,8 @@ func (c *chains) cheapest(matches []found) []choice {
 	c.ways = append(c.ways[:0], make([]choice, n+1)...)
 
 	ways := c.ways
+
+	// From the end: the ways from i+1 on are known when that from i is chosen.
 	for i := n - 1; i >= 0; i-- {
 		ways[i] = choice{cost: ways[i+1].cost + 8}
 		m := matches[i]
@@ -167,6 +169,7 @@ func (c *chains) cheapest(matches []found) []choice {
 			if cost < ways[i].cost {
 				ways[i] = choice{cost, uint16(length), uint16(m.offset)}
 			}
+			// Far above the minimum neighbours cost the same: a few of them are enough.
 			if length > 20 {
 				length -= length >> 2
 			}

@@ -26,6 +26,7 @@ func Train(samples [][]byte, size int) []byte {
 		text  []byte
 	}
 	var found []stretch
+
 	parts := min(min(size, MaxDict)/trainStep, len(samples))
 	for p := range parts {
 		best := stretch{}

@@ -26,9 +26,13 @@ func (m *machine) stepBack(s, n *state, b byte) {
 		n.threads = m.stepRune(r, rune(b), m.b[:0])
 		m.b = n.threads
 		n.prev = kindOf(rune(b))
+
+	// A continuation byte waits for its lead byte, which comes later.
 	case b <= 0xBF:
 		n.threads = r
 		n.pend, n.npend = [3]byte{b}, 1
+
+	// A lead byte that nothing waited for is broken.
 	default:
 		n.threads = m.stepRune(r, utf8.RuneError, m.b[:0])
 		m.b = n.threads

@@ -368,6 +368,7 @@ func flat(re *syntax.Regexp) []*syntax.Regexp {
 		return flat(re.Sub[0])
 	case syntax.OpEmptyMatch:
 		return nil
+
 	case syntax.OpConcat:
 		var out []*syntax.Regexp
 		for _, sub := range re.Sub {
@@ -385,10 +386,12 @@ func emptyOp(re *syntax.Regexp) syntax.EmptyOp {
 		return syntax.EmptyBeginLine
 	case syntax.OpEndLine:
 		return syntax.EmptyEndLine
+
 	case syntax.OpBeginText:
 		return syntax.EmptyBeginText
 	case syntax.OpEndText:
 		return syntax.EmptyEndText
+
 	case syntax.OpWordBoundary:
 		return syntax.EmptyWordBoundary
 	case syntax.OpNoWordBoundary:

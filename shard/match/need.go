@@ -74,6 +74,8 @@ func (g *gather) add(re *syntax.Regexp) {
 			if re.Min == 1 && re.Max == 1 {
 				return
 			}
+
+			// Whatever the other copies read.
 			_, n := lengths(re)
 			g.skip(n)
 			return
@@ -331,11 +333,14 @@ func exactConcat(parts []*syntax.Regexp) [][]elem {
 // exactClass returns the members of a small class of runes.
 func exactClass(ranges []rune) [][]elem {
 	var out [][]elem
+
 	for i := 0; i+1 < len(ranges); i += 2 {
 		if ranges[i+1]-ranges[i] > 8 || len(out) > 8 {
 			return nil
 		}
+
 		for r := ranges[i]; r <= ranges[i+1]; r++ {
+			// This rune also stands for any broken byte, which is no text of its own.
 			if r == utf8.RuneError || !utf8.ValidRune(r) {
 				return nil
 			}

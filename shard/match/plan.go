@@ -103,6 +103,7 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 		for _, sub := range re.Sub { // their sum
 			a, b := lengths(sub)
 			shortest += a
+			// Without a bound once, without one in all.
 			if longest < 0 || b < 0 {
 				longest = -1
 			} else {
@@ -110,6 +111,7 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 			}
 		}
 		return shortest, longest
+
 	case syntax.OpAlternate:
 		shortest, longest = lengths(re.Sub[0])
 		for _, sub := range re.Sub[1:] { // the least and the greatest
@@ -122,6 +124,8 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 			}
 		}
 		return shortest, longest
+
+	// Nothing matches it: any bounds are right.
 	case syntax.OpNoMatch:
 		return 1, 0
 	}

@@ -173,6 +173,7 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 			i += n
 		}
 		return m
+
 	case syntax.OpAlternate:
 		out := b.add(re.Sub[0], m)
 		for _, sub := range re.Sub[1:] {
@@ -405,6 +406,8 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 			return 0
 		}
 	}
+
+	// The ops after the last stop.
 	for ; next < len(p.ops); next++ {
 		p.run(c, &p.ops[next], src, blocks)
 	}
@@ -494,6 +497,7 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 		for k := range d {
 			d[k] = ^uint64(0)
 		}
+
 	case opShift:
 		before := c.carry[o.slot]
 		up, down := o.shift&63, (64-o.shift)&63
@@ -502,6 +506,8 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 			before = w
 		}
 		c.carry[o.slot] = before
+
+	// Only from bytes of the set, and by one.
 	case opStep:
 		before := c.carry[o.slot]
 		for k, w := range a {
@@ -516,6 +522,7 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 		for k, w := range a {
 			d[k] = w & b[k]
 		}
+
 	case opOr:
 		for k, w := range a {
 			d[k] = w | b[k]

@@ -339,11 +339,14 @@ func (m *machine) resolve(threads []uint32, n *state, next rune) []uint32 {
 				cut = false
 				continue
 			}
+
+			// No thread of lower priority can win any more.
 			n.found = true
 			break
 		}
 	}
 
+	// A match may begin here, too: after all that began before, since the leftmost wins.
 	if !m.reverse && !n.found {
 		if out, cut = m.expand(out, uint32(m.prog.Start), ctx); cut && m.p.empty {
 			n.delta, n.found = 0, true
@@ -404,6 +407,7 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 			stack = append(stack, in.Arg, in.Out)
 		case syntax.InstCapture, syntax.InstNop:
 			stack = append(stack, in.Out)
+
 		case syntax.InstMatch:
 			out = append(out, pc)
 			if !m.reverse {
@@ -438,10 +442,13 @@ func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp) ([]uint32,
 			stack = append(stack, in.Arg, in.Out)
 		case syntax.InstCapture, syntax.InstNop:
 			stack = append(stack, in.Out)
+
+		// An assertion holds when all that it asks for is in ctx.
 		case syntax.InstEmptyWidth:
 			if syntax.EmptyOp(in.Arg)&^ctx == 0 {
 				stack = append(stack, in.Out)
 			}
+
 		case syntax.InstMatch:
 			match = true
 			if !m.reverse {

@@ -140,6 +140,7 @@ func word(name prefix, value string, at int) (Q, error) {
 				names = append(names, name)
 			}
 		}
+
 		if len(names) == 0 {
 			return nil, fail(at, "names of repositories with commas between after reposet:")
 		}
@@ -196,6 +197,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 		default:
 			return fail(at, "yes, no or auto after case:")
 		}
+
 	case typePrefix:
 		switch value {
 		case "file":
@@ -217,6 +219,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 			return fail(at, "a number from 1 to %d, or all, after count:", MaxCount)
 		}
 		p.out.Count = n
+
 	case timeoutPrefix:
 		d, err := time.ParseDuration(value)
 		if err != nil || d <= 0 || d > maxTimeout {

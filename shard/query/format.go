@@ -69,6 +69,8 @@ func (f *formatter) q(q Q, top bool) {
 	case *Not:
 		f.word("-")
 		f.q(n.Sub, false)
+
+	// An empty group matches nothing; everything is its negation.
 	case Const:
 		if n {
 			f.word("-")

@@ -255,6 +255,7 @@ func classEnd(text string, i int) int {
 		case '\\':
 			j++
 		case '^':
+			// After [^ a bracket is a member, too.
 			if j == i+1 && j+1 < len(text) && text[j+1] == ']' {
 				j++
 			}
@@ -293,6 +294,7 @@ func QuoteRegexp(expr string) string {
 		case c == '\\' && i+1 < len(expr):
 			b.WriteString(expr[i : i+2])
 			i++
+
 		case c == '"':
 			b.WriteString(`\"`)
 		case c == '\n':

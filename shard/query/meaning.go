@@ -64,6 +64,8 @@ func notText(rest string) int {
 				return end + 1
 			}
 		}
+
+		// \x41 has two digits, \pL one letter.
 		if rest[1] == 'x' {
 			return 4
 		}

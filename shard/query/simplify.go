@@ -150,6 +150,7 @@ func key(q Q) any {
 		return *n
 	case *Rev:
 		return *n
+
 	case *Repo:
 		return *n
 	case *Context:

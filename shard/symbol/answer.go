@@ -101,6 +101,7 @@ func unescape(field, buf []byte) (plain, _ []byte) {
 		case 'x':
 			n = min(4, len(field)-i)
 			v, err := strconv.ParseUint(string(field[i+2:i+n]), 16, 8)
+			// Without two digits it stands for itself.
 			if err != nil {
 				buf = append(buf, field[i:i+n]...)
 				break
@@ -166,6 +167,7 @@ func (a *answer) parseObject(line []byte) error {
 				break
 			}
 		} else {
+			// A number or a word ends at the comma.
 			i := bytes.IndexByte(rest, ',')
 			if i < 0 {
 				i = len(rest)
@@ -186,10 +188,12 @@ func (a *answer) set(key, value []byte) {
 		a.name = value
 	case "kind":
 		a.kind = value
+
 	case "scope":
 		a.scope = value
 	case "scopeKind":
 		a.scopeKind = value
+
 	case "line":
 		a.line = lineNumber(value)
 	case "warning":
@@ -219,6 +223,7 @@ func cutEscaped(b []byte, i int) (s, rest []byte, ok bool) {
 	for ; i < len(b); i++ {
 		switch b[i] {
 		case '\\':
+			// What is escaped is not the end.
 			i++
 		case '"':
 			var decoded string

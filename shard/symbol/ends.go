@@ -194,6 +194,7 @@ func (e *ends) begin(l *sourceLine, first, next int) {
 
 	// Of several definitions the outer one has the lines that follow.
 	outer, alone := -1, true
+
 	for i := first; i < next; i++ {
 		m := &e.marks[i]
 		switch {
@@ -245,6 +246,7 @@ func (e *ends) close(l *sourceLine) {
 			d.closed = 0
 			d.braced = d.braced || !d.value && l.text[len(l.text)-1] == '{'
 			return
+
 		case same:
 			var stays bool
 			if end, stays = e.closeAt(d, l); stays {
@@ -295,11 +297,15 @@ func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool
 	switch {
 	case d.closed > 0 || !closes && !l.closingWord():
 		return e.endBefore(d), false
+
+	// A closing word, as end, closes it until a line shows otherwise.
 	case !closes:
 		d.closed, d.over = l.number, true
 		return 0, true
 	case l.text[0] != '}' && d.braced && !d.header:
 		return 0, false // the brace is open still
+
+	// The line opens the next part, as the body after the parameters.
 	case s.opens() && (d.header || l.text[0] != '}'):
 		d.header, d.braced = s.header, s.last == '{'
 		return 0, true

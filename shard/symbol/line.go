@@ -86,11 +86,13 @@ func (l *sourceLine) shape() lineShape {
 
 	code := l.text
 	s := &l.formed
+
 	for i, c := range code {
 		if i > 0 && startsComment(code, i) {
 			code = bytes.TrimRight(code[:i], " \t")
 			break
 		}
+
 		switch c {
 		case '{':
 			s.braces++
@@ -107,6 +109,7 @@ func (l *sourceLine) shape() lineShape {
 	if rest := bytes.TrimRight(code[:len(code)-1], " \t"); len(rest) > 0 {
 		beforeLast = rest[len(rest)-1]
 	}
+
 	s.header = bytes.IndexByte([]byte("([<,"), s.last) >= 0 || s.last == '{' && bytes.IndexByte([]byte("([<,:="), beforeLast) >= 0
 	s.ended = s.last == '}' || s.last == ';' || s.last == ',' && beforeLast == '}'
 	return *s

@@ -251,6 +251,8 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+
+		// The file that failed has had its turn; those after it are still to be done.
 		if err != nil {
 			done(todo[n].number, fmt.Errorf("find symbols in %q: %w", files[todo[n].number].Path, err))
 			n++

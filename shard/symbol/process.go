@@ -194,6 +194,7 @@ func (p *process) read(content []byte, use func(Symbol)) error {
 				continue
 			}
 			return fmt.Errorf("program says: %.200s", line)
+
 		case "tag":
 			if symbols++; symbols > maxSymbols {
 				return errors.New("too many symbols")

@@ -66,6 +66,7 @@ func (c *collector) run(ctx context.Context) error {
 		wg.Go(func() {
 			w := tagging{c: c, group: group, read: c.texts.Reader()}
 			for more := true; more; {
+				// Files are mapped: reading one that was cut short is a fault, which becomes an error.
 				err := file.Guard(func() (err error) {
 					more, err = w.next(ctx)
 					return err

@@ -150,6 +150,7 @@ func (y *File) loadColumns() error {
 		{secPageEnd, (*[]byte)(&y.pageEnd)}, {secPageSize, (*[]byte)(&y.pageSize)}, {secPageName, (*[]byte)(&y.pageName)},
 		{secFirstEnd, (*[]byte)(&y.firstEnd)}, {secFirst, &y.first}, {secPages, &y.pages},
 		{secRefEnd, (*[]byte)(&y.refEnd)}, {secRefs, &y.refs},
+
 		{secDocEnd, (*[]byte)(&y.docEnd)}, {secDocs, &y.docs}, {secDict, &y.dict},
 		{secExtentEnd, (*[]byte)(&y.extentEnd)}, {secExtents, &y.extents},
 	} {

@@ -35,7 +35,7 @@ func (f *inflater) fastPortable(dst []byte, out int, b *stream) (int, bool, erro
 		at += int(63-n) >> 3
 		n |= 56
 
-		// Up to three literals.
+		// Up to three literals, which need no refill: they are at most 30 of 56 bits.
 		e := lit[buf&(1<<litBits-1)]
 		if e&entryLiteral != 0 {
 			*(*byte)(unsafe.Add(to, out)) = byte(e >> 16)

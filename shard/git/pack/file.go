@@ -92,6 +92,7 @@ func walk(root *os.Root, dir string, level int, use func(name string, d fs.DirEn
 	defer f.Close()
 
 	for {
+		// In parts, so that memory does not grow with the directory.
 		const part = 512
 		entries, err := f.ReadDir(part)
 		for _, e := range entries {

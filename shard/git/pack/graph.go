@@ -185,11 +185,14 @@ func (l *layer) findChunks() error {
 		}
 
 		chunk := d[from:to]
+
+		// Ids with their fan-out, facts, parents of merges, and filters of changed paths.
 		switch string(row[:4]) {
 		case "OIDF":
 			l.fanout = chunk
 		case "OIDL":
 			l.ids = chunk
+
 		case "CDAT":
 			l.facts = chunk
 		case "EDGE":
@@ -304,6 +307,7 @@ func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 	case second&moreParents == 0:
 		dst = append(dst, second)
 	default:
+		// A merge of three or more: a row of 4 bytes each.
 		for e := int(second&^moreParents) * 4; ; e += 4 {
 			if e+4 > len(l.edges) || len(dst)-from > mostParents {
 				return dst, ask(errDamaged)

@@ -103,6 +103,8 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 
 	b := stream{src: src, at: 2}
 	out := 0
+
+	// Each block either adds to dst or fails: damage cannot keep this going.
 	for last := false; !last; {
 		b.fill()
 
@@ -113,6 +115,7 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 		}
 		last = head&1 != 0
 
+		// Stored bytes, the codes that the format gives, or codes of its own.
 		var err error
 		switch head >> 1 {
 		case 0:
@@ -178,6 +181,8 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 			return 0, errStream
 		case e&entryEnd != 0:
 			return out, nil
+
+		// A byte beyond the end that was promised is damage.
 		case e&entryLiteral != 0:
 			if out == len(dst) {
 				return 0, errStream

@@ -266,6 +266,8 @@ func (f *file) entry(at int) (entry, error) {
 		if end-e.body < f.idBytes {
 			return e, errDamaged
 		}
+
+		// A pack on disk is whole: the base is in the same one.
 		i, ok := f.find(f.data[e.body : e.body+f.idBytes])
 		if !ok {
 			return e, errDamaged

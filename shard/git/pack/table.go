@@ -210,6 +210,8 @@ func (f *inflater) fixedTables() {
 			f.sizes[s] = 7
 		case s < 288:
 			f.sizes[s] = 8
+
+		// Those after the 288 lengths and literals are distances.
 		default:
 			f.sizes[s] = 5
 		}
