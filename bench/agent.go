@@ -151,6 +151,7 @@ func estimateTokens(text string) int {
 				flush()
 			}
 			letters++
+
 		case c >= '0' && c <= '9':
 			if letters > 0 {
 				flush()

@@ -27,6 +27,7 @@ and are used again by the next run. Part history wants a bare repository with
 tags at <dir>/R.git, part localise bare repositories in <dir>/localise, parts
 questions and typos those that they ask about in <dir>/questions (git.git,
 redis.git, rqlite.git, weaviate.git).`,
+
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
@@ -59,6 +60,7 @@ tool server and the reference's, and commits by their subjects in the trees befo
 them. Beside them run rg, git and ctags in checkouts, with the same questions. The
 repositories are those of bench report; a part without them says so.`,
 		Args: cobra.NoArgs,
+
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 			text, err := Report(cmd.Context(), o)

@@ -90,6 +90,7 @@ func (c corpora) many(ctx context.Context) (string, error) {
 	}
 
 	c.log("cutting %s into repositories", tree)
+
 	err = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err

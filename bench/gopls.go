@@ -93,6 +93,7 @@ func (g *gopls) call(method string, params, result any) error {
 			return fmt.Errorf("gopls %s: %w: %.2000s", method, err, g.said.Bytes())
 		}
 
+		// A question of the server: without an answer it would wait, and so would this.
 		switch {
 		case m.Method != "" && m.ID != nil:
 			var nothing any
@@ -102,6 +103,7 @@ func (g *gopls) call(method string, params, result any) error {
 			if err := g.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": nothing}); err != nil {
 				return err
 			}
+
 		case m.Method != "" || string(m.ID) != strconv.Itoa(g.last):
 		case m.Error != nil:
 			return fmt.Errorf("gopls %s: %s", method, m.Error.Message)

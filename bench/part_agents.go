@@ -189,6 +189,7 @@ func codeTasks() []task {
 			a.texts = append(a.texts, texts...)
 			return err
 		}},
+
 		{"what does builtin/mv.c do? (all of it)", "cmd_mv", func(ctx context.Context, a *agent) error {
 			return a.toTheEnd(ctx, "read_file", map[string]any{"path": "builtin/mv.c"})
 		}, func(ctx context.Context, a *agent, f reference) error {
@@ -196,12 +197,14 @@ func codeTasks() []task {
 			a.texts = append(a.texts, texts...)
 			return err
 		}},
+
 		{"who calls unpack_trees?", "builtin/read-tree.c", func(ctx context.Context, a *agent) error {
 			_, err := a.call(ctx, "find_symbol_references", map[string]any{"symbol": "unpack_trees"})
 			return err
 		}, func(ctx context.Context, a *agent, f reference) error {
 			return a.read(f.symbols(ctx, "/api/find_references", "unpack_trees"))
 		}},
+
 		{"which settings does builtin/gc.c read?", "gc.auto", func(ctx context.Context, a *agent) error {
 			_, err := a.call(ctx, "grep", map[string]any{"pattern": `config_get_\w+\(`, "path": "builtin/gc.c"})
 			return err
@@ -225,12 +228,14 @@ func historyTasks() []task {
 		}, func(ctx context.Context, a *agent, f reference) error {
 			return a.read(f.diff(ctx, "v2.40.0", "v2.41.0", "refs.c"))
 		}},
+
 		{"which files did v2.40.1 change?", "GIT-VERSION-GEN", func(ctx context.Context, a *agent) error {
 			_, err := a.call(ctx, "get_diff", map[string]any{"base": "v2.40.0", "head": "v2.40.1"})
 			return err
 		}, func(ctx context.Context, a *agent, f reference) error {
 			return a.read(f.diff(ctx, "v2.40.0", "v2.40.1", ""))
 		}},
+
 		{"which commits are about bloom filters?", "bloom", func(ctx context.Context, a *agent) error {
 			_, err := a.call(ctx, "list_commits", map[string]any{"query": "bloom filter"})
 			return err

@@ -329,6 +329,7 @@ func declared(file *ast.File) []*ast.Ident {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
 			ids = append(ids, d.Name)
+
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
 				switch s := spec.(type) {

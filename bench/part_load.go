@@ -98,6 +98,7 @@ func (s *server) load(ctx context.Context, conns int, length time.Duration, bodi
 	var next, errors atomic.Int64
 	took := make([][]time.Duration, conns)
 	var wg sync.WaitGroup
+
 	start := time.Now()
 	for c := range conns {
 		wg.Go(func() {

@@ -194,12 +194,14 @@ func largeQuestions(repo, older string) []question {
 		{"grep groupByRepo", []toolCall{{"grep", map[string]any{"pattern": "mutex_lock", "groupByRepo": true}}}, append(ripgrepLines("mutex_lock"), "--count")},
 		{"grep, a commit that is not indexed", each("grep", at, "pattern", "tg3_read_firmware_ver", `ext4_[a-z]+_inode`, "struct workqueue_struct"),
 			[]string{"git", "grep", "-n", "-E", `ext4_[a-z]+_inode`, older}},
+
 		{"glob", each("glob", in, "pattern", "**/Kconfig", "drivers/net/**/*.h", "**/*tg3*"), []string{"rg", "--no-ignore", "--hidden", "--files", "--glob", "**/Kconfig"}},
 		{"glob, a commit that is not indexed", each("glob", at, "pattern", "**/Kconfig", "drivers/net/**/*.h", "**/*tg3*"),
 			[]string{"git", "ls-tree", "-r", "--name-only", older}},
 		{"read_file", each("read_file", in, "path", "mm/slub.c", "kernel/sched/core.c", "net/ipv4/tcp.c", "MAINTAINERS"), []string{"git", "show", "HEAD:kernel/sched/core.c"}},
 		{"list_tree", each("list_tree", in, "path", "", "drivers", "fs/ext4", "net"), []string{"git", "ls-tree", "HEAD", "drivers/"}},
 		{"list_tree, 10 levels", []toolCall{{"list_tree", map[string]any{"repo": repo, "depth": 10, "maxEntries": 10000}}}, []string{"git", "ls-tree", "-r", "-t", "--name-only", "HEAD"}},
+
 		{"list_repos", []toolCall{{"list_repos", map[string]any{}}}, nil},
 		{"list_language_models", []toolCall{{"list_language_models", map[string]any{}}}, nil},
 	}
@@ -221,9 +223,11 @@ func historyQuestions(repo string) []question {
 		{"list_commits path", each("list_commits", in, "path", "builtin/add.c", "t", "refs.c"), []string{"git", "log", "-50", "HEAD", "--", "builtin/add.c"}},
 		{"list_commits query", each("list_commits", in, "query", "bloom filter", "use-after-free", "memory leak"), []string{"git", "log", "-50", "-i", "--grep=use-after-free", "HEAD"}},
 		{"list_commits author", each("list_commits", in, "author", "torvalds", "peff", "gitster"), []string{"git", "log", "-50", "-i", "--author=torvalds", "HEAD"}},
+
 		{"list_branches", each("list_branches", in, "query", "", "ma"), []string{"git", "branch", "--sort=-committerdate", "--format=%(refname:short) %(objectname:short) %(committerdate:short)"}},
 		{"get_diff, one commit", []toolCall{{"get_diff", with(map[string]any{"base": "HEAD~1", "head": "HEAD"})}, {"get_diff", with(map[string]any{"base": "v2.30.0~1", "head": "v2.30.0"})}}, []string{"git", "diff", "HEAD~1", "HEAD"}},
 		{"get_diff, two releases", []toolCall{{"get_diff", with(map[string]any{"base": "v2.40.0", "head": "v2.41.0"})}}, []string{"git", "diff", "v2.40.0", "v2.41.0"}},
+
 		{"find_symbol_definitions", each("find_symbol_definitions", in, "symbol", "strbuf_addf", "unpack_trees", "object_id", "die"), ripgrepLines("--word-regexp", "object_id")},
 		{"find_symbol_references", each("find_symbol_references", in, "symbol", "strbuf_addf", "unpack_trees", "object_id", "die"), ripgrepLines("--word-regexp", "object_id")},
 		{"read_file, an old tag", each("read_file", in, "ref", "v2.10.0", "v2.20.0", "v2.30.0").set("path", "refs.c"), []string{"git", "show", "v2.20.0:refs.c"}},

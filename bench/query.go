@@ -68,17 +68,20 @@ func baseline() []Query {
 		{"mid-lit", "struct workqueue_struct", false, true, 11.9, 450},
 		{"mid-lit", "mutex_lock_interruptible", false, false, 9.0, 450},
 		{"mid-lit", "EXPORT_SYMBOL_GPL", false, true, 20.4, 450},
+
 		{"common-lit", "return", false, false, 606.3, 450},
 		{"common-lit", "unsigned int", false, false, 134.6, 450},
 		{"common-lit", "static inline void", false, true, 34.8, 450},
 		{"short-lit", "if", false, false, 5047.9, 450},
 		{"short-lit", "rcu", false, false, 56.3, 450},
 		{"short-lit", "->x", false, true, 23.7, 450},
+
 		{"common-trigrams-rare", "interrupt context static", false, false, 3.4, 450},
 		{"common-trigrams-rare", "return static int struct", false, false, 5.2, 450},
 		{"ci-lit", "copyright", false, false, 151.8, 450},
 		{"ci-lit", "spin_lock_irqsave", false, false, 24.2, 445},
 		{"ci-lit", "todo", false, false, 17.5, 452},
+
 		{"regex-lit", `ext4_[a-z]+_inode`, true, true, 15.6, 381},
 		{"regex-lit", `(kmalloc|kzalloc)\(sizeof`, true, true, 181.2, 486},
 		{"regex-lit", `struct [a-z_]+_operations`, true, true, 243.0, 406},
@@ -86,6 +89,7 @@ func baseline() []Query {
 		{"regex-weak", `[a-z]+_lock\(`, true, true, 4991.3, 440},
 		{"regex-weak", `\bv[0-9]+\.[0-9]+\.[0-9]+\b`, true, true, 8927.4, 895},
 		{"regex-weak", `[0-9]{8}`, true, true, 12226.0, 1734},
+
 		{"regex-none", `[A-Z]{20,}`, true, true, 12796.1, 1570},
 		{"regex-ci", `copyright.*google`, true, false, 55.3, 458},
 		{"regex-ci", `fixme|xxx|hack`, true, false, 52.3, 556},
@@ -101,6 +105,7 @@ func hard() []Query {
 		`\bint [a-z]+;`, `[^ \t\n]{80,}`, `(a|b)*c[0-9]{3,5}(x|y)`, `0x[0-9a-f]{8}`, `".*%[0-9]+d.*"`, `^\s*[a-z_]+:$`,
 		`error|warn|fail|abort`, `\w+\s*\(\)`,
 		`[0-9]+\.[0-9]+`, `\b[0-9]{1,3}(\.[0-9]{1,3}){3}\b`, `[a-f0-9]{32}`, `\b[A-Z]{2}[0-9]{4}\b`, `(foo|bar|baz)[0-9]`,
+
 		`[a-z]{3}[0-9]{3}`, `^[a-z]`, `;$`, `\{$`, `^\t+return`, `^static .*\)$`, `[a-z]+_[a-z]+_[a-z]+\(`, `->[a-z]+->[a-z]+->`,
 		`if \(!?[a-z]+\)$`, `for \(i = 0; i < [a-z]+; i\+\+\)`, `0[xX][0-9a-fA-F]+ULL`, `/\*.*\*/`, `//.*TODO`, `[(][(][(]`,
 		`\b[a-z]\b`, `[^\x00-\x7f]`, `[[:upper:]]+_[[:upper:]]+_[[:digit:]]+`, `(?i)(null|nil|none)`, `\s+$`, `^$`,

@@ -42,10 +42,12 @@ func cell(v any) string {
 			return fmt.Sprintf("%.1f ms", float64(v)/1e6)
 		}
 		return fmt.Sprintf("%.1f s", v.Seconds())
+
 	case ratio:
 		return fmt.Sprintf("%.3g×", float64(v))
 	case bytesize:
 		return fmt.Sprintf("%.1f MB", float64(v)/1e6)
+
 	case float64:
 		return fmt.Sprintf("%.3g", v)
 	case bool:

@@ -128,11 +128,14 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 			if !ok {
 				continue
 			}
+
 			var e askEvent
 			if err := json.Unmarshal([]byte(data), &e); err != nil {
 				resp.Body.Close()
 				return fmt.Errorf("event: %w", err)
 			}
+
+			// The number of the last event is where the next connection goes on.
 			after = e.N
 			ended = ended || e.Kind == "done"
 			fn(&e)

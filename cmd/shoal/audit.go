@@ -29,6 +29,7 @@ func newAudit(getenv func(string) string) *cobra.Command {
 	var kind, since, until, actor, action string
 	var limit int
 	var asJSON bool
+
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Who changed, read and was refused what, newest first (on a node's host, or with an owner's key)",
@@ -135,6 +136,7 @@ func (e *auditLine) detail() string {
 	case "permissions.changed":
 		return strings.Replace(e.Metadata.Message, ": 1 repositories added", ": 1 repository added", 1)
 	}
+
 	said := []string{}
 	if e.Status >= 400 {
 		said = append(said, fmt.Sprint(e.Status))
@@ -142,6 +144,7 @@ func (e *auditLine) detail() string {
 	if e.Count > 0 {
 		said = append(said, fmt.Sprintf("%d times", e.Count))
 	}
+
 	for _, text := range []string{e.Metadata.Message, e.Metadata.Query} {
 		if text != "" {
 			said = append(said, text)

@@ -208,6 +208,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 func (c *client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var reader io.Reader
 	mime := "application/json"
+
 	switch body := body.(type) {
 	case nil:
 	case rawBody:

@@ -14,20 +14,21 @@ import (
 
 func newConfig(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Check a configuration file, apply one, print the schema"}
-	cmd.AddCommand(
-		newConfigCheck(getenv),
-		newConfigApply(getenv),
-		&cobra.Command{
-			Use:   "schema",
-			Short: "Print the JSON Schema (draft-07) of the configuration file",
-			Args:  cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", config.Schema())
-				return err
-			},
-		},
-	)
+	cmd.AddCommand(newConfigCheck(getenv), newConfigApply(getenv), newConfigSchema())
 	return cmd
+}
+
+// newConfigSchema is `shoal config schema`. It needs no node.
+func newConfigSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema (draft-07) of the configuration file",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", config.Schema())
+			return err
+		},
+	}
 }
 
 // configCheck is what `shoal config check` is asked for.

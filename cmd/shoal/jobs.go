@@ -40,6 +40,8 @@ func newJobsList(getenv func(string) string) *cobra.Command {
 			cmd.Flags().StringVar(&kind, "kind", "", "sync, index, collect, pack, ...")
 			cmd.Flags().StringVar(&query, "query", "", "part of what the job is about")
 		},
+
+		// Only what was given: the server has its own defaults.
 		path: func() string {
 			q := url.Values{"perPage": {fmt.Sprint(maxJobs)}}
 			for name, value := range map[string]string{"state": state, "kind": kind, "query": query} {

@@ -41,12 +41,15 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 	var f clientFlags
 	var role, expires, user string
 	var all bool
+
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make an API key and print it; it is shown this once only",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
+
+			// The API counts in days; the d is for whoever reads the command.
 			if expires != "" {
 				days, err := strconv.Atoi(strings.TrimSuffix(expires, "d"))
 				if err != nil || days < 1 {

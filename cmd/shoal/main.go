@@ -99,28 +99,36 @@ func newRoot(getenv func(string) string) *cobra.Command {
 	}
 
 	root.AddCommand(
+		// Run a node, and ask it.
 		newServe(getenv),
 		newSearch(getenv),
 		newAsk(getenv),
 		newModels(getenv),
 		newStatus(getenv),
+
+		// What is indexed, and what goes on.
 		newConfig(getenv),
 		newConnection(getenv),
 		newRepo(getenv),
 		newJobs(getenv),
 		newEvents(getenv),
 		newAudit(getenv),
+
+		// People, programs and what they may see.
 		newKey(getenv),
 		newUser(getenv),
 		newAgent(getenv),
 		newGrant(getenv, "grant EMAIL|ID [REPOSITORY...]", "Let an account see repositories whose permissions are enforced, and list those granted to it", "add"),
 		newGrant(getenv, "revoke EMAIL|ID REPOSITORY...", "Take back what was granted to an account", "remove"),
+
+		// Nodes and their catalog.
 		newDrain(getenv),
 		newUndrain(getenv),
 		newRemove(getenv),
 		newSnapshot(getenv),
 		newRecover(getenv),
 		newClusterKey(),
+
 		newMCP(getenv),
 		newVersion(),
 		bench.Command(),

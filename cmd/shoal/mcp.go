@@ -91,6 +91,7 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, maxRunning)
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -219,16 +220,20 @@ func (b *stdio) headers(h http.Header, m *message) {
 	if b.client.key != "" {
 		h.Set("Authorization", "Bearer "+b.client.key)
 	}
+
 	b.mu.Lock()
 	version := cmp.Or(m.Params.Meta.Version, b.version)
 	b.mu.Unlock()
 
+	// Which version it is, initialize has yet to agree on.
 	if version != "" && m.Method != "initialize" {
 		h.Set("Mcp-Protocol-Version", version)
 	}
 	if m.Method != "" {
 		h.Set("Mcp-Method", m.Method)
 	}
+
+	// What the message is about has another name in some methods.
 	name := m.Params.Name
 	switch {
 	case m.Method == "resources/read":

@@ -83,6 +83,7 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 		fmt.Fprintf(w, "  left out so far: %d, %s\n", t.Skipped[why], why)
 	}
 
+	// What the token may do, and how much of it is left.
 	a := t.Allowance
 	if len(a.Scopes) > 0 {
 		fmt.Fprintf(w, "  the token may: %s\n", strings.Join(a.Scopes, ", "))
@@ -93,6 +94,7 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 	if a.Limit > 0 {
 		fmt.Fprintf(w, "  %d of %s are left until %s\n", a.Remaining, count(a.Limit, "call", "calls"), a.Reset.Format(time.RFC3339))
 	}
+
 	for _, i := range t.Issues {
 		fmt.Fprintf(w, "  %s: %s (%s)\n", cmp.Or(i.Target, name), i.Text, i.Code)
 		if hint := host.Advice(i.Code); hint != "" {

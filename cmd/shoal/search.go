@@ -117,6 +117,7 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 
 	began := time.Now()
 	var raw json.RawMessage
+
 	err = c.call(cmd.Context(), "POST", "/api/search", map[string]any{
 		"query": query, "matches": matches, "contextLines": f.context,
 		"isRegexEnabled": f.regex, "isCaseSensitivityEnabled": f.caseSensitive,
@@ -124,7 +125,9 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 	if err != nil {
 		return err
 	}
+
 	took := time.Since(began)
+
 	var answer searchAnswer
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return fmt.Errorf("decode answer: %w", err)

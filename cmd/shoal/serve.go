@@ -190,6 +190,8 @@ func (f *serveFlags) checkListeners() (errs []error) {
 		if a.optional && a.addr == "" {
 			continue
 		}
+
+		// Whether it can be listened on is known when the node tries.
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
 			errs = append(errs, fmt.Errorf("%s %q: want host:port", a.flag, a.addr))
 		}
@@ -206,6 +208,7 @@ func (f *serveFlags) checkNumbers() (errs []error) {
 	if f.replicas < 1 {
 		errs = append(errs, errors.New("--replicas: want a number of at least 1"))
 	}
+
 	if !(f.weight > 0 && f.weight <= maxWeight) {
 		errs = append(errs, fmt.Errorf("--weight %v: want a number above 0, at most %d", f.weight, maxWeight))
 	}
@@ -450,6 +453,7 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 
 	// The API ends with ctx, or with the node: without it there is nothing to serve.
 	apiCtx, stopAPI := context.WithCancel(ctx)
+
 	g.Go(func() error {
 		defer stopAPI()
 		return n.Run(nodeCtx)

@@ -91,6 +91,7 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 			}
 			defer file.Close()
 
+			// The key is part of the cluster: what was sealed with it can be opened with no other.
 			r, err := cluster.Restore(dataDir, cmp.Or(keyFile, filepath.Join(dataDir, "cluster.key")), file)
 			if err != nil {
 				return err
@@ -117,6 +118,7 @@ func newRecover(getenv func(string) string) *cobra.Command {
 			"newest catalog; give the others empty data directories before they join.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// What is lost cannot be got back: it takes a word of the operator.
 			if !accept {
 				return errors.New("changes that only the lost nodes know are lost for good: say --accept-loss if that is what you want")
 			}

@@ -75,6 +75,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 	var f clientFlags
 	var watch, wait, asJSON, check bool
 	var patience time.Duration
+
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Members, leader, repositories, jobs",
@@ -199,6 +200,7 @@ func printStatus(w io.Writer, s *statusAnswer) {
 	// One writer for all tables: the columns of the whole stand below each other.
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	printMembers(t, s)
+
 	if len(s.Connections) > 0 {
 		fmt.Fprintln(t, "\nCONNECTION\tTYPE\tSTATE\tREPOSITORIES\tMESSAGE")
 		for _, k := range s.Connections {
@@ -247,6 +249,7 @@ func printMembers(t io.Writer, s *statusAnswer) {
 		return
 	}
 	fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG")
+
 	for _, m := range s.Members {
 		health := m.Health
 		switch {

@@ -22,6 +22,8 @@ func strict(cmd *cobra.Command) {
 	case cmd.HasSubCommands():
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = group
+
+	// The library's message names no command; this one does.
 	case cmd.Args != nil:
 		count := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

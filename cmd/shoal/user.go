@@ -241,6 +241,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 		Use:   "access EMAIL|ID REPOSITORY",
 		Short: "Why an account sees a repository, or does not, and how old each answer is",
 		Args:  cobra.ExactArgs(2),
+
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var out struct {
 				User       userAnswer
@@ -252,6 +253,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 					AsOf         time.Time
 				}
 			}
+
 			path := "/api/users/" + url.PathEscape(args[0]) + "/access?repo=" + url.QueryEscape(args[1])
 			if err := c.call(cmd.Context(), "GET", path, nil, &out); err != nil {
 				return err
@@ -261,6 +263,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 			if out.Sees {
 				says = "sees"
 			}
+
 			fmt.Fprintf(w, "%s %s %s\n", out.User.Email, says, out.Repository)
 			for _, r := range out.Reasons {
 				mark := " "
@@ -269,6 +272,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 				} else if r.Sees {
 					mark = "+"
 				}
+
 				fmt.Fprintf(w, "%s %s", mark, r.Detail)
 				if !r.AsOf.IsZero() {
 					fmt.Fprintf(w, " (as of %s)", clockTime(r.AsOf, time.Now(), "?"))
