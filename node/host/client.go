@@ -383,7 +383,7 @@ func (c *client) network(err error) string {
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Sprintf("its certificate is good from %s to %s, and this node's clock says %s; renew the certificate there, or set the clock of this node",
-			day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter), day(time.Now()))
+			day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter), day(c.tools.Now()))
 
 	case errors.As(err, &name):
 		return fmt.Sprintf("its certificate is for another name: %v; write the url of connection %s with a name that the certificate is for", err, c.name)
