@@ -62,6 +62,7 @@ var pastTheGate = map[string]string{
 	"node/operate/jobs.go":    "looks each job's repository up in the set of the gate",
 	"node/operate/webhook.go": "push events, which the owner of a connection signs; names are told by the gate",
 	"node/status.go":          "counts over the set of the gate; what is summed over all is for owners",
+	"node/warnings.go":        "names repositories to owners alone",
 	"node/browse/site.go":     "orders the holders of a repository that the gate has let through",
 	"node/search/answer.go":   "names what is in the targets of a search, which the gate has let through",
 	"node/search/group.go":    "names what another node asks for; the leaf asks the gate",
