@@ -34,6 +34,12 @@ func (s *Store) Close() error {
 // a scripted model.
 func sample(t *testing.T, s *modeltest.Server, models ...string) *nodetest.Node {
 	t.Helper()
+	return sampleWith(t, s, func(*node.Options) {}, models...)
+}
+
+// sampleWith is sample of a node with other options.
+func sampleWith(t *testing.T, s *modeltest.Server, edit func(*node.Options), models ...string) *nodetest.Node {
+	t.Helper()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"store/store.go": storeGo, "README.md": "# App\n\nKeeps values.\n"})
 	nodetest.NewRepo(t, filepath.Join(dir, "hidden"), map[string]string{"secret.go": "package secret\n\nconst planted = 7\n"})
@@ -42,7 +48,11 @@ func sample(t *testing.T, s *modeltest.Server, models ...string) *nodetest.Node 
 	}
 	n := nodetest.Start(t, nodetest.Config{
 		File: fmt.Sprintf(`{"connections": {"all": {"type": "git", "url": "file://%s/*"}}, "models": [%s]}`, dir, strings.Join(models, ",")),
-		Edit: func(o *node.Options) { o.BaseURL, o.Ctags = "http://shoal.test", "" },
+		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
+		Edit: func(o *node.Options) {
+			o.BaseURL, o.Ctags = "http://shoal.test", ""
+			edit(o)
+		},
 	})
 	n.WaitIndexed(2)
 	waitModels(n)

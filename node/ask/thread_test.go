@@ -2,15 +2,19 @@ package ask_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -198,4 +202,120 @@ func TestWhoSeesAThread(t *testing.T) {
 	if c, err := n.Chat(t.Context(), bob, fork); err != nil || !c.Mine || c.Public || c.Title != "Shared" || len(c.Turns) != 1 {
 		t.Errorf("%v: %+v", err, c)
 	}
+}
+
+// TestAForkGoesItsOwnWay asks on in a copy of a shared thread, which is taken back.
+func TestAForkGoesItsOwnWay(t *testing.T) {
+	t.Parallel()
+	s := modeltest.Start(t, modeltest.Turn{Text: "By Open @file:{local/app::store/store.go:4}."}, modeltest.Turn{Text: "Never, as @file:{local/app::store/store.go:12} shows."})
+	n := sample(t, s)
+	ann, bob := member(t, n, "ann"), member(t, n, "bob")
+	id := asked(t, n, ann, ask.Question{Query: "How is it opened?", Public: true}).ID
+	fork, err := n.ForkChat(t.Context(), bob, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	no := false
+	if err := n.ChangeChat(t.Context(), ann, id, "", &no); err != nil {
+		t.Fatal(err)
+	}
+
+	// The copy is bob's: he goes on, and what was said before is remembered.
+	asked(t, n, bob, ask.Question{Query: "When does it fail?", Thread: fork})
+	if raw := s.Requests()[len(s.Requests())-1].Raw; !strings.Contains(raw, "How is it opened?") || !strings.Contains(raw, "By Open") {
+		t.Errorf("the model was not told what was said: %s", raw)
+	}
+	c, err := n.Chat(t.Context(), bob, fork)
+	if err != nil || len(c.Turns) != 2 || c.Turns[0].Query != "How is it opened?" || c.Turns[1].Query != "When does it fail?" || c.Turns[1].First != c.Turns[0].Last+1 {
+		t.Errorf("the copy: %v: %+v", err, c)
+	}
+
+	// The original is as it was, and bob's no more; the copy is not ann's.
+	if c, err := n.Chat(t.Context(), ann, id); err != nil || len(c.Turns) != 1 || c.Public {
+		t.Errorf("the original: %v: %+v", err, c)
+	}
+	if err := n.Sees(t.Context(), bob, id); err == nil {
+		t.Error("bob sees what is shared no more")
+	}
+	if err := n.Sees(t.Context(), ann, fork); err == nil {
+		t.Error("ann sees bob's copy")
+	}
+	if _, err := n.ForkChat(t.Context(), bob, id); err == nil || !strings.Contains(err.Error(), "no such chat") {
+		t.Errorf("a copy of what is shared no more: %v", err)
+	}
+
+	// What a guest asks is every guest's who has the link: to go on with, not to change.
+	guest := asked(t, n, catalog.Guest(), ask.Question{Query: "And for a guest?"}).ID
+	if err := n.Sees(t.Context(), bob, guest); err != nil {
+		t.Errorf("bob has the link: %v", err)
+	}
+	if err := n.DeleteChat(t.Context(), catalog.Guest(), guest); err == nil || !strings.Contains(err.Error(), "nobody changes it") {
+		t.Errorf("a guest deletes it: %v", err)
+	}
+	asked(t, n, catalog.Guest(), ask.Question{Query: "And now?", Thread: guest})
+	if list, total, err := n.Chats(t.Context(), catalog.Guest(), 0, 10); err != nil || total != 0 || list != nil {
+		t.Errorf("guests have a list: %v %+v", err, list)
+	}
+}
+
+// TestThreadsAreKeptForSomeDays sets the clock on: threads go so many days after
+// they changed last, those of guests sooner, those of accounts that are gone at
+// once, and none that is being answered.
+func TestThreadsAreKeptForSomeDays(t *testing.T) {
+	t.Parallel()
+	var days atomic.Int64
+	goOn := make(chan struct{})
+	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
+		if strings.Contains(r.Raw, "Take your time") {
+			<-goOn
+		}
+		return modeltest.Turn{Text: "Yes @file:{local/app::store/store.go:4}."}
+	})
+	n := sampleWith(t, s, func(o *node.Options) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(days.Load()) * 24 * time.Hour) }
+	})
+	key := catalog.Viewer{Role: catalog.RoleMember, Name: "k", KeyID: "k", All: true}
+	first := asked(t, n, catalog.Operator(), ask.Question{Query: "One?"}).ID
+	changed := asked(t, n, catalog.Operator(), ask.Question{Query: "Two?"}).ID
+	guest := asked(t, n, catalog.Guest(), ask.Question{Query: "Three?"}).ID
+	running, err := n.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "Take your time"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := func(what string, v catalog.Viewer, id string) {
+		t.Helper()
+		n.Wait(what, func() error {
+			if n.Sees(t.Context(), v, id) == nil {
+				return errors.New("it is there")
+			}
+			return nil
+		})
+	}
+	there := func(what string, v catalog.Viewer, id string) {
+		t.Helper()
+		if err := n.Sees(t.Context(), v, id); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	// An account that is not there any more: its threads go at the next look.
+	ann := catalog.Viewer{Role: catalog.RoleMember, Name: "ann", Account: "gone", All: true}
+	orphan := asked(t, n, ann, ask.Question{Query: "Four?"}).ID
+	days.Add(1)
+	gone("the thread of an account that is gone", ann, orphan)
+	there("a guest's after a day", catalog.Guest(), guest)
+
+	days.Add(7)
+	gone("a guest's after eight days", catalog.Guest(), guest)
+	there("the operator's after eight days", catalog.Operator(), first)
+	asked(t, n, catalog.Operator(), ask.Question{Query: "And now?", Thread: changed})
+
+	days.Add(84)
+	gone("the operator's after 92 days", catalog.Operator(), first)
+	there("one that has changed since", catalog.Operator(), changed)
+	there("one that is being answered", catalog.Operator(), running.ID)
+	if err := n.Sees(t.Context(), key, changed); err == nil {
+		t.Error("a key sees the operator's")
+	}
+	close(goOn)
 }

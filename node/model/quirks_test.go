@@ -1,0 +1,249 @@
+package model_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/model"
+	"github.com/shoalsearch/shoal/node/model/modeltest"
+)
+
+// sse is typed events of a stream, as Responses and Messages have them.
+func sse(events ...string) modeltest.Turn {
+	var b strings.Builder
+	for _, e := range events {
+		var kind struct{ Type string }
+		_ = json.Unmarshal([]byte(e), &kind) // an event without a type has no name
+		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", kind.Type, e)
+	}
+	return raw(b.String())
+}
+
+// frames are the events of Converse, each "name {json}"; one whose name begins
+// with an exclamation mark is an exception.
+func frames(events ...string) modeltest.Turn {
+	var b bytes.Buffer
+	enc := eventstream.NewEncoder()
+	for _, e := range events {
+		name, payload, _ := strings.Cut(e, " ")
+		m := eventstream.Message{Payload: []byte(payload)}
+		kind, as := "event", ":event-type"
+		if exception, ok := strings.CutPrefix(name, "!"); ok {
+			kind, as, name = "exception", ":exception-type", exception
+		}
+		m.Headers.Set(":message-type", eventstream.StringValue(kind))
+		m.Headers.Set(as, eventstream.StringValue(name))
+		m.Headers.Set(":content-type", eventstream.StringValue("application/json"))
+		if err := enc.Encode(&b, m); err != nil {
+			panic(err)
+		}
+	}
+	return modeltest.Turn{Fault: func(w http.ResponseWriter, _ []byte) {
+		w.Header().Set("Content-Type", "application/vnd.amazon.eventstream")
+		_, _ = w.Write(b.Bytes())
+	}}
+}
+
+// TestOddAnswersOfServices plays forms that services and gateways have beside
+// those of their documentation: what is made of each, and what the next request
+// gives back of it.
+func TestOddAnswersOfServices(t *testing.T) {
+	t.Parallel()
+	sig := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	gemini := func(parts ...string) modeltest.Turn {
+		var b strings.Builder
+		for i, p := range parts {
+			finish := ""
+			if i == len(parts)-1 {
+				finish = `,"finishReason":"STOP"`
+			}
+			fmt.Fprintf(&b, "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[%s]}%s}]}\n\n", p, finish)
+		}
+		return raw(b.String())
+	}
+	response := func(status, more string) string {
+		return `{"type":"response.` + status + `","response":{"status":"` + status + `"` + more + `,"usage":{"input_tokens":1,"output_tokens":1}}}`
+	}
+	aCall := `"type":"function_call","call_id":"c1","name":"grep","status":"completed"`
+	messageStart := `{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"m","usage":{"input_tokens":1,"output_tokens":1}}}`
+	textStart := `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`
+	said := func(text string) string {
+		return `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + text + `"}}`
+	}
+	for _, tt := range []struct {
+		name        string
+		provider    config.Provider
+		turn        modeltest.Turn
+		text, calls string
+		finish      model.Finish
+		back, not   string // what the next request has, and has not
+	}{
+		{"an item whose id changes", config.OpenAI, sse(
+			`{"type":"response.output_item.added","output_index":0,"item":{"id":"fc_1",`+aCall+`,"arguments":""}}`,
+			`{"type":"response.function_call_arguments.delta","item_id":"fc_9","output_index":0,"delta":"{}"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"id":"fc_2",`+aCall+`,"arguments":"{}"}}`, response("completed", "")),
+			"", "grep {}", model.Calls, `"call_id":"c1"`, ""},
+		{"reasoning that nobody keeps but we", config.OpenAI, sse(
+			`{"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"ENC"}}`,
+			`{"type":"response.output_item.done","output_index":1,"item":{"id":"fc_2",`+aCall+`,"arguments":"{}"}}`, response("completed", "")),
+			"", "grep {}", model.Calls, `"encrypted_content":"ENC"`, `"store":true`},
+		{"a filter that ends an answer", config.Azure, sse(
+			`{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"Ye"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"id":"m","type":"message","role":"assistant","status":"incomplete","content":[{"type":"output_text","text":"Ye","annotations":[]}]}}`,
+			response("incomplete", `,"incomplete_details":{"reason":"content_filter"}`)),
+			"Ye", "", model.Blocked, "", ""},
+		{"two answers in one stream", config.Anthropic, sse(messageStart, textStart, said("half"), messageStart, textStart, said("whole"),
+			`{"type":"content_block_stop","index":0}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}`, `{"type":"message_stop"}`),
+			"whole", "", model.Done, "whole", "half"},
+		{"an empty block of text", config.Anthropic, sse(messageStart, textStart, `{"type":"content_block_stop","index":0}`,
+			`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"c1","name":"grep","input":{}}}`,
+			`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}`, `{"type":"content_block_stop","index":1}`,
+			`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":2}}`, `{"type":"message_stop"}`),
+			"", "grep {}", model.Calls, `"tool_use"`, `"text":""`},
+		{"signatures on a call and on an empty text", config.GoogleGenerativeAI,
+			gemini(`{"functionCall":{"name":"grep","args":{}},"thoughtSignature":"`+sig("one")+`"}`, `{"text":"","thoughtSignature":"`+sig("two")+`"}`),
+			"", "grep {}", model.Calls, sig("two"), `"id"`},
+		{"the end of an answer that has calls", config.GoogleGenerativeAI, gemini(`{"functionCall":{"name":"grep","args":{}},"thoughtSignature":"` + sig("one") + `"}`),
+			"", "grep {}", model.Calls, sig("one"), ""},
+		{"reasoning that is not signed", config.AmazonBedrock, frames(`messageStart {"role":"assistant"}`,
+			`contentBlockDelta {"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"Hm."}}}`, `contentBlockStop {"contentBlockIndex":0}`,
+			`contentBlockStart {"contentBlockIndex":1,"start":{"toolUse":{"toolUseId":"c1","name":"grep"}}}`, `contentBlockDelta {"contentBlockIndex":1,"delta":{"toolUse":{"input":"{}"}}}`,
+			`contentBlockStop {"contentBlockIndex":1}`, `messageStop {"stopReason":"tool_use"}`),
+			"", "grep {}", model.Calls, `"toolUse"`, "Hm."},
+		{"what it says after its usage", config.AmazonBedrock, frames(`messageStart {"role":"assistant"}`, `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"Yes"}}`,
+			`contentBlockStop {"contentBlockIndex":0}`, `metadata {"usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2},"metrics":{"latencyMs":1}}`, `messageStop {"stopReason":"end_turn"}`),
+			"Yes", "", model.Done, "", ""},
+		{"no usage, no id", config.OpenAICompatible, chunks("stop", `{"tool_calls":[{"index":0,"id":"","function":{"name":"grep","arguments":"{}"}}]}`), "", "grep {}", model.Calls, `"tool_call_id"`, `"tool_call_id":""`},
+		{"a chunk without choices first", config.OpenAICompatible, raw("data: {\"choices\":[],\"prompt_filter_results\":[]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"Yes\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"),
+			"Yes", "", model.Done, "", ""},
+		{"usage is asked for", config.OpenRouter, chunks("stop", `{"content":"Yes"}`), "Yes", "", model.Done, `"usage":{"include":true}`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
+				if r.Step == 0 {
+					return tt.turn
+				}
+				return modeltest.Turn{Text: "ok"}
+			})
+			m := one(tt.provider)
+			c, _ := opened(t, m, s.URL)
+			r := &model.Request{Tools: tools, Messages: question("?")}
+			a, err := c.Answer(t.Context(), r, func(model.Event) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var calls []string
+			next := model.Message{Role: model.User, Parts: []model.Part{{Text: "go on"}}}
+			for _, k := range a.Message.Calls() {
+				calls = append(calls, k.Name+" "+k.Arguments)
+				next.Parts = []model.Part{{Result: &model.Result{ID: k.ID, Name: k.Name, Text: "x"}}}
+			}
+			if a.Message.Text() != tt.text || strings.Join(calls, "|") != tt.calls || a.Finish != tt.finish {
+				t.Errorf("text %q, calls %q, %s", a.Message.Text(), calls, a.Finish)
+			}
+
+			r.Messages = append(r.Messages, a.Message, next)
+			if _, err := c.Answer(t.Context(), r, func(model.Event) {}); err != nil {
+				t.Fatalf("the next request: %v; refused: %q", err, s.Refused())
+			}
+			sent := s.Requests()[1].Raw
+			if !strings.Contains(sent, tt.back) || tt.not != "" && strings.Contains(sent, tt.not) {
+				t.Errorf("the next request has to have %q and not %q: %s", tt.back, tt.not, sent)
+			}
+		})
+	}
+}
+
+// TestExceptionsInFramesAreErrors: they come after a status of 200, and are no end.
+func TestExceptionsInFramesAreErrors(t *testing.T) {
+	t.Parallel()
+	begun := []string{`messageStart {"role":"assistant"}`, `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"Ye"}}`}
+	for exception, want := range map[string]model.Kind{
+		`!throttlingException {"message":"slow down"}`:         model.Limited,
+		`!validationException {"message":"Input is too long"}`: model.TooLong,
+		`!internalServerException {"message":"sorry"}`:         model.Overloaded,
+	} {
+		s := modeltest.Start(t, frames(append(begun[:2:2], exception)...))
+		c, _ := opened(t, one(config.AmazonBedrock), s.URL)
+		_, err := c.Answer(t.Context(), &model.Request{Messages: question("?")}, func(model.Event) {})
+		if e, ok := err.(*model.Error); !ok || e.Kind != want {
+			t.Errorf("%s: %v, want %s", exception, err, want)
+		}
+	}
+}
+
+// TestHowAModelThinksIsAskedFor: the provider tells which way of thinking a model
+// takes, once; where it does not tell the model is not asked to think.
+func TestHowAModelThinksIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for told, want := range map[string]string{
+		`{"capabilities":{"thinking":{"types":{"adaptive":{"supported":true},"enabled":{"supported":true}}}}}`:  `"thinking":{"display":"summarized","type":"adaptive"}`,
+		`{"capabilities":{"thinking":{"types":{"adaptive":{"supported":false},"enabled":{"supported":true}}}}}`: `"budget_tokens":12000`,
+		`{"type":"error"}`: "",
+	} {
+		var mu sync.Mutex
+		asked, body := 0, ""
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Method == http.MethodGet {
+				asked++
+				if r.URL.Path != "/v1/models/claude-x" {
+					t.Errorf("asked for %s", r.URL.Path)
+				}
+				_, _ = w.Write([]byte(told))
+				return
+			}
+			var b bytes.Buffer
+			_, _ = b.ReadFrom(r.Body)
+			body = b.String()
+			w.WriteHeader(http.StatusForbidden) // the answer does not matter here
+		}))
+		t.Cleanup(server.Close)
+		c, _ := opened(t, one(config.Anthropic), server.URL)
+		for range 2 {
+			if _, err := c.Answer(t.Context(), &model.Request{Messages: question("?")}, func(model.Event) {}); err == nil {
+				t.Fatal("a refusal is no answer")
+			}
+		}
+		mu.Lock()
+		if asked != 1 || !strings.Contains(body, want) || want == "" && strings.Contains(body, "thinking") || !strings.Contains(body, `"max_tokens":`) {
+			t.Errorf("%s: asked %d times, sent %s, want %s", told, asked, body, want)
+		}
+		mu.Unlock()
+	}
+}
+
+// TestForeignCallsHaveTheStandIn: the first call of a step that another model made
+// has the signature that the service documents for it, and only that one.
+func TestForeignCallsHaveTheStandIn(t *testing.T) {
+	t.Parallel()
+	s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
+	c, _ := opened(t, one(config.GoogleGenerativeAI), s.URL)
+	call := func(id string) model.Part {
+		return model.Part{Call: &model.Call{ID: id, Name: "grep", Arguments: "{}"}}
+	}
+	result := func(id string) model.Part {
+		return model.Part{Result: &model.Result{ID: id, Name: "grep", Text: "x"}}
+	}
+	r := &model.Request{Tools: tools, Messages: append(question("?"),
+		model.Message{Role: model.Assistant, Parts: []model.Part{call("a"), call("b")}}, model.Message{Role: model.User, Parts: []model.Part{result("a"), result("b")}})}
+	if _, err := c.Answer(t.Context(), r, func(model.Event) {}); err != nil {
+		t.Fatalf("%v; refused: %q", err, s.Refused())
+	}
+	raw := s.Requests()[0].Raw
+	if n := strings.Count(raw, base64.StdEncoding.EncodeToString([]byte("skip_thought_signature_validator"))); n != 1 {
+		t.Errorf("%d stand-ins, want 1: %s", n, raw)
+	}
+}
