@@ -110,6 +110,7 @@ type client struct {
 	name    string   // of the connection, for sentences
 	base    *url.URL // of the API, without a slash at the end
 	header  http.Header
+	key     string // tells the credential apart; empty where nobody asks for it
 	budget  *budget
 	timeout time.Duration // until the head of an answer is there; 0 is 30 s
 	keep    float64       // the share of the limit that is left to others
@@ -185,6 +186,7 @@ type question struct {
 	at     *url.URL
 	known  string
 	method string // GET unless it is set
+	body   []byte // of JSON; nil for none
 }
 
 // patiently asks again where that may help.
@@ -309,7 +311,7 @@ func (c *client) request(ctx context.Context, q question) (*http.Request, error)
 		return nil, refusal(InvalidResponse, 0, "%s leads to another host, %s, which is not asked", c.product, u.Host)
 	}
 
-	req, err := http.NewRequestWithContext(ctx, cmp.Or(q.method, http.MethodGet), u.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(q.method, http.MethodGet), u.String(), bytes.NewReader(q.body))
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.product, err)
 	}
@@ -319,6 +321,9 @@ func (c *client) request(ctx context.Context, q question) (*http.Request, error)
 		req.Header = http.Header{}
 	}
 	req.Header.Set("User-Agent", "shoal")
+	if q.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	if req.Header.Get("Accept") == "" {
 		req.Header.Set("Accept", "application/json")
 	}

@@ -69,6 +69,7 @@ func githubClient(t Tools, web *url.URL, name, key string, authorize func(contex
 	c := &client{
 		tools: t, product: "GitHub", name: name, base: githubAPI(web),
 		header:    http.Header{"Accept": {"application/vnd.github+json"}},
+		key:       key,
 		budget:    t.Budgets.of(web.Host, key),
 		keep:      githubKeep,
 		authorize: authorize,
@@ -149,8 +150,9 @@ func (g *github) List(ctx context.Context, sink Sink) error {
 	for _, user := range g.conn.Users {
 		targets = append(targets, g.user(user, sink))
 	}
+	batches := g.batches(ctx)
 	for _, repo := range g.conn.Repos {
-		targets = append(targets, g.single(repo, sink))
+		targets = append(targets, g.single(repo, batches[repo], sink))
 	}
 	return c.run(ctx, targets)
 }
@@ -298,9 +300,20 @@ func (g *github) mark(r *githubRepo) Mark {
 	return m
 }
 
-func (g *github) single(path string, sink Sink) target {
+// single is the target of one repository, which may be one of a batch.
+func (g *github) single(path string, batch *githubBatch, sink Sink) target {
 	owner, name, _ := strings.Cut(path, "/")
 	return target{name: "repos/" + path, list: func(ctx context.Context, found func(Repo, string) error) error {
+		if batch != nil {
+			r, err := batch.get(ctx, path)
+			if err != nil {
+				return err
+			}
+			if r != nil {
+				return g.found(r, found)
+			}
+		}
+
 		c, _ := g.asker(ctx, "repos/"+path, owner, sink)
 		return single(c, "repos/"+path, g.at(nil, "repos", owner, name), g.found).list(ctx, found)
 	}}

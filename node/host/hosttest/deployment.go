@@ -28,7 +28,7 @@ type Deployment struct {
 // schema. An answer of nil is that there is no such thing.
 type route struct {
 	pattern string
-	schema  string
+	schema  string // of another description as file:part
 	answer  func(s *Server, h http.Header, r *http.Request) any
 }
 

@@ -1,8 +1,11 @@
 package hosttest
 
 import (
+	"encoding/json"
 	"net/http"
+	"regexp"
 	"strconv"
+	"strings"
 )
 
 // GitHub is github.com, or a subdomain of ghe.com.
@@ -32,6 +35,7 @@ func github(name, schema, prefix, below string) *Deployment {
 			{api + "/user/repos", "answer own repositories", githubOwn},
 			{api + "/repos/{owner}/{name}", "answer repository", githubByName},
 			{api + "/repositories/{id}", "answer repository", githubByNumber},
+			{"POST " + strings.TrimSuffix(below, "/v3") + "/graphql", "github-graphql:answer repositories", githubGraph},
 		},
 		clone: func(r Repo) string { return prefix + "/" + r.Path() + ".git" },
 		opens: password("x-access-token"),
@@ -93,6 +97,67 @@ func githubByName(s *Server, h http.Header, r *http.Request) any {
 
 func githubByNumber(s *Server, h http.Header, r *http.Request) any {
 	return githubSingle(s.byNumber(r.PathValue("id")))
+}
+
+// asked is a repository in a question of many.
+var asked = regexp.MustCompile(`(\w+):repository\(owner:"([^"]*)",name:"([^"]*)",followRenames:true\){\.\.\.f}`)
+
+// githubGraph answers a question of many repositories. What is not there is null,
+// with an error beside the data.
+func githubGraph(s *Server, h http.Header, r *http.Request) any {
+	var question struct{ Query string }
+	if err := json.NewDecoder(r.Body).Decode(&question); err != nil || !strings.Contains(question.Query, "fragment f on Repository{") {
+		return map[string]any{"errors": []any{map[string]any{"message": "Parse error"}}}
+	}
+
+	h.Set("X-RateLimit-Limit", "5000")
+	h.Set("X-RateLimit-Remaining", "4990")
+	h.Set("X-RateLimit-Reset", "1772370000")
+	h.Set("X-RateLimit-Resource", "graphql")
+
+	data, errs := map[string]any{}, []any{}
+	for _, m := range asked.FindAllStringSubmatch(question.Query, -1) {
+		repo, ok := s.byPath(m[2], m[3])
+		if !ok {
+			data[m[1]] = nil
+			errs = append(errs, map[string]any{"type": "NOT_FOUND", "path": []any{m[1]}, "message": "Could not resolve to a Repository with the name '" + m[2] + "/" + m[3] + "'."})
+			continue
+		}
+		data[m[1]] = githubNode(repo)
+	}
+	out := map[string]any{"data": data}
+	if len(errs) > 0 {
+		out["errors"] = errs
+	}
+	return out
+}
+
+func githubNode(r Repo) map[string]any {
+	visibility, nodes := "PUBLIC", []any{}
+	switch {
+	case r.Internal:
+		visibility = "INTERNAL"
+	case r.Private:
+		visibility = "PRIVATE"
+	}
+	for _, t := range r.Topics {
+		nodes = append(nodes, map[string]any{"topic": map[string]any{"name": t}})
+	}
+	out := map[string]any{
+		"databaseId": r.ID, "nameWithOwner": r.Path(), "visibility": visibility, "isFork": r.Fork, "isArchived": r.Archived, "isDisabled": r.Disabled,
+		"diskUsage": r.Size / 1000, "stargazerCount": r.Stars, "description": nil, "pushedAt": nil, "defaultBranchRef": nil,
+		"repositoryTopics": map[string]any{"nodes": nodes},
+	}
+	if r.Description != "" {
+		out["description"] = r.Description
+	}
+	if r.Branch != "" {
+		out["defaultBranchRef"] = map[string]any{"name": r.Branch}
+	}
+	if !r.Pushed.IsZero() {
+		out["pushedAt"] = instant(r.Pushed)
+	}
+	return out
 }
 
 func githubSingle(repo Repo, ok bool) any {

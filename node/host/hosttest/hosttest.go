@@ -219,7 +219,11 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 // send writes an answer that fits the description of the host.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, schema string, body any) {
 	if !s.trust {
-		d := described(s.Deployment.schema)
+		file := s.Deployment.schema
+		if other, part, ok := strings.Cut(schema, ":"); ok {
+			file, schema = other, part
+		}
+		d := described(file)
 		body = d.complete(schema, body)
 		if err := d.check(schema, body); err != nil {
 			s.t.Errorf("%s: the answer to %s is none that the host gives: %v", s.Deployment.Name, r.URL, err)
