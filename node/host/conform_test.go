@@ -634,6 +634,9 @@ func tryLookup(t *testing.T, st *stand) {
 	for _, r := range rec.repos {
 		again, chosen, err := h.(Finder).Lookup(t.Context(), r.ExternalID)
 		again.Target = r.Target
+		if r.SizeBytes == 0 {
+			again.SizeBytes = 0 // GitLab does not tell it in the list of a group
+		}
 		if err != nil || !chosen || fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", r) {
 			t.Errorf("%+v by its id: %+v, %v, %v", r, again, chosen, err)
 		}

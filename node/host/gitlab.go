@@ -105,7 +105,7 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	if g.conn.All && g.web.Host == "gitlab.com" {
 		sink.Issue(Issue{Code: NoEffect, Text: "all has no effect at gitlab.com, which has too many projects for it; name groups, users or projects"})
 	} else if g.conn.All {
-		q := url.Values{"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}}
+		q := g.sized(url.Values{"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}})
 		targets = append(targets, g.listing("all", g.at(q, "projects")))
 	}
 
@@ -115,7 +115,7 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 		targets = append(targets, g.listing("groups/"+group, g.at(q, "groups", group, "projects")))
 	}
 	for _, user := range g.conn.Users {
-		targets = append(targets, g.listing("users/"+user, g.at(gitlabPage(), "users", user, "projects")))
+		targets = append(targets, g.listing("users/"+user, g.at(g.sized(gitlabPage()), "users", user, "projects")))
 	}
 
 	for _, project := range g.conn.Projects {
@@ -187,6 +187,15 @@ func gitlabPage() url.Values {
 	return url.Values{"order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}, "page": {"1"}}
 }
 
+// sized asks for the sizes of projects, which are told to members alone, and not
+// in the list of a group.
+func (g *gitlab) sized(q url.Values) url.Values {
+	if g.conn.Token != nil {
+		q.Set("statistics", "true")
+	}
+	return q
+}
+
 // listing walks the pages of a list. Archived projects are left out by the
 // server where they are not wanted: anonymous answers do not tell them.
 func (g *gitlab) listing(name string, first *url.URL) target {
@@ -204,7 +213,7 @@ func (g *gitlab) listing(name string, first *url.URL) target {
 }
 
 func (g *gitlab) single(path string) target {
-	return single(g.client, "projects/"+path, g.at(nil, "projects", path), g.found)
+	return single(g.client, "projects/"+path, g.at(g.sized(url.Values{}), "projects", path), g.found)
 }
 
 // Lookup asks for a project by GitLab's number.
@@ -214,7 +223,7 @@ func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error
 		return Repo{}, false, errForeignID
 	}
 	var p gitlabProject
-	if _, err := g.get(ctx, g.at(nil, "projects", id), &p); err != nil {
+	if _, err := g.get(ctx, g.at(g.sized(url.Values{}), "projects", id), &p); err != nil {
 		return Repo{}, false, err
 	}
 	repo := g.repo(&p)

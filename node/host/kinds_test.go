@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
 // script is a server that answers the calls it knows with what stands in the
@@ -335,6 +336,45 @@ func TestGitHubSaysWhyItRefuses(t *testing.T) {
 			}
 			if !strings.Contains(rec.problems(), c.code) || !strings.Contains(texts, c.text) {
 				t.Errorf("issues %s: %s", rec.problems(), texts)
+			}
+		})
+	}
+}
+
+// GitLab tells sizes where it is asked for them, with a token, and not of a group.
+func TestGitLabTellsSizes(t *testing.T) {
+	t.Parallel()
+	repos := []hosttest.Repo{{ID: 1, Owner: "acme", Name: "app", Branch: "main", Size: 7000}, {ID: 2, Owner: "ann", Name: "own", Branch: "main", Size: 9000}}
+	for name, c := range map[string]struct {
+		conn config.GitLab
+		want string
+	}{
+		"everything": {config.GitLab{All: true, Token: standToken}, "7000 9000"},
+		"a user":     {config.GitLab{Users: []string{"ann"}, Token: standToken}, "9000"},
+		"a project":  {config.GitLab{Projects: []string{"acme/app"}, Token: standToken}, "7000"},
+		"a group":    {config.GitLab{Groups: []string{"acme"}, Token: standToken}, "0"},
+		"no token":   {config.GitLab{Projects: []string{"acme/app"}}, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := hosttest.Start(t, hosttest.GitLab(), repos...)
+			if c.conn.Token == nil {
+				s.Do(func(s *hosttest.State) { *s.Token = "" })
+			}
+			c.conn.URL = s.URL
+			h, err := Open(&c.conn, tools(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := &recorder{}
+			err = h.List(t.Context(), rec)
+			var sizes []string
+			for _, r := range rec.repos {
+				sizes = append(sizes, fmt.Sprint(r.SizeBytes))
+			}
+			slices.Sort(sizes)
+			if got := strings.Join(sizes, " "); err != nil || got != c.want {
+				t.Errorf("sizes %s, want %s: %v", got, c.want, err)
 			}
 		})
 	}

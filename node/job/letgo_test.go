@@ -369,3 +369,19 @@ func TestTheOnlyTargetOfAConnection(t *testing.T) {
 		}
 	})
 }
+
+// A size that a listing does not tell is the one that was told before.
+func TestASizeThatIsNotToldStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, oneConnection, 1)
+	s := repos(1)
+	w.sync(s)
+	id := w.View().RepoByName("h/x/000").ID
+	for _, step := range []struct{ told, want int64 }{{0, 0}, {7000, 7000}, {0, 7000}, {9000, 9000}} {
+		s.size = step.told
+		w.sync(s)
+		if got := w.View().Repo(id).SizeBytes; got != uint64(step.want) {
+			t.Errorf("told %d: %d, want %d", step.told, got, step.want)
+		}
+	}
+}

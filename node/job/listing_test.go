@@ -26,6 +26,7 @@ type site struct {
 	left    map[int]bool   // left out by the connection
 	moved   map[int]bool   // not chosen by the connection any more
 	private map[int]bool   // not for everybody
+	size    int64          // of each
 	storm   bool           // much is hidden, until the next change
 	come    int            // numbers below it come also of a target that fails
 	broken  []string       // targets that cannot be listed
@@ -42,7 +43,7 @@ func (s *site) repo(n int) host.Repo {
 		seen = host.Private
 	}
 	return host.Repo{
-		Visibility: seen, ExternalID: "gitea:h:" + strconv.Itoa(n), Name: "h/" + name, Remote: git.Remote{URL: "https://h/" + name + ".git"},
+		Visibility: seen, SizeBytes: s.size, ExternalID: "gitea:h:" + strconv.Itoa(n), Name: "h/" + name, Remote: git.Remote{URL: "https://h/" + name + ".git"},
 		Target: "orgs/" + name[:strings.Index(name, "/")],
 	}
 }

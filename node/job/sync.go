@@ -610,6 +610,9 @@ func listed(view *catalog.View, repo host.Repo) catalog.ListedRepo {
 		if facts.DefaultBranch == "" {
 			facts.DefaultBranch = old.DefaultBranch
 		}
+		if facts.SizeBytes == 0 {
+			facts.SizeBytes = old.SizeBytes
+		}
 	}
 	return catalog.ListedRepo{Name: repo.Name, RepoFacts: facts, Target: repo.Target}
 }

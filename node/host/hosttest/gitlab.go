@@ -52,7 +52,7 @@ func gitlabList(s *Server, h http.Header, r *http.Request, repos []Repo) any {
 	if more {
 		s.linkTo(h, r.URL.EscapedPath(), r, name, strconv.Itoa(n+1))
 	}
-	return all(page, gitlabProject(s))
+	return all(page, gitlabProject(s, r))
 }
 
 func gitlabAll(s *Server, h http.Header, r *http.Request) any {
@@ -87,14 +87,17 @@ func gitlabSingle(s *Server, h http.Header, r *http.Request) any {
 	if !ok {
 		return nil
 	}
-	return gitlabProject(s)(p)
+	return gitlabProject(s, r)(p)
 }
 
 func gitlabToken(*Server, http.Header, *http.Request) any {
 	return map[string]any{"id": 1, "name": "shoal", "revoked": false, "active": true, "scopes": []any{"read_api", "read_repository"}, "expires_at": "2027-01-01"}
 }
 
-func gitlabProject(s *Server) func(Repo) map[string]any {
+// gitlabProject describes a project; with its size where that is asked for, but
+// not in the list of a group, which does not know of it.
+func gitlabProject(s *Server, asked *http.Request) func(Repo) map[string]any {
+	sized := asked.URL.Query().Get("statistics") == "true" && asked.PathValue("group") == ""
 	return func(r Repo) map[string]any {
 		visibility := "public"
 		switch {
@@ -121,6 +124,9 @@ func gitlabProject(s *Server) func(Repo) map[string]any {
 		}
 		if r.Fork {
 			out["forked_from_project"] = map[string]any{"id": 1, "name": "origin", "path": "origin", "web_url": s.pages() + "/origin"}
+		}
+		if sized {
+			out["statistics"] = map[string]any{"repository_size": r.Size}
 		}
 		if r.Disabled {
 			out["import_status"] = "started"
