@@ -153,3 +153,14 @@ func TestALargeEventIsTaken(t *testing.T) {
 		}
 	}
 }
+
+// Whoever calls a webhook without its secret is limited like others.
+func TestCallsOfAWebhookAreLimited(t *testing.T) {
+	t.Parallel()
+	s := start(t, (&fake{}).parts(), func(o *Options) { o.Limits = Limits{Rate: 0.0001} })
+	for i, want := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {
+		if resp, body := askAs(t, s, "", "POST", "/api/webhook/main", `{}`); resp.StatusCode != want {
+			t.Errorf("call %d: %d %s, want %d", i+1, resp.StatusCode, body, want)
+		}
+	}
+}

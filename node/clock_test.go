@@ -1,14 +1,17 @@
 package node_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/operate"
 )
@@ -48,4 +51,46 @@ func TestCopiesGoOnWhenTheClockIsSetBack(t *testing.T) {
 		}
 		copied(word)
 	}
+}
+
+// A node that starts alone after a long time may have missed that a key was
+// revoked: it is not ready, believes none, and is what it was once it hears the others.
+func TestANodeThatHearsNobodyIsNotReady(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	f := nodetest.StartFleet(t, 3, nodetest.Config{Edit: func(o *node.Options) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	}})
+	f.Nodes[0].Wait("three voters", threeVoters(f.Nodes[0]))
+	made, err := f.Nodes[0].CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ci"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := f.Nodes[2]
+	last.Wait("the key", func() error { return viewerIs(t, last, made, true) })
+
+	for i := range f.Nodes {
+		f.Crash(i)
+	}
+	ahead.Store(int64(11 * time.Minute))
+	last.Launch()
+	last.Wait("the reason", func() error {
+		if r := last.Ready(); r.Ready || !strings.Contains(strings.Join(r.Reasons, " "), account.AgeVariable) {
+			return fmt.Errorf("%+v", r)
+		}
+		return nil
+	})
+	if err := last.Current(); !errors.Is(err, call.ErrStale) {
+		t.Errorf("what credentials are believed by: %v", err)
+	}
+
+	f.Nodes[0].Launch()
+	f.Nodes[1].Launch()
+	last.Wait("the others", func() error {
+		if r := last.Ready(); !r.Ready {
+			return fmt.Errorf("%+v", r)
+		}
+		return nil
+	})
+	last.Wait("the key again", func() error { return viewerIs(t, last, made, true) })
 }
