@@ -55,7 +55,7 @@ type leafResponse struct {
 	Verdicts []verdict
 	Without  []uint32 // repositories that were left out of groups that are done: a file of theirs is missing
 	Hidden   []uint32 // repositories of the request that the viewer may not see; where there are any, nothing was searched
-	Index    uint64   // of the catalog of the leaf by which they are hidden
+	Index    uint64   // of the catalog of the leaf, where by that some are hidden or files are missing
 	Files    []shard.File
 	Stats    shard.Stats
 	Cut      bool
@@ -267,6 +267,7 @@ func (l *leaves) acquire(req *leafRequest, out *leafResponse) *shard.View {
 		}
 
 		// What is missing is known now: ask again without the repositories that it is of.
+		out.Index = l.d.Cluster.View().Index()
 		view.Release()
 		for _, p := range missing {
 			incomplete[p.Repo] = true

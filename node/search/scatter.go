@@ -42,6 +42,7 @@ type scatterer struct {
 	tried   map[*target]int   // holders tried so far
 	refused map[*target]error // by a holder that has too much to do
 	lost    []*target         // no holder answered
+	newer   uint64            // the newest catalog by which a holder lacks a file; 0 for none
 	wg      sync.WaitGroup
 }
 
@@ -58,7 +59,23 @@ func (r *root) scatter(targets []*target) {
 	defer s.stop()
 
 	s.ask(targets, false)
+	s.collect()
 
+	// The view that the search stands on may be older than a move of its files.
+	for range maxTries {
+		moved := s.moved()
+		if len(moved) == 0 {
+			break
+		}
+		s.ask(moved, false)
+		s.collect()
+	}
+
+	r.lost = append(r.lost, s.lost...)
+}
+
+// collect takes in what comes back until no call runs.
+func (s *scatterer) collect() {
 	for len(s.running) > 0 {
 		// Wait for an answer, but no longer than until a call is overdue.
 		timer := time.NewTimer(s.patience())
@@ -70,8 +87,50 @@ func (r *root) scatter(targets []*target) {
 		}
 		timer.Stop()
 	}
+}
 
-	r.lost = append(r.lost, s.lost...)
+// moved takes those of the lost targets back whose files are by now with members
+// that were not asked. A holder that lacks a file has given it up by a catalog
+// that this node may not have yet: that one is waited for.
+func (s *scatterer) moved() (moved []*target) {
+	if len(s.lost) == 0 || s.r.ctx.Err() != nil {
+		return nil
+	}
+	if s.newer > s.r.d.Cluster.View().Index() {
+		ctx, cancel := context.WithTimeout(s.r.ctx, catchUpTime)
+		defer cancel()
+		_ = s.r.d.Cluster.Await(ctx, s.newer) // in vain, the newest view there is has to do
+	}
+
+	view := s.r.d.Cluster.View()
+	s.lost = slices.DeleteFunc(s.lost, func(t *target) bool {
+		fresh := holders(view, s.r.d.Peers, filesOf(t.group))
+		fresh = slices.DeleteFunc(fresh, func(id string) bool { return slices.Contains(t.holders, id) })
+		if len(fresh) == 0 || s.refused[t] != nil {
+			return false
+		}
+
+		t.holders = append(slices.Clone(t.holders), fresh...)
+		moved = append(moved, t)
+		return true
+	})
+	return moved
+}
+
+// filesOf names the files of a group that its holders have to have all.
+func filesOf(g *shard.Group) []string {
+	first := g.Parts[0]
+	ids := []string{first.Shard.String()}
+	if !first.Symbols.IsZero() {
+		ids = append(ids, first.Symbols.String())
+	}
+
+	for _, p := range g.Parts {
+		if !p.Dead.IsZero() {
+			ids = append(ids, p.Dead.String())
+		}
+	}
+	return ids
 }
 
 // stop cancels what still runs and waits for it.
@@ -201,6 +260,7 @@ func (s *scatterer) verdicts(e event) (again []*target) {
 			s.done[t] = true
 			s.r.stats.ShardsAnswered++
 			if rest := s.without(t, e.res.Without); rest != nil {
+				s.newer = max(s.newer, e.res.Index)
 				again = append(again, rest)
 			}
 		case verdictLate:
@@ -211,6 +271,7 @@ func (s *scatterer) verdicts(e event) (again []*target) {
 			s.r.stats.Crashes++
 			again = append(again, t)
 		default:
+			s.newer = max(s.newer, e.res.Index)
 			again = append(again, t)
 		}
 	}
