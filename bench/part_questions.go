@@ -18,6 +18,10 @@ import (
 //go:embed questions/*.json
 var questionFiles embed.FS
 
+// questionLists are the files of questions, in the order in which they are asked.
+// Those of fzf were written by a rule, and asked once: see DESIGN.md.
+var questionLists = []string{"questions.json", "fzf.json"}
+
 // asking is a question.
 type asking struct {
 	Question string      `json:"q"`
@@ -196,9 +200,13 @@ func hasAll(texts, wanted []string) bool {
 func partQuestions(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Questions of agents, to the tools and to rg, git and ctags in checkouts",
 		Columns: []string{"question", "calls", "tokens", "right", "control's calls", "tokens", "right"}}
-	list, err := questionsOf[asking]("questions.json")
-	if err != nil {
-		return nil, err
+	var list []asking
+	for _, file := range questionLists {
+		some, err := questionsOf[asking](file)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
 	}
 
 	q, err := r.ask(ctx, p)

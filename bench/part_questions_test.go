@@ -10,13 +10,15 @@ import (
 // question an answer and a control.
 func TestTheQuestionsCanBeAsked(t *testing.T) {
 	t.Parallel()
-	list, err := questionsOf[asking]("questions.json")
-	if err != nil || len(list) < 30 {
-		t.Fatal(len(list), err)
-	}
-	for _, a := range list {
-		if a.Question == "" || len(a.Answer) == 0 || len(a.Calls) == 0 || len(a.Control) == 0 {
-			t.Errorf("%+v is no question", a)
+	for _, file := range questionLists {
+		list, err := questionsOf[asking](file)
+		if err != nil || len(list) < 10 {
+			t.Fatal(file, len(list), err)
+		}
+		for _, a := range list {
+			if a.Question == "" || len(a.Answer) == 0 || len(a.Calls) == 0 || len(a.Control) == 0 {
+				t.Errorf("%s: %+v is no question", file, a)
+			}
 		}
 	}
 	typos, err := questionsOf[misspelt]("typos.json")
