@@ -183,6 +183,11 @@ func (m *Mirror) transfer(ctx context.Context, from source, o FetchOptions, deta
 		c.stored = from.local.bytes
 	}
 
+	// A remote that sends without end must not fill the disk.
+	if c.file = o.Most; c.file <= 0 {
+		c.file = roomAt(m.dir) / 4
+	}
+
 	// The bound of memory comes from the size of the mirror, which is empty at
 	// the first copy of a large repository. Git has said by now how many objects
 	// there are: once more, with what these may take.
@@ -194,10 +199,33 @@ func (m *Mirror) transfer(ctx context.Context, from source, o FetchOptions, deta
 		}
 	}
 
-	if err != nil {
-		return fmt.Errorf("fetch %s: %w", from, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+
+	// What git has received of a pack lies there until somebody takes it away, and
+	// the next try brings as much again.
+	largest, left := m.takeAwayHalves()
+	if c.file > 0 && largest >= c.file {
+		err = fmt.Errorf("the remote sends more than %d MB, which is all that may be received with the room that is free on the disk: %w", c.file>>20, ErrTooLarge)
+	}
+	return errors.Join(fmt.Errorf("fetch %s: %w", from, err), left)
+}
+
+// takeAwayHalves removes packs that were not received to their end, and returns
+// the bytes of the largest. Nothing is being received when it is called.
+func (m *Mirror) takeAwayHalves() (largest int64, err error) {
+	var errs []error
+	eachPack(m.dir, func(path string, e os.DirEntry) {
+		if !strings.HasPrefix(e.Name(), "tmp_") {
+			return
+		}
+		if info, err := e.Info(); err == nil {
+			largest = max(largest, info.Size())
+		}
+		errs = append(errs, os.Remove(path))
+	})
+	return largest, errors.Join(errs...)
 }
 
 // drop deletes the references that git fetch --prune leaves: all of them when

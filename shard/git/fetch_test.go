@@ -7,9 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -544,5 +546,47 @@ func TestAMirrorWithDamagedObjectsIsMadeAnew(t *testing.T) {
 	s, err := m.Source(ctx, r.git("rev-parse", "main"), "a", SourceOptions{})
 	if err != nil || string(s.Content) != "2\n" {
 		t.Errorf("%q, %v", s.Content, err)
+	}
+}
+
+// A remote may send without end: it fills no disk, and what was received by a try
+// that failed does not stay beside what the next one brings.
+func TestAFetchLeavesRoomOnTheDisk(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the files of git are bounded on Linux only")
+	}
+	r := newRepo(t)
+	large := make([]byte, 8<<20)
+	if _, err := rand.NewChaCha8([32]byte{}).Read(large); err != nil {
+		t.Fatal(err)
+	}
+	h := &history{}
+	h.commit("refs/heads/main", 1, "Ann", "one", "a", string(large))
+	r.load(h)
+	address := serve(t, filepath.Dir(r.dir), nil) + "/source.git"
+	halves := func(m *Mirror) int {
+		left, err := filepath.Glob(filepath.Join(m.Dir(), "objects/pack/tmp_*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(left)
+	}
+
+	m, ctx := newMirror(t), within(t)
+	for range 2 {
+		if _, err := m.Fetch(ctx, Remote{URL: address}, FetchOptions{Most: 1 << 20}); !errors.Is(err, ErrTooLarge) || halves(m) > 0 {
+			t.Errorf("a pack of 8 MB where 1 MB may be received: %v, %d halves are left", err, halves(m))
+		}
+	}
+	if _, err := m.Fetch(ctx, Remote{URL: address}, FetchOptions{}); err != nil {
+		t.Errorf("with room enough: %v", err)
+	}
+
+	// One that hangs in the middle.
+	m = newMirror(t)
+	address = serve(t, filepath.Dir(r.dir), stall("/git-upload-pack", 2<<20)) + "/source.git"
+	if _, err := m.Fetch(ctx, Remote{URL: address}, FetchOptions{Timeout: 3 * time.Second}); err == nil || halves(m) > 0 {
+		t.Errorf("a fetch that hangs: %v, %d halves are left", err, halves(m))
 	}
 }

@@ -41,6 +41,9 @@ func (c *command) start(cmd *exec.Cmd) (release func(), err error) {
 	if err == nil {
 		bound(cmd.Process, c.allowance())
 	}
+	if err == nil && c.file > 0 {
+		boundFiles(cmd.Process, c.file)
+	}
 	return release, err
 }
 

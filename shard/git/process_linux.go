@@ -73,3 +73,22 @@ func bound(p *os.Process, bytes int64) {
 	// It fails for a process that has ended, which needs no bound.
 	_ = unix.Prlimit(p.Pid, unix.RLIMIT_DATA, &limit, nil)
 }
+
+// boundFiles limits the bytes of each file that a process writes, and that each
+// of its children does. One that writes more is ended, and leaves no image of
+// its memory.
+func boundFiles(p *os.Process, bytes int64) {
+	limit, none := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}, unix.Rlimit{}
+	_ = unix.Prlimit(p.Pid, unix.RLIMIT_CORE, &none, nil)
+	_ = unix.Prlimit(p.Pid, unix.RLIMIT_FSIZE, &limit, nil)
+}
+
+// roomAt is how many bytes may be written to the volume of a directory; 0 where
+// that is not known.
+func roomAt(dir string) int64 {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0
+	}
+	return int64(s.Bavail) * int64(s.Bsize)
+}

@@ -36,6 +36,7 @@ type command struct {
 	writes  bool          // ends with this process, whatever happens to it
 	stored  int64         // bytes of objects outside of dir that it works on
 	memory  int64         // bytes that it may take; 0 is what its objects need
+	file    int64         // bytes of each file that it may write; 0 is no bound
 	secrets []string      // never to appear in an error
 }
 
