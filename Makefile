@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: threads providers citations run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-oauth test-signin test-web test-web-budgets pictures test-colours test-hosts bench-hosts house clean
+.PHONY: threads providers citations run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-models test-oauth test-signin test-web test-web-budgets pictures test-colours test-hosts bench-hosts house clean
 
 run: build
 	@.ci/install git universal-ctags
@@ -91,6 +91,10 @@ replay: install-deps
 
 test-mcp: install-deps build
 	.ci/test-mcp
+
+# A conversation with each provider of models as another program plays it.
+test-models: install-deps
+	.ci/test-models
 
 # The official clients and the conformance suite are let in by OAuth.
 test-oauth: install-deps

@@ -225,6 +225,10 @@ func (s *geminiStream) part(p *genai.Part) {
 }
 
 // whole is the answer at the end of the stream.
+// finishCalls is why imitations of the service end an answer with calls: the
+// service itself says STOP.
+const finishCalls genai.FinishReason = "FUNCTION_CALL"
+
 func (s *geminiStream) whole() (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: s.usage}
 	switch s.finish {
@@ -235,7 +239,7 @@ func (s *geminiStream) whole() (*Answer, error) {
 		a.Finish = Length
 	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall:
 		return nil, &Error{Kind: Broken, Message: clip(string(s.finish) + " " + s.why)}
-	case genai.FinishReasonOther:
+	case genai.FinishReasonOther, finishCalls:
 	default: // SAFETY, RECITATION and others of their kind
 		a.Finish = Blocked
 	}
