@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -159,9 +158,7 @@ func (a *admission) announceOnce(ctx context.Context) error {
 		if err := a.network.admit(a.network.port.Self(), wire.Call); err != nil {
 			return err
 		}
-		have := *m
-		have.Number, have.Session, have.State, have.Since, have.Joined = 0, 0, 0, time.Time{}, time.Time{}
-		if have == want {
+		if ofItself(m) == want {
 			return a.network.self.founded()
 		}
 	}
@@ -178,6 +175,12 @@ func (a *admission) announceOnce(ctx context.Context) error {
 	}
 	_, err = a.network.call(ctx, leader, methodAnnounce, in)
 	return err
+}
+
+// ofItself is what of a member the node says at its start. Whatever else the catalog
+// has of it would be taken for a difference, and announced without end.
+func ofItself(m *catalog.Member) catalog.Member {
+	return catalog.Member{ID: m.ID, Epoch: m.Epoch, Addr: m.Addr, Gossip: m.Gossip, API: m.API, Zone: m.Zone, Weight: m.Weight, Version: m.Version}
 }
 
 // serveAnnounce brings a start of a node into the catalog, as the leader.

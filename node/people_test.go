@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -172,6 +173,34 @@ func TestGuestsAreLetInWhereAVariableSaysSo(t *testing.T) {
 				}
 				return nil
 			})
+		}
+	}
+}
+
+// A node that was told of permissions is announced once, as any other: its log has
+// an entry for each change and no more.
+func TestANodeThatIsToldOfPermissionsIsAnnouncedOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, value := range []string{"", "true", "false"} {
+		n := nodetest.Start(t, nodetest.Config{File: `{}`, Env: map[string]string{"PERMISSION_SYNC_ENABLED": value}})
+		want := map[string]string{"": "unset", "true": "on", "false": "off"}[value]
+		n.Wait("the setting", func() error {
+			if got := n.Status().Permissions.Sync.String(); got != want {
+				return errors.New(got)
+			}
+			return nil
+		})
+
+		const changes, young = 40, 8 // a young cluster makes a few secrets
+		before := n.Status().CatalogIndex
+		for i := range changes {
+			if _, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: fmt.Sprint("k", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if grew := n.Status().CatalogIndex - before; grew > changes+young {
+			t.Errorf("%q: %d changes are %d entries", value, changes, grew)
 		}
 	}
 }
