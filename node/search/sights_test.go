@@ -43,7 +43,8 @@ func TestALeafRefusesWhatItsCatalogHides(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	l := newLeaves(Deps{Gate: account.NewGate(agreed{w.View()}), Set: set, Light: call.NewLane("searches", 1, 1), Meter: noMeter{}, Log: slog.New(slog.DiscardHandler)})
+	here := &behind{Node: w.Node("n1"), old: w.View()}
+	l := newLeaves(Deps{Cluster: here, Gate: account.NewGate(agreed{w.View()}), Set: set, Light: call.NewLane("searches", 1, 1), Meter: noMeter{}, Log: slog.New(slog.DiscardHandler)})
 	ask := func(pass account.Pass, repos ...string) *leafResponse {
 		t.Helper()
 		req := &leafRequest{Pass: pass, Q: boxed{&query.Text{Pattern: "x"}}, Matches: 1}
