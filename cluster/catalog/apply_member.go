@@ -56,11 +56,16 @@ func (m *Member) refuses(in *Member) *Refusal {
 // RefusesEpoch says why the node of this member cannot have an epoch, or
 // returns nil.
 func (m *Member) RefusesEpoch(epoch uint64) *Refusal {
+	const older = "the data directory is older than what the cluster knows of this node: it was rolled back or is a copy. Empty it to let the node join as a new one"
+
 	switch {
 	case EpochStart(epoch) < EpochStart(m.Epoch):
-		return &Refusal{Stale, "the data directory is older than what the cluster knows of this node: it was rolled back or is a copy. Empty it to let the node join as a new one"}
+		return &Refusal{Stale, older}
+
+	// Another process has begun the same start: from a copy, or before the
+	// directory was rolled back to where it was then.
 	case EpochStart(epoch) == EpochStart(m.Epoch) && epoch != m.Epoch:
-		return &Refusal{Conflict, "another process was started from a copy of this data directory: empty one of them to let that node join as a new one"}
+		return &Refusal{Conflict, older}
 	}
 	return nil
 }
