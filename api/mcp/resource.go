@@ -59,6 +59,7 @@ func readResource(ctx context.Context, f Files, uri string) (*mcp.ReadResourceRe
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
+
 	var text strings.Builder
 	for offset := 1; ; {
 		r, err := f.ReadFile(ctx, viewerOf(ctx), browse.ReadFileRequest{Repo: repo, Path: path, Ref: ref, Offset: offset, Limit: 500})
@@ -70,10 +71,12 @@ func readResource(ctx context.Context, f Files, uri string) (*mcp.ReadResourceRe
 		case r.Binary:
 			return nil, errors.New("a binary file has no text to read")
 		}
+
 		for _, line := range r.Lines {
 			text.WriteString(strings.ToValidUTF8(string(line), "\uFFFD"))
 			text.WriteByte('\n')
 		}
+
 		offset = r.First + len(r.Lines)
 		if offset > r.Total || len(r.Lines) == 0 {
 			break
@@ -91,6 +94,7 @@ func completer(f Files) func(context.Context, *mcp.CompleteRequest) (*mcp.Comple
 	return func(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 		arg := req.Params.Argument
 		result := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
+
 		switch arg.Name {
 		case "repo":
 			r, err := f.Repos(ctx, viewerOf(ctx), browse.ReposRequest{Query: arg.Value, PerPage: 100})
@@ -101,6 +105,7 @@ func completer(f Files) func(context.Context, *mcp.CompleteRequest) (*mcp.Comple
 				result.Completion.Values = append(result.Completion.Values, r.Repos[i].Name)
 			}
 			result.Completion.Total, result.Completion.HasMore = r.Total, r.Total > len(r.Repos)
+
 		case "ref":
 			if req.Params.Context == nil || req.Params.Context.Arguments["repo"] == "" {
 				return result, nil

@@ -206,6 +206,8 @@ func (a *Asker) begin(ctx context.Context, v catalog.Viewer, q Question) (*Start
 	if err != nil {
 		return nil, err
 	}
+
+	// One place of this node, until the turn has one of its own.
 	if err := a.reserve(first.Thread); err != nil {
 		return nil, err
 	}
@@ -220,6 +222,7 @@ func (a *Asker) begin(ctx context.Context, v catalog.Viewer, q Question) (*Start
 	if h != nil {
 		after = h.Events()
 	}
+
 	t := newTurn(a, first.Thread, after, p)
 	t.log = a.d.Threads.Begin(first.Thread, catalog.Run{Node: a.d.Self, Copies: first.Copies, Fence: fence})
 	asked := p.q
@@ -251,12 +254,15 @@ func (a *Asker) continued(ctx context.Context, v catalog.Viewer, q *Question) (*
 	if !owns(v, h) {
 		return nil, call.Fail(call.ErrForbidden, "This is somebody else's thread. Make a copy of it to go on with it: POST /api/chat/%s/fork.", h.ID)
 	}
+
 	if q.Earlier, err = a.earlier(ctx, v, h); err != nil {
 		return nil, err
 	}
 	if len(q.Earlier) == 0 {
 		return h, nil
 	}
+
+	// What is not said is as in the question before.
 	last := q.Earlier[len(q.Earlier)-1]
 	if q.Repos == nil {
 		q.Repos = last.Repos
@@ -399,6 +405,7 @@ func (a *Asker) chosen(v catalog.Viewer, want ModelName) (*config.Model, error) 
 	if want == (ModelName{}) {
 		return &models[0], nil
 	}
+
 	var fits []*config.Model
 	names := make([]string, len(models))
 	for i := range models {
@@ -411,6 +418,7 @@ func (a *Asker) chosen(v catalog.Viewer, want ModelName) (*config.Model, error) 
 	if len(fits) == 1 || len(fits) > 1 && want.Provider != "" {
 		return fits[0], nil
 	}
+
 	names[0] += " (default)"
 	name := strings.TrimPrefix(want.Provider+"/"+want.Model, "/")
 	return nil, call.Fail(call.ErrInvalid, "languageModel: %q is not configured, or more than once. Configured: %s.", name, strings.Join(names, ", "))

@@ -85,9 +85,12 @@ func (c *citer) write(text string) {
 			c.held = text[len(text)-keep:]
 			return
 		}
+
 		c.text(text[:at])
 		text = text[at:]
 		end := strings.IndexAny(text, "}\n")
+
+		// A mark that has ended, one too long to be a mark, or one that goes on.
 		switch {
 		case end >= 0 && end <= longestCite:
 			mark := text[len(marker):end]
@@ -169,9 +172,11 @@ func parseMark(text string) (m mark, ok bool) {
 		m.first, _ = strconv.Atoi(found[2]) // digits; one too large is 0
 		m.last, _ = strconv.Atoi(found[3])
 	}
+
 	if m.last < m.first {
 		m.last = m.first
 	}
+
 	parts := strings.Split(text, "::")
 	switch len(parts) {
 	case 1:
@@ -181,6 +186,7 @@ func parseMark(text string) (m mark, ok bool) {
 	default:
 		m.repo, m.path, m.rev = parts[0], parts[1], parts[2]
 	}
+
 	m.path = strings.TrimPrefix(strings.Trim(m.path, "` "), "/")
 	m.repo = strings.Trim(m.repo, "` /")
 	return m, m.path != "" && len(m.path) < 1000
@@ -223,6 +229,7 @@ func (k *checker) place(ctx context.Context, m *mark) *Citation {
 	if err != nil {
 		return nil
 	}
+
 	repo := ""
 	if found, err := seen.ByEnding(m.repo); err == nil {
 		repo = found.Name
@@ -232,6 +239,8 @@ func (k *checker) place(ctx context.Context, m *mark) *Citation {
 			repo, m.path = r.Repo, r.Path
 		}
 	}
+
+	// What was read is meant, at the commit at which it was.
 	if r, ok := k.ledger.ending(repo, m.path); ok {
 		repo, m.path = r.Repo, r.Path
 		if r.Commit != "" && m.rev == "" {
@@ -241,6 +250,8 @@ func (k *checker) place(ctx context.Context, m *mark) *Citation {
 	if repo == "" {
 		return nil
 	}
+
+	// A path that is not there may be the end of the only one that has it.
 	for range 2 {
 		f, err := k.d.Browse.ReadFile(ctx, k.viewer, browse.ReadFileRequest{Repo: repo, Path: m.path, Ref: m.rev, Limit: 1})
 		if err == nil {
@@ -287,13 +298,18 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 	if !inside {
 		c.First, c.Last = 0, 0
 	}
+
 	if inside && len(names) == 0 {
 		return
 	}
+
+	// One of the names stands there, or not far from it.
 	text := k.text(ctx, c, max(1, c.First-slack), c.Last+slack)
 	if inside && slices.ContainsFunc(names, func(name string) bool { return mentions(text, name) }) {
 		return
 	}
+
+	// Else it is looked for in the file.
 	for _, name := range names {
 		if first, last, ok := k.find(ctx, c, name); ok {
 			c.First, c.Last, c.State = first, last, Moved
@@ -332,6 +348,7 @@ func (k *checker) text(ctx context.Context, c *Citation, first, last int) string
 // find is where a name is defined in the file, else the only line that has it.
 func (k *checker) find(ctx context.Context, c *Citation, name string) (first, last int, ok bool) {
 	short := name[strings.LastIndexAny(name, ".:")+1:]
+
 	o, err := k.d.Browse.Outline(ctx, k.viewer, browse.OutlineRequest{Repo: c.Repo, Ref: c.Commit, Paths: []string{c.Path}})
 	if err == nil && len(o.Files) == 1 {
 		found := 0
@@ -345,6 +362,8 @@ func (k *checker) find(ctx context.Context, c *Citation, name string) (first, la
 			return first, max(first, last), true
 		}
 	}
+
+	// No single definition: a page at a time, until a second line has it.
 	at := 0
 	for from := 1; from < 20_000; from += 500 {
 		text := k.text(ctx, c, from, from+499)

@@ -60,9 +60,12 @@ func (a *Asker) serveChat(ctx context.Context, req *chatRequest) (*chatResponse,
 	if t == nil {
 		return &chatResponse{Elsewhere: true}, nil
 	}
+
 	if req.Stop {
 		t.end(errStopped)
 	}
+
+	// Where there is nothing yet the first event is waited for.
 	events, more, ended, lost := t.Events(req.After)
 	if len(events) == 0 && !ended && !lost && req.Wait > 0 {
 		timer := time.NewTimer(req.Wait)

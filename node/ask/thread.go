@@ -334,6 +334,7 @@ func (a *Asker) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thread,
 		if err != nil {
 			return false, err
 		}
+
 		may := a.sightOf(v, k.Report.Sight)
 		for _, e := range k.Events {
 			if e.N <= *after {
@@ -359,6 +360,7 @@ func (a *Asker) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thread,
 		if err != nil || r.Elsewhere && len(r.Events) == 0 {
 			return false, nil // whoever goes on has all that was given out
 		}
+
 		may := a.sightOf(v, r.Report.Sight)
 		for _, e := range r.Events {
 			if e.N != *after+1 {
@@ -369,6 +371,7 @@ func (a *Asker) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thread,
 			}
 			*after = e.N
 		}
+
 		if r.Ended {
 			return true, nil
 		}

@@ -81,6 +81,7 @@ func (s *chatStream) chunk(data []byte) error {
 	if s.size += len(data); s.size > maxStream {
 		return &Error{Kind: Broken, Message: "an answer that does not end"}
 	}
+
 	var c chatChunk
 	if err := json.Unmarshal(data, &c); err != nil {
 		return &Error{Kind: Broken, Message: "not the JSON of this protocol: " + clip(string(data))}
@@ -89,12 +90,14 @@ func (s *chatStream) chunk(data []byte) error {
 		codes, message := readErrorBody(data)
 		return &Error{Kind: kindFor(statusIn(c.Error), codes, message), Message: message}
 	}
+
 	if c.Usage != nil {
 		s.usage = Usage{
 			Input: c.Usage.PromptTokens, Cached: max(c.Usage.CacheHit, c.Usage.PromptDetails.Cached),
 			Output: c.Usage.CompletionTokens, Reasoning: c.Usage.CompletionDetails.Reasoning,
 		}
 	}
+
 	for _, choice := range c.Choices {
 		if err := s.delta(&choice.Delta); err != nil {
 			return err
@@ -125,10 +128,12 @@ func (s *chatStream) delta(d *chatDelta) error {
 	for i, raw := range d.ReasoningDetails {
 		s.detail(i, raw)
 	}
+
 	if err := s.content(d.Content); err != nil {
 		return err
 	}
 	s.say(d.Refusal)
+
 	for i, t := range d.ToolCalls {
 		call := s.call(i, t.Index, t.ID, t.Function.Name)
 		if call == nil {
@@ -170,6 +175,8 @@ func (s *chatStream) content(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return &Error{Kind: Broken, Message: "a content of an unknown form"}
 	}
+
+	// The parts go back as they came.
 	var raws []json.RawMessage
 	if err := json.Unmarshal(raw, &raws); err == nil {
 		s.parts = append(s.parts, raws...)
@@ -229,6 +236,7 @@ func (s *chatStream) call(i int, index *int, id, name string) *Call {
 	} else if len(s.calls) > 0 {
 		at = len(s.calls) - 1
 	}
+
 	c := s.index[at]
 	if c != nil && id != "" && c.ID != "" && c.ID != id {
 		c = nil // another call under the same number
@@ -241,6 +249,7 @@ func (s *chatStream) call(i int, index *int, id, name string) *Call {
 		s.index[at] = c
 		s.calls = append(s.calls, c)
 	}
+
 	if id != "" {
 		c.ID = id
 	}
@@ -260,6 +269,7 @@ func (s *chatStream) detail(i int, raw json.RawMessage) {
 	if n, ok := piece["index"].(float64); ok {
 		at = int(n)
 	}
+
 	have := s.details[at]
 	if have == nil {
 		s.details[at] = piece
@@ -285,6 +295,7 @@ func (s *chatStream) whole() (*Answer, error) {
 	if s.finish == "" && !s.ended {
 		return nil, cut()
 	}
+
 	a := &Answer{Usage: s.usage, Finish: Done}
 	switch s.finish {
 	case "length", "model_length":
@@ -294,12 +305,14 @@ func (s *chatStream) whole() (*Answer, error) {
 	case "error", "insufficient_system_resource":
 		return nil, &Error{Kind: Overloaded, Message: s.finish}
 	}
+
 	if text := s.text.String(); text != "" {
 		a.Message.Parts = append(a.Message.Parts, Part{Text: text})
 	}
 	for _, c := range s.calls {
 		a.Message.Parts = append(a.Message.Parts, Part{Call: c})
 	}
+
 	a, err := s.w.e.finished(a)
 	if err != nil {
 		return nil, err
@@ -319,9 +332,12 @@ func (s *chatStream) native() *Native {
 	case text != "":
 		m.Content = jsonText(text)
 	}
+
 	for _, c := range s.calls {
 		m.ToolCalls = append(m.ToolCalls, chatCall{s.w.id(c.ID), "function", chatFunction{safeName(c.Name), string(c.object())}})
 	}
+
+	// Reasoning goes back where the service wants it.
 	switch s.w.e.provider.chat.echo {
 	case "reasoning_content":
 		thought := s.think.String()
@@ -333,6 +349,7 @@ func (s *chatStream) native() *Native {
 			}
 		}
 	}
+
 	raw, err := json.Marshal(m)
 	if err != nil || m.Content == nil && m.ToolCalls == nil {
 		return nil

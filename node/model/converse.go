@@ -141,18 +141,25 @@ func (w *converse) conversation(r *Request) (out []types.Message) {
 				content = append(content, &types.ContentBlockMemberText{Value: text})
 			}
 		}
+
 		if len(content) == 0 {
 			continue
 		}
+
+		// Roles take turns.
 		if n := len(out); n > 0 && out[n-1].Role == role {
 			out[n-1].Content = append(out[n-1].Content, content...)
 			continue
 		}
 		out = append(out, types.Message{Role: role, Content: content})
 	}
+
+	// What has been said so far is the same in the next request.
 	if n := len(out); n > 0 && w.caches() {
 		out[n-1].Content = append(out[n-1].Content, &types.ContentBlockMemberCachePoint{Value: types.CachePointBlock{Type: types.CachePointTypeDefault}})
 	}
+
+	// The service has no member that forbids calls.
 	if r.NoCalls && len(out) > 0 && len(r.Tools) > 0 {
 		last := &out[len(out)-1]
 		last.Content = append(last.Content, &types.ContentBlockMemberText{Value: "Do not call any tool now. Answer in words."})
@@ -313,6 +320,7 @@ func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
 			b.Redacted = append(b.Redacted, r.Value...)
 		}
 	}
+
 	if s.size > maxPart {
 		return &Error{Kind: Broken, Message: "an answer that does not end"}
 	}
@@ -334,6 +342,7 @@ func (s *converseStream) whole() (*Answer, error) {
 	case types.StopReasonMalformedModelOutput, types.StopReasonMalformedToolUse:
 		return nil, &Error{Kind: Broken, Message: string(s.stop)}
 	}
+
 	own := make([]converseBlock, 0, len(s.order))
 	for _, i := range s.order {
 		b := s.blocks[i]
@@ -347,10 +356,13 @@ func (s *converseStream) whole() (*Answer, error) {
 		}
 		own = append(own, *b)
 	}
+
 	a, err := s.e.finished(a)
 	if err != nil {
 		return nil, err
 	}
+
+	// The blocks go back as they came, signatures and all.
 	raw, err := json.Marshal(own)
 	if err != nil {
 		return nil, fmt.Errorf("keep the message: %w", err)

@@ -183,12 +183,14 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 			Output: int(u.CandidatesTokenCount + u.ThoughtsTokenCount), Reasoning: int(u.ThoughtsTokenCount),
 		}
 	}
+
 	if f := c.PromptFeedback; f != nil && f.BlockReason != "" {
 		return &Error{Kind: Filtered, Message: clip(string(f.BlockReason) + " " + f.BlockReasonMessage)}
 	}
 	if len(c.Candidates) == 0 {
 		return nil
 	}
+
 	candidate := c.Candidates[0]
 	if candidate.FinishReason != "" {
 		s.finish, s.why = candidate.FinishReason, candidate.FinishMessage
@@ -243,6 +245,7 @@ func (s *geminiStream) whole() (*Answer, error) {
 	default: // SAFETY, RECITATION and others of their kind
 		a.Finish = Blocked
 	}
+
 	for i, p := range s.own {
 		switch {
 		case p.FunctionCall != nil:
@@ -260,10 +263,12 @@ func (s *geminiStream) whole() (*Answer, error) {
 			a.Message.Parts = append(a.Message.Parts, Part{Text: p.Text})
 		}
 	}
+
 	a, err := s.e.finished(a)
 	if err != nil {
 		return nil, err
 	}
+
 	if raw, err := json.Marshal(s.own); err == nil && len(s.own) > 0 {
 		a.Message.Native = &Native{From: s.e.name(), JSON: raw}
 	}

@@ -122,9 +122,12 @@ func (w *messages) conversation(r *Request) []map[string]any {
 				content = append(content, block{"type": "text", "text": text})
 			}
 		}
+
 		if len(content) == 0 {
 			continue
 		}
+
+		// The end is marked: what stands before it is read from the cache next time.
 		if i == len(r.Messages)-1 {
 			if last, ok := content[len(content)-1].(block); ok {
 				w.mark(last)
@@ -187,6 +190,8 @@ func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 		case "error":
 			return nil, streamError([]byte(event.RawJSON()))
 		}
+
+		// What comes before the answer has begun, as a ping, is no part of it.
 		if !started {
 			continue
 		}
@@ -194,6 +199,7 @@ func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 			return nil, &Error{Kind: Broken, Message: clip(err.Error())}
 		}
 	}
+
 	if err := stream.Err(); err != nil {
 		return nil, messagesFailed(ctx, err)
 	}
@@ -225,6 +231,7 @@ func (w *messages) read(m *anthropic.Message) (*Answer, error) {
 		Input:  int(m.Usage.InputTokens + m.Usage.CacheReadInputTokens + m.Usage.CacheCreationInputTokens),
 		Cached: int(m.Usage.CacheReadInputTokens), Output: int(m.Usage.OutputTokens),
 	}}
+
 	switch m.StopReason {
 	case "max_tokens":
 		a.Finish = Length
@@ -233,6 +240,8 @@ func (w *messages) read(m *anthropic.Message) (*Answer, error) {
 	case "model_context_window_exceeded":
 		return nil, &Error{Kind: TooLong, Message: string(m.StopReason)}
 	}
+
+	// Own is the blocks as they go back: without empty texts, which are refused.
 	own := make([]block, 0, len(m.Content))
 	for _, b := range m.Content {
 		switch b.Type {
@@ -251,10 +260,12 @@ func (w *messages) read(m *anthropic.Message) (*Answer, error) {
 			own = append(own, block{"type": "redacted_thinking", "data": b.Data})
 		}
 	}
+
 	a, err := w.e.finished(a)
 	if err != nil {
 		return nil, err
 	}
+
 	if raw, err := json.Marshal(own); err == nil && len(own) > 0 {
 		a.Message.Native = &Native{From: w.e.name(), JSON: raw}
 	}
@@ -297,11 +308,13 @@ func (l *learned) thinkingTypes(ask func() []string) []string {
 func (w *messages) askThinking(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.e.base+"/v1/models/"+url.PathEscape(w.e.m.Model), nil)
 	if err != nil {
 		return nil
 	}
 	req.Header.Set("Anthropic-Version", "2023-06-01")
+
 	resp, err := w.e.http.Do(req)
 	if err != nil {
 		return nil
@@ -311,6 +324,7 @@ func (w *messages) askThinking(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
+
 	var told struct {
 		Capabilities struct {
 			Thinking struct {
@@ -323,6 +337,7 @@ func (w *messages) askThinking(ctx context.Context) []string {
 	if json.Unmarshal(body, &told) != nil {
 		return nil
 	}
+
 	var types []string
 	for name, t := range told.Capabilities.Thinking.Types {
 		if t.Supported {

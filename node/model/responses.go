@@ -43,10 +43,13 @@ func (w *responsesWire) body(r *Request) ([]byte, error) {
 	if t := w.e.temperature(); t != nil {
 		body["temperature"] = *t
 	}
+
+	// Nothing is stored there, so reasoning has to come and go sealed.
 	if w.e.takes("reasoning") {
 		body["include"] = []string{"reasoning.encrypted_content"}
 		body["reasoning"] = w.reasoning()
 	}
+
 	if len(r.Tools) > 0 {
 		tools := make([]any, len(r.Tools))
 		for i, t := range r.Tools {
@@ -200,6 +203,7 @@ func (s *responsesStream) whole() (*Answer, error) {
 		return nil, cut()
 	}
 	a := &Answer{Usage: s.usage, Finish: s.finish}
+
 	own := make([]json.RawMessage, 0, len(s.items))
 	for _, at := range slices.Sorted(maps.Keys(s.items)) {
 		var item oai.ResponseOutputItemUnion
@@ -220,10 +224,13 @@ func (s *responsesStream) whole() (*Answer, error) {
 		}
 		own = append(own, s.items[at])
 	}
+
 	a, err := s.e.finished(a)
 	if err != nil {
 		return nil, err
 	}
+
+	// Where a call was taken apart, the form of the service has other calls than the answer.
 	if raw, err := json.Marshal(own); err == nil && !wrapped(a) {
 		a.Message.Native = &Native{From: s.e.name(), JSON: raw}
 	}

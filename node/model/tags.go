@@ -24,21 +24,27 @@ func newTagSplitter(tag string) *tagSplitter {
 func (t *tagSplitter) take(piece string) (said, thought string, void bool) {
 	text := t.held + piece
 	t.held = ""
-	var out [2]strings.Builder // text, reasoning
+
+	// Text and reasoning are gathered apart; at is where a letter goes.
+	var out [2]strings.Builder
 	at := func() *strings.Builder {
 		if t.inside {
 			return &out[1]
 		}
 		return &out[0]
 	}
+
 	for text != "" {
 		i := strings.IndexByte(text, '<')
 		if i < 0 {
 			at().WriteString(text)
 			break
 		}
+
 		at().WriteString(text[:i])
 		text = text[i:]
+
+		// At a sign that may begin a tag: a tag, the beginning of one, or text.
 		switch {
 		case strings.HasPrefix(text, t.open) && !t.inside:
 			t.inside, t.seen = true, true
