@@ -122,7 +122,7 @@ func (e *Effects) provider(p IdentityProvider) {
 func (e *Effects) connection(c Connection) {
 	path := child("connections", c.Shared().Name)
 
-	address, token := access(c)
+	address, token := c.Access()
 	if secretIn(address) {
 		e.unsafe(path+".url", "It holds a user name or a password, which everyone who may read this file sees.")
 	}
@@ -134,27 +134,4 @@ func (e *Effects) connection(c Connection) {
 	if strings.HasPrefix(address, "file://") {
 		e.unsafe(path+".url", "Whoever may write a directory that it matches publishes what lies there.")
 	}
-}
-
-// access is the address of a connection, and its token, if it has one.
-func access(c Connection) (address string, token *Token) {
-	switch n := c.(type) {
-	case *GitHub:
-		return n.URL, n.Token
-	case *GitLab:
-		return n.URL, n.Token
-	case *Gitea:
-		return n.URL, n.Token
-	case *Bitbucket:
-		return n.URL, n.Token
-	case *AzureDevOps:
-		return n.URL, n.Token
-
-	// These are read without a token.
-	case *Gerrit:
-		return n.URL, nil
-	case *Git:
-		return n.URL, nil
-	}
-	return "", nil
 }

@@ -70,23 +70,15 @@ func SignalOf(conn config.Connection) (Signal, bool) {
 }
 
 // CredentialKey is the same for connections that share a host and a
-// credential, whose calls a host counts together.
+// credential, whose calls a host counts together. Those of kinds without a token
+// share nothing: what opens their host stands in its address, if anywhere.
 func CredentialKey(conn config.Connection) string {
-	address, token := "", (*config.Token)(nil)
-	switch c := conn.(type) {
-	case *config.GitHub:
-		address, token = c.URL, c.Token
-	case *config.GitLab:
-		address, token = c.URL, c.Token
-	case *config.Gitea:
-		address, token = c.URL, c.Token
-	case *config.Bitbucket:
-		address, token = c.URL, c.Token
-	case *config.AzureDevOps:
-		address, token = c.URL, c.Token
-	default:
+	switch conn.(type) {
+	case *config.Gerrit, *config.Git:
 		return string(conn.Kind()) + " " + conn.Shared().Name
 	}
+
+	address, token := conn.Access()
 	return string(conn.Kind()) + " " + address + " " + budgetKey(token)
 }
 

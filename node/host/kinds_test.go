@@ -1,10 +1,14 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -253,20 +257,54 @@ func basicOf(user, password string) string {
 	return r.Header.Get("Authorization")
 }
 
-// TestEveryKindOfConnectionIsARow fails for a kind that the configuration
-// knows and the table does not.
+// TestEveryKindOfConnectionIsARow fails for a kind that the configuration knows
+// and that lacks a part: a row, a deployment in the table of conformance, links
+// to files, a page.
 func TestEveryKindOfConnectionIsARow(t *testing.T) {
 	t.Parallel()
-	var rows []string
+	var schema struct {
+		Definitions struct {
+			Connection struct {
+				Properties struct{ Type struct{ Enum []string } }
+			}
+		}
+	}
+	if err := json.Unmarshal(config.Schema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+
+	rows := map[string]Kind{}
 	for _, k := range Kinds() {
-		if k.Product == "" || k.Open == nil || k.Credential == nil {
+		if k.Product == "" || k.Open == nil || k.Credential == nil || k.Hook.signed == nil || k.Hook.Steps == "" {
 			t.Errorf("the row of %s is not whole", k.Name)
 		}
-		rows = append(rows, string(k.Name))
+		rows[string(k.Name)] = k
 	}
-	slices.Sort(rows)
-	if got, want := strings.Join(rows, " "), "azuredevops bitbucket gerrit git gitea github gitlab"; got != want {
-		t.Errorf("rows %s, want %s", got, want)
+	tried := map[string]bool{}
+	for _, st := range stands() {
+		tried[string(st.conn("https://h.example", wanted{}).Kind())] = true
+	}
+
+	kinds := schema.Definitions.Connection.Properties.Type.Enum
+	if len(kinds) < 7 || len(rows) != len(kinds) {
+		t.Errorf("%d rows of %d kinds", len(rows), len(kinds))
+	}
+	for _, kind := range kinds {
+		if _, ok := rows[kind]; !ok {
+			t.Errorf("%s has no row", kind)
+		}
+		if kind == string(config.KindGit) {
+			continue // any server: there is nothing to list, nor a page of its own
+		}
+		if !tried[kind] {
+			t.Errorf("no deployment of %s is in the table of conformance", kind)
+		}
+		if _, err := os.Stat(filepath.Join("..", "..", "docs", "hosts", kind+".md")); err != nil {
+			t.Errorf("%s has no page: %v", kind, err)
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(filePages)), func(of string) bool { return strings.HasPrefix(of, kind) }) {
+			t.Errorf("files of %s have no links", kind)
+		}
 	}
 }
 
