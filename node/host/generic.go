@@ -183,10 +183,13 @@ func openAll(ctx context.Context, dirs []string, within string, l *Listing) (rep
 		switch {
 		case err == nil:
 			repos = append(repos, identify(local))
-		case errors.Is(err, git.ErrOutside): // which is known: nothing is missing
+
+		// What is known to be none, or to be another's, is not missing.
+		case errors.Is(err, git.ErrOutside):
 			l.Warnings = append(l.Warnings, fmt.Sprintf("%s was left out: %v", dir, err))
 		case errors.Is(err, fs.ErrNotExist):
 			others = append(others, dir)
+
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		default:
@@ -282,6 +285,7 @@ func name(repos []found, l *Listing) []Repo {
 		})
 	}
 
+	// First those that say who they are, the first of each name.
 	var rest []found
 	claims := map[string]found{} // by name
 	for _, f := range repos {
@@ -297,6 +301,7 @@ func name(repos []found, l *Listing) []Repo {
 			claims[f.name] = f
 		}
 	}
+
 	for _, f := range rest {
 		add(f, localName(f.local.Root, taken))
 	}

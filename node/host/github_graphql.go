@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -88,18 +89,18 @@ func (g *github) batches(ctx context.Context) map[string]*githubBatch {
 		}
 	}
 
+	// Each credential has questions of its own, and without one there are none.
 	out := map[string]*githubBatch{}
 	for c, names := range by {
 		if value, err := c.authorize(ctx); err != nil || value == "" || len(names) < fewNamed {
 			continue
 		}
-		for len(names) > 0 {
-			n := min(batchSize, len(names))
-			b := &githubBatch{github: g, asker: g.graph(c), names: names[:n]}
-			for _, name := range b.names {
+
+		for some := range slices.Chunk(names, batchSize) {
+			b := &githubBatch{github: g, asker: g.graph(c), names: some}
+			for _, name := range some {
 				out[name] = b
 			}
-			names = names[n:]
 		}
 	}
 	return out

@@ -58,13 +58,18 @@ func (g *ownGitHub) Repos(ctx context.Context, take func(string)) (withheld stri
 			Pull bool `json:"pull"`
 		} `json:"permissions"`
 	}
-	q := url.Values{"visibility": {"private"}, "affiliation": {"owner,collaborator,organization_member"}, "per_page": {"100"}}
-	err = arrays(ctx, g.client, g.at(q, "user", "repos"), nil, func(r *repo) error {
+
+	// One that may be seen and not read, as by a role without code, is not taken.
+	read := func(r *repo) error {
 		if r.ID > 0 && r.Permissions.Pull {
 			take(externalID(config.KindGitHub, g.web, strconv.FormatInt(r.ID, 10)))
 		}
 		return nil
-	}, func(u *url.URL, head http.Header, _ int) *url.URL {
+	}
+
+	// The public ones are everybody's.
+	q := url.Values{"visibility": {"private"}, "affiliation": {"owner,collaborator,organization_member"}, "per_page": {"100"}}
+	err = arrays(ctx, g.client, g.at(q, "user", "repos"), nil, read, func(u *url.URL, head http.Header, _ int) *url.URL {
 		if strings.HasPrefix(head.Get("X-GitHub-SSO"), "partial-results") {
 			withheld = "GitHub leaves out organisations with single sign-on for which the token is not authorised: sign in to them at GitHub, then link the account again"
 		}
@@ -171,30 +176,7 @@ func (b *ownBitbucketCloud) Who(ctx context.Context) (string, error) {
 
 // Repos lists each workspace that the person is a member of.
 func (b *ownBitbucketCloud) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
-	var workspaces []string
-	err = b.walk(ctx, b.at(url.Values{"pagelen": {"100"}}, "user", "workspaces"), nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
-		var page struct {
-			Next   string `json:"next"`
-			Values []struct {
-				Workspace struct {
-					Slug string `json:"slug"`
-				} `json:"workspace"`
-			} `json:"values"`
-		}
-		if _, err := b.get(ctx, u, &page); err != nil {
-			return nil, err
-		}
-		for _, v := range page.Values {
-			if v.Workspace.Slug == "" {
-				return nil, refusal(InvalidResponse, http.StatusOK, "%s lists a workspace without a name", b.product)
-			}
-			workspaces = append(workspaces, v.Workspace.Slug)
-		}
-		if page.Next == "" {
-			return nil, nil
-		}
-		return u.Parse(page.Next)
-	})
+	workspaces, err := b.workspaces(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -213,6 +195,36 @@ func (b *ownBitbucketCloud) Repos(ctx context.Context, take func(string)) (withh
 		}
 	}
 	return "", nil
+}
+
+// workspaces are the slugs of those that the person is a member of.
+func (b *ownBitbucketCloud) workspaces(ctx context.Context) (slugs []string, err error) {
+	err = b.walk(ctx, b.at(url.Values{"pagelen": {"100"}}, "user", "workspaces"), nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+		var page struct {
+			Next   string `json:"next"`
+			Values []struct {
+				Workspace struct {
+					Slug string `json:"slug"`
+				} `json:"workspace"`
+			} `json:"values"`
+		}
+		if _, err := b.get(ctx, u, &page); err != nil {
+			return nil, err
+		}
+
+		for _, v := range page.Values {
+			if v.Workspace.Slug == "" {
+				return nil, refusal(InvalidResponse, http.StatusOK, "%s lists a workspace without a name", b.product)
+			}
+			slugs = append(slugs, v.Workspace.Slug)
+		}
+
+		if page.Next == "" {
+			return nil, nil
+		}
+		return u.Parse(page.Next)
+	})
+	return slugs, err
 }
 
 type ownBitbucketServer struct{ *bitbucketServer }
@@ -287,6 +299,8 @@ func (a *ownAzure) each(ask func(org string) error) (refusing []string, err erro
 	if len(a.within) == 0 {
 		return nil, errors.New("no connection of the configuration names an organisation there")
 	}
+
+	// A token may be of one organisation alone: the others take it for nobody's.
 	var last *Refusal
 	for _, org := range a.within {
 		err := ask(org)
@@ -298,6 +312,7 @@ func (a *ownAzure) each(ask func(org string) error) (refusing []string, err erro
 			return nil, err
 		}
 	}
+
 	if len(refusing) == len(a.within) {
 		return nil, last
 	}
@@ -312,6 +327,7 @@ func (a *ownAzure) Who(ctx context.Context) (subject string, err error) {
 		if subject != "" {
 			return nil // another one has said it
 		}
+
 		var data struct {
 			Person struct {
 				ID         string `json:"id"`
@@ -321,6 +337,7 @@ func (a *ownAzure) Who(ctx context.Context) (subject string, err error) {
 		if err := a.askAt(ctx, []string{"7.1-preview.1", "5.0-preview.1"}, &data, org, "_apis", "connectionData"); err != nil {
 			return err
 		}
+
 		switch {
 		case data.Person.ID == nobody:
 			return a.signIn()
@@ -342,6 +359,8 @@ func (a *ownAzure) Repos(ctx context.Context, take func(string)) (withheld strin
 		if err := a.ask(ctx, &all, org, "_apis", "git", "repositories"); err != nil {
 			return err
 		}
+
+		// The public ones are everybody's.
 		for _, r := range all.Value {
 			if r.ID == "" {
 				return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without an id", a.product)
@@ -355,6 +374,7 @@ func (a *ownAzure) Repos(ctx context.Context, take func(string)) (withheld strin
 	if err != nil {
 		return "", err
 	}
+
 	if len(refusing) > 0 {
 		withheld = a.product + " does not take the person's token in " + strings.Join(refusing, ", ") + ": a token for all accessible organisations opens them"
 	}
