@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -220,7 +221,14 @@ func passes(err error) bool {
 	if !errors.As(err, &r) {
 		return false
 	}
-	return r.Code == RateLimited || r.Code == Unreachable
+	return r.Code == RateLimited || r.Code == Unreachable && !lasts(r.cause)
+}
+
+// lasts reports whether an error of the network stays until somebody does
+// something: the certificate of the host is not good.
+func lasts(err error) bool {
+	bad := (*tls.CertificateVerificationError)(nil)
+	return errors.As(err, &bad) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // once makes one call.

@@ -249,3 +249,34 @@ func TestAnAppWithAWrongClock(t *testing.T) {
 		})
 	}
 }
+
+// A certificate that is not good is told at once: no further try mends it.
+func TestABadCertificateIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = quietLog()
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	for name, address := range map[string]string{
+		"of an authority that is not known": s.URL,
+		"of none, where http is spoken":     strings.Replace(httptestPlain(t), "http://", "https://", 1),
+	} {
+		tools := tools(t)
+		before := tools.Now()
+		r := (*Refusal)(nil)
+		if err := octo(t, address, tools).List(t.Context(), &recorder{}); !errors.As(err, &r) || r.Code != Unreachable {
+			t.Errorf("%s: %v", name, err)
+		}
+		if waited := tools.Now().Sub(before); waited > 0 {
+			t.Errorf("%s: it was tried again for %v", name, waited)
+		}
+	}
+}
+
+// httptestPlain is the address of a server without TLS.
+func httptestPlain(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(s.Close)
+	return s.URL
+}

@@ -9,8 +9,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -150,6 +152,12 @@ func (n *network) serve(address string, h http.Handler, cert *tls.Certificate) *
 // password it asks for it.
 func (n *network) proxy(password string, to map[string]string) string {
 	n.t.Helper()
+	return n.proxyBehind(nil, password, to)
+}
+
+// proxyBehind is a proxy that is itself asked with TLS where it has a certificate.
+func (n *network) proxyBehind(cert *tls.Certificate, password string, to map[string]string) string {
+	n.t.Helper()
 	s := n.serve("127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
 		n.led = append(n.led, r.Method+" "+r.Host)
@@ -172,11 +180,75 @@ func (n *network) proxy(password string, to map[string]string) string {
 			r.URL.Host = at
 			(&httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}, ErrorLog: quietLog()}).ServeHTTP(w, r)
 		}
-	}), nil)
+	}), cert)
 	if password == "" {
 		return s.URL
 	}
 	return strings.Replace(s.URL, "://", "://ann:"+password+"@", 1)
+}
+
+// socks is a proxy of SOCKS 5 that asks for no password.
+func (n *network) socks(to map[string]string) string {
+	n.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			here, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer here.Close()
+				n.leadSocks(here, to)
+			}()
+		}
+	}()
+	return "socks5://" + l.Addr().String()
+}
+
+// leadSocks greets a caller, reads where it wants to go by name, and leads there.
+func (n *network) leadSocks(here net.Conn, to map[string]string) {
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(here, head); err != nil {
+		return
+	}
+	if _, err := io.CopyN(io.Discard, here, int64(head[1])); err != nil {
+		return
+	}
+	here.Write([]byte{5, 0})
+
+	request := make([]byte, 5) // version, command, 0, kind of address, length of the name
+	if _, err := io.ReadFull(here, request); err != nil || request[3] != 3 {
+		return
+	}
+	rest := make([]byte, int(request[4])+2)
+	if _, err := io.ReadFull(here, rest); err != nil {
+		return
+	}
+	name := fmt.Sprintf("%s:%d", rest[:len(rest)-2], binary.BigEndian.Uint16(rest[len(rest)-2:]))
+	n.mu.Lock()
+	n.led = append(n.led, "SOCKS "+name)
+	n.mu.Unlock()
+
+	there, err := net.Dial("tcp", to[name])
+	if err != nil {
+		return
+	}
+	defer there.Close()
+	here.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0})
+	both(here, here, there)
+}
+
+// both carries bytes both ways until one side ends.
+func both(here net.Conn, from io.Reader, there net.Conn) {
+	done := make(chan struct{}, 2)
+	go func() { io.Copy(there, from); done <- struct{}{} }()
+	go func() { io.Copy(here, there); done <- struct{}{} }()
+	<-done
 }
 
 // tunnel carries bytes both ways.
@@ -193,11 +265,7 @@ func tunnel(w http.ResponseWriter, to string) {
 		return
 	}
 	defer here.Close()
-
-	done := make(chan struct{}, 2)
-	go func() { io.Copy(there, buffered); done <- struct{}{} }()
-	go func() { io.Copy(here, there); done <- struct{}{} }()
-	<-done
+	both(here, buffered, there)
 }
 
 // run has a process of its own list and fetch.
@@ -347,6 +415,14 @@ func TestHostsBehindNetworksOfAllKinds(t *testing.T) {
 			p := n.proxy("", map[string]string{name + ":443": secured(n, n.ca.issue(name, good))})
 			return "https://" + name, []string{"ALL_PROXY=" + p, "SSL_CERT_FILE=" + n.ca.file(n.dir)}
 		}},
+		{name: "a proxy that is asked with TLS", led: "CONNECT " + name + ":443", setting: func(n *network) (string, []string) {
+			p := n.proxyBehind(n.ca.issue("127.0.0.1", good), "pr0xy", map[string]string{name + ":443": secured(n, n.ca.issue(name, good))})
+			return "https://" + name, []string{"HTTPS_PROXY=" + p, "SSL_CERT_FILE=" + n.ca.file(n.dir)}
+		}},
+		{name: "a proxy of SOCKS 5", led: "SOCKS " + name + ":443", setting: func(n *network) (string, []string) {
+			p := n.socks(map[string]string{name + ":443": secured(n, n.ca.issue(name, good))})
+			return "https://" + name, []string{"HTTPS_PROXY=" + p, "SSL_CERT_FILE=" + n.ca.file(n.dir)}
+		}},
 		{name: "a proxy with a password", led: "CONNECT " + name + ":443", setting: func(n *network) (string, []string) {
 			p := n.proxy("pr0xy", map[string]string{name + ":443": secured(n, n.ca.issue(name, good))})
 			return "https://" + name, []string{"https_proxy=" + p, "SSL_CERT_FILE=" + n.ca.file(n.dir)}
@@ -397,6 +473,14 @@ func TestHostsBehindNetworksOfAllKinds(t *testing.T) {
 		}},
 		{name: "an authority of one's own", led: "none", setting: func(n *network) (string, []string) {
 			return "https://" + secured(n, n.ca.issue("127.0.0.1", good)), []string{"SSL_CERT_FILE=" + n.ca.file(n.dir)}
+		}},
+		{name: "a directory of authorities of one's own", led: "none", setting: func(n *network) (string, []string) {
+			dir := n.t.TempDir()
+			n.ca.file(dir)
+			if out, err := exec.Command("openssl", "rehash", dir).CombinedOutput(); err != nil {
+				n.t.Skipf("openssl rehash: %v: %s", err, out)
+			}
+			return "https://" + secured(n, n.ca.issue("127.0.0.1", good)), []string{"SSL_CERT_DIR=" + dir}
 		}},
 		{
 			name: "an authority that nobody named", led: "none",

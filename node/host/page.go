@@ -76,7 +76,7 @@ func single[T any](c *client, name string, at *url.URL, take func(*T, func(Repo,
 // time, failed, or sent more than is read.
 func tooMuch(err error) bool {
 	r := (*Refusal)(nil)
-	return errors.As(err, &r) && (r.Code == Unreachable || r.Status == http.StatusOK && r.Code == InvalidResponse)
+	return errors.As(err, &r) && (r.Code == Unreachable && !lasts(r.cause) || r.Status == http.StatusOK && r.Code == InvalidResponse)
 }
 
 // halves returns what makes pages that are numbered from 1 smaller: half the
