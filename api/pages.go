@@ -1,8 +1,10 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -213,7 +215,13 @@ const smallestPacked = 4 << 10
 func (c *call) pack() {
 	addr := addressOf(c.rc.RemoteAddr())
 	near := addr.IsValid() && addr.IsLoopback() && c.requestHeader("X-Forwarded-For") == ""
-	if near || len(c.body) < smallestPacked || !strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") || !strings.HasPrefix(c.mime, "text/") {
+	if near || c.stream == nil && len(c.body) < smallestPacked || !strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") || !strings.HasPrefix(c.mime, "text/") {
+		return
+	}
+
+	c.setHeader("Content-Encoding", "gzip")
+	if c.stream != nil {
+		c.stream = packed(c.stream)
 		return
 	}
 	var b bytes.Buffer
@@ -221,7 +229,36 @@ func (c *call) pack() {
 	_, _ = w.Write(c.body)                          // to memory
 	_ = w.Close()
 	c.body = b.Bytes()
-	c.setHeader("Content-Encoding", "gzip")
+}
+
+// packed compresses a page that is sent in parts. What the page flushes, and each
+// part that fills its buffer, goes to the reader at once.
+func packed(stream func(*bufio.Writer) error) func(*bufio.Writer) error {
+	return func(w *bufio.Writer) error {
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is a good one
+		if err := stream(bufio.NewWriterSize(flushing{z, w}, packedPart)); err != nil {
+			return err
+		}
+		return errors.Join(z.Close(), w.Flush())
+	}
+}
+
+// packedPart is the bytes of a page that are compressed together.
+const packedPart = 32 << 10
+
+// flushing sends each part that is written, compressed.
+type flushing struct {
+	z *gzip.Writer
+	w *bufio.Writer
+}
+
+// Write sends p.
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.z.Write(p)
+	if err != nil {
+		return n, err
+	}
+	return n, errors.Join(f.z.Flush(), f.w.Flush())
 }
 
 // fail answers a failure as a page: who is not signed in is led there and

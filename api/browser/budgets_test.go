@@ -211,7 +211,7 @@ func (s *site) measureMatches(t *testing.T) {
 
 // measureFile opens 50,000 lines and scrolls through them.
 func (s *site) measureFile(t *testing.T) {
-	var usable []float64
+	var painted, usable []float64
 	var b *tab
 	var now loaded
 	for range 5 {
@@ -219,10 +219,12 @@ func (s *site) measureFile(t *testing.T) {
 		b.must(call(b.ctx, performance.Enable, performance.EnableParams{}))
 		b.far()
 		now = b.load(browse("local/large", "", "blob", "long.go"))
-		usable = append(usable, now.Load)
+		painted, usable = append(painted, now.Paint), append(usable, now.Load)
 	}
+	slices.Sort(painted)
 	slices.Sort(usable)
-	row("50,000 lines: loaded, p50 of 5; bytes", "%.0f ms; %.0f kB", "300 ms", usable[2], float64(now.Bytes)/1000)
+	row("50,000 lines: the first are painted, p50 of 5", "%.0f ms", "300 ms", painted[2])
+	row("... all are loaded, p50 of 5; bytes", "%.0f ms; %.0f kB", "", usable[2], float64(now.Bytes)/1000)
 
 	eval[bool](b, `long.length = 0, true`)
 	for i := range 30 {

@@ -1,14 +1,17 @@
 package web
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/api/web/lex"
@@ -30,9 +33,13 @@ const (
 	colouredSpans = 2500 // from the start; the rest is plain until it comes near the window
 	linesBefore   = 2000 // that are read for what they leave open, where a block is coloured alone
 	mostSymbols   = 250
-	mostShown     = 8 << 20  // bytes of a file on a page
-	longestShown  = 16 << 10 // bytes of a line
+	mostShown     = 8 << 20          // bytes of a file on a page
+	longestShown  = 16 << 10         // bytes of a line
+	streamedFrom  = 256 << 10        // bytes of a file whose page is sent block by block
+	mostStreaming = 10 * time.Minute // that a reader may take for it
 )
+
+var errSlowReader = errors.New("the reader is too slow")
 
 // file is the page of one file.
 func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
@@ -63,13 +70,18 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 		data.Tab = 8
 	}
 	_, data.Image = imageTypes[strings.ToLower(path.Ext(l.Path))]
+	var code *blocks
 	if !src.Binary {
 		text := src.Content
 		if len(text) > mostShown {
 			text, data.Cut = text[:mostShown], true
 		}
 		data.Forged = layout.Forged(text)
-		data.Code = template.HTML(appendBlocks(make([]byte, 0, len(text)*2), text, src.Language))
+		if len(text) >= streamedFrom {
+			data.Code, code = codeMark, newBlocks(text, src.Language)
+		} else {
+			data.Code = template.HTML(appendBlocks(make([]byte, 0, len(text)*2), text, src.Language))
+		}
 		data.Symbols = p.symbols(ctx, v, l)
 		data.Beside = p.beside(ctx, v, l)
 		data.Here = "reposet:" + query.Quote(l.Repo) + " file:" + fieldRegexp("^"+quoteMeta(l.Path)+"$")
@@ -77,7 +89,12 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 			data.Here += " rev:" + query.Quote(l.Rev)
 		}
 	}
-	return v.Show(layout.Head{Title: l.Path, Page: "file", Scripts: []string{"js/file.js"}}, fileTemplate, data)
+
+	head := layout.Head{Title: l.Path, Page: "file", Scripts: []string{"js/file.js"}}
+	if code != nil {
+		return p.streamFile(v, head, data, code)
+	}
+	return v.Show(head, fileTemplate, data)
 }
 
 // block is the part of a file's page that a script asks for when the block whose
@@ -117,46 +134,104 @@ func (p *Pages) block(ctx context.Context, v *layout.Visit, l place) error {
 	return nil
 }
 
-// appendBlocks appends a file as blocks of numbers and lines.
+// blocks draws a file block by block.
+type blocks struct {
+	text    []byte // that is not drawn yet
+	number  int    // of its first line
+	spans   int    // coloured runs so far
+	paint   *painter
+	anchors bool // each line has an element of its own
+	lines   []byte
+}
+
+func newBlocks(text []byte, language string) *blocks {
+	return &blocks{text: text, number: 1, paint: newPainter(language, 0), anchors: bytes.Count(text, []byte{'\n'}) <= 2000}
+}
+
+// append appends the next block of numbers and lines.
 //
 //	<div class="block"><pre class="nums">1 2 ... 200</pre><pre class="text">...</pre></div>
-func appendBlocks(dst, text []byte, language string) []byte {
-	paint := newPainter(language, 0)
-	anchors := bytes.Count(text, []byte{'\n'}) <= 2000
-	var lines []byte
-	number, spans := 1, 0
-	for len(text) > 0 {
-		first, plain := number, spans > colouredSpans
-		lines = lines[:0]
-		for ; number < first+blockLines && len(text) > 0; number++ {
-			var line []byte
-			line, text, _ = nextLine(text)
-			if plain {
-				lines = appendShown(lines, line, nil)
-				continue
-			}
-			colours := paint.colours(line)
-			lines, spans = appendShown(lines, line, colours), spans+len(colours)
-		}
-
-		dst = append(dst, `<div class="block`...)
-		if number-first == blockLines {
-			dst = append(dst, " full"...)
-		}
+func (b *blocks) append(dst []byte) []byte {
+	first, plain := b.number, b.spans > colouredSpans
+	b.lines = b.lines[:0]
+	for ; b.number < first+blockLines && len(b.text) > 0; b.number++ {
+		var line []byte
+		line, b.text, _ = nextLine(b.text)
 		if plain {
-			dst = append(dst, " plain"...)
+			b.lines = appendShown(b.lines, line, nil)
+			continue
 		}
-		dst = fmt.Appendf(dst, `" data-first="%d"><pre class="nums" aria-hidden="true">`, first)
-		for n := first; n < number; n++ {
-			if anchors {
-				dst = fmt.Appendf(dst, "<span id=\"L%d\">%d</span>\n", n, n)
-			} else {
-				dst = append(appendInt(dst, n), '\n')
-			}
+		colours := b.paint.colours(line)
+		b.lines, b.spans = appendShown(b.lines, line, colours), b.spans+len(colours)
+	}
+
+	dst = append(dst, `<div class="block`...)
+	if b.number-first == blockLines {
+		dst = append(dst, " full"...)
+	}
+	if plain {
+		dst = append(dst, " plain"...)
+	}
+	dst = fmt.Appendf(dst, `" data-first="%d"><pre class="nums" aria-hidden="true">`, first)
+
+	for n := first; n < b.number; n++ {
+		if b.anchors {
+			dst = fmt.Appendf(dst, "<span id=\"L%d\">%d</span>\n", n, n)
+		} else {
+			dst = append(appendInt(dst, n), '\n')
 		}
-		dst = append(append(append(dst, `</pre><pre class="text">`...), lines...), "</pre></div>\n"...)
+	}
+	return append(append(append(dst, `</pre><pre class="text">`...), b.lines...), "</pre></div>\n"...)
+}
+
+// appendBlocks appends a whole file as blocks.
+func appendBlocks(dst, text []byte, language string) []byte {
+	for b := newBlocks(text, language); len(b.text) > 0; {
+		dst = b.append(dst)
 	}
 	return dst
+}
+
+// codeMark stands in a page where the blocks of a large file come. No text of a
+// page has it: what is hidden is shown by its code.
+const codeMark = "\x00"
+
+// streamFile shows the page of a large file from its beginning: its first lines
+// are painted while the others are drawn and sent.
+func (p *Pages) streamFile(v *layout.Visit, h layout.Head, data any, code *blocks) error {
+	if err := v.Show(h, fileTemplate, data); err != nil {
+		return err
+	}
+	page, until := v.Body, p.Now().Add(mostStreaming)
+	before, after, _ := bytes.Cut(page, []byte(codeMark))
+	v.Body = nil
+
+	v.Stream = func(w *bufio.Writer) error {
+		if _, err := w.Write(before); err != nil {
+			return err
+		}
+		var block []byte
+		for n := 0; len(code.text) > 0; n++ {
+			block = code.append(block[:0])
+			if _, err := w.Write(block); err != nil {
+				return err
+			}
+			if p.Now().After(until) {
+				return errSlowReader
+			}
+			if n > 0 {
+				continue
+			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+		if _, err := w.Write(after); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	return nil
 }
 
 // appendShown appends a line with its end. Of a very long one it shows the
