@@ -250,7 +250,7 @@ func answer(n *nodetest.Node, query string) string {
 	switch {
 	case r.Exhaustive:
 		out = append(out, "complete")
-	case len(r.Cluster.ReposMissing) > 0:
+	case len(r.Cluster.ReposMissing) > 0 && len(r.Cluster.ShardsMissing) == 0:
 		slices.Sort(r.Cluster.ReposMissing)
 		out = append(out, "incomplete, not indexed yet: "+strings.Join(r.Cluster.ReposMissing, " "))
 	case r.Stats.ShardsAnswered == r.Stats.ShardsRequired:

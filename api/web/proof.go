@@ -18,9 +18,10 @@ import (
 // what that stands.
 type proof struct {
 	Complete bool
-	Warn     bool   // something that should have been searched was not
-	Text     string // one sentence
-	Missing  []string
+	Warn     bool      // something that should have been searched was not
+	Text     string    // one sentence
+	Missing  []string  // repositories that were not searched
+	Failed   []string  // nodes that did not answer
 	Past     []pastRow // commits that were read from git
 	Numbers  []number
 }
@@ -52,7 +53,7 @@ type number struct{ Name, Value string }
 // what it does not show.
 func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 	s, c := &resp.Stats, &resp.Cluster
-	p := proof{Complete: resp.Exhaustive, Missing: c.ReposMissing, Past: pastRows(resp.Past)}
+	p := proof{Complete: resp.Exhaustive, Missing: c.ReposMissing, Failed: c.NodesFailed, Past: pastRows(resp.Past)}
 
 	// The worst of what there is to say comes first: a node that did not answer
 	// explains what the reasons after it would only name.

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +16,28 @@ import (
 
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
+
+// open opens an address in a browser, and returns what tells the value of an
+// expression of its page.
+func open(t *testing.T, program, url string) (value func(js string) string) {
+	t.Helper()
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.WSURLReadTimeout(time.Minute))...)
+	t.Cleanup(stop)
+	ctx, end := chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url)); err != nil {
+		t.Fatal(err)
+	}
+	return func(js string) string {
+		t.Helper()
+		v, err := chromedp.Run(ctx, chromedp.Evaluate[string](js))
+		if err != nil {
+			t.Fatalf("%s: %v", js, err)
+		}
+		return v
+	}
+}
 
 // TestPagesOutliveANode types queries into the page that haproxy shows of three
 // nodes while one of them is killed: each query has all its results, and the page
@@ -25,21 +50,7 @@ func TestPagesOutliveANode(t *testing.T) {
 	c := startProcesses(t)
 	url := c.balance(t, "haproxy", "haproxy.cfg", func(file, dir string) []string { return []string{"-db", "-f", file} })
 
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.WSURLReadTimeout(time.Minute))...)
-	defer stop()
-	ctx, end := chromedp.NewContext(ctx)
-	defer end()
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url+"/")); err != nil {
-		t.Fatal(err)
-	}
-	value := func(js string) string {
-		v, err := chromedp.Run(ctx, chromedp.Evaluate[string](js))
-		if err != nil {
-			t.Fatalf("%s: %v", js, err)
-		}
-		return v
-	}
+	value := open(t, program, url+"/")
 	value(`window.loaded = 'once'`)
 
 	// find types a query as a reader does, and waits for what the page makes of it.
@@ -64,4 +75,82 @@ func TestPagesOutliveANode(t *testing.T) {
 		}
 		find(fmt.Sprintf("whale timeout:%ds", 5+i))
 	}
+}
+
+// TestAPageSaysWhatAKilledNodeTook asks through haproxy while the nodes that hold
+// the only copies do not answer, and kills them in the middle of the search: the
+// page says what the answer lacks, without being loaded anew.
+func TestAPageSaysWhatAKilledNodeTook(t *testing.T) {
+	program := os.Getenv("SHOAL_TEST_CHROMIUM")
+	if program == "" {
+		t.Skip("NOT RUN: no Chromium is named by SHOAL_TEST_CHROMIUM (make test-web names it)")
+	}
+	c := startProcesses(t)
+	url := c.balance(t, "haproxy", "haproxy.cfg", func(file, dir string) []string { return []string{"-db", "-f", file} })
+	holders := c.holders(t)
+	if len(holders) != 2 {
+		t.Fatalf("nodes %v hold the repository, want two", holders)
+	}
+
+	value := open(t, program, url+"/search?query=whale")
+	nodetest.Wait(t, "a complete answer", func() error {
+		if text := value(`document.getElementById('proof').textContent`); !strings.Contains(text, "✓ complete") {
+			return fmt.Errorf("the page says %s", text)
+		}
+		return nil
+	})
+	value(`window.loaded = 'once'`)
+
+	for _, i := range holders {
+		if err := c.nodes[i].Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	value(`(q => { q.value = 'whale number'; document.getElementById('search').requestSubmit(); return ''; })(document.getElementById('query'))`)
+	nodetest.Wait(t, "the search to be under way", func() error {
+		if value(`document.getElementById('working').hidden ? '' : 'seen'`) == "" {
+			return errors.New("the page does not say that it searches")
+		}
+		return nil
+	})
+	for _, i := range holders {
+		if err := c.nodes[i].Process.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	nodetest.Wait(t, "what is missing", func() error {
+		text := value(`document.getElementById('results').innerText`)
+		for _, want := range []string{"⚠ not complete: 1 shard did not answer", "try again", "Not searched: local/app", "No answer from ", "Nothing found in what was searched."} {
+			if !strings.Contains(text, want) {
+				return fmt.Errorf("the page does not say %q: %s", want, text)
+			}
+		}
+		return nil
+	})
+	if value(`window.loaded || ''`) != "once" || value(`document.getElementById('query').value`) != "whale number" {
+		t.Error("the page was loaded anew")
+	}
+}
+
+// holders is the nodes that hold an index file.
+func (c *processes) holders(t *testing.T) (out []int) {
+	t.Helper()
+	for i := range c.nodes {
+		found := false
+		err := filepath.WalkDir(filepath.Join(c.dir, fmt.Sprintf("n%d", i)), func(path string, _ fs.DirEntry, err error) error {
+			found = found || strings.HasSuffix(path, ".shard")
+			if errors.Is(err, fs.ErrNotExist) { // it was put in its place meanwhile
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found {
+			out = append(out, i)
+		}
+	}
+	return out
 }

@@ -77,16 +77,14 @@ func (r *root) clusterInfo() ClusterInfo {
 	}
 
 	// Which file a repository is in, and which nodes have that, depends on who
-	// else is in the file: to a viewer who may not see all of them the
-	// repositories are named instead.
-	missing := r.unindexed
+	// else is in the file: a viewer who may not see all of them is told the
+	// repositories alone.
 	if r.blind {
 		info.ShardsMissing, info.NodesFailed = nil, nil
-		missing = slices.Concat(missing, r.lostRepos())
 	}
 
 	info.ShardsMissing = firstNamed(info.ShardsMissing)
-	info.ReposMissing = firstNamed(missing)
+	info.ReposMissing = firstNamed(slices.Concat(r.unindexed, r.lostRepos()))
 	slices.Sort(info.NodesFailed)
 	return info
 }

@@ -76,8 +76,8 @@ type noMeter struct{}
 func (noMeter) Add([]uint64, time.Duration) {}
 
 // A shard that does not answer has a hash, which is that of all that is in the
-// file, and holders: both tell of the others in it. Who may not see all gets the
-// names of repositories instead.
+// file, and holders: both tell of the others in it. Who may not see all is told
+// the names of repositories alone.
 func TestAMissingShardIsNamedByItsRepositories(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
@@ -89,7 +89,7 @@ func TestAMissingShardIsNamedByItsRepositories(t *testing.T) {
 		parts = append(parts, shard.Part{Repo: w.View().RepoByName(name).ID, Shard: shard.FileID{1}})
 	}
 	for blind, want := range map[bool]string{
-		false: "[" + shard.FileID{1}.Name(shard.KindShard) + "] [waits] [n2]",
+		false: "[" + shard.FileID{1}.Name(shard.KindShard) + "] [a b waits] [n2]",
 		true:  "[] [a b waits] []",
 	} {
 		r := &root{

@@ -102,7 +102,7 @@ type ClusterInfo struct {
 	CatalogIndex  uint64
 	CatalogAge    time.Duration // how old this node's catalog may be
 	ShardsMissing []string      // at most 20 ids of shards that did not answer; none for a viewer who may not see all
-	ReposMissing  []string      // at most 20 names of repositories that have no index yet, or, for a viewer who may not see all, of which a shard did not answer
+	ReposMissing  []string      // at most 20 names of repositories that have no index yet, or of which a shard did not answer
 	NodesFailed   []string      // nodes that did not answer; none for a viewer who may not see all
 	Hedged        int           // calls sent twice
 }
