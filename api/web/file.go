@@ -60,7 +60,7 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 		Binary, Image, LFS, Cut            bool
 		Here                               string // query that finds in this file only
 		Code                               template.HTML
-		Symbols                            []symbolRow
+		Aside                              template.HTML // the outline
 		Beside                             []leaf
 	}{
 		place: l, Commit: src.Commit, Short: short(src.Commit), Permalink: address(l.Repo, src.Commit, "blob", l.Path), External: src.ExternalWebURL,
@@ -78,11 +78,11 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 		}
 		data.Forged = layout.Forged(text)
 		if len(text) >= streamedFrom {
-			data.Code, code = codeMark, newBlocks(text, src.Language)
+			data.Code, data.Aside, code = codeMark, asideMark, newBlocks(text, src.Language)
 		} else {
+			data.Aside = p.symbols(ctx, v, l)
 			data.Code = template.HTML(appendBlocks(make([]byte, 0, len(text)*2), text, src.Language))
 		}
-		data.Symbols = p.symbols(ctx, v, l)
 		data.Beside = p.beside(ctx, v, l)
 		data.Here = "reposet:" + query.Quote(l.Repo) + " file:" + fieldRegexp("^"+quoteMeta(l.Path)+"$")
 		if l.Rev != "" {
@@ -92,7 +92,7 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 
 	head := layout.Head{Title: l.Path, Page: "file", Scripts: []string{"js/file.js"}}
 	if code != nil {
-		return p.streamFile(v, head, data, code)
+		return p.streamFile(ctx, v, l, head, data, code)
 	}
 	return v.Show(head, fileTemplate, data)
 }
@@ -192,19 +192,26 @@ func appendBlocks(dst, text []byte, language string) []byte {
 	return dst
 }
 
-// codeMark stands in a page where the blocks of a large file come. No text of a
-// page has it: what is hidden is shown by its code.
-const codeMark = "\x00"
+// The marks stand in a page where the blocks of a large file and its outline come.
+// Nothing else of a page has them: no name of git holds a zero byte.
+const (
+	codeMark  = "\x00code\x00"
+	asideMark = "\x00aside\x00"
+)
 
 // streamFile shows the page of a large file from its beginning: its first lines
-// are painted while the others are drawn and sent.
-func (p *Pages) streamFile(v *layout.Visit, h layout.Head, data any, code *blocks) error {
+// are painted while the others are drawn and sent. The outline, of which such a
+// file has much, is made meanwhile.
+func (p *Pages) streamFile(ctx context.Context, v *layout.Visit, l place, h layout.Head, data any, code *blocks) error {
 	if err := v.Show(h, fileTemplate, data); err != nil {
 		return err
 	}
-	page, until := v.Body, p.Now().Add(mostStreaming)
-	before, after, _ := bytes.Cut(page, []byte(codeMark))
+	before, after, _ := bytes.Cut(v.Body, []byte(codeMark))
+	between, after, _ := bytes.Cut(after, []byte(asideMark))
 	v.Body = nil
+
+	outline, until := make(chan template.HTML, 1), p.Now().Add(mostStreaming)
+	go func() { outline <- p.symbols(ctx, v, l) }()
 
 	v.Stream = func(w *bufio.Writer) error {
 		if _, err := w.Write(before); err != nil {
@@ -226,8 +233,11 @@ func (p *Pages) streamFile(v *layout.Visit, h layout.Head, data any, code *block
 				return err
 			}
 		}
-		if _, err := w.Write(after); err != nil {
-			return err
+
+		for _, part := range [][]byte{between, []byte(<-outline), after} {
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
 		}
 		return w.Flush()
 	}
@@ -252,16 +262,21 @@ type symbolRow struct {
 }
 
 // symbols is the outline of a file, empty where there is none to be had.
-func (p *Pages) symbols(ctx context.Context, v *layout.Visit, l place) []symbolRow {
+func (p *Pages) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
 	r, err := p.Trees.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
-	if err != nil || len(r.Files) != 1 {
-		return nil
+	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 {
+		return ""
 	}
+
 	out := make([]symbolRow, 0, len(r.Files[0].Symbols))
 	for _, s := range r.Files[0].Symbols[:min(len(r.Files[0].Symbols), mostSymbols)] {
 		out = append(out, symbolRow{s.Name, s.Kind, s.First, l.At("names", "") + "?" + namesQuery(s.Name, false)})
 	}
-	return out
+	var b bytes.Buffer
+	if err := fileTemplate.ExecuteTemplate(&b, "symbols", out); err != nil {
+		return ""
+	}
+	return template.HTML(b.String())
 }
 
 // tree is the page of a directory, with its README.

@@ -19,6 +19,7 @@ type oneFile struct {
 	Files
 	Trees
 	text []byte
+	sent chan struct{} // closed by the first part
 }
 
 var errNone = errors.New("there is none")
@@ -31,15 +32,27 @@ func (f oneFile) Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*bro
 	return nil, errNone
 }
 
-func (f oneFile) Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error) {
-	return nil, errNone
+// Outline answers when the first lines are sent, where there is something to wait
+// for.
+func (f oneFile) Outline(ctx context.Context, _ catalog.Viewer, _ browse.OutlineRequest) (*browse.OutlineResponse, error) {
+	select {
+	case <-f.sent:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return &browse.OutlineResponse{Files: []browse.OutlineFile{{Symbols: []browse.OutlineSymbol{{Name: "whale", Kind: "function", First: 7}}}}}, nil
 }
 
-// parts keeps what is sent, each part apart.
-type parts [][]byte
+// parts keeps what is sent, each part apart, and tells of the first.
+type parts struct {
+	all  [][]byte
+	told chan struct{}
+}
 
 func (p *parts) Write(b []byte) (int, error) {
-	*p = append(*p, bytes.Clone(b))
+	if p.all = append(p.all, bytes.Clone(b)); len(p.all) == 1 && p.told != nil {
+		close(p.told)
+	}
 	return len(b), nil
 }
 
@@ -49,7 +62,7 @@ func TestALargeFileIsSentFromItsBeginning(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("x := \"one\" // two\n", 50_000))
 	now := time.Unix(0, 0)
-	f := oneFile{text: text}
+	f := oneFile{text: text, sent: make(chan struct{})}
 	p := New(Deps{Files: f, Trees: f, Now: func() time.Time { return now }})
 	visit := func() *layout.Visit {
 		v := &layout.Visit{Method: "GET"}
@@ -62,17 +75,20 @@ func TestALargeFileIsSentFromItsBeginning(t *testing.T) {
 		return v
 	}
 
-	var sent parts
+	sent := parts{told: f.sent}
 	w := bufio.NewWriterSize(&sent, 1<<20)
 	if err := visit().Stream(w); err != nil {
 		t.Fatal(err)
 	}
-	if first := string(sent[0]); !strings.HasPrefix(first, "<!doctype html>") || strings.Count(first, `class="block`) != 1 {
+	if first := string(sent.all[0]); !strings.HasPrefix(first, "<!doctype html>") || strings.Count(first, `class="block`) != 1 {
 		t.Errorf("the first part ends with %.200q", first[max(0, len(first)-200):])
 	}
-	whole := string(bytes.Join(sent, nil))
-	if code := string(appendBlocks(nil, text, "Go")); strings.Count(whole, code) != 1 || strings.Contains(whole, codeMark) || !strings.HasSuffix(strings.TrimSpace(whole), "</html>") {
+	whole := string(bytes.Join(sent.all, nil))
+	if code := string(appendBlocks(nil, text, "Go")); strings.Count(whole, code) != 1 || strings.Contains(whole, "\x00") || !strings.HasSuffix(strings.TrimSpace(whole), "</html>") {
 		t.Error("the page does not hold the file, or does not end")
+	}
+	if at := strings.Index(whole, `<a href="#L7"`); at < strings.LastIndex(whole, `class="block`) {
+		t.Error("the outline does not come behind the file")
 	}
 
 	v := visit()
