@@ -102,7 +102,7 @@ func (m *terminal) printed(command string) []string {
 		text = strings.ReplaceAll(text, r.all, r.by)
 	}
 	for _, r := range []struct{ all, by string }{
-		{`shoal_[0-9a-f]{64}`, "KEY"}, {`\b(u[0-9a-f]{16}|[0-9a-z]{16}|[0-9a-f]{8})\b`, "ID"}, {`\b202[5-9]-[0-9-]+T[0-9:.]+Z`, "TIME"},
+		{`shoal_[0-9a-f]{64}`, "KEY"}, {`\b(u[0-9a-f]{16}|[0-9a-z]{16}|[0-9a-f]{8})\b`, "ID"}, {`\b20[0-9]{2}-[0-9-]+T[0-9:.]+Z`, "TIME"},
 	} {
 		text = regexp.MustCompile(r.all).ReplaceAllString(text, r.by)
 	}
@@ -143,6 +143,8 @@ func (m *terminal) run(command string) string {
 		return m.query(rest)
 	case "shoal":
 		return m.shoal(command)
+	case "sh":
+		return m.shoal(rest)
 	default:
 		m.t.Fatalf("there is no command %q", verb)
 	}
