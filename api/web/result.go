@@ -71,9 +71,9 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, folds
 	}
 	dst = append(dst, "</h2>\n"...)
 
-	shown := min(len(f.Chunks), openChunks)
-	dst = appendChunks(dst, f.Chunks[:shown], f.Language, page)
-	if rest := f.Chunks[shown:]; len(rest) > 0 {
+	best, rest := bestChunks(f.Chunks, openChunks)
+	dst = appendChunks(dst, best, f.Language, page)
+	if len(rest) > 0 {
 		dst = appendFolded(dst, f, rest, page, box, folds)
 	}
 	return append(dst, "</article>\n"...)
