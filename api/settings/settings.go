@@ -181,7 +181,7 @@ func (p *Pages) when(t time.Time) when {
 type mark struct{ Class, Icon, Word string }
 
 var (
-	plainly = func(word string) mark { return mark{"", "ⓘ", word} }
+	plainly = func(word string) mark { return mark{"", "•", word} }
 
 	good = func(word string) mark { return mark{"good", "✓", word} }
 	busy = func(word string) mark { return mark{"dim", "…", word} }
