@@ -208,8 +208,9 @@ func facetsOf(resp *search.Response, b layout.Box) []facet {
 	return out
 }
 
-// facetOf is a facet of counted values, the most frequent first.
+// facetOf is a facet of counted values.
 func facetOf(name string, counts map[string]int, exact bool, b layout.Box, filter func(string) string) facet {
+	// The most frequent first; among equals by name, so that the order stays.
 	values := make([]string, 0, len(counts))
 	for v := range counts {
 		values = append(values, v)
@@ -223,6 +224,7 @@ func facetOf(name string, counts map[string]int, exact bool, b layout.Box, filte
 			row.Count = "≥ " + row.Count
 		}
 
+		// Each row has a query with the value, and one without it.
 		with, without := b, b
 		with.Query = filter(v) + " " + grouped(b.Query)
 		without.Query = "-" + filter(v) + " " + grouped(b.Query)

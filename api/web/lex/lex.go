@@ -106,6 +106,8 @@ func (l *Lang) Line(line []byte, state State, spans []Span) ([]Span, State) {
 	if l.markup {
 		return l.markupLine(line, state, spans)
 	}
+
+	// What the lines before left open is closed first, or takes all of the line.
 	at := 0
 	if state != 0 {
 		f := &l.fences[(state&0xff)-1]
@@ -163,6 +165,7 @@ func (l *Lang) Line(line []byte, state State, spans []Span) ([]Span, State) {
 // opened is the comment or text that begins at a place: its end, its class and
 // what it leaves open. end is at where none begins.
 func (l *Lang) opened(line []byte, at int) (end int, class Class, next State) {
+	// A comment goes to the end of the line.
 	rest := line[at:]
 	for _, c := range l.comments {
 		c, bound := strings.CutPrefix(c, " ")
@@ -181,6 +184,7 @@ func (l *Lang) opened(line []byte, at int) (end int, class Class, next State) {
 		if !ok {
 			continue
 		}
+
 		depth := hashes
 		if f.nests {
 			depth = 1
@@ -214,10 +218,13 @@ func (f *fence) begins(line []byte, at int) (begin, hashes int, ok bool) {
 	if !has(rest, f.open) || f.open[0] >= 'a' && f.open[0] <= 'z' && at > 0 && wordLength(line[at-1:at]) > 0 {
 		return 0, 0, false
 	}
+
+	// What stands around the fence decides whether it is one.
 	begin = at + len(f.open)
 	if f.first && (at > 0 || wordLength(line[begin:]) == 0) {
 		return 0, 0, false
 	}
+
 	if f.hashes {
 		for begin < len(line) && line[begin] == '#' && hashes < 200 {
 			begin, hashes = begin+1, hashes+1
@@ -227,6 +234,8 @@ func (f *fence) begins(line []byte, at int) (begin, hashes int, ok bool) {
 		}
 		return begin + 1, hashes, true
 	}
+
+	// 'a is no text but the name of a lifetime, or an apostrophe.
 	if f.char {
 		inside := line[begin:]
 		close := bytes.IndexByte(inside, f.close[0])
