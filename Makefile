@@ -82,6 +82,11 @@ providers:
 citations:
 	$(GO) test -count=1 -timeout 30m -run TestCitationsOfAllKinds -v ./node/ask -answers 1000 | grep -v -e '^=== ' -e level=
 
+# So many requests of all kinds from people whom nobody knows are no entry of the log: make strangers REQUESTS=200000
+.PHONY: strangers
+strangers: install-deps
+	$(GO) test -count=1 -timeout 120m -run TestAFloodOfStrangersIsNoEntryOfTheLog -v ./api -strangers $(or $(REQUESTS),1000000) | grep -v level=
+
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps
 	$(GO) test -count=1 -tags gatehole -timeout 30m -run TestTheOracleMissesEachCallOfTheGate -v ./api | grep -v level=

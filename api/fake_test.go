@@ -190,6 +190,9 @@ func (f *fake) Webhook(_ context.Context, _ account.Owner, _ operate.WebhookRequ
 	return answer(f, &operate.WebhookResponse{Repos: []string{"example.com/a/b"}})
 }
 func (f *fake) Hook(string) host.Hook { return host.HookOf(&config.GitLab{}) }
+func (f *fake) DeliveryKeys(ctx context.Context, name string) (operate.WebhookKeys, error) {
+	return f.WebhookKeys(ctx, name)
+}
 func (f *fake) WebhookKeys(context.Context, string) (operate.WebhookKeys, error) {
 	return operate.WebhookKeys{Secret: "c0ffee", Previous: "old", Until: day}, f.err
 }

@@ -14,7 +14,8 @@ import (
 // webhooks is what the routes of push events need.
 type webhooks interface {
 	Webhook(context.Context, account.Owner, operate.WebhookRequest) (*operate.WebhookResponse, error)
-	WebhookKeys(ctx context.Context, connection string) (operate.WebhookKeys, error) // there is none of a connection that is not there
+	WebhookKeys(ctx context.Context, connection string) (operate.WebhookKeys, error)  // there is none of a connection that is not there
+	DeliveryKeys(ctx context.Context, connection string) (operate.WebhookKeys, error) // for an event that somebody sends
 	RotateWebhook(context.Context, account.Owner, operate.ConnectionRequest) (operate.WebhookKeys, error)
 	Hook(connection string) host.Hook
 }
@@ -43,7 +44,7 @@ func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 	body := c.requestBody()
 
 	by := account.Operator() // who made the signature knows the connection's secret
-	keys, err := a.hooks.WebhookKeys(ctx, c.wild[0])
+	keys, err := a.hooks.DeliveryKeys(ctx, c.wild[0])
 	if err != nil {
 		keys = operate.WebhookKeys{} // which proves nothing
 	}

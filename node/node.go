@@ -408,9 +408,9 @@ func (n *Node) wireOwners() {
 		Running:     n.jobs.Runner.Running,
 		Following:   n.jobs.Poller.Following,
 		Called:      n.jobs.Follower.Called,
-		FirstSecret: n.Keyring.WebhookSecret,
-		Snapshot:    n.cluster.Snapshot,
-		Audited:     func() bool { return !n.audit().Off },
+		FirstSecret: n.Keyring.WebhookSecret, KnownSecret: n.Keyring.KnownWebhookSecret,
+		Snapshot: n.cluster.Snapshot,
+		Audited:  func() bool { return !n.audit().Off },
 
 		Replicas: n.opt.Replicas,
 		Now:      n.opt.Now,

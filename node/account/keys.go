@@ -142,9 +142,12 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 		return catalog.Viewer{}, bad
 	}
 
-	sum, err := k.macs.sum(ctx, "key", text)
+	sum, err := k.macs.shown(ctx, k.unknown, "key", text)
 	if err != nil {
-		return catalog.Viewer{}, call.WriteError(err)
+		return catalog.Viewer{}, err
+	}
+	if sum == nil {
+		return catalog.Viewer{}, bad // no key was ever made
 	}
 
 	// A key that was made at another node a moment ago is not here yet.
@@ -430,4 +433,11 @@ func (k *Keyring) WebhookSecret(connection string) (string, error) {
 		return "", call.WriteError(err)
 	}
 	return hex.EncodeToString(sum), nil
+}
+
+// KnownWebhookSecret is the same for an event that somebody sends: "" where no
+// secret was ever made, so that nobody can have it.
+func (k *Keyring) KnownWebhookSecret(ctx context.Context, connection string) (string, error) {
+	sum, err := k.macs.shown(ctx, k.unknown, "webhook", connection)
+	return hex.EncodeToString(sum), err
 }

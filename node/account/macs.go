@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"sync"
+
+	"github.com/shoalsearch/shoal/node/call"
 )
 
 // macs makes the HMACs in which credentials are kept, under a secret of the
@@ -40,6 +42,33 @@ func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
 	h := hmac.New(sha256.New, secret)
 	fmt.Fprintf(h, "%s\x00%s", label, text)
 	return h.Sum(nil), nil
+}
+
+// shown is sum of a text that somebody shows, nil where nothing of its kind was ever
+// made. It never makes the secret: strangers show texts too, and must not write to
+// the catalog. A node that has no secret yet asks the leader, as about a text that
+// it does not know.
+func (m *macs) shown(ctx context.Context, unknown *unknownKeys, label, text string) ([]byte, error) {
+	if !m.made() {
+		if err := unknown.ask(ctx, sha256.Sum256([]byte(text))); err != nil {
+			return nil, err
+		}
+		if !m.made() {
+			return nil, nil
+		}
+	}
+	sum, err := m.sum(ctx, label, text)
+	if err != nil {
+		return nil, call.WriteError(err)
+	}
+	return sum, nil
+}
+
+// made tells whether there is the secret, as far as this node knows.
+func (m *macs) made() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.secret != nil || m.catalog.View().Secret(m.name) != nil
 }
 
 // marks are ids of what was used since they were last taken. They are safe

@@ -350,9 +350,12 @@ func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, erro
 		return nil, gone
 	}
 
-	sum, err := p.macs.sum(ctx, "link", token)
+	sum, err := p.macs.shown(ctx, p.sessions.unknown, "link", token)
 	if err != nil {
-		return nil, call.WriteError(err)
+		return nil, err
+	}
+	if sum == nil {
+		return nil, gone // no link was ever made
 	}
 
 	// A link that was made at another node a moment ago is not here yet.

@@ -51,10 +51,11 @@ type Deps struct {
 	Net     call.Network
 	Gate    *account.Gate
 
-	Running     func() []job.Progress                              // attempts on this node
-	Following   func(connection string) job.FollowingState         // how pushes are found
-	Called      func(connection string)                            // is told of a webhook's call
-	FirstSecret func(connection string) (secret string, err error) // of a webhook whose secret was never replaced
+	Running     func() []job.Progress                                                   // attempts on this node
+	Following   func(connection string) job.FollowingState                              // how pushes are found
+	Called      func(connection string)                                                 // is told of a webhook's call
+	FirstSecret func(connection string) (secret string, err error)                      // of a webhook whose secret was never replaced
+	KnownSecret func(ctx context.Context, connection string) (secret string, err error) // the same where it was ever told to anybody, else ""
 
 	Snapshot func(ctx context.Context, w io.Writer) error // writes the catalog
 	Audited  func() bool                                  // whether changes leave events
@@ -90,6 +91,7 @@ func New(d Deps) *Operations {
 			secrets: d.Secrets,
 			gate:    d.Gate,
 			first:   d.FirstSecret,
+			told:    d.KnownSecret,
 			called:  d.Called,
 			came:    newDeliveries(d.Now),
 			now:     d.Now,

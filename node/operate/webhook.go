@@ -24,15 +24,16 @@ type Hooks struct {
 	catalog Catalog
 	secrets Secrets
 	gate    *account.Gate
-	first   func(connection string) (string, error) // the secret until it is replaced
-	called  func(connection string)                 // is told of each call
+	first   func(connection string) (string, error)                      // the secret until it is replaced
+	told    func(ctx context.Context, connection string) (string, error) // the same where it was told to anybody, else ""
+	called  func(connection string)                                      // is told of each call
 	came    *deliveries
 	now     func() time.Time
 	log     *slog.Logger
 }
 
 // WebhookRequest is an event of a connection. Its proof is checked by whoever
-// decodes the event, with what WebhookKeys returns.
+// decodes the event, with what DeliveryKeys returns.
 type WebhookRequest struct {
 	Connection string
 	Event      host.Event
@@ -77,6 +78,18 @@ func webhookName(connection string) string { return "webhook/" + connection }
 // of a connection is derived from one of the cluster, so that nothing is
 // written for connections without a webhook.
 func (h *Hooks) WebhookKeys(ctx context.Context, connection string) (WebhookKeys, error) {
+	return h.keysOf(connection, func() (string, error) { return h.first(connection) })
+}
+
+// DeliveryKeys is the same for an event that somebody sends. It makes nothing:
+// where no secret was ever told to anybody, the keys prove nothing.
+func (h *Hooks) DeliveryKeys(ctx context.Context, connection string) (WebhookKeys, error) {
+	return h.keysOf(connection, func() (string, error) { return h.told(ctx, connection) })
+}
+
+// keysOf is what proves the events of a connection, with its first secret where that
+// was never replaced.
+func (h *Hooks) keysOf(connection string, first func() (string, error)) (WebhookKeys, error) {
 	if h.catalog.View().Connection(connection) == nil {
 		return WebhookKeys{}, call.Fail(call.ErrNotFound, "Connection %q not found", connection)
 	}
@@ -86,8 +99,8 @@ func (h *Hooks) WebhookKeys(ctx context.Context, connection string) (WebhookKeys
 		return WebhookKeys{}, err
 	}
 	if stored == nil {
-		first, err := h.first(connection)
-		return WebhookKeys{Secret: first}, err
+		secret, err := first()
+		return WebhookKeys{Secret: secret}, err
 	}
 
 	keys := WebhookKeys(*stored)
