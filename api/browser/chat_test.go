@@ -62,6 +62,7 @@ func anAnswerIsSeenWhileItIsGiven(t *testing.T, s *site) {
 	b := own.open(t, owner.Key)
 	b.goTo("/chat/"+started.ID, 200)
 	b.until("the call", `document.querySelector('.steps .call')?.textContent.includes('<img src=x')`)
+	b.until("the next step", `document.querySelector('.doing').textContent === 'Step 2'`)
 	b.expect("what the model said before it is no answer", `document.querySelector('.answer').textContent === ''`)
 	eval[bool](b, `window.same = document.documentElement, true`)
 	close(called)

@@ -128,6 +128,7 @@ type chatTurn struct {
 	Waiting bool
 	Events  string   // address of what comes, while it is being answered
 	Sources []string // that were read
+	Looked  string   // how many, and in how many searches
 	Took    string
 }
 
@@ -146,6 +147,7 @@ func (p *Pages) chatTurn(r *ask.Report) chatTurn {
 	for _, read := range r.Reads {
 		t.Sources = append(t.Sources, read.Repo+" "+read.Path)
 	}
+	t.Looked = layout.Counted(len(t.Sources), "file read", "files read") + ", " + layout.Counted(r.Searches, "search", "searches")
 	if !t.Waiting {
 		t.Took = layout.Counted(int(r.Took.Seconds()+0.5), "second", "seconds")
 	}

@@ -182,10 +182,17 @@ func (a *Asker) link(id string) string { return a.d.BaseURL + "/chat/" + id }
 func (a *Asker) text(r *Report) string {
 	var b strings.Builder
 	b.WriteString(Markdown(r.Answer, a.d.BaseURL))
-	fmt.Fprintf(&b, "\n\n---\nSources: %d files read, %d searches.", len(r.Reads), r.Searches)
+	fmt.Fprintf(&b, "\n\n---\nSources: %s, %s.", counted(len(r.Reads), "file read", "files read"), counted(r.Searches, "search", "searches"))
 	fmt.Fprintf(&b, " Session: %s Model: %s.", a.link(r.ID), r.Model)
 	if len(r.Limits) > 0 {
 		b.WriteString("\n" + strings.Join(r.Limits, " "))
 	}
 	return b.String()
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -42,7 +42,7 @@ func TestTheToolAnswersInTimeAndIsAskedAgain(t *testing.T) {
 	}
 	close(goOn)
 	second := set.Call(t.Context(), catalog.Operator(), "ask_codebase", args)
-	if second.Failed || !strings.Contains(second.Text, "[store/store.go:4](http://shoal.test/browse/local/app@") || !strings.Contains(second.Text, "Model: openai-compatible/scripted.") {
+	if second.Failed || !strings.Contains(second.Text, "[store/store.go:4](http://shoal.test/browse/local/app@") || !strings.Contains(second.Text, "\nSources: 0 files read, 1 search. ") || !strings.Contains(second.Text, "Model: openai-compatible/scripted.") {
 		t.Fatalf("%+v", second)
 	}
 	if got := len(s.Requests()); got != 2 {

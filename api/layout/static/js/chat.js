@@ -21,13 +21,14 @@ function follow() {
   if (!turn) return;
   const doing = turn.querySelector('.doing'), steps = element(turn, 'ol', 'steps'), answer = element(turn, 'pre', 'answer');
   answer.replaceChildren();
+  let step = 0;
 
   const source = new EventSource(turn.dataset.events);
   source.addEventListener('message', message => {
     const e = JSON.parse(message.data), low = innerHeight + scrollY >= document.documentElement.scrollHeight - 40;
     const html = parse(e.html || ''), text = html.textContent;
     switch (e.kind) {
-      case 'step': doing.textContent = 'Step ' + e.step; break;
+      case 'step': step = e.step; doing.textContent = 'Step ' + step; break;
       case 'text': case 'cite': answer.append(html); break;
       case 'aside': case 'again': answer.replaceChildren(); break;
       case 'call': case 'result': case 'note': {
@@ -35,7 +36,7 @@ function follow() {
         line.className = e.kind;
         line.append(html);
         steps.append(line);
-        if (e.kind === 'call') doing.textContent = 'Step ' + e.step + ': ' + text;
+        if (e.kind === 'call') doing.textContent = 'Step ' + step + ': ' + text;
         break;
       }
       case 'done':
