@@ -128,3 +128,28 @@ func declared(all []source) map[string]bool {
 	}
 	return names
 }
+
+// Every test that the documents name as proof is there.
+func TestDocumentsNameTestsThatAreThere(t *testing.T) {
+	t.Parallel()
+	names := declared(sources(t))
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllStringSubmatch(string(text), -1) {
+			if found++; !names[m[1]] {
+				t.Errorf("%s names %s, which is not there", filepath.Base(page), m[1])
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d tests are named: they are no longer read rightly", found)
+	}
+}
