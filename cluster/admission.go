@@ -61,17 +61,20 @@ func (n *network) record() catalog.Member {
 // serveJoin lets a node in, by way of the leader.
 func (a *admission) serveJoin(ctx context.Context, from Peer, in []byte) ([]byte, error) {
 	var m catalog.Member
+	// A node can only be let in under the name that its certificate shows.
 	if err := json.Unmarshal(in, &m); err != nil || m.ID != from.Node {
 		return nil, errors.New("cluster: malformed request to join")
 	}
 	if why := a.succession.reason(); why != nil {
 		return nil, why
 	}
+
 	cluster := a.network.self.cluster()
 	if cluster == "" || from.Cluster != "" && from.Cluster != cluster {
 		return nil, fmt.Errorf("node %s cannot let in node %s of cluster %q", a.network.self.node, from.Node, from.Cluster)
 	}
 
+	// The leader decides: the catalog of a follower may not know yet that the node was removed.
 	leader, err := a.proposer.findLeader(ctx)
 	if err != nil {
 		return nil, err
@@ -158,6 +161,7 @@ func (a *admission) announceOnce(ctx context.Context) error {
 		if err := a.network.admit(a.network.port.Self(), wire.Call); err != nil {
 			return err
 		}
+
 		if ofItself(m) == want {
 			return a.network.self.founded()
 		}

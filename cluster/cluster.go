@@ -177,11 +177,14 @@ func (c *Cluster) open() (err error) {
 	}
 	c.env.log = c.env.log.With("node", c.self.node)
 
+	// Alone by its options, it may make the key of the cluster; others must be given it.
 	lone := len(c.o.Join) == 0 && c.o.BootstrapExpect == 1
 	if err := c.keys.load(c.self.cluster() != "", lone); err != nil {
 		return err
 	}
+
 	c.wire(lone)
+	// Ports before raft: with port 0 the address that others are told is known only now.
 	if err := c.network.open(c.keys.valid()); err != nil {
 		return err
 	}
@@ -317,6 +320,7 @@ func (c *Cluster) tell(ctx context.Context) {
 		c.proof.meetTwin(ctx, &twin)
 		c.succession.look()
 
+		// Writing it at each look would cost a sync to the disk every time.
 		if clock.Since(kept) >= c.env.scaled(keepPause) {
 			kept = clock.Now()
 			c.proof.keep()

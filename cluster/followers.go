@@ -110,6 +110,7 @@ func (x *expulsion) expel(node string, why error) {
 	}
 	x.log.Error("a member has lost what it had acknowledged and is told to stop", "peer", node, "addr", m.Addr, "error", why)
 
+	// In the background: nobody waits for a node that is in trouble.
 	x.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(x.life, x.scaled(formTime))
 		defer cancel()

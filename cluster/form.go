@@ -130,11 +130,13 @@ func (f *formation) step(ctx context.Context) error {
 		}
 	}
 
+	// A cluster that exists is always joined, whatever was promised before.
 	promise := f.self.promised()
 	if len(members) > 0 {
 		f.try("")
 		return f.join(ctx, members, promise)
 	}
+
 	if promise.Cluster != "" && promise.Founder != f.self.node {
 		return f.recheck(ctx, loose, promise)
 	}
@@ -259,10 +261,12 @@ func (f *formation) mayFound(others []peer) error {
 		ids = append(ids, p.Node)
 	}
 	slices.Sort(ids)
+	// The clock begins anew with each change of who is there.
 	if now := strings.Join(ids, " "); now != f.seen {
 		f.seen, f.since = now, clock.Now()
 	}
 
+	// All expect the same number and see the same nodes: the one with the least id founds.
 	switch {
 	case len(ids) < f.expect:
 		f.try("")
@@ -307,12 +311,14 @@ func (f *formation) servePromise(_ context.Context, from Peer, in []byte) ([]byt
 // foundNow makes the cluster. From here on a crash is finished by the next
 // start of this node.
 func (f *formation) foundNow(cluster string) error {
+	// The id comes first: after a crash in between, the next start finishes what it began.
 	err := f.self.found(cluster)
 	if errors.Is(err, errBound) {
 		return err
 	}
 
 	if err == nil {
+		// Alone at first; the others are let in one by one.
 		err = f.replica.raft.BootstrapCluster(f.replica.onlySelf()).Error()
 	}
 	if err == nil {

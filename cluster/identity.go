@@ -69,6 +69,7 @@ func openHome(dir string) (*home, error) {
 		return nil, fmt.Errorf("cluster: data directory: %w", err)
 	}
 
+	// The kernel lets go of the lock when the process ends, however it ends.
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("cluster: the data directory %s is %w", dir, ErrInUse)

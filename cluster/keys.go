@@ -87,6 +87,7 @@ func (s *secrets) run(ctx context.Context) {
 	said := ""
 	for s.pause(ctx, s.scaled(keysPause)) {
 		text, err := os.ReadFile(s.keys.file)
+		// Only another content is taken over: the mode and the time of the file tell nothing.
 		if err == nil && !bytes.Equal(text, seen) {
 			if err = s.use(text); err == nil {
 				seen = text
@@ -96,6 +97,7 @@ func (s *secrets) run(ctx context.Context) {
 			err = s.sealAnew(ctx)
 		}
 
+		// The same complaint is logged once, not at every look.
 		now := ""
 		if err != nil {
 			now = err.Error()
@@ -113,6 +115,8 @@ func (s *secrets) use(text []byte) error {
 	if err != nil {
 		return err
 	}
+
+	// Whatever can be opened now must stay so: refused is a file that would lose a secret.
 	for name, box := range boxes(s.replica.view()) {
 		if _, err := unseal(keys, name, box); err == nil {
 			continue
@@ -154,6 +158,7 @@ func (s *secrets) sealAnew(ctx context.Context) error {
 			return err
 		}
 
+		// One by one: a leader that stops in between leaves each under one key of the file or another.
 		if _, err := s.proposer.propose(ctx, &catalog.SetSecret{Name: x.Name, Sealed: sealed}); err != nil {
 			return fmt.Errorf("seal secret %s anew: %w", x.Name, err)
 		}

@@ -213,6 +213,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 		return err
 	}
 
+	// From here on it cannot fail: readers see the old state or the whole new one.
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
 

@@ -58,6 +58,7 @@ func openMemory(dir string) (*memory, error) {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return m, fmt.Errorf("cluster: peers.json: %w", err)
 	}
+
 	if f.Nodes != nil {
 		m.cluster, m.marks = f.Cluster, f.Nodes
 	}
@@ -107,6 +108,7 @@ func (m *memory) keep(member func(node string) bool) error {
 	m.changed = false
 	m.mu.Unlock()
 
+	// Written outside of the lock: whoever notes something does not wait for the disk.
 	if err == nil {
 		err = writeFile(m.path, data)
 	}

@@ -166,6 +166,8 @@ func (n *network) ownMeta() []byte {
 		Former:  formerOf(n.view()),
 		Term:    n.term(),
 	}
+
+	// How many it waits for matters only until there is a cluster.
 	if m.Cluster == "" {
 		m.Expect = n.o.BootstrapExpect
 	}
@@ -211,6 +213,7 @@ func (n *network) peers() []peer {
 		}
 	}
 
+	// Of two callers at once each reads for itself; the later list stays, and is as good.
 	h := &gossiped{changed: n.gossip.Changed()} // before Peers, to miss nothing
 	for _, g := range n.gossip.Peers() {
 		p := peer{Peer: n.registered(g)}

@@ -75,6 +75,7 @@ func verifyPages(path string) error {
 
 // page checks a page of the file and all below it.
 func (w *pageTree) page(id uint64) error {
+	// Pages 0 and 1 are heads; one that was seen before would be a circle.
 	if id < 2 || id >= w.pages || w.seen[id] {
 		return fmt.Errorf("%w: page %d", errPages, id)
 	}
@@ -85,6 +86,7 @@ func (w *pageTree) page(id uint64) error {
 		return fmt.Errorf("page %d: %w", id, err)
 	}
 
+	// Pages after it that belong to it: together they are read as one.
 	more := uint64(binary.NativeEndian.Uint32(head[12:]))
 	if binary.NativeEndian.Uint64(head) != id || more >= w.pages-id {
 		return fmt.Errorf("%w: page %d", errPages, id)

@@ -297,8 +297,10 @@ func (p *proposer) awaitOn(ctx context.Context, index uint64, nodes ...string) (
 	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
 
+	// All at once: the slowest alone decides how long it takes.
 	applied := make([]bool, len(nodes))
 	var wg sync.WaitGroup
+	// A dead one would cost the whole time, and is behind in any case.
 	for i, node := range nodes {
 		if !p.network.alive(node) {
 			continue
@@ -352,6 +354,7 @@ func (p *proposer) syncOnce(ctx context.Context) (uint64, error) {
 		return p.replica.leaderIndex(ctx)
 	}
 
+	// Where another leads meanwhile, the answer of this one is of no use: the call ends.
 	ctx, cancel := p.whileSameLeader(ctx)
 	defer cancel()
 
@@ -408,6 +411,7 @@ func (p *proposer) askForLeader(ctx context.Context) (string, error) {
 		})
 	}
 
+	// The first that knows is enough; what the others say is not waited for.
 	last := ErrNoLeader
 	for range asked {
 		switch a := <-answers; {

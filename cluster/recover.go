@@ -67,6 +67,7 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 // opens reports whether the secrets of a catalog can be read with the keys of a
 // file.
 func opens(keyFile string, v *catalog.View) error {
+	// Each may be sealed under another key of the file, so each is tried.
 	for name, box := range boxes(v) {
 		text, err := os.ReadFile(keyFile)
 		if err != nil {
@@ -113,6 +114,7 @@ func saveAsRaft(h *home, id *identity, state *catalog.State) error {
 		return fail(err)
 	}
 
+	// A new log begins with this snapshot, so it may begin with the first term.
 	const term = 1
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(id.NodeID))
 

@@ -95,18 +95,21 @@ func (r *replica) config() *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(r.self.node)
 
+	// A leader gives its office up before another can be elected: lease <= heartbeat.
 	conf.HeartbeatTimeout = r.scaled(heartbeatTimeout)
 	conf.ElectionTimeout = r.scaled(heartbeatTimeout)
 	conf.LeaderLeaseTimeout = r.scaled(leaderLease)
 
 	conf.CommitTimeout = commitTimeout
 	conf.MaxAppendEntries = maxAppendEntries
+
 	conf.BatchApplyCh = true
 
 	conf.SnapshotInterval = snapshotInterval
 	conf.SnapshotThreshold = snapshotThreshold
 	conf.TrailingLogs = trailingLogs
 
+	// What this node does when it is removed the catalog says, not raft.
 	conf.ShutdownOnRemove = false
 	conf.NoLegacyTelemetry = true
 	conf.Logger = newRaftLog(r.log)
@@ -141,6 +144,7 @@ func (r *replica) snapshotted() (uint64, error) {
 		return 0, fmt.Errorf("cluster: list snapshots: %w", err)
 	}
 
+	// A damaged one is passed over: with an older one and enough of the log all is there.
 	for _, s := range list { // newest first
 		_, file, err := r.snaps.Open(s.ID) // checks the sum over all of it
 		if err != nil {
@@ -207,6 +211,7 @@ func (r *replica) lastCommand() (uint64, error) {
 		return 0, nil
 	}
 
+	// From the end: entries of raft itself, as of an election, the machine never sees.
 	for index := r.raft.LastIndex(); index >= first && index > r.machine.applied.Load(); index-- {
 		var l raft.Log
 		if err := r.store.GetLog(index, &l); err != nil {
@@ -356,6 +361,7 @@ func (r *replica) close() {
 	}
 
 	if r.store != nil {
+		// After raft has stopped: from here on nothing is committed any more.
 		if r.raft != nil {
 			if err := r.store.keep(); err != nil {
 				r.log.Warn("the commit index was not kept", "error", err)

@@ -116,6 +116,7 @@ func (s *secrets) sealConfigAnew(ctx context.Context, keys wire.Keys) error {
 		}
 	}
 
+	// Bound to the hash: if another configuration comes first, the change is refused and tried again.
 	raw, err := sealConfig(keys[0], plain)
 	if err != nil {
 		return err

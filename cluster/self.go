@@ -44,6 +44,8 @@ func (s *self) start() error {
 	if err != nil {
 		return err
 	}
+
+	// A place that is not known proves nothing.
 	s.moved = id.Place != "" && place != "" && place != id.Place
 
 	if err := id.start(); err != nil {

@@ -83,6 +83,7 @@ func (s *store) known() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	// Two notes, the later one counts; neither may promise entries that the log lost.
 	return min(max(committed, kept), last), nil
 }
 
@@ -177,6 +178,7 @@ type watchdog struct {
 
 // guard runs a write. Past the limit, or when it fails, the process ends.
 func (w *watchdog) guard(what string, write func() error) error {
+	// A disk that hangs cannot be told to stop: the process ends, and another leads.
 	timer := time.AfterFunc(w.limit, func() {
 		w.exit(fmt.Sprintf("the disk took more than %v to %s", w.limit, what))
 	})

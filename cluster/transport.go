@@ -146,6 +146,7 @@ func absenceOf(node string, n *network, r *replica) absence {
 		alive: func() bool { return n.alive(node) },
 
 		wait: func() bool {
+			// As long as this node leads and the other is a member, it will be needed again.
 			m := r.view().Member(node)
 			gone := m != nil && m.State == catalog.MemberRemoved
 			return !gone && r.raft.State() == raft.Leader && n.pause(context.Background(), n.scaled(absencePause))

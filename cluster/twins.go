@@ -128,6 +128,7 @@ func (t *twins) others(node string, epoch uint64, addr string) []sighting {
 		}
 	}
 
+	// Those that gossip hears of now, then the one that the catalog knows.
 	for _, g := range t.network.gossip.Starts(node) {
 		var m meta
 		if g.Alive && json.Unmarshal(g.Meta, &m) == nil {

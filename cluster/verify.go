@@ -183,6 +183,7 @@ func verifyEntries(path string) error {
 	}
 	defer b.Close()
 
+	// An empty log has no entries to verify.
 	first, err := b.FirstIndex()
 	if err != nil || first == 0 {
 		return err
@@ -231,6 +232,7 @@ func verifyHeads(path string) (exists bool, err error) {
 		return false, err
 	}
 
+	// The second head is one page after the first, whose size the first tells.
 	at := int64(0)
 	for range 2 {
 		b := make([]byte, headSize)

@@ -220,6 +220,7 @@ func bestSpare(servers []candidate, zones map[string]int, healthyFor time.Durati
 func worstVoter(voters []candidate, zones map[string]int, which func(candidate) bool) *candidate {
 	var worst *candidate
 
+	// Dead goes before alive, and the leader last: with it an election goes, too.
 	rank := func(v candidate) int {
 		switch {
 		case v.leader:
@@ -258,6 +259,7 @@ type electorate struct {
 func (e *electorate) run(ctx context.Context) {
 	for e.pause(ctx, e.scaled(voterPause)) {
 		if !e.replica.leading.Load() {
+			// Another leader watches now; if this one leads again it begins anew.
 			e.healthy, e.dead = nil, nil
 			continue
 		}

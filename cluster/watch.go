@@ -100,6 +100,8 @@ func (w *watch) compare(ctx context.Context) {
 
 	k.at = clock.Now()
 	index, results, err := w.proposer.proposeAll(ctx, &catalog.CheckHash{At: k.index, Hash: k.hash})
+
+	// No answer tells nothing of the hash: the next comparison begins anew.
 	if err != nil {
 		k.index = 0
 		return

@@ -157,6 +157,7 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 // postings asks the postings for each content pattern and narrows b.within to
 // the documents that they leave. Columns are not asked.
 func (b *bound) postings(scratch *scratch) error {
+	// Each pattern by itself: what an And leaves of them is worked out next.
 	for _, i := range b.p.contents {
 		if err := b.search(i, scratch); err != nil {
 			return err
@@ -166,6 +167,7 @@ func (b *bound) postings(scratch *scratch) error {
 		return err
 	}
 
+	// Coarse leaves out the columns: they are read only for documents that the postings leave.
 	b.coarse = true
 	upper, err := b.upper(b.p.root)
 	b.coarse = false
@@ -180,6 +182,7 @@ func (b *bound) lineEnds() error {
 			continue
 		}
 
+		// For all patterns at once: it is the same of each.
 		b.feeds = make([]bool, b.s.post.Segments())
 		for seg := range b.feeds {
 			var err error
@@ -244,6 +247,7 @@ func (b *bound) atoms(n *node) error {
 	var err error
 	switch n.op {
 	case opName:
+		// Once a pattern, however often it stands in the query.
 		if b.names[n.pat] == nil {
 			b.names[n.pat] = newNameSet(b.p.patterns[n.pat], b.s)
 		}
@@ -396,6 +400,7 @@ func (b *bound) upperRepos(n *node) docSet {
 	masks := b.nodes[n.slot].repos
 	bits := masks.bits
 	switch {
+	// One answer for all documents costs no look at the column.
 	case masks.all:
 		return nil
 	case masks.none:

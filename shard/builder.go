@@ -69,6 +69,8 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 	if b.out, err = file.NewWriter(dir, KindShard); err != nil {
 		return err
 	}
+
+	// A segment is written when it is full: the postings in memory do not grow with the shard.
 	b.post = trigram.New(trigram.Options{Emit: b.segment})
 	defer b.post.Close()
 
@@ -77,6 +79,7 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 		err = b.documents(ctx, src, order)
 	}
 
+	// Half a file has no name yet: nobody has seen it.
 	if err != nil {
 		b.out.Abort()
 	}
@@ -91,6 +94,7 @@ func (b *builder) end() (built []Built, err error) {
 		return nil, err
 	}
 
+	// A repository of which nothing is in this file has no part in it.
 	for i, n := range b.inRepo {
 		if n > 0 {
 			one := b.shares[i].built(Part{Repo: b.repos[i].ID, Shard: id}, size, &b.m)
@@ -220,6 +224,7 @@ func (b *builder) write(t *batch) error {
 	for i := range t.docs {
 		e := &t.docs[i]
 
+		// First the postings: see there.
 		if err := b.postings(e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
 		}
@@ -247,6 +252,7 @@ func (b *builder) postings(e *encoded) error {
 	}
 
 	_, _, err := b.post.Add(e.text, limit)
+	// With so many it would be a candidate of every search: only its name is kept.
 	if errors.Is(err, trigram.ErrTrigrams) {
 		e.skip = skippedTrigrams
 		for k := range e.langs {

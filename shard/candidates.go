@@ -48,6 +48,7 @@ func (c *candidates) put(n namedUnits, most int) {
 		return
 	}
 
+	// The order is that of age: drop counts from the oldest.
 	drop := 0
 	for c.rows+len(n.rows) > most || len(c.kept)-drop == keepNamed {
 		c.rows -= len(c.kept[drop].rows)
@@ -94,6 +95,7 @@ func (b *bound) remember(pat, n int) {
 		return
 	}
 
+	// Numbered in the shard, not in the segment: one list for all segments.
 	named := namedUnits{formula: b.p.patterns[pat].formula, rows: make([]uint32, 0, n)}
 	for seg, bitmap := range b.units[pat] {
 		if bitmap == nil {

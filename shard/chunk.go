@@ -87,6 +87,8 @@ func (s *search) chunk(e *evaluator, from, to int, spans []match.Span) (Chunk, e
 	if err != nil {
 		return Chunk{}, err
 	}
+
+	// A copy: the buffer is used for the next document.
 	content := append([]byte(nil), e.t.buf[from:to]...)
 	c := Chunk{Content: content, Start: Position{Offset: uint32(from), Line: line, Column: 1}}
 

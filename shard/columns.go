@@ -56,6 +56,8 @@ func (b *builder) pathTable() map[string]int {
 	for i, o := range b.occPath {
 		all[i] = o.path
 	}
+
+	// A path that many repositories or revisions have is written once.
 	slices.Sort(all)
 	all = slices.Compact(all)
 

@@ -60,7 +60,6 @@ type change struct {
 	masks  []uint64
 }
 
-// write writes the file into dir and returns its name.
 // write writes the file.
 func (c *change) write(dir string) (FileID, int64, error) {
 	w, err := file.NewWriter(dir, KindDead)
@@ -74,6 +73,7 @@ func (c *change) write(dir string) (FileID, int64, error) {
 	e.Text(string(c.from))
 	w.Add(secDeadMeta, e.B)
 
+	// One row an occurrence that differs, ascending, so that it can be searched for.
 	var occurs, masks []byte
 	for i, o := range c.occurs {
 		occurs = binary.LittleEndian.AppendUint32(occurs, o)
@@ -127,6 +127,7 @@ func (d *deadFile) load() error {
 		return err
 	}
 
+	// Rows that are not ascending, or columns of unequal length, would make the search lie.
 	if len(repos) != 1 || len(d.from) != maxRevisions || len(d.occurs)%4 != 0 ||
 		len(d.masks) != 2*len(d.occurs) ||
 		!sort.SliceIsSorted(make([]struct{}, d.occurs.Len()), func(i, j int) bool { return d.occurs.At(i) < d.occurs.At(j) }) {

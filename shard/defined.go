@@ -50,6 +50,7 @@ func (b *bound) definitions() error {
 	}
 
 	for _, p := range b.p.patterns {
+		// Only a word as it is written can be the name of a symbol.
 		if p.text.Field != query.Content || p.text.Regexp || !p.positive || !isName(p.text.Pattern) {
 			continue
 		}
@@ -64,6 +65,7 @@ func (b *bound) definitions() error {
 				b.defExact.add(doc)
 			}
 
+			// With case ignored, a name that is the word exactly ranks higher.
 			b.defNames[number] = b.defNames[number] || exact && p.text.Fold
 		})
 
@@ -238,6 +240,8 @@ func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
 	}
 
 	lines := make([]symbols.Line, len(c.Ranges))
+
+	// Lines are asked for by where they begin and end in the document.
 	for i, r := range c.Ranges {
 		at := int(r.Start.Offset - c.Start.Offset)
 		from, to := bytes.LastIndexByte(c.Content[:at], '\n')+1, len(c.Content)

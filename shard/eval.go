@@ -282,6 +282,7 @@ func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
 // the last match: matches do not overlap, so the next starts there or later.
 func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
+	// A stretch of neighbouring candidate units at a time.
 	for u := 0; limit < 0 || len(f.spans) < limit; {
 		a, b := e.run(units, u)
 		if a < 0 {
@@ -291,6 +292,8 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 
 		from, _ := trigram.Span(e.t.size, uint32(a))
 		_, to := trigram.Span(e.t.size, uint32(b))
+
+		// A match that began before may reach into this stretch.
 		from = max(from, done)
 		if from >= to {
 			continue
@@ -301,6 +304,7 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 			return err
 		}
 
+		// Some of what is found there begins outside: it belongs to another stretch, or to none.
 		have := len(f.spans)
 		f.spans = e.matches(p, f.spans, e.t.buf[start:end], rest(limit, have))
 		shift(f.spans[have:], start)

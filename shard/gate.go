@@ -89,6 +89,7 @@ func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
+	// Every heavyTurn-th slot goes to the heavy lane, so that light searches cannot starve it.
 	lane := light
 	if len(g.lanes[light]) == 0 || len(g.lanes[heavy]) > 0 && g.turn%heavyTurn == heavyTurn-1 {
 		lane = heavy

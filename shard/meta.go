@@ -80,6 +80,7 @@ func parseMeta(b []byte) (*meta, error) {
 		m.languages[i] = d.Text()
 	}
 
+	// Cut to 48 bits, a number times the width of a row cannot overflow.
 	text := 0
 	for _, n := range []*int{&m.documents, &m.occurs, &m.paths, &m.units, &m.segments, &text, &m.oidBytes} {
 		*n = int(d.Uint() & (1<<48 - 1))

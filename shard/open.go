@@ -65,6 +65,7 @@ func (s *shard) load() error {
 		return err
 	}
 
+	// Columns are mapped, not copied: only their lengths are checked here.
 	for _, c := range s.layout() {
 		if *c.to, err = s.f.Bytes(c.id); err != nil {
 			return err
@@ -81,6 +82,7 @@ func (s *shard) load() error {
 		return err
 	}
 
+	// What is checked here no query has to check.
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -185,6 +187,7 @@ func (s *shard) checkOccurrences() error {
 		masks[i] = s.masks.At(i)
 	}
 
+	// always begins with all bits and loses those that an occurrence lacks; ever begins with none.
 	s.base = make([]repoView, len(m.repos))
 	for i, r := range m.repos {
 		s.base[i] = repoView{id: r.ID, revisions: r.Revisions, masks: masks, always: ^uint64(0)}
@@ -202,6 +205,7 @@ func (s *shard) checkOccurrences() error {
 		s.base[repo].ever |= masks[mask]
 	}
 
+	// Few repositories are looked through faster than looked up.
 	if len(m.repos) > fewRepos {
 		s.places = make(map[uint32]int, len(m.repos))
 		for i, r := range m.repos {
@@ -287,6 +291,7 @@ func (s *shard) path(p int) []byte {
 
 // shareOf returns what the repository at a place has of the file.
 func (s *shard) shareOf(repo int) share {
+	// All of it is of the only repository.
 	if len(s.m.repos) == 1 {
 		return share{s.m.textBytes, s.m.documents}
 	}
@@ -298,6 +303,7 @@ func (s *shard) shareOf(repo int) share {
 				continue
 			}
 
+			// A document counts once, at however many paths the repository has it.
 			text := int64(0)
 			if skip(s.docSkip[d]) == indexed {
 				text = int64(s.docSize.At(d))

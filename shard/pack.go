@@ -17,8 +17,10 @@ import (
 // with the old parts as known ones. The files are not in the set yet: the caller
 // first makes sure that something keeps them, then calls Add.
 func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built, error) {
+	// The parts stay open until the new file is written, whoever removes them meanwhile.
 	v, missing := s.Acquire(parts)
 	defer v.Release()
+
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("pack shards: %s is not here", missing[0].Shard.Name(KindShard))
 	}
@@ -143,6 +145,8 @@ func (src *viewSource) Read(ctx context.Context, want []int, use func(i int, con
 		}
 
 		sp := src.at[i]
+
+		// Mapped memory of a damaged file faults while it is read.
 		err := file.Guard(func() error {
 			t.open(sp.m.sh, sp.doc)
 			return t.load(0, t.units-1)

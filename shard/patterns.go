@@ -32,6 +32,7 @@ func (k *patterns) compile(t query.Text) (*pattern, error) {
 	first := k.all[t]
 	k.mu.Unlock()
 
+	// Outside of the lock: two may compile the same, and the later copy is dropped.
 	if first == nil {
 		var err error
 		if first, err = compile(t); err != nil {
@@ -40,6 +41,7 @@ func (k *patterns) compile(t query.Text) (*pattern, error) {
 		k.add(t, first)
 	}
 
+	// What was learned is shared, the stop is not: one search must not end another.
 	c := *first
 	c.m = first.m.Again()
 	return &c, nil
@@ -56,6 +58,7 @@ func (k *patterns) add(t query.Text, c *pattern) {
 		k.all = map[query.Text]*pattern{}
 	}
 
+	// A ring: next is the oldest.
 	if len(k.list) < keepPatterns {
 		k.list = append(k.list, t)
 	} else {

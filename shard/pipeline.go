@@ -53,12 +53,16 @@ func (b *builder) documents(ctx context.Context, src Source, order []int) error 
 	defer cancel(nil)
 
 	p := newPipeline(b, b.textOf(order))
+
+	// Batches reach the writer in the order in which they were read, whichever is encoded first.
 	for range p.workers {
 		go p.encode()
 	}
 	go p.writeAll(cancel)
 
 	err := p.read(ctx, src, order)
+
+	// The encoders and the writer end with their channels, and all are waited for.
 	close(p.work)
 	close(p.write)
 	for range p.workers + 1 {
@@ -101,6 +105,7 @@ func (p *pipeline) writeAll(stop context.CancelCauseFunc) {
 
 	var failed error
 	for t := range p.write {
+		// It is in its turn but may not be encoded yet.
 		<-t.encoded
 		if failed == nil {
 			if failed = p.b.write(t); failed != nil {
@@ -112,6 +117,7 @@ func (p *pipeline) writeAll(stop context.CancelCauseFunc) {
 		p.free <- t
 	}
 
+	// The last segment of postings.
 	if failed == nil {
 		if failed = p.b.post.Finish(); failed != nil {
 			stop(failed)
@@ -133,6 +139,7 @@ func (p *pipeline) read(ctx context.Context, src Source, order []int) error {
 	}
 
 	f := filler{p: p, t: p.get(), order: order}
+
 	err := src.Read(ctx, want, func(i int, content []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -140,9 +147,11 @@ func (p *pipeline) read(ctx context.Context, src Source, order []int) error {
 		return f.document(i, content)
 	})
 
+	// Documents by name only that come after the last that was read.
 	if err == nil {
 		f.upTo(-1)
 	}
+
 	p.put(f.t)
 	if err == nil && len(f.order) > 0 {
 		err = fmt.Errorf("index blob %s: not read", b.blobs[f.order[0]].OID)
@@ -169,6 +178,7 @@ func (f *filler) upTo(i int) {
 // document adds blob i, and those before it.
 func (f *filler) document(i int, content []byte) error {
 	b := f.p.b
+	// Those before it in the order are kept by name only.
 	f.upTo(i)
 	if len(f.order) == 0 {
 		return fmt.Errorf("index blob %s: read out of order", b.blobs[i].OID)

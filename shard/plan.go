@@ -101,6 +101,7 @@ func newPlan(q query.Q, known *patterns) (*plan, error) {
 	p.root = root
 	p.words = p.phrase()
 
+	// What the query asks of a shard at all: the rest of its columns need not be read.
 	for i, t := range p.patterns {
 		if t.text.Field == query.Content {
 			p.contents = append(p.contents, i)
@@ -165,6 +166,7 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 // query is compiled once.
 func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 	for i, have := range p.patterns {
+		// Positive once is positive: its matches are shown where that arm holds.
 		if have.text == t {
 			have.positive = have.positive || positive
 			return i, nil

@@ -107,6 +107,7 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	if sp.Start == sp.End {
 		return 0
 	}
+
 	text := e.t.buf
 	if u := e.t.unitAt(sp.Start); !e.t.have[u] {
 		return scoreDefinition // a symbol's name: nothing was read for it
@@ -140,6 +141,7 @@ func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 	left := sp.Start == low || symbols.IsBorder(text[sp.Start-1], text[sp.Start])
 	right := sp.End == high || symbols.IsBorder(text[sp.End-1], text[sp.End])
 
+	// Both ends in the middle of words: a part of something else.
 	switch {
 	case !left && !right:
 		return 0
@@ -151,6 +153,7 @@ func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 		return scoreWord // not a name
 	}
 
+	// The line, without what is around it, tells whether it defines.
 	from, to := low+bytes.LastIndexByte(text[low:sp.Start], '\n')+1, high
 	if i := bytes.IndexByte(text[sp.End:high], '\n'); i >= 0 {
 		to = sp.End + i

@@ -207,6 +207,7 @@ func (s *Set) Add(names ...string) error {
 			return fmt.Errorf("open index file: %w", err)
 		}
 
+		// Another call may have opened it meanwhile: the first one stays.
 		s.mu.Lock()
 		if s.closed || s.files[key] != nil {
 			e.f.Close()
@@ -240,6 +241,7 @@ func openEntry(path string, kind FileKind) (*entry, error) {
 // have it open may go on reading.
 func (s *Set) quarantine(name string, cause error) {
 	key, _ := keyOf(name)
+	// From here on no search takes it; the last that has it closes it.
 	s.mu.Lock()
 	if e := s.files[key]; e != nil {
 		delete(s.files, key)
@@ -281,11 +283,14 @@ func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 		return fmt.Errorf("import index file: %w", err)
 	}
 
+	// The name is the hash: another node cannot pass other bytes off as this file.
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(f, sum), contextReader{ctx, r})
 	if err == nil && FileID(sum.Sum(nil)) != key.id {
 		err = errOtherBytes
 	}
+
+	// Only a whole file gets its name.
 	if err == nil {
 		err = file.Publish(f, filepath.Join(s.dir, name))
 	}

@@ -48,6 +48,7 @@ func (t *text) open(s *shard, doc int) {
 	seg := s.segmentOf(t.row)
 	t.seg, t.first = s.content[seg], s.segStart[seg]
 
+	// Decoding writes a little beyond its end: Slack is room for that.
 	if cap(t.buf) < t.size+lz.Slack {
 		t.buf = make([]byte, t.size, t.size+t.size/4+lz.Slack)
 	}

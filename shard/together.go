@@ -55,6 +55,7 @@ func (e *evaluator) together(spans []match.Span) float64 {
 	}
 
 	best := 0.0
+	// The first looks decide: a document full of the words is not read to its end.
 	for _, sp := range spans[:min(len(spans), togetherLooks)] {
 		if !e.t.have[e.t.unitAt(sp.Start)] || !bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[0]) {
 			continue

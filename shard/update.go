@@ -124,6 +124,8 @@ func (u *update) match() {
 	for i, b := range u.blobs {
 		for _, o := range b.Occurrences {
 			s, ok := holders[place{o.Path, b.OID}]
+
+			// The same blob at the same path is there already: only its revisions may have changed.
 			if !ok {
 				u.fresh[i] = append(u.fresh[i], o)
 				continue
@@ -213,6 +215,7 @@ func (u *update) fold() bool {
 func (u *update) keep(s *Set) ([]Built, error) {
 	var built []Built
 	for _, p := range u.prior {
+		// Nothing of it is in the next generation: it is left out.
 		if p.alive == 0 {
 			continue
 		}
@@ -242,6 +245,7 @@ func (p *prior) next(s *Set, repo Repository) (part Part, err error) {
 			continue
 		}
 
+		// Only what remapping gets wrong is written: for most occurrences the bits just move.
 		base := sh.masks.At(int(sh.occMask.At(o)))
 		same = same && base == want
 		if remap(c.from, base) != want {
@@ -250,6 +254,7 @@ func (p *prior) next(s *Set, repo Repository) (part Part, err error) {
 		}
 	}
 
+	// Nothing differs: the shard alone says it.
 	if same && slices.EqualFunc(repo.Revisions, sh.m.repos[p.index].Revisions, sameRevision) {
 		part.Dead = FileID{}
 		return part, nil

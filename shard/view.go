@@ -103,6 +103,7 @@ func (j *joined) masksOf(n *node) *repoMasks {
 			m.bits[i] = ^uint64(0)
 		}
 
+		// A repository without an occurrence here says nothing about the shard.
 		if r.ever != 0 {
 			m.all = m.all && m.bits[i]&r.always != 0
 			m.none = m.none && m.bits[i]&r.ever == 0
@@ -157,6 +158,7 @@ func (s *Set) AcquireGroups(groups []*Group) (v *View, missing []Part) {
 func (v *View) join(g *Group) (missing []Part) {
 	s, first := v.set, g.Parts[0]
 	e, sym := s.files[fileKey{first.Shard, KindShard}], s.files[fileKey{first.Symbols, KindSymbols}]
+	// Without the shard or its symbols no part can be searched.
 	if s.closed || e == nil || sym == nil && !first.Symbols.IsZero() {
 		return g.Parts
 	}
@@ -210,6 +212,7 @@ func (v *View) hold(m *member) {
 		}
 	}
 
+	// While an entry has references it is not closed.
 	for _, e := range v.held[from:] {
 		e.refs++
 	}

@@ -100,14 +100,17 @@ func newFollower(c Following, hosts host.Tools, tell Tell, log *slog.Logger, now
 func (f *Follower) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+
 	for {
 		for _, conn := range f.due() {
 			wg.Go(func() { f.look(ctx, conn) })
 		}
 
+		// A call of a webhook needs no look: that it came is what the others are to know.
 		for _, name := range f.called() {
 			f.spread(ctx, &Signal{Connection: name, Hook: true})
 		}
+
 		if !clock.Wait(ctx, time.Second) {
 			return nil
 		}
@@ -216,6 +219,7 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 	began := f.now()
 
 	calls, err := k.changed(ctx, conn, f.hosts, began, row.Lag, &signal.Targets)
+	// A look that failed has told nothing: the next one begins where this one did.
 	if err != nil {
 		signal.Problem, signal.Targets = short(err.Error()), nil
 		signal.Every = max(signal.Every, waitAfter(err, began))
@@ -224,6 +228,7 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 		signal.Every = row.Every(calls, allowance(k.host))
 	}
 
+	// Marks are told again for a while: a node that was away hears them, too.
 	for id, m := range k.recent {
 		signal.Marks = append(signal.Marks, m.mark)
 		if began.Sub(m.seen) > remember {
@@ -247,6 +252,7 @@ func (k *followed) changed(ctx context.Context, conn config.Connection, tools ho
 		return 0, errors.New("the host does not tell of pushes")
 	}
 
+	// Looks overlap: what the host took note of late would fall between two.
 	since := now.Add(-firstLook)
 	if !k.since.IsZero() {
 		since = k.since.Add(-overlap - lag)

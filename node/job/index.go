@@ -98,6 +98,7 @@ func indexHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 	if repo == nil {
 		return nil, false
 	}
+
 	closed := func(id string) bool { return !p.open(id) }
 	targets := slices.DeleteFunc(hold.RepoTargets(p.in.View, repo.ID), closed)
 	holders := slices.DeleteFunc(p.in.View.Holders(catalog.MirrorKey(repo.ID)), closed)
@@ -138,6 +139,7 @@ func (x *indexer) index(ctx context.Context, a *attempt) error {
 		return err
 	}
 
+	// Only what the mirror itself says is damaged is thrown away: it costs a whole clone.
 	a.step("checking the mirror")
 	mirror := a.files.Mirrors.Get(catalog.SubjectRepo(a.job.Subject))
 	if mirror.Sound(ctx) {
@@ -233,6 +235,7 @@ func (x *indexer) choose(ctx context.Context, a *attempt, in *input) (err error)
 		return err
 	}
 
+	// Said when it changes, not at each of the jobs.
 	in.revs, in.fin.LeftOut = revs, uint32(leftOut)
 	if leftOut > 0 && in.fin.LeftOut != in.repo.LeftOut {
 		x.log.Warn("more revisions match than are indexed", "repo", in.repo.Name, "left_out", leftOut, "limit", git.MaxRevisions)
@@ -244,6 +247,8 @@ func (x *indexer) choose(ctx context.Context, a *attempt, in *input) (err error)
 			in.fin.PushedAt = rev.Time
 		}
 	}
+
+	// The same key again means that nothing has to be built.
 	in.options = x.builder.optionsKey()
 	in.fin.InputKey = inputKey(wantedKey(in.options, a.cluster.View(), in.repo), in.fin.Revisions)
 	return nil
@@ -299,6 +304,8 @@ func (x *indexer) build(ctx context.Context, a *attempt, in *input) ([]shard.Bui
 	if len(in.revs) == 0 {
 		return nil, nil
 	}
+
+	// Builds take turns on the processors of this node.
 	release, err := x.builder.processor(ctx, a)
 	if err != nil {
 		return nil, err
@@ -377,6 +384,8 @@ func (x *indexer) symbolize(ctx context.Context, a *attempt, in *input, built []
 	defer release()
 
 	a.step("finding symbols")
+
+	// Symbols of files that did not change are copied from the parts that are here.
 	known := slices.DeleteFunc(hold.Parts(in.repo), func(p shard.Part) bool {
 		return slices.ContainsFunc(p.Files(), func(f string) bool { return !a.files.Has(f) })
 	})

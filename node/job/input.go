@@ -37,6 +37,7 @@ type wantedKeys struct {
 }
 
 func (w *wantedKeys) of(repo *catalog.Repo) string {
+	// The globs of its connections alone make the key, so repositories share it.
 	names := ""
 	for i, link := range repo.Connections {
 		if i > 0 {

@@ -63,6 +63,7 @@ func New(d Deps, opt Options) *Jobs {
 	from := &remotes{view: d.Cluster.View, mirrors: d.Files.Mirrors, hosts: opt.Hosts, log: d.Log}
 	build := newBuilder(d.Files, settings, opt.Build)
 
+	// Each kind of job has what it runs with, and nothing else.
 	index := &indexer{remotes: from, builder: build, copies: d.Copies, log: d.Log, now: d.Now}
 	pack := &packer{builder: build, copies: d.Copies, log: d.Log, now: d.Now}
 	sync := &syncer{hosts: opt.Hosts, log: d.Log, now: d.Now}

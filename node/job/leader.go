@@ -79,9 +79,12 @@ func (l *Leader) Run(ctx context.Context) error {
 		if l.cluster.Leading() {
 			l.plan(ctx)
 		} else {
+			// What a leader has seen is of its time: another one has led since.
 			clear(l.seen)
 			l.placer.Forget()
 		}
+
+		// Changes come in bursts: one plan is enough for all of a moment.
 		if !clock.Wait(ctx, settle) {
 			return nil
 		}

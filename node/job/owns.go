@@ -98,8 +98,10 @@ func (s *owns) sync(ctx context.Context, a *attempt) error {
 		return fmt.Errorf("nobody lets the host be asked in their name any more: %w", errPermanent)
 	}
 
+	// The host is asked in the name of the person: it alone says what they may read.
 	a.step("listing")
 	list, err := s.ask(ctx, a, x)
+	// A refusal is an answer: what was told before must not count any longer.
 	if r := (*host.Refusal)(nil); errors.As(err, &r) && r.RefusesPerson() {
 		s.log.Info("a code host refuses somebody", "site", site, "subject", subject, "reason", r.Text)
 		return a.finish(ctx, &catalog.RefuseReader{Site: site, Subject: subject, Fence: a.job.Fence, Issue: r.Text})
@@ -209,10 +211,12 @@ func (s *owns) difference(ctx context.Context, a *attempt, site, subject string,
 	reader, set := view.Reader(site, subject), reposOf(view, list.ids)
 
 	c := &catalog.FinishReaderAccess{Site: site, Subject: subject, Fence: a.job.Fence, Note: list.withheld}
+	// Told on top of that state only: another answer may have come meanwhile.
 	if reader != nil {
 		c.Instead = reader.Changed
 	}
 
+	// Only what changes goes into the log: most lists are long and stay as they are.
 	var err error
 	if c.Add, err = bytesOf(roaring.AndNot(set, reader.Complete())); err != nil {
 		return err
@@ -221,6 +225,7 @@ func (s *owns) difference(ctx context.Context, a *attempt, site, subject string,
 		return err
 	}
 
+	// A list that lost much is an event for owners: a host may be wrong about it.
 	if !list.shrunk {
 		return a.finish(ctx, c)
 	}

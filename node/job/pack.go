@@ -52,6 +52,7 @@ func (x *packer) pack(ctx context.Context, a *attempt) error {
 		}
 	}
 
+	// A second copy before it is published: from then on the small files go.
 	p.fin.Holder = a.cluster.Self()
 	if len(p.fin.Repos) > 0 {
 		a.step("copying")
@@ -85,6 +86,7 @@ func (x *packer) choose(a *attempt, view *catalog.View) ([]*hold.ClassFile, erro
 func hasSides(on *hold.Files, f *hold.ClassFile) bool {
 	for _, repo := range f.Repos {
 		for _, s := range repo.Shards {
+			// Its repositories may have other files beside this one.
 			if s.ID != f.ID {
 				continue
 			}
@@ -147,15 +149,18 @@ func (x *packer) join(ctx context.Context, a *attempt, p *packing) error {
 	defer release()
 
 	a.step("packing")
+
 	opt := x.builder.options()
 	opt.Progress, opt.Workers = a.count, 1
 	if p.built, err = a.files.Pack(ctx, p.parts, opt); err != nil {
 		return err
 	}
+
 	if err := a.adopt(p.names()...); err != nil {
 		return err
 	}
 
+	// Small files that came without symbols get none by being joined.
 	if slices.ContainsFunc(p.parts, func(part shard.Part) bool { return !part.Symbols.IsZero() }) {
 		a.step("joining symbols")
 		if err := x.symbols(ctx, a, p); err != nil {

@@ -122,6 +122,7 @@ func packHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 		}
 	}
 
+	// By bytes of text: what it has need not be copied.
 	files := p.packClasses()[j.Subject]
 	return mostOf(home, func(id string) (held int64) {
 		for _, f := range files {

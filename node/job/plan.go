@@ -161,6 +161,7 @@ func (p *planner) grant() {
 			continue
 		}
 
+		// No node has room for it: others of its kind may be for other nodes.
 		n := p.choose(k, j)
 		if n == nil {
 			continue
@@ -199,10 +200,13 @@ func (p *planner) choose(k *Kind, j *catalog.Job) *hold.Node {
 	var home []string
 	if k.Home != nil {
 		var bound bool
+		// Bound to nodes of which none is there: it waits.
 		if home, bound = k.Home(p, j); bound && len(home) == 0 {
 			return nil
 		}
 	}
+
+	// Jobs of one key come to the same node as long as it can: it has what they need.
 	key := place.Key(j.Subject)
 	if k.Key != nil {
 		key = k.Key(j)
@@ -211,6 +215,7 @@ func (p *planner) choose(k *Kind, j *catalog.Job) *hold.Node {
 	var best *hold.Node
 	for i := range p.in.Nodes {
 		n := &p.in.Nodes[i]
+
 		if !takesJobs(n) || len(home) > 0 && !slices.Contains(home, n.ID) || p.running[n.ID][k.Job] >= k.perNode(p.settings) {
 			continue
 		}

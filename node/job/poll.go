@@ -241,6 +241,7 @@ func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, ch
 	}
 	wanted = wantedKey(p.options(), view, repo)
 
+	// A poll is not worth the time of a job: one that takes long is left to that.
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	mirror, _, err := p.remotes.fetch(ctx, repo, git.FetchOptions{Timeout: pollTime})
@@ -252,6 +253,7 @@ func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, ch
 	if err != nil {
 		return wanted, false, err
 	}
+
 	var names []catalog.Revision
 	for _, rev := range revs {
 		names = append(names, catalog.Revision{Name: rev.Name, Commit: rev.Commit})

@@ -60,6 +60,7 @@ func (rs *remotes) remote(ctx context.Context, repo *catalog.Repo) (git.Remote, 
 		remote.Within = cmp.Or(remote.Within, host.Within(conn, repo.CloneURL))
 
 		cred, err := host.Credential(ctx, conn, repo.CloneURL, rs.hosts)
+		// Another connection may have one that works.
 		if err != nil {
 			failed = fmt.Errorf("credential of connection %s: %w", link.Name, err)
 			continue
@@ -86,6 +87,7 @@ func (rs *remotes) revisions(ctx context.Context, m *git.Mirror, repo *catalog.R
 	}
 
 	revs, leftOut, err = m.Revisions(ctx, branches, tags)
+	// Nothing to index yet is no failure.
 	if errors.Is(err, git.ErrEmpty) {
 		return nil, 0, nil
 	}

@@ -68,23 +68,30 @@ func (p *Poller) Hear(s *Signal) {
 	view, now := p.cluster.View(), p.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	h := p.heard[s.Connection]
 	if h == nil {
 		h = &heard{}
 		p.heard[s.Connection] = h
 	}
+
+	// A webhook says that a push came, by calling; what was pushed its job finds out.
 	if s.Hook {
 		h.hookAt = now
 		return
 	}
 
 	h.signal, h.at = *s, now
+
+	// Marks are taken apart here: only the repositories that this node knows count.
 	h.signal.Marks = nil
 	for _, m := range s.Marks {
 		if repo := view.RepoByExternalID(m.ExternalID); repo != nil {
 			p.take(repo, m, s.Lag, now)
 		}
 	}
+
+	// What is due may have changed: all repositories are looked at again.
 	p.calm = calmness{}
 }
 

@@ -25,6 +25,7 @@ func newSource(ctx context.Context, m *git.Mirror, repo *catalog.Repo, revs []gi
 
 	var commits []string
 	at := map[string]int{}
+	// Two names of one commit are one bit: at most 64 commits, however many names.
 	for _, rev := range revs {
 		if _, ok := at[rev.Commit]; !ok {
 			at[rev.Commit] = len(commits)
@@ -81,6 +82,8 @@ func (s *source) Read(ctx context.Context, want []int, use func(i int, content [
 
 	for _, i := range want {
 		buf, err = b.Next(buf[:0])
+
+		// The mirror was listed a moment ago: an end before the last blob is damage.
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}

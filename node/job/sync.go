@@ -56,11 +56,14 @@ func NextSync(s config.Settings, c *catalog.Connection, j *catalog.Job) time.Tim
 		return time.Time{}
 	case j.State == catalog.JobWaiting || j.State == catalog.JobBackoff || j.State == catalog.JobRunning:
 		return j.NotBefore
+	// It listed another configuration than the one in force: soon again.
 	case j.State == catalog.JobDone && c.Hash != c.Synced:
 		return j.FinishedAt.Add(min(partialWait, s.ResyncConnectionInterval))
 	}
 
 	next := j.FinishedAt.Add(s.ResyncConnectionInterval)
+
+	// Never later than the interval, whatever a listing asks for.
 	if j.State == catalog.JobDone && !c.Again.IsZero() && c.Again.Before(next) {
 		next = c.Again
 	}

@@ -69,9 +69,11 @@ func (r *root) unready() (pending, failed int) {
 	for _, name := range r.unindexed {
 		repo, err := r.seen.ByName(name)
 		if err != nil {
+			// It has gone from what the viewer may see since the search began.
 			continue
 		}
 
+		// A job that failed once and is tried again counts as failed: its error is what can be mended.
 		job := r.seen.View.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
 		if job != nil && job.Error != "" {
 			failed++

@@ -71,6 +71,7 @@ func revAtom(seen *account.Repos, rev string) query.Q {
 		return atom
 	}
 
+	// The branch has no name of its own there: as HEAD it was indexed.
 	heads := seen.Where(func(repo *catalog.Repo) bool {
 		return repo.Indexed() && nameOfRevision(repo, rev) == "HEAD"
 	})
@@ -95,6 +96,7 @@ func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error
 		return ref, nil
 	}
 
+	// The gate first: whether a hidden repository is indexed must not be told.
 	seen, err := s.d.Gate.Repos(v)
 	if err != nil {
 		return "", err
@@ -103,6 +105,7 @@ func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error
 	if err != nil {
 		return "", err
 	}
+	// Its commits can be read from the mirror before there is an index.
 	if !repo.Indexed() {
 		return "", nil
 	}

@@ -66,6 +66,7 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 	}
 	defer r.close()
 
+	// As many as asked for and one more were searched, so that it is known whether some are left out.
 	answer, err := r.respond()
 	if err != nil {
 		return nil, err

@@ -73,6 +73,7 @@ func (req *GrepRequest) check() error {
 		return call.Fail(call.ErrInvalid, "pattern must have 1 to %d bytes", maxPattern)
 	}
 
+	// It is compiled here only to refuse it in these words; the leaves compile it again.
 	if _, err := regexp.Compile(req.Pattern); err != nil {
 		return call.Fail(call.ErrQuery, "pattern is not a regular expression in RE2 syntax: %v", err)
 	}
@@ -102,6 +103,7 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 	out := &GrepResponse{Cut: r.cutOf(answer, req.Limit)}
 	r.lackingOf(req.Repo, req.Ref, &out.Cut)
 
+	// Counts need no lines: files come with how many matches they have.
 	if req.Counts {
 		for _, f := range r.files[:min(len(r.files), req.Limit)] {
 			out.add(GrepFile{Repo: f.RepoName, Path: f.Path, Matches: f.Matches})

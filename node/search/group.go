@@ -137,6 +137,7 @@ func (s *groups) of(parts []shard.Part) *shard.Group {
 		return g
 	}
 
+	// The same object for the same parts: leaves keep what they worked out by its address.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := parts[0].Shard
@@ -144,6 +145,7 @@ func (s *groups) of(parts []shard.Part) *shard.Group {
 		return old
 	}
 
+	// Full, it begins anew: what is still asked for is soon back.
 	if s.seen == nil || len(s.seen) >= mostGroups {
 		s.seen = map[shard.FileID]*shard.Group{}
 	}

@@ -80,6 +80,7 @@ func newLayout(view *catalog.View) *layout {
 			continue
 		}
 
+		// A file of one repository is a unit of placement; a pack belongs to none.
 		for _, s := range repo.Shards {
 			p := hold.PartOf(repo.ID, s)
 			parts = append(parts, p)
@@ -210,6 +211,7 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 	parts := map[*target][]shard.Part{}
 	apart := map[uint32]bool{}
 
+	// Only a part with a side file can be held by fewer than the shard itself.
 	for _, p := range g.Parts {
 		if p.Dead.IsZero() {
 			continue
@@ -231,6 +233,7 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 		return []*target{{group: g, holders: common, rank: ranks}}
 	}
 
+	// What all of common can answer for stays one target: fewer calls.
 	var list []*target
 	if rest := within(g, func(repo uint32) bool { return !apart[repo] }); rest != nil {
 		list = append(list, &target{group: rest, holders: common, rank: ranks})

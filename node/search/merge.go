@@ -73,6 +73,7 @@ func limitFiles(files []shard.File, matches, most int, memory int64) (kept []sha
 			return files[:i], true
 		}
 
+		// A file without ranges matched by its name, which counts as one.
 		n := max(countRanges(files[i]), 1)
 		if n > left {
 			files[i] = trimFile(files[i], left)

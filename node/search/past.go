@@ -102,11 +102,13 @@ func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Re
 	found := make([]*browse.PastResponse, len(repos))
 	none := make([]error, len(repos))
 
+	// One repository that fails ends all: an answer for the rest would look whole.
 	group, ctx := errgroup.WithContext(r.ctx)
 	group.SetLimit(pastAtOnce)
 	for i, repo := range repos {
 		group.Go(func() (err error) {
 			found[i], err = scanner.Past(ctx, v, repo.Name, r.pastRequest(repo, rev, at))
+			// That a repository has no such commit is an answer, not a failure.
 			if errors.Is(err, call.ErrRef) {
 				none[i], err = err, nil
 			}
@@ -279,6 +281,8 @@ func hasRevision(repo *catalog.Repo, rev string) bool {
 			head = r.Commit
 		}
 	}
+
+	// HEAD is what is indexed of the default branch.
 	if rev == repo.DefaultBranch && head != "" {
 		return true
 	}

@@ -135,6 +135,7 @@ func (r *ranking) parse() error {
 
 	words := r.split(r.revision(parsed.Q))
 
+	// An expression a word: it is matched as people write code, in parts of names too.
 	for _, word := range telling(words) {
 		expr := wordExpr(word)
 		re, err := regexp.Compile(expr)
@@ -357,6 +358,7 @@ func (r *ranking) best() []*candidate {
 		all = append(all, scored{c, c.score(r.words, c.path)})
 	}
 
+	// Equal scores by name: the same question has the same answer at every node.
 	slices.SortFunc(all, func(a, b scored) int {
 		return cmp.Or(
 			cmp.Compare(b.score, a.score),
@@ -390,6 +392,7 @@ func (r *ranking) look(best []*candidate) error {
 	}
 	r.files = kept
 
+	// By exact path: what else these repositories have is out of the question.
 	pattern := `\A(?:` + strings.Join(exprs, "|") + `)\z`
 	these := []query.Q{
 		&query.RepoSet{Names: repos},
@@ -405,6 +408,7 @@ func (r *ranking) look(best []*candidate) error {
 func (r *ranking) lookAt(these []query.Q, field query.Field, take func(c *candidate, r *ranking, f *File)) error {
 	or := &query.Or{}
 	for i := range r.words {
+		// A word that no file has would only be looked for once more.
 		if r.words[i].files > 0 {
 			or.Subs = append(or.Subs, &query.Text{Pattern: r.words[i].expr, Regexp: true, Field: field})
 		}
@@ -420,6 +424,7 @@ func (r *ranking) lookAt(these []query.Q, field query.Field, take func(c *candid
 		return err
 	}
 
+	// Repositories and paths are asked for apart: another repository may have the same path.
 	for i := range answer.Files {
 		f := &answer.Files[i]
 		if c := r.files[fileKey{f.Repository, f.Path}]; c != nil {
@@ -442,6 +447,8 @@ func (c *candidate) takeLines(r *ranking, f *File) {
 	for _, l := range linesOf(f.Chunks) {
 		lines = append(lines, scored{l, c.line(r.words, l)})
 	}
+
+	// The best lines are kept, and shown in the order of the file.
 	slices.SortStableFunc(lines, func(a, b scored) int { return cmp.Compare(b.weight, a.weight) })
 
 	for _, l := range lines[:min(len(lines), rankedLines)] {
@@ -486,11 +493,13 @@ func (r *ranking) order() error {
 			}
 		}
 
+		// Who lacks more words than may be lacked is likelier about something else.
 		if f.Words >= words-lackable(words) {
 			r.out.Files = append(r.out.Files, f)
 		}
 	}
 
+	// More candidates than the limit were looked at: that is how it is known.
 	r.out.More = len(r.out.Files) > r.req.Limit
 	if r.out.More {
 		r.out.Files = r.out.Files[:r.req.Limit]

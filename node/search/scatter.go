@@ -155,6 +155,7 @@ func (s *scatterer) ask(targets []*target, hedge bool) {
 	for _, t := range targets {
 		n := s.tried[t]
 		if n >= len(t.holders) || s.r.ctx.Err() != nil {
+			// A hedge asks in addition: the call that it doubles may still answer.
 			if !hedge {
 				s.lose(t)
 			}
@@ -305,6 +306,7 @@ func (s *scatterer) idle(targets []*target) []*target {
 			continue
 		}
 
+		// It may be asked for twice at once, by its call and by a hedge.
 		asked := false
 		for c := range s.running {
 			asked = asked || slices.Contains(c.targets, t)
@@ -358,6 +360,7 @@ func (s *scatterer) hedge() {
 // callFailed notes that a node did not answer.
 func (r *root) callFailed(node string, err error) {
 	if r.ctx.Err() != nil {
+		// The end of the search is not the fault of the node.
 		r.timeout = errors.Is(r.ctx.Err(), context.DeadlineExceeded)
 		return
 	}

@@ -131,9 +131,12 @@ func fillRepositories(r *root, out *Response, files []shard.File, _ int) {
 		r.given[f.Repo] = true
 		list = append(list, browse.InfoOf(repo, r.d.BaseURL))
 	}
+
+	// A repository is told in one batch of a stream only, so each batch is sorted by itself.
 	slices.SortFunc(list, func(a, b browse.RepoInfo) int { return strings.Compare(a.Name, b.Name) })
 	out.Stats.Files, out.Stats.TotalMatches = len(list), len(list)
 
+	// Counted over all batches.
 	if most := max(r.req.Matches-r.returned, 0); len(list) > most {
 		list, r.cut = list[:most], true
 		out.Exhaustive, out.Stats.FlushReason = false, FlushLimit

@@ -81,6 +81,7 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	out.MatchCount = 0
 	for i := range out.Files {
 		f := &out.Files[i]
+		// What has a kind is a definition.
 		if !req.IncludeDefinitions {
 			f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return m.Kind != "" })
 		}
@@ -94,6 +95,7 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	}
 	out.dropEmpty()
 
+	// dropEmpty came before: each file has a first match.
 	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
 		return cmp.Or(
 			codeFirst(a.Matches[0], b.Matches[0]),
@@ -175,6 +177,7 @@ func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	}
 	delete(names, "")
 
+	// Names of the index are only likely to be like it: each is measured.
 	rank := map[string]int{}
 	for other := range names {
 		if r, ok := likeness(strings.ToLower(name), strings.ToLower(other)); ok {
@@ -215,6 +218,7 @@ func likeness(name, other string) (rank int, ok bool) {
 	if name == other {
 		return 0, true
 	}
+	// With half of its letters changed a short name is another one.
 	if d := browse.Edits(name, other, mostEdits); d <= mostEdits && d < len(name)/2 {
 		return d, true
 	}
@@ -456,6 +460,7 @@ func symbolResponse(answer *Response, limit int) *SymbolResponse {
 			continue
 		}
 
+		// One file more than the limit shows that there are more.
 		if len(out.Files) == limit {
 			out.Exhaustive = false
 			break
@@ -466,6 +471,7 @@ func symbolResponse(answer *Response, limit int) *SymbolResponse {
 		used[f.RepoID] = true
 	}
 
+	// Only repositories of files that were kept.
 	for _, r := range answer.Repositories {
 		if used[r.ID] {
 			out.Repositories = append(out.Repositories, r)
@@ -521,6 +527,7 @@ func languages(name string) (query.Q, error) {
 		return nil, call.Fail(call.ErrInvalid, "unknown language %q", name)
 	}
 
+	// A header of C serves C++, and a module of JavaScript TypeScript.
 	groups := [][]string{{"C", "C++"}, {"TypeScript", "JavaScript", "JSX", "TSX"}}
 	for _, g := range groups {
 		if !slices.Contains(g, lang) {

@@ -23,6 +23,7 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 	}
 
 	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
+		// More by as many files as the commit has otherwise: those are taken out again.
 		t := req.search(in, rev)
 		t.files += without
 		return s.toolSearch(ctx, v, t)
@@ -142,6 +143,7 @@ func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name strin
 // not know better; nil when the revision has moved since the mirror was asked.
 func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, error) {
 	repo, err := r.seen.ByName(name)
+	// It was indexed anew meanwhile: what the mirror compared with is no more.
 	if err != nil || !slices.Contains(repo.Revisions, found.Beside) {
 		return nil, nil
 	}
@@ -151,6 +153,7 @@ func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, e
 		return nil, err
 	}
 
+	// These the mirror has read as they are in the commit.
 	changed := make(map[string]bool, len(found.Without))
 	for _, path := range found.Without {
 		changed[path] = true
