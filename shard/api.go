@@ -7,6 +7,7 @@ type Request struct {
 	Q            query.Q // And, Or, Not, Const, Text, Lang, Rev and Repos
 	MaxMatches   int     // matches shown at most, over all files; 0 means 1,000
 	MaxFiles     int     // files shown at most; 0 means no limit of its own
+	MaxPerFile   int     // matches shown of one file at most, those of its best lines; 0 means no limit of its own
 	Shards       int     // shard files that the whole search asks, on all nodes; 0 means one
 	CountAll     bool    // count every match and file, also those that are not shown
 	ContextLines int     // lines around a match in its chunk

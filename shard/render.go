@@ -177,7 +177,7 @@ func (s *search) choose(hits []hit) []hit {
 		if left <= 0 || s.r.MaxFiles > 0 && i >= s.r.MaxFiles {
 			return hits[:i]
 		}
-		left -= n.weight()
+		left -= s.weight(n)
 	}
 	return hits
 }
@@ -264,7 +264,7 @@ func (s *search) allot(hits []hit) []int {
 	shown := make([]int, len(hits))
 	left := s.r.MaxMatches
 	for i, h := range hits {
-		shown[i] = min(left, h.weight())
+		shown[i] = min(left, s.weight(h))
 		left -= shown[i]
 	}
 	return shown
@@ -299,9 +299,15 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 		}
 	}
 
-	// What may be shown goes to the content first.
-	out.all, out.shown = n.ranges(), min(shown, n.ranges())
+	// What may be shown goes to the content first. The matches beyond the limit of a
+	// file are told by their number: they are not cut off.
+	out.all, out.shown = s.showable(n), min(shown, n.ranges())
 	inside := min(len(spans), shown)
+	if s.r.MaxPerFile > 0 && inside < len(spans) {
+		if spans, err = e.bestSpans(spans, inside); err != nil {
+			return err
+		}
+	}
 	names := e.nameSpans(o)
 	f.NameMatch = nameRanges(f.Path, names[:min(len(names), shown-inside)])
 

@@ -140,7 +140,15 @@ func (h hit) ranges() int { return int(h.content) + int(h.names) }
 
 // weight is what the file takes of a limit of matches: one where it matches without any
 // place, as it does with `lang:go`.
-func (h hit) weight() int { return max(1, h.ranges()) }
+func (s *search) weight(h hit) int { return max(1, s.showable(h)) }
+
+// showable is how many places of the file may be shown at most.
+func (s *search) showable(h hit) int {
+	if s.r.MaxPerFile > 0 {
+		return min(h.ranges(), s.r.MaxPerFile)
+	}
+	return h.ranges()
+}
 
 // The size of a piece, in posting units: enough work to be worth handing out,
 // little enough that a light search waits at most a few milliseconds for the
@@ -558,7 +566,7 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 		h.names = int32(len(e.nameSpans(o)))
 		h.score = float32(s.score(e, r, o, spans))
 		pc.hits = append(pc.hits, h)
-		pc.matches += h.weight()
+		pc.matches += s.weight(h)
 	}
 	return nil
 }

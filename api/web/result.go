@@ -48,10 +48,7 @@ var commit = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 func appendFile(dst []byte, f *search.File, branch string, box layout.Box, folds bool) []byte {
 	rev, label := revisionOf(f, branch)
 	page := address(f.Repository, rev, "blob", f.Path)
-	matches := 0
-	for i := range f.Chunks {
-		matches += len(f.Chunks[i].Ranges)
-	}
+	matches := max(f.Matches, rangesOf(f.Chunks))
 
 	// The heading: repository, path with its marks, revision, language, count.
 	dst = append(dst, "<article class=\"file\">\n<h2><a class=\"repo\" href=\""...)
@@ -73,18 +70,23 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, folds
 
 	best, rest := bestChunks(f.Chunks, openChunks)
 	dst = appendChunks(dst, best, f.Language, page)
-	if len(rest) > 0 {
-		dst = appendFolded(dst, f, rest, page, box, folds)
+	if more := matches - rangesOf(best); more > 0 {
+		dst = appendFolded(dst, f, rest, more, page, box, folds)
 	}
 	return append(dst, "</article>\n"...)
 }
 
-// appendFolded appends the chunks that stand behind "more".
-func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, page string, box layout.Box, folds bool) []byte {
-	more := 0
-	for i := range rest {
-		more += len(rest[i].Ranges)
+func rangesOf(chunks []shard.Chunk) int {
+	sum := 0
+	for i := range chunks {
+		sum += len(chunks[i].Ranges)
 	}
+	return sum
+}
+
+// appendFolded appends the chunks that stand behind "more", and a link to the
+// matches that are not there: more is how many there are in all.
+func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page string, box layout.Box, folds bool) []byte {
 	here := box
 	here.Query = "reposet:" + query.Quote(f.Repository) + " file:" + fieldRegexp("^"+regexp.QuoteMeta(f.Path)+"$") + " " + grouped(box.Query)
 	if !folds {
@@ -95,7 +97,7 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, page string, b
 	dst = fmt.Appendf(dst, `<details class="more"><summary>+%d more in this file</summary>`, more)
 	dst = appendChunks(dst, shown, f.Language, page)
 
-	if len(shown) < len(rest) {
+	if rangesOf(shown) < more {
 		dst = append(dst, `<p><a href="`...)
 		dst = append(appendAttribute(dst, searchURL(here, 0)), `">all matches in this file</a></p>`...)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/search"
 )
@@ -21,6 +22,7 @@ import (
 // The size of a page of results.
 const (
 	pageMatches  = 500    // ranges
+	perFile      = 50     // of them from one file, so that it leaves room for others
 	typedMatches = 100    // ranges, while somebody types
 	mostMatches  = 20_000 // ranges that pages are turned through
 	frameAfter   = 80 * time.Millisecond
@@ -84,7 +86,7 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 	req.Progress = progress
 	ended := make(chan found, 1)
 	go func() {
-		resp, err := p.Search.Search(ctx, v.Viewer, req)
+		resp, err := p.look(ctx, v.Viewer, req)
 		ended <- found{resp, err}
 	}()
 	answer := func(f found) error {
@@ -129,6 +131,20 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 	return nil
 }
 
+// look searches. Where one file is all that matches, the page has room for it.
+func (p *Pages) look(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
+	resp, err := p.Search.Search(ctx, v, req)
+	if err != nil || len(resp.Files) != 1 || resp.Stats.Files != 1 {
+		return resp, err
+	}
+	if f := resp.Files[0]; f.Matches <= rangesOf(f.Chunks) {
+		return resp, nil
+	}
+
+	req.PerFile = 0
+	return p.Search.Search(ctx, v, req)
+}
+
 // results is the page of results, for its template.
 type results struct {
 	layout.Box
@@ -157,7 +173,7 @@ type results struct {
 func (r *results) request(typed bool) (search.Request, error) {
 	req := search.Request{
 		Query: r.Query, Regexp: r.Regexp, CaseSensitive: r.Case, ContextLines: max(r.Context, contexts[0]),
-		Matches: r.From + pageMatches,
+		Matches: r.From + pageMatches, PerFile: perFile,
 	}
 	if typed {
 		req.Matches = typedMatches

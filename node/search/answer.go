@@ -128,6 +128,7 @@ func (r *root) file(repo *catalog.Repo, f shard.File) File {
 		WebURL:         browse.WebURL(r.d.BaseURL, repo.Name, rev, "blob", f.Path),
 		ExternalWebURL: browse.ExternalURL(repo, rev, f.Path),
 		Chunks:         f.Chunks,
+		Matches:        f.Matches,
 
 		Branches: f.Revisions,
 		Content:  f.Content,

@@ -24,6 +24,7 @@ type leafRequest struct {
 	Groups   []leafGroup
 	Matches  int
 	Files    int // at most; 0 for no limit of its own
+	PerFile  int // matches of one file at most; 0 for no limit of its own
 	Shards   int // that the whole search asks
 	Context  int
 	Whole    bool
@@ -182,6 +183,7 @@ func (req *leafRequest) search() shard.Request {
 		Q:          req.Q.Q,
 		MaxMatches: req.Matches,
 		MaxFiles:   req.Files,
+		MaxPerFile: req.PerFile,
 		Shards:     req.Shards,
 		CountAll:   req.CountAll,
 

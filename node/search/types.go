@@ -11,6 +11,7 @@ import (
 type Request struct {
 	Query         string
 	Matches       int // most ranges returned, 1..1,000,000; 0 means the default (1000, or DEFAULT_MAX_MATCH_COUNT)
+	PerFile       int // most ranges returned of one file, those of its best lines; 0 for no limit of its own
 	ContextLines  int // lines around each match, 0..100
 	Whole         bool
 	Regexp        bool
@@ -56,6 +57,7 @@ type File struct {
 	WebURL         string // page of this service
 	ExternalWebURL string // page of the code host; "" when unknown
 	Chunks         []shard.Chunk
+	Matches        int      // in the content, also those beyond a limit
 	Branches       []string // full ref names
 	Content        []byte   // with Whole
 	OID            string

@@ -1,0 +1,74 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// answered is a search of two words, as one text a file: its path, how often it
+// matches, and the lines that are shown.
+func answered(t *testing.T, v *View, most, perFile int) (files []string, res *Result) {
+	t.Helper()
+	q := &query.And{Subs: []query.Q{&query.Text{Pattern: "func", Fold: true}, &query.Text{Pattern: "tree", Fold: true}}}
+	res, err := v.Search(context.Background(), Request{Q: q, MaxMatches: most, MaxPerFile: perFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range res.Files {
+		text := fmt.Sprintf("%s %d:", f.Path, f.Matches)
+		for _, c := range f.Chunks {
+			text += " " + strings.ReplaceAll(strings.TrimSpace(string(c.Content)), "\n", " / ")
+		}
+		files = append(files, text)
+	}
+	return files, res
+}
+
+// A file with many matches leaves room for others, and shows its best lines. How
+// many it has is told, and nothing of that is an answer that was cut.
+func TestAFileLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	w := &world{
+		repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}},
+		trees: []map[string][]string{{
+			"a.go": {strings.Repeat("func a\n\n", 300) + "func Tree\n\nend\n" + strings.Repeat("\ntree\n", 300)},
+			"b.go": {"func b\n\ntree\n"},
+			"c.go": {"func tree func Tree FUNC\n"},
+		}},
+	}
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	v, _ := set.Acquire(parts)
+	defer v.Release()
+
+	got, res := answered(t, v, 100, 3)
+	want := []string{"a.go 602: func a func Tree", "b.go 2: func b tree", "c.go 5: func tree func Tree FUNC"}
+	for i := range want {
+		found := false
+		for _, g := range got {
+			found = found || g == want[i]
+		}
+		if !found {
+			t.Errorf("the answer lacks %q: %q", want[i], got)
+		}
+	}
+	if len(got) != 3 || res.Cut || res.Stats.TotalMatches != 609 || res.Stats.ActualMatches != 8 {
+		t.Errorf("%d files, cut %t, %+v", len(got), res.Cut, res.Stats)
+	}
+
+	// The limit over all files is one that cuts.
+	if got, res := answered(t, v, 4, 3); len(got) != 2 || !res.Cut || res.Stats.ActualMatches != 4 {
+		t.Errorf("%d files, cut %t, %+v", len(got), res.Cut, res.Stats)
+	}
+
+	// A limit that nothing reaches changes nothing.
+	with, _ := answered(t, v, 1000, 700)
+	without, _ := answered(t, v, 1000, 0)
+	if !reflect.DeepEqual(with, without) {
+		t.Errorf("with a limit of 700 %.300q, without %.300q", with, without)
+	}
+}
