@@ -8,30 +8,64 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// mostTexts is how many different texts of a line are told apart.
-const mostTexts = 8
-
 // bestLine is a line with matches.
 type bestLine struct {
 	first, end int // its spans: [first, end)
-	texts      int // different ones that match on it
+	weight     float32
 }
 
-// bestSpans returns at most n of the spans of the document, in order: those on the
-// lines where the most different texts match, the first lines of the file before
-// others like them.
-//
-//	2 of [func] Walk / // a [tree] / [func] [Tree]   ->   [func] [Tree]
-func (e *evaluator) bestSpans(spans []match.Span, n int) ([]match.Span, error) {
+// bestLines weighs the lines of the document that matches begin on. The spans are
+// in order.
+func (e *evaluator) bestLines(spans []match.Span) ([]bestLine, error) {
 	if err := e.t.load(0, e.t.units-1); err != nil {
 		return nil, err
 	}
-	lines := linesOf(e.t.buf, spans)
+	return weighLines(e.t.buf, spans), nil
+}
 
-	slices.SortStableFunc(lines, func(a, b bestLine) int { return cmp.Compare(b.texts, a.texts) })
+// weighLines groups spans by lines of content. A line weighs as much as the
+// different texts that match on it, and each of those the more the rarer it is in
+// the file; small letters and large ones are the same.
+//
+//	weight = sum over the texts of the line of 1 / (matches of the text in the file)
+//
+//	[func] Walk        1/3
+//	// a [tree]              1/2
+//	[func] [Tree]      1/3 + 1/2
+//	[func] Old         1/3
+func weighLines(content []byte, spans []match.Span) []bestLine {
+	texts := make([]string, len(spans))
+	count := map[string]int{}
+	for i, sp := range spans {
+		texts[i] = string(bytes.ToLower(content[sp.Start:sp.End]))
+		count[texts[i]]++
+	}
+
+	var lines []bestLine
+	last := 0
+	for i, sp := range spans {
+		if i == 0 || bytes.IndexByte(content[last:sp.Start], '\n') >= 0 {
+			lines = append(lines, bestLine{first: i})
+		}
+		last = sp.Start
+
+		l := &lines[len(lines)-1]
+		if !slices.Contains(texts[l.first:i], texts[i]) {
+			l.weight += 1 / float32(count[texts[i]])
+		}
+		l.end = i + 1
+	}
+	return lines
+}
+
+// bestSpans returns at most n of the spans, in order: those on the heaviest lines,
+// of equal ones on the first of the file.
+func bestSpans(spans []match.Span, lines []bestLine, n int) []match.Span {
+	heaviest := slices.Clone(lines)
+	slices.SortStableFunc(heaviest, func(a, b bestLine) int { return cmp.Compare(b.weight, a.weight) })
 
 	var best []match.Span
-	for _, l := range lines {
+	for _, l := range heaviest {
 		taken := min(l.end-l.first, n-len(best))
 		best = append(best, spans[l.first:l.first+taken]...)
 		if len(best) == n {
@@ -40,29 +74,21 @@ func (e *evaluator) bestSpans(spans []match.Span, n int) ([]match.Span, error) {
 	}
 
 	slices.SortFunc(best, func(a, b match.Span) int { return cmp.Compare(a.Start, b.Start) })
-	return best, nil
+	return best
 }
 
-// linesOf groups spans, which are in order, by the line of content that they
-// begin on.
-func linesOf(content []byte, spans []match.Span) []bestLine {
-	var lines []bestLine
-	var texts [][]byte
-	last := 0
-	for i, sp := range spans {
-		if i == 0 || bytes.IndexByte(content[last:sp.Start], '\n') >= 0 {
-			lines = append(lines, bestLine{first: i})
-			texts = texts[:0]
+// weigh gives chunks the weights of their heaviest lines.
+func weigh(chunks []Chunk, spans []match.Span, lines []bestLine) {
+	weights := map[int]float32{} // by where a span begins
+	for _, l := range lines {
+		for _, sp := range spans[l.first:l.end] {
+			weights[sp.Start] = l.weight
 		}
-		last = sp.Start
-
-		text := content[sp.Start:sp.End]
-		if len(texts) < mostTexts && !slices.ContainsFunc(texts, func(t []byte) bool { return bytes.EqualFold(t, text) }) {
-			texts = append(texts, text)
-		}
-
-		l := &lines[len(lines)-1]
-		l.end, l.texts = i+1, len(texts)
 	}
-	return lines
+
+	for i := range chunks {
+		for _, r := range chunks[i].Ranges {
+			chunks[i].Weight = max(chunks[i].Weight, weights[int(r.Start.Offset)])
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -70,5 +71,47 @@ func TestAFileLeavesRoomForOthers(t *testing.T) {
 	without, _ := answered(t, v, 1000, 0)
 	if !reflect.DeepEqual(with, without) {
 		t.Errorf("with a limit of 700 %.300q, without %.300q", with, without)
+	}
+}
+
+// The rarer a text is in its file, the more a line with it says.
+func TestLinesAreWeighedByTheirRarestTexts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, content string // matches stand in brackets
+		n             int
+		want          string // the texts that are shown of the lines with the most weight
+	}{
+		{"both words", "[func] a\n[tree]\n[func] b\n[Func] [Tree]\n[func]\n", 2, "Func Tree"},
+		{"the rare word", "[void] a\n[void] b\n[trim]\n[void] c\n", 1, "trim"},
+		{"the first of equal lines", "[a]\n[A]\n[a]\n", 2, "a A"},
+		{"a word twice on a line is one", "[a] [a] [a]\n[b]\n", 1, "b"},
+		{"a line that is too long for it", "[a] [b] [c]\n[a]\n", 2, "a b"},
+		{"a match over lines", "x [a\nb] [c]\n[d]\n", 2, "a\nb c"},
+		{"less than may be shown", "[a]\n", 5, "a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var content []byte
+			var spans []match.Span
+			for _, b := range []byte(tt.content) {
+				switch b {
+				case '[':
+					spans = append(spans, match.Span{Start: len(content)})
+				case ']':
+					spans[len(spans)-1].End = len(content)
+				default:
+					content = append(content, b)
+				}
+			}
+
+			var got []string
+			for _, sp := range bestSpans(spans, weighLines(content, spans), tt.n) {
+				got = append(got, string(content[sp.Start:sp.End]))
+			}
+			if text := strings.Join(got, " "); text != tt.want {
+				t.Errorf("got %q, want %q", text, tt.want)
+			}
+		})
 	}
 }

@@ -303,16 +303,11 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	// file are told by their number: they are not cut off.
 	out.all, out.shown = s.showable(n), min(shown, n.ranges())
 	inside := min(len(spans), shown)
-	if s.r.MaxPerFile > 0 && inside < len(spans) {
-		if spans, err = e.bestSpans(spans, inside); err != nil {
-			return err
-		}
-	}
 	names := e.nameSpans(o)
 	f.NameMatch = nameRanges(f.Path, names[:min(len(names), shown-inside)])
 
 	if inside > 0 && !s.r.NoChunks {
-		if f.Chunks, err = s.chunks(e, spans[:inside]); err != nil {
+		if f.Chunks, err = s.bestChunks(e, spans, inside); err != nil {
 			return err
 		}
 	}
@@ -329,6 +324,25 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 		out.bytes += int64(len(c.Content)) + 32*int64(len(c.Ranges))
 	}
 	return nil
+}
+
+// bestChunks renders so many of the spans: the first ones or, with a limit of each
+// file, those of the best lines.
+func (s *search) bestChunks(e *evaluator, spans []match.Span, inside int) ([]Chunk, error) {
+	if s.r.MaxPerFile == 0 {
+		return s.chunks(e, spans[:inside])
+	}
+
+	lines, err := e.bestLines(spans)
+	if err != nil {
+		return nil, err
+	}
+	chunks, err := s.chunks(e, bestSpans(spans, lines, inside))
+	if err != nil {
+		return nil, err
+	}
+	weigh(chunks, spans, lines)
+	return chunks, nil
 }
 
 // nameSpans returns where the positive patterns of names match in the path of an

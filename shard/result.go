@@ -41,6 +41,7 @@ type Chunk struct {
 	Start   Position // of Content in the file
 	Ranges  []Range  // in file coordinates
 	Symbols []Symbol // of each range, in the order of Ranges; absent entries have an empty Name; nil when none
+	Weight  float32  // with Request.MaxPerFile, of its best line beside those of the other chunks; else 0
 	Around  []Symbol // with Request.Around: the definition that each range begins in, as Symbols
 }
 

@@ -91,10 +91,10 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page
 	here.Query = "reposet:" + query.Quote(f.Repository) + " file:" + fieldRegexp("^"+regexp.QuoteMeta(f.Path)+"$") + " " + grouped(box.Query)
 	if !folds {
 		dst = appendAttribute(append(dst, `<p class="more"><a href="`...), searchURL(here, 0))
-		return fmt.Appendf(dst, "\">+%d more in this file</a></p>\n", more)
+		return fmt.Appendf(dst, "\">+%s more in this file</a></p>\n", layout.Grouping(more))
 	}
 	shown := rest[:min(len(rest), foldedChunks)]
-	dst = fmt.Appendf(dst, `<details class="more"><summary>+%d more in this file</summary>`, more)
+	dst = fmt.Appendf(dst, `<details class="more"><summary>+%s more in this file</summary>`, layout.Grouping(more))
 	dst = appendChunks(dst, shown, f.Language, page)
 
 	if rangesOf(shown) < more {
