@@ -31,7 +31,7 @@ var rows = [][]string{
 	{"node/search", "node/job"},
 	{"node/tool", "node/suggest", "node/operate"},
 	{"node/ask"},
-	{"node", "api/layout", "api/web/lex"},
+	{"node", "api/layout", "api/web/lex", "api/web/markdown"},
 	{"api/auth", "api/mcp", "api/people", "api/settings", "api/web", "node/nodetest"},
 	{"api"},
 	{"bench"},
@@ -54,6 +54,8 @@ var only = []struct {
 	{"github.com/aws/aws-sdk-go-v2", []string{"node/model", "node/model/modeltest"}, "as above"},
 	{"github.com/coreos/go-oidc", []string{"node/signin"}, "who somebody is at a provider is found out in one place"},
 	{"golang.org/x/oauth2", []string{"node/signin"}, "as above"},
+	{"github.com/yuin/goldmark", []string{"api/web/markdown"}, "what a document says is hostile: one package draws it, and nothing passes it by"},
+	{"github.com/microcosm-cc/bluemonday", []string{"api/web/markdown"}, "as above"},
 	{"os/exec", []string{"shard/git", "shard/symbol", "node/nodetest", "node/host/giteatest", "node/host/hosttest", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},
 	{"testing", []string{"node/nodetest", "node/host/giteatest", "node/host/hosttest", "cluster/clustertest", "node/model/modeltest"}, "no behaviour of the product depends on being tested"},
 }

@@ -1,0 +1,134 @@
+// Package markdown draws a document of Markdown as HTML for a page of this site.
+// What it is given is hostile: whatever stands in it, what comes out has no
+// elements, attributes and addresses but those of a short list.
+//
+//	source -> tree (goldmark, with tables, ~~text~~, tasks and bare addresses)
+//	       -> HTML drawn here, element by element (draw.go, raw.go, link.go)
+//	       -> what the list allows of it (bluemonday, policy.go)
+//
+// HTML within a document is never passed through. Of its tags those that are
+// harmless are drawn anew, balanced and without their attributes; of the others
+// the text stays, and of scripts and styles nothing.
+package markdown
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// The bounds of a document that is drawn.
+const (
+	mostBytes = 512 << 10
+	mostTime  = 50 * time.Millisecond
+	mostDepth = 100 // elements within each other
+)
+
+// What a document is not drawn for, as sentences for a reader.
+var (
+	ErrLarge = errors.New("This document is larger than 512 KB, so its source is shown.")
+	ErrSlow  = errors.New("This document would take longer than 50 ms to draw, so its source is shown.")
+	ErrDeep  = errors.New("This document is nested deeper than 100 levels, so its source is shown.")
+)
+
+// Site is what a page knows of a document besides its text. Its functions are
+// called by one goroutine at a time.
+type Site struct {
+	Dir string // path of the directory of the document; "" for the root
+
+	// The addresses in this site of a file, of a directory and of the bytes of a
+	// file, by path. Where they are nil a relative link leads nowhere.
+	File, Tree, Raw func(path string) string
+
+	// Text appends text as HTML, hidden characters shown.
+	Text func(dst, text []byte) []byte
+
+	// Code appends the text of a block of code in a language, by the name that the
+	// document gives it ("" for none), as HTML: text, and i elements of one of the
+	// classes c, s, n, k, t and d.
+	Code func(dst []byte, language string, code []byte) []byte
+
+	Prefix  string // of ids, one of the page: md, or t and a number
+	Level   int    // of the heading above; the document's own are below it
+	Literal bool   // HTML is text, as it is written
+	Cites   []Cite // what Mark stands for
+
+	Now func() time.Time
+}
+
+// Cite is a link of this site's own that stands in a text.
+type Cite struct {
+	Label string
+	URL   string // "" for none
+	Note  string // "" for none
+}
+
+// Document is a document as HTML.
+type Document struct {
+	HTML     []byte
+	Headings []Heading
+}
+
+// Heading is a heading of a document.
+type Heading struct {
+	Level int // as the document has it, from 1
+	ID    string
+	Text  string
+}
+
+// Mark is what stands in a source for a Cite: its number between two bytes that
+// Clean takes out of everything else.
+func Mark(n int) string { return "\x01" + strconv.Itoa(n) + "\x02" }
+
+const (
+	markBegin = 1
+	markEnd   = 2
+)
+
+// Clean takes what could be read as a Mark out of a text.
+func Clean(s string) string {
+	return strings.NewReplacer("\x01", "\uFFFD", "\x02", "\uFFFD").Replace(s)
+}
+
+// Render draws a document. It fails with one of the errors above. It is safe for
+// concurrent use.
+func Render(src []byte, s Site) (doc *Document, err error) {
+	if len(src) > mostBytes {
+		return nil, ErrLarge
+	}
+
+	// The parser has no way to end early but this one.
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case stopped:
+			doc, err = nil, r.why
+		default:
+			panic(r)
+		}
+	}()
+
+	watch := &watch{now: s.Now, until: s.Now().Add(mostTime)}
+	pc := parser.NewContext()
+	pc.Set(watchKey, watch)
+	tree := reader.Parse(text.NewReader(src), parser.WithContext(pc))
+
+	d := &drawing{Site: s, src: src, watch: watch, ids: map[string]int{}, out: make([]byte, 0, 2*len(src))}
+	d.children(tree)
+	watch.look()
+	return &Document{HTML: allowed.SanitizeBytes(d.out), Headings: d.headings}, nil
+}
+
+// reader parses documents. It is safe for concurrent use.
+var reader = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(
+	parser.WithBlockParsers(util.Prioritized(lines{}, 0)),
+	parser.WithInlineParsers(util.Prioritized(delimiters{}, 0)),
+	parser.WithParagraphTransformers(util.Prioritized(paragraphs{}, 0)),
+)).Parser()

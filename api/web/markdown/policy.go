@@ -1,0 +1,53 @@
+package markdown
+
+import (
+	"regexp"
+
+	"github.com/microcosm-cc/bluemonday"
+)
+
+// rel is what every link that leaves this site says.
+const rel = "nofollow noreferrer noopener"
+
+var number = regexp.MustCompile(`^[0-9]{1,4}$`)
+
+// allowed is all that a document may consist of. It is safe for concurrent use.
+var allowed = policy()
+
+func policy() *bluemonday.Policy {
+	p := bluemonday.NewPolicy()
+	p.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "b", "i", "s", "del", "ins", "sub", "sup", "kbd", "samp", "var", "code", "pre",
+		"blockquote", "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "div", "bdi")
+	p.AllowNoAttrs().OnElements("span")
+
+	p.AllowURLSchemes("http", "https", "mailto")
+	p.AllowRelativeURLs(true)
+	p.RequireParseableURLs(true)
+	p.AllowAttrs("href", "title").OnElements("a")
+	p.AllowAttrs("rel").Matching(exactly(rel)).OnElements("a")
+	p.AllowAttrs("src", "alt", "title").OnElements("img")
+	p.AllowAttrs("width", "height").Matching(number).OnElements("img")
+	p.AllowAttrs("loading").Matching(exactly("lazy")).OnElements("img")
+
+	p.AllowAttrs("id").Matching(regexp.MustCompile(`^(md|t[0-9]+)-[^\s"'<>&]*$`)).OnElements("h1", "h2", "h3", "h4", "h5", "h6", "a")
+	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^size[1-6]$`)).OnElements("h1", "h2", "h3", "h4", "h5", "h6")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^[csnktd]$`)).OnElements("i")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^cite( dim)?$`)).OnElements("a", "span")
+	p.AllowAttrs("class").Matching(exactly("wide")).OnElements("div")
+	p.AllowAttrs("class").Matching(exactly("tasks")).OnElements("ul", "ol")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(center|right)$`)).OnElements("th", "td")
+	p.AllowAttrs("class").Matching(exactly("hid")).OnElements("bdi")
+	p.AllowAttrs("data-c").Matching(regexp.MustCompile(`^U\+[0-9A-F]{4,6}$`)).OnElements("bdi")
+
+	p.AllowAttrs("tabindex").Matching(exactly("0")).OnElements("pre", "div")
+	p.AllowAttrs("role").Matching(exactly("group")).OnElements("div")
+	p.AllowAttrs("aria-label").Matching(exactly("Table")).OnElements("div")
+	p.AllowAttrs("aria-label").Matching(regexp.MustCompile(`^(done|to do)$`)).OnElements("input")
+	p.AllowAttrs("scope").Matching(exactly("col")).OnElements("th")
+	p.AllowAttrs("type").Matching(exactly("checkbox")).OnElements("input")
+	p.AllowAttrs("disabled", "checked").Matching(exactly("")).OnElements("input")
+	return p
+}
+
+func exactly(s string) *regexp.Regexp { return regexp.MustCompile("^" + regexp.QuoteMeta(s) + "$") }
