@@ -213,6 +213,7 @@ func (v *View) Context(name string) (*roaring.Bitmap, bool) {
 		return set, true
 	}
 
+	// Made once for each state of the repositories: many searches ask for the same context.
 	scope := newScope(def)
 	set := v.where(func(r *Repo) bool { return !r.Orphaned() && scope.has(r) })
 	if v.sets.contexts == nil {

@@ -132,6 +132,7 @@ func (s *State) droppedBy(keep []ConnectionDef) (gone []*Connection) {
 func (s *State) letGo(gone []*Connection, keep []ConnectionDef) (lost, all int) {
 	names := map[string]bool{}
 	for _, c := range gone {
+		// Under another name with the same definition it is the same connection.
 		if !slices.ContainsFunc(keep, func(d ConnectionDef) bool { return d.Hash == c.Hash }) {
 			names[c.Name] = true
 		}

@@ -174,6 +174,8 @@ func (c *FinishJob) apply(t *txn) Result {
 	}
 
 	row := rowOf(t.kinds, c.Kind)
+
+	// A good end of such a kind changes other tables, too, which this command does not carry.
 	if c.Error == "" {
 		if row == nil || row.Own {
 			return refuse(Invalid, "jobs of this kind end with a command of their own")
@@ -272,6 +274,7 @@ func (c *CancelJob) apply(t *txn) Result {
 	j.State, j.Rerun, j.Urgent = JobFailed, false, false
 	j.Error, j.FinishedAt, j.NotBefore = clip(c.Reason), t.now, time.Time{}
 	t.setJob(&j)
+
 	if row := rowOf(t.kinds, c.Kind); row != nil && row.failed != nil {
 		row.failed(t, c.Subject, c.Reason)
 	}

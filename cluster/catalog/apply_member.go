@@ -109,6 +109,7 @@ func (c *RemoveMember) apply(t *txn) Result {
 		return Result{}
 	}
 
+	// The record stays: a node that comes back with this id must find that it was removed.
 	m := *old
 	m.State, m.Since = MemberRemoved, t.now
 	t.members.set(m.ID, &m)
@@ -157,6 +158,7 @@ func (s *State) unhold(key string, number uint32) {
 		return
 	}
 
+	// A record is shared with the views that were given out: it is replaced, never changed.
 	h := Holding{Key: key, Nodes: slices.Delete(slices.Clone(old.Nodes), i, i+1)}
 	if len(h.Nodes) == 0 {
 		s.holdings.delete(key)

@@ -89,6 +89,7 @@ func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 	r.Shards = slices.DeleteFunc(slices.Clone(old.Shards), func(s ShardRef) bool { return from[s.ID] })
 	for _, s := range p.Shares {
 		ref := c.Packs[s.Pack]
+		// Of a file that many share each counts its part, by its text.
 		if ref.Pack > 0 {
 			ref.Bytes = int64(float64(ref.Bytes) * min(float64(s.Text)/float64(ref.Pack), 1))
 		}
@@ -97,6 +98,7 @@ func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 	}
 
 	t.repos.set(r.ID, &r)
+	// First the new references, then the old: a file that both have is never without one.
 	t.reference(&r, 1)
 	t.reference(old, -1)
 	return true

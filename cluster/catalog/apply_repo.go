@@ -90,6 +90,7 @@ func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
 // addRepo makes a repository that is listed for the first time.
 func (t *txn) addRepo(conn *Connection, l *ListedRepo, fence uint64) {
 	t.meta.LastRepo++
+
 	facts := l.RepoFacts
 	facts.Topics = sortedSet(facts.Topics)
 	r := &Repo{
@@ -100,6 +101,7 @@ func (t *txn) addRepo(conn *Connection, l *ListedRepo, fence uint64) {
 		Connections: []RepoConnection{{Name: conn.Name, Seen: fence, Target: l.Target}},
 	}
 
+	// Found by its name and by its host's id from now on, and indexed as soon as a node has time.
 	t.setRepo(r)
 	t.names.set(r.Name, r.ID)
 	t.indexIdentity(r)
@@ -187,16 +189,19 @@ func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
 	if conn == nil {
 		return refuse(NotFound, "there is no such connection")
 	}
+	// A page that was lost would look like repositories that are gone.
 	if c.Complete && c.Listed != old.Seen {
 		return refuse(Conflict, fmt.Sprintf("%d repositories were listed, but %d have arrived", c.Listed, old.Seen))
 	}
 
 	n := *conn
 	n.takeListing(c, t.now)
+	// Only a whole listing tells what is missing.
 	if c.Complete {
 		n.Sync, n.Repos = c.Fence, total+uint32(len(c.Kept))
 		drop()
 	}
+
 	t.connections.set(n.Name, &n)
 	t.finish(old)
 	return Result{}
@@ -226,6 +231,7 @@ func (v *View) Listed(connection string, l *ListedRepo) *Repo {
 		return nil
 	}
 
+	// Facts are compared as they would be written: what is left out there is no difference.
 	same := *r
 	same.takeFacts(l.RepoFacts)
 	if !reflect.DeepEqual(same.RepoFacts.stored(), r.RepoFacts.stored()) {
@@ -305,6 +311,7 @@ func (c *AcceptListing) apply(t *txn) Result {
 		return refuse(Conflict, "nothing is held: the last listing of the connection missed too few repositories for that")
 	}
 
+	// The next listing is not held, and it comes at once.
 	n := *conn
 	n.Accepted = true
 	t.connections.set(n.Name, &n)

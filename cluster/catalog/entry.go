@@ -191,6 +191,7 @@ func (e *Entry) Encode() ([]byte, error) {
 			return nil, err
 		}
 
+		// With its length before it, a command that is read wrongly cannot reach into the next.
 		body = kind.coder.enc(body[:0], reflect.ValueOf(c).Elem())
 		b = binary.AppendUvarint(b, kind.number)
 		b = binary.AppendUvarint(b, uint64(len(body)))
@@ -212,11 +213,13 @@ func Stamp(data []byte, at time.Time) ([]byte, error) {
 	if len(data) < stampAt {
 		return nil, fmt.Errorf("catalog: entry: %w", errShort)
 	}
+
 	_, old := binary.Varint(data[stampAt:])
 	if old <= 0 {
 		return nil, fmt.Errorf("catalog: entry: %w", errShort)
 	}
 
+	// The new time may have another length, so what follows it moves.
 	out := make([]byte, stampAt, len(data)+binary.MaxVarintLen64)
 	copy(out, data)
 	out = binary.AppendVarint(out, toMillis(at))
@@ -246,6 +249,7 @@ func DecodeEntry(index uint64, data []byte) (Entry, error) {
 		e.Commands = append(e.Commands, r.command())
 	}
 
+	// All nodes must read the same: a byte too many is an entry of another version.
 	if r.err == nil && len(r.b) > 0 {
 		r.err = fmt.Errorf("%d bytes too many", len(r.b))
 	}

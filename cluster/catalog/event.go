@@ -168,6 +168,7 @@ func plainText(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 
+	// A letter that the cut parts is left out.
 	if len(s) <= maxEventText {
 		return s
 	}

@@ -45,6 +45,7 @@ func (t *txn) whose(l *ListedRepo) (RepoID, bool) {
 		return id, true
 	}
 
+	// One that is known by its name alone may be this one, from before its host told ids.
 	id, taken := t.names.get(l.Name)
 	if !taken {
 		return 0, false
@@ -53,6 +54,8 @@ func (t *txn) whose(l *ListedRepo) (RepoID, bool) {
 	if !identified(r.Name, &r.RepoFacts) && !local(r.CloneURL) {
 		return id, true
 	}
+
+	// It was another one: it keeps its data under another name.
 	t.displace(&r)
 	return 0, false
 }
@@ -111,6 +114,8 @@ func (t *txn) rename(r *Repo, name string) {
 		t.names.set(name, r.ID)
 		return
 	}
+
+	// Who has the name now loses it: the host has given it to this one.
 	if id, taken := t.names.get(name); taken && id != r.ID {
 		other := *t.repos.get(id)
 		t.displace(&other)
@@ -120,6 +125,7 @@ func (t *txn) rename(r *Repo, name string) {
 	if id, ok := t.names.get(r.Name); ok && id == r.ID {
 		t.names.delete(r.Name)
 	}
+	// Without an id of its host a repository is identified by its name.
 	if !identified(r.Name, &r.RepoFacts) {
 		r.ExternalID = name
 	}
@@ -147,6 +153,7 @@ func (t *txn) displace(r *Repo) {
 	if local(r.CloneURL) {
 		base = localName(r.CloneURL)
 	}
+
 	name := base
 	for i := 2; ; i++ {
 		if _, taken := t.names.get(name); !taken {
@@ -155,6 +162,7 @@ func (t *txn) displace(r *Repo) {
 		name = base + "-" + strconv.Itoa(i)
 	}
 
+	// Only its own entry: the name may be another's by now.
 	if id, ok := t.names.get(r.Name); ok && id == r.ID {
 		t.names.delete(r.Name)
 	}

@@ -247,6 +247,7 @@ func (c *SetGrants) apply(t *txn) Result {
 		}
 	}
 
+	// Changes, not the whole: two owners who grant at once do not undo one another.
 	set := t.grants.get(grantsKey(c.Account, c.Source)).Set()
 	for _, id := range c.Remove {
 		set.Remove(id)

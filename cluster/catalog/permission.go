@@ -177,6 +177,8 @@ func (t *txn) setReads(site, subject string, c *FinishRepoAccess, may bool) {
 	if old != nil {
 		r = *old
 	}
+
+	// Of two answers the one counts whose question began later.
 	if !c.Partial && r.Began > c.Fence || old == nil && (!may || t.readers.len() >= maxReaders) {
 		return
 	}

@@ -64,6 +64,7 @@ func (c *SayPermissionSync) apply(t *txn) Result {
 	m.Permissions = c.Permissions
 	t.members.set(m.ID, &m)
 
+	// Who sees what may change for everybody: sets that were worked out before are of no use.
 	t.sets = &sets{}
 	return Result{}
 }
@@ -77,6 +78,7 @@ func (v *View) PermissionSync() PermissionSync {
 		switch {
 		case m.State == MemberRemoved:
 			continue
+		// One node that was told to protect is enough: better hidden than shown by mistake.
 		case m.Permissions == PermissionSyncOn:
 			return PermissionSyncOn
 		case m.Permissions == PermissionSyncUnset:
@@ -164,6 +166,7 @@ func (r *reads) set() *roaring.Bitmap {
 		return roaring.Or(set, extra)
 	}
 
+	// Repositories whose last answer is too old count only by the person's own, fresh one.
 	stale := bitmap(r.of.Stale)
 	if r.reader.Began == 0 || r.reader.Stale {
 		set.AndNot(stale)

@@ -17,10 +17,12 @@ func (s *State) Refound(cluster, keep string) (removed []string) {
 		}
 	}
 
+	// As if each had been removed: jobs are taken from them, and they hold nothing.
 	for _, id := range removed {
 		(&RemoveMember{ID: id}).apply(t)
 	}
 
+	// Old nodes of that cluster can be told from strangers by this.
 	if s.meta.ClusterID != "" {
 		s.meta.Former = append(slices.Clone(s.meta.Former), s.meta.ClusterID)
 	}

@@ -153,6 +153,8 @@ func (l *loader) load() error {
 	if string(magic) != snapshotMagic {
 		return fmt.Errorf("%w: it does not begin like one", ErrDamaged)
 	}
+
+	// The sum is over every byte before it, the beginning too.
 	l.sum.Write(magic)
 
 	for {
@@ -253,6 +255,7 @@ func (s *State) restore(tag byte, b []byte) error {
 			return row.restore(&s.tables, b)
 		}
 	}
+	// A kind that is not known may be of a newer version: leaving it out would lose it.
 	return fmt.Errorf("records of kind %d: %w", tag, errNewer)
 }
 

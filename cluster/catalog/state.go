@@ -129,6 +129,7 @@ func (s *State) remember(e Entry, results []Result) {
 	if e.Request == ([16]byte{}) {
 		return
 	}
+
 	id := string(e.Request[:])
 	s.requests.set(id, &request{ID: e.Request, Index: e.Index, Results: results})
 	s.order.set(e.Index, id)

@@ -125,6 +125,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 		return refuse(Invalid, problem)
 	}
 
+	// Guests share one bound: they cannot be told from one another.
 	limit := maxRunningOfOne
 	if c.Owner == "" {
 		limit = maxRunningGuests
@@ -154,6 +155,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 		return refuse(Conflict, "this thread is as long as one may be: begin another")
 	}
 
+	// The index of this entry is the fence: a run that was given up cannot write any more.
 	now := *old
 	now.Run = Run{Node: c.Node, Copies: c.Copies, Fence: t.index, Since: t.now}
 	now.Changed = t.now

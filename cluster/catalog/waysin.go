@@ -104,6 +104,7 @@ func (c *SetPassword) apply(t *txn) Result {
 		return refuse(NotFound, "the link was used or has ended")
 	}
 
+	// Nobody who knew the old password stays, but the session in which it was changed.
 	if c.Hash == "" {
 		t.passwords.delete(a.ID)
 	} else {
@@ -160,6 +161,7 @@ func (c *PutLink) apply(t *txn) Result {
 		return refuse(Conflict, "the link exists")
 	}
 
+	// One link at a time: the newest is the one that was sent last.
 	t.endLinks(l.Account)
 	l.Created, l.Expires = t.now, fromMillis(toMillis(l.Expires))
 	t.links.set(l.ID, &l)
@@ -216,6 +218,7 @@ func (t *txn) linkable(x *Identity) *Refusal {
 		return &Refusal{Invalid, "the identity is malformed"}
 	}
 
+	// One person at a provider is one account here.
 	old := t.identities.get(x.Key())
 	if old != nil && old.Account != x.Account {
 		return &Refusal{Conflict, "that is somebody with another account"}
@@ -249,6 +252,7 @@ func (c *UnlinkIdentity) apply(t *txn) Result {
 		return refuse(NotFound, "there is no such identity")
 	}
 
+	// Only ways count that are open now: providers that are in the configuration.
 	another := t.passwords.get(c.Account) != nil && !c.NoPassword
 	for _, y := range t.identitiesOf(c.Account) {
 		another = another || y.Key() != x.Key() && slices.Contains(c.SignIn, y.Provider)

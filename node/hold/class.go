@@ -45,6 +45,7 @@ type Classes struct {
 
 // ClassesOf works out the classes of a view.
 func ClassesOf(view *catalog.View) *Classes {
+	// What a running job builds on stays as it is until that job has ended.
 	changing := map[catalog.RepoID]bool{}
 	for j := range view.JobsOfKind(catalog.JobIndex, catalog.JobRunning, catalog.JobWaiting) {
 		changing[catalog.SubjectRepo(j.Subject)] = true
@@ -62,6 +63,7 @@ func ClassesOf(view *catalog.View) *Classes {
 		}
 
 		for _, s := range repo.Shards {
+			// Slices are large, and so is a file of its own above packOwn: joining them gains nothing.
 			if s.Slice != 0 || s.Pack == 0 && s.Text > packOwn {
 				continue
 			}
@@ -136,6 +138,7 @@ func classOf(view *catalog.View, group uint64, alone bool) string {
 		return ""
 	}
 
+	// Removed members hold nothing: the class is of those that are left.
 	var members []uint32
 	for _, n := range g.Nodes {
 		if m := view.MemberNumber(n); m != nil && m.State != catalog.MemberRemoved {

@@ -67,6 +67,7 @@ func (c *Collector) Run(ctx context.Context) error {
 
 		grace := c.cluster.View().File().Settings.RepoGarbageCollectionGrace
 
+		// With many files a look takes long: the pause grows with it, up to a bound.
 		rest := min(collectShare*c.files.now().Sub(began), collectLatest)
 		next := time.NewTimer(max(rest, min(collectEvery, max(grace/2, 10*time.Millisecond))))
 
@@ -172,12 +173,14 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 			continue
 		}
 
+		// The grace period begins when it was first seen to be of no use.
 		since, ok := c.orphaned[id]
 		if !ok {
 			c.orphaned[id] = now
 			continue
 		}
 
+		// A job may still read it.
 		if now.Sub(since) < grace || c.busy(id) {
 			continue
 		}
@@ -210,10 +213,12 @@ func (c *Collector) reportLosses(ctx context.Context, view *catalog.View, held m
 	}
 	c.log.Warn("files of this node are missing", "files", len(lost), "repos", repos)
 
+	// Parts of a bounded size: one entry of the log must not grow with what a disk lost.
 	var cmds []catalog.Command
 	for part := range slices.Chunk(lost, confirmMax) {
 		cmds = append(cmds, &catalog.Confirm{Node: c.cluster.Self(), Epoch: c.cluster.Epoch(), Lost: part})
 	}
+	// A refusal is an answer: the next time it would be the same.
 	if _, err := c.cluster.Propose(ctx, cmds...); err != nil {
 		if _, refused := catalog.Refused(err); !refused {
 			c.log.Warn("losses could not be reported", "err", err)
@@ -226,6 +231,7 @@ func (c *Collector) reportLosses(ctx context.Context, view *catalog.View, held m
 // losses is the keys of what is held and not here, and of how many repositories.
 func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []string, repos int) {
 	for repo := range view.Repos() {
+		// A job is about to change what it holds.
 		if c.busy(repo.ID) {
 			continue
 		}

@@ -83,6 +83,7 @@ func (c *Copier) Run(ctx context.Context) error {
 		changed := c.cluster.Changed()
 		took := c.look(ctx, &wg)
 
+		// A look over many repositories takes time: the pause is a share of that.
 		if !clock.Wait(ctx, max(copyLook, min(copyShare*took, copyIdle))) {
 			return nil
 		}
@@ -101,6 +102,7 @@ func (c *Copier) Run(ctx context.Context) error {
 // the search for that took: with many repositories, milliseconds.
 func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	view := c.cluster.View()
+	// A node without a catalog that is up to date might copy what has gone.
 	if c.cluster.Ready() != nil || view.Index() == 0 {
 		return 0
 	}
@@ -122,6 +124,7 @@ func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 		})
 	}
 
+	// What came since the last look is told now, what is under way at the next.
 	c.confirm(ctx, w)
 	return took
 }
@@ -189,6 +192,7 @@ func (c *Copier) confirm(ctx context.Context, w *work) {
 func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Beyond copiesIn they only wait: more of them in line would be of an old view.
 	if c.active[key] || len(c.active) >= 4*copiesIn || c.opt.Now().Before(c.failed[key].until) {
 		return
 	}
@@ -200,11 +204,13 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.active, key)
+		// A copy that the end of the node stopped has not failed.
 		if err == nil || ctx.Err() != nil {
 			delete(c.failed, key)
 			return
 		}
 
+		// Twice as long after each failure, up to copyRetry << 6.
 		f := c.failed[key]
 		f.count++
 		f.until = c.opt.Now().Add(copyRetry << min(f.count, 6))

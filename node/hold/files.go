@@ -65,6 +65,7 @@ func (f *Files) Adopt(names ...string) (release func(), err error) {
 func (f *Files) Guard(names []string) (release func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// Counted, since two jobs may need the same file.
 	for _, n := range names {
 		f.guarded[n]++
 	}
@@ -99,6 +100,7 @@ func (f *Files) kept(view *catalog.View) map[string]bool {
 		names[n] = true
 	}
 
+	// Promised files stay until a view names them, or the promise is over.
 	for n, a := range f.awaited {
 		if a.over(view, f.now()) {
 			delete(f.awaited, n)

@@ -72,6 +72,7 @@ func (b hotUnits) window(used map[uint64]time.Duration, units, members int, wind
 		all += t
 	}
 
+	// Both bounds: much more than the mean, and enough to be worth a copy at all.
 	bar := max(hotTimes*all/time.Duration(max(units, members, 1)), window/hotShare)
 
 	for u, t := range used {
@@ -80,6 +81,7 @@ func (b hotUnits) window(used map[uint64]time.Duration, units, members int, wind
 		}
 	}
 
+	// Hot for some windows in a row before a copy is made, cold for some before it goes.
 	for u, s := range b {
 		if used[u] > bar {
 			s.hot, s.cold = s.hot+1, 0
@@ -158,6 +160,7 @@ func (h *HotData) Run(ctx context.Context) error {
 	var hot hotUnits
 	last := map[string]map[uint64]time.Duration{}
 	for clock.Wait(ctx, h.opt.Window) {
+		// Only the leader counts: another one begins with what the catalog shows.
 		if !h.leader.Leading() {
 			hot = nil
 			clear(last)

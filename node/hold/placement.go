@@ -31,6 +31,7 @@ func Place(in Placement) []catalog.Command {
 
 	var groups []catalog.Group
 	for i, ids := range targets {
+		// Only what differs from the catalog is proposed.
 		if old := in.View.Group(numbers[i]); len(ids) == 0 || old != nil && slices.Equal(idsOf(in.View, old), ids) {
 			continue
 		}
@@ -41,6 +42,7 @@ func Place(in Placement) []catalog.Command {
 		groups = append(groups, g)
 	}
 
+	// In batches: one entry of the log has a bound.
 	var cmds []catalog.Command
 	for part := range slices.Chunk(groups, placeBatch) {
 		cmds = append(cmds, &catalog.Place{Groups: part})
@@ -51,6 +53,7 @@ func Place(in Placement) []catalog.Command {
 func (in *Placement) members() []place.Member {
 	var members []place.Member
 	for _, n := range in.Nodes {
+		// It is known by gossip, but not let in yet: no number stands for it.
 		if in.View.Member(n.ID) == nil {
 			continue
 		}
@@ -119,10 +122,12 @@ func (l *unitList) unit(number uint64) *place.Unit {
 
 // add counts a repository and its shards.
 func (l *unitList) add(repo *catalog.Repo) {
+	// A group that was never placed stays where its data was built.
 	number := place.GroupOf(repo.ID)
 	if group := l.unit(number); l.view.Group(number) == nil && len(group.Targets) == 0 {
 		group.Targets = l.view.Holders(catalog.MirrorKey(repo.ID))
 	}
+
 	if repo.Indexed() {
 		l.indexed++
 	} else {

@@ -58,10 +58,13 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (t
 	now := p.now()
 	finger := fingerprint(nodes)
 	balance := finger != p.last.members || now.Sub(p.last.at) >= balanceAfter
+
 	extra := p.hot.Extra(view)
 	if !balance && p.last.index == view.Index() && maps.Equal(extra, p.last.extra) {
 		return p.now().Sub(now)
 	}
+
+	// Growth alone moves data in quiet times only, and not while it is put off.
 	balance = balance || Calm(view) && indexBytes(view) > p.last.bytes+p.last.bytes/grownBy
 	balance = balance && !p.putOff(view, nodes, now)
 
@@ -80,6 +83,7 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (t
 		p.log.Info("placement changed", "commands", len(cmds), "balanced", balance)
 	}
 
+	// Remembered only when all of it was accepted.
 	p.last.index, p.last.extra = view.Index(), extra
 	if balance {
 		p.last.members, p.last.at, p.last.bytes = finger, now, indexBytes(view)
@@ -116,6 +120,7 @@ func underReplicated(view *catalog.View, nodes []Node, copies int) bool {
 			takers++
 		}
 	}
+
 	wanted := min(copies, takers)
 
 	for h := range view.Holdings() {
@@ -125,6 +130,7 @@ func underReplicated(view *catalog.View, nodes []Node, copies int) bool {
 				live++
 			}
 		}
+		// Fewer than wanted while all of its holders live is only not copied yet.
 		if live < wanted && live < len(h.Nodes) {
 			return true
 		}

@@ -57,12 +57,15 @@ func (s *scene) decide() *work {
 		if repo.Orphaned() || !repo.Indexed() {
 			continue
 		}
+
 		targets, placed := s.targets(repo)
 		if !placed && !s.view.Holds(s.self, catalog.MirrorKey(repo.ID)) {
 			continue
 		}
 
 		s.mirror(repo, targets, w)
+
+		// A slice of a large repository is placed by itself.
 		for _, ref := range repo.Shards {
 			of := targets
 			if ref.Slice != 0 {
@@ -79,6 +82,8 @@ func (s *scene) decide() *work {
 			w.given = append(w.given, key)
 		}
 	}
+
+	// Sorted, so that the same work is the same command.
 	slices.Sort(w.given)
 	return w
 }
@@ -128,6 +133,7 @@ func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string
 
 // mirror notes what to do with the mirror of a repository.
 func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
+	// A job is writing it.
 	if s.busy(repo.ID) {
 		return
 	}
@@ -141,6 +147,7 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 		return
 	}
 
+	// Without the commits of the live generation what is found could not be read.
 	if s.fresh(repo) {
 		if !held {
 			w.held = append(w.held, key)

@@ -39,6 +39,7 @@ func (t *Transfers) Second(ctx context.Context, repo catalog.RepoID, names []str
 		if node == t.cluster.Self() || !t.cluster.Alive(node) {
 			continue
 		}
+		// The first that takes all of them is enough.
 		if err = t.prefetch(ctx, node, in); err == nil {
 			return node
 		}
@@ -54,6 +55,8 @@ func (t *Transfers) prefetch(ctx context.Context, node string, in []byte) error 
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer cancel(nil)
+
+	// A call that waits does not learn that the other node has died.
 	watch.Go(func() {
 		for clock.Wait(ctx, time.Second) {
 			if !t.cluster.Alive(node) {

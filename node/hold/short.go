@@ -59,6 +59,7 @@ func ShortageOf(view *catalog.View, live Live, copies int) Shortage {
 			continue
 		}
 
+		// What a repository lacks is what its worst file lacks.
 		fewest := len(live)
 		for key := range KeysOf(repo) {
 			fewest = min(fewest, live.Copies(view, key))

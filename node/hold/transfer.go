@@ -112,12 +112,15 @@ func (t *Transfers) File(ctx context.Context, name string, from []string) error 
 	if t.files.Has(name) {
 		return nil
 	}
+
+	// Waiting comes after the look: what is here needs no slot.
 	leave, err := t.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 
+	// The first that gives it is enough; the error is that of the last.
 	err = fmt.Errorf("copy %s: no node has it", name)
 	for _, node := range from {
 		if err = t.file(ctx, name, node); err == nil || ctx.Err() != nil {
@@ -153,6 +156,8 @@ func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string
 	if err != nil {
 		have = nil // a damaged copy is made anew
 	}
+
+	// The other node packs only what these commits do not reach.
 	in, err := json.Marshal(mirrorCall{Repo: id, Have: have})
 	if err != nil {
 		return err
@@ -213,6 +218,8 @@ func (t *Transfers) serveFile(ctx context.Context, _ cluster.Peer, in []byte, ou
 	if err := checkName(name); err != nil {
 		return err
 	}
+
+	// Copies share the disk with searches: only some go out at once.
 	if err := enter(ctx, t.out); err != nil {
 		return err
 	}
@@ -251,6 +258,7 @@ func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []b
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
 
+	// Not named by any view yet: without the guard the collector would take them.
 	release := t.files.Guard(call.Names)
 	defer release()
 	for _, name := range call.Names {
@@ -258,6 +266,8 @@ func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []b
 			return nil, err
 		}
 	}
+
+	// From here on the promise keeps them, until the publication or its time is over.
 	t.files.await(call, t.opt.Now().Add(prefetchHold))
 	return nil, nil
 }
