@@ -242,6 +242,7 @@ func (n *node) pick(best, cost int) {
 		}
 	}
 
+	// Positions count from the first byte that is kept.
 	for i := range n.picks {
 		n.picks[i] -= from
 	}

@@ -343,6 +343,7 @@ func members(ranges []rune) (ascii byteSet, others []rune, many bool) {
 			many = true
 			continue
 		}
+
 		for r := lo; r <= hi; r++ {
 			others = append(others, r)
 		}

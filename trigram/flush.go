@@ -55,10 +55,12 @@ func (w *Writer) flush() error {
 //	counts {a: 2, b: 1}   ->  a begins at 0, b at 2   ->  after the log {a: 2, b: 3}
 func (w *Writer) scatter(used []uint32) {
 	at := uint32(0)
+	// The counts become places: where the first unit of each goes.
 	for _, id := range used {
 		at, w.counts[id] = at+w.counts[id], at
 	}
 
+	// Units come in order, so the list of each trigram ascends.
 	from := w.logEnds[0]
 	for u, end := range w.logEnds[1:] {
 		for _, id := range w.log[from:end] {

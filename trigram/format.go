@@ -226,6 +226,7 @@ func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) 
 		return kindSliced, appendSlicedBitmap(dst, b, words)
 	}
 
+	// At most varintMax: the ids fit into a buffer on the stack.
 	var buf [varintMax]uint16
 	ids := buf[:0]
 	for i, w := range b[:words] {

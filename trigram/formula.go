@@ -98,6 +98,7 @@ func newFormula(alts []seq) *Formula {
 		atStart = atStart && s.located()
 	}
 
+	// The narrowest promise that all alternatives keep.
 	switch {
 	case fixed && atStart:
 		f.scope, f.reach = ScopeStart, reachNear

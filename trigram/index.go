@@ -54,6 +54,7 @@ func openSegment(b []byte) (segment, error) {
 	if len(b) < headBytes || binary.LittleEndian.Uint32(b) != magic {
 		return segment{}, fmt.Errorf("%w: no head", ErrCorrupt)
 	}
+
 	u32 := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
 	h := head{units: u32(1), keys: u32(2), entriesBytes: u32(3), listsBytes: u32(4)}
 
@@ -61,6 +62,7 @@ func openSegment(b []byte) (segment, error) {
 		return segment{}, fmt.Errorf("%w: head out of bounds", ErrCorrupt)
 	}
 
+	// The parts follow from the counts, so the length must be exactly theirs.
 	h.layout()
 	if h.length != uint64(len(b)) {
 		return segment{}, fmt.Errorf("%w: %d bytes of %d", ErrCorrupt, len(b), h.length)

@@ -104,6 +104,7 @@ func (l *list) orFlat(b *Bitmap, units int) error {
 		b[i] |= x
 	}
 
+	// The number in the entry and the bits are two tellings of the same: they must agree.
 	if n != l.n || overrun(b, units) {
 		return l.corrupt()
 	}
@@ -200,6 +201,7 @@ func (l *list) andSliced(b *Bitmap, units int) error {
 		}
 	}
 
+	// What is behind the last slice is in none.
 	clear(b[done:])
 	if len(data) != 0 || total != l.n {
 		return l.corrupt()
@@ -230,6 +232,7 @@ func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 		return l.andSliced(b, units)
 	}
 
+	// Of the other kinds a bitmap is made first.
 	var only Bitmap
 	if err := l.orInto(&only, units, w); err != nil {
 		return err

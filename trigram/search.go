@@ -293,6 +293,7 @@ func (e *evaluation) lookup(n *node, w *Work) (bool, error) {
 		e.lists = append(e.lists, l)
 	}
 
+	// The shortest first: the rest is only looked at for units that are left.
 	slices.SortFunc(e.lists[from:], func(a, b list) int { return a.n - b.n })
 	return true, nil
 }
@@ -362,6 +363,7 @@ func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap
 			continue
 		}
 
+		// filter works in place, and only is needed for the next list.
 		e.copied = append(e.copied[:0], only...)
 		kept, err := c.l.filter(e.copied, e.seg.units, &e.Work)
 		if err != nil {

@@ -229,6 +229,7 @@ func (w *Writer) extract(content []byte) error {
 	for u := range n {
 		win := w.cut(content, u, n)
 
+		// Each byte of the window begins a trigram at most.
 		w.ids = slices.Grow(w.ids, len(win)+1)
 		at := len(w.ids)
 

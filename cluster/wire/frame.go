@@ -74,12 +74,14 @@ func readFrame(r io.Reader, most int) (frame, error) {
 
 	const step = 64 << 10
 
+	// A small body is taken whole: the header cannot lie by much.
 	if n <= step {
 		f.body = make([]byte, n)
 		_, err := io.ReadFull(r, f.body)
 		return f, unexpected(err)
 	}
 
+	// A large one grows with what has really come.
 	var b bytes.Buffer
 	b.Grow(step)
 	if _, err := io.CopyN(&b, r, int64(n)); err != nil {

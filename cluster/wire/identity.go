@@ -58,6 +58,7 @@ func newAuthority(key Key) (*authority, error) {
 		return nil, fmt.Errorf("make authority: %w", err)
 	}
 
+	// Only this authority is believed: none of those that the machine knows.
 	a.pool = x509.NewCertPool()
 	a.pool.AddCert(a.cert)
 	return a, nil
@@ -75,6 +76,7 @@ func (a *authority) issue(p Peer, now time.Time) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("issue certificate: %w", err)
 	}
 
+	// Good from a day before now: clocks of nodes differ.
 	t := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "shoal node"},
@@ -175,6 +177,7 @@ func (r *ring) setKeys(keys Keys) error {
 		auths = append(auths, a)
 	}
 
+	// The own certificate goes with the keys: the next handshake makes one under the first of them.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.auths, r.leaf = auths, nil

@@ -117,6 +117,7 @@ func (p *Port) enter(l *link) error {
 		return nil
 	}
 
+	// The port was closed during the handshake: nobody would close this one.
 	p.mu.Unlock()
 	l.Close()
 	return ErrClosed
@@ -235,6 +236,7 @@ func (p *Port) dial(ctx context.Context, t Target, proto Protocol) (*link, error
 	defer cancel()
 	defer context.AfterFunc(p.base, cancel)()
 
+	// A call that the end of the port cut off is not the fault of the other node.
 	fail := func(err error) error {
 		if p.base.Err() != nil {
 			return ErrClosed
@@ -271,6 +273,7 @@ func (p *Port) introduce(ctx context.Context, raw net.Conn, t Target, proto Prot
 		return nil, err
 	}
 
+	// The other side may still refuse this one: until its welcome nothing is sent.
 	l := &link{Conn: c, peer: peer, proto: proto, key: key, stall: p.o.StallTimeout}
 	if err := p.awaitWelcome(ctx, l); err != nil {
 		return nil, err

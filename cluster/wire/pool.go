@@ -48,6 +48,7 @@ func (p *pool) enter(ctx context.Context, k poolKey) error {
 	n.users++ // from here on sweep does not forget the node
 	p.mu.Unlock()
 
+	// Outside of the lock: it may take as long as a call.
 	select {
 	case n.slots <- struct{}{}:
 		return nil

@@ -159,8 +159,10 @@ func (s *server) answer(ctx context.Context, f frame, handlers map[string]Handle
 		}
 		return h(ctx, s.l.peer, req.in)
 	})
+
 	end()
 
+	// Refused here, where it can be said why: the caller would only see a broken frame.
 	if err == nil && len(out) > MaxResponse {
 		err = fmt.Errorf("%w: answer of %d bytes to %s, at most %d are allowed", ErrTooLarge, len(out), req.method, MaxResponse)
 	}
@@ -258,6 +260,7 @@ func (p *Port) heartbeat(ctx context.Context, l *link, call uint32) (stop func()
 	done := make(chan struct{})
 	p.wg.Go(func() {
 		defer close(done)
+		// Three in the time of a stall: one may be late.
 		for clock.Wait(ctx, l.stall/3) {
 			if l.send(chunkFrame, call) != nil {
 				return

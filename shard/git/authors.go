@@ -49,6 +49,8 @@ func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, er
 	}
 
 	out := mostFirst(counts)
+
+	// A list that long would push all others out of the memory.
 	if len(out) < authorsKept {
 		m.authors.put(key, out)
 	}

@@ -49,6 +49,8 @@ func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) 
 	if err != nil {
 		return Blame{}, err
 	}
+
+	// A look at its beginning is cheap; blame of a file that is no text is not.
 	switch {
 	case s.Binary:
 		return Blame{}, fmt.Errorf("%q: %w", path, ErrBinary)

@@ -233,6 +233,7 @@ func (m *Mirror) packFrom(ctx context.Context, f *foreign, refs map[string]strin
 	c.args = append(c.args, filepath.Join(m.dir, "objects", "pack", "pack"))
 	c.env = []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects}
 
+	// By their ids: a name of the other directory means nothing here.
 	var tips bytes.Buffer
 	for _, oid := range slices.Compact(slices.Sorted(maps.Values(refs))) {
 		fmt.Fprintln(&tips, oid)

@@ -36,6 +36,7 @@ func (c *counter) start(owner *tasks, key string, count func(ctx context.Context
 		return done
 	}
 
+	// Beyond that nobody waits for an exact number.
 	if len(c.running) == countMost {
 		return nil
 	}
@@ -58,6 +59,7 @@ func (c *counter) start(owner *tasks, key string, count func(ctx context.Context
 	if c.running == nil {
 		c.running = map[string]chan struct{}{}
 	}
+
 	c.running[key] = done
 	return done
 }
@@ -81,6 +83,7 @@ func (m *Mirror) count(ctx context.Context, q LogQuery, filter []string) (total 
 		return 0, true
 	}
 
+	// The page does not wait long for its total: the next one has it.
 	wait := time.NewTimer(countWait)
 	defer wait.Stop()
 

@@ -79,6 +79,7 @@ func (m *Mirror) Diff(ctx context.Context, base, head string, o DiffOptions) (Di
 		o.MaxFiles = 10_000
 	}
 
+	// Two commits never change, so what was asked once is known.
 	key := fmt.Sprint(m.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat)
 	size := func(d Diff) int64 { return d.size() }
 	return m.pool.all.diffs.do(ctx, m.tasks, key, size, func(ctx context.Context) (Diff, error) {
@@ -172,6 +173,7 @@ func (d *diffReader) read() error {
 			return fmt.Errorf("git diff-tree said %.80q", line)
 		}
 
+		// A type change, as from a file to a link, is told as a deletion and an addition.
 		if d.file >= 0 && d.diff.Files[d.file].Status == 'T' && !half {
 			half = true
 		} else {
@@ -183,6 +185,7 @@ func (d *diffReader) read() error {
 		}
 		line, err = d.patch(&d.diff.Files[d.file])
 	}
+
 	if err == io.EOF {
 		return nil
 	}
@@ -423,6 +426,7 @@ func parseHunkHeader(line string) (Hunk, error) {
 	}{{old, &h.Old}, {next, &h.New}} {
 		start, lines, many := strings.Cut(x.text, ",")
 
+		// Without its count it is one line.
 		x.to.Lines = 1
 		var err error
 		if x.to.Start, err = strconv.Atoi(start); err != nil {

@@ -237,6 +237,7 @@ func (m *Mirror) drop(ctx context.Context, here, want map[string]string) error {
 			fmt.Fprintf(&script, "delete %s\x00\x00", name)
 		}
 	}
+
 	if script.Len() == 0 {
 		return nil
 	}
@@ -265,6 +266,7 @@ func (m *Mirror) point(ctx context.Context, symref, commit string) (moved bool, 
 		return false, nil
 	}
 
+	// Writing it anew would be a change for whoever watches the mirror.
 	if strings.TrimSpace(string(old)) == want {
 		return false, nil
 	}

@@ -43,12 +43,15 @@ func (f *flights[T]) do(ctx context.Context, owner *tasks, key string, size func
 	if r == nil {
 		r = f.start(ctx, owner, key, size, work)
 	}
+
+	// The owner is closed, and takes no more work.
 	if r == nil {
 		f.mu.Unlock()
 		var none T
 		return none, ErrClosed
 	}
 
+	// Counted under the lock: with nobody left who waits the work is ended.
 	r.waiting++
 	f.mu.Unlock()
 
@@ -119,6 +122,7 @@ func (f *flights[T]) leave(key string, r *flight[T]) {
 // remember keeps an answer, and drops the oldest ones for it. Called with mu
 // held.
 func (f *flights[T]) remember(key string, v T, size int64) {
+	// One answer may take a quarter at most, or it would push all others out.
 	if size < 0 || size > f.most/4 || f.sizes[key] != 0 {
 		return
 	}

@@ -200,6 +200,7 @@ func (f *foreign) openGitDir(path string) (ok bool, err error) {
 	if err != nil || dir == "" {
 		return false, err
 	}
+
 	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
 		return false, nil
 	}
@@ -208,6 +209,7 @@ func (f *foreign) openGitDir(path string) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	f.head = head
 	if ok, err = f.openCommon(dir); !ok {
 		f.close()

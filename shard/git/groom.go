@@ -97,6 +97,7 @@ func (m *Mirror) brief(s *refState) bool {
 		return false
 	}
 
+	// Reading stops at the bound: a long history costs no more than that.
 	store, err := pack.Open(m.dir)
 	if err != nil {
 		return false

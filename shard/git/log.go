@@ -124,6 +124,7 @@ func (m *Mirror) At(ctx context.Context, commit string, until time.Time) (Commit
 	if err != nil {
 		return Commit{}, err
 	}
+	// Packs are read here; what they cannot answer git is asked.
 	page, err := m.read(ctx, q)
 	if errors.Is(err, pack.ErrAskGit) {
 		page, err = m.askLog(ctx, q, args)
@@ -251,6 +252,7 @@ func (page *LogPage) fill(ctx context.Context, w *walk, match matcher, skip, lim
 		if l.commit == nil {
 			return true
 		}
+		// Only commits that match are skipped: a page begins after those of the pages before.
 		if skip > 0 {
 			skip--
 			return true
@@ -355,6 +357,7 @@ func (m *Mirror) askLog(ctx context.Context, q LogQuery, filter []string) (page 
 		})
 	})
 
+	// Its own time is over, not that of the caller.
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		page.AtLeast, err = true, nil
 	}
@@ -388,6 +391,7 @@ func (q *LogQuery) arguments() ([]string, error) {
 		args = append(args, "--until=@"+strconv.FormatInt(q.Until.Unix(), 10))
 	}
 
+	// A name that begins with a dash is no option from here on.
 	args = append(args, "--end-of-options", q.Commit, "--")
 	if path != "" {
 		args = append(args, path)

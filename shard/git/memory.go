@@ -95,6 +95,7 @@ func (m *Mirror) announced() (memory int64) {
 		}
 	})
 
+	// What fits into the usual memory did not run out of it for that.
 	if memory < gitMemory/4 {
 		return 0
 	}

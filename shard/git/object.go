@@ -130,6 +130,7 @@ func fewCommits(s *pack.Store, tips []string, most int) bool {
 			return false
 		}
 
+		// Parents are in the head; the message may have lines like them.
 		head, _, _ := bytes.Cut(content, []byte("\n\n"))
 		for line := range bytes.Lines(head) {
 			if parent, ok := strings.CutPrefix(strings.TrimSpace(string(line)), "parent "); ok {

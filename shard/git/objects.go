@@ -82,6 +82,7 @@ func (o *objects) small(name string) (info objectInfo, content []byte, ok bool) 
 		return info, nil, false
 	}
 
+	// Tags and large ones are left to git.
 	kind, content, err := o.store.Get(o.buf[:0], id, smallObject)
 	if err != nil || kind == pack.Tag {
 		return info, nil, false

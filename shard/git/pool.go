@@ -94,6 +94,7 @@ func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
 		return context.Cause(ctx)
 	}
 
+	// Answers that nobody read would be taken for those of the next question.
 	if err != nil && !c.aligned {
 		p.all.end(c)
 		if said := c.complaint.String(); said != "" && !errors.Is(err, errStop) {
@@ -286,6 +287,7 @@ func (c *catFile) start() error {
 	if c.done {
 		return context.Cause(c.ctx) // killed before it began
 	}
+
 	k := &command{dir: c.dir, args: []string{"cat-file", "--batch-command", "-z"}, config: []string{"core.deltaBaseCacheLimit", "32m"}}
 
 	cmd, complaint := k.process(context.Background())
@@ -301,6 +303,7 @@ func (c *catFile) start() error {
 	if _, err := k.start(cmd); err != nil {
 		return fmt.Errorf("git cat-file: %w", err)
 	}
+
 	if f, ok := out.(*os.File); ok {
 		widen(f)
 	}
@@ -355,6 +358,7 @@ func (c *catFile) ask(verb string, names ...string) error {
 		return err
 	}
 
+	// Until every answer is read, the process is of no use for others.
 	c.aligned = false
 	var b bytes.Buffer
 	for _, n := range names {
@@ -385,6 +389,7 @@ func (c *catFile) answer() (objectInfo, error) {
 
 	c.asked--
 	line = line[:len(line)-1]
+
 	if strings.HasSuffix(line, " missing") || strings.HasSuffix(line, " ambiguous") {
 		c.aligned = c.asked == 0
 		if strings.HasSuffix(line, " ambiguous") {

@@ -69,6 +69,8 @@ func (m *Mirror) replace(name string, text []byte) error {
 	if err != nil {
 		return err
 	}
+
+	// On the disk before it has its name: a crash must not leave an empty file.
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(path+".lock"))
