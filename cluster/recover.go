@@ -20,11 +20,16 @@ import (
 
 // Recovered is what Restore or Recover has made.
 type Recovered struct {
-	Node    string   // id of the node
-	Cluster string   // id of the new cluster
-	Before  string   // id of the old one
-	Index   uint64   // of the newest entry that is in the catalog
-	Removed []string // members of the old cluster that the new one does not have
+	Node    string // id of the node
+	Cluster string // id of the new cluster
+	Before  string // id of the old one
+	Index   uint64 // of the newest entry that is in the catalog
+
+	catalog.Refounded
+
+	// What is in force again as it was then, for the operator to look through.
+	Accounts int      // that are active
+	Keys     []string // API keys that have not ended by the catalog's clock: id, name and whose they are
 }
 
 // Restore makes an empty data directory that of a node with the catalog of a
@@ -54,8 +59,9 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 		return nil, fmt.Errorf("cluster: the data directory %s holds a node already: restore into an empty one", dataDir)
 	}
 
-	id.NodeID = newNodeID()
-	r := refound(state, id, "")
+	// The node is in the new catalog before its first start, as if it had been started once.
+	id.NodeID, id.BootEpoch = newNodeID(), 1
+	r := refound(state, id, true)
 
 	// The identity is written last: a directory that is half restored does not start.
 	if err := saveAsRaft(h, id, state); err != nil {
@@ -87,11 +93,33 @@ func opens(keyFile string, v *catalog.View) error {
 }
 
 // refound gives a catalog and an identity to a new cluster.
-func refound(state *catalog.State, id *identity, keep string) *Recovered {
+func refound(state *catalog.State, id *identity, restored bool) *Recovered {
 	r := &Recovered{Node: id.NodeID, Cluster: randomID(), Before: state.View().ClusterID(), Index: state.Index()}
-	r.Removed = state.Refound(r.Cluster, keep)
+	r.Refounded = *state.Refound(catalog.Successor{Cluster: r.Cluster, Node: id.NodeID, Restored: restored})
 	id.ClusterID, id.Founding = r.Cluster, false
+
+	// Who was shut out, and which keys were revoked, after the catalog was written down is not known here.
+	v := state.View()
+	for a := range v.Accounts() {
+		if a.State == catalog.AccountActive {
+			r.Accounts++
+		}
+	}
+	for k := range v.Keys() {
+		if k.Expires.IsZero() || v.Time().Before(k.Expires) {
+			r.Keys = append(r.Keys, describe(v, k))
+		}
+	}
 	return r
+}
+
+// describe names a key and whose it is.
+func describe(v *catalog.View, k *catalog.Key) string {
+	owner := "nobody"
+	if a := v.Account(k.Account); a != nil {
+		owner = a.Email
+	}
+	return fmt.Sprintf("%s %q of %s", k.ID, k.Name, owner)
 }
 
 // alone is the configuration of raft with one voter.
@@ -203,7 +231,7 @@ func (r *recovery) Snapshot() (raft.FSMSnapshot, error) {
 	if r.stuck {
 		return nil, errStuck
 	}
-	r.done = refound(r.state, r.id, r.id.NodeID)
+	r.done = refound(r.state, r.id, false)
 	return snapshot{r.state.View()}, nil
 }
 

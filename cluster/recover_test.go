@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -38,7 +40,8 @@ func TestRestoreMakesANewCluster(t *testing.T) {
 	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
 	n := start(t, options(t, from))
-	n.propose(&catalog.CreateKey{Key: catalog.Key{ID: "k", Hash: bytes.Repeat([]byte{1}, 32), Role: catalog.RoleOwner}})
+	n.propose(&catalog.CreateKey{Key: catalog.Key{ID: "k", Name: "ci", Hash: bytes.Repeat([]byte{1}, 32), Role: catalog.RoleOwner}},
+		&catalog.PutSession{Session: catalog.Session{ID: "s", Key: "k", Hash: bytes.Repeat([]byte{3}, 32), Idle: time.Hour, Expires: time.Now().Add(time.Hour)}})
 	old := n.self.cluster()
 	if _, err := n.Secret(context.Background(), "hmac"); err != nil {
 		t.Fatal(err)
@@ -87,10 +90,16 @@ func TestRestoreMakesANewCluster(t *testing.T) {
 	if r.Before != old || r.Cluster == old || len(r.Removed) != 1 || r.Removed[0] != n.Self() || r.Node == n.Self() {
 		t.Errorf("%+v", r)
 	}
+	if r.Sessions != 1 || r.Accounts != 0 || !slices.Equal(r.Keys, []string{`k "ci" of nobody`}) {
+		t.Errorf("what ended and what is in force again: %+v", r)
+	}
 	again := start(t, options(t, to))
 	again.propose(&catalog.CreateKey{Key: catalog.Key{ID: "k2", Name: "k2", Hash: bytes.Repeat([]byte{2}, 32), Role: catalog.RoleOwner}})
 	if again.View().Key("k") == nil || again.View().Key("k2") == nil {
 		t.Error("keys are gone")
+	}
+	if again.View().Session("s") != nil {
+		t.Error("a session is there again")
 	}
 	if s, err := again.Secret(context.Background(), "hmac"); err != nil || !bytes.Equal(s, secret) {
 		t.Errorf("secret: %v", err)

@@ -50,7 +50,7 @@ func TestAnIndexThatNobodyHasIsNoIndex(t *testing.T) {
 	if got, want := countRepos(state.View(), nil, hold.Live{}), (RepoCounts{Total: 1}); got != want {
 		t.Errorf("while its only holder cannot be reached: got %+v, want %+v", got, want)
 	}
-	state.Refound("d", "")
+	state.Refound(catalog.Successor{Cluster: "d", Node: "n2", Restored: true})
 	if got, want := countRepos(state.View(), nil, hold.Live{1: true}), (RepoCounts{Total: 1}); got != want {
 		t.Errorf("after a restore: got %+v, want %+v", got, want)
 	}

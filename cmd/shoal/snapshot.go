@@ -82,7 +82,9 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Begin a new cluster of one node with a saved catalog",
 		Long: "Begin a new cluster of one node with a saved catalog. The data directory has to be empty but for the\n" +
-			"key file, which has to be that of the cluster that was saved, and the node stopped. Repositories are fetched and indexed again.",
+			"key file, which has to be that of the cluster that was saved, and the node stopped. Repositories are fetched and indexed again.\n" +
+			"Sessions, consents of agents, invitations and what code hosts said of permissions are not taken over; accounts, passwords,\n" +
+			"keys and grants are those of the file, also where they were taken back since: the keys are listed.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
@@ -115,7 +117,8 @@ func newRecover(getenv func(string) string) *cobra.Command {
 		Short: "Recovery after loss of the majority: make this stopped node a cluster of its own",
 		Long: "Recovery after loss of the majority of nodes for good: makes this stopped node a cluster of its own with the catalog\n" +
 			"that it has. Changes that only the lost nodes had acknowledged are lost. Run it on one node, the one with the\n" +
-			"newest catalog; give the others empty data directories before they join.",
+			"newest catalog; give the others empty data directories before they join. Sessions, consents of agents and invitations\n" +
+			"end, since what ended them may be among what is lost.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// What is lost cannot be got back: it takes a word of the operator.
@@ -147,5 +150,12 @@ func printRecovered(w io.Writer, r *cluster.Recovered) {
 	fmt.Fprintf(w, "node %s is cluster %s (before: %s) with the catalog up to entry %d\n", r.Node, r.Cluster, r.Before, r.Index)
 	for _, id := range r.Removed {
 		fmt.Fprintf(w, "no longer a member: %s\n", id)
+	}
+
+	// A revocation that came after what is left of the catalog is not in it.
+	fmt.Fprintf(w, "ended: %d sessions, %d consents of agents, %d invitations and other links\n", r.Sessions, r.Consents, r.Links)
+	fmt.Fprintf(w, "in force as they were then, with their passwords, roles and grants: %d active accounts, %d API keys. Look through them:\n", r.Accounts, len(r.Keys))
+	for _, key := range r.Keys {
+		fmt.Fprintf(w, "API key: %s\n", key)
 	}
 }
