@@ -213,6 +213,7 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 		}
 	}
 
+	// One copy more than none, and one voter more than half: so many may fail.
 	t := Tolerance{Searches: short.Fewest - 1, Known: true, Writes: answering - (voters/2 + 1)}
 	if leader == "" {
 		t.Writes = -1

@@ -196,6 +196,7 @@ func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
 	began := clock.Now()
 	w := &rendering{hits: hits, shown: s.allot(hits), out: make([]rendered, len(hits))}
 
+	// A search that has used much time waits in the lane of the heavy ones.
 	lane := light
 	if s.spent > heavyAfter {
 		lane = heavy
@@ -204,6 +205,7 @@ func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
 		return w.out, s.ended(err)
 	}
 
+	// As many helpers as there are slots and enough hits: none waits for a slot.
 	var wg sync.WaitGroup
 	for extra := 0; extra < len(hits)/renderAlone && s.gate.tryEnter(); extra++ {
 		wg.Add(1)
@@ -246,6 +248,7 @@ func (s *search) renderAll(ctx context.Context, w *rendering) {
 			break
 		}
 
+		// A damaged file costs its own hits, not the search.
 		err := file.Guard(func() error { return s.file(e, w.hits[i], w.shown[i], &w.out[i]) })
 		w.out[i].done = err == nil && !s.stopped.Load()
 		if err != nil {

@@ -466,6 +466,7 @@ func (r *run) cut(all bool) {
 	for i, d := range docs {
 		units += int(r.b.s.docUnit.At(int(d)+1) - r.b.s.docUnit.At(int(d)))
 
+		// The last piece is what is left, however small.
 		full := units-before >= size || i-start+1 >= pieceDocs
 		if full || i == len(docs)-1 {
 			r.pieces = append(r.pieces, piece{docs: docs[start : i+1], units: units})

@@ -204,6 +204,7 @@ func (req *leafRequest) search() shard.Request {
 func (l *leaves) gate(ctx context.Context, req *leafRequest, out *leafResponse) error {
 	mayAll := func(r *account.Repos) bool { return l.sights.all(r.Set, req.Groups) }
 
+	// Again waits for a newer catalog where that may settle it.
 	seen, err := l.d.Gate.Again(ctx, req.Pass, mayAll)
 	if err != nil || mayAll(seen) {
 		return err
@@ -231,6 +232,7 @@ func (out *leafResponse) judge(req *leafRequest, res *shard.Result, late bool) {
 	}
 
 	for i := range req.Groups {
+		// A verdict that is there was given before the search, as that the file is not here.
 		switch {
 		case out.Verdicts[i] != verdictNone:
 		case failed[req.Groups[i].group.Parts[0].Shard]:

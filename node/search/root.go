@@ -176,6 +176,7 @@ func (r *root) resolve(q query.Q) error {
 		if err != nil {
 			return nil, err
 		}
+		// Here and nowhere else: whatever an atom names, only what the viewer may see goes on.
 		return roaring.And(set, r.seen.Set), nil
 	})
 	if err != nil {

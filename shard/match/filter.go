@@ -74,6 +74,7 @@ func filterOf(p *plan) *filter {
 	re := p.re.Simplify()
 	n, price := needOf(re)
 
+	// So cheap that no program can be cheaper.
 	if n != nil && price < priceOne+0.2 {
 		return newFilter(n, p)
 	}

@@ -179,6 +179,7 @@ func (c *cursor) window(from int) {
 	follows := from == c.end
 	c.base = from
 
+	// As many blocks as the text has whole, with all that a position looks beyond.
 	if n := (len(c.text) - from - c.f.reach()) >> 6; n > 0 {
 		n = min(n, c.blocks)
 		c.blocks = min(64, c.blocks*4)
@@ -187,6 +188,7 @@ func (c *cursor) window(from int) {
 		return
 	}
 
+	// What is left, with newlines after it: as many as a position can look at.
 	n := copy(c.tail[:], c.text[from:])
 	blocks := n>>6 + 1
 	copy(c.tail[n:blocks<<6+c.f.reach()], newlines[:])

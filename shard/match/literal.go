@@ -95,6 +95,7 @@ func newLiteral(elems []elem) *literal {
 			l.fold = append(l.fold, elems[n].fold)
 		}
 
+		// Of all cores the one with the rarest pair is looked for.
 		l.left, l.right = elems[:i], elems[n:]
 		l.choosePair()
 		if best == nil || l.chance < best.chance {

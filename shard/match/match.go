@@ -317,6 +317,7 @@ func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err e
 			limit = at + i
 		}
 
+		// The limit is the end of the line: no match goes beyond it.
 		end, err := s.ahead.forward(text, lo, limit, false, nil)
 		if err != nil || end >= 0 {
 			return lo, end, err
