@@ -44,6 +44,9 @@ type connectionJSON struct {
 	Calls    int            `json:"calls"`
 	Limit    *limitJSON     `json:"limit,omitempty"`
 	TokenEnd string         `json:"tokenExpiresAt,omitempty"`
+	Refused  string         `json:"tokenRefusedAt,omitempty"`
+	Hides    string         `json:"hidesAt,omitempty"`
+	Hidden   string         `json:"hiddenAt,omitempty"`
 	Follows  followingJSON  `json:"following"`
 }
 
@@ -82,6 +85,7 @@ func connectionOf(k *operate.ConnectionStatus) connectionJSON {
 		Repos: k.Repos, Listed: k.Listed, Excluded: make([]excludedJSON, len(k.Excluded)), Kept: k.Kept, Held: k.Held, HeldAt: stamp(k.HeldAt),
 		Follows:  followingOf(k.Following),
 		SyncedAt: stamp(k.SyncedAt), EndedAt: stamp(k.EndedAt), NextAt: stamp(k.NextAt), Calls: k.Calls, TokenEnd: stamp(k.ExpiresAt),
+		Refused: stamp(k.RefusedAt), Hides: stamp(k.HidesAt), Hidden: stamp(k.HiddenAt),
 	}
 
 	for i, issue := range k.Issues {

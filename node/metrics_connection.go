@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/gauge"
+	"github.com/shoalsearch/shoal/node/host"
 )
 
 // connectionMetrics tell of the connections, as the catalog has them: each node
@@ -28,9 +29,12 @@ func connectionMetrics() []stateMetric {
 				}
 			})},
 
-		{Desc: gauge.Desc("shoal_connection_issues", "Issues of the last listing of a connection, by code.", "connection", "code"),
+		{Desc: gauge.Desc("shoal_connection_issues", "Issues of the last listing of a connection, and TOKEN_REFUSED while its host refuses the token, by code.", "connection", "code"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				count := map[string]int{}
+				if !c.RefusedAt.IsZero() {
+					count[string(host.TokenRefused)]++
+				}
 				for _, i := range c.Issues {
 					count[i.Code]++
 				}
@@ -55,6 +59,17 @@ func connectionMetrics() []stateMetric {
 				if !c.Account.Expires.IsZero() {
 					emit(float64(c.Account.Expires.Unix()), c.Name)
 				}
+			})},
+
+		{Desc: gauge.Desc("shoal_connection_token_refused_timestamp_seconds", "Since when the host refuses the token of a connection; absent while it does not.", "connection"),
+			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
+				if !c.RefusedAt.IsZero() {
+					emit(float64(c.RefusedAt.Unix()), c.Name)
+				}
+			})},
+		{Desc: gauge.Desc("shoal_connection_hidden", "1 while the repositories that only this connection lists are hidden, since the host has refused its token for 30 days.", "connection"),
+			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
+				emit(gauge.Truth(!c.HiddenAt.IsZero()), c.Name)
 			})},
 
 		// When it was listed, and how long that took.

@@ -18,6 +18,7 @@ func TestAConnectionHasItsMetrics(t *testing.T) {
 	w.Do(&catalog.GrantJob{Kind: catalog.JobSync, Subject: "a", Node: "n1", Epoch: clustertest.Epoch, Deadline: w.Now().Add(time.Hour)})
 	granted := w.Now()
 	w.Pass(7 * time.Second)
+	listed := w.Now()
 
 	conn, fence := w.View().Connection("a"), w.View().Job(catalog.JobSync, "a").Fence
 	expires := granted.Add(72 * time.Hour)
@@ -29,6 +30,15 @@ func TestAConnectionHasItsMetrics(t *testing.T) {
 			Account:  catalog.Account{Calls: 5, Limit: 5000, Remaining: 1000, Expires: expires}},
 		Total: 12,
 	})
+
+	// The host of b refuses its token, for a month.
+	refusedAt := w.Now()
+	for range 2 {
+		w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "b", Urgent: true})
+		w.Do(&catalog.GrantJob{Kind: catalog.JobSync, Subject: "b", Node: "n1", Epoch: clustertest.Epoch, Deadline: w.Now().Add(time.Hour)})
+		w.Do(&catalog.FinishJob{Kind: catalog.JobSync, Subject: "b", Fence: w.View().Job(catalog.JobSync, "b").Fence, Error: "401", TokenRefused: true})
+		w.Pass(catalog.ServeRefused)
+	}
 
 	got := map[string]float64{}
 	name := regexp.MustCompile(`fqName: "(\w+)"`)
@@ -52,7 +62,12 @@ func TestAConnectionHasItsMetrics(t *testing.T) {
 		"shoal_connection_calls a":                           5,
 		"shoal_connection_calls_left_ratio a":                0.2,
 		"shoal_connection_token_expires_timestamp_seconds a": float64(expires.Unix()),
-		"shoal_connection_listed_timestamp_seconds a":        float64(w.Now().Unix()),
+		"shoal_connection_listed_timestamp_seconds a":        float64(listed.Unix()),
+		"shoal_connection_hidden a":                          0,
+		"shoal_connection_hidden b":                          1,
+		"shoal_connection_failed b":                          1,
+		"shoal_connection_issues b TOKEN_REFUSED":            1,
+		"shoal_connection_token_refused_timestamp_seconds b": float64(refusedAt.Unix()),
 		"shoal_connection_listed_timestamp_seconds b":        0,
 		"shoal_connection_listing_seconds a":                 7,
 	} {
@@ -60,7 +75,7 @@ func TestAConnectionHasItsMetrics(t *testing.T) {
 			t.Errorf("%s is %v (%t), want %v", key, v, ok, want)
 		}
 	}
-	for _, key := range []string{"shoal_connection_calls_left_ratio b", "shoal_connection_token_expires_timestamp_seconds b", "shoal_connection_listing_seconds b"} {
+	for _, key := range []string{"shoal_connection_token_refused_timestamp_seconds a", "shoal_connection_calls_left_ratio b", "shoal_connection_token_expires_timestamp_seconds b", "shoal_connection_listed_timestamp_seconds c"} {
 		if v, ok := got[key]; ok {
 			t.Errorf("%s is %v, though nothing is known", key, v)
 		}

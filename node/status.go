@@ -305,8 +305,9 @@ func heldBytes(view *catalog.View) map[uint32]int64 {
 // that can be searched now.
 func countRepos(view *catalog.View, visible *roaring.Bitmap, live hold.Live) RepoCounts {
 	var c RepoCounts
+	shown := view.Shown()
 	for repo := range view.Repos() {
-		if repo.Orphaned() || visible != nil && !visible.Contains(repo.ID) {
+		if !shown(repo) || visible != nil && !visible.Contains(repo.ID) {
 			continue
 		}
 

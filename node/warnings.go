@@ -37,6 +37,12 @@ func (n *Node) warnings(view *catalog.View) []string {
 		}
 	}
 
+	for c := range view.Connections() {
+		if text := operate.Refusal(c); text != "" {
+			out = append(out, fmt.Sprintf("connection %s: %s; `shoal connection list` has what to do", c.Name, text))
+		}
+	}
+
 	members := n.cluster.Members()
 	if n.cluster.Leader() == "" {
 		out = append(out, leaderless(members, n.cluster.Age()))
@@ -82,8 +88,9 @@ func permissionWarnings(s *job.PermissionState) (out []string) {
 // leftOut names repositories that have more revisions than are indexed.
 func leftOut(view *catalog.View) string {
 	var names []string
+	shown := view.Shown()
 	for r := range view.Repos() {
-		if r.LeftOut > 0 && !r.Orphaned() {
+		if r.LeftOut > 0 && shown(r) {
 			names = append(names, fmt.Sprintf("%s (%d left out)", r.Name, r.LeftOut))
 		}
 	}
@@ -97,8 +104,9 @@ func leftOut(view *catalog.View) string {
 // had some are searched no more.
 func emptied(view *catalog.View) string {
 	var names []string
+	shown := view.Shown()
 	for r := range view.Repos() {
-		if r.NoCommit() && !r.Empty && !r.Orphaned() {
+		if r.NoCommit() && !r.Empty && shown(r) {
 			names = append(names, r.Name)
 		}
 	}

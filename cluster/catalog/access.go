@@ -61,7 +61,7 @@ const maxSights = 2000
 // Visible is the set of repositories that a viewer may know of:
 //
 //	nobody                        none
-//	the operator, keys for all    what is listed
+//	the operator, keys for all    what is listed, see Shown
 //	guests, keys of nobody        what is listed and open
 //	an account, an owner's too    that, and what is listed and granted to it, or
 //	                              lets be read by the host one of its identities is of
@@ -144,7 +144,8 @@ func (v *View) openSets() (listed, open *roaring.Bitmap) {
 	defer v.sets.mu.Unlock()
 	listed = v.listedLocked()
 	if v.sets.open == nil {
-		v.sets.open = v.where(func(r *Repo) bool { return !r.Orphaned() && isOpen(r, enforced) })
+		shown := v.Shown()
+		v.sets.open = v.where(func(r *Repo) bool { return shown(r) && isOpen(r, enforced) })
 	}
 	return listed, v.sets.open
 }
@@ -180,9 +181,24 @@ func isOpen(r *Repo, enforced map[string]enforcement) bool {
 
 func (v *View) listedLocked() *roaring.Bitmap {
 	if v.sets.listed == nil {
-		v.sets.listed = v.where(func(r *Repo) bool { return !r.Orphaned() })
+		v.sets.listed = v.where(v.Shown())
 	}
 	return v.sets.listed
+}
+
+// Shown returns what tells whether a repository is shown to anybody: some
+// connection lists it, and not only such as are hidden since their hosts have
+// refused their tokens for long. It is of this view; calls cost little.
+func (v *View) Shown() func(*Repo) bool {
+	var hidden []string
+	for c := range v.Connections() {
+		if !c.HiddenAt.IsZero() {
+			hidden = append(hidden, c.Name)
+		}
+	}
+	return func(r *Repo) bool {
+		return slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return !slices.Contains(hidden, c.Name) })
+	}
 }
 
 // where is the set of the repositories for which a condition holds.
@@ -214,8 +230,8 @@ func (v *View) Context(name string) (*roaring.Bitmap, bool) {
 	}
 
 	// Made once for each state of the repositories: many searches ask for the same context.
-	scope := newScope(def)
-	set := v.where(func(r *Repo) bool { return !r.Orphaned() && scope.has(r) })
+	scope, shown := newScope(def), v.Shown()
+	set := v.where(func(r *Repo) bool { return shown(r) && scope.has(r) })
 	if v.sets.contexts == nil {
 		v.sets.contexts = map[string]*roaring.Bitmap{}
 	}

@@ -186,7 +186,7 @@ func (c *FinishJob) apply(t *txn) Result {
 
 	t.failed(old, c)
 	if row != nil && row.failed != nil {
-		row.failed(t, c.Subject, c.Error)
+		row.failed(t, c)
 	}
 	return Result{}
 }
@@ -276,7 +276,7 @@ func (c *CancelJob) apply(t *txn) Result {
 	t.setJob(&j)
 
 	if row := rowOf(t.kinds, c.Kind); row != nil && row.failed != nil {
-		row.failed(t, c.Subject, c.Reason)
+		row.failed(t, &FinishJob{Kind: c.Kind, Subject: c.Subject, Error: c.Reason})
 	}
 	return Result{}
 }

@@ -202,9 +202,31 @@ func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
 		drop()
 	}
 
-	t.connections.set(n.Name, &n)
+	t.putConnection(conn, &n)
 	t.finish(old)
 	return Result{}
+}
+
+// putConnection stores a connection after an attempt to list it.
+func (t *txn) putConnection(old, n *Connection) {
+	t.connections.set(n.Name, n)
+
+	// Who sees what is worked out anew where its repositories vanish or come back.
+	if old.HiddenAt.IsZero() != n.HiddenAt.IsZero() {
+		t.sets = &sets{}
+	}
+}
+
+// takeRefusal notes that the host refuses the token. What was listed is hidden
+// once that has gone on for long and the host has just said so again: one that
+// cannot be reached hides nothing.
+func (n *Connection) takeRefusal(now time.Time) {
+	if n.RefusedAt.IsZero() {
+		n.RefusedAt = now
+	}
+	if n.HiddenAt.IsZero() && now.Sub(n.RefusedAt) >= ServeRefused {
+		n.HiddenAt = now
+	}
 }
 
 // lists is the link of a connection to the repository, nil where it does not
@@ -253,6 +275,11 @@ func (f RepoFacts) stored() RepoFacts {
 func (n *Connection) takeListing(c *FinishSync, now time.Time) {
 	n.Synced, n.SyncedAt, n.Error = c.Hash, now, ""
 	n.Excluded, n.Account, n.Again = c.Excluded, c.Account, c.Again
+
+	// The host took the token.
+	if !c.Nothing {
+		n.RefusedAt, n.HiddenAt = time.Time{}, time.Time{}
+	}
 
 	n.Warnings = nil
 	for _, w := range c.Warnings[:min(len(c.Warnings), maxWarnings)] {

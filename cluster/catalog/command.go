@@ -85,6 +85,8 @@ type FinishJob struct {
 	Error     string    // empty: good
 	Permanent bool      // no use to try again
 	NotBefore time.Time // of the next attempt after a failure
+
+	TokenRefused bool // of a sync: it failed since the host refuses the token
 }
 
 // ReleaseJob gives a job back: its node stops and nothing is wrong with it.
@@ -154,6 +156,10 @@ type FinishSync struct {
 	Again   time.Time // as in Connection
 
 	HeldRepos []RepoID // the Held ones
+
+	// Nothing is set where the host has none of what the connection names, which
+	// does not prove that it takes the token.
+	Nothing bool
 }
 
 // FinishListing is FinishSync for a listing whose pages have only what the

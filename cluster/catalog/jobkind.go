@@ -27,8 +27,8 @@ type JobRow struct {
 	// FinishJob.
 	Own bool
 
-	exists func(t *txn, subject string) bool     // there is such a subject; nil: any that is not empty
-	failed func(t *txn, subject, message string) // notes a failure outside the job; nil: nothing to note
+	exists func(t *txn, subject string) bool // there is such a subject; nil: any that is not empty
+	failed func(t *txn, c *FinishJob)        // notes a failure outside the job; nil: nothing to note
 }
 
 // jobRows is the table of kinds. To add one: a number above, a row here, and
@@ -88,12 +88,16 @@ func hasMembers(_ *txn, subject string) bool {
 }
 
 // connectionFailed shows the failure of a sync at its connection.
-func connectionFailed(t *txn, subject, message string) {
-	conn := t.connections.get(subject)
+func connectionFailed(t *txn, c *FinishJob) {
+	conn := t.connections.get(c.Subject)
 	if conn == nil {
 		return
 	}
+
 	n := *conn
-	n.Error = clip(message)
-	t.connections.set(n.Name, &n)
+	n.Error = clip(c.Error)
+	if c.TokenRefused {
+		n.takeRefusal(t.now)
+	}
+	t.putConnection(conn, &n)
 }

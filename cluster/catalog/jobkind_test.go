@@ -30,7 +30,7 @@ func TestAKindOfJobsIsARow(t *testing.T) {
 	b := newBook(t)
 	b.s = New(JobRow{
 		Kind: count, Name: "count", OfRepo: true, exists: hasRepo,
-		failed: func(_ *txn, subject, message string) { noted = append(noted, subject+": "+message) },
+		failed: func(_ *txn, c *FinishJob) { noted = append(noted, c.Subject+": "+c.Error) },
 	})
 	b.configure("a")
 	b.member("n1")

@@ -207,8 +207,9 @@ func (v *View) Asked() *roaring.Bitmap {
 	v.sets.mu.Lock()
 	defer v.sets.mu.Unlock()
 	if v.sets.asked == nil {
+		shown := v.Shown()
 		v.sets.asked = v.where(func(r *Repo) bool {
-			return !r.Orphaned() && !open.Contains(r.ID) && !ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) != ""
+			return shown(r) && !open.Contains(r.ID) && !ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) != ""
 		})
 	}
 	return v.sets.asked

@@ -50,7 +50,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	case 4, 5, 6:
 		return &GrantJob{Kind: kind, Subject: subject, Node: node, Epoch: epoch, Deadline: now.Add(time.Hour)}
 	case 7:
-		return &FinishJob{Kind: kind, Subject: subject, Fence: fence, Error: "e", Permanent: rng.IntN(3) == 0, NotBefore: now.Add(time.Second)}
+		return &FinishJob{Kind: kind, Subject: subject, Fence: fence, Error: "e", Permanent: rng.IntN(3) == 0, NotBefore: now.Add(time.Second), TokenRefused: rng.IntN(2) == 0}
 	case 8:
 		return &RevokeJob{Kind: kind, Subject: subject, Fence: fence, Reason: "r"}
 	case 9, 10:

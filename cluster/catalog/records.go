@@ -35,6 +35,23 @@ type Connection struct {
 
 	HeldRepos []RepoID  // the Held ones, sorted
 	WholeAt   time.Time // end of the last listing in which nothing failed
+
+	RefusedAt time.Time // end of the first attempt since the last listing whose token the host refused; zero for none
+	HiddenAt  time.Time // since when its repositories are hidden for that; zero while they are shown
+}
+
+// ServeRefused is for how long the last listing of a connection is served whose
+// token its host refuses: whoever revoked it may have meant that, and a token
+// that nobody has replaced in that time is not missed.
+const ServeRefused = 30 * 24 * time.Hour
+
+// HidesAt is from when on an attempt whose token is refused hides the repositories
+// of the connection; zero where no token is refused, and where they are hidden already.
+func (c *Connection) HidesAt() time.Time {
+	if c.RefusedAt.IsZero() || !c.HiddenAt.IsZero() {
+		return time.Time{}
+	}
+	return c.RefusedAt.Add(ServeRefused)
 }
 
 // ListingIssue is one thing that an operator should know of a listing.

@@ -25,6 +25,8 @@ func (v *View) Why(a *User, r *Repo) (all []Reason) {
 	}
 	if r.Orphaned() {
 		all = append(all, Reason{Kind: "repository", Stops: true, Text: "No connection lists the repository any more: nobody sees it."})
+	} else if !v.Shown()(r) {
+		all = append(all, Reason{Kind: "repository", Stops: true, Text: "Its host refuses the token of the connection that lists it, and has for 30 days: nobody sees it until the host takes one."})
 	}
 	return slices.Concat(all, v.whyOpen(r), v.whyGranted(a, r), v.whyByHost(a, r))
 }

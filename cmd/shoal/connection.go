@@ -22,6 +22,7 @@ type connectionAnswer struct {
 	}
 	Repos, Listed, Kept, Held, Calls                  int
 	HeldAt, SyncedAt, EndedAt, NextAt, TokenExpiresAt time.Time
+	TokenRefusedAt, HiddenAt                          time.Time
 	Excluded                                          []struct {
 		Reason string
 		Repos  int
@@ -175,7 +176,7 @@ func printConnections(w io.Writer, all []connectionAnswer, now time.Time) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "CONNECTION\tTYPE\tSTATE\tREPOSITORIES\tLISTED\tNEXT\tPUSHES BY\tHOST")
 	for _, k := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name, k.Type, k.State, k.counts(), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), k.pushes(now), k.host(now))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name, k.Type, k.standing(), k.counts(), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), k.pushes(now), k.host(now))
 	}
 	t.Flush()
 
@@ -208,6 +209,18 @@ func printConnections(w io.Writer, all []connectionAnswer, now time.Time) {
 			fmt.Fprintf(w, "\n%s: %s\n", k.Name, text)
 		}
 	}
+}
+
+// standing is the state, and what is left of what was listed while the host
+// refuses the token.
+func (k *connectionAnswer) standing() string {
+	switch {
+	case !k.HiddenAt.IsZero():
+		return k.State + ", hidden"
+	case !k.TokenRefusedAt.IsZero():
+		return k.State + ", stale"
+	}
+	return k.State
 }
 
 // counts tells how many repositories there are, and of what happened to others.

@@ -56,6 +56,30 @@ func TestASyncSaysWhatCameOfIt(t *testing.T) {
 	}
 }
 
+// What was listed is stale while the host refuses the token, then hidden: the state
+// says so, and what it means once.
+func TestAListTellsOfARefusedToken(t *testing.T) {
+	t.Parallel()
+	for times, want := range map[string]string{
+		"": "failed  1 ",
+		`"tokenRefusedAt":"2026-01-02T03:04:05Z","hidesAt":"2026-02-01T03:04:05Z",`:  "failed, stale  1 ",
+		`"tokenRefusedAt":"2026-01-02T03:04:05Z","hiddenAt":"2026-02-01T03:04:05Z",`: "failed, hidden  1 ",
+	} {
+		node := http.NewServeMux()
+		node.HandleFunc("GET /api/connections", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(`[{"name":"main","type":"gitea","state":"failed","message":"it is refused","repos":1,` + times + `
+				"issues":[{"code":"TOKEN_REFUSED","text":"what that means","hint":"Make a new one.","since":"2026-01-02T03:04:05Z"}],"warnings":["what that means","another"]}]`))
+		})
+		stdout, _, err := run(t, node, "connection", "list")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(stdout, "gitea  "+want) || strings.Count(stdout, "what that means") != 1 || !strings.Contains(stdout, "(TOKEN_REFUSED, since 2026-01-02") || !strings.Contains(stdout, "main: another") {
+			t.Errorf("no %q in:\n%s", want, stdout)
+		}
+	}
+}
+
 // What is entered at a host is shown, and replaced only where that is asked for.
 func TestAWebhookIsShown(t *testing.T) {
 	t.Parallel()

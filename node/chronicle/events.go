@@ -111,8 +111,9 @@ type sight struct {
 type memberSight struct{ alive, draining, voter bool }
 
 type connectionSight struct {
-	held  bool // a listing that shrank waits for a second one
-	error string
+	held   bool // a listing that shrank waits for a second one
+	hidden bool // its token has been refused for long
+	error  string
 }
 
 // sightOf is what there is to see of members and a catalog.
@@ -122,7 +123,7 @@ func sightOf(members []cluster.Member, leader string, view *catalog.View) sight 
 		s.members[m.ID] = memberSight{m.Alive, m.State == catalog.MemberDraining, m.Voter}
 	}
 	for c := range view.Connections() {
-		s.conns[c.Name] = connectionSight{c.Held > 0, c.Error}
+		s.conns[c.Name] = connectionSight{c.Held > 0, !c.HiddenAt.IsZero(), c.Error}
 	}
 	return s
 }
@@ -189,6 +190,10 @@ func connectionChanges(before, now map[string]connectionSight) (out []Event) {
 		switch {
 		case !known || !there: // the configuration changed, which is told
 			continue
+		case is.hidden && !was.hidden:
+			text = "the repositories of connection %s are hidden: its host has refused its token for 30 days"
+		case was.hidden && !is.hidden:
+			text = "the repositories of connection %s are shown again"
 		case is.held && !was.held:
 			text = "a listing of connection %s misses so much that it is held until a second one agrees"
 		case was.held && !is.held:

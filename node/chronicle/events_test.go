@@ -33,6 +33,7 @@ func TestChangesAreToldAsEvents(t *testing.T) {
 		{func(s *sight) { s.conns["work"] = connectionSight{held: true} }, "connection work ", "connection work "},
 		{func(s *sight) { s.conns["work"] = connectionSight{error: "e"} }, "connection work ", "connection work "},
 		{func(s *sight) { s.conns["work"] = connectionSight{held: true, error: "e"} }, "connection work ", "connection work "},
+		{func(s *sight) { s.conns["work"] = connectionSight{hidden: true, error: "e"} }, "connection work ", "connection work "},
 		{func(s *sight) { s.conns["new"] = connectionSight{error: "e"} }, "", ""},
 	} {
 		before, after := whole(), whole()

@@ -69,7 +69,7 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 			defer func() { <-slots }()
 			if err := c.target(ctx, t); err != nil {
 				failed.Store(t.name, err)
-				if refused(err) || isEnd(err) {
+				if RefusesToken(err) || isEnd(err) {
 					stop(err)
 				}
 			}
@@ -124,7 +124,8 @@ func (e end) Unwrap() error { return e.error }
 
 func isEnd(err error) bool { return errors.As(err, &end{}) }
 
-func refused(err error) bool {
+// RefusesToken reports whether a host refused the token of a connection.
+func RefusesToken(err error) bool {
 	r := (*Refusal)(nil)
 	return errors.As(err, &r) && r.Code == TokenRefused
 }

@@ -181,7 +181,7 @@ func (a *githubApp) list(ctx context.Context) error {
 func (a *githubApp) byTheirClock(ask func() error) error {
 	before := a.ahead.Load()
 	err := ask()
-	if apart := time.Duration(a.ahead.Load() - before); refused(err) && apart.Abs() > 30*time.Second {
+	if apart := time.Duration(a.ahead.Load() - before); RefusesToken(err) && apart.Abs() > 30*time.Second {
 		return ask()
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/hold"
+	"github.com/shoalsearch/shoal/node/host"
 )
 
 // Agreement is what running jobs takes of the cluster. Its methods are safe
@@ -213,6 +214,8 @@ func (r *Runner) fail(ctx context.Context, a *attempt, failure error) error {
 		Error:     short(failure.Error()),
 		Permanent: errors.Is(failure, errPermanent),
 		NotBefore: r.again(j, failure),
+
+		TokenRefused: host.RefusesToken(failure),
 	})
 }
 

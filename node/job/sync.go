@@ -130,7 +130,8 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 
 	// Where nothing that is named is there any more, the listing ends like others:
 	// what it had listed once is let go of by the same rules.
-	if err != nil && (!host.NothingThere(err) || known.Repos == 0) {
+	nothing := host.NothingThere(err)
+	if err != nil && (!nothing || known.Repos == 0) {
 		return err
 	}
 
@@ -139,7 +140,7 @@ func (s *syncer) sync(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
-	fin.Account = account(before, allowance(h))
+	fin.Account, fin.Nothing = account(before, allowance(h)), nothing
 	if err := a.finish(ctx, fin); err != nil {
 		return fmt.Errorf("finish the listing: %w", err)
 	}

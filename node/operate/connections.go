@@ -2,6 +2,7 @@ package operate
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -42,6 +43,12 @@ type ConnectionStatus struct {
 	Remaining int
 	ResetAt   time.Time
 	ExpiresAt time.Time // of the token; zero where the host does not say
+
+	// While the host refuses the token, what was listed last is stale: it is
+	// searched until HidesAt, and hidden by the next attempt that is refused.
+	RefusedAt time.Time // end of the first attempt that was refused; zero for none
+	HidesAt   time.Time // zero where nothing is refused, and once it is hidden
+	HiddenAt  time.Time // zero while the repositories are shown
 
 	Following FollowingStatus
 }
@@ -137,6 +144,17 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 		Remaining: int(c.Account.Remaining),
 		ResetAt:   c.Account.Reset,
 		ExpiresAt: c.Account.Expires,
+
+		RefusedAt: c.RefusedAt,
+		HidesAt:   c.HidesAt(),
+		HiddenAt:  c.HiddenAt,
+	}
+
+	// An attempt that is refused lists nothing: what it means stands before what the
+	// last listing has told.
+	if text := Refusal(c); text != "" {
+		out.Issues = append(out.Issues, ConnectionIssue{string(host.TokenRefused), "", text, host.Advice(host.TokenRefused), c.RefusedAt})
+		out.Warnings = append([]string{text}, c.Warnings...)
 	}
 
 	for _, i := range c.Issues {
@@ -165,6 +183,19 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 
 	out.Following = followingOf(s.following(c.Name))
 	return out
+}
+
+// Refusal says what it means that a host refuses the token of a connection; empty
+// where it does not.
+func Refusal(c *catalog.Connection) string {
+	day := func(t time.Time) string { return t.UTC().Format("2 January 2006") }
+	switch {
+	case c.RefusedAt.IsZero():
+		return ""
+	case c.HiddenAt.IsZero():
+		return fmt.Sprintf("the host refuses the token; what was listed last is searched until %s, and hidden after that until the host takes the token", day(c.HidesAt()))
+	}
+	return fmt.Sprintf("the host has refused the token since %s; what was listed is hidden from everybody since %s, and is back with the first listing that the host takes the token for", day(c.RefusedAt), day(c.HiddenAt))
 }
 
 // followingOf names what finds pushes first.
