@@ -18,7 +18,7 @@ func TestThePageOfAThread(t *testing.T) {
 	}
 	for _, want := range []string{
 		`<noscript><meta http-equiv="refresh" content="3"></noscript>`, "/js/chat.js",
-		"How?</h1>", "By `main` ", `href="/browse/example.com/a/b@c0ffee/-/blob/main.go#L3-L4" title="moved to where this stands">main.go:3-4</a>`,
+		"How?</h1>", "By <code>main</code> ", `href="/browse/example.com/a/b@c0ffee/-/blob/main.go#L3-L4" title="moved to where this stands">main.go:3-4</a>`,
 		"1 citations could not be verified.", `name="do" value="stop"`, `name="do" value="unshare"`, `name="do" value="delete"`,
 	} {
 		if !strings.Contains(string(body), want) {

@@ -103,7 +103,7 @@ var day = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 // appRepository is a small program with a history: branches, a tag, a merge, an
 // image, a binary file and a pointer of LFS.
 func appRepository(t testing.TB, dir string) *nodetest.Repo {
-	r := nodetest.NewRepo(t, dir, map[string]string{"README.md": "# App\n\nA needle in a haystack.\n"})
+	r := nodetest.NewRepo(t, dir, map[string]string{"README.md": "# App\n\nA needle in a haystack.\n", "docs/guide.md": guide})
 	r.CommitAs("Ada Lovelace", day, "add the program", map[string]string{
 		"main.go": "package main\n\nimport \"fmt\"\n\n// main says hello to the needle.\nfunc main() {\n\tfmt.Println(Greeting(\"needle\"))\n}\n",
 		"greet/greet.go": "package greet\n\n// Greeting is what one says to somebody.\nfunc Greeting(name string) string {\n\treturn \"hello \" + name\n}\n\n" +
@@ -111,7 +111,7 @@ func appRepository(t testing.TB, dir string) *nodetest.Repo {
 		"greet/greet_test.go":    "package greet\n\nimport \"testing\"\n\nfunc TestGreeting(t *testing.T) {\n\tif Greeting(\"x\") != \"hello x\" {\n\t\tt.Error(\"needle\")\n\t}\n}\n",
 		"web/app.js":             "// needle\nexport function draw(node) { return `needle ${node}`; }\n",
 		"tools/deep/down/run.sh": "#!/bin/sh\n# needle\necho \"$1\"\n",
-		"logo.png":               "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\nIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82",
+		"logo.png":               dot,
 		"data.bin":               "\x00\x01\x02needle\x00",
 		"model.bin":              "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("a", 64) + "\nsize 12345\n",
 		"many.txt":               strings.Repeat("a needle\n\n\n\n", 60),
@@ -129,6 +129,43 @@ func appRepository(t testing.TB, dir string) *nodetest.Repo {
 	r.Git("merge", "-q", "--no-ff", "-m", "merge feature/x@y", "feature/x@y")
 	return r
 }
+
+// dot is an image of one point.
+const dot = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\nIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82"
+
+// guide is a document with a bit of everything.
+const guide = `<p align="center"><img src="../logo.png" alt="The logo" width="40"></p>
+
+# Guide
+
+See [the program](../main.go#L6-L8), [greetings](../greet), [the first page](../README.md#app), [below](#options--more) and https://example.com/docs.
+![build](https://ci.example.com/badge.svg)
+
+### Tasks
+
+- [x] a needle
+- [ ] a haystack
+  1. with ~~straw~~ *hay*
+
+## Options & more
+
+| | option | what it does | since when it has been there |
+|-|:------:|--------------|----:|
+| 1 | ` + "`--needle-in-a-haystack`" + ` | looks for the needle_in_a_haystack_that_is_as_long_as_a_name_can_be | 1.0 |
+
+` + "```go" + `
+// Greeting is what one says, on a line that is longer than the window of a phone has room for.
+func Greeting(name string) string { return "hello " + name }
+` + "```" + `
+
+> Quoted <kbd>Ctrl</kbd>.
+
+<details><summary>More</summary>
+
+Folded **text**.
+
+</details>
+`
 
 // The sizes of the large repository.
 const (
@@ -171,22 +208,38 @@ var hostileForms = []string{
 	`needle &lt;script&gt;pwned()&lt;/script&gt; &#x3C;script&#x3E; &NewLine; &nbsp`, `needle {{constructor.constructor('pwned()')()}} ${pwned()} #{pwned()} <%= pwned() %>`,
 }
 
+// hostileDocument is Markdown that is written to become more than a document.
+var hostileDocument = strings.Join([]string{
+	"# <script>pwned()</script>", "[x](javascript:pwned()) [x](JaVa&Tab;ScRiPt:pwned()) [x](&#106;avascript&colon;pwned()) [x](data:text/html,<script>pwned()</script>) [x](vbscript:x) [x](//example.com/x)",
+	"![y](https://example.com/track.png) ![y](data:image/svg+xml,<svg/onload=pwned()>) ![y](javascript:pwned()) <img src=x onerror=pwned()> <img src=https://example.com/x.png>",
+	"<a href='javascript:pwned()' onclick=pwned()>x</a> <a href=https://example.com target=_top>x</a> <a id=query name=main>x</a> [x](y \"' onmouseover='pwned()\")",
+	"<div style=\"position:fixed;inset:0\" class=\"top quiet\" id=main onclick=pwned()>\n\n**x**\n\n</div></div></section></main></body></html>",
+	"<svg onload=pwned()><script>pwned()</script><use href=//example.com/x></svg>", "<style>*{display:none}</style>", "<iframe srcdoc='<script>parent.pwned()</script>'></iframe>", "<form action=//example.com><input name=key><button>x</button></form>",
+	"<table><tr><td><table></table></div></section>", "<select><option></div>", "<b><a href=x><a href=y><h1><h2><li>", "</b></h1></a>", "|<td></table>|</div>|\n|-|-|\n|<script>|`</code></td>`|",
+	"```<script>\n</code></pre><script>pwned()</script>\n```", "needle " + rlo + "evil \x1b[31m \u200b", "- [ ] <input onfocus=pwned() autofocus>", "<http://example.com/'onclick='pwned()> <javascript:pwned()>", "[a]\n\n[a]: javascript:pwned() 'x'",
+	"`" + strings.Join(hostileForms, "`\n\n`") + "`", strings.Join(hostileForms, "\n\n"), strings.Join(hostileForms, "\n"),
+}, "\n\n")
+
 // hostileRepository is made of what somebody might write who wants a page to do
 // something else than show it.
 func hostileRepository(t testing.TB, dir string) *nodetest.Repo {
 	code := "needle <script>pwned()</script> <img src=x onerror=pwned()> </pre></code><style>*{display:none}</style>\n"
 	files := map[string]string{
-		"README.md":   "# <script>pwned()</script>\n\n[x](javascript:pwned()) ![y](https://example.com/track.png) <img src=x onerror=pwned()>\n",
-		"bidi.go":     "package x\n\n/* needle" + rlo + " } \u2066if isAdmin\u2069 \u2066 begin admins only */\nvar a\u200bb = 1 // zero\u200dwidth\n",
-		"ansi.txt":    "\x1b[31mneedle\x1b[0m \x07 \x7f \u0085 end\r\n",
-		"latin1.txt":  "caf\xe9 needle caf\xe9\n",
-		"utf16.txt":   utf16Text("needle in two bytes\n"),
-		"nul.txt":     "needle\x00needle\n",
-		"empty.txt":   " ",
-		"image.svg":   `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>pwned()</script><circle r="9"/></svg>`,
-		"page.html":   "<!doctype html><script>pwned()</script> needle",
-		"mark.js":     "var s = \"</script><script>pwned()</script>\"; // needle --> <!-- x\n`${pwned()}`\n",
-		"entities.md": "&lt;script&gt; needle &amp;lt; &#60;\n",
+		"README.md":         hostileDocument,
+		"x":                 dot, // which the forms name as an image
+		"x`onerror=pwned()": dot,
+		"nested.md":         strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "\n\n" + strings.Repeat("> ", 10_000) + "needle\n",
+		"huge.md":           "|a|\n|-|\n" + strings.Repeat("|needle|\n", 80_000),
+		"bidi.go":           "package x\n\n/* needle" + rlo + " } \u2066if isAdmin\u2069 \u2066 begin admins only */\nvar a\u200bb = 1 // zero\u200dwidth\n",
+		"ansi.txt":          "\x1b[31mneedle\x1b[0m \x07 \x7f \u0085 end\r\n",
+		"latin1.txt":        "caf\xe9 needle caf\xe9\n",
+		"utf16.txt":         utf16Text("needle in two bytes\n"),
+		"nul.txt":           "needle\x00needle\n",
+		"empty.txt":         " ",
+		"image.svg":         `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>pwned()</script><circle r="9"/></svg>`,
+		"page.html":         "<!doctype html><script>pwned()</script> needle",
+		"mark.js":           "var s = \"</script><script>pwned()</script>\"; // needle --> <!-- x\n`${pwned()}`\n",
+		"entities.md":       "&lt;script&gt; needle &amp;lt; &#60;\n",
 
 		"forms.html":      strings.Join(hostileForms, "\n") + "\n",
 		"<script src=x/>": code,
@@ -196,7 +249,7 @@ func hostileRepository(t testing.TB, dir string) *nodetest.Repo {
 	}
 	r := nodetest.NewRepo(t, dir, files)
 	r.CommitAs("Mallory", day, "forms", map[string]string{"mark.js": code + strings.Join(hostileForms, "\n") + "\n"})
-	r.CommitAs(`Mallory<script>pwned()</script>"`, day, `<img src=x onerror=pwned()> & "quotes"`+rlo+"\n\n<script>pwned()</script>", map[string]string{"README.md": "# changed <b>\n"})
+	r.CommitAs(`Mallory<script>pwned()</script>"`, day, `<img src=x onerror=pwned()> & "quotes"`+rlo+"\n\n<script>pwned()</script>", map[string]string{"README.md": hostileDocument + "\n\n# changed <b>\n"})
 	r.Git("branch", "<svg/onload=pwned()>")
 	r.Git("branch", "feature/x@y")
 	r.Git("tag", `"'><script>pwned()</script>`)

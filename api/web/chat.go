@@ -108,7 +108,7 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 		Guest          bool
 	}{Chat: c, Action: chatPagePath + url.PathEscape(id), Guest: v.Viewer.Role == catalog.RoleGuest}
 	for i := range c.Turns {
-		t := p.chatTurn(&c.Turns[i])
+		t := p.chatTurn(i, &c.Turns[i])
 		if t.Waiting {
 			t.Events = fmt.Sprintf("%s/events?after=%d", data.Action, t.First-1)
 		}
@@ -125,6 +125,8 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 type chatTurn struct {
 	*ask.Report
 	Pieces  []chatPiece
+	Drawn   *document // the answer, once there is all of it
+	Refused string    // why it is not drawn
 	Waiting bool
 	Events  string   // address of what comes, while it is being answered
 	Sources []string // that were read
@@ -135,7 +137,9 @@ type chatTurn struct {
 // chatPiece is a piece of an answer: text, or a citation. One without a URL is not verified.
 type chatPiece struct{ Text, Label, URL, Note string }
 
-func (p *Pages) chatTurn(r *ask.Report) chatTurn {
+// chatTurn is the nth turn of a thread. While it is being answered its text is
+// shown as it comes: half of a document is another one than the whole.
+func (p *Pages) chatTurn(n int, r *ask.Report) chatTurn {
 	t := chatTurn{Report: r, Waiting: r.Status == ask.Running}
 	for _, piece := range r.Answer {
 		if piece.Cite == nil {
@@ -149,6 +153,7 @@ func (p *Pages) chatTurn(r *ask.Report) chatTurn {
 	}
 	t.Looked = layout.Counted(len(t.Sources), "file read", "files read") + ", " + layout.Counted(r.Searches, "search", "searches")
 	if !t.Waiting {
+		t.Drawn, t.Refused = p.answer(n, r.Answer)
 		t.Took = layout.Counted(int(r.Took.Seconds()+0.5), "second", "seconds")
 	}
 	return t
@@ -156,6 +161,9 @@ func (p *Pages) chatTurn(r *ask.Report) chatTurn {
 
 func citePiece(k *ask.Citation) chatPiece {
 	c := chatPiece{Label: k.Label(), URL: k.URL("")}
+	if c.URL != "" && k.First > 0 {
+		c.URL = lines(c.URL, k.Path)
+	}
 	switch k.State {
 	case ask.Moved:
 		c.Note = "moved to where this stands"

@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/api/web/lex"
+	"github.com/shoalsearch/shoal/api/web/markdown"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -47,6 +49,9 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 		return p.block(ctx, v, l)
 	}
 	src, err := p.Files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+	if errors.Is(err, call.ErrFileNotFound) && p.directory(ctx, v, l) {
+		return v.Redirect(http.StatusFound, l.At("tree", l.Path))
+	}
 	if err != nil {
 		return err
 	}
@@ -61,6 +66,9 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 		Here                               string // query that finds in this file only
 		Code                               template.HTML
 		Aside                              template.HTML // the outline
+		Markdown                           bool
+		Document                           *document // the file as one; nil where its source is shown
+		Refused                            string    // why it is
 		Beside                             []leaf
 	}{
 		place: l, Commit: src.Commit, Short: short(src.Commit), Permalink: address(l.Repo, src.Commit, "blob", l.Path), External: src.ExternalWebURL,
@@ -77,9 +85,16 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 			text, data.Cut = text[:mostShown], true
 		}
 		data.Forged = layout.Forged(text)
-		if len(text) >= streamedFrom {
+		if data.Markdown = markdown.Is(src.Language); data.Markdown && asksForSource(v) {
+			data.Permalink += plainQuery
+		} else if data.Markdown {
+			data.Document, data.Refused = p.document(l, l.Path, text, 1)
+		}
+		switch {
+		case data.Document != nil:
+		case len(text) >= streamedFrom:
 			data.Code, data.Aside, code = codeMark, asideMark, newBlocks(text, src.Language)
-		} else {
+		default:
 			data.Aside = p.symbols(ctx, v, l)
 			data.Code = template.HTML(appendBlocks(make([]byte, 0, len(text)*2), text, src.Language))
 		}
@@ -95,6 +110,19 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 		return p.streamFile(ctx, v, l, head, data, code)
 	}
 	return v.Show(head, fileTemplate, data)
+}
+
+// asksForSource reports whether a reader wants the source of a file, or lines of it,
+// which a document does not have.
+func asksForSource(v *layout.Visit) bool {
+	return v.Query.Get("plain") == "1" || v.Query.Get("highlightRange") != ""
+}
+
+// directory reports whether a place is one. A link of a document does not say
+// whether it leads to a file.
+func (p *Pages) directory(ctx context.Context, v *layout.Visit, l place) bool {
+	_, err := p.Trees.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, MaxEntries: 1})
+	return err == nil
 }
 
 // block is the part of a file's page that a script asks for when the block whose
@@ -293,7 +321,10 @@ func (p *Pages) tree(ctx context.Context, v *layout.Visit, l place) error {
 		Entries          []entry
 		Cut              bool
 		Readme           string
-		Text             template.HTML
+		ReadmeURL        string
+		Document         *document     // the README, where it is drawn
+		Refused          string        // why it is not
+		Text             template.HTML // its source
 	}{place: l, CommitURL: address(l.Repo, "", "commit", r.Commit), Short: short(r.Commit), Cut: r.Cut}
 	for _, e := range r.Entries {
 		row := entry{Name: e.Name, Kind: e.Type, URL: l.At("blob", e.Path)}
@@ -303,12 +334,13 @@ func (p *Pages) tree(ctx context.Context, v *layout.Visit, l place) error {
 			row.Size = sizeOf(int64(e.Size))
 		}
 		data.Entries = append(data.Entries, row)
-		if name := strings.ToLower(e.Name); data.Readme == "" && e.Type != "tree" && (name == "readme" || strings.HasPrefix(name, "readme.")) {
-			data.Readme = e.Path
-		}
 	}
-	if data.Readme != "" {
+	if data.Readme = readme(r.Entries); data.Readme != "" {
+		data.ReadmeURL = l.At("blob", data.Readme)
 		if src, err := p.Files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: data.Readme, Ref: l.Rev}); err == nil && !src.Binary {
+			if markdown.Is(src.Language) {
+				data.Document, data.Refused = p.document(l, data.Readme, src.Content, 2)
+			}
 			data.Text = layout.Text(string(src.Content[:min(len(src.Content), 512<<10)]))
 		}
 	}
@@ -317,6 +349,23 @@ func (p *Pages) tree(ctx context.Context, v *layout.Visit, l place) error {
 		title = l.Path
 	}
 	return v.Show(layout.Head{Title: title, Page: "tree", Scripts: []string{"js/file.js"}}, treeTemplate, data)
+}
+
+// readme is the path of the file that a directory is read by: one of Markdown
+// before others, else the first; "" for none.
+func readme(entries []browse.TreeEntry) string {
+	first := ""
+	for _, e := range entries {
+		name := strings.ToLower(e.Name)
+		if e.Type == "tree" || name != "readme" && !strings.HasPrefix(name, "readme.") {
+			continue
+		}
+		if markdown.Named(name) {
+			return e.Path
+		}
+		first = cmp.Or(first, e.Path)
+	}
+	return first
 }
 
 // imageTypes is what a browser may show of a repository as it is.

@@ -191,6 +191,7 @@ var keyHelp = []keyRow{
 	{"w", "go on with long lines in the next row, or not", []string{"w"}},
 	{"x, X", "fold and unfold the file, all files", []string{"x", "X"}},
 	{"b, h", "blame, history of the file", []string{"b", "h"}},
+	{"m", "Markdown as a document, or its source", []string{"m"}},
 	{"l", "go to a line of the file", []string{"l"}},
 	{"r", "definitions and references of the selected name", []string{"r"}},
 	{"f", "search in this file", []string{"f"}},

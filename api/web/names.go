@@ -103,7 +103,7 @@ func (p *Pages) namedLines(r *search.SymbolResponse, l place) []namedLine {
 			}
 			m := &f.Matches[k]
 			line := m.Line[:min(len(m.Line), longestLine)]
-			row := namedLine{Where: f.Path, URL: address(f.Repository, rev, "blob", f.Path) + fmt.Sprintf("#L%d", m.Range.Start.Line), Kind: m.Kind}
+			row := namedLine{Where: f.Path, URL: lines(address(f.Repository, rev, "blob", f.Path), f.Path) + fmt.Sprintf("#L%d", m.Range.Start.Line), Kind: m.Kind}
 			if f.Repository != l.Repo {
 				row.Where = f.Repository + " › " + f.Path
 			}

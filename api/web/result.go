@@ -69,7 +69,7 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, folds
 	dst = append(dst, "</h2>\n"...)
 
 	best, rest := bestChunks(f.Chunks, openChunks)
-	dst = appendChunks(dst, best, f.Language, page)
+	dst = appendChunks(dst, best, f.Language, lines(page, f.Path))
 	if more := matches - rangesOf(best); more > 0 {
 		dst = appendFolded(dst, f, rest, more, page, box, folds)
 	}
@@ -95,7 +95,7 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page
 	}
 	shown := rest[:min(len(rest), foldedChunks)]
 	dst = fmt.Appendf(dst, `<details class="more"><summary>+%s more in this file</summary>`, layout.Grouping(more))
-	dst = appendChunks(dst, shown, f.Language, page)
+	dst = appendChunks(dst, shown, f.Language, lines(page, f.Path))
 
 	if rangesOf(shown) < more {
 		dst = append(dst, `<p><a href="`...)

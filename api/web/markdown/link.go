@@ -19,8 +19,8 @@ var (
 // drawn by this package.
 func Is(language string) bool { return language == "Markdown" }
 
-// named reports whether a path is, by its name, that of a document.
-func named(p string) bool {
+// Named reports whether a path is, by its name, that of a document.
+func Named(p string) bool {
 	switch strings.ToLower(path.Ext(p)) {
 	case ".md", ".markdown", ".mkd", ".mdown":
 		return true
@@ -76,7 +76,7 @@ func (d *drawing) link(address string) (to string, outside bool) {
 	switch {
 	case fragment == "":
 		return to, false
-	case !named(p):
+	case !Named(p):
 		return to + "#" + url.PathEscape(unescaped(fragment)), false
 	case line.MatchString(fragment):
 		return to + "?plain=1#" + url.PathEscape(unescaped(fragment)), false

@@ -13,19 +13,29 @@ keys.add('y', () => {
 });
 keys.add('l', () => {
   const form = document.getElementById('goto');
+const back = () => (document.getElementById('code') || document.getElementById('main')).focus({ preventScroll: true });
   if (form) { form.hidden = false; form.querySelector('input').focus(); }
 });
 const form = document.getElementById('goto');
+const back = () => (document.getElementById('code') || document.getElementById('main')).focus({ preventScroll: true });
 if (form) {
   form.addEventListener('submit', e => {
     e.preventDefault();
     const n = form.querySelector('input').value.match(/^\d+(-\d+)?$/);
     if (n) location.hash = '#L' + n[0].replace('-', '-L');
     form.hidden = true;
-    document.getElementById('code').focus({ preventScroll: true });
+    back();
   });
-  form.addEventListener('keydown', e => { if (e.key === 'Escape') { form.hidden = true; document.getElementById('code').focus({ preventScroll: true }); } });
+  form.addEventListener('keydown', e => { if (e.key === 'Escape') { form.hidden = true; back(); } });
 }
+// Lines are those of the source: an address that names some leads there.
+const drawn = document.getElementById('document');
+if (drawn) {
+  const toSource = () => { if (/^#L\d+(-L?\d+)?$/.test(location.hash)) location.replace(drawn.dataset.plain + location.hash); };
+  addEventListener('hashchange', toSource);
+  toSource();
+}
+
 // The tree beside the file is open on a wide window unless the reader closed it.
 const beside = document.getElementById('beside');
 if (beside) {
@@ -45,10 +55,10 @@ if (path && navigator.clipboard) {
   path.addEventListener('click', () => navigator.clipboard.writeText(path.dataset.path).then(() => say('The path is copied.')));
 }
 
-const code = document.getElementById('code');
-if (code) keys.add('f', () => {
+const shown = document.querySelector('[data-here]');
+if (shown) keys.add('f', () => {
   const box = document.getElementById('query');
-  box.value = code.dataset.here + ' ';
+  box.value = shown.dataset.here + ' ';
   box.focus();
 });
 
@@ -69,4 +79,4 @@ if (editor && schemes.test(address)) {
   keys.add('.', () => { aim(); editor.click(); });
 }
 
-for (const key of ['b', 'h']) keys.add(key, () => { const a = document.querySelector('[data-key=' + key + ']'); if (a) location.href = a.href; });
+for (const key of ['b', 'h', 'm']) keys.add(key, () => { const a = document.querySelector('[data-key=' + key + ']'); if (a) location.href = a.href; });

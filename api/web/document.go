@@ -1,0 +1,105 @@
+package web
+
+import (
+	"html/template"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/api/web/lex"
+	"github.com/shoalsearch/shoal/api/web/markdown"
+	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// plainQuery asks for the source of a file that is shown as a document otherwise.
+const plainQuery = "?plain=1"
+
+// leastContents is how many headings a list of them is worth.
+const leastContents = 3
+
+// document is Markdown as a page shows it.
+type document struct {
+	HTML     template.HTML
+	Contents []markdown.Heading
+}
+
+// document draws a file of Markdown below a heading of some level. Its links and
+// images are of the revision of the place. Where there is too much of it, a
+// sentence says so instead.
+func (p *Pages) document(l place, file string, text []byte, level int) (*document, string) {
+	site := p.markdownSite("md", level)
+	site.Dir = strings.TrimPrefix(path.Dir("/"+file), "/")
+	site.File = func(path string) string { return l.At("blob", path) }
+	site.Tree = func(path string) string { return l.At("tree", path) }
+	site.Raw = func(path string) string { return l.At("raw", path) }
+
+	out, refused := drawn(text, site)
+	if out != nil && len(out.Contents) < leastContents {
+		out.Contents = nil
+	}
+	return out, refused
+}
+
+// answer draws what a model has written in a thread as its nth turn. Citations
+// that were checked are links. Nothing else of the text leads into this site, and
+// its HTML is text.
+func (p *Pages) answer(n int, pieces []ask.Piece) (*document, string) {
+	site := p.markdownSite("t"+strconv.Itoa(n), 2)
+	site.Literal = true
+
+	var text strings.Builder
+	for _, piece := range pieces {
+		if piece.Cite == nil {
+			text.WriteString(markdown.Clean(piece.Text))
+			continue
+		}
+		text.WriteString(markdown.Mark(len(site.Cites)))
+		c := citePiece(piece.Cite)
+		site.Cites = append(site.Cites, markdown.Cite{Label: c.Label, URL: c.URL, Note: c.Note})
+	}
+	return drawn([]byte(text.String()), site)
+}
+
+func (p *Pages) markdownSite(prefix string, level int) markdown.Site {
+	return markdown.Site{Prefix: prefix, Level: level, Text: layout.AppendText, Code: appendFenced, Now: p.Now}
+}
+
+func drawn(text []byte, site markdown.Site) (*document, string) {
+	doc, err := markdown.Render(text, site)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return &document{HTML: template.HTML(doc.HTML), Contents: doc.Headings}, ""
+}
+
+// appendFenced appends a block of code of a document, coloured where its language
+// is known.
+func appendFenced(dst []byte, name string, code []byte) []byte {
+	language, known := query.Language(name)
+	paint := newPainter(language, 0)
+	for len(code) > 0 {
+		var line []byte
+		line, code, _ = nextLine(code)
+		var colours []lex.Span
+		if known {
+			colours = paint.colours(line)
+		}
+		dst = append(appendCode(dst, line, colours, nil), '\n')
+	}
+	return dst
+}
+
+// lines is the page on which the lines of a file have addresses: that of its
+// source, where it is shown as a document otherwise.
+func lines(page, file string) string {
+	if !markdown.Named(file) {
+		return page
+	}
+	before, fragment, cut := strings.Cut(page, "#")
+	if cut {
+		fragment = "#" + fragment
+	}
+	return before + plainQuery + fragment
+}
