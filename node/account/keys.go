@@ -106,7 +106,7 @@ func NewKeyring(c Catalog, lookup Lookup, now func() time.Time, log *slog.Logger
 	return &Keyring{
 		catalog: c,
 		lookup:  lookup,
-		now:     now,
+		now:     Later(c, now),
 		log:     log,
 		unknown: newUnknownKeys(c.Sync, now),
 		macs:    newMACs(c, "api-keys"),

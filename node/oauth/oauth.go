@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/clock"
 )
@@ -77,6 +78,9 @@ func New(d Deps) *Server {
 	if d.Fetch == nil {
 		d.Fetch = newWeb()
 	}
+
+	// What has ended must not come back with a clock that is set back.
+	d.Now = account.Later(d.Catalog, d.Now)
 	return &Server{d: d, rings: newRings(d.Catalog, d.Now), documents: newDocuments(d.Fetch, d.Now)}
 }
 

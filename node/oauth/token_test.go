@@ -483,3 +483,28 @@ func TestPeopleSeeTheirOwnAgents(t *testing.T) {
 		t.Errorf("after its end ann sees %+v", mine)
 	}
 }
+
+// Tokens that have ended stay so where the clocks of nodes are set back.
+func TestAClockThatIsSetBackBringsNoTokenBack(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 1)
+	p := w.nodes[0]
+	client := p.registered()
+	code := p.code(ann, client)
+	got, err := p.Exchange(t.Context(), "", codeForm(code, client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := p.code(ann, client)
+
+	// An hour and more passes, the cluster agrees on something, and the clock goes back.
+	w.pass(90 * time.Minute)
+	w.do(&catalog.Noop{})
+	w.pass(-90 * time.Minute)
+	if p.good(got.Access) {
+		t.Error("a token that has ended is good again")
+	}
+	if _, err := p.Exchange(t.Context(), "", codeForm(late, client)); err == nil {
+		t.Error("a code that has ended is good again")
+	}
+}
