@@ -144,6 +144,11 @@ chaos-hosts: install-deps
 bench-listings:
 	SHOAL_BENCH_LISTINGS=1 $(GO) test -count=1 -timeout 20m -v -run TestListingsOfManyRepositories ./node/job
 
+# 5,000 people and 100,000 repositories in one catalog: memory, snapshot, sets of viewers, and the log of a day. A minute or two.
+.PHONY: bench-people
+bench-people:
+	SHOAL_BENCH_PEOPLE=1 $(GO) test -count=1 -timeout 20m -v -run TestPermissionsOfACompany ./node/job
+
 # Sizes, to be read: no limit.
 house:
 	$(GO) run ./.ci/house
