@@ -171,10 +171,13 @@ func (a *Asker) plan(v catalog.Viewer, q Question) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p := &plan{q: q, asker: v, model: m.Model}
 	if p.viewer, p.names, err = a.narrowed(v, q.Repos); err != nil {
 		return nil, err
 	}
+
+	// What the asker can see now decides later who may see how the answer was found.
 	seen, err := a.d.Gate.Repos(p.viewer)
 	if err != nil {
 		return nil, err
@@ -187,6 +190,7 @@ func (a *Asker) plan(v catalog.Viewer, q Question) (*plan, error) {
 	if p.client, err = a.d.Models.Open(a.end, m); err != nil {
 		return nil, call.Fail(call.ErrUnavailable, "%v", err)
 	}
+
 	p.name = p.client.Name()
 	p.q.Model = ModelName{string(m.Provider), m.Model}
 	return p, nil
@@ -198,10 +202,12 @@ func (a *Asker) begin(ctx context.Context, v catalog.Viewer, q Question) (*Start
 	if err != nil {
 		return nil, err
 	}
+
 	p, err := a.plan(v, q)
 	if err != nil {
 		return nil, err
 	}
+
 	first, err := a.firstCommand(ctx, v, &q)
 	if err != nil {
 		return nil, err
@@ -218,6 +224,7 @@ func (a *Asker) begin(ctx context.Context, v catalog.Viewer, q Question) (*Start
 	if err != nil {
 		return nil, beginError(err)
 	}
+
 	after := 0
 	if h != nil {
 		after = h.Events()
@@ -225,15 +232,20 @@ func (a *Asker) begin(ctx context.Context, v catalog.Viewer, q Question) (*Start
 
 	t := newTurn(a, first.Thread, after, p)
 	t.log = a.d.Threads.Begin(first.Thread, catalog.Run{Node: a.d.Self, Copies: first.Copies, Fence: fence})
+
+	// What was said earlier is in the thread: it is read from there, not kept twice.
 	asked := p.q
 	asked.Earlier = nil
 	t.note(entry{Begun: &begun{Asker: v, Question: asked, Began: t.began}})
 	t.emit(Event{Kind: KindTurn, Text: q.Query})
+
 	if err := t.append(ctx, t.out); err != nil {
 		a.abandon(a.end, t.ID, fence)
 		return nil, call.Fail(call.ErrUnavailable, "The question cannot be kept: %v", err)
 	}
+
 	t.out = []entry{{}} // so that the writer shows what is written
+
 	a.mu.Lock()
 	a.turns[t.ID] = t
 	a.mu.Unlock()
@@ -288,6 +300,8 @@ func (a *Asker) firstCommand(ctx context.Context, v catalog.Viewer, q *Question)
 			return nil, call.WriteError(err)
 		}
 	}
+
+	// Where there is no other node, this one alone has the question.
 	if second := a.d.Threads.Second(c.Thread); second != "" {
 		c.Copies = append(c.Copies, second)
 	}
@@ -361,13 +375,17 @@ func (a *Asker) find(ctx context.Context, v catalog.Viewer, q *Question) string 
 	if err != nil {
 		return "" // without the secret there are no threads either
 	}
+
 	var found *catalog.Thread
+
+	// What failed is asked anew, and a thread that went on is another conversation.
 	for h := range a.d.View().ThreadsOf(ownerOf(v)) {
 		good := len(h.Turns) == 0 && h.Run.Fence != 0 || len(h.Turns) == 1 && h.Run.Fence == 0 && !h.Turns[0].Failed
 		if h.Asked == tag && good && a.d.Now().Sub(h.Created) < attachTime && (found == nil || h.Created.After(found.Created)) {
 			found = h
 		}
 	}
+
 	if found == nil {
 		return ""
 	}
@@ -430,10 +448,12 @@ func (a *Asker) narrowed(v catalog.Viewer, repos []string) (catalog.Viewer, []st
 	if len(repos) == 0 {
 		return v, nil, nil
 	}
+
 	seen, err := a.d.Gate.Repos(v)
 	if err != nil {
 		return v, nil, err
 	}
+
 	only := roaring.New()
 	var names []string
 	for _, name := range repos {
@@ -444,6 +464,7 @@ func (a *Asker) narrowed(v catalog.Viewer, repos []string) (catalog.Viewer, []st
 		only.Add(repo.ID)
 		names = append(names, repo.Name)
 	}
+
 	v.Only = only
 	return v, names, nil
 }

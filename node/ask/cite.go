@@ -77,9 +77,11 @@ type citer struct {
 func (c *citer) write(text string) {
 	text = c.held + clean(text)
 	c.held = ""
+
 	for text != "" {
 		at := strings.Index(text, marker)
 		if at < 0 {
+			// The end may be the beginning of a mark: the next piece tells.
 			keep := partOf(text, marker)
 			c.text(text[:len(text)-keep])
 			c.held = text[len(text)-keep:]
@@ -209,9 +211,12 @@ func (k *checker) check(ctx context.Context, text, sentence string) *Citation {
 	if m.first > 0 {
 		wrong.First, wrong.Last = m.first, m.last
 	}
+
+	// Each place is looked up in its repository: an answer of nothing but marks has a bound.
 	if k.left--; !ok || k.left < 0 {
 		return wrong
 	}
+
 	c := k.place(ctx, &m)
 	if c == nil {
 		return wrong
@@ -358,6 +363,7 @@ func (k *checker) find(ctx context.Context, c *Citation, name string) (first, la
 				first, last = s.First, s.Last
 			}
 		}
+
 		if found == 1 {
 			return first, max(first, last), true
 		}
@@ -412,16 +418,19 @@ func mentions(text, name string) bool {
 	if at := strings.LastIndexAny(name, ".:#>"); at >= 0 {
 		name = name[at+1:]
 	}
+
 	for from := 0; ; {
 		at := strings.Index(text[from:], name)
 		if at < 0 {
 			return false
 		}
+
 		at += from
 		end := at + len(name)
 		if (at == 0 || !isWord(text[at-1])) && (end == len(text) || !isWord(text[end])) {
 			return true
 		}
+
 		from = at + 1
 	}
 }

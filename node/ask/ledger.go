@@ -46,6 +46,7 @@ func newLedger(d *Deps, earlier []*Report) *ledger {
 func (l *ledger) note(repo, path, commit string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	key := [2]string{repo, path}
 	if have := l.reads[key]; have != nil {
 		if commit != "" && commit != have.Commit {
@@ -54,6 +55,7 @@ func (l *ledger) note(repo, path, commit string) {
 		}
 		return
 	}
+
 	if len(l.order) >= maxLedger || repo == "" || path == "" {
 		return
 	}

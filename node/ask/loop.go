@@ -65,6 +65,7 @@ func (t *Turn) answer(ctx context.Context, from *state) {
 		}()
 		return l.work(ctx)
 	}()
+
 	if errors.Is(context.Cause(ctx), errMoved) {
 		return
 	}
@@ -185,6 +186,7 @@ func (l *loop) work(ctx context.Context) error {
 		l.budget(step)
 		l.compact(0.6, 0.3)
 		l.t.emit(Event{Kind: KindStep, Step: step})
+
 		answer, pieces, err := l.step(ctx, step)
 
 		// Once a step the conversation is made smaller where the model finds it too
@@ -273,6 +275,7 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 		}
 		c.write(e.Text)
 	})
+
 	c.close()
 	return answer, said.pieces, err
 }
@@ -509,6 +512,7 @@ func sizeOf(m *model.Message) (n int) {
 	if m.Native != nil {
 		return len(m.Native.JSON)
 	}
+
 	for _, p := range m.Parts {
 		n += len(p.Text)
 		if p.Call != nil {

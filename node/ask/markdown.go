@@ -51,7 +51,9 @@ func disarm(text string) string {
 	open := ""
 	for i, line := range lines {
 		bare := strings.TrimRight(line, "\n")
+
 		m := fence.FindStringSubmatch(bare)
+
 		switch {
 		case open == "" && m != nil:
 			open = m[1]
@@ -61,6 +63,7 @@ func disarm(text string) string {
 			lines[i] = disarmLine(line)
 		}
 	}
+
 	return strings.Join(lines, "")
 }
 
@@ -73,6 +76,7 @@ func disarmLine(line string) string {
 			out.WriteString(disarmText(line))
 			break
 		}
+
 		run := len(line[at:]) - len(strings.TrimLeft(line[at:], "`"))
 		end := closing(line[at+run:], run)
 		if end < 0 { // they do not close: escaped, so that nobody sees it otherwise
@@ -80,6 +84,7 @@ func disarmLine(line string) string {
 			line = line[at+run:]
 			continue
 		}
+
 		out.WriteString(disarmText(line[:at]))
 		out.WriteString(line[at : at+run+end])
 		line = line[at+run+end:]

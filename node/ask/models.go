@@ -27,8 +27,10 @@ func (a *Asker) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, err
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+
 	out := make([]tool.Model, len(configured))
 	for i := range configured {
 		m := &configured[i]
@@ -65,11 +67,13 @@ func (a *Asker) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck,
 	if len(configured) == 0 {
 		return nil, call.Fail(call.ErrInvalid, "%s", NoModel)
 	}
+
 	out := make([]ModelCheck, len(configured))
 	for i := range configured {
 		m := &configured[i]
 		began := a.d.Now()
 		usage, err := a.check(ctx, m)
+
 		out[i] = ModelCheck{Provider: string(m.Provider), Model: m.Model, Took: a.d.Now().Sub(began), Usage: usage}
 		if err != nil {
 			out[i].Problem = err.Error()
@@ -83,6 +87,7 @@ const checkTime = 45 * time.Second
 func (a *Asker) check(ctx context.Context, m *config.Model) (model.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
+
 	c, err := a.d.Models.Open(ctx, m)
 	if err != nil {
 		return model.Usage{}, err
@@ -93,6 +98,7 @@ func (a *Asker) check(ctx context.Context, m *config.Model) (model.Usage, error)
 			`{"type":"object","properties":{"word":{"type":"string"}},"required":["word"],"additionalProperties":false}`)}},
 		Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Text: `Call the tool ready with the word "yes". Say nothing else.`}}}},
 	}, func(model.Event) {})
+
 	switch {
 	case ctx.Err() != nil:
 		return model.Usage{}, fmt.Errorf("no answer within %v", checkTime)

@@ -23,16 +23,20 @@ How to answer:
 func (t *Turn) instance() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Today is %s.\n", t.a.d.Now().UTC().Format("2006-01-02"))
+
 	if len(t.Repos) > 0 {
 		fmt.Fprintf(&b, "Only these repositories can be searched and read: %s.\n", strings.Join(t.Repos, ", "))
 	} else {
 		b.WriteString("All repositories that the asker may see can be searched; list_repos lists them.\n")
 	}
+
+	// Earlier answers come without what was read for them: the names tell where to look again.
 	if reads, _ := t.loop.ledger.list(); len(reads) > 0 {
 		b.WriteString("Read earlier in this conversation:\n")
 		for _, r := range reads[:min(len(reads), 100)] {
 			fmt.Fprintf(&b, "- %s %s\n", r.Repo, r.Path)
 		}
 	}
+
 	return b.String()
 }

@@ -76,6 +76,7 @@ func (a *Asker) serveChat(ctx context.Context, req *chatRequest) (*chatResponse,
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+
 		events, _, ended, lost = t.Events(req.After)
 	}
 	return &chatResponse{t.Now(), events, ended, lost && !ended}, nil
@@ -130,9 +131,11 @@ func (r *recent) put(file string, k *kept) {
 	if r.turns == nil {
 		r.turns = map[string]*kept{}
 	}
+
 	if r.turns[file] != nil {
 		return
 	}
+
 	r.turns[file], r.order = k, append(r.order, file)
 	if len(r.order) > recentTurns {
 		delete(r.turns, r.order[0])

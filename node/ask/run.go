@@ -144,6 +144,7 @@ func (t *Turn) close(ctx context.Context) error {
 	t.mu.Lock()
 	all := kept{t.reportLocked(), slices.Clone(t.events)}
 	t.mu.Unlock()
+
 	packed, err := pack(&all)
 	if err != nil {
 		return err
@@ -157,6 +158,8 @@ func (t *Turn) close(ctx context.Context) error {
 			t.log.End()
 			return nil
 		}
+
+		// The turn is no longer this node's.
 		if _, refused := catalog.Refused(err); refused {
 			return thread.ErrLost
 		}
@@ -320,6 +323,7 @@ func (a *Asker) resume(ctx context.Context, id string, fence uint64) {
 		a.abandon(ctx, id, fence)
 		return
 	}
+
 	a.mu.Lock()
 	a.turns[id] = t
 	a.mu.Unlock()
@@ -346,14 +350,17 @@ func (a *Asker) resumed(ctx context.Context, id string, fence uint64) (*Turn, *s
 	if h == nil || h.Run.Fence != fence {
 		return nil, nil, thread.ErrLost
 	}
+
 	log, entries, err := a.d.Threads.Resume(ctx, id, h.Run)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	p, err := readLog(entries)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if p.begun == nil || len(p.events) == 0 {
 		return nil, nil, errNothing
 	}
@@ -363,6 +370,8 @@ func (a *Asker) resumed(ctx context.Context, id string, fence uint64) (*Turn, *s
 	if err != nil {
 		return nil, nil, err
 	}
+
+	// Where this node cannot answer, the turn still has to end, with the reason.
 	plan, problem := a.plan(p.begun.Asker, q)
 	if problem != nil {
 		plan = planless(p.begun.Asker, q)
@@ -374,6 +383,7 @@ func (a *Asker) resumed(ctx context.Context, id string, fence uint64) (*Turn, *s
 	for _, e := range p.events {
 		t.size += len(e.Text)
 	}
+
 	if p.report != nil {
 		// All is said: the turn has only to be closed.
 		t.Report = *p.report

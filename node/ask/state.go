@@ -58,6 +58,7 @@ func (s *state) add(next *state) {
 func (l *loop) save(step int) {
 	keep := min(l.saved, len(l.req.Messages))
 	reads, searches := l.ledger.take()
+
 	l.t.mu.Lock()
 	usage := l.t.Usage
 	limits := slices.Clone(l.t.Limits)
@@ -87,7 +88,9 @@ func cloned(messages []model.Message) []model.Message {
 	for i, m := range messages {
 		out[i] = m
 		out[i].Parts = make([]model.Part, len(m.Parts))
+
 		for k, p := range m.Parts {
+			// Compaction writes into results: each needs its own.
 			if p.Result != nil {
 				r := *p.Result
 				p.Result = &r
@@ -126,12 +129,14 @@ func (l *loop) restore(s *state) {
 // found.
 func (l *loop) recall() {
 	before, after := "<data-"+l.fence+">\n", "\n</data-"+l.fence+">"
+
 	keys := map[string]string{} // by ids of calls
 	for i := range l.req.Messages {
 		for _, c := range l.req.Messages[i].Calls() {
 			keys[c.ID] = keyOf(c)
 			l.times[keys[c.ID]]++
 		}
+
 		for _, r := range l.req.Messages[i].Results() {
 			key := keys[r.ID]
 			if key == "" || strings.HasPrefix(r.Text, dropped) {

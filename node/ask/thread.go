@@ -113,9 +113,11 @@ func (a *Asker) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (ch
 	case catalog.RoleGuest:
 		return nil, 0, nil
 	}
+
 	all := slices.SortedFunc(a.d.View().ThreadsOf(ownerOf(v)), func(x, y *catalog.Thread) int {
 		return cmp.Or(y.Changed.Compare(x.Changed), strings.Compare(x.ID, y.ID))
 	})
+
 	for _, h := range all[min(skip, len(all)):min(skip+most, len(all))] {
 		chats = append(chats, a.brief(ctx, v, h))
 	}
@@ -141,6 +143,7 @@ func (a *Asker) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat, e
 	if err != nil {
 		return nil, err
 	}
+
 	c := a.brief(ctx, v, h)
 	for _, turn := range h.Turns {
 		k, err := a.said(ctx, h.ID, turn)
@@ -149,6 +152,7 @@ func (a *Asker) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat, e
 		}
 		c.Turns = append(c.Turns, a.sightOf(v, k.Report.Sight).report(k.Report))
 	}
+
 	if !c.Running {
 		return &c, nil
 	}
@@ -159,6 +163,7 @@ func (a *Asker) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat, e
 	if err != nil {
 		return nil, err
 	}
+
 	if r.Elsewhere {
 		if now := a.d.View().Thread(id); now != nil && now.Run.Fence == h.Run.Fence {
 			c.Turns = append(c.Turns, Report{ID: id, Status: Running, First: h.Events() + 1})
@@ -175,13 +180,16 @@ func (a *Asker) said(ctx context.Context, id string, turn catalog.ThreadTurn) (*
 	if turn.File == "" {
 		return &kept{Report: Report{ID: id, Status: Failed, Error: "All nodes that had this question went away at once: it is lost. Ask it again."}}, nil
 	}
+
 	if k := a.recent.get(turn.File); k != nil {
 		return k, nil
 	}
+
 	b, err := a.d.Threads.Get(ctx, id, turn.File)
 	if err != nil {
 		return nil, call.Fail(call.ErrUnavailable, "What was said cannot be read now: %v.", err)
 	}
+
 	k, err := unpack(b)
 	if err != nil {
 		return nil, err
@@ -202,6 +210,7 @@ func (a *Asker) earlier(ctx context.Context, v catalog.Viewer, h *catalog.Thread
 		if err != nil {
 			return nil, err
 		}
+
 		r := a.sightOf(v, k.Report.Sight).report(k.Report)
 		out = append(out, &r)
 	}
@@ -270,14 +279,17 @@ func (s *sight) event(e Event) Event {
 func (a *Asker) WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(Event) error) error {
 	for {
 		changed := a.d.Changed()
+
 		h, err := a.fresh(ctx, v, id)
 		if err != nil {
 			return err
 		}
+
 		ended, err := a.replay(ctx, v, h, &after, fn)
 		if err != nil || ended && h.Run.Fence == 0 {
 			return err
 		}
+
 		ended, err = a.follow(ctx, v, h, &after, fn)
 		if err != nil || ended {
 			return err
@@ -405,15 +417,18 @@ func (a *Asker) ChangeChat(ctx context.Context, v catalog.Viewer, id, name strin
 	if err != nil {
 		return err
 	}
+
 	c := &catalog.ChangeThread{Thread: id, Public: h.Public}
 	if public != nil {
 		c.Public = *public
 	}
+
 	if name != "" {
 		if c.Title, err = a.d.Threads.Seal(ctx, []byte(title(name))); err != nil {
 			return call.WriteError(err)
 		}
 	}
+
 	_, err = a.d.Propose(ctx, c)
 	return call.WriteError(err)
 }
@@ -469,6 +484,7 @@ func (a *Asker) retain(ctx context.Context, now time.Time) {
 			old = append(old, &catalog.DeleteThread{Thread: h.ID, Changed: h.Changed})
 		}
 	}
+
 	if len(old) == 0 {
 		return
 	}

@@ -137,6 +137,7 @@ func (a *Asker) lookTool(ctx context.Context, v catalog.Viewer, id string) (*too
 		return nil, err
 	}
 	r := a.sightOf(v, k.Report.Sight).report(k.Report)
+
 	switch w.Doing = ""; r.Status {
 	case Done:
 		w.Status, w.Answer = tool.Done, tool.Answer{Text: a.text(&r)}

@@ -70,22 +70,27 @@ func (w *chat) body(r *Request) ([]byte, error) {
 	if t := w.e.temperature(); t != nil {
 		body["temperature"] = *t
 	}
+
+	// Without being asked, some tell no numbers of tokens.
 	switch {
 	case d.usage == usageOption && w.e.takes("stream_options"):
 		body["stream_options"] = map[string]bool{"include_usage": true}
 	case d.usage == usageMember:
 		body["usage"] = map[string]bool{"include": true}
 	}
+
 	if len(r.Tools) > 0 {
 		tools := make([]any, len(r.Tools))
 		for i, t := range r.Tools {
 			tools[i] = map[string]any{"type": "function", "function": map[string]any{"name": t.Name, "description": t.About, "parameters": t.Schema}}
 		}
 		body["tools"] = tools
+
 		if r.NoCalls {
 			body["tool_choice"] = "none"
 		}
 	}
+
 	return json.Marshal(body)
 }
 
@@ -105,9 +110,11 @@ func (w *chat) messages(r *Request) []json.RawMessage {
 			out = append(out, raw)
 		}
 	}
+
 	if len(r.System) > 0 {
 		add(chatMessage{Role: "system", Content: jsonText(strings.Join(r.System, "\n\n"))})
 	}
+
 	turn := lastQuestion(r.Messages)
 	for i := range r.Messages {
 		m := &r.Messages[i]
@@ -115,6 +122,7 @@ func (w *chat) messages(r *Request) []json.RawMessage {
 			add(w.said(m, i > turn))
 			continue
 		}
+
 		for _, res := range m.Results() {
 			add(chatMessage{Role: "tool", ToolCallID: w.id(res.ID), Name: safeName(res.Name), Content: jsonText(solid(res.Text))})
 		}
@@ -122,6 +130,7 @@ func (w *chat) messages(r *Request) []json.RawMessage {
 			add(chatMessage{Role: "user", Content: jsonText(text)})
 		}
 	}
+
 	return out
 }
 
@@ -180,12 +189,14 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.e.base+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
+
 	resp, err := w.e.http.Do(req)
 	if err != nil {
 		return nil, err
@@ -200,6 +211,7 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 			s.ended = true
 			break
 		}
+
 		if len(data) == 0 {
 			continue
 		}
@@ -207,6 +219,7 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 			return nil, err
 		}
 	}
+
 	if err := events.Err(); err != nil {
 		return nil, err
 	}

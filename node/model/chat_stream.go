@@ -158,6 +158,7 @@ func (s *chatStream) content(raw json.RawMessage) error {
 		if err := json.Unmarshal(raw, &text); err != nil {
 			return &Error{Kind: Broken, Message: "a content that is no text"}
 		}
+
 		if s.tags == nil {
 			s.say(text)
 			return nil
@@ -181,6 +182,7 @@ func (s *chatStream) content(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &raws); err == nil {
 		s.parts = append(s.parts, raws...)
 	}
+
 	for _, p := range parts {
 		if p.Type != "thinking" {
 			s.say(p.Text)
@@ -265,6 +267,7 @@ func (s *chatStream) detail(i int, raw json.RawMessage) {
 	if json.Unmarshal(raw, &piece) != nil {
 		return
 	}
+
 	at := i
 	if n, ok := piece["index"].(float64); ok {
 		at = int(n)

@@ -88,6 +88,7 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+
 		e := c.e.redacted(toError(ctx, err))
 		e.Tries = try
 
@@ -97,9 +98,11 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 			try--
 			continue
 		}
+
 		if !e.again() || try == maxAttempts {
 			return nil, e
 		}
+
 		pause := pauseBefore(try, e.RetryAfter)
 		on(Event{Again: true, Note: fmt.Sprintf("%s Trying again in %v.", fmt.Sprintf(rowOf(e.Kind).sentence, e.Provider), pause.Round(time.Second))})
 		if !c.e.d.Wait(ctx, pause) {
@@ -165,10 +168,12 @@ func (l *learned) learn(e *Error) string {
 	if e.Kind != Refused {
 		return ""
 	}
+
 	text := strings.ToLower(e.Message)
 	if strings.Contains(text, "thought_signature") || strings.Contains(text, "reasoning_content") || strings.Contains(text, "signature") {
 		return "" // it misses something that has to come back
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range optional {
@@ -204,6 +209,7 @@ func (e *endpoint) finished(a *Answer) (*Answer, error) {
 	if len(calls) > maxCalls {
 		return nil, &Error{Kind: Broken, Message: fmt.Sprintf("%d calls in one step, at most %d are taken", len(calls), maxCalls)}
 	}
+
 	size := len(a.Message.Text())
 	for i, c := range calls {
 		size += len(c.Arguments)
@@ -211,9 +217,11 @@ func (e *endpoint) finished(a *Answer) (*Answer, error) {
 			c.ID = fmt.Sprintf("call_%d", i+1)
 		}
 	}
+
 	if size > maxPart {
 		return nil, &Error{Kind: Broken, Message: fmt.Sprintf("an answer of more than %d MiB", maxPart>>20)}
 	}
+
 	if len(calls) > 0 && a.Finish == Done {
 		a.Finish = Calls
 	}

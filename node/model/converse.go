@@ -45,27 +45,34 @@ func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options)
 	if err != nil {
 		return err
 	}
+
 	key, err := e.secret(ctx, m.AccessKeySecret, "AWS_SECRET_ACCESS_KEY")
 	if err != nil {
 		return err
 	}
+
 	session, err := e.secret(ctx, m.SessionToken, "AWS_SESSION_TOKEN")
 	if err != nil {
 		return err
 	}
+
 	if id != "" && key != "" {
 		o.Credentials = credentials.NewStaticCredentialsProvider(id, key, session)
 		return nil
 	}
+
+	// Half of what was configured must not be replaced by what the host has.
 	if m.AccessKeyID != nil || m.AccessKeySecret != nil {
 		return &Error{Kind: NoKey, Message: "accessKeyId and accessKeySecret are needed together"}
 	}
+
 	if token, err := e.secret(ctx, nil, "AWS_BEARER_TOKEN_BEDROCK"); err == nil && token != "" {
 		// The transport writes it in the place of a signature.
 		o.Credentials = credentials.NewStaticCredentialsProvider("none", "none", "")
 		e.guard.sign = func(_ context.Context, h http.Header) error { h.Set("Authorization", "Bearer "+token); return nil }
 		return nil
 	}
+
 	host, err := config.LoadDefaultConfig(ctx, config.WithRegion(e.region))
 	if err != nil {
 		return &Error{Kind: NoKey, Message: "no credentials of AWS: " + clip(err.Error())}
@@ -83,6 +90,7 @@ func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 			in.System = append(in.System, &types.SystemContentBlockMemberCachePoint{Value: types.CachePointBlock{Type: types.CachePointTypeDefault}})
 		}
 	}
+
 	in.InferenceConfig = &types.InferenceConfiguration{}
 	most := Limits(w.e.m.Model).Output
 	if r.MaxOutput > 0 {
@@ -137,6 +145,7 @@ func (w *converse) conversation(r *Request) (out []types.Message) {
 					Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: solid(res.Text)}},
 				}})
 			}
+
 			if text := m.Text(); strings.TrimSpace(text) != "" {
 				content = append(content, &types.ContentBlockMemberText{Value: text})
 			}
@@ -190,6 +199,7 @@ func (w *converse) said(m *Message) (content []types.ContentBlock) {
 			own = append(own, converseBlock{ID: c.ID, Name: c.Name, Input: c.object()})
 		}
 	}
+
 	for _, b := range own {
 		if block := b.block(); block != nil {
 			content = append(content, block)
@@ -210,12 +220,14 @@ func (b *converseBlock) block() types.ContentBlock {
 		return &types.ContentBlockMemberToolUse{Value: types.ToolUseBlock{
 			ToolUseId: aws.String(toolID(b.ID)), Name: aws.String(safeName(b.Name)), Input: document.NewLazyDocument(input),
 		}}
+
 	case len(b.Redacted) > 0:
 		return &types.ContentBlockMemberReasoningContent{Value: &types.ReasoningContentBlockMemberRedactedContent{Value: b.Redacted}}
 	case b.Reasoning != "" && b.Signature != "":
 		return &types.ContentBlockMemberReasoningContent{Value: &types.ReasoningContentBlockMemberReasoningText{Value: types.ReasoningTextBlock{
 			Text: aws.String(b.Reasoning), Signature: aws.String(b.Signature),
 		}}}
+
 	case strings.TrimSpace(b.Text) != "":
 		return &types.ContentBlockMemberText{Value: b.Text}
 	}
@@ -281,10 +293,12 @@ func (s *converseStream) event(event types.ConverseStreamOutput) error {
 			b := s.at(v.Value.ContentBlockIndex)
 			b.ID, b.Name = aws.ToString(use.Value.ToolUseId), aws.ToString(use.Value.Name)
 		}
+
 	case *types.ConverseStreamOutputMemberContentBlockDelta:
 		return s.delta(&v.Value)
 	case *types.ConverseStreamOutputMemberMessageStop:
 		s.stop = v.Value.StopReason
+
 	case *types.ConverseStreamOutputMemberMetadata: // may come before the stop
 		if u := v.Value.Usage; u != nil {
 			cached := int(aws.ToInt32(u.CacheReadInputTokens))
@@ -304,10 +318,12 @@ func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
 		b.Text += d.Value
 		s.size += len(d.Value)
 		s.on(Event{Text: d.Value})
+
 	case *types.ContentBlockDeltaMemberToolUse:
 		piece := aws.ToString(d.Value.Input)
 		s.size += len(piece)
 		s.input[aws.ToInt32(v.ContentBlockIndex)].WriteString(piece)
+
 	case *types.ContentBlockDeltaMemberReasoningContent:
 		switch r := d.Value.(type) {
 		case *types.ReasoningContentBlockDeltaMemberText:

@@ -106,6 +106,7 @@ func (e *Error) Error() string {
 	if e.Tries > 1 {
 		text += fmt.Sprintf(" Tried %d times.", e.Tries)
 	}
+
 	if e.Status != 0 || e.Message != "" {
 		if e.Kind != NoKey {
 			text += " It said:"
@@ -117,6 +118,7 @@ func (e *Error) Error() string {
 			text += " " + e.Message
 		}
 	}
+
 	return text
 }
 
@@ -148,6 +150,7 @@ func kindFor(status int, codes []string, message string) Kind {
 			return errorRows[i].kind
 		}
 	}
+
 	switch {
 	case status >= 500:
 		return Overloaded
@@ -210,10 +213,12 @@ func readErrorBody(body []byte) (codes []string, message string) {
 			body = list[0]
 		}
 	}
+
 	var b errorBody
 	if json.Unmarshal(body, &b) != nil {
 		return nil, clip(string(body))
 	}
+
 	if len(b.Error) > 0 && b.Error[0] == '{' {
 		codes, message = readErrorBody(b.Error)
 	} else {
@@ -262,6 +267,7 @@ func retryAfter(h http.Header, body []byte) time.Duration {
 	if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil && s > 0 {
 		return time.Duration(s * float64(time.Second))
 	}
+
 	var b struct {
 		Error errorBody `json:"error"`
 	}

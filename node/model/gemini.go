@@ -22,6 +22,7 @@ func newGemini(e *endpoint) (wire, error) {
 	// Whatever the library would look for in the environment is given, so that
 	// nothing of it counts. The credential is the transport's.
 	c := &genai.ClientConfig{HTTPClient: e.http, HTTPOptions: genai.HTTPOptions{BaseURL: strings.TrimSuffix(e.base, "/v1beta") + "/"}}
+
 	if e.m.Provider == config.GoogleVertex {
 		c.Backend, c.Project, c.Location = genai.BackendVertexAI, e.project, e.region
 		c.HTTPOptions.APIVersion = "v1beta1"
@@ -29,6 +30,7 @@ func newGemini(e *endpoint) (wire, error) {
 		c.Backend, c.APIKey = genai.BackendGeminiAPI, "set-by-the-transport"
 		c.HTTPOptions.APIVersion = "v1beta"
 	}
+
 	client, err := genai.NewClient(context.Background(), c)
 	if err != nil {
 		return nil, fmt.Errorf("open the client: %w", err)
@@ -42,6 +44,7 @@ func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 	if len(r.System) > 0 {
 		c.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: strings.Join(r.System, "\n\n")}}}
 	}
+
 	if t := w.e.temperature(); t != nil {
 		low := float32(*t)
 		c.Temperature = &low
@@ -49,15 +52,18 @@ func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 	if r.MaxOutput > 0 {
 		c.MaxOutputTokens = int32(r.MaxOutput)
 	}
+
 	if w.e.takes("thinking") {
 		c.ThinkingConfig = w.thinking()
 	}
+
 	if len(r.Tools) > 0 {
 		var tools []*genai.FunctionDeclaration
 		for _, t := range r.Tools {
 			tools = append(tools, &genai.FunctionDeclaration{Name: t.Name, Description: t.About, ParametersJsonSchema: t.Schema})
 		}
 		c.Tools = []*genai.Tool{{FunctionDeclarations: tools}}
+
 		if r.NoCalls {
 			c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
 		}
@@ -69,21 +75,25 @@ func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 func (w *gemini) thinking() *genai.ThinkingConfig {
 	t := &genai.ThinkingConfig{IncludeThoughts: true}
 	level := w.e.m.ThinkingLevel
+
 	switch {
 	case level != "":
 		if !w.e.takes("thinkingLevel") {
 			level = "low" // some do not know the least one
 		}
 		t.ThinkingLevel = genai.ThinkingLevel(strings.ToUpper(level))
+
 	case w.e.m.ThinkingBudget != nil:
 		budget := int32(*w.e.m.ThinkingBudget)
 		t.ThinkingBudget = &budget
+
 	case w.e.m.Provider == config.GoogleVertex:
 		var budget int32
 		if n, err := fmt.Sscan(w.e.lookup("", "GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", ""), &budget); err == nil && n == 1 {
 			t.ThinkingBudget = &budget
 		}
 	}
+
 	return t
 }
 
@@ -110,10 +120,12 @@ func (w *gemini) conversation(r *Request) []*genai.Content {
 					Name: safeName(res.Name), Response: map[string]any{key: solid(res.Text)},
 				}})
 			}
+
 			if text := m.Text(); text != "" {
 				c.Parts = append(c.Parts, &genai.Part{Text: text})
 			}
 		}
+
 		if len(c.Parts) > 0 {
 			out = append(out, c)
 		}
@@ -125,15 +137,20 @@ func (w *gemini) said(m *Message) (parts []*genai.Part) {
 	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &parts) == nil {
 		return parts
 	}
+
 	if text := m.Text(); text != "" {
 		parts = append(parts, &genai.Part{Text: text})
 	}
+
 	for i, c := range m.Calls() {
 		var args map[string]any
 		if json.Unmarshal(c.object(), &args) != nil {
 			args = map[string]any{}
 		}
+
 		p := &genai.Part{FunctionCall: &genai.FunctionCall{Name: safeName(c.Name), Args: args}}
+
+		// The service refuses the first call of a step without a signature.
 		if i == 0 {
 			p.ThoughtSignature = []byte(foreignSignature)
 		}
@@ -198,6 +215,7 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 	if candidate.Content == nil {
 		return nil
 	}
+
 	for _, p := range candidate.Content.Parts {
 		if s.size += len(p.Text); s.size > maxPart {
 			return &Error{Kind: Broken, Message: "an answer that does not end"}
@@ -216,12 +234,14 @@ func (s *geminiStream) part(p *genai.Part) {
 	case p.Text != "":
 		s.on(Event{Text: p.Text})
 	}
+
 	if n := len(s.own); n > 0 && p.Text != "" && p.ThoughtSignature == nil && p.FunctionCall == nil {
 		if last := s.own[n-1]; last.Text != "" && last.Thought == p.Thought && last.ThoughtSignature == nil && last.FunctionCall == nil {
 			last.Text += p.Text
 			return
 		}
 	}
+
 	copied := *p
 	s.own = append(s.own, &copied)
 }
@@ -253,6 +273,7 @@ func (s *geminiStream) whole() (*Answer, error) {
 			if err != nil {
 				args = []byte("{}")
 			}
+
 			id := p.FunctionCall.ID
 			if id == "" {
 				id = fmt.Sprintf("call_%d", i+1)

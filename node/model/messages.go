@@ -65,10 +65,12 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 	} else {
 		body["model"] = w.e.m.Model
 	}
+
 	most := Limits(w.e.m.Model).Output
 	if r.MaxOutput > 0 {
 		most = r.MaxOutput
 	}
+
 	thinking, budget := w.thinking(ctx)
 	if thinking != nil && most > budget+1024 {
 		body["thinking"] = thinking
@@ -85,6 +87,7 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 		w.mark(system[0]) // tools and what never changes
 		body["system"] = system
 	}
+
 	if len(r.Tools) > 0 {
 		tools := make([]block, len(r.Tools))
 		for i, t := range r.Tools {
@@ -118,6 +121,7 @@ func (w *messages) conversation(r *Request) []map[string]any {
 			for _, res := range m.Results() {
 				content = append(content, block{"type": "tool_result", "tool_use_id": toolID(res.ID), "content": solid(res.Text), "is_error": res.Failed})
 			}
+
 			if text := m.Text(); strings.TrimSpace(text) != "" {
 				content = append(content, block{"type": "text", "text": text})
 			}
@@ -152,6 +156,7 @@ func (w *messages) said(m *Message) (content []any) {
 		}
 		return content
 	}
+
 	if text := m.Text(); strings.TrimSpace(text) != "" {
 		content = append(content, block{"type": "text", "text": text})
 	}
@@ -170,6 +175,7 @@ func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
+
 	stream := w.service.NewStreaming(ctx, param.Override[anthropic.MessageNewParams](json.RawMessage(body)))
 	defer stream.Close()
 
@@ -279,7 +285,9 @@ func (w *messages) thinking(ctx context.Context) (block, int) {
 	if !w.e.takes("thinking") || w.e.m.Provider == config.GoogleVertexAnthropic {
 		return nil, 0
 	}
+
 	types := w.e.learned.thinkingTypes(func() []string { return w.askThinking(ctx) })
+
 	switch {
 	case slices.Contains(types, "adaptive"):
 		return block{"type": "adaptive", "display": "summarized"}, 0

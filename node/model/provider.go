@@ -122,7 +122,10 @@ func (e *endpoint) secret(ctx context.Context, t *config.Token, variable string)
 	} else if variable != "" {
 		value, _ = e.d.Lookup(variable)
 	}
+
 	value = strings.TrimSpace(value)
+
+	// Whatever is used as a secret is struck out of what errors tell.
 	if value != "" {
 		e.secrets = append(e.secrets, value)
 	}
@@ -149,6 +152,7 @@ func (e *endpoint) prepare(ctx context.Context) error {
 	if e.guard.headers, err = e.headers(ctx); err != nil {
 		return err
 	}
+
 	for _, p := range e.m.QueryParams {
 		if e.guard.query == nil {
 			e.guard.query = map[string]string{}
@@ -176,6 +180,7 @@ func (e *endpoint) signer(ctx context.Context) (func(context.Context, http.Heade
 			if !configured {
 				token, variable = nil, k.variable
 			}
+
 			value, err := e.secret(ctx, token, variable)
 			if err != nil {
 				return nil, err
@@ -185,6 +190,7 @@ func (e *endpoint) signer(ctx context.Context) (func(context.Context, http.Heade
 			}
 		}
 	}
+
 	last := e.provider.keys[len(e.provider.keys)-1]
 	if last.optional {
 		return nil, nil
@@ -218,11 +224,13 @@ func azurePlace(e *endpoint) error {
 	if version == "" {
 		version = "preview"
 	}
+
 	if e.m.BaseURL != "" {
 		u, err := url.Parse(e.m.BaseURL)
 		if err != nil {
 			return fmt.Errorf("baseUrl: %w", err)
 		}
+
 		e.base = e.m.BaseURL
 		if strings.HasSuffix(u.Hostname(), ".openai.azure.com") {
 			e.base = strings.TrimSuffix(strings.TrimRight(e.base, "/"), "/v1") + "/v1"
@@ -230,10 +238,12 @@ func azurePlace(e *endpoint) error {
 		}
 		return nil
 	}
+
 	name := e.lookup(e.m.ResourceName, "AZURE_RESOURCE_NAME", "")
 	if name == "" {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set resourceName or baseUrl in the configuration, or AZURE_RESOURCE_NAME on the nodes."}
 	}
+
 	e.base = "https://" + name + ".openai.azure.com/openai/v1"
 	e.guard.query = map[string]string{"api-version": version}
 	return nil
@@ -246,6 +256,7 @@ func vertexPlace(e *endpoint) error {
 	if e.project == "" {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set project in the configuration, or GOOGLE_VERTEX_PROJECT on the nodes."}
 	}
+
 	switch e.region {
 	case "global":
 		e.base = "https://aiplatform.googleapis.com"
@@ -269,10 +280,12 @@ func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 			}
 			file = strings.TrimSpace(resolved)
 		}
+
 		token, err := e.d.GoogleToken(ctx, file)
 		if err != nil {
 			return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: clip(err.Error())}
 		}
+
 		h.Set("Authorization", "Bearer "+token)
 		return nil
 	}, nil

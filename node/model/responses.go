@@ -87,6 +87,7 @@ func (w *responsesWire) input(r *Request) []any {
 			items = append(items, w.said(m)...)
 			continue
 		}
+
 		for _, res := range m.Results() {
 			items = append(items, map[string]string{"type": "function_call_output", "call_id": res.ID, "output": solid(res.Text)})
 		}
@@ -105,6 +106,7 @@ func (w *responsesWire) said(m *Message) (items []any) {
 		}
 		return items
 	}
+
 	if text := m.Text(); text != "" || len(m.Calls()) == 0 {
 		items = append(items, map[string]string{"role": "assistant", "content": solid(text)})
 	}
@@ -151,10 +153,12 @@ func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 		s.on(Event{Text: event.Delta})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		s.on(Event{Reasoning: event.Delta})
+
 	case "response.output_item.done":
 		s.items[event.OutputIndex] = json.RawMessage(event.Item.RawJSON())
 	case "response.completed", "response.incomplete":
 		return s.end(&event.Response)
+
 	case "response.failed":
 		f := event.Response.Error
 		return &Error{Kind: kindFor(0, []string{string(f.Code)}, f.Message), Message: clip(f.Message)}
@@ -210,6 +214,7 @@ func (s *responsesStream) whole() (*Answer, error) {
 		if err := json.Unmarshal(s.items[at], &item); err != nil {
 			return nil, &Error{Kind: Broken, Message: "an item of an unknown form"}
 		}
+
 		switch item.Type {
 		case "message":
 			for _, part := range item.Content {
@@ -263,15 +268,18 @@ func expanded(c *Call) []*Call {
 	if c.Name != parallelName {
 		return []*Call{c}
 	}
+
 	var args struct {
 		Uses []struct {
 			Name       string          `json:"recipient_name"`
 			Parameters json.RawMessage `json:"parameters"`
 		} `json:"tool_uses"`
 	}
+
 	if json.Unmarshal([]byte(c.Arguments), &args) != nil || len(args.Uses) == 0 {
 		return []*Call{c}
 	}
+
 	var calls []*Call
 	for i, use := range args.Uses {
 		calls = append(calls, &Call{

@@ -49,6 +49,7 @@ func (t *tagSplitter) take(piece string) (said, thought string, void bool) {
 		case strings.HasPrefix(text, t.open) && !t.inside:
 			t.inside, t.seen = true, true
 			text = text[len(t.open):]
+
 		case strings.HasPrefix(text, t.close) && (t.inside || !t.seen):
 			if !t.inside {
 				void = true
@@ -57,6 +58,7 @@ func (t *tagSplitter) take(piece string) (said, thought string, void bool) {
 			}
 			t.inside, t.seen = false, true
 			text = strings.TrimLeft(text[len(t.close):], "\n")
+
 		case strings.HasPrefix(t.open, text) || strings.HasPrefix(t.close, text):
 			t.held = text
 			text = ""

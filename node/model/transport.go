@@ -71,11 +71,13 @@ func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, unreachable(err)
 	}
+
 	if resp.StatusCode != http.StatusOK {
 		defer cancel(nil)
 		defer resp.Body.Close()
 		return nil, fromResponse(resp)
 	}
+
 	resp.Body = newBoundedBody(resp.Body, g.silent, cancel)
 	return resp, nil
 }
@@ -93,6 +95,7 @@ func (g *guarded) dress(ctx context.Context, out *http.Request, from http.Header
 			out.Header[name] = v
 		}
 	}
+
 	signed := from.Get("Authorization")
 	ours := strings.HasPrefix(signed, "AWS4-HMAC-SHA256 ")
 	if ours {
@@ -107,6 +110,7 @@ func (g *guarded) dress(ctx context.Context, out *http.Request, from http.Header
 			return err
 		}
 	}
+
 	for name, v := range g.headers {
 		switch {
 		case name == "Host" || name == "Content-Length" || name == "Authorization" && ours:
@@ -114,6 +118,7 @@ func (g *guarded) dress(ctx context.Context, out *http.Request, from http.Header
 			out.Header[name] = v
 		}
 	}
+
 	for name, v := range credential {
 		out.Header[name] = v
 	}

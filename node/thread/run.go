@@ -225,6 +225,7 @@ func (l *Log) copyElsewhere(ctx context.Context) ([]string, error) {
 		if node == l.s.d.Net.Self() {
 			continue
 		}
+
 		ok, err := l.ship(ctx, node)
 		if err != nil {
 			return nil, err
@@ -246,15 +247,18 @@ func (l *Log) move(ctx context.Context, others []string) error {
 		Node:   self,
 		Copies: append([]string{self}, others...),
 	}
+
 	for {
 		index, err := l.s.d.Propose(ctx, change)
 		if err == nil {
 			l.fence, l.others = index, others
 			return nil
 		}
+
 		if _, refused := catalog.Refused(err); refused {
 			return ErrLost
 		}
+
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -54,12 +54,14 @@ func (p *spool) openLocked() error {
 	}
 
 	p.file, p.fence, p.ends = f, 0, nil
+
 	var head [spoolHead]byte
 	at := int64(0)
 	for {
 		if _, err := f.ReadAt(head[:], at); err != nil {
 			break // the end, or a torn entry
 		}
+
 		n := int64(binary.BigEndian.Uint32(head[:]))
 		if at+spoolHead+n > info.Size() {
 			break
