@@ -24,6 +24,7 @@ const (
 	pageMatches  = 500    // ranges
 	perFile      = 50     // of them from one file, so that it leaves room for others
 	typedMatches = 100    // ranges, while somebody types
+	typedPerFile = 10     // of them from one file
 	mostMatches  = 20_000 // ranges that pages are turned through
 	frameAfter   = 80 * time.Millisecond
 	typedTime    = 400 * time.Millisecond
@@ -131,10 +132,11 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 	return nil
 }
 
-// look searches. Where one file is all that matches, the page has room for it.
+// look searches. Where one file is all that matches, the page has room for it;
+// while somebody types, the first few will do.
 func (p *Pages) look(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
 	resp, err := p.Search.Search(ctx, v, req)
-	if err != nil || len(resp.Files) != 1 || resp.Stats.Files != 1 {
+	if err != nil || len(resp.Files) != 1 || resp.Stats.Files != 1 || req.PerFile == typedPerFile {
 		return resp, err
 	}
 	if f := resp.Files[0]; f.Matches <= rangesOf(f.Chunks) {
@@ -176,7 +178,7 @@ func (r *results) request(typed bool) (search.Request, error) {
 		Matches: r.From + pageMatches, PerFile: perFile,
 	}
 	if typed {
-		req.Matches = typedMatches
+		req.Matches, req.PerFile = typedMatches, typedPerFile
 		if !strings.Contains(req.Query, "timeout:") {
 			req.Query = "timeout:" + typedTime.String() + " " + req.Query
 		}
