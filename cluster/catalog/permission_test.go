@@ -353,3 +353,18 @@ func TestAnObservationThatChangesNothingTouchesNoReader(t *testing.T) {
 		t.Error("the readers changed")
 	}
 }
+
+// A host whose people no provider of the configuration knows any more lets nobody see anything.
+func TestWithoutItsProviderAHostLetsNobodySee(t *testing.T) {
+	t.Parallel()
+	b, repos := observed(t, 1)
+	b.do(&FinishReaderAccess{Site: hSite, Subject: "p0", Fence: b.begin(JobAccountSync, ReaderKey(hSite, "p0")), Add: bytesOf(roaring.BitmapOf(repos[0]))})
+	if got := b.sees("ann"); !slices.Equal(got, repos) {
+		t.Fatalf("with the provider ann sees %v, want %v", got, repos)
+	}
+	raw := `{"connections":{"host":{"type":"bitbucket","deploymentType":"server","url":"https://h.example.com","user":"u","token":{"env":"T"},"all":true}}}`
+	b.do(&SetConfig{Raw: []byte(raw), Hash: hashText(raw), Instead: InsteadOfAny, Connections: []ConnectionDef{{"host", "bitbucket", "1"}}})
+	if got := b.sees("ann"); len(got) != 0 {
+		t.Errorf("without it ann sees %v", got)
+	}
+}

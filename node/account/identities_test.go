@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 )
 
 // lagging is a ledger as a node sees it that has not applied the last changes:
@@ -32,6 +33,7 @@ func TestAnIdentityLinkedAtAnotherNodeIsKnown(t *testing.T) {
 		k := NewKeyring(c, none, l.time, slog.New(slog.DiscardHandler))
 		return NewIdentities(NewPasswords(k, NewSessions(k, none), none))
 	}
+	l.configure(t, corpFile)
 	ann := l.person("ann@example.com", catalog.RoleMember)
 	who := Proof{Method: "corp", Title: "Corp", Authority: "https://id.example.com", Subject: "7", Login: "ann", Email: "ann@corp.example", Proven: true}
 
@@ -49,4 +51,55 @@ func TestAnIdentityLinkedAtAnotherNodeIsKnown(t *testing.T) {
 	if err != nil || v.Account != ann.ID {
 		t.Errorf("signed in as %q, %v; want %q", v.Account, err, ann.ID)
 	}
+}
+
+const corpFile = `{"identityProviders": {"corp": {"provider": "oidc", "purpose": "sso",
+	"issuer": {"env": "I"}, "clientId": {"env": "A"}, "clientSecret": {"env": "B"}}}}`
+
+// configure brings a configuration into force.
+func (l *ledger) configure(t *testing.T, text string) {
+	t.Helper()
+	file, err := config.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := catalog.NewSetConfig([]byte(text), file)
+	set.Instead = catalog.InsteadOfAny
+	if _, err := l.Propose(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever came in by a provider is out as soon as it is in the configuration no
+// more. Other ways in stay.
+func TestWithAProviderItsSessionsEnd(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	vars := map[string]string{}
+	s := sessionsOn(l, vars)
+	l.configure(t, corpFile)
+	ann := l.person("ann@example.com", catalog.RoleMember)
+	tokens := map[string]string{}
+	for _, method := range []string{"corp", "password", "gcp-iap"} {
+		begun, err := s.Begin(t.Context(), ann.ID, SignIn{Method: method})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens[method] = begun.Token
+	}
+	expect := func(when string, in map[string]bool) {
+		t.Helper()
+		for method, token := range tokens {
+			if _, err := s.SessionViewer(t.Context(), token); (err == nil) != in[method] {
+				t.Errorf("%s: by %s: %v", when, method, err)
+			}
+		}
+	}
+
+	vars["AUTH_EE_GCP_IAP_ENABLED"] = "true"
+	expect("with both", map[string]bool{"corp": true, "password": true, "gcp-iap": true})
+	l.configure(t, `{}`)
+	expect("without the one of the file", map[string]bool{"password": true, "gcp-iap": true})
+	delete(vars, "AUTH_EE_GCP_IAP_ENABLED")
+	expect("without any", map[string]bool{"password": true})
 }

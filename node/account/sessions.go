@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/clock"
 )
@@ -250,7 +251,7 @@ func (s *Sessions) viewer(view *catalog.View, x *catalog.Session) (catalog.Viewe
 	var v catalog.Viewer
 	if x.Key == "" {
 		a := view.Account(x.Account)
-		if a == nil || a.State != catalog.AccountActive {
+		if a == nil || a.State != catalog.AccountActive || !s.vouched(view, x) {
 			return v, false
 		}
 		v = catalog.Viewer{Role: a.Role, Name: a.Email, Account: a.ID}
@@ -268,6 +269,20 @@ func (s *Sessions) viewer(view *catalog.View, x *catalog.Session) (catalog.Viewe
 	}
 	v.Session = x.ID
 	return v, true
+}
+
+// vouched reports whether the provider by which a session was begun is one still.
+// Where the configuration cannot be read that is not known, and nobody is put out.
+func (s *Sessions) vouched(view *catalog.View, x *catalog.Session) bool {
+	switch {
+	case x.Method == "" || x.Method == "password" || x.Method == "key":
+		return true
+	case x.Method == "gcp-iap" && flag(s.lookup, "AUTH_EE_GCP_IAP_ENABLED", false):
+		return true
+	}
+
+	named := func(p config.IdentityProvider) bool { return p.ID == x.Method }
+	return slices.ContainsFunc(view.File().IdentityProviders, named) || view.FileError() != nil
 }
 
 // SessionsOf lists the sessions of an account that are in force, those that
