@@ -41,7 +41,7 @@ func markdownIsADocument(t *testing.T, s *site) {
 	b.until("the lines", `location.search === '?plain=1' && location.hash === '#L3' && document.querySelector('.nums .on')?.textContent === '3'`)
 	b.goTo(blob("docs/guide.md")+"?highlightRange=3,4", 200)
 	b.expect("the source by the address of others", `document.querySelectorAll('.nums .on').length === 2`)
-	b.goTo(find("haystack file:guide"), 200)
+	b.goTo(find("barn file:guide"), 200)
 	b.expect("results lead to lines of the source", `[...document.querySelectorAll('.line > a')].every(a => /guide\.md\?plain=1#L\d+$/.test(a.href))`)
 
 	// What is built to be too much is shown as its source, and says so.

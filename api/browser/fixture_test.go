@@ -143,19 +143,19 @@ See [the program](../main.go#L6-L8), [greetings](../greet), [the first page](../
 
 ### Tasks
 
-- [x] a needle
-- [ ] a haystack
-  1. with ~~straw~~ *hay*
+- [x] a pointer
+- [ ] a barn
+  1. with ~~stems~~ *hay*
 
 ## Options & more
 
 | | option | what it does | since when it has been there |
 |-|:------:|--------------|----:|
-| 1 | ` + "`--needle-in-a-haystack`" + ` | looks for the needle_in_a_haystack_that_is_as_long_as_a_name_can_be | 1.0 |
+| 1 | ` + "`--pointer-in-a-barn`" + ` | looks for the pointer_in_a_barn_that_is_as_long_as_a_name_can_be | 1.0 |
 
 ` + "```go" + `
-// Greeting is what one says, on a line that is longer than the window of a phone has room for.
-func Greeting(name string) string { return "hello " + name }
+// Welcome is what one says, on a line that is longer than the window of a phone has room for.
+func Welcome(name string) string { return "welcome " + name }
 ` + "```" + `
 
 > Quoted <kbd>Ctrl</kbd>.
@@ -228,8 +228,8 @@ func hostileRepository(t testing.TB, dir string) *nodetest.Repo {
 		"README.md":         hostileDocument,
 		"x":                 dot, // which the forms name as an image
 		"x`onerror=pwned()": dot,
-		"nested.md":         strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "\n\n" + strings.Repeat("> ", 10_000) + "needle\n",
-		"huge.md":           "|a|\n|-|\n" + strings.Repeat("|needle|\n", 80_000),
+		"nested.md":         strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "\n\n" + strings.Repeat("> ", 10_000) + "quoted\n",
+		"huge.md":           "|a|\n|-|\n" + strings.Repeat("|cell|\n", 90_000),
 		"bidi.go":           "package x\n\n/* needle" + rlo + " } \u2066if isAdmin\u2069 \u2066 begin admins only */\nvar a\u200bb = 1 // zero\u200dwidth\n",
 		"ansi.txt":          "\x1b[31mneedle\x1b[0m \x07 \x7f \u0085 end\r\n",
 		"latin1.txt":        "caf\xe9 needle caf\xe9\n",

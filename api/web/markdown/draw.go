@@ -28,6 +28,8 @@ type drawing struct {
 
 	open  []rawTag // tags of HTML that are not closed
 	links int      // links around; there is one at most
+	begun int      // where the link around begins in out
+	said  int      // where what stands in it does
 }
 
 func (d *drawing) put(parts ...string) {
@@ -367,8 +369,14 @@ func (d *drawing) table(n *gfm.Table) {
 func (d *drawing) row(row ast.Node, head bool) {
 	d.put("<tr>")
 	for c := row.FirstChild(); c != nil; c = c.NextSibling() {
+		begun := len(d.out)
+		d.watch.tick()
+		d.children(c)
+		inside := bytes.Clone(d.out[begun:])
+		d.out = d.out[:begun]
+
 		element := "td"
-		if head && c.FirstChild() != nil {
+		if head && readable(inside) {
 			element = "th"
 		}
 		d.put("<", element)
@@ -378,10 +386,7 @@ func (d *drawing) row(row ast.Node, head bool) {
 		if cell, ok := c.(*gfm.TableCell); ok && (cell.Alignment == gfm.AlignRight || cell.Alignment == gfm.AlignCenter) {
 			d.attribute("class", cell.Alignment.String())
 		}
-		d.put(">")
-		d.watch.tick()
-		d.children(c)
-		d.put("</", element, ">")
+		d.put(">", string(inside), "</", element, ">")
 	}
 	d.put("</tr>")
 }
@@ -407,6 +412,7 @@ func (d *drawing) openLink(address, title string) bool {
 		return false
 	}
 	d.links++
+	d.begun = len(d.out)
 	d.put("<a")
 	d.attribute("href", to)
 	if title != "" {
@@ -416,12 +422,42 @@ func (d *drawing) openLink(address, title string) bool {
 		d.attribute("rel", rel)
 	}
 	d.put(">")
+	d.said = len(d.out)
 	return true
 }
 
+// closeLink ends a link. One in which nothing can be read is none: who goes by
+// ear would not learn where it leads.
 func (d *drawing) closeLink() {
-	d.put("</a>")
 	d.links--
+	if !readable(d.out[d.said:]) {
+		d.out = append(d.out[:d.begun], d.out[d.said:]...)
+		return
+	}
+	d.put("</a>")
+}
+
+// readable reports whether drawn HTML has text, or an image that is described.
+func readable(drawn []byte) bool {
+	for len(drawn) > 0 {
+		tag := bytes.IndexByte(drawn, '<')
+		if tag < 0 {
+			tag = len(drawn)
+		}
+		if len(bytes.TrimSpace(drawn[:tag])) > 0 {
+			return true
+		}
+		drawn = drawn[tag:]
+		end := bytes.IndexByte(drawn, '>')
+		if end < 0 {
+			break
+		}
+		if bytes.HasPrefix(drawn, []byte("<img")) && !bytes.Contains(drawn[:end], []byte(` alt=""`)) {
+			return true
+		}
+		drawn = drawn[end+1:]
+	}
+	return false
 }
 
 // picture is an image as the source has it.

@@ -71,6 +71,11 @@ func TestADocumentIsDrawn(t *testing.T) {
 		// Tables.
 		{"| |b|\n|-|-:|\n|c|d|\n", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead><tr><td></td><th scope=\"col\" class=\"right\">b</th></tr></thead>\n<tbody>\n<tr><td>c</td><td class=\"right\">d</td></tr>\n</tbody></table></div>\n"},
 
+		{"|<script>|*a*|\n|-|-|\n", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead><tr><td></td><th scope=\"col\"><em>a</em></th></tr></thead>\n</table></div>\n"},
+
+		// A link that says nothing is none.
+		{"a[](b) [![](c.png)](d) <a href=e><b></b></a> [![f](f.png)](g)", "<p>a <img src=\"/raw/docs/c.png\" alt=\"\" loading=\"lazy\"> <b></b> <a href=\"/blob/docs/g\"><img src=\"/raw/docs/f.png\" alt=\"f\" loading=\"lazy\"></a></p>\n"},
+
 		// HTML is drawn anew, and balanced.
 		{"a<br>b <KBD class=x onclick=y()>c</kbd>", "<p>a<br>b <kbd>c</kbd></p>\n"},
 		{"a <b>c *d</b> e* f", "<p>a <b>c <em>d e</em> f</b></p>\n"},
