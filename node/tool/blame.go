@@ -21,19 +21,24 @@ func blame(h Historian) Tool {
 			{Name: "limit", Kind: Integer, Min: 1, Max: 500, Default: 50, Clamp: true, About: "lines"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			r, err := h.Blame(ctx, v, browse.BlameRequest{
-				Repo:  a.Text("repo"),
-				Path:  a.Text("path"),
-				Ref:   a.Text("ref"),
-				First: a.Number("offset"),
-				Lines: a.Number("limit"),
-			})
-			if err != nil {
-				return "", err
-			}
-			return blameText(a, r), nil
+			return runBlame(ctx, v, h, a)
 		},
 	}
+}
+
+// runBlame answers a call of blame.
+func runBlame(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+	r, err := h.Blame(ctx, v, browse.BlameRequest{
+		Repo:  a.Text("repo"),
+		Path:  a.Text("path"),
+		Ref:   a.Text("ref"),
+		First: a.Number("offset"),
+		Lines: a.Number("limit"),
+	})
+	if err != nil {
+		return "", err
+	}
+	return blameText(a, r), nil
 }
 
 // blameText writes runs of lines with their commits.
@@ -47,12 +52,14 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s at %.8s, lines %d-%d of %d\n", path, r.Commit, first, last, r.Total)
+
 	next := last + 1
 	for _, run := range r.Ranges {
 		line := blameLine(run, r.Commits[run.Hash])
 		if then := clean([]byte(run.Path)); then != path {
 			line += " (in " + then + ")"
 		}
+
 		if out.Len()+len(line) > a.room() {
 			next = run.StartLine
 			break

@@ -153,6 +153,7 @@ func (t *Tool) sample(name string) string {
 		return "main"
 	case "query":
 		return "retry replication"
+
 	case "pattern":
 		if t.Name == "glob" {
 			return "**/*.go"
@@ -198,6 +199,7 @@ func (p *Param) named(v any) (value any, problem string) {
 		for i, part := range parts {
 			out[p.Words[len(p.Words)-len(parts)+i]] = part
 		}
+
 		return out, ""
 	case map[string]any:
 		for name, member := range v {
@@ -301,6 +303,7 @@ func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
 			word := NearestName(v, p.Words)
 			return word, word != ""
 		}
+
 		f, err := strconv.ParseFloat(v, 64)
 		if err == nil && p.Kind == Integer && !math.IsNaN(f) {
 			return p.within(f), true
@@ -309,6 +312,7 @@ func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
 		if len(v) == 0 || p.Kind == Strings {
 			return nil, false
 		}
+
 		first, err := json.Marshal(v[0])
 		if err != nil {
 			return nil, false

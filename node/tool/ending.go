@@ -64,12 +64,14 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 		e.left = append(e.left, "more files match than these; "+less)
 	case search.CutTime:
 		missing("what was not reached within 5 seconds; %s, or use a longer literal", less)
+
 	case search.CutParts:
 		missing("%d of %d parts of the index did not answer; try again in a few seconds", cut.Count, cut.Of)
 	case search.CutPending:
 		missing("%s not indexed yet", count(cut.Count, "repository"))
 	case search.CutRevision, search.CutNoRevision:
 		missing("%q is not indexed in %d of %d repositories; with repo it is searched wherever it exists", a.Text("ref"), cut.Count, cut.Of)
+
 	case search.CutSymbols:
 		missing("files whose symbols are not known (they come after the text; without ctags on the nodes there are none); grep finds text")
 	case search.CutUnknown:

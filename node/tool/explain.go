@@ -34,6 +34,7 @@ func explain(ctx context.Context, l Lister, v catalog.Viewer, t *Tool, a *Args, 
 	case errors.Is(err, call.ErrRef):
 		there := quote(map[string]any{"repo": repo})
 		return message + " See the branches with list_branches " + there + ", or leave ref out for the default branch."
+
 	case errors.Is(err, call.ErrQuery):
 		literal := a.with("pattern", regexp.QuoteMeta(a.Text("pattern")))
 		return message + " There are no look-arounds and no back-references. To find it as it stands: " + literal + "."
@@ -126,11 +127,13 @@ func plainRepo(name string) string {
 func oneEndingIn(ctx context.Context, l Lister, v catalog.Viewer, name string) string {
 	name = plainRepo(name)
 	found := ""
+
 	for _, full := range repoNames(ctx, l, v, path.Base(name)) {
 		ends := strings.HasSuffix(strings.ToLower(full), "/"+strings.ToLower(name))
 		if !ends && !strings.EqualFold(full, name) {
 			continue
 		}
+
 		if found != "" {
 			return ""
 		}

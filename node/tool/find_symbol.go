@@ -217,6 +217,7 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out := &search.SymbolResponse{
 		Cut:        g.Cut,
 		Exhaustive: g.Cut.Why == "",
@@ -235,12 +236,14 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 		if o == nil {
 			continue
 		}
+
 		file := search.SymbolFile{
 			Repository: f.Repo,
 			Path:       f.Path,
 			Language:   o.Language,
 			Matches:    l.definedIn(f.Lines, o),
 		}
+
 		if file.Matches != nil {
 			out.Files = append(out.Files, file)
 			out.MatchCount += len(file.Matches)

@@ -23,17 +23,23 @@ func definitions(s Searcher, b Browser) Tool {
 			{Name: "body", Kind: Boolean, Default: false},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			l := &lookup{a, ctx, v, s, b}
-			r, err := l.define()
-			if err != nil {
-				return "", err
-			}
-			if len(r.Files) == 0 {
-				return l.undefined(r)
-			}
-			return l.definitions(r), nil
+			return runDefinitions(ctx, v, s, b, a)
 		},
 	}
+}
+
+// runDefinitions answers a call of find_symbol_definitions.
+func runDefinitions(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+	l := &lookup{a, ctx, v, s, b}
+	r, err := l.define()
+	if err != nil {
+		return "", err
+	}
+
+	if len(r.Files) == 0 {
+		return l.undefined(r)
+	}
+	return l.definitions(r), nil
 }
 
 // define finds definitions of the name that is asked for or, with match fuzzy,
@@ -156,6 +162,7 @@ func (l *lookup) body(f *search.SymbolFile, m *search.SymbolMatch, o *browse.Out
 	if o == nil {
 		return nil
 	}
+
 	first, last := int(m.Range.Start.Line), 0
 	for _, s := range o.Symbols {
 		if s.First == first && s.Name == m.Name {

@@ -25,30 +25,37 @@ func references(s Searcher, b Browser) Tool {
 			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 200, About: "most lines"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			l := &lookup{a, ctx, v, s, b}
-			req := l.request()
-			req.Symbol = l.name()
-
-			r, err := s.References(ctx, v, req)
-			if err != nil {
-				return "", err
-			}
-			if !l.indexed(r) && a.Text("repo") != "" {
-				r, err = l.usedAt()
-				if err != nil {
-					return "", err
-				}
-			}
-
-			if len(r.Files) == 0 {
-				return l.unused(r)
-			}
-			if err := l.nearDefinition(r); err != nil {
-				return "", err
-			}
-			return l.references(r), nil
+			return runReferences(ctx, v, s, b, a)
 		},
 	}
+}
+
+// runReferences answers a call of find_symbol_references.
+func runReferences(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+	l := &lookup{a, ctx, v, s, b}
+	req := l.request()
+	req.Symbol = l.name()
+
+	r, err := s.References(ctx, v, req)
+	if err != nil {
+		return "", err
+	}
+
+	// A revision that is not indexed is read in the repository that is named.
+	if !l.indexed(r) && a.Text("repo") != "" {
+		r, err = l.usedAt()
+		if err != nil {
+			return "", err
+		}
+	}
+
+	if len(r.Files) == 0 {
+		return l.unused(r)
+	}
+	if err := l.nearDefinition(r); err != nil {
+		return "", err
+	}
+	return l.references(r), nil
 }
 
 // usedAt is the references at a revision that is not indexed: lines that have
@@ -60,6 +67,7 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 	}
 
 	out := &search.SymbolResponse{Cut: g.Cut, Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
+
 	var repos, paths []string
 	for _, f := range g.Files {
 		repos = append(repos, f.Repo)
@@ -89,6 +97,7 @@ func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile)
 		if defines(o, l.name(), line.Number) {
 			continue
 		}
+
 		m := search.SymbolMatch{
 			Line:        line.Text,
 			OutsideCode: search.OutsideCode(lang, line.Text, bytes.Index(line.Text, []byte(l.name()))),
@@ -96,6 +105,7 @@ func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile)
 		m.Range.Start.Line = uint32(line.Number)
 		uses = append(uses, m)
 	}
+
 	slices.SortStableFunc(uses, func(a, b search.SymbolMatch) int {
 		switch {
 		case a.OutsideCode == b.OutsideCode:
@@ -256,6 +266,7 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head
 	}
+
 	number, before := w.seen, w.lines
 	w.seen++
 	var others []string
@@ -273,11 +284,13 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 		if !w.counts(m, f.Language) {
 			continue
 		}
+
 		w.lines++
 		if w.receivers != nil && !w.receivers.fits(m) {
 			others = append(others, w.receivers.brief(m))
 			continue
 		}
+
 		if w.left == 0 {
 			w.over++
 			continue
@@ -320,12 +333,14 @@ func (w *usesWriter) line(m *search.SymbolMatch, o *browse.OutlineFile) string {
 func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
 	calls := w.Flag("calls")
 	how := w.usages.of(lang, m.Line)
+
 	switch {
 	case m.OutsideCode && calls:
 		w.onlyMention++
 		return false
 	case m.OutsideCode:
 		w.mentions++
+
 	case how == labelled:
 		w.labelled++
 		return false
@@ -375,6 +390,7 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 		}
 		return w.with("path", paths[w.of[i]], "include", nil)
 	})
+
 	if hidden := len(w.blocks) - shown; hidden > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(w.tool)))
 	}
@@ -401,5 +417,6 @@ func (w *usesWriter) notes() string {
 			notes = append(notes, fmt.Sprintf(n.text, n.n))
 		}
 	}
+
 	return strings.Join(notes, ", ")
 }

@@ -27,26 +27,31 @@ func getDiff(h Historian) Tool {
 			{Name: "page", Kind: Integer, Min: 1, Default: 1, About: "page of the patch"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			c := &comparison{Args: a, mode: a.Text("mode")}
-			if c.mode == "auto" && a.Number("page") > 1 {
-				c.mode = "patch"
-			}
-			stat := c.mode == "names" || c.mode == "stat"
-			if err := c.ask(ctx, v, h, stat); err != nil {
-				return "", err
-			}
-
-			// A patch that does not fit is asked for again as counts.
-			tooLarge := c.mode == "auto" && (c.r.Cut || c.size() > a.room())
-			if tooLarge {
-				c.mode = "stat"
-				if err := c.ask(ctx, v, h, true); err != nil {
-					return "", err
-				}
-			}
-			return c.text(), nil
+			return runGetDiff(ctx, v, h, a)
 		},
 	}
+}
+
+// runGetDiff answers a call of get_diff.
+func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+	c := &comparison{Args: a, mode: a.Text("mode")}
+	if c.mode == "auto" && a.Number("page") > 1 {
+		c.mode = "patch"
+	}
+	stat := c.mode == "names" || c.mode == "stat"
+	if err := c.ask(ctx, v, h, stat); err != nil {
+		return "", err
+	}
+
+	// A patch that does not fit is asked for again as counts.
+	tooLarge := c.mode == "auto" && (c.r.Cut || c.size() > a.room())
+	if tooLarge {
+		c.mode = "stat"
+		if err := c.ask(ctx, v, h, true); err != nil {
+			return "", err
+		}
+	}
+	return c.text(), nil
 }
 
 // comparison is one call of get_diff.
@@ -272,15 +277,18 @@ func (c *comparison) sum(out *strings.Builder, e *end) {
 func grouped(files []changed, depth int) []changed {
 	var groups []changed
 	at := map[string]int{}
+
 	for _, f := range files {
 		parts := strings.SplitAfterN(f.path, "/", depth+1)
 		name := strings.Join(parts[:min(len(parts), depth)], "")
+
 		i, ok := at[name]
 		if !ok {
 			i = len(groups)
 			at[name] = i
 			groups = append(groups, changed{path: name})
 		}
+
 		g := &groups[i]
 		g.plus += f.plus
 		g.minus += f.minus

@@ -24,28 +24,34 @@ func glob(s Searcher, b Browser) Tool {
 			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			req := search.GlobRequest{
-				Pattern: a.Text("pattern"),
-				Path:    a.Text("path"),
-				Repo:    a.Text("repo"),
-				Ref:     a.Text("ref"),
-				Limit:   a.Number("limit"),
-			}
-			r, err := s.Glob(ctx, v, req)
-			if err != nil {
-				return "", err
-			}
-			if len(r.Repos) > 0 {
-				return globText(a, r, req.Limit), nil
-			}
-
-			// Before hints: where the directory itself is not there, that is told.
-			if err := pathIsThere(ctx, v, b, a); err != nil {
-				return "", err
-			}
-			return noFile(a, r, nearFiles(ctx, v, s, a)), nil
+			return runGlob(ctx, v, s, b, a)
 		},
 	}
+}
+
+// runGlob answers a call of glob.
+func runGlob(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+	req := search.GlobRequest{
+		Pattern: a.Text("pattern"),
+		Path:    a.Text("path"),
+		Repo:    a.Text("repo"),
+		Ref:     a.Text("ref"),
+		Limit:   a.Number("limit"),
+	}
+
+	r, err := s.Glob(ctx, v, req)
+	if err != nil {
+		return "", err
+	}
+	if len(r.Repos) > 0 {
+		return globText(a, r, req.Limit), nil
+	}
+
+	// Before hints: where the directory itself is not there, that is told.
+	if err := pathIsThere(ctx, v, b, a); err != nil {
+		return "", err
+	}
+	return noFile(a, r, nearFiles(ctx, v, s, a)), nil
 }
 
 // globText writes paths by repository.

@@ -31,19 +31,26 @@ func grep(s Searcher, b Browser) Tool {
 			{Name: "groupByRepo", Kind: Boolean, Default: false, About: "as groupBy repo"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			g := newGrepping(a)
-			r, err := s.Grep(ctx, v, g.request())
-			if err != nil {
-				return "", err
-			}
-			if len(r.Files) == 0 {
-				if err := pathIsThere(ctx, v, b, a); err != nil {
-					return "", err
-				}
-			}
-			return g.text(r), nil
+			return runGrep(ctx, v, s, b, a)
 		},
 	}
+}
+
+// runGrep answers a call of grep.
+func runGrep(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+	g := newGrepping(a)
+	r, err := s.Grep(ctx, v, g.request())
+	if err != nil {
+		return "", err
+	}
+
+	// Where nothing was found the path may be what is wrong.
+	if len(r.Files) == 0 {
+		if err := pathIsThere(ctx, v, b, a); err != nil {
+			return "", err
+		}
+	}
+	return g.text(r), nil
 }
 
 // pathIsThere fails where the directory or file to search in is not there:
@@ -84,6 +91,7 @@ func newGrepping(a *Args) *grepping {
 	if a.Flag("groupByRepo") {
 		g.group = "repo"
 	}
+
 	if g.group == "" && a.Text("mode") == "count" {
 		g.group = "file"
 	}
@@ -102,9 +110,12 @@ func (g *grepping) request() search.GrepRequest {
 	if g.group != "" || g.Text("mode") == "files" {
 		req.Counts, req.Context = true, 0
 	}
+
+	// Counts are of as many files as can be had, not of the first hundred.
 	if g.group != "" && !g.Has("limit") {
 		req.Limit = 10000
 	}
+
 	return req
 }
 
@@ -180,6 +191,7 @@ func reposOf(files []search.GrepFile) int {
 func (g *grepping) blocks(files []search.GrepFile) []block {
 	// Without an expression lines are shown from their start.
 	expr, _ := regexp.Compile("(?m)" + g.pattern)
+
 	blocks := make([]block, len(files))
 	last := ""
 	for i := range files {
@@ -295,12 +307,14 @@ func (g *grepping) tallies(files []search.GrepFile) []tally {
 	at := map[string]int{}
 	for i := range files {
 		name := g.groupOf(&files[i])
+
 		k, ok := at[name]
 		if !ok {
 			k = len(all)
 			at[name] = k
 			all = append(all, tally{name: name})
 		}
+
 		all[k].files++
 		all[k].matches += files[i].Matches
 	}
@@ -315,6 +329,7 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 	if g.group == "repo" {
 		return f.Repo
 	}
+
 	name := clean([]byte(f.Path))
 	if g.group == "directory" {
 		base := strings.Trim(g.Text("path"), "/")
@@ -326,6 +341,7 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 			name = "."
 		}
 	}
+
 	if g.Text("repo") == "" {
 		name = f.Repo + " " + name
 	}

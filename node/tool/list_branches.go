@@ -20,31 +20,39 @@ func listBranches(h Historian) Tool {
 			pageParam, perPage(50),
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			req := browse.RefsRequest{
-				Repo:    a.Text("repo"),
-				Query:   a.Text("query"),
-				Page:    a.Number("page"),
-				PerPage: a.Number("perPage"),
-			}
-			kind := a.Text("kind")
-
-			var branches, tags *browse.RefsResponse
-			var err error
-			if kind != "tags" {
-				branches, err = h.Branches(ctx, v, req)
-				if err != nil {
-					return "", err
-				}
-			}
-			if kind != "branches" {
-				tags, err = h.Tags(ctx, v, req)
-				if err != nil {
-					return "", err
-				}
-			}
-			return refsText(a, branches, tags), nil
+			return runListBranches(ctx, v, h, a)
 		},
 	}
+}
+
+// runListBranches answers a call of list_branches.
+func runListBranches(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+	req := browse.RefsRequest{
+		Repo:    a.Text("repo"),
+		Query:   a.Text("query"),
+		Page:    a.Number("page"),
+		PerPage: a.Number("perPage"),
+	}
+
+	kind := a.Text("kind")
+
+	var branches, tags *browse.RefsResponse
+	var err error
+	if kind != "tags" {
+		branches, err = h.Branches(ctx, v, req)
+		if err != nil {
+			return "", err
+		}
+	}
+
+	if kind != "branches" {
+		tags, err = h.Tags(ctx, v, req)
+		if err != nil {
+			return "", err
+		}
+	}
+
+	return refsText(a, branches, tags), nil
 }
 
 // refsText writes branches and tags, of which one may be nil.

@@ -31,27 +31,33 @@ func listCommits(h Historian) Tool {
 			refParam, pageParam, perPage(50),
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
-				return traced(ctx, v, h, a)
-			}
-			r, err := h.Commits(ctx, v, browse.CommitsRequest{
-				Repo:     a.Text("repo"),
-				Ref:      a.Text("ref"),
-				Path:     a.Text("path"),
-				Words:    wordsOf(a.Text("query")),
-				Author:   a.Text("author"),
-				Since:    a.Text("since"),
-				Until:    a.Text("until"),
-				Page:     a.Number("page"),
-				PerPage:  a.Number("perPage"),
-				NoMerges: a.Flag("noMerges"),
-			})
-			if err != nil {
-				return "", err
-			}
-			return commitsText(a, r), nil
+			return runListCommits(ctx, v, h, a)
 		},
 	}
+}
+
+// runListCommits answers a call of list_commits.
+func runListCommits(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+	if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
+		return traced(ctx, v, h, a)
+	}
+
+	r, err := h.Commits(ctx, v, browse.CommitsRequest{
+		Repo:     a.Text("repo"),
+		Ref:      a.Text("ref"),
+		Path:     a.Text("path"),
+		Words:    wordsOf(a.Text("query")),
+		Author:   a.Text("author"),
+		Since:    a.Text("since"),
+		Until:    a.Text("until"),
+		Page:     a.Number("page"),
+		PerPage:  a.Number("perPage"),
+		NoMerges: a.Flag("noMerges"),
+	})
+	if err != nil {
+		return "", err
+	}
+	return commitsText(a, r), nil
 }
 
 // wordsOf splits a query at spaces; what stands in quotes stays together.
@@ -91,6 +97,7 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string
 		NoMerges: a.Flag("noMerges"),
 		Limit:    a.Number("perPage"),
 	}
+
 	if a.Has("lines") {
 		path, first, last, ok := git.ParseLines(a.Text("lines"))
 		if !ok {

@@ -13,22 +13,29 @@ func listModels(l Lister) Tool {
 		Name: "list_language_models", Title: "List language models",
 		About: "Lists the language models that this instance is configured with.",
 		Run: func(ctx context.Context, v catalog.Viewer, _ *Args) (string, error) {
-			models, err := l.Models(ctx, v)
-			if err != nil {
-				return "", err
-			}
-			if len(models) == 0 {
-				return "No language model is configured.\n" + complete, nil
-			}
-			return modelsText(models), nil
+			return runListModels(ctx, v, l)
 		},
 	}
+}
+
+// runListModels answers a call of list_language_models.
+func runListModels(ctx context.Context, v catalog.Viewer, l Lister) (string, error) {
+	models, err := l.Models(ctx, v)
+	if err != nil {
+		return "", err
+	}
+
+	if len(models) == 0 {
+		return "No language model is configured.\n" + complete, nil
+	}
+	return modelsText(models), nil
 }
 
 // modelsText writes models, one on a line, the default first.
 func modelsText(models []Model) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", count(len(models), "language model"))
+
 	for i, m := range models {
 		fmt.Fprintf(&b, "provider=%s model=%s", m.Provider, m.Model)
 		if m.DisplayName != "" {

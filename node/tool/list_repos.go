@@ -20,23 +20,29 @@ func listRepos(l Lister) Tool {
 			{Name: "direction", Kind: String, Words: []string{"asc", "desc"}, Default: "asc", About: "ascending or descending"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			r, err := l.Repos(ctx, v, browse.ReposRequest{
-				Query:   a.Text("query"),
-				Page:    a.Number("page"),
-				PerPage: a.Number("perPage"),
-				Sort:    a.Text("sort"),
-				Desc:    a.Text("direction") == "desc",
-			})
-			if err != nil {
-				return "", err
-			}
-			if r.Total == 0 && a.Text("query") != "" {
-				names := repoNames(ctx, l, v, "")
-				return noRepos(a, nearRepos(a.Text("query"), names, 5)), nil
-			}
-			return reposText(a, r), nil
+			return runListRepos(ctx, v, l, a)
 		},
 	}
+}
+
+// runListRepos answers a call of list_repos.
+func runListRepos(ctx context.Context, v catalog.Viewer, l Lister, a *Args) (string, error) {
+	r, err := l.Repos(ctx, v, browse.ReposRequest{
+		Query:   a.Text("query"),
+		Page:    a.Number("page"),
+		PerPage: a.Number("perPage"),
+		Sort:    a.Text("sort"),
+		Desc:    a.Text("direction") == "desc",
+	})
+	if err != nil {
+		return "", err
+	}
+
+	if r.Total == 0 && a.Text("query") != "" {
+		names := repoNames(ctx, l, v, "")
+		return noRepos(a, nearRepos(a.Text("query"), names, 5)), nil
+	}
+	return reposText(a, r), nil
 }
 
 // noRepos is the answer where no name has the text.
@@ -58,6 +64,7 @@ func reposText(a *Args, r *browse.ReposResponse) string {
 		fmt.Fprintf(&out, " with %q in the name", q)
 	}
 	out.WriteByte('\n')
+
 	for i := range r.Repos {
 		p := &r.Repos[i]
 		out.WriteString(p.Name)

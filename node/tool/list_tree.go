@@ -25,26 +25,31 @@ func listTree(b Browser) Tool {
 			{Name: "maxEntries", Kind: Integer, Min: 1, Max: 10000, Default: 1000, About: "most entries"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			if !a.Flag("includeFiles") && !a.Flag("includeDirectories") {
-				return "", &call.Error{Kind: call.ErrInvalid, Message: "includeFiles and includeDirectories are both false: nothing is left to list. Set one of them to true."}
-			}
-
-			r, err := b.ListTree(ctx, v, browse.ListTreeRequest{
-				Repo:          a.Text("repo"),
-				Path:          a.Text("path"),
-				Ref:           a.Text("ref"),
-				Depth:         a.Number("depth"),
-				NoFiles:       !a.Flag("includeFiles"),
-				NoDirectories: !a.Flag("includeDirectories"),
-				MaxEntries:    a.Number("maxEntries"),
-				Sizes:         a.Flag("sizes"),
-			})
-			if err != nil {
-				return "", err
-			}
-			return treeText(a, r), nil
+			return runListTree(ctx, v, b, a)
 		},
 	}
+}
+
+// runListTree answers a call of list_tree.
+func runListTree(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (string, error) {
+	if !a.Flag("includeFiles") && !a.Flag("includeDirectories") {
+		return "", &call.Error{Kind: call.ErrInvalid, Message: "includeFiles and includeDirectories are both false: nothing is left to list. Set one of them to true."}
+	}
+
+	r, err := b.ListTree(ctx, v, browse.ListTreeRequest{
+		Repo:          a.Text("repo"),
+		Path:          a.Text("path"),
+		Ref:           a.Text("ref"),
+		Depth:         a.Number("depth"),
+		NoFiles:       !a.Flag("includeFiles"),
+		NoDirectories: !a.Flag("includeDirectories"),
+		MaxEntries:    a.Number("maxEntries"),
+		Sizes:         a.Flag("sizes"),
+	})
+	if err != nil {
+		return "", err
+	}
+	return treeText(a, r), nil
 }
 
 // treeText writes an indented tree.

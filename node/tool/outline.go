@@ -24,14 +24,19 @@ func outline(b Browser) Tool {
 			{Name: "depth", Kind: Integer, Min: 1, Max: 3, Default: 2, Clamp: true, About: "levels of nesting"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			req := browse.OutlineRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: []string{a.Text("path")}}
-			r, err := b.Outline(ctx, v, req)
-			if err != nil {
-				return "", err
-			}
-			return outlineText(a, r), nil
+			return runOutline(ctx, v, b, a)
 		},
 	}
+}
+
+// runOutline answers a call of outline.
+func runOutline(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (string, error) {
+	req := browse.OutlineRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: []string{a.Text("path")}}
+	r, err := b.Outline(ctx, v, req)
+	if err != nil {
+		return "", err
+	}
+	return outlineText(a, r), nil
 }
 
 // outlineText writes the definitions of files.

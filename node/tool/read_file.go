@@ -57,11 +57,13 @@ func (r *reading) text() (string, error) {
 	if r.Text("path") != "" {
 		paths = append([]string{r.Text("path")}, paths...)
 	}
+
 	switch {
 	case len(paths) == 0:
 		return "", r.pathless()
 	case len(paths) > maxPaths:
 		return "", call.Fail(call.ErrInvalid, "path and paths have more than %d files together", maxPaths)
+
 	case len(paths) > 1 || r.Text("path") == "":
 		return r.several(paths)
 	case r.Has("ranges") || r.Has("symbol"):
@@ -220,6 +222,7 @@ func (r *reading) defined() ([]lineRange, error) {
 			}
 		}
 	}
+
 	if found == nil {
 		return nil, r.undefined(want, names)
 	}
@@ -287,6 +290,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 
 	header := out.Len()
 	var body strings.Builder
+
 	next, shortened := r.First, 0
 	for _, line := range r.Lines {
 		text := clean(line)
@@ -294,6 +298,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 			text = cutEnd(text, longestLine)
 			shortened++
 		}
+
 		entry := fmt.Sprintf("%d: %s\n", next, text)
 		if body.Len() > 0 && header+body.Len()+len(entry) > a.room() {
 			break

@@ -32,6 +32,7 @@ func (l *lookup) receivers(r *search.SymbolResponse, counts func(*search.SymbolM
 	if scope == "" {
 		return nil
 	}
+
 	w := &receivers{
 		owner:  scope[strings.LastIndexAny(scope, ".:#")+1:],
 		before: regexp.MustCompile(`([\pL\pN_$]*)(?:\([^()]*\)|\[[^\[\]]*\]|[?!])*\s*(?:\.|->|::)\s*` + regexp.QuoteMeta(name)),
@@ -50,6 +51,7 @@ func (l *lookup) receivers(r *search.SymbolResponse, counts func(*search.SymbolM
 			}
 		}
 	}
+
 	if fit == 0 || others < fewOthers {
 		return nil
 	}

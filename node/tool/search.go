@@ -22,25 +22,32 @@ func rankedSearch(s Searcher, b Browser) Tool {
 			{Name: "limit", Kind: Integer, Min: 1, Max: 100, Default: 10, About: "most files"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			l := &lookup{a, ctx, v, s, b}
-			r, err := s.Ranked(ctx, v, search.RankedRequest{
-				Query: a.Text("query"),
-				Repo:  a.Text("repo"),
-				Ref:   a.Text("ref"),
-				Paths: pathsOf(a),
-				Limit: a.Number("limit"),
-			})
-			if err != nil {
-				return "", err
-			}
-			if len(r.Files) == 0 {
-				if err := pathIsThere(ctx, v, b, a); err != nil {
-					return "", err
-				}
-			}
-			return l.ranked(r), nil
+			return runRankedSearch(ctx, v, s, b, a)
 		},
 	}
+}
+
+// runRankedSearch answers a call of search.
+func runRankedSearch(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+	l := &lookup{a, ctx, v, s, b}
+	r, err := s.Ranked(ctx, v, search.RankedRequest{
+		Query: a.Text("query"),
+		Repo:  a.Text("repo"),
+		Ref:   a.Text("ref"),
+		Paths: pathsOf(a),
+		Limit: a.Number("limit"),
+	})
+	if err != nil {
+		return "", err
+	}
+
+	// Where nothing was found the path may be what is wrong.
+	if len(r.Files) == 0 {
+		if err := pathIsThere(ctx, v, b, a); err != nil {
+			return "", err
+		}
+	}
+	return l.ranked(r), nil
 }
 
 // ranked writes files with their best lines.

@@ -89,6 +89,8 @@ func New(p Parts, more ...Tool) *Set {
 		listBranches(p.History),
 		listModels(p.List),
 	}
+
+	// The bound of an answer goes with every tool of the product.
 	for i := range tools {
 		tools[i].Params = append(tools[i].Params, maxTokens)
 	}

@@ -97,6 +97,7 @@ func of(a *Args, repo string) string {
 func pages(a *Args, shown, total int, atLeast bool) string {
 	page, per := a.Number("page"), a.Number("perPage")
 	before := (page - 1) * per
+
 	switch {
 	case shown == 0 && total > 0 && page > 1:
 		return fmt.Sprintf("There is no page %d; the last is %s.", page, a.with("page", (total+per-1)/per))
