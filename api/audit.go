@@ -90,6 +90,7 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 	c.stream = func(w *bufio.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetEscapeHTML(false)
+
 		gaps := map[chronicle.Gap]bool{}
 		for {
 			for i := range r.Lines {
@@ -108,6 +109,7 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 			if len(r.Lines) == 0 {
 				break
 			}
+
 			req.After = &r.Lines[len(r.Lines)-1]
 			if r, err = a.auditor.Audit(ctx, by, req); err != nil {
 				return err
@@ -157,6 +159,7 @@ func (c *call) actor(trusted func(netip.Addr) bool) catalog.Actor {
 		a.Type = catalog.ActorUser
 	case v.KeyID != "" && c.path == toolPath && v.Role == catalog.RoleMember && !account.WellFormed(c.credential()):
 		a.Type = catalog.ActorAgent
+
 	case v.KeyID != "":
 		a.Type = catalog.ActorKey
 	case v.Role == catalog.RoleOwner && c.door == doorSocket:

@@ -37,8 +37,10 @@ func decodeBody(body []byte) (*fields, error) {
 
 	f := &fields{}
 	err := json.Unmarshal(body, &f.raw)
+
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError
+
 	switch {
 	case errors.As(err, &syntax):
 		return nil, invalidBody("malformed JSON at byte %d: %s", syntax.Offset, syntax.Error())

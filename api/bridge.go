@@ -201,6 +201,7 @@ func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
 	r.mu.Lock()
 	streaming := r.streaming
 	r.mu.Unlock()
+
 	if !streaming {
 		defer cancel(nil)
 		if r.failed != nil {
@@ -209,6 +210,7 @@ func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
 		if err := context.Cause(r.ctx); err != nil && r.status == 0 {
 			return err
 		}
+
 		r.copyHead(c)
 		c.body = r.buf
 		return nil
@@ -223,7 +225,7 @@ func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
 		}
 
 		// The handler may be sending still: its parts are dropped until it has returned.
-		for { // until the handler has returned: it may be sending still
+		for {
 			select {
 			case <-r.parts:
 			case <-r.done:
@@ -257,6 +259,7 @@ func (r *reply) copyHead(c *call) {
 func (r *reply) relay(w *bufio.Writer) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+
 	if r.begun {
 		if err := put(w, []byte(": keep-alive\n\n")); err != nil {
 			return err
@@ -270,10 +273,12 @@ func (r *reply) relay(w *bufio.Writer) error {
 				return err
 			}
 			beat.Reset(heartbeat)
+
 		case <-beat.C:
 			if err := put(w, []byte(": keep-alive\n\n")); err != nil {
 				return err
 			}
+
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		case <-r.done:

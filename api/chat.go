@@ -387,6 +387,7 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 	if err := a.asker.Sees(ctx, viewer, id); err != nil {
 		return err
 	}
+
 	after, err := afterOf(c)
 	if err != nil {
 		return err
@@ -403,6 +404,7 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 			}
 			return w.Flush()
 		}
+
 		if err := nodeask.Follow(ctx, a.asker, viewer, id, after, quietEvents, give, alive); err != nil {
 			return err
 		}

@@ -136,9 +136,11 @@ func appendFile(dst []byte, f *search.File) []byte {
 	if f.ExternalWebURL != "" {
 		dst = appendTextField(dst, `,"externalWebUrl":`, f.ExternalWebURL)
 	}
+
 	dst = appendTextField(dst, `,"repository":`, f.Repository)
 	dst = appendUint(dst, `,"repositoryId":`, f.RepoID)
 	dst = appendTextField(dst, `,"language":`, f.Language)
+
 	dst = append(dst, `,"chunks":[`...)
 	for i := range f.Chunks {
 		if i > 0 {
@@ -166,6 +168,7 @@ func appendChunk(dst []byte, c *shard.Chunk) []byte {
 		if c.Symbols[i].Name == "" {
 			continue
 		}
+
 		if !first {
 			dst = append(dst, ',')
 		}
@@ -243,8 +246,10 @@ func appendSymbolFile(dst []byte, f *search.SymbolFile) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
+
 		dst = appendTextField(dst, `{"lineContent":`, m.Line)
 		dst = appendRange(append(dst, `,"range":`...), m.Range)
+
 		if m.Kind != "" {
 			dst = appendTextField(dst, `,"kind":`, m.Kind)
 		}

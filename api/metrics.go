@@ -32,6 +32,7 @@ func newMeter(reg prometheus.Registerer) *meter {
 		gone:    prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_clients_gone_total", Help: "Requests stopped because their client left."}),
 		limited: prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_limited_total", Help: "Requests refused with 429."}),
 		panics:  prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_panics_total", Help: "Panics caught while answering: each is a defect."}),
+
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shoal_http_connections_dropped_total",
 			Help: "Connections closed because there were too many: waited (made room for another), full, address (too many of one address).",

@@ -228,6 +228,7 @@ func (c *call) agentForm() (url.Values, error) {
 		if !ok {
 			list = []any{value}
 		}
+
 		for _, v := range list {
 			text, ok := v.(string)
 			if !ok {

@@ -52,18 +52,42 @@ func pagesOf(p parts, r *renderer, now func() time.Time) *pageRoutes {
 	return &pageRoutes{
 		renderer: r,
 		people: people.New(people.Deps{
-			Sessions: p.sessions, Passwords: p.signing, Providers: p.doors, Accounts: p.users,
-			Base: p.base, Now: now,
+			Sessions:  p.sessions,
+			Passwords: p.signing,
+			Providers: p.doors,
+			Accounts:  p.users,
+			Base:      p.base,
+			Now:       now,
 		}),
+
 		web: web.New(web.Deps{
-			Search: p.search, Repos: p.repos, Files: p.files, Trees: p.tools.Browse, History: p.history, Suggest: p.suggest,
-			Keys: p.apiKeys, Consents: p.agents.consents, Asker: p.chats, Threads: p.chats, Watcher: p.chats, Changer: p.chats,
-			Base: p.base, Now: now,
+			Search:   p.search,
+			Repos:    p.repos,
+			Files:    p.files,
+			Trees:    p.tools.Browse,
+			History:  p.history,
+			Suggest:  p.suggest,
+			Keys:     p.apiKeys,
+			Consents: p.agents.consents,
+			Asker:    p.chats,
+			Threads:  p.chats,
+			Watcher:  p.chats,
+			Changer:  p.chats,
+			Base:     p.base,
+			Now:      now,
 		}),
+
 		settings: settings.New(settings.Deps{
-			State: p.state, Repos: p.repos, Connections: p.conns, Jobs: p.jobs, Events: p.events, Audit: p.audit,
-			Members: p.members, Config: p.config,
-			Base: p.base, Now: now,
+			State:       p.state,
+			Repos:       p.repos,
+			Connections: p.conns,
+			Jobs:        p.jobs,
+			Events:      p.events,
+			Audit:       p.audit,
+			Members:     p.members,
+			Config:      p.config,
+			Base:        p.base,
+			Now:         now,
 		}),
 	}
 }
@@ -84,6 +108,7 @@ func (a *pageRoutes) rows() []route {
 		}
 		page(x.Method, x.Path, need, x.Timeout, x.Handle)
 	}
+
 	for _, x := range a.web.Routes() {
 		page(x.Method, x.Path, accessRead, x.Timeout, x.Handle)
 	}

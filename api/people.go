@@ -110,6 +110,7 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 		name := f.text("name")
 		req.Name = &name
 	}
+
 	switch state := f.text("state"); state {
 	case "":
 	case "active":

@@ -73,12 +73,16 @@ func progress(ctx context.Context, req *mcp.CallToolRequest, doing *atomic.Value
 	if token == nil || req.Session == nil {
 		return func() {}
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
+
 	go func() {
 		defer close(done)
+
 		tick := time.NewTicker(2 * time.Second)
 		defer tick.Stop()
+
 		for n := 1; ; n++ {
 			select {
 			case <-ctx.Done():
@@ -91,5 +95,6 @@ func progress(ctx context.Context, req *mcp.CallToolRequest, doing *atomic.Value
 			}
 		}
 	}()
+
 	return func() { cancel(); <-done }
 }

@@ -70,13 +70,16 @@ func New(tools *tool.Set, f Files, base, version string, log *slog.Logger) http.
 	whole := newServer(tools, tasks, f, base, version, log)
 	var mu sync.Mutex
 	parts := map[int]*mcp.Server{}
+
 	return mount(log, func(*http.Request) *mcp.Server {
 		now := tools.Offered()
 		if now == tools {
 			return whole
 		}
+
 		mu.Lock()
 		defer mu.Unlock()
+
 		n := len(now.Tools())
 		if parts[n] == nil {
 			parts[n] = newServer(now, tasks, f, base, version, log)

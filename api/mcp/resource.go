@@ -101,6 +101,7 @@ func completer(f Files) func(context.Context, *mcp.CompleteRequest) (*mcp.Comple
 			if err != nil {
 				return result, nil // a completion that fails offers nothing
 			}
+
 			for i := range r.Repos {
 				result.Completion.Values = append(result.Completion.Values, r.Repos[i].Name)
 			}
@@ -110,10 +111,12 @@ func completer(f Files) func(context.Context, *mcp.CompleteRequest) (*mcp.Comple
 			if req.Params.Context == nil || req.Params.Context.Arguments["repo"] == "" {
 				return result, nil
 			}
+
 			r, err := f.Branches(ctx, viewerOf(ctx), browse.RefsRequest{Repo: req.Params.Context.Arguments["repo"], Query: arg.Value, PerPage: 100})
 			if err != nil {
 				return result, nil
 			}
+
 			for _, b := range r.Refs {
 				result.Completion.Values = append(result.Completion.Values, b.Name)
 			}

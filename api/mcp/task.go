@@ -77,12 +77,14 @@ func addTasks(s *mcp.Server, tasks Tasks) {
 		}
 		return resultOf(t, "complete"), nil
 	}
+
 	update := func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*taskAck, error) {
 		if err := tasks.Update(ctx, viewerOf(ctx), p.ID, p.Responses); err != nil {
 			return nil, taskFault(err)
 		}
 		return &taskAck{ResultType: "complete"}, nil
 	}
+
 	cancel := func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*taskAck, error) {
 		if err := tasks.Cancel(ctx, viewerOf(ctx), p.ID); err != nil {
 			return nil, taskFault(err)
@@ -109,6 +111,7 @@ func answerWithTasks(tasks Tasks) mcp.Middleware {
 				if !declaresTasks(req.ClientCapabilities()) {
 					break
 				}
+
 				t, refused := tasks.Begin(ctx, viewerOf(ctx), req.Params)
 				switch {
 				case t != nil:
@@ -196,6 +199,7 @@ func resultOf(t *Task, kind string) *taskResult {
 		Err:        t.Err,
 		Asks:       t.Asks,
 	}
+
 	if t.Kept > 0 {
 		ms := t.Kept.Milliseconds()
 		r.KeptMs = &ms
@@ -232,6 +236,7 @@ func refusedTask(h http.Header, body []byte) *jsonrpc.Error {
 	if !strings.HasPrefix(method, "tasks/") && method != "subscriptions/listen" {
 		return nil
 	}
+
 	var asked struct {
 		Method string `json:"method"`
 		Params struct {

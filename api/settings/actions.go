@@ -285,8 +285,10 @@ func moves(ctx context.Context, p *Pages, by account.Owner, subject string) ([]s
 	if err != nil {
 		return nil, err
 	}
+
 	var facts, others []string
 	found := false
+
 	for i := range s.Members {
 		m := &s.Members[i]
 		switch {
@@ -296,13 +298,16 @@ func moves(ctx context.Context, p *Pages, by account.Owner, subject string) ([]s
 			if m.Draining {
 				facts = append(facts, layout.Counted(m.Left, "repository has", "repositories have")+" too few copies elsewhere.")
 			}
+
 		case m.Health == "alive" && !m.Draining:
 			others = append(others, m.ID)
 		}
 	}
+
 	if !found {
 		return nil, call.Fail(call.ErrNotFound, "there is no node %q", subject)
 	}
+
 	if len(others) == 0 {
 		return append(facts, "No other node could take it."), nil
 	}

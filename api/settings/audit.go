@@ -23,9 +23,17 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	q := v.Query
 	number, _ := strconv.Atoi(q.Get("page"))
-	req := chronicle.AuditRequest{Kind: chronicle.Kind(q.Get("kind")), Action: strings.TrimSpace(q.Get("action")), Actor: strings.TrimSpace(q.Get("actor")), Page: max(1, number), PerPage: auditPerPage}
+	req := chronicle.AuditRequest{
+		Kind:    chronicle.Kind(q.Get("kind")),
+		Action:  strings.TrimSpace(q.Get("action")),
+		Actor:   strings.TrimSpace(q.Get("actor")),
+		Page:    max(1, number),
+		PerPage: auditPerPage,
+	}
+
 	r, err := p.Deps.Audit.Audit(ctx, by, req)
 	if err != nil {
 		return err
@@ -48,12 +56,15 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 		Request: req, Total: layout.Counted(r.Total, "entry", "entries"), Missing: r.Missing,
 		Kinds: []chronicle.Kind{chronicle.Everything, chronicle.Changes, chronicle.Accesses},
 	}
+
 	if r.AtLeast {
 		data.Total = "At least " + data.Total
 	}
+
 	for _, l := range r.Lines {
 		data.Rows = append(data.Rows, row{l, p.when(l.At), cmp.Or(l.ActorName, l.ActorID), detailOf(&l)})
 	}
+
 	data.Turns = turnsOf("/settings/audit", q, req.Page, auditPerPage, r.Total)
 	return p.show(v, "audit", "Audit", auditTemplate, data)
 }
@@ -67,10 +78,12 @@ func detailOf(l *chronicle.Line) string {
 	if l.Count > 0 {
 		said = append(said, layout.Counted(l.Count, "time", "times"))
 	}
+
 	for _, name := range []string{"message", "query"} {
 		if text := l.Metadata[name]; text != "" {
 			said = append(said, text)
 		}
 	}
+
 	return strings.Join(said, ", ")
 }

@@ -23,6 +23,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	r, err := p.Config.Configuration(ctx, by)
 	if err != nil {
 		return err
@@ -33,11 +34,13 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		Mark        mark
 		Rows        []config.Error
 	}
+
 	type file struct {
 		*configure.NodeFile
 		Mark         mark
 		Loaded, Told when
 	}
+
 	data := struct {
 		*configure.ConfigurationResponse
 		Since when
@@ -48,8 +51,10 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		{"Accepted without an effect", "These do nothing in this version.", busy("no effect"), r.Effects.None},
 		{"Works", "These have an effect.", good("works"), r.Effects.Works},
 	}}
+
 	for i := range r.Files {
 		f := file{NodeFile: &r.Files[i], Mark: good("in force"), Loaded: p.when(r.Files[i].LoadedAt), Told: p.when(r.Files[i].RefusedAt)}
+
 		switch {
 		case len(f.Errors) > 0:
 			f.Mark = bad("refused")
@@ -58,6 +63,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		case f.Path == "":
 			f.Mark = busy("none")
 		}
+
 		data.Rows = append(data.Rows, f)
 	}
 	return p.show(v, "config", "Configuration", configTemplate, data)
@@ -69,10 +75,12 @@ func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	type row struct {
 		configure.ContextInfo
 		Filter, URL, Count string
 	}
+
 	rows := make([]row, len(all))
 	for i, c := range all {
 		filter := "context:" + query.Quote(c.Name)

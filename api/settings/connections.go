@@ -32,6 +32,7 @@ func (p *Pages) connections(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	all, err := p.Connections.Connections(ctx, by)
 	if err != nil {
 		return err
@@ -41,9 +42,17 @@ func (p *Pages) connections(ctx context.Context, v *layout.Visit) error {
 	for i := range all {
 		c := &all[i]
 		rows[i] = connectionRow{
-			ConnectionStatus: c, Mark: connectionMarks[c.State], Synced: p.when(c.SyncedAt), Ended: p.when(c.EndedAt), Next: p.when(c.NextAt),
-			HeldAt: p.when(c.HeldAt), Reset: p.when(c.ResetAt), Expires: p.when(c.ExpiresAt), SyncURL: askURL("sync", c.Name),
+			ConnectionStatus: c,
+			Mark:             connectionMarks[c.State],
+			Synced:           p.when(c.SyncedAt),
+			Ended:            p.when(c.EndedAt),
+			Next:             p.when(c.NextAt),
+			HeldAt:           p.when(c.HeldAt),
+			Reset:            p.when(c.ResetAt),
+			Expires:          p.when(c.ExpiresAt),
+			SyncURL:          askURL("sync", c.Name),
 		}
+
 		if c.Limit > 0 {
 			rows[i].Left = fmt.Sprintf("%s of %s calls left", layout.Grouping(c.Remaining), layout.Grouping(c.Limit))
 		}

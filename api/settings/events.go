@@ -19,6 +19,7 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	r, err := p.Events.Events(ctx, by, chronicle.EventsRequest{Limit: 200})
 	if err != nil {
 		return err
@@ -33,11 +34,13 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 		Since when
 		Rows  []row
 	}{Since: p.when(r.Since)}
+
 	for _, e := range r.Events {
 		m, ok := eventMarks[e.Kind]
 		if !ok {
 			m = busy(e.Kind)
 		}
+
 		data.Rows = append(data.Rows, row{e, m, p.when(e.At)})
 	}
 	return p.show(v, "events", "Events", eventsTemplate, data)

@@ -36,15 +36,25 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 	if _, err := account.AsOwner(v.Viewer); err != nil {
 		return err
 	}
+
 	q := v.Query
 	number, _ := strconv.Atoi(q.Get("page"))
-	req := operate.JobsRequest{State: q.Get("state"), Kind: q.Get("kind"), Query: q.Get("query"), Page: max(1, number), PerPage: jobsPerPage}
+	req := operate.JobsRequest{
+		State:   q.Get("state"),
+		Kind:    q.Get("kind"),
+		Query:   q.Get("query"),
+		Page:    max(1, number),
+		PerPage: jobsPerPage,
+	}
+
+	// A state or a kind that there is not, as in an old link, is none.
 	if !slices.Contains(operate.JobStates(), req.State) {
 		req.State = ""
 	}
 	if !slices.Contains(operate.JobKinds(), req.Kind) {
 		req.Kind = ""
 	}
+
 	r, err := p.Jobs.Jobs(ctx, v.Viewer, req)
 	if err != nil {
 		return err
@@ -57,18 +67,25 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 		Rows          []jobRow
 		Turns         turns
 	}{Request: req, States: operate.JobStates(), Kinds: operate.JobKinds(), Total: layout.Counted(r.Total, "job", "jobs")}
+
 	for i := range r.Jobs {
 		data.Rows = append(data.Rows, p.jobRow(&r.Jobs[i]))
 	}
+
 	data.Turns = turnsOf("/settings/jobs", q, req.Page, jobsPerPage, r.Total)
 	return p.show(v, "jobs", "Jobs", jobsTemplate, data)
 }
 
 func (p *Pages) jobRow(j *operate.JobInfo) jobRow {
 	row := jobRow{
-		JobInfo: j, Mark: jobMarks[j.State], Queued: p.when(j.Queued), Ended: p.when(j.Finished), Next: p.when(j.NextTry),
+		JobInfo:  j,
+		Mark:     jobMarks[j.State],
+		Queued:   p.when(j.Queued),
+		Ended:    p.when(j.Finished),
+		Next:     p.when(j.NextTry),
 		RetryURL: askURL("retry", j.ID),
 	}
+
 	if j.State == "running" {
 		row.Began = p.when(j.Started)
 		row.RetryURL = ""
@@ -76,11 +93,13 @@ func (p *Pages) jobRow(j *operate.JobInfo) jobRow {
 	if j.State != "done" && j.State != "failed" {
 		row.CancelURL = askURL("cancel", j.ID)
 	}
+
 	if j.Total > 0 {
 		row.Part = fmt.Sprint(100 * j.Done / j.Total)
 	}
 	if j.Bytes > 0 {
 		row.Read = layout.Size(j.Bytes)
 	}
+
 	return row
 }

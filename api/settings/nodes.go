@@ -43,6 +43,7 @@ func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 
 func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 	row := nodeRow{MemberStatus: m, Self: m.ID == self, Holds: layout.Size(m.Bytes), Up: p.when(m.StartedAt)}
+
 	switch {
 	case m.Health != "alive":
 		row.Mark = bad("does not answer")
@@ -53,9 +54,11 @@ func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 	default:
 		row.Mark = good("answers")
 	}
+
 	if m.DiskUsed > 0 {
 		row.Disk = fmt.Sprintf("%d %%", m.DiskUsed)
 	}
+
 	if !owner {
 		return row
 	}
@@ -85,17 +88,21 @@ func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 		*node.MemberStatus
 		Holds, Part string
 	}
+
 	var total int64
 	for i := range s.Members {
 		total += s.Members[i].Bytes
 	}
+
 	data := struct {
 		node.PlacementStatus
 		Verdict mark
 		Shares  []share
 	}{PlacementStatus: s.Placement, Verdict: verdict(s)}
+
 	for i := range s.Members {
 		m := &s.Members[i]
+
 		part := ""
 		if total > 0 {
 			part = fmt.Sprintf("%.0f", 100*float64(m.Bytes)/float64(total))

@@ -50,15 +50,18 @@ func tiles(s *node.StatusResponse, owner bool) []tile {
 			voters++
 		}
 	}
+
 	out := []tile{
 		{"Nodes", fmt.Sprintf("%d of %d answer", alive, len(s.Members)), "/settings/nodes", unless(alive < len(s.Members), warn)},
 		{"Voters", fmt.Sprintf("%d, quorum %d", voters, voters/2+1), "/settings/nodes", unless(s.Leader == "", bad)},
 		{"Repositories", fmt.Sprintf("%s, %s indexed", layout.Grouping(s.Repos.Total), layout.Grouping(s.Repos.Indexed)), "/settings/repos", mark{}},
 		{"Failed repositories", layout.Grouping(s.Repos.Failed), "/settings/repos?state=failed", unless(s.Repos.Failed > 0, warn)},
 	}
+
 	if !owner {
 		return out
 	}
+
 	return append(out,
 		tile{"With too few copies", layout.Grouping(s.Placement.UnderReplicated), "/settings/placement", unless(s.Placement.UnderReplicated > 0, warn)},
 		tile{"Jobs", fmt.Sprintf("%s waiting, %s running", layout.Grouping(s.Jobs.Pending), layout.Grouping(s.Jobs.Running)), "/settings/jobs", mark{}},
@@ -83,20 +86,25 @@ func verdict(s *node.StatusResponse) mark {
 			alive++
 		}
 	}
+
 	t, few := s.Tolerates, layout.Counted(s.Placement.UnderReplicated, "repository has", "repositories have")
+
 	switch {
 	case t.Writes < 0:
 		return bad("Reads work, changes wait: most voters do not answer. `shoal recover` brings back a cluster that lost them for good.")
 	case t.Known && t.Searches < 0:
 		return bad(layout.Counted(s.Placement.NoLiveCopy, "repository has", "repositories have") + " no live copy: searches lack them until a node comes back or they are indexed again.")
+
 	case alive <= 1:
 		return plainly("One node: it must not fail.")
 	case !t.Known:
 		return good(fmt.Sprintf("Any %s may fail now; changes go on.", nodes(t.Writes)))
+
 	case t.Searches == 0 && s.Placement.UnderReplicated > 0:
 		return warn(few + " fewer copies than wanted: the failure of a node may make searches incomplete.")
 	case t.Searches == 0:
 		return warn("Nothing has a second copy: the failure of a node may make searches incomplete.")
+
 	case t.Writes == 0:
 		return warn(fmt.Sprintf("Any %s may fail now and searches stay complete, but changes would wait for it.", nodes(t.Searches)))
 	}

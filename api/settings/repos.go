@@ -46,10 +46,18 @@ type repoRow struct {
 func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 	q := v.Query
 	number, _ := strconv.Atoi(q.Get("page"))
-	req := browse.ReposRequest{Query: q.Get("query"), Connection: q.Get("connection"), State: q.Get("state"), Page: max(1, number), PerPage: reposPerPage}
+	req := browse.ReposRequest{
+		Query:      q.Get("query"),
+		Connection: q.Get("connection"),
+		State:      q.Get("state"),
+		Page:       max(1, number),
+		PerPage:    reposPerPage,
+	}
+
 	if !slices.Contains(browse.RepoStates(), req.State) {
 		req.State = ""
 	}
+
 	order := repoOrders[0]
 	for _, o := range repoOrders {
 		if o.Value == q.Get("sort") {
@@ -62,6 +70,7 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	data := struct {
 		Request browse.ReposRequest
 		Order   string
@@ -71,9 +80,11 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 		Rows    []repoRow
 		Turns   turns
 	}{Request: req, Order: order.Value, Orders: repoOrders, States: browse.RepoStates(), Total: layout.Counted(r.Total, "repository", "repositories")}
+
 	for i := range r.Repos {
 		data.Rows = append(data.Rows, p.repoRow(&r.Repos[i]))
 	}
+
 	data.Turns = turnsOf("/settings/repos", q, req.Page, reposPerPage, r.Total)
 	return p.show(v, "repos", "Repositories", reposTemplate, data)
 }
@@ -99,6 +110,7 @@ func turnsOf(path string, q url.Values, at, per, total int) turns {
 		q.Del("did")
 		return path + "?" + q.Encode()
 	}
+
 	var t turns
 	if at > 1 {
 		t.Newer = to(at - 1)

@@ -43,12 +43,14 @@ func leavesOf(nodes []browse.TreeNode, l place) []leaf {
 	for i := range nodes {
 		n := &nodes[i]
 		row := leaf{Name: n.Name, URL: l.At("blob", n.Path), Dir: n.Type == "tree", Here: n.Path == l.Path}
+
 		if row.Dir {
 			row.URL = l.At("tree", n.Path)
 			if strings.HasPrefix(l.Path, n.Path+"/") {
 				row.Below = leavesOf(n.Children, l)
 			}
 		}
+
 		out = append(out, row)
 	}
 	return out

@@ -64,6 +64,7 @@ func (l place) Crumbs() []crumb {
 	if l.Path == "" {
 		return nil
 	}
+
 	parts := strings.Split(l.Path, "/")
 	out := make([]crumb, len(parts))
 	for i, name := range parts {
@@ -71,6 +72,7 @@ func (l place) Crumbs() []crumb {
 		if i == len(parts)-1 && l.Kind != "tree" {
 			kind = "blob"
 		}
+
 		out[i] = crumb{name, l.At(kind, strings.Join(parts[:i+1], "/"))}
 	}
 	return out
@@ -87,6 +89,7 @@ func (p *Pages) browse(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	show, ok := map[string]func(context.Context, *layout.Visit, place) error{
 		"tree": p.tree, "blob": p.file, "blame": p.blame, "raw": p.raw,
 		"commits": p.commits, "commit": p.commit, "compare": p.compare, "branches": p.branches, "tags": p.branches, "find": p.find, "names": p.names, "commits.atom": p.feed,
@@ -94,10 +97,14 @@ func (p *Pages) browse(ctx context.Context, v *layout.Visit) error {
 	if !ok {
 		return call.Fail(call.ErrNotFound, "A repository has no page %q.", l.Kind)
 	}
+
 	if v.Part == "" && slices.Contains([]string{"tree", "blob", "blame", "commits"}, l.Kind) {
 		l.Refs = p.refs(ctx, v.Viewer, l)
 	}
+
 	err = show(ctx, v, l)
+
+	// A revision that does not exist is a page that does not exist.
 	if e, bad := errors.AsType[*call.Error](err); bad && errors.Is(err, call.ErrRef) {
 		return call.Fail(call.ErrNotFound, "%s", e.Message)
 	}
@@ -113,6 +120,7 @@ func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
 	if !deep {
 		kind, path = "tree", ""
 	}
+
 	l := place{Kind: kind, Rev: v.Query.Get("ref")}
 	if kind == "blob" && v.Query.Get("blame") == "true" {
 		l.Kind = "blame"
@@ -124,9 +132,11 @@ func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
 		return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
 	}
 	l.Path = strings.Trim(l.Path, "/")
+
 	for end := len(head); ; {
 		name, bad := url.PathUnescape(strings.TrimSuffix(head[:end], "/"))
 		at := strings.LastIndexByte(head[:end], '@')
+
 		repo := (*browse.RepoInfo)(nil)
 		if bad == nil {
 			if repo, err = p.Repos.Repo(ctx, v.Viewer, name); err != nil && !errors.Is(err, call.ErrRepoNotFound) {
@@ -134,6 +144,7 @@ func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
 			}
 			err = nil
 		}
+
 		if bad == nil && (at < 0 || repo != nil) {
 			l.Repo, info = name, repo
 			if end < len(head) {
@@ -141,17 +152,21 @@ func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
 			}
 			break
 		}
+
 		if at < 0 {
 			return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
 		}
 		end = at
 	}
+
 	if err != nil || strings.ContainsRune(l.Repo+l.Rev+l.Path, 0) {
 		return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
 	}
+
 	if l.Rev == "HEAD" {
 		l.Rev = ""
 	}
+
 	if info != nil {
 		l.Branch, l.Indexed = info.DefaultBranch, indexed(info, l.Rev)
 	}

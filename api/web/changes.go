@@ -120,12 +120,22 @@ func (p *Pages) difference(ctx context.Context, v *layout.Visit, data *change, b
 	data.Cut = r.Cut
 	for i := range r.Files {
 		f := &r.Files[i]
-		row := changedFile{Name: f.NewPath, Status: string(f.Status), Added: f.Added, Removed: f.Removed, Binary: f.Binary, Cut: f.Cut, URL: address(data.Repo, head, "blob", f.NewPath)}
+		row := changedFile{
+			Name:    f.NewPath,
+			Status:  string(f.Status),
+			Added:   f.Added,
+			Removed: f.Removed,
+			Binary:  f.Binary,
+			Cut:     f.Cut,
+			URL:     address(data.Repo, head, "blob", f.NewPath),
+		}
+
 		if f.NewPath == "" {
 			row.Name, row.URL = f.OldPath, address(data.Repo, base, "blob", f.OldPath)
 		} else if f.OldPath != "" && f.OldPath != f.NewPath {
 			row.Old = f.OldPath
 		}
+
 		row.Code = template.HTML(appendHunks(nil, f.Hunks, shard.Language(row.Name, nil), changeViews[at]))
 		data.Added, data.Removed = data.Added+f.Added, data.Removed+f.Removed
 		data.Files = append(data.Files, row)
@@ -175,6 +185,7 @@ func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as change
 	for _, h := range hunks {
 		dst = fmt.Appendf(dst, `<div class="row hunk"><code>@@ -%d,%d +%d,%d @@ `, h.OldStart, h.OldLines, h.NewStart, h.NewLines)
 		dst = append(layout.AppendText(dst, []byte(h.Heading)), "</code></div>\n"...)
+
 		rows := linesOf(h)
 		markChanged(rows)
 
@@ -191,6 +202,7 @@ func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as change
 			sides[side] = newPainter(language, 0)
 			sides[side].state = sides[side].lang.Enter(text)
 		}
+
 		dst = as.draw(dst, rows, sides)
 	}
 	return dst
@@ -228,14 +240,17 @@ func appendUnified(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 	for i := range rows {
 		r := &rows[i]
 		class, side := "", newSide
+
 		switch r.sign {
 		case '+':
 			class = " add"
 		case '-':
 			class, side = " del", oldSide
+
 		default:
 			sides[oldSide].colours(r.text)
 		}
+
 		dst = fmt.Appendf(dst, `<div class="row%s">`, class)
 		dst = appendNumber(appendNumber(dst, r.old), r.now)
 		dst = append(appendChanged(append(dst, "<code>"...), r, sides[side]), "</code></div>\n"...)
@@ -253,8 +268,10 @@ func appendSplit(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 			rows = rows[1:]
 			continue
 		}
+
 		gone, come := changedRun(rows)
 		rows = rows[len(gone)+len(come):]
+
 		for i := range max(len(gone), len(come)) {
 			var old, now *changedLine
 			if i < len(gone) {
@@ -263,6 +280,7 @@ func appendSplit(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 			if i < len(come) {
 				now = &come[i]
 			}
+
 			dst = appendPair(dst, old, now, sides)
 		}
 	}
@@ -276,12 +294,14 @@ func appendPair(dst []byte, old, now *changedLine, sides [2]*painter) []byte {
 		class = " same"
 	}
 	dst = fmt.Appendf(dst, `<div class="pair%s">`, class)
+
 	for side, r := range []*changedLine{old, now} {
 		number, class := 0, "none"
 		if r != nil {
 			number = []int{r.old, r.now}[side]
 			class = map[byte]string{'-': "del", '+': "add"}[r.sign]
 		}
+
 		dst = fmt.Appendf(appendNumber(dst, number), `<code class="%s">`, class)
 		if r != nil {
 			dst = appendChanged(dst, r, sides[side])

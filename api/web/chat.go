@@ -48,15 +48,18 @@ func (p *Pages) chats(ctx context.Context, v *layout.Visit) error {
 	if v.Method == "POST" {
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: strings.Fields(v.Form.Get("repos"))})
 	}
+
 	list, total, err := p.Threads.Chats(ctx, v.Viewer, 0, chatsShown)
 	if err != nil {
 		return err
 	}
+
 	type row struct {
 		Title, URL, Changed string
 		Count               string
 		Running, Public     bool
 	}
+
 	data := struct {
 		Model, Guest bool
 		NoModel      string
@@ -64,6 +67,7 @@ func (p *Pages) chats(ctx context.Context, v *layout.Visit) error {
 		Total        string
 		Rows         []row
 	}{Model: p.Asker.HasModel(), NoModel: ask.NoModel, Guest: v.Viewer.Role == catalog.RoleGuest, Query: v.Query.Get("q"), Total: layout.Counted(total, "thread", "threads")}
+
 	for _, c := range list {
 		data.Rows = append(data.Rows, row{c.Title, chatPagePath + c.ID, p.ago(c.Changed), layout.Counted(c.Count, "question", "questions"), c.Running, c.Public})
 	}
@@ -93,9 +97,11 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return call.Fail(call.ErrNotFound, "There is no such chat.")
 	}
+
 	if v.Method == "POST" {
 		return p.changeChat(ctx, v, id)
 	}
+
 	c, err := p.Threads.Chat(ctx, v.Viewer, id)
 	if err != nil {
 		return err
@@ -107,6 +113,7 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 		Turns          []chatTurn
 		Guest          bool
 	}{Chat: c, Action: chatPagePath + url.PathEscape(id), Guest: v.Viewer.Role == catalog.RoleGuest}
+
 	for i := range c.Turns {
 		t := p.chatTurn(i, &c.Turns[i])
 		if t.Waiting {
@@ -114,6 +121,7 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 		}
 		data.Turns = append(data.Turns, t)
 	}
+
 	head := layout.Head{Title: c.Title, Page: "chat"}
 	if c.Running {
 		head.Again, head.Scripts = chatAgain, []string{"js/chat.js"}
@@ -141,6 +149,7 @@ type chatPiece struct{ Text, Label, URL, Note string }
 // shown as it comes: half of a document is another one than the whole.
 func (p *Pages) chatTurn(n int, r *ask.Report) chatTurn {
 	t := chatTurn{Report: r, Waiting: r.Status == ask.Running}
+
 	for _, piece := range r.Answer {
 		if piece.Cite == nil {
 			t.Pieces = append(t.Pieces, chatPiece{Text: piece.Text})
@@ -148,9 +157,11 @@ func (p *Pages) chatTurn(n int, r *ask.Report) chatTurn {
 		}
 		t.Pieces = append(t.Pieces, citePiece(piece.Cite))
 	}
+
 	for _, read := range r.Reads {
 		t.Sources = append(t.Sources, read.Repo+" "+read.Path)
 	}
+
 	t.Looked = layout.Counted(len(t.Sources), "file read", "files read") + ", " + layout.Counted(r.Searches, "search", "searches")
 	if !t.Waiting {
 		t.Drawn, t.Refused = p.answer(n, r.Answer)
@@ -178,8 +189,10 @@ func (p *Pages) changeChat(ctx context.Context, v *layout.Visit, id string) erro
 	if err := v.SameSite(); err != nil {
 		return err
 	}
+
 	to, err := chatPagePath+url.PathEscape(id), error(nil)
 	share := func(public bool) error { return p.Changer.ChangeChat(ctx, v.Viewer, id, "", &public) }
+
 	switch v.Form.Get("do") {
 	case "ask":
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Thread: id})
@@ -189,15 +202,18 @@ func (p *Pages) changeChat(ctx context.Context, v *layout.Visit, id string) erro
 		err = share(true)
 	case "unshare":
 		err = share(false)
+
 	case "delete":
 		err, to = p.Changer.DeleteChat(ctx, v.Viewer, id), "/chat"
 	case "fork":
 		var fork string
 		fork, err = p.Changer.ForkChat(ctx, v.Viewer, id)
 		to = chatPagePath + fork
+
 	default:
 		err = call.Fail(call.ErrInvalid, "do: expected ask, stop, share, unshare, delete or fork")
 	}
+
 	if err != nil {
 		return err
 	}

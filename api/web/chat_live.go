@@ -43,13 +43,16 @@ func (p *Pages) chatEvents(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return call.Fail(call.ErrNotFound, "There is no such chat.")
 	}
+
 	if err := p.Watcher.Sees(ctx, v.Viewer, id); err != nil {
 		return err
 	}
+
 	text := v.Sent("Last-Event-ID")
 	if text == "" {
 		text = v.Query.Get("after")
 	}
+
 	after, err := strconv.Atoi(text)
 	if err != nil || after < 0 {
 		after = 0
@@ -65,6 +68,7 @@ func (p *Pages) chatEvents(ctx context.Context, v *layout.Visit) error {
 			}
 			return w.Flush()
 		}
+
 		if err := ask.Follow(ctx, p.Watcher, viewer, id, after, chatAlive, give, alive); err != nil {
 			return err
 		}

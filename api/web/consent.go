@@ -100,11 +100,13 @@ func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	ended := ""
 	if v.Method == "POST" {
 		if err := v.SameSite(); err != nil {
 			return err
 		}
+
 		agent, err := p.Consents.EndAgent(ctx, by, v.Form.Get("end"))
 		if err != nil {
 			return err
@@ -116,15 +118,23 @@ func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	type row struct{ ID, Name, Kind, Host, User, Created, Used, Expires string }
 	data := struct {
 		Ended, Address string
 		Rows           []row
 	}{Ended: ended, Address: p.Base + "/api/mcp"}
+
 	for _, a := range list {
 		data.Rows = append(data.Rows, row{
-			ID: a.ID, Name: a.Name, Kind: a.Kind, Host: a.Host, User: a.User,
-			Created: p.ago(a.Created), Used: p.ago(a.Used), Expires: a.Expires.UTC().Format("2006-01-02"),
+			ID:      a.ID,
+			Name:    a.Name,
+			Kind:    a.Kind,
+			Host:    a.Host,
+			User:    a.User,
+			Created: p.ago(a.Created),
+			Used:    p.ago(a.Used),
+			Expires: a.Expires.UTC().Format("2006-01-02"),
 		})
 	}
 	return v.Show(layout.Head{Title: "Programs with access", Page: "settings", Side: "access"}, accessTemplate, data)

@@ -43,14 +43,17 @@ func (p *Pages) feed(ctx context.Context, v *layout.Visit, l place) error {
 
 	page := p.Base + l.At("commits", l.Path)
 	out := atom{Title: layout.Plain(l.Repo + " " + l.Revision() + " " + l.Path), ID: page, Link: atomLink{page}, Updated: stamp(p.Now())}
+
 	for i := range r.Commits {
 		c := &r.Commits[i]
 		if i == 0 {
 			out.Updated = stamp(c.Date)
 		}
+
 		url := p.Base + address(l.Repo, "", "commit", c.Hash)
 		out.Entries = append(out.Entries, atomEntry{layout.Plain(c.Message), url, stamp(c.Date), layout.Plain(c.AuthorName), atomLink{url}, layout.Plain(c.Body)})
 	}
+
 	text, err := xml.MarshalIndent(out, "", " ")
 	v.Mime, v.Body = "application/atom+xml; charset=utf-8", append([]byte(xml.Header), text...)
 	return err

@@ -40,9 +40,17 @@ func (p *Pages) commitRow(repo string, c *browse.CommitInfo) commitRow {
 func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 	page, _ := strconv.Atoi(v.Query.Get("page"))
 	req := browse.CommitsRequest{
-		Repo: l.Repo, Ref: l.Rev, Path: l.Path, Page: max(1, page), PerPage: commitsPerPage,
-		Author: v.Query.Get("author"), Since: v.Query.Get("since"), Until: v.Query.Get("until"), Query: v.Query.Get("message"),
+		Repo:    l.Repo,
+		Ref:     l.Rev,
+		Path:    l.Path,
+		Author:  v.Query.Get("author"),
+		Since:   v.Query.Get("since"),
+		Until:   v.Query.Get("until"),
+		Query:   v.Query.Get("message"),
+		Page:    max(1, page),
+		PerPage: commitsPerPage,
 	}
+
 	r, err := p.History.Commits(ctx, v.Viewer, req)
 	if err != nil {
 		return err
@@ -56,12 +64,15 @@ func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 		Newer, Older string
 		Feed         string
 	}{place: l, Request: req, Feed: l.At("commits.atom", "") + "?" + url.Values{"path": {l.Path}}.Encode(), Total: counted(r.Total, "commit", "commits")}
+
 	if r.AtLeast {
 		data.Total = "≥ " + data.Total
 	}
+
 	for i := range r.Commits {
 		data.Rows = append(data.Rows, p.commitRow(l.Repo, &r.Commits[i]))
 	}
+
 	turn := func(n int) string {
 		q := url.Values{}
 		for k, values := range v.Query {
@@ -70,6 +81,7 @@ func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 		q.Set("page", fmt.Sprint(n))
 		return "?" + q.Encode()
 	}
+
 	if req.Page > 1 {
 		data.Newer = turn(req.Page - 1)
 	}
@@ -85,6 +97,7 @@ func (p *Pages) blame(ctx context.Context, v *layout.Visit, l place) error {
 	if err != nil {
 		return err
 	}
+
 	if src.Binary {
 		return v.Show(layout.Head{Title: "Blame of " + l.Path, Page: "blame"}, blameTemplate, struct {
 			place
@@ -92,6 +105,7 @@ func (p *Pages) blame(ctx context.Context, v *layout.Visit, l place) error {
 			Code   template.HTML
 		}{l, true, ""})
 	}
+
 	r, err := p.Files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if err != nil {
 		return err
@@ -171,10 +185,12 @@ func (p *Pages) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []b
 func (p *Pages) branches(ctx context.Context, v *layout.Visit, l place) error {
 	page, _ := strconv.Atoi(v.Query.Get("page"))
 	req := browse.RefsRequest{Repo: l.Repo, Query: v.Query.Get("query"), Page: max(1, page), PerPage: 100}
+
 	list := p.History.Branches
 	if l.Kind == "tags" {
 		list = p.History.Tags
 	}
+
 	r, err := list(ctx, v.Viewer, req)
 	if err != nil {
 		return err
@@ -190,9 +206,11 @@ func (p *Pages) branches(ctx context.Context, v *layout.Visit, l place) error {
 		Rows         []refRow
 		Older        string
 	}{place: l, Query: req.Query, Total: counted(r.Total, "name", "names")}
+
 	for _, f := range r.Refs {
 		data.Rows = append(data.Rows, refRow{f.Name, address(l.Repo, f.Name, "tree", ""), short(f.Commit), p.ago(f.CommittedAt), f.Default, f.Indexed})
 	}
+
 	if req.Page*100 < r.Total {
 		data.Older = "?" + url.Values{"query": {req.Query}, "page": {fmt.Sprint(req.Page + 1)}}.Encode()
 	}

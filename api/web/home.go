@@ -56,9 +56,11 @@ func repoRows(resp *search.Response, b layout.Box) []repoRow {
 	if len(resp.Files) > 0 {
 		return nil
 	}
+
 	rows := make([]repoRow, len(resp.Repositories))
 	for i := range resp.Repositories {
 		r := &resp.Repositories[i]
+
 		in := b
 		in.Query = "reposet:" + query.Quote(r.Name)
 		for _, t := range tokensOf(b.Query) {
@@ -66,6 +68,7 @@ func repoRows(resp *search.Response, b layout.Box) []repoRow {
 				in.Query += " " + t.text
 			}
 		}
+
 		rows[i] = repoRow{ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(in, 0)}
 	}
 	return rows
@@ -100,10 +103,18 @@ const reposPerPage = 100
 func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 	q := v.Query
 	page, _ := strconv.Atoi(q.Get("page"))
-	req := browse.ReposRequest{Query: q.Get("query"), Connection: q.Get("connection"), Sort: "name", Page: max(1, page), PerPage: reposPerPage}
+	req := browse.ReposRequest{
+		Query:      q.Get("query"),
+		Connection: q.Get("connection"),
+		Sort:       "name",
+		Page:       max(1, page),
+		PerPage:    reposPerPage,
+	}
+
 	if q.Get("sort") == "pushed" {
 		req.Sort, req.Desc = "pushed", true
 	}
+
 	r, err := p.Repos.Repos(ctx, v.Viewer, req)
 	if err != nil {
 		return err
@@ -115,13 +126,16 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 		Rows                    []repoRow
 		Newer, Older            string
 	}{Query: req.Query, Connection: req.Connection, Sort: req.Sort, Total: counted(r.Total, "repository", "repositories")}
+
 	for i := range r.Repos {
 		data.Rows = append(data.Rows, p.rowOf(&r.Repos[i]))
 	}
+
 	turn := func(n int) string {
 		q.Set("page", fmt.Sprint(n))
 		return "/repos?" + q.Encode()
 	}
+
 	if req.Page > 1 {
 		data.Newer = turn(req.Page - 1)
 	}
@@ -217,6 +231,7 @@ func (p *Pages) openSearch(_ context.Context, v *layout.Visit) error {
 		Type     string `xml:"type,attr"`
 		Template string `xml:"template,attr"`
 	}
+
 	text, err := xml.MarshalIndent(struct {
 		XMLName       xml.Name `xml:"http://a9.com/-/spec/opensearch/1.1/ OpenSearchDescription"`
 		ShortName     string
@@ -224,6 +239,7 @@ func (p *Pages) openSearch(_ context.Context, v *layout.Visit) error {
 		InputEncoding string
 		URL           address `xml:"Url"`
 	}{ShortName: "Shoal", Description: "Search code", InputEncoding: "UTF-8", URL: address{"text/html", p.Base + "/search?query={searchTerms}"}}, "", "  ")
+
 	v.Mime, v.Body = "application/opensearchdescription+xml", append([]byte(xml.Header), text...)
 	return err
 }

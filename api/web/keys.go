@@ -23,11 +23,13 @@ func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	made, wrong := "", ""
 	if v.Method == "POST" {
 		if err := v.SameSite(); err != nil {
 			return err
 		}
+
 		if id := v.Form.Get("revoke"); id != "" {
 			_, err = p.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: id})
 		} else {
@@ -37,6 +39,7 @@ func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
 				made = r.Key
 			}
 		}
+
 		if err != nil {
 			v.Status, wrong = 400, err.Error()
 		}
@@ -46,11 +49,13 @@ func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
 	type row struct{ ID, Name, Role, Prefix, Created, Expires string }
 	data := struct {
 		Made, Wrong string
 		Rows        []row
 	}{Made: made, Wrong: wrong}
+
 	for _, k := range list.Keys {
 		r := row{ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefix: k.Prefix, Created: p.ago(k.Created)}
 		if !k.Expires.IsZero() {

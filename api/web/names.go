@@ -38,15 +38,19 @@ func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
 	if name == "" || len(name) > longestName {
 		return call.Fail(call.ErrInvalid, "name is what to look for: 1 to %d bytes.", longestName)
 	}
+
 	req := search.SymbolRequest{Symbol: name, Repo: l.Repo, Revision: l.Rev, Limit: namedFiles}
+
 	all := v.Query.Get("scope") == "all"
 	if all {
 		req.Repo, req.Revision = "", ""
 	}
+
 	definitions, err := p.Search.Definitions(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}
+
 	references, err := p.Search.References(ctx, v.Viewer, req)
 	if err != nil {
 		return err
@@ -62,7 +66,9 @@ func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
 		place: l, Name: name, All: all, Defined: p.namedLines(definitions, l), Used: p.namedLines(references, l),
 		Definitions: atLeast(definitions, "definition", "definitions"), References: atLeast(references, "reference", "references"),
 	}
+
 	data.Whole, data.Other = l.At("names", "")+"?"+namesQuery(name, all), l.At("names", "")+"?"+namesQuery(name, !all)
+
 	if v.Part == "card" {
 		data.Defined = data.Defined[:min(len(data.Defined), cardLines)]
 		return v.Show(layout.Head{}, cardTemplate, data)
@@ -97,17 +103,21 @@ func (p *Pages) namedLines(r *search.SymbolResponse, l place) []namedLine {
 		if f.Repository == l.Repo {
 			rev = l.Rev
 		}
+
 		for k := range f.Matches {
 			if len(out) == namedLines {
 				return out
 			}
+
 			m := &f.Matches[k]
 			line := m.Line[:min(len(m.Line), longestLine)]
 			row := namedLine{Where: f.Path, URL: lines(address(f.Repository, rev, "blob", f.Path), f.Path) + fmt.Sprintf("#L%d", m.Range.Start.Line), Kind: m.Kind}
+
 			if f.Repository != l.Repo {
 				row.Where = f.Repository + " › " + f.Path
 			}
 			row.Where += fmt.Sprintf(":%d", m.Range.Start.Line)
+
 			row.Code = template.HTML(appendCode(nil, line, newPainter(f.Language, 0).colours(line), nil))
 			out = append(out, row)
 		}

@@ -33,6 +33,7 @@ func pastRows(past []search.PastRepo) []pastRow {
 	var out []pastRow
 	for _, p := range past {
 		row := pastRow{Repo: p.Repository, Commit: short(p.Commit) + " of " + p.Time.UTC().Format(time.DateOnly), URL: address(p.Repository, p.Commit, "tree", "")}
+
 		scanned := counted(p.Read, "file", "files") + " (" + sizeOf(p.Bytes) + ") scanned in git"
 		switch {
 		case p.Beside == "":
@@ -42,6 +43,7 @@ func pastRows(past []search.PastRepo) []pastRow {
 		default:
 			row.Where = scanned + ", the others searched in the index of " + p.Beside
 		}
+
 		out = append(out, row)
 	}
 	return out
@@ -64,12 +66,14 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 	case len(c.NodesFailed) > 0 || len(c.ShardsMissing) > 0:
 		p.Warn = true
 		p.Text = fmt.Sprintf("not complete: %s did not answer", counted(s.ShardsRequired-s.ShardsAnswered, "shard", "shards")) + " (" + shards + "), " + milliseconds(took)
+
 	case s.FlushReason == search.FlushTimeout:
 		p.Warn = true
 		p.Text = "not complete: time ran out, " + shards + ", " + milliseconds(took)
 	case len(c.ReposMissing) > 0:
 		p.Warn = true
 		p.Text = "not complete: some repositories are not indexed yet, " + shards + ", " + milliseconds(took)
+
 	case s.FlushReason == search.FlushUntagged:
 		p.Warn = true
 		p.Text = "not complete: symbols of some files are not known, yet or for want of ctags, " + shards + ", " + milliseconds(took)
@@ -78,6 +82,7 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 		p.Text = "counted exactly, shown up to the limit of this page: " + shards + ", " + milliseconds(took)
 	case s.FlushReason == search.FlushLimit:
 		p.Text = "cut at the limit of this page, so counts are lower bounds: " + shards + ", " + milliseconds(took)
+
 	default:
 		p.Text = "not proved complete: " + shards + ", " + milliseconds(took)
 	}

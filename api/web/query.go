@@ -36,11 +36,14 @@ func tokensOf(text string) []token {
 			i++
 			continue
 		}
+
 		end := tokenEnd(text, i)
 		t := token{text: text[i:end], start: i}
+
 		if m := filterName.FindStringSubmatch(t.text); m != nil {
 			t.filter, t.not = m[1], t.text[0] == '-'
 		}
+
 		out = append(out, t)
 		i = end
 	}
@@ -55,6 +58,7 @@ func tokenEnd(text string, i int) int {
 			i++
 		case c == '"':
 			quoted = !quoted
+
 		case quoted:
 		case c == '(':
 			depth++
@@ -128,11 +132,13 @@ func wholeWords(req search.Request) (search.Request, error) {
 	if err != nil {
 		return req, parseError(req)
 	}
+
 	q.Q = query.Map(q.Q, func(n query.Q) query.Q {
 		t, ok := n.(*query.Text)
 		if !ok || t.Field != query.Content {
 			return n
 		}
+
 		expr := t.Pattern
 		if !t.Regexp {
 			expr = regexp.QuoteMeta(expr)
@@ -163,10 +169,12 @@ func troubleOf(err error, q string) *trouble {
 	if !errors.As(err, &e) {
 		return t
 	}
+
 	t.Message = e.Message
 	if e.Expected != "" && !strings.Contains(e.Message, "expected") {
 		t.Message += "; expected " + e.Expected
 	}
+
 	if errors.Is(err, call.ErrQuery) && e.Offset <= len(q) {
 		t.Placed, t.Before, t.At = true, q[:e.Offset], q[e.Offset:]
 		t.AsText, t.AsKind = searchURL(layout.Box{Query: query.Quote(q)}, 0), "search for it as a text"
@@ -186,32 +194,38 @@ func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) 
 		what string
 		box  layout.Box
 	}
+
 	var tries []try
 	if b.Case {
 		other := b
 		other.Case = false
 		tries = append(tries, try{"in any case", other})
 	}
+
 	if b.Whole {
 		other := b
 		other.Whole = false
 		tries = append(tries, try{"inside words too", other})
 	}
+
 	if b.Regexp {
 		other := b
 		other.Regexp = false
 		tries = append(tries, try{"as a text, not as an expression", other})
 	}
+
 	rev := false
 	for _, t := range tokensOf(b.Query) {
 		if rev = rev || t.filter == "rev" || t.filter == "branch" || t.filter == "b" || t.filter == "revision"; t.filter == "" {
 			continue
 		}
+
 		other := b
 		if other.Query = without(b.Query, t); other.Query != "" {
 			tries = append(tries, try{"without " + t.text, other})
 		}
 	}
+
 	if !rev {
 		other := b
 		other.Query = "rev:* " + grouped(b.Query)
@@ -225,6 +239,7 @@ func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) 
 		if err != nil {
 			continue
 		}
+
 		resp, err := p.Search.Search(ctx, v, req)
 		if err == nil && resp.Stats.Files > 0 {
 			out = append(out, nearMiss{t.what, searchURL(t.box, 0), summaryOf(resp, false)})
@@ -240,14 +255,17 @@ type copyAs struct{ Name, Text string }
 func copiesOf(b layout.Box) []copyAs {
 	body := map[string]any{"query": b.Query, "matches": pageMatches, "contextLines": 1}
 	flags := ""
+
 	if b.Regexp {
 		body["isRegexEnabled"], flags = true, flags+" -e"
 	}
 	if b.Case {
 		body["isCaseSensitivityEnabled"], flags = true, flags+" --case-sensitive"
 	}
+
 	text, _ := json.Marshal(body)                             // of strings, numbers and booleans
 	tool, _ := json.Marshal(map[string]any{"query": b.Query}) // the same
+
 	return []copyAs{
 		{"API call", fmt.Sprintf("curl -s \"$SHOAL_URL/api/search\" -H \"Authorization: Bearer $SHOAL_API_KEY\" -H 'Content-Type: application/json' -d %s", shellQuote(string(text)))},
 		{"Command line", "shoal search" + flags + " -- " + shellQuote(b.Query)},

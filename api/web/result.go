@@ -33,6 +33,7 @@ func revisionOf(f *search.File, branch string) (rev, label string) {
 			rev = short
 		}
 	}
+
 	if commit.MatchString(rev) {
 		return rev, short(rev)
 	}
@@ -57,12 +58,14 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, folds
 	dst = append(dst, `</a> <span aria-hidden="true">›</span> <a class="path" href="`...)
 	dst = append(appendAttribute(dst, page), `"><bdi>`...)
 	dst = appendCode(dst, []byte(f.Path), nil, marksOf(f.NameRanges, 0, len(f.Path)))
+
 	dst = append(dst, `</bdi></a> <span class="dim">`...)
 	if label != "" {
 		dst = append(append(dst, layout.Name(label)...), ' ')
 	}
 	dst = layout.AppendText(dst, []byte(f.Language))
 	dst = append(dst, "</span>"...)
+
 	if matches > 0 {
 		dst = fmt.Appendf(dst, ` <span class="dim count">%s</span>`, counted(matches, "match", "matches"))
 	}
@@ -134,12 +137,14 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 		dst = append(appendAttribute(append(dst, `"><a href="`...), page), "#L"...)
 		dst = append(appendInt(dst, number), `">`...)
 		dst = append(appendInt(dst, number), `</a>`...)
+
 		if len(line) > longestLine {
 			dst = appendLong(dst, line, marks)
 		} else {
 			dst = appendCode(dst, line, colours, marks)
 		}
 		dst = append(dst, "</div>\n"...)
+
 		rest, at = after, at+size
 	}
 	return append(dst, "</div>"...)
@@ -219,6 +224,7 @@ func searchURL(b layout.Box, from int) string {
 	if b.Whole {
 		v.Set("whole", "1")
 	}
+
 	if b.Context > 0 {
 		v.Set("ctx", fmt.Sprint(b.Context))
 	}
@@ -228,6 +234,7 @@ func searchURL(b layout.Box, from int) string {
 	if from > 0 {
 		v.Set("from", fmt.Sprint(from))
 	}
+
 	return "/search?" + v.Encode()
 }
 

@@ -43,10 +43,14 @@ func boxOf(v url.Values) layout.Box {
 		}
 		return false
 	}
+
 	return layout.Box{
-		Query: v.Get("query"), Regexp: yes("isRegexEnabled", "regex"),
-		Case: yes("isCaseSensitivityEnabled", "case"), Whole: yes("whole"),
-		Context: contextOf(v.Get("ctx")), Grouped: v.Get("group") == "repo",
+		Query:   v.Get("query"),
+		Regexp:  yes("isRegexEnabled", "regex"),
+		Case:    yes("isCaseSensitivityEnabled", "case"),
+		Whole:   yes("whole"),
+		Context: contextOf(v.Get("ctx")),
+		Grouped: v.Get("group") == "repo",
 	}
 }
 
@@ -75,9 +79,11 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 	if strings.TrimSpace(box.Query) == "" {
 		return v.Redirect(303, "/")
 	}
+
 	r := &results{Box: box, now: p.Now}
 	r.From, _ = strconv.Atoi(v.Query.Get("from"))
 	r.From = max(0, min(r.From, mostMatches-pageMatches))
+
 	req, err := r.request(v.Part == "typed")
 	if err != nil {
 		return r.refuse(v, err)
@@ -90,11 +96,13 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 		resp, err := p.look(ctx, v.Viewer, req)
 		ended <- found{resp, err}
 	}()
+
 	answer := func(f found) error {
 		r.took = p.Now().Sub(began)
 		if f.err != nil {
 			return f.err
 		}
+
 		r.typed = v.Part == "typed"
 		r.fill(f.resp, req.Matches)
 		if len(f.resp.Files) == 0 && v.Part != "typed" {
@@ -120,6 +128,7 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 		if v.Part == "" {
 			v.Begin(w, r.head())
 		}
+
 		f, err := await(w, ended, progress, began, p.Now)
 		if err != nil {
 			return err
@@ -174,8 +183,12 @@ type results struct {
 // request is the search behind the page.
 func (r *results) request(typed bool) (search.Request, error) {
 	req := search.Request{
-		Query: r.Query, Regexp: r.Regexp, CaseSensitive: r.Case, ContextLines: max(r.Context, contexts[0]),
-		Matches: r.From + pageMatches, PerFile: perFile,
+		Query:         r.Query,
+		Regexp:        r.Regexp,
+		CaseSensitive: r.Case,
+		ContextLines:  max(r.Context, contexts[0]),
+		Matches:       r.From + pageMatches,
+		PerFile:       perFile,
 	}
 	if typed {
 		req.Matches, req.PerFile = typedMatches, typedPerFile
@@ -183,6 +196,7 @@ func (r *results) request(typed bool) (search.Request, error) {
 			req.Query = "timeout:" + typedTime.String() + " " + req.Query
 		}
 	}
+
 	if r.Whole {
 		return wholeWords(req)
 	}
@@ -239,13 +253,16 @@ func (r *results) fill(resp *search.Response, limit int) {
 	if r.From > 0 {
 		files = after(files, r.From)
 	}
+
 	branches := map[uint32]string{}
 	for i := range resp.Repositories {
 		branches[resp.Repositories[i].ID] = resp.Repositories[i].DefaultBranch
 	}
+
 	if r.Grouped {
 		files = byRepository(files)
 	}
+
 	var b []byte
 	for i := range files {
 		if r.Grouped && (i == 0 || files[i].RepoID != files[i-1].RepoID) {
@@ -302,17 +319,20 @@ type viewList struct {
 
 func viewsOf(b layout.Box) []viewList {
 	order, around := viewList{Name: "Order"}, viewList{Name: "Around a match"}
+
 	for _, grouped := range []bool{false, true} {
 		other := b
 		other.Grouped = grouped
 		name := map[bool]string{false: "best files first", true: "by repository"}[grouped]
 		order.Views = append(order.Views, view{name, searchURL(other, 0), other == b})
 	}
+
 	for _, n := range contexts {
 		other := b
 		other.Context = contextOf(strconv.Itoa(n))
 		around.Views = append(around.Views, view{counted(n, "line around", "lines around"), searchURL(other, 0), other == b})
 	}
+
 	return []viewList{order, around}
 }
 

@@ -70,6 +70,7 @@ func (p *Pages) find(ctx context.Context, v *layout.Visit, l place) error {
 		Cut          bool
 		Rows         []found
 	}{place: l, Query: v.Query.Get("query"), Total: counted(r.Total, "file", "files"), Cut: r.Cut}
+
 	for _, f := range r.Paths {
 		data.Rows = append(data.Rows, found{l.At("blob", f.Path), f.Path})
 	}

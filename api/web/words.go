@@ -64,6 +64,7 @@ func wordsOf(line []byte) []span {
 	last := 0 // kind of the word before
 	for at := 0; at < len(line); {
 		r, size := utf8.DecodeRune(line[at:])
+
 		kind := 0
 		switch {
 		case r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
@@ -71,11 +72,13 @@ func wordsOf(line []byte) []span {
 		case r == ' ' || r == '\t':
 			kind = 2
 		}
+
 		if n := len(out); n > 0 && kind != 0 && kind == last {
 			out[n-1].end = at + size
 		} else {
 			out = append(out, span{at, at + size})
 		}
+
 		at, last = at+size, kind
 	}
 	return out
