@@ -24,7 +24,10 @@ func markdownIsADocument(t *testing.T, s *site) {
 		`+quote(blob("main.go")+"#L6-L8 "+blob("greet")+" "+blob("README.md")+"#md-app #md-options--more"))
 	b.size(390, 800)
 	b.expect("what is wide is wide in its own box", `['.markdown .wide', '.markdown pre'].every(s => { const e = document.querySelector(s); return e.scrollWidth > e.clientWidth; }) && document.documentElement.scrollWidth <= innerWidth`)
+	b.goTo(browse(appRepo, "", "tree", "docs"), 200)
+	b.expect("no line of its code is broken", `getComputedStyle(document.querySelector('pre')).whiteSpace === 'pre'`)
 	b.size(1280, 900)
+	b.goTo(blob("docs/guide.md"), 200)
 
 	// A directory is led to by the name of one.
 	b.click(`.markdown a[href$="/greet"]`)

@@ -103,7 +103,7 @@ var day = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 // appRepository is a small program with a history: branches, a tag, a merge, an
 // image, a binary file and a pointer of LFS.
 func appRepository(t testing.TB, dir string) *nodetest.Repo {
-	r := nodetest.NewRepo(t, dir, map[string]string{"README.md": "# App\n\nA needle in a haystack.\n", "docs/guide.md": guide})
+	r := nodetest.NewRepo(t, dir, map[string]string{"README.md": "# App\n\nA needle in a haystack.\n", "docs/guide.md": guide, "docs/README.md": "```\nplain = code\n```\n"})
 	r.CommitAs("Ada Lovelace", day, "add the program", map[string]string{
 		"main.go": "package main\n\nimport \"fmt\"\n\n// main says hello to the needle.\nfunc main() {\n\tfmt.Println(Greeting(\"needle\"))\n}\n",
 		"greet/greet.go": "package greet\n\n// Greeting is what one says to somebody.\nfunc Greeting(name string) string {\n\treturn \"hello \" + name\n}\n\n" +
