@@ -62,10 +62,12 @@ async function run(part, again = false) {
 // keyboard stays at the same link, or at least among them.
 function redraw(html) {
   const old = results().contains(document.activeElement) ? document.activeElement : null;
-  const same = old && old.getAttribute('href'), place = old ? [...results().querySelectorAll('a')].filter(a => a.getAttribute('href') === same).indexOf(old) : 0;
+  const same = old && old.getAttribute('href'), place = old ? [...results().querySelectorAll('a')].filter(a => a.checkVisibility() && a.getAttribute('href') === same).indexOf(old) : 0;
+  const marked = document.querySelector('.file.on a.path')?.getAttribute('href');
   put(results(), html);
+  mark(marked);
   if (!old) return;
-  const all = [...results().querySelectorAll('a')], again = all.filter(a => a.getAttribute('href') === same);
+  const all = [...results().querySelectorAll('a')].filter(a => a.checkVisibility()), again = all.filter(a => a.getAttribute('href') === same);
   const to = again[Math.max(0, place)] || again[0] || all[0];
   if (to) to.focus({ preventScroll: true });
 }
@@ -160,6 +162,12 @@ function go(list, i) {
   item.scrollIntoView({ block: 'nearest' });
   const link = item.querySelector('a.path') || item.querySelector('a');
   if (link) link.focus({ preventScroll: true });
+}
+// mark keeps the file that is chosen chosen when the results are drawn anew.
+function mark(href) {
+  at = href ? files().findIndex(f => f.querySelector('a.path').getAttribute('href') === href) : -1;
+  on = -1;
+  files()[at]?.classList.add('on');
 }
 const step = d => { const l = files(); at = Math.max(0, Math.min(l.length - 1, at + d)); l.forEach((f, i) => f.classList.toggle('on', i === at)); go(l, at); };
 keys.add('j', () => step(1));
