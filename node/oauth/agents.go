@@ -31,6 +31,7 @@ func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error)
 	if _, err := s.d.Catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
+
 	view := s.d.Catalog.View()
 	var all []Agent
 	for c := range view.Consents() {
@@ -38,6 +39,7 @@ func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error)
 			all = append(all, agentOf(view, c))
 		}
 	}
+
 	slices.SortFunc(all, func(a, b Agent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
@@ -63,11 +65,13 @@ func (s *Server) EndAgent(ctx context.Context, by account.Holder, id string) (*A
 	if _, err := s.d.Catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
+
 	view := s.d.Catalog.View()
 	c := view.Consent(id)
 	if c == nil || !s.alive(c) || !manages(by, c) {
 		return nil, call.Fail(call.ErrNotFound, "there is no agent %q", id)
 	}
+
 	agent := agentOf(view, c)
 	if err := s.endNow(ctx, id); err != nil {
 		return nil, err

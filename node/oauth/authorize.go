@@ -86,6 +86,7 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 			return nil, refused(invalidRequest, "The parameter "+name+" is there more than once.")
 		}
 	}
+
 	client, err := s.client(ctx, q.Get("client_id"))
 	if err != nil {
 		return nil, err
@@ -104,11 +105,20 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 	if refusal := s.check(q); refusal != nil {
 		return nil, s.back(redirect, q.Get("state"), q.Has("state"), refusal)
 	}
+
 	_, local := loopback(redirect)
 	form, err := s.rings.seal(ctx, pendingBox, pending{
-		Account: who.Account, Session: who.Session, Client: client.ID, Name: client.Name, Kind: client.Kind,
-		Redirect: redirect, Challenge: q.Get("code_challenge"), Scope: granted(q.Get("scope")),
-		State: q.Get("state"), HasState: q.Has("state"), Until: s.d.Now().Add(pendingLife).Unix(),
+		Account:   who.Account,
+		Session:   who.Session,
+		Client:    client.ID,
+		Name:      client.Name,
+		Kind:      client.Kind,
+		Redirect:  redirect,
+		Challenge: q.Get("code_challenge"),
+		Scope:     granted(q.Get("scope")),
+		State:     q.Get("state"),
+		HasState:  q.Has("state"),
+		Until:     s.d.Now().Add(pendingLife).Unix(),
 	})
 	if err != nil {
 		return nil, err
@@ -123,6 +133,7 @@ func (s *Server) check(q url.Values) *Error {
 			return refused(invalidRequest, "The parameter "+name+" is there more than once.")
 		}
 	}
+
 	switch mode := q.Get("response_mode"); {
 	case q.Get("response_type") == "":
 		return refused(invalidRequest, "The parameter response_type is missing.")
@@ -130,10 +141,12 @@ func (s *Server) check(q url.Values) *Error {
 		return refused(unsupportedType, "The response_type is code.")
 	case mode != "" && mode != "query":
 		return refused(invalidRequest, "The response_mode is query.")
+
 	case q.Get("code_challenge") == "" || q.Get("code_challenge_method") != "S256":
 		return refused(invalidRequest, "A code_challenge with code_challenge_method=S256 is needed.")
 	case !goodChallenge(q.Get("code_challenge")):
 		return refused(invalidRequest, "The code_challenge is no SHA-256 in base64url.")
+
 	case len(q.Get("state")) > maxState:
 		return refused(invalidRequest, "The state is too long.")
 	case q.Has("request") || q.Has("request_uri"):
@@ -168,30 +181,45 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 	case err != nil:
 		return "", err
 	}
+
 	if p.Account != who.Account || p.Session != who.Session || who.Account == "" {
 		return "", refused(invalidRequest, "Somebody else was asked: begin again in the client.")
 	}
 	if !s.d.Now().Before(time.Unix(p.Until, 0)) {
 		return "", refused(invalidRequest, "This form was open for too long: begin again in the client.")
 	}
+
 	if !allow {
 		return s.back(p.Redirect, p.State, p.HasState, refused(accessDenied, "The person has refused.")).To, nil
 	}
 
+	// Who was suspended since the form was drawn lets nobody in.
 	a := s.d.Catalog.View().Account(who.Account)
 	if a == nil || a.State != catalog.AccountActive {
 		return "", refused(accessDenied, "This account may not let clients in.")
 	}
+
 	var id [16]byte
 	rand.Read(id[:])
 	client := Client{ID: p.Client}
 	sealed, err := s.rings.seal(ctx, codeBox, code{
-		ID: hex.EncodeToString(id[:]), Account: a.ID, Since: a.Changed, Key: who.Key, Client: client.hash(), Name: p.Name, Kind: p.Kind,
-		Redirect: sum(p.Redirect), Host: redirectHost(p.Redirect), Challenge: p.Challenge, Scope: p.Scope, Until: s.d.Now().Add(s.codeLife()).Unix(),
+		ID:        hex.EncodeToString(id[:]),
+		Account:   a.ID,
+		Since:     a.Changed,
+		Key:       who.Key,
+		Client:    client.hash(),
+		Name:      p.Name,
+		Kind:      p.Kind,
+		Redirect:  sum(p.Redirect),
+		Host:      redirectHost(p.Redirect),
+		Challenge: p.Challenge,
+		Scope:     p.Scope,
+		Until:     s.d.Now().Add(s.codeLife()).Unix(),
 	})
 	if err != nil {
 		return "", err
 	}
+
 	v := url.Values{"code": {sealed}, "iss": {s.Issuer()}}
 	if p.HasState {
 		v.Set("state", p.State)

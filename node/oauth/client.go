@@ -85,6 +85,7 @@ func (s *Server) RegisterFor(ctx context.Context, _ account.Owner, name string, 
 	if len(redirects) == 0 {
 		return nil, call.Fail(call.ErrInvalid, "a client needs one redirect address at least")
 	}
+
 	got, err := s.register(ctx, Registration{Name: name, RedirectURIs: redirects}, ByOwner)
 	var refusal *Error
 	if errors.As(err, &refusal) {
@@ -141,6 +142,7 @@ func (s *Server) client(ctx context.Context, id string) (*Client, error) {
 	if isDocument(id) {
 		return s.document(ctx, id)
 	}
+
 	var said clientID
 	switch err := s.rings.open(ctx, clientBox, id, &said); {
 	case errors.Is(err, errBox):
@@ -148,6 +150,7 @@ func (s *Server) client(ctx context.Context, id string) (*Client, error) {
 	case err != nil:
 		return nil, err
 	}
+
 	if !s.allowed(redirectHosts(said.Redirects)...) && said.Kind != ByOwner {
 		return nil, refused(invalidClient, "This client is not let in here.")
 	}

@@ -113,10 +113,12 @@ func (s *Server) document(ctx context.Context, id string) (*Client, error) {
 	case !goodAddress(id):
 		return nil, refused(invalidClient, "The client's id is no address that a document can be fetched from.")
 	}
+
 	c, err := s.documents.get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+
 	u, err := url.Parse(id)
 	if err != nil || !s.allowed(u.Hostname()) && !s.allowed(redirectHosts(c.Redirects)...) {
 		return nil, refused(invalidClient, "This client is not let in here.")
@@ -129,6 +131,7 @@ func (d *documents) get(ctx context.Context, id string) (*Client, error) {
 	d.mu.Lock()
 	k := d.kept[id]
 	now := d.now()
+
 	switch {
 	case k != nil && k.client != nil && now.Sub(k.fetched) < documentFresh:
 		d.mu.Unlock()
@@ -137,6 +140,8 @@ func (d *documents) get(ctx context.Context, id string) (*Client, error) {
 		d.mu.Unlock()
 		return k.best(id, now)
 	}
+
+	// The address is the asker's choice: this node fetches so many a minute and no more.
 	if now.Sub(d.minute) >= time.Minute {
 		d.minute, d.count = now, 0
 	}
@@ -147,6 +152,7 @@ func (d *documents) get(ctx context.Context, id string) (*Client, error) {
 	if over {
 		return k.orElse(id, now, refused("temporarily_unavailable", "Too many clients' documents were asked for: try again in a minute."))
 	}
+
 	c, err := d.read(ctx, id)
 	return d.note(id, c, err)
 }
@@ -159,8 +165,10 @@ func (d *documents) read(ctx context.Context, id string) (*Client, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, documentTime)
 	defer cancel()
+
 	raw, err := d.fetch.Fetch(ctx, id)
 	if err != nil {
 		return nil, err
@@ -215,6 +223,7 @@ func readDocument(id string, raw []byte) (*Client, error) {
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		return nil, errors.New("it is no JSON object with the members that a client has")
 	}
+
 	switch {
 	case doc.ClientID != id:
 		return nil, errors.New("its client_id is not its address")
@@ -223,10 +232,12 @@ func readDocument(id string, raw []byte) (*Client, error) {
 	case doc.AuthMethod != "" && doc.AuthMethod != "none":
 		return nil, errors.New("its token_endpoint_auth_method is not none")
 	}
+
 	kept := goodRedirects(doc.RedirectURIs)
 	if len(kept) == 0 {
 		return nil, errors.New("it has no redirect_uris that can be used")
 	}
+
 	name := cleanName(doc.Name)
 	if name == "" {
 		name = redirectHost(id)
@@ -276,15 +287,18 @@ func (w *web) Fetch(ctx context.Context, address string) ([]byte, error) {
 		return nil, errors.New("its address cannot be called")
 	}
 	req.Header.Set("Accept", "application/json")
+
 	resp, err := w.client.Do(req)
 	if err != nil {
 		// What the network says could tell of other hosts: it is not passed on.
 		return nil, errors.New("it cannot be fetched")
 	}
 	defer resp.Body.Close()
+
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("its address answers %d", resp.StatusCode)
 	}
+
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, documentSize+1))
 	switch {
 	case err != nil:

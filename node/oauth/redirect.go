@@ -25,10 +25,12 @@ func goodRedirect(uri string) bool {
 	if uri == "" || len(uri) > maxRedirect || strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\\\"<>^`{|}#", r) }) {
 		return false
 	}
+
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme == "" || u.User != nil {
 		return false
 	}
+
 	switch scheme := strings.ToLower(u.Scheme); {
 	case scheme == "http":
 		_, ok := loopback(uri)
@@ -64,6 +66,7 @@ func loopback(uri string) (portless string, ok bool) {
 		if !is {
 			continue
 		}
+
 		if digits, has := strings.CutPrefix(rest, ":"); has {
 			end := strings.IndexAny(digits, "/?")
 			if end < 0 {
@@ -74,6 +77,7 @@ func loopback(uri string) (portless string, ok bool) {
 			}
 			rest = digits[end:]
 		}
+
 		return host + rest, rest == "" || rest[0] == '/' || rest[0] == '?'
 	}
 	return "", false

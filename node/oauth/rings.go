@@ -111,9 +111,11 @@ func (s *rings) find(ctx context.Context, name string) ([]byte, error) {
 	if secret := s.opened[name]; secret != nil {
 		return secret, nil
 	}
+
 	if s.catalog.View().Secret(name) == nil {
 		return nil, errNotReady
 	}
+
 	secret, err := s.catalog.Secret(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("oauth: secret %s: %w", name, err)
@@ -151,6 +153,7 @@ func (s *rings) turn(ctx context.Context) (whole bool, err error) {
 		if _, err := s.catalog.Propose(ctx, &catalog.DropSecrets{Names: drop}); err != nil {
 			return whole, err
 		}
+
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		clear(s.opened)

@@ -78,10 +78,12 @@ func (s *rings) open(ctx context.Context, k box, text string, value any) error {
 	if !ok || len(text) > largestBox {
 		return errBox
 	}
+
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) == 0 || raw[0] != boxVersion {
 		return errBox
 	}
+
 	made, n := binary.Varint(raw[1:])
 	if n <= 0 || len(raw) < 1+n+nonceSize {
 		return errBox
@@ -95,10 +97,12 @@ func (s *rings) open(ctx context.Context, k box, text string, value any) error {
 	if err != nil {
 		return err
 	}
+
 	key, _, err := k.keys(secret)
 	if err != nil {
 		return err
 	}
+
 	plain, err := key.Open(nil, nonce, sealed, k.bound(head))
 	if err != nil {
 		return errBox

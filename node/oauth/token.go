@@ -50,11 +50,13 @@ func (s *Server) Exchange(ctx context.Context, client string, form url.Values) (
 			return nil, refused(invalidRequest, "The parameter "+cleanName(name)+" is there more than once.")
 		}
 	}
+
 	if id := form.Get("client_id"); client == "" {
 		client = id
 	} else if id != "" && id != client {
 		return nil, refused(invalidRequest, "The header names another client than client_id.")
 	}
+
 	if form.Get("client_secret") != "" {
 		return nil, refused(invalidClient, "Clients have no secrets here.")
 	}
@@ -89,6 +91,7 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	case err != nil:
 		return nil, err
 	}
+
 	redirect := form.Get("redirect_uri")
 	switch {
 	case subtle.ConstantTimeCompare(c.Client, (&Client{ID: client}).hash()) == 0:
@@ -105,16 +108,26 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	if old := s.d.Catalog.View().Consent(c.ID); old != nil {
 		return s.again(ctx, &c)
 	}
+
 	if err := s.reach(ctx, c.Since); err != nil {
 		return nil, err
 	}
 	if a := s.d.Catalog.View().Account(c.Account); a == nil || a.State != catalog.AccountActive || a.Changed != c.Since {
 		return nil, errCode
 	}
+
 	_, err := s.d.Catalog.Propose(ctx, &catalog.PutConsent{Since: c.Since, Consent: catalog.Consent{
-		ID: c.ID, Account: c.Account, Client: c.Client, Name: c.Name, Kind: c.Kind, Host: c.Host, Scope: c.Scope, Key: c.Key,
+		ID:      c.ID,
+		Account: c.Account,
+		Client:  c.Client,
+		Name:    c.Name,
+		Kind:    c.Kind,
+		Host:    c.Host,
+		Scope:   c.Scope,
+		Key:     c.Key,
 		Expires: s.d.Now().Add(s.consentLife()),
 	}})
+
 	refusal, err := proposed(err)
 	switch {
 	case err != nil:
@@ -185,9 +198,11 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 			return s.tokens(ctx, consent)
 		}
 	}
+
 	if token.Generation+1 == consent.Generation && s.d.Now().Sub(consent.Rotated) <= s.grace() {
 		return s.tokens(ctx, consent)
 	}
+
 	if err := s.end(ctx, consent, "a refresh token was used after its successor"); err != nil {
 		return nil, err
 	}
@@ -234,15 +249,18 @@ func (s *Server) tokens(ctx context.Context, c *catalog.Consent) (*Tokens, error
 	if c == nil {
 		return nil, errNotReady
 	}
+
 	life := s.accessLife()
 	access, err := s.rings.seal(ctx, accessBox, accessToken{c.ID, c.Index, s.d.Now().Add(life).Unix()})
 	if err != nil {
 		return nil, err
 	}
+
 	refresh, err := s.rings.seal(ctx, refreshBox, refreshToken{c.ID, c.Generation, c.Index})
 	if err != nil {
 		return nil, err
 	}
+
 	return &Tokens{Access: access, Type: "Bearer", ExpiresIn: int(life / time.Second), Refresh: refresh, Scope: c.Scope}, nil
 }
 
@@ -259,12 +277,15 @@ func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer,
 	case err != nil:
 		return catalog.Viewer{}, err
 	}
+
 	if !s.d.Now().Before(time.Unix(token.Until, 0)) {
 		return catalog.Viewer{}, bad
 	}
+
 	if err := s.reach(ctx, token.Index); err != nil {
 		return catalog.Viewer{}, err
 	}
+
 	c := s.d.Catalog.View().Consent(token.Consent)
 	if c == nil || !s.alive(c) {
 		return catalog.Viewer{}, bad
@@ -293,6 +314,7 @@ func (s *Server) Revoke(ctx context.Context, text string) error {
 	if err := s.reach(ctx, index); err != nil {
 		return err
 	}
+
 	c := s.d.Catalog.View().Consent(id)
 	if c == nil || !c.Ended.IsZero() {
 		return nil

@@ -37,6 +37,7 @@ func (s *Server) failed(p *provider, err error) error {
 	if errors.As(err, &ours) {
 		return err // of this service, not of the provider
 	}
+
 	reference := random()[:8]
 	kind, said := call.ErrUnavailable, "%s cannot be asked now. Try again, or tell an owner of this service the reference %s."
 	detail := err.Error()
@@ -48,8 +49,10 @@ func (s *Server) failed(p *provider, err error) error {
 	case errors.As(err, &no) && no.code == "invalid_scope" && s.asksAt(p):
 		said = "%s does not give what is needed to see which repositories are yours. Tell an owner of this service the reference %s."
 		detail += "; the application there needs the scopes " + strings.Join(s.scopes(p), " ") + ", since PERMISSION_SYNC_ENABLED=true"
+
 	case errors.As(err, &no):
 		kind, said = call.ErrUnauthenticated, "%s did not let you in ("+plain(no.code, 60)+"). Begin again. The reference is %s."
+
 	case errors.As(err, &answer):
 		status := 0
 		if answer.Response != nil {
@@ -59,9 +62,11 @@ func (s *Server) failed(p *provider, err error) error {
 		if answer.ErrorCode == "invalid_grant" || answer.ErrorCode == "bad_verification_code" {
 			kind, said = call.ErrUnauthenticated, "%s says that this sign-in was used or has ended. Begin again. The reference is %s."
 		}
+
 	case errors.As(err, &wrong), errors.Is(err, errNoSecret):
 		said = "%s is not set up right, or did not answer as it should. Tell an owner of this service the reference %s."
 	}
+
 	s.d.Log.Warn("nobody was signed in by a provider", "provider", p.ID, "reference", reference, "error", plain(detail, 400))
 	return call.Fail(kind, said, p.label(), reference)
 }

@@ -67,16 +67,23 @@ func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if req.By == nil && !p.signsIn() {
 		return nil, call.Fail(call.ErrForbidden, "Nobody signs in by %s here: it is there to be linked.", p.label())
 	}
+
 	f := flow{
-		Provider: p.ID, State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(),
-		Link: req.Link, Ends: s.d.Now().Add(FlowLife).Unix(),
+		Provider: p.ID,
+		State:    random(),
+		Nonce:    random(),
+		Verifier: oauth2.GenerateVerifier(),
+		Link:     req.Link,
+		Ends:     s.d.Now().Add(FlowLife).Unix(),
 	}
 	if p.way == (proxied{}) {
 		return s.throughProxy(ctx, p, req)
 	}
+
 	if len(req.Next) <= maxNext {
 		f.Next = req.Next
 	}
@@ -92,6 +99,7 @@ func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 		return nil, err
 	}
 	defer leave()
+
 	at, err := p.way.reach(ctx, s, p)
 	if err != nil {
 		return nil, s.failed(p, err)
@@ -157,10 +165,12 @@ func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p, err := s.named(f.Provider)
 	if err != nil {
 		return nil, err
 	}
+
 	leave, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
@@ -179,6 +189,7 @@ func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
 		}
 		return done, s.d.Accounts.Link(ctx, *b.By, who)
 	}
+
 	done.Session, err = s.enter(ctx, f.Link, who, b.SignIn)
 	return done, err
 }
@@ -198,11 +209,13 @@ func (s *Server) opened(ctx context.Context, b *Back) (*flow, error) {
 	if name == "" {
 		return nil, errStale()
 	}
+
 	var f flow
 	ours, err := s.d.Sealer.Open(ctx, b.Carried(name), &f)
 	if err != nil {
 		return nil, err
 	}
+
 	same := subtle.ConstantTimeCompare([]byte(f.State), []byte(b.Query.Get("state"))) == 1
 	if !ours || !same || f.Provider != b.Provider || s.d.Now().Unix() >= f.Ends {
 		return nil, errStale()
@@ -215,9 +228,11 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 	if code := sent.Get("error"); code != "" {
 		return who, &refusal{code, sent.Get("error_description")}
 	}
+
 	if !p.signsIn() && f.Session == "" {
 		return who, mistake("it does not sign people in any more")
 	}
+
 	at, err := p.way.reach(ctx, s, p)
 	if err != nil {
 		return who, err
@@ -225,6 +240,7 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 	if err := at.check(f, sent); err != nil {
 		return who, err
 	}
+
 	cfg, err := s.config(ctx, p, at)
 	if err != nil {
 		return who, err
@@ -234,17 +250,20 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 	if code == "" || len(code) > maxSent {
 		return who, &refusal{"no code", ""}
 	}
+
 	ctx = oidc.ClientContext(ctx, s.client)
 	token, err := cfg.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
 		return who, err
 	}
+
 	if who, err = p.way.who(ctx, s, p, at, token, f.Nonce); err != nil {
 		return who, err
 	}
 	if who.Subject == "" {
 		return who, mistake("it tells no lasting id of the person")
 	}
+
 	who.Method, who.Title, who.Authority = p.ID, p.label(), at.authority
 	if s.asksAt(p) {
 		who.Token = &account.HostToken{Access: token.AccessToken, Refresh: token.RefreshToken, Expires: token.Expiry}
