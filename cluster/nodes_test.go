@@ -266,7 +266,7 @@ func TestACopyOfADataDirectoryIsRefused(t *testing.T) {
 
 	// By which of its marks a copy is known, that the original answers, the
 	// number of its starts or the end of its log, depends on who answers first.
-	marks := []string{"copied", "from a copy", "went back in time"}
+	marks := []string{"copied", "rolled back or is a copy", "went back in time"}
 	expectRefused(t, f.with(copied, 1), marks...)
 
 	// A copy that was started more often than the original does not take over

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/gauge"
 	"github.com/shoalsearch/shoal/node/host"
@@ -8,7 +10,10 @@ import (
 
 // connectionMetrics tell of the connections, as the catalog has them: each node
 // tells the same.
-func connectionMetrics() []stateMetric {
+func connectionMetrics() []stateMetric { return slices.Concat(listingMetrics(), credentialMetrics()) }
+
+// listingMetrics tell what the last listings brought.
+func listingMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_connection_failed", "1 while the last sync of a connection failed.", "connection"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
@@ -43,7 +48,28 @@ func connectionMetrics() []stateMetric {
 				}
 			})},
 
-		// What the host said of the rate limit and of the token.
+		// When it was listed, and how long that took.
+		{Desc: gauge.Desc("shoal_connection_listed_timestamp_seconds", "When a connection was last listed without anything that failed; 0 where it never was.", "connection"),
+			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
+				if c.WholeAt.IsZero() {
+					emit(0, c.Name)
+					return
+				}
+				emit(float64(c.WholeAt.Unix()), c.Name)
+			})},
+		{Desc: gauge.Desc("shoal_connection_listing_seconds", "How long the last sync of a connection took that has ended; absent before the first.", "connection"),
+			Read: eachConnection(func(s *snapshot, c *catalog.Connection, emit gauge.Emit) {
+				j := s.view.Job(catalog.JobSync, c.Name)
+				if j != nil && j.FinishedAt.After(j.GrantedAt) && !j.GrantedAt.IsZero() {
+					emit(j.FinishedAt.Sub(j.GrantedAt).Seconds(), c.Name)
+				}
+			})},
+	}
+}
+
+// credentialMetrics tell what the hosts said of rate limits and tokens.
+func credentialMetrics() []stateMetric {
+	return []stateMetric{
 		{Desc: gauge.Desc("shoal_connection_calls", "Calls that the last listing of a connection made.", "connection"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				emit(float64(c.Account.Calls), c.Name)
@@ -70,23 +96,6 @@ func connectionMetrics() []stateMetric {
 		{Desc: gauge.Desc("shoal_connection_hidden", "1 while the repositories that only this connection lists are hidden, since the host has refused its token for 30 days.", "connection"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				emit(gauge.Truth(!c.HiddenAt.IsZero()), c.Name)
-			})},
-
-		// When it was listed, and how long that took.
-		{Desc: gauge.Desc("shoal_connection_listed_timestamp_seconds", "When a connection was last listed without anything that failed; 0 where it never was.", "connection"),
-			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
-				if c.WholeAt.IsZero() {
-					emit(0, c.Name)
-					return
-				}
-				emit(float64(c.WholeAt.Unix()), c.Name)
-			})},
-		{Desc: gauge.Desc("shoal_connection_listing_seconds", "How long the last sync of a connection took that has ended; absent before the first.", "connection"),
-			Read: eachConnection(func(s *snapshot, c *catalog.Connection, emit gauge.Emit) {
-				j := s.view.Job(catalog.JobSync, c.Name)
-				if j != nil && j.FinishedAt.After(j.GrantedAt) && !j.GrantedAt.IsZero() {
-					emit(j.FinishedAt.Sub(j.GrantedAt).Seconds(), c.Name)
-				}
 			})},
 	}
 }

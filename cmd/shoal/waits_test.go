@@ -15,6 +15,7 @@ import (
 var pauses = []struct{ dir, function, why string }{
 	{"node/nodetest", "Moment", "a test chooses when something breaks"},
 	{"node/chaostest", "pause", "a run chooses when something breaks"},
+	{"api", "computeSlowly", "the conformance suite says how long its tool works"},
 }
 
 // A test that waits for a time is slow where it waits for too long, and fails
