@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"html/template"
 	"path"
 	"strconv"
@@ -69,7 +70,7 @@ func (p *Pages) markdownSite(prefix string, level int) markdown.Site {
 func drawn(text []byte, site markdown.Site) (*document, string) {
 	doc, err := markdown.Render(text, site)
 	if err != nil {
-		return nil, err.Error()
+		return nil, fmt.Sprintf("This document is %v, so its source is shown.", err)
 	}
 	return &document{HTML: template.HTML(doc.HTML), Contents: doc.Headings}, ""
 }

@@ -203,7 +203,7 @@ func (d *drawing) words(t []byte, raw bool) {
 
 // resolved is a text without its escapes and entities.
 func resolved(t []byte) []byte {
-	if bytes.IndexAny(t, `\&`) < 0 {
+	if !bytes.ContainsAny(t, `\&`) {
 		return t
 	}
 	var b bytes.Buffer

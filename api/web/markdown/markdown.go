@@ -31,11 +31,11 @@ const (
 	mostDepth = 100 // elements within each other
 )
 
-// What a document is not drawn for, as sentences for a reader.
+// What a document is not drawn for: what it is, for a sentence about it.
 var (
-	ErrLarge = errors.New("This document is larger than 512 KB, so its source is shown.")
-	ErrSlow  = errors.New("This document would take longer than 50 ms to draw, so its source is shown.")
-	ErrDeep  = errors.New("This document is nested deeper than 100 levels, so its source is shown.")
+	ErrLarge = errors.New("larger than 512 KB")
+	ErrSlow  = errors.New("more than can be drawn in 50 ms")
+	ErrDeep  = errors.New("nested deeper than 100 levels")
 )
 
 // Site is what a page knows of a document besides its text. Its functions are
