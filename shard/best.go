@@ -15,9 +15,9 @@ type bestLine struct {
 }
 
 // bestLines weighs the lines of the document that matches begin on. The spans are
-// in order.
+// in order; there is one at least.
 func (e *evaluator) bestLines(spans []match.Span) ([]bestLine, error) {
-	if err := e.t.load(0, e.t.units-1); err != nil {
+	if err := e.t.need(spans[0].Start, spans[len(spans)-1].End); err != nil {
 		return nil, err
 	}
 	return weighLines(e.t.buf, spans), nil
@@ -77,18 +77,16 @@ func bestSpans(spans []match.Span, lines []bestLine, n int) []match.Span {
 	return best
 }
 
-// weigh gives chunks the weights of their heaviest lines.
+// weigh gives chunks the weights of their heaviest lines. All three are in the
+// order of the file.
 func weigh(chunks []Chunk, spans []match.Span, lines []bestLine) {
-	weights := map[int]float32{} // by where a span begins
-	for _, l := range lines {
-		for _, sp := range spans[l.first:l.end] {
-			weights[sp.Start] = l.weight
-		}
-	}
-
+	at := 0 // the line of a range
 	for i := range chunks {
 		for _, r := range chunks[i].Ranges {
-			chunks[i].Weight = max(chunks[i].Weight, weights[int(r.Start.Offset)])
+			for spans[lines[at].end-1].Start < int(r.Start.Offset) {
+				at++
+			}
+			chunks[i].Weight = max(chunks[i].Weight, lines[at].weight)
 		}
 	}
 }

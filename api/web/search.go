@@ -92,8 +92,14 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 	began, progress := p.Now(), &search.Progress{}
 	req.Progress = progress
 	ended := make(chan found, 1)
+
+	// While somebody types, the first few matches will do.
+	find := p.look
+	if v.Part == "typed" {
+		find = p.Search.Search
+	}
 	go func() {
-		resp, err := p.look(ctx, v.Viewer, req)
+		resp, err := find(ctx, v.Viewer, req)
 		ended <- found{resp, err}
 	}()
 
@@ -141,11 +147,10 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 	return nil
 }
 
-// look searches. Where one file is all that matches, the page has room for it;
-// while somebody types, the first few will do.
+// look searches. Where one file is all that matches, the page has room for it.
 func (p *Pages) look(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
 	resp, err := p.Search.Search(ctx, v, req)
-	if err != nil || len(resp.Files) != 1 || resp.Stats.Files != 1 || req.PerFile == typedPerFile {
+	if err != nil || len(resp.Files) != 1 || resp.Stats.Files != 1 {
 		return resp, err
 	}
 	if f := resp.Files[0]; f.Matches <= rangesOf(f.Chunks) {

@@ -98,13 +98,19 @@ func newLayout(view *catalog.View) *layout {
 	return l
 }
 
-func newLayoutFile(g *shard.Group) *layoutFile {
+// commonFiles names the files that all repositories of a group need: the shard
+// and its symbols.
+func commonFiles(g *shard.Group) []string {
 	first := g.Parts[0]
-	f := &layoutFile{group: g, repos: roaring.New(), ids: []string{first.Shard.String()}}
+	ids := []string{first.Shard.String()}
 	if !first.Symbols.IsZero() {
-		f.ids = append(f.ids, first.Symbols.String())
+		ids = append(ids, first.Symbols.String())
 	}
+	return ids
+}
 
+func newLayoutFile(g *shard.Group) *layoutFile {
+	f := &layoutFile{group: g, repos: roaring.New(), ids: commonFiles(g)}
 	for _, p := range g.Parts {
 		f.repos.Add(p.Repo)
 		f.extra = f.extra || !p.Dead.IsZero()

@@ -119,12 +119,7 @@ func (s *scatterer) moved() (moved []*target) {
 
 // filesOf names the files of a group that its holders have to have all.
 func filesOf(g *shard.Group) []string {
-	first := g.Parts[0]
-	ids := []string{first.Shard.String()}
-	if !first.Symbols.IsZero() {
-		ids = append(ids, first.Symbols.String())
-	}
-
+	ids := commonFiles(g)
 	for _, p := range g.Parts {
 		if !p.Dead.IsZero() {
 			ids = append(ids, p.Dead.String())
