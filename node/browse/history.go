@@ -120,7 +120,7 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 	}
 
 	out := &CommitsResponse{
-		Commits: make([]CommitInfo, len(page.Commits)),
+		Commits: s.commitInfos(ctx, page.Commits),
 		Total:   page.Total,
 		AtLeast: page.AtLeast,
 		Reached: page.Reached,
@@ -128,11 +128,6 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		Per:     req.PerPage,
 	}
 
-	// Only to tell which branch HEAD is on: without it that is left out.
-	branch, _ := s.mirror.DefaultBranch(ctx)
-	for i := range page.Commits {
-		out.Commits[i] = commitInfo(&page.Commits[i], branch)
-	}
 	return out, nil
 }
 
@@ -149,6 +144,18 @@ func commitInfo(c *git.Commit, branch string) CommitInfo {
 		AuthorEmail: c.AuthorEmail,
 		Parents:     c.Parents,
 	}
+}
+
+// commitInfos tells of commits as answers have them.
+func (s *site) commitInfos(ctx context.Context, commits []git.Commit) []CommitInfo {
+	// Only to tell which branch HEAD is on: without it that is left out.
+	branch, _ := s.mirror.DefaultBranch(ctx)
+
+	out := make([]CommitInfo, len(commits))
+	for i := range commits {
+		out[i] = commitInfo(&commits[i], branch)
+	}
+	return out
 }
 
 // decoration names what points at a commit, as git log does:
@@ -199,9 +206,7 @@ func answerCommit(ctx context.Context, s *site, req CommitRequest) (*CommitInfo,
 		return nil, err
 	}
 
-	branch, _ := s.mirror.DefaultBranch(ctx)
-	out := commitInfo(&c, branch)
-	return &out, nil
+	return &s.commitInfos(ctx, []git.Commit{c})[0], nil
 }
 
 // Authors lists authors by their number of commits.

@@ -88,7 +88,7 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 	}
 
 	out := &TraceResponse{
-		Commits:   make([]CommitInfo, len(page.Commits)),
+		Commits:   s.commitInfos(ctx, page.Commits),
 		Paths:     page.Paths,
 		AtLeast:   page.AtLeast,
 		Reached:   page.Reached,
@@ -97,10 +97,6 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 		FromLast:  page.FromLines[1],
 	}
 
-	branch, _ := s.mirror.DefaultBranch(ctx)
-	for i := range page.Commits {
-		out.Commits[i] = commitInfo(&page.Commits[i], branch)
-	}
 	return out, nil
 }
 
