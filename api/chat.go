@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	nodeask "github.com/shoalsearch/shoal/node/ask"
 	nodecall "github.com/shoalsearch/shoal/node/call"
@@ -374,10 +375,6 @@ type chatEventJSON struct {
 	Cite   *citeJSON `json:"cite,omitempty"`
 }
 
-// quietEvents is how long a stream of events may be silent: then a comment
-// tells proxies that it lives.
-const quietEvents = 10 * time.Second
-
 // events is GET /api/chat/{id}/events: server-sent events from the log of
 // a thread, then as they come, until its last turn has ended. A client that was
 // cut off goes on after the last number that it has, with after or
@@ -398,14 +395,7 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 	c.setHeader("X-Accel-Buffering", "no")
 	c.stream = func(w *bufio.Writer) error {
 		give := func(e nodeask.Event) error { return a.writeEvent(w, &e) }
-		alive := func() error {
-			if _, err := w.WriteString(": still at work\n\n"); err != nil {
-				return err
-			}
-			return w.Flush()
-		}
-
-		if err := nodeask.Follow(ctx, a.asker, viewer, id, after, quietEvents, give, alive); err != nil {
+		if err := nodeask.Follow(ctx, a.asker, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
 			return err
 		}
 		return w.Flush()

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -23,9 +22,6 @@ type Watcher interface {
 	ask.Watcher
 	Sees(context.Context, catalog.Viewer, string) error
 }
-
-// chatAlive is how often a stream of events without any shows that it lives.
-const chatAlive = 10 * time.Second
 
 // chatEvent is an event of a thread as the script of its page takes it. HTML is
 // drawn here, so that what a model writes is escaped as everywhere.
@@ -62,14 +58,7 @@ func (p *Pages) chatEvents(ctx context.Context, v *layout.Visit) error {
 	v.Mime = "text/event-stream"
 	v.Stream = func(w *bufio.Writer) error {
 		give := func(e ask.Event) error { return writeChatEvent(w, &e) }
-		alive := func() error {
-			if _, err := w.WriteString(": still at work\n\n"); err != nil {
-				return err
-			}
-			return w.Flush()
-		}
-
-		if err := ask.Follow(ctx, p.Watcher, viewer, id, after, chatAlive, give, alive); err != nil {
+		if err := ask.Follow(ctx, p.Watcher, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
 			return err
 		}
 		return w.Flush()
