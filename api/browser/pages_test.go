@@ -79,6 +79,19 @@ type state struct {
 	act    func(*tab)
 }
 
+// open shows the state to whom it is for, and returns their tab.
+func (st *state) open(guest, owner *tab) *tab {
+	b := guest
+	if st.owner {
+		b = owner
+	}
+	b.goTo(st.path, max(st.status, 200))
+	if st.act != nil {
+		st.act(b)
+	}
+	return b
+}
+
 // states are every page in every state that a reader meets.
 func (s *site) states() []state {
 	blob := func(path string) string { return browse(appRepo, "", "blob", path) }
@@ -216,14 +229,7 @@ func noBarrier(t *testing.T, s *site) {
 				if testing.Short() && i%len(used) != at {
 					continue
 				}
-				b := guest
-				if st.owner {
-					b = owner
-				}
-				b.goTo(st.path, max(st.status, 200))
-				if st.act != nil {
-					st.act(b)
-				}
+				b := st.open(guest, owner)
 				b.reports(st.name)
 				for _, v := range violations(b, string(axe)) {
 					t.Errorf("%s, %s: %s", st.name, l.name, v)

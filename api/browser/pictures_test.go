@@ -39,14 +39,7 @@ func TestPictures(t *testing.T) {
 				if !ok {
 					continue
 				}
-				b := guest
-				if st.owner {
-					b = owner
-				}
-				b.goTo(st.path, max(st.status, 200))
-				if st.act != nil {
-					st.act(b)
-				}
+				b := st.open(guest, owner)
 				b.picture(filepath.Join(dir, name+"-"+strings.ReplaceAll(l.name, " ", "-")+".webp"), l)
 			}
 		})

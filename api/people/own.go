@@ -64,19 +64,27 @@ func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
+	// A link begins at the provider's own page.
+	if v.Form.Has("link") {
+		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("link"), By: &by})
+	}
+
 	done := ""
 	switch {
-	case v.Form.Has("link"):
-		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("link"), By: &by})
 	case v.Form.Has("token"):
 		err = p.Providers.LinkByToken(ctx, signin.Shown{Provider: v.Form.Get("at"), User: v.Form.Get("user"), Token: v.Form.Get("token"), By: by})
 		done = "It is linked. What you may read there is asked for now."
+
 	case v.Form.Has("unlink"):
 		err = p.Providers.Unlink(ctx, by, v.Form.Get("unlink"), v.Form.Get("subject"))
 		done = "It is linked no more."
+
 	case v.Form.Has("end"):
 		_, err = p.Sessions.EndSessions(ctx, by, "me", v.Form.Get("end"))
 		done = "Signed out there."
+
+	// What is left is a new password.
 	case v.Form.Get("password") != v.Form.Get("again"):
 		v.Status = 400
 		return p.showOwn(ctx, v, "The two passwords differ.", "")
@@ -84,6 +92,7 @@ func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 		err = p.Passwords.ChangePassword(ctx, by, v.Form.Get("old"), v.Form.Get("password"), v.Address)
 		done = "The password is changed. You are signed out everywhere else."
 	}
+
 	if err == nil {
 		return p.showOwn(ctx, v, "", done)
 	}

@@ -78,18 +78,22 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 		data.Tab = 8
 	}
 	_, data.Image = imageTypes[strings.ToLower(path.Ext(l.Path))]
-	var code *blocks
+
+	var code *blocks // of a page that is sent block by block
 	if !src.Binary {
 		text := src.Content
 		if len(text) > mostShown {
 			text, data.Cut = text[:mostShown], true
 		}
 		data.Forged = layout.Forged(text)
+
 		if data.Markdown = markdown.Is(src.Language); data.Markdown && asksForSource(v) {
 			data.Permalink += plainQuery
 		} else if data.Markdown {
 			data.Document, data.Refused = p.document(l, l.Path, text, 1)
 		}
+
+		// The outline costs more than the lines: a large file does not wait for it.
 		switch {
 		case data.Document != nil:
 		case len(text) >= streamedFrom:
@@ -98,6 +102,7 @@ func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
 			data.Aside = p.symbols(ctx, v, l)
 			data.Code = template.HTML(appendBlocks(make([]byte, 0, len(text)*2), text, src.Language))
 		}
+
 		data.Beside = p.beside(ctx, v, l)
 		data.Here = "reposet:" + query.Quote(l.Repo) + " file:" + fieldRegexp("^"+quoteMeta(l.Path)+"$")
 		if l.Rev != "" {
@@ -324,8 +329,9 @@ func (p *Pages) tree(ctx context.Context, v *layout.Visit, l place) error {
 		ReadmeURL        string
 		Document         *document     // the README, where it is drawn
 		Refused          string        // why it is not
-		Text             template.HTML // its source
+		Text             template.HTML // its source, where it is not drawn
 	}{place: l, CommitURL: address(l.Repo, "", "commit", r.Commit), Short: short(r.Commit), Cut: r.Cut}
+
 	for _, e := range r.Entries {
 		row := entry{Name: e.Name, Kind: e.Type, URL: l.At("blob", e.Path)}
 		if e.Type == "tree" {
@@ -335,15 +341,20 @@ func (p *Pages) tree(ctx context.Context, v *layout.Visit, l place) error {
 		}
 		data.Entries = append(data.Entries, row)
 	}
+
+	// A README that cannot be read is left out: the directory is there all the same.
 	if data.Readme = readme(r.Entries); data.Readme != "" {
 		data.ReadmeURL = l.At("blob", data.Readme)
 		if src, err := p.Files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: data.Readme, Ref: l.Rev}); err == nil && !src.Binary {
-			if markdown.Is(src.Language) {
+			if markdown.Is(src.Language) && len(src.Content) > 0 {
 				data.Document, data.Refused = p.document(l, data.Readme, src.Content, 2)
 			}
-			data.Text = layout.Text(string(src.Content[:min(len(src.Content), 512<<10)]))
+			if data.Document == nil {
+				data.Text = layout.Text(string(src.Content[:min(len(src.Content), 512<<10)]))
+			}
 		}
 	}
+
 	title := l.Repo
 	if l.Path != "" {
 		title = l.Path

@@ -128,6 +128,7 @@ func (d *drawing) node(n ast.Node) {
 		d.put("\n")
 	case *ast.Heading:
 		d.heading(n)
+
 	case *ast.Blockquote:
 		d.within("blockquote", n)
 		d.put("\n")
@@ -136,6 +137,7 @@ func (d *drawing) node(n ast.Node) {
 	case *ast.ListItem:
 		d.within("li", n)
 		d.put("\n")
+
 	case *ast.ThematicBreak:
 		d.put("<hr>\n")
 	case *ast.CodeBlock:
@@ -144,7 +146,10 @@ func (d *drawing) node(n ast.Node) {
 		d.code(language(n.Language(d.src)), n.Lines())
 	case *ast.HTMLBlock:
 		d.htmlBlock(n)
+
+	// It is nowhere shown: the links that name it have taken it up.
 	case *ast.LinkReferenceDefinition:
+
 	case *gfm.Table:
 		d.table(n)
 	default:
@@ -164,6 +169,7 @@ func (d *drawing) inline(n ast.Node) {
 		}
 	case *ast.String:
 		d.words(n.Value, n.IsRaw())
+
 	case *ast.CodeSpan:
 		d.codeSpan(n)
 	case *ast.Emphasis:
@@ -176,6 +182,7 @@ func (d *drawing) inline(n ast.Node) {
 		} else {
 			d.put(`<input type="checkbox" disabled="" aria-label="to do"> `)
 		}
+
 	case *ast.Link:
 		d.anchored(d.destination(n.Destination), string(n.Title), func() { d.children(n) })
 	case *ast.AutoLink:
@@ -184,6 +191,7 @@ func (d *drawing) inline(n ast.Node) {
 			address = "mailto:" + address
 		}
 		d.anchored(address, "", func() { d.text(n.Label(d.src)) })
+
 	case *ast.Image:
 		d.picture(picture{source: d.destination(n.Destination), alt: d.reads(n), title: string(n.Title)})
 	case *ast.RawHTML:
@@ -221,6 +229,7 @@ func (d *drawing) reads(n ast.Node) string {
 		if depth > mostDepth {
 			panic(stopped{ErrDeep})
 		}
+
 		for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 			switch c := c.(type) {
 			case *ast.Text:
@@ -232,6 +241,7 @@ func (d *drawing) reads(n ast.Node) string {
 				if c.SoftLineBreak() || c.HardLineBreak() {
 					b.WriteByte(' ')
 				}
+
 			case *ast.String:
 				b.Write(c.Value)
 			case *ast.AutoLink:
