@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
@@ -30,6 +32,8 @@ type Environment struct {
 	mu     sync.Mutex // guards the fields below
 	cached map[string]cachedSecret
 	tokens map[string]cachedSecret // access tokens of Google, by key file
+
+	asking singleflight.Group // for access tokens, by key file
 }
 
 type cachedSecret struct {

@@ -61,19 +61,47 @@ func (e *Environment) googleSecret(ctx context.Context, name string) (string, er
 // GoogleToken gives an access token for Google's cloud: from a key file, where
 // none is given from the one that GOOGLE_APPLICATION_CREDENTIALS names, else
 // from the metadata server of a machine at Google. A token is kept until a
-// minute before its end.
+// minute before its end; many who need the next one at once ask for it once.
 func (e *Environment) GoogleToken(ctx context.Context, path string) (string, error) {
 	if path == "" {
 		path, _ = e.d.Process("GOOGLE_APPLICATION_CREDENTIALS")
 	}
 
-	e.mu.Lock()
-	have := e.tokens[path]
-	e.mu.Unlock()
-	if have.value != "" && e.d.Now().Before(have.until) {
-		return have.value, nil
+	if have := e.keptToken(path); have != "" {
+		return have, nil
 	}
 
+	// Who gives up does not end the question of the others; the client bounds it.
+	asked := e.asking.DoChan(path, func() (any, error) {
+		// The one before may have brought it while this one was on its way here.
+		if have := e.keptToken(path); have != "" {
+			return have, nil
+		}
+		return e.newToken(context.WithoutCancel(ctx), path)
+	})
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case r := <-asked:
+		if r.Err != nil {
+			return "", r.Err
+		}
+		return r.Val.(string), nil
+	}
+}
+
+// keptToken is the token of a key file that has not ended, "" for none.
+func (e *Environment) keptToken(path string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if have := e.tokens[path]; e.d.Now().Before(have.until) {
+		return have.value
+	}
+	return ""
+}
+
+// newToken asks for a token and keeps it.
+func (e *Environment) newToken(ctx context.Context, path string) (string, error) {
 	// Without a key file, the machine itself is asked: at Google it answers.
 	var req *http.Request
 	var err error
@@ -102,9 +130,11 @@ func (e *Environment) GoogleToken(ctx context.Context, path string) (string, err
 	}
 
 	// A minute early, so that no call is under way with a token that ends.
+	until := e.d.Now().Add(time.Duration(answer.ExpiresIn)*time.Second - time.Minute)
+
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.tokens[path] = cachedSecret{answer.AccessToken, e.d.Now().Add(time.Duration(answer.ExpiresIn)*time.Second - time.Minute)}
+	e.tokens[path] = cachedSecret{answer.AccessToken, until}
 	return answer.AccessToken, nil
 }
 

@@ -1,0 +1,192 @@
+package environ
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// google answers questions for tokens in place of Google: each token is another
+// one, and lasts an hour.
+type google struct {
+	asked atomic.Int64
+	last  atomic.Pointer[http.Request]
+	body  atomic.Pointer[string]
+	wait  chan struct{} // an answer waits for it; nil for none
+	down  atomic.Bool
+}
+
+func (g *google) RoundTrip(req *http.Request) (*http.Response, error) {
+	n := g.asked.Add(1)
+	g.last.Store(req)
+	if req.Body != nil {
+		raw, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		text := string(raw)
+		g.body.Store(&text)
+	}
+	if g.wait != nil {
+		<-g.wait
+	}
+	if g.down.Load() {
+		return nil, errors.New("refused")
+	}
+	answer := fmt.Sprintf(`{"access_token":"ya29.%d","expires_in":3600}`, n)
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(answer))}, nil
+}
+
+// keyFile writes a key file of Google.
+func keyFile(t *testing.T, content map[string]string) string {
+	t.Helper()
+	raw, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "key.json")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestAGoogleTokenIsAskedForBeforeItEnds: a call that is under way for a minute
+// never has one that ends.
+func TestAGoogleTokenIsAskedForBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &google{}
+		e := environment(nil)
+		e.client.Transport = g
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+		}{
+			{0, "ya29.1"},
+			{58 * time.Minute, "ya29.1"},
+			{59*time.Minute + time.Second, "ya29.2"},
+			{60 * time.Minute, "ya29.2"},
+			{119 * time.Minute, "ya29.3"},
+		} {
+			start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of a bubble
+			time.Sleep(time.Until(start.Add(step.after)))
+			if got, err := e.GoogleToken(t.Context(), ""); got != step.want || err != nil {
+				t.Errorf("after %v: %q, %v; want %q", step.after, got, err, step.want)
+			}
+		}
+		if h := g.last.Load().Header.Get("Metadata-Flavor"); h != "Google" {
+			t.Errorf("the machine is asked without its header: %q", h)
+		}
+	})
+}
+
+// TestManyWhoNeedAGoogleTokenAskOnce: also when the first of them gives up.
+func TestManyWhoNeedAGoogleTokenAskOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &google{wait: make(chan struct{})}
+		e := environment(nil)
+		e.client.Transport = g
+
+		first, giveUp := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := e.GoogleToken(first, ""); !errors.Is(err, context.Canceled) {
+				t.Errorf("who gave up: %v", err)
+			}
+		})
+		synctest.Wait()
+		for range 16 {
+			all.Go(func() {
+				if got, err := e.GoogleToken(t.Context(), ""); got != "ya29.1" || err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+			})
+		}
+		synctest.Wait()
+		giveUp()
+		synctest.Wait()
+		close(g.wait)
+		all.Wait()
+		if n := g.asked.Load(); n != 1 {
+			t.Errorf("asked %d times, want once", n)
+		}
+	})
+}
+
+// TestAGoogleTokenThatCannotBeHadIsAskedForAgain: a failure is not kept.
+func TestAGoogleTokenThatCannotBeHadIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	g := &google{}
+	g.down.Store(true)
+	e := environment(nil)
+	e.client.Transport = g
+	if _, err := e.GoogleToken(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "GOOGLE_APPLICATION_CREDENTIALS") {
+		t.Errorf("%v; want what to set", err)
+	}
+	g.down.Store(false)
+	if got, err := e.GoogleToken(t.Context(), ""); got != "ya29.2" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestKeyFilesOfGoogle: a token of each key file, and of the one that a variable
+// names.
+func TestKeyFilesOfGoogle(t *testing.T) {
+	t.Parallel()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+
+	account := keyFile(t, map[string]string{"type": "service_account", "client_email": "shoal@example.test", "private_key": block})
+	user := keyFile(t, map[string]string{"type": "authorized_user", "client_id": "id", "client_secret": "s", "refresh_token": "r1", "token_uri": "https://tokens.example.test/"})
+	odd := keyFile(t, map[string]string{"type": "external_account"})
+
+	g := &google{}
+	e := environment(map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": user})
+	e.client.Transport = g
+	for _, tt := range []struct{ path, want, url, body, fails string }{
+		{account, "ya29.1", "https://oauth2.googleapis.com/token", "assertion=", ""},
+		{"", "ya29.2", "https://tokens.example.test/", "refresh_token=r1", ""},
+		{user, "ya29.2", "", "", ""}, // the same file
+		{account, "ya29.1", "", "", ""},
+		{odd, "", "", "", "external_account"},
+		{filepath.Join(t.TempDir(), "away.json"), "", "", "", "away.json"},
+	} {
+		got, err := e.GoogleToken(t.Context(), tt.path)
+		if tt.fails != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.fails) {
+				t.Errorf("%s: %v, want %q", tt.path, err, tt.fails)
+			}
+			continue
+		}
+		if got != tt.want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", tt.path, got, err, tt.want)
+		}
+		if tt.url != "" && (g.last.Load().URL.String() != tt.url || !strings.Contains(*g.body.Load(), tt.body)) {
+			t.Errorf("%s: asked %s for %s", tt.path, g.last.Load().URL, *g.body.Load())
+		}
+	}
+}
