@@ -101,22 +101,48 @@ func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 		in.InferenceConfig.Temperature = aws.Float32(float32(*t))
 	}
 
-	// The tools have to be told whenever the conversation has calls. There is
-	// no way to forbid calls here but in words.
-	if len(r.Tools) > 0 {
-		in.ToolConfig = &types.ToolConfiguration{}
-		for _, t := range r.Tools {
-			var schema any
-			if json.Unmarshal(t.Schema, &schema) != nil {
-				schema = map[string]any{"type": "object"}
+	in.ToolConfig = toolConfig(r)
+	return in
+}
+
+// toolConfig is the tools as the library has them; nil for none. There is no way
+// to forbid calls here but in words.
+func toolConfig(r *Request) *types.ToolConfiguration {
+	tools := r.Tools
+	if len(tools) == 0 {
+		tools = calledTools(r.Messages)
+	}
+	if len(tools) == 0 {
+		return nil
+	}
+
+	c := &types.ToolConfiguration{}
+	for _, t := range tools {
+		var schema any
+		if json.Unmarshal(t.Schema, &schema) != nil {
+			schema = map[string]any{"type": "object"}
+		}
+		c.Tools = append(c.Tools, &types.ToolMemberToolSpec{Value: types.ToolSpecification{
+			Name: aws.String(t.Name), Description: aws.String(t.About),
+			InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(schema)},
+		}})
+	}
+	return c
+}
+
+// calledTools is the tools that a conversation has calls of. The service refuses
+// a conversation with calls where no tool is told, so the names have to do.
+func calledTools(messages []Message) (tools []Tool) {
+	had := map[string]bool{}
+	for i := range messages {
+		for _, c := range messages[i].Calls() {
+			if name := safeName(c.Name); !had[name] {
+				had[name] = true
+				tools = append(tools, Tool{Name: name, About: "Not to be called any more."})
 			}
-			in.ToolConfig.Tools = append(in.ToolConfig.Tools, &types.ToolMemberToolSpec{Value: types.ToolSpecification{
-				Name: aws.String(t.Name), Description: aws.String(t.About),
-				InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(schema)},
-			}})
 		}
 	}
-	return in
+	return tools
 }
 
 // caches reports whether the model has marks for its cache.

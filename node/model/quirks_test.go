@@ -93,6 +93,18 @@ func TestOddAnswersOfServices(t *testing.T) {
 			`{"type":"response.function_call_arguments.delta","item_id":"fc_9","output_index":0,"delta":"{}"}`,
 			`{"type":"response.output_item.done","output_index":0,"item":{"id":"fc_2",`+aCall+`,"arguments":"{}"}}`, response("completed", "")),
 			"", "grep {}", model.Calls, `"call_id":"c1"`, ""},
+		{"events without numbers", config.OpenAI, sse(
+			`{"type":"response.output_item.done","item":{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"ENC"}}`,
+			`{"type":"response.output_text.delta","item_id":"m","delta":"Let me look."}`,
+			`{"type":"response.output_item.done","item":{"id":"m","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Let me look.","annotations":[]}]}}`,
+			`{"type":"response.output_item.done","item":{"id":"fc_2",`+aCall+`,"arguments":"{}"}}`, response("completed", "")),
+			"Let me look.", "grep {}", model.Calls, `"encrypted_content":"ENC"`, ""},
+		{"items that are told at the end only", config.OpenAI, sse(
+			response("completed", `,"output":[{"id":"m","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Yes","annotations":[]}]},{"id":"fc_2",`+aCall+`,"arguments":"{}"}]`)),
+			"Yes", "grep {}", model.Calls, `"call_id":"c1"`, ""},
+		{"arguments that are no text", config.OpenAI, sse(
+			`{"type":"response.output_item.done","output_index":0,"item":{"id":"fc_2",`+aCall+`,"arguments":{"pattern":"a"}}}`, response("completed", "")),
+			"", `grep {"pattern":"a"}`, model.Calls, `"call_id":"c1"`, ""},
 		{"reasoning that nobody keeps but we", config.OpenAI, sse(
 			`{"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"ENC"}}`,
 			`{"type":"response.output_item.done","output_index":1,"item":{"id":"fc_2",`+aCall+`,"arguments":"{}"}}`, response("completed", "")),
@@ -123,6 +135,19 @@ func TestOddAnswersOfServices(t *testing.T) {
 			`contentBlockStart {"contentBlockIndex":1,"start":{"toolUse":{"toolUseId":"c1","name":"grep"}}}`, `contentBlockDelta {"contentBlockIndex":1,"delta":{"toolUse":{"input":"{}"}}}`,
 			`contentBlockStop {"contentBlockIndex":1}`, `messageStop {"stopReason":"tool_use"}`),
 			"", "grep {}", model.Calls, `"toolUse"`, "Hm."},
+		{"nothing but reasoning that is not signed", config.AmazonBedrock, frames(`messageStart {"role":"assistant"}`,
+			`contentBlockDelta {"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"Hm."}}}`, `contentBlockStop {"contentBlockIndex":0}`, `messageStop {"stopReason":"end_turn"}`),
+			"", "", model.Done, "go on", "Hm."},
+		{"reasoning that is sealed", config.AmazonBedrock, frames(`messageStart {"role":"assistant"}`,
+			`contentBlockDelta {"contentBlockIndex":0,"delta":{"reasoningContent":{"redactedContent":"`+sig("sealed")+`"}}}`, `contentBlockStop {"contentBlockIndex":0}`,
+			`contentBlockDelta {"contentBlockIndex":1,"delta":{"text":"Yes"}}`, `contentBlockStop {"contentBlockIndex":1}`, `messageStop {"stopReason":"end_turn"}`),
+			"Yes", "", model.Done, sig("sealed"), ""},
+		{"thinking that is sealed", config.Anthropic, sse(messageStart,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"SEALED"}}`, `{"type":"content_block_stop","index":0}`,
+			`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}`, `{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Yes"}}`,
+			`{"type":"content_block_stop","index":1}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}`, `{"type":"message_stop"}`),
+			"Yes", "", model.Done, `"data":"SEALED"`, ""},
+		{"reasoning beside the text", config.XAI, chunks("stop", `{"reasoning_content":"Hm."}`, `{"content":"Yes"}`), "Yes", "", model.Done, `"Yes"`, "Hm."},
 		{"what it says after its usage", config.AmazonBedrock, frames(`messageStart {"role":"assistant"}`, `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"Yes"}}`,
 			`contentBlockStop {"contentBlockIndex":0}`, `metadata {"usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2},"metrics":{"latencyMs":1}}`, `messageStop {"stopReason":"end_turn"}`),
 			"Yes", "", model.Done, "", ""},
@@ -248,5 +273,143 @@ func TestForeignCallsHaveTheStandIn(t *testing.T) {
 	raw := s.Requests()[0].Raw
 	if n := strings.Count(raw, base64.StdEncoding.EncodeToString([]byte("skip_thought_signature_validator"))); n != 1 {
 		t.Errorf("%d stand-ins, want 1: %s", n, raw)
+	}
+}
+
+// TestToolsAreToldWhereverThereAreCalls: the service refuses a conversation with
+// calls that comes without tools.
+func TestToolsAreToldWhereverThereAreCalls(t *testing.T) {
+	t.Parallel()
+	s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
+	c, _ := opened(t, one(config.AmazonBedrock), s.URL)
+	call := model.Part{Call: &model.Call{ID: "a", Name: "grep", Arguments: "{}"}}
+	result := model.Part{Result: &model.Result{ID: "a", Name: "grep", Text: ""}}
+	r := &model.Request{Messages: append(question("?"),
+		model.Message{Role: model.Assistant, Parts: []model.Part{call, {Text: "b"}}}, model.Message{Role: model.User, Parts: []model.Part{result}})}
+	if _, err := c.Answer(t.Context(), r, func(model.Event) {}); err != nil {
+		t.Errorf("%v; refused: %q", err, s.Refused())
+	}
+	if raw := s.Requests()[0].Raw; !strings.Contains(raw, `"toolSpec":{`) || !strings.Contains(raw, `"name":"grep"`) {
+		t.Errorf("no tool is told: %s", raw)
+	}
+
+	// Where nothing was called there is nothing to tell.
+	if _, err := c.Answer(t.Context(), &model.Request{Messages: question("?")}, func(model.Event) {}); err != nil {
+		t.Error(err)
+	}
+	if raw := s.Requests()[1].Raw; strings.Contains(raw, "toolConfig") {
+		t.Errorf("tools of a conversation without calls: %s", raw)
+	}
+}
+
+// TestWhatIsNotConfiguredIsNotSent: models refuse what they do not know, so only
+// what somebody has set goes out.
+func TestWhatIsNotConfiguredIsNotSent(t *testing.T) {
+	t.Parallel()
+	for _, tt := range all {
+		s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
+		m := tt.m
+		m.ReasoningSummary = "none"
+		c, _ := opened(t, m, s.URL)
+		if _, err := c.Answer(t.Context(), &model.Request{Messages: question("?")}, func(model.Event) {}); err != nil {
+			t.Fatalf("%s: %v", m.Provider, err)
+		}
+		raw := s.Requests()[0].Raw
+		for _, member := range []string{`"temperature"`, `"top_p"`, `"reasoning_effort"`, `"summary"`, `"tools"`, `"tool_choice"`} {
+			if strings.Contains(raw, member) {
+				t.Errorf("%s %s: %s was sent: %s", m.Provider, m.Model, member, raw)
+			}
+		}
+	}
+}
+
+// TestWhatIsConfiguredIsSent: each property that changes the request.
+func TestWhatIsConfiguredIsSent(t *testing.T) {
+	t.Parallel()
+	warm, budget := 0.25, int64(777)
+	with := func(name config.Provider, set func(*config.Model)) config.Model {
+		m := one(name)
+		set(&m)
+		return m
+	}
+	for _, tt := range []struct {
+		m    config.Model
+		want string
+	}{
+		{with(config.OpenAI, func(m *config.Model) { m.ReasoningEffort, m.ReasoningSummary = "minimal", "detailed" }), `"reasoning":{"effort":"minimal","summary":"detailed"}`},
+		{with(config.OpenAI, func(m *config.Model) { m.ReasoningSummary = "none" }), `"reasoning":{"effort":"medium"}`},
+		{with(config.OpenAI, func(*config.Model) {}), `"reasoning":{"effort":"medium","summary":"auto"}`},
+		{with(config.Azure, func(m *config.Model) { m.ReasoningEffort = "high" }), `"effort":"high"`},
+		{with(config.XAI, func(m *config.Model) { m.Temperature = &warm }), `"temperature":0.25`},
+		{with(config.AmazonBedrock, func(m *config.Model) { m.Temperature = &warm }), `"temperature":0.25`},
+		{with(config.GoogleVertex, func(m *config.Model) { m.ThinkingBudget = &budget }), `"thinkingBudget":777`},
+		{with(config.GoogleVertex, func(m *config.Model) { m.ThinkingLevel, m.ThinkingBudget = "high", &budget }), `"thinkingLevel":"HIGH"`},
+		{with(config.GoogleVertexAnthropic, func(*config.Model) {}), `"anthropic_version":"vertex-2023-10-16"`},
+	} {
+		s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
+		c, _ := opened(t, tt.m, s.URL)
+		if _, err := c.Answer(t.Context(), &model.Request{Messages: question("?")}, func(model.Event) {}); err != nil {
+			t.Fatalf("%s: %v", tt.m.Provider, err)
+		}
+		raw := s.Requests()[0].Raw
+		if !strings.Contains(raw, tt.want) {
+			t.Errorf("%s: want %s in %s", tt.m.Provider, tt.want, raw)
+		}
+		if strings.Contains(raw, "thinkingLevel") && strings.Contains(raw, "thinkingBudget") {
+			t.Errorf("%s: a level and a budget, of which the service takes one: %s", tt.m.Provider, raw)
+		}
+		if tt.m.Provider == config.GoogleVertexAnthropic && strings.Contains(raw, `"model"`) {
+			t.Errorf("the model stands in the address there, not in the body: %s", raw)
+		}
+	}
+}
+
+// TestReasoningOfEarlierTurns: older reasoners refuse it, newer ones want it on
+// every message of the assistant, "" where there was none.
+func TestReasoningOfEarlierTurns(t *testing.T) {
+	t.Parallel()
+	said := func(m model.Message, text string) model.Message {
+		m.Parts = []model.Part{{Text: text}}
+		return m
+	}
+	for _, tt := range []struct {
+		name      string
+		want, not string
+	}{
+		{"deepseek-reasoner", `{"role":"assistant","content":"One."}`, "first thought"},
+		{"deepseek-v4", `"reasoning_content":"first thought"`, ""},
+		{"deepseek-v4", `{"role":"assistant","content":"Two.","reasoning_content":""}`, ""},
+	} {
+		s := modeltest.Start(t, modeltest.Turn{Text: "ok"})
+		m := one(config.DeepSeek)
+		m.Model = tt.name
+		c, _ := opened(t, m, s.URL)
+		own := &model.Native{From: "deepseek/" + tt.name, JSON: json.RawMessage(`{"role":"assistant","content":"One.","reasoning_content":"first thought"}`)}
+		r := &model.Request{Messages: append(question("1?"), said(model.Message{Role: model.Assistant, Native: own}, "One."),
+			question("2?")[0], said(model.Message{Role: model.Assistant}, "Two."), question("3?")[0])}
+		if _, err := c.Answer(t.Context(), r, func(model.Event) {}); err != nil {
+			t.Fatal(err)
+		}
+		raw := s.Requests()[0].Raw
+		if !strings.Contains(raw, tt.want) || tt.not != "" && strings.Contains(raw, tt.not) {
+			t.Errorf("%s: want %s and not %q in %s", tt.name, tt.want, tt.not, raw)
+		}
+	}
+}
+
+// TestTokensOfTheCacheAreCounted by the names that services have for them.
+func TestTokensOfTheCacheAreCounted(t *testing.T) {
+	t.Parallel()
+	for usage, cached := range map[string]int{
+		`{"prompt_tokens":9,"completion_tokens":2,"prompt_cache_hit_tokens":7,"prompt_cache_miss_tokens":2}`: 7,
+		`{"prompt_tokens":9,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":5}}`:              5,
+		`{"prompt_tokens":9,"completion_tokens":2}`:                                                          0,
+	} {
+		s := modeltest.Start(t, raw("data: {\"choices\":[{\"delta\":{\"content\":\"Yes\"},\"finish_reason\":\"stop\"}],\"usage\":"+usage+"}\n\ndata: [DONE]\n\n"))
+		c, _ := opened(t, one(config.DeepSeek), s.URL)
+		a, err := c.Answer(t.Context(), &model.Request{Messages: question("?")}, func(model.Event) {})
+		if err != nil || a.Usage != (model.Usage{Input: 9, Cached: cached, Output: 2}) {
+			t.Errorf("%s: %+v, %v", usage, a, err)
+		}
 	}
 }

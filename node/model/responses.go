@@ -155,7 +155,7 @@ func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 		s.on(Event{Reasoning: event.Delta})
 
 	case "response.output_item.done":
-		s.items[event.OutputIndex] = json.RawMessage(event.Item.RawJSON())
+		s.done(event)
 	case "response.completed", "response.incomplete":
 		return s.end(&event.Response)
 
@@ -169,6 +169,17 @@ func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 	return nil
 }
 
+// done keeps an item. Some gateways leave out its number, as they leave out those
+// of the events: then items come in their order.
+func (s *responsesStream) done(event *oai.ResponseStreamEventUnion) {
+	at := event.OutputIndex
+	if !event.JSON.OutputIndex.Valid() {
+		at = int64(len(s.items))
+	}
+	s.items[at] = json.RawMessage(event.Item.RawJSON())
+}
+
+// end takes what the last event tells of the whole.
 func (s *responsesStream) end(r *oai.Response) error {
 	s.finish = Done
 	switch r.IncompleteDetails.Reason {
