@@ -19,8 +19,8 @@ import (
 var questionFiles embed.FS
 
 // questionLists are the files of questions, in the order in which they are asked.
-// Those of fzf were written by a rule, and asked once: see DESIGN.md.
-var questionLists = []string{"questions.json", "fzf.json"}
+// Those of fzf, tokio and flask were written by a rule, and asked once: see DESIGN.md.
+var questionLists = []string{"questions.json", "linux.json", "fzf.json", "tokio-flask.json"}
 
 // asking is a question.
 type asking struct {
