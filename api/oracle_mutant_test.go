@@ -17,7 +17,7 @@ const again = "account.(*Gate).Again"
 // unmissed are the calls of the gate without which one world need not show a
 // difference, and why.
 var unmissed = map[string]string{
-	"ask.(*Asker).configured":       "it asks only whether there is a viewer; models are the same for all",
+	"ask.(*models).configured":      "it asks only whether there is a viewer; models are the same for all",
 	"browse.(*Browser).repo":        "it makes links of what a read has let through",
 	"operate.(*Queue).jobsOf":       "in some worlds no job that is asked for is of a hidden repository",
 	"search.(*Searcher).toolSearch": "it looks for the name of a revision; the search behind it asks the gate itself",

@@ -368,28 +368,19 @@ func (n *Node) wireAsker() {
 	n.closers.add("conversations", n.threads.Close)
 
 	n.Asker = ask.New(ask.Deps{
-		Threads: n.threads,
-		Propose: n.cluster.Propose,
+		Catalog: n.cluster,
+		Nodes:   n.cluster,
 		Net:     n.cluster,
-		Self:    n.cluster.Self(),
-		Alive:   n.cluster.Alive,
-		Leading: n.cluster.Leading,
-		Changed: n.cluster.Changed,
-		Sync:    n.cluster.Sync,
-		Timing:  timing,
-
+		Threads: n.threads,
 		Gate:    n.gate,
-		View:    n.cluster.View,
-		Search:  n.Searcher,
-		Browse:  n.Browser,
-		History: n.Browser,
-		Repos:   n.Browser.Repos,
+		Models:  model.New(model.Deps{Secret: n.env.Secret, Lookup: n.env.Lookup, GoogleToken: n.env.GoogleToken, Wait: clock.Wait}),
+		Sources: ask.Sources{Search: n.Searcher, Browse: n.Browser, History: n.Browser, Repos: n.Browser.Repos},
 
 		Lookup:  n.env.Lookup,
+		Timing:  timing,
 		Now:     n.opt.Now,
 		BaseURL: n.opt.BaseURL,
 		Log:     n.opt.Log,
-		Models:  model.New(model.Deps{Secret: n.env.Secret, Lookup: n.env.Lookup, GoogleToken: n.env.GoogleToken, Wait: clock.Wait}),
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
 )
@@ -196,7 +197,7 @@ func parseMark(text string) (m mark, ok bool) {
 
 // checker looks at the places that an answer cites.
 type checker struct {
-	d      *Deps
+	gate   *account.Gate
 	viewer catalog.Viewer
 	ledger *ledger
 	left   int // places that may still be looked at
@@ -230,7 +231,7 @@ func (k *checker) check(ctx context.Context, text, sentence string) *Citation {
 // place finds repository and file: at the commit at which it was read, else as
 // the model wrote it.
 func (k *checker) place(ctx context.Context, m *mark) *Citation {
-	seen, err := k.d.Gate.Repos(k.viewer)
+	seen, err := k.gate.Repos(k.viewer)
 	if err != nil {
 		return nil
 	}
@@ -258,7 +259,7 @@ func (k *checker) place(ctx context.Context, m *mark) *Citation {
 
 	// A path that is not there may be the end of the only one that has it.
 	for range 2 {
-		f, err := k.d.Browse.ReadFile(ctx, k.viewer, browse.ReadFileRequest{Repo: repo, Path: m.path, Ref: m.rev, Limit: 1})
+		f, err := k.ledger.Browser.ReadFile(ctx, k.viewer, browse.ReadFileRequest{Repo: repo, Path: m.path, Ref: m.rev, Limit: 1})
 		if err == nil {
 			return &Citation{Repo: f.Repo, Path: f.Path, Commit: f.Commit, State: Cited, Last: f.Total}
 		}
@@ -271,7 +272,7 @@ func (k *checker) place(ctx context.Context, m *mark) *Citation {
 
 // onlyPath is the one path of a repository that ends as the model wrote it.
 func (k *checker) onlyPath(ctx context.Context, repo string, m *mark) string {
-	g, err := k.d.Search.Glob(ctx, k.viewer, search.GlobRequest{Pattern: "**/" + globText(m.path), Repo: repo, Ref: m.rev, Limit: 2})
+	g, err := k.ledger.Searcher.Glob(ctx, k.viewer, search.GlobRequest{Pattern: "**/" + globText(m.path), Repo: repo, Ref: m.rev, Limit: 2})
 	if err != nil || len(g.Repos) != 1 || len(g.Repos[0].Paths) != 1 {
 		return ""
 	}
@@ -336,7 +337,7 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 
 // text is lines of the file, at most a page.
 func (k *checker) text(ctx context.Context, c *Citation, first, last int) string {
-	f, err := k.d.Browse.ReadFile(ctx, k.viewer, browse.ReadFileRequest{
+	f, err := k.ledger.Browser.ReadFile(ctx, k.viewer, browse.ReadFileRequest{
 		Repo: c.Repo, Path: c.Path, Ref: c.Commit, Offset: first, Limit: min(max(last-first+1, 1), 500),
 	})
 	if err != nil {
@@ -354,7 +355,7 @@ func (k *checker) text(ctx context.Context, c *Citation, first, last int) string
 func (k *checker) find(ctx context.Context, c *Citation, name string) (first, last int, ok bool) {
 	short := name[strings.LastIndexAny(name, ".:")+1:]
 
-	o, err := k.d.Browse.Outline(ctx, k.viewer, browse.OutlineRequest{Repo: c.Repo, Ref: c.Commit, Paths: []string{c.Path}})
+	o, err := k.ledger.Browser.Outline(ctx, k.viewer, browse.OutlineRequest{Repo: c.Repo, Ref: c.Commit, Paths: []string{c.Path}})
 	if err == nil && len(o.Files) == 1 {
 		found := 0
 		for _, s := range o.Files[0].Symbols {

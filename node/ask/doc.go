@@ -19,4 +19,12 @@
 // needed to go on after the last step (state.go): where the node goes away the
 // other one takes over, and events keep their numbers. thread.go says who sees
 // what of it.
+//
+// The parts, each of which knows only those to its right:
+//
+//	questions ─▶ opener ─▶ planner, starter ─▶ runs, keeper      a question becomes a turn
+//	takeover ──▶ starter                                         a turn moves
+//	follower ──▶ remote ─▶ runs                                  viewers see what is said
+//	desk ──────▶ questions, follower                             the tool ask_codebase
+//	all of them ─▶ archive                                       threads, and who may see them
 package ask

@@ -32,8 +32,8 @@ type ledger struct {
 
 const maxLedger = 2000
 
-func newLedger(d *Deps, earlier []*Report) *ledger {
-	l := &ledger{Searcher: d.Search, Browser: d.Browse, Historian: d.History, reads: map[[2]string]*Read{}}
+func newLedger(s Sources, earlier []*Report) *ledger {
+	l := &ledger{Searcher: s.Search, Browser: s.Browse, Historian: s.History, reads: map[[2]string]*Read{}}
 	for _, r := range earlier {
 		for _, read := range r.Reads {
 			l.note(read.Repo, read.Path, read.Commit)

@@ -10,16 +10,16 @@ import (
 
 // lister is what the tools of a turn list.
 type lister struct {
-	a *Asker
+	kit *kit
 	*ledger
 }
 
 // Repos is of [tool.Lister].
 func (l lister) Repos(ctx context.Context, v catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
-	return l.a.d.Repos(ctx, v, req)
+	return l.kit.sources.Repos(ctx, v, req)
 }
 
 // Models is of [tool.Lister].
 func (l lister) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, error) {
-	return l.a.Models(ctx, v)
+	return l.kit.models.Models(ctx, v)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -92,13 +91,13 @@ func (t *Turn) finish(ctx context.Context, err error) {
 		status, message = Failed, failure.Message
 	default:
 		status, message = Failed, "The question failed for a reason that is in the node's log."
-		t.a.d.Log.Error("a question failed", "model", t.Model, "err", err)
+		t.kit.log.Error("a question failed", "model", t.Model, "err", err)
 	}
 
 	t.mu.Lock()
 	t.Report.Status, t.Report.Error = status, message
 	t.Report.Reads, t.Report.Searches = reads, searches
-	t.Report.Took = t.a.d.Now().Sub(t.began)
+	t.Report.Took = t.kit.now().Sub(t.began)
 	t.mu.Unlock()
 
 	if message != "" {
@@ -108,20 +107,19 @@ func (t *Turn) finish(ctx context.Context, err error) {
 }
 
 func newLoop(t *Turn) *loop {
-	a := t.a
-	led := newLedger(&a.d, t.asked.Earlier)
+	led := newLedger(t.kit.sources, t.asked.Earlier)
 	l := &loop{
 		t:        t,
 		ledger:   led,
 		results:  map[string]string{},
 		times:    map[string]int{},
 		perToken: 3.2,
-		steps:    a.mostSteps(),
+		steps:    t.kit.mostSteps(),
 		fence:    newID()[:8],
 	}
 
-	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: lister{a, led}, Log: a.d.Log})
-	l.check = &checker{d: &a.d, viewer: t.viewer, ledger: led, left: maxChecks}
+	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: lister{t.kit, led}, Log: t.kit.log})
+	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks}
 	t.loop = l
 
 	l.req = model.Request{System: []string{static, t.instance()}, CacheKey: t.ID}
@@ -139,19 +137,6 @@ func newLoop(t *Turn) *loop {
 	}
 	l.say(t.Query)
 	return l
-}
-
-// mostSteps is how many steps a turn may take.
-func (a *Asker) mostSteps() int {
-	text, ok := a.d.Lookup("SOURCEBOT_CHAT_MAX_STEP_COUNT")
-	if !ok {
-		return usualSteps
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil || n <= 0 {
-		return usualSteps
-	}
-	return n
 }
 
 // plainAnswer is an earlier answer as the model would have written it.
@@ -179,7 +164,7 @@ func (l *loop) say(text string) {
 // work goes step by step until the model has answered.
 func (l *loop) work(ctx context.Context) error {
 	for step := l.done + 1; ; step++ {
-		if err := l.t.a.stillThere(l.t.asker); err != nil {
+		if err := l.t.kit.stillThere(l.t.asker); err != nil {
 			return err
 		}
 

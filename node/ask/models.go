@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,11 +20,19 @@ import (
 // configuration names none.
 const NoModel = `No language model is configured. Add one to "models" in the configuration, for example {"provider": "openai", "model": "gpt-5", "token": {"env": "OPENAI_API_KEY"}}.`
 
+// models is the language models of the configuration in force.
+type models struct {
+	gate    *account.Gate
+	view    func() *catalog.View
+	clients *model.Models
+	now     func() time.Time
+}
+
 // Models lists the configured language models, in the order of the
 // configuration: the first one is the default. What one needs is looked for,
 // but no model is called.
-func (a *Asker) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, error) {
-	configured, err := a.configured(v)
+func (l *models) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, error) {
+	configured, err := l.configured(v)
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +43,15 @@ func (a *Asker) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, err
 	out := make([]tool.Model, len(configured))
 	for i := range configured {
 		m := &configured[i]
-		_, err := a.d.Models.Open(ctx, m)
+		_, err := l.clients.Open(ctx, m)
 		out[i] = tool.Model{Provider: string(m.Provider), Model: m.Model, DisplayName: m.DisplayName, Usable: err == nil}
 	}
 	return out, nil
 }
 
 // configured is the models of the configuration in force.
-func (a *Asker) configured(v catalog.Viewer) ([]config.Model, error) {
-	seen, err := a.d.Gate.Repos(v)
+func (l *models) configured(v catalog.Viewer) ([]config.Model, error) {
+	seen, err := l.gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +59,7 @@ func (a *Asker) configured(v catalog.Viewer) ([]config.Model, error) {
 }
 
 // HasModel reports whether a model is configured at all.
-func (a *Asker) HasModel() bool { return len(a.d.View().File().Models) > 0 }
+func (l *models) HasModel() bool { return len(l.view().File().Models) > 0 }
 
 // ModelCheck is what came of calling a model.
 type ModelCheck struct {
@@ -62,8 +71,8 @@ type ModelCheck struct {
 
 // CheckModels calls each configured model once, with a tiny tool to call, from
 // this node.
-func (a *Asker) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck, error) {
-	configured := a.d.View().File().Models
+func (l *models) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck, error) {
+	configured := l.view().File().Models
 	if len(configured) == 0 {
 		return nil, call.Fail(call.ErrInvalid, "%s", NoModel)
 	}
@@ -71,10 +80,10 @@ func (a *Asker) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck,
 	out := make([]ModelCheck, len(configured))
 	for i := range configured {
 		m := &configured[i]
-		began := a.d.Now()
-		usage, err := a.check(ctx, m)
+		began := l.now()
+		usage, err := l.check(ctx, m)
 
-		out[i] = ModelCheck{Provider: string(m.Provider), Model: m.Model, Took: a.d.Now().Sub(began), Usage: usage}
+		out[i] = ModelCheck{Provider: string(m.Provider), Model: m.Model, Took: l.now().Sub(began), Usage: usage}
 		if err != nil {
 			out[i].Problem = err.Error()
 		}
@@ -84,11 +93,11 @@ func (a *Asker) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck,
 
 const checkTime = 45 * time.Second
 
-func (a *Asker) check(ctx context.Context, m *config.Model) (model.Usage, error) {
+func (l *models) check(ctx context.Context, m *config.Model) (model.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 
-	c, err := a.d.Models.Open(ctx, m)
+	c, err := l.clients.Open(ctx, m)
 	if err != nil {
 		return model.Usage{}, err
 	}
@@ -108,4 +117,42 @@ func (a *Asker) check(ctx context.Context, m *config.Model) (model.Usage, error)
 		return answer.Usage, fmt.Errorf("it answers, but calls no tools: questions about code need a model that does. It said: %.100q", strings.TrimSpace(answer.Message.Text()))
 	}
 	return answer.Usage, nil
+}
+
+// isConfigured reports whether there is a model of that name.
+func (l *models) isConfigured(name ModelName) bool {
+	return slices.ContainsFunc(l.view().File().Models, func(m config.Model) bool {
+		return string(m.Provider) == name.Provider && m.Model == name.Model
+	})
+}
+
+// chosen is the model of a question.
+func (l *models) chosen(v catalog.Viewer, want ModelName) (*config.Model, error) {
+	models, err := l.configured(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(models) == 0 {
+		return nil, call.Fail(call.ErrInvalid, "%s", NoModel)
+	}
+	if want == (ModelName{}) {
+		return &models[0], nil
+	}
+
+	var fits []*config.Model
+	names := make([]string, len(models))
+	for i := range models {
+		m := &models[i]
+		names[i] = string(m.Provider) + "/" + m.Model
+		if m.Model == want.Model && (want.Provider == "" || want.Provider == string(m.Provider)) {
+			fits = append(fits, m)
+		}
+	}
+	if len(fits) == 1 || len(fits) > 1 && want.Provider != "" {
+		return fits[0], nil
+	}
+
+	names[0] += " (default)"
+	name := strings.TrimPrefix(want.Provider+"/"+want.Model, "/")
+	return nil, call.Fail(call.ErrInvalid, "languageModel: %q is not configured, or more than once. Configured: %s.", name, strings.Join(names, ", "))
 }

@@ -22,7 +22,7 @@ How to answer:
 // instance is the part of the prompt that belongs to one question.
 func (t *Turn) instance() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Today is %s.\n", t.a.d.Now().UTC().Format("2006-01-02"))
+	fmt.Fprintf(&b, "Today is %s.\n", t.kit.now().UTC().Format("2006-01-02"))
 
 	if len(t.Repos) > 0 {
 		fmt.Fprintf(&b, "Only these repositories can be searched and read: %s.\n", strings.Join(t.Repos, ", "))

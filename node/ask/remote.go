@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -29,34 +28,25 @@ type chatResponse struct {
 	Elsewhere bool // the turn does not run here
 }
 
-// beginRequest asks a node to answer a question of a viewer whom another node
-// has let in.
-type beginRequest struct {
-	Viewer   catalog.Viewer
-	Question Question
-}
-
-var (
-	chatCall  = call.To[chatRequest, chatResponse]("chat")
-	beginCall = call.To[beginRequest, Started]("chat-begin")
-)
+var chatCall = call.To[chatRequest, chatResponse]("chat")
 
 const (
 	watchWait = 10 * time.Second
 	askMargin = 5 * time.Second // that an answer may take beside Wait
 )
 
-func (a *Asker) handle() {
-	chatCall.Serve(a.d.Net, a.serveChat)
-	beginCall.Serve(a.d.Net, func(ctx context.Context, req *beginRequest) (*Started, error) {
-		return a.begin(ctx, req.Viewer, req.Question)
-	})
+// remote asks for a turn where it runs.
+type remote struct {
+	runs  *runs
+	nodes Nodes
+	net   call.Network
+	pace  pace
 }
 
-func (a *Asker) serveChat(ctx context.Context, req *chatRequest) (*chatResponse, error) {
-	a.mu.Lock()
-	t := a.turns[req.ID]
-	a.mu.Unlock()
+func (r *remote) handle() { chatCall.Serve(r.net, r.serve) }
+
+func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, error) {
+	t := r.runs.of(req.ID)
 	if t == nil {
 		return &chatResponse{Elsewhere: true}, nil
 	}
@@ -82,63 +72,30 @@ func (a *Asker) serveChat(ctx context.Context, req *chatRequest) (*chatResponse,
 	return &chatResponse{t.Now(), events, ended, lost && !ended}, nil
 }
 
-// runningTurn is the turn of a thread that is being answered, with its events
+// running is the turn of a thread that is being answered, with its events
 // after a number. It waits for the first one.
-func (a *Asker) runningTurn(ctx context.Context, h *catalog.Thread, after int, wait time.Duration) (*chatResponse, error) {
+func (r *remote) running(ctx context.Context, h *catalog.Thread, after int, wait time.Duration) (*chatResponse, error) {
 	req := &chatRequest{ID: h.ID, Fence: h.Run.Fence, After: after, Wait: wait}
-	if h.Run.Node == a.d.Self {
-		return a.serveChat(ctx, req)
+	if h.Run.Node == r.nodes.Self() {
+		return r.serve(ctx, req)
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait+a.scaled(askMargin))
+	ctx, cancel := context.WithTimeout(ctx, wait+r.pace.of(askMargin))
 	defer cancel()
-	return chatCall.Ask(ctx, a.d.Net, h.Run.Node, req)
+	return chatCall.Ask(ctx, r.net, h.Run.Node, req)
 }
 
-// stopTurn ends the turn of a thread that is being answered.
-func (a *Asker) stopTurn(ctx context.Context, h *catalog.Thread) error {
+// stop ends the turn of a thread that is being answered.
+func (r *remote) stop(ctx context.Context, h *catalog.Thread) error {
 	req := &chatRequest{ID: h.ID, Fence: h.Run.Fence, Stop: true}
-	r, err := (*chatResponse)(nil), error(nil)
-	if h.Run.Node == a.d.Self {
-		r, err = a.serveChat(ctx, req)
+	var answer *chatResponse
+	var err error
+	if h.Run.Node == r.nodes.Self() {
+		answer, err = r.serve(ctx, req)
 	} else {
-		r, err = chatCall.Ask(ctx, a.d.Net, h.Run.Node, req)
+		answer, err = chatCall.Ask(ctx, r.net, h.Run.Node, req)
 	}
-	if err != nil || r.Elsewhere {
+	if err != nil || answer.Elsewhere {
 		return call.Fail(call.ErrUnavailable, "The node that answers this question cannot be reached now: try again in a moment.")
 	}
 	return nil
-}
-
-// recent keeps what was said in the turns that were read last. Nobody changes
-// what it gives out.
-type recent struct {
-	mu    sync.Mutex
-	turns map[string]*kept // by file
-	order []string
-}
-
-const recentTurns = 32
-
-func (r *recent) get(file string) *kept {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.turns[file]
-}
-
-func (r *recent) put(file string, k *kept) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.turns == nil {
-		r.turns = map[string]*kept{}
-	}
-
-	if r.turns[file] != nil {
-		return
-	}
-
-	r.turns[file], r.order = k, append(r.order, file)
-	if len(r.order) > recentTurns {
-		delete(r.turns, r.order[0])
-		r.order = r.order[1:]
-	}
 }

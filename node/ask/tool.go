@@ -20,8 +20,23 @@ const (
 	margin   = 5 * time.Second
 )
 
+// desk answers questions that come as calls of a tool.
+type desk struct {
+	questions *questions
+	archive   *archive
+	follower  *follower
+	retention *retention
+	base      string // of links
+}
+
 // Tool is the row of ask_codebase in the table of tools.
 func (a *Asker) Tool() tool.Tool {
+	row := a.desk.row()
+	row.Offered = a.HasModel
+	return row
+}
+
+func (d *desk) row() tool.Tool {
 	return tool.Tool{
 		Name: "ask_codebase", Title: "Ask a question about code",
 		About: "A language model of the instance researches a question for minutes; answers with citations. Only if the user asks for it: your own searches are faster.",
@@ -32,19 +47,18 @@ func (a *Asker) Tool() tool.Tool {
 			{Name: "visibility", Kind: tool.String, Words: []string{"PRIVATE", "PUBLIC"}},
 		},
 		Patience: patience,
-		Offered:  a.HasModel,
-		Run:      a.answerTool,
+		Run:      d.answer,
 		Background: &tool.Background{
-			Begin: a.beginTool,
-			Look:  a.lookTool,
-			Stop:  a.stopTool,
+			Begin: d.begin,
+			Look:  d.look,
+			Stop:  d.stop,
 		},
 	}
 }
 
-// beginTool begins to answer the question of a call of ask_codebase, and returns
+// begin begins to answer the question of a call of ask_codebase, and returns
 // the id of its thread. The same call again finds what the first one began.
-func (a *Asker) beginTool(ctx context.Context, v catalog.Viewer, args *tool.Args) (id string, err error) {
+func (d *desk) begin(ctx context.Context, v catalog.Viewer, args *tool.Args) (id string, err error) {
 	m := args.Named("languageModel")
 	q := Question{
 		Query:   args.Text("query"),
@@ -54,20 +68,20 @@ func (a *Asker) beginTool(ctx context.Context, v catalog.Viewer, args *tool.Args
 		Private: args.Text("visibility") == "PRIVATE",
 	}
 
-	if id = a.find(ctx, v, &q); id != "" {
+	if id = d.questions.opener.find(ctx, v, &q); id != "" {
 		return id, nil
 	}
-	started, err := a.Ask(ctx, v, q)
+	started, err := d.questions.Ask(ctx, v, q)
 	if err != nil {
 		return "", err
 	}
 	return started.ID, nil
 }
 
-// answerTool answers a call of ask_codebase. Where there is no answer in time
+// answer answers a call of ask_codebase. Where there is no answer in time
 // it tells how far the question is; the same call again waits for the rest.
-func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Args) (string, error) {
-	id, err := a.beginTool(ctx, v, args)
+func (d *desk) answer(ctx context.Context, v catalog.Viewer, args *tool.Args) (string, error) {
+	id, err := d.begin(ctx, v, args)
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +94,7 @@ func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Arg
 	defer cancel()
 
 	steps, doing := 0, "thinking"
-	err = a.WatchChat(wait, v, id, 0, func(e Event) error {
+	err = d.follower.WatchChat(wait, v, id, 0, func(e Event) error {
 		switch e.Kind {
 		case KindStep:
 			steps = e.Step
@@ -98,12 +112,12 @@ func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Arg
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case wait.Err() != nil:
-		return a.soft(id, steps, doing), nil
+		return d.soft(id, steps, doing), nil
 	case err != nil:
 		return "", err
 	}
 
-	c, err := a.Chat(ctx, v, id)
+	c, err := d.follower.Chat(ctx, v, id)
 	if err != nil {
 		return "", err
 	}
@@ -111,36 +125,36 @@ func (a *Asker) answerTool(ctx context.Context, v catalog.Viewer, args *tool.Arg
 	if r.Status != Done {
 		return "", call.Fail(call.ErrUnavailable, "%s", r.Error)
 	}
-	return a.text(r), nil
+	return d.text(r), nil
 }
 
-// lookTool tells how far the first question of the viewer's own thread is. What
+// look tells how far the first question of the viewer's own thread is. What
 // people ask in the thread afterwards is not what the call began.
-func (a *Asker) lookTool(ctx context.Context, v catalog.Viewer, id string) (*tool.Work, error) {
-	h, err := a.own(ctx, v, id)
+func (d *desk) look(ctx context.Context, v catalog.Viewer, id string) (*tool.Work, error) {
+	h, err := d.archive.own(ctx, v, id)
 	if err != nil {
 		return nil, err
 	}
-	w := &tool.Work{ID: id, Status: tool.Working, Doing: "being taken over", Began: h.Created, Changed: h.Changed, Kept: a.keeps(h)}
+	w := &tool.Work{ID: id, Status: tool.Working, Doing: "being taken over", Began: h.Created, Changed: h.Changed, Kept: d.retention.keeps(h)}
 
 	// Where the node that answers it cannot be asked, another one goes on.
 	if len(h.Turns) == 0 {
-		r, err := a.runningTurn(ctx, h, math.MaxInt32, 0)
+		r, err := d.follower.remote.running(ctx, h, math.MaxInt32, 0)
 		if err == nil && !r.Elsewhere {
 			w.Doing = fmt.Sprintf("step %d", r.Report.Steps+1)
 		}
 		return w, ctx.Err()
 	}
 
-	k, err := a.said(ctx, id, h.Turns[0])
+	k, err := d.archive.said(ctx, id, h.Turns[0])
 	if err != nil {
 		return nil, err
 	}
-	r := a.sightOf(v, k.Report.Sight).report(k.Report)
+	r := d.archive.sightOf(v, k.Report.Sight).report(k.Report)
 
 	switch w.Doing = ""; r.Status {
 	case Done:
-		w.Status, w.Answer = tool.Done, tool.Answer{Text: a.text(&r)}
+		w.Status, w.Answer = tool.Done, tool.Answer{Text: d.text(&r)}
 	case Stopped:
 		w.Status = tool.Stopped
 	default:
@@ -149,42 +163,29 @@ func (a *Asker) lookTool(ctx context.Context, v catalog.Viewer, id string) (*too
 	return w, nil
 }
 
-// stopTool ends the first question of the viewer's own thread, and no later one.
-func (a *Asker) stopTool(ctx context.Context, v catalog.Viewer, id string) error {
-	h, err := a.own(ctx, v, id)
+// stop ends the first question of the viewer's own thread, and no later one.
+func (d *desk) stop(ctx context.Context, v catalog.Viewer, id string) error {
+	h, err := d.archive.own(ctx, v, id)
 	if err != nil || len(h.Turns) > 0 {
 		return err
 	}
-	return a.StopChat(ctx, v, id)
-}
-
-// own finds a thread of the viewer's own. One that somebody else shares is no
-// work of his.
-func (a *Asker) own(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
-	h, err := a.fresh(ctx, v, id)
-	if err != nil {
-		return nil, err
-	}
-	if !owns(v, h) {
-		return nil, noChat()
-	}
-	return h, nil
+	return d.follower.StopChat(ctx, v, id)
 }
 
 // soft tells how far a question is.
-func (a *Asker) soft(id string, steps int, doing string) string {
-	return fmt.Sprintf("Still researching (%d steps so far; now: %s). The full answer will be at %s. Call ask_codebase again with the same arguments to wait for it; that starts nothing anew.", steps, doing, a.link(id))
+func (d *desk) soft(id string, steps int, doing string) string {
+	return fmt.Sprintf("Still researching (%d steps so far; now: %s). The full answer will be at %s. Call ask_codebase again with the same arguments to wait for it; that starts nothing anew.", steps, doing, d.link(id))
 }
 
 // link is the page of a thread.
-func (a *Asker) link(id string) string { return a.d.BaseURL + "/chat/" + id }
+func (d *desk) link(id string) string { return d.base + "/chat/" + id }
 
 // text is an answer as a model reads it.
-func (a *Asker) text(r *Report) string {
+func (d *desk) text(r *Report) string {
 	var b strings.Builder
-	b.WriteString(Markdown(r.Answer, a.d.BaseURL))
+	b.WriteString(Markdown(r.Answer, d.base))
 	fmt.Fprintf(&b, "\n\n---\nSources: %s, %s.", counted(len(r.Reads), "file read", "files read"), counted(r.Searches, "search", "searches"))
-	fmt.Fprintf(&b, " Session: %s Model: %s.", a.link(r.ID), r.Model)
+	fmt.Fprintf(&b, " Session: %s Model: %s.", d.link(r.ID), r.Model)
 	if len(r.Limits) > 0 {
 		b.WriteString("\n" + strings.Join(r.Limits, " "))
 	}

@@ -93,7 +93,8 @@ type Piece struct {
 type Turn struct {
 	Report // guarded by mu while it runs, but for ID, Query and First
 
-	a      *Asker
+	kit    *kit
+	keeper *keeper
 	asker  catalog.Viewer
 	viewer catalog.Viewer // asker, bound to the repositories of the question
 	asked  Question
@@ -129,15 +130,6 @@ const (
 )
 
 const idLength = 32
-
-// newTurn makes a turn of a thread whose events begin behind a number.
-func newTurn(a *Asker, id string, after int, p *plan) *Turn {
-	return &Turn{
-		a: a, asker: p.asker, viewer: p.viewer, asked: p.q, client: p.client, limit: model.Limits(p.model), began: a.d.Now(),
-		wake: make(chan struct{}, 1), changed: make(chan struct{}),
-		Report: Report{ID: id, Query: p.q.Query, Repos: p.names, Model: p.name, Status: Running, Began: a.d.Now(), First: after + 1, Sight: p.sight},
-	}
-}
 
 // newID is 128 random bits: who has the link of a thread that is public may read it.
 // The id has idLength characters.

@@ -1,0 +1,199 @@
+package ask
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/thread"
+)
+
+// Misses that ask the leader at a time, and for how long.
+const (
+	missesAtOnce = 4
+	missTime     = 2 * time.Second
+)
+
+// archive finds threads and what was said in them, as far as a viewer may see it.
+type archive struct {
+	gate    *account.Gate
+	catalog Catalog
+	store   *thread.Store
+
+	recent recent        // what was said, unpacked
+	misses chan struct{} // threads that are looked for at the leader
+}
+
+// visible finds a thread that a viewer may see: his own, or a shared one.
+// Any other one is not there.
+func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) {
+	h := a.catalog.View().Thread(id)
+	if h == nil || v.Role == catalog.RoleNone || !h.Public && !owns(v, h) {
+		return nil, noChat()
+	}
+	return h, nil
+}
+
+// fresh is visible for a thread that may have begun on another node a moment
+// ago: where there is none, this node asks the leader what is new.
+func (a *archive) fresh(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
+	if len(id) != idLength || a.catalog.View().Thread(id) != nil {
+		return a.visible(v, id)
+	}
+	select {
+	case a.misses <- struct{}{}:
+		ctx, cancel := context.WithTimeout(ctx, missTime)
+		_, _ = a.catalog.Sync(ctx) // without a leader this node's view is what there is
+		cancel()
+		<-a.misses
+	default: // somebody tries ids
+	}
+	return a.visible(v, id)
+}
+
+// Sees fails where there is no such thread for a viewer.
+func (a *archive) Sees(ctx context.Context, v catalog.Viewer, id string) error {
+	_, err := a.fresh(ctx, v, id)
+	return err
+}
+
+// own finds a thread of the viewer's own. One that somebody else shares is no
+// work of his.
+func (a *archive) own(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
+	h, err := a.fresh(ctx, v, id)
+	if err != nil {
+		return nil, err
+	}
+	if !owns(v, h) {
+		return nil, noChat()
+	}
+	return h, nil
+}
+
+// Chats lists the threads of a viewer, those that changed last first; total is
+// how many there are. A guest has no list.
+func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (chats []Chat, total int, err error) {
+	switch v.Role {
+	case catalog.RoleNone:
+		return nil, 0, call.Fail(call.ErrUnauthenticated, "Not authenticated")
+	case catalog.RoleGuest:
+		return nil, 0, nil
+	}
+
+	all := slices.SortedFunc(a.catalog.View().ThreadsOf(ownerOf(v)), func(x, y *catalog.Thread) int {
+		return cmp.Or(y.Changed.Compare(x.Changed), strings.Compare(x.ID, y.ID))
+	})
+
+	for _, h := range all[min(skip, len(all)):min(skip+most, len(all))] {
+		chats = append(chats, a.brief(ctx, v, h))
+	}
+	return chats, len(all), nil
+}
+
+func (a *archive) brief(ctx context.Context, v catalog.Viewer, h *catalog.Thread) Chat {
+	c := Chat{ID: h.ID, Public: h.Public, Mine: owns(v, h), Running: h.Run.Fence != 0, Created: h.Created, Changed: h.Changed, Count: len(h.Turns)}
+	if c.Running {
+		c.Count++
+	}
+	name, err := a.store.Open(ctx, h.Title)
+	if c.Title = string(name); err != nil {
+		c.Title = "(its title cannot be opened now)"
+	}
+	return c
+}
+
+// said is what was said in a turn that has ended.
+func (a *archive) said(ctx context.Context, id string, turn catalog.ThreadTurn) (*kept, error) {
+	if turn.File == "" {
+		return &kept{Report: Report{ID: id, Status: Failed, Error: "All nodes that had this question went away at once: it is lost. Ask it again."}}, nil
+	}
+
+	if k := a.recent.get(turn.File); k != nil {
+		return k, nil
+	}
+
+	b, err := a.store.Get(ctx, id, turn.File)
+	if err != nil {
+		return nil, call.Fail(call.ErrUnavailable, "What was said cannot be read now: %v.", err)
+	}
+
+	k, err := unpack(b)
+	if err != nil {
+		return nil, err
+	}
+	k.Report.ID = id // a copy of a thread has the turns of the other one
+	a.recent.put(turn.File, k)
+	return k, nil
+}
+
+// earlier is what was said in a thread, as its asker may see it, for the model.
+func (a *archive) earlier(ctx context.Context, v catalog.Viewer, h *catalog.Thread) ([]*Report, error) {
+	var out []*Report
+	for _, turn := range h.Turns {
+		if turn.File == "" {
+			continue
+		}
+		k, err := a.said(ctx, h.ID, turn)
+		if err != nil {
+			return nil, err
+		}
+
+		r := a.sightOf(v, k.Report.Sight).report(k.Report)
+		out = append(out, &r)
+	}
+	return out, nil
+}
+
+func (a *archive) sightOf(v catalog.Viewer, asked []byte) *sight {
+	repos, err := a.gate.Repos(v)
+	if err != nil {
+		return &sight{}
+	}
+	set := roaring.New()
+	if _, err := set.FromBuffer(asked); err != nil {
+		return &sight{repos: repos}
+	}
+	return &sight{repos, roaring.AndNot(set, repos.Set).IsEmpty()}
+}
+
+// recent keeps what was said in the turns that were read last. Nobody changes
+// what it gives out.
+type recent struct {
+	mu    sync.Mutex
+	turns map[string]*kept // by file
+	order []string
+}
+
+const recentTurns = 32
+
+func (r *recent) get(file string) *kept {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.turns[file]
+}
+
+func (r *recent) put(file string, k *kept) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.turns == nil {
+		r.turns = map[string]*kept{}
+	}
+
+	if r.turns[file] != nil {
+		return
+	}
+
+	r.turns[file], r.order = k, append(r.order, file)
+	if len(r.order) > recentTurns {
+		delete(r.turns, r.order[0])
+		r.order = r.order[1:]
+	}
+}

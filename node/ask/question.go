@@ -1,0 +1,98 @@
+package ask
+
+import (
+	"context"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// The bounds of a question.
+const (
+	maxQuestion = 64 << 10 // bytes
+	maxRepos    = 100      // names
+)
+
+// Question is what somebody wants to know.
+type Question struct {
+	Query   string
+	Repos   []string  // that may be looked at, by full names or unambiguous endings; none for all that the asker may see, or for those of the thread
+	Model   ModelName // zero for that of the thread, or the first of the configuration
+	Thread  string    // that it goes on with; "" for a new one
+	Public  bool      // a new thread is for everybody who has its link
+	Private bool      // it is not; with neither, a key's thread is private and a guest's public
+
+	Earlier []*Report `json:"-"` // of the same thread, the oldest first; filled in by Ask
+}
+
+// ModelName names a configured model. The provider may be left out where the
+// name is that of one model only.
+type ModelName struct{ Provider, Model string }
+
+// Started is a question that is being answered.
+type Started struct {
+	ID    string // of its thread
+	After int    // its events have numbers above
+}
+
+// questions finds the node that answers a question.
+type questions struct {
+	opener *opener
+	view   func() *catalog.View
+	nodes  Nodes
+	net    call.Network
+}
+
+// beginRequest asks a node to answer a question of a viewer whom another node
+// has let in.
+type beginRequest struct {
+	Viewer   catalog.Viewer
+	Question Question
+}
+
+var beginCall = call.To[beginRequest, Started]("chat-begin")
+
+func (a *questions) handle() {
+	beginCall.Serve(a.net, func(ctx context.Context, req *beginRequest) (*Started, error) {
+		return a.opener.begin(ctx, req.Viewer, req.Question)
+	})
+}
+
+// Ask begins to answer a question, on this node or on one that can. The answer
+// comes to those who watch the thread; it goes on whether or not anybody does.
+func (a *questions) Ask(ctx context.Context, v catalog.Viewer, q Question) (*Started, error) {
+	if err := refused(v, &q); err != nil {
+		return nil, err
+	}
+	started, err := a.opener.begin(ctx, v, q)
+	if err == nil || !call.Elsewhere(err) {
+		return started, err
+	}
+
+	// Another node may have room for it, or what the model's provider wants.
+	for m := range a.view().Members() {
+		if m.ID == a.nodes.Self() || m.State == catalog.MemberRemoved || !a.nodes.Alive(m.ID) {
+			continue
+		}
+		if there, other := beginCall.Ask(ctx, a.net, m.ID, &beginRequest{v, q}); other == nil {
+			return there, nil
+		}
+	}
+	return nil, err
+}
+
+// refused says why what is asked is no question.
+func refused(v catalog.Viewer, q *Question) error {
+	switch {
+	case strings.TrimSpace(q.Query) == "":
+		return call.Fail(call.ErrInvalid, "query: must not be empty")
+	case len(q.Query) > maxQuestion:
+		return call.Fail(call.ErrInvalid, "query: has %d bytes, at most %d are allowed", len(q.Query), maxQuestion)
+	case len(q.Repos) > maxRepos:
+		return call.Fail(call.ErrInvalid, "repos: has %d names, at most %d are allowed", len(q.Repos), maxRepos)
+	case v.Role == catalog.RoleGuest && q.Private:
+		return call.Fail(call.ErrInvalid, "visibility: what a guest asks can be seen by everybody who has its link. Ask with a key to keep it to yourself.")
+	}
+	return nil
+}

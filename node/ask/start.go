@@ -1,0 +1,170 @@
+package ask
+
+import (
+	"context"
+	"errors"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/model"
+	"github.com/shoalsearch/shoal/node/thread"
+)
+
+// starter begins turns on this node, and goes on with those of others.
+type starter struct {
+	archive *archive
+	planner *planner
+	kit     *kit
+	keeper  *keeper
+	runs    *runs
+}
+
+var errNothing = errors.New("nothing of it is on this node")
+
+// begin has this node answer a question: a turn of the thread h, nil for a new
+// one, which first makes known to the catalog.
+func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn, h *catalog.Thread) (*Started, error) {
+	// One place of this node, until the turn has one of its own.
+	if err := s.runs.reserve(first.Thread); err != nil {
+		return nil, err
+	}
+	defer s.runs.release(first.Thread)
+
+	// The question is on its copies before anybody is told that it was asked.
+	log, err := s.keeper.begin(ctx, first)
+	if err != nil {
+		return nil, beginError(err)
+	}
+
+	after := 0
+	if h != nil {
+		after = h.Events()
+	}
+	t := s.turn(first.Thread, after, p, log)
+
+	// What was said earlier is in the thread: it is read from there, not kept twice.
+	asked := p.q
+	asked.Earlier = nil
+	t.note(entry{Begun: &begun{Asker: p.asker, Question: asked, Began: t.began}})
+	t.emit(Event{Kind: KindTurn, Text: p.q.Query})
+
+	if err := t.append(ctx, t.out); err != nil {
+		s.keeper.abandon(s.runs.end, t.ID, log.Fence())
+		return nil, call.Fail(call.ErrUnavailable, "The question cannot be kept: %v", err)
+	}
+
+	t.out = []entry{{}} // so that the writer shows what is written
+	s.runs.start(t, nil)
+	return &Started{t.ID, after}, nil
+}
+
+// turn makes a turn of a thread whose events begin behind a number.
+func (s *starter) turn(id string, after int, p *plan, log *thread.Log) *Turn {
+	now := s.kit.now()
+	return &Turn{
+		Report: Report{
+			ID:     id,
+			Query:  p.q.Query,
+			Repos:  p.names,
+			Model:  p.name,
+			Status: Running,
+			Began:  now,
+			First:  after + 1,
+			Sight:  p.sight,
+		},
+
+		kit:    s.kit,
+		keeper: s.keeper,
+		asker:  p.asker,
+		viewer: p.viewer,
+		asked:  p.q,
+		client: p.client,
+		limit:  model.Limits(p.model),
+		began:  now,
+		log:    log,
+
+		wake:    make(chan struct{}, 1),
+		changed: make(chan struct{}),
+	}
+}
+
+// resume goes on with a turn that the catalog gives to this node and that is
+// not being answered here.
+func (s *starter) resume(ctx context.Context, id string, fence uint64) {
+	if !s.runs.claim(id) {
+		return
+	}
+	defer s.runs.release(id)
+
+	t, from, err := s.resumed(ctx, id, fence)
+	switch {
+	case errors.Is(err, thread.ErrLost), err != nil && ctx.Err() != nil:
+		return
+	case err != nil:
+		s.kit.log.Error("a question cannot be gone on with", "err", err)
+		s.keeper.abandon(ctx, id, fence)
+		return
+	}
+
+	s.runs.start(t, from)
+}
+
+// resumed makes a turn of what is in its log.
+func (s *starter) resumed(ctx context.Context, id string, fence uint64) (*Turn, *state, error) {
+	h := s.archive.catalog.View().Thread(id)
+	if h == nil || h.Run.Fence != fence {
+		return nil, nil, thread.ErrLost
+	}
+
+	log, entries, err := s.keeper.resume(ctx, h)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	p, err := readLog(entries)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if p.begun == nil || len(p.events) == 0 {
+		return nil, nil, errNothing
+	}
+
+	q := p.begun.Question
+	q.Earlier, err = s.archive.earlier(ctx, p.begun.Asker, h)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	// Where this node cannot answer, the turn still has to end, with the reason.
+	plan, problem := s.planner.plan(s.runs.end, p.begun.Asker, q)
+	if problem != nil {
+		plan = planless(p.begun.Asker, q)
+	}
+
+	t := s.turn(id, h.Events(), plan, log)
+	t.began, t.Began = p.begun.Began, p.begun.Began
+	t.events = p.events
+	for _, e := range p.events {
+		t.size += len(e.Text)
+	}
+
+	if p.report != nil {
+		// All is said: the turn has only to be closed.
+		t.Report = *p.report
+		t.last = true
+		t.out = []entry{{}}
+		t.stir()
+		return t, nil, nil
+	}
+
+	t.emit(Event{Kind: KindAgain})
+	t.emit(Event{Kind: KindNote, Text: "The node that answered went away; another one goes on."})
+
+	if problem != nil {
+		t.Report.Status, t.Report.Error = Failed, "The node that goes on cannot answer: "+problem.Error()
+		t.emit(Event{Kind: KindError, Text: t.Report.Error})
+		t.emit(Event{Kind: KindDone, Text: string(Failed)})
+	}
+	return t, p.state, nil
+}
