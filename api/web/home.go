@@ -10,7 +10,6 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -51,15 +50,11 @@ func (p *Pages) rowOf(r *browse.RepoInfo) repoRow {
 // ago is how long ago something was, for people; "" for the zero time.
 func (p *Pages) ago(t time.Time) string { return layout.Distance(p.Now(), t) }
 
-// repoRows is the repositories of an answer that consists of them.
-func repoRows(resp *search.Response, b layout.Box) []repoRow {
-	if len(resp.Files) > 0 {
-		return nil
-	}
-
-	rows := make([]repoRow, len(resp.Repositories))
-	for i := range resp.Repositories {
-		r := &resp.Repositories[i]
+// repoRows is repositories of an answer that consists of them.
+func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
+	rows := make([]repoRow, len(repos))
+	for i := range repos {
+		r := &repos[i]
 
 		in := b
 		in.Query = "reposet:" + query.Quote(r.Name)

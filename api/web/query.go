@@ -234,8 +234,8 @@ func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) 
 
 	var out []nearMiss
 	for _, t := range tries[:min(len(tries), 5)] {
-		r := &results{Box: t.box}
-		req, err := r.request(true)
+		r := &results{Box: t.box, typed: true}
+		req, err := r.request()
 		if err != nil {
 			continue
 		}

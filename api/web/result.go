@@ -43,10 +43,19 @@ func revisionOf(f *search.File, branch string) (rev, label string) {
 // commit is a hash of git, by which a revision is named that is not indexed.
 var commit = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
+// showing is how much of a file a page shows.
+type showing uint8
+
+const (
+	folded showing = iota // its best chunks, and others folded
+	linked                // its best chunks, and a link to the others
+	opened                // all that was found, and a link to the others
+	entire                // all that was found: other pages have the others
+)
+
 // appendFile appends a file of an answer: its name, and its chunks with their
-// marks. branch is the name of the repository's default branch. With folds what
-// is folded is in the page too, without it there is a link.
-func appendFile(dst []byte, f *search.File, branch string, box layout.Box, folds bool) []byte {
+// marks. branch is the name of the repository's default branch.
+func appendFile(dst []byte, f *search.File, branch string, box layout.Box, show showing) []byte {
 	rev, label := revisionOf(f, branch)
 	page := address(f.Repository, rev, "blob", f.Path)
 	matches := max(f.Matches, rangesOf(f.Chunks))
@@ -71,10 +80,13 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, folds
 	}
 	dst = append(dst, "</h2>\n"...)
 
-	best, rest := bestChunks(f.Chunks, openChunks)
+	best, rest := f.Chunks, []shard.Chunk(nil)
+	if show < opened {
+		best, rest = bestChunks(f.Chunks, openChunks)
+	}
 	dst = appendChunks(dst, best, f.Language, lines(page, f.Path))
-	if more := matches - rangesOf(best); more > 0 {
-		dst = appendFolded(dst, f, rest, more, page, box, folds)
+	if more := matches - rangesOf(best); more > 0 && show != entire {
+		dst = appendFolded(dst, f, rest, more, page, box, show)
 	}
 	return append(dst, "</article>\n"...)
 }
@@ -87,13 +99,20 @@ func rangesOf(chunks []shard.Chunk) int {
 	return sum
 }
 
+// inFile is the search for the matches of a search that are in one of its files.
+func inFile(box layout.Box, f *search.File) layout.Box {
+	path := strings.ToValidUTF8(f.Path, "\ufffd")
+	expr := strings.ReplaceAll(regexp.QuoteMeta(path), "\ufffd", ".")
+	box.Query = "reposet:" + query.Quote(f.Repository) + " file:" + fieldRegexp("^"+expr+"$") + " " + grouped(box.Query)
+	return box
+}
+
 // appendFolded appends the chunks that stand behind "more", and a link to the
 // matches that are not there: more is how many there are in all.
-func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page string, box layout.Box, folds bool) []byte {
-	here := box
-	here.Query = "reposet:" + query.Quote(f.Repository) + " file:" + fieldRegexp("^"+regexp.QuoteMeta(f.Path)+"$") + " " + grouped(box.Query)
-	if !folds {
-		dst = appendAttribute(append(dst, `<p class="more"><a href="`...), searchURL(here, 0))
+func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page string, box layout.Box, show showing) []byte {
+	here := searchURL(inFile(box, f), 0)
+	if show != folded {
+		dst = appendAttribute(append(dst, `<p class="more"><a href="`...), here)
 		return fmt.Appendf(dst, "\">+%s more in this file</a></p>\n", layout.Grouping(more))
 	}
 	shown := rest[:min(len(rest), foldedChunks)]
@@ -102,7 +121,7 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page
 
 	if rangesOf(shown) < more {
 		dst = append(dst, `<p><a href="`...)
-		dst = append(appendAttribute(dst, searchURL(here, 0)), `">all matches in this file</a></p>`...)
+		dst = append(appendAttribute(dst, here), `">all matches in this file</a></p>`...)
 	}
 	return append(dst, "</details>\n"...)
 }

@@ -21,15 +21,15 @@ func TestMarksStandInTheirPlaceInOtherEncodings(t *testing.T) {
 		Content: []byte("caf\xe9 needle\n"), Start: shard.Position{Offset: 10, Line: 2, Column: 1},
 		Ranges: []shard.Range{{Start: shard.Position{Offset: 15, Line: 2, Column: 6}, End: shard.Position{Offset: 21, Line: 2, Column: 12}}},
 	}}}
-	if got := string(appendFile(nil, f, "", layout.Box{}, true)); !strings.Contains(got, "caf\uFFFD <mark>needle</mark>") {
+	if got := string(appendFile(nil, f, "", layout.Box{}, folded)); !strings.Contains(got, "caf\uFFFD <mark>needle</mark>") {
 		t.Errorf("the mark is not around needle: %s", got)
 	}
 }
 
 func TestAnAnswerOfRepositoriesShowsThem(t *testing.T) {
 	t.Parallel()
-	resp := &search.Response{Exhaustive: true, Repositories: []browse.RepoInfo{{ID: 7, Name: "acme/shoal"}}}
-	rows := repoRows(resp, layout.Box{Query: "type:repo needle"})
+	repos := []browse.RepoInfo{{ID: 7, Name: "acme/shoal"}}
+	rows := repoRows(repos, layout.Box{Query: "type:repo needle"})
 	if len(rows) != 1 || rows[0].Name != "acme/shoal" || !strings.Contains(rows[0].Search, "needle") {
 		t.Errorf("repoRows = %+v", rows)
 	}
@@ -42,15 +42,15 @@ func TestOneFileDoesNotFloodThePage(t *testing.T) {
 		at := shard.Position{Offset: i * 10, Line: i*3 + 1, Column: 1}
 		f.Chunks = append(f.Chunks, shard.Chunk{Content: []byte("needle\n"), Start: at, Ranges: []shard.Range{{Start: at, End: shard.Position{Offset: at.Offset + 6, Line: at.Line, Column: 7}}}})
 	}
-	got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, true))
-	open, folded, _ := strings.Cut(got, "<details")
+	got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, folded))
+	open, rest, _ := strings.Cut(got, "<details")
 	if n := strings.Count(open, "<mark>"); n != openChunks {
 		t.Errorf("%d matches stand open, want %d", n, openChunks)
 	}
-	if !strings.Contains(folded, "+57 more in this file") || !strings.Contains(folded, "all matches in this file") {
-		t.Errorf("the fold does not say what it has: %.300s", folded)
+	if !strings.Contains(rest, "+57 more in this file") || !strings.Contains(rest, "all matches in this file") {
+		t.Errorf("the fold does not say what it has: %.300s", rest)
 	}
-	if got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, false)); strings.Count(got, "<mark>") != openChunks || !strings.Contains(got, "+57 more in this file</a>") {
+	if got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, linked)); strings.Count(got, "<mark>") != openChunks || !strings.Contains(got, "+57 more in this file</a>") {
 		t.Errorf("without folds there is a link: %.300s", got)
 	}
 }

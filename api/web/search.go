@@ -66,9 +66,9 @@ func contextOf(s string) int {
 	return 0
 }
 
-// found is a search that has ended.
+// found is what the searches of a page have found.
 type found struct {
-	resp *search.Response
+	heap *heap
 	err  error
 }
 
@@ -80,27 +80,20 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 		return v.Redirect(303, "/")
 	}
 
-	r := &results{Box: box, now: p.Now}
-	r.From, _ = strconv.Atoi(v.Query.Get("from"))
-	r.From = max(0, min(r.From, mostMatches-pageMatches))
-
-	req, err := r.request(v.Part == "typed")
+	r := &results{Box: box, now: p.Now, typed: v.Part == "typed"}
+	req, err := r.request()
 	if err != nil {
 		return r.refuse(v, err)
 	}
+	r.begin(v.Query.Get("from"), &req)
 
 	began, progress := p.Now(), &search.Progress{}
 	req.Progress = progress
 	ended := make(chan found, 1)
 
-	// While somebody types, the first few matches will do.
-	find := p.look
-	if v.Part == "typed" {
-		find = p.Search.Search
-	}
 	go func() {
-		resp, err := find(ctx, v.Viewer, req)
-		ended <- found{resp, err}
+		h, err := p.lookFor(ctx, v.Viewer, r, req)
+		ended <- found{h, err}
 	}()
 
 	answer := func(f found) error {
@@ -109,9 +102,8 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 			return f.err
 		}
 
-		r.typed = v.Part == "typed"
-		r.fill(f.resp, req.Matches)
-		if len(f.resp.Files) == 0 && v.Part != "typed" {
+		r.fill(f.heap)
+		if r.Empty && r.From == 0 && !r.typed {
 			r.Near = p.nearMisses(ctx, v.Viewer, box)
 		}
 		return nil
@@ -147,18 +139,20 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 	return nil
 }
 
-// look searches. Where one file is all that matches, the page has room for it.
-func (p *Pages) look(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
-	resp, err := p.Search.Search(ctx, v, req)
-	if err != nil || len(resp.Files) != 1 || resp.Stats.Files != 1 {
-		return resp, err
+// lookFor searches for a page.
+func (p *Pages) lookFor(ctx context.Context, v catalog.Viewer, r *results, req search.Request) (*heap, error) {
+	// While somebody types the first few matches will do, and in one file the limit
+	// is just where the page ends.
+	if r.typed || r.within {
+		resp, err := p.Search.Search(ctx, v, req)
+		if err != nil {
+			return nil, err
+		}
+		h := &heap{more: reached(resp, req.Matches)}
+		h.take(resp, resp.Files)
+		return h, nil
 	}
-	if f := resp.Files[0]; f.Matches <= rangesOf(f.Chunks) {
-		return resp, nil
-	}
-
-	req.PerFile = 0
-	return p.Search.Search(ctx, v, req)
+	return p.gather(ctx, v, req, r.From+pageMatches)
 }
 
 // results is the page of results, for its template.
@@ -175,27 +169,28 @@ type results struct {
 	Empty    bool
 	Near     []nearMiss
 	Next     string
-	Rest     string // what the next page has
+	End      string // of the last page, where it is not the only one: why there is no next
 	CountAll string
 	Copies   []copyAs
 	Views    []viewList
 
-	typed bool // somebody is typing it
-	took  time.Duration
-	now   func() time.Time
+	typed  bool // somebody is typing it
+	within bool // all of it is in one file
+	took   time.Duration
+	now    func() time.Time
 }
 
 // request is the search behind the page.
-func (r *results) request(typed bool) (search.Request, error) {
+func (r *results) request() (search.Request, error) {
 	req := search.Request{
 		Query:         r.Query,
 		Regexp:        r.Regexp,
 		CaseSensitive: r.Case,
 		ContextLines:  max(r.Context, contexts[0]),
-		Matches:       r.From + pageMatches,
+		Matches:       pageMatches,
 		PerFile:       perFile,
 	}
-	if typed {
+	if r.typed {
 		req.Matches, req.PerFile = typedMatches, typedPerFile
 		if !strings.Contains(req.Query, "timeout:") {
 			req.Query = "timeout:" + typedTime.String() + " " + req.Query
@@ -206,6 +201,19 @@ func (r *results) request(typed bool) (search.Request, error) {
 		return wholeWords(req)
 	}
 	return req, parseError(req)
+}
+
+// begin takes over how many ranges stand on the pages before this one.
+func (r *results) begin(from string, req *search.Request) {
+	r.From, _ = strconv.Atoi(from)
+	r.From = max(0, min(r.From, search.MaxMatches-pageMatches))
+
+	// All of one file, from a place on: what stands before it comes too, and is not
+	// shown. It is small, so all of it can be counted.
+	if r.within = !r.typed && isOfOneFile(*req); r.within {
+		req.Matches, req.PerFile = r.From+pageMatches, 0
+		req.Query = "count:all " + req.Query
+	}
 }
 
 func (r *results) head() layout.Head {
@@ -253,47 +261,96 @@ func (r *results) refuse(v *layout.Visit, err error) error {
 }
 
 // fill takes over what was found.
-func (r *results) fill(resp *search.Response, limit int) {
-	files := resp.Files
-	if r.From > 0 {
-		files = after(files, r.From)
-	}
+func (r *results) fill(h *heap) {
+	resp := h.last
+	files, repos := r.turn(h), resp.Repositories
+	r.Files = template.HTML(r.appendFiles(nil, files, h.branches))
 
-	branches := map[uint32]string{}
-	for i := range resp.Repositories {
-		branches[resp.Repositories[i].ID] = resp.Repositories[i].DefaultBranch
-	}
-
-	if r.Grouped {
-		files = byRepository(files)
-	}
-
-	var b []byte
-	for i := range files {
-		if r.Grouped && (i == 0 || files[i].RepoID != files[i-1].RepoID) {
-			b = fmt.Appendf(b, "<h2 class=\"group\">%s</h2>\n", layout.Name(files[i].Repository))
-		}
-		b = appendFile(b, &files[i], branches[files[i].RepoID], r.Box, r.From == 0 && !r.typed)
-	}
-
-	r.Files = template.HTML(b)
 	r.Views = viewsOf(r.Box)
-	r.Repos = repoRows(resp, r.Box)
-	exact := countedExactly(resp, countsAll(r.Query))
+	exact := countedExactly(resp, r.within || countsAll(r.Query))
 	r.Proof = proofOf(resp, exact, r.took)
 	r.Facets, r.Chips = facetsOf(resp, r.Box), chipsOf(r.Box)
 	r.Summary = summaryOf(resp, exact)
-	r.Empty = len(resp.Files) == 0 && len(r.Repos) == 0
-	r.Copies = copiesOf(r.Box)
-
-	if max(resp.Stats.ActualMatches, len(resp.Files)) >= limit && limit < mostMatches {
-		r.Next = searchURL(r.Box, limit)
+	if r.within && len(resp.Files) > 0 && len(resp.Files) == resp.Stats.Files {
+		r.Summary = inFiles(resp.Files)
 	}
-	if !resp.Exhaustive && !strings.Contains(r.Query, "count:") {
+	r.Copies = copiesOf(r.Box)
+	if len(files) == 0 && len(h.files) == 0 {
+		r.Repos = repoRows(repos[min(len(repos), r.From):min(len(repos), r.From+pageMatches)], r.Box)
+	}
+	r.Empty = len(files) == 0 && len(r.Repos) == 0 && r.From == 0
+
+	if !resp.Exhaustive && !r.within && !strings.Contains(r.Query, "count:") {
 		all := r.Box
 		all.Query = "count:all " + r.Query
 		r.CountAll = searchURL(all, 0)
 	}
+}
+
+// turn is the files of this page, with the way to the next.
+func (r *results) turn(h *heap) []search.File {
+	if r.typed {
+		return h.files
+	}
+
+	// In one file the pages part its ranges.
+	if r.within {
+		if h.more && r.From < search.MaxMatches-pageMatches {
+			r.Next = searchURL(r.Box, r.From+pageMatches)
+		}
+		return behind(h.files, r.From, max(r.Context, contexts[0]))
+	}
+
+	files, end := h.page(r.From)
+	all := h.size()
+	if len(h.files) == 0 {
+		end = min(all, r.From+pageMatches)
+	}
+	switch {
+	case end < all, h.more:
+		r.Next = searchURL(r.Box, max(end, r.From+1))
+	case h.ends:
+		r.End = "Pages end here. A filter or a longer word leaves less to look through."
+	case r.From > 0:
+		r.End = "That is all."
+	}
+	return files
+}
+
+// appendFiles appends the files of the page, with the default branches of their
+// repositories.
+func (r *results) appendFiles(dst []byte, files []search.File, branches map[uint32]string) []byte {
+	if r.Grouped {
+		files = byRepository(files)
+	}
+
+	// A file alone floods nothing; of the others the first page has what is folded.
+	show := linked
+	switch {
+	case r.within:
+		show = entire
+	case len(files) == 1 && r.From == 0 && !r.typed:
+		show = opened
+	case r.From == 0 && !r.typed:
+		show = folded
+	}
+
+	for i := range files {
+		if r.Grouped && (i == 0 || files[i].RepoID != files[i-1].RepoID) {
+			dst = fmt.Appendf(dst, "<h2 class=\"group\">%s</h2>\n", layout.Name(files[i].Repository))
+		}
+		dst = appendFile(dst, &files[i], branches[files[i].RepoID], r.Box, show)
+	}
+	return dst
+}
+
+// inFiles is how much the files of a page that is about one have.
+func inFiles(files []search.File) string {
+	sum := 0
+	for i := range files {
+		sum += files[i].Matches
+	}
+	return counted(sum, "match", "matches") + " in " + counted(len(files), "file", "files")
 }
 
 // byRepository puts the files of each repository together, the repositories in the
@@ -339,19 +396,4 @@ func viewsOf(b layout.Box) []viewList {
 	}
 
 	return []viewList{order, around}
-}
-
-// after is the files behind the first n ranges. A search returns the same
-// files in the same order each time, so a page goes on where the last ended.
-func after(files []search.File, n int) []search.File {
-	for i := range files {
-		ranges := len(files[i].NameRanges)
-		for k := range files[i].Chunks {
-			ranges += len(files[i].Chunks[k].Ranges)
-		}
-		if n -= max(ranges, 1); n <= 0 {
-			return files[i+1:]
-		}
-	}
-	return nil
 }

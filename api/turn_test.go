@@ -1,0 +1,125 @@
+package api
+
+import (
+	"fmt"
+	"html"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+var (
+	turnedFile = regexp.MustCompile(`<a class="path" href="([^"]+)">`)
+	turnedSum  = regexp.MustCompile(`<span class="dim count">([\d,]+) match`)
+	turnedNext = regexp.MustCompile(`<a id="next" href="([^"]+)"`)
+	turnedMore = regexp.MustCompile(`<a href="(/search[^"]+)">(?:all matches|\+[\d,]+ more) in this file`)
+)
+
+// Whoever turns all pages of a result of some thousand matches has seen each file
+// once, and matches as many as an exhaustive count says; so who opens the file with
+// the most has them all.
+func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := map[string]string{"most.txt": strings.Repeat("a needle\n\n\n\n", 1300)}
+	for i := range 900 {
+		// Scores differ: by name, by definition, by how dense the word is.
+		name := fmt.Sprintf("d%02d/f%03d.c", i%17, i)
+		if i%23 == 0 {
+			name = fmt.Sprintf("deep/er/needle%d.c", i)
+		}
+		text := strings.Repeat("void other(void);\n\n", i%11) + strings.Repeat("int needle; /* x */\n\n\n\n", 1+i*i%37)
+		if i%31 == 0 {
+			text = "int needle(void) { return 1; }\n" + text
+		}
+		files[name] = text
+	}
+	nodetest.NewRepo(t, dir+"/app", files)
+	n := nodetest.Start(t, nodetest.Config{
+		File: `{"connections": {"work": {"type": "git", "url": "file://` + dir + `/*"}}}`,
+		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
+	})
+	nodetest.Wait(t, "the repository", func() error {
+		if st := n.Status(); st.Repos.Indexed != 1 {
+			return fmt.Errorf("repositories %+v", st.Repos)
+		}
+		return nil
+	})
+	s := start(t, partsOf(n.Node))
+
+	all, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "count:all needle", Matches: 100_000})
+	if err != nil || !all.Exhaustive {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	want := map[string]int{}
+	for i := range all.Files {
+		want[all.Files[i].Path] = all.Files[i].Matches
+	}
+	if all.Stats.TotalMatches < 8000 {
+		t.Fatalf("%d matches are too few for a walk", all.Stats.TotalMatches)
+	}
+
+	got, most, pages := map[string]int{}, "", 0
+	for at := "/search?query=needle"; at != ""; pages++ {
+		_, body := askAs(t, s, "", "GET", at, "")
+		for _, article := range strings.Split(string(body), "<article")[1:] {
+			u, err := url.PathUnescape(turnedFile.FindStringSubmatch(article)[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, path, _ := strings.Cut(u, "/-/blob/")
+			if got[path] > 0 {
+				t.Errorf("%s is there twice", path)
+			}
+			got[path] = number(t, turnedSum.FindStringSubmatch(article)[1])
+			if path == "most.txt" {
+				most = html.UnescapeString(turnedMore.FindStringSubmatch(article)[1])
+			}
+		}
+		if at = ""; turnedNext.Match(body) {
+			at = html.UnescapeString(string(turnedNext.FindSubmatch(body)[1]))
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d pages have %d files, the count says %d", pages, len(got), len(want))
+	}
+	for path, n := range want {
+		if got[path] != n {
+			t.Errorf("%s: %d matches, want %d", path, got[path], n)
+		}
+	}
+
+	lines := map[string]bool{}
+	for at := most; at != ""; {
+		_, body := askAs(t, s, "", "GET", at, "")
+		if !strings.Contains(string(body), "1,300 matches in 1 file") || turnedMore.Match(body) {
+			t.Errorf("the page of one file: %.3000s", body)
+		}
+		for _, hit := range strings.Split(string(body), `<div class="line hit"><a href="`)[1:] {
+			line, _, _ := strings.Cut(hit, `"`)
+			lines[line] = true
+		}
+		if at = ""; turnedNext.Match(body) {
+			at = html.UnescapeString(string(turnedNext.FindSubmatch(body)[1]))
+		}
+	}
+	if len(lines) != 1300 {
+		t.Errorf("pages of one file show %d lines with matches, want 1,300", len(lines))
+	}
+}
+
+// number reads a number with commas between thousands.
+func number(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.ReplaceAll(s, ",", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,237 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// depths are the limits of the searches that pages are cut from. A search that
+// stops early looks further with a higher limit, and what it finds there may
+// stand before what it found with the lower one: so pages never count on the
+// same beginning, but show of a deeper search what no search before it had.
+var depths = []int{pageMatches, 4 * pageMatches, 16 * pageMatches, mostMatches}
+
+// heap is what the pages up to one consist of.
+type heap struct {
+	files []search.File    // in the order of the pages
+	last  *search.Response // of the deepest search, whose counts hold for all
+	more  bool             // a deeper search may find others
+	ends  bool             // there are others, which no page shows
+
+	branches map[uint32]string // the default branches of their repositories
+}
+
+// take takes over an answer, with those of its files that are to be shown.
+func (h *heap) take(resp *search.Response, files []search.File) {
+	if h.branches == nil {
+		h.branches = map[uint32]string{}
+	}
+	for i := range resp.Repositories {
+		h.branches[resp.Repositories[i].ID] = resp.Repositories[i].DefaultBranch
+	}
+	h.last, h.files = resp, append(h.files, files...)
+}
+
+// fileKey is what tells a file of an answer from the others.
+type fileKey struct {
+	repo          uint32
+	path, id, rev string
+}
+
+func keyOf(f *search.File) fileKey {
+	return fileKey{f.RepoID, f.Path, f.OID, strings.Join(f.Branches, "\n")}
+}
+
+// gather searches as deep as pages of so many ranges need.
+func (p *Pages) gather(ctx context.Context, v catalog.Viewer, req search.Request, want int) (*heap, error) {
+	h := &heap{}
+	own := ownLimit(req)
+	had := map[fileKey]bool{}
+	for i, limit := range depths {
+		req.Matches = limit
+		resp, err := p.Search.Search(ctx, v, req)
+		if err != nil {
+			return nil, err
+		}
+
+		// Beyond a limit of its own no search for the query gets.
+		cut, deepest := reached(resp, limit), i == len(depths)-1
+		h.more, h.ends = cut && !deepest && !own, cut && deepest && !own
+
+		files := resp.Files
+		if h.more {
+			files = withoutCut(files, req.PerFile)
+		}
+		files = slices.DeleteFunc(slices.Clone(files), func(f search.File) bool {
+			key := keyOf(&f)
+			again := had[key]
+			had[key] = true
+			return again
+		})
+
+		h.take(resp, files)
+		if !h.more || h.size() >= want {
+			break
+		}
+	}
+	return h, nil
+}
+
+// ownLimit reports whether a query itself says how many matches are shown.
+func ownLimit(req search.Request) bool {
+	q, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
+	return err == nil && q.Count > 0
+}
+
+// reached reports whether an answer ends at a limit.
+func reached(resp *search.Response, limit int) bool {
+	shown := max(resp.Stats.ActualMatches, len(resp.Files))
+	return shown >= limit || resp.Stats.FlushReason == search.FlushLimit
+}
+
+// withoutCut is the files of an answer that ends at a limit, without the last one
+// where the limit went through it: a later page has all of it.
+func withoutCut(files []search.File, perFile int) []search.File {
+	n := len(files) - 1
+	if n < 1 {
+		return files
+	}
+	all := files[n].Matches
+	if perFile > 0 {
+		all = min(all, perFile)
+	}
+	if rangesOf(files[n].Chunks) < all && len(files[n].Chunks) > 0 {
+		return files[:n]
+	}
+	return files
+}
+
+// size is how much of the limit of a search the files, or the repositories where
+// they are the answer, take.
+func (h *heap) size() int {
+	if len(h.files) == 0 {
+		return len(h.last.Repositories)
+	}
+	sum := 0
+	for i := range h.files {
+		sum += sizeOfFile(&h.files[i])
+	}
+	return sum
+}
+
+// sizeOfFile is its ranges; a file without any takes the place of one.
+func sizeOfFile(f *search.File) int { return max(1, rangesOf(f.Chunks)+len(f.NameRanges)) }
+
+// page is the files of the page that begins behind so many ranges, and where the
+// page after it begins. Each file is on one page, whatever from is.
+func (h *heap) page(from int) (files []search.File, end int) {
+	for i := range h.files {
+		if end >= from+pageMatches {
+			break
+		}
+		if end += sizeOfFile(&h.files[i]); end > from {
+			files = append(files, h.files[i])
+		}
+	}
+	return files, end
+}
+
+// isOfOneFile reports whether a query asks for places in one file of one repository.
+// Such a page has all of them, one behind the other.
+func isOfOneFile(req search.Request) bool {
+	q, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
+	if err != nil || q.Type != query.AnyType || q.Count != query.NoCount {
+		return false
+	}
+	all, ok := q.Q.(*query.And)
+	if !ok {
+		return false
+	}
+
+	repo, file, text := false, false, false
+	for _, sub := range all.Subs {
+		switch a := sub.(type) {
+		case *query.RepoSet:
+			repo = repo || len(a.Names) == 1
+		case *query.Repo:
+			repo = repo || whole(a.Pattern)
+		case *query.Text:
+			file = file || a.Field == query.Name && a.Regexp && whole(a.Pattern)
+			text = text || a.Field != query.Name
+		case *query.Or:
+			text = true
+		}
+	}
+	return repo && file && text
+}
+
+// whole reports whether an expression is a text between its ends, as ^main\.go$. A
+// dot in it may stand for a byte that a query cannot have.
+func whole(expr string) bool {
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil || re.Op != syntax.OpConcat || len(re.Sub) < 3 {
+		return false
+	}
+
+	last := len(re.Sub) - 1
+	literal := false
+	for _, sub := range re.Sub[1:last] {
+		switch sub.Op {
+		case syntax.OpLiteral:
+			literal = true
+		case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		default:
+			return false
+		}
+	}
+	begin, end := re.Sub[0].Op, re.Sub[last].Op
+	return literal && (begin == syntax.OpBeginText || begin == syntax.OpBeginLine) && (end == syntax.OpEndText || end == syntax.OpEndLine)
+}
+
+// behind is files without their first n ranges.
+func behind(files []search.File, n, around int) []search.File {
+	for i := range files {
+		size := sizeOfFile(&files[i])
+		if n >= size {
+			n -= size
+			continue
+		}
+		rest := slices.Clone(files[i:])
+		rest[0].Chunks = chunksBehind(rest[0].Chunks, n, around)
+		return rest
+	}
+	return nil
+}
+
+// chunksBehind is chunks without their first n ranges. One that has more goes on at
+// the line of the next, with so many lines before it.
+func chunksBehind(chunks []shard.Chunk, n, around int) []shard.Chunk {
+	for i := range chunks {
+		c := chunks[i]
+		if n >= len(c.Ranges) {
+			n -= len(c.Ranges)
+			continue
+		}
+
+		skip := int(c.Ranges[n].Start.Line) - around - int(c.Start.Line)
+		for ; skip > 0; skip-- {
+			size := bytes.IndexByte(c.Content, '\n') + 1
+			c.Content = c.Content[size:]
+			c.Start.Offset += uint32(size)
+			c.Start.Line, c.Start.Column = c.Start.Line+1, 1
+		}
+
+		// What is marked on the lines that are shown once more stays marked.
+		c.Ranges = slices.DeleteFunc(slices.Clone(c.Ranges), func(r shard.Range) bool { return r.End.Offset <= c.Start.Offset })
+		return append([]shard.Chunk{c}, chunks[i+1:]...)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// shallow answers as a search does that stops early: the deeper it looks, the
+// better the files that it finds.
+type shallow struct {
+	Searcher
+	files, each int // what there is
+	asked       []search.Request
+}
+
+func (s *shallow) Search(_ context.Context, _ catalog.Viewer, r search.Request) (*search.Response, error) {
+	s.asked = append(s.asked, r)
+	resp := &search.Response{Exhaustive: true, Stats: search.Stats{FlushReason: search.FlushFinal}}
+
+	most := s.each
+	if r.PerFile > 0 {
+		most = min(most, r.PerFile)
+	}
+
+	// It looks at twice the files that it shows, the last of which is the best.
+	looks := min(s.files, 2*(r.Matches/most+1))
+	left := r.Matches
+	for i := looks - 1; i >= 0 && left > 0; i-- {
+		n := min(most, left)
+		left -= n
+		resp.Files = append(resp.Files, search.File{RepoID: 1, Repository: "r", Path: fmt.Sprintf("f%d", i), Matches: s.each, Chunks: lined(n)})
+	}
+
+	resp.Stats.Files, resp.Stats.TotalMatches, resp.Stats.ActualMatches = looks, looks*s.each, r.Matches-left
+	if r.Matches-left < s.files*most {
+		resp.Exhaustive, resp.Stats.FlushReason = false, search.FlushLimit
+	}
+	return resp, nil
+}
+
+// lined is a chunk with a match on each of its lines.
+func lined(n int) []shard.Chunk {
+	c := shard.Chunk{Content: []byte(strings.Repeat("x\n", n)), Start: shard.Position{Line: 1, Column: 1}}
+	for i := range uint32(n) {
+		c.Ranges = append(c.Ranges, shard.Range{
+			Start: shard.Position{Offset: 2 * i, Line: i + 1, Column: 1},
+			End:   shard.Position{Offset: 2*i + 1, Line: i + 1, Column: 2},
+		})
+	}
+	return []shard.Chunk{c}
+}
+
+// walk turns the pages of a query from the first to the last.
+func walk(t *testing.T, s Searcher, box layout.Box) (pages []*results) {
+	t.Helper()
+	p := New(Deps{Search: s, Now: time.Now})
+	for from := ""; len(pages) < 100; {
+		r := &results{Box: box, now: time.Now}
+		req, err := r.request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.begin(from, &req)
+		h, err := p.lookFor(t.Context(), catalog.Guest(), r, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.fill(h)
+		if pages = append(pages, r); r.Next == "" {
+			return pages
+		}
+		u, err := url.Parse(r.Next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from = u.Query().Get("from")
+	}
+	t.Fatal("pages without an end")
+	return nil
+}
+
+// Each file is on one page, also where a deeper search puts others before it, and
+// where the limit of a search goes through it.
+func TestNoFileIsLostBetweenPages(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ files, each int }{{1, 7}, {3, 49}, {11, 50}, {700, 7}, {300, 400}, {2500, 3}} {
+		t.Run(fmt.Sprintf("%d files of %d", tt.files, tt.each), func(t *testing.T) {
+			t.Parallel()
+			seen := map[string]int{}
+			pages := walk(t, &shallow{files: tt.files, each: tt.each}, layout.Box{Query: "x"})
+			for _, r := range pages {
+				if n := strings.Count(string(r.Files), "<article"); n == 0 && len(pages) > 1 && r != pages[len(pages)-1] {
+					t.Error("a page without a file")
+				}
+				for _, part := range strings.Split(string(r.Files), `class="path"`)[1:] {
+					_, name, _ := strings.Cut(part, "<bdi>")
+					name, _, _ = strings.Cut(name, "<")
+					seen[name]++
+				}
+			}
+			if len(seen) != tt.files {
+				t.Errorf("%d pages have %d files of %d", len(pages), len(seen), tt.files)
+			}
+			for name, n := range seen {
+				if n != 1 {
+					t.Fatalf("%s is there %d times", name, n)
+				}
+			}
+		})
+	}
+}
+
+// One file has all its matches on pages behind each other, and the first page of
+// what one file alone matches is asked for once.
+func TestAllMatchesOfOneFileAreShown(t *testing.T) {
+	t.Parallel()
+	s := &shallow{files: 1, each: 1234}
+	alone := walk(t, s, layout.Box{Query: "x"})
+	if len(alone) != 1 || len(s.asked) != 1 || !strings.Contains(string(alone[0].Files), "+1,184 more in this file") {
+		t.Errorf("%d pages by %d searches, the first has %.3000s", len(alone), len(s.asked), alone[0].Files)
+	}
+
+	marks := 0
+	pages := walk(t, s, inFile(layout.Box{Query: "x"}, &search.File{Repository: "r", Path: "f0"}))
+	for i, r := range pages {
+		if strings.Contains(string(r.Files), "more in this file") || r.Summary != "1,234 matches in 1 file" || strings.Contains(r.Proof.Text, "lower bounds") {
+			t.Errorf("page %d: %q, %q, %.300s", i, r.Summary, r.Proof.Text, r.Files)
+		}
+		marks += strings.Count(string(r.Files), "<mark")
+	}
+
+	// The line before the first match of a page stands there once more.
+	if len(pages) != 3 || marks != 1234+2 || len(s.asked) != 1+3 {
+		t.Errorf("%d pages by %d searches have %d marks", len(pages), len(s.asked)-1, marks)
+	}
+}
+
+// What asks for one file is told from what may find many.
+func TestAQueryWithinOneFile(t *testing.T) {
+	t.Parallel()
+	for q, want := range map[string]bool{
+		inFile(layout.Box{Query: "a or b"}, &search.File{Repository: "r", Path: "a b/c+.go"}).Query: true,
+		inFile(layout.Box{Query: "x"}, &search.File{Repository: "r", Path: "caf\xe9.txt"}).Query:    true,
+		`repo:^local/app$ file:^main\.go$ x`:                                                        true,
+		`reposet:r file:^main\.go$`:                                                                 false, // no place in it
+		`reposet:r file:main\.go x`:                                                                 false,
+		`reposet:r,s file:^main\.go$ x`:                                                             false,
+		`file:^main\.go$ x`:                                                                         false,
+		`repo:app file:^main\.go$ x`:                                                                false,
+		`repo:^app$ file:^.*$ x`:                                                                    false,
+		`reposet:r -file:^main\.go$ x`:                                                              false,
+		`type:file reposet:r file:^main\.go$ x`:                                                     false,
+		`(reposet:r file:^main\.go$ x) or (reposet:s x)`:                                            false,
+		`count:3 reposet:r file:^main\.go$ x`:                                                       false,
+	} {
+		if got := isOfOneFile(search.Request{Query: q}); got != want {
+			t.Errorf("%s: %t", q, got)
+		}
+	}
+}
