@@ -29,7 +29,10 @@ func parseDate(text string) (time.Time, bool) {
 		if end := t.AddDate(m.years, m.months, m.days); end.After(t) {
 			t = end.Add(-time.Second)
 		}
-		return t.UTC(), t.Year() >= 0 && t.Year() <= 9999
+
+		// In UTC it may be of another year, and one of five digits cannot be written back.
+		t = t.UTC()
+		return t, t.Year() >= 0 && t.Year() <= 9999
 	}
 	return time.Time{}, false
 }

@@ -344,6 +344,8 @@ func TestParseErrors(t *testing.T) {
 		{`timeout:-1s`, false, 8, `a duration`},
 		{`timeout:2h`, false, 8, `a duration`},
 		{`at:soon`, false, 3, `a date after at:`},
+		{`at:9999-12-31T23:59:59-07:00`, false, 3, `a date after at:`},
+		{`at:0000-01-01T00:00:00+07:00`, false, 3, `a date after at:`},
 		{`-at:2026`, false, 0, `at: without a minus`},
 		{`rev:a[`, false, 4, `glob is malformed`},
 		{`rev:f/{a,b`, false, 4, `glob is malformed`},
