@@ -312,18 +312,21 @@ func (p *parser) group(i, end int) bool {
 // regular expressions, can only be a query: it has blanks, or is one filter, one quoted
 // text or one group.
 func (p *parser) isQuery(i, end int) bool {
-	for {
-		for i < end && isSpace(p.text[i]) {
-			i++
-		}
-		if i == end || hasSpace(p.text[i:end]) {
-			return true
-		}
+	for i < end && isSpace(p.text[i]) {
+		i++
+	}
 
+	// Once for all groups inside each other: without a blank here, there is none in them.
+	if i == end || hasSpace(p.text[i:end]) {
+		return true
+	}
+
+	for i < end {
 		if p.text[i] == '-' && i+1 < end {
 			i++
 		}
 
+		// One filter or one quoted text; a group is one if its content is.
 		switch {
 		case isFilter(p.text[i:end]):
 			return true
@@ -335,6 +338,7 @@ func (p *parser) isQuery(i, end int) bool {
 			return false
 		}
 	}
+	return true
 }
 
 // parens reads a group; an empty one holds nowhere.

@@ -375,6 +375,22 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
+// Groups in groups are read once, not once for each of them: before, the longest
+// text took seconds.
+func TestParseGroupsInOneAnother(t *testing.T) {
+	t.Parallel()
+	const depth = (MaxLength - len("f:x")) / 2
+	text := strings.Repeat("(", depth) + "f:x" + strings.Repeat(")", depth)
+
+	began := time.Now()
+	if _, err := Parse(text, Options{Regexp: true}); err == nil || !strings.Contains(err.Error(), "at most 100 groups") {
+		t.Errorf("%d groups: %v", depth, err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("%d groups took %v", depth, took)
+	}
+}
+
 func TestLanguages(t *testing.T) {
 	t.Parallel()
 	for _, info := range enrydata.LanguageInfoByID {
