@@ -104,6 +104,7 @@ func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
 		return nil, err
 	}
 
+	// Of the three only repo: is not asked of each document: it becomes a set of numbers.
 	switch name {
 	case repoPrefix:
 		return &Repo{Pattern: value}, nil
@@ -272,12 +273,14 @@ func size(re *syntax.Regexp) int {
 	if re.Op == syntax.OpLiteral {
 		n = len(re.Rune)
 	}
+	// Too large already: what multiplies it must not overflow.
 	for _, sub := range re.Sub {
 		if n += size(sub); n > MaxRegexpSize {
 			return n
 		}
 	}
 
+	// Without an upper bound Max is -1, and Min copies and a loop are written.
 	if re.Op == syntax.OpRepeat {
 		n *= max(re.Max, re.Min+1)
 	}

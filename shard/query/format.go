@@ -14,6 +14,7 @@ func Format(q *Query, opt Options) (text string, ok bool) {
 	f := &formatter{opt: opt, ok: true, c: q.Case}
 	f.q(q.Q, true)
 
+	// case: is said only where it differs from the toggle that the text is read with.
 	toggle := CaseNo
 	if opt.CaseSensitive {
 		toggle = CaseYes
@@ -87,6 +88,7 @@ func (f *formatter) group(subs []Q, op string, bare bool) {
 		f.word("(")
 	}
 
+	// An and stands without a word: its arms follow each other.
 	for i, s := range subs {
 		if i > 0 && op != "" {
 			f.word(op)

@@ -148,6 +148,7 @@ func insideWord(regexp bool) state {
 func atWord(l *lexer) state {
 	rest := l.text[l.at:]
 
+	// A minus belongs to what it negates only before a group, quotes or a filter; else it begins a word.
 	switch c := rest[0]; {
 	case isSpace(c), c == '-' && len(rest) > 1 && (rest[1] == '"' || rest[1] == '(' || isFilter(rest[1:])):
 		l.at++
@@ -161,6 +162,7 @@ func atWord(l *lexer) state {
 		return insideWord(l.regexp)
 	}
 
+	// The value begins right after the colon, and its quotes hide parentheses, too.
 	if name, n := prefixAt(rest); n > 0 {
 		l.at += n
 		if l.at < len(l.text) && l.text[l.at] == '"' && l.quoted() {

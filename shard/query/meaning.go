@@ -12,6 +12,7 @@ import (
 
 // withCase sets for each pattern whether its letters fold.
 func withCase(q Q, c Case) Q {
+	// The query says it for all patterns, or each pattern decides for itself.
 	fold := func(pattern string, regexp bool) bool {
 		switch c {
 		case CaseYes:
@@ -25,6 +26,7 @@ func withCase(q Q, c Case) Q {
 	return Map(q, func(q Q) Q {
 		switch n := q.(type) {
 		case *Text:
+			// Trees are immutable, so a copy gets the answer.
 			t := *n
 			t.Fold = fold(n.Pattern, n.Regexp)
 			return &t
@@ -45,6 +47,7 @@ func hasCapital(pattern string, regexp bool) bool {
 		}
 
 		r, n := utf8.DecodeRuneInString(pattern[i:])
+		// A letter as ǅ is a capital to a reader.
 		if unicode.IsUpper(r) || unicode.IsTitle(r) {
 			return true
 		}
@@ -144,6 +147,7 @@ func hasRev(q Q) bool {
 // everyArmHasRev reports whether there is a Rev on every way to satisfy q.
 func everyArmHasRev(q Q) bool {
 	switch n := q.(type) {
+	// What stands beside it is restricted, too: one arm of an and is enough.
 	case *And:
 		return slices.ContainsFunc(n.Subs, everyArmHasRev)
 	case *Or:
@@ -172,6 +176,7 @@ func (q *Rev) Matches(name, commit string, head bool) bool {
 		return true
 	}
 
+	// Names go before commits: a branch may be called as a commit begins.
 	short := ShortRev(name)
 	if q.Pattern == short {
 		return true
@@ -181,6 +186,7 @@ func (q *Rev) Matches(name, commit string, head bool) bool {
 		return doublestar.MatchUnvalidated(q.Pattern, short) || doublestar.MatchUnvalidated(q.Pattern, name)
 	}
 
+	// So few digits would name commits by chance.
 	return len(q.Pattern) >= minPrefix && len(q.Pattern) <= len(commit) &&
 		strings.EqualFold(commit[:len(q.Pattern)], q.Pattern)
 }
@@ -208,6 +214,7 @@ func literal(expr string) (text string, ok bool) {
 		return "", false
 	}
 
+	// (?i)a is more than its text, whatever the query says of letters.
 	switch {
 	case re.Op == syntax.OpEmptyMatch:
 		return "", true

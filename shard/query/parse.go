@@ -84,6 +84,8 @@ func Parse(text string, opt Options) (*Query, error) {
 	if len(text) > MaxLength {
 		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(text))
 	}
+
+	// Neither an expression nor an answer in JSON can hold other bytes.
 	if i := invalidUTF8(text); i >= 0 {
 		return nil, fail(i, "text in UTF-8")
 	}
@@ -99,9 +101,12 @@ func Parse(text string, opt Options) (*Query, error) {
 		return nil, err
 	}
 
+	// With directives alone, everything is searched.
 	if q == nil {
 		q = Const(true)
 	}
+
+	// Case first: of \x41 Simplify makes an A, which nobody wrote as a capital.
 	out.Q = Simplify(withHead(withCase(q, out.Case)))
 	return out, nil
 }
@@ -159,6 +164,8 @@ func (p *parser) or(end int) (Q, error) {
 		if p.pos >= end {
 			break
 		}
+
+		// and has stopped at an operator, in either spelling.
 		p.pos += len("or")
 	}
 
@@ -176,6 +183,8 @@ func (p *parser) and(end int) (Q, error) {
 	var subs []Q
 	for first := true; ; first = false {
 		p.space(end)
+
+		// In front of everything, an operator is a word.
 		if p.pos >= end || !first && p.atOr(end) {
 			break
 		}
@@ -220,6 +229,8 @@ func (p *parser) item(end int) (Q, error) {
 		return p.positive(end)
 	}
 
+	// Only a filter may stand apart from its minus, and one that speaks of the whole query has no
+	// negation.
 	p.pos++
 	p.space(end)
 	if name, n := prefixAt(p.text[p.pos:end]); n > 0 && name >= casePrefix {
@@ -284,6 +295,7 @@ func (p *parser) positive(end int) (Q, error) {
 		return p.filter(name, end)
 	}
 
+	// With no group here, the parenthesis begins a word.
 	if p.text[at] == '(' && p.group(at, end) {
 		return p.parens(at)
 	}

@@ -38,6 +38,7 @@ func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 			return n
 		}
 
+		// Map cannot stop: after an error nothing more is looked up.
 		if failed != nil {
 			return n
 		}

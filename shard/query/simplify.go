@@ -50,6 +50,7 @@ func simplifyText(t *Text) Q {
 		t = &Text{Pattern: text, Fold: t.Fold, Field: t.Field}
 	}
 
+	// Every document has the empty text, but not every one has a symbol.
 	if t.Pattern == "" && t.Field != Symbol {
 		return Const(true)
 	}
@@ -63,6 +64,7 @@ func combine(subs []Q, all bool) Q {
 		return Const(!all)
 	}
 
+	// No repository at all: an and holds nowhere, and an or has one arm less.
 	if len(c.sets) > 0 {
 		set := merge(c.sets, all)
 		if set.IsEmpty() && all {
