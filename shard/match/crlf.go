@@ -17,6 +17,7 @@ import (
 // lineEnds returns re with `\r?` before each $, nil if there is no $ in it.
 func lineEnds(re *syntax.Regexp) *syntax.Regexp {
 	if re.Op == syntax.OpEndLine {
+		// Optional: the lines of one text may end both ways.
 		cr := &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'\r'}}
 		quest := &syntax.Regexp{Op: syntax.OpQuest, Sub: []*syntax.Regexp{cr}}
 		return &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{quest, re}}
@@ -29,6 +30,7 @@ func lineEnds(re *syntax.Regexp) *syntax.Regexp {
 			continue
 		}
 
+		// A copy at the first change: re itself is compiled too, for texts without a "\r".
 		if out == nil {
 			c := *re
 			c.Sub = append([]*syntax.Regexp(nil), re.Sub...)
@@ -82,11 +84,13 @@ func (m *Matcher) first(s *scratch, text []byte, from int) (start, end, next int
 			break
 		}
 
+		// A byte further at least, or an empty match would be found again for ever.
 		next = max(end, start+1)
 		if !m.isTwin {
 			return start, end, next, true
 		}
 
+		// What is only the "\r" of the line's end is no match of what was written.
 		if end, ok = m.cut(text, start, end); ok {
 			return start, end, next, true
 		}
@@ -116,6 +120,7 @@ func nextEmptyLine(text []byte, from int) (at int, ok bool) {
 			return from, true
 		}
 
+		// No line begins after the last newline, so from < len(text) holds for each that does.
 		i := bytes.IndexByte(text[from:], '\n')
 		if i < 0 {
 			break

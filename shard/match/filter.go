@@ -196,6 +196,7 @@ func (f *filter) last(text []byte, from int) int {
 		shift = 1
 	}
 
+	// Of several strings the one that begins first.
 	least := -1
 	for _, s := range f.strings {
 		n := len(s) - 1
@@ -237,6 +238,7 @@ func (f *filter) lowest(text []byte, lo, at int) int {
 	switch {
 	case f.lines:
 		low = lo + bytes.LastIndexByte(text[lo:at], '\n') + 1
+	// Where there is no bound: as far back as the bytes could be of a match.
 	case f.before < 0:
 		for low > lo && f.alphabet.has(text[low-1]) {
 			low--
@@ -245,6 +247,7 @@ func (f *filter) lowest(text []byte, lo, at int) int {
 		low = lo
 	}
 
+	// The automaton must not begin in the middle of a rune: it would take the rest for broken bytes.
 	if f.before >= 0 {
 		low = max(low, boundary(text, lo, at-f.before))
 	}

@@ -76,6 +76,7 @@ func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any u
 //	dst[:k] is done, and bit j of any = (dst[j] != 0) for j < k
 func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any uint64) {
 	for k := range blocks {
+		// Each word is written whole, so dst need not be clear before.
 		var w uint64
 		for i, b := range src[64*k : 64*k+64] {
 			if s.has(b) {

@@ -8,9 +8,11 @@ import (
 // nextLine is next for a pattern that matches only the empty text: of each line the
 // first match counts.
 func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, ok bool) {
+	// The whole line of from is read: an earlier match in it is the one that counts.
 	line := bytes.LastIndexByte(text[:from], '\n') + 1
 	for line < len(text) {
 		at, err := s.ahead.forward(text, line, len(text), false, nil)
+		// What follows the last newline is no line.
 		if err != nil || at < 0 || at == len(text) && text[at-1] == '\n' {
 			break
 		}
@@ -35,6 +37,7 @@ type reference struct{ first, later *regexp.Regexp }
 // anchored returns the end of the match that starts at from. Few patterns ever need
 // it.
 func (m *Matcher) anchored(text []byte, from int) (end int, ok bool) {
+	// Only a nullable expression with a match gets here, so the two are compiled when one does.
 	m.once.Do(func() {
 		expr := "(" + m.plan.re.String() + ")"
 		m.reference = reference{regexp.MustCompile(`\A` + expr), regexp.MustCompile(`\A(?s:.)` + expr)}
@@ -44,6 +47,8 @@ func (m *Matcher) anchored(text []byte, from int) (end int, ok bool) {
 	if from > 0 {
 		re, base = m.reference.later, from-1
 	}
+
+	// A byte in the middle of a rune is one broken rune to the dot, so the group begins at from.
 	loc := re.FindSubmatchIndex(text[base:])
 	if loc == nil {
 		return 0, false

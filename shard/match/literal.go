@@ -142,6 +142,7 @@ func (l *literal) choosePair() {
 // "abcdefghij" they are abcdefgh and cdefghij.
 func (l *literal) splitWords() {
 	for at := 0; at < len(l.core); at += 8 {
+		// The last word ends with the core, and with it the loop: at + 8 == len(core).
 		if at+8 > len(l.core) && at > 0 {
 			at = len(l.core) - 8
 		}
@@ -158,6 +159,7 @@ func (l *literal) splitWords() {
 
 // anchor makes scan; before and after must be known.
 func (l *literal) anchor() {
+	// A letter of several lengths between core and newline leaves them no fixed distance.
 	if len(l.left)+len(l.right) > 0 {
 		return
 	}
@@ -174,6 +176,7 @@ func (l *literal) anchor() {
 		elems = append(elems, newline)
 	}
 
+	// Without an anchor of lines this would be the core again.
 	if len(elems) > len(l.core) {
 		l.scan = newLiteral(elems)
 	}
@@ -269,6 +272,8 @@ func (e *elem) prefix(text []byte) int {
 		}
 		return 0
 	}
+
+	// No encoding of UTF-8 begins with another one, so at most one of them stands here.
 	for _, a := range e.alts {
 		if bytes.HasPrefix(text, a) {
 			return len(a)
@@ -285,6 +290,8 @@ func (e *elem) suffix(text []byte) int {
 		}
 		return 0
 	}
+
+	// Nor does one end with another.
 	for _, a := range e.alts {
 		if bytes.HasSuffix(text, a) {
 			return len(a)
@@ -299,6 +306,7 @@ func holds(text []byte, at int, op syntax.EmptyOp) bool {
 		return true
 	}
 
+	// The ends of the text are -1 to package syntax.
 	before, after := rune(-1), rune(-1)
 	if at > 0 {
 		before = lookAt(text[at-1])
@@ -371,6 +379,7 @@ func flat(re *syntax.Regexp) []*syntax.Regexp {
 		return nil
 
 	case syntax.OpConcat:
+		// A concatenation within one comes of a group: `(foo)(bar)` is one literal.
 		var out []*syntax.Regexp
 		for _, sub := range re.Sub {
 			out = append(out, flat(sub)...)

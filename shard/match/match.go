@@ -106,6 +106,7 @@ func Compile(expr string, o Options) (*Matcher, error) {
 
 // compileTree chooses the engine of an expression.
 func compileTree(re *syntax.Regexp) (*compiled, error) {
+	// Literals and runs have kernels of their own, and no match of theirs needs the automaton.
 	if l := literalOf(re); l != nil {
 		return &compiled{literal: l}, nil
 	}
@@ -119,6 +120,8 @@ func compileTree(re *syntax.Regexp) (*compiled, error) {
 	}
 
 	c := &compiled{plan: p, filter: filterOf(p)}
+
+	// Idle states are flagged only for a search across lines: by lines each candidate begins anew.
 	p.skips = p.crosses && c.filter != nil
 	return c, nil
 }
@@ -171,6 +174,8 @@ func (m *Matcher) AppendUnix(dst []Span, text []byte, limit int) []Span {
 // append is Append by this matcher, not by its twin.
 func (m *Matcher) append(dst []Span, text []byte, limit int) []Span {
 	s := m.scratch(text)
+
+	// A negative limit never counts down to zero.
 	for from := 0; limit != 0 && from <= len(text); limit-- {
 		start, end, next, ok := m.first(s, text, from)
 		if !ok {
@@ -231,6 +236,7 @@ func (m *Matcher) Stop() {
 
 // scratch returns working memory prepared for a text.
 func (m *Matcher) scratch(text []byte) *scratch {
+	// A pooled machine keeps the states that it has worked out for earlier texts.
 	s, ok := m.pool.Get().(*scratch)
 	if !ok {
 		s = &scratch{}
@@ -240,6 +246,7 @@ func (m *Matcher) scratch(text []byte) *scratch {
 		}
 	}
 
+	// The pool belongs to all matchers of the pattern, and each stops only its own searches.
 	if s.ahead != nil {
 		s.ahead.stop, s.back.stop = &m.stop, &m.stop
 	}

@@ -107,6 +107,7 @@ func (g *gather) add(re *syntax.Regexp) {
 // different lengths ends the run.
 func (g *gather) addLiteral(re *syntax.Regexp) {
 	for _, r := range re.Rune {
+		// This rune also stands for any broken byte, and those are not its bytes.
 		if r == utf8.RuneError || !utf8.ValidRune(r) {
 			g.skip(utf8.UTFMax)
 			continue
@@ -123,6 +124,7 @@ func (g *gather) addLiteral(re *syntax.Regexp) {
 
 // addAnchor makes a newline of an anchor where that makes the run rarer.
 func (g *gather) addAnchor(op syntax.Op) {
+	// lead and trail speak of all strings of a need, and not all arms have the anchor.
 	if g.arm {
 		return
 	}
@@ -130,10 +132,13 @@ func (g *gather) addAnchor(op syntax.Op) {
 	newline := [][]elem{{{b: '\n'}}}
 	started := len(g.run[0]) > 0 || len(g.run) > 1
 
+	// Nothing of the pattern stands before: the newline is the byte before the match.
 	if op == syntax.OpBeginLine && !started && g.before == 0 {
 		g.run, g.lead = newline, true
 	}
 
+	// The anchor does not read its newline, so what follows in the pattern may begin with the same
+	// one: the run ends here.
 	if op == syntax.OpEndLine && started && len(g.run) <= maxStrings && !g.cut() {
 		for i := range g.run {
 			g.run[i] = append(g.run[i][:len(g.run[i]):len(g.run[i])], newline[0]...)
@@ -155,14 +160,18 @@ func (g *gather) cut() bool {
 
 // cross extends the run by each string of set, which have at most n bytes.
 func (g *gather) cross(set [][]elem, n int) {
+	// Too many strings, or long enough already: what there is becomes a need, and set begins a run.
 	if len(g.run)*len(set) > maxStrings || g.cut() {
 		g.skip(0)
+		// As many strings as may be, made optional, are one more.
 		if len(set) > maxStrings {
 			g.skip(n)
 			return
 		}
 	}
 
+	// The strings share their beginnings: without the cut capacity, appending to one would
+	// overwrite the next.
 	next := make([][]elem, 0, len(g.run)*len(set))
 	for _, a := range g.run {
 		for _, b := range set {
@@ -179,6 +188,8 @@ func (g *gather) skip(n int) {
 	for _, s := range g.run {
 		longest = max(longest, len(s))
 	}
+
+	// The newline before a match is none of its bytes.
 	if g.lead {
 		longest--
 	}
@@ -213,6 +224,7 @@ func (g *gather) offer(n *need) {
 		}
 	}
 
+	// Only what is cheaper: a run that ended with $ is offered again by skip, without its trail.
 	if p := n.price(); g.best == nil || p < g.price {
 		g.best, g.price = n, p
 	}
@@ -228,12 +240,14 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 		arm.arm = true
 		arm.add(sub)
 		arm.flush(false)
+		// A match by this arm would have none of the strings.
 		if arm.best == nil {
 			union = nil
 			break
 		}
 
 		union.strings = append(union.strings, arm.best.strings...)
+		// What stands farthest from the start of a match is what lowest has to go back for.
 		if arm.best.before < 0 || g.before < 0 {
 			union.before = -1
 		} else if union.before >= 0 {
@@ -244,6 +258,8 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 	if union != nil && len(union.strings) <= maxStrings {
 		g.offer(union)
 	}
+
+	// The next run stands behind the longest arm.
 	g.skip(n)
 }
 
@@ -278,12 +294,14 @@ func exactLiteral(re *syntax.Regexp) [][]elem {
 	var out []elem
 	for _, r := range re.Rune {
 		es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
+		// A broken byte, or cases of several lengths: not one sequence of bytes.
 		if r == utf8.RuneError || !utf8.ValidRune(r) || es[0].alts != nil {
 			return nil
 		}
 		out = append(out, es...)
 	}
 
+	// The first bytes of a string would be a need, but they are not all that re matches.
 	if len(out) > maxBytes {
 		return nil
 	}
@@ -295,6 +313,7 @@ func exactAlternate(arms []*syntax.Regexp) [][]elem {
 	var out [][]elem
 	for _, arm := range arms {
 		set := exact(arm)
+		// One arm that is not known makes the union unknown.
 		if set == nil {
 			return nil
 		}
@@ -312,6 +331,8 @@ func exactConcat(parts []*syntax.Regexp) [][]elem {
 	out := [][]elem{nil}
 	for _, part := range parts {
 		set := exact(part)
+
+		// Before the product is made, since it multiplies: (a|b)(c|d)(e|f)... doubles with each part.
 		if set == nil || len(out)*len(set) > maxStrings {
 			return nil
 		}

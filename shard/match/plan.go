@@ -31,6 +31,7 @@ type plan struct {
 }
 
 func newPlan(re *syntax.Regexp) (*plan, error) {
+	// Before simplifying, which writes x{1000} out a thousand times.
 	if n := size(re); n > maxInsts {
 		return nil, fmt.Errorf("expression is too large: about %d instructions, at most %d", n, maxInsts)
 	}
@@ -49,6 +50,7 @@ func newPlan(re *syntax.Regexp) (*plan, error) {
 		return nil, fmt.Errorf("compile expression in reverse: %w", err)
 	}
 
+	// The reversed program reads the same runes, so the classes of one do for both.
 	p.startAsserts = startAsserts(p.prog)
 	p.classes()
 	return p, nil
@@ -65,9 +67,12 @@ func size(re *syntax.Regexp) int {
 		n += size(sub)
 	}
 
+	// Without an upper bound, Max is -1 and Min copies are written out, the last one as a loop.
 	if re.Op == syntax.OpRepeat {
 		n *= max(re.Min, re.Max, 1)
 	}
+
+	// Repeats multiply from the inside out: cut here, no product leaves an int.
 	return min(n, 1<<30)
 }
 
@@ -194,6 +199,7 @@ func reversed(re *syntax.Regexp) *syntax.Regexp {
 		out.Op = syntax.OpBeginText
 	}
 
+	// Rune by rune, as the machine steps in reverse, too.
 	if re.Op == syntax.OpLiteral {
 		out.Rune = nil
 		for i := len(re.Rune) - 1; i >= 0; i-- {
@@ -204,6 +210,8 @@ func reversed(re *syntax.Regexp) *syntax.Regexp {
 	out.Sub = make([]*syntax.Regexp, len(re.Sub))
 	for i, sub := range re.Sub {
 		at := i
+		// Only a concatenation has an order of reading. That of alternatives is a preference, and in
+		// reverse all threads go on.
 		if re.Op == syntax.OpConcat {
 			at = len(re.Sub) - 1 - i
 		}
@@ -224,6 +232,7 @@ func startAsserts(prog *syntax.Prog) bool {
 		}
 		seen[pc] = true
 
+		// What else there is reads a rune, or ends: no assertion comes first on this path.
 		switch in := &prog.Inst[pc]; in.Op {
 		case syntax.InstEmptyWidth:
 			return true
@@ -273,6 +282,7 @@ func (p *plan) classes() {
 
 // markRunes marks the bytes at which the runes that in matches begin and end.
 func markRunes(marks *[257]bool, in *syntax.Inst) {
+	// One rune is a literal's and may be folded; a class lists its other cases itself.
 	if len(in.Rune) == 1 {
 		r := in.Rune[0]
 		markRange(marks, r, r)

@@ -100,6 +100,7 @@ func (p *program) price() float64 {
 
 // emit appends an op with a new register as its result, which it returns.
 func (b *builder) emit(o op) int {
+	// Nobody runs a program that is too large; register 0 lets its making go on to the end.
 	if b.regs >= maxRegisters {
 		b.tooLarge = true
 		return 0
@@ -108,6 +109,7 @@ func (b *builder) emit(o op) int {
 	o.d = b.regs
 	b.regs++
 
+	// Without a marker in it, what is carried over tells nothing alone: see skipRest.
 	plain := o.code == opSet || o.code != opOnes && b.bytes[o.a] && (o.code == opShift || b.bytes[o.b])
 	b.bytes = append(b.bytes, plain)
 
@@ -123,6 +125,7 @@ func (b *builder) emit(o op) int {
 
 // set returns the register of the bytes of a set.
 func (b *builder) set(s byteSet) int {
+	// Looking for a class is the dearest op, so equal classes share a register.
 	if r, ok := b.known[s]; ok {
 		return r
 	}
@@ -361,6 +364,8 @@ func alphabet(re *syntax.Regexp) (out byteSet) {
 	if s, ok := setOf(re); ok {
 		return s
 	}
+
+	// setOf takes one rune only.
 	if re.Op == syntax.OpLiteral {
 		for _, r := range re.Rune {
 			out.join(runeSet(r, re.Flags&syntax.FoldCase != 0))

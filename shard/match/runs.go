@@ -102,6 +102,7 @@ func row(a, b uint64, n int) uint64 {
 // next returns the first match that starts at from or later.
 func (r *runs) next(c *cursor, from int) (start, end int, ok bool) {
 	for at := c.next(from); at >= 0; at = c.next(at + 1) {
+		// The window only knows that r.filter bytes stand here; how many there are is counted.
 		end := at
 		stop := len(c.text)
 		if r.most >= 0 {

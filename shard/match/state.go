@@ -139,10 +139,12 @@ func (m *machine) start(prev prevKind) uint32 {
 		return s
 	}
 
+	// Before the state is made: forgetting all afterwards would take it along.
 	if m.full() {
 		m.reset()
 	}
 	var threads []uint32
+	// Forward, threads start at each byte that is read; backward only here, at the end of the match.
 	if m.reverse {
 		m.marks.clear()
 		threads = m.follow(m.a[:0], uint32(m.prog.Start))
@@ -285,6 +287,7 @@ func extend(s *state, b byte) (r rune, more bool) {
 	copy(buf[:], s.pend[:s.npend])
 	buf[s.npend] = b
 	seen := buf[:s.npend+1]
+	// True also of bytes that no byte can make a rune of: then the size tells.
 	if !utf8.FullRune(seen) {
 		s.pend[s.npend] = b
 		s.npend++
@@ -368,11 +371,13 @@ func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 		}
 
 		out = m.follow(out, in.Out)
+		// Threads that come after a match have lower priority, and cannot win.
 		if n := len(out); !m.reverse && n > 0 && m.prog.Inst[out[n-1]].Op == syntax.InstMatch {
 			break
 		}
 	}
 
+	// Backward there are no priorities: in order, equal sets are one state.
 	if m.reverse {
 		slices.Sort(out)
 	}
@@ -480,6 +485,7 @@ func (m *machine) end(from uint32, next rune) int8 {
 		}
 	}
 
+	// A match that ends here comes after one that flush found between broken bytes.
 	before := n.delta
 	n.delta = noMatch
 	m.resolve(threads, &n, next)
@@ -487,6 +493,7 @@ func (m *machine) end(from uint32, next rune) int8 {
 		n.delta = before
 	}
 
+	// Before a rune the answer depends on it, so only that at the end of the text is kept.
 	if next < 0 {
 		s.atEnd = n.delta
 	}
