@@ -18,6 +18,8 @@ func Write(ctx context.Context, dir string, texts Texts, known []Known, tag Tagg
 		texts: texts, tag: tag, docs: make([][]byte, texts.Count), extents: make([][]byte, texts.Count),
 		names: newInterner(), parents: newInterner(), kinds: map[string]uint32{},
 	}
+
+	// Known symbols first: a document that has its rows is not tagged any more.
 	if err := c.copyKnown(ctx, known); err != nil {
 		return file.ID{}, err
 	}
@@ -87,6 +89,8 @@ func (c *collector) run(ctx context.Context) error {
 func (c *collector) take(ctx context.Context) (int, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
+	// Documents from next on are nobody's yet: done writes only those that were taken.
 	for c.next < len(c.docs) && c.docs[c.next] != nil {
 		c.next++
 	}

@@ -87,6 +87,7 @@ type Line struct{ Start, End int }
 // the one that begins last. It calls use with the index of each line that stands
 // in one.
 func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, s Symbol)) error {
+	// Without an extent no row lasts: the rows need not be decoded.
 	extents, err := y.extentsOf(doc)
 	if len(extents) == 0 || len(lines) == 0 || err != nil {
 		return err
@@ -102,6 +103,7 @@ func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, 
 			continue
 		}
 
+		// Only now are names decoded, which costs a page each.
 		s, err := y.Symbol(open[at[i]].Row, recent)
 		if err != nil {
 			return err

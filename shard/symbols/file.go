@@ -100,6 +100,7 @@ func (y *File) loadCodes() error {
 	}
 
 	all := []**huffmanTable{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs, &y.code.extents}
+	// The order of coded.add: each code belongs to one section.
 	if len(b) != len(all)*codeBytes {
 		return fmt.Errorf("%w: size of the codes", file.ErrDamaged)
 	}
@@ -130,6 +131,8 @@ func (y *File) loadParents(kinds []string) error {
 	before := ""
 	for i := range y.parents {
 		shared, rest, kind := d.Uint(), d.Text(), d.Uint()
+		// A name may repeat all of the one before: unbounded, a small damaged file would ask for
+		// memory that grows with the square of its size.
 		if d.Err() != nil || shared > uint64(len(before)) || len(rest) > MaxName-int(shared) || kind >= uint64(len(kinds)) {
 			return fmt.Errorf("%w: parent %d", file.ErrDamaged, i)
 		}
@@ -194,6 +197,7 @@ func ascending(c file.Column32, limit int) bool {
 func (y *File) openPostings() error {
 	var segments [][]byte
 	for i := file.SectionID(0); ; i++ {
+		// Segments are numbered without a gap, so the first that is not there ends them.
 		s := y.f.Find(secPostings + i)
 		if s.Length == 0 {
 			break
@@ -212,6 +216,7 @@ func (y *File) openPostings() error {
 		return fmt.Errorf("%w: %w", file.ErrDamaged, err)
 	}
 
+	// A page is one unit: with another number of units, the postings would name pages that are not there.
 	units := 0
 	for i := range segments {
 		units += post.Units(i)

@@ -144,6 +144,8 @@ func (c *huffmanCode) appendTo(dst []byte) []byte {
 
 // encode appends the codes of src. acc has n bits that are not written yet.
 func (c *huffmanCode) encode(dst, src []byte) []byte {
+	// Six bytes are written at once, as eight of which two are taken back. n < 48 before each byte, so
+	// acc never has more than 47 + codeBits bits.
 	acc, n := uint64(0), uint(0)
 	for _, b := range src {
 		acc |= uint64(c.bits[b]) << n

@@ -28,6 +28,7 @@ func (t *interner) hash(name []byte) uint32 { return uint32(maphash.Bytes(t.seed
 
 // number returns the number of a name; false if there is no room for a new one.
 func (t *interner) number(name []byte, hash uint32) (uint32, bool) {
+	// Linear probing ends at a free slot: grow leaves at least an eighth of them.
 	mask := uint32(len(t.slots) - 1)
 	i := hash & mask
 	for ; t.slots[i] != 0; i = (i + 1) & mask {
@@ -81,6 +82,7 @@ func (t *interner) grow() {
 			continue
 		}
 
+		// Names in the table differ from each other, so the first free slot is the place.
 		i := uint32(s>>32) & mask
 		for slots[i] != 0 {
 			i = (i + 1) & mask

@@ -113,6 +113,7 @@ func (l *lineReader) find(name []byte) int {
 // -1.
 func wordIn(line, name []byte) int {
 	first := bytes.Index(line, name)
+	// A name may stand within a longer word first, as `in` does in `int in`.
 	for at := first; at >= 0; {
 		end := at + len(name)
 		if (at == 0 || IsBorder(line[at-1], line[at])) && (end == len(line) || IsBorder(line[end-1], line[end])) {
@@ -140,10 +141,12 @@ func wordBefore(text, name []byte) int {
 			break
 		}
 
+		// The text ends with the newline of the line before.
 		text = text[:len(text)-1]
 		start := bytes.LastIndexByte(text, '\n') + 1
 		line := text[start:]
 
+		// Away from its line, a name within a longer word is no proof.
 		if at := wordIn(line, name); at >= 0 && (at == 0 || IsBorder(line[at-1], line[at])) {
 			if end := at + len(name); end == len(line) || IsBorder(line[end-1], line[end]) {
 				return start + at

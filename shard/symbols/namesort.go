@@ -27,6 +27,7 @@ func sortedNames(t *interner) []uint32 {
 	keys := make([]sortKey, t.len())
 	for i := range keys {
 		n := uint32(i)
+		// lower8 knows only ASCII; elsewhere the lower case may even have another length.
 		if name := t.name(n); !isASCII(name) {
 			s.low[n] = []byte(strings.ToLower(string(name)))
 		}
@@ -109,6 +110,7 @@ func lower8(v uint64) uint64 {
 
 // isASCII reports whether all bytes are ASCII.
 func isASCII(b []byte) bool {
+	// Eight bytes at once, since millions of names come here.
 	for len(b) >= 8 {
 		if binary.LittleEndian.Uint64(b)&0x8080808080808080 != 0 {
 			return false

@@ -33,6 +33,7 @@ func (p *pageRefs) each(name int, use func(int)) error {
 		p.r.b, p.read = p.buf, true
 	}
 
+	// References stand in a row without an index: those of the names before are read over.
 	var docs reference
 	for ; p.next <= name; p.next++ {
 		docs = p.r.next()
@@ -63,6 +64,7 @@ func (r *refReader) next() reference {
 	}
 	r.b = r.b[w:]
 
+	// The lowest bit of head says that there are gaps, the one above it is the sign of zigzag.
 	step := head >> 1
 	r.first += int(int64(step>>1) ^ -int64(step&1))
 	ref := reference{first: r.first}
@@ -108,6 +110,7 @@ func uvarintSize(v uint32) int { return (bits.Len32(v|1) + 6) / 7 }
 func (r reference) each(documents int, use func(int)) error {
 	doc, gaps := r.first, r.gaps
 	for {
+		// The caller indexes with doc, whatever the file says.
 		if uint(doc) >= uint(documents) {
 			return fmt.Errorf("%w: document of a symbol", file.ErrDamaged)
 		}
@@ -116,6 +119,7 @@ func (r reference) each(documents int, use func(int)) error {
 			return nil
 		}
 
+		// A gap that is too large must not wrap doc around.
 		gap, w := binary.Uvarint(gaps)
 		if w <= 0 || gap >= uint64(documents) {
 			return fmt.Errorf("%w: document of a symbol", file.ErrDamaged)

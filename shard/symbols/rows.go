@@ -18,6 +18,7 @@ type Row struct {
 // the bytes between them with a bit for "kind and parent follow", the distance of the
 // names, and kind and parent if they differ.
 func appendRow(dst []byte, before, r Row) []byte {
+	// Neighbours mostly have one kind and one parent, so a bit stands for both.
 	gap := uint64(r.Offset-before.Offset) << 1
 	if r.Kind != before.Kind || r.Parent != before.Parent {
 		gap |= 1
@@ -64,6 +65,7 @@ func (r *rowReader) uint() uint64 {
 	}
 
 	v, n := binary.Uvarint(r.b)
+	// Without bytes left, next ends, and who reads sees malformed.
 	if n <= 0 {
 		r.b, r.malformed = nil, true
 		return 0
@@ -79,8 +81,10 @@ func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
 		return nil
 	}
 
+	// A document is asked about once for each of its chunks, in a row.
 	if recent.of(y); recent.doc != doc+1 {
 		var ok bool
+		// A decoding that fails leaves rows of no document.
 		recent.doc = 0
 		if recent.rows, ok = y.code.docs.decodeCoded(recent.rows, coded); !ok {
 			return y.f.Damaged("symbols of document %d", doc)
@@ -90,6 +94,7 @@ func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
 
 	r := rowReader{b: recent.rows}
 	for r.next() {
+		// Names, kinds and parents are indexed with what was read, so a damaged row ends here.
 		if uint(r.row.Name) >= uint(y.names) || r.row.Kind >= len(y.kinds) || r.row.Parent > len(y.parents) || r.row.Offset > maxOffset {
 			r.malformed = true
 			break

@@ -53,6 +53,8 @@ type taggedKind struct {
 // next tags the next documents. It reports false when there are no more.
 func (w *tagging) next(ctx context.Context) (more bool, err error) {
 	w.docs, w.texts, w.room = w.docs[:0], w.texts[:0], w.room[:0]
+
+	// Contents lie side by side in room, which serves the next group, too.
 	for more = true; more && len(w.room) < w.group; {
 		var doc int
 		if doc, more = w.c.take(ctx); !more {
@@ -104,6 +106,7 @@ func (w *tagging) done(i int, err error) {
 
 // add receives a definition from the tagger.
 func (w *tagging) add(d Definition) {
+	// A page has a name a line, and the keys that names are sorted by end in zeros.
 	if len(d.Name) == 0 || len(d.Name) > MaxName || bytes.IndexByte(d.Name, '\n') >= 0 || bytes.IndexByte(d.Name, 0) >= 0 {
 		return
 	}
@@ -120,6 +123,7 @@ func (w *tagging) add(d Definition) {
 
 // kind returns the index of a kind. There are few, and each comes often.
 func (w *tagging) kind(kind string) uint32 {
+	// So long a word is no kind: what an outside program says is not believed.
 	if len(kind) > maxKind {
 		kind = ""
 	}
@@ -140,6 +144,8 @@ func (w *tagging) parent(name []byte, kind string) uint32 {
 	if len(kind) > maxKind {
 		kind = ""
 	}
+
+	// An earlier equal parent is not looked for: parentNumberLocked gives both one number, by their key.
 	if n := len(w.parents); n > 0 {
 		if p := w.parents[n-1]; p.kind == kind && bytes.Equal(w.bytes[p.at:p.at+p.name], name) {
 			return uint32(n)
@@ -214,6 +220,7 @@ func (w *tagging) encode() (rows, extents []byte) {
 	w.coded = w.coded[:0]
 	w.extents.reset()
 	before := Row{}
+	// Sorted by offset and name, a symbol reported twice stands beside itself.
 	for i, r := range w.rows {
 		row := Row{int(r.offset), int(r.name), int(r.kind), int(r.parent)}
 		if i > 0 && row == before {
@@ -224,5 +231,7 @@ func (w *tagging) encode() (rows, extents []byte) {
 		w.extents.add(int(r.extent))
 		before = row
 	}
+
+	// The buffers serve the next document; what is kept has no room to spare.
 	return append(make([]byte, 0, len(w.coded)), w.coded...), slices.Clone(w.extents.coded)
 }

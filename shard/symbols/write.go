@@ -127,6 +127,7 @@ func (c *coded) add(id file.SectionID, blob []byte, endID file.SectionID, ends f
 	var out []byte
 	outEnds := make([]byte, 0, len(ends))
 	for i := range ends.Len() {
+		// An empty entry takes no byte at all, not even a size.
 		if entry := file.Entry(blob, ends, i); len(entry) > 0 {
 			out = code.appendCoded(out, entry)
 		}
@@ -148,12 +149,14 @@ func writeParents(meta *file.Encoder, c *coded, list []parent, order []uint32) {
 	before := ""
 	for _, n := range order {
 		p := list[n]
+		// Parents have kinds of their own, numbered as they come: few, so a list will do.
 		kind := slices.Index(kinds, p.kind)
 		if kind < 0 {
 			kind = len(kinds)
 			kinds = append(kinds, p.kind)
 		}
 
+		// Sorted, neighbours share beginnings.
 		shared := 0
 		for shared < len(before) && shared < len(p.name) && before[shared] == p.name[shared] {
 			shared++
