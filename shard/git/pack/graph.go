@@ -154,6 +154,7 @@ func (l *layer) parse(g *Graph) error {
 // below.
 func (l *layer) parseHeader(g *Graph) error {
 	d := l.data
+	// Positions count over all layers, so one out of its place would name wrong commits.
 	if len(d) < graphHeader+chunkRow || string(d[:4]) != "CGPH" || d[4] != 1 || int(d[7]) != len(g.layers)-1 {
 		return errDamaged
 	}
@@ -252,6 +253,7 @@ func (g *Graph) Find(id []byte) (pos uint32, ok bool) {
 
 	be := binary.BigEndian
 	for _, l := range slices.Backward(g.layers) {
+		// The ids that begin with this byte. The rows of the table were not checked before.
 		from, to := 0, int(be.Uint32(l.fanout[4*int(id[0]):]))
 		if id[0] > 0 {
 			from = int(be.Uint32(l.fanout[4*int(id[0])-4:]))

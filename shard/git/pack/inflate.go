@@ -145,6 +145,7 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 
 // stored copies a block that is not compressed.
 func (b *stream) stored(dst []byte, out int) (int, error) {
+	// Whole bytes that were taken go back; the rest of a byte is padding, which the format leaves out.
 	at := b.at - int(b.n>>3)
 	b.buf, b.n = 0, 0
 
@@ -152,6 +153,7 @@ func (b *stream) stored(dst []byte, out int) (int, error) {
 		return 0, errStream
 	}
 
+	// The length stands there twice, the second time with all bits turned.
 	n := int(binary.LittleEndian.Uint16(b.src[at:]))
 	if int(^binary.LittleEndian.Uint16(b.src[at+2:])) != n || n > len(b.src)-at-4 || n > len(dst)-out {
 		return 0, errStream

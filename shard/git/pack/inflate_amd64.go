@@ -27,6 +27,7 @@ func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 	b.at, out, b.buf, b.n, state = inflateWide(&f.lit[0], &f.dist[0], unsafe.SliceData(b.src), b.at, len(b.src)-fastIn,
 		unsafe.SliceData(dst), out, lastOut(dst), b.buf, b.n)
 
+	// The last step may have gone beyond the end of dst, into the room behind it.
 	if state == 2 || out > len(dst) {
 		return out, false, errStream
 	}

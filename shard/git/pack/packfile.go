@@ -55,6 +55,7 @@ const (
 
 // openFile maps a pack by the name of its index, which tells how long ids are.
 func openFile(index string) (*file, error) {
+	// Only the name says how long ids are: a checksum is as long as they.
 	sum, ok := strings.CutPrefix(strings.TrimSuffix(filepath.Base(index), ".idx"), "pack-")
 	if !ok || !IsID(sum) {
 		return nil, errDamaged
@@ -70,6 +71,7 @@ func openFile(index string) (*file, error) {
 		return nil, err
 	}
 
+	// Both files may be cut short by anybody while they are read.
 	if err := Protect(f.check); err != nil {
 		f.close()
 		return nil, errDamaged
@@ -112,6 +114,7 @@ func (f *file) check() error {
 
 // mapFile maps a file of a repository of ours.
 func mapFile(name string) ([]byte, error) {
+	// A pipe in the place of the file must not make this wait.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -123,6 +126,7 @@ func mapFile(name string) ([]byte, error) {
 		return nil, err
 	}
 
+	// Nothing cannot be mapped, and this much is half of all addresses of a process.
 	if !info.Mode().IsRegular() || info.Size() == 0 || info.Size() > 1<<46 {
 		return nil, errDamaged
 	}

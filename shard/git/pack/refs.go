@@ -22,6 +22,7 @@ const (
 func Refs(root *os.Root) (map[string]string, error) {
 	refs := map[string]string{}
 	err := Walk(root, "refs", func(name string, _ fs.DirEntry) error {
+		// Git is writing it; until it is renamed, the old value holds.
 		if strings.HasSuffix(name, ".lock") {
 			return nil
 		}
@@ -74,6 +75,7 @@ func packedRefs(root *os.Root, refs map[string]string) error {
 		return err
 	}
 
+	// The line of what a tag leads to is not needed: who wants it reads the tag.
 	for line := range bytes.Lines(text) {
 		if line[0] == '#' || line[0] == '^' {
 			continue
@@ -84,6 +86,7 @@ func packedRefs(root *os.Root, refs map[string]string) error {
 			return fmt.Errorf("%.80q is no plain reference", name)
 		}
 
+		// A loose reference is newer than the packed one of its name.
 		if _, loose := refs[name]; !loose {
 			refs[name] = oid
 		}
