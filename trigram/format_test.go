@@ -1,6 +1,9 @@
 package trigram
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // TestTheExampleOfTheFormat holds the segment drawn above its constants.
 func TestTheExampleOfTheFormat(t *testing.T) {
@@ -21,6 +24,18 @@ func TestTheExampleOfTheFormat(t *testing.T) {
 	} {
 		if part.got != part.want {
 			t.Errorf("%s % x, want % x", part.name, part.got, part.want)
+		}
+	}
+}
+
+// A slice of a list has room for 256 units, of which the last slice of a segment may
+// have fewer.
+func TestAListBeyondItsSegment(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []uint16{64, 128, 192, 255} {
+		l := list{kind: kindSliced, n: 1, data: appendSliced(nil, []uint16{unit}), s: &segment{touch: func(int, int, int) error { return nil }}}
+		if err := l.orInto(new(Bitmap), 64, new(Work)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("unit %d of a segment of 64: %v, want ErrCorrupt", unit, err)
 		}
 	}
 }

@@ -111,8 +111,15 @@ func (l *list) orFlat(b *Bitmap, units int) error {
 	return nil
 }
 
-// overrun reports whether a set has units that do not exist in the last word.
+// overrun reports whether a set has units that do not exist, up to the end of the slice
+// of 256 in which the last unit is: that far a list can reach.
 func overrun(b *Bitmap, units int) bool {
+	words := (units + 63) / 64
+	for _, w := range b[words : (words+3)&^3] {
+		if w != 0 {
+			return true
+		}
+	}
 	return units&63 != 0 && b[units>>6]>>(units&63) != 0
 }
 
@@ -169,7 +176,7 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 	}
 
 	// All data is used, no unit is beyond the end, and none is counted twice.
-	if len(data) != 0 || total != l.n || overrun(b, units) || len(b) > words && b[words] != 0 {
+	if len(data) != 0 || total != l.n || overrun(b, units) {
 		return l.corrupt()
 	}
 	return nil
