@@ -19,6 +19,7 @@ func distinctNumbers(ids *uint32, classes *byte, n int, seen *uint8, epoch uint8
 
 // direct is the fast way: right unless the window has an escape, which it reports.
 func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
+	// What the assembly takes for granted; the portable way does for the rest.
 	n = len(window) - 2
 	if !cpu.X86.HasAVX2 || n < 16 || len(window) > longestWindow || len(ids) < len(window) {
 		return t.directPortable(ids, window)
@@ -29,6 +30,7 @@ func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
 		escapes = classify(&t.classes[0], &window[0], blocks)
 	}
 
+	// Padded with blanks, which are no escape. The trigrams that they make are beyond n.
 	if rest := window[32*blocks:]; len(rest) > 0 {
 		var tail [32]byte
 		for i := copy(tail[:], rest); i < len(tail); i++ {

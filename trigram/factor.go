@@ -115,6 +115,7 @@ func (s seq) factor(i, end int) *node {
 		n.special = n.special || e.special
 	}
 
+	// Without a trigram of single bytes it says little, so what may follow is taken in.
 	if !n.exact() {
 		n.extend(s, end)
 	}
@@ -271,6 +272,7 @@ func (s seq) bestRun(i, end int) (best *node, at int) {
 func (s seq) run(i, class int, set byteSet) *node {
 	count, classes, special := 0, 0, false
 	for _, e := range s[i:] {
+		// Gaps lengthen no run, but keep it together; alternatives and anchors end it.
 		if e.kind > elemGap || !e.set.within(set) {
 			break
 		}
@@ -284,6 +286,7 @@ func (s seq) run(i, class int, set byteSet) *node {
 		}
 	}
 
+	// With fewer classes than this, its single bytes make a factor that says more.
 	if classes < 4 || count < shortest[class] {
 		return nil
 	}

@@ -60,6 +60,7 @@ func (s seq) fixed() bool {
 // located reports whether the first condition of the sequence is about the very start
 // of a match.
 func (s seq) located() bool {
+	// An anchor at the edge is a newline, or a byte as any other.
 	s = s.anchored(true)
 
 	n := 0
@@ -71,6 +72,7 @@ func (s seq) located() bool {
 		return false
 	}
 
+	// As in stretch: the first condition has to be about the first byte.
 	run, at := s.bestRun(0, min(n, maxFactor-2))
 	return s.factor(0, min(n, maxFactor)) != nil || run != nil && at == 0
 }
@@ -201,6 +203,7 @@ func (f *flattener) repeat(re *syntax.Regexp) []seq {
 		return []seq{{}}
 	}
 
+	// Copies that may be missing are a gap, and so are those beyond the bound.
 	all := []seq{{}}
 	if re.Max != re.Min || re.Min > maxCopies {
 		all = []seq{{gapOf(x)}}
@@ -262,6 +265,7 @@ func toRunes(s string) []char {
 	var cs []char
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
+		// A literal is compared byte by byte, so a broken byte is looked for as itself.
 		if r == utf8.RuneError && n == 1 {
 			cs = append(cs, char{rune(s[i]), true})
 		} else {
@@ -282,6 +286,8 @@ func (c char) elems(fold bool) seq {
 	}
 
 	ranges := []rune{c.r, c.r}
+
+	// All cases of the rune: SimpleFold goes around them in a circle.
 	if fold {
 		for r := unicode.SimpleFold(c.r); r != c.r; r = unicode.SimpleFold(r) {
 			ranges = append(ranges, r, r)
@@ -333,6 +339,7 @@ func classElems(ranges []rune, fold bool) seq {
 // members returns the members of a class below 0x80, and the others. many is set if there
 // are too many of those, or if U+FFFD is among them, which stands for broken bytes too.
 func members(ranges []rune) (ascii byteSet, others []rune, many bool) {
+	// ASCII stands in the set in full; beyond it members are listed while they are few.
 	for i := 0; i+1 < len(ranges); i += 2 {
 		lo, hi := ranges[i], ranges[i+1]
 		for r := lo; r <= min(hi, utf8.RuneSelf-1); r++ {
@@ -387,6 +394,7 @@ func sameLength(runes []rune) seq {
 			s = make(seq, n)
 		}
 
+		// Bytes of one place in encodings of several lengths mean different things.
 		if len(s) != n {
 			return nil
 		}

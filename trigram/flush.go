@@ -173,6 +173,8 @@ type extraList struct {
 // extraOrder returns the lists of the numbers in used[direct:], sorted by key.
 func (w *Writer) extraOrder(used []uint32, direct int) []extraList {
 	from := uint32(0)
+
+	// The lists stand in sorted one after the other: the first of these where the last direct one ends.
 	if direct > 0 {
 		from = w.counts[used[direct-1]]
 	}

@@ -202,11 +202,14 @@ func (e *encoder) addRow(key uint32, r *rowList, lists []byte) {
 
 // addList appends a list of a kind; put appends what is not in the entry.
 func (e *encoder) addList(key uint32, kind, units int, data []byte, put func()) {
+	// What is in no unit has no entry at all: a lookup that finds none says so.
 	if units == 0 {
 		return
 	}
 
 	e.entry(key, kind)
+
+	// Short lists stand in the entry itself.
 	if kind < kindVarint {
 		e.entries = append(e.entries, data...)
 		return

@@ -137,6 +137,7 @@ func (n *node) String() string {
 	case opNone:
 		return "none"
 
+	// A star: a character beyond ASCII may stand for a k or an s.
 	case opFactor:
 		var b strings.Builder
 		b.WriteByte('"')

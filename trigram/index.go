@@ -34,6 +34,7 @@ func Open(segments [][]byte, touch Touch) (*Index, error) {
 	x := &Index{segs: make([]segment, 0, len(segments))}
 
 	for i, b := range segments {
+		// Only the head is believed here; what else is read is touched when it is.
 		if err := touch(i, 0, min(headBytes, len(b))); err != nil {
 			return nil, err
 		}

@@ -250,6 +250,7 @@ func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 
 // collect appends the units of a list to ids.
 func (l *list) collect(units int, w *Work, ids *[]uint16) error {
+	// These kinds give no ids one by one, a bitmap gives them in order.
 	if l.kind == kindFlat || l.kind == kindSliced {
 		var b Bitmap
 		if err := l.orInto(&b, units, w); err != nil {

@@ -28,6 +28,7 @@ func makeRunBits() (t [256]uint8) {
 		}
 	}
 
+	// Runs are of the text as it is: capitals are apart here, while trigrams fold them.
 	set('0', '9', runDigit, runHex, runWord)
 	set('A', 'F', runHex)
 	set('a', 'f', runHex)
@@ -62,6 +63,7 @@ func longestRun(text []byte, class int) uint8 {
 			continue
 		}
 
+		// All bytes back to i are of the class: a new longest run, which may go on.
 		end := i + longest + 1
 		for end < len(text) && runBits[text[end]]&bit != 0 {
 			end++
@@ -70,6 +72,7 @@ func longestRun(text []byte, class int) uint8 {
 		i = end + 1
 	}
 
+	// What a shorter run says is not worth a look, so it counts as none.
 	if longest < shortest[class] {
 		return 0
 	}
@@ -94,6 +97,7 @@ type runMasks [runBlocks][runClasses]uint64
 // run than all before, which it seldom has: with the same few shifts for each block
 // there is nothing to mispredict. run is how long a run is that reaches the block.
 func (m *runMasks) longest(blocks, class int) uint8 {
+	// A bit left after the steps is a run that is longer than the longest so far.
 	longest, run := shortest[class]-1, 0
 	steps := stepsTo(longest + 1)
 	for i := range blocks {
@@ -103,6 +107,7 @@ func (m *runMasks) longest(blocks, class int) uint8 {
 			continue
 		}
 
+		// Within the word, or across its beginning from the words before.
 		within, across := steps.apply(w), run+bits.TrailingZeros64(^w)
 
 		run = bits.LeadingZeros64(^w)
@@ -113,6 +118,7 @@ func (m *runMasks) longest(blocks, class int) uint8 {
 		}
 	}
 
+	// One that reaches the end was not across any word.
 	if longest = max(longest, run); longest < shortest[class] {
 		return 0
 	}

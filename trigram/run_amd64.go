@@ -16,6 +16,7 @@ func (m *runMasks) longestRuns(dst []byte, text []byte) []byte {
 		return appendRuns(dst, text)
 	}
 
+	// The rest in a block of zeros, which are of no class.
 	blocks, tail := len(text)/64, [64]byte{}
 	if blocks > 0 {
 		classMasks(&text[0], blocks, &m[0][0])

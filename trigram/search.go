@@ -35,6 +35,7 @@ func (x *Index) Search(seg int, f *Formula, within *Bitmap, s *Scratch, out *Bit
 		return 0, err
 	}
 
+	// Lists are read whole, so what is found may be elsewhere.
 	if within != nil {
 		out.And(within)
 	}

@@ -25,6 +25,7 @@ func (e *evaluation) require(set *Bitmap, n *node, ahead bool) error {
 // spread grows a set of units where a condition holds by the units that have one of
 // these in reach: with ahead the units before them, else the units behind.
 func (e *evaluation) spread(b *Bitmap, ahead bool) error {
+	// Read once for all conditions of a formula: each spreads to units of its own document only.
 	if e.first == nil {
 		e.first = new(Bitmap)
 		if err := e.key(keyFirst, e.first); err != nil {
@@ -48,6 +49,7 @@ func (e *evaluation) spread(b *Bitmap, ahead bool) error {
 		e.spreadLine(b, ahead)
 	}
 
+	// A condition near another begins in the same unit or in one beside it.
 	if ahead {
 		b.shiftDown(e.first)
 	} else {

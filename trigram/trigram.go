@@ -91,6 +91,7 @@ func (b *Bitmap) Next(u int) int {
 		return -1
 	}
 
+	// Without the units below u.
 	i := u >> 6
 	w := b[i] >> (u & 63) << (u & 63)
 	for w == 0 {

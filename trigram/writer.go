@@ -195,10 +195,13 @@ func (w *Writer) reserve(pairs int) (err error) {
 	if len(w.log) >= pairs {
 		return nil
 	}
+
+	// Given back first: the old and the new log together would be hundreds of megabytes.
 	release(w.log)
 	release(w.sorted)
 	w.log, w.sorted = nil, nil
 
+	// One more, since dealOut writes what it does not keep behind what it keeps.
 	if w.log, err = offheap[uint32](pairs + 1); err != nil {
 		return err
 	}
@@ -219,6 +222,8 @@ func (w *Writer) Close() {
 	release(w.counts)
 	release(w.sorted)
 	release(w.lists)
+
+	// Whoever adds after this gets an error, and writes into no memory that is gone.
 	*w = Writer{err: errors.New("trigram: writer is closed")}
 }
 
@@ -440,6 +445,7 @@ func (w *Writer) Finish() error {
 		return w.err
 	}
 
+	// Equal documents give equal bytes: what this index had must not choose rows in the next.
 	w.segment = 0
 	for _, id := range w.hotIDs[min(1, len(w.hotIDs)):] {
 		w.hot[id] = 0
