@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-var symbolParam = Param{Name: "symbol", Kind: String, Required: true, About: "name, as NewServer; with its type or class as Store.Close or Store::Close"}
+var symbolParam = Param{Name: "symbol", Kind: String, Required: true, About: "name, as NewServer; several as a,b; in its type Store.Close or Store::Close"}
 
 // lookup is one call of a tool that is about a symbol.
 type lookup struct {

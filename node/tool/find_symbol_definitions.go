@@ -22,9 +22,9 @@ func definitions(s Searcher, b Browser) Tool {
 			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 50, About: "most definitions"},
 			{Name: "body", Kind: Boolean, Default: false},
 		},
-		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+		Run: ofEachName(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runDefinitions(ctx, v, s, b, a)
-		},
+		}),
 	}
 }
 

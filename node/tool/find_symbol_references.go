@@ -24,9 +24,9 @@ func references(s Searcher, b Browser) Tool {
 			pathParam, includeParam, excludeParam, testsParam, refParam,
 			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 200, About: "most lines"},
 		},
-		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+		Run: ofEachName(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runReferences(ctx, v, s, b, a)
-		},
+		}),
 	}
 }
 
@@ -251,7 +251,7 @@ type usesWriter struct {
 	*lookup
 	usages                          usages
 	receivers                       *receivers // nil where all lines are shown alike
-	others                          block      // the lines whose receiver is named otherwise
+	others                          others     // the lines whose receiver is named otherwise
 	blocks                          []block
 	of                              []int // number of each block's file
 	seen, files                     int   // files; those of them with lines that count
@@ -269,7 +269,7 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 
 	number, before := w.seen, w.lines
 	w.seen++
-	var others []string
+	var others []*search.SymbolMatch
 
 	last := uint32(0)
 	for k := range f.Matches {
@@ -287,7 +287,7 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 
 		w.lines++
 		if w.receivers != nil && !w.receivers.fits(m) {
-			others = append(others, w.receivers.brief(m))
+			others = append(others, m)
 			continue
 		}
 
@@ -303,8 +303,11 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 		w.files++
 	}
 	if others != nil {
-		where := of(w.Args, f.Repository) + clean([]byte(f.Path))
-		w.others.lines = append(w.others.lines, where+": "+strings.Join(others, ", ")+"\n")
+		where := clean([]byte(f.Path))
+		if w.Text("repo") == "" {
+			where = f.Repository + " " + where
+		}
+		w.others.add(w.receivers, where, others)
 	}
 	if b.lines != nil {
 		w.blocks = append(w.blocks, b)
@@ -379,11 +382,13 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	}
 	if w.receivers != nil {
 		fmt.Fprintf(&out, ", those named like %s come first", clean([]byte(w.receivers.owner)))
-		w.others.head = "Receivers of other names, by line:\n"
-		w.blocks = append(w.blocks, w.others)
+		w.blocks = append(w.blocks, w.others.block())
 	}
 
 	e := end{found: w.lines > 0}
+	if w.receivers != nil && !w.others.byLine() {
+		e.left = append(e.left, fmt.Sprintf("lines of %s by receivers of other names; continue with %s", count(w.others.lines, noun), w.with("symbol", w.name())))
+	}
 	shown := writeBlocks(w.Args, &out, w.blocks, &e, func(i int) string {
 		if i == len(w.of) {
 			return w.with("symbol", w.name())

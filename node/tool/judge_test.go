@@ -274,3 +274,90 @@ func TestUsesNearTheDefinitionComeFirst(t *testing.T) {
 		}
 	}
 }
+
+// Where receivers of other names are many, their names tell enough, and the call
+// that shows their lines is named.
+func TestManyReceiversOfOtherNamesAreCounted(t *testing.T) {
+	t.Parallel()
+	file := search.SymbolFile{Repository: "example.com/acme/app", Path: "f.go", Language: "Go"}
+	for i := range mostByLine + 5 {
+		text := "conn.Close()"
+		switch {
+		case i == 0:
+			text = "store.Close()"
+		case i < 4:
+			text = "f.Close()"
+		}
+		m := search.SymbolMatch{Line: []byte(text), Around: shard.Symbol{Name: "run"}}
+		m.Range.Start.Line = uint32(i + 1)
+		file.Matches = append(file.Matches, m)
+	}
+
+	row := references(nil, nil)
+	row.Params = append(row.Params, maxTokens)
+	a, err := row.decode(json.RawMessage(`{"symbol":"Store.Close","calls":true,"repo":"example.com/acme/app"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := (&lookup{Args: a}).references(&search.SymbolResponse{Files: []search.SymbolFile{file}})
+	want := `65 calls of Close in 1 file; Close of any type: the receiver is not resolved, those named like Store come first
+f.go
+1 in run: store.Close()
+Receivers of other names, how often in 1 file: conn 61, f 3
+Left out: lines of 64 calls by receivers of other names; continue with find_symbol_references {"symbol":"Close","repo":"example.com/acme/app","calls":true}.`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// naming is a searcher of names that are each defined once.
+type naming struct {
+	Searcher
+	asked []string
+}
+
+// Definitions implements Searcher.
+func (n *naming) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+	n.asked = append(n.asked, req.Symbol)
+	m := search.SymbolMatch{Line: []byte("func " + req.Symbol + "()"), Kind: "function", Name: req.Symbol}
+	m.Range.Start.Line = 3
+	return &search.SymbolResponse{Files: []search.SymbolFile{{Repository: "example.com/acme/app", Path: "f.go", Language: "Go", Matches: []search.SymbolMatch{m}}}, MatchCount: 1}, nil
+}
+
+// Several names in one call have an answer each, within the room of the call.
+func TestSeveralNamesInOneCall(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args  string
+		asked string
+		want  string // in the answer
+	}{
+		{`{"symbol":"dbSyncDelete, dbAsyncDelete"}`, "dbSyncDelete dbAsyncDelete", "func dbSyncDelete()\nComplete.\n1 definition of dbAsyncDelete"},
+		{`{"symbol":"a,b,a"}`, "a b", "func b()"},
+		{`{"symbol":"Store.Close,db::Open"}`, "Store.Close db::Open", "func db::Open()"},
+		{`{"symbol":"one"}`, "one", "func one()\nComplete."},
+		{`{"symbol":"one,"}`, "one,", "func one,()"},         // no list
+		{`{"symbol":"map<K, V>"}`, "map<K, V>", "map<K, V>"}, // one name
+		{`{"symbol":"operator()"}`, "operator()", "operator()"},
+		{`{"symbol":"a,b,c","maxTokens":1000}`, "a b", `Left out: c; continue with find_symbol_definitions {"symbol":"c","maxTokens":1000}.`},
+		{`{"symbol":"a,b,c,d,e,f,g,h,i,j"}`, "a b c d e f g h", `Left out: i, j; continue with find_symbol_definitions {"symbol":"i,j"}.`},
+	} {
+		n := &naming{}
+		row := definitions(n, nil)
+		row.Params = append(row.Params, maxTokens)
+		a, err := row.decode(json.RawMessage(tt.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := row.Run(t.Context(), catalog.Operator(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked := strings.Join(n.asked, " "); asked != tt.asked {
+			t.Errorf("%s: asked for %s, want %s", tt.args, asked, tt.asked)
+		}
+		if !strings.Contains(got, tt.want) {
+			t.Errorf("%s: want %q in\n%s", tt.args, tt.want, got)
+		}
+	}
+}

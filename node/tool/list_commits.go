@@ -123,8 +123,10 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 	for i := range r.Commits {
 		c := &r.Commits[i]
 		out.WriteString(commitLine(c))
-		if !a.Has("lines") {
-			out.WriteString(inPaths(r.Paths[c.Hash]))
+		// The file that was asked for need not be named with each commit.
+		paths := r.Paths[c.Hash]
+		if !a.Has("lines") && !(len(paths) == 1 && paths[0] == a.Text("path")) {
+			out.WriteString(inPaths(paths))
 		}
 		out.WriteByte('\n')
 	}

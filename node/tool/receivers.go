@@ -1,8 +1,11 @@
 package tool
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/search"
@@ -15,7 +18,8 @@ import (
 //	f.Close()  resp.Body.Close()                                   are hardly
 //
 // Types are not known, and people call variables by their types: so the one half
-// is shown with its text, and the other one by its lines.
+// is shown with its text, and the other one by its lines or, where they are many,
+// by the names of the receivers.
 type receivers struct {
 	owner  string // the type
 	before *regexp.Regexp
@@ -79,6 +83,58 @@ func (w *receivers) fits(m *search.SymbolMatch) bool {
 // brief is a use by its receiver and its line.
 func (w *receivers) brief(m *search.SymbolMatch) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", m.Range.Start.Line, w.of(m)))
+}
+
+const (
+	mostByLine = 60 // uses: each costs about three tokens
+	mostByName = 40 // receivers
+)
+
+// others is the uses by receivers that are not named like the type.
+type others struct {
+	lines  int
+	files  block
+	byName map[string]int
+}
+
+// add takes uses in one file.
+func (o *others) add(w *receivers, where string, uses []*search.SymbolMatch) {
+	if o.byName == nil {
+		o.byName = map[string]int{}
+	}
+
+	brief := make([]string, len(uses))
+	for i, m := range uses {
+		brief[i] = w.brief(m)
+		o.byName[w.of(m)]++
+	}
+	o.lines += len(uses)
+	o.files.lines = append(o.files.lines, where+": "+strings.Join(brief, ", ")+"\n")
+}
+
+// byLine reports whether each of the uses is told by its line.
+func (o *others) byLine() bool { return o.lines <= mostByLine }
+
+// block is what is told of the uses.
+func (o *others) block() block {
+	if o.byLine() {
+		return block{head: "Receivers of other names, by line:\n", lines: o.files.lines}
+	}
+
+	// Many tell most by what they are called on: 61 on conn are none of a Store.
+	names := slices.SortedFunc(maps.Keys(o.byName), func(a, b string) int {
+		return cmp.Or(o.byName[b]-o.byName[a], strings.Compare(a, b))
+	})
+	var shown []string
+	for _, name := range names[:min(len(names), mostByName)] {
+		shown = append(shown, strings.TrimSpace(fmt.Sprintf("%s %d", cmp.Or(clean([]byte(name)), "none"), o.byName[name])))
+	}
+
+	head := fmt.Sprintf("Receivers of other names, how often in %s: %s", count(len(o.files.lines), "file"), strings.Join(shown, ", "))
+	if more := len(names) - len(shown); more > 0 {
+		head += fmt.Sprintf(" and %s more", count(more, "name"))
+	}
+	return block{head: head + "\n"}
 }
 
 // namedLike reports whether a variable may be called by a type: it has the name
