@@ -26,6 +26,7 @@ var questionLists = []string{"questions.json", "linux.json", "fzf.json", "tokio-
 type asking struct {
 	Question string      `json:"q"`
 	Repo     string      `json:"repo"`    // name of the bare repository without its end; "" for all
+	Needs    []string    `json:"needs"`   // of all, those that the answer is in
 	Answer   []string    `json:"answer"`  // each is in what a reader has read who knows the answer
 	Calls    []namedCall `json:"calls"`   // of tools, with repo filled in where they name none
 	Control  [][]string  `json:"control"` // programs and arguments, run in the checkout, or in the directory of all
@@ -120,6 +121,16 @@ func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
 		return nil, errors.Join(err, q.s.stop())
 	}
 	return q, nil
+}
+
+// missing is the first of some repositories that is not there, "" for none.
+func (q *questioned) missing(repos []string) string {
+	for _, repo := range repos {
+		if !q.has(repo) {
+			return repo
+		}
+	}
+	return ""
 }
 
 // has reports whether a repository is there, also one whose name is misspelled
@@ -223,7 +234,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 		}
 
 		pairs = append(pairs, pair{
-			repo: a.Repo, question: a.Question, commands: a.Control, wanted: wanted,
+			repo: a.Repo, needs: a.Needs, question: a.Question, commands: a.Control, wanted: wanted,
 			tools: func() (cost, bool, error) { return q.tools(ctx, a) },
 		})
 	}
@@ -241,6 +252,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 // pair is a question and how both sides are asked it.
 type pair struct {
 	repo, question string
+	needs          []string
 	tools          func() (cost, bool, error)
 	commands       [][]string // of the control
 	wanted         []string   // in their output
@@ -256,8 +268,8 @@ type tally struct {
 // about a repository that is not there is left out, and noted.
 func (q *questioned) compare(ctx context.Context, p *Part, pairs []pair) (t tally, err error) {
 	for _, one := range pairs {
-		if !q.has(one.repo) {
-			p.note("not asked, %s is not there: %s", one.repo, one.question)
+		if missing := q.missing(append(one.needs, one.repo)); missing != "" {
+			p.note("not asked, %s is not there: %s", missing, one.question)
 			continue
 		}
 

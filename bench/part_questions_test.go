@@ -3,6 +3,7 @@ package bench
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -65,5 +66,19 @@ func TestWhatWasReadIsCounted(t *testing.T) {
 	}
 	if !hasAll([]string{"a b", "c"}, []string{"c", "a"}) || hasAll([]string{"a b"}, []string{"c"}) || !hasAll(nil, nil) {
 		t.Error("what has been read is not found in it")
+	}
+}
+
+// A question about all repositories is asked where those are there that know the
+// answer.
+func TestAQuestionNeedsItsRepositories(t *testing.T) {
+	t.Parallel()
+	q := &questioned{repos: []string{"redis", "rqlite"}}
+	for _, tt := range []struct{ needs, want string }{
+		{"", ""}, {"redis", ""}, {"redis rqlite", ""}, {"redis weaviate", "weaviate"}, {"rqlit", ""},
+	} {
+		if got := q.missing(append(strings.Fields(tt.needs), "")); got != tt.want {
+			t.Errorf("%q: %q is missing, want %q", tt.needs, got, tt.want)
+		}
 	}
 }
