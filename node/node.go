@@ -343,6 +343,7 @@ func (n *Node) wireReaders() {
 		Done:    n.metrics.search,
 
 		Batch:   n.opt.StreamBatch,
+		Time:    n.opt.ToolTime,
 		BaseURL: n.opt.BaseURL,
 		Log:     n.opt.Log,
 	})

@@ -54,6 +54,10 @@ type Options struct {
 	// 0 means 64.
 	StreamBatch int
 
+	// ToolTime bounds searches of tools in the index; 0 means 5 seconds. They end
+	// with what was found so far.
+	ToolTime time.Duration
+
 	// SliceBytes is the text that one shard of a repository holds at most; 0
 	// means 512 MiB. A repository with four times as much index is placed shard
 	// by shard.

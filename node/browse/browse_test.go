@@ -345,3 +345,60 @@ func TestAScanBesideAnIndexedRevisionReadsWhatDiffers(t *testing.T) {
 }
 
 func in(expr string) paths.Exprs { return paths.Exprs{Must: []string{expr}} }
+
+// TestCommitsGoByWhenTheyWereCommitted: a commit that was written long ago and
+// applied lately, as those of mailing lists, is one of lately: since and until,
+// the order, and the date that is told go by the same.
+func TestCommitsGoByWhenTheyWereCommitted(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "source.git")
+	gitRun(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)
+	day := func(month int) time.Time { return time.Date(2020, time.Month(month), 1, 12, 0, 0, 0, time.UTC) }
+	var script strings.Builder
+	for _, c := range []struct {
+		message             string
+		authored, committed int // months
+	}{{"first", 1, 2}, {"old work", -11, 6}, {"last", 7, 8}} {
+		fmt.Fprintf(&script, "commit refs/heads/main\nauthor Ann <a@example.org> %d +0000\ncommitter Bob <b@example.org> %d +0000\ndata %d\n%s\nM 100644 inline a.txt\ndata %d\n%s\n\n",
+			day(c.authored).Unix(), day(c.committed).Unix(), len(c.message), c.message, len(c.message), c.message)
+	}
+	gitRun(t, script.String(), "-C", dir, "fast-import", "--quiet")
+	m := git.Open(filepath.Join(t.TempDir(), "1.git"))
+	t.Cleanup(func() { m.Close() })
+	if _, err := m.Fetch(t.Context(), git.Remote{URL: git.LocalURL(dir)}, git.FetchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := &site{mirror: m, repo: &catalog.Repo{ID: 1, Name: "example.org/app"}}
+
+	for _, tt := range []struct{ since, until, want string }{
+		{"", "", "last 2020-08, old work 2020-06, first 2020-02"},
+		{"2020-05-01T00:00:00Z", "", "last 2020-08, old work 2020-06"},
+		{"", "2020-07-01T00:00:00Z", "old work 2020-06, first 2020-02"},
+		{"2019-01-01T00:00:00Z", "2019-12-31T00:00:00Z", ""}, // when it was written
+	} {
+		r, err := ask(t, s, commitsOperation(), CommitsRequest{Page: 1, PerPage: 50, Path: "a.txt", Since: tt.since, Until: tt.until})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range r.Commits {
+			got = append(got, c.Message+" "+c.Committed.UTC().Format("2006-01"))
+		}
+		if text := strings.Join(got, ", "); text != tt.want {
+			t.Errorf("since %q, until %q: %s, want %s", tt.since, tt.until, text, tt.want)
+		}
+
+		// What changed the text is listed by the same.
+		traced, err := ask(t, s, traceOperation(), TraceRequest{Path: "a.txt", Expr: ".", Since: tt.since, Until: tt.until, Limit: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = nil
+		for _, c := range traced.Commits {
+			got = append(got, c.Message+" "+c.Committed.UTC().Format("2006-01"))
+		}
+		if text := strings.Join(got, ", "); text != tt.want {
+			t.Errorf("traced since %q, until %q: %s, want %s", tt.since, tt.until, text, tt.want)
+		}
+	}
+}

@@ -40,8 +40,12 @@ func (r *root) cutOf(answer *Response, limit int) Cut {
 	cut := Cut{Failed: failed}
 
 	// The gravest reason counts: parts without an answer before a limit, and that
-	// before repositories that are not ready.
+	// before repositories that are not ready. Parts that the time did not reach have
+	// not failed: to ask for them again would take as long.
+	late := answer.Stats.FlushReason == FlushTimeout
 	switch {
+	case late && len(r.failed) == 0:
+		cut.Why = CutTime
 	case len(r.lost) > 0 && r.blind:
 		cut.Why, cut.Of = CutParts, int(r.repos.GetCardinality())
 		cut.Count = len(r.lostRepos())
@@ -49,7 +53,7 @@ func (r *root) cutOf(answer *Response, limit int) Cut {
 		cut.Why, cut.Of = CutParts, answer.Stats.ShardsRequired
 		cut.Count = cut.Of - answer.Stats.ShardsAnswered
 
-	case answer.Stats.FlushReason == FlushTimeout:
+	case late:
 		cut.Why = CutTime
 	case r.untagged:
 		cut.Why = CutSymbols

@@ -49,7 +49,7 @@ func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, t toolQuery
 
 	// A tool bounds the files of its answer, never the matches.
 	return s.onOneIndex(ctx, func() (*root, error) {
-		r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, inToolTime(subs))
+		r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, s.inToolTime(subs))
 		if err == nil {
 			r.leaf.Files, r.leaf.NoChunks = t.files+1, t.listing
 		}
@@ -59,8 +59,8 @@ func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, t toolQuery
 
 // inToolTime is a query of a tool, which ends with what was found so far: nobody
 // waits for an agent's expression that matches everything.
-func inToolTime(subs []query.Q) *query.Query {
-	return &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: toolTime}
+func (s *Searcher) inToolTime(subs []query.Q) *query.Query {
+	return &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: s.d.Time}
 }
 
 // revAtom is the atom of a revision. HEAD and the branch it points to are one:

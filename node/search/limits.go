@@ -25,5 +25,5 @@ const (
 	streamBatch  = 64              // shards that a part of a stream comes from
 	defaultFiles = 100
 	maxAround    = 20              // lines around a match of Grep
-	toolTime     = browse.ScanTime // of Grep, Glob and searches for symbols
+	toolTime     = browse.ScanTime // of Grep, Glob, Ranked and searches for symbols
 )

@@ -61,7 +61,7 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to 100")
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	ctx, cancel := context.WithTimeout(ctx, s.d.Time)
 	defer cancel()
 
 	r := &ranking{s: s, ctx: ctx, viewer: v, req: req, out: &RankedResponse{}, files: map[fileKey]*candidate{}}

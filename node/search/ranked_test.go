@@ -190,7 +190,7 @@ func TestTheWordsOfAQuery(t *testing.T) {
 // What a tool asks for ends within seconds, however much matches.
 func TestSearchesOfToolsEndInTime(t *testing.T) {
 	t.Parallel()
-	q := inToolTime([]query.Q{&query.Text{Pattern: "(?s).*", Regexp: true}})
+	q := (&Searcher{d: Deps{Time: toolTime}}).inToolTime([]query.Q{&query.Text{Pattern: "(?s).*", Regexp: true}})
 	if q.Timeout != 5*time.Second || q.Count != query.NoCount || len(q.Q.(*query.And).Subs) != 1 {
 		t.Errorf("%+v", q)
 	}

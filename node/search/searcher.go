@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -50,6 +51,7 @@ type Deps struct {
 	Matches func() int                     // ranges returned where a request names no number
 	Done    func(out *Response, err error) // is told of every search that was asked here
 	Batch   int                            // shards that a part of a stream comes from; 0 means 64
+	Time    time.Duration                  // of a search of a tool; 0 means 5 seconds
 
 	BaseURL string // prefix of every link, without a trailing slash
 	Log     *slog.Logger
@@ -67,9 +69,8 @@ type Searcher struct {
 // New makes a Searcher, which answers the searches of other nodes from now on.
 // It must be called before the cluster runs.
 func New(d Deps) *Searcher {
-	if d.Batch == 0 {
-		d.Batch = streamBatch
-	}
+	d.Batch = cmp.Or(d.Batch, streamBatch)
+	d.Time = cmp.Or(d.Time, toolTime)
 	d.lost = &lostCalls{log: d.Log}
 	s := &Searcher{d: d, leaves: newLeaves(d)}
 	leafCall.Serve(d.Cluster, s.leaves.serve)

@@ -342,7 +342,7 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	}
 
 	r, err := s.onOneIndex(ctx, func() (*root, error) {
-		r, err := s.newRootOf(ctx, v, Request{Matches: most}, inToolTime(subs))
+		r, err := s.newRootOf(ctx, v, Request{Matches: most}, s.inToolTime(subs))
 		if err == nil {
 			r.leaf.Around = text.Field == query.Content
 		}
