@@ -137,6 +137,8 @@ func (n *Node) wireAccess() host.Tools {
 func (n *Node) wireDoors(tools host.Tools) {
 	n.agents = oauth.New(oauth.Deps{
 		Catalog: n.cluster,
+		Secrets: n.cluster,
+		Fleet:   n.cluster,
 		BaseURL: n.opt.BaseURL,
 		Lookup:  n.env.Lookup,
 		Fetch:   n.opt.Documents,

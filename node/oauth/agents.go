@@ -28,7 +28,7 @@ type Agent struct {
 // everybody, everybody else their own. It knows those that were let in at any
 // node before the call.
 func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error) {
-	if _, err := s.d.Catalog.Sync(ctx); err != nil {
+	if _, err := s.d.Fleet.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
 
@@ -62,7 +62,7 @@ func manages(by account.Holder, c *catalog.Consent) bool {
 // EndAgent takes back what somebody has let a program do. Every node that can be
 // reached refuses its tokens when it returns.
 func (s *Server) EndAgent(ctx context.Context, by account.Holder, id string) (*Agent, error) {
-	if _, err := s.d.Catalog.Sync(ctx); err != nil {
+	if _, err := s.d.Fleet.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
 

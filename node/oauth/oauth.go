@@ -14,7 +14,6 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // How long things last.
@@ -31,33 +30,52 @@ const (
 	scopeOffline = "offline_access"
 )
 
-// Catalog is what consents need of the agreement; *cluster.Cluster has it.
-type Catalog interface {
-	// View is the catalog as this node has applied it.
-	View() *catalog.View
-	// Changed is closed when the view changes after the call.
-	Changed() <-chan struct{}
-	// Propose changes it and returns when this node has applied the change.
-	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
-	// Await returns when this node has applied an index.
-	Await(ctx context.Context, index uint64) error
-	// AwaitOn returns when other members have applied an index, and lists
-	// those that could not be told.
-	AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string)
-	// Sync returns when this node has applied all that was confirmed before.
-	Sync(ctx context.Context) (uint64, error)
-	// Members lists the members as this node sees them.
-	Members() []cluster.Member
-	// Leading tells whether this node leads.
-	Leading() bool
-	// Secret is a secret of the cluster, the same on every node; it is made
-	// where it is not there.
-	Secret(ctx context.Context, name string) ([]byte, error)
-}
+// What the parts of a Server need of the agreement; *cluster.Cluster has all of it.
+// The methods are called by many goroutines at once.
+type (
+	// Catalog keeps the consents that codes and tokens stand for.
+	Catalog interface {
+		// View is the catalog as this node has applied it.
+		View() *catalog.View
+		// Propose changes it and returns when this node has applied the change.
+		Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
+		// Await returns when this node has applied an index.
+		Await(ctx context.Context, index uint64) error
+	}
+
+	// Secrets keeps the rings of what codes and tokens are sealed with.
+	Secrets interface {
+		// View is the catalog as this node has applied it.
+		View() *catalog.View
+		// Changed is closed when the view changes after the call.
+		Changed() <-chan struct{}
+		// Leading tells whether this node leads.
+		Leading() bool
+		// Secret is a secret of the cluster, the same on every node; it is made
+		// where it is not there.
+		Secret(ctx context.Context, name string) ([]byte, error)
+		// Propose changes the catalog and returns when this node has applied the change.
+		Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
+	}
+
+	// Fleet is the other nodes: what they confirmed, and what they have to follow
+	// before a consent that was ended is ended everywhere.
+	Fleet interface {
+		// Sync returns when this node has applied all that was confirmed before.
+		Sync(ctx context.Context) (uint64, error)
+		// Members lists the members as this node sees them.
+		Members() []cluster.Member
+		// AwaitOn returns when other members have applied an index, and lists
+		// those that could not be told.
+		AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string)
+	}
+)
 
 // Deps is what a Server works with.
 type Deps struct {
 	Catalog Catalog
+	Secrets Secrets
+	Fleet   Fleet
 	BaseURL string                                    // of the service, without a trailing slash
 	Lookup  func(name string) (value string, ok bool) // variables
 	Fetch   Fetcher                                   // of clients' documents; nil means the web, with care
@@ -81,31 +99,13 @@ func New(d Deps) *Server {
 
 	// What has ended must not come back with a clock that is set back.
 	d.Now = account.Later(d.Catalog, d.Now)
-	return &Server{d: d, rings: newRings(d.Catalog, d.Now), documents: newDocuments(d.Fetch, d.Now)}
+	return &Server{d: d, rings: newRings(d.Secrets, d.Now), documents: newDocuments(d.Fetch, d.Now)}
 }
 
 // Run sees to it that there are secrets to seal with, and that old ones go,
 // until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		changed := s.d.Catalog.Changed()
-		whole, err := s.rings.turn(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.d.Log.Warn("the secrets of agents' tokens cannot be renewed now; it is tried again", "err", err)
-		}
-
-		// A young cluster has none until it has a leader. That is a change, which
-		// may be seen before this node knows that it leads.
-		if !whole && err == nil {
-			select {
-			case <-ctx.Done():
-			case <-changed:
-			case <-time.After(ringRetry):
-			}
-			continue
-		}
-		clock.Wait(ctx, ringPause)
-	}
+	s.rings.run(ctx, s.d.Log)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // ring is secrets of the cluster that follow one another. Each stands in the
@@ -48,14 +50,14 @@ var errSecret = errors.New("sealed with an unknown secret")
 
 // rings finds the secrets of the cluster. Opened ones are kept in memory.
 type rings struct {
-	catalog Catalog
+	catalog Secrets
 	now     func() time.Time
 
 	mu     sync.Mutex // guards the field below
 	opened map[string][]byte
 }
 
-func newRings(c Catalog, now func() time.Time) *rings {
+func newRings(c Secrets, now func() time.Time) *rings {
 	return &rings{catalog: c, now: now, opened: map[string][]byte{}}
 }
 
@@ -122,6 +124,29 @@ func (s *rings) find(ctx context.Context, name string) ([]byte, error) {
 	}
 	s.opened[name] = secret
 	return secret, nil
+}
+
+// run turns the rings until ctx ends.
+func (s *rings) run(ctx context.Context, log *slog.Logger) {
+	for ctx.Err() == nil {
+		changed := s.catalog.Changed()
+		whole, err := s.turn(ctx)
+		if err != nil && ctx.Err() == nil {
+			log.Warn("the secrets of agents' tokens cannot be renewed now; it is tried again", "err", err)
+		}
+
+		// A young cluster has none until it has a leader. That is a change, which
+		// may be seen before this node knows that it leads.
+		if !whole && err == nil {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			case <-time.After(ringRetry):
+			}
+			continue
+		}
+		clock.Wait(ctx, ringPause)
+	}
 }
 
 // turn makes the secrets that are due and drops those that nothing needs, on

@@ -344,12 +344,12 @@ func (s *Server) endNow(ctx context.Context, id string) error {
 // awaitOthers waits until the other members have applied an index.
 func (s *Server) awaitOthers(ctx context.Context, index uint64) {
 	var others []string
-	for _, m := range s.d.Catalog.Members() {
+	for _, m := range s.d.Fleet.Members() {
 		if !m.Self {
 			others = append(others, m.ID)
 		}
 	}
-	if behind := s.d.Catalog.AwaitOn(ctx, index, others...); len(behind) > 0 {
+	if behind := s.d.Fleet.AwaitOn(ctx, index, others...); len(behind) > 0 {
 		s.d.Log.Warn("the tokens of an agent that was ended work at nodes that could not be told until they hear of the leader", "nodes", behind)
 	}
 }
