@@ -51,6 +51,7 @@ var accesses = map[string]string{
 	"GET /api/audit":                 "audit.read",
 	"GET /settings/audit":            "audit.read",
 	"GET /api/users/{user}/access":   "rights.read",
+	"GET /settings/rights":           "rights.read",
 	"GET /api/users/{user}/sessions": "sessions.read",
 }
 
@@ -161,13 +162,32 @@ func (c *call) read(action string) chronicle.Access {
 		}
 	}
 
+	if action == "rights.read" {
+		c.readRights(&a)
+	}
+
 	switch {
+	case a.Action == "":
 	case a.Target != "":
 		a.TargetType = "repository"
 	case len(c.wild) > 0:
 		a.TargetType, a.Target = strings.SplitN(action, ".", 2)[0], c.wild[0]
 	}
 	return a
+}
+
+// readRights notes whose rights were looked at. A form that nothing was asked by yet
+// shows nothing.
+func (c *call) readRights(a *chronicle.Access) {
+	user, _ := c.arg("user")
+	if len(c.wild) > 0 {
+		user = c.wild[0]
+	}
+	if user == "" || a.Target == "" {
+		a.Action = ""
+		return
+	}
+	a.Message = "of " + user
 }
 
 // readByBody fills in what the body of a call says. Of the tool server's methods

@@ -98,6 +98,10 @@ func TestWhatIsReadAndRefusedIsNoted(t *testing.T) {
 			map[string]string{"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}, ""},
 		{ownerKey, "GET", "/api/audit", "", nil, "audit.read api_key k2 200 of  , looked for "},
 		{memberKey, "GET", "/api/audit", "", nil, "access.denied api_key k1 403 of route GET /api/audit, looked for "},
+		{ownerKey, "GET", "/api/users/u1/access?repo=a/b", "", nil, "rights.read api_key k2 200 of repository a/b, looked for , of u1"},
+		{ownerKey, "GET", "/settings/rights?user=u1&repo=a/b", "", nil, "rights.read api_key k2 200 of repository a/b, looked for , of u1"},
+		{ownerKey, "GET", "/settings/rights", "", nil, ""},
+		{memberKey, "GET", "/settings/rights?user=u1&repo=a/b", "", nil, "access.denied api_key k1 403 of route GET /settings/rights, looked for "},
 		{memberKey, "GET", "/api/version", "", nil, ""},
 		{"", "POST", "/api/search", `{"query":"whale"}`, nil, ""},
 		{bad, "POST", "/api/search", `{"query":"whale"}`, nil, "credential.refused anonymous  401 of api_key shoal_99999999, looked for "},
@@ -123,6 +127,9 @@ func TestWhatIsReadAndRefusedIsNoted(t *testing.T) {
 		got := ""
 		for _, a := range noted {
 			got += fmt.Sprintf("%s %s %s %d of %s %s, looked for %s", a.Action, a.Actor.Type, a.Actor.ID, a.Status, a.TargetType, a.Target, a.Query)
+			if a.Message != "" {
+				got += ", " + a.Message
+			}
 			if text := fmt.Sprintf("%+v", a); strings.Contains(text, "hunter2") || strings.Contains(text, bad) {
 				t.Errorf("a secret is noted: %s", text)
 			}

@@ -449,7 +449,8 @@ func (f *fake) Why(context.Context, account.Owner, string, string) (*account.Why
 	return &account.WhyResponse{
 		User: account.UserInfo{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive, Created: day}, Repo: "github.com/acme/secret", Sees: true, Sync: catalog.PermissionSyncOn,
 		Reasons: []catalog.Reason{
-			{Kind: "closed", Text: "It is not open to everybody: permissions are enforced by work."},
+			{Kind: "closed", Connections: []string{"work"}, Text: "It is not open to everybody: permissions are enforced by work."},
+			{Kind: "host_by_person", Person: "annie (17)", At: day, Text: "github:github.com names it neither among what annie (17) may read, nor annie (17) among its readers."},
 			{Kind: "grant", Sees: true, Text: "An owner granted it; the grants of the account changed last at this time.", At: day},
 		},
 	}, f.err

@@ -228,6 +228,9 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /api/users/{user}/access": func(a aims) []shot {
 		return a.each(func(r string) shot { return get("/api/users/ann@example.com/access?repo=%s", url.QueryEscape(r)) })
 	},
+	"GET /settings/rights": func(a aims) []shot {
+		return append(a.each(func(r string) shot { return get("/settings/rights?user=ann@example.com&repo=%s", url.QueryEscape(r)) }), get("/settings/rights"))
+	},
 	"POST /api/users/{user}/password":   once(post("/api/users/nobody@example.com/password", object{"password": "none"})),
 	"POST /api/users/{user}/link":       once(post("/api/users/nobody@example.com/link", object{})),
 	"GET /api/users/{user}/sessions":    once(get("/api/users/me/sessions"), get("/api/users/nobody@example.com/sessions")),

@@ -56,6 +56,7 @@ func pagesOf(p parts, r *renderer, now func() time.Time) *pageRoutes {
 			Passwords: p.signing,
 			Providers: p.doors,
 			Accounts:  p.users,
+			Rights:    p.users,
 			Base:      p.base,
 			Now:       now,
 		}),

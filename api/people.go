@@ -219,6 +219,9 @@ type reasonJSON struct {
 	Stops  bool   `json:"stops"`
 	Detail string `json:"detail"`
 	AsOf   string `json:"asOf,omitempty"`
+
+	Person      string   `json:"person,omitempty"`
+	Connections []string `json:"connections,omitempty"`
 }
 
 // why is GET /api/users/{user}/access.
@@ -236,7 +239,7 @@ func (a *userRoutes) why(ctx context.Context, c *call, by account.Owner) error {
 
 	reasons := make([]reasonJSON, len(r.Reasons))
 	for i, x := range r.Reasons {
-		reasons[i] = reasonJSON{x.Kind, x.Sees, x.Stops, x.Text, stamp(x.At)}
+		reasons[i] = reasonJSON{x.Kind, x.Sees, x.Stops, x.Text, stamp(x.At), x.Person, x.Connections}
 	}
 	return c.json(struct {
 		User       userJSON     `json:"user"`

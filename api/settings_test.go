@@ -24,7 +24,8 @@ var settingsPages = []struct {
 	owners bool
 }{
 	{"/settings", false}, {"/settings/repos", false}, {"/settings/nodes", false}, {"/settings/contexts", false}, {"/settings/agents", false},
-	{"/settings/connections", true}, {"/settings/placement", true}, {"/settings/config", true}, {"/settings/jobs", true}, {"/settings/events", true}, {"/settings/audit", true}, {"/settings/do/retry?subject=index:7", true}, {"/settings/do/cancel?subject=index:7", true}, {"/settings/keys", true}, {"/settings/access", true},
+	{"/settings/connections", true}, {"/settings/placement", true}, {"/settings/config", true}, {"/settings/jobs", true}, {"/settings/events", true}, {"/settings/audit", true}, {"/settings/do/retry?subject=index:7", true}, {"/settings/do/cancel?subject=index:7", true}, {"/settings/keys", true}, {"/settings/access", true}, {"/settings/people", true},
+	{"/settings/rights", true}, {"/settings/rights?user=ann@example.com&repo=github.com%2Facme%2Fsecret", true},
 	{"/settings/do/reindex?subject=example.com%2Fa%2Fb", true}, {"/settings/do/sync?subject=main", true}, {"/settings/do/accept?subject=main", true},
 	{"/settings/do/drain?subject=n1", true}, {"/settings/do/undrain?subject=n1", true}, {"/settings/do/remove?subject=n1", true},
 }

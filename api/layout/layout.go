@@ -85,6 +85,7 @@ var side = [...]struct {
 	{link: link{Name: "Access", URL: "/settings/access", Page: "access"}},
 	{link: link{Name: "API keys", URL: "/settings/keys", Page: "keys"}, owners: true},
 	{link: link{Name: "People", URL: "/settings/people", Page: "people"}, owners: true},
+	{link: link{Name: "Rights", URL: "/settings/rights", Page: "rights"}, owners: true},
 	{link: link{Name: "Your account", URL: "/settings/account", Page: "account"}},
 }
 

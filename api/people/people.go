@@ -6,6 +6,7 @@
 //	/api/auth/callback/… back from an identity provider
 //	/settings/account    one's password, providers, where one is signed in
 //	/settings/people     accounts: invite, approve, suspend, change    owners
+//	/settings/rights     why an account sees a repository, or does not  owners
 //
 // A page asks the same methods as the routes of the API do. What is secret is
 // shown once, in the answer to the form that made it.
@@ -64,6 +65,11 @@ type Accounts interface {
 	DeleteUser(context.Context, account.Owner, string) (*account.UserInfo, error)
 }
 
+// Rights tells where the right to see a repository comes from.
+type Rights interface {
+	Why(ctx context.Context, by account.Owner, user, repo string) (*account.WhyResponse, error)
+}
+
 // Deps is what the pages stand on. The contracts are those of the types that
 // *node.Node is made of.
 type Deps struct {
@@ -71,6 +77,7 @@ type Deps struct {
 	Passwords Passwords
 	Providers Providers
 	Accounts  Accounts
+	Rights    Rights
 	Base      string // prefix of links that leave this site
 	Now       func() time.Time
 }
@@ -107,6 +114,7 @@ func (p *Pages) Routes() []Route {
 		{"/settings/account", "POST", slow, false, p.changeOwn},
 		{"/settings/people", "GET", slow, false, p.members},
 		{"/settings/people", "POST", slow, false, p.changeMember},
+		{"/settings/rights", "GET", quick, false, p.rights},
 	}
 }
 

@@ -149,10 +149,15 @@ func (v *View) readsOf(account string) (all []reads) {
 	}
 	for _, x := range identities {
 		if site := v.SiteOfIdentity(x); site != "" {
-			all = append(all, reads{site, v.readers.get(ReaderKey(site, x.Subject)), v.sites.get(site)})
+			all = append(all, v.readBy(x, site))
 		}
 	}
 	return all
+}
+
+// readBy is what a code host says of somebody by one of their identities, which is of it.
+func (v *View) readBy(x *Identity, site string) reads {
+	return reads{site, v.readers.get(ReaderKey(site, x.Subject)), v.sites.get(site)}
 }
 
 // set is what somebody may read by observations that are not too old.

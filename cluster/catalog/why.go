@@ -9,11 +9,14 @@ import (
 
 // Reason is one thing that has a say in whether an account sees a repository.
 type Reason struct {
-	Kind  string    // account, repository, open, closed, grant, host_account, host_known, host_by_person, host_by_repository, sync
+	Kind  string    // account, role, repository, open, closed, grant, host_account, host_known, host_by_person, host_by_repository, sync
 	Sees  bool      // it is enough for the account to see the repository
 	Stops bool      // whatever else is said, the account does not see it
 	Text  string    // a sentence
 	At    time.Time // of the answer that it stands on; zero where it is as of now
+
+	Person      string   // whom of a code host it tells of: the host's name and id of them
+	Connections []string // that close the repository, or whose token the host was asked with
 }
 
 // Why tells what lets an account see a repository, and what does not:
@@ -28,7 +31,15 @@ func (v *View) Why(a *User, r *Repo) (all []Reason) {
 	} else if !v.Shown()(r) {
 		all = append(all, Reason{Kind: "repository", Stops: true, Text: "Its host refuses the token of the connection that lists it, and has for 30 days: nobody sees it until the host takes one."})
 	}
-	return slices.Concat(all, v.whyOpen(r), v.whyGranted(a, r), v.whyByHost(a, r))
+	return slices.Concat(all, whyRole(a), v.whyOpen(r), v.whyGranted(a, r), v.whyByHost(a, r))
+}
+
+// whyRole says of an owner what people expect otherwise: the role opens nothing.
+func whyRole(a *User) []Reason {
+	if a.Role != RoleOwner {
+		return nil
+	}
+	return []Reason{{Kind: "role", Text: "The account is an owner's: it sees no more by that than a member's does."}}
 }
 
 // whyOpen tells whether everybody sees a repository, and which connections close it.
@@ -42,13 +53,19 @@ func (v *View) whyOpen(r *Repo) []Reason {
 		return []Reason{{Kind: "open", Sees: true, Text: text}}
 	}
 
-	var names []string
+	names := closing(r, enforced)
+	return []Reason{{Kind: "closed", Connections: names, Text: "It is not open to everybody: permissions are enforced by " + strings.Join(names, ", ") + "."}}
+}
+
+// closing are the connections of a repository that enforce permissions, or that the
+// configuration does not tell of, which counts as the same.
+func closing(r *Repo, enforced map[string]enforcement) (names []string) {
 	for _, c := range r.Connections {
 		if e, known := enforced[c.Name]; !known || e.private {
 			names = append(names, c.Name)
 		}
 	}
-	return []Reason{{Kind: "closed", Text: "It is not open to everybody: permissions are enforced by " + strings.Join(names, ", ") + "."}}
+	return names
 }
 
 // whyGranted tells whether an owner granted it.
@@ -71,9 +88,9 @@ func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
 		return []Reason{{Kind: "sync", Text: "It is of no code host that tells who may read it."}}
 	}
 
-	for _, x := range v.readsOf(a.ID) {
-		if x.site == site {
-			all = append(all, v.whyRead(x, r)...)
+	for _, x := range v.identitiesOf(a.ID) {
+		if v.SiteOfIdentity(x) == site {
+			all = append(all, v.whyRead(x, v.readBy(x, site), r)...)
 		}
 	}
 	if all == nil {
@@ -83,30 +100,48 @@ func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
 }
 
 // whyRead tells what a host says of somebody there and a repository of it.
-func (v *View) whyRead(x reads, r *Repo) (all []Reason) {
-	if x.refused() {
-		all = append(all, Reason{Kind: "host_account", Text: x.site + " does not let the person in any more: " + x.reader.Issue, At: x.reader.At})
-	} else if ofWhoeverIsKnown(r) {
-		all = append(all, Reason{Kind: "host_known", Sees: true, Text: "The account is linked at " + x.site + ", and the repository is public or internal there."})
+func (v *View) whyRead(who *Identity, x reads, r *Repo) (all []Reason) {
+	person := who.Subject
+	if who.Login != "" {
+		person = who.Login + " (" + who.Subject + ")"
 	}
-	return append(all, v.whyListed(x, r))
+
+	if x.refused() {
+		all = append(all, Reason{Kind: "host_account", Text: x.site + " does not let " + person + " in any more: " + x.reader.Issue, At: x.reader.At})
+	} else if ofWhoeverIsKnown(r) {
+		all = append(all, Reason{Kind: "host_known", Sees: true, Text: "The account is linked to " + person + " at " + x.site + ", and the repository is public or internal there."})
+	}
+
+	all = append(all, v.whyListed(person, x, r))
+	for i := range all {
+		all[i].Person = person
+	}
+	return all
 }
 
 // whyListed tells of the lists of readers and of what they may read. Of both the one
 // whose question began later counts.
-func (v *View) whyListed(x reads, r *Repo) Reason {
+func (v *View) whyListed(person string, x reads, r *Repo) Reason {
 	access := v.Access(r.ID)
 	if access == nil {
 		access = &Access{}
 	}
+
+	// Each list has its own token behind it: the person's, or that of a connection.
+	byPerson := Reason{Kind: "host_by_person"}
+	byRepo := Reason{Kind: "host_by_repository", At: access.At, Connections: closing(r, v.enforcements())}
 	if x.reader == nil {
-		return Reason{Kind: "host_by_person", Text: x.site + " has not said yet what the person may read.", At: access.At}
+		byPerson.At, byPerson.Text = access.At, x.site+" has not said yet what "+person+" may read."
+		return byPerson
 	}
+	byPerson.At = x.reader.At
 
 	complete, extra := x.reader.May(r.ID)
-	because := Reason{Kind: "host_by_person", At: x.reader.At, Text: x.site + " lists it as one that the person may read"}
+	because := byPerson
+	because.Text = x.site + " lists it as one that " + person + " may read, asked with the person's own token"
 	if complete && access.Began > x.reader.Began || !complete && extra {
-		because = Reason{Kind: "host_by_repository", At: access.At, Text: x.site + " lists the person as a reader of it"}
+		because = byRepo
+		because.Text = x.site + " lists " + person + " as a reader of it, asked with the token of " + strings.Join(byRepo.Connections, " or ")
 	}
 
 	// The set is what the gate asks as well: a reason may never say more than that lets through.
@@ -119,9 +154,13 @@ func (v *View) whyListed(x reads, r *Repo) Reason {
 		because.Text = x.site + " has not been asked yet, or has not answered."
 
 	default:
-		because = Reason{Kind: "host_by_person", At: x.reader.At, Text: x.site + " names it neither among what the person may read, nor the person among its readers."}
+		because = byPerson
 		if access.Began > x.reader.Began {
-			because.Kind, because.At = "host_by_repository", access.At
+			because = byRepo
+		}
+		because.Text = x.site + " names it neither among what " + person + " may read, nor " + person + " among its readers."
+		if x.reader.Note != "" {
+			because.Text += " Its last list of the person's was not whole: " + x.reader.Note
 		}
 	}
 	return because
