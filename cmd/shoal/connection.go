@@ -143,14 +143,20 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 
 // waitSynced waits until an attempt has ended after the last one of before.
 func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connectionAnswer, error) {
-	for {
+	for lost := 0; ; {
 		var all []connectionAnswer
 		err := c.call(ctx, "GET", "/api/connections", nil, &all)
-		if ctx.Err() == nil && err != nil {
-			return before, err
+
+		// The listing goes on at another node while the one that is asked restarts.
+		switch {
+		case err == nil:
+			lost = 0
+		case ctx.Err() == nil:
+			if lost++; !silent(err) || lost > mostSilent {
+				return before, err
+			}
 		}
 
-		// A node that cannot answer for a moment is asked again, until the time is over.
 		found := false
 		for _, now := range all {
 			if now.Name != before.Name {

@@ -26,7 +26,7 @@ func TestASyncSaysWhatCameOfIt(t *testing.T) {
 	} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
-			answers := []string{before, running, strings.NewReplacer("STATE", c.state, "MESSAGE", c.message).Replace(after)}
+			answers := []string{before, "", running, strings.NewReplacer("STATE", c.state, "MESSAGE", c.message).Replace(after)}
 			asked := 0
 			node := http.NewServeMux()
 			node.HandleFunc("POST /api/connections/main/"+verb, func(w http.ResponseWriter, _ *http.Request) {
@@ -34,8 +34,13 @@ func TestASyncSaysWhatCameOfIt(t *testing.T) {
 				_, _ = w.Write([]byte(before))
 			})
 			node.HandleFunc("GET /api/connections", func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = w.Write([]byte("[" + answers[min(asked, len(answers)-1)] + "]"))
+				answer := answers[min(asked, len(answers)-1)]
 				asked++
+				if answer == "" {
+					w.WriteHeader(http.StatusServiceUnavailable) // as a node that is being restarted
+					return
+				}
+				_, _ = w.Write([]byte("[" + answer + "]"))
 			})
 			stdout, _, err := run(t, node, "connection", verb, "main")
 			if err != c.err {

@@ -104,11 +104,16 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 				continue
 			}
 
+			pass := b.begin(ctx, line)
+			if pass == nil {
+				continue
+			}
+
 			// With as many messages under way as may be, the agent waits.
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				b.pass(ctx, line)
+				pass()
 			})
 		}
 	}
@@ -128,38 +133,49 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	return scan.Err()
 }
 
-// pass sends one message and writes what comes back.
-func (b *stdio) pass(ctx context.Context, line []byte) {
+// begin reads a message and returns what sends it and writes what comes back;
+// nil when nothing is to be sent. It runs in the order of the messages, so that
+// a cancellation finds the call before it, and needs no slot: with all of them
+// taken it is what frees one.
+func (b *stdio) begin(ctx context.Context, line []byte) (pass func()) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
 		b.fail(nil, -32700, "the message is not JSON: "+err.Error())
-		return
+		return nil
 	}
 
+	// The server keeps no sessions: a call is cancelled by leaving it.
 	if m.Method == "notifications/cancelled" {
-		// The server keeps no sessions: a call is cancelled by leaving it.
 		b.cancel(string(m.Params.RequestID))
-		return
+		return nil
 	}
 
-	// What is under way can be cancelled by its id.
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if id := string(m.ID); id != "" {
+	id := string(m.ID)
+	if id != "" {
 		b.mu.Lock()
 		b.running[id] = cancel
 		b.mu.Unlock()
-		defer func() {
-			b.mu.Lock()
-			delete(b.running, id)
-			b.mu.Unlock()
-		}()
 	}
 
-	err := b.post(ctx, line, &m)
-	if err != nil && ctx.Err() == nil && len(m.ID) > 0 {
-		b.fail(m.ID, -32000, err.Error())
+	return func() {
+		defer b.end(id, cancel)
+
+		// Nobody waits for the answer of a notification, or of what was cancelled.
+		err := b.post(ctx, line, &m)
+		if err != nil && ctx.Err() == nil && id != "" {
+			b.fail(m.ID, -32000, err.Error())
+		}
 	}
+}
+
+// end forgets a message that is answered.
+func (b *stdio) end(id string, cancel context.CancelFunc) {
+	cancel()
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.running, id)
 }
 
 func (b *stdio) cancel(id string) {

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -86,6 +88,45 @@ func TestTheBridgeServesARealClient(t *testing.T) {
 		if err := <-failed; !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: a cancelled call: %v", version, err)
 		}
+	}
+}
+
+// TestACancellationNeedsNoSlot has as many calls on their way as may be. The first
+// is cancelled in the line after the last of them.
+func TestACancellationNeedsNoSlot(t *testing.T) {
+	t.Parallel()
+	began, ended := make(chan string, maxRunning), make(chan string, maxRunning)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		began <- string(text)
+		<-r.Context().Done()
+		ended <- string(text)
+	}))
+	t.Cleanup(server.Close)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	in, agent := io.Pipe()
+	b := &stdio{client: &client{base: server.URL, http: server.Client()}, out: io.Discard, running: map[string]context.CancelFunc{}}
+	done := make(chan error, 1)
+	go func() { done <- b.run(ctx, in) }()
+	for id := range maxRunning {
+		fmt.Fprintf(agent, `{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`+"\n", id)
+	}
+	for range maxRunning {
+		<-began
+	}
+	fmt.Fprintln(agent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}`)
+	select {
+	case text := <-ended:
+		if !strings.Contains(text, `"id":0,`) {
+			t.Errorf("%s was cancelled", text)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the call goes on")
+	}
+	stop()
+	_ = agent.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -23,17 +23,15 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 		var s statusAnswer
 		err := c.call(ctx, "GET", "/api/status", nil, &s)
 
-		var answered *apiError
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("still indexing: %w", context.Cause(ctx))
-		case errors.As(err, &answered) && answered.Status < 500:
-			return err
 		case err != nil:
-			// A node that starts or restarts is silent for a while.
-			if lost++; lost > 100 {
+			if lost++; !silent(err) || lost > mostSilent {
 				return err
 			}
+
+			// What could be decoded of an answer that broke off is of no use.
 			s = statusAnswer{}
 			bar.draw(&s)
 		case s.Repos.Total >= atLeast && done(&s) && serves(ctx, c, &s):
@@ -48,6 +46,18 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 			return fmt.Errorf("still indexing: %w", context.Cause(ctx))
 		}
 	}
+}
+
+// mostSilent is how many questions in a row a node may leave without an answer
+// while a command waits for it: at five a second 20 s, the time of a restart.
+const mostSilent = 100
+
+// silent reports whether an error is one that passes: of a node that starts or
+// restarts, or of a cluster that has no leader for a moment. What a node refuses
+// it refuses again.
+func silent(err error) bool {
+	var answered *apiError
+	return !errors.As(err, &answered) || answered.Status >= 500
 }
 
 // done reports whether there is nothing left to wait for.
