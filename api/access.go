@@ -81,13 +81,19 @@ func (s *Server) record(c *call, r *route, f *failure) {
 
 // access is what the audit has of a call; one without an action is nothing to it.
 func (c *call) access(r *route, status int) chronicle.Access {
+	// A failed entrance is told by its own name before its status: a wrong password is
+	// a 401 as well.
 	name := c.method + " " + r.name
 	entrance := entrances[name]
 	switch {
 	case entrance != "" && status >= 400:
 		return c.failedEntrance(r, entrance)
+
+	// Of a key that is refused its public part tells an operator which one still runs somewhere.
 	case status == 401 && c.credential() != "":
 		return chronicle.Access{Action: "credential.refused", Refusal: true, TargetType: "api_key", Target: publicPart(c.credential())}
+
+	// Who comes without anything, or too often, could fill the audit with nothing.
 	case status == 401 || status == 429:
 		return chronicle.Access{}
 	case status == 403:
@@ -101,6 +107,7 @@ func (c *call) access(r *route, status int) chronicle.Access {
 // failedEntrance is a sign-in that came to nothing. Of what was sent only the
 // address is kept, and only where it is one: people write passwords into the wrong field.
 func (c *call) failedEntrance(r *route, action string) chronicle.Access {
+	// An identity provider sends people back: what they typed it never tells.
 	a := chronicle.Access{Action: action, Refusal: true}
 	if len(c.wild) > 0 {
 		a.TargetType, a.Target = "provider", c.wild[0]
@@ -110,6 +117,7 @@ func (c *call) failedEntrance(r *route, action string) chronicle.Access {
 		return a
 	}
 
+	// A key is pasted there too, and counts by what lists show of it.
 	form, err := url.ParseQuery(string(c.requestBody()))
 	if err != nil {
 		return a
@@ -149,6 +157,7 @@ type subject struct {
 
 // read is something read: of which repository, and what was looked for.
 func (c *call) read(action string) chronicle.Access {
+	// A POST has what it looks for in its body, a page in its path or its query.
 	a := chronicle.Access{Action: action}
 	switch {
 	case c.method == "POST":
@@ -168,6 +177,9 @@ func (c *call) read(action string) chronicle.Access {
 
 	switch {
 	case a.Action == "":
+		// Nothing was read: there is nothing to name.
+
+	// What was named in the path counts where nothing else says what was read.
 	case a.Target != "":
 		a.TargetType = "repository"
 	case len(c.wild) > 0:
@@ -193,6 +205,8 @@ func (c *call) readRights(a *chronicle.Access) {
 // readByBody fills in what the body of a call says. Of the tool server's methods
 // those count that read.
 func (c *call) readByBody(a *chronicle.Access) {
+	// Decoded once more, and only where it is small: the audit must not cost what the
+	// handler costs.
 	var s subject
 	if body := c.requestBody(); len(body) <= mostLooked {
 		_ = json.Unmarshal(body, &s) // what cannot be read was refused by the handler
@@ -202,6 +216,7 @@ func (c *call) readByBody(a *chronicle.Access) {
 		return
 	}
 
+	// Listing tools, a ping and a handshake read nothing.
 	args := &s.Params.Arguments
 	switch s.Method {
 	case "tools/call":

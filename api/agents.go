@@ -75,6 +75,8 @@ func (a *agentRoutes) register(ctx context.Context, c *call, by account.Owner) e
 		return err
 	}
 
+	// What an agent may be sent back to is checked by the authorization server, as for
+	// those that register by themselves.
 	got, err := a.agents.RegisterFor(ctx, by, name, redirects)
 	if err != nil {
 		return err

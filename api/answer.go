@@ -35,12 +35,15 @@ func (c *call) head() {
 		c.rc.SetContentType(c.mime)
 	}
 
+	// For every answer: no browser shall take a file of a repository for a script.
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+
 	if c.mime == mimeJSON {
 		h.Set("Cache-Control", "no-store")
 	}
 
+	// After the usual ones, so that a handler may say otherwise.
 	for _, kv := range c.header {
 		h.Set(kv[0], kv[1])
 	}
@@ -54,6 +57,7 @@ const largestPooled = 1 << 20
 
 // write hands a whole answer to fasthttp, which sends it after the handler.
 func (c *call) write(s *Server) {
+	// A large buffer is not kept: one answer of many megabytes would stay for ever.
 	c.head()
 	if c.pooled != nil && cap(c.body) <= largestPooled {
 		c.rc.Response.SetBody(c.body) // copies
@@ -119,6 +123,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 		return 0, err
 	}
 
+	// The deadline stands before the part is sent: the server writes after this returns.
 	n := copy(p, b.left)
 	b.left = b.left[n:]
 	return n, nil
@@ -126,6 +131,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 // Close gives the memory back; it is called once at least.
 func (b *slowBody) Close() error {
+	// The server may close it twice, and the budget is given back once.
 	if b.end != nil {
 		b.end()
 		b.left, b.end = nil, nil
@@ -191,6 +197,8 @@ func (s *Server) panicked(what string, p any) *failure {
 
 // refuse answers what fasthttp could not read as a request.
 func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
+	// There is no request to route, so none of the other steps run: the metric and the
+	// error body are as everywhere.
 	c := &call{rc: rc}
 
 	f := malformed()
@@ -203,6 +211,7 @@ func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
 		f = lateRequest()
 	}
 
+	// Where the next request begins on this connection nobody can tell.
 	s.meter.done("malformed", "", f.Status, 0)
 	c.fail(f)
 	c.head()
@@ -216,6 +225,7 @@ func tooLarge(most int) *failure {
 
 // expect answers `Expect: 100-continue` before the body is sent.
 func (s *Server) expect(rc *fasthttp.RequestCtx) int {
+	// The head alone decides: a client that asks first need not send what is refused.
 	if announcedTooLarge(rc) == 0 {
 		return fasthttp.StatusContinue
 	}
@@ -231,6 +241,7 @@ func (s *Server) expect(rc *fasthttp.RequestCtx) int {
 // away. It gives up on a client that pauses or sends without end, and reports
 // whether it reached the end of the body.
 func drain(conn net.Conn, body io.Reader, length int) bool {
+	// Enough for the largest body that somebody sends by mistake, and the pause of a slow network.
 	const most, patience = 32 << 20, 250 * time.Millisecond
 	if length < 0 || length > most {
 		length = most

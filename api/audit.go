@@ -49,6 +49,7 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 		return err
 	}
 
+	// An export has no pages: it begins where the newest event is.
 	if lines {
 		return a.lines(ctx, c, by, req)
 	}
@@ -57,6 +58,8 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 	if err != nil {
 		return err
 	}
+
+	// Gaps are a header, so that the list stays a list.
 	c.page(a.base, paged{req.Page, req.PerPage, len(r.Lines), r.Total, r.AtLeast})
 	c.tellMissing(r.Missing)
 	if r.Lines == nil {
@@ -85,10 +88,13 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 		return err
 	}
 
+	// The header goes out before the rest is asked for: what fails later is told at the end.
 	c.tellMissing(r.Missing)
 	c.mime = mimeLines
 	c.stream = func(w *bufio.Writer) error {
 		enc := json.NewEncoder(w)
+
+		// Lines are for programs: < and > of a query stay as they are.
 		enc.SetEscapeHTML(false)
 
 		gaps := map[chronicle.Gap]bool{}
@@ -148,12 +154,16 @@ const maxAgentSaid = 200
 
 // actor is who asks for the changes of a call, for the audit.
 func (c *call) actor(trusted func(netip.Addr) bool) catalog.Actor {
+	// An account before its key, and the session before both: the audit names people
+	// where it can. What a client says of itself is cut, for it may say anything.
 	v, said := c.viewer, c.requestHeader("User-Agent")
 	a := catalog.Actor{ID: cmp.Or(v.Account, v.KeyID), Name: v.Name, Key: cmp.Or(v.Session, v.KeyID), Agent: said[:min(len(said), maxAgentSaid)]}
 	if addr := c.address(trusted); addr.IsValid() {
 		a.Address = addr.String()
 	}
 
+	// An agent comes with a token, which has not the form of a key and is good for the
+	// tool server alone.
 	switch {
 	case v.Session != "":
 		a.Type = catalog.ActorUser
@@ -164,6 +174,8 @@ func (c *call) actor(trusted func(netip.Addr) bool) catalog.Actor {
 		a.Type = catalog.ActorKey
 	case v.Role == catalog.RoleOwner && c.door == doorSocket:
 		a.Type = catalog.ActorOperator
+
+	// The name of a guest would be what the request says.
 	default:
 		a.Type, a.Name = catalog.ActorGuest, ""
 	}

@@ -28,6 +28,7 @@ type fields struct {
 
 // decodeBody reads a request body that has to be one JSON object.
 func decodeBody(body []byte) (*fields, error) {
+	// The library replaces bytes that are no UTF-8: a search for them would find other files.
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, invalidBody("expected a JSON object, received an empty body")
 	}
@@ -35,12 +36,14 @@ func decodeBody(body []byte) (*fields, error) {
 		return nil, invalidBody("the body is not valid UTF-8 at byte %d", i)
 	}
 
+	// Members stay raw: each is decoded when a handler asks for it, and says what is wrong.
 	f := &fields{}
 	err := json.Unmarshal(body, &f.raw)
 
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError
 
+	// The texts of the library name Go's types: these say it in words of JSON.
 	switch {
 	case errors.As(err, &syntax):
 		return nil, invalidBody("malformed JSON at byte %d: %s", syntax.Offset, syntax.Error())
@@ -56,6 +59,7 @@ func decodeBody(body []byte) (*fields, error) {
 
 // invalidUTF8 is the offset of the first byte that is not UTF-8, -1 for none.
 func invalidUTF8(b []byte) int {
+	// ASCII, which most bodies are, without decoding.
 	for i := 0; i < len(b); {
 		if b[i] < utf8.RuneSelf {
 			i++
@@ -72,6 +76,7 @@ func invalidUTF8(b []byte) int {
 
 // err is the failure that names every mistake, in the order of the names; nil for none.
 func (f *fields) err() error {
+	// Members come in the order of a map: sorted, an answer is the same each time.
 	errs := append(slices.Clone(f.errs), f.unknown()...)
 	if len(errs) == 0 {
 		return nil
@@ -91,6 +96,7 @@ func (f *fields) unknown() (errs []string) {
 			continue
 		}
 
+		// A name that is nearly right is a typing error more often than anything else.
 		hint := "known are " + strings.Join(f.asked, ", ")
 		if near := tool.NearestName(name, f.asked); near != "" {
 			hint = "did you mean " + near + "?"
@@ -180,6 +186,7 @@ func (f *fields) flag(name string) bool {
 
 // integer is a whole number between lo and hi, usual where it is not given.
 func (f *fields) integer(name string, usual, lo, hi int) int {
+	// 1e3 and 1.0 are whole numbers in JSON, so it is read as a fraction first.
 	raw, ok := f.member(name)
 	if !ok {
 		return usual
@@ -209,12 +216,14 @@ func (f *fields) integer(name string, usual, lo, hi int) int {
 // lifetime is how long something lasts that ends at expiresAt, a time in the
 // future, or after expiresInDays; 0 for ever.
 func (f *fields) lifetime(now time.Time) time.Duration {
+	// Both are read in any case, so that neither counts as unknown.
 	days := f.integer("expiresInDays", 0, 1, maxKeyDays)
 	at := f.text("expiresAt")
 	if at == "" {
 		return time.Duration(days) * 24 * time.Hour
 	}
 
+	// Bounded: a date with a wrong digit would be a key for a thousand years.
 	end, err := time.Parse(time.RFC3339, at)
 	switch {
 	case err != nil:
@@ -231,6 +240,7 @@ func (f *fields) lifetime(now time.Time) time.Duration {
 
 // kindOf names the type of a JSON value.
 func kindOf(raw json.RawMessage) string {
+	// The first byte says it: the decoder has proved that the rest is well-formed.
 	switch raw[0] {
 	case '"':
 		return "a string"

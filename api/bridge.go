@@ -29,6 +29,7 @@ const heartbeat = 15 * time.Second
 // panicked makes the failure of a panic of the handler.
 func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate func(context.Context, *call) context.Context) handler {
 	return func(ctx context.Context, c *call) error {
+		// The SDK looks for the local address in the context, as a server of net/http puts it there.
 		ctx, cancel := context.WithCancelCause(decorate(context.WithValue(ctx, http.LocalAddrContextKey, c.rc.LocalAddr()), c))
 		req, err := httpRequest(ctx, c)
 		if err != nil {
@@ -38,6 +39,8 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 
 		// The reply is what both goroutines share.
 		r := &reply{ctx: ctx, head: http.Header{}, committed: make(chan struct{}), parts: make(chan []byte), done: make(chan struct{})}
+
+		// A handler gives its request up by this panic of net/http: that is no defect.
 		go func() {
 			defer close(r.done)
 			defer func() {
@@ -83,6 +86,7 @@ func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 		RemoteAddr: c.rc.RemoteAddr().String(),
 	}
 
+	// Copied: the strings of fasthttp belong to the next request once this one is over.
 	for k, v := range c.rc.Request.Header.All() {
 		req.Header.Add(string(k), string(v))
 	}
@@ -122,10 +126,13 @@ func (r *reply) WriteHeader(status int) {
 }
 
 func (r *reply) writeHeader(status int) {
+	// Informational heads have no place in an answer that is written once.
 	if r.status != 0 || status < 200 {
 		return
 	}
 	r.status = status
+
+	// Where the stream was begun for it the status has gone out as 200 already.
 	if r.begun && !strings.HasPrefix(r.head.Get("Content-Type"), "text/event-stream") {
 		r.alien = true
 	}
@@ -151,6 +158,7 @@ func (r *reply) Flush() { _ = r.FlushError() }
 
 // FlushError sends what was written, and fails when the client has gone.
 func (r *reply) FlushError() error {
+	// What is no event stream cannot go out in parts on one: it is framed at the end.
 	r.mu.Lock()
 	r.writeHeader(http.StatusOK)
 	if r.alien {
@@ -163,6 +171,7 @@ func (r *reply) FlushError() error {
 		close(r.committed)
 	}
 
+	// Given away under the lock, sent without it: the receiver may be slow.
 	part := r.buf
 	r.buf = nil
 	r.mu.Unlock()
@@ -193,6 +202,7 @@ func (r *reply) beginEvents() {
 
 // answer fills in the call's answer: whole, or as a stream.
 func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
+	// Also after a silence that made no stream of it: then the answer comes whole.
 	select {
 	case <-r.done:
 	case <-r.committed:
@@ -202,11 +212,14 @@ func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
 	streaming := r.streaming
 	r.mu.Unlock()
 
+	// The handler has returned, so nobody else writes to the reply any more.
 	if !streaming {
 		defer cancel(nil)
 		if r.failed != nil {
 			return r.failed
 		}
+
+		// It gave up without an answer because the call had ended: that is what is told.
 		if err := context.Cause(r.ctx); err != nil && r.status == 0 {
 			return err
 		}
@@ -238,6 +251,7 @@ func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
 
 // copyHead copies status and headers as they were at the commit.
 func (r *reply) copyHead(c *call) {
+	// A begun stream is 200 whatever the handler says later: its head is on the network.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.status = max(r.status, http.StatusOK)
@@ -245,6 +259,7 @@ func (r *reply) copyHead(c *call) {
 		c.status = http.StatusOK
 	}
 
+	// A header that is repeated goes out as one, with commas, as HTTP allows.
 	for name, values := range r.sent {
 		if name == "Content-Type" {
 			c.mime = values[0]
@@ -257,6 +272,7 @@ func (r *reply) copyHead(c *call) {
 // relay writes parts as they come, comments in between when nothing comes, and
 // the rest when the handler has returned.
 func (r *reply) relay(w *bufio.Writer) error {
+	// The client waits since the request began: it gets a sign at once.
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 
@@ -268,6 +284,7 @@ func (r *reply) relay(w *bufio.Writer) error {
 
 	for {
 		select {
+		// A part is as good as a comment.
 		case part := <-r.parts:
 			if err := put(w, part); err != nil {
 				return err
@@ -295,6 +312,8 @@ func (r *reply) rest(w *bufio.Writer) error {
 	if !r.alien {
 		return put(w, r.buf)
 	}
+
+	// One event has one line of data, and JSON means the same without line breaks.
 	line := bytes.ReplaceAll(bytes.TrimSpace(r.buf), []byte("\n"), []byte(" "))
 	return put(w, append(append([]byte("event: message\ndata: "), line...), "\n\n"...))
 }

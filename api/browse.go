@@ -119,6 +119,7 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
 
+	// One end may be left out: the first is 1 then, the last that of the file.
 	req.FirstLine = p.integer("startLine", 0, 1, 1<<30)
 	if last := p.integer("endLine", 0, 1, 1<<30); last > 0 {
 		req.Lines = last - max(req.FirstLine, 1) + 1
@@ -135,6 +136,7 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// Bytes that are no text become U+FFFD on the way out, and the answer says so.
 	return c.json(sourceJSON{
 		Source: string(r.Content), Language: r.Language, Path: r.Path, Repo: r.Repo,
 		RepoCodeHostType: r.HostKind, RepoDisplayName: r.DisplayName, RepoExternalWebURL: r.RepoWebURL,
@@ -154,6 +156,8 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 
 	req := browse.TreeRequest{Repo: f.required("repoName"), Ref: f.text("revisionName"), Recursive: f.flag("recursive")}
 	req.Max = f.integer("maxEntries", 0, 1, 1_000_000)
+
+	// Without paths it is the root. An empty list means the same.
 	if _, ok := f.member("paths"); ok {
 		req.Paths = f.texts("paths")
 	}
@@ -205,6 +209,7 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 }
 
 func diffOf(f *browse.DiffFile) diffFileJSON {
+	// null, not "", where there is no such side: a file that was added, or removed.
 	out := diffFileJSON{IsBinary: f.Binary, Hunks: make([]hunkJSON, len(f.Hunks))}
 	if f.OldPath != "" {
 		out.OldPath = &f.OldPath
@@ -231,6 +236,7 @@ func (a *fileRoutes) blame(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// Commits stand once and ranges name them: a file has few commits and many ranges.
 	out := blameJSON{Ranges: make([]blameRangeJSON, len(r.Ranges)), Commits: map[string]blameCommitJSON{}}
 	for i, g := range r.Ranges {
 		out.Ranges[i] = blameRangeJSON{g.Hash, g.Path, g.StartLine, g.LineCount}

@@ -77,6 +77,7 @@ func (c *call) client(trusted func(netip.Addr) bool) string {
 // X-Forwarded-For counts, from its end up to the first address that is none of
 // theirs: what stands before it anybody may have written.
 func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
+	// Only who is trusted may speak for others: anybody else could write any address.
 	addr := addressOf(c.rc.RemoteAddr())
 	if !addr.IsValid() || !trusted(addr) {
 		return addr
@@ -84,6 +85,7 @@ func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
 
 	said := strings.Split(strings.Join(c.requestHeaders("X-Forwarded-For"), ","), ",")
 	for _, text := range slices.Backward(said) {
+		// A port, a name or garbage: the last address that is known counts.
 		hop, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
 			return addr
@@ -133,6 +135,8 @@ type paged struct {
 // next.
 func (c *call) page(base string, p paged) {
 	c.setHeader("X-Total-Count", strconv.Itoa(p.total))
+
+	// Rounded up: the last page may be short.
 	last := (p.total + p.per - 1) / p.per
 
 	// Of a count that goes on only this page and the next are known.

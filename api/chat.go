@@ -70,6 +70,8 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 	}
 
 	q := nodeask.Question{Query: f.required("query"), Thread: thread}
+
+	// Without them it may look at all that the asker sees, or at those of the thread.
 	if _, ok := f.member("repos"); ok {
 		q.Repos = f.texts("repos")
 	}
@@ -82,6 +84,7 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 		q.Model = nodeask.ModelName{Provider: m.Provider, Model: m.Model}
 	}
 
+	// What is said in a thread would change it for what was asked before.
 	if thread == "" {
 		if public := readVisibility(f); public != nil {
 			q.Public, q.Private = *public, !*public
@@ -176,6 +179,7 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// The events are dropped here: the thread has the answer when they end.
 	if err := a.asker.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
 		return err
 	}
@@ -305,6 +309,7 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// Never null: a client loops over it.
 	out := chatsJSON{Chats: []chatJSON{}, Total: total}
 	for i := range list {
 		out.Chats = append(out.Chats, a.chatOf(&list[i]))
@@ -314,6 +319,7 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 
 // change is PATCH /api/chat/{id}.
 func (a *chatRoutes) change(ctx context.Context, c *call) error {
+	// A member that is left out stays as it is.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -380,6 +386,7 @@ type chatEventJSON struct {
 // cut off goes on after the last number that it has, with after or
 // Last-Event-ID, on any node.
 func (a *chatRoutes) events(ctx context.Context, c *call) error {
+	// Before the stream begins: a refusal has a status of its own.
 	id, viewer := c.wild[0], c.viewer
 	if err := a.asker.Sees(ctx, viewer, id); err != nil {
 		return err
@@ -390,6 +397,7 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// Buffers of proxies would hold events back until they are full.
 	c.mime = mimeSSE
 	c.setHeader("Cache-Control", "no-store")
 	c.setHeader("X-Accel-Buffering", "no")
@@ -410,6 +418,7 @@ func (a *chatRoutes) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
 		out.Cite = &k
 	}
 
+	// JSON has no line breaks, so one line of data is one event.
 	b, err := json.Marshal(out)
 	if err != nil {
 		return err

@@ -75,6 +75,7 @@ func (a *configRoutes) get(ctx context.Context, c *call, by account.Owner) error
 		Files: make([]nodeFileJSON, len(r.Files)), Silent: list(r.Silent),
 	}
 
+	// Each node has a file of its own, and may have read another text.
 	for i := range r.Files {
 		f := &r.Files[i]
 		out.Files[i] = nodeFileJSON{f.Node, f.Address, configOf(&f.FileStatus)}
@@ -94,6 +95,8 @@ func (a *configRoutes) contexts(ctx context.Context, c *call) error {
 		Description string `json:"description"`
 		Repos       int    `json:"repos"`
 	}
+
+	// Counts are of what the viewer may see.
 	out := make([]contextJSON, len(all))
 	for i, x := range all {
 		out[i] = contextJSON(x)
@@ -104,6 +107,7 @@ func (a *configRoutes) contexts(ctx context.Context, c *call) error {
 // apply is POST /api/config: the body is a configuration file, which
 // becomes that of the cluster.
 func (a *configRoutes) apply(ctx context.Context, c *call, by account.Owner) error {
+	// The body is the file as it is: no member of an object, whose text would be quoted.
 	p := c.params()
 	req := configure.ApplyConfigRequest{Text: c.requestBody(), Accept: p.flag("accept", false)}
 	if err := p.err(); err != nil {

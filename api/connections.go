@@ -94,6 +94,8 @@ func connectionOf(k *operate.ConnectionStatus) connectionJSON {
 	for i, e := range k.Excluded {
 		out.Excluded[i] = excludedJSON(e)
 	}
+
+	// null where the host says nothing of limits, which is not a limit of 0.
 	if k.Limit > 0 {
 		out.Limit = &limitJSON{k.Limit, k.Remaining, stamp(k.ResetAt)}
 	}

@@ -17,12 +17,15 @@ type doors struct {
 
 // openDoors listens at every address of opt, or at none.
 func openDoors(opt *Options) (d doors, err error) {
+	// All or none: a node that listens at half of its doors would look healthy to some.
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
 		}
 	}()
 
+	// A certificate that cannot be read stops the start: plain HTTP in its place would
+	// send keys in clear.
 	if d.tls, err = serverTLS(opt.TLSCert, opt.TLSKey, opt.Now, opt.Log); err != nil {
 		return d, err
 	}
@@ -36,6 +39,7 @@ func openDoors(opt *Options) (d doors, err error) {
 		}
 	}
 
+	// The operator's way in, for a cluster that has no key yet.
 	if opt.DataDir != "" {
 		d.operator, err = auth.ListenSocket(opt.DataDir)
 	}
@@ -54,11 +58,13 @@ func (d *doors) close() error {
 
 // open serves at every door. The first one that breaks is told.
 func (s *Server) open() <-chan error {
+	// Room for each, so that none hangs when nobody listens any more.
 	failed := make(chan error, 3)
 	serve := func(ln net.Listener) {
 		go func() { failed <- s.http.Serve(ln) }()
 	}
 
+	// The gate is below TLS: a connection counts before its handshake, which costs the most.
 	main := net.Listener(&gate{s.doors.api, doorAPI, s.crowd})
 	if s.doors.tls != nil {
 		main = tls.NewListener(main, s.doors.tls)

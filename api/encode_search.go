@@ -41,6 +41,7 @@ func appendPast(dst []byte, past []search.PastRepo) []byte {
 		dst = appendInt(dst, `,"filesScanned":`, p.Read)
 		dst = appendInt(dst, `,"bytesScanned":`, p.Bytes)
 
+		// Absent where nothing of the repository came from its index.
 		if p.Beside != "" {
 			dst = appendTextField(dst, `,"indexedRevision":`, p.Beside)
 		}
@@ -141,6 +142,7 @@ func appendFile(dst []byte, f *search.File) []byte {
 	dst = appendUint(dst, `,"repositoryId":`, f.RepoID)
 	dst = appendTextField(dst, `,"language":`, f.Language)
 
+	// A list in any case: a file that was found by its name has an empty one.
 	dst = append(dst, `,"chunks":[`...)
 	for i := range f.Chunks {
 		if i > 0 {
@@ -150,6 +152,8 @@ func appendFile(dst []byte, f *search.File) []byte {
 	}
 
 	dst = appendTexts(dst, `],"branches":`, f.Branches)
+
+	// Only where the request asked for whole files, also of an empty one.
 	if f.Content != nil {
 		dst = appendTextField(dst, `,"content":`, f.Content)
 	}
@@ -201,6 +205,7 @@ func appendRepositories(dst []byte, repos []browse.RepoInfo) []byte {
 		dst = appendTextField(dst, `,"name":`, r.Name)
 		dst = appendTextField(dst, `,"displayName":`, r.DisplayName)
 
+		// A repository of no host, as a directory, has no page there.
 		if r.ExternalWebURL != "" {
 			dst = appendTextField(dst, `,"webUrl":`, r.ExternalWebURL)
 		}
@@ -250,6 +255,7 @@ func appendSymbolFile(dst []byte, f *search.SymbolFile) []byte {
 		dst = appendTextField(dst, `{"lineContent":`, m.Line)
 		dst = appendRange(append(dst, `,"range":`...), m.Range)
 
+		// References have no kind: they were found by their text.
 		if m.Kind != "" {
 			dst = appendTextField(dst, `,"kind":`, m.Kind)
 		}

@@ -118,6 +118,7 @@ func asFailure(ctx context.Context, err error) *failure {
 
 // fromNode keeps what a nodecall.Error says for people and where.
 func fromNode(status int, code string, err error) *failure {
+	// An error from below without words for people keeps its own text in the log.
 	f := &failure{Status: status, Code: code, cause: err}
 	var e *nodecall.Error
 	if !errors.As(err, &e) {

@@ -46,6 +46,7 @@ func (a *eventRoutes) list(ctx context.Context, c *call, by account.Owner) error
 		return err
 	}
 
+	// Each node remembers some time: since says from when on the list is whole.
 	out := eventsJSON{Since: stamp(r.Since), Events: make([]eventJSON, len(r.Events))}
 	for i, e := range r.Events {
 		out.Events[i] = eventJSON{stamp(e.At), e.Kind, e.Subject, e.Text}

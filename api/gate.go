@@ -178,6 +178,7 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 		}
 	}
 
+	// Its place is given away at once, or two newcomers would take the same victim.
 	if victim != nil {
 		w.forget(victim)
 	}
@@ -300,6 +301,7 @@ func (w *crowd) leave(c *guest) {
 
 // forget gives the place of a connection back. Callers hold the lock.
 func (w *crowd) forget(c *guest) {
+	// The victim's own Close comes later, and must not count twice.
 	if c.gone {
 		return
 	}
@@ -317,8 +319,11 @@ func (w *crowd) forget(c *guest) {
 // starved closes the connection that has waited longest, because one more
 // could not be accepted, and warns from time to time.
 func (w *crowd) starved(err error) {
+	// One each time: a descriptor is all that is missing, and the pause grows.
 	w.mu.Lock()
 	victim := oldest(&w.waiting)
+
+	// Outside of the lock, as all closing.
 	if victim != nil {
 		w.forget(victim)
 	}

@@ -74,6 +74,7 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// Parents are told of one commit alone, as clients of this route have it.
 	list := make([]commitJSON, len(r.Commits))
 	for i := range r.Commits {
 		list[i] = commitOf(&r.Commits[i])
@@ -100,6 +101,7 @@ func (a *historyRoutes) commit(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// Here the list is there in any case: the first commit has none.
 	out := commitOf(r)
 	parents := out.Parents
 	if parents == nil {
@@ -127,6 +129,7 @@ func (a *historyRoutes) authors(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// Their number is exact: all commits were counted to sort them.
 	list := make([]authorJSON, len(r.Authors))
 	for i, x := range r.Authors {
 		list[i] = authorJSON{x.Name, x.Email, x.Commits}
@@ -160,6 +163,7 @@ func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Con
 		return err
 	}
 
+	// The page says what is indexed of them: others are read from git.
 	refs := make([]refJSON, len(r.Refs))
 	for i, f := range r.Refs {
 		refs[i] = refJSON{f.Name, f.Commit, stamp(f.CommittedAt), f.Default, f.Indexed}

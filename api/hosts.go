@@ -19,12 +19,14 @@ type hostRule struct {
 }
 
 func newHostRule(addr net.Addr, baseURL string, allowed []string) hostRule {
+	// The port alone tells this service from another one on the same machine.
 	r := hostRule{}
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		r.loopback = tcp.IP.IsLoopback()
 		_, r.port, _ = net.SplitHostPort(addr.String())
 	}
 
+	// Hosts have no case; the base URL may be written in any.
 	if u, err := url.Parse(baseURL); err == nil {
 		r.base = strings.ToLower(u.Host)
 	}
@@ -58,6 +60,8 @@ func (r hostRule) sameSite(host, origin string) bool {
 	if origin == "" {
 		return true
 	}
+
+	// Browsers send "null" for pages without an origin of their own: a frame of anybody.
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return false
@@ -66,6 +70,8 @@ func (r hostRule) sameSite(host, origin string) bool {
 	if from == strings.ToLower(host) || from == r.base || slices.Contains(r.names, from) {
 		return true
 	}
+
+	// Another name of this machine with our port is this service.
 	return r.loopback && loopbackName(hostname(from)) && u.Port() == r.port
 }
 

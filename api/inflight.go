@@ -23,6 +23,8 @@ func (f *inflight) done() {
 	if f.n > 0 {
 		return
 	}
+
+	// More than one may wait; each has a channel of its own.
 	for _, ch := range f.zero {
 		close(ch)
 	}

@@ -50,6 +50,7 @@ func jobInfoOf(j *operate.JobInfo) jobInfoJSON {
 func (a *jobRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
 
+	// Words, not a free text: a state with a mistake in it would look like no jobs.
 	any := func(name string, words []string) string {
 		if word := p.choice(name, append([]string{"any"}, words...)...); word != "any" {
 			return word

@@ -48,6 +48,7 @@ const maxKeyDays = 3650
 
 // list is GET /api/keys.
 func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error {
+	// Consistent asks the leader first: whoever has just made a key elsewhere sees it.
 	p := c.params()
 	req := account.KeysRequest{Consistent: p.flag("consistent", false)}
 	if err := p.err(); err != nil {
@@ -68,6 +69,7 @@ func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error 
 
 // create is POST /api/keys. The key is in this answer and nowhere else.
 func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) error {
+	// Who may ask for which key the node decides: a member gets none of an owner.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err

@@ -63,6 +63,7 @@ func (l *limiter) enter(name string) *failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	// A new client begins with a full bucket.
 	now := l.now()
 	l.sweep(now)
 	c := l.clients[name]
@@ -72,11 +73,15 @@ func (l *limiter) enter(name string) *failure {
 	}
 
 	c.fill(l.limits.Rate, l.burst(), now)
+
+	// The whole node first: it is the bound that protects it; the others are fair shares.
 	switch {
 	case l.total >= l.limits.Total:
 		return overloaded("The node has too many requests under way.", time.Second)
 	case c.running >= l.limits.PerClient:
 		return overloaded("Too many of your requests are under way.", time.Second)
+
+	// What is missing of a token, at the rate at which they come.
 	case l.limits.Rate > 0 && c.tokens < 1:
 		return overloaded("Too many requests.", time.Duration((1-c.tokens)/l.limits.Rate*float64(time.Second)))
 	}

@@ -47,6 +47,7 @@ func (l *lease) set(n int64) *failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
+	// A small piece may use what is left, or a client with downloads could not search.
 	more := n - l.held
 	if more > 0 {
 		most, share := m.limit-m.limit/8, m.limit/2
@@ -60,6 +61,8 @@ func (l *lease) set(n int64) *failure {
 
 	m.held += more
 	l.held = n
+
+	// Clients come and go: one that holds nothing is forgotten.
 	if left := m.clients[l.client] + more; left > 0 {
 		m.clients[l.client] = left
 	} else {

@@ -58,6 +58,7 @@ func (a *nodeRoutes) undrain(ctx context.Context, c *call, by account.Owner) err
 
 // remove is POST /api/nodes/{node}/remove.
 func (a *nodeRoutes) remove(ctx context.Context, c *call, by account.Owner) error {
+	// Nothing is lost by mistake: whoever removes the last copy of something says so.
 	p := c.params()
 	req := operate.RemoveRequest{Node: c.wild[0], AcceptLoss: p.flag("accept_loss", false)}
 	if err := p.err(); err != nil {

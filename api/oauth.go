@@ -82,6 +82,8 @@ func (a *oauthRoutes) whereEnabled(h handler) handler {
 		if !a.authority.Enabled() {
 			return &failure{Status: 404, Code: codeNotFound, Message: "Agents sign in only where the base URL begins with https://, or is of this machine (--base-url); use an API key."}
 		}
+
+		// Clients of OAuth read error and error_description, and no other body.
 		err := h(ctx, c)
 		if err == nil {
 			return nil
@@ -99,6 +101,7 @@ type oauthFailure struct {
 
 // asOAuth tells a client what it did wrong, or that it should ask again.
 func asOAuth(ctx context.Context, err error) oauthFailure {
+	// A refusal of the standard has its own code; the rest of what a client did wrong has one.
 	var refusal *oauth.Error
 	if errors.As(err, &refusal) {
 		return oauthFailure{refusal.Code, refusal.Description, &failure{Status: 400}}
@@ -107,6 +110,8 @@ func asOAuth(ctx context.Context, err error) oauthFailure {
 	if f.Status < 500 && f.Status != 429 {
 		return oauthFailure{"invalid_request", f.Message, f}
 	}
+
+	// A client that is told to try later does; one that is told of a server error need not.
 	if f.Status == 500 {
 		return oauthFailure{"server_error", f.Message, f}
 	}
@@ -178,6 +183,7 @@ func (a *oauthRoutes) token(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// From the header where it stands there; the form may name it as well, and has to name the same.
 	client, err := c.basicClient()
 	if err != nil {
 		return err
@@ -188,6 +194,7 @@ func (a *oauthRoutes) token(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// RFC 6749 wants both this and the no-store that all JSON has.
 	c.setHeader("Pragma", "no-cache")
 	return c.json(got)
 }
@@ -208,6 +215,7 @@ func (a *oauthRoutes) revoke(ctx context.Context, c *call) error {
 // agentForm reads the parameters of a request, which are a form, or an object of
 // JSON with texts and lists of texts.
 func (c *call) agentForm() (url.Values, error) {
+	// The standard has forms; some clients send JSON to every endpoint.
 	kind, _, err := mime.ParseMediaType(c.requestHeader("Content-Type"))
 	if err != nil || kind != "application/json" {
 		form, err := url.ParseQuery(string(c.requestBody()))
@@ -222,6 +230,7 @@ func (c *call) agentForm() (url.Values, error) {
 		return nil, &oauth.Error{Code: "invalid_request", Description: "The body is no JSON object."}
 	}
 
+	// A list is a parameter that is given several times, as resource may be.
 	form := url.Values{}
 	for name, value := range members {
 		list, ok := value.([]any)
@@ -243,17 +252,20 @@ func (c *call) agentForm() (url.Values, error) {
 // basicClient is the client that names itself in the header Authorization, as
 // some libraries do first; "" where none does.
 func (c *call) basicClient() (string, error) {
+	// A request with another scheme, or none, names its client in the form.
 	scheme, rest, _ := strings.Cut(c.requestHeader("Authorization"), " ")
 	if !strings.EqualFold(scheme, "basic") {
 		return "", nil
 	}
 
+	// Clients here are public: a secret is one of another service, and a mistake.
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest))
 	id, secret, _ := strings.Cut(string(raw), ":")
 	if err != nil || secret != "" {
 		return "", &oauth.Error{Code: "invalid_client", Description: "Clients have no secrets here."}
 	}
 
+	// RFC 6749 has it encoded as in a form before it is put there.
 	if id, err = url.QueryUnescape(id); err != nil {
 		return "", &oauth.Error{Code: "invalid_client", Description: "The client in the header cannot be read."}
 	}

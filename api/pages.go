@@ -96,12 +96,14 @@ func pagesOf(p parts, r *renderer, now func() time.Time) *pageRoutes {
 func (a *pageRoutes) rows() []route {
 	all := []route{row("GET", "/static/*", accessOpen, 0, serveStatic)}
 
+	// Every page is drawn the same way, and waits for accounts that have to be linked.
 	page := func(method, path string, need access, timeout time.Duration, draw layout.Handler) {
 		x := row(method, path, need, timeout, a.renderer.page(a.renderer.held(draw)))
 		x.page = true
 		all = append(all, x)
 	}
 
+	// Only pages by which people come in are open; the node decides the rest by the viewer.
 	for _, x := range a.people.Routes() {
 		need := accessRead
 		if x.Open {
@@ -127,6 +129,7 @@ func serveStatic(_ context.Context, c *call) error {
 		return &failure{Status: 404, Code: codeNotFound, Message: "There is no such file"}
 	}
 
+	// An address of another version still gets the file, and does not keep it.
 	c.setHeader("Cache-Control", "no-cache")
 	if lasting {
 		c.setHeader("Cache-Control", "public, max-age=31536000, immutable")
@@ -136,6 +139,7 @@ func serveStatic(_ context.Context, c *call) error {
 	c.setHeader("Content-Security-Policy", layout.CSP)
 	c.setHeader("Cross-Origin-Resource-Policy", "same-origin")
 
+	// Compressed once for all who ask: the files are those of the program.
 	c.mime, c.body = file.Mime, file.Body
 	if strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") {
 		c.setHeader("Content-Encoding", "gzip")
@@ -203,6 +207,8 @@ func (c *call) answerPage(v *layout.Visit) {
 		c.stream = v.Stream
 		c.setHeader("X-Accel-Buffering", "no")
 	}
+
+	// After those of the page: a page that needs another policy has said so.
 	for _, kv := range pageHeaders {
 		if !c.answers(kv[0]) {
 			c.setHeader(kv[0], kv[1])

@@ -57,6 +57,8 @@ func (p *params) text(name string) string {
 
 // integer is a whole number between lo and hi, usual where it is not given.
 func (p *params) integer(name string, usual, lo, hi int) int {
+	// Out of bounds is a mistake, and not cut to the bound: a page that is not the asked
+	// one would look like it.
 	s, ok := p.c.arg(name)
 	if !ok {
 		return usual
@@ -93,6 +95,8 @@ func (p *params) flag(name string, usual bool) bool {
 	if !ok {
 		return usual
 	}
+
+	// Given without a value, as ?accept, it is on.
 	switch s {
 	case "true", "1", "":
 		return true

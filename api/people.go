@@ -79,6 +79,7 @@ func (a *userRoutes) list(ctx context.Context, c *call, by account.Owner) error 
 
 // create is POST /api/users.
 func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) error {
+	// The account has no way in yet: a link or a password is the next request.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -106,11 +107,14 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 	}
 
 	req := account.ChangeUserRequest{User: c.wild[0], Role: f.role()}
+
+	// An empty name is a change too; one that is left out is none.
 	if _, ok := f.member("name"); ok {
 		name := f.text("name")
 		req.Name = &name
 	}
 
+	// Waiting is no state that somebody may be put into.
 	switch state := f.text("state"); state {
 	case "":
 	case "active":
@@ -142,6 +146,7 @@ func (a *userRoutes) remove(ctx context.Context, c *call, by account.Owner) erro
 
 // setPassword is POST /api/users/{user}/password.
 func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner) error {
+	// In the body alone: addresses stand in logs, of proxies as well.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -161,6 +166,8 @@ func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner)
 
 // newLink is POST /api/users/{user}/link.
 func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) error {
+	// One to join is an invitation and lasts longer than one for a password that was
+	// forgotten; never for an owner.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -192,6 +199,8 @@ func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error
 	}
 
 	req := account.GrantRequest{User: c.wild[0]}
+
+	// With neither it changes nothing, and lists what is granted.
 	if _, ok := f.member("add"); ok {
 		req.Add = f.texts("add")
 	}
@@ -237,6 +246,7 @@ func (a *userRoutes) why(ctx context.Context, c *call, by account.Owner) error {
 		return err
 	}
 
+	// The catalog explains by what it decides by; here it is put into words of JSON only.
 	reasons := make([]reasonJSON, len(r.Reasons))
 	for i, x := range r.Reasons {
 		reasons[i] = reasonJSON{x.Kind, x.Sees, x.Stops, x.Text, stamp(x.At), x.Person, x.Connections}
@@ -277,6 +287,7 @@ func (a *userRoutes) listSessions(ctx context.Context, c *call, by account.Holde
 
 // endSessions is DELETE /api/users/{user}/sessions.
 func (a *userRoutes) endSessions(ctx context.Context, c *call, by account.Holder) error {
+	// An id that is empty by mistake must not mean all of them.
 	which, given := c.arg("session")
 	if given && (which == "" || len(which) > 64 || strings.Trim(which, "0123456789abcdefghijklmnopqrstuvwxyz") != "") {
 		return &failure{Status: 400, Code: codeInvalidParams, Message: "session: give the id of a session, or others, or leave it out for all."}

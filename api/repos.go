@@ -75,6 +75,7 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 		Sort: p.choice("sort", "name", "pushed", "size"), Desc: p.choice("direction", "asc", "desc") == "desc",
 	}
 
+	// Any is the word for no filter, so that a client can always send one.
 	if state := p.choice("state", append([]string{"any"}, browse.RepoStates()...)...); state != "any" {
 		req.State = state
 	}
@@ -110,6 +111,7 @@ func repoOf(r *browse.RepoInfo) repoJSON {
 		LeftOut: r.LeftOut, Documents: r.Documents, TextBytes: r.TextBytes, IndexBytes: r.ShardBytes, Error: r.Error, State: r.State,
 	}
 
+	// A list in any case.
 	for i, v := range r.Revisions {
 		out.Revisions[i] = revisionJSON(v)
 	}
@@ -118,6 +120,7 @@ func repoOf(r *browse.RepoInfo) repoJSON {
 
 // reindex is POST /api/repos/{id}/reindex.
 func (a *repoRoutes) reindex(ctx context.Context, c *call, by account.Owner) error {
+	// By number: names have slashes in them, and change.
 	id, err := strconv.ParseUint(c.wild[0], 10, 32)
 	if err != nil {
 		return invalidParams("id: expected the number of a repository")

@@ -41,11 +41,13 @@ func (s *Server) readBody(c *call, most int) *failure {
 		return tooLarge(most)
 	}
 
+	// Other methods have no body here: what comes with them is not read.
 	stream := c.rc.RequestBodyStream()
 	if stream == nil || c.method != fasthttp.MethodPost && c.method != fasthttp.MethodPatch {
 		return nil
 	}
 
+	// Small at first: who announces a megabyte has sent nothing yet.
 	room := firstBody
 	if length >= 0 {
 		room = min(room, length)
@@ -82,6 +84,7 @@ func (s *Server) readBody(c *call, most int) *failure {
 
 // unread is the answer for a body that could not be read to its end.
 func unread(err error) *failure {
+	// Each has an answer of its own, though one whose client has gone reads none.
 	var timeout net.Error
 	switch {
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -103,6 +106,7 @@ func malformed() *failure {
 // dropBody takes what is left of the body of a refused request off the
 // connection. Where that is too much the connection ends with the answer.
 func (c *call) dropBody() {
+	// Such a body the server does not know of: it is read from the connection itself.
 	if n := announcedTooLarge(c.rc); n > 0 {
 		drain(c.rc.Conn(), c.rc.Conn(), n)
 		return

@@ -163,10 +163,12 @@ func (r *routes) add(x route) {
 
 // at lists the routes of a path, one for each method, and what stood for its {parts}.
 func (r *routes) at(path string) (found []*route, wild []string) {
+	// Most paths have no parts, so they are found at once.
 	if list := r.exact[path]; list != nil {
 		return list, nil
 	}
 
+	// Several of one path are its methods: their parts are the same.
 	for _, x := range r.wild {
 		if parts, ok := match(x.name, path); ok {
 			found, wild = append(found, x), parts
@@ -177,6 +179,7 @@ func (r *routes) at(path string) (found []*route, wild []string) {
 		return found, wild
 	}
 
+	// Last: a prefix would take everything below it.
 	for _, x := range r.prefixes {
 		if strings.HasPrefix(path, strings.TrimSuffix(x.name, "*")) {
 			found = append(found, x)
@@ -193,6 +196,7 @@ func match(pattern, path string) (wild []string, ok bool) {
 		return nil, false
 	}
 
+	// A part is never empty, or /api/keys/ would be a key without a name.
 	for i, w := range want {
 		switch {
 		case strings.HasPrefix(w, "{") && have[i] != "":
@@ -229,6 +233,7 @@ func (s *Server) route(c *call) (*route, *failure) {
 		}
 	}
 
+	// OPTIONS needs no row of its own: what a path allows its rows say.
 	f := &failure{Status: 405, Code: codeMethod, Allow: allowed(found)}
 	if c.method == fasthttp.MethodOptions {
 		return &route{name: found[0].name, most: found[0].most, handle: func(_ context.Context, c *call) error {

@@ -79,10 +79,12 @@ func searchRequest(c *call) (search.Request, error) {
 		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
 	}
 
+	// Required and empty differ: an empty query has an error of its own, with its place.
 	if _, ok := f.member("query"); !ok {
 		f.wrong("query", "required")
 	}
 
+	// Of the query string, so that a client may add it to a body that it does not make.
 	p := c.params()
 	req.RequireComplete = !p.flag("allow_partial", true)
 
@@ -98,6 +100,8 @@ func symbolRequest(c *call) (search.SymbolRequest, error) {
 	if err != nil {
 		return search.SymbolRequest{}, err
 	}
+
+	// Unknown members are mistakes here: a filter that is dropped would give wrong answers.
 	req := search.SymbolRequest{
 		Symbol:   f.required("symbolName"),
 		Language: f.text("language"),
@@ -225,6 +229,7 @@ func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search
 
 // consume writes events until they end or the client has gone.
 func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan event) error {
+	// The status has gone out: a failure is the last event.
 	for e, ok := first, true; ok; e, ok = <-events {
 		if e.err != nil {
 			f := asFailure(ctx, e.err)
@@ -236,6 +241,7 @@ func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan ev
 		}
 	}
 
+	// Without the last word a client knows that it was cut off.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -107,6 +107,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 		opt.Now = clock.Now
 	}
 
+	// Before anything is made that would have to be undone.
 	open, err := openDoors(&opt)
 	if err != nil {
 		return nil, err
@@ -129,6 +130,8 @@ func newServer(p parts, opt Options) (*Server, error) {
 		authority: p.agents.authority,
 		cookie:    people.CookieName(secure),
 	}
+
+	// Of no request and no caller: it outlives the context of Run by the grace of requests.
 	s.base, s.stop = context.WithCancelCause(context.Background())
 	s.routes = s.newRoutes(p)
 
@@ -277,6 +280,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		s.running.done()
 	}
 
+	// On a node that leaves each connection ends with its answer.
 	select {
 	case <-s.leaving:
 		rc.SetConnectionClose()

@@ -26,6 +26,8 @@ func (s *Server) shares(c *call, found []*route) bool {
 	if len(found) == 0 {
 		return false
 	}
+
+	// A preflight carries no credential, so it has to pass for the request to come.
 	switch found[0].shared {
 	case anySite:
 		return true
@@ -37,6 +39,7 @@ func (s *Server) shares(c *call, found []*route) bool {
 
 // share lets a page of another site read the answer.
 func (c *call) share(methods string) {
+	// Any origin, and never with credentials: a browser then sends no cookie along.
 	c.setHeader("Access-Control-Allow-Origin", "*")
 	c.setHeader("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version")
 	if c.method == fasthttp.MethodOptions {

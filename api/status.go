@@ -227,6 +227,7 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 		out.Members[i] = memberOf(&r.Members[i])
 	}
 
+	// Absent where it is not known yet: 0 would be an alarm.
 	out.Tolerates.Writes = r.Tolerates.Writes
 	if r.Tolerates.Known {
 		out.Tolerates.Searches = &r.Tolerates.Searches
@@ -272,6 +273,7 @@ func (a *healthRoutes) live(_ context.Context, c *call) error {
 
 // ready is GET /readyz: a load balancer should send requests here.
 func (a *healthRoutes) ready(_ context.Context, c *call) error {
+	// The server stops before its node does, and the node does not know.
 	r := a.state.Ready()
 	select {
 	case <-a.leaving:

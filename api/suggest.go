@@ -68,6 +68,8 @@ func (a *suggestRoutes) suggest(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
+
+	// The cursor counts bytes of the query; without one it stands at the end.
 	list, err := a.suggester.Complete(ctx, c.viewer, text, cursor)
 	if err != nil {
 		return err
@@ -104,6 +106,7 @@ func (a *suggestRoutes) files(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// The places that match are told, for the client to show them.
 	out := filesJSON{Commit: r.Commit, Paths: make([]pathJSON, len(r.Paths)), TotalCount: r.Total, IsTruncated: r.Cut}
 	for i, x := range r.Paths {
 		out.Paths[i] = pathJSON{x.Path, x.At}
@@ -138,6 +141,7 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 		return err
 	}
 
+	// One path was asked for: there is one file, or none that defines anything.
 	out := outlineJSON{Commit: r.Commit, Symbols: []symbolJSON{}}
 	for _, f := range r.Files {
 		for _, x := range f.Symbols {

@@ -53,6 +53,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 
 // load reads the files where they have changed. Callers hold the lock, or are alone.
 func (c *certificate) load() error {
+	// Noted first: files that cannot be read are looked at once an interval, and not for
+	// each connection.
 	c.looked = c.now()
 
 	// Modification times, of the certificate and of its key.
@@ -65,6 +67,7 @@ func (c *certificate) load() error {
 		stamp[i] = info.ModTime()
 	}
 
+	// Reading and checking a pair costs more than to look at two files.
 	if c.pair != nil && stamp == c.stamp {
 		return nil
 	}

@@ -49,6 +49,7 @@ func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 		keys = operate.WebhookKeys{} // which proves nothing
 	}
 
+	// Each kind of host signs in its own way, of the body as it was sent.
 	hook, p := a.hooks.Hook(c.wild[0]), c.params()
 	delivery := host.Delivery{Header: c.requestHeader, Query: p.text, Body: body, Now: a.now()}
 
@@ -65,6 +66,7 @@ func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 		ctx = catalog.WithActor(ctx, c.actor(a.trusted))
 	}
 
+	// Read after the proof: what is not signed is not looked at.
 	event, err := hook.Read(delivery)
 	if err != nil {
 		return invalidBody("%v", err)

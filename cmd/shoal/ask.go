@@ -61,6 +61,8 @@ func (f *askFlags) run(cmd *cobra.Command, query string) error {
 	if f.repos != nil {
 		body["repos"] = f.repos
 	}
+
+	// A model without a provider is one of any: the node says so where that is ambiguous.
 	if f.model != "" {
 		provider, name, ok := strings.Cut(f.model, "/")
 		if !ok {
@@ -78,6 +80,7 @@ func (f *askFlags) run(cmd *cobra.Command, query string) error {
 		body["visibility"] = "PUBLIC"
 	}
 
+	// The answer to the question is its thread; what the model says comes by the events.
 	var chat struct {
 		ID    string
 		After int
@@ -86,12 +89,16 @@ func (f *askFlags) run(cmd *cobra.Command, query string) error {
 		return err
 	}
 
+	// Pieces are written as they come to a terminal only: a file gets the answer alone,
+	// without what the model wrote before it.
 	p := askPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), doing: cmd.ErrOrStderr(), quiet: f.quiet, live: isTerminal(os.Stdout)}
 	err = c.watch(cmd.Context(), chat.ID, chat.After, p.event)
 	p.out.Flush()
 	if err != nil {
 		return err
 	}
+
+	// The last line names the thread, also of an answer that failed: it can be asked again there.
 	p.say("thread: " + chat.ID)
 	if p.status != "done" {
 		return exitCode(1)
@@ -131,6 +138,8 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 
 			var e askEvent
 			if err := json.Unmarshal([]byte(data), &e); err != nil {
+				// The client bounds every answer by its patience, and a proxy may by its own: an end
+				// without the event done is no failure, as long as each connection brings something.
 				resp.Body.Close()
 				return fmt.Errorf("event: %w", err)
 			}
@@ -167,6 +176,9 @@ func (p *askPrinter) event(e *askEvent) {
 		p.write(e.Text)
 	case "cite":
 		p.cite(e)
+
+	// What was written turned out to be no answer: thoughts before a call, or a try
+	// that is made again. On a terminal it stays above.
 	case "aside", "again":
 		if p.live && p.text.Len() > 0 {
 			p.out.WriteString("\n\n")
@@ -197,6 +209,8 @@ func (p *askPrinter) cite(e *askEvent) {
 	if e.Cite == nil {
 		return
 	}
+
+	// The node found no such lines: a name without a link, so that nobody trusts it.
 	if e.Cite.URL == "" {
 		p.write("[" + e.Cite.Path + ", unverified]")
 		return
@@ -220,6 +234,8 @@ func (p *askPrinter) say(line string) {
 
 func (p *askPrinter) end(status string) {
 	p.status = status
+
+	// Elsewhere than on a terminal only the last text is the answer.
 	if !p.live {
 		p.out.WriteString(p.text.String())
 	}

@@ -39,16 +39,20 @@ func newAudit(getenv func(string) string) *cobra.Command {
 			"--json exports everything that is asked for, one event a line; without it at most --limit are shown.",
 		Args: cobra.NoArgs,
 		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
+			// The bound is that of a page of the API.
 			if limit < 1 || limit > 100 {
 				return fmt.Errorf("--limit %d: want a number from 1 to 100", limit)
 			}
 
+			// Only what was given: an empty value is not the same as none.
 			q := url.Values{}
 			for name, value := range map[string]string{"kind": kind, "since": since, "until": until, "actor": actor, "action": action} {
 				if value != "" {
 					q.Set(name, value)
 				}
 			}
+
+			// An export is everything that matches; --limit is for people.
 			if asJSON {
 				return exportAudit(cmd, c, q)
 			}
@@ -85,6 +89,8 @@ func listAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	if err := printAudit(cmd.OutOrStdout(), all, time.Now()); err != nil {
 		return err
 	}
+
+	// A list with gaps is shown all the same: what a node that is gone recorded may never come.
 	warnOfMissing(cmd, resp)
 	return nil
 }
@@ -105,6 +111,7 @@ func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	}
 	defer resp.Body.Close()
 
+	// Copied, not decoded: the export has fields that this version does not know.
 	if _, err := io.Copy(cmd.OutOrStdout(), resp.Body); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
@@ -116,6 +123,7 @@ func printAudit(w io.Writer, all []auditLine, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "WHEN\tWHO\tFROM\tDID\tTO\tDETAIL")
 	for i := range all {
+		// The name is best; a key of nobody and what the cluster did by itself have none.
 		e := &all[i]
 		who := cmp.Or(e.ActorName, e.ActorID, e.ActorType)
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n",
@@ -128,6 +136,7 @@ func printAudit(w io.Writer, all []auditLine, now time.Time) error {
 // changes, so that all versions write the same: a count of one is put into
 // words here.
 func (e *auditLine) detail() string {
+	// The two messages that the catalog writes with a count of one.
 	switch e.Action {
 	case "config.changed":
 		if e.Metadata.Message == "1 connections" {
@@ -137,6 +146,7 @@ func (e *auditLine) detail() string {
 		return strings.Replace(e.Metadata.Message, ": 1 repositories added", ": 1 repository added", 1)
 	}
 
+	// A refusal says its status, and equal accesses are one line with their number.
 	said := []string{}
 	if e.Status >= 400 {
 		said = append(said, fmt.Sprint(e.Status))

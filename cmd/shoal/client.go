@@ -74,6 +74,8 @@ func (f *clientFlags) client() (*client, error) {
 	if err != nil || !isWebURL(f.url) {
 		return nil, fmt.Errorf("--url %q: want http://host:port", f.url)
 	}
+
+	// Said and not refused: a proxy on the way may speak TLS to the node.
 	if f.key != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		fmt.Fprintln(f.cmd.ErrOrStderr(), "warning: the API key crosses the network in clear: use https")
 	}
@@ -92,6 +94,7 @@ const patience = 10 * time.Minute
 // localClient talks to the node of this host.
 func (f *clientFlags) localClient() *client {
 	dir, hint := f.socketDir()
+	// Without a socket there may still be a node on the usual port, for who has a key.
 	if dir == "" {
 		return &client{base: usualURL, key: f.key, hint: hint, http: &http.Client{Timeout: patience}}
 	}
@@ -135,6 +138,7 @@ type apiError struct {
 }
 
 func (e *apiError) Error() string {
+	// The API says what is missing; how to get it on a command line only the command knows.
 	if e.Code == "NOT_AUTHENTICATED" {
 		return strings.TrimSuffix(e.Message, ".") + ". Make an API key with `shoal key create` on a node's host and pass it with --key or SHOAL_API_KEY."
 	}
@@ -163,6 +167,7 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	}
 	defer resp.Body.Close()
 
+	// The body is closed and not read: that costs a connection, at the end of a command.
 	if out == nil {
 		return nil
 	}
@@ -190,12 +195,15 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 
 	resp, err := c.http.Do(req)
 	if err != nil {
+		// The error of the library repeats method and address, which the sentence below has.
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
 		return nil, fmt.Errorf("no answer from %s: %w (is `shoal serve` running there?)%s", c.named(), err, c.more())
 	}
+
+	// The client follows redirections, so what is left is good or refused.
 	if resp.StatusCode < 300 {
 		return resp, nil
 	}
@@ -209,6 +217,7 @@ func (c *client) request(ctx context.Context, method, path string, body any) (*h
 	var reader io.Reader
 	mime := "application/json"
 
+	// A configuration goes out as the file has it: the node's errors name its lines.
 	switch body := body.(type) {
 	case nil:
 	case rawBody:
@@ -227,6 +236,8 @@ func (c *client) request(ctx context.Context, method, path string, body any) (*h
 	}
 
 	req.Header.Set("Content-Type", mime)
+
+	// Over the socket a key is sent too where one is given: somebody asks as another.
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
@@ -235,6 +246,7 @@ func (c *client) request(ctx context.Context, method, path string, body any) (*h
 
 // refusal is the error of an answer that is none.
 func (c *client) refusal(resp *http.Response) error {
+	// An error is a sentence; a page of a proxy is cut.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 
 	// What answers need not be a node: a proxy in front of it has pages of its own.
@@ -243,6 +255,7 @@ func (c *client) refusal(resp *http.Response) error {
 		e = &apiError{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", c.named(), resp.Status)}
 	}
 
+	// The hint helps only who came without a key: with one the node's sentence says it all.
 	refused := e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 	if refused && c.key == "" && c.hint != "" {
 		return fmt.Errorf("%w (%s)", e, c.hint)

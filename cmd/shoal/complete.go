@@ -40,6 +40,7 @@ func (f *clientFlags) offer(n naming) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 
+		// The shell stands still meanwhile, so a slow node is as good as none.
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 		defer cancel()
 		all, err := f.named(ctx, n, typed)
@@ -47,6 +48,7 @@ func (f *clientFlags) offer(n naming) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 
+		// A list with a query has names with the text anywhere in them: the shell wants beginnings.
 		var names []string
 		for _, name := range all {
 			if strings.HasPrefix(name, typed) {
@@ -63,6 +65,9 @@ func (f *clientFlags) named(ctx context.Context, n naming, typed string) (names 
 	if err != nil {
 		return nil, err
 	}
+
+	// A cluster has more repositories and jobs than a page: the node looks for those of
+	// what is typed. The other lists are short, and have no query.
 	path := n.path
 	if strings.HasSuffix(path, "=") {
 		path += url.QueryEscape(typed)
@@ -72,6 +77,8 @@ func (f *clientFlags) named(ctx context.Context, n naming, typed string) (names 
 	if err := c.call(ctx, "GET", path, nil, &list); err != nil {
 		return nil, err
 	}
+
+	// The members stand within the status.
 	if n.list != "" {
 		var answer map[string]json.RawMessage
 		if err := json.Unmarshal(list, &answer); err != nil {
@@ -84,6 +91,8 @@ func (f *clientFlags) named(ctx context.Context, n naming, typed string) (names 
 	if err := json.Unmarshal(list, &entries); err != nil {
 		return nil, err
 	}
+
+	// A name that is no text is skipped: a newer node may have other answers.
 	for _, e := range entries {
 		if name, ok := e[n.name].(string); ok {
 			names = append(names, name)

@@ -81,6 +81,8 @@ func newConfigApply(getenv func(string) string) *cobra.Command {
 			"A change that lets go of more than 20 repositories and of more than half of them is refused without --accept.\n" +
 			"The data of a connection that is dropped stays for 24 hours, and comes back without a clone.",
 		Args: cobra.ExactArgs(1),
+
+		// The file is read before the node is asked for: a name that is wrong says so without one.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return applyConfig(cmd, &f, args[0], accept)
 		},
@@ -109,6 +111,7 @@ func applyConfig(cmd *cobra.Command, f *clientFlags, file string, accept bool) e
 		Warnings    []string
 	}
 
+	// Without the word a mistake in a file could let go of what took days to index.
 	path := "/api/config"
 	if accept {
 		path += "?accept=true"
@@ -117,6 +120,7 @@ func applyConfig(cmd *cobra.Command, f *clientFlags, file string, accept bool) e
 		return err
 	}
 
+	// Warnings are no refusal, and go where they do not mix with the result.
 	for _, w := range answer.Warnings {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", file, w)
 	}
@@ -142,6 +146,8 @@ func readConfig(cmd *cobra.Command, path string) ([]byte, error) {
 	if path != "-" {
 		return os.ReadFile(path)
 	}
+
+	// One byte beyond the bound is enough for the parser to say that it is too large.
 	text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), config.MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w", err)
@@ -151,12 +157,15 @@ func readConfig(cmd *cobra.Command, path string) ([]byte, error) {
 
 // run validates a file, and says what its connections will list.
 func (k *configCheck) run(cmd *cobra.Command, path string) error {
+	// A file that cannot be read is no bad configuration: exit code 2, not 1.
 	text, err := readConfig(cmd, path)
 	if err != nil {
 		return err
 	}
 
 	file, err := config.Parse(text)
+
+	// All errors at once: somebody mends the file, and does not try it line by line.
 	var all config.Errors
 	switch {
 	case errors.As(err, &all):
@@ -169,19 +178,20 @@ func (k *configCheck) run(cmd *cobra.Command, path string) error {
 		return exitCode(1)
 	}
 
+	// Findings go to standard output, what to look at to standard error, as a compiler's.
 	out := cmd.OutOrStdout()
 
 	for _, w := range file.Warnings {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", path, w)
 	}
 	fmt.Fprintf(out, "%s: good, %s, %s\n", path,
-
 		count(len(file.Connections), "connection", "connections"), count(len(file.Warnings), "warning", "warnings"))
 
 	for _, conn := range file.Connections {
 		explainConnection(out, conn)
 	}
 
+	// What the hosts answer comes last: it takes up to a minute for each.
 	if k.explain {
 		explainConfig(out, config.Explain(text, file))
 	}

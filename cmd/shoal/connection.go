@@ -73,6 +73,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 		Short: "The address and the secret of a connection's webhook, and where to enter them",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// To look is safe any time; to rotate is another request, which no proxy may repeat.
 			method, path := "GET", "/api/webhook/"+url.PathEscape(args[0])
 			if rotate {
 				method, path = "POST", path+"/rotate"
@@ -86,12 +87,15 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
+			// GitLab takes the secret to send it along, or this form of it to sign with.
 			w := cmd.OutOrStdout()
 			fmt.Fprintf(w, "address  %s\nsecret   %s\n", hook.URL, hook.Secret)
 			if hook.SigningToken != "" {
 				fmt.Fprintf(w, "signing  %s\n", hook.SigningToken)
 			}
 			fmt.Fprintf(w, "\n%s\n", hook.Steps)
+
+			// Deliveries signed with the last secret are taken until the host has the new one.
 			if !hook.PreviousUntil.IsZero() {
 				fmt.Fprintf(w, "The secret before this one is good until %s.\n", hook.PreviousUntil.Local().Format("2006-01-02 15:04"))
 			}
@@ -115,11 +119,13 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// The state before the attempt: only one that ended later than it is the answer.
 			var before connectionAnswer
 			if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 				return err
 			}
 
+			// The time bounds the wait alone: the listing is the cluster's and goes on.
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
 			after, err := waitSynced(ctx, c, before)
@@ -127,6 +133,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 				return err
 			}
 
+			// What was listed is printed of a failure too: it says why, and what is still there.
 			printConnections(cmd.OutOrStdout(), []connectionAnswer{after}, time.Now())
 			if after.State == "failed" {
 				return exitCode(1)
@@ -168,6 +175,7 @@ func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connec
 			found = true
 		}
 
+		// Somebody took it out of the configuration meanwhile: its listing never ends.
 		if err == nil && !found {
 			return before, fmt.Errorf("the configuration has no connection %s any more", before.Name)
 		}
@@ -236,6 +244,8 @@ func (k *connectionAnswer) counts() string {
 		text += fmt.Sprintf(", %d new or changed so far", k.Listed)
 	}
 
+	// Held are those that a listing suddenly lacks, kept those of targets that could not
+	// be listed: neither is let go of yet.
 	if k.Held > 0 {
 		text += fmt.Sprintf(", %d held", k.Held)
 	}
@@ -243,6 +253,7 @@ func (k *connectionAnswer) counts() string {
 		text += fmt.Sprintf(", %d kept", k.Kept)
 	}
 
+	// Left out by the configuration, which is no failure: somebody may look for them.
 	var reasons []string
 	sum := 0
 	for _, e := range k.Excluded {
@@ -264,10 +275,13 @@ func (k *connectionAnswer) pushes(now time.Time) string {
 		ways = append(ways, "webhook at "+clockTime(f.WebhookAt, now, ""))
 	}
 
+	// The signal is asked for even beside webhooks, of which deliveries get lost; with a
+	// problem it tells nothing.
 	if f.Signal != "" && f.Problem == "" {
 		ways = append(ways, fmt.Sprintf("%s each %.0f s", f.Signal, f.EverySeconds))
 	}
 
+	// Neither has told anything yet.
 	if len(ways) == 0 {
 		return f.By
 	}
@@ -277,6 +291,8 @@ func (k *connectionAnswer) pushes(now time.Time) string {
 // host tells what the host said of the credential.
 func (k *connectionAnswer) host(now time.Time) string {
 	text := count(k.Calls, "call", "calls")
+
+	// Hosts without such a header tell nothing, which is not zero.
 	if k.Limit != nil {
 		text += fmt.Sprintf(", %d of %d left until %s", k.Limit.Remaining, k.Limit.Calls, clockTime(k.Limit.ResetAt, now, "?"))
 	}
@@ -289,6 +305,7 @@ func (k *connectionAnswer) host(now time.Time) string {
 // clockTime is a time for people: of this day without the day.
 func clockTime(at, now time.Time, never string) string {
 	switch at, now := at.Local(), now.Local(); {
+	// A time that was never set is the zero of Go, or that of Unix seconds.
 	case at.IsZero() || at.Unix() <= 0:
 		return never
 	case at.Format(time.DateOnly) == now.Format(time.DateOnly):

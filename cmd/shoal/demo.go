@@ -28,10 +28,12 @@ func prepareDemo(f *serveFlags) error {
 		return err
 	}
 
+	// The configuration lies in the data directory, which the node would make too late.
 	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
 
+	// Marshalled, not printed: a path may have quotes in it.
 	text, err := json.MarshalIndent(map[string]any{
 		"connections": map[string]any{
 			"demo": map[string]any{"type": "git", "url": "file://" + (&url.URL{Path: root}).EscapedPath()},
@@ -46,6 +48,7 @@ func prepareDemo(f *serveFlags) error {
 		return fmt.Errorf("write the demo's configuration: %w", err)
 	}
 
+	// Nothing but loopback, whatever the environment says: the node lets everybody in.
 	for _, addr := range []*string{&f.listen, &f.clusterListen, &f.gossipListen} {
 		*addr = freeLoopback(*addr)
 	}
@@ -75,6 +78,8 @@ func checkoutRoot(dir string) (string, error) {
 		if err == nil {
 			return at, nil
 		}
+
+		// The root of the file system is its own parent.
 		up := filepath.Dir(at)
 		if up == at {
 			return "", fmt.Errorf("--demo %s: no git repository there or above it", dir)
@@ -91,6 +96,8 @@ func freeLoopback(addr string) string {
 		host = "127.0.0.1"
 	}
 
+	// The port is free again before the node takes it: another program may be faster, and
+	// then the node says so.
 	want := net.JoinHostPort(host, port)
 	for _, try := range []string{want, net.JoinHostPort(host, "0")} {
 		ln, err := net.Listen("tcp", try)
@@ -108,6 +115,8 @@ func runDemo(ctx context.Context, f *serveFlags, w io.Writer) error {
 	c := &client{base: f.baseURL, http: &http.Client{Timeout: time.Minute}}
 	began := time.Now()
 	err := waitIndexed(ctx, c, 1, w)
+
+	// Ctrl-C while it indexes is how a demo ends, and no failure.
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -118,6 +127,7 @@ func runDemo(ctx context.Context, f *serveFlags, w io.Writer) error {
 		return err
 	}
 
+	// What is printed can be pasted: with the program as it was called, and the port that was free.
 	binary := cmp.Or(os.Args[0], "shoal")
 	remote := ""
 	if f.baseURL != usualURL {

@@ -93,6 +93,7 @@ func jobAction(getenv func(string) string, verb, short, did string) *cobra.Comma
 		Long:  short + ".\nJOB is as shoal jobs list has it: index:7, sync:work.",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// The answer is the job before the change; what it does next `shoal jobs list` shows.
 			var before jobLine
 			if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 				return err

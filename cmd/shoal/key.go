@@ -63,6 +63,7 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
+			// The key alone goes to standard output, for a pipe into a secret store.
 			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, k.whose(), cmp.Or(k.ExpiresAt, "never"))
 			fmt.Fprintln(cmd.OutOrStdout(), k.Key)
 			return nil
@@ -92,6 +93,7 @@ func newKeyRevoke(getenv func(string) string) *cobra.Command {
 		Short: "End an API key",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// By the id where two keys have one name: the API refuses a name that is not unique.
 			var k keyAnswer
 			if err := c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(args[0]), nil, &k); err != nil {
 				return err
@@ -114,6 +116,7 @@ func newClusterKey() *cobra.Command {
 		Short: "Make a cluster key in a new file that only its owner can read, or print one; give the same file to every node",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Printed for a secret store. Never an argument: every user of the machine sees those.
 			if len(args) == 0 {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), wire.NewKey().Text())
 				return err
@@ -131,6 +134,8 @@ func writeKey(path string) error {
 	if err != nil {
 		return err
 	}
+
+	// On the disk before the command ends: the next one starts a cluster that needs it.
 	_, err = fmt.Fprintln(f, wire.NewKey().Text())
 	return errors.Join(err, f.Sync(), f.Close())
 }

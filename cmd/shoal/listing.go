@@ -32,6 +32,7 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
+			// As the node wrote it, with fields that this version does not know.
 			if asJSON {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
 				return err

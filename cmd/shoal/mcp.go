@@ -88,6 +88,7 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 		failed <- readLines(ctx, in, lines)
 	}()
 
+	// Answers that are due when the input ends are still written: an agent may close it early.
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, maxRunning)
@@ -122,9 +123,12 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 // readLines sends the lines of in, until it or ctx ends.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	scan := bufio.NewScanner(in)
+
+	// A longer message ends the bridge with an error: where the next one begins cannot be told.
 	scan.Buffer(make([]byte, 64<<10), maxMessage)
 	for scan.Scan() {
 		select {
+		// The scanner writes into the same memory again.
 		case lines <- bytes.Clone(bytes.TrimSpace(scan.Bytes())):
 		case <-ctx.Done():
 			return nil
@@ -200,6 +204,7 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 	}
 	defer resp.Body.Close()
 
+	// The server streams where it reports progress, and a notification has no answer.
 	kind := resp.Header.Get("Content-Type")
 	switch {
 	case strings.HasPrefix(kind, "text/event-stream"):
@@ -208,6 +213,7 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 		return nil
 	}
 
+	// Far above any answer of a tool: it is there for what answers in place of the server.
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	if err != nil {
 		return fmt.Errorf("answer of %s: %w", b.client.base, err)
@@ -238,6 +244,8 @@ func (b *stdio) headers(h http.Header, m *message) {
 	}
 
 	b.mu.Lock()
+
+	// The newest protocol says its version in each message, older ones once in the handshake.
 	version := cmp.Or(m.Params.Meta.Version, b.version)
 	b.mu.Unlock()
 
@@ -307,6 +315,7 @@ func (b *stdio) write(text []byte) error {
 		return fmt.Errorf("answer of %s: %w", b.client.base, err)
 	}
 
+	// Only the answer to initialize has a version in its result.
 	var m message
 	if json.Unmarshal(text, &m) == nil && m.Result.Version != "" {
 		b.mu.Lock()
@@ -314,6 +323,7 @@ func (b *stdio) write(text []byte) error {
 		b.mu.Unlock()
 	}
 
+	// Answers come on several goroutines; a line must not stand within another.
 	line.WriteByte('\n')
 	b.writing.Lock()
 	defer b.writing.Unlock()

@@ -45,6 +45,7 @@ func watchDrain(cmd *cobra.Command, c *client, node string) error {
 			return err
 		}
 
+		// Each answer repeats the warning; a person reads it once.
 		if answer.Warning != "" && !warned {
 			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", answer.Warning)
 			warned = true
@@ -58,6 +59,7 @@ func watchDrain(cmd *cobra.Command, c *client, node string) error {
 			last = answer.Remaining
 		}
 
+		// Ctrl-C ends the watching alone. To stop a drain there is undrain.
 		if !pause(cmd.Context(), time.Second) {
 			return errors.New("the drain goes on without being watched; run the same command to watch it again")
 		}
@@ -98,11 +100,13 @@ func newRemove(getenv func(string) string) *cobra.Command {
 		Short: "Forget a node for good",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// What is lost is told with the removal, for afterwards nobody knows it.
 			var answer struct {
 				Node string
 				Lost []string
 			}
 
+			// The API refuses to remove the last copy of something without this word.
 			path := "/api/nodes/" + url.PathEscape(args[0]) + "/remove"
 			if loss {
 				path += "?accept_loss=true"

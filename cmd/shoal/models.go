@@ -74,6 +74,7 @@ func checkModels(ctx context.Context, c *client, w io.Writer) error {
 		return err
 	}
 
+	// Every model is told of, also after one that does not answer.
 	failed := false
 	for _, k := range checks {
 		if !k.OK {
@@ -81,6 +82,8 @@ func checkModels(ctx context.Context, c *client, w io.Writer) error {
 			fmt.Fprintf(w, "%s/%s: %s\n", k.Provider, k.Model, k.Problem)
 			continue
 		}
+
+		// Below ten milliseconds it is chance, and two runs would differ for nothing.
 		took := (time.Duration(k.TookMs) * time.Millisecond).Round(10 * time.Millisecond)
 		tokens := count(k.InputTokens+k.OutputTokens, "token", "tokens")
 		fmt.Fprintf(w, "%s/%s: ok in %v, %s\n", k.Provider, k.Model, took, tokens)

@@ -29,10 +29,12 @@ func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv 
 	tools := onlineTools(file, getenv)
 	failed := false
 	for _, conn := range file.Connections {
+		// Each host has its own time, so that a slow one does not make the others look broken.
 		bounded, cancel := context.WithTimeoutCause(ctx, onlineTime, errors.New("the host took longer than a minute"))
 		trial, err := host.Try(bounded, conn, tools, onlineRepos)
 		cancel()
 
+		// Ctrl-C: the connections that follow are not asked, nor told of as failures.
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -49,10 +51,13 @@ func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv 
 
 // onlineTools ask hosts as a node with this file and this environment would.
 func onlineTools(file *config.File, getenv func(string) string) host.Tools {
+	// A variable that is set to nothing is as good as none, as for a node.
 	process := func(name string) (string, bool) {
 		value := getenv(name)
 		return value, value != ""
 	}
+
+	// Its log would mix with the report; what goes wrong comes as an error of the trial.
 	env := environ.New(environ.Deps{
 		File:    func() *config.File { return file },
 		Process: process,
@@ -105,6 +110,7 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 
 // remarks are what makes a repository unlike the others.
 func remarks(r host.Repo) string {
+	// In the order of the table, so that two runs can be compared.
 	var list []string
 	for _, m := range []struct {
 		holds bool

@@ -70,6 +70,7 @@ func (p *printer) file(f *fileAnswer, context bool) {
 		}
 
 		for line := range strings.Lines(c.Content) {
+			// Line ends of Windows too: a carriage return would move the cursor.
 			text := strings.TrimRight(line, "\r\n")
 			spans := c.spans(offset, len(text))
 			if len(spans) > 0 || context {
@@ -97,6 +98,7 @@ func (c *chunkAnswer) spans(offset, n int) []span {
 }
 
 func (p *printer) line(f *fileAnswer, number int, text string, spans []span) {
+	// As grep has them: a line of the context alone has dashes.
 	sep := ":"
 	if len(spans) == 0 {
 		sep = "-"
@@ -107,6 +109,7 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span) {
 	p.paint(colorLine, strconv.Itoa(number))
 	p.paint(colorMark, sep)
 
+	// A file or a pipe gets the whole line: a program may look for what is far behind.
 	from, to := 0, len(text)
 	if p.terminal && len(text) > widest {
 		from, to = window(text, spans)
@@ -116,6 +119,8 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span) {
 		p.out.WriteString("…")
 	}
 
+	// Matches within another, or outside of what is shown, are left out: what is printed
+	// stays the text of the line.
 	at := from
 	for _, s := range spans {
 		if s.from < at || s.to > to {

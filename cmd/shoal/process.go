@@ -30,6 +30,7 @@ func processLimits(rate float64, log *slog.Logger) (api.Limits, error) {
 		return api.Limits{}, fmt.Errorf("limit of open files: %w", err)
 	}
 
+	// What clients may open follows from it: beyond that they wait, and git still works.
 	connections, err := connectionsFor(files.Cur)
 	if err != nil {
 		return api.Limits{}, err
@@ -54,12 +55,16 @@ func connectionsFor(descriptors uint64) (int, error) {
 // memoryFor is a quarter of the memory that this process may use: what the
 // runtime was told, what its control group allows, or what the machine has.
 func memoryFor(root fs.FS) int64 {
+	// Where nothing is known, and what is assumed at the least: a quarter of less serves nobody.
 	const usual, least = 4 << 30, 256 << 20
 	most := int64(math.MaxInt64)
 
+	// The runtime says the largest number where nobody set a limit.
 	if told := debug.SetMemoryLimit(-1); told > 0 {
 		most = told
 	}
+
+	// The tightest counts: a container sees the memory of the whole machine.
 	for _, found := range []int64{groupMemory(root), machineMemory(root)} {
 		if found > 0 {
 			most = min(most, found)
@@ -81,6 +86,7 @@ func groupMemory(root fs.FS) (least int64) {
 	}
 
 	for line := range strings.Lines(string(text)) {
+		// Only the line of the second version of control groups has no controllers in it.
 		_, path, found := strings.Cut(strings.TrimSpace(line), "::")
 		if !found {
 			continue

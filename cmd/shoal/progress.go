@@ -34,6 +34,8 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 			// What could be decoded of an answer that broke off is of no use.
 			s = statusAnswer{}
 			bar.draw(&s)
+
+		// Indexed is not enough: whoever waits searches next.
 		case s.Repos.Total >= atLeast && done(&s) && serves(ctx, c, &s):
 			bar.draw(&s)
 			return outcome(bar, &s)
@@ -90,6 +92,7 @@ func serves(ctx context.Context, c *client, s *statusAnswer) bool {
 
 // outcome tells what failed.
 func outcome(b *bar, s *statusAnswer) error {
+	// The bar must be gone before lines are written that stay.
 	b.clear()
 	bad := s.Repos.Failed > 0
 	for _, k := range s.Connections {
@@ -140,6 +143,7 @@ func (b *bar) draw(s *statusAnswer) {
 		return
 	}
 
+	// A log gets a line for each change, and no control characters.
 	b.last = line
 	if b.terminal {
 		fmt.Fprintf(b.w, "\r\x1b[K%s", line)
@@ -162,6 +166,8 @@ func (b *bar) line(s *statusAnswer) string {
 		return "starting"
 	}
 
+	// Repositories that are being indexed count by their part, or one large one would
+	// leave the bar where it is.
 	part, now := 0.0, ""
 	for _, j := range s.Running {
 		if j.Kind != "index" {
@@ -175,6 +181,8 @@ func (b *bar) line(s *statusAnswer) string {
 		}
 	}
 
+	// Before the first listing there is nothing to divide by; what was counted at two
+	// moments may be more than the whole.
 	share := 0.0
 	if s.Repos.Total > 0 {
 		share = min(1, (float64(s.Repos.Indexed+s.Repos.Failed)+part)/float64(s.Repos.Total))

@@ -23,6 +23,7 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 		Short: "Index a repository before the others that wait; shoal status shows how far it is",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// The API goes by numbers, people by names.
 			id, err := findRepo(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
@@ -45,6 +46,7 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 
 // findRepo is the number of a repository.
 func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
+	// The query finds names with the text in them: the exact one may be on any page.
 	var near []repoRow
 	for page := 1; ; page++ {
 		list, err := reposLike(ctx, c, name, page)
@@ -58,6 +60,7 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 			}
 		}
 
+		// The first few are kept to suggest.
 		near = append(near, list[:min(len(list), mostNear-len(near))]...)
 		if len(list) < reposPerPage {
 			break

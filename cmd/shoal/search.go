@@ -102,14 +102,18 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 }
 
 func (f *searchFlags) run(cmd *cobra.Command, query string) error {
+	// Everything would be found, and nobody asks for that by an empty word.
 	if strings.TrimSpace(query) == "" {
 		return errors.New("the query is empty: give a word, an expression or a filter, as in `shoal search 'file:\\.go$'`")
 	}
+
+	// Before the question: a flag that is wrong costs no search.
 	c, err := f.client()
 	if err != nil {
 		return err
 	}
 
+	// The numbers of everything, and no line of it on the network.
 	matches := f.matches
 	if f.onlyCount() {
 		query, matches = query+" count:all", 1
@@ -128,6 +132,7 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 
 	took := time.Since(began)
 
+	// Decoded beside what was sent: --json prints the answer with all its fields.
 	var answer searchAnswer
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return fmt.Errorf("decode answer: %w", err)
@@ -141,6 +146,7 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 		return err
 	}
 
+	// After the results, on standard error: a pipe gets lines alone.
 	f.summary(cmd.ErrOrStderr(), &answer, took)
 	if len(answer.Files) == 0 && len(answer.onlyRepos()) == 0 {
 		return exitCode(1)
@@ -162,6 +168,7 @@ func (a *searchAnswer) onlyRepos() []repoAnswer {
 func (f *searchFlags) onlyCount() bool { return f.count && !f.asJSON }
 
 func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *searchAnswer) error {
+	// NO_COLOR and a dumb terminal count where nobody said anything else.
 	p := printer{out: out, terminal: isTerminal(os.Stdout)}
 	switch f.color {
 	case "always":
@@ -186,11 +193,13 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 		return err
 	}
 
+	// A query with type:repo has repositories in place of files.
 	for _, r := range answer.onlyRepos() {
 		p.paint(colorName, p.safe(r.Name))
 		out.WriteByte('\n')
 	}
 
+	// A file that was found by its name alone has no lines to show.
 	for i := range answer.Files {
 		if f.filesOnly || len(answer.Files[i].Chunks) == 0 {
 			p.name(&answer.Files[i])

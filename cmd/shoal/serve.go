@@ -66,6 +66,7 @@ func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 		},
 	}
 
+	// The environment is read now, and gives the flags their defaults.
 	f.addTexts(cmd, getenv)
 	f.addNumbers(cmd, getenv)
 	cmd.Flags().StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
@@ -171,6 +172,7 @@ func (f *serveFlags) check() error {
 		return err
 	}
 
+	// Defaults that follow from other flags, which are known to be good now.
 	f.keyFile = cmp.Or(f.keyFile, filepath.Join(f.dataDir, "cluster.key"))
 	f.baseURL = strings.TrimSuffix(cmp.Or(f.baseURL, f.ownURL()), "/")
 	return nil
@@ -209,6 +211,8 @@ func (f *serveFlags) checkNumbers() (errs []error) {
 		errs = append(errs, errors.New("--replicas: want a number of at least 1"))
 	}
 
+	// A weight is a share beside those of others: far beyond them it is a typing error,
+	// and would take all data to one node.
 	if !(f.weight > 0 && f.weight <= maxWeight) {
 		errs = append(errs, fmt.Errorf("--weight %v: want a number above 0, at most %d", f.weight, maxWeight))
 	}
@@ -251,6 +255,7 @@ func (f *serveFlags) checkReachable() (errs []error) {
 		errs = append(errs, fmt.Errorf("--base-url %q: want http://host or https://host", f.baseURL))
 	}
 
+	// A scheme or a port in a name never equals what a client sends, and nobody would get in.
 	for _, host := range splitList(f.hosts) {
 		if host != "*" && strings.ContainsAny(host, "/ \t@*") {
 			errs = append(errs, fmt.Errorf("--allowed-hosts %q: want the name of a host, without a scheme or a path, or * for any", host))
@@ -263,6 +268,7 @@ func (f *serveFlags) checkReachable() (errs []error) {
 		}
 	}
 
+	// Others would be told 0.0.0.0, which is their own machine.
 	host, _, err := net.SplitHostPort(f.clusterListen)
 	if err == nil && wildcard(host) && f.advertise == "" {
 		errs = append(errs, errors.New("--advertise: required, because --cluster-listen is a wildcard address"))
@@ -273,6 +279,7 @@ func (f *serveFlags) checkReachable() (errs []error) {
 // checkJoin refuses an entry that can never name a node: others may find this one,
 // and nobody would notice.
 func checkJoin(entry string) error {
+	// Colons are a port, but those of an IPv6 address.
 	host, port := entry, ""
 	if _, err := netip.ParseAddr(strings.Trim(entry, "[]")); err != nil && strings.Contains(entry, ":") {
 		if host, port, err = net.SplitHostPort(entry); err != nil {
@@ -316,6 +323,7 @@ func (f *serveFlags) ownURL() string {
 // parseNetworks reads a comma-separated list of networks and addresses.
 func parseNetworks(text string) (all []netip.Prefix, err error) {
 	for _, part := range splitList(text) {
+		// An address is the network of itself.
 		if addr, err := netip.ParseAddr(part); err == nil {
 			all = append(all, netip.PrefixFrom(addr, addr.BitLen()))
 			continue
@@ -325,6 +333,8 @@ func parseNetworks(text string) (all []netip.Prefix, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q: want a network such as 10.0.0.0/24, or an address", part)
 		}
+
+		// Bits behind the prefix would make it match nothing.
 		all = append(all, network.Masked())
 	}
 	return all, nil
@@ -349,6 +359,7 @@ func (f *serveFlags) logger() (*slog.Logger, error) {
 		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}
 
+	// To standard error, unbuffered: whoever supervises the node keeps it, up to the last line.
 	opt := &slog.HandlerOptions{Level: level}
 	switch f.logFormat {
 	case "text":
@@ -384,6 +395,7 @@ func serve(ctx context.Context, f serveFlags) error {
 		return notStarted(err)
 	}
 
+	// Everything that can be wrong with flags was said; what fails now is the machine's or the data's.
 	n, srv, err := f.open(ctx, log)
 	if err != nil {
 		return notStarted(err)
@@ -417,6 +429,7 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	cores := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(cores + spareThreads)
 
+	// The node first: the routes stand on its parts.
 	n, err := node.New(f.nodeOptions(log, reg, cores))
 	if err != nil {
 		return nil, nil, err

@@ -35,6 +35,7 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 				return errors.New("a snapshot is no text for a terminal: name a file, or send it to a program")
 			}
 
+			// Asked for before the file is made: a refusal leaves none.
 			resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
 			if err != nil {
 				return err
@@ -42,6 +43,8 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 			defer resp.Body.Close()
 
 			var n int64
+
+			// A pipe cannot be taken back: what reads it sees a short snapshot by its checksum.
 			if args[0] == "-" {
 				n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
 			} else {
@@ -62,12 +65,14 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 
 // writeFile writes a file that is there whole or not at all.
 func writeFile(path string, r io.Reader) (n int64, err error) {
+	// In the same directory, for a rename stays within one file system.
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(tmp.Name()) // fails, as it should, once it has its name
 
+	// On the disk before it gets its name, or a loss of power leaves an empty back-up.
 	n, err = io.Copy(tmp, r)
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return 0, fmt.Errorf("write %s: %w", path, err)

@@ -88,6 +88,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 				ctx = bounded
 			}
 
+			// Waiting wins over watching: it has an end.
 			switch {
 			case wait:
 				return waitIndexed(ctx, c, 0, cmd.ErrOrStderr())
@@ -110,6 +111,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 // showStatus prints the status once, and with check fails where somebody
 // should look at it.
 func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool) error {
+	// Whole, for --json, and decoded, for the check: both come of one moment.
 	var raw json.RawMessage
 	if err := c.call(ctx, "GET", "/api/status", nil, &raw); err != nil {
 		return err
@@ -126,6 +128,7 @@ func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool)
 		printStatus(w, &s)
 	}
 
+	// Printed first: whoever is called by the exit code wants to see why.
 	if check && !s.good() {
 		return exitCode(1)
 	}
@@ -228,11 +231,13 @@ func printStatus(w io.Writer, s *statusAnswer) {
 // printPermissions says what code hosts have told of who may read what, where they
 // are asked.
 func printPermissions(t io.Writer, p *permissionsAnswer) {
+	// Members are not told of it, and where nobody is asked there is nothing to tell.
 	if p == nil || p.Sync != "on" {
 		return
 	}
 	fmt.Fprintln(t, "\nPERMISSIONS\tOF\tANSWERED\tTOO OLD\tREFUSED\tFAILING\tNEWEST\tOLDEST")
 	for _, h := range p.Hosts {
+		// A host is asked what a person sees, or who sees a repository: each has a line.
 		for _, row := range []struct {
 			of string
 			permissionAnswers
@@ -251,6 +256,7 @@ func printMembers(t io.Writer, s *statusAnswer) {
 	fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG")
 
 	for _, m := range s.Members {
+		// A drain is a state beside the health: a node that drains is alive.
 		health := m.Health
 		switch {
 		case m.Draining && m.Left > 0:
@@ -306,6 +312,8 @@ func size(n int64) string {
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)
 	}
+
+	// From 999.95 on a number would be printed as 1000.0 of its unit.
 	f, i := float64(n)/1000, 0
 	for f >= 999.95 && i < len(units)-1 {
 		f, i = f/1000, i+1

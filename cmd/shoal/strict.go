@@ -46,6 +46,7 @@ func group(cmd *cobra.Command, args []string) error {
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
+	// Hidden commands are not offered.
 	var known []string
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
@@ -53,6 +54,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		}
 	}
 
+	// The library sets its usual distance only in its own check, which is not reached here.
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}
@@ -65,6 +67,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 
 // badFlag says what is wrong with a flag in words of the command line.
 func badFlag(cmd *cobra.Command, err error) error {
+	// The library tells of a function of Go, which means nothing to who typed a flag.
 	text := err.Error()
 	var number *strconv.NumError
 	if errors.As(err, &number) {
@@ -73,6 +76,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 		}
 	}
 
+	// A query such as -file:test looks like a flag, and is found by the message alone.
 	if strings.HasPrefix(text, "unknown") && strings.Contains(cmd.Use, "QUERY") {
 		text += fmt.Sprintf("; a query that begins with a dash stands behind two: %s -- '-file:test foo'", cmd.CommandPath())
 	}
@@ -94,11 +98,13 @@ func newHelp() *cobra.Command {
 		Use:   "help [COMMAND]",
 		Short: "Help about any command",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// Find gives the nearest command it knows and leaves the words that are none.
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				return unknownCommand(about, append(rest, args...)[0])
 			}
 
+			// The library adds --help when a command runs, and this one only describes it.
 			about.InitDefaultHelpFlag()
 			return about.Help()
 		},

@@ -41,6 +41,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 		Short: "Make an account, and print a link to sign in with once",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// The API makes the account alone; how somebody gets in is a second question, by its id.
 			body := map[string]any{"email": args[0], "name": name, "role": "member"}
 			if owner {
 				body["role"] = "owner"
@@ -51,6 +52,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
+			// The account is there whatever comes next, so it is told before.
 			fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s, %s) is made\n", u.Email, u.ID, u.Role)
 			if byPassword {
 				return sendPassword(cmd, c, u.ID)
@@ -109,6 +111,7 @@ func newUserRole(getenv func(string) string) *cobra.Command {
 		Short: "Give an account another role",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// The API checks the name of the role: it knows all of them.
 			return changeUser(cmd, &f, args[0], map[string]any{"role": args[1]}, "has the role "+args[1])
 		},
 	}
@@ -124,6 +127,7 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 		Short: "Sign an account out of every browser, at every node",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// Sessions alone: keys go on. To lock somebody out there is suspend.
 			var out struct{ Ended int }
 			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0])+"/sessions", nil, &out); err != nil {
 				return err
@@ -158,6 +162,7 @@ func sendPassword(cmd *cobra.Command, c *client, user string) error {
 		return err
 	}
 
+	// In the body, never in the address: those stand in logs.
 	var u userAnswer
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user)+"/password", map[string]any{"password": password}, &u); err != nil {
 		return err
@@ -168,6 +173,7 @@ func sendPassword(cmd *cobra.Command, c *client, user string) error {
 }
 
 func readPassword(cmd *cobra.Command) (string, error) {
+	// At a terminal without an echo; the line end that was typed is not shown either.
 	if f, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(f) {
 		fmt.Fprint(cmd.ErrOrStderr(), "Password: ")
 		b, err := term.ReadPassword(int(f.Fd()))
@@ -175,6 +181,7 @@ func readPassword(cmd *cobra.Command) (string, error) {
 		return string(b), err
 	}
 
+	// The last line of a file need not have an end. Beyond this length no password is taken.
 	line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 4096)).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return "", err
@@ -189,6 +196,7 @@ func newUserReset(getenv func(string) string) *cobra.Command {
 		Short: "Print a link with which somebody signs in once and chooses a password",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// A link, not a password: the operator learns none, and it is good once.
 			return showLink(cmd, c, args[0])
 		}),
 	}
@@ -204,6 +212,7 @@ func newUserPassword(getenv func(string) string) *cobra.Command {
 		Short: "Set the password of an account, read from the terminal or the standard input",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// From the standard input: an argument is seen by every user of the machine.
 			return sendPassword(cmd, c, args[0])
 		}),
 	}
@@ -218,6 +227,7 @@ func newGrant(getenv func(string) string, use, short, member string) *cobra.Comm
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// Without a name nothing changes, and the answer lists what is granted.
 			var out struct{ Repositories []string }
 			if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(args[0])+"/grants", map[string]any{member: args[1:]}, &out); err != nil {
 				return err
@@ -254,6 +264,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 				}
 			}
 
+			// The server explains by the same rules that it decides by, so both cannot differ.
 			path := "/api/users/" + url.PathEscape(args[0]) + "/access?repo=" + url.QueryEscape(args[1])
 			if err := c.call(cmd.Context(), "GET", path, nil, &out); err != nil {
 				return err
@@ -266,6 +277,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 
 			fmt.Fprintf(w, "%s %s %s\n", out.User.Email, says, out.Repository)
 			for _, r := range out.Reasons {
+				// One that stops wins over all that would let in.
 				mark := " "
 				if r.Stops {
 					mark = "-"
@@ -294,6 +306,7 @@ func newUserDelete(getenv func(string) string) *cobra.Command {
 		Short: "Delete an account with its keys and grants",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			// The answer is the account as it was: its address can be seen once more.
 			var u userAnswer
 			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0]), nil, &u); err != nil {
 				return err

@@ -30,6 +30,7 @@ func buildVersion() string {
 		return version
 	}
 
+	// A build without git at hand has no settings of it, and is dev alone.
 	commit, dirty := "", ""
 	for _, s := range info.Settings {
 		switch {
