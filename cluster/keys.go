@@ -28,6 +28,7 @@ const keysPause = 5 * time.Second
 // concurrent use.
 type keyring struct {
 	file string
+	text []byte // of the file when it was loaded
 	keys atomic.Pointer[wire.Keys]
 }
 
@@ -56,6 +57,7 @@ func (k *keyring) load(member, mayMake bool) error {
 	if err != nil {
 		return err
 	}
+	k.text = text
 	k.keys.Store(&keys)
 	return nil
 }
@@ -79,7 +81,8 @@ type secrets struct {
 
 // run follows the key file until the context ends.
 func (s *secrets) run(ctx context.Context) {
-	seen, _ := os.ReadFile(s.keys.file)
+	// What was loaded, not what is there now: between the two the file may have changed.
+	seen := s.keys.text
 	if info, err := os.Stat(s.keys.file); err == nil && info.Mode().Perm()&0o077 != 0 {
 		s.log.Warn("others on this machine can read the cluster key: chmod 600 it", "file", s.keys.file)
 	}

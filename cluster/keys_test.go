@@ -80,6 +80,28 @@ func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
 	}
 }
 
+// A file that changes after it was loaded, and before the node runs, is taken over.
+func TestAKeyFileThatChangesAtTheStartIsTakenOver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c, err := New(options(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := wire.Keys{c.keys.valid()[0], wire.NewKey()}
+	if err := writeFile(filepath.Join(dir, "cluster.key"), []byte(want[0].Text()+"\n"+want[1].Text()+"\n")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	until(t, "the new key is taken over", func() bool { return fingerprints(c.keys.valid()) == fingerprints(want) })
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // A new key in place of one that is lost would leave all secrets unreadable.
 func TestAMemberMakesNoNewKey(t *testing.T) {
 	t.Parallel()
