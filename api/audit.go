@@ -175,7 +175,6 @@ func (c *call) actor(trusted func(netip.Addr) bool) catalog.Actor {
 	case v.Role == catalog.RoleOwner && c.door == doorSocket:
 		a.Type = catalog.ActorOperator
 
-	// The name of a guest would be what the request says.
 	default:
 		a.Type, a.Name = catalog.ActorGuest, ""
 	}

@@ -155,6 +155,7 @@ func (a *admission) announceOnce(ctx context.Context) error {
 		return errors.New("not part of a cluster yet")
 	}
 
+	// What the catalog has may be another start's: it says whether this one is let in.
 	v := a.replica.view()
 	want := a.network.record()
 	if m := v.Member(want.ID); m != nil && v.ClusterID() == cluster {
@@ -167,6 +168,7 @@ func (a *admission) announceOnce(ctx context.Context) error {
 		}
 	}
 
+	// By the leader, as a call: a node that is not let in yet cannot write anything itself.
 	ctx, cancel := context.WithTimeout(ctx, a.scaled(joinTime))
 	defer cancel()
 	in, err := json.Marshal(want)

@@ -161,6 +161,8 @@ func (o *Options) setDefaults() {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 
+	// At once, and with no clean stop: what would be written to a failed disk on the way
+	// down would be no better. The code tells a supervisor that another start may help.
 	if o.Exit == nil {
 		log := o.Log
 		o.Exit = func(reason string) {

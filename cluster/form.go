@@ -205,6 +205,7 @@ func (f *formation) enter(cluster string) error {
 
 // recheck asks the founder that this node is bound to how it goes.
 func (f *formation) recheck(ctx context.Context, loose []peer, p promise) error {
+	// While it is there it may still succeed: only its own word frees this node.
 	i := slices.IndexFunc(loose, func(o peer) bool { return o.Node == p.Founder })
 	if i < 0 {
 		return fmt.Errorf("this node promised node %s to join the cluster that it founds, and that node is not there: start it; if it is lost for good, empty this data directory", p.Founder)
@@ -287,6 +288,7 @@ func (f *formation) collect(ctx context.Context, loose []peer) error {
 		return err
 	}
 
+	// By id, so that two founders ask the same nodes where more are there than are needed.
 	slices.SortFunc(loose, func(a, b peer) int { return strings.Compare(a.Node, b.Node) })
 	for _, p := range loose[:max(0, f.expect-1)] {
 		if _, err := f.ask(ctx, p, formTime, methodPromise, in); err != nil {

@@ -59,6 +59,7 @@ func openMemory(dir string) (*memory, error) {
 		return m, fmt.Errorf("cluster: peers.json: %w", err)
 	}
 
+	// A file that says null has no map, and notes are written into it.
 	if f.Nodes != nil {
 		m.cluster, m.marks = f.Cluster, f.Nodes
 	}

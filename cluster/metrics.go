@@ -28,6 +28,8 @@ type metrics struct {
 type clusterGauge = gauge.Gauge[*Cluster]
 
 func newMetrics() *metrics {
+	// The buckets span what was seen: half a millisecond to 16 s for a write, which may wait
+	// for a leader; a tenth of one to 13 s for the disk, which is given up at 15 s.
 	return &metrics{
 		proposed: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shoal_propose_seconds", Help: "Seconds from a write until this node has applied it, by result: ok, failed.",
@@ -78,6 +80,7 @@ func number(name, help string, value func(*Cluster) float64) clusterGauge {
 
 // raftGauges is raft as this node sees it.
 func (m *metrics) raftGauges() []clusterGauge {
+	// It only grows, so that a dashboard shows its rate: elections that should not be.
 	leaders := number("shoal_raft_leaders_total", "Leaders that this node has seen since it was started.", func(*Cluster) float64 { return float64(m.leaders.Load()) })
 	leaders.Count = true
 

@@ -115,6 +115,8 @@ func (n *network) advertised(addr string) string {
 	if n.o.Advertise == "" {
 		return addr
 	}
+
+	// Given with a port it is the host alone: each port has its own number.
 	host := n.o.Advertise
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -372,6 +374,8 @@ func (n *network) stream(ctx context.Context, node, method string, in []byte) (i
 		}
 		return n.port.Stream(ctx, t, method, in)
 	}
+
+	// To itself in this process, by the same handler as for the others.
 	h := n.streams[method]
 	if h == nil {
 		return nil, fmt.Errorf("cluster: no method %s", method)

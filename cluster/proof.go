@@ -154,6 +154,7 @@ func (p *prover) askAll(ctx context.Context, others []string) (map[string]recall
 	var refused error
 	answers := map[string]recallReply{}
 
+	// All at once: a round has two seconds, and each that is away would take them all.
 	var wg sync.WaitGroup
 	for _, node := range others {
 		wg.Go(func() {
@@ -256,12 +257,14 @@ func (p *proof) run(ctx context.Context) {
 			return
 		}
 
+		// Raft asks the ballot meanwhile, and names the reason to whoever asks for a vote.
 		p.ballot.closed(why)
 		if no := refusalIn(why); no != nil {
 			p.fail(no)
 			return
 		}
 
+		// Rounds come ten times a second; the log needs one line of them now and then.
 		if clock.Since(said) >= p.scaled(sayTime) {
 			said = clock.Now()
 			p.log.Warn("this node does not vote yet", "reason", why)
@@ -316,6 +319,7 @@ func (p *proof) open(bar raftPosition) error {
 
 // recall asks a node what it remembers of this one.
 func (p *proof) recall(ctx context.Context, node string) (recallReply, error) {
+	// The node tells its address too: another start of it at another place is a copy.
 	out, err := askStill(ctx, p.replica.far, func(now mark) ([]byte, error) {
 		in, err := json.Marshal(recallRequest{Addr: p.network.clusterAddr(), Last: now})
 		if err != nil {
@@ -399,6 +403,7 @@ func (p *proof) keep() {
 // come up. The copy is refused wherever it asks; this says where it is. Two
 // lone voters ask nobody: there the one that was started later stops.
 func (p *proof) meetTwin(ctx context.Context, said *time.Time) {
+	// Before it votes it asks about twins in each round of the proof.
 	if !p.ballot.proved() {
 		return
 	}
@@ -407,6 +412,7 @@ func (p *proof) meetTwin(ctx context.Context, said *time.Time) {
 		return
 	}
 
+	// The one that was started first may have acknowledged writes since.
 	if p.replica.lone() && p.twins.earlier() {
 		p.fail(refusalIn(twin))
 		return

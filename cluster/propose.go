@@ -123,6 +123,7 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 // attribution says who asks for commands that leave events: whom the context
 // names, else this node.
 func (p *proposer) attribution(ctx context.Context, cmds []catalog.Command) (*catalog.Attribute, bool) {
+	// Most of what nodes do by themselves leaves no event: it would bury what people do.
 	who, known := catalog.ActorOf(ctx)
 	if !known {
 		who = catalog.Actor{Type: catalog.ActorSystem, ID: p.network.self.node}
@@ -191,6 +192,7 @@ func (p *proposer) whileSameLeader(ctx context.Context) (context.Context, contex
 	ctx, cancel := context.WithCancel(ctx)
 	before := p.replica.leader()
 
+	// Looked at again and again: raft tells of changes to one reader, and of its own lead only.
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		for p.replica.leader() == before && p.pause(ctx, retryPause) {

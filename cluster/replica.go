@@ -59,6 +59,7 @@ func (r *replica) openLog(exit func(reason string)) (err error) {
 		return fmt.Errorf("cluster: open snapshots: %w", err)
 	}
 
+	// Before raft starts: it would begin with what is there and call that everything.
 	newest, err := r.snapshotted()
 	if err != nil {
 		return err
@@ -186,6 +187,7 @@ func (r *replica) hurry() error {
 		return err
 	}
 
+	// Bounded, since a start that waits for ever says nothing: the rest is applied later.
 	ctx, cancel := context.WithTimeout(context.Background(), hurryPatience)
 	defer cancel()
 	if err := r.machine.await(ctx, last); err != nil {
@@ -254,6 +256,8 @@ func (r *replica) others() []string {
 			out = append(out, m.ID)
 		}
 	}
+
+	// A voter that has not announced itself is in no catalog, and may have heard of this node.
 	for _, v := range r.voters() {
 		if v != r.self.node && !slices.Contains(out, v) {
 			out = append(out, v)

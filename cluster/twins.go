@@ -33,6 +33,8 @@ func (t *twins) refuse(ctx context.Context, from Peer, addr string) error {
 	if from.Node == t.network.self.node && from.Epoch != t.network.self.epoch {
 		return twinRefusal(from.Node, t.network.clusterAddr())
 	}
+
+	// Each has half of a round: of one that does not answer by then nothing is known yet.
 	for _, other := range t.rivals(from.Node, from.Epoch, addr) {
 		bounded, cancel := context.WithTimeout(ctx, t.scaled(proveTime)/2)
 		out, err := t.network.port.Call(bounded, wire.Target{Node: from.Node, Addr: other.addr}, methodEpoch, nil)

@@ -167,6 +167,8 @@ func noGaps(logs *bbolt.Bucket) error {
 		if len(key) != 8 {
 			return fmt.Errorf("an entry has the key %x", key)
 		}
+
+		// Keys are numbers in the order of their bytes, so each follows the one before.
 		index := binary.BigEndian.Uint64(key)
 		if next != 0 && index != next {
 			return fmt.Errorf("entry %d is missing", next)

@@ -39,6 +39,7 @@ type watch struct {
 func (w *watch) run(ctx context.Context) {
 	w.saved.at = clock.Now()
 	for w.pause(ctx, w.scaled(watchPause)) {
+		// Raft itself would wait for both without end, and keep the lead meanwhile.
 		if w.lasts(&w.replica.machine.busy, applyStuck) {
 			w.exit("an entry has been applied for more than a minute")
 		}
