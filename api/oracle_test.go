@@ -15,12 +15,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/host/hosttest"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // The oracle of non-interference. A world is a cluster with repositories of
@@ -33,6 +37,9 @@ import (
 //
 // Not compared are two pages of which one took so long that it was begun before it
 // was whole: its status and its frame are those of a page that waits.
+//
+// Where no permissions are enforced, metrics are not compared: they measure the
+// process, which works for what is hidden, too.
 //
 // Left out of the comparison (see alike): times and durations, the index and
 // age of the catalog, numbers of repositories, ids and addresses of nodes, what a
@@ -85,8 +92,10 @@ type world struct {
 	open     []string // of a connection that is open to all
 	granted  []string // of one that enforces permissions, granted to the viewer
 	hidden   []string // of that one, not granted to the viewer
-	kind     string   // of the viewer: member, service, guest
-	nodes    int      // 3 with one of them down, else 1
+	gone     []string // of a host that has refused the token for so long that they are hidden from everybody
+	host     *hosttest.Server
+	kind     string // of the viewer: member, service, guest
+	nodes    int    // 3 with one of them down, else 1
 	symbols  bool
 	streamed int // shards that a part of a stream comes from
 
@@ -98,6 +107,13 @@ func draw(p *pool, seed uint64) *world {
 	w := &world{seed: seed, good: &sync.Map{}, nodes: 1, kind: []string{"member", "member", "member", "service", "guest"}[r.IntN(5)], symbols: r.IntN(6) == 0, streamed: 1 + r.IntN(3)}
 	if r.IntN(25) == 0 {
 		w.nodes, w.symbols = 3, false // symbols are found after the rest, and would not be on both nodes yet
+	}
+
+	// Where no permissions are enforced everybody is told of copies and jobs, too. Of
+	// a third of the worlds they are told, while a connection is hidden.
+	told := seed%3 == 1
+	if told {
+		w.nodes = 1
 	}
 
 	// Eight small repositories and more are packed into one file, of which the
@@ -114,7 +130,50 @@ func draw(p *pool, seed uint64) *world {
 		w.granted = take(r.IntN(5))
 	}
 	w.hidden = take(1 + r.IntN(10))
+	if told {
+		w.granted, w.hidden = nil, nil
+	}
+	if told || w.nodes == 1 && r.IntN(2) == 0 {
+		w.gone = take(1 + r.IntN(3))
+	}
 	return w
+}
+
+// ofGone is the name of a repository of the host whose connection is hidden.
+func (w *world) ofGone(name string) string {
+	return w.host.Address() + "/acme/" + name
+}
+
+// serve starts the host of the connection that is hidden.
+func (w *world) serve(t *testing.T, p *pool) {
+	var repos []hosttest.Repo
+	for i, name := range w.gone {
+		repos = append(repos, hosttest.Repo{ID: int64(i + 1), Owner: "acme", Name: name, Branch: "main", Git: filepath.Join(p.dir, name, ".git")})
+	}
+	w.host = hosttest.Start(t, hosttest.Gitea(), repos...)
+}
+
+// hide has the host refuse the token for so long that what it listed is hidden;
+// passed is by how much the clock of the node is ahead.
+func (w *world) hide(t *testing.T, n *nodetest.Node, passed *atomic.Int64) {
+	w.host.Do(func(s *hosttest.State) { *s.Token = "another" })
+	ask := func(until func(operate.ConnectionStatus) bool) {
+		if _, err := n.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "gone"}); err != nil {
+			t.Fatal(err)
+		}
+		n.Wait("the refusal", func() error {
+			for _, c := range n.Status().Connections {
+				if c.Name == "gone" && until(c) {
+					return nil
+				}
+			}
+			return fmt.Errorf("%+v", n.Status().Connections)
+		})
+	}
+
+	ask(func(c operate.ConnectionStatus) bool { return !c.RefusedAt.IsZero() })
+	passed.Store(int64(catalog.ServeRefused))
+	ask(func(c operate.ConnectionStatus) bool { return !c.HiddenAt.IsZero() })
 }
 
 // aims is what is asked about: some of the visible, some of the hidden, and a
@@ -126,6 +185,9 @@ func (w *world) aims() aims {
 		for _, name := range list[:min(len(list), 2)] {
 			a.repos = append(a.repos, "local/"+name)
 		}
+	}
+	for _, name := range w.gone {
+		a.repos = append(a.repos, w.ofGone(name))
 	}
 	a.repos = append(a.repos, "local/never")
 	return a
@@ -144,7 +206,7 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 	dir := t.TempDir()
 	closed := w.granted
 	sources := map[string]string{} // of repositories with a name of their own
-	if hidden {
+	if hidden && len(w.hidden) > 0 {
 		// One has the name that the address of a revision of a visible one begins with.
 		alike := w.open[0] + "@v1"
 		sources[alike] = w.hidden[0]
@@ -161,20 +223,31 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 		}
 	}
 
+	refused := ""
+	if hidden && w.host != nil {
+		refused = fmt.Sprintf(`"gone": {"type": "gitea", "url": %q, "token": {"env": "T"}, "orgs": ["acme"]},`, w.host.URL)
+	}
+
+	// The clock of the node goes by how long the token has been refused.
+	var passed atomic.Int64
 	cfg := nodetest.Config{
-		Env: map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
-		File: fmt.Sprintf(`{"connections": {
+		Env: map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true", "T": hosttest.Token},
+		File: fmt.Sprintf(`{"connections": {`+refused+`
 			"open": {"type": "git", "url": "file://%[1]s/open/*", "revisions": {"branches": ["**"], "tags": ["**"]}},
-			"closed": {"type": "git", "url": "file://%[1]s/closed/*", "enforcePermissions": true, "revisions": {"branches": ["**"], "tags": ["**"]}}},
-			"contexts": {"all": {"include": ["**"]}, "none": {"include": ["local/never"]}}}`, dir),
+			"closed": {"type": "git", "url": "file://%[1]s/closed/*", "enforcePermissions": %[2]t, "revisions": {"branches": ["**"], "tags": ["**"]}}},
+			"contexts": {"all": {"include": ["**"]}, "none": {"include": ["local/never"]}}}`, dir, len(w.hidden) > 0),
 		Edit: func(o *node.Options) {
 			o.StreamBatch = w.streamed
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 			if w.symbols {
 				o.Ctags = ""
 			}
 		},
 	}
 	all := len(w.open) + len(closed)
+	if refused != "" {
+		all += len(w.gone)
+	}
 	var nodes []*nodetest.Node
 	var n *nodetest.Node
 	if w.nodes == 1 {
@@ -211,6 +284,13 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 			return nil
 		})
 		n.WaitIndexed(all)
+	}
+
+	switch {
+	case refused != "":
+		w.hide(t, n, &passed)
+	case w.host != nil:
+		passed.Store(int64(catalog.ServeRefused))
 	}
 
 	s := &side{key: w.viewer(t, ctx, n), strip: []string{dir}}
@@ -318,6 +398,9 @@ func (s *side) alike(text string) string {
 func (w *world) compare(with, without *side) (asked int, differ []string) {
 	routes := slices.Sorted(maps.Keys(askedRoutes))
 	for _, route := range routes {
+		if route == "GET /metrics" && len(w.hidden) == 0 {
+			continue
+		}
 		for _, x := range askedRoutes[route](w.aims()) {
 			a, err := with.ask(x)
 			b, other := without.ask(x)
@@ -391,6 +474,9 @@ func TestWhatIsHiddenIsAsIfItHadNeverBeen(t *testing.T) {
 	for i := range *worldCount {
 		w := draw(p, *worldSeed+uint64(i))
 		w.good = good
+		if len(w.gone) > 0 {
+			w.serve(t, p)
+		}
 		t.Run(fmt.Sprint(w.seed), func(t *testing.T) {
 			t.Parallel()
 			places <- struct{}{}
@@ -398,7 +484,7 @@ func TestWhatIsHiddenIsAsIfItHadNeverBeen(t *testing.T) {
 			with, without := w.build(t, p, true), w.build(t, p, false)
 			n, differ := w.compare(with, without)
 			for _, d := range differ[:min(len(differ), 5)] {
-				t.Errorf("world %d (%s, %d nodes, %d open, %d granted, %d hidden): %s", w.seed, w.kind, w.nodes, len(w.open), len(w.granted), len(w.hidden), d)
+				t.Errorf("world %d (%s, %d nodes, %d open, %d granted, %d hidden, %d of a host that refuses): %s", w.seed, w.kind, w.nodes, len(w.open), len(w.granted), len(w.hidden), len(w.gone), d)
 			}
 			if len(differ) > 5 {
 				t.Errorf("world %d: %d more", w.seed, len(differ)-5)

@@ -110,13 +110,13 @@ func (n *Node) snapshot() *snapshot {
 		repos:   countRepos(view, nil, live),
 
 		permissions: job.PermissionsOf(view),
-		jobs:        countJobs(view),
+		jobs:        countJobs(view, true),
 		here:        n.jobs.Runner.Running(),
 		config:      n.config.State(),
 		short:       hold.ShortageOf(view, live, n.opt.Replicas),
 
 		moves: n.data.copier.Moves(),
-		hot:   n.hotUnits(view),
+		hot:   hotUnits(view.Groups(), n.opt.Replicas),
 		files: len(n.set.Names()),
 		bytes: n.set.Bytes(),
 	}

@@ -3,6 +3,8 @@ package node
 import (
 	"cmp"
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/operate"
+	"github.com/shoalsearch/shoal/node/place"
 )
 
 // StatusRequest asks for the state of the cluster.
@@ -138,19 +141,17 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 		Leader:       n.cluster.Leader(),
 		CatalogIndex: view.Index(),
 		CatalogAge:   n.cluster.Age(),
-		Members:      n.memberStatus(view),
 		Repos:        countRepos(view, visible, live),
-		Jobs:         countJobs(view),
+		Jobs:         countJobs(view, v.Role == catalog.RoleOwner),
 		Storage:      n.storage(),
 	}
 
-	short := hold.ShortageOf(view, live, n.opt.Replicas)
-	for range view.Groups() {
-		out.Placement.Groups++
-	}
-	out.Tolerates = tolerance(out.Members, short, out.Leader)
+	lies := layOf(view)
+	out.Members = n.memberStatus(view, lies)
+	out.Placement.Groups, out.Placement.Hot = len(lies.units), hotUnits(maps.Values(lies.units), n.opt.Replicas)
 
-	out.Placement.Hot = n.hotUnits(view)
+	short := hold.ShortageOf(view, live, n.opt.Replicas)
+	out.Tolerates = tolerance(out.Members, short, out.Leader)
 	out.Placement.UnderReplicated, out.Placement.NoLiveCopy, out.Placement.Moves = len(short.Few), len(short.None), n.data.copier.Moves()
 	out.Running, out.Failed = n.jobStatus(ctx, view, visible)
 
@@ -222,15 +223,13 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 	return t
 }
 
-func (n *Node) memberStatus(view *catalog.View) []MemberStatus {
+func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
 	groups := map[uint32]int{}
-	for g := range view.Groups() {
+	for _, g := range lies.units {
 		for _, number := range g.Nodes {
 			groups[number]++
 		}
 	}
-
-	bytes := heldBytes(view)
 
 	var list []MemberStatus
 
@@ -247,7 +246,7 @@ func (n *Node) memberStatus(view *catalog.View) []MemberStatus {
 			Weight:    float64(m.Weight) / 100,
 			Version:   m.Version,
 			Groups:    groups[m.Number],
-			Bytes:     bytes[m.Number],
+			Bytes:     lies.bytes[m.Number],
 			Applied:   m.Load.Applied,
 			DiskUsed:  int(m.Load.DiskUsed),
 			Searches:  int(m.Load.Searches),
@@ -283,22 +282,44 @@ func (n *Node) memberStatus(view *catalog.View) []MemberStatus {
 	return list
 }
 
-// heldBytes is the bytes of shards that each member has confirmed.
-func heldBytes(view *catalog.View) map[uint32]int64 {
-	sizes := map[string]int64{}
-	for repo := range view.Repos() {
-		for _, s := range repo.Shards {
-			sizes[catalog.ShardKey(s.ID)] += s.Bytes // of a pack each its share
+// lay is how the repositories that anybody is shown lie on the members. What is
+// hidden since its host has refused the token for long takes its place all the
+// same, but does not exist for whoever looks.
+type lay struct {
+	units map[uint64]*catalog.Group // that are placed, by number
+	bytes map[uint32]int64          // of shards that a member has confirmed, by its number
+}
+
+func layOf(view *catalog.View) lay {
+	l := lay{units: map[uint64]*catalog.Group{}, bytes: map[uint32]int64{}}
+	put := func(unit uint64) {
+		if g := view.Group(unit); g != nil {
+			l.units[unit] = g
 		}
 	}
 
-	bytes := map[uint32]int64{}
-	for h := range view.Holdings() {
-		for _, number := range h.Nodes {
-			bytes[number] += sizes[h.Key]
+	sizes := map[string]int64{}
+	shown := view.Shown()
+	for repo := range view.Repos() {
+		if !shown(repo) {
+			continue
+		}
+
+		put(place.GroupOf(repo.ID))
+		for _, s := range repo.Shards {
+			sizes[catalog.ShardKey(s.ID)] += s.Bytes // of a pack each its share
+			if s.Slice != 0 {
+				put(hold.UnitOf(repo.ID, s))
+			}
 		}
 	}
-	return bytes
+
+	for h := range view.Holdings() {
+		for _, number := range h.Nodes {
+			l.bytes[number] += sizes[h.Key]
+		}
+	}
+	return l
 }
 
 // countRepos counts the repositories of a set; nil is all. Indexed are those
@@ -326,10 +347,17 @@ func countRepos(view *catalog.View, visible *roaring.Bitmap, live hold.Live) Rep
 	return c
 }
 
-func countJobs(view *catalog.View) JobCounts {
+// countJobs counts jobs but for those of hidden repositories. That their
+// connections are still asked for is for owners, who see these.
+func countJobs(view *catalog.View, owner bool) JobCounts {
 	var c JobCounts
+	hidden := hiddenJobs(view, owner)
 
 	for j := range view.JobsOf(catalog.JobWaiting, catalog.JobBackoff, catalog.JobRunning, catalog.JobFailed) {
+		if hidden(j) {
+			continue
+		}
+
 		switch j.State {
 		case catalog.JobRunning:
 			c.Running++
@@ -343,6 +371,23 @@ func countJobs(view *catalog.View) JobCounts {
 		}
 	}
 	return c
+}
+
+// hiddenJobs tells the jobs of what is hidden: of repositories, and for all but
+// owners of the connections that list them.
+func hiddenJobs(view *catalog.View, owner bool) func(*catalog.Job) bool {
+	shown := view.Shown()
+	return func(j *catalog.Job) bool {
+		switch {
+		case j.Kind.OfRepo():
+			repo := view.Repo(catalog.SubjectRepo(j.Subject))
+			return repo != nil && !repo.Orphaned() && !shown(repo)
+		case j.Kind == catalog.JobSync && !owner:
+			c := view.Connection(j.Subject)
+			return c != nil && !c.HiddenAt.IsZero()
+		}
+		return false
+	}
 }
 
 // jobStatus lists the running jobs, with the progress of those whose nodes
@@ -393,11 +438,11 @@ func withoutErrors(jobs []operate.JobStatus) []operate.JobStatus {
 	return out
 }
 
-// hotUnits counts what has more copies than is wanted of everything.
-func (n *Node) hotUnits(view *catalog.View) int {
+// hotUnits counts the units that have more copies than is wanted of everything.
+func hotUnits(units iter.Seq[*catalog.Group], replicas int) int {
 	hot := 0
-	for g := range view.Groups() {
-		if len(g.Nodes) > n.opt.Replicas {
+	for g := range units {
+		if len(g.Nodes) > replicas {
 			hot++
 		}
 	}

@@ -49,13 +49,15 @@ func (l Live) Searchable(view *catalog.View, repo *catalog.Repo) bool {
 	})
 }
 
-// ShortageOf looks for repositories that lack live copies.
+// ShortageOf looks for repositories that lack live copies, among those that
+// anybody is shown: a search lacks nothing of the others.
 func ShortageOf(view *catalog.View, live Live, copies int) Shortage {
 	wanted := min(copies, len(live))
 
 	s := Shortage{Fewest: len(live)}
+	shown := view.Shown()
 	for repo := range view.ReposByName() {
-		if !repo.Indexed() || repo.Orphaned() {
+		if !repo.Indexed() || !shown(repo) {
 			continue
 		}
 
