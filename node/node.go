@@ -130,7 +130,9 @@ func (n *Node) wireAccess() host.Tools {
 	n.Passwords = account.NewPasswords(n.Keyring, n.Sessions, n.env.Lookup)
 
 	apps := func() []config.App { return file().Apps }
-	return host.NewTools(n.env.Secret, n.env.Lookup, apps, n.opt.Now)
+	tools := host.NewTools(n.env.Secret, n.env.Lookup, apps, n.opt.Now)
+	tools.Answers = host.NewAnswers(filepath.Join(n.opt.Dir, "answers"))
+	return tools
 }
 
 // wireDoors makes what lets in: programs by consents, people by identity providers.
@@ -402,6 +404,7 @@ func (n *Node) wireOwners() {
 		Running:     n.jobs.Runner.Running,
 		Following:   n.jobs.Poller.Following,
 		Called:      n.jobs.Follower.Called,
+		Hint:        n.jobs.Follower.Hint,
 		FirstSecret: n.Keyring.WebhookSecret, KnownSecret: n.Keyring.KnownWebhookSecret,
 		Snapshot: n.cluster.Snapshot,
 		Audited:  func() bool { return !n.audit().Off },

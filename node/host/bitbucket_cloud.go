@@ -61,6 +61,7 @@ func openBitbucketCloud(c *config.Bitbucket, t Tools) (Host, error) {
 		tools: t, product: "Bitbucket", name: c.Name, base: api,
 		budget:    t.Budgets.of(api.Host, budgetKey(c.Token)),
 		authorize: bitbucketAuthorization(c, t), explain: b.explain,
+		memory: memoryOf(c.Token),
 	}
 	return b, nil
 }
@@ -173,7 +174,7 @@ func (b *bitbucketCloud) Lookup(ctx context.Context, external string) (Repo, boo
 		return Repo{}, false, errForeignID
 	}
 	var r cloudRepo
-	if _, err := b.get(ctx, b.at(nil, "repositories", workspace, uuid), &r); err != nil {
+	if _, err := b.recall(ctx, b.at(nil, "repositories", workspace, uuid), &r); err != nil {
 		return Repo{}, false, err
 	}
 	repo, selected := b.repo(&r), hasFold(b.conn.Workspaces, workspace) || hasFold(b.conn.Projects, workspace+"/"+r.Project.Key) || hasFold(b.conn.Repos, r.FullName)

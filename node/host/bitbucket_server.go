@@ -50,6 +50,7 @@ func openBitbucketServer(c *config.Bitbucket, t Tools) (Host, error) {
 		tools: t, product: "Bitbucket Data Center", name: c.Name, base: &api,
 		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
 		authorize: bitbucketAuthorization(c, t),
+		memory:    memoryOf(c.Token),
 	}}, nil
 }
 

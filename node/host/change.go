@@ -83,12 +83,11 @@ func CredentialKey(conn config.Connection) string {
 }
 
 // newest reads a list that begins with what was pushed to last, as far as a
-// time. mark is what an entry says of its repository. Where the host says that
-// the first page is as it was, nothing was pushed to.
+// time. mark is what an entry says of its repository.
 func newest[T any](ctx context.Context, c *client, first *url.URL, since time.Time, mark func(*T) Mark, take func(Mark), next func(*url.URL, http.Header, int) *url.URL) error {
-	err := c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
 		var page []T
-		head, err := c.getNew(ctx, u, u == first, &page)
+		head, err := c.recall(ctx, u, &page)
 		if err != nil {
 			return nil, err
 		}
@@ -102,11 +101,6 @@ func newest[T any](ctx context.Context, c *client, first *url.URL, since time.Ti
 		}
 		return next(u, head, len(page)), nil
 	})
-
-	if errors.Is(err, errSame) {
-		return nil
-	}
-	return err
 }
 
 // looked runs the looks of a connection one after the other, by their

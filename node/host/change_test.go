@@ -124,33 +124,56 @@ func unescaped(answers map[string]string) map[string]string {
 	return out
 }
 
-// A first page that is as it was is asked for with its version, which costs no
-// call of GitHub's limit, and tells of nothing.
-func TestAPageThatIsAsItWasTellsOfNoPush(t *testing.T) {
+// A page that is as it was is asked for with its version, which costs no call of
+// GitHub's limit, and tells what it told before: also what lies behind it, which a
+// look that failed there has not read yet.
+func TestAPageThatIsAsItWasLeadsOn(t *testing.T) {
 	t.Parallel()
-	asked := 0
+	sent, same, fails := 0, 0, true
 	s := newGiteaServer(t)
 	s.fault = func(w http.ResponseWriter, r *http.Request) bool {
-		asked++
-		w.Header().Set("ETag", `W/"v1"`)
-		if r.Header.Get("If-None-Match") == `W/"v1"` {
+		page := r.URL.Query().Get("page")
+		tag := `W/"v` + page + `"`
+		if page == "2" && fails {
+			w.WriteHeader(http.StatusBadRequest)
+			return true
+		}
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			same++
 			w.WriteHeader(http.StatusNotModified)
 			return true
 		}
+		sent++
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `[{"id":1,"pushed_at":"2026-03-01T11:59:00Z"}]`)
+		if page == "1" {
+			w.Header().Set("Link", `<`+s.URL+`/api/v3/organizations/9/repos?page=2>; rel="next"`)
+		}
+		fmt.Fprintf(w, `[{"id":%s,"pushed_at":"2026-03-01T11:59:00Z"}]`, page)
 		return true
 	}
-	h := openTest(t, &config.GitHub{Token: &config.Token{Env: "T"}, URL: s.URL, Orgs: []string{"acme"}}).(Changer)
-	marks := 0
+
+	tools := tools(t)
+	tools.Answers = NewAnswers(t.TempDir())
+	h, err := Open(&config.GitHub{Token: &config.Token{Env: "T"}, URL: s.URL, Orgs: []string{"acme"}}, tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func() (marks []string, err error) {
+		_, err = h.(Changer).Changed(t.Context(), time.Time{}, func(m Mark) { marks = append(marks, m.ExternalID[strings.LastIndex(m.ExternalID, ":")+1:]) })
+		return marks, err
+	}
+	if marks, err := look(); err == nil || len(marks) != 1 {
+		t.Fatalf("a look whose second page fails: %v, %v", marks, err)
+	}
+	fails = false
 	for range 3 {
-		targets, err := h.Changed(t.Context(), time.Time{}, func(Mark) { marks++ })
-		if err != nil || len(targets) != 1 {
-			t.Fatalf("%v, %v", targets, err)
+		if marks, err := look(); err != nil || !slices.Equal(marks, []string{"1", "2"}) {
+			t.Fatalf("%v, %v", marks, err)
 		}
 	}
-	if asked != 3 || marks != 1 {
-		t.Errorf("%d calls told of %d pushes, want 3 and 1", asked, marks)
+	if sent != 2 || same != 5 {
+		t.Errorf("%d pages were sent and %d were as they were, want 2 and 5", sent, same)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +43,7 @@ type Tools struct {
 	// their tokens.
 	Apps          func() []config.App
 	Installations *Installations
+	Answers       *Answers // that outlive the process; nil keeps none
 }
 
 // idlePerHost is how many connections to a host wait for the next call.
@@ -139,8 +138,12 @@ type client struct {
 	// nothing.
 	limits func(h http.Header) (limit, remaining int, reset time.Time)
 
-	ahead  atomic.Int64 // by how many nanoseconds the clock of the host is ahead of ours
-	tagged sync.Map     // what stood in the ETag header of answers that may be asked for again, by address
+	// memory tells the credential apart among kept answers. It is empty where
+	// none is kept: of a credential that is another every hour, as that of an app,
+	// the versions of answers are others, too.
+	memory string
+
+	ahead atomic.Int64 // by how many nanoseconds the clock of the host is ahead of ours
 }
 
 // Allowance tells how the credential stands, as far as this node knows.
@@ -160,25 +163,6 @@ func (c *client) at(query url.Values, parts ...string) *url.URL {
 // get asks for JSON and decodes it. It returns the head of the answer.
 func (c *client) get(ctx context.Context, u *url.URL, into any) (http.Header, error) {
 	return c.patiently(ctx, question{at: u}, into)
-}
-
-// errSame is the error of an answer that is the one of the last time.
-var errSame = errors.New("the answer has not changed")
-
-// getNew is get, which keeps what it was told of the version of the answer. Told
-// the same again it fails with errSame: at some hosts such a call is free.
-func (c *client) getNew(ctx context.Context, u *url.URL, keep bool, into any) (http.Header, error) {
-	if !keep {
-		return c.get(ctx, u, into)
-	}
-
-	tag, _ := c.tagged.Load(u.String())
-	known, _ := tag.(string)
-	head, err := c.patiently(ctx, question{at: u, known: known}, into)
-	if err == nil && head.Get("ETag") != "" {
-		c.tagged.Store(u.String(), head.Get("ETag"))
-	}
-	return head, err
 }
 
 // question is what is asked for: an address, and the version of the answer
@@ -429,13 +413,7 @@ func (c *client) decode(ctx context.Context, res *http.Response, body *io.Limite
 	if body.N == 0 {
 		return refusal(InvalidResponse, res.StatusCode, "an answer of %s is larger than %d MiB", c.product, maxAnswer>>20)
 	}
-
-	// Gerrit puts this before its answers, so that no browser runs them as a script.
-	text = bytes.TrimPrefix(text, []byte(")]}'"))
-	if err := json.Unmarshal(text, into); err != nil {
-		return refusal(InvalidResponse, res.StatusCode, "an answer of %s at %s is not the JSON that its API describes", c.product, c.base.Host)
-	}
-	return nil
+	return c.parse(text, res.StatusCode, into)
 }
 
 // refused reads an answer that is not 2xx.

@@ -50,10 +50,12 @@ func openGitea(conn config.Connection, t Tools) (Host, error) {
 	}
 
 	secret := tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", web.Host == "gitea.com")
-	return &gitea{
+	g := &gitea{
 		conn: c, web: web,
 		client: giteaClient(t, web, c.Shared().Name, budgetKey(c.Token), prefixed("token ", secret)),
-	}, nil
+	}
+	g.memory = memoryOf(c.Token)
+	return g, nil
 }
 
 // giteaClient asks a server with one credential, of which key tells it apart.
@@ -179,7 +181,7 @@ func (g *gitea) Lookup(ctx context.Context, externalID string) (Repo, bool, erro
 		return Repo{}, false, errForeignID
 	}
 	var r giteaRepo
-	if _, err := g.get(ctx, g.at(nil, "repositories", id), &r); err != nil {
+	if _, err := g.recall(ctx, g.at(nil, "repositories", id), &r); err != nil {
 		return Repo{}, false, err
 	}
 	owner := firstOf(r.FullName, "/")

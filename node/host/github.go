@@ -58,10 +58,12 @@ func openGitHub(conn config.Connection, t Tools) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &github{
+	g := &github{
 		conn: c, web: web, owners: map[string]*client{},
 		client: githubClient(t, web, c.Name, budgetKey(c.Token), prefixed("Bearer ", githubToken(c, web, t))),
-	}, nil
+	}
+	g.memory = memoryOf(c.Token)
+	return g, nil
 }
 
 // githubClient asks a site with one credential, of which key tells it apart.
@@ -351,7 +353,7 @@ func (g *github) lookup(ctx context.Context, at *url.URL, into *githubRepo) erro
 
 	var gone, other error
 	for _, c := range askers {
-		_, err := c.get(ctx, at, into)
+		_, err := c.recall(ctx, at, into)
 		switch {
 		case err == nil:
 			return nil

@@ -61,10 +61,12 @@ func openGitLab(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
-	return &gitlab{
+	g := &gitlab{
 		conn: c, web: web, links: links,
 		client: gitlabClient(t, web, c.Name, budgetKey(c.Token), prefixed("Bearer ", gitlabToken(c, web, t))),
-	}, nil
+	}
+	g.memory = memoryOf(c.Token)
+	return g, nil
 }
 
 // gitlabClient asks a server with one credential, of which key tells it apart.
@@ -223,7 +225,7 @@ func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error
 		return Repo{}, false, errForeignID
 	}
 	var p gitlabProject
-	if _, err := g.get(ctx, g.at(g.sized(url.Values{}), "projects", id), &p); err != nil {
+	if _, err := g.recall(ctx, g.at(g.sized(url.Values{}), "projects", id), &p); err != nil {
 		return Repo{}, false, err
 	}
 	repo := g.repo(&p)

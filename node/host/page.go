@@ -65,7 +65,7 @@ func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(
 func single[T any](c *client, name string, at *url.URL, take func(*T, func(Repo, string) error) error) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		var r T
-		if _, err := c.get(ctx, at, &r); err != nil {
+		if _, err := c.recall(ctx, at, &r); err != nil {
 			return err
 		}
 		return take(&r, found)

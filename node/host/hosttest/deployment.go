@@ -16,6 +16,7 @@ type Deployment struct {
 	prefix     string // of the path that a server of one's own lies below
 	schema     string // the file of its description
 	before     string // what stands before each answer
+	versions   bool   // answers have a version, and nothing is sent to who has it
 	authorized func(r *http.Request, token string) bool
 	refuse     func(w http.ResponseWriter) // what a wrong credential gets
 	missing    func(w http.ResponseWriter) // what an address of nothing gets

@@ -24,7 +24,7 @@ func GitHubServer() *Deployment {
 func github(name, schema, prefix, below string) *Deployment {
 	api := "GET " + below
 	return &Deployment{
-		Name: name, Most: 100, prefix: prefix, schema: schema,
+		Name: name, Most: 100, prefix: prefix, schema: schema, versions: true,
 		authorized: header("Bearer "),
 		refuse:     refused(`{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`),
 		missing:    notFound(`{"message":"Not Found","documentation_url":"https://docs.github.com/rest","status":"404"}`),

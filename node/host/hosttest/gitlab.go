@@ -11,7 +11,7 @@ import (
 func GitLab() *Deployment {
 	api := "GET /gitlab/api/v4"
 	return &Deployment{
-		Name: "gitlab", Most: 100, prefix: "/gitlab", schema: "gitlab",
+		Name: "gitlab", Most: 100, prefix: "/gitlab", schema: "gitlab", versions: true,
 		authorized: header("Bearer "),
 		refuse:     refused(`{"message":"401 Unauthorized"}`),
 		missing:    notFound(`{"message":"404 Not Found"}`),

@@ -12,6 +12,7 @@ package hosttest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -68,6 +69,7 @@ type Server struct {
 	hollow int      // the page that is empty though others follow; 0 for none
 	fault  Fault
 	calls  int
+	same   int // of them, that the caller had the answer to
 	trust  bool
 	owned  map[string][]Repo // what of has found, until something is changed
 }
@@ -170,6 +172,13 @@ func (s *Server) Calls() int {
 	return s.calls
 }
 
+// Same is how many calls of its API the caller had the answer to already.
+func (s *Server) Same() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.same
+}
+
 // ServeHTTP answers as the host does. It does not say what time it is: the clock
 // of a test is seldom that of the machine.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -234,6 +243,18 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, schema string, bod
 	if err != nil {
 		s.t.Errorf("%s: %v", s.Deployment.Name, err)
 	}
+
+	// The version is one of the body, as at the hosts that have any.
+	if s.Deployment.versions {
+		tag := fmt.Sprintf(`W/"%x"`, sha256.Sum256(text))
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			s.same++
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	if s.Deployment.before != "" {
 		text = append([]byte(s.Deployment.before), text...)
