@@ -23,12 +23,16 @@ type Follower struct {
 	cluster Following
 	hosts   host.Tools
 	tell    Tell
-	log     *slog.Logger
-	now     func() time.Time
+	// told is when the last look began of which any node has told this one, for a
+	// connection of a definition; zero for none.
+	told func(connection, hash string) time.Time
+	log  *slog.Logger
+	now  func() time.Time
 
 	mu    sync.Mutex // guards the fields below
 	known map[string]*followed
 	hooks map[string]bool // connections that a webhook called since the last round
+	hints map[string]bool // connections that are to be listed as soon as that is due
 }
 
 // Following is what a Follower takes of the cluster.
@@ -53,6 +57,8 @@ type Signal struct {
 	Lag     time.Duration // after a new mark further pushes may go unnoticed for so long
 	Every   time.Duration // between two looks
 	Problem string        // why the last look failed; empty where it did not
+	Hash    string        // of the definition of the connection that was looked at
+	Since   time.Time     // when the last look began that did not fail; zero before the first
 	Marks   []host.Mark   // of the last minutes
 }
 
@@ -84,15 +90,17 @@ const (
 	listAgain   = 10 * time.Minute // between two listings for new repositories
 )
 
-func newFollower(c Following, hosts host.Tools, tell Tell, log *slog.Logger, now func() time.Time) *Follower {
+func newFollower(c Following, hosts host.Tools, tell Tell, told func(connection, hash string) time.Time, log *slog.Logger, now func() time.Time) *Follower {
 	return &Follower{
 		cluster: c,
 		hosts:   hosts,
 		tell:    tell,
+		told:    told,
 		log:     log,
 		now:     now,
 		known:   map[string]*followed{},
 		hooks:   map[string]bool{},
+		hints:   map[string]bool{},
 	}
 }
 
@@ -111,6 +119,8 @@ func (f *Follower) Run(ctx context.Context) error {
 			f.spread(ctx, &Signal{Connection: name, Hook: true})
 		}
 
+		f.listHinted(ctx)
+
 		if !clock.Wait(ctx, time.Second) {
 			return nil
 		}
@@ -123,6 +133,42 @@ func (f *Follower) Called(connection string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hooks[connection] = true
+}
+
+// Hint notes that something was told of a connection which only a listing can find
+// out: a repository that is new there, or is there no more. The listing begins at
+// once, or some time after the last one: hints come for each push to a repository
+// that the connection leaves out, too. It may be called from any goroutine.
+func (f *Follower) Hint(connection string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hints[connection] = true
+}
+
+// listHinted asks for the listings that are hinted at and due.
+func (f *Follower) listHinted(ctx context.Context) {
+	view, now := f.cluster.View(), f.now()
+	f.mu.Lock()
+	var due []string
+	for name := range f.hints {
+		c, j := view.Connection(name), view.Job(catalog.JobSync, name)
+		switch {
+		// One that waits begins later than the hint: it finds out.
+		case c == nil || j != nil && j.State == catalog.JobWaiting:
+			delete(f.hints, name)
+		case now.Before(hintedSync(view.File().Connection(name), c, j)) || j != nil && j.State == catalog.JobRunning:
+		default:
+			delete(f.hints, name)
+			due = append(due, name)
+		}
+	}
+	f.mu.Unlock()
+
+	for _, name := range due {
+		if _, err := f.cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: name, Urgent: true}); err != nil {
+			f.Hint(name)
+		}
+	}
 }
 
 func (f *Follower) called() (names []string) {
@@ -152,7 +198,7 @@ func (f *Follower) due() (due []config.Connection) {
 		mine[record.Name] = true
 		k := f.known[record.Name]
 		if k == nil || k.hash != record.Hash && !k.running {
-			k = &followed{hash: record.Hash, recent: map[string]recentMark{}, others: map[string]time.Time{}}
+			k = &followed{hash: record.Hash, since: f.told(record.Name, record.Hash), recent: map[string]recentMark{}, others: map[string]time.Time{}}
 			f.known[record.Name] = k
 		}
 
@@ -173,16 +219,21 @@ func (f *Follower) due() (due []config.Connection) {
 // askerOf is the live member that asks the host of a connection: the same for
 // all connections of a credential, whose calls the host counts together.
 func askerOf(members []cluster.Member, conn config.Connection) (node string) {
-	key, best := place.Key(host.CredentialKey(conn)), 0.0
+	key := askerKey(conn)
 	for _, m := range members {
-		if !m.Alive || m.State != catalog.MemberAlive {
-			continue
-		}
-		if s := place.Score(key, place.Member{ID: m.ID}); node == "" || s > best {
-			node, best = m.ID, s
+		if m.Alive && m.State == catalog.MemberAlive && (node == "" || asksRather(key, m.ID, node)) {
+			node = m.ID
 		}
 	}
 	return node
+}
+
+// askerKey is what decides which node asks the host of a connection.
+func askerKey(conn config.Connection) uint64 { return place.Key(host.CredentialKey(conn)) }
+
+// asksRather reports whether a node asks rather than another.
+func asksRather(key uint64, node, than string) bool {
+	return place.Score(key, place.Member{ID: node}) > place.Score(key, place.Member{ID: than})
 }
 
 // look asks the host of a connection what was pushed to, and tells all nodes.
@@ -228,6 +279,8 @@ func (f *Follower) ask(ctx context.Context, conn config.Connection, k *followed)
 		signal.Every = row.Every(calls, allowance(k.host))
 	}
 
+	signal.Hash, signal.Since = k.hash, k.since
+
 	// Marks are told again for a while: a node that was away hears them, too.
 	for id, m := range k.recent {
 		signal.Marks = append(signal.Marks, m.mark)
@@ -252,9 +305,10 @@ func (k *followed) changed(ctx context.Context, conn config.Connection, tools ho
 		return 0, errors.New("the host does not tell of pushes")
 	}
 
-	// Looks overlap: what the host took note of late would fall between two.
+	// Looks overlap: what the host took note of late would fall between two. Of a
+	// look that another node made all nodes were told.
 	since := now.Add(-firstLook)
-	if !k.since.IsZero() {
+	if k.since.After(since) {
 		since = k.since.Add(-overlap - lag)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ type pushes struct {
 	at    map[int64]time.Time // by the server's number
 	calls []string
 	down  bool
+	page  int // entries of a page; 0 for all in one
 }
 
 func newPushes(t *testing.T) *pushes {
@@ -53,6 +55,8 @@ func (p *pushes) serve(w http.ResponseWriter, r *http.Request) {
 	switch n, _ := fmt.Sscanf(path, "repositories/%d", &id); {
 	case p.down:
 		w.WriteHeader(http.StatusBadRequest)
+	case n == 1 && p.at[id].IsZero():
+		w.WriteHeader(http.StatusNotFound)
 	case n == 1:
 		_ = json.NewEncoder(w).Encode(repo(id))
 	case path == "orgs/acme":
@@ -68,6 +72,16 @@ func (p *pushes) serve(w http.ResponseWriter, r *http.Request) {
 			list = append(list, repo(id))
 		}
 		w.Header().Set("X-Total-Count", fmt.Sprint(len(list)))
+		if n := p.page; n > 0 {
+			at, _ := strconv.Atoi(r.URL.Query().Get("page"))
+			from := min((at-1)*n, len(list))
+			if list = list[from:]; len(list) > n {
+				list = list[:n]
+				q := r.URL.Query()
+				q.Set("page", strconv.Itoa(at+1))
+				w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.Path, q.Encode()))
+			}
+		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"ok": true, "data": list})
 	default:
 		w.WriteHeader(http.StatusNotFound)
@@ -117,7 +131,7 @@ func newPushWorld(t *testing.T, nodes int) *pushWorld {
 			w.poll.Hear(s)
 		}
 		return nil
-	}, slog.New(slog.DiscardHandler), w.Now)
+	}, w.poll.lookedAt, slog.New(slog.DiscardHandler), w.Now)
 	return w
 }
 
@@ -221,7 +235,7 @@ func TestOneNodeAsksForAllNodes(t *testing.T) {
 	w := newPushWorld(t, 3)
 	asking := 0
 	for _, n := range []string{"n1", "n2", "n3"} {
-		f := newFollower(w.Node(n), w.follow.hosts, w.follow.tell, w.follow.log, w.Now)
+		f := newFollower(w.Node(n), w.follow.hosts, w.follow.tell, w.follow.told, w.follow.log, w.Now)
 		for _, conn := range f.due() {
 			asking++
 			f.look(t.Context(), conn)
@@ -230,6 +244,41 @@ func TestOneNodeAsksForAllNodes(t *testing.T) {
 	slices.Sort(w.told)
 	if asking != 1 || !slices.Equal(w.told, []string{"n1", "n2", "n3"}) {
 		t.Errorf("%d nodes ask and tell %v", asking, w.told)
+	}
+}
+
+// The node that asks for a connection is another one now: it begins where the
+// last one left off, and does not read what was pushed to all day.
+func TestAnotherNodeGoesOnWhereTheLastOneLeftOff(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, 1)
+	w.server.page = 2
+	for id := range int64(20) {
+		w.server.push(id+1, w.Now().Add(-time.Hour))
+	}
+	w.round(t, 2*slack)
+
+	calls := func(told func(string, string) time.Time) int {
+		w.server.mu.Lock()
+		w.server.calls = nil
+		w.server.mu.Unlock()
+		w.Pass(time.Minute)
+		f := newFollower(w.Node("n1"), w.follow.hosts, w.follow.tell, told, w.follow.log, w.Now)
+		for _, conn := range f.due() {
+			f.ask(t.Context(), conn, f.known[conn.Shared().Name])
+		}
+		w.server.mu.Lock()
+		defer w.server.mu.Unlock()
+		return len(w.server.calls)
+	}
+	if n := calls(w.poll.lookedAt); n != 2 {
+		t.Errorf("another node makes %d calls, want one for the owner and one page", n)
+	}
+
+	// Of another definition of the connection nobody was told.
+	another := func(name, _ string) time.Time { return w.poll.lookedAt(name, "another") }
+	if n := calls(another); n != 11 {
+		t.Errorf("for a connection that is another one it makes %d calls, want one for the owner and 10 pages", n)
 	}
 }
 
@@ -245,6 +294,82 @@ func TestANewRepositoryBringsAListing(t *testing.T) {
 	w.round(t, time.Minute)
 	if j := w.View().Job(catalog.JobSync, "a"); j.State != catalog.JobWaiting {
 		t.Errorf("with a new repository a listing is %v", j.State)
+	}
+}
+
+// What a webhook hints at is listed at once, and then not again before the calls
+// of the last listing are a quarter of what the host allows: pushes to repositories
+// that the connection leaves out hint at it, too.
+func TestHintsBringListingsWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, 1)
+	w.Pass(time.Hour)
+	job := func() *catalog.Job { return w.View().Job(catalog.JobSync, "a") }
+	list := func(calls uint32) {
+		t.Helper()
+		fence := w.Grant(catalog.JobSync, "a", "n1")
+		w.follow.Hint("a") // while it runs, something comes that it may have missed
+		w.follow.listHinted(t.Context())
+		if job().Rerun {
+			t.Error("a hint during a listing makes it begin anew")
+		}
+		w.Do(&catalog.FinishListing{Total: 2, FinishSync: catalog.FinishSync{Connection: "a", Fence: fence, Hash: w.View().Connection("a").Hash, Complete: true, Account: catalog.Account{Calls: calls}}})
+	}
+
+	w.follow.Hint("a")
+	w.follow.Hint("another")
+	w.follow.listHinted(t.Context())
+	if j := job(); j.State != catalog.JobWaiting || !j.Urgent {
+		t.Fatalf("a first hint leaves a job that is %v", j.State)
+	}
+	for _, c := range []struct {
+		calls uint32
+		wait  time.Duration
+	}{{1, 30 * time.Second}, {200, 200 * 4 * time.Hour / 14_400}, {100_000, 15 * time.Minute}} {
+		list(c.calls)
+		index := w.View().Index()
+		for passed := time.Duration(0); passed < c.wait; passed += c.wait / 10 {
+			w.follow.Hint("a")
+			w.follow.listHinted(t.Context())
+			if j := job(); j.State != catalog.JobDone {
+				t.Fatalf("%v after a listing of %d calls a job is %v", passed, c.calls, j.State)
+			}
+			w.Pass(c.wait / 10)
+		}
+		if now := w.View().Index(); now != index {
+			t.Errorf("hints wrote %d entries", now-index)
+		}
+		w.follow.listHinted(t.Context())
+		if j := job(); j.State != catalog.JobWaiting {
+			t.Errorf("%v after a listing of %d calls a job is %v", c.wait, c.calls, j.State)
+		}
+	}
+	if len(w.follow.hints) != 0 {
+		t.Errorf("hints stay: %v", w.follow.hints)
+	}
+}
+
+// The node that asks for pushes lists, too; where it has failed, any may.
+func TestTheNodeThatAsksLists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `{"connections": {
+		"a": {"type": "github", "token": {"env": "T"}, "orgs": ["acme"]}, "b": {"type": "github", "token": {"env": "T"}, "orgs": ["other"]},
+		"c": {"type": "github", "token": {"env": "U"}, "orgs": ["acme"]}}}`, 5)
+	w.plan()
+	var nodes []string
+	for _, name := range []string{"a", "b", "c"} {
+		j := w.View().Job(catalog.JobSync, name)
+		if asks := askerOf(w.Node("n1").Members(), w.View().File().Connection(name)); j.Node != asks {
+			t.Errorf("%s is listed by %s and asked for by %s", name, j.Node, asks)
+		}
+		nodes = append(nodes, j.Node)
+	}
+	if nodes[0] != nodes[1] {
+		t.Errorf("connections of one credential are listed by %s and %s", nodes[0], nodes[1])
+	}
+	p := newPlanner(w.kinds, Input{View: w.View(), Now: w.Now(), Nodes: w.nodes})
+	if home, bound := syncHome(p, &catalog.Job{Kind: catalog.JobSync, Subject: "a", State: catalog.JobBackoff}); home != nil || bound {
+		t.Errorf("after a failure only %v may list", home)
 	}
 }
 

@@ -21,6 +21,7 @@ type indexer struct {
 	remotes *remotes
 	builder *builder
 	copies  *hold.Transfers
+	hint    func(connection string) // see Follower.Hint
 	log     *slog.Logger
 	now     func() time.Time
 }
@@ -175,6 +176,9 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 	}
 
 	in, err := x.fetch(ctx, a, repo)
+	if noRemote(err) {
+		return x.missing(ctx, repo, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -73,11 +73,15 @@ func New(d Deps, opt Options) *Jobs {
 	all := kinds{sync.kind(), index.kind(), collect.kind(), pack.kind(), reads.kind(), own.kind()}
 
 	runner := newRunner(d.Cluster, d.Files, all, RunnerOptions{Backoff: opt.Backoff, Observe: opt.Observe, Log: d.Log, Now: d.Now})
-	return &Jobs{
-		Leader: newLeader(d.Cluster, all, d.Placer, LeaderOptions{Timing: cmp.Or(opt.Timing, 1), Log: d.Log, Now: d.Now}),
-		Runner: runner,
-		Poller: newPoller(d.Cluster, from, d.Copies, build.optionsKey, runner.Busy, d.Now),
 
-		Follower: newFollower(d.Cluster, opt.Hosts, d.Tell, d.Log, d.Now),
+	poller := newPoller(d.Cluster, from, d.Copies, build.optionsKey, runner.Busy, d.Now)
+	follower := newFollower(d.Cluster, opt.Hosts, d.Tell, poller.lookedAt, d.Log, d.Now)
+	index.hint = follower.Hint // a repository that is where it was no more wants a listing
+
+	return &Jobs{
+		Leader:   newLeader(d.Cluster, all, d.Placer, LeaderOptions{Timing: cmp.Or(opt.Timing, 1), Log: d.Log, Now: d.Now}),
+		Runner:   runner,
+		Poller:   poller,
+		Follower: follower,
 	}
 }

@@ -125,7 +125,7 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 			if at.Before(next) {
 				next = at
 			}
-		} else if p.mine(view, repo) {
+		} else if p.mine(view, repo) && (p.polls[repo.ID].due || !rests(view, repo.ID, now)) {
 			ready = append(ready, candidate{repo.ID, at})
 		}
 	}

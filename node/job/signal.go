@@ -62,6 +62,18 @@ func (p *Poller) Following(connection string) FollowingState {
 	}
 }
 
+// lookedAt is when the last look began that this node was told of, for a connection
+// of a definition; zero for none. What it found this node knows.
+func (p *Poller) lookedAt(connection, hash string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.heard[connection]
+	if h == nil || h.signal.Hash != hash {
+		return time.Time{}
+	}
+	return h.signal.Since
+}
+
 // Hear takes what another node, or this one, learned from a host. It may be
 // called from any goroutine.
 func (p *Poller) Hear(s *Signal) {

@@ -254,7 +254,7 @@ func TestAWebhookIsToldToAll(t *testing.T) {
 			}
 			wire <- fmt.Sprintf("%s %s %v", node, s.Connection, s.Hook)
 			return errors.New("it may have been lost")
-		}, slog.New(slog.DiscardHandler), l.Now)
+		}, l.poll.lookedAt, slog.New(slog.DiscardHandler), l.Now)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- f.Run(ctx) }()

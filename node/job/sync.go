@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -30,8 +31,32 @@ func (s *syncer) kind() Kind {
 		PerCluster: func(s config.Settings) int { return s.MaxConnectionSyncJobs },
 		Timeout:    always(syncTime),
 		Look:       LookConnections, Enqueue: enqueueSyncs,
-		Run: s.sync,
+		Home: syncHome,
+		Run:  s.sync,
 	}
+}
+
+// syncHome is the node that lists a connection: the one that asks its host for
+// pushes, too. The host counts the calls of a credential, and of the nodes this one
+// alone knows how many are left, and what was answered last. Where it failed any
+// node may try: the way to the host may be barred to one.
+func syncHome(p *planner, j *catalog.Job) (home []string, bound bool) {
+	conn := p.in.View.File().Connection(j.Subject)
+	if conn == nil || j.State == catalog.JobBackoff {
+		return nil, false
+	}
+
+	key := askerKey(conn)
+	best := ""
+	for i := range p.in.Nodes {
+		if n := &p.in.Nodes[i]; takesJobs(n) && (best == "" || asksRather(key, n.ID, best)) {
+			best = n.ID
+		}
+	}
+	if best == "" {
+		return nil, false
+	}
+	return []string{best}, false
 }
 
 // enqueueSyncs asks for a sync of the connections whose time has come.
@@ -68,6 +93,21 @@ func NextSync(s config.Settings, c *catalog.Connection, j *catalog.Job) time.Tim
 		next = c.Again
 	}
 	return next
+}
+
+// perHour is how many calls of an hour a credential is taken to have at hosts that
+// say nothing of it.
+const perHour = 3600
+
+// hintedSync is when a connection may be listed for a hint: such listings take a
+// quarter of the calls of a credential at most, as looks for pushes do.
+func hintedSync(conn config.Connection, c *catalog.Connection, j *catalog.Job) time.Time {
+	if j == nil || j.FinishedAt.IsZero() {
+		return time.Time{}
+	}
+	row, _ := host.SignalOf(conn)
+	row.Hourly = cmp.Or(row.Hourly, perHour)
+	return j.FinishedAt.Add(row.Every(int(c.Account.Calls), host.Allowance{Limit: int(c.Account.Limit), Reset: c.Account.Reset}))
 }
 
 // again is when a listing that lacks something is worth another: when the host

@@ -54,6 +54,7 @@ type Deps struct {
 	Running     func() []job.Progress                                                   // attempts on this node
 	Following   func(connection string) job.FollowingState                              // how pushes are found
 	Called      func(connection string)                                                 // is told of a webhook's call
+	Hint        func(connection string)                                                 // has a connection listed soon
 	FirstSecret func(connection string) (secret string, err error)                      // of a webhook whose secret was never replaced
 	KnownSecret func(ctx context.Context, connection string) (secret string, err error) // the same where it was ever told to anybody, else ""
 
@@ -93,6 +94,7 @@ func New(d Deps) *Operations {
 			first:   d.FirstSecret,
 			told:    d.KnownSecret,
 			called:  d.Called,
+			hint:    d.Hint,
 			came:    newDeliveries(d.Now),
 			now:     d.Now,
 			log:     d.Log,

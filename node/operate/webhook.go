@@ -27,6 +27,7 @@ type Hooks struct {
 	first   func(connection string) (string, error)                      // the secret until it is replaced
 	told    func(ctx context.Context, connection string) (string, error) // the same where it was told to anybody, else ""
 	called  func(connection string)                                      // is told of each call
+	hint    func(connection string)                                      // has a connection listed soon
 	came    *deliveries
 	now     func() time.Time
 	log     *slog.Logger
@@ -208,8 +209,8 @@ func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by accoun
 	// Where nothing known was pushed to, the event may be of a repository that
 	// the next listing has, or of one that it has no more.
 	if !known {
-		_, err := h.catalog.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: req.Connection, Urgent: true})
-		return out, call.WriteError(err)
+		h.hint(req.Connection)
+		return out, nil
 	}
 	return out, enqueueIndex(ctx, h.catalog, wanting)
 }
