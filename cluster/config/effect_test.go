@@ -125,3 +125,36 @@ func TestVariablesWithoutEffectSayWhy(t *testing.T) {
 		}
 	}
 }
+
+// The address of an organisation is copied from a browser: a public host has its
+// owners in lists of the connection, not in its address.
+func TestAPublicHostHasNoPath(t *testing.T) {
+	t.Parallel()
+	for conn, says := range map[string]string{
+		`{"type": "github", "url": "https://github.com/acme", "orgs": ["acme"]}`:                                                           "name owners in orgs or users",
+		`{"type": "gitlab", "url": "https://gitlab.com/acme/platform", "groups": ["acme"]}`:                                                "name owners in groups or users",
+		`{"type": "azuredevops", "deploymentType": "cloud", "url": "https://dev.azure.com/acme", "token": {"env": "T"}, "orgs": ["acme"]}`: "name owners in orgs",
+
+		`{"type": "github", "url": "https://github.com/", "orgs": ["acme"]}`:                              "",
+		`{"type": "gitlab", "url": "https://gitlab.com/api/v4/", "groups": ["acme"]}`:                     "",
+		`{"type": "gitlab", "url": "https://example.com/gitlab", "groups": ["acme"]}`:                     "",
+		`{"type": "git", "url": "https://github.com/acme/app"}`:                                           "",
+		`{"type": "gitea", "url": "https://git.example.com/gitea/", "orgs": ["acme"]}`:                    "",
+		`{"type": "bitbucket", "user": "u", "url": "https://api.bitbucket.org/2.0", "workspaces": ["w"]}`: "",
+	} {
+		f, err := Parse([]byte(`{"connections": {"work": ` + conn + `}}`))
+		if err != nil {
+			t.Errorf("%s: %v", conn, err)
+			continue
+		}
+		var warned []string
+		for _, w := range f.Warnings {
+			if w.Path == "connections.work.url" {
+				warned = append(warned, w.Message)
+			}
+		}
+		if says == "" && len(warned) > 0 || says != "" && (len(warned) != 1 || !strings.Contains(warned[0], says)) {
+			t.Errorf("%s: warnings %q, want %q", conn, warned, says)
+		}
+	}
+}

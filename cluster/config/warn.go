@@ -89,15 +89,43 @@ func (c *checker) warnConnection(conn Connection) {
 		}
 		c.warnEmpty(path, n.Orgs, n.Projects, n.Repos)
 	case *Git:
-		c.warnAddress(path, n.URL)
+		c.warnSecret(path, n.URL)
 	}
 }
 
-// warnAddress tells a URL with a secret in it.
-func (c *checker) warnAddress(path, address string) {
+// warnSecret tells a URL with a secret in it.
+func (c *checker) warnSecret(path, address string) {
 	if secretIn(address) {
 		c.add(path+".url", "It holds a user name or a password, which everyone who may read this file sees; use token where the kind has it.")
 	}
+}
+
+// warnAddress tells what the address of a host should not have.
+func (c *checker) warnAddress(path, address string) {
+	c.warnSecret(path, address)
+
+	// As the address of an organisation is copied from a browser.
+	if instead := ownersOf[hostOf(address)]; instead != "" && pathOf(address) != "" && apiPaths[pathOf(address)] == "" {
+		c.add(path+".url", "It has a path, which %s does not: leave it out, and name owners in %s.", hostOf(address), instead)
+	}
+}
+
+// ownersOf is where a connection names owners, by the public hosts, which all lie
+// at the root of their address.
+var ownersOf = map[string]string{
+	"github.com": "orgs or users", "gitlab.com": "groups or users", "gitea.com": "orgs or users", "bitbucket.org": "workspaces", "dev.azure.com": "orgs",
+}
+
+// apiPaths are the paths of APIs, which are taken for the address of their host.
+var apiPaths = map[string]string{"api/v4": "GitLab", "api/v1": "Gitea", "api/v3": "GitHub", "2.0": "Bitbucket"}
+
+// pathOf is the path of an address without slashes around it.
+func pathOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.Trim(u.Path, "/")
 }
 
 // secretIn reports whether a URL has a user in it.

@@ -102,7 +102,7 @@ func (b *bitbucketCloud) listing(name, workspace, project string) target {
 
 // projectFilter is what chooses the repositories of a project.
 func projectFilter(key string) string {
-	return `project.key="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+	return `project.key="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.ToUpper(key)) + `"`
 }
 
 // pages walks a list; each page names the next.

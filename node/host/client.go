@@ -421,9 +421,14 @@ func (c *client) refused(res *http.Response, body io.Reader) error {
 	text, _ := io.ReadAll(io.LimitReader(body, 64<<10))
 	until := c.retryAfter(res.Header)
 
-	// A product knows better what its answer means.
+	// A product knows better what its answer means. A page for people is not the
+	// word of its API, least of all that something is gone.
 	r := (*Refusal)(nil)
-	if c.explain != nil {
+	switch {
+	case c.pageForPeople(res):
+		r = refusal(InvalidResponse, res.StatusCode, "%s answers with a page for people and status %d where the API of %s was asked for: the url of connection %s is that of something else, or a proxy stands before it",
+			c.base.Host, res.StatusCode, c.product, c.name)
+	case c.explain != nil:
 		r = c.explain(res, text)
 	}
 	if r == nil {
@@ -438,6 +443,13 @@ func (c *client) refused(res *http.Response, body io.Reader) error {
 		c.budget.pause(r.Until)
 	}
 	return r
+}
+
+// pageForPeople tells an answer of 404 or 410 that is none of the API. Azure DevOps,
+// which signs in by pages, has no other for an organisation that is not there.
+func (c *client) pageForPeople(res *http.Response) bool {
+	missing := res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone
+	return missing && c.signIn == nil && strings.Contains(strings.ToLower(res.Header.Get("Content-Type")), "html")
 }
 
 // general reads a status alone.

@@ -130,9 +130,12 @@ func RefusesToken(err error) bool {
 	return errors.As(err, &r) && r.Code == TokenRefused
 }
 
-// target lists one target.
+// target lists one target. One that has nothing is told of: many hosts answer so
+// where the token may see nothing of it.
 func (c *collector) target(ctx context.Context, t target) error {
-	return t.list(ctx, func(r Repo, path string) error {
+	came := false
+	err := t.list(ctx, func(r Repo, path string) error {
+		came = true
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -158,6 +161,10 @@ func (c *collector) target(ctx context.Context, t target) error {
 		c.sink.Progress(done, 0)
 		return nil
 	})
+	if err == nil && !came {
+		c.sink.Issue(Issue{Code: TargetEmpty, Target: t.name, Text: "the host lists no repository of it: it has none, or the token of the connection may see none"})
+	}
+	return err
 }
 
 // first reports whether a repository was not met before.

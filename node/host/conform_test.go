@@ -195,6 +195,13 @@ func tryPages(t *testing.T, st *stand) {
 		}
 		tr := st.start(t, many(owner, n)...)
 		rec, err := tr.list(wanted{owners: []string{owner}})
+		if n == 0 {
+			// What has nothing is told of, and is no failure.
+			if got := rec.problems(); err != nil || !strings.HasPrefix(got, "TARGET_EMPTY@") || strings.Contains(got, " ") {
+				t.Errorf("no entries: %v, issues %s", err, got)
+			}
+			continue
+		}
 		sound(tr, fmt.Sprintf("%d entries", n), rec, err)
 		if got, want := ids(rec), tr.idsOf(func(hosttest.Repo) bool { return true }); got != want || len(rec.repos) != n {
 			t.Errorf("of %d: listed %s, want %s", n, got, want)

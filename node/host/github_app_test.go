@@ -140,7 +140,7 @@ func TestAGitHubAppListsWhereItIsInstalled(t *testing.T) {
 	if got.names() != "acme/app ann/open ann/own other/tool" {
 		t.Errorf("listed %s", got.names())
 	}
-	if got.problems() != "AUTHENTICATION_FALLBACK@orgs/late! AUTHENTICATION_FALLBACK@orgs/other!" {
+	if got.problems() != "AUTHENTICATION_FALLBACK@orgs/late! AUTHENTICATION_FALLBACK@orgs/other! TARGET_EMPTY@orgs/late" {
 		t.Errorf("issues %s: %+v", got.problems(), got.issues)
 	}
 	if s.made != 2 {

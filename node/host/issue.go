@@ -17,6 +17,7 @@ const (
 	ScopeMissing    Code = "SCOPE_MISSING"
 	RateLimited     Code = "RATE_LIMITED"
 	TargetNotFound  Code = "TARGET_NOT_FOUND"
+	TargetEmpty     Code = "TARGET_EMPTY"
 	Forbidden       Code = "FORBIDDEN"
 	Unreachable     Code = "UNREACHABLE"
 	InvalidResponse Code = "INVALID_PROVIDER_RESPONSE"
@@ -55,6 +56,7 @@ var advice = map[Code]string{
 	ScopeMissing:           "Give the token the rights that its page in docs/hosts names, or make one that has them.",
 	RateLimited:            "Nothing: what was not listed stays as it is, and the listing goes on when the host allows it.",
 	TargetNotFound:         "Correct the name in the configuration, or let the account of the token see it.",
+	TargetEmpty:            "Nothing, where it is empty. Else let the account of the token read its repositories; upper and lower case of the name may matter.",
 	Forbidden:              "Let the account of the token read it, or take it out of the configuration.",
 	Unreachable:            "Look whether the host answers from this node: address, proxy, certificate. The listing is tried again.",
 	InvalidResponse:        "Look at what the host answers there: a proxy, a sign-in page or another kind of server may stand before its API.",
