@@ -161,6 +161,7 @@ var nodesOwn = []struct {
 	{[]string{"AUTH_URL", "SHOAL_BASE_URL"}, "It has no effect here. Give it to `shoal serve` on every node (or --base-url): links, cookies and the names that a node answers to go by it before there is a configuration."},
 	{[]string{"CTAGS_COMMAND"}, "It has no effect here. Give it to `shoal serve` (or --ctags): a file that all nodes take does not say which programs they run."},
 	{[]string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}, "It has no effect here. Give it to `shoal serve` on the nodes that need it: which proxy leads out is a matter of where a node stands."},
+	{[]string{"SHOAL_HOST_RECORD"}, "It has no effect here. Give it to `shoal serve` or `shoal config check --online`: it names a directory of that machine."},
 }
 
 // withoutEffect is why an override does nothing, "" for one that does something.

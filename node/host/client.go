@@ -57,9 +57,15 @@ func NewTools(secret Secret, lookupEnv func(string) (string, bool), apps func() 
 	transport.Proxy = func(r *http.Request) (*url.URL, error) { return git.Proxy(r.URL) }
 	transport.OnProxyConnectResponse = proxyAnswered
 
+	// Where the process is told to, what hosts answer is written down.
+	by := http.RoundTripper(transport)
+	if dir, _ := lookupEnv(RecordVariable); dir != "" {
+		by = &recording{dir: dir, next: by}
+	}
+
 	return Tools{
 		Secret:        secret,
-		Transport:     transport,
+		Transport:     by,
 		Budgets:       NewBudgets(now),
 		Now:           now,
 		Wait:          Pause,
