@@ -93,7 +93,8 @@ func (c *checker) connection(conn Connection) {
 		c.globs(path+".exclude.repos", n.Exclude.Repos)
 
 	case *Gerrit:
-		c.host(path, n.URL, nil)
+		c.host(path, n.URL, n.Token)
+		c.pair(path, n.User, n.Token)
 		c.globs(path+".projects", n.Projects)
 		c.globs(path+".exclude.projects", n.Exclude.Projects)
 
@@ -116,6 +117,15 @@ func (c *checker) connection(conn Connection) {
 		}
 
 		c.url(path+".url", n.URL)
+	}
+}
+
+func (c *checker) pair(path, user string, t *Token) {
+	switch {
+	case t != nil && user == "":
+		c.add(path+".user", "It is required where there is a token; add the user name of the account.")
+	case t == nil && user != "":
+		c.add(path+".token", "It is required where there is a user; add the HTTP password of the account.")
 	}
 }
 

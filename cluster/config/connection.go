@@ -130,6 +130,8 @@ type GiteaExclude struct {
 type Gerrit struct {
 	Common
 	URL      string        `json:"url"`
+	User     string        `json:"user"`
+	Token    *Token        `json:"token"`    // the HTTP password of User; nil for what everybody may read
 	Projects []string      `json:"projects"` // globs; empty means all
 	Exclude  GerritExclude `json:"exclude"`
 }
@@ -222,7 +224,7 @@ func (c *Gitea) Access() (string, *Token) { return c.URL, c.Token }
 func (*Gerrit) Kind() Kind { return KindGerrit }
 
 // Access is of Connection.
-func (c *Gerrit) Access() (string, *Token) { return c.URL, nil }
+func (c *Gerrit) Access() (string, *Token) { return c.URL, c.Token }
 
 // Kind returns KindBitbucket.
 func (*Bitbucket) Kind() Kind { return KindBitbucket }

@@ -176,6 +176,8 @@ func TestErrors(t *testing.T) {
 		{gh(`"revisions": {"branches": ["a{b"], "tags": ["!(x)"]}`),
 			"connections.main.revisions.branches[0]: The glob is malformed: a { has no }.\nconnections.main.revisions.tags[0]: The glob is malformed: !(...) is not supported; put a ! in front of a whole pattern, or use exclude."},
 		{conn(`"type": "gerrit"`), `connections.main.url: It is required; add it.`},
+		{conn(`"type": "gerrit", "url": "https://g.x", "token": {"env": "T"}`), `connections.main.user: It is required where there is a token; add the user name of the account.`},
+		{conn(`"type": "gerrit", "url": "https://g.x", "user": "ci"`), `connections.main.token: It is required where there is a user; add the HTTP password of the account.`},
 		{conn(`"type": "bitbucket", "deploymentType": "server"`), `connections.main.url: It is required; add it.`},
 		{conn(`"type": "azuredevops"`), "connections.main.deploymentType: It is required; add it.\nconnections.main.token: It is required; add it."},
 		{conn(`"type": "azuredevops", "token": {"env": "X"}, "deploymentType": "moon"`), `connections.main.deploymentType: It must be one of "cloud", "server", not "moon".`},

@@ -70,15 +70,16 @@ func SignalOf(conn config.Connection) (Signal, bool) {
 }
 
 // CredentialKey is the same for connections that share a host and a
-// credential, whose calls a host counts together. Those of kinds without a token
-// share nothing: what opens their host stands in its address, if anywhere.
+// credential, whose calls a host counts together. Those of Gerrit and git without a
+// token share nothing: what opens their host stands in its address, if anywhere.
 func CredentialKey(conn config.Connection) string {
+	address, token := conn.Access()
 	switch conn.(type) {
 	case *config.Gerrit, *config.Git:
-		return string(conn.Kind()) + " " + conn.Shared().Name
+		if token == nil {
+			return string(conn.Kind()) + " " + conn.Shared().Name
+		}
 	}
-
-	address, token := conn.Access()
 	return string(conn.Kind()) + " " + address + " " + budgetKey(token)
 }
 

@@ -3,6 +3,8 @@ package host
 import (
 	"bytes"
 	"cmp"
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -178,6 +180,7 @@ type question struct {
 	known  string
 	method string // GET unless it is set
 	body   []byte // of JSON; nil for none
+	plain  bool   // the answer must not be compressed
 }
 
 // patiently asks again where that may help.
@@ -188,6 +191,9 @@ func (c *client) patiently(ctx context.Context, q question, into any) (http.Head
 		if err == nil || try == tries || ctx.Err() != nil || !passes(err) {
 			return head, err
 		}
+
+		// Some proxies end an answer early that they compress.
+		q.plain = q.plain || endsEarly(err)
 
 		// The host's own word on when to come back wins over ours. Full
 		// jitter keeps many calls that failed together apart.
@@ -203,6 +209,11 @@ func (c *client) patiently(ctx context.Context, q question, into any) (http.Head
 		}
 		wait *= 2
 	}
+}
+
+// endsEarly reports whether an answer broke off, or was no good once it was unpacked.
+func endsEarly(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, new(flate.CorruptInputError))
 }
 
 // passes reports whether an error may be gone at the next try.
@@ -241,6 +252,9 @@ func (c *client) once(ctx context.Context, q question, into any) (http.Header, e
 	}
 	if q.known != "" {
 		req.Header.Set("If-None-Match", q.known)
+	}
+	if q.plain {
+		req.Header.Set("Accept-Encoding", "identity")
 	}
 
 	res, err := c.http().Do(req)

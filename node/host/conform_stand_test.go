@@ -113,7 +113,7 @@ func stands() []stand {
 			host: hosttest.Gerrit(), target: "projects", lone: true, id: hosttest.Repo.Path,
 			has: []string{"all", "archived", "names", "hidden"},
 			conn: func(url string, w wanted) config.Connection {
-				c := &config.Gerrit{URL: strings.Replace(url, "://", "://ann:"+hosttest.Token+"@", 1), Projects: slices.Clone(w.repos),
+				c := &config.Gerrit{URL: url, User: "ann", Token: standToken, Projects: slices.Clone(w.repos),
 					Exclude: config.GerritExclude{Projects: w.noRepos, ReadOnly: w.noArchived, Hidden: w.noHidden}}
 				for _, o := range slices.Concat(w.owners, w.users) {
 					c.Projects = append(c.Projects, o+"/**")

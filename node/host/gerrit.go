@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -47,13 +48,16 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 
 	g := &gerrit{conn: c, web: web, client: &client{
 		tools: t, product: "Gerrit", name: c.Name,
-		budget:    t.Budgets.of(web.Host, c.Name),
-		authorize: func(context.Context) (string, error) { return basic(userOf(c.URL)), nil },
+		budget: t.Budgets.of(web.Host, cmp.Or(budgetKey(c.Token), c.Name)),
+		authorize: func(ctx context.Context) (string, error) {
+			cred, err := gerritUser(ctx, c, t)
+			return basic(cred), err
+		},
 	}}
 
 	// With a password its API is below /a.
 	api := *web
-	if userOf(c.URL) != (git.Credential{}) {
+	if c.Token != nil || userOf(c.URL) != (git.Credential{}) {
 		api.Path += "/a"
 	}
 	g.base = &api
@@ -251,6 +255,15 @@ func literalStart(glob string) string {
 	return glob
 }
 
-func gerritCredential(_ context.Context, conn config.Connection, _ string, _ Tools) (git.Credential, error) {
-	return userOf(conn.(*config.Gerrit).URL), nil
+// gerritUser is who a connection asks as: the account that it names, else the one
+// in its address; nobody where there is neither.
+func gerritUser(ctx context.Context, c *config.Gerrit, t Tools) (git.Credential, error) {
+	if c.Token == nil {
+		return userOf(c.URL), nil
+	}
+	return passwordOf(ctx, c.User, tokenOf(t, c.Token, "", false))
+}
+
+func gerritCredential(ctx context.Context, conn config.Connection, _ string, t Tools) (git.Credential, error) {
+	return gerritUser(ctx, conn.(*config.Gerrit), t)
 }

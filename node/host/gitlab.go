@@ -114,7 +114,7 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	for _, group := range g.conn.Groups {
 		q := gitlabPage()
 		q.Set("include_subgroups", "true")
-		targets = append(targets, g.listing("groups/"+group, g.at(q, "groups", group, "projects")))
+		targets = append(targets, g.group(group, g.listing("groups/"+group, g.at(q, "groups", group, "projects"))))
 	}
 	for _, user := range g.conn.Users {
 		targets = append(targets, g.listing("users/"+user, g.at(g.sized(gitlabPage()), "users", user, "projects")))
@@ -183,6 +183,44 @@ func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 		looks = append(looks, read("users/"+user, "users", user, "projects"))
 	}
 	return looked(looks)
+}
+
+// group is a target that lists the groups below it one by one where the server is
+// not able to list them together: it gives up at large ones.
+func (g *gitlab) group(name string, together target) target {
+	return target{name: together.name, list: func(ctx context.Context, found func(Repo, string) error) error {
+		err := together.list(ctx, found)
+		if err == nil || !tooMuch(err) || ctx.Err() != nil {
+			return err
+		}
+
+		// What came before is listed again, which the collector passes on once.
+		below, other := g.below(ctx, name)
+		if other != nil {
+			return err
+		}
+		for _, group := range append([]string{name}, below...) {
+			if err := g.listing(together.name, g.at(gitlabPage(), "groups", group, "projects")).list(ctx, found); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// below are the numbers of all groups below one.
+func (g *gitlab) below(ctx context.Context, group string) (numbers []string, err error) {
+	type entry struct {
+		ID int64 `json:"id"`
+	}
+	take := func(e *entry) error {
+		numbers = append(numbers, strconv.FormatInt(e.ID, 10))
+		return nil
+	}
+	err = arrays(ctx, g.client, g.at(gitlabPage(), "groups", group, "descendant_groups"), halves("per_page", "page", 20), take, func(u *url.URL, head http.Header, _ int) *url.URL {
+		return g.nextLink(u, head)
+	})
+	return numbers, err
 }
 
 func gitlabPage() url.Values {
