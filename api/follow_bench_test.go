@@ -46,15 +46,7 @@ func TestPushToSearchableAtARealGitea(t *testing.T) {
 			})
 			n.WaitIndexed(repos)
 			if c.hook {
-				s := start(t, partsOf(n.Node))
-				keys, err := n.WebhookKeys(t.Context(), "main")
-				if err != nil {
-					t.Fatal(err)
-				}
-				g.Do("POST", "/orgs/acme/hooks", map[string]any{
-					"type": "gitea", "active": true, "events": []string{"push"},
-					"config": map[string]string{"url": "http://" + s.Addr().String() + "/api/webhook/main", "content_type": "json", "secret": keys.Secret},
-				}, nil)
+				hookTo(t, g, n)
 			}
 
 			pushed, stop := make(chan push), make(chan struct{})
