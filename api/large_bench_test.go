@@ -55,7 +55,7 @@ func TestPushToSearchableOfALargeRepositoryAtARealGitea(t *testing.T) {
 		residentPeak(t)
 		var all []time.Duration
 		for i := range pushes {
-			p := push{word: fmt.Sprintf("zq%s%dxw", how[:4], i)}
+			p := push{word: fmt.Sprintf("zq%dx%dxw", len(how), i)}
 			g.Push("acme/large", map[string]string{p.word + ".txt": p.word + "\n"})
 			p.at = clock.Now()
 			one := make(chan push, 1)

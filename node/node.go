@@ -131,6 +131,7 @@ func (n *Node) wireAccess() host.Tools {
 
 	apps := func() []config.App { return file().Apps }
 	tools := host.NewTools(n.env.Secret, n.env.Lookup, apps, n.opt.Now)
+	tools.Record(n.opt.HostRecord)
 	tools.Answers = host.NewAnswers(filepath.Join(n.opt.Dir, "answers"))
 	return tools
 }

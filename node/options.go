@@ -68,6 +68,9 @@ type Options struct {
 	Now        func() time.Time                 // nil means the clock of the machine
 	LookupEnv  func(name string) (string, bool) // nil means an empty environment
 
+	// HostRecord is the directory that answers of code hosts are written to; "" for none.
+	HostRecord string
+
 	// Documents fetches what clients say of themselves at addresses of their own;
 	// nil means from the web, with care.
 	Documents oauth.Fetcher

@@ -66,8 +66,13 @@ func onlineTools(file *config.File, getenv func(string) string) host.Tools {
 	})
 
 	apps := func() []config.App { return file.Apps }
-	return host.NewTools(env.Secret, env.Lookup, apps, time.Now)
+	tools := host.NewTools(env.Secret, env.Lookup, apps, time.Now)
+	tools.Record(getenv(recordVariable))
+	return tools
 }
+
+// recordVariable names the directory that answers of code hosts are written to.
+const recordVariable = "SHOAL_HOST_RECORD"
 
 // printTrial prints what a host listed, what it told of the token, and what
 // went wrong.

@@ -41,6 +41,7 @@ func TestAConfigurationIsTriedAtItsHosts(t *testing.T) {
 	local := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(local, "app"), map[string]string{"a.go": "package a"})
 
+	record := t.TempDir()
 	check := func(token string, args ...string) (string, error) {
 		file := filepath.Join(t.TempDir(), "shoal.json")
 		text := fmt.Sprintf(`{
@@ -53,7 +54,9 @@ func TestAConfigurationIsTriedAtItsHosts(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cmd := newRoot(func(name string) string { return map[string]string{"GITEA_TOKEN": token}[name] })
+		cmd := newRoot(func(name string) string {
+			return map[string]string{"GITEA_TOKEN": token, "SHOAL_HOST_RECORD": record}[name]
+		})
 		var printed bytes.Buffer
 		cmd.SetOut(&printed)
 		cmd.SetErr(io.Discard)
@@ -82,5 +85,10 @@ func TestAConfigurationIsTriedAtItsHosts(t *testing.T) {
 	out, err = check("wrong", "--online")
 	if err == nil || !strings.Contains(out, "work: the host does not list: ") || !strings.Contains(out, "here: 1, ") || strings.Contains(out, "wrong") {
 		t.Errorf("with a token that is refused: %v\n%s", err, out)
+	}
+
+	// What the host answered is written down for whoever asked for that.
+	if files, err := filepath.Glob(filepath.Join(record, "*.json")); err != nil || len(files) == 0 {
+		t.Errorf("recorded are %v, %v", files, err)
 	}
 }

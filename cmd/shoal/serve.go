@@ -508,7 +508,9 @@ func watchOpen(ctx context.Context, open func() bool, warn func()) {
 }
 
 func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, cores int) node.Options {
+	record, _ := f.environment(recordVariable)
 	return node.Options{
+		HostRecord: record,
 		Dir:        f.dataDir,
 		ConfigPath: f.config,
 		LookupEnv:  f.environment,

@@ -59,15 +59,9 @@ func NewTools(secret Secret, lookupEnv func(string) (string, bool), apps func() 
 	transport.Proxy = func(r *http.Request) (*url.URL, error) { return git.Proxy(r.URL) }
 	transport.OnProxyConnectResponse = proxyAnswered
 
-	// Where the process is told to, what hosts answer is written down.
-	by := http.RoundTripper(transport)
-	if dir, _ := lookupEnv(RecordVariable); dir != "" {
-		by = &recording{dir: dir, next: by}
-	}
-
 	return Tools{
 		Secret:        secret,
-		Transport:     by,
+		Transport:     transport,
 		Budgets:       NewBudgets(now),
 		Now:           now,
 		Wait:          Pause,

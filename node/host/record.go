@@ -15,10 +15,6 @@ import (
 	"sync"
 )
 
-// RecordVariable names the directory that answers of code hosts are written to, in
-// the environment of a process.
-const RecordVariable = "SHOAL_HOST_RECORD"
-
 const (
 	maxRecorded   = 2000    // answers of a process that are written
 	maxRecordBody = 4 << 20 // bytes of one
@@ -32,6 +28,14 @@ type Recorded struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header"`
 	Body   string      `json:"body"`
+}
+
+// Record has each answer of a host written into a directory from now on, where one is
+// named.
+func (t *Tools) Record(dir string) {
+	if dir != "" {
+		t.Transport = &recording{dir: dir, next: t.Transport}
+	}
 }
 
 // recording passes calls on and writes the answers down, so that what a host says

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )
 
@@ -110,16 +109,15 @@ func TestARecordHasNoSecret(t *testing.T) {
 func TestRecordsAreAskedForAndBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	env := func(value string) func(string) (string, bool) {
-		return func(name string) (string, bool) { return value, name == RecordVariable && value != "" }
+	ts := tools(t)
+	ts.Record("")
+	if _, is := ts.Transport.(*recording); is {
+		t.Error("answers are recorded though no directory is named")
 	}
-	none := func() []config.App { return nil }
-	if _, is := NewTools(nil, env(""), none, time.Now).Transport.(*recording); is {
-		t.Error("without the variable answers are recorded")
-	}
-	r, is := NewTools(nil, env(dir), none, time.Now).Transport.(*recording)
+	ts.Record(dir)
+	r, is := ts.Transport.(*recording)
 	if !is || r.dir != dir {
-		t.Fatal("with the variable answers are not recorded")
+		t.Fatal("answers are not recorded")
 	}
 
 	r.next = roundTrip(func(*http.Request) (*http.Response, error) {
