@@ -23,6 +23,12 @@ func (e *evaluator) bestLines(spans []match.Span) ([]bestLine, error) {
 	return weighLines(e.t.buf, spans), nil
 }
 
+// matchedText is a text that matches, in small letters.
+type matchedText struct {
+	matches int // in the file
+	line    int // number of the line that it was counted for last, from 1
+}
+
 // weighLines groups spans by lines of content. A line weighs as much as the
 // different texts that match on it, and each of those the more the rarer it is in
 // the file; small letters and large ones are the same.
@@ -34,13 +40,18 @@ func (e *evaluator) bestLines(spans []match.Span) ([]bestLine, error) {
 //	[func] [Tree]      1/3 + 1/2
 //	[func] Old         1/3
 func weighLines(content []byte, spans []match.Span) []bestLine {
-	texts := make([]string, len(spans))
-	count := map[string]int{}
+	texts := make([]*matchedText, len(spans))
+	known := map[string]*matchedText{}
 	for i, sp := range spans {
-		texts[i] = string(bytes.ToLower(content[sp.Start:sp.End]))
-		count[texts[i]]++
+		text := string(bytes.ToLower(content[sp.Start:sp.End]))
+		if known[text] == nil {
+			known[text] = &matchedText{}
+		}
+		texts[i] = known[text]
+		texts[i].matches++
 	}
 
+	// A line counts each text once: one line may have any number of different ones.
 	var lines []bestLine
 	last := 0
 	for i, sp := range spans {
@@ -50,8 +61,9 @@ func weighLines(content []byte, spans []match.Span) []bestLine {
 		last = sp.Start
 
 		l := &lines[len(lines)-1]
-		if !slices.Contains(texts[l.first:i], texts[i]) {
-			l.weight += 1 / float32(count[texts[i]])
+		if t := texts[i]; t.line != len(lines) {
+			t.line = len(lines)
+			l.weight += 1 / float32(t.matches)
 		}
 		l.end = i + 1
 	}

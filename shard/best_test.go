@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -113,5 +114,26 @@ func TestLinesAreWeighedByTheirRarestTexts(t *testing.T) {
 				t.Errorf("got %q, want %q", text, tt.want)
 			}
 		})
+	}
+}
+
+// A line of minified code may have as many different matches as the file has bytes.
+func TestALineOfManyTextsIsWeighedOnce(t *testing.T) {
+	t.Parallel()
+	const words, width = 200_000, 7
+	var content []byte
+	spans := make([]match.Span, words)
+	for i := range spans {
+		spans[i] = match.Span{Start: len(content), End: len(content) + width - 1}
+		content = fmt.Appendf(content, "%06d ", i)
+	}
+
+	began := time.Now()
+	lines := weighLines(content, spans)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("%d texts on a line took %v", words, took)
+	}
+	if len(lines) != 1 || lines[0].end != words || lines[0].weight != words {
+		t.Errorf("%d lines, the first %+v", len(lines), lines[0])
 	}
 }
