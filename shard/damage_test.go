@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -183,6 +184,43 @@ func TestASideFileCutShortIsTheOneThatIsNamed(t *testing.T) {
 	}
 	if set.Has(name) || !set.Has(part.Shard.Name(KindShard)) {
 		t.Fatalf("the set has %q, put aside should be %s alone", set.Names(), name)
+	}
+}
+
+// A search that still reads a damaged file finds the damage again when another copy of
+// the file has taken its place: that one stays.
+func TestANewCopyIsNotTakenForTheDamagedOne(t *testing.T) {
+	t.Parallel()
+	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
+	w.trees = append(w.trees, map[string][]string{"a.c": {strings.Repeat("some text with a lock in it\n", 20000)}})
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	v, _ := set.Acquire(parts)
+	defer v.Release()
+
+	name := parts[0].Shard.Name(KindShard)
+	path := filepath.Join(set.Dir(), name)
+	good, err := os.ReadFile(path)
+	if err := errors.Join(err, os.Chmod(path, 0o600), os.Truncate(path, 8192)); err != nil {
+		t.Fatal(err)
+	}
+
+	search := func() {
+		t.Helper()
+		res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "lock"}, CountAll: true})
+		if err != nil || len(res.Failed) != 1 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	search()
+	if set.Has(name) {
+		t.Fatal("the damaged file is still there")
+	}
+	if err := set.Import(context.Background(), name, bytes.NewReader(good)); err != nil {
+		t.Fatal(err)
+	}
+	search()
+	if !set.Has(name) {
+		t.Error("the new copy was put aside")
 	}
 }
 

@@ -202,7 +202,7 @@ func (s *Set) Add(names ...string) error {
 		e, err := openEntry(filepath.Join(s.dir, name), key.kind)
 		if err != nil {
 			if errors.Is(err, ErrDamaged) {
-				s.quarantine(name, err)
+				s.putAside(name, err)
 			}
 			return fmt.Errorf("open index file: %w", err)
 		}
@@ -239,19 +239,29 @@ func openEntry(path string, kind FileKind) (*entry, error) {
 
 // quarantine moves a damaged file into quarantineDir and reports it. Those who
 // have it open may go on reading.
-func (s *Set) quarantine(name string, cause error) {
+func (s *Set) quarantine(e *entry, cause error) {
+	name := e.f.Name()
 	key, _ := keyOf(name)
-	// From here on no search takes it; the last that has it closes it.
+
+	// Who reads the old file may find it damaged when a new copy has long taken its place.
 	s.mu.Lock()
-	if e := s.files[key]; e != nil {
-		delete(s.files, key)
-		e.gone = true
-		if e.refs == 0 {
-			e.f.Close()
-		}
+	if s.files[key] != e {
+		s.mu.Unlock()
+		return
+	}
+
+	// From here on no search takes it; the last that has it closes it.
+	delete(s.files, key)
+	e.gone = true
+	if e.refs == 0 {
+		e.f.Close()
 	}
 	s.mu.Unlock()
+	s.putAside(name, cause)
+}
 
+// putAside moves a file that is not of the set into quarantineDir and reports it.
+func (s *Set) putAside(name string, cause error) {
 	from, to := filepath.Join(s.dir, name), filepath.Join(s.dir, quarantineDir)
 	err := os.MkdirAll(to, 0o700)
 	if err == nil {
@@ -374,6 +384,11 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 // Verify reads every byte of a file and compares it with its name; a damaged
 // file is quarantined.
 func (s *Set) Verify(ctx context.Context, name string) error {
+	key, _ := keyOf(name)
+	s.mu.Lock()
+	e := s.files[key]
+	s.mu.Unlock()
+
 	r, _, err := s.Export(name)
 	if err != nil {
 		return err
@@ -386,9 +401,11 @@ func (s *Set) Verify(ctx context.Context, name string) error {
 		return fmt.Errorf("verify %s: %w", name, err)
 	}
 
-	if key, _ := keyOf(name); FileID(sum.Sum(nil)) != key.id {
+	if FileID(sum.Sum(nil)) != key.id {
 		err := fmt.Errorf("verify index file: %w", &DamagedError{File: name, Err: errOtherBytes})
-		s.quarantine(name, err)
+		if e != nil {
+			s.quarantine(e, err)
+		}
 		return err
 	}
 	return nil
