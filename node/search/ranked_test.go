@@ -55,6 +55,11 @@ func TestNamesThatAreLikeOne(t *testing.T) {
 	if got, ok := likeness("evitc", "evict"); !ok || got != 1 || !regexp.MustCompile(similarExpr("evitc")).MatchString("evict") {
 		t.Errorf("two letters of a short name in the wrong order: %d %t", got, ok)
 	}
+
+	// Of letters of several bytes, none is cut: half a letter would be in every name.
+	if expr := regexp.MustCompile(similarExpr("世界和平")); expr.MatchString("main") || !expr.MatchString("世界你好") {
+		t.Errorf("%s", expr)
+	}
 }
 
 func TestThePlacesOfARepository(t *testing.T) {

@@ -198,16 +198,19 @@ const mostEdits = 2
 // mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong. A
 // short name has one wrong letter at most, and two pieces.
 func similarExpr(name string) string {
+	// Cut between letters: of a piece that is a part of one nothing would be left, and
+	// an empty piece is in every name.
+	letters := []rune(name)
 	pieces := []string{name}
-	switch size, half := len(name)/(mostEdits+1), len(name)/2; {
+	switch size, half := len(letters)/(mostEdits+1), len(letters)/2; {
 	case size >= 2:
-		pieces = []string{name[:size], name[size : 2*size], name[2*size:]}
+		pieces = []string{string(letters[:size]), string(letters[size : 2*size]), string(letters[2*size:])}
 	case half >= 2:
-		pieces = []string{name[:half], name[half:]}
+		pieces = []string{string(letters[:half]), string(letters[half:])}
 	}
 
 	for i, p := range pieces {
-		pieces[i] = regexp.QuoteMeta(strings.ToValidUTF8(p, ""))
+		pieces[i] = regexp.QuoteMeta(p)
 	}
 	return "(?i)" + strings.Join(pieces, "|")
 }
