@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -88,6 +89,7 @@ const (
 	tellTime    = 5 * time.Second
 	othersAgain = time.Hour        // until a repository that the connection leaves out is looked up again
 	listAgain   = 10 * time.Minute // between two listings for new repositories
+	mostLookups = 50               // repositories that are looked up after one look; the others after the next
 )
 
 func newFollower(c Following, hosts host.Tools, tell Tell, told func(connection, hash string) time.Time, log *slog.Logger, now func() time.Time) *Follower {
@@ -361,9 +363,17 @@ func (f *Follower) listNew(ctx context.Context, conn config.Connection, k *follo
 		return
 	}
 
+	// What is to be looked up again is forgotten, so that the list ends somewhere.
+	maps.DeleteFunc(k.others, func(_ string, at time.Time) bool { return now.Sub(at) >= othersAgain })
+
+	// Each costs a call, and a host may tell of all that it has.
+	left := mostLookups
 	for id := range k.recent {
-		if view.RepoByExternalID(id) != nil || now.Sub(k.others[id]) < othersAgain {
+		if _, other := k.others[id]; other || view.RepoByExternalID(id) != nil {
 			continue
+		}
+		if left--; left < 0 {
+			return
 		}
 
 		k.others[id] = now

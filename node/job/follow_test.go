@@ -55,7 +55,7 @@ func (p *pushes) serve(w http.ResponseWriter, r *http.Request) {
 	switch n, _ := fmt.Sscanf(path, "repositories/%d", &id); {
 	case p.down:
 		w.WriteHeader(http.StatusBadRequest)
-	case n == 1 && p.at[id].IsZero():
+	case n == 1 && (id >= foreign || p.at[id].IsZero()):
 		w.WriteHeader(http.StatusNotFound)
 	case n == 1:
 		_ = json.NewEncoder(w).Encode(repo(id))
@@ -87,6 +87,9 @@ func (p *pushes) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 	}
 }
+
+// foreign is from which number on repositories are none that the connection may see.
+const foreign = 1000
 
 // pushWorld is a cluster whose connection lists two repositories of such a
 // server, both indexed, with a follower and a poller of the first node.
@@ -370,6 +373,31 @@ func TestTheNodeThatAsksLists(t *testing.T) {
 	p := newPlanner(w.kinds, Input{View: w.View(), Now: w.Now(), Nodes: w.nodes})
 	if home, bound := syncHome(p, &catalog.Job{Kind: catalog.JobSync, Subject: "a", State: catalog.JobBackoff}); home != nil || bound {
 		t.Errorf("after a failure only %v may list", home)
+	}
+}
+
+// A host that tells of many repositories that the connection does not have is not asked
+// for all of them at once.
+func TestForeignRepositoriesAreLookedUpLittleByLittle(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, 1)
+	const many = 3 * mostLookups / 2
+	w.round(t, time.Hour)
+	for id := range int64(many) {
+		w.server.push(foreign+id, w.Now())
+	}
+
+	for round, want := range []int{mostLookups, many, many} {
+		w.round(t, time.Minute)
+		looked := 0
+		for _, path := range w.server.calls {
+			if strings.HasPrefix(path, "/api/v1/repositories/") {
+				looked++
+			}
+		}
+		if looked != want {
+			t.Errorf("round %d: %d were looked up, want %d", round, looked, want)
+		}
 	}
 }
 
