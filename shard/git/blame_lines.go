@@ -94,6 +94,8 @@ func (b *blameReader) readIncremental(r io.Reader) error {
 // the same commit and file.
 func (b *blameReader) join() {
 	runs := b.blame.Ranges
+
+	// Git tells runs as it finds them, commit by commit.
 	slices.SortFunc(runs, func(x, y BlameRange) int { return cmp.Compare(x.First, y.First) })
 	b.blame.Ranges = nil
 

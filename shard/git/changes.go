@@ -182,6 +182,7 @@ func (m *Mirror) Nearest(ctx context.Context, commit string, among []string) (in
 		}
 
 		for i, other := range among {
+			// Nothing is closer than the commit itself.
 			if other == commit {
 				best = i
 				return nil
@@ -192,6 +193,7 @@ func (m *Mirror) Nearest(ctx context.Context, commit string, among []string) (in
 				return err
 			}
 
+			// One that the mirror has not tells no time, and is passed over.
 			if d := max(t-at, at-t); ok && (best < 0 || d < distance) {
 				best, distance = i, d
 			}

@@ -124,6 +124,7 @@ func (m *Mirror) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 		return packs, err
 	}
 
+	// An index that somebody else made may say anything, so git makes one of our own.
 	for _, name := range packs {
 		c := m.git("index-pack", "-o", name+".idx", name+".pack")
 		c.timeout, c.writes = copyTime, true

@@ -143,6 +143,7 @@ func (m *Mirror) Import(ctx context.Context, r io.Reader) error {
 	defer release()
 
 	if err := m.take(ctx, r); err != nil {
+		// A stream that broke off may have left damage. At the end of ctx git cannot be asked.
 		if ctx.Err() == nil && !m.Sound(ctx) {
 			err = errors.Join(err, m.discard())
 		}
@@ -295,6 +296,7 @@ func (m *Mirror) move(ctx context.Context, refs map[string]string) error {
 		}
 	}
 
+	// Two runs of git: within one, the old names would still be in the way of the new ones.
 	for _, script := range []*bytes.Buffer{&gone, &moved} {
 		if script.Len() == 0 {
 			continue

@@ -99,6 +99,7 @@ func (d *Diff) size() int64 {
 		}
 	}
 
+	// What git had no time for it may tell the next time.
 	if d.late {
 		return -1
 	}

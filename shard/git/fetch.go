@@ -232,6 +232,8 @@ func (m *Mirror) takeAwayHalves() (largest int64, err error) {
 // the remote is empty, and that of a HEAD that is no longer detached.
 func (m *Mirror) drop(ctx context.Context, here, want map[string]string) error {
 	var script bytes.Buffer
+
+	// The reference of a HEAD is named by no refspec when HEAD is a branch, so no fetch prunes it.
 	for name := range here {
 		if want[name] == "" && (name == headRef || len(want) == 0) {
 			fmt.Fprintf(&script, "delete %s\x00\x00", name)
@@ -281,6 +283,7 @@ func (m *Mirror) heads(ctx context.Context) (map[string]string, error) {
 		return refs, nil
 	}
 
+	// Kept in another form than in plain files, the references are git's to tell.
 	c := m.git("for-each-ref", "--format=%(objectname) %(refname)")
 	c.limit = 1 << 30
 	out, err := c.output(ctx)
@@ -354,9 +357,11 @@ const mark = "shoal-mirror"
 
 // discard removes the mirror: first its name, so that no reader meets half of it.
 func (m *Mirror) discard() error {
+	// Processes have files of the mirror open, and would go on to answer from them.
 	m.pool.reset()
 	m.forget()
 
+	// What an earlier call has left under the name would be in the way.
 	old := m.dir + ".old"
 	if err := os.RemoveAll(old); err != nil {
 		return err

@@ -201,6 +201,7 @@ func (f *foreign) openGitDir(path string) (ok bool, err error) {
 		return false, err
 	}
 
+	// Without HEAD it is no git directory, which is no error.
 	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
 		return false, nil
 	}
@@ -210,6 +211,7 @@ func (f *foreign) openGitDir(path string) (ok bool, err error) {
 		return false, err
 	}
 
+	// From here on closing f gives it back.
 	f.head = head
 	if ok, err = f.openCommon(dir); !ok {
 		f.close()

@@ -284,6 +284,7 @@ func (c *chronicle) begin(q LogQuery, stop func() error) (w *walk, match matcher
 	}
 	w.stop = stop
 
+	// A time that is not given bounds nothing.
 	if !q.Since.IsZero() {
 		w.since = q.Since.Unix()
 	}
@@ -532,6 +533,7 @@ func (m *Mirror) show(ctx context.Context, commit string) (found Commit, err err
 		return found, err
 	}
 
+	// With the options ended on both sides git has nothing to guess: what stands between is a commit.
 	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
 	err = c.stream(ctx, func(r io.Reader) error {
 		return readCommits(r, func(c Commit) error {

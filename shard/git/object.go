@@ -86,6 +86,8 @@ func (p packedTrees) trees(oids []string, use func(i int, entries []treeEntry) e
 		if err != nil {
 			return err
 		}
+
+		// Git says what is wrong with it.
 		if kind != pack.Tree {
 			return pack.ErrAskGit
 		}

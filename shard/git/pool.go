@@ -191,6 +191,9 @@ func (p *pool) rest(c *catFile) bool {
 	ps := p.all
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+
+	// Of no use any more: the mirror was closed or replaced, or an answer is half read. And where
+	// somebody waits, a place that is free serves him sooner than a process that rests.
 	if p.shut || c.epoch != p.epoch || c.broken() || ps.waiting > 0 {
 		return false
 	}
@@ -210,11 +213,14 @@ func (ps *Processes) sweep() {
 	limit := ps.now().Add(-poolRest)
 	old := ps.remove(func(c *catFile) bool { return !c.since.After(limit) })
 	ps.sweeps = nil
+
+	// The timer runs only while something rests.
 	if len(ps.idle) > 0 {
 		ps.sweeps = time.AfterFunc(poolRest, ps.sweep)
 	}
 	ps.mu.Unlock()
 
+	// A process may take its time to end, and others want the lock.
 	for _, c := range old {
 		ps.end(c)
 	}
@@ -333,11 +339,14 @@ func (c *catFile) end() {
 	if c.cmd == nil {
 		return
 	}
+
+	// One that waits for a question ends with its input; one in an answer would write on.
 	c.in.Close()
 	if c.broken() {
 		c.kill()
 	}
 
+	// Before it is waited for: its number may be another's then, which kill must not meet.
 	c.mu.Lock()
 	c.done = true
 	c.mu.Unlock()
@@ -390,6 +399,7 @@ func (c *catFile) answer() (objectInfo, error) {
 	c.asked--
 	line = line[:len(line)-1]
 
+	// Neither has contents behind it.
 	if strings.HasSuffix(line, " missing") || strings.HasSuffix(line, " ambiguous") {
 		c.aligned = c.asked == 0
 		if strings.HasSuffix(line, " ambiguous") {

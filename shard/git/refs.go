@@ -17,6 +17,7 @@ import (
 // configuration is not the one that it was made with, git is to be asked, and
 // sees what is wrong.
 func (m *Mirror) refFiles() (map[string]string, bool) {
+	// A configuration may put references elsewhere, as into tables.
 	format, err := formatOf(m.dir)
 	text, err2 := os.ReadFile(filepath.Join(m.dir, "config"))
 	if err != nil || err2 != nil || string(text) != configOf(format) {

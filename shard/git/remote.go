@@ -195,6 +195,8 @@ func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
 
 	l := &listing{refs: map[string]string{}}
 	err = c.stream(ctx, func(r io.Reader) error { return l.read(r) })
+
+	// An empty repository, or no repository at all.
 	if err == nil && len(l.refs) == 0 && l.head == "" && !strings.HasPrefix(addr, "file:") {
 		err = c.speaksGit(ctx)
 	}
@@ -209,6 +211,8 @@ func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
 // references either, and must not empty the mirror.
 func (c *command) speaksGit(ctx context.Context) error {
 	k := *c
+
+	// Only git's own protocol is told in packets.
 	k.env = append(slices.Clip(k.env), "GIT_TRACE_PACKET=1")
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()

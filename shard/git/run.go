@@ -122,6 +122,8 @@ func (c *command) environ() []string {
 // group is killed.
 func (c *command) process(ctx context.Context) (*exec.Cmd, *tail) {
 	cmd := exec.CommandContext(ctx, "git", c.args...)
+
+	// No directory around us is taken for a repository.
 	cmd.Dir = "/"
 	cmd.Env = c.environ()
 	cmd.Stdin = c.stdin
@@ -129,6 +131,7 @@ func (c *command) process(ctx context.Context) (*exec.Cmd, *tail) {
 	complaint := &tail{}
 	cmd.Stderr = complaint
 
+	// What git starts may outlive it and hold its output open: that is not waited for long.
 	cmd.SysProcAttr = ownGroup(c.writes)
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = 5 * time.Second
@@ -234,6 +237,7 @@ func (c *command) failure(err error, complaint *tail) error {
 
 	f.kind = kindOf(f.Stderr)
 
+	// One that was killed has said nothing.
 	if f.Stderr == "" {
 		f.Stderr = err.Error()
 	}
@@ -253,6 +257,8 @@ func (f *Failure) Error() string {
 	line := ""
 	for l := range strings.Lines(f.Stderr) {
 		l = strings.TrimSpace(l)
+
+		// The last line that begins so, and until one does the first line of any kind.
 		if l != "" && (line == "" || strings.HasPrefix(l, "fatal:") || strings.HasPrefix(l, "error:")) {
 			line = l
 		}

@@ -96,6 +96,7 @@ func (s *Source) read(r io.Reader, o SourceOptions) error {
 	s.Binary = bytes.IndexByte(head, 0) >= 0
 	s.LFS = s.Size < 1024 && bytes.HasPrefix(head, []byte(lfsPointer))
 
+	// All that is there and wanted needs no line to be found.
 	if o.FirstLine == 1 && o.Lines == 0 && s.Size <= o.MaxBytes {
 		err = s.readWhole(in)
 	} else {

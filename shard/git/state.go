@@ -39,6 +39,7 @@ type refState struct {
 // refs returns the state of the references.
 func (m *Mirror) refs(ctx context.Context) (*refState, error) {
 	for {
+		// A fetch may change the references while they are read: then keep refuses, and they are read again.
 		m.mu.Lock()
 		s, fetched := m.state, m.fetched
 		m.mu.Unlock()
@@ -128,6 +129,7 @@ func (m *Mirror) refLines(ctx context.Context) ([][]string, error) {
 		return lines, nil
 	}
 
+	// Many are told faster by one run of git than by as many files.
 	c := m.git("for-each-ref", "--format="+refFormat)
 	c.limit, c.timeout = 1<<30, 5*time.Minute
 	out, err := c.output(ctx)
@@ -234,6 +236,7 @@ func (s *refState) add(ctx context.Context, m *Mirror, f []string) error {
 func (m *Mirror) peel(ctx context.Context, oid string) (commit string, t time.Time, err error) {
 	id := ""
 	err = m.pool.with(ctx, func(p *catFile) error {
+		// A tag may lead to a tag: git follows them all.
 		info, err := p.info(oid + "^{commit}")
 		if err != nil || info.kind != "commit" {
 			return err

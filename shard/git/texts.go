@@ -85,6 +85,8 @@ func parseIdentity(line string) (name, email string, t time.Time) {
 // splitMessage gives the first paragraph as one line, and the rest.
 func splitMessage(message string) (subject, body string) {
 	rest := skipBlank(message)
+
+	// The first paragraph, as git has it: up to a blank line.
 	var lines []string
 	for rest != "" {
 		line, after, _ := strings.Cut(rest, "\n")
@@ -168,6 +170,7 @@ func (w *wanted) in(text []byte, low *[]byte) bool {
 		}
 	}
 
+	// An expression is held against each line, so that ^ and $ mean the line's ends.
 	for _, e := range w.exprs {
 		for line := range bytes.Lines(text) {
 			if e.Match(bytes.TrimSuffix(line, []byte("\n"))) {
@@ -274,6 +277,7 @@ func readTexts[T any](ctx context.Context, c *chronicle, readers []*pack.Store, 
 			var buf, low []byte
 			fails[k] = pack.Protect(func() error {
 				for i := from; i < to; i++ {
+					// A commit takes microseconds, so ctx is asked now and then only.
 					if i&63 == 0 && ctx.Err() != nil {
 						return context.Cause(ctx)
 					}

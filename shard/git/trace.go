@@ -259,6 +259,7 @@ func (m *Mirror) shown(ctx context.Context, commits []string) (list []Commit, er
 		return nil, nil
 	}
 
+	// Unsorted they keep the order of the input: git log would sort them by time.
 	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
 	c.stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
 	err = c.stream(ctx, func(r io.Reader) error {
@@ -345,6 +346,7 @@ func (m *Mirror) followLines(ctx context.Context, q TraceQuery) (page TracePage,
 	page.Paths = map[string][]string{}
 	err = c.stream(looked, func(r io.Reader) error { return f.read(bufio.NewReaderSize(r, 64<<10)) })
 
+	// The time for looking was up, not the caller's: what was found until then is an answer.
 	if looked.Err() != nil && ctx.Err() == nil {
 		page.AtLeast, err = true, nil
 	}
@@ -443,6 +445,7 @@ func ParseLines(text string) (path string, first, last int, ok bool) {
 		return "", 0, 0, false
 	}
 
+	// The last colon counts, since a path may have some of its own.
 	from, to, both := strings.Cut(text[i+1:], "-")
 	if !both {
 		to = from

@@ -74,6 +74,8 @@ func parseTree(b []byte, idBytes int) ([]treeEntry, error) {
 
 		mode, err := strconv.ParseUint(string(b[:space]), 8, 32)
 		nul := bytes.IndexByte(b[space:], 0)
+
+		// nul counts from the blank, and a name has a byte at least.
 		if err != nil || nul < 2 || len(b) < space+nul+1+idBytes {
 			return nil, errors.New("malformed tree object")
 		}
@@ -93,6 +95,7 @@ func parseTree(b []byte, idBytes int) ([]treeEntry, error) {
 // kindOfMode is what git makes of a mode: any that is not one of the special
 // ones is a file.
 func kindOfMode(mode uint64) Kind {
+	// The highest four bits say what it is, as in the modes of a file system.
 	switch mode & 0o170000 {
 	case 0o040000:
 		return Dir
@@ -175,6 +178,7 @@ func (c *catFile) next(oid, kind string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 
+	// A newline follows the contents.
 	if _, err := c.out.Discard(1); err != nil {
 		return nil, err
 	}
@@ -191,6 +195,7 @@ func (c *catFile) rootTree(commit string) (string, error) {
 		}
 	}
 
+	// Not in a pack as such, as a tag of it: git finds the tree.
 	info, err := c.info(commit + "^{tree}")
 	if err != nil {
 		return "", err
@@ -250,6 +255,7 @@ func cleanPath(path string) (string, error) {
 		return "", nil
 	}
 
+	// More than any file system takes, and what ends a question to git.
 	if len(path) > 4096 || strings.IndexByte(path, 0) >= 0 {
 		return "", fmt.Errorf("%.80q: %w", path, ErrBadPath)
 	}
@@ -272,6 +278,7 @@ func (m *Mirror) Tree(ctx context.Context, commit string) iter.Seq2[Entry, error
 			return
 		}
 
+		// The union has each blob once, a tree has it at each of its paths.
 		var all []Entry
 		for _, b := range blobs {
 			for _, o := range b.Occurrences {
@@ -446,6 +453,8 @@ func (c *catFile) sizes(n int, where func(i int) (oid string, size *int64)) erro
 		if place == nil {
 			continue
 		}
+
+		// The packs are read without git, which would be killed with its user.
 		if i&255 == 0 {
 			if err := c.live(); err != nil {
 				return err
@@ -484,6 +493,7 @@ func (a *askedSizes) flush(c *catFile) error {
 		return err
 	}
 
+	// Answers come in the order of the questions.
 	for i, place := range a.places {
 		info, err := c.answer()
 		if err != nil {

@@ -49,6 +49,7 @@ func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
 		}
 	}
 
+	// For a few files starting git costs more than reading them.
 	if blobs, ok := m.smallUnion(ctx, commits); ok {
 		return blobs, nil
 	}
@@ -83,6 +84,7 @@ func unite(from treeReader, commits []string, most int, memory int64) ([]Blob, e
 			return nil, err
 		}
 
+		// A tree that several commits share is read once.
 		roots = mergeBranch(roots, branch{kind: Dir, oid: oid, in: 1 << i})
 	}
 
@@ -92,6 +94,7 @@ func unite(from treeReader, commits []string, most int, memory int64) ([]Blob, e
 		return nil, err
 	}
 
+	// Before any path is made: few trees may lead to any number of paths.
 	if err := root.weigh(0); err != nil {
 		return nil, err
 	}
@@ -114,6 +117,7 @@ func (m *Mirror) smallUnion(ctx context.Context, commits []string) ([]Blob, bool
 	}
 	defer store.Close()
 
+	// Too many files, or a form that only git knows: both are for the other way.
 	blobs, err := unite(packedTrees{store}, commits, fewBlobs, m.listing())
 	if err != nil {
 		return nil, false
@@ -132,6 +136,7 @@ func (m *Mirror) smallUnion(ctx context.Context, commits []string) ([]Blob, bool
 // measure fills in the sizes, from the headers in the packs; git is asked for
 // what is in none.
 func (m *Mirror) measure(ctx context.Context, blobs []Blob) error {
+	// Starting a reader costs as much as many headers.
 	workers := min(runtime.GOMAXPROCS(0), 1+len(blobs)/measureShare)
 	rest := make([][]*Blob, workers)
 	var wg sync.WaitGroup
@@ -283,6 +288,7 @@ type grower struct {
 func (g *grower) grow(root *dirNode) error {
 	level := []*dirNode{root}
 	for depth := 0; len(level) > 0; depth++ {
+		// The depth is that of somebody else's trees.
 		if depth > maxDepth {
 			return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
 		}
@@ -402,6 +408,7 @@ func (g *grower) below(level []*dirNode) []*dirNode {
 				continue
 			}
 
+			// The same trees give the same node, wherever it stands.
 			key = d.below.appendKey(key[:0])
 			if known := g.known[string(key)]; known != nil {
 				d.below = known

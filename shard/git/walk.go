@@ -70,6 +70,7 @@ func (c *chronicle) position(id []byte) (uint32, error) {
 		return 0, pack.ErrAskGit
 	}
 
+	// Not in the graph: what the commit itself says of its parents.
 	text, err := c.object(pack.Commit, id)
 	if err != nil {
 		return 0, err
@@ -198,6 +199,8 @@ const maxTrees = 20_000
 
 func (c *chronicle) walk(commit, path string) (*walk, error) {
 	w := &walk{c: c}
+
+	// Trees are only looked at for a path.
 	if path != "" {
 		w.path, w.key, w.trees = strings.Split(path, "/"), pack.NewPathKey(path), map[string]found{}
 	}
@@ -219,6 +222,8 @@ func (c *chronicle) walk(commit, path string) (*walk, error) {
 // see puts a commit into the queue, once.
 func (w *walk) see(pos uint32) {
 	word := int(pos / 64)
+
+	// Room for all of the graph at once, and one by one for what is beyond it.
 	if word >= len(w.seen) {
 		w.seen = append(w.seen, make([]uint64, max(word+1, w.c.graph.Commits()/64+1)-len(w.seen))...)
 	}
@@ -359,6 +364,7 @@ func (w *walk) within(tree []byte, at int) (found, error) {
 //	<mode in octal> <name> NUL <id, idBytes long>
 func lookInTree(b []byte, name string, idBytes int) (found, error) {
 	for len(b) > 0 {
+		// A mode has six digits at most.
 		space := bytes.IndexByte(b[:min(len(b), 8)], ' ')
 		if space < 0 {
 			return found{}, pack.ErrAskGit

@@ -139,6 +139,7 @@ func applyDelta(dst, base, delta []byte) ([]byte, error) {
 // operations.
 func deltaSizes(base, delta []byte) (size int, rest []byte, err error) {
 	of, n := binary.Uvarint(delta)
+
 	// The size is all that a delta says of its base: for another one it was not made.
 	if n <= 0 || of != uint64(len(base)) {
 		return 0, nil, errDamaged

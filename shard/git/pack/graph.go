@@ -154,6 +154,7 @@ func (l *layer) parse(g *Graph) error {
 // below.
 func (l *layer) parseHeader(g *Graph) error {
 	d := l.data
+
 	// Positions count over all layers, so one out of its place would name wrong commits.
 	if len(d) < graphHeader+chunkRow || string(d[:4]) != "CGPH" || d[4] != 1 || int(d[7]) != len(g.layers)-1 {
 		return errDamaged

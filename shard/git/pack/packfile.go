@@ -51,6 +51,8 @@ const (
 	mappedMost = 16 << 20
 	// aroundFault is how much the kernel maps where one page is touched.
 	aroundFault = 64 << 10
+	// maxMapped is the greatest file: half of all addresses of a process.
+	maxMapped = 1 << 46
 )
 
 // openFile maps a pack by the name of its index, which tells how long ids are.
@@ -126,8 +128,8 @@ func mapFile(name string) ([]byte, error) {
 		return nil, err
 	}
 
-	// Nothing cannot be mapped, and this much is half of all addresses of a process.
-	if !info.Mode().IsRegular() || info.Size() == 0 || info.Size() > 1<<46 {
+	// An empty file cannot be mapped, and is no pack.
+	if !info.Mode().IsRegular() || info.Size() == 0 || info.Size() > maxMapped {
 		return nil, errDamaged
 	}
 

@@ -258,6 +258,7 @@ func (s *Store) resultSize(f *file, e entry) (int64, error) {
 // dst has its old length then.
 func (s *Store) Read(dst []byte, kind Kind, id []byte) (out []byte, err error) {
 	out = dst
+
 	// The packs are mapped: one that was cut short is a fault, of which an error is made.
 	err = Protect(func() error {
 		f, i, err := s.lookup(id)
