@@ -265,6 +265,7 @@ func toRunes(s string) []char {
 	var cs []char
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
+
 		// A literal is compared byte by byte, so a broken byte is looked for as itself.
 		if r == utf8.RuneError && n == 1 {
 			cs = append(cs, char{rune(s[i]), true})

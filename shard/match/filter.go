@@ -238,6 +238,7 @@ func (f *filter) lowest(text []byte, lo, at int) int {
 	switch {
 	case f.lines:
 		low = lo + bytes.LastIndexByte(text[lo:at], '\n') + 1
+
 	// Where there is no bound: as far back as the bytes could be of a match.
 	case f.before < 0:
 		for low > lo && f.alphabet.has(text[low-1]) {

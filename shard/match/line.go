@@ -12,6 +12,7 @@ func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, o
 	line := bytes.LastIndexByte(text[:from], '\n') + 1
 	for line < len(text) {
 		at, err := s.ahead.forward(text, line, len(text), false, nil)
+
 		// What follows the last newline is no line.
 		if err != nil || at < 0 || at == len(text) && text[at-1] == '\n' {
 			break

@@ -8,6 +8,9 @@ import (
 const (
 	maxStrings = 24 // of a need
 	maxBytes   = 64 // of a string of a need; the rest is cut off
+	// maxBefore is the most bytes of a match before a string that are counted: a need that
+	// stands farther inside counts as one without a bound.
+	maxBefore = 1 << 16
 )
 
 // A need is a set of strings of which every match contains one, as `(foo|bar)\d`
@@ -163,6 +166,7 @@ func (g *gather) cross(set [][]elem, n int) {
 	// Too many strings, or long enough already: what there is becomes a need, and set begins a run.
 	if len(g.run)*len(set) > maxStrings || g.cut() {
 		g.skip(0)
+
 		// As many strings as may be, made optional, are one more.
 		if len(set) > maxStrings {
 			g.skip(n)
@@ -196,7 +200,7 @@ func (g *gather) skip(n int) {
 
 	g.flush(false)
 	if g.before >= 0 {
-		if n < 0 || g.before+longest+n > 1<<16 {
+		if n < 0 || g.before+longest+n > maxBefore {
 			g.before = -1
 		} else {
 			g.before += longest + n
@@ -240,6 +244,7 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 		arm.arm = true
 		arm.add(sub)
 		arm.flush(false)
+
 		// A match by this arm would have none of the strings.
 		if arm.best == nil {
 			union = nil
@@ -247,6 +252,7 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 		}
 
 		union.strings = append(union.strings, arm.best.strings...)
+
 		// What stands farthest from the start of a match is what lowest has to go back for.
 		if arm.best.before < 0 || g.before < 0 {
 			union.before = -1
@@ -294,6 +300,7 @@ func exactLiteral(re *syntax.Regexp) [][]elem {
 	var out []elem
 	for _, r := range re.Rune {
 		es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
+
 		// A broken byte, or cases of several lengths: not one sequence of bytes.
 		if r == utf8.RuneError || !utf8.ValidRune(r) || es[0].alts != nil {
 			return nil
@@ -313,6 +320,7 @@ func exactAlternate(arms []*syntax.Regexp) [][]elem {
 	var out [][]elem
 	for _, arm := range arms {
 		set := exact(arm)
+
 		// One arm that is not known makes the union unknown.
 		if set == nil {
 			return nil

@@ -210,6 +210,7 @@ func reversed(re *syntax.Regexp) *syntax.Regexp {
 	out.Sub = make([]*syntax.Regexp, len(re.Sub))
 	for i, sub := range re.Sub {
 		at := i
+
 		// Only a concatenation has an order of reading. That of alternatives is a preference, and in
 		// reverse all threads go on.
 		if re.Op == syntax.OpConcat {

@@ -144,6 +144,7 @@ func (m *machine) start(prev prevKind) uint32 {
 		m.reset()
 	}
 	var threads []uint32
+
 	// Forward, threads start at each byte that is read; backward only here, at the end of the match.
 	if m.reverse {
 		m.marks.clear()
@@ -287,6 +288,7 @@ func extend(s *state, b byte) (r rune, more bool) {
 	copy(buf[:], s.pend[:s.npend])
 	buf[s.npend] = b
 	seen := buf[:s.npend+1]
+
 	// True also of bytes that no byte can make a rune of: then the size tells.
 	if !utf8.FullRune(seen) {
 		s.pend[s.npend] = b
@@ -371,6 +373,7 @@ func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 		}
 
 		out = m.follow(out, in.Out)
+
 		// Threads that come after a match have lower priority, and cannot win.
 		if n := len(out); !m.reverse && n > 0 && m.prog.Inst[out[n-1]].Op == syntax.InstMatch {
 			break

@@ -273,6 +273,7 @@ func size(re *syntax.Regexp) int {
 	if re.Op == syntax.OpLiteral {
 		n = len(re.Rune)
 	}
+
 	// Too large already: what multiplies it must not overflow.
 	for _, sub := range re.Sub {
 		if n += size(sub); n > MaxRegexpSize {

@@ -47,6 +47,7 @@ func hasCapital(pattern string, regexp bool) bool {
 		}
 
 		r, n := utf8.DecodeRuneInString(pattern[i:])
+
 		// A letter as ǅ is a capital to a reader.
 		if unicode.IsUpper(r) || unicode.IsTitle(r) {
 			return true

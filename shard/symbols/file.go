@@ -100,6 +100,7 @@ func (y *File) loadCodes() error {
 	}
 
 	all := []**huffmanTable{&y.code.parents, &y.code.pages, &y.code.refs, &y.code.docs, &y.code.extents}
+
 	// The order of coded.add: each code belongs to one section.
 	if len(b) != len(all)*codeBytes {
 		return fmt.Errorf("%w: size of the codes", file.ErrDamaged)
@@ -131,6 +132,7 @@ func (y *File) loadParents(kinds []string) error {
 	before := ""
 	for i := range y.parents {
 		shared, rest, kind := d.Uint(), d.Text(), d.Uint()
+
 		// A name may repeat all of the one before: unbounded, a small damaged file would ask for
 		// memory that grows with the square of its size.
 		if d.Err() != nil || shared > uint64(len(before)) || len(rest) > MaxName-int(shared) || kind >= uint64(len(kinds)) {

@@ -113,6 +113,7 @@ func (l *lineReader) find(name []byte) int {
 // -1.
 func wordIn(line, name []byte) int {
 	first := bytes.Index(line, name)
+
 	// A name may stand within a longer word first, as `in` does in `int in`.
 	for at := first; at >= 0; {
 		end := at + len(name)

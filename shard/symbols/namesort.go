@@ -27,6 +27,7 @@ func sortedNames(t *interner) []uint32 {
 	keys := make([]sortKey, t.len())
 	for i := range keys {
 		n := uint32(i)
+
 		// lower8 knows only ASCII; elsewhere the lower case may even have another length.
 		if name := t.name(n); !isASCII(name) {
 			s.low[n] = []byte(strings.ToLower(string(name)))

@@ -65,6 +65,7 @@ func (r *rowReader) uint() uint64 {
 	}
 
 	v, n := binary.Uvarint(r.b)
+
 	// Without bytes left, next ends, and who reads sees malformed.
 	if n <= 0 {
 		r.b, r.malformed = nil, true
@@ -84,6 +85,7 @@ func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
 	// A document is asked about once for each of its chunks, in a row.
 	if recent.of(y); recent.doc != doc+1 {
 		var ok bool
+
 		// A decoding that fails leaves rows of no document.
 		recent.doc = 0
 		if recent.rows, ok = y.code.docs.decodeCoded(recent.rows, coded); !ok {

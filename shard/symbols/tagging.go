@@ -220,6 +220,7 @@ func (w *tagging) encode() (rows, extents []byte) {
 	w.coded = w.coded[:0]
 	w.extents.reset()
 	before := Row{}
+
 	// Sorted by offset and name, a symbol reported twice stands beside itself.
 	for i, r := range w.rows {
 		row := Row{int(r.offset), int(r.name), int(r.kind), int(r.parent)}

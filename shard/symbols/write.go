@@ -149,6 +149,7 @@ func writeParents(meta *file.Encoder, c *coded, list []parent, order []uint32) {
 	before := ""
 	for _, n := range order {
 		p := list[n]
+
 		// Parents have kinds of their own, numbered as they come: few, so a list will do.
 		kind := slices.Index(kinds, p.kind)
 		if kind < 0 {
