@@ -387,6 +387,7 @@ func (b *bound) unite(subs []*node, bound func(*node) (docSet, error)) (docSet, 
 			return nil, err
 		}
 
+		// Nil is no bound at all, and nothing more can narrow that.
 		if set = set.or(one); set == nil {
 			break
 		}

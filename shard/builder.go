@@ -208,6 +208,7 @@ func (b *builder) classify(e *encoded) {
 		e.gen = isGenerated(e.text)
 	}
 
+	// A blob may have several paths, and each of them tells a language.
 	for _, o := range x.Occurrences {
 		if e.skip != indexed {
 			e.langs = append(e.langs, SkippedLanguage)

@@ -54,6 +54,7 @@ func (c *blockCache) get(f *file.File, row int, dst []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	// A row has few slots, so that looking through them costs nothing beside the copy.
 	for i := range r.slots {
 		if s := &r.slots[i]; s.f == f && s.row == row && len(s.text) == len(dst) {
 			copy(dst, s.text)

@@ -46,6 +46,8 @@ func appendRepos(e *file.Encoder, repos []Repository) {
 			e.Text(v.Name)
 			e.Text(v.Commit)
 			e.Uint(uint64(v.Bit))
+
+			// No date is before 1970 here: numbers have no sign.
 			e.Uint(uint64(max(v.Time.Unix(), 0)))
 		}
 	}
@@ -62,6 +64,7 @@ func readRepos(d *file.Decoder) []Repository {
 		n := d.Count()
 		r.Revisions = make([]Revision, n)
 		for k := range r.Revisions {
+			// What indexes is cut to its range, whatever a damaged file says.
 			r.Revisions[k] = Revision{Name: d.Text(), Commit: d.Text(), Bit: uint8(d.Uint()) & (maxRevisions - 1), Time: time.Unix(int64(d.Uint()), 0).UTC()}
 		}
 	}

@@ -41,6 +41,7 @@ func appendStem(dst, path []byte) []byte {
 		base = base[:i]
 	}
 
+	// Case and signs do not count: MutexLock and mutex_lock are one stem.
 	for _, c := range base {
 		if letter := c | 0x20; letter >= 'a' && letter <= 'z' {
 			dst = append(dst, letter)

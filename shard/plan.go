@@ -191,6 +191,7 @@ func compile(t query.Text) (*pattern, error) {
 	}
 	c := &pattern{text: t, name: []byte(t.Pattern), m: m, longest: -1}
 
+	// A literal is its own condition for the postings, an expression has to be taken apart.
 	if t.Regexp {
 		err = c.planRegexp()
 	} else {

@@ -336,6 +336,7 @@ func (s *search) bestChunks(e *evaluator, spans []match.Span, inside int) ([]Chu
 		return s.chunks(e, spans[:inside])
 	}
 
+	// Weighed are all matches of the file, those too that are not shown: they tell what is rare.
 	lines, err := e.bestLines(spans)
 	if err != nil {
 		return nil, err
@@ -355,6 +356,7 @@ func (e *evaluator) nameSpans(occ int) []match.Span {
 		return nil
 	}
 
+	// Only where a name was asked for to be there; what is negated has no place to show.
 	path := e.b.s.path(int(e.b.s.occPath.At(occ)))
 	var spans []match.Span
 	for _, p := range e.p.patterns {

@@ -299,6 +299,7 @@ func (s *search) fail(err error) {
 // if one is worth deciding, else to bind the next run. While more is waiting
 // than this goroutine can do, it starts another.
 func (s *search) take(ctx context.Context, e *evaluator, wg *sync.WaitGroup) func() error {
+	// The end of ctx ends the search here, between two tasks.
 	if err := ctx.Err(); err != nil {
 		s.fail(err)
 	}
@@ -309,6 +310,7 @@ func (s *search) take(ctx context.Context, e *evaluator, wg *sync.WaitGroup) fun
 		return nil
 	}
 
+	// Pieces first: what they find may make the rest of the runs not worth binding.
 	if r := s.wanted(); r != nil {
 		i := r.next
 		r.next++
@@ -439,10 +441,13 @@ func (s *search) lose(r *run, err error) error {
 		return err
 	}
 
+	// The file leaves the set first, so that no later search gets it.
 	s.v.set.quarantine(r.m.culprit(err), err)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	// Nothing more of the run is taken; its hits so far do not count.
 	r.failed = true
 	r.limit = 0
 

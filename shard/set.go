@@ -117,6 +117,7 @@ func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true
 
+	// Waiting gives the lock away, but closed lets nobody in any more.
 	for key, e := range s.files {
 		for e.refs > 0 {
 			s.idle.Wait()
@@ -225,6 +226,7 @@ func openEntry(path string, kind FileKind) (*entry, error) {
 		return nil, err
 	}
 
+	// The head was checked; what is in the file is read when a search asks.
 	e := &entry{size: f.Size(), f: f}
 	switch kind {
 	case KindShard:
@@ -419,6 +421,7 @@ func (s *Set) release(entries []*entry) {
 	for _, e := range entries {
 		e.refs--
 		if e.refs == 0 {
+			// Its name has left the set long ago: nobody can come to it any more.
 			if e.gone {
 				e.f.Close()
 			}

@@ -158,6 +158,7 @@ func (t *text) need(from, to int) error {
 
 // lineStart returns where the line begins that holds the byte at offset.
 func (t *text) lineStart(offset int) (int, error) {
+	// Unit by unit backward: most lines begin in the unit at hand, which is decoded.
 	for end := offset; end > 0; {
 		u := t.unitAt(end - 1)
 		if err := t.load(u, u); err != nil {
@@ -220,6 +221,7 @@ func (t *text) lineNumber(offset int) (uint32, error) {
 func (t *text) around(sp match.Span, sight int) (low, high int) {
 	u := t.unitAt(sp.Start)
 
+	// The unit before is used where it is decoded, and never decoded for this.
 	low = u * trigram.UnitSize
 	if u > 0 && t.have[u-1] {
 		low -= trigram.UnitSize

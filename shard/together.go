@@ -106,6 +106,7 @@ func onLine(text []byte, at int, words [][]byte) bool {
 		to = at + i
 	}
 
+	// The word in any case: a line that has all of them is worth more, however they are written.
 	for _, w := range words {
 		if !containsFold(text[from:to], w) {
 			return false

@@ -31,6 +31,7 @@ func Groups(parts []Part) []*Group {
 	at := make(map[files]*Group)
 	var groups []*Group
 
+	// Parts of one file are searched together, whatever the number of repositories in it.
 	for _, p := range parts {
 		key := files{p.Shard, p.Symbols}
 		g := at[key]

@@ -113,6 +113,8 @@ func (f *File) Touch(offset, n int64) error {
 	if n <= 0 {
 		return nil
 	}
+
+	// Two goroutines may check one page at once; both find the same.
 	for p := offset / pageBytes; p <= (offset+n-1)/pageBytes; p++ {
 		word, bit := &f.checked[p>>6], uint64(1)<<(p&63)
 		if word.Load()&bit != 0 {

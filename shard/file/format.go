@@ -110,6 +110,8 @@ func readTable(file []byte, kind Kind) (*table, error) {
 func parseTable(body []byte, end int64) (*table, error) {
 	sections, pages := binary.LittleEndian.Uint32(body), binary.LittleEndian.Uint32(body[4:])
 	body = body[8:]
+
+	// The length follows from both counts, so neither can ask for more than there is.
 	if sections > maxSections || int64(len(body)) != int64(sections)*24+int64(pages)*4 ||
 		int64(pages) != (end+pageBytes-1)/pageBytes {
 		return nil, fmt.Errorf("%w: table size", ErrDamaged)

@@ -28,6 +28,7 @@ func Guard(task func() error) (err error) {
 			return
 		}
 
+		// A fault of memory tells its address, which tells the file.
 		fault := &FaultError{Cause: p}
 		if at, ok := p.(interface{ Addr() uintptr }); ok {
 			fault.Address = at.Addr()

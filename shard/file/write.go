@@ -47,6 +47,7 @@ func NewWriter(dir string, kind Kind) (*Writer, error) {
 
 	w.buf = make([]byte, 0, 2*writeBytes)
 
+	// The kind stands in the head: a file under the name of another kind is not taken for it.
 	head := append([]byte(magicHead), 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.LittleEndian.PutUint32(head[8:], kinds[kind].version)
 	binary.LittleEndian.PutUint32(head[12:], uint32(kind))
@@ -168,10 +169,13 @@ func (w *Writer) Abort() {
 // Publish syncs a written file and gives it its final name, so that a name
 // never stands for half a file, not even after a crash.
 func Publish(f *os.File, path string) error {
+	// Only to be read from here on, and on the disk before it has its name.
 	err := errors.Join(f.Chmod(0o400), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
+
+	// The new name is lasting when the directory is on the disk, too.
 	if err == nil {
 		err = syncDir(filepath.Dir(path))
 	}

@@ -104,6 +104,7 @@ type choice struct {
 // in bits, where a length too large for a token costs bytes more. It returns where the
 // last literals begin.
 func (c *chains) encode(out *writer, src []byte) (anchor int) {
+	// Literals up to the next match go with it; those after the last one are the caller's.
 	ways := c.cheapest(c.search(src))
 
 	for i := 0; i < len(src); {

@@ -46,6 +46,8 @@ func NewEncoder(dict []byte, best bool) *Encoder {
 	if best {
 		return &Encoder{best: newChains(dict)}
 	}
+
+	// Eight bytes are hashed at once, so a shorter one could not be found in.
 	if len(dict) < 8 {
 		dict = nil
 	}
@@ -53,6 +55,7 @@ func NewEncoder(dict []byte, best bool) *Encoder {
 	e := &Encoder{dict: len(dict), text: make([]byte, margin+len(dict)+MaxBlock+margin), inDict: new([1 << dictBits]uint32)}
 	copy(e.text[margin:], dict)
 
+	// Later places win: they are nearer to the block.
 	for i := 0; i+8 <= len(dict); i++ {
 		h := hash(binary.LittleEndian.Uint64(dict[i:]))
 		e.inDict[h>>(64-dictBits)] = uint32(i) | further(h)

@@ -84,6 +84,7 @@ func bestStretch(text []byte, counts []uint16) (at, score int) {
 		return 0
 	}
 
+	// A stretch has so many grams, each a byte after the one before.
 	const grams = trainStep - gram + 1
 	sum := 0
 	for i := 0; i+gram <= len(text); i++ {

@@ -207,6 +207,7 @@ func cutString(b []byte) (s, rest []byte, ok bool) {
 		return nil, nil, false
 	}
 
+	// Most have no escape, and are a part of the line as they stand.
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
 		case '"':

@@ -80,6 +80,8 @@ func (e *ends) reset() {
 // add receives a symbol. It is used at once, or by finish.
 func (e *ends) add(s Symbol, use func(Symbol)) {
 	wanted := s.End == 0 && hasBody(s.Kind)
+
+	// One whose end is known bounds those around it that want theirs.
 	if wanted || s.End > s.Line {
 		m := mark{line: s.Line, end: s.End, held: -1, depth: len(s.ParentName), text: s.Kind == "heredoc"}
 		if wanted {
@@ -88,6 +90,7 @@ func (e *ends) add(s Symbol, use func(Symbol)) {
 		e.marks = append(e.marks, m)
 	}
 
+	// Symbols keep their order: behind one that is held, all are.
 	if !wanted && len(e.held) == 0 {
 		use(s)
 		return
@@ -109,6 +112,7 @@ func (e *ends) finish(text []byte, use func(Symbol)) {
 		return
 	}
 
+	// Only now is all known that begins in the file.
 	e.read(text)
 	for _, m := range e.marks {
 		if m.held >= 0 {

@@ -104,6 +104,7 @@ func (l *sourceLine) shape() lineShape {
 		return *s
 	}
 
+	// A bracket or a comma at the end leaves parameters open, and so does a brace that begins a value.
 	s.last = code[len(code)-1]
 	beforeLast := byte(0)
 	if rest := bytes.TrimRight(code[:len(code)-1], " \t"); len(rest) > 0 {

@@ -149,6 +149,8 @@ func (p *process) tag(todo []task, timeout time.Duration, use func(Symbol), done
 func (p *process) pack(todo []task) []task {
 	p.send, p.answer.todo, p.answer.full = p.send[:0], 0, false
 	for n, t := range todo {
+		// The first goes whatever its size: ctags reads a file whole before it answers. With more than
+		// the pipe holds behind it, both sides would wait for each other.
 		if size := len(p.send) + len(t.name) + len(t.content) + headRoom; n > 0 && size > p.window {
 			return todo[:n]
 		}
@@ -213,6 +215,7 @@ func (p *process) line() ([]byte, error) {
 		return line, err
 	}
 
+	// A line that is longer than the buffer is gathered, up to a bound.
 	p.long = append(p.long[:0], line...)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		line, err = p.out.ReadSlice('\n')
