@@ -60,10 +60,13 @@ func (a *attempt) finishNoted(ctx context.Context, cmd catalog.Command, note *ca
 // tries again as long as the job is this attempt's.
 func (a *attempt) propose(ctx context.Context, cmds ...catalog.Command) error {
 	for {
+		// Agreed on, or refused for good: only the lack of a leader passes.
 		err := commit(ctx, a.cluster, cmds...)
 		if err == nil || !errors.Is(err, cluster.ErrNoLeader) {
 			return err
 		}
+
+		// The fence of another attempt is in force: what this one proposes is refused.
 		if !a.holds() {
 			return errLost
 		}

@@ -33,6 +33,7 @@ func (c *collector) kind() Kind {
 // orphaned for the grace period, or for as long as they are kept.
 func enqueueCollections(p *planner) {
 	for r := range p.in.View.Repos() {
+		// Until then a connection that lists it again has it back as it was.
 		if !r.Orphaned() || p.in.Now.Before(r.KeptUntil) || !p.elapsed(r.OrphanedAt, p.settings.RepoGarbageCollectionGrace) {
 			continue
 		}

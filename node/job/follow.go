@@ -210,6 +210,7 @@ func (f *Follower) due() (due []config.Connection) {
 		}
 	}
 
+	// A connection that is gone, or that another node asks for now.
 	for name, k := range f.known {
 		if !mine[name] && !k.running {
 			delete(f.known, name)
@@ -338,6 +339,7 @@ func (f *Follower) spread(ctx context.Context, s *Signal) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 
+	// All at once: one node that does not answer must not delay the word to the others.
 	var wg sync.WaitGroup
 	for _, m := range f.cluster.Members() {
 		if !m.Alive {
@@ -359,6 +361,8 @@ func (f *Follower) listNew(ctx context.Context, conn config.Connection, k *follo
 	view, now := f.cluster.View(), f.now()
 	j := view.Job(catalog.JobSync, conn.Shared().Name)
 	finder, ok := k.host.(host.Finder)
+
+	// A listing that waits or runs finds what is new without being asked for.
 	if !ok || j == nil || j.State != catalog.JobDone || now.Sub(j.FinishedAt) < listAgain {
 		return
 	}

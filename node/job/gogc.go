@@ -36,6 +36,8 @@ func smallHeap() (end func()) {
 func (s *gogcSetting) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	// The first one lowers it, the last one puts it back.
 	if s.builds++; s.builds > 1 {
 		return
 	}

@@ -100,13 +100,17 @@ func indexHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 		return nil, false
 	}
 
+	// A node that takes no jobs is no home, whatever it has.
 	closed := func(id string) bool { return !p.open(id) }
 	targets := slices.DeleteFunc(hold.RepoTargets(p.in.View, repo.ID), closed)
 	holders := slices.DeleteFunc(p.in.View.Holders(catalog.MirrorKey(repo.ID)), closed)
+
+	// Nobody has it yet: who is to keep it clones it.
 	if len(holders) == 0 {
 		return targets, false
 	}
 
+	// Among them one that is to keep the data anyway, so that nothing is copied twice.
 	home = mostOf(holders, func(id string) int64 { return heldOf(p.in.View, repo, id) })
 	if both := slices.DeleteFunc(slices.Clone(home), func(id string) bool { return !slices.Contains(targets, id) }); len(both) > 0 {
 		home = both
@@ -122,6 +126,8 @@ func heldOf(view *catalog.View, repo *catalog.Repo, node string) (held int64) {
 			if !view.Holds(node, key) {
 				continue
 			}
+
+			// One for each file, so that those whose size is not known make a difference, too.
 			held++
 			if key == catalog.ShardKey(s.ID) {
 				held += s.Bytes

@@ -47,6 +47,8 @@ func (w *wantedKeys) of(repo *catalog.Repo) string {
 	}
 
 	key, ok := w.known[names]
+
+	// Connections are few, and repositories many.
 	if !ok {
 		key = wantedKey(w.options, w.view, repo)
 		if w.known == nil {

@@ -120,6 +120,8 @@ func (l *Leader) plan(ctx context.Context) {
 	began := l.opt.Ticks()
 	cmds := plan(l.kinds, in)
 	rest := restAfter(took + l.opt.Ticks().Sub(began))
+
+	// What was not agreed on is looked at again by the next plan.
 	if !l.propose(ctx, cmds) {
 		return
 	}
@@ -209,6 +211,7 @@ func replaced(members []cluster.Member, m cluster.Member) bool {
 
 // wait is the time to the next look.
 func (l *Leader) wait() time.Duration {
+	// A second at most: that a node falls silent changes no catalog.
 	now := l.opt.Ticks()
 	next := l.nextSync
 	if l.nextRepo.Before(next) {

@@ -15,6 +15,7 @@ import (
 
 // heldSince is since when all are missing that are held; zero where none is.
 func heldSince(known *catalog.Connection, fin *catalog.FinishListing, now time.Time) time.Time {
+	// One that was not held before begins the wait anew, for all of them.
 	fresh := roaring.BitmapOf(fin.HeldRepos...)
 	fresh.AndNot(roaring.BitmapOf(known.HeldRepos...))
 	switch {
@@ -34,6 +35,7 @@ func (l *listing) incomplete(fin *catalog.FinishListing, known *catalog.Connecti
 		i := &l.issues[k]
 		switch {
 		case !i.Partial:
+		// Without a target it is about the whole: the listing may then take nothing away.
 		case i.Target == "":
 			fin.Complete = false
 		case lostTarget(known, i, now):
@@ -125,6 +127,7 @@ func (l *listing) hold(fin *catalog.FinishListing, missing []*catalog.Repo, link
 		return
 	}
 
+	// Kept leaves them where they are, and what is held the next listing has to agree about.
 	for _, r := range missing {
 		fin.Kept = append(fin.Kept, r.ID)
 		fin.HeldRepos = append(fin.HeldRepos, r.ID)
@@ -172,6 +175,7 @@ func (l *listing) missing(partial []string) (missing []absentee, linked int) {
 				continue
 			}
 
+			// All of them count: what is missing is judged by its share.
 			linked++
 			if !l.has(repo, link) && !slices.Contains(partial, link.Target) && !l.left[repo.ExternalID] {
 				missing = append(missing, absentee{repo, link.Target})
@@ -191,6 +195,8 @@ func (l *listing) has(repo *catalog.Repo, link catalog.RepoConnection) bool {
 // stay, and count as the connection's.
 func (l *listing) gone(fin *catalog.FinishListing) (gone []catalog.RepoID) {
 	kept := roaring.BitmapOf(fin.Kept...)
+
+	// Each one is there, stays for a reason that was told, or goes.
 	for repo := range l.view().Repos() {
 		for _, link := range repo.Connections {
 			switch {

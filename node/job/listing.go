@@ -148,6 +148,7 @@ func (l *listing) finish(ctx context.Context, h host.Host, known *catalog.Connec
 
 	lost := l.incomplete(fin, known, now)
 
+	// A listing that lacks something by itself does not say what is gone.
 	if fin.Complete {
 		if err := l.absent(ctx, h, known, lost, now, fin); err != nil {
 			return nil, err
@@ -176,6 +177,8 @@ func (l *listing) giveWay(view *catalog.View, repo *host.Repo) {
 	if repo.OwnName == "" || known == nil || known.CloneURL == repo.Remote.URL {
 		return
 	}
+
+	// Only another connection gives the name away: this one may list it again and again.
 	other := slices.IndexFunc(known.Connections, func(c catalog.RepoConnection) bool { return c.Name != l.job.Subject })
 	if other < 0 {
 		return
@@ -200,6 +203,7 @@ func (l *listing) warnings() []string {
 		out = append(out, text)
 	}
 
+	// Thousands of local clones may clash, and some are enough to see why.
 	for _, kind := range [][]string{l.renamed, l.shadowed} {
 		out = append(out, kind[:min(len(kind), maxShadowed)]...)
 		if more := len(kind) - maxShadowed; more > 0 {
@@ -252,6 +256,7 @@ func listed(view *catalog.View, repo host.Repo) catalog.ListedRepo {
 	}
 
 	if old != nil {
+		// Once it is indexed its commits tell when it was pushed to.
 		if old.Indexed() {
 			facts.PushedAt = old.PushedAt
 		}

@@ -76,6 +76,8 @@ func enqueueOwns(p *planner) {
 // plan is full.
 func endOldLists(p *planner, before time.Time) bool {
 	var old []string
+
+	// Only a list that counts still can end.
 	for r := range p.in.View.Readers() {
 		if r.Began > 0 && !r.Stale && r.Issue == "" && r.At.Before(before) {
 			old = append(old, r.Key())
@@ -169,6 +171,7 @@ func (s *owns) askWith(ctx context.Context, a *attempt, x *catalog.Identity, ane
 // listOwn lists what a person may read, once it is sure that the host takes the
 // token for theirs: some answer a token that has ended as they answer strangers.
 func listOwn(ctx context.Context, own host.Own, subject string) (ids []string, withheld string, err error) {
+	// Before the list: that of a stranger would take away what the person may read.
 	who, err := own.Who(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("ask whose the token is: %w", err)
@@ -196,6 +199,7 @@ func reposOf(view *catalog.View, ids []string) *roaring.Bitmap {
 
 // record says how a list differs from what is known.
 func (s *owns) record(ctx context.Context, a *attempt, site, subject string, list ownList) (err error) {
+	// Another answer has changed what this one was compared with: it is compared again.
 	for range maxDifferences {
 		err = s.difference(ctx, a, site, subject, list)
 		no, is := catalog.Refused(err)

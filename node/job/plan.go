@@ -32,6 +32,8 @@ const (
 // to nodes with room. It depends on nothing but its arguments.
 func plan(ks kinds, in Input) []catalog.Command {
 	p := newPlanner(ks, in)
+
+	// Revoking goes first: what is left counts as running, and tells the room for grants.
 	p.revoke()
 	for _, k := range ks {
 		if k.Look&in.Look != 0 {
@@ -114,6 +116,8 @@ func (p *planner) revoke() {
 
 func (p *planner) lost(j *catalog.Job) string {
 	n := p.node(j.Node)
+
+	// A node that has started anew has another epoch, and runs nothing of before.
 	switch {
 	case n == nil:
 		return "its node was removed"

@@ -185,6 +185,7 @@ const othersPause = time.Second
 // mine reports whether this node polls a repository: the first live holder of
 // its mirror does.
 func (p *Poller) mine(view *catalog.View, repo *catalog.Repo) bool {
+	// By arithmetic alone all nodes choose the same one, and need not agree on it.
 	best, bestScore := "", 0.0
 	for _, id := range view.Holders(catalog.MirrorKey(repo.ID)) {
 		if !p.cluster.Alive(id) {
@@ -212,6 +213,8 @@ func (p *Poller) poll(ctx context.Context, id catalog.RepoID) {
 	ask := changed || err != nil
 	if ask {
 		_, perr := p.cluster.Propose(ctx, &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(id)})
+
+		// What nobody was asked for is found again by the next poll.
 		ask = perr == nil || refused(perr)
 	}
 	p.note(id, wanted, ask, changed)
@@ -236,6 +239,8 @@ func (p *Poller) note(id catalog.RepoID, wanted string, asked, changed bool) {
 func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, changed bool, err error) {
 	view := p.cluster.View()
 	repo := view.Repo(id)
+
+	// A job that works on it finds out by itself.
 	if repo == nil || p.busy(id) {
 		return "", false, nil
 	}
@@ -258,6 +263,8 @@ func (p *Poller) look(ctx context.Context, id catalog.RepoID) (wanted string, ch
 	for _, rev := range revs {
 		names = append(names, catalog.Revision{Name: rev.Name, Commit: rev.Commit})
 	}
+
+	// How many are left out is told to people, so a change of that is one, too.
 	changed = inputKey(wanted, names) != repo.InputKey || uint32(leftOut) != repo.LeftOut
 	return wanted, changed || p.copies.Lost(view, repo), nil
 }

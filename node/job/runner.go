@@ -70,6 +70,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
+		// Before the view is looked at: a change in between is seen in the next round.
 		changed := r.cluster.Changed()
 		r.adjust(ctx, &wg)
 		select {
@@ -137,11 +138,15 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 	wg.Go(func() {
 		defer cancelTime()
 		err := r.run(runCtx, a)
+
+		// What ended the attempt says more than what failed because of it.
 		if err != nil && context.Cause(runCtx) != nil {
 			err = context.Cause(runCtx)
 		}
 
 		cancel(nil)
+
+		// Its report first: until it is in the catalog, only the attempt keeps its files.
 		r.end(ctx, a, err)
 		a.release()
 
@@ -156,6 +161,7 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 
 // run does the work of an attempt. What it returns nil for is in the catalog.
 func (r *Runner) run(ctx context.Context, a *attempt) (err error) {
+	// A panic ends this attempt, and no other job of the node.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("BUG: the job panicked: %v", p)

@@ -48,6 +48,8 @@ func (p *Poller) Following(connection string) FollowingState {
 	defer p.mu.Unlock()
 
 	h := p.heard[connection]
+
+	// Nothing was told since this node started.
 	if h == nil {
 		return FollowingState{}
 	}
@@ -133,6 +135,7 @@ func stampOf(m host.Mark) string {
 // indexed reports whether the index of a repository has what a mark tells of.
 func indexed(repo *catalog.Repo, m host.Mark) bool {
 	if len(m.Commits) == 0 {
+		// The clock of the host may be off: what is close to the index is not believed to be in it.
 		return m.At.Add(slack).Before(repo.IndexedAt)
 	}
 	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool { return slices.Contains(m.Commits, r.Commit) })

@@ -121,6 +121,7 @@ func again(issues []host.Issue, held time.Time, now time.Time) time.Time {
 		}
 	}
 
+	// Only what passes by itself is worth another listing: the rest waits for an owner.
 	for _, i := range issues {
 		if i.Partial && i.Passes() {
 			sooner(i.Until)
