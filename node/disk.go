@@ -25,7 +25,6 @@ func lockDir(dir string) (unlock func(), err error) {
 	}
 	// A process that is being started by the last owner holds the lock for
 	// the moment between fork and exec: a short while is nobody's fault.
-	// the moment between fork and exec: a short while is nobody's fault.
 	for began := clock.Now(); ; {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) || clock.Since(began) > lockPatience {

@@ -28,10 +28,9 @@ type Options struct {
 	Weight          float64  // share of data; 0 means 1
 	Replicas        int      // copies of each shard; 0 means 2
 
-	BaseURL   string // prefix of every link, without a trailing slash
-	APIListen string // where package api listens; told to the other nodes and shown in status
-	Ctags     string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
-	Version   string // of the binary
+	BaseURL string // prefix of every link, without a trailing slash
+	Ctags   string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
+	Version string // of the binary
 
 	// Dial and Reach let a test stand between nodes: Dial opens every connection
 	// to another one, Reach says whether gossip may pass to an address ("udp": one way, "tcp": both).

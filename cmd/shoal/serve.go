@@ -528,7 +528,6 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 		Replicas:        f.replicas,
 
 		BaseURL:    f.baseURL,
-		APIListen:  f.listen,
 		Version:    buildVersion(),
 		Log:        log,
 		Registerer: reg,

@@ -27,8 +27,7 @@ type spool struct {
 
 const (
 	spoolHead = 12
-	maxEntry  = 8 << 20
-	maxSpool  = 64 << 20
+	maxSpool  = 64 << 20 // bytes of a turn
 )
 
 // errStale says that a node with a newer fence answers the question.
@@ -91,8 +90,7 @@ func (p *spool) put(fence, was uint64, at int, entries [][]byte) (count int, err
 		return 0, err
 	}
 
-	switch {
-	case fence < p.fence:
+	if fence < p.fence {
 		return 0, errStale
 	}
 
