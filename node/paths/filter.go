@@ -3,10 +3,12 @@ package paths
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -108,6 +110,12 @@ func (f *Filter) exprs() (must, not []string, err error) {
 		return nil, nil, call.Fail(call.ErrInvalid, "tests must be %s or %s", TestsExcluded, TestsOnly)
 	}
 
+	// Each was short enough alone, but the index takes them in one.
+	for _, expr := range slices.Concat(must, not) {
+		if len(expr) > match.MaxPattern {
+			return nil, nil, tooLong("list of globs")
+		}
+	}
 	return must, not, nil
 }
 

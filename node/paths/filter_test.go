@@ -1,6 +1,12 @@
 package paths
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node/call"
+)
 
 // keeps reports whether a filter takes a path.
 func keeps(t *testing.T, f Filter, path string) bool {
@@ -30,6 +36,33 @@ func TestALineOfANameIsNoName(t *testing.T) {
 	for _, glob := range []string{"*.txt", "/a/*.txt", "a/*.txt", "?.txt"} {
 		if !keeps(t, Filter{Include: []string{glob}}, "a/b.txt") {
 			t.Errorf("%q does not take a/b.txt", glob)
+		}
+	}
+}
+
+// What globs stand for has a bound: a short one may mean megabytes of expression, which
+// no index takes and a compiler makes hundreds of megabytes of.
+func TestGlobsThatMeanTooMuchAreRefused(t *testing.T) {
+	t.Parallel()
+	const digits = "{0,1,2,3,4,5,6,7,8,9}"
+	many := make([]string, maxGlobs)
+	for i := range many {
+		many[i] = strings.Repeat("a", 1000)
+	}
+	for name, f := range map[string]Filter{
+		"braces":           {Include: []string{digits + digits + digits + strings.Repeat("a", 9000)}},
+		"stars":            {Exclude: []string{strings.Repeat("*b", 4900)}},
+		"globs one by one": {Include: many},
+		"no glob":          {Include: []string{"[" + strings.Repeat("a", 1<<20)}},
+	} {
+		if _, err := f.Exprs(); !errors.Is(err, call.ErrInvalid) || len(err.Error()) > 500 {
+			t.Errorf("%s: %.300v, want a short refusal", name, err)
+		}
+	}
+
+	for _, glob := range []string{digits + digits + digits + "*.go", strings.Repeat("*b", 1000)} {
+		if _, err := (&Filter{Include: []string{glob}}).Exprs(); err != nil {
+			t.Errorf("%.40q: %v", glob, err)
 		}
 	}
 }

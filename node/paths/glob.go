@@ -7,12 +7,14 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard/match"
 )
 
 // maxPattern bounds a glob, in bytes.
 const maxPattern = 10_000
 
-// maxAlternatives bounds what the braces of a glob stand for.
+// maxAlternatives bounds what the braces of a glob stand for. All of it together is
+// bounded by what the index takes: see tooLong.
 const maxAlternatives = 1000
 
 // globExpr is the expression for the paths that a doublestar glob matches,
@@ -20,18 +22,29 @@ const maxAlternatives = 1000
 // expressions. That both match the same paths without newlines FuzzGlobExpr checks.
 func globExpr(glob string) (string, error) {
 	if len(glob) > maxPattern || !doublestar.ValidatePattern(glob) {
-		return "", call.Fail(call.ErrInvalid, "%q is not a valid glob", glob)
-	}
-	plain, ok := withoutBraces(glob)
-	if !ok {
-		return "", call.Fail(call.ErrInvalid, "the braces of %q stand for more than %d globs", glob, maxAlternatives)
+		return "", call.Fail(call.ErrInvalid, "%.100q is not a valid glob", glob)
 	}
 
+	// Braces multiply: a glob of 10,000 bytes may stand for a thousand nearly as long.
+	plain, ok := withoutBraces(glob)
+	if !ok {
+		return "", call.Fail(call.ErrInvalid, "the braces of %.100q stand for more than %d globs", glob, maxAlternatives)
+	}
+
+	size := 0
 	exprs := make([]string, len(plain))
 	for i, p := range plain {
 		exprs[i] = plainGlobExpr(p)
+		if size += len(exprs[i]) + 1; size > match.MaxPattern {
+			return "", tooLong("glob")
+		}
 	}
 	return "(?s:" + strings.Join(exprs, "|") + ")", nil
+}
+
+// tooLong refuses what is longer as an expression than the index takes.
+func tooLong(what string) error {
+	return call.Fail(call.ErrInvalid, "the %s is too long with its braces and stars written out: %d bytes at most", what, match.MaxPattern)
 }
 
 // withoutBraces lists the globs that one with braces stands for: a{b,c}d is
