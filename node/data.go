@@ -49,6 +49,7 @@ func (n *Node) wireJobs(tools host.Tools) {
 		Log:     n.opt.Log,
 		Now:     n.opt.Now,
 
+		// Opened by who keeps the tokens: a job sees a host, in the name of a person.
 		OpenOwn: func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error) {
 			return n.doors.Own(ctx, signin.Asking{Identity: x, Kept: kept, Fence: fence, Anew: anew})
 		},

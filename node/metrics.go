@@ -97,6 +97,7 @@ func newMetrics(n *Node) *metrics {
 
 // snapshot reads what the gauges show.
 func (n *Node) snapshot() *snapshot {
+	// One view and one list of members for all of them, so that they tell of one moment.
 	view, members := n.cluster.View(), n.cluster.Members()
 	live := hold.LiveOf(members)
 	s := &snapshot{
@@ -124,6 +125,7 @@ func (n *Node) snapshot() *snapshot {
 	s.trail = n.Chronicle.Trail()
 	s.diskFree, s.diskTotal = n.opt.Space(n.opt.Dir)
 
+	// Where none runs, nothing has begun.
 	fetches, _, began := n.jobs.Poller.Polls()
 	if s.fetches = fetches; fetches > 0 {
 		s.fetching = n.opt.Now().Sub(began)
@@ -303,6 +305,7 @@ func reasonOf(out *search.Response) (exhaustive, reason string) {
 
 // search counts one answer.
 func (m *metrics) search(out *search.Response, err error) {
+	// Without an answer there is nothing but the failure to count.
 	if err != nil || out == nil {
 		m.searches.WithLabelValues("error").Inc()
 		return

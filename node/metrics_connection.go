@@ -74,6 +74,8 @@ func credentialMetrics() []stateMetric {
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				emit(float64(c.Account.Calls), c.Name)
 			})},
+
+		// A share, since each host has a limit of its own.
 		{Desc: gauge.Desc("shoal_connection_calls_left_ratio", "Share of the calls of a period that the host left to the credential of a connection, after its last listing; absent where the host does not say.", "connection"),
 			Read: eachConnection(func(_ *snapshot, c *catalog.Connection, emit gauge.Emit) {
 				if c.Account.Limit > 0 {

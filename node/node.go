@@ -231,6 +231,7 @@ func withDefaults(opt Options) Options {
 		opt.Space = diskSpace
 	}
 
+	// Of the process that it runs in a node takes nothing that it is not given.
 	if opt.LookupEnv == nil {
 		opt.LookupEnv = func(string) (string, bool) { return "", false }
 	}
@@ -238,6 +239,7 @@ func withDefaults(opt Options) Options {
 		opt.Registerer = prometheus.NewRegistry()
 	}
 
+	// With two copies the loss of a node loses nothing.
 	if opt.Replicas <= 0 {
 		opt.Replicas = 2
 	}
@@ -282,6 +284,7 @@ func (n *Node) clusterOptions() cluster.Options {
 
 // wireTags looks for the program that finds symbols.
 func (n *Node) wireTags() {
+	// It starts all the same: what it holds is searched, and its status tells what is missing.
 	if !git.Installed() {
 		n.noGit = "git is not on PATH: nothing can be fetched, indexed or browsed on this node until it is installed"
 		n.opt.Log.Error(n.noGit)
@@ -297,6 +300,8 @@ func (n *Node) wireTags() {
 type lanes struct{ light, heavy, reads *call.Lane }
 
 func newLanes(cores int) lanes {
+	// Light ones are short, so several share a core; heavy ones leave half of the cores to them.
+	// Reads wait for git and the disk more than for a core.
 	return lanes{
 		light: call.NewLane("searches", 4*cores, 128*cores),
 		heavy: call.NewLane("searches", max(1, cores/2), 32*cores),
@@ -313,6 +318,7 @@ func (l lanes) searches() (running, waiting int) {
 
 // wireReaders makes what answers viewers: reading and searching.
 func (n *Node) wireReaders() {
+	// Shared, so that searches and reads learn of the same slow node.
 	peers := call.NewPeers(n.cluster.Self(), n.cluster.Alive)
 
 	n.Browser = browse.New(browse.Deps{
@@ -373,6 +379,7 @@ func (n *Node) wireAsker() {
 	})
 	n.closers.add("conversations", n.threads.Close)
 
+	// It asks as people do: through the gate, and those parts that answer people.
 	n.Asker = ask.New(ask.Deps{
 		Catalog: n.cluster,
 		Nodes:   n.cluster,
@@ -415,6 +422,7 @@ func (n *Node) wireOwners() {
 		Log:      n.opt.Log,
 	})
 
+	// The file of this node is only compared: what is in force is in the catalog.
 	n.Configurer = configure.New(configure.Deps{
 		Catalog: n.cluster,
 		Members: n.cluster.Members,
@@ -510,6 +518,8 @@ func (n *Node) ID() string { return n.cluster.Self() }
 // diskUsed is how full the volume of the data directory is, in percent.
 func (n *Node) diskUsed() uint8 {
 	free, total := n.opt.Space(n.opt.Dir)
+
+	// A volume of which nothing is known counts as empty.
 	if total <= 0 {
 		return 0
 	}
@@ -524,6 +534,8 @@ func (n *Node) LiveFiles() []string {
 			files = append(files, p.Files()...)
 		}
 	}
+
+	// Repositories of a pack share its files.
 	slices.Sort(files)
 	return slices.Compact(files)
 }
@@ -546,6 +558,7 @@ func (n *Node) runLoad(ctx context.Context) error {
 			Replicas:  uint32(n.opt.Replicas),
 		})
 
+		// Balancers, searches and placement go by it, and none of them needs it sooner.
 		if !clock.Wait(ctx, 2*time.Second) {
 			return nil
 		}

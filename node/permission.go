@@ -27,6 +27,7 @@ func (n *Node) sayPermissions(ctx context.Context) error {
 
 		self := view.Member(n.cluster.Self())
 
+		// Not a member yet, or no more, it has nobody to say it of.
 		if self != nil && self.State != catalog.MemberRemoved && self.Permissions != wanted {
 			_, err := n.cluster.Propose(ctx, &catalog.SayPermissionSync{Node: self.ID, Permissions: wanted})
 			if err != nil {
@@ -50,6 +51,7 @@ func (n *Node) sayPermissions(ctx context.Context) error {
 // toldOfPermissions is what the environment and the file say.
 func (n *Node) toldOfPermissions() catalog.PermissionSync {
 	for _, name := range permissionVariables {
+		// The first that is set decides, also where it says no.
 		if on, set := n.env.Flag(name); set && on {
 			return catalog.PermissionSyncOn
 		} else if set {

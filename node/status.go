@@ -150,6 +150,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 	out.Members = n.memberStatus(view, lies)
 	out.Placement.Groups, out.Placement.Hot = len(lies.units), hotUnits(maps.Values(lies.units), n.opt.Replicas)
 
+	// By who is alive now: a copy on a node that is silent is none.
 	short := hold.ShortageOf(view, live, n.opt.Replicas)
 	out.Tolerates = tolerance(out.Members, short, out.Leader)
 	out.Placement.UnderReplicated, out.Placement.NoLiveCopy, out.Placement.Moves = len(short.Few), len(short.None), n.data.copier.Moves()
@@ -196,6 +197,8 @@ func (s *StatusResponse) hideTotals() {
 		m := &s.Members[i]
 		m.Groups, m.Bytes, m.Left = 0, 0, 0
 	}
+
+	// That a job is of a repository tells that there is one.
 	ofRepos := func(j operate.JobStatus) bool { return j.Kind != catalog.JobIndex.String() }
 	s.Running, s.Failed = slices.DeleteFunc(s.Running, ofRepos), slices.DeleteFunc(s.Failed, ofRepos)
 }
@@ -216,6 +219,8 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 
 	// One copy more than none, and one voter more than half: so many may fail.
 	t := Tolerance{Searches: short.Fewest - 1, Known: true, Writes: answering - (voters/2 + 1)}
+
+	// Without a leader nothing is agreed on, however many answer.
 	if leader == "" {
 		t.Writes = -1
 	}
@@ -224,6 +229,7 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 }
 
 func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
+	// For all members at once, since it goes through the catalog.
 	groups := map[uint32]int{}
 	for _, g := range lies.units {
 		for _, number := range g.Nodes {
@@ -326,6 +332,8 @@ func layOf(view *catalog.View) lay {
 // that can be searched now.
 func countRepos(view *catalog.View, visible *roaring.Bitmap, live hold.Live) RepoCounts {
 	var c RepoCounts
+
+	// What a refused token hides from everybody does not count now.
 	shown := view.Shown()
 	for repo := range view.Repos() {
 		if !shown(repo) || visible != nil && !visible.Contains(repo.ID) {
@@ -340,6 +348,7 @@ func countRepos(view *catalog.View, visible *roaring.Bitmap, live hold.Live) Rep
 			continue
 		}
 
+		// The last job counts, whatever was indexed before.
 		if j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil && j.Error != "" && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff) {
 			c.Failed++
 		}
@@ -363,6 +372,8 @@ func countJobs(view *catalog.View, owner bool) JobCounts {
 			c.Running++
 		case catalog.JobFailed:
 			c.Failed++
+
+		// Between two tries it waits, as others do.
 		case catalog.JobBackoff:
 			c.Pending++
 			c.Retrying++
@@ -398,6 +409,8 @@ func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roari
 		s := operate.JobStatusOf(j)
 		if j.Kind.OfRepo() {
 			repo := view.Repo(catalog.SubjectRepo(j.Subject))
+
+			// Nobody's set has an orphan: where all see the same, that it is collected is told to all.
 			if repo == nil || !visible.Contains(repo.ID) && (!repo.Orphaned() || view.Enforces()) {
 				continue
 			}
@@ -462,10 +475,13 @@ func (n *Node) Ready() ReadyResponse {
 	if err := n.cluster.Ready(); err != nil {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
+
+	// With an old catalog it may let in who has been shut out.
 	if err := n.Current(); err != nil {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
 
+	// It answers still, but whoever sends requests should send them elsewhere.
 	if m := n.cluster.View().Member(n.cluster.Self()); m != nil && m.State == catalog.MemberDraining {
 		r.Reasons = append(r.Reasons, "this node is being drained")
 	}
@@ -481,6 +497,8 @@ func (out *StatusResponse) noteFiles(files map[string]*configure.FileStatus) {
 	for i := range out.Members {
 		m := &out.Members[i]
 		f := files[m.ID]
+
+		// It has no file, or did not answer at once.
 		if f == nil {
 			continue
 		}

@@ -67,6 +67,7 @@ func (n *Node) warnings(view *catalog.View) []string {
 // what to look at.
 func permissionWarnings(s *job.PermissionState) (out []string) {
 	for _, h := range s.Hosts {
+		// What is hidden from people first, then what is only asked for in vain.
 		if n := h.Repos.Ended; n > 0 {
 			out = append(out, fmt.Sprintf("repositories of %s that are hidden from who may read them there, since it has not said for too long who that is: %d; `shoal jobs list --kind repo_permissions` has why", h.Host, n))
 		}
@@ -134,6 +135,7 @@ func slowFetch(repo *catalog.Repo, taken time.Duration) []string {
 func differentReplicas(members []cluster.Member) string {
 	wanted := map[uint32][]string{}
 	for _, m := range members {
+		// Zero is one that has not told yet.
 		if m.Alive && m.Load.Replicas > 0 {
 			wanted[m.Load.Replicas] = append(wanted[m.Load.Replicas], m.ID)
 		}

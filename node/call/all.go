@@ -10,6 +10,7 @@ func (m Method[Req, Resp]) AskAll(ctx context.Context, net Network, nodes []stri
 		resp *Resp
 	}
 
+	// Those that fail say so too, so that nobody waits for them.
 	answers := make(chan answer)
 	for _, node := range nodes {
 		go func() {

@@ -44,6 +44,8 @@ func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, re
 	}
 
 	out, err := net.Call(ctx, node, m.name, in)
+
+	// The kind travels by its name, and is the same error here again.
 	if err != nil {
 		return nil, fromWire(err)
 	}
@@ -80,6 +82,8 @@ func Elsewhere(err error) bool {
 		row := KindOf(e)
 		return row != nil && row.Elsewhere
 	}
+
+	// What the other side failed with fails elsewhere, too, unless it does not know the method.
 	remote := (*wire.RemoteError)(nil)
 	return !errors.As(err, &remote) || errors.Is(err, wire.ErrNoMethod)
 }
@@ -112,6 +116,7 @@ func encode(v any) ([]byte, error) {
 }
 
 func decode(in []byte, v any) error {
+	// What gob makes of fields that it does not know is nothing, so it would not notice.
 	if len(in) == 0 || in[0] != version {
 		return errors.New("a message of another version")
 	}

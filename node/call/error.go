@@ -153,6 +153,8 @@ func (e *Error) TryAgain() time.Duration { return e.RetryAfter }
 // Fail makes an Error of a kind. When to ask again is as the table says.
 func Fail(kind error, format string, args ...any) *Error {
 	e := &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+
+	// The table says when, and another time is set by who knows better.
 	if row := KindOf(kind); row != nil {
 		e.RetryAfter = row.RetryAfter
 	}

@@ -26,12 +26,15 @@ func NewLane(what string, places, limit int) *Lane {
 // with the error of ctx. leave must be called when err is nil.
 func (l *Lane) Enter(ctx context.Context) (leave func(), waited time.Duration, err error) {
 	leave = func() { <-l.places }
+
+	// A place that is free has nobody waiting for it.
 	select {
 	case l.places <- struct{}{}:
 		return leave, 0, nil
 	default:
 	}
 
+	// Counted before it is looked at: two never take the last place of the queue.
 	if l.waiting.Add(1) > l.limit {
 		l.waiting.Add(-1)
 		return nil, 0, Fail(ErrOverloaded, "too many %s are waiting", l.what)

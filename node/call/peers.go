@@ -55,10 +55,14 @@ func (p *Peers) Begin(node string) {
 func (p *Peers) Observe(node string, took time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
+	// Each call earns a part of a second one, so that these stay a small share.
 	p.tokens = min(p.tokens+hedgeShare, hedgeBurst)
 	if p.waiting[node]--; p.waiting[node] <= 0 {
 		delete(p.waiting, node)
 	}
+
+	// A failure says nothing of how long an answer takes.
 	if err != nil {
 		return
 	}
@@ -78,6 +82,8 @@ func (p *Peers) Patience(node string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.took[node]
+
+	// Too few to tell what is usual.
 	if w == nil || w.n < 8 {
 		return StallTime
 	}

@@ -94,6 +94,7 @@ func (c *Chronicle) Audit(ctx context.Context, _ account.Owner, req AuditRequest
 
 // check fills in what the request leaves open, and refuses what no list is of.
 func (req *AuditRequest) check() error {
+	// What is left open means the newest of everything.
 	req.Kind, req.Page, req.PerPage = cmp.Or(req.Kind, Everything), cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 50)
 
 	switch {

@@ -40,6 +40,7 @@ type Chronicle struct {
 // New makes a Chronicle, which tells other nodes of what this one has seen from
 // now on. It must be called before the cluster runs.
 func New(d Deps) *Chronicle {
+	// One look sees members, leader and catalog together.
 	look := func() sight { return sightOf(d.Members(), d.Leader(), d.View()) }
 	c := &Chronicle{d: d, diary: &diary{now: d.Now, look: look}}
 
@@ -76,6 +77,7 @@ func (c *Chronicle) NoteAccess(a Access) { c.trail.note(a) }
 // hash is what is kept of a query where its text is not: equal ones are equal on
 // every node, and without the secret of the cluster no text can be tried against it.
 func (c *Chronicle) hash(ctx context.Context, query string) (string, error) {
+	// The secret keeps who reads the files from trying texts until a hash is the same.
 	secret, err := c.d.Secret(ctx, "audit-queries")
 	if err != nil {
 		return "", err

@@ -73,10 +73,13 @@ func (d *diary) run(ctx context.Context) error {
 func (d *diary) note(events []Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
+	// Also where nothing happened: since then it would be known.
 	if d.since.IsZero() {
 		d.since = d.now()
 	}
 
+	// A node notices an event between two looks, so the time of the look is as good as any.
 	for _, e := range events {
 		e.At = d.now()
 		d.events = append(d.events, e)

@@ -57,6 +57,8 @@ func lineOfChange(e *catalog.Event) Line {
 		TargetType: e.TargetType,
 		Node:       e.Node,
 	}
+
+	// Names are cut and cleaned as those of accesses, since a terminal may show them.
 	l.by(e.Actor)
 	l.tell("message", e.Message)
 	return l
@@ -64,6 +66,7 @@ func lineOfChange(e *catalog.Event) Line {
 
 // line is an access as the audit tells it, without what was looked for.
 func (a *Access) line(node string, at time.Time, index uint64) Line {
+	// What strangers have chosen is cut and cleaned before it is written down.
 	l := Line{
 		ID:         accessID(node, at),
 		At:         at.UTC(),
@@ -117,6 +120,7 @@ const mostText = 200
 
 // oneLine is a text of a stranger without what a terminal obeys, cut.
 func oneLine(s string) string {
+	// Cut before it is cleaned, so that a long text costs no more than a short one.
 	s = strings.ToValidUTF8(s[:min(len(s), mostText)], "")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff {

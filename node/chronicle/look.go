@@ -52,6 +52,8 @@ func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
 	}
 
 	out := &looked{}
+
+	// What was noted a moment ago is still on its way to a file: it is written first.
 	for _, s := range t.all() {
 		s.flush(ctx)
 		part := s.look(ctx, q)
@@ -62,6 +64,7 @@ func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
 		}
 	}
 
+	// Each series is in order, both together are not.
 	slices.SortFunc(out.Lines, func(a, b Line) int { return a.before(&b) })
 	if len(out.Lines) > q.Limit {
 		out.Lines, out.More = out.Lines[:q.Limit], true

@@ -149,10 +149,13 @@ func (s *series) drain() {
 // most are summed up.
 func (s *series) take(n noted) {
 	policy := s.d.Policy()
+
+	// Of refusals strangers can make any number.
 	if policy.Off || s.name == "refusals" && !n.whole && !s.sums.passes(&n.line) {
 		return
 	}
 
+	// Whether and how a query is kept is decided now, by the variables in force.
 	switch policy.Queries {
 	case config.WholeQueries:
 		n.line.tell("query", oneLine(n.query))
@@ -245,6 +248,7 @@ func (s *series) open() error {
 		return err
 	}
 
+	// A restart goes on with the last file, or short runs would make very many.
 	if newest != "" {
 		if err := s.append(newest); err != nil || s.hasRoom() {
 			return err
@@ -284,6 +288,7 @@ func (s *series) append(name string) error {
 		return err
 	}
 
+	// Without its end the line would swallow the next one.
 	last := make([]byte, 1)
 	if _, err = f.ReadAt(last, s.size-1); err == nil && last[0] != '\n' {
 		_, err = f.WriteString("\n")
@@ -371,6 +376,7 @@ func (s *series) tidy() {
 
 // tell has written down what was summed up, and what was lost.
 func (s *series) tell() {
+	// Sums and losses go through the queue like all else, so that times ascend.
 	for _, l := range s.sums.take() {
 		s.put(func(at time.Time) noted {
 			l.At, l.ID = at.UTC(), accessID(s.d.Node, at)

@@ -29,6 +29,7 @@ func (c *Configurer) Contexts(_ context.Context, v catalog.Viewer) ([]ContextInf
 			continue
 		}
 
+		// Counted are those that the viewer may see: the others do not exist for them.
 		visible := int(set.AndCardinality(seen.Set))
 		if visible == 0 && v.Role != catalog.RoleOwner && seen.View.Enforces() {
 			continue

@@ -86,6 +86,8 @@ func Find(path, dir string) (*Found, error) {
 	if f.bytes, err = readBounded(path, config.MaxSize); err != nil {
 		return nil, err
 	}
+
+	// What it was at earlier starts decides whether it is offered again.
 	if f.memory, err = recall(filepath.Join(dir, memoryFile)); err != nil {
 		return nil, err
 	}
@@ -173,6 +175,8 @@ func (f *File) look(ctx context.Context, last *string) bool {
 	if *last == hash {
 		return true
 	}
+
+	// Not settled, as without a leader: it is offered again at the next look.
 	if !f.offer(ctx, raw, false) {
 		return false
 	}
@@ -283,6 +287,8 @@ func (f *File) settled(hash string, file *config.File) bool {
 	for _, w := range file.Warnings {
 		f.log.Warn("configuration", "path", f.path, "warning", w.Error())
 	}
+
+	// An owner may have put another one in force since.
 	if force := f.agreed.View().Config().Hash; force != hash {
 		f.log.Warn("this node's configuration file is not the one in force: change it, or use shoal config apply",
 			"path", f.path, "hash", hash[:12], "in_force", force[:min(12, len(force))])
@@ -367,6 +373,7 @@ func pause(ctx context.Context, d time.Duration, events <-chan struct{}) bool {
 	case <-events:
 	}
 
+	// Editors write a file in several steps.
 	settle := time.NewTimer(settleTime)
 	defer settle.Stop()
 	for {

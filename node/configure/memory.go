@@ -34,6 +34,8 @@ func recall(path string) (memory, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &m)
 	}
+
+	// A broken memory is not taken for none: nobody knows then what the node had offered.
 	if err != nil {
 		return m, fmt.Errorf("configuration: %s, which remembers what this node's file was, cannot be read: remove it, and the configuration in force stays: %w", path, err)
 	}

@@ -61,6 +61,7 @@ func (e *Environment) Lookup(name string) (string, bool) {
 			return o.Value, true
 		}
 
+		// A bound, since whoever looks a variable up waits for it.
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		value, err := e.Secret(ctx, *o.Token)
@@ -92,6 +93,7 @@ func (e *Environment) Secret(ctx context.Context, t config.Token) (string, error
 		return value, nil
 	}
 
+	// Kept for a while, so that not each call of a host is one of the manager, too.
 	e.mu.Lock()
 	have, ok := e.cached[t.GoogleCloud]
 	e.mu.Unlock()

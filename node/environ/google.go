@@ -164,6 +164,7 @@ func (e *Environment) tokenRequest(ctx context.Context, path string) (*http.Requ
 		c.TokenURI = "https://oauth2.googleapis.com/token"
 	}
 
+	// Google has two kinds of key files: of a service, which signs, and of a person, who has a token.
 	form := url.Values{}
 	switch c.Type {
 	case "service_account":
@@ -196,6 +197,8 @@ func (c *credentials) sign(now time.Time) (string, error) {
 	if block == nil {
 		return "", errors.New("the private key is not PEM")
 	}
+
+	// Google writes its key files in this form, and with keys of this kind, alone.
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
 		return "", err
@@ -233,11 +236,13 @@ func (e *Environment) fetch(req *http.Request, into any) error {
 	}
 	defer resp.Body.Close()
 
+	// An answer has a few kilobytes: who sends more is somebody else.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
 		return err
 	}
 
+	// The body is not told: it may repeat what was sent.
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", req.URL.Host, resp.Status)
 	}

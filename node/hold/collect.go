@@ -96,6 +96,8 @@ func (c *Collector) Collect(ctx context.Context) {
 
 	c.removeFiles(view, held, live)
 	c.removeMirrors(view)
+
+	// What was reported once is not looked for again before something changes.
 	if view.Index() != c.looked && c.reportLosses(ctx, view, held) {
 		c.looked, c.began = view.Index(), true
 	}

@@ -155,6 +155,7 @@ func (c *Copier) mayWait(id string, live int) bool {
 		wait = partHurry
 	}
 
+	// The first look at it starts the time, and the later ones measure it.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since, ok := c.rewritten[id]
@@ -178,6 +179,7 @@ func (c *Copier) forget(w *work) {
 
 // confirm tells the catalog what this node holds and what not any more.
 func (c *Copier) confirm(ctx context.Context, w *work) {
+	// In parts, so that no entry of the log grows with what a disk holds.
 	for len(w.held)+len(w.given) > 0 {
 		h, g := min(len(w.held), confirmMax), min(len(w.given), confirmMax)
 		cmd := &catalog.Confirm{Node: c.cluster.Self(), Epoch: c.cluster.Epoch(), Held: w.held[:h], Lost: w.given[:g]}
@@ -222,6 +224,7 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 // Fresh reports whether the mirror of this node has the commits of the live
 // generation under their names.
 func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Repo) bool {
+	// A generation never changes: what was found once holds for it.
 	c.mu.Lock()
 	known := c.fresh[repo.ID]
 	c.mu.Unlock()
@@ -239,6 +242,8 @@ func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Re
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		m := c.files.Mirrors.Get(repo.ID)
+
+		// Under their names: the commits alone may be here since a branch was elsewhere.
 		for _, rev := range repo.Revisions {
 			if commit, err := m.Resolve(ctx, rev.Name); err != nil || commit != rev.Commit {
 				return false

@@ -54,6 +54,7 @@ func (f *Files) Complete(repo *catalog.Repo) bool {
 // release is called: nothing names them before the end of the attempt that
 // wrote them, which may be many minutes away. release is never nil.
 func (f *Files) Adopt(names ...string) (release func(), err error) {
+	// Guarded before they are opened: in between the collector would take them.
 	release = f.Guard(names)
 	if err := f.Add(names...); err != nil {
 		return release, fmt.Errorf("open the new shards: %w", err)

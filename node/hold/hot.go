@@ -254,6 +254,7 @@ func (h *HotData) tell(want map[uint64]int) {
 		}
 	}
 
+	// Without a plan this node leads no more, and does not know what the next leader keeps.
 	for u := range h.want {
 		if want != nil && want[u] == 0 {
 			h.opt.Log.Info("data is no longer searched much, its extra copies go", "unit", unitName(u))

@@ -78,6 +78,7 @@ func (ms *Mirrors) Names() (ids []catalog.RepoID, strange []string, err error) {
 		return nil, nil, fmt.Errorf("mirrors: %w", err)
 	}
 
+	// What is no mirror is told apart: the collector decides about it.
 	for _, e := range entries {
 		n, err := strconv.ParseUint(strings.TrimSuffix(e.Name(), ".git"), 10, 32)
 		if err != nil || !strings.HasSuffix(e.Name(), ".git") {

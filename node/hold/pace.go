@@ -27,6 +27,8 @@ func (r *reader) Read(b []byte) (int, error) {
 	if r.count != nil {
 		r.count.Add(int64(n))
 	}
+
+	// Paid for afterwards, since only then it is known how much came.
 	if r.rate != nil && n > 0 && !clock.Wait(r.ctx, r.rate.take(n)) {
 		return n, r.ctx.Err()
 	}

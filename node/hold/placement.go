@@ -86,6 +86,8 @@ func (in *Placement) units() (units []place.Unit, numbers []uint64) {
 	for repo := range in.View.Repos() {
 		u.add(repo)
 	}
+
+	// Only with all of them known is it known what the others weigh.
 	u.weighYoung()
 
 	for i := range u.units {

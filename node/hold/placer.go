@@ -162,6 +162,7 @@ func indexBytes(view *catalog.View) (sum int64) {
 func fingerprint(nodes []Node) string {
 	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.ID, b.ID) })
 
+	// No id and no zone has these signs, so that two states never read alike.
 	out := ""
 	for _, n := range sorted {
 		out += n.ID + "\x00" + n.Zone

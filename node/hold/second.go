@@ -83,6 +83,8 @@ func neighbours(view *catalog.View, id catalog.RepoID, names []string, size func
 			held[node] += size(name)
 		}
 	}
+
+	// By bytes, not by files: they are what has to be copied.
 	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(held[b], held[a]) })
 	return ids
 }

@@ -242,6 +242,8 @@ func (t *Transfers) serveMirror(ctx context.Context, _ cluster.Peer, in []byte, 
 	if !t.files.Mirrors.Has(call.Repo) {
 		return errors.New("the mirror is not here")
 	}
+
+	// An export reads all of the mirror, so only some go on at once.
 	if err := enter(ctx, t.out); err != nil {
 		return err
 	}

@@ -66,6 +66,8 @@ func (f *Filter) exprs() (must, not []string, err error) {
 	if len(f.Include)+len(f.Exclude) > maxGlobs {
 		return nil, nil, call.Fail(call.ErrInvalid, "at most %d globs can be given", maxGlobs)
 	}
+
+	// The directory itself counts, as it may be one file.
 	dir := cleanDir(f.Dir)
 	if dir != "" {
 		must = append(must, begin+regexp.QuoteMeta(dir)+belowOrEnd)
@@ -88,6 +90,7 @@ func (f *Filter) exprs() (must, not []string, err error) {
 		include = append(include, expr)
 	}
 
+	// One of the globs to include has to match, and each of the others must not.
 	if include != nil {
 		must = append(must, strings.Join(include, "|"))
 	}
@@ -145,6 +148,7 @@ func pathExpr(dir, glob string) (string, error) {
 		end = belowOrEnd
 	}
 
+	// A slash anywhere binds the glob to the directory, as in the files of git.
 	if strings.Contains(plain, "/") {
 		return begin + dir + expr + end, nil
 	}
@@ -178,6 +182,7 @@ func (e Exprs) Atoms() []query.Q {
 
 // Keeps is the expressions as a function of a path from the root.
 func (e Exprs) Keeps() (func(path string) bool, error) {
+	// Must first: the place in the list tells which of both an expression is.
 	compiled := make([]*regexp.Regexp, 0, len(e.Must)+len(e.Not))
 	for _, expr := range append(e.Must[:len(e.Must):len(e.Must)], e.Not...) {
 		re, err := regexp.Compile(expr)

@@ -121,6 +121,7 @@ func indexByteOf(glob string, c byte, from int) int {
 
 // classEnd is where the class that begins at i ends.
 func classEnd(glob string, i int) int {
+	// A closing bracket that comes first is a member, also behind the negation.
 	j := i + 1
 	if j < len(glob) && (glob[j] == '!' || glob[j] == '^') {
 		j++
@@ -150,6 +151,7 @@ func plainGlobExpr(glob string) string {
 		rest := glob[i:]
 		begins := i == 0 || glob[i-1] == '/'
 
+		// Two stars are more than one only as a whole part of the path.
 		switch {
 		case begins && strings.HasPrefix(rest, "**/"):
 			b.WriteString("(?:.*/)?")
@@ -191,6 +193,7 @@ func classExpr(class string) string {
 	}
 	var b strings.Builder
 
+	// A letter of several bytes is one member.
 	letter := func(i int) (r string, next int) {
 		if class[i] == '\\' && i+1 < len(class) {
 			i++

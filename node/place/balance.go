@@ -69,6 +69,7 @@ func (p *plan) give(to int) bool {
 		return cmp.Or(cmp.Compare(p.ratio(b), p.ratio(a)), cmp.Compare(a, b))
 	})
 
+	// From the fullest down: behind the first that is no fuller, none is.
 	for _, from := range donors {
 		if p.ratio(from) <= p.ratio(to) || from == to {
 			break
@@ -88,6 +89,7 @@ func (p *plan) shed(from int) bool {
 		return cmp.Or(cmp.Compare(p.ratio(a), p.ratio(b)), cmp.Compare(a, b))
 	})
 
+	// From the emptiest up: behind the first that has its share, all have.
 	for _, to := range takers {
 		if to == from || p.members[to].Full {
 			continue

@@ -55,6 +55,7 @@ func (s *Searcher) Grep(ctx context.Context, v catalog.Viewer, req GrepRequest) 
 		return nil, err
 	}
 
+	// An empty name: no index has the ref, and the mirror is read instead.
 	var out *GrepResponse
 	if rev == "" {
 		out, rev, err = s.grepUnindexed(ctx, v, req, in)

@@ -63,6 +63,7 @@ func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []que
 		return nil, err
 	}
 
+	// What git takes for binary has no lines to look at.
 	return slices.DeleteFunc(r.files, func(f shard.File) bool { return f.Skipped == shard.SkippedBinary }), nil
 }
 

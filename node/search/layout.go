@@ -166,6 +166,8 @@ func (l *layout) targets(view *catalog.View, peers *call.Peers, repos *roaring.B
 	var list []*target
 	for _, f := range l.files {
 		group := f.group
+
+		// Others of the group are not asked for, or may not be seen.
 		switch shared := f.repos.AndCardinality(repos); {
 		case shared == 0:
 			continue

@@ -121,6 +121,7 @@ func isDirective(lang string, before, rest []byte) bool {
 		return false
 	}
 	if strings.HasSuffix(lang, "Assembly") {
+		// The part of a word stands for else and elif.
 		word := bytes.TrimLeft(rest[1:], " \t")
 		return beginsAny(word, []string{"define", "if", "include", "undef", "el", "endif"})
 	}

@@ -20,6 +20,7 @@ const (
 
 // placeRank is the place of a path.
 func placeRank(path string) int {
+	// What the directories say may put it further down still.
 	switch placed := placeOfDirs(path); shard.PathRank(path) {
 	case shard.RankGenerated:
 		return placeGenerated

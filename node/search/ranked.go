@@ -177,6 +177,7 @@ func (r *ranking) revision(q query.Q) query.Q {
 		subs = and.Subs
 	}
 
+	// Only what stands at the top narrows all of the query.
 	rest := make([]query.Q, 0, len(subs))
 	for _, sub := range subs {
 		rev, ok := sub.(*query.Rev)

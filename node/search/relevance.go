@@ -146,6 +146,7 @@ func (w *rankedWord) strength(text []byte) float64 {
 		return 0
 	}
 
+	// Its first places tell: a word that begins none of them is a part of others here.
 	strength := 0.0
 	for _, m := range w.re.FindAllIndex(text, 8) {
 		if beginsPart(text, m[0]) {

@@ -104,6 +104,7 @@ func (s *Searcher) check(req *Request) error {
 		return call.Fail(call.ErrInvalid, "contextLines must be from 0 to %d", MaxContext)
 	}
 
+	// What is left out is what the node gives as a rule, within the same bound.
 	if req.Matches == 0 {
 		req.Matches = min(s.d.Matches(), MaxMatches)
 	}
@@ -197,6 +198,8 @@ func (r *root) set(atom query.Q) (*roaring.Bitmap, error) {
 			return nil, call.Fail(call.ErrContextNotFound, "Search context %q not found", a.Name)
 		}
 		return set, nil
+
+	// Names that nobody has and names that may not be seen are left out alike.
 	case *query.RepoSet:
 		return r.seen.Named(a.Names), nil
 

@@ -38,6 +38,7 @@ func (s *sights) all(set *roaring.Bitmap, groups []leafGroup) bool {
 }
 
 func (s *sights) has(set *roaring.Bitmap, g *shard.Group) bool {
+	// So few are compared sooner than found in a map.
 	if len(g.Parts) < smallGroup {
 		return contains(set, g)
 	}
@@ -50,6 +51,7 @@ func (s *sights) has(set *roaring.Bitmap, g *shard.Group) bool {
 		return false
 	}
 
+	// Forgotten all at once when there are too many: what is still asked for is back soon.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen == nil || len(s.seen) >= mostSights {

@@ -147,6 +147,8 @@ func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req Symbol
 func (s *Searcher) defined(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, string, error) {
 	out, err := s.definitions(ctx, v, req, req.Symbol)
 	scope, name := qualified(req.Symbol)
+
+	// Some names have such a sign in them, so the whole is looked for first.
 	if err != nil || len(out.Files) > 0 || req.Prefix || scope == "" {
 		return out, name, err
 	}
@@ -246,6 +248,8 @@ func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req Symbol
 	if err != nil {
 		return nil, err
 	}
+
+	// A query cannot ask for a kind: what is of others is left out of the answer.
 	if req.Kind != "" {
 		out.keep(func(m SymbolMatch) bool { return m.Kind == req.Kind })
 	}
@@ -441,6 +445,7 @@ func commitOf(seen *account.Repos, repository, rev string) string {
 		return ""
 	}
 
+	// People write a part of the name, and the catalog has all of it.
 	name := nameOfRevision(repo, rev)
 	for _, r := range repo.Revisions {
 		if r.Name == name {

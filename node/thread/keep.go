@@ -66,6 +66,7 @@ func (s *Store) look(ctx context.Context) {
 
 // copyHere fetches a file that should be here and is not.
 func (s *Store) copyHere(ctx context.Context, thread, file string) int {
+	// The name is a hash: what is here under it is right, or removed when it is read.
 	if _, err := os.Stat(s.path(file)); err == nil {
 		return 0
 	}
@@ -104,10 +105,13 @@ func (s *Store) sweepFiles(ctx context.Context, view *catalog.View, threads map[
 // of those say that they have it.
 func (s *Store) elsewhere(ctx context.Context, view *catalog.View, thread, file string) bool {
 	holders := s.holders(view, thread)
+
+	// One holder alone is no reason to give up the copy here.
 	if slices.Contains(holders, s.d.Net.Self()) || len(holders) < 2 {
 		return false
 	}
 
+	// They are asked, since only they know what is really on their disks.
 	for _, node := range holders {
 		one, cancel := context.WithTimeout(ctx, s.scaled(appendTime))
 		r, err := haveCall.Ask(one, s.d.Net, node, &haveRequest{[]string{file}})

@@ -198,6 +198,8 @@ func (l *Log) give(ctx context.Context, node string, was uint64, at int, sealed 
 	case r.Stale:
 		return false, ErrLost
 	}
+
+	// Fewer than that: it lacks something of before, and everything has to come again.
 	return r.Count == at+len(sealed), nil
 }
 
@@ -221,6 +223,7 @@ func (l *Log) replace(ctx context.Context, alone bool) error {
 // copyElsewhere gives everything to the first other node that takes it; nil
 // where there is none.
 func (l *Log) copyElsewhere(ctx context.Context) ([]string, error) {
+	// In the order of preference, so that others look for the copy where it is.
 	for _, node := range l.s.order(l.s.d.View(), l.thread) {
 		if node == l.s.d.Net.Self() {
 			continue
@@ -255,6 +258,7 @@ func (l *Log) move(ctx context.Context, others []string) error {
 			return nil
 		}
 
+		// Refused, since another node has the run now.
 		if _, refused := catalog.Refused(err); refused {
 			return ErrLost
 		}
@@ -274,6 +278,7 @@ func (l *Log) ship(ctx context.Context, node string) (ok bool, err error) {
 	}
 
 	for at := 0; ; {
+		// So many as fit into a call; one alone may be larger.
 		n, bytes := 0, 0
 		for at+n < len(all) && (n == 0 || bytes+len(all[at+n]) < shipBytes) {
 			bytes += len(all[at+n])

@@ -141,6 +141,8 @@ func (p *spool) adopt(fence uint64) ([][]byte, error) {
 	if err := p.openLocked(); err != nil {
 		return nil, err
 	}
+
+	// A newer runner has written here: the one that asks runs no more.
 	if fence < p.fence {
 		return nil, errStale
 	}

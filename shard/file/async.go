@@ -64,6 +64,7 @@ func (a *asyncWriter) run() {
 
 // write hands a full buffer over and returns an empty one.
 func (a *asyncWriter) write(buf []byte) []byte {
+	// It waits while all buffers are on their way, which bounds their number.
 	a.full <- buf
 	return <-a.free
 }

@@ -139,6 +139,7 @@ func (w *Writer) Finish() (id ID, size int64, err error) {
 		w.t.pages = append(w.t.pages, w.page)
 	}
 
+	// The table is under no checksum of a page: it has its own.
 	w.t.end = w.pos
 	tail := appendTable(nil, &w.t)
 	w.buf = append(w.buf, tail...)
