@@ -90,6 +90,7 @@ func newLayout(view *catalog.View) *layout {
 		}
 	}
 
+	// Repositories of one pack are asked about together.
 	for _, g := range shard.Groups(parts) {
 		f := newLayoutFile(g)
 		f.unit = units[g.Parts[0].Shard]

@@ -96,6 +96,8 @@ func (s *scatterer) moved() (moved []*target) {
 	if len(s.lost) == 0 || s.r.ctx.Err() != nil {
 		return nil
 	}
+
+	// Only a newer view tells where the files are now: with this one the same would be asked.
 	if s.newer > s.r.d.Cluster.View().Index() {
 		ctx, cancel := context.WithTimeout(s.r.ctx, catchUpTime)
 		defer cancel()
@@ -130,6 +132,7 @@ func filesOf(g *shard.Group) []string {
 
 // stop cancels what still runs and waits for it.
 func (s *scatterer) stop() {
+	// Without the cancel, the wait would last as long as the slowest leaf.
 	for c := range s.running {
 		c.cancel()
 	}

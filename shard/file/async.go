@@ -79,6 +79,7 @@ func (a *asyncWriter) failed() error {
 
 // end waits until all is written.
 func (a *asyncWriter) end() error {
+	// Closing ends the goroutine once it has written what is queued.
 	close(a.full)
 	<-a.done
 	return a.failed()

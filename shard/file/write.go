@@ -188,6 +188,7 @@ func Publish(f *os.File, path string) error {
 }
 
 func syncDir(dir string) error {
+	// A directory is never written to, and can be synced all the same.
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
