@@ -91,10 +91,6 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 		p.Text += fmt.Sprintf("; no repository of this query has the revision %q", s.UnknownRevision)
 	}
 
-	for _, hint := range resp.Hints {
-		p.Text += "; " + hint
-	}
-
 	p.Numbers = []number{
 		{"Shards", shards},
 		{"Files considered", grouping(int(s.FilesConsidered))},

@@ -182,6 +182,24 @@ func troubleOf(err error, q string) *trouble {
 	return t
 }
 
+// hint is a word of a query that is a filter of other searches, in its place.
+type hint struct{ Before, Word, After, Say string }
+
+// hintsOf is what is to be said of the words of a query.
+func hintsOf(b layout.Box) []hint {
+	q, err := query.Parse(b.Query, query.Options{Regexp: b.Regexp, CaseSensitive: b.Case})
+	if err != nil {
+		return nil
+	}
+
+	var out []hint
+	for _, h := range q.Hints {
+		end := h.Offset + len(h.Word)
+		out = append(out, hint{b.Query[:h.Offset], h.Word, b.Query[end:], h.Say})
+	}
+	return out
+}
+
 // nearMiss is a search that is near one that found nothing.
 type nearMiss struct {
 	What, URL, Count string

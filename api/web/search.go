@@ -161,6 +161,7 @@ type results struct {
 	From     int
 	Trouble  *trouble
 	Proof    proof
+	Hints    []hint
 	Facets   []facet
 	Chips    []chip
 	Files    template.HTML
@@ -266,7 +267,7 @@ func (r *results) fill(h *heap) {
 	files, repos := r.turn(h), resp.Repositories
 	r.Files = template.HTML(r.appendFiles(nil, files, h.branches))
 
-	r.Views = viewsOf(r.Box)
+	r.Views, r.Hints = viewsOf(r.Box), hintsOf(r.Box)
 	exact := countedExactly(resp, r.within || countsAll(r.Query))
 	r.Proof = proofOf(resp, exact, r.took)
 	r.Facets, r.Chips = facetsOf(resp, r.Box), chipsOf(r.Box)

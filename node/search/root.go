@@ -132,7 +132,7 @@ func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request,
 		age:     s.d.Cluster.Age(),
 		req:     req,
 		shape:   shapeOf(parsed.Type),
-		hints:   parsed.Hints,
+		hints:   sayings(parsed.Hints),
 	}
 
 	// The query itself may bound the answer and the time.
@@ -167,6 +167,14 @@ func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request,
 }
 
 func (r *root) close() { r.cancel() }
+
+// sayings is hints as sentences.
+func sayings(hints []query.Hint) (out []string) {
+	for _, h := range hints {
+		out = append(out, h.String())
+	}
+	return out
+}
 
 // resolve turns every atom that speaks of repositories into the set of those
 // that the viewer may see, and finds the repositories that can have a match

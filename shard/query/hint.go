@@ -6,28 +6,59 @@ import (
 	"strings"
 )
 
-// foreign are filters of other searches, by names that are none here. Only with
-// one of their values a word is taken for one: the rest is code.
-var foreign = []struct {
-	name   string
-	values []string
-	say    string // what does the same here
-}{
-	{"patterntype", []string{"keyword", "literal", "regexp", "standard", "structural"}, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box"},
-	{"public", []string{"yes", "no", "only"}, "visibility:public or visibility:private does that"},
-	{"t", []string{"file", "filematch", "filename", "path", "repo"}, "type:file or type:repo does that"},
+// Hint is a word that is a filter of other searches and text here.
+type Hint struct {
+	Offset int    // of the word, in bytes, from 0
+	Word   string // as it stands in the query
+	Say    string // what does here what the word does there
 }
 
-// hint notes a word that was meant for a filter, as it seems.
-func (p *parser) hint(word string) {
+func (h Hint) String() string { return fmt.Sprintf("%s is searched for as text: %s", h.Word, h.Say) }
+
+// foreign are filters of other searches, by names that are none here. Where there
+// are values only with one of them a word is taken for a filter: the rest is code.
+var foreign = []struct {
+	names  []string
+	values []string // nil for any
+	say    string   // what does the same here, or that nothing does
+}{
+	{[]string{"patterntype"}, []string{"keyword", "literal", "regexp", "standard", "structural"}, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box"},
+	{[]string{"regex"}, nil, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box"},
+	{[]string{"public"}, []string{"yes", "no", "only"}, "visibility:public or visibility:private does that"},
+	{[]string{"t"}, []string{"file", "filematch", "filename", "path", "repo"}, "type:file or type:repo does that"},
+	{[]string{"select"}, []string{"repo", "file", "file.path", "file.directory", "file.owners", "content", "symbol", "commit.diff.added", "commit.diff.removed"}, "type:repo or type:file says what is shown, and sym: searches the names that are defined"},
+	{[]string{"is"}, []string{"archived", "fork", "generated", "internal", "private", "public", "vendored"}, "archived:only, fork:only and visibility: do that for repositories; no filter asks for generated or vendored files"},
+
+	// Of files and their repositories.
+	{[]string{"path", "filename"}, nil, `file: does that, by an expression: file:^src/ or file:\.go$`},
+	{[]string{"extension", "ext"}, nil, `file: does that, by an expression: file:\.go$, or lang: by language`},
+	{[]string{"language"}, nil, "lang: does that"},
+	{[]string{"symbol"}, nil, "sym: does that, by an expression"},
+	{[]string{"org", "user", "owner"}, nil, "repo: does that, by an expression: repo:^github\\.com/acme/ for all that are acme's"},
+	{[]string{"repogroup"}, nil, "context: does that"},
+	{[]string{"license", "repohasfile", "repohascommitafter"}, nil, "no filter asks for that here"},
+
+	// Of commits, which are no results of a search here.
+	{[]string{"author", "committer"}, nil, "commits are not searched here; the history of a repository or a file lists those of an author"},
+	{[]string{"message", "msg"}, nil, "commits are not searched here; the history of a repository or a file lists those with a word in their message"},
+	{[]string{"before", "until"}, nil, "commits are not searched here; at:2026-01-31 searches the files as they were that day"},
+	{[]string{"after", "since"}, nil, "commits are not searched here; the history of a repository or a file lists those since a day"},
+}
+
+// hint notes a word at an offset that was meant for a filter, as it seems.
+func (p *parser) hint(word string, offset int) {
 	name, value, _ := strings.Cut(word, ":")
+	if value == "" || value[0] == ':' {
+		return // a name in C++ or Rust
+	}
+
 	for _, f := range foreign {
-		if !strings.EqualFold(name, f.name) || !slices.Contains(f.values, strings.ToLower(value)) {
+		if !slices.Contains(f.names, strings.ToLower(name)) || f.values != nil && !slices.Contains(f.values, strings.ToLower(value)) {
 			continue
 		}
-		text := fmt.Sprintf("%s is searched for as text: %s", word, f.say)
-		if !slices.Contains(p.out.Hints, text) {
-			p.out.Hints = append(p.out.Hints, text)
+		said := func(h Hint) bool { return h.Word == word }
+		if !slices.ContainsFunc(p.out.Hints, said) {
+			p.out.Hints = append(p.out.Hints, Hint{Offset: offset, Word: word, Say: f.say})
 		}
 	}
 }

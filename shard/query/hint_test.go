@@ -20,14 +20,33 @@ func TestFiltersOfOthersAreHinted(t *testing.T) {
 		"t:int public:string t:":        nil,
 		`"public:yes" content:t:repo`:   nil,
 		"type:repo visibility:public x": nil,
+
+		// Where only some values make a filter, the others are code.
+		"is:archived select:repo":       {"archived:only", "type:repo"},
+		"is:true select:all":            nil,
+		"path::Path user::Name before:": nil,
+
+		// Each filter of others is known, and what is ours is none of them.
+		"path:src language:go symbol:Foo":      {"file: does that", "lang: does that", "sym: does that"},
+		"org:acme user:joe extension:go":       {"repo: does that", "repo: does that", "file: does that"},
+		"Author:joe committer:joe message:fix": {"lists those of an author", "lists those of an author", "a word in their message"},
+		"before:2026-01-01 after:yesterday":    {"at:2026-01-31", "since a day"},
+		"repohasfile:x license:mit":            {"no filter", "no filter"},
+		"content:a file:b repo:c rev:d lang:go sym:e context:f archived:no fork:no visibility:any case:yes count:1 timeout:1s at:2026": nil,
 	} {
 		q, err := Parse(text, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if !slices.EqualFunc(q.Hints, want, strings.Contains) {
+		says := func(h Hint, want string) bool { return strings.Contains(h.String(), want) }
+		if !slices.EqualFunc(q.Hints, want, says) {
 			t.Errorf("%s: %q, want %q", text, q.Hints, want)
+		}
+		for _, h := range q.Hints {
+			if !strings.HasPrefix(text[h.Offset:], h.Word) {
+				t.Errorf("%s: %q does not stand at %d", text, h.Word, h.Offset)
+			}
 		}
 	}
 }

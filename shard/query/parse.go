@@ -28,7 +28,7 @@ type Query struct {
 	At      time.Time     // at:, in UTC, the last second of what it names; zero when not given
 	Type    Type          // type:
 	Case    Case          // how letters match: by case:, or the toggle
-	Hints   []string      // of words that are filters elsewhere, one sentence each
+	Hints   []Hint        // of words that are filters elsewhere
 }
 
 // The special values of Query.Count, and its bound.
@@ -302,7 +302,7 @@ func (p *parser) positive(end int) (Q, error) {
 
 	value, quoted := p.value(end)
 	if !quoted {
-		p.hint(value)
+		p.hint(value, at)
 	}
 	return p.textAtom(value, at, quoted)
 }
