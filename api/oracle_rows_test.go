@@ -242,7 +242,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /":                             once(get("/")),
 	"GET /search": func(a aims) (list []shot) {
 		for _, q := range a.queries() {
-			list = append(list, get("/search?query=%s", url.QueryEscape(q)))
+			list = append(list, get("/search?query=%s", url.QueryEscape(q)), get("/search?facets=all&query=%s", url.QueryEscape("count:1 "+q)))
 		}
 		return list
 	},

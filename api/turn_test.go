@@ -95,6 +95,16 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 		}
 	}
 
+	// The first page counts of each directory what it found; asked to, all of it.
+	_, body := askAs(t, s, "", "GET", "/search?query=needle", "")
+	if aside := cut(body, "<aside", "</aside>"); !strings.Contains(aside, `">≥ `) || !strings.Contains(aside, "facets=all") {
+		t.Errorf("facets of a page that is cut: %s", aside)
+	}
+	_, body = askAs(t, s, "", "GET", "/search?query=needle&facets=all", "")
+	if aside := cut(body, "<aside", "</aside>"); !strings.Contains(aside, "Counted exactly: 901 files.") || strings.Contains(aside, "≥") || !strings.Contains(aside, `<bdi>deep/</bdi></a> <span class="dim">40<`) {
+		t.Errorf("facets that are counted: %s", aside)
+	}
+
 	lines := map[string]bool{}
 	for at := most; at != ""; {
 		_, body := askAs(t, s, "", "GET", at, "")
@@ -112,6 +122,13 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 	if len(lines) != 1300 {
 		t.Errorf("pages of one file show %d lines with matches, want 1,300", len(lines))
 	}
+}
+
+// cut is what stands between two texts.
+func cut(body []byte, from, to string) string {
+	_, rest, _ := strings.Cut(string(body), from)
+	inside, _, _ := strings.Cut(rest, to)
+	return inside
 }
 
 // number reads a number with commas between thousands.

@@ -140,7 +140,11 @@ type facetRow struct {
 	Include, Exclude string // addresses
 }
 
-const facetRows = 12
+// The rows of a facet.
+const (
+	facetRows   = 12
+	countedRows = 100 // where all files were counted
+)
 
 var plainValue = regexp.MustCompile(`^[\w][\w./+#-]*$`)
 
@@ -189,9 +193,10 @@ func revisionsOf(f *search.File) []string {
 }
 
 // facetsOf counts files by what facetKinds names. Where the answer is complete
-// the counts are exact, else they are lower bounds and say so.
-func facetsOf(resp *search.Response, b layout.Box) []facet {
-	exact := resp.Exhaustive && int(resp.Stats.Files) == len(resp.Files)
+// the counts are exact, else they are lower bounds and say so. Of each kind the most
+// frequent are told, at most so many rows.
+func facetsOf(resp *search.Response, b layout.Box, rows int) []facet {
+	exact := countsFiles(resp)
 	var out []facet
 	for _, k := range facetKinds {
 		counts := map[string]int{}
@@ -202,7 +207,7 @@ func facetsOf(resp *search.Response, b layout.Box) []facet {
 		}
 		delete(counts, "")
 
-		if f := facetOf(k.name, counts, exact, b, k.filter); len(f.Rows) >= k.least {
+		if f := facetOf(k, counts, exact, b, rows); len(f.Rows) >= k.least {
 			out = append(out, f)
 		}
 	}
@@ -210,7 +215,7 @@ func facetsOf(resp *search.Response, b layout.Box) []facet {
 }
 
 // facetOf is a facet of counted values.
-func facetOf(name string, counts map[string]int, exact bool, b layout.Box, filter func(string) string) facet {
+func facetOf(k facetKind, counts map[string]int, exact bool, b layout.Box, rows int) facet {
 	// The most frequent first; among equals by name, so that the order stays.
 	values := make([]string, 0, len(counts))
 	for v := range counts {
@@ -218,8 +223,8 @@ func facetOf(name string, counts map[string]int, exact bool, b layout.Box, filte
 	}
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
 
-	f := facet{Name: name, More: max(0, len(values)-facetRows)}
-	for _, v := range values[:min(len(values), facetRows)] {
+	f := facet{Name: k.name, More: max(0, len(values)-rows)}
+	for _, v := range values[:min(len(values), rows)] {
 		row := facetRow{Value: v, Count: grouping(counts[v])}
 		if !exact {
 			row.Count = "≥ " + row.Count
@@ -227,8 +232,8 @@ func facetOf(name string, counts map[string]int, exact bool, b layout.Box, filte
 
 		// Each row has a query with the value, and one without it.
 		with, without := b, b
-		with.Query = filter(v) + " " + grouped(b.Query)
-		without.Query = "-" + filter(v) + " " + grouped(b.Query)
+		with.Query = k.filter(v) + " " + grouped(b.Query)
+		without.Query = "-" + k.filter(v) + " " + grouped(b.Query)
 		row.Include, row.Exclude = searchURL(with, 0), searchURL(without, 0)
 		f.Rows = append(f.Rows, row)
 	}

@@ -30,7 +30,7 @@ const (
 	typedTime    = 400 * time.Millisecond
 )
 
-var searchTemplate = layout.Parse(templates, "templates/search.html")
+var searchTemplate = layout.Parse(templates, "templates/search.html", "templates/facets.html")
 
 // boxOf reads the search box out of an address: the names of the reference
 // product, and those that this site had before.
@@ -86,6 +86,9 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 		return r.refuse(v, err)
 	}
 	r.begin(v.Query.Get("from"), &req)
+	if v.Part == "facets" {
+		return p.counts(ctx, v, r)
+	}
 
 	began, progress := p.Now(), &search.Progress{}
 	req.Progress = progress
@@ -105,6 +108,15 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 		r.fill(f.heap)
 		if r.Empty && r.From == 0 && !r.typed {
 			r.Near = p.nearMisses(ctx, v.Viewer, box)
+		}
+
+		// Without scripts the count comes with the page that asks for it.
+		if r.Narrow.Count != "" && wantsCount(v) {
+			if n, err := p.countFacets(ctx, v.Viewer, r); err == nil {
+				r.Narrow = n
+			} else {
+				r.Narrow.Note = "The count did not succeed."
+			}
 		}
 		return nil
 	}
@@ -162,7 +174,7 @@ type results struct {
 	Trouble  *trouble
 	Proof    proof
 	Hints    []hint
-	Facets   []facet
+	Narrow   narrowing
 	Chips    []chip
 	Files    template.HTML
 	Repos    []repoRow
@@ -270,7 +282,7 @@ func (r *results) fill(h *heap) {
 	r.Views, r.Hints = viewsOf(r.Box), hintsOf(r.Box)
 	exact := countedExactly(resp, r.within || countsAll(r.Query))
 	r.Proof = proofOf(resp, exact, r.took)
-	r.Facets, r.Chips = facetsOf(resp, r.Box), chipsOf(r.Box)
+	r.Narrow, r.Chips = r.narrow(resp), chipsOf(r.Box)
 	r.Summary = summaryOf(resp, exact)
 	if r.within && len(resp.Files) > 0 && len(resp.Files) == resp.Stats.Files {
 		r.Summary = inFiles(resp.Files)

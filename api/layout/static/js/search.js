@@ -150,6 +150,25 @@ document.addEventListener('click', async e => {
   say(more.length + ' more');
 });
 
+// All files are counted for who asks; the page stays as it is.
+document.addEventListener('click', async e => {
+  const count = e.target.closest('#count');
+  if (!count || e.ctrlKey || e.metaKey) return;
+  e.preventDefault();
+  const url = address();
+  try {
+    const html = await progress(fetchPart(count.href, 'facets'));
+    if (!count.isConnected || url !== address()) return;
+    put(document.getElementById('facets'), html);
+    const note = document.getElementById('counted');
+    note.focus();
+    say(note.textContent);
+  } catch (err) {
+    say('The count failed.');
+    count.textContent = 'The count failed: try again';
+  }
+});
+
 // ---- keys of the list
 
 const files = () => [...document.querySelectorAll('.file')];

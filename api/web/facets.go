@@ -1,0 +1,92 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// The bounds of a count that somebody asks for.
+const (
+	countedFiles = 50_000
+	countTime    = 10 * time.Second
+)
+
+var facetsTemplate = layout.Parse(templates, "templates/facets.html")
+
+// narrowing is the properties of what was found, for their template.
+type narrowing struct {
+	Facets []facet
+	Count  string // address of the page with all files counted; "" where they are
+	Note   string // what was counted, where somebody asked
+}
+
+// narrow is the facets of the answer that a page shows. Where that was cut they
+// are lower bounds, and one may have all files counted.
+func (r *results) narrow(resp *search.Response) narrowing {
+	n := narrowing{Facets: facetsOf(resp, r.Box, facetRows)}
+	if !countsFiles(resp) && len(n.Facets) > 0 {
+		n.Count = searchURL(r.Box, r.From) + "&facets=all"
+	}
+	return n
+}
+
+// countFacets counts all files of a query by one search that lists them without
+// their lines.
+func (p *Pages) countFacets(ctx context.Context, v catalog.Viewer, r *results) (narrowing, error) {
+	req, err := r.request()
+	if err != nil {
+		return narrowing{}, err
+	}
+
+	// The last filter of a kind is the one that counts.
+	req.Query += " type:file count:all"
+	if !slices.ContainsFunc(tokensOf(r.Query), func(t token) bool { return t.filter == "timeout" }) {
+		req.Query += " timeout:" + countTime.String()
+	}
+	req.Matches, req.PerFile, req.ContextLines = countedFiles, 0, 0
+
+	resp, err := p.Search.Search(ctx, v, req)
+	if err != nil {
+		return narrowing{}, err
+	}
+	return narrowing{Facets: facetsOf(resp, r.Box, countedRows), Note: countNote(resp)}, nil
+}
+
+// countNote says what a count has counted.
+func countNote(resp *search.Response) string {
+	s := &resp.Stats
+	switch {
+	case countsFiles(resp):
+		return "Counted exactly: " + counted(s.Files, "file", "files") + "."
+	case s.FlushReason == search.FlushTimeout:
+		return "Time ran out after " + counted(s.Files, "file", "files") + ": there may be more of each."
+	case s.FlushReason == search.FlushLimit:
+		return fmt.Sprintf("The best %s of %s are counted: there may be more of each.", grouping(len(resp.Files)), counted(s.Files, "file", "files"))
+	}
+	return "Some files were not searched: there may be more of each."
+}
+
+// countsFiles reports whether an answer has every file, so that what is counted by
+// file is exact.
+func countsFiles(resp *search.Response) bool {
+	return resp.Exhaustive && resp.Stats.Files == len(resp.Files)
+}
+
+// counts shows the facets of a query alone, for a script.
+func (p *Pages) counts(ctx context.Context, v *layout.Visit, r *results) error {
+	n, err := p.countFacets(ctx, v.Viewer, r)
+	if err != nil {
+		return err
+	}
+	return v.Show(r.head(), facetsTemplate, n)
+}
+
+// wantsCount reports whether the address of a page asks for its facets to be counted.
+func wantsCount(v *layout.Visit) bool { return strings.EqualFold(v.Query.Get("facets"), "all") }
