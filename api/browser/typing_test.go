@@ -43,6 +43,44 @@ func theBoxCompletes(t *testing.T, s *site) {
 	}
 }
 
+// suggestionsAreOfWhatIsTyped: answers may take their time, and what is pressed
+// meanwhile is for the list of what stands in the box, not for the one in sight.
+func suggestionsAreOfWhatIsTyped(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo("/", 200)
+	value, list := `document.getElementById('query').value`, `[...document.querySelectorAll('#suggest li')].map(e => e.firstElementChild.textContent)`
+	b.press("repo:local/app rev:")
+	b.until("all revisions", list+`.includes('feature/x@y') && !`+list+`[0].includes('feature')`)
+
+	// Answers stay away until they are let through.
+	eval[bool](b, `(() => {
+  const real = window.fetch, gate = new Promise(open => { window.letThrough = open; });
+  window.fetch = async (...args) => { if (String(args[0]).startsWith('/suggest')) await gate; return real(...args); };
+  return true;
+})()`)
+	b.press("fea", "Down", "Tab")
+	b.expect("nothing is taken of the list before", value+` === 'repo:local/app rev:fea' && document.activeElement.id === 'query'`)
+	eval[bool](b, `letThrough(), true`)
+	b.until("the revision", value+` === 'repo:local/app rev:feature/x@y '`)
+
+	// Where nothing can be suggested Enter searches.
+	b.press("nothingofthatname", "Down", "Enter")
+	b.until("the results", `location.pathname === '/search' && new URLSearchParams(location.search).get('query').endsWith('nothingofthatname')`)
+}
+
+// allFilesAreCountedForWhoAsks, without a redraw of the page.
+func allFilesAreCountedForWhoAsks(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(find("straw"), 200)
+	row := `[...document.querySelectorAll('#facets li')].find(e => e.textContent.includes('hay/')).textContent`
+	b.expect("a lower bound", row+`.includes('≥') && (window.first = document.querySelector('.file'), true)`)
+	b.click("#count")
+	b.until("the count", `document.getElementById('counted') && document.activeElement.id === 'counted' && document.getElementById('counted').textContent === 'Counted exactly: 1,000 files.'`)
+	b.expect("exact facets beside the same files", row+`.includes('1,000') && !document.getElementById('facets').textContent.includes('≥') && first.isConnected`)
+}
+
 // aFileIsFoundByItsLetters, in a dialog, from any page of the repository, and on
 // a page of its own without scripts.
 func aFileIsFoundByItsLetters(t *testing.T, s *site) {

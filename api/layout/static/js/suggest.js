@@ -4,6 +4,7 @@ import { fetchPart, parse } from './part.js';
 
 const box = document.getElementById('query'), form = document.getElementById('search');
 let list = null, at = -1, running = null, timer = 0, quiet = false;
+let coming = false, waiting = []; // a list for what stands in the box is on its way, and keys that are for it
 
 box.setAttribute('role', 'combobox');
 box.setAttribute('aria-autocomplete', 'list');
@@ -18,6 +19,8 @@ export const open = () => list !== null;
 export function close() {
   clearTimeout(timer);
   if (running) running.abort();
+  coming = false;
+  waiting = [];
   if (list) list.remove();
   list = null;
   at = -1;
@@ -26,24 +29,33 @@ export function close() {
 }
 
 async function ask() {
+  clearTimeout(timer);
   if (running) running.abort();
+  coming = true;
   const mine = running = new AbortController(), text = box.value, place = box.selectionStart;
   const cursor = new TextEncoder().encode(text.slice(0, place)).length;
+  let next = null;
   try {
-    const html = await fetchPart('/suggest?' + new URLSearchParams({ query: text, cursor }), 'suggest', mine.signal);
-    if (mine.signal.aborted || text !== box.value || document.activeElement !== box) return;
-    show(parse(html).querySelector('ul'));
+    next = parse(await fetchPart('/suggest?' + new URLSearchParams({ query: text, cursor }), 'suggest', mine.signal)).querySelector('ul');
   } catch { /* without suggestions */ }
+  if (mine.signal.aborted || text !== box.value || document.activeElement !== box) return;
+  show(next);
 }
 
+// show puts a list in the place of the one before, and presses what was pressed
+// for it.
 function show(next) {
-  const before = list && at >= 0 ? list.children[at].dataset.query : null;
+  const keys = waiting;
   close();
-  if (!next || !next.children.length) return;
-  list = next;
-  form.append(list);
-  box.setAttribute('aria-expanded', 'true');
-  if (before) choose([...list.children].findIndex(e => e.dataset.query === before));
+  if (next && next.children.length) {
+    list = next;
+    form.append(list);
+    box.setAttribute('aria-expanded', 'true');
+  }
+  for (const key of keys) {
+    if (list) walk(key);
+    else if (key === 'Enter') { form.requestSubmit(); return; }
+  }
 }
 
 function choose(i) {
@@ -65,23 +77,43 @@ function take(option) {
   box.dispatchEvent(new Event('input', { bubbles: true }));
 }
 
+// walk does what a key does to the list, and reports whether it does anything.
+function walk(key) {
+  const n = list.children.length;
+  if (key === 'ArrowDown') choose(at + 1 < n ? at + 1 : -1);
+  else if (key === 'ArrowUp') choose(at < 0 ? n - 1 : at - 1);
+  else if ((key === 'Enter' || key === 'Tab') && at >= 0) take(list.children[at]);
+  else return false;
+  return true;
+}
+
+// A list of what was typed before stays in sight until the next one comes, but keys
+// mean the next one.
 box.addEventListener('input', () => {
   clearTimeout(timer);
   if (quiet || !box.value) { quiet = false; close(); return; }
+  if (list) choose(-1);
+  coming = true;
+  waiting = [];
   timer = setTimeout(ask, 60);
 });
 box.addEventListener('keydown', e => {
-  if (e.ctrlKey || e.metaKey || e.altKey) return;
-  const n = list ? list.children.length : 0;
-  if (e.key === 'ArrowDown' && !n) { e.preventDefault(); ask(); return; }
-  if (!n) { if (e.key === 'Enter') close(); return; }
-  if (e.key === 'ArrowDown') choose(at + 1 < n ? at + 1 : -1);
-  else if (e.key === 'ArrowUp') choose(at < 0 ? n - 1 : at - 1);
-  else if (e.key === 'Enter' && at >= 0) take(list.children[at]);
-  else if (e.key === 'Tab' && !e.shiftKey && at >= 0) take(list.children[at]);
-  else if (e.key === 'Escape') { e.stopImmediatePropagation(); close(); }
-  else { if (e.key === 'Enter') close(); return; }
-  e.preventDefault();
+  if (e.ctrlKey || e.metaKey || e.altKey || e.key === 'Shift') return;
+  const arrow = e.key === 'ArrowDown' || e.key === 'ArrowUp';
+  if (e.key === 'Escape' && (list || waiting.length)) { e.stopImmediatePropagation(); e.preventDefault(); close(); return; }
+  if (coming && (arrow || waiting.length && (e.key === 'Enter' || e.key === 'Tab' && !e.shiftKey))) {
+    e.preventDefault();
+    if (!waiting.length) ask();
+    waiting.push(e.key);
+    return;
+  }
+  if (!list) {
+    if (e.key === 'ArrowDown') { e.preventDefault(); ask(); }
+    else if (e.key === 'Enter') close();
+    return;
+  }
+  if (!(e.key === 'Tab' && e.shiftKey) && walk(e.key)) e.preventDefault();
+  else if (e.key === 'Enter') close();
 });
 form.addEventListener('mousedown', e => {
   const option = e.target.closest('#suggest li');
