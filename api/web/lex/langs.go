@@ -24,22 +24,6 @@ var (
 	markupFences = []fence{markup, {open: "<![CDATA[", close: "]]>", class: String, lines: true}, {open: `"`, close: `"`, class: String, lines: true}, shellPlain}
 )
 
-// row is a family of languages: the names that go-enry gives them, separated by
-// commas, and how they are written.
-type row struct {
-	names     string
-	comments  string // separated by a line break; see Lang
-	fences    []fence
-	keywords  string
-	types     string
-	fold      bool
-	extra     string
-	directive byte
-	bare      byte
-	markup    bool
-	scripts   bool
-}
-
 const (
 	cWords = "break case const continue default do else enum extern for goto if inline register restrict return sizeof static struct switch typedef union volatile while _Alignas _Alignof _Atomic _Generic _Noreturn _Static_assert NULL"
 	cTypes = "bool char double float int long short signed unsigned void size_t ssize_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t u8 u16 u32 u64 s8 s16 s32 s64 _Bool FILE"
@@ -49,9 +33,8 @@ const (
 )
 
 // rows is the table of languages.
-var rows = []row{
-	{names: "C,Objective-C,C++,Objective-C++,Cuda,OpenCL,GLSL,HLSL,Arduino,Linker Script", comments: "//", directive: '#',
-		fences:   []fence{cComment, {open: `R"(`, close: `)"`, class: String, lines: true}, quoted, character},
+var rows = []Lang{
+	{names: "C,Objective-C,C++,Objective-C++,Cuda,OpenCL,GLSL,HLSL,Arduino,Linker Script", comments: "//", directive: '#', fences: []fence{cComment, {open: `R"(`, close: `)"`, class: String, lines: true}, quoted, character},
 		keywords: cWords + " alignas alignof and asm auto catch class co_await co_return co_yield concept const_cast consteval constexpr constinit decltype delete dynamic_cast explicit export false final friend mutable namespace new noexcept not nullptr operator or override private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw true try typeid typename using virtual",
 		types:    cTypes + " wchar_t char8_t char16_t char32_t string vector map set"},
 	{names: "Go,V,Go Template", comments: "//", fences: []fence{cComment, rawText, quoted, character},
@@ -65,15 +48,13 @@ var rows = []row{
 	{names: "Swift", comments: "//", fences: []fence{{open: "/*", close: "*/", class: Comment, lines: true, nests: true}, longText, quoted}, directive: '#',
 		keywords: "actor any as associatedtype async await break case catch class continue default defer deinit do else enum extension fallthrough false fileprivate final for func guard if import in indirect init inout internal is lazy let mutating nil nonisolated open operator override private protocol public repeat required rethrows return self Self some static struct subscript super switch throw throws true try typealias unowned var weak where while",
 		types:    "Any Array Bool Character Dictionary Double Float Int Int64 Optional Set String UInt UInt8 Void"},
-	{names: "JavaScript,TypeScript,TSX,JSX,Vue,Svelte,CoffeeScript,Astro", comments: "//", fences: []fence{cComment, markup, template, quoted, single}, extra: "$",
-		keywords: jWords, types: "any bigint boolean never number object string symbol unknown Array Map Promise Record Set"},
+	{names: "JavaScript,TypeScript,TSX,JSX,Vue,Svelte,CoffeeScript,Astro", comments: "//", fences: []fence{cComment, markup, template, quoted, single}, extra: "$", keywords: jWords, types: "any bigint boolean never number object string symbol unknown Array Map Promise Record Set"},
 	{names: "Python,Cython,Starlark,Snakemake,SCons,Xonsh", comments: "#", fences: []fence{longText, longSingle, quoted, single},
 		keywords: "and as assert async await break case class continue def del elif else except False finally for from global if import in is lambda match None nonlocal not or pass raise return True try while with yield self cls",
 		types:    "bool bytes complex dict float frozenset int list object set str tuple type"},
 	{names: "Ruby,Crystal", comments: " #", fences: []fence{{open: "=begin", close: "=end", class: Comment, lines: true}, quoted, single},
 		keywords: "alias and attr_accessor attr_reader attr_writer begin break case class def defined? do else elsif end ensure extend false for if in include module next nil not or private protected public raise redo require require_relative rescue retry return self super then true undef unless until when while yield"},
-	{names: "Perl,Raku", comments: " #", fences: []fence{{open: "=", close: "=cut", class: Comment, lines: true, first: true}, quoted, single}, extra: "$@",
-		keywords: "and cmp continue die do else elsif eq eval for foreach ge given goto gt if last le local lt my ne next no not or our package print redo require return shift sub unless until use when while wantarray xor"},
+	{names: "Perl,Raku", comments: " #", fences: []fence{{open: "=", close: "=cut", class: Comment, lines: true, first: true}, quoted, single}, extra: "$@", keywords: "and cmp continue die do else elsif eq eval for foreach ge given goto gt if last le local lt my ne next no not or our package print redo require return shift sub unless until use when while wantarray xor"},
 	{names: "PHP,Hack", comments: "//\n #", fences: []fence{cComment, markup, shellText, shellPlain}, extra: "$", fold: true,
 		keywords: "abstract and as break callable case catch class clone const continue declare default do echo else elseif empty enddeclare endfor endforeach endif endswitch endwhile enum extends final finally fn for foreach function global goto if implements include include_once instanceof insteadof interface isset list match namespace new null or print private protected public readonly require require_once return self static switch throw trait true false try unset use var while xor yield", types: "array bool float int iterable mixed object string void"},
 	{names: "Shell,Bash,Zsh,Fish,Nushell,Tcsh,ShellSession", comments: " #", bare: '\\', fences: []fence{shellText, shellPlain},
@@ -83,12 +64,9 @@ var rows = []row{
 		types:    "bigint bit blob boolean bytea char character date datetime decimal double float int integer interval json jsonb numeric real serial smallint text time timestamp uuid varchar"},
 	{names: "Lua,Luau,MoonScript", comments: "--", fences: []fence{{open: "--[[", close: "]]", class: Comment, lines: true}, {open: "[[", close: "]]", class: String, lines: true}, quoted, single},
 		keywords: "and break do else elseif end false for function goto if in local nil not or repeat return self then true until while"},
-	{names: "Haskell,Elm,PureScript,Agda,Idris", comments: "--", fences: []fence{{open: "{-", close: "-}", class: Comment, lines: true, nests: true}, quoted, character}, extra: "'",
-		keywords: "as case class data default deriving do else family forall foreign hiding if import in infix infixl infixr instance let module newtype of qualified then type where", types: "Bool Char Double Either Float Int Integer IO Maybe String"},
-	{names: "OCaml,Standard ML,F#,Reason,ReScript,Coq", comments: "//", fences: []fence{{open: "(*", close: "*)", class: Comment, lines: true, nests: true}, quoted, character}, extra: "'",
-		keywords: "and as assert begin class constraint do done downto else end exception external false for fun function functor if in include inherit initializer lazy let match member method module mutable new object of open or private rec sig struct then to true try type val virtual when while with yield", types: "array bool char float int list option string unit"},
-	{names: "Common Lisp,Emacs Lisp,Scheme,Clojure,Racket,NewLisp,Fennel,Janet", comments: ";", bare: '\\', fences: []fence{{open: "#|", close: "|#", class: Comment, lines: true, nests: true}, shellText}, extra: "-*!?+/<>=:&%",
-		keywords: "and case cond def default define define-macro define-syntax defmacro defn defparameter defprotocol defrecord defstruct deftype defun defvar do dolist dotimes else false fn for if lambda let let* letrec loop nil ns or progn quote recur require set! setf setq t true unless when while"},
+	{names: "Haskell,Elm,PureScript,Agda,Idris", comments: "--", fences: []fence{{open: "{-", close: "-}", class: Comment, lines: true, nests: true}, quoted, character}, extra: "'", keywords: "as case class data default deriving do else family forall foreign hiding if import in infix infixl infixr instance let module newtype of qualified then type where", types: "Bool Char Double Either Float Int Integer IO Maybe String"},
+	{names: "OCaml,Standard ML,F#,Reason,ReScript,Coq", comments: "//", fences: []fence{{open: "(*", close: "*)", class: Comment, lines: true, nests: true}, quoted, character}, extra: "'", keywords: "and as assert begin class constraint do done downto else end exception external false for fun function functor if in include inherit initializer lazy let match member method module mutable new object of open or private rec sig struct then to true try type val virtual when while with yield", types: "array bool char float int list option string unit"},
+	{names: "Common Lisp,Emacs Lisp,Scheme,Clojure,Racket,NewLisp,Fennel,Janet", comments: ";", bare: '\\', fences: []fence{{open: "#|", close: "|#", class: Comment, lines: true, nests: true}, shellText}, extra: "-*!?+/<>=:&%", keywords: "and case cond def default define define-macro define-syntax defmacro defn defparameter defprotocol defrecord defstruct deftype defun defvar do dolist dotimes else false fn for if lambda let let* letrec loop nil ns or progn quote recur require set! setf setq t true unless when while"},
 	{names: "Erlang", comments: "%", fences: []fence{quoted, single}, keywords: "after and andalso band begin bnot bor bsl bsr bxor case catch cond div end fun if let not of or orelse receive rem try when xor", directive: '-'},
 	{names: "Elixir", comments: "#", fences: []fence{longText, longSingle, quoted, single}, extra: "?!", keywords: "after alias and case catch cond def defdelegate defexception defguard defimpl defmacro defmodule defp defprotocol defstruct do else end false fn for if import in nil not or quote raise receive require rescue true try unless unquote use when with"},
 	{names: "R,Julia", comments: "#", fences: []fence{{open: "#=", close: "=#", class: Comment, lines: true, nests: true}, longText, quoted, character},
@@ -101,12 +79,10 @@ var rows = []row{
 	{names: "HTML,HTML+ERB,HTML+Django,HTML+PHP,HTML+Razor,ASP.NET,JavaServer Pages", fences: markupFences, extra: "-:", markup: true, scripts: true},
 	{names: "XML,SVG,XSLT,Maven POM,Ant Build System", fences: markupFences, extra: "-:.", markup: true},
 	{names: "CSS,SCSS,Sass,Less,Stylus,PostCSS", comments: "", fences: []fence{cComment, quoted, single}, extra: "-", keywords: "important inherit initial none auto unset", directive: '@'},
-	{names: "JSON,JSON with Comments,JSON5,Jsonnet,JSONLD,Jupyter Notebook,HCL,Nix,CUE,Dhall", comments: "//\n #", fences: []fence{cComment, {open: "''", close: "''", class: String, lines: true}, quoted}, extra: "-",
-		keywords: "true false null let in if then else with rec inherit import assert local for function variable resource data module output provider locals"},
+	{names: "JSON,JSON with Comments,JSON5,Jsonnet,JSONLD,Jupyter Notebook,HCL,Nix,CUE,Dhall", comments: "//\n #", fences: []fence{cComment, {open: "''", close: "''", class: String, lines: true}, quoted}, extra: "-", keywords: "true false null let in if then else with rec inherit import assert local for function variable resource data module output provider locals"},
 	{names: "YAML", comments: " #", fences: []fence{quoted, {open: `'`, close: `'`, class: String}}, extra: "-", keywords: "true false null yes no on off"},
 	{names: "TOML,INI,Java Properties,desktop,EditorConfig,Git Config,systemd", comments: " #\n ;", fences: []fence{longText, longSingle, quoted, {open: `'`, close: `'`, class: String}}, extra: "-", keywords: "true false null yes no on off", directive: '['},
-	{names: "Makefile,Dockerfile,CMake,Meson,Just,Ninja,QMake,M4,M4Sugar,Kconfig,Starlark,Bitbake", comments: " #", fences: []fence{doubled}, fold: true,
-		keywords: "add add_custom_command add_executable add_library arg cmd copy define depends on else elseif endef endfunction endif endmacro endforeach entrypoint env export expose find_package foreach from function healthcheck if ifdef ifeq ifndef ifneq include label macro message onbuild option override project return run set shell stopsignal target_link_libraries unexport user vpath volume workdir"},
+	{names: "Makefile,Dockerfile,CMake,Meson,Just,Ninja,QMake,M4,M4Sugar,Kconfig,Starlark,Bitbake", comments: " #", fences: []fence{doubled}, fold: true, keywords: "add add_custom_command add_executable add_library arg cmd copy define depends on else elseif endef endfunction endif endmacro endforeach entrypoint env export expose find_package foreach from function healthcheck if ifdef ifeq ifndef ifneq include label macro message onbuild option override project return run set shell stopsignal target_link_libraries unexport user vpath volume workdir"},
 	{names: "Protocol Buffer,Protocol Buffers,GraphQL,Thrift,Cap'n Proto,FlatBuffers,Solidity,Bicep", comments: "//\n #", fences: []fence{cComment, longText, quoted, single},
 		keywords: "contract directive emit enum event exception extend extends extensions external false fragment function if implements import input interface internal mapping message modifier mutation namespace on oneof option optional package payable pragma private public query repeated required require reserved return returns rpc scalar schema service stream struct subscription syntax throws true type typedef union view void", types: "address binary bool bytes double fixed32 fixed64 float i16 i32 i64 int32 int64 list map set sfixed32 sfixed64 sint32 sint64 string uint uint256 uint32 uint64 Boolean Float ID Int String"},
 	{names: "TeX,BibTeX,BibTeX Style", comments: "%", bare: '\\', directive: '\\'},
@@ -120,33 +96,19 @@ var rows = []row{
 }
 
 // generic is how a language is read that has no row.
-var generic = row{comments: "//\n #", fences: []fence{cComment, quoted}}
+var generic = Lang{comments: "//\n #", fences: []fence{cComment, quoted}}
 
 // languages is the table by name, made when it is first asked for.
 var languages = sync.OnceValue(func() map[string]*Lang {
-	all := map[string]*Lang{"": generic.lang()}
+	all := map[string]*Lang{"": generic.prepare()}
 	for i := range rows {
-		l := rows[i].lang()
-		for name := range strings.SplitSeq(rows[i].names, ",") {
+		l := rows[i].prepare()
+		for name := range strings.SplitSeq(l.names, ",") {
 			all[name] = l
 		}
 	}
 	return all
 })
-
-func (r *row) lang() *Lang {
-	l := &Lang{fences: r.fences, words: map[string]Class{}, fold: r.fold, extra: r.extra, directive: r.directive, bare: r.bare, markup: r.markup, scripts: r.scripts}
-	if r.comments != "" {
-		l.comments = strings.Split(r.comments, "\n")
-	}
-	for w := range strings.FieldsSeq(r.types) {
-		l.words[w] = Type
-	}
-	for w := range strings.FieldsSeq(r.keywords) {
-		l.words[w] = Keyword
-	}
-	return l.prepare()
-}
 
 // For is how a language is read, by the name that go-enry gives it; a language
 // that is not known is read by a row that knows the commonest comments and texts.

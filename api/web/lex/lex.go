@@ -57,11 +57,14 @@ type fence struct {
 	first       bool // opens, before a letter, and closes at the beginning of a line only
 }
 
-// Lang is how a family of languages is written. It is immutable.
+// Lang is a family of languages and how it is written. It is immutable once it is
+// prepared.
 type Lang struct {
+	names     string // that go-enry gives them, separated by commas
+	comments  string // what begins a comment to the end of the line, separated by line breaks: after a space where it begins with one, first on its line where it begins with ^
 	fences    []fence
-	comments  []string // what begins a comment to the end of the line: after a space where it begins with one, first on its line where it begins with ^
-	words     map[string]Class
+	keywords  string
+	types     string
 	fold      bool   // words are in any case
 	extra     string // bytes of words besides letters, digits and _
 	bare      byte   // takes the meaning from the byte after it outside texts too; 0 for none
@@ -69,7 +72,9 @@ type Lang struct {
 	markup    bool   // texts stand in tags only
 	scripts   bool   // of markup: elements hold scripts and styles
 
-	kinds [256]kind
+	begins []string // comments, one by one
+	words  map[string]Class
+	kinds  [256]kind
 }
 
 // kind is what may begin with a byte.
@@ -81,8 +86,16 @@ const (
 	digit
 )
 
-// prepare fills the table of bytes.
+// prepare makes the tables of words and bytes.
 func (l *Lang) prepare() *Lang {
+	l.begins, l.words = strings.FieldsFunc(l.comments, func(r rune) bool { return r == '\n' }), map[string]Class{}
+	for w := range strings.FieldsSeq(l.types) {
+		l.words[w] = Type
+	}
+	for w := range strings.FieldsSeq(l.keywords) {
+		l.words[w] = Keyword // also what is a type elsewhere in the family
+	}
+
 	for b := range 256 {
 		switch {
 		case b >= '0' && b <= '9':
@@ -94,7 +107,7 @@ func (l *Lang) prepare() *Lang {
 	for _, f := range l.fences {
 		l.kinds[f.open[0]] |= opens
 	}
-	for _, c := range l.comments {
+	for _, c := range l.begins {
 		l.kinds[strings.TrimLeft(c, " ^")[0]] |= opens
 	}
 	return l
@@ -167,7 +180,7 @@ func (l *Lang) Line(line []byte, state State, spans []Span) ([]Span, State) {
 func (l *Lang) opened(line []byte, at int) (end int, class Class, next State) {
 	// A comment goes to the end of the line.
 	rest := line[at:]
-	for _, c := range l.comments {
+	for _, c := range l.begins {
 		c, bound := strings.CutPrefix(c, " ")
 		c, first := strings.CutPrefix(c, "^")
 		if !has(rest, c) || l.longer(rest, len(c)) {
@@ -249,6 +262,7 @@ func (f *fence) begins(line []byte, at int) (begin, hashes int, ok bool) {
 // rest finds the end of a fence whose inside goes on at a place. open is how
 // deep it is still open at the end of the line, -1 where it closes.
 func (f *fence) rest(line []byte, at, depth int) (end, open int) {
+	// The escape first: what it stands before closes nothing, not even itself.
 	for at < len(line) {
 		switch rest := line[at:]; {
 		case f.escape != 0 && rest[0] == f.escape:
@@ -282,7 +296,7 @@ func (f *fence) closed(rest []byte, hashes int) bool {
 // class is what a word is.
 func (l *Lang) class(word []byte) Class {
 	if len(word) > 20 {
-		return Plain
+		return Plain // no word of a table is so long
 	}
 	if l.fold {
 		var low [20]byte
@@ -344,11 +358,7 @@ func (l *Lang) Enter(part []byte) State {
 		if f.class != Comment || f.open == f.close {
 			continue
 		}
-		closes := bytes.Index(part, []byte(f.close))
-		if closes < 0 {
-			continue
-		}
-		if opens := bytes.Index(part[:closes], []byte(f.open)); opens < 0 {
+		if closes := bytes.Index(part, []byte(f.close)); closes >= 0 && !bytes.Contains(part[:closes], []byte(f.open)) {
 			return State(i+1) | 1<<8
 		}
 	}

@@ -16,6 +16,7 @@ var embedded = [...]struct{ name, language string }{{"script", "JavaScript"}, {"
 
 // markupLine is Line for markup.
 func (l *Lang) markupLine(line []byte, state State, spans []Span) ([]Span, State) {
+	// A fence of the markup itself; one inside an element belongs to its language.
 	at := 0
 	if open := state &^ parts; open != 0 && state&inside == 0 {
 		f := &l.fences[(open&0xff)-1]
