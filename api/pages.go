@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -257,17 +258,26 @@ func (c *call) pack() {
 		return
 	}
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is a good one
-	_, _ = w.Write(c.body)                          // to memory
+	w := newPacker(&b)
+	_, _ = w.Write(c.body) // to memory
 	_ = w.Close()
 	c.body = b.Bytes()
+}
+
+// packLevel is how hard a page is compressed: a page of results has a fifth fewer
+// bytes than at the fastest level, for half a millisecond.
+const packLevel = 6
+
+func newPacker(w io.Writer) *gzip.Writer {
+	z, _ := gzip.NewWriterLevel(w, packLevel) // the level is a good one
+	return z
 }
 
 // packed compresses a page that is sent in parts. What the page flushes, and each
 // part that fills its buffer, goes to the reader at once.
 func packed(stream func(*bufio.Writer) error) func(*bufio.Writer) error {
 	return func(w *bufio.Writer) error {
-		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is a good one
+		z := newPacker(w)
 		if err := stream(bufio.NewWriterSize(flushing{z, w}, packedPart)); err != nil {
 			return err
 		}
