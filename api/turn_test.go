@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/search"
@@ -103,6 +104,9 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 	_, body = askAs(t, s, "", "GET", "/search?query=needle&facets=all", "")
 	if aside := cut(body, "<aside", "</aside>"); !strings.Contains(aside, "Counted exactly: 901 files.") || strings.Contains(aside, "≥") || !strings.Contains(aside, `<bdi>deep/</bdi></a> <span class="dim">40<`) {
 		t.Errorf("facets that are counted: %s", aside)
+	}
+	if got, want := cut(body, `<h1 class="summary">`, "<"), layout.Grouping(all.Stats.TotalMatches)+" matches in 901 files"; got != want {
+		t.Errorf("counted, the page says %q, want %q", got, want)
 	}
 
 	lines := map[string]bool{}

@@ -25,6 +25,8 @@ type narrowing struct {
 	Facets []facet
 	Count  string // address of the page with all files counted; "" where they are
 	Note   string // what was counted, where somebody asked
+
+	Summary string // of the answer, by that count
 }
 
 // narrow is the facets of the answer that a page shows. Where that was cut they
@@ -56,7 +58,11 @@ func (p *Pages) countFacets(ctx context.Context, v catalog.Viewer, r *results) (
 	if err != nil {
 		return narrowing{}, err
 	}
-	return narrowing{Facets: facetsOf(resp, r.Box, countedRows), Note: countNote(resp)}, nil
+	return narrowing{
+		Facets:  facetsOf(resp, r.Box, countedRows),
+		Note:    countNote(resp),
+		Summary: summaryOf(resp, countsFiles(resp)),
+	}, nil
 }
 
 // countNote says what a count has counted.

@@ -183,7 +183,10 @@ func troubleOf(err error, q string) *trouble {
 }
 
 // hint is a word of a query that is a filter of other searches, in its place.
-type hint struct{ Before, Word, After, Say string }
+type hint struct {
+	Before, Word, After, Say string
+	Ours, URL                string // the filter that is meant, and the search with it; "" for none
+}
 
 // hintsOf is what is to be said of the words of a query.
 func hintsOf(b layout.Box) []hint {
@@ -195,7 +198,13 @@ func hintsOf(b layout.Box) []hint {
 	var out []hint
 	for _, h := range q.Hints {
 		end := h.Offset + len(h.Word)
-		out = append(out, hint{b.Query[:h.Offset], h.Word, b.Query[end:], h.Say})
+		row := hint{Before: b.Query[:h.Offset], Word: h.Word, After: b.Query[end:], Say: h.Say, Ours: h.Ours}
+		if h.Ours != "" {
+			meant := b
+			meant.Query = row.Before + h.Ours + row.After
+			row.URL = searchURL(meant, 0)
+		}
+		out = append(out, row)
 	}
 	return out
 }

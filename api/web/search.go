@@ -113,7 +113,7 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 		// Without scripts the count comes with the page that asks for it.
 		if r.Narrow.Count != "" && wantsCount(v) {
 			if n, err := p.countFacets(ctx, v.Viewer, r); err == nil {
-				r.Narrow = n
+				r.Narrow, r.Summary = n, n.Summary
 			} else {
 				r.Narrow.Note = "The count did not succeed."
 			}

@@ -167,3 +167,20 @@ func TestAQueryWithinOneFile(t *testing.T) {
 		}
 	}
 }
+
+// A filter of other searches stands marked in its place, with the query that was
+// meant where there is one.
+func TestForeignFiltersAreMarkedInTheirPlace(t *testing.T) {
+	t.Parallel()
+	got := hintsOf(layout.Box{Query: "(é language:go) author:joe x", Case: true})
+	if len(got) != 2 || got[0].Before != "(é " || got[0].Word != "language:go" || got[0].After != ") author:joe x" || got[1].Before != "(é language:go) " || got[1].URL != "" {
+		t.Fatalf("%+v", got)
+	}
+	u, err := url.Parse(got[0].URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if box := boxOf(u.Query()); box.Query != "(é lang:go) author:joe x" || !box.Case {
+		t.Errorf("what was meant is %+v", box)
+	}
+}

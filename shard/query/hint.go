@@ -11,6 +11,7 @@ type Hint struct {
 	Offset int    // of the word, in bytes, from 0
 	Word   string // as it stands in the query
 	Say    string // what does here what the word does there
+	Ours   string // the filter that may stand in its place; "" where none says the same
 }
 
 func (h Hint) String() string { return fmt.Sprintf("%s is searched for as text: %s", h.Word, h.Say) }
@@ -21,28 +22,29 @@ var foreign = []struct {
 	names  []string
 	values []string // nil for any
 	say    string   // what does the same here, or that nothing does
+	ours   string   // our name of a filter that takes the same values; "" for none
 }{
-	{[]string{"patterntype"}, []string{"keyword", "literal", "regexp", "standard", "structural"}, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box"},
-	{[]string{"regex"}, nil, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box"},
-	{[]string{"public"}, []string{"yes", "no", "only"}, "visibility:public or visibility:private does that"},
-	{[]string{"t"}, []string{"file", "filematch", "filename", "path", "repo"}, "type:file or type:repo does that"},
-	{[]string{"select"}, []string{"repo", "file", "file.path", "file.directory", "file.owners", "content", "symbol", "commit.diff.added", "commit.diff.removed"}, "type:repo or type:file says what is shown, and sym: searches the names that are defined"},
-	{[]string{"is"}, []string{"archived", "fork", "generated", "internal", "private", "public", "vendored"}, "archived:only, fork:only and visibility: do that for repositories; no filter asks for generated or vendored files"},
+	{[]string{"patterntype"}, []string{"keyword", "literal", "regexp", "standard", "structural"}, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box", ""},
+	{[]string{"regex"}, nil, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box", ""},
+	{[]string{"public"}, []string{"yes", "no", "only"}, "visibility:public or visibility:private does that", ""},
+	{[]string{"t"}, []string{"file", "filematch", "filename", "path", "repo"}, "type:file or type:repo does that", ""},
+	{[]string{"select"}, []string{"repo", "file", "file.path", "file.directory", "file.owners", "content", "symbol", "commit.diff.added", "commit.diff.removed"}, "type:repo or type:file says what is shown, and sym: searches the names that are defined", ""},
+	{[]string{"is"}, []string{"archived", "fork", "generated", "internal", "private", "public", "vendored"}, "archived:only, fork:only and visibility: do that for repositories; no filter asks for generated or vendored files", ""},
 
 	// Of files and their repositories.
-	{[]string{"path", "filename"}, nil, `file: does that, by an expression: file:^src/ or file:\.go$`},
-	{[]string{"extension", "ext"}, nil, `file: does that, by an expression: file:\.go$, or lang: by language`},
-	{[]string{"language"}, nil, "lang: does that"},
-	{[]string{"symbol"}, nil, "sym: does that, by an expression"},
-	{[]string{"org", "user", "owner"}, nil, "repo: does that, by an expression: repo:^github\\.com/acme/ for all that are acme's"},
-	{[]string{"repogroup"}, nil, "context: does that"},
-	{[]string{"license", "repohasfile", "repohascommitafter"}, nil, "no filter asks for that here"},
+	{[]string{"path", "filename"}, nil, `file: does that, by an expression: file:^src/ or file:\.go$`, "file"},
+	{[]string{"extension", "ext"}, nil, `file: does that, by an expression: file:\.go$, or lang: by language`, ""},
+	{[]string{"language"}, nil, "lang: does that", "lang"},
+	{[]string{"symbol"}, nil, "sym: does that, by an expression", "sym"},
+	{[]string{"org", "user", "owner"}, nil, "repo: does that, by an expression: repo:^github\\.com/acme/ for all that are acme's", ""},
+	{[]string{"repogroup"}, nil, "context: does that", "context"},
+	{[]string{"license", "repohasfile", "repohascommitafter"}, nil, "no filter asks for that here", ""},
 
 	// Of commits, which are no results of a search here.
-	{[]string{"author", "committer"}, nil, "commits are not searched here; the history of a repository or a file lists those of an author"},
-	{[]string{"message", "msg"}, nil, "commits are not searched here; the history of a repository or a file lists those with a word in their message"},
-	{[]string{"before", "until"}, nil, "commits are not searched here; at:2026-01-31 searches the files as they were that day"},
-	{[]string{"after", "since"}, nil, "commits are not searched here; the history of a repository or a file lists those since a day"},
+	{[]string{"author", "committer"}, nil, "commits are not searched here; the history of a repository or a file lists those of an author", ""},
+	{[]string{"message", "msg"}, nil, "commits are not searched here; the history of a repository or a file lists those with a word in their message", ""},
+	{[]string{"before", "until"}, nil, "commits are not searched here; at:2026-01-31 searches the files as they were that day", ""},
+	{[]string{"after", "since"}, nil, "commits are not searched here; the history of a repository or a file lists those since a day", ""},
 }
 
 // hint notes a word at an offset that was meant for a filter, as it seems.
@@ -58,7 +60,11 @@ func (p *parser) hint(word string, offset int) {
 		}
 		said := func(h Hint) bool { return h.Word == word }
 		if !slices.ContainsFunc(p.out.Hints, said) {
-			p.out.Hints = append(p.out.Hints, Hint{Offset: offset, Word: word, Say: f.say})
+			h := Hint{Offset: offset, Word: word, Say: f.say}
+			if f.ours != "" {
+				h.Ours = f.ours + ":" + value
+			}
+			p.out.Hints = append(p.out.Hints, h)
 		}
 	}
 }

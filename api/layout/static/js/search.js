@@ -161,6 +161,7 @@ document.addEventListener('click', async e => {
     if (!count.isConnected || url !== address()) return;
     put(document.getElementById('facets'), html);
     const note = document.getElementById('counted');
+    document.querySelector('.summary').textContent = note.dataset.summary;
     note.focus();
     say(note.textContent);
   } catch (err) {
