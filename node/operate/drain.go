@@ -170,9 +170,10 @@ func (d *Drainer) Remove(ctx context.Context, _ account.Owner, req RemoveRequest
 		return nil, err
 	}
 
+	// A node that is drained has its copies as long as it is there.
 	view := d.catalog.View()
 	out := &RemoveResponse{Node: m.ID}
-	for _, id := range d.onlyCopies(view, m.ID, 1) {
+	for _, id := range d.onlyCopies(view, m.ID, 1, d.members.Alive) {
 		if repo := view.Repo(id); repo != nil {
 			out.Lost = append(out.Lost, repo.Name)
 		}
@@ -202,7 +203,13 @@ func (d *Drainer) takers(view *catalog.View, but string) (ids []string) {
 // Left is how many repositories a node that leaves has something of that others
 // have too few copies of.
 func (d *Drainer) Left(view *catalog.View, leaving string) int {
-	return len(d.onlyCopies(view, leaving, d.wanted(view, leaving)))
+	// Copies on other nodes that leave are none: two that are drained at once would
+	// each count on the other.
+	stays := func(id string) bool {
+		m := view.Member(id)
+		return m != nil && m.State == catalog.MemberAlive && d.members.Alive(id)
+	}
+	return len(d.onlyCopies(view, leaving, d.wanted(view, leaving), stays))
 }
 
 // wanted is the number of copies that there should be beside a node that
@@ -212,8 +219,8 @@ func (d *Drainer) wanted(view *catalog.View, leaving string) int {
 }
 
 // onlyCopies lists the repositories of which a node has something that fewer
-// than want live other members have.
-func (d *Drainer) onlyCopies(view *catalog.View, node string, want int) []catalog.RepoID {
+// than want other members have, of those that count.
+func (d *Drainer) onlyCopies(view *catalog.View, node string, want int, counts func(id string) bool) []catalog.RepoID {
 	var out []catalog.RepoID
 	for repo := range view.Repos() {
 		keys := []string{catalog.MirrorKey(repo.ID)}
@@ -221,16 +228,15 @@ func (d *Drainer) onlyCopies(view *catalog.View, node string, want int) []catalo
 			keys = append(keys, catalog.ShardKey(s.ID))
 		}
 
-		if slices.ContainsFunc(keys, func(key string) bool { return d.onlyCopy(view, key, node, want) }) {
+		if slices.ContainsFunc(keys, func(key string) bool { return onlyCopy(view, key, node, want, counts) }) {
 			out = append(out, repo.ID)
 		}
 	}
 	return out
 }
 
-// onlyCopy reports whether a node has something that fewer than want live other
-// members have.
-func (d *Drainer) onlyCopy(view *catalog.View, key, node string, want int) bool {
+// onlyCopy is onlyCopies of one thing.
+func onlyCopy(view *catalog.View, key, node string, want int, counts func(id string) bool) bool {
 	holders := view.Holders(key)
 	if !slices.Contains(holders, node) {
 		return false
@@ -238,7 +244,7 @@ func (d *Drainer) onlyCopy(view *catalog.View, key, node string, want int) bool 
 
 	others := 0
 	for _, id := range holders {
-		if id != node && d.members.Alive(id) {
+		if id != node && counts(id) {
 			others++
 		}
 	}
