@@ -110,7 +110,7 @@ func (n *Node) snapshot() *snapshot {
 		members: members,
 		repos:   countRepos(view, nil, live),
 
-		permissions: job.PermissionsOf(view),
+		permissions: n.permissions.Of(view),
 		jobs:        countJobs(view, true),
 		here:        n.jobs.Runner.Running(),
 		config:      n.config.State(),

@@ -72,7 +72,8 @@ type Node struct {
 	tags    tagger
 	noGit   string // what is said where git is missing; "" where it is there
 
-	searched hold.SearchTime
+	searched    hold.SearchTime
+	permissions job.Permissions // what hosts have said, for metrics and status
 
 	closers  closers     // of what New opened
 	wired    atomic.Bool // New has made every part

@@ -179,7 +179,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 		out.Connections = append(out.Connections, n.Syncer.StateOf(view, c))
 	}
 
-	out.Permissions = job.PermissionsOf(view)
+	out.Permissions = n.permissions.Of(view)
 	out.Warnings = slices.Concat(n.warnings(view), permissionWarnings(out.Permissions))
 	out.noteFiles(n.NodeFiles(ctx))
 	return out, nil

@@ -3,7 +3,6 @@ package catalog
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -31,27 +30,15 @@ func Guest() Viewer { return Viewer{Role: RoleGuest, Name: "anonymous"} }
 // Operator is the viewer of the host's own operator.
 func Operator() Viewer { return Viewer{Role: RoleOwner, Name: "operator", All: true} }
 
-// sets are sets of repositories, made when first asked for. All views
-// between two changes of names, facts, connections or configuration share
-// them: indexing, which is what mostly happens, does not throw them away.
-type sets struct {
-	mu       sync.Mutex
-	listed   *roaring.Bitmap
-	open     *roaring.Bitmap // of listed, those that are anybody's
-	contexts map[string]*roaring.Bitmap
-	viewers  map[string]*sight          // by account; at most maxSights
-	linked   map[string]*roaring.Bitmap // by site: what everybody who is known there sees
-	asked    *roaring.Bitmap            // of listed, those whose hosts are asked who may read them
-}
-
-// sight is what an account sees, as long as its record, its grants and what
-// hosts say of its identities are the ones that it was worked out from. Records
-// are replaced, never changed.
+// sight is what an account sees, as long as its record, its grants, what hosts say
+// of its identities and the sets for everybody are the ones that it was worked out
+// from. Records and sets are replaced, never changed.
 type sight struct {
-	user   *User
-	grants []*Grants
-	reads  []reads
-	set    *roaring.Bitmap
+	user         *User
+	grants       []*Grants
+	reads        []reads
+	listed, open *roaring.Bitmap
+	set          *roaring.Bitmap
 }
 
 // maxSights bounds what is kept for viewers: the sets of 2,000 people who see
@@ -97,7 +84,8 @@ func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *r
 	v.sets.mu.Lock()
 	last := v.sets.viewers[a.ID]
 	v.sets.mu.Unlock()
-	if last != nil && last.user == a && slices.Equal(last.grants, grants) && slices.Equal(last.reads, reads) {
+	same := last != nil && last.user == a && last.listed == listed && last.open == open
+	if same && slices.Equal(last.grants, grants) && slices.Equal(last.reads, reads) {
 		return last.set
 	}
 
@@ -121,7 +109,7 @@ func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *r
 	if v.sets.viewers == nil || len(v.sets.viewers) >= maxSights {
 		v.sets.viewers = map[string]*sight{}
 	}
-	v.sets.viewers[a.ID] = &sight{a, grants, reads, set}
+	v.sets.viewers[a.ID] = &sight{a, grants, reads, listed, open, set}
 	return set
 }
 
@@ -139,15 +127,12 @@ func (v *View) Enforces() bool {
 
 // openSets are the repositories that are listed, and those of them that are open.
 func (v *View) openSets() (listed, open *roaring.Bitmap) {
-	enforced := v.enforcements()
-	v.sets.mu.Lock()
-	defer v.sets.mu.Unlock()
-	listed = v.listedLocked()
-	if v.sets.open == nil {
-		shown := v.Shown()
-		v.sets.open = v.where(func(r *Repo) bool { return shown(r) && isOpen(r, enforced) })
-	}
-	return listed, v.sets.open
+	listed = v.Kept("listed", v.Shown)
+	open = v.Kept("open", func() func(*Repo) bool {
+		shown, enforced := v.Shown(), v.enforcements()
+		return func(r *Repo) bool { return shown(r) && isOpen(r, enforced) }
+	})
+	return listed, open
 }
 
 // enforcement is what a connection says of the permissions of its repositories.
@@ -177,13 +162,6 @@ func isOpen(r *Repo, enforced map[string]enforcement) bool {
 		}
 	}
 	return true
-}
-
-func (v *View) listedLocked() *roaring.Bitmap {
-	if v.sets.listed == nil {
-		v.sets.listed = v.where(v.Shown())
-	}
-	return v.sets.listed
 }
 
 // Shown returns what tells whether a repository is shown to anybody: some
@@ -221,23 +199,11 @@ func (v *View) Context(name string) (*roaring.Bitmap, bool) {
 		return nil, false
 	}
 
-	name = def.Name
-
-	v.sets.mu.Lock()
-	defer v.sets.mu.Unlock()
-	if set := v.sets.contexts[name]; set != nil {
-		return set, true
-	}
-
 	// Made once for each state of the repositories: many searches ask for the same context.
-	scope, shown := newScope(def), v.Shown()
-	set := v.where(func(r *Repo) bool { return shown(r) && scope.has(r) })
-	if v.sets.contexts == nil {
-		v.sets.contexts = map[string]*roaring.Bitmap{}
-	}
-
-	v.sets.contexts[name] = set
-	return set, true
+	return v.Kept("context "+def.Name, func() func(*Repo) bool {
+		scope, shown := newScope(def), v.Shown()
+		return func(r *Repo) bool { return shown(r) && scope.has(r) }
+	}), true
 }
 
 // scope is a search context with its globs compiled.

@@ -76,7 +76,7 @@ func (c *SetConfig) apply(t *txn) Result {
 	t.setConfig(&Config{Raw: c.Raw, Hash: c.Hash, Index: t.index, At: t.now, By: t.node})
 	t.defineConnections(c.Connections)
 	t.dropConnections(gone, c.Keep)
-	t.sets = &sets{}
+	t.allChanged()
 	return Result{ID: t.index}
 }
 

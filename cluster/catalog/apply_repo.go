@@ -19,7 +19,7 @@ const maxWarnings = 100
 // setRepo stores a repository whose name is not taken by another.
 func (t *txn) setRepo(r *Repo) {
 	t.repos.set(r.ID, r)
-	t.sets = &sets{}
+	t.repoChanged(r.ID)
 }
 
 func (c *SyncPage) apply(t *txn) Result {
@@ -213,7 +213,7 @@ func (t *txn) putConnection(old, n *Connection) {
 
 	// Who sees what is worked out anew where its repositories vanish or come back.
 	if old.HiddenAt.IsZero() != n.HiddenAt.IsZero() {
-		t.sets = &sets{}
+		t.allChanged()
 	}
 }
 
@@ -519,7 +519,7 @@ func (c *FinishCollect) apply(t *txn) Result {
 	t.forget(r)
 
 	t.repos.delete(r.ID)
-	t.sets = &sets{}
+	t.repoChanged(r.ID)
 	return Result{}
 }
 

@@ -65,7 +65,7 @@ func (c *SayPermissionSync) apply(t *txn) Result {
 	t.members.set(m.ID, &m)
 
 	// Who sees what may change for everybody: sets that were worked out before are of no use.
-	t.sets = &sets{}
+	t.allChanged()
 	return Result{}
 }
 
@@ -187,17 +187,9 @@ func (r *reads) refused() bool { return r.reader != nil && r.reader.Issue != "" 
 // linkedAt is what everybody sees who is known to a code host: what is public
 // or internal there.
 func (v *View) linkedAt(site string) *roaring.Bitmap {
-	v.sets.mu.Lock()
-	defer v.sets.mu.Unlock()
-	if set := v.sets.linked[site]; set != nil {
-		return set
-	}
-	set := v.where(func(r *Repo) bool { return ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) == site })
-	if v.sets.linked == nil {
-		v.sets.linked = map[string]*roaring.Bitmap{}
-	}
-	v.sets.linked[site] = set
-	return set
+	return v.Kept("linked "+site, func() func(*Repo) bool {
+		return func(r *Repo) bool { return ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) == site }
+	})
 }
 
 // Asked are the repositories whose host is asked who may read them: those that
@@ -208,16 +200,12 @@ func (v *View) Asked() *roaring.Bitmap {
 		return roaring.New()
 	}
 	_, open := v.openSets()
-
-	v.sets.mu.Lock()
-	defer v.sets.mu.Unlock()
-	if v.sets.asked == nil {
+	return v.Kept("asked", func() func(*Repo) bool {
 		shown := v.Shown()
-		v.sets.asked = v.where(func(r *Repo) bool {
+		return func(r *Repo) bool {
 			return shown(r) && !open.Contains(r.ID) && !ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) != ""
-		})
-	}
-	return v.sets.asked
+		}
+	})
 }
 
 // ofWhoeverIsKnown reports whether a repository is open to everybody who is

@@ -47,7 +47,7 @@ func (s *State) Refound(to Successor) *Refounded {
 		s.meta.Former = append(slices.Clone(s.meta.Former), s.meta.ClusterID)
 	}
 	s.meta.ClusterID = to.Cluster
-	s.sets = &sets{}
+	s.allChanged()
 	s.rehashMeta()
 	return r
 }

@@ -12,6 +12,7 @@ type State struct {
 	tables
 	kinds   []JobRow // of jobs, always the same
 	sets    *sets    // shared by views while no repository enters, leaves or is renamed
+	shared  bool     // a view has sets
 	checked check    // of the last CheckHash; not part of the state
 	unseal  Unsealer // of configurations; nil reads none that is sealed
 }
@@ -61,7 +62,7 @@ func (s *State) Unseal(open Unsealer) {
 
 // newState is New with tables and kinds of jobs of its own.
 func newState(rows []tableRow, kinds []JobRow) *State {
-	s := &State{kinds: kinds, sets: &sets{}, tables: tables{
+	s := &State{kinds: kinds, sets: newSets(), tables: tables{
 		rows:   rows,
 		config: &Config{},
 
@@ -154,6 +155,7 @@ func (s *State) Diverged() bool { return s.checked.diverged }
 
 // View returns the state as it is now. It costs the same for any size.
 func (s *State) View() *View {
+	s.shared = true
 	v := &View{sets: s.sets, tables: tables{
 		rows:     s.rows,
 		meta:     s.meta,

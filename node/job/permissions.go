@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -51,8 +52,29 @@ func (a *Answers) good(at time.Time) {
 	}
 }
 
-// PermissionsOf tells how far code hosts have said who may read what.
-func PermissionsOf(view *catalog.View) *PermissionState {
+// Permissions counts how far code hosts have said who may read what. It keeps what two
+// views have in common, so that a look at 100,000 repositories walks over what changed.
+// The zero value is ready; it is safe for concurrent use.
+type Permissions struct {
+	mu    sync.Mutex // guards the fields below
+	index uint64     // of the view that last is of
+	last  *PermissionState
+
+	asked  *roaring.Bitmap            // repositories of which hosts were asked at that view
+	bySite map[string]*roaring.Bitmap // the same, apart by their hosts
+}
+
+// Of is the state at a view. It is shared: nobody may change it.
+func (p *Permissions) Of(view *catalog.View) *PermissionState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil || p.index != view.Index() {
+		p.last, p.index = p.count(view), view.Index()
+	}
+	return p.last
+}
+
+func (p *Permissions) count(view *catalog.View) *PermissionState {
 	settings := view.File().Settings
 	s := &PermissionState{
 		Sync:        view.PermissionSync(),
@@ -75,7 +97,7 @@ func PermissionsOf(view *catalog.View) *PermissionState {
 	}
 
 	countPeople(view, at)
-	countRepoAnswers(view, at)
+	p.countRepoAnswers(view, at)
 	for _, h := range hosts {
 		s.Hosts = append(s.Hosts, *h)
 	}
@@ -120,49 +142,80 @@ func countPeople(view *catalog.View, at func(site string) *HostPermissions) {
 }
 
 // countRepoAnswers counts the repositories of which hosts are asked.
-func countRepoAnswers(view *catalog.View, at func(site string) *HostPermissions) {
-	failing := map[catalog.RepoID]bool{}
+func (p *Permissions) countRepoAnswers(view *catalog.View, at func(site string) *HostPermissions) {
+	p.follow(view)
+	failing, answered := roaring.New(), roaring.New()
 	for j := range view.JobsOfKind(catalog.JobRepoSync, catalog.JobFailed, catalog.JobBackoff) {
-		failing[catalog.SubjectRepo(j.Subject)] = AccessIssue(j) != ""
+		if AccessIssue(j) != "" {
+			failing.Add(catalog.SubjectRepo(j.Subject))
+		}
 	}
 
-	asked := map[string]bool{} // connections, by whether they tell of readers
-	for _, c := range view.File().Connections {
-		asked[c.Shared().Name] = view.PermissionSync().Enforces(c.Shared()) && host.ReadershipOf(c) != host.Untold
+	// One walk over the answers for the times; all else is counted by sets.
+	times := make([]time.Time, 0, p.asked.GetCardinality())
+	numbers := make([]catalog.RepoID, 0, cap(times))
+	for x := range view.Accesses() {
+		if p.asked.Contains(x.Repo) {
+			numbers, times = append(numbers, x.Repo), append(times, x.At)
+		}
 	}
+	answered.AddMany(numbers)
 
-	ended := map[string]*roaring.Bitmap{}
-
-	// Both go by the numbers of repositories: one walk of each is much less than looking all of them up.
-	wanted, answers := view.Asked(), slices.Collect(view.Accesses())
-	for repo := range view.Repos() {
-		if !wanted.Contains(repo.ID) || !slices.ContainsFunc(repo.Connections, func(c catalog.RepoConnection) bool { return asked[c.Name] }) {
-			continue
-		}
-
-		site := catalog.SiteOf(repo.ExternalID)
-		if ended[site] == nil {
-			ended[site] = view.EndedAccess(site)
-		}
-
+	for site, wanted := range p.bySite {
 		a := &at(site).Repos
-		a.Wanted++
-		if failing[repo.ID] {
-			a.Failing++
-		}
+		ended := roaring.And(view.EndedAccess(site), answered)
+		a.Wanted = int(wanted.GetCardinality())
+		a.Failing = int(wanted.AndCardinality(failing))
+		a.Ended = int(wanted.AndCardinality(ended))
 
-		for len(answers) > 0 && answers[0].Repo < repo.ID {
-			answers = answers[1:]
-		}
-
-		switch {
-		case len(answers) == 0 || answers[0].Repo != repo.ID:
-		case ended[site].Contains(repo.ID):
-			a.Ended++
-		default:
-			a.good(answers[0].At)
+		for i, id := range numbers {
+			if wanted.Contains(id) && !ended.Contains(id) {
+				a.good(times[i])
+			}
 		}
 	}
+}
+
+// follow brings the repositories of which hosts are asked up to a view.
+func (p *Permissions) follow(view *catalog.View) {
+	asked := askedOf(view)
+	if asked == p.asked {
+		return
+	}
+	if p.asked == nil {
+		p.asked, p.bySite = roaring.New(), map[string]*roaring.Bitmap{}
+	}
+
+	// A number stays with its host for good, so those that were there before stay where they are.
+	for it := roaring.AndNot(asked, p.asked).Iterator(); it.HasNext(); {
+		id := it.Next()
+		site := catalog.SiteOf(view.Repo(id).ExternalID)
+		if p.bySite[site] == nil {
+			p.bySite[site] = roaring.New()
+		}
+		p.bySite[site].Add(id)
+	}
+	for site, set := range p.bySite {
+		if set.And(asked); set.IsEmpty() {
+			delete(p.bySite, site)
+		}
+	}
+	p.asked = asked
+}
+
+// askedOf are the repositories whose hosts are asked who may read them, by the token of
+// a connection of a kind that tells.
+func askedOf(view *catalog.View) *roaring.Bitmap {
+	wanted := view.Asked()
+	return view.Kept("asked by a connection", func() func(*catalog.Repo) bool {
+		asked := map[string]bool{} // connections, by whether they tell of readers
+		for _, c := range view.File().Connections {
+			asked[c.Shared().Name] = view.PermissionSync().Enforces(c.Shared()) && host.ReadershipOf(c) != host.Untold
+		}
+		return func(r *catalog.Repo) bool {
+			return wanted.Contains(r.ID) && slices.ContainsFunc(r.Connections, func(c catalog.RepoConnection) bool { return asked[c.Name] })
+		}
+	})
 }
 
 // unlinked counts the active accounts that no code host knows.

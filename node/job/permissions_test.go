@@ -1,6 +1,8 @@
 package job
 
 import (
+	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -15,9 +17,13 @@ func TestAnswersOfHostsAreCounted(t *testing.T) {
 	s := newShelf(t)
 	s.Do(&catalog.PutAccount{Account: catalog.User{ID: "bob", Email: "bob@x", Role: catalog.RoleMember, State: catalog.AccountActive}})
 	s.Do(&catalog.PutAccount{Account: catalog.User{ID: "eve", Email: "eve@x", Role: catalog.RoleMember, State: catalog.AccountSuspended}})
+	var counter Permissions
 	now := func() (people, repos Answers) {
 		t.Helper()
-		state := PermissionsOf(s.View())
+		state := counter.Of(s.View())
+		if anew := new(Permissions).Of(s.View()); !reflect.DeepEqual(state, anew) {
+			t.Errorf("what is kept counts %+v, made anew %+v", state, anew)
+		}
 		if state.Sync != catalog.PermissionSyncOn || state.Unlinked != 1 || state.PeopleLimit != 8 || state.ReposLimit != 8 {
 			t.Fatalf("%+v", state)
 		}
@@ -40,7 +46,7 @@ func TestAnswersOfHostsAreCounted(t *testing.T) {
 	subject := catalog.RepoSubject(s.View().RepoByExternalID(ownSite + ":1").ID)
 	s.Do(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: subject})
 	fence := s.Grant(catalog.JobRepoSync, subject, "n1")
-	if running := PermissionsOf(s.View()).ReposRunning; running != 1 {
+	if running := new(Permissions).Of(s.View()).ReposRunning; running != 1 {
 		t.Errorf("%d repositories are asked for", running)
 	}
 	s.Do(&catalog.FinishRepoAccess{Repo: s.View().RepoByExternalID(ownSite + ":1").ID, Fence: fence, Seen: s.View().Index(), Readers: 1, Add: []string{"7"}})
@@ -85,7 +91,27 @@ func TestNothingIsCountedWhereHostsAreNotAsked(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
 	s.Do(&catalog.SayPermissionSync{Node: "n1", Permissions: catalog.PermissionSyncOff})
-	if state := PermissionsOf(s.View()); state.Sync != catalog.PermissionSyncOff || len(state.Hosts) != 0 || state.Unlinked != 0 {
+	if state := new(Permissions).Of(s.View()); state.Sync != catalog.PermissionSyncOff || len(state.Hosts) != 0 || state.Unlinked != 0 {
 		t.Errorf("%+v", state)
+	}
+}
+
+// Repositories that come and go are counted as if they had all been walked over.
+func TestCountsFollowTheRepositories(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	var counter Permissions
+	for i := range 6 {
+		var ids []string
+		for n := range 50 + 3*i {
+			if n%7 != i {
+				ids = append(ids, fmt.Sprintf("%s:%d", ownSite, n+1))
+			}
+		}
+		s.list("a", ids...)
+		got, want := counter.Of(s.View()), new(Permissions).Of(s.View())
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("after listing %d: kept %+v, anew %+v", i, got, want)
+		}
 	}
 }
