@@ -45,6 +45,8 @@ func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 	if v.Form.Has("with") {
 		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("with"), Next: next})
 	}
+
+	// A form without an address is that of keys, even where the key was forgotten.
 	var begun *account.BegunSession
 	var err error
 	if key := strings.TrimSpace(v.Form.Get("key")); key != "" || email == "" {
@@ -56,6 +58,8 @@ func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 	if err == nil {
 		return p.enter(v, begun, next)
 	}
+
+	// What the API says of a key is for programs: people read whether it is one.
 	if said := p.refused(v, err); said != "" {
 		if email == "" {
 			said = "That is no key of this service, or it has ended."
@@ -72,6 +76,8 @@ func (p *Pages) refused(v *layout.Visit, err error) string {
 	if !errors.As(err, &e) {
 		return ""
 	}
+
+	// Only what the reader can mend, or wait for, is said beside the form.
 	switch {
 	case errors.Is(err, call.ErrUnauthenticated):
 		v.Status = 401
@@ -128,6 +134,8 @@ func (p *Pages) joined(ctx context.Context, v *layout.Visit) error {
 	if v.Form.Has("with") {
 		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("with"), Link: link})
 	}
+
+	// Found out here, so that a slip of the finger does not use up the link.
 	if password != v.Form.Get("again") {
 		v.Status = 400
 		return p.showJoin(ctx, v, link, "The two passwords differ.")

@@ -89,6 +89,8 @@ func (p *Pages) changeMember(ctx context.Context, v *layout.Visit) error {
 	if err != nil {
 		return err
 	}
+
+	// What is refused is said above the list as it is now: another owner may have changed it.
 	data, err := p.changed(ctx, v, by)
 	if err != nil {
 		said := p.refused(v, err)
@@ -104,6 +106,7 @@ func (p *Pages) changed(ctx context.Context, v *layout.Visit, by account.Owner) 
 	user, do := v.Form.Get("user"), v.Form.Get("do")
 	switch {
 	case do == "invite":
+		// Whatever else a form says makes no owner.
 		role := catalog.RoleMember
 		if v.Form.Get("role") == "owner" {
 			role = catalog.RoleOwner

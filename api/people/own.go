@@ -43,6 +43,8 @@ func (p *Pages) showOwn(ctx context.Context, v *layout.Visit, wrong, done string
 	if v.Viewer.Role == catalog.RoleGuest {
 		return call.Fail(call.ErrUnauthenticated, "Sign in to see your account.")
 	}
+
+	// A key of nobody has a name and a role, and nothing else of an account.
 	data := ownPage{Name: v.Viewer.Name, Role: v.Viewer.Role.String(), Wrong: wrong, Done: done, Password: p.Passwords.ByPassword()}
 	if by, err := person(v); err == nil {
 		data.Account = true

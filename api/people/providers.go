@@ -37,6 +37,8 @@ func (p *Pages) leave(ctx context.Context, v *layout.Visit, req signin.Start) er
 	if err != nil {
 		return p.notIn(ctx, v, req.By, err)
 	}
+
+	// A proxy in front of this service has said who it is: there is nowhere to go.
 	if begun.Session != nil {
 		return p.enter(v, begun.Session, req.Next)
 	}
@@ -60,6 +62,8 @@ func dropFlows(v *layout.Visit) {
 	if len(names) < mostFlows {
 		return
 	}
+
+	// Which of them is the oldest the browser does not tell.
 	for _, name := range names {
 		keep(v, name, "", 0)
 	}

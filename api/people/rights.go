@@ -71,6 +71,7 @@ func (p *Pages) rightsAnswer(r *account.WhyResponse) *rightsAnswer {
 		Command: "shoal user access " + r.User.Email + " " + r.Repo,
 	}
 
+	// One reason that stops outweighs all that let see: it is marked first.
 	for _, x := range r.Reasons {
 		line := rightsReason{Class: "dim", Word: "no right", Text: x.Text}
 		switch {

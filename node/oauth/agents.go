@@ -32,6 +32,7 @@ func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error)
 		return nil, call.WriteError(err)
 	}
 
+	// One that has ended is kept for a while, to know its tokens again: it is no agent any more.
 	view := s.d.Catalog.View()
 	var all []Agent
 	for c := range view.Consents() {
@@ -66,6 +67,7 @@ func (s *Server) EndAgent(ctx context.Context, by account.Holder, id string) (*A
 		return nil, call.WriteError(err)
 	}
 
+	// One of somebody else is missing, like one that never was.
 	view := s.d.Catalog.View()
 	c := view.Consent(id)
 	if c == nil || !s.alive(c) || !manages(by, c) {

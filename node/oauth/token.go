@@ -45,12 +45,15 @@ func AccessWellFormed(text string) bool { return accessBox.is(text) }
 // the form only. What a client does wrong is an *Error; anything else means
 // that it should ask again.
 func (s *Server) Exchange(ctx context.Context, client string, form url.Values) (*Tokens, error) {
+	// Two values of one parameter are read differently by different programs. Of a
+	// resource there may be several (RFC 8707).
 	for name, values := range form {
 		if len(values) > 1 && name != "resource" {
 			return nil, refused(invalidRequest, "The parameter "+cleanName(name)+" is there more than once.")
 		}
 	}
 
+	// Clients of x/oauth2 name themselves in the header first, all others in the form.
 	if id := form.Get("client_id"); client == "" {
 		client = id
 	} else if id != "" && id != client {
@@ -250,6 +253,7 @@ func (s *Server) tokens(ctx context.Context, c *catalog.Consent) (*Tokens, error
 		return nil, errNotReady
 	}
 
+	// Both carry the entry that they stand on: a node that is behind waits for it.
 	life := s.accessLife()
 	access, err := s.rings.seal(ctx, accessBox, accessToken{c.ID, c.Index, s.d.Now().Add(life).Unix()})
 	if err != nil {
@@ -282,6 +286,8 @@ func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer,
 		return catalog.Viewer{}, bad
 	}
 
+	// It is ours, so the entry that it stands on is there: a node that does not have it
+	// yet is behind, and must not say that the token is not good.
 	if err := s.reach(ctx, token.Index); err != nil {
 		return catalog.Viewer{}, err
 	}
@@ -295,6 +301,7 @@ func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer,
 
 // Revoke ends the consent of a token. A text that is no token is no failure.
 func (s *Server) Revoke(ctx context.Context, text string) error {
+	// Either token ends the consent: clients revoke the one that they have (RFC 7009).
 	var id string
 	var index uint64
 	var access accessToken
