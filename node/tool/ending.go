@@ -87,6 +87,12 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 // keptText names files that are kept by name only; at length, why they are and how
 // to read one.
 func keptText(a *Args, cut search.Cut, brief bool) string {
+	// Where something was found elsewhere, one name tells what kind of files they are.
+	if brief && cut.Unsearched > 1 && len(cut.UnsearchedFiles) > 0 {
+		first := cut.UnsearchedFiles[0]
+		return fmt.Sprintf("%s kept by name only, as %s%s", count(cut.Unsearched, "file"), of(a, first.Repo), clean([]byte(first.Path)))
+	}
+
 	var names []string
 	for _, f := range cut.UnsearchedFiles {
 		name := of(a, f.Repo) + clean([]byte(f.Path))

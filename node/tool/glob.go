@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/search"
@@ -125,13 +126,20 @@ func nearFiles(ctx context.Context, v catalog.Viewer, s Searcher, a *Args) []str
 		return nil
 	}
 
-	like := search.GlobRequest{Pattern: nearGlob(want), Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: 10000}
-	r, err := s.Glob(ctx, v, like)
-	if err != nil {
-		return nil
+	// What lacks letters is looked for first: few names have the others in their
+	// order, while of a large repository more names than are listed have a piece.
+	var near []nearPath
+	for _, pattern := range []string{lettersGlob(want), nearGlob(want)} {
+		like := search.GlobRequest{Pattern: pattern, Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: 10000}
+		r, err := s.Glob(ctx, v, like)
+		if err != nil {
+			return nil
+		}
+		if near = nearPaths(want, r.Repos, 3); near != nil {
+			break
+		}
 	}
 
-	near := nearPaths(want, r.Repos, 3)
 	for i, f := range near {
 		near[i].path = clean([]byte(f.path))
 		if a.Text("repo") == "" {
@@ -143,6 +151,20 @@ func nearFiles(ctx context.Context, v catalog.Viewer, s Searcher, a *Args) []str
 
 // wrongLetters is how many letters of the name of a file may be wrong.
 func wrongLetters(name string) int { return max(1, len(bare(name))/4) }
+
+// lettersGlob is a glob for names that have the letters of one in their order,
+// in any case: oomkill.c finds OOM_kill.c.
+func lettersGlob(name string) string {
+	var out strings.Builder
+	for _, r := range bare(name) {
+		if upper := unicode.ToUpper(r); upper != r {
+			fmt.Fprintf(&out, "*[%c%c]", r, upper)
+		} else if unicode.IsDigit(r) || unicode.IsLetter(r) {
+			fmt.Fprintf(&out, "*%c", r)
+		}
+	}
+	return out.String() + "*"
+}
 
 // nearGlob is a glob for names that may be like one. Two letters exchanged may
 // stand in two pieces: of one piece more than that, one stays as it is.

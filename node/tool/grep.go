@@ -144,7 +144,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 		fmt.Fprintf(&out, "; from file %d on", g.offset+1)
 	}
 
-	var e end
+	e := end{found: true}
 	shown := writeBlocks(g.Args, &out, g.blocks(files), &e, func(i int) string {
 		return g.with("repo", files[i].Repo, "path", files[i].Path, "include", nil, "exclude", nil, "limit", nil, "offset", nil)
 	})
@@ -268,15 +268,19 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	}
 	out.WriteByte('\n')
 
-	var e end
+	e := end{found: true}
 	rest := tallies[min(g.offset, len(tallies)):]
+	most := mostTallies
+	if g.group == "file" {
+		most = mostTallyFiles
+	}
 	for i, t := range rest {
-		line := fmt.Sprintf("%s: %s in %s\n", t.name, count(t.matches, "match"), count(t.files, "file"))
+		line := fmt.Sprintf("%s: %d in %d\n", t.name, t.matches, t.files)
 		if g.group == "file" {
 			line = fmt.Sprintf("%s: %d\n", t.name, t.matches)
 		}
 
-		if out.Len()+len(line) > g.room() || i == mostTallies {
+		if out.Len()+len(line) > g.room() || i == most {
 			left := count(len(rest)-i, g.groupNoun())
 			e.left = append(e.left, fmt.Sprintf("%s with fewer; continue with %s", left, g.with("offset", g.offset+i)))
 			break
@@ -287,8 +291,12 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	return out.String() + e.String()
 }
 
-// mostTallies is how many groups are shown at a time: more are no overview.
-const mostTallies = 100
+// How many groups are shown at a time: more directories are no overview, while
+// who counts by file wants to go through them.
+const (
+	mostTallies    = 40
+	mostTallyFiles = 100
+)
 
 func (g *grepping) groupNoun() string {
 	switch g.group {

@@ -205,6 +205,19 @@ func TestReceiversOfOtherNamesAreShownByLine(t *testing.T) {
 	}
 }
 
+// What lacks letters, or joins its words in another way, is found by the letters
+// that it has.
+func TestAGlobForNamesWithTheSameLetters(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"oomkill.c": "*[oO]*[oO]*[mM]*[kK]*[iI]*[lL]*[lL]*[cC]*", "v2-a": "*[vV]*2*[aA]*", "§[]{}*?": "*",
+	} {
+		if got := lettersGlob(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
 // A name with as many wrong letters as are allowed matches the glob by which
 // such names are looked for.
 func TestAGlobForNamesThatAreLikeOne(t *testing.T) {

@@ -52,7 +52,7 @@ func runRankedSearch(ctx context.Context, v catalog.Viewer, s Searcher, b Browse
 
 // ranked writes files with their best lines.
 func (l *lookup) ranked(r *search.RankedResponse) string {
-	var e end
+	e := end{found: len(r.Files) > 0}
 	e.lacks(l.Args, r.Cut, "")
 	if len(r.Files) == 0 {
 		text := "No file has these words" + ". Try other words of the same meaning"
