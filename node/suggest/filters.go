@@ -24,7 +24,7 @@ var filters = []struct{ name, means string }{
 var canonical = map[string]string{
 	"repo": "repo", "r": "repo", "file": "file", "f": "file", "lang": "lang", "l": "lang", "sym": "sym", "rev": "rev", "branch": "rev", "b": "rev",
 	"revision": "rev", "context": "context", "reposet": "reposet", "case": "case", "type": "type", "count": "count", "archived": "archived",
-	"fork": "fork", "visibility": "visibility", "timeout": "timeout", "at": "at",
+	"content": "content", "c": "content", "fork": "fork", "visibility": "visibility", "timeout": "timeout", "at": "at",
 }
 
 // fixed are the values of filters that take few.

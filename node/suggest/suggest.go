@@ -104,8 +104,10 @@ func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string,
 
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	// A name with two colons is one of a language, as content::Web.
 	var out []Suggestion
-	if name, value, ok := strings.Cut(w.text, ":"); ok && canonical[name] != "" {
+	name, value, ok := strings.Cut(w.text, ":")
+	if ok && canonical[name] != "" && !strings.HasPrefix(value, ":") {
 		w.name, w.value = name+":", value
 		out = s.values(ctx, v, w)
 	} else {

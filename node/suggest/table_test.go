@@ -1,0 +1,331 @@
+package suggest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// row is a query with | where somebody types, and what is suggested: the query
+// that each suggestion makes of it, with | behind what was inserted.
+type row struct{ typed, want string }
+
+// shown writes suggestions as a row has them.
+func shown(typed string, list []Suggestion) string {
+	text := strings.Replace(typed, "|", "", 1)
+	var out []string
+	for _, s := range list {
+		out = append(out, text[:s.Start]+s.Insert+"|"+text[s.End:])
+	}
+	return strings.Join(out, "\n")
+}
+
+func (r row) check(t *testing.T, s *Suggester, v catalog.Viewer) {
+	t.Helper()
+	before, after, _ := strings.Cut(r.typed, "|")
+	got, err := s.Complete(t.Context(), v, before+after, len(before))
+	if err != nil {
+		t.Errorf("%s: %v", r.typed, err)
+		return
+	}
+	if text := shown(r.typed, got); text != strings.TrimSpace(r.want) {
+		t.Errorf("%s\n\ngot\n%s\n\nwant\n%s", r.typed, text, strings.TrimSpace(r.want))
+	}
+}
+
+// TestWhatIsSuggested: filters by their beginnings, values of each filter, and
+// what a word could be.
+func TestWhatIsSuggested(t *testing.T) {
+	t.Parallel()
+	s := suggester(&fake{})
+	for _, r := range []row{
+		// Filters.
+		{"|", "repo:|\nfile:|\nlang:|\nsym:|\nrev:|\nat:|\ncontent:|\ncontext:|\nreposet:|\ncase:|\ntype:|\ncount:|"}, // the first twelve
+		{"f|", "file:|\nfork:|"},
+		{"a x F|", "a x file:|\na x fork:|"},
+		{"-f| x", "-file:| x\n-fork:| x"},
+		{"(v|)", "(visibility:|)"},
+		{"x|", ""},                                       // no filter begins so, and of one letter nothing else is looked for
+		{"x|y", "sym:^xying$ |\nfile:^cmd/main\\.go$ |"}, // what stands behind belongs to the word
+
+		// Values that are few.
+		{"case:|", "case:yes |\ncase:no |\ncase:auto |"},
+		{"a case:a| b", "a case:auto | b"},
+		{"-archived:o|", "-archived:only |"},
+		{"visibility:p|", "visibility:public |\nvisibility:private |"},
+		{"type:x|", ""},
+		{"count:1|", "count:100 |\ncount:1000 |\ncount:10000 |"},
+		{"timeout:5|", "timeout:500ms |\ntimeout:5s |"},
+
+		// Repositories, by any part of their names.
+		{"repo:app|", "repo:^acme/app$ |"},
+		{`repo:^acme/ap| rev:x`, `repo:^acme/app$ | rev:x`},
+		{"r:app|", "r:^acme/app$ |"},
+		{"reposet:x/y,app|", "reposet:x/y,acme/app |"},
+
+		// Languages, the short names first.
+		{"lang:erl|", "lang:Erlang |"},
+		{"l:Objective-c|", "l:Objective-C |\nl:Objective-C++ |"},
+		{"lang:emacs|", `lang:"Emacs Lisp" |`},
+
+		// Revisions: those of the one repository that is named, else those that are indexed.
+		{"rev:|", "rev:* |\nrev:HEAD |\nrev:main |"},
+		{"repo:^acme/app$ rev:f|", "repo:^acme/app$ rev:feature/x |"},
+		{"branch:MA|", "branch:main |"},
+		{"repo:a repo:b rev:f|", ""}, // of two nobody knows which one is meant
+
+		// Contexts, files, symbols.
+		{"context:e|", "context:web |"},
+		{"context:|", "context:web |\ncontext:infra |"},
+		{"file:|", ""},
+		{"file:main|", `file:^cmd/main\.go$ |`},
+		{"-f:ma|", `-f:^cmd/main\.go$ |`},
+		{"sym:G|", ""}, // one letter begins too many
+		{"sym:Greet|", "sym:^Greeting$ |"},
+
+		// A word could be a repository, a symbol or a file.
+		{"acme|", "repo:^acme/app$ |\nsym:^acmeing$ |\nfile:^cmd/main\\.go$ |"},
+
+		// What is no place for a suggestion.
+		{`"re|`, ""},
+		{`a "b c|`, ""},
+		{`"a" f|`, "\"a\" file:|\n\"a\" fork:|"},
+		{"content:fi|", ""},
+		{"c:fi|", ""},
+		{"count:none|", ""},
+		{"at:2026|", ""},
+	} {
+		r.check(t, s, catalog.Guest())
+	}
+}
+
+// TestANameWithTwoColonsIsNoFilter: file::open is a name of C++.
+func TestANameWithTwoColonsIsNoFilter(t *testing.T) {
+	t.Parallel()
+	got, err := suggester(&fake{}).Complete(t.Context(), catalog.Guest(), "file::op", 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range got {
+		if strings.Contains(g.Insert, "file:^cmd") && g.Start != 0 || strings.HasPrefix(g.Insert, "file::") {
+			t.Errorf("%+v", g)
+		}
+	}
+	if len(got) == 0 || got[0].Kind == File {
+		t.Errorf("it was taken for the filter: %+v", got)
+	}
+}
+
+// TestEveryFilterIsOneOfTheLanguage, and its few values are good ones.
+func TestEveryFilterIsOneOfTheLanguage(t *testing.T) {
+	t.Parallel()
+	for name, is := range canonical {
+		values := fixed[is]
+		if values == nil {
+			values = []string{"x"}
+			switch is {
+			case "at":
+				values = []string{"2026-01-31"}
+			case "lang":
+				values = []string{"Go"}
+			}
+		}
+		for _, value := range values {
+			q, err := query.Parse(name+":"+value, query.Options{})
+			if err != nil {
+				t.Errorf("%s:%s: %v", name, value, err)
+				continue
+			}
+			if text := q.Q.String(); strings.Contains(text, name+":"+value) && is != name {
+				t.Errorf("%s:%s is text for the language: %s", name, value, text)
+			}
+		}
+	}
+	for _, f := range filters {
+		if canonical[f.name] != f.name {
+			t.Errorf("%s is suggested and has no values", f.name)
+		}
+	}
+}
+
+// TestAHiddenRepositoryIsNotSuggested: neither by its name, nor by a revision of
+// it, nor by what it counts.
+func TestAHiddenRepositoryIsNotSuggested(t *testing.T) {
+	t.Parallel()
+	s := suggester(&fake{})
+	for _, r := range []row{
+		{"repo:secret|", ""},
+		{"repo:^acme/secret$ rev:f|", ""},
+		{"reposet:sec|", ""},
+		{"secret|", "sym:^secreting$ |\nfile:^cmd/main\\.go$ |"},
+	} {
+		r.check(t, s, catalog.Guest())
+	}
+
+	// For who may see it, it is there.
+	for _, r := range []row{
+		{"repo:secret|", "repo:^acme/secret$ |"},
+		{"repo:^acme/secret$ rev:f|", "repo:^acme/secret$ rev:feature/x |"},
+	} {
+		r.check(t, s, catalog.Operator())
+	}
+}
+
+// TestWhatIsNoQueryIsRefused with a sentence.
+func TestWhatIsNoQueryIsRefused(t *testing.T) {
+	t.Parallel()
+	s := suggester(&fake{})
+	for _, tt := range []struct {
+		text   string
+		cursor int
+		want   string
+	}{
+		{strings.Repeat("a", MaxQuery+1), 0, "at most 4096"},
+		{"abc", 4, "from 0 to the 3 bytes"},
+		{"abc", -1, "from 0 to the 3 bytes"},
+	} {
+		if _, err := s.Complete(t.Context(), catalog.Guest(), tt.text, tt.cursor); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%d bytes, at %d: %v, want %q", len(tt.text), tt.cursor, err, tt.want)
+		}
+	}
+	if _, err := s.Complete(t.Context(), catalog.Guest(), strings.Repeat("a", MaxQuery), MaxQuery); err != nil {
+		t.Errorf("the longest query: %v", err)
+	}
+
+	for _, req := range []FilesRequest{{Repo: "acme/app", Limit: -1}, {Repo: "acme/app", Limit: MaxPaths + 1}, {Repo: "acme/app", Query: strings.Repeat("a", 257)}} {
+		if _, err := s.Files(t.Context(), catalog.Guest(), req); !errors.Is(err, call.ErrInvalid) {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+}
+
+// busy is a node with much of everything, that answers slowly.
+type busy struct {
+	fake
+	slow time.Duration
+}
+
+func (b *busy) Repos(_ context.Context, _ catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
+	r := &browse.ReposResponse{Total: 1000}
+	for i := range min(1000, req.PerPage) {
+		r.Repos = append(r.Repos, browse.RepoInfo{Name: fmt.Sprintf("acme/app%d", i)})
+	}
+	return r, nil
+}
+
+func (b *busy) Search(ctx context.Context, _ catalog.Viewer, req search.Request) (*search.Response, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(b.slow):
+	}
+	return b.fake.Search(ctx, catalog.Guest(), req)
+}
+
+// TestAnAnswerIsBounded in number, and in time: a part that takes longer is left
+// out.
+func TestAnAnswerIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			typed string
+			slow  time.Duration
+			count int
+			kinds string
+		}{
+			{"repo:app", 0, most, "repository"},
+			{"app", 0, 5, "repository symbol file"}, // three, one, one
+			{"app", time.Second, 4, "repository symbol"},
+			{"file:app", time.Second, 0, ""},
+			{"lang:", 0, most, "language"},
+		} {
+			b := &busy{slow: tt.slow}
+			s := New(Deps{Find: b, List: b, Read: b})
+			began := time.Now()
+			got, err := s.Complete(t.Context(), catalog.Guest(), tt.typed, len(tt.typed))
+			if err != nil || len(got) != tt.count {
+				t.Errorf("%s: %d suggestions, %v; want %d", tt.typed, len(got), err, tt.count)
+			}
+			var kinds []string
+			for _, g := range got {
+				if len(kinds) == 0 || kinds[len(kinds)-1] != string(g.Kind) {
+					kinds = append(kinds, string(g.Kind))
+				}
+			}
+			if text := strings.Join(kinds, " "); text != tt.kinds {
+				t.Errorf("%s: %s, want %s", tt.typed, text, tt.kinds)
+			}
+			if took := time.Since(began); took > within {
+				t.Errorf("%s: took %v, at most %v", tt.typed, took, within)
+			}
+		}
+	})
+}
+
+// failing is a node on which nothing works.
+type failing struct{ fake }
+
+var errBroken = errors.New("broken")
+
+func (f *failing) Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error) {
+	return nil, errBroken
+}
+
+func (f *failing) Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
+	return nil, errBroken
+}
+
+func (f *failing) Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
+	return nil, errBroken
+}
+
+// TestWhatFailsIsLeftOut: who types is shown what there is, and no error.
+func TestWhatFailsIsLeftOut(t *testing.T) {
+	t.Parallel()
+	f := &failing{}
+	s := New(Deps{Find: f, List: f, Read: f, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) { return nil, errBroken }})
+	for _, r := range []row{
+		{"fi|", "file:|"}, {"repo:a|", ""}, {"rev:|", "rev:* |"}, {"context:|", ""}, {"file:a|", ""}, {"sym:ab|", ""}, {"reposet:a|", ""},
+	} {
+		r.check(t, s, catalog.Guest())
+	}
+}
+
+// TestListsOfPathsAreKeptWithinABound: the last eight.
+func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
+	t.Parallel()
+	var l lists
+	reads := 0
+	read := func() (list, error) { reads++; return list{}, nil }
+	for i := range keptLists + 1 {
+		if _, err := l.get(fmt.Sprint(i), read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"8", "1", "0", "0"} { // the first one had to go
+		if _, err := l.get(key, read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if reads != keptLists+2 || len(l.kept) != keptLists {
+		t.Errorf("%d reads, %d kept; want %d and %d", reads, len(l.kept), keptLists+2, keptLists)
+	}
+
+	// What failed is not kept.
+	if _, err := l.get("x", func() (list, error) { return list{}, errBroken }); err == nil {
+		t.Error("a failure is hidden")
+	}
+	if _, err := l.get("x", read); err != nil || reads != keptLists+3 {
+		t.Errorf("%v, %d reads", err, reads)
+	}
+}
