@@ -29,6 +29,8 @@ type SymbolRequest struct {
 
 	IncludeDefinitions bool // keep the definitions among the references
 
+	bare bool // what stands around a reference need not be known
+
 	Paths  paths.Filter
 	Prefix bool   // of definitions: Symbol begins the name, in any case
 	Kind   string // of definitions, as ctags names it; "" for any
@@ -351,7 +353,7 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	r, err := s.onOneIndex(ctx, func() (*root, error) {
 		r, err := s.newRootOf(ctx, v, Request{Matches: most}, s.inToolTime(subs))
 		if err == nil {
-			r.leaf.Around = text.Field == query.Content
+			r.leaf.Around = text.Field == query.Content && !req.bare
 		}
 		return r, err
 	})

@@ -32,7 +32,7 @@ func (s *Searcher) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req
 	if req.Prefix || len(out.Files) < 2 || rank(out.Files[0], out.Files[1]) != 0 {
 		return
 	}
-	uses, err := s.uses(ctx, v, SymbolRequest{Symbol: name, Repo: req.Repo, Revision: req.Revision})
+	uses, err := s.uses(ctx, v, SymbolRequest{Symbol: name, Repo: req.Repo, Revision: req.Revision, bare: true})
 	if err != nil {
 		return
 	}
