@@ -61,6 +61,8 @@ func hasFold(names []string, name string) bool {
 // one is asked with the token that the environment has for it, if any.
 func tokenOf(t Tools, token *config.Token, fallback string, public bool) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
+		// A token that the connection names is never replaced by that of the environment: it
+		// may be one with fewer rights on purpose.
 		if token == nil {
 			if public && t.LookupEnv != nil {
 				value, _ := t.LookupEnv(fallback)

@@ -42,6 +42,8 @@ func openAzure(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
+	// Old servers have their collections below this path, and people write the url with it
+	// or without.
 	if c.UseTFSPath && !strings.HasSuffix(web.Path, "/tfs") {
 		web.Path += "/tfs"
 	}
@@ -100,6 +102,7 @@ func (a *azure) List(ctx context.Context, sink Sink) error {
 // listing asks for a list, which has no pages.
 func (a *azure) listing(name, org string, parts ...string) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
+		// An organisation answers with all of it at once.
 		var all struct {
 			Value []azureRepo `json:"value"`
 		}
@@ -161,6 +164,7 @@ func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error)
 		return Repo{}, false, err
 	}
 
+	// The host is asked for the id alone, so that it may answer with what is chosen no more.
 	repo := a.repo(&r, org)
 	project := org + "/" + r.Project.Name
 	selected := hasFold(a.conn.Orgs, org) || hasFold(a.conn.Projects, project) || hasFold(a.conn.Repos, project+"/"+r.Name)
@@ -189,6 +193,7 @@ func (a *azure) repo(r *azureRepo, org string) Repo {
 		Visibility: visibility(r.Project.Visibility != "public", r.Project.Visibility == "organization"), SizeBytes: r.Size,
 	}
 
+	// What cannot be fetched now is listed all the same: its last index stays.
 	switch {
 	case r.Disabled:
 		repo.Unfetchable = "the repository is disabled at Azure DevOps"

@@ -52,6 +52,8 @@ func basic(c git.Credential) string {
 func bitbucketCredential(ctx context.Context, conn config.Connection, _ string, t Tools) (git.Credential, error) {
 	c := conn.(*config.Bitbucket)
 	user := c.GitUser
+
+	// What the configuration says wins; else the user that goes with the form of the token.
 	switch {
 	case user != "":
 	case strings.Contains(c.User, "@") && c.Deployment != config.Server:

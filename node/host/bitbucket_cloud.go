@@ -75,6 +75,7 @@ func (b *bitbucketCloud) List(ctx context.Context, sink Sink) error {
 		sink.Issue(Issue{Code: NoEffect, Text: "exclude.archived has no effect at Bitbucket Cloud, which has no archived repositories"})
 	}
 
+	// A project is a selection of its workspace: there is no list across workspaces.
 	var targets []target
 	for _, ws := range b.conn.Workspaces {
 		targets = append(targets, b.listing("workspaces/"+ws, ws, ""))
@@ -122,6 +123,7 @@ func (b *bitbucketCloud) pages(ctx context.Context, first *url.URL, take func(*c
 			}
 		}
 
+		// The address of the next page is followed as it is given: it may hold a cursor.
 		if page.Next == "" {
 			return nil, nil
 		}
@@ -137,6 +139,7 @@ var bitbucketSignal = Signal{Name: "updated_on", Lag: time.Minute, Hourly: 1000}
 // since.
 func (b *bitbucketCloud) Changed(ctx context.Context, since time.Time, take func(Mark)) ([]string, error) {
 	read := func(target, workspace, filter string) look {
+		// Few fields make an answer much smaller.
 		q := url.Values{
 			"pagelen": {"100"}, "sort": {"-updated_on"}, "fields": {"next,values.uuid,values.full_name,values.updated_on"},
 			"q": {filter + `updated_on>` + since.UTC().Format("2006-01-02T15:04:05-07:00")},
@@ -208,6 +211,7 @@ func (b *bitbucketCloud) repo(r *cloudRepo) Repo {
 		Fork: r.Parent != nil, Visibility: visibility(r.Private, false), PushedAt: r.Updated, SizeBytes: r.Size,
 	}
 
+	// A repository without a commit has no main branch.
 	if r.Main == nil {
 		repo.Empty = true
 	} else {

@@ -87,6 +87,8 @@ func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]str
 			if v.User.UUID == "" {
 				return nil, refusal(InvalidResponse, http.StatusOK, "%s lists a reader without an id", b.product)
 			}
+
+			// The list has people with no right to it, too.
 			if v.Permission != "none" && v.Permission != "" {
 				found[v.User.UUID] = true
 			}

@@ -44,6 +44,8 @@ func openBitbucketServer(c *config.Bitbucket, t Tools) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// Both forms of the path of the API that people copy lead here.
 	api := *web
 	api.Path += "/rest/api/1.0"
 	return &bitbucketServer{conn: c, web: web, client: &client{
@@ -69,6 +71,8 @@ func (b *bitbucketServer) List(ctx context.Context, sink Sink) error {
 		targets = append(targets, b.single(r))
 	}
 
+	// What the file says without an effect is told, not refused: the same file may name a
+	// connection to Cloud.
 	if len(b.conn.Workspaces) > 0 {
 		sink.Issue(Issue{Code: NoEffect, Text: "workspaces has no effect at Bitbucket Data Center; name projects"})
 	}
@@ -163,6 +167,7 @@ func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bo
 		return Repo{}, false, err
 	}
 
+	// Not in the whole list: the host has it no more, or does not show it.
 	r, ok := all[external]
 	if !ok {
 		return Repo{}, false, &Refusal{Issue: Issue{Code: TargetNotFound, Text: "the server has no repository of number " + id}, cause: ErrGone}
@@ -180,6 +185,7 @@ func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, erro
 		return b.all, nil
 	}
 
+	// The lock is held meanwhile: many look-ups in a row wait for one list.
 	all := map[string]Repo{}
 	err := b.listing("all", serverPage(), "repos").list(ctx, func(r Repo, _ string) error {
 		all[r.ExternalID] = r
@@ -215,6 +221,8 @@ func (b *bitbucketServer) repo(r *serverRepo) Repo {
 		WebURL: b.web.JoinPath("projects", r.Project.Key, "repos", r.Slug).String(),
 		Fork:   r.Origin != nil, Archived: r.Archived, Description: r.Description, Visibility: visibility(!r.Public, false),
 	}
+
+	// One that is being made, or is offline, is listed and cannot be fetched.
 	if r.State != "" && r.State != "AVAILABLE" {
 		repo.Unfetchable = "Bitbucket says that it is " + r.State
 	}

@@ -133,6 +133,7 @@ func (b *budget) note(limit, remaining int, reset time.Time, keep float64) {
 	b.told.Limit, b.told.Remaining, b.told.Reset = limit, remaining, reset
 	b.mu.Unlock()
 
+	// What is kept for others counts as spent.
 	left, ends := float64(remaining)-keep*float64(limit), reset.Sub(now)
 	switch {
 	case ends <= 0:

@@ -93,6 +93,7 @@ func newest[T any](ctx context.Context, c *client, first *url.URL, since time.Ti
 			return nil, err
 		}
 
+		// The list is sorted: behind the first that is too old nothing is new.
 		for i := range page {
 			m := mark(&page[i])
 			if m.At.Before(since) {
@@ -111,6 +112,8 @@ func looked(looks []look) ([]string, error) {
 	var targets []string
 	for _, l := range looks {
 		err := l.look()
+
+		// What is not there has no pushes; the other selections are looked at all the same.
 		if errors.Is(err, ErrGone) {
 			continue
 		}

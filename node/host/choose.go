@@ -39,6 +39,7 @@ type choice struct {
 // reason tells why a repository with this path at its host is left out, or
 // nothing where it is chosen.
 func (c *choice) reason(r *Repo, path string) Reason {
+	// The first that holds is the one that is told and counted.
 	switch {
 	case r.leftOut != "":
 		return r.leftOut

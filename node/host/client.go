@@ -54,6 +54,7 @@ const idlePerHost = 8
 // NewTools are the tools of a process: hosts are asked through the proxy and with
 // the certificates of its environment, as git asks them.
 func NewTools(secret Secret, lookupEnv func(string) (string, bool), apps func() []config.App, now func() time.Time) Tools {
+	// The usual settings of Go, with the way out that git takes.
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = idlePerHost
 	transport.Proxy = func(r *http.Request) (*url.URL, error) { return git.Proxy(r.URL) }
@@ -281,6 +282,7 @@ const maxAhead = 24 * time.Hour
 // noted takes what the head of an answer says: what time it is there, and of the
 // credential its limits, its end, and what it may do.
 func (c *client) noted(head http.Header) {
+	// First the clock: the times that follow are by it.
 	if date, err := http.ParseTime(head.Get("Date")); err == nil {
 		if ahead := date.Sub(c.tools.Now()); ahead.Abs() < maxAhead {
 			c.ahead.Store(int64(ahead))
@@ -313,6 +315,9 @@ func (c *client) theirs() time.Time { return c.tools.Now().Add(time.Duration(c.a
 
 func (c *client) request(ctx context.Context, q question) (*http.Request, error) {
 	u := q.at
+
+	// An address that the host named itself, as that of a next page, must not carry the
+	// token elsewhere.
 	if u.Scheme != c.base.Scheme || !strings.EqualFold(u.Host, c.base.Host) {
 		return nil, refusal(InvalidResponse, 0, "%s leads to another host, %s, which is not asked", c.product, u.Host)
 	}
@@ -352,6 +357,8 @@ func (c *client) http() *http.Client {
 		if len(via) > 5 {
 			return refusal(InvalidResponse, 0, "%s redirects in a circle", c.product)
 		}
+
+		// Where a host signs people in elsewhere, being sent there means that the token is no good.
 		if c.signIn != nil && !strings.EqualFold(req.URL.Host, first.Host) {
 			return c.signIn()
 		}
@@ -389,6 +396,8 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 // network tells what the network or the other side's certificate is short of,
 // and what to do about it.
 func (c *client) network(err error) string {
+	// The most telling cause first: a certificate that has ended is often of an unknown
+	// authority, too.
 	unknown, invalid, name := x509.UnknownAuthorityError{}, x509.CertificateInvalidError{}, x509.HostnameError{}
 	day := func(t time.Time) string { return t.UTC().Format("2 January 2006 15:04 MST") }
 	switch {
@@ -411,6 +420,7 @@ func (c *client) network(err error) string {
 // decode reads an answer of JSON. A page for people with status 200 is a
 // sign-in page, a proxy or a wall against robots.
 func (c *client) decode(ctx context.Context, res *http.Response, body *io.LimitedReader, into any) error {
+	// What is not JSON is not read as an empty list: nothing may be let go for it.
 	kind := res.Header.Get("Content-Type")
 	if res.StatusCode == http.StatusNonAuthoritativeInfo && c.signIn != nil {
 		return c.signIn()
@@ -468,6 +478,7 @@ func (c *client) pageForPeople(res *http.Response) bool {
 
 // general reads a status alone.
 func (c *client) general(status int) *Refusal {
+	// A host that explains nothing is understood by its status alone.
 	switch {
 	case status == http.StatusUnauthorized:
 		return refusal(TokenRefused, status, "%s refused the token of connection %s: it may have expired or been revoked; give it a new one", c.product, c.name)
@@ -493,6 +504,8 @@ func (c *client) retryAfter(h http.Header) time.Time {
 	text := h.Get("Retry-After")
 	now := c.tools.Now()
 	until := time.Time{}
+
+	// Both forms of the header are in use.
 	if seconds, err := strconv.Atoi(text); err == nil {
 		until = now.Add(time.Duration(min(seconds, 1<<30)) * time.Second)
 	} else if date, err := http.ParseTime(text); err == nil {

@@ -140,6 +140,7 @@ func (c *collector) target(ctx context.Context, t target) error {
 			return context.Cause(ctx)
 		}
 
+		// The selection that lists it first has it: another may list it again.
 		if !c.first(r.ExternalID) {
 			return nil
 		}

@@ -18,6 +18,7 @@ func (g *generic) List(ctx context.Context, sink Sink) error {
 		return err
 	}
 
+	// A directory that could not be read may hold repositories: nothing is let go then.
 	for _, w := range l.Warnings {
 		sink.Issue(Issue{Code: PartialListing, Text: w, Partial: !l.Complete})
 	}

@@ -49,6 +49,7 @@ func openGitea(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
+	// The fallback token is for the public host alone: it must not be sent to others.
 	secret := tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", web.Host == "gitea.com")
 	g := &gitea{
 		conn: c, web: web,
@@ -140,6 +141,7 @@ func (g *gitea) Changed(ctx context.Context, since time.Time, take func(Mark)) (
 		}}
 	}
 
+	// Repositories that are named one by one have no list: their pushes are found by polls.
 	var looks []look
 	for _, org := range g.conn.Orgs {
 		looks = append(looks, read("orgs", org))
@@ -163,6 +165,7 @@ func (g *gitea) newest(ctx context.Context, owner string, since time.Time, take 
 			return nil, err
 		}
 
+		// The newest come first, so that the first old one ends the look.
 		for i := range page.Data {
 			if page.Data[i].Updated.Before(since) {
 				return nil, nil
@@ -184,6 +187,8 @@ func (g *gitea) Lookup(ctx context.Context, externalID string) (Repo, bool, erro
 	if _, err := g.recall(ctx, g.at(nil, "repositories", id), &r); err != nil {
 		return Repo{}, false, err
 	}
+
+	// By the name that it has now: a transfer may have taken it out of the selection.
 	owner := firstOf(r.FullName, "/")
 	selected := hasFold(g.conn.Orgs, owner) || hasFold(g.conn.Users, owner) || hasFold(g.conn.Repos, r.FullName)
 	repo := g.repo(&r)

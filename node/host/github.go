@@ -103,6 +103,7 @@ func (g *github) by(ctx context.Context, owner string) (*client, bool, *Issue) {
 		return g.client, false, &issue
 	}
 
+	// One client for each owner, so that its budget is that of its installation.
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.owners[owner] == nil {
@@ -152,6 +153,8 @@ func (g *github) List(ctx context.Context, sink Sink) error {
 	for _, user := range g.conn.Users {
 		targets = append(targets, g.user(user, sink))
 	}
+
+	// Many single repositories are asked for together.
 	batches := g.batches(ctx)
 	for _, repo := range g.conn.Repos {
 		targets = append(targets, g.single(repo, batches[repo], sink))
@@ -212,6 +215,8 @@ func (g *github) installed(ctx context.Context, c *client, found func(Repo, stri
 		var page struct {
 			Repositories []githubRepo `json:"repositories"`
 		}
+
+		// This list is an object with a list in it, unlike all others.
 		head, err := c.get(ctx, u, &page)
 		if err != nil {
 			return nil, err
@@ -306,6 +311,7 @@ func (g *github) mark(r *githubRepo) Mark {
 func (g *github) single(path string, batch *githubBatch, sink Sink) target {
 	owner, name, _ := strings.Cut(path, "/")
 	return target{name: "repos/" + path, list: func(ctx context.Context, found func(Repo, string) error) error {
+		// What the question of many has not answered is asked for by itself.
 		if batch != nil {
 			r, err := batch.get(ctx, path)
 			if err != nil {
@@ -331,6 +337,8 @@ func (g *github) Lookup(ctx context.Context, external string) (Repo, bool, error
 	if err := g.lookup(ctx, g.at(nil, "repositories", id), &r); err != nil {
 		return Repo{}, false, err
 	}
+
+	// By the name that it has now: a transfer may have taken it out of the selection.
 	owner := firstOf(r.FullName, "/")
 	selected := hasFold(g.conn.Orgs, owner) || hasFold(g.conn.Users, owner) || hasFold(g.conn.Repos, r.FullName)
 	repo := g.repo(&r)
@@ -407,6 +415,7 @@ func (g *github) repo(r *githubRepo) Repo {
 		Stars: r.Stars, SizeBytes: r.Size * 1000,
 	}
 
+	// One without a commit was never pushed to.
 	if r.PushedAt != nil {
 		repo.PushedAt = *r.PushedAt
 	}
@@ -419,6 +428,8 @@ func (g *github) repo(r *githubRepo) Repo {
 // explainGitHub reads GitHub's ways to refuse: limits come with 403 too, and single
 // sign-on is asked for by a header.
 func explainGitHub(c *client, res *http.Response, body []byte) *Refusal {
+	// The order matters: a limit is told with 403 too, and only its headers or its words set it
+	// apart from a right that is missing.
 	status, text := res.StatusCode, strings.ToLower(string(body))
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusNotFound, status/100 == 5:

@@ -94,6 +94,7 @@ func (s *Installations) of(t Tools, web *url.URL, app config.App) *githubApp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.apps[key] == nil {
+		// A key that was changed is another app: nothing of the last one is used on.
 		a := &githubApp{app: app, tokens: map[int64]madeToken{}}
 		a.client = githubClient(t, web, "GitHub App "+app.ID, "app "+app.ID, func(ctx context.Context) (string, error) {
 			signed, err := a.sign(ctx)
@@ -110,6 +111,9 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 	defer a.mu.Unlock()
 
 	owner, now := strings.ToLower(owner), a.tools.Now()
+
+	// An owner who is not known may have installed it just now: that is asked for once a
+	// minute at most.
 	if _, known := a.ids[owner]; !known && now.Sub(a.listed) > time.Minute || now.Sub(a.listed) > installationsLife {
 		if err := a.list(ctx); err != nil {
 			return "", fmt.Errorf("GitHub App %s: %w", a.app.ID, err)
@@ -125,6 +129,7 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 		return "", errNotInstalled
 	}
 
+	// A token is good for an hour, and is made anew some minutes before.
 	if made := a.tokens[id]; made.secret != "" && now.Sub(made.made) < installationToken {
 		return made.secret, nil
 	}
@@ -157,6 +162,7 @@ func (a *githubApp) list(ctx context.Context) error {
 		Suspended *time.Time `json:"suspended_at"`
 	}
 
+	// The last answer stays in force until the whole list is there.
 	ids, stopped := map[string]int64{}, map[string]bool{}
 	take := func(i *installation) error {
 		owner := strings.ToLower(i.Account.Login)

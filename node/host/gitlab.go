@@ -56,6 +56,7 @@ func openGitLab(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
+	// Links for people may lead to another address than the API.
 	links, err := addressOf(c.WebURL, web.String())
 	if err != nil {
 		return nil, err
@@ -172,6 +173,7 @@ func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 		}}
 	}
 
+	// All of gitlab.com is listed by nobody, and so not followed either.
 	var looks []look
 	if g.conn.All && g.web.Host != "gitlab.com" {
 		looks = append(looks, read("all", "projects"))

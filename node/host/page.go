@@ -109,6 +109,7 @@ func atoi(s string) int {
 // address is followed as it is given, on the same host only.
 func (c *client) nextLink(at *url.URL, h http.Header) *url.URL {
 	for _, part := range strings.Split(strings.Join(h.Values("Link"), ","), ",") {
+		// The header names several pages, each with what it is to this one.
 		target, attributes, ok := strings.Cut(strings.TrimSpace(part), ">")
 		if !ok || !strings.Contains(strings.ReplaceAll(attributes, `"`, ""), "rel=next") {
 			continue

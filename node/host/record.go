@@ -135,6 +135,8 @@ func sentSecrets(req *http.Request) (secrets []string) {
 			secrets = append(secrets, s, url.QueryEscape(s))
 		}
 	}
+
+	// Without the word for its form: an answer may repeat the secret alone.
 	_, value, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	add(value)
 	if user, password, ok := req.BasicAuth(); ok {

@@ -56,6 +56,8 @@ func Start(t testing.TB) *Server {
 		t.Skipf("%s names no Gitea: make test-hosts builds one and runs this test", Variable)
 	}
 
+	// The database is made before the server runs, and the administrator before anybody can
+	// ask: there is no first page to fill in.
 	s := &Server{t: t, program: program, dir: t.TempDir()}
 	s.configure(freePort(t))
 	s.run("migrate")
@@ -89,6 +91,8 @@ func freePort(t testing.TB) string {
 // that works in the background.
 func (s *Server) configure(port string) {
 	s.t.Helper()
+
+	// The address is known before the server runs: what it tells of itself has it.
 	s.URL = "http://127.0.0.1:" + port
 	text := strings.NewReplacer("{dir}", s.dir, "{port}", port, "{files}", s.program+".files").Replace(`
 RUN_MODE = prod
@@ -206,6 +210,8 @@ func (s *Server) Do(method, path string, body, into any) {
 
 func (s *Server) call(method, path string, body any) (int, []byte) {
 	s.t.Helper()
+
+	// The body of a call without one is null, which the server takes for none.
 	text, err := json.Marshal(body)
 	if err != nil {
 		s.t.Fatal(err)

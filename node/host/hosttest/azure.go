@@ -24,6 +24,8 @@ func AzureServer() *Deployment {
 func azure(name, prefix string, refuse func(http.ResponseWriter)) *Deployment {
 	return &Deployment{
 		Name: name, prefix: prefix, schema: "azure",
+
+		// Any user goes with a token, here and for git.
 		authorized: password(""),
 		refuse:     refuse,
 		missing:    notFound(`{"$id":"1","message":"TF401019: The Git repository with name or identifier does not exist.","typeName":"GitRepositoryNotFoundException","errorCode":0}`),
@@ -46,6 +48,7 @@ func azureList(s *Server, h http.Header, r *http.Request) any {
 		return nil
 	}
 
+	// There are no pages: all comes at once, however much it is.
 	kept := repos[:0:0]
 	for _, x := range repos {
 		if project == "" || strings.EqualFold(x.Project, project) {
@@ -73,6 +76,7 @@ func guid(id int64) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d",
 
 func azureRepo(s *Server) func(Repo) map[string]any {
 	return func(r Repo) map[string]any {
+		// The visibility is that of the project, which has no private repository of its own.
 		visibility := "public"
 		switch {
 		case r.Internal:

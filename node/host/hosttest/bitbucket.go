@@ -15,6 +15,8 @@ func BitbucketCloud() *Deployment {
 	return &Deployment{
 		Name: "bitbucket cloud", Most: 100, schema: "bitbucket-cloud",
 		public: "https://api.bitbucket.org", web: "https://bitbucket.org",
+
+		// Its users differ: the e-mail address for the API, a fixed name for git.
 		authorized: password(Account),
 		refuse:     refused(`{"type":"error","error":{"message":"Token is invalid, expired, or not supported for this endpoint."}}`),
 		missing:    notFound(`{"type":"error","error":{"message":"Repository not found"}}`),
@@ -54,6 +56,7 @@ func cloudList(s *Server, h http.Header, r *http.Request) any {
 		}
 	}
 
+	// The filter holds for all pages: the next one repeats it.
 	n := number(r, "page", 1)
 	page, more := s.part(kept, n)
 	body := map[string]any{"pagelen": s.page, "values": all(page, cloudRepo)}
@@ -83,6 +86,8 @@ func cloudRepo(r Repo) map[string]any {
 		"project": map[string]any{"type": "project", "key": r.Project}, "mainbranch": nil, "parent": nil,
 		"updated_on": r.Pushed.UTC().Format("2006-01-02T15:04:05.000000-07:00"),
 	}
+
+	// Fields without a value are null, and the size is missing where it is not computed yet.
 	if r.Branch != "" {
 		out["mainbranch"] = map[string]any{"type": "branch", "name": r.Branch}
 	}
@@ -100,6 +105,8 @@ func BitbucketServer() *Deployment {
 	api := "GET /bb/rest/api/1.0"
 	return &Deployment{
 		Name: "bitbucket data center", Most: 1000, prefix: "/bb", schema: "bitbucket-server",
+
+		// Tokens go as Bearer; git sends them as the password of a fixed user, too.
 		authorized: header("Bearer "),
 		refuse:     refused(`{"errors":[{"context":null,"message":"Authentication failed.","exceptionName":"com.atlassian.bitbucket.auth.IncorrectPasswordAuthenticationException"}]}`),
 		missing:    notFound(`{"errors":[{"context":null,"message":"Repository does not exist.","exceptionName":"com.atlassian.bitbucket.repository.NoSuchRepositoryException"}]}`),
@@ -127,6 +134,7 @@ func serverList(s *Server, h http.Header, r *http.Request) any {
 		repos = slices.DeleteFunc(slices.Clone(repos), func(x Repo) bool { return x.Archived })
 	}
 
+	// Filtered by rights, a page may have any number of entries.
 	const step = 7
 	start := number(r, "start", 0)
 	page, more := s.part(repos, start/step+1)
@@ -156,6 +164,7 @@ func serverSingle(s *Server, h http.Header, r *http.Request) any {
 
 func serverRepo(s *Server) func(Repo) map[string]any {
 	return func(r Repo) map[string]any {
+		// The key of a person's own project begins with a tilde.
 		kind := "NORMAL"
 		if strings.HasPrefix(r.Owner, "~") {
 			kind = "PERSONAL"

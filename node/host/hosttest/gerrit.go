@@ -10,6 +10,8 @@ import (
 func Gerrit() *Deployment {
 	return &Deployment{
 		Name: "gerrit", Most: 500, prefix: "/r", schema: "gerrit", before: ")]}'\n",
+
+		// Text, not JSON, is what it says of errors.
 		authorized: password("ann"),
 		refuse:     func(w http.ResponseWriter) { answer(w, http.StatusUnauthorized, "Unauthorized") },
 		missing:    func(w http.ResponseWriter) { answer(w, http.StatusNotFound, "Not found") },
@@ -31,6 +33,7 @@ func gerritList(s *Server, h http.Header, r *http.Request) any {
 	repos := s.which(func(p Repo) bool { return strings.HasPrefix(p.Path(), q.Get("p")) && (!p.Hidden || q.Has("all")) })
 	repos = append(repos, Repo{Owner: "", Name: "All-Users"})
 
+	// A page begins at a number of entries, not at a page.
 	from := min(number(r, "S", 0), len(repos))
 	to := min(from+s.page, len(repos))
 	out := map[string]any{}
@@ -60,6 +63,7 @@ func gerritSingle(s *Server, h http.Header, r *http.Request) any {
 }
 
 func gerritProject(r Repo) map[string]any {
+	// A state is one of three: what is hidden is not told to be read-only, too.
 	state := "ACTIVE"
 	switch {
 	case r.Hidden:

@@ -11,6 +11,8 @@ func Gitea() *Deployment {
 	api := "GET /git/api/v1"
 	return &Deployment{
 		Name: "gitea", Most: 50, prefix: "/git", schema: "gitea",
+
+		// It knows more forms; this is the one of its documentation.
 		authorized: header("token "),
 		refuse:     refused(`{"message":"invalid username, password or token","url":"https://gitea.example/api/swagger"}`),
 		missing:    notFound(`{"message":"The target couldn't be found.","url":"https://gitea.example/api/swagger","errors":[]}`),

@@ -25,6 +25,8 @@ func github(name, schema, prefix, below string) *Deployment {
 	api := "GET " + below
 	return &Deployment{
 		Name: name, Most: 100, prefix: prefix, schema: schema, versions: true,
+
+		// The question of many lies beside the other addresses, not below them.
 		authorized: header("Bearer "),
 		refuse:     refused(`{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`),
 		missing:    notFound(`{"message":"Not Found","documentation_url":"https://docs.github.com/rest","status":"404"}`),
@@ -50,6 +52,7 @@ func githubList(s *Server, h http.Header, r *http.Request, repos []Repo, next st
 	h.Set("X-RateLimit-Reset", "1772370000")
 	h.Set("X-RateLimit-Resource", "core")
 
+	// Sorted before it is cut into pages, as the host does.
 	if r.URL.Query().Get("sort") == "pushed" {
 		repos = newest(repos)
 	}
@@ -115,6 +118,7 @@ func githubGraph(s *Server, h http.Header, r *http.Request) any {
 	h.Set("X-RateLimit-Reset", "1772370000")
 	h.Set("X-RateLimit-Resource", "graphql")
 
+	// One that is missing fails alone: the others are there beside the error.
 	data, errs := map[string]any{}, []any{}
 	for _, m := range asked.FindAllStringSubmatch(question.Query, -1) {
 		repo, ok := s.byPath(m[2], m[3])
@@ -133,6 +137,7 @@ func githubGraph(s *Server, h http.Header, r *http.Request) any {
 }
 
 func githubNode(r Repo) map[string]any {
+	// In capitals here, unlike in the lists.
 	visibility, nodes := "PUBLIC", []any{}
 	switch {
 	case r.Internal:
@@ -168,6 +173,7 @@ func githubSingle(repo Repo, ok bool) any {
 }
 
 func githubRepo(r Repo) map[string]any {
+	// Internal ones count as private, too: who reads that field alone shows them to nobody.
 	visibility := "public"
 	switch {
 	case r.Internal:

@@ -12,6 +12,8 @@ func GitLab() *Deployment {
 	api := "GET /gitlab/api/v4"
 	return &Deployment{
 		Name: "gitlab", Most: 100, prefix: "/gitlab", schema: "gitlab", versions: true,
+
+		// Git wants a user, whichever form the token has.
 		authorized: header("Bearer "),
 		refuse:     refused(`{"message":"401 Unauthorized"}`),
 		missing:    notFound(`{"message":"404 Not Found"}`),
@@ -43,6 +45,7 @@ func gitlabList(s *Server, h http.Header, r *http.Request, repos []Repo) any {
 		repos = newest(repos)
 	}
 
+	// Beyond a number of entries only a cursor leads on.
 	name := "page"
 	if q.Get("pagination") == "keyset" {
 		name = "cursor"
@@ -119,6 +122,9 @@ func gitlabProject(s *Server, asked *http.Request) func(Repo) map[string]any {
 			"repository_access_level": "enabled", "import_status": "none",
 			"namespace": map[string]any{"id": 1, "name": r.Owner, "path": r.Owner, "full_path": r.Owner, "kind": kind},
 		}
+
+		// What is asked for with a parameter is there with it alone; what is being imported cannot
+		// be fetched yet.
 		if r.Branch != "" {
 			out["default_branch"] = r.Branch
 		}

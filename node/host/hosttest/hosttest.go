@@ -184,6 +184,7 @@ func (s *Server) Same() int {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Date"] = nil
 
+	// A fault may call back into the server: it runs without the lock.
 	s.mu.Lock()
 	fault := s.fault
 	s.mu.Unlock()
@@ -210,6 +211,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // route answers with the first row that knows the address.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	// Made for each call: what a route answers depends on the call alone, and tests are small.
 	mux := http.NewServeMux()
 	for _, row := range s.Deployment.routes {
 		mux.HandleFunc(row.pattern, func(w http.ResponseWriter, r *http.Request) {

@@ -36,6 +36,7 @@ func Replay(t testing.TB, dir string) http.RoundTripper {
 		t.Fatalf("nothing is recorded in %s: %v", dir, err)
 	}
 
+	// By what was asked for; files are in the order of the answers.
 	r := &replay{t: t, left: map[string][]recorded{}}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
@@ -53,6 +54,7 @@ func Replay(t testing.TB, dir string) http.RoundTripper {
 
 // RoundTrip answers a call.
 func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
+	// Records have no user in their addresses.
 	u := *req.URL
 	u.User = nil
 	key := req.Method + " " + u.String()

@@ -28,6 +28,7 @@ var descriptions sync.Map
 // described reads the description of a host, once.
 func described(name string) *description {
 	once, _ := descriptions.LoadOrStore(name, sync.OnceValue(func() *description {
+		// A description is large: all tests of a process share what was read of it.
 		text, err := schemas.ReadFile("schema/" + name + ".json")
 		if err != nil {
 			panic("BUG: " + err.Error())
@@ -56,6 +57,7 @@ func (d *description) check(part string, body any) error {
 		return err
 	}
 
+	// Through JSON and back: the checker knows numbers as JSON has them.
 	text, err := json.Marshal(withoutNulls(body))
 	if err != nil {
 		return err
@@ -81,6 +83,7 @@ func (d *description) part(name string) (*jsonschema.Schema, error) {
 }
 
 func withoutNulls(v any) any {
+	// Copies are made: the answer itself keeps its nulls, which readers have to bear.
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
@@ -120,6 +123,7 @@ func (d *description) fill(schema map[string]any, body any) any {
 		}
 	}
 
+	// What is there is completed within, what is missing and demanded is made.
 	properties, _ := schema["properties"].(map[string]any)
 	switch v := body.(type) {
 	case map[string]any:
@@ -167,6 +171,7 @@ func (d *description) blank(schema map[string]any) any {
 		return d.fill(schema, map[string]any{})
 	}
 
+	// A text has to look like what it is said to be.
 	switch schema["format"] {
 	case "uri":
 		return "https://host.example/x"

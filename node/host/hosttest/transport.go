@@ -30,6 +30,7 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 
+	// Git's own server, so that what is fetched, and how, is real.
 	git, err := exec.LookPath("git")
 	if err != nil {
 		s.t.Errorf("git: %v", err)
