@@ -87,6 +87,11 @@ citations:
 strangers: install-deps
 	$(GO) test -count=1 -timeout 120m -run TestAFloodOfStrangersIsNoEntryOfTheLog -v ./api -strangers $(or $(REQUESTS),1000000) | grep -v level=
 
+# Each flow of sign-in, consent and keys meets each fault of three nodes at each of its requests: prints a table.
+.PHONY: flows
+flows: install-deps
+	$(GO) test -count=1 -timeout 200m -run TestNoFlowIsLostToAFault -v ./api -faults | grep -v level=
+
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps
 	$(GO) test -count=1 -tags gatehole -timeout 30m -run TestTheOracleMissesEachCallOfTheGate -v ./api | grep -v level=

@@ -73,6 +73,13 @@ func openFrontAt(t *testing.T, ln net.Listener, nodes int, env map[string]string
 	go proxy.Serve(ln)
 	t.Cleanup(func() { proxy.Close() })
 
+	f.settle()
+	return f
+}
+
+// settle waits until a young cluster has done what nobody asked for.
+func (f *front) settle() {
+	f.t.Helper()
 	for _, n := range f.fleet.Nodes {
 		n.Wait("the configuration, which is an entry of the log", func() error {
 			if c := n.Status().Config; c.Hash == "" || c.Differs {
@@ -82,7 +89,6 @@ func openFrontAt(t *testing.T, ln net.Listener, nodes int, env map[string]string
 		})
 	}
 	f.node().Wait("what a young cluster writes by itself", f.grownUp)
-	return f
 }
 
 // grownUp fails as long as entries are to come that nobody asked for: the

@@ -30,7 +30,8 @@ type company struct {
 
 	mu    sync.Mutex // guards the fields below
 	says  map[string]any
-	codes map[string]string // nonces, by code
+	codes map[string]string // nonces, by code that was not used yet
+	given int
 }
 
 func newCompany(t *testing.T) *company {
@@ -51,11 +52,21 @@ func (c *company) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/authorize":
 		q := r.URL.Query()
-		code := fmt.Sprint("code", len(c.codes))
+		code := fmt.Sprint("code", c.given)
+		c.given++
 		c.codes[code] = q.Get("nonce")
 		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 	case "/token":
-		claims := map[string]any{"iss": c.URL, "aud": "client", "nonce": c.codes[r.FormValue("code")], "exp": time.Now().Add(time.Hour).Unix()}
+		// As any good provider, it takes a code once.
+		nonce, good := c.codes[r.FormValue("code")]
+		delete(c.codes, r.FormValue("code"))
+		if !good {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			json.NewEncoder(w).Encode(map[string]any{"error": "invalid_grant", "error_description": "the code was used"})
+			return
+		}
+		claims := map[string]any{"iss": c.URL, "aud": "client", "nonce": nonce, "exp": time.Now().Add(time.Hour).Unix()}
 		for k, v := range c.says {
 			claims[k] = v
 		}

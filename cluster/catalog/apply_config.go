@@ -201,7 +201,7 @@ func (c *CreateKey) apply(t *txn) Result {
 
 	for old := range t.keys.records() {
 		if old.Name == k.Name && old.Account == k.Account {
-			return refuse(Conflict, fmt.Sprintf("there is a key called %q already", k.Name))
+			return refuse(Conflict, fmt.Sprintf("there is a key called %q already: choose another name, or revoke that one if nobody has it", k.Name))
 		}
 	}
 

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -345,7 +346,7 @@ func (p *Passwords) LinkOwner(ctx context.Context, token string) (*UserInfo, err
 }
 
 func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, error) {
-	gone := call.Fail(call.ErrNotFound, "This link was used or has ended. Ask an owner for a new one.")
+	gone := call.Fail(call.ErrNotFound, "This link was used or has ended. If you chose a password by it, sign in with it; else ask an owner for a new link.")
 	if len(token) != sessionDigits || strings.Trim(token, "0123456789abcdef") != "" {
 		return nil, gone
 	}
@@ -388,6 +389,10 @@ func (p *Passwords) BeginWithLink(ctx context.Context, token, password string, i
 	// The password is set also for who may not come in yet: the link is used up.
 	a := p.catalog.View().Account(l.Account)
 	if err := p.set(ctx, a, password, catalog.SetPassword{Link: l.ID}); err != nil {
+		// Who presses a button twice is told what the first press has done.
+		if _, gone := p.link(ctx, token); errors.Is(gone, call.ErrNotFound) {
+			return nil, gone
+		}
 		return nil, err
 	}
 
