@@ -1,0 +1,220 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/api/mcp"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/model/modeltest"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// answering is three nodes with their HTTP servers, and a model that answers a
+// question in some steps, slowly.
+type answering struct {
+	f    *nodetest.Fleet
+	urls []string
+	key  string
+}
+
+func startAnswering(t *testing.T) *answering {
+	t.Helper()
+	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
+		slowly := func(w http.ResponseWriter, stream []byte) {
+			for _, piece := range strings.SplitAfter(string(stream), "\n\n") {
+				if _, err := io.WriteString(w, piece); err != nil {
+					return
+				}
+				w.(http.Flusher).Flush()
+				nodetest.Moment(5 * time.Millisecond)
+			}
+		}
+		done := strings.Count(r.Raw, `"role":"assistant"`)
+		if done < 4 {
+			return modeltest.Turn{Fault: slowly, Calls: []modeltest.Call{{ID: fmt.Sprint("a", done), Name: "read_file", Arguments: fmt.Sprintf(`{"repo":"local/app","path":"a.go","limit":%d}`, done+1)}}}
+		}
+		return modeltest.Turn{Fault: slowly, Text: "It is seven @file:{local/app::a.go:3}."}
+	})
+
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.go": "package a\n\nconst seven = 7\n"})
+	a := &answering{f: nodetest.StartFleet(t, 3, nodetest.Config{File: fmt.Sprintf(
+		`{"connections": {"all": {"type": "git", "url": "file://%s/*"}}, "models": [{"provider": "openai-compatible", "model": "scripted", "baseUrl": %q}]}`, dir, s.URL)})}
+	for _, n := range a.f.Nodes {
+		n.WaitIndexed(1)
+		n.Wait("models, and three voters", func() error {
+			voters := 0
+			for _, m := range n.Status().Members {
+				if m.Health == "alive" && m.Role != "nonvoter" {
+					voters++
+				}
+			}
+			if !n.HasModel() || voters != 3 {
+				return fmt.Errorf("model %v, %d voters", n.HasModel(), voters)
+			}
+			return nil
+		})
+		a.urls = append(a.urls, "http://"+start(t, partsOf(n.Node)).Addr().String())
+	}
+
+	made, err := a.f.Nodes[0].CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.key = made.Key
+	for i, n := range a.f.Nodes {
+		n.Wait("the key", func() error {
+			resp, err := a.do(t, i, "GET", "/api/models", "", nil)
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				return fmt.Errorf("%s", resp.Status)
+			}
+			return nil
+		})
+	}
+	return a
+}
+
+func (a *answering) do(t *testing.T, node int, method, path, body string, header map[string]string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, a.urls[node]+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+a.key)
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	return http.DefaultClient.Do(req)
+}
+
+// follow reads events as a browser does, from behind the last one that it has,
+// until they end, fn is true of one, or the connection is lost.
+func (a *answering) follow(t *testing.T, node int, path string, seen []string, fn func(n int) bool) []string {
+	t.Helper()
+	header := map[string]string{}
+	if len(seen) > 0 {
+		header["Last-Event-ID"] = fmt.Sprint(len(seen))
+	}
+	resp, err := a.do(t, node, "GET", path, "", header)
+	if err != nil {
+		return seen
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(resp.Body)
+		t.Fatalf("%s: %s %s", path, resp.Status, b)
+	}
+
+	id := ""
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		line := lines.Text()
+		if after, ok := strings.CutPrefix(line, "id: "); ok {
+			id = after
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			if id != fmt.Sprint(len(seen)+1) {
+				t.Fatalf("event %s after %d", id, len(seen))
+			}
+			if seen = append(seen, data); fn(len(seen)) {
+				return seen
+			}
+		}
+	}
+	return seen
+}
+
+// TestThePageGoesOnAtAnotherNode kills the node that serves a page and answers the
+// question: its script goes on at another node, with no event twice and none missing,
+// and a task that was begun there ends.
+func TestThePageGoesOnAtAnotherNode(t *testing.T) {
+	t.Parallel()
+	a := startAnswering(t)
+	const victim, other = 2, 1
+
+	resp, err := a.do(t, victim, "POST", "/api/chat", `{"query":"What is seven?"}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var started struct{ ID string }
+	if err := json.NewDecoder(resp.Body).Decode(&started); err != nil || started.ID == "" {
+		t.Fatalf("%s, %v", resp.Status, err)
+	}
+	resp.Body.Close()
+	task := a.task(t, victim, "tools/call", `{"name":"ask_codebase","arguments":{"query":"And what is a.go?"}`, "ask_codebase")
+	if task.Result.TaskID == "" {
+		t.Fatalf("no task was begun: %+v", task)
+	}
+
+	// The page is lost after some of its events, with its node.
+	page, api := "/chat/"+started.ID+"/events", "/api/chat/"+started.ID+"/events"
+	drawn := a.follow(t, victim, page, nil, func(n int) bool { return n == 3 })
+	a.f.Crash(victim)
+	drawn = a.follow(t, other, page, drawn, func(int) bool { return false })
+
+	// What it has drawn is what somebody sees who comes later, at any node.
+	for _, node := range []int{0, other} {
+		if again := a.follow(t, node, page, nil, func(int) bool { return false }); strings.Join(again, "\n") != strings.Join(drawn, "\n") {
+			t.Errorf("node %d: drawn\n%s\nlater\n%s", node, strings.Join(drawn, "\n"), strings.Join(again, "\n"))
+		}
+	}
+	events := a.follow(t, other, api, nil, func(int) bool { return false })
+	if len(events) != len(drawn) || !strings.Contains(events[len(events)-1], `"kind":"done","text":"done"`) {
+		t.Errorf("%d events for %d drawn: %s", len(events), len(drawn), events[len(events)-1])
+	}
+
+	// A node that is left has the task.
+	a.f.Nodes[0].Wait("the task", func() error {
+		got := a.task(t, 0, "tasks/get", fmt.Sprintf(`{"taskId":%q`, task.Result.TaskID), task.Result.TaskID)
+		if got.Result.Status != "completed" || !strings.Contains(got.Result.Result.Content[0].Text, "It is seven") {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
+}
+
+// taskAnswer is what a call about a task is answered with.
+type taskAnswer struct {
+	Result struct {
+		TaskID, Status string
+		Result         struct{ Content []struct{ Text string } }
+	}
+	Error any
+}
+
+func (a *answering) task(t *testing.T, node int, method, params, name string) (out taskAnswer) {
+	t.Helper()
+	body := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params +
+		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"` + mcp.TasksExtension + `":{}}}}}}`
+	resp, err := a.do(t, node, "POST", "/api/mcp", body, map[string]string{
+		"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, data, ok := bytes.Cut(raw, []byte("data: ")); ok {
+		raw, _, _ = bytes.Cut(data, []byte("\n"))
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatalf("%s: %v: %s", method, err, raw)
+	}
+	return out
+}
