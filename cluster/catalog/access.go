@@ -104,6 +104,8 @@ func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *r
 	set.And(listed)
 	set.Or(open)
 
+	// All of them go when there are too many: who is active is worked out again at once,
+	// and nothing has to be remembered of who came last.
 	v.sets.mu.Lock()
 	defer v.sets.mu.Unlock()
 	if v.sets.viewers == nil || len(v.sets.viewers) >= maxSights {
@@ -154,6 +156,7 @@ func (v *View) enforcements() map[string]enforcement {
 // enforces closes it for all of them, and so does one that the configuration
 // does not tell of: where that cannot be read nothing is open.
 func isOpen(r *Repo, enforced map[string]enforcement) bool {
+	// Facts from before visibilities were told have only whether it is public.
 	public := r.Visibility == Public || r.Visibility == VisibilityUnknown && r.Public
 	for _, c := range r.Connections {
 		e, known := enforced[c.Name]
@@ -234,6 +237,8 @@ func lower(in []string) []string {
 // it, and none of the excludes. Letters match in either case, as at code hosts.
 func (s *scope) has(r *Repo) bool {
 	name := strings.ToLower(r.Name)
+
+	// Excludes win over includes, whatever their order.
 	in := s.include.Match(name) || listedByAny(s.def.IncludeConnections, r) || hasTopic(s.withTopics, r)
 	return in && !s.exclude.Match(name) && !listedByAny(s.def.ExcludeConnections, r) && !hasTopic(s.withoutTopics, r)
 }

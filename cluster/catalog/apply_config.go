@@ -49,9 +49,12 @@ func hashText(s string) string {
 }
 
 func (c *SetConfig) apply(t *txn) Result {
+	// Of a sealed file the hash cannot be checked here: whoever sealed it has done that.
 	if _, sealed := sealedBox(c.Raw); !sealed && hashText(string(c.Raw)) != c.Hash || len(c.Raw) > config.MaxSize+sealRoom {
 		return refuse(Invalid, "the configuration is not the one that its hash names")
 	}
+
+	// Nodes that have the same file all propose it, and one entry is enough.
 	if t.config.Index > 0 && t.config.Hash == c.Hash {
 		return Result{ID: t.config.Index}
 	}
@@ -61,6 +64,8 @@ func (c *SetConfig) apply(t *txn) Result {
 	if c.Instead != InsteadOfAny && c.Instead != t.config.Index {
 		return refuse(Stale, "the configuration was changed since the file was read")
 	}
+
+	// Sorted, so that the same file is the same command at every node.
 	for i, d := range c.Connections {
 		if d.Name == "" || i > 0 && c.Connections[i-1].Name >= d.Name {
 			return refuse(Invalid, "connections are not sorted by name")
@@ -89,9 +94,12 @@ func (t *txn) defineConnections(defs []ConnectionDef) {
 			n = *old
 		}
 
+		// What is known of its last listing stays: it is the same connection to people.
 		changed := n.Hash != d.Hash
 		n.Kind, n.Hash = d.Kind, d.Hash
 		t.connections.set(n.Name, &n)
+
+		// Urgent: whoever changed it waits for what it lists now.
 		if changed {
 			t.enqueue(JobSync, n.Name, true, time.Time{})
 		}
@@ -102,6 +110,8 @@ func (c *SealConfig) apply(t *txn) Result {
 	if _, sealed := sealedBox(c.Raw); !sealed || t.config.Index == 0 {
 		return refuse(Invalid, "that is no sealed configuration, or there is none to be sealed")
 	}
+
+	// Another configuration came first, which is sealed under the first key already.
 	if t.config.Hash != c.Hash {
 		return Result{ID: t.config.Index}
 	}
@@ -195,10 +205,12 @@ func (c *CreateKey) apply(t *txn) Result {
 		return refuse(Conflict, "the key exists")
 	}
 
+	// A key that sees everything is nobody's: it would outlive what its owner may see.
 	if k.Account != "" && (t.accounts.get(k.Account) == nil || k.All) {
 		return refuse(Invalid, "the key is of an account that is not there")
 	}
 
+	// Of one account names are unique, for a key is revoked by its name.
 	for old := range t.keys.records() {
 		if old.Name == k.Name && old.Account == k.Account {
 			return refuse(Conflict, fmt.Sprintf("there is a key called %q already: choose another name, or revoke that one if nobody has it", k.Name))
@@ -221,6 +233,8 @@ func (c *RevokeKey) apply(t *txn) Result {
 	if k == nil {
 		return refuse(NotFound, "there is no such key")
 	}
+
+	// Whoever came in by it goes with it: a browser, and programs that were let in there.
 	t.endSessions(func(s *Session) bool { return s.Key == k.ID })
 	t.endConsents(func(x *Consent) bool { return x.Key == k.ID })
 	t.keyHashes.delete(string(k.Hash))
@@ -254,6 +268,8 @@ func (c *SetSecret) apply(t *txn) Result {
 func (*Noop) apply(*txn) Result { return Result{} }
 
 func (c *CheckHash) apply(t *txn) Result {
+	// A node compares what it had at the last check with what the proposer had there: an
+	// entry cannot carry the hash of the state that it makes itself.
 	before := t.checked
 	t.checked.index, t.checked.hash = t.index, t.Hash()
 	if c.At == 0 || before.index != c.At || before.hash == c.Hash {

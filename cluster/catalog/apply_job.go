@@ -13,6 +13,7 @@ func runningKey(j *Job) string { return j.Node + "\x00" + jobKey(j.Kind, j.Subje
 
 // setJob stores a job and its place in the indexes.
 func (s *State) setJob(j *Job) {
+	// Out of the indexes by the old state before it is replaced: the keys hold the state.
 	s.unindexJob(s.jobs.get(jobKey(j.Kind, j.Subject)))
 	s.jobs.set(jobKey(j.Kind, j.Subject), j)
 	s.indexJob(j)
@@ -84,6 +85,7 @@ func (c *EnqueueJob) apply(t *txn) Result {
 
 // enqueue makes a job wait, as EnqueueJob says.
 func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.Time) {
+	// There is one job for a subject: asking again changes when and how it runs.
 	old := t.jobs.get(jobKey(kind, subject))
 	if old == nil {
 		t.setJob(&Job{
@@ -184,6 +186,7 @@ func (c *FinishJob) apply(t *txn) Result {
 		return Result{}
 	}
 
+	// Some kinds show their failure elsewhere too, as a sync at its connection.
 	t.failed(old, c)
 	if row != nil && row.failed != nil {
 		row.failed(t, c)
@@ -228,6 +231,8 @@ func (c *ReleaseJob) apply(t *txn) Result {
 	if old == nil {
 		return no
 	}
+
+	// The attempt does not count: nothing went wrong with it.
 	j := *old
 	j.State, j.Rerun = JobWaiting, false
 	j.Attempt--
@@ -251,6 +256,7 @@ func (t *txn) revoke(old *Job, reason string, notBefore time.Time) {
 	j.State, j.Rerun = JobWaiting, false
 	j.Error, j.FinishedAt, j.NotBefore = clip(reason), t.now, notBefore
 
+	// Counted by lost nodes alone: a failure that is told has its own pauses.
 	j.Resets++
 	if j.Resets > MaxResets {
 		j.State, j.NotBefore = JobFailed, time.Time{}
@@ -270,6 +276,7 @@ func (c *CancelJob) apply(t *txn) Result {
 		return refuse(Invalid, "a job is cancelled for a reason")
 	}
 
+	// The fence stays: whoever runs it finds at its next step that the job is not held.
 	j := *old
 	j.State, j.Rerun, j.Urgent = JobFailed, false, false
 	j.Error, j.FinishedAt, j.NotBefore = clip(c.Reason), t.now, time.Time{}

@@ -14,6 +14,7 @@ func (c *PutMember) apply(t *txn) Result {
 		return refuse(Invalid, "the member has no id or epoch")
 	}
 
+	// A member that comes back keeps its number, which its holdings are written by.
 	m := Member{ID: in.ID, State: MemberAlive, Since: t.now, Joined: t.now, Session: t.index}
 	old := t.members.get(in.ID)
 	if old != nil {
@@ -90,6 +91,8 @@ func (c *SetMemberState) apply(t *txn) Result {
 	if old.State == MemberRemoved {
 		return refuse(Conflict, "the member was removed")
 	}
+
+	// Said again, as by a drain that is watched, it changes nothing and is no failure.
 	if old.State == c.State {
 		return Result{}
 	}
@@ -121,6 +124,7 @@ func (c *RemoveMember) apply(t *txn) Result {
 
 // unholdAll forgets what a member holds.
 func (t *txn) unholdAll(number uint32) {
+	// Gathered first: a table must not change while somebody goes through it.
 	var keys []string
 	for h := range t.holdings.records() {
 		if slices.Contains(h.Nodes, number) {
@@ -168,6 +172,7 @@ func (s *State) unhold(key string, number uint32) {
 }
 
 func (c *Place) apply(t *txn) Result {
+	// All or nothing: a refused command changes nothing.
 	for _, g := range c.Groups {
 		for _, n := range g.Nodes {
 			if _, ok := t.numbers.get(n); !ok {
@@ -196,6 +201,7 @@ func (c *Confirm) apply(t *txn) Result {
 		return refuse(Stale, "the node was started again since")
 	}
 
+	// A key that is in both lists is held: it was lost and copied again since.
 	for _, key := range c.Lost {
 		t.unhold(key, m.Number)
 	}

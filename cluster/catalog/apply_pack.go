@@ -23,6 +23,7 @@ func FilesHash(shards []ShardRef, pick func(id string) bool) uint64 {
 }
 
 func (c *FinishPack) check() string {
+	// A pack has no dead occurrences and no slice: it is made of what is alive.
 	for _, s := range c.Packs {
 		if !isHash(s.ID) || s.Dead != "" || s.Symbols != "" && !isHash(s.Symbols) || s.Slice != 0 || s.Pack < 0 {
 			return "a pack is not named by a SHA-256, or is not a whole one"

@@ -67,6 +67,9 @@ func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
 	r := *t.repos.get(id)
 	wasOrphaned := r.Orphaned()
 	claimed := r.claims(l.CloneURL, conn.Name)
+
+	// A directory that claimed a name, one that this listing identifies, or the connection
+	// that sorts first: so the facts do not depend on whose listing came last.
 	if claimed || l.mayDescribe(&r) && (r.CloneURL == l.CloneURL || l.sameAs(&r) || !r.listedBefore(conn.Name) && !r.shadows(l.CloneURL, conn.Name)) {
 		t.rename(&r, l.Name)
 		r.takeFacts(l.RepoFacts)
@@ -138,6 +141,7 @@ func (r *Repo) listedBefore(connection string) bool {
 // takeFacts replaces the facts, but keeps what a host that does not know
 // left empty.
 func (r *Repo) takeFacts(f RepoFacts) {
+	// Git hosts tell neither; indexing has found them out.
 	if f.PushedAt.IsZero() {
 		f.PushedAt = r.PushedAt
 	}
@@ -151,6 +155,7 @@ func (r *Repo) takeFacts(f RepoFacts) {
 // listedBy notes that a connection listed the repository, and tells whether
 // it had not yet under this fence.
 func (r *Repo) listedBy(name, target string, fence uint64) bool {
+	// Sorted by name, whoever came first: the bytes of a record do not depend on it.
 	r.Connections = slices.Clone(r.Connections)
 	i, found := slices.BinarySearchFunc(r.Connections, name, func(c RepoConnection, n string) int { return strings.Compare(c.Name, n) })
 	if !found {
@@ -316,6 +321,7 @@ func (n *Connection) takeHeld(held []RepoID, now time.Time) {
 	before := n.HeldRepos
 	n.HeldRepos = slices.Sorted(slices.Values(held))
 
+	// A wait that had begun for others says nothing of what is missing only now.
 	isNew := func(id RepoID) bool {
 		_, was := slices.BinarySearch(before, id)
 		return !was
@@ -350,6 +356,7 @@ func (c *AcceptListing) apply(t *txn) Result {
 // have, but for those that it says stay. The data of those that nobody lists then
 // stays for at least as long as keep says.
 func (t *txn) unlist(f *FinishSync, keep time.Duration) {
+	// What this fence has not seen was not listed, unless it is said why it stays.
 	kept := roaring.BitmapOf(f.Kept...)
 	var gone []*Repo
 	for r := range t.repos.records() {
@@ -439,6 +446,7 @@ func (c *FinishIndex) apply(t *txn) Result {
 		t.reference(old, -1)
 	}
 
+	// The first holds the job and so is no removed member; the second may have been removed since.
 	if m := t.members.get(c.Holder); m != nil {
 		t.hold(MirrorKey(r.ID), m.Number)
 		t.holdFiles(&r, m)
@@ -513,6 +521,7 @@ func (c *FinishCollect) apply(t *txn) Result {
 		}
 	}
 
+	// The files before the record: by it they are counted.
 	t.reference(r, -1)
 	t.holdings.delete(MirrorKey(r.ID))
 	t.forgetAccess(r)

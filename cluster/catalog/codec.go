@@ -139,6 +139,8 @@ func uintCoder() coder {
 		enc: func(b []byte, v reflect.Value) []byte { return binary.AppendUvarint(b, v.Uint()) },
 		dec: func(r *reader, v reflect.Value) {
 			n := r.uvarint()
+
+			// A later version may have a wider field: a number must not be cut without a word.
 			if v.OverflowUint(n) {
 				r.fail(errors.New("number too large"))
 				return
@@ -318,6 +320,7 @@ func sliceCoder(t reflect.Type) coder {
 func pointerCoder(t reflect.Type) coder {
 	elem := compile(t.Elem())
 
+	// A byte says which: a pointer to a struct whose fields are all zero is not nil.
 	return coder{
 		enc: func(b []byte, v reflect.Value) []byte {
 			if v.IsNil() {
@@ -339,6 +342,7 @@ func pointerCoder(t reflect.Type) coder {
 }
 
 func structCoder(t reflect.Type) coder {
+	// Compiled once for a type: entries are decoded by the thousand.
 	fields := make([]coder, t.NumField())
 	for i := range fields {
 		if !t.Field(i).IsExported() {

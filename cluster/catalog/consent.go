@@ -93,6 +93,7 @@ func (c *PutConsent) apply(t *txn) Result {
 		return refuse(Conflict, "the code was used before")
 	}
 
+	// Counted before they go: a refused command changes nothing.
 	surplus := t.surplusConsents(x.Account)
 	if t.consents.len()-len(surplus) >= maxConsents {
 		return refuse(Conflict, "there are too many consents")
@@ -111,6 +112,8 @@ func (c *PutConsent) apply(t *txn) Result {
 // were not used for longest.
 func (t *txn) surplusConsents(account string) []*Consent {
 	surplus := t.consentsWhere(func(old *Consent) bool { return old.over(t.now) })
+
+	// The newest stay, of those in use at the same moment the ones with the least id.
 	same := t.consentsWhere(func(old *Consent) bool { return old.Account == account && !old.over(t.now) })
 	slices.SortFunc(same, func(a, b *Consent) int {
 		return cmp.Or(b.Rotated.Compare(a.Rotated), cmp.Compare(a.ID, b.ID))

@@ -41,6 +41,7 @@ func (k *recordKind) hashOf(b []byte) uint64 {
 
 // decode reads a record into one of its kind; all bytes must be used.
 func (k *recordKind) decode(b []byte, rec any) error {
+	// Bytes that are left would make two encodings of one record, and two hashes.
 	r := &reader{b: b}
 	k.coder.dec(r, reflect.ValueOf(rec).Elem())
 	if r.err == nil && len(r.b) > 0 {
@@ -266,6 +267,7 @@ const longCommand = 16 << 10
 // command reads a command of an entry. Its length says where it ends, so that one
 // that this version reads wrongly cannot reach into the next.
 func (r *reader) command() Command {
+	// A number that is not known stops the node: skipping it would make its state another.
 	number := r.uvarint()
 	kind, ok := kindOfNumber(number)
 	if !ok {
@@ -273,6 +275,7 @@ func (r *reader) command() Command {
 		return nil
 	}
 
+	// Strings are shared within a page only: what is kept of it lasts as long as its records.
 	body := &reader{b: r.take(r.uvarint())}
 	if len(body.b) >= longCommand {
 		body.words = &words{}

@@ -89,6 +89,7 @@ func Audited(cmds []Command, person bool) bool {
 }
 
 func (c *Attribute) apply(t *txn) Result {
+	// What a client says of itself is shown in a terminal, and must not obey one.
 	a := c.Actor
 	for _, text := range []*string{&a.Type, &a.ID, &a.Name, &a.Key, &a.Address, &a.Agent} {
 		*text = plainText(*text)

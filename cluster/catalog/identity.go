@@ -100,6 +100,8 @@ func (t *txn) freeNames(page []ListedRepo) {
 		if !ok || !identified(l.Name, &l.RepoFacts) {
 			continue
 		}
+
+		// Only its own: another repository may have the name by now.
 		r := t.repos.get(id)
 		if at, taken := t.names.get(r.Name); r.Name != l.Name && taken && at == id {
 			t.names.delete(r.Name)
@@ -244,6 +246,8 @@ func (v *View) RepoByFormerName(name string) *Repo {
 		return nil
 	}
 	r := v.repos.get(id)
+
+	// The index keeps a name longer than it counts: the clock decides when it is asked.
 	for _, f := range r.Former {
 		if f.Name == name && v.meta.Clock.Sub(f.At) <= formerNames {
 			return r

@@ -35,6 +35,7 @@ func PackSubject(members []uint32) string {
 		return packAnywhere
 	}
 
+	// Sorted: members in another order are the same subject, and one job.
 	var b strings.Builder
 	for i, n := range slices.Sorted(slices.Values(members)) {
 		if i > 0 {

@@ -264,6 +264,7 @@ func (t *txn) setGrants(account, source string, set *roaring.Bitmap) Result {
 		return Result{ID: t.index}
 	}
 
+	// Equal sets must have equal bytes at every node: they are part of the state hash.
 	set.RunOptimize()
 	b, err := set.ToBytes()
 	if err != nil {

@@ -214,6 +214,7 @@ func (t *txn) putReader(r *Reader) {
 
 // forgetExtra drops what partial observations said of a repository.
 func (t *txn) forgetExtra(site string, repo RepoID) {
+	// Collected first: the table changes on the way.
 	for _, old := range slices.Collect(t.readersAt(site)) {
 		if bitmap(old.Extra).Contains(repo) {
 			r := *old
@@ -231,6 +232,7 @@ func (t *txn) forgetAccess(repo *Repo) {
 	name := SiteOf(repo.ExternalID)
 	t.forgetExtra(name, repo.ID)
 
+	// Its number is never given out again, and still nobody keeps a right to it.
 	for _, old := range slices.Collect(t.readersAt(name)) {
 		if bitmap(old.Repos).Contains(repo.ID) {
 			r := *old
@@ -373,6 +375,7 @@ func (c *AgeAccess) apply(t *txn) Result {
 // ageListing ends what a listing of somebody has said. What a later answer says
 // of who may read a repository stays.
 func (t *txn) ageListing(old *Reader) {
+	// An answer that began after the listing is younger than it, and is aged by itself.
 	r := *old
 	set := bitmap(old.Repos).Clone()
 	for it := bitmap(old.Repos).Iterator(); it.HasNext(); {

@@ -187,6 +187,7 @@ func (r *reads) refused() bool { return r.reader != nil && r.reader.Issue != "" 
 // linkedAt is what everybody sees who is known to a code host: what is public
 // or internal there.
 func (v *View) linkedAt(site string) *roaring.Bitmap {
+	// By site, not by person: everybody who is known there sees the same.
 	return v.Kept("linked "+site, func() func(*Repo) bool {
 		return func(r *Repo) bool { return ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) == site }
 	})

@@ -140,6 +140,8 @@ func (t *txn) noteRefounding(to Successor, r *Refounded) {
 		action = "cluster.restored"
 	}
 
+	// By whoever could reach the files: no account was asked. At the end of the last entry,
+	// where no command of an entry stands.
 	t.by, t.node = &Actor{Type: ActorOperator, Name: "operator"}, to.Node
 	message := fmt.Sprintf("%d sessions, %d consents and %d links ended", r.Sessions, r.Consents, r.Links)
 	t.record(&Event{Action: action, TargetType: "catalog", Target: to.Cluster, Message: message}, MaxCommands-1)

@@ -225,6 +225,7 @@ func (l *loader) end() error {
 }
 
 func (l *loader) records(tag byte) error {
+	// Each record has its length, so that one which cannot be read is found here.
 	r := &reader{b: l.body}
 	for len(r.b) > 0 {
 		rec := r.take(r.uvarint())

@@ -136,6 +136,7 @@ func (s *State) remember(e Entry, results []Result) {
 	s.order.set(e.Index, id)
 	s.replies += len(results)
 
+	// By count and by results: one entry may have a thousand of them.
 	for s.order.len() > maxRequests || s.replies > maxReplies {
 		index, id, _ := s.order.min()
 		s.order.delete(index)

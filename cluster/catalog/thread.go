@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -167,6 +168,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 func (t *txn) roomFor(id, owner string, title []byte) *Result {
 	no := func(code Code, why string) *Result { r := refuse(code, why); return &r }
 
+	// Guests have one bound together, for they have no account that could be told apart.
 	most := maxThreadsOfOne
 	if owner == "" {
 		most = maxGuestThreads
@@ -183,16 +185,12 @@ func (t *txn) roomFor(id, owner string, title []byte) *Result {
 	return nil
 }
 
+// runProblem is what is wrong with where a run is, "" for nothing.
 func runProblem(node string, copies []string) string {
-	for _, c := range copies {
-		if c == node {
-			if len(copies) > maxThreadCopies {
-				break
-			}
-			return ""
-		}
+	if len(copies) > maxThreadCopies || !slices.Contains(copies, node) {
+		return "a run has a node that is one of its copies"
 	}
-	return "a run has a node that is one of its copies"
+	return ""
 }
 
 func (c *MoveRun) apply(t *txn) Result {
@@ -250,6 +248,7 @@ func (c *ChangeThread) apply(t *txn) Result {
 		return refuse(Invalid, "the title is too long")
 	}
 
+	// When it changed stays: nothing was said in it.
 	now := *old
 	if now.Public = c.Public; len(c.Title) > 0 {
 		now.Title = c.Title
@@ -288,6 +287,7 @@ func (c *ForkThread) apply(t *txn) Result {
 		return *no
 	}
 
+	// The files are shared by their hashes: what was said is copied nowhere.
 	t.setThread(&Thread{
 		ID:      c.Thread,
 		Owner:   c.Owner,

@@ -267,6 +267,7 @@ func (c *UnlinkIdentity) apply(t *txn) Result {
 }
 
 func (c *Join) apply(t *txn) Result {
+	// Both or neither: an account that nobody can sign in to would hold the address.
 	if t.accounts.get(c.Account.ID) != nil || c.Identity.Account != c.Account.ID || t.identities.get(c.Identity.Key()) != nil {
 		return refuse(Conflict, "there is such an account already")
 	}
@@ -278,6 +279,7 @@ func (c *Join) apply(t *txn) Result {
 		return refuse(Conflict, "too many people wait for approval: an owner has to decide about them first")
 	}
 
+	// The last that can be refused, so that a refusal leaves nothing.
 	if r := (&PutAccount{Account: c.Account}).apply(t); r.Err != nil {
 		return r
 	}

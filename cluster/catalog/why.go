@@ -44,6 +44,7 @@ func whyRole(a *User) []Reason {
 
 // whyOpen tells whether everybody sees a repository, and which connections close it.
 func (v *View) whyOpen(r *Repo) []Reason {
+	// By the same function as the gate: an explanation of its own could differ.
 	enforced := v.enforcements()
 	if isOpen(r, enforced) {
 		text := "It is open to everybody: none of its connections enforces permissions."
@@ -80,6 +81,7 @@ func (v *View) whyGranted(a *User, r *Repo) []Reason {
 
 // whyByHost tells what the code host of a repository says.
 func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
+	// Where hosts are not asked, what they said before counts for nothing.
 	site := SiteOf(r.ExternalID)
 	switch mode := v.PermissionSync(); {
 	case mode != PermissionSyncOn:
