@@ -16,6 +16,7 @@ func (c *checker) add(path, format string, args ...any) {
 
 // check returns the errors of a file that fits the schema.
 func (f *File) check() Errors {
+	// Everything is collected: a file is mended at once, and not error by error.
 	c := &checker{}
 	for _, conn := range f.Connections {
 		c.connection(conn)
@@ -29,6 +30,7 @@ func (f *File) check() Errors {
 		c.globs(path+".excludeTopics", x.ExcludeTopics)
 	}
 
+	// Of a reference the value is known to a node alone, and is checked when it is read there.
 	for _, o := range f.Overrides {
 		path := child("environmentOverrides", o.Name) + ".value"
 		c.token(path, o.Token)
@@ -168,6 +170,7 @@ func (c *checker) token(path string, t *Token) {
 
 // globs checks a list of patterns; the one pattern of a url has no index.
 func (c *checker) globs(path string, patterns []string) {
+	// A control character is refused by itself: printed with the glob it could not be seen.
 	for i, p := range patterns {
 		at := item(path, i)
 		if strings.HasSuffix(path, ".url") {
@@ -194,6 +197,7 @@ func (c *checker) model(path string, m Model) {
 		c.add(path+".model", "It must not be empty; it is the name under which the provider knows the model.")
 	}
 
+	// Each may hold the secret itself by mistake: its path is told, never what stands there.
 	for _, t := range []struct {
 		name  string
 		token *Token
@@ -211,6 +215,7 @@ func (c *checker) model(path string, m Model) {
 // keyed checks headers or query parameters. The names of headers are the same
 // in either case.
 func (c *checker) keyed(path string, list []KeyText) {
+	// A line break in a value could add a header of its own.
 	seen := make(map[string]string)
 	for _, k := range list {
 		at := child(path, k.Key)

@@ -17,6 +17,9 @@ func decode(tree any) (*File, Errors) {
 	d := &decoder{f: &File{Settings: DefaultSettings()}}
 
 	d.settings(object(root["settings"]))
+
+	// By name, so that equal files make equal lists at every node. Models and apps keep the
+	// order of the file, which means something: the first is the default.
 	for name, v := range sorted(root["connections"]) {
 		d.connection(name, v)
 	}
@@ -74,6 +77,7 @@ func sorted(v any) func(yield func(string, any) bool) {
 // into fills a struct from a value. The only failure that the schema lets
 // through is a whole number of more than 64 bits.
 func (d *decoder) into(v any, path string, out any) {
+	// By way of JSON, for the tags of the fields say their names.
 	text, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(text, out)
@@ -246,6 +250,7 @@ func (d *decoder) override(name string, v any) {
 
 // model adds a language model, with the defaults of its provider.
 func (d *decoder) model(v any, path string) {
+	// Those of a provider that the reference has them for; what the file gives wins.
 	var m Model
 	switch object(v)["provider"] {
 	case string(Azure):
@@ -265,6 +270,7 @@ func (d *decoder) model(v any, path string) {
 // keyed reads headers or query parameters, whose values are texts or references
 // to secrets.
 func (d *decoder) keyed(v any, path string) []KeyText {
+	// Sorted: requests have their headers in the same order at every node.
 	var out []KeyText
 	for key, v := range sorted(v) {
 		k := KeyText{Key: key}
@@ -287,6 +293,7 @@ func (d *decoder) identityProviders(v any) {
 		d.f.Warnings = append(d.f.Warnings, Error{"identityProviders", "A list is deprecated; use an object with a name for each provider."})
 	}
 
+	// By a name of its own a provider can be there twice; a list has none.
 	seen := make(map[string]bool)
 	for i, v := range list {
 		p := IdentityProvider{}
@@ -307,5 +314,6 @@ func (d *decoder) identityProviders(v any) {
 		d.f.IdentityProviders = append(d.f.IdentityProviders, p)
 	}
 
+	// Both forms in one order, whatever the order of the file.
 	slices.SortStableFunc(d.f.IdentityProviders, func(a, b IdentityProvider) int { return strings.Compare(a.ID, b.ID) })
 }

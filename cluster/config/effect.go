@@ -66,6 +66,7 @@ func open(path string) bool {
 // object sorts the properties of an object into those that work and those that
 // do nothing. Overrides are told apart by their names, elsewhere.
 func (e *Effects) object(path string, v any) {
+	// An object is told as a whole, but for those whose members mean something each.
 	for name, value := range sorted(v) {
 		at := child(path, name)
 		row := slices.IndexFunc(inert, func(r struct{ path, why string }) bool { return alike(r.path, at) })
@@ -102,6 +103,8 @@ func (e *Effects) override(o Override) {
 		e.None = append(e.None, Error{path, why})
 		return
 	}
+
+	// What is set to open something, or shows a secret, is told beside what works.
 	e.Works = append(e.Works, Error{Path: path})
 	if o.Name == "FORCE_ENABLE_ANONYMOUS_ACCESS" && o.Value == "true" {
 		e.unsafe(path, openAccess)
@@ -122,6 +125,7 @@ func (e *Effects) provider(p IdentityProvider) {
 func (e *Effects) connection(c Connection) {
 	path := child("connections", c.Shared().Name)
 
+	// None of these is an error: a directory may be meant, and a network be one's own.
 	address, token := c.Access()
 	if secretIn(address) {
 		e.unsafe(path+".url", "It holds a user name or a password, which everyone who may read this file sees.")

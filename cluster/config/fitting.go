@@ -35,6 +35,7 @@ func fitting(tree any, errs Errors) any {
 // is, an object that lacks one, a list one of whose elements is. It is nil for
 // a value that goes altogether.
 func without(v any, path string, bad map[string]bool) any {
+	// A list goes as a whole with one of its elements, and an object with what it must have.
 	if bad[path] {
 		return nil
 	}

@@ -20,14 +20,15 @@ type glob struct {
 // CompileGlobs reads patterns on names with slashes, as the file has them for
 // repositories, topics, branches and tags:
 //
-//   - any text without a slash
-//     **           any text, where it stands alone between slashes
-//     ?            one character, no slash
-//     [a-c] [!a]   one character of a class
-//     {a,b} {1..9} one of some patterns, a number of a range
-//     @(a|b) ?(a) *(a) +(a)   one, at most one, any number, at least one of some patterns
-//     !a           as the first character: whatever a does not match
-//     \*           the character itself
+//	?              one character, no slash
+//	*              any text without a slash
+//	**             any text, where it stands alone between slashes
+//	[a-c] [!a]     one character of a class
+//	{a,b} {1..9}   one of some patterns, a number of a range
+//	@(a|b) ?(a)    one, at most one of some patterns
+//	*(a) +(a)      any number, at least one of some patterns
+//	!a             as the first character: whatever a does not match
+//	\*             the character itself
 //
 // Names that begin with a dot are names like others. The error of a malformed
 // pattern says what is wrong with it.
@@ -114,6 +115,7 @@ type globReader struct {
 // run reads up to the byte that closes the group, and leaves that unread; for
 // closing 0 it reads to the end.
 func (t *globReader) run(closing byte) error {
+	// Patterns come from a file that somebody wrote: each group is a call, and a stack has an end.
 	if t.depth++; t.depth > 32 {
 		return errGlobTooDeep
 	}
@@ -129,6 +131,7 @@ func (t *globReader) run(closing byte) error {
 		}
 	}
 
+	// The text has ended within a group.
 	switch closing {
 	case '}':
 		return errGlobBrace
@@ -214,7 +217,7 @@ func (t *globReader) class() error {
 	body := t.text[t.pos:end]
 	t.pos = end + 1
 
-	// No class matches a slash: one that is turned around has to name it.
+	// A class that is turned around must not match a slash, and has to name it.
 	t.b.WriteByte('[')
 	if body[0] == '!' || body[0] == '^' {
 		t.b.WriteString("^/")
@@ -229,6 +232,7 @@ func (t *globReader) class() error {
 // shell a ] in the first place is a member of the class, and so is what
 // follows a backslash and the name of a class, as [:digit:].
 func (t *globReader) classEnd() int {
+	// In the first place, also behind the sign that turns the class around, ] is a member.
 	end := t.pos
 	if end < len(t.text) && (t.text[end] == '!' || t.text[end] == '^') {
 		end++
@@ -258,6 +262,7 @@ func (t *globReader) classEnd() int {
 // classBody writes the members of a class. A bracket that is a member gets a
 // backslash, which the regular expression wants and the glob does not.
 func (t *globReader) classBody(body string) {
+	// The name of a class, as [:digit:], means the same to both and stays as it is.
 	for i := 0; i < len(body); i++ {
 		c := body[i]
 		opens := c == '[' && !strings.HasPrefix(body[i:], "[:")
@@ -267,6 +272,7 @@ func (t *globReader) classBody(body string) {
 		}
 		t.b.WriteByte(c)
 
+		// What is escaped is copied with its backslash, and looked at no more.
 		if c == '\\' && i+1 < len(body) {
 			i++
 			t.b.WriteByte(body[i])
@@ -293,6 +299,7 @@ func (t *globReader) brace() error {
 		}
 	}
 
+	// Any other content is a list of patterns, with groups of their own.
 	t.b.WriteString("(?:")
 	if err := t.run('}'); err != nil {
 		return err

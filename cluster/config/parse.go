@@ -147,6 +147,7 @@ func tooDeep(data []byte) int {
 // duplicates finds properties that stand twice in one object. JSON would take
 // the last one and say nothing.
 func duplicates(root *hujson.Value) Errors {
+	// Looked for in the parsed text: the map that the checks see has lost the first one.
 	var errs Errors
 	walk(root, "", func(path string, v *hujson.Value) {
 		obj, ok := v.Value.(*hujson.Object)
@@ -180,13 +181,14 @@ func numbers(root *hujson.Value) Errors {
 
 // sane reports whether a number is short and has an exponent below 100.
 func sane(number string) bool {
+	// Forty digits are more than any setting takes; an exponent of three would take memory for
+	// as many digits as it says.
 	if len(number) > 40 {
 		return false
 	}
 	_, exp, ok := strings.Cut(strings.ToLower(number), "e")
 	if !ok {
 		return true
-
 	}
 	exp = strings.TrimLeft(strings.TrimLeft(exp, "+-"), "0")
 	return len(exp) <= 2

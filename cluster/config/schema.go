@@ -64,6 +64,7 @@ func validate(tree any) Errors {
 		return nil
 	}
 
+	// The validator tells of branches that it tried: the leaves say what is wrong.
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
 		return Errors{{Message: fmt.Sprintf("The file cannot be validated: %v.", err)}}
@@ -76,6 +77,7 @@ func validate(tree any) Errors {
 
 // names checks the keys that the file chooses itself, as those of connections.
 func names(tree any) Errors {
+	// The schema says it too, but the validator tells the place of a sibling.
 	var errs Errors
 	root, _ := tree.(map[string]any)
 	for _, group := range [...]string{"connections", "contexts", "environmentOverrides", "identityProviders"} {
@@ -98,6 +100,7 @@ var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 // explain turns the leaves of the validator's tree of errors into sentences.
 func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
+	// Sentences name the path in the file, never a place in the schema.
 	path, value := locate(tree, ve.InstanceLocation)
 	add := func(path, format string, args ...any) {
 		*errs = append(*errs, Error{path, fmt.Sprintf(format, args...)})
@@ -157,6 +160,7 @@ func locate(tree any, at []string) (string, any) {
 		case map[string]any:
 			path, tree = child(path, key), n[key]
 
+		// The library counts on its own tree; a place that is not in ours ends the way.
 		case []any:
 			i, err := strconv.Atoi(key)
 			if err != nil || i < 0 || i >= len(n) {
@@ -197,6 +201,7 @@ func unknown(name string, known []string, url string) string {
 		return "This is not a name that a header may have; rename it."
 	}
 
+	// Never a word all of whose letters differ: for a short name two edits are another one.
 	best, distance := "", 3
 	for _, k := range known {
 		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < distance && d < len(k) {

@@ -118,6 +118,8 @@ func withoutUser(address string) string {
 	if err != nil {
 		return "an address that cannot be read"
 	}
+
+	// It is printed, and a password may stand there.
 	u.User = nil
 	return u.String()
 }

@@ -28,6 +28,7 @@ type Settings struct {
 
 // DefaultSettings are the settings of a file without any.
 func DefaultSettings() Settings {
+	// Those of the reference, so that a file means the same here.
 	return Settings{
 		MaxFileSize:              2 << 20,
 		MaxTrigramCount:          20000,

@@ -166,6 +166,7 @@ var nodesOwn = []struct {
 
 // withoutEffect is why an override does nothing, "" for one that does something.
 func withoutEffect(name string) string {
+	// Of a variable that a node takes from its own environment the sentence says where to give it.
 	if slices.ContainsFunc(variables, func(v Variable) bool { return v.Name == name }) {
 		return ""
 	}

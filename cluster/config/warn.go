@@ -43,6 +43,7 @@ func (f *File) warn() {
 // warnContext tells the connections of a context that do not exist, and a
 // context that is empty.
 func (c *checker) warnContext(f *File, x Context) {
+	// Warnings, not errors: a connection may come with the next version of the file.
 	path := child("contexts", x.Name)
 	known := func(property string, names []string) {
 		for i, name := range names {
@@ -155,6 +156,8 @@ func (c *checker) warnGitLab(path string, n *GitLab) {
 }
 
 func (c *checker) warnBitbucket(path string, n *Bitbucket) {
+	// Both deployments are of one kind and take other properties: what does not apply would
+	// be ignored without a word.
 	cloud := n.Deployment == Cloud
 	if host := hostOf(n.URL); cloud && host != "bitbucket.org" && !strings.HasSuffix(host, ".bitbucket.org") {
 		c.add(path+".deploymentType", "The URL is not that of the cloud; for a Bitbucket Data Center set deploymentType to server.")
@@ -171,6 +174,7 @@ func (c *checker) warnBitbucket(path string, n *Bitbucket) {
 		c.add(path+".workspaces", "It is ignored for server, which has projects only.")
 	}
 
+	// The cloud has workspaces above projects, a server has not.
 	form := func(name string, list []string, slashes int, want string) {
 		for i, s := range list {
 			if strings.Count(s, "/") != slashes {

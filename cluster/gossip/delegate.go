@@ -85,6 +85,7 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 // listen opens the port for TCP and UDP. When any port will do (0), the system
 // may choose one that is free for TCP only: then another is tried.
 func listen(o Options) (*memberlist.NetTransport, int, error) {
+	// Numbers alone: the library knows no names of ports.
 	host, text, err := net.SplitHostPort(o.Listen)
 	if err != nil {
 		return nil, 0, err
@@ -161,6 +162,7 @@ func (w *logWriter) due(text string) (leftOut int, yes bool) {
 		return r
 	}, key)
 
+	// What was left out is told with the next one that is written.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
@@ -203,6 +205,7 @@ func inWords(text string) string {
 }
 
 func (w *logWriter) Write(line []byte) (int, error) {
+	// Lines without a level that is known are detail.
 	text := strings.TrimSpace(string(line))
 	level := slog.LevelDebug
 	for _, p := range levels {
@@ -218,6 +221,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 
+	// Only what an operator sees is counted: detail is for who looks for it.
 	if leftOut, yes := w.due(text); yes && leftOut > 0 {
 		w.log.Log(context.Background(), level, text, "again", leftOut)
 	} else if yes {

@@ -139,6 +139,7 @@ func New(o Options) (*Gossip, error) {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
 
+	// With port 0 it is known only now.
 	g.addr = g.list.LocalNode().Address()
 	return g, nil
 }
@@ -178,6 +179,7 @@ func (g *Gossip) config(port int) (*memberlist.Config, error) {
 	c.Keyring = g.keys
 	c.EnableCompression = false // a few hundred bytes are not worth what a forged message could unpack to
 
+	// A busy node must not count as lost for a slow second: that moves data and leads.
 	c.SuspicionMult = 5
 	c.ProbeInterval, c.ProbeTimeout = scale(time.Second), scale(500*time.Millisecond)
 	c.GossipInterval = scale(200 * time.Millisecond)
@@ -186,6 +188,7 @@ func (g *Gossip) config(port int) (*memberlist.Config, error) {
 	c.DeadNodeReclaimTime = scale(30 * time.Second)
 	c.TCPTimeout = max(scale(10*time.Second), time.Second)
 
+	// All that memberlist tells comes to one place.
 	d := &delegate{g}
 	c.Delegate, c.Events, c.Alive, c.Conflict = d, d, d, d
 	c.Logger = logger(g.o.Log)
@@ -214,6 +217,7 @@ func advertise(o Options, port int) (ip string, advertised int, err error) {
 		return "", 0, err
 	}
 
+	// A port of its own is for a node behind a translation of addresses.
 	advertised = port
 	if o.Advertise != "" {
 		host = o.Advertise
@@ -225,6 +229,8 @@ func advertise(o Options, port int) (ip string, advertised int, err error) {
 		}
 	}
 
+	// The library wants an address. A name is looked up once, so a node whose address
+	// changes has to be started again.
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
@@ -257,6 +263,7 @@ func (g *Gossip) SetMeta(meta []byte) error {
 	g.meta = slices.Clone(meta)
 	g.mu.Unlock()
 
+	// One wish is enough, however many changes: what is told is the newest.
 	if !same {
 		select {
 		case g.wakeup <- struct{}{}:
@@ -360,6 +367,7 @@ func (g *Gossip) Health() int { return g.list.GetHealthScore() }
 // note records what was heard of a start of a node, and drops its starts that
 // have ended and do not count.
 func (g *Gossip) note(n *memberlist.Node, alive bool) {
+	// What has another name is refused by NotifyAlive; this is what was heard before.
 	node, epoch, ok := parseName(n.Name)
 	if !ok {
 		return
@@ -375,12 +383,14 @@ func (g *Gossip) note(n *memberlist.Node, alive bool) {
 	}
 	g.peers[s] = p
 
+	// A start that has ended hides nobody: only the one that counts is of use, dead or alive.
 	counts := g.best()[node]
 	maps.DeleteFunc(g.peers, func(s start, p Peer) bool {
 		return s.node == node && !p.Alive && s.epoch != counts.Epoch
 	})
 	g.forget()
 
+	// Whoever waits looks at the new list.
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
@@ -388,6 +398,8 @@ func (g *Gossip) note(n *memberlist.Node, alive bool) {
 // forget keeps the lost nodes within maxDead: it drops the one that is lost for
 // longest. The caller holds mu.
 func (g *Gossip) forget() {
+	// Lost nodes are kept to be looked for; their number is bounded, for anybody with the
+	// key can tell of more.
 	dead := 0
 	var oldest Peer
 	for _, p := range g.peers {

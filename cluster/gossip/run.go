@@ -31,6 +31,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	<-ctx.Done()
 	wg.Wait()
 
+	// Best effort: the others find out without it, some seconds later.
 	if err := g.list.Leave(leaveTime); err != nil {
 		g.o.Log.Debug("leave gossip", "err", err)
 	}
@@ -52,6 +53,7 @@ func (g *Gossip) tell(ctx context.Context) {
 		case <-g.wakeup:
 		}
 
+		// It waits for a while until somebody has taken it, and fails where nobody is.
 		if err := g.list.UpdateNode(metaTime); err != nil {
 			g.o.Log.Debug("tell meta data", "err", err)
 		}
@@ -67,6 +69,8 @@ func (g *Gossip) tell(ctx context.Context) {
 func (g *Gossip) search(ctx context.Context) {
 	for {
 		targets, alone := g.targets(ctx)
+
+		// One by one: the library tries all of a list, and one that does not answer costs seconds.
 		for _, t := range targets {
 			if ctx.Err() != nil {
 				return
@@ -76,6 +80,7 @@ func (g *Gossip) search(ctx context.Context) {
 			}
 		}
 
+		// Alone it matters at once; otherwise halves of a partition find each other in half a minute.
 		wait := rejoinTime
 		if alone {
 			wait = aloneTime
@@ -106,6 +111,7 @@ func (g *Gossip) targets(ctx context.Context) (addrs []string, alone bool) {
 		addrs = append(addrs, g.lookup(ctx, j)...)
 	}
 
+	// Names and addresses of nodes that are alive are left out: to join them again is noise.
 	alone = len(alive) <= 1 // this node is among them
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
@@ -135,6 +141,7 @@ func (g *Gossip) lookup(ctx context.Context, entry string) []string {
 		return out
 	}
 
+	// Without a port it is that of this node: nodes of a cluster mostly share one.
 	host, port, err := net.SplitHostPort(entry)
 	if err != nil {
 		_, port, _ = net.SplitHostPort(g.o.Listen)

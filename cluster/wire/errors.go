@@ -141,6 +141,7 @@ type kinds []Kind
 func newKinds(more []Kind) (kinds, error) {
 	table := append(append(kinds{}, more...), ownKinds...)
 
+	// Checked at the start: a name that nobody can send would show in the first error only.
 	seen := map[string]bool{}
 	for _, k := range table {
 		if k.Err == nil || k.Name == "" || len(k.Name) > maxKindName || strings.Trim(k.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {

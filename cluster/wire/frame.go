@@ -100,7 +100,7 @@ func unexpected(err error) error {
 
 // appendFrame appends the bytes of a frame whose body is the parts together.
 func appendFrame(b []byte, kind frameKind, call uint32, parts ...[]byte) []byte {
-
+	// The length goes first, so it is added up before anything is written.
 	n := 0
 	for _, p := range parts {
 		n += len(p)

@@ -132,6 +132,7 @@ func peerOf(cert *x509.Certificate) (Peer, error) {
 		return Peer{}, errors.New("the certificate names no node")
 	}
 
+	// By it other nodes tell an old process of a node from the one that took its place.
 	epoch, err := strconv.ParseUint(path[1], 10, 64)
 	if err != nil {
 		return Peer{}, errors.New("the certificate names no start of the node")
@@ -141,6 +142,8 @@ func peerOf(cert *x509.Certificate) (Peer, error) {
 	if p.Cluster == noCluster {
 		p.Cluster = ""
 	}
+
+	// Checked as when it was written: the id of a peer is shown and compared everywhere.
 	return p, p.check()
 }
 

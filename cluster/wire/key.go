@@ -55,6 +55,7 @@ const maxKeys = 4
 func ParseKeys(text []byte) (Keys, error) {
 	var keys Keys
 	for i, line := range bytes.Split(text, []byte("\n")) {
+		// A remark behind a key says which one it is, while there are two.
 		s, _, _ := strings.Cut(string(line), "#")
 		if s = strings.TrimSpace(s); s == "" {
 			continue
@@ -67,6 +68,7 @@ func ParseKeys(text []byte) (Keys, error) {
 		keys = append(keys, Key(raw))
 	}
 
+	// None is a mistake, as of a file that was emptied: without a key a node would reach nobody.
 	switch {
 	case len(keys) == 0:
 		return nil, errors.New("cluster key: the file holds no key; make one with shoal cluster-key new")

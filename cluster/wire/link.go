@@ -221,7 +221,6 @@ func twin(peer, me Peer) error {
 }
 
 // otherCluster is the error of meeting a node of another cluster, or of none.
-
 func otherCluster(peer, me Peer) error {
 	if peer.Cluster == "" {
 		return fmt.Errorf("node %s has not joined cluster %s", short(peer.Node), short(me.Cluster))

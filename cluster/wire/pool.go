@@ -94,6 +94,7 @@ func (p *pool) put(c *caller) {
 	dead := c.dead
 	c.mu.Unlock()
 
+	// A connection that ends after this look is taken out by drop, which waits for the pool.
 	n := p.nodes[c.key]
 	if dead || n == nil || len(n.idle) >= MaxCallsToNode {
 		c.l.Close()
@@ -113,6 +114,7 @@ func (p *pool) drop(c *caller) {
 		return
 	}
 
+	// One that a call has at the moment is not among them: put closes it.
 	for i, other := range n.idle {
 		if other == c {
 			n.idle = append(n.idle[:i], n.idle[i+1:]...)

@@ -236,7 +236,6 @@ func (p *Port) SetCluster(id string) error {
 	return nil
 }
 
-// SetKeys replaces the keys. The first one issues from now on, and
 // SetKeys replaces the keys: the first signs from now on, the others are
 // accepted too. Connections under a key that is no longer valid are closed.
 func (p *Port) SetKeys(keys Keys) error {
