@@ -23,11 +23,11 @@ type server struct {
 	mu     sync.Mutex // guards the fields below
 	call   uint32     // that is being answered
 	cancel context.CancelFunc
+	missed uint32 // the call whose cancel came last while it was not being answered
 	busy   bool
 }
 
 // serveCalls answers the calls of a connection, one after the other.
-
 func (p *Port) serveCalls(l *link, from map[string]Handler) {
 	p.mu.Lock()
 	handlers := maps.Clone(from)
@@ -112,13 +112,16 @@ func (s *server) isBusy() bool {
 	return s.busy
 }
 
-// stop cancels a call, unless it has ended already.
+// stop cancels a call, unless it has ended already. One that has not begun ends
+// as soon as it does.
 func (s *server) stop(call uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel != nil && s.call == call {
 		s.cancel()
+		return
 	}
+	s.missed = call
 }
 
 // start makes the context of a call, which ends with the caller's deadline or
@@ -131,9 +134,14 @@ func (s *server) start(ctx context.Context, f frame, left time.Duration) (contex
 		ctx, cancel = context.WithCancel(ctx)
 	}
 
+	// From here on a cancel frame of this number finds the call. The reader may have seen
+	// one already: it reads on as soon as it has handed on the request.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.call, s.cancel = f.call, cancel
+	if s.missed == f.call {
+		cancel()
+	}
 
 	return ctx, func() {
 		cancel()

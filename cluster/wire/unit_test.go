@@ -179,3 +179,28 @@ func TestFramesAreAsDrawn(t *testing.T) {
 		t.Errorf("answer: %x, drawn %s", got, want)
 	}
 }
+
+// The reader of a connection sees the cancel of a call as soon as it has handed
+// the request on, which may be before the call has a context to end.
+func TestACancelThatComesBeforeTheCallHasBegun(t *testing.T) {
+	t.Parallel()
+	s := &server{}
+	for _, call := range []uint32{1, 2} {
+		s.begin()
+		s.stop(call)
+
+		ctx, end := s.start(t.Context(), frame{call: call}, 0)
+		if ctx.Err() == nil {
+			t.Errorf("call %d goes on though nobody waits for it", call)
+		}
+		end()
+	}
+
+	// Neither the next call nor one whose cancel comes late is meant.
+	ctx, end := s.start(t.Context(), frame{call: 3}, 0)
+	s.stop(2)
+	if ctx.Err() != nil {
+		t.Error("a call ended by the cancel of another")
+	}
+	end()
+}
