@@ -236,6 +236,8 @@ func TestDatesAreReadAsPeopleWriteThem(t *testing.T) {
 		{"Yesterday", false, "2026-03-30T12:30:00Z"},
 		{"last month", false, "2026-03-03T12:30:00Z"},
 		{"now", false, "2026-03-31T12:30:00Z"},
+		{"today", false, "2026-03-31T00:00:00Z"},
+		{"today", true, "2026-03-31T23:59:59Z"},
 		{"when pigs fly", false, ""},
 		{"--all", false, ""},
 		{"9999999999999 days ago", false, ""},

@@ -51,7 +51,8 @@ func parseDate(text string, now time.Time, end bool) (time.Time, bool) {
 	case "now":
 		return now, true
 	case "today":
-		return now.UTC().Truncate(24 * time.Hour), true
+		// A day like one that is written out: what was committed today is in it.
+		return parseDate(now.UTC().Format(time.DateOnly), now, end)
 	case "yesterday":
 		return now.AddDate(0, 0, -1), true
 
