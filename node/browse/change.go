@@ -34,6 +34,8 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 	if err != nil {
 		return nil, err
 	}
+
+	// Both by name: two branches may have nothing in common, and still be compared.
 	head, err := s.resolve(ctx, req.Head)
 	if err != nil {
 		return nil, err
@@ -44,6 +46,7 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 		return nil, err
 	}
 
+	// The commits are told, for names move: who pages through it asks for these.
 	out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head}
 	for i := range d.Files {
 		out.Files[i] = diffFile(&d.Files[i])
@@ -65,6 +68,7 @@ func diffFile(f *git.FileDiff) DiffFile {
 		Hunks:   make([]DiffHunk, len(f.Hunks)),
 	}
 
+	// Empty where only modes or names changed, never nil: a list in every answer.
 	for i, h := range f.Hunks {
 		out.Hunks[i] = DiffHunk{
 			OldStart: h.Old.Start,
@@ -101,6 +105,7 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 		return nil, s.explain(ctx, err, commit, req.Path)
 	}
 
+	// Commits stand once: a file has few of them and thousands of lines.
 	out.Ranges, out.Commits = make([]BlameRange, len(b.Ranges)), make(map[string]BlameCommit, len(b.Commits))
 	for i, r := range b.Ranges {
 		out.Ranges[i] = BlameRange{Hash: r.Commit, Path: r.Path, StartLine: r.First, LineCount: r.Lines}
@@ -122,6 +127,7 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 
 // blame asks for the whole file or, within a time, for some of its lines.
 func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *BlameResponse) (b git.Blame, err error) {
+	// The whole file is bounded by its size, and not by a time: pages draw all of it.
 	binary := call.Fail(call.ErrInvalid, "%q is a binary file: it has no lines", req.Path)
 	if req.Lines <= 0 {
 		b, err = s.mirror.Blame(ctx, commit, req.Path)
@@ -131,6 +137,7 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 		return b, err
 	}
 
+	// Lines are counted first, so that a run beyond the end is an empty answer, not an error of git.
 	src, err := s.mirror.Source(ctx, commit, req.Path, git.SourceOptions{Lines: 1, Count: true})
 	switch {
 	case err != nil:
@@ -144,6 +151,7 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 		return b, nil
 	}
 
+	// Within a time: of a file with a long history some lines are an answer.
 	b, out.Late, err = s.mirror.BlameLines(ctx, commit, src.Path, req.First, min(req.First+req.Lines-1, src.Total), changeTime)
 	return b, err
 }

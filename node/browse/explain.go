@@ -45,6 +45,7 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 		return commit.Hash, err
 	}
 
+	// What git says is of a name alone; the sentence names the repository and what else there is.
 	commit, err := s.mirror.Resolve(ctx, ref)
 	switch {
 	case err == nil:
@@ -78,6 +79,7 @@ func (s *site) otherRefs(ctx context.Context, ref string) string {
 	}
 	tags, _ := s.mirror.Tags(ctx)
 
+	// Branches and tags together: people mix them up.
 	var names []string
 	for _, r := range append(branches, tags...) {
 		names = append(names, r.Name)
@@ -86,6 +88,8 @@ func (s *site) otherRefs(ctx context.Context, ref string) string {
 	if near := nearest(ref, names, 3); len(near) > 0 {
 		return "; did you mean " + quoteList(near) + "?"
 	}
+
+	// Nothing is like it: the branch that everybody means is better than a list.
 	if branch, _ := s.mirror.DefaultBranch(ctx); branch != "" {
 		return fmt.Sprintf("; its default branch is %q", branch)
 	}
@@ -101,6 +105,7 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 	case errors.Is(err, git.ErrNotDir):
 		return call.Fail(call.ErrFileNotFound, "%q in repository %q is a file, not a directory", p, s.repo.Name)
 
+	// Git has no such names, and never will: looking for others would mislead.
 	case errors.Is(err, git.ErrBadPath):
 		return call.Fail(call.ErrFileNotFound, "File %.80q not found in repository %q: write paths from its root; none of their parts can be one or two dots", p, s.repo.Name)
 	case errors.Is(err, git.ErrNoPath), errors.Is(err, fs.ErrNotExist):
@@ -144,6 +149,7 @@ func (s *site) otherPaths(ctx context.Context, commit, p string) string {
 // siblings names what is like a path in the deepest directory of it that is
 // there.
 func (s *site) siblings(ctx context.Context, commit, p string) []string {
+	// The deepest directory that is there: a mistake is mostly in the last part.
 	dir := path.Dir(strings.Trim(p, "/"))
 	for ; dir != "."; dir = path.Dir(dir) {
 		if e, err := s.mirror.Stat(ctx, commit, dir); err == nil && e.Kind == git.Dir {
@@ -151,6 +157,7 @@ func (s *site) siblings(ctx context.Context, commit, p string) []string {
 		}
 	}
 
+	// A bound: what is beyond it is not worth the time of an error.
 	entries, _, _ := s.mirror.List(ctx, commit, strings.TrimPrefix(dir, "."), git.ListOptions{Max: 10_000})
 	var there []string
 	for _, e := range entries {

@@ -25,6 +25,7 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 		return nil, err
 	}
 
+	// Links are joined here, by the node that was asked: its base URL counts.
 	out.WebURL = WebURL(b.d.BaseURL, out.Repo, req.Ref, "blob", out.Path)
 	if repo := b.repo(v, out.Repo); repo != nil {
 		out.HostKind, out.DisplayName, out.RepoWebURL = repo.HostKind, repo.DisplayName, repo.WebURL
@@ -85,6 +86,8 @@ func (b *Browser) Tree(ctx context.Context, v catalog.Viewer, req TreeRequest) (
 	if req.Max == 0 {
 		req.Max = defaultTree
 	}
+
+	// Nothing is read for a request that no answer could fit.
 	switch {
 	case req.Max < 1 || req.Max > maxTree:
 		return nil, call.Fail(call.ErrInvalid, "the number of entries must be from 1 to %d", maxTree)
@@ -195,6 +198,7 @@ func (t *treeBuilder) at(path string) *growing {
 
 // freeze gives the finished tree: directories first, then by name.
 func (t *treeBuilder) freeze(g *growing) TreeNode {
+	// Sorted at the end: entries come by directories and in any order.
 	slices.SortFunc(g.below, func(a, b *growing) int {
 		if (a.Type == "tree") != (b.Type == "tree") {
 			if a.Type == "tree" {

@@ -13,6 +13,7 @@ import (
 
 // pageOf checks the numbers of a page and fills in their defaults.
 func pageOf(page, per *int) error {
+	// 0 is what a caller has that does not say; it is no page.
 	if *page == 0 {
 		*page = 1
 	}
@@ -169,6 +170,7 @@ func decoration(c *git.Commit, branch string) string {
 		}
 	}
 
+	// Tags before branches, as git has them; the branch that HEAD is on stands with HEAD.
 	for _, prefix := range []string{"refs/tags/", "refs/heads/"} {
 		for _, r := range c.Refs {
 			name, ok := strings.CutPrefix(r, prefix)
@@ -228,6 +230,7 @@ func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsRe
 		return nil, err
 	}
 
+	// All of the history is read for any page: the order is by number of commits.
 	list, err := s.mirror.Authors(ctx, commit, req.Path)
 	if err != nil {
 		return nil, err
@@ -289,11 +292,13 @@ func (s *site) refs(ctx context.Context, refs []git.Ref, req RefsRequest) (*Refs
 		return nil, err
 	}
 
+	// By full name: a tag and a branch may be called the same.
 	indexed := map[string]bool{}
 	for _, r := range s.repo.Revisions {
 		indexed[r.Name] = true
 	}
 
+	// Filtered before they are counted: the total is of what was asked for.
 	want := strings.ToLower(req.Query)
 	refs = slices.DeleteFunc(refs, func(r git.Ref) bool { return !strings.Contains(strings.ToLower(r.Name), want) })
 	out := &RefsResponse{

@@ -76,6 +76,7 @@ func (b *Browser) ReadFile(ctx context.Context, v catalog.Viewer, req ReadFileRe
 		req.Limit = maxLines
 	}
 
+	// A tool that asks for more lines than an answer has is told, and asks for the next ones.
 	switch {
 	case req.Offset < 1:
 		return nil, call.Fail(call.ErrInvalid, "offset must be at least 1")
@@ -110,6 +111,7 @@ func answerReadFile(ctx context.Context, s *site, req ReadFileRequest) (*ReadFil
 		return nil, err
 	}
 
+	// Lines that somebody wrote fit in four megabytes; what is beyond is cut.
 	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.Offset, Lines: req.Limit, MaxBytes: 4 << 20, Count: true})
 	if err != nil {
 		return nil, s.explain(ctx, err, commit, req.Path)
@@ -126,6 +128,7 @@ func answerReadFile(ctx context.Context, s *site, req ReadFileRequest) (*ReadFil
 		Language: shard.Language(src.Path, src.Content),
 	}
 
+	// Line ends are left out, of Windows too: a tool shows lines with numbers of its own.
 	if !src.Binary && len(src.Content) > 0 {
 		for line := range bytes.Lines(src.Content) {
 			out.Lines = append(out.Lines, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
@@ -143,6 +146,7 @@ func (b *Browser) ListTree(ctx context.Context, v catalog.Viewer, req ListTreeRe
 		req.MaxEntries = 1000
 	}
 
+	// Both bounds are needed: a flat directory has no depth, a deep one few entries a level.
 	switch {
 	case req.Depth < 1 || req.Depth > 10:
 		return nil, call.Fail(call.ErrInvalid, "depth must be from 1 to 10")
@@ -192,6 +196,7 @@ func answerListTree(ctx context.Context, s *site, req ListTreeRequest) (*ListTre
 // depthFirst orders a listing of a directory by levels as a tree is read, with
 // the directories in it or without.
 func depthFirst(entries []git.Entry, dir string, dirs bool) []TreeEntry {
+	// By levels they are listed, so that a cut leaves whole levels; by depth they are read.
 	children := map[string][]git.Entry{}
 	for _, e := range entries {
 		parent := e.Path[:max(0, strings.LastIndexByte(e.Path, '/'))]

@@ -72,6 +72,7 @@ func answerOutline(ctx context.Context, s *site, req OutlineRequest) (*OutlineRe
 		return nil, err
 	}
 
+	// Texts are gathered first: the program that finds symbols takes them as one run.
 	out := &OutlineResponse{Commit: commit}
 	texts, err := s.outlineTexts(ctx, commit, req.Paths, out)
 	if err != nil {
@@ -82,6 +83,7 @@ func answerOutline(ctx context.Context, s *site, req OutlineRequest) (*OutlineRe
 
 // outlineTexts reads the files that are meant by paths, and names them in out.
 func (s *site) outlineTexts(ctx context.Context, commit string, paths []string, out *OutlineResponse) (texts []symbol.File, err error) {
+	// The root has no entry of its own, so that its path is told by its text.
 	for _, p := range paths {
 		p = s.pathOf(ctx, commit, p)
 		files := []string{p}
@@ -92,6 +94,7 @@ func (s *site) outlineTexts(ctx context.Context, commit string, paths []string, 
 		}
 
 		for _, file := range files {
+			// Told and not refused: the first files are an answer.
 			if len(out.Files) == outlineFiles {
 				out.Cut = true
 				return texts, nil
@@ -101,6 +104,7 @@ func (s *site) outlineTexts(ctx context.Context, commit string, paths []string, 
 				return nil, s.explain(ctx, err, commit, file)
 			}
 
+			// A binary file is named, so that nobody wonders where it is.
 			lang := shard.Language(src.Path, src.Content)
 			if src.Binary {
 				src.Content = nil
@@ -120,6 +124,7 @@ func (s *site) filesIn(ctx context.Context, commit, dir string) ([]string, error
 		return nil, s.explain(ctx, err, commit, dir)
 	}
 
+	// A link is no file of its own: what it leads to is listed where it lies.
 	var files []string
 	for _, e := range entries {
 		if e.Kind.IsBlob() && e.Kind != git.Symlink {

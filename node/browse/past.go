@@ -87,6 +87,8 @@ func (s *site) commitOf(ctx context.Context, ref string, at time.Time) (git.Comm
 	if at.IsZero() {
 		return s.mirror.Show(ctx, hash)
 	}
+
+	// By the time of commits, not of authors: a change may be written long before it came in.
 	commit, err := s.mirror.At(ctx, hash, at)
 	if errors.Is(err, git.ErrNoRef) {
 		return commit, call.Fail(call.ErrRef, "Repository %q has no commit that is as old as %s: nothing was committed by then.", s.repo.Name, at.Format(time.DateTime))
@@ -96,6 +98,7 @@ func (s *site) commitOf(ctx context.Context, ref string, at time.Time) (git.Comm
 
 // apart lists the files of a commit that the index does not have so.
 func (s *site) apart(ctx context.Context, out *PastResponse, req PastRequest) ([]git.Entry, error) {
+	// Sizes are looked up for what may be read at all: of more it is refused by its number.
 	keep := namesOf(req.Q)
 	files, err := s.beside(ctx, out, req.Beside, keep)
 	if err == nil && out.Beside.Name == "" {
@@ -113,6 +116,7 @@ func (s *site) apart(ctx context.Context, out *PastResponse, req PastRequest) ([
 		out.Bytes += f.Size
 	}
 
+	// The size is only told where it is known.
 	if out.Read > pastFiles || out.Bytes > pastBytes {
 		size := ""
 		if out.Read <= pastFiles {
@@ -132,6 +136,8 @@ func (s *site) beside(ctx context.Context, out *PastResponse, indexed []catalog.
 	for i, r := range indexed {
 		commits[i] = r.Commit
 	}
+
+	// None may be related, as after a new beginning of the history.
 	nearest, err := s.mirror.Nearest(ctx, out.Commit, commits)
 	if err != nil || nearest < 0 {
 		return nil, err
@@ -142,6 +148,7 @@ func (s *site) beside(ctx context.Context, out *PastResponse, indexed []catalog.
 		return nil, err
 	}
 
+	// Such a path cannot stand in a query that leaves it out of the index's answer.
 	for _, path := range changes.Gone {
 		if !utf8.ValidString(path) {
 			return nil, nil
@@ -240,6 +247,7 @@ func namesOf(q query.Q) func(path string) bool {
 
 // nameKey is the part of a query that decides which files are read.
 func nameKey(q query.Q) string {
+	// Only what decides which files are read: the same small index serves other words.
 	var parts []string
 	for _, n := range conjuncts(q) {
 		of := n
@@ -287,6 +295,7 @@ func (s *pastSource) Repositories() []shard.Repository { return []shard.Reposito
 
 // Blobs lists each content once, with its paths.
 func (s *pastSource) Blobs() []shard.Blob {
+	// By content: a commit often has one file at several paths.
 	at := map[string]int{}
 	for _, f := range s.files {
 		i, ok := at[f.OID]
@@ -304,6 +313,7 @@ func (s *pastSource) Blobs() []shard.Blob {
 
 // Read reads contents from the mirror.
 func (s *pastSource) Read(ctx context.Context, want []int, use func(i int, content []byte) error) error {
+	// All are asked for at once and come in that order: a process of git for each would take longer.
 	blobs, err := s.mirror.Blobs(ctx, func(yield func(string) bool) {
 		for _, i := range want {
 			if !yield(s.blobs[i].OID) {
@@ -316,6 +326,7 @@ func (s *pastSource) Read(ctx context.Context, want []int, use func(i int, conte
 	}
 	defer blobs.Close()
 
+	// The content belongs to use only while it runs, so that one buffer is enough.
 	var buf []byte
 	for _, i := range want {
 		if buf, err = blobs.Next(buf[:0]); err != nil {

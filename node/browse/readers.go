@@ -31,6 +31,7 @@ func newReaders() *readers { return &readers{by: map[string]*reader{}} }
 
 // enter waits for a place. leave must be called when err is nil.
 func (r *readers) enter(ctx context.Context, v catalog.Viewer) (leave func(), err error) {
+	// A key, else a name within its role: all who are anonymous share one.
 	key := v.KeyID
 	if key == "" {
 		key = v.Role.String() + "\x00" + v.Name

@@ -81,6 +81,8 @@ func RepoStates() []string {
 
 // stateOf finds the state of a repository.
 func stateOf(view *catalog.View, repo *catalog.Repo) string {
+	// A failure before an index that is there: the older index is searched, and still somebody
+	// should look.
 	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
 	switch {
 	case repo.Unfetchable != "" && !repo.Indexed():
@@ -120,6 +122,7 @@ func (b *Browser) Repos(ctx context.Context, v catalog.Viewer, req ReposRequest)
 		return nil, err
 	}
 
+	// All are looked at, to count and to sort them: a page alone would not say how many there are.
 	var list []*catalog.Repo
 	for repo := range seen.All() {
 		if req.asksFor(seen.View, repo) {
@@ -156,6 +159,7 @@ func (req *ReposRequest) check() error {
 		return err
 	}
 
+	// A word that is not known is a mistake: taken for the usual one it would look like an answer.
 	switch {
 	case req.Sort != "" && req.Sort != "name" && req.Sort != "pushed" && req.Sort != "size":
 		return call.Fail(call.ErrInvalid, "sort must be name, pushed or size")
@@ -187,6 +191,7 @@ func (req *ReposRequest) order(a, b *catalog.Repo) int {
 		c = cmp.Compare(textOf(a), textOf(b))
 	}
 
+	// By name where they are alike, always forwards, so that pages do not change.
 	if req.Desc {
 		c = -c
 	}
@@ -225,6 +230,7 @@ func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
 	info.Fork, info.Archived, info.Public = repo.Fork, repo.Archived, repo.Public
 	info.Visibility, info.Description, info.Stars = repo.Visibility.String(), repo.Description, repo.Stars
 
+	// Empty by what the host says, or by what was found when it was fetched.
 	info.SizeBytes, info.Empty, info.Unfetchable = repo.SizeBytes, repo.Empty || repo.NoCommit(), repo.Unfetchable
 	info.LeftOut = int(repo.LeftOut)
 	info.FormerNames = view.FormerNames(repo)

@@ -195,6 +195,7 @@ func (c *scan) named(ctx context.Context) (files []git.Entry, err error) {
 
 // list is the files to look at, in the order of their paths.
 func (c *scan) list(ctx context.Context) ([]git.Entry, error) {
+	// Those that are named are read whatever they are; else what an index has not.
 	if c.only != nil {
 		return c.named(ctx)
 	}
@@ -202,6 +203,7 @@ func (c *scan) list(ctx context.Context) ([]git.Entry, error) {
 		return c.mirror.Files(ctx, c.commit, c.keep)
 	}
 
+	// Only what differs: the index answers for the rest.
 	var kept []git.Entry
 	for _, e := range c.changes.Now {
 		if c.keep(e.Path) {
@@ -305,6 +307,7 @@ func (f *finder) trim() {
 // matchingLines lists the lines of a text that a match touches, the first
 // scanLines of them, each once. An empty match touches the line it is in.
 func matchingLines(content []byte, spans []match.Span) (lines []Line) {
+	// Counted from match to match, never from the beginning again.
 	line, counted, last := 1, 0, 0
 	for _, sp := range spans {
 		line += bytes.Count(content[counted:sp.Start], []byte("\n"))

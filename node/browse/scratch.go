@@ -63,6 +63,7 @@ func (s *scratch) get(ctx context.Context, key string, source func(context.Conte
 		return nil, errors.New("the node stops")
 	}
 
+	// Made once for all who ask at a time.
 	s.asked++
 	k := s.kept[key]
 	if k == nil {
@@ -108,6 +109,7 @@ func (s *scratch) make(key string, k *scratched, source func(context.Context) (s
 }
 
 func (s *scratch) fill(ctx context.Context, key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) error {
+	// Few at once: each reads and indexes up to thousands of files.
 	select {
 	case s.build <- struct{}{}:
 		defer func() { <-s.build }()
@@ -115,12 +117,14 @@ func (s *scratch) fill(ctx context.Context, key string, k *scratched, source fun
 		return context.Cause(ctx)
 	}
 
+	// A name of the key, for keys have queries in them.
 	name := sha256.Sum256([]byte(key))
 	set, err := shard.OpenSet(filepath.Join(s.dir, hex.EncodeToString(name[:8])), shard.SetOptions{Workers: opt.Workers})
 	if err != nil {
 		return err
 	}
 
+	// What was begun is of no use to the next one, which may ask in better times.
 	built, err := s.index(ctx, set, source, opt)
 	if err != nil {
 		return errors.Join(err, discard(set))
@@ -144,6 +148,7 @@ func (s *scratch) index(ctx context.Context, set *shard.Set, source func(context
 		return nil, err
 	}
 
+	// Opened at once, so that a damaged file fails the build and not a search.
 	for _, b := range built {
 		if err := set.Add(b.Files()...); err != nil {
 			return nil, err
@@ -155,6 +160,7 @@ func (s *scratch) index(ctx context.Context, set *shard.Set, source func(context
 // trim lets go of the least used while there are too many. One that is in use
 // goes with its last user.
 func (s *scratch) trim() {
+	// A handful: to look through all of them costs nothing.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.kept) > mostScratch {
@@ -196,6 +202,7 @@ func (s *scratch) leave(k *scratched) {
 // close ends the builds and lets go of all. What is in use goes with its last
 // user.
 func (s *scratch) close() {
+	// First no new ones, then those that run: they use the directory that goes.
 	s.stop()
 	s.mu.Lock()
 	s.closed = true

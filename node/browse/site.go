@@ -199,6 +199,7 @@ func kindly(err error) error {
 		return e
 	}
 
+	// Packages below know no HTTP and no tools: here their errors get the kinds of those.
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return call.Fail(call.ErrTimeout, "%v", err)

@@ -64,6 +64,8 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 	until, _ := time.Parse(time.RFC3339, req.Until)
 
 	req.Path = s.pathOf(ctx, commit, req.Path)
+
+	// A range beyond the end would be an error of git in words that nobody understands.
 	if req.First > 0 {
 		if err := s.hasLines(ctx, commit, req); err != nil {
 			return nil, err
