@@ -21,6 +21,7 @@ type toolCall struct {
 
 // tool calls a tool as an agent does and returns the text that it reads.
 func (s *server) tool(ctx context.Context, c toolCall) (text string, took time.Duration, err error) {
+	// One message without a handshake: the tool server keeps no sessions.
 	body, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": c.tool, "arguments": c.args},
 	})
@@ -28,6 +29,7 @@ func (s *server) tool(ctx context.Context, c toolCall) (text string, took time.D
 		return "", 0, err
 	}
 
+	// The request is made within the time: an agent makes it too.
 	start := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/mcp", bytes.NewReader(body))
 	if err != nil {
@@ -42,6 +44,7 @@ func (s *server) tool(ctx context.Context, c toolCall) (text string, took time.D
 		return "", 0, fmt.Errorf("%s %v: %w", c.tool, c.args, err)
 	}
 
+	// A refusal keeps its kind: an agent reads it as it reads an answer.
 	text, err = toolText(data)
 	if err != nil {
 		err = fmt.Errorf("%s %v: %w", c.tool, c.args, err)
@@ -58,6 +61,7 @@ func (r refusal) Error() string { return string(r) }
 // toolText takes the text out of an answer, which is JSON or an event stream
 // that ends with it.
 func toolText(data []byte) (string, error) {
+	// Of a stream the last message is the answer; those before it tell of progress.
 	for line := range bytes.Lines(data) {
 		if part, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: ")); ok {
 			data = part
@@ -75,6 +79,7 @@ func toolText(data []byte) (string, error) {
 		return "", fmt.Errorf("%.200s: %w", data, err)
 	}
 
+	// Errors of the protocol are those of this program; those of a tool are for the agent.
 	switch {
 	case m.Error != nil:
 		return "", errors.New(m.Error.Message)
@@ -137,6 +142,7 @@ func (s *server) agents(ctx context.Context, agents, rounds int, length time.Dur
 // are one, longer ones one for every five letters, numbers one for every
 // three digits, every other byte that is not a space one.
 func estimateTokens(text string) int {
+	// A guess that is the same for both sides: their ratio counts, not the number.
 	n, letters, digits := 0, 0, 0
 	flush := func() {
 		n += (letters + 4) / 5
@@ -157,6 +163,8 @@ func estimateTokens(text string) int {
 				flush()
 			}
 			digits++
+
+		// A sign is a token of its own, but blanks, which go with the word behind them.
 		default:
 			flush()
 			if !strings.ContainsRune(" \t", rune(c)) {

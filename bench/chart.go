@@ -79,6 +79,7 @@ func (c *Chart) bars(low, high float64) string {
 		fmt.Fprintf(&b, `<line x1="%.1f" y1="24" x2="%.1f" y2="%d" stroke="#ddd"/><text x="%.1f" y="%d" font-size="10">%g %s</text>`, x, x, height-20, x, height-6, math.Pow(10, d), c.Unit)
 	}
 
+	// A value of one decade's beginning would have no length: a bar is one pixel at least.
 	for i, label := range c.Labels {
 		y := 26 + i*group
 		fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="10" text-anchor="end">%s</text>`, labelWidth-6, y+group/2, html.EscapeString(label))
@@ -102,6 +103,7 @@ func (c *Chart) lines(low, high float64) string {
 		return x, 30 + (high-math.Log10(v))/(high-low)*lineHeight
 	}
 
+	// As of bars: equal distances are equal ratios.
 	for d := low; d <= high; d++ {
 		_, y := at(0, math.Pow(10, d))
 		fmt.Fprintf(&b, `<line x1="80" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/><text x="74" y="%.1f" font-size="10" text-anchor="end">%g %s</text>`, y, chartWidth-80, y, y+3, math.Pow(10, d), html.EscapeString(c.Unit))
@@ -112,6 +114,7 @@ func (c *Chart) lines(low, high float64) string {
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" font-size="10" text-anchor="middle">%s</text>`, x, lineHeight+50, html.EscapeString(label))
 	}
 
+	// What was not measured leaves a gap in the points, not a point at zero.
 	for k, s := range c.Series {
 		var points []string
 		for i, v := range s.Values {

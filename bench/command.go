@@ -29,6 +29,8 @@ questions and typos those that they ask about in <dir>/questions (git.git,
 redis.git, rqlite.git, weaviate.git).`,
 
 		Args: cobra.NoArgs,
+
+		// The text is printed beside an error too: the parts before it took hours.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 			text, err := Report(cmd.Context(), o)
@@ -61,6 +63,7 @@ them. Beside them run rg, git and ctags in checkouts, with the same questions. T
 repositories are those of bench report; a part without them says so.`,
 		Args: cobra.NoArgs,
 
+		// The same report of other parts: their rows can stand beside those of a full one.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 			text, err := Report(cmd.Context(), o)
@@ -88,6 +91,7 @@ func soakCommand() *cobra.Command {
 				return err
 			}
 
+			// No bound is checked here: whether a line is flat is read off the table.
 			fmt.Fprint(cmd.OutOrStdout(), p.Text())
 			return nil
 		},

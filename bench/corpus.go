@@ -29,6 +29,7 @@ func (c corpora) tree(ctx context.Context) (string, error) {
 		return dir, err
 	}
 
+	// From the system's package: it is the same for everybody who has that version.
 	tarballs, err := filepath.Glob("/usr/src/linux-source-6.*.tar.xz")
 	if err != nil || len(tarballs) == 0 {
 		return "", errors.New("no Linux source in /usr/src: install the package linux-source-6.1")
@@ -42,6 +43,8 @@ func (c corpora) tree(ctx context.Context) (string, error) {
 	if _, err := measure(ctx, dir, nil, "tar", "-xJf", tarballs[0], "--strip-components=1"); err != nil {
 		return "", err
 	}
+
+	// Marked last: a run that was stopped in between begins anew.
 	return dir, os.WriteFile(filepath.Join(dir, ".complete"), nil, 0o644)
 }
 
@@ -61,6 +64,8 @@ func (c corpora) repository(ctx context.Context, dir, path string) (string, erro
 	}
 
 	c.log("committing %s", dir)
+
+	// Packed, as a fetched mirror is: loose objects would cost the node what no clone does.
 	steps := [][]string{
 		{"init", "-q", "--bare", "-b", "main", path},
 		{"--git-dir", path, "--work-tree", dir, "add", "-A", "-f", "--", ".", ":!.complete"},
@@ -91,6 +96,7 @@ func (c corpora) many(ctx context.Context) (string, error) {
 
 	c.log("cutting %s into repositories", tree)
 
+	// A directory without files of its own makes no repository: importDirectory skips it.
 	err = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
@@ -152,6 +158,7 @@ func importDirectory(ctx context.Context, dir, path string) error {
 		return err
 	}
 
+	// By fast-import: thousands of repositories by three commands each would take an hour.
 	var stream bytes.Buffer
 	stream.WriteString("commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 6\ncorpus\n")
 	files := 0
@@ -171,6 +178,7 @@ func importDirectory(ctx context.Context, dir, path string) error {
 		files++
 	}
 
+	// Nothing was made yet, so nothing has to be taken away.
 	if files == 0 {
 		return nil
 	}
@@ -198,8 +206,8 @@ func (c corpora) share(ctx context.Context, n int) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	// The new repository borrows the objects until it has those of its commit in
-	// a pack, as L has: what has to be copied by git costs the node more.
 	// a pack, as L has: what has to be copied by git costs the node more.
 	index := filepath.Join(path, "index.tmp")
 	if _, err := measure(ctx, large, nil, "git", "clone", "-q", "--bare", "--shared", large, path); err != nil {

@@ -29,6 +29,8 @@ type gopls struct {
 func startGopls(ctx context.Context, tree string) (*gopls, error) {
 	g := &gopls{tree: tree, cmd: exec.CommandContext(ctx, "gopls", "serve")}
 	g.cmd.Dir = tree
+
+	// Without the flags of whoever runs this, which are meant for another module.
 	g.cmd.Env = append(os.Environ(), "GOFLAGS=")
 	g.cmd.Stderr = &g.said
 
@@ -45,6 +47,7 @@ func startGopls(ctx context.Context, tree string) (*gopls, error) {
 		return nil, err
 	}
 
+	// The protocol wants an answer to this before anything else is asked.
 	root := "file://" + tree
 	if err := g.call("initialize", map[string]any{
 		"processId": os.Getpid(), "rootUri": root, "capabilities": map[string]any{},
@@ -117,6 +120,7 @@ func (g *gopls) call(method string, params, result any) error {
 
 // receive reads one message.
 func (g *gopls) receive(m any) error {
+	// As HTTP: head lines, of which the length alone counts, an empty one, the body.
 	length := 0
 
 	for {
@@ -149,6 +153,7 @@ func (g *gopls) references(d declaration, to places) error {
 		Range struct{ Start struct{ Line int } }
 	}
 
+	// The protocol counts lines and columns from 0, the parser of Go from 1.
 	err := g.call("textDocument/references", map[string]any{
 		"textDocument": map[string]any{"uri": "file://" + filepath.Join(g.tree, d.file)},
 		"position":     map[string]any{"line": d.line - 1, "character": d.column - 1},

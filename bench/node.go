@@ -65,6 +65,7 @@ func serve(ctx context.Context, dir, config string, ctags string) (*server, erro
 
 // launch starts a node on dir that will answer at address.
 func launch(dir, address string, args []string) (*server, error) {
+	// The same binary, by the command that an operator gives.
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -72,8 +73,11 @@ func launch(dir, address string, args []string) (*server, error) {
 
 	s := &server{dir: dir, url: address, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	s.cmd = exec.Command(self, append([]string{"serve", "--data-dir", dir}, args...)...)
+
+	// Without a key, as the peers have none; only what an owner may see takes one.
 	s.cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")
 
+	// Beside the directory and not in it, for that one is the node's alone.
 	log, err := os.Create(dir + ".log")
 	if err != nil {
 		return nil, err
@@ -200,6 +204,7 @@ func (s *server) read(req *http.Request) ([]byte, error) {
 		return nil, err
 	}
 
+	// The body of an error says what is wrong, and a measurement with one is none.
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusAccepted {
 		return nil, fmt.Errorf("%s: %s: %s", req.URL.Path, resp.Status, data)
 	}
@@ -231,6 +236,7 @@ func (s *server) search(ctx context.Context, body []byte) (answer, time.Duration
 
 // exchange sends a search and reads the answer to its last byte.
 func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Duration, error) {
+	// From before the request is made to the last byte; decoding is the client's own.
 	start := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/search", bytes.NewReader(body))
 	if err != nil {
@@ -288,6 +294,7 @@ func (s *server) status(ctx context.Context) (status, error) {
 
 // diskBytes adds up the files of a folder of the data directory.
 func (s *server) diskBytes(folder string) (int64, error) {
+	// Sizes as the files say, not blocks: those differ by file system.
 	var sum int64
 	err := filepath.WalkDir(filepath.Join(s.dir, folder), func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -312,6 +319,7 @@ func poll(ctx context.Context, limit, every time.Duration, what string, holds fu
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 
+	// Asked once before the first pause, for what holds already.
 	for !holds() {
 		select {
 		case <-ctx.Done():

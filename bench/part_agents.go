@@ -48,10 +48,13 @@ func (a *agent) toTheEnd(ctx context.Context, tool string, args map[string]any) 
 			return err
 		}
 
+		// Only the last line: the text may quote such a call.
 		next := continuing.FindStringSubmatch(text[strings.LastIndexByte(text, '\n')+1:])
 		if next == nil {
 			return nil
 		}
+
+		// A new map: decoding into the old one would keep its arguments.
 		tool, args = next[1], nil
 		if err := json.Unmarshal([]byte(next[2]), &args); err != nil {
 			return fmt.Errorf("the call %q: %w", next[0], err)
@@ -94,6 +97,7 @@ func partAgents(ctx context.Context, r *run) (*Part, error) {
 		return p, err
 	}
 
+	// With symbols, for half of the questions ask for them.
 	s, _, err := r.index(ctx, "agents", "ctags", 1, map[string]connection{"R": {"type": "git", "url": "file://" + history}})
 	if err != nil {
 		return nil, err
@@ -107,6 +111,8 @@ func partAgents(ctx context.Context, r *run) (*Part, error) {
 	repo := "local/" + repoName(history)
 	var ours, theirs cost
 	better := 0
+
+	// Better means both: fewer tokens in more calls would only move the cost.
 	for _, t := range tasks() {
 		our, their, err := t.compare(ctx, s, repo)
 		if err != nil {
@@ -129,6 +135,7 @@ func partAgents(ctx context.Context, r *run) (*Part, error) {
 
 // compare has both sides read until they have the answer.
 func (t *task) compare(ctx context.Context, s *server, repo string) (our, their cost, err error) {
+	// Each side reads on its own until it has the answer, or the comparison is none.
 	ours, theirs := &agent{s: s, repo: repo}, &agent{s: s, repo: repo}
 	if err := t.ours(ctx, ours); err != nil {
 		return cost{}, cost{}, fmt.Errorf("%s: %w", t.question, err)
@@ -157,6 +164,7 @@ var firstPlace = regexp.MustCompile(`(?m)^([^\s\[].*\.[ch])\n(\d+)`)
 func tasks() []task { return append(codeTasks(), historyTasks()...) }
 
 func codeTasks() []task {
+	// The reference's steps are those that its own tools would take for the same question.
 	return []task{
 		{"how is strbuf_addf implemented?", "va_end(ap)", func(ctx context.Context, a *agent) error {
 			text, err := a.call(ctx, "find_symbol_definitions", map[string]any{"symbol": "strbuf_addf"})

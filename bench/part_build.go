@@ -40,6 +40,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
+	// The node of another part would share the processor with the build.
 	if r.large != nil {
 		r.close()
 		r.large = nil
@@ -92,11 +93,13 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 		return nil, fmt.Errorf("list repositories: %d, %w", len(list), err)
 	}
 
+	// The corpus is as it was when this is over: other parts search it.
 	before, err := gitIn(ctx, repo, nil, nil, "rev-parse", "main")
 	if err != nil {
 		return nil, err
 	}
 
+	// A difference of what was spent: the node has worked before.
 	for round := range 3 {
 		was, err := s.spent()
 		if err != nil {
@@ -143,6 +146,7 @@ func (s *server) findChange(ctx context.Context, repo string, id, round int) (ti
 		return 0, err
 	}
 
+	// The push is there before the clock runs: how it comes to a host is not the node's.
 	start := time.Now()
 	if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", id), []byte("{}"), nil); err != nil {
 		return 0, err
@@ -181,6 +185,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
+	// Stopped in order each time, as an operator does: a kill is measured by the tests.
 	for i := range 3 {
 		if err := s.stop(); err != nil {
 			return nil, err
@@ -189,6 +194,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
+		// Ready has to mean that a search finds something.
 		if a, _, err := s.search(ctx, Query{Text: "mutex_lock_interruptible"}.body(10, false)); err != nil || a.Stats.FileCount == 0 {
 			return nil, fmt.Errorf("first search after the start: %d files, %w", a.Stats.FileCount, err)
 		}
@@ -212,6 +218,7 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 		return nil, fmt.Errorf("%s is not there: put a bare repository with history and 64 tags in its place", repo)
 	}
 
+	// The newest: neighbours share the most, and that is what people index.
 	tags, err := gitIn(ctx, repo, nil, nil, "tag", "--sort=-creatordate")
 	if err != nil {
 		return nil, err
@@ -235,6 +242,7 @@ func partHistory(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
+		// Stopped before blobs are counted: git reads the same files.
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
@@ -264,6 +272,7 @@ func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error)
 			return 0, err
 		}
 
+		// Of a tree the lines are mode, kind, name, size, path; a submodule has no size.
 		for line := range strings.Lines(string(u.Out)) {
 			f := strings.Fields(line)
 			if len(f) < 5 || f[1] != "blob" || seen[f[2]] {

@@ -107,12 +107,15 @@ func (n *navigation) compare(ctx context.Context, s *server, g *gopls, name stri
 		return err
 	}
 
+	// Against both truths: the parser knows what is declared, ctags what the product asked.
 	n.defs.add(got, declared.lines())
 	n.defsTags.add(got, tagged)
 
 	if got, err = s.lines(ctx, "/api/find_references", name, goFiles); err != nil {
 		return err
 	}
+
+	// gopls answers by declaration, and the product by name: all of that name are added up.
 	want := places{}
 	for _, d := range declared {
 		if err := g.references(d, want); err != nil {
@@ -176,6 +179,7 @@ func (m *misses) note(name string, got, want places) {
 
 // explain says of what kind the lines are, by what they hold.
 func (m *misses) explain(p *Part) error {
+	// By the text of the line alone: a guess that tells a remark from another thing of the name.
 	kinds := map[string]int{}
 	for _, x := range m.extra {
 		line, err := lineAt(m.tree, x.at)
@@ -198,6 +202,7 @@ func (m *misses) explain(p *Part) error {
 		p.note("Not in gopls's answer, %s: %d lines.", kind, kinds[kind])
 	}
 
+	// Missed ones are told one by one: each is a defect, or a limit worth knowing.
 	for _, x := range m.lost[:min(len(m.lost), 10)] {
 		line, err := lineAt(m.tree, x.at)
 		if err != nil {
@@ -242,6 +247,7 @@ func (s *server) lines(ctx context.Context, path, name string, exts []string) (p
 		return nil, err
 	}
 
+	// Lines of other languages are left out: gopls and ctags were not asked of them.
 	all := places{}
 	for _, f := range a.Files {
 		for _, m := range f.Matches {
@@ -258,6 +264,8 @@ func moduleCopy(ctx context.Context, dir, module string) (string, error) {
 	if ok, err := exists(dir); ok || err != nil {
 		return dir, err
 	}
+
+	// By the module proxy, like any dependency. It is copied, for the cache of modules is read-only.
 	u, err := measure(ctx, os.TempDir(), []string{"GOFLAGS="}, "go", "mod", "download", "-json", module)
 	if err != nil {
 		return "", err
@@ -324,6 +332,7 @@ func declarations(tree string) (map[string]declarationList, error) {
 
 // declared lists the identifiers that a file declares at its top.
 func declared(file *ast.File) []*ast.Ident {
+	// Names at the top alone: what is declared within a function nobody looks for by name.
 	var ids []*ast.Ident
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
@@ -352,6 +361,7 @@ func ctagsPlaces(ctx context.Context, tree, language, kinds string) (map[string]
 		return nil, err
 	}
 
+	// One object a line. A line holds the text of the definition, which may be long.
 	all := map[string]places{}
 	scan := bufio.NewScanner(bytes.NewReader(u.Out))
 	scan.Buffer(nil, 1<<20)

@@ -13,6 +13,8 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Growth with the corpus", Columns: []string{"part of L", "CPU", "wall", "on disk", "rare literal", "weak expression", "common word"}}
 	p.Chart = &Chart{Unit: "", Lines: true, Series: []Series{{Name: "CPU s"}, {Name: "disk MB"}, {Name: "weak ms"}, {Name: "common ms"}}}
 	f := newFit("CPU", "disk", "rare literal", "weak expression", "common word")
+
+	// From the least to all of it: what is cached of a part is a part of the next one.
 	for _, n := range []int{8, 4, 2, 1} {
 		repo, err := r.corpora.large(ctx)
 		if n > 1 && err == nil {
@@ -27,6 +29,7 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
+		// Searched on the node that was just built, before it ends.
 		took, err := r.searched(ctx, s)
 		if err != nil {
 			return nil, err
@@ -109,6 +112,7 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
+	// The last is the whole, which is there already.
 	for _, part := range []int{8, 4, 2, 1} {
 		n, root := len(repos)/part, all
 		if part > 1 {
@@ -122,9 +126,12 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
+		// Packed first: files by the thousand are what a node has for a short while only.
 		if err := s.settled(ctx); err != nil {
 			return nil, err
 		}
+
+		// What a node costs that does nothing grows with what it has to look at.
 		rest, err := s.resting(ctx)
 		if err != nil {
 			return nil, err
@@ -153,6 +160,7 @@ func (s *server) resting(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 
+	// Long enough for what comes every second or two.
 	const seconds = 10
 	over := time.After(seconds * time.Second)
 	select {
@@ -180,6 +188,8 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 
 	tags := strings.Fields(list)
 	byRevisions, byText := newFit("CPU", "disk"), newFit("CPU", "disk")
+
+	// In fours, for a fit over the logarithm. HEAD is one of them.
 	for _, n := range []int{1, 4, 16, 64} {
 		named := tags[:min(n-1, len(tags))]
 		conn := connection{"type": "git", "url": "file://" + repo}
@@ -195,6 +205,8 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
+
+		// By the text that is new, too: revisions share most of theirs.
 		unique, err := uniqueBytes(ctx, repo, append([]string{"HEAD"}, named...))
 		if err != nil {
 			return nil, err
@@ -217,6 +229,7 @@ func partGrowthMatches(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
+	// By the number of matches, from one to nearly every line.
 	f := newFit("time")
 	for _, word := range []string{"tg3_read_firmware_ver", "mutex_lock_interruptible", "spin_lock_irqsave", "printk", "struct device", "static", "return", "the", "e"} {
 		a, took, err := s.bestSearch(ctx, Query{Text: word}.body(100, true), r.Repeat)

@@ -26,6 +26,7 @@ func (r *run) addLanguages(ctx context.Context, p *Part) error {
 		return err
 	}
 
+	// A part of the tree that has both languages, and is small enough for ctags to be quick.
 	tree := filepath.Join(linux, "tools")
 	repo, err := r.corpora.repository(ctx, tree, filepath.Join(r.Dir, "codenav-tools.git"))
 	if err != nil {
@@ -63,6 +64,7 @@ func (s *server) compareLanguage(ctx context.Context, p *Part, tree string, l na
 		}
 	}
 
+	// Short names are words of every comment, and anonymous ones are ctags' own.
 	names := slices.Sorted(maps.Keys(tags))
 	names = slices.DeleteFunc(names, func(n string) bool { return len(n) < 4 || !isWord(n) || strings.HasPrefix(n, "__anon") })
 	var defs, refs confusion
@@ -74,6 +76,7 @@ func (s *server) compareLanguage(ctx context.Context, p *Part, tree string, l na
 			return err
 		}
 
+		// A name that is used everywhere says nothing of how well uses are found.
 		if len(want) > 60 {
 			continue
 		}

@@ -29,6 +29,7 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 		p.Chart.add(fmt.Sprint(conns), l.perSecond(), ms(quantile(l.took, 0.99)))
 	}
 
+	// Asked again and again until the light ones are done: both cores stay busy.
 	heavyCtx, stop := context.WithCancel(ctx)
 	var heavy sync.WaitGroup
 	for _, q := range []Query{{Text: `[a-z]+ = [a-z]+\[[0-9]+\]`, Regexp: true}, {Text: `.{120,}`, Regexp: true}} {
@@ -65,6 +66,7 @@ func partMixed(ctx context.Context, r *run) (*Part, error) {
 		heavy = append(heavy, Query{Text: pattern, Regexp: true}.body(1000, true))
 	}
 
+	// Heavy ones have a longer time than is measured: they never end before.
 	const length = 10 * time.Second
 	for _, conns := range []int{0, 1, 2, 8} {
 		beside := make(chan loaded, 1)

@@ -51,6 +51,8 @@ func partLocalise(ctx context.Context, r *run) (*Part, error) {
 	}
 
 	var all [2]hits
+
+	// Each has a node of its own: what one has indexed must not help another.
 	for _, dir := range repos {
 		ours, theirs, err := r.localise(ctx, dir)
 		if err != nil {
@@ -78,6 +80,8 @@ func (h *hits) add(o hits) {
 func (h *hits) count(c localised, found []string) {
 	h.asked++
 	at := slices.IndexFunc(found, func(f string) bool { return slices.Contains(c.files, f) })
+
+	// Ten are asked for, so one that is there at all is among ten.
 	if at < 0 {
 		return
 	}
@@ -110,6 +114,7 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 		return ours, theirs, err
 	}
 
+	// A copy, for it gets branches; the one that was given stays as it is.
 	copied := filepath.Join(r.Dir, "localise-"+repoName(dir)+".git")
 	if err := os.RemoveAll(copied); err != nil {
 		return ours, theirs, err
@@ -124,6 +129,8 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 		}
 	}
 
+	// All of the branches are revisions of one index: a tree of its own for each commit would
+	// take a day.
 	s, _, err := r.index(ctx, "localise-"+repoName(dir), "ctags", 1, map[string]connection{"L": {
 		"type": "git", "url": "file://" + copied, "revisions": map[string]any{"branches": []string{"before-*"}}}})
 	if err != nil {
@@ -142,6 +149,8 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 
 		ours.count(c, rankedFiles(text))
 		ours.tokens += estimateTokens(text)
+
+		// Both sides see the same words and the same tree.
 		found, err := grepRanked(ctx, dir, c)
 		if err != nil {
 			return ours, theirs, err
@@ -155,6 +164,7 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 
 // localisedCommits picks commits from all over the last ones.
 func localisedCommits(ctx context.Context, dir string) ([]localised, error) {
+	// Only what was added or changed: a file that a commit makes is not in the tree before it.
 	log, err := gitIn(ctx, dir, nil, nil, "log", "--no-merges", "--no-renames", "--diff-filter=AM", "--name-status", "--format=%x01%P%n%s", fmt.Sprintf("-%d", localiseLog), "HEAD")
 	if err != nil {
 		return nil, err
@@ -166,6 +176,7 @@ func localisedCommits(ctx context.Context, dir string) ([]localised, error) {
 		}
 	}
 
+	// Spread over the log: neighbours are often about one thing.
 	step := max(1, len(fair)/localiseCommits)
 	var out []localised
 	for i := 0; i < len(fair) && len(out) < localiseCommits; i += step {
@@ -185,6 +196,8 @@ func fairCommit(record string) (c localised, ok bool) {
 	}
 
 	c.parent = lines[0]
+
+	// What names the place is taken off, and signs are, which a person would not type.
 	c.subject = strings.Join(plainWord.FindAllString(subjectArea.ReplaceAllString(lines[1], ""), -1), " ")
 	for _, line := range lines[2:] {
 		kind, file, _ := strings.Cut(line, "\t")
@@ -193,6 +206,7 @@ func fairCommit(record string) (c localised, ok bool) {
 		}
 	}
 
+	// A merge has two parents: what it changes is that of others.
 	words := len(strings.Fields(c.subject))
 	return c, words >= localiseWords && len(c.files) > 0 && len(c.files) <= localiseFiles && !strings.Contains(c.parent, " ")
 }
@@ -218,6 +232,7 @@ func rankedFiles(text string) []string {
 // grepRanked is the files with the most different words of a subject, and of
 // these the ones with the most lines.
 func grepRanked(ctx context.Context, dir string, c localised) ([]string, error) {
+	// As somebody would who has git alone: word by word, and the files that come up most.
 	type file struct{ words, lines int }
 	files := map[string]file{}
 	for _, word := range strings.Fields(c.subject) {

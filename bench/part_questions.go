@@ -96,6 +96,7 @@ func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
 		return nil, err
 	}
 
+	// A checkout for the programs; the bare one is what the node reads.
 	for _, repo := range bare {
 		name := repoName(repo)
 		q.repos = append(q.repos, name)
@@ -117,6 +118,7 @@ func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
 		return nil, err
 	}
 
+	// A question about symbols must not be asked before there are any.
 	if err := q.s.symbolsReady(ctx, symbolsTime, "main"); err != nil {
 		return nil, errors.Join(err, q.s.stop())
 	}
@@ -163,10 +165,13 @@ func (q *questioned) call(ctx context.Context, repo string, c namedCall) (string
 		args["repo"] = repo
 	}
 
+	// The repository is the question's where the call names none.
 	for name, value := range c.args {
 		args[name] = value
 	}
 	text, _, err := q.s.tool(ctx, toolCall{c.tool, args})
+
+	// A refusal is read too, and costs what it costs.
 	if refused := (refusal)(""); errors.As(err, &refused) {
 		return string(refused), nil
 	}
@@ -182,6 +187,7 @@ func (q *questioned) control(ctx context.Context, repo string, commands [][]stri
 			return cost{}, false, err
 		}
 
+		// It stops as the other side does: somebody who has read the answer looks no further.
 		texts = append(texts, string(u.Out))
 		if len(wanted) > 0 && hasAll(texts, wanted) {
 			break
@@ -226,6 +232,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer q.s.stop()
 
+	// A program may say the same in other words, or by printing nothing.
 	var pairs []pair
 	for _, a := range list {
 		wanted := a.Answer
@@ -281,6 +288,8 @@ func (q *questioned) compare(ctx context.Context, p *Part, pairs []pair) (t tall
 		if err != nil {
 			return t, err
 		}
+
+		// Both are asked before the row is written: half of one would be no comparison.
 		p.row(one.question, our.calls, our.tokens, ok, their.calls, their.tokens, controlOK)
 
 		t.asked++
@@ -308,6 +317,7 @@ func (q *questioned) tools(ctx context.Context, a asking) (cost, bool, error) {
 			return cost{}, false, fmt.Errorf("%s: %w", a.Question, err)
 		}
 
+		// In the order in which they were written down; a good tool makes the later ones needless.
 		if texts = append(texts, text); hasAll(texts, a.Answer) {
 			break
 		}
@@ -335,6 +345,7 @@ func partTypos(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer q.s.stop()
 
+	// The control's commands are those that lead there: it is told what is meant.
 	var pairs []pair
 	for _, m := range list {
 		pairs = append(pairs, pair{
@@ -366,11 +377,14 @@ func (q *questioned) recover(ctx context.Context, m misspelt) (cost, bool, error
 		if texts = append(texts, text); strings.Contains(text, m.Answer) {
 			return costOf(texts), true, nil
 		}
+
+		// The first advice is followed whatever it is: that is what a program does that cannot know.
 		var ok bool
 		if next, ok = advised(text, m.Field, next); !ok {
 			break
 		}
 
+		// The advice may name another repository, which counts then.
 		if next.args["repo"] != nil {
 			repo = ""
 		}
@@ -392,6 +406,7 @@ func advised(text, field string, last namedCall) (next namedCall, ok bool) {
 		return next, json.Unmarshal([]byte(m[2]), &next.args) == nil
 	}
 
+	// A call that is written out is better than a name: nothing has to be put together.
 	m := meantName.FindStringSubmatch(text)
 	if m == nil || field == "" {
 		return next, false

@@ -43,6 +43,8 @@ func partRelevance(ctx context.Context, r *run) (*Part, error) {
 		}
 
 		row := []any{s.name, len(names)}
+
+		// Without symbols too: they come after the text, and people search at once.
 		for _, ctags := range []string{"ctags", "off"} {
 			places, err := r.places(ctx, s, ctags, names)
 			if err != nil {
@@ -57,6 +59,7 @@ func partRelevance(ctx context.Context, r *run) (*Part, error) {
 					p.note("%s in %s: defined in %s, which stands at %d; first is %s", names[i].name, s.name, names[i].file, pl.at, pl.first)
 				}
 
+				// A file that is not there counts as nothing, and not as the last one.
 				if pl.at > 0 {
 					sum += 1 / float64(pl.at)
 				}
@@ -84,6 +87,7 @@ func (r *run) subjects(ctx context.Context) ([]subject, error) {
 		return nil, err
 	}
 
+	// More repositories are linked by who runs it: names in C alone say little of others.
 	list := []subject{{"Linux", repo, tree}}
 	more, err := filepath.Glob(filepath.Join(r.Dir, "relevance", "*"))
 	if err != nil {
@@ -97,6 +101,8 @@ func (r *run) subjects(ctx context.Context) ([]subject, error) {
 		}
 
 		name := strings.TrimSuffix(filepath.Base(link), ".git")
+
+		// One checkout for ctags, of the newest commit only.
 		tree := filepath.Join(r.Dir, "relevance-"+name)
 		if ok, err := exists(tree); err != nil {
 			return nil, err
@@ -126,6 +132,7 @@ func (r *run) places(ctx context.Context, in subject, ctags string, names []defi
 	}
 	defer s.stop()
 
+	// Packed files are ordered otherwise than fresh ones: people search the former.
 	if err := s.settled(ctx); err != nil {
 		return nil, err
 	}
@@ -142,6 +149,7 @@ func (r *run) places(ctx context.Context, in subject, ctags string, names []defi
 			return nil, err
 		}
 
+		// The first stands for all of its kind: what came in its place is told in a note.
 		var place standing
 		for i, f := range a.Files {
 			if i == 0 {
@@ -200,6 +208,7 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 		return nil, err
 	}
 
+	// By name, the files that define it: of more than one no place is right.
 	files := map[string]map[string]bool{}
 	scan := bufio.NewScanner(bytes.NewReader(u.Out))
 	scan.Buffer(nil, 1<<20)
@@ -221,6 +230,7 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 		return nil, err
 	}
 
+	// Used elsewhere as well: the defining file has to be found among the others.
 	var all []definition
 	for name, in := range files {
 		if len(in) != 1 || uses[name] < relevanceUses {
@@ -236,6 +246,7 @@ func definedOnce(ctx context.Context, tree string, n int) ([]definition, error) 
 	}
 	slices.SortFunc(all, func(a, b definition) int { return strings.Compare(a.name, b.name) })
 
+	// Evenly over the sorted names: no letter counts more.
 	var picked []definition
 	for i := range min(n, len(all)) {
 		picked = append(picked, all[i*len(all)/min(n, len(all))])
@@ -254,6 +265,7 @@ func filesWithWord(tree string) (map[string]int, error) {
 		return nil, err
 	}
 
+	// What is too large is no text for the product either.
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !slices.Contains(sources, filepath.Ext(path)) {
 			return err

@@ -72,6 +72,7 @@ func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 		bodies = append(bodies, q.body(50, false))
 	}
 
+	// Alone for the time of one search, then busy for how many there are in a second.
 	alone, err := w.ask(ctx, 100*r.Repeat, bodies)
 	if err != nil {
 		return err
@@ -90,6 +91,7 @@ func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 		p.note("%d nodes: the fullest has %.3g of the mean; target %.3g: %s.", len(w.nodes), fullest, targetFullest, cell(fullest <= targetFullest))
 	}
 
+	// The target is said for three nodes.
 	if len(w.nodes) != 3 {
 		return nil
 	}
@@ -112,6 +114,7 @@ func overhead(ctx context.Context, one, many *swarm, rounds int, bodies [][]byte
 			w    *swarm
 			took *[]time.Duration
 		}{{one, &a}, {many, &b}} {
+			// Another node each time, and the same queries in the same order on both sides.
 			s := side.w.nodes[i%len(side.w.nodes)]
 			_, took, err := s.exchange(ctx, bodies[i%len(bodies)])
 			if err != nil {
@@ -134,6 +137,7 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 
 	all, _ := before.bytes()
 
+	// Counted from now on: what was copied while the cluster was made is not a move.
 	m, err := w.movement(ctx)
 	if err != nil {
 		return err
@@ -146,6 +150,7 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 		return err
 	}
 
+	// A copy of a group takes its mirrors along: the least that can be has both.
 	mirrors, err := w.mirrorShare()
 	if err != nil {
 		return err
@@ -242,6 +247,7 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 		return nil, err
 	}
 
+	// Given to all: a node makes one only where it is alone.
 	if err := os.WriteFile(w.key, []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
 		return nil, err
 	}
@@ -257,6 +263,7 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 		w.nodes = append(w.nodes, s)
 	}
 
+	// All are started before the first is waited for: they form the cluster together.
 	for _, s := range started {
 		if err := s.wait(ctx); err != nil {
 			w.stop()
@@ -349,6 +356,7 @@ func (w *swarm) even(ctx context.Context) error {
 			return false
 		}
 
+		// Still as it was some seconds ago, for a plan may be about to begin.
 		now := fmt.Sprint(*s)
 		if now != last {
 			last, since = now, time.Now()
@@ -380,6 +388,7 @@ func (w *swarm) load(ctx context.Context, conns int, length time.Duration, bodie
 	var sum loaded
 	var wg sync.WaitGroup
 	for i, s := range w.nodes {
+		// As evenly as can be; the first ones have one more.
 		own := conns / len(w.nodes)
 		if i < conns%len(w.nodes) {
 			own++
@@ -416,6 +425,7 @@ func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
 			return 0, err
 		}
 
+		// A counter of the product, so that what is counted is what an operator sees.
 		for line := range strings.Lines(string(text)) {
 			var n float64
 			if _, err := fmt.Sscanf(line, "shoal_copied_bytes_total %g", &n); err == nil {
@@ -430,6 +440,7 @@ func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
 // mirrorShare is how many bytes are copied for each byte of shards: the
 // mirrors of a group go with them.
 func (w *swarm) mirrorShare() (float64, error) {
+	// Over all nodes: each group has as many copies of the one as of the other.
 	var shards, mirrors int64
 	for _, s := range w.nodes {
 		a, err := s.diskBytes("shards")

@@ -25,6 +25,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 	p.Chart = &Chart{Unit: "ms", Series: []Series{{Name: "Shoal"}, {Name: "ripgrep"}, {Name: "csearch"}}}
 	met := 0
 	for _, q := range baseline() {
+		// Every match is counted, as ripgrep does: less would be another question.
 		a, took, err := s.bestSearch(ctx, q.body(100, true), r.Repeat)
 		if err != nil {
 			return nil, err
@@ -40,6 +41,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
+		// Below three milliseconds a request over HTTP is most of it; the weak ones have no such floor.
 		limit := max(3*time.Millisecond, time.Duration(q.bound()*float64(rg)))
 		if q.weak() {
 			limit = time.Duration(q.bound() * float64(rg))
@@ -78,6 +80,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
+		// ripgrep searches lines unless it is told otherwise, and then it is another search.
 		rg := byLines
 		spans, err := match.SpansLines(q.Text)
 		if err != nil {
@@ -117,6 +120,8 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 
 	var all []time.Duration
 	over := 0
+
+	// The first hundred end a search early: what people wait for.
 	for _, q := range append(baseline(), hard()...) {
 		_, took, err := s.bestSearch(ctx, q.body(100, false), r.Repeat)
 		if err != nil {
@@ -159,6 +164,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer m.stop()
 
+	// Files as they were built, and as they are after packing: both are told.
 	fresh, err := m.status(ctx)
 	if err != nil {
 		return nil, err
@@ -177,6 +183,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
+	// Packed, on both sides the same queries: what more repositories cost is what is left.
 	met := 0
 	for _, q := range baseline() {
 		_, one, err := l.bestSearch(ctx, q.body(100, true), r.Repeat)
@@ -212,6 +219,7 @@ func (r *run) treeAndNode(ctx context.Context) (string, *server, error) {
 }
 
 func (s *server) bestSearch(ctx context.Context, body []byte, n int) (answer, time.Duration, error) {
+	// The best, not the mean: other work on the machine only adds.
 	var a answer
 	took, err := best(n+1, func() (time.Duration, error) { // the first warms
 		var d time.Duration

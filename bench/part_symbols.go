@@ -18,6 +18,7 @@ func partSymbols(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
+	// Built twice, with and without: the difference is what symbols cost.
 	conn := map[string]connection{"L": {"type": "git", "url": "file://" + repo}}
 	plain, without, err := r.index(ctx, "plain", "off", 1, conn)
 	if err != nil {
@@ -35,6 +36,7 @@ func partSymbols(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
+	// The program by itself over the tree, with the fields that the product asks for.
 	alone, err := measure(ctx, tree, nil, "ctags", "--quiet", "--options=NONE", "-R", "--output-format=json", "--fields=Nnzsp", "-f", filepath.Join(r.Dir, "tags.json"), ".")
 	if err != nil {
 		return nil, err

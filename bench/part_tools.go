@@ -27,6 +27,7 @@ func partTools(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
+	// With one commit more, for some questions ask of one that is not indexed.
 	repo, older, err := r.corpora.grown(ctx)
 	if err != nil {
 		return nil, err
@@ -73,6 +74,8 @@ func (r *run) historyTools(ctx context.Context, w *toolWatch) error {
 	if err := s.symbolsReady(ctx, symbolsTime, "read_loose_object"); err != nil {
 		return err
 	}
+
+	// Another node: its memory is watched from the beginning.
 	w.s, w.before, w.most, w.peak = s, 0, 0, 0
 	return w.ask(ctx, "R", checkout, history, historyQuestions("local/"+repoName(history)))
 }
@@ -117,6 +120,7 @@ func (w *toolWatch) ask(ctx context.Context, corpus, tree, repo string, question
 			return err
 		}
 
+		// One agent for how long it waits, sixteen for what the node can do for many.
 		one, err := w.s.agents(ctx, 1, 8, 8*time.Second, q.calls)
 		if err != nil {
 			return err
@@ -137,11 +141,13 @@ func (w *toolWatch) ask(ctx context.Context, corpus, tree, repo string, question
 			continue
 		}
 
+		// git reads the bare repository, as the node does; the others need files.
 		dir := tree
 		if q.plain[0] == "git" {
 			dir = repo
 		}
 
+		// The best of some, as of the searches; the cache is warm for both.
 		plain, err := bestOfSome(func() (time.Duration, error) {
 			u, err := measure(ctx, dir, nil, q.plain[0], q.plain[1:]...)
 			return u.Wall, err
@@ -185,6 +191,7 @@ func ripgrepLines(args ...string) []string {
 // largeQuestions are about the Linux tree; older is a commit that is not
 // indexed.
 func largeQuestions(repo, older string) []question {
+	// Several forms of each, for the first one of a kind might be slow or quick by chance.
 	in := map[string]any{"repo": repo}
 	at := map[string]any{"repo": repo, "ref": older}
 	return []question{
@@ -209,6 +216,7 @@ func largeQuestions(repo, older string) []question {
 
 // historyQuestions are about a repository with a long history: git's own.
 func historyQuestions(repo string) []question {
+	// Tags that no index has: what agents ask of the past is mostly not indexed.
 	in := map[string]any{"repo": repo}
 	with := func(more map[string]any) map[string]any {
 		for k, v := range in {
@@ -253,6 +261,7 @@ func (c corpora) grown(ctx context.Context) (repo, older string, err error) {
 		return "", "", err
 	}
 
+	// It borrows the objects of L: only what is new is its own.
 	if ok, err := exists(filepath.Join(repo, "complete")); err != nil {
 		return "", "", err
 	} else if !ok {
@@ -270,6 +279,7 @@ func (c corpora) grown(ctx context.Context) (repo, older string, err error) {
 		}
 	}
 
+	// The commit before the changes, which no revision of the index is.
 	older, err = gitIn(ctx, repo, nil, nil, "rev-parse", "HEAD~3")
 	return repo, older, err
 }

@@ -12,6 +12,7 @@ import (
 // answer. It returns the number of files with a match and of matches. Further
 // options may be given.
 func ripgrep(ctx context.Context, tree string, q Query, options ...string) (files, matches int, took time.Duration, err error) {
+	// The same files on both sides: hidden ones too, none that is larger, none of git's own.
 	args := []string{"--count-matches", "--no-ignore", "--hidden", "--no-messages", "--max-filesize", strconv.Itoa(maxText), "--glob", "!.complete", "--glob", "!.git"}
 	if !q.Regexp {
 		args = append(args, "--fixed-strings")

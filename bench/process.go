@@ -23,6 +23,7 @@ type usage struct {
 // measure runs a command to its end. An exit code of 1 is an answer (a grep
 // that found nothing); a greater one is an error.
 func measure(ctx context.Context, dir string, env []string, name string, args ...string) (usage, error) {
+	// Without a state it never ran: then there is nothing to measure.
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
@@ -34,6 +35,7 @@ func measure(ctx context.Context, dir string, env []string, name string, args ..
 		return usage{}, fmt.Errorf("run %s: %w", name, err)
 	}
 
+	// CPU and memory as the system has counted them, children included.
 	u := usage{
 		Wall: time.Since(start),
 		CPU:  cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
@@ -78,6 +80,7 @@ func procMemory(pid int) (peak, resident, anonymous int64, err error) {
 		return 0, 0, 0, err
 	}
 
+	// Lines of other kinds have words where these have a number.
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
 		if len(f) < 2 {

@@ -61,6 +61,7 @@ func (q Query) body(matches int, all bool) []byte {
 
 // baseline is the table of queries that every engine of the field was measured on.
 func baseline() []Query {
+	// Kinds stand together, from what an index does best to what it cannot help with.
 	return []Query{
 		{"rare-lit", "kzalloc_node_failed_xyz", false, false, 1.8, 450},
 		{"rare-lit", "tg3_read_firmware_ver", false, false, 4.6, 450},
@@ -100,6 +101,7 @@ func baseline() []Query {
 
 // hard are regular expressions that give an index little to hold on to.
 func hard() []Query {
+	// Many short words, classes and repetitions: few trigrams that a file must have.
 	patterns := []string{
 		`\b[a-z]+[0-9]+[a-z]+\b`, `[A-Z][a-z]+[A-Z][a-z]+`, `\([a-z]+, [a-z]+\)`, `[a-z]+ = [a-z]+\[[0-9]+\]`,
 		`\bint [a-z]+;`, `[^ \t\n]{80,}`, `(a|b)*c[0-9]{3,5}(x|y)`, `0x[0-9a-f]{8}`, `".*%[0-9]+d.*"`, `^\s*[a-z_]+:$`,

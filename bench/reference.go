@@ -91,6 +91,8 @@ func (f reference) symbols(ctx context.Context, path, name string) (string, erro
 	if err := f.s.post(ctx, path, body, &a); err != nil {
 		return "", err
 	}
+
+	// The lines as its tool prints them; it has no kinds and no parents.
 	var out strings.Builder
 	fmt.Fprintf(&out, "Found %d %s in %d files\n", a.Stats.MatchCount, strings.TrimPrefix(path, "/api/find_"), len(a.Files))
 
@@ -112,6 +114,7 @@ func (f reference) read(ctx context.Context, path, ref string, from, limit int, 
 		return nil, err
 	}
 
+	// Call by call, each with at most 500 lines and 5 KB, as its tool answers.
 	lines := strings.Split(strings.TrimSuffix(a.Source, "\n"), "\n")
 	for end := min(len(lines), from-1+limit); from <= end; {
 		var out strings.Builder
@@ -176,6 +179,8 @@ func (f reference) diff(ctx context.Context, base, head, path string) (string, e
 	if err := f.s.get(ctx, "/api/diff?"+args.Encode(), &a); err != nil {
 		return "", err
 	}
+
+	// Whole, whatever its size: its tool has no bound.
 	side := func(prefix string, path *string) string {
 		if path == nil {
 			return "/dev/null"

@@ -37,6 +37,7 @@ func Report(ctx context.Context, o Options) (string, error) {
 	fmt.Fprintf(&text, "# Shoal against its peers\n\n%s\n\n", head)
 	fmt.Fprintf(&page, "<!doctype html><meta charset=utf-8><title>Shoal against its peers</title><style>body{font:14px sans-serif;max-width:1000px;margin:2em auto}table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:2px 8px;text-align:right}td:first-child,th:first-child{text-align:left;font-family:monospace}</style><h1>Shoal against its peers</h1><p>%s</p>\n", html.EscapeString(head))
 
+	// Checked before anything is measured: a wrong name must not end a run after hours.
 	for _, name := range o.Parts {
 		if _, ok := parts()[name]; !ok {
 			return "", fmt.Errorf("unknown part %q: one of %s", name, strings.Join(PartNames(), ", "))
@@ -123,6 +124,7 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 		}
 	}
 
+	// Outside of the data directory, which may be wiped.
 	config := filepath.Join(r.Dir, name+".json")
 	if err := writeConfig(config, nil, connections); err != nil {
 		return nil, built{}, err
@@ -137,6 +139,8 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 	if err := s.indexed(ctx, repos); err != nil {
 		return nil, built{}, errors.Join(err, s.stop())
 	}
+
+	// Taken before anything else is asked of the node.
 	b := built{wall: time.Since(start)}
 	if b.own, b.git, err = procUsage(s.cmd.Process.Pid); err != nil {
 		return nil, built{}, err
@@ -167,6 +171,7 @@ func (r *run) node(ctx context.Context) (*server, error) {
 
 // machine describes where the figures were taken.
 func machine() string {
+	// Linux alone has this file; elsewhere the report says that it is not known.
 	model := "unknown processor"
 	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(data)) {
@@ -184,6 +189,7 @@ func machine() string {
 // textBytes adds up the files of a tree that are text to search: at most
 // maxText bytes, no NUL.
 func textBytes(ctx context.Context, tree string) (int64, error) {
+	// By find, whose list does not depend on any peer.
 	u, err := measure(ctx, tree, nil, "find", ".", "-type", "f", "-size", "-2097153c", "-not", "-name", ".complete", "-printf", "%s\n")
 	if err != nil {
 		return 0, err

@@ -40,6 +40,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 		return nil, err
 	}
 
+	// A short grace: what is dropped should be gone by the next sample.
 	s, err := serve(ctx, filepath.Join(o.Dir, "data"), config, "ctags")
 	if err != nil {
 		return nil, err
@@ -49,6 +50,8 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 	if err := s.indexed(ctx, 1); err != nil {
 		return nil, err
 	}
+
+	// Sampled before the first round: growth is what comes on top of it.
 	p := &Part{Title: "Soak", Columns: []string{"after", "resident", "not backed by files", "goroutines", "files in shards/", "shards/", "mirrors/"}}
 	if err := s.sample(ctx, p, "start"); err != nil {
 		return nil, err
@@ -87,6 +90,7 @@ func (s *server) mixedLoad(ctx context.Context, o SoakOptions, p *Part) error {
 			return nil
 		}
 
+		// Both at once, as a node has them: each alone would leave the other's memory unused.
 		var wg sync.WaitGroup
 		var l, h loaded
 		wg.Go(func() { l = s.load(ctx, 8, o.Load/10, light) })
@@ -108,6 +112,7 @@ func changingRepository(ctx context.Context, from, to string) error {
 		return err
 	}
 
+	// Small, so that a round is quick: what must not grow does so with rounds, not with size.
 	if _, err := measure(ctx, "", nil, "git", "init", "-q", "--bare", "-b", "main", to); err != nil {
 		return err
 	}
@@ -134,6 +139,8 @@ func (s *server) round(ctx context.Context, repo string, round int) error {
 	}
 
 	word := fmt.Sprintf("soak_round_%d_end", round)
+
+	// One file that changes and one of fifty that stay: shards are rebuilt and dropped.
 	text := "int " + word + "(void);\n"
 	stream := fmt.Sprintf("commit %s\ncommitter bench <bench@localhost> %d +0000\ndata 5\nround\nfrom %s\nM 100644 inline soak/changing.c\ndata %d\n%s\nM 100644 inline soak/f%d.c\ndata %d\n%s\n",
 		branch, 1700000000+round, head, len(text), text, round%50, len(text), strings.Replace(text, "_end", "_too", 1))
@@ -146,6 +153,7 @@ func (s *server) round(ctx context.Context, repo string, round int) error {
 		return fmt.Errorf("list repositories: %d, %w", len(list), err)
 	}
 
+	// Told by the API, for a soak is not to wait for the next look at the host.
 	if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", list[0].RepoID), []byte("{}"), nil); err != nil {
 		return err
 	}
@@ -162,6 +170,7 @@ func (s *server) sample(ctx context.Context, p *Part, after string) error {
 		return err
 	}
 
+	// What an operator would see first: memory, goroutines and the disk.
 	shards, err := s.diskBytes("shards")
 	if err != nil {
 		return err
@@ -198,6 +207,7 @@ func (s *server) metric(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 
+	// Without labels the line is the name, a blank and the value.
 	for line := range strings.Lines(string(data)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
 			return strings.TrimSpace(value), nil

@@ -33,6 +33,7 @@ func (p *Part) note(format string, args ...any) {
 // cell prints a value as a reader wants it: durations in milliseconds or
 // seconds, ratios with a cross.
 func cell(v any) string {
+	// Few digits: of more nobody could tell chance from change.
 	switch v := v.(type) {
 	case time.Duration:
 		if v < time.Millisecond {
@@ -72,6 +73,7 @@ func (p *Part) Text() string {
 	if len(p.Rows) > 0 {
 		fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(p.Columns, " | "), strings.Repeat("---|", len(p.Columns)))
 		for _, row := range p.Rows {
+			// A bar would begin a column: expressions have them.
 			escaped := make([]string, len(row))
 			for i, c := range row {
 				escaped[i] = strings.ReplaceAll(c, "|", `\|`)
@@ -94,6 +96,8 @@ func (p *Part) Text() string {
 func (p *Part) HTML() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<section><h2>%s</h2>\n", html.EscapeString(p.Title))
+
+	// The picture first, for who only looks; the table has the numbers.
 	if p.Chart != nil {
 		b.WriteString(p.Chart.SVG())
 	}
@@ -140,6 +144,8 @@ func exponent(xs, ys []float64) float64 {
 		if xs[i] <= 0 || ys[i] <= 0 {
 			continue
 		}
+
+		// On logarithms a power is a line, and its slope the exponent.
 		x, y := math.Log(xs[i]), math.Log(ys[i])
 		sx, sy, sxx, sxy, n = sx+x, sy+y, sxx+x*x, sxy+x*y, n+1
 	}
