@@ -49,11 +49,17 @@ func (w *network) own(addr string, node int) {
 func (w *network) set(change func(l *link), links ...[2]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.setLocked(change, links)
+}
+
+func (w *network) setLocked(change func(l *link), links [][2]int) {
 	for _, id := range links {
 		l := w.links[id]
 		change(&l)
 		w.links[id] = l
 	}
+
+	// Whoever waits looks at its links again: that any has changed is all they are told.
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
@@ -62,10 +68,12 @@ func (w *network) set(change func(l *link), links ...[2]int) {
 func (w *network) heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// Under the same lock as the links: no flap cuts one behind this.
 	for _, stop := range w.flaps {
 		close(stop)
 	}
 	w.flaps = nil
+
 	clear(w.links)
 	close(w.changed)
 	w.changed = make(chan struct{})
@@ -74,22 +82,16 @@ func (w *network) heal() {
 // flap cuts and mends links in turn until heal.
 func (w *network) flap(period time.Duration, links ...[2]int) {
 	stop := make(chan struct{})
+
+	// Noted before it runs, so that a heal that comes at once ends it.
 	w.mu.Lock()
 	w.flaps = append(w.flaps, stop)
 	w.mu.Unlock()
+
 	go func() {
 		tick := time.NewTicker(period)
 		defer tick.Stop()
-		for cut := true; ; cut = !cut {
-			w.mu.Lock()
-			select {
-			case <-stop:
-				w.mu.Unlock()
-				return
-			default:
-			}
-			w.mu.Unlock()
-			w.set(func(l *link) { l.cut = cut }, links...)
+		for cut := true; w.turn(stop, cut, links); cut = !cut {
 			select {
 			case <-stop:
 				return
@@ -97,6 +99,21 @@ func (w *network) flap(period time.Duration, links ...[2]int) {
 			}
 		}
 	}()
+}
+
+// turn cuts or mends links for a flap. It reports false when that was ended.
+func (w *network) turn(stop <-chan struct{}, cut bool, links [][2]int) bool {
+	// One lock for the look and the change: a heal in between would be followed by a cut
+	// that nobody mends.
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-stop:
+		return false
+	default:
+		w.setLocked(func(l *link) { l.cut = cut }, links)
+		return true
+	}
 }
 
 // state is what links are now, the worst of them, and a channel that is
@@ -125,11 +142,14 @@ func (w *network) pair(from int, addr string) (out, in [2]int, known bool) {
 func (w *network) reach(from int) func(network, addr string) bool {
 	return func(network, addr string) bool {
 		out, in, known := w.pair(from, addr)
+		// What is none of the fleet's, such as a code host of the test, is always reached.
 		if !known {
 			return true
 		}
+
 		links := [][2]int{out}
 		if network == "tcp" {
+			// A connection needs an answer, a packet none.
 			links = append(links, in)
 		}
 		l, _ := w.state(links...)
@@ -142,6 +162,7 @@ func (w *network) reach(from int) func(network, addr string) bool {
 func (w *network) dial(from int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		out, in, known := w.pair(from, addr)
+		// Asked again after each change: a link may be cut again before this one has run.
 		for known {
 			l, changed := w.state(out, in)
 			if !l.cut {
@@ -153,10 +174,13 @@ func (w *network) dial(from int) func(ctx context.Context, network, addr string)
 				return nil, ctx.Err()
 			}
 		}
+
 		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		if err != nil || !known {
 			return c, err
 		}
+
+		// Both links are looked at for each piece from here on: they may be cut at any time.
 		return &conn{Conn: c, w: w, out: out, in: in, closed: make(chan struct{}), read: newDeadline(), write: newDeadline()}, nil
 	}
 }
@@ -183,11 +207,15 @@ func (c *conn) Write(b []byte) (int, error) {
 
 // Read returns what came once the link lets it through.
 func (c *conn) Read(b []byte) (int, error) {
+	// What is held goes first: bytes keep their order.
 	if len(c.held) == 0 {
 		n, err := c.Conn.Read(b)
+		// The bytes have left the system: kept here they are there for the next read, as of TCP.
 		if err != nil || n == 0 {
 			return n, err
 		}
+
+		// Let through only now, however long they have been held.
 		if err := c.pass(c.in, c.read); err != nil {
 			c.held = append(c.held, b[:n]...)
 			return 0, err
@@ -206,16 +234,21 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) pass(id [2]int, d *deadline) error {
 	slept := false
 	for {
+		// Read again after each event: a link may be cut while its delay runs.
 		l, changed := c.w.state(id)
 		if !l.cut && (slept || l.delay == 0) {
 			return nil
 		}
+
 		var after <-chan time.Time
 		if !l.cut {
+			// The delay runs to its end whatever changes meanwhile, once the link is open.
 			timer := time.NewTimer(l.delay)
 			defer timer.Stop()
 			after, changed = timer.C, nil
 		}
+
+		// A deadline can be moved while a read waits, by which the reader ends it.
 		passed, moved := d.wait()
 		select {
 		case <-after:
