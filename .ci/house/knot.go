@@ -25,6 +25,7 @@ func (p *room) homes() (home, methodHome map[string]int) {
 		for _, d := range f.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
+				// Functions have names of their own in a package; methods of one name may be of several types.
 				if d.Recv == nil {
 					home[d.Name.Name] = i
 				} else if at, ok := methodHome[d.Name.Name]; ok && at != i {
@@ -55,6 +56,7 @@ func (p *room) homes() (home, methodHome map[string]int) {
 func edgesOf(f *ast.File, i int, home, methodHome map[string]int) map[int]bool {
 	out := map[int]bool{}
 	name := func(n ast.Node) bool {
+		// A local variable of the same name counts too: a tree without types cannot tell it apart.
 		if id, ok := n.(*ast.Ident); ok {
 			if at, ok := home[id.Name]; ok && at != i {
 				out[at] = true
@@ -81,6 +83,7 @@ func edgesOf(f *ast.File, i int, home, methodHome map[string]int) map[int]bool {
 
 // largestComponent is Tarjan's algorithm, which keeps only the largest size.
 func largestComponent(edges []map[int]bool) int {
+	// low is the earliest file on the stack that a file is known to lead back to.
 	index, low, on := make([]int, len(edges)), make([]int, len(edges)), make([]bool, len(edges))
 	var stack []int
 	next, best := 0, 0
@@ -101,10 +104,12 @@ func largestComponent(edges []map[int]bool) int {
 			}
 		}
 
+		// It leads back to an earlier one, whose component it is part of.
 		if low[v] != index[v] {
 			return
 		}
 
+		// The first of its component: what lies on the stack above it is the rest of it.
 		n := 0
 		for {
 			w := stack[len(stack)-1]

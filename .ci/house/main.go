@@ -86,6 +86,7 @@ func (h *house) walk() error {
 			return err
 		}
 		if d.IsDir() {
+			// What is no code of the product: tools such as this one, texts of tests, what was built.
 			if name := d.Name(); path != h.root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" || name == "data") {
 				return fs.SkipDir
 			}
@@ -152,6 +153,7 @@ func (h *house) test(path string, text []byte) error {
 		return err
 	}
 
+	// A sleep in a test is a guess of how long something takes.
 	ast.Inspect(f, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
 			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
@@ -189,11 +191,13 @@ func (h *house) text(f *ast.File, text []byte) []mark {
 	marks := make([]mark, len(all)+1)
 
 	for _, line := range all {
+		// A tab counts as four columns, wherever it stands.
 		if len([]rune(strings.ReplaceAll(line, "\t", "    "))) > 120 {
 			h.wide++
 		}
 	}
 
+	// By the scanner, not by the tree: only it tells each token and each comment with its lines.
 	fset := token.NewFileSet()
 	tf := fset.AddFile("", fset.Base(), len(text))
 	var s scanner.Scanner
@@ -207,12 +211,14 @@ func (h *house) text(f *ast.File, text []byte) []mark {
 		line := fset.Position(pos).Line
 
 		if tok == token.COMMENT {
+			// A comment between /* and */ stands on each of its lines.
 			for i := range strings.Count(lit, "\n") + 1 {
 				marks[line+i].comment = true
 			}
 			continue
 		}
 
+		// The end of a line is a token only to the parser: nobody has written it.
 		if tok == token.SEMICOLON && lit == "\n" {
 			continue
 		}
@@ -222,6 +228,7 @@ func (h *house) text(f *ast.File, text []byte) []mark {
 		}
 	}
 
+	// A comment behind code leaves the line a line of code.
 	for _, m := range marks {
 		if m.code {
 			h.codeLines++
@@ -252,6 +259,7 @@ func (h *house) function(dir string, p *room, d *ast.FuncDecl, text []byte, mark
 		p.exported++
 	}
 	if d.Recv != nil {
+		// A method is told by its type, which may have many of one name.
 		t := receiver(d.Recv.List[0].Type)
 		h.methods[dir+"."+t]++
 		name = t + "." + name
@@ -270,6 +278,8 @@ func (h *house) function(dir string, p *room, d *ast.FuncDecl, text []byte, mark
 	if d.Body == nil {
 		return // in assembly
 	}
+
+	// Without the lines of the braces: they are no part of what is to be read.
 	from, to := h.files.Position(d.Body.Lbrace).Line, h.files.Position(d.Body.Rbrace).Line
 	h.functions = append(h.functions, function{
 		name:       fmt.Sprintf("%s/%s %s", dir, filepath.Base(h.files.Position(d.Pos()).Filename), name),
@@ -291,6 +301,7 @@ func (h *house) body(marks []mark) {
 			continue
 		}
 
+		// Both a blank line and a comment end a run: either lets a reader pause.
 		run = 0
 		if m.comment {
 			h.bodyComment++
@@ -319,6 +330,7 @@ func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
 			p.exported++
 		}
 
+		// An interface that is a list of types is a constraint and has no methods.
 		if i, ok := s.Type.(*ast.InterfaceType); ok && i.Methods.NumFields() > 0 {
 			if _, isUnion := i.Methods.List[0].Type.(*ast.BinaryExpr); !isUnion {
 				h.interfaces = append(h.interfaces, size{dir + "." + s.Name.Name, i.Methods.NumFields()})
@@ -330,6 +342,7 @@ func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
 			if n.IsExported() {
 				p.exported++
 			}
+			// Errors are no state: they are made once and compared.
 			if kind == token.VAR && n.Name != "_" && !isError(s, i) {
 				h.vars++
 			}
@@ -346,6 +359,8 @@ func isError(s *ast.ValueSpec, i int) bool {
 	if !ok {
 		return false
 	}
+
+	// By name, for the tree has no types; rand has a New that makes no error.
 	f, ok := call.Fun.(*ast.SelectorExpr)
 	return ok && (f.Sel.Name == "New" || f.Sel.Name == "Errorf") && fmt.Sprint(f.X) != "rand"
 }
@@ -354,6 +369,7 @@ func (h *house) calls(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Ident:
+			// Each stands for what the types do not say, or for a way out that no caller sees.
 			if n.Name == "any" {
 				h.anys++
 			}
@@ -375,6 +391,7 @@ func (h *house) calls(f *ast.File) {
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
+		// Type parameters do not count: T[K] and T[V] are one type.
 		return receiver(e.X)
 	case *ast.IndexExpr:
 		return receiver(e.X)
@@ -391,6 +408,8 @@ func tokens(text []byte) int {
 	fset := token.NewFileSet()
 	var s scanner.Scanner
 	s.Init(fset.AddFile("", fset.Base(), len(text)), text, nil, 0)
+
+	// Comments and the ends of lines do not count, so that a format changes nothing.
 	n := 0
 	for {
 		_, tok, lit := s.Scan()
@@ -412,6 +431,7 @@ func cyclomatic(body ast.Node) int {
 		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
 			n++
 		case *ast.CaseClause:
+			// A default is no branch of its own: it is where no other one leads.
 			if x.List != nil {
 				n++
 			}
@@ -424,11 +444,7 @@ func cyclomatic(body ast.Node) int {
 			if x.Op == token.LAND || x.Op == token.LOR {
 				n++
 			}
-
-		case *ast.FuncLit:
-			return true
 		}
-
 		return true
 	})
 

@@ -11,6 +11,7 @@ import (
 )
 
 func (h *house) print() {
+	// In columns, so that two runs can be compared line by line.
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	lines := column(h.functions, func(f function) int { return f.lines })
@@ -47,6 +48,7 @@ func (h *house) print() {
 
 	fmt.Println()
 
+	// By size: a large package is what asks for a look.
 	fmt.Fprintln(w, "package\tlines\tfiles\texported\tknot of files\ttests/product")
 	rooms := slices.SortedFunc(maps.Values(h.packages), func(a, b *room) int { return cmp.Compare(b.lines, a.lines) })
 	for _, p := range rooms {
@@ -99,6 +101,7 @@ func column[T any](all []T, of func(T) int) []int {
 
 func at(sorted []int, percentile int) int {
 	if len(sorted) == 0 {
+		// A value that is there, never one between two: it can be looked up in the list.
 		return 0
 	}
 	return sorted[min(len(sorted)-1, len(sorted)*percentile/100)]

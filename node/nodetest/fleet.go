@@ -57,34 +57,53 @@ func (f *Fleet) Add() *Node {
 	f.t.Helper()
 	i := len(f.Nodes)
 	name := fmt.Sprintf("n%d", i+1)
+
 	n := &Node{t: f.t, cfg: f.cfg, Dir: filepath.Join(f.dir, name), File: filepath.Join(f.dir, name+".json")}
+
+	// Written here, for the options of a node have a path.
 	if n.cfg.File == "" {
 		n.cfg.File = "{}"
 	}
+
+	// A file for each node: a key is rotated at one after the other.
 	n.KeyFile = filepath.Join(f.dir, name+".key")
 	n.WriteKey(f.Key)
+
+	// Read now: Expect may be another one for the nodes that are added later.
 	host, expect := fmt.Sprintf("%s.%d", f.subnet, i+1), f.Expect
+
+	// Called at each start, so that a node that comes back sees who is there by then.
 	n.cfg.Edit = func(o *node.Options) {
 		o.ClusterKeyFile, o.BootstrapExpect = n.KeyFile, expect
+
 		o.Dial, o.Reach = f.network.dial(i), f.network.reach(i)
+
+		// The system picks the ports once. After that they stay, for the others know them.
 		o.ClusterListen, o.GossipListen = host+":0", host+":0"
 		if n.addr != "" {
 			o.ClusterListen, o.GossipListen = n.addr, n.gossip
 		}
+
+		// To join itself would be no error, and no help.
 		for _, other := range f.Nodes {
 			if other != n && other.gossip != "" {
 				o.Join = append(o.Join, other.gossip)
 			}
 		}
+
+		// The test's own last, so that it can change any of these.
 		if f.cfg.Edit != nil {
 			f.cfg.Edit(o)
 		}
 	}
+
+	// The network learns the ports between New and Run: before a connection there is none to them.
 	n.opened = func() {
 		n.addr, n.gossip = n.ClusterAddr(), n.GossipAddr()
 		f.network.own(n.addr, i)
 		f.network.own(n.gossip, i)
 	}
+
 	n.Configure(n.cfg.File)
 	f.Nodes = append(f.Nodes, n)
 	return n
@@ -99,6 +118,8 @@ func (n *Node) WriteKey(text string) {
 // Stop stops every node, all at once.
 func (f *Fleet) Stop() {
 	f.Heal()
+
+	// Together: one by one the last ones would look for a majority that has gone.
 	var wg sync.WaitGroup
 	for _, n := range f.Nodes {
 		wg.Go(n.Stop)
@@ -111,6 +132,7 @@ func (f *Fleet) Stop() {
 // what a killed process leaves is the business of the tests that kill one.
 // The links of the node are whole afterwards.
 func (f *Fleet) Crash(a int) {
+	// Cut off first, so that what it says while it ends reaches nobody.
 	f.Isolate(a)
 	f.Nodes[a].Stop()
 	f.network.set(func(l *link) { *l = link{} }, f.around(a)...)
@@ -166,11 +188,14 @@ func (n *Node) Move() { n.addr, n.gossip = "", "" }
 // then.
 func (n *Node) Ended() error {
 	n.t.Helper()
+	// Nothing would ever come: its channel was made by no start, or was read.
 	if n.cancel == nil {
 		return errors.New("the node was not started")
 	}
+
 	select {
 	case err := <-n.done:
+		// So that Stop, at the end of the test, finds a node that is stopped.
 		n.cancel()
 		n.cancel = nil
 		return err

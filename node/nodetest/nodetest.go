@@ -106,6 +106,8 @@ func (n *Node) TryLaunch() error {
 		log = slog.New(slog.NewTextHandler(&testWriter{t: n.t}, nil))
 	}
 	n.Metrics = prometheus.NewRegistry()
+
+	// Times are a fifth of what they are in use, and there is always room on the disk.
 	opt := node.Options{
 		Dir: n.Dir, ConfigPath: n.File, ClusterListen: "127.0.0.1:0", GossipListen: "127.0.0.1:0",
 		BaseURL: "http://shoal.test", Ctags: "off", Version: "test", Log: log, Registerer: n.Metrics,
@@ -131,6 +133,8 @@ func (n *Node) TryLaunch() error {
 	if n.opened != nil {
 		n.opened()
 	}
+
+	// Kept by name: a later start replaces the fields while this one may still end.
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel, n.done = cancel, make(chan error, 1)
 	run := n.Node.Run

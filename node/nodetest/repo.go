@@ -59,9 +59,11 @@ func (r *Repo) write(files map[string]string) {
 	for path, content := range files {
 		full := filepath.Join(r.Dir, path)
 		if content == "" {
+			// One that is not there is deleted already.
 			os.Remove(full)
 			continue
 		}
+
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 			r.t.Fatal(err)
 		}
@@ -79,12 +81,16 @@ func (r *Repo) Git(args ...string) string {
 
 func (r *Repo) run(env []string, args ...string) string {
 	r.t.Helper()
+	// The configuration of whoever runs the tests does not count: it may sign commits, or rename
+	// the first branch.
 	cmd := exec.Command("git", args...)
 	cmd.Dir = r.Dir
 	cmd.Env = append(os.Environ(),
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")
+
 	cmd.Env = append(cmd.Env, env...)
+
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		r.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
