@@ -6,7 +6,10 @@ var errorTemplate = Parse(templates, "templates/error.html")
 // says what kind it is, the message what to do; wait is in how many seconds to
 // ask again, 0 where that does not help.
 func (v *Visit) ShowError(status int, message string, wait int) error {
+	// What the page had begun to answer with is no longer its answer.
 	v.Status, v.Stream = status, nil
+
+	// Those by whose name a reader can do something; the others have one title.
 	title := map[int]string{
 		400: "That was not understood", 403: "Not allowed", 404: "There is no such page", 429: "Too much at once",
 		503: "Not available now", 504: "That took too long",

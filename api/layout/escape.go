@@ -15,9 +15,11 @@ import (
 //
 //	a<RLO>b  ->  a<bdi class=hid data-c="U+202E">&#x202E;</bdi>b
 func AppendText(dst, text []byte) []byte {
+	// Runs without anything to escape are copied whole: this is called for every line of a file.
 	done := 0
 	for i := 0; i < len(text); {
 		b := text[i]
+		// Most text is ASCII, where a byte says all.
 		if b < utf8.RuneSelf {
 			if with := escapes[b]; with != "" {
 				dst = append(append(dst, text[done:i]...), with...)
@@ -30,6 +32,7 @@ func AppendText(dst, text []byte) []byte {
 			continue
 		}
 
+		// A replacement character that stands in the file is three bytes long, and stays.
 		r, size := utf8.DecodeRune(text[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
@@ -77,6 +80,7 @@ func Forged(text []byte) int {
 	n := 0
 	for _, lead := range []byte{0xe2, 0xf3} { // which all of them begin with
 		for rest := text; ; {
+			// By the first byte: it is looked for at the speed of memory, and hardly any text has it.
 			i := bytes.IndexByte(rest, lead)
 			if i < 0 {
 				break
@@ -98,6 +102,8 @@ func Plain(s string) string {
 	if strings.IndexFunc(s, Hidden) < 0 {
 		return s
 	}
+
+	// In brackets, not in an element: the text stands where there are none.
 	var b strings.Builder
 	for _, r := range s {
 		if Hidden(r) {

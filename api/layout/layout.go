@@ -91,14 +91,18 @@ var side = [...]struct {
 
 // sideFor is the rows of side that a page shows.
 func sideFor(here string, owner bool) []link {
+	// A page that is not one of the settings has no second navigation.
 	if here == "" {
 		return nil
 	}
+
 	var out []link
 	for _, s := range side {
+		// Hidden, and refused by the page itself as well: a link is no permission.
 		if s.owners && !owner {
 			continue
 		}
+
 		s.here = s.Page == here
 		out = append(out, s.link)
 	}
@@ -140,10 +144,13 @@ func (v *Visit) frame(w io.Writer, part string, h Head) {
 	if v.Viewer.KeyID != "" || v.Viewer.Session != "" || f.Owner {
 		f.Viewer = v.Viewer.Name
 	}
+
+	// Copies: the tables are shared by all visits, and here is of this one.
 	f.Around = sideFor(h.Side, f.Owner)
 	for i, l := range nav {
 		l.here = l.Page == h.Page
 		f.Nav[i] = l
 	}
+
 	_ = base.ExecuteTemplate(w, part, f)
 }

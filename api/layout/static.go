@@ -100,6 +100,7 @@ var imports = sync.OnceValue(func() map[string][]string {
 func modulesOf(scripts []string) []string {
 	var out []string
 	todo := append([]string{bootScript}, scripts...)
+	// Breadth first, and each once: modules may import each other in a circle.
 	for i := 0; i < len(todo); i++ {
 		if slices.Contains(out, todo[i]) {
 			continue

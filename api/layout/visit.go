@@ -52,16 +52,20 @@ func (v *Visit) Redirect(status int, to string) error {
 
 // Show answers with a whole page: the frame, and a template in it.
 func (v *Visit) Show(h Head, body *template.Template, data any) error {
+	// Into memory first: a template that fails must leave no half of a page.
 	var b bytes.Buffer
+	// A script that asks for a part has the frame already.
 	if v.Part == "" {
 		v.Begin(&b, h)
 	}
+
 	if err := body.Execute(&b, data); err != nil {
 		return err
 	}
 	if v.Part == "" {
 		v.End(&b, h)
 	}
+
 	v.Mime, v.Body = MimeHTML, b.Bytes()
 	return nil
 }
@@ -77,6 +81,8 @@ func (v *Visit) SameSite() error {
 	if site == "same-origin" {
 		return nil
 	}
+
+	// Older browsers do not tell the site, but where a form was sent from.
 	if u, err := url.Parse(origin); site == "" && err == nil && u.Host != "" && strings.EqualFold(u.Host, v.Sent("Host")) {
 		return nil
 	}

@@ -35,8 +35,10 @@ func handler(tools *tool.Set, t *tool.Tool) mcp.ToolHandler {
 		ctx, cancel := context.WithTimeout(ctx, most)
 		defer cancel()
 
+		// Atomic, for a tool tells what it does from any goroutine.
 		var doing atomic.Value
 		doing.Store(name + " is at work")
+		// Ended before the answer: a notice of progress behind it would be of no call.
 		stop := progress(ctx, req, &doing)
 		answer := tools.Call(tool.WithProgress(ctx, func(text string) { doing.Store(text) }), viewerOf(ctx), name, req.Params.Arguments)
 		stop()

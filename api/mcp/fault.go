@@ -20,10 +20,13 @@ func withFaults(next http.Handler) http.Handler {
 		if err != nil {
 			body = nil // the SDK meets the same error and tells of it
 		}
+		// Asked before the SDK: of these it would take what the protocol refuses.
 		if fault := refusedTask(r.Header, body); fault != nil {
 			writeFault(w, http.StatusBadRequest, idOf(body), fault)
 			return
 		}
+
+		// The SDK reads it anew; what was left unread is behind it, so that it sees the true size.
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
 
 		f := &faultWriter{ResponseWriter: w}
@@ -76,6 +79,7 @@ func faultOf(status int, request []byte, message string) (id json.RawMessage, fa
 	var asked struct {
 		Method string `json:"method"`
 	}
+	// The SDK tells these in words alone: the codes are found again by what was asked.
 	code := int64(jsonrpc.CodeInvalidRequest)
 	switch err := json.Unmarshal(request, &asked); {
 	case !json.Valid(request) && status == http.StatusBadRequest:
@@ -94,7 +98,7 @@ func writeFault(w http.ResponseWriter, status int, id json.RawMessage, fault *js
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Del("Content-Length")
+	w.Header().Del("Content-Length") // that of the text
 	w.WriteHeader(status)
 	_, _ = w.Write(b) // a client that has gone misses nothing
 }

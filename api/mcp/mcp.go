@@ -68,6 +68,8 @@ func viewerOf(ctx context.Context) catalog.Viewer {
 func New(tools *tool.Set, f Files, base, version string, log *slog.Logger) http.Handler {
 	tasks := background{tools}
 	whole := newServer(tools, tasks, f, base, version, log)
+
+	// Made when they are first asked for: a model may be configured later, or never.
 	var mu sync.Mutex
 	parts := map[int]*mcp.Server{}
 
@@ -80,6 +82,7 @@ func New(tools *tool.Set, f Files, base, version string, log *slog.Logger) http.
 		mu.Lock()
 		defer mu.Unlock()
 
+		// By how many there are: two sets of one size do not occur.
 		n := len(now.Tools())
 		if parts[n] == nil {
 			parts[n] = newServer(now, tasks, f, base, version, log)
@@ -89,10 +92,12 @@ func New(tools *tool.Set, f Files, base, version string, log *slog.Logger) http.
 }
 
 func newServer(tools *tool.Set, tasks Tasks, f Files, base, version string, log *slog.Logger) *mcp.Server {
+	// Without listChanged: a request that stands alone could not be told of a change.
 	offers := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}
 	if tools.HasBackground() {
 		offers.AddExtension(TasksExtension, nil)
 	}
+
 	s := mcp.NewServer(&mcp.Implementation{
 		Name: "shoal", Title: "Shoal code search", Version: version,
 	}, &mcp.ServerOptions{
@@ -103,8 +108,10 @@ func newServer(tools *tool.Set, tasks Tasks, f Files, base, version string, log 
 		// What a user sees is that user's alone.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
+
 	prepare(s, tasks)
 	s.AddReceivingMiddleware(onlyTools(tools))
+
 	for _, t := range tools.Tools() {
 		s.AddTool(declaration(&t), handler(tools, &t))
 	}

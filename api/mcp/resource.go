@@ -40,10 +40,12 @@ func addResources(s *mcp.Server, f Files) {
 // fileOf takes a resource URI apart.
 func fileOf(uri string) (repo, ref, path string, ok bool) {
 	rest, found := strings.CutPrefix(uri, "shoal://")
+	// At most three: the slashes of the path are not encoded.
 	parts := strings.SplitN(rest, "/", 3)
 	if !found || len(parts) != 3 {
 		return "", "", "", false
 	}
+
 	for i := range parts {
 		var err error
 		if parts[i], err = url.PathUnescape(parts[i]); err != nil || parts[i] == "" {
@@ -62,6 +64,7 @@ func readResource(ctx context.Context, f Files, uri string) (*mcp.ReadResourceRe
 
 	var text strings.Builder
 	for offset := 1; ; {
+		// Each page checks anew that the file may be seen, as any reader of it.
 		r, err := f.ReadFile(ctx, viewerOf(ctx), browse.ReadFileRequest{Repo: repo, Path: path, Ref: ref, Offset: offset, Limit: 500})
 		switch {
 		case errors.Is(err, call.ErrRepoNotFound), errors.Is(err, call.ErrFileNotFound), errors.Is(err, call.ErrRef):

@@ -108,10 +108,12 @@ func answerWithTasks(tasks Tasks) mcp.Middleware {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			switch req := req.(type) {
 			case *mcp.CallToolRequest:
+				// Without it a client would take the id of a task for a broken answer.
 				if !declaresTasks(req.ClientCapabilities()) {
 					break
 				}
 
+				// With neither, the tool has no work that goes on: the call goes its usual way.
 				t, refused := tasks.Begin(ctx, viewerOf(ctx), req.Params)
 				switch {
 				case t != nil:
@@ -121,6 +123,7 @@ func answerWithTasks(tasks Tasks) mcp.Middleware {
 				}
 
 			case *mcp.ServerRequest[*taskParams]:
+				// The middleware is asked for every method; these requests are of the three above alone.
 				if !declaresTasks(req.ClientCapabilities()) {
 					return nil, needTasks
 				}
@@ -200,6 +203,7 @@ func resultOf(t *Task, kind string) *taskResult {
 		Asks:       t.Asks,
 	}
 
+	// Null says for ever; 0 would say that it has gone already.
 	if t.Kept > 0 {
 		ms := t.Kept.Milliseconds()
 		r.KeptMs = &ms
@@ -257,6 +261,7 @@ func refusedTask(h http.Header, body []byte) *jsonrpc.Error {
 
 	switch method {
 	case "tasks/get", "tasks/update", "tasks/cancel":
+		// A proxy that routes by the header would send it elsewhere than what the body asks for.
 		if name := h.Get("Mcp-Name"); name != asked.Params.ID {
 			return &jsonrpc.Error{
 				Code:    mcp.CodeHeaderMismatch,
