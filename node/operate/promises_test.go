@@ -27,6 +27,7 @@ type desk struct {
 	n1      *clustertest.Node
 	secrets map[string][]byte
 	called  []string
+	hinted  []string // connections that are to be listed soon
 	audited bool
 	broken  bool // the snapshot cannot be written
 	noted   []string
@@ -53,6 +54,7 @@ func newDesk(t *testing.T) *desk {
 		Running:     func() []job.Progress { return nil },
 		Following:   func(string) job.FollowingState { return job.FollowingState{} },
 		Called:      func(connection string) { d.called = append(d.called, connection) },
+		Hint:        func(connection string) { d.hinted = append(d.hinted, connection) },
 		FirstSecret: func(connection string) (string, error) { return "first of " + connection, nil },
 		KnownSecret: func(context.Context, string) (string, error) { return "", nil },
 		Snapshot:    d.write,
@@ -248,6 +250,9 @@ func (d *desk) ask(t *testing.T, line string) string {
 			return strings.Join(r.Repos, " ")
 		}
 
+	case "hinted":
+		return strings.Join(d.hinted, " ")
+
 	case "snapshot":
 		var out bytes.Buffer
 		if err = d.on.Snapshot(ctx, by, &out); err == nil {
@@ -381,8 +386,10 @@ func TestWhatOperationsPromise(t *testing.T) {
 			{"push none", `not found: Connection "none" not found`},
 		},
 		"a push to what nobody knows has the connection listed": {
+			{"push work x/a d1", "git.example.com/x/a"},
+			{"hinted", ""},
 			{"push work x/new", ""},
-			{"job sync:work", "sync:work work waiting, urgent true"},
+			{"hinted", "work"},
 		},
 		"a push without a leader is not taken for done": {
 			{"lead", ""},
