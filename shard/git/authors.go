@@ -26,7 +26,7 @@ type authorID struct{ name, email string }
 
 // Authors counts the commits of each author, of a path or of all, most
 // first, then by name and e-mail.
-func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, error) {
+func (h *history) Authors(ctx context.Context, commit, path string) ([]Author, error) {
 	q := LogQuery{Commit: commit, Path: path}
 	filter, err := q.arguments()
 	if err != nil {
@@ -34,11 +34,11 @@ func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, er
 	}
 
 	key := strings.Join(filter, "\x00")
-	if known, ok := m.authors.get(key); ok {
+	if known, ok := h.authors.get(key); ok {
 		return slices.Clone(known), nil
 	}
 
-	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--format=%an%x00%ae")
+	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--format=%an%x00%ae")
 	c.args = append(c.args, filter...)
 	c.timeout, c.limit = time.Minute, 4<<30
 
@@ -52,7 +52,7 @@ func (m *Mirror) Authors(ctx context.Context, commit, path string) ([]Author, er
 
 	// A list that long would push all others out of the memory.
 	if len(out) < authorsKept {
-		m.authors.put(key, out)
+		h.authors.put(key, out)
 	}
 	return slices.Clone(out), nil
 }

@@ -44,8 +44,8 @@ const (
 // Blame finds who wrote the lines of a file. A file over 8 MiB is ErrTooLarge:
 // there is no answer in useful time. A binary one is ErrBinary. The answer is
 // not the caller's alone: it must not be changed.
-func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) {
-	s, err := m.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 8000})
+func (h *history) Blame(ctx context.Context, commit, path string) (Blame, error) {
+	s, err := h.files.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 8000})
 	if err != nil {
 		return Blame{}, err
 	}
@@ -58,16 +58,16 @@ func (m *Mirror) Blame(ctx context.Context, commit, path string) (Blame, error) 
 		return Blame{}, fmt.Errorf("%q is larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
 	}
 
-	key := fmt.Sprint(m.dir, "\x00", commit, s.Path)
+	key := fmt.Sprint(h.dir, "\x00", commit, s.Path)
 	size := func(b Blame) int64 { return int64(300 + 120*len(b.Ranges) + 600*len(b.Commits)) }
-	return m.pool.all.blames.do(ctx, m.tasks, key, size, func(ctx context.Context) (Blame, error) {
-		return m.blame(ctx, commit, s.Path)
+	return h.pool.all.blames.do(ctx, h.tasks, key, size, func(ctx context.Context) (Blame, error) {
+		return h.blame(ctx, commit, s.Path)
 	})
 }
 
 // blame runs git blame.
-func (m *Mirror) blame(ctx context.Context, commit, path string) (Blame, error) {
-	c := m.git("blame", "--porcelain", commit, "--", path) // a checked id: blame knows no --end-of-options
+func (h *history) blame(ctx context.Context, commit, path string) (Blame, error) {
+	c := h.git("blame", "--porcelain", commit, "--", path) // a checked id: blame knows no --end-of-options
 	c.timeout, c.limit = blameTime, 512<<20
 
 	b := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}

@@ -17,7 +17,7 @@ import (
 // BlameLines finds who wrote some lines of a file, as Blame does, within a
 // time: lines whose commit was not found until then are in no range, and late
 // is set.
-func (m *Mirror) BlameLines(ctx context.Context, commit, path string, first, last int, within time.Duration) (b Blame, late bool, err error) {
+func (h *history) BlameLines(ctx context.Context, commit, path string, first, last int, within time.Duration) (b Blame, late bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return b, false, err
 	}
@@ -29,7 +29,7 @@ func (m *Mirror) BlameLines(ctx context.Context, commit, path string, first, las
 	looked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 
-	c := m.git("blame", "--incremental", fmt.Sprintf("-L%d,%d", first, last), commit, "--", path) // a checked id: blame knows no --end-of-options
+	c := h.git("blame", "--incremental", fmt.Sprintf("-L%d,%d", first, last), commit, "--", path) // a checked id: blame knows no --end-of-options
 	c.timeout, c.limit = within+time.Second, 64<<20
 	r := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
 	err = c.stream(looked, r.readIncremental)

@@ -24,7 +24,7 @@ import (
 // that are in none.
 type Blobs struct {
 	ctx     context.Context
-	m       *Mirror
+	pool    *pool
 	store   *pack.Store
 	next    func() (string, bool)
 	stop    func()
@@ -33,12 +33,12 @@ type Blobs struct {
 
 // Blobs starts reading the blobs of oids, which is drawn from as Next is
 // called.
-func (m *Mirror) Blobs(ctx context.Context, oids iter.Seq[string]) (*Blobs, error) {
-	s, err := pack.Open(m.dir)
+func (f *files) Blobs(ctx context.Context, oids iter.Seq[string]) (*Blobs, error) {
+	s, err := pack.Open(f.dir)
 	if err != nil {
 		return nil, fmt.Errorf("open packs: %w", err)
 	}
-	b := &Blobs{ctx: ctx, m: m, store: s}
+	b := &Blobs{ctx: ctx, pool: f.pool, store: s}
 	b.next, b.stop = iter.Pull(oids)
 	return b, nil
 }
@@ -70,7 +70,7 @@ func (b *Blobs) Next(dst []byte) ([]byte, error) {
 
 // ask has git read a blob.
 func (b *Blobs) ask(dst []byte, oid string) ([]byte, error) {
-	err := b.m.pool.with(b.ctx, func(c *catFile) error {
+	err := b.pool.with(b.ctx, func(c *catFile) error {
 		return c.contents(oid, func(info objectInfo, r io.Reader) error {
 			if info.kind != "blob" {
 				return fmt.Errorf("object %s is missing or not a blob", oid)

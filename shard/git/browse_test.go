@@ -16,7 +16,7 @@ import (
 func story(t *testing.T) (*repo, *Mirror) {
 	t.Helper()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "Begin\n\nWith a body\nof two lines\n", "src/a.go", "one\ntwo\nthree\nfour\nfive\n", "README", "read me\n")
 	h.commit("refs/heads/main", 2, "Bob", "Fix the arr[0] crash", "src/a.go", "one\nTWO\nthree\nfour\nfive\n")
 	h.commit("refs/heads/main", 3, "Cleo", "Rename", "src/a.go", "D", "src/b.go", "one\nTWO\nthree\nfour\nfive\nsix\n")
@@ -179,7 +179,7 @@ func TestDiffIsStructured(t *testing.T) {
 func TestDiffOfEveryKindOfEntryAndName(t *testing.T) {
 	t.Parallel()
 	r, _, base := strange(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 2, "Ann", "types change",
 		"plain.txt", "D",
 		"mode 120000 plain.txt", "elsewhere\n",
@@ -246,7 +246,7 @@ func TestDiffOfEveryKindOfEntryAndName(t *testing.T) {
 func TestALargeDiffIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a", strings.Repeat("old line of text\n", 50_000), "b", "1\n")
 	h.commit("refs/heads/main", 2, "Ann", "two", "a", strings.Repeat("new line of text\n", 50_000), "b", "2\n")
 	r.load(h)
@@ -305,7 +305,7 @@ func TestGroomKeepsEverythingReadable(t *testing.T) {
 	r := newRepo(t)
 	m, ctx := newMirror(t), within(t)
 	for i := range 25 {
-		h := &history{}
+		h := &stream{}
 		h.commit("refs/heads/main", i, "Ann", fmt.Sprintf("commit %d", i), fmt.Sprintf("f%d", i), "content\n")
 		if i > 0 {
 			text := strings.Replace(h.String(), "M 100644", "from refs/heads/main^0\nM 100644", 1)

@@ -22,7 +22,7 @@ type Changes struct {
 // share are not even looked at, so neighbours in history cost next to
 // nothing. At most most paths are listed. The answer is not the caller's
 // alone: it must not be changed.
-func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*Changes, error) {
+func (h *history) Changes(ctx context.Context, base, commit string, most int) (*Changes, error) {
 	for _, c := range []string{base, commit} {
 		if err := checkCommit(c); err != nil {
 			return nil, err
@@ -30,13 +30,13 @@ func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*C
 	}
 
 	key := fmt.Sprint(base, commit, most)
-	if known, ok := m.changes.get(key); ok {
+	if known, ok := h.changes.get(key); ok {
 		return known, nil
 	}
 
 	// The trees of both commits, side by side.
 	d := &differ{most: most}
-	err := m.pool.with(ctx, func(c *catFile) error {
+	err := h.pool.with(ctx, func(c *catFile) error {
 		d.c = c
 		was, err := c.rootTree(base)
 		if err != nil {
@@ -60,7 +60,7 @@ func (m *Mirror) Changes(ctx context.Context, base, commit string, most int) (*C
 		return nil, fmt.Errorf("compare trees: %w", err)
 	}
 
-	m.changes.put(key, &d.out)
+	h.changes.put(key, &d.out)
 	return &d.out, nil
 }
 
@@ -173,9 +173,9 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 // Nearest finds which of some commits is closest in time to another, the
 // first of those that are equally close: what was committed at about the same
 // time has most files in common. It is -1 when the mirror has none of them.
-func (m *Mirror) Nearest(ctx context.Context, commit string, among []string) (int, error) {
+func (h *history) Nearest(ctx context.Context, commit string, among []string) (int, error) {
 	best, distance := -1, int64(0)
-	err := m.pool.with(ctx, func(c *catFile) error {
+	err := h.pool.with(ctx, func(c *catFile) error {
 		at, ok, err := c.committed(commit)
 		if err != nil || !ok {
 			return err

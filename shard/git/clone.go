@@ -26,7 +26,7 @@ import (
 
 // fetchLocal is Fetch from a directory of this machine. Git is shown a view of
 // it, where it is needed at all.
-func (m *Mirror) fetchLocal(ctx context.Context, dir string, remote Remote, o FetchOptions) (Fetched, error) {
+func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o FetchOptions) (Fetched, error) {
 	f, err := openForeign(dir, remote.Within)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %w", ErrNoRemote, err)
@@ -36,7 +36,7 @@ func (m *Mirror) fetchLocal(ctx context.Context, dir string, remote Remote, o Fe
 	}
 	defer f.close()
 
-	if done, ok := m.quick(ctx, f); ok {
+	if done, ok := u.quick(ctx, f); ok {
 		return done, nil
 	}
 
@@ -46,38 +46,38 @@ func (m *Mirror) fetchLocal(ctx context.Context, dir string, remote Remote, o Fe
 		return Fetched{}, fmt.Errorf("list %s: %w", remote, err)
 	}
 
-	done, err := m.fetchView(ctx, f, remote, o)
-	if err != nil && ctx.Err() == nil && m.suspect(ctx, err) {
-		if err := m.discard(); err != nil {
+	done, err := u.fetchView(ctx, f, remote, o)
+	if err != nil && ctx.Err() == nil && u.suspect(ctx, err) {
+		if err := u.discard(); err != nil {
 			return Fetched{}, err
 		}
-		done, err = m.fetchView(ctx, f, remote, o)
+		done, err = u.fetchView(ctx, f, remote, o)
 	}
 	return done, err
 }
 
 // fetchView fetches from a view of a directory, which stands in the mirror
 // meanwhile. A mirror that was made for it and got nothing is removed.
-func (m *Mirror) fetchView(ctx context.Context, f *foreign, remote Remote, o FetchOptions) (done Fetched, err error) {
+func (u *updater) fetchView(ctx context.Context, f *foreign, remote Remote, o FetchOptions) (done Fetched, err error) {
 	config, err := f.viewConfig(ctx)
 	if err != nil {
 		return Fetched{}, fmt.Errorf("read the configuration of %s: %w", remote, err)
 	}
 
 	// A new mirror takes the hash algorithm of the repository.
-	fresh, err := m.prepare(ctx, formatOfConfig(config))
+	fresh, err := u.prepare(ctx, formatOfConfig(config))
 	if err != nil {
 		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
 	}
 
 	defer func() {
 		if err != nil && fresh {
-			err = errors.Join(err, m.discard())
+			err = errors.Join(err, u.discard())
 		}
 	}()
 
 	// The view is a directory of ours, which git may trust.
-	view := filepath.Join(m.dir, viewName)
+	view := filepath.Join(u.dir, viewName)
 	if err := os.RemoveAll(view); err != nil { // of a fetch that was killed
 		return Fetched{}, err
 	}
@@ -90,7 +90,7 @@ func (m *Mirror) fetchView(ctx context.Context, f *foreign, remote Remote, o Fet
 
 	// A new mirror begins with the packs that may be copied; git fetches the rest.
 	if fresh {
-		m.seed(ctx, f)
+		u.seed(ctx, f)
 	}
 
 	// From here on it is a fetch like any other.
@@ -99,7 +99,7 @@ func (m *Mirror) fetchView(ctx context.Context, f *foreign, remote Remote, o Fet
 	if err != nil {
 		return Fetched{}, err
 	}
-	return m.follow(ctx, from, o, there)
+	return u.follow(ctx, from, o, there)
 }
 
 // seed copies the packs of a directory into a new mirror, so that the first
@@ -107,26 +107,26 @@ func (m *Mirror) fetchView(ctx context.Context, f *foreign, remote Remote, o Fet
 // packing and indexing them. The copies are files of our own, never links.
 // Whatever goes wrong only means that the fetch has more to do; it checks
 // that all is there.
-func (m *Mirror) seed(ctx context.Context, f *foreign) {
+func (u *updater) seed(ctx context.Context, f *foreign) {
 	if f.partial() {
 		return
 	}
-	if _, err := m.copyPacks(ctx, f); err != nil {
-		eachPack(m.dir, func(path string, _ os.DirEntry) { os.Remove(path) })
+	if _, err := u.copyPacks(ctx, f); err != nil {
+		eachPack(u.dir, func(path string, _ os.DirEntry) { os.Remove(path) })
 	}
 }
 
 // copyPacks copies the packs of a scanned repository into the mirror, and
 // makes indexes of those whose own are not believed.
-func (m *Mirror) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
-	packs, err := f.copyPacks(ctx, filepath.Join(m.dir, "objects", "pack"), f.believed())
+func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
+	packs, err := f.copyPacks(ctx, filepath.Join(u.dir, "objects", "pack"), f.believed())
 	if err != nil || f.believed() {
 		return packs, err
 	}
 
 	// An index that somebody else made may say anything, so git makes one of our own.
 	for _, name := range packs {
-		c := m.git("index-pack", "-o", name+".idx", name+".pack")
+		c := u.git("index-pack", "-o", name+".idx", name+".pack")
 		c.timeout, c.writes = copyTime, true
 		if err := c.run(ctx); err != nil {
 			return nil, err
@@ -137,13 +137,13 @@ func (m *Mirror) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 
 // quick is a fetch without the transport of git. It reports false when it did
 // nothing.
-func (m *Mirror) quick(ctx context.Context, f *foreign) (Fetched, bool) {
+func (u *updater) quick(ctx context.Context, f *foreign) (Fetched, bool) {
 	there, err := f.listing()
 	if err != nil || f.partial() {
 		return Fetched{}, false
 	}
 
-	have, err := formatOf(m.dir)
+	have, err := formatOf(u.dir)
 	if err != nil || have != "" && have != there.format() {
 		return Fetched{}, false
 	}
@@ -162,21 +162,21 @@ func (m *Mirror) quick(ctx context.Context, f *foreign) (Fetched, bool) {
 
 	// A mirror that is there is quick only when nothing is new.
 	if have != "" {
-		return done, m.shows(want, head)
+		return done, u.shows(want, head)
 	}
 
 	// None is there: copy.
 	if err := f.scan(ctx); err != nil {
 		return Fetched{}, false
 	}
-	if _, err := m.prepare(ctx, there.format()); err != nil {
+	if _, err := u.prepare(ctx, there.format()); err != nil {
 		return Fetched{}, false
 	}
 
-	defer m.forget()
+	defer u.forget()
 
-	if err := m.clone(ctx, f, want, head); err != nil {
-		_ = m.discard()
+	if err := u.clone(ctx, f, want, head); err != nil {
+		_ = u.discard()
 		return Fetched{}, false
 	}
 
@@ -185,53 +185,53 @@ func (m *Mirror) quick(ctx context.Context, f *foreign) (Fetched, bool) {
 }
 
 // shows reports whether the mirror has exactly these references, and this HEAD.
-func (m *Mirror) shows(want map[string]string, head string) bool {
-	if m.sweep() != nil {
+func (u *updater) shows(want map[string]string, head string) bool {
+	if u.sweep() != nil {
 		return false
 	}
-	here, ok := m.refFiles()
+	here, ok := u.refFiles()
 	if !ok || !maps.Equal(here, want) {
 		return false
 	}
 
-	text, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
+	text, err := os.ReadFile(filepath.Join(u.dir, "HEAD"))
 	return err == nil && strings.TrimSpace(string(text)) == head
 }
 
 // clone fills a new mirror from a directory that was scanned.
-func (m *Mirror) clone(ctx context.Context, f *foreign, refs map[string]string, head string) error {
-	packs, err := m.copyPacks(ctx, f)
+func (u *updater) clone(ctx context.Context, f *foreign, refs map[string]string, head string) error {
+	packs, err := u.copyPacks(ctx, f)
 	if err != nil {
 		return err
 	}
 	if len(packs) == 0 || f.loose {
-		if err := m.packFrom(ctx, f, refs, len(packs) > 0); err != nil {
+		if err := u.packFrom(ctx, f, refs, len(packs) > 0); err != nil {
 			return err
 		}
 	}
 
 	// What was packed as a whole is whole; what was copied is looked through.
 	if len(packs) > 0 {
-		if err := m.connected(ctx, refs); err != nil {
+		if err := u.connected(ctx, refs); err != nil {
 			return err
 		}
 	}
-	return m.writeRefs(refs, head)
+	return u.writeRefs(refs, head)
 }
 
 // packFrom packs all objects that references of another directory lead to into
 // the mirror; with rest only those that no copied pack has.
-func (m *Mirror) packFrom(ctx context.Context, f *foreign, refs map[string]string, rest bool) error {
+func (u *updater) packFrom(ctx context.Context, f *foreign, refs map[string]string, rest bool) error {
 	objects := f.stores[0].path
 	if strings.ContainsAny(objects, ":\"\n") { // the list of directories has no place for these
 		return pack.ErrAskGit
 	}
 
-	c := m.git("pack-objects", "--quiet", "--revs", "--non-empty", "--window=0", "--delta-base-offset", "--compression=1")
+	c := u.git("pack-objects", "--quiet", "--revs", "--non-empty", "--window=0", "--delta-base-offset", "--compression=1")
 	if rest {
 		c.args = append(c.args, "--incremental")
 	}
-	c.args = append(c.args, filepath.Join(m.dir, "objects", "pack", "pack"))
+	c.args = append(c.args, filepath.Join(u.dir, "objects", "pack", "pack"))
 	c.env = []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects}
 
 	// By their ids: a name of the other directory means nothing here.

@@ -19,7 +19,7 @@ func TestFirstCopiesOfDirectories(t *testing.T) {
 	t.Parallel()
 	filled := func(t *testing.T) *repo {
 		r := newRepo(t)
-		h := &history{}
+		h := &stream{}
 		h.commit("refs/heads/main", 1, "Ann", "one", "a.txt", "1\n", "dir/b.txt", "2\n")
 		h.commit("refs/heads/main", 2, "Ann", "two", "a.txt", "one more\n")
 		h.commit("refs/heads/dev/x", 3, "Bob", "three", "c.txt", "3\n")
@@ -36,7 +36,7 @@ func TestFirstCopiesOfDirectories(t *testing.T) {
 		{"packed", func(r *repo) { r.git("gc", "--quiet") }, true},
 		{"both", func(r *repo) {
 			r.git("gc", "--quiet")
-			h := &history{}
+			h := &stream{}
 			h.commit("refs/heads/late", 4, "Ann", "four", "d.txt", "4\n")
 			r.load(h)
 		}, true},
@@ -120,7 +120,7 @@ func all(blobs []Blob) []*Blob {
 func TestSizesAreThoseOfGit(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
-	h := &history{}
+	h := &stream{}
 	var files []string
 	for i := range 2*measureShare + 100 {
 		files = append(files, fmt.Sprintf("d%d/f%d", i%40, i), fmt.Sprint(i))
@@ -162,7 +162,7 @@ func TestSizesAreThoseOfGit(t *testing.T) {
 func TestSmallMirrorsAreReadAsGitReadsThem(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
-	h := &history{}
+	h := &stream{}
 	text := strings.Repeat("a line of a file that is changed little\n", 50)
 	for i := range 20 {
 		h.commit("refs/heads/main", i, "Ann", "change", "a.txt", text+strings.Repeat("x", i)+"\n", "dir/sub/f", strings.Repeat("y", i))

@@ -39,11 +39,11 @@ const copyTime = 2 * time.Hour
 // Tips are the objects that the references lead to, sorted: what a holder of
 // another copy may leave out of a stream for this one. An empty or missing
 // mirror has none.
-func (m *Mirror) Tips(ctx context.Context) ([]string, error) {
-	if format, err := formatOf(m.dir); err != nil || format == "" {
+func (k *copier) Tips(ctx context.Context) ([]string, error) {
+	if format, err := formatOf(k.dir); err != nil || format == "" {
 		return nil, err
 	}
-	refs, err := m.heads(ctx)
+	refs, err := k.heads(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (m *Mirror) Tips(ctx context.Context) ([]string, error) {
 // Export writes the whole state of the mirror as a stream for Import: all
 // references, HEAD, and the objects that have does not lead to. Ids that the
 // mirror does not know are ignored.
-func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
-	format, err := formatOf(m.dir)
+func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
+	format, err := formatOf(k.dir)
 	if err != nil {
 		return err
 	}
@@ -62,18 +62,18 @@ func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
 		return fmt.Errorf("the mirror was never fetched: %w", ErrEmpty)
 	}
 
-	refs, err := m.heads(ctx)
+	refs, err := k.heads(ctx)
 	if err != nil {
 		return err
 	}
-	head, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
+	head, err := os.ReadFile(filepath.Join(k.dir, "HEAD"))
 	if err != nil {
 		return err
 	}
 
 	// The header lists all references; the pack leads from what the other side
 	// has to them.
-	known, err := m.known(ctx, have)
+	known, err := k.known(ctx, have)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
 		return err
 	}
 
-	c := m.git("pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "--quiet")
+	c := k.git("pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "--quiet")
 	c.config = []string{"pack.window", "0"} // deltas that are there are used, none are looked for
 	c.stdin, c.timeout, c.limit = &want, copyTime, 1<<50
 	return c.stream(ctx, func(r io.Reader) error {
@@ -102,9 +102,9 @@ func (m *Mirror) Export(ctx context.Context, have []string, w io.Writer) error {
 }
 
 // known returns those of some ids whose objects are in the mirror.
-func (m *Mirror) known(ctx context.Context, ids []string) ([]string, error) {
+func (k *copier) known(ctx context.Context, ids []string) ([]string, error) {
 	var out []string
-	err := m.pool.with(ctx, func(c *catFile) error {
+	err := k.pool.with(ctx, func(c *catFile) error {
 		// Many questions at once; each is answered, in their order.
 		for first := 0; first < len(ids); first += askAhead {
 			part := slices.Clone(ids[first:min(len(ids), first+askAhead)])
@@ -135,17 +135,17 @@ func (m *Mirror) known(ctx context.Context, ids []string) ([]string, error) {
 // deleted references included. On an error the references stay as they were;
 // only a stream with another hash algorithm replaces the mirror first, and a
 // mirror that turns out to be damaged is removed.
-func (m *Mirror) Import(ctx context.Context, r io.Reader) error {
-	release, err := m.acquire(ctx)
+func (k *copier) Import(ctx context.Context, r io.Reader) error {
+	release, err := k.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 
-	if err := m.take(ctx, r); err != nil {
+	if err := k.take(ctx, r); err != nil {
 		// A stream that broke off may have left damage. At the end of ctx git cannot be asked.
-		if ctx.Err() == nil && !m.Sound(ctx) {
-			err = errors.Join(err, m.discard())
+		if ctx.Err() == nil && !k.Sound(ctx) {
+			err = errors.Join(err, k.discard())
 		}
 		return err
 	}
@@ -153,27 +153,27 @@ func (m *Mirror) Import(ctx context.Context, r io.Reader) error {
 }
 
 // take is Import for the holder of the right to change the mirror.
-func (m *Mirror) take(ctx context.Context, r io.Reader) error {
+func (k *copier) take(ctx context.Context, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	format, head, refs, err := readHeader(in)
 	if err != nil {
 		return fmt.Errorf("read the copy of a mirror: %w", err)
 	}
 
-	if _, err := m.prepare(ctx, format); err != nil {
+	if _, err := k.prepare(ctx, format); err != nil {
 		return fmt.Errorf("prepare mirror: %w", err)
 	}
-	defer m.forget()
+	defer k.forget()
 
 	// Nothing is moved before all that the references lead to is there.
-	if err := m.takePack(ctx, in); err != nil {
+	if err := k.takePack(ctx, in); err != nil {
 		return fmt.Errorf("read the pack of a copy: %w", err)
 	}
-	if err := m.connected(ctx, refs); err != nil {
+	if err := k.connected(ctx, refs); err != nil {
 		return fmt.Errorf("the copy lacks objects: %w", err)
 	}
 
-	if err := m.move(ctx, refs); err != nil {
+	if err := k.move(ctx, refs); err != nil {
 		return fmt.Errorf("move references: %w", err)
 	}
 
@@ -181,7 +181,7 @@ func (m *Mirror) take(ctx context.Context, r io.Reader) error {
 	if !isRef {
 		symref = ""
 	}
-	_, err = m.point(ctx, symref, head)
+	_, err = k.point(ctx, symref, head)
 	return err
 }
 
@@ -238,7 +238,7 @@ func shortLine(in *bufio.Reader) (string, error) {
 }
 
 // takePack adds the objects of a pack, which may be without any.
-func (m *Mirror) takePack(ctx context.Context, in *bufio.Reader) error {
+func (k *copier) takePack(ctx context.Context, in *bufio.Reader) error {
 	start, err := in.Peek(12)
 	if err != nil {
 		return io.ErrUnexpectedEOF
@@ -254,14 +254,14 @@ func (m *Mirror) takePack(ctx context.Context, in *bufio.Reader) error {
 	}
 
 	// The count can be believed: a node of ours has read these objects before.
-	c := m.git("index-pack", "--stdin", "--fix-thin")
+	c := k.git("index-pack", "--stdin", "--fix-thin")
 	c.stdin, c.timeout, c.writes = in, copyTime, true
 	c.memory = c.allowance() + objectMemory*int64(count)
 	return c.run(ctx)
 }
 
 // connected checks that every object is there that the references lead to.
-func (m *Mirror) connected(ctx context.Context, refs map[string]string) error {
+func (u *updater) connected(ctx context.Context, refs map[string]string) error {
 	if len(refs) == 0 {
 		return nil
 	}
@@ -270,15 +270,15 @@ func (m *Mirror) connected(ctx context.Context, refs map[string]string) error {
 		tips.WriteString(oid + "\n")
 	}
 
-	c := m.git("rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
+	c := u.git("rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
 	c.stdin, c.timeout = &tips, copyTime
 	return c.run(ctx)
 }
 
 // move makes the references those given. The old ones go first: a/b cannot be
 // made while there is an a.
-func (m *Mirror) move(ctx context.Context, refs map[string]string) error {
-	here, err := m.heads(ctx)
+func (k *copier) move(ctx context.Context, refs map[string]string) error {
+	here, err := k.heads(ctx)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (m *Mirror) move(ctx context.Context, refs map[string]string) error {
 			continue
 		}
 
-		c := m.git("update-ref", "-z", "--stdin")
+		c := k.git("update-ref", "-z", "--stdin")
 		c.stdin, c.writes, c.timeout = script, true, 10*time.Minute
 		if err := c.run(ctx); err != nil {
 			return err

@@ -53,7 +53,7 @@ func TestACopyFollowsItsMirror(t *testing.T) {
 			run(t, to.Dir(), nil, "fsck", "--connectivity-only", "--no-dangling")
 		}
 		sync(1000) // empty
-		h := &history{}
+		h := &stream{}
 		for i := range 50 {
 			h.commit("refs/heads/main", i, "Ann", fmt.Sprint("commit ", i), fmt.Sprintf("f%d", i), strings.Repeat(fmt.Sprint(i), 500))
 		}

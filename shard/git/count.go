@@ -66,16 +66,16 @@ func (c *counter) start(owner *tasks, key string, count func(ctx context.Context
 
 // count counts what a filter lets through, and remembers it: the pages of one
 // list ask for the same. atLeast tells that it is not known yet.
-func (m *Mirror) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
+func (h *history) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
 	key := strings.Join(filter, "\x00")
-	if n, ok := m.counter.known.get(key); ok {
+	if n, ok := h.counter.known.get(key); ok {
 		return n, false
 	}
 
-	done := m.counter.start(m.tasks, key, func(ctx context.Context) (int, error) {
-		n, err := m.countRead(ctx, q)
+	done := h.counter.start(h.tasks, key, func(ctx context.Context) (int, error) {
+		n, err := h.countRead(ctx, q)
 		if errors.Is(err, pack.ErrAskGit) {
-			n, err = m.countAll(ctx, filter)
+			n, err = h.countAll(ctx, filter)
 		}
 		return n, err
 	})
@@ -93,16 +93,16 @@ func (m *Mirror) count(ctx context.Context, q LogQuery, filter []string) (total 
 	case <-ctx.Done():
 	}
 
-	n, ok := m.counter.known.get(key)
+	n, ok := h.counter.known.get(key)
 	return n, !ok
 }
 
 // countRead counts by the commit graph and the packs.
-func (m *Mirror) countRead(ctx context.Context, q LogQuery) (n int, err error) {
+func (h *history) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 
-	c, err := openChronicle(m.dir)
+	c, err := openChronicle(h.dir)
 	if err != nil {
 		return 0, err
 	}
@@ -136,8 +136,8 @@ func (m *Mirror) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 }
 
 // countAll has git count.
-func (m *Mirror) countAll(ctx context.Context, filter []string) (int, error) {
-	c := m.git("rev-list")
+func (h *history) countAll(ctx context.Context, filter []string) (int, error) {
+	c := h.git("rev-list")
 	c.timeout, c.limit = countTime, 4<<30
 
 	// Without a filter, which leaves only where to begin, git counts by itself:

@@ -61,7 +61,7 @@ const (
 // Diff compares two commits directly (two dots), with renames found. A limit
 // on bytes leaves out hunks, never the names of files. The answer is not the
 // caller's alone: it must not be changed.
-func (m *Mirror) Diff(ctx context.Context, base, head string, o DiffOptions) (Diff, error) {
+func (h *history) Diff(ctx context.Context, base, head string, o DiffOptions) (Diff, error) {
 	path, err := cleanPath(o.Path)
 	if err != nil {
 		return Diff{}, err
@@ -80,10 +80,10 @@ func (m *Mirror) Diff(ctx context.Context, base, head string, o DiffOptions) (Di
 	}
 
 	// Two commits never change, so what was asked once is known.
-	key := fmt.Sprint(m.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat)
+	key := fmt.Sprint(h.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat)
 	size := func(d Diff) int64 { return d.size() }
-	return m.pool.all.diffs.do(ctx, m.tasks, key, size, func(ctx context.Context) (Diff, error) {
-		return m.diff(ctx, base, head, path, o)
+	return h.pool.all.diffs.do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
+		return h.diff(ctx, base, head, path, o)
 	})
 }
 
@@ -107,14 +107,14 @@ func (d *Diff) size() int64 {
 }
 
 // diff is Diff of a clean path, with all options set.
-func (m *Mirror) diff(ctx context.Context, base, head, path string, o DiffOptions) (Diff, error) {
+func (h *history) diff(ctx context.Context, base, head, path string, o DiffOptions) (Diff, error) {
 	around := 3
 	if o.Context != 0 {
 		around = max(0, o.Context)
 	}
 
 	// The list of files always; then numbers or patches.
-	c := m.git("diff-tree", "-r", "-z", "-M", "--raw", "--no-ext-diff", "--no-textconv")
+	c := h.git("diff-tree", "-r", "-z", "-M", "--raw", "--no-ext-diff", "--no-textconv")
 	if o.Stat {
 		c.args = append(c.args, "--numstat")
 	} else {

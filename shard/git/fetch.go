@@ -37,18 +37,18 @@ var damage = regexp.MustCompile(`(?i)object file .* is empty|bad object|loose ob
 //
 // When HEAD leads to no commit but there are branches, main, master or else
 // the first branch by name stands in for it.
-func (m *Mirror) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fetched, error) {
+func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fetched, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout(), fmt.Errorf("the fetch took longer than %v: %w", o.timeout(), context.DeadlineExceeded))
 	defer cancel()
 
-	release, err := m.acquire(ctx)
+	release, err := u.acquire(ctx)
 	if err != nil {
 		return Fetched{}, err
 	}
 	defer release()
 
 	if dir, ok := remote.local(); ok {
-		return m.fetchLocal(ctx, dir, remote, o)
+		return u.fetchLocal(ctx, dir, remote, o)
 	}
 
 	from := source{Remote: remote}
@@ -59,37 +59,37 @@ func (m *Mirror) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fetc
 
 	// Objects that are missing or damaged are not sent again: the mirror counts as
 	// having them. So it is made anew, once.
-	f, err := m.follow(ctx, from, o, there)
-	if err != nil && ctx.Err() == nil && m.suspect(ctx, err) {
-		if err := m.discard(); err != nil {
+	f, err := u.follow(ctx, from, o, there)
+	if err != nil && ctx.Err() == nil && u.suspect(ctx, err) {
+		if err := u.discard(); err != nil {
 			return Fetched{}, err
 		}
-		return m.follow(ctx, from, o, there)
+		return u.follow(ctx, from, o, there)
 	}
 	return f, err
 }
 
 // suspect reports whether a fetch may have failed because the mirror is
 // damaged, and not because of the remote or a bound.
-func (m *Mirror) suspect(ctx context.Context, err error) bool {
+func (u *updater) suspect(ctx context.Context, err error) bool {
 	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) {
 		return false
 	}
 	var failed *Failure
-	return errors.As(err, &failed) && damage.MatchString(failed.Stderr) || !m.Sound(ctx)
+	return errors.As(err, &failed) && damage.MatchString(failed.Stderr) || !u.Sound(ctx)
 }
 
 // follow brings the mirror from here, the references that it has, to there, the
 // references of the remote.
-func (m *Mirror) follow(ctx context.Context, from source, o FetchOptions, there *listing) (Fetched, error) {
-	if _, err := m.prepare(ctx, there.format()); err != nil {
+func (u *updater) follow(ctx context.Context, from source, o FetchOptions, there *listing) (Fetched, error) {
+	if _, err := u.prepare(ctx, there.format()); err != nil {
 		return Fetched{}, fmt.Errorf("prepare mirror: %w", err)
 	}
 
 	// Even a fetch that fails may have moved some references.
-	defer m.forget()
+	defer u.forget()
 
-	here, err := m.heads(ctx)
+	here, err := u.heads(ctx)
 	if err != nil {
 		return Fetched{}, err
 	}
@@ -111,15 +111,15 @@ func (m *Mirror) follow(ctx context.Context, from source, o FetchOptions, there 
 
 	if !maps.Equal(here, want) {
 		f.Changed = true
-		if err := m.transfer(ctx, from, o, detached); err != nil {
+		if err := u.transfer(ctx, from, o, detached); err != nil {
 			return Fetched{}, err
 		}
-		if err := m.drop(ctx, here, want); err != nil {
+		if err := u.drop(ctx, here, want); err != nil {
 			return Fetched{}, err
 		}
 	}
 
-	moved, err := m.point(ctx, symref, there.head)
+	moved, err := u.point(ctx, symref, there.head)
 	f.Changed = f.Changed || moved
 	return f, err
 }
@@ -165,14 +165,14 @@ func (l *listing) defaultRef() string {
 }
 
 // transfer runs git fetch.
-func (m *Mirror) transfer(ctx context.Context, from source, o FetchOptions, detached bool) error {
+func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, detached bool) error {
 	c, addr, err := commandFor(from.Remote, o, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
 		"--no-auto-maintenance", "--no-recurse-submodules", "--no-show-forced-updates", "--update-shallow", uploadPack, "--end-of-options")
 	if err != nil {
 		return err
 	}
 
-	c.dir = m.dir
+	c.dir = u.dir
 	c.args = append(c.args, addr, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 	if detached {
 		c.args = append(c.args, "+HEAD:"+headRef)
@@ -185,7 +185,7 @@ func (m *Mirror) transfer(ctx context.Context, from source, o FetchOptions, deta
 
 	// A remote that sends without end must not fill the disk.
 	if c.file = o.Most; c.file <= 0 {
-		c.file = roomAt(m.dir) / 4
+		c.file = roomAt(u.dir) / 4
 	}
 
 	// The bound of memory comes from the size of the mirror, which is empty at
@@ -193,7 +193,7 @@ func (m *Mirror) transfer(ctx context.Context, from source, o FetchOptions, deta
 	// there are: once more, with what these may take.
 	err = c.run(ctx)
 	if errors.Is(err, ErrTooLarge) {
-		if memory := m.announced(); memory > c.allowance() {
+		if memory := u.announced(); memory > c.allowance() {
 			c.memory = memory
 			err = c.run(ctx)
 		}
@@ -205,7 +205,7 @@ func (m *Mirror) transfer(ctx context.Context, from source, o FetchOptions, deta
 
 	// What git has received of a pack lies there until somebody takes it away, and
 	// the next try brings as much again.
-	largest, left := m.takeAwayHalves()
+	largest, left := u.takeAwayHalves()
 	if c.file > 0 && largest >= c.file {
 		err = fmt.Errorf("the remote sends more than %d MB, which is all that may be received with the room that is free on the disk: %w", c.file>>20, ErrTooLarge)
 	}
@@ -214,9 +214,9 @@ func (m *Mirror) transfer(ctx context.Context, from source, o FetchOptions, deta
 
 // takeAwayHalves removes packs that were not received to their end, and returns
 // the bytes of the largest. Nothing is being received when it is called.
-func (m *Mirror) takeAwayHalves() (largest int64, err error) {
+func (u *updater) takeAwayHalves() (largest int64, err error) {
 	var errs []error
-	eachPack(m.dir, func(path string, e os.DirEntry) {
+	eachPack(u.dir, func(path string, e os.DirEntry) {
 		if !strings.HasPrefix(e.Name(), "tmp_") {
 			return
 		}
@@ -230,7 +230,7 @@ func (m *Mirror) takeAwayHalves() (largest int64, err error) {
 
 // drop deletes the references that git fetch --prune leaves: all of them when
 // the remote is empty, and that of a HEAD that is no longer detached.
-func (m *Mirror) drop(ctx context.Context, here, want map[string]string) error {
+func (u *updater) drop(ctx context.Context, here, want map[string]string) error {
 	var script bytes.Buffer
 
 	// The reference of a HEAD is named by no refspec when HEAD is a branch, so no fetch prunes it.
@@ -244,15 +244,15 @@ func (m *Mirror) drop(ctx context.Context, here, want map[string]string) error {
 		return nil
 	}
 
-	c := m.git("update-ref", "-z", "--stdin")
+	c := u.git("update-ref", "-z", "--stdin")
 	c.stdin = &script
 	c.writes = true
 	return c.run(ctx)
 }
 
 // point sets HEAD: to a branch, or else to a commit. Without either it stays.
-func (m *Mirror) point(ctx context.Context, symref, commit string) (moved bool, err error) {
-	old, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
+func (u *updater) point(ctx context.Context, symref, commit string) (moved bool, err error) {
+	old, err := os.ReadFile(filepath.Join(u.dir, "HEAD"))
 	if err != nil {
 		return false, err
 	}
@@ -261,9 +261,9 @@ func (m *Mirror) point(ctx context.Context, symref, commit string) (moved bool, 
 	var c *command
 	switch {
 	case symref != "":
-		want, c = "ref: "+symref, m.git("symbolic-ref", "HEAD", symref)
+		want, c = "ref: "+symref, u.git("symbolic-ref", "HEAD", symref)
 	case commit != "":
-		want, c = commit, m.git("update-ref", "--no-deref", "HEAD", commit)
+		want, c = commit, u.git("update-ref", "--no-deref", "HEAD", commit)
 	default:
 		return false, nil
 	}
@@ -278,13 +278,13 @@ func (m *Mirror) point(ctx context.Context, symref, commit string) (moved bool, 
 }
 
 // heads reads the references of the mirror.
-func (m *Mirror) heads(ctx context.Context) (map[string]string, error) {
-	if refs, ok := m.refFiles(); ok {
+func (u *updater) heads(ctx context.Context) (map[string]string, error) {
+	if refs, ok := u.refFiles(); ok {
 		return refs, nil
 	}
 
 	// Kept in another form than in plain files, the references are git's to tell.
-	c := m.git("for-each-ref", "--format=%(objectname) %(refname)")
+	c := u.git("for-each-ref", "--format=%(objectname) %(refname)")
 	c.limit = 1 << 30
 	out, err := c.output(ctx)
 	if err != nil {
@@ -302,19 +302,19 @@ func (m *Mirror) heads(ctx context.Context) (map[string]string, error) {
 // prepare makes sure that there is a repository with the right hash algorithm,
 // "" for any, and that nothing of a killed process is in the way. fresh tells
 // that the repository was made now.
-func (m *Mirror) prepare(ctx context.Context, format string) (fresh bool, err error) {
-	have, err := formatOf(m.dir)
+func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err error) {
+	have, err := formatOf(u.dir)
 	if err != nil {
 		return false, err
 	}
 
 	if have != "" && (format == "" || have == format) {
-		return false, m.sweep()
+		return false, u.sweep()
 	}
 
 	// No complete mirror, or one of another hash algorithm: a new one. The mark
 	// is written last, so that a mirror which has it is complete.
-	if err := m.discard(); err != nil {
+	if err := u.discard(); err != nil {
 		return false, err
 	}
 
@@ -322,24 +322,24 @@ func (m *Mirror) prepare(ctx context.Context, format string) (fresh bool, err er
 		format = "sha1"
 	}
 
-	if err := m.initialize(format); err != nil {
+	if err := u.initialize(format); err != nil {
 		return false, err
 	}
-	return true, os.WriteFile(filepath.Join(m.dir, mark), []byte(format+"\n"), 0o644)
+	return true, os.WriteFile(filepath.Join(u.dir, mark), []byte(format+"\n"), 0o644)
 }
 
 // initialize makes an empty repository, as git init --bare does without a
 // template.
-func (m *Mirror) initialize(format string) error {
+func (u *updater) initialize(format string) error {
 	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
-		if err := os.MkdirAll(filepath.Join(m.dir, dir), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(u.dir, dir), 0o755); err != nil {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(m.dir, "config"), []byte(configOf(format)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(u.dir, "config"), []byte(configOf(format)), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(m.dir, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644)
+	return os.WriteFile(filepath.Join(u.dir, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644)
 }
 
 // configOf is the configuration of a mirror.
@@ -356,18 +356,18 @@ func configOf(format string) string {
 const mark = "shoal-mirror"
 
 // discard removes the mirror: first its name, so that no reader meets half of it.
-func (m *Mirror) discard() error {
+func (u *updater) discard() error {
 	// Processes have files of the mirror open, and would go on to answer from them.
-	m.pool.reset()
-	m.forget()
+	u.pool.reset()
+	u.forget()
 
 	// What an earlier call has left under the name would be in the way.
-	old := m.dir + ".old"
+	old := u.dir + ".old"
 	if err := os.RemoveAll(old); err != nil {
 		return err
 	}
 
-	if err := os.Rename(m.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(u.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.RemoveAll(old)
@@ -398,16 +398,12 @@ func formatOf(dir string) (string, error) {
 // sweep removes what a killed git left behind: half packs, and locks, which
 // nobody can hold since only this process writes here. It looks once in the life
 // of a Mirror.
-func (m *Mirror) sweep() error {
-	m.mu.Lock()
-	swept := m.swept
-	m.swept = true
-	m.mu.Unlock()
-	if swept {
+func (u *updater) sweep() error {
+	if u.swept.Swap(true) {
 		return nil
 	}
 
-	return filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(u.dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -423,7 +419,7 @@ func (m *Mirror) sweep() error {
 		}
 
 		temporary := strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-")
-		inObjects := strings.HasPrefix(path, filepath.Join(m.dir, "objects")+"/")
+		inObjects := strings.HasPrefix(path, filepath.Join(u.dir, "objects")+"/")
 		if !d.IsDir() && (strings.HasSuffix(name, ".lock") || inObjects && temporary) {
 			return os.Remove(path)
 		}
@@ -432,8 +428,8 @@ func (m *Mirror) sweep() error {
 }
 
 // forget drops what is remembered of the references.
-func (m *Mirror) forget() {
-	m.mu.Lock()
-	m.state, m.fetched = nil, m.fetched+1
-	m.mu.Unlock()
+func (b *base) forget() {
+	b.mu.Lock()
+	b.state, b.fetched = nil, b.fetched+1
+	b.mu.Unlock()
 }

@@ -22,7 +22,7 @@ import (
 func TestFetchFollowsBranchesAndTags(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a.txt", "1\n")
 	h.commit("refs/heads/dev", 2, "Bob", "two", "b.txt", "2\n")
 	h.commit("refs/heads/feature/x", 3, "Bob", "three", "c.txt", "3\n")
@@ -60,7 +60,7 @@ func TestFetchFollowsBranchesAndTags(t *testing.T) {
 	}
 
 	// A forced push, a deleted branch, a name that becomes a directory, a moved tag.
-	h = &history{}
+	h = &stream{}
 	h.commit("refs/heads/rewritten", 9, "Eve", "other", "z.txt", "z\n")
 	r.load(h)
 	r.git("update-ref", "refs/heads/main", "refs/heads/rewritten")
@@ -85,7 +85,7 @@ func TestFetchFollowsBranchesAndTags(t *testing.T) {
 func TestReferencesReadDuringAFetchAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a.txt", "1\n")
 	r.load(h)
 	m := fetched(t, r.url())
@@ -113,7 +113,7 @@ func TestReferencesReadDuringAFetchAreNotRemembered(t *testing.T) {
 func TestFetchOfUnusualRepositories(t *testing.T) {
 	t.Parallel()
 	fill := func(r *repo, branches ...string) {
-		h := &history{}
+		h := &stream{}
 		for i, b := range branches {
 			h.commit("refs/heads/"+b, i, "Ann", "commit", "f", b)
 		}
@@ -196,7 +196,7 @@ func TestMirrorFollowsAChangeOfHashAndOfEmptiness(t *testing.T) {
 	for i, extra := range []string{"--object-format=sha1", "--object-format=sha256", "--object-format=sha1"} {
 		os.RemoveAll(dir)
 		r := newRepoAt(t, dir, extra)
-		h := &history{}
+		h := &stream{}
 		h.commit("refs/heads/main", i, "Ann", "commit", "f", extra)
 		r.load(h)
 		if _, err := m.Fetch(ctx, Remote{URL: r.url()}, FetchOptions{}); err != nil {
@@ -221,7 +221,7 @@ func TestMirrorFollowsAChangeOfHashAndOfEmptiness(t *testing.T) {
 func TestAtMostSixtyFourRevisionsNewestFirst(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	for i := range 100 {
 		h.commit(fmt.Sprintf("refs/heads/b%02d", i), i, "Ann", "commit", "f", fmt.Sprint(i))
 	}
@@ -245,7 +245,7 @@ func TestAtMostSixtyFourRevisionsNewestFirst(t *testing.T) {
 func TestFetchNeverWritesIntoALocalRepository(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	for i := range 50 {
 		h.commit("refs/heads/main", i, "Ann", "commit", fmt.Sprintf("d%d/f%d", i%7, i), strings.Repeat("x", i))
 	}
@@ -282,7 +282,7 @@ func TestALocalRepositoryOfAnotherUserIsRead(t *testing.T) {
 		t.Skip("only root can give a file away")
 	}
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a", "1\n")
 	r.load(h)
 	err := filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
@@ -339,7 +339,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 func TestFetchFromARemoteThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	for i := range 2000 {
 		h.commit("refs/heads/main", i, "Ann", "commit", fmt.Sprintf("f%d", i%100), strings.Repeat(fmt.Sprint(i), 50))
 	}
@@ -398,7 +398,7 @@ func TestFetchFromARemoteThatFails(t *testing.T) {
 func TestNobodyElseReadsACredential(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a", "1\n")
 	r.load(h)
 	root := filepath.Dir(r.dir)
@@ -526,7 +526,7 @@ func TestFetchEndsWithItsContextAndTimeout(t *testing.T) {
 func TestAMirrorWithDamagedObjectsIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a", "1\n")
 	r.load(h)
 	m, ctx := fetched(t, r.url()), within(t)
@@ -561,7 +561,7 @@ func TestAFetchLeavesRoomOnTheDisk(t *testing.T) {
 	if _, err := rand.NewChaCha8([32]byte{}).Read(large); err != nil {
 		t.Fatal(err)
 	}
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a", string(large))
 	r.load(h)
 	address := serve(t, filepath.Dir(r.dir), nil) + "/source.git"

@@ -38,7 +38,7 @@ func secretRepo(t testing.TB, dir string) (commit string) {
 	t.Helper()
 	run(t, "", nil, "init", "--quiet", "--initial-branch=main", dir)
 	r := &repo{t, filepath.Join(dir, ".git")}
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", filepath.Base(dir), "s.txt", "TOPSECRETVALUE\n")
 	r.load(h)
 	r.git("gc", "--quiet")
@@ -343,7 +343,7 @@ func TestReferencesInATable(t *testing.T) {
 		t.Skip("this git does not know reftable: see TestUnknownFormsAreTold")
 	}
 	r := &repo{t, dir}
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a", "1\n")
 	r.load(h)
 	m := fetched(t, r.url())

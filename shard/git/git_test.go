@@ -63,14 +63,14 @@ func (r *repo) git(args ...string) string {
 // at is a moment of the tests: a number of minutes after a fixed one.
 func at(minute int) int64 { return 1_700_000_000 + int64(minute)*60 }
 
-// history writes commits as a stream for git fast-import.
-type history struct {
+// stream writes commits as a stream for git fast-import.
+type stream struct {
 	bytes.Buffer
 }
 
 // commit adds a commit to a branch; files are pairs of path and content,
 // where "D" deletes. It continues what the branch has.
-func (h *history) commit(ref string, minute int, author, message string, files ...string) {
+func (h *stream) commit(ref string, minute int, author, message string, files ...string) {
 	fmt.Fprintf(h, "commit %s\nauthor %s <%s@example.org> %d +0000\ncommitter %s <%s@example.org> %d +0000\ndata %d\n%s\n",
 		ref, author, strings.ToLower(author), at(minute), author, strings.ToLower(author), at(minute), len(message), message)
 	for i := 0; i+1 < len(files); i += 2 {
@@ -79,7 +79,7 @@ func (h *history) commit(ref string, minute int, author, message string, files .
 	h.WriteByte('\n')
 }
 
-func (h *history) file(path, content string) {
+func (h *stream) file(path, content string) {
 	mode := "100644"
 	if rest, ok := strings.CutPrefix(path, "mode "); ok {
 		mode, path, _ = strings.Cut(rest, " ")
@@ -115,7 +115,7 @@ func quote(path string) string {
 }
 
 // load imports a history, replacing what the branches were.
-func (r *repo) load(h *history) {
+func (r *repo) load(h *stream) {
 	r.t.Helper()
 	run(r.t, r.dir, h.Bytes(), "fast-import", "--quiet", "--force", "--date-format=raw")
 }

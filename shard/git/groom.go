@@ -26,50 +26,50 @@ const (
 // commit graph with changed-path filters. It is called after a fetch that
 // changed something; the mirror may be read meanwhile. Objects that nothing
 // leads to any more are kept for two weeks.
-func (m *Mirror) Groom(ctx context.Context) error {
-	release, err := m.acquire(ctx)
+func (u *updater) Groom(ctx context.Context) error {
+	release, err := u.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 
-	if format, err := formatOf(m.dir); err != nil || format == "" {
+	if format, err := formatOf(u.dir); err != nil || format == "" {
 		return err
 	}
 
-	if m.looseRefs() {
-		if err := m.groom(ctx, "pack-refs", "--all"); err != nil {
+	if u.looseRefs() {
+		if err := u.groom(ctx, "pack-refs", "--all"); err != nil {
 			return err
 		}
 	}
 
 	// Small packs are joined into larger ones, each at least twice the size of the
 	// next: so an object is written again only a logarithmic number of times.
-	packs, err := m.packs()
+	packs, err := u.packs()
 	if err != nil {
 		return err
 	}
 
 	if len(packs) > manyPacks {
-		if err := m.groom(ctx, "repack", "--quiet", "-d", "--geometric=2", "--write-midx"); err != nil {
+		if err := u.groom(ctx, "repack", "--quiet", "-d", "--geometric=2", "--write-midx"); err != nil {
 			return err
 		}
 	}
 
-	threw, err := m.prune(ctx)
+	threw, err := u.prune(ctx)
 	if err != nil {
 		return err
 	}
 
 	// No graph for a mirror without commits, nor for one with few.
-	s, err := m.refs(ctx)
+	s, err := u.refs(ctx)
 	if err != nil && !errors.Is(err, ErrEmpty) {
 		return err
 	}
 	if s == nil || len(s.byName) == 0 && s.head == "" {
 		return nil
 	}
-	if !threw && m.brief(s) {
+	if !threw && u.brief(s) {
 		return nil
 	}
 
@@ -79,13 +79,13 @@ func (m *Mirror) Groom(ctx context.Context) error {
 	if threw {
 		split = "--split=replace"
 	}
-	return m.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--no-progress")
+	return u.groom(ctx, "commit-graph", "write", "--reachable", "--changed-paths", split, "--no-progress")
 }
 
 // brief reports whether a mirror has no commit graph yet, and so few commits that
 // reading them all takes less time than writing one.
-func (m *Mirror) brief(s *refState) bool {
-	if graphs, err := filepath.Glob(filepath.Join(escapeGlob(m.dir), "objects/info/commit-graph*")); err != nil || len(graphs) > 0 {
+func (u *updater) brief(s *refState) bool {
+	if graphs, err := filepath.Glob(filepath.Join(escapeGlob(u.dir), "objects/info/commit-graph*")); err != nil || len(graphs) > 0 {
 		return false
 	}
 
@@ -98,7 +98,7 @@ func (m *Mirror) brief(s *refState) bool {
 	}
 
 	// Reading stops at the bound: a long history costs no more than that.
-	store, err := pack.Open(m.dir)
+	store, err := pack.Open(u.dir)
 	if err != nil {
 		return false
 	}
@@ -107,8 +107,8 @@ func (m *Mirror) brief(s *refState) bool {
 }
 
 // groom runs one step of Groom.
-func (m *Mirror) groom(ctx context.Context, args ...string) error {
-	c := m.git(args...)
+func (u *updater) groom(ctx context.Context, args ...string) error {
+	c := u.git(args...)
 	c.timeout, c.writes = groomTime, true
 	if err := c.run(ctx); err != nil {
 		return fmt.Errorf("groom: %w", err)
@@ -117,8 +117,8 @@ func (m *Mirror) groom(ctx context.Context, args ...string) error {
 }
 
 // packs are the names of the mirror's packs.
-func (m *Mirror) packs() ([]string, error) {
-	return filepath.Glob(filepath.Join(escapeGlob(m.dir), "objects/pack/*.pack"))
+func (u *updater) packs() ([]string, error) {
+	return filepath.Glob(filepath.Join(escapeGlob(u.dir), "objects/pack/*.pack"))
 }
 
 // escapeGlob is a glob that matches the path itself only.
@@ -131,26 +131,26 @@ const pruned = "shoal-pruned"
 
 // prune throws away, once a week at most, what no reference has led to for
 // two weeks: the commits of forced pushes and deleted branches.
-func (m *Mirror) prune(ctx context.Context) (threw bool, err error) {
+func (u *updater) prune(ctx context.Context) (threw bool, err error) {
 	const week = 7 * 24 * time.Hour
-	touched := filepath.Join(m.dir, pruned)
+	touched := filepath.Join(u.dir, pruned)
 	info, err := os.Stat(touched)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, os.WriteFile(touched, nil, 0o644) // nothing can be old yet
 	}
-	if err != nil || m.pool.all.now().Sub(info.ModTime()) < week {
+	if err != nil || u.pool.all.now().Sub(info.ModTime()) < week {
 		return false, err
 	}
 
 	// What nothing leads to becomes loose, unless it is old; then what is loose
 	// and old is removed.
-	if err := m.groom(ctx, "repack", "--quiet", "-d", "-A", "--unpack-unreachable=2.weeks.ago"); err != nil {
+	if err := u.groom(ctx, "repack", "--quiet", "-d", "-A", "--unpack-unreachable=2.weeks.ago"); err != nil {
 		return false, err
 	}
-	if err := m.groom(ctx, "prune", "--expire=2.weeks.ago"); err != nil {
+	if err := u.groom(ctx, "prune", "--expire=2.weeks.ago"); err != nil {
 		return true, err
 	}
 
-	now := m.pool.all.now()
+	now := u.pool.all.now()
 	return true, os.Chtimes(touched, now, now)
 }

@@ -68,14 +68,14 @@ const (
 // Log lists commits. What takes too long ends with what was found until
 // then, Reached set: asking again with Until goes on there. Nobody waits long
 // for the count of a long history: it goes on, and the next page has it.
-func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
+func (h *history) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
 
 	q.Skip = max(0, q.Skip)
 
-	s, err := m.refs(ctx)
+	s, err := h.refs(ctx)
 	if err != nil {
 		return LogPage{}, err
 	}
@@ -87,9 +87,9 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 
 	// Git is asked where the packs and the graph have no answer.
 	work := func(ctx context.Context) (LogPage, error) {
-		page, err := m.read(ctx, q)
+		page, err := h.read(ctx, q)
 		if errors.Is(err, pack.ErrAskGit) {
-			page, err = m.askLog(ctx, q, filter)
+			page, err = h.askLog(ctx, q, filter)
 		}
 		return page, err
 	}
@@ -99,8 +99,8 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if q.Query == "" && len(q.Words) == 0 && q.Author == "" && q.Path == "" {
 		page, err = work(ctx)
 	} else {
-		key := fmt.Sprint(m.dir, "\x00", strings.Join(filter, "\x00"), "\x00", q.Skip, q.Limit)
-		page, err = m.pool.all.pages.do(ctx, m.tasks, key, func(p LogPage) int64 { return p.size() }, work)
+		key := fmt.Sprint(h.dir, "\x00", strings.Join(filter, "\x00"), "\x00", q.Skip, q.Limit)
+		page, err = h.pool.all.pages.do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, work)
 	}
 	if err != nil {
 		return LogPage{}, fmt.Errorf("read history: %w", err)
@@ -112,22 +112,22 @@ func (m *Mirror) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 		c := &page.Commits[i]
 		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
 	}
-	m.total(ctx, q, filter, &page)
+	h.total(ctx, q, filter, &page)
 	return page, nil
 }
 
 // At finds the newest commit by a time in the history of a commit: ErrNoRef where
 // the history begins later.
-func (m *Mirror) At(ctx context.Context, commit string, until time.Time) (Commit, error) {
+func (h *history) At(ctx context.Context, commit string, until time.Time) (Commit, error) {
 	q := LogQuery{Commit: commit, Until: until, Limit: 1}
 	args, err := q.arguments()
 	if err != nil {
 		return Commit{}, err
 	}
 	// Packs are read here; what they cannot answer git is asked.
-	page, err := m.read(ctx, q)
+	page, err := h.read(ctx, q)
 	if errors.Is(err, pack.ErrAskGit) {
-		page, err = m.askLog(ctx, q, args)
+		page, err = h.askLog(ctx, q, args)
 	}
 
 	switch {
@@ -143,7 +143,7 @@ func (m *Mirror) At(ctx context.Context, commit string, until time.Time) (Commit
 
 // total fills in how many commits there are on all pages. The last page tells
 // it by itself; for others they are counted.
-func (m *Mirror) total(ctx context.Context, q LogQuery, filter []string, page *LogPage) {
+func (h *history) total(ctx context.Context, q LogQuery, filter []string, page *LogPage) {
 	seen := q.Skip + len(page.Commits)
 	switch last := len(page.Commits) < q.Limit; {
 	case page.AtLeast:
@@ -151,7 +151,7 @@ func (m *Mirror) total(ctx context.Context, q LogQuery, filter []string, page *L
 	case last && (len(page.Commits) > 0 || q.Skip == 0):
 		page.Total = seen
 	default:
-		if page.Total, page.AtLeast = m.count(ctx, q, filter); page.AtLeast && len(page.Commits) > 0 {
+		if page.Total, page.AtLeast = h.count(ctx, q, filter); page.AtLeast && len(page.Commits) > 0 {
 			page.Total = max(page.Total, seen)
 		}
 	}
@@ -172,14 +172,14 @@ func (p *LogPage) size() int64 {
 }
 
 // read reads a page of history out of the commit graph and the packs.
-func (m *Mirror) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
-	c, err := openChronicle(m.dir)
+func (h *history) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
+	c, err := openChronicle(h.dir)
 	if err != nil {
 		return page, err
 	}
 	defer c.close()
 
-	now := m.pool.all.now
+	now := h.pool.all.now
 	began := now()
 	w, match, err := c.begin(q, func() error {
 		took := now().Sub(began)
@@ -214,7 +214,7 @@ func (m *Mirror) read(ctx context.Context, q LogQuery) (page LogPage, err error)
 		if err != nil {
 			break
 		}
-		page.Commits[i], err = m.show(ctx, page.Commits[i].Hash)
+		page.Commits[i], err = h.show(ctx, page.Commits[i].Hash)
 	}
 	return page, err
 }
@@ -345,8 +345,8 @@ func (q *LogQuery) matcher() (matcher, error) {
 }
 
 // askLog has git read a page. A page that takes too long is what was found.
-func (m *Mirror) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
-	c := m.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
+func (h *history) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
+	c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
 		"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
 	c.args = append(c.args, filter...)
 	c.timeout, c.limit = logTime, 256<<20
@@ -517,24 +517,24 @@ func unixTime(s string) time.Time {
 }
 
 // Show returns one commit.
-func (m *Mirror) Show(ctx context.Context, commit string) (Commit, error) {
-	s, err := m.refs(ctx)
+func (b *base) Show(ctx context.Context, commit string) (Commit, error) {
+	s, err := b.refs(ctx)
 	if err != nil {
 		return Commit{}, err
 	}
-	c, err := m.show(ctx, commit)
+	c, err := b.show(ctx, commit)
 	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
 	return c, err
 }
 
 // show is Show without the references.
-func (m *Mirror) show(ctx context.Context, commit string) (found Commit, err error) {
+func (b *base) show(ctx context.Context, commit string) (found Commit, err error) {
 	if err := checkCommit(commit); err != nil {
 		return found, err
 	}
 
 	// With the options ended on both sides git has nothing to guess: what stands between is a commit.
-	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
+	c := b.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
 	err = c.stream(ctx, func(r io.Reader) error {
 		return readCommits(r, func(c Commit) error {
 			found = c

@@ -76,8 +76,8 @@ func eachPack(dir string, use func(path string, e os.DirEntry)) {
 // half pack that it left says in its first bytes how many objects the remote
 // announced. The result is 0 when that does not explain it. The half pack is
 // removed.
-func (m *Mirror) announced() (memory int64) {
-	eachPack(m.dir, func(path string, _ os.DirEntry) {
+func (u *updater) announced() (memory int64) {
+	eachPack(u.dir, func(path string, _ os.DirEntry) {
 		if !strings.HasPrefix(filepath.Base(path), "tmp_") {
 			return
 		}

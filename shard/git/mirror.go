@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shoalsearch/shoal/node/clock"
 )
@@ -13,23 +14,52 @@ import (
 // be called at the same time; fetches of one Mirror take turns, and readers
 // are not blocked by them. There must be one Mirror for a directory.
 //
-// An idle mirror holds nothing but what [Mirror.Close] or a minute of rest
-// gives back: some processes that read objects.
+// Its parts are what changes it, what reads the files of a commit, and what reads
+// the history; all of them stand on its directory and its references. An idle
+// mirror holds nothing but what [Mirror.Close] or a minute of rest gives back:
+// some processes that read objects.
 type Mirror struct {
-	dir  string
-	turn chan struct{} // holds one token: whoever has it may change the mirror
-	pool *pool
+	*base
+	*updater
+	*copier
+	*files
+	*history
+}
 
-	tasks    *tasks
-	counter  counter
-	authors  remembered[[]Author] // by filter
-	listings remembered[[]Entry]  // of files, by commit
-	changes  remembered[*Changes] // by both commits
+// base is the directory of a mirror and what its references say.
+type base struct {
+	dir  string
+	pool *pool
 
 	mu      sync.Mutex // guards the fields below
 	state   *refState  // of the last look at the references; nil when unknown
 	fetched uint64     // how often they have changed
-	swept   bool       // leftovers of a killed process are gone
+}
+
+// updater changes a mirror.
+type updater struct {
+	*base
+	turn  chan struct{} // holds one token: whoever has it may change the mirror
+	swept atomic.Bool   // leftovers of a killed process are gone
+}
+
+// copier gives a mirror to another node, and takes one from there.
+type copier struct{ *updater }
+
+// files reads what is in the files of commits.
+type files struct {
+	*base
+	listings remembered[[]Entry] // of files, by commit
+}
+
+// history reads how commits came about and how they differ.
+type history struct {
+	*base
+	files   *files // where a file is looked at before its history
+	tasks   *tasks // that go on when who asked has left
+	counter counter
+	authors remembered[[]Author] // by filter
+	changes remembered[*Changes] // by both commits
 }
 
 // Open returns the mirror in dir, with processes of its own; see
@@ -42,15 +72,24 @@ func (ps *Processes) Open(dir string) *Mirror {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs // git runs elsewhere
 	}
-	m := &Mirror{dir: dir, turn: make(chan struct{}, 1), tasks: newTasks()}
-	m.turn <- struct{}{}
-	m.pool = newPool(dir, ps)
-	m.listings.most, m.changes.most = 2, 4
+	b := &base{dir: dir, pool: newPool(dir, ps)}
+	f := &files{base: b}
+	u := &updater{base: b, turn: make(chan struct{}, 1)}
+	m := &Mirror{
+		base:    b,
+		updater: u,
+		copier:  &copier{u},
+		files:   f,
+		history: &history{base: b, files: f, tasks: newTasks()},
+	}
+
+	u.turn <- struct{}{}
+	m.listings.most, m.history.changes.most = 2, 4
 	return m
 }
 
 // Dir is the directory of the mirror.
-func (m *Mirror) Dir() string { return m.dir }
+func (b *base) Dir() string { return b.dir }
 
 // Close ends the processes of the reading pool, and waits for what is still
 // under way. Reading after it fails with ErrClosed.
@@ -61,16 +100,16 @@ func (m *Mirror) Close() error {
 }
 
 // acquire waits for the right to change the mirror.
-func (m *Mirror) acquire(ctx context.Context) (release func(), err error) {
+func (u *updater) acquire(ctx context.Context) (release func(), err error) {
 	select {
-	case <-m.turn:
-		return func() { m.turn <- struct{}{} }, nil
+	case <-u.turn:
+		return func() { u.turn <- struct{}{} }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
 // git is a command in the mirror.
-func (m *Mirror) git(args ...string) *command {
-	return &command{dir: m.dir, args: args}
+func (b *base) git(args ...string) *command {
+	return &command{dir: b.dir, args: args}
 }

@@ -15,7 +15,7 @@ import (
 func TestMirrorsShareABoundOnProcesses(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a", "text\n")
 	r.load(h)
 	head := r.git("rev-parse", "main")

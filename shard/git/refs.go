@@ -16,15 +16,15 @@ import (
 // refFiles reads the references of the mirror from its files. Where its
 // configuration is not the one that it was made with, git is to be asked, and
 // sees what is wrong.
-func (m *Mirror) refFiles() (map[string]string, bool) {
+func (b *base) refFiles() (map[string]string, bool) {
 	// A configuration may put references elsewhere, as into tables.
-	format, err := formatOf(m.dir)
-	text, err2 := os.ReadFile(filepath.Join(m.dir, "config"))
+	format, err := formatOf(b.dir)
+	text, err2 := os.ReadFile(filepath.Join(b.dir, "config"))
 	if err != nil || err2 != nil || string(text) != configOf(format) {
 		return nil, false
 	}
 
-	root, err := os.OpenRoot(m.dir)
+	root, err := os.OpenRoot(b.dir)
 	if err != nil {
 		return nil, false
 	}
@@ -35,9 +35,9 @@ func (m *Mirror) refFiles() (map[string]string, bool) {
 }
 
 // looseRefs reports whether a reference of the mirror has a file of its own.
-func (m *Mirror) looseRefs() bool {
+func (b *base) looseRefs() bool {
 	loose := errors.New("loose")
-	err := filepath.WalkDir(filepath.Join(m.dir, "refs"), func(_ string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(b.dir, "refs"), func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			return loose
 		}
@@ -47,21 +47,21 @@ func (m *Mirror) looseRefs() bool {
 }
 
 // writeRefs gives a mirror without references its first ones, and HEAD.
-func (m *Mirror) writeRefs(refs map[string]string, head string) error {
+func (u *updater) writeRefs(refs map[string]string, head string) error {
 	var text bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		fmt.Fprintf(&text, "%s %s\n", refs[name], name)
 	}
-	if err := m.replace("packed-refs", text.Bytes()); err != nil {
+	if err := u.replace("packed-refs", text.Bytes()); err != nil {
 		return err
 	}
-	return m.replace("HEAD", []byte(head+"\n"))
+	return u.replace("HEAD", []byte(head+"\n"))
 }
 
 // replace writes a file of the mirror so that readers see the old text or the new
 // one, by git's own lock.
-func (m *Mirror) replace(name string, text []byte) error {
-	path := filepath.Join(m.dir, name)
+func (u *updater) replace(name string, text []byte) error {
+	path := filepath.Join(u.dir, name)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}

@@ -20,12 +20,12 @@ var suffixes = regexp.MustCompile(`(?:[~^][0-9]{0,6})+$`)
 // id or a prefix of one (4 digits and more), each with suffixes such as ~3 and
 // ^2. An empty ref is HEAD. What it is given can not be an option, nor reach
 // anything but a commit of the mirror.
-func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err error) {
+func (b *base) Resolve(ctx context.Context, ref string) (commit string, err error) {
 	if err := checkRef(ref); err != nil {
 		return "", err
 	}
 
-	s, err := m.refs(ctx)
+	s, err := b.refs(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +51,7 @@ func (m *Mirror) Resolve(ctx context.Context, ref string) (commit string, err er
 	// Only ids with suffixes reach git.
 	name := commit + suffix + "^{commit}"
 	commit = ""
-	err = m.pool.with(ctx, func(c *catFile) error {
+	err = b.pool.with(ctx, func(c *catFile) error {
 		// A whole id that is in a pack needs no process.
 		if suffix == "" && pack.IsID(base) {
 			if id, err := hex.DecodeString(base); err == nil {

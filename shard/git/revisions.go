@@ -26,8 +26,8 @@ type Matcher interface{ Match(name string) bool }
 // besides it, and at most 64 different commits in all, so that a set of them
 // fits a uint64; skipped counts what matched and was left out. A tag that does
 // not lead to a commit is no revision. ErrEmpty when there is no commit at all.
-func (m *Mirror) Revisions(ctx context.Context, branches, tags Matcher) (revs []Revision, skipped int, err error) {
-	s, err := m.refs(ctx)
+func (b *base) Revisions(ctx context.Context, branches, tags Matcher) (revs []Revision, skipped int, err error) {
+	s, err := b.refs(ctx)
 	if err != nil {
 		return nil, 0, err
 	}

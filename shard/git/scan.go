@@ -10,13 +10,13 @@ import (
 // valid during the call only, and visit returns false to end the scan. It is how
 // a commit is searched that is not indexed. Files larger than maxSize bytes (0 is
 // 2 MiB) are passed over; a size below 0 is looked up.
-func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit func(e Entry, content []byte) bool) error {
+func (f *files) Scan(ctx context.Context, files []Entry, maxSize int64, visit func(e Entry, content []byte) bool) error {
 	if maxSize <= 0 {
 		maxSize = 2 << 20
 	}
 
 	// Sizes first: they say what is passed over.
-	read, err := m.Sized(ctx, files)
+	read, err := f.Sized(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit f
 		return nil
 	}
 
-	b, err := m.Blobs(ctx, func(yield func(string) bool) {
+	b, err := f.Blobs(ctx, func(yield func(string) bool) {
 		for _, e := range read {
 			if !yield(e.OID) {
 				return
@@ -53,9 +53,9 @@ func (m *Mirror) Scan(ctx context.Context, files []Entry, maxSize int64, visit f
 
 // Sized is files with their sizes: those below 0 are looked up. The list that is
 // given stays as it is.
-func (m *Mirror) Sized(ctx context.Context, files []Entry) ([]Entry, error) {
+func (f *files) Sized(ctx context.Context, files []Entry) ([]Entry, error) {
 	sized := slices.Clone(files)
-	err := m.pool.with(ctx, func(c *catFile) error {
+	err := f.pool.with(ctx, func(c *catFile) error {
 		return c.sizes(len(sized), func(i int) (string, *int64) {
 			if sized[i].Size >= 0 {
 				return "", nil
@@ -68,16 +68,16 @@ func (m *Mirror) Sized(ctx context.Context, files []Entry) ([]Entry, error) {
 
 // Files lists the files and symlinks of a commit that keep says yes to (nil
 // keeps all), with their sizes, in the order of their paths.
-func (m *Mirror) Files(ctx context.Context, commit string, keep func(path string) bool) ([]Entry, error) {
+func (f *files) Files(ctx context.Context, commit string, keep func(path string) bool) ([]Entry, error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, err
 	}
 
-	files, ok := m.listings.get(commit)
+	files, ok := f.listings.get(commit)
 
 	// The listing of a commit never changes: it is kept, unless it is huge.
 	if !ok {
-		for e, err := range m.Tree(ctx, commit) {
+		for e, err := range f.Tree(ctx, commit) {
 			if err != nil {
 				return nil, err
 			}
@@ -85,7 +85,7 @@ func (m *Mirror) Files(ctx context.Context, commit string, keep func(path string
 		}
 
 		if len(files) < 200_000 {
-			m.listings.put(commit, files)
+			f.listings.put(commit, files)
 		}
 	}
 

@@ -20,12 +20,12 @@ var corrupt = regexp.MustCompile(`(?i)hash mismatch|object corrupt or missing|in
 // references lead to is there as it was written. It is for telling damage of
 // this disk from other failures, and takes long for a large mirror. A mirror
 // that was never fetched is sound; so is one that could not be looked at in time.
-func (m *Mirror) Sound(ctx context.Context) bool {
-	if format, err := formatOf(m.dir); err != nil || format == "" {
+func (u *updater) Sound(ctx context.Context) bool {
+	if format, err := formatOf(u.dir); err != nil || format == "" {
 		return err == nil
 	}
 
-	c := m.git("fsck", "--full", "--no-dangling", "--no-progress")
+	c := u.git("fsck", "--full", "--no-dangling", "--no-progress")
 	c.timeout = soundTime
 	_, err := c.output(ctx)
 
@@ -40,11 +40,11 @@ func (m *Mirror) Sound(ctx context.Context) bool {
 
 // Discard removes a mirror that is not sound. The next fetch or copy makes
 // it anew.
-func (m *Mirror) Discard(ctx context.Context) error {
-	release, err := m.acquire(ctx)
+func (u *updater) Discard(ctx context.Context) error {
+	release, err := u.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return m.discard()
+	return u.discard()
 }

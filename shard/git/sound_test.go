@@ -18,7 +18,7 @@ import (
 func TestTurnedBitsOfAMirrorAreMended(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
-	h := &history{}
+	h := &stream{}
 	for i := range 5 {
 		h.commit("refs/heads/main", i+1, "Ann", "a commit", fmt.Sprintf("f%d", i), strings.Repeat(fmt.Sprintf("line %d\n", i), 20))
 	}
@@ -131,7 +131,7 @@ func readMirror(ctx context.Context, m *Mirror) (string, error) {
 func TestAMirrorWithADamagedConfigurationIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRepo(t), within(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "a", "1\n")
 	r.load(h)
 	for name, text := range map[string]string{"config": "[core]\n\x0drepositoryformatversion\n= 0\n", "HEAD": "rdf: refs/heads/main\n"} {

@@ -35,7 +35,7 @@ type SourceOptions struct {
 
 // Source reads a file of a commit. Only as much is read as is needed; the
 // content of a symlink is its target.
-func (m *Mirror) Source(ctx context.Context, commit, path string, o SourceOptions) (Source, error) {
+func (f *files) Source(ctx context.Context, commit, path string, o SourceOptions) (Source, error) {
 	path, err := cleanPath(path)
 	if err != nil {
 		return Source{}, err
@@ -52,7 +52,7 @@ func (m *Mirror) Source(ctx context.Context, commit, path string, o SourceOption
 
 	// Only blobs have a content; a symlink is one too.
 	s := Source{Path: path, FirstLine: o.FirstLine}
-	err = m.pool.with(ctx, func(c *catFile) error {
+	err = f.pool.with(ctx, func(c *catFile) error {
 		e, err := c.find(commit, path)
 		if err != nil {
 			return err

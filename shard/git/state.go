@@ -37,27 +37,27 @@ type refState struct {
 }
 
 // refs returns the state of the references.
-func (m *Mirror) refs(ctx context.Context) (*refState, error) {
+func (b *base) refs(ctx context.Context) (*refState, error) {
 	for {
 		// A fetch may change the references while they are read: then keep refuses, and they are read again.
-		m.mu.Lock()
-		s, fetched := m.state, m.fetched
-		m.mu.Unlock()
+		b.mu.Lock()
+		s, fetched := b.state, b.fetched
+		b.mu.Unlock()
 		if s != nil {
 			return s, nil
 		}
 
-		if format, err := formatOf(m.dir); err != nil {
+		if format, err := formatOf(b.dir); err != nil {
 			return nil, err
 		} else if format == "" {
 			return nil, ErrEmpty
 		}
 
-		s, err := m.readRefs(ctx)
+		s, err := b.readRefs(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if m.keep(s, fetched) {
+		if b.keep(s, fetched) {
 			return s, nil
 		}
 	}
@@ -66,13 +66,13 @@ func (m *Mirror) refs(ctx context.Context) (*refState, error) {
 // keep remembers a state, unless a fetch has changed the references since it was
 // read: otherwise whoever has just fetched would be given the old ones, and
 // would index a repository that was being copied as an empty one.
-func (m *Mirror) keep(s *refState, fetched uint64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fetched != fetched {
+func (b *base) keep(s *refState, fetched uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fetched != fetched {
 		return false
 	}
-	m.state = s
+	b.state = s
 	return true
 }
 
@@ -80,8 +80,8 @@ func (m *Mirror) keep(s *refState, fetched uint64) bool {
 const refFormat = "%(refname)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00%(committerdate:unix)%00%(*committerdate:unix)"
 
 // readRefs reads the references and HEAD.
-func (m *Mirror) readRefs(ctx context.Context) (*refState, error) {
-	head, err := os.ReadFile(filepath.Join(m.dir, "HEAD"))
+func (b *base) readRefs(ctx context.Context) (*refState, error) {
+	head, err := os.ReadFile(filepath.Join(b.dir, "HEAD"))
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +92,12 @@ func (m *Mirror) readRefs(ctx context.Context) (*refState, error) {
 		s.symref = to
 	}
 
-	lines, err := m.refLines(ctx)
+	lines, err := b.refLines(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read references: %w", err)
 	}
 	for _, f := range lines {
-		if err := s.add(ctx, m, f); err != nil {
+		if err := s.add(ctx, b, f); err != nil {
 			return nil, err
 		}
 	}
@@ -120,17 +120,17 @@ func (m *Mirror) readRefs(ctx context.Context) (*refState, error) {
 			s.headTime = s.branches[i].Time
 		}
 	}
-	return s, s.detached(ctx, m)
+	return s, s.detached(ctx, b)
 }
 
 // refLines is what for-each-ref prints of the references, in fields.
-func (m *Mirror) refLines(ctx context.Context) ([][]string, error) {
-	if lines, ok := m.fewRefLines(); ok {
+func (b *base) refLines(ctx context.Context) ([][]string, error) {
+	if lines, ok := b.fewRefLines(); ok {
 		return lines, nil
 	}
 
 	// Many are told faster by one run of git than by as many files.
-	c := m.git("for-each-ref", "--format="+refFormat)
+	c := b.git("for-each-ref", "--format="+refFormat)
 	c.limit, c.timeout = 1<<30, 5*time.Minute
 	out, err := c.output(ctx)
 	if err != nil {
@@ -148,14 +148,14 @@ func (m *Mirror) refLines(ctx context.Context) ([][]string, error) {
 
 // fewRefLines makes the same lines out of the files of the mirror, without git,
 // where the references are few. ok is false where git has to be asked.
-func (m *Mirror) fewRefLines() (lines [][]string, ok bool) {
-	refs, ok := m.refFiles()
+func (b *base) fewRefLines() (lines [][]string, ok bool) {
+	refs, ok := b.refFiles()
 	if !ok || len(refs) > fewRefs {
 		return nil, false
 	}
 
 	// Few enough to read each object that they name.
-	store, err := pack.Open(m.dir)
+	store, err := pack.Open(b.dir)
 	if err != nil {
 		return nil, false
 	}
@@ -193,7 +193,7 @@ func (m *Mirror) fewRefLines() (lines [][]string, ok bool) {
 
 // add adds the reference in a line of refFormat. One that leads to no commit is
 // left out.
-func (s *refState) add(ctx context.Context, m *Mirror, f []string) error {
+func (s *refState) add(ctx context.Context, b *base, f []string) error {
 	r := Ref{Full: f[0]}
 	seconds := ""
 
@@ -204,7 +204,7 @@ func (s *refState) add(ctx context.Context, m *Mirror, f []string) error {
 	case f[1] == "tag" && f[3] == "commit":
 		r.Commit, seconds = f[4], f[6]
 	case f[1] == "tag" && f[3] == "tag": // a tag of a tag: rare, so one question each
-		id, t, err := m.peel(ctx, f[4])
+		id, t, err := b.peel(ctx, f[4])
 		if err != nil {
 			return err
 		}
@@ -233,9 +233,9 @@ func (s *refState) add(ctx context.Context, m *Mirror, f []string) error {
 }
 
 // peel follows a chain of tags; the commit is empty when it ends elsewhere.
-func (m *Mirror) peel(ctx context.Context, oid string) (commit string, t time.Time, err error) {
+func (b *base) peel(ctx context.Context, oid string) (commit string, t time.Time, err error) {
 	id := ""
-	err = m.pool.with(ctx, func(p *catFile) error {
+	err = b.pool.with(ctx, func(p *catFile) error {
 		// A tag may lead to a tag: git follows them all.
 		info, err := p.info(oid + "^{commit}")
 		if err != nil || info.kind != "commit" {
@@ -249,7 +249,7 @@ func (m *Mirror) peel(ctx context.Context, oid string) (commit string, t time.Ti
 		return "", t, err
 	}
 
-	c, err := m.show(ctx, id)
+	c, err := b.show(ctx, id)
 	return c.Hash, c.CommitTime, err
 }
 
@@ -271,19 +271,19 @@ func newestFirst(a, b Ref) int {
 }
 
 // detached finds the time of a HEAD that is no branch.
-func (s *refState) detached(ctx context.Context, m *Mirror) error {
+func (s *refState) detached(ctx context.Context, b *base) error {
 	if s.head == "" || s.symref != "" {
 		return nil
 	}
-	c, err := m.show(ctx, s.head)
+	c, err := b.show(ctx, s.head)
 	s.headTime = c.CommitTime
 	return err
 }
 
 // Branches lists the branches, newest commit first, then by name. The slice
 // is the caller's. A mirror without commits has none.
-func (m *Mirror) Branches(ctx context.Context) ([]Ref, error) {
-	s, err := m.refs(ctx)
+func (b *base) Branches(ctx context.Context) ([]Ref, error) {
+	s, err := b.refs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -292,8 +292,8 @@ func (m *Mirror) Branches(ctx context.Context) ([]Ref, error) {
 
 // Tags lists the tags that lead to a commit, newest commit first, then by
 // name. The slice is the caller's.
-func (m *Mirror) Tags(ctx context.Context) ([]Ref, error) {
-	s, err := m.refs(ctx)
+func (b *base) Tags(ctx context.Context) ([]Ref, error) {
+	s, err := b.refs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -302,8 +302,8 @@ func (m *Mirror) Tags(ctx context.Context) ([]Ref, error) {
 
 // DefaultBranch is the short name of the branch that HEAD stands for; empty
 // when it stands for none.
-func (m *Mirror) DefaultBranch(ctx context.Context) (string, error) {
-	s, err := m.refs(ctx)
+func (b *base) DefaultBranch(ctx context.Context) (string, error) {
+	s, err := b.refs(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -57,7 +57,7 @@ const (
 // Trace lists the commits that changed a text, or some lines of a file. The
 // history is compared commit by commit, which takes long: after some time
 // what was found is the answer, with Reached set.
-func (m *Mirror) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
+func (h *history) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
@@ -70,7 +70,7 @@ func (m *Mirror) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 		return TracePage{}, err
 	}
 
-	s, err := m.refs(ctx)
+	s, err := h.refs(ctx)
 	if err != nil {
 		return TracePage{}, err
 	}
@@ -78,9 +78,9 @@ func (m *Mirror) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 	// The history of some lines, or the commits that touch a text.
 	var page TracePage
 	if q.Lines[0] > 0 {
-		page, err = m.followLines(ctx, q)
+		page, err = h.followLines(ctx, q)
 	} else {
-		page, err = m.compare(ctx, q)
+		page, err = h.compare(ctx, q)
 	}
 	if err != nil {
 		return TracePage{}, fmt.Errorf("trace a change: %w", err)
@@ -117,7 +117,7 @@ func (q *TraceQuery) walkArguments(path bool) ([]string, error) {
 
 // compare lists the commits from the newest on, and has git compare them a batch
 // at a time, until it has a page or the time is over.
-func (m *Mirror) compare(ctx context.Context, q TraceQuery) (page TracePage, err error) {
+func (h *history) compare(ctx context.Context, q TraceQuery) (page TracePage, err error) {
 	args, err := q.walkArguments(true)
 	if err != nil {
 		return page, err
@@ -128,7 +128,7 @@ func (m *Mirror) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	defer cancel()
 
 	// Commits come from one git, and are compared by others.
-	c := m.git("rev-list", "--timestamp")
+	c := h.git("rev-list", "--timestamp")
 	c.args = append(c.args, args...)
 	c.timeout, c.limit = q.Time+time.Second, 4<<30
 
@@ -149,7 +149,7 @@ func (m *Mirror) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 				return errStop
 			}
 
-			if err := m.compareBatch(looked, q, batch, &found, page.Paths); err != nil {
+			if err := h.compareBatch(looked, q, batch, &found, page.Paths); err != nil {
 				return err
 			}
 			page.Reached = time.Time{}
@@ -168,7 +168,7 @@ func (m *Mirror) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	page.AtLeast = page.AtLeast || !page.Reached.IsZero()
 	page.Total = len(found)
 	found = found[min(q.Skip, len(found)):]
-	page.Commits, err = m.shown(ctx, found[:min(q.Limit, len(found))])
+	page.Commits, err = h.shown(ctx, found[:min(q.Limit, len(found))])
 	return page, err
 }
 
@@ -197,8 +197,8 @@ func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time,
 // that have the change, each followed by its files:
 //
 //	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
-func (m *Mirror) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, paths map[string][]string) error {
-	c := m.git("diff-tree", "--stdin", "-r", "--root", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv")
+func (h *history) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, paths map[string][]string) error {
+	c := h.git("diff-tree", "--stdin", "-r", "--root", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv")
 	if q.Text != "" {
 		c.args = append(c.args, "-S"+q.Text)
 	} else {
@@ -254,13 +254,13 @@ func (m *Mirror) compareBatch(ctx context.Context, q TraceQuery, batch []string,
 }
 
 // shown reads commits, in the order in which they are named.
-func (m *Mirror) shown(ctx context.Context, commits []string) (list []Commit, err error) {
+func (h *history) shown(ctx context.Context, commits []string) (list []Commit, err error) {
 	if len(commits) == 0 {
 		return nil, nil
 	}
 
 	// Unsorted they keep the order of the input: git log would sort them by time.
-	c := m.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
+	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
 	c.stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
 	err = c.stream(ctx, func(r io.Reader) error {
 		return readCommits(r, func(c Commit) error {
@@ -328,7 +328,7 @@ func onlyRE2(expr string) bool {
 // followLines has git follow lines of a file back through its history. Each
 // commit comes with the patch of those lines, which tells where they were
 // before it.
-func (m *Mirror) followLines(ctx context.Context, q TraceQuery) (page TracePage, err error) {
+func (h *history) followLines(ctx context.Context, q TraceQuery) (page TracePage, err error) {
 	args, err := q.walkArguments(false)
 	if err != nil {
 		return page, err
@@ -337,7 +337,7 @@ func (m *Mirror) followLines(ctx context.Context, q TraceQuery) (page TracePage,
 	defer cancel()
 
 	lines := fmt.Sprintf("-L%d,%d:%s", q.Lines[0], q.Lines[1], q.Path)
-	c := m.git("log", "--no-show-signature", "--no-color", "--no-ext-diff", "--no-textconv", lines,
+	c := h.git("log", "--no-show-signature", "--no-color", "--no-ext-diff", "--no-textconv", lines,
 		"--format=%x00%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b%x00")
 	c.args = append(c.args, args...)
 	c.timeout = q.Time + time.Second

@@ -69,7 +69,7 @@ func TestATraceThatIsLateSaysWhereItStopped(t *testing.T) {
 func TestLogTakesWordsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "Add automatic PRAGMA optimize\n\nrun once a day", "a", "1\n")
 	h.commit("refs/heads/main", 2, "Ann", "Optimize a thing", "a", "2\n")
 	r.load(h)
@@ -104,7 +104,7 @@ func TestLogTakesWordsInAnyOrder(t *testing.T) {
 func TestMergesCanBeLeftOut(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "Begin", "a", "1\n")
 	h.commit("refs/heads/main", 2, "Ann", "Go on", "a", "2\n")
 	r.load(h)

@@ -270,9 +270,9 @@ func cleanPath(path string) (string, error) {
 // Tree yields the files and symlinks of a commit with their sizes, all
 // levels, in the order of git; submodules are left out. It ends at the first
 // error.
-func (m *Mirror) Tree(ctx context.Context, commit string) iter.Seq2[Entry, error] {
+func (f *files) Tree(ctx context.Context, commit string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		blobs, err := m.Union(ctx, []string{commit})
+		blobs, err := f.Union(ctx, []string{commit})
 		if err != nil {
 			yield(Entry{}, err)
 			return
@@ -308,7 +308,7 @@ type ListOptions struct {
 // List lists a directory: its entries and those below to a depth, a level
 // at a time, directories before files in each directory, then in byte order.
 // Paths are from the root. cut: Max left something out.
-func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (entries []Entry, cut bool, err error) {
+func (f *files) List(ctx context.Context, commit, path string, o ListOptions) (entries []Entry, cut bool, err error) {
 	path, err = cleanPath(path)
 	if err != nil {
 		return nil, false, err
@@ -325,7 +325,7 @@ func (m *Mirror) List(ctx context.Context, commit, path string, o ListOptions) (
 		o.Depth = 1
 	}
 
-	err = m.pool.with(ctx, func(c *catFile) error {
+	err = f.pool.with(ctx, func(c *catFile) error {
 		at, err := c.find(commit, path)
 		if err != nil {
 			return err
@@ -514,7 +514,7 @@ func (a *askedSizes) flush(c *catFile) error {
 
 // Stat finds what a commit has at a path, "" being its root directory. The
 // size of a file is not looked up.
-func (m *Mirror) Stat(ctx context.Context, commit, path string) (Entry, error) {
+func (f *files) Stat(ctx context.Context, commit, path string) (Entry, error) {
 	path, err := cleanPath(path)
 	if err != nil {
 		return Entry{}, err
@@ -524,7 +524,7 @@ func (m *Mirror) Stat(ctx context.Context, commit, path string) (Entry, error) {
 	}
 
 	var e treeEntry
-	err = m.pool.with(ctx, func(c *catFile) error {
+	err = f.pool.with(ctx, func(c *catFile) error {
 		var err error
 		e, err = c.find(commit, path)
 		return err

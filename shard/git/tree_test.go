@@ -17,7 +17,7 @@ import (
 func strange(t *testing.T) (*repo, *Mirror, string) {
 	t.Helper()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "all kinds",
 		"plain.txt", "hello\n",
 		"mode 100755 bin/tool", "#!/bin/sh\n",
@@ -142,7 +142,7 @@ func TestUnionAgreesWithLsTree(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		r := newRepo(t, "--object-format="+format)
 		rnd := rand.New(rand.NewSource(7))
-		h := &history{}
+		h := &stream{}
 		for i := range 40 {
 			var files []string
 			for range 30 {
@@ -283,7 +283,7 @@ func TestALargeFileIsReadInPart(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	line := strings.Repeat("x", 99) + "\n"
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "large", "large", strings.Repeat(line, 400_000))
 	r.load(h)
 	m, ctx := fetched(t, r.url()), within(t)
@@ -320,7 +320,7 @@ func TestScanReadsAsTheIndexWould(t *testing.T) {
 func TestChangesAreThoseOfDiffTree(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
-	h := &history{}
+	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", "one", "same", "same\n", "dir/changed", "1\n", "dir/gone", "gone\n", "was/file", "x\n")
 	h.commit("refs/heads/main", 60, "Ann", "two", "dir/changed", "22\n", "dir/gone", "D", "dir/ne\tw", "333\n", "was/file", "D")
 	r.load(h)

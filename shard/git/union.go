@@ -38,7 +38,7 @@ type Blob struct {
 // commits share are read once. Submodules are left out; a symlink is a blob
 // that holds its target. A blob whose kind differs between commits at one
 // path has an occurrence for each kind.
-func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
+func (f *files) Union(ctx context.Context, commits []string) ([]Blob, error) {
 	if len(commits) == 0 || len(commits) > 64 {
 		return nil, fmt.Errorf("%d commits, not 1 to 64: %w", len(commits), fs.ErrInvalid)
 	}
@@ -50,19 +50,19 @@ func (m *Mirror) Union(ctx context.Context, commits []string) ([]Blob, error) {
 	}
 
 	// For a few files starting git costs more than reading them.
-	if blobs, ok := m.smallUnion(ctx, commits); ok {
+	if blobs, ok := f.smallUnion(ctx, commits); ok {
 		return blobs, nil
 	}
 
 	var blobs []Blob
-	err := m.pool.with(ctx, func(c *catFile) (err error) {
-		blobs, err = unite(c, commits, maxEntries, m.listing())
+	err := f.pool.with(ctx, func(c *catFile) (err error) {
+		blobs, err = unite(c, commits, maxEntries, f.listing())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return blobs, m.measure(ctx, blobs)
+	return blobs, f.measure(ctx, blobs)
 }
 
 // treeReader gives trees: a process of git, or the packs themselves.
@@ -72,7 +72,7 @@ type treeReader interface {
 }
 
 // listing is how many bytes of memory a list of files may take.
-func (m *Mirror) listing() int64 { return listMemory + listShare*storedIn(m.dir) }
+func (f *files) listing() int64 { return listMemory + listShare*storedIn(f.dir) }
 
 // unite lists the distinct blobs of some commits, without their sizes. There
 // may be so many files, and they may take so many bytes of memory.
@@ -110,15 +110,15 @@ func unite(from treeReader, commits []string, most int, memory int64) ([]Blob, e
 
 // smallUnion is Union for repositories with few files, all of it read from
 // their packs. It reports false for others.
-func (m *Mirror) smallUnion(ctx context.Context, commits []string) ([]Blob, bool) {
-	store, err := pack.Open(m.dir)
+func (f *files) smallUnion(ctx context.Context, commits []string) ([]Blob, bool) {
+	store, err := pack.Open(f.dir)
 	if err != nil {
 		return nil, false
 	}
 	defer store.Close()
 
 	// Too many files, or a form that only git knows: both are for the other way.
-	blobs, err := unite(packedTrees{store}, commits, fewBlobs, m.listing())
+	blobs, err := unite(packedTrees{store}, commits, fewBlobs, f.listing())
 	if err != nil {
 		return nil, false
 	}
@@ -135,18 +135,18 @@ func (m *Mirror) smallUnion(ctx context.Context, commits []string) ([]Blob, bool
 
 // measure fills in the sizes, from the headers in the packs; git is asked for
 // what is in none.
-func (m *Mirror) measure(ctx context.Context, blobs []Blob) error {
+func (f *files) measure(ctx context.Context, blobs []Blob) error {
 	// Starting a reader costs as much as many headers.
 	workers := min(runtime.GOMAXPROCS(0), 1+len(blobs)/measureShare)
 	rest := make([][]*Blob, workers)
 	var wg sync.WaitGroup
 	for k := range workers {
-		wg.Go(func() { rest[k] = m.measurePacked(ctx, blobs[k*len(blobs)/workers:(k+1)*len(blobs)/workers]) })
+		wg.Go(func() { rest[k] = f.measurePacked(ctx, blobs[k*len(blobs)/workers:(k+1)*len(blobs)/workers]) })
 	}
 	wg.Wait()
 
 	if left := slices.Concat(rest...); len(left) > 0 {
-		return m.measureByGit(ctx, left)
+		return f.measureByGit(ctx, left)
 	}
 	return ctx.Err()
 }
@@ -159,8 +159,8 @@ const (
 
 // measurePacked fills in the sizes of the blobs that are in packs, and returns
 // the others.
-func (m *Mirror) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) {
-	store, err := pack.Open(m.dir)
+func (f *files) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) {
+	store, err := pack.Open(f.dir)
 	if err != nil {
 		store = &pack.Store{} // git says what is wrong
 	}
@@ -186,8 +186,8 @@ func (m *Mirror) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob)
 
 // measureByGit asks a process of its own: one that answers in large writes is
 // several times cheaper than one that answers each question at once.
-func (m *Mirror) measureByGit(ctx context.Context, blobs []*Blob) error {
-	c := m.git("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer")
+func (f *files) measureByGit(ctx context.Context, blobs []*Blob) error {
+	c := f.git("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer")
 	c.timeout, c.limit = 10*time.Minute, 1<<40
 
 	// One goroutine asks while this one reads the answers. It ends when all is

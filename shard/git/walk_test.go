@@ -12,7 +12,7 @@ import (
 
 // tangle writes a history with merges of two and three parents, clocks that
 // go wrong, branches that bring nothing, and messages of every form.
-func tangle(h *history, rng *rand.Rand, from, to int) {
+func tangle(h *stream, rng *rand.Rand, from, to int) {
 	words := []string{"fix", "Fix: the (thing)", "add [x]", "a.b", "Grüße", "  spaced", "50% done?", "tidy\n\nbody of fix\n\n  more", "\n\nlate\nsubject\n \nbody", "trailing  \nline \n\n\nend\n\n\n"}
 	names := []string{"Ann", "Bob", "Cleo", "D (E)", "Ärger"}
 	paths := []string{"a", "d/x", "d/e/y", "d/e/z", "ü/v"}
@@ -95,7 +95,7 @@ func TestHistoryIsReadAsGitReadsIt(t *testing.T) {
 			extra = []string{"--object-format=sha256"}
 		}
 		r := newRepo(t, extra...)
-		h := &history{}
+		h := &stream{}
 		tangle(h, rng, 0, commits)
 		r.load(h)
 		m := fetched(t, r.url())
@@ -121,7 +121,7 @@ func TestHistoryIsReadAsGitReadsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		check()
-		more := &history{}
+		more := &stream{}
 		fmt.Fprintf(more, "reset refs/heads/tmp\nfrom %s\n\n", head)
 		more.commit("refs/heads/tmp", 900, "Ann", "newer than the graph", "a", "new")
 		more.commit("refs/heads/tmp", 901, "Bob", "fix once more", "d/e/y", "new")
