@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -183,5 +184,26 @@ func TestASearchThatRanOutOfTimeSaysSo(t *testing.T) {
 	want := fmt.Sprintf("what was not reached within %d seconds; narrow with repo, path", browse.ScanTime/time.Second)
 	if !strings.Contains(got, want) || strings.Contains(got, complete) {
 		t.Errorf("%q, want %q and no proof", got, want)
+	}
+}
+
+// What does not show in a call that is advised is escaped, and means the same.
+func TestNothingHidesInACall(t *testing.T) {
+	for text, want := range map[string]string{
+		"a/b.go":             `glob {"pattern":"a/b.go"}`,
+		"größe <x>":          `glob {"pattern":"größe <x>"}`,
+		"a\u202eog.b":        `glob {"pattern":"a\u202eog.b"}`,
+		"a\u200bb\x7f":       `glob {"pattern":"a\u200bb\u007f"}`,
+		"\U000e0041":         `glob {"pattern":"\udb40\udc41"}`,
+		"a\u00a0b \u2066c\t": `glob {"pattern":"a\u00a0b \u2066c\t"}`,
+	} {
+		got := callOf("glob", "pattern", text)
+		if got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+		var back struct{ Pattern string }
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(got, "glob ")), &back); err != nil || back.Pattern != text {
+			t.Errorf("%s means %q, %v", got, back.Pattern, err)
+		}
 	}
 }

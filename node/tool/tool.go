@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
@@ -135,7 +137,9 @@ func (p *Param) schemaKind() string {
 	return quote(p.Kind)
 }
 
-// quote is the JSON of a value, without escapes made for HTML.
+// quote is the JSON of a value, without escapes made for HTML. What does not show,
+// or reorders what stands around it, is escaped: people read the calls that an agent
+// is advised to make.
 func quote(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -143,8 +147,26 @@ func quote(v any) string {
 	if err := enc.Encode(v); err != nil {
 		return "null"
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+
+	text := strings.TrimSuffix(b.String(), "\n")
+	if strings.IndexFunc(text, isHidden) < 0 {
+		return text
+	}
+	var shown strings.Builder
+	for _, r := range text {
+		if !isHidden(r) {
+			shown.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&shown, `\u%04x`, unit)
+		}
+	}
+	return shown.String()
 }
+
+// isHidden tells of a character that nobody sees where it stands.
+func isHidden(r rune) bool { return !unicode.IsPrint(r) }
 
 // Parameters that several tools have.
 var (
