@@ -20,7 +20,9 @@ func TestHotDataGetsAnotherCopy(t *testing.T) {
 	for i := range 6 {
 		nodetest.NewRepo(t, filepath.Join(dir, fmt.Sprintf("r%d", i)), map[string]string{"a.txt": fmt.Sprintf("narwhal %d\n", i)})
 	}
-	f := nodetest.StartFleet(t, 3, nodetest.Config{File: local(dir), Edit: func(o *node.Options) { o.HeatWindow = 100 * time.Millisecond }})
+	// With the times of a network: searches without a pause take the processors from
+	// the leader too, and data that is cold stays so only while one leads on.
+	f := nodetest.StartFleet(t, 3, nodetest.Config{File: local(dir), Edit: func(o *node.Options) { o.HeatWindow, o.Timing = 100*time.Millisecond, 1 }})
 	first := f.Nodes[0]
 	first.WaitIndexed(6)
 	copies := func(want int) func() error {
