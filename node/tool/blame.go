@@ -43,7 +43,7 @@ func runBlame(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (stri
 
 // blameText writes runs of lines with their commits.
 func blameText(a *Args, r *browse.BlameResponse) string {
-	path := clean([]byte(a.Text("path")))
+	path := label(a.Text("path"))
 	first := a.Number("offset")
 	last := min(first+a.Number("limit")-1, r.Total)
 	if first > r.Total {
@@ -56,7 +56,7 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 	next := last + 1
 	for _, run := range r.Ranges {
 		line := blameLine(run, r.Commits[run.Hash])
-		if then := clean([]byte(run.Path)); then != path {
+		if then := label(run.Path); then != path {
 			line += " (in " + then + ")"
 		}
 
@@ -84,7 +84,7 @@ func blameLine(run browse.BlameRange, c browse.BlameCommit) string {
 		where = fmt.Sprintf("%d-%d", run.StartLine, run.StartLine+run.LineCount-1)
 	}
 	date := c.Date.Format("2006-01-02")
-	author := clean([]byte(c.AuthorName))
-	subject := cut(clean([]byte(c.Message)), 0, 0)
+	author := label(c.AuthorName)
+	subject := cut(label(c.Message), 0, 0)
 	return fmt.Sprintf("%s %.12s %s %s: %s", where, run.Hash, date, author, subject)
 }

@@ -90,12 +90,12 @@ func keptText(a *Args, cut search.Cut, brief bool) string {
 	// Where something was found elsewhere, one name tells what kind of files they are.
 	if brief && cut.Unsearched > 1 && len(cut.UnsearchedFiles) > 0 {
 		first := cut.UnsearchedFiles[0]
-		return fmt.Sprintf("%s kept by name only, as %s%s", count(cut.Unsearched, "file"), of(a, first.Repo), clean([]byte(first.Path)))
+		return fmt.Sprintf("%s kept by name only, as %s%s", count(cut.Unsearched, "file"), of(a, first.Repo), label(first.Path))
 	}
 
 	var names []string
 	for _, f := range cut.UnsearchedFiles {
-		name := of(a, f.Repo) + clean([]byte(f.Path))
+		name := of(a, f.Repo) + label(f.Path)
 		if !brief {
 			name += " (" + f.Why + ")"
 		}

@@ -75,9 +75,9 @@ func (l *lookup) none(noun string, r *search.SymbolResponse) string {
 	var e end
 	e.lacks(l.Args, r.Cut, "")
 
-	text := fmt.Sprintf("No %s of %s found.", noun, clean([]byte(l.Text("symbol"))))
+	text := fmt.Sprintf("No %s of %s found.", noun, label(l.Text("symbol")))
 	if len(r.Similar) > 0 {
-		text += " Similar names: " + clean([]byte(strings.Join(r.Similar, ", "))) + "."
+		text += " Similar names: " + label(strings.Join(r.Similar, ", ")) + "."
 	} else {
 		text += " As text: " + l.asText() + "."
 	}
@@ -164,9 +164,9 @@ func enclosing(f *browse.OutlineFile, line int) string {
 // to in front.
 func scopedName(name, parent, parentKind string) string {
 	if scope := shortScope(parent, parentKind); scope != "" {
-		return scope + "." + clean([]byte(name))
+		return scope + "." + label(name)
 	}
-	return clean([]byte(name))
+	return label(name)
 }
 
 // shortScope is the type or class that a definition belongs to, without what that
@@ -176,7 +176,7 @@ func shortScope(parent, kind string) string {
 	case "", "package", "namespace", "module", "file", "function":
 		return ""
 	}
-	name := clean([]byte(parent))
+	name := label(parent)
 	if i := strings.LastIndexAny(name, ".:"); i >= 0 {
 		name = name[i+1:]
 	}
@@ -185,7 +185,7 @@ func shortScope(parent, kind string) string {
 
 // kindText tells what a definition is, and of what.
 func kindText(m *search.SymbolMatch) string {
-	kind, parent := m.Kind, clean([]byte(m.ParentName))
+	kind, parent := m.Kind, label(m.ParentName)
 	switch {
 	case parent == "":
 		return kind

@@ -77,7 +77,7 @@ func (l *lookup) undefined(r *search.SymbolResponse) (string, error) {
 			return "", err
 		}
 		if len(all.Files) > 0 {
-			return fmt.Sprintf("No definition of %s with this %s; without:\n", clean([]byte(l.Text("symbol"))), filters) + l.definitions(all), nil
+			return fmt.Sprintf("No definition of %s with this %s; without:\n", label(l.Text("symbol")), filters) + l.definitions(all), nil
 		}
 	}
 	return l.none("definition", r), nil
@@ -107,7 +107,7 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 		of = "like"
 	}
 	found, in := count(r.MatchCount, "definition"), count(len(r.Files), "file")
-	fmt.Fprintf(&out, "%s %s %s in %s", found, of, clean([]byte(l.Text("symbol"))), in)
+	fmt.Fprintf(&out, "%s %s %s in %s", found, of, label(l.Text("symbol")), in)
 
 	e := end{found: true}
 	whole := writeBlocks(l.Args, &out, w.blocks, &e, func(i int) string { return l.with("path", paths[i], "include", nil) })
@@ -131,7 +131,7 @@ type definitionsWriter struct {
 
 // file writes the definitions in a file, as many as are left to show.
 func (w *definitionsWriter) file(f *search.SymbolFile, o *browse.OutlineFile, commit string) {
-	b := block{head: clean([]byte(f.Path)) + "\n"}
+	b := block{head: label(f.Path) + "\n"}
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head
 	}

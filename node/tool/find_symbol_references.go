@@ -140,7 +140,7 @@ func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
 			var e end
 			e.lacks(l.Args, elsewhere.Cut, "")
 			l.drop("path", "include", "exclude", "tests")
-			return fmt.Sprintf("No reference of %s with this %s; without there are %d in %s: %s.\n%s", clean([]byte(l.name())), filters,
+			return fmt.Sprintf("No reference of %s with this %s; without there are %d in %s: %s.\n%s", label(l.name()), filters,
 				elsewhere.MatchCount, count(len(elsewhere.Files), "file"), l.render(l.tool.Name), e.String()), nil
 		}
 	}
@@ -262,7 +262,7 @@ type usesWriter struct {
 }
 
 func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
-	b := block{head: clean([]byte(f.Path)) + "\n"}
+	b := block{head: label(f.Path) + "\n"}
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head
 	}
@@ -303,7 +303,7 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 		w.files++
 	}
 	if others != nil {
-		where := clean([]byte(f.Path))
+		where := label(f.Path)
 		if w.Text("repo") == "" {
 			where = f.Repository + " " + where
 		}
@@ -372,16 +372,16 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	}
 
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s of %s in %s", count(w.lines, noun), clean([]byte(w.name())), count(w.files, "file"))
+	fmt.Fprintf(&out, "%s of %s in %s", count(w.lines, noun), label(w.name()), count(w.files, "file"))
 	if notes := w.notes(); notes != "" {
 		out.WriteString(" (" + notes + ")")
 	}
 
 	if w.name() != w.Text("symbol") {
-		fmt.Fprintf(&out, "; %s of any type: the receiver is not resolved", clean([]byte(w.name())))
+		fmt.Fprintf(&out, "; %s of any type: the receiver is not resolved", label(w.name()))
 	}
 	if w.receivers != nil {
-		fmt.Fprintf(&out, ", those named like %s come first", clean([]byte(w.receivers.owner)))
+		fmt.Fprintf(&out, ", those named like %s come first", label(w.receivers.owner))
 		w.blocks = append(w.blocks, w.others.block())
 	}
 

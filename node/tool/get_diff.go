@@ -132,7 +132,7 @@ func (c *comparison) text() string {
 		plus += c.files[i].plus
 		minus += c.files[i].minus
 	}
-	base, head := clean([]byte(c.Text("base"))), clean([]byte(c.Text("head")))
+	base, head := label(c.Text("base")), label(c.Text("head"))
 	files := count(len(c.files), "file")
 
 	var out strings.Builder
@@ -154,7 +154,7 @@ func (c *comparison) text() string {
 
 // same is the answer where nothing differs.
 func (c *comparison) same() string {
-	base, head := clean([]byte(c.Text("base"))), clean([]byte(c.Text("head")))
+	base, head := label(c.Text("base")), label(c.Text("head"))
 	if c.Has("path") || c.Has("include") || c.Has("exclude") {
 		return fmt.Sprintf("%s and %s do not differ there, or neither has it. All that differs: %s.\n%s",
 			base, head, c.with("path", nil, "include", nil, "exclude", nil), complete)
@@ -300,7 +300,7 @@ func grouped(files []changed, depth int) []changed {
 // diffBlock is one file of a diff: a line with what happened to it, then its
 // hunks.
 func diffBlock(f *browse.DiffFile) changed {
-	from, to := clean([]byte(f.OldPath)), clean([]byte(f.NewPath))
+	from, to := label(f.OldPath), label(f.NewPath)
 	c := changed{path: cmp.Or(to, from)}
 	c.head = changeOf(from, to)
 	if f.OldMode != f.NewMode && from != "" && to != "" {
@@ -335,7 +335,7 @@ func changeOf(from, to string) string {
 func (c *changed) hunk(h *browse.DiffHunk) {
 	head := fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines)
 	if h.Heading != "" {
-		head += " " + cut(clean([]byte(h.Heading)), 0, 0)
+		head += " " + cut(label(h.Heading), 0, 0)
 	}
 	c.lines = append(c.lines, head+"\n")
 

@@ -97,7 +97,7 @@ func pathLines(paths []string, all int) []string {
 	}
 	lines := make([]string, len(paths))
 	for i, p := range paths {
-		lines[i] = clean([]byte(p)) + "\n"
+		lines[i] = label(p) + "\n"
 	}
 	return lines
 }
@@ -141,7 +141,7 @@ func nearFiles(ctx context.Context, v catalog.Viewer, s Searcher, a *Args) []str
 	}
 
 	for i, f := range near {
-		near[i].path = clean([]byte(f.path))
+		near[i].path = label(f.path)
 		if a.Text("repo") == "" {
 			near[i].path += " in " + f.repo
 		}
@@ -221,11 +221,11 @@ func byDirectory(paths []string) []string {
 		dir := path.Dir(p)
 		switch {
 		case dir == "." || in[dir] == 1:
-			lines = append(lines, clean([]byte(p))+"\n")
+			lines = append(lines, label(p)+"\n")
 		case !written[dir]:
 			// All of the directory is written where its first path stands.
 			written[dir] = true
-			lines = append(lines, clean([]byte(dir))+"/\n")
+			lines = append(lines, label(dir)+"/\n")
 			lines = append(lines, namesIn(dir, paths)...)
 		}
 	}
@@ -236,7 +236,7 @@ func byDirectory(paths []string) []string {
 func namesIn(dir string, paths []string) (lines []string) {
 	for _, p := range paths {
 		if path.Dir(p) == dir {
-			lines = append(lines, " "+clean([]byte(path.Base(p)))+"\n")
+			lines = append(lines, " "+label(path.Base(p))+"\n")
 		}
 	}
 	return lines

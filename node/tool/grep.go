@@ -197,7 +197,7 @@ func (g *grepping) blocks(files []search.GrepFile) []block {
 	for i := range files {
 		f := &files[i]
 		b := &blocks[i]
-		b.head = clean([]byte(f.Path)) + "\n"
+		b.head = label(f.Path) + "\n"
 		if g.Text("repo") == "" && f.Repo != last {
 			b.head = "[" + f.Repo + "]\n" + b.head
 		}
@@ -338,7 +338,7 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 		return f.Repo
 	}
 
-	name := clean([]byte(f.Path))
+	name := label(f.Path)
 	if g.group == "directory" {
 		base := strings.Trim(g.Text("path"), "/")
 		below := strings.TrimPrefix(path.Dir(name), base)

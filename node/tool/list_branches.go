@@ -84,7 +84,7 @@ func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse) {
 
 	for _, b := range r.Refs {
 		date := b.CommittedAt.UTC().Format("2006-01-02")
-		fmt.Fprintf(out, "%s %.12s %s", clean([]byte(b.Name)), b.Commit, date)
+		fmt.Fprintf(out, "%s %.12s %s", label(b.Name), b.Commit, date)
 		if b.Default {
 			out.WriteString(" default")
 		}

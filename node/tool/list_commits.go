@@ -143,7 +143,7 @@ func inPaths(paths []string) string {
 	if len(paths) == 0 {
 		return ""
 	}
-	text := " in " + clean([]byte(strings.Join(paths[:min(len(paths), 3)], ", ")))
+	text := " in " + label(strings.Join(paths[:min(len(paths), 3)], ", "))
 	if len(paths) > 3 {
 		text += ", …"
 	}
@@ -172,8 +172,8 @@ func commitLine(c *browse.CommitInfo) string {
 		when = c.Date
 	}
 
-	author := clean([]byte(c.AuthorName))
-	subject := cut(clean([]byte(c.Message)), 0, 0)
+	author := label(c.AuthorName)
+	subject := cut(label(c.Message), 0, 0)
 	text := fmt.Sprintf("%.12s %s %s: %s", c.Hash, when.Format("2006-01-02"), author, subject)
 	if c.Refs != "" {
 		text += " (" + c.Refs + ")"

@@ -94,11 +94,11 @@ func repoNotes(p *browse.RepoInfo) (notes []string) {
 	}
 
 	if p.Unfetchable != "" {
-		notes = append(notes, "not fetched: "+cut(clean([]byte(p.Unfetchable)), 0, 0))
+		notes = append(notes, "not fetched: "+cut(label(p.Unfetchable), 0, 0))
 	}
 	switch {
 	case p.Error != "":
-		notes = append(notes, "failed to index: "+cut(clean([]byte(p.Error)), 0, 0))
+		notes = append(notes, "failed to index: "+cut(label(p.Error), 0, 0))
 	case p.IndexedAt.IsZero():
 		notes = append(notes, "not indexed yet")
 	}

@@ -63,7 +63,7 @@ func treeText(a *Args, r *browse.ListTreeResponse) string {
 	if !a.Flag("includeDirectories") {
 		noun = "file"
 	}
-	fmt.Fprintf(&out, "%s%s at %.8s: %s\n", of(a, r.Repo), clean([]byte(where)), r.Commit, count(len(r.Entries), noun))
+	fmt.Fprintf(&out, "%s%s at %.8s: %s\n", of(a, r.Repo), label(where), r.Commit, count(len(r.Entries), noun))
 
 	shown := 0
 	for _, e := range r.Entries {
@@ -81,10 +81,10 @@ func treeText(a *Args, r *browse.ListTreeResponse) string {
 
 // entryLine is an entry of a tree without its line end.
 func entryLine(a *Args, e browse.TreeEntry) string {
-	line := strings.Repeat(" ", max(e.Depth-1, 0)) + clean([]byte(e.Name))
+	line := strings.Repeat(" ", max(e.Depth-1, 0)) + label(e.Name)
 	if !a.Flag("includeDirectories") {
 		// An indented name would not say where it is.
-		line = clean([]byte(e.Path))
+		line = label(e.Path)
 	}
 
 	switch {

@@ -51,7 +51,7 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 		out.WriteString(strings.TrimSuffix(blocks[0].head, "\n"))
 		blocks[0].head = ""
 	default:
-		fmt.Fprintf(&out, "%s at %.8s: %s with definitions", clean([]byte(a.Text("path"))), r.Commit, count(len(blocks), "file"))
+		fmt.Fprintf(&out, "%s at %.8s: %s with definitions", label(a.Text("path")), r.Commit, count(len(blocks), "file"))
 	}
 
 	var e end
@@ -86,7 +86,7 @@ func outlineBlocks(a *Args, r *browse.OutlineResponse) (blocks []block, shown []
 }
 
 func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
-	head := fmt.Sprintf("%s at %.8s", clean([]byte(f.Path)), commit)
+	head := fmt.Sprintf("%s at %.8s", label(f.Path), commit)
 	if f.Language != "" {
 		head += ", " + f.Language
 	}
@@ -130,11 +130,11 @@ func outlineLine(s *browse.OutlineSymbol, depth int) string {
 	if s.Last > s.First {
 		where = fmt.Sprintf("%d-%d", s.First, s.Last)
 	}
-	name := clean([]byte(s.Name))
+	name := label(s.Name)
 	if scope := shortScope(s.ParentName, s.ParentKind); scope != "" && depth == 0 {
 		name = scope + "." + name
 	}
-	signature := cut(clean([]byte(s.Signature)), 0, 0)
+	signature := cut(label(s.Signature), 0, 0)
 	return fmt.Sprintf("%s%s %s %s%s\n", strings.Repeat(" ", depth), where, s.Kind, name, signature)
 }
 

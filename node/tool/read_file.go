@@ -160,7 +160,7 @@ func (r *reading) parts() (string, error) {
 		}
 
 		if i == 0 {
-			fmt.Fprintf(&out, "%s%s at %.8s, %s, %s\n", of(r.Args, f.Repo), clean([]byte(f.Path)), f.Commit, f.Language, count(f.Total, "line"))
+			fmt.Fprintf(&out, "%s%s at %.8s, %s, %s\n", of(r.Args, f.Repo), label(f.Path), f.Commit, f.Language, count(f.Total, "line"))
 		} else {
 			out.WriteString("--\n")
 		}
@@ -271,7 +271,7 @@ const longestLine = 2000
 func fileText(a *Args, r *browse.ReadFileResponse) string {
 	var out strings.Builder
 	out.WriteString(of(a, r.Repo))
-	fmt.Fprintf(&out, "%s at %.8s", clean([]byte(r.Path)), r.Commit)
+	fmt.Fprintf(&out, "%s at %.8s", label(r.Path), r.Commit)
 	if r.Language != "" {
 		fmt.Fprintf(&out, ", %s", r.Language)
 	}

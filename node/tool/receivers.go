@@ -127,7 +127,7 @@ func (o *others) block() block {
 	})
 	var shown []string
 	for _, name := range names[:min(len(names), mostByName)] {
-		shown = append(shown, strings.TrimSpace(fmt.Sprintf("%s %d", cmp.Or(clean([]byte(name)), "none"), o.byName[name])))
+		shown = append(shown, strings.TrimSpace(fmt.Sprintf("%s %d", cmp.Or(label(name), "none"), o.byName[name])))
 	}
 
 	head := fmt.Sprintf("Receivers of other names, how often in %s: %s", count(len(o.files.lines), "file"), strings.Join(shown, ", "))

@@ -98,7 +98,7 @@ func rankedHead(r *search.RankedResponse) string {
 func quotedWords(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = clean([]byte(w))
+		quoted[i] = label(w)
 		if strings.Contains(w, " ") {
 			quoted[i] = `"` + quoted[i] + `"`
 		}
@@ -130,7 +130,7 @@ func (l *lookup) rankedBlocks(r *search.RankedResponse) (blocks []block, paths [
 }
 
 func (l *lookup) rankedBlock(f *search.RankedFile, o *browse.OutlineFile, words int) block {
-	b := block{head: clean([]byte(f.Path))}
+	b := block{head: label(f.Path)}
 	if f.Language != "" {
 		b.head += " (" + f.Language + ")"
 	}

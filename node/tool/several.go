@@ -74,7 +74,7 @@ func ofEachName(run runFunc) runFunc {
 		}
 
 		if len(later) > 0 {
-			fmt.Fprintf(&out, "Left out: %s; continue with %s.\n", clean([]byte(strings.Join(later, ", "))), a.with("symbol", strings.Join(later, ",")))
+			fmt.Fprintf(&out, "Left out: %s; continue with %s.\n", label(strings.Join(later, ", ")), a.with("symbol", strings.Join(later, ",")))
 		}
 		return strings.TrimSuffix(out.String(), "\n"), nil
 	}

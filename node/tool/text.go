@@ -3,6 +3,8 @@ package tool
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -49,6 +51,39 @@ func clean(s []byte) string {
 		}
 		return r
 	}, strings.TrimSuffix(text, "\r"))
+}
+
+// label is a name, an argument or a line that somebody else wrote, as it stands
+// between the words of an answer: what does not show there is written by its code,
+// which means the same in the arguments of a call.
+func label(s string) string { return escapeHidden(clean([]byte(s))) }
+
+// escapeHidden writes what does not show, or reorders the text around it, as JSON
+// writes a character by its code.
+func escapeHidden(text string) string {
+	if strings.IndexFunc(text, isHidden) < 0 {
+		return text
+	}
+
+	var shown strings.Builder
+	for _, r := range text {
+		if !isHidden(r) {
+			shown.WriteRune(r)
+			continue
+		}
+		// JSON has no code above 16 bits: one of more is two of them.
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&shown, `\u%04x`, unit)
+		}
+	}
+	return shown.String()
+}
+
+// isHidden tells of a character that nobody sees where it stands. Joiners are none:
+// letters of some scripts, and pictures of several, are written with them.
+func isHidden(r rune) bool {
+	const nonJoiner, joiner = 0x200c, 0x200d
+	return r != '\t' && r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 // cut shortens a long line to what is around the match at from..to, marking

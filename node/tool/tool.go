@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
@@ -148,25 +146,8 @@ func quote(v any) string {
 		return "null"
 	}
 
-	text := strings.TrimSuffix(b.String(), "\n")
-	if strings.IndexFunc(text, isHidden) < 0 {
-		return text
-	}
-	var shown strings.Builder
-	for _, r := range text {
-		if !isHidden(r) {
-			shown.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, r) {
-			fmt.Fprintf(&shown, `\u%04x`, unit)
-		}
-	}
-	return shown.String()
+	return escapeHidden(strings.TrimSuffix(b.String(), "\n"))
 }
-
-// isHidden tells of a character that nobody sees where it stands.
-func isHidden(r rune) bool { return !unicode.IsPrint(r) }
 
 // Parameters that several tools have.
 var (
