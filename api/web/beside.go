@@ -44,6 +44,7 @@ func leavesOf(nodes []browse.TreeNode, l place) []leaf {
 		n := &nodes[i]
 		row := leaf{Name: n.Name, URL: l.At("blob", n.Path), Dir: n.Type == "tree", Here: n.Path == l.Path}
 
+		// Only on the way to the file: what is in the others nobody has asked for, and they have pages.
 		if row.Dir {
 			row.URL = l.At("tree", n.Path)
 			if strings.HasPrefix(l.Path, n.Path+"/") {

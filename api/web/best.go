@@ -15,12 +15,16 @@ func bestChunks(chunks []shard.Chunk, n int) (best, rest []shard.Chunk) {
 		return chunks, nil
 	}
 
+	// Indices are sorted, not the chunks, which stay in the order of the file.
 	order := make([]int, len(chunks))
 	for i := range order {
 		order[i] = i
 	}
+
+	// Stable, so that among equal ones those that come first in the file are shown.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chunks[b].Weight, chunks[a].Weight) })
 
+	// There are only a few, so that a look through them is cheaper than a set.
 	shown := order[:n]
 	for i := range chunks {
 		if slices.Contains(shown, i) {

@@ -68,6 +68,7 @@ func (l place) Crumbs() []crumb {
 	parts := strings.Split(l.Path, "/")
 	out := make([]crumb, len(parts))
 	for i, name := range parts {
+		// The last part is the place itself, and a file only where the page shows one.
 		kind := "tree"
 		if i == len(parts)-1 && l.Kind != "tree" {
 			kind = "blob"
@@ -98,6 +99,7 @@ func (p *Pages) browse(ctx context.Context, v *layout.Visit) error {
 		return call.Fail(call.ErrNotFound, "A repository has no page %q.", l.Kind)
 	}
 
+	// Only these pages offer another revision, and a script that asks for a part draws none of it.
 	if v.Part == "" && slices.Contains([]string{"tree", "blob", "blame", "commits"}, l.Kind) {
 		l.Refs = p.refs(ctx, v.Viewer, l)
 	}
@@ -122,22 +124,28 @@ func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
 	}
 
 	l := place{Kind: kind, Rev: v.Query.Get("ref")}
+
+	// A link of the other product, where blame is a view of a file, not a page of its own.
 	if kind == "blob" && v.Query.Get("blame") == "true" {
 		l.Kind = "blame"
 	}
 
 	var err error
 	var info *browse.RepoInfo
+	// Unescaped after the cut at /-/, so that a name that has these signs, escaped, is not cut.
 	if l.Path, err = url.PathUnescape(path); err != nil {
 		return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
 	}
 	l.Path = strings.Trim(l.Path, "/")
 
+	// The whole of it first, then up to the last @, then up to the one before.
 	for end := len(head); ; {
 		name, bad := url.PathUnescape(strings.TrimSuffix(head[:end], "/"))
 		at := strings.LastIndexByte(head[:end], '@')
 
 		repo := (*browse.RepoInfo)(nil)
+		// Only that there is no such name lets the next be tried: if a node that is asked fails,
+		// another repository would be shown.
 		if bad == nil {
 			if repo, err = p.Repos.Repo(ctx, v.Viewer, name); err != nil && !errors.Is(err, call.ErrRepoNotFound) {
 				return l, err
@@ -145,6 +153,7 @@ func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
 			err = nil
 		}
 
+		// Without an @ left it is a name in any case: the page says that there is no such repository.
 		if bad == nil && (at < 0 || repo != nil) {
 			l.Repo, info = name, repo
 			if end < len(head) {
@@ -159,10 +168,12 @@ func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
 		end = at
 	}
 
+	// No name of git holds a zero byte, and the page of a file is cut at marks that have one.
 	if err != nil || strings.ContainsRune(l.Repo+l.Rev+l.Path, 0) {
 		return l, call.Fail(call.ErrNotFound, "The address cannot be read.")
 	}
 
+	// The same place has one address.
 	if l.Rev == "HEAD" {
 		l.Rev = ""
 	}

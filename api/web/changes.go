@@ -74,6 +74,8 @@ func (p *Pages) commit(ctx context.Context, v *layout.Visit, l place) error {
 	for _, parent := range c.Parents {
 		data.Parents = append(data.Parents, commitRow{Short: short(parent), URL: address(l.Repo, "", "commit", parent)})
 	}
+
+	// The first commit of all has no parent to be compared with: its page is what it says.
 	if len(c.Parents) > 0 {
 		if err := p.difference(ctx, v, &data, c.Parents[0], c.Hash); err != nil {
 			return err
@@ -84,6 +86,7 @@ func (p *Pages) commit(ctx context.Context, v *layout.Visit, l place) error {
 
 // compare is the page of the difference of two revisions: <base>...<head>.
 func (p *Pages) compare(ctx context.Context, v *layout.Visit, l place) error {
+	// Two dots are read as three. Git lets no name hold two, so the first are the right place.
 	base, head, ok := strings.Cut(l.Path, "...")
 	if !ok {
 		base, head, ok = strings.Cut(l.Path, "..")
@@ -130,6 +133,7 @@ func (p *Pages) difference(ctx context.Context, v *layout.Visit, data *change, b
 			URL:     address(data.Repo, head, "blob", f.NewPath),
 		}
 
+		// Of a file that is gone, the name and the page are those that it had.
 		if f.NewPath == "" {
 			row.Name, row.URL = f.OldPath, address(data.Repo, base, "blob", f.OldPath)
 		} else if f.OldPath != "" && f.OldPath != f.NewPath {
@@ -145,6 +149,7 @@ func (p *Pages) difference(ctx context.Context, v *layout.Visit, data *change, b
 
 // changeLinks is the other ways to look at the same change.
 func changeLinks(at, around int) []viewList {
+	// What an address does not name is the first of each: a page has one address.
 	link := func(at, around int) string {
 		q := url.Values{}
 		if value := changeViews[at].value; value != "" {
@@ -211,6 +216,7 @@ func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as change
 // linesOf cuts a hunk into lines with their numbers.
 func linesOf(h browse.DiffHunk) []changedLine {
 	var out []changedLine
+	// The two sides are counted apart: a line that came has no number on the old one.
 	before, after := h.OldStart, h.NewStart
 	for rest := []byte(h.Body); len(rest) > 0; {
 		var line []byte
@@ -219,6 +225,7 @@ func linesOf(h browse.DiffHunk) []changedLine {
 			continue
 		}
 
+		// The body of a hunk is as git writes it, and the sign is the first byte of each line.
 		row := changedLine{sign: line[0], text: line[1:]}
 		if row.sign != '+' {
 			row.old = before
@@ -239,6 +246,7 @@ func linesOf(h browse.DiffHunk) []changedLine {
 func appendUnified(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 	for i := range rows {
 		r := &rows[i]
+		// A line that stays is painted as one of the new side, as it is there now.
 		class, side := "", newSide
 
 		switch r.sign {
@@ -247,6 +255,8 @@ func appendUnified(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 		case '-':
 			class, side = " del", oldSide
 
+		// Its colours are thrown away: the old side is only led past it, so that a comment which
+		// ends there has ended.
 		default:
 			sides[oldSide].colours(r.text)
 		}
@@ -263,6 +273,7 @@ func appendUnified(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 //	<div class="pair"><span class="no">3</span><code class="del">-old</code><span class="no">4</span><code class="add">+new</code></div>
 func appendSplit(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 	for len(rows) > 0 {
+		// What stays is the same on both sides.
 		if rows[0].sign != '+' && rows[0].sign != '-' {
 			dst = appendPair(dst, &rows[0], &rows[0], sides)
 			rows = rows[1:]
@@ -272,6 +283,7 @@ func appendSplit(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 		gone, come := changedRun(rows)
 		rows = rows[len(gone)+len(come):]
 
+		// The side with fewer lines is empty below its last.
 		for i := range max(len(gone), len(come)) {
 			var old, now *changedLine
 			if i < len(gone) {
@@ -290,12 +302,14 @@ func appendSplit(dst []byte, rows []changedLine, sides [2]*painter) []byte {
 // appendPair draws a row of two sides, of which one may be missing.
 func appendPair(dst []byte, old, now *changedLine, sides [2]*painter) []byte {
 	class := ""
+	// One and the same row on both sides is a line that stays.
 	if old == now {
 		class = " same"
 	}
 	dst = fmt.Appendf(dst, `<div class="pair%s">`, class)
 
 	for side, r := range []*changedLine{old, now} {
+		// The side that has no line keeps its place, and is drawn as empty.
 		number, class := 0, "none"
 		if r != nil {
 			number = []int{r.old, r.now}[side]
@@ -324,6 +338,8 @@ func appendNumber(dst []byte, n int) []byte {
 // changed.
 func appendChanged(dst []byte, r *changedLine, paint *painter) []byte {
 	dst = append(dst, r.sign)
+
+	// Painted whole, even where a part is shown: what the rest opens, the next line is in.
 	colours := paint.colours(r.text)
 	if len(r.text) <= longestShown {
 		return appendCode(dst, r.text, colours, r.marks)

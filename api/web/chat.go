@@ -46,6 +46,7 @@ const (
 // chats is the page of the viewer's threads, and begins one.
 func (p *Pages) chats(ctx context.Context, v *layout.Visit) error {
 	if v.Method == "POST" {
+		// A form has one field for all of them, parted by blanks.
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: strings.Fields(v.Form.Get("repos"))})
 	}
 
@@ -79,6 +80,8 @@ func (p *Pages) askOn(ctx context.Context, v *layout.Visit, q ask.Question) erro
 	if err := v.SameSite(); err != nil {
 		return err
 	}
+
+	// None named means those of the thread; a list with none in it would mean all.
 	if len(q.Repos) == 0 {
 		q.Repos = nil
 	}
@@ -116,6 +119,7 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 
 	for i := range c.Turns {
 		t := p.chatTurn(i, &c.Turns[i])
+		// From its first event on: the script draws the answer anew from what comes.
 		if t.Waiting {
 			t.Events = fmt.Sprintf("%s/events?after=%d", data.Action, t.First-1)
 		}
@@ -123,6 +127,7 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 	}
 
 	head := layout.Head{Title: c.Title, Page: "chat"}
+	// Only while an answer grows: a page that is done would else be asked for without an end.
 	if c.Running {
 		head.Again, head.Scripts = chatAgain, []string{"js/chat.js"}
 	}
@@ -158,6 +163,7 @@ func (p *Pages) chatTurn(n int, r *ask.Report) chatTurn {
 		t.Pieces = append(t.Pieces, citePiece(piece.Cite))
 	}
 
+	// Also what the answer does not cite: a reader sees all that it may stand on.
 	for _, read := range r.Reads {
 		t.Sources = append(t.Sources, read.Repo+" "+read.Path)
 	}
@@ -172,6 +178,7 @@ func (p *Pages) chatTurn(n int, r *ask.Report) chatTurn {
 
 func citePiece(k *ask.Citation) chatPiece {
 	c := chatPiece{Label: k.Label(), URL: k.URL("")}
+	// Lines are those of the source, which a document does not show.
 	if c.URL != "" && k.First > 0 {
 		c.URL = lines(c.URL, k.Path)
 	}

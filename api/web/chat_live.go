@@ -40,15 +40,19 @@ func (p *Pages) chatEvents(ctx context.Context, v *layout.Visit) error {
 		return call.Fail(call.ErrNotFound, "There is no such chat.")
 	}
 
+	// Before the stream begins: then a refusal is still a status, which a script understands.
 	if err := p.Watcher.Sees(ctx, v.Viewer, id); err != nil {
 		return err
 	}
 
+	// A browser that connects again sends this by itself; its address still
+	// names the event of the page.
 	text := v.Sent("Last-Event-ID")
 	if text == "" {
 		text = v.Query.Get("after")
 	}
 
+	// A number that cannot be read is the beginning: what comes twice is better than what is missing.
 	after, err := strconv.Atoi(text)
 	if err != nil || after < 0 {
 		after = 0
@@ -56,6 +60,8 @@ func (p *Pages) chatEvents(ctx context.Context, v *layout.Visit) error {
 
 	viewer := v.Viewer
 	v.Mime = "text/event-stream"
+
+	// Ended by the context, when the browser leaves, or by the end of the last answer.
 	v.Stream = func(w *bufio.Writer) error {
 		give := func(e ask.Event) error { return writeChatEvent(w, &e) }
 		if err := ask.Follow(ctx, p.Watcher, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
@@ -68,6 +74,7 @@ func (p *Pages) chatEvents(ctx context.Context, v *layout.Visit) error {
 
 func writeChatEvent(w *bufio.Writer, e *ask.Event) error {
 	out := chatEvent{Kind: e.Kind, Step: e.Step, HTML: layout.Text(e.Text)}
+	// Drawn by the template of the page, so that both are the same.
 	if e.Cite != nil {
 		var b bytes.Buffer
 		if err := chatTemplate.ExecuteTemplate(&b, "piece", citePiece(e.Cite)); err != nil {
@@ -80,8 +87,10 @@ func writeChatEvent(w *bufio.Writer, e *ask.Event) error {
 	if err != nil {
 		return err
 	}
+
+	// JSON has no line break in it: a break would end the data of an event.
 	if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", e.N, b); err != nil {
 		return err
 	}
-	return w.Flush()
+	return w.Flush() // each event by itself: somebody is waiting
 }

@@ -40,6 +40,7 @@ func person(v *layout.Visit) (oauth.Person, bool) {
 func (p *Pages) consent(ctx context.Context, v *layout.Visit) error {
 	who, ok := person(v)
 	switch {
+	// Back here after signing in, with all that the client has sent.
 	case !ok && v.Viewer.Role == catalog.RoleGuest && v.Method == "GET":
 		return v.Redirect(303, "/login?next="+url.QueryEscape(v.Path+"?"+v.Query.Encode()))
 	case !ok:
@@ -51,9 +52,11 @@ func (p *Pages) consent(ctx context.Context, v *layout.Visit) error {
 	asked, err := p.Consents.Authorize(ctx, who, v.Query)
 	var told *oauth.Refusal
 	switch {
+	// The client has a right to hear of it, in the way that the protocol has for it.
 	case errors.As(err, &told):
 		return v.Redirect(303, told.To)
 	case err != nil:
+		// Its address is not to be trusted: only the person hears of it.
 		return consentError(v, err)
 	}
 
@@ -101,6 +104,7 @@ func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
+	// A form of another site could end what somebody needs.
 	ended := ""
 	if v.Method == "POST" {
 		if err := v.SameSite(); err != nil {
@@ -114,6 +118,7 @@ func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
 		ended = agent.Name
 	}
 
+	// Read after the change, so that what has ended is not in it.
 	list, err := p.Consents.Agents(ctx, by)
 	if err != nil {
 		return err
@@ -125,6 +130,7 @@ func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
 		Rows           []row
 	}{Ended: ended, Address: p.Base + "/api/mcp"}
 
+	// Times as distances, but when it expires as a day: that is what one plans by.
 	for _, a := range list {
 		data.Rows = append(data.Rows, row{
 			ID:      a.ID,

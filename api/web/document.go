@@ -31,12 +31,14 @@ type document struct {
 // sentence says so instead.
 func (p *Pages) document(l place, file string, text []byte, level int) (*document, string) {
 	site := p.markdownSite("md", level)
+	// Links of a file are relative to its directory.
 	site.Dir = strings.TrimPrefix(path.Dir("/"+file), "/")
 	site.File = func(path string) string { return l.At("blob", path) }
 	site.Tree = func(path string) string { return l.At("tree", path) }
 	site.Raw = func(path string) string { return l.At("raw", path) }
 
 	out, refused := drawn(text, site)
+	// Of a short document a reader sees all the headings at once.
 	if out != nil && len(out.Contents) < leastContents {
 		out.Contents = nil
 	}
@@ -48,14 +50,18 @@ func (p *Pages) document(l place, file string, text []byte, level int) (*documen
 // its HTML is text.
 func (p *Pages) answer(n int, pieces []ask.Piece) (*document, string) {
 	site := p.markdownSite("t"+strconv.Itoa(n), 2)
+	// It is not from a repository: its HTML could be what somebody has led the model to write.
 	site.Literal = true
 
 	var text strings.Builder
 	for _, piece := range pieces {
 		if piece.Cite == nil {
+			// A mark that the model writes itself must not become a citation.
 			text.WriteString(markdown.Clean(piece.Text))
 			continue
 		}
+
+		// Marks stand in the text while it is parsed, so that a citation is no Markdown.
 		text.WriteString(markdown.Mark(len(site.Cites)))
 		c := citePiece(piece.Cite)
 		site.Cites = append(site.Cites, markdown.Cite{Label: c.Label, URL: c.URL, Note: c.Note})
@@ -79,11 +85,13 @@ func drawn(text []byte, site markdown.Site) (*document, string) {
 // is known.
 func appendFenced(dst []byte, name string, code []byte) []byte {
 	language, known := query.Language(name)
+	// A painter for the whole block, since a comment may go over lines.
 	paint := newPainter(language, 0)
 	for len(code) > 0 {
 		var line []byte
 		line, code, _ = nextLine(code)
 		var colours []lex.Span
+		// Of a language that nobody knows, the scanner would guess.
 		if known {
 			colours = paint.colours(line)
 		}
@@ -98,6 +106,8 @@ func lines(page, file string) string {
 	if !markdown.Named(file) {
 		return page
 	}
+
+	// Before the fragment: behind it a query would be a part of it.
 	before, fragment, cut := strings.Cut(page, "#")
 	if cut {
 		fragment = "#" + fragment

@@ -33,6 +33,7 @@ type narrowing struct {
 // are lower bounds, and one may have all files counted.
 func (r *results) narrow(resp *search.Response) narrowing {
 	n := narrowing{Facets: facetsOf(resp, r.Box, facetRows)}
+	// Not where all is counted already, nor where there is nothing that a count could tell of.
 	if !countsFiles(resp) && len(n.Facets) > 0 {
 		n.Count = searchURL(r.Box, r.From) + "&facets=all"
 	}
@@ -49,9 +50,12 @@ func (p *Pages) countFacets(ctx context.Context, v catalog.Viewer, r *results) (
 
 	// The last filter of a kind is the one that counts.
 	req.Query += " type:file count:all"
+	// Who has set a time keeps it.
 	if !slices.ContainsFunc(tokensOf(r.Query), func(t token) bool { return t.filter == "timeout" }) {
 		req.Query += " timeout:" + countTime.String()
 	}
+
+	// Only the names of the files are needed: lines would be most of the answer.
 	req.Matches, req.PerFile, req.ContextLines = countedFiles, 0, 0
 
 	resp, err := p.Search.Search(ctx, v, req)

@@ -35,25 +35,32 @@ type atomEntry struct {
 // feed is the last commits of a revision, or of the path that the query names,
 // for readers of feeds.
 func (p *Pages) feed(ctx context.Context, v *layout.Visit, l place) error {
+	// The address of a feed has the path in the query: behind the kind it
+	// would be one page for each directory.
 	l.Path = v.Query.Get("path")
 	r, err := p.History.Commits(ctx, v.Viewer, browse.CommitsRequest{Repo: l.Repo, Ref: l.Rev, Path: l.Path, PerPage: commitsPerPage})
 	if err != nil {
 		return err
 	}
 
+	// The address is the identity that the format demands, and readers of feeds keep to it.
 	page := p.Base + l.At("commits", l.Path)
+	// The format demands a time, also of a feed that has no entry.
 	out := atom{Title: layout.Plain(l.Repo + " " + l.Revision() + " " + l.Path), ID: page, Link: atomLink{page}, Updated: stamp(p.Now())}
 
 	for i := range r.Commits {
 		c := &r.Commits[i]
+		// The newest commit is the first.
 		if i == 0 {
 			out.Updated = stamp(c.Date)
 		}
 
+		// Of the commit alone, so that it is the same entry in the feed of each path and revision.
 		url := p.Base + address(l.Repo, "", "commit", c.Hash)
 		out.Entries = append(out.Entries, atomEntry{layout.Plain(c.Message), url, stamp(c.Date), layout.Plain(c.AuthorName), atomLink{url}, layout.Plain(c.Body)})
 	}
 
+	// Names and messages are from git: the encoder escapes them, and Plain shows what would hide.
 	text, err := xml.MarshalIndent(out, "", " ")
 	v.Mime, v.Body = "application/atom+xml; charset=utf-8", append([]byte(xml.Header), text...)
 	return err

@@ -185,6 +185,7 @@ func newBlocks(text []byte, language string) *blocks {
 //
 //	<div class="block"><pre class="nums">1 2 ... 200</pre><pre class="text">...</pre></div>
 func (b *blocks) append(dst []byte) []byte {
+	// Decided for a whole block: the script asks for the colours of a block, not of a line.
 	first, plain := b.number, b.spans > colouredSpans
 	b.lines = b.lines[:0]
 	for ; b.number < first+blockLines && len(b.text) > 0; b.number++ {
@@ -199,15 +200,20 @@ func (b *blocks) append(dst []byte) []byte {
 	}
 
 	dst = append(dst, `<div class="block`...)
+
+	// The class tells the height, which a browser reserves for what it does not lay out.
 	if b.number-first == blockLines {
 		dst = append(dst, " full"...)
 	}
 	if plain {
 		dst = append(dst, " plain"...)
 	}
+
+	// Numbers stand beside the text, and not in it, so that they are not copied with it.
 	dst = fmt.Appendf(dst, `" data-first="%d"><pre class="nums" aria-hidden="true">`, first)
 
 	for n := first; n < b.number; n++ {
+		// An address of a line leads to an element; in a large file the script goes there instead.
 		if b.anchors {
 			dst = fmt.Appendf(dst, "<span id=\"L%d\">%d</span>\n", n, n)
 		} else {
@@ -239,10 +245,13 @@ func (p *Pages) streamFile(ctx context.Context, v *layout.Visit, l place, h layo
 	if err := v.Show(h, fileTemplate, data); err != nil {
 		return err
 	}
+
+	// The page is drawn once, with marks, so that it is the same template as that of a small file.
 	before, after, _ := bytes.Cut(v.Body, []byte(codeMark))
 	between, after, _ := bytes.Cut(after, []byte(asideMark))
 	v.Body = nil
 
+	// With room for one, so that it ends too where the reader has left.
 	outline, until := make(chan template.HTML, 1), p.Now().Add(mostStreaming)
 	go func() { outline <- p.symbols(ctx, v, l) }()
 
@@ -250,15 +259,21 @@ func (p *Pages) streamFile(ctx context.Context, v *layout.Visit, l place, h layo
 		if _, err := w.Write(before); err != nil {
 			return err
 		}
+
+		// One buffer for all blocks: the whole file drawn is several times as large.
 		var block []byte
 		for n := 0; len(code.text) > 0; n++ {
 			block = code.append(block[:0])
 			if _, err := w.Write(block); err != nil {
 				return err
 			}
+
+			// A connection that takes a byte now and then would hold the file in memory.
 			if p.Now().After(until) {
 				return errSlowReader
 			}
+
+			// What is seen first goes out at once; the rest when the buffer is full.
 			if n > 0 {
 				continue
 			}
@@ -267,6 +282,7 @@ func (p *Pages) streamFile(ctx context.Context, v *layout.Visit, l place, h layo
 			}
 		}
 
+		// The outline is waited for only here, when all the lines have gone.
 		for _, part := range [][]byte{between, []byte(<-outline), after} {
 			if _, err := w.Write(part); err != nil {
 				return err
@@ -297,14 +313,17 @@ type symbolRow struct {
 // symbols is the outline of a file, empty where there is none to be had.
 func (p *Pages) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
 	r, err := p.Trees.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
+	// A file has lines without it, so that what fails here is no failure of the page.
 	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 {
 		return ""
 	}
 
 	out := make([]symbolRow, 0, len(r.Files[0].Symbols))
+	// With its references one click away, in this repository.
 	for _, s := range r.Files[0].Symbols[:min(len(r.Files[0].Symbols), mostSymbols)] {
 		out = append(out, symbolRow{s.Name, s.Kind, s.First, l.At("names", "") + "?" + namesQuery(s.Name, false)})
 	}
+
 	var b bytes.Buffer
 	if err := fileTemplate.ExecuteTemplate(&b, "symbols", out); err != nil {
 		return ""
@@ -371,6 +390,8 @@ func readme(entries []browse.TreeEntry) string {
 		if e.Type == "tree" || name != "readme" && !strings.HasPrefix(name, "readme.") {
 			continue
 		}
+
+		// The first of Markdown is enough: entries are in the order of their names.
 		if markdown.Named(name) {
 			return e.Path
 		}
@@ -394,15 +415,19 @@ func (p *Pages) raw(ctx context.Context, v *layout.Visit, l place) error {
 	if err != nil {
 		return err
 	}
+
+	// Before any answer, so that none goes without it.
 	v.Set("Content-Security-Policy", rawPolicy)
 	tag := `"` + src.OID + `"`
 	v.Set("ETag", tag)
+	// Private, since a shared cache knows no viewers; and asked for anew, since rights change.
 	v.Set("Cache-Control", "private, no-cache")
 	if src.OID != "" && v.Sent("If-None-Match") == tag {
 		v.Status = http.StatusNotModified
 		return nil
 	}
 
+	// By the name, and never by what is in it: HTML of a repository is shown as a text.
 	v.Body, v.Mime = src.Content, "text/plain; charset=utf-8"
 	if mime := imageTypes[strings.ToLower(path.Ext(l.Path))]; mime != "" {
 		v.Mime = mime

@@ -65,6 +65,7 @@ func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 		Feed         string
 	}{place: l, Request: req, Feed: l.At("commits.atom", "") + "?" + url.Values{"path": {l.Path}}.Encode(), Total: counted(r.Total, "commit", "commits")}
 
+	// Where counting had an end there are more than that.
 	if r.AtLeast {
 		data.Total = "≥ " + data.Total
 	}
@@ -73,6 +74,7 @@ func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 		data.Rows = append(data.Rows, p.commitRow(l.Repo, &r.Commits[i]))
 	}
 
+	// All other filters stay in the address.
 	turn := func(n int) string {
 		q := url.Values{}
 		for k, values := range v.Query {
@@ -85,6 +87,8 @@ func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 	if req.Page > 1 {
 		data.Newer = turn(req.Page - 1)
 	}
+
+	// A full page alone does not say that there is another; the count does, where it is exact.
 	if len(r.Commits) == commitsPerPage && (r.AtLeast || req.Page*commitsPerPage < r.Total) {
 		data.Older = turn(req.Page + 1)
 	}
@@ -98,6 +102,7 @@ func (p *Pages) blame(ctx context.Context, v *layout.Visit, l place) error {
 		return err
 	}
 
+	// There are no lines that could come from somewhere.
 	if src.Binary {
 		return v.Show(layout.Head{Title: "Blame of " + l.Path, Page: "blame"}, blameTemplate, struct {
 			place
@@ -106,6 +111,7 @@ func (p *Pages) blame(ctx context.Context, v *layout.Visit, l place) error {
 		}{l, true, ""})
 	}
 
+	// Of the same revision, so that lines and commits belong together.
 	r, err := p.Files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if err != nil {
 		return err
@@ -125,13 +131,17 @@ const ages = 10
 // appendBlame appends the lines of a file, each run of them with its commit.
 func (p *Pages) appendBlame(dst []byte, repo string, src *browse.SourceResponse, r *browse.BlameResponse) []byte {
 	age := agesOf(r.Commits)
+	// Painted through all runs: a comment may begin in one and end in another.
 	number, text, paint := 1, src.Content, newPainter(src.Language, 0)
 	for _, g := range r.Ranges {
 		c := r.Commits[g.Hash]
+		// Each line is a row of its own, so that its number, its origin and
+		// its text stay beside each other.
 		for i := range g.LineCount {
 			var line []byte
 			line, text, _ = nextLine(text)
 			dst = fmt.Appendf(dst, `<div class="row blame age%d`, age[g.Hash])
+			// The commit stands once, at the first line of its run.
 			if i == 0 {
 				dst = append(dst, " first"...)
 			}
@@ -168,12 +178,14 @@ func agesOf(commits map[string]browse.BlameCommit) map[string]int {
 // there before it.
 func (p *Pages) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []byte {
 	about := short(c.Hash) + ", " + c.Date.UTC().Format("2006-01-02 15:04 UTC") + ", " + c.AuthorName
+	// Of names nothing is written as it is: a commit may have been made to break a page.
 	dst = append(append(dst, `<a class="what" href="`...), address(repo, "", "commit", c.Hash)...)
 	dst = append(appendAttribute(append(dst, `" title="`...), layout.Plain(about)), `">`...)
 	dst = append(append(dst, layout.Name(c.Message)...), "</a> "...)
 	dst = append(append(dst, `<span class="dim by">`...), layout.Name(c.AuthorName)...)
 	dst = append(append(dst, "</span> <span class=\"dim\">"...), p.ago(c.Date)...)
 	dst = append(dst, "</span> "...)
+	// Not where the line has been from the beginning.
 	if c.PreviousHash != "" {
 		dst = append(append(dst, `<a href="`...), address(repo, c.PreviousHash, "blame", c.PreviousPath)...)
 		dst = append(dst, `" title="blame before this change">prior</a>`...)
@@ -191,6 +203,7 @@ func (p *Pages) branches(ctx context.Context, v *layout.Visit, l place) error {
 		list = p.History.Tags
 	}
 
+	// Filtered and cut where they are read: there may be very many.
 	r, err := list(ctx, v.Viewer, req)
 	if err != nil {
 		return err

@@ -56,6 +56,7 @@ func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
 	for i := range repos {
 		r := &repos[i]
 
+		// The answer is repositories because of the type; the search in one of them is for its files.
 		in := b
 		in.Query = "reposet:" + query.Quote(r.Name)
 		for _, t := range tokensOf(b.Query) {
@@ -214,6 +215,7 @@ var keyHelp = []keyRow{
 
 func singleKeys() []string {
 	var out []string
+	// From the same table as the help, so that what can be moved is what is shown.
 	for _, row := range keyHelp {
 		out = append(out, row.single...)
 	}
@@ -222,11 +224,13 @@ func singleKeys() []string {
 
 // openSearch describes the search to browsers, which offer it in their own box.
 func (p *Pages) openSearch(_ context.Context, v *layout.Visit) error {
+	// The format demands the name Url, and that {searchTerms} stands as it is.
 	type address struct {
 		Type     string `xml:"type,attr"`
 		Template string `xml:"template,attr"`
 	}
 
+	// The whole address: a browser keeps it without the page that it comes from.
 	text, err := xml.MarshalIndent(struct {
 		XMLName       xml.Name `xml:"http://a9.com/-/spec/opensearch/1.1/ OpenSearchDescription"`
 		ShortName     string

@@ -25,26 +25,32 @@ func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
 	}
 
 	made, wrong := "", ""
+	// A form of another site could make a key, or end one.
 	if v.Method == "POST" {
 		if err := v.SameSite(); err != nil {
 			return err
 		}
 
+		// One form for both: which it is, the button says.
 		if id := v.Form.Get("revoke"); id != "" {
 			_, err = p.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: id})
 		} else {
 			var r *account.CreateKeyResponse
 			r, err = p.Keys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role"))})
+			// Shown on this page and never again: only its hash is kept.
 			if err == nil {
 				made = r.Key
 			}
 		}
 
+		// A wrong name is told beside the list, which stays.
 		if err != nil {
 			v.Status, wrong = 400, err.Error()
 		}
 	}
 
+	// After a change the list must have it, even where this node lags behind;
+	// looking alone needs no leader.
 	list, err := p.Keys.Keys(ctx, by, account.KeysRequest{Consistent: v.Method == "POST"})
 	if err != nil {
 		return err

@@ -32,6 +32,8 @@ func movedRoutes() []Route {
 func leadTo(now func(path string) string) layout.Handler {
 	return func(_ context.Context, v *layout.Visit) error {
 		to := now(v.Path)
+		// Two slashes, or a backslash, lead to another site: the address may come from anybody. A
+		// line break would write a header.
 		if strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
 			to = "/"
 		}

@@ -42,6 +42,7 @@ func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
 	req := search.SymbolRequest{Symbol: name, Repo: l.Repo, Revision: l.Rev, Limit: namedFiles}
 
 	all := v.Query.Get("scope") == "all"
+	// Other repositories do not have the revision of this one.
 	if all {
 		req.Repo, req.Revision = "", ""
 	}
@@ -69,6 +70,7 @@ func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
 
 	data.Whole, data.Other = l.At("names", "")+"?"+namesQuery(name, all), l.At("names", "")+"?"+namesQuery(name, !all)
 
+	// A card stands over the text, where there is room for a few lines.
 	if v.Part == "card" {
 		data.Defined = data.Defined[:min(len(data.Defined), cardLines)]
 		return v.Show(layout.Head{}, cardTemplate, data)
@@ -99,6 +101,7 @@ func (p *Pages) namedLines(r *search.SymbolResponse, l place) []namedLine {
 	var out []namedLine
 	for i := range r.Files {
 		f := &r.Files[i]
+		// In another repository the revision of this page means something else, or nothing.
 		rev := ""
 		if f.Repository == l.Repo {
 			rev = l.Rev
@@ -110,6 +113,7 @@ func (p *Pages) namedLines(r *search.SymbolResponse, l place) []namedLine {
 			}
 
 			m := &f.Matches[k]
+			// A line may be a whole file; its beginning tells what it is.
 			line := m.Line[:min(len(m.Line), longestLine)]
 			row := namedLine{Where: f.Path, URL: lines(address(f.Repository, rev, "blob", f.Path), f.Path) + fmt.Sprintf("#L%d", m.Range.Start.Line), Kind: m.Kind}
 
@@ -118,6 +122,7 @@ func (p *Pages) namedLines(r *search.SymbolResponse, l place) []namedLine {
 			}
 			row.Where += fmt.Sprintf(":%d", m.Range.Start.Line)
 
+			// Painted alone: what stands before it is not at hand.
 			row.Code = template.HTML(appendCode(nil, line, newPainter(f.Language, 0).colours(line), nil))
 			out = append(out, row)
 		}

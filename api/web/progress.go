@@ -21,10 +21,12 @@ const (
 // lines of which a browser shows the last, until something follows it. Where the
 // reader has left the search is not waited for: its context ends.
 func await(w *bufio.Writer, ended <-chan found, progress *search.Progress, began time.Time, now func() time.Time) (found, error) {
+	// Its context has ended with the reader, so that the search is about to end as well.
 	if err := w.Flush(); err != nil {
 		return found{}, errors.Join(err, (<-ended).err)
 	}
 
+	// Counted from the beginning of the search: the frame has used up a part of it.
 	timer := time.NewTimer(tellAfter - frameAfter)
 	defer timer.Stop()
 	for {

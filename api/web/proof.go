@@ -35,6 +35,7 @@ func pastRows(past []search.PastRepo) []pastRow {
 		row := pastRow{Repo: p.Repository, Commit: short(p.Commit) + " of " + p.Time.UTC().Format(time.DateOnly), URL: address(p.Repository, p.Commit, "tree", "")}
 
 		scanned := counted(p.Read, "file", "files") + " (" + sizeOf(p.Bytes) + ") scanned in git"
+		// The commit may be indexed by another name; else what an indexed one does not have was read.
 		switch {
 		case p.Beside == "":
 			row.Where = scanned + ", nothing searched in the index"
@@ -87,6 +88,7 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 		p.Text = "not proved complete: " + shards + ", " + milliseconds(took)
 	}
 
+	// A revision that exists nowhere explains why nothing was found, complete as the search was.
 	if s.UnknownRevision != "" {
 		p.Text += fmt.Sprintf("; no repository of this query has the revision %q", s.UnknownRevision)
 	}
@@ -116,6 +118,7 @@ func countedExactly(resp *search.Response, countsAll bool) bool {
 func summaryOf(resp *search.Response, exact bool) string {
 	s := &resp.Stats
 	least := ""
+	// A search that ended by a limit or by time may have missed some of each.
 	if !resp.Exhaustive && s.FlushReason != search.FlushFinal && !exact {
 		least = "≥ "
 	}
@@ -199,12 +202,15 @@ func facetsOf(resp *search.Response, b layout.Box, rows int) []facet {
 	exact := countsFiles(resp)
 	var out []facet
 	for _, k := range facetKinds {
+		// Once for each value of a file: in several revisions it counts in each.
 		counts := map[string]int{}
 		for i := range resp.Files {
 			for _, v := range k.of(&resp.Files[i]) {
 				counts[v]++
 			}
 		}
+
+		// Of files that have none, as those of no known language.
 		delete(counts, "")
 
 		if f := facetOf(k, counts, exact, b, rows); len(f.Rows) >= k.least {

@@ -32,6 +32,7 @@ var filterName = regexp.MustCompile(`^-?(content|c|file|f|repo|r|rev|revision|br
 func tokensOf(text string) []token {
 	var out []token
 	for i := 0; i < len(text); {
+		// A filter is taken out with its value, a group as a whole: each is one token.
 		if text[i] == ' ' || text[i] == '\t' || text[i] == '\n' {
 			i++
 			continue
@@ -40,6 +41,7 @@ func tokensOf(text string) []token {
 		end := tokenEnd(text, i)
 		t := token{text: text[i:end], start: i}
 
+		// A minus stands before the name, and is a part of the token that is taken out.
 		if m := filterName.FindStringSubmatch(t.text); m != nil {
 			t.filter, t.not = m[1], t.text[0] == '-'
 		}
@@ -55,16 +57,19 @@ func tokenEnd(text string, i int) int {
 	for ; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\':
+			// What is escaped ends nothing, a quote or a blank least of all.
 			i++
 		case c == '"':
 			quoted = !quoted
 
+		// Within quotes only the next quote counts.
 		case quoted:
 		case c == '(':
 			depth++
 		case c == ')':
 			depth--
 		case (c == ' ' || c == '\t' || c == '\n') && depth <= 0:
+			// A parenthesis too many must not swallow the rest: a query is read here while it is typed.
 			return i
 		}
 	}
@@ -134,6 +139,7 @@ func wholeWords(req search.Request) (search.Request, error) {
 	}
 
 	q.Q = query.Map(q.Q, func(n query.Q) query.Q {
+		// Expressions on paths, names and symbols stay as they are: only text is made of words.
 		t, ok := n.(*query.Text)
 		if !ok || t.Field != query.Content {
 			return n
@@ -141,11 +147,14 @@ func wholeWords(req search.Request) (search.Request, error) {
 
 		expr := t.Pattern
 		if !t.Regexp {
+			// A text with signs becomes an expression, and they keep their meaning.
 			expr = regexp.QuoteMeta(expr)
 		}
+		// In a group: the border is of the whole expression, not of its first and last alternative.
 		return &query.Text{Pattern: `\b(?:` + expr + `)\b`, Regexp: true, Fold: t.Fold, Field: t.Field}
 	})
 
+	// Written again as an expression: the border can be said in no other way.
 	opt.Regexp = true
 	text, ok := query.Format(q, opt)
 	if !ok {
@@ -166,15 +175,18 @@ type trouble struct {
 func troubleOf(err error, q string) *trouble {
 	t := &trouble{Message: err.Error()}
 	var e *call.Error
+	// Only these errors know a place in the query.
 	if !errors.As(err, &e) {
 		return t
 	}
 
 	t.Message = e.Message
+	// Some messages of the parser say themselves what was expected.
 	if e.Expected != "" && !strings.Contains(e.Message, "expected") {
 		t.Message += "; expected " + e.Expected
 	}
 
+	// The place may be one of a text that was made of this one, and lie beyond it.
 	if errors.Is(err, call.ErrQuery) && e.Offset <= len(q) {
 		t.Placed, t.Before, t.At = true, q[:e.Offset], q[e.Offset:]
 		t.AsText, t.AsKind = searchURL(layout.Box{Query: query.Quote(q)}, 0), "search for it as a text"
@@ -191,6 +203,7 @@ type hint struct {
 // hintsOf is what is to be said of the words of a query.
 func hintsOf(b layout.Box) []hint {
 	q, err := query.Parse(b.Query, query.Options{Regexp: b.Regexp, CaseSensitive: b.Case})
+	// What is wrong with it is told elsewhere, at its place.
 	if err != nil {
 		return nil
 	}
@@ -199,6 +212,7 @@ func hintsOf(b layout.Box) []hint {
 	for _, h := range q.Hints {
 		end := h.Offset + len(h.Word)
 		row := hint{Before: b.Query[:h.Offset], Word: h.Word, After: b.Query[end:], Say: h.Say, Ours: h.Ours}
+		// Some words are a filter elsewhere for which there is none here.
 		if h.Ours != "" {
 			meant := b
 			meant.Query = row.Before + h.Ours + row.After
@@ -222,6 +236,7 @@ func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) 
 		box  layout.Box
 	}
 
+	// The likeliest first: only five are tried.
 	var tries []try
 	if b.Case {
 		other := b
@@ -242,17 +257,20 @@ func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) 
 	}
 
 	rev := false
+	// Without each of the filters, one at a time: so it is seen which of them had been too narrow.
 	for _, t := range tokensOf(b.Query) {
 		if rev = rev || t.filter == "rev" || t.filter == "branch" || t.filter == "b" || t.filter == "revision"; t.filter == "" {
 			continue
 		}
 
 		other := b
+		// A filter alone leaves nothing to search for.
 		if other.Query = without(b.Query, t); other.Query != "" {
 			tries = append(tries, try{"without " + t.text, other})
 		}
 	}
 
+	// Somebody who has named a revision does not want all of them.
 	if !rev {
 		other := b
 		other.Query = "rev:* " + grouped(b.Query)
@@ -260,14 +278,17 @@ func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) 
 	}
 
 	var out []nearMiss
+	// Five, since each is a search of its own while the reader waits.
 	for _, t := range tries[:min(len(tries), 5)] {
 		r := &results{Box: t.box, typed: true}
 		req, err := r.request()
+		// Without a part, or as a text, what is left may be no query.
 		if err != nil {
 			continue
 		}
 
 		resp, err := p.Search.Search(ctx, v, req)
+		// What fails here is no failure of the page, and what finds nothing is no help.
 		if err == nil && resp.Stats.Files > 0 {
 			out = append(out, nearMiss{t.what, searchURL(t.box, 0), summaryOf(resp, false)})
 		}

@@ -26,6 +26,8 @@ const (
 func revisionOf(f *search.File, branch string) (rev, label string) {
 	for _, name := range f.Branches {
 		short := query.ShortRev(name)
+		// HEAD, or the branch that it points to, before all others: its address says nothing of a
+		// revision and stays true.
 		if short == "HEAD" || short == branch {
 			return "", cmp.Or(branch, short)
 		}
@@ -34,6 +36,7 @@ func revisionOf(f *search.File, branch string) (rev, label string) {
 		}
 	}
 
+	// A commit that is read from git has no other name.
 	if commit.MatchString(rev) {
 		return rev, short(rev)
 	}
@@ -110,15 +113,20 @@ func inFile(box layout.Box, f *search.File) layout.Box {
 // appendFolded appends the chunks that stand behind "more", and a link to the
 // matches that are not there: more is how many there are in all.
 func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page string, box layout.Box, show showing) []byte {
+	// All of them, also those that the search has not brought.
 	here := searchURL(inFile(box, f), 0)
+
+	// Later pages, and what is typed, have no room for what is folded.
 	if show != folded {
 		dst = appendAttribute(append(dst, `<p class="more"><a href="`...), here)
 		return fmt.Appendf(dst, "\">+%s more in this file</a></p>\n", layout.Grouping(more))
 	}
+
 	shown := rest[:min(len(rest), foldedChunks)]
 	dst = fmt.Appendf(dst, `<details class="more"><summary>+%s more in this file</summary>`, layout.Grouping(more))
 	dst = appendChunks(dst, shown, f.Language, lines(page, f.Path))
 
+	// More than was brought, or than a fold holds.
 	if rangesOf(shown) < more {
 		dst = append(dst, `<p><a href="`...)
 		dst = append(appendAttribute(dst, here), `">all matches in this file</a></p>`...)
@@ -140,13 +148,16 @@ func appendChunks(dst []byte, chunks []shard.Chunk, language, page string) []byt
 
 func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 	paint := newPainter(language, 0)
+	// The chunk stands alone: whether it begins within a comment is guessed from what is in it.
 	paint.state = paint.lang.Enter(c.Content)
+	// Matches are ranges of the file; those of a line are found by its offset.
 	number, at := int(c.Start.Line), int(c.Start.Offset)
 
 	dst = append(dst, `<div class="chunk">`...)
 	for rest := c.Content; len(rest) > 0; number++ {
 		line, after, size := nextLine(rest)
 		marks := marksOf(c.Ranges, at, at+len(line))
+		// Also of a line of which a part is shown: what it opens, the next one is in.
 		colours := paint.colours(line)
 
 		dst = append(dst, `<div class="line`...)
@@ -157,6 +168,7 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 		dst = append(appendInt(dst, number), `">`...)
 		dst = append(appendInt(dst, number), `</a>`...)
 
+		// A line may be a whole file without a break; what was found in it is what matters.
 		if len(line) > longestLine {
 			dst = appendLong(dst, line, marks)
 		} else {
@@ -172,6 +184,7 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 // appendLong appends the part of a long line that stands around its first match,
 // and says how much there is besides.
 func appendLong(dst, line []byte, marks []span) []byte {
+	// A quarter of the room before the match, for what it stands in.
 	from := 0
 	if len(marks) > 0 {
 		from = max(0, marks[0].start-longestLine/4)
@@ -181,6 +194,7 @@ func appendLong(dst, line []byte, marks []span) []byte {
 		dst = fmt.Appendf(dst, `<span class="cut">%d bytes</span>`, from)
 	}
 
+	// Counted from where the part begins, and cut where it ends.
 	var inside []span
 	for _, m := range marks {
 		if m.start < to {
@@ -233,6 +247,7 @@ func escaped(name string) string {
 // searchURL is the page of a search; from is how many matches stand on the
 // pages before it.
 func searchURL(b layout.Box, from int) string {
+	// Only what differs from the plain search is named: the same search has one address.
 	v := url.Values{"query": {b.Query}}
 	if b.Regexp {
 		v.Set("isRegexEnabled", "true")

@@ -101,6 +101,8 @@ func newPainter(language string, state lex.State) *painter {
 // has none: what follows it begins anew.
 func (p *painter) colours(line []byte) []lex.Span {
 	p.spans = p.spans[:0]
+	// Too much to be coloured, and the line itself may have opened or closed something: what
+	// follows begins anew.
 	if p.left -= len(line); p.left < 0 || len(line) > plainLine {
 		p.state = 0
 		return nil

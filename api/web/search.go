@@ -35,6 +35,7 @@ var searchTemplate = layout.Parse(templates, "templates/search.html", "templates
 // boxOf reads the search box out of an address: the names of the reference
 // product, and those that this site had before.
 func boxOf(v url.Values) layout.Box {
+	// A box of HTML sends on, a script true, a person types 1.
 	yes := func(names ...string) bool {
 		for _, n := range names {
 			if s := v.Get(n); s == "true" || s == "1" || s == "on" {

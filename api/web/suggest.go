@@ -16,6 +16,7 @@ import (
 func (p *Pages) suggest(ctx context.Context, v *layout.Visit) error {
 	text := v.Query.Get("query")
 	cursor, err := strconv.Atoi(v.Query.Get("cursor"))
+	// Without a place, at the end, as somebody types.
 	if err != nil {
 		cursor = len(text)
 	}
@@ -27,8 +28,10 @@ func (p *Pages) suggest(ctx context.Context, v *layout.Visit) error {
 	b := []byte(`<ul id="suggest" role="listbox" aria-label="Suggestions">`)
 	for i, s := range list {
 		query := text[:s.Start] + s.Insert + text[s.End:]
+		// Scripts count UTF-16 units, and the node bytes.
 		at := len(utf16.Encode([]rune(text[:s.Start] + s.Insert)))
 		b = fmt.Appendf(b, `<li role="option" id="suggest%d" aria-selected="false" data-kind="%s" data-at="%d" data-query="`, i, s.Kind, at)
+		// It is within an attribute, so that not even a quote may stand as it is.
 		b = append(appendAttribute(b, query), `"><span>`...)
 		b = append(append(b, layout.Name(s.Label)...), `</span> <span class="dim">`...)
 		b = append(append(b, layout.Name(detailOf(&s))...), "</span></li>\n"...)

@@ -100,14 +100,19 @@ func reached(resp *search.Response, limit int) bool {
 // withoutCut is the files of an answer that ends at a limit, without the last one
 // where the limit went through it: a later page has all of it.
 func withoutCut(files []search.File, perFile int) []search.File {
+	// A file alone is shown with what it has: nothing would be left.
 	n := len(files) - 1
 	if n < 1 {
 		return files
 	}
+
+	// The search itself gives at most so many of one file; that is no cut.
 	all := files[n].Matches
 	if perFile > 0 {
 		all = min(all, perFile)
 	}
+
+	// A file that matches by its name alone has no ranges that could be cut.
 	if rangesOf(files[n].Chunks) < all && len(files[n].Chunks) > 0 {
 		return files[:n]
 	}
@@ -148,6 +153,7 @@ func (h *heap) page(from int) (files []search.File, end int) {
 // Such a page has all of them, one behind the other.
 func isOfOneFile(req search.Request) bool {
 	q, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
+	// A count or a type of its own says what the reader wants instead.
 	if err != nil || q.Type != query.AnyType || q.Count != query.NoCount {
 		return false
 	}
@@ -158,6 +164,8 @@ func isOfOneFile(req search.Request) bool {
 
 	repo, file, text := false, false, false
 	for _, sub := range all.Subs {
+		// Each of the three may be said by more than one part; one that fits
+		// is enough, since all of them must hold.
 		switch a := sub.(type) {
 		case *query.RepoSet:
 			repo = repo || len(a.Names) == 1
@@ -166,6 +174,7 @@ func isOfOneFile(req search.Request) bool {
 		case *query.Text:
 			file = file || a.Field == query.Name && a.Regexp && whole(a.Pattern)
 			text = text || a.Field != query.Name
+		// A choice is taken for one of texts.
 		case *query.Or:
 			text = true
 		}
@@ -182,16 +191,20 @@ func whole(expr string) bool {
 	}
 
 	last := len(re.Sub) - 1
+	// By its structure: an expression with a choice or a repetition in it may stand for many paths.
 	literal := false
 	for _, sub := range re.Sub[1:last] {
 		switch sub.Op {
 		case syntax.OpLiteral:
 			literal = true
+		// Quoted signs that a query cannot have are written as a dot, see inFile.
 		case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		default:
 			return false
 		}
 	}
+
+	// Both are borders: a path has one line.
 	begin, end := re.Sub[0].Op, re.Sub[last].Op
 	return literal && (begin == syntax.OpBeginText || begin == syntax.OpBeginLine) && (end == syntax.OpEndText || end == syntax.OpEndLine)
 }
@@ -204,6 +217,8 @@ func behind(files []search.File, n, around int) []search.File {
 			n -= size
 			continue
 		}
+
+		// Copied: the answer of the search stays as it is.
 		rest := slices.Clone(files[i:])
 		rest[0].Chunks = chunksBehind(rest[0].Chunks, n, around)
 		return rest
@@ -221,6 +236,7 @@ func chunksBehind(chunks []shard.Chunk, n, around int) []shard.Chunk {
 			continue
 		}
 
+		// Cut at whole lines: numbers and colours begin with a line.
 		skip := int(c.Ranges[n].Start.Line) - around - int(c.Start.Line)
 		for ; skip > 0; skip-- {
 			size := bytes.IndexByte(c.Content, '\n') + 1

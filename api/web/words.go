@@ -36,17 +36,21 @@ func markChanged(rows []changedLine) {
 // Lines that have little in common are other lines: nothing of them is marked.
 func changedWords(old, now []byte) (inOld, inNow []span) {
 	a, b := wordsOf(old), wordsOf(now)
+	// The comparison costs the product of both: of minified code it would be much.
 	if len(a) > mostWords || len(b) > mostWords {
 		return nil, nil
 	}
 	keepOld, keepNow := commonWords(old, now, a, b)
 
+	// Blanks are no likeness: an indent is the same in nearly all lines.
 	same := 0
 	for i, w := range a {
 		if keepOld[i] {
 			same += solid(old[w.start:w.end])
 		}
 	}
+
+	// A third: with less in common, marks would be nearly the whole line and tell nothing.
 	if same == 0 || same*3 < min(solid(old), solid(now)) {
 		return nil, nil
 	}
