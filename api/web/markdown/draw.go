@@ -45,11 +45,15 @@ func (d *drawing) attribute(name, value string) {
 
 // text appends text as it reads, with the citations that stand in it.
 func (d *drawing) text(t []byte) {
+	// Files of a repository have no citations, whatever bytes they hold.
 	for len(d.Cites) > 0 {
 		i := bytes.IndexByte(t, markBegin)
 		if i < 0 {
 			break
 		}
+
+		// Neither a mark without an end nor a number of no citation is one: the source may hold
+		// such bytes anywhere.
 		length := bytes.IndexByte(t[i:], markEnd)
 		n, err := strconv.Atoi(string(t[i+1 : i+max(length, 1)]))
 		if err != nil || n < 0 || n >= len(d.Cites) {
@@ -64,10 +68,12 @@ func (d *drawing) text(t []byte) {
 
 // cite draws a citation; one within a link is its label alone.
 func (d *drawing) cite(c *Cite) {
+	// There is no link within a link: a browser would end the outer one.
 	switch {
 	case d.links > 0:
 		d.out = d.Text(d.out, []byte(c.Label))
 		return
+	// What could not be checked leads nowhere, and says so.
 	case c.URL == "":
 		d.put(`<span class="cite dim">`)
 		d.out = d.Text(d.out, []byte(c.Label+" ("+c.Note+")"))
@@ -98,6 +104,7 @@ func (d *drawing) plain(s string) string {
 // children draws what stands in a node. Tags of HTML that are opened in it end
 // with it at the latest.
 func (d *drawing) children(n ast.Node) {
+	// Each level is a call within a call, and a document may be nothing but levels.
 	if d.depth++; d.depth > mostDepth {
 		panic(stopped{ErrDeep})
 	}
@@ -106,6 +113,8 @@ func (d *drawing) children(n ast.Node) {
 		d.watch.tick()
 		d.node(c)
 	}
+
+	// HTML that a paragraph opens must not swallow the page.
 	d.closeTo(open)
 	d.depth--
 }
@@ -159,6 +168,7 @@ func (d *drawing) node(n ast.Node) {
 
 // inline draws a node that stands in a line.
 func (d *drawing) inline(n ast.Node) {
+	// The source is drawn, never passed through: whatever a line holds is text or one of these.
 	switch n := n.(type) {
 	case *ast.Text:
 		d.words(n.Segment.Value(d.src), n.IsRaw())
@@ -176,6 +186,7 @@ func (d *drawing) inline(n ast.Node) {
 		d.within([...]string{"em", "strong"}[n.Level-1], n)
 	case *gfm.Strikethrough:
 		d.within("del", n)
+	// For ears as well: a box alone does not say that it is of a task.
 	case *gfm.TaskCheckBox:
 		if n.IsChecked {
 			d.put(`<input type="checkbox" disabled="" checked="" aria-label="done"> `)
@@ -186,12 +197,15 @@ func (d *drawing) inline(n ast.Node) {
 	case *ast.Link:
 		d.anchored(d.destination(n.Destination), string(n.Title), func() { d.children(n) })
 	case *ast.AutoLink:
+		// Escaped here as the renderer of the library would, since that is not used.
 		address := string(util.URLEscape(n.URL(d.src), false))
+		// The library does not say whether the prefix stood there.
 		if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(address), "mailto:") {
 			address = "mailto:" + address
 		}
 		d.anchored(address, "", func() { d.text(n.Label(d.src)) })
 
+	// Its text is what stands in it without markup, since an attribute has none.
 	case *ast.Image:
 		d.picture(picture{source: d.destination(n.Destination), alt: d.reads(n), title: string(n.Title)})
 	case *ast.RawHTML:
@@ -223,6 +237,7 @@ func resolved(t []byte) []byte {
 
 // reads is the text of a node without its markup.
 func (d *drawing) reads(n ast.Node) string {
+	// Bounded as the drawing: an alternative text may be nested too.
 	var b strings.Builder
 	var read func(ast.Node, int)
 	read = func(n ast.Node, depth int) {
@@ -233,11 +248,14 @@ func (d *drawing) reads(n ast.Node) string {
 		for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 			switch c := c.(type) {
 			case *ast.Text:
+				// Code stands as it is, a backslash and an entity in it too.
 				if t := c.Segment.Value(d.src); n.Kind() == ast.KindCodeSpan {
 					b.Write(t)
 				} else {
 					b.Write(resolved(t))
 				}
+
+				// A line break within a heading or an image is a blank to readers.
 				if c.SoftLineBreak() || c.HardLineBreak() {
 					b.WriteByte(' ')
 				}
@@ -258,7 +276,9 @@ func (d *drawing) reads(n ast.Node) string {
 // heading draws a heading below those of the page, and leaves out no level: who
 // goes from heading to heading by ear misses none. Its size is that of its own.
 func (d *drawing) heading(n *ast.Heading) {
+	// One below the heading before, at most; never above those of the page, and there are six.
 	d.level = min(d.Level+n.Level, max(d.level, d.Level)+1, 6)
+	// From the text, as code hosts do, so that links written for them lead there.
 	title := d.reads(n)
 	id := d.id(slug(title))
 	element := "h" + strconv.Itoa(d.level)
@@ -268,6 +288,7 @@ func (d *drawing) heading(n *ast.Heading) {
 	d.put(` class="size`, strconv.Itoa(n.Level), `">`)
 	d.children(n)
 	d.put("</", element, ">\n")
+	// The list of contents has nothing to show for a heading without text.
 	if title != "" {
 		d.headings = append(d.headings, Heading{Level: n.Level, ID: id, Text: title})
 	}
@@ -275,6 +296,7 @@ func (d *drawing) heading(n *ast.Heading) {
 
 // id is an id that the document does not have yet.
 func (d *drawing) id(name string) string {
+	// By counting up, as code hosts do; a heading may already have the name that counting arrives at.
 	id := d.anchor(name)
 	n, again := d.ids[id]
 	for ; again; _, again = d.ids[id] {
@@ -292,9 +314,12 @@ func (d *drawing) list(n *ast.List) {
 		element = "ol"
 	}
 	d.put("<", element)
+	// A browser begins with 1 by itself.
 	if n.IsOrdered() && n.Start != 1 {
 		d.attribute("start", strconv.Itoa(n.Start))
 	}
+
+	// Such a list has boxes in place of its marks.
 	if tasks(n) {
 		d.attribute("class", "tasks")
 	}
@@ -327,6 +352,7 @@ func (d *drawing) codeSpan(n *ast.CodeSpan) {
 func (d *drawing) code(language string, lines *text.Segments) {
 	code := lines.Value(d.src)
 	d.put(`<pre tabindex="0"><code>`)
+	// A citation in a block of code must still lead to its source, which counts for more than colours.
 	if len(d.Cites) > 0 && bytes.IndexByte(code, markBegin) >= 0 {
 		d.text(code)
 	} else {
@@ -354,6 +380,7 @@ const (
 // table draws a table.
 func (d *drawing) table(n *gfm.Table) {
 	d.put(tableBegin, "\n")
+	// The head stands before the body, and a table may have no body at all.
 	body := false
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
 		_, head := row.(*gfm.TableHeader)
@@ -379,13 +406,16 @@ func (d *drawing) table(n *gfm.Table) {
 func (d *drawing) row(row ast.Node, head bool) {
 	d.put("<tr>")
 	for c := row.FirstChild(); c != nil; c = c.NextSibling() {
+		// Drawn before its tag, which depends on what is in it, and taken out again.
 		begun := len(d.out)
 		d.watch.tick()
 		d.children(c)
+		// Copied, since what follows is written where it stands.
 		inside := bytes.Clone(d.out[begun:])
 		d.out = d.out[:begun]
 
 		element := "td"
+		// An empty heading would be read out for each cell below it.
 		if head && readable(inside) {
 			element = "th"
 		}
@@ -393,6 +423,8 @@ func (d *drawing) row(row ast.Node, head bool) {
 		if element == "th" {
 			d.attribute("scope", "col")
 		}
+
+		// Left is what it is anyhow.
 		if cell, ok := c.(*gfm.TableCell); ok && (cell.Alignment == gfm.AlignRight || cell.Alignment == gfm.AlignCenter) {
 			d.attribute("class", cell.Alignment.String())
 		}
@@ -414,13 +446,18 @@ func (d *drawing) anchored(address, title string, inside func()) {
 
 // openLink begins a link, and reports whether there is one.
 func (d *drawing) openLink(address, title string) bool {
+	// A link within a link ends the outer one in a browser.
 	if d.links > 0 {
 		return false
 	}
+
+	// An address that is not allowed leaves the text without a link.
 	to, outside := d.link(address)
 	if to == "" {
 		return false
 	}
+
+	// Where it began is kept: a link in which nothing can be read is taken back.
 	d.links++
 	d.begun = len(d.out)
 	d.put("<a")
@@ -428,6 +465,8 @@ func (d *drawing) openLink(address, title string) bool {
 	if title != "" {
 		d.attribute("title", d.plain(title))
 	}
+
+	// Those of another site learn nothing of this one.
 	if outside {
 		d.attribute("rel", rel)
 	}
@@ -449,6 +488,7 @@ func (d *drawing) closeLink() {
 
 // readable reports whether drawn HTML has text, or an image that is described.
 func readable(drawn []byte) bool {
+	// Its tags have been drawn here, so that each has an end, and no > within.
 	for len(drawn) > 0 {
 		tag := bytes.IndexByte(drawn, '<')
 		if tag < 0 {
@@ -462,6 +502,8 @@ func readable(drawn []byte) bool {
 		if end < 0 {
 			break
 		}
+
+		// An image that says nothing is no text.
 		if bytes.HasPrefix(drawn, []byte("<img")) && !bytes.Contains(drawn[:end], []byte(` alt=""`)) {
 			return true
 		}
@@ -476,6 +518,7 @@ type picture struct{ source, alt, title, width, height string }
 // picture draws an image of the repository. One from elsewhere is a link to it:
 // nobody learns who reads a page.
 func (d *drawing) picture(p picture) {
+	// Of the repository alone: to load one from elsewhere would tell that site who reads what.
 	if to := d.image(p.source); to != "" {
 		d.put("<img")
 		d.attribute("src", to)
@@ -484,6 +527,7 @@ func (d *drawing) picture(p picture) {
 			d.attribute("title", p.title)
 		}
 		for _, size := range []struct{ name, value string }{{"width", p.width}, {"height", p.height}} {
+			// Only numbers: an attribute of the source could else hold anything.
 			if number.MatchString(size.value) {
 				d.attribute(size.name, size.value)
 			}
@@ -492,6 +536,7 @@ func (d *drawing) picture(p picture) {
 		return
 	}
 
+	// The link needs a text, else it would be none.
 	label := p.alt
 	if strings.TrimSpace(label) == "" {
 		label = "image"

@@ -52,14 +52,18 @@ func (d *drawing) destination(source []byte) string {
 //	javascript:alert(1)   ""
 func (d *drawing) link(address string) (to string, outside bool) {
 	address = trimmed(address)
+	// As a browser reads it: another site, not a path.
 	if strings.HasPrefix(address, "//") {
 		address = "https:" + address
 	}
+
+	// The order counts: a fragment is of this document, and what has a scheme is no path.
 	switch {
 	case strings.HasPrefix(address, "#"):
 		return "#" + url.PathEscape(d.anchor(unescaped(address[1:]))), false
 	case scheme.MatchString(address):
 		return elsewhere(address), true
+	// An answer of a model is in no directory, so that a relative address says nothing.
 	case d.File == nil:
 		return "", false
 	}
@@ -69,18 +73,23 @@ func (d *drawing) link(address string) (to string, outside bool) {
 	switch {
 	case !ok:
 		return "", false
+	// The page of a directory is another one than that of a file.
 	case p == "" || directory(address):
 		return d.Tree(p), false
 	}
+
 	to = d.File(p)
 	switch {
 	case fragment == "":
 		return to, false
+	// A file of code has lines, whose names are the same here.
 	case !Named(p):
 		return to + "#" + url.PathEscape(unescaped(fragment)), false
+	// A document is shown without lines; its source has them.
 	case line.MatchString(fragment):
 		return to + "?plain=1#" + url.PathEscape(unescaped(fragment)), false
 	}
+	// The ids of a document have a prefix here, and are in lower letters.
 	return to + "#" + url.PathEscape("md-"+strings.ToLower(unescaped(fragment))), false
 }
 
@@ -106,15 +115,22 @@ func (d *drawing) image(address string) string {
 // path is the path in the repository that a relative address names. One that
 // leads out of the repository names nothing.
 func (d *drawing) path(address string) (string, bool) {
+	// Cut before they are unescaped, so that a name may hold these signs.
 	address, _, _ = strings.Cut(address, "#")
 	address, _, _ = strings.Cut(address, "?")
 	p := unescaped(address)
+	// A control character is in no path that somebody has written by hand.
 	if p == "" || strings.IndexFunc(p, func(r rune) bool { return r < ' ' }) >= 0 {
 		return "", false
 	}
+
+	// Relative to the directory of the document; a slash at its beginning
+	// means the root of the repository.
 	if !strings.HasPrefix(p, "/") {
 		p = d.Dir + "/" + p
 	}
+
+	// Cleaned without a slash before it, so that what leads out of the repository is seen.
 	p = path.Clean(strings.TrimLeft(p, "/"))
 	if p == ".." || strings.HasPrefix(p, "../") {
 		return "", false
@@ -131,12 +147,16 @@ func elsewhere(address string) string {
 	if err != nil {
 		return ""
 	}
+
+	// Only what a reader follows with a click and no harm; javascript: runs in this site, and data:
+	// is a page of the attacker's.
 	switch u.Scheme {
 	case "http", "https":
+		// An address without a host is read by browsers in their own ways.
 		if u.Host == "" {
 			return ""
 		}
-	case "mailto":
+	case "mailto": // opens a program of the reader's
 	default:
 		return ""
 	}

@@ -81,6 +81,7 @@ func (d *drawing) rawHTML(n *ast.RawHTML) {
 func (d *drawing) raw(source []byte, at ast.Node, inline bool) {
 	z := html.NewTokenizer(bytes.NewReader(source))
 	silent := false
+	// A tokenizer, not a parser: a block of HTML may hold half of an element, whose rest is Markdown.
 	for {
 		kind := z.Next()
 		if kind == html.ErrorToken {
@@ -93,6 +94,8 @@ func (d *drawing) raw(source []byte, at ast.Node, inline bool) {
 			if !silent {
 				d.text([]byte(t.Data))
 			}
+
+			// A mute element is one text to the tokenizer, so that the next is to be read again.
 			silent = false
 		case html.StartTagToken, html.SelfClosingTagToken:
 			silent = mute[t.Data]
@@ -106,8 +109,10 @@ func (d *drawing) raw(source []byte, at ast.Node, inline bool) {
 
 // start draws a tag that begins something.
 func (d *drawing) start(t *html.Token, at ast.Node, inline bool) {
+	// These have no end, and need none.
 	switch t.Data {
 	case "br", "hr":
+		// A rule does not stand in a line.
 		if !inline || t.Data == "br" {
 			d.put("<", t.Data, ">")
 		}
@@ -124,16 +129,23 @@ func (d *drawing) start(t *html.Token, at ast.Node, inline bool) {
 	if !ok || inline && !k.inline {
 		return
 	}
+
+	// As a browser does: an item ends where the next begins, also without its end.
 	if top := d.top(at); slices.Contains(k.ends, top) {
 		d.closeTo(len(d.open) - 1)
 	}
+
+	// A cell outside a table would move out of its place.
 	if k.in != nil && !slices.Contains(k.in, d.top(at)) {
 		return
 	}
+
+	// Tags of HTML are no nodes, so they are counted here.
 	if len(d.open) >= mostDepth {
 		panic(stopped{ErrDeep})
 	}
 
+	// Its end is kept with it, so that all kinds are closed in one way.
 	end := "</" + k.as + ">"
 	switch {
 	case slices.Contains(titles, t.Data):
@@ -155,6 +167,8 @@ func (d *drawing) rawHeading(t *html.Token) string {
 	own := int(t.Data[1] - '0')
 	d.level = min(d.Level+own, max(d.level, d.Level)+1, 6)
 	element := "h" + string(rune('0'+d.level))
+
+	// An id that the source gives is kept, with the prefix: links of the document lead to it.
 	d.put("<", element)
 	if id := value(t, "id"); id != "" {
 		d.attribute("id", d.id(id))
@@ -165,7 +179,9 @@ func (d *drawing) rawHeading(t *html.Token) string {
 
 // rawLink draws a link, or a place that links lead to.
 func (d *drawing) rawLink(t *html.Token, at ast.Node) {
+	// Old documents have places by name.
 	for _, name := range []string{"id", "name"} {
+		// An anchor within a link would end it.
 		if id := value(t, name); id != "" && d.links == 0 {
 			d.put("<a")
 			d.attribute("id", d.id(id))
@@ -181,6 +197,7 @@ func (d *drawing) rawLink(t *html.Token, at ast.Node) {
 // end draws the end of a tag that stands in the same node; one that was not
 // opened there ends nothing.
 func (d *drawing) end(name string, at ast.Node) {
+	// Backwards, and only among those of the same node: a tag left open within ends with it.
 	for i := len(d.open) - 1; i >= 0 && d.open[i].at == at; i-- {
 		if d.open[i].name == name {
 			d.closeTo(i)

@@ -51,6 +51,7 @@ type lines struct{}
 func (lines) Trigger() []byte { return nil }
 
 func (lines) Open(parent ast.Node, _ text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	// Counted anew for each: the parser builds the tree while it is asked here.
 	depth := 0
 	for n := parent; n != nil; n = n.Parent() {
 		if depth++; depth > mostDepth {
@@ -75,7 +76,9 @@ func (delimiters) Parse(parent ast.Node, block text.Reader, pc parser.Context) a
 	w := watchOf(pc)
 	w.tick()
 	switch block.Peek() {
+	// Only these are paired, which takes time by the square of their number.
 	case '*', '_', '~':
+		// The parser works on one block at a time.
 		if w.block != parent {
 			w.block, w.delimiters = parent, 0
 		}
@@ -91,8 +94,10 @@ type paragraphs struct{}
 
 func (paragraphs) Transform(n *ast.Paragraph, r text.Reader, pc parser.Context) {
 	watchOf(pc).tick()
+	// The parser takes each definition off the beginning of the lines that are left.
 	if l := n.Lines(); l.Len() > mostDefinitions {
 		first := l.At(0)
+		// Only a paragraph that begins with [ is searched for definitions.
 		if v := first.Value(r.Source()); len(v) > 0 && v[0] == '[' {
 			panic(stopped{ErrSlow})
 		}
