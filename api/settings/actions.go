@@ -41,6 +41,7 @@ var actions = []action{
 		command: []string{"shoal", "repo", "reindex", "SUBJECT"},
 		said:    "The repository is queued.",
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
+			// By the name, which the owner must be able to see; the job goes by the number.
 			repo, err := p.Repos.Repo(ctx, by.Viewer(), subject)
 			if err != nil {
 				return err
@@ -181,6 +182,7 @@ func (p *Pages) ask(ctx context.Context, v *layout.Visit) error {
 }
 
 func (p *Pages) dialog(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog) error {
+	// Asked for each time the page is shown, also after a refusal: things may have moved on meanwhile.
 	if d.more != nil {
 		facts, err := d.more(ctx, p, by, d.Subject)
 		if err != nil {
@@ -194,6 +196,7 @@ func (p *Pages) dialog(ctx context.Context, v *layout.Visit, by account.Owner, d
 
 // do makes a change, and leads back to where its effect is seen.
 func (p *Pages) do(ctx context.Context, v *layout.Visit) error {
+	// A form of another site would come with the owner's own session.
 	if err := v.SameSite(); err != nil {
 		return err
 	}
@@ -206,25 +209,31 @@ func (p *Pages) do(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
+	// What is lost does not come back, so it is asked for once more, in the reader's own hand.
 	d := &dialog{action: a, Subject: v.Form.Get("subject")}
 	if a.typed && v.Form.Get("typed") != d.Subject {
 		d.Wrong = "Type the name exactly as it stands above."
 		v.Status = 400
 		return p.dialog(ctx, v, by, d)
 	}
+
+	// The method itself checks all of it again: a program may call it without this page.
 	if err := a.do(ctx, p, by, d.Subject, v.Form.Get("accept") == "1"); err != nil {
 		return p.refused(ctx, v, by, d, err)
 	}
+	// Back to the list by another request: to load the page again must not do it again.
 	return v.Redirect(303, a.Back()+"?did="+a.name)
 }
 
 // refused shows why a change was not made, where that is the reader's to mend.
 func (p *Pages) refused(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog, err error) error {
 	var told *call.Error
+	// Neither is mended by asking again on the same page.
 	if !errors.As(err, &told) || told.Kind == call.ErrNotFound || told.Kind == call.ErrForbidden {
 		return err
 	}
 	v.Status, d.Wrong = 409, told.Error()
+	// Only this refusal is about a loss, and only then is the box shown: nobody ticks it by habit.
 	d.Accept = d.loss && told.Kind == call.ErrExists
 	return p.dialog(ctx, v, by, d)
 }
@@ -240,6 +249,7 @@ func shell(words []string, subject string) string {
 
 // quoted is a word of a shell, in quotes where it has special characters.
 func quoted(w string) string {
+	// What no shell takes for anything else; a list of what is harmless, not of what is harmful.
 	special := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
 	}
@@ -295,10 +305,13 @@ func moves(ctx context.Context, p *Pages, by account.Owner, subject string) ([]s
 		case m.ID == subject:
 			found = true
 			facts = append(facts, "It holds "+layout.Counted(m.Groups, "unit", "units")+" of placement, "+layout.Size(m.Bytes)+" of index files; it is "+roleNames[m.Role]+".")
+
+			// Left counts only what a node that is drained has still to give away.
 			if m.Draining {
 				facts = append(facts, layout.Counted(m.Left, "repository has", "repositories have")+" too few copies elsewhere.")
 			}
 
+		// Nothing is placed on one that does not answer or is drained itself.
 		case m.Health == "alive" && !m.Draining:
 			others = append(others, m.ID)
 		}

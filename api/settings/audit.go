@@ -57,6 +57,7 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 		Kinds: []chronicle.Kind{chronicle.Everything, chronicle.Changes, chronicle.Accesses},
 	}
 
+	// Counting does not go through all that there is.
 	if r.AtLeast {
 		data.Total = "At least " + data.Total
 	}
@@ -72,9 +73,12 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 // detailOf is what there is to say of an entry beside who did what.
 func detailOf(l *chronicle.Line) string {
 	var said []string
+	// A success says nothing new.
 	if l.Status >= 400 {
 		said = append(said, fmt.Sprint("answered ", l.Status))
 	}
+
+	// Accesses are counted, many to a line.
 	if l.Count > 0 {
 		said = append(said, layout.Counted(l.Count, "time", "times"))
 	}

@@ -29,6 +29,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
+	// By what it does, the dangerous first: a file that is accepted may still not do what one thinks.
 	type list struct {
 		Name, About string
 		Mark        mark
@@ -52,6 +53,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		{"Works", "These have an effect.", good("works"), r.Effects.Works},
 	}}
 
+	// In force unless something is wrong, the worst first.
 	for i := range r.Files {
 		f := file{NodeFile: &r.Files[i], Mark: good("in force"), Loaded: p.when(r.Files[i].LoadedAt), Told: p.when(r.Files[i].RefusedAt)}
 
@@ -71,6 +73,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 
 // contexts is the list of search contexts.
 func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
+	// As the viewer may see them: the counts are of repositories that he may search.
 	all, err := p.Config.Contexts(ctx, v.Viewer)
 	if err != nil {
 		return err
@@ -83,6 +86,7 @@ func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
 
 	rows := make([]row, len(all))
 	for i, c := range all {
+		// With a blank behind it, so that the query goes on from there.
 		filter := "context:" + query.Quote(c.Name)
 		rows[i] = row{c, filter, "/search?" + url.Values{"query": {filter + " "}}.Encode(), layout.Counted(c.Repos, "repository", "repositories")}
 	}

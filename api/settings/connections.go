@@ -53,9 +53,12 @@ func (p *Pages) connections(ctx context.Context, v *layout.Visit) error {
 			SyncURL:          askURL("sync", c.Name),
 		}
 
+		// Only some hosts tell of a limit.
 		if c.Limit > 0 {
 			rows[i].Left = fmt.Sprintf("%s of %s calls left", layout.Grouping(c.Remaining), layout.Grouping(c.Limit))
 		}
+
+		// Without something held there is nothing to accept.
 		if c.Held > 0 {
 			rows[i].AcceptURL = askURL("accept", c.Name)
 		}

@@ -20,6 +20,7 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
+	// As many as somebody reads; the API has the others.
 	r, err := p.Events.Events(ctx, by, chronicle.EventsRequest{Limit: 200})
 	if err != nil {
 		return err
@@ -35,6 +36,7 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 		Rows  []row
 	}{Since: p.when(r.Since)}
 
+	// An event that is not known here, of a newer node, is no alarm.
 	for _, e := range r.Events {
 		m, ok := eventMarks[e.Kind]
 		if !ok {

@@ -77,6 +77,7 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 }
 
 func (p *Pages) jobRow(j *operate.JobInfo) jobRow {
+	// It can always be run once more, except while it runs.
 	row := jobRow{
 		JobInfo:  j,
 		Mark:     jobMarks[j.State],
@@ -86,14 +87,18 @@ func (p *Pages) jobRow(j *operate.JobInfo) jobRow {
 		RetryURL: askURL("retry", j.ID),
 	}
 
+	// What waits may have begun before, in an attempt that failed.
 	if j.State == "running" {
 		row.Began = p.when(j.Started)
 		row.RetryURL = ""
 	}
+
+	// What has ended cannot be cancelled.
 	if j.State != "done" && j.State != "failed" {
 		row.CancelURL = askURL("cancel", j.ID)
 	}
 
+	// Before a host has told how much there is, a part of it would be a guess.
 	if j.Total > 0 {
 		row.Part = fmt.Sprint(100 * j.Done / j.Total)
 	}

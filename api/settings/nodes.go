@@ -35,6 +35,8 @@ func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 		Verdict mark
 		Rows    []nodeRow
 	}{Verdict: verdict(s)}
+
+	// Links to changes are for owners; the methods behind them refuse everybody else themselves.
 	for i := range s.Members {
 		data.Rows = append(data.Rows, p.nodeRow(&s.Members[i], s.Node, v.Viewer.Role == catalog.RoleOwner))
 	}
@@ -44,6 +46,7 @@ func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 	row := nodeRow{MemberStatus: m, Self: m.ID == self, Holds: layout.Size(m.Bytes), Up: p.when(m.StartedAt)}
 
+	// The order counts: one that does not answer may be drained too, and is not to be taken for done.
 	switch {
 	case m.Health != "alive":
 		row.Mark = bad("does not answer")
@@ -55,6 +58,7 @@ func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 		row.Mark = good("answers")
 	}
 
+	// Nothing is known of a disk that says 0.
 	if m.DiskUsed > 0 {
 		row.Disk = fmt.Sprintf("%d %%", m.DiskUsed)
 	}
@@ -63,11 +67,15 @@ func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 		return row
 	}
 
+	// One that is drained can be taken back, also while it does not answer.
 	if m.Draining {
 		row.UndrainURL = askURL("undrain", m.ID)
 	} else if m.Health == "alive" {
 		row.DrainURL = askURL("drain", m.ID)
 	}
+
+	// Only what gives away its data, or is lost anyhow: removing a healthy
+	// node loses copies for no need.
 	if m.Draining || m.Health != "alive" {
 		row.ForgetIt = askURL("remove", m.ID)
 	}
@@ -89,6 +97,7 @@ func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 		Holds, Part string
 	}
 
+	// Parts are of what all hold together, so that they show how even it lies.
 	var total int64
 	for i := range s.Members {
 		total += s.Members[i].Bytes
@@ -103,6 +112,7 @@ func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 	for i := range s.Members {
 		m := &s.Members[i]
 
+		// An empty cluster has no parts.
 		part := ""
 		if total > 0 {
 			part = fmt.Sprintf("%.0f", 100*float64(m.Bytes)/float64(total))

@@ -41,6 +41,7 @@ type tile struct {
 }
 
 func tiles(s *node.StatusResponse, owner bool) []tile {
+	// Whether those that answer are enough is for the verdict to say.
 	alive, voters := 0, 0
 	for _, m := range s.Members {
 		if m.Health == "alive" {
@@ -58,6 +59,7 @@ func tiles(s *node.StatusResponse, owner bool) []tile {
 		{"Failed repositories", layout.Grouping(s.Repos.Failed), "/settings/repos?state=failed", unless(s.Repos.Failed > 0, warn)},
 	}
 
+	// The rest is about repositories that others may not even know of.
 	if !owner {
 		return out
 	}
@@ -89,14 +91,17 @@ func verdict(s *node.StatusResponse) mark {
 
 	t, few := s.Tolerates, layout.Counted(s.Placement.UnderReplicated, "repository has", "repositories have")
 
+	// The worst first: a sentence is true only where those before it are not.
 	switch {
 	case t.Writes < 0:
 		return bad("Reads work, changes wait: most voters do not answer. `shoal recover` brings back a cluster that lost them for good.")
 	case t.Known && t.Searches < 0:
 		return bad(layout.Counted(s.Placement.NoLiveCopy, "repository has", "repositories have") + " no live copy: searches lack them until a node comes back or they are indexed again.")
 
+	// Where nothing is known of copies, that there is one node says enough.
 	case alive <= 1:
 		return plainly("One node: it must not fail.")
+	// Of copies nothing is known, so only of changes something is said.
 	case !t.Known:
 		return good(fmt.Sprintf("Any %s may fail now; changes go on.", nodes(t.Writes)))
 
@@ -108,6 +113,7 @@ func verdict(s *node.StatusResponse) mark {
 	case t.Writes == 0:
 		return warn(fmt.Sprintf("Any %s may fail now and searches stay complete, but changes would wait for it.", nodes(t.Searches)))
 	}
+	// Both have to hold for the sentence, so it is the smaller.
 	return good(fmt.Sprintf("Any %s may fail now; searches stay complete.", nodes(min(t.Searches, t.Writes))))
 }
 

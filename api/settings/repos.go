@@ -54,10 +54,12 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 		PerPage:    reposPerPage,
 	}
 
+	// A state that there is not, as in an old link, is none.
 	if !slices.Contains(browse.RepoStates(), req.State) {
 		req.State = ""
 	}
 
+	// An order that there is not is the usual one.
 	order := repoOrders[0]
 	for _, o := range repoOrders {
 		if o.Value == q.Get("sort") {
@@ -95,6 +97,8 @@ func (p *Pages) repoRow(r *browse.RepoInfo) repoRow {
 		Revisions:  layout.Counted(len(r.Revisions), "revision", "revisions"),
 		ReindexURL: askURL("reindex", r.Name),
 	}
+
+	// Until it is indexed it has no size.
 	if r.TextBytes > 0 {
 		row.Text, row.Index = layout.Size(r.TextBytes), layout.Size(r.ShardBytes)
 	}
@@ -107,6 +111,7 @@ type turns struct{ Newer, Older string }
 func turnsOf(path string, q url.Values, at, per, total int) turns {
 	to := func(n int) string {
 		q.Set("page", fmt.Sprint(n))
+		// What was done is told once, not on each page that is turned to.
 		q.Del("did")
 		return path + "?" + q.Encode()
 	}
@@ -115,6 +120,8 @@ func turnsOf(path string, q url.Values, at, per, total int) turns {
 	if at > 1 {
 		t.Newer = to(at - 1)
 	}
+
+	// The first comparison bounds at: it is from the address, and so large a product would wrap around.
 	if at < total/per+1 && at*per < total {
 		t.Older = to(at + 1)
 	}

@@ -128,6 +128,7 @@ const (
 
 // Routes is the table of the pages.
 func (p *Pages) Routes() []Route {
+	// Changes may have to wait for a leader; what is shown is on this node already.
 	return []Route{
 		{"/settings", "GET", quick, p.overview},
 		{"/settings/repos", "GET", quick, p.repos},
@@ -171,6 +172,7 @@ type when struct{ Text, Stamp string }
 // when says how far a time is from now.
 func (p *Pages) when(t time.Time) when {
 	if t.IsZero() {
+		// What has not happened is no time, and not 2,000 years ago.
 		return when{}
 	}
 	return when{layout.Distance(p.Now(), t), t.UTC().Format(time.RFC3339)}
