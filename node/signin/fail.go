@@ -33,11 +33,13 @@ func mistake(format string, args ...any) error { return &setup{fmt.Sprintf(forma
 // failed is what the person is told of a failure. The log has all of it, by the
 // same reference; what a provider sends is cut, and no secret of ours is in it.
 func (s *Server) failed(p *provider, err error) error {
+	// Who may come in is decided here: what is said of that is meant for the person.
 	var ours *call.Error
 	if errors.As(err, &ours) {
 		return err // of this service, not of the provider
 	}
 
+	// It leads from what the person tells an owner to the line of the log, and says nothing by itself.
 	reference := random()[:8]
 	kind, said := call.ErrUnavailable, "%s cannot be asked now. Try again, or tell an owner of this service the reference %s."
 	detail := err.Error()
@@ -46,11 +48,13 @@ func (s *Server) failed(p *provider, err error) error {
 	var answer *oauth2.RetrieveError
 	var wrong *setup
 	switch {
+	// The one refusal that an owner mends, by the scopes of the application there.
 	case errors.As(err, &no) && no.code == "invalid_scope" && s.asksAt(p):
 		said = "%s does not give what is needed to see which repositories are yours. Tell an owner of this service the reference %s."
 		detail += "; the application there needs the scopes " + strings.Join(s.scopes(p), " ") + ", since PERMISSION_SYNC_ENABLED=true"
 
 	case errors.As(err, &no):
+		// Its code alone, cut: anybody can send a browser back with a description of their own.
 		kind, said = call.ErrUnauthenticated, "%s did not let you in ("+plain(no.code, 60)+"). Begin again. The reference is %s."
 
 	case errors.As(err, &answer):
@@ -59,10 +63,12 @@ func (s *Server) failed(p *provider, err error) error {
 			status = answer.Response.StatusCode
 		}
 		detail = fmt.Sprintf("status %d, %s: %s", status, answer.ErrorCode, answer.ErrorDescription)
+		// The second is GitHub's name for the first: a page that is loaded again sends the same code.
 		if answer.ErrorCode == "invalid_grant" || answer.ErrorCode == "bad_verification_code" {
 			kind, said = call.ErrUnauthenticated, "%s says that this sign-in was used or has ended. Begin again. The reference is %s."
 		}
 
+	// Trying again does not help the person, so that is not said.
 	case errors.As(err, &wrong), errors.Is(err, errNoSecret):
 		said = "%s is not set up right, or did not answer as it should. Tell an owner of this service the reference %s."
 	}
@@ -73,12 +79,14 @@ func (s *Server) failed(p *provider, err error) error {
 
 // plain is a text of a stranger on one line, cut.
 func plain(text string, most int) string {
+	// Into the log and a format, so that neither a line nor a verb of it can be forged.
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '%' {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
+	// Once more: the cut may have gone through a character.
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
@@ -119,6 +127,7 @@ type limited struct {
 
 // Read fails where the answer is too long.
 func (l *limited) Read(p []byte) (int, error) {
+	// Also for one that fills the bound to the byte: whether it had ended is not known here.
 	if l.left <= 0 {
 		return 0, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}

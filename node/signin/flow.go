@@ -68,10 +68,13 @@ func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 		return nil, err
 	}
 
+	// Whoever is signed in may link what nobody signs in by.
 	if req.By == nil && !p.signsIn() {
 		return nil, call.Fail(call.ErrForbidden, "Nobody signs in by %s here: it is there to be linked.", p.label())
 	}
 
+	// Three secrets, each for one thing: state ties the answer to this browser, nonce the token to
+	// this flow, and with the verifier nobody else can exchange the code.
 	f := flow{
 		Provider: p.ID,
 		State:    random(),
@@ -80,20 +83,25 @@ func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 		Link:     req.Link,
 		Ends:     s.d.Now().Add(FlowLife).Unix(),
 	}
+
+	// The proxy has said already who it is: there is nothing to send the browser to.
 	if p.way == (proxied{}) {
 		return s.throughProxy(ctx, p, req)
 	}
 
+	// Where it is too long the person still gets in, at the first page.
 	if len(req.Next) <= maxNext {
 		f.Next = req.Next
 	}
 	if req.By != nil {
+		// Before the browser leaves: else the person signs in there for nothing.
 		if err := s.d.Accounts.MayLink(*req.By); err != nil {
 			return nil, err
 		}
 		f.Session = req.By.Viewer().Session
 	}
 
+	// From here on a provider is asked, for somebody whom nobody knows.
 	leave, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
@@ -109,6 +117,7 @@ func (s *Server) Begin(ctx context.Context, req Start) (*Begun, error) {
 		return nil, s.failed(p, err)
 	}
 
+	// What the answer must come from, also where the configuration has changed meanwhile.
 	f.Authority = at.authority
 	value, err := s.d.Sealer.Seal(ctx, f)
 	if err != nil {
@@ -176,6 +185,7 @@ func (s *Server) Finish(ctx context.Context, b Back) (*Finished, error) {
 		return nil, err
 	}
 	who, err := s.proof(ctx, p, f, b.Query)
+	// Left before the account is looked at: from here on no provider is waited for.
 	leave()
 	if err != nil {
 		return nil, s.failed(p, err)
@@ -205,17 +215,20 @@ func (s *Server) enter(ctx context.Context, link string, who account.Proof, in a
 // opened is the flow that a browser brings back: it carries the cookie, the
 // state is the same, the address is that of the provider, and time is left.
 func (s *Server) opened(ctx context.Context, b *Back) (*flow, error) {
+	// The name of the cookie comes from the state, so that two tabs do not overwrite each other's.
 	name := b.CookieOf()
 	if name == "" {
 		return nil, errStale()
 	}
 
 	var f flow
+	// A cookie that this cluster did not seal is no fault of its own: it is refused with the others.
 	ours, err := s.d.Sealer.Open(ctx, b.Carried(name), &f)
 	if err != nil {
 		return nil, err
 	}
 
+	// In constant time: the state is a secret of the browser.
 	same := subtle.ConstantTimeCompare([]byte(f.State), []byte(b.Query.Get("state"))) == 1
 	if !ours || !same || f.Provider != b.Provider || s.d.Now().Unix() >= f.Ends {
 		return nil, errStale()
@@ -225,10 +238,12 @@ func (s *Server) opened(ctx context.Context, b *Back) (*flow, error) {
 
 // proof exchanges the code for what the provider says of somebody.
 func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Values) (who account.Proof, err error) {
+	// First, since with an error there is no code.
 	if code := sent.Get("error"); code != "" {
 		return who, &refusal{code, sent.Get("error_description")}
 	}
 
+	// The configuration may have changed while the person was there.
 	if !p.signsIn() && f.Session == "" {
 		return who, mistake("it does not sign people in any more")
 	}
@@ -237,6 +252,9 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 	if err != nil {
 		return who, err
 	}
+
+	// Before the code is sent anywhere: a provider that somebody else runs
+	// must not get the code of another.
 	if err := at.check(f, sent); err != nil {
 		return who, err
 	}
@@ -246,11 +264,13 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 		return who, err
 	}
 
+	// The address is what a stranger has sent.
 	code := sent.Get("code")
 	if code == "" || len(code) > maxSent {
 		return who, &refusal{"no code", ""}
 	}
 
+	// Without the verifier the code is worth nothing, so that one who has seen it cannot use it.
 	ctx = oidc.ClientContext(ctx, s.client)
 	token, err := cfg.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
@@ -260,11 +280,14 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 	if who, err = p.way.who(ctx, s, p, at, token, f.Nonce); err != nil {
 		return who, err
 	}
+
+	// Without it two people, or nobody and somebody, would be the same.
 	if who.Subject == "" {
 		return who, mistake("it tells no lasting id of the person")
 	}
 
 	who.Method, who.Title, who.Authority = p.ID, p.label(), at.authority
+	// Kept only where it is used: a token is a secret of the person's.
 	if s.asksAt(p) {
 		who.Token = &account.HostToken{Access: token.AccessToken, Refresh: token.RefreshToken, Expires: token.Expiry}
 	}
@@ -274,10 +297,12 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 // check compares what the provider sent with what the flow began with: a
 // provider cannot answer for another one.
 func (at *reached) check(f *flow, sent url.Values) error {
+	// Subjects of one mean nothing at another, and an identity is both.
 	if f.Authority != at.authority {
 		return mistake("it was another provider when the sign-in began")
 	}
 	iss, given := sent.Get("iss"), sent.Has("iss")
+	// As RFC 9207 has it: one that always names itself must, and what is named must be right.
 	if at.issuer != "" && (given || at.sendsIssuer) && iss != at.issuer {
 		return mistake("the answer came from %q, not from %q", iss, at.issuer)
 	}

@@ -26,6 +26,7 @@ func (gitHub) reach(_ context.Context, _ *Server, p *provider) (*reached, error)
 }
 
 func (gitHub) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oauth2.Token, _ string) (who account.Proof, err error) {
+	// GitHub Enterprise Server has its API below its own address.
 	api := p.base + "/api/v3"
 	if p.base == p.kind.base {
 		api = "https://api.github.com"
@@ -37,6 +38,8 @@ func (gitHub) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oa
 	if err := s.read(ctx, t, api+"/user", &user); err != nil {
 		return who, err
 	}
+
+	// The profile shows an address that may not be confirmed; this list says which are.
 	var addresses []struct {
 		Email             string
 		Primary, Verified bool
@@ -46,6 +49,7 @@ func (gitHub) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oa
 	}
 
 	who = account.Proof{Subject: number(user.ID), Login: user.Login, Name: user.Name}
+	// Only the primary one: by that the account is known there.
 	for _, a := range addresses {
 		if a.Primary {
 			who.Email, who.Proven = a.Email, a.Verified
@@ -62,6 +66,7 @@ func (bitbucketCloud) reach(_ context.Context, _ *Server, p *provider) (*reached
 }
 
 func (bitbucketCloud) who(ctx context.Context, s *Server, _ *provider, _ *reached, t *oauth2.Token, _ string) (who account.Proof, err error) {
+	// Bitbucket Cloud alone has this way, so that the address is no setting.
 	const api = "https://api.bitbucket.org/2.0"
 	var user struct {
 		UUID        string
@@ -71,6 +76,7 @@ func (bitbucketCloud) who(ctx context.Context, s *Server, _ *provider, _ *reache
 	if err := s.read(ctx, t, api+"/user", &user); err != nil {
 		return who, err
 	}
+
 	var addresses struct {
 		Values []struct {
 			Email     string
@@ -83,6 +89,7 @@ func (bitbucketCloud) who(ctx context.Context, s *Server, _ *provider, _ *reache
 	}
 
 	who = account.Proof{Subject: user.UUID, Login: user.Nickname, Name: user.DisplayName}
+	// As at GitHub: the primary one, and whether it is confirmed.
 	for _, a := range addresses.Values {
 		if a.Primary {
 			who.Email, who.Proven = a.Email, a.Confirmed
@@ -101,14 +108,18 @@ func (bitbucketServer) reach(_ context.Context, _ *Server, p *provider) (*reache
 }
 
 func (bitbucketServer) who(ctx context.Context, s *Server, p *provider, _ *reached, t *oauth2.Token, _ string) (who account.Proof, err error) {
+	// This is the way by which the host tells whose a token is; it answers with a name alone.
 	name, err := s.fetch(ctx, t, p.base+"/plugins/servlet/applinks/whoami")
 	if err != nil {
 		return who, err
 	}
 	login := strings.TrimSpace(string(name))
+	// A token that has ended is no error there.
 	if login == "" {
 		return who, &refusal{"the token is of nobody", ""}
 	}
+
+	// A name can be given to somebody else later; the number that it has now cannot.
 	var user struct {
 		ID           int64
 		Name         string
@@ -153,6 +164,8 @@ func (s *Server) fetch(ctx context.Context, t *oauth2.Token, address string) ([]
 	if err != nil {
 		return nil, err
 	}
+
+	// Only the header: an address stands in logs.
 	t.SetAuthHeader(req)
 	req.Header.Set("Accept", "application/json")
 	resp, err := s.client.Do(req)
@@ -160,10 +173,14 @@ func (s *Server) fetch(ctx context.Context, t *oauth2.Token, address string) ([]
 		return nil, err
 	}
 	defer resp.Body.Close()
+
+	// Bounded by the client's transport.
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, err
 	}
+
+	// Only the status: the body may repeat what it was sent.
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", address, resp.Status)
 	}

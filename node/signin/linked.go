@@ -24,11 +24,13 @@ func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 	var all []Linked
 	seen := map[string]bool{}
 	for _, p := range s.providers() {
+		// Nobody links who the proxy says one is: it says so with each request.
 		if p.way == (proxied{}) {
 			continue
 		}
 		x := Linked{Provider: p.shown()}
 		x.Authority, _ = s.authority(ctx, p) // one that cannot be told now is linked by nobody
+		// A person may have several at one provider.
 		found := false
 		for _, i := range own {
 			if i.Authority == x.Authority {
@@ -36,11 +38,15 @@ func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 				all, found = append(all, x), true
 			}
 		}
+
+		// Also where nothing is linked, so that what follows is only of providers that are gone.
 		seen[x.Authority] = true
 		if !found {
 			all = append(all, x)
 		}
 	}
+
+	// Shown so that they can be taken away.
 	for _, i := range own {
 		if !seen[i.Authority] {
 			all = append(all, Linked{Authority: i.Authority, Subject: i.Subject, Login: i.Login, Email: i.Email})
@@ -64,6 +70,8 @@ func (s *Server) authority(ctx context.Context, p *provider) (string, error) {
 // Unlink takes away who a person is at a provider. It fails with ErrInvalid
 // where that is their last way to sign in.
 func (s *Server) Unlink(ctx context.Context, by account.Person, authority, subject string) error {
+	// Which ways are left is the configuration's to say; whether one of them must stay is checked
+	// where the identity is taken away.
 	var signIn []string
 	for _, p := range s.providers() {
 		if a, err := s.authority(ctx, p); err == nil && p.signsIn() {
@@ -77,6 +85,7 @@ func (s *Server) Unlink(ctx context.Context, by account.Person, authority, subje
 // anything else. Owners are only reminded: who set a provider up wrong can mend it.
 func (s *Server) Missing(v catalog.Viewer) (titles []string) {
 	by, err := account.AsPerson(v)
+	// A key has no browser in which its owner could link anything.
 	if err != nil || v.Session == "" || v.Role == catalog.RoleOwner {
 		return nil
 	}
@@ -85,6 +94,8 @@ func (s *Server) Missing(v catalog.Viewer) (titles []string) {
 		if !p.AccountLinkingRequired {
 			continue
 		}
+
+		// Looked up once, and only where something is required.
 		if own == nil {
 			own = s.d.Accounts.IdentitiesOf(by)
 		}

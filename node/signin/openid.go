@@ -66,6 +66,7 @@ func (s *Server) lenient() time.Time { return s.d.Now().Add(-skew) }
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
 
 func (o openID) reach(ctx context.Context, s *Server, p *provider) (*reached, error) {
+	// The issuer goes before an address, and to the letter: identities are known by it.
 	issuer := p.base
 	if p.Issuer != nil {
 		var err error
@@ -78,12 +79,16 @@ func (o openID) reach(ctx context.Context, s *Server, p *provider) (*reached, er
 
 // discover reads the document in which a provider says where it is asked.
 func (s *Server) discover(ctx context.Context, issuer string) (*reached, error) {
+	// A file of the configuration may hold anything, and the issuer is what identities are known by.
 	base, err := url.Parse(issuer)
 	if err != nil || base.Host == "" || len(issuer) > 200 {
 		return nil, mistake("its issuer is no address of at most 200 bytes")
 	}
+
+	// It compares the issuer with that of the document, so that none can speak for another.
 	at, err := oidc.NewProvider(oidc.ClientContext(ctx, s.client), issuer)
 	if err != nil {
+		// One slash more or less is the most common mistake: both are said.
 		var other *oidc.IssuerMismatchError
 		if errors.As(err, &other) {
 			return nil, mistake("it calls itself %q: write that, to the letter, as the issuer, which is %q now", other.Discovered, other.Provided)
@@ -99,12 +104,15 @@ func (s *Server) discover(ctx context.Context, issuer string) (*reached, error) 
 	if err := at.Claims(&more); err != nil {
 		return nil, fmt.Errorf("read what it says of itself: %w", err)
 	}
+
 	endpoint := at.Endpoint()
 	addresses := []string{endpoint.AuthURL, endpoint.TokenURL, more.Keys}
 	if at.UserInfoEndpoint() != "" {
 		addresses = append(addresses, at.UserInfoEndpoint())
 	}
 	for _, address := range addresses {
+		// Nothing that is secret goes to an address that is less safe than that of the issuer; a
+		// name or a fragment in it would only mislead.
 		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && u.Scheme != base.Scheme {
 			return nil, mistake("it gives %q as an address to ask, which is none of %s", address, base.Scheme)
 		}
@@ -131,6 +139,8 @@ func (o openID) who(ctx context.Context, s *Server, p *provider, at *reached, t 
 		if err != nil {
 			return who, fmt.Errorf("ask for names and address: %w", err)
 		}
+
+		// As the protocol demands: the second answer is not signed, and could be of another token.
 		if info.Subject != c.Subject {
 			return who, mistake("it tells of somebody else than who signed in")
 		}
@@ -148,6 +158,7 @@ func (o openID) who(ctx context.Context, s *Server, p *provider, at *reached, t 
 
 // checked are the claims of an id token that was issued to us, for this flow.
 func (s *Server) checked(ctx context.Context, p *provider, at *reached, t *oauth2.Token, nonce string) (*claims, error) {
+	// An access token does not say for which application it was made; this one does.
 	raw, _ := t.Extra("id_token").(string)
 	if raw == "" {
 		return nil, mistake("it sent no id token")
@@ -156,6 +167,8 @@ func (s *Server) checked(ctx context.Context, p *provider, at *reached, t *oauth
 	if err != nil {
 		return nil, err
 	}
+
+	// The client is compared too: a token for another application is no proof here.
 	verifier := at.openID.VerifierContext(ctx, &oidc.Config{
 		ClientID: client, SupportedSigningAlgs: algorithms, Now: s.lenient,
 	})
@@ -168,14 +181,20 @@ func (s *Server) checked(ctx context.Context, p *provider, at *reached, t *oauth
 	if err := token.Claims(&c); err != nil {
 		return nil, fmt.Errorf("read the id token: %w", err)
 	}
+
+	// That it is signed is not enough: it may have been stolen from another
+	// flow or another application.
 	switch {
 	case token.Nonce != nonce:
 		return nil, mistake("the id token is of another sign-in")
+	// With several audiences the token has to say for which of them it was made.
 	case c.Authorized != "" && c.Authorized != client, len(token.Audience) > 1 && c.Authorized == "":
 		return nil, mistake("the id token is for another application")
 	case token.Subject == "":
 		return nil, mistake("the id token is of nobody")
 	}
+
+	// Then the access token is the one that came with it, and not one put in its place.
 	if token.AccessTokenHash != "" {
 		if err := token.VerifyAccessToken(t.AccessToken); err != nil {
 			return nil, err
@@ -215,6 +234,7 @@ func newDirectory(now func() time.Time) *directory {
 
 // get is what is kept of an issuer, or what find finds.
 func (d *directory) get(ctx context.Context, issuer string, find func(context.Context) (*reached, error)) (*reached, error) {
+	// The whole is locked for the look-up alone: one provider that is slow holds up no other.
 	d.mu.Lock()
 	f := d.kept[issuer]
 	if f == nil {
@@ -228,6 +248,7 @@ func (d *directory) get(ctx context.Context, issuer string, find func(context.Co
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// Whoever waited for the same discovery finds what it came to.
 	if d.now().Before(f.end) {
 		return f.at, f.err
 	}

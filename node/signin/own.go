@@ -44,6 +44,7 @@ const renewBefore = 10 * time.Minute
 // before it is used. A *host.Refusal that refuses the person says that they have
 // to link the account again.
 func (s *Server) Own(ctx context.Context, a Asking) (host.Own, error) {
+	// By the address, not by the name, which the configuration may have changed.
 	p := s.providerOf(a.Identity)
 	if p == nil {
 		return nil, errors.New("the configuration does not name its identity provider any more")
@@ -56,10 +57,12 @@ func (s *Server) Own(ctx context.Context, a Asking) (host.Own, error) {
 	left := token.Expires.Sub(s.d.Now())
 	ends := !token.Expires.IsZero() && left < renewBefore
 	switch {
+	// Also where the host has refused it before its end: it may have been taken back for a new one.
 	case token.Refresh != "" && (ends || a.Anew):
 		if token, err = s.renew(ctx, p, a, token); err != nil {
 			return nil, err
 		}
+	// Without a way to change it, it is used for as long as it lasts.
 	case ends && left <= 0, a.Anew:
 		return nil, host.RefusePerson(p.label() + " takes the person's token no more, and gave none to change it for another: link the account again")
 	}
@@ -87,11 +90,14 @@ func (s *Server) renew(ctx context.Context, p *provider, a Asking, old account.H
 		return old, err
 	}
 
+	// Without the old access token, so that the library changes it whatever its end is.
 	got, err := cfg.TokenSource(oidc.ClientContext(ctx, s.client), &oauth2.Token{RefreshToken: old.Refresh}).Token()
 	if err != nil {
 		return old, p.notRenewed(err)
 	}
 	token := account.HostToken{Access: got.AccessToken, Refresh: got.RefreshToken, Expires: got.Expiry}
+	// Kept before it is used: most hosts have ended the old one by now, and a node that dies must
+	// not take the only good one with it.
 	if err := s.d.Tokens.Renew(ctx, a.Kept, a.Identity.Account, a.Fence, token); err != nil {
 		return old, fmt.Errorf("keep the new token: %w", err)
 	}

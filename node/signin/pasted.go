@@ -52,6 +52,7 @@ const (
 // ErrInvalid where the host does not take the token, with ErrForbidden where it
 // would not be used, and with ErrUnavailable where the host cannot be asked.
 func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
+	// The cheap checks before the host is asked.
 	p, err := s.named(x.Provider)
 	if err != nil {
 		return err
@@ -72,12 +73,15 @@ func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
 		return err
 	}
 
+	// Bounded as a sign-in is, since a host is asked on somebody's word.
 	leave, err := s.ask(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
+
 	subject, err := s.whose(ctx, p, token)
+	// A refusal is about the token, and the person can mend it; all else is the host's.
 	if r := (*host.Refusal)(nil); errors.As(err, &r) && r.RefusesPerson() {
 		return call.Fail(call.ErrInvalid, "%s does not take that token: it may be mistyped, have ended, or not allow reading code.", p.label())
 	}
@@ -91,10 +95,13 @@ func (s *Server) LinkByToken(ctx context.Context, x Shown) error {
 
 // goodToken refuses what cannot be a token, or the name that goes with it.
 func goodToken(t account.HostToken, named bool) error {
+	// Both go into a header, where a blank or a line break would begin something else.
 	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || unicode.IsSpace(r) }
 	if t.Access == "" || len(t.Access) > mostToken || strings.ContainsFunc(t.Access, odd) {
 		return call.Fail(call.ErrInvalid, "That is no token: it is one word of at most %d bytes.", mostToken)
 	}
+
+	// The name and the token stand in one word, parted by a colon.
 	if named && (t.User == "" || len(t.User) > mostPerson || strings.ContainsFunc(t.User, odd) || strings.Contains(t.User, ":")) {
 		return call.Fail(call.ErrInvalid, "Your user name there is needed too: one word without a colon.")
 	}
@@ -103,6 +110,7 @@ func goodToken(t account.HostToken, named bool) error {
 
 // whose asks a host whose a token is.
 func (s *Server) whose(ctx context.Context, p *provider, token account.HostToken) (subject string, err error) {
+	// The host is one that a person waits for.
 	ctx, cancel := context.WithTimeout(ctx, tokenTime)
 	defer cancel()
 	own, err := p.asks.open(s.person(p, "", token), s.d.Hosts)
@@ -122,12 +130,15 @@ func (s *Server) person(p *provider, subject string, token account.HostToken) ho
 
 // organisations are those of an Azure DevOps that connections name.
 func (s *Server) organisations(p *provider) (names []string) {
+	// A token is good in some organisations only, and there is no list of them: those that are
+	// indexed here matter.
 	for _, c := range s.d.File().Connections {
 		conn, ok := c.(*config.AzureDevOps)
 		if !ok || !sameHost(conn, p.base) {
 			continue
 		}
 		names = append(names, conn.Orgs...)
+		// The organisation is the first part of a path.
 		for _, path := range slices.Concat(conn.Projects, conn.Repos) {
 			org, _, _ := strings.Cut(path, "/")
 			names = append(names, org)
@@ -140,9 +151,12 @@ func (s *Server) organisations(p *provider) (names []string) {
 // sameHost tells whether a connection is to the Azure DevOps at an address.
 func sameHost(conn *config.AzureDevOps, address string) bool {
 	at := strings.TrimRight(conn.URL, "/")
+	// The configuration may leave out the address of the cloud.
 	if at == "" {
 		at = kindNamed("azure-devops").base
 	}
+
+	// As the connection itself builds it.
 	if conn.UseTFSPath && !strings.HasSuffix(at, "/tfs") {
 		at += "/tfs"
 	}

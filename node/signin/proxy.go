@@ -42,6 +42,8 @@ func (s *Server) proxyOfVariables() *provider {
 	if !strings.EqualFold(strings.TrimSpace(enabled), "true") {
 		return nil
 	}
+
+	// What the configuration says of it goes before.
 	for _, x := range s.d.File().IdentityProviders {
 		if x.Provider == "gcp-iap" || x.ID == "gcp-iap" {
 			return nil
@@ -52,6 +54,7 @@ func (s *Server) proxyOfVariables() *provider {
 
 // throughProxy signs in who came through the proxy.
 func (s *Server) throughProxy(ctx context.Context, p *provider, req Start) (*Begun, error) {
+	// A browser that reaches this service by another way has no such header.
 	if req.Assertion == "" {
 		return nil, call.Fail(call.ErrUnauthenticated, "You did not come through %s. Use the address by which it is reached.", p.label())
 	}
@@ -60,6 +63,7 @@ func (s *Server) throughProxy(ctx context.Context, p *provider, req Start) (*Beg
 		return nil, err
 	}
 	who, err := s.assertion(ctx, p, req.Assertion)
+	// As Finish: from here on no key is waited for.
 	leave()
 	if err != nil {
 		return nil, s.failed(p, err)
@@ -77,6 +81,7 @@ func (s *Server) throughProxy(ctx context.Context, p *provider, req Start) (*Beg
 
 // assertion checks what the proxy says.
 func (s *Server) assertion(ctx context.Context, p *provider, raw string) (who account.Proof, err error) {
+	// The audience is this very service: without it a token for any other behind a proxy would do.
 	audience := p.audience
 	if p.Audience != nil {
 		if audience, err = s.secret(ctx, p.Audience); err != nil {
@@ -86,6 +91,8 @@ func (s *Server) assertion(ctx context.Context, p *provider, raw string) (who ac
 	if audience == "" {
 		return who, mistake("AUTH_EE_GCP_IAP_AUDIENCE is not set")
 	}
+
+	// The one algorithm that the proxy signs with.
 	verifier := oidc.NewVerifier(proxyIssuer, s.proxy, &oidc.Config{ClientID: audience, SupportedSigningAlgs: []string{oidc.ES256}, Now: s.lenient})
 	token, err := verifier.Verify(ctx, raw)
 	if err != nil {
@@ -95,9 +102,12 @@ func (s *Server) assertion(ctx context.Context, p *provider, raw string) (who ac
 	if err := token.Claims(&c); err != nil {
 		return who, err
 	}
+
+	// Signed, and still of nobody, as where the proxy lets everybody through.
 	if token.Subject == "" {
 		return who, mistake("it names nobody")
 	}
+	// Proven, since Google knows its accounts' addresses.
 	return account.Proof{
 		Method: p.ID, Title: p.label(), Authority: proxyIssuer, Subject: token.Subject, Login: c.Email, Email: c.Email, Proven: true,
 	}, nil

@@ -150,6 +150,7 @@ func (p *provider) shown() Provider {
 
 // config is what the provider is asked with, by the secrets of the moment.
 func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.Config, error) {
+	// Read each time, so that a secret that was changed counts at once.
 	id, err := s.secret(ctx, p.ClientID)
 	if err != nil {
 		return nil, err
@@ -160,6 +161,7 @@ func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.
 	}
 	return &oauth2.Config{
 		ClientID: id, ClientSecret: secret, Endpoint: at.endpoint, Scopes: s.scopes(p),
+		// The very address that was given at the provider, which compares it.
 		RedirectURL: s.d.BaseURL + "/api/auth/callback/" + url.PathEscape(p.ID),
 	}, nil
 }
