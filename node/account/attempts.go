@@ -45,6 +45,7 @@ type bound struct {
 }
 
 func boundsOf(email, address string) [3]bound {
+	// Three, since each alone is got around: by many accounts, by many addresses, or by one of each.
 	from := network(address)
 	return [3]bound{
 		{"both " + from + " " + email, freeAttempts, longestWait},
@@ -79,10 +80,12 @@ func (x *attempts) failed(email, address string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := x.now()
+	// Before counting: the three that follow must find room.
 	x.makeRoom(now)
 
 	for _, b := range boundsOf(email, address) {
 		f := x.counts[b.key]
+		// Counted anew after a quiet hour, so that a person who mistypes now and then is not held up.
 		if f == nil || now.Sub(f.last) > attemptsKept {
 			f = &failures{}
 			x.counts[b.key] = f
@@ -107,6 +110,7 @@ func (x *attempts) succeeded(email, address string) {
 
 // makeRoom drops what is old, and where that is not enough the oldest half.
 func (x *attempts) makeRoom(now time.Time) {
+	// Half the age each time, so that the oldest go first; 3 is what one failure adds.
 	for age := attemptsKept; len(x.counts) > mostAttempts-3; age /= 2 {
 		for key, f := range x.counts {
 			if now.Sub(f.last) >= age {

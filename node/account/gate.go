@@ -44,12 +44,15 @@ func (g *Gate) Repos(v catalog.Viewer) (*Repos, error) {
 		return nil, call.Fail(call.ErrUnauthenticated, "Not authenticated")
 	}
 
+	// From here on all is of one view, so that no answer mixes two states of the catalog.
 	view := g.agreed.View()
 	set := view.Visible(v)
+	// In the build for one test alone: a call of the gate that is left out must be noticed.
 	if holed() {
 		set = view.Visible(catalog.Operator())
 	}
 
+	// An operation may be bound to some of them, never to others.
 	if v.Only != nil {
 		set = roaring.And(set, v.Only)
 	}
@@ -82,14 +85,17 @@ const behindTime = time.Second
 // catalog is still older. Of an equal or newer one the answer stands, whatever
 // the other node thought.
 func (g *Gate) Again(ctx context.Context, p Pass, enough func(*Repos) bool) (*Repos, error) {
+	// The zero value is what an older node sends: nobody is let in by leaving something out.
 	if p.Viewer.Role == catalog.RoleNone {
 		return nil, call.Fail(call.ErrUnavailable, "this node reads for viewers only, and the call of the other one names none: it may be of an older version")
 	}
 	seen, err := g.Repos(p.Viewer)
+	// Also a newer catalog may let see less: then a right was taken away meanwhile, and that counts.
 	if err != nil || enough(seen) || seen.View.Index() >= p.Index {
 		return seen, err
 	}
 
+	// Most often the change is on its way: a second is longer than it takes.
 	waiting, cancel := context.WithTimeout(ctx, behindTime)
 	defer cancel()
 	if err := g.agreed.Await(waiting, p.Index); err != nil {
@@ -100,14 +106,18 @@ func (g *Gate) Again(ctx context.Context, p Pass, enough func(*Repos) bool) (*Re
 
 // ByEnding is ByName, also for an ending that is of one repository only.
 func (r *Repos) ByEnding(name string) (*catalog.Repo, error) {
+	// A whole name goes before an ending, whatever else ends so.
 	exact, err := r.ByName(name)
 	if err == nil {
 		return exact, nil
 	}
 
 	var found *catalog.Repo
+	// All of them are gone through, since a second one makes the ending say nothing.
 	for repo := range r.All() {
 		if name != "" && strings.HasSuffix(repo.Name, "/"+name) {
+			// Only those that the viewer may see: whether an ending is unique
+			// tells nothing of hidden ones.
 			if found != nil {
 				return nil, call.Fail(call.ErrRepoNotFound, "Repository %q is more than one: %s and %s", name, found.Name, repo.Name)
 			}
@@ -115,6 +125,7 @@ func (r *Repos) ByEnding(name string) (*catalog.Repo, error) {
 		}
 	}
 
+	// In the words of the whole name, so that a hidden one cannot be told from none.
 	if found == nil {
 		return nil, err
 	}

@@ -38,6 +38,7 @@ func (h *holes) Sites() []string {
 }
 
 func holed() bool {
+	// The caller is the place of the mutation, known by its function.
 	pc := make([]uintptr, 1)
 	runtime.Callers(3, pc) // past Callers, holed and Repos
 	frame, _ := runtime.CallersFrames(pc).Next()

@@ -57,6 +57,7 @@ func (h *HostTokens) keep(ctx context.Context, account string, who Proof) error 
 	}
 
 	last := view.Reader(site, x.Subject)
+	// Who signs in often must not make the host be asked each time; a failure is asked about again.
 	fresh := last != nil && last.Began > 0 && last.Issue == "" && !last.Stale && h.now().Sub(last.At) < freshEnough
 	put := &catalog.PutHostToken{Account: account, Ask: !fresh}
 	err := h.put(ctx, put, &catalog.HostToken{Provider: x.Provider, Subject: x.Subject, Site: site}, *who.Token)
@@ -73,6 +74,7 @@ func (h *HostTokens) put(ctx context.Context, c *catalog.PutHostToken, of *catal
 		return fmt.Errorf("write a token: %w", err)
 	}
 	c.Token = catalog.HostToken{Provider: of.Provider, Subject: of.Subject, Site: of.Site}
+	// Sealed with the key of the identity, so that no token can be moved to another one.
 	if c.Token.Sealed, err = h.box.Seal(ctx, plain, of.Key()); err != nil {
 		return err
 	}

@@ -87,6 +87,7 @@ func (i *Identities) Enter(ctx context.Context, who Proof, in SignIn) (*BegunSes
 }
 
 func (i *Identities) begin(ctx context.Context, account string, who Proof, in SignIn) (*BegunSession, error) {
+	// As it is now: it may have been suspended while the person was at the provider.
 	a := i.catalog.View().Account(account)
 	if a == nil {
 		return nil, call.Fail(call.ErrUnauthenticated, "This account may not sign in")
@@ -94,9 +95,13 @@ func (i *Identities) begin(ctx context.Context, account string, who Proof, in Si
 	if err := mayEnter(a); err != nil {
 		return nil, err
 	}
+
+	// Before the session, so that who is signed in has a token that works.
 	if err := i.tokens.keep(ctx, account, who); err != nil {
 		return nil, err
 	}
+
+	// By the name in the configuration: when that goes, the sessions end too.
 	in.Method = who.Method
 	return i.sessions.Begin(ctx, account, in)
 }
@@ -104,6 +109,7 @@ func (i *Identities) begin(ctx context.Context, account string, who Proof, in Si
 // receive finds or makes the account of somebody whom a provider names for the
 // first time.
 func (i *Identities) receive(ctx context.Context, who Proof) (account string, err error) {
+	// An account is known to owners by its address, so that there is none without.
 	if who.Email == "" {
 		return "", call.Fail(call.ErrForbidden, "%s tells no e-mail address of yours. Ask an owner of this service for an invitation, then link %s.", who.Title, who.Title)
 	}
@@ -116,17 +122,24 @@ func (i *Identities) receive(ctx context.Context, who Proof) (account string, er
 
 // adopt links an account that the address leads to, where that is proof enough.
 func (i *Identities) adopt(ctx context.Context, a *catalog.User, who Proof) error {
+	// In the same words whatever it lacks: a stranger with an unproven
+	// address learns no more of the account.
 	elsewise := call.Fail(call.ErrForbidden, "Your address at %s is in use here. Sign in as you did before, then link %s in your account.", who.Title, who.Title)
+	// Both have to be proven: else whoever makes an account with an address, here or there, gets
+	// what belongs to it.
 	if !who.Proven || a.Unproven || !flag(i.lookup, "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", true) {
 		return elsewise
 	}
 
+	// Not linked, since the identity would be there when the account is let in again.
 	if a.State == catalog.AccountSuspended {
 		return mayEnter(a)
 	}
 
 	linked := &catalog.LinkIdentity{Identity: who.identity(a.ID), ByEmail: true, Proven: true}
 	_, err := i.catalog.Propose(ctx, linked)
+	// It was changed between the look and the proposal, or is linked to
+	// another: the other way is open still.
 	if _, refused := catalog.Refused(err); refused {
 		return elsewise
 	}
@@ -135,9 +148,12 @@ func (i *Identities) adopt(ctx context.Context, a *catalog.User, who Proof) erro
 
 // join makes an account of somebody new.
 func (i *Identities) join(ctx context.Context, who Proof) (account string, err error) {
+	// Before anything is written: whom nobody wants must not fill the catalog.
 	if err := i.welcome(who); err != nil {
 		return "", err
 	}
+
+	// Unless the operator has said otherwise, whoever is new waits for an owner.
 	state := catalog.AccountActive
 	if flag(i.lookup, "REQUIRE_APPROVAL_NEW_MEMBERS", true) {
 		state = catalog.AccountPending
@@ -152,6 +168,9 @@ func (i *Identities) join(ctx context.Context, who Proof) (account string, err e
 		By:       cut(who.Title, 100),
 		Unproven: !who.Proven,
 	}
+
+	// Account and identity in one command: one without the other would be of
+	// no use, and take the address.
 	if _, err := i.catalog.Propose(ctx, &catalog.Join{Account: a, Identity: who.identity(a.ID)}); err != nil {
 		if r, refused := catalog.Refused(err); refused {
 			return "", call.Fail(call.ErrForbidden, "No account can be made for you now: %s.", r.Reason)
@@ -164,16 +183,19 @@ func (i *Identities) join(ctx context.Context, who Proof) (account string, err e
 // welcome tells whether somebody new may have an account: by the domain of a
 // proven address, where SHOAL_ALLOWED_EMAIL_DOMAINS names some.
 func (i *Identities) welcome(who Proof) error {
+	// No list lets in everybody whom a provider does.
 	text, _ := i.lookup("SHOAL_ALLOWED_EMAIL_DOMAINS")
 	domains := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(domains) == 0 {
 		return nil
 	}
 
+	// Only a proven address says something of a domain.
 	if !who.Proven {
 		return call.Fail(call.ErrForbidden, "%s does not prove that your address is yours, which this service asks for. Ask an owner of it for an invitation.", who.Title)
 	}
 
+	// There is one @ in it: clean takes no address that needs quotes.
 	_, domain, _ := strings.Cut(who.Email, "@")
 	if !slices.Contains(domains, domain) {
 		return call.Fail(call.ErrForbidden, "People with an address of %s have no account here. Ask an owner of this service for an invitation.", domain)
@@ -183,6 +205,7 @@ func (i *Identities) welcome(who Proof) error {
 
 // flag is a variable that is true or false; whatever else it is counts as unset.
 func flag(lookup Lookup, name string, usual bool) bool {
+	// A mistyped variable does not change what is usual.
 	text, _ := lookup(name)
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "true":
@@ -252,6 +275,8 @@ func (i *Identities) IdentitiesOf(by Person) (all []IdentityInfo) {
 // sign in now: one of them, or a password, stays. Every node that can be reached
 // has forgotten the identity when it returns.
 func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject string, signIn []string) error {
+	// Whether a way to sign in is left is decided where the change is applied, so that two at once
+	// cannot take the last two.
 	index, err := i.catalog.Propose(ctx, &catalog.UnlinkIdentity{
 		Account:    by.Viewer().Account,
 		Provider:   authority,
@@ -273,14 +298,18 @@ func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject s
 // clean is the proof in the form in which it is kept. What is no e-mail address
 // is none.
 func (p Proof) clean() Proof {
+	// In lower letters, since it is compared with addresses of accounts.
 	p.Email = strings.ToLower(strings.TrimSpace(p.Email))
 
 	a, err := mail.ParseAddress(p.Email)
 	if err != nil || a.Address != p.Email || len(p.Email) > 254 {
 		p.Email = ""
 	}
+
+	// Without an address nothing has been proven.
 	p.Proven = p.Proven && p.Email != ""
 
+	// Of a provider's texts only so much: they are kept in the catalog.
 	p.Login = cut(p.Login, 200)
 	p.Name = cut(p.Name, 200)
 	p.Title = cut(p.Title, 100)

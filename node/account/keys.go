@@ -184,16 +184,20 @@ func expired(key *catalog.Key, now time.Time) bool {
 // than the key says. It is nobody where the account may not sign in.
 func viewerOf(view *catalog.View, key *catalog.Key) (catalog.Viewer, bool) {
 	v := catalog.Viewer{Role: key.Role, Name: key.Name, KeyID: key.ID, All: key.All}
+	// A key of nobody is what it says.
 	if key.Account == "" {
 		return v, true
 	}
 
+	// A session or key of an account ends with it, without a change of its own.
 	a := view.Account(key.Account)
 	if a == nil || a.State != catalog.AccountActive {
 		return catalog.Viewer{}, false
 	}
 
 	v.Account = a.ID
+	// An account that is no owner any more makes its keys those of a member; one that became an
+	// owner does not raise them.
 	if a.Role == catalog.RoleMember {
 		v.Role = catalog.RoleMember
 	}
@@ -208,6 +212,7 @@ func keysWork(view *catalog.View, v catalog.Viewer, lookup Lookup) bool {
 		return true
 	}
 
+	// A key of an owner as a member is still of an owner.
 	a := view.Account(v.Account)
 	return a != nil && a.Role == catalog.RoleOwner
 }
@@ -260,6 +265,7 @@ func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest
 
 // check says what is wrong with a request, but for whom the key is.
 func (req *CreateKeyRequest) check() error {
+	// A name and an id are looked up in one place, and must not be taken for each other.
 	looksLikeID := len(req.Name) == idDigits && strings.Trim(req.Name, "0123456789abcdef") == ""
 	blank := strings.TrimSpace(req.Name) == ""
 
@@ -304,6 +310,7 @@ func (k *Keyring) accountFor(ctx context.Context, by Holder, req CreateKeyReques
 // mayMake says why a viewer does not make a key. Owners make any.
 func (k *Keyring) mayMake(v catalog.Viewer, req CreateKeyRequest) error {
 	_, notOwner := AsOwner(v)
+	// It sees what its account might not: so it has none, and only an owner makes one.
 	if req.All && (notOwner != nil || req.User != "") {
 		return call.Fail(call.ErrForbidden, "only an owner makes a key that sees every repository, and it is of no account")
 	}
@@ -314,6 +321,8 @@ func (k *Keyring) mayMake(v catalog.Viewer, req CreateKeyRequest) error {
 	if flag(k.lookup, "DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", false) {
 		return call.Fail(call.ErrForbidden, "only owners make keys here: ask one of them")
 	}
+
+	// By what is meant: a person may name themselves by id or address.
 	forOther := req.User != "" && !k.isSelf(v, req.User)
 	if forOther || req.Role == catalog.RoleOwner {
 		return call.Fail(call.ErrForbidden, "you make keys of your own account only, as a member")
@@ -338,6 +347,8 @@ func keyInfo(view *catalog.View, k *catalog.Key) KeyInfo {
 		UserID:  k.Account,
 		All:     k.All,
 	}
+
+	// A key of nobody has none.
 	if a := view.Account(k.Account); a != nil {
 		info.User = a.Email
 	}
@@ -347,6 +358,7 @@ func keyInfo(view *catalog.View, k *catalog.Key) KeyInfo {
 // Keys lists the API keys that somebody may manage, as this node knows them
 // or, when asked, with all that was changed at any node before the call.
 func (k *Keyring) Keys(ctx context.Context, by Holder, req KeysRequest) (*KeysResponse, error) {
+	// Only where it is asked for: it needs a leader, and looking must go on without.
 	if req.Consistent {
 		if _, err := k.catalog.Sync(ctx); err != nil {
 			return nil, call.WriteError(err)
@@ -398,6 +410,7 @@ func (k *Keyring) RevokeKey(ctx context.Context, by Holder, req RevokeKeyRequest
 // keyNamed finds a key that somebody manages by its id, else by its name. Two
 // accounts may have keys of one name: then it takes the id.
 func keyNamed(view *catalog.View, by Holder, text string) (*catalog.Key, error) {
+	// What the caller does not manage is not there: neither its id nor its name tells anything.
 	if key := view.Key(text); key != nil && manages(by, key) {
 		return key, nil
 	}

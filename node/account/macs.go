@@ -25,6 +25,7 @@ func newMACs(c Catalog, name string) *macs { return &macs{catalog: c, name: name
 // sum is the form in which a text is kept. The label keeps texts of different
 // kinds apart.
 func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
+	// The lock is not held while the leader is asked; two who ask at once get the same secret.
 	m.mu.Lock()
 	secret := m.secret
 	m.mu.Unlock()
@@ -40,6 +41,7 @@ func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
 	}
 
 	h := hmac.New(sha256.New, secret)
+	// A zero byte is in no label, so that no two pairs are written alike.
 	fmt.Fprintf(h, "%s\x00%s", label, text)
 	return h.Sum(nil), nil
 }
@@ -49,6 +51,7 @@ func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
 // the catalog. A node that has no secret yet asks the leader, as about a text that
 // it does not know.
 func (m *macs) shown(ctx context.Context, unknown *unknownKeys, label, text string) ([]byte, error) {
+	// Twice, around the question: between them the node catches up.
 	if !m.made() {
 		if err := unknown.ask(ctx, sha256.Sum256([]byte(text))); err != nil {
 			return nil, err

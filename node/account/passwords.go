@@ -129,14 +129,19 @@ func tooOften(wait time.Duration) error {
 // fits tells whether a password is the one of a hash. A password that is too
 // long for any is worked out as an empty one.
 func (p *Passwords) fits(ctx context.Context, hash, password string) (bool, error) {
+	// Worked out all the same: whatever is wrong takes the same time.
 	long := len(password) > longestPassword
 	if long {
 		password = ""
 	}
+
+	// A hash that cannot be read fits nothing.
 	h, ok := parseHash(hash)
 	if !ok {
 		return false, nil
 	}
+
+	// Bounded: each takes much memory and time, and anybody may ask for it.
 	leave, _, err := p.hashing.Enter(ctx)
 	if err != nil {
 		return false, err
@@ -156,10 +161,12 @@ func (p *Passwords) hash(ctx context.Context, password string) (string, error) {
 	}
 	defer leave()
 
+	// A salt of its own, so that equal passwords are not seen to be equal.
 	salt := make([]byte, argonSalt)
 	rand.Read(salt)
 	key := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonLanes, argonKey)
 
+	// With its cost, in the usual form, so that the cost can be raised and old hashes still be read.
 	b64 := base64.RawStdEncoding
 	cost := fmt.Sprintf("m=%d,t=%d,p=%d", argonMemory, argonTime, argonLanes)
 	return fmt.Sprintf("$argon2id$v=%d$%s$%s$%s", argon2.Version, cost, b64.EncodeToString(salt), b64.EncodeToString(key)), nil
@@ -253,6 +260,8 @@ func (p *Passwords) mustKnow(ctx context.Context, view *catalog.View, a *catalog
 	if has == nil {
 		return nil
 	}
+
+	// Bounded as a sign-in is: who has taken over a session must not guess the password by it.
 	if wait := p.attempts.wait(a.Email, address); wait > 0 {
 		return tooOften(wait)
 	}
@@ -310,11 +319,13 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 		return nil, err
 	}
 
+	// A link of an owner opens more: it is good for a day, also where it invites.
 	life := resetLink
 	if req.Join && a.Role != catalog.RoleOwner {
 		life = joinLink
 	}
 
+	// Id and token are apart, so that the id may stand in logs and lists.
 	var random [sessionDigits/2 + 8]byte
 	rand.Read(random[:])
 	token := hex.EncodeToString(random[8:])
@@ -322,6 +333,8 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
+
+	// Who was given a link before can use it no more: the catalog keeps one of an account.
 	l := catalog.Link{
 		ID:      "l" + hex.EncodeToString(random[:8]),
 		Hash:    sum,

@@ -69,6 +69,7 @@ func NewPeople(c Catalog) *People { return &People{catalog: c} }
 
 // CreateUser makes an account.
 func (u *People) CreateUser(ctx context.Context, by Owner, req CreateUserRequest) (*UserInfo, error) {
+	// In the one form in which addresses are compared.
 	email, err := cleanEmail(req.Email)
 	if err != nil {
 		return nil, err
@@ -91,6 +92,9 @@ func (u *People) CreateUser(ctx context.Context, by Owner, req CreateUserRequest
 		State: catalog.AccountActive,
 		By:    by.Name(),
 	}
+
+	// Whether the address is taken is decided where it is applied, so that
+	// two at once make one account.
 	if _, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a}); err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -225,11 +229,13 @@ func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest
 // enforced, and tells what that is. An empty request changes nothing. Every node
 // that can be reached follows the change when it returns.
 func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantResponse, error) {
+	// With all that was changed before: what is granted must not depend on which node is asked.
 	a, err := u.find(ctx, req.User)
 	if err != nil {
 		return nil, err
 	}
 
+	// All names are read before anything is changed: a mistyped one changes nothing.
 	add, err := u.numbers(req.Add)
 	if err != nil {
 		return nil, err
@@ -241,6 +247,7 @@ func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantRe
 
 	if len(add)+len(remove) > 0 {
 		change := &catalog.SetGrants{Account: a.ID, Source: catalog.GrantedByOwner, Add: add, Remove: remove}
+		// In one entry, so that nobody sees half of it.
 		index, err := u.catalog.Propose(ctx, change)
 		if err != nil {
 			return nil, call.WriteError(err)
@@ -271,11 +278,14 @@ func (u *People) Why(ctx context.Context, _ Owner, user, repo string) (*WhyRespo
 		return nil, err
 	}
 
+	// By the rules that searches go by, so that the answer cannot differ from them.
 	view := u.catalog.View()
 	r := view.Repo(ids[0])
 	if r == nil {
 		return nil, NoRepo(repo)
 	}
+
+	// As somebody with the account alone: an owner who asks may see more.
 	sees := view.Visible(catalog.Viewer{Role: a.Role, Account: a.ID}).Contains(r.ID)
 	return &WhyResponse{User: *u.info(a), Repo: r.Name, Sees: sees, Sync: view.PermissionSync(), Reasons: view.Why(a, r)}, nil
 }

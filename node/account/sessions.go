@@ -105,7 +105,9 @@ func (s *Sessions) note(ctx context.Context, pace time.Duration) {
 	}
 
 	over := false
+	// Gone through here, so that an entry is written only where there is something to remove.
 	for x := range view.Sessions() {
+		// What has ended is refused already, so that removing it can wait.
 		tooOld := now.Sub(x.Expires) > time.Hour
 		unused := now.Sub(x.Used.Add(x.Idle)) > time.Hour
 		over = over || tooOld || unused
@@ -164,19 +166,24 @@ func (s *Sessions) begin(ctx context.Context, x catalog.Session, in SignIn) (beg
 	var random [sessionDigits/2 + 8]byte
 	rand.Read(random[:])
 	token := hex.EncodeToString(random[8:])
+	// Id and token are apart, so that the id may be shown in lists.
 	x.ID = "s" + hex.EncodeToString(random[:8])
 	x.Hash, err = s.macs.sum(ctx, "session", token)
 	if err != nil {
 		return nil, call.WriteError(err)
 	}
+
+	// What a browser says of itself is kept short: anybody may send it.
 	x.Method, x.Address, x.Agent = in.Method, in.Address, cut(in.Agent, 200)
 
 	idle, _ := s.ages()
 	x.Idle = idle
+	// Where the operator allows a longer time without use, that is the bound of its life too.
 	x.Expires = s.now().Add(max(sessionAbsolute, idle))
 
 	// Who signs in anew leaves nothing of the former session behind.
 	cmds := []catalog.Command{&catalog.PutSession{Session: x}}
+	// In the same proposal; where the old one cannot be found out the new one is begun all the same.
 	if old, err := s.find(ctx, in.Instead); err == nil && old != nil {
 		cmds = append(cmds, &catalog.EndSessions{IDs: []string{old.ID}})
 	}
@@ -309,6 +316,7 @@ func sessionInfo(x *catalog.Session) SessionInfo {
 }
 
 func (s *Sessions) sessionsOf(ctx context.Context, by Holder, user string) (own []*catalog.Session, err error) {
+	// A list from which somebody ends sessions must have them all.
 	if _, err := s.catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -322,6 +330,8 @@ func (s *Sessions) sessionsOf(ctx context.Context, by Holder, user string) (own 
 			own = append(own, x)
 		}
 	}
+
+	// By id at last, so that the order is the same at each look.
 	slices.SortFunc(own, func(a, b *catalog.Session) int {
 		return cmp.Or(
 			b.Used.Compare(a.Used),

@@ -94,15 +94,18 @@ func (u *unknownKeys) ask(ctx context.Context, key [sha256.Size]byte) error {
 func (u *unknownKeys) join(key [sha256.Size]byte) (q *question, mine bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	// Before the bound: who tries the same key again and again takes nobody's place.
 	if until, ok := u.rejected[key]; ok && u.now().Before(until) {
 		return nil, false, nil
 	}
 
+	// Each waits with its connection and memory; beyond this somebody is trying keys.
 	if u.waiting >= askWaiting {
 		return nil, false, call.Fail(call.ErrOverloaded, "Too many requests with unknown keys")
 	}
 
 	u.waiting++
+	// The first of a question sends it.
 	if u.next == nil {
 		mine = true
 		u.next = &question{done: make(chan struct{})}
@@ -126,6 +129,7 @@ func (u *unknownKeys) send(q *question) {
 	rest := askGap - u.now().Sub(u.asked)
 	u.mu.Unlock()
 	if rest > 0 {
+		// Not by the request: its client may leave while others wait for the question.
 		clock.Wait(context.Background(), min(rest, askGap))
 	}
 
