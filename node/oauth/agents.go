@@ -41,6 +41,7 @@ func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error)
 		}
 	}
 
+	// By id at last, so that the order is the same at each look.
 	slices.SortFunc(all, func(a, b Agent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Name, b.Name), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})

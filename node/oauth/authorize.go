@@ -78,9 +78,13 @@ const maxState = 8 << 10
 // an *Error where the reader cannot be sent back: that is shown on a page. It
 // fails with a *Refusal where the client is told.
 func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pending, error) {
+	// Somebody with a key alone has no account in whose name a program could act.
 	if !s.Enabled() || who.Account == "" {
 		return nil, refused(invalidRequest, "Agents are let in only where this service is reached by https, or on this machine.")
 	}
+
+	// Before either is used: whichever value is meant, the person would be
+	// sent where the client did not say.
 	for _, name := range []string{"client_id", "redirect_uri"} {
 		if len(q[name]) > 1 {
 			return nil, refused(invalidRequest, "The parameter "+name+" is there more than once.")
@@ -106,7 +110,9 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 		return nil, s.back(redirect, q.Get("state"), q.Has("state"), refusal)
 	}
 
+	// The page warns of these: a program that listens there could be another one.
 	_, local := loopback(redirect)
+	// The request as it was checked, so that the form cannot bring another one back.
 	form, err := s.rings.seal(ctx, pendingBox, pending{
 		Account:   who.Account,
 		Session:   who.Session,
@@ -128,12 +134,14 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 
 // check looks at all of a request but who sends it and where it goes back to.
 func (s *Server) check(q url.Values) *Error {
+	// Two values are read differently by different programs: what is checked might not be what counts.
 	for _, name := range []string{"response_type", "code_challenge", "code_challenge_method", "state", "scope", "response_mode"} {
 		if len(q[name]) > 1 {
 			return refused(invalidRequest, "The parameter "+name+" is there more than once.")
 		}
 	}
 
+	// What is not taken is refused, never passed over: the client would rely on it.
 	switch mode := q.Get("response_mode"); {
 	case q.Get("response_type") == "":
 		return refused(invalidRequest, "The parameter response_type is missing.")
@@ -142,6 +150,8 @@ func (s *Server) check(q url.Values) *Error {
 	case mode != "" && mode != "query":
 		return refused(invalidRequest, "The response_mode is query.")
 
+	// Without PKCE whoever sees the code on its way could use it; S256 is its
+	// only form that hides the verifier.
 	case q.Get("code_challenge") == "" || q.Get("code_challenge_method") != "S256":
 		return refused(invalidRequest, "A code_challenge with code_challenge_method=S256 is needed.")
 	case !goodChallenge(q.Get("code_challenge")):
@@ -149,6 +159,7 @@ func (s *Server) check(q url.Values) *Error {
 
 	case len(q.Get("state")) > maxState:
 		return refused(invalidRequest, "The state is too long.")
+	// A request by reference would make this node fetch what a stranger names.
 	case q.Has("request") || q.Has("request_uri"):
 		return refused("request_not_supported", "Requests inside requests are not taken.")
 	}
@@ -163,7 +174,9 @@ func goodChallenge(text string) bool {
 
 // back is the address that tells a client of a refusal.
 func (s *Server) back(redirect, state string, hasState bool, e *Error) *Refusal {
+	// With iss, so that a client of several services knows which of them has answered (RFC 9207).
 	v := url.Values{"error": {e.Code}, "error_description": {e.Description}, "iss": {s.Issuer()}}
+	// Given back only where it was given, and as it was: by it the client knows its own request.
 	if hasState && len(state) <= maxState {
 		v.Set("state", state)
 	}
@@ -174,6 +187,8 @@ func (s *Server) back(redirect, state string, hasState bool, e *Error) *Refusal 
 // and gives the address to send them to. It fails with an *Error where the
 // form is not theirs, or too old.
 func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool) (to string, err error) {
+	// The form is a box of this cluster: what it says was checked, and by
+	// whom it was seen stands in it.
 	var p pending
 	switch err := s.rings.open(ctx, pendingBox, form, &p); {
 	case errors.Is(err, errBox):
@@ -182,6 +197,7 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 		return "", err
 	}
 
+	// A page of another person, or of another sign-in, could have been slipped into this browser.
 	if p.Account != who.Account || p.Session != who.Session || who.Account == "" {
 		return "", refused(invalidRequest, "Somebody else was asked: begin again in the client.")
 	}
@@ -199,8 +215,11 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 		return "", refused(accessDenied, "This account may not let clients in.")
 	}
 
+	// The id is chosen before: what becomes a consent at most once must have one name.
 	var id [16]byte
 	rand.Read(id[:])
+
+	// Ids and addresses may be long: of them the code has the hashes alone.
 	client := Client{ID: p.Client}
 	sealed, err := s.rings.seal(ctx, codeBox, code{
 		ID:        hex.EncodeToString(id[:]),

@@ -77,6 +77,7 @@ func (s *Server) Register(ctx context.Context, body []byte) (*RegistrationAnswer
 
 // RegisterFor makes the id of a client that an owner knows.
 func (s *Server) RegisterFor(ctx context.Context, _ account.Owner, name string, redirects []string) (*RegistrationAnswer, error) {
+	// Nothing is dropped here: an owner is told which one is wrong.
 	for _, uri := range redirects {
 		if !goodRedirect(uri) {
 			return nil, call.Fail(call.ErrInvalid, "a client cannot be sent to %q: use https, a program's own scheme, or http to localhost, 127.0.0.1 or [::1]", uri)
@@ -86,6 +87,7 @@ func (s *Server) RegisterFor(ctx context.Context, _ account.Owner, name string, 
 		return nil, call.Fail(call.ErrInvalid, "a client needs one redirect address at least")
 	}
 
+	// What is wrong with it is told in the words of this service's own interface.
 	got, err := s.register(ctx, Registration{Name: name, RedirectURIs: redirects}, ByOwner)
 	var refusal *Error
 	if errors.As(err, &refusal) {
@@ -105,6 +107,7 @@ func (s *Server) register(ctx context.Context, r Registration, kind string) (*Re
 		return nil, refused(invalidRedirect, "Clients with these addresses are not let in here.")
 	}
 
+	// Without a name it goes by where it is: that at least is true.
 	name := cleanName(r.Name)
 	if name == "" {
 		name = redirectHost(kept[0])
@@ -129,6 +132,7 @@ func (s *Server) register(ctx context.Context, r Registration, kind string) (*Re
 // nothing that turns or hides the letters around it.
 func cleanName(name string) string {
 	name = strings.Join(strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError || unicode.IsSpace(r) }), " ")
+	// By whole characters, so that the end of a name is none of another kind.
 	for len(name) > maxClientName {
 		_, n := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-n]
@@ -139,11 +143,13 @@ func cleanName(name string) string {
 // client finds a client by its id. Fetching a document is for somebody who is
 // signed in only.
 func (s *Server) client(ctx context.Context, id string) (*Client, error) {
+	// An id says itself what it is: an address, or a box.
 	if isDocument(id) {
 		return s.document(ctx, id)
 	}
 
 	var said clientID
+	// It was sealed here, so that it says what was checked when it registered.
 	switch err := s.rings.open(ctx, clientBox, id, &said); {
 	case errors.Is(err, errBox):
 		return nil, refused(invalidClient, "The client is not known here: it has to register again.")
@@ -151,6 +157,7 @@ func (s *Server) client(ctx context.Context, id string) (*Client, error) {
 		return nil, err
 	}
 
+	// Once more, since the operator may have named hosts after it registered.
 	if !s.allowed(redirectHosts(said.Redirects)...) && said.Kind != ByOwner {
 		return nil, refused(invalidClient, "This client is not let in here.")
 	}

@@ -73,11 +73,14 @@ func isDocument(id string) bool { return strings.HasPrefix(id, "https://") }
 
 // goodAddress tells whether a document may be fetched from an address.
 func goodAddress(id string) bool {
+	// Nothing but a plain address of the web: each part more is a way to mean
+	// another host than it seems.
 	u, err := url.Parse(id)
 	if err != nil || len(id) > maxRedirect || u.Scheme != "https" || u.User != nil || u.Fragment != "" || strings.Contains(id, "#") || u.Opaque != "" {
 		return false
 	}
 
+	// A port or a name without a dot would reach into the network of this node.
 	name := u.Hostname()
 	if name == "" || u.Port() != "" || !strings.Contains(name, ".") || strings.HasSuffix(u.Host, ":") {
 		return false
@@ -107,6 +110,7 @@ func (s *Server) DocumentsTaken() bool {
 
 // document finds a client by its document.
 func (s *Server) document(ctx context.Context, id string) (*Client, error) {
+	// Refused before anything is fetched.
 	switch {
 	case !s.DocumentsTaken():
 		return nil, refused(invalidClient, "Clients are not known by documents here: the client has to register.")
@@ -119,6 +123,8 @@ func (s *Server) document(ctx context.Context, id string) (*Client, error) {
 		return nil, err
 	}
 
+	// The host of the document or those of its addresses: some clients have
+	// the two at different places.
 	u, err := url.Parse(id)
 	if err != nil || !s.allowed(u.Hostname()) && !s.allowed(redirectHosts(c.Redirects)...) {
 		return nil, refused(invalidClient, "This client is not let in here.")
@@ -128,10 +134,12 @@ func (s *Server) document(ctx context.Context, id string) (*Client, error) {
 
 // get is the client of a document: kept, fetched now, or built in.
 func (d *documents) get(ctx context.Context, id string) (*Client, error) {
+	// The lock is held for the looking up alone: a fetch takes seconds.
 	d.mu.Lock()
 	k := d.kept[id]
 	now := d.now()
 
+	// A good one that is fresh, then a failure that is: neither is asked for again.
 	switch {
 	case k != nil && k.client != nil && now.Sub(k.fetched) < documentFresh:
 		d.mu.Unlock()
@@ -149,6 +157,7 @@ func (d *documents) get(ctx context.Context, id string) (*Client, error) {
 	over := d.count > fetchesAMinute
 	d.mu.Unlock()
 
+	// An old copy, or the one that is built in, still lets people in.
 	if over {
 		return k.orElse(id, now, refused("temporarily_unavailable", "Too many clients' documents were asked for: try again in a minute."))
 	}
@@ -159,6 +168,7 @@ func (d *documents) get(ctx context.Context, id string) (*Client, error) {
 
 // read fetches a document and reads it.
 func (d *documents) read(ctx context.Context, id string) (*Client, error) {
+	// Four at a time, whoever asks: others wait, and may leave.
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
@@ -166,6 +176,7 @@ func (d *documents) read(ctx context.Context, id string) (*Client, error) {
 		return nil, ctx.Err()
 	}
 
+	// From here on: waiting for a place is not the fetch.
 	ctx, cancel := context.WithTimeout(ctx, documentTime)
 	defer cancel()
 
@@ -181,18 +192,23 @@ func (d *documents) note(id string, c *Client, err error) (*Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
+
 	k := d.kept[id]
 	if k == nil {
+		// All go where there are too many: they come again, and somebody who
+		// makes up addresses gains nothing.
 		if len(d.kept) >= documentsKept {
 			clear(d.kept)
 		}
 		k = &copyOf{}
 	}
 
+	// A new value, not a changed one: the former is read without the lock.
 	next := *k
 	if err == nil {
 		next = copyOf{client: c, fetched: now}
 	} else {
+		// The good copy stays with the failure: it is used until it is too old.
 		next.failed, next.why = now, refused(invalidClient, "The client's document cannot be used: "+err.Error()+".")
 	}
 	d.kept[id] = &next
@@ -203,6 +219,7 @@ func (d *documents) note(id string, c *Client, err error) (*Client, error) {
 func (k *copyOf) best(id string, now time.Time) (*Client, error) { return k.orElse(id, now, k.why) }
 
 func (k *copyOf) orElse(id string, now time.Time, why *Error) (*Client, error) {
+	// A copy that was good goes before what is built in, which may be older.
 	if k != nil && k.client != nil && now.Sub(k.fetched) < documentStale {
 		return k.client, nil
 	}
@@ -215,6 +232,7 @@ func (k *copyOf) orElse(id string, now time.Time, why *Error) (*Client, error) {
 // readDocument checks a document. What it lacks of a registration it has to have
 // of honesty: its own address in it.
 func readDocument(id string, raw []byte) (*Client, error) {
+	// The secret is read to be refused: a client that has one here has given it to everybody.
 	var doc struct {
 		ClientID string `json:"client_id"`
 		Secret   any    `json:"client_secret"`
@@ -225,6 +243,7 @@ func readDocument(id string, raw []byte) (*Client, error) {
 	}
 
 	switch {
+	// Who copies the document of another to their own address cannot be that one.
 	case doc.ClientID != id:
 		return nil, errors.New("its client_id is not its address")
 	case doc.Secret != nil:
@@ -238,6 +257,7 @@ func readDocument(id string, raw []byte) (*Client, error) {
 		return nil, errors.New("it has no redirect_uris that can be used")
 	}
 
+	// The name of the site is at least true.
 	name := cleanName(doc.Name)
 	if name == "" {
 		name = redirectHost(id)
@@ -334,6 +354,7 @@ var notPublic = func() (all []netip.Prefix) {
 
 // public tells whether an address is one of the internet.
 func public(a netip.Addr) bool {
+	// What is inside counts, and a zone names an interface of this machine.
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" {
 		return false

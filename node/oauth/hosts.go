@@ -11,6 +11,7 @@ import (
 // allowed tells whether every one of some hosts may take part:
 // SHOAL_OAUTH_CLIENT_HOSTS lists globs of them, and without it all may.
 func (s *Server) allowed(hosts ...string) bool {
+	// Read each time, so that a change counts for clients that are known already.
 	text, ok := s.d.Lookup("SHOAL_OAUTH_CLIENT_HOSTS")
 	if !ok || strings.TrimSpace(text) == "" {
 		return true
@@ -22,6 +23,7 @@ func (s *Server) allowed(hosts ...string) bool {
 func matches(globs []string, host string) bool {
 	host = strings.ToLower(host)
 	name := host
+	// A port is of no concern to who may come in.
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}

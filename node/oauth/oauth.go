@@ -117,6 +117,7 @@ func (s *Server) Enabled() bool {
 		return false
 	}
 	name := u.Hostname()
+	// The names of this machine, as browsers know them: what goes there is on no network.
 	return u.Scheme == "https" || u.Scheme == "http" && (name == "localhost" || name == "127.0.0.1" || name == "::1")
 }
 
@@ -153,6 +154,7 @@ var errNotReady = &call.Error{Kind: call.ErrUnavailable, Message: "This node is 
 
 // targets checks the resources that a client names: the tool server or nothing.
 func (s *Server) targets(resources []string) *Error {
+	// Some clients name the issuer, which stands for all that is here.
 	for _, r := range resources {
 		if r != "" && normal(r) != normal(s.Resource()) && normal(r) != normal(s.Issuer()) {
 			return refused(invalidTarget, "The resource of this service is "+s.Resource()+".")
@@ -167,6 +169,8 @@ func normal(address string) string {
 	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return address
 	}
+
+	// Spellings of one and the same address; a slash at the end is what many clients add.
 	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 	if port := u.Port(); u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
 		u.Host = strings.TrimSuffix(u.Host, ":"+port)
@@ -177,6 +181,7 @@ func normal(address string) string {
 // granted is what of the scopes that a client asks for there is. Clients ask
 // for many that others have: what is not there is left out, never refused.
 func granted(asked string) string {
+	// Reading is all that there is, and everybody gets it.
 	out := []string{scopeRead}
 	if slices.Contains(strings.Fields(asked), scopeOffline) {
 		out = append(out, scopeOffline)
@@ -189,6 +194,8 @@ func (s *Server) reach(ctx context.Context, index uint64) error {
 	if s.d.Catalog.View().Index() >= index {
 		return nil
 	}
+
+	// An entry takes a moment to arrive; a node that is cut off says so instead of making people wait.
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	if err := s.d.Catalog.Await(ctx, index); err != nil {
@@ -233,6 +240,8 @@ func proposed(err error) (code catalog.Code, other error) {
 	if err == nil {
 		return 0, nil
 	}
+
+	// A refusal is an answer, which callers tell apart; all else says that there was none.
 	var r *catalog.Refusal
 	if errors.As(err, &r) {
 		return r.Code, nil

@@ -22,21 +22,26 @@ var refusedSchemes = []string{
 // goodRedirect tells whether a client may be sent to an address at all: https,
 // a program's own scheme, or http to the reader's own machine.
 func goodRedirect(uri string) bool {
+	// No sign that is read in different ways, or that would end an attribute or a header.
 	if uri == "" || len(uri) > maxRedirect || strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\\\"<>^`{|}#", r) }) {
 		return false
 	}
 
 	u, err := url.Parse(uri)
+	// A name before the host makes an address look like one of another site.
 	if err != nil || u.Scheme == "" || u.User != nil {
 		return false
 	}
 
 	switch scheme := strings.ToLower(u.Scheme); {
+	// Without TLS only to the reader's own machine: on no network the code could be read.
 	case scheme == "http":
 		_, ok := loopback(uri)
 		return ok
 	case scheme == "https":
+		// Letters of ASCII only: others look like them.
 		return u.Hostname() != "" && u.Opaque == "" && strings.Trim(strings.ToLower(u.Host), "abcdefghijklmnopqrstuvwxyz0123456789.-:[]") == ""
+	// All others are a program's own, and nobody knows which there are.
 	case slices.Contains(refusedSchemes, scheme):
 		return false
 	}
@@ -47,6 +52,7 @@ func goodRedirect(uri string) bool {
 // room for.
 func goodRedirects(all []string) (kept []string) {
 	room := maxRedirectsAll
+	// The first ones, as they stand: which of them matters, nobody here knows.
 	for _, uri := range all {
 		if goodRedirect(uri) && !slices.Contains(kept, uri) && len(kept) < maxRedirects && len(uri) <= room {
 			kept, room = append(kept, uri), room-len(uri)
@@ -61,6 +67,7 @@ func goodRedirects(all []string) (kept []string) {
 //
 //	http://localhost:8123/callback  ->  http://localhost/callback
 func loopback(uri string) (portless string, ok bool) {
+	// By name and by number, each for itself: they may be different programs.
 	for _, host := range []string{"http://localhost", "http://127.0.0.1", "http://[::1]"} {
 		rest, is := strings.CutPrefix(uri, host)
 		if !is {
@@ -72,6 +79,8 @@ func loopback(uri string) (portless string, ok bool) {
 			if end < 0 {
 				end = len(digits)
 			}
+
+			// A port has one spelling, so that what is compared is the same address.
 			if port, err := strconv.ParseUint(digits[:end], 10, 16); err != nil || port == 0 || digits[0] == '0' {
 				return "", false
 			}
@@ -87,11 +96,14 @@ func loopback(uri string) (portless string, ok bool) {
 // to one: it is one of them, letter by letter, but for the port of a loopback
 // address.
 func matchRedirect(named []string, asked string) bool {
+	// Once more, since what was named may be from a time with other rules.
 	if !goodRedirect(asked) {
 		return false
 	}
+
 	local, isLocal := loopback(asked)
 	return slices.ContainsFunc(named, func(uri string) bool {
+		// To the letter, as RFC 9700 demands: by looser rules codes have come into other hands.
 		if uri == asked {
 			return true
 		}
@@ -128,6 +140,7 @@ func redirectSource(uri string) string {
 
 // with adds parameters to a redirect address.
 func with(redirect string, values url.Values) string {
+	// An address may have parameters of its own, which stay.
 	separator := "?"
 	if strings.Contains(redirect, "?") {
 		separator = "&"

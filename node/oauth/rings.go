@@ -81,8 +81,11 @@ func (s *rings) sealing(ctx context.Context, r ring) (made int64, secret []byte,
 	if len(all) == 0 {
 		return 0, nil, errNotReady
 	}
+
+	// Where none has settled, the oldest: most nodes have that.
 	made = all[0]
 	for _, at := range all {
+		// By the newest that has: a node that does not have it yet could not open what was sealed.
 		if s.now().Sub(time.Unix(at, 0)) >= settled {
 			made = at
 		}
@@ -98,6 +101,7 @@ func (s *rings) opening(ctx context.Context, r ring, made int64) ([]byte, error)
 	view := s.catalog.View()
 	if view.Secret(r.secret(made)) == nil {
 		all := r.made(view)
+		// Too far in the future is none of ours, however new: nobody waits for it.
 		if len(all) == 0 || made > all[len(all)-1] && made <= s.now().Unix()+int64(settled/time.Second) {
 			return nil, errNotReady
 		}
@@ -108,6 +112,7 @@ func (s *rings) opening(ctx context.Context, r ring, made int64) ([]byte, error)
 
 // find opens a secret that is in the catalog. One that is not is never made here.
 func (s *rings) find(ctx context.Context, name string) ([]byte, error) {
+	// One at a time: who waits finds it opened.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if secret := s.opened[name]; secret != nil {
@@ -115,6 +120,7 @@ func (s *rings) find(ctx context.Context, name string) ([]byte, error) {
 	}
 
 	if s.catalog.View().Secret(name) == nil {
+		// Making one is the leader's, by the clock: nobody makes one by asking for it.
 		return nil, errNotReady
 	}
 
@@ -158,6 +164,7 @@ func (s *rings) turn(ctx context.Context) (whole bool, err error) {
 	for _, r := range allRings {
 		all := r.made(view)
 		due := len(all) == 0 || r.period > 0 && now.Sub(time.Unix(all[len(all)-1], 0)) >= r.period
+		// Another node may lead by the time it is made: then there are two, which does no harm.
 		if due && s.catalog.Leading() {
 			if _, err := s.catalog.Secret(ctx, r.secret(now.Unix())); err != nil {
 				return false, err
@@ -181,6 +188,7 @@ func (s *rings) turn(ctx context.Context) (whole bool, err error) {
 
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		// With the dropped ones all go: those that are needed are opened again.
 		clear(s.opened)
 	}
 	return whole, nil

@@ -51,6 +51,7 @@ func (k box) is(text string) bool { return strings.HasPrefix(text, k.prefix) }
 
 // seal puts a value into a box.
 func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
+	// Secret, text and keys first: nothing is written where one is missing.
 	made, secret, err := s.sealing(ctx, k.ring)
 	if err != nil {
 		return "", err
@@ -64,8 +65,11 @@ func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
 		return "", err
 	}
 
+	// The nonce comes from what is in it, so that what is equal becomes equal
+	// and never two texts share one.
 	h := hmac.New(sha256.New, mac)
 	h.Write(plain)
+	// The head is bound to the rest: neither the secret nor the version can be changed.
 	head := binary.AppendVarint([]byte{boxVersion}, made)
 	out := append(head, h.Sum(nil)[:nonceSize]...)
 	return k.prefix + base64.RawURLEncoding.EncodeToString(key.Seal(out, out[len(head):], plain, k.bound(head))), nil
@@ -74,16 +78,19 @@ func (s *rings) seal(ctx context.Context, k box, value any) (string, error) {
 // open takes a value out of a box. It fails with errBox where it is none of
 // ours, and with errNotReady where this node does not know its secret yet.
 func (s *rings) open(ctx context.Context, k box, text string, value any) error {
+	// Bounded before it is read: anybody may send one.
 	text, ok := strings.CutPrefix(text, k.prefix)
 	if !ok || len(text) > largestBox {
 		return errBox
 	}
 
+	// Strict, so that a box has one spelling.
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) == 0 || raw[0] != boxVersion {
 		return errBox
 	}
 
+	// It names its secret, so that all nodes try the same one.
 	made, n := binary.Varint(raw[1:])
 	if n <= 0 || len(raw) < 1+n+nonceSize {
 		return errBox
@@ -98,6 +105,7 @@ func (s *rings) open(ctx context.Context, k box, text string, value any) error {
 		return err
 	}
 
+	// The key is made for the kind, so that a box of one kind opens as no other.
 	key, _, err := k.keys(secret)
 	if err != nil {
 		return err

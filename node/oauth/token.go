@@ -96,9 +96,11 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	}
 
 	redirect := form.Get("redirect_uri")
+	// Each in constant time and with the same answer: what is wrong with it, nobody learns.
 	switch {
 	case subtle.ConstantTimeCompare(c.Client, (&Client{ID: client}).hash()) == 0:
 		return nil, errCode
+	// It was checked when the person was asked; OAuth 2.1 lets a client leave it out here.
 	case redirect != "" && subtle.ConstantTimeCompare(c.Redirect, sum(redirect)) == 0:
 		return nil, errCode
 	case !verified(c.Challenge, form.Get("code_verifier")):
@@ -112,6 +114,8 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 		return s.again(ctx, &c)
 	}
 
+	// The account as the person consented: any change since then, also one
+	// that this node does not have yet, ends it.
 	if err := s.reach(ctx, c.Since); err != nil {
 		return nil, err
 	}
@@ -135,6 +139,7 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	switch {
 	case err != nil:
 		return nil, err
+	// Another node has taken the same code at the same time: one of the two is a repetition.
 	case refusal == catalog.Conflict:
 		return s.again(ctx, &c)
 	case refusal != 0:
@@ -156,7 +161,9 @@ func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
 	if old == nil {
 		return nil, errNotReady // there is no room for it, or it is about to be seen
 	}
+
 	now := s.d.Now()
+	// Only before anything came of it: later the client has had its tokens.
 	if old.Lives(now) && old.Generation == 1 && now.Sub(old.Created) <= codeRetry {
 		return s.tokens(ctx, old)
 	}
@@ -175,6 +182,7 @@ func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
 // So it does no harm when two processes of a client refresh at once, or when an
 // answer is lost.
 func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, error) {
+	// Whose token it is says the token; that it is this client's, the consent does.
 	token, consent, err := s.opened(ctx, text)
 	if err != nil {
 		return nil, err
@@ -183,12 +191,15 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 		return nil, errRefresh
 	}
 
+	// Moved by its generation: of two that come at once, one moves it.
 	if token.Generation == consent.Generation {
 		_, err := s.d.Catalog.Propose(ctx, &catalog.RotateConsent{ID: consent.ID, From: token.Generation, Expires: s.d.Now().Add(s.consentLife())})
 		refusal, err := proposed(err)
 		if err != nil {
 			return nil, err
 		}
+
+		// Stale says that somebody else was first, which the grace may forgive.
 		if refusal != 0 && refusal != catalog.Stale {
 			return nil, errRefresh
 		}
@@ -202,10 +213,12 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 		}
 	}
 
+	// An answer may have been lost: the newest one again, so that there is no third.
 	if token.Generation+1 == consent.Generation && s.d.Now().Sub(consent.Rotated) <= s.grace() {
 		return s.tokens(ctx, consent)
 	}
 
+	// Either the client or a thief has an old one: nobody can tell which, so neither goes on.
 	if err := s.end(ctx, consent, "a refresh token was used after its successor"); err != nil {
 		return nil, err
 	}
@@ -220,6 +233,8 @@ func (s *Server) opened(ctx context.Context, text string) (token refreshToken, c
 	case err != nil:
 		return token, nil, err
 	}
+
+	// A node that is behind would take the newest token for a stolen one, and end the consent.
 	if err := s.reach(ctx, token.Index); err != nil {
 		return token, nil, err
 	}
@@ -229,12 +244,14 @@ func (s *Server) opened(ctx context.Context, text string) (token refreshToken, c
 // alive tells whether a consent counts: it has not ended, and the person is
 // there.
 func (s *Server) alive(c *catalog.Consent) bool {
+	// As it is now: with the person the consents go, without a change of their own.
 	a := s.d.Catalog.View().Account(c.Account)
 	return c.Lives(s.d.Now()) && a != nil && a.State == catalog.AccountActive
 }
 
 // end ends a consent because somebody seems to have stolen from it.
 func (s *Server) end(ctx context.Context, c *catalog.Consent, why string) error {
+	// It has been told and told of already.
 	if !c.Ended.IsZero() {
 		return nil
 	}
