@@ -109,6 +109,7 @@ func (s *Syncer) AcceptListing(ctx context.Context, _ account.Owner, req Connect
 
 // onConnection proposes a command about a connection.
 func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Command) (*ConnectionStatus, error) {
+	// As it stood before: an answer that says what was changed, not what came of it.
 	view := s.catalog.View()
 	c := view.Connection(name)
 	if c == nil {
@@ -117,6 +118,8 @@ func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Comm
 
 	before := s.StateOf(view, c)
 	if _, err := s.catalog.Propose(ctx, cmd); err != nil {
+		// The one refusal that is about the state of the connection: an owner
+		// can do something about it.
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
 			return nil, call.Fail(call.ErrInvalid, "Connection %q: %s", name, no.Reason)
 		}
@@ -172,6 +175,7 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 		out.EndedAt = j.FinishedAt
 	}
 
+	// Running goes before failed: an attempt under way may mend what the last one met.
 	switch {
 	case j != nil && j.State == catalog.JobRunning:
 		out.State, out.Listed = "syncing", int(j.Seen)

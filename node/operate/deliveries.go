@@ -28,6 +28,7 @@ func newDeliveries(now func() time.Time) *deliveries {
 
 // has reports whether an event came before.
 func (d *deliveries) has(req WebhookRequest) bool {
+	// Without an id each counts as new: what it asks for is asked for once more, which does no harm.
 	if req.Delivery == "" {
 		return false
 	}
@@ -47,11 +48,13 @@ func (d *deliveries) add(req WebhookRequest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := d.key(req)
+	// One that comes once more keeps its place, so that each id is in the order once.
 	if _, known := d.seen[key]; !known {
 		d.order = append(d.order, key)
 	}
 	d.seen[key] = d.now()
 
+	// The oldest go: what could be sent again is of the last minutes.
 	for len(d.order) > maxDeliveries {
 		delete(d.seen, d.order[0])
 		d.order = d.order[1:]

@@ -61,12 +61,14 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, req DrainRequest) 
 
 	// Somebody has to be there who takes what it holds.
 	view := d.catalog.View()
+	// They count only where they can be reached: what nobody takes now is not given away.
 	others := d.takers(view, m.ID)
 	if len(others) == 0 {
 		return nil, d.noTaker(view, m)
 	}
 
 	if m.State != catalog.MemberDraining {
+		// Once: calling again tells how far it is.
 		if err := d.members.Drain(ctx, m.ID); err != nil {
 			return nil, call.WriteError(err)
 		}
@@ -95,6 +97,7 @@ func (d *Drainer) Undrain(ctx context.Context, _ account.Owner, req DrainRequest
 		return nil, err
 	}
 
+	// One that drains no more is no failure, so that it can be asked for twice.
 	if err := d.members.Undrain(ctx, m.ID); err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -120,6 +123,7 @@ func (d *Drainer) noTaker(view *catalog.View, m *catalog.Member) error {
 		why = strings.Join(others, ", ")
 	}
 
+	// What somebody wants who drains the only node, most often, is to stop it for a while.
 	do := "Start another node that joins this one and drain it then; to stop it for a while, just stop it: its data stays"
 	if m.State == catalog.MemberDraining {
 		do = "Start another node that joins this one, or take it back with `shoal undrain " + m.ID + "`"
@@ -150,6 +154,7 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 		all = append(all, fmt.Sprintf("%s (%s)", m.ID, m.Addr))
 	}
 
+	// Nothing is done to a node that is only likely to be meant.
 	if len(found) == 1 {
 		return found[0], nil
 	}
@@ -173,6 +178,7 @@ func (d *Drainer) Remove(ctx context.Context, _ account.Owner, req RemoveRequest
 	// A node that is drained has its copies as long as it is there.
 	view := d.catalog.View()
 	out := &RemoveResponse{Node: m.ID}
+	// One copy elsewhere is enough: the others are made from it.
 	for _, id := range d.onlyCopies(view, m.ID, 1, d.members.Alive) {
 		if repo := view.Repo(id); repo != nil {
 			out.Lost = append(out.Lost, repo.Name)
@@ -180,6 +186,7 @@ func (d *Drainer) Remove(ctx context.Context, _ account.Owner, req RemoveRequest
 	}
 	slices.Sort(out.Lost)
 
+	// Told with the names: who accepts the loss must know what it is.
 	if len(out.Lost) > 0 && !req.AcceptLoss {
 		return out, call.Fail(call.ErrExists, "node %s has the last copy of %d repositories (%s): drain it, or accept the loss", m.ID, len(out.Lost), FirstFew(out.Lost))
 	}
@@ -223,6 +230,7 @@ func (d *Drainer) wanted(view *catalog.View, leaving string) int {
 func (d *Drainer) onlyCopies(view *catalog.View, node string, want int, counts func(id string) bool) []catalog.RepoID {
 	var out []catalog.RepoID
 	for repo := range view.Repos() {
+		// Mirror and index files are placed each by itself, so that each may be short of copies.
 		keys := []string{catalog.MirrorKey(repo.ID)}
 		for _, s := range repo.Shards {
 			keys = append(keys, catalog.ShardKey(s.ID))
@@ -237,12 +245,14 @@ func (d *Drainer) onlyCopies(view *catalog.View, node string, want int, counts f
 
 // onlyCopy is onlyCopies of one thing.
 func onlyCopy(view *catalog.View, key, node string, want int, counts func(id string) bool) bool {
+	// Of what a node does not hold it cannot be the last holder.
 	holders := view.Holders(key)
 	if !slices.Contains(holders, node) {
 		return false
 	}
 
 	others := 0
+	// The node itself leaves, and one that does not answer has nothing to give.
 	for _, id := range holders {
 		if id != node && counts(id) {
 			others++

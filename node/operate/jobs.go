@@ -128,6 +128,7 @@ func (q *Queue) Jobs(ctx context.Context, v catalog.Viewer, req JobsRequest) (*J
 	}
 
 	var all []JobInfo
+	// In this order, whatever is asked for: what runs and what has failed is what somebody looks for.
 	for _, s := range jobStates {
 		if s.name == req.State || req.State == "" && s.state != catalog.JobDone {
 			all = append(all, see.list(s.state, s.name, &req)...)
@@ -181,16 +182,21 @@ func (q *Queue) jobsOf(v catalog.Viewer) (*jobSight, error) {
 // list is the jobs in a state that the viewer may know of, in the order in
 // which somebody would look at them.
 func (s *jobSight) list(state catalog.JobState, name string, req *JobsRequest) (out []JobInfo) {
+	// In lower letters, as both sides are compared.
 	want := strings.ToLower(req.Query)
 	for j := range s.view.JobsOf(state) {
+		// Before the rights, which cost a look-up for each.
 		if req.Kind != "" && j.Kind.String() != req.Kind {
 			continue
 		}
+
+		// By the name that the viewer may know, so that nothing is found by one that is hidden.
 		if info, ok := s.info(j, name); ok && strings.Contains(strings.ToLower(info.Subject), want) {
 			out = append(out, info)
 		}
 	}
 
+	// By subject at last, so that a page does not change while nothing happens.
 	slices.SortStableFunc(out, func(a, b JobInfo) int {
 		return cmp.Or(inOrder(state, &a, &b), cmp.Compare(a.Subject, b.Subject))
 	})
@@ -248,11 +254,13 @@ func (s *jobSight) info(j *catalog.Job, state string) (JobInfo, bool) {
 // addProgress fills in how far the running jobs are.
 func addProgress(jobs []JobInfo, view *catalog.View, progress map[uint64]job.Progress) {
 	for i := range jobs {
+		// An id that nothing was made of, or that does not run, has no progress.
 		key, ok := jobKeyOf(jobs[i].ID)
 		if !ok || jobs[i].State != "running" {
 			continue
 		}
 
+		// By the fence of the attempt: an attempt of before says nothing of this one.
 		j := view.Job(key.Kind, key.Subject)
 		if p, ok := progress[j.Fence]; ok {
 			jobs[i].At(p)
@@ -272,6 +280,7 @@ func jobKeyOf(id string) (catalog.JobKey, bool) {
 	name, subject, ok := strings.Cut(id, ":")
 	for _, k := range catalog.JobKinds() {
 		if ok && k.String() == name {
+			// The host's id of a person has no blank: the last one parts it from the site.
 			if at := strings.LastIndexByte(subject, ' '); k == catalog.JobAccountSync && at > 0 {
 				subject = catalog.ReaderKey(subject[:at], subject[at+1:])
 			}
@@ -290,11 +299,14 @@ func (q *Queue) Job(ctx context.Context, v catalog.Viewer, req JobRequest) (*Job
 	if err != nil {
 		return nil, err
 	}
+
+	// As the viewer may know of it: a hidden one is missing.
 	info, err := see.find(req.ID)
 	if err != nil {
 		return nil, err
 	}
 
+	// Only then another node is asked.
 	one := []JobInfo{*info}
 	if info.State == "running" {
 		addProgress(one, see.view, q.Progress(ctx, see.view))
@@ -344,6 +356,7 @@ func (q *Queue) onJob(ctx context.Context, by account.Owner, id string, cmd func
 	}
 
 	key, _ := jobKeyOf(id) // find has understood it
+	// Refused with a conflict where the state allows no such thing, as to cancel what has ended.
 	if _, err := q.catalog.Propose(ctx, cmd(key)); err != nil {
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
 			return nil, call.Fail(call.ErrUnable, "Job %s: %s.", id, no.Reason)

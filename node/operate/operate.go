@@ -80,6 +80,7 @@ type Operations struct {
 // now on. It must be called before the cluster runs.
 func New(d Deps) *Operations {
 	queue := &Queue{catalog: d.Catalog, net: d.Net, alive: d.Members.Alive, gate: d.Gate, running: d.Running, log: d.Log}
+	// Before the cluster runs: a node that asks must find somebody who answers.
 	progressCall.Serve(d.Net, queue.serveProgress)
 
 	return &Operations{

@@ -18,14 +18,17 @@ const progressTime = 300 * time.Millisecond
 // Progress is how far the running attempts are, by fence, of this node and of
 // the others that run any. A node that does not answer at once is left out.
 func (q *Queue) Progress(ctx context.Context, view *catalog.View) map[uint64]job.Progress {
+	// By fence, since a job may have been given to another node meanwhile.
 	all := map[uint64]job.Progress{}
 	for _, p := range q.running() {
 		all[p.Fence] = p
 	}
 
+	// A list is worth more now than whole.
 	ctx, cancel := context.WithTimeout(ctx, progressTime)
 	defer cancel()
 	var nothing call.Nothing
+	// Without those that did not answer: their jobs are in the list all the same.
 	for _, list := range progressCall.AskAll(ctx, q.net, q.othersAtWork(view), &nothing) {
 		for _, p := range *list {
 			all[p.Fence] = p

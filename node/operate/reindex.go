@@ -25,6 +25,8 @@ func (q *Queue) Reindex(ctx context.Context, by account.Owner, req ReindexReques
 	if err != nil {
 		return nil, err
 	}
+
+	// One that the owner may not see is missing, as everywhere.
 	repo, err := seen.ByID(req.ID)
 	if err != nil {
 		return nil, err
@@ -33,12 +35,15 @@ func (q *Queue) Reindex(ctx context.Context, by account.Owner, req ReindexReques
 	if err := enqueueIndex(ctx, q.catalog, []*catalog.Repo{repo}); err != nil {
 		return nil, err
 	}
+
+	// Its id is known before the job is: it goes by the repository.
 	job := catalog.JobKey{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(repo.ID)}
 	return &ReindexResponse{ID: repo.ID, Name: repo.Name, Job: jobID(job)}, nil
 }
 
 // enqueueIndex asks for the index jobs of repositories, before all others.
 func enqueueIndex(ctx context.Context, c Catalog, repos []*catalog.Repo) error {
+	// So many to an entry: one with all of them would hold up whatever else is agreed on.
 	for part := range slices.Chunk(repos, catalog.MaxPage) {
 		var cmds []catalog.Command
 		for _, repo := range part {

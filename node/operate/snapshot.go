@@ -31,6 +31,7 @@ func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) e
 // note leaves an event where events are kept. A snapshot is for bad times too:
 // without a leader it is taken and only logged.
 func (a *Archive) note(ctx context.Context, by account.Owner) {
+	// Without an audit nobody would look for it.
 	if !a.audited() {
 		return
 	}

@@ -91,6 +91,7 @@ func (h *Hooks) DeliveryKeys(ctx context.Context, connection string) (WebhookKey
 // keysOf is what proves the events of a connection, with its first secret where that
 // was never replaced.
 func (h *Hooks) keysOf(connection string, first func() (string, error)) (WebhookKeys, error) {
+	// Of connections that are there: nobody gets a secret for a name of their own.
 	if h.catalog.View().Connection(connection) == nil {
 		return WebhookKeys{}, call.Fail(call.ErrNotFound, "Connection %q not found", connection)
 	}
@@ -99,12 +100,15 @@ func (h *Hooks) keysOf(connection string, first func() (string, error)) (Webhook
 	if err != nil {
 		return WebhookKeys{}, err
 	}
+
+	// Never replaced: it comes from a secret of the cluster.
 	if stored == nil {
 		secret, err := first()
 		return WebhookKeys{Secret: secret}, err
 	}
 
 	keys := WebhookKeys(*stored)
+	// Each time it is read, so that nothing has to be removed in time.
 	if !h.now().Before(keys.Until) {
 		keys.Previous, keys.Until = "", time.Time{}
 	}
@@ -128,8 +132,10 @@ func (h *Hooks) storedKeys(connection string) (*storedKeys, error) {
 // RotateWebhook replaces the secret of a connection's webhook by a new one. The
 // last one is good for a day more: long enough to enter the new one at the host.
 func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, req ConnectionRequest) (WebhookKeys, error) {
+	// A person waits; without a leader it says so soon.
 	ctx, cancel := context.WithTimeout(ctx, webhookWait)
 	defer cancel()
+
 	before, err := h.WebhookKeys(ctx, req.Name)
 	if err != nil {
 		return WebhookKeys{}, err
@@ -137,6 +143,8 @@ func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, req Connecti
 
 	fresh := make([]byte, 32)
 	rand.Read(fresh)
+	// Only the last one stays good: replaced twice, the first is gone, as
+	// somebody wants who has lost it.
 	keys := WebhookKeys{Secret: hex.EncodeToString(fresh), Previous: before.Secret, Until: h.now().Add(webhookOverlap)}
 	text, err := json.Marshal(storedKeys(keys))
 	if err != nil {
@@ -162,6 +170,7 @@ func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookReques
 	h.called(req.Connection)
 	none := &WebhookResponse{Repos: []string{}}
 	e := &req.Event
+	// What was dealt with once is queued no more; an event of another kind asks for nothing.
 	if !e.Pushed && !e.Changed && !e.Members || h.came.has(req) {
 		return none, nil
 	}
@@ -178,12 +187,15 @@ func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookReques
 	if err != nil {
 		return nil, err
 	}
+
+	// Noted only when all of it is queued: where that failed it may be sent again.
 	h.came.add(req)
 	return out, nil
 }
 
 // enqueuePushed has the repositories of an event fetched.
 func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by account.Owner, req *WebhookRequest) (*WebhookResponse, error) {
+	// All of the repositories are queued, and only those are named that the sender may see.
 	seen, err := h.gate.Repos(by.Viewer())
 	if err != nil {
 		return nil, err
@@ -193,6 +205,7 @@ func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by accoun
 	known := false
 	var wanting []*catalog.Repo
 	for repo := range view.ReposByName() {
+		// A change that is no push may have made or renamed a repository: the listing finds that.
 		if !req.Event.Pushed || !names(req, repo) {
 			continue
 		}
@@ -201,6 +214,8 @@ func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by accoun
 		if seen.Set.Contains(repo.ID) {
 			out.Repos = append(out.Repos, repo.Name)
 		}
+
+		// A job that waits fetches this push as well.
 		if !waits(view, repo) {
 			wanting = append(wanting, repo)
 		}
@@ -221,12 +236,15 @@ const ownersBatch = 256
 // enqueueReaders has hosts asked who may read the repositories of an event that
 // changed that. Those of a whole owner wait behind what is asked for by name.
 func (h *Hooks) enqueueReaders(ctx context.Context, view *catalog.View, req *WebhookRequest) error {
+	// Most events change nothing of who may read.
 	if !req.Event.Members {
 		return nil
 	}
 
+	// By name they are few, and somebody waits; of a whole owner there may be thousands.
 	named := len(req.Event.Paths)+len(req.Event.URLs) > 0
 	var cmds []catalog.Command
+	// Only repositories of hosts that are asked at all.
 	for it := view.Asked().Iterator(); it.HasNext(); {
 		repo := view.Repo(it.Next())
 		concerned := names(req, repo) && (named || ownedBy(repo, req.Event.Owner))
@@ -235,6 +253,7 @@ func (h *Hooks) enqueueReaders(ctx context.Context, view *catalog.View, req *Web
 		}
 	}
 
+	// So many to an entry: one with all of them would hold up whatever else is agreed on.
 	for batch := range slices.Chunk(cmds, ownersBatch) {
 		if _, err := h.catalog.Propose(ctx, batch...); err != nil {
 			return call.WriteError(err)
@@ -264,6 +283,7 @@ func (h *Hooks) Hook(connection string) host.Hook {
 // names reports whether an event is of a repository of its connection. One that
 // names none may be of any.
 func names(req *WebhookRequest, repo *catalog.Repo) bool {
+	// Two connections may list one repository; the secret of one speaks for its own alone.
 	if !slices.ContainsFunc(repo.Connections, func(c catalog.RepoConnection) bool { return c.Name == req.Connection }) {
 		return false
 	}
@@ -272,6 +292,7 @@ func names(req *WebhookRequest, repo *catalog.Repo) bool {
 		return true
 	}
 
+	// Some hosts send the path without their own name before it.
 	byPath := func(p string) bool { return p == repo.Name || strings.HasSuffix(repo.Name, "/"+p) }
 	byURL := func(u string) bool { return sameRemote(u, repo.CloneURL) || sameRemote(u, repo.WebURL) }
 	return slices.ContainsFunc(e.Paths, byPath) || slices.ContainsFunc(e.URLs, byURL)
@@ -285,16 +306,20 @@ func sameRemote(a, b string) bool { return plainRemote(a) == plainRemote(b) }
 //
 //	https://me@Host.example/Org/app.git/   https://host.example/Org/app
 func plainRemote(s string) string {
+	// A slash first: behind it may stand .git.
 	s = strings.TrimSuffix(strings.TrimSpace(s), "/")
 	s = strings.TrimSuffix(s, ".git")
 	scheme, rest, hasScheme := strings.Cut(s, "://")
 	host, path, hasPath := strings.Cut(rest, "/")
+	// Without a scheme it is a path, or ssh as git writes it: it is compared as it stands.
 	if !hasScheme || !hasPath {
 		return s
 	}
 
+	// Who clones is no part of what is cloned.
 	if at := strings.LastIndexByte(host, '@'); at >= 0 {
 		host = host[at+1:]
 	}
+	// The host in lower letters, as names of hosts are; the path as it is, since some tell A from a.
 	return strings.ToLower(scheme+"://"+host) + "/" + path
 }
