@@ -42,6 +42,7 @@ func (p *Pages) showLogin(v *layout.Visit, next, email, wrong string) error {
 // password, and leads back to where the reader came from.
 func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 	next, email := v.Form.Get("next"), v.Form.Get("email")
+	// One form for all ways, so that a page has one place where somebody signs in.
 	if v.Form.Has("with") {
 		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("with"), Next: next})
 	}
@@ -104,7 +105,10 @@ func (p *Pages) signOut(ctx context.Context, v *layout.Visit) error {
 	if err := p.Sessions.EndSession(ctx, token(v)); err != nil {
 		return err
 	}
+
+	// The cookie goes also where the session had ended already.
 	setCookie(v, "", 0)
+	// What scripts keep in the browser is of the person who leaves.
 	v.Set("Clear-Site-Data", `"storage"`)
 	return v.Redirect(303, "/")
 }

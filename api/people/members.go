@@ -93,6 +93,7 @@ func (p *Pages) changeMember(ctx context.Context, v *layout.Visit) error {
 	// What is refused is said above the list as it is now: another owner may have changed it.
 	data, err := p.changed(ctx, v, by)
 	if err != nil {
+		// Beside the list stands only what the reader can mend.
 		said := p.refused(v, err)
 		if said == "" {
 			return err

@@ -103,6 +103,8 @@ const (
 
 // Routes is the table of the pages.
 func (p *Pages) Routes() []Route {
+	// Reading that waits for nothing is quick; a change, and a list that must
+	// be whole, may wait for a leader.
 	return []Route{
 		{"/login", "GET", quick, true, p.login},
 		{"/login", "POST", slow, true, p.signIn},
@@ -136,6 +138,7 @@ func setCookie(v *layout.Visit, token string, life time.Duration) {
 }
 
 func keep(v *layout.Visit, name, value string, life time.Duration) {
+	// One that is Secure would never come back to a site that is reached without TLS.
 	secure := ""
 	if v.Secure {
 		secure = "; Secure"
@@ -157,6 +160,7 @@ func signInOf(v *layout.Visit) account.SignIn {
 // localAddress is an address of this site, / for any other.
 func localAddress(next string) string {
 	if len(next) < 2 || next[0] != '/' || next[1] == '/' || next[1] == '\\' || strings.ContainsAny(next, "\r\n\t") {
+		// What a browser would take for another site's: sign-in must not lead there.
 		return "/"
 	}
 	return next

@@ -32,6 +32,7 @@ func (p *Pages) signInBy() (all []signin.Provider) {
 // leave sends a browser to a provider: by a page that moves on by itself, since
 // a form may lead to this site only.
 func (p *Pages) leave(ctx context.Context, v *layout.Visit, req signin.Start) error {
+	// A proxy in front says it with each request, so that any of them will do.
 	req.Assertion, req.SignIn = v.Sent(signin.AssertionHeader), signInOf(v)
 	begun, err := p.Providers.Begin(ctx, req)
 	if err != nil {
@@ -43,6 +44,7 @@ func (p *Pages) leave(ctx context.Context, v *layout.Visit, req signin.Start) er
 		return p.enter(v, begun.Session, req.Next)
 	}
 
+	// Before the new one is set, which must stay.
 	dropFlows(v)
 	keep(v, CookieName(v.Secure)+flowCookie+begun.Cookie, begun.Value, signin.FlowLife)
 	v.Set("Refresh", "0; url="+begun.Address)
@@ -75,6 +77,8 @@ func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 		Provider: v.Path[strings.LastIndexByte(v.Path, '/')+1:], Query: v.Query, SignIn: signInOf(v),
 		Carried: func(end string) string { return v.Cookie(CookieName(v.Secure) + flowCookie + end) },
 	}
+
+	// Asked here, since the address is open to everybody: it may be a sign-in, or somebody who links.
 	if who, err := p.Sessions.SessionViewer(ctx, token(v)); err == nil && token(v) != "" {
 		v.Viewer = who
 		if by, err := person(v); err == nil {
@@ -99,6 +103,7 @@ func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 // notIn shows why a provider lets nobody in: to who is signed in on the page of
 // their account.
 func (p *Pages) notIn(ctx context.Context, v *layout.Visit, by *account.Person, err error) error {
+	// It sets the status, so that it comes first.
 	said := p.refused(v, err)
 	switch {
 	case said == "":

@@ -41,6 +41,7 @@ func (p *Pages) rights(ctx context.Context, v *layout.Visit) error {
 	}
 
 	data := rightsPage{User: strings.TrimSpace(v.Query.Get("user")), Repo: strings.TrimSpace(v.Query.Get("repo"))}
+	// Nothing is asked yet, as when the page is opened.
 	if data.User == "" || data.Repo == "" {
 		return p.showRights(v, data)
 	}
