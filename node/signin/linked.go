@@ -24,10 +24,13 @@ func (s *Server) Linked(ctx context.Context, by account.Person) []Linked {
 	var all []Linked
 	seen := map[string]bool{}
 	for _, p := range s.providers() {
-		// Nobody links who the proxy says one is: it says so with each request.
+		// Nobody links who the proxy says one is, and nobody takes it away: it says so with each
+		// request. It is no identity of a provider that is gone either.
 		if p.way == (proxied{}) {
+			seen[proxyIssuer] = true
 			continue
 		}
+
 		x := Linked{Provider: p.shown()}
 		x.Authority, _ = s.authority(ctx, p) // one that cannot be told now is linked by nobody
 		// A person may have several at one provider.

@@ -133,3 +133,24 @@ func TestATokenThatIsNotKeptIsNotUsed(t *testing.T) {
 		t.Errorf("%v, %v", own, err)
 	}
 }
+
+// Whoever came in by the proxy has an identity of it, which is not theirs to take
+// away while the proxy is there; that of a provider that is gone is.
+func TestTheIdentityOfTheProxyIsNotGone(t *testing.T) {
+	t.Parallel()
+	d := openIDDesk(t, newIDP(t))
+	d.book.own = []account.IdentityInfo{{Authority: proxyIssuer, Subject: "accounts.google.com:7"}, {Authority: "https://gone.example.com", Subject: "8"}}
+	for _, c := range []struct{ enabled, want string }{
+		{"true", "corp:, :8, "},
+		{"false", "corp:, :accounts.google.com:7, :8, "},
+	} {
+		d.env["AUTH_EE_GCP_IAP_ENABLED"] = c.enabled
+		got := ""
+		for _, x := range d.Linked(t.Context(), account.Person{}) {
+			got += x.ID + ":" + x.Subject + ", "
+		}
+		if got != c.want {
+			t.Errorf("with the proxy %s: %q, want %q", c.enabled, got, c.want)
+		}
+	}
+}

@@ -139,6 +139,7 @@ type book struct {
 	who   account.Proof
 	link  string
 	calls int
+	own   []account.IdentityInfo
 }
 
 func (b *book) Enter(_ context.Context, who account.Proof, _ account.SignIn) (*account.BegunSession, error) {
@@ -154,7 +155,7 @@ func (b *book) Link(ctx context.Context, _ account.Person, who account.Proof) er
 	_, err := b.Enter(ctx, who, account.SignIn{})
 	return err
 }
-func (b *book) IdentitiesOf(account.Person) []account.IdentityInfo { return nil }
+func (b *book) IdentitiesOf(account.Person) []account.IdentityInfo { return b.own }
 func (b *book) Unlink(context.Context, account.Person, string, string, []string) error {
 	return nil
 }
