@@ -163,10 +163,15 @@ func (d *documents) get(ctx context.Context, id string) (*Client, error) {
 	}
 
 	c, err := d.read(ctx, id)
+	// Who left says nothing of the document: the next one asks for it anew.
+	if gone := ctx.Err(); gone != nil && errors.Is(err, gone) {
+		return nil, fmt.Errorf("fetch the document of a client: %w", gone)
+	}
 	return d.note(id, c, err)
 }
 
-// read fetches a document and reads it.
+// read fetches a document and reads it. It fails with the error of the context
+// where that ends first.
 func (d *documents) read(ctx context.Context, id string) (*Client, error) {
 	// Four at a time, whoever asks: others wait, and may leave.
 	select {
@@ -177,11 +182,15 @@ func (d *documents) read(ctx context.Context, id string) (*Client, error) {
 	}
 
 	// From here on: waiting for a place is not the fetch.
-	ctx, cancel := context.WithTimeout(ctx, documentTime)
+	limited, cancel := context.WithTimeout(ctx, documentTime)
 	defer cancel()
 
-	raw, err := d.fetch.Fetch(ctx, id)
-	if err != nil {
+	raw, err := d.fetch.Fetch(limited, id)
+	switch {
+	// The asker has left; that the time is over is the fault of the document's site.
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
 		return nil, err
 	}
 	return readDocument(id, raw)

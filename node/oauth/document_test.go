@@ -149,6 +149,66 @@ func TestFetchingIsBounded(t *testing.T) {
 	}
 }
 
+// fetch is a place where documents are, as a function.
+type fetch func(ctx context.Context) ([]byte, error)
+
+func (f fetch) Fetch(ctx context.Context, _ string) ([]byte, error) { return f(ctx) }
+
+// Of what keeps a document from being read only its own failures are remembered,
+// which refuse it to everybody for a while.
+func TestOnlyFailuresOfADocumentAreRemembered(t *testing.T) {
+	t.Parallel()
+	good := []byte(document(agentDocument))
+	for what, c := range map[string]struct {
+		waits      bool // for a place to fetch in
+		text       string
+		remembered bool
+	}{
+		"who left while waiting":            {waits: true},
+		"who left while it was fetched":     {},
+		"a bad one for somebody who left":   {text: "[]", remembered: true},
+		"a good one for somebody who left":  {text: string(good)},
+		"a site that takes longer than 3 s": {text: "late", remembered: true},
+	} {
+		p := newTown(t, 1).nodes[0]
+		ctx, leave := context.WithCancel(t.Context())
+		p.documents.fetch = fetch(func(limited context.Context) ([]byte, error) {
+			switch c.text {
+			// A stand-in for time that passes: the limit is over, and nobody has left.
+			case "late":
+				return nil, fmt.Errorf("it cannot be fetched: %w", context.DeadlineExceeded)
+			case "":
+				leave()
+				<-limited.Done()
+				return nil, errors.New("it cannot be fetched")
+			}
+			leave()
+			return []byte(c.text), nil
+		})
+
+		// Nobody gives a place back meanwhile.
+		if c.waits {
+			for range fetchesAtOnce {
+				p.documents.slots <- struct{}{}
+			}
+			leave()
+		}
+		_, err := p.documents.get(ctx, agentDocument)
+		leave()
+		if left := !c.remembered && c.text == ""; errors.Is(err, context.Canceled) != left {
+			t.Errorf("%s: it is told %v", what, err)
+		}
+		for c.waits && len(p.documents.slots) > 0 {
+			<-p.documents.slots
+		}
+
+		p.documents.fetch = fetch(func(context.Context) ([]byte, error) { return good, nil })
+		if _, err := p.documents.get(t.Context(), agentDocument); (err != nil) != c.remembered {
+			t.Errorf("%s: the next one is told %v", what, err)
+		}
+	}
+}
+
 // A cluster that reaches no other site knows some clients all the same.
 func TestClientsThatAreBuiltIn(t *testing.T) {
 	t.Parallel()
