@@ -76,9 +76,30 @@ func tokenEnd(text string, i int) int {
 	return len(text)
 }
 
-// without is a query without one of its tokens.
-func without(text string, t token) string {
-	return strings.TrimSpace(strings.TrimSpace(text[:t.start]) + " " + strings.TrimSpace(text[min(len(text), t.start+len(t.text)):]))
+// without is a query without the token at a place among its tokens. Where that was
+// all of an arm, an operator goes with it: else it would be a word to search for.
+func without(text string, tokens []token, at int) string {
+	first, last := at, at
+	before, after := operates(tokens, at-1), operates(tokens, at+1)
+
+	switch {
+	case before && (after || at == len(tokens)-1):
+		first--
+	case at == 0 && after:
+		last++
+	}
+
+	end := tokens[last].start + len(tokens[last].text)
+	return strings.TrimSpace(strings.TrimSpace(text[:tokens[first].start]) + " " + strings.TrimSpace(text[min(len(text), end):]))
+}
+
+// operates reports whether the token at a place joins what stands around it. As
+// package query has it, an operator needs something at both sides, else it is a word.
+func operates(tokens []token, at int) bool {
+	if at <= 0 || at >= len(tokens)-1 {
+		return false
+	}
+	return (tokens[at].text == "or" || tokens[at].text == "OR") && !operates(tokens, at-1)
 }
 
 // chip is a filter of the query that can be taken out.
@@ -86,12 +107,13 @@ type chip struct{ Text, Remove string }
 
 func chipsOf(b layout.Box) []chip {
 	var out []chip
-	for _, t := range tokensOf(b.Query) {
+	tokens := tokensOf(b.Query)
+	for i, t := range tokens {
 		if t.filter == "" {
 			continue
 		}
 		rest := b
-		rest.Query = without(b.Query, t)
+		rest.Query = without(b.Query, tokens, i)
 		out = append(out, chip{t.text, searchURL(rest, 0)})
 	}
 	return out
@@ -256,16 +278,16 @@ func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) 
 		tries = append(tries, try{"as a text, not as an expression", other})
 	}
 
-	rev := false
+	rev, tokens := false, tokensOf(b.Query)
 	// Without each of the filters, one at a time: so it is seen which of them had been too narrow.
-	for _, t := range tokensOf(b.Query) {
+	for i, t := range tokens {
 		if rev = rev || t.filter == "rev" || t.filter == "branch" || t.filter == "b" || t.filter == "revision"; t.filter == "" {
 			continue
 		}
 
 		other := b
 		// A filter alone leaves nothing to search for.
-		if other.Query = without(b.Query, t); other.Query != "" {
+		if other.Query = without(b.Query, tokens, i); other.Query != "" {
 			tries = append(tries, try{"without " + t.text, other})
 		}
 	}

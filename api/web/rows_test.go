@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,32 @@ func TestFacetsAndFoldsMakeGoodQueries(t *testing.T) {
 	chips := chipsOf(layout.Box{Query: `repo:x "a repo:y b" -lang:go z`})
 	if len(chips) != 2 || chips[0].Text != "repo:x" || chips[1].Text != "-lang:go" {
 		t.Errorf("chips = %+v", chips)
+	}
+}
+
+// A filter that was all of an arm goes with an operator: alone that would be a word.
+func TestAFilterIsTakenOutWithItsOperator(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a or lang:go":          "a",
+		"lang:go or a":          "a",
+		"a OR lang:go or b":     "a or b",
+		"a or b lang:go":        "a or b",
+		"a lang:go or b":        "a or b",
+		"a or lang:go b":        "a or b",
+		"lang:go a or b":        "a or b",
+		"or lang:go":            "or",
+		"lang:go or":            "or",
+		"or lang:go or b":       "or or b",
+		"a or or lang:go":       "a or or",
+		"a or (b or c) lang:go": "a or (b or c)",
+		"lang:go":               "",
+	} {
+		tokens := tokensOf(text)
+		at := slices.IndexFunc(tokens, func(x token) bool { return x.filter == "lang" })
+		if got := without(text, tokens, at); got != want {
+			t.Errorf("%q without its filter is %q, want %q", text, got, want)
+		}
 	}
 }
 
