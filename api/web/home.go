@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
@@ -52,22 +54,31 @@ func (p *Pages) ago(t time.Time) string { return layout.Distance(p.Now(), t) }
 
 // repoRows is repositories of an answer that consists of them.
 func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
+	// The answer is repositories because of the type; the search in one of them is for its files.
+	rest := untyped(b.Query)
 	rows := make([]repoRow, len(repos))
 	for i := range repos {
 		r := &repos[i]
 
-		// The answer is repositories because of the type; the search in one of them is for its files.
+		// As one part, so that each of its arms is looked for in this repository alone.
 		in := b
-		in.Query = "reposet:" + query.Quote(r.Name)
-		for _, t := range tokensOf(b.Query) {
-			if t.filter != "type" {
-				in.Query += " " + t.text
-			}
-		}
-
+		in.Query = strings.TrimSpace("reposet:" + query.Quote(r.Name) + " " + grouped(rest))
 		rows[i] = repoRow{ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(in, 0)}
 	}
 	return rows
+}
+
+// untyped is a query without its filters of the type of the answer.
+func untyped(q string) string {
+	for {
+		tokens := tokensOf(q)
+		at := slices.IndexFunc(tokens, func(t token) bool { return t.filter == "type" })
+		if at < 0 {
+			return q
+		}
+		// One at a time: an operator may go with it, and then other tokens stand beside each other.
+		q = without(q, tokens, at)
+	}
 }
 
 // home is the first page: the box, and what is here to be searched.

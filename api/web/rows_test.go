@@ -36,6 +36,29 @@ func TestAnAnswerOfRepositoriesShowsThem(t *testing.T) {
 	}
 }
 
+// The search behind a repository of an answer is in that one alone, whatever the
+// query joins.
+func TestTheSearchOfARepositoryStaysInIt(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"type:repo needle":           "reposet:\"r\" needle",
+		"a or b type:repo":           "reposet:\"r\" (a or b)",
+		"a type:repo OR b":           "reposet:\"r\" (a OR b)",
+		"a or type:repo":             "reposet:\"r\" a",
+		"a or b type:repo count:all": "reposet:\"r\" (a or b count:all)",
+		"type:repo":                  "reposet:\"r\"",
+		"type:repo x type:file":      "reposet:\"r\" x",
+	} {
+		row := repoRows([]browse.RepoInfo{{Name: "r"}}, layout.Box{Query: text})[0]
+		if w := searchURL(layout.Box{Query: want}, 0); row.Search != w {
+			t.Errorf("%q leads to %s, want %s", text, row.Search, w)
+		}
+		if _, err := query.Parse(want, query.Options{}); err != nil {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
 func TestOneFileDoesNotFloodThePage(t *testing.T) {
 	t.Parallel()
 	f := &search.File{Repository: "r", Path: "a.go", Language: "Go"}
