@@ -50,6 +50,7 @@ func (a *Args) with(changes ...any) string { return a.as(a.tool.Name, changes...
 // as is with for another tool, which takes the same arguments.
 func (a *Args) as(tool string, changes ...any) string {
 	next := newArgs(a.tool)
+	// What has a default is not repeated: the advised call is as short as the one that was made.
 	for _, name := range a.given {
 		next.set(name, a.values[name])
 	}
@@ -74,8 +75,10 @@ func callOf(tool string, pairs ...any) string {
 
 func (a *Args) render(tool string) string {
 	var parts []string
+	// In the order of the row, not of a map: the same call is always the same text.
 	for _, name := range a.given {
 		value := a.values[name]
+		// Dropped by with.
 		if value == nil {
 			continue
 		}

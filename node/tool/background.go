@@ -62,11 +62,15 @@ func (s *Set) Begin(ctx context.Context, v catalog.Viewer, name string, argument
 	if t == nil || t.Background == nil {
 		return nil, nil
 	}
+
+	// Checked before anything begins: work that cannot be done is refused while somebody waits.
 	a, err := t.decode(arguments)
 	if err != nil {
 		return nil, &Answer{Text: err.Error(), Failed: true}
 	}
 
+	// What has begun is looked up at once: the client learns from the same place as later what it
+	// is about.
 	id, err := t.Background.Begin(ctx, v, a)
 	if err == nil {
 		var w *Work
@@ -74,6 +78,8 @@ func (s *Set) Begin(ctx context.Context, v catalog.Viewer, name string, argument
 			return w, nil
 		}
 	}
+
+	// Either of the two has failed, and is told in the same words as to a caller that waits.
 	refused := s.failed(ctx, v, t, a, err)
 	return nil, &refused
 }
@@ -97,9 +103,12 @@ func (s *Set) Stop(ctx context.Context, v catalog.Viewer, id string) error {
 func (s *Set) owner(fn func(*Background) error) error {
 	for i := range s.tools {
 		b := s.tools[i].Background
+		// An id does not say which tool it is of.
 		if b == nil {
 			continue
 		}
+
+		// Any other failure is of the one that knows the id: asking on would hide it.
 		if err := fn(b); !errors.Is(err, call.ErrNotFound) {
 			return err
 		}

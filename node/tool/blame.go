@@ -44,6 +44,8 @@ func runBlame(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (stri
 // blameText writes runs of lines with their commits.
 func blameText(a *Args, r *browse.BlameResponse) string {
 	path := label(a.Text("path"))
+
+	// The file may end before the lines that were asked for do, and even before the first of them.
 	first := a.Number("offset")
 	last := min(first+a.Number("limit")-1, r.Total)
 	if first > r.Total {
@@ -53,9 +55,11 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s at %.8s, lines %d-%d of %d\n", path, r.Commit, first, last, r.Total)
 
+	// A run is written whole or not at all: the next page begins with one.
 	next := last + 1
 	for _, run := range r.Ranges {
 		line := blameLine(run, r.Commits[run.Hash])
+		// Lines from before a rename: at their commit the file stands under another path.
 		if then := label(run.Path); then != path {
 			line += " (in " + then + ")"
 		}
@@ -68,6 +72,7 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 	}
 
 	var e end
+	// Both may be true of one answer: lines in no run, and lines behind those that were asked for.
 	if r.Late {
 		e.unlooked = append(e.unlooked, "the history of lines that are not shown, within 5 seconds; ask for fewer lines with limit")
 	}
@@ -80,6 +85,7 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 // blameLine is a run of lines with the commit that changed them last.
 func blameLine(run browse.BlameRange, c browse.BlameCommit) string {
 	where := fmt.Sprint(run.StartLine)
+	// Most runs are of one line, and the second number would be a token of no use.
 	if run.LineCount > 1 {
 		where = fmt.Sprintf("%d-%d", run.StartLine, run.StartLine+run.LineCount-1)
 	}

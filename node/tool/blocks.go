@@ -37,6 +37,7 @@ func share(blocks []block, room int) (level, shown int) {
 		// above it can have as much.
 		left := room
 		for i, s := range sizes {
+			// What the smaller blocks leave of their parts is divided among the rest.
 			level = left / (shown - i)
 			if s > level {
 				break
@@ -60,6 +61,7 @@ func share(blocks []block, room int) (level, shown int) {
 // At least one line is written.
 func (b *block) fit(out *strings.Builder, level int, rest func(left int) string) (left int) {
 	out.WriteString(b.head)
+	// The head counts too: with many files the paths are most of the text.
 	used := len(b.head)
 	whole := b.size() <= level
 	for i, l := range b.lines {
@@ -79,16 +81,19 @@ func (b *block) fit(out *strings.Builder, level int, rest func(left int) string)
 // returns how many are shown, and adds to the end that lines of some are not.
 // one is the call for the file with a number.
 func writeBlocks(a *Args, out *strings.Builder, blocks []block, e *end, one func(i int) string) (shown int) {
+	// Only now is it known how many have room: the first line tells it before the files come.
 	level, shown := share(blocks, a.room()-out.Len())
 	if shown < len(blocks) {
 		fmt.Fprintf(out, "; %s shown", files(shown))
 	}
 	out.WriteByte('\n')
 
+	// A file that was cut has its own mark; the call that goes on is told once, at the end.
 	shortened, first := 0, -1
 	for i := range blocks[:shown] {
 		left := blocks[i].fit(out, level, func(left int) string { return fmt.Sprintf("… %d more\n", left) })
 		if left > 0 {
+			// One call can show one file: the first is the most relevant one.
 			if first < 0 {
 				first = i
 			}

@@ -34,6 +34,7 @@ func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 		}
 	}
 
+	// Two calls are built side by side: the one that was made, and the one that should have been.
 	a, mended := newArgs(t), newArgs(t)
 	var wrong []string
 	for i := range t.Params {
@@ -42,7 +43,7 @@ func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 		if problem != "" {
 			wrong = append(wrong, p.Name+" "+problem)
 		}
-		delete(members, p.Name)
+		delete(members, p.Name) // what stays was meant for no parameter
 	}
 
 	// What is left has a name that the row does not know.
@@ -56,7 +57,10 @@ func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 		return a, nil
 	}
 
+	// All at once, and with a call to copy: a model that is told one fault at a time takes a step
+	// for each.
 	text := "Wrong arguments: " + strings.Join(wrong, "; ") + "."
+	// The list helps only who does not know the names.
 	if unknown != nil {
 		text += " The parameters of " + t.Name + " are " + strings.Join(t.names(), ", ") + "."
 	}
@@ -66,7 +70,9 @@ func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 // take checks one argument and keeps it. What is wrong is told and kept as it
 // should have been.
 func (p *Param) take(member json.RawMessage, a, mended *Args) (problem string) {
+	// Many models write null for what they do not want to give.
 	if member == nil || string(member) == "null" {
+		// A default is no argument that was given: it stays out of the calls that are advised.
 		if p.Default != nil {
 			a.values[p.Name] = p.Default
 		}
@@ -79,6 +85,7 @@ func (p *Param) take(member json.RawMessage, a, mended *Args) (problem string) {
 		return ""
 	}
 
+	// What was right is kept for the mended call too: another argument may be wrong.
 	value, problem := p.decode(member)
 	if problem != "" {
 		if better, ok := p.mend(member); ok {
@@ -94,6 +101,7 @@ func (p *Param) take(member json.RawMessage, a, mended *Args) (problem string) {
 
 // unknown tells that the row has no such parameter, and which one was meant.
 func (t *Tool) unknown(name string, member json.RawMessage, mended *Args) string {
+	// Cut short: the name is the caller's and may be a whole text.
 	text := fmt.Sprintf("there is no parameter %q", shorten(name))
 	meant := t.meant(name)
 	if meant == "" {
@@ -103,6 +111,7 @@ func (t *Tool) unknown(name string, member json.RawMessage, mended *Args) string
 	// The value goes where it belongs, if nothing is there.
 	for i := range t.Params {
 		p := &t.Params[i]
+		// Never over what the caller has given under the right name.
 		if value, ok := p.mend(member); p.Name == meant && ok && !mended.Has(meant) {
 			mended.set(meant, value)
 		}
@@ -127,6 +136,7 @@ func (t *Tool) names() []string {
 
 // complete is a mended call, with examples for what it has to have and has not.
 func (t *Tool) complete(mended *Args) string {
+	// The call is to be copied as it is, so it may lack nothing.
 	for _, p := range t.Params {
 		if p.Required && !mended.Has(p.Name) {
 			mended.set(p.Name, t.sample(p.Name))
@@ -154,6 +164,7 @@ func (t *Tool) sample(name string) string {
 	case "query":
 		return "retry replication"
 
+	// The one is a glob, the other an expression; each is no good example of the other.
 	case "pattern":
 		if t.Name == "glob" {
 			return "**/*.go"
@@ -170,6 +181,8 @@ func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
 		return nil, "is malformed"
 	}
 
+	// Values of the wrong type are taken where only one thing can be meant: models quote numbers
+	// and booleans.
 	switch p.Kind {
 	case String:
 		return p.text(v)
@@ -195,6 +208,8 @@ func (p *Param) named(v any) (value any, problem string) {
 	out := map[string]string{}
 	switch v := v.(type) {
 	case string:
+		// Filled from the right: a model is often given without its provider, never the other way
+		// round. The last part keeps further slashes, which names of models have.
 		parts := strings.SplitN(v, "/", len(p.Words))
 		for i, part := range parts {
 			out[p.Words[len(p.Words)-len(parts)+i]] = part
@@ -202,6 +217,7 @@ func (p *Param) named(v any) (value any, problem string) {
 
 		return out, ""
 	case map[string]any:
+		// A member that is not known is refused, not dropped: it was meant to change something.
 		for name, member := range v {
 			text, ok := member.(string)
 			if !ok || !contains(p.Words, name) {
@@ -223,6 +239,8 @@ func (p *Param) text(v any) (value any, problem string) {
 		return nil, "must not be empty"
 	case len(s) > maxText:
 		return nil, fmt.Sprintf("is longer than %d bytes", maxText)
+	// No path, ref or line has one, and the arguments of a process, as git gets them, would end
+	// there.
 	case strings.IndexByte(s, 0) >= 0:
 		return nil, "must not contain a NUL byte"
 	case p.Words != nil && !contains(p.Words, s):
@@ -233,6 +251,7 @@ func (p *Param) text(v any) (value any, problem string) {
 
 // list reads several strings. One string is a list of one.
 func (p *Param) list(v any) (value any, problem string) {
+	// The schema offers both forms, and a bare string is what models write most.
 	members, ok := v.([]any)
 	if !ok {
 		members = []any{v}
@@ -242,6 +261,7 @@ func (p *Param) list(v any) (value any, problem string) {
 	}
 
 	list := []string{}
+	// Each entry is held to the bounds of a single string.
 	for _, m := range members {
 		s, problem := p.text(m)
 		if problem == "has to be a string" {
@@ -252,6 +272,7 @@ func (p *Param) list(v any) (value any, problem string) {
 			return nil, problem
 		}
 
+		// An empty glob would match nothing: some models send it for "none".
 		if s != "" {
 			list = append(list, s.(string))
 		}
@@ -260,23 +281,27 @@ func (p *Param) list(v any) (value any, problem string) {
 }
 
 func (p *Param) integer(v any) (value any, problem string) {
+	// JSON has one kind of numbers; some models put even that into quotes.
 	f, ok := v.(float64)
 	if s, text := v.(string); text {
 		var err error
 		f, err = strconv.ParseFloat(strings.TrimSpace(s), 64)
 		ok = err == nil
 	}
+	// Not a number is unequal to itself and ends here; the infinities fail at the bounds below.
 	if !ok || f != math.Trunc(f) {
 		return nil, "has to be a whole number"
 	}
 
 	switch {
+	// Before the bounds are: more than there is means all that there is.
 	case p.Max > 0 && f > float64(p.Max) && p.Clamp:
 		return p.Max, ""
 	case p.Max > 0 && (f < float64(p.Min) || f > float64(p.Max)):
 		return nil, fmt.Sprintf("has to be between %d and %d", p.Min, p.Max)
 	case f < float64(p.Min):
 		return nil, fmt.Sprintf("has to be at least %d", p.Min)
+	// Where the row has no bound, as of a page, which is multiplied by its size further down.
 	case f > math.MaxInt32:
 		return nil, "is too large"
 	}
@@ -286,10 +311,12 @@ func (p *Param) integer(v any) (value any, problem string) {
 // mend makes of a value what the parameter could take: the nearest number, the
 // nearest word, the first of a list, the text of a number.
 func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
+	// What came under another name may be right as it is.
 	if value, problem := p.decode(raw); problem == "" {
 		return value, true
 	}
 
+	// Else it is bent as little as possible, and not guessed where nothing is near.
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return nil, false
@@ -304,11 +331,13 @@ func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
 			return word, word != ""
 		}
 
+		// Text that is a number, but out of bounds or broken.
 		f, err := strconv.ParseFloat(v, 64)
 		if err == nil && p.Kind == Integer && !math.IsNaN(f) {
 			return p.within(f), true
 		}
 	case []any:
+		// A list for one value: the first is what was thought of first.
 		if len(v) == 0 || p.Kind == Strings {
 			return nil, false
 		}

@@ -42,6 +42,8 @@ func (e *end) String() string {
 		}
 		text += fmt.Sprintf(" but for %s that could not be indexed; list_repos tells why.", count(e.failed, "repository"))
 	}
+
+	// Last, for what is lacking matters more than what else could be asked.
 	if e.hint != "" {
 		text += " " + e.hint
 	}
@@ -55,13 +57,19 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 		e.unlooked = append(e.unlooked, fmt.Sprintf(format, args...))
 	}
 
+	// What is left out can be had with another call, what was not searched cannot: they read
+	// differently.
 	less := narrower(a.tool)
 	switch cut.Why {
 	case search.CutLimit:
+		// A higher limit first: it loses nothing, while a narrower question may miss what was
+		// sought.
 		if more != "" {
 			less = "continue with " + more + ", or " + less
 		}
 		e.left = append(e.left, "more files match than these; "+less)
+
+	// The limit is no help here: the same work would end at the same time.
 	case search.CutTime:
 		missing("what was not reached within 5 seconds; %s, or use a longer literal", less)
 
@@ -69,15 +77,18 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 		missing("%d of %d parts of the index did not answer; try again in a few seconds", cut.Count, cut.Of)
 	case search.CutPending:
 		missing("%s not indexed yet", count(cut.Count, "repository"))
+	// The index knows few revisions of each repository, a mirror knows all: with repo it is asked.
 	case search.CutRevision, search.CutNoRevision:
 		missing("%q is not indexed in %d of %d repositories; with repo it is searched wherever it exists", a.Text("ref"), cut.Count, cut.Of)
 
+	// Named with its cause: an operator without ctags looks for a fault otherwise.
 	case search.CutSymbols:
 		missing("files whose symbols are not known (they come after the text; without ctags on the nodes there are none); grep finds text")
 	case search.CutUnknown:
 		missing("a part of the index; try again in a few seconds")
 	}
 
+	// These do not depend on why the search ended, and are told beside it.
 	e.failed = cut.Failed
 	if cut.Unsearched > 0 {
 		e.unlooked = append(e.unlooked, keptText(a, cut, e.found))
@@ -93,6 +104,8 @@ func keptText(a *Args, cut search.Cut, brief bool) string {
 		return fmt.Sprintf("%s kept by name only, as %s%s", count(cut.Unsearched, "file"), of(a, first.Repo), label(first.Path))
 	}
 
+	// Nothing was found: then the answer may stand in one of these files, and why they are kept so
+	// matters.
 	var names []string
 	for _, f := range cut.UnsearchedFiles {
 		name := of(a, f.Repo) + label(f.Path)
@@ -109,9 +122,12 @@ func keptText(a *Args, cut search.Cut, brief bool) string {
 	switch {
 	case brief:
 		return text
+	// A search in one repository reads some of these files too, from the mirror.
 	case a.Text("repo") == "":
 		return text + "; a search with repo reads them"
 	}
+
+	// The search was in that repository already; what is left is to read.
 	first := cut.UnsearchedFiles[0]
 	return text + "; " + callOf("read_file", "repo", first.Repo, "path", first.Path) + " reads it"
 }

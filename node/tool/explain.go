@@ -19,12 +19,14 @@ import (
 // next. What the viewer may not see is never hinted at: every name in a hint
 // comes from a listing made for the same viewer.
 func explain(ctx context.Context, l Lister, v catalog.Viewer, t *Tool, a *Args, err error) string {
+	// What was not expected stays in the log: its text may name files and hosts of the cluster.
 	message := "The tool failed for a reason that is in the node's log. Try once more, then another way."
 	var e *call.Error
 	if errors.As(err, &e) {
 		message = sentence(e.Message)
 	}
 
+	// The most frequent mistakes of models, each with the call that finds what was meant.
 	repo := a.Text("repo")
 	switch {
 	case errors.Is(err, call.ErrRepoNotFound):
@@ -36,9 +38,11 @@ func explain(ctx context.Context, l Lister, v catalog.Viewer, t *Tool, a *Args, 
 		return message + " See the branches with list_branches " + there + ", or leave ref out for the default branch."
 
 	case errors.Is(err, call.ErrQuery):
+		// A pattern that does not parse is often plain text with brackets in it.
 		literal := a.with("pattern", regexp.QuoteMeta(a.Text("pattern")))
 		return message + " There are no look-arounds and no back-references. To find it as it stands: " + literal + "."
 	case errors.Is(err, call.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		// The deadline's own text says nothing of what to do; the hint below does.
 		message = "The call took too long."
 	case errors.Is(err, context.Canceled):
 		return "The call was cancelled."
@@ -68,17 +72,21 @@ func elsewhere(a *Args, message string) string {
 	}
 
 	repo := a.Text("repo")
+
+	// At the same ref: at another one the path may well be what the caller thinks.
 	at := map[string]any{"repo": repo, "path": strings.Trim(a.Text("path"), "/")}
 	if ref := a.Text("ref"); ref != "" {
 		at["ref"] = ref
 	}
 	switch {
+	// One kind of error has three causes, which only its text tells apart.
 	case strings.HasSuffix(message, "is a directory, not a file."):
 		return " See what is in it with list_tree " + quote(at) + "."
 	case strings.HasSuffix(message, "is a file, not a directory."):
 		return " Read it with read_file " + quote(at) + "."
 	}
 
+	// A wrong directory is found so; for a wrong name glob has hints of its own.
 	pattern := "**/" + path.Base(a.Text("path"))
 	return " Find the path with glob " + quote(map[string]any{"repo": repo, "pattern": pattern}) + "."
 }
@@ -91,8 +99,10 @@ const mostNames = 2000
 func repoNames(ctx context.Context, l Lister, v catalog.Viewer, part string) []string {
 	var names []string
 	for page := 1; len(names) < mostNames; page++ {
+		// The listing is the viewer's: what it does not have cannot be suggested.
 		r, err := l.Repos(ctx, v, browse.ReposRequest{Query: part, Page: page, PerPage: 100})
 		if err != nil {
+			// A hint is an addition: the failure that it belongs to is told anyway.
 			return nil
 		}
 
@@ -106,6 +116,7 @@ func repoNames(ctx context.Context, l Lister, v catalog.Viewer, part string) []s
 			names = append(names, r.Repos[i].Name)
 		}
 
+		// An empty page ends it too: repositories may go away while the pages are read.
 		if len(r.Repos) == 0 || len(names) >= r.Total {
 			break
 		}
@@ -128,12 +139,15 @@ func oneEndingIn(ctx context.Context, l Lister, v catalog.Viewer, name string) s
 	name = plainRepo(name)
 	found := ""
 
+	// Asked by the last part alone, which is in the name of whatever ends so.
 	for _, full := range repoNames(ctx, l, v, path.Base(name)) {
+		// With a slash before it: app is not meant by acme/webapp.
 		ends := strings.HasSuffix(strings.ToLower(full), "/"+strings.ToLower(name))
 		if !ends && !strings.EqualFold(full, name) {
 			continue
 		}
 
+		// Of two that end so neither is taken: an answer about the wrong one would look right.
 		if found != "" {
 			return ""
 		}
@@ -165,6 +179,7 @@ func nearRepos(text string, names []string, most int) []string {
 	text = strings.ToLower(text)
 	last := path.Base(text)
 	depth := strings.Count(text, "/") + 1
+	// A third of the letters may be wrong; of short names two, or nothing would ever be near.
 	bound := max(2, len(last)/3)
 
 	var found []scored
@@ -186,6 +201,7 @@ func nearRepos(text string, names []string, most int) []string {
 		}
 	}
 
+	// By name in the end, so that the same question has the same answer.
 	slices.SortFunc(found, func(a, b scored) int {
 		return cmp.Or(
 			cmp.Compare(a.last, b.last),

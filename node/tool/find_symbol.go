@@ -26,7 +26,9 @@ type lookup struct {
 // name is the symbol without what it is defined in.
 func (l *lookup) name() string {
 	name := l.Text("symbol")
+	// C++ and Rust, most others, Ruby and documentation of Java.
 	for _, sep := range []string{"::", ".", "#"} {
+		// Neither at the start nor at the end: on both sides of it has to be a name.
 		if i := strings.LastIndex(name, sep); i > 0 && i+len(sep) < len(name) {
 			return name[i+len(sep):]
 		}
@@ -76,6 +78,7 @@ func (l *lookup) none(noun string, r *search.SymbolResponse) string {
 	e.lacks(l.Args, r.Cut, "")
 
 	text := fmt.Sprintf("No %s of %s found.", noun, label(l.Text("symbol")))
+	// Names of definitions are the better hint; without one the word may still stand somewhere.
 	if len(r.Similar) > 0 {
 		text += " Similar names: " + label(strings.Join(r.Similar, ", ")) + "."
 	} else {
@@ -90,8 +93,10 @@ const mostOfSymbol = 1000
 // beyond tells how to see what a limit has left out.
 func (l *lookup) beyond() string {
 	if l.Number("limit") == mostOfSymbol {
-		return narrower(l.tool)
+		return narrower(l.tool) // a greater one is refused
 	}
+
+	// Four times as many: with small steps each would show again what was seen.
 	return "continue with " + l.with("limit", min(mostOfSymbol, 4*l.Number("limit")))
 }
 
@@ -101,6 +106,8 @@ func (l *lookup) indexed(r *search.SymbolResponse) bool {
 	if l.Text("ref") == "" || len(r.Files) > 0 {
 		return true
 	}
+
+	// No file and no commit of the repository means that nobody looked, not that nothing is there.
 	known := r.Commit(l.Text("repo")) != ""
 	return known && r.Cut.Why != search.CutNoRevision
 }
@@ -122,6 +129,8 @@ func (l *lookup) outlines(repos, paths []string, commits map[string]string) map[
 	}
 
 	found := map[[2]string]*browse.OutlineFile{}
+	// One call after another: with names of functions from few repositories the answer still comes
+	// soon.
 	for _, repo := range order[:min(len(order), 5)] {
 		req := browse.OutlineRequest{Repo: repo, Ref: commits[repo], Paths: byRepo[repo]}
 		r, err := l.browse.Outline(l.ctx, l.viewer, req)
@@ -143,6 +152,7 @@ func enclosing(f *browse.OutlineFile, line int) string {
 	}
 	best := -1
 	for i, s := range f.Symbols {
+		// What is one line long has nothing in it: a variable does not enclose its own use.
 		around := s.First <= line && line <= s.Last
 		if !around || s.Last == s.First {
 			continue
@@ -173,6 +183,8 @@ func scopedName(name, parent, parentKind string) string {
 // belongs to; "" for none.
 func shortScope(parent, kind string) string {
 	switch kind {
+	// A package, a namespace or a file stands in the path already; types are what tells methods
+	// apart.
 	case "", "package", "namespace", "module", "file", "function":
 		return ""
 	}
@@ -213,6 +225,7 @@ func (l *lookup) linesByWord(limit int) (*search.GrepResponse, error) {
 // definedAt finds definitions at a revision that is not indexed: it reads the
 // files that have the name.
 func (l *lookup) definedAt() (*search.SymbolResponse, error) {
+	// No more files than are outlined below: without an outline a line is no definition.
 	g, err := l.linesByWord(mostOutlined)
 	if err != nil {
 		return nil, err
@@ -220,8 +233,8 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 
 	out := &search.SymbolResponse{
 		Cut:        g.Cut,
-		Exhaustive: g.Cut.Why == "",
-		Commits:    map[string]string{l.Text("repo"): l.Text("ref")},
+		Exhaustive: g.Cut.Why == "",                                  // lines not seen may define it
+		Commits:    map[string]string{l.Text("repo"): l.Text("ref")}, // the outlines are of the ref that was searched
 	}
 
 	var paths, repos []string
@@ -229,10 +242,13 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 		paths = append(paths, f.Path)
 		repos = append(repos, f.Repo)
 	}
+
+	// All at once: each call for outlines is made for a whole repository.
 	outlines := l.outlines(repos, paths, out.Commits)
 
 	for _, f := range g.Files {
 		o := outlines[[2]string{f.Repo, f.Path}]
+		// A file whose symbols are not known has no definition to show.
 		if o == nil {
 			continue
 		}
@@ -256,6 +272,7 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 func (l *lookup) definedIn(lines []browse.Line, o *browse.OutlineFile) (all []search.SymbolMatch) {
 	name, kind := l.name(), l.Text("kind")
 	for _, s := range o.Symbols {
+		// A definition without its line in the answer is not shown: its text is the line's.
 		wanted := s.Name == name && (kind == "" || s.Kind == kind)
 		at := slices.IndexFunc(lines, func(line browse.Line) bool { return line.Number == s.First })
 		if !wanted || at < 0 {

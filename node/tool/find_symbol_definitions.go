@@ -46,17 +46,21 @@ func runDefinitions(ctx context.Context, v catalog.Viewer, s Searcher, b Browser
 // of the nearest one that there is.
 func (l *lookup) define() (*search.SymbolResponse, error) {
 	req := l.request()
+	// Fuzzy begins as an exact question: most names that are asked for exist.
 	req.Prefix = l.Text("match") == "prefix"
 	r, err := l.search.Definitions(l.ctx, l.viewer, req)
 	if err != nil {
 		return nil, err
 	}
+	// At another revision files are read instead of the index, which is done for one named
+	// repository only.
 	if !l.indexed(r) && l.Text("repo") != "" {
 		return l.definedAt()
 	}
 
 	none := len(r.Files) == 0
 	if none && l.Text("match") == "fuzzy" && len(r.Similar) > 0 {
+		// The nearest one comes first.
 		req.Symbol = r.Similar[0]
 		return l.search.Definitions(l.ctx, l.viewer, req)
 	}
@@ -66,16 +70,20 @@ func (l *lookup) define() (*search.SymbolResponse, error) {
 // undefined is the answer where nothing defines the name: what defines it
 // elsewhere, or as something else, is shown instead.
 func (l *lookup) undefined(r *search.SymbolResponse) (string, error) {
+	// A path that is not there would make every other explanation wrong.
 	if err := pathIsThere(l.ctx, l.viewer, l.browse, l.Args); err != nil {
 		return "", err
 	}
 
 	if filters := l.filters(); filters != "" && l.Text("match") == "exact" {
+		// Shown at once instead of advised: a wrong filter is the usual cause, and saves a step.
 		l.drop("kind", "path", "include")
 		all, err := l.define()
 		if err != nil {
 			return "", err
 		}
+
+		// The head says that these are not what was asked for.
 		if len(all.Files) > 0 {
 			return fmt.Sprintf("No definition of %s with this %s; without:\n", label(l.Text("symbol")), filters) + l.definitions(all), nil
 		}
@@ -90,17 +98,21 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 		repos = append(repos, r.Files[i].Repository)
 		paths = append(paths, r.Files[i].Path)
 	}
+
+	// Outlines know where definitions end, the index only where they begin.
 	var bodies map[[2]string]*browse.OutlineFile
 	if l.Flag("body") {
 		bodies = l.outlines(repos, paths, r.Commits)
 	}
 
+	// The files come in order of relevance: what the limit drops is the least.
 	w := &definitionsWriter{lookup: l, left: l.Number("limit")}
 	for i := range r.Files {
 		f := &r.Files[i]
 		w.file(f, bodies[[2]string{f.Repository, f.Path}], r.Commits[f.Repository])
 	}
 
+	// Numbers of all that was found, not of what is shown: the last line tells the difference.
 	var out strings.Builder
 	of := "of"
 	if l.Text("match") != "exact" {
@@ -111,6 +123,8 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 
 	e := end{found: true}
 	whole := writeBlocks(l.Args, &out, w.blocks, &e, func(i int) string { return l.with("path", paths[i], "include", nil) })
+	// Two reasons for which something is not shown, with different ways out: no room, and the
+	// limit.
 	if hidden := len(w.blocks) - whole; hidden > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(l.tool)))
 	}
@@ -132,12 +146,14 @@ type definitionsWriter struct {
 // file writes the definitions in a file, as many as are left to show.
 func (w *definitionsWriter) file(f *search.SymbolFile, o *browse.OutlineFile, commit string) {
 	b := block{head: label(f.Path) + "\n"}
+	// Named once for the files of it that stand together.
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head
 	}
 	w.last = f.Repository
 
 	for k := range f.Matches {
+		// A file with nothing left to show is dropped below, with its head.
 		if w.left == 0 {
 			break
 		}
@@ -145,6 +161,8 @@ func (w *definitionsWriter) file(f *search.SymbolFile, o *browse.OutlineFile, co
 		w.shown++
 
 		m := &f.Matches[k]
+
+		// Indentation tells nothing of a line that stands alone.
 		text := cut(strings.TrimSpace(clean(m.Line)), 0, 0)
 		b.lines = append(b.lines, fmt.Sprintf("%d [%s]: %s\n", m.Range.Start.Line, kindText(m), text))
 		b.lines = append(b.lines, w.body(f, m, o, commit)...)
@@ -160,19 +178,22 @@ const mostBody = 200
 // body is the lines of a definition behind its first.
 func (l *lookup) body(f *search.SymbolFile, m *search.SymbolMatch, o *browse.OutlineFile, commit string) []string {
 	if o == nil {
-		return nil
+		return nil // the definition itself is there without it
 	}
 
+	// The name too: a line may begin several definitions.
 	first, last := int(m.Range.Start.Line), 0
 	for _, s := range o.Symbols {
 		if s.First == first && s.Name == m.Name {
 			last = s.Last
 		}
 	}
+	// One line is shown already, and of unknown ends nothing is guessed.
 	if last <= first {
 		return nil
 	}
 
+	// At the commit that was searched: at another one the numbers are of other lines.
 	if commit == "" {
 		commit = l.Text("ref")
 	}
@@ -192,6 +213,7 @@ func (l *lookup) body(f *search.SymbolFile, m *search.SymbolMatch, o *browse.Out
 		lines = append(lines, fmt.Sprintf("%d: %s\n", first+1+i, shownLine(line)))
 	}
 
+	// Marked, or the cut would read as the end of the function.
 	if last-first > mostBody {
 		lines = append(lines, fmt.Sprintf("… to line %d\n", last))
 	}

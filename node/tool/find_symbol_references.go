@@ -61,6 +61,7 @@ func runReferences(ctx context.Context, v catalog.Viewer, s Searcher, b Browser,
 // usedAt is the references at a revision that is not indexed: lines that have
 // the name and do not define it.
 func (l *lookup) usedAt() (*search.SymbolResponse, error) {
+	// More than would be outlined: a use without its function is still a use.
 	g, err := l.linesByWord(1000)
 	if err != nil {
 		return nil, err
@@ -79,8 +80,10 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 		file := search.SymbolFile{
 			Repository: f.Repo,
 			Path:       f.Path,
-			Language:   shard.Language(f.Path, nil),
+			Language:   shard.Language(f.Path, nil), // by name alone: the content is not at hand
 		}
+
+		// Lines that only define the name leave a file without uses, which is not shown.
 		file.Matches = l.usedIn(f.Lines, file.Language, outlines[[2]string{f.Repo, f.Path}])
 		if file.Matches != nil {
 			out.Files = append(out.Files, file)
@@ -94,6 +97,7 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 // comments and texts.
 func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile) (uses []search.SymbolMatch) {
 	for _, line := range lines {
+		// Without an outline a definition cannot be told apart, and stands among the uses.
 		if defines(o, l.name(), line.Number) {
 			continue
 		}
@@ -106,6 +110,7 @@ func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile)
 		uses = append(uses, m)
 	}
 
+	// Stable: within each half the lines keep their order.
 	slices.SortStableFunc(uses, func(a, b search.SymbolMatch) int {
 		switch {
 		case a.OutsideCode == b.OutsideCode:
@@ -138,6 +143,7 @@ func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
 		elsewhere, err := l.search.References(l.ctx, l.viewer, all)
 		if err == nil && elsewhere.MatchCount > 0 {
 			var e end
+			// Before the filters are dropped: the end speaks of the call that was made.
 			e.lacks(l.Args, elsewhere.Cut, "")
 			l.drop("path", "include", "exclude", "tests")
 			return fmt.Sprintf("No reference of %s with this %s; without there are %d in %s: %s.\n%s", label(l.name()), filters,
@@ -145,6 +151,7 @@ func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
 		}
 	}
 
+	// References have no list of similar names; definitions do.
 	near := search.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
 	d, err := l.search.Definitions(l.ctx, l.viewer, near)
 	if err == nil {
@@ -177,10 +184,12 @@ func usagesOf(name string) usages {
 
 // of tells what a line does with the name that it has.
 func (u usages) of(lang string, line []byte) use {
+	// Labels and prototypes are of C's family: elsewhere the same form is a key or a call.
 	curly := lang == "C" || lang == "C++" || lang == "Objective-C" || lang == "Cuda"
 	switch {
 	case curly && u.label.Match(line):
 		return labelled
+	// A return with a call looks like a prototype whose type is called return.
 	case curly && !bytes.HasPrefix(line, []byte("return")) && u.prototype.Match(line):
 		return declared
 	case u.call.Match(line):
@@ -193,6 +202,7 @@ func (u usages) of(lang string, line []byte) use {
 // first those in a repository that defines it, then those in its language.
 // A method of the same name in another language is another method.
 func (l *lookup) nearDefinition(r *search.SymbolResponse) error {
+	// Without a type there is nothing to be near to, and in one repository all are equally near.
 	if l.name() == l.Text("symbol") || l.Text("repo") != "" {
 		return nil
 	}
@@ -201,12 +211,14 @@ func (l *lookup) nearDefinition(r *search.SymbolResponse) error {
 		return err
 	}
 
+	// The definition is asked for with its type, the uses were found without it.
 	repos, languages := map[string]bool{}, map[string]bool{}
 	for i := range defined.Files {
 		repos[defined.Files[i].Repository] = true
 		languages[defined.Files[i].Language] = true
 	}
 
+	// Stable, so that the order by relevance holds within each of the three.
 	distance := func(f search.SymbolFile) int {
 		switch {
 		case !languages[f.Language]:
@@ -223,6 +235,7 @@ func (l *lookup) nearDefinition(r *search.SymbolResponse) error {
 // references writes uses by file, with the definitions around them.
 func (l *lookup) references(r *search.SymbolResponse) string {
 	var repos, paths []string
+	// One use with its function is enough: the index either keeps them or does not.
 	known := false // to the index: what the uses stand in
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -236,6 +249,7 @@ func (l *lookup) references(r *search.SymbolResponse) string {
 		outlines = l.outlines(repos, paths, r.Commits)
 	}
 
+	// Two passes: whether receivers tell the uses apart is known only after all were seen.
 	w := &usesWriter{lookup: l, usages: usagesOf(l.name()), left: l.Number("limit")}
 	w.receivers = l.receivers(r, w.counts)
 	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0 // the lines are looked at again
@@ -299,6 +313,7 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 		b.lines = append(b.lines, w.line(m, o))
 	}
 
+	// Counted before the limit cuts: the first line tells of all files with uses.
 	if w.lines > before {
 		w.files++
 	}
@@ -338,15 +353,19 @@ func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
 	how := w.usages.of(lang, m.Line)
 
 	switch {
+	// In prose a name with a parenthesis behind it is no call.
 	case m.OutsideCode && calls:
 		w.onlyMention++
 		return false
 	case m.OutsideCode:
 		w.mentions++
 
+	// A label only has the same letters, whatever is asked for.
 	case how == labelled:
 		w.labelled++
 		return false
+
+	// A prototype looks like a call, and is none of the places that call.
 	case calls && how == declared:
 		w.declared++
 		return false
@@ -366,6 +385,7 @@ func around(m *search.SymbolMatch, o *browse.OutlineFile) string {
 }
 
 func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
+	// With calls no other line counts: the noun says which question was answered.
 	noun := "reference"
 	if w.Flag("calls") {
 		noun = "call"
@@ -377,25 +397,30 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 		out.WriteString(" (" + notes + ")")
 	}
 
+	// The caller gave a type; that it was not used has to be said where it is read first.
 	if w.name() != w.Text("symbol") {
 		fmt.Fprintf(&out, "; %s of any type: the receiver is not resolved", label(w.name()))
 	}
 	if w.receivers != nil {
 		fmt.Fprintf(&out, ", those named like %s come first", label(w.receivers.owner))
+		// Last among the blocks: where room is short the last ones are left out first.
 		w.blocks = append(w.blocks, w.others.block())
 	}
 
 	e := end{found: w.lines > 0}
+	// Where they are only counted, the lines themselves are one call away.
 	if w.receivers != nil && !w.others.byLine() {
 		e.left = append(e.left, fmt.Sprintf("lines of %s by receivers of other names; continue with %s", count(w.others.lines, noun), w.with("symbol", w.name())))
 	}
 	shown := writeBlocks(w.Args, &out, w.blocks, &e, func(i int) string {
+		// The block behind those of files is the one of other receivers.
 		if i == len(w.of) {
 			return w.with("symbol", w.name())
 		}
 		return w.with("path", paths[w.of[i]], "include", nil)
 	})
 
+	// Neither reason excludes the other: files without room, and lines beyond the limit.
 	if hidden := len(w.blocks) - shown; hidden > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(hidden, "file"), narrower(w.tool)))
 	}
@@ -409,6 +434,7 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 // notes says what is not shown, or shown in another way.
 func (w *usesWriter) notes() string {
 	var notes []string
+	// What is not shown first: it explains why the numbers do not add up.
 	for _, n := range []struct {
 		n    int
 		text string

@@ -35,6 +35,7 @@ func getDiff(h Historian) Tool {
 // runGetDiff answers a call of get_diff.
 func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
 	c := &comparison{Args: a, mode: a.Text("mode")}
+	// Who asks for a further page has seen the first one, which only a patch has.
 	if c.mode == "auto" && a.Number("page") > 1 {
 		c.mode = "patch"
 	}
@@ -89,6 +90,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 		return err
 	}
 
+	// Filtered here and not by git: a renamed file counts under either of its names.
 	filter := paths.Filter{Include: c.List("include"), Exclude: c.List("exclude")}
 	keeps, err := filter.Keeps()
 	if err != nil {
@@ -102,6 +104,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 		if !kept {
 			continue
 		}
+		// Without patches the lines cannot be counted here; git has.
 		file := diffBlock(f)
 		if stat {
 			file.plus, file.minus = f.Added, f.Removed
@@ -127,6 +130,8 @@ func (c *comparison) text() string {
 	if len(c.files) == 0 {
 		return c.same()
 	}
+
+	// Of the files that are kept: the numbers belong to what follows.
 	plus, minus := 0, 0
 	for i := range c.files {
 		plus += c.files[i].plus
@@ -136,6 +141,7 @@ func (c *comparison) text() string {
 	files := count(len(c.files), "file")
 
 	var out strings.Builder
+	// Names move, so the commits they stood for are told.
 	fmt.Fprintf(&out, "%s (%.8s) .. %s (%.8s): %s, +%d -%d\n", base, c.r.BaseCommit, head, c.r.HeadCommit, files, plus, minus)
 
 	var e end
@@ -146,6 +152,7 @@ func (c *comparison) text() string {
 		c.patch(&out, &e)
 	}
 
+	// The numbers above are wrong then, and that has to be said with them.
 	if c.r.Cut {
 		e.left = append(e.left, "the difference is larger than can be read at once, and the numbers are too small; narrow it with path")
 	}
@@ -165,6 +172,7 @@ func (c *comparison) same() string {
 // list writes the files with their counts, or without; those that are too many
 // for that are summed up by directories.
 func (c *comparison) list(out *strings.Builder, e *end) {
+	// Written first and measured: half a list of files would hide the other half.
 	lines := make([]string, len(c.files))
 	size := 0
 	for i := range c.files {
@@ -184,6 +192,7 @@ func (c *comparison) list(out *strings.Builder, e *end) {
 		out.WriteString(l)
 	}
 
+	// Only where the caller has not chosen this form is the patch missing.
 	if !c.Has("mode") {
 		e.left = append(e.left, "the patch, which does not fit; continue with "+c.with("mode", "patch")+", or with path")
 	}
@@ -191,6 +200,7 @@ func (c *comparison) list(out *strings.Builder, e *end) {
 
 // patch writes a page of the patch.
 func (c *comparison) patch(out *strings.Builder, e *end) {
+	// The whole is cut each time: the same commits and room give the same pages.
 	pages := c.pages(c.room() - out.Len())
 	page := c.Number("page")
 	if page > len(pages) {
@@ -255,6 +265,7 @@ func (c *comparison) sum(out *strings.Builder, e *end) {
 
 	slices.SortStableFunc(best, func(x, y changed) int { return cmp.Compare(len(y.lines), len(x.lines)) })
 
+	// Those with most files first: what finds no room says least.
 	shown := 0
 	for _, g := range best[:min(len(best), mostGroups)] {
 		line := fmt.Sprintf("%s: %s, +%d -%d\n", g.path, count(len(g.lines), "file"), g.plus, g.minus)
@@ -265,6 +276,7 @@ func (c *comparison) sum(out *strings.Builder, e *end) {
 		shown++
 	}
 
+	// The directory with most files, as the one that most needs to be looked into.
 	largest := strings.TrimSuffix(best[0].path, "/")
 	e.left = append(e.left, "the names of all files; continue with "+c.with("path", largest)+" or another path")
 	if shown < len(best) {
@@ -279,9 +291,11 @@ func grouped(files []changed, depth int) []changed {
 	at := map[string]int{}
 
 	for _, f := range files {
+		// The slashes stay with their parts, so that a directory reads as one.
 		parts := strings.SplitAfterN(f.path, "/", depth+1)
 		name := strings.Join(parts[:min(len(parts), depth)], "")
 
+		// In the order of their first file, which is the order of paths.
 		i, ok := at[name]
 		if !ok {
 			i = len(groups)
@@ -303,11 +317,13 @@ func diffBlock(f *browse.DiffFile) changed {
 	from, to := label(f.OldPath), label(f.NewPath)
 	c := changed{path: cmp.Or(to, from)}
 	c.head = changeOf(from, to)
+	// A change of mode alone has no lines and would look like no change.
 	if f.OldMode != f.NewMode && from != "" && to != "" {
 		c.head += fmt.Sprintf(" (mode %s -> %s)", f.OldMode, f.NewMode)
 	}
 	c.head += "\n"
 
+	// As git says it.
 	if f.Binary {
 		c.lines = append(c.lines, "Binary files differ\n")
 	}
@@ -334,11 +350,14 @@ func changeOf(from, to string) string {
 // hunk adds the lines of a hunk, and counts them.
 func (c *changed) hunk(h *browse.DiffHunk) {
 	head := fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldStart, h.OldLines, h.NewStart, h.NewLines)
+	// The function around it, as far as git can tell.
 	if h.Heading != "" {
 		head += " " + cut(label(h.Heading), 0, 0)
 	}
 	c.lines = append(c.lines, head+"\n")
 
+	// Each line begins with its sign: a plus of the file itself stands behind that, and does not
+	// count.
 	for line := range strings.Lines(h.Body) {
 		text := shownLine([]byte(strings.TrimSuffix(line, "\n")))
 		switch {

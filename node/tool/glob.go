@@ -44,6 +44,7 @@ func runGlob(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Ar
 	if err != nil {
 		return "", err
 	}
+	// A hint costs further searches, and is of use only where nothing was found.
 	if len(r.Repos) > 0 {
 		return globText(a, r, req.Limit), nil
 	}
@@ -59,6 +60,7 @@ func runGlob(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Ar
 func globText(a *Args, r *search.GlobResponse, limit int) string {
 	blocks := make([]block, len(r.Repos))
 	for i := range r.Repos {
+		// Who named the repository need not read it again.
 		if a.Text("repo") == "" {
 			blocks[i].head = "[" + r.Repos[i].Repo + "]\n"
 		}
@@ -72,6 +74,7 @@ func globText(a *Args, r *search.GlobResponse, limit int) string {
 	}
 
 	var e end
+	// Here a block is a repository: those with few files are shown whole before any gets more.
 	shown := writeBlocks(a, &out, blocks, &e, func(i int) string {
 		return a.with("repo", r.Repos[i].Repo) + " with a narrower pattern or path"
 	})
@@ -79,6 +82,7 @@ func globText(a *Args, r *search.GlobResponse, limit int) string {
 		e.left = append(e.left, fmt.Sprintf("files of %s; narrow with repo, path or pattern", count(left, "repository")))
 	}
 
+	// A greater limit is offered only where it is taken.
 	more := ""
 	if limit < 10000 {
 		more = a.with("limit", min(10000, limit*4))
@@ -110,8 +114,10 @@ func noFile(a *Args, r *search.GlobResponse, near []string) string {
 	text := "No file matches."
 	pattern := strings.TrimLeft(a.Text("pattern"), "/")
 	switch {
+	// A name that exists is a better hint than a wider pattern.
 	case near != nil:
 		text += " Near names: " + strings.Join(near, ", ") + "."
+	// A path that was remembered from its middle on matches nothing from the root.
 	case strings.Contains(pattern, "/") && !strings.HasPrefix(pattern, "**/"):
 		text += " At any depth: " + a.with("pattern", "**/"+pattern) + "."
 	}
@@ -122,6 +128,7 @@ func noFile(a *Args, r *search.GlobResponse, near []string) string {
 // with their repositories where the call names none.
 func nearFiles(ctx context.Context, v catalog.Viewer, s Searcher, a *Args) []string {
 	want := path.Base(a.Text("pattern"))
+	// A name with signs of a glob is no name to be misspelled.
 	if strings.ContainsAny(want, `*?[]{},\`) {
 		return nil
 	}
@@ -195,6 +202,7 @@ func nearPaths(want string, repos []search.GlobRepo, most int) []nearPath {
 	var found []nearPath
 	for _, r := range repos {
 		for _, p := range r.Paths {
+			// Of names alone: their directories would drown a wrong letter.
 			if d := distance(bare(want), bare(path.Base(p))); d <= wrongLetters(want) {
 				found = append(found, nearPath{r.Repo, p, d})
 			}
@@ -202,6 +210,8 @@ func nearPaths(want string, repos []search.GlobRepo, most int) []nearPath {
 	}
 
 	slices.SortFunc(found, func(x, y nearPath) int {
+		// By path and repository after that, so that the answer does not depend on which node came
+		// first.
 		return cmp.Or(cmp.Compare(x.distance, y.distance), cmp.Compare(x.path, y.path), cmp.Compare(x.repo, y.repo))
 	})
 	return found[:min(most, len(found))]
@@ -220,6 +230,7 @@ func byDirectory(paths []string) []string {
 	for _, p := range paths {
 		dir := path.Dir(p)
 		switch {
+		// A heading for one name would be longer than its path.
 		case dir == "." || in[dir] == 1:
 			lines = append(lines, label(p)+"\n")
 		case !written[dir]:

@@ -57,6 +57,7 @@ func runGrep(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Ar
 // that nothing matches in it would be true and of no use.
 func pathIsThere(ctx context.Context, v catalog.Viewer, b Browser, a *Args) error {
 	dir := strings.Trim(strings.TrimPrefix(a.Text("path"), "./"), "/")
+	// Among all repositories a path may well be in some of them only.
 	if dir == "" || dir == "." || a.Text("repo") == "" {
 		return nil
 	}
@@ -92,6 +93,7 @@ func newGrepping(a *Args) *grepping {
 		g.group = "repo"
 	}
 
+	// Count says less than groupBy does, and does not override it.
 	if g.group == "" && a.Text("mode") == "count" {
 		g.group = "file"
 	}
@@ -107,6 +109,7 @@ func (g *grepping) request() search.GrepRequest {
 		Limit:   min(g.limit+g.offset, 10000),
 		Context: g.Number("context"),
 	}
+	// Lines that are not shown need not be read: files come with how many they have.
 	if g.group != "" || g.Text("mode") == "files" {
 		req.Counts, req.Context = true, 0
 	}
@@ -127,12 +130,14 @@ func (g *grepping) text(r *search.GrepResponse) string {
 		return g.groups(r)
 	}
 
+	// The search is made again from the start: files have a rank only among all.
 	files := r.Files[min(g.offset, len(r.Files)):]
 	if len(files) == 0 {
 		return fmt.Sprintf("Only %s: no file is left behind offset %d.\n%s", count(len(r.Files), "file"), g.offset, complete)
 	}
 
 	var out strings.Builder
+	// A search that was cut has counted what it saw.
 	if r.Cut.Why != "" {
 		out.WriteString("At least ")
 	}
@@ -145,6 +150,8 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	}
 
 	e := end{found: true}
+
+	// For the rest of a file its path is enough, and the filters could only exclude it.
 	shown := writeBlocks(g.Args, &out, g.blocks(files), &e, func(i int) string {
 		return g.with("repo", files[i].Repo, "path", files[i].Path, "include", nil, "exclude", nil, "limit", nil, "offset", nil)
 	})
@@ -152,6 +159,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), g.with("offset", g.offset+shown)))
 	}
 
+	// Behind what was passed over for lack of room, which is the nearer next step.
 	e.lacks(g.Args, r.Cut, g.more(len(r.Files)))
 	if r.Matches > mostRead && g.Text("mode") == "lines" {
 		e.hint = "How many where: " + g.with("groupBy", "directory", "context", nil, "perFile", nil, "limit", nil, "offset", nil) + "."
@@ -173,7 +181,7 @@ func (g *grepping) noun() string {
 // more is the call for the files behind those of an answer.
 func (g *grepping) more(seen int) string {
 	if seen >= 10000 {
-		return ""
+		return "" // offset goes no further
 	}
 	return g.with("offset", seen)
 }
@@ -216,11 +224,13 @@ func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []s
 		if !line.Around {
 			matches++
 		}
+		// Counted by matches: the lines around them come free.
 		if !line.Around && most > 0 && matches > most {
 			return append(lines, fmt.Sprintf("… %d more\n", f.Matches-most))
 		}
 
 		text := fmt.Sprintf("%d%s %s\n", line.Number, lineMark(line), aroundMatch(clean(line.Text), expr))
+		// As grep writes it: what stands on either side is not consecutive.
 		if around && before > 0 && line.Number > before+1 {
 			text = "--\n" + text
 		}
@@ -240,6 +250,7 @@ func lineMark(line browse.Line) string {
 // aroundMatch cuts a line around its first match.
 func aroundMatch(line string, expr *regexp.Regexp) string {
 	from, to := 0, 0
+	// The expression is run again only where a cut is likely: most lines are short.
 	if expr != nil && len(line) > 2*aside {
 		if m := expr.FindStringIndex(line); m != nil {
 			from, to = m[0], m[1]
@@ -259,6 +270,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	tallies := g.tallies(r.Files)
 
 	var out strings.Builder
+	// The number of groups is told where it differs from that of files.
 	fmt.Fprintf(&out, "%s in %s", count(r.Matches, "match"), count(len(r.Files), "file"))
 	switch g.group {
 	case "directory":
@@ -269,6 +281,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	out.WriteByte('\n')
 
 	e := end{found: true}
+	// Here offset passes over groups, as limit still means files.
 	rest := tallies[min(g.offset, len(tallies)):]
 	most := mostTallies
 	if g.group == "file" {
@@ -280,6 +293,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 			line = fmt.Sprintf("%s: %d\n", t.name, t.matches)
 		}
 
+		// They come in falling order, so what is left is known to be less.
 		if out.Len()+len(line) > g.room() || i == most {
 			left := count(len(rest)-i, g.groupNoun())
 			e.left = append(e.left, fmt.Sprintf("%s with fewer; continue with %s", left, g.with("offset", g.offset+i)))
@@ -314,6 +328,7 @@ func (g *grepping) tallies(files []search.GrepFile) []tally {
 	var all []tally
 	at := map[string]int{}
 	for i := range files {
+		// Found by name, for the files of a group do not stand together: they come by rank.
 		name := g.groupOf(&files[i])
 
 		k, ok := at[name]
@@ -327,6 +342,7 @@ func (g *grepping) tallies(files []search.GrepFile) []tally {
 		all[k].matches += files[i].Matches
 	}
 
+	// Of equal ones by name: offset goes on in the same order with the next call.
 	slices.SortStableFunc(all, func(x, y tally) int {
 		return cmp.Or(cmp.Compare(y.matches, x.matches), cmp.Compare(x.name, y.name))
 	})
@@ -340,16 +356,18 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 
 	name := label(f.Path)
 	if g.group == "directory" {
+		// Below the path that was asked for: above it all are the same.
 		base := strings.Trim(g.Text("path"), "/")
 		below := strings.TrimPrefix(path.Dir(name), base)
 		parts := strings.SplitN(strings.TrimPrefix(below, "/"), "/", 3)
 		levels := parts[:min(len(parts), 2)]
 		name = path.Join(append([]string{base}, levels...)...)
 		if name == "" {
-			name = "."
+			name = "." // the root has no name
 		}
 	}
 
+	// src of one repository is not src of another.
 	if g.Text("repo") == "" {
 		name = f.Repo + " " + name
 	}
@@ -361,6 +379,8 @@ func (g *grepping) nothing(r *search.GrepResponse) string {
 	var e end
 	e.lacks(g.Args, r.Cut, "")
 
+	// One hint, the filters before the case. Where the revision was not searched none is right:
+	// the end tells of that.
 	filtered := g.List("include") != nil || g.List("exclude") != nil || g.Text("tests") != "include"
 	hint := ""
 	switch {

@@ -36,6 +36,7 @@ func runListBranches(ctx context.Context, v catalog.Viewer, h Historian, a *Args
 
 	kind := a.Text("kind")
 
+	// Two listings, each with its own pages: page and perPage mean the same of both.
 	var branches, tags *browse.RefsResponse
 	var err error
 	if kind != "tags" {
@@ -68,6 +69,7 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 			continue
 		}
 		writeRefs(&out, list.noun, list.r)
+		// One page number goes for both lists: it ends where the longer one does.
 		shown = max(shown, len(list.r.Refs))
 		total = max(total, list.r.Total)
 	}
@@ -77,6 +79,7 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 // writeRefs writes branches or tags, one on a line.
 func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse) {
 	fmt.Fprintf(out, "%s of %s, newest first", count(r.Total, noun), r.Repo)
+	// Told above, as it may be on another page.
 	if r.DefaultBranch != "" && noun == "branch" {
 		fmt.Fprintf(out, "; default %s", r.DefaultBranch)
 	}
@@ -88,6 +91,8 @@ func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse) {
 		if b.Default {
 			out.WriteString(" default")
 		}
+		// What is indexed is found by searches in all repositories; the rest only with repo and
+		// ref.
 		if b.Indexed {
 			out.WriteString(" indexed")
 		}

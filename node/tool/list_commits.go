@@ -39,9 +39,12 @@ func listCommits(h Historian) Tool {
 // runListCommits answers a call of list_commits.
 func runListCommits(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
 	if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
+		// These have git look into the changes themselves, which is bound by time and not by
+		// pages.
 		return traced(ctx, v, h, a)
 	}
 
+	// The others are told by what a commit says of itself.
 	r, err := h.Commits(ctx, v, browse.CommitsRequest{
 		Repo:     a.Text("repo"),
 		Ref:      a.Text("ref"),
@@ -76,6 +79,7 @@ func wordsOf(query string) (words []string) {
 
 // traced lists the commits that changed a text, or some lines.
 func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+	// Each is a walk of its own through the history, which takes neither another one nor words.
 	kinds := 0
 	for _, name := range []string{"changes", "changesRegex", "lines"} {
 		if a.Has(name) {
@@ -86,6 +90,7 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string
 		return "", call.Fail(call.ErrInvalid, "changes, changesRegex and lines do not go together, nor with query or author. One of them: %s.", a.with("changesRegex", nil, "query", nil, "author", nil))
 	}
 
+	// It has no pages: a page's size is how many commits are looked for.
 	req := browse.TraceRequest{
 		Repo:     a.Text("repo"),
 		Ref:      a.Text("ref"),
@@ -98,6 +103,7 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string
 		Limit:    a.Number("perPage"),
 	}
 
+	// The file and its lines come as one text, so that path cannot say another file.
 	if a.Has("lines") {
 		path, first, last, ok := git.ParseLines(a.Text("lines"))
 		if !ok {
@@ -167,11 +173,14 @@ func olderTraces(a *Args, r *browse.TraceResponse) string {
 // commitLine is a commit without its line end. The date is when it was
 // committed: what since and until, and the order, go by.
 func commitLine(c *browse.CommitInfo) string {
+	// A rebase changes the one date and not the other: by that of the author the list would not be
+	// in order.
 	when := c.Committed
 	if when.IsZero() {
 		when = c.Date
 	}
 
+	// Names and messages are whatever somebody has typed: no line of theirs may break the list.
 	author := label(c.AuthorName)
 	subject := cut(label(c.Message), 0, 0)
 	text := fmt.Sprintf("%.12s %s %s: %s", c.Hash, when.Format("2006-01-02"), author, subject)
@@ -183,11 +192,13 @@ func commitLine(c *browse.CommitInfo) string {
 
 // commitsText writes commits, one on a line.
 func commitsText(a *Args, r *browse.CommitsResponse) string {
+	// Nothing found is told apart from nothing found yet, and from a page behind the last.
 	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 {
 		return noCommits(a)
 	}
 
 	var out strings.Builder
+	// The number of a walk that was given up is not the whole.
 	if r.AtLeast {
 		out.WriteString("At least ")
 	}
@@ -195,12 +206,14 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 
 	for i := range r.Commits {
 		line := commitLine(&r.Commits[i])
+		// One at least: a page without any would be asked for again and again.
 		if out.Len()+len(line) > a.room() && i > 0 {
 			return out.String() + noRoom(a, i, len(r.Commits))
 		}
 		out.WriteString(line + "\n")
 	}
 
+	// Goes on by date, not by page: the next walk begins where this one was given up.
 	if !r.Reached.IsZero() {
 		reached := r.Reached.UTC().Format(time.RFC3339)
 		fmt.Fprintf(&out, "Left out: commits from %s back, which were not looked at: that takes long; continue with %s, or narrow with path, author or since.",

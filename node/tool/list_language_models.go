@@ -41,9 +41,11 @@ func modelsText(models []Model) string {
 		if m.DisplayName != "" {
 			fmt.Fprintf(&b, " (%s)", m.DisplayName)
 		}
+		// The first is what a question without a model gets.
 		if i == 0 {
 			b.WriteString(" default")
 		}
+		// Told with its cause: that of another node may be there.
 		if !m.Usable {
 			b.WriteString(" not usable: its key is not on this node")
 		}

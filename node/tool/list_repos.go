@@ -39,6 +39,7 @@ func runListRepos(ctx context.Context, v catalog.Viewer, l Lister, a *Args) (str
 	}
 
 	if r.Total == 0 && a.Text("query") != "" {
+		// A name that nothing has is most often a misspelled one: then all are looked at for it.
 		names := repoNames(ctx, l, v, "")
 		return noRepos(a, nearRepos(a.Text("query"), names, 5)), nil
 	}
@@ -60,6 +61,7 @@ func noRepos(a *Args, near []string) string {
 func reposText(a *Args, r *browse.ReposResponse) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s", count(r.Total, "repository"))
+	// With what was asked for, so that a few of many do not read as all.
 	if q := a.Text("query"); q != "" {
 		fmt.Fprintf(&out, " with %q in the name", q)
 	}
@@ -68,6 +70,7 @@ func reposText(a *Args, r *browse.ReposResponse) string {
 	for i := range r.Repos {
 		p := &r.Repos[i]
 		out.WriteString(p.Name)
+		// Beside the name, which alone begins the line: other tools take it as it stands.
 		if notes := repoNotes(p); notes != nil {
 			out.WriteString(" (" + strings.Join(notes, ", ") + ")")
 		}
@@ -80,6 +83,7 @@ func reposText(a *Args, r *browse.ReposResponse) string {
 
 // repoNotes is what is worth knowing of a repository before it is searched.
 func repoNotes(p *browse.RepoInfo) (notes []string) {
+	// What decides whether to search there: how new it is, and whether it is a copy or at rest.
 	if p.DefaultBranch != "" {
 		notes = append(notes, p.DefaultBranch)
 	}
@@ -93,10 +97,12 @@ func repoNotes(p *browse.RepoInfo) (notes []string) {
 		notes = append(notes, "archived")
 	}
 
+	// The texts of errors are of hosts and of git: one line of each, and cut.
 	if p.Unfetchable != "" {
 		notes = append(notes, "not fetched: "+cut(label(p.Unfetchable), 0, 0))
 	}
 	switch {
+	// An error explains why it is not indexed, and goes before that.
 	case p.Error != "":
 		notes = append(notes, "failed to index: "+cut(label(p.Error), 0, 0))
 	case p.IndexedAt.IsZero():

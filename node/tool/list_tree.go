@@ -36,6 +36,7 @@ func runListTree(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (str
 		return "", &call.Error{Kind: call.ErrInvalid, Message: "includeFiles and includeDirectories are both false: nothing is left to list. Set one of them to true."}
 	}
 
+	// Left out where it is listed, not here: so maxEntries counts what is shown.
 	r, err := b.ListTree(ctx, v, browse.ListTreeRequest{
 		Repo:          a.Text("repo"),
 		Path:          a.Text("path"),
@@ -55,6 +56,7 @@ func runListTree(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (str
 // treeText writes an indented tree.
 func treeText(a *Args, r *browse.ListTreeResponse) string {
 	var out strings.Builder
+	// The root has no path, and an empty one would read as a mistake.
 	where := r.Path
 	if where == "" {
 		where = "/"
@@ -67,6 +69,7 @@ func treeText(a *Args, r *browse.ListTreeResponse) string {
 
 	shown := 0
 	for _, e := range r.Entries {
+		// Cut where the room ends and not by levels: what stands above a cut is whole.
 		line := entryLine(a, e)
 		if out.Len()+len(line) > a.room() {
 			break

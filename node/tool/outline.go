@@ -48,6 +48,7 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	case 0:
 		return "No file is there.\n" + complete
 	case 1:
+		// Of one file its own head is the first line.
 		out.WriteString(strings.TrimSuffix(blocks[0].head, "\n"))
 		blocks[0].head = ""
 	default:
@@ -55,9 +56,12 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	}
 
 	var e end
+
+	// What is cut is asked for with less depth: the top of it is then whole.
 	whole := writeBlocks(a, &out, blocks, &e, func(i int) string {
 		return a.with("path", shown[i].Path, "depth", 1)
 	})
+	// Behind the blocks, for it explains why they are empty.
 	out.WriteString(kindsThere(r, kindsWanted(a)))
 
 	if left := len(blocks) - whole; left > 0 {
@@ -159,11 +163,13 @@ func kindsThere(r *browse.OutlineResponse, wanted []string) string {
 		}
 	}
 
+	// One kind that is there is an answer, if the others are not.
 	has := slices.ContainsFunc(wanted, func(kind string) bool { return there[kind] > 0 })
 	if wanted == nil || len(there) == 0 || has {
 		return ""
 	}
 
+	// Most first: what there is most of is most likely what was meant.
 	kinds := slices.SortedFunc(maps.Keys(there), func(a, b string) int {
 		return cmp.Or(there[b]-there[a], strings.Compare(a, b))
 	})

@@ -53,6 +53,7 @@ const (
 )
 
 func (r *reading) text() (string, error) {
+	// Either parameter will do, and both together: models mix them.
 	paths := r.List("paths")
 	if r.Text("path") != "" {
 		paths = append([]string{r.Text("path")}, paths...)
@@ -64,12 +65,14 @@ func (r *reading) text() (string, error) {
 	case len(paths) > maxPaths:
 		return "", call.Fail(call.ErrInvalid, "path and paths have more than %d files together", maxPaths)
 
+	// One file that came in paths is answered like several.
 	case len(paths) > 1 || r.Text("path") == "":
 		return r.several(paths)
 	case r.Has("ranges") || r.Has("symbol"):
 		return r.parts()
 	}
 
+	// The plain case, which is nearly every call.
 	f, err := r.lines(r.Text("path"), r.Number("offset"), r.Number("limit"))
 	if err != nil {
 		return "", err
@@ -201,12 +204,14 @@ func shownLine(line []byte) string {
 
 // defined is where the symbol that is asked for is defined in the file.
 func (r *reading) defined() ([]lineRange, error) {
+	// The outline knows where a definition ends; the index of symbols does not.
 	req := browse.OutlineRequest{Repo: r.Text("repo"), Ref: r.Text("ref"), Paths: []string{r.Text("path")}}
 	o, err := r.browse.Outline(r.ctx, r.viewer, req)
 	if err != nil {
 		return nil, err
 	}
 
+	// The type in front is dropped: the file says already which one is meant.
 	want := r.Text("symbol")
 	if i := strings.LastIndexAny(want, ".:#"); i > 0 && i+1 < len(want) {
 		want = want[i+1:]
@@ -218,6 +223,7 @@ func (r *reading) defined() ([]lineRange, error) {
 		for _, s := range f.Symbols {
 			names = append(names, s.Name)
 			if s.Name == want {
+				// All of that name: overloads, and what is defined under several conditions.
 				found = append(found, lineRange{s.First, s.Last})
 			}
 		}
@@ -277,6 +283,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 	}
 
 	switch {
+	// The three ways to have no lines are told apart: only the last is a mistake of the caller.
 	case r.Binary:
 		fmt.Fprintf(&out, "\nThis is a binary file of %s: it has no lines to show.\n%s", count(r.Size, "byte"), complete)
 		return out.String()
@@ -288,6 +295,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 		return out.String()
 	}
 
+	// The first line tells which lines follow, and is written when that is known.
 	header := out.Len()
 	var body strings.Builder
 
@@ -300,6 +308,8 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 		}
 
 		entry := fmt.Sprintf("%d: %s\n", next, text)
+
+		// One line at least, whatever its length: the next call has to begin further on.
 		if body.Len() > 0 && header+body.Len()+len(entry) > a.room() {
 			break
 		}
@@ -307,6 +317,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 		next++
 	}
 
+	// In this order: a model reads from the head how much there is.
 	fmt.Fprintf(&out, ", lines %d-%d of %d", r.First, next-1, r.Total)
 	out.WriteByte('\n')
 	out.WriteString(body.String())
@@ -314,6 +325,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 		fmt.Fprintf(&out, "%s cut after %d bytes (…); grep with include shows the part around a match.\n", count(shortened, "line"), longestLine)
 	}
 
+	// The end is said in so many words, or a model asks for more to be sure.
 	if next <= r.Total {
 		fmt.Fprintf(&out, "More: %s", a.with("offset", next))
 	} else {

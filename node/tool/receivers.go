@@ -37,11 +37,13 @@ func (l *lookup) receivers(r *search.SymbolResponse, counts func(*search.SymbolM
 		return nil
 	}
 
+	// Calls and indexes between receiver and name are passed over, as in NewStore(x).Close().
 	w := &receivers{
 		owner:  scope[strings.LastIndexAny(scope, ".:#")+1:],
 		before: regexp.MustCompile(`([\pL\pN_$]*)(?:\([^()]*\)|\[[^\[\]]*\]|[?!])*\s*(?:\.|->|::)\s*` + regexp.QuoteMeta(name)),
 	}
 
+	// All lines are counted first: apart they are told only where that saves more than it costs.
 	fit, others := 0, 0
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -56,6 +58,7 @@ func (l *lookup) receivers(r *search.SymbolResponse, counts func(*search.SymbolM
 		}
 	}
 
+	// Where none fits, names say nothing here: to set all of them apart would hide every use.
 	if fit == 0 || others < fewOthers {
 		return nil
 	}
@@ -147,10 +150,12 @@ func namedLike(variable, typ string) bool {
 	if v == "" || t == "" {
 		return false
 	}
+	// The whole name of the type, as in mainStore.
 	if strings.Contains(v, t) {
 		return true
 	}
 
+	// From each word on: ctx is of AppContext, as actx is.
 	for _, at := range wordStart.FindAllStringIndex(typ, -1) {
 		if isAbbreviation(v, plainLetters(typ[at[0]:])) {
 			return true
@@ -165,10 +170,12 @@ var wordStart = regexp.MustCompile(`\p{Lu}|^\pL|[_$]\pL`)
 // isAbbreviation reports whether a name is made of letters of a text in their
 // order, the first one included.
 func isAbbreviation(name, text string) bool {
+	// The first letter has to be that of the word: t is no name for a Context.
 	if text == "" || name[0] != text[0] {
 		return false
 	}
 
+	// Bytes will do: a letter of several is found as its bytes in their order.
 	for _, letter := range []byte(name) {
 		i := strings.IndexByte(text, letter)
 		if i < 0 {

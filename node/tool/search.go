@@ -55,6 +55,7 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 	e := end{found: len(r.Files) > 0}
 	e.lacks(l.Args, r.Cut, "")
 	if len(r.Files) == 0 {
+		// The first word alone, as the one that was thought of first.
 		text := "No file has these words" + ". Try other words of the same meaning"
 		if len(r.Words) > 1 {
 			text += ", or fewer: " + l.with("query", strings.Join(r.Words[:1], " "))
@@ -70,8 +71,10 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 		out.WriteString("; no file has " + quotedWords(r.Missing))
 	}
 
+	// One file with all of its lines is one call away.
 	shown := writeBlocks(l.Args, &out, blocks, &e, func(i int) string { return l.with("path", paths[i]) })
 
+	// A greater limit helps only where all of these had room.
 	if shown < len(blocks) || r.More {
 		more := "files that rank lower"
 		if l.Number("limit") < 100 && shown == len(blocks) {
@@ -114,12 +117,14 @@ func (l *lookup) rankedBlocks(r *search.RankedResponse) (blocks []block, paths [
 		repos = append(repos, f.Repo)
 		paths = append(paths, f.Path)
 	}
+	// Ranks do not tell in which function a line stands; the outline does.
 	outlines := l.outlines(repos, paths, r.Commits)
 
 	last := ""
 	for i := range r.Files {
 		f := &r.Files[i]
 		b := l.rankedBlock(f, outlines[[2]string{f.Repo, f.Path}], len(r.Words))
+		// By rank files of several repositories are mixed: each change is told.
 		if l.Text("repo") == "" && f.Repo != last {
 			b.head = "[" + f.Repo + "]\n" + b.head
 		}
@@ -134,6 +139,7 @@ func (l *lookup) rankedBlock(f *search.RankedFile, o *browse.OutlineFile, words 
 	if f.Language != "" {
 		b.head += " (" + f.Language + ")"
 	}
+	// What lacks a word is told: it may be the one that mattered.
 	if f.Words < words {
 		b.head += fmt.Sprintf(", %d of %d words", f.Words, words)
 	}
@@ -144,6 +150,8 @@ func (l *lookup) rankedBlock(f *search.RankedFile, o *browse.OutlineFile, words 
 		if name := enclosing(o, line.Number); name != "" {
 			mark = " in " + name
 		}
+
+		// Cut around a word of the query, or a long line would hide why it is shown.
 		text := strings.TrimSpace(clean(line.Text))
 		text = aroundMatch(text, anyWord(l.Text("query")))
 		b.lines = append(b.lines, fmt.Sprintf("%d%s: %s\n", line.Number, mark, text))

@@ -141,11 +141,14 @@ type Answer struct {
 // Call runs a tool for a viewer. Whatever fails is told to the model in words,
 // so that it can do better with its next call.
 func (s *Set) Call(ctx context.Context, v catalog.Viewer, name string, arguments json.RawMessage) Answer {
+	// A name that is not there is answered in words, not as a fault of the protocol: models mend
+	// those.
 	if unknown := s.Unknown(name); unknown != "" {
 		return Answer{Text: unknown, Failed: true}
 	}
 	t := s.named(name)
 
+	// Checked before the tool sees them, so that no tool has to.
 	a, err := t.decode(arguments)
 	if err != nil {
 		return Answer{Text: err.Error(), Failed: true}
@@ -179,6 +182,7 @@ func (s *Set) Unknown(name string) string {
 		names[i] = s.tools[i].Name
 	}
 
+	// All are listed: a model that makes a name up often does not know any.
 	text := fmt.Sprintf("There is no tool %q", shorten(name))
 	if near := NearestName(name, names); near != "" {
 		text += ", did you mean " + near + "?"
@@ -201,17 +205,21 @@ func (s *Set) named(name string) *Tool {
 // that ends like it, that one is meant.
 func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text string, err error) {
 	defer func() {
+		// One broken answer must not end the node, which serves everybody else.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 
+	// The full name first: the listing is asked only where that failed, so no good call pays for
+	// it.
 	text, err = t.Run(ctx, v, a)
 	name := a.Text("repo")
 	if name == "" || !errors.Is(err, call.ErrRepoNotFound) {
 		return text, err
 	}
 	if full := oneEndingIn(ctx, s.list, v, name); full != "" {
+		// Set as if given: the calls that the answer advises have the full name.
 		a.set("repo", full)
 		return t.Run(ctx, v, a)
 	}

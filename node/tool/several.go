@@ -29,13 +29,16 @@ func namesOf(symbol string) []string {
 	var names []string
 	for part := range strings.SplitSeq(symbol, ",") {
 		name := strings.TrimSpace(part)
+		// One odd part and the whole is one name: operator, and Map<K, V> have commas too.
 		if !oneName.MatchString(name) {
 			return nil
 		}
+		// Asked for twice, answered once.
 		if !contains(names, name) {
 			names = append(names, name)
 		}
 	}
+	// A list of one, as with a comma at its end, is still mended.
 	if len(names) == 1 && !strings.Contains(symbol, ",") {
 		return nil
 	}

@@ -134,12 +134,17 @@ func pages(a *Args, shown, total int, atLeast bool) string {
 	before := (page - 1) * per
 
 	switch {
+	// Behind the last page there is nothing to read, and a model would take that for an answer.
 	case shown == 0 && total > 0 && page > 1:
 		return fmt.Sprintf("There is no page %d; the last is %s.", page, a.with("page", (total+per-1)/per))
+
+	// A full page of a walk that was bounded: the next page walks further.
 	case atLeast && shown == per:
 		return fmt.Sprintf("Left out: what is older; continue with %s.", a.with("page", page+1))
 	case atLeast:
 		return "Left out: what is older; looking through the history took too long. Narrow with since, until or path."
+
+	// From here on the total is exact.
 	case before+shown >= total || shown == 0:
 		return complete
 	}

@@ -68,6 +68,7 @@ const (
 // order of the row, which is the order of importance.
 func (t *Tool) Schema() json.RawMessage {
 	var b bytes.Buffer
+	// Written by hand: a map would lose the order, in which models read what matters first.
 	b.WriteString(`{"type":"object","properties":{`)
 
 	var required []string
@@ -86,6 +87,7 @@ func (t *Tool) Schema() json.RawMessage {
 	if required != nil {
 		fmt.Fprintf(&b, `,"required":%s`, quote(required))
 	}
+	// Clients that check against it stop a misspelled name before it is sent.
 	b.WriteString(`,"additionalProperties":false}`)
 	return b.Bytes()
 }
@@ -141,6 +143,7 @@ func (p *Param) schemaKind() string {
 func quote(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
+	// Patterns have < and & in them: escaped they cost tokens and are hard to read.
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return "null"
