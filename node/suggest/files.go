@@ -68,6 +68,7 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 	}
 
 	var found []scored
+	// Spaces are for the eye of who types: hardly any path has one.
 	letters := strings.ToLower(strings.ReplaceAll(req.Query, " ", ""))
 	for _, p := range l.paths {
 		if score, ok := fuzzy(p, letters, nil); ok {
@@ -75,13 +76,14 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 		}
 	}
 
+	// Of equal ones the shorter path: its letters are a greater part of it.
 	slices.SortFunc(found, func(a, b scored) int {
 		return cmp.Or(b.score-a.score, len(a.path)-len(b.path), strings.Compare(a.path, b.path))
 	})
 	out.Total = len(found)
 	for _, f := range found[:min(len(found), cmp.Or(req.Limit, 50))] {
 		p := Path{Path: f.path, At: []int{}}
-		fuzzy(f.path, letters, &p.At)
+		fuzzy(f.path, letters, &p.At) // places only of those that are shown
 		out.Paths = append(out.Paths, p)
 	}
 
@@ -97,6 +99,7 @@ func fuzzy(path, letters string, at *[]int) (score int, ok bool) {
 	i, last := len(letters)-1, -1
 	for p := len(path) - 1; p >= 0 && i >= 0; p-- {
 		c := path[p]
+		// Other letters than those of ASCII are compared as they stand: a byte is no letter there.
 		if c >= 'A' && c <= 'Z' {
 			c += 'a' - 'A'
 		}
@@ -104,13 +107,16 @@ func fuzzy(path, letters string, at *[]int) (score int, ok bool) {
 		if c != letters[i] {
 			continue
 		}
+		// Who looks for a file mostly types of its name.
 		if score++; p >= name {
 			score += 4
 		}
 
+		// Letters in a row are what somebody remembers, not what happens to be there.
 		if last == p+1 {
 			score += 6
 		}
+		// The first letter of a part, also of a word in camel case.
 		if p == 0 || strings.IndexByte("/_-. ", path[p-1]) >= 0 || path[p] < 'a' && path[p-1] >= 'a' {
 			score += 5
 		}
@@ -122,7 +128,7 @@ func fuzzy(path, letters string, at *[]int) (score int, ok bool) {
 	}
 
 	if at != nil {
-		slices.Reverse(*at)
+		slices.Reverse(*at) // they were found from the end
 	}
 	return score, i < 0
 }
@@ -135,6 +141,7 @@ type list struct {
 
 // list reads the paths of a commit.
 func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit string) (list, error) {
+	// One question for the whole tree: the bound is on its entries, not on its depth.
 	r, err := s.d.Read.Tree(ctx, v, browse.TreeRequest{Repo: repo, Ref: commit, Paths: []string{""}, Recursive: true, Max: mostFiles})
 	if err != nil {
 		return list{}, err
@@ -143,6 +150,7 @@ func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit str
 	l := list{cut: r.Cut}
 	var walk func(n *browse.TreeNode)
 	walk = func(n *browse.TreeNode) {
+		// Directories are passed through, and submodules have no files here.
 		if n.Type == "blob" {
 			l.paths = append(l.paths, n.Path)
 		}
@@ -166,12 +174,15 @@ type lists struct {
 // get is the list of a key, read where it is not kept.
 func (l *lists) get(key string, read func() (list, error)) (list, error) {
 	l.mu.Lock()
+	// The key has the commit, whose files never change: what is kept is never stale.
 	had, ok := l.kept[key]
 	l.mu.Unlock()
 	if ok {
 		return had, nil
 	}
 
+	// Without the lock: a large tree takes a while, and others wait for lists that are kept. Two
+	// may read the same one; either is good.
 	got, err := read()
 	if err != nil {
 		return got, err
@@ -179,10 +190,13 @@ func (l *lists) get(key string, read func() (list, error)) (list, error) {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
+	// A list that could not be read is not kept, so the next letter tries again.
 	if l.kept == nil {
 		l.kept = map[string]list{}
 	}
 
+	// Once in the order, or the key would be dropped for its older place.
 	if _, ok := l.kept[key]; !ok {
 		l.keys = append(l.keys, key)
 	}

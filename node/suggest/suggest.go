@@ -102,6 +102,7 @@ func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string,
 		return []Suggestion{}, nil // a text in quotes is what it says
 	}
 
+	// What comes later than a person's next letter is of no use.
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	// A name with two colons is one of a language, as content::Web.
@@ -113,6 +114,7 @@ func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string,
 	} else {
 		out = s.words(ctx, v, w)
 	}
+	// One bound for all parts together: files, which come last, are cut first.
 	return slices.Clip(out[:min(len(out), most)]), nil
 }
 
@@ -136,11 +138,13 @@ func wordAt(text string, cursor int) (w word, quoted bool) {
 	begin := 0
 	for i := 0; i < cursor; i++ {
 		switch c := text[i]; {
+		// An escaped quote does not end a text, and the next byte is no sign of the query's.
 		case c == '\\':
 			i++
 		case c == '"':
 			quoted = !quoted
 		case quoted:
+		// A parenthesis begins a word as well: groups are written without spaces.
 		case c == ' ' || c == '\t' || c == '\n' || c == '(':
 			begin = i + 1
 		}
@@ -149,11 +153,14 @@ func wordAt(text string, cursor int) (w word, quoted bool) {
 	if quoted {
 		return w, true
 	}
+
+	// The word goes on behind the cursor: what is chosen takes the place of all of it.
 	end := cursor
 	for end < len(text) && !strings.ContainsRune(" \t\n)\"", rune(text[end])) {
 		end++
 	}
 
+	// What is left out is suggested as what is looked for: the sign stays where it is.
 	if begin < end && text[begin] == '-' {
 		begin++
 	}
@@ -166,15 +173,19 @@ func wordAt(text string, cursor int) (w word, quoted bool) {
 func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	var out []Suggestion
 	low := strings.ToLower(w.text)
+	// Filters are known here and cost nothing, so they come first and always.
 	for _, f := range filters {
 		if strings.HasPrefix(f.name, low) {
 			out = append(out, w.suggest(Filter, f.name+":", f.name+":", f.means))
 		}
 	}
+	// One letter is in nearly every name.
 	if len(w.text) < 2 {
 		return out
 	}
 
+	// At the same time, as they share one deadline; in a fixed order, so that lines do not jump as
+	// they arrive.
 	parts := together(
 		func() []Suggestion { return s.repositories(ctx, v, w, "repo:", w.text, 3) },
 		func() []Suggestion { return s.symbols(ctx, v, w, "sym:", w.text, 5) },
@@ -188,10 +199,12 @@ func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Sugge
 
 // values suggests values of a filter.
 func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+	// A filter has several names: what is suggested keeps the one that was typed.
 	switch canonical[w.name[:len(w.name)-1]] {
 	case "repo":
 		return s.repositories(ctx, v, w, w.name, w.value, most)
 	case "reposet":
+		// A list of names: only the last one is being typed.
 		return s.repositories(ctx, v, w, w.name, w.value[strings.LastIndexByte(w.value, ',')+1:], most)
 	case "lang":
 		return languages(w)
@@ -205,6 +218,7 @@ func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Sugg
 		return s.symbols(ctx, v, w, w.name, w.value, most)
 	}
 
+	// Whatever is not known here takes anything, and nothing is suggested for it.
 	var out []Suggestion
 	for _, value := range fixed[canonical[w.name[:len(w.name)-1]]] {
 		if strings.HasPrefix(value, w.value) {
@@ -227,6 +241,7 @@ func together(parts ...func() []Suggestion) [][]Suggestion {
 
 // repositories suggests repositories whose name has a text in it.
 func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
+	// What is typed may be the beginning of an expression; the listing knows plain text.
 	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{Query: plain(value), PerPage: n})
 	if err != nil {
 		return nil
@@ -234,8 +249,11 @@ func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, 
 
 	out := make([]Suggestion, 0, len(r.Repos))
 	for i := range r.Repos {
+		// As an expression that matches this name alone: without its ends it would match longer
+		// ones too.
 		name := r.Repos[i].Name
 		insert := filter + expression("^"+regexp.QuoteMeta(name)+"$") + " "
+		// Here names are exact, and those before it in the list stay.
 		if canonical[strings.TrimSuffix(filter, ":")] == "reposet" {
 			before := w.value[:strings.LastIndexByte(w.value, ',')+1]
 			insert = filter + before + query.Quote(name) + " "
@@ -276,9 +294,11 @@ var allLanguages = sync.OnceValue(func() []string {
 
 func languages(w word) []Suggestion {
 	var out []Suggestion
+	// Quotes are taken off, for the value may be a quoted one that is half typed.
 	low := strings.ToLower(plain(w.value))
 	for _, name := range allLanguages() {
 		if strings.HasPrefix(strings.ToLower(name), low) && len(out) < most {
+			// A name with a space would end as a value, and begin a word.
 			value := name
 			if strings.ContainsAny(name, " \"()") {
 				value = query.Quote(name)
@@ -295,6 +315,8 @@ func languages(w word) []Suggestion {
 func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	var out []Suggestion
 	had := map[string]bool{}
+	// Tags and branches may have one name, and one branch is in many repositories: each is told
+	// once. What would need quotes is left out.
 	add := func(name, detail string) {
 		if name = query.ShortRev(name); !had[name] && strings.Contains(strings.ToLower(name), strings.ToLower(w.value)) && !strings.ContainsAny(name, " \"()") {
 			had[name] = true
@@ -302,15 +324,17 @@ func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []S
 		}
 	}
 
+	// Before anything is typed, or when it is typed already.
 	if strings.HasPrefix("*", w.value) {
 		add("*", "every indexed revision")
 	}
 
+	// In one repository any revision can be searched, for the mirror has them all.
 	if repo := s.onlyRepository(ctx, v, w.rest); repo != "" {
 		for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){s.d.Read.Branches, s.d.Read.Tags} {
 			r, err := list(ctx, v, browse.RefsRequest{Repo: repo, Query: w.value, PerPage: most})
 			if err != nil {
-				continue
+				continue // the other list is still of use
 			}
 
 			for _, ref := range r.Refs {
@@ -321,6 +345,7 @@ func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []S
 		return out
 	}
 
+	// In several only what the index has can be, which the listing tells without asking each.
 	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{PerPage: 100})
 	if err != nil {
 		return out
@@ -339,6 +364,7 @@ var repoFilter = regexp.MustCompile(`(?:^|\s)(?:repo|r|reposet):(\S+)`)
 // onlyRepository is the one repository that a query is about, "" where it is
 // about several or none.
 func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text string) string {
+	// Two are enough to know that it is not one.
 	m := repoFilter.FindAllStringSubmatch(text, 2)
 	if len(m) != 1 {
 		return ""
@@ -350,6 +376,7 @@ func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text s
 		return ""
 	}
 
+	// The name itself, or the only one that has the text: the filter is an expression.
 	for i := range r.Repos {
 		if r.Repos[i].Name == name || r.Total == 1 {
 			return r.Repos[i].Name
@@ -359,6 +386,7 @@ func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text s
 }
 
 func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
+	// All of them: they are of the configuration, and few.
 	all, err := s.d.Contexts(ctx, v)
 	if err != nil {
 		return nil
@@ -366,6 +394,7 @@ func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Su
 
 	var out []Suggestion
 	for _, c := range all {
+		// Anywhere in the name, as repositories and revisions are found too.
 		if strings.Contains(strings.ToLower(c.Name), strings.ToLower(w.value)) {
 			out = append(out, w.suggest(ContextOf, w.name+c.Name+" ", c.Name, c.Description))
 		}
@@ -379,6 +408,10 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 	if value == "" {
 		return nil
 	}
+
+	// Its own time is shorter than that of the whole, so that what was found until then still
+	// comes. Of the rest of the query only the repositories count: it need not parse while it is
+	// typed.
 	text := "type:file timeout:100ms file:" + query.QuoteRegexp(regexp.QuoteMeta(plain(value)))
 	for _, m := range repoFilter.FindAllString(w.rest, -1) {
 		text += " " + strings.TrimSpace(m)
@@ -392,6 +425,7 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 	var out []Suggestion
 	for i := range r.Files {
 		f := &r.Files[i]
+		// With both ends: one path is chosen, not all that have it in them.
 		out = append(out, w.suggest(File, filter+expression("^"+regexp.QuoteMeta(f.Path)+"$")+" ", f.Path, f.Repository))
 	}
 	return out
@@ -402,6 +436,7 @@ func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filte
 	if value = plain(value); len(value) < 2 {
 		return nil
 	}
+	// More than are shown, for one name often has several definitions.
 	r, err := s.d.Find.Definitions(ctx, v, search.SymbolRequest{Symbol: value, Prefix: true, Limit: 20})
 	if err != nil {
 		return nil
@@ -411,6 +446,7 @@ func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filte
 	had := map[string]bool{}
 	for i := range r.Files {
 		for _, m := range r.Files[i].Matches {
+			// Each name once: the filter finds all definitions of it.
 			if !had[m.Name] && m.Name != "" && len(out) < n {
 				had[m.Name] = true
 				out = append(out, w.suggest(Symbol, filter+expression("^"+regexp.QuoteMeta(m.Name)+"$")+" ", m.Name, m.Kind+" in "+r.Files[i].Path))
