@@ -64,6 +64,7 @@ type chatFunction struct {
 func (w *chat) body(r *Request) ([]byte, error) {
 	d := w.e.provider.chat
 	body := map[string]any{"model": w.e.m.Model, "stream": true, "messages": w.messages(r)}
+	// Without a bound each service takes its own, which is the usual case.
 	if r.MaxOutput > 0 {
 		body["max_tokens"] = r.MaxOutput
 	}
@@ -115,6 +116,7 @@ func (w *chat) messages(r *Request) []json.RawMessage {
 		add(chatMessage{Role: "system", Content: jsonText(strings.Join(r.System, "\n\n"))})
 	}
 
+	// What is behind the last question belongs to the turn that is being answered.
 	turn := lastQuestion(r.Messages)
 	for i := range r.Messages {
 		m := &r.Messages[i]
@@ -123,6 +125,7 @@ func (w *chat) messages(r *Request) []json.RawMessage {
 			continue
 		}
 
+		// Results first: they have to follow their calls at once, or the service refuses all.
 		for _, res := range m.Results() {
 			add(chatMessage{Role: "tool", ToolCallID: w.id(res.ID), Name: safeName(res.Name), Content: jsonText(solid(res.Text))})
 		}
@@ -151,6 +154,7 @@ func (w *chat) said(m *Message, thisTurn bool) *chatMessage {
 	var c chatMessage
 	if raw := w.e.native(m); raw == nil || json.Unmarshal(raw, &c) != nil {
 		c = chatMessage{Role: "assistant"}
+		// A message without content and without calls is refused.
 		if text := m.Text(); text != "" || len(m.Calls()) == 0 {
 			c.Content = jsonText(solid(text))
 		}
@@ -179,6 +183,8 @@ func (w *chat) id(id string) string {
 	if !w.e.provider.chat.shortIDs || shortID.MatchString(id) {
 		return id
 	}
+
+	// A hash, so that call and result get the same name without a table of them.
 	sum := sha256.Sum256([]byte(id))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:9])
 }
@@ -190,6 +196,7 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 
+	// No credential here: the transport writes it.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.e.base+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -201,17 +208,19 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
+	defer resp.Body.Close() // also stops the watch over silence
 
 	s := newChatStream(w, on)
 	events := ssestream.NewDecoder(resp)
 	for events.Next() {
 		data := bytes.TrimSpace(events.Event().Data)
+		// Not all services send it: the reason to finish is an end too.
 		if string(data) == "[DONE]" {
 			s.ended = true
 			break
 		}
 
+		// Events without data keep the connection awake.
 		if len(data) == 0 {
 			continue
 		}
@@ -220,6 +229,7 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 		}
 	}
 
+	// A stream that only stops is no error here; whole tells it from one that ended.
 	if err := events.Err(); err != nil {
 		return nil, err
 	}

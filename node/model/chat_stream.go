@@ -78,6 +78,7 @@ func newChatStream(w *chat, on func(Event)) *chatStream {
 
 // chunk takes one event.
 func (s *chatStream) chunk(data []byte) error {
+	// Counted before it is parsed: what does not end must not be held.
 	if s.size += len(data); s.size > maxStream {
 		return &Error{Kind: Broken, Message: "an answer that does not end"}
 	}
@@ -86,11 +87,14 @@ func (s *chatStream) chunk(data []byte) error {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return &Error{Kind: Broken, Message: "not the JSON of this protocol: " + clip(string(data))}
 	}
+
+	// The status was 200 when the answer began: a failure after that stands in an event.
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		codes, message := readErrorBody(data)
 		return &Error{Kind: kindFor(statusIn(c.Error), codes, message), Message: message}
 	}
 
+	// The last numbers count: where several events have them, they grow.
 	if c.Usage != nil {
 		s.usage = Usage{
 			Input: c.Usage.PromptTokens, Cached: max(c.Usage.CacheHit, c.Usage.PromptDetails.Cached),
@@ -98,6 +102,7 @@ func (s *chatStream) chunk(data []byte) error {
 		}
 	}
 
+	// The last event, with the usage, has no choices.
 	for _, choice := range c.Choices {
 		if err := s.delta(&choice.Delta); err != nil {
 			return err
@@ -122,6 +127,7 @@ func statusIn(raw json.RawMessage) int {
 
 func (s *chatStream) delta(d *chatDelta) error {
 	s.reason(d.ReasoningContent)
+	// Two names for the same: services that send both would be heard twice.
 	if d.ReasoningContent == "" {
 		s.reason(d.Reasoning)
 	}
@@ -132,14 +138,17 @@ func (s *chatStream) delta(d *chatDelta) error {
 	if err := s.content(d.Content); err != nil {
 		return err
 	}
+	// A refusal is what the model says; it has a member of its own.
 	s.say(d.Refusal)
 
 	for i, t := range d.ToolCalls {
+		// Pieces of several calls may come mixed.
 		call := s.call(i, t.Index, t.ID, t.Function.Name)
 		if call == nil {
 			return &Error{Kind: Broken, Message: fmt.Sprintf("more than %d calls in one step", maxCalls)}
 		}
 		call.Arguments += plain(t.Function.Arguments)
+		// A model that repeats itself does not stop: it is cut before memory is.
 		if len(call.Arguments) > maxPart {
 			return &Error{Kind: Broken, Message: "arguments that do not end"}
 		}
@@ -268,6 +277,7 @@ func (s *chatStream) detail(i int, raw json.RawMessage) {
 		return
 	}
 
+	// Pieces of one part have its number; where none is told, their place stands for it.
 	at := i
 	if n, ok := piece["index"].(float64); ok {
 		at = int(n)
@@ -279,6 +289,7 @@ func (s *chatStream) detail(i int, raw json.RawMessage) {
 		return
 	}
 	for name, value := range piece {
+		// Only these are told in pieces; whatever else there is, as a signature, comes whole.
 		text, isText := value.(string)
 		before, wasText := have[name].(string)
 		if isText && wasText && (name == "text" || name == "summary" || name == "data") {
@@ -295,16 +306,19 @@ func (s *chatStream) whole() (*Answer, error) {
 		said, thought := s.tags.rest()
 		s.split(said, thought, false)
 	}
+	// One of the two marks is enough: services leave out either.
 	if s.finish == "" && !s.ended {
 		return nil, cut()
 	}
 
+	// Calls need no case of their own: finished finds them.
 	a := &Answer{Usage: s.usage, Finish: Done}
 	switch s.finish {
 	case "length", "model_length":
 		a.Finish = Length
 	case "content_filter":
 		a.Finish = Blocked
+	// Half an answer with this reason is to be asked for again.
 	case "error", "insufficient_system_resource":
 		return nil, &Error{Kind: Overloaded, Message: s.finish}
 	}

@@ -57,11 +57,16 @@ func (ms *Models) Open(ctx context.Context, m *config.Model) (*Client, error) {
 	if p == nil {
 		return nil, &Error{Kind: NoKey, Provider: string(m.Provider), Message: "There is no such provider."}
 	}
+
+	// All requests of this model go through it, also those that a library makes.
 	guard := &guarded{next: ms.d.Transport, silent: silentTime}
 	e := &endpoint{provider: p, m: m, d: &ms.d, guard: guard, http: &http.Client{Transport: guard}}
+	// Whatever fails from here on may have a secret in its text.
 	if err := e.prepare(ctx); err != nil {
 		return nil, e.redacted(toError(ctx, err))
 	}
+
+	// By address too: the same name behind a gateway may be another model.
 	kept, _ := ms.learned.LoadOrStore(e.name()+" "+e.base, &learned{refused: map[string]bool{}})
 	e.learned = kept.(*learned)
 
@@ -85,6 +90,7 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 		if err == nil {
 			return a, nil
 		}
+		// Whoever gave up gets that error, not what it broke in the wire.
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -92,7 +98,8 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 		e := c.e.redacted(toError(ctx, err))
 		e.Tries = try
 
-		// A property that the model does not take is left out from now on.
+		// A property that the model does not take is left out from now on. It is no
+		// try: each is learned once.
 		if what := c.e.learned.learn(e); what != "" {
 			on(Event{Again: true, Note: fmt.Sprintf("%s does not take %s; asked without", c.Name(), what)})
 			try--
@@ -124,6 +131,7 @@ func (e *endpoint) redacted(err *Error) *Error {
 	err.Provider = string(e.m.Provider)
 	for _, s := range e.secrets {
 		err.Message = strings.ReplaceAll(err.Message, s, "[secret]")
+		// Of a short secret the ends would fit too many words.
 		if len(s) < 16 {
 			continue
 		}
@@ -165,6 +173,7 @@ var optional = []struct {
 // learn takes from a refusal what the model does not take; "" where that is
 // not what it says, or was known.
 func (l *learned) learn(e *Error) string {
+	// Only what was refused: other failures may have these words in them by chance.
 	if e.Kind != Refused {
 		return ""
 	}
@@ -174,6 +183,7 @@ func (l *learned) learn(e *Error) string {
 		return "" // it misses something that has to come back
 	}
 
+	// One at a time, the narrower ones first: each costs a call, and less is lost.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range optional {
@@ -205,6 +215,7 @@ func (e *endpoint) temperature() *float64 {
 // finished checks an answer against the bounds and sets its reason to stop:
 // some services say "stop" with calls.
 func (e *endpoint) finished(a *Answer) (*Answer, error) {
+	// One bound for all wires, as each of them puts answers together in its own way.
 	calls := a.Message.Calls()
 	if len(calls) > maxCalls {
 		return nil, &Error{Kind: Broken, Message: fmt.Sprintf("%d calls in one step, at most %d are taken", len(calls), maxCalls)}
@@ -213,6 +224,7 @@ func (e *endpoint) finished(a *Answer) (*Answer, error) {
 	size := len(a.Message.Text())
 	for i, c := range calls {
 		size += len(c.Arguments)
+		// Some services name no calls; results have to say which call they are of.
 		if c.ID == "" {
 			c.ID = fmt.Sprintf("call_%d", i+1)
 		}
@@ -222,6 +234,7 @@ func (e *endpoint) finished(a *Answer) (*Answer, error) {
 		return nil, &Error{Kind: Broken, Message: fmt.Sprintf("an answer of more than %d MiB", maxPart>>20)}
 	}
 
+	// Only over done: an answer that was cut may end in half a call.
 	if len(calls) > 0 && a.Finish == Done {
 		a.Finish = Calls
 	}

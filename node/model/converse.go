@@ -25,6 +25,7 @@ type converse struct {
 
 func newConverse(e *endpoint) (wire, error) {
 	ctx := context.Background()
+	// No retries of the library's: tries are counted in one place for all wires.
 	o := bedrockruntime.Options{
 		Region: e.region, BaseEndpoint: aws.String(e.base), HTTPClient: e.http, Retryer: aws.NopRetryer{}}
 	if err := awsCredentials(ctx, e, &o); err != nil {
@@ -86,12 +87,15 @@ func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 	in := &bedrockruntime.ConverseStreamInput{ModelId: aws.String(w.e.m.Model), Messages: w.conversation(r)}
 	for i, text := range r.System {
 		in.System = append(in.System, &types.SystemContentBlockMemberText{Value: text})
+		// The first block never changes: what stands up to the mark is kept by the service.
 		if i == 0 && w.caches() {
 			in.System = append(in.System, &types.SystemContentBlockMemberCachePoint{Value: types.CachePointBlock{Type: types.CachePointTypeDefault}})
 		}
 	}
 
 	in.InferenceConfig = &types.InferenceConfiguration{}
+
+	// Always told: without it the service takes a bound of its own, and the answer may end early.
 	most := Limits(w.e.m.Model).Output
 	if r.MaxOutput > 0 {
 		most = r.MaxOutput
@@ -101,6 +105,7 @@ func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 		in.InferenceConfig.Temperature = aws.Float32(float32(*t))
 	}
 
+	// Also where no calls are wanted: those of earlier steps need it.
 	in.ToolConfig = toolConfig(r)
 	return in
 }
@@ -108,6 +113,7 @@ func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 // toolConfig is the tools as the library has them; nil for none. There is no way
 // to forbid calls here but in words.
 func toolConfig(r *Request) *types.ToolConfiguration {
+	// A conversation that has calls needs their tools told, even when none may be called.
 	tools := r.Tools
 	if len(tools) == 0 {
 		tools = calledTools(r.Messages)
@@ -119,6 +125,7 @@ func toolConfig(r *Request) *types.ToolConfiguration {
 	c := &types.ToolConfiguration{}
 	for _, t := range tools {
 		var schema any
+		// The library takes values, not JSON.
 		if json.Unmarshal(t.Schema, &schema) != nil {
 			schema = map[string]any{"type": "object"}
 		}
@@ -217,7 +224,7 @@ type converseBlock struct {
 func (w *converse) said(m *Message) (content []types.ContentBlock) {
 	var own []converseBlock
 	if raw := w.e.native(m); raw == nil || json.Unmarshal(raw, &own) != nil {
-		own = nil
+		own = nil // half of it may have been read
 		if text := m.Text(); text != "" {
 			own = append(own, converseBlock{Text: text})
 		}
@@ -227,6 +234,7 @@ func (w *converse) said(m *Message) (content []types.ContentBlock) {
 	}
 
 	for _, b := range own {
+		// What was kept may have blocks that the service sends and does not take back.
 		if block := b.block(); block != nil {
 			content = append(content, block)
 		}
@@ -267,14 +275,17 @@ func (w *converse) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 		return nil, converseFailed(ctx, err)
 	}
 	stream := out.GetStream()
-	defer stream.Close()
+	defer stream.Close() // ends the request where an event was bad
 
+	// Blocks are told apart by number: their pieces may come mixed.
 	s := &converseStream{e: w.e, on: on, blocks: map[int32]*converseBlock{}, input: map[int32]*strings.Builder{}}
 	for event := range stream.Events() {
 		if err := s.event(event); err != nil {
 			return nil, err
 		}
 	}
+
+	// Exceptions of the service come as events, and end the stream.
 	if err := stream.Err(); err != nil {
 		return nil, converseFailed(ctx, err)
 	}
@@ -316,6 +327,7 @@ func (s *converseStream) event(event types.ConverseStreamOutput) error {
 	switch v := event.(type) {
 	case *types.ConverseStreamOutputMemberContentBlockStart:
 		if use, ok := v.Value.Start.(*types.ContentBlockStartMemberToolUse); ok {
+			// Only calls tell something at their start; other blocks begin with their first piece.
 			b := s.at(v.Value.ContentBlockIndex)
 			b.ID, b.Name = aws.ToString(use.Value.ToolUseId), aws.ToString(use.Value.Name)
 		}
@@ -348,7 +360,7 @@ func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
 	case *types.ContentBlockDeltaMemberToolUse:
 		piece := aws.ToString(d.Value.Input)
 		s.size += len(piece)
-		s.input[aws.ToInt32(v.ContentBlockIndex)].WriteString(piece)
+		s.input[aws.ToInt32(v.ContentBlockIndex)].WriteString(piece) // whole JSON only at the end of the block
 
 	case *types.ContentBlockDeltaMemberReasoningContent:
 		switch r := d.Value.(type) {
@@ -357,12 +369,13 @@ func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
 			s.size += len(r.Value)
 			s.on(Event{Reasoning: r.Value})
 		case *types.ReasoningContentBlockDeltaMemberSignature:
-			b.Signature += r.Value
+			b.Signature += r.Value // not shown, but has to come back
 		case *types.ReasoningContentBlockDeltaMemberRedactedContent:
 			b.Redacted = append(b.Redacted, r.Value...)
 		}
 	}
 
+	// All blocks together: many small ones fill memory as one large one does.
 	if s.size > maxPart {
 		return &Error{Kind: Broken, Message: "an answer that does not end"}
 	}
@@ -385,13 +398,14 @@ func (s *converseStream) whole() (*Answer, error) {
 		return nil, &Error{Kind: Broken, Message: string(s.stop)}
 	}
 
+	// In the order in which blocks began, which is that of the message.
 	own := make([]converseBlock, 0, len(s.order))
 	for _, i := range s.order {
 		b := s.blocks[i]
 		switch {
 		case b.Name != "":
 			call := &Call{ID: b.ID, Name: b.Name, Arguments: s.input[i].String()}
-			b.Input = call.object()
+			b.Input = call.object() // it goes back as an object, whatever the model wrote
 			a.Message.Parts = append(a.Message.Parts, Part{Call: call})
 		case b.Text != "":
 			a.Message.Parts = append(a.Message.Parts, Part{Text: b.Text})

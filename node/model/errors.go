@@ -103,11 +103,13 @@ func rowOf(kind Kind) *errorRow {
 // Error is a sentence for people.
 func (e *Error) Error() string {
 	text := fmt.Sprintf(rowOf(e.Kind).sentence, e.Provider)
+	// Said to whoever reads it, so that nobody tries again at once.
 	if e.Tries > 1 {
 		text += fmt.Sprintf(" Tried %d times.", e.Tries)
 	}
 
 	if e.Status != 0 || e.Message != "" {
+		// Of a missing key nobody was asked: the message is this node's own.
 		if e.Kind != NoKey {
 			text += " It said:"
 		}
@@ -169,6 +171,7 @@ const (
 
 // fromResponse makes an Error of an answer that is none.
 func fromResponse(resp *http.Response) *Error {
+	// Bounded: the other side may be a proxy, or somebody else altogether.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil {
 		body = nil // the status says enough
@@ -178,6 +181,7 @@ func fromResponse(resp *http.Response) *Error {
 	}
 
 	codes, message := readErrorBody(body)
+	// Of Bedrock, whose bodies do not tell the name of the exception.
 	if name := resp.Header.Get("X-Amzn-Errortype"); name != "" {
 		name, _, _ = strings.Cut(name, ":")
 		codes = append(codes, name)
@@ -220,17 +224,20 @@ func readErrorBody(body []byte) (codes []string, message string) {
 	}
 
 	if len(b.Error) > 0 && b.Error[0] == '{' {
+		// Most nest it once. The depth is bounded by that of the JSON.
 		codes, message = readErrorBody(b.Error)
 	} else {
 		message = plain(b.Error)
 	}
 
+	// Messages wraps every failure in the type error, which tells nothing.
 	for _, c := range []string{plain(b.Code), b.Type, b.Status} {
 		if c != "" && c != "error" {
 			codes = append(codes, c)
 		}
 	}
 	for _, m := range []string{plain(b.Message), plain(b.Detail), b.Param, plain(b.Meta.Raw)} {
+		// Gateways repeat the message of the service that they stand before.
 		if m != "" && !strings.Contains(message, m) {
 			message = strings.TrimSpace(message + " " + m)
 		}
@@ -261,6 +268,7 @@ func clip(text string) string {
 // retryAfter is when a provider wants to be asked again; 0 where it does not
 // say so.
 func retryAfter(h http.Header, body []byte) time.Duration {
+	// The finer one first, where a service sends both.
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return time.Duration(ms * float64(time.Millisecond))
 	}
@@ -268,6 +276,7 @@ func retryAfter(h http.Header, body []byte) time.Duration {
 		return time.Duration(s * float64(time.Second))
 	}
 
+	// Google says it in the body alone.
 	var b struct {
 		Error errorBody `json:"error"`
 	}

@@ -42,17 +42,19 @@ func newGemini(e *endpoint) (wire, error) {
 func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 	c := &genai.GenerateContentConfig{}
 	if len(r.System) > 0 {
+		// One text: only Messages and Converse have marks between blocks.
 		c.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: strings.Join(r.System, "\n\n")}}}
 	}
 
 	if t := w.e.temperature(); t != nil {
 		low := float32(*t)
-		c.Temperature = &low
+		c.Temperature = &low // of its own, as the configuration is shared
 	}
 	if r.MaxOutput > 0 {
 		c.MaxOutputTokens = int32(r.MaxOutput)
 	}
 
+	// What cannot think refuses to be asked for it; that is learned.
 	if w.e.takes("thinking") {
 		c.ThinkingConfig = w.thinking()
 	}
@@ -64,6 +66,7 @@ func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 		}
 		c.Tools = []*genai.Tool{{FunctionDeclarations: tools}}
 
+		// Forbidden by a member of its own: the tools stay, for the calls of earlier steps are of them.
 		if r.NoCalls {
 			c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
 		}
@@ -107,11 +110,13 @@ func (w *gemini) conversation(r *Request) []*genai.Content {
 	var out []*genai.Content
 	for i := range r.Messages {
 		m := &r.Messages[i]
+		// Results have no ids here: their order and number have to be those of the calls.
 		c := &genai.Content{Role: genai.RoleUser}
 		if m.Role == Assistant {
 			c.Role, c.Parts = genai.RoleModel, w.said(m)
 		} else {
 			for _, res := range m.Results() {
+				// The service knows these two names, and tells the model which it was.
 				key := "output"
 				if res.Failed {
 					key = "error"
@@ -121,6 +126,7 @@ func (w *gemini) conversation(r *Request) []*genai.Content {
 				}})
 			}
 
+			// Behind the results, which have to come first.
 			if text := m.Text(); text != "" {
 				c.Parts = append(c.Parts, &genai.Part{Text: text})
 			}
@@ -194,6 +200,8 @@ type geminiStream struct {
 }
 
 func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
+	// Each event counts from the beginning, so the last one stays. Thoughts are not in the
+	// candidates.
 	if u := c.UsageMetadata; u != nil {
 		s.usage = Usage{
 			Input: int(u.PromptTokenCount), Cached: int(u.CachedContentTokenCount),
@@ -201,6 +209,7 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 		}
 	}
 
+	// Then there is no candidate, and no reason to finish either.
 	if f := c.PromptFeedback; f != nil && f.BlockReason != "" {
 		return &Error{Kind: Filtered, Message: clip(string(f.BlockReason) + " " + f.BlockReasonMessage)}
 	}
@@ -208,6 +217,7 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 		return nil
 	}
 
+	// Only one is asked for.
 	candidate := c.Candidates[0]
 	if candidate.FinishReason != "" {
 		s.finish, s.why = candidate.FinishReason, candidate.FinishMessage
@@ -217,6 +227,7 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 	}
 
 	for _, p := range candidate.Content.Parts {
+		// Texts are what runs on: calls are bounded in the end, and the stream as a whole.
 		if s.size += len(p.Text); s.size > maxPart {
 			return &Error{Kind: Broken, Message: "an answer that does not end"}
 		}
@@ -242,15 +253,16 @@ func (s *geminiStream) part(p *genai.Part) {
 		}
 	}
 
+	// Its own: later pieces are added to it.
 	copied := *p
 	s.own = append(s.own, &copied)
 }
 
-// whole is the answer at the end of the stream.
 // finishCalls is why imitations of the service end an answer with calls: the
 // service itself says STOP.
 const finishCalls genai.FinishReason = "FUNCTION_CALL"
 
+// whole is the answer at the end of the stream.
 func (s *geminiStream) whole() (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: s.usage}
 	switch s.finish {

@@ -27,6 +27,8 @@ var known = []struct {
 func Limits(model string) Limit {
 	name := strings.ToLower(model)
 	for _, k := range known {
+		// Services put vendors before the name, with a slash or a dot. The row without a name is
+		// for all others.
 		if strings.HasPrefix(name, k.prefix) || k.prefix != "" && (strings.Contains(name, "/"+k.prefix) || strings.Contains(name, "."+k.prefix)) {
 			return k.limit
 		}

@@ -29,7 +29,7 @@ type messages struct {
 const vertexVersion = "vertex-2023-10-16"
 
 func newMessages(e *endpoint) (wire, error) {
-	e.base = strings.TrimSuffix(e.base, "/v1")
+	e.base = strings.TrimSuffix(e.base, "/v1") // people write it as for other providers
 	w := &messages{e: e}
 
 	// The service's own constructor: the one of the whole client reads keys and
@@ -66,12 +66,14 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 		body["model"] = w.e.m.Model
 	}
 
+	// Here the member is required.
 	most := Limits(w.e.m.Model).Output
 	if r.MaxOutput > 0 {
 		most = r.MaxOutput
 	}
 
 	thinking, budget := w.thinking(ctx)
+	// Thinking counts as output: without room for an answer behind it the service refuses.
 	if thinking != nil && most > budget+1024 {
 		body["thinking"] = thinking
 	} else if t := w.e.temperature(); t != nil {
@@ -149,6 +151,7 @@ func (w *messages) conversation(r *Request) []map[string]any {
 }
 
 func (w *messages) said(m *Message) (content []any) {
+	// Unread, so that signatures come back to the byte.
 	var own []json.RawMessage
 	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &own) == nil {
 		for _, b := range own {
@@ -157,6 +160,7 @@ func (w *messages) said(m *Message) (content []any) {
 		return content
 	}
 
+	// Another model's message: its thinking has no signature that holds here.
 	if text := m.Text(); strings.TrimSpace(text) != "" {
 		content = append(content, block{"type": "text", "text": text})
 	}
@@ -238,6 +242,7 @@ func (w *messages) read(m *anthropic.Message) (*Answer, error) {
 		Cached: int(m.Usage.CacheReadInputTokens), Output: int(m.Usage.OutputTokens),
 	}}
 
+	// Calls need no case: finished finds them. The window is told as a reason, not as an error.
 	switch m.StopReason {
 	case "max_tokens":
 		a.Finish = Length
@@ -286,12 +291,14 @@ func (w *messages) thinking(ctx context.Context) (block, int) {
 		return nil, 0
 	}
 
+	// Vertex has no page of models to ask. Where nothing is known, nothing is sent.
 	types := w.e.learned.thinkingTypes(func() []string { return w.askThinking(ctx) })
 
 	switch {
 	case slices.Contains(types, "adaptive"):
 		return block{"type": "adaptive", "display": "summarized"}, 0
 	case slices.Contains(types, "enabled"):
+		// Less than 1,024 is refused.
 		budget, err := strconv.Atoi(w.e.lookup("", "ANTHROPIC_THINKING_BUDGET_TOKENS", "12000"))
 		if err != nil || budget < 1024 {
 			budget = 12000
@@ -314,6 +321,7 @@ func (l *learned) thinkingTypes(ask func() []string) []string {
 // askThinking asks the provider what the model can do. No answer is no reason
 // to fail: then the model does not think aloud.
 func (w *messages) askThinking(ctx context.Context) []string {
+	// The question waits for it, once.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 
@@ -321,13 +329,15 @@ func (w *messages) askThinking(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	req.Header.Set("Anthropic-Version", "2023-06-01")
+	req.Header.Set("Anthropic-Version", "2023-06-01") // the library is not between
 
 	resp, err := w.e.http.Do(req)
 	if err != nil {
 		return nil
 	}
 	defer resp.Body.Close()
+
+	// Any answer but 200 has become an error in the transport.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil {
 		return nil

@@ -144,9 +144,12 @@ func (c *Call) object() json.RawMessage {
 	switch {
 	case text == "" || text == "null":
 		return json.RawMessage("{}")
+	// Other JSON, as a list, is valid too and refused all the same.
 	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
 		return json.RawMessage(text)
 	}
+
+	// Cut short: it goes back with every step from now on.
 	wrapped, err := json.Marshal(map[string]string{"_invalid": strings.ToValidUTF8(text[:min(len(text), 500)], "")})
 	if err != nil {
 		return json.RawMessage("{}")

@@ -140,12 +140,15 @@ func (e *endpoint) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	// A configured address goes before the usual one. Azure has read it already, for its version.
 	if e.m.BaseURL != "" && e.m.Provider != config.Azure {
 		e.base = e.m.BaseURL
 	}
 	e.base = strings.TrimRight(e.base, "/")
 
 	var err error
+
+	// Secrets are resolved now, on this node: a missing one is told before anything is sent.
 	if e.guard.sign, err = e.signer(ctx); err != nil {
 		return err
 	}
@@ -153,6 +156,7 @@ func (e *endpoint) prepare(ctx context.Context) error {
 		return err
 	}
 
+	// Last, and into what the place may have set: what people configure counts.
 	for _, p := range e.m.QueryParams {
 		if e.guard.query == nil {
 			e.guard.query = map[string]string{}
@@ -220,6 +224,7 @@ func (e *endpoint) valueOf(ctx context.Context, kv config.KeyText) (string, erro
 // azurePlace finds the address of a resource. A host of Azure gets its own
 // path and version, any other the path of the wire alone.
 func azurePlace(e *endpoint) error {
+	// The one under which this wire is served there.
 	version := e.m.APIVersion
 	if version == "" {
 		version = "preview"
@@ -232,6 +237,7 @@ func azurePlace(e *endpoint) error {
 		}
 
 		e.base = e.m.BaseURL
+		// A gateway has its own paths, and may refuse a version that it does not know.
 		if strings.HasSuffix(u.Hostname(), ".openai.azure.com") {
 			e.base = strings.TrimSuffix(strings.TrimRight(e.base, "/"), "/v1") + "/v1"
 			e.guard.query = map[string]string{"api-version": version}
@@ -239,6 +245,7 @@ func azurePlace(e *endpoint) error {
 		return nil
 	}
 
+	// The usual case: the address is made of the resource's name.
 	name := e.lookup(e.m.ResourceName, "AZURE_RESOURCE_NAME", "")
 	if name == "" {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set resourceName or baseUrl in the configuration, or AZURE_RESOURCE_NAME on the nodes."}
@@ -257,6 +264,7 @@ func vertexPlace(e *endpoint) error {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set project in the configuration, or GOOGLE_VERTEX_PROJECT on the nodes."}
 	}
 
+	// The three forms of the address, as Google has them; the global one has no region in it.
 	switch e.region {
 	case "global":
 		e.base = "https://aiplatform.googleapis.com"
@@ -272,6 +280,8 @@ func vertexPlace(e *endpoint) error {
 // it ends.
 func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 	return func(ctx context.Context, h http.Header) error {
+		// Resolved with each request: a key file that was replaced counts at once. "" is what the
+		// host has.
 		file := ""
 		if e.m.Credentials != nil {
 			resolved, err := e.d.Secret(ctx, *e.m.Credentials)
@@ -281,6 +291,7 @@ func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 			file = strings.TrimSpace(resolved)
 		}
 
+		// Kept by whoever gives it, and asked for anew before it ends.
 		token, err := e.d.GoogleToken(ctx, file)
 		if err != nil {
 			return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: clip(err.Error())}

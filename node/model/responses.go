@@ -64,6 +64,7 @@ func (w *responsesWire) body(r *Request) ([]byte, error) {
 }
 
 func (w *responsesWire) reasoning() map[string]string {
+	// Without a summary the service says nothing while it thinks, and people would see silence.
 	effort, summary := w.e.m.ReasoningEffort, w.e.m.ReasoningSummary
 	if effort == "" {
 		effort = "medium"
@@ -72,6 +73,8 @@ func (w *responsesWire) reasoning() map[string]string {
 		summary = "auto"
 	}
 	r := map[string]string{"effort": effort}
+
+	// Some accounts may not have summaries; that is learned, and the rest stays.
 	if summary != "none" && w.e.takes("summary") {
 		r["summary"] = summary
 	}
@@ -84,10 +87,12 @@ func (w *responsesWire) input(r *Request) []any {
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		if m.Role == Assistant {
+			// Several items: each call and each part of the reasoning is one.
 			items = append(items, w.said(m)...)
 			continue
 		}
 
+		// Before the words of the user: an open call is refused.
 		for _, res := range m.Results() {
 			items = append(items, map[string]string{"type": "function_call_output", "call_id": res.ID, "output": solid(res.Text)})
 		}
@@ -99,6 +104,7 @@ func (w *responsesWire) input(r *Request) []any {
 }
 
 func (w *responsesWire) said(m *Message) (items []any) {
+	// As they came: an item of reasoning has to stand before its call, or the call is refused.
 	var own []json.RawMessage
 	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &own) == nil {
 		for _, item := range own {
@@ -107,6 +113,7 @@ func (w *responsesWire) said(m *Message) (items []any) {
 		return items
 	}
 
+	// Without reasoning, which is sealed for the model that made it.
 	if text := m.Text(); text != "" || len(m.Calls()) == 0 {
 		items = append(items, map[string]string{"role": "assistant", "content": solid(text)})
 	}
@@ -123,8 +130,9 @@ func (w *responsesWire) answer(ctx context.Context, r *Request, on func(Event)) 
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 	stream := w.service.NewStreaming(ctx, param.Override[oai.ResponseNewParams](json.RawMessage(body)))
-	defer stream.Close()
+	defer stream.Close() // ends the request where an event was bad
 
+	// Gathered item by item; the last event, which repeats them, fills in what was not told.
 	s := &responsesStream{e: w.e, on: on, items: map[int64]json.RawMessage{}}
 	for stream.Next() {
 		event := stream.Current()
@@ -149,6 +157,7 @@ type responsesStream struct {
 
 func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 	switch event.Type {
+	// Only for those who watch: the answer is made of the items.
 	case "response.output_text.delta", "response.refusal.delta":
 		s.on(Event{Text: event.Delta})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
@@ -159,6 +168,7 @@ func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 	case "response.completed", "response.incomplete":
 		return s.end(&event.Response)
 
+	// Both ways to fail: of the answer, and of the stream itself.
 	case "response.failed":
 		f := event.Response.Error
 		return &Error{Kind: kindFor(0, []string{string(f.Code)}, f.Message), Message: clip(f.Message)}
@@ -287,12 +297,15 @@ func expanded(c *Call) []*Call {
 		} `json:"tool_uses"`
 	}
 
+	// Not in its form: as it stands it fails as a call of an unknown tool, which the model is
+	// told.
 	if json.Unmarshal([]byte(c.Arguments), &args) != nil || len(args.Uses) == 0 {
 		return []*Call{c}
 	}
 
 	var calls []*Call
 	for i, use := range args.Uses {
+		// The slash tells later that these were one call.
 		calls = append(calls, &Call{
 			ID: fmt.Sprintf("%s/%d", c.ID, i), Name: strings.TrimPrefix(use.Name, "functions."), Arguments: string(use.Parameters),
 		})

@@ -52,6 +52,8 @@ func (t *tagSplitter) take(piece string) (said, thought string, void bool) {
 
 		case strings.HasPrefix(text, t.close) && (t.inside || !t.seen):
 			if !t.inside {
+				// A closing tag without an opening one: the template had opened it, so all before
+				// was reasoning.
 				void = true
 				out[1].WriteString(out[0].String())
 				out[0].Reset()
@@ -59,6 +61,7 @@ func (t *tagSplitter) take(piece string) (said, thought string, void bool) {
 			t.inside, t.seen = false, true
 			text = strings.TrimLeft(text[len(t.close):], "\n")
 
+		// The piece ends within a tag, maybe: the next one tells.
 		case strings.HasPrefix(t.open, text) || strings.HasPrefix(t.close, text):
 			t.held = text
 			text = ""

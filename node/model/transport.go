@@ -56,6 +56,8 @@ const signedPrefix = "X-Amz-"
 
 // RoundTrip is of [http.RoundTripper]. Whatever is no good answer is an *Error.
 func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	// A context of its own: the watch over silence ends it, with the reason. The request is a
+	// copy, as the interface forbids to change it.
 	ctx, cancel := context.WithCancelCause(req.Context())
 	out := req.Clone(ctx)
 	if err := g.dress(ctx, out, req.Header); err != nil {
@@ -66,18 +68,21 @@ func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := g.next.RoundTrip(out)
 	if err != nil {
 		cancel(err)
+		// Whoever asked has gone: that is no failure of the provider.
 		if req.Context().Err() != nil {
 			return nil, err
 		}
 		return nil, unreachable(err)
 	}
 
+	// Read here and now: the libraries' own errors would quote bodies and headers.
 	if resp.StatusCode != http.StatusOK {
 		defer cancel(nil)
 		defer resp.Body.Close()
 		return nil, fromResponse(resp)
 	}
 
+	// From here on the body ends the context, when it is closed.
 	resp.Body = newBoundedBody(resp.Body, g.silent, cancel)
 	return resp, nil
 }
@@ -96,6 +101,8 @@ func (g *guarded) dress(ctx context.Context, out *http.Request, from http.Header
 		}
 	}
 
+	// Of Bedrock, whose library signs what is sent; anything else that a library puts there is
+	// dropped.
 	signed := from.Get("Authorization")
 	ours := strings.HasPrefix(signed, "AWS4-HMAC-SHA256 ")
 	if ours {
@@ -119,6 +126,7 @@ func (g *guarded) dress(ctx context.Context, out *http.Request, from http.Header
 		}
 	}
 
+	// Last: whatever stood under that name before.
 	for name, v := range credential {
 		out.Header[name] = v
 	}
@@ -166,6 +174,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
+	// Any byte shows that the other side is there.
 	b.timer.Reset(b.silent)
 	return n, err
 }

@@ -89,6 +89,7 @@ var wires = []struct {
 
 // ServeHTTP is of [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// What Messages asks before its first step: this model thinks with a budget.
 	if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/models/") {
 		fmt.Fprint(w, `{"id":"m","type":"model","capabilities":{"thinking":{"supported":true,"types":{"enabled":{"supported":true},"adaptive":{"supported":false}}}}}`)
 		return
@@ -102,14 +103,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		req := &Request{Wire: wire.name, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Raw: string(body)}
+		// Not counted as a request: a script counts steps.
 		if json.Unmarshal(body, &req.Body) != nil {
 			refuse(w, "the body is not a JSON object")
 			return
 		}
 		s.mu.Lock()
+		// Number and check under one lock: several conversations may be asked at once.
 		req.Step = len(s.requests)
 		s.requests = append(s.requests, req)
 		complaint := wire.check(s, req)
+		// Kept too: a client may mend its request and ask again, and the test would not see why.
 		if complaint != "" {
 			s.refused = append(s.refused, complaint)
 		}
@@ -118,6 +122,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse(w, complaint)
 			return
 		}
+
+		// Without the lock: a policy may wait, or ask for the requests.
 		turn := s.policy(req)
 		stream := wire.stream(s, req, turn)
 		if turn.Fault != nil {
@@ -169,6 +175,7 @@ func (s *Server) keep(t Turn) string {
 	token := fmt.Sprintf("c2lnbmF0dXJl%d", len(s.opaque)) // base64, as signatures are
 	token += strings.Repeat("A", (4-len(token)%4)%4)
 	for _, c := range t.Calls {
+		// By call: its result shows whether the reasoning came back with it.
 		s.opaque[c.ID] = token
 	}
 	return token

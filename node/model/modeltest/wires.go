@@ -39,7 +39,9 @@ func streamChat(s *Server, _ *Request, t Turn) []byte {
 		fmt.Fprintf(&b, "data: %s\n\n", encoded(object{"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m",
 			"choices": []any{object{"index": 0, "delta": delta, "finish_reason": finish}}}))
 	}
+	// Services behind proxies send comments while a model thinks; they are no events.
 	b.WriteString(": keep-alive\n\n")
+	// Both names under which providers give reasoning back.
 	if token := s.keep(t); token != "" {
 		say(object{"role": "assistant", "reasoning_content": t.Reasoning + token,
 			"reasoning_details": []any{object{"type": "reasoning.encrypted", "data": token, "index": 0}}}, nil)
@@ -49,12 +51,16 @@ func streamChat(s *Server, _ *Request, t Turn) []byte {
 			say(object{"content": piece}, nil)
 		}
 	}
+	// The first piece names the call; the others have its number alone.
 	for i, c := range t.Calls {
 		say(object{"tool_calls": []any{object{"index": i, "id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": ""}}}}, nil)
 		for _, piece := range halves(c.Arguments) {
 			say(object{"tool_calls": []any{object{"index": i, "function": object{"arguments": piece}}}}, nil)
 		}
 	}
+
+	// A turn with calls has its own reason, and the usage comes behind it, in an event without
+	// choices.
 	finish := "stop"
 	if len(t.Calls) > 0 {
 		finish = "tool_calls"
@@ -73,12 +79,14 @@ var nine = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
 func checkChat(s *Server, r *Request) string {
 	open := map[string]bool{}
 	var answered []string
+	// Which provider is played is told by the name of the model.
 	strict := strings.Contains(text(r.Body["model"]), "mistral")
 	for _, m := range list(r.Body["messages"]) {
 		switch text(get(m, "role")) {
 		case "assistant":
 			for _, c := range list(get(m, "tool_calls")) {
 				id := text(get(c, "id"))
+				// Mistral takes no names of calls but its own form.
 				if strict && !nine.MatchString(id) {
 					return "Tool call id was " + id + " but must be a-z, A-Z, 0-9, with a length of 9."
 				}
@@ -87,9 +95,13 @@ func checkChat(s *Server, r *Request) string {
 				}
 				open[id] = true
 			}
+
+			// A message that was nothing but reasoning has neither.
 			if get(m, "content") == nil && get(m, "tool_calls") == nil {
 				return "Assistant message must have either content or tool_calls"
 			}
+		// A result without its call, or of one that was answered already, as after a bad cut of
+		// the conversation.
 		case "tool":
 			id := text(get(m, "tool_call_id"))
 			if !open[id] {
@@ -97,6 +109,7 @@ func checkChat(s *Server, r *Request) string {
 			}
 			delete(open, id)
 			answered = append(answered, id)
+		// Every call has its result before anybody says something else, and before the end.
 		case "user":
 			if len(open) > 0 {
 				return "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
@@ -106,6 +119,8 @@ func checkChat(s *Server, r *Request) string {
 	if len(open) > 0 {
 		return "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
 	}
+
+	// The others ignore reasoning that comes back.
 	wants := strings.Contains(text(r.Body["model"]), "deepseek") || strings.Contains(text(r.Body["model"]), "openrouter")
 	if id := s.missing(r, answered); id != "" && wants {
 		return "Missing `reasoning_content` field in the assistant message of " + id
@@ -116,11 +131,13 @@ func checkChat(s *Server, r *Request) string {
 func streamResponses(s *Server, r *Request, t Turn) []byte {
 	var b bytes.Buffer
 	seq := 0
+	// The kind stands twice, as the service has it: libraries read one or the other.
 	say := func(kind string, v object) {
 		v["type"], v["sequence_number"] = kind, seq
 		seq++
 		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", kind, encoded(v))
 	}
+	// The whole response is in the first event and in the last, then with all items.
 	response := func(status string, out []any) object {
 		return object{"id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": r.Body["model"], "output": out,
 			"parallel_tool_calls": true, "tools": []any{}, "tool_choice": "auto", "error": nil, "incomplete_details": nil, "instructions": nil, "metadata": object{}, "temperature": nil, "top_p": nil}
@@ -128,6 +145,8 @@ func streamResponses(s *Server, r *Request, t Turn) []byte {
 	say("response.created", object{"response": response("in_progress", []any{})})
 	var out []any
 	add := func(item object) { out = append(out, item) }
+
+	// The order of the items is that in which they have to come back.
 	if token := s.keep(t); token != "" {
 		item := object{"id": "rs_1", "type": "reasoning", "summary": []any{object{"type": "summary_text", "text": t.Reasoning}}, "encrypted_content": token}
 		say("response.reasoning_summary_text.delta", object{"item_id": "rs_1", "output_index": len(out), "summary_index": 0, "delta": t.Reasoning})
@@ -142,12 +161,15 @@ func streamResponses(s *Server, r *Request, t Turn) []byte {
 		say("response.output_item.done", object{"output_index": len(out), "item": item})
 		add(item)
 	}
+	// Names of items are not those of calls, which is easily mixed up.
 	for i, c := range t.Calls {
 		item := object{"id": fmt.Sprintf("fc_%d", i), "type": "function_call", "call_id": c.ID, "name": c.Name, "arguments": c.Arguments, "status": "completed"}
 		say("response.function_call_arguments.delta", object{"item_id": item["id"], "output_index": len(out), "delta": c.Arguments})
 		say("response.output_item.done", object{"output_index": len(out), "item": item})
 		add(item)
 	}
+
+	// What was cut ends with an event of another name.
 	end, kind := response("completed", out), "response.completed"
 	if t.Length {
 		end, kind = response("incomplete", out), "response.incomplete"
@@ -160,6 +182,7 @@ func streamResponses(s *Server, r *Request, t Turn) []byte {
 }
 
 func checkResponses(s *Server, r *Request) string {
+	// Stored at the provider, code of private repositories would lie there.
 	if r.Body["store"] != false {
 		return "store has to be false here"
 	}
@@ -169,6 +192,7 @@ func checkResponses(s *Server, r *Request) string {
 		switch text(get(item, "type")) {
 		case "function_call":
 			open[text(get(item, "call_id"))] = true
+		// A result has to stand behind its call, and every call needs one.
 		case "function_call_output":
 			id := text(get(item, "call_id"))
 			if !open[id] {
@@ -181,6 +205,7 @@ func checkResponses(s *Server, r *Request) string {
 	for id := range open {
 		return "No tool output found for function call " + id + "."
 	}
+	// Nothing is stored, so the sealed reasoning has to come with the call.
 	if id := s.missing(r, answered); id != "" {
 		return "Item 'fc' of type 'function_call' was provided without its required 'reasoning' item: " + id
 	}
@@ -193,10 +218,12 @@ func streamMessages(s *Server, r *Request, t Turn) []byte {
 		v["type"] = kind
 		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", kind, encoded(v))
 	}
+	// The input is told at the start, in three parts that add up; the output at the end.
 	say("message_start", object{"message": object{"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []any{}, "stop_reason": nil, "stop_sequence": nil,
 		"usage": object{"input_tokens": input - cached, "cache_read_input_tokens": cached, "cache_creation_input_tokens": 0, "output_tokens": 1}}})
 	say("ping", object{})
 	index := 0
+	// Blocks come one after the other, each begun and ended.
 	block := func(start object, deltas ...object) {
 		say("content_block_start", object{"index": index, "content_block": start})
 		for _, d := range deltas {
@@ -205,6 +232,8 @@ func streamMessages(s *Server, r *Request, t Turn) []byte {
 		say("content_block_stop", object{"index": index})
 		index++
 	}
+
+	// The signature comes in its own piece, behind what it signs.
 	if token := s.keep(t); token != "" {
 		block(object{"type": "thinking", "thinking": "", "signature": ""},
 			object{"type": "thinking_delta", "thinking": t.Reasoning}, object{"type": "signature_delta", "signature": token})
@@ -223,6 +252,8 @@ func streamMessages(s *Server, r *Request, t Turn) []byte {
 		}
 		block(object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": object{}}, deltas...)
 	}
+
+	// Calls go before the bound: the reason is the last thing that the model did.
 	stop := "end_turn"
 	if len(t.Calls) > 0 {
 		stop = "tool_use"
@@ -235,20 +266,25 @@ func streamMessages(s *Server, r *Request, t Turn) []byte {
 }
 
 func checkMessages(s *Server, r *Request) string {
+	// Required here, unlike in all other wires.
 	if n, _ := r.Body["max_tokens"].(float64); n <= 0 {
 		return "max_tokens: Field required"
 	}
+	// On Vertex the model is in the path, and the version in its place.
 	if text(r.Body["model"]) == "" && text(r.Body["anthropic_version"]) == "" {
 		return "model: Field required"
 	}
 	var answered []string
 	last, open := "", map[string]bool{}
+
+	// Each step marks its end: with the marks of earlier steps the bound would soon be reached.
 	marks := strings.Count(r.Raw, `"cache_control"`)
 	if marks > 4 {
 		return "A maximum of 4 blocks with cache_control may be provided."
 	}
 	for _, m := range list(r.Body["messages"]) {
 		role := text(get(m, "role"))
+		// Two messages of one role in a row have to be made one.
 		if role == last {
 			return "messages: roles must alternate"
 		}
@@ -256,10 +292,12 @@ func checkMessages(s *Server, r *Request) string {
 		for i, b := range list(get(m, "content")) {
 			switch text(get(b, "type")) {
 			case "text":
+				// Models give empty texts out, and do not take them back.
 				if text(get(b, "text")) == "" {
 					return "messages: text content blocks must be non-empty"
 				}
 			case "tool_use":
+				// Arguments that are no object go back wrapped in one.
 				if _, ok := get(b, "input").(map[string]any); !ok {
 					return "tool_use.input: Input should be a valid dictionary"
 				}
@@ -269,6 +307,7 @@ func checkMessages(s *Server, r *Request) string {
 				if !open[id] {
 					return "unexpected `tool_use_id` found in `tool_result` blocks: " + id
 				}
+				// Words of the user stand behind the results, never before or between.
 				if i > 0 && text(get(list(get(m, "content"))[i-1], "type")) != "tool_result" {
 					return "tool_result blocks have to stand first"
 				}
@@ -276,6 +315,8 @@ func checkMessages(s *Server, r *Request) string {
 				answered = append(answered, id)
 			}
 		}
+
+		// All results of a step are in the message right behind it.
 		if role == "user" && len(open) > 0 {
 			return "`tool_use` ids were found without `tool_result` blocks immediately after"
 		}
@@ -305,12 +346,14 @@ func streamGemini(s *Server, _ *Request, t Turn) []byte {
 			say([]any{object{"text": piece}}, "")
 		}
 	}
+	// A call comes whole, with its arguments as an object.
 	for i, c := range t.Calls {
 		var args any
 		if json.Unmarshal([]byte(c.Arguments), &args) != nil {
 			args = object{}
 		}
 		part := object{"functionCall": object{"name": c.Name, "args": args, "id": c.ID}}
+		// Of several calls of a step only the first is signed.
 		if i == 0 && token != "" {
 			part["thoughtSignature"] = token
 		}
@@ -320,6 +363,7 @@ func streamGemini(s *Server, _ *Request, t Turn) []byte {
 	if t.Length {
 		finish = "MAX_TOKENS"
 	}
+	// The reason comes with an empty text, which is no part of the answer.
 	say([]any{object{"text": ""}}, finish)
 	return b.Bytes()
 }
@@ -331,6 +375,7 @@ func checkGemini(s *Server, r *Request) string {
 		responses := 0
 		for _, p := range list(get(c, "parts")) {
 			if get(p, "functionCall") != nil {
+				// Only models that think ask for signatures, and only with the first call.
 				if calls == 0 && get(p, "thoughtSignature") == nil && len(s.opaque) > 0 {
 					return "Function call is missing a thought_signature in functionCall parts."
 				}
@@ -340,6 +385,8 @@ func checkGemini(s *Server, r *Request) string {
 				responses++
 			}
 		}
+
+		// Results have no names of calls here: their number is all that can be checked.
 		if role == "user" && last == "model" && responses != calls {
 			return "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."
 		}
@@ -354,6 +401,7 @@ func checkGemini(s *Server, r *Request) string {
 func streamConverse(s *Server, _ *Request, t Turn) []byte {
 	var b bytes.Buffer
 	enc := eventstream.NewEncoder()
+	// The library reads its own framing, with sums: so it is written by its own encoder.
 	say := func(kind string, v object) {
 		m := eventstream.Message{Payload: []byte(encoded(v))}
 		m.Headers.Set(":message-type", eventstream.StringValue("event"))
@@ -365,6 +413,7 @@ func streamConverse(s *Server, _ *Request, t Turn) []byte {
 	}
 	say("messageStart", object{"role": "assistant"})
 	index := 0
+	// Blocks of text and reasoning have no start: their first piece is it.
 	if token := s.keep(t); token != "" {
 		say("contentBlockDelta", object{"contentBlockIndex": index, "delta": object{"reasoningContent": object{"text": t.Reasoning}}})
 		say("contentBlockDelta", object{"contentBlockIndex": index, "delta": object{"reasoningContent": object{"signature": token}}})
@@ -386,6 +435,8 @@ func streamConverse(s *Server, _ *Request, t Turn) []byte {
 		say("contentBlockStop", object{"contentBlockIndex": index})
 		index++
 	}
+	// The usage may come before the reason to stop: who ends at the reason alone would lose one of
+	// the two.
 	say("metadata", object{"usage": object{"inputTokens": input - cached, "outputTokens": output, "totalTokens": input + output, "cacheReadInputTokens": cached}, "metrics": object{"latencyMs": 1}})
 	stop := "end_turn"
 	if len(t.Calls) > 0 {
@@ -403,6 +454,7 @@ func checkConverse(s *Server, r *Request) string {
 	last, tools := "", false
 	for _, m := range list(r.Body["messages"]) {
 		role := text(get(m, "role"))
+		// Roles take turns, or the service refuses all.
 		if role == last {
 			return "A conversation must alternate between user and assistant roles."
 		}
@@ -415,6 +467,7 @@ func checkConverse(s *Server, r *Request) string {
 				id := text(get(res, "toolUseId"))
 				delete(open, id)
 				answered = append(answered, id)
+				// A tool that found nothing still has to say something.
 				for _, c := range list(get(res, "content")) {
 					if text(get(c, "text")) == "" {
 						return "The text field in the ContentBlock object is blank."
@@ -426,6 +479,8 @@ func checkConverse(s *Server, r *Request) string {
 			return "Expected toolResult blocks for the toolUse blocks of the message before."
 		}
 	}
+
+	// Also in a step in which nothing may be called any more.
 	if tools && r.Body["toolConfig"] == nil {
 		return "The toolConfig field must be defined when using toolUse and toolResult content blocks."
 	}
