@@ -35,6 +35,7 @@ type archive struct {
 // visible finds a thread that a viewer may see: his own, or a shared one.
 // Any other one is not there.
 func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) {
+	// One answer for all reasons: who tries ids must not learn which there are.
 	h := a.catalog.View().Thread(id)
 	if h == nil || v.Role == catalog.RoleNone || !h.Public && !owns(v, h) {
 		return nil, noChat()
@@ -45,6 +46,7 @@ func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) 
 // fresh is visible for a thread that may have begun on another node a moment
 // ago: where there is none, this node asks the leader what is new.
 func (a *archive) fresh(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
+	// What cannot be an id is not worth a question to the leader, and what is here needs none.
 	if len(id) != idLength || a.catalog.View().Thread(id) != nil {
 		return a.visible(v, id)
 	}
@@ -81,6 +83,7 @@ func (a *archive) own(ctx context.Context, v catalog.Viewer, id string) (*catalo
 // Chats lists the threads of a viewer, those that changed last first; total is
 // how many there are. A guest has no list.
 func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (chats []Chat, total int, err error) {
+	// Guests are one owner together: a list would show each the questions of all others.
 	switch v.Role {
 	case catalog.RoleNone:
 		return nil, 0, call.Fail(call.ErrUnauthenticated, "Not authenticated")
@@ -88,6 +91,7 @@ func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (
 		return nil, 0, nil
 	}
 
+	// By id after the time: threads that changed together must not change places between pages.
 	all := slices.SortedFunc(a.catalog.View().ThreadsOf(ownerOf(v)), func(x, y *catalog.Thread) int {
 		return cmp.Or(y.Changed.Compare(x.Changed), strings.Compare(x.ID, y.ID))
 	})
@@ -112,10 +116,12 @@ func (a *archive) brief(ctx context.Context, v catalog.Viewer, h *catalog.Thread
 
 // said is what was said in a turn that has ended.
 func (a *archive) said(ctx context.Context, id string, turn catalog.ThreadTurn) (*kept, error) {
+	// The catalog knows that it was asked, and no node what was said.
 	if turn.File == "" {
 		return &kept{Report: Report{ID: id, Status: Failed, Error: "All nodes that had this question went away at once: it is lost. Ask it again."}}, nil
 	}
 
+	// By file, which never changes: what is kept is never stale.
 	if k := a.recent.get(turn.File); k != nil {
 		return k, nil
 	}
@@ -139,13 +145,14 @@ func (a *archive) earlier(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 	var out []*Report
 	for _, turn := range h.Turns {
 		if turn.File == "" {
-			continue
+			continue // it was lost: the model is told nothing of it
 		}
 		k, err := a.said(ctx, h.ID, turn)
 		if err != nil {
 			return nil, err
 		}
 
+		// As he may see it now: the model must not tell what he has lost the right to read.
 		r := a.sightOf(v, k.Report.Sight).report(k.Report)
 		out = append(out, &r)
 	}
@@ -154,10 +161,12 @@ func (a *archive) earlier(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 
 func (a *archive) sightOf(v catalog.Viewer, asked []byte) *sight {
 	repos, err := a.gate.Repos(v)
+	// Where nothing can be decided nothing is shown.
 	if err != nil {
 		return &sight{}
 	}
 	set := roaring.New()
+	// A set that cannot be read: how the answer was found is then shown to nobody.
 	if _, err := set.FromBuffer(asked); err != nil {
 		return &sight{repos: repos}
 	}
@@ -187,6 +196,7 @@ func (r *recent) put(file string, k *kept) {
 		r.turns = map[string]*kept{}
 	}
 
+	// Two may have read it at once; in the order it stands once.
 	if r.turns[file] != nil {
 		return
 	}

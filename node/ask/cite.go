@@ -37,6 +37,7 @@ const (
 // Label is the name of the place.
 func (c *Citation) Label() string {
 	switch {
+	// The whole file is meant, or the lines were not there.
 	case c.First == 0:
 		return c.Path
 	case c.Last == c.First:
@@ -76,6 +77,7 @@ type citer struct {
 
 // write takes a piece of what the model writes.
 func (c *citer) write(text string) {
+	// A mark may be cut anywhere between two pieces, so the end of the last one comes first.
 	text = c.held + clean(text)
 	c.held = ""
 
@@ -127,7 +129,7 @@ func (c *citer) text(text string) {
 	if text == "" {
 		return
 	}
-	// A mark in back-quotes would be shown as code.
+	// Kept for the next citation, which belongs to the sentence before it: the end is enough.
 	c.near += text
 	if len(c.near) > 2000 {
 		c.near = strings.ToValidUTF8(c.near[len(c.near)-1000:], "")
@@ -236,6 +238,8 @@ func (k *checker) place(ctx context.Context, m *mark) *Citation {
 		return nil
 	}
 
+	// What the model writes is looked up as the asker, narrowed as the tools are: a citation shows
+	// no more than they do.
 	repo := ""
 	if found, err := seen.ByEnding(m.repo); err == nil {
 		repo = found.Name
@@ -299,6 +303,8 @@ const slack = 3
 func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence string) {
 	total := c.Last
 	c.First, c.Last = m.first, min(m.last, total)
+	// What a sentence names in back-quotes is what can be checked; without names the lines are
+	// believed.
 	names := quotedNames(sentence)
 	inside := c.First <= total
 	if !inside {
@@ -355,6 +361,7 @@ func (k *checker) text(ctx context.Context, c *Citation, first, last int) string
 func (k *checker) find(ctx context.Context, c *Citation, name string) (first, last int, ok bool) {
 	short := name[strings.LastIndexAny(name, ".:")+1:]
 
+	// Better where it is defined than where it is used, if that is one place.
 	o, err := k.ledger.Browser.Outline(ctx, k.viewer, browse.OutlineRequest{Repo: c.Repo, Ref: c.Commit, Paths: []string{c.Path}})
 	if err == nil && len(o.Files) == 1 {
 		found := 0
@@ -392,6 +399,7 @@ func (k *checker) find(ctx context.Context, c *Citation, name string) (first, la
 // has reports whether the first lines of the file have a name.
 func (k *checker) has(ctx context.Context, c *Citation, name string) bool {
 	short := name[strings.LastIndexAny(name, ".:")+1:]
+	// One page is enough: it only decides whether a doubt is told.
 	return mentions(k.text(ctx, c, 1, 500), short)
 }
 
@@ -416,6 +424,7 @@ func quotedNames(sentence string) []string {
 
 // mentions reports whether a text has a name as a word, or its last part.
 func mentions(text, name string) bool {
+	// Code says Close where prose says Store.Close.
 	if at := strings.LastIndexAny(name, ".:#>"); at >= 0 {
 		name = name[at+1:]
 	}
@@ -428,6 +437,8 @@ func mentions(text, name string) bool {
 
 		at += from
 		end := at + len(name)
+
+		// As a word: Close does not stand in a line that has CloseAll.
 		if (at == 0 || !isWord(text[at-1])) && (end == len(text) || !isWord(text[end])) {
 			return true
 		}

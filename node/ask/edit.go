@@ -23,6 +23,7 @@ func (e *editor) changeable(ctx context.Context, v catalog.Viewer, id string) (*
 		return nil, err
 	case !owns(v, h):
 		return nil, call.Fail(call.ErrForbidden, "This is somebody else's thread.")
+	// Every guest owns it, so every guest could take it from the others.
 	case h.Owner == "":
 		return nil, call.Fail(call.ErrForbidden, "A guest's thread is everybody's who has its link: nobody changes it. It goes after some days.")
 	}
@@ -37,12 +38,14 @@ func (e *editor) ChangeChat(ctx context.Context, v catalog.Viewer, id, name stri
 		return err
 	}
 
+	// The command always says who sees the thread: what is not told stays as it is now.
 	c := &catalog.ChangeThread{Thread: id, Public: h.Public}
 	if public != nil {
 		c.Public = *public
 	}
 
 	if name != "" {
+		// Sealed before it is proposed: the catalog is on every disk, and in snapshots.
 		if c.Title, err = e.store.Seal(ctx, []byte(title(name))); err != nil {
 			return call.WriteError(err)
 		}
@@ -68,6 +71,7 @@ func (e *editor) ForkChat(ctx context.Context, v catalog.Viewer, id string) (str
 	if err != nil {
 		return "", err
 	}
+	// The files are shared, not copied. A guest's is public, as there is nobody to be private for.
 	c := &catalog.ForkThread{From: id, Thread: newID(), Owner: ownerOf(v), Title: h.Title, Public: v.Role == catalog.RoleGuest}
 	if _, err := e.catalog.Propose(ctx, c); err != nil {
 		return "", beginError(err)

@@ -35,7 +35,7 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 	}
 
 	if !c.Running {
-		return &c, nil
+		return &c, nil // what has ended is in files, wherever it ran
 	}
 
 	// What is being answered is where it runs. It may end meanwhile: then the
@@ -46,6 +46,7 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 	}
 
 	if r.Elsewhere {
+		// Still the same run: it is about to be taken over, and has nothing to show yet.
 		if now := f.archive.catalog.View().Thread(id); now != nil && now.Run.Fence == h.Run.Fence {
 			c.Turns = append(c.Turns, Report{ID: id, Status: Running, First: h.Events() + 1})
 			return &c, nil
@@ -61,6 +62,8 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 // fails. It does not matter where the turn runs, nor that its node goes away.
 func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(Event) error) error {
 	for {
+		// Asked for before the thread is: a change between the two would else be waited for in
+		// vain.
 		changed := f.changed()
 
 		h, err := f.archive.fresh(ctx, v, id)
@@ -95,6 +98,7 @@ func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, a
 func (f *follower) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thread, after *int, fn func(Event) error) (bool, error) {
 	at := 0
 	for _, turn := range h.Turns {
+		// Who comes back has seen these: their files are not even opened.
 		if at += int(turn.Events); at <= *after {
 			continue
 		}
@@ -103,8 +107,10 @@ func (f *follower) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 			return false, err
 		}
 
+		// Decided anew for each turn: what the viewer may see can change while he watches.
 		may := f.archive.sightOf(v, k.Report.Sight)
 		for _, e := range k.Events {
+			// He left in the middle of this turn.
 			if e.N <= *after {
 				continue
 			}
@@ -131,6 +137,8 @@ func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 
 		may := f.archive.sightOf(v, r.Report.Sight)
 		for _, e := range r.Events {
+			// A gap would be shown as an answer that lacks words: better an error, and a new
+			// beginning.
 			if e.N != *after+1 {
 				return false, fmt.Errorf("event %d after %d", e.N, *after)
 			}

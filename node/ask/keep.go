@@ -31,6 +31,7 @@ func (k *keeper) firstCommand(ctx context.Context, v catalog.Viewer, q *Question
 	c := &catalog.BeginTurn{Thread: q.Thread, Owner: ownerOf(v), Node: self, Copies: []string{self}}
 	if q.Thread == "" {
 		var err error
+		// What a guest asks is public: there is nothing by which he could be known again.
 		c.Thread, c.New, c.Public = newID(), true, q.Public || v.Role == catalog.RoleGuest
 		if c.Title, err = k.store.Seal(ctx, []byte(title(q.Query))); err != nil {
 			return nil, call.WriteError(err)
@@ -69,17 +70,20 @@ func (k *keeper) resume(ctx context.Context, h *catalog.Thread) (*thread.Log, []
 
 // end keeps what was said in a turn as a file, and then ends it in the catalog.
 func (k *keeper) end(ctx context.Context, log *thread.Log, r *Report, packed []byte) error {
+	// The file first: once the turn has ended in the catalog nobody keeps the log any more.
 	file, size, err := k.store.Put(ctx, r.ID, packed)
 	if err != nil {
 		return err
 	}
 
+	// The number of events lets those of the next turn go on without a gap.
 	turn := catalog.ThreadTurn{
 		File:   file,
 		Bytes:  uint32(size),
 		Events: uint32(r.Last - r.First + 1),
 		Failed: r.Status != Done,
 	}
+	// Refused where the fence is another: then another node ends it, with all that was said.
 	_, err = k.catalog.Propose(ctx, &catalog.EndTurn{Thread: r.ID, Fence: log.Fence(), Turn: turn})
 	return err
 }

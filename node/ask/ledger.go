@@ -49,6 +49,7 @@ func (l *ledger) note(repo, path, commit string) {
 
 	key := [2]string{repo, path}
 	if have := l.reads[key]; have != nil {
+		// Found once more is nothing new, read at another commit is: citations point to that one.
 		if commit != "" && commit != have.Commit {
 			have.Commit = commit
 			l.fresh = append(l.fresh, have)
@@ -56,6 +57,7 @@ func (l *ledger) note(repo, path, commit string) {
 		return
 	}
 
+	// A bound, for the ledger is in the log, and in the prompt of later questions.
 	if len(l.order) >= maxLedger || repo == "" || path == "" {
 		return
 	}
@@ -68,6 +70,7 @@ func (l *ledger) take() (reads []Read, searches int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.fresh {
+		// Copies: a later note may change the commit.
 		reads = append(reads, *r)
 	}
 	l.fresh = nil
@@ -87,6 +90,7 @@ func (l *ledger) ending(repo, path string) (found Read, ok bool) {
 	defer l.mu.Unlock()
 	for _, r := range l.order {
 		if (repo == "" || r.Repo == repo) && (r.Path == path || strings.HasSuffix(r.Path, "/"+path)) {
+			// Two files end so: to take one of them would be a guess.
 			if ok && (found.Repo != r.Repo || found.Path != r.Path) {
 				return Read{}, false
 			}
@@ -134,6 +138,7 @@ func (l *ledger) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequ
 
 // Ranked is of [tool.Searcher].
 func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.RankedRequest) (*search.RankedResponse, error) {
+	// Counted also where it fails: people are told how often was looked.
 	l.searched()
 	r, err := l.Searcher.Ranked(ctx, v, req)
 	if err == nil {
@@ -174,6 +179,7 @@ func (l *ledger) Diff(ctx context.Context, v catalog.Viewer, req browse.DiffRequ
 	r, err := l.Historian.Diff(ctx, v, req)
 	if err == nil && !req.Stat {
 		for _, f := range r.Files {
+			// What is gone at the head cannot be cited there.
 			if f.Status != 'D' {
 				l.note(req.Repo, f.NewPath, r.HeadCommit)
 			}

@@ -58,6 +58,7 @@ func (t *Turn) answer(ctx context.Context, from *state) {
 	}
 	err := func() (err error) {
 		defer func() {
+			// A turn that fails is told to who asked; the node goes on with the others.
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v", p)
 			}
@@ -65,6 +66,7 @@ func (t *Turn) answer(ctx context.Context, from *state) {
 		return l.work(ctx)
 	}()
 
+	// Nothing is said: the log is the other node's now, and so is the end.
 	if errors.Is(context.Cause(ctx), errMoved) {
 		return
 	}
@@ -118,12 +120,15 @@ func newLoop(t *Turn) *loop {
 		fence:    newID()[:8],
 	}
 
+	// Tools of its own, over the ledger: what they show is noted without reading their texts.
 	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: lister{t.kit, led}, Log: t.kit.log})
 	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks}
 	t.loop = l
 
+	// What is the same for all stands first, so that providers keep it.
 	l.req = model.Request{System: []string{static, t.instance()}, CacheKey: t.ID}
 	for _, row := range l.tools.Tools() {
+		// It says nothing about code, and each tool costs tokens with every step.
 		if row.Name != "list_language_models" {
 			l.req.Tools = append(l.req.Tools, model.Tool{Name: row.Name, About: row.About, Schema: row.Schema()})
 		}
@@ -145,11 +150,12 @@ func plainAnswer(r *Report) string {
 	for _, p := range r.Answer {
 		if p.Cite == nil {
 			b.WriteString(p.Text)
-		} else if p.Cite.State != Unverified {
+		} else if p.Cite.State != Unverified { // what was not there is not said again
 			fmt.Fprintf(&b, "@file:{%s::%s}", p.Cite.Repo, p.Cite.Label())
 		}
 	}
 
+	// An empty message is refused by providers.
 	if b.Len() == 0 {
 		return "(no answer)"
 	}
@@ -164,10 +170,12 @@ func (l *loop) say(text string) {
 // work goes step by step until the model has answered.
 func (l *loop) work(ctx context.Context) error {
 	for step := l.done + 1; ; step++ {
+		// At each step: a key that is revoked ends what was begun with it.
 		if err := l.t.kit.stillThere(l.t.asker); err != nil {
 			return err
 		}
 
+		// Before the model is asked, so that it can still answer within what is left.
 		l.budget(step)
 		l.compact(0.6, 0.3)
 		l.t.emit(Event{Kind: KindStep, Step: step})
@@ -313,6 +321,7 @@ func (l *loop) nothing(pieces []Piece) error {
 // count adds what a step took, and measures how many bytes a token has.
 func (l *loop) count(answer *model.Answer) {
 	size := l.size()
+	// Of short conversations the provider's own words would distort the measure.
 	if answer.Usage.Input > 500 && size > 0 {
 		l.perToken = max(1, float64(size)/float64(answer.Usage.Input))
 	}
@@ -332,16 +341,19 @@ func (l *loop) budget(step int) {
 	l.t.mu.Unlock()
 
 	switch {
+	// The first step is always given, however small the budget is.
 	case step > 1 && step > l.steps*4/5:
 		l.stopCalls(fmt.Sprintf("its budget of %d steps was nearly used", l.steps))
 	case used > maxInput*4/5:
 		l.stopCalls("its budget of tokens was nearly used")
+	// Of the turn, not of this node's part of it.
 	case clock.Since(l.t.began) > turnTime*4/5:
 		l.stopCalls("its time was nearly used")
 	default:
 		return
 	}
 
+	// In words as well: some models call on though they may not.
 	l.say("Answer now with what you have found. No more tools can be called.")
 }
 
@@ -423,6 +435,7 @@ func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool
 	for i, c := range calls {
 		l.t.emit(Event{Kind: KindCall, Text: shown(c)})
 
+		// Decided here and not in the goroutines: the maps have no lock.
 		key := keyOf(c)
 		l.times[key]++
 		if text, have := l.results[key]; have && l.times[key] >= sameCall {
@@ -431,6 +444,7 @@ func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool
 			continue
 		}
 
+		// Waits here, so that a step of sixty calls does not make a crowd on the node.
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
@@ -498,6 +512,7 @@ func sizeOf(m *model.Message) (n int) {
 		return len(m.Native.JSON)
 	}
 
+	// About as the wires write it: names and brackets come to some forty bytes.
 	for _, p := range m.Parts {
 		n += len(p.Text)
 		if p.Call != nil {
@@ -552,10 +567,12 @@ func (l *loop) compact(above, below float64) {
 // there, though files were read: it gets one more try.
 func (l *loop) unfounded(pieces []Piece) bool {
 	reads, _ := l.ledger.list()
+	// Once only: a model that cannot cite would else be asked for ever.
 	if l.repaired || len(reads) == 0 {
 		return false
 	}
 
+	// An answer in general words needs no citation; one that names code does.
 	code := false
 	for _, p := range pieces {
 		if p.Cite != nil && p.Cite.State != Unverified {

@@ -50,6 +50,8 @@ func disarm(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	open := ""
 	for i, line := range lines {
+		// As CommonMark has it: a block ends with as many signs as it began with, and nothing
+		// behind them. A renderer that saw it end elsewhere would read code as markup.
 		bare := strings.TrimRight(line, "\n")
 
 		m := fence.FindStringSubmatch(bare)
@@ -114,7 +116,9 @@ var (
 
 // disarmText escapes what begins links, images and tags.
 func disarmText(text string) string {
+	// Also where the model has escaped the bracket already: two escapes would free it again.
 	text = strings.NewReplacer("[", `\[`, "]", `\]`, "<", "&lt;", "\\[", `\[`, "\\]", `\]`, "\\", "\\").Replace(text)
+	// Renderers make links of bare addresses too.
 	text = address.ReplaceAllString(text, `$1\:$2`)
 	return www.ReplaceAllString(text, `www\.`)
 }

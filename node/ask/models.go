@@ -37,12 +37,14 @@ func (l *models) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, er
 		return nil, err
 	}
 
+	// A credential may have to be fetched from elsewhere; a list must not wait for it for long.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 
 	out := make([]tool.Model, len(configured))
 	for i := range configured {
 		m := &configured[i]
+		// On this node: each looks for its own variables and files.
 		_, err := l.clients.Open(ctx, m)
 		out[i] = tool.Model{Provider: string(m.Provider), Model: m.Model, DisplayName: m.DisplayName, Usable: err == nil}
 	}
@@ -84,6 +86,8 @@ func (l *models) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck
 		usage, err := l.check(ctx, m)
 
 		out[i] = ModelCheck{Provider: string(m.Provider), Model: m.Model, Took: l.now().Sub(began), Usage: usage}
+
+		// One that fails is a finding, not the failure of the check.
 		if err != nil {
 			out[i].Problem = err.Error()
 		}
@@ -97,10 +101,12 @@ func (l *models) check(ctx context.Context, m *config.Model) (model.Usage, error
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 
+	// Without it nobody is asked, and the reason is what is missing here.
 	c, err := l.clients.Open(ctx, m)
 	if err != nil {
 		return model.Usage{}, err
 	}
+	// A tool is offered, since answering alone is not enough: all of ask_codebase is calls.
 	answer, err := c.Answer(ctx, &model.Request{
 		System: []string{"This is a test of the connection."},
 		Tools: []model.Tool{{Name: "ready", About: "Tells that the model is ready.", Schema: json.RawMessage(
@@ -109,6 +115,7 @@ func (l *models) check(ctx context.Context, m *config.Model) (model.Usage, error
 	}, func(model.Event) {})
 
 	switch {
+	// Before the error of the call, which only says that it was cancelled.
 	case ctx.Err() != nil:
 		return model.Usage{}, fmt.Errorf("no answer within %v", checkTime)
 	case err != nil:
@@ -135,10 +142,13 @@ func (l *models) chosen(v catalog.Viewer, want ModelName) (*config.Model, error)
 	if len(models) == 0 {
 		return nil, call.Fail(call.ErrInvalid, "%s", NoModel)
 	}
+	// The first one is the default, as the configuration says.
 	if want == (ModelName{}) {
 		return &models[0], nil
 	}
 
+	// Without a provider the name has to be that of one model, or a bill would go where nobody
+	// meant it.
 	var fits []*config.Model
 	names := make([]string, len(models))
 	for i := range models {
@@ -148,6 +158,7 @@ func (l *models) chosen(v catalog.Viewer, want ModelName) (*config.Model, error)
 			fits = append(fits, m)
 		}
 	}
+	// With its provider it may stand there twice, with other settings: the first counts.
 	if len(fits) == 1 || len(fits) > 1 && want.Provider != "" {
 		return fits[0], nil
 	}

@@ -30,11 +30,14 @@ func (o *opener) begin(ctx context.Context, v catalog.Viewer, q Question) (*Star
 		return nil, err
 	}
 
+	// What it needs is found out before anything is proposed: a question that cannot be answered
+	// leaves no thread.
 	p, err := o.planner.plan(o.starter.runs.end, v, q)
 	if err != nil {
 		return nil, err
 	}
 
+	// The command comes last, as it names the copies that are there now.
 	first, err := o.keeper.firstCommand(ctx, v, &q)
 	if err != nil {
 		return nil, err
@@ -53,6 +56,7 @@ func (o *opener) continued(ctx context.Context, v catalog.Viewer, q *Question) (
 	if err != nil {
 		return nil, err
 	}
+	// Reading a shared thread is free; going on with it costs its owner.
 	if !owns(v, h) {
 		return nil, call.Fail(call.ErrForbidden, "This is somebody else's thread. Make a copy of it to go on with it: POST /api/chat/%s/fork.", h.ID)
 	}

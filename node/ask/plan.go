@@ -72,11 +72,14 @@ func (p *planner) narrowed(v catalog.Viewer, repos []string) (catalog.Viewer, []
 		return v, nil, nil
 	}
 
+	// As the asker: a repository that he does not see cannot be named, and is told of as one that
+	// is not there.
 	seen, err := p.gate.Repos(v)
 	if err != nil {
 		return v, nil, err
 	}
 
+	// By numbers, since names may change while the question is answered.
 	only := roaring.New()
 	var names []string
 	for _, name := range repos {
@@ -88,6 +91,6 @@ func (p *planner) narrowed(v catalog.Viewer, repos []string) (catalog.Viewer, []
 		names = append(names, repo.Name)
 	}
 
-	v.Only = only
+	v.Only = only // below the model: nothing it writes reaches further
 	return v, names, nil
 }

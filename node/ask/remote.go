@@ -52,7 +52,7 @@ func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, er
 	}
 
 	if req.Stop {
-		t.end(errStopped)
+		t.end(errStopped) // what was said until now is the answer's
 	}
 
 	// Where there is nothing yet the first event is waited for.
@@ -69,6 +69,7 @@ func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, er
 
 		events, _, ended, lost = t.Events(req.After)
 	}
+	// One that was lost and had ended lacks nothing.
 	return &chatResponse{t.Now(), events, ended, lost && !ended}, nil
 }
 
@@ -89,11 +90,14 @@ func (r *remote) stop(ctx context.Context, h *catalog.Thread) error {
 	req := &chatRequest{ID: h.ID, Fence: h.Run.Fence, Stop: true}
 	var answer *chatResponse
 	var err error
+	// The same function here and there, as for events.
 	if h.Run.Node == r.nodes.Self() {
 		answer, err = r.serve(ctx, req)
 	} else {
 		answer, err = chatCall.Ask(ctx, r.net, h.Run.Node, req)
 	}
+
+	// Said, not hidden: a question that goes on goes on costing.
 	if err != nil || answer.Elsewhere {
 		return call.Fail(call.ErrUnavailable, "The node that answers this question cannot be reached now: try again in a moment.")
 	}

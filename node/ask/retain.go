@@ -38,9 +38,12 @@ func (r *retention) keeps(h *catalog.Thread) time.Duration {
 func (r *retention) expire(ctx context.Context, now time.Time) {
 	view := r.catalog.View()
 	var old []catalog.Command
+	// What an account has asked goes with it; keys and guests only age.
 	for h := range view.Threads() {
 		id, isAccount := strings.CutPrefix(h.Owner, "account ")
 		gone := isAccount && view.Account(id) == nil
+		// Never one that is being answered. What changes meanwhile stays: the command says which
+		// state it is of.
 		if h.Run.Fence == 0 && (gone || now.Sub(h.Changed) > r.keeps(h)) && len(old) < deletedAtOnce {
 			old = append(old, &catalog.DeleteThread{Thread: h.ID, Changed: h.Changed})
 		}
@@ -51,6 +54,8 @@ func (r *retention) expire(ctx context.Context, now time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, proposeTime)
 	defer cancel()
+
+	// In one entry of the log, of bounded size; the rest comes next time.
 	if _, err := r.catalog.Propose(ctx, old...); err != nil {
 		r.log.Warn("old questions were not deleted", "err", err)
 	}

@@ -41,6 +41,7 @@ func (t *Turn) write(ctx context.Context) {
 	for {
 		select {
 		case <-t.wake:
+		// This node stops; the turn is handed over, so its end is not written here.
 		case <-ctx.Done():
 			t.end(errMoved)
 			t.lose()
@@ -48,6 +49,8 @@ func (t *Turn) write(ctx context.Context) {
 		}
 
 		t.mu.Lock()
+
+		// All that waits is one write: while one is under way the next gathers.
 		out, n, last := t.out, len(t.events), t.last
 		t.out = nil
 		t.mu.Unlock()
@@ -71,6 +74,8 @@ func (t *Turn) write(ctx context.Context) {
 			return
 		}
 		t.show(n)
+
+		// Words come faster than the copy can be asked for each.
 		clock.Wait(ctx, textPause)
 	}
 }
@@ -90,6 +95,7 @@ func (t *Turn) append(ctx context.Context, out []entry) error {
 // broken ends the work on a turn whose log cannot be written here any more.
 func (t *Turn) broken(ctx context.Context, err error) {
 	t.end(errMoved)
+	// Lost to another node it lives on; broken here it would run for ever.
 	if ctx.Err() == nil && !errors.Is(err, thread.ErrLost) {
 		t.kit.log.Error("the log of a question cannot be written", "err", err)
 		t.keeper.abandon(ctx, t.ID, t.log.Fence())
@@ -143,6 +149,7 @@ func pack(k *kept) ([]byte, error) {
 }
 
 func unpack(b []byte) (*kept, error) {
+	// Bounded: a damaged file could claim any size.
 	plain, err := unpacker.DecodeAll(b, nil)
 	if err != nil {
 		return nil, fmt.Errorf("what was said: %w", err)

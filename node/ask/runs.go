@@ -53,11 +53,13 @@ func (r *runs) of(thread string) *Turn {
 func (r *runs) reserve(id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// What is starting counts too, or many that come at once would all find room.
 	switch {
 	case r.end.Err() != nil:
 		return call.Fail(call.ErrUnavailable, "this node is stopping")
 	case len(r.turns)+len(r.starting) >= runningHere:
 		return busy("This node answers %d questions already. Ask again in a while.", runningHere)
+	// The catalog refuses a second turn as well; this one is told sooner, and by its reason.
 	case r.starting[id]:
 		return call.Fail(call.ErrUnable, "A question of this thread is being asked already.")
 	}
@@ -87,6 +89,8 @@ func (r *runs) claim(id string) bool {
 // claimed.
 func (r *runs) start(t *Turn, from *state) {
 	r.mu.Lock()
+	// Found from here on, before its goroutine begins: who was told of the question may watch at
+	// once.
 	r.turns[t.ID] = t
 	r.mu.Unlock()
 
@@ -94,6 +98,8 @@ func (r *runs) start(t *Turn, from *state) {
 		defer r.forget(t)
 		work, halt := context.WithCancelCause(r.end)
 		defer halt(nil)
+
+		// From its beginning, also on a node that goes on with it.
 		bounded, cancel := context.WithTimeout(work, turnTime-r.now().Sub(t.began))
 		defer cancel()
 
@@ -102,13 +108,16 @@ func (r *runs) start(t *Turn, from *state) {
 		t.mu.Unlock()
 
 		var written sync.WaitGroup
+		// The log outlives the work: it ends with the node, not with the bound of the answer.
 		written.Go(func() { t.write(r.end) })
+		// Taken over with all said: only its end has to be kept.
 		if !t.said() {
 			t.answer(bounded, from)
 		}
 
 		written.Wait()
 
+		// This node stops: the other copy need not wait until gossip misses it.
 		if r.end.Err() != nil && !t.finished() {
 			t.keeper.handOver(t.ID, t.log)
 		}
@@ -118,6 +127,7 @@ func (r *runs) start(t *Turn, from *state) {
 func (r *runs) forget(t *Turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// Another turn of the same thread may have begun already.
 	if r.turns[t.ID] == t {
 		delete(r.turns, t.ID)
 	}

@@ -69,7 +69,7 @@ func (s *starter) turn(id string, after int, p *plan, log *thread.Log) *Turn {
 			Model:  p.name,
 			Status: Running,
 			Began:  now,
-			First:  after + 1,
+			First:  after + 1, // numbers go on through the thread
 			Sight:  p.sight,
 		},
 
@@ -83,7 +83,7 @@ func (s *starter) turn(id string, after int, p *plan, log *thread.Log) *Turn {
 		began:  now,
 		log:    log,
 
-		wake:    make(chan struct{}, 1),
+		wake:    make(chan struct{}, 1), // one token is enough: the writer takes all there is
 		changed: make(chan struct{}),
 	}
 }
@@ -91,6 +91,7 @@ func (s *starter) turn(id string, after int, p *plan, log *thread.Log) *Turn {
 // resume goes on with a turn that the catalog gives to this node and that is
 // not being answered here.
 func (s *starter) resume(ctx context.Context, id string, fence uint64) {
+	// Asked several times a second: only the first may begin it.
 	if !s.runs.claim(id) {
 		return
 	}
@@ -98,8 +99,10 @@ func (s *starter) resume(ctx context.Context, id string, fence uint64) {
 
 	t, from, err := s.resumed(ctx, id, fence)
 	switch {
+	// Another node has it, or this one stops: neither is an end of the turn.
 	case errors.Is(err, thread.ErrLost), err != nil && ctx.Err() != nil:
 		return
+	// It would fail again each time it is looked after, and never end.
 	case err != nil:
 		s.kit.log.Error("a question cannot be gone on with", "err", err)
 		s.keeper.abandon(ctx, id, fence)
@@ -130,6 +133,7 @@ func (s *starter) resumed(ctx context.Context, id string, fence uint64) (*Turn, 
 		return nil, nil, errNothing
 	}
 
+	// Read anew from the thread, as the asker may see it by now.
 	q := p.begun.Question
 	q.Earlier, err = s.archive.earlier(ctx, p.begun.Asker, h)
 	if err != nil {
@@ -142,6 +146,7 @@ func (s *starter) resumed(ctx context.Context, id string, fence uint64) (*Turn, 
 		plan = planless(p.begun.Asker, q)
 	}
 
+	// What watchers have seen stays as it was, with its numbers.
 	t := s.turn(id, h.Events(), plan, log)
 	t.began, t.Began = p.begun.Began, p.begun.Began
 	t.events = p.events
@@ -158,6 +163,7 @@ func (s *starter) resumed(ctx context.Context, id string, fence uint64) (*Turn, 
 		return t, nil, nil
 	}
 
+	// The step that was under way is made again from its beginning.
 	t.emit(Event{Kind: KindAgain})
 	t.emit(Event{Kind: KindNote, Text: "The node that answered went away; another one goes on."})
 

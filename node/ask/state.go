@@ -47,6 +47,7 @@ type state struct {
 
 // add makes the state of one that follows it.
 func (s *state) add(next *state) {
+	// Capped, so that append cannot write into what the caller holds.
 	kept := min(next.Keep, len(s.Messages))
 	messages := append(s.Messages[:kept:kept], next.Messages...)
 	reads := append(s.Reads, next.Reads...)
@@ -56,10 +57,14 @@ func (s *state) add(next *state) {
 
 // save puts the state after a step into the log.
 func (l *loop) save(step int) {
+	// Only what is new is written: a whole conversation after each step would grow with its
+	// square.
 	keep := min(l.saved, len(l.req.Messages))
 	reads, searches := l.ledger.take()
 
 	l.t.mu.Lock()
+
+	// Copies: the turn goes on while the entry waits to be written.
 	usage := l.t.Usage
 	limits := slices.Clone(l.t.Limits)
 	l.t.mu.Unlock()
@@ -79,6 +84,8 @@ func (l *loop) save(step int) {
 		Reads:    reads,
 		Searches: searches,
 	}})
+
+	// Compaction sets this back, as it changes messages that are in the log.
 	l.saved = len(l.req.Messages)
 }
 
@@ -172,6 +179,7 @@ func readLog(entries [][]byte) (*progress, error) {
 		if e.Begun != nil {
 			p.begun = e.Begun
 		}
+		// In order: numbers have no gaps, and a state follows the events of its step.
 		p.events = append(p.events, e.Events...)
 
 		switch {

@@ -46,7 +46,7 @@ func (d *desk) row() tool.Tool {
 			{Name: "languageModel", Kind: tool.Named, Words: []string{"provider", "model"}},
 			{Name: "visibility", Kind: tool.String, Words: []string{"PRIVATE", "PUBLIC"}},
 		},
-		Patience: patience,
+		Patience: patience, // without progress the usual bound is that of all calls
 		Run:      d.answer,
 		Background: &tool.Background{
 			Begin: d.begin,
@@ -60,6 +60,8 @@ func (d *desk) row() tool.Tool {
 // the id of its thread. The same call again finds what the first one began.
 func (d *desk) begin(ctx context.Context, v catalog.Viewer, args *tool.Args) (id string, err error) {
 	m := args.Named("languageModel")
+
+	// Neither public nor private where it is not told: the kind of asker decides.
 	q := Question{
 		Query:   args.Text("query"),
 		Repos:   args.List("repos"),
@@ -68,6 +70,7 @@ func (d *desk) begin(ctx context.Context, v catalog.Viewer, args *tool.Args) (id
 		Private: args.Text("visibility") == "PRIVATE",
 	}
 
+	// Clients repeat a call that took too long: that must not ask, and pay, twice.
 	if id = d.questions.opener.find(ctx, v, &q); id != "" {
 		return id, nil
 	}

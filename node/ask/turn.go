@@ -143,9 +143,12 @@ func newID() string {
 func (t *Turn) emit(e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// The end is never dropped: watchers wait for it.
 	if t.last || e.Kind != KindDone && (len(t.events) >= maxEvents || t.size+len(e.Text) > maxEventText) {
 		return
 	}
+
+	// Counted with what joins another event, or the bound would be of no use.
 	t.size += len(e.Text)
 	if t.joinLocked(&e) {
 		return
@@ -158,6 +161,7 @@ func (t *Turn) emit(e Event) {
 	if n := len(t.out); n == 0 || t.out[n-1].State != nil || t.out[n-1].Begun != nil {
 		t.out = append(t.out, entry{})
 	}
+	// The report goes with the last event: whoever has that can close the turn.
 	into := &t.out[len(t.out)-1]
 	into.Events = append(into.Events, e)
 	if t.last {
@@ -173,6 +177,8 @@ func (t *Turn) joinLocked(e *Event) bool {
 	if len(t.out) == 0 || e.Kind != KindText && e.Kind != KindReasoning {
 		return false
 	}
+
+	// Of the same step and kind only: between others a reader would lose where it was.
 	waiting := t.out[len(t.out)-1].Events
 	if len(waiting) == 0 || waiting[len(waiting)-1].Kind != e.Kind || waiting[len(waiting)-1].Step != e.Step {
 		return false
@@ -204,6 +210,8 @@ func (t *Turn) stir() {
 func (t *Turn) Events(after int) (events []Event, more <-chan struct{}, ended, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// Only what every copy has: an event that was seen must not be told otherwise by the next
+	// node.
 	if from := max(after-t.First+1, 0); from < t.safe {
 		events = slices.Clone(t.events[from:t.safe])
 	}
@@ -215,7 +223,10 @@ func (t *Turn) show(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.safe = n
+
+	// The end is seen last, when the answer is in the thread.
 	t.ended = t.last && n == len(t.events)
+	// All who wait wake, and ask for the new channel together with the events.
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
