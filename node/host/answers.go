@@ -121,14 +121,18 @@ func (a *Answers) drop(name string) {
 func (a *Answers) get(name string) *keptAnswer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// Read when it is first needed, and not at the start, which need not wait for a directory of
+	// thousands.
 	a.open()
 	if a.uses[name] == 0 {
 		return nil
 	}
 
+	// Under the lock: another call may be about to drop the file, or to put a new one in its
+	// place.
 	kept, err := readAnswer(filepath.Join(a.dir, name))
 	if err != nil {
-		a.drop(name)
+		a.drop(name) // the host is asked again, and the answer kept anew
 		return nil
 	}
 	a.use(name)
@@ -158,6 +162,7 @@ func readAnswer(path string) (*keptAnswer, error) {
 
 // put keeps an answer in place of the last one.
 func (a *Answers) put(name string, kept *keptAnswer) {
+	// Not worth its place: the sum of all that may be kept is bounded by this.
 	if len(kept.Body) > maxKept {
 		return
 	}
@@ -166,6 +171,7 @@ func (a *Answers) put(name string, kept *keptAnswer) {
 		return
 	}
 
+	// Packed before the lock is taken: lists of repositories are large, and repeat themselves.
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	z.Write(text)
@@ -174,6 +180,7 @@ func (a *Answers) put(name string, kept *keptAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open()
+	// What could not be written counts as not kept, for its name would find nothing.
 	if a.write(name, b.Bytes()) {
 		a.use(name)
 		a.trim()
@@ -210,6 +217,7 @@ var errSame = errors.New("the answer has not changed")
 // holds.
 func (c *client) recall(ctx context.Context, u *url.URL, into any) (http.Header, error) {
 	a := c.tools.Answers
+	// Without a name for the credential, answers for one could be given to another.
 	if a == nil || c.memory == "" {
 		return c.get(ctx, u, into)
 	}

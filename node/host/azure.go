@@ -87,9 +87,11 @@ func azureSecret(secret string) string {
 func (a *azure) List(ctx context.Context, sink Sink) error {
 	var targets []target
 	for _, org := range a.conn.Orgs {
+		// One call has all repositories of all projects of an organisation.
 		targets = append(targets, a.listing("orgs/"+org, org, org, "_apis", "git", "repositories"))
 	}
 	for _, p := range a.conn.Projects {
+		// A project is named with its organisation in front.
 		org, project, _ := strings.Cut(p, "/")
 		targets = append(targets, a.listing("projects/"+p, org, org, project, "_apis", "git", "repositories"))
 	}

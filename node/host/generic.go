@@ -40,16 +40,20 @@ func (g *generic) Repos(ctx context.Context) (Listing, error) {
 		return listDirectories(ctx, pattern)
 	}
 
+	// One address is one repository. Nobody lists it, so it is asked itself whether it is there.
 	repo, err := repoAt(g.url)
 	if err != nil {
 		return Listing{}, err
 	}
 
+	// A copy with the credential, for the question alone: what is listed is kept in the catalog,
+	// without secrets.
 	remote := repo.Remote
 	remote.Credential = userOf(g.url)
 	if err := git.Probe(ctx, remote, git.FetchOptions{}); err != nil {
 		return Listing{}, err
 	}
+	// Complete: what this connection had before under another address may go.
 	return Listing{Repos: []Repo{repo}, Complete: true}, nil
 }
 
@@ -145,9 +149,12 @@ func directoryPattern(address string) (pattern string, ok bool) {
 
 // listDirectories lists the repositories of a file:// pattern.
 func listDirectories(ctx context.Context, pattern string) (Listing, error) {
+	// The part before the first sign of a glob: links must not lead out of it.
 	within, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
 	l := Listing{Complete: true}
 
+	// One directory is meant by its name: that it is none fails, where a glob would only pass over
+	// it.
 	if !strings.ContainsAny(pattern, `*?[{\`) {
 		local, err := git.OpenLocal(ctx, pattern, within)
 		if err != nil {
@@ -160,6 +167,9 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 	if !doublestar.ValidatePathPattern(pattern) {
 		return Listing{}, fmt.Errorf("the glob %s is malformed", pattern)
 	}
+
+	// A directory that cannot be read makes the listing incomplete, so that nothing is let go for
+	// it.
 	dirs, err := match(pattern, &l)
 	if err != nil {
 		return Listing{}, err

@@ -163,6 +163,7 @@ func (g *gerrit) Changed(ctx context.Context, _ time.Time, take func(Mark)) ([]s
 }
 
 func (g *gerrit) pass(page map[string]gerritProject, found func(Repo, string) error) error {
+	// Sorted, for the page is an object without an order: each run passes them on alike.
 	names := make([]string, 0, len(page))
 	for name := range page {
 		names = append(names, name)
@@ -171,6 +172,8 @@ func (g *gerrit) pass(page map[string]gerritProject, found func(Repo, string) er
 
 	for _, name := range names {
 		p := page[name]
+
+		// Projects of Gerrit itself hold settings, not code.
 		if slices.Contains(gerritAlways, name) || len(g.conn.Projects) > 0 && !anyGlob(g.conn.Projects, name, true) {
 			continue
 		}

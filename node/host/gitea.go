@@ -74,6 +74,7 @@ func giteaClient(t Tools, web *url.URL, name, key string, authorize func(context
 // List lists organisations, users and single repositories.
 func (g *gitea) List(ctx context.Context, sink Sink) error {
 	c := newCollector(sink, g.choice())
+	// What several of them have is found more than once; the collector passes it on once.
 	var targets []target
 	for _, org := range g.conn.Orgs {
 		targets = append(targets, g.owner("orgs", org))

@@ -82,10 +82,13 @@ func (g *gitea) Readers(ctx context.Context, external, _ string) ([]string, erro
 func (g *gitea) teams(ctx context.Context, owner, name string) (readers []giteaTeam, personal bool, err error) {
 	var all []giteaTeam
 	_, err = g.get(ctx, g.at(nil, "repos", owner, name, "teams"), &all)
+	// Gitea answers so for a repository that belongs to a user: that is no failure.
 	if r := (*Refusal)(nil); errors.As(err, &r) && r.Status == http.StatusMethodNotAllowed {
 		return nil, true, nil
 	}
 	for _, t := range all {
+		// A team may see issues alone. Owners and administrators have everything, whatever the
+		// units say.
 		code := t.Units["repo.code"]
 		if t.Permission == "owner" || t.Permission == "admin" || code != "" && code != "none" {
 			readers = append(readers, t)

@@ -48,11 +48,13 @@ type githubNode struct {
 
 // repo is the repository as a listing has it.
 func (n *githubNode) repo() *githubRepo {
+	// An internal one is private as well, as the other listing of GitHub says it.
 	r := &githubRepo{
 		ID: n.ID, FullName: n.Name, Description: n.Description, Visibility: strings.ToLower(n.Visibility), Private: n.Visibility != "PUBLIC",
 		Fork: n.Fork, Archived: n.Archived, Disabled: n.Disabled, Size: n.DiskUsage, Stars: n.Stars, PushedAt: n.PushedAt,
 	}
 
+	// An empty repository has none.
 	if n.DefaultBranch != nil {
 		r.DefaultBranch = n.DefaultBranch.Name
 	}

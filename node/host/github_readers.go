@@ -27,8 +27,10 @@ func (g *github) Readers(ctx context.Context, external, path string) ([]string, 
 		return nil, errForeignID
 	}
 
+	// With the app of the owner, where there is one: a token of somebody may not see who else reads.
 	c, _, _ := g.by(ctx, firstOf(path, "/"))
 
+	// Only those who can read are counted: the list also has roles without code.
 	found := people{}
 	first := c.at(url.Values{"affiliation": {"all"}, "per_page": {strconv.Itoa(100)}}, "repositories", id, "collaborators")
 	err := arrays(ctx, c, first, nil, func(p *githubReader) error {

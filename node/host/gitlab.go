@@ -101,6 +101,7 @@ func gitlabToken(c *config.GitLab, web *url.URL, t Tools) func(context.Context) 
 
 // List lists all projects, or those of groups and users, and single ones.
 func (g *gitlab) List(ctx context.Context, sink Sink) error {
+	// First: what is known of the token is told also where the list fails by it.
 	g.noteToken(ctx)
 	c := newCollector(sink, g.choice())
 
@@ -108,12 +109,14 @@ func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	if g.conn.All && g.web.Host == "gitlab.com" {
 		sink.Issue(Issue{Code: NoEffect, Text: "all has no effect at gitlab.com, which has too many projects for it; name groups, users or projects"})
 	} else if g.conn.All {
+		// By keyset: GitLab refuses high numbers of pages, which all projects would need.
 		q := g.sized(url.Values{"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"}})
 		targets = append(targets, g.listing("all", g.at(q, "projects")))
 	}
 
 	for _, group := range g.conn.Groups {
 		q := gitlabPage()
+		// Groups nest, and people name the topmost one.
 		q.Set("include_subgroups", "true")
 		targets = append(targets, g.group(group, g.listing("groups/"+group, g.at(q, "groups", group, "projects"))))
 	}
@@ -317,6 +320,7 @@ func (g *gitlab) repo(p *gitlabProject) Repo {
 		PushedAt:   p.Activity, Stars: p.Stars, SizeBytes: p.Statistics.Size,
 	}
 
+	// It is there, but its code is not yet: a fetch would find nothing, or a part.
 	if p.Import != "" && p.Import != "finished" && p.Import != "none" {
 		repo.Unfetchable = "GitLab is still importing it (" + p.Import + ")"
 	}

@@ -28,8 +28,11 @@ func (g *gitlab) Readers(ctx context.Context, external, _ string) ([]string, err
 	}
 
 	found := people{}
+
+	// All: members of the groups above count as well, which the plain list of members lacks.
 	first := g.at(url.Values{"per_page": {"100"}, "page": {"1"}}, "projects", id, "members", "all")
 	err := arrays(ctx, g.client, first, nil, func(m *gitlabMember) error {
+		// Blocked people and open invitations are in the list too.
 		if m.Access >= gitlabReporter && m.State == "active" {
 			found.add(m.ID)
 		}

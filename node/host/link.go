@@ -30,6 +30,7 @@ const (
 // which is taken for that of a branch. HEAD is the default branch where that
 // is known.
 func RefOf(rev, defaultBranch string) Ref {
+	// A full name leaves no doubt; the rest of what is told may be anything.
 	if branch, ok := strings.CutPrefix(rev, "refs/heads/"); ok {
 		return Ref{branch, Branch}
 	}
@@ -38,10 +39,12 @@ func RefOf(rev, defaultBranch string) Ref {
 	}
 
 	switch {
+	// By its name where that is known: not all hosts have pages for HEAD.
 	case (rev == "" || rev == "HEAD") && defaultBranch != "":
 		return Ref{defaultBranch, Branch}
 	case rev == "" || rev == "HEAD":
 		return Ref{"HEAD", Head}
+	// SHA-1 and SHA-256, in full: a short hash could as well be the name of a branch.
 	case (len(rev) == 40 || len(rev) == 64) && strings.Trim(rev, "0123456789abcdef") == "":
 		return Ref{rev, Commit}
 	}

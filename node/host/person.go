@@ -59,12 +59,15 @@ func (p Person) authorize() func(context.Context) (string, error) {
 // answer is no.
 func (c *client) named(scope string) *client {
 	product := c.explain
+	// Errors name the connection, and this call has none.
 	c.name = "of a person"
 	c.explain = func(res *http.Response, body []byte) *Refusal {
+		// Before all else: the person can mend this, by linking anew.
 		if lacksScope(res, body) {
 			return refusal(ScopeMissing, res.StatusCode, "the person's token lacks the scope %s: link the account again", scope)
 		}
 		if product != nil {
+			// What the product says in its own way is more exact than a status.
 			if r := product(res, body); r != nil {
 				return r
 			}

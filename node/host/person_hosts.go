@@ -106,6 +106,7 @@ func (g *ownGitLab) Who(ctx context.Context) (string, error) { return g.self(ctx
 // Repos lists the projects in which the person is a Reporter at least.
 func (g *ownGitLab) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	q := url.Values{
+		// Guests of a project see it, but not its code.
 		"min_access_level": {strconv.Itoa(gitlabReporter)}, "visibility": {"private"}, "simple": {"true"},
 		"pagination": {"keyset"}, "order_by": {"id"}, "sort": {"asc"}, "per_page": {"100"},
 	}
@@ -142,6 +143,7 @@ func (g *ownGitea) Repos(ctx context.Context, take func(string)) (withheld strin
 		} `json:"permissions"`
 	}
 	return "", arrays(ctx, g.client, g.page("user", "repos"), halves("limit", "page", 5), func(r *repo) error {
+		// The public ones are everybody's, and need not be listed as somebody's own.
 		if r.ID > 0 && r.Private && r.Permissions.Pull {
 			take(externalID(config.KindGitea, g.web, strconv.FormatInt(r.ID, 10)))
 		}
@@ -181,10 +183,13 @@ func (b *ownBitbucketCloud) Repos(ctx context.Context, take func(string)) (withh
 		return "", err
 	}
 
+	// Its list over all workspaces is gone from the interface: each is asked for itself.
 	for _, ws := range workspaces {
+		// What is public is everybody's. Only ids are asked for, as nothing else is needed.
 		q := url.Values{"role": {"member"}, "q": {"is_private=true"}, "pagelen": {"100"}, "fields": {"next,values.uuid"}}
 		err := b.pages(ctx, b.at(q, "repositories", ws), func(r *cloudRepo) error {
 			if r.UUID == "" {
+				// One without an id fails the list: a part of it would take rights away.
 				return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without an id", b.product)
 			}
 			take(externalID(config.KindBitbucket, b.web, ws+"/"+r.UUID))
@@ -213,6 +218,7 @@ func (b *ownBitbucketCloud) workspaces(ctx context.Context) (slugs []string, err
 		}
 
 		for _, v := range page.Values {
+			// Left out it would look as if the person had lost what is in it.
 			if v.Workspace.Slug == "" {
 				return nil, refusal(InvalidResponse, http.StatusOK, "%s lists a workspace without a name", b.product)
 			}
@@ -416,6 +422,7 @@ func (g *ownGerrit) Who(ctx context.Context) (string, error) {
 // Repos lists the projects that Gerrit shows the person, which has no public ones.
 func (g *ownGerrit) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
 	last := ""
+	// A bound, for a server that answers the same page for ever must not hold the task.
 	for from := 0; from < maxPages*gerritPage; {
 		page, err := g.page(ctx, from)
 		if err != nil {
@@ -427,6 +434,9 @@ func (g *ownGerrit) Repos(ctx context.Context, take func(string)) (withheld stri
 		from += len(page)
 
 		names := slices.Sorted(maps.Keys(page))
+
+		// Names have to go on from page to page: a server that ignores where to begin would be
+		// read in circles.
 		if last, err = g.onward(last, names); err != nil {
 			return "", err
 		}
