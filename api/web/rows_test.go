@@ -136,6 +136,21 @@ func TestAMistakeIsShownInItsPlace(t *testing.T) {
 	}
 }
 
+// What is put in front of a query while somebody types it moves no mark.
+func TestAMistakeIsShownInItsPlaceWhileTyping(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		r := &results{Box: layout.Box{Query: "foo lang:nothing bar", Whole: whole}, typed: true}
+		_, err := r.request()
+		if err == nil {
+			t.Fatal("no error")
+		}
+		if tr := troubleOf(err, r.Query); tr.Before != "foo lang:" || tr.At != "nothing bar" {
+			t.Errorf("whole words %t: trouble = %+v", whole, tr)
+		}
+	}
+}
+
 func TestWholeWords(t *testing.T) {
 	t.Parallel()
 	req, err := wholeWords(search.Request{Query: "a.b lang:go"})

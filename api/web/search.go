@@ -204,6 +204,12 @@ func (r *results) request() (search.Request, error) {
 		Matches:       pageMatches,
 		PerFile:       perFile,
 	}
+
+	// Before anything is put in front of it: the place of a mistake is one of what was typed.
+	if err := parseError(req); err != nil {
+		return req, err
+	}
+
 	if r.typed {
 		req.Matches, req.PerFile = typedMatches, typedPerFile
 		if !strings.Contains(req.Query, "timeout:") {
@@ -214,7 +220,7 @@ func (r *results) request() (search.Request, error) {
 	if r.Whole {
 		return wholeWords(req)
 	}
-	return req, parseError(req)
+	return req, nil
 }
 
 // begin takes over how many ranges stand on the pages before this one.
