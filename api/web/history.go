@@ -20,7 +20,11 @@ var (
 	blameTemplate    = layout.Parse(templates, "templates/blame.html", "templates/place.html")
 )
 
-const commitsPerPage = 50
+// The entries of a page of each list.
+const (
+	commitsPerPage = 50
+	refsPerPage    = 100
+)
 
 // commitRow is a commit for people.
 type commitRow struct {
@@ -89,7 +93,7 @@ func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 	}
 
 	// A full page alone does not say that there is another; the count does, where it is exact.
-	if len(r.Commits) == commitsPerPage && (r.AtLeast || req.Page*commitsPerPage < r.Total) {
+	if len(r.Commits) == commitsPerPage && (r.AtLeast || goesOn(req.Page, commitsPerPage, r.Total)) {
 		data.Older = turn(req.Page + 1)
 	}
 	return v.Show(layout.Head{Title: "History of " + l.Repo, Page: "commits"}, commitsTemplate, data)
@@ -196,7 +200,7 @@ func (p *Pages) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []b
 // branches is the list of branches or tags.
 func (p *Pages) branches(ctx context.Context, v *layout.Visit, l place) error {
 	page, _ := strconv.Atoi(v.Query.Get("page"))
-	req := browse.RefsRequest{Repo: l.Repo, Query: v.Query.Get("query"), Page: max(1, page), PerPage: 100}
+	req := browse.RefsRequest{Repo: l.Repo, Query: v.Query.Get("query"), Page: max(1, page), PerPage: refsPerPage}
 
 	list := p.History.Branches
 	if l.Kind == "tags" {
@@ -224,7 +228,7 @@ func (p *Pages) branches(ctx context.Context, v *layout.Visit, l place) error {
 		data.Rows = append(data.Rows, refRow{f.Name, address(l.Repo, f.Name, "tree", ""), short(f.Commit), p.ago(f.CommittedAt), f.Default, f.Indexed})
 	}
 
-	if req.Page*100 < r.Total {
+	if goesOn(req.Page, refsPerPage, r.Total) {
 		data.Older = "?" + url.Values{"query": {req.Query}, "page": {fmt.Sprint(req.Page + 1)}}.Encode()
 	}
 	return v.Show(layout.Head{Title: "Revisions of " + l.Repo, Page: l.Kind}, branchesTemplate, data)

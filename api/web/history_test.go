@@ -2,6 +2,7 @@ package web
 
 import (
 	"maps"
+	"math"
 	"testing"
 	"time"
 
@@ -25,6 +26,22 @@ func TestLinesHaveAnAge(t *testing.T) {
 	} {
 		if got := agesOf(c.commits); !maps.Equal(got, c.want) {
 			t.Errorf("ages %v, want %v", got, c.want)
+		}
+	}
+}
+
+// A number of a page so large that a multiple of it wraps around has nothing behind it.
+func TestAListEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		page, total int
+		want        bool
+	}{
+		{1, 0, false}, {1, 1, false}, {1, 100, false}, {1, 101, true}, {2, 200, false}, {2, 201, true},
+		{math.MaxInt, 101, false}, {math.MaxInt/100 + 2, 101, false}, {math.MaxInt / 2, 101, false},
+	} {
+		if got := goesOn(c.page, 100, c.total); got != c.want {
+			t.Errorf("page %d of %d entries goes on: %t", c.page, c.total, got)
 		}
 	}
 }

@@ -146,11 +146,15 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 	if req.Page > 1 {
 		data.Newer = turn(req.Page - 1)
 	}
-	if req.Page*reposPerPage < r.Total {
+	if goesOn(req.Page, reposPerPage, r.Total) {
 		data.Older = turn(req.Page + 1)
 	}
 	return v.Show(layout.Head{Title: "Repositories", Page: "repos"}, reposTemplate, data)
 }
+
+// goesOn reports whether a list has entries behind a page of it. The number of the
+// page is from the address: multiplied, a large one would wrap around.
+func goesOn(page, per, total int) bool { return page < (total+per-1)/per }
 
 // help is what a query may say, and the keys.
 func (p *Pages) help(_ context.Context, v *layout.Visit) error {
