@@ -102,6 +102,8 @@ func verdict(s *node.StatusResponse) mark {
 	case alive <= 1:
 		return plainly("One node: it must not fail.")
 	// Of copies nothing is known, so only of changes something is said.
+	case !t.Known && t.Writes == 0:
+		return warn("The failure of a node would make changes wait.")
 	case !t.Known:
 		return good(fmt.Sprintf("Any %s may fail now; changes go on.", nodes(t.Writes)))
 

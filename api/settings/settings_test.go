@@ -24,6 +24,7 @@ func TestTheVerdictIsComputed(t *testing.T) {
 		{node.StatusResponse{Members: three[:1], Tolerates: node.Tolerance{Known: true}}, "", "it must not fail"},
 		{node.StatusResponse{Members: three, Tolerates: node.Tolerance{Searches: 1, Known: true, Writes: -1}}, "bad", "changes wait"},
 		{node.StatusResponse{Members: three, Tolerates: node.Tolerance{Writes: 1}}, "good", "Any 1 node may fail now; changes go on."},
+		{node.StatusResponse{Members: three[:2]}, "warn", "The failure of a node would make changes wait."},
 	} {
 		if got := verdict(&c.status); got.Class != c.class || !strings.Contains(got.Word, c.want) {
 			t.Errorf("%+v of %d: %q (%s), want %q (%s)", c.status.Tolerates, len(c.status.Members), got.Word, got.Class, c.want, c.class)
