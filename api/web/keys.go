@@ -6,6 +6,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
 )
 
 // Keys is what the page of keys needs.
@@ -25,27 +26,10 @@ func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
 	}
 
 	made, wrong := "", ""
-	// A form of another site could make a key, or end one.
 	if v.Method == "POST" {
-		if err := v.SameSite(); err != nil {
-			return err
-		}
-
-		// One form for both: which it is, the button says.
-		if id := v.Form.Get("revoke"); id != "" {
-			_, err = p.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: id})
-		} else {
-			var r *account.CreateKeyResponse
-			r, err = p.Keys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role"))})
-			// Shown on this page and never again: only its hash is kept.
-			if err == nil {
-				made = r.Key
-			}
-		}
-
-		// A wrong name is told beside the list, which stays.
+		made, wrong, err = p.changeKeys(ctx, v, by)
 		if err != nil {
-			v.Status, wrong = 400, err.Error()
+			return err
 		}
 	}
 
@@ -70,6 +54,34 @@ func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
 		data.Rows = append(data.Rows, r)
 	}
 	return v.Show(layout.Head{Title: "API keys", Page: "settings", Side: "keys"}, keysTemplate, data)
+}
+
+// changeKeys does what a form of the page asks for. It returns the key that was
+// made, or what of the form is wrong, and sets the status for that.
+func (p *Pages) changeKeys(ctx context.Context, v *layout.Visit, by account.Owner) (made, wrong string, err error) {
+	// A form of another site could make a key, or end one.
+	if err := v.SameSite(); err != nil {
+		return "", "", err
+	}
+
+	// One form for both: which it is, the button says.
+	if id := v.Form.Get("revoke"); id != "" {
+		_, err = p.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: id})
+	} else {
+		var r *account.CreateKeyResponse
+		r, err = p.Keys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role"))})
+		// Shown on this page and never again: only its hash is kept.
+		if err == nil {
+			made = r.Key
+		}
+	}
+
+	// What the form can mend is told beside the list, which stays; the rest is a page of its own.
+	if k := call.KindOf(err); k != nil && (k.Status == 400 || k.Status == 404) {
+		v.Status = k.Status
+		return "", err.Error(), nil
+	}
+	return made, "", err
 }
 
 func roleOf(name string) catalog.Role {
