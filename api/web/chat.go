@@ -46,8 +46,7 @@ const (
 // chats is the page of the viewer's threads, and begins one.
 func (p *Pages) chats(ctx context.Context, v *layout.Visit) error {
 	if v.Method == "POST" {
-		// A form has one field for all of them, parted by blanks.
-		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: strings.Fields(v.Form.Get("repos"))})
+		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: namesIn(v.Form.Get("repos"))})
 	}
 
 	list, total, err := p.Threads.Chats(ctx, v.Viewer, 0, chatsShown)
@@ -73,6 +72,18 @@ func (p *Pages) chats(ctx context.Context, v *layout.Visit) error {
 		data.Rows = append(data.Rows, row{c.Title, chatPagePath + c.ID, p.ago(c.Changed), layout.Counted(c.Count, "question", "questions"), c.Running, c.Public})
 	}
 	return v.Show(layout.Head{Title: "Ask", Page: "chats"}, chatsTemplate, data)
+}
+
+// namesIn is the names of a field that has one a line: a blank may be part of a
+// name, as of one that begins with a project of Azure DevOps.
+func namesIn(field string) []string {
+	var names []string
+	for line := range strings.Lines(field) {
+		if name := strings.TrimSpace(line); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // askOn asks, and leads to the page of the thread.
