@@ -304,8 +304,9 @@ func (p *proof) once(ctx context.Context) error {
 
 // open lets this node vote, and remembers where its log lies now.
 func (p *proof) open(bar raftPosition) error {
+	// A disk that has no room just now says nothing against this node: it votes when
+	// this could be written, and answers meanwhile.
 	if err := p.network.self.settle(); err != nil {
-		p.fail(err)
 		return err
 	}
 	p.ballot.open(bar)

@@ -391,3 +391,37 @@ func TestAcknowledgedWritesOutliveAVoterThatForgot(t *testing.T) {
 		})
 	}
 }
+
+// A node that was moved and cannot write down where it lies now, since its disk is
+// full, does not end: it votes as soon as there is room.
+func TestANodeWithoutRoomVotesLater(t *testing.T) {
+	t.Parallel()
+	f := threeNodes(t)
+	victim := others(f.n, f.leader())[0]
+	i := slices.Index(f.n, victim)
+	victim.stop()
+	moved := copyDir(t, f.dirs[i])
+	f.n = others(f.n, victim)
+
+	// What node.json is written as first cannot be made.
+	c, err := New(f.with(moved, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := filepath.Join(moved, "node.json.new")
+	if err := os.Mkdir(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n := run(t, c)
+	f.n = append(f.n, n)
+	until(t, "it says why it does not vote", func() bool {
+		why := n.ballot.why()
+		return why != nil && strings.Contains(why.Error(), "node.json")
+	})
+
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it votes", n.ballot.proved)
+	n.propose(set("after", "v"))
+}
