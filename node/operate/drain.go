@@ -175,6 +175,11 @@ func (d *Drainer) Remove(ctx context.Context, _ account.Owner, req RemoveRequest
 		return nil, err
 	}
 
+	// What others have been told before counts: a copy that this node knows of may be gone.
+	if _, err := d.catalog.Sync(ctx); err != nil {
+		return nil, call.WriteError(err)
+	}
+
 	// A node that is drained has its copies as long as it is there.
 	view := d.catalog.View()
 	out := &RemoveResponse{Node: m.ID}

@@ -29,7 +29,8 @@ type desk struct {
 	called  []string
 	hinted  []string // connections that are to be listed soon
 	audited bool
-	broken  bool // the snapshot cannot be written
+	broken  bool          // the snapshot cannot be written
+	late    *catalog.View // what n1 knows until it asks what is new; nil: all
 	noted   []string
 }
 
@@ -73,9 +74,21 @@ func (d *desk) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, er
 	return d.n1.Propose(ctx, cmds...)
 }
 
+// View is what n1 knows.
+func (d *desk) View() *catalog.View {
+	if d.late != nil {
+		return d.late
+	}
+	return d.World.View()
+}
+
 // Sync fails without a leader, as that of a cluster does.
 func (d *desk) Sync(ctx context.Context) (uint64, error) {
-	return d.n1.Propose(ctx)
+	index, err := d.n1.Propose(ctx)
+	if err == nil {
+		d.late = nil
+	}
+	return index, err
 }
 
 func (d *desk) state(ctx context.Context, node string, s catalog.MemberState) error {
@@ -153,6 +166,10 @@ func (d *desk) ask(t *testing.T, line string) string {
 		d.Pass(age)
 	case "confirm":
 		d.Confirm(word[1], catalog.MirrorKey(3))
+	case "drop":
+		d.Drop(word[1], catalog.MirrorKey(3))
+	case "lag":
+		d.late = d.World.View()
 	case "grant":
 		d.Grant(catalog.JobIndex, catalog.RepoSubject(1), "n2")
 
@@ -325,6 +342,17 @@ func TestWhatOperationsPromise(t *testing.T) {
 			{"confirm n3", ""},
 			{"lose n3", ""},
 			{"remove n2", "exists: node n2 has the last copy of 1 repositories (git.example.com/x/c): drain it, or accept the loss"},
+		},
+
+		"a node that lags misses no loss": {
+			{"confirm n3", ""},
+			{"lag", ""},
+			{"drop n3", ""},
+			{"remove n2", "exists: node n2 has the last copy of 1 repositories (git.example.com/x/c): drain it, or accept the loss"},
+		},
+		"whether something is lost is not known without a leader": {
+			{"lead", ""},
+			{"remove n2", "no leader: "},
 		},
 
 		"a repository is indexed before others": {
