@@ -113,7 +113,8 @@ func (x *attempts) makeRoom(now time.Time) {
 	// Half the age each time, so that the oldest go first; 3 is what one failure adds.
 	for age := attemptsKept; len(x.counts) > mostAttempts-3; age /= 2 {
 		for key, f := range x.counts {
-			if now.Sub(f.last) >= age {
+			// Also what lies in the future since the clock went back: it would never get old.
+			if now.Sub(f.last).Abs() >= age {
 				delete(x.counts, key)
 			}
 		}

@@ -179,6 +179,33 @@ func TestGuessingGetsSlower(t *testing.T) {
 	}
 }
 
+// A clock that went back leaves failures in the future: room is made of them too.
+func TestRoomIsMadeOfFailuresInTheFuture(t *testing.T) {
+	t.Parallel()
+	for _, back := range []time.Duration{time.Minute, 48 * time.Hour} {
+		l := newLedger(t)
+		x := newAttempts(l.time)
+		for i := range mostAttempts {
+			x.counts[fmt.Sprint(i)] = &failures{count: 1, last: l.time()}
+		}
+
+		l.pass(-back)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			x.failed("ann@x", "192.0.2.1")
+		}()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%v back: room is made without end", back)
+		}
+		if f := x.counts["to ann@x"]; f == nil || len(x.counts) > mostAttempts {
+			t.Errorf("%v back: %d counts are remembered, of the last failure %v", back, len(x.counts), f)
+		}
+	}
+}
+
 // However many sign in at once, few hashes are worked out, and the rest is told
 // to come again.
 func TestAFloodOfPasswordsIsBounded(t *testing.T) {
