@@ -53,6 +53,7 @@ const (
 	copyIdle   = 5 * time.Second        // when nothing changes
 	copyShare  = 20                     // a look takes at most one in so many parts of the time
 	copyRetry  = time.Second            // after a failure, doubled
+	copyWait   = copyRetry << 6         // the longest of these pauses
 	confirmMax = 1000                   // keys of one command
 
 	// How long a copy of a pack waits for the job that writes the part of it
@@ -109,7 +110,7 @@ func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 
 	began := c.opt.Now()
 	w := c.scene(ctx, view).decide()
-	c.forget(w)
+	c.forget(view, w)
 	took := c.opt.Now().Sub(began)
 
 	for name, from := range w.files {
@@ -166,13 +167,32 @@ func (c *Copier) mayWait(id string, live int) bool {
 	return c.opt.Now().Sub(since) < wait
 }
 
-// forget ends the waiting for what is not wanted any more.
-func (c *Copier) forget(w *work) {
+// forget ends the waiting for what is not wanted any more, and lets go of what is
+// known of files and repositories that are gone.
+func (c *Copier) forget(view *catalog.View, w *work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id := range c.rewritten {
 		if !w.rewritten[id] {
 			delete(c.rewritten, id)
+		}
+	}
+
+	// So long after the pause nothing was tried again: it is wanted no more, or has waited so
+	// long for its turn that it may begin anew. Not before, so that what has no source for a
+	// moment goes on being counted.
+	for key, f := range c.failed {
+		if c.opt.Now().Sub(f.until) > copyWait && !c.active[key] {
+			delete(c.failed, key)
+		}
+	}
+
+	// There are as many as repositories at most, so that few looks walk over them.
+	if len(c.fresh) > view.RepoCount() {
+		for id := range c.fresh {
+			if view.Repo(id) == nil {
+				delete(c.fresh, id)
+			}
 		}
 	}
 }

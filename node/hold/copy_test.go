@@ -90,6 +90,45 @@ func TestAFailedCopyIsTriedAgainLater(t *testing.T) {
 	m.holds(1, "n1", "n2")
 }
 
+// What a copier knows of files and repositories goes when they are gone.
+func TestWhatIsKnownOfWhatIsGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	m, _ := oneRepository(t, 2, "n1", "n2")
+	of := m.nodes["n2"].copier
+	m.full["n2"] = true
+	m.look("n2")
+	m.full["n2"] = false
+	if len(of.failed) == 0 {
+		t.Fatal("no copy failed")
+	}
+
+	// It is wanted elsewhere before it was tried again.
+	m.Target(place.GroupOf(1), "n1")
+	m.look("n2")
+	if len(of.failed) == 0 {
+		t.Error("a failure is forgotten before the wait after it is over")
+	}
+	m.Pass(2*copyWait + time.Second)
+	m.look("n2")
+	if len(of.failed) != 0 {
+		t.Errorf("failures of %v are kept", of.failed)
+	}
+
+	m.Target(place.GroupOf(1), "n1", "n2")
+	m.settle()
+	m.holds(1, "n1", "n2")
+	if len(of.fresh) != 1 {
+		t.Fatalf("%d mirrors are known to be fresh", len(of.fresh))
+	}
+	m.Repos("a")
+	m.Do(&catalog.EnqueueJob{Kind: catalog.JobCollect, Subject: catalog.RepoSubject(1)})
+	m.Do(&catalog.FinishCollect{Repo: 1, Fence: m.Grant(catalog.JobCollect, catalog.RepoSubject(1), "n1")})
+	m.look("n2")
+	if len(of.fresh) != 0 {
+		t.Errorf("the mirrors of %v are known to be fresh", of.fresh)
+	}
+}
+
 // What is asked for by a name that is none is refused before any file is touched.
 func TestOnlyIndexFilesTravel(t *testing.T) {
 	t.Parallel()
