@@ -54,6 +54,12 @@ func (a *Args) as(tool string, changes ...any) string {
 	for _, name := range a.given {
 		next.set(name, a.values[name])
 	}
+
+	// One of several files or names has less room than a call may ask for.
+	if n := next.Number(maxTokens.Name); next.Has(maxTokens.Name) && n < maxTokens.Min {
+		next.values[maxTokens.Name] = maxTokens.Min
+	}
+
 	for i := 0; i+1 < len(changes); i += 2 {
 		next.set(changes[i].(string), changes[i+1])
 	}

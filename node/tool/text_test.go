@@ -210,3 +210,17 @@ func TestNothingHidesInACall(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileAmongManyIsReadOnWithACallThatIsTaken(t *testing.T) {
+	t.Parallel()
+	a := asked("read_file", "repo", "r", "paths", manyPaths(10, "d%d/f%d.go"), "maxTokens", 500)
+	one := (&reading{Args: a}).alone("a.go", 200)
+
+	want := `read_file {"repo":"r","maxTokens":500,"path":"a.go","offset":3}`
+	if got := one.with("offset", 3); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if one.Number("maxTokens") != 200 {
+		t.Errorf("%d tokens for one file, want 200", one.Number("maxTokens"))
+	}
+}
