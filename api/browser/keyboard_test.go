@@ -79,7 +79,7 @@ func aDayByKeyboard(t *testing.T, s *site) {
 	b.goTo("/", 200)
 	for i, st := range []step{
 		{[]string{"needle"}, `document.querySelectorAll('#files .file').length > 3`},
-		{[]string{" lang:go", "Escape", "Enter"}, `location.pathname === '/search' && document.querySelector('.summary') && !location.search.includes('stale')`},
+		{[]string{" lang:go", "Escape", "Enter"}, `location.pathname === '/search' && document.querySelector('.summary') && document.documentElement.dataset.booted`},
 		{nil, `document.activeElement.id === 'query' || document.activeElement === document.body`},
 	} {
 		b.steps(i, st)
