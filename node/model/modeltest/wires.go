@@ -465,6 +465,10 @@ func checkConverse(s *Server, r *Request) string {
 			}
 			if res := get(b, "toolResult"); res != nil {
 				id := text(get(res, "toolUseId"))
+				// A result without its call is refused: it can come of a conversation that was cut.
+				if !open[id] {
+					return "The number of toolResult blocks exceeds the number of toolUse blocks of previous turn: " + id
+				}
 				delete(open, id)
 				answered = append(answered, id)
 				// A tool that found nothing still has to say something.
