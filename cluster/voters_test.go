@@ -58,6 +58,35 @@ func TestPlanVotersConverges(t *testing.T) {
 	}
 }
 
+// A machine that is lost again as soon as it has come back empty costs no quorum:
+// the voter that it was before has gone by the time it gets a vote.
+func TestANewcomerThatIsLostAtOnceCostsNoQuorum(t *testing.T) {
+	t.Parallel()
+	servers := []candidate{
+		{id: "a", zone: "z", voter: true, leader: true, healthy: time.Hour},
+		{id: "b", zone: "z", voter: true, healthy: time.Hour},
+		{id: "c", zone: "z", voter: true, dead: time.Hour},
+		{id: "d", zone: "z", healthy: time.Hour},
+	}
+	for steps := 0; ; steps++ {
+		s := planVoters(slices.Clone(servers), time.Second, time.Minute)
+		if s.kind == noChange {
+			if steps != 2 {
+				t.Errorf("%d steps", steps)
+			}
+			return
+		}
+		i := slices.IndexFunc(servers, func(x candidate) bool { return x.id == s.id })
+		servers[i].voter = s.kind == promote
+
+		without := slices.Clone(servers)
+		without[3].dead = time.Hour
+		if alive, n := countVoters(without); alive*2 <= n {
+			t.Errorf("after %v %s, the loss of the newcomer leaves %d of %d voters", s.kind, s.id, alive, n)
+		}
+	}
+}
+
 // successor is a voter that takes over when the leader gives up; one that is
 // to stay if there is any, since raft chooses the one with the longest log.
 func successor(servers []candidate) int {
