@@ -132,7 +132,7 @@ func (f *File) Run(ctx context.Context) error {
 
 	// A change made while this node was starting is a change: it is told by the
 	// bytes that the start found.
-	if !untilDone(ctx, func() bool { return f.offer(ctx, f.first, true) }) {
+	if !untilDone(ctx, func() bool { return f.offer(ctx, f.first, f.agreed.View().Config(), true) }) {
 		return nil
 	}
 
@@ -162,6 +162,9 @@ func untilDone(ctx context.Context, try func() bool) bool {
 // look, which last is of: the hash of its bytes, or why it could not be read. It
 // reports false where what it found is not settled.
 func (f *File) look(ctx context.Context, last *string) bool {
+	// Before the file is read: what comes into force from now on may be of a newer file
+	// than the one that is read, where nodes share one or are given theirs in turn.
+	force := f.agreed.View().Config()
 	raw, err := readBounded(f.path, config.MaxSize)
 	if err != nil {
 		if *last != err.Error() {
@@ -177,7 +180,7 @@ func (f *File) look(ctx context.Context, last *string) bool {
 	}
 
 	// Not settled, as without a leader: it is offered again at the next look.
-	if !f.offer(ctx, raw, false) {
+	if !f.offer(ctx, raw, force, false) {
 		return false
 	}
 	*last = hash
@@ -218,15 +221,16 @@ func (f *File) watch(ctx context.Context) {
 
 // offer validates the bytes of a file that has changed since it was last
 // looked at, and proposes them where that is due. It reports whether that is
-// settled; if not the file is to be read and tried again.
-func (f *File) offer(ctx context.Context, raw []byte, starting bool) bool {
+// settled; if not the file is to be read and tried again. force is what was in force
+// when the file was read.
+func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, starting bool) bool {
 	file, err := config.Parse(raw)
 	if err != nil {
 		f.refuse(mistakes(err)...)
 		return true
 	}
 
-	hash, force := hashOf(raw), f.agreed.View().Config()
+	hash := hashOf(raw)
 	if force.Index > 0 && (force.Hash == hash || !f.due(hash, starting)) {
 		return f.settled(hash, file)
 	}

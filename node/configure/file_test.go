@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,25 +18,34 @@ import (
 
 // agreedConfig is a catalog that is agreed on once synced is closed.
 type agreedConfig struct {
-	*catalog.State
+	mu     sync.Mutex // guards the field below
+	state  *catalog.State
 	synced chan struct{}
+}
+
+func (a *agreedConfig) View() *catalog.View {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state.View()
 }
 
 func (a *agreedConfig) Sync(ctx context.Context) (uint64, error) {
 	select {
 	case <-a.synced:
-		return a.Index(), nil
+		return a.View().Index(), nil
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
 }
 
 func (a *agreedConfig) Propose(_ context.Context, cmds ...catalog.Command) (uint64, error) {
-	r := a.Apply(catalog.Entry{Index: a.Index() + 1, At: time.Unix(1, 0), Commands: cmds})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.state.Apply(catalog.Entry{Index: a.state.Index() + 1, At: time.Unix(1, 0), Commands: cmds})
 	if r[0].Err != nil {
 		return 0, r[0].Err
 	}
-	return a.Index(), nil
+	return a.state.Index(), nil
 }
 
 // The file of a node that joins changes nothing; one that is changed while the
@@ -55,7 +66,7 @@ func TestAFileChangedDuringTheStartIsAChange(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			a := &agreedConfig{State: catalog.New(), synced: make(chan struct{})}
+			a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
 			file, err := config.Parse(text("7"))
 			if err != nil {
 				t.Fatal(err)
@@ -92,12 +103,12 @@ func TestAFileWithoutConnectionsLetsGoOfNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
-	a := &agreedConfig{State: catalog.New(), synced: make(chan struct{})}
+	a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
 	close(a.synced)
 	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
 	offer := func(text, inForce string, refused bool) {
 		t.Helper()
-		if !f.offer(t.Context(), []byte(text), false) {
+		if !f.offer(t.Context(), []byte(text), a.View().Config(), false) {
 			t.Errorf("%s is not settled", text)
 		}
 		s := f.State()
@@ -113,4 +124,50 @@ func TestAFileWithoutConnectionsLetsGoOfNothing(t *testing.T) {
 	offer("{}", some, true)
 	offer(settings, some, true)
 	offer(some, some, false)
+}
+
+// A node that reads a change while another one has the next change agreed on does not
+// bring the first one back.
+func TestAFileThatIsOldWhenItIsReadTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "shoal.json")
+	text := func(size string) []byte { return []byte(`{"settings": {"maxFileSize": ` + size + `}}`) }
+	a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
+	agree := func(size string) {
+		t.Helper()
+		file, err := config.Parse(text(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Propose(t.Context(), catalog.NewSetConfig(text(size), file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
+	agree("1")
+	f.offer(t.Context(), text("1"), a.View().Config(), false)
+	agree("2")
+
+	// The file is a pipe: it is read while the next change is agreed on.
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		w, err := os.OpenFile(path, os.O_WRONLY, 0) // until it is opened for reading
+		if err != nil {
+			return
+		}
+		agree("3")
+		w.Write(text("2"))
+		w.Close()
+	}()
+	last := hashOf(text("1"))
+	if !f.look(t.Context(), &last) {
+		t.Error("the look is not settled")
+	}
+	if got := string(a.View().Config().Raw); got != string(text("3")) {
+		t.Errorf("in force is %s", got)
+	}
 }
