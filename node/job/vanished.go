@@ -60,11 +60,13 @@ func (x *indexer) missing(ctx context.Context, repo *catalog.Repo, failure error
 	return failure
 }
 
-// rests reports whether a repository is not to be fetched yet, since its last job
-// failed and has a time for another attempt.
+// rests reports whether a repository is not to be asked for yet, since its last job
+// failed and waits for longer than any back-off. After an ordinary failure, as of a
+// disk that was full, pushes are looked for all the same: the next attempt may be good.
 func rests(view *catalog.View, id catalog.RepoID, now time.Time) bool {
+	const longest = maxBackoff + maxBackoff/5
 	j := view.Job(catalog.JobIndex, catalog.RepoSubject(id))
-	return j != nil && j.State == catalog.JobBackoff && now.Before(j.NotBefore)
+	return j != nil && j.State == catalog.JobBackoff && now.Add(longest).Before(j.NotBefore)
 }
 
 // noRemote reports whether git was told that there is no such repository.

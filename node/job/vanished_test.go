@@ -57,6 +57,22 @@ func TestARepositoryThatIsNotFoundIsLookedUp(t *testing.T) {
 	}
 }
 
+// After an ordinary failure pushes are looked for all the same, before its back-off is
+// over: the disk that was full may have room again.
+func TestWhatFailedOnceIsPolled(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t, 1)
+	w.Pass(3 * time.Hour)
+	w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: "1"})
+	fence := w.Grant(catalog.JobIndex, "1", "n1")
+	w.Do(&catalog.FinishJob{Kind: catalog.JobIndex, Subject: "1", Fence: fence, Error: "no space left on device", NotBefore: w.Now().Add(maxBackoff)})
+	w.poll.began = w.Now().Add(-time.Hour)
+
+	if due := w.poll.due(10); !slices.Contains(due, 1) {
+		t.Errorf("%v are polled, want 1 too", due)
+	}
+}
+
 // What rests after a failure is not fetched meanwhile to see whether something is
 // new, unless its host tells of a push.
 func TestWhatRestsIsNotPolled(t *testing.T) {
