@@ -139,13 +139,11 @@ func (p *voterPlan) replaceUnfit() change {
 	switch {
 	case unfit == nil:
 		return change{}
-	case len(p.voters) > p.want, p.spare != nil && len(p.voters)%2 == 0:
-		return unfit.demoted()
 
 	// A dead one goes first. Neither order leaves three voters a failure to spare, but
 	// with four of which one is dead the quorum needs the new one too: should that
 	// lose its disk before the dead one has gone, there would never be a leader again.
-	case p.spare != nil && unfit.dead > 0 && spareable(p.voters, *unfit):
+	case len(p.voters) > p.want, p.spare != nil && (len(p.voters)%2 == 0 || unfit.dead > 0):
 		return unfit.demoted()
 	}
 	return p.promoted()
