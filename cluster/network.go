@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -225,8 +226,38 @@ func (n *network) peers() []peer {
 		h.peers = append(h.peers, p)
 	}
 
+	newest(h.peers, n.gossip.Addr(), n.joined)
 	n.heard.Store(h)
 	return h.peers
+}
+
+// joined is the number that the catalog gave to a node when it joined. One that
+// has yet to join comes after all that have one.
+func (n *network) joined(node string) uint32 {
+	if m := n.view().Member(node); m != nil {
+		return m.Number
+	}
+	return math.MaxUint32
+}
+
+// newest leaves alive, of the nodes that gossip has at one address, only the one
+// that joined last, and none at this node's own: two cannot listen there.
+// A machine that lost its disk comes back as another node, and for some
+// seconds gossip takes what answers for the earlier one as well. Who believed
+// that would count on the vote of a node that is gone.
+func newest(peers []peer, own string, joined func(node string) uint32) {
+	last := map[string]uint32{}
+	for _, p := range peers {
+		if p.Alive {
+			last[p.Peer.Addr] = max(last[p.Peer.Addr], joined(p.Node))
+		}
+	}
+
+	for i, p := range peers {
+		if p.Peer.Addr == own || joined(p.Node) < last[p.Peer.Addr] {
+			peers[i].Alive = false
+		}
+	}
 }
 
 // registered is, of the starts of a node that gossip hears, the one that the

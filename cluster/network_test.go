@@ -2,7 +2,11 @@ package cluster
 
 import (
 	"context"
+	"math"
+	"strings"
 	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/gossip"
 )
 
 // A call to a node that is away lasts as long as that, so that raft counts one
@@ -65,5 +69,50 @@ func TestACallOutlivesItsConnection(t *testing.T) {
 	first.network.port.Drop(second.Self())
 	if a := <-got; a.err != nil || string(a.out) != "x" {
 		t.Fatalf("%q, %v", a.out, a.err)
+	}
+}
+
+// A machine that lost its disk comes back as another node, while gossip still
+// takes the earlier one for alive.
+func TestOfTwoNodesAtOneAddressTheNewestLives(t *testing.T) {
+	t.Parallel()
+	numbers := map[string]uint32{"old": 1, "other": 2, "new": 3, "newer": 4}
+	joined := func(node string) uint32 {
+		if n, ok := numbers[node]; ok {
+			return n
+		}
+		return math.MaxUint32
+	}
+
+	for _, c := range []struct {
+		name  string
+		peers string // node@address, with a minus in front where gossip calls it dead
+		want  string // those that are alive
+	}{
+		{"each at its own", "old@1 other@2", "old other"},
+		{"the disk was lost", "old@1 other@2 new@1", "other new"},
+		{"lost again and again", "newer@1 old@1 other@2 new@1", "newer other"},
+		{"the new one has not joined yet", "old@1 other@2 stranger@1", "other stranger"},
+		{"the new one is dead, and an image of the old one was put back", "old@1 other@2 -new@1", "old other"},
+		{"this node has taken the place", "old@self other@2", "other"},
+		{"two that no catalog knows", "stranger@1 foreigner@1", "stranger foreigner"},
+	} {
+		var peers []peer
+		for _, text := range strings.Fields(c.peers) {
+			name, dead := strings.CutPrefix(text, "-")
+			node, addr, _ := strings.Cut(name, "@")
+			peers = append(peers, peer{Peer: gossip.Peer{Node: node, Addr: addr, Alive: !dead}})
+		}
+
+		newest(peers, "self", joined)
+		var alive []string
+		for _, p := range peers {
+			if p.Alive {
+				alive = append(alive, p.Node)
+			}
+		}
+		if got := strings.Join(alive, " "); got != c.want {
+			t.Errorf("%s: alive are %q, want %q", c.name, got, c.want)
+		}
 	}
 }

@@ -308,7 +308,8 @@ func (e *electorate) candidates(servers []raft.Server) []candidate {
 }
 
 // lasting is for how long something holds of a server, given since when it did
-// at the last look; 0 when it does not.
+// at the last look; 0 when it does not, and never when it does: a voter that was
+// only now seen to be dead must not pass for a live one.
 func lasting(since map[string]time.Time, id string, holds bool) time.Duration {
 	if !holds {
 		delete(since, id)
@@ -318,7 +319,7 @@ func lasting(since map[string]time.Time, id string, holds bool) time.Duration {
 	if since[id].IsZero() {
 		since[id] = now
 	}
-	return now.Sub(since[id])
+	return max(now.Sub(since[id]), 1)
 }
 
 // change carries out one step, if the membership is still as it was.

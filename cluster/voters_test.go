@@ -87,6 +87,18 @@ func TestANewcomerThatIsLostAtOnceCostsNoQuorum(t *testing.T) {
 	}
 }
 
+// A leader that has just begun sees a dead voter for the first time.
+func TestADeadVoterIsDeadAtTheFirstLook(t *testing.T) {
+	t.Parallel()
+	since := map[string]time.Time{}
+	if d := lasting(since, "a", true); d <= 0 {
+		t.Errorf("holds for %v", d)
+	}
+	if d := lasting(since, "a", false); d != 0 {
+		t.Errorf("what does not hold, holds for %v", d)
+	}
+}
+
 // successor is a voter that takes over when the leader gives up; one that is
 // to stay if there is any, since raft chooses the one with the longest log.
 func successor(servers []candidate) int {
