@@ -130,9 +130,7 @@ func (f *File) Run(ctx context.Context) error {
 		return nil
 	}
 
-	// A change made while this node was starting is a change: it is told by the
-	// bytes that the start found.
-	if !untilDone(ctx, func() bool { return f.offer(ctx, f.first, f.agreed.View().Config(), true) }) {
+	if !untilDone(ctx, func() bool { return f.begin(ctx) }) {
 		return nil
 	}
 
@@ -156,6 +154,24 @@ func untilDone(ctx context.Context, try func() bool) bool {
 		}
 	}
 	return true
+}
+
+// begin offers what the start found. It reports false where that is to be tried
+// again.
+func (f *File) begin(ctx context.Context) bool {
+	// A start takes a while, in which the file may change and another node may bring that
+	// into force: what the start found is old then, and only tells the next look that
+	// there was a change. As in look, what is in force comes first.
+	force := f.agreed.View().Config()
+	raw, err := readBounded(f.path, config.MaxSize)
+	if err == nil && force.Index > 0 && hashOf(raw) != hashOf(f.first) {
+		if _, err := config.Parse(f.first); err == nil {
+			return f.memory.see(hashOf(f.first)) == nil
+		}
+		return true
+	}
+
+	return f.offer(ctx, f.first, force, true)
 }
 
 // look reads the file and offers it where it is another one than at the last

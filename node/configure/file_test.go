@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -169,5 +170,65 @@ func TestAFileThatIsOldWhenItIsReadTakesNothingBack(t *testing.T) {
 	}
 	if got := string(a.View().Config().Raw); got != string(text("3")) {
 		t.Errorf("in force is %s", got)
+	}
+}
+
+// While a node starts, its file changes, and another node brings that into force.
+func TestWhatAStartFoundIsNotOfferedOnceTheFileHasChanged(t *testing.T) {
+	t.Parallel()
+	text := func(size int) []byte { return fmt.Appendf(nil, `{"settings": {"maxFileSize": %d}}`, size) }
+	for _, c := range []struct {
+		name         string
+		inForce      int // before the node has begun; 0 for nothing
+		before, then int // the file at the start, and when the node has begun
+		want         int // in force after the first look
+	}{
+		{"another node was first", 3, 2, 3, 3},
+		{"nobody was: a change is a change", 1, 1, 2, 2},
+		{"the first node of all", 0, 1, 2, 2},
+		{"nothing changed", 1, 1, 1, 1},
+		{"changed while the node was down", 1, 2, 2, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "shoal.json")
+			a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
+			propose := func(size int) {
+				file, err := config.Parse(text(size))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := a.Propose(t.Context(), catalog.NewSetConfig(text(size), file)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.inForce > 0 {
+				propose(c.inForce)
+			}
+
+			m := memory{path: filepath.Join(dir, memoryFile)}
+			if c.inForce > 0 {
+				m.Seen = []string{hashOf(text(1))}
+			}
+			f := NewFile(&Found{path: path, bytes: text(c.before), memory: m}, a, slog.New(slog.DiscardHandler), time.Now)
+			if err := os.WriteFile(path, text(c.then), 0o600); err != nil {
+				t.Fatal(err)
+			}
+
+			if !f.begin(t.Context()) {
+				t.Fatal("the beginning is not settled")
+			}
+			begun := string(a.View().Config().Raw)
+
+			last := hashOf(f.first)
+			f.look(t.Context(), &last)
+			if got := string(a.View().Config().Raw); got != string(text(c.want)) {
+				t.Errorf("in force is %s", got)
+			}
+			if c.inForce == c.want && begun != string(text(c.want)) {
+				t.Errorf("for a while %s was in force", begun)
+			}
+		})
 	}
 }
