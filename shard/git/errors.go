@@ -25,6 +25,7 @@ var (
 	ErrOutside   = fmt.Errorf("it leads out of the directory of its connection: %w", fs.ErrPermission)
 	ErrUnknown   = errors.New("the repository has a form that the installed git does not know")
 	ErrProxy     = errors.New("the proxy that leads there asks for a user and a password, or refuses those of HTTP_PROXY or HTTPS_PROXY")
+	ErrDamaged   = errors.New("the repository is damaged where it comes from: git fsck says there what is missing")
 	ErrClosed    = errors.New("the mirror is closed")
 
 	ErrCertificate = errors.New("the certificate of the remote is out of date, for another name, or of an authority that this node does not know; SSL_CERT_FILE names an authority of your own")

@@ -72,7 +72,7 @@ func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fet
 // suspect reports whether a fetch may have failed because the mirror is
 // damaged, and not because of the remote or a bound.
 func (u *updater) suspect(ctx context.Context, err error) bool {
-	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) {
+	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) || errors.Is(err, ErrDamaged) {
 		return false
 	}
 	var failed *Failure

@@ -393,6 +393,37 @@ func TestFetchFromARemoteThatFails(t *testing.T) {
 	}
 }
 
+// A repository lacks an object where it comes from: that is said, and the mirror
+// keeps what it has.
+func TestFetchFromADamagedRemote(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &stream{}
+	h.commit("refs/heads/main", 1, "Ann", "one", "a", "1\n")
+	r.load(h)
+	address := serve(t, filepath.Dir(r.dir), nil) + "/source.git"
+	m, ctx := newMirror(t), within(t)
+	if _, err := m.Fetch(ctx, Remote{URL: address}, FetchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	had := r.git("rev-parse", "main")
+
+	h.commit("refs/heads/main", 2, "Ann", "two", "b", "2\n")
+	r.load(h)
+	lost := r.git("rev-parse", "main:b") // loose: there are few
+	if err := os.Remove(filepath.Join(r.dir, "objects", lost[:2], lost[2:])); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err := m.Fetch(ctx, Remote{URL: address}, FetchOptions{})
+	if !errors.Is(err, ErrDamaged) {
+		t.Errorf("error %v", err)
+	}
+	if got, err := m.Resolve(ctx, had); err != nil || got != had {
+		t.Errorf("the mirror has lost %s: %v, %v", had, got, err)
+	}
+}
+
 // TestNobodyElseReadsACredential looks at the arguments of every process of the
 // machine while git asks a server, and sends git on to another one.
 func TestNobodyElseReadsACredential(t *testing.T) {
