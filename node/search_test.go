@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // still is a configuration with the repositories of one directory, which are
@@ -223,7 +224,7 @@ func pathsIn(r *search.Response) (list []string) {
 	return list
 }
 
-func TestATimeoutOfTheQueryEndsTheSearch(t *testing.T) {
+func TestAQueryIsHeldToItsBounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": lines("heron", 10)})
@@ -239,5 +240,13 @@ func TestATimeoutOfTheQueryEndsTheSearch(t *testing.T) {
 	_, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron timeout:soon"})
 	if !errors.Is(err, call.ErrQuery) {
 		t.Errorf("a timeout that is none gives %v", err)
+	}
+
+	// Of a query of any length that is too long one bound is told: a second one was, for those that were much too long.
+	for _, length := range []int{query.MaxLength + 1, 10 * query.MaxLength} {
+		_, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: strings.Repeat("a", length)})
+		if !errors.Is(err, call.ErrQuery) || !strings.Contains(err.Error(), fmt.Sprintf("at most %d bytes", query.MaxLength)) {
+			t.Errorf("a query of %d bytes gives %v", length, err)
+		}
 	}
 }

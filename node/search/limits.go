@@ -15,7 +15,6 @@ const (
 
 	heavyMatches = 10_000    // more wait in the lane of the expensive ones
 	memoryLimit  = 256 << 20 // bytes of one answer
-	maxQuery     = 64 << 10  // bytes
 	maxPattern   = 10_000    // bytes
 	defaultTime  = 30 * time.Second
 	maxTime      = 2 * time.Minute

@@ -96,8 +96,6 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 // check holds a request to its bounds and fills in what it leaves out.
 func (s *Searcher) check(req *Request) error {
 	switch {
-	case len(req.Query) > maxQuery:
-		return call.Fail(call.ErrInvalid, "the query is longer than %d bytes", maxQuery)
 	case req.Matches < 0 || req.Matches > MaxMatches:
 		return call.Fail(call.ErrInvalid, "matches must be from 1 to %d", MaxMatches)
 	case req.ContextLines < 0 || req.ContextLines > MaxContext:
