@@ -47,11 +47,14 @@ func (i *Issue) Passes() bool {
 	return i.Code == RateLimited || i.Code == Unreachable || i.Code == InvalidResponse
 }
 
+// newToken is what to do about a token. The environment of a process does not change while it runs.
+const newToken = "Make a new token at the host and put it where the connection's token is read from. A secret manager is asked for it within five minutes; for a token in a variable start the nodes again."
+
 // advice is what to do about each code, where the sentence of the issue does
 // not say it.
 var advice = map[Code]string{
-	TokenRefused:           "Make a new token at the host and put it where the connection's token is read from; it is read anew at each call.",
-	TokenExpires:           "Make a new token at the host and put it where the connection's token is read from; no restart is needed.",
+	TokenRefused:           newToken,
+	TokenExpires:           newToken,
 	SSORequired:            "Authorise the token for the organisation in the settings of the account that made it.",
 	ScopeMissing:           "Give the token the rights that its page in docs/hosts names, or make one that has them.",
 	RateLimited:            "Nothing: what was not listed stays as it is, and the listing goes on when the host allows it.",

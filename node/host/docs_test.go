@@ -1,0 +1,34 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The page of each kind of host says what an issue means that any of them may have.
+func TestThePagesOfHostsTellOfEachIssue(t *testing.T) {
+	t.Parallel()
+	everywhere := []Code{
+		TokenRefused, RateLimited, TargetNotFound, TargetEmpty, Forbidden, Unreachable, InvalidResponse, PartialListing, ListShrank,
+	}
+	for page, own := range map[string][]Code{
+		"azuredevops": {NotFetchable},
+		"bitbucket":   {NotFetchable, NoEffect},
+		"gerrit":      nil,
+		"gitea":       {ScopeMissing},
+		"github":      {NotFetchable, SSORequired, ScopeMissing, TokenExpires, AuthenticationFallback},
+		"gitlab":      {NotFetchable, NoEffect, ScopeMissing, TokenExpires},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", "hosts", page+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range append(own, everywhere...) {
+			if strings.Count(string(text), "\n| `"+string(code)+"` |") != 1 {
+				t.Errorf("%s.md has no row, or several, for %s", page, code)
+			}
+		}
+	}
+}
