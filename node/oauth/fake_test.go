@@ -39,6 +39,7 @@ type place struct {
 	*Server
 	first   bool
 	held    bool
+	heard   time.Time // of the leader, last, where it is held
 	applied uint64
 	changed chan struct{}
 }
@@ -171,6 +172,15 @@ func (p *place) AwaitOn(context.Context, uint64, ...string) []string { return ni
 func (p *place) Members() []cluster.Member                           { return nil }
 func (p *place) Leading() bool                                       { return p.first }
 
+func (p *place) Age() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.held {
+		return 0
+	}
+	return p.now.Sub(p.heard)
+}
+
 func (p *place) Secret(ctx context.Context, name string) ([]byte, error) {
 	if p.View().Secret(name) == nil {
 		if _, err := p.Propose(ctx, &catalog.SetSecret{Name: name, Sealed: []byte{1}, IfAbsent: true}); err != nil {
@@ -190,7 +200,7 @@ func (p *place) Secret(ctx context.Context, name string) ([]byte, error) {
 func (p *place) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held = true
+	p.held, p.heard = true, p.now
 }
 
 func (p *place) release() {

@@ -51,6 +51,8 @@ type (
 		Changed() <-chan struct{}
 		// Leading tells whether this node leads.
 		Leading() bool
+		// Age is for how long this node may have missed changes.
+		Age() time.Duration
 		// Secret is a secret of the cluster, the same on every node; it is made
 		// where it is not there.
 		Secret(ctx context.Context, name string) ([]byte, error)

@@ -40,12 +40,13 @@ var (
 
 const (
 	settled   = 2 * time.Minute // after which every node has a new secret
+	current   = time.Minute     // since a node heard of the leader: it has all that seals, also where clocks differ
 	ringPause = time.Minute     // between two looks at the rings
 	ringRetry = time.Second     // the same while there are none
 )
 
-// errSecret is of a box that was sealed with a secret that this node does not
-// have. A newer one arrives soon.
+// errSecret is of a box that was sealed with a secret that the cluster does not
+// have.
 var errSecret = errors.New("sealed with an unknown secret")
 
 // rings finds the secrets of the cluster. Opened ones are kept in memory.
@@ -95,19 +96,27 @@ func (s *rings) sealing(ctx context.Context, r ring) (made int64, secret []byte,
 }
 
 // opening is the secret of a ring that was made at some second. It fails with
-// errSecret where there is none, and with errNotReady where a newer one than
-// any that this node has is meant.
+// errSecret where there is none, and with errNotReady where there may be one that
+// this node has not heard of.
 func (s *rings) opening(ctx context.Context, r ring, made int64) ([]byte, error) {
 	view := s.catalog.View()
-	if view.Secret(r.secret(made)) == nil {
-		all := r.made(view)
-		// Too far in the future is none of ours, however new: nobody waits for it.
-		if len(all) == 0 || made > all[len(all)-1] && made <= s.now().Unix()+int64(settled/time.Second) {
-			return nil, errNotReady
-		}
-		return nil, errSecret
+	if view.Secret(r.secret(made)) != nil {
+		return s.find(ctx, r.secret(made))
 	}
-	return s.find(ctx, r.secret(made))
+
+	all := r.made(view)
+	if len(all) == 0 {
+		return nil, errNotReady
+	}
+
+	// Anybody can write a second into a text. One that is newer than all that are here counts
+	// only where this node is cut off, and only when it is old enough to seal: a node that hears
+	// of the leader has every secret that seals.
+	newer := made > all[len(all)-1] && made <= s.now().Add(-current).Unix()
+	if newer && s.catalog.Age() >= current {
+		return nil, errNotReady
+	}
+	return nil, errSecret
 }
 
 // find opens a secret that is in the catalog. One that is not is never made here.

@@ -2,7 +2,10 @@ package oauth
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
+	"math"
 	"net/url"
 	"strings"
 	"sync"
@@ -444,13 +447,45 @@ func TestRevocationOfNothingIsNoFailure(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 1)
 	before := w.entries()
-	for _, text := range []string{"", "x", "shoal_at_x", "shoal_rt_AAAA", "shoal_" + strings.Repeat("0", 64)} {
+	texts := []string{"", "x", "shoal_at_x", "shoal_rt_AAAA", "shoal_" + strings.Repeat("0", 64)}
+	// Anybody can name a secret that is newer than all that there are.
+	newest := accessRing.made(w.nodes[0].View())[0]
+	for _, made := range []int64{newest - 1, newest + 1, newest + 100, newest + 200, newest + 1e6, math.MaxInt64} {
+		head := binary.AppendVarint([]byte{boxVersion}, made)
+		texts = append(texts, "shoal_at_"+base64.RawURLEncoding.EncodeToString(append(head, make([]byte, 60)...)))
+	}
+	w.pass(time.Hour)
+
+	for _, text := range texts {
 		if err := w.nodes[0].Revoke(t.Context(), text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	if w.entries() != before {
 		t.Error("it was written to the log")
+	}
+}
+
+// A node that is cut off may not have heard of the secret of a token: it must not say
+// that the token has been ended.
+func TestATokenOfANewSecretIsRevokedOrNotConfirmed(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 2)
+	p, behind := w.nodes[0], w.nodes[1]
+	behind.hold()
+	w.pass(accessRing.period)
+	if _, err := p.rings.turn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(settled)
+	got := p.enter(p.registered())
+
+	if err := behind.Revoke(t.Context(), got.Access); !errors.Is(err, call.ErrUnavailable) {
+		t.Errorf("a node that is cut off says %v, want unavailable", err)
+	}
+	behind.release()
+	if err := behind.Revoke(t.Context(), got.Access); err != nil || p.good(got.Access) {
+		t.Errorf("once it has heard it says %v; the token is good: %t", err, p.good(got.Access))
 	}
 }
 
