@@ -141,6 +141,7 @@ func classEnd(glob string, i int) int {
 // plainGlobExpr is globExpr for a glob without braces.
 //
 //	**/  any directories, or none      /**  all that is below, and the directory itself
+//	/**/ at the end: the same, where only directories are named
 //	*    letters but no slash          ?    one of them
 //
 // A newline, which git lets stand in a name, is none of the letters: a list of names
@@ -162,6 +163,9 @@ func plainGlobExpr(glob string) string {
 		case rest == "/**":
 			b.WriteString("(?:/.*)?")
 			i += 2
+		case rest == "/**/":
+			b.WriteString("(?:/(?:.*/)?)?")
+			i += 3
 
 		case rest[0] == '*':
 			b.WriteString(`[^/\n]*`)
@@ -213,11 +217,20 @@ func classExpr(class string) string {
 		}
 
 		if i = next; high < low {
-			continue // an empty run
+			high = low // a run that is empty has the letter that begins it all the same
 		}
-		b.WriteString(quoteInClass(low))
-		if high != low {
-			b.WriteString("-" + quoteInClass(high))
+
+		// The slash is left out of a run, and of the members.
+		switch {
+		case not || high < "/" || low > "/":
+			b.WriteString(runExpr(low, high))
+		default:
+			if low < "/" {
+				b.WriteString(runExpr(low, "."))
+			}
+			if high > "/" {
+				b.WriteString(runExpr("0", high))
+			}
 		}
 	}
 
@@ -228,6 +241,14 @@ func classExpr(class string) string {
 		return `[^\x00-\x{10FFFF}]`
 	}
 	return "[" + b.String() + "]"
+}
+
+// runExpr is the letters from one to another in a class; . and 0 are beside the slash.
+func runExpr(low, high string) string {
+	if low == high {
+		return quoteInClass(low)
+	}
+	return quoteInClass(low) + "-" + quoteInClass(high)
 }
 
 func quoteInClass(letter string) string {
