@@ -205,7 +205,7 @@ func (s *server) read(req *http.Request) ([]byte, error) {
 	}
 
 	// The body of an error says what is wrong, and a measurement with one is none.
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusAccepted {
+	if resp.StatusCode/100 != 2 {
 		return nil, fmt.Errorf("%s: %s: %s", req.URL.Path, resp.Status, data)
 	}
 	return data, nil
