@@ -21,7 +21,7 @@ type leaf struct {
 
 // beside is the tree beside a file: the directories above it with their entries.
 // Where it cannot be read, there is none.
-func (p *Pages) beside(ctx context.Context, v *layout.Visit, l place) []leaf {
+func (p *sources) beside(ctx context.Context, v *layout.Visit, l place) []leaf {
 	// The file itself first, then the directories from its own up: in a large
 	// repository there is not room for all of them.
 	above := []string{l.Path}
@@ -31,7 +31,7 @@ func (p *Pages) beside(ctx context.Context, v *layout.Visit, l place) []leaf {
 		}
 	}
 	above = append(above, "")
-	r, err := p.Files.Tree(ctx, v.Viewer, browse.TreeRequest{Repo: l.Repo, Ref: l.Rev, Paths: above, Max: mostLeaves})
+	r, err := p.files.Tree(ctx, v.Viewer, browse.TreeRequest{Repo: l.Repo, Ref: l.Rev, Paths: above, Max: mostLeaves})
 	if err != nil {
 		return nil
 	}

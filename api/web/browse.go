@@ -39,9 +39,9 @@ const pickedRefs = 12
 
 // refs is the newest branches and tags, as the same place in each. Where they
 // cannot be read, there are none to choose from.
-func (p *Pages) refs(ctx context.Context, v catalog.Viewer, l place) []refLink {
+func (p *revisions) refs(ctx context.Context, v catalog.Viewer, l place) []refLink {
 	var out []refLink
-	for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){p.History.Branches, p.History.Tags} {
+	for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){p.history.Branches, p.history.Tags} {
 		r, err := list(ctx, v, browse.RefsRequest{Repo: l.Repo, PerPage: pickedRefs})
 		if err != nil {
 			continue
@@ -85,15 +85,15 @@ func (l place) Revision() string {
 }
 
 // browse is every page of a repository: the kind of the address decides.
-func (p *Pages) browse(ctx context.Context, v *layout.Visit) error {
+func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 	l, err := p.place(ctx, v)
 	if err != nil {
 		return err
 	}
 
 	show, ok := map[string]func(context.Context, *layout.Visit, place) error{
-		"tree": p.tree, "blob": p.file, "blame": p.blame, "raw": p.raw,
-		"commits": p.commits, "commit": p.commit, "compare": p.compare, "branches": p.branches, "tags": p.branches, "find": p.find, "names": p.names, "commits.atom": p.feed,
+		"tree": p.sources.tree, "blob": p.sources.file, "blame": p.revisions.blame, "raw": p.sources.raw,
+		"commits": p.revisions.commits, "commit": p.revisions.commit, "compare": p.revisions.compare, "branches": p.revisions.branches, "tags": p.revisions.branches, "find": p.find, "names": p.names, "commits.atom": p.revisions.feed,
 	}[l.Kind]
 	if !ok {
 		return call.Fail(call.ErrNotFound, "A repository has no page %q.", l.Kind)
@@ -101,7 +101,7 @@ func (p *Pages) browse(ctx context.Context, v *layout.Visit) error {
 
 	// Only these pages offer another revision, and a script that asks for a part draws none of it.
 	if v.Part == "" && slices.Contains([]string{"tree", "blob", "blame", "commits"}, l.Kind) {
-		l.Refs = p.refs(ctx, v.Viewer, l)
+		l.Refs = p.revisions.refs(ctx, v.Viewer, l)
 	}
 
 	err = show(ctx, v, l)
@@ -116,7 +116,7 @@ func (p *Pages) browse(ctx context.Context, v *layout.Visit) error {
 // place reads the address. A name of a repository may hold an @: of all ways to
 // read one, that with the longest name of a repository that the viewer may see
 // is meant.
-func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
+func (p *reading) place(ctx context.Context, v *layout.Visit) (place, error) {
 	head, rest, deep := strings.Cut(strings.TrimPrefix(v.Path, "/browse/"), "/-/")
 	kind, path, _ := strings.Cut(rest, "/")
 	if !deep {
@@ -147,7 +147,7 @@ func (p *Pages) place(ctx context.Context, v *layout.Visit) (place, error) {
 		// Only that there is no such name lets the next be tried: if a node that is asked fails,
 		// another repository would be shown.
 		if bad == nil {
-			if repo, err = p.Repos.Repo(ctx, v.Viewer, name); err != nil && !errors.Is(err, call.ErrRepoNotFound) {
+			if repo, err = p.lister.Repo(ctx, v.Viewer, name); err != nil && !errors.Is(err, call.ErrRepoNotFound) {
 				return l, err
 			}
 			err = nil

@@ -60,11 +60,11 @@ type changedFile struct {
 
 // commit is the page of one commit: what it says and what it changed beside its
 // first parent.
-func (p *Pages) commit(ctx context.Context, v *layout.Visit, l place) error {
+func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error {
 	if l.Path == "" {
 		return noPath()
 	}
-	c, err := p.History.Commit(ctx, v.Viewer, browse.CommitRequest{Repo: l.Repo, Ref: l.Path})
+	c, err := p.history.Commit(ctx, v.Viewer, browse.CommitRequest{Repo: l.Repo, Ref: l.Path})
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (p *Pages) commit(ctx context.Context, v *layout.Visit, l place) error {
 }
 
 // compare is the page of the difference of two revisions: <base>...<head>.
-func (p *Pages) compare(ctx context.Context, v *layout.Visit, l place) error {
+func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error {
 	// Two dots are read as three. Git lets no name hold two, so the first are the right place.
 	base, head, ok := strings.Cut(l.Path, "...")
 	if !ok {
@@ -106,7 +106,7 @@ func changeHead(title, page string) layout.Head {
 }
 
 // difference fills in what changed between two revisions.
-func (p *Pages) difference(ctx context.Context, v *layout.Visit, data *change, base, head string) error {
+func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *change, base, head string) error {
 	// How the reader wants to see it: both are in the address.
 	at := max(0, slices.IndexFunc(changeViews, func(c changeView) bool { return c.value == v.Query.Get("view") }))
 	around, _ := strconv.Atoi(v.Query.Get("context"))
@@ -115,7 +115,7 @@ func (p *Pages) difference(ctx context.Context, v *layout.Visit, data *change, b
 	}
 	data.Split, data.Views = at > 0, changeLinks(at, around)
 
-	r, err := p.Files.Diff(ctx, v.Viewer, browse.DiffRequest{Repo: data.Repo, Base: base, Head: head, MaxBytes: mostChanged, Context: around})
+	r, err := p.files.Diff(ctx, v.Viewer, browse.DiffRequest{Repo: data.Repo, Base: base, Head: head, MaxBytes: mostChanged, Context: around})
 	if err != nil {
 		return err
 	}

@@ -44,12 +44,12 @@ const (
 )
 
 // chats is the page of the viewer's threads, and begins one.
-func (p *Pages) chats(ctx context.Context, v *layout.Visit) error {
+func (p *conversations) chats(ctx context.Context, v *layout.Visit) error {
 	if v.Method == "POST" {
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: namesIn(v.Form.Get("repos"))})
 	}
 
-	list, total, err := p.Threads.Chats(ctx, v.Viewer, 0, chatsShown)
+	list, total, err := p.threads.Chats(ctx, v.Viewer, 0, chatsShown)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (p *Pages) chats(ctx context.Context, v *layout.Visit) error {
 		Query        string
 		Total        string
 		Rows         []row
-	}{Model: p.Asker.HasModel(), NoModel: ask.NoModel, Guest: v.Viewer.Role == catalog.RoleGuest, Query: v.Query.Get("q"), Total: layout.Counted(total, "thread", "threads")}
+	}{Model: p.asker.HasModel(), NoModel: ask.NoModel, Guest: v.Viewer.Role == catalog.RoleGuest, Query: v.Query.Get("q"), Total: layout.Counted(total, "thread", "threads")}
 
 	for _, c := range list {
 		data.Rows = append(data.Rows, row{c.Title, chatPagePath + c.ID, p.ago(c.Changed), layout.Counted(c.Count, "question", "questions"), c.Running, c.Public})
@@ -87,7 +87,7 @@ func namesIn(field string) []string {
 }
 
 // askOn asks, and leads to the page of the thread.
-func (p *Pages) askOn(ctx context.Context, v *layout.Visit, q ask.Question) error {
+func (p *conversations) askOn(ctx context.Context, v *layout.Visit, q ask.Question) error {
 	if err := v.SameSite(); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (p *Pages) askOn(ctx context.Context, v *layout.Visit, q ask.Question) erro
 	if len(q.Repos) == 0 {
 		q.Repos = nil
 	}
-	started, err := p.Asker.Ask(ctx, v.Viewer, q)
+	started, err := p.asker.Ask(ctx, v.Viewer, q)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (p *Pages) askOn(ctx context.Context, v *layout.Visit, q ask.Question) erro
 // chat is the page of one thread. While a question is being answered a script
 // shows what comes (see chatEvents); without scripts the browser asks for the
 // page anew.
-func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
+func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 	id, err := url.PathUnescape(strings.TrimPrefix(v.Path, chatPagePath))
 	if err != nil {
 		return call.Fail(call.ErrNotFound, "There is no such chat.")
@@ -116,7 +116,7 @@ func (p *Pages) chat(ctx context.Context, v *layout.Visit) error {
 		return p.changeChat(ctx, v, id)
 	}
 
-	c, err := p.Threads.Chat(ctx, v.Viewer, id)
+	c, err := p.threads.Chat(ctx, v.Viewer, id)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ type chatPiece struct{ Text, Label, URL, Note string }
 
 // chatTurn is the nth turn of a thread. While it is being answered its text is
 // shown as it comes: half of a document is another one than the whole.
-func (p *Pages) chatTurn(n int, r *ask.Report) chatTurn {
+func (p *conversations) chatTurn(n int, r *ask.Report) chatTurn {
 	t := chatTurn{Report: r, Waiting: r.Status == ask.Running}
 
 	for _, piece := range r.Answer {
@@ -203,29 +203,29 @@ func citePiece(k *ask.Citation) chatPiece {
 }
 
 // changeChat does what a form of the page of a thread asks for.
-func (p *Pages) changeChat(ctx context.Context, v *layout.Visit, id string) error {
+func (p *conversations) changeChat(ctx context.Context, v *layout.Visit, id string) error {
 	if err := v.SameSite(); err != nil {
 		return err
 	}
 
 	to, err := chatPagePath+url.PathEscape(id), error(nil)
-	share := func(public bool) error { return p.Changer.ChangeChat(ctx, v.Viewer, id, "", &public) }
+	share := func(public bool) error { return p.changer.ChangeChat(ctx, v.Viewer, id, "", &public) }
 
 	switch v.Form.Get("do") {
 	case "ask":
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Thread: id})
 	case "stop":
-		err = p.Changer.StopChat(ctx, v.Viewer, id)
+		err = p.changer.StopChat(ctx, v.Viewer, id)
 	case "share":
 		err = share(true)
 	case "unshare":
 		err = share(false)
 
 	case "delete":
-		err, to = p.Changer.DeleteChat(ctx, v.Viewer, id), "/chat"
+		err, to = p.changer.DeleteChat(ctx, v.Viewer, id), "/chat"
 	case "fork":
 		var fork string
-		fork, err = p.Changer.ForkChat(ctx, v.Viewer, id)
+		fork, err = p.changer.ForkChat(ctx, v.Viewer, id)
 		to = chatPagePath + fork
 
 	default:

@@ -34,14 +34,14 @@ type chatEvent struct {
 // chatEvents is the events of a thread behind the number after, as they come,
 // until its last question is answered. A browser that was cut off names the last
 // one that it has, and goes on behind it at any node.
-func (p *Pages) chatEvents(ctx context.Context, v *layout.Visit) error {
+func (p *conversations) chatEvents(ctx context.Context, v *layout.Visit) error {
 	id, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(v.Path, chatPagePath), "/events"))
 	if err != nil {
 		return call.Fail(call.ErrNotFound, "There is no such chat.")
 	}
 
 	// Before the stream begins: then a refusal is still a status, which a script understands.
-	if err := p.Watcher.Sees(ctx, v.Viewer, id); err != nil {
+	if err := p.watcher.Sees(ctx, v.Viewer, id); err != nil {
 		return err
 	}
 
@@ -64,7 +64,7 @@ func (p *Pages) chatEvents(ctx context.Context, v *layout.Visit) error {
 	// Ended by the context, when the browser leaves, or by the end of the last answer.
 	v.Stream = func(w *bufio.Writer) error {
 		give := func(e ask.Event) error { return writeChatEvent(w, &e) }
-		if err := ask.Follow(ctx, p.Watcher, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
+		if err := ask.Follow(ctx, p.watcher, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
 			return err
 		}
 		return w.Flush()

@@ -37,7 +37,7 @@ func TestTheFormOfQuestionsTakesNamesWithBlanks(t *testing.T) {
 			Method: "POST", Viewer: catalog.Operator(), Form: url.Values{"query": {"?"}, "repos": {field}},
 			Sent: func(name string) string { return map[string]string{"Sec-Fetch-Site": "same-origin"}[name] },
 		}
-		if err := New(Deps{Asker: a, Now: time.Now}).chats(t.Context(), v); err != nil {
+		if err := New(Deps{Asker: a, Now: time.Now}).conversations.chats(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(a.got.Repos, want) {

@@ -37,7 +37,7 @@ func person(v *layout.Visit) (oauth.Person, bool) {
 }
 
 // consent asks a person whether a client may act for them, and takes the answer.
-func (p *Pages) consent(ctx context.Context, v *layout.Visit) error {
+func (p *agents) consent(ctx context.Context, v *layout.Visit) error {
 	who, ok := person(v)
 	switch {
 	// Back here after signing in, with all that the client has sent.
@@ -49,7 +49,7 @@ func (p *Pages) consent(ctx context.Context, v *layout.Visit) error {
 		return p.decide(ctx, v, who)
 	}
 
-	asked, err := p.Consents.Authorize(ctx, who, v.Query)
+	asked, err := p.consents.Authorize(ctx, who, v.Query)
 	var told *oauth.Refusal
 	switch {
 	// The client has a right to hear of it, in the way that the protocol has for it.
@@ -77,11 +77,11 @@ func documentOf(c *oauth.Client) string {
 	return ""
 }
 
-func (p *Pages) decide(ctx context.Context, v *layout.Visit, who oauth.Person) error {
+func (p *agents) decide(ctx context.Context, v *layout.Visit, who oauth.Person) error {
 	if err := v.SameSite(); err != nil {
 		return err
 	}
-	to, err := p.Consents.Decide(ctx, who, v.Form.Get("request"), v.Form.Get("decision") == "allow")
+	to, err := p.consents.Decide(ctx, who, v.Form.Get("request"), v.Form.Get("decision") == "allow")
 	if err != nil {
 		return consentError(v, err)
 	}
@@ -98,7 +98,7 @@ func consentError(v *layout.Visit, err error) error {
 }
 
 // access lists the programs that somebody has let in, and ends one.
-func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
+func (p *agents) access(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsHolder(v.Viewer)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
 			return err
 		}
 
-		agent, err := p.Consents.EndAgent(ctx, by, v.Form.Get("end"))
+		agent, err := p.consents.EndAgent(ctx, by, v.Form.Get("end"))
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
 	}
 
 	// Read after the change, so that what has ended is not in it.
-	list, err := p.Consents.Agents(ctx, by)
+	list, err := p.consents.Agents(ctx, by)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (p *Pages) access(ctx context.Context, v *layout.Visit) error {
 	data := struct {
 		Ended, Address string
 		Rows           []row
-	}{Ended: ended, Address: p.Base + "/api/mcp"}
+	}{Ended: ended, Address: p.base + "/api/mcp"}
 
 	// Times as distances, but when it expires as a day: that is what one plans by.
 	for _, a := range list {

@@ -29,7 +29,7 @@ type document struct {
 // document draws a file of Markdown below a heading of some level. Its links and
 // images are of the revision of the place. Where there is too much of it, a
 // sentence says so instead.
-func (p *Pages) document(l place, file string, text []byte, level int) (*document, string) {
+func (p *sources) document(l place, file string, text []byte, level int) (*document, string) {
 	site := p.markdownSite("md", level)
 	// Links of a file are relative to its directory.
 	site.Dir = strings.TrimPrefix(path.Dir("/"+file), "/")
@@ -48,7 +48,7 @@ func (p *Pages) document(l place, file string, text []byte, level int) (*documen
 // answer draws what a model has written in a thread as its nth turn. Citations
 // that were checked are links. Nothing else of the text leads into this site, and
 // its HTML is text.
-func (p *Pages) answer(n int, pieces []ask.Piece) (*document, string) {
+func (p *conversations) answer(n int, pieces []ask.Piece) (*document, string) {
 	site := p.markdownSite("t"+strconv.Itoa(n), 2)
 	// It is not from a repository: its HTML could be what somebody has led the model to write.
 	site.Literal = true
@@ -69,8 +69,8 @@ func (p *Pages) answer(n int, pieces []ask.Piece) (*document, string) {
 	return drawn([]byte(text.String()), site)
 }
 
-func (p *Pages) markdownSite(prefix string, level int) markdown.Site {
-	return markdown.Site{Prefix: prefix, Level: level, Text: layout.AppendText, Code: appendFenced, Now: p.Now}
+func (d dating) markdownSite(prefix string, level int) markdown.Site {
+	return markdown.Site{Prefix: prefix, Level: level, Text: layout.AppendText, Code: appendFenced, Now: d.now}
 }
 
 func drawn(text []byte, site markdown.Site) (*document, string) {

@@ -42,7 +42,7 @@ func (r *results) narrow(resp *search.Response) narrowing {
 
 // countFacets counts all files of a query by one search that lists them without
 // their lines.
-func (p *Pages) countFacets(ctx context.Context, v catalog.Viewer, r *results) (narrowing, error) {
+func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *results) (narrowing, error) {
 	req, err := r.request()
 	if err != nil {
 		return narrowing{}, err
@@ -58,7 +58,7 @@ func (p *Pages) countFacets(ctx context.Context, v catalog.Viewer, r *results) (
 	// Only the names of the files are needed: lines would be most of the answer.
 	req.Matches, req.PerFile, req.ContextLines = countedFiles, 0, 0
 
-	resp, err := p.Search.Search(ctx, v, req)
+	resp, err := p.searcher.Search(ctx, v, req)
 	if err != nil {
 		return narrowing{}, err
 	}
@@ -90,7 +90,7 @@ func countsFiles(resp *search.Response) bool {
 }
 
 // counts shows the facets of a query alone, for a script.
-func (p *Pages) counts(ctx context.Context, v *layout.Visit, r *results) error {
+func (p *searching) counts(ctx context.Context, v *layout.Visit, r *results) error {
 	n, err := p.countFacets(ctx, v.Viewer, r)
 	if err != nil {
 		return err

@@ -34,19 +34,19 @@ type atomEntry struct {
 
 // feed is the last commits of a revision, or of the path that the query names,
 // for readers of feeds.
-func (p *Pages) feed(ctx context.Context, v *layout.Visit, l place) error {
+func (p *revisions) feed(ctx context.Context, v *layout.Visit, l place) error {
 	// The address of a feed has the path in the query: behind the kind it
 	// would be one page for each directory.
 	l.Path = v.Query.Get("path")
-	r, err := p.History.Commits(ctx, v.Viewer, browse.CommitsRequest{Repo: l.Repo, Ref: l.Rev, Path: l.Path, PerPage: commitsPerPage})
+	r, err := p.history.Commits(ctx, v.Viewer, browse.CommitsRequest{Repo: l.Repo, Ref: l.Rev, Path: l.Path, PerPage: commitsPerPage})
 	if err != nil {
 		return err
 	}
 
 	// The address is the identity that the format demands, and readers of feeds keep to it.
-	page := p.Base + l.At("commits", l.Path)
+	page := p.base + l.At("commits", l.Path)
 	// The format demands a time, also of a feed that has no entry.
-	out := atom{Title: layout.Plain(l.Repo + " " + l.Revision() + " " + l.Path), ID: page, Link: atomLink{page}, Updated: stamp(p.Now())}
+	out := atom{Title: layout.Plain(l.Repo + " " + l.Revision() + " " + l.Path), ID: page, Link: atomLink{page}, Updated: stamp(p.now())}
 
 	for i := range r.Commits {
 		c := &r.Commits[i]
@@ -56,7 +56,7 @@ func (p *Pages) feed(ctx context.Context, v *layout.Visit, l place) error {
 		}
 
 		// Of the commit alone, so that it is the same entry in the feed of each path and revision.
-		url := p.Base + address(l.Repo, "", "commit", c.Hash)
+		url := p.base + address(l.Repo, "", "commit", c.Hash)
 		out.Entries = append(out.Entries, atomEntry{layout.Plain(c.Message), url, stamp(c.Date), layout.Plain(c.AuthorName), atomLink{url}, layout.Plain(c.Body)})
 	}
 

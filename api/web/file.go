@@ -44,11 +44,11 @@ const (
 var errSlowReader = errors.New("the reader is too slow")
 
 // file is the page of one file.
-func (p *Pages) file(ctx context.Context, v *layout.Visit, l place) error {
+func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	if v.Part == "block" {
 		return p.block(ctx, v, l)
 	}
-	src, err := p.Files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if errors.Is(err, call.ErrFileNotFound) && p.directory(ctx, v, l) {
 		return v.Redirect(http.StatusFound, l.At("tree", l.Path))
 	}
@@ -125,20 +125,20 @@ func asksForSource(v *layout.Visit) bool {
 
 // directory reports whether a place is one. A link of a document does not say
 // whether it leads to a file.
-func (p *Pages) directory(ctx context.Context, v *layout.Visit, l place) bool {
-	_, err := p.Trees.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, MaxEntries: 1})
+func (p *sources) directory(ctx context.Context, v *layout.Visit, l place) bool {
+	_, err := p.trees.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, MaxEntries: 1})
 	return err == nil
 }
 
 // block is the part of a file's page that a script asks for when the block whose
 // first line the address names comes near the window: its lines with colours.
-func (p *Pages) block(ctx context.Context, v *layout.Visit, l place) error {
+func (p *sources) block(ctx context.Context, v *layout.Visit, l place) error {
 	first, err := strconv.Atoi(v.Query.Get("first"))
 	if err != nil || first < 1 {
 		return call.Fail(call.ErrInvalid, "first is the number of a line, from 1.")
 	}
 	before := min(first-1, linesBefore)
-	src, err := p.Files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first - before, Lines: before + blockLines})
+	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first - before, Lines: before + blockLines})
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ const (
 // streamFile shows the page of a large file from its beginning: its first lines
 // are painted while the others are drawn and sent. The outline, of which such a
 // file has much, is made meanwhile.
-func (p *Pages) streamFile(ctx context.Context, v *layout.Visit, l place, h layout.Head, data any, code *blocks) error {
+func (p *sources) streamFile(ctx context.Context, v *layout.Visit, l place, h layout.Head, data any, code *blocks) error {
 	if err := v.Show(h, fileTemplate, data); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (p *Pages) streamFile(ctx context.Context, v *layout.Visit, l place, h layo
 	v.Body = nil
 
 	// With room for one, so that it ends too where the reader has left.
-	outline, until := make(chan template.HTML, 1), p.Now().Add(mostStreaming)
+	outline, until := make(chan template.HTML, 1), p.now().Add(mostStreaming)
 	go func() { outline <- p.symbols(ctx, v, l) }()
 
 	v.Stream = func(w *bufio.Writer) error {
@@ -269,7 +269,7 @@ func (p *Pages) streamFile(ctx context.Context, v *layout.Visit, l place, h layo
 			}
 
 			// A connection that takes a byte now and then would hold the file in memory.
-			if p.Now().After(until) {
+			if p.now().After(until) {
 				return errSlowReader
 			}
 
@@ -311,8 +311,8 @@ type symbolRow struct {
 }
 
 // symbols is the outline of a file, empty where there is none to be had.
-func (p *Pages) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
-	r, err := p.Trees.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
+func (p *sources) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
+	r, err := p.trees.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
 	// A file has lines without it, so that what fails here is no failure of the page.
 	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 {
 		return ""
@@ -332,8 +332,8 @@ func (p *Pages) symbols(ctx context.Context, v *layout.Visit, l place) template.
 }
 
 // tree is the page of a directory, with its README.
-func (p *Pages) tree(ctx context.Context, v *layout.Visit, l place) error {
-	r, err := p.Trees.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Sizes: true, MaxEntries: browse.MaxEntries})
+func (p *sources) tree(ctx context.Context, v *layout.Visit, l place) error {
+	r, err := p.trees.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Sizes: true, MaxEntries: browse.MaxEntries})
 	if err != nil {
 		return err
 	}
@@ -364,7 +364,7 @@ func (p *Pages) tree(ctx context.Context, v *layout.Visit, l place) error {
 	// A README that cannot be read is left out: the directory is there all the same.
 	if data.Readme = readme(r.Entries); data.Readme != "" {
 		data.ReadmeURL = l.At("blob", data.Readme)
-		if src, err := p.Files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: data.Readme, Ref: l.Rev}); err == nil && !src.Binary {
+		if src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: data.Readme, Ref: l.Rev}); err == nil && !src.Binary {
 			if markdown.Is(src.Language) && len(src.Content) > 0 {
 				data.Document, data.Refused = p.document(l, data.Readme, src.Content, 2)
 			}
@@ -410,8 +410,8 @@ const rawPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 // raw is the bytes of a file: images and text are shown, everything else is
 // handed over as a file, so that nothing of a repository runs in this site.
-func (p *Pages) raw(ctx context.Context, v *layout.Visit, l place) error {
-	src, err := p.Files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+func (p *sources) raw(ctx context.Context, v *layout.Visit, l place) error {
+	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestALargeFileIsSentFromItsBeginning(t *testing.T) {
 	p := New(Deps{Files: f, Trees: f, Now: func() time.Time { return now }})
 	visit := func() *layout.Visit {
 		v := &layout.Visit{Method: "GET"}
-		if err := p.file(t.Context(), v, place{Repo: "r", Path: "a.go", Kind: "blob"}); err != nil {
+		if err := p.reading.sources.file(t.Context(), v, place{Repo: "r", Path: "a.go", Kind: "blob"}); err != nil {
 			t.Fatal(err)
 		}
 		if v.Stream == nil || v.Body != nil {

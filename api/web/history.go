@@ -33,7 +33,7 @@ type commitRow struct {
 	Author, Email, When, Date string
 }
 
-func (p *Pages) commitRow(repo string, c *browse.CommitInfo) commitRow {
+func (p *revisions) commitRow(repo string, c *browse.CommitInfo) commitRow {
 	return commitRow{
 		Hash: c.Hash, Short: short(c.Hash), URL: address(repo, "", "commit", c.Hash), Files: address(repo, c.Hash, "tree", ""), Message: c.Message, Body: c.Body,
 		Author: c.AuthorName, Email: c.AuthorEmail, When: p.ago(c.Date), Date: c.Date.UTC().Format("2006-01-02 15:04 UTC"),
@@ -41,7 +41,7 @@ func (p *Pages) commitRow(repo string, c *browse.CommitInfo) commitRow {
 }
 
 // commits is the history of a revision or a path.
-func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
+func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error {
 	page, _ := strconv.Atoi(v.Query.Get("page"))
 	req := browse.CommitsRequest{
 		Repo:    l.Repo,
@@ -55,7 +55,7 @@ func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 		PerPage: commitsPerPage,
 	}
 
-	r, err := p.History.Commits(ctx, v.Viewer, req)
+	r, err := p.history.Commits(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (p *Pages) commits(ctx context.Context, v *layout.Visit, l place) error {
 }
 
 // blame is the page that says of each line which commit it comes from.
-func (p *Pages) blame(ctx context.Context, v *layout.Visit, l place) error {
-	src, err := p.Files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
+	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (p *Pages) blame(ctx context.Context, v *layout.Visit, l place) error {
 	}
 
 	// Of the same revision, so that lines and commits belong together.
-	r, err := p.Files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+	r, err := p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (p *Pages) blame(ctx context.Context, v *layout.Visit, l place) error {
 const ages = 10
 
 // appendBlame appends the lines of a file, each run of them with its commit.
-func (p *Pages) appendBlame(dst []byte, repo string, src *browse.SourceResponse, r *browse.BlameResponse) []byte {
+func (p *revisions) appendBlame(dst []byte, repo string, src *browse.SourceResponse, r *browse.BlameResponse) []byte {
 	age := agesOf(r.Commits)
 	// Painted through all runs: a comment may begin in one and end in another.
 	number, text, paint := 1, src.Content, newPainter(src.Language, 0)
@@ -180,7 +180,7 @@ func agesOf(commits map[string]browse.BlameCommit) map[string]int {
 
 // appendOrigin appends the commit of a run of lines, and the way to what was
 // there before it.
-func (p *Pages) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []byte {
+func (p *revisions) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []byte {
 	about := short(c.Hash) + ", " + c.Date.UTC().Format("2006-01-02 15:04 UTC") + ", " + c.AuthorName
 	// Of names nothing is written as it is: a commit may have been made to break a page.
 	dst = append(append(dst, `<a class="what" href="`...), address(repo, "", "commit", c.Hash)...)
@@ -198,13 +198,13 @@ func (p *Pages) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []b
 }
 
 // branches is the list of branches or tags.
-func (p *Pages) branches(ctx context.Context, v *layout.Visit, l place) error {
+func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) error {
 	page, _ := strconv.Atoi(v.Query.Get("page"))
 	req := browse.RefsRequest{Repo: l.Repo, Query: v.Query.Get("query"), Page: max(1, page), PerPage: refsPerPage}
 
-	list := p.History.Branches
+	list := p.history.Branches
 	if l.Kind == "tags" {
-		list = p.History.Tags
+		list = p.history.Tags
 	}
 
 	// Filtered and cut where they are read: there may be very many.

@@ -36,7 +36,7 @@ type repoRow struct {
 	ID                 uint32
 }
 
-func (p *Pages) rowOf(r *browse.RepoInfo) repoRow {
+func (p *overview) rowOf(r *browse.RepoInfo) repoRow {
 	row := repoRow{
 		ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(layout.Box{Query: "reposet:" + query.Quote(r.Name) + " "}, 0),
 		Branch: r.DefaultBranch, Revisions: len(r.Revisions), Error: r.Error, Fork: r.Fork, Archived: r.Archived,
@@ -50,7 +50,7 @@ func (p *Pages) rowOf(r *browse.RepoInfo) repoRow {
 }
 
 // ago is how long ago something was, for people; "" for the zero time.
-func (p *Pages) ago(t time.Time) string { return layout.Distance(p.Now(), t) }
+func (d dating) ago(t time.Time) string { return layout.Distance(d.now(), t) }
 
 // repoRows is repositories of an answer that consists of them.
 func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
@@ -82,11 +82,11 @@ func untyped(q string) string {
 }
 
 // home is the first page: the box, and what is here to be searched.
-func (p *Pages) home(ctx context.Context, v *layout.Visit) error {
+func (p *overview) home(ctx context.Context, v *layout.Visit) error {
 	if v.Query.Get("query") != "" { // the address that the box had before
 		return v.Redirect(303, searchURL(boxOf(v.Query), 0))
 	}
-	r, err := p.Repos.Repos(ctx, v.Viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: 20})
+	r, err := p.lister.Repos(ctx, v.Viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: 20})
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (p *Pages) home(ctx context.Context, v *layout.Visit) error {
 const reposPerPage = 100
 
 // repos is the list of repositories.
-func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
+func (p *overview) repos(ctx context.Context, v *layout.Visit) error {
 	q := v.Query
 	page, _ := strconv.Atoi(q.Get("page"))
 	req := browse.ReposRequest{
@@ -122,7 +122,7 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 		req.Sort, req.Desc = "pushed", true
 	}
 
-	r, err := p.Repos.Repos(ctx, v.Viewer, req)
+	r, err := p.lister.Repos(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 func goesOn(page, per, total int) bool { return page < (total+per-1)/per }
 
 // help is what a query may say, and the keys.
-func (p *Pages) help(_ context.Context, v *layout.Visit) error {
+func (p *overview) help(_ context.Context, v *layout.Visit) error {
 	topic := v.Path[len("/help/"):]
 	if topic != "syntax" && topic != "keys" {
 		return call.Fail(call.ErrNotFound, "There is no help on that.")
@@ -238,7 +238,7 @@ func singleKeys() []string {
 }
 
 // openSearch describes the search to browsers, which offer it in their own box.
-func (p *Pages) openSearch(_ context.Context, v *layout.Visit) error {
+func (p *overview) openSearch(_ context.Context, v *layout.Visit) error {
 	// The format demands the name Url, and that {searchTerms} stands as it is.
 	type address struct {
 		Type     string `xml:"type,attr"`
@@ -252,7 +252,7 @@ func (p *Pages) openSearch(_ context.Context, v *layout.Visit) error {
 		Description   string
 		InputEncoding string
 		URL           address `xml:"Url"`
-	}{ShortName: "Shoal", Description: "Search code", InputEncoding: "UTF-8", URL: address{"text/html", p.Base + "/search?query={searchTerms}"}}, "", "  ")
+	}{ShortName: "Shoal", Description: "Search code", InputEncoding: "UTF-8", URL: address{"text/html", p.base + "/search?query={searchTerms}"}}, "", "  ")
 
 	v.Mime, v.Body = "application/opensearchdescription+xml", append([]byte(xml.Header), text...)
 	return err

@@ -19,7 +19,7 @@ type Keys interface {
 var keysTemplate = layout.Parse(templates, "templates/keys.html")
 
 // keys is the page of API keys, for owners.
-func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
+func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
 
 	// After a change the list must have it, even where this node lags behind;
 	// looking alone needs no leader.
-	list, err := p.Keys.Keys(ctx, by, account.KeysRequest{Consistent: v.Method == "POST"})
+	list, err := p.apiKeys.Keys(ctx, by, account.KeysRequest{Consistent: v.Method == "POST"})
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (p *Pages) keys(ctx context.Context, v *layout.Visit) error {
 
 // changeKeys does what a form of the page asks for. It returns the key that was
 // made, or what of the form is wrong, and sets the status for that.
-func (p *Pages) changeKeys(ctx context.Context, v *layout.Visit, by account.Owner) (made, wrong string, err error) {
+func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Owner) (made, wrong string, err error) {
 	// A form of another site could make a key, or end one.
 	if err := v.SameSite(); err != nil {
 		return "", "", err
@@ -66,10 +66,10 @@ func (p *Pages) changeKeys(ctx context.Context, v *layout.Visit, by account.Owne
 
 	// One form for both: which it is, the button says.
 	if id := v.Form.Get("revoke"); id != "" {
-		_, err = p.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: id})
+		_, err = p.apiKeys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: id})
 	} else {
 		var r *account.CreateKeyResponse
-		r, err = p.Keys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role"))})
+		r, err = p.apiKeys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role"))})
 		// Shown on this page and never again: only its hash is kept.
 		if err == nil {
 			made = r.Key

@@ -51,7 +51,7 @@ func TestAFailureOfTheFormOfKeys(t *testing.T) {
 				Sent: func(name string) string { return map[string]string{"Sec-Fetch-Site": "same-origin"}[name] },
 			}
 
-			err := p.keys(t.Context(), v)
+			err := p.keyring.keys(t.Context(), v)
 			if c.status == 0 && !errors.Is(err, c.err) {
 				t.Errorf("%s, %v: %d, %v", field, c.err, v.Status, err)
 			}

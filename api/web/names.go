@@ -33,7 +33,7 @@ type namedLine struct {
 // scope=all. Places are found by the name, not by a compiler, and the page says
 // so. Scripts show it in a panel beside a file, and the first definitions on a
 // card at the name.
-func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
+func (p *reading) names(ctx context.Context, v *layout.Visit, l place) error {
 	name := v.Query.Get("name")
 	if name == "" || len(name) > longestName {
 		return call.Fail(call.ErrInvalid, "name is what to look for: 1 to %d bytes.", longestName)
@@ -47,12 +47,12 @@ func (p *Pages) names(ctx context.Context, v *layout.Visit, l place) error {
 		req.Repo, req.Revision = "", ""
 	}
 
-	definitions, err := p.Search.Definitions(ctx, v.Viewer, req)
+	definitions, err := p.searcher.Definitions(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}
 
-	references, err := p.Search.References(ctx, v.Viewer, req)
+	references, err := p.searcher.References(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func atLeast(r *search.SymbolResponse, one, many string) string {
 
 // namedLines is the places of an answer, those of the page's own repository at
 // the revision of the page.
-func (p *Pages) namedLines(r *search.SymbolResponse, l place) []namedLine {
+func (p *reading) namedLines(r *search.SymbolResponse, l place) []namedLine {
 	var out []namedLine
 	for i := range r.Files {
 		f := &r.Files[i]

@@ -38,7 +38,7 @@ func TestASlowSearchTellsWhatItHasDone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := New(Deps{Search: slowSearch{}, Now: time.Now})
 			v := &layout.Visit{Method: "GET", Path: "/search", Part: part, Query: url.Values{"query": {"type:repo x"}}, Status: 200}
-			if err := p.search(t.Context(), v); err != nil {
+			if err := p.searching.search(t.Context(), v); err != nil {
 				t.Fatal(err)
 			}
 

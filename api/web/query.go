@@ -252,7 +252,7 @@ type nearMiss struct {
 
 // nearMisses is the searches near one that found nothing which find something,
 // each counted by a search of its own.
-func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) []nearMiss {
+func (p *searching) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) []nearMiss {
 	type try struct {
 		what string
 		box  layout.Box
@@ -309,7 +309,7 @@ func (p *Pages) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) 
 			continue
 		}
 
-		resp, err := p.Search.Search(ctx, v, req)
+		resp, err := p.searcher.Search(ctx, v, req)
 		// What fails here is no failure of the page, and what finds nothing is no help.
 		if err == nil && resp.Stats.Files > 0 {
 			out = append(out, nearMiss{t.what, searchURL(t.box, 0), summaryOf(resp, false)})

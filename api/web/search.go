@@ -75,13 +75,13 @@ type found struct {
 
 // search is the page of results. Where the search takes a while the frame is
 // sent first, so that the browser has styles and box before the results.
-func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
+func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	box := boxOf(v.Query)
 	if strings.TrimSpace(box.Query) == "" {
 		return v.Redirect(303, "/")
 	}
 
-	r := &results{Box: box, now: p.Now, typed: v.Part == "typed"}
+	r := &results{Box: box, now: p.now, typed: v.Part == "typed"}
 	req, err := r.request()
 	if err != nil {
 		return r.refuse(v, err)
@@ -91,7 +91,7 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 		return p.counts(ctx, v, r)
 	}
 
-	began, progress := p.Now(), &search.Progress{}
+	began, progress := p.now(), &search.Progress{}
 	req.Progress = progress
 	ended := make(chan found, 1)
 
@@ -101,7 +101,7 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 	}()
 
 	answer := func(f found) error {
-		r.took = p.Now().Sub(began)
+		r.took = p.now().Sub(began)
 		if f.err != nil {
 			return f.err
 		}
@@ -140,7 +140,7 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 			v.Begin(w, r.head())
 		}
 
-		f, err := await(w, ended, progress, began, p.Now)
+		f, err := await(w, ended, progress, began, p.now)
 		if err != nil {
 			return err
 		}
@@ -153,11 +153,11 @@ func (p *Pages) search(ctx context.Context, v *layout.Visit) error {
 }
 
 // lookFor searches for a page.
-func (p *Pages) lookFor(ctx context.Context, v catalog.Viewer, r *results, req search.Request) (*heap, error) {
+func (p *searching) lookFor(ctx context.Context, v catalog.Viewer, r *results, req search.Request) (*heap, error) {
 	// While somebody types the first few matches will do, and in one file the limit
 	// is just where the page ends.
 	if r.typed || r.within {
-		resp, err := p.Search.Search(ctx, v, req)
+		resp, err := p.searcher.Search(ctx, v, req)
 		if err != nil {
 			return nil, err
 		}

@@ -13,14 +13,14 @@ import (
 // suggest is the list of how the query in the box may go on, for a script. Each
 // entry has the whole query that it makes, and the place where typing goes on in
 // it, counted as scripts count.
-func (p *Pages) suggest(ctx context.Context, v *layout.Visit) error {
+func (p *searching) suggest(ctx context.Context, v *layout.Visit) error {
 	text := v.Query.Get("query")
 	cursor, err := strconv.Atoi(v.Query.Get("cursor"))
 	// Without a place, at the end, as somebody types.
 	if err != nil {
 		cursor = len(text)
 	}
-	list, err := p.Suggest.Complete(ctx, v.Viewer, text, cursor)
+	list, err := p.suggester.Complete(ctx, v.Viewer, text, cursor)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ var findTemplate = layout.Parse(templates, "templates/find.html", "templates/pla
 
 // find is the page on which a file is found by a few letters of its path. A
 // script shows its list in a dialog of other pages.
-func (p *Pages) find(ctx context.Context, v *layout.Visit, l place) error {
-	r, err := p.Suggest.Files(ctx, v.Viewer, suggest.FilesRequest{Repo: l.Repo, Ref: l.Rev, Query: v.Query.Get("query")})
+func (p *reading) find(ctx context.Context, v *layout.Visit, l place) error {
+	r, err := p.suggester.Files(ctx, v.Viewer, suggest.FilesRequest{Repo: l.Repo, Ref: l.Rev, Query: v.Query.Get("query")})
 	if err != nil {
 		return err
 	}

@@ -51,13 +51,13 @@ func keyOf(f *search.File) fileKey {
 }
 
 // gather searches as deep as pages of so many ranges need.
-func (p *Pages) gather(ctx context.Context, v catalog.Viewer, req search.Request, want int) (*heap, error) {
+func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Request, want int) (*heap, error) {
 	h := &heap{}
 	own := ownLimit(req)
 	had := map[fileKey]bool{}
 	for i, limit := range depths {
 		req.Matches = limit
-		resp, err := p.Search.Search(ctx, v, req)
+		resp, err := p.searcher.Search(ctx, v, req)
 		if err != nil {
 			return nil, err
 		}

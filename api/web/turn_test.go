@@ -70,7 +70,7 @@ func walk(t *testing.T, s Searcher, box layout.Box) (pages []*results) {
 			t.Fatal(err)
 		}
 		r.begin(from, &req)
-		h, err := p.lookFor(t.Context(), catalog.Guest(), r, req)
+		h, err := p.searching.lookFor(t.Context(), catalog.Guest(), r, req)
 		if err != nil {
 			t.Fatal(err)
 		}

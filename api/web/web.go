@@ -94,10 +94,100 @@ type Deps struct {
 }
 
 // Pages answers requests for pages. It is safe for concurrent use.
-type Pages struct{ Deps }
+type Pages struct {
+	overview      overview
+	searching     searching
+	reading       reading
+	conversations conversations
+	keyring       keyring
+	agents        agents
+}
+
+// The parts of Pages: what is looked for, what is read, and what is said. Each
+// has what its pages stand on.
+type (
+	// overview is what there is to search.
+	overview struct {
+		dating
+		lister Lister
+		base   string
+	}
+
+	// searching is the page of results, and what is proposed while one types.
+	searching struct {
+		searcher  Searcher
+		suggester Suggester
+		now       func() time.Time
+	}
+
+	// reading finds the place that an address names, and the page for it.
+	reading struct {
+		lister    Lister
+		searcher  Searcher
+		suggester Suggester
+		sources   sources
+		revisions revisions
+	}
+
+	// sources are files and directories at one commit.
+	sources struct {
+		dating
+		files Files
+		trees Trees
+	}
+
+	// revisions are commits, branches, and what differs between them.
+	revisions struct {
+		dating
+		history History
+		files   Files
+		base    string
+	}
+
+	// conversations are questions and their answers.
+	conversations struct {
+		dating
+		asker   Asker
+		threads Threads
+		watcher Watcher
+		changer ThreadChanger
+	}
+
+	// keyring is the API keys of who looks.
+	keyring struct {
+		dating
+		apiKeys Keys
+	}
+
+	// agents are the programs that somebody lets in.
+	agents struct {
+		dating
+		consents Consents
+		base     string
+	}
+)
+
+// dating tells how long ago something was.
+type dating struct{ now func() time.Time }
 
 // New makes the pages.
-func New(d Deps) *Pages { return &Pages{d} }
+func New(d Deps) *Pages {
+	at := dating{d.Now}
+	return &Pages{
+		overview:  overview{at, d.Repos, d.Base},
+		searching: searching{d.Search, d.Suggest, d.Now},
+		reading: reading{
+			lister:    d.Repos,
+			searcher:  d.Search,
+			suggester: d.Suggest,
+			sources:   sources{at, d.Files, d.Trees},
+			revisions: revisions{at, d.History, d.Files, d.Base},
+		},
+		conversations: conversations{at, d.Asker, d.Threads, d.Watcher, d.Changer},
+		keyring:       keyring{at, d.Keys},
+		agents:        agents{at, d.Consents, d.Base},
+	}
+}
 
 // Route is a page with its address.
 type Route struct {
@@ -115,24 +205,24 @@ const (
 // Routes is the table of the pages.
 func (p *Pages) Routes() []Route {
 	return append(movedRoutes(), []Route{
-		{"/", "GET", quick, p.home},
-		{"/search", "GET", slow, p.search},
-		{"/suggest", "GET", quick, p.suggest},
-		{"/repos", "GET", quick, p.repos},
-		{"/browse/*", "GET", slow, p.browse},
-		{"/chat", "GET", quick, p.chats},
-		{"/chat", "POST", quick, p.chats},
-		{"/chat/{id}", "GET", quick, p.chat},
-		{"/chat/{id}", "POST", quick, p.chat},
-		{"/chat/{id}/events", "GET", long, p.chatEvents},
-		{"/settings/keys", "GET", quick, p.keys},
-		{"/settings/keys", "POST", slow, p.keys},
-		{"/settings/access", "GET", quick, p.access},
-		{"/settings/access", "POST", slow, p.access},
-		{"/oauth/authorize", "GET", quick, p.consent},
-		{"/oauth/authorize", "POST", quick, p.consent},
-		{"/authorize", "GET", quick, p.consent},
-		{"/opensearch.xml", "GET", quick, p.openSearch},
-		{"/help/{topic}", "GET", quick, p.help},
+		{"/", "GET", quick, p.overview.home},
+		{"/search", "GET", slow, p.searching.search},
+		{"/suggest", "GET", quick, p.searching.suggest},
+		{"/repos", "GET", quick, p.overview.repos},
+		{"/browse/*", "GET", slow, p.reading.browse},
+		{"/chat", "GET", quick, p.conversations.chats},
+		{"/chat", "POST", quick, p.conversations.chats},
+		{"/chat/{id}", "GET", quick, p.conversations.chat},
+		{"/chat/{id}", "POST", quick, p.conversations.chat},
+		{"/chat/{id}/events", "GET", long, p.conversations.chatEvents},
+		{"/settings/keys", "GET", quick, p.keyring.keys},
+		{"/settings/keys", "POST", slow, p.keyring.keys},
+		{"/settings/access", "GET", quick, p.agents.access},
+		{"/settings/access", "POST", slow, p.agents.access},
+		{"/oauth/authorize", "GET", quick, p.agents.consent},
+		{"/oauth/authorize", "POST", quick, p.agents.consent},
+		{"/authorize", "GET", quick, p.agents.consent},
+		{"/opensearch.xml", "GET", quick, p.overview.openSearch},
+		{"/help/{topic}", "GET", quick, p.overview.help},
 	}...)
 }
