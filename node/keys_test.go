@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
@@ -135,7 +136,7 @@ func TestAKeyExpires(t *testing.T) {
 func TestKeysOfOtherNodesAreKnown(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	f := nodetest.StartFleet(t, 3, nodetest.Config{})
+	f := nodetest.StartFleet(t, 3, nodetest.Config{Edit: func(o *node.Options) { o.Hold = 0 }}) // one is to be refused
 	f.Nodes[0].Wait("three voters", threeVoters(f.Nodes[0]))
 	f.Isolate(2)
 	f.Nodes[0].Wait("a key", func() error {

@@ -274,12 +274,13 @@ func (n *Node) clusterOptions() cluster.Options {
 		Now:            o.Now,
 		Log:            o.Log,
 
-		Metrics: o.Registerer,
-		Audit:   n.audit,
-		Timing:  o.Timing,
-		Dial:    o.Dial,
-		Reach:   o.Reach,
-		Errors:  call.WireKinds(),
+		Metrics:  o.Registerer,
+		Audit:    n.audit,
+		Timing:   o.Timing,
+		HoldTime: o.Hold,
+		Dial:     o.Dial,
+		Reach:    o.Reach,
+		Errors:   call.WireKinds(),
 	}
 }
 

@@ -38,6 +38,7 @@ type Options struct {
 	Reach func(network, addr string) bool
 
 	Timing  float64       // multiplies the timeouts of the cluster; 0 means 1
+	Hold    time.Duration // how long a write waits for a leader; 0 means 5 s
 	Backoff time.Duration // after the first failure of a job; 0 means 30 s
 
 	// Cores is how many processors searches and jobs use together; 0 means

@@ -63,6 +63,7 @@ func play(t *testing.T, path string) {
 	s := &story{t: t, dir: t.TempDir(), repos: map[string]*nodetest.Repo{}, saved: map[string]string{}, keys: map[string]string{}, alias: map[string]int{}, logs: map[string]*lockedBuffer{}}
 	s.fleet = nodetest.NewFleet(t, 1, nodetest.Config{File: s.config(""), Edit: func(o *node.Options) {
 		o.SliceBytes = 8 << 10
+		o.Hold = 0 // stories tell when a write is refused
 		if s.logs[o.Dir] == nil {
 			s.logs[o.Dir] = &lockedBuffer{}
 		}
