@@ -108,10 +108,11 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 	for round := range *kills {
 		victim := rng.IntN(3)
 		on, other := f.Nodes[(victim+1)%3], f.Nodes[(victim+2)%3]
-		started, err := f.Nodes[victim].Ask(t.Context(), catalog.Operator(), ask.Question{Query: fmt.Sprintf("What is seven, in round %d?", round)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		var started *ask.Started
+		f.Nodes[victim].Wait("a question to be taken", func() (err error) { // a leader may just be elected
+			started, err = f.Nodes[victim].Ask(t.Context(), catalog.Operator(), ask.Question{Query: fmt.Sprintf("What is seven, in round %d?", round)})
+			return err
+		})
 		w := &watcher{grew: make(chan struct{}, 1)}
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error, 1)
@@ -121,6 +122,10 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 
 		// After some events, which may be all of them, the node is gone.
 		at := rng.IntN(34)
+		wrong := func(format string, args ...any) {
+			t.Helper()
+			t.Fatalf("round %d, killed after %d events: %s\n%s", round, at, fmt.Sprintf(format, args...), strings.Join(plainEvents(w.all()), "\n"))
+		}
 		over := false
 		for len(w.all()) < at && !over {
 			select {
@@ -145,7 +150,7 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 			}()
 		}
 		if err := <-left; err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatalf("round %d, killed after %d events: %v", round, at, err)
+			wrong("%v", err)
 		}
 		leave()
 		if !over {
@@ -154,11 +159,11 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 		events := w.all()
 		for i, e := range events {
 			if e.N != i+1 {
-				t.Fatalf("round %d, killed after %d events: event %d has the number %d", round, at, i+1, e.N)
+				wrong("event %d has the number %d", i+1, e.N)
 			}
 		}
 		if last := events[len(events)-1]; last.Kind != ask.KindDone || last.Text != string(ask.Done) {
-			t.Fatalf("round %d, killed after %d events: ended with %+v, before it %+v", round, at, last, events[len(events)-2])
+			wrong("it ended with %+v", last)
 		}
 
 		// Whoever asks again sees the same, and the whole answer.
@@ -167,8 +172,8 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 			if err := n.WatchChat(t.Context(), catalog.Operator(), started.ID, 0, func(e ask.Event) error { again = append(again, e); return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if a, b := fmt.Sprint(plainEvents(events)), fmt.Sprint(plainEvents(again)); a != b {
-				t.Fatalf("round %d, killed after %d events: seen\n%s\nseen again\n%s", round, at, a, b)
+			if a, b := plainEvents(events), plainEvents(again); !slices.Equal(a, b) {
+				wrong("seen again:\n%s\nseen:", strings.Join(b, "\n"))
 			}
 		}
 		c, err := other.Chat(t.Context(), catalog.Operator(), started.ID)
@@ -176,7 +181,7 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := ask.Markdown(c.Turns[0].Answer, ""); !strings.HasPrefix(text, "Now it is certainly") || !strings.Contains(text, "seven [a.go:3](/browse/local/app@") || c.Turns[0].Steps != steps+1 {
-			t.Fatalf("round %d, killed after %d events: %d steps: %s", round, at, c.Turns[0].Steps, text)
+			wrong("%d steps: %s", c.Turns[0].Steps, text)
 		}
 		f.Nodes[victim].Launch()
 		f.Nodes[victim].WaitReady()
@@ -188,19 +193,20 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 	}
 }
 
-// waitWhole waits until every node is seen by all and has a vote again: of three
-// any one can be killed then.
+// waitWhole waits until every node is seen by all and has a vote again, and all
+// that is indexed has its copies: of three any one can be killed then. The copy of
+// a mirror is made after the repository is indexed.
 func waitWhole(f *nodetest.Fleet) {
 	for _, n := range f.Nodes {
-		n.Wait("three live voters", func() error {
-			whole := 0
-			for _, m := range n.Status().Members {
+		n.Wait("three live voters and all copies", func() error {
+			whole, s := 0, n.Status()
+			for _, m := range s.Members {
 				if m.Health == "alive" && m.Role != "nonvoter" {
 					whole++
 				}
 			}
-			if whole != len(f.Nodes) {
-				return fmt.Errorf("%d live voters", whole)
+			if whole != len(f.Nodes) || s.Placement.UnderReplicated > 0 {
+				return fmt.Errorf("%d live voters, without all copies %q", whole, s.Placement.Short)
 			}
 			return nil
 		})
