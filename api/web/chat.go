@@ -198,6 +198,8 @@ func citePiece(k *ask.Citation) chatPiece {
 		c.Note = "moved to where this stands"
 	case ask.Unverified:
 		c.Note = "unverified"
+	case ask.Unchecked:
+		c.Note = "could not be checked"
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -210,9 +211,9 @@ func (p *askPrinter) cite(e *askEvent) {
 		return
 	}
 
-	// The node found no such lines: a name without a link, so that nobody trusts it.
+	// The node did not find such lines: a name without a link, so that nobody trusts it.
 	if e.Cite.URL == "" {
-		p.write("[" + e.Cite.Path + ", unverified]")
+		p.write("[" + e.Cite.Path + ", " + cmp.Or(e.Cite.State, "unverified") + "]")
 		return
 	}
 	p.cited = append(p.cited, e.Cite.URL)

@@ -4,13 +4,17 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/node/model/modeltest"
+	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
 var answers = flag.Int("answers", 40, "how many answers TestCitationsOfAllKinds has a model write")
@@ -129,4 +133,50 @@ func TestCitationsOfAllKinds(t *testing.T) {
 		}
 	}
 	t.Logf("%d answers of %v: %d links as they were written, %d moved, %d without a link", *answers, drawn, made[ask.Cited], made[ask.Moved], made[ask.Unverified])
+}
+
+// TestWhatCannotBeCheckedIsToldSo takes the only node that has the code away while
+// the model writes: its answer is no worse for that, and it is not asked again.
+func TestWhatCannotBeCheckedIsToldSo(t *testing.T) {
+	t.Parallel()
+	gone := make(chan func(), 1)
+	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
+		if r.Step == 0 {
+			return modeltest.Turn{Calls: []modeltest.Call{call("a", "read_file", `{"repo":"local/app","path":"a.go"}`)}}
+		}
+		(<-gone)()
+		return modeltest.Turn{Text: "It is `seven` @file:{local/app::a.go:3}."}
+	})
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.go": "package a\n\nconst seven = 7\n"})
+	f := nodetest.StartFleet(t, 3, nodetest.Config{
+		File: fmt.Sprintf(`{"connections": {"all": {"type": "git", "url": "file://%s/*"}}, "models": [{"provider": "openai-compatible", "model": "scripted", "baseUrl": %q}]}`, dir, s.URL),
+		Edit: func(o *node.Options) { o.Replicas = 1 },
+	})
+	for _, n := range f.Nodes {
+		n.WaitIndexed(1)
+		waitModels(n)
+	}
+	waitWhole(f)
+
+	// Who has it is seen on the disks.
+	holder := slices.IndexFunc(f.Nodes, func(n *nodetest.Node) bool {
+		found, err := filepath.Glob(filepath.Join(n.Dir, "mirrors", "*.git", "HEAD"))
+		return err == nil && len(found) == 1
+	})
+	if holder < 0 {
+		t.Fatal("no node has the mirror")
+	}
+	gone <- func() { f.Crash(holder) }
+
+	r, events := answered(t, f.Nodes[(holder+1)%3], ask.Question{Query: "What is seven?"})
+	if got := ask.Markdown(r.Answer, ""); r.Status != ask.Done || r.Steps != 2 || !strings.Contains(got, "It is `seven`  a.go:3 (unchecked).") {
+		t.Errorf("%s after %d steps: %s", r.Status, r.Steps, got)
+	}
+	if want := "1 citation could not be checked: the nodes that have the code did not answer."; !slices.Equal(r.Limits, []string{want}) {
+		t.Errorf("limits %q", r.Limits)
+	}
+	if slices.ContainsFunc(events, func(e ask.Event) bool { return e.Kind == ask.KindAgain }) {
+		t.Errorf("the model was asked again: %q", plainEvents(events))
+	}
 }

@@ -26,7 +26,11 @@ const (
 	Cited      CiteState = "cited"      // as the model wrote it
 	Moved      CiteState = "moved"      // to the lines where that stands of which the sentence speaks
 	Unverified CiteState = "unverified" // there is no such place: it has no link
+	Unchecked  CiteState = "unchecked"  // the nodes that have the code did not answer: it has no link
 )
+
+// Found reports whether the place is there, so that it has a link.
+func (c *Citation) Found() bool { return c.State == Cited || c.State == Moved }
 
 // Label is the name of the place.
 func (c *Citation) Label() string {
@@ -40,9 +44,9 @@ func (c *Citation) Label() string {
 	return fmt.Sprintf("%s:%d-%d", c.Path, c.First, c.Last)
 }
 
-// URL is the page of the place; "" for one that is not verified.
+// URL is the page of the place; "" for one that was not found.
 func (c *Citation) URL(base string) string {
-	if c.State == Unverified {
+	if !c.Found() {
 		return ""
 	}
 	u := browse.WebURL(base, c.Repo, c.Commit, "blob", c.Path)

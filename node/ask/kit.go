@@ -19,6 +19,7 @@ type kit struct {
 	catalog Catalog
 	lookup  func(variable string) (string, bool)
 	now     func() time.Time
+	pace    pace
 	log     *slog.Logger
 }
 

@@ -122,7 +122,7 @@ func newLoop(t *Turn) *loop {
 
 	// Tools of its own, over the ledger: what they show is noted without reading their texts.
 	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: lister{t.kit, led}, Log: t.kit.log})
-	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks}
+	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks, patience: t.kit.pace.of(checkPatience)}
 	t.loop = l
 
 	// What is the same for all stands first, so that providers keep it.
@@ -150,7 +150,7 @@ func plainAnswer(r *Report) string {
 	for _, p := range r.Answer {
 		if p.Cite == nil {
 			b.WriteString(p.Text)
-		} else if p.Cite.State != Unverified { // what was not there is not said again
+		} else if p.Cite.Found() { // what was not there is not said again
 			fmt.Fprintf(&b, "@file:{%s::%s}", p.Cite.Repo, p.Cite.Label())
 		}
 	}
@@ -575,6 +575,7 @@ func (l *loop) unfounded(pieces []Piece) bool {
 	// An answer in general words needs no citation; one that names code does.
 	code := false
 	for _, p := range pieces {
+		// One that could not be checked may be right: to ask again would change nothing.
 		if p.Cite != nil && p.Cite.State != Unverified {
 			return false
 		}
@@ -585,14 +586,24 @@ func (l *loop) unfounded(pieces []Piece) bool {
 
 // judge says what limits an answer.
 func (l *loop) judge(pieces []Piece) {
-	unverified := 0
+	states := map[CiteState]int{}
 	for _, p := range pieces {
-		if p.Cite != nil && p.Cite.State == Unverified {
-			unverified++
+		if p.Cite != nil {
+			states[p.Cite.State]++
 		}
 	}
 
-	if unverified > 0 {
-		l.t.limits(fmt.Sprintf("%d citations could not be verified.", unverified))
+	if n := states[Unverified]; n > 0 {
+		l.t.limits(citations(n) + " could not be verified.")
 	}
+	if n := states[Unchecked]; n > 0 {
+		l.t.limits(citations(n) + " could not be checked: the nodes that have the code did not answer.")
+	}
+}
+
+func citations(n int) string {
+	if n == 1 {
+		return "1 citation"
+	}
+	return fmt.Sprintf("%d citations", n)
 }

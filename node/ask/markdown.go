@@ -39,7 +39,7 @@ func link(c *Citation, base string) string {
 		return fmt.Sprintf("[%s](%s)", label, strings.NewReplacer("(", "%28", ")", "%29").Replace(u))
 	}
 	// The space keeps the name from becoming the end of an address that the text before began.
-	return " " + label + " (unverified)"
+	return " " + label + " (" + string(c.State) + ")"
 }
 
 var (

@@ -64,7 +64,7 @@ func (s *sight) report(r Report) Report {
 	answer := r.Answer
 	r.Answer = nil
 	for _, p := range answer {
-		if p.Cite == nil || p.Cite.State == Unverified || s.sees(p.Cite.Repo) {
+		if p.Cite == nil || !p.Cite.Found() || s.sees(p.Cite.Repo) {
 			r.Answer = append(r.Answer, p)
 		}
 	}
@@ -81,7 +81,7 @@ func (s *sight) event(e Event) Event {
 			e.Text = ""
 		}
 	case KindCite:
-		if e.Cite != nil && e.Cite.State != Unverified && !s.sees(e.Cite.Repo) {
+		if e.Cite != nil && e.Cite.Found() && !s.sees(e.Cite.Repo) {
 			e.Kind, e.Cite = KindText, nil
 		}
 	}
