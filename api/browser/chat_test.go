@@ -74,4 +74,17 @@ func anAnswerIsSeenWhileItIsGiven(t *testing.T, s *site) {
 	b.expect("and a further question", `document.querySelector('textarea[name=query]')`)
 	b.expect("where it stood", `window.same === document.documentElement && !document.querySelector('#chat img, #chat b')`)
 	b.expect("and it is said", `document.getElementById('status').textContent === 'The answer is complete.'`)
+
+	// The site of the other pages has no model, and so no thread.
+	t.Run("NoBarrier", func(t *testing.T) {
+		axe := axeCore(t)
+		for _, look := range looks {
+			b.wear(look)
+			for name, path := range map[string]string{"a thread": "/chat/" + started.ID, "questions where there is a model": "/chat"} {
+				b.goTo(path, 200)
+				b.reports(name)
+				b.hasNoBarrier(name+", "+look.name, axe)
+			}
+		}
+	})
 }

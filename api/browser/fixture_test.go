@@ -26,6 +26,7 @@ type site struct {
 	url      string
 	node     *nodetest.Node
 	owner    string // key of an owner
+	invited  string // token of the link of somebody who is invited
 	app      *nodetest.Repo
 	hostile  *nodetest.Repo
 }
@@ -74,6 +75,16 @@ func siteOf(t *testing.T, hostile bool) *site {
 		t.Fatal(err)
 	}
 	s.owner = made.Key
+
+	// Somebody who has not come yet: for the pages about people, and that of their link.
+	if _, err := s.node.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
+		t.Fatal(err)
+	}
+	link, err := s.node.NewLink(t.Context(), account.Operator(), account.NewLinkRequest{User: "ann@example.com", Join: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.invited = link.Token
 	return s
 }
 

@@ -198,6 +198,14 @@ func (s *site) states() []state {
 		{name: "search contexts", path: "/settings/contexts"},
 		{name: "agents", path: "/settings/agents"},
 		{name: "keys", path: "/settings/keys", owner: true},
+		{name: "people", path: "/settings/people", owner: true, act: unfold},
+		{name: "rights", path: "/settings/rights", owner: true},
+		{name: "the rights of somebody", path: "/settings/rights?user=ann@example.com&repo=" + appRepo, owner: true},
+		{name: "the account of a key", path: "/settings/account", owner: true},
+		{name: "programs with access", path: "/settings/access", owner: true},
+		{name: "questions", path: "/chat"},
+		{name: "a password to choose", path: "/join?link=" + s.invited},
+		{name: "a link that is good no more", path: "/join?link=0", status: 404},
 		{name: "sign in", path: "/login"},
 		{name: "help", path: "/help/syntax"},
 		{name: "no such page", path: "/nowhere", status: 404},
@@ -215,11 +223,7 @@ func unfold(b *tab) {
 // short form holds each state to it in one of two looks.
 func noBarrier(t *testing.T, s *site) {
 	t.Parallel()
-	file := os.Getenv("SHOAL_TEST_AXE")
-	axe, err := os.ReadFile(file)
-	if err != nil {
-		t.Skipf("NOT RUN: axe-core is not there: %v", err)
-	}
+	axe := axeCore(t)
 	used := looks
 	if testing.Short() {
 		used = looks[:2]
@@ -236,14 +240,31 @@ func noBarrier(t *testing.T, s *site) {
 				}
 				b := st.open(guest, owner)
 				b.reports(st.name)
-				for _, v := range violations(b, string(axe)) {
-					t.Errorf("%s, %s: %s", st.name, l.name, v)
-				}
-				if over := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
-					t.Errorf("%s, %s: the page is %d px wider than the window", st.name, l.name, over)
-				}
+				b.hasNoBarrier(st.name+", "+l.name, axe)
 			}
 		})
+	}
+}
+
+// axeCore is the script that looks for barriers; without it the test is skipped.
+func axeCore(t *testing.T) string {
+	t.Helper()
+	axe, err := os.ReadFile(os.Getenv("SHOAL_TEST_AXE"))
+	if err != nil {
+		t.Skipf("NOT RUN: axe-core is not there: %v", err)
+	}
+	return string(axe)
+}
+
+// hasNoBarrier fails the test where the page that a tab shows bars somebody, or is
+// wider than the window.
+func (b *tab) hasNoBarrier(name, axe string) {
+	b.t.Helper()
+	for _, v := range violations(b, axe) {
+		b.t.Errorf("%s: %s", name, v)
+	}
+	if over := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+		b.t.Errorf("%s: the page is %d px wider than the window", name, over)
 	}
 }
 

@@ -144,6 +144,7 @@ func TestPagesSignPeopleInByPassword(t *testing.T) {
 	eval[bool](b, `document.querySelector('input[name=password]').value = document.querySelector('input[name=again]').value = '`+password+`', true`)
 	b.presses("Sign in", `location.pathname === '/' && document.readyState === 'complete'`)
 	b.goTo("/settings/account", 200)
+	t.Run("NoBarrier", func(t *testing.T) { b.hasNoBarrier("one's own account", axeCore(t)) })
 	b.presses("Sign out everywhere else", `document.querySelector('[role=status]')?.innerText.includes('Signed out')`)
 	eval[bool](b, `document.querySelector('form[action="/logout"]').submit() || true`)
 	b.until("the page after signing out", `!document.cookie && location.pathname !== '/settings/account'`)
