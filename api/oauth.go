@@ -155,7 +155,7 @@ func (a *oauthRoutes) serverMetadata(_ context.Context, c *call) error {
 		"scopes_supported":                               []string{"mcp", "offline_access"},
 		"client_id_metadata_document_supported":          a.authority.DocumentsTaken(),
 		"authorization_response_iss_parameter_supported": true,
-		"service_documentation":                          a.authority.Issuer() + "/help/agents",
+		"service_documentation":                          a.authority.Issuer() + "/settings/agents",
 	})
 }
 

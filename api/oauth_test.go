@@ -141,7 +141,7 @@ func TestThePageOfConsent(t *testing.T) {
 
 func TestMetadataOfTheAuthorizationServer(t *testing.T) {
 	t.Parallel()
-	f := openFront(t, 1, map[string]string{"SHOAL_OAUTH_CIMD": "off"})
+	f := openFront(t, 1, map[string]string{"SHOAL_OAUTH_CIMD": "off", "FORCE_ENABLE_ANONYMOUS_ACCESS": "true"})
 	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/api/mcp"} {
 		var got struct {
 			Resource string
@@ -158,10 +158,21 @@ func TestMetadataOfTheAuthorizationServer(t *testing.T) {
 			Methods   []string `json:"code_challenge_methods_supported"`
 			Iss       bool     `json:"authorization_response_iss_parameter_supported"`
 			Documents bool     `json:"client_id_metadata_document_supported"`
+			Help      string   `json:"service_documentation"`
 		}
 		f.get(path, &got)
 		if got.Issuer != f.base || strings.Join(got.Methods, " ") != "S256" || !got.Iss || got.Documents {
 			t.Errorf("%s: %+v", path, got)
+		}
+
+		// How a program is connected. A guest is shown it, and an address that is not there is no page to sign in.
+		page, err := http.Get(got.Help)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page.Body.Close()
+		if page.StatusCode != 200 {
+			t.Errorf("%s sends people to %s: %s", path, got.Help, page.Status)
 		}
 	}
 }
