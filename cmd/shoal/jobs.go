@@ -37,7 +37,7 @@ func newJobsList(getenv func(string) string) *cobra.Command {
 		short: fmt.Sprintf("List at most %d jobs: those that run, failed, are tried again or wait", maxJobs),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&state, "state", "", "running, failed, retrying, waiting or done")
-			cmd.Flags().StringVar(&kind, "kind", "", "sync, index, collect, pack, ...")
+			cmd.Flags().StringVar(&kind, "kind", "", "sync, index, collect, account_permissions, repo_permissions or pack (default any)")
 			cmd.Flags().StringVar(&query, "query", "", "part of what the job is about")
 		},
 

@@ -13,7 +13,7 @@ func newDrain(getenv func(string) string) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "drain NODE",
-		Short: "Make a node give all it holds to others and leave, without a query gap",
+		Short: "Make a node give all it holds to others, so that it can be stopped without a query gap",
 		Long: `Makes a node give all it holds to others, take no jobs and vote no more. When
 the command ends the node can be stopped: no answer lacks anything without it.
 It stays a member; "shoal undrain" takes it back, "shoal remove" forgets it.

@@ -25,7 +25,7 @@ func newUser(getenv func(string) string) *cobra.Command {
 	}
 
 	cmd.AddCommand(newUserCreate(getenv), newUserList(getenv),
-		newUserChange(getenv, "suspend EMAIL|ID", "Refuse the keys of an account at every node", "is suspended", map[string]any{"state": "suspended"}),
+		newUserChange(getenv, "suspend EMAIL|ID", "Refuse the keys, sessions and agents of an account at every node", "is suspended", map[string]any{"state": "suspended"}),
 		newUserChange(getenv, "approve EMAIL|ID", "Let somebody in who waits for it", "is active", map[string]any{"state": "active"}),
 		newUserChange(getenv, "reactivate EMAIL|ID", "Let a suspended account in again, with the keys that it had", "is active", map[string]any{"state": "active"}),
 		newUserRole(getenv), newUserDelete(getenv), newUserLogout(getenv), newUserReset(getenv), newUserPassword(getenv), newUserAccess(getenv))
@@ -303,7 +303,7 @@ func newUserDelete(getenv func(string) string) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "delete EMAIL|ID",
-		Short: "Delete an account with its keys and grants",
+		Short: "Delete an account with its keys, sessions, agents and grants",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			// The answer is the account as it was: its address can be seen once more.
