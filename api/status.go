@@ -121,6 +121,7 @@ type memberJSON struct {
 	Health   string  `json:"health"`
 	Draining bool    `json:"draining"`
 	Left     int     `json:"left"`
+	Drained  bool    `json:"drained"`
 	Weight   float64 `json:"weight"`
 	Version  string  `json:"version"`
 	Groups   int     `json:"groups"`
@@ -138,7 +139,7 @@ type memberJSON struct {
 
 func memberOf(m *node.MemberStatus) memberJSON {
 	return memberJSON{
-		ID: m.ID, Address: m.Address, API: m.API, Zone: m.Zone, Role: m.Role, Health: m.Health, Draining: m.Draining, Left: m.Left,
+		ID: m.ID, Address: m.Address, API: m.API, Zone: m.Zone, Role: m.Role, Health: m.Health, Draining: m.Draining, Left: m.Left, Drained: m.Drained,
 		Weight: m.Weight, Version: m.Version, Groups: m.Groups, Bytes: m.Bytes, Applied: m.Applied, Lag: m.Lag,
 		ConfigHash: m.ConfigHash, ConfigDiffers: m.ConfigDiffers, DiskUsed: m.DiskUsed, Searches: m.Searches, StartedAt: stamp(m.StartedAt),
 	}

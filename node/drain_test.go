@@ -122,7 +122,7 @@ func TestTwoOfThreeAreDrainedAndTakenBack(t *testing.T) {
 		t.Errorf("draining the third gives: %v", err)
 	}
 	for _, m := range first.Status().Members {
-		if m.Draining != (m.ID != first.ID()) || m.Left != 0 {
+		if m.Draining != (m.ID != first.ID()) || m.Drained != m.Draining || m.Left != 0 {
 			t.Errorf("status of a member: %+v", m)
 		}
 	}

@@ -116,7 +116,7 @@ func (n *Node) snapshot() *snapshot {
 		config:      n.config.State(),
 		short:       hold.ShortageOf(view, live, n.opt.Replicas),
 
-		moves: n.data.copier.Moves(),
+		moves: n.data.copier.Moves(view),
 		hot:   hotUnits(view.Groups(), n.opt.Replicas),
 		files: len(n.set.Names()),
 		bytes: n.set.Bytes(),

@@ -72,7 +72,8 @@ type MemberStatus struct {
 	Role     string // leader, voter, nonvoter
 	Health   string // alive, suspect, dead, left
 	Draining bool
-	Left     int // while it drains: repositories of which others have too few copies
+	Left     int  // while it drains: repositories that anybody is shown of which others have too few copies
+	Drained  bool // it drains, and others have enough copies of all that it holds
 	Weight   float64
 	Version  string
 	Groups   int // placement groups that it should hold
@@ -153,7 +154,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 	// By who is alive now: a copy on a node that is silent is none.
 	short := hold.ShortageOf(view, live, n.opt.Replicas)
 	out.Tolerates = tolerance(out.Members, short, out.Leader)
-	out.Placement.UnderReplicated, out.Placement.NoLiveCopy, out.Placement.Moves = len(short.Few), len(short.None), n.data.copier.Moves()
+	out.Placement.UnderReplicated, out.Placement.NoLiveCopy, out.Placement.Moves = len(short.Few), len(short.None), n.data.copier.Moves(view)
 	out.Running, out.Failed = n.jobStatus(ctx, view, visible)
 
 	// Names of connections and paths of files are an owner's, and so are the
@@ -195,7 +196,7 @@ func (s *StatusResponse) hideTotals() {
 	s.Tolerates.Searches, s.Tolerates.Known = 0, false
 	for i := range s.Members {
 		m := &s.Members[i]
-		m.Groups, m.Bytes, m.Left = 0, 0, 0
+		m.Groups, m.Bytes, m.Left, m.Drained = 0, 0, 0, false
 	}
 
 	// That a job is of a repository tells that there is one.
@@ -260,7 +261,7 @@ func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
 		}
 
 		if s.Draining {
-			s.Left = n.Left(view, m.ID)
+			s.Left, s.Drained = n.Left(view, m.ID)
 		}
 
 		if m.Voter {

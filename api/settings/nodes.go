@@ -50,8 +50,10 @@ func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 	switch {
 	case m.Health != "alive":
 		row.Mark = bad("does not answer")
-	case m.Draining && m.Left == 0:
+	case m.Drained:
 		row.Mark = good("drained: it can be stopped")
+	case m.Draining && m.Left == 0:
+		row.Mark = busy("draining") // what is left is shown to nobody
 	case m.Draining:
 		row.Mark = busy("draining: " + layout.Counted(m.Left, "repository", "repositories") + " left")
 	default:

@@ -224,6 +224,6 @@ func (t *txn) live(key string) bool {
 		_, ok := t.refs.get(key[1:])
 		return ok
 	}
-	id := SubjectRepo(key[1:])
-	return key[0] == 'm' && t.repos.get(id) != nil && MirrorKey(id) == key
+	id, ok := MirrorRepo(key)
+	return ok && t.repos.get(id) != nil && MirrorKey(id) == key // a number has one spelling
 }

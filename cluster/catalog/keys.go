@@ -24,6 +24,13 @@ func ShardKey(id string) string { return "s" + id }
 // MirrorKey is the key of the holding of a repository's mirror.
 func MirrorKey(id RepoID) string { return "m" + strconv.FormatUint(uint64(id), 10) }
 
+// MirrorRepo is the repository of such a key, and false for another key.
+func MirrorRepo(key string) (id RepoID, ok bool) {
+	number, ok := strings.CutPrefix(key, "m")
+	id = SubjectRepo(number)
+	return id, ok && id != 0
+}
+
 // packAnywhere is the subject of packs of repositories that are not placed.
 const packAnywhere = "all"
 

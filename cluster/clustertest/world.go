@@ -172,6 +172,20 @@ func (w *World) Repos(connection string, names ...string) {
 	w.Do(&catalog.FinishSync{Connection: connection, Fence: fence, Hash: w.View().Connection(connection).Hash, Complete: true, Listed: uint32(len(names))})
 }
 
+// Hide hides what only a connection lists, as when its host refuses the token for long.
+func (w *World) Hide(connection string) {
+	w.t.Helper()
+	for range 2 {
+		w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: connection})
+		fence := w.Grant(catalog.JobSync, connection, "n1")
+		w.Do(&catalog.FinishJob{Kind: catalog.JobSync, Subject: connection, Fence: fence, Error: "401", NotBefore: w.Now(), TokenRefused: true})
+		w.Pass(catalog.ServeRefused)
+	}
+	if w.View().Connection(connection).HiddenAt.IsZero() {
+		w.t.Fatalf("connection %s is not hidden", connection)
+	}
+}
+
 // Grant gives a waiting job to a node and returns its fence.
 func (w *World) Grant(kind catalog.JobKind, subject, node string) uint64 {
 	w.t.Helper()

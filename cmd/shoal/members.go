@@ -54,7 +54,8 @@ func watchDrain(cmd *cobra.Command, c *client, node string) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s holds nothing that others lack: it can be stopped\n", answer.Node)
 			return nil
 		}
-		if answer.Remaining != last {
+		// What is hidden is given away too, and not told of.
+		if answer.Remaining != last && answer.Remaining > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s left to copy\n", some(answer.Remaining, nil))
 			last = answer.Remaining
 		}

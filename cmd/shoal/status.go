@@ -20,7 +20,7 @@ type statusAnswer struct {
 	CatalogIndex          uint64
 	Members               []struct {
 		ID, Address, API, Zone, Role, Health, Version string
-		Draining                                      bool
+		Draining, Drained                             bool
 		Bytes                                         int64
 		Groups, Left                                  int
 		Lag                                           uint64
@@ -259,10 +259,12 @@ func printMembers(t io.Writer, s *statusAnswer) {
 		// A drain is a state beside the health: a node that drains is alive.
 		health := m.Health
 		switch {
+		case m.Drained:
+			health += ", drained"
 		case m.Draining && m.Left > 0:
 			health += fmt.Sprintf(", draining, %d left", m.Left)
 		case m.Draining:
-			health += ", drained"
+			health += ", draining"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag)
 	}

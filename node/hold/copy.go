@@ -2,12 +2,13 @@ package hold
 
 import (
 	"context"
-	"github.com/shoalsearch/shoal/node/clock"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 type copierCluster interface {
@@ -277,9 +278,59 @@ func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Re
 	return true
 }
 
-// Moves is how many copies are under way, or put off.
-func (c *Copier) Moves() int {
+// Moves is how many copies are under way, or put off, of what repositories need that
+// anybody is shown: the others are copied too, but do not exist for whoever looks.
+func (c *Copier) Moves(view *catalog.View) int {
+	mirrors, files := c.moving()
+	if len(mirrors)+len(files) == 0 {
+		return 0
+	}
+
+	n := 0
+	shown := view.Shown()
+	for _, id := range mirrors {
+		if repo := view.Repo(id); repo != nil && shown(repo) {
+			n++
+		}
+	}
+
+	// A file may be of several repositories, and one that is shown is enough.
+	for repo := range view.Repos() {
+		if len(files) == 0 {
+			break
+		}
+		if !shown(repo) {
+			continue
+		}
+
+		for _, s := range repo.Shards {
+			for _, id := range []string{s.ID, s.Dead, s.Symbols} {
+				if files[id] {
+					n++
+					delete(files, id)
+				}
+			}
+		}
+	}
+	return n
+}
+
+// moving is the mirrors and the files, by the ids that the catalog has for them, that
+// are being copied, or wait to be.
+func (c *Copier) moving() (mirrors []catalog.RepoID, files map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.active) + len(c.rewritten)
+	files = map[string]bool{}
+	for id := range c.rewritten {
+		files[id] = true
+	}
+
+	for key := range c.active {
+		if id, _, ok := shard.ParseFileName(key); ok {
+			files[id.String()] = true
+		} else if id, ok := catalog.MirrorRepo(key); ok {
+			mirrors = append(mirrors, id)
+		}
+	}
+	return mirrors, files
 }

@@ -47,7 +47,7 @@ func TestARepositoryMovesWithItsMirror(t *testing.T) {
 	if n := m.nodes["n3"].transfers; n.Copied() == 0 {
 		t.Error("no bytes are counted")
 	}
-	if moves := m.nodes["n3"].copier.Moves(); moves != 0 {
+	if moves := m.nodes["n3"].copier.Moves(m.View()); moves != 0 {
 		t.Errorf("%d copies are under way in the end", moves)
 	}
 }
@@ -88,6 +88,36 @@ func TestAFailedCopyIsTriedAgainLater(t *testing.T) {
 	m.Pass(2 * copyRetry)
 	m.settle()
 	m.holds(1, "n1", "n2")
+}
+
+// Copies of what is hidden from everybody are made, and not told of.
+func TestCopiesOfWhatIsHiddenAreNotCounted(t *testing.T) {
+	t.Parallel()
+	m, _ := oneRepository(t, 2, "n1", "n2")
+	look := func(want int) {
+		t.Helper()
+		of := m.nodes["n2"].copier
+		w := of.scene(t.Context(), m.View()).decide()
+		if len(w.files) != 1 || len(w.mirrors) != 1 {
+			t.Fatalf("wanted are the files %v and mirrors %v", w.files, w.mirrors)
+		}
+
+		// As they are while they run, which no look of a test would see.
+		for name := range w.files {
+			of.active[name] = true
+		}
+		for id := range w.mirrors {
+			of.active[catalog.MirrorKey(id)] = true
+		}
+		if got := of.Moves(m.View()); got != want {
+			t.Errorf("%d copies are told of, want %d", got, want)
+		}
+		clear(of.active)
+	}
+	look(2)
+
+	m.Hide("a")
+	look(0)
 }
 
 // What a copier knows of files and repositories goes when they are gone.

@@ -25,7 +25,7 @@ type DrainRequest struct{ Node string }
 type DrainResponse struct {
 	Node      string
 	Done      bool
-	Remaining int    // repositories of which others have too few copies
+	Remaining int    // repositories that anybody is shown of which others have too few copies
 	Warning   string // what is lost by this drain; "" for nothing
 }
 
@@ -75,8 +75,8 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, req DrainRequest) 
 		view = d.catalog.View()
 	}
 
-	left := d.Left(view, m.ID)
-	out := &DrainResponse{Node: m.ID, Remaining: left, Done: left == 0}
+	out := &DrainResponse{Node: m.ID}
+	out.Remaining, out.Done = d.Left(view, m.ID)
 
 	// Fewer nodes than copies is no reason to refuse, but to be said.
 	if len(others) < d.replicas {
@@ -213,15 +213,24 @@ func (d *Drainer) takers(view *catalog.View, but string) (ids []string) {
 }
 
 // Left is how many repositories a node that leaves has something of that others
-// have too few copies of.
-func (d *Drainer) Left(view *catalog.View, leaving string) int {
+// have too few copies of, and whether it can be stopped. What is hidden is not counted,
+// and given away before the node can go all the same.
+func (d *Drainer) Left(view *catalog.View, leaving string) (left int, done bool) {
 	// Copies on other nodes that leave are none: two that are drained at once would
 	// each count on the other.
 	stays := func(id string) bool {
 		m := view.Member(id)
 		return m != nil && m.State == catalog.MemberAlive && d.members.Alive(id)
 	}
-	return len(d.onlyCopies(view, leaving, d.wanted(view, leaving), stays))
+	only := d.onlyCopies(view, leaving, d.wanted(view, leaving), stays)
+
+	shown := view.Shown()
+	for _, id := range only {
+		if repo := view.Repo(id); repo != nil && shown(repo) {
+			left++
+		}
+	}
+	return left, len(only) == 0
 }
 
 // wanted is the number of copies that there should be beside a node that

@@ -1,12 +1,14 @@
 package operate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/clustertest"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/host"
 )
@@ -27,6 +29,36 @@ func TestJobsAreAskedForByKnownWords(t *testing.T) {
 			t.Errorf("%+v: %v, want good: %v", tt.req, err, tt.good)
 		}
 	}
+}
+
+// reach is the nodes of a world as members.
+type reach struct{ *clustertest.World }
+
+func (reach) Drain(context.Context, string) error   { return nil }
+func (reach) Undrain(context.Context, string) error { return nil }
+func (reach) Remove(context.Context, string) error  { return nil }
+
+// A node that leaves gives away what is hidden from everybody too, and counts it for
+// nobody.
+func TestWhatIsHiddenIsGivenAwayUncounted(t *testing.T) {
+	t.Parallel()
+	file := `{"connections": {"a": {"type": "git", "url": "file:///x"}}}`
+	w := clustertest.New(t, file, 2)
+	w.Repos("a", "r")
+	w.Confirm("n1", catalog.MirrorKey(1))
+	d := &Drainer{members: reach{w}, replicas: 2}
+	check := func(left int, done bool) {
+		t.Helper()
+		if got, is := d.Left(w.View(), "n1"); got != left || is != done {
+			t.Errorf("left are %d, done %t; want %d, %t", got, is, left, done)
+		}
+	}
+	check(1, false)
+
+	w.Hide("a")
+	check(0, false)
+	w.Confirm("n2", catalog.MirrorKey(1))
+	check(0, true)
 }
 
 // A job is named as it is listed, and found again by that name.
