@@ -125,3 +125,7 @@ func (r *Repo) NoCommit() bool { return r.Indexed() && len(r.Revisions) == 0 }
 // Orphaned reports whether no connection lists the repository any more. Such a
 // repository is not searched, and leaves after the grace period.
 func (r *Repo) Orphaned() bool { return len(r.Connections) == 0 }
+
+// Kept reports whether the data of a repository is to be there at a time: some
+// connection lists it, or it is kept for one that may come back.
+func (r *Repo) Kept(now time.Time) bool { return !r.Orphaned() || now.Before(r.KeptUntil) }

@@ -139,6 +139,7 @@ func (c *Copier) scene(ctx context.Context, view *catalog.View) *scene {
 		view:   view,
 		self:   c.cluster.Self(),
 		wanted: c.opt.Replicas,
+		now:    c.opt.Now(),
 		alive:  c.cluster.Alive,
 		has:    c.files.Has,
 		busy:   c.opt.Busy,

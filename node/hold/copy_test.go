@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/place"
 )
 
@@ -264,3 +265,29 @@ type aged struct{ *mate }
 
 // Age is of Cluster.
 func (aged) Age() time.Duration { return currentEnough + 1 }
+
+// What a configuration let go of stays for a while, and has its copies where they
+// belong: a node that is drained gives it away, or the drain would last as long.
+func TestWhatIsKeptForAWhileMovesToo(t *testing.T) {
+	t.Parallel()
+	m, _ := oneRepository(t, 3, "n1", "n2")
+	m.settle()
+
+	none, err := config.Parse([]byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Do(catalog.NewSetConfig([]byte("{}"), none))
+	if r := m.View().Repo(1); !r.Orphaned() || r.KeptUntil.IsZero() {
+		t.Fatalf("the repository is %+v", r)
+	}
+	m.Target(place.GroupOf(1), "n1", "n3")
+	m.settle()
+	m.holds(1, "n1", "n3")
+
+	// Nobody has to copy what is collected in a moment.
+	m.Pass(25 * time.Hour)
+	m.Target(place.GroupOf(1), "n2", "n3")
+	m.settle()
+	m.holds(1, "n1", "n3")
+}

@@ -3,6 +3,7 @@ package hold
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/place"
@@ -13,6 +14,7 @@ type scene struct {
 	view   *catalog.View
 	self   string
 	wanted int // copies of everything
+	now    time.Time
 
 	alive func(node string) bool        // can be reached now
 	has   func(file string) bool        // is on this disk
@@ -54,7 +56,8 @@ const (
 func (s *scene) decide() *work {
 	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, rewritten: map[string]bool{}, verdicts: map[string]verdict{}}
 	for repo := range s.view.Repos() {
-		if repo.Orphaned() || !repo.Indexed() {
+		// What may come back without a clone has its copies until then, wherever they belong.
+		if !repo.Kept(s.now) || !repo.Indexed() {
 			continue
 		}
 

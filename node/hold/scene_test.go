@@ -60,7 +60,7 @@ func (d *disks) put(node, file string) {
 
 func (d *disks) scene(node string) *scene {
 	return &scene{
-		view: d.View(), self: node, wanted: d.copies, alive: d.Alive,
+		view: d.View(), self: node, wanted: d.copies, now: d.Now(), alive: d.Alive,
 		has:       func(file string) bool { return d.have[node][file] },
 		busy:      func(catalog.RepoID) bool { return false },
 		fresh:     func(repo *catalog.Repo) bool { return d.have[node][catalog.MirrorKey(repo.ID)] },

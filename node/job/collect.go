@@ -34,7 +34,7 @@ func (c *collector) kind() Kind {
 func enqueueCollections(p *planner) {
 	for r := range p.in.View.Repos() {
 		// Until then a connection that lists it again has it back as it was.
-		if !r.Orphaned() || p.in.Now.Before(r.KeptUntil) || !p.elapsed(r.OrphanedAt, p.settings.RepoGarbageCollectionGrace) {
+		if r.Kept(p.in.Now) || !p.elapsed(r.OrphanedAt, p.settings.RepoGarbageCollectionGrace) {
 			continue
 		}
 		subject := catalog.RepoSubject(r.ID)
