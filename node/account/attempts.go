@@ -30,7 +30,7 @@ type attempts struct {
 type failures struct {
 	count int
 	last  time.Time
-	until time.Time // before which nobody is let try
+	wait  time.Duration // after last, before anybody is let try again
 }
 
 func newAttempts(now func() time.Time) *attempts {
@@ -68,10 +68,18 @@ func network(address string) string {
 func (x *attempts) wait(email, address string) (d time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	now := x.now()
 	for _, b := range boundsOf(email, address) {
-		if f := x.counts[b.key]; f != nil {
-			d = max(d, f.until.Sub(x.now()))
+		f := x.counts[b.key]
+		if f == nil {
+			continue
 		}
+
+		// The clock went back: the wait begins anew, or it would last until the clock is there again.
+		if now.Before(f.last) {
+			f.last = now
+		}
+		d = max(d, f.wait-now.Sub(f.last))
 	}
 	return d
 }
@@ -95,7 +103,7 @@ func (x *attempts) failed(email, address string) {
 		f.last = now
 		// The wait is 1 s, 2 s, 4 s and so on, up to the longest.
 		if over := f.count - b.free; over >= 0 {
-			f.until = now.Add(min(b.longest, time.Second<<min(over, 20)))
+			f.wait = min(b.longest, time.Second<<min(over, 20))
 		}
 	}
 }

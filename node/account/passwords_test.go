@@ -206,6 +206,29 @@ func TestRoomIsMadeOfFailuresInTheFuture(t *testing.T) {
 	}
 }
 
+// A clock that went back keeps nobody out for as long as it went back.
+func TestAWaitIsNoLongerForAClockThatWentBack(t *testing.T) {
+	t.Parallel()
+	for _, failures := range []int{freeAttempts, freeAttempts + 3, 200} {
+		l := newLedger(t)
+		x := newAttempts(l.time)
+		for range failures {
+			x.failed("ann@x", "192.0.2.1")
+		}
+		before := x.wait("ann@x", "192.0.2.1")
+
+		l.pass(-365 * 24 * time.Hour)
+		wait := x.wait("ann@x", "192.0.2.1")
+		if wait <= 0 || wait > before || before > longestWait {
+			t.Errorf("%d failures: a wait of %v, before the clock went back %v", failures, wait, before)
+		}
+		l.pass(wait)
+		if wait := x.wait("ann@x", "192.0.2.1"); wait > 0 {
+			t.Errorf("%d failures: a wait of %v once it is over", failures, wait)
+		}
+	}
+}
+
 // However many sign in at once, few hashes are worked out, and the rest is told
 // to come again.
 func TestAFloodOfPasswordsIsBounded(t *testing.T) {
