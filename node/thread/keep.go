@@ -164,7 +164,7 @@ func (s *Store) closeUnneeded(needed map[string]bool) {
 		}
 		info, err := os.Stat(p.path)
 		if err != nil || s.d.Now().Sub(info.ModTime()) > keepGrace {
-			p.close()
+			p.close(false)
 			delete(s.spools, thread)
 		}
 	}

@@ -53,7 +53,7 @@ func (s *Store) spoolOf(thread string) *spool {
 	defer s.mu.Unlock()
 	p := s.spools[thread]
 	if p == nil {
-		p = &spool{path: filepath.Join(s.d.Dir, "running", nameOf([]byte(thread)))}
+		p = &spool{path: filepath.Join(s.d.Dir, "running", nameOf([]byte(thread))), shut: s.closed}
 		s.spools[thread] = p
 	}
 	return p
@@ -311,11 +311,13 @@ func (s *Store) drop(thread string) {
 	}
 }
 
-// Close lets go of the open files.
+// Close lets go of the open files. No log is read or written here afterwards.
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A call of another node may still come: it must not open a file that nobody closes.
+	s.closed = true
 	for _, p := range s.spools {
-		p.close()
+		p.close(true)
 	}
 }

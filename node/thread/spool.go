@@ -19,10 +19,11 @@ import (
 type spool struct {
 	path string
 
-	mu    sync.Mutex
-	file  *os.File // nil until it is used
-	fence uint64   // of who wrote last
-	ends  []int64  // of the entries
+	mu    sync.Mutex // guards the fields below
+	shut  bool       // for good
+	file  *os.File   // nil until it is used
+	fence uint64     // of who wrote last
+	ends  []int64    // of the entries
 }
 
 const (
@@ -33,11 +34,17 @@ const (
 // errStale says that a node with a newer fence answers the question.
 var errStale = errors.New("another node answers this question")
 
+var errShut = errors.New("threads: this node is stopping")
+
 // open reads what is there. mu is held.
 func (p *spool) openLocked() error {
-	if p.file != nil {
+	switch {
+	case p.shut:
+		return errShut
+	case p.file != nil:
 		return nil
 	}
+
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return fmt.Errorf("threads: %w", err)
 	}
@@ -187,10 +194,12 @@ func (p *spool) remove() {
 	_ = os.Remove(p.path) // a second look finds it again
 }
 
-// close lets go of the file and keeps what is in it.
-func (p *spool) close() {
+// close lets go of the file and keeps what is in it: for good, or until it is
+// used again.
+func (p *spool) close(shut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.shut = p.shut || shut
 	if p.file != nil {
 		_ = p.file.Close() // nothing is buffered here
 		p.file = nil

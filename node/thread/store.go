@@ -38,8 +38,9 @@ type Store struct {
 	d   Deps
 	box *seal.Box
 
-	mu     sync.Mutex
+	mu     sync.Mutex        // guards the fields below
 	spools map[string]*spool // by thread, those that were used
+	closed bool
 }
 
 // ErrGone says that no node that can be reached has what was asked for.

@@ -17,7 +17,7 @@ import (
 func TestWhoMayWriteALog(t *testing.T) {
 	t.Parallel()
 	p := &spool{path: filepath.Join(t.TempDir(), "log")}
-	t.Cleanup(p.close)
+	t.Cleanup(func() { p.close(true) })
 	put := func(fence, was uint64, at int, entries ...string) string {
 		var b [][]byte
 		for _, e := range entries {
@@ -50,7 +50,7 @@ func TestWhoMayWriteALog(t *testing.T) {
 	}
 
 	// It is the same for who reads the file again, behind a torn entry.
-	p.close()
+	p.close(false)
 	f, err := os.OpenFile(p.path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -222,5 +222,47 @@ func TestLogsGoWithTheirTurns(t *testing.T) {
 	w.do(&catalog.DeleteThread{Thread: thread1})
 	if got := there(); got != 0 {
 		t.Errorf("long after it there are %d logs", got)
+	}
+}
+
+// TestAClosedStoreHoldsNoFiles closes a store whose log another node still writes
+// to: what is in it stays, and nothing is opened again.
+func TestAClosedStoreHoldsNoFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, 2)
+	n, other := w.nodes[0], w.nodes[1]
+	w.do(&catalog.BeginTurn{Thread: thread1, New: true, Owner: "ann", Node: n.id, Copies: []string{n.id, other.id}})
+	run := w.state.View().Thread(thread1).Run
+	log := n.store.Begin(thread1, run)
+	if err := log.Append(t.Context(), []byte("a question")); err != nil {
+		t.Fatal(err)
+	}
+
+	n.store.Close()
+	files := func(s *Store) (open int) {
+		for _, p := range s.spools {
+			if p.file != nil {
+				open++
+			}
+		}
+		return open
+	}
+	if err := log.Append(t.Context(), []byte("more")); !errors.Is(err, errShut) {
+		t.Errorf("a closed store is written to: %v", err)
+	}
+	for _, thread := range []string{thread1, "another"} {
+		if _, err := n.store.serveAppend(t.Context(), &appendRequest{Thread: thread, Fence: run.Fence, Entries: [][]byte{[]byte("x")}}); !errors.Is(err, errShut) {
+			t.Errorf("%s: a copy in a closed store is written to: %v", thread, err)
+		}
+	}
+	if open := files(n.store); open != 0 || files(other.store) != 1 {
+		t.Errorf("%d files are open behind the close, %d at the other node", open, files(other.store))
+	}
+
+	// Started again, it has what was said.
+	n.start()
+	_, entries, err := n.store.Resume(t.Context(), thread1, run)
+	if err != nil || len(entries) != 1 || string(entries[0]) != "a question" {
+		t.Errorf("%v: %q", err, entries)
 	}
 }
