@@ -52,13 +52,20 @@ func (a *archive) fresh(ctx context.Context, v catalog.Viewer, id string) (*cata
 	}
 	select {
 	case a.misses <- struct{}{}:
-		ctx, cancel := context.WithTimeout(ctx, missTime)
-		_, _ = a.catalog.Sync(ctx) // without a leader this node's view is what there is
-		cancel()
+		_ = a.newest(ctx, id)
 		<-a.misses
 	default: // somebody tries ids
 	}
 	return a.visible(v, id)
+}
+
+// newest is a thread as the leader has it; nil where there is none. Without a
+// leader this node's view is what there is.
+func (a *archive) newest(ctx context.Context, id string) *catalog.Thread {
+	ctx, cancel := context.WithTimeout(ctx, missTime)
+	defer cancel()
+	_, _ = a.catalog.Sync(ctx)
+	return a.catalog.View().Thread(id)
 }
 
 // Sees fails where there is no such thread for a viewer.

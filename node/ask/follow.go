@@ -171,7 +171,21 @@ func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) er
 	if h.Run.Fence == 0 {
 		return nil
 	}
-	return f.remote.stop(ctx, h)
+
+	err = f.remote.stop(ctx, h)
+	if err == nil {
+		return nil
+	}
+
+	// It may have ended or moved a moment ago, of which this node has yet to hear.
+	now := f.archive.newest(ctx, id)
+	switch {
+	case now == nil || now.Run.Fence == 0 || len(now.Turns) != len(h.Turns):
+		return nil
+	case now.Run.Fence != h.Run.Fence:
+		return f.remote.stop(ctx, now)
+	}
+	return err
 }
 
 // Watcher lets events of threads be watched.

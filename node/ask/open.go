@@ -25,8 +25,7 @@ type opener struct {
 
 // begin begins to answer a question on this node.
 func (o *opener) begin(ctx context.Context, v catalog.Viewer, q Question) (*Started, error) {
-	h, err := o.continued(ctx, v, &q)
-	if err != nil {
+	if err := o.continued(ctx, v, &q); err != nil {
 		return nil, err
 	}
 
@@ -43,29 +42,28 @@ func (o *opener) begin(ctx context.Context, v catalog.Viewer, q Question) (*Star
 		return nil, err
 	}
 
-	return o.starter.begin(ctx, p, first, h)
+	return o.starter.begin(ctx, p, first)
 }
 
-// continued fills in what a question has from its thread, which is returned;
-// nil for a new one.
-func (o *opener) continued(ctx context.Context, v catalog.Viewer, q *Question) (*catalog.Thread, error) {
+// continued fills in what a question has from its thread.
+func (o *opener) continued(ctx context.Context, v catalog.Viewer, q *Question) error {
 	if q.Thread == "" {
-		return nil, nil
+		return nil
 	}
 	h, err := o.archive.fresh(ctx, v, q.Thread)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Reading a shared thread is free; going on with it costs its owner.
 	if !owns(v, h) {
-		return nil, call.Fail(call.ErrForbidden, "This is somebody else's thread. Make a copy of it to go on with it: POST /api/chat/%s/fork.", h.ID)
+		return call.Fail(call.ErrForbidden, "This is somebody else's thread. Make a copy of it to go on with it: POST /api/chat/%s/fork.", h.ID)
 	}
 
 	if q.Earlier, err = o.archive.earlier(ctx, v, h); err != nil {
-		return nil, err
+		return err
 	}
 	if len(q.Earlier) == 0 {
-		return h, nil
+		return nil
 	}
 
 	// What is not said is as in the question before.
@@ -78,7 +76,7 @@ func (o *opener) continued(ctx context.Context, v catalog.Viewer, q *Question) (
 			q.Model = same
 		}
 	}
-	return h, nil
+	return nil
 }
 
 // find finds the thread of the same asker with the same first question, which

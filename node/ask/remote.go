@@ -11,11 +11,10 @@ import (
 // A turn runs on one node; the catalog says on which. Any other one asks that
 // for its events. Who may see what is for the node to say that the viewer asked.
 
-// chatRequest asks a node for the turn that it answers under a fence, or one of
-// later.
+// chatRequest asks a node for a turn of a thread that it answers.
 type chatRequest struct {
 	ID    string
-	Fence uint64
+	Turn  int // how many turns of the thread are before it
 	After int
 	Wait  time.Duration // for the first event, where there is none yet
 	Stop  bool
@@ -47,7 +46,14 @@ func (r *remote) handle() { chatCall.Serve(r.net, r.serve) }
 
 func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, error) {
 	t := r.runs.of(req.ID)
-	if t == nil {
+	switch {
+	case t == nil:
+		return &chatResponse{Elsewhere: true}, nil
+	// What was asked for is over, and needs no stop any more.
+	case req.Turn < t.number:
+		return &chatResponse{Elsewhere: !req.Stop}, nil
+	// This one is over, and what was asked for is about to begin here.
+	case req.Turn > t.number:
 		return &chatResponse{Elsewhere: true}, nil
 	}
 
@@ -76,7 +82,7 @@ func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, er
 // running is the turn of a thread that is being answered, with its events
 // after a number. It waits for the first one.
 func (r *remote) running(ctx context.Context, h *catalog.Thread, after int, wait time.Duration) (*chatResponse, error) {
-	req := &chatRequest{ID: h.ID, Fence: h.Run.Fence, After: after, Wait: wait}
+	req := &chatRequest{ID: h.ID, Turn: len(h.Turns), After: after, Wait: wait}
 	if h.Run.Node == r.nodes.Self() {
 		return r.serve(ctx, req)
 	}
@@ -87,7 +93,7 @@ func (r *remote) running(ctx context.Context, h *catalog.Thread, after int, wait
 
 // stop ends the turn of a thread that is being answered.
 func (r *remote) stop(ctx context.Context, h *catalog.Thread) error {
-	req := &chatRequest{ID: h.ID, Fence: h.Run.Fence, Stop: true}
+	req := &chatRequest{ID: h.ID, Turn: len(h.Turns), Stop: true}
 	var answer *chatResponse
 	var err error
 	// The same function here and there, as for events.

@@ -21,9 +21,9 @@ type starter struct {
 
 var errNothing = errors.New("nothing of it is on this node")
 
-// begin has this node answer a question: a turn of the thread h, nil for a new
-// one, which first makes known to the catalog.
-func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn, h *catalog.Thread) (*Started, error) {
+// begin has this node answer a question, as a turn of the thread that first makes
+// known to the catalog.
+func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn) (*Started, error) {
 	// One place of this node, until the turn has one of its own.
 	if err := s.runs.reserve(first.Thread); err != nil {
 		return nil, err
@@ -36,11 +36,9 @@ func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn, 
 		return nil, beginError(err)
 	}
 
-	after := 0
-	if h != nil {
-		after = h.Events()
-	}
-	t := s.turn(first.Thread, after, p, log)
+	// Looked at only now that no other turn can end before this one: what h says may be older.
+	before := turnsOf(s.archive.catalog.View().Thread(first.Thread))
+	t := s.turn(first.Thread, before, p, log)
 
 	// What was said earlier is in the thread: it is read from there, not kept twice.
 	asked := p.q
@@ -55,11 +53,24 @@ func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn, 
 
 	t.out = []entry{{}} // so that the writer shows what is written
 	s.runs.start(t, nil)
-	return &Started{t.ID, after}, nil
+	return &Started{t.ID, before.events}, nil
 }
 
-// turn makes a turn of a thread whose events begin behind a number.
-func (s *starter) turn(id string, after int, p *plan, log *thread.Log) *Turn {
+// before is what stands in a thread before a turn.
+type before struct {
+	number int // of turns
+	events int // of numbers that their events took
+}
+
+func turnsOf(h *catalog.Thread) before {
+	if h == nil {
+		return before{} // deleted right after it was begun
+	}
+	return before{len(h.Turns), h.Events()}
+}
+
+// turn makes a turn of a thread behind others.
+func (s *starter) turn(id string, before before, p *plan, log *thread.Log) *Turn {
 	now := s.kit.now()
 	return &Turn{
 		Report: Report{
@@ -69,7 +80,7 @@ func (s *starter) turn(id string, after int, p *plan, log *thread.Log) *Turn {
 			Model:  p.name,
 			Status: Running,
 			Began:  now,
-			First:  after + 1, // numbers go on through the thread
+			First:  before.events + 1, // numbers go on through the thread
 			Sight:  p.sight,
 		},
 
@@ -82,6 +93,7 @@ func (s *starter) turn(id string, after int, p *plan, log *thread.Log) *Turn {
 		limit:  model.Limits(p.model),
 		began:  now,
 		log:    log,
+		number: before.number,
 
 		wake:    make(chan struct{}, 1), // one token is enough: the writer takes all there is
 		changed: make(chan struct{}),
@@ -147,7 +159,7 @@ func (s *starter) resumed(ctx context.Context, id string, fence uint64) (*Turn, 
 	}
 
 	// What watchers have seen stays as it was, with its numbers.
-	t := s.turn(id, h.Events(), plan, log)
+	t := s.turn(id, turnsOf(h), plan, log)
 	t.began, t.Began = p.begun.Began, p.begun.Began
 	t.events = p.events
 	for _, e := range p.events {

@@ -104,6 +104,7 @@ type Turn struct {
 	loop   *loop
 	log    *thread.Log
 
+	number int // of the turns of the thread before it
 	mu      sync.Mutex
 	events  []Event
 	safe    int     // how many of events every copy has: watchers see those
