@@ -26,7 +26,7 @@ type Thread struct {
 type ThreadTurn struct {
 	File   string // SHA-256 of the sealed file, hex; "" where all nodes that had the turn are gone
 	Bytes  uint32
-	Events uint32 // numbers of its events
+	Events uint32 // numbers that its events took
 	Failed bool   // it has no answer
 }
 

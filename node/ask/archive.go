@@ -121,11 +121,12 @@ func (a *archive) brief(ctx context.Context, v catalog.Viewer, h *catalog.Thread
 	return c
 }
 
-// said is what was said in a turn that has ended.
-func (a *archive) said(ctx context.Context, id string, turn catalog.ThreadTurn) (*kept, error) {
+// said is what was said in a turn that has ended, whose events come after a
+// number.
+func (a *archive) said(ctx context.Context, id string, after int, turn catalog.ThreadTurn) (*kept, error) {
 	// The catalog knows that it was asked, and no node what was said.
 	if turn.File == "" {
-		return &kept{Report: Report{ID: id, Status: Failed, Error: "All nodes that had this question went away at once: it is lost. Ask it again."}}, nil
+		return lost(id, after, int(turn.Events)), nil
 	}
 
 	// By file, which never changes: what is kept is never stale.
@@ -147,6 +148,20 @@ func (a *archive) said(ctx context.Context, id string, turn catalog.ThreadTurn) 
 	return k, nil
 }
 
+// lost is what there is of a turn of which nothing could be kept, and which took
+// some numbers of events after one.
+func lost(id string, after, events int) *kept {
+	const why = "What was said of this question could not be kept: it is lost. Ask it again."
+	last := after + events
+	k := &kept{Report: Report{ID: id, Status: Failed, Error: why, First: after + 1, Last: last}}
+
+	// At the end of its numbers: those before were given to what was said.
+	if events >= 2 {
+		k.Events = []Event{{N: last - 1, Kind: KindError, Text: why}, {N: last, Kind: KindDone, Text: string(Failed)}}
+	}
+	return k
+}
+
 // earlier is what was said in a thread, as its asker may see it, for the model.
 func (a *archive) earlier(ctx context.Context, v catalog.Viewer, h *catalog.Thread) ([]*Report, error) {
 	var out []*Report
@@ -154,7 +169,7 @@ func (a *archive) earlier(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 		if turn.File == "" {
 			continue // it was lost: the model is told nothing of it
 		}
-		k, err := a.said(ctx, h.ID, turn)
+		k, err := a.said(ctx, h.ID, 0, turn)
 		if err != nil {
 			return nil, err
 		}

@@ -26,11 +26,13 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 	}
 
 	c := f.archive.brief(ctx, v, h)
+	at := 0
 	for _, turn := range h.Turns {
-		k, err := f.archive.said(ctx, h.ID, turn)
+		k, err := f.archive.said(ctx, h.ID, at, turn)
 		if err != nil {
 			return nil, err
 		}
+		at += int(turn.Events)
 		c.Turns = append(c.Turns, f.archive.sightOf(v, k.Report.Sight).report(k.Report))
 	}
 
@@ -96,13 +98,15 @@ func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, a
 
 // replay gives out the events of the turns that have ended.
 func (f *follower) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thread, after *int, fn func(Event) error) (bool, error) {
-	at := 0
+	next := 0
 	for _, turn := range h.Turns {
+		at := next
+		next += int(turn.Events)
 		// Who comes back has seen these: their files are not even opened.
-		if at += int(turn.Events); at <= *after {
+		if next <= *after {
 			continue
 		}
-		k, err := f.archive.said(ctx, h.ID, turn)
+		k, err := f.archive.said(ctx, h.ID, at, turn)
 		if err != nil {
 			return false, err
 		}

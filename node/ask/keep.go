@@ -92,7 +92,11 @@ func (k *keeper) end(ctx context.Context, log *thread.Log, r *Report, packed []b
 func (k *keeper) abandon(ctx context.Context, id string, fence uint64) {
 	ctx, cancel := context.WithTimeout(ctx, proposeTime)
 	defer cancel()
-	_, err := k.catalog.Propose(ctx, &catalog.EndTurn{Thread: id, Fence: fence, Turn: catalog.ThreadTurn{Failed: true}})
+
+	// How many events were seen, on nodes that are gone, is not known. So it takes as many numbers
+	// as a turn can have: none of them comes again for something else.
+	turn := catalog.ThreadTurn{Events: lostEvents, Failed: true}
+	_, err := k.catalog.Propose(ctx, &catalog.EndTurn{Thread: id, Fence: fence, Turn: turn})
 	if _, refused := catalog.Refused(err); err != nil && !refused {
 		k.log.Warn("a question that cannot go on was not ended", "err", err)
 	}

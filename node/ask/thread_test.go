@@ -319,3 +319,81 @@ func TestThreadsAreKeptForSomeDays(t *testing.T) {
 	}
 	close(goOn)
 }
+
+// TestNoNumberIsGivenTwice loses a question in the middle of its answer, with
+// whatever was seen of it, and asks on in its thread.
+func TestNoNumberIsGivenTwice(t *testing.T) {
+	t.Parallel()
+	goOn := make(chan struct{})
+	defer close(goOn)
+	s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
+		if strings.Contains(r.Raw, "And again?") {
+			return modeltest.Turn{Text: "Yes."}
+		}
+		if r.Step > 0 {
+			select {
+			case <-goOn:
+			case <-t.Context().Done():
+			}
+		}
+		return modeltest.Turn{Calls: []modeltest.Call{call("a", "read_file", `{"repo":"local/app","path":"store/store.go"}`)}}
+	})
+	n := sample(t, s)
+	started, err := n.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "How is a store opened?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Somebody sees some events, and then the log of the only node that has it is gone.
+	seen, enough := 0, errors.New("enough")
+	err = n.WatchChat(t.Context(), catalog.Operator(), started.ID, 0, func(e ask.Event) error {
+		if seen = e.N; e.Kind == ask.KindResult {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || seen < 3 {
+		t.Fatalf("%v after %d events", err, seen)
+	}
+	n.Stop()
+	if err := os.RemoveAll(filepath.Join(n.Dir, "threads", "running")); err != nil {
+		t.Fatal(err)
+	}
+	n.Start()
+
+	// Who comes back is told, under numbers that nobody has seen.
+	watch := func(after int) (events []ask.Event) {
+		t.Helper()
+		if err := n.WatchChat(t.Context(), catalog.Operator(), started.ID, after, func(e ask.Event) error { events = append(events, e); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return events
+	}
+	told := watch(seen)
+	if len(told) != 2 || told[0].Kind != ask.KindError || told[1].Kind != ask.KindDone || told[0].N <= seen || told[1].N != told[0].N+1 {
+		t.Fatalf("after event %d: %+v", seen, told)
+	}
+	last := told[1].N
+	if again := watch(last); again != nil {
+		t.Errorf("after the last one: %+v", again)
+	}
+
+	// The next question of the thread goes on behind them, for him and for who comes new.
+	waitModels(n)
+	next := asked(t, n, catalog.Operator(), ask.Question{Query: "And again?", Thread: started.ID})
+	for _, after := range []int{0, seen, last} {
+		events := watch(after)
+		for i, e := range events {
+			if e.N <= after || i > 0 && e.N != events[i-1].N+1 {
+				t.Errorf("after %d: %+v behind %+v", after, e, events[max(i, 1)-1])
+			}
+		}
+		if end := events[len(events)-1]; end.Kind != ask.KindDone || end.Text != string(ask.Done) || next.After != last {
+			t.Errorf("after %d: ended with %+v; the next question begins after %d, want %d", after, end, next.After, last)
+		}
+	}
+	c, err := n.Chat(t.Context(), catalog.Operator(), started.ID)
+	if err != nil || len(c.Turns) != 2 || c.Turns[0].Status != ask.Failed || c.Turns[0].First != 1 || c.Turns[0].Last != last || c.Turns[1].First != last+1 {
+		t.Errorf("%v: %+v", err, c)
+	}
+}

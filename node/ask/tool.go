@@ -149,7 +149,7 @@ func (d *desk) look(ctx context.Context, v catalog.Viewer, id string) (*tool.Wor
 		return w, ctx.Err()
 	}
 
-	k, err := d.archive.said(ctx, id, h.Turns[0])
+	k, err := d.archive.said(ctx, id, 0, h.Turns[0])
 	if err != nil {
 		return nil, err
 	}

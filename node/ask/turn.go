@@ -31,8 +31,9 @@ const (
 	KindDone      = "done"      // the last one of the turn
 )
 
-// Event is one step of a turn as watchers see it. N counts from 1 without gaps,
-// through all turns of a thread, and means the same on every node.
+// Event is one step of a turn as watchers see it. N counts from 1 through all
+// turns of a thread, and means the same on every node. It leaves out no number,
+// but for a turn that was lost: see lostEvents.
 type Event struct {
 	N      int
 	Kind   string
@@ -103,8 +104,8 @@ type Turn struct {
 	began  time.Time
 	loop   *loop
 	log    *thread.Log
-
 	number int // of the turns of the thread before it
+
 	mu      sync.Mutex
 	events  []Event
 	safe    int     // how many of events every copy has: watchers see those
@@ -124,11 +125,16 @@ var (
 	errMoved   = errors.New("another node goes on")
 )
 
-// maxEvents and maxEventText bound the log of a turn.
+// maxEvents and maxEventText bound the log of a turn. The last event comes also
+// where there are as many.
 const (
 	maxEvents    = 50_000
 	maxEventText = 2 << 20
 )
+
+// lostEvents is how many numbers a turn takes of which nothing could be kept:
+// behind all that it can have had it has two, which say so.
+const lostEvents = maxEvents + 1 + 2
 
 const idLength = 32
 
