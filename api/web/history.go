@@ -1,14 +1,18 @@
 package web
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -99,6 +103,15 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 	return v.Show(layout.Head{Title: "History of " + l.Repo, Page: "commits"}, commitsTemplate, data)
 }
 
+// blamePage is the lines of a file with their commits, for its template.
+type blamePage struct {
+	place
+	Binary  bool
+	Code    template.HTML
+	Ages    int    // how many steps of colour there are; 0 without lines
+	Trouble string // why there are no lines
+}
+
 // blame is the page that says of each line which commit it comes from.
 func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
@@ -107,26 +120,68 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	}
 
 	// There are no lines that could come from somewhere.
+	head := layout.Head{Title: "Blame of " + l.Path, Page: "blame"}
 	if src.Binary {
-		return v.Show(layout.Head{Title: "Blame of " + l.Path, Page: "blame"}, blameTemplate, struct {
-			place
-			Binary bool
-			Code   template.HTML
-		}{l, true, ""})
+		return v.Show(head, blameTemplate, blamePage{place: l, Binary: true})
+	}
+	head.Scripts = []string{"js/file.js"}
+
+	// Beside the page, as git reads a long history for seconds. Room for one: nobody may be
+	// there who takes it.
+	type origins struct {
+		found *browse.BlameResponse
+		err   error
+	}
+	ended := make(chan origins, 1)
+	go func() {
+		// Of the same revision, so that lines and commits belong together.
+		r, err := p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+		ended <- origins{r, err}
+	}()
+
+	page := func(o origins) blamePage {
+		if o.err != nil {
+			return blamePage{place: l, Trouble: troubleOf(o.err, "").Message}
+		}
+		return blamePage{place: l, Ages: ages, Code: template.HTML(p.appendBlame(nil, l.Repo, src, o.found))}
 	}
 
-	// Of the same revision, so that lines and commits belong together.
-	r, err := p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
-	if err != nil {
-		return err
+	// What is quick is a page as any other, with its own status.
+	frame := time.NewTimer(frameAfter)
+	defer frame.Stop()
+	select {
+	case o := <-ended:
+		if o.err != nil {
+			return o.err
+		}
+		return v.Show(head, blameTemplate, page(o))
+	case <-frame.C:
 	}
 
-	return v.Show(layout.Head{Title: "Blame of " + l.Path, Page: "blame", Scripts: []string{"js/file.js"}}, blameTemplate, struct {
-		place
-		Binary bool
-		Code   template.HTML
-		Ages   int
-	}{l, false, template.HTML(p.appendBlame(nil, l.Repo, src, r)), ages})
+	v.Mime = layout.MimeHTML
+	v.Stream = func(w *bufio.Writer) error {
+		if v.Part == "" {
+			v.Begin(w, head)
+		}
+
+		// A browser shows the last line of its kind until something follows it.
+		_, err := w.WriteString(`<p class="doing">git reads the history of this file</p>` + "\n")
+		if err := errors.Join(err, w.Flush()); err != nil {
+			<-ended // its context has ended with the reader
+			return err
+		}
+
+		var b bytes.Buffer
+		if err := blameTemplate.Execute(&b, page(<-ended)); err != nil {
+			return err
+		}
+		if v.Part == "" {
+			v.End(&b, head)
+		}
+		_, err = w.Write(b.Bytes())
+		return errors.Join(err, w.Flush())
+	}
+	return nil
 }
 
 // ages is how many steps of colour tell how old a line is.
