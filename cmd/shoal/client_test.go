@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -283,5 +284,22 @@ func TestAClusterKeyFile(t *testing.T) {
 	}
 	if err := writeKey(file); err == nil {
 		t.Error("a key is replaced")
+	}
+}
+
+// While a cluster is upgraded it is asked which nodes are done.
+func TestStatusShowsTheVersionOfEveryNode(t *testing.T) {
+	t.Parallel()
+	var s statusAnswer
+	answer := `{"version":"1.1","node":"n1","leader":"n2","members":[{"id":"n1","version":"1.1","health":"alive","lag":3},{"id":"n2","version":"1.0","health":"alive"}]}`
+	if err := json.Unmarshal([]byte(answer), &s); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	printStatus(&out, &s)
+	for _, want := range []string{`(?m)^NODE .* LAG +VERSION$`, `(?m)^n1 .* 3 +1\.1$`, `(?m)^n2 .* 0 +1\.0$`} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("no line like %s in\n%s", want, out.String())
+		}
 	}
 }

@@ -106,7 +106,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
 	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any (default the host of --base-url, and addresses)", "SHOAL_ALLOWED_HOSTS")
 	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits and the audit, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
-	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s, 0s for a node alone)", "SHOAL_LINGER")
+	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s; 0s with neither --join nor --bootstrap-expect)", "SHOAL_LINGER")
 
 	// How it is watched.
 	text(&f.metricsListen, "metrics-listen", "", "address for /metrics without a key (default --listen, with an owner's key unless that is on loopback)", "SHOAL_METRICS_LISTEN")

@@ -253,7 +253,7 @@ func printMembers(t io.Writer, s *statusAnswer) {
 	if len(s.Members) == 0 {
 		return
 	}
-	fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG")
+	fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG\tVERSION")
 
 	for _, m := range s.Members {
 		// A drain is a state beside the health: a node that drains is alive.
@@ -266,7 +266,7 @@ func printMembers(t io.Writer, s *statusAnswer) {
 		case m.Draining:
 			health += ", draining"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag, m.Version)
 	}
 }
 
