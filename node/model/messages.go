@@ -72,9 +72,7 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 		most = r.MaxOutput
 	}
 
-	thinking, budget := w.thinking(ctx)
-	// Thinking counts as output: without room for an answer behind it the service refuses.
-	if thinking != nil && most > budget+1024 {
+	if thinking := w.thinking(ctx, most); thinking != nil {
 		body["thinking"] = thinking
 	} else if t := w.e.temperature(); t != nil {
 		body["temperature"] = *t // not together with thinking
@@ -283,29 +281,36 @@ func (w *messages) read(m *anthropic.Message) (*Answer, error) {
 	return a, nil
 }
 
-// thinking is how the model is told to think, and with how many tokens: the
-// provider tells of each model which way it takes. nil where it cannot, or does
-// not say.
-func (w *messages) thinking(ctx context.Context) (block, int) {
-	if !w.e.takes("thinking") || w.e.m.Provider == config.GoogleVertexAnthropic {
-		return nil, 0
+// The tokens of thinking, which count as output.
+const (
+	usualBudget = 12_000
+	leastBudget = 1024 // less is refused
+	answerRoom  = 4096 // what is left of the output for the answer
+)
+
+// thinking is how the model is told to think within an output of so many tokens:
+// the provider tells of each model which way it takes. nil where it cannot, or
+// does not say, or where the output has no room for it.
+func (w *messages) thinking(ctx context.Context, most int) block {
+	// Vertex has no page of models to ask. Where nothing is known, nothing is sent.
+	if !w.e.takes("thinking") || w.e.m.Provider == config.GoogleVertexAnthropic || most < leastBudget+answerRoom {
+		return nil
 	}
 
-	// Vertex has no page of models to ask. Where nothing is known, nothing is sent.
 	types := w.e.learned.thinkingTypes(func() []string { return w.askThinking(ctx) })
-
 	switch {
 	case slices.Contains(types, "adaptive"):
-		return block{"type": "adaptive", "display": "summarized"}, 0
+		return block{"type": "adaptive", "display": "summarized"}
 	case slices.Contains(types, "enabled"):
-		// Less than 1,024 is refused.
-		budget, err := strconv.Atoi(w.e.lookup("", "ANTHROPIC_THINKING_BUDGET_TOKENS", "12000"))
-		if err != nil || budget < 1024 {
-			budget = 12000
+		budget, err := strconv.Atoi(w.e.lookup("", "ANTHROPIC_THINKING_BUDGET_TOKENS", ""))
+		if err != nil || budget < leastBudget {
+			budget = usualBudget
 		}
-		return block{"type": "enabled", "budget_tokens": budget}, budget
+
+		// One that is not less than the output is refused, and one just below it leaves no answer.
+		return block{"type": "enabled", "budget_tokens": min(budget, most-answerRoom)}
 	}
-	return nil, 0
+	return nil
 }
 
 // thinkingTypes is what a model was found to take, asked for once.

@@ -47,6 +47,12 @@ var all = []struct {
 // opened opens a model at a scripted server, and counts the pauses.
 func opened(t *testing.T, m config.Model, url string) (*model.Client, *[]time.Duration) {
 	t.Helper()
+	return openedWith(t, m, url, nil)
+}
+
+// openedWith is opened where some variables of the environment are set.
+func openedWith(t *testing.T, m config.Model, url string, env map[string]string) (*model.Client, *[]time.Duration) {
+	t.Helper()
 	m.BaseURL = url
 	var pauses []time.Duration
 	models := model.New(model.Deps{
@@ -56,7 +62,7 @@ func opened(t *testing.T, m config.Model, url string) (*model.Client, *[]time.Du
 			}
 			return secretKey, nil
 		},
-		Lookup:      func(string) (string, bool) { return "", false },
+		Lookup:      func(name string) (string, bool) { text := env[name]; return text, text != "" },
 		GoogleToken: func(context.Context, string) (string, error) { return "ya29.google", nil },
 		Wait:        func(_ context.Context, d time.Duration) bool { pauses = append(pauses, d); return true },
 	})

@@ -253,6 +253,53 @@ func TestHowAModelThinksIsAskedFor(t *testing.T) {
 	}
 }
 
+// TestThinkingLeavesRoomForTheAnswer: the tokens of thinking count as output, and
+// the service refuses a budget that is not less than it.
+func TestThinkingLeavesRoomForTheAnswer(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		budget    string // of the variable
+		model     string
+		maxOutput int
+		want      float64 // 0 for no thinking
+	}{
+		{"", "claude-x", 0, 12_000},
+		{"20000", "claude-x", 0, 20_000},
+		{"31999", "claude-x", 0, 32_000 - 4096},
+		{"64000", "claude-x", 0, 32_000 - 4096},
+		{"1024", "claude-x", 0, 1024},
+		{"12", "claude-x", 0, 12_000},
+		{"many", "claude-x", 0, 12_000},
+		{"", "claude-3-5-x", 0, 8192 - 4096},
+		{"", "claude-x", 6000, 6000 - 4096},
+		{"", "claude-x", 200, 0},
+		{"64000", "claude-3-opus", 0, 0},
+	} {
+		script := modeltest.Start(t, modeltest.Turn{Text: "ok"})
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			// What the provider tells of a model is no part of the script.
+			if r.Method == http.MethodGet {
+				_, _ = w.Write([]byte(`{"capabilities":{"thinking":{"types":{"enabled":{"supported":true}}}}}`))
+				return
+			}
+			script.ServeHTTP(w, r)
+		}))
+		t.Cleanup(front.Close)
+
+		m := one(config.Anthropic)
+		m.Model = tt.model
+		c, _ := openedWith(t, m, front.URL, map[string]string{"ANTHROPIC_THINKING_BUDGET_TOKENS": tt.budget})
+		if _, err := c.Answer(t.Context(), &model.Request{Messages: question("?"), MaxOutput: tt.maxOutput}, func(model.Event) {}); err != nil {
+			t.Errorf("%+v: %v; refused: %q", tt, err, script.Refused())
+			continue
+		}
+		thinking, _ := script.Requests()[0].Body["thinking"].(map[string]any)
+		if got, _ := thinking["budget_tokens"].(float64); got != tt.want || (thinking != nil) != (tt.want > 0) {
+			t.Errorf("%+v: sent %v", tt, thinking)
+		}
+	}
+}
+
 // TestForeignCallsHaveTheStandIn: the first call of a step that another model made
 // has the signature that the service documents for it, and only that one.
 func TestForeignCallsHaveTheStandIn(t *testing.T) {

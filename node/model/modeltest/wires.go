@@ -270,6 +270,15 @@ func checkMessages(s *Server, r *Request) string {
 	if n, _ := r.Body["max_tokens"].(float64); n <= 0 {
 		return "max_tokens: Field required"
 	}
+	if thinking := get(r.Body["thinking"], "budget_tokens"); thinking != nil {
+		budget, _ := thinking.(float64)
+		switch most, _ := r.Body["max_tokens"].(float64); {
+		case budget < 1024:
+			return "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
+		case budget >= most:
+			return "`max_tokens` must be greater than `thinking.budget_tokens`."
+		}
+	}
 	// On Vertex the model is in the path, and the version in its place.
 	if text(r.Body["model"]) == "" && text(r.Body["anthropic_version"]) == "" {
 		return "model: Field required"
