@@ -156,3 +156,19 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 		t.Errorf("failed: %+v", now)
 	}
 }
+
+// TestNoSchemaOfAToolRefersToAnother: some providers do not take that.
+func TestNoSchemaOfAToolRefersToAnother(t *testing.T) {
+	t.Parallel()
+	s := modeltest.Start(t, modeltest.Turn{Text: "Yes."})
+	answered(t, sample(t, s), ask.Question{Query: "?"})
+	r := s.Requests()[0]
+	if told, _ := r.Body["tools"].([]any); len(told) < 10 {
+		t.Fatalf("%d tools were told", len(told))
+	}
+	for _, word := range []string{`"$ref"`, `"$defs"`, `"definitions"`} {
+		if strings.Contains(r.Raw, word) {
+			t.Errorf("a schema has %s", word)
+		}
+	}
+}
