@@ -80,7 +80,7 @@ func permissionWarnings(s *job.PermissionState) (out []string) {
 		}
 
 		if n := h.Repos.Failing + h.People.Failing; n > 0 {
-			out = append(out, fmt.Sprintf("%s does not say who may read what: %d questions fail, the last answers count until they are too old", h.Host, n))
+			out = append(out, fmt.Sprintf("%s does not say who may read what, the last answers count until they are too old; questions that fail: %d", h.Host, n))
 		}
 	}
 	return out

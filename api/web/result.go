@@ -191,7 +191,7 @@ func appendLong(dst, line []byte, marks []span) []byte {
 	}
 	to := min(len(line), from+longestLine)
 	if from > 0 {
-		dst = fmt.Appendf(dst, `<span class="cut">%d bytes</span>`, from)
+		dst = fmt.Appendf(dst, `<span class="cut">%s</span>`, counted(from, "byte", "bytes"))
 	}
 
 	// Counted from where the part begins, and cut where it ends.
@@ -203,7 +203,7 @@ func appendLong(dst, line []byte, marks []span) []byte {
 	}
 	dst = appendCode(dst, line[from:to], nil, inside)
 	if to < len(line) {
-		dst = fmt.Appendf(dst, `<span class="cut">%d bytes</span>`, len(line)-to)
+		dst = fmt.Appendf(dst, `<span class="cut">%s</span>`, counted(len(line)-to, "byte", "bytes"))
 	}
 	return dst
 }

@@ -3,9 +3,18 @@ package catalog
 import (
 	"context"
 	"iter"
+	"strconv"
 	"strings"
 	"time"
 )
+
+// counted is a number of things. Its text is replicated with the events.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
 
 // Event is a change that somebody made, for the audit. It is written by the
 // entry that makes the change: there is none without the other.

@@ -11,6 +11,16 @@ import (
 )
 
 // A command that nobody has thought of would change things without a trace.
+// What is told of one thing is told of one.
+func TestEventsCountInWords(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{0: "0 connections", 1: "1 connection", 2: "2 connections"} {
+		if got := counted(n, "connection", "connections"); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}
+
 func TestEveryCommandSaysWhatEventItLeaves(t *testing.T) {
 	t.Parallel()
 	rows := map[string]int{}

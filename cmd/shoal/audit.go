@@ -132,20 +132,8 @@ func printAudit(w io.Writer, all []auditLine, now time.Time) error {
 	return t.Flush()
 }
 
-// detail is the message of an event. What the catalog writes of one never
-// changes, so that all versions write the same: a count of one is put into
-// words here.
+// detail is the message of an event, after what came of it.
 func (e *auditLine) detail() string {
-	// The two messages that the catalog writes with a count of one.
-	switch e.Action {
-	case "config.changed":
-		if e.Metadata.Message == "1 connections" {
-			return count(1, "connection", "connections")
-		}
-	case "permissions.changed":
-		return strings.Replace(e.Metadata.Message, ": 1 repositories added", ": 1 repository added", 1)
-	}
-
 	// A refusal says its status, and equal accesses are one line with their number.
 	said := []string{}
 	if e.Status >= 400 {

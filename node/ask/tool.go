@@ -177,7 +177,7 @@ func (d *desk) stop(ctx context.Context, v catalog.Viewer, id string) error {
 
 // soft tells how far a question is.
 func (d *desk) soft(id string, steps int, doing string) string {
-	return fmt.Sprintf("Still researching (%d steps so far; now: %s). The full answer will be at %s. Call ask_codebase again with the same arguments to wait for it; that starts nothing anew.", steps, doing, d.link(id))
+	return fmt.Sprintf("Still researching (%s so far; now: %s). The full answer will be at %s. Call ask_codebase again with the same arguments to wait for it; that starts nothing anew.", counted(steps, "step", "steps"), doing, d.link(id))
 }
 
 // link is the page of a thread.

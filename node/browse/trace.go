@@ -109,7 +109,7 @@ func (s *site) hasLines(ctx context.Context, commit string, req TraceRequest) er
 	case err != nil:
 		return s.explain(ctx, err, commit, req.Path)
 	case req.Last > src.Total:
-		return call.Fail(call.ErrInvalid, "%q has only %d lines", req.Path, src.Total)
+		return call.Fail(call.ErrInvalid, "%q ends at line %d", req.Path, src.Total)
 	}
 	return nil
 }

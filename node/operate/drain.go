@@ -193,7 +193,7 @@ func (d *Drainer) Remove(ctx context.Context, _ account.Owner, req RemoveRequest
 
 	// Told with the names: who accepts the loss must know what it is.
 	if len(out.Lost) > 0 && !req.AcceptLoss {
-		return out, call.Fail(call.ErrExists, "node %s has the last copy of %d repositories (%s): drain it, or accept the loss", m.ID, len(out.Lost), FirstFew(out.Lost))
+		return out, call.Fail(call.ErrExists, "node %s has the last copy of %d of the repositories (%s): drain it, or accept the loss", m.ID, len(out.Lost), FirstFew(out.Lost))
 	}
 
 	if err := d.members.Remove(ctx, m.ID); err != nil {

@@ -330,7 +330,7 @@ func TestWhatOperationsPromise(t *testing.T) {
 			{"undrain n9", `not found: there is no node "n9"; the nodes are n1 (n1:1), n2 (n2:1), n3 (n3:1)`},
 		},
 		"the last copy is not removed unless that is meant": {
-			{"remove n2", "exists: node n2 has the last copy of 1 repositories (git.example.com/x/c): drain it, or accept the loss"},
+			{"remove n2", "exists: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 			{"remove n2 loss", "n2 is gone, lost git.example.com/x/c"},
 			{"remove n2 loss", `not found: there is no node "n2"; the nodes are n1 (n1:1), n3 (n3:1)`},
 		},
@@ -341,14 +341,14 @@ func TestWhatOperationsPromise(t *testing.T) {
 		"a copy on a node that cannot be reached is none": {
 			{"confirm n3", ""},
 			{"lose n3", ""},
-			{"remove n2", "exists: node n2 has the last copy of 1 repositories (git.example.com/x/c): drain it, or accept the loss"},
+			{"remove n2", "exists: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 		},
 
 		"a node that lags misses no loss": {
 			{"confirm n3", ""},
 			{"lag", ""},
 			{"drop n3", ""},
-			{"remove n2", "exists: node n2 has the last copy of 1 repositories (git.example.com/x/c): drain it, or accept the loss"},
+			{"remove n2", "exists: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 		},
 		"whether something is lost is not known without a leader": {
 			{"lead", ""},
