@@ -28,7 +28,8 @@ import (
 const (
 	mostBytes = 512 << 10
 	mostTime  = 50 * time.Millisecond
-	mostDepth = 100 // elements within each other
+	mostGap   = 5 * time.Millisecond // of the time between two looks at the clock, that counts
+	mostDepth = 100                  // elements within each other
 )
 
 // What a document is not drawn for: what it is, for a sentence about it.
@@ -115,7 +116,7 @@ func Render(src []byte, s Site) (doc *Document, err error) {
 		}
 	}()
 
-	watch := &watch{now: s.Now, until: s.Now().Add(mostTime)}
+	watch := &watch{now: s.Now, last: s.Now()}
 	pc := parser.NewContext()
 	pc.Set(watchKey, watch)
 	tree := reader.Parse(text.NewReader(src), parser.WithContext(pc))
