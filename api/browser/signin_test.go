@@ -2,9 +2,12 @@ package browser
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -127,8 +130,9 @@ func TestPeopleSignInByAProviderInChromium(t *testing.T) {
 func TestPagesSignPeopleInByPassword(t *testing.T) {
 	t.Parallel()
 	s := &site{chromium: chromium(t)}
-	n := nodetest.Start(t, nodetest.Config{Edit: func(o *node.Options) { o.Ctags = "off" }})
-	s.url = serve(t, n.Node)
+	listen := "127.0.0.1:" + freePort(t)
+	n := nodetest.Start(t, nodetest.Config{Edit: func(o *node.Options) { o.Ctags, o.BaseURL = "off", "http://"+listen }})
+	s.url = serveAt(t, n.Node, listen)
 	by := account.Operator()
 	if _, err := n.CreateUser(t.Context(), by, account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
 		t.Fatal(err)
@@ -144,7 +148,20 @@ func TestPagesSignPeopleInByPassword(t *testing.T) {
 	eval[bool](b, `document.querySelector('input[name=password]').value = document.querySelector('input[name=again]').value = '`+password+`', true`)
 	b.presses("Sign in", `location.pathname === '/' && document.readyState === 'complete'`)
 	b.goTo("/settings/account", 200)
-	t.Run("NoBarrier", func(t *testing.T) { b.hasNoBarrier("one's own account", axeCore(t)) })
+	t.Run("NoBarrier", func(t *testing.T) {
+		axe := axeCore(t)
+		for _, look := range looks {
+			b.wear(look)
+			for name, path := range map[string]string{"one's own account": "/settings/account", "an agent that asks to be let in": consentPage(t, s.url)} {
+				b.goTo(path, 200)
+				b.expect(name, `location.pathname + location.search === `+quote(path)+` && document.querySelector('main form')`)
+				b.reports(name)
+				b.hasNoBarrier(name+", "+look.name, axe)
+			}
+		}
+		b.wear(looks[0])
+		b.goTo("/settings/account", 200)
+	})
 	b.presses("Sign out everywhere else", `document.querySelector('[role=status]')?.innerText.includes('Signed out')`)
 	eval[bool](b, `document.querySelector('form[action="/logout"]').submit() || true`)
 	b.until("the page after signing out", `!document.cookie && location.pathname !== '/settings/account'`)
@@ -152,4 +169,28 @@ func TestPagesSignPeopleInByPassword(t *testing.T) {
 	b.goTo("/login?next=/repos", 200)
 	eval[bool](b, `document.querySelector('input[name=email]').value = 'ann@example.com', document.querySelector('input[name=password]').value = '`+password+`', true`)
 	b.presses("Sign in", `location.pathname === '/repos' && document.body.innerText.includes('ann@example.com')`)
+}
+
+// consentPage registers an agent, and is the page on which somebody lets it in.
+func consentPage(t *testing.T, base string) string {
+	t.Helper()
+	resp, err := http.Post(base+"/oauth/register", "application/json", strings.NewReader(`{"client_name": "An agent", "redirect_uris": ["http://localhost:9/back"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var client struct {
+		ID string `json:"client_id"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&client); err != nil || client.ID == "" {
+		t.Fatalf("registering gives %s, %v", resp.Status, err)
+	}
+	return "/oauth/authorize?" + url.Values{
+		"response_type":         {"code"},
+		"client_id":             {client.ID},
+		"redirect_uri":          {"http://localhost:9/back"},
+		"resource":              {base + "/api/mcp"},
+		"code_challenge":        {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}, // the example of RFC 7636
+		"code_challenge_method": {"S256"},
+	}.Encode()
 }
