@@ -253,7 +253,7 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 
 	// A template that nobody has filled in would let go of everything.
 	if n := len(f.agreed.View().File().Connections); n > 0 && len(file.Connections) == 0 {
-		f.refuse(fmt.Sprintf("It names no connection, and %d are in force: run `shoal config apply %s --accept` if that is meant", n, f.path))
+		f.refuse(fmt.Sprintf("It names no connection; in force are %d: run `shoal config apply %s --accept` if that is meant", n, f.path))
 		return true
 	}
 
