@@ -26,13 +26,14 @@ type Fleet struct {
 	cfg     Config
 	network *network
 	subnet  string // first three numbers of the addresses
+	timing  float64
 }
 
 // NewFleet makes a fleet without nodes that form clusters of expect. All
 // nodes will have the same configuration. They are stopped when the test ends.
 func NewFleet(t testing.TB, expect int, cfg Config) *Fleet {
 	t.Helper()
-	f := &Fleet{Key: wire.NewKey().Text(), Expect: expect, t: t, dir: t.TempDir(), cfg: cfg, network: newNetwork(), subnet: subnet()}
+	f := &Fleet{Key: wire.NewKey().Text(), Expect: expect, t: t, dir: t.TempDir(), cfg: cfg, network: newNetwork(), subnet: subnet(), timing: timing()}
 	t.Cleanup(f.Stop)
 	return f
 }
@@ -75,6 +76,7 @@ func (f *Fleet) Add() *Node {
 	// Called at each start, so that a node that comes back sees who is there by then.
 	n.cfg.Edit = func(o *node.Options) {
 		o.ClusterKeyFile, o.BootstrapExpect = n.KeyFile, expect
+		o.Timing = f.timing // of all nodes the same
 
 		o.Dial, o.Reach = f.network.dial(i), f.network.reach(i)
 
