@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
 
 // A count agrees with its noun.
 func TestCountsAgreeWithTheirNouns(t *testing.T) {
@@ -8,6 +14,14 @@ func TestCountsAgreeWithTheirNouns(t *testing.T) {
 	for n, want := range map[int]string{0: "0 matches", 1: "1 match", 1234: "1234 matches"} {
 		if got := count(n, "match", "matches"); got != want {
 			t.Errorf("count of %d: %q, want %q", n, got, want)
+		}
+	}
+
+	var out strings.Builder
+	printRecovered(&out, &cluster.Recovered{Refounded: catalog.Refounded{Sessions: 1, Links: 1}, Accounts: 1, Keys: []string{"a key"}})
+	for _, want := range []string{"ended: 1 session, 0 consents of agents, 1 invitation or other link\n", ": 1 active account, 1 API key. Look"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("after a restore is not said %q:\n%s", want, out.String())
 		}
 	}
 

@@ -158,7 +158,8 @@ func printRecovered(w io.Writer, r *cluster.Recovered) {
 	}
 
 	// A revocation that came after what is left of the catalog is not in it.
-	fmt.Fprintf(w, "ended: %s, %s of agents, %s\n", count(r.Sessions, "session", "sessions"), count(r.Consents, "consent", "consents"), count(r.Links, "invitation or other link", "invitations and other links"))
+	fmt.Fprintf(w, "ended: %s, %s of agents, %s\n",
+		count(r.Sessions, "session", "sessions"), count(r.Consents, "consent", "consents"), count(r.Links, "invitation or other link", "invitations and other links"))
 	fmt.Fprintf(w, "in force as they were then, with their passwords, roles and grants: %s, %s. Look through them:\n",
 		count(r.Accounts, "active account", "active accounts"), count(len(r.Keys), "API key", "API keys"))
 	for _, key := range r.Keys {
