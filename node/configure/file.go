@@ -55,6 +55,8 @@ type File struct {
 	now    func() time.Time
 	again  chan struct{} // asks to look at once
 
+	offered []string // hashes of files that this process has proposed, the newest last; of Run alone
+
 	mu     sync.Mutex // guards the field below
 	status FileStatus
 }
@@ -262,6 +264,7 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 	set := catalog.NewSetConfig(raw, file)
 	set.Instead = force.Index
 
+	f.offered = append(f.offered[max(0, len(f.offered)-maxSeen):], hash)
 	_, err = f.agreed.Propose(ctx, set)
 	refusal, refused := catalog.Refused(err)
 	switch {
@@ -269,6 +272,10 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 		f.log.Info("configuration accepted", "path", f.path, "hash", hash[:12], "connections", len(file.Connections))
 		return f.settled(hash, file)
 
+	// What came into force meanwhile stood in this file before, and the answer to its
+	// proposal was lost: the file is read again, and offered in place of it.
+	case refused && refusal.Code == catalog.Stale && f.had(f.agreed.View().Config().Hash):
+		return false
 	// Somebody's newer configuration is in force: this file is only seen.
 	case refused && refusal.Code == catalog.Stale:
 		return f.settled(hash, file)
@@ -282,6 +289,11 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 		f.log.Warn("configuration could not be proposed yet", "path", f.path, "err", err)
 	}
 	return false
+}
+
+// had reports whether the file had the bytes of a hash before.
+func (f *File) had(hash string) bool {
+	return slices.Contains(f.offered, hash) || slices.Contains(f.memory.Seen, hash)
 }
 
 // due reports whether bytes that are not in force are to be proposed where

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,6 +23,7 @@ type agreedConfig struct {
 	mu     sync.Mutex // guards the field below
 	state  *catalog.State
 	synced chan struct{}
+	lost   bool // answers to proposals are lost
 }
 
 func (a *agreedConfig) View() *catalog.View {
@@ -42,6 +44,9 @@ func (a *agreedConfig) Sync(ctx context.Context) (uint64, error) {
 func (a *agreedConfig) Propose(_ context.Context, cmds ...catalog.Command) (uint64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.lost {
+		return 0, errors.New("the answer was lost")
+	}
 	r := a.state.Apply(catalog.Entry{Index: a.state.Index() + 1, At: time.Unix(1, 0), Commands: cmds})
 	if r[0].Err != nil {
 		return 0, r[0].Err
@@ -230,5 +235,60 @@ func TestWhatAStartFoundIsNotOfferedOnceTheFileHasChanged(t *testing.T) {
 				t.Errorf("for a while %s was in force", begun)
 			}
 		})
+	}
+}
+
+// The file changes twice while the cluster has no leader. The first change comes
+// into force when the second one is read, which must not be taken for older.
+func TestAChangeIsNotOlderThanTheOneBefore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "shoal.json")
+	text := func(size string) []byte { return []byte(`{"settings": {"maxFileSize": ` + size + `}}`) }
+	a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
+	agree := func(size string) {
+		t.Helper()
+		file, err := config.Parse(text(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Propose(t.Context(), catalog.NewSetConfig(text(size), file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
+	agree("1")
+	f.offer(t.Context(), text("1"), a.View().Config(), false)
+
+	a.lost = true
+	if f.offer(t.Context(), text("2"), a.View().Config(), false) {
+		t.Error("settled without an answer")
+	}
+	a.lost = false
+
+	// The file is a pipe: it is read while the first change comes into force.
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write := func(meanwhile func()) {
+		w, err := os.OpenFile(path, os.O_WRONLY, 0) // until it is opened for reading
+		if err != nil {
+			return
+		}
+		meanwhile()
+		w.Write(text("3"))
+		w.Close()
+	}
+	last := hashOf(text("1"))
+	go write(func() { agree("2") })
+	if f.look(t.Context(), &last) {
+		t.Error("the second change is settled, and the first one in force")
+	}
+	go write(func() {})
+	if !f.look(t.Context(), &last) {
+		t.Error("the second change is not settled")
+	}
+	if got := string(a.View().Config().Raw); got != string(text("3")) {
+		t.Errorf("in force is %s", got)
 	}
 }
