@@ -145,7 +145,7 @@ func clusterMetrics() []stateMetric {
 		// This node in its cluster.
 		{Desc: gauge.Desc("shoal_node_info", "Always 1; the labels tell the version and the id of the node.", "version", "node"),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(1, s.version, s.node) }},
-		{Desc: gauge.Desc("shoal_ready", "1 when this node answers requests."),
+		{Desc: gauge.Desc("shoal_ready", "1 while this node is ready, as /readyz says."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(gauge.Truth(s.ready)) }},
 		{Desc: gauge.Desc("shoal_leading", "1 while this node leads the cluster."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(gauge.Truth(s.leading)) }},
@@ -245,7 +245,7 @@ func hereMetrics() []stateMetric {
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.moves)) }},
 		{Desc: gauge.Desc("shoal_fetches_here", "Repositories that this node fetches to see whether something is new."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.fetches)) }},
-		{Desc: gauge.Desc("shoal_fetch_longest_seconds", "For how long the longest of these fetches has run; 0 where none does."),
+		{Desc: gauge.Desc("shoal_fetch_longest_seconds", "For how long the longest of the fetches that shoal_fetches_here counts has run; 0 where none does."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(s.fetching.Seconds()) }},
 		{Desc: gauge.Desc("shoal_hot_units", "Groups and slices that have more copies than the rest since they are searched so much."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.hot)) }},
