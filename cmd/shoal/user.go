@@ -55,7 +55,10 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 			// The account is there whatever comes next, so it is told before.
 			fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s, %s) is made\n", u.Email, u.ID, u.Role)
 			if byPassword {
-				return sendPassword(cmd, c, u.ID)
+				if err := sendPassword(cmd, c, u.ID); err != nil {
+					return fmt.Errorf("%w; the account has no password yet: `shoal user password %s` sets one", err, u.Email)
+				}
+				return nil
 			}
 			return showLink(cmd, c, u.ID)
 		}),
