@@ -2,12 +2,9 @@ package ask
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/clock"
@@ -375,119 +372,6 @@ func (l *loop) refuse(calls []*model.Call) {
 		}})
 	}
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: parts})
-}
-
-// round runs the calls of a step, some at a time. Their results stand in the
-// order of the calls.
-func (l *loop) round(ctx context.Context, calls []*model.Call) {
-	answers, known := l.callAll(ctx, calls)
-
-	// The room of a step is shared by its results.
-	room := max(maxRound/len(calls), 4<<10)
-
-	var parts []model.Part
-	news := false
-	for i, c := range calls {
-		key := keyOf(c)
-		text := clean(answers[i].Text)
-		if _, had := l.results[key]; !had && !answers[i].Failed {
-			news = true
-		}
-		text = cutTo(text, min(maxResult, room))
-		if !known[i] {
-			l.results[key] = text
-		}
-
-		first, _, _ := strings.Cut(text, "\n")
-		l.t.emit(Event{Kind: KindResult, Text: cutTo(first, 300), Failed: answers[i].Failed})
-
-		parts = append(parts, model.Part{Result: &model.Result{
-			ID:     c.ID,
-			Name:   c.Name,
-			Failed: answers[i].Failed,
-			Text:   "<data-" + l.fence + ">\n" + text + "\n</data-" + l.fence + ">",
-		}})
-		if l.times[key] >= stuckCall && l.why == "" {
-			l.stopCalls("the model made the same call again and again")
-		}
-	}
-	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: parts})
-
-	l.empty++
-	if news {
-		l.empty = 0
-	}
-	if l.empty >= emptyRounds && l.why == "" {
-		l.stopCalls("it found nothing new any more")
-	}
-}
-
-// keyOf tells calls apart by what they ask.
-func keyOf(c *model.Call) string { return c.Name + " " + c.Arguments }
-
-// callAll runs calls, some at a time. One whose result the model has been given
-// often enough is not run again: its result is known.
-func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool.Answer, known []bool) {
-	answers = make([]tool.Answer, len(calls))
-	known = make([]bool, len(calls))
-	places := make(chan struct{}, atOnce)
-	var wg sync.WaitGroup
-	for i, c := range calls {
-		l.t.emit(Event{Kind: KindCall, Text: shown(c)})
-
-		// Decided here and not in the goroutines: the maps have no lock.
-		key := keyOf(c)
-		l.times[key]++
-		if text, have := l.results[key]; have && l.times[key] >= sameCall {
-			answers[i] = tool.Answer{Text: "You have this already; it has not changed.\n" + text}
-			known[i] = true
-			continue
-		}
-
-		// Waits here, so that a step of sixty calls does not make a crowd on the node.
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			answers[i] = l.call(ctx, c)
-		})
-	}
-	wg.Wait()
-	return answers, known
-}
-
-// call runs one call, for a minute at most.
-func (l *loop) call(ctx context.Context, c *model.Call) tool.Answer {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	arguments := json.RawMessage(strings.TrimSpace(c.Arguments))
-	return l.tools.Call(ctx, l.t.viewer, l.meant(c.Name), arguments)
-}
-
-// meant is the tool that a model means: some put names in front, or write them
-// in other letters.
-func (l *loop) meant(name string) string {
-	for _, prefix := range []string{"functions.", "default_api.", "mcp__shoal__", "shoal_"} {
-		name = strings.TrimPrefix(name, prefix)
-	}
-	for _, t := range l.req.Tools {
-		if strings.EqualFold(t.Name, name) {
-			return t.Name
-		}
-	}
-	return name
-}
-
-// shown is a call in one line for people.
-func shown(c *model.Call) string {
-	arguments := strings.Join(strings.Fields(c.Arguments), " ")
-	return cutTo(clean(c.Name+" "+arguments), 300)
-}
-
-func cutTo(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "\n… (cut here; ask for less, or for the rest)"
 }
 
 // size is the bytes of the conversation.
