@@ -56,58 +56,10 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 		return err
 	}
 
-	data := struct {
-		place
-		Commit, Short, Permalink, External string
-		Language, Size, Lines              string
-		Forged                             int
-		Tab                                int
-		Binary, Image, LFS, Cut            bool
-		Here                               string // query that finds in this file only
-		Code                               template.HTML
-		Aside                              template.HTML // the outline
-		Markdown                           bool
-		Document                           *document // the file as one; nil where its source is shown
-		Refused                            string    // why it is
-		Beside                             []leaf
-	}{
-		place: l, Commit: src.Commit, Short: short(src.Commit), Permalink: address(l.Repo, src.Commit, "blob", l.Path), External: src.ExternalWebURL,
-		Language: src.Language, Size: sizeOf(src.Size), Lines: counted(src.Total, "line", "lines"), Binary: src.Binary, LFS: src.LFS, Tab: 4,
-	}
-	if src.Language == "Go" || src.Language == "Makefile" {
-		data.Tab = 8
-	}
-	_, data.Image = imageTypes[strings.ToLower(path.Ext(l.Path))]
-
-	var code *blocks // of a page that is sent block by block
+	data := newFilePage(l, src)
+	var code *blocks
 	if !src.Binary {
-		text := src.Content
-		if len(text) > mostShown {
-			text, data.Cut = text[:mostShown], true
-		}
-		data.Forged = layout.Forged(text)
-
-		if data.Markdown = markdown.Is(src.Language); data.Markdown && asksForSource(v) {
-			data.Permalink += plainQuery
-		} else if data.Markdown {
-			data.Document, data.Refused = p.document(l, l.Path, text, 1)
-		}
-
-		// The outline costs more than the lines: a large file does not wait for it.
-		switch {
-		case data.Document != nil:
-		case len(text) >= streamedFrom:
-			data.Code, data.Aside, code = codeMark, asideMark, newBlocks(text, src.Language)
-		default:
-			data.Aside = p.symbols(ctx, v, l)
-			data.Code = template.HTML(appendBlocks(make([]byte, 0, len(text)*2), text, src.Language))
-		}
-
-		data.Beside = p.beside(ctx, v, l)
-		data.Here = "reposet:" + query.Quote(l.Repo) + " file:" + fieldRegexp("^"+quoteMeta(l.Path)+"$")
-		if l.Rev != "" {
-			data.Here += " rev:" + query.Quote(l.Rev)
-		}
+		code = p.fill(ctx, v, data, src)
 	}
 
 	head := layout.Head{Title: l.Path, Page: "file", Scripts: []string{"js/file.js"}}
@@ -115,6 +67,80 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 		return p.streamFile(ctx, v, l, head, data, code)
 	}
 	return v.Show(head, fileTemplate, data)
+}
+
+// filePage is a file for its template.
+type filePage struct {
+	place
+	Commit, Short, Permalink, External string
+	Language, Size, Lines              string
+	Forged                             int // characters that make the text read as another
+	Tab                                int
+	Binary, Image, LFS, Cut            bool
+	Here                               string // query that finds in this file only
+	Code                               template.HTML
+	Aside                              template.HTML // the outline
+	Markdown                           bool
+	Document                           *document // the file as one; nil where its source is shown
+	Refused                            string    // why it is
+	Beside                             []leaf
+}
+
+// newFilePage is the page of a file without its text.
+func newFilePage(l place, src *browse.SourceResponse) *filePage {
+	page := &filePage{
+		place:     l,
+		Commit:    src.Commit,
+		Short:     short(src.Commit),
+		Permalink: address(l.Repo, src.Commit, "blob", l.Path),
+		External:  src.ExternalWebURL,
+		Language:  src.Language,
+		Size:      sizeOf(src.Size),
+		Lines:     counted(src.Total, "line", "lines"),
+		Binary:    src.Binary,
+		LFS:       src.LFS,
+		Tab:       4,
+	}
+
+	// As their own tools show them.
+	if src.Language == "Go" || src.Language == "Makefile" {
+		page.Tab = 8
+	}
+	_, page.Image = imageTypes[strings.ToLower(path.Ext(l.Path))]
+	return page
+}
+
+// fill puts the text of a file on its page. It returns the code of one that is sent
+// block by block, else nil.
+func (p *sources) fill(ctx context.Context, v *layout.Visit, page *filePage, src *browse.SourceResponse) (code *blocks) {
+	text := src.Content
+	if len(text) > mostShown {
+		text, page.Cut = text[:mostShown], true
+	}
+	page.Forged = layout.Forged(text)
+
+	if page.Markdown = markdown.Is(src.Language); page.Markdown && asksForSource(v) {
+		page.Permalink += plainQuery
+	} else if page.Markdown {
+		page.Document, page.Refused = p.document(page.place, page.Path, text, 1)
+	}
+
+	// The outline costs more than the lines: a large file does not wait for it.
+	switch {
+	case page.Document != nil:
+	case len(text) >= streamedFrom:
+		page.Code, page.Aside, code = codeMark, asideMark, newBlocks(text, src.Language)
+	default:
+		page.Aside = p.symbols(ctx, v, page.place)
+		page.Code = template.HTML(appendBlocks(make([]byte, 0, len(text)*2), text, src.Language))
+	}
+
+	page.Beside = p.beside(ctx, v, page.place)
+	page.Here = "reposet:" + query.Quote(page.Repo) + " file:" + fieldRegexp("^"+quoteMeta(page.Path)+"$")
+	if page.Rev != "" {
+		page.Here += " rev:" + query.Quote(page.Rev)
+	}
+	return code
 }
 
 // asksForSource reports whether a reader wants the source of a file, or lines of it,

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -126,19 +125,7 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	}
 	head.Scripts = []string{"js/file.js"}
 
-	// Beside the page, as git reads a long history for seconds. Room for one: nobody may be
-	// there who takes it.
-	type origins struct {
-		found *browse.BlameResponse
-		err   error
-	}
-	ended := make(chan origins, 1)
-	go func() {
-		// Of the same revision, so that lines and commits belong together.
-		r, err := p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
-		ended <- origins{r, err}
-	}()
-
+	ended := p.origins(ctx, v, l)
 	page := func(o origins) blamePage {
 		if o.err != nil {
 			return blamePage{place: l, Trouble: troubleOf(o.err, "").Message}
@@ -146,18 +133,35 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 		return blamePage{place: l, Ages: ages, Code: template.HTML(p.appendBlame(nil, l.Repo, src, o.found))}
 	}
 
-	// What is quick is a page as any other, with its own status.
-	frame := time.NewTimer(frameAfter)
-	defer frame.Stop()
-	select {
-	case o := <-ended:
+	if o, quick := inTime(ended); quick {
 		if o.err != nil {
 			return o.err
 		}
 		return v.Show(head, blameTemplate, page(o))
-	case <-frame.C:
 	}
+	streamBlame(v, head, ended, page)
+	return nil
+}
 
+// origins is where the lines of a file come from.
+type origins struct {
+	found *browse.BlameResponse
+	err   error
+}
+
+// origins asks beside the page, as git reads a long history for seconds.
+func (p *revisions) origins(ctx context.Context, v *layout.Visit, l place) <-chan origins {
+	ended := make(chan origins, 1) // nobody may be there who takes it
+	go func() {
+		// Of the same revision, so that lines and commits belong together.
+		r, err := p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+		ended <- origins{r, err}
+	}()
+	return ended
+}
+
+// streamBlame sends the frame of a page at once, and the lines when git has ended.
+func streamBlame(v *layout.Visit, head layout.Head, ended <-chan origins, page func(origins) blamePage) {
 	v.Mime = layout.MimeHTML
 	v.Stream = func(w *bufio.Writer) error {
 		if v.Part == "" {
@@ -181,7 +185,6 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 		_, err = w.Write(b.Bytes())
 		return errors.Join(err, w.Flush())
 	}
-	return nil
 }
 
 // ages is how many steps of colour tell how old a line is.

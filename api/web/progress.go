@@ -17,6 +17,22 @@ const (
 	tellEvery = 250 * time.Millisecond
 )
 
+// frameAfter is how long a reader sees nothing: then the frame of the page comes.
+const frameAfter = 80 * time.Millisecond
+
+// inTime waits for what a page is made of until its frame is due. What is quick
+// is a page as any other, with its own status.
+func inTime[T any](made <-chan T) (it T, quick bool) {
+	frame := time.NewTimer(frameAfter)
+	defer frame.Stop()
+	select {
+	case t := <-made:
+		return t, true
+	case <-frame.C:
+		return it, false
+	}
+}
+
 // await waits for the end of a search, and writes meanwhile how far it has come:
 // lines of which a browser shows the last, until something follows it. Where the
 // reader has left the search is not waited for: its context ends.

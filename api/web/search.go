@@ -26,7 +26,6 @@ const (
 	typedMatches = 100    // ranges, while somebody types
 	typedPerFile = 10     // of them from one file
 	mostMatches  = 20_000 // ranges that pages are turned through
-	frameAfter   = 80 * time.Millisecond
 	typedTime    = 400 * time.Millisecond
 )
 
@@ -105,33 +104,15 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 		if f.err != nil {
 			return f.err
 		}
-
-		r.fill(f.heap)
-		if r.Empty && r.From == 0 && !r.typed {
-			r.Near = p.nearMisses(ctx, v.Viewer, box)
-		}
-
-		// Without scripts the count comes with the page that asks for it.
-		if r.Narrow.Count != "" && wantsCount(v) {
-			if n, err := p.countFacets(ctx, v.Viewer, r); err == nil {
-				r.Narrow, r.Summary = n, n.Summary
-			} else {
-				r.Narrow.Note = "The count did not succeed."
-			}
-		}
+		p.tell(ctx, v, r, f.heap)
 		return nil
 	}
 
-	// A quick search is a page as any other, with its own status.
-	frame := time.NewTimer(frameAfter)
-	defer frame.Stop()
-	select {
-	case f := <-ended:
+	if f, quick := inTime(ended); quick {
 		if err := answer(f); err != nil {
 			return r.refuse(v, err)
 		}
 		return r.show(v)
-	case <-frame.C:
 	}
 
 	v.Mime = layout.MimeHTML
@@ -150,6 +131,23 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 		return r.rest(v, w)
 	}
 	return nil
+}
+
+// tell puts what was found on the page.
+func (p *searching) tell(ctx context.Context, v *layout.Visit, r *results, h *heap) {
+	r.fill(h)
+	if r.Empty && r.From == 0 && !r.typed {
+		r.Near = p.nearMisses(ctx, v.Viewer, r.Box)
+	}
+
+	// Without scripts the count comes with the page that asks for it.
+	if r.Narrow.Count != "" && wantsCount(v) {
+		if n, err := p.countFacets(ctx, v.Viewer, r); err == nil {
+			r.Narrow, r.Summary = n, n.Summary
+		} else {
+			r.Narrow.Note = "The count did not succeed."
+		}
+	}
 }
 
 // lookFor searches for a page.
