@@ -70,15 +70,23 @@ const (
 	rememberConsent = 10 * time.Minute // after its end, longer than any code lasts
 )
 
+// mistake is why a consent cannot be kept as it is; "" where it can.
+func (c *Consent) mistake(now time.Time) string {
+	switch {
+	case c.ID == "" || len(c.ID) > 64 || len(c.Client) != sha256.Size:
+		return "the consent is malformed"
+	case len(c.Name) > maxNameText || len(c.Kind) > maxNameText || len(c.Host) > maxNameText || len(c.Scope) > maxNameText || len(c.Key) > 64:
+		return "the consent is malformed"
+	case !c.Expires.After(now) || c.Expires.After(now.Add(longestConsent)):
+		return "the consent lasts too long, or not at all"
+	}
+	return ""
+}
+
 func (c *PutConsent) apply(t *txn) Result {
 	x := c.Consent
-	switch {
-	case x.ID == "" || len(x.ID) > 64 || len(x.Client) != sha256.Size:
-		return refuse(Invalid, "the consent is malformed")
-	case len(x.Name) > maxNameText || len(x.Kind) > maxNameText || len(x.Host) > maxNameText || len(x.Scope) > maxNameText || len(x.Key) > 64:
-		return refuse(Invalid, "the consent is malformed")
-	case !x.Expires.After(t.now) || x.Expires.After(t.now.Add(longestConsent)):
-		return refuse(Invalid, "the consent lasts too long, or not at all")
+	if why := x.mistake(t.now); why != "" {
+		return refuse(Invalid, why)
 	}
 
 	// Whoever was suspended, or changed otherwise, since they consented is asked

@@ -105,22 +105,30 @@ const (
 	maxGranted  = 10000
 )
 
-func (c *PutAccount) apply(t *txn) Result {
-	a := c.Account
+// mistake is why an account cannot be kept as it is; "" where it can.
+func (a *User) mistake() string {
 	switch {
 	case a.ID == "" || len(a.ID) > 64 || strings.ContainsRune(a.ID, 0):
-		return refuse(Invalid, "an account needs an id")
+		return "an account needs an id"
 
 	// The address is a key of the table of addresses: only lower case makes it one spelling a person.
 	case a.Email == "" || len(a.Email) > maxEmail || a.Email != strings.ToLower(a.Email) || !strings.Contains(a.Email, "@"):
-		return refuse(Invalid, "an account needs an e-mail address")
+		return "an account needs an e-mail address"
 	case len(a.Name) > maxNameText:
-		return refuse(Invalid, "the account is malformed")
+		return "the account is malformed"
 
 	case a.Role != RoleMember && a.Role != RoleOwner:
-		return refuse(Invalid, "the role of an account is member or owner")
+		return "the role of an account is member or owner"
 	case a.State < AccountActive || a.State > AccountPending:
-		return refuse(Invalid, "the account has no state")
+		return "the account has no state"
+	}
+	return ""
+}
+
+func (c *PutAccount) apply(t *txn) Result {
+	a := c.Account
+	if why := a.mistake(); why != "" {
+		return refuse(Invalid, why)
 	}
 
 	// One address is one account.
@@ -150,12 +158,7 @@ func (c *PutAccount) apply(t *txn) Result {
 
 	// Whoever may not sign in has nothing left that signs in for them.
 	if a.State != AccountActive {
-		t.endSessions(func(s *Session) bool { return s.Account == a.ID })
-		t.endLinks(a.ID)
-		t.endConsents(func(x *Consent) bool { return x.Account == a.ID })
-		for _, x := range t.identitiesOf(a.ID) {
-			t.forgetHostToken(x.Key())
-		}
+		t.signOut(a.ID)
 	}
 
 	if a.Email != old.Email {
@@ -164,6 +167,16 @@ func (c *PutAccount) apply(t *txn) Result {
 
 	t.setAccount(&a)
 	return Result{ID: t.index}
+}
+
+// signOut ends all that signs in for an account.
+func (t *txn) signOut(account string) {
+	t.endSessions(func(s *Session) bool { return s.Account == account })
+	t.endLinks(account)
+	t.endConsents(func(x *Consent) bool { return x.Account == account })
+	for _, x := range t.identitiesOf(account) {
+		t.forgetHostToken(x.Key())
+	}
 }
 
 func (t *txn) setAccount(a *User) {

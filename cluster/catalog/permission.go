@@ -268,33 +268,7 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 		return refuse(Stale, "what the person may read was changed meanwhile: make the difference anew")
 	}
 
-	// Where somebody asked later who may read a repository, that answer stays.
-	set := bitmap(r.Repos).Clone()
-	listed := func(id RepoID) bool {
-		repo, a := t.repos.get(id), t.access.get(id)
-		return repo != nil && SiteOf(repo.ExternalID) == c.Site && (a == nil || a.Partial || a.Began < c.Fence)
-	}
-
-	for it := add.Iterator(); it.HasNext(); {
-		if id := it.Next(); listed(id) {
-			set.Add(id)
-		}
-	}
-
-	for it := remove.Iterator(); it.HasNext(); {
-		if id := it.Next(); listed(id) {
-			set.Remove(id)
-		}
-	}
-
-	// What partial answers said of the person gives way to a listing that began later.
-	extra := bitmap(r.Extra).Clone()
-	for it := bitmap(r.Extra).Iterator(); it.HasNext(); {
-		if id := it.Next(); t.access.get(id) == nil || t.access.get(id).Began < c.Fence {
-			extra.Remove(id)
-		}
-	}
-
+	set, extra := c.listed(t, &r, add, remove)
 	if !set.Equals(bitmap(r.Repos)) || !extra.Equals(bitmap(r.Extra)) {
 		r.Repos, r.Extra, r.Changed = bytesOf(set), bytesOf(extra), t.index
 		t.noteListing(c.Site)
@@ -305,6 +279,37 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 	t.readers.set(key, &r)
 	t.finish(job)
 	return Result{ID: t.index}
+}
+
+// listed is what somebody may read after a listing: by it, and by partial answers
+// of repositories that know better.
+func (c *FinishReaderAccess) listed(t *txn, r *Reader, add, remove *roaring.Bitmap) (set, extra *roaring.Bitmap) {
+	// Where somebody asked later who may read a repository, that answer stays.
+	counts := func(id RepoID) bool {
+		repo, a := t.repos.get(id), t.access.get(id)
+		return repo != nil && SiteOf(repo.ExternalID) == c.Site && (a == nil || a.Partial || a.Began < c.Fence)
+	}
+
+	set = bitmap(r.Repos).Clone()
+	for it := add.Iterator(); it.HasNext(); {
+		if id := it.Next(); counts(id) {
+			set.Add(id)
+		}
+	}
+	for it := remove.Iterator(); it.HasNext(); {
+		if id := it.Next(); counts(id) {
+			set.Remove(id)
+		}
+	}
+
+	// What partial answers said of the person gives way to a listing that began later.
+	extra = bitmap(r.Extra).Clone()
+	for it := bitmap(r.Extra).Iterator(); it.HasNext(); {
+		if id := it.Next(); t.access.get(id) == nil || t.access.get(id).Began < c.Fence {
+			extra.Remove(id)
+		}
+	}
+	return set, extra
 }
 
 // noteListing makes differences void that were made before.

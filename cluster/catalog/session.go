@@ -56,15 +56,23 @@ const (
 	maxAgentText   = 300
 )
 
-func (c *PutSession) apply(t *txn) Result {
-	s := c.Session
+// mistake is why a session cannot be kept as it is; "" where it can.
+func (s *Session) mistake(now time.Time) string {
 	switch {
 	case s.ID == "" || len(s.ID) > 64 || len(s.Hash) != keyHashLen || s.Account == "" && s.Key == "":
-		return refuse(Invalid, "the session is malformed")
+		return "the session is malformed"
 	case len(s.Method) > maxNameText || len(s.Address) > maxNameText || len(s.Agent) > maxAgentText:
-		return refuse(Invalid, "the session is malformed")
-	case s.Idle <= 0 || s.Idle > longestSession || s.Expires.After(t.now.Add(longestSession)):
-		return refuse(Invalid, "the session lasts too long")
+		return "the session is malformed"
+	case s.Idle <= 0 || s.Idle > longestSession || s.Expires.After(now.Add(longestSession)):
+		return "the session lasts too long"
+	}
+	return ""
+}
+
+func (c *PutSession) apply(t *txn) Result {
+	s := c.Session
+	if why := s.mistake(t.now); why != "" {
+		return refuse(Invalid, why)
 	}
 
 	// Whoever signs in at the moment when they are suspended does not come in.
