@@ -133,9 +133,12 @@ func (n *nemesis) wipe(part string) (func() error, error) {
 }
 
 // rollback puts an old copy of a data directory back, which the node must
-// refuse to work with.
+// refuse to work with. The newer one is put in its place then. Where a leader had fed
+// the old one before it was refused, that one is the older of the two by now, and is
+// refused as well.
 func (n *nemesis) rollback() (func() error, error) {
 	p := n.pick()
+	old := n.idOf(p)
 	n.c.kill(p)
 	older, newer := p.dir+".older", p.dir+".newer"
 	defer os.RemoveAll(older)
@@ -168,7 +171,8 @@ func (n *nemesis) rollback() (func() error, error) {
 		if err := errors.Join(p.empty(), copyDir(newer, p.dir)); err != nil {
 			return err
 		}
-		return n.c.start(p)
+		p.allowEnd(true)
+		return n.comeBack(p, old)
 	}, err
 }
 
