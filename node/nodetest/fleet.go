@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -133,11 +134,33 @@ func (f *Fleet) Stop() {
 // job given back, no goodbye said. The files are closed in good order, though:
 // what a killed process leaves is the business of the tests that kill one.
 // The links of the node are whole afterwards.
+//
+// The first crash of a fleet of three and more waits until three nodes vote: a
+// cluster that has just formed has one voter, and would not bear its loss.
 func (f *Fleet) Crash(a int) {
+	Eventually(Patience/9, f.bearsLoss)
+
 	// Cut off first, so that what it says while it ends reaches nobody.
 	f.Isolate(a)
 	f.Nodes[a].Stop()
 	f.network.set(func(l *link) { *l = link{} }, f.around(a)...)
+}
+
+// bearsLoss reports whether three of the nodes can be reached and vote; true where
+// there are fewer, or one of them was stopped before.
+func (f *Fleet) bearsLoss() bool {
+	stopped := func(n *Node) bool { return n.cancel == nil }
+	if len(f.Nodes) < 3 || slices.ContainsFunc(f.Nodes, stopped) {
+		return true
+	}
+
+	voters := 0
+	for _, m := range f.Nodes[0].Status().Members {
+		if m.Health == "alive" && m.Role != "nonvoter" {
+			voters++
+		}
+	}
+	return voters >= 3
 }
 
 // Cut cuts the link between two nodes, in both directions.
