@@ -321,7 +321,7 @@ func (l lanes) searches() (running, waiting int) {
 // wireReaders makes what answers viewers: reading and searching.
 func (n *Node) wireReaders() {
 	// Shared, so that searches and reads learn of the same slow node.
-	peers := call.NewPeers(n.cluster.Self(), n.cluster.Alive)
+	peers := call.NewPeers(n.cluster, n.cluster.Alive)
 
 	n.Browser = browse.New(browse.Deps{
 		Cluster:  n.cluster,

@@ -11,5 +11,8 @@
 // A call is a [Method]: a name and the shapes of its question and answer. Both
 // travel in one encoding, with its version in front.
 //
+// Where several nodes can answer, a [Race] asks them in turn, and [Peers] is what
+// is known of them: how fast they are, how busy, and which gave no answer.
+//
 // The package decides nothing about searches, repositories or accounts.
 package call

@@ -64,7 +64,7 @@ func TestWhoIsAskedFollowsTheFiles(t *testing.T) {
 		t.Fatal("a move has changed a repository")
 	}
 
-	peers := call.NewPeers("n1", func(string) bool { return true })
+	peers := call.NewPeers(&behind{Node: w.Node("n1")}, func(string) bool { return true })
 	var l layouts
 	for _, c := range []struct {
 		view *catalog.View

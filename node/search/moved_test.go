@@ -114,7 +114,7 @@ func TestASearchFollowsAFileThatHasMoved(t *testing.T) {
 func rootOn(t *testing.T, b *behind) *root {
 	t.Helper()
 	registerQueries()
-	d := &Deps{Cluster: b, Peers: call.NewPeers("n1", func(string) bool { return true }), lost: &lostCalls{log: slog.New(slog.DiscardHandler)}}
+	d := &Deps{Cluster: b, Peers: call.NewPeers(b, func(string) bool { return true }), lost: &lostCalls{log: slog.New(slog.DiscardHandler)}}
 	r := &root{
 		d: d, leaves: &leaves{d: *d}, layouts: &layouts{},
 		seen: &account.Repos{View: b.old, Set: roaring.BitmapOf(1)}, repos: roaring.BitmapOf(1),

@@ -1,0 +1,96 @@
+package call
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
+)
+
+// helloCall asks a node for nothing but an answer. A node of a version that does
+// not know it answers, too, with an error.
+var helloCall = To[Nothing, Nothing]("hello")
+
+// hello reports whether a node answers within some time, and remembers where it
+// does not.
+func (p *Peers) hello(ctx context.Context, node string, atMost time.Duration) bool {
+	within, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+
+	_, err := helloCall.Ask(within, p.net, node, new(Nothing))
+	switch {
+	case answered(err):
+		p.Heard(node, nil)
+		return true
+
+	// That the asker has given up says nothing of the node.
+	case ctx.Err() == nil:
+		p.Missed(node)
+	}
+	return false
+}
+
+// Late waits until a call to a node is without an answer for StallTime, and
+// reports false where ctx, that of the call, has ended before, and of this node
+// at once. It is for calls that cost little: to make one twice is cheaper than to find out whether the
+// node still works on it. This node is never late: it would only have more to do.
+func (p *Peers) Late(ctx context.Context, node string) bool {
+	if node == p.net.Self() || !clock.Wait(ctx, StallTime) {
+		return false
+	}
+	p.Missed(node)
+	return true
+}
+
+// Gone waits until a node to which a call is on its way gives no sign of life:
+// it has not answered the call, nor within half of StallTime a hello beside it,
+// of which one is sent every half of StallTime. It reports false where ctx, that
+// of the call, has ended before, and of this node at once. It is for calls that cost much or have a large
+// answer: however long the node works on one, nobody else does it again.
+func (p *Peers) Gone(ctx context.Context, node string) bool {
+	if node == p.net.Self() {
+		return false
+	}
+
+	for clock.Wait(ctx, StallTime/2) {
+		if !p.hello(ctx, node, StallTime/2) {
+			return ctx.Err() == nil
+		}
+	}
+	return false
+}
+
+// Answering asks members that gossip calls dead whether they are there, all at
+// once, and gives those that are. Gossip errs for moments: a machine that is
+// short of time misses its questions, a network loses packets and lets
+// connections through. It takes StallTime at most. Who gave no answer is not
+// asked again for goneTime, so that of all the calls that lack the data of a dead
+// node few wait for it.
+func (p *Peers) Answering(ctx context.Context, ids []string) []string {
+	ask := slices.DeleteFunc(slices.Clone(ids), p.gone)
+
+	// Each has its own place in the list, so the order stays.
+	there := make([]bool, len(ask))
+	var wg sync.WaitGroup
+	for i, id := range ask {
+		wg.Go(func() { there[i] = p.hello(ctx, id, StallTime) })
+	}
+	wg.Wait()
+
+	var out []string
+	for i, id := range ask {
+		if there[i] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// gone reports whether a node gave no answer within goneTime.
+func (p *Peers) gone(node string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.missedWithin(node, goneTime)
+}

@@ -1,0 +1,185 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+)
+
+// Race is one question that each of some nodes can answer. They are asked one
+// after the other, not at once: a second one beside the first where that is
+// silent, the next where one has failed.
+//
+//	n1 ──────── silent ─────────────── cancelled
+//	               └─▶ n2 ── answer: that of the race
+type Race[T any] struct {
+	Nodes []string // the preferred first
+
+	// Ask asks a node. Its context ends when the race does.
+	Ask func(ctx context.Context, node string) (T, error)
+
+	// Silent waits until a node that is being asked counts as silent. It reports
+	// false where it never does, or where ctx, which ends with the call, has ended
+	// before. Peers.Late and Peers.Gone are such.
+	Silent func(ctx context.Context, node string) bool
+
+	// Next reports whether another node may do better than one that failed so.
+	// Every other error is the answer.
+	Next func(err error) bool
+
+	// Beyond names more nodes, when all of Nodes have failed or are silent. It is
+	// called once at most.
+	Beyond func(ctx context.Context) []string
+
+	// Failed is told of each node that failed so that the next was asked.
+	Failed func(node string, err error)
+}
+
+// ErrNobody is that a race had no node to ask.
+var ErrNobody = errors.New("there is no node to ask")
+
+// Run gives the first answer. Where no node answers it fails with what the last
+// one failed with, with ErrNobody where there was none, or with the error of ctx.
+// Every call has ended when it returns. What a call panics with, it panics with.
+func (r Race[T]) Run(ctx context.Context) (T, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &course[T]{Race: r, ctx: ctx, left: r.Nodes, events: make(chan step[T]), last: ErrNobody}
+	defer c.wg.Wait()
+	defer cancel() // before the wait, which would last as long as the slowest call
+
+	c.next()
+	for c.running > 0 {
+		select {
+		case <-ctx.Done():
+			var none T
+			return none, context.Cause(ctx)
+
+		case s := <-c.events:
+			if c.take(s) {
+				return s.answer, s.err
+			}
+		}
+	}
+
+	var none T
+	return none, c.last
+}
+
+// course is a race that runs. At most one of the calls is of a node that is not
+// known to be silent.
+type course[T any] struct {
+	Race[T]
+	ctx    context.Context
+	left   []string // not asked yet
+	looked bool     // beyond Nodes
+
+	begun   int // calls so far, and the look beyond: each has its number
+	running int // of these
+	hope    int // the number of the one that is not silent; 0 for none
+	events  chan step[T]
+	last    error
+	wg      sync.WaitGroup
+}
+
+// step is what happens in a race.
+type step[T any] struct {
+	of     int // the number of the call
+	node   string
+	silent bool // it goes on
+
+	answer T
+	err    error
+	panic  string   // that the call ended with, and where
+	more   []string // from beyond, with no node
+}
+
+// take takes a step in, and reports whether it is the end.
+func (c *course[T]) take(s step[T]) bool {
+	// A call that is silent is not over: its answer may be the first yet.
+	if !s.silent {
+		c.running--
+	}
+
+	switch {
+	case s.panic != "":
+		panic(s.panic)
+	case s.silent:
+	case s.node == "":
+		c.left = append(c.left, s.more...)
+	case s.err == nil || c.ctx.Err() != nil || !c.Next(s.err):
+		return true
+	default:
+		c.last = s.err
+		c.Failed(s.node, s.err)
+	}
+
+	// Of one that was silent before, the next has been asked already.
+	if c.hope == s.of {
+		c.hope = 0
+		c.next()
+	}
+	return false
+}
+
+// next asks the next node. Where none is left, it looks beyond.
+func (c *course[T]) next() {
+	switch {
+	case len(c.left) > 0:
+		node := c.left[0]
+		c.left = c.left[1:]
+		c.ask(node)
+
+	case !c.looked && c.Beyond != nil:
+		c.looked = true
+		of := c.begin()
+		c.wg.Go(func() { c.tell(step[T]{of: of, more: c.Beyond(c.ctx)}) })
+	}
+}
+
+// begin counts a call, on which the hope rests now, and gives its number.
+func (c *course[T]) begin() int {
+	c.begun++
+	c.running++
+	c.hope = c.begun
+	return c.begun
+}
+
+// ask sends a call, and watches whether the node is silent.
+func (c *course[T]) ask(node string) {
+	of := c.begin()
+	ctx, end := context.WithCancel(c.ctx)
+
+	c.wg.Go(func() {
+		defer end() // of the watch, too
+
+		s := step[T]{of: of, node: node}
+		c.guarded(ctx, &s)
+		c.tell(s)
+	})
+	c.wg.Go(func() {
+		if c.Silent(ctx, node) {
+			c.tell(step[T]{of: of, node: node, silent: true})
+		}
+	})
+}
+
+// guarded runs a call. A panic of this node's own part is kept for the caller of
+// the race, who ends it with the request: in a goroutine it would end the node.
+func (c *course[T]) guarded(ctx context.Context, s *step[T]) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panic = fmt.Sprintf("%v\n\n%s", p, debug.Stack())
+		}
+	}()
+	s.answer, s.err = c.Ask(ctx, s.node)
+}
+
+// tell hands a step on, unless the race is over.
+func (c *course[T]) tell(s step[T]) {
+	select {
+	case c.events <- s:
+	case <-c.ctx.Done():
+	}
+}

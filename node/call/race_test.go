@@ -1,0 +1,265 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// doing is what a node does when a method of it is called.
+type doing func(ctx context.Context, method string) error
+
+// town is a network of nodes. It notes when who was asked, and whose calls were
+// cancelled.
+type town struct {
+	began time.Time
+	nodes map[string]doing
+
+	mu    sync.Mutex // guards the fields below
+	asked []string
+	ended []string
+}
+
+func newTown(nodes map[string]doing) *town {
+	return &town{began: time.Now(), nodes: nodes}
+}
+
+func (w *town) Self() string { return "self" }
+
+func (w *town) Handle(string, cluster.Handler) {}
+
+func (w *town) Call(ctx context.Context, node, method string, _ []byte) ([]byte, error) {
+	if err := w.nodes[node](ctx, method); err != nil {
+		return nil, err
+	}
+	return encode(new(Nothing))
+}
+
+// ask is the question of the races. Each node answers with its name.
+func (w *town) ask(ctx context.Context, node string) (string, error) {
+	w.mu.Lock()
+	w.asked = append(w.asked, fmt.Sprintf("%s@%v", node, time.Since(w.began)))
+	w.mu.Unlock()
+
+	_, err := To[Nothing, Nothing]("ask").Ask(ctx, w, node, new(Nothing))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if errors.Is(err, context.Canceled) {
+		w.ended = append(w.ended, node)
+	}
+	return node, err
+}
+
+// The nodes of a town.
+
+// after works for some time and answers, to a hello at once.
+func after(d time.Duration) doing { return failing(d, nil) }
+
+// failing is after with an error.
+func failing(d time.Duration, err error) doing {
+	return func(ctx context.Context, method string) error {
+		if method == "hello" {
+			return nil
+		}
+		select {
+		case <-time.After(d):
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// silent says nothing, to a hello neither.
+func silent(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// cutOff works for long, and goes silent some time after it was asked first.
+func cutOff(after time.Duration) doing {
+	began := sync.OnceValue(time.Now)
+	return func(ctx context.Context, method string) error {
+		if time.Since(began()) < after && method == "hello" {
+			return nil
+		}
+		return silent(ctx, method)
+	}
+}
+
+// remote is what another node fails with.
+func remote(kind error) error { return &wire.RemoteError{Node: "n", Text: "no", Kind: kind} }
+
+func TestARaceAsksTheNextOneInTime(t *testing.T) {
+	t.Parallel()
+	refused := fmt.Errorf("%w: connection refused", wire.ErrUnreachable)
+
+	for name, tt := range map[string]struct {
+		nodes  []doing // n1, n2, ...
+		beyond []doing // d1, d2, ...: those that gossip calls dead
+		heavy  bool
+		asked  string // who, and when
+		ended  string // whose calls were cancelled
+		answer string // a name, or the error
+		took   time.Duration
+	}{
+		"a fast answer is one call": {
+			nodes: []doing{after(0), after(0)},
+			asked: "n1@0s", answer: "n1",
+		},
+		"a holder that is slow, but not late": {
+			nodes: []doing{after(900 * time.Millisecond), after(0)},
+			asked: "n1@0s", answer: "n1", took: 900 * time.Millisecond,
+		},
+		"a silent holder has the next one beside it": {
+			nodes: []doing{silent, after(20 * time.Millisecond)},
+			asked: "n1@0s n2@1s", ended: "n1", answer: "n2", took: 1020 * time.Millisecond,
+		},
+		"the first one is the faster after all": {
+			nodes: []doing{after(1100 * time.Millisecond), after(time.Second)},
+			asked: "n1@0s n2@1s", ended: "n2", answer: "n1", took: 1100 * time.Millisecond,
+		},
+		"two are silent": {
+			nodes: []doing{silent, silent, after(0)},
+			asked: "n1@0s n2@1s n3@2s", ended: "n1 n2", answer: "n3", took: 2 * time.Second,
+		},
+		"a failure of the second, while the first is silent": {
+			nodes: []doing{silent, failing(0, refused), after(0)},
+			asked: "n1@0s n2@1s n3@1s", ended: "n1", answer: "n3", took: time.Second,
+		},
+		"a late failure of the first does not ask twice": {
+			nodes: []doing{failing(1100*time.Millisecond, refused), after(200 * time.Millisecond), after(0)},
+			asked: "n1@0s n2@1s", answer: "n2", took: 1200 * time.Millisecond,
+		},
+
+		"no connection":         {nodes: []doing{failing(0, refused), after(0)}, asked: "n1@0s n2@0s", answer: "n2"},
+		"a broken one":          {nodes: []doing{failing(0, wire.ErrBroken), after(0)}, asked: "n1@0s n2@0s", answer: "n2"},
+		"it has it not yet":     {nodes: []doing{failing(0, remote(ErrUnavailable)), after(0)}, asked: "n1@0s n2@0s", answer: "n2"},
+		"it has too much to do": {nodes: []doing{failing(0, remote(ErrOverloaded)), after(0)}, asked: "n1@0s n2@0s", answer: "n2"},
+		"it is of a version that does not know the question": {
+			nodes: []doing{failing(0, remote(wire.ErrNoMethod)), after(0)}, asked: "n1@0s n2@0s", answer: "n2",
+		},
+		"no such file":   {nodes: []doing{failing(0, remote(ErrFileNotFound)), after(0)}, asked: "n1@0s", answer: "no"},
+		"no such commit": {nodes: []doing{failing(0, remote(ErrRef)), after(0)}, asked: "n1@0s", answer: "no"},
+		"not allowed":    {nodes: []doing{failing(0, remote(ErrForbidden)), after(0)}, asked: "n1@0s", answer: "no"},
+		"too large":      {nodes: []doing{failing(0, remote(ErrTooLarge)), after(0)}, asked: "n1@0s", answer: "no"},
+		"the error of the second is the answer": {
+			nodes: []doing{silent, failing(0, remote(ErrRef))},
+			asked: "n1@0s n2@1s", ended: "n1", answer: "no", took: time.Second,
+		},
+
+		"heavy: it works for long": {
+			nodes: []doing{after(20 * time.Second), after(0)}, heavy: true,
+			asked: "n1@0s", answer: "n1", took: 20 * time.Second,
+		},
+		"heavy: it is silent": {
+			nodes: []doing{silent, after(3 * time.Second)}, heavy: true,
+			asked: "n1@0s n2@1s", ended: "n1", answer: "n2", took: 4 * time.Second,
+		},
+		"heavy: it goes silent on the way": {
+			nodes: []doing{cutOff(3200 * time.Millisecond), after(0)}, heavy: true,
+			asked: "n1@0s n2@4s", ended: "n1", answer: "n2", took: 4 * time.Second,
+		},
+
+		"nobody is left but one that gossip calls dead": {
+			nodes:  []doing{failing(0, refused)},
+			beyond: []doing{silent, after(time.Minute / 4)}, heavy: true,
+			asked: "n1@0s d2@1s", answer: "d2", took: 16 * time.Second,
+		},
+		"one that gossip calls dead beside a silent one": {
+			nodes:  []doing{silent},
+			beyond: []doing{after(0)},
+			asked:  "n1@0s d1@1s", ended: "n1", answer: "d1", took: time.Second,
+		},
+		"those that are dead in truth cost a second": {
+			beyond: []doing{silent, silent},
+			answer: ErrNobody.Error(), took: time.Second,
+		},
+		"a silent one may answer yet": {
+			nodes: []doing{after(5 * time.Second)}, beyond: []doing{silent},
+			asked: "n1@0s", answer: "n1", took: 5 * time.Second,
+		},
+		"the bound of the request": {
+			nodes: []doing{silent, silent},
+			asked: "n1@0s n2@1s", answer: context.DeadlineExceeded.Error(), took: 30 * time.Second,
+		},
+		"no nodes": {answer: ErrNobody.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				all, nodes, dead := map[string]doing{}, []string{}, []string{}
+				for i, n := range tt.nodes {
+					nodes = append(nodes, fmt.Sprintf("n%d", i+1))
+					all[nodes[i]] = n
+				}
+				for i, n := range tt.beyond {
+					dead = append(dead, fmt.Sprintf("d%d", i+1))
+					all[dead[i]] = n
+				}
+				w := newTown(all)
+				peers := NewPeers(w, func(node string) bool { return node[0] == 'n' })
+				silence := peers.Late
+				if tt.heavy {
+					silence = peers.Gone
+				}
+
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				answer, err := Race[string]{
+					Nodes: nodes, Ask: w.ask, Silent: silence, Next: Elsewhere,
+					Beyond: func(ctx context.Context) []string { return peers.Answering(ctx, dead) },
+					Failed: func(string, error) {},
+				}.Run(ctx)
+				if err != nil {
+					answer = err.Error()
+				}
+
+				slices.Sort(w.ended)
+				asked, ended := strings.Join(w.asked, " "), strings.Join(w.ended, " ")
+				if asked != tt.asked || ended != tt.ended || answer != tt.answer || time.Since(w.began) != tt.took {
+					t.Errorf("asked %q, cancelled %q, got %q after %v; want %q, %q, %q after %v",
+						asked, ended, answer, time.Since(w.began), tt.asked, tt.ended, tt.answer, tt.took)
+				}
+			})
+		})
+	}
+}
+
+// A node that is busy with a call is asked no second time, nor is another one in
+// its place: this node may work as long as it takes.
+func TestThisNodeIsNeverSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		peers := NewPeers(newTown(nil), func(string) bool { return true })
+		if peers.Late(t.Context(), "self") || peers.Gone(t.Context(), "self") {
+			t.Error("a call of this node to itself counts as silent")
+		}
+	})
+}
+
+// What goes wrong in a read of this node's own mirrors ends the request, as it
+// would without a race, and not the node.
+func TestAPanicOfACallIsTheCallers(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "out of range") || !strings.Contains(fmt.Sprint(p), "race_test.go") {
+			t.Errorf("the caller of the race sees %v, want what the call panicked with, and where", p)
+		}
+	}()
+	_, err := Race[int]{
+		Nodes:  []string{"self"},
+		Ask:    func(context.Context, string) (int, error) { return []int{}[len(t.Name())], nil },
+		Silent: func(context.Context, string) bool { return false },
+	}.Run(t.Context())
+	t.Errorf("the race ended with %v", err)
+}
