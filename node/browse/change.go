@@ -25,7 +25,7 @@ func (b *Browser) Diff(ctx context.Context, v catalog.Viewer, req DiffRequest) (
 }
 
 func diffOperation() operation[DiffRequest, DiffResponse] {
-	return operation[DiffRequest, DiffResponse]{name: "diff", run: answerDiff}
+	return operation[DiffRequest, DiffResponse]{name: "diff", run: answerDiff, heavy: true}
 }
 
 // answerDiff compares two commits. Large diffs are cut; the answer says so.
@@ -88,7 +88,7 @@ func (b *Browser) Blame(ctx context.Context, v catalog.Viewer, req BlameRequest)
 }
 
 func blameOperation() operation[BlameRequest, BlameResponse] {
-	return operation[BlameRequest, BlameResponse]{name: "blame", run: answerBlame}
+	return operation[BlameRequest, BlameResponse]{name: "blame", run: answerBlame, heavy: true}
 }
 
 // answerBlame tells for ranges of lines the commit that wrote them, and each commit once.

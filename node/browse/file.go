@@ -35,7 +35,7 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 }
 
 func sourceOperation() operation[SourceRequest, SourceResponse] {
-	return operation[SourceRequest, SourceResponse]{name: "source", run: answerSource}
+	return operation[SourceRequest, SourceResponse]{name: "source", run: answerSource, heavy: true}
 }
 
 // answerSource reads a file, or lines of it. One that is too large is refused, never cut.

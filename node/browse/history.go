@@ -89,7 +89,7 @@ func (b *Browser) date(name, text string, end bool) (time.Time, error) {
 }
 
 func commitsOperation() operation[CommitsRequest, CommitsResponse] {
-	return operation[CommitsRequest, CommitsResponse]{name: "commits", run: answerCommits}
+	return operation[CommitsRequest, CommitsResponse]{name: "commits", run: answerCommits, heavy: true}
 }
 
 // answerCommits is a page of the history of a ref.
@@ -220,7 +220,7 @@ func (b *Browser) Authors(ctx context.Context, v catalog.Viewer, req AuthorsRequ
 }
 
 func authorsOperation() operation[AuthorsRequest, AuthorsResponse] {
-	return operation[AuthorsRequest, AuthorsResponse]{name: "authors", run: answerAuthors}
+	return operation[AuthorsRequest, AuthorsResponse]{name: "authors", run: answerAuthors, heavy: true}
 }
 
 // answerAuthors is a page of the authors of a ref, or of a path of it.

@@ -58,7 +58,7 @@ func (b *Browser) Outline(ctx context.Context, v catalog.Viewer, req OutlineRequ
 }
 
 func outlineOperation() operation[OutlineRequest, OutlineResponse] {
-	return operation[OutlineRequest, OutlineResponse]{name: "outline", run: answerOutline}
+	return operation[OutlineRequest, OutlineResponse]{name: "outline", run: answerOutline, heavy: true}
 }
 
 // answerOutline lists the symbols of files. They are found anew at each call: any commit may be asked for.

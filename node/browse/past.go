@@ -59,7 +59,7 @@ func (b *Browser) Past(ctx context.Context, v catalog.Viewer, repo string, req P
 }
 
 func pastOperation() operation[PastRequest, PastResponse] {
-	return operation[PastRequest, PastResponse]{name: "past", run: answerPast}
+	return operation[PastRequest, PastResponse]{name: "past", run: answerPast, heavy: true}
 }
 
 // answerPast searches the files of a commit that no indexed revision has alike.

@@ -77,7 +77,7 @@ func (b *Browser) Scan(ctx context.Context, v catalog.Viewer, repo string, req S
 }
 
 func scanOperation() operation[ScanRequest, ScanResponse] {
-	return operation[ScanRequest, ScanResponse]{name: "scan", run: answerScan}
+	return operation[ScanRequest, ScanResponse]{name: "scan", run: answerScan, heavy: true}
 }
 
 // answerScan looks through the files of a commit for lines or paths.

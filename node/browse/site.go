@@ -36,6 +36,10 @@ const readTime = 30 * time.Second
 type operation[Req, Resp any] struct {
 	name string
 	run  func(ctx context.Context, s *site, req Req) (*Resp, error)
+
+	// It may take seconds, or its answer may be large: no second holder does it
+	// while the first gives a sign of life.
+	heavy bool
 }
 
 // readAt is a routed read on its way to a node.
@@ -77,8 +81,9 @@ func (b *Browser) repo(v catalog.Viewer, name string) *catalog.Repo {
 	return repo
 }
 
-// route runs an operation at the first live holder of the mirror of a
-// repository, this node first.
+// route runs an operation at a holder of the mirror of a repository, this node
+// first: at the next one where that fails or is silent, and where no live one is
+// left, at one that gossip is wrong about.
 func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, name string, op operation[Req, Resp], req Req) (*Resp, error) {
 	seen, err := b.d.Gate.Repos(v)
 	if err != nil {
@@ -98,32 +103,54 @@ func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, nam
 	}
 	defer leave()
 
-	var last error
-	for _, holder := range b.mirrorHolders(seen.View, repo.ID) {
-		resp, err := readFrom(ctx, b, holder, op, &readAt[Req]{Pass: seen.Pass(), Repo: repo.ID, Req: req})
-		if err == nil {
-			return resp, nil
-		}
+	holders := b.mirrorHolders(seen.View, repo.ID)
+	at := &readAt[Req]{Pass: seen.Pass(), Repo: repo.ID, Req: req}
+	resp, err := call.Race[*Resp]{
+		Nodes:  holders,
+		Beyond: func(ctx context.Context) []string { return b.answering(ctx, seen.View, repo.ID, holders) },
+		Ask:    func(ctx context.Context, node string) (*Resp, error) { return readFrom(ctx, b, node, op, at) },
+		Silent: b.silence(op.heavy),
+		Next:   elsewhere,
+		Failed: func(node string, err error) {
+			b.d.Log.Warn("a routed read failed", "node", node, "repo", repo.Name, "op", op.name, "err", err)
+		},
+	}.Run(ctx)
 
-		// Another holder is asked only where the failure is one of the node.
-		last = err
-		if !call.Elsewhere(err) || ctx.Err() != nil {
-			break
-		}
-		b.d.Log.Warn("a routed read failed", "node", holder, "repo", repo.Name, "op", op.name, "err", err)
+	if err != nil {
+		return nil, failed(ctx, name, err)
 	}
+	return resp, nil
+}
 
+// silence is what tells that a holder is silent. A light read is asked of a
+// second one when it is late: both together cost less than to wait. A heavy one
+// only when the first holder gives no sign of life: git may work on it for long.
+func (b *Browser) silence(heavy bool) func(ctx context.Context, node string) bool {
+	if heavy {
+		return b.d.Peers.Gone
+	}
+	return b.d.Peers.Late
+}
+
+// elsewhere reports whether another holder may do better than one that failed.
+// What is said of the question itself has a kind, and every holder would say it;
+// what has none, such as a pack that cannot be read, is of the holder.
+func elsewhere(err error) bool { return call.KindOf(err) == nil || call.Elsewhere(err) }
+
+// failed is the error of a read that no holder has answered, or that is answered
+// with an error.
+func failed(ctx context.Context, name string, err error) error {
 	switch {
-	case last == nil:
-		return nil, call.Fail(call.ErrUnavailable, "Repository %q has not been fetched yet, or no node that has it can be reached", name)
-	case errors.Is(last, context.DeadlineExceeded) || ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, call.Fail(call.ErrTimeout, "reading %q took too long", name)
-	case errors.Is(last, call.ErrRepoNotFound):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return call.Fail(call.ErrTimeout, "reading %q took too long", name)
+	case errors.Is(err, call.ErrNobody), call.Unanswered(err):
+		return call.Fail(call.ErrUnavailable, "Repository %q has not been fetched yet, or no node that has it can be reached", name)
+	case errors.Is(err, call.ErrRepoNotFound):
 		// A holder knows of a later change, by which the viewer sees it no more:
 		// it answers as one that was never there.
-		return nil, account.NoRepo(name)
+		return account.NoRepo(name)
 	}
-	return nil, kindly(last)
+	return kindly(err)
 }
 
 // readFrom runs an operation on one node, this one or another.
@@ -135,7 +162,10 @@ func readFrom[Req, Resp any](ctx context.Context, b *Browser, node string, op op
 		}
 		return resp, nil
 	}
-	return op.method().Ask(ctx, b.d.Cluster, node, at)
+
+	resp, err := op.method().Ask(ctx, b.d.Cluster, node, at)
+	b.d.Peers.Heard(node, err)
+	return resp, err
 }
 
 // readHere runs an operation on the mirror that this node has, if the viewer
@@ -184,13 +214,22 @@ func (b *Browser) mirrorHolders(view *catalog.View, id catalog.RepoID) []string 
 	if holders[0] == b.d.Cluster.Self() && b.d.Fresh(view, repo) {
 		return holders
 	}
-	// Who indexed last has the newest copy; the others follow in a moment.
-	if j := view.Job(catalog.JobIndex, catalog.RepoSubject(id)); j != nil {
+
+	// Who indexed last has the newest copy; the others follow in a moment. One that
+	// gave no answer a moment ago stays behind those that did.
+	if j := view.Job(catalog.JobIndex, catalog.RepoSubject(id)); j != nil && !b.d.Peers.Misses(j.Node) {
 		if i := slices.Index(holders, j.Node); i > 0 {
 			holders[0], holders[i] = holders[i], holders[0]
 		}
 	}
 	return holders
+}
+
+// answering lists further nodes with the mirror of a repository: those that
+// gossip calls dead and that answer all the same.
+func (b *Browser) answering(ctx context.Context, view *catalog.View, id catalog.RepoID, but []string) []string {
+	ids := slices.Clone(view.Holders(catalog.MirrorKey(id)))
+	return b.d.Peers.Answering(ctx, slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(but, id) }))
 }
 
 // kindly gives the errors of lower packages the kinds of this one.

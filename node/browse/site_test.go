@@ -3,12 +3,20 @@ package browse
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/cluster/wire"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -50,3 +58,165 @@ func TestAHolderOfAMirrorLooksForItself(t *testing.T) {
 		}
 	}
 }
+
+// sea is the nodes of a cluster as n1 calls them. Each does what work says, with
+// a read and with a hello, and notes the reads.
+type sea struct {
+	*clustertest.Node
+	handlers map[string]cluster.Handler
+	work     func(ctx context.Context, node string, hello bool) error
+	alive    func(node string) bool
+
+	mu    sync.Mutex // guards the field below
+	asked []string
+}
+
+// Handle implements call.Network.
+func (s *sea) Handle(method string, h cluster.Handler) { s.handlers[method] = h }
+
+// Call implements call.Network.
+func (s *sea) Call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
+	if method != "hello" {
+		s.mu.Lock()
+		s.asked = append(s.asked, node)
+		s.mu.Unlock()
+	}
+	if err := s.work(ctx, node, method == "hello"); err != nil {
+		return nil, err
+	}
+	return s.handlers[method](ctx, cluster.Peer{}, in)
+}
+
+// readOnce routes a read from a node that lacks the mirror. It gives who was
+// asked, how long it took, and how it ended.
+func readOnce[Req, Resp any](t *testing.T, s *sea, op operation[Req, Resp]) (asked string, took time.Duration, err error) {
+	t.Helper()
+	s.handlers, s.asked = map[string]cluster.Handler{}, nil
+	op.method().Serve(s, func(context.Context, *readAt[Req]) (*Resp, error) { return new(Resp), nil })
+	b := &Browser{readers: newReaders(), d: Deps{
+		Cluster: s,
+		Gate:    account.NewGate(agreed{s.View()}),
+		Peers:   call.NewPeers(s, s.alive),
+		Fresh:   func(*catalog.View, *catalog.Repo) bool { return true },
+		Log:     slog.New(slog.DiscardHandler),
+	}}
+
+	began := time.Now()
+	var req Req
+	_, err = route(t.Context(), b, catalog.Operator(), "r", op, req)
+	return strings.Join(s.asked, " "), time.Since(began), err
+}
+
+// mirrored is a cluster whose n2 and n3 have the mirror of a repository, which
+// n2 has indexed.
+func mirrored(t *testing.T) *clustertest.World {
+	t.Helper()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 3)
+	w.Repos("c", "r")
+	w.Index(1, "n2", catalog.ShardRef{ID: strings.Repeat("ab", 32)})
+	w.Confirm("n2", catalog.MirrorKey(1))
+	w.Confirm("n3", catalog.MirrorKey(1))
+	return w
+}
+
+// A holder works for three seconds on whatever it is asked, and says so. What
+// costs little is asked of the other one, too; the rest is done once.
+func TestOnlyLightReadsAreDoubledAtAHolderThatWorks(t *testing.T) {
+	t.Parallel()
+	w := mirrored(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := &sea{Node: w.Node("n1"), alive: func(string) bool { return true }}
+		s.work = func(ctx context.Context, node string, hello bool) error {
+			if node != "n2" || hello || clock.Wait(ctx, 3*time.Second) {
+				return nil
+			}
+			return ctx.Err()
+		}
+
+		light := func(name, asked string, took time.Duration, err error) {
+			if asked != "n2 n3" || took != call.StallTime || err != nil {
+				t.Errorf("%s asks %s, and takes %v (%v); want n2 n3, and %v", name, asked, took, err, call.StallTime)
+			}
+		}
+		heavy := func(name, asked string, took time.Duration, err error) {
+			if asked != "n2" || took != 3*time.Second || err != nil {
+				t.Errorf("%s asks %s, and takes %v (%v); want n2 alone, and 3s", name, asked, took, err)
+			}
+		}
+		row(t, s, readFileOperation(), light)
+		row(t, s, listTreeOperation(), light)
+		row(t, s, treeOperation(), light)
+		row(t, s, commitOperation(), light)
+		row(t, s, branchesOperation(), light)
+		row(t, s, tagsOperation(), light)
+
+		row(t, s, sourceOperation(), heavy)
+		row(t, s, outlineOperation(), heavy)
+		row(t, s, scanOperation(), heavy)
+		row(t, s, pastOperation(), heavy)
+		row(t, s, traceOperation(), heavy)
+		row(t, s, commitsOperation(), heavy)
+		row(t, s, authorsOperation(), heavy)
+		row(t, s, diffOperation(), heavy)
+		row(t, s, blameOperation(), heavy)
+	})
+}
+
+func row[Req, Resp any](t *testing.T, s *sea, op operation[Req, Resp], want func(name, asked string, took time.Duration, err error)) {
+	t.Helper()
+	asked, took, err := readOnce(t, s, op)
+	want(op.name, asked, took, err)
+}
+
+func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
+	t.Parallel()
+	w := mirrored(t)
+	from := func(kind error) error { return &wire.RemoteError{Node: "n2", Text: "no", Kind: kind} }
+
+	for name, tt := range map[string]struct {
+		n2, n3 error // nil: it answers; silence: nothing comes
+		dead   string
+		asked  string
+		took   time.Duration
+		err    error
+	}{
+		"it answers":                  {asked: "n2"},
+		"it is silent":                {n2: silence, asked: "n2 n3", took: call.StallTime},
+		"it cannot be reached":        {n2: wire.ErrUnreachable, asked: "n2 n3"},
+		"it has it not yet":           {n2: from(call.ErrUnavailable), asked: "n2 n3"},
+		"it cannot read its disk":     {n2: from(nil), asked: "n2 n3"},
+		"there is no such file":       {n2: from(call.ErrFileNotFound), asked: "n2", err: call.ErrFileNotFound},
+		"there is no such commit":     {n2: from(call.ErrRef), asked: "n2", err: call.ErrRef},
+		"the file is too large":       {n2: from(call.ErrTooLarge), asked: "n2", err: call.ErrTooLarge},
+		"it knows of no such thing":   {n2: from(call.ErrRepoNotFound), asked: "n2", err: call.ErrRepoNotFound},
+		"none can be reached":         {n2: wire.ErrUnreachable, n3: wire.ErrBroken, asked: "n2 n3", err: call.ErrUnavailable},
+		"none answers":                {n2: silence, n3: silence, asked: "n2 n3", took: readTime, err: call.ErrTimeout},
+		"all are called dead":         {dead: "n2 n3", n2: silence, asked: "n3", took: call.StallTime},
+		"all are dead":                {dead: "n2 n3", n2: silence, n3: silence, took: call.StallTime, err: call.ErrUnavailable},
+		"the other one counts as so":  {dead: "n3", n2: silence, asked: "n2 n3", took: call.StallTime},
+		"and so it does for no cause": {dead: "n2", asked: "n3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &sea{Node: w.Node("n1"), alive: func(node string) bool { return !strings.Contains(tt.dead, node) }}
+				s.work = func(ctx context.Context, node string, hello bool) error {
+					err := map[string]error{"n2": tt.n2, "n3": tt.n3}[node]
+					if errors.Is(err, silence) {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return err
+				}
+
+				asked, took, err := readOnce(t, s, readFileOperation())
+				if asked != tt.asked || took != tt.took || !errors.Is(err, tt.err) {
+					t.Errorf("asked %q in %v, got %v; want %q in %v, and %v", asked, took, err, tt.asked, tt.took, tt.err)
+				}
+			})
+		})
+	}
+}
+
+// silence is what a node does that says nothing.
+var silence = errors.New("silence")

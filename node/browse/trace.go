@@ -50,7 +50,7 @@ func (b *Browser) Trace(ctx context.Context, v catalog.Viewer, req TraceRequest)
 }
 
 func traceOperation() operation[TraceRequest, TraceResponse] {
-	return operation[TraceRequest, TraceResponse]{name: "trace", run: answerTrace}
+	return operation[TraceRequest, TraceResponse]{name: "trace", run: answerTrace, heavy: true}
 }
 
 // answerTrace lists the commits that changed a file, lines of it, or a text anywhere.

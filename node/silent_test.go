@@ -1,0 +1,107 @@
+package node_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// holders waits until two of three nodes have everything of the one repository
+// that there is, and gives the one that indexed it, the other, and the third.
+func holders(t *testing.T, f *nodetest.Fleet) (first, second, without int) {
+	t.Helper()
+	at := f.Nodes[0]
+	at.WaitIndexed(1)
+	at.Wait("two copies", even(t, at, 1))
+
+	view := at.View()
+	on := view.Holders(catalog.MirrorKey(1))
+	by := view.Job(catalog.JobIndex, catalog.RepoSubject(1)).Node
+	if len(on) != 2 || !slices.Contains(on, by) {
+		t.Fatalf("the mirror is on %q, and %s has indexed", on, by)
+	}
+
+	for i, n := range f.Nodes {
+		switch {
+		case n.ID() == by:
+			first = i
+		case slices.Contains(on, n.ID()):
+			second = i
+		default:
+			without = i
+		}
+	}
+	return first, second, without
+}
+
+// reads is a read of each kind, at a node.
+func reads(n *nodetest.Node) map[string]func(ctx context.Context) error {
+	const repo = "local/app"
+	v := catalog.Operator()
+	return map[string]func(ctx context.Context) error{
+		"read_file": func(ctx context.Context) error {
+			_, err := n.ReadFile(ctx, v, browse.ReadFileRequest{Repo: repo, Ref: "HEAD", Path: "main.go"})
+			return err
+		},
+		"list_tree": func(ctx context.Context) error {
+			_, err := n.ListTree(ctx, v, browse.ListTreeRequest{Repo: repo, Ref: "HEAD", Depth: 1, MaxEntries: 10})
+			return err
+		},
+		"source": func(ctx context.Context) error {
+			_, err := n.Source(ctx, v, browse.SourceRequest{Repo: repo, Ref: "HEAD", Path: "main.go"})
+			return err
+		},
+		"blame": func(ctx context.Context) error {
+			_, err := n.Blame(ctx, v, browse.BlameRequest{Repo: repo, Ref: "HEAD", Path: "main.go"})
+			return err
+		},
+		"commits": func(ctx context.Context) error {
+			_, err := n.Commits(ctx, v, browse.CommitsRequest{Repo: repo, Ref: "HEAD"})
+			return err
+		},
+	}
+}
+
+// Gossip has not noticed yet that a holder is gone, or that nothing comes back
+// from it: the other one answers.
+func TestReadsGoOnBesideASilentHolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main\n"})
+	unnoticed := func(o *node.Options) { o.Reach = func(string, string) bool { return true } }
+	f := nodetest.StartFleet(t, 3, nodetest.Config{File: unpolled(dir), Edit: unnoticed})
+	first, second, asked := holders(t, f)
+
+	for name, cut := range map[string]func(silent int){
+		"is gone":           f.Isolate,
+		"hears nothing":     func(silent int) { f.CutOneWay(asked, silent) },
+		"gets nothing back": func(silent int) { f.CutOneWay(silent, asked) },
+	} {
+		for _, silent := range []int{first, second} {
+			cut(silent)
+			for round := range 4 {
+				for kind, read := range reads(f.Nodes[asked]) {
+					if took, err := timed(t, read); err != nil || took > 10*time.Second {
+						t.Fatalf("node %d of %d %s: %s number %d takes %v: %v", silent, asked, name, kind, round, took, err)
+					}
+				}
+			}
+			f.Heal()
+		}
+	}
+}
+
+// timed is how long a read takes, and its error.
+func timed(t *testing.T, read func(ctx context.Context) error) (time.Duration, error) {
+	t.Helper()
+	began := time.Now()
+	err := read(t.Context())
+	return time.Since(began), err
+}
