@@ -2,8 +2,10 @@ package node_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,4 +106,40 @@ func timed(t *testing.T, read func(ctx context.Context) error) (time.Duration, e
 	began := time.Now()
 	err := read(t.Context())
 	return time.Since(began), err
+}
+
+// Gossip loses every message while connections get through: each node calls the
+// others dead, and none is.
+func TestWhoIsCalledDeadAnswers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main // kraken\n"})
+	var deaf atomic.Bool
+	f := nodetest.StartFleet(t, 3, nodetest.Config{File: unpolled(dir), Edit: func(o *node.Options) {
+		o.Reach = func(string, string) bool { return !deaf.Load() }
+	}})
+	_, _, i := holders(t, f)
+	asked := f.Nodes[i]
+
+	deaf.Store(true)
+	asked.Wait("the others to be called dead", func() error {
+		for _, m := range asked.Status().Members {
+			if m.ID != asked.ID() && m.Health != "dead" {
+				return fmt.Errorf("%s counts as %s", m.ID, m.Health)
+			}
+		}
+		return nil
+	})
+
+	for range 3 {
+		complete(t, asked, "kraken")
+		for kind, read := range reads(asked) {
+			if _, err := timed(t, read); err != nil {
+				t.Errorf("%s fails: %v", kind, err)
+			}
+		}
+	}
+	if len(asked.Find("kraken")) != 1 {
+		t.Error("the file is not found")
+	}
 }

@@ -258,6 +258,12 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 // holders lists the live members that have all of some files, this node
 // first, the others in an order that spreads shards over them.
 func holders(view *catalog.View, peers *call.Peers, files []string) []string {
+	return peers.Prefer(having(view, files), files[0])
+}
+
+// having lists the members that have all of some files, those that gossip calls
+// dead too.
+func having(view *catalog.View, files []string) []string {
 	ids := view.Holders(catalog.ShardKey(files[0]))
 
 	// Whoever lacks one of the files holds none of the rest.
@@ -271,6 +277,5 @@ func holders(view *catalog.View, peers *call.Peers, files []string) []string {
 		}
 		ids = both
 	}
-
-	return peers.Prefer(ids, files[0])
+	return ids
 }

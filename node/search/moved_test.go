@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/cluster/wire"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 )
@@ -25,6 +28,8 @@ type behind struct {
 	caughtUp bool
 	answer   func(node string) (*leafResponse, error)
 	asked    []string
+	dead     []string // as gossip has it
+	hellos   func(ctx context.Context, node string) error
 }
 
 // View implements Cluster.
@@ -45,7 +50,10 @@ func (b *behind) Await(_ context.Context, index uint64) error {
 }
 
 // Call implements call.Network.
-func (b *behind) Call(ctx context.Context, node, _ string, in []byte) (out []byte, err error) {
+func (b *behind) Call(ctx context.Context, node, method string, in []byte) (out []byte, err error) {
+	if method == "hello" {
+		return nil, b.hellos(ctx, node)
+	}
 	b.asked = append(b.asked, node)
 	leafCall.Serve(handler(func(h cluster.Handler) { out, err = h(ctx, cluster.Peer{}, in) }), func(context.Context, *leafRequest) (*leafResponse, error) {
 		return b.answer(node)
@@ -110,11 +118,73 @@ func TestASearchFollowsAFileThatHasMoved(t *testing.T) {
 	}
 }
 
+// Of the holders of a file only n2 counts as alive, and cannot be reached. What
+// gossip says of the others is found out, once, by asking them.
+func TestASearchAsksWhoIsCalledDeadLast(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 4)
+	w.Repos("c", "r")
+	file := strings.Repeat("ab", 32)
+	w.Index(1, "n3", catalog.ShardRef{ID: file})
+	for _, n := range []string{"n2", "n3", "n4"} {
+		w.Confirm(n, catalog.ShardKey(file))
+	}
+
+	for name, tt := range map[string]struct {
+		there  string // who answers a hello
+		lacks  bool   // it lacks the file
+		refuse bool   // n2 is there, and has too much to do
+		asked  []string
+		lost   int
+		took   [2]time.Duration // of the first search, and of the next
+	}{
+		"one of them is there":  {there: "n4", asked: []string{"n2 n4", "n2 n4"}, took: [2]time.Duration{call.StallTime, 0}},
+		"it lacks the file":     {there: "n4", lacks: true, asked: []string{"n2 n4", "n2 n4"}, lost: 1, took: [2]time.Duration{call.StallTime, 0}},
+		"they are dead":         {asked: []string{"n2", "n2"}, lost: 1, took: [2]time.Duration{call.StallTime, 0}},
+		"the live one is there": {there: "n4", refuse: true, asked: []string{"n2", "n2"}, lost: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &behind{Node: w.Node("n1"), old: w.View(), now: w.View(), dead: []string{"n3", "n4"}}
+				b.hellos = func(ctx context.Context, node string) error {
+					if node == tt.there {
+						return &wire.RemoteError{Node: node, Text: "unknown method", Kind: wire.ErrNoMethod}
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				b.answer = func(node string) (*leafResponse, error) {
+					switch {
+					case node == "n2" && tt.refuse:
+						return nil, call.Fail(call.ErrOverloaded, "busy")
+					case node == "n2":
+						return nil, wire.ErrUnreachable
+					case tt.lacks:
+						return &leafResponse{Verdicts: []verdict{verdictMissing}, Index: b.now.Index()}, nil
+					}
+					return &leafResponse{Verdicts: []verdict{verdictDone}}, nil
+				}
+
+				r := rootOn(t, b)
+				for i, want := range tt.asked {
+					r.lost, b.asked = nil, nil
+					began := time.Now()
+					r.scatter(r.targets())
+					if got := strings.Join(b.asked, " "); got != want || len(r.lost) != tt.lost || time.Since(began) != tt.took[i] {
+						t.Errorf("search %d: asked are %s, and %d lost, in %v; want %s, %d, %v", i, got, len(r.lost), time.Since(began), want, tt.lost, tt.took[i])
+					}
+				}
+			})
+		})
+	}
+}
+
 // rootOn is a search at a node of the one repository that there is.
 func rootOn(t *testing.T, b *behind) *root {
 	t.Helper()
 	registerQueries()
-	d := &Deps{Cluster: b, Peers: call.NewPeers(b, func(string) bool { return true }), lost: &lostCalls{log: slog.New(slog.DiscardHandler)}}
+	d := &Deps{Cluster: b, Peers: call.NewPeers(b, func(node string) bool { return !slices.Contains(b.dead, node) }), lost: &lostCalls{log: slog.New(slog.DiscardHandler)}}
 	r := &root{
 		d: d, leaves: &leaves{d: *d}, layouts: &layouts{},
 		seen: &account.Repos{View: b.old, Set: roaring.BitmapOf(1)}, repos: roaring.BitmapOf(1),

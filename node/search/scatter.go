@@ -71,6 +71,12 @@ func (r *root) scatter(targets []*target) {
 		s.collect()
 	}
 
+	// What gossip tells of their holders may be wrong.
+	if found := s.unheard(); len(found) > 0 {
+		s.ask(found, false)
+		s.collect()
+	}
+
 	r.lost = append(r.lost, s.lost...)
 }
 
@@ -117,6 +123,40 @@ func (s *scatterer) moved() (moved []*target) {
 		return true
 	})
 	return moved
+}
+
+// unheard takes those of the lost targets back that a member has which gossip
+// calls dead and which answers all the same: without it their shards would be
+// missing. All such members are asked at once, so it takes call.StallTime at most.
+func (s *scatterer) unheard() (found []*target) {
+	if len(s.lost) == 0 || s.r.ctx.Err() != nil {
+		return nil
+	}
+
+	// Those that a target was already asked of have failed, whatever they say now.
+	view := s.r.d.Cluster.View()
+	others, all := map[*target][]string{}, map[string]bool{}
+	for _, t := range s.lost {
+		for _, id := range having(view, filesOf(t.group)) {
+			if !slices.Contains(t.holders, id) && s.refused[t] == nil {
+				others[t] = append(others[t], id)
+				all[id] = true
+			}
+		}
+	}
+
+	there := s.r.d.Peers.Answering(s.r.ctx, slices.Sorted(maps.Keys(all)))
+	s.lost = slices.DeleteFunc(s.lost, func(t *target) bool {
+		fresh := slices.DeleteFunc(others[t], func(id string) bool { return !slices.Contains(there, id) })
+		if len(fresh) == 0 {
+			return false
+		}
+
+		t.holders = append(slices.Clone(t.holders), fresh...)
+		found = append(found, t)
+		return true
+	})
+	return found
 }
 
 // filesOf names the files of a group that its holders have to have all.
@@ -347,6 +387,11 @@ func (s *scatterer) hedge() {
 		c.hedged = true
 		if c.node == s.r.d.Cluster.Self() {
 			continue
+		}
+
+		// The next searches ask others first, while they have to.
+		if age >= call.StallTime {
+			s.r.d.Peers.Missed(c.node)
 		}
 
 		before := len(s.running)
