@@ -80,12 +80,11 @@ func (v *View) HostTokens() iter.Seq[*HostToken] { return v.hostTokens.records()
 // IdentityAt is who the account is that a code host knows by an id of its own,
 // where the person has let it be asked in their name; nil for nobody.
 func (v *View) IdentityAt(site, subject string) *Identity {
-	for i := range v.File().IdentityProviders {
-		at, address := SiteOfProvider(&v.File().IdentityProviders[i])
-		if at != site {
+	for _, h := range v.hosts() {
+		if h.site != site {
 			continue
 		}
-		if x := v.Identity(address, subject); x != nil && v.HostToken(x) != nil {
+		if x := v.Identity(h.address, subject); x != nil && v.HostToken(x) != nil {
 			return x
 		}
 	}

@@ -110,3 +110,17 @@ func TestWhatWasListedLeavesWithTheRepository(t *testing.T) {
 		t.Errorf("they may read %v", r.Complete())
 	}
 }
+
+// Status and metrics ask who is known to a host for each person at once.
+func TestWhoIsKnownToAHostIsFoundWithoutReadingAddresses(t *testing.T) { // alone, as it counts allocations
+	b, _ := observed(t, 1)
+	b.do(&PutHostToken{Token: token("1"), Account: "ann", Ask: true})
+	view := b.s.View()
+	known := view.IdentityAt(hSite, "p0")
+	if known == nil || view.SiteOfIdentity(known) != hSite {
+		t.Fatalf("p0 of %s is %+v", hSite, known)
+	}
+	if n := testing.AllocsPerRun(100, func() { view.SiteOfIdentity(known) }); n > 0 {
+		t.Errorf("the host of an identity takes %v allocations, want none", n)
+	}
+}

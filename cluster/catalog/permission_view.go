@@ -125,10 +125,9 @@ func SiteOfProvider(p *config.IdentityProvider) (site, address string) {
 // empty where who gives its subject is none, or is a provider of the
 // configuration no more.
 func (v *View) SiteOfIdentity(x *Identity) string {
-	for i := range v.File().IdentityProviders {
-		site, address := SiteOfProvider(&v.File().IdentityProviders[i])
-		if site != "" && strings.EqualFold(strings.TrimRight(x.Provider, "/"), address) {
-			return site
+	for _, h := range v.hosts() {
+		if strings.EqualFold(strings.TrimRight(x.Provider, "/"), h.address) {
+			return h.site
 		}
 	}
 	return ""

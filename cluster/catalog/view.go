@@ -24,8 +24,12 @@ type parsed struct {
 	unseal Unsealer
 	once   sync.Once
 	file   *config.File
+	hosts  []providerHost // of its identity providers
 	err    error
 }
+
+// providerHost is the code host whose people an identity provider knows.
+type providerHost struct{ site, address string }
 
 // text is the file that the bytes are of.
 func (p *parsed) text() ([]byte, error) {
@@ -68,8 +72,26 @@ func (v *View) File() *config.File {
 		if p.file == nil || p.err != nil {
 			p.file, _ = config.Parse([]byte("{}"))
 		}
+		p.hosts = hostsOf(p.file)
 	})
 	return p.file
+}
+
+// hosts are the code hosts of the identity providers of the configuration. They
+// are asked for once for each person, which is too often to read addresses.
+func (v *View) hosts() []providerHost {
+	v.File()
+	return v.parsed.hosts
+}
+
+// hostsOf leaves out the providers that are no code host.
+func hostsOf(file *config.File) (all []providerHost) {
+	for i := range file.IdentityProviders {
+		if site, address := SiteOfProvider(&file.IdentityProviders[i]); site != "" {
+			all = append(all, providerHost{site, address})
+		}
+	}
+	return all
 }
 
 // FileText is the bytes of the configuration in force, with the secrets that
