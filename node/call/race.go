@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Race is one question that each of some nodes can answer. They are asked one
@@ -74,6 +76,7 @@ type course[T any] struct {
 	ctx    context.Context
 	left   []string // not asked yet
 	looked bool     // beyond Nodes
+	failed []string // to be asked again
 
 	begun   int // calls so far, and the look beyond: each has its number
 	running int // of these
@@ -111,7 +114,7 @@ func (c *course[T]) take(s step[T]) bool {
 	case s.err == nil || c.ctx.Err() != nil || !c.Next(s.err):
 		return true
 	default:
-		c.last = s.err
+		c.last, c.failed = s.err, append(c.failed, s.node)
 		c.Failed(s.node, s.err)
 	}
 
@@ -123,7 +126,8 @@ func (c *course[T]) take(s step[T]) bool {
 	return false
 }
 
-// next asks the next node. Where none is left, it looks beyond.
+// next asks the next node. Where none is left, it looks beyond, and then asks
+// those that have failed again, as long as there is somebody to wait for anyway.
 func (c *course[T]) next() {
 	switch {
 	case len(c.left) > 0:
@@ -135,6 +139,15 @@ func (c *course[T]) next() {
 		c.looked = true
 		of := c.begin()
 		c.wg.Go(func() { c.tell(step[T]{of: of, more: c.Beyond(c.ctx)}) })
+
+	// All that run are silent. Who could not answer a moment ago is the better hope.
+	case c.running > 0 && len(c.failed) > 0:
+		of, again := c.begin(), c.failed
+		c.failed = nil
+		c.wg.Go(func() {
+			clock.Wait(c.ctx, StallTime)
+			c.tell(step[T]{of: of, more: again})
+		})
 	}
 }
 

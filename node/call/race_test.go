@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +97,17 @@ func cutOff(after time.Duration) doing {
 	}
 }
 
+// onceThen fails the first time.
+func onceThen(err error) doing {
+	var calls atomic.Int64
+	return func(context.Context, string) error {
+		if calls.Add(1) == 1 {
+			return err
+		}
+		return nil
+	}
+}
+
 // remote is what another node fails with.
 func remote(kind error) error { return &wire.RemoteError{Node: "n", Text: "no", Kind: kind} }
 
@@ -135,6 +147,10 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 		"a failure of the second, while the first is silent": {
 			nodes: []doing{silent, failing(0, refused), after(0)},
 			asked: "n1@0s n2@1s n3@1s", ended: "n1", answer: "n3", took: time.Second,
+		},
+		"the second has it a moment later, while the first is silent": {
+			nodes: []doing{silent, onceThen(remote(ErrUnavailable))},
+			asked: "n1@0s n2@1s n2@2s", ended: "n1", answer: "n2", took: 2 * time.Second,
 		},
 		"a late failure of the first does not ask twice": {
 			nodes: []doing{failing(1100*time.Millisecond, refused), after(200 * time.Millisecond), after(0)},
