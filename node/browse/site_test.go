@@ -174,14 +174,14 @@ func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
 	from := func(kind error) error { return &wire.RemoteError{Node: "n2", Text: "no", Kind: kind} }
 
 	for name, tt := range map[string]struct {
-		n2, n3 error // nil: it answers; silence: nothing comes
+		n2, n3 error // nil: it answers; errSilence: nothing comes
 		dead   string
 		asked  string
 		took   time.Duration
 		err    error
 	}{
 		"it answers":                  {asked: "n2"},
-		"it is silent":                {n2: silence, asked: "n2 n3", took: call.StallTime},
+		"it is silent":                {n2: errSilence, asked: "n2 n3", took: call.StallTime},
 		"it cannot be reached":        {n2: wire.ErrUnreachable, asked: "n2 n3"},
 		"it has it not yet":           {n2: from(call.ErrUnavailable), asked: "n2 n3"},
 		"it cannot read its disk":     {n2: from(nil), asked: "n2 n3"},
@@ -190,10 +190,10 @@ func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
 		"the file is too large":       {n2: from(call.ErrTooLarge), asked: "n2", err: call.ErrTooLarge},
 		"it knows of no such thing":   {n2: from(call.ErrRepoNotFound), asked: "n2", err: call.ErrRepoNotFound},
 		"none can be reached":         {n2: wire.ErrUnreachable, n3: wire.ErrBroken, asked: "n2 n3", err: call.ErrUnavailable},
-		"none answers":                {n2: silence, n3: silence, asked: "n2 n3", took: readTime, err: call.ErrTimeout},
-		"all are called dead":         {dead: "n2 n3", n2: silence, asked: "n3", took: call.StallTime},
-		"all are dead":                {dead: "n2 n3", n2: silence, n3: silence, took: call.StallTime, err: call.ErrUnavailable},
-		"the other one counts as so":  {dead: "n3", n2: silence, asked: "n2 n3", took: call.StallTime},
+		"none answers":                {n2: errSilence, n3: errSilence, asked: "n2 n3", took: readTime, err: call.ErrTimeout},
+		"all are called dead":         {dead: "n2 n3", n2: errSilence, asked: "n3", took: call.StallTime},
+		"all are dead":                {dead: "n2 n3", n2: errSilence, n3: errSilence, took: call.StallTime, err: call.ErrUnavailable},
+		"the other one counts as so":  {dead: "n3", n2: errSilence, asked: "n2 n3", took: call.StallTime},
 		"and so it does for no cause": {dead: "n2", asked: "n3"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
 				s := &sea{Node: w.Node("n1"), alive: func(node string) bool { return !strings.Contains(tt.dead, node) }}
 				s.work = func(ctx context.Context, node string, hello bool) error {
 					err := map[string]error{"n2": tt.n2, "n3": tt.n3}[node]
-					if errors.Is(err, silence) {
+					if errors.Is(err, errSilence) {
 						<-ctx.Done()
 						return ctx.Err()
 					}
@@ -218,5 +218,5 @@ func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
 	}
 }
 
-// silence is what a node does that says nothing.
-var silence = errors.New("silence")
+// errSilence is what a node does that says nothing.
+var errSilence = errors.New("silence")
