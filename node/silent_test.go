@@ -81,6 +81,10 @@ func TestReadsGoOnBesideASilentHolder(t *testing.T) {
 	f := nodetest.StartFleet(t, 3, nodetest.Config{File: unpolled(dir), Edit: unnoticed})
 	first, second, asked := holders(t, f)
 
+	// Without one of two voters nothing is decided, and the other holder would wait for
+	// what the reader knows already.
+	f.Nodes[asked].Wait("three voters", threeVoters(f.Nodes[asked]))
+
 	for name, cut := range map[string]func(silent int){
 		"is gone":           f.Isolate,
 		"hears nothing":     func(silent int) { f.CutOneWay(asked, silent) },
