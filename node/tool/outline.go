@@ -176,5 +176,5 @@ func kindsThere(r *browse.OutlineResponse, wanted []string) string {
 	for i, kind := range kinds {
 		kinds[i] = fmt.Sprintf("%s %d", kind, there[kind])
 	}
-	return fmt.Sprintf("No %s is there; the kinds there: %s.\n", strings.Join(wanted, " or "), strings.Join(kinds, ", "))
+	return fmt.Sprintf("No %s is there; the kinds there: %s.\n", label(strings.Join(wanted, " or ")), strings.Join(kinds, ", "))
 }
