@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// counted is a number of things. Its text is replicated with the events.
-func counted(n int, one, many string) string {
+// Counted is a number of things: "1 connection", "2 connections". Its text is
+// replicated with the events.
+func Counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

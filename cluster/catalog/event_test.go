@@ -15,7 +15,7 @@ import (
 func TestEventsCountInWords(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{0: "0 connections", 1: "1 connection", 2: "2 connections"} {
-		if got := counted(n, "connection", "connections"); got != want {
+		if got := Counted(n, "connection", "connections"); got != want {
 			t.Errorf("%d: %q", n, got)
 		}
 	}

@@ -48,7 +48,7 @@ var eventRules = []eventRule{
 	untold[Noop]("changes nothing"),
 	untold[InitCluster]("there is nobody yet"),
 	alwaysTold(func(_ *txn, c *SetConfig) Event {
-		return Event{Action: "config.changed", TargetType: "configuration", Target: c.Hash, Message: counted(len(c.Connections), "connection", "connections")}
+		return Event{Action: "config.changed", TargetType: "configuration", Target: c.Hash, Message: Counted(len(c.Connections), "connection", "connections")}
 	}),
 	told(func(t *txn, c *EnqueueJob) Event { return t.jobEvent("job.requested", c.Kind, c.Subject) }),
 	untold[GrantJob](byIndexing),
@@ -98,7 +98,7 @@ var eventRules = []eventRule{
 	}),
 	told(func(_ *txn, c *SetGrants) Event {
 		return Event{Action: "permissions.changed", TargetType: "user", Target: c.Account,
-			Message: "by " + c.Source + ": " + counted(len(c.Add), "repository", "repositories") + " added, " + fmt.Sprint(len(c.Remove)) + " taken away"}
+			Message: "by " + c.Source + ": " + Counted(len(c.Add), "repository", "repositories") + " added, " + fmt.Sprint(len(c.Remove)) + " taken away"}
 	}),
 	alwaysTold(func(_ *txn, c *PutSession) Event {
 		e := Event{Action: "session.created", TargetType: "user", Target: c.Session.Account, Message: "session " + c.Session.ID + " by " + c.Session.Method}

@@ -143,6 +143,6 @@ func (t *txn) noteRefounding(to Successor, r *Refounded) {
 	// By whoever could reach the files: no account was asked. At the end of the last entry,
 	// where no command of an entry stands.
 	t.by, t.node = &Actor{Type: ActorOperator, Name: "operator"}, to.Node
-	message := fmt.Sprintf("%s, %s and %s ended", counted(r.Sessions, "session", "sessions"), counted(r.Consents, "consent", "consents"), counted(r.Links, "link", "links"))
+	message := fmt.Sprintf("%s, %s and %s ended", Counted(r.Sessions, "session", "sessions"), Counted(r.Consents, "consent", "consents"), Counted(r.Links, "link", "links"))
 	t.record(&Event{Action: action, TargetType: "catalog", Target: to.Cluster, Message: message}, MaxCommands-1)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
@@ -129,16 +130,8 @@ func applyConfig(cmd *cobra.Command, f *clientFlags, file string, accept bool) e
 		verb = "was in force already"
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s, hash %.12s\n",
-		file, verb, count(answer.Connections, "connection", "connections"), answer.Hash)
+		file, verb, catalog.Counted(answer.Connections, "connection", "connections"), answer.Hash)
 	return nil
-}
-
-// count is a number of things: "1 connection", "2 connections".
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // readConfig reads a file, or standard input for "-".
@@ -185,7 +178,7 @@ func (k *configCheck) run(cmd *cobra.Command, path string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", path, w)
 	}
 	fmt.Fprintf(out, "%s: good, %s, %s\n", path,
-		count(len(file.Connections), "connection", "connections"), count(len(file.Warnings), "warning", "warnings"))
+		catalog.Counted(len(file.Connections), "connection", "connections"), catalog.Counted(len(file.Warnings), "warning", "warnings"))
 
 	for _, conn := range file.Connections {
 		explainConnection(out, conn)

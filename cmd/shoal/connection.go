@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 // connectionAnswer is what the commands need of GET /api/connections.
@@ -290,7 +292,7 @@ func (k *connectionAnswer) pushes(now time.Time) string {
 
 // host tells what the host said of the credential.
 func (k *connectionAnswer) host(now time.Time) string {
-	text := count(k.Calls, "call", "calls")
+	text := catalog.Counted(k.Calls, "call", "calls")
 
 	// Hosts without such a header tell nothing, which is not zero.
 	if k.Limit != nil {

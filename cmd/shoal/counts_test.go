@@ -12,7 +12,7 @@ import (
 func TestCountsAgreeWithTheirNouns(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{0: "0 matches", 1: "1 match", 1234: "1234 matches"} {
-		if got := count(n, "match", "matches"); got != want {
+		if got := catalog.Counted(n, "match", "matches"); got != want {
 			t.Errorf("count of %d: %q, want %q", n, got, want)
 		}
 	}

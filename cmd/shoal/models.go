@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 func newModels(getenv func(string) string) *cobra.Command {
@@ -85,7 +87,7 @@ func checkModels(ctx context.Context, c *client, w io.Writer) error {
 
 		// Below ten milliseconds it is chance, and two runs would differ for nothing.
 		took := (time.Duration(k.TookMs) * time.Millisecond).Round(10 * time.Millisecond)
-		tokens := count(k.InputTokens+k.OutputTokens, "token", "tokens")
+		tokens := catalog.Counted(k.InputTokens+k.OutputTokens, "token", "tokens")
 		fmt.Fprintf(w, "%s/%s: ok in %v, %s\n", k.Provider, k.Model, took, tokens)
 	}
 

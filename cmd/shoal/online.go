@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/environ"
 	"github.com/shoalsearch/shoal/node/host"
@@ -81,7 +82,7 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 	case err != nil:
 		fmt.Fprintf(w, "\n%s: the host does not list: %v\n", name, err)
 	case t.More:
-		fmt.Fprintf(w, "\n%s: the first %s; more follow\n", name, count(len(t.Repos), "repository", "repositories"))
+		fmt.Fprintf(w, "\n%s: the first %s; more follow\n", name, catalog.Counted(len(t.Repos), "repository", "repositories"))
 	default:
 		fmt.Fprintf(w, "\n%s: %d, which is all that it lists\n", name, len(t.Repos))
 	}
@@ -102,7 +103,7 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 		fmt.Fprintf(w, "  the token ends %s\n", a.Expires.Format(time.RFC3339))
 	}
 	if a.Limit > 0 {
-		fmt.Fprintf(w, "  %d of %s are left until %s\n", a.Remaining, count(a.Limit, "call", "calls"), a.Reset.Format(time.RFC3339))
+		fmt.Fprintf(w, "  %d of %s are left until %s\n", a.Remaining, catalog.Counted(a.Limit, "call", "calls"), a.Reset.Format(time.RFC3339))
 	}
 
 	for _, i := range t.Issues {

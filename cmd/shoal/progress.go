@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 // waitIndexed draws a progress bar until every connection has been synced and
@@ -204,7 +206,7 @@ func (b *bar) line(s *statusAnswer) string {
 
 // reposText is how many of the repositories are indexed: "0 of 1 repository".
 func reposText(s *statusAnswer) string {
-	return fmt.Sprintf("%d of %s", s.Repos.Indexed, count(s.Repos.Total, "repository", "repositories"))
+	return fmt.Sprintf("%d of %s", s.Repos.Indexed, catalog.Counted(s.Repos.Total, "repository", "repositories"))
 }
 
 func indexedText(s *statusAnswer) string { return reposText(s) + " indexed" }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 // searchAnswer is what the command needs of the answer of POST /api/search.
@@ -39,7 +41,7 @@ type pastAnswer struct {
 // String is one line for people.
 func (p pastAnswer) String() string {
 	text := fmt.Sprintf("%s at %.10s of %s: %s read from git",
-		p.Repository, p.Commit, p.CommittedAt.Format(time.DateOnly), count(p.FilesScanned, "file", "files"))
+		p.Repository, p.Commit, p.CommittedAt.Format(time.DateOnly), catalog.Counted(p.FilesScanned, "file", "files"))
 	if p.IndexedRevision != "" {
 		text += ", the others searched in the index of " + p.IndexedRevision
 	}
@@ -185,11 +187,11 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 		_, err := fmt.Fprintf(out, "%s\n", raw)
 		return err
 	case f.count && len(answer.onlyRepos()) > 0:
-		_, err := fmt.Fprintln(out, count(answer.Stats.TotalMatchCount, "repository", "repositories"))
+		_, err := fmt.Fprintln(out, catalog.Counted(answer.Stats.TotalMatchCount, "repository", "repositories"))
 		return err
 	case f.count:
 		_, err := fmt.Fprintf(out, "%s in %s\n",
-			count(answer.Stats.TotalMatchCount, "match", "matches"), count(answer.Stats.FileCount, "file", "files"))
+			catalog.Counted(answer.Stats.TotalMatchCount, "match", "matches"), catalog.Counted(answer.Stats.FileCount, "file", "files"))
 		return err
 	}
 
@@ -235,7 +237,7 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 		case a.Stats.FlushReason == "timeout":
 			why = "time ran out; narrow the query"
 		case silent:
-			why = fmt.Sprintf("%d of %s did not answer", a.Stats.ShardsRequired-a.Stats.ShardsAnswered, count(a.Stats.ShardsRequired, "shard", "shards"))
+			why = fmt.Sprintf("%d of %s did not answer", a.Stats.ShardsRequired-a.Stats.ShardsAnswered, catalog.Counted(a.Stats.ShardsRequired, "shard", "shards"))
 		}
 
 		fmt.Fprintf(w, "shoal: not everything is shown: %s\n", why)
@@ -243,8 +245,8 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 
 	if isTerminal(os.Stdout) && !f.asJSON && !f.count {
 		fmt.Fprintf(w, "%s in %s of %s, %v\n",
-			count(a.Stats.ActualMatchCount, "match", "matches"), count(len(a.Files), "file", "files"),
-			count(len(a.Repos), "repository", "repositories"), took.Round(time.Microsecond*100))
+			catalog.Counted(a.Stats.ActualMatchCount, "match", "matches"), catalog.Counted(len(a.Files), "file", "files"),
+			catalog.Counted(len(a.Repos), "repository", "repositories"), took.Round(time.Microsecond*100))
 	}
 }
 

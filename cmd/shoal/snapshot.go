@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 func newSnapshot(getenv func(string) string) *cobra.Command {
@@ -159,9 +160,9 @@ func printRecovered(w io.Writer, r *cluster.Recovered) {
 
 	// A revocation that came after what is left of the catalog is not in it.
 	fmt.Fprintf(w, "ended: %s, %s of agents, %s\n",
-		count(r.Sessions, "session", "sessions"), count(r.Consents, "consent", "consents"), count(r.Links, "invitation or other link", "invitations and other links"))
+		catalog.Counted(r.Sessions, "session", "sessions"), catalog.Counted(r.Consents, "consent", "consents"), catalog.Counted(r.Links, "invitation or other link", "invitations and other links"))
 	fmt.Fprintf(w, "in force as they were then, with their passwords, roles and grants: %s, %s. Look through them:\n",
-		count(r.Accounts, "active account", "active accounts"), count(len(r.Keys), "API key", "API keys"))
+		catalog.Counted(r.Accounts, "active account", "active accounts"), catalog.Counted(len(r.Keys), "API key", "API keys"))
 	for _, key := range r.Keys {
 		fmt.Fprintf(w, "API key: %s\n", key)
 	}

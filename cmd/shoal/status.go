@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 // statusAnswer is what the command needs of GET /api/status.
@@ -192,7 +194,7 @@ func printStatus(w io.Writer, s *statusAnswer) {
 
 	// Only owners are told of disks.
 	if s.Storage.DiskFree > 0 {
-		files := count(s.Storage.Shards, "index file", "index files")
+		files := catalog.Counted(s.Storage.Shards, "index file", "index files")
 		fmt.Fprintf(w, "this node: %s, %s; mirrors %s; disk free %s\n",
 			files, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
 	}
@@ -283,7 +285,7 @@ func printCopies(w io.Writer, s *statusAnswer) {
 
 // some counts repositories and names the first of them.
 func some(n int, names []string) string {
-	out := count(n, "repository", "repositories")
+	out := catalog.Counted(n, "repository", "repositories")
 	if len(names) == 0 {
 		return out
 	}

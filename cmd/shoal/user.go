@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 type userAnswer struct {
@@ -136,7 +138,7 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s ended\n", count(out.Ended, "session", "sessions"))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s ended\n", catalog.Counted(out.Ended, "session", "sessions"))
 			return nil
 		}),
 	}

@@ -177,7 +177,7 @@ func (d *desk) stop(ctx context.Context, v catalog.Viewer, id string) error {
 
 // soft tells how far a question is.
 func (d *desk) soft(id string, steps int, doing string) string {
-	return fmt.Sprintf("Still researching (%s so far; now: %s). The full answer will be at %s. Call ask_codebase again with the same arguments to wait for it; that starts nothing anew.", counted(steps, "step", "steps"), doing, d.link(id))
+	return fmt.Sprintf("Still researching (%s so far; now: %s). The full answer will be at %s. Call ask_codebase again with the same arguments to wait for it; that starts nothing anew.", catalog.Counted(steps, "step", "steps"), doing, d.link(id))
 }
 
 // link is the page of a thread.
@@ -187,17 +187,10 @@ func (d *desk) link(id string) string { return d.base + "/chat/" + id }
 func (d *desk) text(r *Report) string {
 	var b strings.Builder
 	b.WriteString(Markdown(r.Answer, d.base))
-	fmt.Fprintf(&b, "\n\n---\nSources: %s, %s.", counted(len(r.Reads), "file read", "files read"), counted(r.Searches, "search", "searches"))
+	fmt.Fprintf(&b, "\n\n---\nSources: %s, %s.", catalog.Counted(len(r.Reads), "file read", "files read"), catalog.Counted(r.Searches, "search", "searches"))
 	fmt.Fprintf(&b, " Session: %s Model: %s.", d.link(r.ID), r.Model)
 	if len(r.Limits) > 0 {
 		b.WriteString("\n" + strings.Join(r.Limits, " "))
 	}
 	return b.String()
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -235,7 +235,7 @@ func (s *owns) difference(ctx context.Context, a *attempt, site, subject string,
 	}
 	return a.finishNoted(ctx, c, &catalog.NoteEvent{
 		Action: "permissions.shrunk", TargetType: "reader", Target: site + " " + subject,
-		Message: fmt.Sprintf("from %d repositories to %d", reader.Complete().GetCardinality(), set.GetCardinality()),
+		Message: fmt.Sprintf("from %s to %d", catalog.Counted(int(reader.Complete().GetCardinality()), "repository", "repositories"), set.GetCardinality()),
 	})
 }
 

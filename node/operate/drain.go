@@ -80,10 +80,7 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, req DrainRequest) 
 
 	// Fewer nodes than copies is no reason to refuse, but to be said.
 	if len(others) < d.replicas {
-		left := fmt.Sprintf("%d nodes are", len(others))
-		if len(others) == 1 {
-			left = "1 node is"
-		}
+		left := catalog.Counted(len(others), "node is", "nodes are")
 		out.Warning = fmt.Sprintf("%d copies of everything are wanted, and only %s left to hold them: add a node, or take one back with `shoal undrain`", d.replicas, left)
 	}
 	return out, nil
