@@ -159,7 +159,7 @@ func (s *server) repositories(ctx context.Context) (int, error) {
 // names are those of all repositories.
 func (s *server) names(ctx context.Context) (names []string, err error) {
 	for page := 1; ; page++ {
-		var list []struct{ Name string }
+		var list []struct{ RepoName string }
 		if err := s.get(ctx, fmt.Sprintf("/api/repos?perPage=100&page=%d", page), &list); err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (s *server) names(ctx context.Context) (names []string, err error) {
 			return names, nil
 		}
 		for _, r := range list {
-			names = append(names, r.Name)
+			names = append(names, r.RepoName)
 		}
 	}
 }
