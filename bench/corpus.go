@@ -82,16 +82,26 @@ func (c corpora) repository(ctx context.Context, dir, path string) (string, erro
 }
 
 // many returns a folder with one repository for each directory of the tree
-// that has files in it.
-func (c corpora) many(ctx context.Context) (string, error) {
-	tree, err := c.tree(ctx)
+// that has files in it, and these repositories.
+func (c corpora) many(ctx context.Context) (root string, repos []string, err error) {
+	root = filepath.Join(c.dir, "M")
+	done, err := exists(filepath.Join(root, ".complete"))
+	if err == nil && !done {
+		err = c.cut(ctx, root)
+	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 
-	root := filepath.Join(c.dir, "M")
-	if ok, err := exists(filepath.Join(root, ".complete")); ok || err != nil {
-		return root, err
+	repos, err = filepath.Glob(filepath.Join(root, "*.git"))
+	return root, repos, err
+}
+
+// cut makes the repositories of many.
+func (c corpora) cut(ctx context.Context, root string) error {
+	tree, err := c.tree(ctx)
+	if err != nil {
+		return err
 	}
 
 	c.log("cutting %s into repositories", tree)
@@ -108,10 +118,9 @@ func (c corpora) many(ctx context.Context) (string, error) {
 		return importDirectory(ctx, path, filepath.Join(root, strings.ReplaceAll(name, "/", "-")+".git"))
 	})
 	if err != nil {
-		return "", err
+		return err
 	}
-
-	return root, os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
+	return os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
 }
 
 // few returns a folder with n of the repositories of many, evenly chosen.
@@ -121,12 +130,7 @@ func (c corpora) few(ctx context.Context, n int) (string, error) {
 		return root, err
 	}
 
-	many, err := c.many(ctx)
-	if err != nil {
-		return "", err
-	}
-
-	repos, err := filepath.Glob(filepath.Join(many, "*.git"))
+	many, repos, err := c.many(ctx)
 	if err != nil {
 		return "", err
 	}

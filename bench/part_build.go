@@ -166,12 +166,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	root, err := r.corpora.many(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	repos, err := filepath.Glob(filepath.Join(root, "*.git"))
+	root, repos, err := r.corpora.many(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -102,12 +102,7 @@ func millis(all []time.Duration) []float64 {
 func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Growth with the number of repositories", Columns: []string{"repositories", "CPU of the node", "CPU of git", "wall", "on disk", "CPU of a second at rest", "rare literal", "weak expression", "common word"}}
 	f := newFit("CPU", "disk", "rest", "rare literal", "weak expression", "common word")
-	all, err := r.corpora.many(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	repos, err := filepath.Glob(filepath.Join(all, "*.git"))
+	all, repos, err := r.corpora.many(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -15,11 +15,7 @@ import (
 func partPeople(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Searches of people whose permissions are enforced (M)",
 		Columns: []string{"query", "all, not enforced", "all, granted", "half, granted", "granted / not enforced", ""}}
-	root, err := r.corpora.many(ctx)
-	if err != nil {
-		return nil, err
-	}
-	repos, err := filepath.Glob(filepath.Join(root, "*.git"))
+	root, repos, err := r.corpora.many(ctx)
 	if err != nil {
 		return nil, err
 	}

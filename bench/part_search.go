@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/match"
@@ -148,12 +147,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	root, err := r.corpora.many(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	repos, err := filepath.Glob(filepath.Join(root, "*.git"))
+	root, repos, err := r.corpora.many(ctx)
 	if err != nil {
 		return nil, err
 	}
