@@ -3,7 +3,6 @@ package configure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,6 +53,21 @@ func (a *agreedConfig) Propose(_ context.Context, cmds ...catalog.Command) (uint
 	return a.state.Index(), nil
 }
 
+// text is a file that differs from others by a size.
+func text(size string) []byte { return []byte(`{"settings": {"maxFileSize": ` + size + `}}`) }
+
+// agree has such a file come into force.
+func (a *agreedConfig) agree(t *testing.T, size string) {
+	t.Helper()
+	file, err := config.Parse(text(size))
+	if err == nil {
+		_, err = a.Propose(t.Context(), catalog.NewSetConfig(text(size), file))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // The file of a node that joins changes nothing; one that is changed while the
 // node is still joining is a change.
 func TestAFileChangedDuringTheStartIsAChange(t *testing.T) {
@@ -64,7 +78,6 @@ func TestAFileChangedDuringTheStartIsAChange(t *testing.T) {
 		{"a wrong file, and then a right one", `"x"`, "2", "7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text := func(size string) []byte { return []byte(`{"settings": {"maxFileSize": ` + size + `}}`) }
 			dir := t.TempDir()
 			path := filepath.Join(dir, "shoal.json")
 			write := func(size string) {
@@ -73,11 +86,7 @@ func TestAFileChangedDuringTheStartIsAChange(t *testing.T) {
 				}
 			}
 			a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
-			file, err := config.Parse(text("7"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			a.Propose(t.Context(), catalog.NewSetConfig(text("7"), file))
+			a.agree(t, "7")
 
 			write(c.atStart)
 			found, err := Find(path, dir)
@@ -138,37 +147,18 @@ func TestAFileThatIsOldWhenItIsReadTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
-	text := func(size string) []byte { return []byte(`{"settings": {"maxFileSize": ` + size + `}}`) }
 	a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
-	agree := func(size string) {
-		t.Helper()
-		file, err := config.Parse(text(size))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Propose(t.Context(), catalog.NewSetConfig(text(size), file)); err != nil {
-			t.Fatal(err)
-		}
-	}
 
 	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
-	agree("1")
+	a.agree(t, "1")
 	f.offer(t.Context(), text("1"), a.View().Config(), false)
-	agree("2")
+	a.agree(t, "2")
 
 	// The file is a pipe: it is read while the next change is agreed on.
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		w, err := os.OpenFile(path, os.O_WRONLY, 0) // until it is opened for reading
-		if err != nil {
-			return
-		}
-		agree("3")
-		w.Write(text("2"))
-		w.Close()
-	}()
+	go writeMeanwhile(path, "2", func() { a.agree(t, "3") })
 	last := hashOf(text("1"))
 	if !f.look(t.Context(), &last) {
 		t.Error("the look is not settled")
@@ -178,43 +168,42 @@ func TestAFileThatIsOldWhenItIsReadTakesNothingBack(t *testing.T) {
 	}
 }
 
+// writeMeanwhile writes to a pipe that is being read as a file, after something
+// else has happened.
+func writeMeanwhile(path, size string, meanwhile func()) {
+	w, err := os.OpenFile(path, os.O_WRONLY, 0) // until it is opened for reading
+	if err != nil {
+		return
+	}
+	meanwhile()
+	w.Write(text(size))
+	w.Close()
+}
+
 // While a node starts, its file changes, and another node brings that into force.
 func TestWhatAStartFoundIsNotOfferedOnceTheFileHasChanged(t *testing.T) {
 	t.Parallel()
-	text := func(size int) []byte { return fmt.Appendf(nil, `{"settings": {"maxFileSize": %d}}`, size) }
 	for _, c := range []struct {
 		name         string
-		inForce      int // before the node has begun; 0 for nothing
-		before, then int // the file at the start, and when the node has begun
-		want         int // in force after the first look
+		inForce      string // before the node has begun; "" for nothing
+		before, then string // the file at the start, and when the node has begun
+		want         string // in force after the first look
 	}{
-		{"another node was first", 3, 2, 3, 3},
-		{"nobody was: a change is a change", 1, 1, 2, 2},
-		{"the first node of all", 0, 1, 2, 2},
-		{"nothing changed", 1, 1, 1, 1},
-		{"changed while the node was down", 1, 2, 2, 2},
+		{"another node was first", "3", "2", "3", "3"},
+		{"nobody was: a change is a change", "1", "1", "2", "2"},
+		{"the first node of all", "", "1", "2", "2"},
+		{"nothing changed", "1", "1", "1", "1"},
+		{"changed while the node was down", "1", "2", "2", "2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			path := filepath.Join(dir, "shoal.json")
 			a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
-			propose := func(size int) {
-				file, err := config.Parse(text(size))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := a.Propose(t.Context(), catalog.NewSetConfig(text(size), file)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if c.inForce > 0 {
-				propose(c.inForce)
-			}
-
 			m := memory{path: filepath.Join(dir, memoryFile)}
-			if c.inForce > 0 {
-				m.Seen = []string{hashOf(text(1))}
+			if c.inForce != "" {
+				a.agree(t, c.inForce)
+				m.Seen = []string{hashOf(text("1"))}
 			}
 			f := NewFile(&Found{path: path, bytes: text(c.before), memory: m}, a, slog.New(slog.DiscardHandler), time.Now)
 			if err := os.WriteFile(path, text(c.then), 0o600); err != nil {
@@ -244,20 +233,9 @@ func TestAChangeIsNotOlderThanTheOneBefore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shoal.json")
-	text := func(size string) []byte { return []byte(`{"settings": {"maxFileSize": ` + size + `}}`) }
 	a := &agreedConfig{state: catalog.New(), synced: make(chan struct{})}
-	agree := func(size string) {
-		t.Helper()
-		file, err := config.Parse(text(size))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Propose(t.Context(), catalog.NewSetConfig(text(size), file)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	f := NewFile(&Found{path: path, memory: memory{path: filepath.Join(dir, memoryFile)}}, a, slog.New(slog.DiscardHandler), time.Now)
-	agree("1")
+	a.agree(t, "1")
 	f.offer(t.Context(), text("1"), a.View().Config(), false)
 
 	a.lost = true
@@ -270,21 +248,12 @@ func TestAChangeIsNotOlderThanTheOneBefore(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write := func(meanwhile func()) {
-		w, err := os.OpenFile(path, os.O_WRONLY, 0) // until it is opened for reading
-		if err != nil {
-			return
-		}
-		meanwhile()
-		w.Write(text("3"))
-		w.Close()
-	}
 	last := hashOf(text("1"))
-	go write(func() { agree("2") })
+	go writeMeanwhile(path, "3", func() { a.agree(t, "2") })
 	if f.look(t.Context(), &last) {
 		t.Error("the second change is settled, and the first one in force")
 	}
-	go write(func() {})
+	go writeMeanwhile(path, "3", func() {})
 	if !f.look(t.Context(), &last) {
 		t.Error("the second change is not settled")
 	}
