@@ -52,13 +52,7 @@ func startAnswering(t *testing.T) *answering {
 	for _, n := range a.f.Nodes {
 		n.WaitIndexed(1)
 		n.Wait("models, and three voters", func() error {
-			voters := 0
-			for _, m := range n.Status().Members {
-				if m.Health == "alive" && m.Role != "nonvoter" {
-					voters++
-				}
-			}
-			if !n.HasModel() || voters != 3 {
+			if voters := n.LiveVoters(); !n.HasModel() || voters != 3 {
 				return fmt.Errorf("model %v, %d voters", n.HasModel(), voters)
 			}
 			return nil

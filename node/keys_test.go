@@ -102,13 +102,7 @@ func viewerIs(t *testing.T, n *nodetest.Node, made *account.CreateKeyResponse, w
 // threeVoters is the condition that a cluster of three has given all a vote.
 func threeVoters(n *nodetest.Node) func() error {
 	return func() error {
-		voters := 0
-		for _, m := range n.Status().Members {
-			if m.Role != "nonvoter" {
-				voters++
-			}
-		}
-		if voters != 3 {
+		if voters := n.LiveVoters(); voters != 3 {
 			return fmt.Errorf("%d voters", voters)
 		}
 		return nil

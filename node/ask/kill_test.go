@@ -199,14 +199,9 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 func waitWhole(f *nodetest.Fleet) {
 	for _, n := range f.Nodes {
 		n.Wait("three live voters and all copies", func() error {
-			whole, s := 0, n.Status()
-			for _, m := range s.Members {
-				if m.Health == "alive" && m.Role != "nonvoter" {
-					whole++
-				}
-			}
-			if whole != len(f.Nodes) || s.Placement.UnderReplicated > 0 {
-				return fmt.Errorf("%d live voters, without all copies %q", whole, s.Placement.Short)
+			voters, placement := n.LiveVoters(), n.Status().Placement
+			if voters != len(f.Nodes) || placement.UnderReplicated > 0 {
+				return fmt.Errorf("%d live voters, without all copies %q", voters, placement.Short)
 			}
 			return nil
 		})

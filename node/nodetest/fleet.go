@@ -154,13 +154,7 @@ func (f *Fleet) bearsLoss() bool {
 		return true
 	}
 
-	voters := 0
-	for _, m := range f.Nodes[0].Status().Members {
-		if m.Health == "alive" && m.Role != "nonvoter" {
-			voters++
-		}
-	}
-	return voters >= 3
+	return f.Nodes[0].LiveVoters() >= 3
 }
 
 // Cut cuts the link between two nodes, in both directions.

@@ -272,6 +272,17 @@ func (n *Node) Status() *node.StatusResponse {
 	return s
 }
 
+// LiveVoters is how many members vote and can be reached, as the node sees it.
+func (n *Node) LiveVoters() (voters int) {
+	n.t.Helper()
+	for _, m := range n.Status().Members {
+		if m.Health == "alive" && m.Role != "nonvoter" {
+			voters++
+		}
+	}
+	return voters
+}
+
 // WaitIndexed waits until that many repositories are listed and indexed, and
 // no job is under way or waiting.
 func (n *Node) WaitIndexed(repos int) {
