@@ -125,43 +125,30 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	}
 	head.Scripts = []string{"js/file.js"}
 
-	ended := p.origins(ctx, v, l)
-	page := func(o origins) blamePage {
-		if o.err != nil {
-			return blamePage{place: l, Trouble: troubleOf(o.err, "").Message}
+	// Of the same revision, so that lines and commits belong together.
+	ended := inBackground(func() (*browse.BlameResponse, error) {
+		return p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+	})
+	page := func(r *browse.BlameResponse, err error) blamePage {
+		if err != nil {
+			return blamePage{place: l, Trouble: troubleOf(err, "").Message}
 		}
-		return blamePage{place: l, Ages: ages, Code: template.HTML(p.appendBlame(nil, l.Repo, src, o.found))}
+		return blamePage{place: l, Ages: ages, Code: template.HTML(p.appendBlame(nil, l.Repo, src, r))}
 	}
 
 	if o, quick := inTime(ended); quick {
-		if o.err != nil {
-			return o.err
+		r, err := o.taken()
+		if err != nil {
+			return err
 		}
-		return v.Show(head, blameTemplate, page(o))
+		return v.Show(head, blameTemplate, page(r, nil))
 	}
 	streamBlame(v, head, ended, page)
 	return nil
 }
 
-// origins is where the lines of a file come from.
-type origins struct {
-	found *browse.BlameResponse
-	err   error
-}
-
-// origins asks beside the page, as git reads a long history for seconds.
-func (p *revisions) origins(ctx context.Context, v *layout.Visit, l place) <-chan origins {
-	ended := make(chan origins, 1) // nobody may be there who takes it
-	go func() {
-		// Of the same revision, so that lines and commits belong together.
-		r, err := p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
-		ended <- origins{r, err}
-	}()
-	return ended
-}
-
-// streamBlame sends the frame of a page at once, and the lines when git has ended.
-func streamBlame(v *layout.Visit, head layout.Head, ended <-chan origins, page func(origins) blamePage) {
+// streamBlame sends the frame of a page at once, and the page when git has ended.
+func streamBlame(v *layout.Visit, head layout.Head, ended <-chan outcome[*browse.BlameResponse], page func(*browse.BlameResponse, error) blamePage) {
 	v.Mime = layout.MimeHTML
 	v.Stream = func(w *bufio.Writer) error {
 		if v.Part == "" {
@@ -176,7 +163,7 @@ func streamBlame(v *layout.Visit, head layout.Head, ended <-chan origins, page f
 		}
 
 		var b bytes.Buffer
-		if err := blameTemplate.Execute(&b, page(<-ended)); err != nil {
+		if err := blameTemplate.Execute(&b, page((<-ended).taken())); err != nil {
 			return err
 		}
 		if v.Part == "" {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -20,26 +21,60 @@ const (
 // frameAfter is how long a reader sees nothing: then the frame of the page comes.
 const frameAfter = 80 * time.Millisecond
 
+// outcome is what a page is made of, or why there is none.
+type outcome[T any] struct {
+	it    T
+	err   error
+	panic string // what making it panicked with, and where
+}
+
+// inBackground makes what takes long in a goroutine, so that the frame of the page need
+// not wait for it.
+func inBackground[T any](work func() (T, error)) <-chan outcome[T] {
+	ended := make(chan outcome[T], 1) // nobody may be there who takes it
+	go func() {
+		var o outcome[T]
+		defer func() {
+			// Here it would end the node.
+			if p := recover(); p != nil {
+				o.panic = fmt.Sprintf("%v\n\n%s", p, debug.Stack())
+			}
+			ended <- o
+		}()
+		o.it, o.err = work()
+	}()
+	return ended
+}
+
+// taken is an outcome for who makes the page. It panics as the making of it did:
+// whoever serves the request knows what to do then.
+func (o outcome[T]) taken() (T, error) {
+	if o.panic != "" {
+		panic(o.panic)
+	}
+	return o.it, o.err
+}
+
 // inTime waits for what a page is made of until its frame is due. What is quick
 // is a page as any other, with its own status.
-func inTime[T any](made <-chan T) (it T, quick bool) {
+func inTime[T any](ended <-chan outcome[T]) (o outcome[T], quick bool) {
 	frame := time.NewTimer(frameAfter)
 	defer frame.Stop()
 	select {
-	case t := <-made:
-		return t, true
+	case o := <-ended:
+		return o, true
 	case <-frame.C:
-		return it, false
+		return o, false
 	}
 }
 
 // await waits for the end of a search, and writes meanwhile how far it has come:
 // lines of which a browser shows the last, until something follows it. Where the
 // reader has left the search is not waited for: its context ends.
-func await(w *bufio.Writer, ended <-chan found, progress *search.Progress, began time.Time, now func() time.Time) (found, error) {
+func await(w *bufio.Writer, ended <-chan outcome[*heap], progress *search.Progress, began time.Time, now func() time.Time) (o outcome[*heap], err error) {
 	// Its context has ended with the reader, so that the search is about to end as well.
 	if err := w.Flush(); err != nil {
-		return found{}, errors.Join(err, (<-ended).err)
+		return o, errors.Join(err, (<-ended).err)
 	}
 
 	// Counted from the beginning of the search: the frame has used up a part of it.
@@ -47,16 +82,16 @@ func await(w *bufio.Writer, ended <-chan found, progress *search.Progress, began
 	defer timer.Stop()
 	for {
 		select {
-		case f := <-ended:
-			return f, nil
+		case o := <-ended:
+			return o, nil
 		case <-timer.C:
 		}
 
 		if _, err := w.WriteString(`<p class="doing">` + doing(progress.Now(), now().Sub(began)) + "</p>\n"); err != nil {
-			return found{}, errors.Join(err, (<-ended).err)
+			return o, errors.Join(err, (<-ended).err)
 		}
 		if err := w.Flush(); err != nil {
-			return found{}, errors.Join(err, (<-ended).err)
+			return o, errors.Join(err, (<-ended).err)
 		}
 		timer.Reset(tellEvery)
 	}

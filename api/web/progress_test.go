@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -87,4 +88,17 @@ func TestWhatIsCountedExactlyIsNotCalledALowerBound(t *testing.T) {
 			t.Errorf("%s: %q and %q", c.query, got, p.Text)
 		}
 	}
+}
+
+// What panics beside the page panics for who makes the page, and ends no node.
+func TestAPanicInTheBackgroundIsThatOfThePage(t *testing.T) {
+	t.Parallel()
+	ended := inBackground(func() (int, error) { panic("a walrus") })
+	defer func() {
+		if p := fmt.Sprint(recover()); !strings.Contains(p, "a walrus") || !strings.Contains(p, "progress_test.go") {
+			t.Errorf("the page panics with %s", p)
+		}
+	}()
+	(<-ended).taken()
+	t.Error("nobody hears of it")
 }

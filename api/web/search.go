@@ -66,12 +66,6 @@ func contextOf(s string) int {
 	return 0
 }
 
-// found is what the searches of a page have found.
-type found struct {
-	heap *heap
-	err  error
-}
-
 // search is the page of results. Where the search takes a while the frame is
 // sent first, so that the browser has styles and box before the results.
 func (p *searching) search(ctx context.Context, v *layout.Visit) error {
@@ -92,24 +86,19 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 
 	began, progress := p.now(), &search.Progress{}
 	req.Progress = progress
-	ended := make(chan found, 1)
+	ended := inBackground(func() (*heap, error) { return p.lookFor(ctx, v.Viewer, r, req) })
 
-	go func() {
-		h, err := p.lookFor(ctx, v.Viewer, r, req)
-		ended <- found{h, err}
-	}()
-
-	answer := func(f found) error {
+	answer := func(o outcome[*heap]) error {
 		r.took = p.now().Sub(began)
-		if f.err != nil {
-			return f.err
+		h, err := o.taken()
+		if err == nil {
+			p.tell(ctx, v, r, h)
 		}
-		p.tell(ctx, v, r, f.heap)
-		return nil
+		return err
 	}
 
-	if f, quick := inTime(ended); quick {
-		if err := answer(f); err != nil {
+	if o, quick := inTime(ended); quick {
+		if err := answer(o); err != nil {
 			return r.refuse(v, err)
 		}
 		return r.show(v)
@@ -121,11 +110,11 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 			v.Begin(w, r.head())
 		}
 
-		f, err := await(w, ended, progress, began, p.now)
+		o, err := await(w, ended, progress, began, p.now)
 		if err != nil {
 			return err
 		}
-		if err := answer(f); err != nil {
+		if err := answer(o); err != nil {
 			r.Trouble = troubleOf(err, box.Query)
 		}
 		return r.rest(v, w)
