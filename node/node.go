@@ -132,6 +132,7 @@ func (n *Node) wireAccess() host.Tools {
 
 	apps := func() []config.App { return file().Apps }
 	tools := host.NewTools(n.env.Secret, n.env.Lookup, apps, n.opt.Now)
+	tools.Forget = n.env.Forget
 	tools.Record(n.opt.HostRecord)
 	tools.Answers = host.NewAnswers(filepath.Join(n.opt.Dir, "answers"))
 	return tools
@@ -160,6 +161,7 @@ func (n *Node) wireDoors(tools host.Tools) {
 		File:     func() *config.File { return n.cluster.View().File() },
 		Lookup:   n.env.Lookup,
 		Secret:   n.env.Secret,
+		Forget:   n.env.Forget,
 
 		Hosts:     tools,
 		Transport: n.opt.Providers,
@@ -388,7 +390,7 @@ func (n *Node) wireAsker() {
 		Net:     n.cluster,
 		Threads: n.threads,
 		Gate:    n.gate,
-		Models:  model.New(model.Deps{Secret: n.env.Secret, Lookup: n.env.Lookup, GoogleToken: n.env.GoogleToken, Wait: clock.Wait}),
+		Models:  model.New(model.Deps{Secret: n.env.Secret, Forget: n.env.Forget, Lookup: n.env.Lookup, GoogleToken: n.env.GoogleToken, Wait: clock.Wait}),
 		Sources: ask.Sources{Search: n.Searcher, Browse: n.Browser, History: n.Browser, Repos: n.Browser.Repos},
 
 		Lookup:  n.env.Lookup,

@@ -68,6 +68,7 @@ func onlineTools(file *config.File, getenv func(string) string) host.Tools {
 
 	apps := func() []config.App { return file.Apps }
 	tools := host.NewTools(env.Secret, env.Lookup, apps, time.Now)
+	tools.Forget = env.Forget
 	tools.Record(getenv(recordVariable))
 	return tools
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -38,11 +39,14 @@ type Environment struct {
 
 type cachedSecret struct {
 	value string
+	from  time.Time // when it was asked for
 	until time.Time
 }
 
-// secretTime is how long a secret of the manager is kept.
-const secretTime = 5 * time.Minute
+const (
+	secretTime = 5 * time.Minute  // that a secret of the manager is kept
+	freshTime  = 10 * time.Second // that it is kept whoever refuses it, so that refusals are no calls without end
+)
 
 // New makes an Environment.
 func New(d Deps) *Environment {
@@ -108,6 +112,20 @@ func (e *Environment) Secret(ctx context.Context, t config.Token) (string, error
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.cached[t.GoogleCloud] = cachedSecret{value, e.d.Now().Add(secretTime)}
+	now := e.d.Now()
+	e.cached[t.GoogleCloud] = cachedSecret{value: value, from: now, until: now.Add(secretTime)}
 	return value, nil
+}
+
+// Forget has the secrets of the manager and the access tokens of Google asked
+// for anew, but those of the last ten seconds. It is for whoever was refused with
+// one: it may have been changed.
+func (e *Environment) Forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	old := e.d.Now().Add(-freshTime)
+	stale := func(_ string, s cachedSecret) bool { return s.from.Before(old) }
+	maps.DeleteFunc(e.cached, stale)
+	maps.DeleteFunc(e.tokens, stale)
 }

@@ -130,11 +130,12 @@ func (e *Environment) newToken(ctx context.Context, path string) (string, error)
 	}
 
 	// A minute early, so that no call is under way with a token that ends.
-	until := e.d.Now().Add(time.Duration(answer.ExpiresIn)*time.Second - time.Minute)
+	now := e.d.Now()
+	until := now.Add(time.Duration(answer.ExpiresIn)*time.Second - time.Minute)
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.tokens[path] = cachedSecret{answer.AccessToken, until}
+	e.tokens[path] = cachedSecret{value: answer.AccessToken, from: now, until: until}
 	return answer.AccessToken, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -19,6 +20,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
 )
 
 // google answers questions for tokens in place of Google: each token is another
@@ -189,4 +192,50 @@ func TestKeyFilesOfGoogle(t *testing.T) {
 			t.Errorf("%s: asked %s for %s", tt.path, g.last.Load().URL, *g.body.Load())
 		}
 	}
+}
+
+// A secret of the manager is kept for five minutes. Whoever is refused with it has it
+// asked for anew, but not more than once in ten seconds.
+func TestARefusedSecretIsAskedForAnew(t *testing.T) {
+	t.Parallel()
+	const name = "projects/p/secrets/s/versions/latest"
+	synctest.Test(t, func(t *testing.T) {
+		m := &manager{}
+		e := environment(nil)
+		e.client.Transport = m
+		for _, step := range []struct {
+			after   time.Duration
+			refused bool
+			want    string
+		}{
+			{0, false, "1"},
+			{4 * time.Minute, false, "1"},
+			{0, true, "2"},
+			{5 * time.Second, true, "2"}, // asked for a moment ago
+			{6 * time.Second, true, "3"},
+			{6 * time.Minute, false, "4"},
+		} {
+			time.Sleep(step.after)
+			if step.refused {
+				e.Forget()
+			}
+			got, err := e.Secret(t.Context(), config.Token{GoogleCloud: name})
+			if err != nil || got != step.want {
+				t.Errorf("after %v, refused %v: %q, %v; want %q", step.after, step.refused, got, err, step.want)
+			}
+		}
+	})
+}
+
+// manager answers in place of Google and its secret manager: each look gives another
+// version of the secret.
+type manager struct{ looks atomic.Int64 }
+
+func (m *manager) RoundTrip(req *http.Request) (*http.Response, error) {
+	answer := `{"access_token":"ya29","expires_in":3600}`
+	if req.URL.Host == "secretmanager.googleapis.com" {
+		version := fmt.Sprint(m.looks.Add(1), "\n")
+		answer = fmt.Sprintf(`{"payload":{"data":%q}}`, base64.StdEncoding.EncodeToString([]byte(version)))
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(answer))}, nil
 }

@@ -35,6 +35,7 @@ const (
 // Tools are what all hosts need to ask.
 type Tools struct {
 	Secret    Secret
+	Forget    func()            // has kept secrets asked for anew, since one was refused; nil where none are kept
 	Transport http.RoundTripper // with the proxy and the certificates of the process
 	Budgets   *Budgets
 	Now       func() time.Time
@@ -176,13 +177,22 @@ type question struct {
 	method string // GET unless it is set
 	body   []byte // of JSON; nil for none
 	plain  bool   // the answer must not be compressed
+	sent   string // the credential that it was asked with last
 }
 
 // patiently asks again where that may help.
 func (c *client) patiently(ctx context.Context, q question, into any) (http.Header, error) {
 	wait := firstWait
+	again := false
 	for try := 1; ; try++ {
-		head, err := c.once(ctx, q, into)
+		head, err := c.once(ctx, &q, into)
+
+		// A credential that was changed a moment ago counts at once.
+		if RefusesToken(err) && !again && c.changed(ctx, q.sent) {
+			again = true
+			continue
+		}
+
 		if err == nil || try == tries || ctx.Err() != nil || !passes(err) {
 			return head, err
 		}
@@ -204,6 +214,15 @@ func (c *client) patiently(ctx context.Context, q question, into any) (http.Head
 		}
 		wait *= 2
 	}
+}
+
+// changed reports whether the credential is another than the one that was refused.
+func (c *client) changed(ctx context.Context, refused string) bool {
+	if c.tools.Forget != nil {
+		c.tools.Forget()
+	}
+	value, err := c.authorize(ctx)
+	return err == nil && value != refused
 }
 
 // endsEarly reports whether an answer broke off, or was no good once it was unpacked.
@@ -228,7 +247,7 @@ func lasts(err error) bool {
 }
 
 // once makes one call.
-func (c *client) once(ctx context.Context, q question, into any) (http.Header, error) {
+func (c *client) once(ctx context.Context, q *question, into any) (http.Header, error) {
 	leave, err := c.budget.enter(ctx, c.tools.Wait)
 	if err != nil {
 		return nil, err
@@ -313,7 +332,7 @@ func (c *client) ours(at time.Time) time.Time { return at.Add(-time.Duration(c.a
 // theirs is the time that it is at the host.
 func (c *client) theirs() time.Time { return c.tools.Now().Add(time.Duration(c.ahead.Load())) }
 
-func (c *client) request(ctx context.Context, q question) (*http.Request, error) {
+func (c *client) request(ctx context.Context, q *question) (*http.Request, error) {
 	u := q.at
 
 	// An address that the host named itself, as that of a next page, must not carry the
@@ -343,6 +362,7 @@ func (c *client) request(ctx context.Context, q question) (*http.Request, error)
 	if err != nil {
 		return nil, err
 	}
+	q.sent = value
 	if value != "" {
 		req.Header.Set("Authorization", value)
 	}

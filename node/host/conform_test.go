@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 	"github.com/shoalsearch/shoal/shard/git"
 )
@@ -44,6 +46,7 @@ var conformance = []struct {
 	{"limits", "a pause that is asked for beside an answer", nil, tryPause},
 	{"limits", "two connections with one token", nil, tryShared},
 	{"credentials", "wrong, then changed", nil, tryCredentials},
+	{"credentials", "changed while an old one is kept", nil, tryKept},
 	{"look-up", "there, gone, and of another host", nil, tryLookup},
 	{"pushes", "what was pushed to since", nil, tryPushes},
 	{"git", "fetched with the credential, and not without", nil, tryGit},
@@ -630,6 +633,39 @@ func tryCredentials(t *testing.T, st *stand) {
 	sound(tr, "after the token was changed", rec, err)
 	if len(rec.repos) == 0 {
 		t.Error("nothing is listed")
+	}
+}
+
+// tryKept has a token changed at the host and in the manager while this node keeps
+// the old one: it is asked for anew, and the listing is none the wiser.
+func tryKept(t *testing.T, st *stand) {
+	tr := st.start(t, world()...)
+	w := wanted{owners: []string{"acme", "other"}, users: []string{"ann"}, repos: []string{"acme/app"}}
+	before, err := tr.list(w)
+	sound(tr, "with the first token", before, err)
+	calls := tr.s.Calls()
+
+	var mu sync.Mutex
+	kept, manager := hosttest.Token, "rotated"
+	tr.tools.Secret = func(context.Context, config.Token) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return kept, nil
+	}
+	tr.tools.Forget = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		kept = manager
+	}
+	tr.s.Do(func(s *hosttest.State) { *s.Token = manager })
+
+	after, err := tr.list(w)
+	sound(tr, "with a token that was changed", after, err)
+	if got, want := after.names(), before.names(); got != want {
+		t.Errorf("listed %s, want %s", got, want)
+	}
+	if more := tr.s.Calls() - 2*calls; more > parallel+1 {
+		t.Errorf("%d calls more than with a token that was right from the start", more)
 	}
 }
 

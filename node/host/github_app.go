@@ -138,11 +138,7 @@ func (a *githubApp) token(ctx context.Context, owner string) (string, error) {
 		Token string `json:"token"`
 	}
 	at := a.at(nil, "app", "installations", strconv.FormatInt(id, 10), "access_tokens")
-	err := a.byTheirClock(func() error {
-		_, err := a.patiently(ctx, question{at: at, method: http.MethodPost}, &fresh)
-		return err
-	})
-	if err != nil {
+	if _, err := a.patiently(ctx, question{at: at, method: http.MethodPost}, &fresh); err != nil {
 		return "", fmt.Errorf("GitHub App %s: make a token for %s: %w", a.app.ID, owner, err)
 	}
 
@@ -171,9 +167,7 @@ func (a *githubApp) list(ctx context.Context) error {
 	}
 
 	first := a.at(url.Values{"per_page": {"100"}}, "app", "installations")
-	err := a.byTheirClock(func() error {
-		return arrays(ctx, a.client, first, nil, take, func(at *url.URL, head http.Header, _ int) *url.URL { return a.nextLink(at, head) })
-	})
+	err := arrays(ctx, a.client, first, nil, take, func(at *url.URL, head http.Header, _ int) *url.URL { return a.nextLink(at, head) })
 	if err != nil {
 		return err
 	}
@@ -182,19 +176,9 @@ func (a *githubApp) list(ctx context.Context) error {
 	return nil
 }
 
-// byTheirClock asks once more where the answer told that the clocks are apart: by
-// the clock of this node the app's proof was of another time.
-func (a *githubApp) byTheirClock(ask func() error) error {
-	before := a.ahead.Load()
-	err := ask()
-	if apart := time.Duration(a.ahead.Load() - before); RefusesToken(err) && apart.Abs() > 30*time.Second {
-		return ask()
-	}
-	return err
-}
-
 // sign makes the JSON web token by which an app proves what it is, for nine
-// minutes. The key is read anew each time, so that one that was changed works.
+// minutes by the clock of the host. A proof that is refused is made once more: by
+// then the host has told what time it is there, and the key is read anew each time.
 func (a *githubApp) sign(ctx context.Context) (string, error) {
 	text, err := a.tools.Secret(ctx, *a.app.PrivateKey)
 	if err != nil {

@@ -143,7 +143,7 @@ func (g *gitlab) noteToken(ctx context.Context) {
 	}
 
 	// Not every kind of token can be asked for: nothing is known then, and nothing is wrong.
-	if _, err := g.once(ctx, question{at: g.at(nil, "personal_access_tokens", "self")}, &token); err != nil {
+	if _, err := g.once(ctx, &question{at: g.at(nil, "personal_access_tokens", "self")}, &token); err != nil {
 		return
 	}
 

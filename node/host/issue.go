@@ -48,7 +48,7 @@ func (i *Issue) Passes() bool {
 }
 
 // newToken is what to do about a token. The environment of a process does not change while it runs.
-const newToken = "Make a new token at the host and put it where the connection's token is read from. A secret manager is asked for it within five minutes; for a token in a variable start the nodes again."
+const newToken = "Make a new token at the host and put it where the connection's token is read from. One in a secret manager counts at the next try; for a token in a variable start the nodes again."
 
 // advice is what to do about each code, where the sentence of the issue does
 // not say it.

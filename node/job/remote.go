@@ -33,6 +33,13 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 	mirror := rs.mirrors.Get(repo.ID)
 	fetched, err := mirror.Fetch(ctx, remote, opt)
 
+	// A credential that was changed a moment ago counts at once.
+	if errors.Is(err, git.ErrAuth) && ctx.Err() == nil {
+		if fresh, changed := rs.changed(ctx, repo, remote); changed {
+			fetched, err = mirror.Fetch(ctx, fresh, opt)
+		}
+	}
+
 	// A fetch that failed may have brought objects too.
 	if err != nil || fetched.Changed {
 		rs.mirrors.Changed(repo.ID)
@@ -42,6 +49,16 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 		return nil, fetched, err
 	}
 	return mirror, fetched, nil
+}
+
+// changed gives a remote with its credential of now, where that is another than the
+// one that was refused.
+func (rs *remotes) changed(ctx context.Context, repo *catalog.Repo, refused git.Remote) (git.Remote, bool) {
+	if rs.hosts.Forget != nil {
+		rs.hosts.Forget()
+	}
+	fresh, err := rs.remote(ctx, repo)
+	return fresh, err == nil && fresh.Credential != refused.Credential
 }
 
 // remote is where a repository is fetched from: with the credential of the

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/node/host/hosttest"
+	"github.com/shoalsearch/shoal/shard/git"
 )
 
 // linked is a repository of these connections.
@@ -65,6 +70,38 @@ func TestWithWhatARepositoryIsFetched(t *testing.T) {
 		if got.URL != c.url || got.Credential.Password != c.password || got.Within != c.within {
 			t.Errorf("%q: fetched from %s with %q within %q, want %q within %q", c.connections, got.URL, got.Credential.Password, got.Within, c.password, c.within)
 		}
+	}
+}
+
+// A token that was changed at the host and in the manager while this node keeps the
+// old one is read once more, and the fetch goes on. One that stays refused fails it.
+func TestAFetchReadsARefusedCredentialOnceMore(t *testing.T) {
+	t.Parallel()
+	origin := filepath.Join(t.TempDir(), "app.git")
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", origin).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v\n%s", err, out)
+	}
+	s := hosttest.Start(t, hosttest.Gitea(), hosttest.Repo{ID: 1, Owner: "acme", Name: "app", Git: origin})
+	w := newWorld(t, fmt.Sprintf(`{"connections": {"one": {"type": "gitea", "url": %q, "token": {"env": "T"}, "orgs": ["acme"]}}}`, s.URL), 1)
+	mirrors, err := hold.OpenMirrors(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mirrors.Close() })
+
+	kept, manager := "old", hosttest.Token
+	rs := &remotes{view: w.View, mirrors: mirrors, hosts: host.Tools{
+		Secret: func(context.Context, config.Token) (string, error) { return kept, nil },
+		Forget: func() { kept = manager },
+	}}
+	repo := linked(s.URL+"/acme/app.git", "one")
+	if _, _, err := rs.fetch(t.Context(), repo, git.FetchOptions{}); err != nil {
+		t.Errorf("with a token that was changed: %v", err)
+	}
+
+	kept, manager = "old", "wrong too"
+	if _, _, err := rs.fetch(t.Context(), repo, git.FetchOptions{}); !errors.Is(err, git.ErrAuth) {
+		t.Errorf("with a token that stays refused: %v", err)
 	}
 }
 

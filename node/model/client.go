@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 // Deps is what models are called with.
 type Deps struct {
 	Secret      func(ctx context.Context, t config.Token) (string, error)
+	Forget      func() // has kept secrets asked for anew, since one was refused; nil where none are kept
 	Lookup      func(variable string) (string, bool)
 	GoogleToken func(ctx context.Context, keyFile string) (string, error) // "" for the credentials of the host
 	Wait        func(ctx context.Context, d time.Duration) bool           // false where ctx ended
@@ -44,10 +46,11 @@ type wire interface {
 }
 
 // Client is one model, ready to be called. It holds its secrets as they were
-// when it was opened. It may be used by one at a time.
+// when it was opened, or when one was refused. It may be used by one at a time.
 type Client struct {
-	e    *endpoint
-	wire wire
+	models *Models
+	e      *endpoint
+	wire   wire
 }
 
 // Open resolves what a model needs. It fails with an *Error, without a call,
@@ -74,7 +77,7 @@ func (ms *Models) Open(ctx context.Context, m *config.Model) (*Client, error) {
 	if err != nil {
 		return nil, e.redacted(toError(ctx, err))
 	}
-	return &Client{e, w}, nil
+	return &Client{ms, e, w}, nil
 }
 
 // Name is provider/model.
@@ -106,6 +109,11 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 			continue
 		}
 
+		// A secret that was changed a moment ago counts at once.
+		if e.Kind == BadKey && try == 1 && c.reopen(ctx) {
+			continue
+		}
+
 		if !e.again() || try == maxAttempts {
 			return nil, e
 		}
@@ -116,6 +124,21 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// reopen takes the secrets of now, and reports whether they are others than those
+// that were refused.
+func (c *Client) reopen(ctx context.Context) bool {
+	if c.models.d.Forget != nil {
+		c.models.d.Forget()
+	}
+
+	fresh, err := c.models.Open(ctx, c.e.m)
+	if err != nil || slices.Equal(fresh.e.secrets, c.e.secrets) {
+		return false
+	}
+	*c = *fresh
+	return true
 }
 
 // pauseBefore is how long to wait after a try: 1, 4, 16 s and up to a quarter

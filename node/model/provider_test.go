@@ -206,6 +206,56 @@ func TestNothingOfTheEnvironmentIsSent(t *testing.T) {
 	}
 }
 
+// A key that was changed at the provider and in the manager while this node keeps the
+// old one is read once more, and the question is asked with it, without a pause.
+func TestARefusedKeyIsReadOnceMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		manager string
+		asked   int
+		kind    model.Kind // "" for an answer
+	}{
+		"changed": {secretKey, 2, ""},
+		"not":     {"sk-old", 1, model.BadKey},
+		"wrong":   {"sk-wrong-too", 2, model.BadKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
+				if r.Header.Get("Authorization") != "Bearer "+secretKey {
+					return modeltest.Turn{Fault: modeltest.Status(401, `{"error":{"message":"no","code":"invalid_api_key"}}`)}
+				}
+				return modeltest.Turn{Text: "It is here."}
+			})
+
+			kept := "sk-old"
+			models := model.New(model.Deps{
+				Secret: func(context.Context, config.Token) (string, error) { return kept, nil },
+				Forget: func() { kept = c.manager },
+				Lookup: func(string) (string, bool) { return "", false },
+				Wait:   func(context.Context, time.Duration) bool { t.Error("it waited"); return true },
+			})
+			client, err := models.Open(t.Context(), &config.Model{Provider: config.OpenAI, Model: "m", Token: key, BaseURL: s.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			a, err := client.Answer(t.Context(), &model.Request{Messages: question("Where is it?")}, func(model.Event) {})
+			failed := (*model.Error)(nil)
+			errors.As(err, &failed)
+			switch {
+			case c.kind == "" && (err != nil || a.Message.Text() != "It is here."):
+				t.Errorf("%v", err)
+			case c.kind != "" && (failed == nil || failed.Kind != c.kind):
+				t.Errorf("%v, want %s", err, c.kind)
+			}
+			if got := len(s.Requests()); got != c.asked {
+				t.Errorf("asked %d times, want %d", got, c.asked)
+			}
+		})
+	}
+}
+
 func TestEveryProviderSaysWhatItMisses(t *testing.T) {
 	t.Parallel()
 	models := model.New(model.Deps{

@@ -259,11 +259,6 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 		return who, err
 	}
 
-	cfg, err := s.config(ctx, p, at)
-	if err != nil {
-		return who, err
-	}
-
 	// The address is what a stranger has sent.
 	code := sent.Get("code")
 	if code == "" || len(code) > maxSent {
@@ -272,7 +267,9 @@ func (s *Server) proof(ctx context.Context, p *provider, f *flow, sent url.Value
 
 	// Without the verifier the code is worth nothing, so that one who has seen it cannot use it.
 	ctx = oidc.ClientContext(ctx, s.client)
-	token, err := cfg.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
+	token, err := s.atProvider(ctx, p, at, func(cfg *oauth2.Config) (*oauth2.Token, error) {
+		return cfg.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
+	})
 	if err != nil {
 		return who, err
 	}

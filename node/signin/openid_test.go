@@ -192,6 +192,29 @@ func TestAProviderThatIsNotSetUpRightIsAnError(t *testing.T) {
 	d.begin(t, Start{})
 }
 
+// A client's secret that was changed at the provider and in the manager while this
+// node keeps the old one is read once more, and the person comes in.
+func TestARefusedSecretOfAClientIsReadOnceMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		manager string
+		comesIn bool
+	}{"changed": {secret, true}, "not changed": {"old", false}, "wrong too": {"older", false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newIDP(t)
+			d := openIDDesk(t, i)
+			d.env["SECRET"] = "old"
+			d.d.Forget = func() { d.env["SECRET"] = c.manager }
+			x := d.begin(t, Start{})
+			i.says(x.sent.Get("nonce"), nil)
+			if _, err := d.back(t, x, nil); (err == nil) != c.comesIn {
+				t.Errorf("%v; the log says %s", err, d.log.String())
+			}
+		})
+	}
+}
+
 // A key that the provider has exchanged is fetched, and a clock that is off by
 // less than a minute is no failure.
 func TestAProviderMayExchangeItsKey(t *testing.T) {

@@ -85,13 +85,11 @@ func (s *Server) renew(ctx context.Context, p *provider, a Asking, old account.H
 	if err != nil {
 		return old, fmt.Errorf("find %s: %w", p.label(), err)
 	}
-	cfg, err := s.config(ctx, p, at)
-	if err != nil {
-		return old, err
-	}
 
 	// Without the old access token, so that the library changes it whatever its end is.
-	got, err := cfg.TokenSource(oidc.ClientContext(ctx, s.client), &oauth2.Token{RefreshToken: old.Refresh}).Token()
+	got, err := s.atProvider(ctx, p, at, func(cfg *oauth2.Config) (*oauth2.Token, error) {
+		return cfg.TokenSource(oidc.ClientContext(ctx, s.client), &oauth2.Token{RefreshToken: old.Refresh}).Token()
+	})
 	if err != nil {
 		return old, p.notRenewed(err)
 	}

@@ -105,7 +105,13 @@ func (i *idp) token(w http.ResponseWriter, r *http.Request, answer func(any)) {
 	_, pass, basic := r.BasicAuth()
 	i.basic = basic
 	fits := oauth2.S256ChallengeFromVerifier(r.Form.Get("code_verifier")) == i.asked.Get("code_challenge")
-	if (pass != secret && r.Form.Get("client_secret") != secret) || r.Form.Get("code") != i.code || i.code == "" || !fits {
+	if pass != secret && r.Form.Get("client_secret") != secret {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		answer(map[string]any{"error": "invalid_client"})
+		return
+	}
+	if r.Form.Get("code") != i.code || i.code == "" || !fits {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		answer(map[string]any{"error": "invalid_grant", "error_description": "no such code"})

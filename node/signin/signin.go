@@ -3,9 +3,11 @@ package signin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +53,7 @@ type Deps struct {
 	File      func() *config.File // the configuration in force
 	Lookup    func(name string) (value string, ok bool)
 	Secret    func(ctx context.Context, t config.Token) (string, error)
+	Forget    func()            // has kept secrets asked for anew, since one was refused; nil where none are kept
 	Hosts     host.Tools        // by which code hosts are asked in the name of people
 	Transport http.RoundTripper // by which providers are asked
 	BaseURL   string            // of the service, without a trailing slash
@@ -164,6 +167,39 @@ func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.
 		// The very address that was given at the provider, which compares it.
 		RedirectURL: s.d.BaseURL + "/api/auth/callback/" + url.PathEscape(p.ID),
 	}, nil
+}
+
+// atProvider asks a provider as the client that this service is there. A secret that
+// was changed a moment ago counts at once: it is asked once more with that.
+func (s *Server) atProvider(ctx context.Context, p *provider, at *reached, ask func(cfg *oauth2.Config) (*oauth2.Token, error)) (*oauth2.Token, error) {
+	cfg, err := s.config(ctx, p, at)
+	if err != nil {
+		return nil, err
+	}
+	token, err := ask(cfg)
+	if !refusesClient(err) {
+		return token, err
+	}
+
+	if s.d.Forget != nil {
+		s.d.Forget()
+	}
+	fresh, failed := s.config(ctx, p, at)
+	if failed != nil || fresh.ClientID == cfg.ClientID && fresh.ClientSecret == cfg.ClientSecret {
+		return token, err
+	}
+	return ask(fresh)
+}
+
+// refusesClient reports whether a provider does not take this service for its client.
+// Gitea has a word of its own for a secret that is wrong, and so has GitHub.
+func refusesClient(err error) bool {
+	var answer *oauth2.RetrieveError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	return answer.Response != nil && answer.Response.StatusCode == http.StatusUnauthorized ||
+		slices.Contains([]string{"invalid_client", "unauthorized_client", "incorrect_client_credentials"}, answer.ErrorCode)
 }
 
 // secret is the value of a reference of the configuration.
