@@ -15,6 +15,7 @@ import (
 type Drainer struct {
 	catalog  Catalog
 	members  Members
+	gate     *account.Gate
 	replicas int // copies of everything that are wanted
 }
 
@@ -38,7 +39,8 @@ type RemoveRequest struct {
 	AcceptLoss bool
 }
 
-// RemoveResponse lists repositories that lost their last copy.
+// RemoveResponse lists repositories that lost their last copy, of those that the
+// owner is shown.
 type RemoveResponse struct {
 	Node string
 	Lost []string
@@ -165,8 +167,9 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 
 // Remove forgets a node for good. Where it has the last copy of something
 // that is refused, unless the loss is accepted; the mirrors and shards are
-// then made anew from the code hosts.
-func (d *Drainer) Remove(ctx context.Context, _ account.Owner, req RemoveRequest) (*RemoveResponse, error) {
+// then made anew from the code hosts. What the owner is not shown is kept from
+// loss as well, without a name or a number.
+func (d *Drainer) Remove(ctx context.Context, by account.Owner, req RemoveRequest) (*RemoveResponse, error) {
 	m, err := d.member(req.Node)
 	if err != nil {
 		return nil, err
@@ -178,19 +181,29 @@ func (d *Drainer) Remove(ctx context.Context, _ account.Owner, req RemoveRequest
 	}
 
 	// A node that is drained has its copies as long as it is there.
-	view := d.catalog.View()
-	out := &RemoveResponse{Node: m.ID}
+	seen, err := d.gate.Repos(by.Viewer())
+	if err != nil {
+		return nil, err
+	}
+
 	// One copy elsewhere is enough: the others are made from it.
-	for _, id := range d.onlyCopies(view, m.ID, 1, d.members.Alive) {
-		if repo := view.Repo(id); repo != nil {
+	only := d.onlyCopies(seen.View, m.ID, 1, d.members.Alive)
+
+	out := &RemoveResponse{Node: m.ID}
+	for _, id := range only {
+		if repo := seen.View.Repo(id); repo != nil && seen.Set.Contains(id) {
 			out.Lost = append(out.Lost, repo.Name)
 		}
 	}
 	slices.Sort(out.Lost)
 
-	// Told with the names: who accepts the loss must know what it is.
-	if len(out.Lost) > 0 && !req.AcceptLoss {
-		return out, call.Fail(call.ErrExists, "node %s has the last copy of %d of the repositories (%s): drain it, or accept the loss", m.ID, len(out.Lost), FirstFew(out.Lost))
+	if len(only) > 0 && !req.AcceptLoss {
+		// Told with the names: who accepts the loss must know what it is.
+		what := "something"
+		if len(out.Lost) > 0 {
+			what = fmt.Sprintf("%d of the repositories (%s)", len(out.Lost), FirstFew(out.Lost))
+		}
+		return out, call.Fail(call.ErrExists, "node %s has the last copy of %s: drain it, or accept the loss", m.ID, what)
 	}
 
 	if err := d.members.Remove(ctx, m.ID); err != nil {

@@ -84,7 +84,7 @@ func New(d Deps) *Operations {
 	progressCall.Serve(d.Net, queue.serveProgress)
 
 	return &Operations{
-		Drainer: &Drainer{catalog: d.Catalog, members: d.Members, replicas: d.Replicas},
+		Drainer: &Drainer{catalog: d.Catalog, members: d.Members, gate: d.Gate, replicas: d.Replicas},
 		Queue:   queue,
 		Syncer:  &Syncer{catalog: d.Catalog, following: d.Following},
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
@@ -32,6 +34,7 @@ type desk struct {
 	broken  bool          // the snapshot cannot be written
 	late    *catalog.View // what n1 knows until it asks what is new; nil: all
 	noted   []string
+	few     *roaring.Bitmap // what an owner who asks is shown; nil: all
 }
 
 const deskFile = `{"connections": {
@@ -152,6 +155,14 @@ func failed(err error) string {
 //	remove n2 loss  lost git.example.com/x/c
 func (d *desk) ask(t *testing.T, line string) string {
 	ctx, by := t.Context(), account.Operator()
+	if d.few != nil {
+		viewer := by.Viewer()
+		viewer.Only = d.few
+		var err error
+		if by, err = account.AsOwner(viewer); err != nil {
+			t.Fatal(err)
+		}
+	}
 	word := append(strings.Fields(line), "", "")
 	var err error
 	switch word[0] {
@@ -168,6 +179,10 @@ func (d *desk) ask(t *testing.T, line string) string {
 		d.Confirm(word[1], catalog.MirrorKey(3))
 	case "drop":
 		d.Drop(word[1], catalog.MirrorKey(3))
+	case "see": // from here on an owner asks who is shown this repository alone
+		id := uint32(0)
+		fmt.Sscan(word[1], &id)
+		d.few = roaring.BitmapOf(id)
 	case "lag":
 		d.late = d.World.View()
 	case "grant":
@@ -333,6 +348,11 @@ func TestWhatOperationsPromise(t *testing.T) {
 			{"remove n2", "exists: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 			{"remove n2 loss", "n2 is gone, lost git.example.com/x/c"},
 			{"remove n2 loss", `not found: there is no node "n2"; the nodes are n1 (n1:1), n3 (n3:1)`},
+		},
+		"what an owner is not shown is kept from loss without its name": {
+			{"see 1", ""},
+			{"remove n2", "exists: node n2 has the last copy of something: drain it, or accept the loss"},
+			{"remove n2 loss", "n2 is gone, lost "},
 		},
 		"what others have is not lost with a node": {
 			{"confirm n3", ""},
