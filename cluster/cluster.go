@@ -215,7 +215,7 @@ func (c *Cluster) wire(lone bool) {
 		env:     c.env,
 		network: n,
 		replica: r,
-		now:     c.o.Now,
+		time:    &agreedTime{own: c.o.Now, newest: func() time.Time { return r.view().Time() }},
 		hold:    c.o.HoldTime,
 		seal:    c.keys.sealConfigs,
 		audit:   c.o.Audit,
@@ -378,6 +378,10 @@ func (c *Cluster) Age() time.Duration {
 	}
 	return max(0, c.o.Now().Sub(c.View().Time()))
 }
+
+// Time is the clock that this node stamps entries with and plans by while it leads:
+// its own, but never before the newest entry.
+func (c *Cluster) Time() time.Time { return c.proposer.time.now() }
 
 // Self is the id of this node.
 func (c *Cluster) Self() string { return c.self.node }

@@ -53,8 +53,8 @@ type proposer struct {
 	*env
 	network *network
 	replica *replica
-	now     func() time.Time // the clock of what this node commits
-	hold    time.Duration    // how long a write waits for a leader
+	time    *agreedTime   // the clock of what this node commits
+	hold    time.Duration // how long a write waits for a leader
 	seal    func([]catalog.Command) ([]catalog.Command, error)
 	audit   func() Audit
 	given   func() error // why this node's cluster takes no writes any more; nil while it does
@@ -207,7 +207,7 @@ func (p *proposer) whileSameLeader(ctx context.Context) (context.Context, contex
 
 // lead commits an entry as the leader. Its time is the leader's.
 func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
-	data, err := catalog.Stamp(data, p.now())
+	data, err := catalog.Stamp(data, p.time.now())
 	if err != nil {
 		return 0, nil, err
 	}

@@ -68,10 +68,13 @@ func (w *watch) leadsOthers() bool {
 // know that an entry is committed from the next one on, and a node that starts
 // without a quorum serves only what it knows to be committed.
 func (w *watch) mark(ctx context.Context) {
-	quiet := w.proposer.now().Sub(w.replica.view().Time())
-	if !w.leadsOthers() || w.replica.machine.applied.Load() == w.marked || quiet < w.scaled(quietTime) {
+	if !w.leadsOthers() || w.replica.machine.applied.Load() == w.marked {
 		return
 	}
+	if quiet := w.proposer.time.now().Sub(w.replica.view().Time()); quiet < w.scaled(quietTime) {
+		return
+	}
+
 	index, err := w.proposer.propose(ctx, &catalog.Noop{})
 	if err != nil {
 		w.log.Debug("no mark", "error", fmt.Sprint(err))

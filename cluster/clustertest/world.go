@@ -254,6 +254,9 @@ func (n *Node) Ready() error { return nil }
 // Age says that the catalog is current.
 func (n *Node) Age() time.Duration { return 0 }
 
+// Time is the clock of what is agreed on.
+func (n *Node) Time() time.Time { return n.Now() }
+
 // Leading reports whether the node leads.
 func (n *Node) Leading() bool {
 	n.mu.Lock()

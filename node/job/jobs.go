@@ -79,7 +79,7 @@ func New(d Deps, opt Options) *Jobs {
 	index.hint = follower.Hint // a repository that is where it was no more wants a listing
 
 	return &Jobs{
-		Leader:   newLeader(d.Cluster, all, d.Placer, LeaderOptions{Timing: cmp.Or(opt.Timing, 1), Log: d.Log, Now: d.Now}),
+		Leader:   newLeader(d.Cluster, all, d.Placer, LeaderOptions{Timing: cmp.Or(opt.Timing, 1), Log: d.Log}),
 		Runner:   runner,
 		Poller:   poller,
 		Follower: follower,

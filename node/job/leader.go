@@ -34,6 +34,7 @@ type Leadership interface {
 	View() *catalog.View
 	Changed() <-chan struct{}
 	Leading() bool
+	Time() time.Time // the clock of what is agreed on
 	Members() []cluster.Member
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 }
@@ -42,7 +43,6 @@ type Leadership interface {
 type LeaderOptions struct {
 	Timing float64 // multiplies how long a silent node keeps its jobs and its data; 0 means 1
 	Log    *slog.Logger
-	Now    func() time.Time
 	// Ticks measures how long something took, and when to look again: a clock
 	// that nobody sets. nil means that of the machine.
 	Ticks func() time.Time
@@ -107,7 +107,7 @@ func (l *Leader) plan(ctx context.Context) {
 	now := l.opt.Ticks()
 	view := l.cluster.View()
 	config, repos := view.Config().Index, view.RepoCount()
-	in := Input{View: view, Now: l.opt.Now(), Nodes: l.nodes(now), Look: l.looks(view, now)}
+	in := Input{View: view, Now: l.cluster.Time(), Nodes: l.nodes(now), Look: l.looks(view, now)}
 
 	// Packs are for those who hold their repositories in the end: placement comes first.
 	var took time.Duration // of the looks, without the wait for what they propose

@@ -20,12 +20,21 @@ func TestASlowLookDoesNotStopThePlanning(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	placer := hold.NewPlacer(w.Node("n1"), hold.NewHotData(w.Node("n1"), nil, hold.HotOptions{Replicas: 2, Log: log}), 2, log, slow)
-	l := newLeader(w.Node("n1"), table(), placer, LeaderOptions{Log: log, Now: w.Now, Ticks: slow})
+	l := newLeader(w.Node("n1"), table(), placer, LeaderOptions{Log: log, Ticks: slow})
 	l.plan(t.Context())
 	if l.nextRepo.IsZero() || l.nextRepo.Sub(w.Now()) > lookLatest {
 		t.Errorf("the next look for repositories is at %v, it is %v now", l.nextRepo, w.Now())
 	}
 }
+
+// dated is a node by whose clock it is some date.
+type dated struct {
+	*clustertest.Node
+	date *time.Time
+}
+
+// Time is of Leadership.
+func (d *dated) Time() time.Time { return *d.date }
 
 // Somebody sets the clock of the leader back by an hour: it goes on planning,
 // and a silent node is given up when it has been silent for long enough.
@@ -35,7 +44,8 @@ func TestAClockThatIsSetBackDoesNotStopThePlanning(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	ticks, date := w.Now(), w.Now()
 	placer := hold.NewPlacer(w.Node("n1"), hold.NewHotData(w.Node("n1"), nil, hold.HotOptions{Replicas: 2, Log: log}), 2, log, func() time.Time { return ticks })
-	l := newLeader(w.Node("n1"), table(), placer, LeaderOptions{Log: log, Now: func() time.Time { return date }, Ticks: func() time.Time { return ticks }})
+	n := &dated{w.Node("n1"), &date}
+	l := newLeader(n, table(), placer, LeaderOptions{Log: log, Ticks: func() time.Time { return ticks }})
 	l.plan(t.Context())
 	w.Lose("n2")
 

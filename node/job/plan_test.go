@@ -234,7 +234,7 @@ func TestWhatNobodyHasIsMadeAnewAtOnce(t *testing.T) {
 func TestWhoIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 3)
-	l := newLeader(w.Node("n1"), w.kinds, nil, LeaderOptions{Now: w.Now})
+	l := newLeader(w.Node("n1"), w.kinds, nil, LeaderOptions{})
 	replacedNow := func() (out []string) {
 		for _, n := range l.nodes(w.Now()) {
 			if n.Replaced {

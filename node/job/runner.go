@@ -219,7 +219,7 @@ func (r *Runner) fail(ctx context.Context, a *attempt, failure error) error {
 		Fence:     j.Fence,
 		Error:     short(failure.Error()),
 		Permanent: errors.Is(failure, errPermanent),
-		NotBefore: r.again(j, failure),
+		NotBefore: r.again(a, failure),
 
 		TokenRefused: host.RefusesToken(failure),
 	})
@@ -227,13 +227,17 @@ func (r *Runner) fail(ctx context.Context, a *attempt, failure error) error {
 
 // again is when a failed job is tried again: after its back-off, and not
 // before a host that set a limit allows it.
-func (r *Runner) again(j *catalog.Job, failure error) time.Time {
-	at := r.opt.Now().Add(backoff(j, r.opt.Backoff))
+func (r *Runner) again(a *attempt, failure error) time.Time {
+	now := r.opt.Now()
+	rest := backoff(a.job, r.opt.Backoff)
 	var told interface{ NotBefore() time.Time }
-	if errors.As(failure, &told) && told.NotBefore().After(at) {
-		return told.NotBefore()
+	if errors.As(failure, &told) {
+		rest = max(rest, told.NotBefore().Sub(now))
 	}
-	return at
+
+	// By the clock of what is agreed on, as the leader plans: that of this node may be hours off.
+	took := max(0, now.Sub(a.progress.snapshot().Started))
+	return a.job.GrantedAt.Add(took + rest)
 }
 
 // maxBackoff is the longest wait between two attempts, but for the spread.

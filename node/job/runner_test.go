@@ -263,6 +263,28 @@ func TestAShortTimeIsNotMadeLonger(t *testing.T) {
 	})
 }
 
+// A job that failed on a node whose clock is hours off waits as long as any other:
+// its back-off is by the clock of what is agreed on, that of its grant.
+func TestABackoffIsByTheClockThatIsAgreedOn(t *testing.T) {
+	t.Parallel()
+	granted := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for _, off := range []time.Duration{-2 * time.Hour, 0, 2 * time.Hour} {
+		here := granted.Add(off)
+		r := &Runner{opt: RunnerOptions{Now: func() time.Time { return here.Add(10 * time.Second) }, Backoff: time.Minute}}
+		a := &attempt{job: &catalog.Job{GrantedAt: granted}}
+		a.progress.start(here)
+
+		ended := granted.Add(10 * time.Second)
+		if got, want := r.again(a, errors.New("it failed")), ended.Add(backoff(a.job, time.Minute)); !got.Equal(want) {
+			t.Errorf("a clock that is off by %v: again at %v, want %v", off, got, want)
+		}
+		told := vanished{errors.New("not found"), here.Add(10*time.Second + vanishedWait)}
+		if got, want := r.again(a, told), ended.Add(vanishedWait); !got.Equal(want) {
+			t.Errorf("a clock that is off by %v: again at %v where the host told when, want %v", off, got, want)
+		}
+	}
+}
+
 // The leader took the job away and gave it to another node: whatever the first
 // one does afterwards changes nothing.
 func TestAnAttemptThatLostItsFenceChangesNothing(t *testing.T) {

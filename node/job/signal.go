@@ -117,7 +117,7 @@ func (p *Poller) take(repo *catalog.Repo, m host.Mark, lag time.Duration, now ti
 	if s.stamp == stamp {
 		return
 	}
-	if s.stamp != "" || !indexed(repo, m) {
+	if s.stamp != "" || !indexed(repo, m, now) {
 		s.due, s.hotUntil = true, now.Add(lag)
 	}
 	s.stamp = stamp
@@ -133,10 +133,11 @@ func stampOf(m host.Mark) string {
 }
 
 // indexed reports whether the index of a repository has what a mark tells of.
-func indexed(repo *catalog.Repo, m host.Mark) bool {
+func indexed(repo *catalog.Repo, m host.Mark, now time.Time) bool {
 	if len(m.Commits) == 0 {
 		// The clock of the host may be off: what is close to the index is not believed to be in it.
-		return m.At.Add(slack).Before(repo.IndexedAt)
+		// Nor is anything where the clock of what is agreed on was hours ahead.
+		return m.At.Add(slack).Before(repo.IndexedAt) && !repo.IndexedAt.After(now)
 	}
 	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool { return slices.Contains(m.Commits, r.Commit) })
 }
@@ -164,7 +165,12 @@ func (p *Poller) next(view *catalog.View, repo *catalog.Repo, wanted string, now
 		return time.Time{}
 	}
 
+	// The clock of what is agreed on may be ahead of this node's: an index of later was made
+	// before now all the same.
 	last := repo.IndexedAt
+	if last.After(now) {
+		last = p.began
+	}
 	if s.at.After(last) {
 		last = s.at
 	}

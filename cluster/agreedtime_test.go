@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+)
+
+// The time that is agreed on never goes back and never stands still, whatever the
+// clocks of the leaders do, and is that of the node's clock as soon as it may be.
+func TestTheAgreedTimeGoesOn(t *testing.T) {
+	t.Parallel()
+	at := func(text string) time.Time {
+		d, err := time.Parse(time.DateTime, "2026-01-31 "+text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+
+	for name, steps := range map[string][]struct{ own, newest, want string }{
+		"a clock that is right": {
+			{"12:00:00", "11:59:59", "12:00:00"},
+			{"12:00:10", "12:00:00", "12:00:10"},
+		},
+		"another leader was an hour ahead": {
+			{"12:00:00", "13:00:00", "13:00:00"},
+			{"12:10:00", "13:00:00", "13:05:00"},
+			{"12:20:00", "13:05:00", "13:10:00"}, // its own entry
+			{"13:58:00", "13:10:00", "13:59:00"},
+			{"14:00:00", "13:10:00", "14:00:00"},
+			{"14:10:00", "13:10:00", "14:10:00"},
+		},
+		"many entries in a row": {
+			{"12:00:00", "13:00:00", "13:00:00"},
+			{"12:00:02", "13:00:00", "13:00:01"},
+			{"12:00:04", "13:00:01", "13:00:02"},
+			{"12:00:06", "13:00:02", "13:00:03"},
+		},
+		"another leader again": {
+			{"12:00:00", "13:00:00", "13:00:00"},
+			{"12:10:00", "14:00:00", "14:00:00"},
+			{"12:20:00", "14:00:00", "14:05:00"},
+		},
+		"the clock is set back": {
+			{"12:00:00", "11:59:59", "12:00:00"},
+			{"10:00:00", "12:00:00", "12:00:00"},
+			{"10:00:10", "12:00:00", "12:00:05"},
+			{"09:00:00", "12:00:00", "12:00:05"},
+			{"09:00:10", "12:00:05", "12:00:10"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var own, newest time.Time
+			c := &agreedTime{own: func() time.Time { return own }, newest: func() time.Time { return newest }}
+			for _, s := range steps {
+				own, newest = at(s.own), at(s.newest)
+				if got := c.now().Format(time.TimeOnly); got != s.want {
+					t.Errorf("the clock says %s and the newest entry %s: it is %s, want %s", s.own, s.newest, got, s.want)
+				}
+			}
+		})
+	}
+}
