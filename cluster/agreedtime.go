@@ -6,15 +6,15 @@ import (
 )
 
 // agreedTime is the clock that a leader stamps entries with, and plans by. It is
-// the clock of the node, but never before the newest entry, which a leader whose
-// clock was ahead may have stamped. Time does not stand still then: it goes on from
-// there at half the speed, until the clock of the node has caught up.
+// the clock of most members, but never before the newest entry, which a leader that
+// nobody could tell better may have stamped. Time does not stand still then: it goes
+// on from there at half the speed, until the clock has caught up.
 //
-//	own clock     12:00   12:10   12:20 ...  14:00   14:10
+//	clock         12:00   12:10   12:20 ...  14:00   14:10
 //	newest entry  13:00
 //	agreed        13:00   13:05   13:10 ...  14:00   14:10
 type agreedTime struct {
-	own    func() time.Time
+	own    func() time.Time // what most members say
 	newest func() time.Time // when the newest entry was stamped
 
 	mu   sync.Mutex // guards the fields below

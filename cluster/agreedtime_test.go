@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -60,5 +61,30 @@ func TestTheAgreedTimeGoesOn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// One clock that is wrong moves nothing where others can tell; of two nobody knows
+// which one is right.
+func TestTheClockOfMostMembersCounts(t *testing.T) {
+	t.Parallel()
+	const h = time.Hour
+	for _, tt := range []struct {
+		offs []time.Duration // of this node, 0, and of the others
+		want time.Duration
+	}{
+		{[]time.Duration{0}, 0},
+		{[]time.Duration{0, 2 * h}, 0},
+		{[]time.Duration{0, 0, 2 * h}, 0},
+		{[]time.Duration{0, 2 * h, 2 * h}, 2 * h},
+		{[]time.Duration{0, -2 * h, h}, 0},
+		{[]time.Duration{0, h, 2 * h}, h},
+		{[]time.Duration{0, h, 2 * h, 2 * h}, h},
+		{[]time.Duration{0, -h, -2 * h, -2 * h}, -h},
+		{[]time.Duration{0, 0, h, h, h}, h},
+	} {
+		if got := medianOf(slices.Clone(tt.offs)); got != tt.want {
+			t.Errorf("clocks %v ahead of this one: %v, want %v", tt.offs, got, tt.want)
+		}
 	}
 }

@@ -69,9 +69,13 @@ type Member struct {
 	Self   bool
 	Leader bool
 	Voter  bool
-	Alive  bool // by gossip; true for Self
-	Load   Load // as last told by gossip
+	Alive  bool          // by gossip; true for Self
+	Load   Load          // as last told by gossip
+	Ahead  time.Duration // how far its clock is ahead of this node's, to the half of a second; 0 where it was not asked yet
 }
+
+// ClockSlack is how far the clocks of two members may be apart to count as equal.
+const ClockSlack = 5 * time.Second
 
 // Load is what a node tells of itself.
 type Load struct {
@@ -215,7 +219,7 @@ func (c *Cluster) wire(lone bool) {
 		env:     c.env,
 		network: n,
 		replica: r,
-		time:    &agreedTime{own: c.o.Now, newest: func() time.Time { return r.view().Time() }},
+		time:    &agreedTime{own: func() time.Time { return c.o.Now().Add(n.apart()) }, newest: func() time.Time { return r.view().Time() }},
 		hold:    c.o.HoldTime,
 		seal:    c.keys.sealConfigs,
 		audit:   c.o.Audit,
@@ -380,7 +384,7 @@ func (c *Cluster) Age() time.Duration {
 }
 
 // Time is the clock that this node stamps entries with and plans by while it leads:
-// its own, but never before the newest entry.
+// that of most members, but never before the newest entry.
 func (c *Cluster) Time() time.Time { return c.proposer.time.now() }
 
 // Self is the id of this node.

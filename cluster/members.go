@@ -27,7 +27,7 @@ func (c *Cluster) Members() []Member {
 	}
 	known[c.self.node] = peer{meta: meta{Load: c.network.ownLoad()}}
 
-	leader := c.Leader()
+	leader, ahead := c.Leader(), c.network.gossip.Ahead()
 	var out []Member
 	for m := range c.View().Members() {
 		if m.State == catalog.MemberRemoved {
@@ -41,6 +41,7 @@ func (c *Cluster) Members() []Member {
 			Voter:  voters[raft.ServerID(m.ID)],
 			Alive:  m.ID == c.self.node || known[m.ID].Alive,
 			Load:   known[m.ID].Load,
+			Ahead:  ahead[m.ID],
 		})
 	}
 	return out

@@ -78,6 +78,7 @@ func (n *network) open(keys wire.Keys) (err error) {
 		Epoch:  n.self.epoch,
 		Join:   n.o.Join,
 		Meta:   n.ownMeta(),
+		Now:    n.o.Now,
 		Reach:  n.o.Reach,
 		Timing: n.timing,
 		Log:    n.log.With("part", "gossip"),
@@ -229,6 +230,36 @@ func (n *network) peers() []peer {
 	newest(h.peers, n.gossip.Addr(), n.joined)
 	n.heard.Store(h)
 	return h.peers
+}
+
+// apart is how far the clock of this node is behind what most members say: the
+// median of the clocks of those that can be reached. What differs by less than
+// ClockSlack is as good, so that slow answers move nothing.
+func (n *network) apart() time.Duration {
+	offs := []time.Duration{0} // its own
+	ahead := n.gossip.Ahead()
+	for _, p := range n.peers() {
+		if off, asked := ahead[p.Node]; asked && p.Alive && p.Cluster == n.self.cluster() {
+			offs = append(offs, off)
+		}
+	}
+
+	median := medianOf(offs)
+	if median.Abs() < ClockSlack {
+		return 0
+	}
+	return median
+}
+
+// medianOf is the one in the middle. Of two the one nearer to zero, which is this
+// node's own clock: of two nodes nobody knows which one is right.
+func medianOf(offs []time.Duration) time.Duration {
+	slices.Sort(offs)
+	low, high := offs[(len(offs)-1)/2], offs[len(offs)/2]
+	if high.Abs() < low.Abs() {
+		return high
+	}
+	return low
 }
 
 // joined is the number that the catalog gave to a node when it joined. One that

@@ -53,6 +53,77 @@ func TestCopiesGoOnWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
+// The clock of a leader was two hours ahead, and the next one's is right: the times
+// that were agreed on are in its future. What is pushed from then on is polled for,
+// indexed and found as always.
+func TestPushesAreFoundAfterAClockWasHoursAhead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	repo := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	var ahead atomic.Int64
+	ahead.Store(int64(2 * time.Hour))
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Edit: func(o *node.Options) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	}})
+	n.WaitIndexed(1)
+
+	n.Stop()
+	ahead.Store(0)
+	n.Start()
+	repo.Commit(map[string]string{"b.txt": "narwhal\n"})
+	n.Wait("the push", found(n, "narwhal", "local/app:b.txt"))
+	for _, j := range n.Status().Running {
+		if j.Error != "" {
+			t.Errorf("the job %s %s failed: %s", j.Kind, j.Subject, j.Error)
+		}
+	}
+}
+
+// The clock of the leader goes wrong by two hours, and the others tell it: what is
+// agreed on has the time of most nodes, and each node's status names whose clock differs.
+func TestOneWrongClockMovesNothing(t *testing.T) {
+	t.Parallel()
+	skews := map[string]*atomic.Int64{}
+	f := nodetest.StartFleet(t, 3, nodetest.Config{Edit: func(o *node.Options) {
+		skew := skews[o.Dir]
+		if skew == nil {
+			skew = new(atomic.Int64)
+			skews[o.Dir] = skew
+		}
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(skew.Load())) }
+	}})
+	f.Nodes[0].Wait("three voters", threeVoters(f.Nodes[0]))
+
+	leader := f.Nodes[0].Status().Leader
+	for _, n := range f.Nodes {
+		if n.ID() == leader {
+			skews[n.Dir].Store(int64(2 * time.Hour))
+		}
+	}
+	for _, n := range f.Nodes {
+		want := leader + " is 2h0m0s ahead"
+		if n.ID() == leader {
+			want = "is 2h0m0s behind"
+		}
+		n.Wait("the clock", func() error {
+			if said := strings.Join(n.Status().Warnings, "\n"); !strings.Contains(said, want) {
+				return fmt.Errorf("the warnings are %q, want one with %q", said, want)
+			}
+			return nil
+		})
+	}
+
+	before := time.Now()
+	made, err := f.Nodes[0].CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ci"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := f.Nodes[0].View().Key(made.Info.ID)
+	if off := key.Created.Sub(before); off.Abs() > time.Minute {
+		t.Errorf("the key was made %v from now", off)
+	}
+}
+
 // A node that starts alone after a long time may have missed that a key was
 // revoked: it is not ready, believes none, and is what it was once it hears the others.
 func TestANodeThatHearsNobodyIsNotReady(t *testing.T) {

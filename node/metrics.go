@@ -169,6 +169,17 @@ func clusterMetrics() []stateMetric {
 				emit(float64(dead), "false")
 			}},
 
+		{Desc: gauge.Desc("shoal_clock_apart_seconds", "The most that the clock of another member that can be reached differs from that of this node, to the half of a second."),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				var most time.Duration
+				for _, m := range s.members {
+					if m.Alive {
+						most = max(most, m.Ahead.Abs())
+					}
+				}
+				emit(most.Seconds())
+			}},
+
 		{Desc: gauge.Desc("shoal_repos", "Repositories of the catalog, by state: all, indexed, failed.", "state"),
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(float64(s.repos.Total), "all")

@@ -95,6 +95,27 @@ func TestStatusTellsOfDifferentReplicas(t *testing.T) {
 	}
 }
 
+// Clocks that are five seconds apart, or more, are told of with who has them.
+func TestStatusTellsOfDifferentClocks(t *testing.T) {
+	t.Parallel()
+	member := func(id string, ahead time.Duration, alive bool) cluster.Member {
+		return cluster.Member{Member: catalog.Member{ID: id}, Alive: alive, Ahead: ahead}
+	}
+	for _, c := range []struct {
+		members []cluster.Member
+		want    string
+	}{
+		{[]cluster.Member{member("a", 0, true), member("b", 4*time.Second, true), member("c", -4*time.Second, true)}, ""},
+		{[]cluster.Member{member("a", 0, true), member("b", time.Hour, false)}, ""},
+		{[]cluster.Member{member("a", 0, true), member("b", 5*time.Second, true), member("c", -90*time.Second, true)},
+			"clocks differ; beside that of node a: b is 5s ahead, c is 1m30s behind; what most nodes say counts, set the others right"},
+	} {
+		if got := differentClocks("a", c.members); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.members, got, c.want)
+		}
+	}
+}
+
 func TestStatusTellsOfAFetchThatHangs(t *testing.T) {
 	t.Parallel()
 	repo := &catalog.Repo{Name: "h/a"}

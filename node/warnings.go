@@ -52,8 +52,10 @@ func (n *Node) warnings(view *catalog.View) []string {
 		out = append(out, slowFetch(view.Repo(id), n.opt.Now().Sub(began))...)
 	}
 
-	if w := differentReplicas(members); w != "" {
-		out = append(out, w)
+	for _, w := range []string{differentReplicas(members), differentClocks(n.cluster.Self(), members)} {
+		if w != "" {
+			out = append(out, w)
+		}
 	}
 	for _, m := range members {
 		if m.Alive && m.Load.DiskUsed >= hold.DiskFull {
@@ -149,6 +151,26 @@ func differentReplicas(members []cluster.Member) string {
 		each = append(each, fmt.Sprintf("%d on %s", copies, operate.FirstFew(wanted[copies])))
 	}
 	return "nodes were started with different --replicas, and that of the leader counts: " + strings.Join(each, ", ") + "; start all with the same"
+}
+
+// differentClocks names the nodes whose clocks are others than this node's, "" where
+// all agree.
+func differentClocks(self string, members []cluster.Member) string {
+	var others []string
+	for _, m := range members {
+		if !m.Alive || m.Ahead.Abs() < cluster.ClockSlack {
+			continue
+		}
+		way := "ahead"
+		if m.Ahead < 0 {
+			way = "behind"
+		}
+		others = append(others, fmt.Sprintf("%s is %s %s", m.ID, m.Ahead.Abs().Round(time.Second), way))
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("clocks differ; beside that of node %s: %s; what most nodes say counts, set the others right", self, operate.FirstFew(others))
 }
 
 // fullVolume says what a volume that is in use to that many percent keeps its

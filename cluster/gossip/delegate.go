@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log"
@@ -49,6 +50,32 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 // of the other, and both were started equally often.
 func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	d.g.o.Log.Error("two nodes have one identity: a data directory was copied", "name", existing.Name, "addr", existing.Address(), "other", other.Address())
+}
+
+// AckPayload tells a node that asks whether this one is there what time it is here,
+// in nanoseconds since 1970, the high byte first.
+func (d *delegate) AckPayload() []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(d.g.o.Now().UnixNano()))
+}
+
+// slowAck is how long an answer may take for the time in it to count: it is off by
+// half of that at most.
+const slowAck = time.Second
+
+// NotifyPingComplete takes down what the clock of a node says that has answered.
+func (d *delegate) NotifyPingComplete(n *memberlist.Node, took time.Duration, payload []byte) {
+	node, epoch, ok := parseName(n.Name)
+	if !ok || len(payload) != 8 || took > slowAck {
+		return
+	}
+	there := time.Unix(0, int64(binary.BigEndian.Uint64(payload))).Add(took / 2)
+
+	d.g.mu.Lock()
+	defer d.g.mu.Unlock()
+	if p, known := d.g.peers[start{node, epoch}]; known {
+		p.there, p.heard = there, clock.Now()
+		d.g.peers[start{node, epoch}] = p
+	}
 }
 
 // transport is memberlist's, with links that a test can cut.

@@ -45,6 +45,7 @@ type Options struct {
 	Meta      []byte   // what the node tells of itself; at most MaxMeta bytes
 	Join      []string // host:port, host (with the port of Listen) or _service._proto.name, looked up each time
 
+	Now    func() time.Time                // the clock that others compare with theirs; default that of the machine
 	Reach  func(network, addr string) bool // false for an address that a packet (udp) does not get to, or with which no connection (tcp) is made; for tests; default: all can
 	Timing float64                         // multiplies all intervals; default 1
 	Log    *slog.Logger                    // default: discards
@@ -59,6 +60,8 @@ type Peer struct {
 	Alive bool
 
 	since time.Time // when Alive changed
+	there time.Time // what its clock said last; zero before the first answer
+	heard time.Time // and when that was, by the clock of this machine, which nobody sets
 }
 
 // start is one start of a node. Several of a node can be known at once: while
@@ -105,6 +108,9 @@ func New(o Options) (*Gossip, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = clock.Now
 	}
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
@@ -190,7 +196,7 @@ func (g *Gossip) config(port int) (*memberlist.Config, error) {
 
 	// All that memberlist tells comes to one place.
 	d := &delegate{g}
-	c.Delegate, c.Events, c.Alive, c.Conflict = d, d, d, d
+	c.Delegate, c.Events, c.Alive, c.Conflict, c.Ping = d, d, d, d, d
 	c.Logger = logger(g.o.Log)
 	return c, nil
 }
@@ -326,6 +332,22 @@ func (g *Gossip) Peer(node string) (Peer, bool) {
 	return p, ok
 }
 
+// Ahead is how far the clocks of the other nodes that are alive are ahead of this
+// node's, to the half of a second; negative for one that is behind. A node that has
+// not answered yet is not in it.
+func (g *Gossip) Ahead() map[string]time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := map[string]time.Duration{}
+	for node, p := range g.best() {
+		// From the last answer on both clocks have gone on; only this node's own may have been set.
+		if p.Alive && !p.there.IsZero() {
+			out[node] = p.there.Add(clock.Since(p.heard)).Sub(g.o.Now())
+		}
+	}
+	return out
+}
+
 // Starts are all starts of a node that are known of, the newest first. More
 // than one that is alive can mean that the data directory was copied.
 func (g *Gossip) Starts(node string) []Peer {
@@ -377,7 +399,7 @@ func (g *Gossip) note(n *memberlist.Node, alive bool) {
 	defer g.mu.Unlock()
 	s := start{node, epoch}
 	old, known := g.peers[s]
-	p := Peer{Node: node, Epoch: epoch, Addr: n.Address(), Meta: slices.Clone(n.Meta), Alive: alive, since: old.since}
+	p := Peer{Node: node, Epoch: epoch, Addr: n.Address(), Meta: slices.Clone(n.Meta), Alive: alive, since: old.since, there: old.there, heard: old.heard}
 	if !known || old.Alive != alive {
 		p.since = clock.Now()
 	}

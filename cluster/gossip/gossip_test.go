@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/clock"
 )
 
 var testKey = bytes.Repeat([]byte{7}, 32)
@@ -60,6 +62,43 @@ func await(t *testing.T, want string, nodes ...*Gossip) {
 			case <-ctx.Done():
 				t.Fatalf("node %s sees %q, want %q", g.o.Node, got, want)
 			}
+		}
+	}
+}
+
+// Nodes tell each other what time it is.
+func TestClocksAreCompared(t *testing.T) {
+	t.Parallel()
+	later := func(d time.Duration) func() time.Time {
+		return func() time.Time { return time.Now().Add(d) }
+	}
+	a, _ := begin(t, Options{Node: "a"})
+	b, _ := begin(t, Options{Node: "b", Join: []string{a.Addr()}, Now: later(time.Hour)})
+	c, _ := begin(t, Options{Node: "c", Join: []string{a.Addr()}, Now: later(-time.Minute)})
+
+	want := map[*Gossip]map[string]time.Duration{
+		a: {"b": time.Hour, "c": -time.Minute},
+		b: {"a": -time.Hour, "c": -time.Hour - time.Minute},
+		c: {"a": time.Minute, "b": time.Hour + time.Minute},
+	}
+	var said string
+	right := func() bool {
+		for g, others := range want {
+			ahead := g.Ahead()
+			said = fmt.Sprintf("%s says %v", g.o.Node, ahead)
+			for node, d := range others {
+				if got, asked := ahead[node]; !asked || (got-d).Abs() > slowAck/2+100*time.Millisecond {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	for !right() {
+		if !clock.Wait(ctx, 20*time.Millisecond) {
+			t.Fatalf("the clocks are not told: %s", said)
 		}
 	}
 }
