@@ -70,7 +70,7 @@ func (a *Access) line(node string, at time.Time, index uint64) Line {
 	l := Line{
 		ID:         accessID(node, at),
 		At:         at.UTC(),
-		Action:     a.Action,
+		Action:     oneLine(a.Action),
 		TargetID:   oneLine(a.Target),
 		TargetType: a.TargetType,
 		Node:       node,
@@ -121,11 +121,13 @@ const mostText = 200
 // oneLine is a text of a stranger without what a terminal obeys, cut.
 func oneLine(s string) string {
 	// Cut before it is cleaned, so that a long text costs no more than a short one.
-	s = strings.ToValidUTF8(s[:min(len(s), mostText)], "")
-	return strings.Map(func(r rune) rune {
+	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff {
 			return '\uFFFD'
 		}
 		return r
-	}, s)
+	}, strings.ToValidUTF8(s[:min(len(s), mostText)], ""))
+
+	// And cut once more: what stands for a control character is longer than that.
+	return strings.ToValidUTF8(s[:min(len(s), mostText)], "")
 }
