@@ -96,7 +96,6 @@ const (
 	FlushTimeout     FlushReason = "timeout"             // the deadline passed
 	FlushUnavailable FlushReason = "shards_unavailable"  // a shard had no holder that answered
 	FlushUntagged    FlushReason = "symbols_unavailable" // symbols were asked for, and some files have none yet, or ctags is missing
-	FlushCancelled   FlushReason = "cancelled"           // the caller left
 )
 
 // ClusterInfo tells on what the answer stands.
