@@ -80,7 +80,7 @@ func (a *oauthRoutes) rows() []route {
 func (a *oauthRoutes) whereEnabled(h handler) handler {
 	return func(ctx context.Context, c *call) error {
 		if !a.authority.Enabled() {
-			return &failure{Status: 404, Code: codeNotFound, Message: "Agents sign in only where the base URL begins with https://, or is of this machine (--base-url); use an API key."}
+			return &failure{Status: 404, Code: codeNotFound, Message: "Agents sign in only where the base URL (--base-url) has no path, and begins with https:// or is of this machine; use an API key."}
 		}
 
 		// Clients of OAuth read error and error_description, and no other body.

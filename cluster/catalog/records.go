@@ -113,6 +113,9 @@ type Key struct {
 	All     bool   // sees every repository, whatever is enforced; only of nobody's keys
 }
 
+// Expired reports whether a key is over at a time.
+func (k *Key) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
+
 // MemberState is where a member is on its way.
 type MemberState uint8
 

@@ -158,7 +158,7 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 		}
 		key = k.catalog.View().KeyByHash(sum)
 	}
-	if key == nil || !hmac.Equal(key.Hash, sum) || expired(key, k.now()) {
+	if key == nil || !hmac.Equal(key.Hash, sum) || key.Expired(k.now()) {
 		return catalog.Viewer{}, bad
 	}
 
@@ -173,11 +173,6 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 
 	k.used.add(key.ID)
 	return v, nil
-}
-
-// expired tells whether a key is over at a time.
-func expired(key *catalog.Key, now time.Time) bool {
-	return !key.Expires.IsZero() && !now.Before(key.Expires)
 }
 
 // viewerOf is who asks with a key: the account as it is now, and never more

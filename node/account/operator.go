@@ -16,7 +16,7 @@ func HasOwner(view *catalog.View, now time.Time) bool {
 	// By what it is worth now: an owner's key of an account that is none any more does not count.
 	for key := range view.Keys() {
 		v, ok := viewerOf(view, key)
-		if ok && !expired(key, now) && v.Role == catalog.RoleOwner {
+		if ok && !key.Expired(now) && v.Role == catalog.RoleOwner {
 			return true
 		}
 	}

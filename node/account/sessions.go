@@ -265,7 +265,7 @@ func (s *Sessions) viewer(view *catalog.View, x *catalog.Session) (catalog.Viewe
 	} else {
 		// A session can never do more than the key that it began with.
 		key := view.Key(x.Key)
-		if key == nil || expired(key, s.now()) {
+		if key == nil || key.Expired(s.now()) {
 			return v, false
 		}
 		of, ok := viewerOf(view, key)

@@ -119,7 +119,7 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	if err := s.reach(ctx, c.Since); err != nil {
 		return nil, err
 	}
-	if a := s.d.Catalog.View().Account(c.Account); a == nil || a.State != catalog.AccountActive || a.Changed != c.Since {
+	if a := s.d.Catalog.View().Account(c.Account); a == nil || a.State != catalog.AccountActive || a.Changed != c.Since || s.keyExpired(c.Key) {
 		return nil, errCode
 	}
 
@@ -164,7 +164,7 @@ func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
 
 	now := s.d.Now()
 	// Only before anything came of it: later the client has had its tokens.
-	if old.Lives(now) && old.Generation == 1 && now.Sub(old.Created) <= codeRetry {
+	if s.alive(old) && old.Generation == 1 && now.Sub(old.Created) <= codeRetry {
 		return s.tokens(ctx, old)
 	}
 	if err := s.end(ctx, old, "a code was used twice"); err != nil {
@@ -241,12 +241,19 @@ func (s *Server) opened(ctx context.Context, text string) (token refreshToken, c
 	return token, s.d.Catalog.View().Consent(token.Consent), nil
 }
 
-// alive tells whether a consent counts: it has not ended, and the person is
-// there.
+// alive tells whether a consent counts: it has not ended, the person is there,
+// and the key that they had signed in with has not expired.
 func (s *Server) alive(c *catalog.Consent) bool {
 	// As it is now: with the person the consents go, without a change of their own.
 	a := s.d.Catalog.View().Account(c.Account)
-	return c.Lives(s.d.Now()) && a != nil && a.State == catalog.AccountActive
+	return c.Lives(s.d.Now()) && a != nil && a.State == catalog.AccountActive && !s.keyExpired(c.Key)
+}
+
+// keyExpired tells whether the key that somebody had signed in with is over: no
+// entry of the log tells of that, as one does of its revocation.
+func (s *Server) keyExpired(id string) bool {
+	key := s.d.Catalog.View().Key(id)
+	return key != nil && key.Expired(s.d.Now())
 }
 
 // end ends a consent because somebody seems to have stolen from it.

@@ -364,6 +364,42 @@ func TestWhatEndsAnAgent(t *testing.T) {
 	}
 }
 
+// What was let in by somebody who had signed in with a key ends with the key, at
+// the moment when it expires too.
+func TestAnAgentDoesNotOutliveTheKeyOfItsSignIn(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, 1)
+	p := w.nodes[0]
+	client := p.registered()
+	w.do(&catalog.CreateKey{Key: catalog.Key{
+		ID: "k", Hash: make([]byte, 32), Name: "ci", Role: catalog.RoleMember, Account: "ann", Expires: p.clock().Add(time.Hour),
+	}})
+	who := Person{Account: "ann", Session: "s1", Key: "k"}
+
+	got, err := p.Exchange(t.Context(), "", codeForm(p.code(who, client), client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass(time.Hour - time.Second)
+	late := p.code(who, client)
+	next, err := p.Exchange(t.Context(), "", refreshForm(got.Refresh, client))
+	if err != nil || !p.good(next.Access) {
+		t.Fatalf("before the key expires: %v", err)
+	}
+
+	w.pass(time.Second)
+	if p.good(next.Access) {
+		t.Error("the access token is good")
+	}
+	_, err = p.Exchange(t.Context(), "", refreshForm(next.Refresh, client))
+	wants(t, "refresh", err, invalidGrant)
+	_, err = p.Exchange(t.Context(), "", codeForm(late, client))
+	wants(t, "a code of before", err, invalidGrant)
+	if all, _ := p.Agents(t.Context(), account.Operator()); len(all) != 0 {
+		t.Errorf("it is listed: %+v", all)
+	}
+}
+
 // Codes and tokens are good for as long as the variables say, to the second, and
 // what cannot be read is the usual time.
 func TestVariablesSayHowLongTokensAreGood(t *testing.T) {
