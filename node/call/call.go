@@ -105,6 +105,10 @@ func fromWire(err error) error {
 // longer what an older node takes it for.
 const version = 2
 
+// errVersion is of a message that this node does not understand. It is a method
+// that is not there: another node may be of the asker's version.
+var errVersion = fmt.Errorf("%w: a message of another version", wire.ErrNoMethod)
+
 // encode writes a message: the version, then gob.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -118,7 +122,7 @@ func encode(v any) ([]byte, error) {
 func decode(in []byte, v any) error {
 	// What gob makes of fields that it does not know is nothing, so it would not notice.
 	if len(in) == 0 || in[0] != version {
-		return errors.New("a message of another version")
+		return errVersion
 	}
 	if err := gob.NewDecoder(bytes.NewReader(in[1:])).Decode(v); err != nil {
 		return fmt.Errorf("decode %T: %w", v, err)
